@@ -1,0 +1,93 @@
+package model
+
+import "slices"
+
+// Operator relates an attribute to a value.
+type Operator string
+
+// The operators. The last two count allocations and read no value of a node's
+// own: they compare with where the group's other instances are.
+const (
+	OpEqual            Operator = "="
+	OpNotEqual         Operator = "!="
+	OpLess             Operator = "<"
+	OpLessEqual        Operator = "<="
+	OpGreater          Operator = ">"
+	OpGreaterEqual     Operator = ">="
+	OpIn               Operator = "in"
+	OpNotIn            Operator = "notin"
+	OpRegexp           Operator = "regexp"
+	OpVersion          Operator = "version"
+	OpIsSet            Operator = "is_set"
+	OpIsNotSet         Operator = "is_not_set"
+	OpDistinctHosts    Operator = "distinct_hosts"
+	OpDistinctProperty Operator = "distinct_property"
+)
+
+// Operators lists every operator in the order in which messages name them.
+var Operators = []Operator{
+	OpEqual, OpNotEqual, OpLess, OpLessEqual, OpGreater, OpGreaterEqual, OpIn, OpNotIn,
+	OpRegexp, OpVersion, OpIsSet, OpIsNotSet, OpDistinctHosts, OpDistinctProperty,
+}
+
+// Valid is whether o is one of Operators.
+func (o Operator) Valid() bool { return slices.Contains(Operators, o) }
+
+// Counts is whether o looks at where other allocations are rather than at a
+// node's own attributes.
+func (o Operator) Counts() bool { return o == OpDistinctHosts || o == OpDistinctProperty }
+
+// Constraint must hold for a node (or a device group) to be considered.
+//
+// For in and notin, Values holds the list. For distinct_property, Value is how
+// many instances may share one value of Attribute; empty means 1. For
+// distinct_hosts, Attribute and Value are empty.
+type Constraint struct {
+	Attribute string
+	Operator  Operator
+	Value     string
+	Values    []string
+}
+
+// Affinity is a constraint that is wished for, with a weight of -100 to 100.
+type Affinity struct {
+	Constraint
+	Weight int
+}
+
+// Spread asks for instances to be distributed over the values of an attribute.
+type Spread struct {
+	Attribute string
+	Weight    int            // 1..100
+	Targets   map[string]int // per cent of the count by value; empty: even
+	MaxSkew   int            // 0: soft; else the counts of two values differ by at most this
+}
+
+// LabelTerm selects allocations of the same namespace by labels, and says
+// within which domain: nodes that share the value of TopologyKey. The key
+// "node" is the node itself.
+type LabelTerm struct {
+	Labels      map[string]string
+	TopologyKey string
+}
+
+// Matches is whether labels hold every pair of the term.
+func (t *LabelTerm) Matches(labels map[string]string) bool {
+	for k, v := range t.Labels {
+		if got, ok := labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// TopologyNode is the topology key whose domains are single nodes.
+const TopologyNode = "node"
+
+// Domain is the value of a topology key on a node.
+func (n *Node) Domain(key string) (string, bool) {
+	if key == TopologyNode {
+		return n.ID, true
+	}
+	return n.Attribute(key)
+}

@@ -1,0 +1,141 @@
+package model
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// NodeStatus is whether a node's agent is there.
+type NodeStatus uint8
+
+// The states of a node.
+const (
+	NodeReady NodeStatus = iota
+	NodeDown
+)
+
+func (s NodeStatus) String() string {
+	if s == NodeDown {
+		return "down"
+	}
+	return "ready"
+}
+
+// Node is a machine that runs allocations.
+type Node struct {
+	ID         string
+	Datacenter string
+	Class      string
+	Capacity   Resources
+	Reserved   Resources // never offered
+	Ports      []uint16  // host ports that the host itself has taken, ascending
+	Devices    []Device
+	Attributes map[string]string
+
+	Status     NodeStatus
+	Ineligible bool // the operator (or the rejection tracker) wants no new work here
+	Drain      bool // what runs here shall move away
+
+	CreateIndex uint64
+	ModifyIndex uint64
+
+	// Set by Compile.
+	Avail      Vector // capacity less reserved
+	ClassKey   uint64 // equal for nodes that no constraint but one on node.id can tell apart
+	compiledAt int    // number of dimensions Avail was made with
+}
+
+// Device is one group of equal devices on a node: vendor, type and model.
+type Device struct {
+	ID         string // vendor/type/model
+	Count      int32
+	Attributes map[string]string
+}
+
+// Schedulable is whether new work may be placed here.
+func (n *Node) Schedulable() bool {
+	return n.Status == NodeReady && !n.Ineligible && !n.Drain
+}
+
+// Compile derives Avail and ClassKey. The state calls it before it publishes a
+// node; dims must know every name in Capacity and Reserved.
+func (n *Node) Compile(dims *Dimensions) {
+	n.Avail = dims.Vector(n.Capacity)
+	reserved := dims.Vector(n.Reserved)
+	n.Avail.Sub(&reserved)
+	slices.Sort(n.Ports)
+	n.ClassKey = n.classKey()
+	n.compiledAt = dims.Len()
+}
+
+// classKey hashes what constraints can read of a node except its id.
+func (n *Node) classKey() uint64 {
+	h := xxhash.New()
+	var size [4]byte
+	write := func(s string) {
+		binary.LittleEndian.PutUint32(size[:], uint32(len(s)))
+		_, _ = h.Write(size[:])
+		_, _ = h.WriteString(s)
+	}
+	attributes := func(m map[string]string) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			write(k)
+			write(m[k])
+		}
+	}
+	write(n.Datacenter)
+	write(n.Class)
+	attributes(n.Attributes)
+	for _, d := range n.Devices {
+		write("device")
+		write(d.ID)
+		attributes(d.Attributes)
+	}
+	return h.Sum64()
+}
+
+// Attribute looks up what constraints, affinities, spreads and topology keys
+// call name: node.id, node.class, node.datacenter, or one of Attributes.
+func (n *Node) Attribute(name string) (string, bool) {
+	switch name {
+	case "node.id":
+		return n.ID, true
+	case "node.class":
+		return n.Class, n.Class != ""
+	case "node.datacenter":
+		return n.Datacenter, true
+	}
+	v, ok := n.Attributes[name]
+	return v, ok
+}
+
+// DevicePosition is the position in Devices of the group with this id, or -1.
+func (n *Node) DevicePosition(id string) int {
+	return slices.IndexFunc(n.Devices, func(d Device) bool { return d.ID == id })
+}
+
+// DeviceRequest asks for instances of one device group.
+type DeviceRequest struct {
+	ID          string // type, vendor/type or vendor/type/model
+	Count       int32
+	Constraints []Constraint // over the device group's attributes
+}
+
+// MatchesID is whether a device group with this full id may serve the request,
+// its constraints aside.
+func (r *DeviceRequest) MatchesID(id string) bool {
+	want := strings.Split(r.ID, "/")
+	have := strings.SplitN(id, "/", 3)
+	switch len(want) {
+	case 1:
+		return len(have) >= 2 && want[0] == have[1]
+	case 2:
+		return len(have) >= 2 && want[0] == have[0] && want[1] == have[1]
+	default:
+		return r.ID == id
+	}
+}

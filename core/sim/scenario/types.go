@@ -1,0 +1,215 @@
+package scenario
+
+// File is one scenario document, version 1, as written: quantities converted,
+// durations in nanoseconds, nothing else resolved. A nil pointer means that
+// the file does not say.
+type File struct {
+	Version     int             `json:"version"`
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Seed        uint64          `json:"seed,omitempty"`
+	Scheduler   Scheduler       `json:"scheduler,omitzero"`
+	Policies    []PolicyVariant `json:"policies,omitempty"`
+	Namespaces  []Namespace     `json:"namespaces,omitempty"`
+	Classes     []PriorityClass `json:"priorityClasses,omitempty"`
+	Nodes       []Node          `json:"nodes,omitempty"`
+	Jobs        []Job           `json:"jobs,omitempty"`
+	Running     []Running       `json:"running,omitempty"`
+	Events      []Event         `json:"events,omitempty"`
+	Until       *Duration       `json:"until,omitempty"`
+	Expect      *Expect         `json:"expect,omitempty"`
+}
+
+// Duration is nanoseconds since the scenario's start, written as "1h30m" or as
+// a number of seconds.
+type Duration int64
+
+// Scheduler configures the run; absent fields take the documented defaults.
+type Scheduler struct {
+	Algorithm     string      `json:"algorithm,omitempty"`
+	Preemption    *Preemption `json:"preemption,omitempty"`
+	PriorityDelta *int32      `json:"priorityDelta,omitempty"`
+	Policy        string      `json:"policy,omitempty"`
+}
+
+// Preemption switches preemption by job type. A field that is absent in a
+// written block is true, as is the whole block.
+type Preemption struct {
+	Service  *bool `json:"service,omitempty"`
+	Batch    *bool `json:"batch,omitempty"`
+	System   *bool `json:"system,omitempty"`
+	SysBatch *bool `json:"sysbatch,omitempty"`
+	Binding  *bool `json:"binding,omitempty"`
+}
+
+// PolicyVariant is a configured policy under a name of its own.
+type PolicyVariant struct {
+	Name   string         `json:"name"`
+	Use    string         `json:"use"`
+	Config map[string]any `json:"config,omitempty"`
+	Grant  []string       `json:"grant,omitempty"`
+}
+
+// Namespace weights a tenant; 1 where absent.
+type Namespace struct {
+	Name   string   `json:"name"`
+	Weight *float64 `json:"weight,omitempty"`
+}
+
+// PriorityClass is a named priority.
+type PriorityClass struct {
+	Name             string `json:"name"`
+	Value            int32  `json:"value"`
+	GlobalDefault    bool   `json:"globalDefault,omitempty"`
+	PreemptionPolicy string `json:"preemptionPolicy,omitempty"`
+	Description      string `json:"description,omitempty"`
+}
+
+// Quantities maps resource names to amounts in model.Resources' units.
+type Quantities map[string]int64
+
+// Node is one node, or Count of them with ids ID-0, ID-1, and so on.
+type Node struct {
+	ID         string            `json:"id"`
+	Count      *int              `json:"count,omitempty"`
+	Datacenter string            `json:"datacenter,omitempty"`
+	Class      string            `json:"class,omitempty"`
+	Capacity   Quantities        `json:"capacity,omitempty"`
+	Reserved   Quantities        `json:"reserved,omitempty"`
+	Ports      []uint16          `json:"ports,omitempty"`
+	Devices    []Device          `json:"devices,omitempty"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Ready      *bool             `json:"ready,omitempty"`
+}
+
+// Device is a group of equal devices of a node.
+type Device struct {
+	ID         string            `json:"id"`
+	Count      int32             `json:"count"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+}
+
+// Job is one job.
+type Job struct {
+	ID               string   `json:"id"`
+	Namespace        string   `json:"namespace,omitempty"`
+	Type             string   `json:"type,omitempty"`
+	Priority         *int32   `json:"priority,omitempty"`
+	PriorityClass    string   `json:"priorityClass,omitempty"`
+	PreemptionPolicy string   `json:"preemptionPolicy,omitempty"`
+	Preemptible      *bool    `json:"preemptible,omitempty"`
+	AllAtOnce        bool     `json:"allAtOnce,omitempty"`
+	Datacenters      []string `json:"datacenters,omitempty"`
+	Policy           string   `json:"policy,omitempty"`
+	Groups           []Group  `json:"groups,omitempty"`
+}
+
+// Group is one group of a job.
+type Group struct {
+	Name                 string             `json:"name"`
+	Count                *int               `json:"count,omitempty"`
+	Resources            Quantities         `json:"resources,omitempty"`
+	Ports                []uint16           `json:"ports,omitempty"`
+	Devices              []DeviceRequest    `json:"devices,omitempty"`
+	Labels               map[string]string  `json:"labels,omitempty"`
+	Constraints          []Constraint       `json:"constraints,omitempty"`
+	Affinities           []Affinity         `json:"affinities,omitempty"`
+	Spread               []Spread           `json:"spread,omitempty"`
+	Colocate             []LabelTerm        `json:"colocate,omitempty"`
+	Separate             []LabelTerm        `json:"separate,omitempty"`
+	MaxParallelEvictions *int               `json:"maxParallelEvictions,omitempty"`
+	KillTimeout          Duration           `json:"killTimeout,omitempty"`
+	Duration             Duration           `json:"duration,omitempty"`
+	Checkpoint           Duration           `json:"checkpoint,omitempty"`
+	Annotations          map[string]float64 `json:"annotations,omitempty"`
+}
+
+// DeviceRequest asks for instances of one device group.
+type DeviceRequest struct {
+	ID          string       `json:"id"`
+	Count       *int32       `json:"count,omitempty"`
+	Constraints []Constraint `json:"constraints,omitempty"`
+}
+
+// Constraint is hard. Value may be written as a string, a number, a boolean
+// or (in, notin) a list; it is kept as text.
+type Constraint struct {
+	Attribute string   `json:"attribute,omitempty"`
+	Operator  string   `json:"operator"`
+	Value     string   `json:"value,omitempty"`
+	Values    []string `json:"values,omitempty"` // a list given as value
+}
+
+// Affinity is soft, with a weight of -100 to 100.
+type Affinity struct {
+	Constraint
+	Weight int `json:"weight"`
+}
+
+// Spread distributes instances over the values of an attribute.
+type Spread struct {
+	Attribute string         `json:"attribute"`
+	Weight    *int           `json:"weight,omitempty"`
+	Targets   map[string]int `json:"targets,omitempty"`
+	MaxSkew   *int           `json:"maxSkew,omitempty"`
+}
+
+// LabelTerm selects allocations by labels within a topology domain.
+type LabelTerm struct {
+	Labels      map[string]string `json:"labels"`
+	TopologyKey string            `json:"topologyKey"`
+}
+
+// Running is an allocation that is placed before time 0.
+type Running struct {
+	ID        string   `json:"id"`
+	Job       string   `json:"job"`
+	Group     string   `json:"group"`
+	Node      string   `json:"node"`
+	StartedAt Duration `json:"startedAt,omitempty"`
+}
+
+// Event is one thing that happens; exactly one of the fields but At is set.
+type Event struct {
+	At       Duration `json:"at"`
+	Submit   string   `json:"submit,omitempty"`
+	Stop     string   `json:"stop,omitempty"`
+	NodeDown string   `json:"nodeDown,omitempty"`
+	NodeUp   string   `json:"nodeUp,omitempty"`
+	Drain    string   `json:"drain,omitempty"`
+}
+
+// Expect is what a run must show. A nil list is not checked; an empty one
+// means none at all.
+type Expect struct {
+	Placements *[]ExpectPlacement `json:"placements,omitempty"`
+	Bindings   *[]ExpectBinding   `json:"bindings,omitempty"`
+	Unplaced   *[]ExpectUnplaced  `json:"unplaced,omitempty"`
+	Running    *[]string          `json:"running,omitempty"`
+}
+
+// ExpectPlacement matches a placement when every field it names does.
+type ExpectPlacement struct {
+	At        *Duration `json:"at,omitempty"`
+	Alloc     *string   `json:"alloc,omitempty"`
+	Job       *string   `json:"job,omitempty"`
+	Group     *string   `json:"group,omitempty"`
+	Node      *string   `json:"node,omitempty"`
+	Preempted *[]string `json:"preempted,omitempty"`
+	// PreemptedElsewhere is compared whole, by node.
+	PreemptedElsewhere map[string][]string `json:"preemptedElsewhere,omitempty"`
+}
+
+// ExpectBinding is read, and can only hold as an empty list, until bindings
+// are scheduled.
+type ExpectBinding struct {
+	Binding   *string   `json:"binding,omitempty"`
+	Preempted *[]string `json:"preempted,omitempty"`
+}
+
+// ExpectUnplaced matches an entry of the result's unplaced list.
+type ExpectUnplaced struct {
+	Job   *string `json:"job,omitempty"`
+	Group *string `json:"group,omitempty"`
+	Count *int    `json:"count,omitempty"`
+}

@@ -1,0 +1,310 @@
+package policy
+
+// Policy is what every policy implements.
+type Policy interface {
+	// Info says what the policy is and needs. It is called once per instance,
+	// after Configure, and must always answer the same.
+	Info() Info
+}
+
+// Configurable is implemented by policies that take configuration: the JSON
+// object that the operator wrote, {} when there is none. An error rejects the
+// policy and is shown to the operator.
+type Configurable interface {
+	Configure(json []byte) error
+}
+
+// DeltaHook decides which candidates may be evicted for the preemptor at all.
+type DeltaHook interface {
+	// PriorityDelta sets gap[row] to the priority gap that candidate requires:
+	// it is eligible when preemptor.Priority - candidate.Priority >= gap. On
+	// entry every gap is Preemptor.Delta. The host excludes candidates whose
+	// priority is not strictly lower, whatever the gap.
+	PriorityDelta(in *Candidates, gap []int32, recheck *Recheck) error
+}
+
+// VictimScorer decides whom to evict first.
+type VictimScorer interface {
+	// ScoreVictims sets a tier and a score per row: lower tiers go first, then
+	// lower scores, then row order. A score of +Inf means never; NaN and -Inf
+	// are faults. On entry all are 0.
+	ScoreVictims(in *Candidates, out *VictimScores) error
+}
+
+// VictimSelector replaces VictimScorer for policies that pick exactly.
+type VictimSelector interface {
+	// SelectVictims lists, for each option, rows in the order in which the host
+	// shall evict them until the preemptor fits. It must call out.Next once for
+	// every option, in order, after the option's picks.
+	SelectVictims(in *Candidates, out *Selection) error
+}
+
+// OptionScorer chooses among options.
+type OptionScorer interface {
+	// ScoreOptions sets up to four tiers and a score per option: lower tiers
+	// first, compared in order, then the higher score, then option order.
+	// Scores must be finite. On entry all are 0.
+	ScoreOptions(in *Options, out *OptionScores) error
+}
+
+// Info is what a policy says of itself.
+type Info struct {
+	Name    string
+	Delta   int32   // base priority gap when the operator sets none
+	Columns Columns // optional columns that its hooks read
+
+	// Adaptive asks for ScoreVictims again after each pick, in rounds over all
+	// options that do not fit yet, with Need, Freed and the rows brought up to date.
+	Adaptive bool
+	// RemoveAll drops an option that does not fit with every eligible candidate
+	// gone, before any victim is chosen.
+	RemoveAll bool
+	// KeepRedundant asks that the lists of SelectVictims stand whole: no early
+	// stop, no sparing. It takes effect only where the operator grants it.
+	KeepRedundant bool
+}
+
+// Columns is a set of optional columns.
+type Columns uint64
+
+// The optional columns. Row columns are in Rows, option columns in Candidates
+// or Options.
+const (
+	// UseColumns: Rows.Use.
+	UseColumns Columns = 1 << iota
+	// StartColumn: Rows.Start.
+	StartColumn
+	// LostWorkColumn: Rows.LostWork; in Options also LostWork.
+	LostWorkColumn
+	// JobColumns: Rows.Namespace, Rows.Job, Rows.Group.
+	JobColumns
+	// EvictionColumns: Rows.Evictions, Rows.EvictionLimit.
+	EvictionColumns
+	// MustLeaveColumn: Rows.MustLeave.
+	MustLeaveColumn
+	// DeviceColumns: Rows.Devices, Candidates.DeviceNeed, Options.DeviceGroup.
+	DeviceColumns
+	// CapacityColumns: Candidates.Capacity, Reserved, Free, Own.
+	CapacityColumns
+	// PlaceColumn: Candidates.Place and Options.Place.
+	PlaceColumn
+	// LabelColumns: Rows.Labels.
+	LabelColumns
+	// AnnotationColumns: Rows.Annotations.
+	AnnotationColumns
+	// SharedTables: Candidates.Shared and Options.Shared.
+	SharedTables
+	// VictimColumns: Options.Victims with the row columns that are asked for.
+	VictimColumns
+	// FitColumns: Options.FitBefore, FitAfter, Components and Present.
+	FitColumns
+	// TimeColumns says that answers depend on Now: they are not reused at
+	// another time.
+	TimeColumns
+)
+
+// Has is whether every column of want is in c.
+func (c Columns) Has(want Columns) bool { return c&want == want }
+
+// Preemptor is the work that needs room.
+type Preemptor struct {
+	Namespace, Job, Group string
+	JobType               string // service, batch, system, sysbatch
+	Priority              int32
+	Delta                 int32     // base gap: the operator's, else Info.Delta
+	Ask                   []float64 // by dimension
+	Ports                 int       // host ports needed
+	Devices               []DeviceAsk
+	Labels                map[string]string
+	Annotations           map[string]float64
+	Waiting               int64 // nanoseconds since the job was submitted
+	Attempts              int32 // evaluations of the job so far that ended without placing all of it
+}
+
+// DeviceAsk is one device request of the preemptor.
+type DeviceAsk struct {
+	ID    string // type, vendor/type or vendor/type/model
+	Count int32
+}
+
+// Candidates is what PriorityDelta, ScoreVictims and SelectVictims see: options
+// that do not fit yet, each with the allocations that might be evicted for it.
+type Candidates struct {
+	Now       int64
+	Preemptor *Preemptor
+	Dims      []string // names of the dimensions
+	Strings   []string // what the id columns refer to
+
+	// FirstRow has one more element than there are options: the candidates of
+	// option i are rows FirstRow[i] to FirstRow[i+1].
+	FirstRow []int32
+	// Need[d][i] is what option i still lacks in dimension d: the ask less what
+	// is free there less what earlier picks free. Zero or negative: enough.
+	Need [][]float64
+	// Freed[d][i] is what earlier picks free; all zero before the first round.
+	Freed [][]float64
+	// DeviceNeed[r][i] is how many instances of the chosen device group request
+	// r still lacks.
+	DeviceNeed [][]float64
+	// MustLeave[i] is how many rows of option i are marked MustLeave.
+	MustLeave []int32
+
+	Place                         []int32 // id of the node
+	Capacity, Reserved, Free, Own [][]float64
+
+	Rows   Rows
+	Shared *Shared
+}
+
+// Len is the number of options.
+func (c *Candidates) Len() int { return len(c.FirstRow) - 1 }
+
+// Rows is a table of allocations.
+type Rows struct {
+	Priority []int32
+	Use      [][]float64 // [dimension][row]
+	Start    []int64     // when it started to work
+	LostWork []int64     // what evicting it now loses
+	// Namespace, Job and Group are ids into Strings. Job is unique to namespace
+	// and job, Group to namespace, job and group: equal ids mean the same one.
+	Namespace, Job, Group []int32
+	// Evictions counts the victims of this row's group in the plan so far, on
+	// all nodes; EvictionLimit is how many the group takes in one plan before
+	// more are to be penalised, 0 meaning any number.
+	Evictions, EvictionLimit []int32
+	MustLeave                []uint8     // bits of MustLeave*
+	Devices                  [][]float64 // [request][row]: instances held of the device group chosen for the request
+	Labels                   *LabelTable
+	Annotations              *AnnotationTable
+}
+
+// Len is the number of rows.
+func (r *Rows) Len() int { return len(r.Priority) }
+
+// Why a row must leave before its option can fit, whatever it frees.
+const (
+	MustLeavePort       = 1 << iota // it holds a host port that the preemptor needs
+	MustLeaveSeparation             // it and the preemptor exclude one another
+)
+
+// LabelTable holds the labels of rows: those of row i are pairs First[i] to
+// First[i+1].
+type LabelTable struct{ First, Key, Value []int32 }
+
+// AnnotationTable holds numbers that operators attached as costs, one column
+// per name; NaN where a row has none.
+type AnnotationTable struct {
+	Names  []string
+	Values [][]float64 // [name][row]
+}
+
+// Shared holds tables that are the same for every option.
+type Shared struct {
+	Totals     []float64 // capacity of all ready nodes, by dimension
+	Namespaces NamespaceTable
+}
+
+// NamespaceTable is a row per namespace.
+type NamespaceTable struct {
+	Name   []int32 // id
+	Weight []float64
+	Use    [][]float64 // [dimension][namespace]
+}
+
+// Options is what ScoreOptions sees: options that fit once their victims are gone.
+type Options struct {
+	Now       int64
+	Preemptor *Preemptor
+	Dims      []string
+	Strings   []string
+
+	Node            []int32 // equal values: the same node
+	HighestPriority []int32 // of the victims
+	VictimCount     []int32
+	PrioritySum     []int64
+	LostWork        []int64 // nanoseconds, all victims together
+	Place           []int32
+	// DeviceGroup[r][i] numbers the device group that serves request r;
+	// DeviceVictims[r][i] is how many of its instances are freed by victims.
+	DeviceGroup   [][]int32
+	DeviceVictims [][]int32
+
+	// FitBefore ranks the node with the victims still counted, FitAfter with
+	// them gone, both in [0, 1] by the scheduler's algorithm. Components holds
+	// the other parts of the ranking; bit k of Present[i] says whether
+	// Components[k][i] takes part.
+	FitBefore, FitAfter []float64
+	Components          [NumComponents][]float64
+	Present             []uint8
+
+	// FirstVictim has one more element than there are options.
+	FirstVictim []int32
+	Victims     Rows
+	Shared      *Shared
+}
+
+// Len is the number of options.
+func (o *Options) Len() int { return len(o.Node) }
+
+// Component is a part of a node's ranking beside its fit.
+type Component int
+
+// The components, each in [-1, 1].
+const (
+	AntiAffinity Component = iota // other instances of the group on the node
+	Affinity                      // weighted wishes
+	Spread                        // balance over an attribute
+	NumComponents
+)
+
+// Recheck carries the time at which the answer may change by time alone.
+type Recheck struct{ at int64 }
+
+// At asks for another evaluation at a Unix time in nanoseconds. The earliest
+// wish counts.
+func (r *Recheck) At(t int64) {
+	if r.at == 0 || t < r.at {
+		r.at = t
+	}
+}
+
+// Time is the earliest wish; 0 when there is none.
+func (r *Recheck) Time() int64 { return r.at }
+
+// VictimScores is the answer of ScoreVictims, a tier and a score per row.
+type VictimScores struct {
+	Tier    []int64
+	Score   []float64
+	Recheck Recheck
+}
+
+// OptionScores is the answer of ScoreOptions.
+type OptionScores struct {
+	Tiers   [4][]int64
+	Score   []float64
+	Recheck Recheck
+}
+
+// Selection is the answer of SelectVictims.
+type Selection struct {
+	rows    []int32
+	first   []int32
+	Recheck Recheck
+}
+
+// Reset empties the selection and keeps its memory. The host calls it.
+func (s *Selection) Reset() {
+	s.rows, s.first, s.Recheck = s.rows[:0], append(s.first[:0], 0), Recheck{}
+}
+
+// Pick adds a row (an index into Candidates.Rows) to the current option.
+func (s *Selection) Pick(row int) { s.rows = append(s.rows, int32(row)) }
+
+// Next closes the current option.
+func (s *Selection) Next() { s.first = append(s.first, int32(len(s.rows))) }
+
+// Len is the number of options closed.
+func (s *Selection) Len() int { return len(s.first) - 1 }
+
+// Rows are the picks of option i.
+func (s *Selection) Rows(i int) []int32 { return s.rows[s.first[i]:s.first[i+1]] }
