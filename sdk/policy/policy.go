@@ -82,7 +82,7 @@ const (
 	EvictionColumns
 	// MustLeaveColumn: Rows.MustLeave.
 	MustLeaveColumn
-	// DeviceColumns: Rows.Devices, Candidates.DeviceNeed, Options.DeviceGroup.
+	// DeviceColumns: Rows.Devices, and DeviceNeed and DeviceGroup of options.
 	DeviceColumns
 	// CapacityColumns: Candidates.Capacity, Reserved, Free, Own.
 	CapacityColumns
@@ -225,9 +225,10 @@ type Options struct {
 	LostWork        []int64 // nanoseconds, all victims together
 	Place           []int32
 	// DeviceGroup[r][i] numbers the device group that serves request r;
-	// DeviceVictims[r][i] is how many of its instances are freed by victims.
-	DeviceGroup   [][]int32
-	DeviceVictims [][]int32
+	// DeviceNeed[r][i] is how many of its instances were missing before any
+	// victim went, zero or negative: none.
+	DeviceGroup [][]int32
+	DeviceNeed  [][]float64
 
 	// FitBefore ranks the node with the victims still counted, FitAfter with
 	// them gone, both in [0, 1] by the scheduler's algorithm. Components holds
