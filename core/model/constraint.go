@@ -47,6 +47,8 @@ type Constraint struct {
 	Operator  Operator
 	Value     string
 	Values    []string
+
+	matcher // set by compile
 }
 
 // Affinity is a constraint that is wished for, with a weight of -100 to 100.

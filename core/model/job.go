@@ -143,6 +143,13 @@ type Group struct {
 func (g *Group) compile(j *Job, position int, dims *Dimensions) {
 	g.Job, g.Position = j, position
 	g.Ask = Ask{Vec: dims.Vector(g.Resources), Ports: slices.Sorted(slices.Values(g.Ports)), Devices: g.Devices}
+	compileAll(g.Constraints)
+	for i := range g.Affinities {
+		g.Affinities[i].compile()
+	}
+	for i := range g.Devices {
+		compileAll(g.Devices[i].Constraints)
+	}
 	for d := range dims.Len() {
 		if g.Ask.Vec[d] > 0 {
 			g.Ask.Dims = append(g.Ask.Dims, uint8(d))

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -47,13 +46,6 @@ type Node struct {
 	Avail      Vector // capacity less reserved
 	ClassKey   uint64 // equal for nodes that no constraint but one on node.id can tell apart
 	compiledAt int    // number of dimensions Avail was made with
-}
-
-// Device is one group of equal devices on a node: vendor, type and model.
-type Device struct {
-	ID         string // vendor/type/model
-	Count      int32
-	Attributes map[string]string
 }
 
 // Schedulable is whether new work may be placed here.
@@ -116,26 +108,4 @@ func (n *Node) Attribute(name string) (string, bool) {
 // DevicePosition is the position in Devices of the group with this id, or -1.
 func (n *Node) DevicePosition(id string) int {
 	return slices.IndexFunc(n.Devices, func(d Device) bool { return d.ID == id })
-}
-
-// DeviceRequest asks for instances of one device group.
-type DeviceRequest struct {
-	ID          string // type, vendor/type or vendor/type/model
-	Count       int32
-	Constraints []Constraint // over the device group's attributes
-}
-
-// MatchesID is whether a device group with this full id may serve the request,
-// its constraints aside.
-func (r *DeviceRequest) MatchesID(id string) bool {
-	want := strings.Split(r.ID, "/")
-	have := strings.SplitN(id, "/", 3)
-	switch len(want) {
-	case 1:
-		return len(have) >= 2 && want[0] == have[1]
-	case 2:
-		return len(have) >= 2 && want[0] == have[0] && want[1] == have[1]
-	default:
-		return r.ID == id
-	}
 }

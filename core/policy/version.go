@@ -1,0 +1,163 @@
+package policy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// GrantKeepRedundant lets the victim lists of a version stand whole.
+const GrantKeepRedundant = "keepRedundant"
+
+// Grants lists what an operator may grant a version.
+var Grants = []string{GrantKeepRedundant}
+
+// Source says what a version is made of.
+type Source struct {
+	Name   string // the name operators use
+	Digest string // of the module; of name and rules version for a built-in
+	Config []byte // JSON object; nil means {}
+	Grants []string
+	// Make starts an instance with the canonical configuration.
+	Make func(config []byte) (Instance, error)
+}
+
+// Version is a policy that is ready to be asked: a module with its
+// configuration, identified by one hash.
+type Version struct {
+	Name   string
+	ID     string // sha256 over module digest and canonical configuration
+	Grants []string
+
+	info   sdk.Info
+	hooks  Hooks
+	config []byte
+	make   func(config []byte) (Instance, error)
+
+	mu   sync.Mutex
+	idle []Instance
+
+	calls, faults atomic.Int64
+}
+
+// NewVersion starts one instance, to learn what the policy is, and keeps it
+// for the first Acquire.
+func NewVersion(src Source) (*Version, error) {
+	config, err := canonical(src.Config)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: configuration: %w", src.Name, err)
+	}
+	for _, g := range src.Grants {
+		if !slices.Contains(Grants, g) {
+			return nil, fmt.Errorf("policy %s: unknown grant %q: want one of %v", src.Name, g, Grants)
+		}
+	}
+	first, err := src.Make(config)
+	if err != nil {
+		return nil, err
+	}
+	v := &Version{
+		Name: src.Name, ID: versionID(src.Digest, config), Grants: slices.Clone(src.Grants),
+		info: first.Info(), hooks: first.Hooks(), config: config, make: src.Make, idle: []Instance{first},
+	}
+	if v.info.Adaptive && !v.hooks.Has(HookScoreVictims) {
+		return nil, fmt.Errorf("policy %s declares adaptive but has no ScoreVictims", src.Name)
+	}
+	return v, nil
+}
+
+// Info is what the policy says of itself.
+func (v *Version) Info() sdk.Info { return v.info }
+
+// Hooks is what the policy implements.
+func (v *Version) Hooks() Hooks { return v.hooks }
+
+// KeepsRedundant is whether the lists of SelectVictims stand whole: the policy
+// asks for it and the operator granted it.
+func (v *Version) KeepsRedundant() bool {
+	return v.info.KeepRedundant && slices.Contains(v.Grants, GrantKeepRedundant)
+}
+
+// Acquire hands out an instance for one goroutine; give it back with Release.
+func (v *Version) Acquire() (Instance, error) {
+	v.mu.Lock()
+	if n := len(v.idle); n > 0 {
+		in := v.idle[n-1]
+		v.idle = v.idle[:n-1]
+		v.mu.Unlock()
+		return in, nil
+	}
+	v.mu.Unlock()
+	return v.make(v.config)
+}
+
+// Release takes an instance back.
+func (v *Version) Release(in Instance) {
+	v.mu.Lock()
+	v.idle = append(v.idle, in)
+	v.mu.Unlock()
+}
+
+// Count adds calls made and, when err is a fault, the fault. It returns err as
+// an *Error that names the version and the hook; nil stays nil.
+func (v *Version) Count(hook string, err error) error {
+	v.calls.Add(1)
+	if err == nil {
+		return nil
+	}
+	v.faults.Add(1)
+	var known *Error
+	if errors.As(err, &known) {
+		return err
+	}
+	return &Error{Policy: v.Name, Version: v.ID, Hook: hook, Fault: FaultGuest, Err: err}
+}
+
+// Misanswer is the fault of an answer that breaks a rule.
+func (v *Version) Misanswer(hook, format string, args ...any) error {
+	v.faults.Add(1)
+	return &Error{Policy: v.Name, Version: v.ID, Hook: hook, Fault: FaultAnswer, Err: fmt.Errorf(format, args...)}
+}
+
+// Stats counts hook calls and faults so far.
+func (v *Version) Stats() (calls, faults int64) { return v.calls.Load(), v.faults.Load() }
+
+// canonical is the one spelling of a JSON object: keys sorted, no space.
+func canonical(config []byte) ([]byte, error) {
+	if len(bytes.TrimSpace(config)) == 0 {
+		return []byte("{}"), nil
+	}
+	var object map[string]any
+	dec := json.NewDecoder(bytes.NewReader(config))
+	dec.UseNumber()
+	if err := dec.Decode(&object); err != nil {
+		return nil, fmt.Errorf("want a JSON object: %w", err)
+	}
+	if object == nil {
+		return []byte("{}"), nil
+	}
+	return json.Marshal(object)
+}
+
+func versionID(digest string, config []byte) string {
+	h := sha256.New()
+	h.Write([]byte(digest))
+	h.Write([]byte{0})
+	h.Write(config)
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// BuiltinDigest stands for a module's digest where there is no module: it
+// hashes the built-in's name and the version of its rules.
+func BuiltinDigest(name, rules string) string {
+	sum := sha256.Sum256([]byte("builtin\x00" + name + "\x00" + rules))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
