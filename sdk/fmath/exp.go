@@ -1,0 +1,98 @@
+package fmath
+
+import "math"
+
+// Both exponentials reduce to 2^(k/128) * e^z with |z| <= ln(2)/256, where k is
+// a whole number: a table gives the first factor, six terms of the Taylor
+// series the second (the seventh is below 2^-60). The table keeps what its
+// entries lose by rounding, so that only the last addition rounds visibly.
+
+const (
+	expSteps = 1 << expBits // table entries for one doubling
+	expBits  = 7
+
+	// Adding and subtracting roundShift rounds to the nearest whole number as
+	// long as that has less than 51 bits, and leaves it in the low bits of the sum.
+	roundShift = 3 << 51
+)
+
+// Exp returns e^x, with the special values of math.Exp.
+func Exp(x float64) float64 {
+	if !(x > -708 && x < 709) {
+		return expEdge(x)
+	}
+	shifted := float64(x*expPerStep) + roundShift
+	k := int64(math.Float64bits(shifted)) << 13 >> 13
+	n := shifted - roundShift
+	z := x - float64(n*expStepHi) - float64(n*expStepLo)
+	z2 := z * z
+	p := z + float64(z2*(1.0/2+float64(z*(1.0/6)))) + float64(float64(z2*z2)*(1.0/24+float64(z*(1.0/120))))
+	e := &expTable[k&(expSteps-1)]
+	scale := math.Float64frombits(e.bits + uint64(k>>expBits)<<52)
+	return scale + float64(scale*(e.tail+p))
+}
+
+// Exp10 returns 10^x. Special values are those of Exp.
+func Exp10(x float64) float64 {
+	if !(x > -307 && x < 308) {
+		return exp10Edge(x)
+	}
+	shifted := float64(x*exp10PerStep) + roundShift
+	k := int64(math.Float64bits(shifted)) << 13 >> 13
+	n := shifted - roundShift
+	r := x - float64(n*exp10StepHi) - float64(n*exp10StepLo)
+	r2 := r * r
+	p := float64(r*exp10C1) + float64(r2*(exp10C2+float64(r*exp10C3))) + float64(float64(r2*r2)*(exp10C4+float64(r*exp10C5)))
+	e := &expTable[k&(expSteps-1)]
+	scale := math.Float64frombits(e.bits + uint64(k>>expBits)<<52)
+	return scale + float64(scale*(e.tail+p))
+}
+
+// expEdge is Exp where the result is NaN, infinite, zero, subnormal, or near to
+// that.
+func expEdge(x float64) float64 {
+	switch {
+	case x != x:
+		return x
+	case x > 709.782712893384:
+		return math.Inf(1)
+	case x < -745.1332191019412:
+		return 0
+	}
+	n := math.Float64frombits(math.Float64bits(float64(x*expPerStep)+roundShift)) - roundShift
+	z := x - float64(n*expStepHi) - float64(n*expStepLo)
+	z2 := z * z
+	p := z + float64(z2*(1.0/2+float64(z*(1.0/6)))) + float64(float64(z2*z2)*(1.0/24+float64(z*(1.0/120))))
+	return expScale(int64(n), p)
+}
+
+// exp10Edge is to Exp10 what expEdge is to Exp.
+func exp10Edge(x float64) float64 {
+	switch {
+	case x != x:
+		return x
+	case x > 308.25471555991675:
+		return math.Inf(1)
+	case x < -323.6072453387798:
+		return 0
+	}
+	n := math.Float64frombits(math.Float64bits(float64(x*exp10PerStep)+roundShift)) - roundShift
+	r := x - float64(n*exp10StepHi) - float64(n*exp10StepLo)
+	r2 := r * r
+	p := float64(r*exp10C1) + float64(r2*(exp10C2+float64(r*exp10C3))) + float64(float64(r2*r2)*(exp10C4+float64(r*exp10C5)))
+	return expScale(int64(n), p)
+}
+
+// expScale returns 2^(k/128) * (1+p) for results that a float64 may not hold
+// with full precision: it works far from the border and moves there last.
+func expScale(k int64, p float64) float64 {
+	e := &expTable[k&(expSteps-1)]
+	m := math.Float64frombits(e.bits)
+	y := m + float64(m*(e.tail+p)) // in [1, 2], or a hair beside it
+	switch exponent := k >> expBits; {
+	case exponent > 1000:
+		return y * 0x1p1000 * math.Float64frombits(uint64(exponent-1000+1023)<<52)
+	default:
+		return y * math.Float64frombits(uint64(exponent+100+1023)<<52) * 0x1p-100
+	}
+}

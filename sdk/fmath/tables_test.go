@@ -1,0 +1,101 @@
+package fmath
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/format"
+	"math"
+	"math/big"
+	"os"
+	"testing"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write tables.go and testdata anew")
+
+// TestTables_AreWhatTheirDefinitionSays computes the constants and tables from
+// their definitions with math/big and compares them with tables.go; -rewrite
+// writes that file.
+func TestTables_AreWhatTheirDefinitionSays(t *testing.T) {
+	want := tables(t)
+	if *rewrite {
+		if err := os.WriteFile("tables.go", want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile("tables.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("tables.go differs from what its definitions give; run this test with -rewrite and look at the difference")
+	}
+}
+
+func tables(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	p := func(f string, a ...any) { fmt.Fprintf(&b, f+"\n", a...) }
+	ln2, ln10 := bigLog(bigFloat(2)), bigLog(bigFloat(10))
+	log102 := quo(ln2, ln10)
+	steps := bigFloat(expSteps)
+
+	p("// Computed by TestTables_AreWhatTheirDefinitionSays -rewrite.\n")
+	p("package fmath\n")
+	p("const (")
+	p("// A step is 1/128 of a doubling: PerStep steps make one unit of the argument;")
+	p("// StepHi and StepLo add up to a step, with room in StepHi for exact multiples.")
+	hi, lo := split(quo(ln2, steps), 33)
+	p("expPerStep = %s", lit(quo(steps, ln2)))
+	p("expStepHi = %s", hexf(hi))
+	p("expStepLo = %s", hexf(lo))
+	hi, lo = split(quo(log102, steps), 33)
+	p("exp10PerStep = %s", lit(quo(steps, log102)))
+	p("exp10StepHi = %s", hexf(hi))
+	p("exp10StepLo = %s", hexf(lo))
+	p("")
+	p("// exp10C1 to exp10C5 are ln(10)^i / i!.")
+	c := bigFloat(1)
+	for i := 1; i <= 5; i++ {
+		c = quo(mul(c, ln10), bigFloat(float64(i)))
+		p("exp10C%d = %s", i, lit(c))
+	}
+	p(")\n")
+
+	p("// expTable[j] is 2^(j/128): the bits of the nearest float64, and how far above")
+	p("// that the true value is, in proportion.")
+	p("var expTable = [expSteps]struct {\nbits uint64\ntail float64\n}{")
+	root := bigFloat(2)
+	for range expBits {
+		root = newBig().Sqrt(root)
+	}
+	v := bigFloat(1)
+	for range expSteps {
+		f, _ := v.Float64()
+		p("{%#016x, %s},", math.Float64bits(f), lit(sub(quo(v, bigFloat(f)), bigFloat(1))))
+		v = mul(v, root)
+	}
+	p("}")
+
+	src, err := format.Source(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+// split returns x as a float64 of at most bits bits and the float64 nearest to
+// the rest.
+func split(x *big.Float, bits uint) (hi, lo float64) {
+	hi, _ = new(big.Float).SetPrec(bits).Set(x).Float64()
+	lo, _ = sub(x, bigFloat(hi)).Float64()
+	return hi, lo
+}
+
+func lit(x *big.Float) string {
+	f, _ := x.Float64()
+	return hexf(f)
+}
+
+func hexf(f float64) string { return fmt.Sprintf("%x", f) }
