@@ -1,0 +1,115 @@
+package rules
+
+import (
+	"math"
+
+	"github.com/cede-scheduler/cede/sdk/fmath"
+)
+
+// Nearest returns the index j of the row first+j that is nearest to the need
+// among the rows of gone that are not gone; the first of equals; len(gone) when
+// all are gone.
+//
+// Sums of squares are compared before roots are taken: the root never changes
+// an order, it only makes some different sums equal, so it is needed just where
+// a sum is smaller than the best. That way each distance costs no root and the
+// answer is that of comparing distances.
+func (n *Need) Nearest(gone []bool, first int) int {
+	last := first + len(gone)
+	switch len(n.dim) {
+	case 0:
+		for j, g := range gone {
+			if !g {
+				return j
+			}
+		}
+		return len(gone)
+	case 1:
+		return nearest1(gone, n.use[n.dim[0]][first:last], n.left[0])
+	case 2:
+		return nearest2(gone, n.use[n.dim[0]][first:last], n.use[n.dim[1]][first:last], n.left[0], n.left[1])
+	case 3:
+		return nearest3(gone, n.use[n.dim[0]][first:last], n.use[n.dim[1]][first:last], n.use[n.dim[2]][first:last],
+			n.left[0], n.left[1], n.left[2])
+	}
+	best, bestSum := len(gone), math.Inf(1)
+	for j, g := range gone {
+		if g {
+			continue
+		}
+		if sum := n.square(first + j); closer(sum, bestSum) {
+			best, bestSum = j, sum
+		}
+	}
+	return best
+}
+
+// NearestPenalised is Nearest with penalty[j] added to the distance of row
+// first+j.
+func (n *Need) NearestPenalised(gone []bool, first int, penalty []float64) int {
+	best, bestScore := len(gone), math.Inf(1)
+	for j, g := range gone {
+		if g {
+			continue
+		}
+		if score := n.Distance(first+j) + penalty[j]; score < bestScore {
+			best, bestScore = j, score
+		}
+	}
+	return best
+}
+
+// square is the square of the distance of a row.
+func (n *Need) square(row int) float64 {
+	sum := 0.0
+	for k, d := range n.dim {
+		r := (n.left[k] - n.use[d][row]) / n.left[k]
+		sum += float64(r * r)
+	}
+	return sum
+}
+
+// closer is whether the distance with square a is smaller than that with square b.
+func closer(a, b float64) bool { return a < b && fmath.Sqrt(a) < fmath.Sqrt(b) }
+
+func nearest1(gone []bool, u0 []float64, n0 float64) int {
+	best, bestSum := len(gone), math.Inf(1)
+	for j, g := range gone {
+		if g || j >= len(u0) {
+			continue
+		}
+		r0 := (n0 - u0[j]) / n0
+		if sum := r0 * r0; closer(sum, bestSum) {
+			best, bestSum = j, sum
+		}
+	}
+	return best
+}
+
+func nearest2(gone []bool, u0, u1 []float64, n0, n1 float64) int {
+	best, bestSum := len(gone), math.Inf(1)
+	for j, g := range gone {
+		if g || j >= len(u0) || j >= len(u1) {
+			continue
+		}
+		r0, r1 := (n0-u0[j])/n0, (n1-u1[j])/n1
+		if sum := float64(r0*r0) + float64(r1*r1); closer(sum, bestSum) {
+			best, bestSum = j, sum
+		}
+	}
+	return best
+}
+
+func nearest3(gone []bool, u0, u1, u2 []float64, n0, n1, n2 float64) int {
+	best, bestSum := len(gone), math.Inf(1)
+	for j, g := range gone {
+		if g || j >= len(u0) || j >= len(u1) || j >= len(u2) {
+			continue
+		}
+		r0, r1, r2 := (n0-u0[j])/n0, (n1-u1[j])/n1, (n2-u2[j])/n2
+		if sum := float64(r0*r0) + float64(r1*r1) + float64(r2*r2); closer(sum, bestSum) {
+			best, bestSum = j, sum
+		}
+	}
+	return best
+}
