@@ -1,0 +1,125 @@
+# Tools are built from source by the Go toolchain at the versions pinned here,
+# into bin/tools; nothing else is fetched, and nothing is installed elsewhere.
+GOLANGCI_LINT_VERSION := v2.15.0
+BENCHSTAT_VERSION     := v0.0.0-20260908200009-22c9c6c9d4da
+
+SHELL       := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS   += --no-print-directory
+
+GO     ?= go
+MODULE := github.com/cede-scheduler/cede
+APP    := $(MODULE)/cmd/internal/app
+
+# The date is the commit's, so that the same commit gives the same binary.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+DATE    ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X $(APP).Version=$(VERSION) -X $(APP).Commit=$(COMMIT) -X $(APP).Date=$(DATE)
+
+# Packages with goroutines or locks of their own run again under the race
+# detector, which is too slow to be spent on the rest at every turn.
+CONCURRENT := core/agent core/api core/broker core/clock core/events core/planner core/policy \
+	core/replication core/rpc core/server core/state core/storage core/worker gossip plugins
+RACE_PACKAGES := $(patsubst %,./%/...,$(wildcard $(CONCURRENT)))
+
+TEST_TIMEOUT ?= 8m
+SOAK_TIMEOUT ?= 12h
+
+# BENCH narrows the benchmarks by name, BENCH_PACKAGES by place; BASE names an
+# earlier file in bench/ to compare with.
+BENCH          ?= .
+BENCH_COUNT    ?= 6
+BENCH_PACKAGES ?= $(shell grep -rl --include='*_test.go' '^func Benchmark' . | xargs -r -n1 dirname | sort -u)
+BENCH_OUT      ?= bench/$(VERSION).txt
+BASE           ?=
+
+DEMO_OUT    ?= bin/demo
+CEDE_TRACES ?= ../shared/traces
+DEMO_SEEDS  ?= 3
+
+CEDE          := bin/cede
+GOLANGCI_LINT := bin/tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
+BENCHSTAT     := bin/tools/benchstat-$(BENCHSTAT_VERSION)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
+
+.PHONY: build
+build: ## build bin/cede
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(CEDE) ./cmd/cede
+
+.PHONY: demo
+demo: build ## play the examples and compare two policies, in under a minute
+	@rm -rf $(DEMO_OUT) && mkdir -p $(DEMO_OUT)
+	@printf '\n== Each example, under the policy it was written for. Every expectation must hold.\n\n'
+	@for f in examples/*/scenario.yaml; do $(CEDE) sim run "$$f"; echo; done
+	@printf '== A contended cluster: the same jobs, the same nodes, two policies.\n\n'
+	@$(CEDE) sim generate examples/contended/spec.yaml -w $(DEMO_OUT)/contended.yaml
+	@$(CEDE) compare $(DEMO_OUT)/contended.yaml -p default -p nomad --seeds $(DEMO_SEEDS) --html $(DEMO_OUT)/contended.html
+	@printf '\nOpen %s in a browser to see where the two differ.\n' $(DEMO_OUT)/contended.html
+	@if [ -d '$(CEDE_TRACES)/openb-2023' ]; then \
+	  printf '\n== A public trace of a GPU cluster, 149 days on 14 of its nodes.\n\n'; \
+	  $(CEDE) sim import openb '$(CEDE_TRACES)/openb-2023' --nodes 14 -w $(DEMO_OUT)/openb.yaml; \
+	  $(CEDE) compare $(DEMO_OUT)/openb.yaml -p default -p nomad --html $(DEMO_OUT)/openb.html; \
+	  printf '\nOpen %s in a browser to see where the two differ.\n' $(DEMO_OUT)/openb.html; \
+	else \
+	  printf '\nNo traces at %s: set CEDE_TRACES to a folder that holds openb-2023 to compare on a real workload.\n' '$(CEDE_TRACES)'; \
+	fi
+
+.PHONY: test
+test: ## vet, every test with reduced counts, and the race detector where it matters
+	$(GO) vet ./...
+	$(GO) test -timeout $(TEST_TIMEOUT) ./...
+	$(call race,-timeout $(TEST_TIMEOUT))
+
+.PHONY: soak
+soak: ## the same tests with full counts: hours
+	CEDE_SOAK=1 $(GO) test -count 1 -timeout $(SOAK_TIMEOUT) ./...
+	$(call race,-count 1 -timeout $(SOAK_TIMEOUT),CEDE_SOAK=1)
+
+# The race detector needs a C compiler. A newcomer without one still gets every
+# other test, and is told what was left out; .ci/run installs one.
+define race
+@if command -v "$$($(GO) env CC)" >/dev/null; then \
+  set -x; CGO_ENABLED=1 $(2) $(GO) test -race $(1) $(RACE_PACKAGES); \
+else \
+  echo 'LEFT OUT: the race detector needs a C compiler (gcc or clang)' >&2; \
+fi
+endef
+
+.PHONY: check
+check: lint test ## lint and test: what a change must pass
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## every linter of .golangci.yml
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## format every Go file
+	$(GOLANGCI_LINT) fmt ./...
+
+.PHONY: bench
+bench: $(BENCHSTAT) ## run the benchmarks into bench/ and summarise them
+	@mkdir -p $(dir $(BENCH_OUT))
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -timeout 0 $(BENCH_PACKAGES) | tee $(BENCH_OUT)
+	@$(BENCHSTAT) $(if $(BASE),bench/$(BASE).txt) $(BENCH_OUT)
+
+.PHONY: generate
+generate: ## write generated files again
+	$(GO) generate ./...
+
+.PHONY: clean
+clean: ## remove what make built, benchmark results kept
+	rm -rf bin
+
+$(GOLANGCI_LINT):
+	$(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION))
+
+$(BENCHSTAT):
+	$(call install,golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION))
+
+# The version is in the file's name, so that a new pin is a new file to make.
+install = GOBIN=$(abspath $(dir $@)) $(GO) install $(1) && mv $(dir $@)$(patsubst %-$(lastword $(subst @, ,$(1))),%,$(notdir $@)) $@
