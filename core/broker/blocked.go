@@ -1,0 +1,258 @@
+package broker
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/cede-scheduler/cede/core/internal/heapq"
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// Screen says whether a blocked evaluation may be able to use a node now. It
+// keeps the rest asleep: room for one small task must not wake ten thousand
+// evaluations that need more.
+//
+// Within one Unblock it is asked in the order of release, so it may subtract
+// what those it let through will take, and say no from then on. A screen that
+// does so owes the others another Unblock of that node when the room was not
+// taken after all. It runs under the lock of Blocked and must not call back.
+type Screen interface {
+	MayPlace(eval *model.Evaluation, nodeID string) bool
+}
+
+// Outcome is what became of an evaluation given to Block.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Ignored   Outcome = iota // the broker is disabled, or the evaluation is final
+	Tracked                  // waits for room
+	Released                 // missed an unblock while it was computed: queued at once
+	Duplicate                // a newer one of its job waits in its stead
+)
+
+func (o Outcome) String() string {
+	return [...]string{"ignored", "tracked", "released", "duplicate"}[o]
+}
+
+// Blocked holds the evaluations that found no room, and queues them when a
+// change may have made some. Make it with NewBlocked.
+//
+// A job has at most one evaluation here that waits for a class, the one that
+// looked at the newest snapshot. Of those that wait for nodes (system jobs) it
+// may have several, which divide the nodes among them: the newest has all of
+// its own, an older one what the newer do not name.
+type Blocked struct {
+	b *Broker
+
+	mu     sync.Mutex
+	seq    uint64
+	ids    map[string]*record
+	jobs   map[model.JobKey]*blockedJob
+	nodal  group            // waiting for nodes
+	single group            // waiting for classes, without a shape
+	shapes map[uint64]group // waiting for classes, by shape
+	dups   []*Cancelled
+	seen   sightings
+	types  [model.JobTypes]int
+
+	cursors heapq.Heap[cursor] // empty between calls
+}
+
+// record is one blocked evaluation.
+type record struct {
+	eval  *model.Evaluation
+	key   heapq.Key // order of release
+	shape uint64
+	nodes []string // ascending; empty: waits for a class
+	gone  bool     // no longer in ids; about to leave its group
+}
+
+type blockedJob struct {
+	byClass *record
+	byNode  []*record // disjoint nodes; the order says nothing
+}
+
+// NewBlocked makes the tracker of b, of which there is one. It takes
+// evaluations while b is enabled and is flushed when b is disabled.
+func NewBlocked(b *Broker) *Blocked {
+	t := &Blocked{b: b}
+	t.reset()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.blocked = t
+	return t
+}
+
+// Flush forgets everything.
+func (t *Blocked) Flush() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reset()
+}
+
+func (t *Blocked) reset() {
+	t.ids = make(map[string]*record)
+	t.jobs = make(map[model.JobKey]*blockedJob)
+	t.shapes = make(map[uint64]group)
+	t.nodal, t.single, t.dups = nil, nil, nil
+	t.seen = newSightings()
+	t.types = [model.JobTypes]int{}
+}
+
+// Block takes an evaluation that found no room in the state at its
+// SnapshotIndex. If room may have come up since, it is queued at once; screen,
+// which may be nil, answers for the nodes in question.
+func (t *Blocked) Block(ev *model.Evaluation, screen Screen) Outcome {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ev.Status.Final() {
+		t.forget(ev.ID)
+		return Ignored
+	}
+	if !t.b.Enabled() {
+		return Ignored
+	}
+	t.seen.prune(t.b.now(), t.b.cfg.UnblockMemory)
+	if index, ok := t.seen.missedBy(ev, screen); ok {
+		t.forget(ev.ID)
+		t.b.enqueueUnblocked(index, ev)
+		return Released
+	}
+	return t.track(ev)
+}
+
+// Unblock tells that the node, of the class, may have room since index, and
+// queues those that wait for such: highest priority first, then oldest. An empty
+// nodeID means some node of the class. An evaluation whose snapshot is not older
+// than index has seen the room and stays, and so does one for which screen, which
+// may be nil, says no. What was queued is returned in order.
+func (t *Blocked) Unblock(class uint64, nodeID string, index uint64, screen Screen) []*model.Evaluation {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.b.Enabled() {
+		return nil
+	}
+	now := t.b.now()
+	t.seen.note(place{class, nodeID}, index, now)
+	t.seen.prune(now, t.b.cfg.UnblockMemory)
+	return t.release(change{place{class, nodeID}, false, index, screen})
+}
+
+// UnblockAll is Unblock for a change that may make room for anybody: another
+// policy, another configuration, a new leader that cannot know what was missed.
+func (t *Blocked) UnblockAll(index uint64) []*model.Evaluation {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.b.Enabled() {
+		return nil
+	}
+	t.seen.everywhere(index)
+	return t.release(change{everywhere: true, index: index})
+}
+
+// Untrack forgets what is blocked of a job, because an evaluation placed all of
+// it or the job is gone. The caller sees to it that what is returned gets a
+// final status.
+func (t *Blocked) Untrack(key model.JobKey) []*model.Evaluation {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	j := t.jobs[key]
+	if j == nil {
+		return nil
+	}
+	recs := slices.Clone(j.byNode)
+	if j.byClass != nil {
+		recs = append(recs, j.byClass)
+	}
+	slices.SortFunc(recs, compareRecords)
+	out := make([]*model.Evaluation, len(recs))
+	for i, r := range recs {
+		t.remove(r)
+		out[i] = r.eval
+	}
+	return out
+}
+
+// Forget drops one evaluation that was cancelled or deleted in the state.
+func (t *Blocked) Forget(evalID string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.forget(evalID)
+}
+
+func (t *Blocked) forget(evalID string) bool {
+	r := t.ids[evalID]
+	if r == nil {
+		return false
+	}
+	t.remove(r)
+	return true
+}
+
+// Holds is whether the evaluation waits for room.
+func (t *Blocked) Holds(evalID string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ids[evalID] != nil
+}
+
+// TakeDuplicates hands out evaluations in whose stead a newer one waits, oldest
+// first, at most limit of them (not positive: a batch), to be cancelled in the
+// state.
+func (t *Blocked) TakeDuplicates(limit int) []*Cancelled {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if limit <= 0 {
+		limit = t.b.cfg.ReaperBatch
+	}
+	n := min(limit, len(t.dups))
+	if n == 0 {
+		return nil
+	}
+	out := slices.Clone(t.dups[:n])
+	t.dups = slices.Delete(t.dups, 0, n)
+	if len(t.dups) > 0 {
+		t.b.announce()
+	}
+	return out
+}
+
+// ReturnDuplicates takes back what TakeDuplicates handed out in vain.
+func (t *Blocked) ReturnDuplicates(cs []*Cancelled) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.b.Enabled() && len(cs) > 0 {
+		t.dups = append(t.dups, cs...)
+		t.b.announce()
+	}
+}
+
+func (t *Blocked) counts() [model.JobTypes]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.types
+}
+
+// BlockedStats says what the blocked evaluations wait for.
+type BlockedStats struct {
+	Total      int
+	Captured   int // classes that may be feasible, or were not seen
+	Escaped    int // any node
+	ByNode     int // certain nodes
+	Duplicates int // to be cancelled
+}
+
+// Stats is how things stand now.
+func (t *Blocked) Stats() BlockedStats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := BlockedStats{Total: len(t.ids), ByNode: len(t.nodal), Duplicates: len(t.dups)}
+	for _, r := range t.ids {
+		if len(r.nodes) == 0 && r.eval.Escaped {
+			s.Escaped++
+		}
+	}
+	s.Captured = s.Total - s.ByNode - s.Escaped
+	return s
+}

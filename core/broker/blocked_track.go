@@ -1,0 +1,214 @@
+package broker
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/internal/heapq"
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// group is a set of records in the order of release.
+type group []*record
+
+func compareRecords(a, b *record) int {
+	if c := cmp.Compare(a.key.A, b.key.A); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.key.B, b.key.B); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.key.C, b.key.C)
+}
+
+func (g group) with(r *record) group {
+	i, _ := slices.BinarySearchFunc(g, r, compareRecords)
+	return slices.Insert(g, i, r)
+}
+
+func (g group) without(r *record) group {
+	i, ok := slices.BinarySearchFunc(g, r, compareRecords)
+	if !ok {
+		return g
+	}
+	return slices.Delete(g, i, i+1)
+}
+
+// newness ranks blocked evaluations of one job: what was looked at last knows
+// best what is missing.
+func newness(ev *model.Evaluation) uint64 { return max(ev.CreateIndex, ev.SnapshotIndex) }
+
+// track keeps ev, or the one of its job that makes it needless.
+func (t *Blocked) track(ev *model.Evaluation) Outcome {
+	if known := t.ids[ev.ID]; known != nil {
+		if ev.ModifyIndex < known.eval.ModifyIndex {
+			return Tracked
+		}
+		t.remove(known)
+	}
+	r := t.newRecord(ev)
+	j := t.jobs[ev.JobKey()]
+	if j == nil {
+		j = &blockedJob{}
+	}
+	if len(r.nodes) == 0 {
+		return t.trackByClass(j, r)
+	}
+	return t.trackByNode(j, r)
+}
+
+// nodesOf is what ev waits for when it is nodes, ascending.
+func nodesOf(ev *model.Evaluation) []string {
+	switch {
+	case !ev.Type.PerNode():
+		return nil
+	case slices.IsSorted(ev.BlockedNodes):
+		return ev.BlockedNodes
+	}
+	return slices.Sorted(slices.Values(ev.BlockedNodes))
+}
+
+func (t *Blocked) newRecord(ev *model.Evaluation) *record {
+	t.seq++
+	r := &record{
+		eval: ev,
+		key:  heapq.Key{A: uint64(math.MaxInt32 - int64(ev.Priority)), B: ev.CreateIndex, C: t.seq},
+	}
+	r.nodes = nodesOf(ev)
+	if t.b.cfg.Shape != nil && len(r.nodes) == 0 {
+		r.shape = t.b.cfg.Shape(ev)
+	}
+	return r
+}
+
+func (t *Blocked) trackByClass(j *blockedJob, r *record) Outcome {
+	if old := j.byClass; old != nil {
+		if newness(r.eval) < newness(old.eval) {
+			t.duplicate(r, old)
+			return Duplicate
+		}
+		t.remove(old)
+		t.duplicate(old, r)
+	}
+	j.byClass = r
+	t.insert(j, r)
+	return Tracked
+}
+
+// trackByNode divides the nodes between r and the others of its job. An older
+// one that has none left is a duplicate; one that has keeps waiting for those,
+// or their room would wake nobody.
+func (t *Blocked) trackByNode(j *blockedJob, r *record) Outcome {
+	others := slices.Clone(j.byNode)
+	var newest *record
+	for _, o := range others {
+		if newness(o.eval) > newness(r.eval) {
+			r.nodes = minus(r.nodes, o.nodes)
+			if newest == nil || newness(o.eval) > newness(newest.eval) {
+				newest = o
+			}
+		}
+	}
+	if len(r.nodes) == 0 {
+		t.duplicate(r, newest)
+		return Duplicate
+	}
+	for _, o := range others {
+		if newness(o.eval) > newness(r.eval) {
+			continue
+		}
+		if o.nodes = minus(o.nodes, r.nodes); len(o.nodes) == 0 {
+			t.remove(o)
+			t.duplicate(o, r)
+		}
+	}
+	j.byNode = append(j.byNode, r)
+	t.insert(j, r)
+	return Tracked
+}
+
+// minus is a without what is in b, both ascending; a itself when nothing is.
+func minus(a, b []string) []string {
+	var out []string
+	same := true
+	for i, j := 0, 0; i < len(a); i++ {
+		for j < len(b) && b[j] < a[i] {
+			j++
+		}
+		if j < len(b) && b[j] == a[i] {
+			if same {
+				out, same = append(out, a[:i]...), false
+			}
+			continue
+		}
+		if !same {
+			out = append(out, a[i])
+		}
+	}
+	if same {
+		return a
+	}
+	return out
+}
+
+func (t *Blocked) duplicate(r, winner *record) {
+	t.dups = append(t.dups, &Cancelled{r.eval, winner.eval.ID})
+	t.b.announce()
+}
+
+// insert enters r, which j already points to, everywhere else.
+func (t *Blocked) insert(j *blockedJob, r *record) {
+	t.jobs[r.eval.JobKey()] = j
+	t.ids[r.eval.ID] = r
+	t.types[r.eval.Type]++
+	switch {
+	case len(r.nodes) > 0:
+		t.nodal = t.nodal.with(r)
+	case t.b.cfg.Shape == nil:
+		t.single = t.single.with(r)
+	default:
+		t.shapes[r.shape] = t.shapes[r.shape].with(r)
+	}
+}
+
+// remove takes r out of everything.
+func (t *Blocked) remove(r *record) {
+	byNode := t.unlink(r)
+	switch {
+	case byNode:
+		t.nodal = t.nodal.without(r)
+	case t.b.cfg.Shape == nil:
+		t.single = t.single.without(r)
+	default:
+		t.setShape(r.shape, t.shapes[r.shape].without(r))
+	}
+}
+
+func (t *Blocked) setShape(shape uint64, g group) {
+	if len(g) == 0 {
+		delete(t.shapes, shape)
+		return
+	}
+	t.shapes[shape] = g
+}
+
+// unlink takes r out of everything but its group, and tells whether that is
+// the one of nodes.
+func (t *Blocked) unlink(r *record) (byNode bool) {
+	r.gone = true
+	delete(t.ids, r.eval.ID)
+	t.types[r.eval.Type]--
+	key := r.eval.JobKey()
+	j := t.jobs[key]
+	if j.byClass == r {
+		j.byClass = nil
+	} else {
+		j.byNode = slices.DeleteFunc(j.byNode, func(o *record) bool { return o == r })
+		byNode = true
+	}
+	if j.byClass == nil && len(j.byNode) == 0 {
+		delete(t.jobs, key)
+	}
+	return byNode
+}

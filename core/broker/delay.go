@@ -1,0 +1,113 @@
+package broker
+
+import (
+	"time"
+
+	"github.com/cede-scheduler/cede/core/internal/heapq"
+)
+
+func live(it *heapq.Item[ref]) bool { return !it.Value.stale() }
+
+// delay lets e wait for d. One that backs off stays on its job's list, so that
+// the Ack of another can cover it; one that waits by its own wish does not: the
+// time it waits for may change what there is to do.
+func (b *Broker) delay(e *entry, s State, now int64, d time.Duration) {
+	b.move(e, s)
+	if s == StateBackoff {
+		e.job.waiting.push(e)
+	}
+	e.due = now + int64(d)
+	b.delays.Push(heapq.Key{A: uint64(e.due), B: e.seq}, ref{e, e.gen})
+	if waiting := b.delayed(); b.delays.Len() > 64+2*waiting {
+		b.delays.Filter(live)
+	}
+	b.arm(now)
+}
+
+func (b *Broker) delayed() int {
+	n := 0
+	for _, s := range [...]State{StateDelayed, StateBackoff} {
+		for _, c := range b.counts[s] {
+			n += c
+		}
+	}
+	return n
+}
+
+// tick is the callback of the one timer: leases first, then delays.
+func (b *Broker) tick() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.armed = false
+	now := b.now()
+	b.expireLeases(now)
+	b.endDelays(now)
+	b.arm(now)
+	b.serve()
+}
+
+func (b *Broker) endDelays(now int64) {
+	for skim(&b.delays) && b.delays.Min().A <= uint64(now) {
+		e := b.delays.Pop().Value.e
+		if e.state == StateBackoff {
+			e.job.waiting.remove(e)
+		}
+		e.since = now
+		b.contend(e)
+	}
+}
+
+// skim drops stale items from the top; false when nothing is left.
+func skim(h *heapq.Heap[ref]) bool {
+	for h.Len() > 0 && h.Min().Value.stale() {
+		h.Pop()
+	}
+	return h.Len() > 0
+}
+
+// arm sees to it that the timer fires no later than the next thing due. It may
+// fire early, when what it was set for has gone, and then sets itself again:
+// moving it with every settled lease would cost more than the rare idle tick.
+func (b *Broker) arm(now int64) {
+	due, ok := b.nextDue()
+	if !ok {
+		b.disarm()
+		return
+	}
+	if b.armed && b.armedFor <= due {
+		return
+	}
+	d := time.Duration(due - now)
+	if b.timer == nil {
+		b.timer = b.cfg.Clock.AfterFunc(d, b.tick)
+	} else {
+		b.timer.Reset(d)
+	}
+	b.armed, b.armedFor = true, due
+}
+
+func (b *Broker) nextDue() (int64, bool) {
+	due, ok := int64(0), false
+	if skim(&b.delays) {
+		due, ok = int64(b.delays.Min().A), true
+	}
+	if e := b.leases.head; e != nil && (!ok || e.due < due) {
+		due, ok = e.due, true
+	}
+	return due, ok
+}
+
+// disarmIfIdle stops a timer that waits for nothing, so that a simulation does
+// not run on to the end of a lease that was settled long ago.
+func (b *Broker) disarmIfIdle() {
+	if b.leases.head == nil && !skim(&b.delays) {
+		b.disarm()
+	}
+}
+
+func (b *Broker) disarm() {
+	if b.armed {
+		b.timer.Stop()
+		b.armed = false
+	}
+}

@@ -1,0 +1,183 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/internal/heapq"
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// Delivery is an evaluation to work on.
+type Delivery struct {
+	Eval  *model.Evaluation
+	Token Token
+
+	// WaitIndex is the oldest state to work on: it covers every evaluation of
+	// the job that the broker has seen, so whichever runs sees what all of them
+	// were made for.
+	WaitIndex uint64
+
+	// Attempt is 1 for the first delivery.
+	Attempt int
+}
+
+// TryDequeue takes the first ready evaluation of the given types, without
+// waiting. No types means all.
+func (b *Broker) TryDequeue(types []model.JobType) (Delivery, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.take(maskOf(types))
+}
+
+// Dequeue waits until an evaluation of the given types (none: all) is ready,
+// ctx is done, or timeout has passed, if it is positive: ErrNoWork. While the
+// broker is paused it waits; when the broker is or gets disabled: ErrDisabled.
+// Who came first is served first. A delivery that crosses the end of ctx is
+// still returned.
+func (b *Broker) Dequeue(ctx context.Context, types []model.JobType, timeout time.Duration) (Delivery, error) {
+	ds, err := b.DequeueBatch(ctx, types, 1, timeout)
+	if err != nil {
+		return Delivery{}, err
+	}
+	return ds[0], nil
+}
+
+// DequeueBatch is Dequeue for as many as are ready, at least one and at most
+// limit. Their leases start together.
+func (b *Broker) DequeueBatch(ctx context.Context, types []model.JobType, limit int, timeout time.Duration) ([]Delivery, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	w := &waiter{types: maskOf(types), limit: max(limit, 1)}
+	b.mu.Lock()
+	if !b.enabled {
+		b.mu.Unlock()
+		return nil, ErrDisabled
+	}
+	if b.fill(w) {
+		b.mu.Unlock()
+		return w.got, nil
+	}
+	w.done = make(chan struct{})
+	b.waiters = append(b.waiters, w)
+	b.mu.Unlock()
+	return b.await(ctx, w, timeout)
+}
+
+func (b *Broker) await(ctx context.Context, w *waiter, timeout time.Duration) ([]Delivery, error) {
+	if timeout > 0 {
+		timer := b.cfg.Clock.AfterFunc(timeout, func() { b.giveUp(w, ErrNoWork) })
+		defer timer.Stop()
+	}
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		b.giveUp(w, ctx.Err())
+	}
+	return w.got, w.err
+}
+
+// waiter is a blocked call. Its fields but done belong to the broker's lock
+// until done is closed.
+type waiter struct {
+	types uint
+	limit int
+	done  chan struct{}
+	got   []Delivery
+	err   error
+}
+
+func (w *waiter) finish(err error) {
+	w.err = err
+	close(w.done)
+}
+
+// giveUp sends w home, unless it has been served meanwhile.
+func (b *Broker) giveUp(w *waiter, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.waiters, w); i >= 0 {
+		b.waiters = slices.Delete(b.waiters, i, i+1)
+		w.finish(err)
+	}
+}
+
+// serve hands ready evaluations to those who wait. Every operation that may
+// make one ready ends with it, so work is handed over in priority order within
+// one operation, nobody is woken for nothing, and whenever the lock is free no
+// waiter has work that it could take.
+func (b *Broker) serve() {
+	if len(b.waiters) == 0 {
+		return
+	}
+	b.waiters = slices.DeleteFunc(b.waiters, func(w *waiter) bool {
+		if !b.fill(w) {
+			return false
+		}
+		w.finish(nil)
+		return true
+	})
+}
+
+func (b *Broker) fill(w *waiter) bool {
+	for len(w.got) < w.limit {
+		d, ok := b.take(w.types)
+		if !ok {
+			break
+		}
+		w.got = append(w.got, d)
+	}
+	return len(w.got) > 0
+}
+
+const allTypes = 1<<model.JobTypes - 1
+
+func maskOf(types []model.JobType) uint {
+	if len(types) == 0 {
+		return allTypes
+	}
+	var m uint
+	for _, t := range types {
+		m |= 1 << t
+	}
+	return m
+}
+
+// take delivers the first ready evaluation of the types in mask.
+func (b *Broker) take(mask uint) (Delivery, bool) {
+	if b.paused || !b.enabled {
+		return Delivery{}, false
+	}
+	first := b.first(mask)
+	if first == nil {
+		return Delivery{}, false
+	}
+	e := first.Pop().Value.e
+	j := e.job
+	now := b.now()
+	b.waits[e.typ].add(time.Duration(now - e.since))
+	b.move(e, StateUnacked)
+	j.ready, j.inflight = nil, e
+	e.token = b.newToken()
+	e.attempts++
+	b.startLease(e, now)
+	return Delivery{e.eval, e.token, j.maxIndex, int(e.attempts)}, true
+}
+
+// first is the heap whose root comes first among those of the types in mask.
+// Comparing roots makes the order global: a type never hides another's work.
+func (b *Broker) first(mask uint) *heapq.Heap[ref] {
+	var first *heapq.Heap[ref]
+	for t := range b.ready {
+		h := &b.ready[t]
+		if mask&(1<<t) == 0 || !skim(h) {
+			continue
+		}
+		if first == nil || h.Min().Less(first.Min().Key) {
+			first = h
+		}
+	}
+	return first
+}

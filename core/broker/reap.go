@@ -1,0 +1,140 @@
+package broker
+
+import "github.com/cede-scheduler/cede/core/model"
+
+// Cancelled is an evaluation that need not run, and the one whose run covers
+// it. Whoever waits for the former follows SupersededBy.
+type Cancelled struct {
+	Eval         *model.Evaluation
+	SupersededBy string
+}
+
+// TakeCancelable hands out evaluations to be cancelled in the state, oldest
+// first, at most limit of them (not positive: a batch). The broker forgets
+// them; a caller that cannot write them down gives them back with
+// ReturnCancelable, or loses leadership and with it all of this.
+func (b *Broker) TakeCancelable(limit int) []*Cancelled {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.batch(limit, StateCancelable)
+	if n == 0 {
+		return nil
+	}
+	all, out := make([]Cancelled, n), make([]*Cancelled, n)
+	for i := range out {
+		e := b.cancels.head
+		b.cancels.remove(e)
+		all[i] = Cancelled{e.eval, e.coveredBy}
+		out[i] = &all[i]
+		b.release(e)
+	}
+	if b.cancels.head != nil {
+		b.announce()
+	}
+	return out
+}
+
+// ReturnCancelable takes back what TakeCancelable handed out in vain.
+func (b *Broker) ReturnCancelable(cs []*Cancelled) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range cs {
+		if e := b.readmit(c.Eval); e != nil {
+			e.coveredBy = c.SupersededBy
+			b.move(e, StateCancelable)
+			b.cancels.push(e)
+			b.announce()
+		}
+	}
+}
+
+// TakeFailed hands out evaluations that were delivered too often, oldest first,
+// at most limit of them (not positive: a batch). The caller marks each failed
+// and makes a follow-up that waits, unless the job is gone.
+func (b *Broker) TakeFailed(limit int) []*model.Evaluation {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.batch(limit, StateFailed)
+	if n == 0 {
+		return nil
+	}
+	out := make([]*model.Evaluation, n)
+	for i := range out {
+		e := b.fails.head
+		b.fails.remove(e)
+		out[i] = e.eval
+		b.release(e)
+	}
+	if b.fails.head != nil {
+		b.announce()
+	}
+	return out
+}
+
+// ReturnFailed takes back what TakeFailed handed out in vain.
+func (b *Broker) ReturnFailed(evals []*model.Evaluation) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, ev := range evals {
+		if e := b.readmit(ev); e != nil {
+			b.move(e, StateFailed)
+			b.fails.push(e)
+			b.announce()
+		}
+	}
+}
+
+// Chores has a value when something may have become cancelable or failed since
+// it was last received from. A reaper waits on it.
+func (b *Broker) Chores() <-chan struct{} { return b.chores }
+
+func (b *Broker) announce() {
+	select {
+	case b.chores <- struct{}{}:
+	default:
+	}
+}
+
+// batch is how many of those in state s a call with this limit takes.
+func (b *Broker) batch(limit int, s State) int {
+	if limit <= 0 {
+		limit = b.cfg.ReaperBatch
+	}
+	n := 0
+	for _, c := range b.counts[s] {
+		n += c
+	}
+	return min(n, limit)
+}
+
+// readmit makes an entry outside of any job, unless a copy has come meanwhile.
+func (b *Broker) readmit(ev *model.Evaluation) *entry {
+	if !b.enabled || b.evals[ev.ID] != nil {
+		return nil
+	}
+	e := b.entryPool.get()
+	b.seq++
+	e.eval, e.typ, e.seq, e.index, e.cover = ev, ev.Type, b.seq, ev.ModifyIndex, ev.ModifyIndex
+	b.counts[StateUnknown][e.typ]++
+	b.evals[ev.ID] = e
+	return e
+}
+
+// cancel hands an entry of its job's waiting list to the reaper.
+func (b *Broker) cancel(e *entry, by string) {
+	e.job.waiting.remove(e)
+	b.leave(e)
+	e.coveredBy = by
+	b.move(e, StateCancelable)
+	b.cancels.push(e)
+	b.announce()
+}
+
+// fail hands an entry that is in no list to the reaper.
+func (b *Broker) fail(e *entry) {
+	b.promote(e.job)
+	b.leave(e)
+	b.move(e, StateFailed)
+	b.fails.push(e)
+	b.announce()
+}

@@ -1,0 +1,126 @@
+package broker
+
+import (
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// Counts says how many evaluations are in which state.
+type Counts struct {
+	Ready, Unacked, Pending, Delayed, Backoff, Cancelable, Failed int
+	Blocked                                                       int // in the Blocked of the broker
+}
+
+// Waits sums up how long evaluations waited for delivery, from when they came or
+// their delay ended, since the broker was made.
+type Waits struct {
+	Deliveries int
+	Total, Max time.Duration
+}
+
+func (w *Waits) add(d time.Duration) {
+	w.Deliveries++
+	w.Total += d
+	w.Max = max(w.Max, d)
+}
+
+// Stats is a picture of a broker. Every count is the length of what it counts,
+// so none can drift or go below zero.
+type Stats struct {
+	Enabled, Paused bool
+	Types           [model.JobTypes]Counts // by model.JobType
+	Waits           [model.JobTypes]Waits
+	Waiters         int // Dequeue calls that wait
+}
+
+// Total sums the counts of all types.
+func (s *Stats) Total() Counts {
+	var t Counts
+	for _, c := range s.Types {
+		t.Ready += c.Ready
+		t.Unacked += c.Unacked
+		t.Pending += c.Pending
+		t.Delayed += c.Delayed
+		t.Backoff += c.Backoff
+		t.Cancelable += c.Cancelable
+		t.Failed += c.Failed
+		t.Blocked += c.Blocked
+	}
+	return t
+}
+
+// Stats is how things stand now.
+func (b *Broker) Stats() Stats {
+	var blocked [model.JobTypes]int
+	if t := b.attached(); t != nil {
+		blocked = t.counts()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := Stats{Enabled: b.enabled, Paused: b.paused, Waits: b.waits, Waiters: len(b.waiters)}
+	for t := range s.Types {
+		s.Types[t] = Counts{
+			Ready:      b.counts[StateReady][t],
+			Unacked:    b.counts[StateUnacked][t],
+			Pending:    b.counts[StatePending][t],
+			Delayed:    b.counts[StateDelayed][t],
+			Backoff:    b.counts[StateBackoff][t],
+			Cancelable: b.counts[StateCancelable][t],
+			Failed:     b.counts[StateFailed][t],
+			Blocked:    blocked[t],
+		}
+	}
+	return s
+}
+
+// Whereabouts is where one evaluation is, for people who wonder why it does not
+// run.
+type Whereabouts struct {
+	State   State
+	Until   time.Time // delayed and backing off: when that ends; unacked: the lease
+	Attempt int       // deliveries so far
+	Behind  string    // pending: the evaluation that has the job's turn
+	By      string    // cancelable: the evaluation that covers it
+}
+
+// Where finds an evaluation; StateUnknown when the broker does not hold it.
+func (b *Broker) Where(evalID string) Whereabouts {
+	if t := b.attached(); t != nil && t.Holds(evalID) {
+		return Whereabouts{State: StateBlocked}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.evals[evalID]
+	if e == nil {
+		return Whereabouts{}
+	}
+	w := Whereabouts{State: e.state, Attempt: int(e.attempts), By: e.coveredBy}
+	switch e.state {
+	case StateDelayed, StateBackoff:
+		w.Until = b.start.Add(time.Duration(e.due))
+	case StateUnacked:
+		if !e.paused {
+			w.Until = b.start.Add(time.Duration(e.due))
+		}
+	case StatePending:
+		if turn := e.job.turn(); turn != nil {
+			w.Behind = turn.eval.ID
+		}
+	}
+	return w
+}
+
+// turn is the entry that keeps the job's others pending.
+func (j *job) turn() *entry {
+	if j.inflight != nil {
+		return j.inflight
+	}
+	return j.ready
+}
+
+func (b *Broker) attached() *Blocked {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.blocked
+}

@@ -1,0 +1,124 @@
+package broker
+
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// change is what may have made room.
+type change struct {
+	place
+	everywhere bool
+	index      uint64
+	screen     Screen
+}
+
+// place is a node, or with an empty node any of a class.
+type place struct {
+	class uint64
+	node  string
+}
+
+// reaches is whether an evaluation that waits for these nodes, or for its
+// classes when there are none, waits for the place. A class that it has not
+// seen may be the one.
+func (p place) reaches(ev *model.Evaluation, nodes []string) bool {
+	if len(nodes) > 0 && p.node != "" {
+		_, ok := slices.BinarySearch(nodes, p.node)
+		return ok
+	}
+	if ev.Escaped {
+		return true
+	}
+	feasible, seen := ev.Classes[p.class]
+	return feasible || !seen
+}
+
+// passes is whether the screen lets the evaluation through.
+func (p place) passes(ev *model.Evaluation, screen Screen) bool {
+	return screen == nil || p.node == "" || screen.MayPlace(ev, p.node)
+}
+
+// cursor walks a group. In a group of one shape the first that is turned away
+// answers for the rest.
+type cursor struct {
+	group  group
+	shaped bool
+}
+
+// release queues what waits for the change. The groups are merged by the order
+// of release, so that a screen that hands out room does so in that order.
+func (t *Blocked) release(c change) []*model.Evaluation {
+	t.cursors.Reset()
+	t.walk(cursor{t.nodal, false}, c.index)
+	t.walk(cursor{t.single, false}, c.index)
+	for _, g := range t.shapes { // any order: the heap sorts by unique keys
+		t.walk(cursor{g, true}, c.index)
+	}
+	var freed []*record
+	for t.cursors.Len() > 0 {
+		cur := t.cursors.Pop().Value
+		r := cur.group[0]
+		cur.group = cur.group[1:]
+		if c.frees(r) {
+			freed = append(freed, r)
+		} else if cur.shaped {
+			continue
+		}
+		t.walk(cur, c.index)
+	}
+	return t.requeue(freed, c.index)
+}
+
+// walk puts the cursor in front of its next record that has not seen index.
+func (t *Blocked) walk(cur cursor, index uint64) {
+	for i, r := range cur.group {
+		if r.eval.SnapshotIndex < index {
+			cur.group = cur.group[i:]
+			t.cursors.Push(r.key, cur)
+			return
+		}
+	}
+}
+
+func (c *change) frees(r *record) bool {
+	return c.everywhere || c.reaches(r.eval, r.nodes) && c.passes(r.eval, c.screen)
+}
+
+// requeue moves records to the broker.
+func (t *Blocked) requeue(freed []*record, index uint64) []*model.Evaluation {
+	if len(freed) == 0 {
+		return nil
+	}
+	out := make([]*model.Evaluation, len(freed))
+	var fromNodal, fromSingle bool
+	touched := make(map[uint64]struct{})
+	for i, r := range freed {
+		out[i] = r.eval
+		switch byNode := t.unlink(r); {
+		case byNode:
+			fromNodal = true
+		case t.b.cfg.Shape == nil:
+			fromSingle = true
+		default:
+			touched[r.shape] = struct{}{}
+		}
+	}
+	// One pass over each group, however many leave it.
+	if fromNodal {
+		t.nodal = t.nodal.withoutGone()
+	}
+	if fromSingle {
+		t.single = t.single.withoutGone()
+	}
+	for shape := range touched {
+		t.setShape(shape, t.shapes[shape].withoutGone())
+	}
+	t.b.enqueueUnblocked(index, out...)
+	return out
+}
+
+func (g group) withoutGone() group {
+	return slices.DeleteFunc(g, func(r *record) bool { return r.gone })
+}
