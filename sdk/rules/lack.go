@@ -7,9 +7,11 @@ import "github.com/cede-scheduler/cede/sdk/policy"
 //
 // Load it once a call, Reset it for each option, Take each pick.
 type Lack struct {
-	in *policy.Candidates
 	// The columns of Need and DeviceNeed, and of what rows free of each.
 	need, frees [][]float64
+	// MustLeave of the options and of the rows; nil when it is not looked at.
+	mustLeave []int32
+	leaves    []uint8
 
 	col  []int32   // columns not covered yet
 	left []float64 // what each of them lacks, above zero
@@ -18,9 +20,21 @@ type Lack struct {
 
 // Load sets the options that the lack is of.
 func (l *Lack) Load(in *policy.Candidates) {
-	l.in = in
 	l.need = append(append(l.need[:0], in.Need...), in.DeviceNeed...)
 	l.frees = append(append(l.frees[:0], in.Rows.Use...), in.Rows.Devices...)
+	l.mustLeave, l.leaves = in.MustLeave, in.Rows.MustLeave
+}
+
+// LoadDims is Load for policies that go step by step: it looks at the
+// dimensions that skip does not mark, and at nothing else.
+func (l *Lack) LoadDims(in *policy.Candidates, skip []bool) {
+	l.need, l.frees = l.need[:0], l.frees[:0]
+	for d, need := range in.Need {
+		if !skip[d] {
+			l.need, l.frees = append(l.need, need), append(l.frees, in.Rows.Use[d])
+		}
+	}
+	l.mustLeave, l.leaves = nil, nil
 }
 
 // Reset starts option i with no row taken.
@@ -31,8 +45,8 @@ func (l *Lack) Reset(i int) {
 			l.col, l.left = append(l.col, int32(c)), append(l.left, n)
 		}
 	}
-	if len(l.in.MustLeave) > 0 {
-		l.must = l.in.MustLeave[i]
+	if len(l.leaves) > 0 {
+		l.must = l.mustLeave[i]
 	}
 }
 
@@ -46,7 +60,7 @@ func (l *Lack) Take(row int) {
 		}
 	}
 	l.col, l.left = l.col[:kept], l.left[:kept]
-	if l.must > 0 && l.in.Rows.MustLeave[row] != 0 {
+	if l.must > 0 && l.leaves[row] != 0 {
 		l.must--
 	}
 }

@@ -1,0 +1,9 @@
+package defaults
+
+import (
+	"github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// New returns the policy named default.
+func New() policy.Policy { return rules.New() }

@@ -1,0 +1,124 @@
+package nomad
+
+import (
+	"math"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// takeNetwork is the first step (1.5 of the reference): holders of needed host
+// ports, then bandwidth. A node has one network here, and a row takes part in
+// it when it has bandwidth or holds a needed port. What excludes the preemptor
+// for another reason than a port cannot be evicted under these rules.
+func (p *Policy) takeNetwork(i int) bool {
+	freed, ok := p.takePorts(i)
+	if !ok {
+		return false
+	}
+	lacking := 0.0
+	if p.network >= 0 {
+		lacking = p.in.Need[p.network][i]
+	}
+	if freed < lacking && !p.takeBandwidth(lacking-freed) {
+		return false
+	}
+	return p.filterNetwork(lacking)
+}
+
+// takePorts takes the rows that hold needed ports, and returns the bandwidth
+// that this frees.
+func (p *Policy) takePorts(i int) (freed float64, ok bool) {
+	if len(p.in.Rows.MustLeave) == 0 || p.in.MustLeave[i] == 0 {
+		return 0, true
+	}
+	for row := p.first; row < p.end; row++ {
+		bits := p.in.Rows.MustLeave[row]
+		if bits&^policy.MustLeavePort != 0 {
+			return 0, false
+		}
+		if bits == 0 {
+			continue
+		}
+		p.take(row)
+		if p.network >= 0 {
+			freed += p.in.Rows.Use[p.network][row]
+		}
+	}
+	return freed, true
+}
+
+// takeBandwidth takes rows by priority, within a priority by how near their
+// bandwidth is to all that is asked for, until enough is free.
+func (p *Policy) takeBandwidth(lacking float64) bool {
+	use := p.in.Rows.Use[p.network]
+	ask := p.in.Preemptor.Ask[p.network]
+	for from := p.first; from < p.end; {
+		to := rules.GroupEnd(p.in.Rows.Priority, from, p.end)
+		if !p.penalise(from, to) {
+			clear(p.penalty[:to-from])
+		}
+		for {
+			row, best := -1, math.Inf(1)
+			for j := from; j < to; j++ {
+				if p.gone[j-p.first] || use[j] <= 0 {
+					continue
+				}
+				if score := apart(ask, use[j]) + p.penalty[j-from]; score < best {
+					row, best = j, score
+				}
+			}
+			if row < 0 {
+				break
+			}
+			p.take(row)
+			if lacking -= use[row]; lacking <= 0 {
+				return true
+			}
+		}
+		from = to
+	}
+	return false
+}
+
+// filterNetwork is the superset filter by bandwidth alone. Where none is asked
+// for it never finds that there is enough, and all victims stay; where some is,
+// it may spare the holder of a needed port, and then the option is out.
+func (p *Policy) filterNetwork(lacking float64) bool {
+	if len(p.victims) <= 1 || p.network < 0 || p.in.Preemptor.Ask[p.network] <= 0 {
+		return true
+	}
+	use, ask := p.in.Rows.Use[p.network], p.in.Preemptor.Ask[p.network]
+	p.order = p.order[:0]
+	for _, v := range p.victims {
+		p.order = append(p.order, measured{apart(ask, use[v]), v})
+	}
+	order := p.reorder(0)
+	for k, m := range order {
+		p.take(int(m.row))
+		if lacking -= use[m.row]; lacking <= 0 {
+			return !p.anyPort(order[k+1:])
+		}
+	}
+	return true
+}
+
+func (p *Policy) anyPort(spared []measured) bool {
+	if len(p.in.Rows.MustLeave) == 0 {
+		return false
+	}
+	for _, m := range spared {
+		if p.in.Rows.MustLeave[m.row]&policy.MustLeavePort != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// apart is the distance of one bandwidth to another in proportion to the first.
+func apart(ask, use float64) float64 {
+	if ask <= 0 {
+		return 0
+	}
+	return math.Abs((ask - use) / ask)
+}

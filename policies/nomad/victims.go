@@ -1,0 +1,129 @@
+package nomad
+
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// SelectVictims implements policy.VictimSelector.
+func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) error {
+	p.load(in)
+	for i := range in.Len() {
+		p.first, p.end = int(in.FirstRow[i]), int(in.FirstRow[i+1])
+		p.victims = p.victims[:0]
+		if p.takeNetwork(i) && p.takeDevices(i) && p.takeRest(i) {
+			for _, v := range p.victims {
+				out.Pick(int(v))
+			}
+		}
+		out.Next()
+		for _, v := range p.victims {
+			p.gone[int(v)-p.first] = false
+		}
+	}
+	p.in = nil
+	return nil
+}
+
+// load prepares for the options of one call.
+func (p *Policy) load(in *policy.Candidates) {
+	p.in = in
+	p.network = slices.Index(in.Dims, Network)
+	p.skip = p.skip[:0]
+	for d := range in.Dims {
+		p.skip = append(p.skip, d == p.network)
+	}
+	p.need.Load(in.Preemptor.Ask, in.Rows.Use, p.skip)
+	p.lack.LoadDims(in, p.skip)
+
+	widest := 0
+	for i := range in.Len() {
+		widest = max(widest, int(in.FirstRow[i+1]-in.FirstRow[i]))
+	}
+	if widest > len(p.gone) {
+		p.gone = make([]bool, widest)
+		p.penalty = make([]float64, widest)
+	}
+}
+
+// take makes a row a victim.
+func (p *Policy) take(row int) {
+	p.victims = append(p.victims, int32(row))
+	p.gone[row-p.first] = true
+}
+
+// takeRest is the last step: all dimensions but the network (1.4 of the
+// reference). Victims of earlier steps count as room.
+func (p *Policy) takeRest(i int) bool {
+	p.resetLack(i, len(p.victims))
+	if p.lack.Covered() {
+		return true
+	}
+	step := len(p.victims)
+	p.need.Reset()
+	for from := p.first; !p.lack.Covered(); {
+		if from == p.end {
+			return false
+		}
+		to := rules.GroupEnd(p.in.Rows.Priority, from, p.end)
+		p.takeGroup(from, to)
+		from = to
+	}
+	p.filterRest(i, step)
+	return true
+}
+
+// resetLack starts the lack of option i anew, with the first n victims gone.
+func (p *Policy) resetLack(i, n int) {
+	p.lack.Reset(i)
+	for _, v := range p.victims[:n] {
+		p.lack.Take(int(v))
+	}
+}
+
+// takeGroup takes from rows of one priority until nothing is lacking or none is
+// left.
+func (p *Policy) takeGroup(from, to int) {
+	gone := p.gone[from-p.first : to-p.first]
+	penalised := p.penalise(from, to)
+	for {
+		var j int
+		if penalised {
+			j = p.need.NearestPenalised(gone, from, p.penalty)
+		} else {
+			j = p.need.Nearest(gone, from)
+		}
+		if j == len(gone) {
+			return
+		}
+		p.take(from + j)
+		p.lack.Take(from + j)
+		if p.lack.Covered() {
+			return
+		}
+		p.need.Take(from + j)
+	}
+}
+
+// filterRest spares those of the last step's victims that are not needed once
+// the ones farthest from the ask are gone.
+func (p *Policy) filterRest(i, step int) {
+	if len(p.victims) == step+1 {
+		return
+	}
+	p.need.Reset()
+	p.order = p.order[:0]
+	for _, v := range p.victims[step:] {
+		p.order = append(p.order, measured{p.need.Distance(int(v)), v})
+	}
+	p.resetLack(i, step)
+	for _, m := range p.reorder(step) {
+		p.take(int(m.row))
+		p.lack.Take(int(m.row))
+		if p.lack.Covered() {
+			return
+		}
+	}
+}
