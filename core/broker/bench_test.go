@@ -57,7 +57,7 @@ func drain(b *testing.B, br *broker.Broker) {
 		if !ok {
 			break
 		}
-		if err := br.Ack(d.Eval.ID, d.Token, d.Eval.ModifyIndex); err != nil {
+		if err := br.Ack(d.Eval.ID, d.Token, d.WaitIndex); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -20,8 +21,11 @@ type Broker struct {
 	paused  bool
 	seq     uint64
 
-	evals map[string]*entry // everything held, by evaluation id
-	jobs  map[model.JobKey]*job
+	seed    maphash.Seed
+	entries arena[entry]
+	evals   table // everything held, by evaluation id
+	jobs    arena[job]
+	keys    table // jobs by key
 
 	ready   [model.JobTypes]heapq.Heap[ref]
 	leases  list // unacked with a running lease; all leases are equally long, so by due time
@@ -39,19 +43,16 @@ type Broker struct {
 	counts [numStates][model.JobTypes]int
 	waits  [model.JobTypes]Waits
 
-	entryPool pool[entry]
-	jobPool   pool[job]
-
 	blocked *Blocked // set once by NewBlocked
 }
 
-// ref points from a heap to an entry as it was when it was put there.
-type ref struct {
-	e   *entry
-	gen uint64
-}
+// ref points from a heap to an entry as it was when it was put there. It has no
+// pointer, so the collector need not look at the heaps.
+type ref struct{ id, gen uint32 }
 
-func (r ref) stale() bool { return r.e.gen != r.gen }
+func (e *entry) ref() ref { return ref{e.id, e.gen} }
+
+func (b *Broker) stale(r ref) bool { return b.entries.at(r.id).gen != r.gen }
 
 // New makes a broker that is disabled: a follower's broker holds nothing, and
 // forgetting to enable one shows at once.
@@ -63,8 +64,7 @@ func New(cfg Config) (*Broker, error) {
 	return &Broker{
 		cfg:    cfg,
 		start:  cfg.Clock.Now(),
-		evals:  make(map[string]*entry),
-		jobs:   make(map[model.JobKey]*job),
+		seed:   maphash.MakeSeed(),
 		chores: make(chan struct{}, 1),
 	}, nil
 }
@@ -122,15 +122,15 @@ func (b *Broker) Paused() bool {
 
 func (b *Broker) flush() {
 	b.disarm()
-	clear(b.evals)
-	clear(b.jobs)
+	b.evals.reset()
+	b.keys.reset()
+	b.entries, b.jobs = arena[entry]{}, arena[job]{}
 	for t := range b.ready {
 		b.ready[t].Reset()
 	}
 	b.delays.Reset()
 	b.leases, b.cancels, b.fails = list{}, list{}, list{}
 	b.counts = [numStates][model.JobTypes]int{}
-	b.entryPool, b.jobPool = pool[entry]{}, pool[job]{}
 	for _, w := range b.waiters {
 		w.finish(ErrDisabled)
 	}
@@ -139,24 +139,13 @@ func (b *Broker) flush() {
 
 // now is the time on the scale of entries. It is read from the Clock's
 // monotonic reading where there is one: a stepped wall clock ends no lease.
-func (b *Broker) now() int64 { return int64(b.cfg.Clock.Now().Sub(b.start)) }
+func (b *Broker) now() int64 { return int64(clock.Since(b.cfg.Clock, b.start)) }
 
 // move changes the state of e; the caller has taken it out of the list of its
 // old state and puts it into that of the new one.
 func (b *Broker) move(e *entry, to State) {
 	b.counts[e.state][e.typ]--
 	e.gen++
-	e.state, e.typ = to, e.eval.Type
+	e.state = to
 	b.counts[to][e.typ]++
-}
-
-// release forgets e altogether; it is in no list any more.
-func (b *Broker) release(e *entry) {
-	b.counts[e.state][e.typ]--
-	if e.job != nil {
-		b.leave(e)
-	}
-	delete(b.evals, e.eval.ID)
-	*e = entry{gen: e.gen + 1}
-	b.entryPool.put(e)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/core/internal/heapq"
 )
 
-func live(it *heapq.Item[ref]) bool { return !it.Value.stale() }
+func (b *Broker) live(it *heapq.Item[ref]) bool { return !b.stale(it.Value) }
 
 // delay lets e wait for d. One that backs off stays on its job's list, so that
 // the Ack of another can cover it; one that waits by its own wish does not: the
@@ -16,10 +16,10 @@ func (b *Broker) delay(e *entry, s State, now int64, d time.Duration) {
 	if s == StateBackoff {
 		e.job.waiting.push(e)
 	}
-	e.due = now + int64(d)
-	b.delays.Push(heapq.Key{A: uint64(e.due), B: e.seq}, ref{e, e.gen})
+	e.at = now + int64(d)
+	b.delays.Push(heapq.Key{A: uint64(e.at), B: e.seq}, e.ref())
 	if waiting := b.delayed(); b.delays.Len() > 64+2*waiting {
-		b.delays.Filter(live)
+		b.delays.Filter(b.live)
 	}
 	b.arm(now)
 }
@@ -47,19 +47,19 @@ func (b *Broker) tick() {
 }
 
 func (b *Broker) endDelays(now int64) {
-	for skim(&b.delays) && b.delays.Min().A <= uint64(now) {
-		e := b.delays.Pop().Value.e
+	for b.skim(&b.delays) && b.delays.Min().A <= uint64(now) {
+		e := b.entries.at(b.delays.Pop().Value.id)
 		if e.state == StateBackoff {
 			e.job.waiting.remove(e)
 		}
-		e.since = now
+		e.at = now
 		b.contend(e)
 	}
 }
 
 // skim drops stale items from the top; false when nothing is left.
-func skim(h *heapq.Heap[ref]) bool {
-	for h.Len() > 0 && h.Min().Value.stale() {
+func (b *Broker) skim(h *heapq.Heap[ref]) bool {
+	for h.Len() > 0 && b.stale(h.Min().Value) {
 		h.Pop()
 	}
 	return h.Len() > 0
@@ -88,11 +88,11 @@ func (b *Broker) arm(now int64) {
 
 func (b *Broker) nextDue() (int64, bool) {
 	due, ok := int64(0), false
-	if skim(&b.delays) {
+	if b.skim(&b.delays) {
 		due, ok = int64(b.delays.Min().A), true
 	}
-	if e := b.leases.head; e != nil && (!ok || e.due < due) {
-		due, ok = e.due, true
+	if e := b.leases.head; e != nil && (!ok || e.at < due) {
+		due, ok = e.at, true
 	}
 	return due, ok
 }
@@ -100,7 +100,7 @@ func (b *Broker) nextDue() (int64, bool) {
 // disarmIfIdle stops a timer that waits for nothing, so that a simulation does
 // not run on to the end of a lease that was settled long ago.
 func (b *Broker) disarmIfIdle() {
-	if b.leases.head == nil && !skim(&b.delays) {
+	if b.leases.head == nil && !b.skim(&b.delays) {
 		b.disarm()
 	}
 }

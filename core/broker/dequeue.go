@@ -154,12 +154,11 @@ func (b *Broker) take(mask uint) (Delivery, bool) {
 	if first == nil {
 		return Delivery{}, false
 	}
-	e := first.Pop().Value.e
+	e := b.entries.at(first.Pop().Value.id)
 	j := e.job
 	now := b.now()
-	b.waits[e.typ].add(time.Duration(now - e.since))
+	b.waits[e.typ].add(time.Duration(now - e.at))
 	b.move(e, StateUnacked)
-	j.ready, j.inflight = nil, e
 	e.token = b.newToken()
 	e.attempts++
 	b.startLease(e, now)
@@ -172,7 +171,7 @@ func (b *Broker) first(mask uint) *heapq.Heap[ref] {
 	var first *heapq.Heap[ref]
 	for t := range b.ready {
 		h := &b.ready[t]
-		if mask&(1<<t) == 0 || !skim(h) {
+		if mask&(1<<t) == 0 || !b.skim(h) {
 			continue
 		}
 		if first == nil || h.Min().Less(first.Min().Key) {

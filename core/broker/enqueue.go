@@ -52,7 +52,7 @@ func (b *Broker) Forget(evalID string) bool {
 }
 
 func (b *Broker) forget(evalID string) bool {
-	e := b.evals[evalID]
+	e := b.lookup(evalID)
 	if e == nil || e.state == StateUnacked {
 		return false
 	}
@@ -70,15 +70,12 @@ func (b *Broker) add(ev *model.Evaluation, index uint64, now int64) {
 		b.forget(ev.ID)
 		return
 	}
-	if e := b.evals[ev.ID]; e != nil {
+	hash := b.hashEval(ev.ID)
+	if e := b.lookupHash(ev.ID, hash); e != nil {
 		b.update(e, ev, index, now)
 		return
 	}
-	e := b.entryPool.get()
-	b.seq++
-	e.eval, e.typ, e.seq, e.index, e.cover = ev, ev.Type, b.seq, index, index
-	b.counts[StateUnknown][e.typ]++
-	b.evals[ev.ID] = e
+	e := b.admit(ev, hash, index)
 	b.join(e)
 	b.place(e, now)
 }
@@ -97,18 +94,16 @@ func (b *Broker) update(e *entry, ev *model.Evaluation, index uint64, now int64)
 	}
 	switch e.state {
 	case StateBackoff:
-		e.adopt(ev, index)
-		e.job.maxIndex = max(e.job.maxIndex, e.index)
+		b.adopt(e, ev, index)
 	case StateReady:
 		b.updateReady(e, ev, index, now)
 	default: // pending, delayed, cancelable, failed
 		b.detach(e)
-		e.adopt(ev, index)
+		b.adopt(e, ev, index)
 		if e.job == nil {
-			e.attempts, e.coveredBy = 0, ""
+			e.attempts, e.more = 0, nil
 			b.join(e)
 		}
-		e.job.maxIndex = max(e.job.maxIndex, e.index)
 		b.place(e, now)
 	}
 }
@@ -117,17 +112,14 @@ func (b *Broker) update(e *entry, ev *model.Evaluation, index uint64, now int64)
 // fell below another evaluation of the job.
 func (b *Broker) updateReady(e *entry, ev *model.Evaluation, index uint64, now int64) {
 	j := e.job
-	e.adopt(ev, index)
-	j.maxIndex = max(j.maxIndex, e.index)
+	b.adopt(e, ev, index)
 	if b.untilDue(e, now) > 0 {
-		j.ready = nil
+		j.turn = nil
 		b.place(e, now)
 		b.promote(j)
 		return
 	}
-	since := e.since
 	b.makeReady(e)
-	e.since = since
 	b.yield(j)
 }
 
@@ -135,8 +127,8 @@ func (b *Broker) updateReady(e *entry, ev *model.Evaluation, index uint64, now i
 // at Ack whether the work covered it, and is what a Nack delivers again.
 func (e *entry) keepNewer(ev *model.Evaluation, index uint64) {
 	known, at := e.eval, e.index
-	if e.newer != nil {
-		known, at = e.newer, e.newerIndex
+	if e.rare().newer != nil {
+		known, at = e.more.newer, e.more.newerIndex
 	}
 	if !supersedes(ev, known) && index <= at {
 		return
@@ -144,7 +136,8 @@ func (e *entry) keepNewer(ev *model.Evaluation, index uint64) {
 	if !supersedes(ev, known) {
 		ev = known
 	}
-	e.newer, e.newerIndex = ev, max(at, index)
+	x := e.own()
+	x.newer, x.newerIndex = ev, max(at, index)
 }
 
 // place finds the state for e, which is a member of its job and in no list.
@@ -153,7 +146,7 @@ func (b *Broker) place(e *entry, now int64) {
 		b.delay(e, StateDelayed, now, d)
 		return
 	}
-	e.since = now
+	e.at = now
 	b.contend(e)
 }
 
@@ -165,14 +158,14 @@ func (b *Broker) untilDue(e *entry, now int64) time.Duration {
 	return time.Duration(e.eval.WaitUntil - b.start.UnixNano() - now)
 }
 
-// makeReady puts e into the ready heap; its job has nobody in flight.
+// makeReady puts e into the ready heap; its job has no other turn.
 func (b *Broker) makeReady(e *entry) {
 	b.move(e, StateReady)
-	e.job.ready = e
+	e.job.turn = e
 	h := &b.ready[e.typ]
-	h.Push(e.readyKey(), ref{e, e.gen})
+	h.Push(e.readyKey(), e.ref())
 	if h.Len() > 64+2*b.counts[StateReady][e.typ] {
-		h.Filter(live)
+		h.Filter(b.live)
 	}
 }
 
@@ -186,7 +179,7 @@ func (b *Broker) makePending(e *entry) {
 func (b *Broker) detach(e *entry) {
 	switch e.state {
 	case StateReady:
-		e.job.ready = nil
+		e.job.turn = nil
 	case StatePending, StateBackoff:
 		e.job.waiting.remove(e)
 	case StateCancelable:

@@ -28,39 +28,69 @@ func (s State) String() string {
 	return [...]string{"unknown", "ready", "unacked", "pending", "delayed", "backoff", "cancelable", "failed", "blocked"}[s]
 }
 
-// entry is what the broker knows of one evaluation.
+// entry is what the broker knows of one evaluation. What every evaluation needs
+// comes first and is small; the rest is allocated when it is needed.
 type entry struct {
 	eval *model.Evaluation
 	job  *job // nil once cancelable or failed
 
-	// gen goes up with every move; an item of a heap that carries another value
-	// is stale. It survives reuse of the entry.
-	gen uint64
-
 	seq   uint64 // arrival; kept when a newer copy comes, or updates would cost the turn
 	index uint64 // the newest change it stands for: ModifyIndex, or what unblocked it
-	cover uint64 // the oldest snapshot it may be acked on; others were cancelled for it
+	token Token  // while unacked
 
-	token   Token // while unacked
-	expired Token // of the delivery that timed out last
+	// at is when the lease or the delay ends (unacked, delayed, backoff), or when
+	// it came or its delay ended (ready, pending); in nanoseconds since the broker
+	// was made.
+	at int64
+
+	id   uint32 // in the arena
+	hash uint32 // of the evaluation's id
+
+	// gen goes up with every move; an item of a heap that carries another value
+	// is stale. It survives reuse of the entry.
+	gen uint32
+
+	attempts int32
+	state    State
+	typ      model.JobType // of eval; index of its counters
+	paused   bool          // unacked without a running lease
+
+	prev, next *entry // in the one list that its state calls for
+	more       *extra // nil: all zero
+}
+
+// extra is what few entries need.
+type extra struct {
+	cover   uint64 // the oldest snapshot to be acked on: others were cancelled for it
+	expired Token  // of the delivery that timed out last
 
 	newer      *model.Evaluation // copy that arrived while unacked
 	newerIndex uint64
 	requeue    *model.Evaluation // to be put back on Ack, dropped on Nack
 
 	coveredBy string // cancelable: the evaluation that did its work
-
-	// due is when the lease or the delay ends, since is when it came or its delay
-	// ended; both in nanoseconds since the broker was made.
-	due, since int64
-
-	prev, next *entry // in the one list that its state calls for
-
-	attempts int32
-	state    State
-	typ      model.JobType // index of its counters; eval.Type at the last move
-	paused   bool          // unacked without a running lease
 }
+
+var noExtra extra
+
+// rare is for reading.
+func (e *entry) rare() *extra {
+	if e.more == nil {
+		return &noExtra
+	}
+	return e.more
+}
+
+// own is for writing.
+func (e *entry) own() *extra {
+	if e.more == nil {
+		e.more = new(extra)
+	}
+	return e.more
+}
+
+// cover is the oldest snapshot that e may be acked on.
+func (e *entry) cover() uint64 { return max(e.index, e.rare().cover) }
 
 // readyKey is the global order: higher priority, then older, then first come.
 func (e *entry) readyKey() heapq.Key {
@@ -72,12 +102,16 @@ func (e *entry) readyKey() heapq.Key {
 }
 
 // adopt takes over what ev and index tell beyond what the entry has.
-func (e *entry) adopt(ev *model.Evaluation, index uint64) {
+func (b *Broker) adopt(e *entry, ev *model.Evaluation, index uint64) {
 	if supersedes(ev, e.eval) {
-		e.eval = ev
+		b.counts[e.state][e.typ]--
+		e.eval, e.typ = ev, ev.Type
+		b.counts[e.state][e.typ]++
 	}
 	e.index = max(e.index, index)
-	e.cover = max(e.cover, e.index)
+	if e.job != nil {
+		e.job.maxIndex = max(e.job.maxIndex, e.index)
+	}
 }
 
 // supersedes is whether a is a newer copy of b. A raised priority counts even
@@ -103,6 +137,15 @@ func (l *list) push(e *entry) {
 	l.tail = e
 }
 
+// each calls f for every entry; f may remove the one that it is given.
+func (l *list) each(f func(*entry)) {
+	for e := l.head; e != nil; {
+		next := e.next
+		f(e)
+		e = next
+	}
+}
+
 func (l *list) remove(e *entry) {
 	if e.prev == nil {
 		l.head = e.next
@@ -116,28 +159,3 @@ func (l *list) remove(e *entry) {
 	}
 	e.prev, e.next = nil, nil
 }
-
-// slab is how many entries or jobs are allocated at once.
-const slab = 128
-
-// pool hands out zeroed values and takes them back.
-type pool[T any] struct {
-	fresh []T
-	used  []*T
-}
-
-func (p *pool[T]) get() *T {
-	if n := len(p.used); n > 0 {
-		v := p.used[n-1]
-		p.used = p.used[:n-1]
-		return v
-	}
-	if len(p.fresh) == 0 {
-		p.fresh = make([]T, slab)
-	}
-	v := &p.fresh[0]
-	p.fresh = p.fresh[1:]
-	return v
-}
-
-func (p *pool[T]) put(v *T) { p.used = append(p.used, v) }

@@ -4,26 +4,33 @@ import "github.com/cede-scheduler/cede/core/model"
 
 // job is what the broker knows of the evaluations of one job.
 //
-// Invariants: inflight and ready are never both set; while neither is set no
-// entry of waiting is pending; a ready entry has at least the priority of every
-// pending one.
+// Invariants: turn is ready or unacked; while it is nil no entry of waiting is
+// pending; a ready turn has at least the priority of every pending entry.
 type job struct {
-	key      model.JobKey
-	inflight *entry // delivered
-	ready    *entry // in the ready heap
+	turn     *entry // the one evaluation that may run or does
 	waiting  list   // pending and backing off, by arrival
-	members  int    // entries that point here, delayed ones included
 	maxIndex uint64 // newest change that any of its evaluations stood for
+
+	sample  *model.Evaluation // any of them: it has the key
+	members uint32            // entries that point here, delayed ones included
+	id      uint32            // in the arena
+	hash    uint32            // of the key
+}
+
+func (j *job) isOf(ev *model.Evaluation) bool {
+	return j.sample.JobID == ev.JobID && j.sample.Namespace == ev.Namespace
 }
 
 // join makes e an evaluation of its job.
 func (b *Broker) join(e *entry) {
-	key := e.eval.JobKey()
-	j := b.jobs[key]
-	if j == nil {
-		j = b.jobPool.get()
-		j.key = key
-		b.jobs[key] = j
+	hash := b.hashJob(e.eval)
+	var j *job
+	if id := b.keys.find(hash, func(id uint32) bool { return b.jobs.at(id).isOf(e.eval) }); id != 0 {
+		j = b.jobs.at(id)
+	} else {
+		id, j = b.jobs.get()
+		j.id, j.hash, j.sample = id, hash, e.eval
+		b.keys.insert(hash, id)
 	}
 	j.members++
 	j.maxIndex = max(j.maxIndex, e.index)
@@ -35,9 +42,10 @@ func (b *Broker) leave(e *entry) {
 	j := e.job
 	e.job = nil
 	if j.members--; j.members == 0 {
-		delete(b.jobs, j.key)
+		b.keys.remove(j.hash, j.id)
+		id := j.id
 		*j = job{}
-		b.jobPool.put(j)
+		b.jobs.put(id)
 	}
 }
 
@@ -67,16 +75,12 @@ func (j *job) bestPending() *entry {
 // whoever has it. Of equals the one that is ready stays: a job whose
 // evaluations keep coming must not lose its place in the queue to itself.
 func (b *Broker) contend(e *entry) {
-	j := e.job
+	turn := e.job.turn
 	switch {
-	case j.inflight != nil:
-		b.makePending(e)
-	case j.ready == nil:
+	case turn == nil:
 		b.makeReady(e)
-	case e.eval.Priority > j.ready.eval.Priority:
-		old := j.ready
-		j.ready = nil
-		b.makePending(old)
+	case turn.state == StateReady && e.eval.Priority > turn.eval.Priority:
+		b.makePending(turn)
 		b.makeReady(e)
 	default:
 		b.makePending(e)
@@ -85,7 +89,7 @@ func (b *Broker) contend(e *entry) {
 
 // promote gives the turn to the best pending entry when nobody has it.
 func (b *Broker) promote(j *job) {
-	if j.inflight != nil || j.ready != nil {
+	if j.turn != nil {
 		return
 	}
 	if best := j.bestPending(); best != nil {
@@ -98,13 +102,11 @@ func (b *Broker) promote(j *job) {
 // ready one, which just lost some.
 func (b *Broker) yield(j *job) {
 	best := j.bestPending()
-	if j.ready == nil || best == nil || best.eval.Priority <= j.ready.eval.Priority {
+	if best == nil || best.eval.Priority <= j.turn.eval.Priority {
 		return
 	}
-	old := j.ready
-	j.ready = nil
 	j.waiting.remove(best)
-	b.makePending(old)
+	b.makePending(j.turn)
 	b.makeReady(best)
 }
 
@@ -112,28 +114,26 @@ func (b *Broker) yield(j *job) {
 // snapshot covers is done; of the rest the best runs next and the others become
 // needless, because the broker will name an index that covers them all.
 func (b *Broker) shed(j *job, by string, snapshot uint64) {
-	var best *entry
-	for e := j.waiting.head; e != nil; {
-		next := e.next
-		switch {
-		case e.index <= snapshot:
-			b.cancel(e, by)
-		case e.state == StatePending && (best == nil || better(e, best)):
-			best = e
-		}
-		e = next
+	if j.waiting.head == nil {
+		return
 	}
+	covered := &extra{coveredBy: by}
+	j.waiting.each(func(e *entry) {
+		if e.index <= snapshot {
+			b.cancel(e, covered)
+		}
+	})
+	best := j.bestPending()
 	if best == nil {
 		return
 	}
-	for e := j.waiting.head; e != nil; {
-		next := e.next
-		if e.state == StatePending && e != best {
-			best.cover = max(best.cover, e.cover)
-			b.cancel(e, best.eval.ID)
-		}
-		e = next
-	}
 	j.waiting.remove(best)
+	covered = &extra{coveredBy: best.eval.ID}
+	j.waiting.each(func(e *entry) {
+		if e.state == StatePending {
+			best.own().cover = max(best.cover(), e.cover())
+			b.cancel(e, covered)
+		}
+	})
 	b.makeReady(best)
 }

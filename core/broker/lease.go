@@ -6,7 +6,7 @@ package broker
 
 func (b *Broker) startLease(e *entry, now int64) {
 	e.paused = false
-	e.due = now + int64(b.cfg.NackTimeout)
+	e.at = now + int64(b.cfg.NackTimeout)
 	b.leases.push(e)
 	b.arm(now)
 }
@@ -64,7 +64,7 @@ func (b *Broker) ResumeTimer(evalID string, token Token) error {
 func (b *Broker) Outstanding(evalID string) (Token, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if e := b.evals[evalID]; e != nil && e.state == StateUnacked {
+	if e := b.lookup(evalID); e != nil && e.state == StateUnacked {
 		return e.token, true
 	}
 	return 0, false
@@ -75,11 +75,11 @@ func (b *Broker) outstanding(evalID string, token Token) (*entry, error) {
 	if !b.enabled {
 		return nil, ErrDisabled
 	}
-	e := b.evals[evalID]
+	e := b.lookup(evalID)
 	switch {
 	case e == nil:
 		return nil, ErrNotOutstanding
-	case token != 0 && token == e.expired:
+	case token != 0 && token == e.rare().expired:
 		return nil, ErrNackTimeout
 	case e.state != StateUnacked:
 		return nil, ErrNotOutstanding
@@ -91,8 +91,8 @@ func (b *Broker) outstanding(evalID string, token Token) (*entry, error) {
 
 // expireLeases nacks every delivery whose time is up.
 func (b *Broker) expireLeases(now int64) {
-	for e := b.leases.head; e != nil && e.due <= now; e = b.leases.head {
-		e.expired = e.token
+	for e := b.leases.head; e != nil && e.at <= now; e = b.leases.head {
+		e.own().expired = e.token
 		b.giveBack(e, now)
 	}
 }

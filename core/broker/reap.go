@@ -24,7 +24,7 @@ func (b *Broker) TakeCancelable(limit int) []*Cancelled {
 	for i := range out {
 		e := b.cancels.head
 		b.cancels.remove(e)
-		all[i] = Cancelled{e.eval, e.coveredBy}
+		all[i] = Cancelled{e.eval, e.rare().coveredBy}
 		out[i] = &all[i]
 		b.release(e)
 	}
@@ -40,7 +40,7 @@ func (b *Broker) ReturnCancelable(cs []*Cancelled) {
 	defer b.mu.Unlock()
 	for _, c := range cs {
 		if e := b.readmit(c.Eval); e != nil {
-			e.coveredBy = c.SupersededBy
+			e.own().coveredBy = c.SupersededBy
 			b.move(e, StateCancelable)
 			b.cancels.push(e)
 			b.announce()
@@ -109,22 +109,19 @@ func (b *Broker) batch(limit int, s State) int {
 
 // readmit makes an entry outside of any job, unless a copy has come meanwhile.
 func (b *Broker) readmit(ev *model.Evaluation) *entry {
-	if !b.enabled || b.evals[ev.ID] != nil {
+	hash := b.hashEval(ev.ID)
+	if !b.enabled || b.lookupHash(ev.ID, hash) != nil {
 		return nil
 	}
-	e := b.entryPool.get()
-	b.seq++
-	e.eval, e.typ, e.seq, e.index, e.cover = ev, ev.Type, b.seq, ev.ModifyIndex, ev.ModifyIndex
-	b.counts[StateUnknown][e.typ]++
-	b.evals[ev.ID] = e
-	return e
+	return b.admit(ev, hash, ev.ModifyIndex)
 }
 
-// cancel hands an entry of its job's waiting list to the reaper.
-func (b *Broker) cancel(e *entry, by string) {
+// cancel hands an entry of its job's waiting list to the reaper. Those that one
+// Ack cancels share what tells them who covers them.
+func (b *Broker) cancel(e *entry, by *extra) {
 	e.job.waiting.remove(e)
 	b.leave(e)
-	e.coveredBy = by
+	e.more = by
 	b.move(e, StateCancelable)
 	b.cancels.push(e)
 	b.announce()

@@ -13,12 +13,12 @@ func (b *Broker) Ack(evalID string, token Token, snapshot uint64) error {
 	if err != nil {
 		return err
 	}
-	if snapshot < e.cover {
+	if snapshot < e.cover() {
 		return ErrSnapshotTooOld
 	}
 	j := e.job
 	b.endLease(e)
-	j.inflight = nil
+	j.turn = nil
 	b.shed(j, evalID, snapshot)
 	if again, index := e.again(snapshot); again != nil {
 		b.restart(e, again, index)
@@ -33,15 +33,16 @@ func (b *Broker) Ack(evalID string, token Token, snapshot uint64) error {
 // again is what is left to do for an evaluation that was acked: what its worker
 // asked for, or a copy newer than the work.
 func (e *entry) again(snapshot uint64) (*model.Evaluation, uint64) {
-	again, index := e.requeue, uint64(0)
+	x := e.rare()
+	again, index := x.requeue, uint64(0)
 	if again != nil {
 		index = again.ModifyIndex
 	}
-	if e.newer != nil && e.newerIndex > snapshot {
-		if again == nil || supersedes(e.newer, again) {
-			again = e.newer
+	if x.newer != nil && x.newerIndex > snapshot {
+		if again == nil || supersedes(x.newer, again) {
+			again = x.newer
 		}
-		index = max(index, e.newerIndex)
+		index = max(index, x.newerIndex)
 	}
 	return again, index
 }
@@ -50,9 +51,10 @@ func (e *entry) again(snapshot uint64) (*model.Evaluation, uint64) {
 // new, too: it has had its turn.
 func (b *Broker) restart(e *entry, ev *model.Evaluation, index uint64) {
 	b.seq++
-	e.eval, e.seq, e.index, e.cover = ev, b.seq, index, index
-	e.newer, e.newerIndex, e.requeue = nil, 0, nil
-	e.token, e.attempts = 0, 0
+	b.counts[e.state][e.typ]--
+	e.eval, e.typ, e.seq, e.index = ev, ev.Type, b.seq, index
+	b.counts[e.state][e.typ]++
+	e.token, e.attempts, e.more = 0, 0, nil
 	e.job.maxIndex = max(e.job.maxIndex, index)
 	b.place(e, b.now())
 }
@@ -82,7 +84,7 @@ func (b *Broker) Requeue(ev *model.Evaluation, token Token) error {
 	if err != nil {
 		return err
 	}
-	e.requeue = ev
+	e.own().requeue = ev
 	return nil
 }
 
@@ -92,11 +94,14 @@ func (b *Broker) Requeue(ev *model.Evaluation, token Token) error {
 func (b *Broker) giveBack(e *entry, now int64) {
 	j := e.job
 	b.endLease(e)
-	j.inflight = nil
-	if e.newer != nil {
-		e.adopt(e.newer, e.newerIndex)
+	j.turn = nil
+	e.token = 0
+	if x := e.more; x != nil {
+		if x.newer != nil {
+			b.adopt(e, x.newer, x.newerIndex)
+		}
+		x.newer, x.newerIndex, x.requeue = nil, 0, nil
 	}
-	e.newer, e.newerIndex, e.requeue, e.token = nil, 0, nil, 0
 	if int(e.attempts) >= b.cfg.DeliveryLimit {
 		b.fail(e)
 		return
@@ -106,7 +111,7 @@ func (b *Broker) giveBack(e *entry, now int64) {
 		b.promote(j)
 		return
 	}
-	e.since = now
+	e.at = now
 	b.makePending(e)
 	b.promote(j)
 }

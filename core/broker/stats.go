@@ -91,32 +91,24 @@ func (b *Broker) Where(evalID string) Whereabouts {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e := b.evals[evalID]
+	e := b.lookup(evalID)
 	if e == nil {
 		return Whereabouts{}
 	}
-	w := Whereabouts{State: e.state, Attempt: int(e.attempts), By: e.coveredBy}
+	w := Whereabouts{State: e.state, Attempt: int(e.attempts), By: e.rare().coveredBy}
 	switch e.state {
 	case StateDelayed, StateBackoff:
-		w.Until = b.start.Add(time.Duration(e.due))
+		w.Until = b.start.Add(time.Duration(e.at))
 	case StateUnacked:
 		if !e.paused {
-			w.Until = b.start.Add(time.Duration(e.due))
+			w.Until = b.start.Add(time.Duration(e.at))
 		}
 	case StatePending:
-		if turn := e.job.turn(); turn != nil {
+		if turn := e.job.turn; turn != nil {
 			w.Behind = turn.eval.ID
 		}
 	}
 	return w
-}
-
-// turn is the entry that keeps the job's others pending.
-func (j *job) turn() *entry {
-	if j.inflight != nil {
-		return j.inflight
-	}
-	return j.ready
 }
 
 func (b *Broker) attached() *Blocked {

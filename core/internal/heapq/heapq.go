@@ -10,6 +10,8 @@
 // A Heap is not safe for concurrent use.
 package heapq
 
+import "slices"
+
 // Key orders values: smaller A first, then smaller B, then smaller C.
 type Key struct{ A, B, C uint64 }
 
@@ -45,6 +47,9 @@ func (h *Heap[V]) Min() *Item[V] { return &h.items[0] }
 
 // Push adds an item.
 func (h *Heap[V]) Push(k Key, v V) {
+	if len(h.items) == cap(h.items) {
+		h.items = slices.Grow(h.items, max(64, len(h.items))) // append grows by a quarter
+	}
 	h.items = append(h.items, Item[V]{k, v})
 	h.up(len(h.items) - 1)
 }
