@@ -137,7 +137,7 @@ type Constraint struct {
 	Attribute string   `json:"attribute,omitempty"`
 	Operator  string   `json:"operator"`
 	Value     string   `json:"value,omitempty"`
-	Values    []string `json:"values,omitempty"` // a list given as value
+	Values    []string `json:"-"` // a list given as value, which it then replaces
 }
 
 // Affinity is soft, with a weight of -100 to 100.
@@ -196,13 +196,15 @@ type ExpectPlacement struct {
 	Group     *string   `json:"group,omitempty"`
 	Node      *string   `json:"node,omitempty"`
 	Preempted *[]string `json:"preempted,omitempty"`
-	// PreemptedElsewhere is compared whole, by node.
-	PreemptedElsewhere map[string][]string `json:"preemptedElsewhere,omitempty"`
+	// PreemptedElsewhere is compared whole, by node; empty but not nil means
+	// that there must be none.
+	PreemptedElsewhere map[string][]string `json:"preemptedElsewhere,omitzero"`
 }
 
 // ExpectBinding is read, and can only hold as an empty list, until bindings
 // are scheduled.
 type ExpectBinding struct {
+	At        *Duration `json:"at,omitempty"`
 	Binding   *string   `json:"binding,omitempty"`
 	Preempted *[]string `json:"preempted,omitempty"`
 }

@@ -1,0 +1,43 @@
+package scenario
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestDecode_ContractScenarios(t *testing.T) {
+	files, _ := filepath.Glob("testdata/contract/*")
+	if len(files) < 8 {
+		t.Fatalf("only %d scenarios", len(files))
+	}
+	for _, name := range files {
+		f, err := decodeFile(t, name)
+		if strings.Contains(name, "karmada") {
+			for _, want := range []string{`clusters: "clusters" is not supported yet`, `bindings: "bindings" is not supported yet`} {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %v; want %q", name, err, want)
+				}
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		if r, err := Resolve(f); err != nil || len(r.Warnings) > 0 {
+			t.Errorf("%s: %v, %v", name, r, err)
+		}
+	}
+}
+
+func decodeFile(t testing.TB, name string) (*File, error) {
+	t.Helper()
+	r, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	return Decode(name, r)
+}

@@ -1,0 +1,240 @@
+package scenario
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"reflect"
+)
+
+// MaxSize is the largest file that is read, in bytes.
+const MaxSize = 512 << 20
+
+var errTooLarge = errors.New("the file is larger than 512 MiB")
+
+// Decode reads a scenario and checks it. The name is for messages. A document
+// that starts with { and a quoted key is read as JSON, whatever its name;
+// everything else as YAML. All problems of the file are reported at once, as
+// an *Error.
+func Decode(name string, r io.Reader) (*File, error) {
+	if size, ok := sizeOf(r); ok && size > MaxSize {
+		return nil, &Error{File: name, Problems: []Problem{fatalRead(1, errTooLarge).problem}}
+	}
+	d := &decoder{interned: map[string]string{}}
+	f, err := d.decode(bufio.NewReaderSize(&limited{r: r, left: MaxSize}, 4096))
+	if err != nil {
+		err.File = name
+		return nil, err
+	}
+	d.check(f)
+	if err := d.problems.err(name); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// sizeOf asks a regular file how large it is, so that one that is too large is
+// refused unread.
+func sizeOf(r io.Reader) (int64, bool) {
+	file, ok := r.(interface{ Stat() (fs.FileInfo, error) })
+	if !ok {
+		return 0, false
+	}
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, false
+	}
+	return info.Size(), true
+}
+
+// limited fails once too much was read.
+type limited struct {
+	r    io.Reader
+	left int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
+}
+
+// fatalRead is the end of a file that could not be read on.
+func fatalRead(line int, err error) fatal {
+	if errors.Is(err, errTooLarge) {
+		return fatal{problem: Problem{
+			Line:    line,
+			Message: err.Error(),
+			Remedy:  "split the scenario, or import less of the trace",
+		}}
+	}
+	return fatal{err: err, problem: Problem{
+		Line:    line,
+		Message: fmt.Sprintf("the file could not be read: %v", err),
+		Remedy:  "check the file and its permissions",
+	}}
+}
+
+// decoder turns the events of a document into a File, by the schema that the
+// types are.
+type decoder struct {
+	src      source
+	path     []step
+	lines    positions
+	problems problems
+	// refused are the paths with a problem; what is checked later stays silent
+	// about them, since their values are not what was written.
+	refused  map[string]bool
+	keys     []keyLine // of the mappings with free keys that are open
+	interned map[string]string
+	later    bool // a field was refused as not supported yet
+}
+
+func (d *decoder) decode(r *bufio.Reader) (f *File, err *Error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case fatal:
+			f, err = nil, &Error{Problems: []Problem{p.problem}, Err: p.err}
+		default:
+			panic(p)
+		}
+	}()
+	if isJSON(r) {
+		d.src = newJSONSource(r)
+	} else {
+		d.src = newYAMLSource(r)
+	}
+	ev := d.src.next()
+	if ev.kind != kindObject {
+		panic(notAScenario(ev.line, found(ev)))
+	}
+	f = &File{}
+	filePlan.decode(d, reflect.ValueOf(f).Elem(), ev)
+	d.src.next() // a document that goes on is an error
+	return f, nil
+}
+
+// check validates what was decoded, and finds the lines.
+func (d *decoder) check(f *File) {
+	if d.problems.more > 0 {
+		return // enough is wrong
+	}
+	if f.Version != formatVersion && !d.refused["version"] {
+		d.problems = problems{} // of another version's file nothing else means anything
+	}
+	c := newChecker(f)
+	c.heed(d.refused, d.later)
+	c.check()
+	for _, p := range c.problems.list {
+		p.Line = d.lines.line(p.Path)
+		d.problems.add(p)
+	}
+	d.problems.more += c.problems.more
+}
+
+// isJSON looks at the first bytes that are no white space: {" or {}. Other
+// things that start with { are YAML's flow mappings.
+func isJSON(r *bufio.Reader) bool {
+	head, _ := r.Peek(1024)
+	mark := []byte("\ufeff")
+	if bytes.HasPrefix(head, mark) {
+		_, _ = r.Discard(len(mark)) // it was peeked
+		head = head[len(mark):]
+	}
+	head = bytes.TrimLeft(head, " \t\r\n")
+	if len(head) == 0 || head[0] != '{' {
+		return false
+	}
+	head = bytes.TrimLeft(head[1:], " \t\r\n")
+	return len(head) == 0 || head[0] == '"' || head[0] == '}'
+}
+
+// push and pop keep the path and the lines.
+func (d *decoder) push(s step, line int) int {
+	d.path = append(d.path, s)
+	return d.lines.open(s, line)
+}
+
+func (d *decoder) pop(mark int) {
+	d.lines.close(mark)
+	d.path = d.path[:len(d.path)-1]
+}
+
+// problem refuses the value at the current path.
+func (d *decoder) problem(line int, message, remedy string) {
+	var b []byte
+	if len(d.problems.list) < maxKept {
+		for _, s := range d.path {
+			b = s.append(b)
+		}
+		if d.refused == nil {
+			d.refused = map[string]bool{}
+		}
+		d.refused[string(b)] = true
+	}
+	d.problems.add(Problem{Line: line, Path: string(b), Message: message, Remedy: remedy})
+}
+
+// wrong refuses a value of the wrong type, and steps over it.
+func (d *decoder) wrong(ev event, expected, remedy string) {
+	d.problem(ev.line, "expected "+expected+", found "+found(ev), remedy)
+	d.skip(ev)
+}
+
+// skip steps over the rest of a value.
+func (d *decoder) skip(ev event) {
+	depth := 0
+	for {
+		switch ev.kind {
+		case kindObject, kindList:
+			depth++
+		case kindObjectEnd, kindListEnd:
+			depth--
+		}
+		if depth == 0 {
+			return
+		}
+		ev = d.src.next()
+	}
+}
+
+// intern makes a string, or finds the one made before: most texts of a large
+// file are the same few names.
+func (d *decoder) intern(text []byte) string {
+	if len(text) > 64 {
+		return string(text)
+	}
+	if s, ok := d.interned[string(text)]; ok {
+		return s
+	}
+	s := string(text)
+	if len(d.interned) < 1<<14 {
+		d.interned[s] = s
+	}
+	return s
+}
+
+// found names what stands in place of what was expected.
+func found(ev event) string {
+	switch ev.kind {
+	case kindNull:
+		return "nothing (null)"
+	case kindBool:
+		return string(ev.text)
+	case kindNumber:
+		return fmt.Sprintf("the number %.40s", ev.text)
+	case kindString:
+		return fmt.Sprintf("the text %.40q", ev.text)
+	case kindObject:
+		return "a mapping"
+	case kindList:
+		return "a list"
+	}
+	return "the end of the file"
+}

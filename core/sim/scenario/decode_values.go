@@ -1,0 +1,266 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+func decodeString(d *decoder, v reflect.Value, ev event) {
+	switch ev.kind {
+	case kindString:
+	case kindNumber, kindBool:
+		d.problem(ev.line, "expected a text, found "+found(ev), fmt.Sprintf("put it in quotes: %q", ev.text))
+	default:
+		d.wrong(ev, "a text", "write one value, in quotes where in doubt")
+		return
+	}
+	v.SetString(d.intern(ev.text))
+}
+
+// decodeText takes any scalar, as it is written.
+func decodeText(d *decoder, v reflect.Value, ev event) {
+	switch ev.kind {
+	case kindString, kindNumber, kindBool:
+		v.SetString(d.intern(ev.text))
+	default:
+		d.wrong(ev, "a text, a number, true or false", `write one value; "" is the empty text`)
+	}
+}
+
+// decodeOperand is the value of a constraint. v is the Constraint.
+func decodeOperand(d *decoder, v reflect.Value, ev event) {
+	c := v.Addr().Interface().(*Constraint)
+	if ev.kind != kindList {
+		decodeText(d, reflect.ValueOf(&c.Value).Elem(), ev)
+		return
+	}
+	c.Values = []string{}
+	for i := 0; ; i++ {
+		ev := d.src.next()
+		if ev.kind == kindListEnd {
+			return
+		}
+		mark := d.push(step{index: i}, ev.line)
+		var value string
+		decodeText(d, reflect.ValueOf(&value).Elem(), ev)
+		c.Values = append(c.Values, value)
+		d.pop(mark)
+	}
+}
+
+func decodeBool(d *decoder, v reflect.Value, ev event) {
+	if ev.kind != kindBool {
+		d.wrong(ev, "true or false", "write true or false, without quotes")
+		return
+	}
+	v.SetBool(strings.EqualFold(string(ev.text), "true"))
+}
+
+func decodeFloat(d *decoder, v reflect.Value, ev event) {
+	f, ok := math.NaN(), false
+	if ev.kind == kindNumber {
+		f, ok = parseFloat(ev.text)
+	}
+	if !ok {
+		d.wrong(ev, "a number", "write a finite number, without quotes")
+		return
+	}
+	v.SetFloat(f)
+}
+
+// parseFloat reads finite numbers, YAML's notations included.
+func parseFloat(text []byte) (float64, bool) {
+	if n, ok := parseInt(text); ok {
+		return float64(n), true
+	}
+	f, err := strconv.ParseFloat(strings.ReplaceAll(string(text), "_", ""), 64)
+	return f, err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
+}
+
+// parseInt reads whole numbers, also as 1e3 or 5.0 and in YAML's notations
+// 0x1f, 0o17, 0b11 and 1_000. A leading zero is refused: some read 010 as 8.
+func parseInt(text []byte) (int64, bool) {
+	s := string(text)
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		digits := strings.TrimLeft(s, "+-")
+		return n, digits == "0" || digits[0] != '0'
+	}
+	s = strings.ReplaceAll(s, "_", "")
+	if digits := strings.TrimLeft(s, "+-"); len(digits) > 2 && digits[0] == '0' && strings.ContainsRune("xob", rune(digits[1])) {
+		n, err := strconv.ParseInt(s, 0, 64)
+		return n, err == nil
+	}
+	// Beyond 2^53 a float may not be the number that was written.
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+func intPlan(t reflect.Type) *plan {
+	bits := t.Bits()
+	what := "a whole number"
+	remedy := "write digits, without quotes"
+	if bits == 32 {
+		remedy = "write digits, without quotes, from -2147483648 to 2147483647"
+	}
+	return &plan{what: what, decode: func(d *decoder, v reflect.Value, ev event) {
+		if ev.kind != kindNumber {
+			d.wrong(ev, what, remedy)
+			return
+		}
+		n, ok := parseInt(ev.text)
+		if !ok || v.OverflowInt(n) {
+			d.wrong(ev, what, remedy)
+			return
+		}
+		v.SetInt(n)
+	}}
+}
+
+func uintPlan(t reflect.Type) *plan {
+	what, remedy := "a whole number of 0 or more", "write digits, without quotes"
+	if t.Kind() == reflect.Uint16 {
+		what, remedy = "a port from 1 to 65535", "write digits, without quotes"
+	}
+	return &plan{what: what, decode: func(d *decoder, v reflect.Value, ev event) {
+		if ev.kind != kindNumber {
+			d.wrong(ev, what, remedy)
+			return
+		}
+		n, err := strconv.ParseUint(string(ev.text), 10, 64)
+		if err != nil {
+			if m, ok := parseInt(ev.text); ok && m >= 0 {
+				n, err = uint64(m), nil
+			}
+		}
+		if err != nil || v.OverflowUint(n) {
+			d.wrong(ev, what, remedy)
+			return
+		}
+		v.SetUint(n)
+	}}
+}
+
+func decodeDuration(d *decoder, v reflect.Value, ev event) {
+	const remedy = "write 90s, 1h30m, 250ms, or a number of seconds"
+	var t Duration
+	var err error
+	switch ev.kind {
+	case kindString:
+		t, err = ParseDuration(string(ev.text))
+	case kindNumber:
+		t, err = parseSeconds(string(ev.text))
+	default:
+		d.wrong(ev, "a duration", remedy)
+		return
+	}
+	if err != nil {
+		d.problem(ev.line, "expected a duration, found "+found(ev), remedy)
+	}
+	v.SetInt(int64(t))
+}
+
+// decodeQuantities reads amounts. What a node has is rounded down, everything
+// else up.
+func decodeQuantities(d *decoder, v reflect.Value, ev event) {
+	if ev.kind != kindObject {
+		d.wrong(ev, "a mapping from resources to amounts", "write {cpu: 500, memory: 2Gi} or indented lines")
+		return
+	}
+	parse := model.ParseQuantity
+	if d.path[len(d.path)-1].key == "capacity" {
+		parse = model.ParseCapacity
+	}
+	q := Quantities{}
+	v.Set(reflect.ValueOf(q))
+	d.entries(func(resource string, ev event) { q[resource] = d.amount(resource, ev, parse) })
+}
+
+func (d *decoder) amount(resource string, ev event, parse func(resource, text string) (int64, error)) int64 {
+	switch ev.kind {
+	case kindNumber:
+		n, ok := parseInt(ev.text)
+		if !ok {
+			d.wrong(ev, "a whole number of "+model.Unit(resource), "write a whole number, or a quantity in quotes such as "+example(resource))
+		}
+		return n // Validate knows the bounds
+	case kindString:
+		n, err := parse(resource, string(ev.text))
+		switch {
+		case errors.Is(err, model.ErrNotQuantity):
+			d.problem(ev.line, err.Error(), fmt.Sprintf("write a whole number of %s, or a quantity such as %s", model.Unit(resource), example(resource)))
+		case errors.Is(err, model.ErrNegativeQuantity):
+			d.problem(ev.line, err.Error()+": expected an amount of 0 or more", "remove the sign")
+		case err != nil:
+			d.problem(ev.line, fmt.Sprintf("%v %s", err, model.Unit(resource)), "check the suffix")
+		}
+		return n
+	}
+	d.wrong(ev, "an amount", fmt.Sprintf("write a whole number of %s, or a quantity such as %s", model.Unit(resource), example(resource)))
+	return 0
+}
+
+// example is a quantity that makes sense for a resource.
+func example(resource string) string {
+	switch resource {
+	case "cpu":
+		return `"500m"`
+	case "memory", "disk":
+		return `"2Gi"`
+	case "network":
+		return `"1G"`
+	}
+	return `"2"`
+}
+
+func decodeConfig(d *decoder, v reflect.Value, ev event) {
+	if ev.kind != kindObject {
+		d.wrong(ev, "a mapping", "write {key: value} or indented lines")
+		return
+	}
+	v.Set(reflect.ValueOf(d.any(ev)))
+}
+
+// any decodes free-form values: a policy's configuration. Numbers are int64
+// where they are whole, else float64.
+func (d *decoder) any(ev event) any {
+	switch ev.kind {
+	case kindString:
+		return d.intern(ev.text)
+	case kindBool:
+		return strings.EqualFold(string(ev.text), "true")
+	case kindNumber:
+		if n, ok := parseInt(ev.text); ok {
+			return n
+		}
+		f, ok := parseFloat(ev.text)
+		if !ok {
+			d.wrong(ev, "a finite number", "put it in quotes if it is a text")
+		}
+		return f
+	case kindList:
+		list := []any{}
+		for i := 0; ; i++ {
+			ev := d.src.next()
+			if ev.kind == kindListEnd {
+				return list
+			}
+			mark := d.push(step{index: i}, ev.line)
+			list = append(list, d.any(ev))
+			d.pop(mark)
+		}
+	case kindObject:
+		m := map[string]any{}
+		d.entries(func(key string, ev event) { m[key] = d.any(ev) })
+		return m
+	}
+	return nil
+}

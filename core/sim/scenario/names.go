@@ -1,0 +1,88 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+)
+
+// isName is whether s may name something: [a-z0-9.-]+.
+func isName(s string) bool {
+	for i := range len(s) {
+		if !nameByte(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func nameByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '-'
+}
+
+// asName is the nearest thing to s that is a name; "" when nothing is left.
+func asName(s string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if r < 0x80 && nameByte(byte(r)) {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(s)), "-")
+}
+
+// name checks a name that must be there.
+func (c *checker) name(p *path, field, value string) bool {
+	if value == "" {
+		c.add(p, field+" is missing", fmt.Sprintf("add `%s: ` and a name of lower-case letters, digits, . and -", field))
+		return false
+	}
+	return c.optionalName(p, value)
+}
+
+// optionalName checks a name that may be absent.
+func (c *checker) optionalName(p *path, value string) bool {
+	if value == "" || isName(value) {
+		return true
+	}
+	remedy := "use other characters"
+	if better := asName(value); better != "" && len(better) <= 100 {
+		remedy = fmt.Sprintf("write %q", better)
+	}
+	c.add(p, fmt.Sprintf("%.100q is not a name: expected lower-case letters, digits, . and -", value), remedy)
+	return false
+}
+
+// unique checks a name that must be there and differ from those of the list so
+// far, and enters it. A bad name is entered too, so that references to it are
+// not complained about as well.
+func (c *checker) unique(p *path, list, field, value string, i int, seen map[string]int) {
+	if !c.name(p, field, value) && value == "" {
+		c.unsure[list] = true
+		return
+	}
+	if first, ok := seen[value]; ok {
+		c.add(p, fmt.Sprintf("%.100q is already the %s of %s[%d]", value, field, list, first), "give each its own "+field)
+		return
+	}
+	seen[value] = i
+}
+
+// maxSuggest bounds the search for what a reference might mean.
+const maxSuggest = 5000
+
+// unknown reports a reference to a name that does not exist.
+func (c *checker) unknown(p *path, list, what, name string, known map[string]int) {
+	if c.unsure[list] {
+		return
+	}
+	remedy := fmt.Sprintf("add it to `%s`, or correct the name", list)
+	if len(known) <= maxSuggest && c.problems.len() < maxPrinted {
+		candidates := make([]string, 0, len(known))
+		for n := range known {
+			candidates = append(candidates, n)
+		}
+		if near := nearest(name, sorted(candidates)); near != "" {
+			remedy = fmt.Sprintf("did you mean %q?", near)
+		}
+	}
+	c.add(p, fmt.Sprintf("there is no %s %.100q", what, name), remedy)
+}

@@ -1,0 +1,179 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// Resolved is a scenario in the model's terms, with every default filled in.
+// The scenario's start is Unix time 0. Jobs and nodes are not compiled: the
+// state does that.
+type Resolved struct {
+	Name     string
+	Seed     uint64
+	Config   model.SchedulerConfig
+	Policies []PolicyVariant
+	Weights  map[string]float64 // of the namespaces that are listed; others have 1
+	Classes  []model.PriorityClass
+	Nodes    []*model.Node
+	Jobs     []*model.Job
+	Running  []*model.Allocation // in file order
+	Steps    []Step
+	Until    *int64 // Unix nanoseconds
+	Expect   *Expect
+	Warnings []string
+}
+
+// Step is one thing that happens.
+type Step struct {
+	At   int64 // Unix nanoseconds
+	Do   Action
+	Job  *model.Job // of Submit and Stop
+	Node string     // of the others
+}
+
+// Action is what happens in a step.
+type Action uint8
+
+// What may happen.
+const (
+	Submit Action = iota
+	Stop
+	NodeDown
+	NodeUp
+	Drain
+)
+
+func (a Action) String() string {
+	return [...]string{"submit", "stop", "nodeDown", "nodeUp", "drain"}[a]
+}
+
+// DefaultPolicy preempts where a scenario names no policy.
+const DefaultPolicy = "default"
+
+// DefaultDatacenter is where a node without a datacenter stands, as in Nomad.
+const DefaultDatacenter = "dc1"
+
+// Resolve fills in defaults and turns a file into values of the model. A file
+// that does not validate gives the *Error of Validate.
+func Resolve(f *File) (*Resolved, error) {
+	c := newChecker(f)
+	c.check()
+	if err := c.problems.err(""); err != nil {
+		return nil, err
+	}
+	r := &Resolved{
+		Name: f.Name, Seed: f.Seed, Config: f.Scheduler.resolve(),
+		Policies: f.Policies, Weights: map[string]float64{}, Expect: f.Expect, Warnings: c.warnings,
+	}
+	for _, n := range f.Namespaces {
+		r.Weights[n.Name] = 1
+		if n.Weight != nil {
+			r.Weights[n.Name] = *n.Weight
+		}
+	}
+	classes := newClasses(f.Classes)
+	r.Classes = classes.list
+	r.Warnings = append(r.Warnings, classes.warnings...)
+	for i := range f.Nodes {
+		r.Nodes = f.Nodes[i].resolve(r.Nodes)
+	}
+	r.Jobs = make([]*model.Job, len(f.Jobs))
+	for i := range f.Jobs {
+		r.Jobs[i] = f.Jobs[i].resolve(classes)
+	}
+	r.Running = c.allocations(r.Jobs)
+	r.Steps = c.steps(r.Jobs)
+	if f.Until != nil {
+		r.Until = new(int64(*f.Until))
+	}
+	return r, nil
+}
+
+func (s *Scheduler) resolve() model.SchedulerConfig {
+	config := model.SchedulerConfig{
+		Algorithm:     model.Algorithm(cmp.Or(s.Algorithm, string(model.Binpack))),
+		PriorityDelta: s.PriorityDelta,
+		Policy:        cmp.Or(s.Policy, DefaultPolicy),
+	}
+	p := s.Preemption
+	if p == nil {
+		p = &Preemption{}
+	}
+	for t, on := range map[model.JobType]*bool{
+		model.JobService: p.Service, model.JobBatch: p.Batch, model.JobSystem: p.System, model.JobSysBatch: p.SysBatch,
+	} {
+		config.Preemption[t] = on == nil || *on
+	}
+	return config
+}
+
+// classes resolves priorities.
+type classes struct {
+	list     []model.PriorityClass
+	byName   map[string]*model.PriorityClass
+	fallback *model.PriorityClass // of jobs that name neither priority nor class
+	warnings []string
+}
+
+func newClasses(written []PriorityClass) *classes {
+	c := &classes{byName: map[string]*model.PriorityClass{}, list: make([]model.PriorityClass, len(written))}
+	defaults := 0
+	for i, w := range written {
+		class := &c.list[i]
+		*class = model.PriorityClass{
+			Name: w.Name, Value: w.Value, GlobalDefault: w.GlobalDefault,
+			NeverPreempts: w.PreemptionPolicy == "Never", Description: w.Description,
+		}
+		c.byName[w.Name] = class
+		if !w.GlobalDefault {
+			continue
+		}
+		defaults++
+		if f := c.fallback; f == nil || cmp.Or(cmp.Compare(class.Value, f.Value), cmp.Compare(class.Name, f.Name)) < 0 {
+			c.fallback = class
+		}
+	}
+	if defaults > 1 {
+		c.warnings = append(c.warnings, fmt.Sprintf("%d priority classes are the global default: %s has the smallest value, %d, and is used", defaults, c.fallback.Name, c.fallback.Value))
+	}
+	return c
+}
+
+// resolve appends the nodes that n stands for. They share what is written
+// once; the model never changes what it was given.
+func (n *Node) resolve(nodes []*model.Node) []*model.Node {
+	one := n.model()
+	if !n.expands() {
+		return append(nodes, one)
+	}
+	nodes = slices.Grow(nodes, n.times())
+	for i := range n.times() {
+		node := *one
+		node.ID = n.ID + "-" + strconv.Itoa(i)
+		node.Ports = slices.Clone(one.Ports) // compiling sorts them in place
+		nodes = append(nodes, &node)
+	}
+	return nodes
+}
+
+func (n *Node) model() *model.Node {
+	node := &model.Node{
+		ID: n.ID, Datacenter: cmp.Or(n.Datacenter, DefaultDatacenter), Class: n.Class,
+		Capacity: model.Resources(n.Capacity), Reserved: model.Resources(n.Reserved),
+		Ports: slices.Sorted(slices.Values(n.Ports)), Attributes: n.Attributes,
+	}
+	if n.Ready != nil && !*n.Ready {
+		node.Status = model.NodeDown
+	}
+	for _, d := range n.Devices {
+		node.Devices = append(node.Devices, model.Device{ID: d.ID, Count: d.Count, Attributes: d.Attributes})
+	}
+	// In order of their ids, so that the order in the file decides nothing.
+	slices.SortFunc(node.Devices, func(a, b model.Device) int { return cmp.Compare(a.ID, b.ID) })
+	return node
+}

@@ -1,0 +1,102 @@
+package scenario
+
+import (
+	"cmp"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+func (j *Job) resolve(classes *classes) *model.Job {
+	job := &model.Job{
+		Namespace: cmp.Or(j.Namespace, model.DefaultNamespace), ID: j.ID, Type: j.jobType(),
+		NonPreemptible: j.Preemptible != nil && !*j.Preemptible,
+		AllAtOnce:      j.AllAtOnce, Datacenters: j.Datacenters, Policy: j.Policy,
+		Groups: make([]*model.Group, len(j.Groups)),
+	}
+	class := classes.byName[j.PriorityClass]
+	if j.Priority == nil && class == nil {
+		class = classes.fallback
+	}
+	switch {
+	case j.Priority != nil:
+		job.Priority = *j.Priority
+	case class != nil:
+		job.Priority, job.PriorityClass, job.NeverPreempts = class.Value, class.Name, class.NeverPreempts
+	default:
+		job.Priority = model.DefaultPriority
+	}
+	if j.PreemptionPolicy != "" {
+		job.NeverPreempts = j.PreemptionPolicy == "Never"
+	}
+	for i := range j.Groups {
+		job.Groups[i] = j.Groups[i].resolve()
+	}
+	return job
+}
+
+// jobType is the type of a job that was validated.
+func (j *Job) jobType() model.JobType {
+	t, _ := model.ParseJobType(cmp.Or(j.Type, "service"))
+	return t
+}
+
+func (g *Group) resolve() *model.Group {
+	group := &model.Group{
+		Name: g.Name, Count: 1, Resources: model.Resources(g.Resources), Ports: g.Ports, Labels: g.Labels,
+		Constraints: resolveConstraints(g.Constraints), MaxParallelEvictions: 1,
+		KillTimeout: int64(g.KillTimeout), Duration: int64(g.Duration), Checkpoint: int64(g.Checkpoint),
+		Annotations: g.Annotations,
+	}
+	if g.Count != nil {
+		group.Count = *g.Count
+	}
+	if g.MaxParallelEvictions != nil {
+		group.MaxParallelEvictions = *g.MaxParallelEvictions
+	}
+	for _, d := range g.Devices {
+		request := model.DeviceRequest{ID: d.ID, Count: 1, Constraints: resolveConstraints(d.Constraints)}
+		if d.Count != nil {
+			request.Count = *d.Count
+		}
+		group.Devices = append(group.Devices, request)
+	}
+	for _, a := range g.Affinities {
+		group.Affinities = append(group.Affinities, model.Affinity{Constraint: a.Constraint.resolve(), Weight: a.Weight})
+	}
+	for _, s := range g.Spread {
+		spread := model.Spread{Attribute: s.Attribute, Weight: defaultWeight, Targets: s.Targets}
+		if s.Weight != nil {
+			spread.Weight = *s.Weight
+		}
+		if s.MaxSkew != nil {
+			spread.MaxSkew = *s.MaxSkew
+		}
+		group.Spread = append(group.Spread, spread)
+	}
+	group.Colocate, group.Separate = resolveTerms(g.Colocate), resolveTerms(g.Separate)
+	return group
+}
+
+func resolveConstraints(written []Constraint) []model.Constraint {
+	var list []model.Constraint
+	for i := range written {
+		list = append(list, written[i].resolve())
+	}
+	return list
+}
+
+func (c *Constraint) resolve() model.Constraint {
+	k := model.Constraint{Attribute: c.Attribute, Operator: model.Operator(c.Operator), Value: c.Value, Values: c.Values}
+	if k.Operator == model.OpDistinctHosts {
+		k.Value = "" // Nomad's "true" says nothing
+	}
+	return k
+}
+
+func resolveTerms(written []LabelTerm) []model.LabelTerm {
+	var list []model.LabelTerm
+	for _, t := range written {
+		list = append(list, model.LabelTerm(t))
+	}
+	return list
+}

@@ -1,0 +1,196 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+type deviceUse = model.DeviceUse
+
+// checkRunning checks what runs before time 0: that each entry names what
+// exists, and that all of it fits where it is said to run.
+func (c *checker) checkRunning() {
+	var root *path
+	list := root.field("running")
+	rooms := newRooms(c)
+	c.placed = make([][]deviceUse, len(c.f.Running))
+	for i := range c.f.Running {
+		r, p := &c.f.Running[i], list.item(i)
+		c.unique(p.field("id"), "running", "id", r.ID, i, c.running)
+		switch {
+		case r.StartedAt > 0:
+			c.add(p.field("startedAt"), fmt.Sprintf("%v is after the start: expected a time before it, as -2h", r.StartedAt), "submit the job with an event instead")
+		case r.StartedAt < -maxDuration:
+			c.add(p.field("startedAt"), fmt.Sprintf("%v is too long ago: expected at most %v (50 years)", r.StartedAt, maxDuration), "check the unit")
+		}
+		placeable := c.needJob(p.field("job"), r.Job) && c.needGroup(p.field("group"), r.Job, r.Group)
+		c.needNode(p.field("node"), r.Node)
+		if _, ok := c.node(r.Node); ok && placeable {
+			c.placed[i] = rooms.place(p, r)
+		}
+	}
+}
+
+// rooms is what is left on the nodes that run something.
+type rooms struct {
+	c     *checker
+	dims  *model.Dimensions // nil when there are too many
+	nodes map[string]*room
+	jobs  map[string]*model.Job
+}
+
+type room struct {
+	node    *model.Node
+	free    model.Vector
+	ports   []uint16
+	devices []int32
+}
+
+func newRooms(c *checker) *rooms {
+	r := &rooms{c: c, nodes: map[string]*room{}, jobs: map[string]*model.Job{}}
+	if len(c.f.Running) == 0 || c.unsure["dimensions"] {
+		return r
+	}
+	var all []model.Resources
+	for i := range c.f.Nodes {
+		all = append(all, model.Resources(c.f.Nodes[i].Capacity), model.Resources(c.f.Nodes[i].Reserved))
+	}
+	for i := range c.f.Jobs {
+		for j := range c.f.Jobs[i].Groups {
+			all = append(all, model.Resources(c.f.Jobs[i].Groups[j].Resources))
+		}
+	}
+	r.dims, _ = model.NewDimensions().With(all...)
+	return r
+}
+
+// place takes what an entry needs off its node, and says which device groups
+// serve it: of the ways that have room, the first in order of the requests and
+// the ids of the groups. Entries are placed in file order, so an earlier one
+// may take what a later one needs.
+func (r *rooms) place(p *path, entry *Running) []deviceUse {
+	at, _ := r.c.node(entry.Node)
+	if r.dims == nil || r.c.tainted[fmt.Sprintf("nodes[%d]", at)] || r.c.tainted[fmt.Sprintf("jobs[%d]", r.c.jobs[entry.Job])] {
+		return nil // what it needs or what is there is not known
+	}
+	room, group := r.room(entry.Node, at), r.job(entry.Job).Group(entry.Group)
+	choice, lack, ok := room.fit(&group.Ask)
+	if !ok {
+		r.c.add(p, r.refusal(room, group, lack, entry), "run less there before the start, or give the node more")
+		return nil
+	}
+	return room.take(&group.Ask, choice)
+}
+
+func (r *rooms) refusal(room *room, group *model.Group, lack model.Lack, entry *Running) string {
+	what := lack.Format(r.dims, &group.Ask)
+	switch lack.Kind {
+	case model.LackResource:
+		return fmt.Sprintf("%s needs %d %s of %s, of which node %s has %d left", entry.ID, group.Ask.Vec[lack.At], model.Unit(what), what, entry.Node, max(room.free[lack.At], 0))
+	case model.LackPort:
+		return fmt.Sprintf("%s needs %s, which is taken on node %s", entry.ID, what, entry.Node)
+	}
+	return fmt.Sprintf("%s needs %d of %s, and no group of devices on node %s has that many left", entry.ID, group.Ask.Devices[lack.At].Count, what, entry.Node)
+}
+
+func (r *rooms) room(id string, at int) *room {
+	if room, ok := r.nodes[id]; ok {
+		return room
+	}
+	node := r.c.f.Nodes[at].model()
+	node.ID = id
+	node.Compile(r.dims)
+	made := &room{node: node, free: node.Avail, ports: slices.Clone(node.Ports)}
+	for _, d := range node.Devices {
+		made.devices = append(made.devices, d.Count)
+	}
+	r.nodes[id] = made
+	return made
+}
+
+func (r *rooms) job(id string) *model.Job {
+	if job, ok := r.jobs[id]; ok {
+		return job
+	}
+	job := r.c.f.Jobs[r.c.jobs[id]].resolve(&classes{})
+	job.Compile(r.dims)
+	r.jobs[id] = job
+	return job
+}
+
+func (r *room) fit(ask *model.Ask) ([]int16, model.Lack, bool) {
+	view := model.RoomOf(&r.free, r.ports, r.devices)
+	lack := model.Lack{Kind: model.LackDevice}
+	for _, choice := range r.node.DeviceChoices(ask) {
+		if lack = model.Fits(view, ask, choice); lack.Kind == model.LackNothing {
+			return choice, lack, true
+		}
+		if lack.Kind != model.LackDevice {
+			break // no choice of devices changes that
+		}
+	}
+	return nil, lack, false
+}
+
+func (r *room) take(ask *model.Ask, choice []int16) []deviceUse {
+	r.free.Sub(&ask.Vec)
+	for _, port := range ask.Ports {
+		at, _ := slices.BinarySearch(r.ports, port)
+		r.ports = slices.Insert(r.ports, at, port)
+	}
+	var uses []deviceUse
+	for i, at := range choice {
+		r.devices[at] -= ask.Devices[i].Count
+		uses = append(uses, deviceUse{ID: r.node.Devices[at].ID, Count: ask.Devices[i].Count})
+	}
+	return uses
+}
+
+// allocations turns the running entries into allocations, each with the lowest
+// free index of its group; what runs on every node has index 0.
+func (c *checker) allocations(jobs []*model.Job) []*model.Allocation {
+	next := map[string]int{}
+	allocs := make([]*model.Allocation, len(c.f.Running))
+	for i := range c.f.Running {
+		r := &c.f.Running[i]
+		job := jobs[c.jobs[r.Job]]
+		a := &model.Allocation{
+			ID: r.ID, Job: job, Group: job.Group(r.Group), NodeID: r.Node, Devices: c.placed[i],
+			Desired: model.DesiredRun, Client: model.ClientRunning,
+			Started: true, StartTime: int64(r.StartedAt), CreateTime: int64(r.StartedAt),
+		}
+		if !job.Type.PerNode() {
+			key := strings.Join([]string{r.Job, r.Group}, "/")
+			a.Index = next[key]
+			next[key]++
+		}
+		allocs[i] = a
+	}
+	return allocs
+}
+
+// steps turns events into steps.
+func (c *checker) steps(jobs []*model.Job) []Step {
+	var steps []Step
+	for i := range c.f.Events {
+		e := &c.f.Events[i]
+		s := Step{At: int64(e.At)}
+		switch {
+		case e.Submit != "":
+			s.Do, s.Job = Submit, jobs[c.jobs[e.Submit]]
+		case e.Stop != "":
+			s.Do, s.Job = Stop, jobs[c.jobs[e.Stop]]
+		case e.NodeDown != "":
+			s.Do, s.Node = NodeDown, e.NodeDown
+		case e.NodeUp != "":
+			s.Do, s.Node = NodeUp, e.NodeUp
+		default:
+			s.Do, s.Node = Drain, e.Drain
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}

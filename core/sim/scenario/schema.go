@@ -1,0 +1,181 @@
+package scenario
+
+import (
+	"reflect"
+	"strings"
+)
+
+// The types of this package are the schema: their JSON names are the fields
+// that a document may have. What the types cannot say stands here.
+
+// plan is how values of one type are decoded.
+type plan struct {
+	what   string // a node, jobs: for messages
+	decode func(d *decoder, v reflect.Value, ev event)
+}
+
+// structPlan is how one kind of mapping is decoded.
+type structPlan struct {
+	fields   []fieldPlan
+	byName   map[string]int
+	required []int
+	later    map[string]string // fields that this version refuses -> what they are
+}
+
+type fieldPlan struct {
+	name  string
+	index []int
+	plan  *plan
+}
+
+// words describes the types that a message may have to name.
+var words = map[reflect.Type][2]string{ // one, many
+	reflect.TypeFor[File]():            {"a scenario", ""},
+	reflect.TypeFor[Scheduler]():       {"a scheduler configuration", ""},
+	reflect.TypeFor[Preemption]():      {"a mapping from job types to true or false", ""},
+	reflect.TypeFor[PolicyVariant]():   {"a policy variant", "policy variants"},
+	reflect.TypeFor[Namespace]():       {"a namespace", "namespaces"},
+	reflect.TypeFor[PriorityClass]():   {"a priority class", "priority classes"},
+	reflect.TypeFor[Node]():            {"a node", "nodes"},
+	reflect.TypeFor[Device]():          {"a group of devices", "groups of devices"},
+	reflect.TypeFor[Job]():             {"a job", "jobs"},
+	reflect.TypeFor[Group]():           {"a group", "groups"},
+	reflect.TypeFor[DeviceRequest]():   {"a device request", "device requests"},
+	reflect.TypeFor[Constraint]():      {"a constraint", "constraints"},
+	reflect.TypeFor[Affinity]():        {"an affinity", "affinities"},
+	reflect.TypeFor[Spread]():          {"a spread", "spreads"},
+	reflect.TypeFor[LabelTerm]():       {"a term of labels and topologyKey", "terms of labels and topologyKey"},
+	reflect.TypeFor[Running]():         {"a running allocation", "running allocations"},
+	reflect.TypeFor[Event]():           {"an event", "events"},
+	reflect.TypeFor[Expect]():          {"expectations", ""},
+	reflect.TypeFor[ExpectPlacement](): {"an expected placement", "expected placements"},
+	reflect.TypeFor[ExpectBinding]():   {"an expected binding", "expected bindings"},
+	reflect.TypeFor[ExpectUnplaced]():  {"an expected unplaced group", "expected unplaced groups"},
+	reflect.TypeFor[string]():          {"a text", "texts"},
+	reflect.TypeFor[uint16]():          {"a port", "ports"},
+}
+
+// later lists fields that belong to the format and to a later version of cede.
+// They are refused rather than ignored, because ignoring them would change who
+// is evicted.
+var later = map[reflect.Type]map[string]string{
+	reflect.TypeFor[File](): {
+		"budgets": "disruption budgets", "bindings": "bindings", "clusters": "member clusters",
+	},
+	reflect.TypeFor[Node]():    {"taints": "taints"},
+	reflect.TypeFor[Job]():     {"toleration": "preemption tolerations", "disruptionMode": "disruption modes"},
+	reflect.TypeFor[Group]():   {"tolerations": "taints", "minCount": "elastic groups"},
+	reflect.TypeFor[Running](): {"binding": "bindings", "clusters": "bindings"},
+	reflect.TypeFor[ExpectBinding](): {
+		"clusters": "bindings",
+	},
+	reflect.TypeFor[ExpectUnplaced](): {"binding": "bindings"},
+}
+
+// required lists fields whose zero value is as good as any other, so that only
+// the decoder can tell that they are missing. Missing names are found by
+// Validate.
+var required = map[reflect.Type][]string{
+	reflect.TypeFor[File]():          {"version"},
+	reflect.TypeFor[PriorityClass](): {"value"},
+	reflect.TypeFor[Device]():        {"count"},
+	reflect.TypeFor[Event]():         {"at"},
+}
+
+// presets holds what a value is before its fields are read, where the zero
+// value is not what absence means and no pointer says so.
+var presets = map[reflect.Type]reflect.Value{
+	reflect.TypeFor[Affinity](): reflect.ValueOf(Affinity{Weight: defaultWeight}),
+}
+
+// special types have a notation of their own.
+func special(t reflect.Type) *plan {
+	switch t {
+	case reflect.TypeFor[Duration]():
+		return &plan{what: "a duration", decode: decodeDuration}
+	case reflect.TypeFor[Quantities]():
+		return &plan{what: "a mapping from resources to amounts", decode: decodeQuantities}
+	case reflect.TypeFor[map[string]any]():
+		return &plan{what: "a mapping", decode: decodeConfig}
+	}
+	return nil
+}
+
+var filePlan = newPlan(reflect.TypeFor[File]())
+
+func newPlan(t reflect.Type) *plan {
+	if p := special(t); p != nil {
+		return p
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return pointerPlan(newPlan(t.Elem()))
+	case reflect.Struct:
+		return newStructPlan(t)
+	case reflect.Slice:
+		return slicePlan(newPlan(t.Elem()), words[t.Elem()][1])
+	case reflect.Map:
+		return mapPlan(newPlan(t.Elem()), t.Elem().Kind() == reflect.String)
+	case reflect.String:
+		return &plan{what: "a text", decode: decodeString}
+	case reflect.Bool:
+		return &plan{what: "true or false", decode: decodeBool}
+	case reflect.Float64:
+		return &plan{what: "a number", decode: decodeFloat}
+	case reflect.Uint16, reflect.Uint64:
+		return uintPlan(t)
+	case reflect.Int, reflect.Int32:
+		return intPlan(t)
+	}
+	panic("scenario: no plan for " + t.String())
+}
+
+func newStructPlan(t reflect.Type) *plan {
+	s := &structPlan{byName: map[string]int{}, later: later[t]}
+	s.addFields(t, nil)
+	for _, name := range required[t] {
+		s.required = append(s.required, s.byName[name])
+	}
+	preset, ok := presets[t]
+	return &plan{what: words[t][0], decode: func(d *decoder, v reflect.Value, ev event) {
+		if ev.kind != kindObject {
+			d.wrong(ev, words[t][0], "write its fields as {field: value} or as indented lines; fields: "+s.names())
+			return
+		}
+		if ok {
+			v.Set(preset)
+		}
+		s.decode(d, v, ev)
+	}}
+}
+
+// addFields adds the fields of a struct and of what it embeds.
+func (s *structPlan) addFields(t reflect.Type, at []int) {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		index := append(at[:len(at):len(at)], i)
+		if field.Anonymous {
+			s.addFields(field.Type, index)
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
+		p := newPlan(field.Type)
+		if t == reflect.TypeFor[Constraint]() && name == "value" {
+			index = at // it is two fields, Value and Values
+			p = &plan{what: "a text, a number, true, false or a list of them", decode: decodeOperand}
+		}
+		s.byName[name] = len(s.fields)
+		s.fields = append(s.fields, fieldPlan{name: name, index: index, plan: p})
+	}
+}
+
+func (s *structPlan) names() string {
+	names := make([]string, len(s.fields))
+	for i := range s.fields {
+		names[i] = s.fields[i].name
+	}
+	return strings.Join(names, ", ")
+}

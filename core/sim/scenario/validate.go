@@ -1,0 +1,162 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+)
+
+// formatVersion is the version of the format that this package reads.
+const formatVersion = 1
+
+// Validate reports everything that is wrong with a file, as an *Error without
+// lines. Decode has called it already; those who build files themselves should.
+func (f *File) Validate() error {
+	c := newChecker(f)
+	c.check()
+	return c.problems.err("")
+}
+
+// checker goes through a file and collects what is wrong. It does not stop at
+// the first problem, but stays silent about what follows from an earlier one.
+type checker struct {
+	f        *File
+	problems problems
+
+	refused map[string]bool // paths that the decoder has complained about
+	later   bool            // a part of the file was refused as not supported yet
+	tainted map[string]bool // elements with a problem, such as jobs[2]
+	unsure  map[string]bool // lists of which not every name is known
+
+	nodes   map[string]int // by the id that is written, as are the following
+	jobs    map[string]int
+	classes map[string]int
+	running map[string]int
+	groups  map[string]bool // job.group: what generated allocation ids start with
+
+	placed   [][]deviceUse // devices of the running entries
+	warnings []string
+}
+
+func newChecker(f *File) *checker {
+	return &checker{
+		f: f, tainted: map[string]bool{}, unsure: map[string]bool{},
+		nodes: map[string]int{}, jobs: map[string]int{}, classes: map[string]int{}, running: map[string]int{},
+		groups: map[string]bool{},
+	}
+}
+
+// heed takes over what the decoder has found.
+func (c *checker) heed(refused map[string]bool, later bool) {
+	c.refused, c.later = refused, later
+	for text := range refused {
+		c.taint(text)
+		// Where a whole element or its name was refused, references to it
+		// cannot be checked.
+		list, _, _ := strings.Cut(text, "[")
+		for _, end := range []string{"]", ".id", ".count", ".name", ".groups", list} {
+			if strings.HasSuffix(text, end) {
+				c.unsure[list] = true
+			}
+		}
+	}
+}
+
+// taint marks the element of a top-level list in which a path lies.
+func (c *checker) taint(text string) {
+	if i := strings.IndexByte(text, ']'); i > 0 {
+		c.tainted[text[:i+1]] = true
+	}
+}
+
+// add reports a problem, unless the decoder has already complained about the
+// same value or one around it.
+func (c *checker) add(p *path, message, remedy string) {
+	text := p.String()
+	c.taint(text)
+	for at, ok := text, true; ok; at, ok = parent(at) {
+		if c.refused[at] {
+			return
+		}
+	}
+	c.problems.add(Problem{Path: text, Message: message, Remedy: remedy})
+}
+
+func (c *checker) check() {
+	if c.f.Version != formatVersion {
+		var root *path
+		c.add(root.field("version"), fmt.Sprintf("version %d is not known: expected 1", c.f.Version), "write `version: 1`, or use a newer cede")
+		if !c.refused["version"] {
+			return
+		}
+	}
+	c.checkHead()
+	c.checkNodes()
+	c.checkJobs()
+	c.checkDimensions()
+	if c.later {
+		return // what is refused may be what these refer to
+	}
+	c.checkRunning()
+	c.checkEvents()
+	c.checkExpect()
+}
+
+// checkHead checks everything before nodes.
+func (c *checker) checkHead() {
+	var root *path
+	f := c.f
+	c.name(root.field("name"), "name", f.Name)
+	scheduler := root.field("scheduler")
+	c.oneOf(scheduler.field("algorithm"), f.Scheduler.Algorithm, "binpack", "spread")
+	if d := f.Scheduler.PriorityDelta; d != nil && *d < 0 {
+		c.add(scheduler.field("priorityDelta"), fmt.Sprintf("%d is negative: expected 0 or more", *d), "remove the sign")
+	}
+	c.checkPolicies(root.field("policies"))
+	seen := map[string]int{}
+	for i := range f.Namespaces {
+		n, p := &f.Namespaces[i], root.field("namespaces").item(i)
+		c.unique(p.field("name"), "namespaces", "name", n.Name, i, seen)
+		if w := n.Weight; w != nil && !(*w > 0) {
+			c.add(p.field("weight"), fmt.Sprintf("%v is not a weight: expected more than 0", *w), "write a positive number, or leave it out for 1")
+		}
+	}
+	for i := range f.Classes {
+		class, p := &f.Classes[i], root.field("priorityClasses").item(i)
+		c.unique(p.field("name"), "priorityClasses", "name", class.Name, i, c.classes)
+		c.oneOf(p.field("preemptionPolicy"), class.PreemptionPolicy, preemptionPolicies...)
+	}
+}
+
+func (c *checker) checkPolicies(list *path) {
+	seen := map[string]int{}
+	for i := range c.f.Policies {
+		policy, p := &c.f.Policies[i], list.item(i)
+		c.unique(p.field("name"), "policies", "name", policy.Name, i, seen)
+		if policy.Use == "" {
+			c.add(p.field("use"), "use is missing", "name a built-in policy, a .wasm file, a directory or an executable")
+		}
+		for j, grant := range policy.Grant {
+			c.oneOf(p.field("grant").item(j), grant, "keepRedundant")
+		}
+	}
+}
+
+// preemptionPolicies are Kubernetes' words.
+var preemptionPolicies = []string{"PreemptLowerPriority", "Never"}
+
+// oneOf checks an enumeration; absent is fine.
+func (c *checker) oneOf(p *path, value string, allowed ...string) {
+	if value == "" {
+		return
+	}
+	for _, a := range allowed {
+		if value == a {
+			return
+		}
+	}
+	remedy := "write " + strings.Join(allowed, " or ")
+	if near := nearest(value, allowed); near != "" {
+		remedy = fmt.Sprintf("did you mean %s?", near)
+	}
+	c.add(p, fmt.Sprintf("expected %s, found %.100q", strings.Join(allowed, ", "), value), remedy)
+}

@@ -1,0 +1,201 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// maxNodes bounds what `count` multiplies.
+const maxNodes = 1_000_000
+
+func sorted(s []string) []string {
+	slices.Sort(s)
+	return s
+}
+
+func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func (c *checker) checkNodes() {
+	var root *path
+	total := 0
+	for i := range c.f.Nodes {
+		n, p := &c.f.Nodes[i], root.field("nodes").item(i)
+		c.unique(p.field("id"), "nodes", "id", n.ID, i, c.nodes)
+		switch count := n.times(); {
+		case count < 0:
+			c.add(p.field("count"), fmt.Sprintf("%d is negative: expected 0 or more", count), "remove the sign")
+		case total+min(count, maxNodes+1) > maxNodes:
+			c.add(p.field("count"), "more than 1000000 nodes in all", "describe fewer")
+		default:
+			total += count
+		}
+		c.checkNode(p, n)
+	}
+	// A generated id may be written elsewhere: n1 with count 2 and n1-0.
+	for i := range c.f.Nodes {
+		n := &c.f.Nodes[i]
+		if of, ok := c.expansion(n.ID); ok && !n.expands() {
+			c.add(root.field("nodes").item(i).field("id"), fmt.Sprintf("%.100q is also an id that count makes of nodes[%d]", n.ID, of), "give each its own id")
+		}
+	}
+}
+
+// times is how many nodes n stands for.
+func (n *Node) times() int {
+	if n.Count == nil {
+		return 1
+	}
+	return *n.Count
+}
+
+// expands is whether the nodes' ids are ID-0, ID-1, and so on: one node keeps
+// the id as it is, even where count: 1 is written.
+func (n *Node) expands() bool { return n.times() != 1 }
+
+// expansion finds the entry of nodes that makes an id by its count.
+func (c *checker) expansion(id string) (int, bool) {
+	dash := strings.LastIndexByte(id, '-')
+	if dash < 0 {
+		return 0, false
+	}
+	i, ok := c.nodes[id[:dash]]
+	if !ok || !c.f.Nodes[i].expands() {
+		return 0, false
+	}
+	k, err := strconv.Atoi(id[dash+1:])
+	return i, err == nil && k >= 0 && k < c.f.Nodes[i].times() && strconv.Itoa(k) == id[dash+1:]
+}
+
+// node finds the entry of nodes that an id belongs to.
+func (c *checker) node(id string) (int, bool) {
+	if i, ok := c.nodes[id]; ok && !c.f.Nodes[i].expands() {
+		return i, true
+	}
+	return c.expansion(id)
+}
+
+// needNode checks a reference to a node.
+func (c *checker) needNode(p *path, id string) {
+	if id == "" {
+		c.add(p, "node is missing", "name one of `nodes`")
+		return
+	}
+	if _, ok := c.node(id); ok || c.unsure["nodes"] {
+		return
+	}
+	if i, ok := c.nodes[id]; ok && c.f.Nodes[i].times() > 1 {
+		c.add(p, fmt.Sprintf("there is no node %.100q: with count %d the ids are %.100s-0 to %.100s-%d", id, c.f.Nodes[i].times(), id, id, c.f.Nodes[i].times()-1), "name one of them")
+		return
+	}
+	c.unknown(p, "nodes", "node", id, c.nodes)
+}
+
+func (c *checker) checkNode(p *path, n *Node) {
+	c.optionalName(p.field("datacenter"), n.Datacenter)
+	c.optionalName(p.field("class"), n.Class)
+	c.amounts(p.field("capacity"), n.Capacity)
+	c.amounts(p.field("reserved"), n.Reserved)
+	for _, resource := range keys(n.Reserved) {
+		if r, has := n.Reserved[resource], n.Capacity[resource]; r > has && has >= 0 {
+			c.add(p.field("reserved").field(resource), fmt.Sprintf("%d is reserved of a capacity of %d", r, has), "reserve no more than there is")
+		}
+	}
+	c.ports(p.field("ports"), n.Ports)
+	seen := map[string]int{}
+	for j := range n.Devices {
+		c.checkDevice(p.field("devices").item(j), &n.Devices[j], j, seen)
+	}
+	for _, reserved := range []string{"node.id", "node.class", "node.datacenter"} {
+		if _, ok := n.Attributes[reserved]; ok {
+			c.add(p.field("attributes").field(reserved), reserved+" is built in and cannot be set as an attribute", "set the node's id, class or datacenter")
+		}
+	}
+	c.noEmptyKey(p.field("attributes"), n.Attributes)
+}
+
+func (c *checker) checkDevice(p *path, d *Device, j int, seen map[string]int) {
+	parts := strings.SplitN(d.ID, "/", 3)
+	if len(parts) != 3 || slices.Contains(parts, "") {
+		c.add(p.field("id"), fmt.Sprintf("%.100q is not the id of a group of devices: expected vendor/type/model", d.ID), "write it as nvidia/gpu/a100")
+	} else if first, ok := seen[d.ID]; ok {
+		c.add(p.field("id"), fmt.Sprintf("%.100q is already the id of devices[%d]", d.ID, first), "add the counts up in one entry")
+	}
+	seen[d.ID] = j
+	if d.Count < 0 {
+		c.add(p.field("count"), fmt.Sprintf("%d is negative: expected 0 or more", d.Count), "remove the sign")
+	}
+	c.noEmptyKey(p.field("attributes"), d.Attributes)
+}
+
+func (c *checker) noEmptyKey(p *path, m map[string]string) {
+	if _, ok := m[""]; ok {
+		c.add(p, "an empty name", "write a name before the colon")
+	}
+}
+
+// amounts checks the names and bounds of resources.
+func (c *checker) amounts(p *path, q Quantities) {
+	for _, resource := range keys(q) {
+		amount := q[resource]
+		switch {
+		case resource == "" || strings.ContainsFunc(resource, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+			c.add(p.field(resource), fmt.Sprintf("%.100q is not the name of a resource: expected a word such as cpu or nvidia.com/gpu", resource), "write a name without spaces")
+		case amount < 0:
+			c.add(p.field(resource), fmt.Sprintf("%d is negative: expected an amount of 0 or more", amount), "remove the sign")
+		case amount > model.MaxAmount:
+			c.add(p.field(resource), fmt.Sprintf("%d %s is too large: expected at most %d", amount, model.Unit(resource), int64(model.MaxAmount)), "check the number and its unit")
+		}
+	}
+}
+
+func (c *checker) ports(p *path, ports []uint16) {
+	seen := map[uint16]bool{}
+	for i, port := range ports {
+		switch {
+		case port == 0:
+			c.add(p.item(i), "0 is not a port: expected 1 to 65535", "write the port that is needed")
+		case seen[port]:
+			c.add(p.item(i), fmt.Sprintf("port %d is listed twice", port), "list it once")
+		}
+		seen[port] = true
+	}
+}
+
+// checkDimensions checks that a cluster has no more resource names than a
+// vector has room for. The place it names is the first that is too many.
+func (c *checker) checkDimensions() {
+	var root *path
+	have := map[string]bool{}
+	for _, name := range model.NewDimensions().Names() {
+		have[name] = true
+	}
+	told := false
+	count := func(p *path, q Quantities) {
+		if told {
+			return
+		}
+		for _, name := range keys(q) {
+			if have[name] = true; len(have) > model.MaxDimensions {
+				told = true
+				c.unsure["dimensions"] = true
+				c.add(p.field(name), fmt.Sprintf("%.100q is the 17th resource: expected at most 16 in one cluster, of which cpu, memory, disk and network are four", name), "leave out resources that nothing is short of")
+				return
+			}
+		}
+	}
+	for i := range c.f.Nodes {
+		p := root.field("nodes").item(i)
+		count(p.field("capacity"), c.f.Nodes[i].Capacity)
+		count(p.field("reserved"), c.f.Nodes[i].Reserved)
+	}
+	for i := range c.f.Jobs {
+		for j := range c.f.Jobs[i].Groups {
+			count(root.field("jobs").item(i).field("groups").item(j).field("resources"), c.f.Jobs[i].Groups[j].Resources)
+		}
+	}
+}

@@ -1,0 +1,375 @@
+package scenario
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	// maxYAMLValues bounds what is handed to the YAML parser, which builds a
+	// tree of some 250 bytes a value before we see anything: a gigabyte.
+	maxYAMLValues = 4 << 20
+	// maxYAMLVisits bounds the walk, in which aliases make values count many
+	// times over.
+	maxYAMLVisits = 2 * maxYAMLValues
+)
+
+// yamlSource walks the tree that the YAML library makes. The library is given
+// only what can be a scenario: text, a mapping, of bounded size.
+type yamlSource struct {
+	stack  []yamlFrame
+	root   *yaml.Node
+	visits int
+	line   int    // of the last value
+	text   []byte // of the last event
+}
+
+// yamlFrame is a mapping or a list that is being walked. The content of a
+// mapping is keys and values in turn, merges resolved.
+type yamlFrame struct {
+	node    *yaml.Node
+	content []*yaml.Node
+	next    int
+}
+
+// newYAMLSource parses the whole document; it panics with a fatal where that
+// fails.
+func newYAMLSource(r io.Reader) *yamlSource {
+	decoder := yaml.NewDecoder(bytes.NewReader(readYAML(r)))
+	s := &yamlSource{root: parseYAML(decoder), line: 1}
+	if second := parseYAML(decoder); second != nil {
+		panic(fatal{problem: Problem{
+			Line:    second.Line,
+			Message: "a second document starts here: a file is one scenario",
+			Remedy:  "put it into a file of its own",
+		}})
+	}
+	return s
+}
+
+// readYAML reads and checks a chunk at a time, so that 100 MB of rubbish are
+// not read to learn that they are rubbish.
+func readYAML(r io.Reader) []byte {
+	var text []byte
+	check := yamlCheck{line: 1}
+	for chunk := 64 << 10; ; chunk = 1 << 20 {
+		start := len(text)
+		text = slices.Grow(text, chunk)[:start+chunk]
+		n, err := io.ReadFull(r, text[start:])
+		text = text[:start+n]
+		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if start == 0 {
+			checkYAMLHead(text, ended)
+		}
+		check.text(text[start:])
+		switch {
+		case ended && !utf8.Valid(text):
+			panic(notText(invalidLine(text), "bytes that are not UTF-8"))
+		case ended:
+			return text
+		case err != nil:
+			panic(fatalRead(check.line, err))
+		}
+	}
+}
+
+// checkYAMLHead refuses what cannot be a mapping: its first line, after
+// comments and directives, has a colon, or starts a flow mapping, an explicit
+// key, an anchor or a tag.
+func checkYAMLHead(text []byte, whole bool) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	for number := 1; ; number++ {
+		line, rest, found := bytes.Cut(text, []byte("\n"))
+		if !found && !whole {
+			return // the line goes on beyond the head, or the head is all comment
+		}
+		switch content := bytes.TrimSpace(line); {
+		case len(content) == 0, content[0] == '#', content[0] == '%', string(content) == "---":
+		case content[0] == '-' && string(content[:min(3, len(content))]) == "---":
+			return
+		case bytes.IndexByte([]byte("{?&!"), content[0]) < 0 && !bytes.Contains(content, []byte(":")):
+			panic(notAScenario(number, fmt.Sprintf("%.40q", content)))
+		default:
+			return
+		}
+		if !found {
+			panic(fatal{problem: Problem{
+				Line:    number,
+				Message: "the file is empty: expected a scenario",
+				Remedy:  "start with `version: 1` and `name: ...`",
+			}})
+		}
+		text = rest
+	}
+}
+
+func notAScenario(line int, found string) fatal {
+	return fatal{problem: Problem{
+		Line:    line,
+		Message: "expected a mapping of a scenario's fields, found " + found,
+		Remedy:  "start with `version: 1`; check that this is a scenario file",
+	}}
+}
+
+// yamlCheck bounds what the parser will be asked to do. The number of values
+// is estimated, rather too high, by the characters that separate them.
+type yamlCheck struct {
+	values, line int
+	last         byte
+}
+
+func (y *yamlCheck) text(text []byte) {
+	for _, c := range text {
+		switch {
+		case c <= ' ' || c == 0x7f:
+			if y.last == ':' || y.last == '-' {
+				y.values += 2
+			}
+			y.space(c)
+		case c == ':' && (y.last == '"' || y.last == '\''):
+			y.values += 2
+		case c == ',' || c == '[' || c == '{' || c == '&' || c == '*' || c == '?':
+			y.values++
+		}
+		y.last = c
+	}
+	if y.values > maxYAMLValues {
+		panic(fatal{problem: Problem{
+			Line:    y.line,
+			Message: "more than 4 million values, which is too large for YAML",
+			Remedy:  "write it as JSON, which is read as a stream",
+		}})
+	}
+}
+
+func (y *yamlCheck) space(c byte) {
+	switch c {
+	case '\n':
+		y.line++
+	case ' ', '\t', '\r':
+	default:
+		panic(notText(y.line, printable(c)))
+	}
+}
+
+func notText(line int, found string) fatal {
+	return fatal{problem: Problem{
+		Line:    line,
+		Message: "expected text, found " + found,
+		Remedy:  "save the file as UTF-8 text; check that this is a scenario file",
+	}}
+}
+
+func invalidLine(text []byte) int {
+	line := 1
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		if r == '\n' {
+			line++
+		}
+		text = text[n:]
+	}
+	return line
+}
+
+// yamlLine finds the line in the library's words.
+var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
+
+// parseYAML returns the content of the next document, nil at the end.
+func parseYAML(decoder *yaml.Decoder) *yaml.Node {
+	var document yaml.Node
+	err := func() (err error) {
+		defer func() {
+			// The library turns its own errors into values. Should a hostile
+			// file find a hole in it, that must not take the process down.
+			if p := recover(); p != nil {
+				err = fmt.Errorf("unreadable: %v", p)
+			}
+		}()
+		return decoder.Decode(&document)
+	}()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		found := yamlLine.FindStringSubmatch(err.Error())
+		line, _ := strconv.Atoi(found[1])
+		panic(fatal{problem: Problem{
+			Line:    max(line, 1),
+			Message: "not valid YAML: " + strings.TrimPrefix(err.Error(), found[0]),
+			Remedy:  "check indentation, quotes and brackets at and before this line; the file may be cut off",
+		}})
+	}
+	if len(document.Content) == 0 {
+		return nil
+	}
+	return document.Content[0]
+}
+
+func (s *yamlSource) next() event {
+	if n := len(s.stack); n > 0 {
+		top := &s.stack[n-1]
+		if top.next < len(top.content) {
+			child := top.content[top.next]
+			isKey := top.node.Kind == yaml.MappingNode && top.next%2 == 0
+			top.next++
+			if isKey {
+				return s.key(child)
+			}
+			return s.value(child)
+		}
+		s.stack = s.stack[:n-1]
+		if top.node.Kind == yaml.MappingNode {
+			return event{kind: kindObjectEnd, line: s.line}
+		}
+		return event{kind: kindListEnd, line: s.line}
+	}
+	if s.root == nil {
+		return event{kind: kindEnd, line: s.line}
+	}
+	root := s.root
+	s.root = nil
+	return s.value(root)
+}
+
+// visit counts a step, and follows aliases.
+func (s *yamlSource) visit(node *yaml.Node) *yaml.Node {
+	for {
+		if s.visits++; s.visits > maxYAMLVisits {
+			panic(fatal{problem: Problem{
+				Line:    max(node.Line, 1),
+				Message: "aliases repeat so much that the file has more than 8 million values",
+				Remedy:  "write what you need in full; check that this file comes from where you think",
+			}})
+		}
+		if node.Line > 0 {
+			s.line = node.Line
+		}
+		if node.Kind != yaml.AliasNode {
+			return node
+		}
+		node = node.Alias
+	}
+}
+
+func (s *yamlSource) key(node *yaml.Node) event {
+	node = s.visit(node)
+	if node.Kind != yaml.ScalarNode {
+		panic(fatal{problem: Problem{
+			Line:    s.line,
+			Message: "expected a field name, found " + found(event{kind: nodeKind(node)}),
+			Remedy:  "write `field: value`",
+		}})
+	}
+	s.text = append(s.text[:0], node.Value...)
+	return event{kind: kindKey, line: s.line, text: s.text}
+}
+
+func (s *yamlSource) value(node *yaml.Node) event {
+	node = s.visit(node)
+	ev := event{kind: nodeKind(node), line: s.line}
+	switch node.Kind {
+	case yaml.MappingNode:
+		s.push(yamlFrame{node: node, content: s.pairs(node, 0)})
+	case yaml.SequenceNode:
+		s.push(yamlFrame{node: node, content: node.Content})
+	default:
+		s.text = append(s.text[:0], node.Value...)
+		ev.text = s.text
+	}
+	return ev
+}
+
+func (s *yamlSource) push(f yamlFrame) {
+	if len(s.stack) == maxDepth {
+		panic(tooDeep(s.line))
+	}
+	s.stack = append(s.stack, f)
+}
+
+func nodeKind(node *yaml.Node) kind {
+	switch node.Kind {
+	case yaml.MappingNode:
+		return kindObject
+	case yaml.SequenceNode:
+		return kindList
+	}
+	switch node.Tag {
+	case "!!null":
+		return kindNull
+	case "!!bool":
+		return kindBool
+	case "!!int", "!!float":
+		return kindNumber
+	}
+	return kindString // timestamps and private tags too: their text is what was meant
+}
+
+// pairs is the content of a mapping with merges (<<) resolved: a mapping's own
+// keys stand before merged ones, and earlier merges before later ones.
+func (s *yamlSource) pairs(node *yaml.Node, depth int) []*yaml.Node {
+	merges := false
+	for i := 0; i < len(node.Content); i += 2 {
+		merges = merges || node.Content[i].Tag == "!!merge"
+	}
+	if !merges {
+		return node.Content
+	}
+	if depth == maxDepth {
+		panic(tooDeep(max(node.Line, 1)))
+	}
+	var content []*yaml.Node
+	have := map[string]bool{}
+	for i := 0; i < len(node.Content); i += 2 {
+		if key := node.Content[i]; key.Tag != "!!merge" {
+			content = append(content, key, node.Content[i+1])
+			have[key.Value] = true
+		}
+	}
+	for i := 0; i < len(node.Content); i += 2 {
+		if node.Content[i].Tag == "!!merge" {
+			content = s.merge(content, have, node.Content[i+1], depth)
+		}
+	}
+	return content
+}
+
+// merge adds to content what a merged mapping, or list of mappings, has beyond
+// the keys that are there.
+func (s *yamlSource) merge(content []*yaml.Node, have map[string]bool, from *yaml.Node, depth int) []*yaml.Node {
+	from = s.visit(from)
+	switch {
+	case from.Kind == yaml.SequenceNode && depth < maxDepth:
+		for _, each := range from.Content {
+			content = s.merge(content, have, each, depth+1)
+		}
+	case from.Kind == yaml.MappingNode:
+		pairs := s.pairs(from, depth+1)
+		for i := 0; i < len(pairs); i += 2 {
+			s.visit(pairs[i])
+			if key := pairs[i]; !have[key.Value] {
+				have[key.Value] = true
+				content = append(content, key, pairs[i+1])
+			}
+		}
+	default:
+		panic(fatal{problem: Problem{
+			Line:    s.line,
+			Message: "expected a mapping to merge with <<, found " + found(event{kind: nodeKind(from)}),
+			Remedy:  "write `<<: *anchor`, where the anchor is on a mapping",
+		}})
+	}
+	return content
+}
