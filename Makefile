@@ -53,7 +53,7 @@ build: ## build bin/cede
 
 .PHONY: demo
 demo: build ## play the examples and compare two policies, in under a minute
-	@rm -rf $(DEMO_OUT) && mkdir -p $(DEMO_OUT)
+	@mkdir -p $(DEMO_OUT)
 	@printf '\n== Each example, under the policy it was written for. Every expectation must hold.\n\n'
 	@for f in examples/*/scenario.yaml; do $(CEDE) sim run "$$f"; echo; done
 	@printf '== A contended cluster: the same jobs, the same nodes, two policies.\n\n'

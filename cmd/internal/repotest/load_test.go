@@ -1,0 +1,143 @@
+package repotest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const module = "github.com/cede-scheduler/cede"
+
+// root is the repository's top folder, seen from this package's.
+const root = "../../.."
+
+// listed is what `go list` tells about a package.
+type listed struct {
+	ImportPath, Name, Export                 string
+	GoFiles, CgoFiles, IgnoredGoFiles        []string
+	TestGoFiles, XTestGoFiles                []string
+	Imports, TestImports, XTestImports, Deps []string
+	Standard, Incomplete                     bool
+
+	rel string // of our packages: the path below the module
+}
+
+var loadHost = sync.OnceValues(func() ([]listed, error) { return goList() })
+
+// ours lists the packages of this module as built here.
+func ours(t *testing.T) []listed {
+	t.Helper()
+	packages, err := loadHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mine []listed
+	for _, p := range packages {
+		if _, ok := relative(p.ImportPath); ok {
+			mine = append(mine, p)
+		}
+	}
+	if len(mine) == 0 {
+		t.Fatal("go list found no package of this module: the checks would pass by looking at nothing")
+	}
+	return mine
+}
+
+// load lists this module's packages and all that they reach, under an
+// environment such as GOOS=wasip1.
+func load(t *testing.T, env ...string) []listed {
+	t.Helper()
+	packages, err := goList(env...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packages
+}
+
+// goList tolerates packages that do not compile: that is the compiler's to say.
+func goList(env ...string) ([]listed, error) {
+	cmd := exec.Command("go", "list", "-e", "-deps",
+		"-json=ImportPath,Name,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports,Deps,Standard,Incomplete", "./...")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), env...)
+	return decodeList(cmd)
+}
+
+func decodeList(cmd *exec.Cmd) ([]listed, error) {
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, errors.Join(err, errors.New(stderr.String()))
+	}
+	var packages []listed
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return packages, nil
+		} else if err != nil {
+			return nil, err
+		}
+		p.rel, _ = relative(p.ImportPath)
+		packages = append(packages, p)
+	}
+}
+
+// relative is the path of one of our packages below the module.
+func relative(importPath string) (string, bool) {
+	if importPath == module {
+		return "", true
+	}
+	return strings.CutPrefix(importPath, module+"/")
+}
+
+// files lists the repository's files with one of the suffixes, by their paths
+// below root: no hidden folders, no build output, no test data.
+func files(t *testing.T, suffixes ...string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if entry.IsDir() {
+			skip := rel == "bin" || rel == "bench" || entry.Name() == "testdata" || entry.Name() == "node_modules" ||
+				(rel != "." && strings.HasPrefix(entry.Name(), "."))
+			if skip {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(rel, s) }) {
+			found = append(found, rel)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func read(t *testing.T, rel string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, rel))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,160 @@
+package repotest
+
+import (
+	"encoding/json"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	codeBlock  = regexp.MustCompile("(?ms)^```.*?^```")
+	inlineCode = regexp.MustCompile("`[^`\n]*`")
+	inlineLink = regexp.MustCompile(`\]\(([^)\s]+)(?:\s+"[^"]*")?\)`)
+	heading    = regexp.MustCompile(`(?m)^(#{1,6})\s+(.+?)\s*$`)
+	notInSlug  = regexp.MustCompile(`[^\p{L}\p{N}\s_-]`)
+	target     = regexp.MustCompile(`(?m)^([a-z][a-z-]*):(?:[^=]|$)`)
+	entry      = regexp.MustCompile(`^\* \[(CHANGE|FEATURE|ENHANCEMENT|BUGFIX)\] [a-z0-9-]+(, [a-z0-9-]+)*: \S`)
+)
+
+func TestProse_LinksLeadSomewhere(t *testing.T) {
+	for _, file := range files(t, ".md") {
+		text := codeBlock.ReplaceAllString(read(t, file), "")
+		for _, match := range inlineLink.FindAllStringSubmatch(inlineCode.ReplaceAllString(text, ""), -1) {
+			if why := brokenLink(t, file, match[1]); why != "" {
+				t.Errorf("%s links to %s: %s", file, match[1], why)
+			}
+		}
+	}
+}
+
+// brokenLink says what is wrong with a link; empty when nothing is, or when it
+// leads out of the repository.
+func brokenLink(t *testing.T, file, link string) string {
+	t.Helper()
+	address, err := url.Parse(link)
+	if err != nil {
+		return err.Error()
+	}
+	if address.Scheme != "" || address.Host != "" {
+		return ""
+	}
+	linked := file
+	if address.Path != "" {
+		linked = path.Join(path.Dir(file), address.Path)
+	}
+	if strings.HasPrefix(linked, "../") || strings.HasPrefix(linked, "/") {
+		return "it leads out of the repository, where a reader has something else or nothing"
+	}
+	if _, err := os.Stat(filepath.Join(root, linked)); err != nil {
+		return "there is no such file"
+	}
+	if address.Fragment != "" && strings.HasSuffix(linked, ".md") && !slices.Contains(anchors(read(t, linked)), address.Fragment) {
+		return "that page has no such heading"
+	}
+	return ""
+}
+
+// anchors lists the fragments that the headings of a page get.
+func anchors(text string) []string {
+	var found []string
+	for _, match := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
+		slug := strings.ToLower(notInSlug.ReplaceAllString(match[2], ""))
+		found = append(found, strings.ReplaceAll(slug, " ", "-"))
+	}
+	return found
+}
+
+func TestProse_AnchorsOfHeadings(t *testing.T) {
+	got := anchors("# One `two`: three?\n```\n# not this\n```\n## Four-five\n")
+	if want := []string{"one-two-three", "four-five"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestProse_ReadmeNamesEveryTarget(t *testing.T) {
+	readme, makefile := read(t, "README.md"), read(t, "Makefile")
+	targets := target.FindAllStringSubmatch(makefile, -1)
+	if len(targets) < 10 {
+		t.Fatalf("found %d targets in the Makefile: the pattern has lost them", len(targets))
+	}
+	for _, match := range targets {
+		name := match[1]
+		if !regexp.MustCompile(`\bmake ` + name + `\b`).MatchString(readme) {
+			t.Errorf("README.md does not name `make %s`", name)
+		}
+		if !regexp.MustCompile(`(?m)^` + name + `:.*## \S`).MatchString(makefile) {
+			t.Errorf("target %s has no ## text, which `make help` lists", name)
+		}
+	}
+	for _, match := range regexp.MustCompile("`make ([a-z-]+)").FindAllStringSubmatch(readme, -1) {
+		if !slices.ContainsFunc(targets, func(known []string) bool { return known[1] == match[1] }) {
+			t.Errorf("README.md names `make %s`, which the Makefile does not have", match[1])
+		}
+	}
+}
+
+func TestProse_RationaleAsksQuestions(t *testing.T) {
+	for _, match := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(read(t, "RATIONALE.md"), ""), -1) {
+		if match[1] == "##" && !strings.HasSuffix(match[2], "?") {
+			t.Errorf("RATIONALE.md: %q is no question; a reader comes with one", match[2])
+		}
+	}
+}
+
+func TestProse_ChangelogEntriesSayKindAndArea(t *testing.T) {
+	for line := range strings.Lines(read(t, "CHANGELOG.md")) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "* ") && !entry.MatchString(line) {
+			t.Errorf("CHANGELOG.md: %q: write * [CHANGE|FEATURE|ENHANCEMENT|BUGFIX] area: what it means to a user", line)
+		}
+	}
+}
+
+func TestProse_ModuleIsBuildableByOthers(t *testing.T) {
+	cmd := exec.Command("go", "mod", "edit", "-json")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mod struct {
+		Module  struct{ Path string }
+		Replace []struct{ Old struct{ Path string } }
+	}
+	if err := json.Unmarshal(out, &mod); err != nil {
+		t.Fatal(err)
+	}
+	if mod.Module.Path != module {
+		t.Errorf("go.mod names module %s, want %s", mod.Module.Path, module)
+	}
+	for _, replaced := range mod.Replace {
+		t.Errorf("go.mod replaces %s: a replacement holds here alone, so whoever imports or installs cede would build something else", replaced.Old.Path)
+	}
+}
+
+// topLevel is all that stands at the root.
+var topLevel = []string{
+	"cmd", "core", "plugins", "sdk", "policies", "examples", "gossip",
+	"go.mod", "go.sum", "Makefile", "README.md", "RATIONALE.md", "CHANGELOG.md", "LICENSE", ".golangci.yml", ".ci", ".gitignore",
+}
+
+func TestProse_RootIsTidy(t *testing.T) {
+	cmd := exec.Command("git", "ls-files")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Skip("sources without their git history: what is tracked cannot be told from what lies about")
+	}
+	for file := range strings.Lines(string(out)) {
+		first, _, _ := strings.Cut(strings.TrimSpace(file), "/")
+		if !slices.Contains(topLevel, first) {
+			t.Errorf("%s is tracked: code goes under one of the top-level folders, and prose to where its reader is", strings.TrimSpace(file))
+		}
+	}
+}

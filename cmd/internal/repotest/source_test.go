@@ -1,0 +1,166 @@
+package repotest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// longest is how many lines a file may have: what reads in one sitting.
+const longest = 700
+
+var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+
+func TestSource_FilesReadInOneSitting(t *testing.T) {
+	for _, file := range files(t, ".go") {
+		text := read(t, file)
+		if lines := strings.Count(text, "\n"); lines > longest && !generated.MatchString(text) {
+			t.Errorf("%s has %d lines, more than %d: give its second topic a file of its own in the same package", file, lines, longest)
+		}
+	}
+}
+
+func TestSource_EveryPackageSaysWhatItOwns(t *testing.T) {
+	for dir, sources := range goFolders(t) {
+		name, doc := packageComment(t, sources)
+		switch want := "Package " + name + " "; {
+		case doc == "":
+			t.Errorf("package %s has no package comment: say what it owns, what it never does, who calls it, and its concurrency rule", dir)
+		case name != "main" && !strings.HasPrefix(doc, want):
+			t.Errorf("the comment of package %s begins with %.30q, want %q: go doc lists packages by that sentence", dir, doc, want)
+		}
+		if owns := path.Dir(dir) == "core" && dir != "core/internal"; owns && !slices.Contains(sources, dir+"/doc.go") {
+			t.Errorf("package %s has no doc.go: that is where a reader looks for what it owns", dir)
+		}
+	}
+}
+
+// goFolders lists the Go files of every folder that has any.
+func goFolders(t *testing.T) map[string][]string {
+	t.Helper()
+	folders := map[string][]string{}
+	for _, file := range files(t, ".go") {
+		folders[path.Dir(file)] = append(folders[path.Dir(file)], file)
+	}
+	return folders
+}
+
+// packageComment finds a folder's package comment, in a test file only where
+// there is nothing but tests.
+func packageComment(t *testing.T, sources []string) (name, doc string) {
+	t.Helper()
+	isTest := func(file string) bool { return strings.HasSuffix(file, "_test.go") }
+	onlyTests := !slices.ContainsFunc(sources, func(file string) bool { return !isTest(file) })
+	for _, file := range sources {
+		if isTest(file) && !onlyTests {
+			continue
+		}
+		parsed := parse(t, file, parser.PackageClauseOnly|parser.ParseComments)
+		if name = parsed.Name.Name; parsed.Doc != nil && parsed.Doc.Text() != "" {
+			return name, parsed.Doc.Text()
+		}
+	}
+	return name, ""
+}
+
+// decides is whether the package at rel takes part in decisions, which must
+// have the same bits natively and in Wasm. sdk/fmath is held to it as well:
+// everything that decides stands on it.
+func decides(rel string) bool {
+	return slices.ContainsFunc([]string{"sdk/policy", "sdk/rules", "sdk/fmath", "policies", "core/preempt", "core/scheduler"},
+		func(dir string) bool { return within(rel, dir) })
+}
+
+// exact is what decision code may take from package math: functions whose
+// result is exact or correctly rounded on every machine. All others are
+// computed by assembly, or in steps that a compiler may fuse.
+var exact = []string{
+	"Abs", "Ceil", "Copysign", "Dim", "Float32bits", "Float32frombits", "Float64bits", "Float64frombits", "Floor", "Frexp",
+	"Ilogb", "Inf", "IsInf", "IsNaN", "Ldexp", "Logb", "Max", "Min", "Mod", "Modf", "NaN", "Nextafter", "Nextafter32",
+	"Remainder", "Round", "RoundToEven", "Signbit", "Sqrt", "Trunc",
+}
+
+var mathConstant = regexp.MustCompile(`^(Max|Min|Smallest)[A-Z]|^(E|Pi|Phi|Sqrt2|SqrtE|SqrtPi|SqrtPhi|Ln2|Log2E|Ln10|Log10E)$`)
+
+// inexact finds what a file takes from package math that is not exact.
+func inexact(file *ast.File) (uses []*ast.SelectorExpr, dotImport bool) {
+	name := ""
+	for _, imported := range file.Imports {
+		if imported.Path.Value != `"math"` {
+			continue
+		}
+		name = "math"
+		if imported.Name != nil {
+			name = imported.Name.Name
+		}
+	}
+	if name == "" || name == "." || name == "_" {
+		return nil, name == "."
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		selector, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := selector.X.(*ast.Ident); ok && x.Name == name &&
+			!slices.Contains(exact, selector.Sel.Name) && !mathConstant.MatchString(selector.Sel.Name) {
+			uses = append(uses, selector)
+		}
+		return true
+	})
+	return uses, false
+}
+
+func TestSource_DecisionsUsePortableMaths(t *testing.T) {
+	for _, file := range files(t, ".go") {
+		if !decides(path.Dir(file)) || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		fset := token.NewFileSet()
+		parsed, err := parser.ParseFile(fset, filepath.Join(root, file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			continue // the compiler says it better
+		}
+		uses, dotImport := inexact(parsed)
+		if dotImport {
+			t.Errorf("%s imports math as a dot, which hides what it calls", file)
+		}
+		for _, use := range uses {
+			t.Errorf("%s:%d: math.%s: use sdk/fmath, since a decision must have the same bits natively and in Wasm", file, fset.Position(use.Pos()).Line, use.Sel.Name)
+		}
+	}
+}
+
+func TestSource_PortableMathsRuleOnAnInventedFile(t *testing.T) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), "x.go", `package x
+import m "math"
+var ok = []float64{m.Sqrt(2), m.Inf(1), m.MaxFloat64, m.Pi, float64(m.MaxInt64)}
+var bad = []float64{m.Exp(1), m.Pow(2, 3), m.FMA(1, 2, 3), m.Log2(8)}
+`, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	uses, _ := inexact(parsed)
+	for _, use := range uses {
+		found = append(found, use.Sel.Name)
+	}
+	if want := []string{"Exp", "Pow", "FMA", "Log2"}; !slices.Equal(found, want) {
+		t.Errorf("found %v, want %v", found, want)
+	}
+}
+
+func parse(t *testing.T, file string, mode parser.Mode) *ast.File {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
