@@ -61,12 +61,18 @@ func (p *Default) pickGroup(from, to int, out *policy.Selection) {
 		return
 	}
 	gone := p.scratch(to - from)
-	for range gone {
+	for left := to - from; left > 1; left-- {
 		j := p.need.Nearest(gone, from)
 		gone[j] = true
 		p.pick(from+j, out)
 		if p.lack.Covered() {
-			break
+			clear(gone)
+			return
+		}
+	}
+	for j, g := range gone {
+		if !g {
+			p.pick(from+j, out)
 		}
 	}
 	clear(gone)

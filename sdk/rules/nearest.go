@@ -69,8 +69,12 @@ func (n *Need) square(row int) float64 {
 	return sum
 }
 
-// closer is whether the distance with square a is smaller than that with square b.
-func closer(a, b float64) bool { return a < b && fmath.Sqrt(a) < fmath.Sqrt(b) }
+// closer is whether the distance with square a is smaller than that with square
+// b. Two roots can round to the same only where the squares are within a few
+// units in the last place of one another.
+func closer(a, b float64) bool {
+	return a < b*(1-0x1p-50) || a < b && fmath.Sqrt(a) < fmath.Sqrt(b)
+}
 
 func nearest1(gone []bool, u0 []float64, n0 float64) int {
 	best, bestSum := len(gone), math.Inf(1)

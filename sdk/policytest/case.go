@@ -1,0 +1,158 @@
+package policytest
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Case is a preemptor and the options it has.
+type Case struct {
+	Dims      []string
+	Preemptor policy.Preemptor
+	Options   []Option
+}
+
+// Option is a node with a choice of device groups.
+type Option struct {
+	Name        string
+	Node        int32     // equal values: the same node
+	Free        []float64 // by dimension
+	DeviceFree  []float64 // by request, of the chosen group
+	DeviceGroup []int32   // by request
+	Rows        []Row     // in tie order; Candidates sorts them by priority
+
+	FitBefore, FitAfter float64
+	Components          [policy.NumComponents]float64
+	Present             uint8
+}
+
+// Row is an allocation that may be evicted.
+type Row struct {
+	Name                     string
+	Priority                 int32
+	Use                      []float64 // by dimension
+	Devices                  []float64 // by request
+	MustLeave                uint8
+	Evictions, EvictionLimit int32
+}
+
+// Sort puts the rows of each option in the order in which a policy sees them:
+// by priority ascending, and within a priority as they were.
+func (c *Case) Sort() {
+	for i := range c.Options {
+		slices.SortStableFunc(c.Options[i].Rows, func(a, b Row) int { return cmp.Compare(a.Priority, b.Priority) })
+	}
+}
+
+// Candidates sorts the rows and returns what PriorityDelta, ScoreVictims and
+// SelectVictims see of the case.
+func (c *Case) Candidates() *policy.Candidates {
+	c.Sort()
+	in := &policy.Candidates{
+		Preemptor:  &c.Preemptor,
+		Dims:       c.Dims,
+		FirstRow:   []int32{0},
+		Need:       columns(len(c.Dims)),
+		Freed:      columns(len(c.Dims)),
+		Free:       columns(len(c.Dims)),
+		DeviceNeed: columns(len(c.Preemptor.Devices)),
+		Rows:       c.newRows(),
+	}
+	for i := range c.Options {
+		o := &c.Options[i]
+		must := int32(0)
+		for r := range o.Rows {
+			appendRow(&in.Rows, &o.Rows[r])
+			if o.Rows[r].MustLeave != 0 {
+				must++
+			}
+		}
+		in.FirstRow = append(in.FirstRow, int32(in.Rows.Len()))
+		in.MustLeave = append(in.MustLeave, must)
+		for d := range c.Dims {
+			in.Need[d] = append(in.Need[d], c.Preemptor.Ask[d]-o.Free[d])
+			in.Freed[d] = append(in.Freed[d], 0)
+			in.Free[d] = append(in.Free[d], o.Free[d])
+		}
+		for r := range c.Preemptor.Devices {
+			in.DeviceNeed[r] = append(in.DeviceNeed[r], c.deviceNeed(o, r))
+		}
+	}
+	return in
+}
+
+// OptionsOf returns what ScoreOptions sees of the case when victims[i] are
+// evicted for option i, as indexes into its sorted rows in the order of
+// picking. Every option takes part.
+func (c *Case) OptionsOf(victims [][]int) *policy.Options {
+	c.Sort()
+	in := &policy.Options{
+		Preemptor:   &c.Preemptor,
+		Dims:        c.Dims,
+		DeviceGroup: make([][]int32, len(c.Preemptor.Devices)),
+		DeviceNeed:  columns(len(c.Preemptor.Devices)),
+		FirstVictim: []int32{0},
+		Victims:     c.newRows(),
+	}
+	for i := range c.Options {
+		o := &c.Options[i]
+		highest, sum := int32(0), int64(0)
+		for k, v := range victims[i] {
+			appendRow(&in.Victims, &o.Rows[v])
+			sum += int64(o.Rows[v].Priority)
+			if k == 0 || o.Rows[v].Priority > highest {
+				highest = o.Rows[v].Priority
+			}
+		}
+		in.FirstVictim = append(in.FirstVictim, int32(in.Victims.Len()))
+		in.Node = append(in.Node, o.Node)
+		in.HighestPriority = append(in.HighestPriority, highest)
+		in.VictimCount = append(in.VictimCount, int32(len(victims[i])))
+		in.PrioritySum = append(in.PrioritySum, sum)
+		for r := range c.Preemptor.Devices {
+			in.DeviceGroup[r] = append(in.DeviceGroup[r], o.DeviceGroup[r])
+			in.DeviceNeed[r] = append(in.DeviceNeed[r], c.deviceNeed(o, r))
+		}
+		in.FitBefore = append(in.FitBefore, o.FitBefore)
+		in.FitAfter = append(in.FitAfter, o.FitAfter)
+		for k := range in.Components {
+			in.Components[k] = append(in.Components[k], o.Components[k])
+		}
+		in.Present = append(in.Present, o.Present)
+	}
+	return in
+}
+
+// NewScores returns the answer that a host hands to ScoreOptions, all zero.
+func NewScores(options int) *policy.OptionScores {
+	s := &policy.OptionScores{Score: make([]float64, options)}
+	for k := range s.Tiers {
+		s.Tiers[k] = make([]int64, options)
+	}
+	return s
+}
+
+func (c *Case) deviceNeed(o *Option, r int) float64 {
+	return float64(c.Preemptor.Devices[r].Count) - o.DeviceFree[r]
+}
+
+func (c *Case) newRows() policy.Rows {
+	return policy.Rows{Use: columns(len(c.Dims)), Devices: columns(len(c.Preemptor.Devices))}
+}
+
+func appendRow(to *policy.Rows, r *Row) {
+	to.Priority = append(to.Priority, r.Priority)
+	to.Evictions = append(to.Evictions, r.Evictions)
+	to.EvictionLimit = append(to.EvictionLimit, r.EvictionLimit)
+	to.MustLeave = append(to.MustLeave, r.MustLeave)
+	for d := range to.Use {
+		to.Use[d] = append(to.Use[d], r.Use[d])
+	}
+	for k := range to.Devices {
+		to.Devices[k] = append(to.Devices[k], r.Devices[k])
+	}
+}
+
+func columns(n int) [][]float64 { return make([][]float64, n) }

@@ -1,0 +1,65 @@
+package policytest
+
+import "github.com/cede-scheduler/cede/sdk/policy"
+
+// Settle does with the answer of SelectVictims what the host does: it evicts
+// in the order given until the option fits, and spares in reverse order of
+// picking whatever is not needed. With keepRedundant the lists stand whole. It
+// returns, per option, indexes into the option's rows in the order of picking;
+// nil where the option does not fit.
+//
+// It is written for clarity, not speed: the reference that tests compare with.
+func Settle(in *policy.Candidates, s *policy.Selection, keepRedundant bool) [][]int {
+	victims := make([][]int, in.Len())
+	for i := range victims {
+		picks := make([]int, 0, len(s.Rows(i)))
+		for _, row := range s.Rows(i) {
+			if !keepRedundant && Fits(in, i, picks) {
+				break
+			}
+			picks = append(picks, int(row-in.FirstRow[i]))
+		}
+		if !Fits(in, i, picks) {
+			continue
+		}
+		for k := len(picks) - 1; k >= 0 && !keepRedundant; k-- {
+			without := append(append([]int{}, picks[:k]...), picks[k+1:]...)
+			if Fits(in, i, without) {
+				picks = without
+			}
+		}
+		victims[i] = picks
+	}
+	return victims
+}
+
+// Fits is whether, as far as the columns tell, the preemptor fits on option i
+// once the given rows of it are gone.
+func Fits(in *policy.Candidates, i int, gone []int) bool {
+	first := int(in.FirstRow[i])
+	for d := range in.Need {
+		need := in.Need[d][i]
+		for _, v := range gone {
+			need -= in.Rows.Use[d][first+v]
+		}
+		if need > 0 {
+			return false
+		}
+	}
+	for r := range in.DeviceNeed {
+		need := in.DeviceNeed[r][i]
+		for _, v := range gone {
+			need -= in.Rows.Devices[r][first+v]
+		}
+		if need > 0 {
+			return false
+		}
+	}
+	must := int32(0)
+	for _, v := range gone {
+		if in.Rows.MustLeave[first+v] != 0 {
+			must++
+		}
+	}
+	return must == in.MustLeave[i]
+}

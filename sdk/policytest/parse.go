@@ -1,0 +1,229 @@
+package policytest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Parse reads a case from text: a line for the preemptor, a line for each node
+// with what is free there, and below it, indented, a line for each allocation
+// that may be evicted, with its name, its priority and what it holds.
+//
+//	preemptor 90 cpu=1000 memory=1000 device:gpu=4
+//	node n1 cpu=0 memory=100 device:gpu=2@0
+//	  small 20 cpu=200 memory=200 evictions=1/2
+//	  big   40 cpu=1000 memory=1000 device:gpu=3 port
+//
+// What is not named is 0. A node named twice is one node with another choice of
+// device group, whose number follows @. port and separation say why a row must
+// leave; evictions=k/limit is how many of its group the plan already evicts.
+// Dimensions are in the order in which they first appear.
+func Parse(text string) (*Case, error) {
+	p := &parser{}
+	for n, line := range strings.Split(text, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if err := p.line(strings.Fields(line)); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n+1, err)
+		}
+	}
+	p.widen()
+	p.c.Sort()
+	return &p.c, nil
+}
+
+// MustParse is Parse for tests.
+func MustParse(t testing.TB, text string) *Case {
+	t.Helper()
+	c, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+type parser struct{ c Case }
+
+func (p *parser) line(f []string) error {
+	switch f[0] {
+	case "preemptor":
+		return p.preemptor(f[1:])
+	case "node":
+		return p.node(f[1:])
+	}
+	if len(p.c.Options) == 0 {
+		return fmt.Errorf("%q: expected preemptor or node", f[0])
+	}
+	return p.row(f)
+}
+
+func (p *parser) preemptor(f []string) error {
+	w := &p.c.Preemptor
+	if len(f) == 0 {
+		return fmt.Errorf("preemptor: expected a priority")
+	}
+	priority, err := strconv.ParseInt(f[0], 10, 32)
+	if err != nil {
+		return err
+	}
+	w.Priority, w.Delta, w.JobType = int32(priority), 10, "service"
+	for _, item := range f[1:] {
+		key, n, _, err := amount(item)
+		if err != nil {
+			return err
+		}
+		if id, ok := strings.CutPrefix(key, "device:"); ok {
+			w.Devices = append(w.Devices, policy.DeviceAsk{ID: id, Count: int32(n)})
+			continue
+		}
+		set(&w.Ask, p.dim(key), n)
+	}
+	return nil
+}
+
+func (p *parser) node(f []string) error {
+	if len(f) == 0 {
+		return fmt.Errorf("node: expected a name")
+	}
+	o := Option{Name: f[0], DeviceGroup: make([]int32, len(p.c.Preemptor.Devices))}
+	o.Node = int32(slices.IndexFunc(p.c.Options, func(other Option) bool { return other.Name == o.Name }))
+	if o.Node < 0 {
+		o.Node = int32(len(p.c.Options))
+	}
+	for _, item := range f[1:] {
+		key, n, group, err := amount(item)
+		if err != nil {
+			return err
+		}
+		r, device, err := p.request(key)
+		switch {
+		case err != nil:
+			return err
+		case device:
+			set(&o.DeviceFree, r, n)
+			o.DeviceGroup[r] = group
+		default:
+			set(&o.Free, p.dim(key), n)
+		}
+	}
+	p.c.Options = append(p.c.Options, o)
+	return nil
+}
+
+func (p *parser) row(f []string) error {
+	if len(f) < 2 {
+		return fmt.Errorf("%s: expected a priority", f[0])
+	}
+	priority, err := strconv.ParseInt(f[1], 10, 32)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f[0], err)
+	}
+	r := Row{Name: f[0], Priority: int32(priority)}
+	for _, item := range f[2:] {
+		if err := p.rowItem(&r, item); err != nil {
+			return fmt.Errorf("%s: %w", r.Name, err)
+		}
+	}
+	o := &p.c.Options[len(p.c.Options)-1]
+	o.Rows = append(o.Rows, r)
+	return nil
+}
+
+func (p *parser) rowItem(r *Row, item string) error {
+	switch item {
+	case "port":
+		r.MustLeave |= policy.MustLeavePort
+		return nil
+	case "separation":
+		r.MustLeave |= policy.MustLeaveSeparation
+		return nil
+	}
+	if v, ok := strings.CutPrefix(item, "evictions="); ok {
+		_, err := fmt.Sscanf(v, "%d/%d", &r.Evictions, &r.EvictionLimit)
+		return err
+	}
+	key, n, _, err := amount(item)
+	if err != nil {
+		return err
+	}
+	k, device, err := p.request(key)
+	switch {
+	case err != nil:
+		return err
+	case device:
+		set(&r.Devices, k, n)
+	default:
+		set(&r.Use, p.dim(key), n)
+	}
+	return nil
+}
+
+// amount splits key=number@group.
+func amount(item string) (key string, n float64, group int32, err error) {
+	key, value, ok := strings.Cut(item, "=")
+	if !ok {
+		return "", 0, 0, fmt.Errorf("%q: expected name=number", item)
+	}
+	value, at, ok := strings.Cut(value, "@")
+	if ok {
+		g, err := strconv.ParseInt(at, 10, 32)
+		if err != nil {
+			return "", 0, 0, err
+		}
+		group = int32(g)
+	}
+	n, err = strconv.ParseFloat(value, 64)
+	return key, n, group, err
+}
+
+func (p *parser) dim(name string) int {
+	if d := slices.Index(p.c.Dims, name); d >= 0 {
+		return d
+	}
+	p.c.Dims = append(p.c.Dims, name)
+	return len(p.c.Dims) - 1
+}
+
+// request returns the number of the preemptor's request that key names, if it
+// names a device.
+func (p *parser) request(key string) (r int, device bool, err error) {
+	id, device := strings.CutPrefix(key, "device:")
+	if !device {
+		return 0, false, nil
+	}
+	r = slices.IndexFunc(p.c.Preemptor.Devices, func(a policy.DeviceAsk) bool { return a.ID == id })
+	if r < 0 {
+		return 0, true, fmt.Errorf("%s: the preemptor does not ask for it", key)
+	}
+	return r, true, nil
+}
+
+// widen gives all columns their full length, now that all names are known.
+func (p *parser) widen() {
+	dims, requests := len(p.c.Dims), len(p.c.Preemptor.Devices)
+	p.c.Preemptor.Ask = widen(p.c.Preemptor.Ask, dims)
+	for i := range p.c.Options {
+		o := &p.c.Options[i]
+		o.Free, o.DeviceFree = widen(o.Free, dims), widen(o.DeviceFree, requests)
+		for r := range o.Rows {
+			o.Rows[r].Use = widen(o.Rows[r].Use, dims)
+			o.Rows[r].Devices = widen(o.Rows[r].Devices, requests)
+		}
+	}
+}
+
+func widen(v []float64, n int) []float64 { return append(v, make([]float64, n-len(v))...) }
+
+func set(v *[]float64, i int, x float64) {
+	if i >= len(*v) {
+		*v = widen(*v, i+1)
+	}
+	(*v)[i] = x
+}

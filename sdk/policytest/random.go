@@ -1,0 +1,98 @@
+package policytest
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Count is how many random cases a test plays: few, or with CEDE_SOAK set many.
+func Count(testing.TB) int {
+	if os.Getenv("CEDE_SOAK") != "" {
+		return 1_000_000
+	}
+	return 20_000
+}
+
+// Shape bounds a random case.
+type Shape struct {
+	Options, Rows int  // at most
+	Devices       bool // device requests, with several groups per node
+	MustLeave     bool // needed ports and separation
+	Small         bool // small amounts and few priorities, for many ties; else ties are rare
+}
+
+// Random returns a case within the bounds.
+func Random(r *rand.Rand, s Shape) *Case {
+	c := &Case{Dims: []string{"cpu", "memory", "disk", "network", "licence"}[:1+r.IntN(5)]}
+	r.Shuffle(len(c.Dims), func(i, j int) { c.Dims[i], c.Dims[j] = c.Dims[j], c.Dims[i] })
+	c.Preemptor = policy.Preemptor{Priority: 100, Delta: 10, JobType: "service", Ask: make([]float64, len(c.Dims))}
+	for d := range c.Dims {
+		if r.IntN(6) > 0 {
+			c.Preemptor.Ask[d] = 3 * amountOf(r, s)
+		}
+	}
+	if s.Devices {
+		for k := range r.IntN(3) {
+			c.Preemptor.Devices = append(c.Preemptor.Devices, policy.DeviceAsk{ID: "d" + strconv.Itoa(k), Count: int32(1 + r.IntN(5))})
+		}
+	}
+	for range 1 + r.IntN(s.Options) {
+		c.Options = append(c.Options, c.option(r, s))
+	}
+	c.Sort()
+	return c
+}
+
+func amountOf(r *rand.Rand, s Shape) float64 {
+	if s.Small {
+		return float64(r.IntN(6))
+	}
+	return float64(r.IntN(1 << 20))
+}
+
+// option returns a new node, or another choice of device groups on the last:
+// the same rows, with other devices held and free.
+func (c *Case) option(r *rand.Rand, s Shape) Option {
+	o := Option{Node: int32(len(c.Options)), Name: "n" + strconv.Itoa(len(c.Options)), FitBefore: r.Float64(), FitAfter: r.Float64(), Present: uint8(r.IntN(8))}
+	for k := range o.Components {
+		o.Components[k] = 2*r.Float64() - 1
+	}
+	if again := len(c.Options) > 0 && len(c.Preemptor.Devices) > 0 && r.IntN(2) == 0; again {
+		last := c.Options[len(c.Options)-1]
+		o.Node, o.Name, o.Free = last.Node, last.Name, last.Free
+		o.Rows = append(o.Rows, last.Rows...)
+	} else {
+		for range c.Dims {
+			o.Free = append(o.Free, float64(int(2*r.Float64()*amountOf(r, s))))
+		}
+		priorities := 40
+		if s.Small {
+			priorities = 4
+		}
+		for k := range r.IntN(s.Rows + 1) {
+			row := Row{Name: "a" + strconv.Itoa(k), Priority: int32(10 + r.IntN(priorities)), Evictions: int32(r.IntN(4)), EvictionLimit: int32(r.IntN(3))}
+			for range c.Dims {
+				row.Use = append(row.Use, amountOf(r, s)*float64(min(1, r.IntN(5))))
+			}
+			if s.MustLeave && r.IntN(8) == 0 {
+				row.MustLeave = uint8(1 + r.IntN(8)/6)
+			}
+			o.Rows = append(o.Rows, row)
+		}
+	}
+	for range c.Preemptor.Devices {
+		o.DeviceFree = append(o.DeviceFree, float64(r.IntN(3)))
+		o.DeviceGroup = append(o.DeviceGroup, int32(len(c.Options)))
+	}
+	for k := range o.Rows {
+		o.Rows[k].Devices = nil
+		for range c.Preemptor.Devices {
+			o.Rows[k].Devices = append(o.Rows[k].Devices, float64(max(0, r.IntN(6)-2)))
+		}
+	}
+	return o
+}
