@@ -1,5 +1,7 @@
 package model
 
+import "strconv"
+
 // DesiredStatus is what the scheduler wants of an allocation.
 type DesiredStatus uint8
 
@@ -58,6 +60,7 @@ type Allocation struct {
 	CreateTime  int64 // Unix nanoseconds at which its plan committed
 	StartTime   int64 // Unix nanoseconds at which it started to work; 0 before that when Started is false
 	Started     bool
+	EndTime     int64 // Unix nanoseconds at which it was no longer wanted, or ended by itself
 	SavedWork   int64 // nanoseconds of work inherited from earlier incarnations
 	CreateIndex uint64
 	ModifyIndex uint64
@@ -82,4 +85,27 @@ func (a *Allocation) Age(now int64) int64 {
 		return 0
 	}
 	return now - a.StartTime
+}
+
+// Kept is the work, in nanoseconds, that a replacement of the allocation need
+// not do again: what it inherited, and its own up to the last checkpoint.
+func (a *Allocation) Kept() int64 {
+	return a.SavedWork + a.Group.SavedWork(a.Age(a.EndTime))
+}
+
+// AllocName names an instance for people: job.group[index], with #n for its
+// n-th replacement. Scenarios use it as the allocation's id.
+func AllocName(g *Group, index, incarnation int) string {
+	b := make([]byte, 0, len(g.Job.ID)+len(g.Name)+16)
+	b = append(b, g.Job.ID...)
+	b = append(b, '.')
+	b = append(b, g.Name...)
+	b = append(b, '[')
+	b = strconv.AppendInt(b, int64(index), 10)
+	b = append(b, ']')
+	if incarnation > 0 {
+		b = append(b, '#')
+		b = strconv.AppendInt(b, int64(incarnation), 10)
+	}
+	return string(b)
 }

@@ -1,0 +1,151 @@
+package preempt
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+func compare[T cmp.Ordered](a, b T) int { return cmp.Compare(a, b) }
+
+// scoreAdaptively asks ScoreVictims again after each pick, in rounds over all
+// options that do not fit yet: each round picks one row of each. Rows that were
+// picked stay in place with the score of nobody (they are skipped), so that row
+// numbers and columns keep their meaning; Need and Freed are brought up to date.
+func (s *searcher) scoreAdaptively() error {
+	c := &s.batch.cand
+	open := make([]bool, c.Len())
+	picks := make([][]int32, c.Len())
+	remaining := 0
+	for o := range open {
+		s.resetTrial(o)
+		open[o] = !s.trial.fits()
+		if open[o] {
+			remaining++
+		}
+	}
+	for remaining > 0 {
+		if err := s.askScores(); err != nil {
+			return err
+		}
+		for o := range open {
+			if !open[o] {
+				continue
+			}
+			row, ok := s.bestRow(o, picks[o])
+			if ok {
+				picks[o] = append(picks[o], row)
+				s.free(o, row)
+			}
+			if !ok || s.fitsAfter(o, picks[o]) {
+				open[o] = false
+				remaining--
+			}
+		}
+	}
+	for o := range picks {
+		if err := s.accept(o, picks[o], false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bestRow is the row of option o that goes next.
+func (s *searcher) bestRow(o int, picked []int32) (best int32, ok bool) {
+	c := &s.batch.cand
+	for row := c.FirstRow[o]; row < c.FirstRow[o+1]; row++ {
+		if math.IsInf(s.scores.Score[row], 1) || slices.Contains(picked, row) {
+			continue
+		}
+		if !ok || s.compareScored(row, best) < 0 {
+			best, ok = row, true
+		}
+	}
+	return best, ok
+}
+
+// free moves what a picked row frees from Need to Freed.
+func (s *searcher) free(o int, row int32) {
+	c := &s.batch.cand
+	for d := range c.Need {
+		use := float64(s.batch.rows[row].Group.Ask.Vec[d])
+		c.Need[d][o] -= use
+		c.Freed[d][o] += use
+	}
+	for r := range c.DeviceNeed {
+		c.DeviceNeed[r][o] -= c.Rows.Devices[r][row]
+	}
+	if s.columns.Has(sdk.MustLeaveColumn) && c.Rows.MustLeave[row] != 0 {
+		c.MustLeave[o]--
+	}
+}
+
+func (s *searcher) fitsAfter(o int, picked []int32) bool {
+	s.resetTrial(o)
+	for _, row := range picked {
+		s.trial.remove(&s.batch.rows[row], s.isSeparated(row))
+	}
+	return s.trial.fits()
+}
+
+// keep drops the rows of the call that test refuses.
+func (b *batch) keep(test func(row int) bool) {
+	kept := make([]int32, 0, len(b.rows))
+	first := b.cand.FirstRow
+	from := first[0]
+	for o := range b.cand.Len() {
+		to := first[o+1]
+		for row := from; row < to; row++ {
+			if test(int(row)) {
+				kept = append(kept, row)
+			} else if b.columns.Has(sdk.MustLeaveColumn) && b.cand.Rows.MustLeave[row] != 0 {
+				b.cand.MustLeave[o]--
+			}
+		}
+		from = to
+		first[o+1] = int32(len(kept))
+	}
+	b.rows, b.at = pick(b.rows, kept), pick(b.at, kept)
+	r := &b.cand.Rows
+	r.Priority, r.Start, r.LostWork = pick(r.Priority, kept), pick(r.Start, kept), pick(r.LostWork, kept)
+	r.Namespace, r.Job, r.Group = pick(r.Namespace, kept), pick(r.Job, kept), pick(r.Group, kept)
+	r.Evictions, r.EvictionLimit = pick(r.Evictions, kept), pick(r.EvictionLimit, kept)
+	r.MustLeave = pick(r.MustLeave, kept)
+	for d := range r.Use {
+		r.Use[d] = pick(r.Use[d], kept)
+	}
+	for d := range r.Devices {
+		r.Devices[d] = pick(r.Devices[d], kept)
+	}
+	if r.Labels != nil {
+		pickLabels(r.Labels, kept)
+	}
+}
+
+// pick keeps the listed rows of a column; a column that is not there stays so.
+func pick[T any](column []T, rows []int32) []T {
+	if len(column) == 0 {
+		return column
+	}
+	for i, row := range rows {
+		column[i] = column[row]
+	}
+	return column[:len(rows)]
+}
+
+// pickLabels keeps the labels of the listed rows.
+func pickLabels(t *sdk.LabelTable, rows []int32) {
+	first, n := t.First, int32(0)
+	var keys, values []int32
+	starts := []int32{0}
+	for _, row := range rows {
+		keys = append(keys, t.Key[first[row]:first[row+1]]...)
+		values = append(values, t.Value[first[row]:first[row+1]]...)
+		n += first[row+1] - first[row]
+		starts = append(starts, n)
+	}
+	t.First, t.Key, t.Value = starts, keys, values
+}

@@ -1,0 +1,229 @@
+package preempt
+
+import (
+	"math"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// batchRows is how many candidates one call to a policy holds at most. The last
+// option of a call may exceed it, as an option is never split.
+const batchRows = 4096
+
+// batch is one call to a policy in the making: options with their candidates,
+// laid out in columns.
+type batch struct {
+	cand    sdk.Candidates
+	columns sdk.Columns
+	dims    int
+
+	options []int32     // position in Finder.options, by option of the call
+	nodes   []int32     // position in Finder.req.Nodes, by option of the call
+	rows    []state.Row // by row of the call
+	at      []int32     // position in the node's rows, by row of the call
+
+	strings dictionary
+}
+
+// begin empties the batch for a new search.
+func (b *batch) begin(f *Finder, columns sdk.Columns) {
+	b.columns, b.dims = columns, f.dims.Len()
+	b.cand.Now, b.cand.Preemptor, b.cand.Dims = f.req.Now, f.preemptor, f.dimNames
+	resize(&b.cand.Need, b.dims)
+	resize(&b.cand.Freed, b.dims)
+	resize(&b.cand.DeviceNeed, len(f.req.Group.Ask.Devices))
+	resize(&b.cand.Rows.Devices, len(f.req.Group.Ask.Devices))
+	for _, table := range []*[][]float64{&b.cand.Capacity, &b.cand.Reserved, &b.cand.Free, &b.cand.Own} {
+		resize(table, b.dims)
+	}
+	resize(&b.cand.Rows.Use, b.dims)
+	b.cand.Shared = nil
+	if columns.Has(sdk.SharedTables) {
+		b.cand.Shared = f.shared(&b.strings)
+	}
+	b.reset()
+}
+
+// resize makes a table have n columns and keeps their memory.
+func resize(table *[][]float64, n int) {
+	for len(*table) < n {
+		*table = append(*table, nil)
+	}
+	*table = (*table)[:n]
+}
+
+// reset empties the batch for the next call.
+func (b *batch) reset() {
+	c := &b.cand
+	b.options, b.nodes, b.rows, b.at = b.options[:0], b.nodes[:0], b.rows[:0], b.at[:0]
+	c.FirstRow = append(c.FirstRow[:0], 0)
+	c.MustLeave, c.Place = c.MustLeave[:0], c.Place[:0]
+	for _, table := range [][][]float64{c.Need, c.Freed, c.DeviceNeed, c.Capacity, c.Reserved, c.Free, c.Own} {
+		for d := range table {
+			table[d] = table[d][:0]
+		}
+	}
+	resetRows(&c.Rows)
+}
+
+func resetRows(r *sdk.Rows) {
+	r.Priority, r.Start, r.LostWork = r.Priority[:0], r.Start[:0], r.LostWork[:0]
+	r.Namespace, r.Job, r.Group = r.Namespace[:0], r.Job[:0], r.Group[:0]
+	r.Evictions, r.EvictionLimit, r.MustLeave = r.Evictions[:0], r.EvictionLimit[:0], r.MustLeave[:0]
+	for d := range r.Use {
+		r.Use[d] = r.Use[d][:0]
+	}
+	for d := range r.Devices {
+		r.Devices[d] = r.Devices[d][:0]
+	}
+	if r.Labels != nil {
+		r.Labels.First = append(r.Labels.First[:0], 0)
+		r.Labels.Key, r.Labels.Value = r.Labels.Key[:0], r.Labels.Value[:0]
+	}
+	r.Annotations = nil
+}
+
+// addOption appends an option whose rows have been added since the last one.
+func (b *batch) addOption(f *Finder, index int32, k int, node *model.Node, room model.Room, choice []int16) {
+	c := &b.cand
+	ask := &f.req.Group.Ask
+	b.options, b.nodes = append(b.options, index), append(b.nodes, int32(k))
+	c.FirstRow = append(c.FirstRow, int32(len(b.rows)))
+	for d := range b.dims {
+		c.Need[d] = append(c.Need[d], float64(ask.Vec[d]-room.Free[d*room.Stride]))
+		c.Freed[d] = append(c.Freed[d], 0)
+	}
+	for r := range ask.Devices {
+		c.DeviceNeed[r] = append(c.DeviceNeed[r], deviceNeed(ask, room, choice, r))
+	}
+	if b.columns.Has(sdk.PlaceColumn) {
+		c.Place = append(c.Place, b.strings.id(node.ID))
+	}
+	if b.columns.Has(sdk.CapacityColumns) {
+		b.addCapacity(f, k, node, room)
+	}
+}
+
+// deviceNeed is what request r lacks of its device group, after what earlier
+// requests take of the same one.
+func deviceNeed(ask *model.Ask, room model.Room, choice []int16, r int) float64 {
+	need := ask.Devices[r].Count - room.Devices[choice[r]]
+	for earlier := range r {
+		if choice[earlier] == choice[r] {
+			need += ask.Devices[earlier].Count
+		}
+	}
+	return float64(need)
+}
+
+func (b *batch) addCapacity(f *Finder, k int, node *model.Node, room model.Room) {
+	c := &b.cand
+	capacity, reserved := f.dims.Vector(node.Capacity), f.dims.Vector(node.Reserved)
+	var own model.Vector
+	pos := int(f.req.Nodes[k])
+	for _, row := range f.snap.Chunk(pos / state.ChunkSize).Rows(pos % state.ChunkSize) {
+		if row.Group.Job.Key() == f.req.Group.Job.Key() {
+			own.Add(&row.Group.Ask.Vec)
+		}
+	}
+	for d := range b.dims {
+		c.Capacity[d] = append(c.Capacity[d], float64(capacity[d]))
+		c.Reserved[d] = append(c.Reserved[d], float64(reserved[d]))
+		c.Free[d] = append(c.Free[d], float64(room.Free[d*room.Stride]))
+		c.Own[d] = append(c.Own[d], float64(own[d]))
+	}
+}
+
+// addRow appends a candidate of the option being made.
+func (b *batch) addRow(f *Finder, node *model.Node, choice []int16, at int, row *state.Row, mustLeave uint8) {
+	b.rows, b.at = append(b.rows, *row), append(b.at, int32(at))
+	r := &b.cand.Rows
+	r.Priority = append(r.Priority, row.Priority)
+	if b.columns.Has(sdk.UseColumns) {
+		for d := range b.dims {
+			r.Use[d] = append(r.Use[d], float64(row.Group.Ask.Vec[d]))
+		}
+	}
+	if b.columns.Has(sdk.MustLeaveColumn) {
+		r.MustLeave = append(r.MustLeave, mustLeave)
+	}
+	if b.columns.Has(sdk.EvictionColumns) {
+		r.Evictions = append(r.Evictions, f.req.Evicted.Of(row.Group))
+		r.EvictionLimit = append(r.EvictionLimit, int32(row.Group.MaxParallelEvictions))
+	}
+	if b.columns&rareColumns != 0 {
+		addRareColumns(r, b.columns, &b.strings, f.req.Now, row)
+	}
+	for i := range choice {
+		r.Devices[i] = append(r.Devices[i], held(node, row.Alloc, choice[i]))
+	}
+}
+
+// held is how many instances of the device group at position an allocation has.
+func held(node *model.Node, a *model.Allocation, position int16) float64 {
+	n := int32(0)
+	for _, u := range a.Devices {
+		if node.Devices[position].ID == u.ID {
+			n += u.Count
+		}
+	}
+	return float64(n)
+}
+
+const rareColumns = sdk.StartColumn | sdk.LostWorkColumn | sdk.JobColumns | sdk.LabelColumns
+
+// addRareColumns appends the columns that most policies do not read.
+func addRareColumns(r *sdk.Rows, columns sdk.Columns, ids *dictionary, now int64, row *state.Row) {
+	if columns.Has(sdk.StartColumn) {
+		r.Start = append(r.Start, row.Alloc.StartTime)
+	}
+	if columns.Has(sdk.LostWorkColumn) {
+		r.LostWork = append(r.LostWork, row.Group.LostWork(row.Alloc.Age(now)))
+	}
+	if columns.Has(sdk.JobColumns) {
+		job := row.Group.Job
+		r.Namespace = append(r.Namespace, ids.id(job.Namespace))
+		r.Job = append(r.Job, ids.id(job.Namespace+"\x00"+job.ID))
+		r.Group = append(r.Group, ids.id(job.Namespace+"\x00"+job.ID+"\x00"+row.Group.Name))
+	}
+	if columns.Has(sdk.LabelColumns) {
+		addLabels(r, ids, row.Group.Labels)
+	}
+}
+
+func addLabels(r *sdk.Rows, ids *dictionary, labels map[string]string) {
+	if r.Labels == nil {
+		r.Labels = &sdk.LabelTable{First: []int32{0}}
+	}
+	for _, key := range sortedKeys(labels) {
+		r.Labels.Key = append(r.Labels.Key, ids.id(key))
+		r.Labels.Value = append(r.Labels.Value, ids.id(labels[key]))
+	}
+	r.Labels.First = append(r.Labels.First, int32(len(r.Labels.Key)))
+}
+
+// addAnnotations makes the annotation columns of all rows at once: which names
+// there are is known only when the call is complete.
+func addAnnotations(r *sdk.Rows, rows []state.Row) {
+	names := map[string]bool{}
+	for i := range rows {
+		for name := range rows[i].Group.Annotations {
+			names[name] = true
+		}
+	}
+	t := &sdk.AnnotationTable{Names: sortedKeys(names)}
+	for _, name := range t.Names {
+		column := make([]float64, len(rows))
+		for i := range rows {
+			value, ok := rows[i].Group.Annotations[name]
+			if !ok {
+				value = math.NaN()
+			}
+			column[i] = value
+		}
+		t.Values = append(t.Values, column)
+	}
+	r.Annotations = t
+}

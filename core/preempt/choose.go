@@ -1,0 +1,271 @@
+package preempt
+
+import (
+	"math"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Choice is an option that was chosen.
+type Choice struct {
+	Pos     int32   // of the node
+	Device  []int16 // position in Node.Devices for each device request
+	Victims []*model.Allocation
+	Version *policy.Version // that chose the victims
+	Score   float64
+}
+
+// table is the call of ScoreOptions: the options that fit, in columns.
+type table struct {
+	options sdk.Options
+	at      []int32 // position in Finder.options, by option of the call
+	scores  sdk.OptionScores
+	ids     dictionary
+}
+
+// Best is the best option; ok is false when there is none.
+func (f *Finder) Best() (choice Choice, ok bool, err error) {
+	if err := f.scoreOptions(); err != nil || len(f.table.at) == 0 {
+		return Choice{}, false, err
+	}
+	best := 0
+	for i := 1; i < len(f.table.at); i++ {
+		if f.table.better(i, best) {
+			best = i
+		}
+	}
+	return f.choice(best), true, nil
+}
+
+// Each visits the best option of every node that has one, in the order of the
+// request's nodes: for jobs that run on every node.
+func (f *Finder) Each(visit func(Choice)) error {
+	if err := f.scoreOptions(); err != nil {
+		return err
+	}
+	t := &f.table
+	for i := 0; i < len(t.at); {
+		best, next := i, i+1
+		for ; next < len(t.at) && t.options.Node[next] == t.options.Node[i]; next++ {
+			if t.better(next, best) {
+				best = next
+			}
+		}
+		visit(f.choice(best))
+		i = next
+	}
+	return nil
+}
+
+// choice makes an option of the table known to the scheduler.
+func (f *Finder) choice(i int) Choice {
+	o := &f.options[f.table.at[i]]
+	node, rows := f.nodeOf(o)
+	c := Choice{Pos: o.pos, Version: f.victims(), Score: f.table.scores.Score[i]}
+	if len(f.req.Group.Ask.Devices) > 0 {
+		c.Device = node.DeviceChoices(&f.req.Group.Ask)[o.device]
+	}
+	c.Victims = make([]*model.Allocation, len(o.victims))
+	for j, v := range o.victims {
+		c.Victims[j] = rows[v].Alloc
+	}
+	return c
+}
+
+// victims is the version that picks victims.
+func (f *Finder) victims() *policy.Version { return f.workers[0].victims.version }
+
+func (f *Finder) nodeOf(o *option) (*model.Node, []state.Row) {
+	chunk, i := f.snap.Chunk(int(o.pos)/state.ChunkSize), int(o.pos)%state.ChunkSize
+	return chunk.Node(i), chunk.Rows(i)
+}
+
+// scoreOptions asks the policy about all options that fit.
+func (f *Finder) scoreOptions() error {
+	f.fillTable()
+	t := &f.table
+	n := len(t.at)
+	if n == 0 {
+		return nil
+	}
+	for i := range t.scores.Tiers {
+		t.scores.Tiers[i] = zeroed(t.scores.Tiers[i], n)
+	}
+	t.scores.Score = zeroed(t.scores.Score, n)
+	t.scores.Recheck = sdk.Recheck{}
+	v := f.chooser.version
+	if err := v.Count("ScoreOptions", f.chooser.instance.ScoreOptions(&t.options, &t.scores)); err != nil {
+		return err
+	}
+	if at := t.scores.Recheck.Time(); at != 0 {
+		f.recheck.At(at)
+	}
+	for i, score := range t.scores.Score {
+		if math.IsNaN(score) || math.IsInf(score, 0) {
+			return v.Misanswer("ScoreOptions", "option %d has the score %v; scores must be finite", i, score)
+		}
+	}
+	return nil
+}
+
+func zeroed[T any](column []T, n int) []T {
+	column = slices.Grow(column[:0], n)[:n]
+	clear(column)
+	return column
+}
+
+// better is whether option i comes before option j: lower tiers, then the
+// higher score, then the earlier one.
+func (t *table) better(i, j int) bool {
+	for _, tier := range &t.scores.Tiers {
+		if tier[i] != tier[j] {
+			return tier[i] < tier[j]
+		}
+	}
+	if t.scores.Score[i] != t.scores.Score[j] {
+		return t.scores.Score[i] > t.scores.Score[j]
+	}
+	return i < j
+}
+
+// fillTable lays the options that fit out in columns.
+func (f *Finder) fillTable() {
+	t := &f.table
+	o := &t.options
+	o.Now, o.Preemptor, o.Dims = f.req.Now, f.preemptor, f.dimNames
+	t.at = t.at[:0]
+	for i := range f.options {
+		if f.options[i].alive {
+			t.at = append(t.at, int32(i))
+		}
+	}
+	n := len(t.at)
+	o.Node, o.HighestPriority, o.VictimCount = sized(o.Node, n), sized(o.HighestPriority, n), sized(o.VictimCount, n)
+	o.PrioritySum, o.LostWork = sized(o.PrioritySum, n), sized(o.LostWork, n)
+	for i, at := range t.at {
+		opt := &f.options[at]
+		o.Node[i], o.HighestPriority[i], o.VictimCount[i] = opt.pos, opt.highest, int32(len(opt.victims))
+		o.PrioritySum[i], o.LostWork[i] = opt.sum, opt.lost
+	}
+	if f.columns.Has(sdk.FitColumns) {
+		f.fillFit()
+	}
+	if f.columns.Has(sdk.PlaceColumn) {
+		o.Place = sized(o.Place, n)
+		for i, at := range t.at {
+			node, _ := f.nodeOf(&f.options[at])
+			o.Place[i] = t.ids.id(node.ID)
+		}
+	}
+	if f.columns.Has(sdk.DeviceColumns) {
+		f.fillDevices()
+	}
+	if f.columns.Has(sdk.VictimColumns) {
+		f.fillVictims()
+	}
+	if f.columns.Has(sdk.SharedTables) {
+		o.Shared = f.shared(&t.ids)
+	}
+	o.Strings = t.ids.list
+}
+
+func sized[T any](column []T, n int) []T { return slices.Grow(column[:0], n)[:n] }
+
+// fillFit lays out the node ranking of every option.
+func (f *Finder) fillFit() {
+	t := &f.table
+	o, n := &t.options, len(t.at)
+	o.FitBefore, o.FitAfter = sized(o.FitBefore, n), sized(o.FitAfter, n)
+	for k := range o.Components {
+		o.Components[k] = zeroed(o.Components[k], n)
+	}
+	o.Present = zeroed(o.Present, n)
+	for i, at := range t.at {
+		o.FitBefore[i], o.FitAfter[i] = f.options[at].fitBefore, f.options[at].fitAfter
+	}
+	if f.req.Rules == nil {
+		return
+	}
+	for i, at := range t.at {
+		values, present := f.req.Rules.Components(f.options[at].pos)
+		o.Present[i] = present
+		for k := range values {
+			o.Components[k][i] = values[k]
+		}
+	}
+}
+
+// fillDevices lays out which device groups serve the requests and what they lack.
+func (f *Finder) fillDevices() {
+	t := &f.table
+	ask := &f.req.Group.Ask
+	o := &t.options
+	resize(&o.DeviceNeed, len(ask.Devices))
+	for len(o.DeviceGroup) < len(ask.Devices) {
+		o.DeviceGroup = append(o.DeviceGroup, nil)
+	}
+	o.DeviceGroup = o.DeviceGroup[:len(ask.Devices)]
+	for r := range ask.Devices {
+		o.DeviceNeed[r], o.DeviceGroup[r] = o.DeviceNeed[r][:0], o.DeviceGroup[r][:0]
+	}
+	for _, at := range t.at {
+		opt := &f.options[at]
+		node, _ := f.nodeOf(opt)
+		room := f.snap.Chunk(int(opt.pos) / state.ChunkSize).Room(int(opt.pos) % state.ChunkSize)
+		choice := f.device(opt, node)
+		for r := range ask.Devices {
+			o.DeviceNeed[r] = append(o.DeviceNeed[r], deviceNeed(ask, room, choice, r))
+			o.DeviceGroup[r] = append(o.DeviceGroup[r], int32(choice[r]))
+		}
+	}
+}
+
+// device is the way in which an option serves the ask's devices.
+func (f *Finder) device(o *option, node *model.Node) []int16 {
+	return node.DeviceChoices(&f.req.Group.Ask)[o.device]
+}
+
+// fillVictims lays out the victims of every option in picking order.
+func (f *Finder) fillVictims() {
+	t := &f.table
+	o := &t.options
+	v := &o.Victims
+	devices := len(f.req.Group.Ask.Devices)
+	resize(&v.Use, f.dims.Len())
+	resize(&v.Devices, devices)
+	resetRows(v)
+	o.FirstVictim = append(o.FirstVictim[:0], 0)
+	for _, at := range t.at {
+		opt := &f.options[at]
+		node, rows := f.nodeOf(opt)
+		for _, x := range opt.victims {
+			f.addVictim(v, opt, node, &rows[x])
+		}
+		o.FirstVictim = append(o.FirstVictim, int32(len(v.Priority)))
+	}
+}
+
+func (f *Finder) addVictim(v *sdk.Rows, opt *option, node *model.Node, row *state.Row) {
+	v.Priority = append(v.Priority, row.Priority)
+	if f.columns.Has(sdk.UseColumns) {
+		for d := range v.Use {
+			v.Use[d] = append(v.Use[d], float64(row.Group.Ask.Vec[d]))
+		}
+	}
+	if f.columns.Has(sdk.EvictionColumns) {
+		v.Evictions = append(v.Evictions, f.req.Evicted.Of(row.Group))
+		v.EvictionLimit = append(v.EvictionLimit, int32(row.Group.MaxParallelEvictions))
+	}
+	if f.columns&rareColumns != 0 {
+		addRareColumns(v, f.columns, &f.table.ids, f.req.Now, row)
+	}
+	if len(v.Devices) > 0 {
+		for r, at := range f.device(opt, node) {
+			v.Devices[r] = append(v.Devices[r], held(node, row.Alloc, at))
+		}
+	}
+}

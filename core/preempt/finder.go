@@ -1,0 +1,243 @@
+package preempt
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Finder searches options for one group after another. Its buffers are kept
+// between searches.
+//
+// A search is begun once for a group; Best may be asked for again after the
+// scheduler has placed an instance and said with Changed what that touched.
+// Options on other nodes keep their victims: the same version, preemptor, time
+// and rows give the same answer.
+type Finder struct {
+	req       Request
+	snap      *state.Snapshot
+	dims      *model.Dimensions
+	dimNames  []string
+	preemptor *sdk.Preemptor
+
+	// options holds, for the node at req.Nodes[k], one entry for each way of
+	// serving its devices: options[first[k]:first[k+1]]. Invariant: an option
+	// is alive exactly when it fits after its victims go.
+	options []option
+	first   []int32
+	why     []Outcome       // by k: what became of the node
+	slots   map[int32]int32 // node position -> k, made when first needed
+
+	workers []*searcher
+	chooser asked       // who scores options
+	columns sdk.Columns // that it reads
+	table   table
+	recheck sdk.Recheck
+	fault   error
+}
+
+// option is a place for the preemptor and what it costs.
+type option struct {
+	pos     int32 // of the node
+	device  int16 // which of the node's ways of serving the devices
+	alive   bool
+	victims []int32 // positions in the node's rows, in picking order
+
+	highest   int32
+	sum       int64
+	lost      int64
+	fitBefore float64
+	fitAfter  float64
+}
+
+// Outcome is what became of a node in a search.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Unseen        Outcome = iota
+	Possible              // the group fits there once the victims are gone
+	NoCandidates          // nothing there may be evicted for this preemptor
+	NotEnough             // the group does not fit even with every candidate gone
+	Declined              // the policy's victims free too little
+	outcomesCount = iota
+)
+
+func (o Outcome) String() string {
+	return [...]string{
+		"not looked at", "possible", "nothing there may be evicted for this priority",
+		"not enough room even with every candidate evicted", "the policy's victims free too little",
+	}[o]
+}
+
+// Begin starts a search on a snapshot.
+func (f *Finder) Begin(snap *state.Snapshot, req Request) error {
+	f.req, f.snap, f.dims = req, snap, snap.Dims()
+	f.dimNames = f.dims.Names()
+	f.preemptor = req.preemptor(f.dims.Len())
+	f.recheck, f.fault, f.slots = sdk.Recheck{}, nil, nil
+	scorer := req.Policy
+	if !scorer.Hooks().Has(policy.HookScoreOptions) {
+		scorer = req.Default
+	}
+	var err error
+	if f.chooser, err = ask(scorer); err != nil {
+		return err
+	}
+	f.columns = scorer.Info().Columns
+	f.layOut()
+	if err := f.hire(); err != nil {
+		return err
+	}
+	f.searchAll()
+	return f.fault
+}
+
+// layOut makes an entry for every node and way of serving its devices.
+func (f *Finder) layOut() {
+	f.options, f.first = f.options[:0], append(f.first[:0], 0)
+	f.why = slices.Grow(f.why[:0], len(f.req.Nodes))[:len(f.req.Nodes)]
+	clear(f.why)
+	for _, pos := range f.req.Nodes {
+		ways := 1
+		if len(f.req.Group.Ask.Devices) > 0 {
+			ways = len(f.snap.NodeAt(pos).DeviceChoices(&f.req.Group.Ask))
+		}
+		for w := range ways {
+			f.options = append(f.options, option{pos: pos, device: int16(w)})
+		}
+		f.first = append(f.first, int32(len(f.options)))
+	}
+}
+
+// hire gets as many workers ready as the search is worth.
+func (f *Finder) hire() error {
+	n := max(1, min(f.req.Workers, len(f.req.Nodes)/blockNodes))
+	for len(f.workers) < n {
+		f.workers = append(f.workers, &searcher{})
+	}
+	for _, w := range f.workers[:n] {
+		if err := w.begin(f); err != nil {
+			return err
+		}
+	}
+	for _, w := range f.workers[n:] {
+		w.idle = true
+	}
+	return nil
+}
+
+// active are the workers of this search.
+func (f *Finder) active() []*searcher {
+	for i, w := range f.workers {
+		if w.idle {
+			return f.workers[:i]
+		}
+	}
+	return f.workers
+}
+
+// blockNodes is how many nodes share calls to a policy. Calls never cross a
+// block, so what a policy is asked does not depend on the number of workers.
+const blockNodes = 512
+
+// searchAll evaluates every node; workers take blocks in turn.
+func (f *Finder) searchAll() {
+	workers := f.active()
+	var wg sync.WaitGroup
+	for i, w := range workers[1:] {
+		wg.Go(func() { w.searchBlocks(i+1, len(workers)) })
+	}
+	workers[0].searchBlocks(0, len(workers))
+	wg.Wait()
+	f.collect()
+}
+
+// collect takes over what workers found beside options. Of several faults the
+// one in the first block counts.
+func (f *Finder) collect() {
+	block := -1
+	for _, w := range f.active() {
+		if t := w.recheck.Time(); t != 0 {
+			f.recheck.At(t)
+		}
+		if w.fault != nil && (block < 0 || w.faultBlock < block) {
+			f.fault, block = w.fault, w.faultBlock
+		}
+	}
+}
+
+// End gives the policies' instances back. It must follow every Begin.
+func (f *Finder) End() {
+	f.chooser.release()
+	for _, w := range f.workers {
+		w.end()
+	}
+	f.snap = nil
+}
+
+// Changed tells that the proposed state is now snap, which differs from the
+// last one in the room of the nodes at positions alone, and that the groups in
+// evicted have more victims in the plan. Nodes that are no longer in the
+// search are ignored.
+func (f *Finder) Changed(snap *state.Snapshot, positions []int32, evicted []*model.Group) error {
+	f.snap = snap
+	w := f.workers[0]
+	for _, pos := range positions {
+		if k, ok := f.slot(pos); ok {
+			w.queue(int(k))
+		}
+	}
+	if len(evicted) > 0 && w.columns.Has(sdk.EvictionColumns) {
+		f.queueHolders(w, evicted)
+	}
+	w.flush()
+	f.collect()
+	return f.fault
+}
+
+// queueHolders queues the nodes on which a candidate of these groups sits: its
+// count of evictions has changed.
+func (f *Finder) queueHolders(w *searcher, evicted []*model.Group) {
+	for k, pos := range f.req.Nodes {
+		if f.why[k] != Possible {
+			continue
+		}
+		for _, row := range f.snap.Chunk(int(pos) / state.ChunkSize).Rows(int(pos) % state.ChunkSize) {
+			if slices.Contains(evicted, row.Group) {
+				w.queue(k)
+				break
+			}
+		}
+	}
+}
+
+// slot finds a node's place in the search.
+func (f *Finder) slot(pos int32) (int32, bool) {
+	if f.slots == nil {
+		f.slots = make(map[int32]int32, len(f.req.Nodes))
+		for k, p := range f.req.Nodes {
+			f.slots[p] = int32(k)
+		}
+	}
+	k, ok := f.slots[pos]
+	return k, ok
+}
+
+// OutcomesByNode tells, for every node of the request by its position, what
+// became of it.
+func (f *Finder) OutcomesByNode() map[int32]Outcome {
+	m := make(map[int32]Outcome, len(f.why))
+	for k, pos := range f.req.Nodes {
+		m[pos] = f.why[k]
+	}
+	return m
+}
+
+// RecheckAt is the earliest time at which a policy wants to be asked again; 0
+// when it does not.
+func (f *Finder) RecheckAt() int64 { return f.recheck.Time() }

@@ -1,0 +1,119 @@
+package preempt
+
+import (
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Request is a search for room for one group.
+type Request struct {
+	Group     *model.Group
+	Now       int64
+	Algorithm model.Algorithm
+	Delta     *int32 // the operator's base gap; nil: the policy's own
+	Waiting   int64  // nanoseconds since the job was submitted
+	Attempts  int32
+
+	Policy  *policy.Version
+	Default *policy.Version // decides what Policy leaves open
+
+	// Nodes are the positions of nodes that may take the group but lack room,
+	// in tie order.
+	Nodes []int32
+	// Rules adds what the scheduler knows beyond vectors; nil: nothing.
+	Rules Rules
+	// Evicted counts the plan's victims by group; nil: none yet.
+	Evicted *Evicted
+
+	Weights map[string]float64 // of namespaces; 1 where absent
+
+	Ties    Ties
+	Workers int // goroutines to search with; 0 or 1: the caller alone
+}
+
+// Rules is what the scheduler knows of a group beyond its ask.
+type Rules interface {
+	// Components ranks the node at pos beside its fit; bit k of present says
+	// whether values[k] takes part.
+	Components(pos int32) (values [sdk.NumComponents]float64, present uint8)
+	// Separated is whether a live row of the node at pos and the group exclude
+	// one another, so that the row must leave.
+	Separated(pos int32, row *state.Row) bool
+	// Allows is whether the node at pos may take one more instance of the group,
+	// eviction aside. It is asked again when the node changes.
+	Allows(pos int32) bool
+	// Anchors is whether the group goes where the row is: it is no candidate.
+	Anchors(row *state.Row) bool
+	// Separates is whether Separated can be true at all.
+	Separates() bool
+}
+
+// delta is the base gap of a request.
+func (r *Request) delta() int32 {
+	if r.Delta != nil {
+		return *r.Delta
+	}
+	return r.Policy.Info().Delta
+}
+
+// preemptor describes the group to policies.
+func (r *Request) preemptor(dims int) *sdk.Preemptor {
+	g := r.Group
+	p := &sdk.Preemptor{
+		Namespace: g.Job.Namespace, Job: g.Job.ID, Group: g.Name, JobType: g.Job.Type.String(),
+		Priority: g.Job.Priority, Delta: r.delta(), Ask: make([]float64, dims),
+		Ports: len(g.Ask.Ports), Labels: g.Labels, Annotations: g.Annotations,
+		Waiting: r.Waiting, Attempts: r.Attempts,
+	}
+	for d := range p.Ask {
+		p.Ask[d] = float64(g.Ask.Vec[d])
+	}
+	for _, d := range g.Ask.Devices {
+		p.Devices = append(p.Devices, sdk.DeviceAsk{ID: d.ID, Count: d.Count})
+	}
+	return p
+}
+
+// Evicted counts the victims of one plan by group, on all nodes.
+type Evicted struct {
+	byKey   map[evictedKey]*int32
+	byGroup map[*model.Group]*int32
+}
+
+type evictedKey struct {
+	job   model.JobKey
+	group string
+}
+
+// Add counts one more victim of g.
+func (e *Evicted) Add(g *model.Group) {
+	key := evictedKey{g.Job.Key(), g.Name}
+	if e.byKey == nil {
+		e.byKey, e.byGroup = map[evictedKey]*int32{}, map[*model.Group]*int32{}
+	}
+	c := e.byKey[key]
+	if c == nil {
+		c = new(int32)
+		e.byKey[key] = c
+	}
+	*c++
+	e.byGroup[g] = c
+}
+
+// Of is the number of victims of g so far. It only reads, so that workers may
+// share the counts. The pointer is tried first: the groups of one job version
+// are shared by its allocations.
+func (e *Evicted) Of(g *model.Group) int32 {
+	if e == nil || len(e.byKey) == 0 {
+		return 0
+	}
+	if c := e.byGroup[g]; c != nil {
+		return *c
+	}
+	if c := e.byKey[evictedKey{g.Job.Key(), g.Name}]; c != nil {
+		return *c
+	}
+	return 0
+}

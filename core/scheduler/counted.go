@@ -1,0 +1,118 @@
+package scheduler
+
+import (
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// processCounted plans a service or batch job.
+func (r *run) processCounted() error {
+	r.stopForeign()
+	wants := make([][]want, len(r.job.Groups))
+	for i, g := range r.job.Groups {
+		wants[i] = r.reconcile(g)
+	}
+	r.freeLost()
+	if r.job.AllAtOnce {
+		return r.placeGang(wants)
+	}
+	for i, g := range r.job.Groups {
+		if err := r.placeGroup(g, wants[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// freeLost takes what the plan already stops off the proposed state, so that
+// its room may be used.
+func (r *run) freeLost() {
+	var stopped []*model.Allocation
+	for i := range r.plan.list {
+		for _, s := range r.plan.list[i].Stop {
+			stopped = append(stopped, r.proposed.Alloc(s.AllocID))
+		}
+	}
+	if len(stopped) > 0 {
+		r.propose(nil, stopped, model.DesiredStop)
+	}
+}
+
+// propose makes the state as it will be once the placements are there and the
+// allocations gone.
+func (r *run) propose(place, gone []*model.Allocation, desired model.DesiredStatus) {
+	txn := r.proposed.Fork(r.proposed.Index() + 1)
+	for _, a := range gone {
+		left := *a
+		left.Desired, left.EndTime = desired, r.now
+		txn.UpsertAllocs(&left)
+	}
+	for _, a := range place {
+		came := *a
+		txn.UpsertAllocs(&came)
+	}
+	r.proposed = txn.Snapshot()
+}
+
+// placeGroup places what is missing of one group. After the first instance that
+// finds no place the others are not tried: they ask for the same. Replacements
+// are, since each frees room of its own.
+func (r *run) placeGroup(g *model.Group, wants []want) error {
+	if len(wants) == 0 {
+		return nil
+	}
+	p := r.newPlacer(g)
+	defer p.close()
+	if p.rules.binds() && r.plan.bound == "" {
+		r.plan.bound = "topology " + g.Name
+		defer func() { r.plan.bound = "" }()
+	}
+	failed := 0
+	for _, w := range wants {
+		if failed > 0 && w.replaces == nil {
+			failed++
+			continue
+		}
+		ok, err := p.place(w)
+		if err != nil {
+			return err
+		}
+		if !ok && w.replaces == nil {
+			failed++
+		}
+		if !ok && w.replaces != nil {
+			r.fail(g, 1, p.explain())
+		}
+	}
+	if failed > 0 {
+		why := p.explain()
+		why.Waiting = failed - 1
+		r.fail(g, failed, why)
+	}
+	p.remember(failed > 0)
+	return nil
+}
+
+// placeGang places all groups or none.
+func (r *run) placeGang(wants [][]want) error {
+	mark := r.plan.mark()
+	r.plan.bound = "gang"
+	for i, g := range r.job.Groups {
+		if err := r.placeGroup(g, wants[i]); err != nil {
+			return err
+		}
+	}
+	r.plan.bound = ""
+	if r.out.Placed() {
+		return nil
+	}
+	r.plan.rollback(mark)
+	for i, g := range r.job.Groups {
+		if n := len(wants[i]); n > r.out.Queued[g.Name] {
+			r.fail(g, n-r.out.Queued[g.Name], &model.Explanation{
+				Nodes:    r.base.NodeCount(),
+				Filtered: map[string]int{"all at once: another group of the job has no place": r.base.NodeCount()},
+			})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,13 @@
+// Package scheduler turns one evaluation and one snapshot into a plan: it
+// compares what a job wants with what there is, finds nodes that may take what
+// is missing, ranks those that have room, asks core/preempt where none has, and
+// explains whatever it could not place.
+//
+// It is a pure function of evaluation, snapshot, policies and time. It writes
+// nothing, and it places nothing on its own: a plan is a proposal that
+// core/planner checks against newer state.
+//
+// core/worker calls it, in servers and in the simulator alike. A Scheduler
+// serves one goroutine at a time; its buffers and its memory of failed groups
+// are kept between evaluations and change no result.
+package scheduler

@@ -1,0 +1,203 @@
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// processPerNode plans a system or sysbatch job: one instance of every group on
+// every node that may take it. Nodes are decided one by one, but looked at
+// together: one scan, and one search for victims, for all of them.
+func (r *run) processPerNode() error {
+	r.stopForeign()
+	for i, g := range r.job.Groups {
+		if err := r.placeEverywhere(g, i+1 < len(r.job.Groups)); err != nil {
+			return err
+		}
+	}
+	slices.Sort(r.out.BlockedNodes)
+	r.out.BlockedNodes = slices.Compact(r.out.BlockedNodes)
+	return nil
+}
+
+// coverage is what a group already has on each node.
+type coverage struct {
+	live    map[string]*model.Allocation // by node id
+	last    map[string]*model.Allocation // highest incarnation by node id
+	done    map[string]bool
+	indexes map[int]bool
+	next    int
+}
+
+// cover sorts the group's allocations by node and ends those that no longer
+// belong there.
+func (r *run) cover(g *model.Group, f *feasibility) *coverage {
+	c := &coverage{
+		live: map[string]*model.Allocation{}, last: map[string]*model.Allocation{},
+		done: map[string]bool{}, indexes: map[int]bool{},
+	}
+	for _, a := range r.s.allocs {
+		if a.Group.Name != g.Name {
+			continue
+		}
+		c.indexes[a.Index] = true
+		if last := c.last[a.NodeID]; last == nil || a.Incarnation > last.Incarnation {
+			c.last[a.NodeID] = a
+		}
+		if a.Client == model.ClientComplete && a.Desired == model.DesiredRun {
+			c.done[a.NodeID] = true
+		}
+		if a.Live() && !r.release(g, f, a, c) {
+			c.live[a.NodeID] = a
+		}
+	}
+	return c
+}
+
+// release ends an allocation that has no business on its node any more.
+func (r *run) release(g *model.Group, f *feasibility, a *model.Allocation, c *coverage) bool {
+	pos, ok := r.base.Position(a.NodeID)
+	var node *model.Node
+	if ok {
+		node = r.base.NodeAt(pos)
+	}
+	switch {
+	case node == nil || node.Status == model.NodeDown:
+		r.plan.stop(a, "its node is down", true)
+	case node.Drain:
+		r.plan.stop(a, "its node is draining", false)
+	case c.live[a.NodeID] != nil:
+		r.plan.stop(a, "another allocation of the group is on this node", false)
+	case g.Count == 0 || !f.node(r.base.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize):
+		r.plan.stop(a, "the node no longer matches", false)
+	case a.Job.Version != r.job.Version:
+		return r.renew(g, a)
+	default:
+		return false
+	}
+	return true
+}
+
+// renew brings an allocation to the newest version: in place, or by ending it
+// so that a new one takes its place.
+func (r *run) renew(g *model.Group, a *model.Allocation) (ended bool) {
+	if !sameInstance(a.Group, g) {
+		r.plan.stop(a, "the job was updated", false)
+		return true
+	}
+	next := *a
+	next.Job, next.Group = r.job, g
+	r.plan.update(&next)
+	return false
+}
+
+// index is the number of a new instance: that of the last one on the node, else
+// the lowest that is free.
+func (c *coverage) index(nodeID string) (index, incarnation int) {
+	if last := c.last[nodeID]; last != nil {
+		return last.Index, last.Incarnation + 1
+	}
+	for c.indexes[c.next] {
+		c.next++
+	}
+	c.next++
+	return c.next - 1, 0
+}
+
+// placeEverywhere places one group. others says whether groups follow that must
+// see where this one went.
+func (r *run) placeEverywhere(g *model.Group, others bool) error {
+	p := &placer{run: r, group: g, feasible: newFeasibility(g, r.base.Classes()), ranker: &r.s.ranker}
+	defer p.close()
+	have := r.cover(g, p.feasible)
+	if g.Count == 0 {
+		return nil
+	}
+	r.freeLost()
+	p.ranker.build(r, g, p.feasible, nil, 0)
+	e := everywhere{placer: p, have: have}
+	full := e.placeReady()
+	if r.preempts && len(full) > 0 {
+		var err error
+		if full, err = e.evictFor(full); err != nil {
+			return err
+		}
+	}
+	if len(full) > 0 {
+		r.fail(g, len(full), p.explain())
+		for _, pos := range full {
+			r.out.BlockedNodes = append(r.out.BlockedNodes, r.base.NodeAt(pos).ID)
+		}
+	}
+	if others {
+		r.propose(e.placed, e.victims, model.DesiredEvict)
+	}
+	return nil
+}
+
+// everywhere collects what one group gets on all nodes.
+type everywhere struct {
+	*placer
+	have    *coverage
+	placed  []*model.Allocation
+	victims []*model.Allocation
+}
+
+// placeReady fills the nodes that have room and returns those that lack it, in
+// tie order.
+func (e *everywhere) placeReady() (full []int32) {
+	k := e.ranker
+	for rank, s := range k.standing {
+		pos := e.run.s.order.byRank[rank]
+		if s != standsReady && s != standsFull {
+			continue
+		}
+		node := e.run.proposed.NodeAt(pos)
+		if e.have.live[node.ID] != nil || e.have.done[node.ID] {
+			continue
+		}
+		if s == standsFull {
+			full = append(full, pos)
+			continue
+		}
+		choice, _ := k.device(pos, node)
+		e.add(preempt.Choice{Pos: pos, Device: choice, Score: k.score[rank]})
+	}
+	return full
+}
+
+// evictFor searches all full nodes at once and returns those for which there is
+// no option.
+func (e *everywhere) evictFor(full []int32) (rest []int32, err error) {
+	if err := e.search(full); err != nil {
+		return nil, err
+	}
+	next := 0
+	err = e.run.s.finder.Each(func(c preempt.Choice) {
+		for full[next] != c.Pos {
+			rest = append(rest, full[next])
+			next++
+		}
+		next++
+		e.add(c)
+	})
+	return append(rest, full[next:]...), err
+}
+
+// add places an instance.
+func (e *everywhere) add(c preempt.Choice) {
+	w := want{}
+	w.index, w.incarnation = e.have.index(e.run.proposed.NodeAt(c.Pos).ID)
+	if last := e.have.last[e.run.proposed.NodeAt(c.Pos).ID]; last != nil {
+		w.saved = last.Kept()
+	}
+	a := e.allocation(w, c)
+	e.run.plan.place(a, c.Victims, versionOf(c), nil, "")
+	for _, v := range c.Victims {
+		e.run.evicted.Add(v.Group)
+	}
+	e.placed, e.victims = append(e.placed, a), append(e.victims, c.Victims...)
+}

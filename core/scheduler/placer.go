@@ -1,0 +1,189 @@
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
+)
+
+// placer places the instances of one group, one after another: on the best node
+// that has room, else on the best option that eviction opens.
+type placer struct {
+	run      *run
+	group    *model.Group
+	feasible *feasibility
+	rules    *groupRules
+	ranker   *ranker
+	since    uint64 // nodes whose room did not change after it cannot help
+
+	searching bool // the finder has been begun for this group
+	known     *model.Explanation
+}
+
+func (r *run) newPlacer(g *model.Group) *placer {
+	p := &placer{
+		run: r, group: g, feasible: newFeasibility(g, r.base.Classes()),
+		rules: r.newRules(g), ranker: &r.s.ranker,
+	}
+	p.recall()
+	p.ranker.build(r, g, p.feasible, p.rules, p.since)
+	return p
+}
+
+// close gives the policies' instances back.
+func (p *placer) close() {
+	if p.searching {
+		p.run.s.finder.End()
+		p.searching = false
+	}
+}
+
+// place finds a place for one instance and adds it to the plan.
+func (p *placer) place(w want) (ok bool, err error) {
+	before := p.run.proposed
+	if w.replaces != nil {
+		p.leave(w.replaces)
+	}
+	choice, ok, err := p.choose()
+	if err != nil || !ok {
+		if w.replaces != nil {
+			p.comeBack(w.replaces, before)
+		}
+		return false, err
+	}
+	a := p.allocation(w, choice)
+	p.run.plan.place(a, choice.Victims, versionOf(choice), w.replaces, w.reason)
+	return true, p.follow(a, choice)
+}
+
+func versionOf(c preempt.Choice) string {
+	if len(c.Victims) == 0 {
+		return ""
+	}
+	return c.Version.ID
+}
+
+// leave frees the room of an allocation that is being replaced.
+func (p *placer) leave(a *model.Allocation) {
+	p.run.propose(nil, []*model.Allocation{a}, model.DesiredStop)
+	if p.rules != nil {
+		p.rules.count(a, -1)
+	}
+	p.changed(a)
+}
+
+// comeBack undoes leave: no place was found, so the old one stays.
+func (p *placer) comeBack(a *model.Allocation, before *stateSnapshot) {
+	p.run.proposed = before
+	if p.rules != nil {
+		p.rules.count(a, 1)
+	}
+	p.changed(a)
+}
+
+// changed lets ranker and finder look at an allocation's node again.
+func (p *placer) changed(a *model.Allocation) {
+	pos, ok := p.run.proposed.Position(a.NodeID)
+	if !ok {
+		return
+	}
+	if p.rules != nil && p.rules.global() {
+		p.ranker.rebuild()
+	} else {
+		p.ranker.update(pos)
+	}
+	p.close() // the next search begins afresh
+}
+
+// choose is the best node with room, else the best option.
+func (p *placer) choose() (preempt.Choice, bool, error) {
+	if pos, score, ok := p.ranker.best(); ok {
+		choice, _ := p.ranker.device(pos, p.run.proposed.NodeAt(pos))
+		return preempt.Choice{Pos: pos, Device: choice, Score: score}, true, nil
+	}
+	if !p.run.preempts {
+		return preempt.Choice{}, false, nil
+	}
+	if !p.searching {
+		if err := p.search(p.ranker.full(nil)); err != nil {
+			return preempt.Choice{}, false, err
+		}
+	}
+	return p.run.s.finder.Best()
+}
+
+// search begins a search for victims on the given nodes.
+func (p *placer) search(nodes []int32) error {
+	r := p.run
+	p.searching = true
+	request := preempt.Request{
+		Group: p.group, Now: r.now, Algorithm: r.algorithm, Delta: r.base.Config().PriorityDelta,
+		Waiting: max(0, r.now-r.job.SubmitTime), Attempts: r.attempts(),
+		Policy: r.version, Default: r.s.config.Policies.Default(),
+		Nodes: nodes, Evicted: &r.evicted, Weights: r.s.config.Weights,
+		Ties: r.s.config.Ties, Workers: r.s.config.Workers,
+	}
+	if p.rules != nil {
+		request.Rules = p.rules
+	}
+	return r.s.finder.Begin(r.proposed, request)
+}
+
+// attempts counts the job's evaluations that could not place all of it.
+func (r *run) attempts() (n int32) {
+	for _, e := range r.base.EvalsOfJob(r.eval.JobKey()) {
+		if len(e.Failed) > 0 && e.Status != model.EvalBlocked {
+			n++
+		}
+	}
+	return n
+}
+
+// allocation makes the new instance.
+func (p *placer) allocation(w want, c preempt.Choice) *model.Allocation {
+	node := p.run.proposed.NodeAt(c.Pos)
+	a := &model.Allocation{
+		ID:  p.run.s.config.NewID(p.group, w.index, w.incarnation),
+		Job: p.group.Job, Group: p.group, Index: w.index, Incarnation: w.incarnation,
+		NodeID: node.ID, EvalID: p.run.eval.ID, SavedWork: w.saved,
+		CreateTime: p.run.now, Score: c.Score, PolicyVersion: versionOf(c),
+	}
+	for r, at := range c.Device {
+		a.Devices = append(a.Devices, model.DeviceUse{ID: node.Devices[at].ID, Count: p.group.Ask.Devices[r].Count})
+	}
+	for _, v := range c.Victims {
+		a.Preempted = append(a.Preempted, v.ID)
+	}
+	slices.Sort(a.Preempted)
+	return a
+}
+
+// follow brings everything up to date with a placement.
+func (p *placer) follow(a *model.Allocation, c preempt.Choice) error {
+	r := p.run
+	r.propose([]*model.Allocation{a}, c.Victims, model.DesiredEvict)
+	var groups []*model.Group
+	for _, v := range c.Victims {
+		r.evicted.Add(v.Group)
+		if !slices.Contains(groups, v.Group) {
+			groups = append(groups, v.Group)
+		}
+	}
+	if p.rules != nil {
+		p.rules.count(a, 1)
+		for _, v := range c.Victims {
+			p.rules.gone(v)
+		}
+		if p.rules.global() {
+			p.ranker.rebuild()
+			p.close()
+			return nil
+		}
+	}
+	p.ranker.update(c.Pos)
+	if p.searching {
+		return r.s.finder.Changed(r.proposed, []int32{c.Pos}, groups)
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package scheduler
+
+import (
+	"math/bits"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// standing is what a node is to a group.
+type standing int8
+
+const (
+	standsOut    standing = iota // may not take it, whatever leaves
+	standsFull                   // may take it once something leaves
+	standsReady                  // has room
+	standsUnseen                 // was not looked at: nothing changed there since it failed
+)
+
+// ranker ranks the nodes that have room for one group and knows those that lack
+// it. It is built with one pass over the columns and then follows the plan node
+// by node: the naive way, a scan for every instance, is what makes a large job
+// slow on a large cluster.
+type ranker struct {
+	run      *run
+	group    *model.Group
+	feasible *feasibility
+	rules    *groupRules // nil: the group has none
+	plain    bool        // the columns alone decide whether it fits
+
+	standing []standing // by rank
+	score    []float64  // by rank
+	tree     tournament
+}
+
+// build looks at every node, or only at those whose room changed after since.
+func (k *ranker) build(r *run, g *model.Group, f *feasibility, rules *groupRules, since uint64) {
+	k.run, k.group, k.feasible, k.rules = r, g, f, rules
+	k.plain = len(g.Ask.Ports) == 0 && len(g.Ask.Devices) == 0
+	n := len(r.s.order.byRank)
+	k.standing, k.score = resized(k.standing, n), resized(k.score, n)
+	for rank := range n {
+		k.standing[rank], k.score[rank] = standsUnseen, none
+	}
+	k.scan(since)
+	k.tree.reset(k.score)
+}
+
+// rebuild ranks everything again: rules such as spread let one placement change
+// the rank of every node.
+func (k *ranker) rebuild() {
+	k.scan(0)
+	k.tree.reset(k.score)
+}
+
+func (k *ranker) scan(since uint64) {
+	snap := k.run.proposed
+	for c := range snap.Chunks() {
+		if chunk := snap.Chunk(c); chunk.MaxModifyIndex() > since || since == 0 {
+			k.scanChunk(chunk, c*state.ChunkSize, since)
+		}
+	}
+}
+
+func (k *ranker) scanChunk(chunk *state.Chunk, base int, since uint64) {
+	fitting := chunk.Fitting(&k.group.Ask)
+	schedulable := chunk.Schedulable()
+	for i := range chunk.Len() {
+		rank := k.run.s.order.rankOf[base+i]
+		if rank < 0 || since > 0 && chunk.ModifyIndex(i) <= since {
+			continue
+		}
+		if schedulable>>i&1 == 0 || !k.feasible.node(chunk, i) {
+			k.standing[rank], k.score[rank] = standsOut, none
+			continue
+		}
+		k.assess(rank, chunk, i, int32(base+i), fitting>>i&1 == 1)
+	}
+}
+
+// update follows a change of the room of the node at pos.
+func (k *ranker) update(pos int32) {
+	rank := k.run.s.order.rankOf[pos]
+	chunk, i := k.run.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
+	if chunk.Schedulable()>>i&1 == 0 || !k.feasible.node(chunk, i) {
+		k.standing[rank], k.score[rank] = standsOut, none
+	} else {
+		k.assess(rank, chunk, i, pos, chunk.Fitting(&k.group.Ask)>>i&1 == 1)
+	}
+	k.tree.update(int(rank))
+}
+
+// assess ranks a feasible node. covers says whether the columns cover the ask.
+func (k *ranker) assess(rank int32, chunk *state.Chunk, i int, pos int32, covers bool) {
+	k.score[rank] = none
+	k.standing[rank] = standsFull
+	if k.rules != nil {
+		switch k.rules.place(pos, chunk.Node(i)) {
+		case ruledOut:
+			k.standing[rank] = standsOut
+			return
+		case ruledByLocal:
+			return
+		}
+	}
+	if covers && (!k.plain || len(chunk.Claims(i)) > 0) {
+		_, covers = k.device(pos, chunk.Node(i))
+	}
+	if covers {
+		k.standing[rank], k.score[rank] = standsReady, k.rank(chunk, i, pos)
+	}
+}
+
+// device is the first way in which the node's devices serve the ask with
+// everything else fitting too; ok is false when there is none.
+func (k *ranker) device(pos int32, n *model.Node) (choice []int16, ok bool) {
+	var claims model.Vector
+	room := k.run.proposed.RoomFor(pos, k.group.Job.Key(), k.group.Job.Priority, k.run.now, &claims)
+	for _, choice := range n.DeviceChoices(&k.group.Ask) {
+		if model.Fits(room, &k.group.Ask, choice).Kind == model.LackNothing {
+			return choice, true
+		}
+	}
+	return nil, false
+}
+
+// rank is the mean of the node's fit and of the rules' components present.
+func (k *ranker) rank(chunk *state.Chunk, i int, pos int32) float64 {
+	ask := &k.group.Ask.Vec
+	score := preempt.Fit(k.run.algorithm, chunk.Avail(model.CPU)[i], chunk.Avail(model.Memory)[i],
+		chunk.Free(model.CPU)[i]-ask[model.CPU], chunk.Free(model.Memory)[i]-ask[model.Memory])
+	if k.rules == nil {
+		return score
+	}
+	values, present := k.rules.Components(pos)
+	for c, v := range values {
+		if present>>c&1 == 1 {
+			score += v
+		}
+	}
+	return score / float64(1+bits.OnesCount8(present))
+}
+
+// best is the position of the best node with room.
+func (k *ranker) best() (pos int32, score float64, ok bool) {
+	rank := k.tree.best()
+	if rank < 0 {
+		return 0, 0, false
+	}
+	return k.run.s.order.byRank[rank], k.score[rank], true
+}
+
+// full appends the positions of nodes that may take the group once something
+// leaves, in tie order.
+func (k *ranker) full(into []int32) []int32 {
+	for rank, s := range k.standing {
+		if s == standsFull {
+			into = append(into, k.run.s.order.byRank[rank])
+		}
+	}
+	return into
+}
+
+func resized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

@@ -1,0 +1,148 @@
+package scheduler
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// want is an instance that shall be placed.
+type want struct {
+	index       int
+	incarnation int
+	saved       int64 // work it inherits
+	// replaces is an allocation that goes once this one has a place: it moves
+	// off a draining node, or to a new version of the job. nil: none.
+	replaces *model.Allocation
+	reason   string
+}
+
+// instance is what is known of one index of a group.
+type instance struct {
+	live *model.Allocation // nil: none
+	last *model.Allocation // highest incarnation seen
+	done bool              // it ran to its end
+}
+
+// reconcile compares a counted group with its allocations: it stops what is too
+// many or lost, updates in place what can be, and returns what must be placed,
+// ascending by index.
+func (r *run) reconcile(g *model.Group) []want {
+	instances := r.instances(g)
+	var wants []want
+	for index := range g.Count {
+		in := instances[index]
+		if w, missing := r.inspect(g, index, in); missing {
+			wants = append(wants, w)
+		}
+	}
+	for _, index := range slices.Sorted(maps.Keys(instances)) {
+		if in := instances[index]; index >= g.Count && in.live != nil {
+			r.plan.stop(in.live, "the group was scaled down", false)
+		}
+	}
+	return wants
+}
+
+// instances sorts the group's allocations by index. Of two live ones under one
+// index the older stays.
+func (r *run) instances(g *model.Group) map[int]*instance {
+	found := make(map[int]*instance, len(r.s.allocs))
+	for _, a := range r.s.allocs {
+		if a.Group.Name != g.Name {
+			continue
+		}
+		in := found[a.Index]
+		if in == nil {
+			in = &instance{}
+			found[a.Index] = in
+		}
+		if in.last == nil || a.Incarnation > in.last.Incarnation {
+			in.last = a
+		}
+		in.done = in.done || a.Client == model.ClientComplete && a.Desired == model.DesiredRun
+		if !a.Live() {
+			continue
+		}
+		if in.live != nil {
+			r.plan.stop(a, "another allocation has this index", false)
+			continue
+		}
+		in.live = a
+	}
+	return found
+}
+
+// inspect decides about one index below the group's count.
+func (r *run) inspect(g *model.Group, index int, in *instance) (w want, missing bool) {
+	switch {
+	case in == nil:
+		return want{index: index}, true
+	case in.live == nil && in.done:
+		return want{}, false
+	case in.live == nil:
+		return r.successor(in.last, index), true
+	}
+	a := in.live
+	node := r.base.Node(a.NodeID)
+	switch {
+	case node == nil || node.Status == model.NodeDown:
+		r.plan.stop(a, "its node is down", true)
+		w := r.successor(in.last, index)
+		w.saved = a.SavedWork + g.SavedWork(a.Age(r.now))
+		return w, true
+	case node.Drain:
+		return r.replacement(a, in.last, "its node is draining"), true
+	case a.Job.Version != r.job.Version:
+		return r.outdated(g, a, in.last, node)
+	}
+	return want{}, false
+}
+
+// successor follows an allocation that is gone.
+func (r *run) successor(last *model.Allocation, index int) want {
+	return want{index: index, incarnation: last.Incarnation + 1, saved: last.Kept()}
+}
+
+// replacement takes over from an allocation that still runs.
+func (r *run) replacement(a, last *model.Allocation, reason string) want {
+	return want{
+		index: a.Index, incarnation: last.Incarnation + 1, replaces: a, reason: reason,
+		saved: a.SavedWork + a.Group.SavedWork(a.Age(r.now)),
+	}
+}
+
+// outdated brings an allocation to the job's newest version: in place where
+// what it runs with stays the same and its node still may take it, else by
+// replacement.
+func (r *run) outdated(g *model.Group, a, last *model.Allocation, node *model.Node) (want, bool) {
+	if !sameInstance(a.Group, g) || newFeasibility(g, 1).classReason(node) != "" {
+		return r.replacement(a, last, "the job was updated"), true
+	}
+	next := *a
+	next.Job, next.Group = r.job, g
+	r.plan.update(&next)
+	return want{}, false
+}
+
+// sameInstance is whether an instance of a may go on as one of b.
+func sameInstance(a, b *model.Group) bool {
+	return maps.Equal(a.Resources, b.Resources) && slices.Equal(a.Ask.Ports, b.Ask.Ports) &&
+		slices.EqualFunc(a.Devices, b.Devices, sameDevice) && a.Duration == b.Duration &&
+		a.Checkpoint == b.Checkpoint && a.KillTimeout == b.KillTimeout
+}
+
+func sameDevice(a, b model.DeviceRequest) bool {
+	return a.ID == b.ID && a.Count == b.Count && slices.EqualFunc(a.Constraints, b.Constraints,
+		func(c, d model.Constraint) bool { return c.String() == d.String() })
+}
+
+// stopForeign ends allocations of groups that the job no longer has.
+func (r *run) stopForeign() {
+	for _, a := range r.s.allocs {
+		if a.Live() && r.job.Group(a.Group.Name) == nil {
+			r.plan.stop(a, "the job no longer has this group", false)
+		}
+	}
+}

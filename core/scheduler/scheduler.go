@@ -1,0 +1,166 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// Config is what a Scheduler works with.
+type Config struct {
+	Policies *policy.Set
+	// NewID names a new allocation; nil: model.AllocName.
+	NewID func(g *model.Group, index, incarnation int) string
+	// Ties orders what no rule decides; zero: by id.
+	Ties preempt.Ties
+	// Workers is how many goroutines may search for victims; 0 or 1: one.
+	Workers int
+	// Weights of namespaces; 1 where absent.
+	Weights map[string]float64
+	// Forget switches the memory of failed groups off, for tests that compare.
+	Forget bool
+}
+
+// Scheduler plans evaluations one after another.
+type Scheduler struct {
+	config Config
+	finder preempt.Finder
+	ranker ranker
+	memory memory
+	order  order
+	allocs []*model.Allocation
+}
+
+// New makes a scheduler.
+func New(config Config) *Scheduler {
+	if config.NewID == nil {
+		config.NewID = model.AllocName
+	}
+	return &Scheduler{config: config, memory: newMemory()}
+}
+
+// Outcome is what an evaluation comes to.
+type Outcome struct {
+	Plan *model.Plan
+	// Failed says, for each group with instances that found no place, why.
+	Failed map[string]*model.Explanation
+	// Queued counts those instances.
+	Queued map[string]int
+	// Classes, Escaped and BlockedNodes say what could unblock the evaluation.
+	Classes      map[uint64]bool
+	Escaped      bool
+	BlockedNodes []string
+	// RecheckAt is when a policy wants to be asked again; 0: not by time.
+	RecheckAt int64
+	// Fault is the policy's, when there was one: the plan then evicts nobody.
+	Fault error
+}
+
+// Placed is whether everything the job wants is there or in the plan.
+func (o *Outcome) Placed() bool { return len(o.Failed) == 0 }
+
+// Process plans one evaluation against a snapshot at a time in Unix
+// nanoseconds. An error means that the evaluation cannot be planned at all,
+// such as one whose job names a policy that is not loaded.
+func (s *Scheduler) Process(eval *model.Evaluation, snap *state.Snapshot, now int64) (*Outcome, error) {
+	r, err := s.newRun(eval, snap, now)
+	if err != nil {
+		return nil, err
+	}
+	err = r.process()
+	if fault := (*policy.Error)(nil); errors.As(err, &fault) {
+		// Fail closed: plan again as if nobody might be evicted.
+		if r, err = s.newRun(eval, snap, now); err != nil {
+			return nil, err
+		}
+		r.preempts = false
+		r.out.Fault = fault
+		err = r.process()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.finish(), nil
+}
+
+// run is one evaluation being planned.
+type run struct {
+	s         *Scheduler
+	eval      *model.Evaluation
+	base      *state.Snapshot // as it was
+	proposed  *state.Snapshot // with the plan so far
+	now       int64
+	job       *model.Job // nil: gone
+	version   *policy.Version
+	preempts  bool
+	algorithm model.Algorithm
+	evicted   preempt.Evicted
+	plan      builder
+	out       Outcome
+}
+
+func (s *Scheduler) newRun(eval *model.Evaluation, snap *state.Snapshot, now int64) (*run, error) {
+	r := &run{s: s, eval: eval, base: snap, proposed: snap, now: now, job: snap.Job(eval.JobKey())}
+	r.plan, r.algorithm = newBuilder(), snap.Config().Algorithm
+	if r.job == nil {
+		return r, nil
+	}
+	version, err := s.config.Policies.Pick(r.job.Policy, snap.Config().Policy)
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", r.job.Key(), err)
+	}
+	r.version = version
+	r.preempts = snap.Config().Preemption[r.job.Type] && !r.job.NeverPreempts
+	return r, nil
+}
+
+func (r *run) process() error {
+	r.s.order.refresh(r.base, r.s.config.Ties)
+	r.s.allocs = r.base.AppendJobAllocs(r.s.allocs[:0], r.eval.JobKey())
+	switch {
+	case r.job == nil || r.job.Stopped:
+		r.stopAll()
+		return nil
+	case r.job.Type.PerNode():
+		return r.processPerNode()
+	default:
+		return r.processCounted()
+	}
+}
+
+// finish makes the plan.
+func (r *run) finish() *Outcome {
+	plan := &model.Plan{
+		EvalID: r.eval.ID, Job: r.eval.JobKey(), Priority: r.eval.Priority,
+		SnapshotIndex: r.base.Index(), Now: r.now, Groups: r.plan.groups(),
+	}
+	if r.job != nil {
+		plan.Priority = r.job.Priority
+	}
+	r.out.Plan = plan
+	return &r.out
+}
+
+// stopAll ends whatever still runs of a job that is not wanted any more.
+func (r *run) stopAll() {
+	for _, a := range r.s.allocs {
+		if a.Live() {
+			r.plan.stop(a, "the job was stopped", false)
+		}
+	}
+}
+
+// fail records that instances of a group found no place.
+func (r *run) fail(g *model.Group, count int, why *model.Explanation) {
+	if r.out.Failed == nil {
+		r.out.Failed, r.out.Queued = map[string]*model.Explanation{}, map[string]int{}
+	}
+	if r.out.Failed[g.Name] == nil {
+		r.out.Failed[g.Name] = why
+	}
+	r.out.Queued[g.Name] += count
+}
