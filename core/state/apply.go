@@ -1,0 +1,78 @@
+package state
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// What the entries of the log do to the state. All of it is a pure function of
+// the transaction and the arguments, time included, so that every server
+// arrives at the same state.
+
+// FollowUpID is the id of the evaluation that apply derives for a job at an
+// index. There is at most one, however many reasons there are.
+func FollowUpID(index uint64, key model.JobKey) string {
+	var raw [16]byte
+	for half := range 2 {
+		h := xxhash.New()
+		var head [17]byte
+		head[0] = byte(half)
+		binary.BigEndian.PutUint64(head[1:], index)
+		binary.BigEndian.PutUint64(head[9:], uint64(len(key.Namespace)))
+		_, _ = h.Write(head[:])
+		_, _ = h.WriteString(key.Namespace)
+		_, _ = h.WriteString(key.ID)
+		binary.BigEndian.PutUint64(raw[half*8:], h.Sum64())
+	}
+	s := hex.EncodeToString(raw[:])
+	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}
+
+// followUps collects the jobs that must be looked at again.
+type followUps struct {
+	trigger  model.Trigger
+	previous string
+	jobs     map[model.JobKey]*model.Job
+}
+
+func newFollowUps(trigger model.Trigger, previous string) *followUps {
+	return &followUps{trigger: trigger, previous: previous, jobs: map[model.JobKey]*model.Job{}}
+}
+
+// add notes a job; version serves when the job itself was deleted meanwhile.
+func (f *followUps) add(version *model.Job) { f.jobs[version.Key()] = version }
+
+// write marks the jobs dirty and stores one evaluation for each that has none
+// of this index yet. It returns what it stored, ascending by job.
+func (f *followUps) write(t *Txn, now int64) []*model.Evaluation {
+	keys := make([]model.JobKey, 0, len(f.jobs))
+	for key := range f.jobs {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, model.JobKey.Compare)
+	var evals []*model.Evaluation
+	for _, key := range keys {
+		t.MarkDirty(key)
+		id := FollowUpID(t.index, key)
+		if t.Eval(id) != nil {
+			continue
+		}
+		job := t.Job(key)
+		if job == nil {
+			job = f.jobs[key]
+		}
+		e := &model.Evaluation{
+			ID: id, Namespace: key.Namespace, JobID: key.ID, Type: job.Type, Priority: job.Priority,
+			TriggeredBy: f.trigger, Status: model.EvalPending, Previous: f.previous,
+			CreateTime: now, ModifyTime: now,
+		}
+		t.upsertEval(e)
+		evals = append(evals, e)
+	}
+	return evals
+}

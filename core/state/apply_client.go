@@ -1,0 +1,40 @@
+package state
+
+import "github.com/cede-scheduler/cede/core/model"
+
+// ClientUpdate is what a node reports of an allocation.
+type ClientUpdate struct {
+	AllocID   string
+	Status    model.ClientStatus
+	Started   bool  // whether StartTime says something
+	StartTime int64 // Unix nanoseconds at which it started to work
+}
+
+// ApplyClientUpdates writes what nodes report. An end is final: whatever is
+// reported of an allocation after it is skipped. Jobs that are missing an
+// instance by it are marked dirty and get at most one evaluation each, which
+// are returned, ascending by job. Work that completes and is meant to is
+// missing nothing.
+func (t *Txn) ApplyClientUpdates(now int64, updates []ClientUpdate) []*model.Evaluation {
+	missing := newFollowUps(model.TriggerAllocStop, "")
+	for _, u := range updates {
+		old := t.Alloc(u.AllocID)
+		if old == nil || old.Client.Terminal() {
+			continue
+		}
+		a := *old
+		a.Client = u.Status
+		if u.Started {
+			a.Started, a.StartTime = true, u.StartTime
+		}
+		if a.Client == old.Client && a.Started == old.Started && a.StartTime == old.StartTime {
+			continue
+		}
+		t.upsertAlloc(&a)
+		done := a.Client == model.ClientComplete && a.Job.Type.Finite()
+		if a.Client.Terminal() && a.Desired == model.DesiredRun && !done {
+			missing.add(a.Job)
+		}
+	}
+	return missing.write(t, now)
+}

@@ -1,0 +1,183 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// Check works out everything that is derived from the allocations, claims and
+// nodes again and says where the state differs. It costs a walk over all of
+// it: for tests and simulations.
+func (sn *Snapshot) Check() error {
+	byNode := map[string][]*model.Allocation{}
+	byJob := map[model.JobKey]int{}
+	allocs := 0
+	for a := range sn.Allocs() {
+		allocs++
+		byJob[a.Job.Key()]++
+		if !a.Client.Terminal() {
+			byNode[a.NodeID] = append(byNode[a.NodeID], a)
+		}
+		if sn.Alloc(a.ID) != a {
+			return fmt.Errorf("allocation %s is not found by its id", a.ID)
+		}
+	}
+	if allocs != sn.AllocCount() {
+		return fmt.Errorf("%d allocations by job, %d by id", allocs, sn.AllocCount())
+	}
+	for key, n := range byJob {
+		if got := sn.JobAllocCount(key); got != n {
+			return fmt.Errorf("job %s counts %d allocations, has %d", key, got, n)
+		}
+	}
+	claims := map[string][]*model.Claim{}
+	for c := range sn.Claims() {
+		claims[c.NodeID] = append(claims[c.NodeID], c)
+	}
+	if err := sn.checkNodes(byNode, claims); err != nil {
+		return err
+	}
+	if err := sn.checkEvals(); err != nil {
+		return err
+	}
+	return sn.checkPerNodeJobs()
+}
+
+func (sn *Snapshot) checkNodes(byNode map[string][]*model.Allocation, claims map[string][]*model.Claim) error {
+	nodes := 0
+	for pos := range int32(sn.places.size()) {
+		id := sn.places.at(pos)
+		n := sn.NodeAt(pos)
+		if n != nil {
+			nodes++
+			if p, ok := sn.Position(n.ID); !ok || p != pos {
+				return fmt.Errorf("node %s is at %d, found at %d (%t)", n.ID, pos, p, ok)
+			}
+		}
+		if err := sn.checkNode(pos, n, byNode[id], claims[id]); err != nil {
+			return fmt.Errorf("node %q at %d: %w", id, pos, err)
+		}
+		delete(byNode, id)
+		delete(claims, id)
+	}
+	if nodes != sn.nodes || len(sn.NodeOrder()) != nodes {
+		return fmt.Errorf("%d nodes, counted %d, ordered %d", nodes, sn.nodes, len(sn.NodeOrder()))
+	}
+	if len(byNode) > 0 || len(claims) > 0 {
+		return fmt.Errorf("allocations on %d and claims on %d nodes without a position", len(byNode), len(claims))
+	}
+	if !slices.IsSortedFunc(sn.NodeOrder(), func(a, b int32) int {
+		return strings.Compare(sn.NodeAt(a).ID, sn.NodeAt(b).ID)
+	}) {
+		return fmt.Errorf("node order is not ascending")
+	}
+	return nil
+}
+
+// checkNode compares one position with what its allocations and claims make
+// of it.
+func (sn *Snapshot) checkNode(pos int32, n *model.Node, allocs []*model.Allocation, claims []*model.Claim) error {
+	c, i := sn.chunks[pos/ChunkSize], int(pos%ChunkSize)
+	var free, avail model.Vector
+	var ports []uint16
+	var devices []int32
+	if n != nil {
+		free, avail = n.Avail, n.Avail
+		ports = slices.Clone(n.Ports)
+		for _, d := range n.Devices {
+			devices = append(devices, d.Count)
+		}
+		if sn.ClassKey(c.Class(i)) != n.ClassKey {
+			return fmt.Errorf("class %d is of another key", c.Class(i))
+		}
+	}
+	var rows []Row
+	var stops []*model.Allocation
+	lowest := int32(math.MaxInt32)
+	for _, a := range allocs {
+		if a.Desired != model.DesiredRun {
+			stops = append(stops, a)
+			continue
+		}
+		rows = append(rows, Row{a, a.Group, a.Job.Priority})
+		free.Sub(&a.Group.Ask.Vec)
+		ports = append(ports, a.Group.Ask.Ports...)
+		takeDevices(devices, n, a.Devices, 1)
+		if !a.Job.NonPreemptible {
+			lowest = min(lowest, a.Job.Priority)
+		}
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Alloc.ID, b.Alloc.ID))
+	})
+	slices.SortFunc(stops, func(a, b *model.Allocation) int { return strings.Compare(a.ID, b.ID) })
+	slices.Sort(ports)
+	x, room := c.extra(i), c.Room(i)
+	switch {
+	case i >= c.Len():
+		return fmt.Errorf("beyond the chunk's %d positions", c.Len())
+	case (c.Schedulable()>>i&1 == 1) != (n != nil && n.Schedulable()):
+		return fmt.Errorf("schedulable bit is wrong")
+	case !slices.Equal(c.Rows(i), rows):
+		return fmt.Errorf("has %d rows, want %d, or others", len(c.Rows(i)), len(rows))
+	case !slices.Equal(x.stopping, stops):
+		return fmt.Errorf("has %d stopping, want %d, or others", len(x.stopping), len(stops))
+	case !slices.Equal(room.Ports, ports):
+		return fmt.Errorf("has ports %v taken, want %v", room.Ports, ports)
+	case !slices.Equal(room.Devices, devices):
+		return fmt.Errorf("has devices %v free, want %v", room.Devices, devices)
+	case !slices.Equal(x.claims, claims):
+		return fmt.Errorf("has %d claims, want %d, or others", len(x.claims), len(claims))
+	case c.MinPriority(i) != lowest:
+		return fmt.Errorf("has minimum priority %d, want %d", c.MinPriority(i), lowest)
+	case c.ModifyIndex(i) > c.MaxModifyIndex():
+		return fmt.Errorf("changed at %d, the chunk at %d", c.ModifyIndex(i), c.MaxModifyIndex())
+	}
+	for d := range sn.dims.Len() {
+		if c.Free(d)[i] != free[d] || c.Avail(d)[i] != avail[d] {
+			return fmt.Errorf("%s: %d of %d free, want %d of %d",
+				sn.dims.Name(d), c.Free(d)[i], c.Avail(d)[i], free[d], avail[d])
+		}
+	}
+	return nil
+}
+
+func (sn *Snapshot) checkEvals() error {
+	jobs := map[model.JobKey][]*model.Evaluation{}
+	evals := 0
+	for e := range sn.Evals() {
+		evals++
+		jobs[e.JobKey()] = append(jobs[e.JobKey()], e)
+	}
+	if evals != sn.EvalCount() {
+		return fmt.Errorf("%d evaluations in order, %d by id", evals, sn.EvalCount())
+	}
+	for key, want := range jobs {
+		if !slices.Equal(sn.EvalsOfJob(key), want) {
+			return fmt.Errorf("job %s has other evaluations than the table", key)
+		}
+	}
+	return nil
+}
+
+func (sn *Snapshot) checkPerNodeJobs() error {
+	listed := map[model.JobKey]bool{}
+	for slot := range sn.perNode.All {
+		listed[sn.jobs.at(slot).key] = true
+	}
+	for j := range sn.Jobs() {
+		if j.Type.PerNode() != listed[j.Key()] {
+			return fmt.Errorf("job %s: per node %t, listed %t", j.Key(), j.Type.PerNode(), listed[j.Key()])
+		}
+		delete(listed, j.Key())
+	}
+	if len(listed) > 0 {
+		return fmt.Errorf("%d deleted jobs are listed as per-node jobs", len(listed))
+	}
+	return nil
+}

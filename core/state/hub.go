@@ -1,0 +1,194 @@
+package state
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// Table is what a watch may be about.
+type Table uint8
+
+// The tables. The last three are views of allocations and evaluations by what
+// they belong to.
+const (
+	TableNodes Table = iota
+	TableJobs
+	TableAllocs
+	TableEvals
+	TableClaims
+	TableConfig
+	TableJobAllocs
+	TableNodeAllocs
+	TableJobEvals
+	tables = iota
+)
+
+// Key is a table, or one thing in it. Namespace is set for jobs alone; with an
+// empty ID the whole table is meant.
+type Key struct {
+	Table     Table
+	Namespace string
+	ID        string
+}
+
+// Whole watches a whole table.
+func (t Table) Whole() Key { return Key{Table: t} }
+
+// Of watches what a table holds under a plain id.
+func (t Table) Of(id string) Key { return Key{Table: t, ID: id} }
+
+// OfJob watches what a table holds of a job.
+func (t Table) OfJob(key model.JobKey) Key {
+	return Key{Table: t, Namespace: key.Namespace, ID: key.ID}
+}
+
+// Watch is closed once, by the first commit that touches one of its keys. It
+// may be closed without reason, but never stays open with one.
+type Watch struct {
+	C    <-chan struct{}
+	ch   chan struct{}
+	hub  *hub
+	keys []Key
+}
+
+// Stop ends the watch. It may be called more than once, and after C was
+// closed.
+func (w *Watch) Stop() { w.hub.stop(w) }
+
+// hub knows who waits. A commit finds out with two atomic loads that nobody
+// does: a watch counts itself before its owner reads a snapshot, a commit
+// publishes before it looks at the counts, so one of the two sees the other.
+type hub struct {
+	waiters atomic.Int64 // watches and index waits
+	keyed   atomic.Int64 // watches with a key that is no whole table
+
+	mu      sync.Mutex
+	watches map[Key]map[*Watch]struct{}
+	indexes []*indexWait
+}
+
+type indexWait struct {
+	index   uint64
+	reached chan struct{}
+}
+
+func (h *hub) watchesKeys() bool { return h.keyed.Load() > 0 }
+
+func (w *Watch) keyed() bool {
+	return slices.ContainsFunc(w.keys, func(k Key) bool { return k.ID != "" })
+}
+
+func (h *hub) watch(keys []Key) *Watch {
+	ch := make(chan struct{})
+	w := &Watch{C: ch, ch: ch, hub: h, keys: slices.Clone(keys)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiters.Add(1)
+	if w.keyed() {
+		h.keyed.Add(1)
+	}
+	if h.watches == nil {
+		h.watches = map[Key]map[*Watch]struct{}{}
+	}
+	for _, k := range w.keys {
+		if h.watches[k] == nil {
+			h.watches[k] = map[*Watch]struct{}{}
+		}
+		h.watches[k][w] = struct{}{}
+	}
+	return w
+}
+
+func (h *hub) stop(w *Watch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.remove(w)
+}
+
+// remove takes a watch out of every set; w.hub tells whether it was there.
+func (h *hub) remove(w *Watch) bool {
+	if w.ch == nil {
+		return false
+	}
+	h.waiters.Add(-1)
+	if w.keyed() {
+		h.keyed.Add(-1)
+	}
+	for _, k := range w.keys {
+		delete(h.watches[k], w)
+		if len(h.watches[k]) == 0 {
+			delete(h.watches, k)
+		}
+	}
+	w.ch = nil
+	return true
+}
+
+func (h *hub) waitIndex(index uint64) (reached <-chan struct{}, cancel func()) {
+	w := &indexWait{index: index, reached: make(chan struct{})}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiters.Add(1)
+	h.indexes = append(h.indexes, w)
+	return w.reached, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if i := slices.Index(h.indexes, w); i >= 0 {
+			h.indexes = slices.Delete(h.indexes, i, i+1)
+			h.waiters.Add(-1)
+		}
+	}
+}
+
+// notify wakes whoever waits for what t wrote.
+func (h *hub) notify(t *Txn) {
+	if h.waiters.Load() == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.indexes = slices.DeleteFunc(h.indexes, func(w *indexWait) bool {
+		if w.index > t.index {
+			return false
+		}
+		close(w.reached)
+		h.waiters.Add(-1)
+		return true
+	})
+	switch {
+	case t.restores:
+		h.wakeWhere(func(Key) bool { return true })
+	case t.records:
+		for table := range Table(tables) {
+			if t.tables&(1<<table) != 0 {
+				h.wake(table.Whole())
+			}
+		}
+		for _, k := range t.touched {
+			h.wake(k)
+		}
+	case len(h.watches) > 0:
+		// Nobody watched single keys when t began, so it kept no list.
+		h.wakeWhere(func(k Key) bool { return t.tables&(1<<k.Table) != 0 })
+	}
+}
+
+func (h *hub) wake(k Key) {
+	for w := range h.watches[k] {
+		ch := w.ch
+		if h.remove(w) {
+			close(ch)
+		}
+	}
+}
+
+func (h *hub) wakeWhere(match func(Key) bool) {
+	for k := range h.watches {
+		if match(k) {
+			h.wake(k)
+		}
+	}
+}

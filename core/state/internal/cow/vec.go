@@ -1,0 +1,105 @@
+package cow
+
+const (
+	width    = 64 // values in a leaf, leaves in a directory
+	leafBits = 6
+	dirBits  = 2 * leafBits
+	mask     = width - 1
+)
+
+// Vec is a persistent vector. The zero value is empty.
+//
+// Three levels are enough: two of 64, and a top that is copied once a
+// transaction (4 kB for two million values). A deeper tree would copy less
+// there and cost every read another cache miss.
+type Vec[T any] struct {
+	dirs  []*dir[T]
+	owner Owner // of the array behind dirs
+	n     int
+}
+
+type dir[T any] struct {
+	owner  Owner
+	leaves [width]*leaf[T]
+}
+
+type leaf[T any] struct {
+	owner Owner
+	vals  [width]T
+}
+
+// Len is the number of values.
+func (v *Vec[T]) Len() int { return v.n }
+
+// At is the value at position i, which must be less than Len.
+func (v *Vec[T]) At(i int) T {
+	return v.dirs[i>>dirBits].leaves[i>>leafBits&mask].vals[i&mask]
+}
+
+// Set changes the value at position i.
+func (v *Vec[T]) Set(o Owner, i int, x T) { v.leaf(o, i).vals[i&mask] = x }
+
+// Append adds a value at the end and returns its position.
+func (v *Vec[T]) Append(o Owner, x T) int {
+	i := v.n
+	if i&(1<<dirBits-1) == 0 {
+		v.ownTop(o)
+		v.dirs = append(v.dirs, &dir[T]{owner: o})
+	}
+	v.n++
+	v.leaf(o, i).vals[i&mask] = x
+	return i
+}
+
+// Pop takes the last value off.
+func (v *Vec[T]) Pop(o Owner) T {
+	i := v.n - 1
+	x := v.At(i)
+	switch {
+	case i&(1<<dirBits-1) == 0:
+		v.ownTop(o)
+		v.dirs[len(v.dirs)-1] = nil
+		v.dirs = v.dirs[:len(v.dirs)-1]
+	case i&mask == 0:
+		v.dir(o, i).leaves[i>>leafBits&mask] = nil
+	default:
+		var zero T
+		v.leaf(o, i).vals[i&mask] = zero
+	}
+	v.n--
+	return x
+}
+
+func (v *Vec[T]) ownTop(o Owner) {
+	if v.owner != o {
+		v.dirs, v.owner = append(make([]*dir[T], 0, len(v.dirs)+1), v.dirs...), o
+	}
+}
+
+func (v *Vec[T]) dir(o Owner, i int) *dir[T] {
+	d := v.dirs[i>>dirBits]
+	if d.owner != o {
+		v.ownTop(o)
+		d = &dir[T]{owner: o, leaves: d.leaves}
+		v.dirs[i>>dirBits] = d
+	}
+	return d
+}
+
+// leaf is the leaf of position i, made or copied for o where needed.
+func (v *Vec[T]) leaf(o Owner, i int) *leaf[T] {
+	l := v.dirs[i>>dirBits].leaves[i>>leafBits&mask]
+	if l == nil {
+		l = &leaf[T]{owner: o}
+		v.dir(o, i).leaves[i>>leafBits&mask] = l
+	} else if l.owner != o {
+		l = &leaf[T]{owner: o, vals: l.vals}
+		v.dir(o, i).leaves[i>>leafBits&mask] = l
+	}
+	return l
+}
+
+// block is the values of the leaf that starts at position i.
+func (v *Vec[T]) block(i int) []T {
+	return v.dirs[i>>dirBits].leaves[i>>leafBits&mask].vals[:min(width, v.n-i)]
+}

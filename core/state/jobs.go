@@ -1,0 +1,207 @@
+package state
+
+import (
+	"iter"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state/internal/cow"
+)
+
+// jobRow is everything that belongs to one job key. It is there for as long as
+// the job, an allocation or an evaluation of it is.
+type jobRow struct {
+	owner     cow.Owner
+	key       model.JobKey
+	job       *model.Job
+	dirty     uint64
+	allocs    cow.List
+	evals     cow.List
+	perNodeAt int32 // position in View.perNode; -1 when not listed
+}
+
+func (v *View) findJob(key model.JobKey) (int32, bool) {
+	return v.jobs.index.Find(hashJob(key), func(slot int32) bool { return v.jobs.at(slot).key == key })
+}
+
+// jobRow is the row of a key, for reading; nil when there is none.
+func (v *View) jobRow(key model.JobKey) *jobRow {
+	if slot, ok := v.findJob(key); ok {
+		return v.jobs.at(slot)
+	}
+	return nil
+}
+
+// Job is the job under a key; nil when there is none.
+func (v *View) Job(key model.JobKey) *model.Job {
+	if r := v.jobRow(key); r != nil {
+		return r.job
+	}
+	return nil
+}
+
+// Dirty is the index of the last change that concerns the job; 0 when nothing
+// is known of it.
+func (v *View) Dirty(key model.JobKey) uint64 {
+	if r := v.jobRow(key); r != nil {
+		return r.dirty
+	}
+	return 0
+}
+
+// Jobs yields the jobs, ascending by key.
+func (v *View) Jobs() iter.Seq[*model.Job] {
+	return func(yield func(*model.Job) bool) { v.eachJob(v.sortedJobs(), yield) }
+}
+
+// JobsPrefix yields the jobs of a namespace whose id starts with prefix,
+// ascending by id.
+func (v *View) JobsPrefix(namespace, prefix string) iter.Seq[*model.Job] {
+	return func(yield func(*model.Job) bool) {
+		slots := v.sortedJobs()
+		from := model.JobKey{Namespace: namespace, ID: prefix}
+		slots = slots[sort.Search(len(slots), func(i int) bool {
+			return v.jobs.at(slots[i]).key.Compare(from) >= 0
+		}):]
+		v.eachJob(slots, func(j *model.Job) bool {
+			return j.Namespace == namespace && strings.HasPrefix(j.ID, prefix) && yield(j)
+		})
+	}
+}
+
+func (v *View) eachJob(slots []int32, yield func(*model.Job) bool) {
+	for _, slot := range slots {
+		if j := v.jobs.at(slot).job; j != nil && !yield(j) {
+			return
+		}
+	}
+}
+
+// sortedJobs is the rows in use, rows without a job included.
+func (v *View) sortedJobs() []int32 {
+	return v.jobOrder.slots(v.jobs.size(),
+		func(slot int32) bool { return v.jobs.at(slot) != nil },
+		func(a, b int32) int { return v.jobs.at(a).key.Compare(v.jobs.at(b).key) })
+}
+
+// UpsertJob stores a job, or another version of it. It compiles the job, sets
+// its indexes and marks it dirty.
+func (t *Txn) UpsertJob(j *model.Job) error {
+	if err := t.grow(j.Resources()...); err != nil {
+		return err
+	}
+	slot, r := t.ownJob(j.Key())
+	if r.job == j {
+		panic("state: job " + j.Key().String() + " written again without a copy")
+	}
+	detachGroups(j)
+	j.Compile(t.dims)
+	if r.job != nil {
+		t.stamp(&j.CreateIndex, &j.ModifyIndex, r.job.CreateIndex)
+	} else {
+		t.stamp(&j.CreateIndex, &j.ModifyIndex, 0)
+	}
+	r.job = j
+	t.listPerNode(slot, r, j.Type.PerNode())
+	t.dirty(r)
+	t.touch(TableJobs.OfJob(r.key))
+	return nil
+}
+
+// DeleteJob forgets a job. Its allocations and evaluations remain until they
+// are deleted.
+func (t *Txn) DeleteJob(key model.JobKey) {
+	if t.Job(key) == nil {
+		return
+	}
+	slot, r := t.ownJob(key)
+	r.job = nil
+	t.listPerNode(slot, r, false)
+	t.dirty(r)
+	t.releaseJob(slot, r)
+	t.touch(TableJobs.OfJob(key))
+}
+
+// MarkDirty says that something that concerns the job changed. It does nothing
+// for a key of which the state knows nothing.
+func (t *Txn) MarkDirty(key model.JobKey) { t.MarkDirtyAt(key, t.index) }
+
+// MarkDirtyAt is MarkDirty with the index that a restore read.
+func (t *Txn) MarkDirtyAt(key model.JobKey, index uint64) {
+	if _, ok := t.findJob(key); !ok {
+		return
+	}
+	_, r := t.ownJob(key)
+	r.dirty = index
+	t.touch(TableJobs.OfJob(key))
+}
+
+func (t *Txn) dirty(r *jobRow) {
+	if !t.restores {
+		r.dirty = t.index
+	}
+}
+
+// ownJob is the row of a key, made or copied for writing.
+func (t *Txn) ownJob(key model.JobKey) (int32, *jobRow) {
+	slot, ok := t.findJob(key)
+	if !ok {
+		r := &jobRow{owner: t.owner, key: key, perNodeAt: -1}
+		slot = t.jobs.insert(t.owner, hashJob(key), r)
+		t.jobOrder = t.jobOrder.with(t.owner, slot)
+		return slot, r
+	}
+	return slot, t.ownJobAt(slot)
+}
+
+func (t *Txn) ownJobAt(slot int32) *jobRow {
+	r := t.jobs.at(slot)
+	if r.owner == t.owner {
+		return r
+	}
+	own := *r
+	own.owner = t.owner
+	t.jobs.set(t.owner, slot, &own)
+	return &own
+}
+
+// releaseJob drops the row when nothing belongs to the key any more.
+func (t *Txn) releaseJob(slot int32, r *jobRow) {
+	if r.job != nil || r.allocs.Len() > 0 || r.evals.Len() > 0 {
+		return
+	}
+	t.jobs.delete(t.owner, hashJob(r.key), slot)
+	t.jobOrder = t.jobOrder.with(t.owner, slot)
+}
+
+func (t *Txn) listPerNode(slot int32, r *jobRow, want bool) {
+	switch {
+	case want && r.perNodeAt < 0:
+		r.perNodeAt = t.perNode.Add(t.owner, slot)
+	case !want && r.perNodeAt >= 0:
+		t.perNode.Remove(t.owner, r.perNodeAt, func(slot, at int32) { t.ownJobAt(slot).perNodeAt = at })
+		r.perNodeAt = -1
+	}
+}
+
+// detachGroups copies what Compile writes to and an earlier version of the job
+// shares: a job is easily copied without its groups.
+func detachGroups(j *model.Job) {
+	if !slices.ContainsFunc(j.Groups, func(g *model.Group) bool { return g.Job != nil && g.Job != j }) {
+		return
+	}
+	j.Groups = slices.Clone(j.Groups)
+	for i, shared := range j.Groups {
+		g := *shared
+		g.Ask = model.Ask{}
+		g.Constraints = slices.Clone(g.Constraints)
+		g.Affinities = slices.Clone(g.Affinities)
+		g.Devices = slices.Clone(g.Devices)
+		for d := range g.Devices {
+			g.Devices[d].Constraints = slices.Clone(g.Devices[d].Constraints)
+		}
+		j.Groups[i] = &g
+	}
+}

@@ -1,0 +1,73 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cede-scheduler/cede/core/state/internal/cow"
+)
+
+// Store publishes one snapshot after the other.
+type Store struct {
+	writer  sync.Mutex // held from Begin to Commit or Abort
+	current atomic.Pointer[Snapshot]
+	hub     hub
+}
+
+// New returns an empty store at index 0.
+func New() *Store {
+	s := &Store{}
+	s.current.Store(&Snapshot{View: emptyView()})
+	return s
+}
+
+// Snapshot is the newest committed state.
+func (s *Store) Snapshot() *Snapshot { return s.current.Load() }
+
+// Begin starts the transaction that makes the state of the given index, which
+// must be greater than the last. It waits for the transaction before it to
+// end.
+func (s *Store) Begin(index uint64) *Txn {
+	s.writer.Lock()
+	base := s.current.Load()
+	if index <= base.index {
+		s.writer.Unlock()
+		panic(fmt.Sprintf("state: transaction at index %d after %d", index, base.index))
+	}
+	return &Txn{View: base.at(index), owner: cow.NewOwner(), store: s, records: s.hub.watchesKeys()}
+}
+
+// BeginRestore starts a transaction on an empty state. Its commit replaces all
+// there is and wakes every watch. Indexes of what is written in it are kept as
+// they are.
+func (s *Store) BeginRestore(index uint64) *Txn {
+	s.writer.Lock()
+	empty := emptyView()
+	return &Txn{View: empty.at(index), owner: cow.NewOwner(), store: s, restores: true}
+}
+
+// WaitIndex blocks until the state is at index or later.
+func (s *Store) WaitIndex(ctx context.Context, index uint64) (*Snapshot, error) {
+	for {
+		if sn := s.Snapshot(); sn.index >= index {
+			return sn, nil
+		}
+		reached, cancel := s.hub.waitIndex(index)
+		if sn := s.Snapshot(); sn.index >= index {
+			cancel()
+			return sn, nil
+		}
+		select {
+		case <-reached:
+		case <-ctx.Done():
+			cancel()
+			return nil, fmt.Errorf("waiting for state index %d: %w", index, ctx.Err())
+		}
+	}
+}
+
+// Watch registers interest in keys. Register first, then read a snapshot, then
+// wait: whatever that snapshot does not show closes the channel.
+func (s *Store) Watch(keys ...Key) *Watch { return s.hub.watch(keys) }

@@ -1,0 +1,103 @@
+package state
+
+import (
+	"fmt"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state/internal/cow"
+)
+
+// Txn is a branch of the state that is being written.
+type Txn struct {
+	View
+	owner    cow.Owner
+	store    *Store // nil on a fork
+	records  bool   // whether touched is kept
+	restores bool   // whether values keep the indexes they come with
+	ended    bool
+	tables   uint32 // by Table: what was written
+	touched  []Key
+}
+
+// Fork branches the snapshot. The branch reads and writes like a transaction
+// at the given index and is never published.
+func (sn *Snapshot) Fork(index uint64) *Txn {
+	if index < sn.index {
+		panic(fmt.Sprintf("state: fork at index %d of %d", index, sn.index))
+	}
+	return &Txn{View: sn.at(index), owner: cow.NewOwner()}
+}
+
+// Snapshot is the branch as it is now; more writes may follow.
+func (t *Txn) Snapshot() *Snapshot {
+	// What was owned so far is shared from here on.
+	t.owner = cow.NewOwner()
+	return &Snapshot{View: t.View}
+}
+
+// Commit publishes the transaction and wakes whoever watches what it wrote.
+func (t *Txn) Commit() *Snapshot {
+	if t.store == nil {
+		panic("state: a fork cannot be committed")
+	}
+	t.end()
+	sn := &Snapshot{View: t.View}
+	t.store.current.Store(sn)
+	t.store.writer.Unlock()
+	t.store.hub.notify(t)
+	return sn
+}
+
+// Abort drops the transaction. It does nothing after Commit, so that it can be
+// deferred.
+func (t *Txn) Abort() {
+	if t.ended || t.store == nil {
+		return
+	}
+	t.end()
+	t.store.writer.Unlock()
+}
+
+func (t *Txn) end() {
+	if t.ended {
+		panic("state: transaction has ended")
+	}
+	t.ended = true
+	t.owner = 0
+}
+
+// touch remembers for the watches what is being written.
+func (t *Txn) touch(k Key) {
+	if t.ended {
+		panic("state: write to a transaction that has ended")
+	}
+	t.tables |= 1 << k.Table
+	if t.records {
+		t.touched = append(t.touched, k)
+	}
+}
+
+// GrowDimensions adds resource names in the order given. A restore calls it
+// before anything else, as vectors mean nothing without that order.
+func (t *Txn) GrowDimensions(names ...string) error {
+	for _, name := range names {
+		if err := t.grow(model.Resources{name: 0}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grow makes the dimensions hold every name of rs. It happens at most a dozen
+// times in the life of a cluster, so every chunk is widened at once.
+func (t *Txn) grow(rs ...model.Resources) error {
+	dims, err := t.dims.With(rs...)
+	if err != nil || dims == t.dims {
+		return err
+	}
+	t.dims = dims
+	for i := range t.chunks {
+		t.chunk(i).widen(dims.Len())
+	}
+	return nil
+}

@@ -1,0 +1,333 @@
+package state
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// Everything that a node has in use changes in this file and nowhere else.
+
+// nodeWriter is one node opened for writing.
+type nodeWriter struct {
+	t   *Txn
+	c   *Chunk
+	i   int // in c
+	u   *use
+	pos int32
+}
+
+// account replaces what one allocation takes from its node: old and next are
+// two versions of it, nil where there is none. They share the node.
+func (t *Txn) account(old, next *model.Allocation) {
+	was, is := standingOf(old), standingOf(next)
+	if was == absent && is == absent {
+		return
+	}
+	some := next
+	if next == nil {
+		some = old
+	}
+	w := t.open(some.NodeID)
+	t.touch(TableNodeAllocs.Of(some.NodeID))
+	if was == live && is == live && takesTheSame(old, next) {
+		w.replaceRow(next)
+		w.roomChanged()
+		return
+	}
+	switch was {
+	case live:
+		w.removeRow(old)
+	case stopping:
+		w.removeStopping(old)
+	}
+	switch is {
+	case live:
+		w.addRow(next)
+	case stopping:
+		w.addStopping(next)
+	}
+	if was == live || is == live {
+		w.roomChanged()
+	}
+	if is == absent {
+		w.release()
+	}
+}
+
+type standing uint8
+
+const (
+	absent   standing = iota // not there, or the node has seen the end of it
+	stopping                 // no longer wanted, may still run
+	live                     // counts against the node
+)
+
+func standingOf(a *model.Allocation) standing {
+	switch {
+	case a == nil || a.Client.Terminal():
+		return absent
+	case a.Desired == model.DesiredRun:
+		return live
+	}
+	return stopping
+}
+
+func takesTheSame(a, b *model.Allocation) bool {
+	return a.Group == b.Group && a.Job.Priority == b.Job.Priority && slices.Equal(a.Devices, b.Devices)
+}
+
+func rowOf(a *model.Allocation) Row {
+	return Row{Alloc: a, Group: a.Group, Priority: a.Job.Priority}
+}
+
+// open makes what is on a node writable. The position is made when nobody
+// referred to that node before.
+func (t *Txn) open(nodeID string) nodeWriter {
+	pos, ok := t.place(nodeID)
+	if !ok {
+		pos = t.addPlace(nodeID)
+	}
+	return t.openAt(pos)
+}
+
+func (t *Txn) openAt(pos int32) nodeWriter {
+	c, i := t.chunk(int(pos/ChunkSize)), int(pos%ChunkSize)
+	u := c.uses[i]
+	switch {
+	case u == nil:
+		u = &use{owner: t.owner}
+		c.uses[i] = u
+	case u.owner != t.owner:
+		// Most writes add a row.
+		u = &use{owner: t.owner, rows: append(make([]Row, 0, len(u.rows)+1), u.rows...), extra: u.extra}
+		c.uses[i] = u
+	}
+	return nodeWriter{t: t, c: c, i: i, u: u, pos: pos}
+}
+
+func (w *nodeWriter) extra() *extra {
+	x := w.u.extra
+	switch {
+	case x == nil:
+		x = &extra{owner: w.t.owner}
+	case x.owner != w.t.owner:
+		x = &extra{
+			owner: w.t.owner, ports: slices.Clone(x.ports), devices: slices.Clone(x.devices),
+			stopping: slices.Clone(x.stopping), claims: slices.Clone(x.claims),
+		}
+	}
+	w.u.extra = x
+	return x
+}
+
+func (w *nodeWriter) findRow(a *model.Allocation) int {
+	at, ok := slices.BinarySearchFunc(w.u.rows, rowOf(a), compareRows)
+	if !ok {
+		panic("state: live allocation " + a.ID + " is not on its node")
+	}
+	return at
+}
+
+func (w *nodeWriter) replaceRow(next *model.Allocation) {
+	w.u.rows[w.findRow(next)].Alloc = next
+}
+
+func (w *nodeWriter) addRow(a *model.Allocation) {
+	row := rowOf(a)
+	at, _ := slices.BinarySearchFunc(w.u.rows, row, compareRows)
+	w.u.rows = slices.Insert(w.u.rows, at, row)
+	w.take(a, 1)
+}
+
+func (w *nodeWriter) removeRow(a *model.Allocation) {
+	at := w.findRow(a)
+	w.u.rows = slices.Delete(w.u.rows, at, at+1)
+	w.take(a, -1)
+}
+
+// take takes what an allocation asks for off the node's room; sign -1 gives it
+// back.
+func (w *nodeWriter) take(a *model.Allocation, sign int) {
+	ask := &a.Group.Ask
+	for _, d := range ask.Dims {
+		w.c.free[int(d)*ChunkSize+w.i] -= int64(sign) * ask.Vec[d]
+	}
+	if len(ask.Ports) > 0 {
+		x := w.extra()
+		for _, p := range ask.Ports {
+			x.ports = countPort(x.ports, p, sign)
+		}
+	}
+	if len(a.Devices) > 0 {
+		takeDevices(w.extra().devices, w.c.Node(w.i), a.Devices, int32(sign))
+	}
+}
+
+// countPort keeps ports a sorted multiset, so that giving back one of two
+// holders of a port leaves it taken.
+func countPort(ports []uint16, p uint16, sign int) []uint16 {
+	at, found := slices.BinarySearch(ports, p)
+	switch {
+	case sign > 0:
+		return slices.Insert(ports, at, p)
+	case !found:
+		panic("state: freed port was not taken")
+	}
+	return slices.Delete(ports, at, at+1)
+}
+
+// takeDevices leaves out device groups that the node no longer has.
+func takeDevices(free []int32, n *model.Node, uses []model.DeviceUse, sign int32) {
+	if n == nil {
+		return
+	}
+	for _, u := range uses {
+		if at := n.DevicePosition(u.ID); at >= 0 {
+			free[at] -= sign * u.Count
+		}
+	}
+}
+
+func (w *nodeWriter) addStopping(a *model.Allocation) {
+	x := w.extra()
+	at, found := findAlloc(x.stopping, a.ID)
+	if found {
+		x.stopping[at] = a
+		return
+	}
+	x.stopping = slices.Insert(x.stopping, at, a)
+}
+
+func (w *nodeWriter) removeStopping(a *model.Allocation) {
+	x := w.extra()
+	at, found := findAlloc(x.stopping, a.ID)
+	if !found {
+		panic("state: stopping allocation " + a.ID + " is not on its node")
+	}
+	x.stopping = slices.Delete(x.stopping, at, at+1)
+}
+
+func findAlloc(as []*model.Allocation, id string) (int, bool) {
+	return slices.BinarySearchFunc(as, id, func(a *model.Allocation, id string) int {
+		return strings.Compare(a.ID, id)
+	})
+}
+
+func (w *nodeWriter) addClaim(c *model.Claim) {
+	x := w.extra()
+	at, _ := findClaim(x.claims, c.ID)
+	x.claims = slices.Insert(x.claims, at, c)
+	w.roomChanged()
+}
+
+func (w *nodeWriter) removeClaim(c *model.Claim) {
+	x := w.extra()
+	at, _ := findClaim(x.claims, c.ID)
+	x.claims = slices.Delete(x.claims, at, at+1)
+	w.roomChanged()
+	w.release()
+}
+
+func findClaim(cs []*model.Claim, id string) (int, bool) {
+	return slices.BinarySearchFunc(cs, id, func(c *model.Claim, id string) int {
+		return strings.Compare(c.ID, id)
+	})
+}
+
+// setNode puts another version of the node under what is on it; nil takes it
+// away.
+func (w *nodeWriter) setNode(n *model.Node) {
+	s := w.still()
+	var avail model.Vector
+	if n != nil {
+		avail = n.Avail
+	}
+	for d := range w.t.dims.Len() {
+		at := d*ChunkSize + w.i
+		w.c.free[at] += avail[d] - s.avail[at]
+		s.avail[at] = avail[d]
+	}
+	s.nodes[w.i] = n
+	w.resetPortsAndDevices(n)
+	w.setSchedulable(n)
+}
+
+// setStatus puts in another version of the node that differs in status alone.
+func (w *nodeWriter) setStatus(n *model.Node) {
+	w.still().nodes[w.i] = n
+	w.setSchedulable(n)
+}
+
+func (w *nodeWriter) setSchedulable(n *model.Node) {
+	bit := uint64(1) << w.i
+	if n != nil && n.Schedulable() {
+		w.c.still.schedulable |= bit
+	} else {
+		w.c.still.schedulable &^= bit
+	}
+	w.roomChanged()
+}
+
+func (w *nodeWriter) still() *still {
+	s := w.c.still
+	if s.owner != w.t.owner {
+		own := *s
+		own.owner, own.avail = w.t.owner, slices.Clone(s.avail)
+		s = &own
+		w.c.still = s
+	}
+	return s
+}
+
+// resetPortsAndDevices recounts what positions in Node.Devices and the host's
+// own ports enter into.
+func (w *nodeWriter) resetPortsAndDevices(n *model.Node) {
+	var ports []uint16
+	var devices []int32
+	if n != nil {
+		ports = slices.Clone(n.Ports)
+		for _, d := range n.Devices {
+			devices = append(devices, d.Count)
+		}
+	}
+	for _, r := range w.u.rows {
+		ports = append(ports, r.Group.Ask.Ports...)
+		takeDevices(devices, n, r.Alloc.Devices, 1)
+	}
+	if x := w.u.extra; x == nil && ports == nil && devices == nil {
+		return
+	}
+	slices.Sort(ports)
+	x := w.extra()
+	x.ports, x.devices = ports, devices
+}
+
+// roomChanged notes that what the node has left, or who takes it, is new.
+func (w *nodeWriter) roomChanged() {
+	w.c.modifyIndex[w.i] = w.t.index
+	w.c.maxModifyIndex = w.t.index
+	lowest := int32(math.MaxInt32)
+	for _, r := range w.u.rows {
+		if !r.Alloc.Job.NonPreemptible {
+			lowest = r.Priority
+			break
+		}
+	}
+	w.c.minPriority[w.i] = lowest
+}
+
+// release gives the position back when neither a node is registered there nor
+// anything refers to it.
+func (w *nodeWriter) release() {
+	if w.c.Node(w.i) != nil || len(w.u.rows) > 0 {
+		return
+	}
+	if x := w.u.extra; x != nil && (len(x.stopping) > 0 || len(x.claims) > 0) {
+		return
+	}
+	w.c.uses[w.i] = nil
+	w.t.dropPlace(w.pos)
+}
