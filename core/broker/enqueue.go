@@ -105,6 +105,7 @@ func (b *Broker) update(e *entry, ev *model.Evaluation, index uint64, now int64)
 			b.join(e)
 		}
 		b.place(e, now)
+		b.disarmIfIdle()
 	}
 }
 

@@ -81,7 +81,7 @@ func (s *sightings) unlink(x *sighting) {
 // for.
 func (s *sightings) missedBy(ev *model.Evaluation, screen Screen) (uint64, bool) {
 	nodes := nodesOf(ev)
-	for x := s.tail; x != nil && x.index > ev.SnapshotIndex; x = x.prev {
+	for x := s.tail; x != nil && x.index > max(ev.SnapshotIndex, s.floor); x = x.prev {
 		if x.reaches(ev, nodes) && x.passes(ev, screen) {
 			return x.index, true
 		}
