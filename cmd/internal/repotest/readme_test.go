@@ -1,0 +1,55 @@
+package repotest
+
+import (
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// fenced lists the code blocks of a language in a page.
+func fenced(t *testing.T, page, language string) []string {
+	t.Helper()
+	var blocks []string
+	for _, match := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(read(t, page), -1) {
+		blocks = append(blocks, match[1])
+	}
+	if len(blocks) == 0 {
+		t.Fatalf("%s has no %s block: the check would pass by looking at nothing", page, language)
+	}
+	return blocks
+}
+
+func TestReadme_ScenariosAreValid(t *testing.T) {
+	for _, block := range fenced(t, "README.md", "yaml") {
+		file, err := scenario.Decode("README.md", strings.NewReader(block))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if _, err := scenario.Resolve(file); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestReadme_PoliciesCompile(t *testing.T) {
+	_, lookup := loadExports(t)
+	for _, block := range fenced(t, "README.md", "go") {
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, "README.md", block, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := types.Config{Importer: importer.ForCompiler(fset, "gc", lookup)}
+		if _, err := config.Check("readme", fset, []*ast.File{file}, nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
