@@ -94,7 +94,8 @@ const (
 	AnnotationColumns
 	// SharedTables: Candidates.Shared and Options.Shared.
 	SharedTables
-	// VictimColumns: Options.Victims with the row columns that are asked for.
+	// VictimColumns: Options.Need, and Options.Victims with the row columns that
+	// are asked for.
 	VictimColumns
 	// FitColumns: Options.FitBefore, FitAfter, Components and Present.
 	FitColumns
@@ -224,6 +225,9 @@ type Options struct {
 	PrioritySum     []int64
 	LostWork        []int64 // nanoseconds, all victims together
 	Place           []int32
+	// Need[d][i] is what was missing in dimension d before any victim went, zero
+	// or negative: nothing. It comes with VictimColumns.
+	Need [][]float64
 	// DeviceGroup[r][i] numbers the device group that serves request r;
 	// DeviceNeed[r][i] is how many of its instances were missing before any
 	// victim went, zero or negative: none.

@@ -91,6 +91,7 @@ func (c *Case) OptionsOf(victims [][]int) *policy.Options {
 	in := &policy.Options{
 		Preemptor:   &c.Preemptor,
 		Dims:        c.Dims,
+		Need:        columns(len(c.Dims)),
 		DeviceGroup: make([][]int32, len(c.Preemptor.Devices)),
 		DeviceNeed:  columns(len(c.Preemptor.Devices)),
 		FirstVictim: []int32{0},
@@ -111,6 +112,9 @@ func (c *Case) OptionsOf(victims [][]int) *policy.Options {
 		in.HighestPriority = append(in.HighestPriority, highest)
 		in.VictimCount = append(in.VictimCount, int32(len(victims[i])))
 		in.PrioritySum = append(in.PrioritySum, sum)
+		for d := range c.Dims {
+			in.Need[d] = append(in.Need[d], c.Preemptor.Ask[d]-o.Free[d])
+		}
 		for r := range c.Preemptor.Devices {
 			in.DeviceGroup[r] = append(in.DeviceGroup[r], o.DeviceGroup[r])
 			in.DeviceNeed[r] = append(in.DeviceNeed[r], c.deviceNeed(o, r))

@@ -22,7 +22,8 @@ type Shape struct {
 	Options, Rows int  // at most
 	Devices       bool // device requests, with several groups per node
 	MustLeave     bool // needed ports and separation
-	Small         bool // small amounts and few priorities, for many ties; else ties are rare
+	Small         bool // small amounts and few priorities, for many ties
+	NoTies        bool // large amounts and no zeros, for hardly any
 }
 
 // Random returns a case within the bounds.
@@ -54,6 +55,14 @@ func amountOf(r *rand.Rand, s Shape) float64 {
 	return float64(r.IntN(1 << 20))
 }
 
+// useOf is an amount, and one time in five nothing.
+func useOf(r *rand.Rand, s Shape) float64 {
+	if !s.NoTies && r.IntN(5) == 0 {
+		return 0
+	}
+	return amountOf(r, s)
+}
+
 // option returns a new node, or another choice of device groups on the last:
 // the same rows, with other devices held and free.
 func (c *Case) option(r *rand.Rand, s Shape) Option {
@@ -76,7 +85,7 @@ func (c *Case) option(r *rand.Rand, s Shape) Option {
 		for k := range r.IntN(s.Rows + 1) {
 			row := Row{Name: "a" + strconv.Itoa(k), Priority: int32(10 + r.IntN(priorities)), Evictions: int32(r.IntN(4)), EvictionLimit: int32(r.IntN(3))}
 			for range c.Dims {
-				row.Use = append(row.Use, amountOf(r, s)*float64(min(1, r.IntN(5))))
+				row.Use = append(row.Use, useOf(r, s))
 			}
 			if s.MustLeave && r.IntN(8) == 0 {
 				row.MustLeave = uint8(1 + r.IntN(8)/6)
@@ -88,10 +97,14 @@ func (c *Case) option(r *rand.Rand, s Shape) Option {
 		o.DeviceFree = append(o.DeviceFree, float64(r.IntN(3)))
 		o.DeviceGroup = append(o.DeviceGroup, int32(len(c.Options)))
 	}
+	several := r.IntN(4) == 0 // a row may serve several requests
 	for k := range o.Rows {
-		o.Rows[k].Devices = nil
-		for range c.Preemptor.Devices {
-			o.Rows[k].Devices = append(o.Rows[k].Devices, float64(max(0, r.IntN(6)-2)))
+		o.Rows[k].Devices = make([]float64, len(c.Preemptor.Devices))
+		serves := r.IntN(4)
+		for q := range o.Rows[k].Devices {
+			if several || q == serves%len(o.Rows[k].Devices) {
+				o.Rows[k].Devices[q] = float64(max(0, r.IntN(6)-2))
+			}
 		}
 	}
 	return o
