@@ -32,7 +32,7 @@ func Unit(resource string) string {
 	case "network":
 		return "Mbit/s"
 	}
-	return "whole units"
+	return "units"
 }
 
 // ParseQuantity converts a Kubernetes quantity to the unit of a resource, for
