@@ -91,6 +91,7 @@ type decoder struct {
 	// about them, since their values are not what was written.
 	refused  map[string]bool
 	keys     []keyLine // of the mappings with free keys that are open
+	spent    int       // memory, roughly
 	interned map[string]string
 	later    bool // a field was refused as not supported yet
 }
@@ -101,6 +102,13 @@ func (d *decoder) decode(r *bufio.Reader) (f *File, err *Error) {
 		case nil:
 		case fatal:
 			f, err = nil, &Error{Problems: []Problem{p.problem}, Err: p.err}
+		case rubbish:
+			first := Problem{
+				Line:    1,
+				Message: fmt.Sprintf("more than %d problems up to line %d, where reading stopped", maxProblems, p.line),
+				Remedy:  "check that this is a scenario file",
+			}
+			f, err = nil, &Error{Problems: append([]Problem{first}, d.problems.list...), More: d.problems.more}
 		default:
 			panic(p)
 		}
@@ -155,6 +163,26 @@ func isJSON(r *bufio.Reader) bool {
 	return len(head) == 0 || head[0] == '"' || head[0] == '}'
 }
 
+const (
+	// maxMemory bounds what a file may become in memory, roughly reckoned: a
+	// million and a half of small jobs. Without it, 500 MB of "{},{},{}" would
+	// take fifty times as much.
+	maxMemory = 2 << 30
+	// maxProblems is how many problems make a file rubbish, not worth reading on.
+	maxProblems = 10_000
+)
+
+// spend counts memory that a value is about to take.
+func (d *decoder) spend(bytes int) {
+	if d.spent += bytes; d.spent > maxMemory {
+		panic(fatal{problem: Problem{
+			Line:    d.lines.last(),
+			Message: "the file describes more than fits into 2 GiB of memory",
+			Remedy:  "split the scenario, or import less of the trace; equal nodes and instances are best written with count",
+		}})
+	}
+}
+
 // push and pop keep the path and the lines.
 func (d *decoder) push(s step, line int) int {
 	d.path = append(d.path, s)
@@ -179,7 +207,13 @@ func (d *decoder) problem(line int, message, remedy string) {
 		d.refused[string(b)] = true
 	}
 	d.problems.add(Problem{Line: line, Path: string(b), Message: message, Remedy: remedy})
+	if d.problems.len() > maxProblems {
+		panic(rubbish{line})
+	}
 }
+
+// rubbish ends decoding of a file with too many problems.
+type rubbish struct{ line int }
 
 // wrong refuses a value of the wrong type, and steps over it.
 func (d *decoder) wrong(ev event, expected, remedy string) {

@@ -11,6 +11,7 @@ const maxFields = 32
 
 func (s *structPlan) decode(d *decoder, v reflect.Value, start event) {
 	var seen [maxFields]int // line by field; 0: not seen
+	later := false          // it is something that a later version knows
 	for {
 		ev := d.src.next()
 		if ev.kind == kindObjectEnd {
@@ -18,7 +19,7 @@ func (s *structPlan) decode(d *decoder, v reflect.Value, start event) {
 		}
 		at, ok := s.byName[string(ev.text)]
 		if !ok {
-			s.unknown(d, ev)
+			later = s.unknown(d, ev) || later
 			continue
 		}
 		field := &s.fields[at]
@@ -32,10 +33,10 @@ func (s *structPlan) decode(d *decoder, v reflect.Value, start event) {
 		}
 		d.pop(mark)
 	}
-	for _, at := range s.required {
-		if seen[at] == 0 {
-			mark := d.push(step{key: s.fields[at].name, index: -1}, start.line)
-			d.problem(start.line, s.fields[at].name+" is missing", fmt.Sprintf("add `%s: ` and %s", s.fields[at].name, s.fields[at].plan.what))
+	for _, r := range s.required {
+		if field := &s.fields[r.field]; seen[r.field] == 0 && !later {
+			mark := d.push(step{key: field.name, index: -1}, start.line)
+			d.problem(start.line, field.name+" is missing", fmt.Sprintf("add `%s: ` and %s", field.name, r.what))
 			d.pop(mark)
 		}
 	}
@@ -59,11 +60,13 @@ func (d *decoder) twice(line int, what string, first int) {
 	d.problem(line, fmt.Sprintf("%s is given twice, first on line %d", what, first), "remove one of the two")
 }
 
-// unknown refuses a field and steps over its value.
-func (s *structPlan) unknown(d *decoder, ev event) {
+// unknown refuses a field and steps over its value. It reports whether a later
+// version knows the field.
+func (s *structPlan) unknown(d *decoder, ev event) bool {
 	name := string(ev.text[:min(len(ev.text), 100)])
 	mark := d.push(step{key: name, index: -1}, ev.line)
-	if what, ok := s.later[name]; ok {
+	what, later := s.later[name]
+	if later {
 		d.later = true
 		d.problem(ev.line, fmt.Sprintf("%q is not supported yet", name), "remove it: "+what+" come with a later version of cede")
 	} else {
@@ -79,6 +82,7 @@ func (s *structPlan) unknown(d *decoder, ev event) {
 	}
 	d.skip(d.src.next())
 	d.pop(mark)
+	return later
 }
 
 func pointerPlan(of *plan) *plan {
@@ -97,12 +101,14 @@ func slicePlan(of *plan, many string) *plan {
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		size := int(v.Type().Elem().Size())
 		for i := 0; ; i++ {
 			ev := d.src.next()
 			if ev.kind == kindListEnd {
 				return
 			}
 			mark := d.push(step{index: i}, ev.line)
+			d.spend(size)
 			v.Grow(1)
 			v.SetLen(i + 1)
 			of.decode(d, v.Index(i), ev)
@@ -135,6 +141,7 @@ func mapPlan(of *plan, texts bool) *plan {
 
 // entries decodes each entry of an open mapping with free keys.
 func (d *decoder) entries(each func(key string, value event)) {
+	d.spend(200)
 	first := len(d.keys)
 	var many map[string]int // line by key, once a scan would take long
 	for {
@@ -158,6 +165,7 @@ func (d *decoder) entries(each func(key string, value event)) {
 				}
 				many[key] = ev.line
 			}
+			d.spend(50)
 			each(key, d.src.next())
 		}
 		d.pop(mark)

@@ -49,6 +49,7 @@ func decodeOperand(d *decoder, v reflect.Value, ev event) {
 		mark := d.push(step{index: i}, ev.line)
 		var value string
 		decodeText(d, reflect.ValueOf(&value).Elem(), ev)
+		d.spend(16)
 		c.Values = append(c.Values, value)
 		d.pop(mark)
 	}
@@ -168,6 +169,15 @@ func decodeDuration(d *decoder, v reflect.Value, ev event) {
 	v.SetInt(int64(t))
 }
 
+// decodePositive is for durations whose absence means something else than 0.
+func decodePositive(d *decoder, v reflect.Value, ev event) {
+	problems := d.problems.len()
+	decodeDuration(d, v, ev)
+	if v.Int() == 0 && d.problems.len() == problems {
+		d.problem(ev.line, "0s: expected a duration of more than 0", "leave it out where it means for ever")
+	}
+}
+
 // decodeQuantities reads amounts. What a node has is rounded down, everything
 // else up.
 func decodeQuantities(d *decoder, v reflect.Value, ev event) {
@@ -254,6 +264,7 @@ func (d *decoder) any(ev event) any {
 				return list
 			}
 			mark := d.push(step{index: i}, ev.line)
+			d.spend(50)
 			list = append(list, d.any(ev))
 			d.pop(mark)
 		}

@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// nameWords is what a name looks like.
+const nameWords = "a name of lower-case letters, digits, . and -"
+
 // isName is whether s may name something: [a-z0-9.-]+.
 func isName(s string) bool {
 	for i := range len(s) {
@@ -32,7 +35,7 @@ func asName(s string) string {
 // name checks a name that must be there.
 func (c *checker) name(p *path, field, value string) bool {
 	if value == "" {
-		c.add(p, field+" is missing", fmt.Sprintf("add `%s: ` and a name of lower-case letters, digits, . and -", field))
+		c.add(p, field+" is missing", fmt.Sprintf("add `%s: ` and %s", field, nameWords))
 		return false
 	}
 	return c.optionalName(p, value)

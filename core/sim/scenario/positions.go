@@ -47,6 +47,14 @@ func (ps *positions) close(at int) {
 	ps.log[at].end = int32(len(ps.log))
 }
 
+// last is the line of the value that is open.
+func (ps *positions) last() int {
+	if n := len(ps.lines); n > 0 {
+		return int(ps.lines[n-1])
+	}
+	return 1
+}
+
 // key is the id of a key; 0 when the table is full.
 func (ps *positions) key(name string) int32 {
 	id, ok := ps.names[name]

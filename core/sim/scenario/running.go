@@ -3,7 +3,6 @@ package scenario
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
 )
@@ -39,7 +38,7 @@ type rooms struct {
 	c     *checker
 	dims  *model.Dimensions // nil when there are too many
 	nodes map[string]*room
-	jobs  map[string]*model.Job
+	jobs  map[int]*model.Job
 }
 
 type room struct {
@@ -50,7 +49,7 @@ type room struct {
 }
 
 func newRooms(c *checker) *rooms {
-	r := &rooms{c: c, nodes: map[string]*room{}, jobs: map[string]*model.Job{}}
+	r := &rooms{c: c, nodes: map[string]*room{}, jobs: map[int]*model.Job{}}
 	if len(c.f.Running) == 0 || c.unsure["dimensions"] {
 		return r
 	}
@@ -76,7 +75,8 @@ func (r *rooms) place(p *path, entry *Running) []deviceUse {
 	if r.dims == nil || r.c.tainted[fmt.Sprintf("nodes[%d]", at)] || r.c.tainted[fmt.Sprintf("jobs[%d]", r.c.jobs[entry.Job])] {
 		return nil // what it needs or what is there is not known
 	}
-	room, group := r.room(entry.Node, at), r.job(entry.Job).Group(entry.Group)
+	job := r.c.jobs[entry.Job]
+	room, group := r.room(entry.Node, at), r.job(job).Groups[r.c.groupsOf(job)[entry.Group]]
 	choice, lack, ok := room.fit(&group.Ask)
 	if !ok {
 		r.c.add(p, r.refusal(room, group, lack, entry), "run less there before the start, or give the node more")
@@ -111,13 +111,13 @@ func (r *rooms) room(id string, at int) *room {
 	return made
 }
 
-func (r *rooms) job(id string) *model.Job {
-	if job, ok := r.jobs[id]; ok {
+func (r *rooms) job(at int) *model.Job {
+	if job, ok := r.jobs[at]; ok {
 		return job
 	}
-	job := r.c.f.Jobs[r.c.jobs[id]].resolve(&classes{})
+	job := r.c.f.Jobs[at].resolve(&classes{})
 	job.Compile(r.dims)
-	r.jobs[id] = job
+	r.jobs[at] = job
 	return job
 }
 
@@ -152,20 +152,20 @@ func (r *room) take(ask *model.Ask, choice []int16) []deviceUse {
 // allocations turns the running entries into allocations, each with the lowest
 // free index of its group; what runs on every node has index 0.
 func (c *checker) allocations(jobs []*model.Job) []*model.Allocation {
-	next := map[string]int{}
+	next := map[*model.Group]int{}
 	allocs := make([]*model.Allocation, len(c.f.Running))
 	for i := range c.f.Running {
 		r := &c.f.Running[i]
-		job := jobs[c.jobs[r.Job]]
+		at := c.jobs[r.Job]
+		job := jobs[at]
 		a := &model.Allocation{
-			ID: r.ID, Job: job, Group: job.Group(r.Group), NodeID: r.Node, Devices: c.placed[i],
+			ID: r.ID, Job: job, Group: job.Groups[c.groupsOf(at)[r.Group]], NodeID: r.Node, Devices: c.placed[i],
 			Desired: model.DesiredRun, Client: model.ClientRunning,
 			Started: true, StartTime: int64(r.StartedAt), CreateTime: int64(r.StartedAt),
 		}
 		if !job.Type.PerNode() {
-			key := strings.Join([]string{r.Job, r.Group}, "/")
-			a.Index = next[key]
-			next[key]++
+			a.Index = next[a.Group]
+			next[a.Group]++
 		}
 		allocs[i] = a
 	}

@@ -18,8 +18,14 @@ type plan struct {
 type structPlan struct {
 	fields   []fieldPlan
 	byName   map[string]int
-	required []int
+	required []requirement
 	later    map[string]string // fields that this version refuses -> what they are
+}
+
+// requirement is a field that must be there, and what to write.
+type requirement struct {
+	field int
+	what  string
 }
 
 type fieldPlan struct {
@@ -72,14 +78,22 @@ var later = map[reflect.Type]map[string]string{
 	reflect.TypeFor[ExpectUnplaced](): {"binding": "bindings"},
 }
 
-// required lists fields whose zero value is as good as any other, so that only
-// the decoder can tell that they are missing. Missing names are found by
-// Validate.
-var required = map[reflect.Type][]string{
-	reflect.TypeFor[File]():          {"version"},
-	reflect.TypeFor[PriorityClass](): {"value"},
-	reflect.TypeFor[Device]():        {"count"},
-	reflect.TypeFor[Event]():         {"at"},
+// required lists fields that must be there, and what to write in them: those
+// whose zero value is as good as any other, so that only the decoder can tell
+// that they are missing, and those without which an element is rubbish, of
+// which a hostile file may have millions.
+var required = map[reflect.Type][][2]string{
+	reflect.TypeFor[File]():          {{"version", "1"}, {"name", nameWords}},
+	reflect.TypeFor[PolicyVariant](): {{"name", nameWords}},
+	reflect.TypeFor[Namespace]():     {{"name", nameWords}},
+	reflect.TypeFor[PriorityClass](): {{"name", nameWords}, {"value", "a whole number"}},
+	reflect.TypeFor[Node]():          {{"id", nameWords}},
+	reflect.TypeFor[Device]():        {{"id", "vendor/type/model"}, {"count", "a whole number"}},
+	reflect.TypeFor[Job]():           {{"id", nameWords}},
+	reflect.TypeFor[Group]():         {{"name", nameWords}},
+	reflect.TypeFor[DeviceRequest](): {{"id", "type, vendor/type or vendor/type/model"}},
+	reflect.TypeFor[Running]():       {{"id", nameWords}, {"job", "one of `jobs`"}, {"group", "one of the job's groups"}, {"node", "one of `nodes`"}},
+	reflect.TypeFor[Event]():         {{"at", "a duration such as 90s"}},
 }
 
 // presets holds what a value is before its fields are read, where the zero
@@ -133,8 +147,8 @@ func newPlan(t reflect.Type) *plan {
 func newStructPlan(t reflect.Type) *plan {
 	s := &structPlan{byName: map[string]int{}, later: later[t]}
 	s.addFields(t, nil)
-	for _, name := range required[t] {
-		s.required = append(s.required, s.byName[name])
+	for _, r := range required[t] {
+		s.required = append(s.required, requirement{field: s.byName[r[0]], what: r[1]})
 	}
 	preset, ok := presets[t]
 	return &plan{what: words[t][0], decode: func(d *decoder, v reflect.Value, ev event) {
@@ -166,6 +180,9 @@ func (s *structPlan) addFields(t reflect.Type, at []int) {
 		if t == reflect.TypeFor[Constraint]() && name == "value" {
 			index = at // it is two fields, Value and Values
 			p = &plan{what: "a text, a number, true, false or a list of them", decode: decodeOperand}
+		}
+		if t == reflect.TypeFor[Group]() && name == "duration" {
+			p = &plan{what: p.what, decode: decodePositive}
 		}
 		s.byName[name] = len(s.fields)
 		s.fields = append(s.fields, fieldPlan{name: name, index: index, plan: p})

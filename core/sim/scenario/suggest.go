@@ -8,10 +8,14 @@ func nearest(name string, candidates []string) string {
 	if len(name) > 64 {
 		return ""
 	}
+	short := len(name) < 3 // everything is near a short name
 	best, distance := "", 1+max(1, len(name)/3)
 	for _, c := range candidates {
 		if strings.EqualFold(c, name) {
 			return c
+		}
+		if short || withoutDigits(name) == withoutDigits(c) {
+			continue // n2 is no mistyped n1
 		}
 		if d := editDistance(strings.ToLower(name), strings.ToLower(c), distance); d < distance {
 			best, distance = c, d
@@ -19,6 +23,8 @@ func nearest(name string, candidates []string) string {
 	}
 	return best
 }
+
+func withoutDigits(s string) string { return strings.Trim(s, "0123456789") }
 
 // editDistance counts insertions, deletions, replacements and swaps of
 // neighbours between two names. It may stop at limit.

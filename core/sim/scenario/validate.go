@@ -31,7 +31,11 @@ type checker struct {
 	jobs    map[string]int
 	classes map[string]int
 	running map[string]int
-	groups  map[string]bool // job.group: what generated allocation ids start with
+	groupAt map[int]map[string]int // of jobs that something refers to: positions of groups by name
+
+	// Filled where expectations may refer to them.
+	groups   map[string]bool // job.group: what generated allocation ids start with
+	anyGroup map[string]int  // names of groups of any job
 
 	placed   [][]deviceUse // devices of the running entries
 	warnings []string
@@ -41,7 +45,7 @@ func newChecker(f *File) *checker {
 	return &checker{
 		f: f, tainted: map[string]bool{}, unsure: map[string]bool{},
 		nodes: map[string]int{}, jobs: map[string]int{}, classes: map[string]int{}, running: map[string]int{},
-		groups: map[string]bool{},
+		groupAt: map[int]map[string]int{}, groups: map[string]bool{}, anyGroup: map[string]int{},
 	}
 }
 
@@ -71,6 +75,10 @@ func (c *checker) taint(text string) {
 // add reports a problem, unless the decoder has already complained about the
 // same value or one around it.
 func (c *checker) add(p *path, message, remedy string) {
+	if len(c.problems.list) == maxKept {
+		c.problems.more++
+		return
+	}
 	text := p.String()
 	c.taint(text)
 	for at, ok := text, true; ok; at, ok = parent(at) {

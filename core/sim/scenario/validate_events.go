@@ -12,17 +12,33 @@ func (c *checker) checkEvents() {
 	for i := range c.f.Events {
 		e, p := &c.f.Events[i], root.field("events").item(i)
 		c.span(p.field("at"), e.At)
-		if e.At < last {
+		if e.At >= 0 && e.At < last {
 			c.add(p.field("at"), fmt.Sprintf("%v comes after %v: expected events in order of time", e.At, last), "move the event, or correct its time")
 		}
 		last = max(last, e.At)
 		c.checkAction(p, e)
 	}
+	c.warnOfStops()
 	if u := c.f.Until; u != nil {
 		c.span(root.field("until"), *u)
 		if last > *u && *u >= 0 {
 			c.warnings = append(c.warnings, fmt.Sprintf("events after until (%v) do not happen; the last is at %v", *u, last))
 		}
+	}
+}
+
+// warnOfStops notices jobs that are stopped before anything of them can run.
+func (c *checker) warnOfStops() {
+	there := map[string]bool{}
+	for i := range c.f.Running {
+		there[c.f.Running[i].Job] = true
+	}
+	for i := range c.f.Events {
+		e := &c.f.Events[i]
+		if e.Stop != "" && !there[e.Stop] {
+			c.warnings = append(c.warnings, fmt.Sprintf("events[%d] stops %s, which neither runs nor was submitted", i, e.Stop))
+		}
+		there[e.Submit] = true
 	}
 }
 
@@ -69,15 +85,25 @@ func (c *checker) needGroup(p *path, job, group string) bool {
 		c.add(p, "group is missing", "name one of the job's groups")
 		return false
 	}
-	known := map[string]int{}
-	for i, g := range c.f.Jobs[c.jobs[job]].Groups {
-		known[g.Name] = i
-	}
+	known := c.groupsOf(c.jobs[job])
 	_, ok := known[group]
 	if !ok {
 		c.unknown(p, "jobs", "group", group, known)
 	}
 	return ok
+}
+
+// groupsOf is the positions of a job's groups by name.
+func (c *checker) groupsOf(job int) map[string]int {
+	known, ok := c.groupAt[job]
+	if !ok {
+		known = map[string]int{}
+		for i, g := range c.f.Jobs[job].Groups {
+			known[g.Name] = i
+		}
+		c.groupAt[job] = known
+	}
+	return known
 }
 
 func (c *checker) checkExpect() {
@@ -139,12 +165,9 @@ func (c *checker) checkExpectedGroup(p *path, job, group *string) {
 			c.needGroup(p.field("group"), *job, *group)
 		}
 	case group != nil:
-		for name := range c.groups {
-			if strings.HasSuffix(name, "."+*group) {
-				return
-			}
+		if _, ok := c.anyGroup[*group]; !ok {
+			c.unknown(p.field("group"), "jobs", "group", *group, c.anyGroup)
 		}
-		c.unknown(p.field("group"), "jobs", "group", *group, nil)
 	}
 }
 

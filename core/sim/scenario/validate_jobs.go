@@ -14,6 +14,8 @@ const (
 	// maxDuration keeps sums of times away from what an int64 of nanoseconds
 	// holds (292 years).
 	maxDuration = Duration(50 * 365 * 24 * 3600 * 1e9)
+	// maxRequests bounds the ways in which device groups may serve a group.
+	maxRequests = 16
 	// defaultWeight is the weight of an affinity or a spread that names none,
 	// as in Nomad.
 	defaultWeight = 50
@@ -37,6 +39,7 @@ func (c *checker) checkJobs() {
 			}
 			if c.f.Expect != nil {
 				c.groups[j.ID+"."+g.Name] = true
+				c.anyGroup[g.Name] = k
 			}
 			c.checkGroup(gp, j, g)
 		}
@@ -78,6 +81,9 @@ func (c *checker) checkGroup(p *path, j *Job, g *Group) {
 	}
 	c.amounts(p.field("resources"), g.Resources)
 	c.ports(p.field("ports"), g.Ports)
+	if n := len(g.Devices); n > maxRequests {
+		c.add(p.field("devices"), fmt.Sprintf("%d device requests: expected at most %d", n, maxRequests), "ask for several devices of a kind with count")
+	}
 	for i := range g.Devices {
 		c.checkRequest(p.field("devices").item(i), &g.Devices[i])
 	}

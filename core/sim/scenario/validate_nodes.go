@@ -10,8 +10,12 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// maxNodes bounds what `count` multiplies.
-const maxNodes = 1_000_000
+const (
+	// maxNodes bounds what `count` multiplies.
+	maxNodes = 1_000_000
+	// maxDevices bounds the device groups of a node, which are searched one by one.
+	maxDevices = 1000
+)
 
 func sorted(s []string) []string {
 	slices.Sort(s)
@@ -106,6 +110,9 @@ func (c *checker) checkNode(p *path, n *Node) {
 		}
 	}
 	c.ports(p.field("ports"), n.Ports)
+	if d := len(n.Devices); d > maxDevices {
+		c.add(p.field("devices"), fmt.Sprintf("%d groups of devices: expected at most %d", d, maxDevices), "describe devices of the same model as one group")
+	}
 	seen := map[string]int{}
 	for j := range n.Devices {
 		c.checkDevice(p.field("devices").item(j), &n.Devices[j], j, seen)
@@ -134,7 +141,7 @@ func (c *checker) checkDevice(p *path, d *Device, j int, seen map[string]int) {
 
 func (c *checker) noEmptyKey(p *path, m map[string]string) {
 	if _, ok := m[""]; ok {
-		c.add(p, "an empty name", "write a name before the colon")
+		c.add(p, "one of the names is empty", "write a name before the colon")
 	}
 }
 

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -44,9 +41,10 @@ type yamlFrame struct {
 // newYAMLSource parses the whole document; it panics with a fatal where that
 // fails.
 func newYAMLSource(r io.Reader) *yamlSource {
-	decoder := yaml.NewDecoder(bytes.NewReader(readYAML(r)))
-	s := &yamlSource{root: parseYAML(decoder), line: 1}
-	if second := parseYAML(decoder); second != nil {
+	text := readYAML(r)
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	s := &yamlSource{root: parseYAML(decoder, text), line: 1}
+	if second := parseYAML(decoder, text); second != nil {
 		panic(fatal{problem: Problem{
 			Line:    second.Line,
 			Message: "a second document starts here: a file is one scenario",
@@ -184,11 +182,8 @@ func invalidLine(text []byte) int {
 	return line
 }
 
-// yamlLine finds the line in the library's words.
-var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
-
 // parseYAML returns the content of the next document, nil at the end.
-func parseYAML(decoder *yaml.Decoder) *yaml.Node {
+func parseYAML(decoder *yaml.Decoder, text []byte) *yaml.Node {
 	var document yaml.Node
 	err := func() (err error) {
 		defer func() {
@@ -204,11 +199,10 @@ func parseYAML(decoder *yaml.Decoder) *yaml.Node {
 		return nil
 	}
 	if err != nil {
-		found := yamlLine.FindStringSubmatch(err.Error())
-		line, _ := strconv.Atoi(found[1])
+		line, message := explainYAML(err.Error(), text)
 		panic(fatal{problem: Problem{
-			Line:    max(line, 1),
-			Message: "not valid YAML: " + strings.TrimPrefix(err.Error(), found[0]),
+			Line:    line,
+			Message: "not valid YAML: " + message,
 			Remedy:  "check indentation, quotes and brackets at and before this line; the file may be cut off",
 		}})
 	}
@@ -367,7 +361,7 @@ func (s *yamlSource) merge(content []*yaml.Node, have map[string]bool, from *yam
 	default:
 		panic(fatal{problem: Problem{
 			Line:    s.line,
-			Message: "expected a mapping to merge with <<, found " + found(event{kind: nodeKind(from)}),
+			Message: "expected a mapping to merge with <<, found " + found(event{kind: nodeKind(from), text: []byte(from.Value)}),
 			Remedy:  "write `<<: *anchor`, where the anchor is on a mapping",
 		}})
 	}

@@ -1,0 +1,96 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestData plays testdata/errors (what is wrong with a file, as the user reads
+// it) and testdata/resolve (what a file means). Run with -rewrite to record.
+func TestData(t *testing.T) {
+	for _, dir := range []string{"testdata/errors", "testdata/resolve"} {
+		datadriven.Walk(t, dir, func(t *testing.T, path string) {
+			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+				name := "f.yaml"
+				if d.HasArg("json") {
+					name = "f.json"
+				}
+				input := d.Input
+				if d.HasArg("head") { // spare every case the same two fields
+					input = "version: 1\nname: x\n" + input
+				}
+				f, err := Decode(name, strings.NewReader(input))
+				if err != nil {
+					return err.Error()
+				}
+				if d.Cmd == "resolve" {
+					return show(t, f)
+				}
+				return "ok"
+			})
+		})
+	}
+}
+
+// show prints what a file means, a thing a line.
+func show(t *testing.T, f *File) string {
+	r, err := Resolve(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, w := range r.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w)
+	}
+	delta := "the policy's own"
+	if r.Config.PriorityDelta != nil {
+		delta = fmt.Sprint(*r.Config.PriorityDelta)
+	}
+	fmt.Fprintf(&b, "config: %s, policy %s, delta %s, preemption %v\n", r.Config.Algorithm, r.Config.Policy, delta, r.Config.Preemption)
+	for _, p := range r.Policies {
+		fmt.Fprintf(&b, "policy %s: %s %v %v\n", p.Name, p.Use, p.Config, p.Grant)
+	}
+	if len(r.Weights) > 0 {
+		fmt.Fprintf(&b, "weights: %v\n", r.Weights)
+	}
+	for _, n := range r.Nodes {
+		fmt.Fprintf(&b, "node %s: %s %s class %q capacity %v reserved %v ports %v devices %v attributes %v\n", n.ID, n.Status, n.Datacenter, n.Class, n.Capacity, n.Reserved, n.Ports, n.Devices, n.Attributes)
+	}
+	for _, j := range r.Jobs {
+		fmt.Fprintf(&b, "job %s: %s priority %d class %q never preempts %v, never a victim %v, gang %v\n", j.Key(), j.Type, j.Priority, j.PriorityClass, j.NeverPreempts, j.NonPreemptible, j.AllAtOnce)
+		for _, g := range j.Groups {
+			fmt.Fprintf(&b, "  group %s: count %d needs %v ports %v devices %v labels %v\n", g.Name, g.Count, g.Resources, g.Ports, g.Devices, g.Labels)
+			fmt.Fprintf(&b, "    evictions %d kill %v duration %v checkpoint %v annotations %v\n", g.MaxParallelEvictions, Duration(g.KillTimeout), Duration(g.Duration), Duration(g.Checkpoint), g.Annotations)
+			for _, c := range g.Constraints {
+				fmt.Fprintf(&b, "    must %s\n", c.String())
+			}
+			for _, a := range g.Affinities {
+				fmt.Fprintf(&b, "    should %s (%d)\n", a.String(), a.Weight)
+			}
+			for _, s := range g.Spread {
+				fmt.Fprintf(&b, "    spread %+v\n", s)
+			}
+			for _, term := range slices.Concat(g.Colocate, g.Separate) {
+				fmt.Fprintf(&b, "    term %+v\n", term)
+			}
+		}
+	}
+	for _, a := range r.Running {
+		fmt.Fprintf(&b, "alloc %s: %s.%s[%d] on %s since %v, %s, %s, devices %v\n", a.ID, a.Job.ID, a.Group.Name, a.Index, a.NodeID, Duration(a.StartTime), a.Desired, a.Client, a.Devices)
+	}
+	for _, s := range r.Steps {
+		what := s.Node
+		if s.Job != nil {
+			what = s.Job.Key().String()
+		}
+		fmt.Fprintf(&b, "at %v: %s %s\n", Duration(s.At), s.Do, what)
+	}
+	if r.Until != nil {
+		fmt.Fprintf(&b, "until %v\n", Duration(*r.Until))
+	}
+	return b.String()
+}
