@@ -1,0 +1,225 @@
+package metrics
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Finish ends the run and says what it came to. The collector takes no calls
+// after it but Series.
+func (c *Collector) Finish(at int64) *Metrics {
+	c.advance(at)
+	c.evicted.settleGangs()
+	m := c.counters
+	e := &c.evicted
+	m.Preemptions, m.Victims, m.UselessVictims = e.preemptions, e.victims, e.useless
+	m.RepeatVictims, m.PingPong = e.repeat, e.pingPong
+	m.VictimsPerPreemption = perPreemption(e.perPreemption)
+	if e.judged == e.preemptions {
+		m.RegretVictims = &e.regret
+	}
+	if c.cfg.Budgets {
+		m.BudgetViolations = &e.budget
+	}
+	if c.gangs() {
+		m.GangsBroken = &e.broken
+	}
+	slices.Sort(e.depths)
+	m.CascadeDepth = Depth{P99: at1000(e.depths, 990), Max: at1000(e.depths, 1000)}
+
+	m.Unplaced = c.demand.waiting
+	c.closeWaits(&m)
+	m.InversionSeconds = Round(c.demand.inversion.seconds())
+	c.capacity(&m)
+	c.finishWork(&m)
+	m.Jain = c.jain()
+	m.DecisionLatency = latency(c.latency)
+	return &m
+}
+
+// gangs is whether any job is a gang.
+func (c *Collector) gangs() bool {
+	for _, g := range c.work.order {
+		if g.job.gang {
+			return true
+		}
+	}
+	return false
+}
+
+// closeWaits counts waits that are still open as if they ended now, since
+// leaving them out would make a policy look good that never places its work.
+func (c *Collector) closeWaits(m *Metrics) {
+	for _, g := range c.work.order {
+		for _, w := range g.waits {
+			for range w.n {
+				g.level.delays = append(g.level.delays, c.now-w.since)
+				if c.cfg.Until <= 0 && c.now-w.since <= c.cfg.StarveAfter {
+					m.Starved++ // nothing more will happen: it waits for ever
+				}
+			}
+		}
+	}
+	for _, b := range c.demand.bands() {
+		delays := b.delays()
+		if len(delays) == 0 {
+			continue
+		}
+		if m.QueueDelay == nil {
+			m.QueueDelay = map[string]Quantiles{}
+		}
+		m.QueueDelay[b.name] = Quantiles{
+			P50: seconds(at1000(delays, 500)), P90: seconds(at1000(delays, 900)),
+			P99: seconds(at1000(delays, 990)), Max: seconds(at1000(delays, 1000)),
+		}
+		first, _ := slices.BinarySearch(delays, c.cfg.StarveAfter+1)
+		m.Starved += len(delays) - first
+	}
+}
+
+// delays are all waits of a band, ascending.
+func (b *band) delays() []int64 {
+	var all []int64
+	for _, l := range b.levels {
+		all = append(all, l.delays...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// capacity fills in utilisation and fragmentation.
+func (c *Collector) capacity(m *Metrics) {
+	for i, name := range c.cols.names {
+		sum := c.nodes.over(i)
+		if !sum.cap.zero() {
+			set(&m.Utilisation, name, sum.held.ratio(sum.cap))
+		}
+		if !sum.free.zero() && c.nodes.strands() {
+			set(&m.Fragmentation, name, sum.stranded.ratio(sum.free))
+		}
+	}
+}
+
+func set(m *map[string]float64, name string, value float64) {
+	if *m == nil {
+		*m = map[string]float64{}
+	}
+	(*m)[name] = Round(value)
+}
+
+// finishWork fills in wasted work and goodput. Resources are added up as shares
+// of the cluster, or a node's memory in MiB would drown its millicores.
+func (c *Collector) finishWork(m *Metrics) {
+	w := &c.work
+	ran := slices.Clone(w.ran)
+	for _, r := range w.byID { // sums of integers: no order matters
+		for i, use := range r.use {
+			ran[i].add(use, r.age(c.now))
+		}
+	}
+	var useful, wasted float64
+	for i, name := range c.cols.names {
+		set(&m.WastedWork, name, w.wasted[i].seconds())
+		capacity := c.nodes.over(i).cap
+		if capacity.zero() {
+			continue
+		}
+		good := ran[i]
+		good.minus(w.wasted[i])
+		good.minus(w.spoiled[i])
+		useful += good.ratio(capacity)
+		wasted += w.wasted[i].ratio(capacity)
+	}
+	if useful+wasted > 0 {
+		goodput := Round(useful / (useful + wasted))
+		m.Goodput = &goodput
+	}
+}
+
+// jain is Jain's index of the namespaces' shares.
+func (c *Collector) jain() *float64 {
+	names := make([]*namespaceRow, 0, len(c.work.names))
+	for _, n := range c.work.names {
+		names = append(names, n)
+	}
+	slices.SortFunc(names, func(a, b *namespaceRow) int {
+		if a.name < b.name {
+			return -1
+		}
+		return 1
+	})
+	if len(names) < 2 {
+		return nil
+	}
+	var sum, squares float64
+	for _, n := range names {
+		x := c.share(n)
+		sum += x
+		squares += float64(x * x)
+	}
+	if squares == 0 {
+		return nil
+	}
+	index := Round(float64(sum*sum) / float64(float64(len(names))*squares))
+	return &index
+}
+
+// share is a namespace's dominant share of the run over its weight.
+func (c *Collector) share(n *namespaceRow) float64 {
+	n.advance(c.now)
+	weight := 1.0
+	if w, ok := c.cfg.Weights[n.name]; ok && w > 0 {
+		weight = w
+	}
+	var dominant float64
+	for i := range n.held {
+		sum, held := c.nodes.over(i), n.integral[i]
+		if c.now == 0 { // as over does: what holds now
+			held.add(n.held[i], 1)
+		}
+		dominant = max(dominant, held.ratio(sum.cap))
+	}
+	return dominant / weight
+}
+
+func perPreemption(victims []int) *PerPreemption {
+	if len(victims) == 0 {
+		return nil
+	}
+	slices.Sort(victims)
+	sum := 0
+	for _, v := range victims {
+		sum += v
+	}
+	return &PerPreemption{
+		Mean: Round(float64(sum) / float64(len(victims))), P95: at1000(victims, 950), Max: at1000(victims, 1000),
+	}
+}
+
+func latency(ns []int64) *Latency {
+	if len(ns) == 0 {
+		return nil
+	}
+	slices.Sort(ns)
+	micros := func(permille int) float64 { return Round(float64(at1000(ns, permille)) / 1e3) }
+	return &Latency{P50: micros(500), P99: micros(990), P999: micros(999)}
+}
+
+// at1000 is a quantile by nearest rank: the smallest of the sorted values that
+// at least permille of them do not exceed. It is a value that occurred, and 0
+// when there is none.
+func at1000[T int | int64](sorted []T, permille int) T {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[max(0, (len(sorted)*permille+999)/1000-1)]
+}
+
+func seconds(ns int64) float64 { return Round(float64(ns) / 1e9) }
+
+// Round keeps six decimals, so that what people read has no noise in its last
+// digits. It goes through decimal text, which is exact on every machine.
+func Round(x float64) float64 {
+	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', 6, 64), 64)
+	return y
+}

@@ -1,0 +1,65 @@
+package metrics
+
+// Metrics is the result of a run. Definitions says what each field means. A
+// nil field is one that the run could not show.
+type Metrics struct {
+	Placed               int                  `json:"placed"`
+	Unplaced             int                  `json:"unplaced"`
+	Preemptions          int                  `json:"preemptions"`
+	Victims              int                  `json:"victims"`
+	VictimsPerPreemption *PerPreemption       `json:"victimsPerPreemption,omitempty"`
+	UselessVictims       int                  `json:"uselessVictims"`
+	RegretVictims        *int                 `json:"regretVictims,omitempty"`
+	RepeatVictims        int                  `json:"repeatVictims"`
+	PingPong             int                  `json:"pingPong"`
+	CascadeDepth         Depth                `json:"cascadeDepth"`
+	WastedWork           map[string]float64   `json:"wastedWork,omitempty"`
+	Goodput              *float64             `json:"goodput,omitempty"`
+	BudgetViolations     *int                 `json:"budgetViolations,omitempty"`
+	GangsBroken          *int                 `json:"gangsBroken,omitempty"`
+	QueueDelay           map[string]Quantiles `json:"queueDelay,omitempty"`
+	Starved              int                  `json:"starved"`
+	InversionSeconds     float64              `json:"inversionSeconds"`
+	Utilisation          map[string]float64   `json:"utilisation,omitempty"`
+	Fragmentation        map[string]float64   `json:"fragmentation,omitempty"`
+	Jain                 *float64             `json:"jain,omitempty"`
+	DecisionLatency      *Latency             `json:"decisionLatency,omitempty"`
+	PolicyCalls          int                  `json:"policyCalls"`
+	PolicyFaults         int                  `json:"policyFaults"`
+	Evaluations          Evaluations          `json:"evaluations"`
+}
+
+// PerPreemption describes how many victims the placements with victims had.
+type PerPreemption struct {
+	Mean float64 `json:"mean"`
+	P95  int     `json:"p95"`
+	Max  int     `json:"max"`
+}
+
+// Depth describes how long the chains of evictions were.
+type Depth struct {
+	P99 int `json:"p99"`
+	Max int `json:"max"`
+}
+
+// Quantiles describes waits, in seconds.
+type Quantiles struct {
+	P50 float64 `json:"p50"`
+	P90 float64 `json:"p90"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// Latency describes wall-clock times, in microseconds.
+type Latency struct {
+	P50  float64 `json:"p50"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p999"`
+}
+
+// Evaluations counts what became of evaluations.
+type Evaluations struct {
+	Created   int `json:"created"`
+	Processed int `json:"processed"`
+	Cancelled int `json:"cancelled"`
+}
