@@ -49,6 +49,7 @@ type Evaluation struct {
 
 	WaitUntil     int64  // Unix nanoseconds before which it shall not run; 0: at once
 	SnapshotIndex uint64 // the state that was looked at when it blocked
+	Attempts      int32  // how often it, or those it follows, found no place since something was placed
 	Previous      string // the evaluation that made this one
 	Blocked       string // the blocked evaluation that this one made
 	SupersededBy  string // the evaluation that made this one needless

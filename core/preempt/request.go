@@ -51,11 +51,24 @@ type Rules interface {
 }
 
 // delta is the base gap of a request.
-func (r *Request) delta() int32 {
-	if r.Delta != nil {
-		return *r.Delta
+func (r *Request) delta() int32 { return baseGap(r.Policy, r.Delta) }
+
+func baseGap(v *policy.Version, configured *int32) int32 {
+	if configured != nil {
+		return *configured
 	}
-	return r.Policy.Info().Delta
+	return v.Info().Delta
+}
+
+// Ceiling is the highest priority that may be evicted for work of the given
+// one: strictly lower, and lower by the base gap unless the policy has a
+// PriorityDelta of its own, which may ask for less.
+func Ceiling(priority int32, v *policy.Version, configured *int32) int64 {
+	ceiling := int64(priority) - 1
+	if v.Hooks().Has(policy.HookDelta) {
+		return ceiling
+	}
+	return min(ceiling, int64(priority)-int64(baseGap(v, configured)))
 }
 
 // preemptor describes the group to policies.

@@ -61,7 +61,7 @@ func (a *asked) release() {
 func (s *searcher) begin(f *Finder) (err error) {
 	s.f, s.idle = f, false
 	s.recheck, s.fault, s.arena = sdk.Recheck{}, nil, s.arena[:0]
-	s.ceiling = int64(f.req.Group.Job.Priority) - 1
+	s.ceiling = Ceiling(f.req.Group.Job.Priority, f.req.Policy, f.req.Delta)
 	s.columns = 0
 	s.delta = nil
 	if v := f.req.Policy; v.Hooks().Has(policy.HookDelta) {
@@ -70,8 +70,6 @@ func (s *searcher) begin(f *Finder) (err error) {
 			return err
 		}
 		s.delta, s.columns = &a, v.Info().Columns
-	} else {
-		s.ceiling = min(s.ceiling, int64(f.req.Group.Job.Priority)-int64(f.req.delta()))
 	}
 	chooser := f.req.Policy
 	if chooser.Hooks()&(policy.HookScoreVictims|policy.HookSelectVictims) == 0 {
@@ -457,7 +455,9 @@ func (s *searcher) evict(o int, picks []int32, whole bool) (n int, fits bool, er
 	b := &s.batch
 	first, last := b.cand.FirstRow[o], b.cand.FirstRow[o+1]
 	s.stamp++
-	s.seen = slices.Grow(s.seen[:0], len(b.rows))[:cap(s.seen)]
+	if len(s.seen) < len(b.rows) {
+		s.seen = make([]uint32, 2*len(b.rows))
+	}
 	fits = s.trial.fits()
 	for _, row := range picks {
 		if fits && !whole {

@@ -75,6 +75,11 @@ func (f *feasibility) escapedReason(n *model.Node) string {
 	return ""
 }
 
+// nodeAllowed is node for a single node, without the memory of classes.
+func (f *feasibility) nodeAllowed(n *model.Node) bool {
+	return f.classReason(n) == "" && f.escapedReason(n) == ""
+}
+
 // nodeReason is why this node may not take the group; "" when it may.
 func (f *feasibility) nodeReason(chunk *state.Chunk, i int) string {
 	if f.node(chunk, i) {

@@ -119,7 +119,7 @@ func (p *placer) search(nodes []int32) error {
 	p.searching = true
 	request := preempt.Request{
 		Group: p.group, Now: r.now, Algorithm: r.algorithm, Delta: r.base.Config().PriorityDelta,
-		Waiting: max(0, r.now-r.job.SubmitTime), Attempts: r.attempts(),
+		Waiting: max(0, r.now-r.job.SubmitTime), Attempts: r.eval.Attempts,
 		Policy: r.version, Default: r.s.config.Policies.Default(),
 		Nodes: nodes, Evicted: &r.evicted, Weights: r.s.config.Weights,
 		Ties: r.s.config.Ties, Workers: r.s.config.Workers,
@@ -128,16 +128,6 @@ func (p *placer) search(nodes []int32) error {
 		request.Rules = p.rules
 	}
 	return r.s.finder.Begin(r.proposed, request)
-}
-
-// attempts counts the job's evaluations that could not place all of it.
-func (r *run) attempts() (n int32) {
-	for _, e := range r.base.EvalsOfJob(r.eval.JobKey()) {
-		if len(e.Failed) > 0 && e.Status != model.EvalBlocked {
-			n++
-		}
-	}
-	return n
 }
 
 // allocation makes the new instance.

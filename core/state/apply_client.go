@@ -30,6 +30,9 @@ func (t *Txn) ApplyClientUpdates(now int64, updates []ClientUpdate) []*model.Eva
 		if a.Client == old.Client && a.Started == old.Started && a.StartTime == old.StartTime {
 			continue
 		}
+		if a.Client.Terminal() && a.Desired == model.DesiredRun {
+			a.EndTime = now
+		}
 		t.upsertAlloc(&a)
 		done := a.Client == model.ClientComplete && a.Job.Type.Finite()
 		if a.Client.Terminal() && a.Desired == model.DesiredRun && !done {

@@ -19,10 +19,10 @@ func (t *Txn) ApplyPlan(now int64, plan *model.Plan, committed []int) []*model.E
 			continue
 		}
 		for _, s := range g.Stop {
-			t.applyStop(s)
+			t.applyStop(now, s)
 		}
 		for _, e := range g.Evict {
-			if victim := t.applyEviction(e); victim != nil && victim.Key() != plan.Job {
+			if victim := t.applyEviction(now, e); victim != nil && victim.Key() != plan.Job {
 				lost.add(victim)
 			}
 		}
@@ -58,14 +58,14 @@ func (t *Txn) takesWork(g *model.CommitGroup) bool {
 	return true
 }
 
-func (t *Txn) applyStop(s model.Stop) {
+func (t *Txn) applyStop(now int64, s model.Stop) {
 	old := t.Alloc(s.AllocID)
 	if old == nil {
 		return
 	}
 	a := *old
 	if a.Desired == model.DesiredRun {
-		a.Desired, a.DesiredReason = model.DesiredStop, s.Reason
+		a.Desired, a.DesiredReason, a.EndTime = model.DesiredStop, s.Reason, now
 	}
 	// A victim whose node is lost remains a victim, and is gone.
 	if s.Lost && !a.Client.Terminal() {
@@ -76,13 +76,14 @@ func (t *Txn) applyStop(s model.Stop) {
 
 // applyEviction returns the victim's job; nil when the victim had ended or was
 // no longer wanted.
-func (t *Txn) applyEviction(e model.Eviction) *model.Job {
+func (t *Txn) applyEviction(now int64, e model.Eviction) *model.Job {
 	old := t.Alloc(e.AllocID)
 	if old == nil || !old.Live() {
 		return nil
 	}
 	a := *old
 	a.Desired, a.DesiredReason, a.PreemptedBy = model.DesiredEvict, "preempted by "+e.By, e.By
+	a.EndTime = now
 	t.upsertAlloc(&a)
 	return a.Job
 }

@@ -1,0 +1,29 @@
+package coretest
+
+import (
+	"github.com/cede-scheduler/cede/core/policy"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// Policies is a set of the built-in default and others made of native policies.
+func Policies(others ...func() sdk.Policy) *policy.Set {
+	versions := []*policy.Version{Version(func() sdk.Policy { return rules.New() })}
+	for _, make := range others {
+		versions = append(versions, Version(make))
+	}
+	set, err := policy.NewSet(versions...)
+	must(err)
+	return set
+}
+
+// Version is a native policy as a version with every grant.
+func Version(make func() sdk.Policy) *policy.Version {
+	name := make().Info().Name
+	v, err := policy.NewVersion(policy.Source{
+		Name: name, Digest: policy.BuiltinDigest(name, "test"), Grants: policy.Grants,
+		Make: func(config []byte) (policy.Instance, error) { return policy.Native(make(), config) },
+	})
+	must(err)
+	return v
+}

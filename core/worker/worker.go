@@ -1,0 +1,187 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// ErrTooManyAttempts means that newer state kept rejecting the plans of an
+// evaluation. It goes back to the broker, which delivers it again later.
+var ErrTooManyAttempts = errors.New("too many plans of one evaluation were rejected")
+
+// Broker hands evaluations out and takes them back.
+type Broker interface {
+	Ack(evalID string, token broker.Token, snapshot uint64) error
+	Nack(evalID string, token broker.Token) error
+}
+
+// Planner commits plans.
+type Planner interface {
+	Submit(ctx context.Context, plan *model.Plan) (*model.PlanResult, error)
+}
+
+// States gives access to the newest state.
+type States interface {
+	WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, error)
+}
+
+// Evals writes evaluations to the state.
+type Evals interface {
+	WriteEvals(ctx context.Context, evals ...*model.Evaluation) error
+}
+
+// Report is what became of one evaluation.
+type Report struct {
+	Eval    *model.Evaluation
+	Outcome *scheduler.Outcome
+	Plans   []*model.Plan
+	Results []*model.PlanResult
+	Err     error
+}
+
+// Config is what a worker works with. All fields but Observe are needed.
+type Config struct {
+	Broker    Broker
+	Planner   Planner
+	States    States
+	Evals     Evals
+	Scheduler *scheduler.Scheduler
+	Clock     clock.Clock
+	NewEvalID func() string
+	// Observe is told of every evaluation; nil: nobody is.
+	Observe func(Report)
+}
+
+// Worker works on one evaluation at a time.
+type Worker struct{ Config }
+
+// New makes a worker.
+func New(c Config) *Worker { return &Worker{c} }
+
+// attempts is how many plans of one evaluation may be rejected in a row without
+// any of them bringing progress.
+func attempts(t model.JobType) int {
+	if t.Finite() {
+		return 2
+	}
+	return 5
+}
+
+// Work does a delivery from beginning to end: it returns it with Ack when what
+// came of it is written down, else with Nack.
+func (w *Worker) Work(ctx context.Context, d broker.Delivery) error {
+	report := Report{Eval: d.Eval}
+	snap, err := w.process(ctx, d, &report)
+	if err == nil {
+		err = w.settle(ctx, d, snap, report.Outcome)
+	}
+	report.Err = err
+	if w.Observe != nil {
+		w.Observe(report)
+	}
+	if err != nil {
+		return errors.Join(err, w.Broker.Nack(d.Eval.ID, d.Token))
+	}
+	return nil
+}
+
+// process plans until a plan is committed whole or changes nothing.
+func (w *Worker) process(ctx context.Context, d broker.Delivery, report *Report) (*state.Snapshot, error) {
+	index := max(d.WaitIndex, d.Eval.ModifyIndex)
+	for left := attempts(d.Eval.Type); left > 0; left-- {
+		snap, err := w.States.WaitIndex(ctx, index)
+		if err != nil {
+			return nil, fmt.Errorf("state at index %d: %w", index, err)
+		}
+		out, err := w.Scheduler.Process(d.Eval, snap, w.Clock.Now().UnixNano())
+		if err != nil {
+			return nil, err
+		}
+		report.Outcome = out
+		if out.Plan.Empty() {
+			return snap, nil
+		}
+		out.Plan.EvalToken = d.Token.String()
+		result, err := w.Planner.Submit(ctx, out.Plan)
+		if err != nil {
+			return nil, fmt.Errorf("plan: %w", err)
+		}
+		report.Plans, report.Results = append(report.Plans, out.Plan), append(report.Results, result)
+		if result.Full() {
+			return snap, nil
+		}
+		if len(result.Committed) > 0 {
+			left = attempts(d.Eval.Type) + 1
+		}
+		index = max(index, result.RefreshIndex)
+	}
+	return nil, fmt.Errorf("evaluation %s: %w", d.Eval.ID, ErrTooManyAttempts)
+}
+
+// settle writes down how the evaluation ended and gives it back.
+func (w *Worker) settle(ctx context.Context, d broker.Delivery, snap *state.Snapshot, out *scheduler.Outcome) error {
+	if err := w.Evals.WriteEvals(ctx, w.endings(d.Eval, snap, out)...); err != nil {
+		return fmt.Errorf("evaluation %s: %w", d.Eval.ID, err)
+	}
+	return w.Broker.Ack(d.Eval.ID, d.Token, snap.Index())
+}
+
+// endings are the evaluations that an outcome leaves: the one that was worked
+// on, one that waits for room when something found none, and one for the time
+// at which a policy wants to be asked again.
+func (w *Worker) endings(eval *model.Evaluation, snap *state.Snapshot, out *scheduler.Outcome) []*model.Evaluation {
+	now := w.Clock.Now().UnixNano()
+	done := *eval
+	done.ModifyTime, done.Failed, done.Queued = now, out.Failed, out.Queued
+	if out.Fault != nil {
+		done.StatusText = out.Fault.Error()
+	}
+	list := []*model.Evaluation{&done}
+	switch {
+	case out.Placed():
+		done.Status, done.Failed, done.Queued = model.EvalComplete, nil, nil
+		done.Classes, done.BlockedNodes = nil, nil
+	case eval.Status == model.EvalBlocked:
+		w.block(&done, snap, out)
+		if !out.Plan.Empty() {
+			done.Attempts = 1
+		}
+	default:
+		done.Status = model.EvalComplete
+		waiting := w.follow(eval, model.TriggerUnblocked)
+		done.Blocked = waiting.ID
+		waiting.Failed, waiting.Queued = out.Failed, out.Queued
+		w.block(waiting, snap, out)
+		list = append(list, waiting)
+	}
+	if out.RecheckAt > now {
+		again := w.follow(eval, model.TriggerRecheck)
+		again.WaitUntil = out.RecheckAt
+		list = append(list, again)
+	}
+	return list
+}
+
+// block makes an evaluation wait for room.
+func (w *Worker) block(e *model.Evaluation, snap *state.Snapshot, out *scheduler.Outcome) {
+	e.Status, e.SnapshotIndex = model.EvalBlocked, snap.Index()
+	e.Attempts++
+	e.Classes, e.Escaped, e.BlockedNodes = out.Classes, out.Escaped, out.BlockedNodes
+}
+
+// follow begins another evaluation of the same job.
+func (w *Worker) follow(eval *model.Evaluation, trigger model.Trigger) *model.Evaluation {
+	now := w.Clock.Now().UnixNano()
+	return &model.Evaluation{
+		ID: w.NewEvalID(), Namespace: eval.Namespace, JobID: eval.JobID, Type: eval.Type,
+		Priority: eval.Priority, TriggeredBy: trigger, Previous: eval.ID,
+		CreateTime: now, ModifyTime: now,
+	}
+}
