@@ -51,6 +51,18 @@ func (v *View) Dirty(key model.JobKey) uint64 {
 	return 0
 }
 
+// Dirties yields every key of which something is known, ascending, with its
+// Dirty: what a restore needs beside the jobs, as a deleted job may be dirty.
+func (v *View) Dirties() iter.Seq2[model.JobKey, uint64] {
+	return func(yield func(model.JobKey, uint64) bool) {
+		for _, slot := range v.sortedJobs() {
+			if r := v.jobs.at(slot); !yield(r.key, r.dirty) {
+				return
+			}
+		}
+	}
+}
+
 // Jobs yields the jobs, ascending by key.
 func (v *View) Jobs() iter.Seq[*model.Job] {
 	return func(yield func(*model.Job) bool) { v.eachJob(v.sortedJobs(), yield) }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -62,10 +63,12 @@ func (v *View) NodeOrder() []int32 {
 }
 
 // Nodes yields the nodes, ascending by id.
-func (v *View) Nodes(yield func(*model.Node) bool) {
-	for _, pos := range v.NodeOrder() {
-		if !yield(v.NodeAt(pos)) {
-			return
+func (v *View) Nodes() iter.Seq[*model.Node] {
+	return func(yield func(*model.Node) bool) {
+		for _, pos := range v.NodeOrder() {
+			if !yield(v.NodeAt(pos)) {
+				return
+			}
 		}
 	}
 }

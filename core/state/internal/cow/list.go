@@ -3,7 +3,7 @@ package cow
 import "slices"
 
 const (
-	fewMax = 32 // longest list kept as one slice
+	fewMax = 256 // longest list kept as one slice: copying it costs what a path in a Vec does
 	hole   = -1
 )
 
