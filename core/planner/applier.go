@@ -1,0 +1,433 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// Config says what an applier works with.
+type Config struct {
+	Store     *state.Store
+	Committer Committer
+	Queue     *Queue      // default: one of its own, disabled
+	Clock     clock.Clock // default: time is what the plans say it is
+	Rules     Rules       // default: none are checked
+	Tracker   TrackerConfig
+
+	MaxPlans   int           // plans in one batch; default: 128
+	MaxChanges int           // allocations and claims in a batch of several plans; default: 4096
+	WaitState  time.Duration // how long a plan's snapshot index is waited for; default: 5s
+}
+
+func (c Config) withDefaults() Config {
+	if c.Queue == nil {
+		c.Queue = NewQueue()
+	}
+	if c.MaxPlans <= 0 {
+		c.MaxPlans = 128
+	}
+	if c.MaxChanges <= 0 {
+		c.MaxChanges = 4096
+	}
+	if c.WaitState <= 0 {
+		c.WaitState = 5 * time.Second
+	}
+	return c
+}
+
+// Applier takes plans from a queue, checks them, and has committed what holds.
+type Applier struct {
+	cfg     Config
+	queue   *Queue
+	scratch Scratch
+	tracker *tracker
+	stats   counters
+
+	// aside is a plan that was taken and has to wait for the next batch.
+	aside *Pending
+}
+
+// NewApplier returns an applier that does nothing yet. Config.Store and
+// Config.Committer must be set.
+func NewApplier(cfg Config) *Applier {
+	cfg = cfg.withDefaults()
+	return &Applier{cfg: cfg, queue: cfg.Queue, tracker: newTracker(cfg.Tracker)}
+}
+
+// Queue is where Run and Step take plans from.
+func (a *Applier) Queue() *Queue { return a.queue }
+
+// Stats is what has been done so far.
+func (a *Applier) Stats() Stats {
+	s := a.stats.read()
+	s.Depth = a.queue.Depth()
+	return s
+}
+
+// Run applies plans until ctx ends, whose error it returns.
+//
+// The naive way is one plan at a time: check it on the newest state, write it
+// to the log, wait, take the next. A write takes milliseconds (a majority must
+// have it on disk), a check microseconds, so the applier would do nothing but
+// wait, and plans that a thousand workers made side by side would queue up
+// behind one disk.
+//
+// Instead, while one batch is being written the next is checked: on a branch
+// of the state on which the batch in flight is applied already, plan by plan,
+// each seeing those before it. When the write returns, everything checked
+// meanwhile goes out as one entry. So the batch grows with the latency of the
+// log, and a plan waits for two writes at worst, whatever the load. Each branch
+// starts from the newest committed state, so what a check has not seen is at
+// most what was committed during one write; a node that went away in that time
+// is found when the entry is applied.
+//
+// It goes wrong when a write fails, or when apply drops a group. Then the
+// branch shows a state that never was: it is thrown away, and every plan
+// checked on it is checked again on the newest state before anything is
+// written or anybody answered. Nobody is told a rejection either that rests on
+// a write that may still fail.
+func (a *Applier) Run(ctx context.Context) error {
+	var flying *flight
+	var next round
+	defer func() {
+		if flying != nil {
+			<-flying.done
+		}
+		a.abandon(&next)
+	}()
+	next = a.newRound(nil)
+	for {
+		if err := a.gather(ctx, &next, flying); err != nil {
+			return err
+		}
+		if flying != nil {
+			<-flying.done
+			if flying.diverged {
+				a.reverify(&next)
+			}
+			flying = nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		batch := a.seal(&next)
+		if batch == nil {
+			a.settle(&next, Outcome{}, nil)
+			next = a.newRound(nil)
+			continue
+		}
+		flown := next
+		next = a.newRound(batch) // before the write, so that it cannot be in it
+		flying = a.fly(ctx, flown, batch)
+	}
+}
+
+// round is the plans that are checked for one batch.
+type round struct {
+	// base is the newest committed state when the round began; branch is base
+	// with the batch in flight and the plans of this round before applied of
+	// them, or nil as long as base itself will do.
+	base    *state.Snapshot
+	flying  *Batch
+	branch  *state.Txn
+	view    *state.Snapshot // branch, as plans are checked on it; nil: out of date
+	applied int
+
+	works   []work
+	changes int
+	now     int64
+}
+
+// work is one plan of a round.
+type work struct {
+	pending *Pending
+	verdict Verdict
+}
+
+// flight is a batch that is being written.
+type flight struct {
+	done chan struct{}
+	// diverged, read after done, is whether the state is not what the branch
+	// made of it.
+	diverged bool
+}
+
+// newRound begins a round behind a batch that is about to be written; nil:
+// there is none.
+func (a *Applier) newRound(flying *Batch) round {
+	return round{base: a.cfg.Store.Snapshot(), flying: flying}
+}
+
+// gather checks plans until there is reason to write: something was checked
+// and nothing is in flight any more, or the round is full. It returns without
+// error and without a plan only when a flight ended.
+func (a *Applier) gather(ctx context.Context, r *round, flying *flight) error {
+	var landed chan struct{}
+	if flying != nil {
+		landed = flying.done
+	}
+	for {
+		for !a.full(r) {
+			p := a.take()
+			if p == nil {
+				break
+			}
+			if flying == nil && len(r.works) == 0 {
+				*r = a.newRound(nil) // nothing depends on the old base
+			}
+			if !a.admit(ctx, r, p, flying == nil) {
+				a.aside = p
+				break
+			}
+		}
+		if len(r.works) > 0 && flying == nil || a.full(r) || a.aside != nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-landed:
+			return nil
+		case <-a.queue.more:
+		}
+	}
+}
+
+func (a *Applier) take() *Pending {
+	if p := a.aside; p != nil {
+		a.aside = nil
+		return p
+	}
+	return a.queue.take()
+}
+
+func (a *Applier) full(r *round) bool {
+	return len(r.works) >= a.cfg.MaxPlans || r.changes >= a.cfg.MaxChanges
+}
+
+// admit checks a plan in this round. It returns false when the plan was made
+// on a state that the round does not know, and so is for the next round; a
+// round that is still free to do so moves on to that state.
+func (a *Applier) admit(ctx context.Context, r *round, p *Pending, free bool) bool {
+	if p.plan.SnapshotIndex > r.base.Index() {
+		if !free || len(r.works) > 0 {
+			return false
+		}
+		snap, err := a.waitState(ctx, p.plan.SnapshotIndex)
+		if err != nil {
+			a.queue.answer(p, nil, err)
+			return true
+		}
+		*r = round{base: snap}
+	}
+	a.verify(r, p)
+	return true
+}
+
+// waitState is the back-pressure on a leader that applies its log more slowly
+// than followers plan on it.
+func (a *Applier) waitState(ctx context.Context, index uint64) (*state.Snapshot, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, a.cfg.WaitState, ErrStateBehind)
+	defer cancel()
+	snap, err := a.cfg.Store.WaitIndex(ctx, index)
+	switch {
+	case err == nil:
+		return snap, nil
+	case errors.Is(context.Cause(ctx), ErrStateBehind):
+		return nil, fmt.Errorf("%w: at %d, the plan at %d", ErrStateBehind, a.cfg.Store.Snapshot().Index(), index)
+	default:
+		return nil, ErrStopped
+	}
+}
+
+// verify checks one plan behind those of the round.
+func (a *Applier) verify(r *round, p *Pending) {
+	r.now = max(r.now, a.now(p.plan))
+	verdict, err := Verify(r.current(), p.plan, r.now, a.cfg.Rules, &a.scratch)
+	a.stats.add(func(s *Stats) { s.Nodes += uint64(verdict.Nodes) })
+	if err != nil {
+		a.stats.add(func(s *Stats) { s.Malformed++ })
+		a.queue.answer(p, nil, err)
+		return
+	}
+	r.works = append(r.works, work{p, verdict})
+	r.changes += changesOf(&verdict)
+}
+
+// now is the clock's time, or the plan's where there is no clock.
+func (a *Applier) now(plan *model.Plan) int64 {
+	if a.cfg.Clock == nil {
+		return plan.Now
+	}
+	return a.cfg.Clock.Now().UnixNano()
+}
+
+func changesOf(v *Verdict) int {
+	n := 0
+	for _, i := range v.Committed {
+		g := &v.Plan.Groups[i]
+		n += len(g.Place) + len(g.Update) + len(g.Stop) + len(g.Evict) + len(g.Claims)
+	}
+	return n
+}
+
+// current is the state with the batch in flight and the round so far. Nothing
+// is branched for a round of one plan with nothing in flight.
+func (r *round) current() *state.Snapshot {
+	if r.flying == nil && len(r.works) == 0 {
+		return r.base
+	}
+	if r.branch == nil {
+		r.branch = r.base.Fork(r.base.Index() + 1)
+		if r.flying != nil {
+			r.flying.Apply(r.branch)
+		}
+	}
+	for ; r.applied < len(r.works); r.applied++ {
+		v := &r.works[r.applied].verdict
+		if len(v.Committed) > 0 {
+			r.branch.ApplyPlan(r.now, v.Plan, v.Committed)
+			r.view = nil
+		}
+	}
+	if r.view == nil {
+		r.view = r.branch.Snapshot()
+	}
+	return r.view
+}
+
+// reverify checks a round again, on the newest state.
+func (a *Applier) reverify(r *round) {
+	works := r.works
+	*r = a.newRound(nil)
+	a.stats.add(func(s *Stats) { s.Reverified += uint64(len(works)) })
+	for _, w := range works {
+		a.verify(r, w.pending)
+	}
+}
+
+// seal makes a batch of what holds; nil when there is nothing to write.
+// Nothing is in flight, so the verdicts are final.
+func (a *Applier) seal(r *round) *Batch {
+	batch := &Batch{Now: r.now}
+	for i := range r.works {
+		v := &r.works[i].verdict
+		if !v.Empty() {
+			batch.Plans = append(batch.Plans, BatchPlan{v.Plan, v.Committed})
+		}
+		for k, cause := range v.Causes {
+			if node := v.Rejected[k].NodeID; cause.ofNode() && a.tracker.reject(node, r.now) {
+				batch.Ineligible = append(batch.Ineligible, node)
+			}
+		}
+	}
+	slices.Sort(batch.Ineligible)
+	if len(batch.Plans) == 0 && len(batch.Ineligible) == 0 {
+		return nil
+	}
+	return batch
+}
+
+// fly writes a batch without waiting for it.
+func (a *Applier) fly(ctx context.Context, r round, batch *Batch) *flight {
+	f := &flight{done: make(chan struct{})}
+	go func() {
+		defer close(f.done)
+		outcome, err := a.commit(ctx, &r, batch)
+		f.diverged = err != nil || len(outcome.Dropped) > 0
+	}()
+	return f
+}
+
+// commit writes a batch and answers everybody in its round.
+func (a *Applier) commit(ctx context.Context, r *round, batch *Batch) (Outcome, error) {
+	outcome, err := a.cfg.Committer.Commit(ctx, batch)
+	if err == nil {
+		_, err = a.cfg.Store.WaitIndex(ctx, outcome.Index)
+	}
+	a.stats.add(func(s *Stats) {
+		if err != nil {
+			s.Failures++
+			return
+		}
+		s.Batches++
+		s.BatchPlans += uint64(len(batch.Plans))
+		s.LargestBatch = max(s.LargestBatch, len(batch.Plans))
+		s.Marked += uint64(len(batch.Ineligible))
+	})
+	a.settle(r, outcome, err)
+	return outcome, err
+}
+
+// settle answers everybody in a round.
+func (a *Applier) settle(r *round, outcome Outcome, err error) {
+	at := max(outcome.Index, a.cfg.Store.Snapshot().Index())
+	written := 0
+	for i := range r.works {
+		w := &r.works[i]
+		if err != nil { // what was rejected may have met a plan that is not written now
+			a.queue.answer(w.pending, nil, &CommitError{err})
+			continue
+		}
+		index := at // nothing to write: it is visible already
+		var dropped []int
+		if !w.verdict.Empty() {
+			index = outcome.Index
+			for _, d := range outcome.Dropped {
+				if d.Plan == written {
+					dropped = append(dropped, d.Group)
+				}
+			}
+			written++
+		}
+		a.queue.answer(w.pending, a.result(&w.verdict, index, at, dropped), nil)
+	}
+}
+
+// result turns a verdict into what the submitter gets.
+func (a *Applier) result(v *Verdict, index, refresh uint64, dropped []int) *model.PlanResult {
+	result := &model.PlanResult{Committed: v.Committed, Rejected: v.Rejected}
+	if len(dropped) > 0 {
+		result.Committed = slices.DeleteFunc(slices.Clone(v.Committed), func(i int) bool { return slices.Contains(dropped, i) })
+		result.Rejected = slices.Clone(v.Rejected)
+		for _, i := range dropped {
+			result.Rejected = append(result.Rejected, model.Rejection{
+				Group: i, Reason: "a node went away before the commit",
+			})
+		}
+		slices.SortFunc(result.Rejected, func(x, y model.Rejection) int { return x.Group - y.Group })
+	}
+	if len(result.Committed) > 0 {
+		result.Index = index
+	}
+	if len(result.Rejected) > 0 {
+		result.RefreshIndex = refresh
+	}
+	a.stats.add(func(s *Stats) {
+		s.Plans++
+		s.Groups += uint64(len(result.Committed))
+		s.Rejected[CauseDropped] += uint64(len(dropped))
+		for _, c := range v.Causes {
+			s.Rejected[c]++
+		}
+	})
+	return result
+}
+
+// abandon answers what was taken and will not be written.
+func (a *Applier) abandon(r *round) {
+	for i := range r.works {
+		a.queue.answer(r.works[i].pending, nil, ErrStopped)
+	}
+	if a.aside != nil {
+		a.queue.answer(a.aside, nil, ErrStopped)
+		a.aside = nil
+	}
+}

@@ -1,0 +1,43 @@
+package planner
+
+import "github.com/cede-scheduler/cede/core/model"
+
+// Cause is the kind of a rejection, for counting; Rejection.Reason is the
+// same in words.
+type Cause uint8
+
+// The causes.
+const (
+	CauseNode     Cause = iota // the node is gone, down, draining or ineligible
+	CauseResource              // the node lacks a resource
+	CausePort                  // a host port is taken
+	CauseDevice                // the node lacks device instances
+	CauseVictim                // a victim may not be evicted
+	CauseEviction              // an eviction makes room for nobody in its group
+	CauseJob                   // the job is gone, stopped, or another version
+	CausePlaced                // the instance is placed already, or what is to be updated has ended
+	CauseRules                 // a topology rule no longer holds
+	CauseDropped               // the node went away between verification and commit
+	causes        = iota
+)
+
+var causeNames = [causes]string{
+	"node", "resource", "port", "device", "victim", "eviction", "job", "placed", "rules", "dropped",
+}
+
+func (c Cause) String() string { return causeNames[c] }
+
+// ofNode is whether the rejection says that the node has less than a scheduler
+// thought.
+func (c Cause) ofNode() bool { return c == CauseResource || c == CausePort || c == CauseDevice }
+
+func causeOfLack(kind model.LackKind) Cause {
+	switch kind {
+	case model.LackPort:
+		return CausePort
+	case model.LackDevice:
+		return CauseDevice
+	default:
+		return CauseResource
+	}
+}

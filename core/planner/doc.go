@@ -1,0 +1,19 @@
+// Package planner serialises plans. Many schedulers propose against snapshots
+// of their own; one applier on the leader checks each commit group of a plan
+// against the newest state, as it will be once the plans in flight are in, and
+// commits what still holds. What no longer holds goes back with the reason and
+// the index to plan on next.
+//
+// It never chooses: it places nothing, picks no victims, and repairs no plan
+// beyond leaving out evictions and stops of what has ended already. It never
+// writes: a Committer does (Raft in the server, the state itself in the
+// simulator). It reads no clock but the one it is given.
+//
+// Workers call Queue.Submit, the leader runs Applier.Run, the simulator calls
+// Applier.ApplyOne: the same verification and the same commit, without
+// goroutines.
+//
+// Queue is safe for concurrent use. Run, Step and ApplyOne own the applier's
+// scratch and must be called by one goroutine at a time; Stats may be called
+// by anyone.
+package planner

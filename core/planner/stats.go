@@ -1,0 +1,46 @@
+package planner
+
+import "sync"
+
+// Stats is what an applier has done since it was made.
+type Stats struct {
+	Depth        int // plans that wait now
+	Plans        uint64
+	Malformed    uint64
+	Nodes        uint64 // checked
+	Groups       uint64 // committed
+	Rejected     [causes]uint64
+	Batches      uint64
+	BatchPlans   uint64 // plans in those batches
+	LargestBatch int    // plans
+	Failures     uint64 // commits that failed
+	Reverified   uint64 // plans checked again because a commit before them failed
+	Marked       uint64 // nodes reported to be ineligible
+}
+
+// ByCause lists the rejections of each cause under its name.
+func (s *Stats) ByCause() map[string]uint64 {
+	m := make(map[string]uint64, causes)
+	for c := range Cause(causes) {
+		m[c.String()] = s.Rejected[c]
+	}
+	return m
+}
+
+// counters is Stats under a lock: the applier writes, anybody reads.
+type counters struct {
+	mu sync.Mutex
+	s  Stats
+}
+
+func (c *counters) add(f func(*Stats)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.s)
+}
+
+func (c *counters) read() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.s
+}

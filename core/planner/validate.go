@@ -1,0 +1,109 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// Validate checks what can be said of a plan without any state: that nothing
+// is missing, negative or of another job. Whatever passes cannot make the
+// verification panic. A plan that fails is refused with a *PlanError.
+func Validate(plan *model.Plan) error {
+	if plan == nil {
+		return &PlanError{Group: -1, Fault: "there is no plan"}
+	}
+	if plan.Job.ID == "" || plan.Job.Namespace == "" {
+		return &PlanError{EvalID: plan.EvalID, Group: -1, Fault: "it names no job"}
+	}
+	for i := range plan.Groups {
+		if fault := faultOf(plan, &plan.Groups[i]); fault != "" {
+			return &PlanError{EvalID: plan.EvalID, Group: i, Fault: fault}
+		}
+	}
+	return nil
+}
+
+// faultOf names the first fault of a group, or "".
+func faultOf(plan *model.Plan, g *model.CommitGroup) string {
+	for _, list := range [2][]*model.Allocation{g.Place, g.Update} {
+		for _, a := range list {
+			if fault := allocationFault(plan, a); fault != "" {
+				return fault
+			}
+		}
+	}
+	for i := range g.Stop {
+		if g.Stop[i].AllocID == "" {
+			return "a stop names no allocation"
+		}
+	}
+	for i := range g.Evict {
+		if g.Evict[i].AllocID == "" {
+			return "an eviction names no allocation"
+		}
+	}
+	for _, c := range g.Claims {
+		if fault := claimFault(plan, c); fault != "" {
+			return fault
+		}
+	}
+	return ""
+}
+
+func allocationFault(plan *model.Plan, a *model.Allocation) string {
+	switch {
+	case a == nil:
+		return "an allocation is missing"
+	case a.ID == "":
+		return "an allocation has no id"
+	case a.Job == nil:
+		return fmt.Sprintf("allocation %q has no job", a.ID)
+	case a.Group == nil:
+		return fmt.Sprintf("allocation %q has no group", a.ID)
+	case a.Job.Key() != plan.Job:
+		return fmt.Sprintf("allocation %q is of job %s, the plan of %s", a.ID, a.Job.Key(), plan.Job)
+	case a.Group.Job != a.Job:
+		return fmt.Sprintf("group %q of allocation %q is not of its job", a.Group.Name, a.ID)
+	case a.NodeID == "":
+		return fmt.Sprintf("allocation %q names no node", a.ID)
+	case a.Index < 0:
+		return fmt.Sprintf("allocation %q has the negative index %d", a.ID, a.Index)
+	case a.Index > math.MaxInt32:
+		return fmt.Sprintf("allocation %q has the index %d", a.ID, a.Index)
+	case a.Desired != model.DesiredRun:
+		return fmt.Sprintf("allocation %q is to be placed with desired status %s", a.ID, a.Desired)
+	case a.Client.Terminal():
+		return fmt.Sprintf("allocation %q is to be placed although it is %s", a.ID, a.Client)
+	}
+	return devicesFault("allocation", a.ID, a.Devices)
+}
+
+func claimFault(plan *model.Plan, c *model.Claim) string {
+	switch {
+	case c == nil:
+		return "a claim is missing"
+	case c.ID == "":
+		return "a claim has no id"
+	case c.NodeID == "":
+		return fmt.Sprintf("claim %q names no node", c.ID)
+	case c.Claimant != plan.Job:
+		return fmt.Sprintf("claim %q is of %s, the plan of %s", c.ID, c.Claimant, plan.Job)
+	}
+	for d := range c.Vec {
+		if c.Vec[d] < 0 {
+			return fmt.Sprintf("claim %q reserves the negative amount %d", c.ID, c.Vec[d])
+		}
+	}
+	return devicesFault("claim", c.ID, c.Devices)
+}
+
+func devicesFault(what, id string, uses []model.DeviceUse) string {
+	for i := range uses {
+		if uses[i].Count < 0 {
+			return fmt.Sprintf("%s %q holds the negative count %d of device %q", what, id, uses[i].Count, uses[i].ID)
+		}
+	}
+	return ""
+}

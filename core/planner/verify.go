@@ -1,0 +1,314 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// Rules checks at commit what is no vector: co-location, separation, distinct
+// hosts and properties, spread with a maximal skew.
+type Rules interface {
+	// Check says whether a commit group holds its rules on snap once the groups
+	// at the positions in committed, among them the group itself, are written.
+	// It returns "" for the reason when it does, else also the node at fault.
+	Check(snap *state.Snapshot, plan *model.Plan, committed []int, group int) (nodeID, reason string)
+}
+
+// Verdict is what becomes of a plan on one state.
+type Verdict struct {
+	// Plan is the plan that was asked about, or a copy without the stops and
+	// evictions of what has ended meanwhile.
+	Plan      *model.Plan
+	Committed []int             // positions of groups that hold, ascending
+	Rejected  []model.Rejection // in the order of Plan.Groups
+	Causes    []Cause           // of Rejected, by position in it
+	Nodes     int               // nodes looked at
+}
+
+// Empty is whether committing the plan would change nothing.
+func (v *Verdict) Empty() bool {
+	for _, i := range v.Committed {
+		g := &v.Plan.Groups[i]
+		if len(g.Place)+len(g.Update)+len(g.Stop)+len(g.Evict)+len(g.Claims) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// retries bounds how often rejected groups get another chance because a group
+// behind them made room.
+const retries = 3
+
+// Scratch is the memory of Verify, for use again. It may serve one call at a
+// time.
+type Scratch struct {
+	rooms
+	rules    Rules
+	job      *model.Job // as it is now; nil when it is gone
+	priority int32      // nobody at or above it may be a victim
+
+	// written has the ids that the plan places or updates.
+	written map[string]struct{}
+	updates bool
+
+	// held has, for every instance that the plan places, the live allocation
+	// that is that instance; nil where there is none.
+	held     map[instance]*model.Allocation
+	taken    []holding // what groups changed in held, for undo
+	existing []*model.Allocation
+
+	// omitted lists what is left out because it has ended, by group.
+	omitted []omission
+
+	accepted []int
+	refused  []refusal // by group
+	choice   []int16
+	by       int // where in CommitGroup.Place the last beneficiary was found
+}
+
+// instance is what may run once: an index of a group, or for jobs that run on
+// every node the node's position.
+type instance struct{ group, which int32 }
+
+// holding is what an instance was held by before.
+type holding struct {
+	instance
+	before *model.Allocation
+}
+
+// omission is one stop (from 0) or eviction (from -1 down) of a group.
+type omission struct{ group, which int }
+
+func omittedStop(group, i int) omission     { return omission{group, i} }
+func omittedEviction(group, i int) omission { return omission{group, -1 - i} }
+
+// refusal is why a group does not hold.
+type refusal struct {
+	cause     Cause
+	nodeID    string
+	reason    string // "": it holds
+	malformed bool   // reason is a fault of the plan instead
+}
+
+func malformed(format string, args ...any) refusal {
+	return refusal{malformed: true, reason: fmt.Sprintf(format, args...)}
+}
+
+// Verify checks a plan against a state. It changes nothing, and the same
+// arguments give the same verdict. A nil rules checks no rules; now is when
+// claims are looked at. The plan's fault is a *PlanError.
+//
+// Whoever checks one group after the other, in their order, rejects plans that
+// hold: a scheduler moves an instance off a node that an earlier group of the
+// same plan fills. So the groups are first checked together, everything that
+// ends before anything that begins: a plan made on this very state passes
+// here. Only when something does not hold are they checked one by one, with
+// another round for those that were refused before room was made.
+func Verify(snap *state.Snapshot, plan *model.Plan, now int64, rules Rules, s *Scratch) (Verdict, error) {
+	if err := Validate(plan); err != nil {
+		return Verdict{}, err
+	}
+	if err := s.begin(snap, plan, now, rules); err != nil {
+		return Verdict{}, err
+	}
+	defer s.release()
+	group, r := s.together()
+	if r.reason != "" && !r.malformed {
+		s.forget()
+		group, r = s.oneByOne()
+	}
+	if r.malformed {
+		return Verdict{}, &PlanError{EvalID: plan.EvalID, Group: group, Fault: r.reason}
+	}
+	return s.verdict(), nil
+}
+
+func (s *Scratch) begin(snap *state.Snapshot, plan *model.Plan, now int64, rules Rules) error {
+	s.reset(snap, plan, now)
+	s.rules, s.job, s.priority = rules, snap.Job(plan.Job), plan.Priority
+	if s.job != nil {
+		s.priority = min(s.priority, s.job.Priority)
+	}
+	s.omitted, s.accepted, s.by = s.omitted[:0], s.accepted[:0], 0
+	s.refused = append(s.refused[:0], make([]refusal, len(plan.Groups))...)
+	if err := s.listWritten(); err != nil {
+		return err
+	}
+	s.listHeld()
+	return nil
+}
+
+// forget takes back what together did.
+func (s *Scratch) forget() {
+	s.undo(0)
+	s.untake(0)
+	s.omitted, s.accepted = s.omitted[:0], s.accepted[:0]
+}
+
+// release drops what the call referred to, so that an idle applier keeps no
+// old snapshot alive.
+func (s *Scratch) release() {
+	s.rooms.release()
+	s.rules, s.job = nil, nil
+	clear(s.written)
+	clear(s.held)
+	clear(s.existing)
+	clear(s.taken)
+	clear(s.refused)
+	s.existing, s.taken = s.existing[:0], s.taken[:0]
+}
+
+// listWritten notes every id that the plan writes. No id may be written twice.
+func (s *Scratch) listWritten() error {
+	if s.written == nil {
+		s.written, s.held = map[string]struct{}{}, map[instance]*model.Allocation{}
+	}
+	s.updates = false
+	total := 0
+	for i := range s.plan.Groups {
+		g := &s.plan.Groups[i]
+		s.updates = s.updates || len(g.Update) > 0
+		for _, list := range [2][]*model.Allocation{g.Place, g.Update} {
+			for _, a := range list {
+				s.written[a.ID] = struct{}{}
+				if total++; len(s.written) < total {
+					fault := fmt.Sprintf("allocation %q is listed twice", a.ID)
+					return &PlanError{EvalID: s.plan.EvalID, Group: i, Fault: fault}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// listHeld finds out which of the instances to be placed are running. Jobs may
+// have many more instances than a plan places, so those are what is looked up.
+func (s *Scratch) listHeld() {
+	if s.job == nil {
+		return
+	}
+	for i := range s.plan.Groups {
+		for _, a := range s.plan.Groups[i].Place {
+			if key, ok := s.instance(a); ok {
+				s.held[key] = nil
+			}
+		}
+	}
+	if len(s.held) == 0 {
+		return
+	}
+	s.existing = s.snap.AppendJobAllocs(s.existing[:0], s.plan.Job)
+	for _, a := range s.existing {
+		if !a.Live() {
+			continue
+		}
+		if key, ok := s.instance(a); ok {
+			if _, wanted := s.held[key]; wanted {
+				s.held[key] = a
+			}
+		}
+	}
+}
+
+// instance is what an allocation is an instance of, in the job as it is now.
+func (s *Scratch) instance(a *model.Allocation) (instance, bool) {
+	g := a.Group
+	if a.Job != s.job {
+		if g = s.job.Group(g.Name); g == nil {
+			return instance{}, false
+		}
+	}
+	if !s.job.Type.PerNode() {
+		return instance{int32(g.Position), int32(a.Index)}, true
+	}
+	pos, ok := s.snap.Position(a.NodeID)
+	return instance{int32(g.Position), pos}, ok
+}
+
+// together checks all groups as one. It stops at the first that fails.
+func (s *Scratch) together() (int, refusal) {
+	for i := range s.plan.Groups {
+		s.accepted = append(s.accepted, i)
+		if r := s.ends(i); r.reason != "" {
+			return i, r
+		}
+	}
+	for i := range s.plan.Groups {
+		if r := s.begins(i); r.reason != "" {
+			return i, r
+		}
+	}
+	if s.rules == nil {
+		return 0, refusal{}
+	}
+	for i := range s.plan.Groups {
+		if r := s.ruled(i); r.reason != "" {
+			return i, r
+		}
+	}
+	return 0, refusal{}
+}
+
+// oneByOne checks each group behind those accepted before it.
+func (s *Scratch) oneByOne() (int, refusal) {
+	for round := 0; round <= retries; round++ {
+		again := false
+		for i := range s.plan.Groups {
+			if round > 0 && s.refused[i].reason == "" {
+				continue
+			}
+			s.refused[i] = s.one(i)
+			if s.refused[i].malformed {
+				return i, s.refused[i]
+			}
+			// An eviction makes room for its own group; a stop may do so for
+			// others.
+			again = again || s.refused[i].reason == "" && len(s.plan.Groups[i].Stop) > 0
+		}
+		if !again || len(s.accepted) == len(s.plan.Groups) {
+			break
+		}
+	}
+	slices.Sort(s.accepted)
+	return 0, refusal{}
+}
+
+// one checks a group; one that does not hold leaves no trace.
+func (s *Scratch) one(i int) refusal {
+	journal, taken, omitted := len(s.journal), len(s.taken), len(s.omitted)
+	s.accepted = append(s.accepted, i)
+	r := s.ends(i)
+	if r.reason == "" {
+		r = s.begins(i)
+	}
+	if r.reason == "" && s.rules != nil {
+		r = s.ruled(i)
+	}
+	if r.reason != "" {
+		s.undo(journal)
+		s.untake(taken)
+		s.omitted, s.accepted = s.omitted[:omitted], s.accepted[:len(s.accepted)-1]
+	}
+	return r
+}
+
+func (s *Scratch) ruled(i int) refusal {
+	nodeID, reason := s.rules.Check(s.snap, s.plan, s.accepted, i)
+	return refusal{cause: CauseRules, nodeID: nodeID, reason: reason}
+}
+
+// verdict is what the caller may keep.
+func (s *Scratch) verdict() Verdict {
+	v := Verdict{Plan: s.effective(), Committed: slices.Clone(s.accepted), Nodes: len(s.open)}
+	for i := range s.refused {
+		if r := &s.refused[i]; r.reason != "" {
+			v.Rejected = append(v.Rejected, model.Rejection{Group: i, NodeID: r.nodeID, Reason: r.reason})
+			v.Causes = append(v.Causes, r.cause)
+		}
+	}
+	return v
+}
