@@ -1,0 +1,111 @@
+package statistics
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestMedianAndQuantile_KnownValues(t *testing.T) {
+	for _, tc := range []struct {
+		xs       []float64
+		median   float64
+		p90, max float64
+	}{
+		{[]float64{3}, 3, 3, 3},
+		{[]float64{4, 1}, 2.5, 4, 4},
+		{[]float64{9, 1, 5}, 5, 9, 9},
+		{[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 5.5, 9, 10},
+		{[]float64{math.MaxFloat64, math.MaxFloat64}, math.MaxFloat64, math.MaxFloat64, math.MaxFloat64},
+	} {
+		if m := Median(tc.xs); m != tc.median {
+			t.Errorf("median of %v = %v, want %v", tc.xs, m, tc.median)
+		}
+		if q := Quantile(tc.xs, 900); q != tc.p90 {
+			t.Errorf("p90 of %v = %v, want %v", tc.xs, q, tc.p90)
+		}
+		if q := Quantile(tc.xs, 1000); q != tc.max {
+			t.Errorf("max of %v = %v, want %v", tc.xs, q, tc.max)
+		}
+	}
+	if !math.IsNaN(Median(nil)) || !math.IsNaN(Quantile(nil, 500)) {
+		t.Error("nothing has a median")
+	}
+}
+
+// The distribution of a resampled median of distinct values is known: it is at
+// most the k-th when more than half of the n draws fall among the first k.
+func TestBootstrap_AgreesWithTheExactDistribution(t *testing.T) {
+	xs := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	n := len(xs)
+	low, high := 0.0, 0.0
+	for k := 1; k <= n; k++ {
+		p := 0.0 // that the median is at most xs[k-1]
+		for j := n/2 + 1; j <= n; j++ {
+			p += binomial(n, j) * math.Pow(float64(k)/float64(n), float64(j)) * math.Pow(1-float64(k)/float64(n), float64(n-j))
+		}
+		if low == 0 && p >= 0.025 {
+			low = xs[k-1]
+		}
+		if high == 0 && p >= 0.975 {
+			high = xs[k-1]
+		}
+	}
+	if got := Bootstrap(xs, 1); got != (Interval{6, low, high}) {
+		t.Errorf("interval %v, want 6 [%v, %v]", got, low, high)
+	}
+}
+
+func binomial(n, k int) float64 {
+	b := 1.0
+	for i := range k {
+		b = b * float64(n-i) / float64(i+1)
+	}
+	return b
+}
+
+func TestBootstrap_Properties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		xs := rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 1, 15).Draw(t, "xs")
+		seed := rapid.Uint64().Draw(t, "seed")
+		got := Bootstrap(xs, seed)
+		if got != Bootstrap(xs, seed) {
+			t.Fatal("the same sample and seed give another interval")
+		}
+		if got.Low > got.Median || got.Median > got.High {
+			t.Fatalf("the median lies outside %+v", got)
+		}
+		if got.Low < Quantile(xs, 0) || got.High > Quantile(xs, 1000) {
+			t.Fatalf("%+v leaves the range of %v", got, xs)
+		}
+	})
+}
+
+func TestPaired_NoDifferenceWhenTheIntervalHoldsZero(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		a, b []float64
+		none bool
+	}{
+		{"no pairs", nil, nil, true},
+		{"one pair, equal", []float64{3}, []float64{3}, true},
+		{"one pair decides for the run as it is", []float64{3}, []float64{4}, false},
+		{"always more by little, though seeds differ by much", []float64{101, 201, 301, 401, 501}, []float64{100, 200, 300, 400, 500}, false},
+		{"now more, now less", []float64{1, 5, 2, 8, 3}, []float64{2, 4, 3, 7, 4}, true},
+		{"mostly equal", []float64{1, 1, 1, 1, 5}, []float64{1, 1, 1, 1, 1}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if d := Paired(tc.a, tc.b, 1); d.None() != tc.none {
+				t.Errorf("none = %v of %+v", d.None(), d)
+			}
+		})
+	}
+}
+
+func BenchmarkBootstrap(b *testing.B) {
+	xs := []float64{1, 5, 2, 8, 3, 9, 4, 7, 6, 10, 0}
+	for b.Loop() {
+		Bootstrap(xs, 1)
+	}
+}
