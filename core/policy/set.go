@@ -67,3 +67,13 @@ func (s *Set) Names() []string {
 	slices.Sort(names)
 	return names
 }
+
+// Versions lists the versions, ascending by name.
+func (s *Set) Versions() []*Version {
+	names := s.Names()
+	list := make([]*Version, len(names))
+	for i, name := range names {
+		list[i] = s.byName[name]
+	}
+	return list
+}

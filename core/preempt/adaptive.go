@@ -20,7 +20,7 @@ func (s *searcher) scoreAdaptively() error {
 	picks := make([][]int32, c.Len())
 	remaining := 0
 	for o := range open {
-		s.resetTrial(o)
+		s.trial.reset(&s.batch.places[o], &s.f.req.Group.Ask, s.f.dims.Len())
 		open[o] = !s.trial.fits()
 		if open[o] {
 			remaining++
@@ -71,7 +71,7 @@ func (s *searcher) bestRow(o int, picked []int32) (best int32, ok bool) {
 func (s *searcher) free(o int, row int32) {
 	c := &s.batch.cand
 	for d := range c.Need {
-		use := float64(s.batch.rows[row].Group.Ask.Vec[d])
+		use := float64(s.batch.row(o, row).Group.Ask.Vec[d])
 		c.Need[d][o] -= use
 		c.Freed[d][o] += use
 	}
@@ -84,16 +84,16 @@ func (s *searcher) free(o int, row int32) {
 }
 
 func (s *searcher) fitsAfter(o int, picked []int32) bool {
-	s.resetTrial(o)
+	s.trial.reset(&s.batch.places[o], &s.f.req.Group.Ask, s.f.dims.Len())
 	for _, row := range picked {
-		s.trial.remove(&s.batch.rows[row], s.isSeparated(row))
+		s.trial.remove(s.batch.row(o, row), s.marks(o, row))
 	}
 	return s.trial.fits()
 }
 
 // keep drops the rows of the call that test refuses.
 func (b *batch) keep(test func(row int) bool) {
-	kept := make([]int32, 0, len(b.rows))
+	kept := make([]int32, 0, len(b.at))
 	first := b.cand.FirstRow
 	from := first[0]
 	for o := range b.cand.Len() {
@@ -108,7 +108,7 @@ func (b *batch) keep(test func(row int) bool) {
 		from = to
 		first[o+1] = int32(len(kept))
 	}
-	b.rows, b.at = pick(b.rows, kept), pick(b.at, kept)
+	b.at = pick(b.at, kept)
 	r := &b.cand.Rows
 	r.Priority, r.Start, r.LostWork = pick(r.Priority, kept), pick(r.Start, kept), pick(r.LostWork, kept)
 	r.Namespace, r.Job, r.Group = pick(r.Namespace, kept), pick(r.Job, kept), pick(r.Group, kept)

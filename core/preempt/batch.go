@@ -19,12 +19,22 @@ type batch struct {
 	columns sdk.Columns
 	dims    int
 
-	options []int32     // position in Finder.options, by option of the call
-	nodes   []int32     // position in Finder.req.Nodes, by option of the call
-	rows    []state.Row // by row of the call
-	at      []int32     // position in the node's rows, by row of the call
+	places []place // by option of the call
+	at     []int32 // position in the node's rows, by row of the call
 
 	strings dictionary
+}
+
+// place is where an option of the call is.
+type place struct {
+	option int32 // position in Finder.options
+	k      int32 // position in Finder.req.Nodes
+	node   *model.Node
+	rows   []state.Row
+	room   model.Room
+	choice []int16
+	// separated counts rows that exclude the preemptor, candidates or not.
+	separated int
 }
 
 // begin empties the batch for a new search.
@@ -57,7 +67,7 @@ func resize(table *[][]float64, n int) {
 // reset empties the batch for the next call.
 func (b *batch) reset() {
 	c := &b.cand
-	b.options, b.nodes, b.rows, b.at = b.options[:0], b.nodes[:0], b.rows[:0], b.at[:0]
+	b.places, b.at = b.places[:0], b.at[:0]
 	c.FirstRow = append(c.FirstRow[:0], 0)
 	c.MustLeave, c.Place = c.MustLeave[:0], c.Place[:0]
 	for _, table := range [][][]float64{c.Need, c.Freed, c.DeviceNeed, c.Capacity, c.Reserved, c.Free, c.Own} {
@@ -85,25 +95,39 @@ func resetRows(r *sdk.Rows) {
 	r.Annotations = nil
 }
 
-// addOption appends an option whose rows have been added since the last one.
-func (b *batch) addOption(f *Finder, index int32, k int, node *model.Node, room model.Room, choice []int16) {
+// addOption appends an option with its candidates: eligible are positions in
+// the node's rows, mustLeave is by eligible.
+func (b *batch) addOption(f *Finder, p place, eligible []int32, mustLeave []uint8) {
 	c := &b.cand
 	ask := &f.req.Group.Ask
-	b.options, b.nodes = append(b.options, index), append(b.nodes, int32(k))
-	c.FirstRow = append(c.FirstRow, int32(len(b.rows)))
+	b.places = append(b.places, p)
+	b.addRows(f, &p, eligible, mustLeave)
+	c.FirstRow = append(c.FirstRow, int32(len(b.at)))
 	for d := range b.dims {
-		c.Need[d] = append(c.Need[d], float64(ask.Vec[d]-room.Free[d*room.Stride]))
+		c.Need[d] = append(c.Need[d], float64(ask.Vec[d]-p.room.Free[d*p.room.Stride]))
 		c.Freed[d] = append(c.Freed[d], 0)
 	}
 	for r := range ask.Devices {
-		c.DeviceNeed[r] = append(c.DeviceNeed[r], deviceNeed(ask, room, choice, r))
+		c.DeviceNeed[r] = append(c.DeviceNeed[r], deviceNeed(ask, p.room, p.choice, r))
+	}
+	if b.columns.Has(sdk.MustLeaveColumn) {
+		c.MustLeave = append(c.MustLeave, marked(mustLeave))
 	}
 	if b.columns.Has(sdk.PlaceColumn) {
-		c.Place = append(c.Place, b.strings.id(node.ID))
+		c.Place = append(c.Place, b.strings.id(p.node.ID))
 	}
 	if b.columns.Has(sdk.CapacityColumns) {
-		b.addCapacity(f, k, node, room)
+		b.addCapacity(f, &p)
 	}
+}
+
+func marked(mustLeave []uint8) (n int32) {
+	for _, m := range mustLeave {
+		if m != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // deviceNeed is what request r lacks of its device group, after what earlier
@@ -118,48 +142,63 @@ func deviceNeed(ask *model.Ask, room model.Room, choice []int16, r int) float64 
 	return float64(need)
 }
 
-func (b *batch) addCapacity(f *Finder, k int, node *model.Node, room model.Room) {
+func (b *batch) addCapacity(f *Finder, p *place) {
 	c := &b.cand
-	capacity, reserved := f.dims.Vector(node.Capacity), f.dims.Vector(node.Reserved)
+	capacity, reserved := f.dims.Vector(p.node.Capacity), f.dims.Vector(p.node.Reserved)
 	var own model.Vector
-	pos := int(f.req.Nodes[k])
-	for _, row := range f.snap.Chunk(pos / state.ChunkSize).Rows(pos % state.ChunkSize) {
-		if row.Group.Job.Key() == f.req.Group.Job.Key() {
-			own.Add(&row.Group.Ask.Vec)
+	for i := range p.rows {
+		if p.rows[i].Group.Job.Key() == f.req.Group.Job.Key() {
+			own.Add(&p.rows[i].Group.Ask.Vec)
 		}
 	}
 	for d := range b.dims {
 		c.Capacity[d] = append(c.Capacity[d], float64(capacity[d]))
 		c.Reserved[d] = append(c.Reserved[d], float64(reserved[d]))
-		c.Free[d] = append(c.Free[d], float64(room.Free[d*room.Stride]))
+		c.Free[d] = append(c.Free[d], float64(p.room.Free[d*p.room.Stride]))
 		c.Own[d] = append(c.Own[d], float64(own[d]))
 	}
 }
 
-// addRow appends a candidate of the option being made.
-func (b *batch) addRow(f *Finder, node *model.Node, choice []int16, at int, row *state.Row, mustLeave uint8) {
-	b.rows, b.at = append(b.rows, *row), append(b.at, int32(at))
+// addRows appends the candidates of an option, column by column.
+func (b *batch) addRows(f *Finder, p *place, eligible []int32, mustLeave []uint8) {
 	r := &b.cand.Rows
-	r.Priority = append(r.Priority, row.Priority)
+	b.at = append(b.at, eligible...)
+	for _, at := range eligible {
+		r.Priority = append(r.Priority, p.rows[at].Priority)
+	}
 	if b.columns.Has(sdk.UseColumns) {
 		for d := range b.dims {
-			r.Use[d] = append(r.Use[d], float64(row.Group.Ask.Vec[d]))
+			column := r.Use[d]
+			for _, at := range eligible {
+				column = append(column, float64(p.rows[at].Group.Ask.Vec[d]))
+			}
+			r.Use[d] = column
 		}
 	}
 	if b.columns.Has(sdk.MustLeaveColumn) {
-		r.MustLeave = append(r.MustLeave, mustLeave)
+		r.MustLeave = append(r.MustLeave, mustLeave...)
 	}
 	if b.columns.Has(sdk.EvictionColumns) {
-		r.Evictions = append(r.Evictions, f.req.Evicted.Of(row.Group))
-		r.EvictionLimit = append(r.EvictionLimit, int32(row.Group.MaxParallelEvictions))
+		for _, at := range eligible {
+			g := p.rows[at].Group
+			r.Evictions = append(r.Evictions, f.req.Evicted.Of(g))
+			r.EvictionLimit = append(r.EvictionLimit, int32(g.MaxParallelEvictions))
+		}
+	}
+	for i := range p.choice {
+		for _, at := range eligible {
+			r.Devices[i] = append(r.Devices[i], held(p.node, p.rows[at].Alloc, p.choice[i]))
+		}
 	}
 	if b.columns&rareColumns != 0 {
-		addRareColumns(r, b.columns, &b.strings, f.req.Now, row)
-	}
-	for i := range choice {
-		r.Devices[i] = append(r.Devices[i], held(node, row.Alloc, choice[i]))
+		for _, at := range eligible {
+			addRareColumns(r, b.columns, &b.strings, f.req.Now, &p.rows[at])
+		}
 	}
 }
+
+// row is the allocation behind a row of the call that belongs to option o.
+func (b *batch) row(o int, row int32) *state.Row { return &b.places[o].rows[b.at[row]] }
 
 // held is how many instances of the device group at position an allocation has.
 func held(node *model.Node, a *model.Allocation, position int16) float64 {
@@ -206,18 +245,23 @@ func addLabels(r *sdk.Rows, ids *dictionary, labels map[string]string) {
 
 // addAnnotations makes the annotation columns of all rows at once: which names
 // there are is known only when the call is complete.
-func addAnnotations(r *sdk.Rows, rows []state.Row) {
+func (b *batch) addAnnotations() {
+	rows := make([]map[string]float64, 0, len(b.at))
 	names := map[string]bool{}
-	for i := range rows {
-		for name := range rows[i].Group.Annotations {
-			names[name] = true
+	for o := range b.places {
+		for row := b.cand.FirstRow[o]; row < b.cand.FirstRow[o+1]; row++ {
+			notes := b.row(o, row).Group.Annotations
+			rows = append(rows, notes)
+			for name := range notes {
+				names[name] = true
+			}
 		}
 	}
 	t := &sdk.AnnotationTable{Names: sortedKeys(names)}
 	for _, name := range t.Names {
 		column := make([]float64, len(rows))
-		for i := range rows {
-			value, ok := rows[i].Group.Annotations[name]
+		for i, notes := range rows {
+			value, ok := notes[name]
 			if !ok {
 				value = math.NaN()
 			}
@@ -225,5 +269,5 @@ func addAnnotations(r *sdk.Rows, rows []state.Row) {
 		}
 		t.Values = append(t.Values, column)
 	}
-	r.Annotations = t
+	b.cand.Rows.Annotations = t
 }

@@ -161,7 +161,7 @@ func (f *Finder) fillTable() {
 			o.Place[i] = t.ids.id(node.ID)
 		}
 	}
-	if f.columns.Has(sdk.DeviceColumns) {
+	if f.columns.Has(sdk.DeviceColumns) && len(f.req.Group.Ask.Devices) > 0 {
 		f.fillDevices()
 	}
 	if f.columns.Has(sdk.VictimColumns) {

@@ -1,6 +1,7 @@
 package preempt
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -20,6 +21,10 @@ type searcher struct {
 	delta   *asked      // nil: the base gap holds for every candidate
 	victims asked
 	ceiling int64 // highest priority that may be evicted
+
+	plain     bool // amounts alone decide whether the ask fits
+	separates bool // some rows may exclude the preemptor
+	ascending bool // candidates above the first sufficient priority do not matter
 
 	batch     batch
 	eligible  []int32 // positions in the node's rows
@@ -79,6 +84,9 @@ func (s *searcher) begin(f *Finder) (err error) {
 		return err
 	}
 	s.columns |= chooser.Info().Columns
+	s.separates = f.req.Rules != nil && f.req.Rules.Separates()
+	s.plain = len(f.req.Group.Ask.Ports) == 0 && len(f.req.Group.Ask.Devices) == 0 && !s.separates
+	s.ascending = chooser.Info().Ascending && s.delta == nil
 	s.batch.begin(f, s.columns)
 	return nil
 }
@@ -121,31 +129,30 @@ func (s *searcher) queue(k int) {
 	if f.req.Rules != nil && !f.req.Rules.Allows(int32(pos)) {
 		return
 	}
-	rows := chunk.Rows(i)
-	if s.candidates(rows, int32(pos)); len(s.eligible) == 0 {
+	p := place{k: int32(k), node: chunk.Node(i), rows: chunk.Rows(i), room: chunk.Room(i)}
+	if len(chunk.Claims(i)) > 0 {
+		var claims model.Vector
+		p.room = f.snap.RoomFor(int32(pos), f.req.Group.Job.Key(), f.req.Group.Job.Priority, f.req.Now, &claims)
+	}
+	s.candidates(&p, int32(pos))
+	if len(s.eligible) == 0 {
 		return
 	}
 	f.why[k] = NotEnough
-	var claims model.Vector
-	room := f.snap.RoomFor(int32(pos), f.req.Group.Job.Key(), f.req.Group.Job.Priority, f.req.Now, &claims)
-	if !s.enough(room, rows) {
-		return
-	}
-	s.layOut(k, chunk.Node(i), room, rows)
-	if len(s.batch.rows) >= batchRows {
+	s.layOut(p)
+	if len(s.batch.at) >= batchRows {
 		s.flush()
 	}
 }
 
 // candidates collects the rows that may be evicted at all: of low enough
 // priority, preemptible, and of another job.
-func (s *searcher) candidates(rows []state.Row, pos int32) {
+func (s *searcher) candidates(p *place, pos int32) {
 	f := s.f
 	own := f.req.Group.Job
 	s.eligible, s.mustLeave = s.eligible[:0], s.mustLeave[:0]
-	separates := f.req.Rules != nil && f.req.Rules.Separates()
-	for at := range rows {
-		row := &rows[at]
+	for at := range p.rows {
+		row := &p.rows[at]
 		if int64(row.Priority) > s.ceiling {
 			break
 		}
@@ -156,27 +163,31 @@ func (s *searcher) candidates(rows []state.Row, pos int32) {
 		if f.req.Rules != nil && f.req.Rules.Anchors(row) {
 			continue
 		}
-		var must uint8
-		if separates && f.req.Rules.Separated(pos, row) {
-			must |= sdk.MustLeaveSeparation
+		s.eligible, s.mustLeave = append(s.eligible, int32(at)), append(s.mustLeave, s.mustGo(pos, row))
+	}
+	if s.separates {
+		for at := range p.rows {
+			if f.req.Rules.Separated(pos, &p.rows[at]) {
+				p.separated++
+			}
 		}
-		if holdsPort(row, f.req.Group.Ask.Ports) {
-			must |= sdk.MustLeavePort
-		}
-		s.eligible, s.mustLeave = append(s.eligible, int32(at)), append(s.mustLeave, must)
 	}
 	if !f.req.Ties.ByID() {
-		s.shuffle(rows)
+		s.shuffle(p.rows)
 	}
 }
 
-func holdsPort(row *state.Row, ports []uint16) bool {
-	for _, p := range ports {
-		if slices.Contains(row.Group.Ask.Ports, p) {
-			return true
+// mustGo is why a row must leave whatever it frees.
+func (s *searcher) mustGo(pos int32, row *state.Row) (why uint8) {
+	if s.separates && s.f.req.Rules.Separated(pos, row) {
+		why |= sdk.MustLeaveSeparation
+	}
+	for _, port := range s.f.req.Group.Ask.Ports {
+		if slices.Contains(row.Group.Ask.Ports, port) {
+			why |= sdk.MustLeavePort
 		}
 	}
-	return false
+	return why
 }
 
 // shuffle reorders candidates of equal priority by the seed.
@@ -187,7 +198,7 @@ func (s *searcher) shuffle(rows []state.Row) {
 	}
 	slices.SortFunc(s.eligible, func(a, b int32) int {
 		if p, q := rows[a].Priority, rows[b].Priority; p != q {
-			return int(int64(p) - int64(q))
+			return cmp.Compare(p, q)
 		}
 		return s.f.req.Ties.Compare(rows[a].Alloc.ID, rows[b].Alloc.ID)
 	})
@@ -196,88 +207,79 @@ func (s *searcher) shuffle(rows []state.Row) {
 	}
 }
 
-// enough is whether the ask's amounts fit once every candidate is gone: a cheap
-// test that spares a call for nodes that no victim set can help.
-func (s *searcher) enough(room model.Room, rows []state.Row) bool {
+// layOut appends the node's options, one for each way of serving its devices,
+// to the next call, each with the candidates that matter to it.
+func (s *searcher) layOut(p place) {
+	f := s.f
+	first, last := f.first[p.k], f.first[p.k+1]
+	if s.plain {
+		if n := s.reachPlain(&p); n > 0 {
+			p.option = first
+			s.batch.addOption(f, p, s.eligible[:n], s.mustLeave[:n])
+		}
+		return
+	}
+	choices := p.node.DeviceChoices(&f.req.Group.Ask)
+	for i := first; i < last; i++ {
+		p.option, p.choice = i, choices[f.options[i].device]
+		if n := s.reach(&p); n > 0 {
+			s.batch.addOption(f, p, s.eligible[:n], s.mustLeave[:n])
+		}
+	}
+}
+
+// reachPlain is how many candidates matter when amounts alone decide: all of
+// them, or for a policy that goes by ascending priority those up to the first
+// priority with which the ask fits. 0 means that it does not fit even with every
+// candidate gone.
+func (s *searcher) reachPlain(p *place) int {
 	ask := &s.f.req.Group.Ask
+	n := 0
 	for _, d := range ask.Dims {
-		free := room.Free[int(d)*room.Stride]
-		for _, at := range s.eligible {
-			if free >= ask.Vec[d] {
-				break
-			}
-			free += rows[at].Group.Ask.Vec[d]
+		free := p.room.Free[int(d)*p.room.Stride]
+		at := 0
+		for ; at < len(s.eligible) && free < ask.Vec[d]; at++ {
+			free += p.rows[s.eligible[at]].Group.Ask.Vec[d]
 		}
 		if free < ask.Vec[d] {
-			return false
+			return 0
 		}
+		n = max(n, at)
 	}
-	return true
+	return s.level(p, n)
 }
 
-// layOut appends the node's options, one for each way of serving its devices,
-// to the next call. Options that fit with every candidate gone are kept alone.
-func (s *searcher) layOut(k int, node *model.Node, room model.Room, rows []state.Row) {
-	f := s.f
-	ask := &f.req.Group.Ask
-	choices := node.DeviceChoices(ask)
-	plain := len(ask.Ports) == 0 && len(ask.Devices) == 0 && !s.separates()
-	for i := f.first[k]; i < f.first[k+1]; i++ {
-		choice := choices[f.options[i].device]
-		if !plain && !s.fitsWithoutAll(node, room, rows, choice, int32(f.req.Nodes[k])) {
-			continue
-		}
-		for e, at := range s.eligible {
-			s.batch.addRow(f, node, choice, int(at), &rows[at], s.mustLeave[e])
-		}
-		s.batch.addOption(f, i, k, node, room, choice)
-		if s.columns.Has(sdk.MustLeaveColumn) {
-			s.batch.cand.MustLeave = append(s.batch.cand.MustLeave, s.countMustLeave())
-		}
+// level extends a prefix of the candidates to the end of its priority; without
+// an ascending policy to all of them.
+func (s *searcher) level(p *place, n int) int {
+	if !s.ascending {
+		return len(s.eligible)
 	}
-}
-
-func (s *searcher) separates() bool {
-	return s.f.req.Rules != nil && s.f.req.Rules.Separates()
-}
-
-func (s *searcher) countMustLeave() (n int32) {
-	for _, m := range s.mustLeave {
-		if m != 0 {
-			n++
-		}
+	for n < len(s.eligible) && n > 0 && p.rows[s.eligible[n]].Priority == p.rows[s.eligible[n-1]].Priority {
+		n++
 	}
 	return n
 }
 
-// fitsWithoutAll tries the option with every candidate gone, ports, devices and
-// separation included.
-func (s *searcher) fitsWithoutAll(node *model.Node, room model.Room, rows []state.Row, choice []int16, pos int32) bool {
-	s.trial.reset(node, room, &s.f.req.Group.Ask, choice, s.f.dims.Len(), s.separated(rows, pos))
-	for e, at := range s.eligible {
-		s.trial.remove(&rows[at], s.mustLeave[e]&sdk.MustLeaveSeparation != 0)
-	}
-	return s.trial.fits()
-}
-
-// separated counts the node's rows that exclude the preemptor, candidates or not.
-func (s *searcher) separated(rows []state.Row, pos int32) int {
-	if !s.separates() {
-		return 0
-	}
-	n := 0
-	for at := range rows {
-		if s.f.req.Rules.Separated(pos, &rows[at]) {
-			n++
+// reach is reachPlain for asks with ports, devices or separation: it tries the
+// option, priority by priority.
+func (s *searcher) reach(p *place) int {
+	s.trial.reset(p, &s.f.req.Group.Ask, s.f.dims.Len())
+	for n := 0; n < len(s.eligible); {
+		for to := s.level(p, n+1); n < to; n++ {
+			s.trial.remove(&p.rows[s.eligible[n]], s.mustLeave[n])
+		}
+		if s.trial.fits() {
+			return n
 		}
 	}
-	return n
+	return 0
 }
 
 // flush asks the policy about the options gathered and takes its answer over.
 func (s *searcher) flush() {
 	defer s.batch.reset()
-	if len(s.batch.options) == 0 || s.fault != nil {
+	if len(s.batch.places) == 0 || s.fault != nil {
 		return
 	}
 	b := &s.batch
@@ -288,7 +290,7 @@ func (s *searcher) flush() {
 		}
 	}
 	if s.columns.Has(sdk.AnnotationColumns) {
-		addAnnotations(&b.cand.Rows, b.rows)
+		b.addAnnotations()
 	}
 	info := s.victims.version.Info()
 	switch {
@@ -313,7 +315,7 @@ func (s *searcher) fail(err error) bool {
 func (s *searcher) askDelta() error {
 	b := &s.batch
 	c := &b.cand
-	s.gaps = slices.Grow(s.gaps[:0], len(b.rows))[:len(b.rows)]
+	s.gaps = slices.Grow(s.gaps[:0], len(b.at))[:len(b.at)]
 	for i := range s.gaps {
 		s.gaps[i] = c.Preemptor.Delta
 	}
@@ -405,49 +407,32 @@ func (s *searcher) noteRecheck(r sdk.Recheck) {
 // group fits, then spares in reverse what is not needed. With whole the list
 // stands as it is.
 func (s *searcher) accept(o int, picks []int32, whole bool) error {
-	f, b := s.f, &s.batch
-	k := int(b.nodes[o])
-	opt := &f.options[b.options[o]]
-	s.resetTrial(o)
-	before := s.fitOf(opt)
+	f := s.f
+	p := &s.batch.places[o]
+	opt := &f.options[p.option]
+	s.trial.reset(p, &f.req.Group.Ask, f.dims.Len())
+	before := s.fitOf()
 	n, fits, err := s.evict(o, picks, whole)
 	if err != nil {
 		return err
 	}
-	if f.why[k] != Possible {
-		f.why[k] = Declined
+	if f.why[p.k] != Possible {
+		f.why[p.k] = Declined
 	}
 	if !fits || n == 0 {
 		return nil
 	}
-	f.why[k] = Possible
+	f.why[p.k] = Possible
 	from := len(s.arena)
-	for _, row := range picks[:n] {
-		s.arena = append(s.arena, row)
-	}
+	s.arena = append(s.arena, picks[:n]...)
 	kept := s.arena[from:]
 	if !whole {
-		kept = s.spare(kept)
+		kept = s.spare(o, kept)
 		s.arena = s.arena[:from+len(kept)]
 	}
-	s.fill(opt, kept)
-	opt.fitBefore, opt.fitAfter = before, s.fitOf(opt)
+	s.fill(o, opt, kept)
+	opt.fitBefore, opt.fitAfter = before, s.fitOf()
 	return nil
-}
-
-func (s *searcher) resetTrial(o int) {
-	f, b := s.f, &s.batch
-	opt := &f.options[b.options[o]]
-	pos := int(opt.pos)
-	chunk, i := f.snap.Chunk(pos/state.ChunkSize), pos%state.ChunkSize
-	ask := &f.req.Group.Ask
-	var claims model.Vector
-	room := f.snap.RoomFor(opt.pos, f.req.Group.Job.Key(), f.req.Group.Job.Priority, f.req.Now, &claims)
-	var choice []int16
-	if len(ask.Devices) > 0 {
-		choice = chunk.Node(i).DeviceChoices(ask)[opt.device]
-	}
-	s.trial.reset(chunk.Node(i), room, ask, choice, f.dims.Len(), s.separated(chunk.Rows(i), opt.pos))
 }
 
 // evict removes picks until the group fits and tells how many it took.
@@ -455,8 +440,8 @@ func (s *searcher) evict(o int, picks []int32, whole bool) (n int, fits bool, er
 	b := &s.batch
 	first, last := b.cand.FirstRow[o], b.cand.FirstRow[o+1]
 	s.stamp++
-	if len(s.seen) < len(b.rows) {
-		s.seen = make([]uint32, 2*len(b.rows))
+	if len(s.seen) < len(b.at) {
+		s.seen = make([]uint32, 2*len(b.at))
 	}
 	fits = s.trial.fits()
 	for _, row := range picks {
@@ -471,54 +456,46 @@ func (s *searcher) evict(o int, picks []int32, whole bool) (n int, fits bool, er
 			return 0, false, s.victims.version.Misanswer("SelectVictims", "option %d lists row %d twice", o, row)
 		}
 		s.seen[row] = s.stamp
-		s.trial.remove(&b.rows[row], s.isSeparated(row))
+		s.trial.remove(b.row(o, row), s.marks(o, row))
 		n++
 		fits = s.trial.fits()
 	}
 	return n, fits, nil
 }
 
-func (s *searcher) isSeparated(row int32) bool {
-	return s.separates() && s.f.req.Rules.Separated(s.f.options[s.optionOf(row)].pos, &s.batch.rows[row])
-}
-
-// optionOf is the option of Finder.options that a row of the call belongs to.
-func (s *searcher) optionOf(row int32) int32 {
-	o, _ := slices.BinarySearchFunc(s.batch.cand.FirstRow, row, func(first, row int32) int {
-		if first <= row {
-			return -1
-		}
-		return 1
-	})
-	return s.batch.options[o-1]
+// marks is why a row of the call must leave; it matters for separation alone.
+func (s *searcher) marks(o int, row int32) uint8 {
+	if s.separates && s.f.req.Rules.Separated(s.f.options[s.batch.places[o].option].pos, s.batch.row(o, row)) {
+		return sdk.MustLeaveSeparation
+	}
+	return 0
 }
 
 // spare puts victims back in reverse order of picking where the group still
 // fits, and returns those that remain. The last pick is always needed: without
 // it the group did not fit.
-func (s *searcher) spare(picks []int32) []int32 {
+func (s *searcher) spare(o int, picks []int32) []int32 {
 	const spared = -1
 	for i := len(picks) - 2; i >= 0; i-- {
-		row := &s.batch.rows[picks[i]]
-		separated := s.isSeparated(picks[i])
-		s.trial.restore(row, separated)
+		row, marks := s.batch.row(o, picks[i]), s.marks(o, picks[i])
+		s.trial.restore(row, marks)
 		if s.trial.fits() {
 			picks[i] = spared
 		} else {
-			s.trial.remove(row, separated)
+			s.trial.remove(row, marks)
 		}
 	}
 	return slices.DeleteFunc(picks, func(row int32) bool { return row == spared })
 }
 
-// fill records an option's victims. rows of the call become positions in the
+// fill records an option's victims: rows of the call become positions in the
 // node's rows.
-func (s *searcher) fill(opt *option, picks []int32) {
+func (s *searcher) fill(o int, opt *option, picks []int32) {
 	opt.alive, opt.victims = true, picks
 	opt.highest, opt.sum, opt.lost = math.MinInt32, 0, 0
 	lost := s.f.columns.Has(sdk.LostWorkColumn)
 	for i, row := range picks {
-		r := &s.batch.rows[row]
+		r := s.batch.row(o, row)
 		opt.highest = max(opt.highest, r.Priority)
 		opt.sum += int64(r.Priority)
 		if lost {
@@ -529,7 +506,7 @@ func (s *searcher) fill(opt *option, picks []int32) {
 }
 
 // fitOf ranks the node with the group placed in the trial's room.
-func (s *searcher) fitOf(opt *option) float64 {
+func (s *searcher) fitOf() float64 {
 	if !s.f.columns.Has(sdk.FitColumns) {
 		return 0
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 // trial is a node's room while victims are taken off and put back.
@@ -21,16 +22,16 @@ type trial struct {
 
 // reset starts from the room as it is. Ports and devices are copied only when
 // the ask looks at them.
-func (t *trial) reset(node *model.Node, room model.Room, ask *model.Ask, choice []int16, dims, separated int) {
-	t.ask, t.choice, t.node, t.separated = ask, choice, node, separated
+func (t *trial) reset(p *place, ask *model.Ask, dims int) {
+	t.ask, t.choice, t.node, t.separated = ask, p.choice, p.node, p.separated
 	for d := range dims {
-		t.free[d] = room.Free[d*room.Stride]
+		t.free[d] = p.room.Free[d*p.room.Stride]
 	}
 	if len(ask.Ports) > 0 {
-		t.ports = append(t.ports[:0], room.Ports...)
+		t.ports = append(t.ports[:0], p.room.Ports...)
 	}
 	if len(ask.Devices) > 0 {
-		t.devices = append(t.devices[:0], room.Devices...)
+		t.devices = append(t.devices[:0], p.room.Devices...)
 	}
 }
 
@@ -43,13 +44,13 @@ func (t *trial) fits() bool {
 	return model.Fits(room, t.ask, t.choice).Kind == model.LackNothing
 }
 
-// remove takes a row off the node.
-func (t *trial) remove(row *state.Row, separated bool) {
+// remove takes a row off the node; marks say why it must leave.
+func (t *trial) remove(row *state.Row, marks uint8) {
 	held := &row.Group.Ask
 	for _, d := range held.Dims {
 		t.free[d] += held.Vec[d]
 	}
-	if separated {
+	if marks&sdk.MustLeaveSeparation != 0 {
 		t.separated--
 	}
 	if len(t.ask.Ports) > 0 {
@@ -65,12 +66,12 @@ func (t *trial) remove(row *state.Row, separated bool) {
 }
 
 // restore puts a row back.
-func (t *trial) restore(row *state.Row, separated bool) {
+func (t *trial) restore(row *state.Row, marks uint8) {
 	held := &row.Group.Ask
 	for _, d := range held.Dims {
 		t.free[d] -= held.Vec[d]
 	}
-	if separated {
+	if marks&sdk.MustLeaveSeparation != 0 {
 		t.separated++
 	}
 	if len(t.ask.Ports) > 0 {

@@ -56,6 +56,11 @@ type Info struct {
 	// Adaptive asks for ScoreVictims again after each pick, in rounds over all
 	// options that do not fit yet, with Need, Freed and the rows brought up to date.
 	Adaptive bool
+	// Ascending says that victims go by ascending priority whatever else the
+	// policy weighs. The host then shows, for each option, no candidate above the
+	// lowest priority with which the option fits once everything up to it is gone:
+	// the policy would not reach it. Much less has to be laid out and looked at.
+	Ascending bool
 	// RemoveAll drops an option that does not fit with every eligible candidate
 	// gone, before any victim is chosen.
 	RemoveAll bool

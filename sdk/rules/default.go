@@ -25,8 +25,9 @@ func New() *Default { return &Default{} }
 // does not count, so that answers stay reusable while work gets older.
 func (*Default) Info() policy.Info {
 	return policy.Info{
-		Name:  "default",
-		Delta: Delta,
+		Name:      "default",
+		Ascending: true,
+		Delta:     Delta,
 		Columns: policy.UseColumns | policy.MustLeaveColumn | policy.DeviceColumns |
 			policy.FitColumns,
 	}

@@ -1,0 +1,69 @@
+package sim
+
+import (
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/planner"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// committed follows a commit: victims and stopped work begin to stop, and
+// placements start once nothing that they displace is left.
+func (e *engine) committed(snap *state.Snapshot, batch *planner.Batch, evals []*model.Evaluation) {
+	e.record.collector.EvaluationCreated(len(evals))
+	var rooms, ready []string
+	for _, bp := range batch.Plans {
+		e.record.committed(e, bp.Plan, bp.Groups, e.before, snap)
+		for _, i := range bp.Groups {
+			g := &bp.Plan.Groups[i]
+			rooms = e.stopAll(g, e.before, rooms)
+			for _, a := range g.Place {
+				if e.waiting.victims[a.ID] == 0 {
+					ready = append(ready, a.ID)
+				}
+			}
+		}
+	}
+	e.start(ready...)
+	snap = e.store.Snapshot()
+	e.feed.Evals(snap, e.now(), evals...)
+	e.feed.Room(snap, e.now(), rooms...)
+}
+
+// stopAll begins to stop what a commit group ends, and notes who waits for it.
+// It adds the nodes that may have room now.
+func (e *engine) stopAll(g *model.CommitGroup, before *state.Snapshot, rooms []string) []string {
+	for _, s := range g.Stop {
+		a := before.Alloc(s.AllocID)
+		if a == nil || !a.Live() {
+			continue
+		}
+		rooms = append(rooms, a.NodeID)
+		if s.Lost {
+			e.record.collector.Lost(e.now(), a)
+			continue
+		}
+		e.record.collector.Stopped(e.now(), a)
+		e.beginStop(a)
+	}
+	for _, v := range g.Evict {
+		a := before.Alloc(v.AllocID)
+		if a == nil || !a.Live() {
+			continue
+		}
+		rooms = append(rooms, a.NodeID)
+		if a.Group.KillTimeout > 0 {
+			e.waiting.add(v.By, a.ID)
+		}
+		e.beginStop(a)
+	}
+	for _, u := range g.Update {
+		rooms = append(rooms, u.NodeID)
+	}
+	return rooms
+}
+
+// beginStop lets an allocation take its time to stop. What has none to take is
+// gone at the same instant: its end is due at once.
+func (e *engine) beginStop(a *model.Allocation) {
+	e.agenda.add(e.now()+a.Group.KillTimeout, a.ID, true)
+}

@@ -1,0 +1,70 @@
+package sim_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/policies/nomad"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// resolve knows the two built-ins, as the binary does.
+func resolve(spec sim.PolicySpec) (*policy.Version, error) {
+	make := func() sdk.Policy { return rules.New() }
+	grants := spec.Grants
+	if spec.Use == "nomad" {
+		make = func() sdk.Policy { return nomad.New() }
+		grants = append(grants, policy.GrantKeepRedundant)
+	}
+	config, err := json.Marshal(spec.Config)
+	if err != nil {
+		return nil, err
+	}
+	return policy.NewVersion(policy.Source{
+		Name: spec.Name, Digest: policy.BuiltinDigest(spec.Use, "test"), Config: config, Grants: grants,
+		Make: func(config []byte) (policy.Instance, error) { return policy.Native(make(), config) },
+	})
+}
+
+func TestContractScenariosGiveWhatTheyState(t *testing.T) {
+	files, err := filepath.Glob("scenario/testdata/contract/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scenarios", err)
+	}
+	for _, name := range files {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			file, err := os.Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			f, err := scenario.Decode(name, file)
+			if filepath.Base(name) == "karmada-proposal-example.json" {
+				if err == nil {
+					t.Fatal("bindings are not supported yet, and must be refused")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := sim.Play(t.Context(), f, sim.Options{Resolve: resolve})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range sim.CheckExpect(f, run.Result) {
+				t.Error(d)
+			}
+			if t.Failed() {
+				b, _ := json.MarshalIndent(run.Result, "", " ")
+				t.Log(string(b))
+			}
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+// finish makes the result of a run that is over.
+func (e *engine) finish() *Run {
+	end := e.now()
+	if e.file.Until != nil {
+		end = max(end, *e.file.Until)
+	}
+	for _, v := range e.versions() {
+		calls, faults := v.Stats()
+		e.record.collector.PolicyCalls(int(calls))
+		e.record.collector.PolicyFaults(int(faults))
+	}
+	m := e.record.collector.Finish(end)
+	snap := e.store.Snapshot()
+	return &Run{
+		Metrics: m, Series: e.record.collector.Series(), Faults: e.faults, Warnings: e.file.Warnings,
+		Result: &Result{
+			Version: 1, Scenario: e.file.Name, Policy: e.policyName(), PolicyVersion: e.version.ID,
+			Seed: e.file.Seed, Placements: e.record.placements, Bindings: []struct{}{},
+			Unplaced: e.wanted.unplaced(snap), Evicted: e.record.evicted, Running: e.running(), Metrics: m,
+		},
+	}
+}
+
+// running lists what is there at the end, ascending by id.
+func (e *engine) running() []string {
+	ids := []string{}
+	for a := range e.store.Snapshot().Allocs() {
+		if a.Live() {
+			ids = append(ids, a.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// sweep forgets evaluations that reached their end: nobody asks for them, and
+// a long run makes a great many.
+func (e *engine) sweep() {
+	if len(e.over) < sweepAt {
+		return
+	}
+	txn := e.begin()
+	txn.DeleteEvals(e.over...)
+	txn.Commit()
+	e.over = e.over[:0]
+}
+
+// sweepAt is how many evaluations may be over before they are forgotten.
+const sweepAt = 4096
+
+// progress tells the caller how far the run is.
+func (e *engine) progress() {
+	if e.opts.Progress == nil {
+		return
+	}
+	p := Progress{
+		Now: time.Duration(e.now()), Steps: e.next, StepsTotal: len(e.file.Steps),
+		Placed: len(e.record.placements), Evaluations: e.evals,
+	}
+	if e.file.Until != nil {
+		p.Until = time.Duration(*e.file.Until)
+	}
+	e.opts.Progress(p)
+}

@@ -1,0 +1,70 @@
+package sim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/cede-scheduler/cede/core/policy"
+)
+
+// loadPolicies makes the versions that the run needs: the built-in default, the
+// scenario's policy, those that jobs name, and the one that replaces them all.
+func (e *engine) loadPolicies() error {
+	if e.opts.Resolve == nil {
+		return errors.New("no way to resolve policies was given")
+	}
+	names := []string{policy.DefaultName, e.file.Config.Policy}
+	if e.opts.Policy == "" {
+		for _, j := range e.file.Jobs {
+			names = append(names, j.Policy)
+		}
+	} else {
+		names = append(names, e.opts.Policy)
+	}
+	byName := map[string]*policy.Version{}
+	var versions []*policy.Version
+	for _, name := range names {
+		if name == "" || byName[name] != nil {
+			continue
+		}
+		v, err := e.load(name)
+		if err != nil {
+			return fmt.Errorf("policy %s: %w", name, err)
+		}
+		byName[name] = v
+		versions = append(versions, v)
+	}
+	set, err := policy.NewSet(versions...)
+	if err != nil {
+		return err
+	}
+	e.policies, e.version = set, byName[e.policyName()]
+	if e.opts.Policy != "" {
+		e.policies = set.Override(e.version)
+	}
+	return nil
+}
+
+// load makes a version under a name: a variant of the file, or whatever the
+// resolver knows.
+func (e *engine) load(name string) (*policy.Version, error) {
+	spec := PolicySpec{Name: name, Use: name}
+	for _, p := range e.file.Policies {
+		if p.Name == name {
+			spec = PolicySpec{Name: name, Use: p.Use, Config: p.Config, Grants: p.Grant}
+		}
+	}
+	if name == e.opts.Policy {
+		spec.Grants = append(spec.Grants[:len(spec.Grants):len(spec.Grants)], e.opts.Grants...)
+	}
+	return e.opts.Resolve(spec)
+}
+
+// policyName is the policy that decides for jobs that name none.
+func (e *engine) policyName() string {
+	return cmp.Or(e.opts.Policy, e.file.Config.Policy, policy.DefaultName)
+}
+
+// versions lists everything that may have been asked, each once.
+func (e *engine) versions() []*policy.Version { return e.policies.Versions() }

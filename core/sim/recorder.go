@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/metrics"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/worker"
+)
+
+// recorder writes down what happens, for the result and for the metrics.
+type recorder struct {
+	collector  *metrics.Collector
+	placements []Placement
+	evicted    []Evicted
+	timing     bool
+	choice     metrics.Choice
+}
+
+// begin starts the record on the state that the first entry made.
+func (r *recorder) begin(e *engine, snap *state.Snapshot) {
+	r.timing = e.opts.Timing
+	config := metrics.Config{
+		Dims: snap.Dims(), Jobs: e.file.Jobs, Weights: e.file.Weights, Timing: e.opts.Timing,
+		Nodes: slices.Collect(snap.Nodes()),
+	}
+	if e.file.Until != nil {
+		config.Until = *e.file.Until
+	}
+	r.placements, r.evicted = []Placement{}, []Evicted{}
+	r.collector = metrics.New(config)
+}
+
+func (r *recorder) initial(a *model.Allocation) { r.collector.Initial(a.StartTime, a) }
+
+// committed writes down the placements of commit groups with their victims, in
+// the order of the plan. before is the state that the plan was committed to.
+func (r *recorder) committed(e *engine, plan *model.Plan, committed []int, before, after *state.Snapshot) {
+	view := &unfolding{snap: before}
+	for _, i := range committed {
+		g := &plan.Groups[i]
+		for _, p := range g.Place {
+			a := after.Alloc(p.ID)
+			if a == nil {
+				continue
+			}
+			r.placed(e, view, a, evictedFor(view.snap, g, a.ID))
+		}
+	}
+}
+
+// evictedFor collects the victims of a placement that still lived.
+func evictedFor(snap *state.Snapshot, g *model.CommitGroup, by string) (victims []*model.Allocation) {
+	for _, ev := range g.Evict {
+		if ev.By != by {
+			continue
+		}
+		if v := snap.Alloc(ev.AllocID); v != nil && v.Live() {
+			victims = append(victims, v)
+		}
+	}
+	return victims
+}
+
+func (r *recorder) placed(e *engine, view *unfolding, a *model.Allocation, victims []*model.Allocation) {
+	now := e.now()
+	p := Placement{
+		At: At(now), Alloc: a.ID, Job: a.Job.ID, Group: a.Group.Name, Node: a.NodeID,
+		Preempted: []string{}, Score: rounded(a.Score),
+	}
+	var told []metrics.Victim
+	for _, v := range victims {
+		lost := v.Group.LostWork(v.Age(now))
+		r.evicted = append(r.evicted, Evicted{At: At(now), Alloc: v.ID, By: a.ID, Node: v.NodeID, LostWork: At(lost)})
+		told = append(told, metrics.Victim{Alloc: v.ID, LostWork: lost, Elsewhere: v.NodeID != a.NodeID})
+		if v.NodeID == a.NodeID {
+			p.Preempted = append(p.Preempted, v.ID)
+			continue
+		}
+		if p.PreemptedElsewhere == nil {
+			p.PreemptedElsewhere = map[string][]string{}
+		}
+		p.PreemptedElsewhere[v.NodeID] = append(p.PreemptedElsewhere[v.NodeID], v.ID)
+	}
+	slices.Sort(p.Preempted)
+	for _, list := range p.PreemptedElsewhere {
+		slices.Sort(list)
+	}
+	r.placements = append(r.placements, p)
+	var choice *metrics.Choice
+	if len(victims) > 0 {
+		choice = r.choose(e, view.snap, a)
+	}
+	r.collector.Placed(now, a, told, choice)
+	view.place(a, victims)
+}
+
+// rounded keeps nine decimals of a score: enough to compare, and short to read.
+func rounded(x float64) float64 { return math.Round(x*1e9) / 1e9 }
+
+// queued tells what an evaluation left without a place.
+func (r *recorder) queued(e *engine, report worker.Report) {
+	job := e.store.Snapshot().Job(report.Eval.JobKey())
+	if job == nil || job.Stopped {
+		return
+	}
+	for _, g := range job.Groups {
+		r.collector.Queued(e.now(), g, report.Outcome.Queued[g.Name])
+	}
+}
+
+// startDecision and endDecision measure an evaluation by the wall clock, for
+// runs that ask for it.
+func (r *recorder) startDecision() time.Time {
+	if !r.timing {
+		return time.Time{}
+	}
+	return time.Now() //nolint:forbidigo // --timing measures this machine, and says so
+}
+
+func (r *recorder) endDecision(began time.Time) {
+	if r.timing {
+		r.collector.Decision(int64(time.Since(began))) //nolint:forbidigo // as startDecision
+	}
+}

@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/sim/metrics"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// unfolding is the state as a plan's placements take effect one by one, so that
+// each choice is judged on what it had before it.
+type unfolding struct{ snap *state.Snapshot }
+
+// place lets a placement and its victims take effect. What needs no victims
+// takes effect, too: it uses room that the next one lacks.
+func (u *unfolding) place(a *model.Allocation, victims []*model.Allocation) {
+	txn := u.snap.Fork(u.snap.Index() + 1)
+	for _, v := range victims {
+		gone := *v
+		gone.Desired = model.DesiredEvict
+		txn.UpsertAllocs(&gone)
+	}
+	came := *a
+	txn.UpsertAllocs(&came)
+	u.snap = txn.Snapshot()
+}
+
+// choose states the question that a preemption answered: what the node lacked,
+// and what each allocation that might be evicted there frees of it.
+func (r *recorder) choose(e *engine, snap *state.Snapshot, a *model.Allocation) *metrics.Choice {
+	pos, ok := snap.Position(a.NodeID)
+	version, err := e.policies.Pick(a.Job.Policy, snap.Config().Policy)
+	if !ok || err != nil {
+		return nil
+	}
+	var claims model.Vector
+	room := snap.RoomFor(pos, a.Job.Key(), a.Job.Priority, e.now(), &claims)
+	q := newQuestion(a, snap.NodeAt(pos), room)
+	rows := snap.Chunk(int(pos) / state.ChunkSize).Rows(int(pos) % state.ChunkSize)
+	ceiling := preempt.Ceiling(a.Job.Priority, version, snap.Config().PriorityDelta)
+	r.choice.Reset(q.need(rows)...)
+	for i := range rows {
+		row := &rows[i]
+		if int64(row.Priority) > ceiling || row.Group.Job.NonPreemptible || row.Group.Job.Key() == a.Job.Key() {
+			continue
+		}
+		r.choice.Add(q.frees(row)...)
+	}
+	return &r.choice
+}
+
+// question is what a placement lacked before its victims went.
+type question struct {
+	alloc   *model.Allocation
+	dims    []uint8 // lacking
+	short   []int64 // by dims
+	devices map[string]int64
+	ids     []string // of device groups that lack instances, in the order of requests
+}
+
+func newQuestion(a *model.Allocation, n *model.Node, room model.Room) *question {
+	q := &question{alloc: a, devices: map[string]int64{}}
+	for _, d := range a.Group.Ask.Dims {
+		if short := a.Group.Ask.Vec[d] - room.Free[int(d)*room.Stride]; short > 0 {
+			q.dims, q.short = append(q.dims, d), append(q.short, short)
+		}
+	}
+	asked := map[string]int64{}
+	for _, u := range a.Devices {
+		asked[u.ID] += int64(u.Count)
+	}
+	for _, u := range a.Devices {
+		at := n.DevicePosition(u.ID)
+		if at < 0 || q.devices[u.ID] > 0 {
+			continue
+		}
+		if short := asked[u.ID] - int64(room.Devices[at]); short > 0 {
+			q.devices[u.ID], q.ids = short, append(q.ids, u.ID)
+		}
+	}
+	return q
+}
+
+// need is what must be freed, one amount a dimension: resources, devices, and
+// how many rows hold a port that is needed.
+func (q *question) need(rows []state.Row) []int64 {
+	need := append([]int64(nil), q.short...)
+	for _, id := range q.ids {
+		need = append(need, q.devices[id])
+	}
+	if len(q.alloc.Group.Ask.Ports) == 0 {
+		return need
+	}
+	holders := int64(0)
+	for i := range rows {
+		holders += q.holdsPort(&rows[i])
+	}
+	if holders > 0 {
+		need = append(need, holders)
+	}
+	return need
+}
+
+func (q *question) holdsPort(row *state.Row) int64 {
+	for _, p := range q.alloc.Group.Ask.Ports {
+		for _, held := range row.Group.Ask.Ports {
+			if p == held {
+				return 1
+			}
+		}
+	}
+	return 0
+}
+
+// frees is what evicting a row frees of need.
+func (q *question) frees(row *state.Row) []int64 {
+	var frees []int64
+	for _, d := range q.dims {
+		frees = append(frees, row.Group.Ask.Vec[d])
+	}
+	for _, id := range q.ids {
+		n := int64(0)
+		for _, u := range row.Alloc.Devices {
+			if u.ID == id {
+				n += int64(u.Count)
+			}
+		}
+		frees = append(frees, n)
+	}
+	if len(q.alloc.Group.Ask.Ports) > 0 {
+		frees = append(frees, q.holdsPort(row))
+	}
+	return frees
+}

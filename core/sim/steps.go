@@ -1,0 +1,169 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// steps does everything that the file wants to happen at an instant, in its
+// order.
+func (e *engine) steps(at int64) error {
+	for ; e.next < len(e.file.Steps) && e.file.Steps[e.next].At <= at; e.next++ {
+		step := &e.file.Steps[e.next]
+		if err := e.step(step); err != nil {
+			return fmt.Errorf("%s at %s: %w", step.Do, At(step.At), err)
+		}
+	}
+	return nil
+}
+
+func (e *engine) step(s *scenario.Step) error {
+	ready, down, yes, no := model.NodeReady, model.NodeDown, true, false
+	switch s.Do {
+	case scenario.Submit:
+		return e.submit(s.Job)
+	case scenario.Stop:
+		return e.stop(s.Job)
+	case scenario.NodeDown:
+		e.changeNode(s.Node, state.NodeChange{Status: &down})
+	case scenario.NodeUp:
+		e.changeNode(s.Node, state.NodeChange{Status: &ready, Drain: &no})
+		e.feed.Room(e.store.Snapshot(), e.now(), s.Node)
+	case scenario.Drain:
+		e.changeNode(s.Node, state.NodeChange{Drain: &yes})
+	}
+	return nil
+}
+
+// submit registers a job, when it is not there yet, and has it evaluated.
+func (e *engine) submit(j *model.Job) error {
+	txn := e.begin()
+	known := txn.Job(j.Key())
+	if known == nil || known.Stopped {
+		fresh := *j
+		fresh.Stopped, fresh.SubmitTime = false, e.now()
+		if known != nil {
+			fresh.CreateIndex = known.CreateIndex
+		}
+		if err := txn.UpsertJob(&fresh); err != nil {
+			txn.Abort()
+			return err
+		}
+		known = &fresh
+	}
+	ev := e.evaluation(known, model.TriggerJobRegister)
+	txn.UpsertEvals(ev)
+	snap := txn.Commit()
+	e.wanted.register(known)
+	e.record.collector.Submitted(e.now(), known)
+	e.record.collector.EvaluationCreated(1)
+	e.feed.Evals(snap, e.now(), ev)
+	return nil
+}
+
+// stop marks a job as no longer wanted.
+func (e *engine) stop(j *model.Job) error {
+	known := e.store.Snapshot().Job(j.Key())
+	if known == nil || known.Stopped {
+		return nil
+	}
+	txn := e.begin()
+	stopped := *known
+	stopped.Stopped = true
+	if err := txn.UpsertJob(&stopped); err != nil {
+		txn.Abort()
+		return err
+	}
+	ev := e.evaluation(&stopped, model.TriggerJobStop)
+	txn.UpsertEvals(ev)
+	snap := txn.Commit()
+	e.wanted.stop(&stopped)
+	for _, g := range stopped.Groups {
+		e.record.collector.Queued(e.now(), g, 0)
+	}
+	e.record.collector.EvaluationCreated(1)
+	e.feed.Evals(snap, e.now(), ev)
+	return nil
+}
+
+func (e *engine) evaluation(j *model.Job, trigger model.Trigger) *model.Evaluation {
+	return &model.Evaluation{
+		ID: e.evalID(), Namespace: j.Namespace, JobID: j.ID, Type: j.Type, Priority: j.Priority,
+		TriggeredBy: trigger, CreateTime: e.now(), ModifyTime: e.now(),
+	}
+}
+
+// changeNode applies a change of a node and feeds the evaluations it makes on.
+func (e *engine) changeNode(id string, change state.NodeChange) {
+	txn := e.begin()
+	evals := txn.ApplyNodeStatus(e.now(), []string{id}, change)
+	snap := txn.Commit()
+	e.record.collector.NodeChanged(e.now(), snap.Node(id))
+	e.record.collector.EvaluationCreated(len(evals))
+	e.feed.Evals(snap, e.now(), evals...)
+}
+
+// ends completes the work and the stops that are due at an instant.
+func (e *engine) ends(at int64) {
+	var updates []state.ClientUpdate
+	var rooms, stopped []string
+	snap := e.store.Snapshot()
+	for _, end := range e.agenda.due(at) {
+		a := snap.Alloc(end.alloc)
+		if a == nil || a.Client.Terminal() || end.stop != (a.Desired != model.DesiredRun) {
+			continue
+		}
+		updates = append(updates, state.ClientUpdate{
+			AllocID: a.ID, Status: model.ClientComplete, Started: a.Started, StartTime: a.StartTime,
+		})
+		if end.stop {
+			stopped = append(stopped, a.ID)
+			continue
+		}
+		rooms = append(rooms, a.NodeID)
+		e.record.collector.Finished(at, a)
+	}
+	if len(updates) == 0 {
+		return
+	}
+	txn := e.begin()
+	evals := txn.ApplyClientUpdates(at, updates)
+	snap = txn.Commit()
+	e.record.collector.EvaluationCreated(len(evals))
+	e.feed.Evals(snap, at, evals...)
+	e.feed.Room(snap, at, rooms...)
+	for _, id := range stopped {
+		e.start(e.waiting.gone(id)...)
+	}
+}
+
+// start lets placements begin to work: nothing they displace runs any more.
+func (e *engine) start(ids ...string) {
+	if len(ids) == 0 {
+		return
+	}
+	now := e.now()
+	var updates []state.ClientUpdate
+	snap := e.store.Snapshot()
+	for _, id := range ids {
+		if a := snap.Alloc(id); a != nil && a.Live() {
+			updates = append(updates, state.ClientUpdate{
+				AllocID: id, Status: model.ClientRunning, Started: true, StartTime: now,
+			})
+		}
+	}
+	if len(updates) == 0 {
+		return
+	}
+	txn := e.begin()
+	txn.ApplyClientUpdates(now, updates)
+	snap = txn.Commit()
+	for _, u := range updates {
+		a := snap.Alloc(u.AllocID)
+		e.record.collector.Started(now, a)
+		e.scheduleEnd(a)
+	}
+}
