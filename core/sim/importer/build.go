@@ -1,0 +1,197 @@
+package importer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// builder collects a scenario. Importers give it nodes first, then work in any
+// order; what the options say about nodes, windows, limits and pace is its
+// business alone.
+type builder struct {
+	opts   Options
+	report *Report
+	file   *scenario.File
+	names  map[string]bool // taken, per kind
+	work   []work
+}
+
+// work is a job with the time of the trace at which it was submitted.
+type work struct {
+	at    time.Duration
+	rank  [2]int64 // order among those of one instant; then as added
+	quits time.Duration
+	job   scenario.Job
+	tasks int
+}
+
+// newBuilder starts an import; trace names it for people, stem for machines.
+func newBuilder(format, trace, stem string, opts Options) (*builder, error) {
+	if err := errors.Join(opts.Validate(), opts.own(format)); err != nil {
+		return nil, err
+	}
+	name := opts.Name
+	if name == "" {
+		name = cleanName(strings.Join(append([]string{stem}, opts.words("")...), "-"))
+	}
+	return &builder{
+		opts:   opts,
+		report: &Report{Trace: trace},
+		file:   &scenario.File{Version: 1, Name: name, Description: trace + ", " + opts.describe()},
+		names:  make(map[string]bool),
+	}, nil
+}
+
+// read opens a CSV file and remembers that it was used.
+func (b *builder) read(src Source, name string, columns ...string) (*table, error) {
+	b.report.Files = append(b.report.Files, name)
+	return src.table(name, columns...)
+}
+
+// node adds a node; free is false when there is one of that name already.
+func (b *builder) node(n scenario.Node) (free bool) {
+	free = b.claim("node ", n.ID)
+	b.file.Nodes = append(b.file.Nodes, n)
+	return free
+}
+
+func (b *builder) claim(kind, name string) bool {
+	taken := b.names[kind+name]
+	b.names[kind+name] = true
+	return !taken
+}
+
+// name makes a text fit for a name and counts it when that changed it.
+func (b *builder) name(text string) string {
+	n := cleanName(text)
+	if n != text {
+		b.report.note(1, "names with other characters than a-z, 0-9, dot and dash", "written in lower case, with dashes")
+	}
+	return n
+}
+
+// cleanName replaces what a name must not have.
+func cleanName(text string) string {
+	n := []byte(strings.ToLower(text))
+	for i, c := range n {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '-') {
+			n[i] = '-'
+		}
+	}
+	if len(n) == 0 {
+		return "unnamed"
+	}
+	return string(n)
+}
+
+// shrink ends the nodes.
+func (b *builder) shrink() error {
+	b.report.NodesRead = len(b.file.Nodes)
+	b.file.Nodes = b.opts.shrink(b.file.Nodes)
+	b.report.Nodes = len(b.file.Nodes)
+	switch {
+	case b.report.Nodes > 0:
+		return nil
+	case b.report.NodesRead > 0:
+		return fmt.Errorf("none of the %d nodes is in the sample; ask for a larger one", b.report.NodesRead)
+	}
+	return fmt.Errorf("%s: no nodes", strings.Join(b.report.Files, ", "))
+}
+
+// in is whether work submitted at a time is wanted, and counts it when not.
+func (b *builder) in(at time.Duration, tasks int) bool {
+	if at < b.opts.From || b.opts.Until != 0 && at >= b.opts.Until {
+		b.report.leave(tasks, "tasks submitted outside the chosen window")
+		return false
+	}
+	return true
+}
+
+// sampled is whether work of this id is wanted, and counts it when not.
+func (b *builder) sampled(id string) bool {
+	if !Sampled(id, b.opts.Sample) {
+		b.report.leave(1, "tasks outside the sample")
+		return false
+	}
+	return true
+}
+
+func (b *builder) submit(w work) {
+	for i := range w.job.Groups {
+		w.tasks += *w.job.Groups[i].Count
+	}
+	b.work = append(b.work, w)
+}
+
+// pace is where a time of the trace lies in the scenario.
+func (b *builder) pace(at time.Duration) scenario.Duration {
+	at -= b.opts.From
+	if k := b.opts.Compress; k != 0 && k != 1 {
+		// One division and one rounding to whole microseconds: the same
+		// everywhere, and readable.
+		at = time.Duration(math.Round(float64(at/time.Microsecond)/k)) * time.Microsecond
+	}
+	return scenario.Duration(at)
+}
+
+// finish orders the work, writes the events, and counts.
+func (b *builder) finish() (*scenario.File, *Report, error) {
+	slices.SortStableFunc(b.work, func(x, y work) int {
+		return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.rank[0], y.rank[0]), cmp.Compare(x.rank[1], y.rank[1]))
+	})
+	if b.opts.Limit != 0 && len(b.work) > b.opts.Limit {
+		for _, w := range b.work[b.opts.Limit:] {
+			b.report.leave(w.tasks, "tasks beyond the limit of jobs")
+		}
+		b.work = b.work[:b.opts.Limit]
+	}
+	if len(b.work) == 0 {
+		return nil, b.report, fmt.Errorf("no work is left of the %d tasks that were read:\n%s", b.report.TasksRead, b.report)
+	}
+	b.events()
+	b.count()
+	// What the readers let pass may still be more than a scenario can say,
+	// such as a node of 2^60 bytes.
+	if err := b.file.Validate(); err != nil {
+		return nil, b.report, fmt.Errorf("%s: the scenario would not be valid: %w", strings.Join(b.report.Files, ", "), err)
+	}
+	return b.file, b.report, nil
+}
+
+func (b *builder) events() {
+	f := b.file
+	f.Jobs = make([]scenario.Job, 0, len(b.work))
+	f.Events = make([]scenario.Event, 0, len(b.work))
+	var stops []scenario.Event
+	for i := range b.work {
+		w := &b.work[i]
+		at := b.pace(w.at)
+		f.Jobs = append(f.Jobs, w.job)
+		f.Events = append(f.Events, scenario.Event{At: at, Submit: w.job.ID})
+		if w.quits > 0 {
+			stops = append(stops, scenario.Event{At: at + scenario.Duration(w.quits-w.at), Stop: w.job.ID})
+		}
+	}
+	f.Events = append(f.Events, stops...)
+	slices.SortStableFunc(f.Events, func(x, y scenario.Event) int { return cmp.Compare(x.At, y.At) })
+}
+
+func (b *builder) count() {
+	r := b.report
+	r.Jobs = len(b.file.Jobs)
+	for i := range b.work {
+		r.Tasks += b.work[i].tasks
+		r.Groups += len(b.work[i].job.Groups)
+	}
+	r.First, r.Last = b.pace(b.work[0].at), b.pace(b.work[len(b.work)-1].at)
+	b.countUnfit()
+}
+
+func ptr[T any](v T) *T { return &v }

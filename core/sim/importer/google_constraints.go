@@ -1,0 +1,201 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// attributes ties the machines' attributes to the constraints that read them.
+//
+// The trace counts an absent attribute as equal to empty and to 0; the
+// scenario knows no such thing. So every machine that lacks an attribute which
+// some constraint reads gets it with the value 0, and empty becomes 0 on both
+// sides. Nothing is lost: by the trace's rule the three are the same.
+//
+// An attribute that is only compared for equality keeps the values that some
+// constraint names; every other value becomes "other". No constraint can tell
+// the difference, and machines that would each be a kind of their own (one of
+// the attributes has hundreds of values) become equal.
+type attributes struct {
+	clauses     map[string][]clause              // by the text of the trace
+	constraints map[string][]scenario.Constraint // the same, as the scenario says it
+}
+
+// clause is one comparison.
+type clause struct{ attribute, operator, value string }
+
+const (
+	absentValue = "0"
+	otherValue  = "other"
+)
+
+var googleOperators = map[string]model.Operator{
+	"==": model.OpEqual, "!=": model.OpNotEqual, "<": model.OpLess, ">": model.OpGreater,
+}
+
+// readConstraints reads the two side files, if they are there.
+func (g *google) readConstraints(src Source) error {
+	constraints := src.match("constraints*.csv")
+	attributes := src.match("machine_attributes*.csv")
+	switch {
+	case len(constraints) == 0:
+		return nil
+	case len(attributes) == 0:
+		g.report.note(len(constraints), "constraint files without a file of machine attributes", "not told")
+		return nil
+	case len(constraints) > 1 || len(attributes) > 1:
+		return fmt.Errorf("several files of constraints or machine attributes (%s); keep one of each",
+			strings.Join(append(constraints, attributes...), ", "))
+	}
+	if err := g.readClauses(src, constraints[0]); err != nil {
+		return err
+	}
+	return g.readAttributes(src, attributes[0])
+}
+
+func (g *google) readClauses(src Source, file string) error {
+	t, err := g.read(src, file)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	job, index, list := t.column("job_id"), t.column("task_index"), t.column("constraints")
+	byTask := make(map[taskKey]string)
+	g.attributes.clauses = make(map[string][]clause)
+	for t.next() {
+		text := t.text(list)
+		if _, known := g.attributes.clauses[text]; !known {
+			text = strings.Clone(text)
+			g.attributes.clauses[text] = parseClauses(t, text)
+		}
+		byTask[taskKey{t.id(job), t.id(index)}] = text
+	}
+	for i := range g.tasks {
+		key := taskKey{g.tasks[i].job, g.tasks[i].index}
+		if text, ok := byTask[key]; ok {
+			g.tasks[i].clauses = text
+			delete(byTask, key)
+		}
+	}
+	g.report.note(len(byTask), "constraints of tasks that the trace does not list", "ignored")
+	return t.err
+}
+
+// parseClauses reads "Ql,>,4;Ql,<,14;wN,==,2".
+func parseClauses(t *table, text string) []clause {
+	var list []clause
+	for part := range strings.SplitSeq(text, ";") {
+		f := strings.Split(part, ",")
+		if len(f) != 3 || f[0] == "" || googleOperators[f[1]] == "" {
+			t.fail("constraint %.80q; want attribute,operator,value with ==, !=, < or >", part)
+			return nil
+		}
+		if f[1] == "<" || f[1] == ">" {
+			if _, err := strconv.ParseFloat(f[2], 64); err != nil {
+				t.fail("constraint %.80q; want a number to compare with", part)
+			}
+		}
+		list = append(list, clause{f[0], f[1], f[2]})
+	}
+	return list
+}
+
+// reading is how constraints read an attribute.
+type reading struct {
+	ordered bool
+	named   map[string]bool
+}
+
+// readings looks at the constraints of the tasks that are imported, and says
+// them in the scenario's words.
+func (a *attributes) readings() map[string]*reading {
+	all := make(map[string]*reading)
+	a.constraints = make(map[string][]scenario.Constraint)
+	for text, clauses := range a.clauses {
+		var list []scenario.Constraint
+		for _, c := range clauses {
+			r := all[c.attribute]
+			if r == nil {
+				r = &reading{named: make(map[string]bool)}
+				all[c.attribute] = r
+			}
+			if c.value == "" {
+				c.value = absentValue
+			}
+			r.named[c.value] = true
+			r.ordered = r.ordered || c.operator == "<" || c.operator == ">"
+			list = append(list, scenario.Constraint{
+				Attribute: c.attribute, Operator: string(googleOperators[c.operator]), Value: c.value,
+			})
+		}
+		a.constraints[text] = list
+	}
+	return all
+}
+
+// readAttributes gives nodes the attributes that constraints read.
+func (g *google) readAttributes(src Source, file string) error {
+	t, err := g.read(src, file)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	id := t.column("machine_id")
+	readings := g.attributes.readings()
+	columns := make(map[string]int)
+	for i, name := range t.names {
+		if i != id && readings[name] != nil {
+			columns[name] = i
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(readings)) {
+		if _, ok := columns[name]; !ok {
+			g.report.note(1, "attributes that constraints read and no machine has", "0 on every node, as the trace counts it")
+		}
+	}
+	rows := make(map[string]map[string]string)
+	for t.next() {
+		values := make(map[string]string, len(columns))
+		for name, i := range columns {
+			values[name] = t.text(i)
+		}
+		rows[strconv.FormatUint(t.id(id), 10)] = values
+	}
+	g.attach(rows, readings)
+	return t.err
+}
+
+func (g *google) attach(rows map[string]map[string]string, readings map[string]*reading) {
+	for i := range g.file.Nodes {
+		n := &g.file.Nodes[i]
+		values, known := rows[n.ID]
+		if !known {
+			g.report.note(1, "machines without a row of attributes", "all of theirs are 0")
+		}
+		attrs := maps.Clone(n.Attributes)
+		if attrs == nil {
+			attrs = make(map[string]string)
+		}
+		for name, r := range readings {
+			attrs[name] = r.value(values[name])
+		}
+		n.Attributes = attrs
+	}
+}
+
+// value is what a node says of an attribute.
+func (r *reading) value(v string) string {
+	switch {
+	case v == "":
+		return absentValue
+	case !r.ordered && !r.named[v] && !r.named[otherValue]:
+		return otherValue
+	}
+	return v
+}

@@ -1,0 +1,238 @@
+package importer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The columns of the raw files, by the names that messages use.
+var (
+	taskEventColumns = []string{
+		"time", "missing info", "job id", "task index", "machine id", "event type", "user", "scheduling class",
+		"priority", "CPU request", "memory request", "disk request", "different machines",
+	}
+	machineEventColumns = []string{"time", "machine id", "event type", "platform", "CPUs", "memory"}
+)
+
+// Events of a task, as the trace numbers them.
+const (
+	evSubmit = iota
+	evSchedule
+	evEvict
+	evFail
+	evFinish
+	evKill
+	evLost
+	evUpdatePending
+	evUpdateRunning
+)
+
+// column numbers of task events.
+const (
+	tcTime, tcJob, tcIndex, tcType, tcClass, tcPriority = 0, 2, 3, 5, 7, 8
+	tcCPU, tcMem, tcDisk, tcApart                       = 9, 10, 11, 12
+)
+
+// rawFiles finds the parts of a kind of event file, in either layout: the
+// folders of the publication, or all parts in one folder.
+func rawFiles(src Source, kind string) ([]string, error) {
+	files := src.match(kind+"/part-*.csv", kind+"-part-*.csv")
+	if len(files) == 0 {
+		_, err := src.must(kind + "-part-00000-of-00500.csv")
+		return nil, fmt.Errorf("neither the derived files (tasks.csv, machines.csv) nor the raw ones are here: %w", err)
+	}
+	return files, nil
+}
+
+// micros reads the time column of a raw file.
+func micros(t *table, col int) int64 {
+	n, err := strconv.ParseInt(t.text(col), 10, 64)
+	if err != nil || n < 0 {
+		t.wrong(col, "microseconds, 0 or more")
+		return 0
+	}
+	// The publication's "after the window" is the largest number there is.
+	return min(n, maxSeconds*1e6) * int64(time.Microsecond)
+}
+
+// readMachineEvents takes the machines that are there at time 0.
+func (g *google) readMachineEvents(src Source) error {
+	files, err := rawFiles(src, "machine_events")
+	if err != nil {
+		return err
+	}
+	p := platforms{}
+	for _, file := range files {
+		if err := g.machineEvents(src, file, p); err != nil {
+			return err
+		}
+	}
+	return g.shrink()
+}
+
+func (g *google) machineEvents(src Source, file string, p platforms) error {
+	t, err := g.read(src, file, machineEventColumns...)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	for t.next() {
+		at, id, kind := micros(t, 0), t.id(1), t.small(2, 2)
+		cpu, sized := t.fraction(4)
+		mem, _ := t.fraction(5)
+		if at > 0 || kind != 0 {
+			g.report.note(1, "machines added, removed or changed later, over the whole trace", "not told")
+			continue
+		}
+		g.machine(t, id, cpu, mem, sized, p.short(t.text(3)))
+	}
+	return t.err
+}
+
+// platforms numbers the trace's hashed platforms in order of appearance, as
+// machines.csv does: P0, P1 and so on.
+type platforms map[string]string
+
+func (p platforms) short(hash string) string {
+	if _, known := p[hash]; !known {
+		p[strings.Clone(hash)] = "P" + strconv.Itoa(len(p))
+	}
+	return p[hash]
+}
+
+// history is what the events so far say about a task.
+type history struct {
+	googleTask
+	started int64 // of the attempt that runs; -1: none does
+	longest int64 // attempt; -1: none yet
+	last    int64 // length of the last attempt; -1: none yet
+}
+
+// readTaskEvents replays the raw events into one row per task.
+func (g *google) readTaskEvents(src Source) error {
+	files, err := rawFiles(src, "task_events")
+	if err != nil {
+		return err
+	}
+	byTask := make(map[taskKey]*history)
+	for _, file := range files {
+		if err := g.taskEvents(src, file, byTask); err != nil {
+			return err
+		}
+	}
+	for _, h := range byTask { // in any order: they are sorted next
+		g.tasks = append(g.tasks, h.close(g.window))
+	}
+	slices.SortFunc(g.tasks, func(a, b googleTask) int {
+		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.index, b.index))
+	})
+	g.window = millis(g.window)
+	g.report.TasksRead = len(g.tasks)
+	return nil
+}
+
+func (g *google) taskEvents(src Source, file string, byTask map[taskKey]*history) error {
+	t, err := g.read(src, file, taskEventColumns...)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	for t.next() {
+		at := micros(t, tcTime)
+		if at < g.window {
+			t.fail("time goes back; want events in order")
+		}
+		if at >= maxSeconds*int64(time.Second) {
+			g.report.note(1, "events after the end of the window", "ignored")
+			continue
+		}
+		g.window = at
+		key := taskKey{t.id(tcJob), t.id(tcIndex)}
+		h := byTask[key]
+		if h == nil {
+			h = &history{started: -1, longest: -1, last: -1}
+			h.job, h.index, h.submit, h.end = key.job, key.index, at, -1
+			h.cpu, h.mem, h.apart = -1, -1, apartUnknown
+			byTask[key] = h
+		}
+		h.describe(t)
+		h.event(t.small(tcType, evUpdateRunning), at)
+	}
+	return t.err
+}
+
+// describe takes what an event says about the task itself. Of requests the
+// first counts, for the scenario submits the task then; what the first event
+// hides, a later one may tell.
+func (h *history) describe(t *table) {
+	h.class, h.priority = t.small(tcClass, 3), t.small(tcPriority, maxPriority)
+	if f, given := t.fraction(tcCPU); given && h.cpu < 0 {
+		h.cpu = f
+	}
+	if f, given := t.fraction(tcMem); given && h.mem < 0 {
+		h.mem = f
+	}
+	if f, given := t.fraction(tcDisk); given {
+		h.disk = h.disk || f > 0
+	}
+	if a := toApart(t, tcApart); h.apart == apartUnknown {
+		h.apart = a
+	}
+}
+
+func (h *history) event(kind int, at int64) {
+	switch kind {
+	case evSubmit:
+		h.kind, h.end = taskPending, -1
+	case evSchedule:
+		h.kind, h.end, h.started = taskRunning, -1, at
+	case evEvict:
+		h.stop(at)
+		h.kind, h.end = taskPending, -1
+	case evFail:
+		h.stop(at)
+		h.kind, h.end = taskFail, at
+	case evFinish:
+		h.stop(at)
+		h.kind, h.end = taskFinish, at
+	case evKill, evLost:
+		h.stop(at)
+		h.kind, h.end = taskKill, at
+	}
+}
+
+// stop ends the attempt that runs, if one does.
+func (h *history) stop(at int64) {
+	if h.started < 0 {
+		return
+	}
+	h.last = at - h.started
+	h.longest = max(h.longest, h.last)
+	h.started = -1
+}
+
+// close is the row of the task when the window ends, in whole milliseconds as
+// in tasks.csv.
+func (h *history) close(window int64) googleTask {
+	h.stop(window)
+	t := h.googleTask
+	t.run = h.last
+	if t.kind == taskPending {
+		t.run = h.longest
+	}
+	t.submit, t.end, t.run = millis(t.submit), millis(t.end), millis(t.run)
+	return t
+}
+
+// millis rounds a time; -1 stays.
+func millis(ns int64) int64 {
+	if ns < 0 {
+		return ns
+	}
+	const ms = int64(time.Millisecond)
+	return (ns + ms/2) / ms * ms
+}

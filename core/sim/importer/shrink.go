@@ -1,0 +1,63 @@
+package importer
+
+import (
+	"cmp"
+	"crypto/md5"
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// NodeOrder is the order in which shrinking keeps nodes: by the 32-bit FNV-1a
+// hash of the name followed by the letter x, then by name. A smaller cluster
+// is thus part of every larger one, and the choice has nothing to do with what
+// the nodes are.
+func NodeOrder(a, b string) int {
+	return cmp.Or(cmp.Compare(nodeHash(a), nodeHash(b)), cmp.Compare(a, b))
+}
+
+func nodeHash(name string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	_, _ = h.Write([]byte{'x'})
+	return h.Sum32()
+}
+
+// Sampled is whether a fraction of the ids, in steps of a thousandth, includes
+// this one: the first 32 bits of its MD5 hash, modulo 1000, are below the
+// fraction's thousandths. A larger fraction includes every smaller one.
+func Sampled(id string, fraction float64) bool {
+	if fraction == 0 {
+		return true
+	}
+	sum := md5.Sum([]byte(id))
+	return binary.BigEndian.Uint32(sum[:])%1000 < uint32(math.Round(fraction*1000))
+}
+
+// shrink keeps the nodes that the options ask for, in the order of the trace.
+func (o *Options) shrink(nodes []scenario.Node) []scenario.Node {
+	nodes = slices.DeleteFunc(nodes, func(n scenario.Node) bool { return !Sampled(n.ID, o.Sample) })
+	want := len(nodes)
+	switch {
+	case o.Keep != 0:
+		want = max(1, int(math.Round(o.Keep*float64(len(nodes)))))
+	case o.Nodes != 0:
+		want = o.Nodes
+	}
+	if want >= len(nodes) {
+		return nodes
+	}
+	names := make([]string, len(nodes))
+	for i := range nodes {
+		names[i] = nodes[i].ID
+	}
+	slices.SortFunc(names, NodeOrder)
+	kept := make(map[string]bool, want)
+	for _, n := range names[:want] {
+		kept[n] = true
+	}
+	return slices.DeleteFunc(nodes, func(n scenario.Node) bool { return !kept[n.ID] })
+}

@@ -1,0 +1,220 @@
+package importer
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// queueBands are the priorities of MetaCentrum's queues: short work first over
+// week-long work. Other logs have other queues; Options.Bands names them.
+func queueBands() map[string]int32 {
+	return map[string]int32{
+		"q_2h": 80, "q_4h": 80, "ops": 80, "priority_long": 80,
+		"q_1d": 50, "q_2d": 50, "q_4d": 50,
+		"q_1w": 20, "q_2w": 20, "q_2w_plus": 20, "backfill": 20,
+	}
+}
+
+// swf is one import.
+type swf struct {
+	*builder
+	bands   *bands
+	cluster swfCluster
+	first   int64 // submission of the first job, seconds
+}
+
+// SWF imports a log in the Standard Workload Format. The package documentation
+// says how.
+func SWF(opts Options, src Source) (*scenario.File, *Report, error) {
+	file, err := swfFile(src)
+	if err != nil {
+		return nil, nil, err
+	}
+	name := stem(file, ".swf")
+	b, err := newBuilder("swf", "workload log "+name, name, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := b.readSWF(src, file)
+	if err != nil {
+		return nil, b.report, err
+	}
+	s := swf{builder: b, bands: newBands(queueBands(), opts.Bands)}
+	if err := s.readMachines(src, file, log); err != nil {
+		return nil, b.report, err
+	}
+	if len(log.jobs) > 0 {
+		s.first = log.jobs[0].submit
+	}
+	for i := range log.jobs {
+		s.first = min(s.first, log.jobs[i].submit)
+	}
+	for i := range log.jobs {
+		s.job(&log.jobs[i])
+	}
+	if err := s.bands.unused(); err != nil {
+		return nil, b.report, err
+	}
+	return b.finish()
+}
+
+// swfFile is the log that was named, or the only one of the folder.
+func swfFile(src Source) (string, error) {
+	if src.File != "" && !strings.HasSuffix(src.File, ".machines") {
+		return src.File, nil
+	}
+	switch logs := src.match("*.swf"); len(logs) {
+	case 0:
+		return "", fmt.Errorf("no .swf or .swf.gz file here (there is %s)", src.listing())
+	case 1:
+		return logs[0], nil
+	default:
+		return "", fmt.Errorf("several logs (%s); name one", strings.Join(logs, ", "))
+	}
+}
+
+// job makes a gang of what the log calls a job.
+func (s *swf) job(r *swfJob) {
+	chunks := s.tasks(r)
+	tasks := 0
+	for _, c := range chunks {
+		tasks += c.nodes
+	}
+	s.report.TasksRead += max(tasks, 1)
+	id := "j" + strconv.FormatInt(r.id, 10)
+	at := time.Duration(r.submit-s.first) * time.Second
+	switch {
+	case tasks == 0:
+		s.report.leave(1, "jobs without a number of processors")
+		return
+	case r.run < 0:
+		s.report.leave(tasks, "tasks of jobs with a negative or unknown run time")
+		return
+	case !Sampled(id, s.opts.Sample):
+		s.report.leave(tasks, "tasks outside the sample")
+		return
+	case !s.in(at, tasks):
+		return
+	}
+	j := scenario.Job{ID: id, Type: "batch", AllAtOnce: tasks > 1}
+	for i, c := range chunks {
+		j.Groups = append(j.Groups, s.group(r, i, c))
+	}
+	j.Priority = ptr(s.priority(r))
+	s.submit(work{at: at, job: j})
+}
+
+func (s *swf) priority(r *swfJob) int32 {
+	queue := r.queue
+	if queue == "" {
+		queue = strconv.FormatInt(r.queueNumber, 10)
+	}
+	p, known := s.bands.of(queue)
+	if !known {
+		s.report.note(1, fmt.Sprintf("jobs of queue %.40s, which has no band", queue), fmt.Sprintf("priority %d", p))
+	}
+	return p
+}
+
+func (s *swf) group(r *swfJob, i int, c chunk) scenario.Group {
+	g := scenario.Group{
+		Name: "g" + strconv.Itoa(i), Count: ptr(c.nodes),
+		Resources: scenario.Quantities{"cpu": int64(c.cores) * 1000},
+		Duration:  scenario.Duration(r.run * int64(time.Second)),
+	}
+	if r.run == 0 {
+		s.report.note(1, "chunks that ran for no time", "1s")
+		g.Duration = scenario.Duration(time.Second)
+	}
+	switch memory := r.memory(c.cores); {
+	case memory <= 0:
+		s.report.note(c.nodes, "tasks without a memory request", "kept; they need none")
+	case !s.cluster.memory:
+		s.report.note(c.nodes, "tasks with a memory request, where the nodes' memory is unknown", "kept; they need none")
+	default:
+		g.Resources["memory"] = memory
+	}
+	g.Constraints = s.constraints(c.properties)
+	return g
+}
+
+// tasks is how a job divides over nodes: as its specification says, else as
+// few nodes as hold its processors.
+func (s *swf) tasks(r *swfJob) []chunk {
+	if r.spec != "" {
+		chunks, exclusive, ok := parseSpec(r.spec)
+		if ok {
+			if exclusive {
+				s.report.note(1, "jobs that want whole nodes (#excl)", "they ask for their cores alone")
+			}
+			return s.check(r, chunks)
+		}
+		s.report.note(1, "node specifications that cannot be read, such as half a core", "as few nodes as hold the processors")
+	}
+	if r.procs <= 0 {
+		return nil
+	}
+	return spreadOver(r.procs, (r.procs+s.cluster.cores-1)/s.cluster.cores)
+}
+
+// spreadOver divides processors over nodes as evenly as they go.
+func spreadOver(procs, nodes int) []chunk {
+	each, more := procs/nodes, procs%nodes
+	if more == 0 {
+		return []chunk{{nodes: nodes, cores: each}}
+	}
+	return []chunk{{nodes: more, cores: each + 1}, {nodes: nodes - more, cores: each}}
+}
+
+// check compares a specification with the processors that the log counts.
+func (s *swf) check(r *swfJob, chunks []chunk) []chunk {
+	total := 0
+	for _, c := range chunks {
+		total += c.nodes * c.cores
+	}
+	if r.procs > 0 && total != r.procs {
+		s.report.note(1, "jobs whose specification and processors disagree", "as specified")
+	}
+	return chunks
+}
+
+// constraints says the properties of a chunk that the nodes know.
+func (s *swf) constraints(properties []string) []scenario.Constraint {
+	var list []scenario.Constraint
+	for _, p := range properties {
+		op := model.OpEqual
+		word, not := strings.CutPrefix(p, "^")
+		if not {
+			op = model.OpNotEqual
+		}
+		host, _, _ := strings.Cut(strings.TrimPrefix(word, "host="), ".")
+		switch {
+		case s.cluster.names[strings.TrimPrefix(word, "cl_")]:
+			list = append(list, scenario.Constraint{
+				Attribute: "cluster", Operator: string(op), Value: strings.TrimPrefix(word, "cl_"),
+			})
+		case strings.HasPrefix(word, "nodecpus") && isNumber(word[len("nodecpus"):]):
+			list = append(list, scenario.Constraint{
+				Attribute: "cores", Operator: string(op), Value: word[len("nodecpus"):],
+			})
+		case s.cluster.hosts[host]:
+			list = append(list, scenario.Constraint{Attribute: "node.id", Operator: string(op), Value: host})
+		case s.cluster.all[host] && not: // it holds without being said
+		case s.cluster.all[host]:
+			s.report.note(1, "chunks bound to a node that was not kept", "they may run anywhere")
+		default:
+			s.report.note(1, "chunks with node properties that the machine file does not know", "not told")
+		}
+	}
+	return list
+}
+
+func isNumber(s string) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && n >= 0
+}

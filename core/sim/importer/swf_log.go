@@ -1,0 +1,188 @@
+package importer
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// swfLog is what a log file says.
+type swfLog struct {
+	header map[string]int64 // the numbers of the header, such as MaxNodes
+	jobs   []swfJob
+}
+
+// swfJob is one line of a log.
+type swfJob struct {
+	id, submit, run int64
+	procs           int
+	asked           int64 // memory: bytes per node with a specification, else KB per processor; -1: unknown
+	queueNumber     int64
+	queue, spec     string // of the three extra columns; "" without them
+}
+
+// memory is MiB that a task with so many cores asks for.
+func (r *swfJob) memory(cores int) int64 {
+	const kib, mib = 1 << 10, 1 << 20
+	switch {
+	case r.asked <= 0:
+		return 0
+	case r.spec != "":
+		return (r.asked + mib - 1) / mib
+	}
+	return (r.asked*int64(cores) + kib - 1) / kib
+}
+
+// Columns of the standard, from 0.
+const (
+	swfID, swfSubmit, swfRun, swfProcs  = 0, 1, 3, 4
+	swfAskedProcs, swfMemory, swfQueue  = 7, 9, 14
+	swfColumns                          = 18
+	swfAllocated, swfQueueName, swfSpec = 18, 19, 20 // the extra ones
+)
+
+// maxRun is longer than any job, and short enough for a scenario.
+const maxRun = 1e9
+
+// maxMemory keeps KB per processor times processors within an int64.
+const maxMemory = 1 << 42
+
+// readSWF reads a log.
+func (b *builder) readSWF(src Source, file string) (*swfLog, error) {
+	b.report.Files = append(b.report.Files, file)
+	l, err := src.lines(file)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	log := &swfLog{header: make(map[string]int64)}
+	ids := make(map[int64]bool)
+	for l.next() {
+		text := strings.TrimSpace(l.text)
+		switch {
+		case text == "":
+			continue
+		case text[0] == ';':
+			log.comment(text)
+			continue
+		}
+		r := l.swfJob(text)
+		if l.err != nil {
+			break
+		}
+		if ids[r.id] {
+			l.fail("job %d is listed twice", r.id)
+		}
+		ids[r.id] = true
+		log.jobs = append(log.jobs, r)
+	}
+	return log, l.err
+}
+
+// comment reads "; MaxNodes: 68"; other comments say nothing to us.
+func (log *swfLog) comment(text string) {
+	key, value, found := strings.Cut(strings.TrimLeft(text, "; \t"), ":")
+	word, _, _ := strings.Cut(strings.TrimSpace(value), " ")
+	if n, err := strconv.ParseInt(word, 10, 64); found && err == nil && n >= 0 {
+		log.header[strings.TrimSpace(key)] = n
+	}
+}
+
+func (l *lines) swfJob(text string) swfJob {
+	f := strings.Fields(text)
+	if len(f) < swfColumns {
+		l.fail("%d columns; want the %d of the Standard Workload Format", len(f), swfColumns)
+		return swfJob{}
+	}
+	r := swfJob{
+		id: l.integer(f, swfID), submit: l.integer(f, swfSubmit), run: l.integer(f, swfRun),
+		asked: l.integer(f, swfMemory), queueNumber: l.integer(f, swfQueue),
+	}
+	procs := l.integer(f, swfProcs)
+	if procs <= 0 {
+		procs = l.integer(f, swfAskedProcs)
+	}
+	switch {
+	case l.err != nil:
+	case r.id < 0:
+		l.fail("job number %d; want 0 or more", r.id)
+	case r.submit < 0 || r.submit > maxSeconds || r.run > maxRun:
+		l.fail("submitted at %d s, ran for %d s; want 0 to %d s, and at most %d s", r.submit, r.run, int64(maxSeconds), int64(maxRun))
+	case procs > maxCores:
+		l.fail("%d processors; want at most %d", procs, maxCores)
+	case r.asked > maxMemory:
+		l.fail("memory request %d is too large", r.asked)
+	}
+	r.procs = int(max(procs, 0))
+	if len(f) > swfSpec && strings.HasPrefix(f[swfAllocated], "{") {
+		r.queue, r.spec = strings.Clone(f[swfQueueName]), strings.Clone(f[swfSpec])
+	}
+	return r
+}
+
+// lines reads a text file line by line. Errors stick, as in table.
+type lines struct {
+	*reader
+	file string
+	text string
+	line int
+	err  error
+	scan *bufio.Scanner
+}
+
+func (s Source) lines(name string) (*lines, error) {
+	r, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	l := &lines{reader: r, file: name, scan: bufio.NewScanner(r)}
+	l.scan.Buffer(nil, maxRow)
+	return l, nil
+}
+
+func (l *lines) next() bool {
+	if l.err != nil {
+		return false
+	}
+	l.line++
+	if l.scan.Scan() {
+		l.text = l.scan.Text()
+		return true
+	}
+	switch err := l.scan.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		l.fail("a line longer than %d bytes", maxRow)
+	case err != nil:
+		l.fail("cannot read on: %w", err)
+	}
+	return false
+}
+
+func (l *lines) fail(format string, args ...any) {
+	if l.err == nil {
+		l.err = fmt.Errorf("%s:%d: %w", l.file, l.line, fmt.Errorf(format, args...))
+	}
+}
+
+// integer reads field i; logs write some integers with decimals, which are cut
+// off.
+func (l *lines) integer(f []string, i int) int64 {
+	whole, _, _ := strings.Cut(f[i], ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		l.fail("column %d is %.40q; want a number", i+1, f[i])
+	}
+	return n
+}
+
+// number reads field i, which must lie between 0 and most.
+func (l *lines) number(f []string, i int, most int64) int64 {
+	n := l.integer(f, i)
+	if l.err == nil && (n < 0 || n > most) {
+		l.fail("column %d is %d; want 0 to %d", i+1, n, most)
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,209 @@
+package importer
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// maxRow bounds one row of a file: a stray quote must not swallow the rest.
+const maxRow = 1 << 20
+
+// table reads a CSV file row by row. Errors stick: the first one ends next and
+// is in err, with the file and the line.
+type table struct {
+	file    string
+	names   []string // of the columns
+	row     []string // valid until the next call of next
+	line    int      // of row
+	err     error
+	csv     *csv.Reader
+	budget  *budget
+	closers *reader
+}
+
+// budget fails a reader that hands out too much between two refills.
+type budget struct {
+	r    io.Reader
+	left int
+}
+
+var errLongRow = fmt.Errorf("a row longer than %d bytes; is a quote missing?", maxRow)
+
+func (b *budget) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errLongRow
+	}
+	n, err := b.r.Read(p)
+	b.left -= n
+	return n, err
+}
+
+// table opens a CSV file. Without columns the first line names them; with
+// columns the file has no such line.
+func (s Source) table(name string, columns ...string) (*table, error) {
+	r, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	b := &budget{r: r}
+	t := &table{file: name, names: columns, csv: csv.NewReader(b), budget: b, closers: r}
+	t.csv.ReuseRecord = true
+	t.csv.FieldsPerRecord = len(columns) // 0: as many as the first line has
+	if len(columns) > 0 {
+		return t, nil
+	}
+	if !t.next() {
+		_ = t.Close()
+		if t.err == nil {
+			t.err = fmt.Errorf("%s: empty; want a first line that names the columns", name)
+		}
+		return nil, t.err
+	}
+	t.names = slices.Clone(t.row)
+	t.names[0] = strings.TrimPrefix(t.names[0], "\ufeff")
+	return t, nil
+}
+
+// Close closes the file. What was read is no longer valid.
+func (t *table) Close() error { return t.closers.Close() }
+
+// next reads a row and is false at the end or after an error.
+func (t *table) next() bool {
+	if t.err != nil {
+		return false
+	}
+	t.budget.left = maxRow
+	row, err := t.csv.Read()
+	var parse *csv.ParseError
+	switch {
+	case err == nil:
+		t.row = row
+		t.line, _ = t.csv.FieldPos(0)
+		return true
+	case errors.Is(err, io.EOF):
+	case errors.Is(err, csv.ErrFieldCount):
+		t.line, _ = t.csv.FieldPos(0)
+		t.fail("%d columns; want %d", len(row), t.csv.FieldsPerRecord)
+	case errors.As(err, &parse):
+		t.line = parse.StartLine
+		t.fail("%w", parse.Err)
+	default:
+		t.line++
+		t.fail("cannot read on: %w", err)
+	}
+	return false
+}
+
+// fail records an error of the current row, unless there is one already.
+func (t *table) fail(format string, args ...any) {
+	if t.err == nil {
+		t.err = fmt.Errorf("%s:%d: %w", t.file, t.line, fmt.Errorf(format, args...))
+	}
+}
+
+// column is the position of a column that must be there.
+func (t *table) column(name string) int {
+	i := slices.Index(t.names, name)
+	if i < 0 {
+		t.fail("no column %q; there is %.300s", name, strings.Join(t.names, ", "))
+		return 0
+	}
+	return i
+}
+
+func (t *table) text(col int) string { return t.row[col] }
+
+// wrong complains about a value.
+func (t *table) wrong(col int, want string) {
+	t.fail("%s is %.80q; want %s", t.names[col], t.row[col], want)
+}
+
+// amount reads a whole amount of a resource.
+func (t *table) amount(col int) int64 {
+	n, err := strconv.ParseInt(t.row[col], 10, 64)
+	if err != nil || n < 0 || n > model.MaxAmount {
+		t.wrong(col, "a whole number, 0 or more")
+		return 0
+	}
+	return n
+}
+
+// id reads an identifier that is a number.
+func (t *table) id(col int) uint64 {
+	n, err := strconv.ParseUint(t.row[col], 10, 63)
+	if err != nil {
+		t.wrong(col, "a whole number")
+	}
+	return n
+}
+
+// small reads a whole number of a short range.
+func (t *table) small(col, most int) int {
+	n, err := strconv.Atoi(t.row[col])
+	if err != nil || n < 0 || n > most {
+		t.wrong(col, fmt.Sprintf("a whole number, 0 to %d", most))
+		return 0
+	}
+	return n
+}
+
+// fraction reads a non-negative decimal; given is false when the field is
+// empty.
+func (t *table) fraction(col int) (f float64, given bool) {
+	if t.row[col] == "" {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(t.row[col], 64)
+	if err != nil || math.IsNaN(f) || f < 0 || f > 1e6 {
+		t.wrong(col, "a number, 0 or more")
+		return 0, false
+	}
+	return f, true
+}
+
+// seconds reads a time in seconds as nanoseconds; given is false when the
+// field is empty.
+func (t *table) seconds(col int) (ns int64, given bool) {
+	if t.row[col] == "" {
+		return 0, false
+	}
+	ns, ok := parseSeconds(t.row[col])
+	if !ok {
+		t.wrong(col, "seconds, 0 or more")
+	}
+	return ns, ok
+}
+
+// maxSeconds keeps nanoseconds and sums of two of them within an int64.
+const maxSeconds = 4e9
+
+// parseSeconds reads decimal seconds exactly; digits after the ninth are cut
+// off.
+func parseSeconds(text string) (ns int64, ok bool) {
+	whole, fraction, dotted := strings.Cut(text, ".")
+	n, err := strconv.ParseUint(whole, 10, 63)
+	if err != nil || n > maxSeconds || dotted && fraction == "" {
+		return 0, false
+	}
+	ns = int64(n)
+	for i := range 9 {
+		ns *= 10
+		if i < len(fraction) {
+			ns += int64(fraction[i] - '0')
+		}
+	}
+	for i := range len(fraction) {
+		if fraction[i] < '0' || fraction[i] > '9' {
+			return 0, false
+		}
+	}
+	return ns, true
+}

@@ -1,0 +1,111 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// countUnfit counts the tasks that no node could hold, were it empty, and
+// those of jobs that want more different nodes than there are. Both are the
+// usual price of a small cluster; without the count they look like a fault of
+// a policy.
+func (b *builder) countUnfit() {
+	shapes := nodeShapes(b.file.Nodes)
+	fits := make(map[string]bool)
+	for i := range b.file.Jobs {
+		for j := range b.file.Jobs[i].Groups {
+			g := &b.file.Jobs[i].Groups[j]
+			key := groupShape(g)
+			ok, known := fits[key]
+			if !known {
+				ok = slices.ContainsFunc(shapes, func(n *scenario.Node) bool { return couldHold(n, g) })
+				fits[key] = ok
+			}
+			apart := slices.ContainsFunc(g.Constraints, func(c scenario.Constraint) bool {
+				return c.Operator == string(model.OpDistinctHosts)
+			})
+			switch {
+			case !ok:
+				b.report.note(*g.Count, "tasks that fit no node of this cluster", "kept; they cannot be placed")
+			case apart:
+				b.report.note(max(0, *g.Count-len(b.file.Nodes)),
+					"tasks beyond one per node, of jobs that want different machines", "kept; they must wait")
+			}
+		}
+	}
+}
+
+// nodeShapes picks one node of each kind.
+func nodeShapes(nodes []scenario.Node) []*scenario.Node {
+	seen := make(map[string]bool)
+	var shapes []*scenario.Node
+	for i := range nodes {
+		n := &nodes[i]
+		key := new(strings.Builder)
+		writeAmounts(key, n.Capacity)
+		for _, k := range slices.Sorted(maps.Keys(n.Attributes)) {
+			fmt.Fprintf(key, "%s=%s\n", k, n.Attributes[k])
+		}
+		for _, d := range n.Devices {
+			fmt.Fprintf(key, "%s %d\n", d.ID, d.Count)
+		}
+		if !seen[key.String()] {
+			seen[key.String()] = true
+			shapes = append(shapes, n)
+		}
+	}
+	return shapes
+}
+
+func groupShape(g *scenario.Group) string {
+	key := new(strings.Builder)
+	writeAmounts(key, g.Resources)
+	for i := range g.Constraints {
+		c := &g.Constraints[i]
+		fmt.Fprintf(key, "%s %s %s %q\n", c.Attribute, c.Operator, c.Value, c.Values)
+	}
+	for i := range g.Devices {
+		fmt.Fprintf(key, "%s %d\n", g.Devices[i].ID, *g.Devices[i].Count)
+	}
+	return key.String()
+}
+
+func writeAmounts(b *strings.Builder, q scenario.Quantities) {
+	for _, k := range slices.Sorted(maps.Keys(q)) {
+		fmt.Fprintf(b, "%s %d\n", k, q[k])
+	}
+}
+
+// couldHold is whether an empty node has room for one instance. A constraint
+// on node.id is taken as met: importers write one only for a node that is
+// there.
+func couldHold(n *scenario.Node, g *scenario.Group) bool {
+	for r, amount := range g.Resources {
+		if n.Capacity[r] < amount {
+			return false
+		}
+	}
+	for i := range g.Constraints {
+		c := &g.Constraints[i]
+		if c.Attribute == "node.id" {
+			continue
+		}
+		m := model.Constraint{Attribute: c.Attribute, Operator: model.Operator(c.Operator), Value: c.Value, Values: c.Values}
+		if value, set := n.Attributes[c.Attribute]; !m.Holds(value, set) {
+			return false
+		}
+	}
+	for i := range g.Devices {
+		if !slices.ContainsFunc(n.Devices, func(d scenario.Device) bool {
+			return strings.HasPrefix(d.ID, g.Devices[i].ID) && d.Count >= *g.Devices[i].Count
+		}) {
+			return false
+		}
+	}
+	return true
+}
