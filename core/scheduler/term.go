@@ -99,8 +99,8 @@ func (r *run) eachLive(namespace string, visit func(a *model.Allocation, pos int
 // which matches the group: separation binds both sides.
 func (r *run) separators(g *model.Group) []*model.Job {
 	var jobs []*model.Job
-	for job := range r.base.JobsPrefix(g.Job.Namespace, "") {
-		if separatesFrom(job, g) {
+	for job := range r.base.Separating() {
+		if job.Namespace == g.Job.Namespace && separatesFrom(job, g) {
 			jobs = append(jobs, job)
 		}
 	}

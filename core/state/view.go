@@ -23,6 +23,8 @@ type View struct {
 	jobs     table[*jobRow]
 	jobOrder *ordering
 	perNode  cow.List // jobs of type system and sysbatch
+	// separating is the jobs that have a separate term.
+	separating cow.List
 
 	allocs  table[*model.Allocation]
 	allocAt cow.Vec[int32] // slot -> position in jobRow.allocs
