@@ -144,13 +144,13 @@ func (t *Txn) compileFor(a *model.Allocation) {
 	if a.Group.Job == a.Job {
 		return
 	}
+	if !slices.Contains(a.Job.Groups, a.Group) {
+		panic("state: group of allocation " + a.ID + " is not of its version of the job")
+	}
 	if err := t.grow(a.Job.Resources()...); err != nil {
 		panic("state: " + err.Error())
 	}
 	a.Job.Compile(t.dims)
-	if a.Group.Job != a.Job {
-		panic("state: group of allocation " + a.ID + " is not of its job")
-	}
 }
 
 func (t *Txn) touchAlloc(a *model.Allocation) {

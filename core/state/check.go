@@ -30,9 +30,13 @@ func (sn *Snapshot) Check() error {
 	if allocs != sn.AllocCount() {
 		return fmt.Errorf("%d allocations by job, %d by id", allocs, sn.AllocCount())
 	}
-	for key, n := range byJob {
-		if got := sn.JobAllocCount(key); got != n {
-			return fmt.Errorf("job %s counts %d allocations, has %d", key, got, n)
+	for _, slot := range sn.sortedJobs() {
+		r := sn.jobs.at(slot)
+		if r.job == nil && r.allocs.Len() == 0 && r.evals.Len() == 0 {
+			return fmt.Errorf("job %s has a row and nothing in it", r.key)
+		}
+		if got := sn.JobAllocCount(r.key); got != byJob[r.key] {
+			return fmt.Errorf("job %s counts %d allocations, has %d", r.key, got, byJob[r.key])
 		}
 	}
 	claims := map[string][]*model.Claim{}
@@ -50,14 +54,19 @@ func (sn *Snapshot) Check() error {
 
 func (sn *Snapshot) checkNodes(byNode map[string][]*model.Allocation, claims map[string][]*model.Claim) error {
 	nodes := 0
+	members := map[uint64]int32{}
 	for pos := range int32(sn.places.size()) {
 		id := sn.places.at(pos)
 		n := sn.NodeAt(pos)
 		if n != nil {
 			nodes++
+			members[n.ClassKey]++
 			if p, ok := sn.Position(n.ID); !ok || p != pos {
 				return fmt.Errorf("node %s is at %d, found at %d (%t)", n.ID, pos, p, ok)
 			}
+		}
+		if free := id == ""; !free && n == nil && len(byNode[id]) == 0 && len(claims[id]) == 0 {
+			return fmt.Errorf("position %d is kept for %s, which nothing refers to", pos, id)
 		}
 		if err := sn.checkNode(pos, n, byNode[id], claims[id]); err != nil {
 			return fmt.Errorf("node %q at %d: %w", id, pos, err)
@@ -67,6 +76,14 @@ func (sn *Snapshot) checkNodes(byNode map[string][]*model.Allocation, claims map
 	}
 	if nodes != sn.nodes || len(sn.NodeOrder()) != nodes {
 		return fmt.Errorf("%d nodes, counted %d, ordered %d", nodes, sn.nodes, len(sn.NodeOrder()))
+	}
+	if sn.classes.len() != len(members) {
+		return fmt.Errorf("%d classes, nodes are of %d", sn.classes.len(), len(members))
+	}
+	for key, n := range members {
+		if id, ok := sn.findClass(key); !ok || sn.classes.at(id).nodes != n {
+			return fmt.Errorf("class %x does not count %d nodes", key, n)
+		}
 	}
 	if len(byNode) > 0 || len(claims) > 0 {
 		return fmt.Errorf("allocations on %d and claims on %d nodes without a position", len(byNode), len(claims))

@@ -186,8 +186,8 @@ func (t *Txn) ownChunks() {
 	}
 }
 
-func (t *Txn) findClass(key uint64) (int32, bool) {
-	return t.classes.index.Find(hashClass(key), func(id int32) bool { return t.classes.at(id).key == key })
+func (v *View) findClass(key uint64) (int32, bool) {
+	return v.classes.index.Find(hashClass(key), func(id int32) bool { return v.classes.at(id).key == key })
 }
 
 func (t *Txn) joinClass(key uint64) int32 {

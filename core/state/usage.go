@@ -75,8 +75,11 @@ func standingOf(a *model.Allocation) standing {
 	return stopping
 }
 
+// takesTheSame is whether two versions of an allocation differ in nothing that
+// counts. One group belongs to one version of one job, so it stands for the
+// ask and for the priority.
 func takesTheSame(a, b *model.Allocation) bool {
-	return a.Group == b.Group && a.Job.Priority == b.Job.Priority && slices.Equal(a.Devices, b.Devices)
+	return a.Group == b.Group && slices.Equal(a.Devices, b.Devices)
 }
 
 func rowOf(a *model.Allocation) Row {

@@ -1,0 +1,241 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+func closed(w *Watch) bool {
+	select {
+	case <-w.C:
+		return true
+	default:
+		return false
+	}
+}
+
+// seeded has two nodes, two jobs, and an allocation of the first job on the
+// first node.
+func seeded(t *testing.T) *Store {
+	t.Helper()
+	s := New()
+	txn := s.Begin(1)
+	for i := range 2 {
+		if err := txn.UpsertNode(&model.Node{ID: fmt.Sprintf("n%d", i), Datacenter: "dc1", Capacity: model.Resources{"cpu": 100}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := txn.UpsertJob(jobOf(fmt.Sprintf("j%d", i), 20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	txn.UpsertAllocs(allocOf(txn, "a0", "j0", "n0"))
+	txn.UpsertEvals(&model.Evaluation{ID: "e0", Namespace: "default", JobID: "j0"})
+	txn.Commit()
+	return s
+}
+
+func keyOf(id string) model.JobKey { return model.JobKey{Namespace: "default", ID: id} }
+
+func jobOf(id string, priority int32) *model.Job {
+	return &model.Job{
+		Namespace: "default", ID: id, Priority: priority,
+		Groups: []*model.Group{{Name: "g", Count: 1, Resources: model.Resources{"cpu": 10}}},
+	}
+}
+
+func allocOf(txn *Txn, id, job, node string) *model.Allocation {
+	j := txn.Job(keyOf(job))
+	return &model.Allocation{ID: id, Job: j, Group: j.Groups[0], NodeID: node}
+}
+
+func TestWatch_WakesForWhatItWatches(t *testing.T) {
+	writeAlloc := func(txn *Txn) {
+		a := *txn.Alloc("a0")
+		a.Client = model.ClientRunning
+		txn.UpsertAllocs(&a)
+	}
+	for name, tc := range map[string]struct {
+		key   Key
+		write func(*Txn)
+		wakes bool
+	}{
+		"alloc":                {TableAllocs.Of("a0"), writeAlloc, true},
+		"all allocs":           {TableAllocs.Whole(), writeAlloc, true},
+		"allocs of its job":    {TableJobAllocs.OfJob(keyOf("j0")), writeAlloc, true},
+		"allocs of its node":   {TableNodeAllocs.Of("n0"), writeAlloc, true},
+		"another alloc":        {TableAllocs.Of("a1"), writeAlloc, false},
+		"allocs of other job":  {TableJobAllocs.OfJob(keyOf("j1")), writeAlloc, false},
+		"allocs of other node": {TableNodeAllocs.Of("n1"), writeAlloc, false},
+		"jobs":                 {TableJobs.Whole(), writeAlloc, false},
+		"deleted alloc":        {TableAllocs.Of("a0"), func(t *Txn) { t.DeleteAllocs("a0") }, true},
+		"alloc that comes":     {TableAllocs.Of("a9"), func(t *Txn) { t.UpsertAllocs(allocOf(t, "a9", "j1", "n1")) }, true},
+		"job":                  {TableJobs.OfJob(keyOf("j1")), func(t *Txn) { t.MarkDirty(keyOf("j1")) }, true},
+		"deleted job":          {TableJobs.OfJob(keyOf("j1")), func(t *Txn) { t.DeleteJob(keyOf("j1")) }, true},
+		"node status": {TableNodes.Of("n1"), func(t *Txn) {
+			t.ApplyNodeStatus(1, []string{"n1"}, NodeChange{Drain: new(true)})
+		}, true},
+		"deleted node":  {TableNodes.Of("n1"), func(t *Txn) { t.DeleteNode("n1") }, true},
+		"eval":          {TableEvals.Of("e0"), func(t *Txn) { t.DeleteEvals("e0") }, true},
+		"evals of job":  {TableJobEvals.OfJob(keyOf("j0")), func(t *Txn) { t.DeleteEvals("e0") }, true},
+		"claims":        {TableClaims.Whole(), func(t *Txn) { t.UpsertClaim(&model.Claim{ID: "c", NodeID: "n0"}) }, true},
+		"configuration": {TableConfig.Whole(), func(t *Txn) { t.SetConfig(&model.SchedulerConfig{}) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := seeded(t)
+			w := s.Watch(tc.key)
+			defer w.Stop()
+			txn := s.Begin(2)
+			tc.write(txn)
+			if closed(w) {
+				t.Fatal("woke before the commit")
+			}
+			txn.Commit()
+			if closed(w) != tc.wakes {
+				t.Errorf("woke %t, want %t", !tc.wakes, tc.wakes)
+			}
+		})
+	}
+}
+
+// A transaction that began before anybody watched keeps no list of keys, and
+// must wake its watch all the same.
+func TestWatch_RegisteredDuringTheTransactionWakes(t *testing.T) {
+	s := seeded(t)
+	txn := s.Begin(2)
+	txn.DeleteAllocs("a0")
+	w := s.Watch(TableAllocs.Of("a0"))
+	other := s.Watch(TableJobs.OfJob(keyOf("j0")))
+	txn.Commit()
+	if !closed(w) {
+		t.Error("wakeup lost")
+	}
+	if closed(other) {
+		t.Error("woke for a table that was not written")
+	}
+	other.Stop()
+}
+
+func TestWatch_AbortAndForkWakeNobody(t *testing.T) {
+	s := seeded(t)
+	w := s.Watch(TableAllocs.Whole(), TableAllocs.Of("a0"))
+	txn := s.Begin(2)
+	txn.DeleteAllocs("a0")
+	txn.Abort()
+	s.Snapshot().Fork(2).DeleteAllocs("a0")
+	if closed(w) {
+		t.Error("woke for something that nobody sees")
+	}
+	w.Stop()
+	w.Stop()
+	if n := s.hub.waiters.Load() + s.hub.keyed.Load(); n != 0 || len(s.hub.watches) != 0 {
+		t.Errorf("a stopped watch is still counted: %d, %v", n, s.hub.watches)
+	}
+}
+
+func TestRestore_ReplacesEverythingAndWakesEverybody(t *testing.T) {
+	s := seeded(t)
+	w := s.Watch(TableNodes.Of("n7"))
+	txn := s.BeginRestore(1)
+	if err := txn.GrowDimensions("zinc", "gold"); err != nil {
+		t.Fatal(err)
+	}
+	j := jobOf("j0", 30)
+	j.CreateIndex, j.ModifyIndex = 3, 4
+	if err := txn.UpsertJob(j); err != nil {
+		t.Fatal(err)
+	}
+	a := allocOf(txn, "a0", "j0", "n0")
+	a.CreateIndex, a.ModifyIndex = 5, 6
+	txn.UpsertAllocs(a)
+	txn.MarkDirtyAt(j.Key(), 7)
+	sn := txn.Commit()
+	if !closed(w) {
+		t.Error("the watch sleeps on an abandoned state")
+	}
+	if sn.NodeCount() != 0 || sn.Job(keyOf("j1")) != nil {
+		t.Error("something of the old state is left")
+	}
+	if j.CreateIndex != 3 || j.ModifyIndex != 4 || a.CreateIndex != 5 || a.ModifyIndex != 6 || sn.Dirty(j.Key()) != 7 {
+		t.Error("a restore changed indexes")
+	}
+	if got := fmt.Sprint(sn.Dims().Names()); got != "[cpu memory disk network zinc gold]" {
+		t.Errorf("dimensions %s", got)
+	}
+	if err := sn.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWaitIndex_ReturnsWhenReachedOrCancelled(t *testing.T) {
+	s := seeded(t)
+	if sn, err := s.WaitIndex(t.Context(), 1); err != nil || sn.Index() != 1 {
+		t.Fatal(sn, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.WaitIndex(ctx, 2); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if s.hub.waiters.Load() != 0 || len(s.hub.indexes) != 0 {
+		t.Error("a cancelled wait is still counted")
+	}
+}
+
+// TestHub_LosesNoWakeup has many goroutines wait for what one writer does,
+// each going on only when it is woken. One lost wakeup stops it.
+func TestHub_LosesNoWakeup(t *testing.T) {
+	const waiters = 8
+	rounds := hammerRounds(1000)
+	s := seeded(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range waiters {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 2))
+			key := keyOf(fmt.Sprintf("j%d", i%2))
+			seen := uint64(1)
+			for seen < uint64(rounds) {
+				if r.IntN(4) == 0 {
+					sn, err := s.WaitIndex(ctx, seen+1)
+					if err != nil {
+						t.Errorf("waiter %d stopped at %d: %v", i, seen, err)
+						return
+					}
+					seen = sn.Index()
+					continue
+				}
+				w := s.Watch([]Key{TableJobs.OfJob(key), TableJobs.Whole(), {Table: TableConfig}}[r.IntN(2)], TableEvals.Of("none"))
+				// Every transaction marks both jobs, so dirty is the index.
+				if dirty := s.Snapshot().Dirty(key); dirty > seen {
+					seen = dirty
+					w.Stop()
+					continue
+				}
+				select {
+				case <-w.C:
+				case <-ctx.Done():
+					t.Errorf("waiter %d slept through the change after %d", i, seen)
+					return
+				}
+			}
+		})
+	}
+	for i := 2; i <= rounds; i++ {
+		txn := s.Begin(uint64(i))
+		txn.MarkDirty(keyOf("j0"))
+		txn.MarkDirty(keyOf("j1"))
+		txn.Commit()
+	}
+	wg.Wait()
+	if n := s.hub.waiters.Load() + s.hub.keyed.Load(); n != 0 || len(s.hub.watches)+len(s.hub.indexes) != 0 {
+		t.Errorf("%d waiters are left", n)
+	}
+}

@@ -1,0 +1,414 @@
+package state
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+const (
+	poolSize = 40 // ids of allocations, evaluations and claims that tests use
+	nodePool = 6  // ids of nodes that tests spread them over
+)
+
+func ids(kind string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("%s-%02d", kind, i)
+	}
+	return out
+}
+
+func jobKeys() []model.JobKey {
+	var keys []model.JobKey
+	for _, ns := range []string{"default", "other"} {
+		for _, id := range []string{"job-0", "job-1", "job-10"} {
+			keys = append(keys, model.JobKey{Namespace: ns, ID: id})
+		}
+	}
+	return keys
+}
+
+// checkProperty runs a property, many more times when CEDE_SOAK asks for it.
+func checkProperty(t *testing.T, prop func(*rapid.T)) {
+	t.Helper()
+	rounds := 20
+	if os.Getenv("CEDE_SOAK") != "" {
+		rounds = 1000
+	}
+	for range rounds {
+		rapid.Check(t, prop)
+	}
+}
+
+// world is a branch of the state beside the reference of it.
+type world struct {
+	txn *Txn
+	ref *reference
+}
+
+type frozen struct {
+	sn  *Snapshot
+	ref *reference
+}
+
+func (f frozen) compare(t *rapid.T) {
+	compareState(t, &f.sn.View, f.ref)
+	if err := f.sn.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStore_IsPlainMaps does random things to a store and to forks of it, and
+// to plain maps beside them. Old snapshots are looked at again and again: they
+// keep their answers.
+func TestStore_IsPlainMaps(t *testing.T) {
+	checkProperty(t, func(t *rapid.T) {
+		s := New()
+		last := newReference()
+		branches := []*world{begin(s, last)}
+		for range 4 {
+			writeNode(t, branches[0])
+			writeJob(t, branches[0])
+		}
+		defer func() { branches[0].txn.Abort() }()
+		old := []frozen{{s.Snapshot(), last}}
+		keep := func(f frozen) {
+			if len(old) == 8 {
+				old = slices.Delete(old, 1, 2)
+			}
+			old = append(old, f)
+		}
+		actions := map[string]func(*rapid.T){
+			"commit": func(t *rapid.T) {
+				w := branches[0]
+				sn := w.txn.Commit()
+				if s.Snapshot() != sn {
+					t.Fatal("a commit publishes another snapshot than it returns")
+				}
+				last = w.ref
+				keep(frozen{sn, last})
+				branches[0] = begin(s, last)
+			},
+			"abort": func(_ *rapid.T) {
+				branches[0].txn.Abort()
+				branches[0] = begin(s, last)
+			},
+			"snapshot": func(t *rapid.T) {
+				w := rapid.SampledFrom(branches).Draw(t, "branch")
+				keep(frozen{w.txn.Snapshot(), w.ref.clone()})
+			},
+			"fork": func(t *rapid.T) {
+				from := rapid.SampledFrom(old).Draw(t, "from")
+				fork := &world{from.sn.Fork(from.ref.index + 1), from.ref.clone()}
+				fork.ref.index++
+				if len(branches) == 4 {
+					branches = slices.Delete(branches, 1, 2)
+				}
+				branches = append(branches, fork)
+			},
+			// Not after every step: what readers work out and share must be
+			// right also when nobody has looked for a while.
+			"look": func(t *rapid.T) {
+				for _, w := range branches {
+					compareState(t, &w.txn.View, w.ref)
+				}
+				for _, f := range old {
+					f.compare(t)
+				}
+			},
+		}
+		for name, write := range writes {
+			actions[name] = func(t *rapid.T) {
+				w := rapid.SampledFrom(branches).Draw(t, "branch")
+				for range rapid.IntRange(1, 8).Draw(t, "times") {
+					write(t, w)
+				}
+			}
+		}
+		t.Repeat(actions)
+		actions["look"](t)
+	})
+}
+
+func begin(s *Store, last *reference) *world {
+	ref := last.clone()
+	ref.index++
+	return &world{s.Begin(ref.index), ref}
+}
+
+// writes do the same thing to both sides of a world.
+var writes = map[string]func(*rapid.T, *world){
+	"upsertNode":   writeNode,
+	"deleteNode":   deleteNode,
+	"nodeStatus":   writeNodeStatus,
+	"upsertJob":    writeJob,
+	"deleteJob":    deleteJob,
+	"placeAlloc":   writeAlloc,
+	"placeAlloc2":  writeAlloc,
+	"changeAlloc":  changeAlloc,
+	"changeAlloc2": changeAlloc,
+	"deleteAllocs": deleteAllocs,
+	"upsertEval":   writeEval,
+	"deleteEval":   deleteEval,
+	"upsertClaim":  writeClaim,
+	"deleteClaim":  deleteClaim,
+	"config":       writeConfig,
+}
+
+// resourceNames has one name that few draw, so that dimensions grow late.
+var resourceNames = []string{"cpu", "memory", "disk", "gpu", "license"}
+
+func drawResources(t *rapid.T, most int64) model.Resources {
+	r := model.Resources{}
+	for range rapid.IntRange(0, 3).Draw(t, "resources") {
+		r[rapid.SampledFrom(resourceNames).Draw(t, "name")] = rapid.Int64Range(0, most).Draw(t, "amount")
+	}
+	return r
+}
+
+func drawPorts(t *rapid.T) []uint16 {
+	return rapid.SliceOfNDistinct(rapid.Uint16Range(80, 84), 0, 3, rapid.ID).Draw(t, "ports")
+}
+
+func drawDeviceUses(t *rapid.T) []model.DeviceUse {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) model.DeviceUse {
+		return model.DeviceUse{ID: rapid.SampledFrom(deviceIDs).Draw(t, "device"), Count: rapid.Int32Range(1, 3).Draw(t, "count")}
+	}), 0, 2).Draw(t, "uses")
+}
+
+var deviceIDs = []string{"nvidia/gpu/a100", "nvidia/gpu/t4", "xilinx/fpga/u50"}
+
+func drawNodeID(t *rapid.T) string { return rapid.SampledFrom(ids("node", nodePool)).Draw(t, "node") }
+
+func drawKey(t *rapid.T) model.JobKey { return rapid.SampledFrom(jobKeys()).Draw(t, "job") }
+
+func writeNode(t *rapid.T, w *world) {
+	n := &model.Node{
+		ID: drawNodeID(t), Datacenter: rapid.SampledFrom([]string{"dc1", "dc2"}).Draw(t, "dc"),
+		Capacity: drawResources(t, 500), Reserved: drawResources(t, 50), Ports: drawPorts(t),
+		Drain: rapid.Bool().Draw(t, "drain"),
+	}
+	for _, id := range rapid.SliceOfNDistinct(rapid.SampledFrom(deviceIDs), 0, 3, rapid.ID).Draw(t, "devices") {
+		n.Devices = append(n.Devices, model.Device{ID: id, Count: rapid.Int32Range(0, 8).Draw(t, "count")})
+	}
+	pos, was := w.txn.Position(n.ID)
+	if err := w.txn.UpsertNode(n); err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := w.txn.Position(n.ID); was && now != pos {
+		t.Fatalf("node %s moved from %d to %d", n.ID, pos, now)
+	}
+	created := w.ref.index
+	if old := w.ref.nodes[n.ID]; old != nil {
+		created = old.CreateIndex
+	}
+	if n.CreateIndex != created || n.ModifyIndex != w.ref.index {
+		t.Fatalf("node created at %d, modified at %d; want %d and %d", n.CreateIndex, n.ModifyIndex, created, w.ref.index)
+	}
+	w.ref.nodes[n.ID] = n
+	w.ref.grow(n.Capacity, n.Reserved)
+}
+
+func deleteNode(t *rapid.T, w *world) {
+	id := drawNodeID(t)
+	w.txn.DeleteNode(id)
+	delete(w.ref.nodes, id)
+}
+
+func writeNodeStatus(t *rapid.T, w *world) {
+	id := drawNodeID(t)
+	status := rapid.SampledFrom([]model.NodeStatus{model.NodeReady, model.NodeDown}).Draw(t, "status")
+	before := w.txn.Node(id)
+	evals := w.txn.ApplyNodeStatus(1, []string{id}, NodeChange{Status: &status, Drain: new(false)})
+	adoptEvals(w, evals)
+	n := w.txn.Node(id)
+	if before == nil {
+		return
+	}
+	if n.Status != status || n.Drain || n.CreateIndex != before.CreateIndex {
+		t.Fatalf("node %+v after status %s", n, status)
+	}
+	w.ref.nodes[id] = n
+}
+
+// adoptEvals gives the reference what apply derived; apply has tests of its
+// own that say what that should be.
+func adoptEvals(w *world, evals []*model.Evaluation) {
+	for _, e := range evals {
+		w.ref.evals[e.ID] = e
+		w.ref.know(e.JobKey())
+	}
+	for _, key := range jobKeys() {
+		if w.ref.known(key) && w.txn.Dirty(key) == w.ref.index {
+			w.ref.dirty[key] = w.ref.index
+		}
+	}
+}
+
+func drawJob(t *rapid.T, key model.JobKey) *model.Job {
+	j := &model.Job{
+		Namespace: key.Namespace, ID: key.ID,
+		Type:           model.JobType(rapid.IntRange(0, model.JobTypes-1).Draw(t, "type")),
+		Priority:       rapid.Int32Range(0, 100).Draw(t, "priority"),
+		NonPreemptible: rapid.Bool().Draw(t, "nonPreemptible"),
+	}
+	for i := range rapid.IntRange(1, 2).Draw(t, "groups") {
+		j.Groups = append(j.Groups, &model.Group{
+			Name: fmt.Sprintf("g%d", i), Resources: drawResources(t, 100), Ports: drawPorts(t),
+		})
+	}
+	return j
+}
+
+func writeJob(t *rapid.T, w *world) {
+	key := drawKey(t)
+	j := drawJob(t, key)
+	if old := w.ref.jobs[key]; old != nil && rapid.Bool().Draw(t, "sameGroups") {
+		// A shallow copy, as whoever only stops a job makes it.
+		again := *old
+		again.Priority, again.Stopped = j.Priority, true
+		j = &again
+	}
+	if err := w.txn.UpsertJob(j); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range j.Groups {
+		if g.Job != j {
+			t.Fatal("group is not compiled for its job")
+		}
+	}
+	w.ref.jobs[key] = j
+	w.ref.dirty[key] = w.ref.index
+	w.ref.grow(j.Resources()...)
+}
+
+func deleteJob(t *rapid.T, w *world) {
+	key := drawKey(t)
+	w.txn.DeleteJob(key)
+	if w.ref.jobs[key] != nil {
+		delete(w.ref.jobs, key)
+		w.ref.dirty[key] = w.ref.index
+		w.ref.forget(key)
+	}
+}
+
+// writeAlloc places an allocation, on a node that need not exist.
+func writeAlloc(t *rapid.T, w *world) {
+	id := rapid.SampledFrom(ids("alloc", poolSize)).Draw(t, "id")
+	if w.ref.allocs[id] != nil {
+		return
+	}
+	key := drawKey(t)
+	j := w.ref.jobs[key]
+	if j == nil {
+		// As a restore does: a version that never went through UpsertJob.
+		j = drawJob(t, key)
+		w.ref.grow(j.Resources()...)
+	}
+	a := &model.Allocation{
+		ID: id, Job: j, Group: rapid.SampledFrom(j.Groups).Draw(t, "group"), NodeID: drawNodeID(t),
+		Devices: drawDeviceUses(t),
+	}
+	w.txn.UpsertAllocs(a)
+	w.ref.allocs[id] = a
+	w.ref.know(key)
+	w.ref.jobAllocs[key] = append(w.ref.jobAllocs[key], id)
+}
+
+// changeAlloc changes any of what an allocation may change.
+func changeAlloc(t *rapid.T, w *world) {
+	old := w.ref.allocs[rapid.SampledFrom(ids("alloc", poolSize)).Draw(t, "id")]
+	if old == nil {
+		return
+	}
+	a := *old
+	a.Desired = rapid.SampledFrom([]model.DesiredStatus{model.DesiredRun, model.DesiredRun, model.DesiredStop, model.DesiredEvict}).Draw(t, "desired")
+	a.Client = model.ClientStatus(rapid.IntRange(0, int(model.ClientLost)).Draw(t, "client"))
+	if j := w.ref.jobs[a.Job.Key()]; j != nil && rapid.Bool().Draw(t, "newVersion") {
+		a.Job, a.Group = j, rapid.SampledFrom(j.Groups).Draw(t, "group")
+	}
+	if rapid.Bool().Draw(t, "otherDevices") {
+		a.Devices = drawDeviceUses(t)
+	}
+	w.txn.UpsertAllocs(&a)
+	if a.CreateIndex != old.CreateIndex || a.ModifyIndex != w.ref.index {
+		t.Fatalf("allocation created at %d, modified at %d", a.CreateIndex, a.ModifyIndex)
+	}
+	w.ref.allocs[a.ID] = &a
+}
+
+func deleteAllocs(t *rapid.T, w *world) {
+	ids := rapid.SliceOfN(rapid.SampledFrom(ids("alloc", poolSize)), 0, 8).Draw(t, "ids")
+	w.txn.DeleteAllocs(ids...)
+	for _, id := range ids {
+		a := w.ref.allocs[id]
+		if a == nil {
+			continue
+		}
+		key := a.Job.Key()
+		delete(w.ref.allocs, id)
+		w.ref.jobAllocs[key] = slices.DeleteFunc(w.ref.jobAllocs[key], func(other string) bool { return other == id })
+		w.ref.forget(key)
+	}
+}
+
+func writeEval(t *rapid.T, w *world) {
+	id := rapid.SampledFrom(ids("eval", poolSize)).Draw(t, "id")
+	e := &model.Evaluation{ID: id}
+	if old := w.ref.evals[id]; old != nil {
+		again := *old
+		again.Status = model.EvalStatus(rapid.IntRange(0, int(model.EvalCancelled)).Draw(t, "status"))
+		e = &again
+	} else {
+		key := drawKey(t)
+		e.Namespace, e.JobID = key.Namespace, key.ID
+	}
+	w.txn.UpsertEvals(e)
+	w.ref.evals[id] = e
+	w.ref.know(e.JobKey())
+}
+
+func deleteEval(t *rapid.T, w *world) {
+	id := rapid.SampledFrom(ids("eval", poolSize)).Draw(t, "id")
+	w.txn.DeleteEvals(id)
+	if e := w.ref.evals[id]; e != nil {
+		delete(w.ref.evals, id)
+		w.ref.forget(e.JobKey())
+	}
+}
+
+func writeClaim(t *rapid.T, w *world) {
+	c := &model.Claim{
+		ID: rapid.SampledFrom(ids("claim", 6)).Draw(t, "id"), Claimant: drawKey(t), NodeID: drawNodeID(t),
+		Ports: drawPorts(t), Devices: drawDeviceUses(t), Priority: rapid.Int32Range(0, 100).Draw(t, "priority"),
+		Expiry: rapid.Int64Range(0, 100).Draw(t, "expiry"),
+	}
+	c.Vec[model.CPU] = rapid.Int64Range(0, 100).Draw(t, "cpu")
+	w.txn.UpsertClaim(c)
+	w.ref.claims[c.ID] = c
+}
+
+func deleteClaim(t *rapid.T, w *world) {
+	id := rapid.SampledFrom(ids("claim", 6)).Draw(t, "id")
+	w.txn.DeleteClaim(id)
+	delete(w.ref.claims, id)
+}
+
+func writeConfig(t *rapid.T, w *world) {
+	c := &model.PriorityClass{Name: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "class")}
+	if rapid.Bool().Draw(t, "delete") {
+		w.txn.DeletePriorityClass(c.Name)
+		delete(w.ref.classes, c.Name)
+	} else {
+		w.txn.UpsertPriorityClass(c)
+		w.ref.classes[c.Name] = c
+	}
+	w.ref.config = &model.SchedulerConfig{Policy: c.Name}
+	w.txn.SetConfig(w.ref.config)
+}

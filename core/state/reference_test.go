@@ -1,0 +1,280 @@
+package state
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// reference is the state as plain maps, and nothing derived: what the store
+// must look like from outside.
+type reference struct {
+	index     uint64
+	names     []string // dimensions
+	nodes     map[string]*model.Node
+	jobs      map[model.JobKey]*model.Job
+	dirty     map[model.JobKey]uint64
+	allocs    map[string]*model.Allocation
+	jobAllocs map[model.JobKey][]string // order of insertion
+	evals     map[string]*model.Evaluation
+	claims    map[string]*model.Claim
+	classes   map[string]*model.PriorityClass
+	config    *model.SchedulerConfig
+}
+
+func newReference() *reference {
+	return &reference{
+		names: model.NewDimensions().Names(),
+		nodes: map[string]*model.Node{}, jobs: map[model.JobKey]*model.Job{}, dirty: map[model.JobKey]uint64{},
+		allocs: map[string]*model.Allocation{}, jobAllocs: map[model.JobKey][]string{},
+		evals: map[string]*model.Evaluation{}, claims: map[string]*model.Claim{},
+		classes: map[string]*model.PriorityClass{},
+	}
+}
+
+func (r *reference) clone() *reference {
+	c := *r
+	c.names = slices.Clone(r.names)
+	c.nodes, c.jobs, c.dirty = maps.Clone(r.nodes), maps.Clone(r.jobs), maps.Clone(r.dirty)
+	c.allocs, c.jobAllocs = maps.Clone(r.allocs), maps.Clone(r.jobAllocs)
+	for k, ids := range c.jobAllocs {
+		c.jobAllocs[k] = slices.Clone(ids)
+	}
+	c.evals, c.claims, c.classes = maps.Clone(r.evals), maps.Clone(r.claims), maps.Clone(r.classes)
+	return &c
+}
+
+// grow adds resource names as the state must: known order, new ones ascending.
+func (r *reference) grow(rs ...model.Resources) {
+	all := map[string]bool{}
+	for _, res := range rs {
+		for name := range res {
+			all[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !slices.Contains(r.names, name) {
+			r.names = append(r.names, name)
+		}
+	}
+}
+
+// forget drops what is known of a key that nothing belongs to any more.
+func (r *reference) forget(key model.JobKey) {
+	if r.jobs[key] != nil || len(r.jobAllocs[key]) > 0 {
+		return
+	}
+	for _, e := range r.evals {
+		if e.JobKey() == key {
+			return
+		}
+	}
+	delete(r.dirty, key)
+	delete(r.jobAllocs, key)
+}
+
+func (r *reference) known(key model.JobKey) bool {
+	_, ok := r.dirty[key]
+	return ok
+}
+
+// know notes that something belongs to a key.
+func (r *reference) know(key model.JobKey) {
+	if !r.known(key) {
+		r.dirty[key] = 0
+	}
+}
+
+func (r *reference) onNode(id string, want func(*model.Allocation) bool) []*model.Allocation {
+	var as []*model.Allocation
+	for _, a := range r.allocs {
+		if a.NodeID == id && want(a) {
+			as = append(as, a)
+		}
+	}
+	slices.SortFunc(as, func(a, b *model.Allocation) int { return strings.Compare(a.ID, b.ID) })
+	return as
+}
+
+// vector lays resources out by the reference's own dimensions.
+func (r *reference) vector(res model.Resources) (v model.Vector) {
+	for i, name := range r.names {
+		v[i] = res[name]
+	}
+	return v
+}
+
+// room is what a node has left, from nothing but the specifications.
+func (r *reference) room(id string, asker model.JobKey, priority int32, now int64) (model.Vector, []uint16, []int32) {
+	var free model.Vector
+	var ports []uint16
+	var devices []int32
+	n := r.nodes[id]
+	if n != nil {
+		free = r.vector(n.Capacity)
+		reserved := r.vector(n.Reserved)
+		free.Sub(&reserved)
+		ports = slices.Clone(n.Ports)
+		for _, d := range n.Devices {
+			devices = append(devices, d.Count)
+		}
+	}
+	takeDevice := func(uses []model.DeviceUse) {
+		for _, u := range uses {
+			for i := range devices {
+				if n.Devices[i].ID == u.ID {
+					devices[i] -= u.Count
+				}
+			}
+		}
+	}
+	for _, a := range r.onNode(id, (*model.Allocation).Live) {
+		ask := r.vector(a.Group.Resources)
+		free.Sub(&ask)
+		ports = append(ports, a.Group.Ports...)
+		takeDevice(a.Devices)
+	}
+	for _, c := range r.claims {
+		if c.NodeID == id && c.Claimant != asker && c.Priority >= priority && now < c.Expiry {
+			free.Sub(&c.Vec)
+			ports = append(ports, c.Ports...)
+			takeDevice(c.Devices)
+		}
+	}
+	slices.Sort(ports)
+	return free, ports, devices
+}
+
+// sorted is the values of a map in the order of a comparison.
+func sorted[K comparable, V any](m map[K]V, compare func(a, b V) int) []V {
+	return slices.SortedFunc(maps.Values(m), compare)
+}
+
+// compareState looks at everything that the view shows.
+func compareState(t *rapid.T, v *View, r *reference) {
+	if v.Index() != r.index {
+		t.Fatalf("index %d, want %d", v.Index(), r.index)
+	}
+	if got := v.Dims().Names(); !slices.Equal(got, r.names) {
+		t.Fatalf("dimensions %v, want %v", got, r.names)
+	}
+	if r.config != nil && v.Config() != r.config {
+		t.Fatal("another configuration")
+	}
+	compareJobs(t, v, r)
+	compareNodes(t, v, r)
+	evals := sorted(r.evals, func(a, b *model.Evaluation) int { return strings.Compare(a.ID, b.ID) })
+	if !slices.Equal(slices.Collect(v.Evals()), evals) {
+		t.Fatal("evaluations differ")
+	}
+	claims := sorted(r.claims, func(a, b *model.Claim) int { return strings.Compare(a.ID, b.ID) })
+	if !slices.Equal(slices.Collect(v.Claims()), claims) {
+		t.Fatal("claims differ")
+	}
+	classes := sorted(r.classes, func(a, b *model.PriorityClass) int { return strings.Compare(a.Name, b.Name) })
+	if !slices.Equal(v.PriorityClasses(), classes) {
+		t.Fatal("priority classes differ")
+	}
+	for _, id := range ids("alloc", poolSize) {
+		if v.Alloc(id) != r.allocs[id] {
+			t.Fatalf("allocation %s is %v, want %v", id, v.Alloc(id), r.allocs[id])
+		}
+		if a := r.allocs[id]; a != nil && a.Group.Job != a.Job {
+			t.Fatalf("group of %s was taken over by another version of its job", id)
+		}
+	}
+	for _, id := range ids("eval", poolSize) {
+		if v.Eval(id) != r.evals[id] {
+			t.Fatalf("evaluation %s differs", id)
+		}
+	}
+}
+
+func compareJobs(t *rapid.T, v *View, r *reference) {
+	jobs := sorted(r.jobs, func(a, b *model.Job) int { return a.Key().Compare(b.Key()) })
+	if !slices.Equal(slices.Collect(v.Jobs()), jobs) {
+		t.Fatal("jobs differ")
+	}
+	prefixed := slices.DeleteFunc(slices.Clone(jobs), func(j *model.Job) bool {
+		return j.Namespace != "default" || !strings.HasPrefix(j.ID, "job-1")
+	})
+	if !slices.Equal(slices.Collect(v.JobsPrefix("default", "job-1")), prefixed) {
+		t.Fatal("jobs of a prefix differ")
+	}
+	for _, key := range jobKeys() {
+		if v.Job(key) != r.jobs[key] {
+			t.Fatalf("job %s differs", key)
+		}
+		if v.Dirty(key) != r.dirty[key] {
+			t.Fatalf("job %s is dirty at %d, want %d", key, v.Dirty(key), r.dirty[key])
+		}
+		var got []string
+		for _, a := range v.AppendJobAllocs(nil, key) {
+			got = append(got, a.ID)
+		}
+		if !slices.Equal(got, r.jobAllocs[key]) {
+			t.Fatalf("job %s has allocations %v, want %v", key, got, r.jobAllocs[key])
+		}
+	}
+}
+
+func compareNodes(t *rapid.T, v *View, r *reference) {
+	nodes := sorted(r.nodes, func(a, b *model.Node) int { return strings.Compare(a.ID, b.ID) })
+	if !slices.Equal(slices.Collect(v.Nodes()), nodes) || v.NodeCount() != len(nodes) {
+		t.Fatal("nodes differ")
+	}
+	asker, now := jobKeys()[0], int64(50)
+	var ask model.Ask
+	ask.Vec[model.CPU], ask.Vec[model.Memory], ask.Dims = 40, 60, []uint8{model.CPU, model.Memory}
+	for _, id := range ids("node", nodePool) {
+		all := r.onNode(id, func(a *model.Allocation) bool { return !a.Client.Terminal() })
+		if !slices.Equal(v.AppendNodeAllocs(nil, id), all) {
+			t.Fatalf("allocations of %s differ", id)
+		}
+		pos, ok := v.Position(id)
+		if ok != (r.nodes[id] != nil) || v.Node(id) != r.nodes[id] {
+			t.Fatalf("node %s is there: %t", id, ok)
+		}
+		if !ok {
+			continue
+		}
+		c, i := v.Chunk(int(pos/ChunkSize)), int(pos%ChunkSize)
+		free, ports, devices := r.room(id, asker, -1<<31, 1<<62)
+		compareRoom(t, c.Room(i), free, ports, devices)
+		fits := model.Fits(model.RoomOf(&free, nil, nil), &ask, nil).Kind == model.LackNothing && r.nodes[id].Schedulable()
+		if c.Fitting(&ask)>>i&1 == 1 != fits {
+			t.Fatalf("node %s fits %t, want %t", id, !fits, fits)
+		}
+		for _, priority := range []int32{0, 50, 100} {
+			scratch := model.Vector{model.MaxDimensions - 1: 7}
+			free, ports, devices := r.room(id, asker, priority, now)
+			compareRoom(t, v.RoomFor(pos, asker, priority, now, &scratch), free, ports, devices)
+		}
+		rows := r.onNode(id, (*model.Allocation).Live)
+		slices.SortFunc(rows, func(a, b *model.Allocation) int {
+			return cmp.Or(cmp.Compare(a.Job.Priority, b.Job.Priority), strings.Compare(a.ID, b.ID))
+		})
+		got := c.Rows(i)
+		for k := range max(len(rows), len(got)) {
+			if len(rows) != len(got) || got[k] != (Row{rows[k], rows[k].Group, rows[k].Job.Priority}) {
+				t.Fatalf("rows of %s differ", id)
+			}
+		}
+	}
+}
+
+func compareRoom(t *rapid.T, room model.Room, free model.Vector, ports []uint16, devices []int32) {
+	for d := range 16 {
+		if at := d * room.Stride; at < len(room.Free) && room.Free[at] != free[d] {
+			t.Fatalf("dimension %d: %d free, want %d", d, room.Free[at], free[d])
+		}
+	}
+	if !slices.Equal(room.Ports, ports) || !slices.Equal(room.Devices, devices) {
+		t.Fatalf("ports %v devices %v, want %v and %v", room.Ports, room.Devices, ports, devices)
+	}
+}
