@@ -23,8 +23,9 @@ func Decode(name string, r io.Reader) (*File, error) {
 	if size, ok := sizeOf(r); ok && size > MaxSize {
 		return nil, &Error{File: name, Problems: []Problem{fatalRead(1, errTooLarge).problem}}
 	}
-	d := &decoder{interned: map[string]string{}}
-	f, err := d.decode(bufio.NewReaderSize(&limited{r: r, left: MaxSize}, 4096))
+	input := &limited{r: r, left: MaxSize}
+	d := &decoder{input: input, interned: map[string]string{}}
+	f, err := d.decode(bufio.NewReaderSize(input, 4096))
 	if err != nil {
 		err.File = name
 		return nil, err
@@ -64,6 +65,8 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
+func (l *limited) read() int64 { return MaxSize - l.left }
+
 // fatalRead is the end of a file that could not be read on.
 func fatalRead(line int, err error) fatal {
 	if errors.Is(err, errTooLarge) {
@@ -83,6 +86,7 @@ func fatalRead(line int, err error) fatal {
 // decoder turns the events of a document into a File, by the schema that the
 // types are.
 type decoder struct {
+	input    *limited
 	src      source
 	path     []step
 	lines    positions
@@ -163,22 +167,18 @@ func isJSON(r *bufio.Reader) bool {
 	return len(head) == 0 || head[0] == '"' || head[0] == '}'
 }
 
-const (
-	// maxMemory bounds what a file may become in memory, roughly reckoned: a
-	// million and a half of small jobs. Without it, 500 MB of "{},{},{}" would
-	// take fifty times as much.
-	maxMemory = 2 << 30
-	// maxProblems is how many problems make a file rubbish, not worth reading on.
-	maxProblems = 10_000
-)
+// maxProblems is how many problems make a file rubbish, not worth reading on.
+const maxProblems = 10_000
 
-// spend counts memory that a value is about to take.
+// spend counts memory that a value is about to take, roughly. A real file
+// takes some four times its size. A hostile one may be all tiny elements that
+// take fifty times theirs; it is stopped once that has become much.
 func (d *decoder) spend(bytes int) {
-	if d.spent += bytes; d.spent > maxMemory {
+	if d.spent += bytes; int64(d.spent) > 128<<20+8*d.input.read() {
 		panic(fatal{problem: Problem{
 			Line:    d.lines.last(),
-			Message: "the file describes more than fits into 2 GiB of memory",
-			Remedy:  "split the scenario, or import less of the trace; equal nodes and instances are best written with count",
+			Message: "the file takes far more memory than its size suggests: its elements say almost nothing",
+			Remedy:  "check that this is a scenario file; write equal nodes and instances with count",
 		}})
 	}
 }

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -43,7 +42,10 @@ func (s step) append(b []byte) []byte {
 		b = strconv.AppendInt(b, int64(s.index), 10)
 		return append(b, ']')
 	case !plainKey(s.key):
-		return fmt.Appendf(b, "[%.100q]", s.key)
+		// Not by fmt, which would put every path on the heap.
+		b = append(b, '[')
+		b = strconv.AppendQuote(b, s.key[:min(len(s.key), 100)])
+		return append(b, ']')
 	}
 	if len(b) > 0 {
 		b = append(b, '.')

@@ -104,7 +104,7 @@ func (c *checker) checkNode(p *path, n *Node) {
 	c.optionalName(p.field("class"), n.Class)
 	c.amounts(p.field("capacity"), n.Capacity)
 	c.amounts(p.field("reserved"), n.Reserved)
-	for _, resource := range keys(n.Reserved) {
+	for _, resource := range keys(n.Reserved) { // few nodes reserve anything
 		if r, has := n.Reserved[resource], n.Capacity[resource]; r > has && has >= 0 {
 			c.add(p.field("reserved").field(resource), fmt.Sprintf("%d is reserved of a capacity of %d", r, has), "reserve no more than there is")
 		}
@@ -147,10 +147,17 @@ func (c *checker) noEmptyKey(p *path, m map[string]string) {
 
 // amounts checks the names and bounds of resources.
 func (c *checker) amounts(p *path, q Quantities) {
+	good := true
+	for resource, amount := range q {
+		good = good && isResource(resource) && amount >= 0 && amount <= model.MaxAmount
+	}
+	if good {
+		return
+	}
 	for _, resource := range keys(q) {
 		amount := q[resource]
 		switch {
-		case resource == "" || strings.ContainsFunc(resource, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		case !isResource(resource):
 			c.add(p.field(resource), fmt.Sprintf("%.100q is not the name of a resource: expected a word such as cpu or nvidia.com/gpu", resource), "write a name without spaces")
 		case amount < 0:
 			c.add(p.field(resource), fmt.Sprintf("%d is negative: expected an amount of 0 or more", amount), "remove the sign")
@@ -160,7 +167,19 @@ func (c *checker) amounts(p *path, q Quantities) {
 	}
 }
 
+func isResource(name string) bool {
+	for i := range len(name) {
+		if name[i] <= ' ' || name[i] == 0x7f {
+			return false
+		}
+	}
+	return name != ""
+}
+
 func (c *checker) ports(p *path, ports []uint16) {
+	if len(ports) == 0 {
+		return
+	}
 	seen := map[uint16]bool{}
 	for i, port := range ports {
 		switch {
@@ -177,32 +196,49 @@ func (c *checker) ports(p *path, ports []uint16) {
 // vector has room for. The place it names is the first that is too many.
 func (c *checker) checkDimensions() {
 	var root *path
-	have := map[string]bool{}
+	have := dimensions{}
 	for _, name := range model.NewDimensions().Names() {
 		have[name] = true
 	}
-	told := false
-	count := func(p *path, q Quantities) {
-		if told {
+	refuse := func(p *path, name string) {
+		c.unsure["dimensions"] = true
+		c.add(p.field(name), fmt.Sprintf("%.100q is the 17th resource: expected at most 16 in one cluster, of which cpu, memory, disk and network are four", name), "leave out resources that nothing is short of")
+	}
+	for i := range c.f.Nodes {
+		p := root.field("nodes").item(i)
+		if name, over := have.add(c.f.Nodes[i].Capacity); over {
+			refuse(p.field("capacity"), name)
 			return
 		}
-		for _, name := range keys(q) {
-			if have[name] = true; len(have) > model.MaxDimensions {
-				told = true
-				c.unsure["dimensions"] = true
-				c.add(p.field(name), fmt.Sprintf("%.100q is the 17th resource: expected at most 16 in one cluster, of which cpu, memory, disk and network are four", name), "leave out resources that nothing is short of")
+		if name, over := have.add(c.f.Nodes[i].Reserved); over {
+			refuse(p.field("reserved"), name)
+			return
+		}
+	}
+	for i := range c.f.Jobs {
+		for j := range c.f.Jobs[i].Groups {
+			if name, over := have.add(c.f.Jobs[i].Groups[j].Resources); over {
+				refuse(root.field("jobs").item(i).field("groups").item(j).field("resources"), name)
 				return
 			}
 		}
 	}
-	for i := range c.f.Nodes {
-		p := root.field("nodes").item(i)
-		count(p.field("capacity"), c.f.Nodes[i].Capacity)
-		count(p.field("reserved"), c.f.Nodes[i].Reserved)
-	}
-	for i := range c.f.Jobs {
-		for j := range c.f.Jobs[i].Groups {
-			count(root.field("jobs").item(i).field("groups").item(j).field("resources"), c.f.Jobs[i].Groups[j].Resources)
+}
+
+// dimensions is the set of resource names so far.
+type dimensions map[string]bool
+
+// add reports the first name, in their order, that is one too many.
+func (d dimensions) add(q Quantities) (string, bool) {
+	for name := range q {
+		if d[name] {
+			continue
+		}
+		for _, name := range keys(q) {
+			if d[name] = true; len(d) > model.MaxDimensions {
+				return name, true
+			}
 		}
 	}
+	return "", false
 }

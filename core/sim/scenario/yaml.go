@@ -17,7 +17,7 @@ const (
 	maxYAMLValues = 4 << 20
 	// maxYAMLVisits bounds the walk, in which aliases make values count many
 	// times over.
-	maxYAMLVisits = 2 * maxYAMLValues
+	maxYAMLVisits = 5 << 20
 )
 
 // yamlSource walks the tree that the YAML library makes. The library is given
@@ -65,10 +65,10 @@ func readYAML(r io.Reader) []byte {
 		n, err := io.ReadFull(r, text[start:])
 		text = text[:start+n]
 		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-		if start == 0 {
+		check.text(text[start:])
+		if start == 0 && (ended || err == nil) {
 			checkYAMLHead(text, ended)
 		}
-		check.text(text[start:])
 		switch {
 		case ended && !utf8.Valid(text):
 			panic(notText(invalidLine(text), "bytes that are not UTF-8"))
@@ -82,16 +82,16 @@ func readYAML(r io.Reader) []byte {
 
 // checkYAMLHead refuses what cannot be a mapping: its first line, after
 // comments and directives, has a colon, or starts a flow mapping, an explicit
-// key, an anchor or a tag.
+// key, an anchor or a tag. A colon further away than the head ends no key.
 func checkYAMLHead(text []byte, whole bool) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	comments := false
 	for number := 1; ; number++ {
 		line, rest, found := bytes.Cut(text, []byte("\n"))
-		if !found && !whole {
-			return // the line goes on beyond the head, or the head is all comment
-		}
 		switch content := bytes.TrimSpace(line); {
-		case len(content) == 0, content[0] == '#', content[0] == '%', string(content) == "---":
+		case len(content) == 0, string(content) == "---":
+		case content[0] == '#', content[0] == '%':
+			comments = true
 		case content[0] == '-' && string(content[:min(3, len(content))]) == "---":
 			return
 		case bytes.IndexByte([]byte("{?&!"), content[0]) < 0 && !bytes.Contains(content, []byte(":")):
@@ -100,9 +100,12 @@ func checkYAMLHead(text []byte, whole bool) {
 			return
 		}
 		if !found {
+			if comments && !whole {
+				return
+			}
 			panic(fatal{problem: Problem{
 				Line:    number,
-				Message: "the file is empty: expected a scenario",
+				Message: "nothing to begin with: expected a scenario",
 				Remedy:  "start with `version: 1` and `name: ...`",
 			}})
 		}
@@ -244,7 +247,7 @@ func (s *yamlSource) visit(node *yaml.Node) *yaml.Node {
 		if s.visits++; s.visits > maxYAMLVisits {
 			panic(fatal{problem: Problem{
 				Line:    max(node.Line, 1),
-				Message: "aliases repeat so much that the file has more than 8 million values",
+				Message: "aliases repeat so much that the file has more than 5 million values",
 				Remedy:  "write what you need in full; check that this file comes from where you think",
 			}})
 		}

@@ -1,0 +1,166 @@
+package scenario
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// repeat is a stream of head, then body over and over.
+func repeat(head, body string, size int) io.Reader {
+	chunk := strings.Repeat(body, 1+(64<<10)/len(body))
+	return io.LimitReader(io.MultiReader(strings.NewReader(head), &endless{text: chunk}), int64(size))
+}
+
+type endless struct {
+	text string
+	at   int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := copy(p, e.text[e.at:])
+	e.at = (e.at + n) % len(e.text)
+	return n, nil
+}
+
+// noise is a stream of random bytes.
+type noise struct{ *rand.ChaCha8 }
+
+// TestDecode_RefusesRubbish gives 100 MB of things that are no scenario. All
+// are refused after a look at their beginning, or by a bound on what they may
+// become.
+func TestDecode_RefusesRubbish(t *testing.T) {
+	const size = 100 << 20
+	head := "version: 1\nname: x\n"
+	object := `{"version": 1, "name": "x", `
+	for _, c := range []struct {
+		name string
+		r    io.Reader
+		want string
+	}{
+		{"random bytes", io.LimitReader(noise{rand.NewChaCha8([32]byte{})}, size), "expected"},
+		{"zeros", repeat("\x00", "\x00", size), "expected text, found the byte 0x00"},
+		{"words", repeat("y\n", "y\n", size), "expected a mapping"},
+		{"one word", repeat("y", "y", size), "found \"yyy"},
+		{"numbers", repeat("1 ", "2 ", size), "expected a mapping"},
+		{"blank", repeat(" \n", " \n", size), "nothing to begin with"},
+		{"comments", repeat("#\n", "# a b\n", size/4), "found the end of the file"},
+		{"documents", repeat("---\n", "---\n", size), "nothing to begin with"},
+		{"nested lists", repeat(head+"nodes: ", "[", size), "too large for YAML"},
+		{"nested mappings", repeat("{", "{", size), "too large for YAML"},
+		{"nested dashes", repeat(head+"nodes:\n", "- ", size), "too large for YAML"},
+		{"keys", repeat(head, "a: b\n", size), "too large for YAML"},
+		{"elements", repeat(head+"nodes:\n", "- a\n", size), "too large for YAML"},
+		{"aliases", repeat(head+"description: &a b\nnodes: [", "*a, ", size), "too large for YAML"},
+		{"question marks", repeat(head, "? ", size), "too large for YAML"},
+		{"text after a field", repeat(head, "y\n", size), "could not find expected ':'"},
+		{"JSON braces", repeat(object, `"a":{`, size), "nested more than 100"},
+		{"JSON brackets", repeat(object+`"nodes":`, "[", size), "nested more than 100"},
+		{"JSON text", repeat(object+`"name": "`, "x", size), "a text of more than 1 MiB"},
+		{"JSON number", repeat(object+`"seed": `, "1", size), "expected , or }"},
+		{"JSON elements", repeat(object+`"nodes":[`, "{},", size), "more than 10000 problems"},
+		{"JSON nulls", repeat(object+`"nodes":[`, "null,", size), "more than 10000 problems"},
+		{"JSON keys", repeat(object, `"a":1,`, size), "more than 10000 problems"},
+		{"JSON garbage", repeat("{\"", "\\u12", size), "a text of more than 1 MiB"},
+		{"JSON jobs", repeat(object+`"jobs":[`, `{"id":"a"},`, size), "say almost nothing"},
+		{"JSON cut off", repeat(object+`"events":[`, `{"at":0,"submit":"j"},`, size/10), "the file ends"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Decode("f", c.r)
+			checkError(t, err)
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%.500v; want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestDecode_RefusesAliasBombs: ten mappings, each holding the one before ten
+// times, are ten thousand million values.
+func TestDecode_RefusesAliasBombs(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("version: 1\nname: x\npolicies:\n- name: p\n  use: p\n  config:\n    a0: &a0 [1, 2]\n")
+	for i := range 9 {
+		this, last := string(rune('1'+i)), string(rune('0'+i))
+		b.WriteString("    a" + this + ": &a" + this + " [" + strings.Repeat("*a"+last+", ", 10) + "]\n")
+	}
+	_, err := Decode("f", strings.NewReader(b.String()))
+	checkError(t, err)
+	if !strings.Contains(err.Error(), "aliases repeat so much") {
+		t.Error(err)
+	}
+	_, err = Decode("f", strings.NewReader("version: 1\nname: x\npolicies:\n- {name: p, use: p, config: &a {b: *a}}\n"))
+	checkError(t, err)
+	if !strings.Contains(err.Error(), "nested more than 100") {
+		t.Error(err)
+	}
+}
+
+func TestDecode_RefusesHugeFilesUnread(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "huge.json")
+	if err := os.WriteFile(name, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(name, MaxSize+1); err != nil {
+		t.Skip(err)
+	}
+	_, err := decodeFile(t, name)
+	checkError(t, err)
+	if !strings.Contains(err.Error(), "larger than 512 MiB") {
+		t.Error(err)
+	}
+}
+
+// TestDecode_LimitsStreams: what has no size is refused once it has given too
+// much.
+func TestDecode_LimitsStreams(t *testing.T) {
+	l := &limited{r: repeat("{", " ", 100), left: 50}
+	_, err := io.ReadAll(l)
+	if !errors.Is(err, errTooLarge) {
+		t.Error(err)
+	}
+}
+
+type broken struct{}
+
+var errBroken = errors.New("disk on fire")
+
+func (broken) Read([]byte) (int, error) { return 0, errBroken }
+
+// TestDecode_TellsReadErrorsFromSyntax: a disk that fails is no malformed file.
+func TestDecode_TellsReadErrorsFromSyntax(t *testing.T) {
+	for _, start := range []string{"", "version: 1\n", strings.Repeat("a: b\n", 30000), `{"version": 1`, `{"version": 1}`} {
+		_, err := Decode("f", io.MultiReader(strings.NewReader(start), broken{}))
+		checkError(t, err)
+		if !errors.Is(err, errBroken) {
+			t.Errorf("after %.20q: %v", start, err)
+		}
+	}
+}
+
+// TestDecode_ReadsInAnyPieces: where a window ends must not matter.
+func TestDecode_ReadsInAnyPieces(t *testing.T) {
+	text := encoded(t, large(300), JSON)
+	want, err := Decode("f", bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{1, 7, 4096, 65536} {
+		got, err := Decode("f", &pieces{bytes.NewReader(text), size})
+		if err != nil || len(got.Jobs) != len(want.Jobs) || got.Jobs[299].Groups[1].Labels["app"] != want.Jobs[299].Groups[1].Labels["app"] {
+			t.Errorf("in pieces of %d: %v", size, err)
+		}
+	}
+}
+
+type pieces struct {
+	r    io.Reader
+	size int
+}
+
+func (p *pieces) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), p.size)]) }
