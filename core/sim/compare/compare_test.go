@@ -1,0 +1,164 @@
+package compare
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/sim/metrics"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
+
+// golden compares with a file under testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *rewrite {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs (run with -rewrite to accept):\n%s", path, got)
+	}
+}
+
+// run is a run with a few numbers.
+func run(policy string, seed uint64, victims int, cpu, delay float64) Run {
+	regret := victims / 3
+	goodput := metrics.Round(1 - cpu/1e6)
+	return Run{
+		Scenario: "contended", Policy: policy, Seed: seed,
+		Metrics: &metrics.Metrics{
+			Placed: 40, Unplaced: 2, Preemptions: victims / 2, Victims: victims, RegretVictims: &regret,
+			VictimsPerPreemption: &metrics.PerPreemption{Mean: 2, P95: 3, Max: 3},
+			CascadeDepth:         metrics.Depth{P99: 1, Max: 1},
+			WastedWork:           map[string]float64{"cpu": cpu, "nvidia.com/gpu": 7200}, Goodput: &goodput,
+			QueueDelay:  map[string]metrics.Quantiles{"75": {P50: 1, P90: delay, P99: delay, Max: delay}},
+			Utilisation: map[string]float64{"cpu": 0.8123}, Evaluations: metrics.Evaluations{Created: 50, Processed: 44, Cancelled: 6},
+		},
+		Decisions: []Decision{
+			{At: 0, Preemptor: "a.g[0]", Job: "a", Group: "g", Node: "n1", Victims: []string{"x"}, Score: 0.5},
+			{At: 5e9, Preemptor: "b.g[0]", Job: "b", Group: "g", Node: "n2", Victims: []string{"y", "z"}, Score: 0.25},
+		},
+	}
+}
+
+// five seeds of two policies, the second better by victims alone.
+func comparison() *Document {
+	var runs []Run
+	for seed := uint64(1); seed <= 5; seed++ {
+		more := int(seed) * 10
+		runs = append(runs, run("default", seed, more+8, 50_000+1000*float64(seed%3), 30+float64(seed)))
+		r := run("nomad", seed, more, 50_000+1000*float64((seed+1)%3), 30+float64(seed))
+		r.Decisions[1].Victims = []string{"q", "z"}
+		r.Decisions = append(r.Decisions,
+			Decision{At: 6e9, Preemptor: "c.g[0]", Job: "c", Group: "g", Node: "n3", Victims: []string{"x1", "x2"}},
+			Decision{At: 9e9, Preemptor: "d.g[0]", Job: "d", Group: "g", Node: "n3"})
+		runs = append(runs, r)
+	}
+	return New(runs)
+}
+
+func TestDocument_IsWhatTheContractSays(t *testing.T) {
+	text, err := json.MarshalIndent(comparison(), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "document.json", append(text, '\n'))
+	for _, again := range []int{1, 2} {
+		if other, _ := json.MarshalIndent(comparison(), "", " "); !bytes.Equal(text, other) {
+			t.Fatalf("repetition %d differs", again)
+		}
+	}
+}
+
+func TestDocument_WinnersNeedADifferenceThatSeedsDoNotExplain(t *testing.T) {
+	d := comparison()
+	for _, tc := range []struct {
+		metric string
+		best   string
+	}{
+		{"victims", "nomad"},
+		{"wastedWork.cpu", ""},    // now one, now the other
+		{"queueDelay.75.p99", ""}, // equal
+		{"placed", ""},            // names no winner
+	} {
+		r := d.Row(tc.metric)
+		got := ""
+		if len(r.Best) > 0 {
+			got = r.Best[0]
+		}
+		if got != tc.best || len(r.Best) > 1 {
+			t.Errorf("best of %s is %v, want %q", tc.metric, r.Best, tc.best)
+		}
+	}
+}
+
+func TestDocument_NothingToCompareIsAnEmptyDocument(t *testing.T) {
+	text, err := json.Marshal(New(nil))
+	if err != nil || string(text) != `{"version":1,"runs":[],"summary":[],"decisions":[]}` {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func TestTable_Widths(t *testing.T) {
+	for name, width := range map[string]int{"table-wide.txt": 0, "table-60.txt": 60} {
+		var b bytes.Buffer
+		if err := comparison().WriteTable(&b, width); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, b.Bytes())
+	}
+}
+
+func TestTable_OneRunOfThreePolicies(t *testing.T) {
+	var b bytes.Buffer
+	d := New([]Run{run("default", 1, 12, 500, 3), run("nomad", 1, 10, 700, 3), run("aging", 1, 10, 500, 9)})
+	if err := d.WriteTable(&b, 100); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "table-one-seed.txt", b.Bytes())
+}
+
+func TestDivergence_Reasons(t *testing.T) {
+	choice := func(policy, node string, at int64, victims ...string) Choice {
+		return Choice{Policy: policy, Placed: true, Node: node, At: at * 1e9, Victims: victims}
+	}
+	a := choice("a", "n1", 0, "x", "y")
+	for _, tc := range []struct {
+		b    Choice
+		want string
+	}{
+		{choice("b", "n1", 0, "x"), "on the same node b evicts nobody instead of y"},
+		{choice("b", "n1", 0, "z"), "on the same node b evicts z instead of x, y"},
+		{choice("b", "n2", 3, "z"), "a evicts 2 on n1, b evicts 1 on n2, 3s later"},
+		{choice("b", "n2", 0), "a evicts 2 on n1, b finds room on n2"},
+		{Choice{Policy: "b"}, "b never places it"},
+		{a, ""},
+	} {
+		v := Divergence{Choices: []Choice{a, tc.b}}
+		if got := v.reason(); got != tc.want {
+			t.Errorf("reason = %q, want %q", got, tc.want)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for x, want := range map[float64]string{
+		0: "0", 3: "3", -3: "-3", 99_999: "99999", 100_000: "100k", 1_234_567: "1.235M", 0.8123456: "0.812", 12.5: "12.5",
+		1234.5678: "1235", 2.5e10: "25G", 0.00001: "<0.001", 7e15: "7P",
+	} {
+		if got := Number(x); got != want {
+			t.Errorf("Number(%v) = %q, want %q", x, got, want)
+		}
+	}
+}

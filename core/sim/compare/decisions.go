@@ -1,0 +1,218 @@
+package compare
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Decision is one placement of a run. Placements without victims belong here
+// too: they show that a policy found room where another evicted.
+type Decision struct {
+	At         int64 // nanoseconds since the scenario's start
+	Preemptor  string
+	Job, Group string
+	Node       string
+	Victims    []string // ascending
+	Score      float64
+}
+
+// MaxDivergences is how many differences are kept of one scenario. What comes
+// after the first few mostly follows from them.
+const MaxDivergences = 20
+
+// Divergence is work for which policies chose differently.
+type Divergence struct {
+	Scenario  string   `json:"scenario"`
+	Seed      uint64   `json:"seed"`
+	Preemptor string   `json:"preemptor"`
+	Job       string   `json:"job"`
+	Group     string   `json:"group"`
+	Choices   []Choice `json:"choices"` // in the order of the policies
+	Reason    string   `json:"reason"`
+}
+
+// Choice is what one policy did. It is not Placed where the policy had not
+// placed that work by the end.
+type Choice struct {
+	Policy  string
+	Placed  bool
+	At      int64
+	Node    string
+	Victims []string
+	Score   float64
+}
+
+// MarshalJSON writes times as results do.
+func (c Choice) MarshalJSON() ([]byte, error) {
+	if !c.Placed {
+		return json.Marshal(struct {
+			Policy string `json:"policy"`
+			Placed bool   `json:"placed"`
+		}{c.Policy, false})
+	}
+	return json.Marshal(struct {
+		Policy  string   `json:"policy"`
+		Placed  bool     `json:"placed"`
+		At      string   `json:"at"`
+		Node    string   `json:"node"`
+		Victims []string `json:"victims"`
+		Score   float64  `json:"score"`
+	}{c.Policy, true, time.Duration(c.At).String(), c.Node, append([]string{}, c.Victims...), c.Score})
+}
+
+// divergences walks, for each scenario, the decisions of its first seed
+// preemptor by preemptor. Only work that some policy evicts for is compared.
+func divergences(runs []Run, policies []string) []Divergence {
+	var out []Divergence
+	var scenarios []string
+	for i := range runs {
+		scenarios = appendNew(scenarios, runs[i].Scenario)
+	}
+	for _, scenario := range scenarios {
+		var group []*Run // of the scenario's first seed, in the order of policies
+		for _, policy := range policies {
+			for i := range runs {
+				r := &runs[i]
+				if r.Scenario == scenario && r.Policy == policy && (len(group) == 0 || r.Seed == group[0].Seed) {
+					group = append(group, r)
+					break
+				}
+			}
+		}
+		out = append(out, diverging(group)...)
+	}
+	return out
+}
+
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+// diverging compares the runs of one scenario and seed.
+func diverging(runs []*Run) []Divergence {
+	if len(runs) < 2 {
+		return nil
+	}
+	// Every preemptor with its earliest decision under any policy.
+	var order []*Decision
+	position := map[string]int{}
+	made := make([]map[string]*Decision, len(runs))
+	for i, r := range runs {
+		made[i] = make(map[string]*Decision, len(r.Decisions))
+		for k := range r.Decisions {
+			d := &r.Decisions[k]
+			if made[i][d.Preemptor] != nil {
+				continue
+			}
+			made[i][d.Preemptor] = d
+			if at, seen := position[d.Preemptor]; !seen {
+				position[d.Preemptor] = len(order)
+				order = append(order, d)
+			} else if d.At < order[at].At {
+				order[at] = d
+			}
+		}
+	}
+	order = slices.DeleteFunc(order, func(d *Decision) bool { return agreed(made, d.Preemptor) })
+	slices.SortStableFunc(order, func(a, b *Decision) int { return cmp.Compare(a.At, b.At) })
+	var out []Divergence
+	for _, d := range order[:min(len(order), MaxDivergences)] {
+		v := Divergence{
+			Scenario: runs[0].Scenario, Seed: runs[0].Seed, Preemptor: d.Preemptor, Job: d.Job, Group: d.Group,
+		}
+		for i, r := range runs {
+			v.Choices = append(v.Choices, chosen(r.Policy, made[i][d.Preemptor]))
+		}
+		v.Reason = v.reason()
+		out = append(out, v)
+	}
+	return out
+}
+
+// agreed is whether every policy evicted the same victims on the same node, or
+// none evicted anybody. When is no matter: after the first difference all
+// times differ.
+func agreed(made []map[string]*Decision, preemptor string) bool {
+	base, evicts := made[0][preemptor], false
+	same := true
+	for _, m := range made {
+		d := m[preemptor]
+		evicts = evicts || d != nil && len(d.Victims) > 0
+		same = same && base != nil && d != nil && d.Node == base.Node && slices.Equal(d.Victims, base.Victims)
+	}
+	return same || !evicts
+}
+
+func chosen(policy string, d *Decision) Choice {
+	if d == nil {
+		return Choice{Policy: policy}
+	}
+	return Choice{policy, true, d.At, d.Node, d.Victims, d.Score}
+}
+
+// reason says in words how the others differ from the first policy.
+func (v *Divergence) reason() string {
+	base := &v.Choices[0]
+	var parts []string
+	for i := range v.Choices[1:] {
+		if c := &v.Choices[i+1]; c.Placed != base.Placed || c.Node != base.Node || !slices.Equal(c.Victims, base.Victims) {
+			parts = append(parts, c.against(base))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// against says how a choice differs from the first policy's.
+func (c *Choice) against(base *Choice) string {
+	switch {
+	case !c.Placed:
+		return c.Policy + " never places it"
+	case !base.Placed:
+		return fmt.Sprintf("%s never places it, %s %s", base.Policy, c.Policy, c.deed())
+	case c.Node == base.Node && len(c.Victims) > 0 && len(base.Victims) > 0:
+		return fmt.Sprintf("on the same node %s evicts %s instead of %s%s",
+			c.Policy, difference(c.Victims, base.Victims), difference(base.Victims, c.Victims), c.later(base))
+	}
+	return fmt.Sprintf("%s %s, %s %s%s", base.Policy, base.deed(), c.Policy, c.deed(), c.later(base))
+}
+
+func (c *Choice) deed() string {
+	if len(c.Victims) == 0 {
+		return "finds room on " + c.Node
+	}
+	return fmt.Sprintf("evicts %d on %s", len(c.Victims), c.Node)
+}
+
+func (c *Choice) later(base *Choice) string {
+	switch {
+	case c.At > base.At:
+		return ", " + time.Duration(c.At-base.At).String() + " later"
+	case c.At < base.At:
+		return ", " + time.Duration(base.At-c.At).String() + " earlier"
+	}
+	return ""
+}
+
+// difference names the victims that only the first list has.
+func difference(a, b []string) string {
+	var only []string
+	for _, v := range a {
+		if !slices.Contains(b, v) {
+			only = append(only, v)
+		}
+	}
+	switch {
+	case len(only) == 0:
+		return "nobody"
+	case len(only) > 3:
+		return fmt.Sprintf("%s and %d more", strings.Join(only[:3], ", "), len(only)-3)
+	}
+	return strings.Join(only, ", ")
+}

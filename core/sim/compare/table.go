@@ -1,0 +1,262 @@
+package compare
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cede-scheduler/cede/core/sim/metrics"
+	"github.com/cede-scheduler/cede/core/sim/statistics"
+)
+
+// minWidth is the narrowest table that is tried; a terminal that claims less
+// wraps.
+const minWidth = 40
+
+// WriteTable writes the comparison for people: the metrics, then the decisions
+// that differ. Columns that do not fit in width continue below, under the
+// metrics again; 0 means any width.
+func (d *Document) WriteTable(w io.Writer, width int) error {
+	t := text{w: w}
+	t.summary(d, width)
+	t.decisions(d, width)
+	return t.err
+}
+
+// text is a writer that keeps its first error.
+type text struct {
+	w   io.Writer
+	err error
+}
+
+func (t *text) line(format string, args ...any) {
+	if t.err == nil {
+		_, t.err = io.WriteString(t.w, strings.TrimRight(fmt.Sprintf(format, args...), " ")+"\n")
+	}
+}
+
+// cells of one policy, header first, all of one width.
+type column struct {
+	cells []string
+	width int
+}
+
+func (c *column) add(cell string) {
+	c.cells = append(c.cells, cell)
+	c.width = max(c.width, utf8.RuneCountInString(cell))
+}
+
+func (t *text) summary(d *Document, width int) {
+	var names column
+	names.add("METRIC")
+	rows := slices.DeleteFunc(slices.Clone(d.Summary), func(r Row) bool { return uninteresting(&r) })
+	for i := range rows {
+		names.add(label(rows[i].Metric) + " " + arrow(&rows[i]))
+	}
+	columns := make([]column, len(d.Policies))
+	for p, policy := range d.Policies {
+		columns[p].add(strings.ToUpper(policy))
+		for i := range rows {
+			columns[p].add(cell(&rows[i], policy))
+		}
+	}
+	var verdict column
+	switch len(d.Policies) {
+	case 0, 1:
+	case 2:
+		verdict.add("DIFFERENCE")
+	default:
+		verdict.add("")
+	}
+	if len(verdict.cells) > 0 {
+		for i := range rows {
+			verdict.add(sentence(&rows[i], d))
+		}
+	}
+	t.columns(&names, columns, verdict, width)
+	t.legend(d)
+}
+
+// uninteresting is whether a row is zero for everybody: most tables would be
+// half full of them.
+func uninteresting(r *Row) bool {
+	for _, i := range r.Policies {
+		if i.Low != 0 || i.High != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// label adds the unit of times to a dotted name; other units say themselves or
+// are long.
+func label(metric string) string {
+	if d, _ := metrics.Define(metric); d.Unit == "s" || d.Unit == "µs" {
+		return metric + " (" + d.Unit + ")"
+	}
+	return metric
+}
+
+func arrow(r *Row) string {
+	if d, _ := metrics.Define(r.Metric); d.Context {
+		return ""
+	}
+	if r.Better == metrics.Higher {
+		return "↑"
+	}
+	return "↓"
+}
+
+func cell(r *Row, policy string) string {
+	i, shown := r.Policies[policy]
+	if !shown {
+		return "–"
+	}
+	out := Number(i.Median)
+	if i.Low != i.High {
+		out += " [" + Number(i.Low) + ", " + Number(i.High) + "]"
+	}
+	if slices.Contains(r.Best, policy) {
+		out += " *"
+	}
+	return out
+}
+
+// sentence says what the row shows about the policies against the first one.
+func sentence(r *Row, d *Document) string {
+	if definition, _ := metrics.Define(r.Metric); definition.Context {
+		return ""
+	}
+	if len(r.Best) == 0 {
+		if len(r.Against) == 0 {
+			return ""
+		}
+		return "no difference"
+	}
+	if len(d.Policies) > 2 {
+		return ""
+	}
+	return change(r, d.Policies[1])
+}
+
+// change is how much more the policy has than the first one.
+func change(r *Row, policy string) string {
+	difference, ok := r.Against[policy]
+	if !ok || difference.None() {
+		return ""
+	}
+	return signed(difference.Interval)
+}
+
+func signed(i statistics.Interval) string {
+	sign := func(x float64) string {
+		if x > 0 {
+			return "+" + Number(x)
+		}
+		return Number(x)
+	}
+	if i.Low == i.High {
+		return sign(i.Median)
+	}
+	return sign(i.Median) + " [" + sign(i.Low) + ", " + sign(i.High) + "]"
+}
+
+// columns writes as many columns side by side as fit, and the others below.
+// The last one only follows where it fits too: the marks say the same shorter.
+func (t *text) columns(names *column, columns []column, last column, width int) {
+	const gap = 2
+	fits := func(used int) bool { return width <= 0 || used <= max(width, minWidth) }
+	for from := 0; from < len(columns); {
+		used, to := names.width, from
+		for to < len(columns) && (to == from || fits(used+gap+columns[to].width)) {
+			used += gap + columns[to].width
+			to++
+		}
+		if from > 0 {
+			t.line("")
+		}
+		side := slices.Clone(columns[from:to])
+		if to == len(columns) && len(last.cells) > 0 && fits(used+gap+last.width) {
+			side = append(side, last)
+		}
+		for i, name := range names.cells {
+			var b strings.Builder
+			pad(&b, name, names.width)
+			for _, c := range side {
+				b.WriteString("  ")
+				pad(&b, c.cells[i], c.width)
+			}
+			t.line("%s", b.String())
+		}
+		from = to
+	}
+}
+
+func pad(b *strings.Builder, s string, width int) {
+	b.WriteString(s)
+	for n := utf8.RuneCountInString(s); n < width; n++ {
+		b.WriteByte(' ')
+	}
+}
+
+func (t *text) legend(d *Document) {
+	t.line("")
+	if len(d.Policies) < 2 {
+		t.line("↓ lower is better, ↑ higher.")
+		return
+	}
+	t.line("↓ lower is better, ↑ higher. * best: no other is better. All-zero rows are left out.")
+	switch {
+	case d.Pairs == 1:
+		t.line("One run each: differences are exact for this scenario and say nothing beyond it. Try --seeds 11.")
+	case d.Pairs < statistics.FewPairs:
+		t.line("Median [range] of %d paired runs: too few for an interval. Try --seeds 11.", d.Pairs)
+	default:
+		t.line("Median [95 %% interval] of %d paired runs; no difference: the interval of the paired differences holds 0.", d.Pairs)
+	}
+}
+
+func (t *text) decisions(d *Document, width int) {
+	if len(d.Decisions) == 0 {
+		if len(d.Policies) > 1 {
+			t.line("")
+			t.line("No decision differs.")
+		}
+		return
+	}
+	t.line("")
+	t.line("FIRST DECISIONS THAT DIFFER")
+	scenario := ""
+	for i := range d.Decisions {
+		v := &d.Decisions[i]
+		if v.Scenario != scenario {
+			scenario = v.Scenario
+			t.line("%s, seed %d", scenario, v.Seed)
+		}
+		t.line("  %s: %s", v.Preemptor, v.Reason)
+		for k := range v.Choices {
+			t.line("    %s", shorten(v.Choices[k].String(), width-4))
+		}
+	}
+}
+
+// String is the choice as one line.
+func (c *Choice) String() string {
+	switch {
+	case !c.Placed:
+		return c.Policy + ": not placed"
+	case len(c.Victims) == 0:
+		return fmt.Sprintf("%s: at %s on %s, evicts nobody", c.Policy, time.Duration(c.At), c.Node)
+	}
+	return fmt.Sprintf("%s: at %s on %s, evicts %s", c.Policy, time.Duration(c.At), c.Node, strings.Join(c.Victims, ", "))
+}
+
+func shorten(s string, width int) string {
+	if width < minWidth-4 || utf8.RuneCountInString(s) <= width {
+		return s
+	}
+	return string([]rune(s)[:width-1]) + "…"
+}
