@@ -34,5 +34,5 @@ func preemptionScore(highest int32, sum int64) float64 {
 	if highest > 0 {
 		net += float64(sum) / float64(highest)
 	}
-	return 1 / (1 + fmath.Exp(0.0048*(net-2048)))
+	return 1 / (1 + fmath.Exp(float64(0.0048*(net-2048))))
 }

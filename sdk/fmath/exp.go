@@ -18,7 +18,7 @@ const (
 
 // Exp returns e^x, with the special values of math.Exp.
 func Exp(x float64) float64 {
-	if !(x > -708 && x < 709) {
+	if !(x > -700 && x < 709) {
 		return expEdge(x)
 	}
 	shifted := float64(x*expPerStep) + roundShift
@@ -34,7 +34,7 @@ func Exp(x float64) float64 {
 
 // Exp10 returns 10^x. Special values are those of Exp.
 func Exp10(x float64) float64 {
-	if !(x > -307 && x < 308) {
+	if !(x > -304 && x < 308) {
 		return exp10Edge(x)
 	}
 	shifted := float64(x*exp10PerStep) + roundShift
@@ -54,16 +54,12 @@ func expEdge(x float64) float64 {
 	switch {
 	case x != x:
 		return x
-	case x > 709.782712893384:
+	case x > 720:
 		return math.Inf(1)
-	case x < -745.1332191019412:
+	case x < -750:
 		return 0
 	}
-	n := math.Float64frombits(math.Float64bits(float64(x*expPerStep)+roundShift)) - roundShift
-	z := x - float64(n*expStepHi) - float64(n*expStepLo)
-	z2 := z * z
-	p := z + float64(z2*(1.0/2+float64(z*(1.0/6)))) + float64(float64(z2*z2)*(1.0/24+float64(z*(1.0/120))))
-	return expScale(int64(n), p)
+	return expScale(expParts(x, 0))
 }
 
 // exp10Edge is to Exp10 what expEdge is to Exp.
@@ -71,16 +67,28 @@ func exp10Edge(x float64) float64 {
 	switch {
 	case x != x:
 		return x
-	case x > 308.25471555991675:
+	case x > 310:
 		return math.Inf(1)
-	case x < -323.6072453387798:
+	case x < -325:
 		return 0
 	}
-	n := math.Float64frombits(math.Float64bits(float64(x*exp10PerStep)+roundShift)) - roundShift
+	shifted := float64(x*exp10PerStep) + roundShift
+	n := shifted - roundShift
 	r := x - float64(n*exp10StepHi) - float64(n*exp10StepLo)
 	r2 := r * r
 	p := float64(r*exp10C1) + float64(r2*(exp10C2+float64(r*exp10C3))) + float64(float64(r2*r2)*(exp10C4+float64(r*exp10C5)))
 	return expScale(int64(n), p)
+}
+
+// expParts returns k and p with e^(x+lo) = 2^(k/128) * (1+p), where lo is below
+// the precision of x.
+func expParts(x, lo float64) (k int64, p float64) {
+	shifted := float64(x*expPerStep) + roundShift
+	n := shifted - roundShift
+	z := x - float64(n*expStepHi) - float64(n*expStepLo) + lo
+	z2 := z * z
+	p = z + float64(z2*(1.0/2+float64(z*(1.0/6)))) + float64(float64(z2*z2)*(1.0/24+float64(z*(1.0/120))))
+	return int64(n), p
 }
 
 // expScale returns 2^(k/128) * (1+p) for results that a float64 may not hold
@@ -89,10 +97,12 @@ func expScale(k int64, p float64) float64 {
 	e := &expTable[k&(expSteps-1)]
 	m := math.Float64frombits(e.bits)
 	y := m + float64(m*(e.tail+p)) // in [1, 2], or a hair beside it
-	switch exponent := k >> expBits; {
-	case exponent > 1000:
-		return y * 0x1p1000 * math.Float64frombits(uint64(exponent-1000+1023)<<52)
-	default:
-		return y * math.Float64frombits(uint64(exponent+100+1023)<<52) * 0x1p-100
+	exponent := k >> expBits
+	if exponent > 0 {
+		return float64(y * 0x1p100 * power2(exponent-100))
 	}
+	return float64(y * power2(exponent+100) * 0x1p-100)
 }
+
+// power2 returns 2^n for n in [-1022, 1023].
+func power2(n int64) float64 { return math.Float64frombits(uint64(n+1023) << 52) }

@@ -78,6 +78,32 @@ func tables(t *testing.T) []byte {
 	}
 	p("}")
 
+	p("")
+	p("const (")
+	p("// ln2Hi is ln(2) to 42 binary places, so that its multiples and their sums")
+	p("// with logTable[i].hi are exact; ln2Lo is the rest.")
+	hi, lo = places(ln2, 42)
+	p("ln2Hi = %s", hexf(hi))
+	p("ln2Lo = %s", hexf(lo))
+	p(")\n")
+	p("// logTable[i] belongs to the mantissas from 1+i/128 on, which from logHalve on")
+	p("// are halved: inverse, a multiple of 1/1024, is about one over the middle of")
+	p("// them, and hi and lo add up to the logarithm of one over inverse.")
+	p("var logTable = [logSteps]struct{ inverse, hi, lo float64 }{")
+	for i := range logSteps {
+		middle := 1 + (float64(i)+0.5)/logSteps
+		if i >= logHalve {
+			middle /= 2
+		}
+		inverse := math.Round(1024/middle) / 1024
+		if i == 0 || i == logSteps-1 {
+			inverse = 1 // beside 1 the argument itself says it best
+		}
+		hi, lo := places(sub(bigFloat(0), bigLog(bigFloat(inverse))), 42)
+		p("{%s, %s, %s},", hexf(inverse), hexf(hi), hexf(lo))
+	}
+	p("}")
+
 	src, err := format.Source(b.Bytes())
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +115,14 @@ func tables(t *testing.T) []byte {
 // the rest.
 func split(x *big.Float, bits uint) (hi, lo float64) {
 	hi, _ = new(big.Float).SetPrec(bits).Set(x).Float64()
+	lo, _ = sub(x, bigFloat(hi)).Float64()
+	return hi, lo
+}
+
+// places is split with hi a multiple of 2^-n.
+func places(x *big.Float, n int) (hi, lo float64) {
+	f, _ := shift(x, n).Float64()
+	hi = math.Ldexp(math.Round(f), -n)
 	lo, _ = sub(x, bigFloat(hi)).Float64()
 	return hi, lo
 }

@@ -1,0 +1,9 @@
+package rules_test
+
+import (
+	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+func TestRules_FusesNothing(t *testing.T) { policytest.NoFusedArithmetic(t) }
