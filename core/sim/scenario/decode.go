@@ -171,13 +171,13 @@ func isJSON(r *bufio.Reader) bool {
 const maxProblems = 10_000
 
 // spend counts memory that a value is about to take, roughly. A real file
-// takes some four times its size. A hostile one may be all tiny elements that
-// take fifty times theirs; it is stopped once that has become much.
+// takes four to eight times its size. A hostile one may be all tiny elements
+// that take twenty to a hundred times theirs; it is stopped once that has become much.
 func (d *decoder) spend(bytes int) {
-	if d.spent += bytes; int64(d.spent) > 128<<20+8*d.input.read() {
+	if d.spent += bytes; int64(d.spent) > 128<<20+12*d.input.read() {
 		panic(fatal{problem: Problem{
 			Line:    d.lines.last(),
-			Message: "the file takes far more memory than its size suggests: its elements say almost nothing",
+			Message: "the file takes far more memory than its size suggests: its elements say almost nothing, or aliases repeat them",
 			Remedy:  "check that this is a scenario file; write equal nodes and instances with count",
 		}})
 	}

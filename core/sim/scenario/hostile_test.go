@@ -91,7 +91,7 @@ func TestDecode_RefusesAliasBombs(t *testing.T) {
 	}
 	_, err := Decode("f", strings.NewReader(b.String()))
 	checkError(t, err)
-	if !strings.Contains(err.Error(), "aliases repeat so much") {
+	if !strings.Contains(err.Error(), "aliases repeat them") {
 		t.Error(err)
 	}
 	_, err = Decode("f", strings.NewReader("version: 1\nname: x\npolicies:\n- {name: p, use: p, config: &a {b: *a}}\n"))
