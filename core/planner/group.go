@@ -51,13 +51,17 @@ func (s *Scratch) stops(group, k int, stop *model.Stop) refusal {
 // without it.
 func (s *Scratch) evicts(g *model.CommitGroup, group, k int) refusal {
 	e := &g.Evict[k]
+	victim := s.snap.Alloc(e.AllocID)
 	if !s.benefits(g, e.By) {
-		return refusal{
+		r := refusal{
 			cause:  CauseEviction,
 			reason: fmt.Sprintf("no eviction without a placement or a claim: %q makes room for %q", e.AllocID, e.By),
 		}
+		if victim != nil {
+			r.nodeID = victim.NodeID
+		}
+		return r
 	}
-	victim := s.snap.Alloc(e.AllocID)
 	if victim == nil || !victim.Live() {
 		s.omitted = append(s.omitted, omittedEviction(group, k))
 		return refusal{}

@@ -80,7 +80,7 @@ func (r *rooms) release() {
 		clear(n.gone)
 	}
 	clear(r.lost)
-	clear(r.journal[:cap(r.journal)])
+	clear(r.journal)
 	r.open, r.lost, r.journal = r.open[:0], r.lost[:0], r.journal[:0]
 	r.snap, r.plan = nil, nil
 }
@@ -180,6 +180,7 @@ func (r *rooms) undo(length int) {
 			r.lost = r.lost[:len(r.lost)-1]
 		}
 	}
+	clear(r.journal[length:])
 	r.journal = r.journal[:length]
 }
 

@@ -154,6 +154,10 @@ func (s *Scratch) forget() {
 func (s *Scratch) release() {
 	s.rooms.release()
 	s.rules, s.job = nil, nil
+	// Emptying a map costs what it once held, so a large one is not kept.
+	if len(s.written)+len(s.held) > 1<<14 {
+		s.written, s.held = nil, nil
+	}
 	clear(s.written)
 	clear(s.held)
 	clear(s.existing)

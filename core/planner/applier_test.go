@@ -1,0 +1,436 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/planner"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+func result(t *testing.T, p *planner.Pending) *model.PlanResult {
+	t.Helper()
+	<-p.Done()
+	r, err := p.Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func waits(p *planner.Pending) bool {
+	select {
+	case <-p.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+func TestApplier_ChecksTheNextBatchWhileTheLastIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2, coretest.Job("web").Ask(600, 100, 0).Count(9).Obj())
+		gate := newGate(c)
+		a, stop := c.start(gate)
+		defer stop()
+
+		first := c.enqueue(a, c.place("w0", "web", 0, "n0"))
+		synctest.Wait()
+		if s := a.Stats(); s.Nodes != 1 {
+			t.Fatalf("checked %d nodes", s.Nodes)
+		}
+		clash := c.enqueue(a, c.place("w1", "web", 1, "n0"))
+		other := c.enqueue(a, c.place("w2", "web", 2, "n1"))
+		synctest.Wait()
+		if s := a.Stats(); s.Nodes != 3 || s.Depth != 0 {
+			t.Errorf("while a commit is in flight, %d nodes were checked, depth %d", s.Nodes, s.Depth)
+		}
+		if !waits(first) || !waits(clash) || !waits(other) {
+			t.Error("answered before the commit")
+		}
+
+		gate.pass <- nil
+		if r := result(t, first); !r.Full() || r.Index != 2 {
+			t.Errorf("first: %+v", r)
+		}
+		synctest.Wait()
+		if !waits(clash) {
+			t.Error("a rejection is answered with its batch")
+		}
+		gate.pass <- nil
+		if r := result(t, other); !r.Full() || r.Index != 3 {
+			t.Errorf("other: %+v", r)
+		}
+		if r := result(t, clash); r.Full() || r.RefreshIndex < 2 {
+			t.Errorf("clash: %+v", r)
+		}
+		if len(gate.batches) != 2 {
+			t.Errorf("%d batches", len(gate.batches))
+		}
+	})
+}
+
+func TestApplier_ManyPlansShareAnEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, coretest.Job("web").Ask(1, 1, 0).Count(200).Obj())
+		gate := newGate(c)
+		a, stop := c.start(gate)
+		defer stop()
+		pending := []*planner.Pending{c.enqueue(a, c.place("w0", "web", 0, "n0"))}
+		synctest.Wait()
+		for i := 1; i < 200; i++ {
+			pending = append(pending, c.enqueue(a, c.place(fmt.Sprintf("w%d", i), "web", i, "n0")))
+		}
+		for range 3 { // 1, 128 (the limit), 71
+			synctest.Wait()
+			gate.pass <- nil
+		}
+		for _, p := range pending {
+			if r := result(t, p); !r.Full() {
+				t.Errorf("%+v", r)
+			}
+		}
+		if s := a.Stats(); s.Batches != 3 || s.BatchPlans != 200 || s.LargestBatch != 128 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// A plan that was turned down because of a commit that then failed was not
+// turned down at all.
+func TestApplier_FailedCommitIsForgottenByWhatWasCheckedBehindIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, coretest.Job("web").Ask(600, 100, 0).Count(9).Obj(), coretest.Job("low").Priority(1).Ask(600, 1, 0).Obj())
+		c.run("a", "low", 0, "n0")
+		gate := newGate(c)
+		a, stop := c.start(gate)
+		defer stop()
+
+		first := c.enqueue(a, c.place("w0", "web", 0, "n0", "a"))
+		synctest.Wait()
+		clash := c.enqueue(a, c.place("w1", "web", 1, "n0", "a")) // on the branch: no room
+		synctest.Wait()
+
+		gate.pass <- errDisk
+		<-first.Done()
+		if _, err := first.Result(); !errors.Is(err, errDisk) {
+			t.Errorf("first: %v", err)
+		}
+		synctest.Wait()
+		gate.pass <- nil
+		if r := result(t, clash); !r.Full() {
+			t.Errorf("rejected because of a commit that failed: %+v", r)
+		}
+		if by := c.store.Snapshot().Alloc("a").PreemptedBy; by != "w1" {
+			t.Errorf("the victim made room for %q", by)
+		}
+		if s := a.Stats(); s.Failures != 1 || s.Reverified != 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Room that a failed commit would have freed is not given away.
+func TestApplier_FailedCommitFreesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, coretest.Job("web").Ask(100, 1, 0).Count(9).Obj(), coretest.Job("low").Priority(1).Ask(1000, 1, 0).Obj())
+		c.run("a", "low", 0, "n0")
+		gate := newGate(c)
+		a, stop := c.start(gate)
+		defer stop()
+		c.enqueue(a, c.place("w0", "web", 0, "n0", "a"))
+		synctest.Wait()
+		second := c.enqueue(a, c.place("w1", "web", 1, "n0")) // holds on the branch only
+		synctest.Wait()
+		gate.pass <- errDisk
+		if r := result(t, second); r.Full() {
+			t.Errorf("committed on room that was never freed: %+v", r)
+		}
+		if err := overfull(c.store.Snapshot()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The node of one half of a gang goes away while the batch is on its way. What
+// stands on room that the gang was to free must not be written either: here a
+// plan of the same batch, and one that was checked behind it.
+func TestApplier_NodeGoesAwayDuringTheCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3,
+			coretest.Job("gang").Priority(90).Ask(500, 1, 0).Count(2).Obj(),
+			coretest.Job("web").Ask(500, 1, 0).Count(9).Obj(), coretest.Job("low").Priority(1).Ask(1000, 1, 0).Obj())
+		c.run("a", "low", 0, "n0")
+		gate := newGate(c)
+		a, stop := c.start(gate)
+		defer stop()
+
+		first := c.enqueue(a, c.place("w9", "web", 9, "n2")) // keeps the log busy
+		synctest.Wait()
+		plan := c.place("g0", "gang", 0, "n0", "a")
+		plan.Groups[0].Place = append(plan.Groups[0].Place, c.place("g1", "gang", 1, "n1").Groups[0].Place...)
+		gang := c.enqueue(a, plan)
+		same := c.enqueue(a, c.place("w0", "web", 0, "n0"))
+		synctest.Wait()
+		gate.pass <- nil
+		result(t, first)
+		synctest.Wait()
+		behind := c.enqueue(a, c.place("w1", "web", 1, "n2", "none"))
+		late := c.enqueue(a, c.place("w2", "web", 0, "n0"))
+		synctest.Wait()
+
+		gate.before = func() {
+			gate.before = nil
+			c.write(func(txn *state.Txn) {
+				down := model.NodeDown
+				txn.ApplyNodeStatus(0, []string{"n1"}, state.NodeChange{Status: &down})
+			})
+		}
+		gate.pass <- nil
+		for name, p := range map[string]*planner.Pending{"gang": gang, "same": same} {
+			if r := result(t, p); len(r.Committed) != 0 || len(r.Rejected) != 1 || r.RefreshIndex == 0 || r.Index != 0 {
+				t.Errorf("%s: %+v", name, r)
+			}
+		}
+		synctest.Wait()
+		gate.pass <- nil
+		if r := result(t, behind); !r.Full() {
+			t.Errorf("behind: %+v", r)
+		}
+		if r := result(t, late); r.Full() {
+			t.Errorf("late stands on room that was never freed: %+v", r)
+		}
+		snap := c.store.Snapshot()
+		if !snap.Alloc("a").Live() || snap.Alloc("g0") != nil || snap.Alloc("w0") != nil {
+			t.Error("half a gang was written, or what leaned on it")
+		}
+		if err := overfull(snap); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// hashicorp/nomad#28249, #28444, #28452: with plans in flight, a plan that was
+// made on a state newer than the applier's snapshot failed, as what it is about
+// was unknown there.
+func TestApplier_28444_PlanOfAJobThatIsNewerThanTheFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, coretest.Job("web").Ask(100, 100, 0).Count(9).Obj())
+		gate := newGate(c)
+		a, stop := c.start(gate)
+		defer stop()
+		first := c.enqueue(a, c.place("w0", "web", 0, "n0"))
+		synctest.Wait()
+		coretest.Put(c.store, coretest.Job("new").Ask(100, 100, 0).Obj())
+		newer := c.enqueue(a, c.place("x0", "new", 0, "n0"))
+		behind := c.enqueue(a, c.place("w1", "web", 1, "n0"))
+		synctest.Wait()
+		if !waits(newer) {
+			t.Error("answered on a state that does not know its job")
+		}
+		gate.pass <- nil
+		synctest.Wait()
+		gate.pass <- nil
+		for name, p := range map[string]*planner.Pending{"first": first, "newer": newer, "behind": behind} {
+			if r := result(t, p); !r.Full() {
+				t.Errorf("%s: %+v", name, r)
+			}
+		}
+	})
+}
+
+func TestApplier_WaitsForThePlansStateUntilADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, coretest.Job("web").Ask(100, 100, 0).Count(9).Obj())
+		a, stop := c.start(c)
+		defer stop()
+		early := c.place("w0", "web", 0, "n0")
+		early.SnapshotIndex++
+		waiting := c.enqueue(a, early)
+		synctest.Wait()
+		if !waits(waiting) {
+			t.Error("answered on an older state than the plan's")
+		}
+		c.write(func(*state.Txn) {})
+		if r := result(t, waiting); !r.Full() {
+			t.Errorf("%+v", r)
+		}
+
+		never := c.place("w1", "web", 1, "n0")
+		never.SnapshotIndex += 1000
+		began := time.Now()
+		p := c.enqueue(a, never)
+		<-p.Done()
+		if _, err := p.Result(); !errors.Is(err, planner.ErrStateBehind) {
+			t.Errorf("answered with %v", err)
+		}
+		if waited := time.Since(began); waited != 5*time.Second {
+			t.Errorf("waited %v", waited)
+		}
+	})
+}
+
+func TestApplier_StopAnswersEverybody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, coretest.Job("web").Ask(100, 100, 0).Count(9).Obj())
+		a, stop := c.start(newGate(c))
+		flying := c.enqueue(a, c.place("w0", "web", 0, "n0"))
+		synctest.Wait()
+		checked := c.enqueue(a, c.place("w1", "web", 1, "n0"))
+		synctest.Wait()
+		c.write(func(*state.Txn) {})
+		aside := c.enqueue(a, c.place("w2", "web", 2, "n0"))
+		queued := c.enqueue(a, c.place("w3", "web", 3, "n0"))
+		synctest.Wait()
+		stop()
+		if _, err := flying.Result(); !errors.Is(err, context.Canceled) {
+			t.Errorf("in flight: %v", err)
+		}
+		for name, p := range map[string]*planner.Pending{"checked": checked, "aside": aside} {
+			if _, err := p.Result(); !errors.Is(err, planner.ErrStopped) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if !waits(queued) {
+			t.Error("what was not taken stays in the queue")
+		}
+		a.Queue().SetEnabled(false)
+		<-queued.Done()
+	})
+}
+
+func TestApplier_ApplyOneNeedsNoGoroutine(t *testing.T) {
+	c := newCluster(t, 1, coretest.Job("web").Ask(600, 100, 0).Count(9).Obj())
+	a := planner.NewApplier(planner.Config{Store: c.store, Committer: planner.Direct{Store: c.store}})
+	r, err := a.ApplyOne(c.place("w0", "web", 0, "n0"))
+	if err != nil || !r.Full() || r.Index != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	r, err = a.ApplyOne(c.place("w1", "web", 1, "n0"))
+	if err != nil || r.Full() || r.Index != 0 || r.RefreshIndex != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	var malformed *planner.PlanError
+	if _, err := a.ApplyOne(nil); !errors.As(err, &malformed) {
+		t.Errorf("nil: %v", err)
+	}
+	future := c.place("w2", "web", 2, "n0")
+	future.SnapshotIndex = 99
+	if _, err := a.ApplyOne(future); !errors.Is(err, planner.ErrStateBehind) {
+		t.Errorf("from the future: %v", err)
+	}
+	failing := planner.NewApplier(planner.Config{Store: c.store, Committer: &flaky{cluster: c, every: 1}})
+	var commit *planner.CommitError
+	if _, err := failing.ApplyOne(c.place("w3", "web", 3, "n0", "w0")); err != nil {
+		t.Errorf("a rejected plan needs no commit: %v", err)
+	}
+	c.run("w5", "web", 5, "n0")
+	stop := &model.Plan{Job: key("web"), Groups: []model.CommitGroup{{Stop: []model.Stop{{AllocID: "w5"}}}}}
+	if _, err := failing.ApplyOne(stop); !errors.As(err, &commit) || !errors.Is(err, errDisk) {
+		t.Errorf("failing commit: %v", err)
+	}
+}
+
+// flaky fails every n-th commit.
+type flaky struct {
+	*cluster
+	every   int64
+	commits atomic.Int64
+}
+
+func (f *flaky) Commit(ctx context.Context, b *planner.Batch) (planner.Outcome, error) {
+	if f.commits.Add(1)%f.every == 0 {
+		return planner.Outcome{}, errDisk
+	}
+	return f.cluster.Commit(ctx, b)
+}
+
+// Many submitters with stale snapshots, commits that fail, nodes that come and
+// go, submitters that give up: nothing that was promised is ever broken.
+func TestApplier_Hammer(t *testing.T) {
+	const submitters, nodes = 8, 6
+	jobs := make([]*model.Job, submitters)
+	for i := range jobs {
+		jobs[i] = coretest.Job(fmt.Sprintf("j%d", i)).Priority(int32(10*i+1)).Ask(int64(100+50*(i%4)), 50, 0).Count(1000).Obj()
+	}
+	c := newCluster(t, nodes, jobs...)
+	a, stop := c.start(&flaky{cluster: c, every: 5})
+	var wg sync.WaitGroup
+	var committed atomic.Int64
+	for i := range submitters {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 1))
+			for n := range soak(60) {
+				plan := c.greedy(r, fmt.Sprintf("j%d", i), fmt.Sprintf("j%d-%d", i, n), n)
+				ctx, cancel := context.WithCancel(context.Background())
+				if r.IntN(20) == 0 {
+					cancel()
+				}
+				res, err := a.Queue().Submit(ctx, plan)
+				cancel()
+				var failed *planner.CommitError
+				switch {
+				case err == nil:
+					committed.Add(int64(len(res.Committed)))
+					if _, err := c.store.WaitIndex(context.Background(), max(res.Index, res.RefreshIndex)); err != nil {
+						t.Error(err)
+					}
+				case !errors.As(err, &failed) && !errors.Is(err, context.Canceled):
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		r := rand.New(rand.NewPCG(99, 1))
+		for range soak(60) {
+			c.write(func(txn *state.Txn) {
+				status := model.NodeStatus(r.IntN(2))
+				txn.ApplyNodeStatus(0, []string{fmt.Sprintf("n%d", r.IntN(nodes))}, state.NodeChange{Status: &status})
+			})
+			if err := overfull(c.store.Snapshot()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	wg.Wait()
+	stop()
+	snap := c.store.Snapshot()
+	if err := snap.Check(); err != nil {
+		t.Error(err)
+	}
+	if err := overfull(snap); err != nil {
+		t.Error(err)
+	}
+	if s := a.Stats(); committed.Load() == 0 || s.Groups < uint64(committed.Load()) {
+		t.Errorf("%d groups committed, %+v", committed.Load(), s)
+	}
+}
+
+// greedy evicts on a random node until the allocation fits, as far as it sees.
+func (c *cluster) greedy(r *rand.Rand, job, id string, index int) *model.Plan {
+	snap := c.store.Snapshot()
+	pos := r.IntN(snap.NodeCount())
+	plan := c.place(id, job, index, snap.NodeAt(int32(pos)).ID)
+	g := &plan.Groups[0]
+	ask := &g.Place[0].Group.Ask
+	chunk := snap.Chunk(0)
+	free := chunk.Free(model.CPU)[pos]
+	for _, row := range chunk.Rows(pos) {
+		if free >= ask.Vec[model.CPU] || row.Priority >= plan.Priority {
+			break
+		}
+		free += row.Group.Ask.Vec[model.CPU]
+		g.Evict = append(g.Evict, model.Eviction{AllocID: row.Alloc.ID, By: id})
+	}
+	return plan
+}

@@ -1,0 +1,49 @@
+package planner_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/planner"
+)
+
+// Construction (e): 1,000 nodes with 10 allocations each; a plan puts one
+// allocation of 500/1024/300 on each of k nodes and evicts two there. Only the
+// verification is measured.
+func BenchmarkE_PlanVerification(b *testing.B) {
+	store := coretest.Filled(1000, 10)
+	asker := coretest.Asker(1000).Obj()
+	snap := coretest.Put(store, asker)
+	for _, k := range []int{1, 10, 100, 1000} {
+		b.Run(fmt.Sprintf("nodes=%d", k), func(b *testing.B) {
+			plan := evictingPlan(asker, snap.Index(), k)
+			var scratch planner.Scratch
+			b.ReportAllocs()
+			for b.Loop() {
+				v, err := planner.Verify(snap, plan, 0, nil, &scratch)
+				if err != nil || len(v.Committed) != k || len(v.Rejected) > 0 {
+					b.Fatalf("committed %d of %d groups, rejected %v, %v", len(v.Committed), k, v.Rejected, err)
+				}
+			}
+			b.ReportMetric(float64(b.N)*float64(k)/b.Elapsed().Seconds(), "nodes/s")
+		})
+	}
+}
+
+func evictingPlan(asker *model.Job, index uint64, k int) *model.Plan {
+	plan := &model.Plan{EvalID: "e", Job: asker.Key(), Priority: asker.Priority, SnapshotIndex: index}
+	for i := range k {
+		a := coretest.Running(fmt.Sprintf("new-%05d", i), asker, 0, i, fmt.Sprintf("n%05d", i))
+		a.Client, a.Started = model.ClientPending, false
+		g := model.CommitGroup{Place: []*model.Allocation{a}}
+		for slot := range 2 {
+			victim := fmt.Sprintf("a%05d-%02d", i, slot)
+			a.Preempted = append(a.Preempted, victim)
+			g.Evict = append(g.Evict, model.Eviction{AllocID: victim, By: a.ID})
+		}
+		plan.Groups = append(plan.Groups, g)
+	}
+	return plan
+}
