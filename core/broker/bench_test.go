@@ -118,3 +118,43 @@ func benchCycle(b *testing.B, ready int) {
 		}
 	}
 }
+
+// BenchmarkUnblock is one node getting room while so many evaluations are
+// blocked, none of which can use it.
+func BenchmarkUnblock(b *testing.B) {
+	for _, blocked := range []int{1_000, 10_000} {
+		for _, shapes := range []int{0, 200} {
+			b.Run(fmt.Sprintf("blocked=%d/shapes=%d", blocked, shapes), func(b *testing.B) { benchUnblock(b, blocked, shapes) })
+		}
+	}
+}
+
+type nobody struct{}
+
+func (nobody) MayPlace(*model.Evaluation, string) bool { return false }
+
+func benchUnblock(b *testing.B, blocked, shapes int) {
+	cfg := broker.Config{}
+	if shapes > 0 {
+		cfg.Shape = func(ev *model.Evaluation) uint64 { return ev.CreateIndex % uint64(shapes) }
+	}
+	br, err := broker.New(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	t := broker.NewBlocked(br)
+	br.Enable()
+	for _, ev := range benchEvals(blocked, blocked) {
+		ev.Classes = map[uint64]bool{1: true, 2: false}
+		ev.SnapshotIndex = ev.ModifyIndex
+		t.Block(ev, nil)
+	}
+	index := uint64(1_000_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		index++
+		if t.Unblock(1, "node", index, nobody{}) != nil {
+			b.Fatal("somebody woke")
+		}
+	}
+}

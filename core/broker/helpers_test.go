@@ -53,7 +53,7 @@ func newFixture(t testing.TB, change ...func(*broker.Config)) *fixture {
 func (f *fixture) advance(d time.Duration) { f.clock.AdvanceTo(f.clock.Now().Add(d)) }
 
 // take is the next delivery; there must be one.
-func (f *fixture) take(t testing.TB, types ...model.JobType) broker.Delivery {
+func (f *fixture) take(t tb, types ...model.JobType) broker.Delivery {
 	t.Helper()
 	d, ok := f.TryDequeue(types)
 	if !ok {
@@ -62,14 +62,14 @@ func (f *fixture) take(t testing.TB, types ...model.JobType) broker.Delivery {
 	return d
 }
 
-func (f *fixture) ack(t testing.TB, d broker.Delivery, snapshot uint64) {
+func (f *fixture) ack(t tb, d broker.Delivery, snapshot uint64) {
 	t.Helper()
 	if err := f.Ack(d.Eval.ID, d.Token, snapshot); err != nil {
 		t.Fatalf("ack %s: %v", d.Eval.ID, err)
 	}
 }
 
-func (f *fixture) nack(t testing.TB, d broker.Delivery) {
+func (f *fixture) nack(t tb, d broker.Delivery) {
 	t.Helper()
 	if err := f.Nack(d.Eval.ID, d.Token); err != nil {
 		t.Fatalf("nack %s: %v", d.Eval.ID, err)
@@ -131,4 +131,10 @@ func cancelled(cs []*broker.Cancelled) string {
 		s[i] = fmt.Sprintf("%s<-%s", c.Eval.ID, c.SupersededBy)
 	}
 	return strings.Join(s, " ")
+}
+
+// tb is what testing.TB and rapid.T have in common.
+type tb interface {
+	Helper()
+	Fatalf(format string, args ...any)
 }

@@ -551,7 +551,7 @@ func must(t fataler, err error) {
 }
 
 func TestBroker_AgainstSortedSlices(t *testing.T) {
-	for range soak(1, 20) {
+	for range soak(1, 300) {
 		rapid.Check(t, func(rt *rapid.T) {
 			p := &pair{fixture: newFixture(t), n: newNaive(), index: 3}
 			rt.Repeat(p.actions())
