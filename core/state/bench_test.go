@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -133,12 +134,13 @@ func BenchmarkFork(b *testing.B) {
 	}
 }
 
-// BenchmarkScan looks for room on every node of a full cluster.
+// BenchmarkScan looks for room on every node of a cluster that has some, so
+// that every column is read.
 func BenchmarkScan(b *testing.B) {
 	for _, nodes := range []int{10_000} {
 		for _, dims := range []int{1, 2, 3, 4} {
 			b.Run(fmt.Sprintf("nodes=%d/dims=%d", nodes, dims), func(b *testing.B) {
-				s, _ := benchStore(b, nodes, 10)
+				s, _ := benchStore(b, nodes, 5)
 				sn := s.Snapshot()
 				ask := &model.Ask{Vec: model.Vector{100, 100, 100, 0}}
 				for d := range dims {
@@ -233,4 +235,35 @@ func BenchmarkBigJob(b *testing.B) {
 		t.UpsertAllocs(fresh[i%len(fresh)])
 		t.Commit()
 	}
+}
+
+// BenchmarkLoad is 2,000,000 allocations on 6,100 nodes, in transactions of
+// 1,000.
+func BenchmarkLoad(b *testing.B) {
+	const nodes, allocs, batch = 6100, 2_000_000, 1000
+	for range b.N {
+		b.StopTimer()
+		s, jobs := benchStore(b, nodes, 0)
+		before := heap()
+		b.StartTimer()
+		for from := 0; from < allocs; from += batch {
+			t := s.Begin(s.Snapshot().Index() + 1)
+			t.UpsertAllocs(benchAllocs(jobs, nodes, "load", from, batch)...)
+			t.Commit()
+		}
+		b.StopTimer()
+		b.ReportMetric(float64(heap()-before)/allocs, "heapB/alloc")
+		if s.Snapshot().AllocCount() != allocs {
+			b.Fatal("not all there")
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.N*allocs)/b.Elapsed().Seconds(), "allocs/s")
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

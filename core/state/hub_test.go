@@ -188,54 +188,68 @@ func TestWaitIndex_ReturnsWhenReachedOrCancelled(t *testing.T) {
 	}
 }
 
-// TestHub_LosesNoWakeup has many goroutines wait for what one writer does,
-// each going on only when it is woken. One lost wakeup stops it.
+// TestHub_LosesNoWakeup has waiters that go on only when they are woken, and a
+// writer that goes on only when all of them have: one lost wakeup stops it.
+// The last one to answer lets the next commit in while others register.
 func TestHub_LosesNoWakeup(t *testing.T) {
 	const waiters = 8
-	rounds := hammerRounds(1000)
+	rounds := uint64(hammerRounds(1000))
 	s := seeded(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
+	seen := make(chan struct{}, waiters)
 	var wg sync.WaitGroup
 	for i := range waiters {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(i), 2))
 			key := keyOf(fmt.Sprintf("j%d", i%2))
-			seen := uint64(1)
-			for seen < uint64(rounds) {
-				if r.IntN(4) == 0 {
-					sn, err := s.WaitIndex(ctx, seen+1)
-					if err != nil {
-						t.Errorf("waiter %d stopped at %d: %v", i, seen, err)
-						return
-					}
-					seen = sn.Index()
-					continue
-				}
-				w := s.Watch([]Key{TableJobs.OfJob(key), TableJobs.Whole(), {Table: TableConfig}}[r.IntN(2)], TableEvals.Of("none"))
-				// Every transaction marks both jobs, so dirty is the index.
-				if dirty := s.Snapshot().Dirty(key); dirty > seen {
-					seen = dirty
-					w.Stop()
-					continue
-				}
-				select {
-				case <-w.C:
-				case <-ctx.Done():
-					t.Errorf("waiter %d slept through the change after %d", i, seen)
+			for at := uint64(2); at <= rounds; at++ {
+				if err := sleepUntil(ctx, s, key, at, r.IntN(4)); err != nil {
+					t.Errorf("waiter %d slept through %d: %v", i, at, err)
 					return
 				}
+				seen <- struct{}{}
 			}
 		})
 	}
-	for i := 2; i <= rounds; i++ {
-		txn := s.Begin(uint64(i))
+	for at := uint64(2); at <= rounds && ctx.Err() == nil; at++ {
+		txn := s.Begin(at)
 		txn.MarkDirty(keyOf("j0"))
 		txn.MarkDirty(keyOf("j1"))
 		txn.Commit()
+		for range waiters {
+			select {
+			case <-seen:
+			case <-ctx.Done():
+			}
+		}
 	}
 	wg.Wait()
 	if n := s.hub.waiters.Load() + s.hub.keyed.Load(); n != 0 || len(s.hub.watches)+len(s.hub.indexes) != 0 {
 		t.Errorf("%d waiters are left", n)
+	}
+}
+
+// sleepUntil waits in one of several ways for the job to be dirty at an index.
+func sleepUntil(ctx context.Context, s *Store, key model.JobKey, at uint64, way int) error {
+	if way == 0 {
+		_, err := s.WaitIndex(ctx, at)
+		return err
+	}
+	keys := []Key{TableJobs.Whole()}
+	if way > 1 {
+		keys = []Key{TableEvals.Of("none"), TableJobs.OfJob(key)}
+	}
+	for {
+		w := s.Watch(keys...)
+		if s.Snapshot().Dirty(key) >= at {
+			w.Stop()
+			return nil
+		}
+		select {
+		case <-w.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }

@@ -37,7 +37,7 @@ func jobKeys() []model.JobKey {
 // checkProperty runs a property, many more times when CEDE_SOAK asks for it.
 func checkProperty(t *testing.T, prop func(*rapid.T)) {
 	t.Helper()
-	rounds := 20
+	rounds := 8
 	if os.Getenv("CEDE_SOAK") != "" {
 		rounds = 1000
 	}
