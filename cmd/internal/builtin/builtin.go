@@ -1,0 +1,62 @@
+package builtin
+
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	defaults "github.com/cede-scheduler/cede/policies/default"
+	"github.com/cede-scheduler/cede/policies/nomad"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Policy is one policy that is linked in.
+type Policy struct {
+	Name    string
+	Summary string // one line for people
+	// rules is raised by every change after which the same configuration may
+	// evict somebody else: it is what tells versions of a built-in apart.
+	rules  string
+	grants []string
+	make   func() sdk.Policy
+}
+
+// List is every built-in policy, by name.
+func List() []Policy {
+	return []Policy{
+		{
+			Name: policy.DefaultName, Summary: "disturbs the lowest priorities, and evicts no more than it must",
+			rules: "1", make: defaults.New,
+		},
+		{
+			Name: "nomad", Summary: "evicts whom HashiCorp Nomad would evict, its surplus victims included",
+			rules: "1", make: func() sdk.Policy { return nomad.New() },
+			grants: []string{policy.GrantKeepRedundant},
+		},
+	}
+}
+
+// Names lists the built-in policies' names.
+func Names() []string {
+	var names []string
+	for _, p := range List() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Source is what a version of the named policy is made of, without
+// configuration.
+func Source(name string) (src policy.Source, ok bool) {
+	list := List()
+	i := slices.IndexFunc(list, func(p Policy) bool { return p.Name == name })
+	if i < 0 {
+		return policy.Source{}, false
+	}
+	p := list[i]
+	return policy.Source{
+		Name:   p.Name,
+		Digest: policy.BuiltinDigest(p.Name, p.rules),
+		Grants: p.grants,
+		Make:   func(config []byte) (policy.Instance, error) { return policy.Native(p.make(), config) },
+	}, true
+}

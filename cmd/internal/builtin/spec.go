@@ -1,0 +1,73 @@
+package builtin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// Spec is a policy as it is written on the command line or in a scenario's
+// `policy` and `use`: P, or P?key=value&key=value.
+type Spec struct {
+	Use    string
+	Config map[string]any // nil: none
+}
+
+// Parse reads a Spec. A value is a number, true, false or null where it reads
+// as one, else text; %26 is an &.
+func Parse(text string) (Spec, error) {
+	use, query, configured := strings.Cut(text, "?")
+	s := Spec{Use: use}
+	if use == "" {
+		return s, fmt.Errorf("%q names no policy: want P or P?key=value&key=value", text)
+	}
+	if !configured {
+		return s, nil
+	}
+	s.Config = map[string]any{}
+	var errs []error
+	for pair := range strings.SplitSeq(query, "&") {
+		if err := s.set(pair); err != nil {
+			errs = append(errs, fmt.Errorf("policy %s: %w", use, err))
+		}
+	}
+	return s, errors.Join(errs...)
+}
+
+func (s *Spec) set(pair string) error {
+	key, value, ok := strings.Cut(pair, "=")
+	if !ok || key == "" {
+		return fmt.Errorf("%q is no setting: want key=value", pair)
+	}
+	key, err := url.PathUnescape(key)
+	if err != nil {
+		return fmt.Errorf("%s: %w", pair, err)
+	}
+	if value, err = url.PathUnescape(value); err != nil {
+		return fmt.Errorf("%s: %w", pair, err)
+	}
+	if _, twice := s.Config[key]; twice {
+		return fmt.Errorf("%s is set twice", key)
+	}
+	s.Config[key] = scalar(value)
+	return nil
+}
+
+// scalar is a JSON number, boolean or null; what is none of these is text.
+func scalar(text string) any {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil || d.More() || d.InputOffset() != int64(len(text)) {
+		return text
+	}
+	switch v := v.(type) {
+	case json.Number, bool, nil:
+		return v
+	case string:
+		return v // "10" in quotes is text
+	}
+	return text
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/core/sim/compare"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// comparison is one `cede compare`.
+type comparison struct {
+	env        *Env
+	out        *output
+	policies   []string
+	grants     grants
+	seeds      int
+	html       string
+	conditions []*compare.Expression
+	timing     bool
+}
+
+func newCompareCmd(env *Env) *cobra.Command {
+	c := &comparison{env: env}
+	cmd := &cobra.Command{
+		Use:   "compare FILE... -p P -p Q ...",
+		Short: "Play scenarios under several policies, and say how they differ",
+		Long: `Play every file under every policy, with as many seeds as asked for, and say how
+the policies differ: by each metric, and in the first decisions that part them.
+The first policy is the one that the others are measured against.
+
+Run 1 decides ties by id, as ` + "`cede sim run`" + ` does; the runs of further seeds decide
+them otherwise, so that a difference can be told from luck.`,
+		Example: `  cede compare scenario.yaml -p default -p nomad
+  cede compare a.yaml b.yaml -p default -p nomad --seeds 11 --html report.html
+  cede compare scenario.yaml -p default -p nomad --fail-if 'victims(nomad) > 2 * victims(default)'`,
+		Args: arguments(1, -1, "one or more scenario files"),
+	}
+	c.out = outputFlags(cmd, env)
+	f := cmd.Flags()
+	f.StringArrayVarP(&c.policies, "policy", "p", nil, "compare this policy, P or P?key=value&key=value; give two or more")
+	f.IntVar(&c.seeds, "seeds", 1, "how many times each file is played under each policy")
+	f.StringVar(&c.html, "html", "", "write a report with charts to this file")
+	failIf := f.StringArray("fail-if", nil, "exit with 8 when this holds of the comparison; see `cede help fail-if`")
+	f.Lookup("fail-if").Usage = "exit with 8 when this holds of the comparison; see cede help fail-if"
+	f.BoolVar(&c.timing, "timing", false, "measure decisions by the wall clock; results then differ from run to run")
+	whatIf := f.String("what-if", "", "")
+	_ = f.MarkHidden("what-if") // there is such a flag
+	granted := grantFlag(cmd)
+	completePolicies(cmd)
+	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		if *whatIf != "" {
+			return usagef("write a scenario in which the job is submitted, and compare that", "--what-if is not supported yet")
+		}
+		if err := c.resolve(*granted, *failIf); err != nil {
+			return err
+		}
+		return c.files(cmd.Context(), files)
+	}
+	return cmd
+}
+
+// resolve checks everything that can be checked before a long run.
+func (c *comparison) resolve(granted, failIf []string) (err error) {
+	if err := c.out.resolve(); err != nil {
+		return err
+	}
+	if len(c.policies) < 2 {
+		return usagef("name them as in -p default -p nomad", "compare takes two or more policies: %d given", len(c.policies))
+	}
+	for i, p := range c.policies {
+		if slices.Contains(c.policies[:i], p) {
+			return usagef("leave one out, or configure them differently: P?key=value", "-p %s is given twice", p)
+		}
+	}
+	if c.seeds < 1 {
+		return usagef("ask for 1 or more", "--seeds %d: how often shall each file be played?", c.seeds)
+	}
+	for _, text := range failIf {
+		condition, err := compare.ParseExpression(text, c.policies)
+		if err != nil {
+			return usagef("`cede help fail-if` describes conditions", "--fail-if: %v", err)
+		}
+		c.conditions = append(c.conditions, condition)
+	}
+	c.grants, err = parseGrants(granted)
+	return err
+}
+
+// files plays everything and prints the comparison.
+func (c *comparison) files(ctx context.Context, files []string) error {
+	season := newSeason(c, len(files))
+	defer season.progress.Done()
+	seen := map[string]string{} // by the scenario's name, the file
+	for _, name := range files {
+		f, err := c.env.scenario(name)
+		if err != nil {
+			return err
+		}
+		if other, twice := seen[f.Name]; twice {
+			return usagef("name scenarios differently", "%s and %s are both scenarios named %s, which could not be told apart", other, name, f.Name)
+		}
+		seen[f.Name] = name
+		if err := c.grants.check(f, c.policies); err != nil {
+			return err
+		}
+		if err := season.play(ctx, name, f); err != nil {
+			return unplayable(name, err)
+		}
+	}
+	season.progress.Done()
+	for _, w := range season.warnings {
+		c.env.warn(w)
+	}
+	return c.conclude(compare.New(season.runs), season.faults)
+}
+
+// conclude prints what was found and checks the conditions.
+func (c *comparison) conclude(d *compare.Document, faulty []error) error {
+	if err := c.out.print(comparisonDocument(c.env, d)); err != nil {
+		return err
+	}
+	worst := ExitOK
+	note := func(err error) {
+		c.env.report(err)
+		worst = graver(worst, exitOf(err))
+	}
+	if c.html != "" {
+		note(c.report(d))
+	}
+	for _, err := range faulty {
+		note(err)
+	}
+	for _, condition := range c.conditions {
+		note(check(condition, d))
+	}
+	return told(worst)
+}
+
+// check is the error that a condition asks for.
+func check(condition *compare.Expression, d *compare.Document) error {
+	holds, figures, err := condition.Holds(d)
+	switch {
+	case errors.Is(err, compare.ErrAbsent):
+		return usagef("what was played cannot show everything: ask for something else, or play something else", "--fail-if %s: %v", condition, err)
+	case err != nil:
+		return usagef("", "--fail-if %s: %v", condition, err)
+	case holds:
+		return &Error{Exit: ExitCheck, Code: codeCheck, Message: fmt.Sprintf("--fail-if holds: %s", condition), Details: figures, lines: figures}
+	}
+	return nil
+}
+
+// seeded is a file that is played with another seed.
+func seeded(f *scenario.File, seed uint64) *scenario.File {
+	other := *f
+	other.Seed = seed
+	return &other
+}

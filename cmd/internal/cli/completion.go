@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
+
+func newCompletionCmd(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "Print a script that completes commands in " + oneOf(shells()),
+		Long: `Print a script that completes cede's commands, flags and policies.
+
+  bash        source <(cede completion bash)
+  zsh         cede completion zsh > "${fpath[1]}/_cede"
+  fish        cede completion fish > ~/.config/fish/completions/cede.fish
+  powershell  cede completion powershell | Out-String | Invoke-Expression`,
+		Args:      arguments(1, 1, "the name of a shell"),
+		ValidArgs: shells(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(shells(), args[0]) {
+				return usagef("use "+oneOf(shells()), "there is no completion for %s", args[0])
+			}
+			root := cmd.Root()
+			write := map[string]func() error{
+				"bash":       func() error { return root.GenBashCompletionV2(env.Stdout, true) },
+				"zsh":        func() error { return root.GenZshCompletion(env.Stdout) },
+				"fish":       func() error { return root.GenFishCompletion(env.Stdout, true) },
+				"powershell": func() error { return root.GenPowerShellCompletionWithDesc(env.Stdout) },
+			}[args[0]]
+			return writeError("standard output", write())
+		},
+	}
+}

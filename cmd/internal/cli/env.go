@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/cede-scheduler/cede/cmd/internal/app"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/clock"
+)
+
+// Env is all that a command knows of the world.
+type Env struct {
+	Args   []string // without the program's name
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+
+	// Whether somebody looks at the streams, rather than a file or a program.
+	StdoutTerminal, StderrTerminal bool
+	// Width is how many columns the terminal behind a stream has; 0: unknown.
+	Width func(io.Writer) int
+
+	Getenv func(string) string
+	Files  Files
+	Clock  clock.Clock
+	Build  app.Build
+	Cores  int          // that may be used
+	Memory func() int64 // bytes that may be planned with; 0: unknown
+	Exit   func(code int)
+
+	jsonErrors bool
+	stdinTaken bool
+}
+
+// System is the process's own environment.
+func System() *Env {
+	return &Env{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		StdoutTerminal: term.IsTerminal(os.Stdout), StderrTerminal: term.IsTerminal(os.Stderr),
+		Width:  term.Width,
+		Getenv: os.Getenv, Files: OS{}, Clock: clock.Real{}, Build: app.Info(),
+		Cores: runtime.GOMAXPROCS(0), Memory: availableMemory, Exit: os.Exit,
+	}
+}
+
+// stdoutStyle is how results may be emphasised.
+func (env *Env) stdoutStyle() term.Style { return term.StyleFor(env.StdoutTerminal, env.Getenv) }
+
+// progress shows how far long work is.
+func (env *Env) progress() *term.Progress {
+	live := env.StderrTerminal && env.Getenv("TERM") != "dumb"
+	return term.NewProgress(env.Stderr, live, func() int { return env.Width(env.Stderr) }, env.Clock)
+}

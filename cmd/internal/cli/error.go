@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// Error is what a command ends with, in the API's shape: what is wrong, and
+// what to do about it.
+type Error struct {
+	Exit    Exit   `json:"-"`
+	Code    string // stable, for programs
+	Message string
+	Hint    string `json:",omitempty"`
+	Details any    `json:",omitempty"`
+
+	lines []string // details for people
+	told  bool     // it was printed already; only Exit counts
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// The stable codes.
+const (
+	codeError       = "error"
+	codeUsage       = "usage"
+	codeInvalid     = "invalid_file"
+	codeExpectation = "expectation_failed"
+	codePolicy      = "policy_fault"
+	codeCheck       = "check_failed"
+	codeInterrupted = "interrupted"
+)
+
+// usagef is the user's slip on the command line.
+func usagef(hint, format string, args ...any) error {
+	return &Error{Exit: ExitUsage, Code: codeUsage, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// told ends a command with a code after everything was said.
+func told(exit Exit) error {
+	if exit == ExitOK {
+		return nil
+	}
+	return &Error{Exit: exit, told: true}
+}
+
+// asError gives any error the shape that is printed.
+func asError(err error) *Error {
+	var (
+		own     *Error
+		invalid *scenario.Error
+		unknown *builtin.UnknownError
+	)
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.Is(err, context.Canceled):
+		return &Error{Exit: ExitInterrupted, Code: codeInterrupted, Message: "interrupted"}
+	case errors.As(err, &invalid):
+		return invalidFile(invalid)
+	case errors.As(err, &unknown):
+		return &Error{Exit: ExitUsage, Code: codeUsage, Message: unknown.Error(), Hint: unknown.Hint()}
+	}
+	return &Error{Exit: ExitError, Code: codeError, Message: err.Error()}
+}
+
+// invalidFile is a scenario that does not validate.
+func invalidFile(err *scenario.Error) *Error {
+	type problem struct {
+		File string `json:"file,omitempty"`
+		scenario.Problem
+	}
+	details := make([]problem, len(err.Problems))
+	for i, p := range err.Problems {
+		details[i] = problem{err.File, p}
+	}
+	count := len(err.Problems) + err.More
+	noun := "problems"
+	if count == 1 {
+		noun = "problem"
+	}
+	file := err.File
+	if file == "" {
+		file = "the scenario"
+	}
+	return &Error{
+		Exit: ExitUsage, Code: codeInvalid, Details: details,
+		Message: fmt.Sprintf("%s has %d %s", file, count, noun),
+		Hint:    "`cede help scenario` describes the format",
+		lines:   strings.Split(err.Error(), "\n"),
+	}
+}
+
+// report prints an error on stderr, for a person, or as JSON for a program.
+// Without an error it does nothing.
+func (env *Env) report(err error) {
+	if err == nil {
+		return
+	}
+	e := asError(err)
+	if e.told {
+		return
+	}
+	if env.jsonErrors {
+		var line bytes.Buffer
+		enc := json.NewEncoder(&line)
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(e) // plain values
+		_, _ = env.Stderr.Write(line.Bytes())
+		return
+	}
+	style := term.StyleFor(env.StderrTerminal, env.Getenv)
+	for _, l := range e.lines {
+		_, _ = fmt.Fprintln(env.Stderr, l)
+	}
+	_, _ = fmt.Fprintln(env.Stderr, style.Text(term.Red, "error:"), e.Message)
+	if e.Hint != "" {
+		_, _ = fmt.Fprintln(env.Stderr, style.Text(term.Bold, "hint:"), e.Hint)
+	}
+}
+
+// warn tells the user something that is no error.
+func (env *Env) warn(text string) {
+	if env.jsonErrors {
+		line, _ := json.Marshal(struct{ Warning string }{text})
+		_, _ = env.Stderr.Write(append(line, '\n'))
+		return
+	}
+	_, _ = fmt.Fprintln(env.Stderr, "warning:", text)
+}
+
+// wantsJSON is whether errors are to be JSON. It looks at the words themselves,
+// since what is wrong may be the words.
+func wantsJSON(args []string, getenv func(string) string) bool {
+	format := getenv(envFormat)
+	for i, a := range args {
+		switch {
+		case a == "--":
+			return format == formatJSON
+		case (a == "-o" || a == "--output") && i+1 < len(args):
+			format = args[i+1]
+		case strings.HasPrefix(a, "--output="):
+			format = strings.TrimPrefix(a, "--output=")
+		case strings.HasPrefix(a, "-o") && !strings.HasPrefix(a, "--"):
+			format = strings.TrimPrefix(strings.TrimPrefix(a, "-o"), "=")
+		}
+	}
+	return format == formatJSON
+}
+
+// writeError names the stream or file that could not be written.
+func writeError(name string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &Error{
+		Exit: ExitError, Code: codeError, Message: fmt.Sprintf("%s: %v", name, cause(err)),
+		Hint: "check the folder, its permissions, and the space left",
+	}
+}
+
+// oneOf is a list as people say it.
+func oneOf(words []string) string {
+	switch n := len(words); n {
+	case 0:
+		return ""
+	case 1:
+		return words[0]
+	default:
+		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
+	}
+}

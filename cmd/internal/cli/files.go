@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// Files is what commands need of a file system.
+type Files interface {
+	Open(name string) (fs.File, error)
+	// Write makes a file of what write writes, or leaves what was there.
+	Write(name string, write func(io.Writer) error) error
+}
+
+// OS is the machine's file system.
+type OS struct{}
+
+var _ Files = OS{}
+
+// Open opens a file for reading.
+func (OS) Open(name string) (fs.File, error) { return os.Open(name) }
+
+// Write writes beside the file and renames, so that whoever reads the file
+// never sees half of it, and an interrupted command leaves the old one.
+// A name that is no regular file, such as /dev/null, is written in place.
+func (OS) Write(name string, write func(io.Writer) error) error {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
+	}
+	before, err := os.Stat(name)
+	exists := err == nil
+	if exists && !before.Mode().IsRegular() {
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return fill(f, write)
+	}
+	beside := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid()))
+	f, err := os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // less the umask
+	if err != nil {
+		return err
+	}
+	if exists {
+		err = f.Chmod(before.Mode().Perm())
+	}
+	if err = errors.Join(err, fill(f, write)); err == nil {
+		err = os.Rename(beside, name)
+	}
+	if err != nil {
+		_ = os.Remove(beside) // the error that counts is the first one
+	}
+	return err
+}
+
+// fill writes and closes a file.
+func fill(f *os.File, write func(io.Writer) error) error {
+	w := bufio.NewWriterSize(f, 1<<16)
+	err := write(w)
+	if err == nil {
+		err = w.Flush()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// stdin is the name that stands for standard input, and for standard output
+// where a file is written.
+const stdin = "-"
+
+// open opens a file that the user named; - is standard input.
+func (env *Env) open(name string) (io.ReadCloser, error) {
+	if name == stdin {
+		if env.stdinTaken {
+			return nil, usagef("write the second one to a file", "standard input (-) can be read once")
+		}
+		env.stdinTaken = true
+		return io.NopCloser(env.Stdin), nil
+	}
+	f, err := env.Files.Open(name)
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		_ = f.Close() // nothing was written
+		return nil, &Error{
+			Exit: ExitUsage, Code: codeInvalid, Message: name + " is a folder",
+			Hint: "name the file in it, such as " + filepath.Join(name, "scenario.yaml"),
+		}
+	}
+	return f, nil
+}
+
+// unreadable is a file that the user named and that cannot be opened.
+func unreadable(name string, err error) error {
+	e := &Error{Exit: ExitUsage, Code: codeInvalid, Message: fmt.Sprintf("%s: %v", name, cause(err)), Hint: "check the path and its permissions"}
+	if errors.Is(err, fs.ErrNotExist) {
+		e.Message, e.Hint = name+": there is no such file", "check the path; - reads standard input"
+	}
+	return e
+}
+
+// cause is an error without the operation and path that the system adds.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	var l *os.LinkError
+	if errors.As(err, &l) {
+		return l.Err
+	}
+	return err
+}
+
+// scenario reads a scenario file.
+func (env *Env) scenario(name string) (*scenario.File, error) {
+	r, err := env.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	if name == stdin {
+		name = "standard input"
+	}
+	return scenario.Decode(name, r)
+}
+
+// write writes a file that the user named; - is standard output.
+func (env *Env) write(name string, write func(io.Writer) error) error {
+	if name == stdin {
+		w := bufio.NewWriter(env.Stdout)
+		if err := write(w); err != nil {
+			return writeError("standard output", err)
+		}
+		return writeError("standard output", w.Flush())
+	}
+	return writeError(name, env.Files.Write(name, write))
+}

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/sim/compare"
+	"github.com/cede-scheduler/cede/core/sim/metrics"
+)
+
+//go:embed topics/*.txt
+var topicFiles embed.FS // read-only
+
+// topics are what `cede help` knows beside commands, in the order in which it
+// lists them.
+func topics() []string {
+	return []string{"scenario", "policies", "metrics", "fail-if", "output", "exit-codes", "environment"}
+}
+
+func newHelpCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "help [TOPIC | COMMAND]",
+		Short: "Describe a command, or one of: " + strings.Join(topics(), ", "),
+	}
+	for _, t := range topics() {
+		cmd.ValidArgs = append(cmd.ValidArgs, t+"\t"+summary(t))
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			if text, ok := topic(args[0], env); ok {
+				_, err := fmt.Fprint(env.Stdout, text)
+				return writeError("standard output", err)
+			}
+		}
+		described, rest, err := cmd.Root().Find(args)
+		if err != nil || described == nil || len(rest) > 0 {
+			return usagef("topics are "+strings.Join(topics(), ", "), "there is no help on %q", strings.Join(args, " "))
+		}
+		described.InitDefaultHelpFlag()
+		return described.Help()
+	}
+	return cmd
+}
+
+// topic is the text of a topic.
+func topic(name string, env *Env) (string, bool) {
+	text, err := fs.ReadFile(topicFiles, "topics/"+name+".txt")
+	if err != nil {
+		return "", false
+	}
+	page := string(text)
+	switch name {
+	case "policies":
+		page += policyList()
+	case "metrics":
+		page += metricList(env)
+	case "fail-if":
+		page += compare.ExpressionHelp
+	}
+	return page, true
+}
+
+// summary is a topic's first line.
+func summary(name string) string {
+	text, _ := topicFiles.ReadFile("topics/" + name + ".txt")
+	line, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimSuffix(line, ".")
+}
+
+func policyList() string {
+	var b strings.Builder
+	t := &term.Table{Indent: "  ", NoHeaders: true, Columns: make([]term.Column, 2)}
+	for _, p := range builtin.List() {
+		t.Row(p.Name, p.Summary)
+	}
+	_ = t.Write(&b, term.Style{}) // to memory
+	return b.String()
+}
+
+// metricList describes every metric, wrapped.
+func metricList(env *Env) string {
+	width := 80
+	if w := env.Width(env.Stdout); env.StdoutTerminal && w > 0 {
+		width = min(w, 120)
+	}
+	var b strings.Builder
+	for _, d := range metrics.Definitions {
+		head := d.Name
+		if d.Unit != "" {
+			head += ", " + d.Unit
+		}
+		if d.Context {
+			head += ": explains the others"
+		} else {
+			head += ": " + string(d.Better) + " is better"
+		}
+		fmt.Fprintf(&b, "%s\n%s\n", head, wrap(d.Text, width, "    "))
+	}
+	return b.String()
+}
+
+// wrap breaks a text into lines.
+func wrap(text string, width int, indent string) string {
+	var b strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		size := len([]rune(word))
+		switch {
+		case column == 0:
+			b.WriteString(indent)
+			column = len(indent)
+		case column+1+size > width:
+			b.WriteString("\n" + indent)
+			column = len(indent)
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += size
+	}
+	return b.String()
+}

@@ -1,0 +1,17 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+func newSimCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sim",
+		Short: "Play scenarios, and make them",
+		Long: `Play scenarios, and make them from public traces or from a small description.
+
+The simulator runs the packages that the server runs, in virtual time: the same
+file, policy and seed give the same bytes on every machine.`,
+	}
+	group(cmd)
+	cmd.AddCommand(newSimRunCmd(env), newSimImportCmd(env), newSimGenerateCmd(env))
+	return cmd
+}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/core/sim/importer"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// simImport is one `cede sim import`.
+type simImport struct {
+	env      *Env
+	out      *output
+	to       string
+	opts     importer.Options
+	bands    []string
+	neverRan string
+}
+
+func newSimImportCmd(env *Env) *cobra.Command {
+	s := &simImport{env: env}
+	cmd := &cobra.Command{
+		Use:     "import FORMAT SRC -w OUT",
+		Short:   "Make a scenario of a public trace",
+		Long:    "Make a scenario of a public trace, whole or a part of it. FORMAT is one of\n\n" + formatList(),
+		Example: "  cede sim import google traces/google-2011 -w google.yaml\n  cede sim import openb traces/openb-2023 --nodes 14 -w openb.yaml",
+		Args:    arguments(2, 2, "a format and the trace's folder or file"),
+	}
+	for _, f := range importer.Formats() {
+		cmd.ValidArgs = append(cmd.ValidArgs, f.Name+"\t"+f.Title)
+	}
+	s.out = outputFlags(cmd, env)
+	s.flags(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if err := s.out.resolve(); err != nil {
+			return err
+		}
+		return s.run(args[0], args[1])
+	}
+	return cmd
+}
+
+func formatList() string {
+	var b strings.Builder
+	for _, f := range importer.Formats() {
+		fmt.Fprintf(&b, "  %-8s%s\n", f.Name, f.Title)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (s *simImport) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	writeFlag(cmd, &s.to)
+	f.StringVar(&s.opts.Name, "name", "", "name of the scenario (default: made from the trace and the options)")
+	f.Float64Var(&s.opts.Keep, "keep", 0, "keep this fraction of the nodes, such as 0.25; the work stays")
+	f.IntVar(&s.opts.Nodes, "nodes", 0, "keep so many nodes; the work stays")
+	f.Float64Var(&s.opts.Compress, "compress", 0, "divide times of submission by this; durations stay")
+	f.Float64Var(&s.opts.Sample, "sample", 0, "a scale model: this fraction of nodes and work")
+	f.IntVar(&s.opts.Limit, "limit", 0, "the first so many jobs")
+	f.DurationVar(&s.opts.From, "from", 0, "leave out what was submitted earlier")
+	f.DurationVar(&s.opts.Until, "until", 0, "leave out what was submitted then or later")
+	f.StringArrayVar(&s.bands, "band", nil, "priority by the trace's own word for it, such as LS=80")
+	f.StringVar(&s.neverRan, "never-ran", "", "what becomes of work that the real cluster never started: keep or drop")
+	f.StringVar(&s.opts.List, "list", "", "openb: which pod list of the folder, such as gpuspec33")
+	f.BoolVar(&s.opts.WholeGPUs, "whole-gpus", false, "openb: GPUs as devices, a share of one as a whole one")
+	f.BoolVar(&s.opts.RawPriority, "raw-priority", false, "google: the trace's priority × 10 in place of three bands")
+	complete(cmd, "never-ran", []string{"keep", "drop"})
+}
+
+// writeFlag gives a command -w, which it cannot do without.
+func writeFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVarP(to, "write", "w", "", "file to write, YAML, or JSON if it ends in .json; - is standard output")
+}
+
+func needWrite(to string) error {
+	if to == "" {
+		return usagef("add -w FILE, or -w - for standard output", "where to write the scenario?")
+	}
+	return nil
+}
+
+func (s *simImport) run(name, src string) error {
+	format, err := traceFormat(name)
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(needWrite(s.to), s.choose()); err != nil {
+		return err
+	}
+	from, err := s.env.trace(name, src)
+	if err != nil {
+		return err
+	}
+	f, report, err := format.Import(s.opts, from)
+	if err != nil {
+		return &Error{Exit: ExitUsage, Code: codeInvalid, Message: fmt.Sprintf("%s: %v", src, err), Hint: "`cede sim import --help` lists formats and options"}
+	}
+	if err := s.env.write(s.to, func(w io.Writer) error { return scenario.Encode(w, f, fileFormat(s.to)) }); err != nil {
+		return err
+	}
+	if s.to == stdin {
+		_, _ = io.WriteString(s.env.Stderr, report.String()) // standard output is the scenario's
+		return nil
+	}
+	return s.out.print(document{
+		data: struct {
+			Scenario string `json:"scenario"`
+			File     string `json:"file"`
+			*importer.Report
+		}{f.Name, s.to, report},
+		names: []string{f.Name},
+		page:  func(p page) { p.printf("%s: scenario %s\n%s", s.to, f.Name, report) },
+	})
+}
+
+// traceFormat finds a format by name.
+func traceFormat(name string) (*importer.Format, error) {
+	formats := importer.Formats()
+	for i := range formats {
+		if formats[i].Name == name {
+			return &formats[i], nil
+		}
+	}
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.Name)
+	}
+	hint := "use " + oneOf(names)
+	if name == "kube" || name == "nomad" {
+		return nil, usagef(hint, "importing from %s is not supported yet", name)
+	}
+	return nil, usagef(hint, "there is no trace format %q", name)
+}
+
+// choose turns flags into options.
+func (s *simImport) choose() error {
+	switch s.neverRan {
+	case "":
+	case "keep":
+		s.opts.NeverRan = importer.NeverRanKeep
+	case "drop":
+		s.opts.NeverRan = importer.NeverRanDrop
+	default:
+		return usagef("use keep or drop", "--never-ran %s: what shall become of it?", s.neverRan)
+	}
+	for _, b := range s.bands {
+		word, number, _ := strings.Cut(b, "=")
+		priority, err := strconv.ParseInt(number, 10, 32)
+		if err != nil || word == "" {
+			return usagef("write WORD=PRIORITY, such as LS=80", "--band %s: want a word of the trace and a whole number", b)
+		}
+		if s.opts.Bands == nil {
+			s.opts.Bands = map[string]int32{}
+		}
+		s.opts.Bands[word] = int32(priority)
+	}
+	if err := s.opts.Validate(); err != nil {
+		return usagef("`cede sim import --help` lists the options", "%v", err)
+	}
+	return nil
+}
+
+// trace opens a trace.
+func (env *Env) trace(format, src string) (importer.Source, error) {
+	if src == stdin {
+		return importer.Source{}, usagef("name the folder or file", "a trace is several files: %s cannot be read from standard input", format)
+	}
+	from, err := importer.Open(src)
+	if err != nil {
+		return from, unreadable(src, err)
+	}
+	return from, nil
+}
+
+// fileFormat is how a file is written, by its name.
+func fileFormat(name string) scenario.Format {
+	if filepath.Ext(name) == ".json" {
+		return scenario.JSON
+	}
+	return scenario.YAML
+}

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// simRun is one `cede sim run`.
+type simRun struct {
+	env    *Env
+	out    *output
+	policy string
+	seed   uint64
+	seeded bool
+	timing bool
+	grants grants
+}
+
+func newSimRunCmd(env *Env) *cobra.Command {
+	r := &simRun{env: env}
+	cmd := &cobra.Command{
+		Use:   "run FILE...",
+		Short: "Play scenarios, and check what they expect",
+		Long: `Play scenarios one after the other: who is placed where, who is evicted for
+whom, what stays unplaced and why. With -o json, one result a line.
+
+Exits 1 when what a file expects did not hold, 2 when a file or the command line
+is wrong, and 7 when a policy was at fault.`,
+		Example: `  cede sim run scenario.yaml
+  cede sim run scenario.yaml -p nomad -o json
+  cede sim run a.yaml b.yaml -t '{{.scenario}} {{.metrics.victims}}'`,
+		Args: arguments(1, -1, "one or more scenario files"),
+	}
+	r.out = outputFlags(cmd, env)
+	f := cmd.Flags()
+	f.StringVarP(&r.policy, "policy", "p", "", "play under this policy, whatever the file says: P or P?key=value&key=value")
+	f.Uint64Var(&r.seed, "seed", 0, "replace the file's seed, which drives what a policy samples or shuffles")
+	f.BoolVar(&r.timing, "timing", false, "measure decisions by the wall clock; results then differ from run to run")
+	granted := grantFlag(cmd)
+	completePolicies(cmd)
+	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		r.seeded = f.Changed("seed")
+		if err := r.resolve(*granted); err != nil {
+			return err
+		}
+		return r.files(cmd.Context(), files)
+	}
+	return cmd
+}
+
+func (r *simRun) resolve(granted []string) (err error) {
+	if err := r.out.resolve(); err != nil {
+		return err
+	}
+	r.grants, err = parseGrants(granted)
+	return err
+}
+
+// files plays every file, whatever becomes of the others.
+func (r *simRun) files(ctx context.Context, files []string) error {
+	worst := ExitOK
+	for _, name := range files {
+		err := r.file(ctx, name)
+		r.env.report(err)
+		worst = graver(worst, exitOf(err))
+		if worst == ExitInterrupted {
+			break
+		}
+	}
+	return told(worst)
+}
+
+// file plays one file and prints its result.
+func (r *simRun) file(ctx context.Context, name string) error {
+	f, err := r.env.scenario(name)
+	if err != nil {
+		return err
+	}
+	var played []string
+	if r.policy != "" {
+		played = append(played, r.policy)
+	}
+	if err := r.grants.check(f, played); err != nil {
+		return err
+	}
+	if r.seeded {
+		f.Seed = r.seed
+	}
+	run, err := r.play(ctx, f)
+	if err != nil {
+		return unplayable(name, err)
+	}
+	for _, w := range run.Warnings {
+		r.env.warn(name + ": " + w)
+	}
+	differences := sim.CheckExpect(f, run.Result)
+	if err := r.out.print(resultDocument(f, run, differences)); err != nil {
+		return err
+	}
+	worst := ExitOK
+	for _, err := range []error{expectation(name, differences), faults(name, run.Faults)} {
+		r.env.report(err)
+		worst = graver(worst, exitOf(err))
+	}
+	return told(worst)
+}
+
+func (r *simRun) play(ctx context.Context, f *scenario.File) (*sim.Run, error) {
+	progress := r.env.progress()
+	defer progress.Done()
+	return sim.Play(ctx, f, sim.Options{
+		Policy: r.policy, Resolve: r.grants.resolve, Workers: r.env.Cores, Timing: r.timing,
+		Progress: func(p sim.Progress) {
+			progress.Show(func(elapsed time.Duration) string { return progressLine(f.Name, p, elapsed) })
+		},
+	})
+}
+
+// progressLine is how far a run is.
+func progressLine(name string, p sim.Progress, elapsed time.Duration) string {
+	line := fmt.Sprintf("%s: at %s", name, scenario.Duration(p.Now.Truncate(time.Second)))
+	if p.Until > 0 {
+		line += fmt.Sprintf(" of %s", scenario.Duration(p.Until))
+	}
+	return line + fmt.Sprintf(", %s of %s events, %s placed, %s", thousands(p.Steps), thousands(p.StepsTotal), thousands(p.Placed), elapsed.Round(time.Second))
+}
+
+// unplayable is a file that validates but cannot be played: most often a
+// policy is not there, or refuses its configuration.
+func unplayable(name string, err error) error {
+	var known *scenario.Error
+	if errors.Is(err, context.Canceled) || errors.As(err, &known) {
+		return err
+	}
+	e := asError(err)
+	return &Error{
+		Exit: ExitUsage, Code: codeUsage, Hint: e.Hint,
+		Message: fmt.Sprintf("%s cannot be played: %s", name, e.Message),
+	}
+}
+
+// expectation is what a file expects and did not get.
+func expectation(name string, differences []string) error {
+	if len(differences) == 0 {
+		return nil
+	}
+	e := &Error{
+		Exit: ExitError, Code: codeExpectation, Details: differences,
+		Message: fmt.Sprintf("%s: what the file expects did not hold", name),
+	}
+	for _, d := range differences {
+		e.lines = append(e.lines, name+": "+d)
+	}
+	return e
+}
+
+// mostFaults is how many faults are printed: they repeat themselves.
+const mostFaults = 5
+
+// faults are what a policy is blamed for.
+func faults(name string, list []error) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var lines []string
+	for _, err := range list[:min(len(list), mostFaults)] {
+		lines = append(lines, name+": "+err.Error())
+	}
+	if more := len(list) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("%s: and %s more", name, thousands(more)))
+	}
+	return &Error{
+		Exit: ExitPolicy, Code: codePolicy, Details: lines, lines: lines,
+		Message: fmt.Sprintf("%s: a policy was at fault %s", name, times(len(list))),
+		Hint:    "an evaluation whose policy fails evicts nobody; mend the policy, or play another with -p",
+	}
+}

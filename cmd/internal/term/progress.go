@@ -1,0 +1,92 @@
+package term
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cede-scheduler/cede/core/clock"
+)
+
+// How often a progress is shown.
+const (
+	liveEvery  = 100 * time.Millisecond
+	plainEvery = 10 * time.Second
+)
+
+// Progress shows how far long work is: one line that changes on a terminal,
+// a line every ten seconds elsewhere. Work that is over before the first line
+// would be due shows none.
+type Progress struct {
+	w     io.Writer
+	live  bool
+	width func() int
+	clock clock.Clock
+
+	mu    sync.Mutex
+	begun time.Time
+	next  time.Time // nothing is shown before
+	shown bool      // a live line stands on the terminal
+	over  bool
+}
+
+// NewProgress starts to count. live is whether w is a terminal that can rewrite a
+// line; width tells how wide it is.
+func NewProgress(w io.Writer, live bool, width func() int, c clock.Clock) *Progress {
+	now := c.Now()
+	first := plainEvery
+	if live {
+		first = 5 * liveEvery // what is quick needs no progress
+	}
+	return &Progress{w: w, live: live, width: width, clock: c, begun: now, next: now.Add(first)}
+}
+
+// Show shows what text says, unless something was shown just now. text gets
+// the time since the start.
+func (p *Progress) Show(text func(elapsed time.Duration) string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clock.Now()
+	if p.over || now.Before(p.next) {
+		return
+	}
+	line := text(now.Sub(p.begun))
+	if !p.live {
+		p.next = now.Add(plainEvery)
+		_, _ = fmt.Fprintln(p.w, line) // nobody can be told that progress cannot be told
+		return
+	}
+	p.next = now.Add(liveEvery)
+	p.shown = true
+	_, _ = fmt.Fprint(p.w, "\r\x1b[K", clip(line, p.width()))
+}
+
+// Clear takes the live line away, so that something else can be written. The
+// next Show brings it back.
+func (p *Progress) Clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shown {
+		p.shown = false
+		_, _ = fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
+
+// Done ends it. What is shown after it is not.
+func (p *Progress) Done() {
+	p.Clear()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+}
+
+// clip keeps a line from wrapping, since a wrapped line cannot be rewritten.
+func clip(line string, width int) string {
+	if width < 2 || utf8.RuneCountInString(line) < width {
+		return line
+	}
+	runes := []rune(line)
+	return string(runes[:width-2]) + "…"
+}

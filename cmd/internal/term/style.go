@@ -1,0 +1,61 @@
+package term
+
+import (
+	"io"
+	"os"
+
+	xterm "golang.org/x/term"
+)
+
+// Style emphasises text. The zero value leaves it plain.
+type Style struct{ on bool }
+
+// Colour emphasises by colour.
+var Colour = Style{on: true}
+
+// Emphasis is one way to make text stand out.
+type Emphasis string
+
+// What text may be. Plain is for what needs no emphasis.
+const (
+	Plain Emphasis = ""
+	Bold  Emphasis = "\x1b[1m"
+	Dim   Emphasis = "\x1b[2m"
+	Red   Emphasis = "\x1b[31m"
+	Green Emphasis = "\x1b[32m"
+)
+
+const reset = "\x1b[0m"
+
+// Text emphasises a text.
+func (s Style) Text(e Emphasis, text string) string {
+	if !s.on || e == Plain || text == "" {
+		return text
+	}
+	return string(e) + text + reset
+}
+
+// IsTerminal is whether somebody looks at what is written to w.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && xterm.IsTerminal(int(f.Fd()))
+}
+
+// StyleFor is the style of what goes to a stream: colour on a terminal that
+// has it, unless the user said otherwise (NO_COLOR, TERM=dumb).
+func StyleFor(terminal bool, getenv func(string) string) Style {
+	return Style{on: terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"}
+}
+
+// Width is how many columns the terminal behind w has; 0 when it is none.
+func Width(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := xterm.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}

@@ -1,0 +1,96 @@
+package term
+
+import (
+	"bufio"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Table aligns rows under titles.
+type Table struct {
+	Columns   []Column
+	Indent    string // before every line
+	NoHeaders bool
+	rows      [][]Cell
+}
+
+// Column is one column of a Table.
+type Column struct {
+	Title string
+	Right bool // numbers stand to the right
+}
+
+// Cell is one value.
+type Cell struct {
+	Text string
+	Look Emphasis
+}
+
+// Row adds a row of plain cells.
+func (t *Table) Row(texts ...string) {
+	cells := make([]Cell, len(texts))
+	for i, text := range texts {
+		cells[i].Text = text
+	}
+	t.Cells(cells...)
+}
+
+// Cells adds a row. An empty cell is shown as a dash, so that nobody takes it
+// for something that was forgotten.
+func (t *Table) Cells(cells ...Cell) {
+	for i := range cells {
+		if cells[i].Text == "" {
+			cells[i].Text = "-"
+		}
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// Len is the number of rows.
+func (t *Table) Len() int { return len(t.rows) }
+
+// gap is between columns.
+const gap = "  "
+
+// Write writes the table.
+func (t *Table) Write(w io.Writer, style Style) error {
+	rows := t.rows
+	if !t.NoHeaders {
+		titles := make([]Cell, len(t.Columns))
+		for i, c := range t.Columns {
+			titles[i] = Cell{Text: c.Title, Look: Bold}
+		}
+		rows = append([][]Cell{titles}, rows...)
+	}
+	widths := make([]int, len(t.Columns))
+	for _, row := range rows {
+		for i, c := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.Text))
+		}
+	}
+	out := bufio.NewWriter(w)
+	for _, row := range rows {
+		t.line(out, row, widths, style)
+	}
+	return out.Flush()
+}
+
+func (t *Table) line(out *bufio.Writer, row []Cell, widths []int, style Style) {
+	_, _ = out.WriteString(t.Indent) // out keeps the error
+	for i, c := range row {
+		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.Text))
+		text := style.Text(c.Look, c.Text)
+		switch {
+		case t.Columns[i].Right:
+			text = pad + text
+		case i < len(row)-1:
+			text += pad
+		}
+		if i > 0 {
+			_, _ = out.WriteString(gap)
+		}
+		_, _ = out.WriteString(text)
+	}
+	_ = out.WriteByte('\n')
+}

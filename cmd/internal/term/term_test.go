@@ -1,0 +1,84 @@
+package term
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/clock"
+)
+
+func TestTable_AlignsAndMarks(t *testing.T) {
+	table := Table{Columns: []Column{{Title: "NAME"}, {Title: "COUNT", Right: true}, {Title: "WHY"}}, Indent: " "}
+	table.Row("a", "7", "short")
+	table.Cells(Cell{Text: "größer"}, Cell{Text: "1,000", Look: Red}, Cell{})
+	for _, tc := range []struct {
+		name      string
+		noHeaders bool
+		style     Style
+		want      string
+	}{
+		{"plain", false, Style{}, " NAME    COUNT  WHY\n a           7  short\n größer  1,000  -\n"},
+		{"without headers", true, Style{}, " a           7  short\n größer  1,000  -\n"},
+		{"colour", true, Colour, " a           7  short\n größer  \x1b[31m1,000\x1b[0m  -\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			table.NoHeaders = tc.noHeaders
+			var b strings.Builder
+			if err := table.Write(&b, tc.style); err != nil || b.String() != tc.want {
+				t.Errorf("got %v\n%q want\n%q", err, b.String(), tc.want)
+			}
+		})
+	}
+}
+
+func TestStyleFor_HeedsTheUser(t *testing.T) {
+	for _, tc := range []struct {
+		terminal bool
+		env      map[string]string
+		want     bool
+	}{
+		{true, nil, true},
+		{false, nil, false},
+		{true, map[string]string{"NO_COLOR": "1"}, false},
+		{true, map[string]string{"TERM": "dumb"}, false},
+		{true, map[string]string{"TERM": "xterm"}, true},
+	} {
+		if got := StyleFor(tc.terminal, func(k string) string { return tc.env[k] }); got.on != tc.want {
+			t.Errorf("terminal %v, %v: colour %v", tc.terminal, tc.env, got.on)
+		}
+	}
+}
+
+func TestProgress_LineEveryTenSecondsElsewhere(t *testing.T) {
+	var b strings.Builder
+	c := clock.NewVirtual(time.Unix(0, 0))
+	p := NewProgress(&b, false, nil, c)
+	for second := range 35 {
+		c.AdvanceTo(time.Unix(int64(second), 0))
+		p.Show(func(d time.Duration) string { return d.String() })
+	}
+	p.Done()
+	if want := "10s\n20s\n30s\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+func TestProgress_LiveLineIsRewrittenAndTakenAway(t *testing.T) {
+	var b strings.Builder
+	c := clock.NewVirtual(time.Unix(0, 0))
+	p := NewProgress(&b, true, func() int { return 8 }, c)
+	show := func(text string) { p.Show(func(time.Duration) string { return text }) }
+	show("too early")
+	c.AdvanceTo(time.Unix(1, 0))
+	show("one")
+	show("at once")
+	c.AdvanceTo(time.Unix(2, 0))
+	show("two is too long")
+	p.Done()
+	c.AdvanceTo(time.Unix(3, 0))
+	show("too late")
+	if want := "\r\x1b[Kone\r\x1b[Ktwo is…\r\x1b[K"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
