@@ -1,0 +1,121 @@
+package report
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/sim/compare"
+)
+
+//go:embed page.html
+var pageHTML string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
+
+// page is what the template shows.
+type page struct {
+	Title     string
+	Lead      string
+	Policies  []legend
+	Summary   summary
+	Scenarios []section
+	Scatter   *figure
+	Decisions []decisionGroup
+}
+
+// section holds the figures of one scenario.
+type section struct {
+	Name    string
+	Note    string
+	Figures []*figure
+}
+
+// Write writes the page of a comparison.
+func Write(w io.Writer, d *compare.Document) error {
+	p := page{
+		Title: title(d), Lead: lead(d), Summary: newSummary(d), Scatter: scatter(d), Decisions: decisions(d),
+	}
+	for i, policy := range d.Policies {
+		p.Policies = append(p.Policies, legend{policy, series(i), ""})
+	}
+	for _, name := range scenarios(d) {
+		p.Scenarios = append(p.Scenarios, newSection(d, name))
+	}
+	return pageTemplate.Execute(w, &p)
+}
+
+func scenarios(d *compare.Document) []string {
+	var names []string
+	for i := range d.Runs {
+		if !slices.Contains(names, d.Runs[i].Scenario) {
+			names = append(names, d.Runs[i].Scenario)
+		}
+	}
+	return names
+}
+
+// newSection draws the scenario's first seed: the run in which ties go by id,
+// which is what `cede sim run` shows.
+func newSection(d *compare.Document, name string) section {
+	runs := make([]*compare.Run, len(d.Policies)) // by policy; nil where there is nothing to draw
+	seeds := 0
+	for i := range d.Runs {
+		r := &d.Runs[i]
+		at := slices.Index(d.Policies, r.Policy)
+		if r.Scenario != name {
+			continue
+		}
+		if at == 0 {
+			seeds++
+		}
+		if runs[at] == nil && r.Series != nil {
+			runs[at] = r
+		}
+	}
+	s := section{Name: name}
+	if seeds > 1 {
+		s.Note = "The figures show the first seed; the summary covers all."
+	}
+	for _, draw := range []func(drawn) *figure{delays, evictions, waste, utilisation, fragmentation, heat} {
+		if f := draw(drawn{d.Policies, runs}); f != nil {
+			s.Figures = append(s.Figures, f)
+		}
+	}
+	return s
+}
+
+// drawn is one run for each policy.
+type drawn struct {
+	policies []string
+	runs     []*compare.Run
+}
+
+// item is a policy that has something to draw.
+type item struct {
+	at     int // among the policies
+	policy string
+	run    *compare.Run
+}
+
+func (d drawn) items() []item {
+	var items []item
+	for i, r := range d.runs {
+		if r != nil {
+			items = append(items, item{i, d.policies[i], r})
+		}
+	}
+	return items
+}
+
+// end is the latest end of the runs, in seconds.
+func (d drawn) end() float64 {
+	end := 0.0
+	for _, r := range d.runs {
+		if r != nil {
+			end = max(end, r.Series.End)
+		}
+	}
+	return end
+}

@@ -1,0 +1,278 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/compare"
+	"github.com/cede-scheduler/cede/core/sim/metrics"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden file")
+
+// toy is the smallest thing that queues, places and evicts, so that pages are
+// drawn from what a collector really says.
+type toy struct {
+	c       *metrics.Collector
+	rng     *rand.Rand
+	room    []int64
+	live    []*model.Allocation
+	ends    map[string]int64
+	starts  map[string]int64
+	queue   []*model.Allocation
+	greedy  bool // evicts largest first
+	run     compare.Run
+	waiting map[*model.Group]int
+}
+
+// play runs two hours of a small cluster, a tick each 10 s.
+func play(policy string, seed uint64, scenario string) compare.Run {
+	dims := model.NewDimensions()
+	cfg := metrics.Config{Dims: dims, Until: 7200e9}
+	t := &toy{
+		rng: rand.New(rand.NewPCG(seed, 7)), ends: map[string]int64{}, starts: map[string]int64{}, greedy: policy == "nomad",
+		run: compare.Run{Scenario: scenario, Policy: policy, Seed: seed}, waiting: map[*model.Group]int{},
+	}
+	for i := range 8 {
+		n := &model.Node{ID: fmt.Sprintf("n%d", i), Capacity: model.Resources{"cpu": 4000, "memory": 8000}}
+		n.Compile(dims)
+		cfg.Nodes = append(cfg.Nodes, n)
+		t.room = append(t.room, 4000)
+	}
+	for i, priority := range []int32{20, 50, 75} {
+		g := &model.Group{Name: "g", Count: 1, Resources: model.Resources{"cpu": int64(400 + 200*i), "memory": 700}, Checkpoint: int64(i) * 300e9}
+		j := &model.Job{ID: []string{"etl", "api", "web"}[i], Namespace: "default", Priority: priority, Groups: []*model.Group{g}}
+		j.Compile(dims)
+		cfg.Jobs = append(cfg.Jobs, j)
+	}
+	t.c = metrics.New(cfg)
+	for tick := range 720 {
+		t.tick(cfg.Jobs, tick)
+	}
+	t.run.Metrics = t.c.Finish(7200e9)
+	t.run.Series = t.c.Series()
+	return t.run
+}
+
+func (t *toy) tick(jobs []*model.Job, tick int) {
+	at := int64(tick) * 10e9
+	for i := len(t.live) - 1; i >= 0; i-- {
+		if a := t.live[i]; t.ends[a.ID] <= at {
+			t.c.Finished(at, a)
+			t.room[int(a.NodeID[1]-'0')] += a.Group.Ask.Vec[model.CPU]
+			t.live = slices.Delete(t.live, i, i+1)
+		}
+	}
+	for i, j := range jobs {
+		if t.rng.Float64() < []float64{0.5, 0.16, 0.06}[i]*(1+math.Sin(float64(tick)/60)) {
+			t.want(at, &model.Allocation{ID: fmt.Sprintf("%s.g[%d]", j.ID, tick), Job: j, Group: j.Groups[0], Index: tick})
+		}
+	}
+	slices.SortStableFunc(t.queue, func(a, b *model.Allocation) int { return int(b.Job.Priority - a.Job.Priority) })
+	for i := 0; i < len(t.queue); i++ {
+		if a := t.queue[i]; t.place(at, a) {
+			t.queue = slices.Delete(t.queue, i, i+1)
+			i--
+		}
+	}
+}
+
+func (t *toy) want(at int64, a *model.Allocation) {
+	t.queue = append(t.queue, a)
+	t.waiting[a.Group]++
+	t.c.Queued(at, a.Group, t.waiting[a.Group])
+}
+
+func (t *toy) place(at int64, a *model.Allocation) bool {
+	need := a.Group.Ask.Vec[model.CPU]
+	node := slices.IndexFunc(t.room, func(free int64) bool { return free >= need })
+	var victims []metrics.Victim
+	var names []string
+	var choice metrics.Choice
+	if node < 0 {
+		node = t.rng.IntN(len(t.room))
+		candidates := t.candidates(node, a.Job.Priority)
+		choice.Reset(need - t.room[node])
+		for _, c := range candidates {
+			choice.Add(c.Group.Ask.Vec[model.CPU])
+		}
+		free := t.room[node]
+		for _, c := range candidates {
+			if free >= need {
+				break
+			}
+			free += c.Group.Ask.Vec[model.CPU]
+			victims = append(victims, metrics.Victim{Alloc: c.ID, LostWork: c.Group.LostWork(at - t.starts[c.ID])})
+			names = append(names, c.ID)
+		}
+		if free < need {
+			return false
+		}
+	}
+	a.NodeID = fmt.Sprintf("n%d", node)
+	t.c.Placed(at, a, victims, &choice)
+	t.waiting[a.Group]--
+	t.c.Started(at, a)
+	t.c.PolicyCalls(1)
+	t.room[node] -= need
+	t.ends[a.ID], t.starts[a.ID] = at+300e9+t.rng.Int64N(1800e9), at
+	t.live = append(t.live, a)
+	t.run.Decisions = append(t.run.Decisions, compare.Decision{
+		At: at, Preemptor: a.ID, Job: a.Job.ID, Group: "g", Node: a.NodeID, Victims: slices.Sorted(slices.Values(names)),
+	})
+	for _, name := range names {
+		at2 := slices.IndexFunc(t.live, func(l *model.Allocation) bool { return l.ID == name })
+		v := t.live[at2]
+		t.live = slices.Delete(t.live, at2, at2+1)
+		t.room[node] += v.Group.Ask.Vec[model.CPU]
+		again := *v
+		again.Incarnation++
+		again.ID = model.AllocName(v.Group, v.Index, again.Incarnation)
+		t.want(at, &again)
+	}
+	return true
+}
+
+func (t *toy) candidates(node int, priority int32) []*model.Allocation {
+	var out []*model.Allocation
+	id := fmt.Sprintf("n%d", node)
+	for _, l := range t.live {
+		if l.NodeID == id && l.Job.Priority+10 <= priority {
+			out = append(out, l)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *model.Allocation) int {
+		if t.greedy {
+			return int(b.Group.Ask.Vec[0] - a.Group.Ask.Vec[0])
+		}
+		return int(a.Job.Priority - b.Job.Priority)
+	})
+	return out
+}
+
+func document(seeds uint64, policies ...string) *compare.Document {
+	var runs []compare.Run
+	for seed := uint64(1); seed <= seeds; seed++ {
+		for _, p := range policies {
+			runs = append(runs, play(p, seed, "busy-evening"))
+		}
+	}
+	return compare.New(runs)
+}
+
+func page1(t *testing.T, d *compare.Document) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestWrite_Golden(t *testing.T) {
+	d := document(2, "default", "nomad")
+	got := page1(t, d)
+	if !bytes.Equal(got, page1(t, document(2, "default", "nomad"))) {
+		t.Fatal("the same comparison gives two different pages")
+	}
+	path := filepath.Join("testdata", "page.html")
+	if *rewrite {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs: run with -rewrite, look at it in a browser, and accept it", path)
+	}
+}
+
+func TestWrite_IsOneFileThatNeedsNothing(t *testing.T) {
+	text := string(page1(t, document(2, "default", "nomad")))
+	for _, bad := range []string{"http:", "https:", "<script", "@import", "url(", "<link", "NaN", "+Inf", "ZgotmplZ", "%!"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("the page holds %q", bad)
+		}
+	}
+	if n, m := strings.Count(text, `role="img"`), strings.Count(text, "</title><desc>"); n == 0 || n != m {
+		t.Errorf("%d figures, %d of them described", n, m)
+	}
+}
+
+// Every figure is well-formed on its own, so that it can be cut out and kept.
+func TestWrite_FiguresAreWellFormed(t *testing.T) {
+	text := string(page1(t, document(1, "default", "nomad", "aging")))
+	for at := 0; ; {
+		start := strings.Index(text[at:], "<svg")
+		if start < 0 {
+			return
+		}
+		end := strings.Index(text[at+start:], "</svg>") + len("</svg>")
+		figure := text[at+start : at+start+end]
+		at += start + end
+		decoder := xml.NewDecoder(strings.NewReader(figure))
+		for {
+			_, err := decoder.Token()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%v in %.300s", err, figure)
+			}
+		}
+	}
+}
+
+func TestWrite_NamesAreEscaped(t *testing.T) {
+	r := play("<b>&\"p", 1, "x</title><script>")
+	if text := string(page1(t, compare.New([]compare.Run{r}))); strings.Contains(text, "<b>") || strings.Contains(text, "<script>") {
+		t.Error("a name reached the page as markup")
+	}
+}
+
+func TestWrite_RunsWithoutPictures(t *testing.T) {
+	empty := compare.Run{Scenario: "s", Policy: "p", Metrics: &metrics.Metrics{}}
+	still := empty
+	still.Series = metrics.New(metrics.Config{Dims: model.NewDimensions()}).Series()
+	for _, runs := range [][]compare.Run{nil, {empty}, {still}} {
+		page1(t, compare.New(runs))
+	}
+}
+
+func TestLog2(t *testing.T) {
+	for _, x := range []float64{0.001, 0.5, 1, 3, 60, 86400, 1e9} {
+		if d := log2(x) - math.Log2(x); math.Abs(d) > 1e-9 {
+			t.Errorf("log2(%v) is off by %v", x, d)
+		}
+	}
+}
+
+func TestAxes_HaveAFewRoundTicks(t *testing.T) {
+	for _, high := range []float64{0.4, 1, 3, 7, 12, 99, 1234, 5.5e7} {
+		if a := linear(high, compare.Number); len(a.ticks) < 3 || len(a.ticks) > 7 || a.high < high*0.999 {
+			t.Errorf("linear(%v): %v", high, a.ticks)
+		}
+	}
+	for _, high := range []float64{1, 45, 600, 7200, 86400, 30 * 86400} {
+		if a := elapsed(high); len(a.ticks) < 3 || len(a.ticks) > 8 {
+			t.Errorf("elapsed(%v): %v", high, a.ticks)
+		}
+	}
+	if a := waits(3, 5000); a.low != 1 || a.high != 6*3600 {
+		t.Errorf("waits: %v to %v", a.low, a.high)
+	}
+}

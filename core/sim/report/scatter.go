@@ -1,0 +1,90 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/sim/compare"
+	"github.com/cede-scheduler/cede/core/sim/metrics"
+	"github.com/cede-scheduler/cede/core/sim/statistics"
+)
+
+// scatter draws the bargain of preemption: what the most important work waits
+// against what the cluster wastes for it, a faint point for each run and a
+// solid one for each policy's median.
+func scatter(d *compare.Document) *figure {
+	f := &figure{
+		ID: "bargain", Title: "The bargain: fast for the important, or nothing thrown away",
+		Note: "Each faint mark is a run, each solid one a policy's median. Up and left is better.",
+		Data: data{Header: []string{"Policy", "Scenario", "Seed", "p99 delay, highest priority", "goodput"}},
+	}
+	delays, goodputs := make([][]float64, len(d.Policies)), make([][]float64, len(d.Policies))
+	least, slowest := 1.0, 0.0
+	for i := range d.Runs {
+		r := &d.Runs[i]
+		delay, ok := highest(r.Metrics)
+		if !ok || r.Metrics.Goodput == nil {
+			continue
+		}
+		at := slices.Index(d.Policies, r.Policy)
+		delays[at], goodputs[at] = append(delays[at], delay), append(goodputs[at], *r.Metrics.Goodput)
+		least, slowest = min(least, *r.Metrics.Goodput), max(slowest, delay)
+		f.Data.add(r.Policy, r.Scenario, number(r.Seed), span(delay), compare.Number(*r.Metrics.Goodput*100)+" %")
+	}
+	if len(f.Data.Rows) == 0 {
+		return nil
+	}
+	x, y := linear(slowest, span), zoomed(least)
+	if slowest > 60 {
+		x = elapsed(slowest * 1.05)
+	}
+	x.low -= x.high / 30 // room for the marks of those that did not wait
+	p := plot("Goodput against delay", "Goodput against the 99th percentile delay of the highest priority.",
+		640, 320, &x, &y, "p99 delay of the highest priority", "goodput")
+	for at, policy := range d.Policies {
+		for i := range delays[at] {
+			p.Dots = append(p.Dots, mark(at, x.at(delays[at][i]), y.at(goodputs[at][i]), 4, true, policy))
+		}
+	}
+	for at, policy := range d.Policies {
+		if len(delays[at]) == 0 {
+			continue
+		}
+		mx, my := statistics.Median(delays[at]), statistics.Median(goodputs[at])
+		p.Dots = append(p.Dots, mark(at, x.at(mx), y.at(my), 7, false,
+			policy+": "+span(mx)+", "+compare.Number(my*100)+" %"))
+		f.Legend = append(f.Legend, legend{policy, series(at), "dot"})
+	}
+	f.Panels = []panel{p}
+	return f
+}
+
+// zoomed is an axis of shares that begins below the least, at a round one, so
+// that a tenth of a percent can be seen where it is all there is.
+func zoomed(least float64) axis {
+	step := roundStep((1 - least) / 3)
+	if least >= 1 {
+		step = 0.01
+	}
+	if step > 0.25 {
+		return share()
+	}
+	a := axis{high: 1, format: func(v float64) string { return compare.Number(v*100) + " %" }}
+	for i := 5; i >= 0; i-- {
+		if v := 1 - float64(float64(i)*step); v >= 0 && (v > least-step*1.001) {
+			a.ticks = append(a.ticks, v)
+		}
+	}
+	a.low = a.ticks[0]
+	return a
+}
+
+// highest is the p99 delay of the highest priorities that waited.
+func highest(m *metrics.Metrics) (float64, bool) {
+	best := ""
+	for band := range m.QueueDelay {
+		if best == "" || metrics.CompareBands(band, best) > 0 {
+			best = band
+		}
+	}
+	return m.QueueDelay[best].P99, best != ""
+}

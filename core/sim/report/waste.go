@@ -1,0 +1,113 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/cede-scheduler/cede/core/sim/compare"
+)
+
+// barHeight is what one policy takes in a figure of horizontal bars.
+const barHeight = 30
+
+// waste draws the work that victims lost, stacked by their priority, a panel
+// for each resource and a bar for each policy.
+func waste(d drawn) *figure {
+	f := &figure{
+		ID: "waste", Title: "Work thrown away, by the victims' priority",
+		Note: "Resource-seconds since the start or the last checkpoint of everything evicted. Shorter is better.",
+		Data: data{Header: []string{"Resource", "Policy", "Victims' priority", "resource-seconds"}},
+	}
+	items := d.items()
+	if len(items) == 0 {
+		return nil
+	}
+	used := map[string]bool{}
+	var bands, resources []string
+	for _, it := range items {
+		s := it.run.Series
+		for b, row := range s.Wasted {
+			for r, v := range row {
+				if v > 0 {
+					used[s.Bands[b]] = true
+					if !slices.Contains(resources, s.Resources[r]) {
+						resources = append(resources, s.Resources[r])
+					}
+				}
+			}
+		}
+	}
+	for _, b := range items[0].run.Series.Bands {
+		if used[b] {
+			bands = append(bands, b)
+		}
+	}
+	if len(bands) == 0 {
+		return nil
+	}
+	for i, b := range bands {
+		f.Legend = append(f.Legend, legend{"priority " + b, shade(i, len(bands)), "box"})
+	}
+	for _, name := range resources {
+		f.Panels = append(f.Panels, d.wastePanel(name, bands, &f.Data))
+	}
+	return f
+}
+
+// shade is a class of the sequential scale, lightest first.
+func shade(i, n int) string {
+	if n == 1 {
+		return "q5"
+	}
+	return "q" + strconv.Itoa(1+i*7/(n-1))
+}
+
+func (d drawn) wastePanel(resource string, bands []string, table *data) panel {
+	items := d.items()
+	amount := func(it item, band string) float64 {
+		s := it.run.Series
+		b, r := slices.Index(s.Bands, band), slices.Index(s.Resources, resource)
+		if b < 0 || r < 0 {
+			return 0
+		}
+		return s.Wasted[b][r]
+	}
+	most := 0.0
+	for _, it := range items {
+		sum := 0.0
+		for _, b := range bands {
+			sum += amount(it, b)
+		}
+		most = max(most, sum)
+	}
+	x, y := linear(most, compare.Number), axis{high: 1}
+	height := marginTop + marginBottom + barHeight*len(items)
+	p := plot(resource, "Wasted "+resource+" under each policy, stacked by the victims' priority.",
+		440, height, &x, &y, resource+" × seconds", "")
+	for i, it := range items {
+		top := float64(marginTop + i*barHeight + 5)
+		p.Texts = append(p.Texts, text{px(marginLeft - 8), px(top + 14), "label", ellipsis(it.policy, 9), "end"})
+		from := 0.0
+		for k, b := range bands {
+			v := amount(it, b)
+			if v == 0 {
+				continue
+			}
+			p.Boxes = append(p.Boxes, box{
+				X: px(x.at(from)), Y: px(top), Width: px(max(x.at(from+v)-x.at(from), 0.5)), Height: px(barHeight - 10),
+				Class: shade(k, len(bands)), Opacity: "1",
+				Tip: it.policy + ", priority " + b + ": " + compare.Number(v),
+			})
+			from += v
+			table.add(resource, it.policy, b, compare.Number(v))
+		}
+	}
+	return p
+}
+
+func ellipsis(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
