@@ -13,11 +13,11 @@ import (
 
 const (
 	// maxYAMLValues bounds what is handed to the YAML parser, which builds a
-	// tree of some 250 bytes a value before we see anything: a gigabyte.
-	maxYAMLValues = 4 << 20
+	// tree of some 250 bytes a value before we see anything: two gigabytes.
+	maxYAMLValues = 8 << 20
 	// maxYAMLVisits bounds the walk, in which aliases make values count many
 	// times over.
-	maxYAMLVisits = 5 << 20
+	maxYAMLVisits = maxYAMLValues + 2<<20
 )
 
 // yamlSource walks the tree that the YAML library makes. The library is given
@@ -146,7 +146,7 @@ func (y *yamlCheck) text(text []byte) {
 	if y.values > maxYAMLValues {
 		panic(fatal{problem: Problem{
 			Line:    y.line,
-			Message: "more than 4 million values, which is too large for YAML",
+			Message: "more than 8 million values, which is too large for YAML",
 			Remedy:  "write it as JSON, which is read as a stream",
 		}})
 	}
@@ -247,7 +247,7 @@ func (s *yamlSource) visit(node *yaml.Node) *yaml.Node {
 		if s.visits++; s.visits > maxYAMLVisits {
 			panic(fatal{problem: Problem{
 				Line:    max(node.Line, 1),
-				Message: "aliases repeat so much that the file has more than 5 million values",
+				Message: "aliases repeat so much that the file has more than 10 million values",
 				Remedy:  "write what you need in full; check that this file comes from where you think",
 			}})
 		}
