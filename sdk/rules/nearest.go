@@ -15,6 +15,9 @@ import (
 // a sum is smaller than the best. That way each distance costs no root and the
 // answer is that of comparing distances.
 func (n *Need) Nearest(gone []bool, first int) int {
+	if n.late >= 0 {
+		n.subtract()
+	}
 	last := first + len(gone)
 	switch len(n.dim) {
 	case 0:
@@ -57,16 +60,6 @@ func (n *Need) NearestPenalised(gone []bool, first int, penalty []float64) int {
 		}
 	}
 	return best
-}
-
-// square is the square of the distance of a row.
-func (n *Need) square(row int) float64 {
-	sum := 0.0
-	for k, d := range n.dim {
-		r := (n.left[k] - n.use[d][row]) / n.left[k]
-		sum += float64(r * r)
-	}
-	return sum
 }
 
 // closer is whether the distance with square a is smaller than that with square
