@@ -345,12 +345,14 @@ type flaky struct {
 	*cluster
 	every   int64
 	commits atomic.Int64
+	last    *planner.Batch
 }
 
 func (f *flaky) Commit(ctx context.Context, b *planner.Batch) (planner.Outcome, error) {
 	if f.commits.Add(1)%f.every == 0 {
 		return planner.Outcome{}, errDisk
 	}
+	f.last = b
 	return f.cluster.Commit(ctx, b)
 }
 

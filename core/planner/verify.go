@@ -112,10 +112,10 @@ func Verify(snap *state.Snapshot, plan *model.Plan, now int64, rules Rules, s *S
 	if err := Validate(plan); err != nil {
 		return Verdict{}, err
 	}
+	defer s.release()
 	if err := s.begin(snap, plan, now, rules); err != nil {
 		return Verdict{}, err
 	}
-	defer s.release()
 	group, r := s.together()
 	if r.reason != "" && !r.malformed {
 		s.forget()
@@ -257,12 +257,13 @@ func (s *Scratch) together() (int, refusal) {
 	return 0, refusal{}
 }
 
-// oneByOne checks each group behind those accepted before it.
+// oneByOne checks each group behind those accepted before it; first of all
+// those that only end something, as they always hold.
 func (s *Scratch) oneByOne() (int, refusal) {
-	for round := 0; round <= retries; round++ {
-		again := false
+	for round := -1; round <= retries; round++ {
+		again := round < 0
 		for i := range s.plan.Groups {
-			if round > 0 && s.refused[i].reason == "" {
+			if endsOnly(&s.plan.Groups[i]) != (round < 0) || round > 0 && s.refused[i].reason == "" {
 				continue
 			}
 			s.refused[i] = s.one(i)
@@ -279,6 +280,10 @@ func (s *Scratch) oneByOne() (int, refusal) {
 	}
 	slices.Sort(s.accepted)
 	return 0, refusal{}
+}
+
+func endsOnly(g *model.CommitGroup) bool {
+	return len(g.Place)+len(g.Update)+len(g.Evict)+len(g.Claims) == 0
 }
 
 // one checks a group; one that does not hold leaves no trace.
