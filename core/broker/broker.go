@@ -141,6 +141,15 @@ func (b *Broker) flush() {
 // monotonic reading where there is one: a stepped wall clock ends no lease.
 func (b *Broker) now() int64 { return int64(clock.Since(b.cfg.Clock, b.start)) }
 
+// total is how many evaluations are in state s.
+func (b *Broker) total(s State) int {
+	n := 0
+	for _, c := range &b.counts[s] {
+		n += c
+	}
+	return n
+}
+
 // move changes the state of e; the caller has taken it out of the list of its
 // old state and puts it into that of the new one.
 func (b *Broker) move(e *entry, to State) {

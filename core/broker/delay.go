@@ -18,20 +18,10 @@ func (b *Broker) delay(e *entry, s State, now int64, d time.Duration) {
 	}
 	e.at = now + int64(d)
 	b.delays.Push(heapq.Key{A: uint64(e.at), B: e.seq}, e.ref())
-	if waiting := b.delayed(); b.delays.Len() > 64+2*waiting {
+	if b.delays.Len() > 64+2*(b.total(StateDelayed)+b.total(StateBackoff)) {
 		b.delays.Filter(b.live)
 	}
 	b.arm(now)
-}
-
-func (b *Broker) delayed() int {
-	n := 0
-	for _, s := range [...]State{StateDelayed, StateBackoff} {
-		for _, c := range b.counts[s] {
-			n += c
-		}
-	}
-	return n
 }
 
 // tick is the callback of the one timer: leases first, then delays.
@@ -100,7 +90,7 @@ func (b *Broker) nextDue() (int64, bool) {
 // disarmIfIdle stops a timer that waits for nothing, so that a simulation does
 // not run on to the end of a lease that was settled long ago.
 func (b *Broker) disarmIfIdle() {
-	if b.leases.head == nil && !b.skim(&b.delays) {
+	if b.armed && b.leases.head == nil && !b.skim(&b.delays) {
 		b.disarm()
 	}
 }

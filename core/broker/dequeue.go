@@ -159,7 +159,7 @@ func (b *Broker) take(mask uint) (Delivery, bool) {
 	now := b.now()
 	b.waits[e.typ].add(time.Duration(now - e.at))
 	b.move(e, StateUnacked)
-	e.token = b.newToken()
+	e.token = b.newToken(e)
 	e.attempts++
 	b.startLease(e, now)
 	return Delivery{e.eval, e.token, j.maxIndex, int(e.attempts)}, true

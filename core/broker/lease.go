@@ -75,7 +75,7 @@ func (b *Broker) outstanding(evalID string, token Token) (*entry, error) {
 	if !b.enabled {
 		return nil, ErrDisabled
 	}
-	e := b.lookup(evalID)
+	e := b.leased(evalID, token)
 	switch {
 	case e == nil:
 		return nil, ErrNotOutstanding

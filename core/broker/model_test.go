@@ -514,7 +514,7 @@ func (p *pair) check(t *rapid.T) {
 	if got := s.Total(); got != counts {
 		t.Fatalf("counts %+v, want %+v", got, counts)
 	}
-	if next, ok := p.clock.Next(); ok && counts.Unacked+counts.Delayed+counts.Backoff == 0 {
+	if next, ok := p.clock.Next(); ok && counts.Unacked+counts.Delayed+counts.Backoff+counts.Ready == 0 {
 		t.Fatalf("a timer waits for nothing until %v", next)
 	}
 }

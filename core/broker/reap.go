@@ -100,11 +100,7 @@ func (b *Broker) batch(limit int, s State) int {
 	if limit <= 0 {
 		limit = b.cfg.ReaperBatch
 	}
-	n := 0
-	for _, c := range b.counts[s] {
-		n += c
-	}
-	return min(n, limit)
+	return min(b.total(s), limit)
 }
 
 // readmit makes an entry outside of any job, unless a copy has come meanwhile.

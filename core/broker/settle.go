@@ -25,7 +25,9 @@ func (b *Broker) Ack(evalID string, token Token, snapshot uint64) error {
 	} else {
 		b.release(e)
 	}
-	b.disarmIfIdle()
+	if b.total(StateReady) == 0 { // else the next lease is near and may have the timer as it is
+		b.disarmIfIdle()
+	}
 	b.serve()
 	return nil
 }

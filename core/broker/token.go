@@ -22,11 +22,32 @@ func ParseToken(s string) (Token, error) {
 	return Token(n), nil
 }
 
+// hintBits of a token are the number of its entry, or 0 where that is larger, so
+// that settling a delivery need not hash the evaluation's id. The rest is random:
+// to be mistaken for another delivery of the same entry is a chance of 2^-40.
+const hintBits = 24
+
+const hintMask = 1<<hintBits - 1
+
 // newToken is never zero, which stands for "no token".
-func (b *Broker) newToken() Token {
+func (b *Broker) newToken(e *entry) Token {
+	hint := Token(0)
+	if e.id <= hintMask {
+		hint = Token(e.id)
+	}
 	for {
-		if t := Token(b.cfg.Rand.Uint64()); t != 0 {
+		if t := Token(b.cfg.Rand.Uint64())&^hintMask | hint; t != 0 {
 			return t
 		}
 	}
+}
+
+// leased is the entry of an evaluation, found by way of the token if possible.
+func (b *Broker) leased(evalID string, token Token) *entry {
+	if hint := uint32(token & hintMask); hint != 0 && hint <= b.entries.used {
+		if e := b.entries.at(hint); e.state == StateUnacked && e.token == token && e.eval.ID == evalID {
+			return e
+		}
+	}
+	return b.lookup(evalID)
 }
