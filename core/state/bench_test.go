@@ -58,8 +58,10 @@ func benchAllocs(jobs []*model.Job, nodes int, kind string, from, n int) []*mode
 	as := make([]*model.Allocation, n)
 	for i := range as {
 		k := from + i
-		j := jobs[(k%nodes+k/nodes*13)%len(jobs)]
-		as[i] = &model.Allocation{ID: uuid(kind, k), Job: j, Group: j.Groups[0], NodeID: uuid("node", k%nodes)}
+		// A stride spreads every batch over the chunks.
+		node := k * 7919 % nodes
+		j := jobs[(node+k/nodes*13)%len(jobs)]
+		as[i] = &model.Allocation{ID: uuid(kind, k), Job: j, Group: j.Groups[0], NodeID: uuid("node", node)}
 	}
 	return as
 }

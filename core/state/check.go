@@ -77,13 +77,8 @@ func (sn *Snapshot) checkNodes(byNode map[string][]*model.Allocation, claims map
 	if nodes != sn.nodes || len(sn.NodeOrder()) != nodes {
 		return fmt.Errorf("%d nodes, counted %d, ordered %d", nodes, sn.nodes, len(sn.NodeOrder()))
 	}
-	if sn.classes.len() != len(members) {
-		return fmt.Errorf("%d classes, nodes are of %d", sn.classes.len(), len(members))
-	}
-	for key, n := range members {
-		if id, ok := sn.findClass(key); !ok || sn.classes.at(id).nodes != n {
-			return fmt.Errorf("class %x does not count %d nodes", key, n)
-		}
+	if err := sn.checkClasses(members); err != nil {
+		return err
 	}
 	if len(byNode) > 0 || len(claims) > 0 {
 		return fmt.Errorf("allocations on %d and claims on %d nodes without a position", len(byNode), len(claims))
@@ -96,69 +91,91 @@ func (sn *Snapshot) checkNodes(byNode map[string][]*model.Allocation, claims map
 	return nil
 }
 
+// checkClasses compares the classes with how many nodes each should have.
+func (sn *Snapshot) checkClasses(members map[uint64]int32) error {
+	if sn.classes.len() != len(members) {
+		return fmt.Errorf("%d classes, nodes are of %d", sn.classes.len(), len(members))
+	}
+	for key, n := range members {
+		if id, ok := sn.findClass(key); !ok || sn.classes.at(id).nodes != n {
+			return fmt.Errorf("class %x does not count %d nodes", key, n)
+		}
+	}
+	return nil
+}
+
+// expected is what a position must hold, from its node and allocations alone.
+type expected struct {
+	free, avail model.Vector
+	ports       []uint16
+	devices     []int32
+	rows        []Row
+	stopping    []*model.Allocation
+	lowest      int32
+}
+
+func expect(n *model.Node, allocs []*model.Allocation) expected {
+	e := expected{lowest: math.MaxInt32}
+	if n != nil {
+		e.free, e.avail = n.Avail, n.Avail
+		e.ports = slices.Clone(n.Ports)
+		for _, d := range n.Devices {
+			e.devices = append(e.devices, d.Count)
+		}
+	}
+	for _, a := range allocs {
+		if a.Desired != model.DesiredRun {
+			e.stopping = append(e.stopping, a)
+			continue
+		}
+		e.rows = append(e.rows, Row{a, a.Group, a.Job.Priority})
+		e.free.Sub(&a.Group.Ask.Vec)
+		e.ports = append(e.ports, a.Group.Ask.Ports...)
+		takeDevices(e.devices, n, a.Devices, 1)
+		if !a.Job.NonPreemptible {
+			e.lowest = min(e.lowest, a.Job.Priority)
+		}
+	}
+	slices.SortFunc(e.rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Alloc.ID, b.Alloc.ID))
+	})
+	slices.SortFunc(e.stopping, func(a, b *model.Allocation) int { return strings.Compare(a.ID, b.ID) })
+	slices.Sort(e.ports)
+	return e
+}
+
 // checkNode compares one position with what its allocations and claims make
 // of it.
 func (sn *Snapshot) checkNode(pos int32, n *model.Node, allocs []*model.Allocation, claims []*model.Claim) error {
 	c, i := sn.chunks[pos/ChunkSize], int(pos%ChunkSize)
-	var free, avail model.Vector
-	var ports []uint16
-	var devices []int32
-	if n != nil {
-		free, avail = n.Avail, n.Avail
-		ports = slices.Clone(n.Ports)
-		for _, d := range n.Devices {
-			devices = append(devices, d.Count)
-		}
-		if sn.ClassKey(c.Class(i)) != n.ClassKey {
-			return fmt.Errorf("class %d is of another key", c.Class(i))
-		}
-	}
-	var rows []Row
-	var stops []*model.Allocation
-	lowest := int32(math.MaxInt32)
-	for _, a := range allocs {
-		if a.Desired != model.DesiredRun {
-			stops = append(stops, a)
-			continue
-		}
-		rows = append(rows, Row{a, a.Group, a.Job.Priority})
-		free.Sub(&a.Group.Ask.Vec)
-		ports = append(ports, a.Group.Ask.Ports...)
-		takeDevices(devices, n, a.Devices, 1)
-		if !a.Job.NonPreemptible {
-			lowest = min(lowest, a.Job.Priority)
-		}
-	}
-	slices.SortFunc(rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Alloc.ID, b.Alloc.ID))
-	})
-	slices.SortFunc(stops, func(a, b *model.Allocation) int { return strings.Compare(a.ID, b.ID) })
-	slices.Sort(ports)
+	want := expect(n, allocs)
 	x, room := c.extra(i), c.Room(i)
 	switch {
 	case i >= c.Len():
 		return fmt.Errorf("beyond the chunk's %d positions", c.Len())
+	case n != nil && sn.ClassKey(c.Class(i)) != n.ClassKey:
+		return fmt.Errorf("class %d is of another key", c.Class(i))
 	case (c.Schedulable()>>i&1 == 1) != (n != nil && n.Schedulable()):
 		return fmt.Errorf("schedulable bit is wrong")
-	case !slices.Equal(c.Rows(i), rows):
-		return fmt.Errorf("has %d rows, want %d, or others", len(c.Rows(i)), len(rows))
-	case !slices.Equal(x.stopping, stops):
-		return fmt.Errorf("has %d stopping, want %d, or others", len(x.stopping), len(stops))
-	case !slices.Equal(room.Ports, ports):
-		return fmt.Errorf("has ports %v taken, want %v", room.Ports, ports)
-	case !slices.Equal(room.Devices, devices):
-		return fmt.Errorf("has devices %v free, want %v", room.Devices, devices)
+	case !slices.Equal(c.Rows(i), want.rows):
+		return fmt.Errorf("has %d rows, want %d, or others", len(c.Rows(i)), len(want.rows))
+	case !slices.Equal(x.stopping, want.stopping):
+		return fmt.Errorf("has %d stopping, want %d, or others", len(x.stopping), len(want.stopping))
+	case !slices.Equal(room.Ports, want.ports):
+		return fmt.Errorf("has ports %v taken, want %v", room.Ports, want.ports)
+	case !slices.Equal(room.Devices, want.devices):
+		return fmt.Errorf("has devices %v free, want %v", room.Devices, want.devices)
 	case !slices.Equal(x.claims, claims):
 		return fmt.Errorf("has %d claims, want %d, or others", len(x.claims), len(claims))
-	case c.MinPriority(i) != lowest:
-		return fmt.Errorf("has minimum priority %d, want %d", c.MinPriority(i), lowest)
+	case c.MinPriority(i) != want.lowest:
+		return fmt.Errorf("has minimum priority %d, want %d", c.MinPriority(i), want.lowest)
 	case c.ModifyIndex(i) > c.MaxModifyIndex():
 		return fmt.Errorf("changed at %d, the chunk at %d", c.ModifyIndex(i), c.MaxModifyIndex())
 	}
 	for d := range sn.dims.Len() {
-		if c.Free(d)[i] != free[d] || c.Avail(d)[i] != avail[d] {
+		if c.Free(d)[i] != want.free[d] || c.Avail(d)[i] != want.avail[d] {
 			return fmt.Errorf("%s: %d of %d free, want %d of %d",
-				sn.dims.Name(d), c.Free(d)[i], c.Avail(d)[i], free[d], avail[d])
+				sn.dims.Name(d), c.Free(d)[i], c.Avail(d)[i], want.free[d], want.avail[d])
 		}
 	}
 	return nil

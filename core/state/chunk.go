@@ -61,19 +61,6 @@ type Row struct {
 	Priority int32 // of Alloc.Job
 }
 
-func compareRows(a, b Row) int {
-	if a.Priority != b.Priority {
-		return int(a.Priority) - int(b.Priority)
-	}
-	switch {
-	case a.Alloc.ID < b.Alloc.ID:
-		return -1
-	case a.Alloc.ID > b.Alloc.ID:
-		return 1
-	}
-	return 0
-}
-
 var (
 	noUse   = &use{extra: noExtra}
 	noExtra = &extra{}

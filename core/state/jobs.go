@@ -21,6 +21,7 @@ type jobRow struct {
 	evals      cow.List
 	perNodeAt  int32 // position in View.perNode; -1 when not listed
 	separateAt int32 // position in View.separating; -1 when not listed
+	labels     []listing
 }
 
 func (v *View) findJob(key model.JobKey) (int32, bool) {
@@ -185,6 +186,7 @@ func (t *Txn) releaseJob(slot int32, r *jobRow) {
 	if r.job != nil || r.allocs.Len() > 0 || r.evals.Len() > 0 {
 		return
 	}
+	t.delistLabels(r)
 	t.jobs.delete(t.owner, hashJob(r.key), slot)
 	t.jobOrder = t.jobOrder.with(t.owner, slot)
 }
@@ -195,6 +197,9 @@ func (t *Txn) enlist(slot int32, r *jobRow) {
 		func(r *jobRow) *int32 { return &r.perNodeAt })
 	t.list(&t.separating, slot, r, r.job != nil && separates(r.job),
 		func(r *jobRow) *int32 { return &r.separateAt })
+	if r.job != nil {
+		t.enlistLabels(slot, r)
+	}
 }
 
 func separates(j *model.Job) bool {

@@ -82,10 +82,6 @@ func takesTheSame(a, b *model.Allocation) bool {
 	return a.Group == b.Group && slices.Equal(a.Devices, b.Devices)
 }
 
-func rowOf(a *model.Allocation) Row {
-	return Row{Alloc: a, Group: a.Group, Priority: a.Job.Priority}
-}
-
 // open makes what is on a node writable. The position is made when nobody
 // referred to that node before.
 func (t *Txn) open(nodeID string) nodeWriter {
@@ -126,9 +122,25 @@ func (w *nodeWriter) extra() *extra {
 	return x
 }
 
+// searchRow is where the row of an allocation is, or belongs. It is
+// slices.BinarySearchFunc by hand: the hottest comparison of a write.
+func searchRow(rows []Row, a *model.Allocation) int {
+	priority := a.Job.Priority
+	low, high := 0, len(rows)
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		if r := &rows[mid]; r.Priority < priority || r.Priority == priority && r.Alloc.ID < a.ID {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
 func (w *nodeWriter) findRow(a *model.Allocation) int {
-	at, ok := slices.BinarySearchFunc(w.u.rows, rowOf(a), compareRows)
-	if !ok {
+	at := searchRow(w.u.rows, a)
+	if at == len(w.u.rows) || w.u.rows[at].Alloc.ID != a.ID {
 		panic("state: live allocation " + a.ID + " is not on its node")
 	}
 	return at
@@ -139,9 +151,8 @@ func (w *nodeWriter) replaceRow(next *model.Allocation) {
 }
 
 func (w *nodeWriter) addRow(a *model.Allocation) {
-	row := rowOf(a)
-	at, _ := slices.BinarySearchFunc(w.u.rows, row, compareRows)
-	w.u.rows = slices.Insert(w.u.rows, at, row)
+	row := Row{Alloc: a, Group: a.Group, Priority: a.Job.Priority}
+	w.u.rows = slices.Insert(w.u.rows, searchRow(w.u.rows, a), row)
 	w.take(a, 1)
 }
 

@@ -101,14 +101,7 @@ func TestVec_BranchesNeverSeeEachOther(t *testing.T) {
 			if v.Len() != len(m) {
 				t.Fatalf("length %d, want %d", v.Len(), len(m))
 			}
-			var got []int
-			for i := 0; i < v.Len(); i += width {
-				got = append(got, v.block(i)...)
-			}
-			if !slices.Equal(got, m) {
-				t.Fatal("blocks differ")
-			}
-			for i := max(0, len(m)-70); i < len(m); i++ {
+			for i := range m {
 				if v.At(i) != m[i] {
 					t.Fatalf("%d at %d, want %d", v.At(i), i, m[i])
 				}
@@ -186,7 +179,7 @@ func TestList_KeepsOrderAndPositions(t *testing.T) {
 			b.m.order = append(b.m.order, next)
 			next++
 		}
-		for range rapid.SampledFrom([]int{0, fewMax - 3, 3 * fewMax}).Draw(t, "start") {
+		for range rapid.SampledFrom([]int{0, width - 3, 5 * width}).Draw(t, "start") {
 			add(&start)
 		}
 		forest(t, start, clone, func(t *rapid.T, b *branch[List, listModel]) {

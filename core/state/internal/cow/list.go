@@ -1,63 +1,54 @@
 package cow
 
-import "slices"
-
-const (
-	fewMax = 256 // longest list kept as one slice: copying it costs what a path in a Vec does
-	hole   = -1
-)
+// hole is where a slot was removed.
+const hole = -1
 
 // List keeps slots in the order in which they were added. Adding returns a
 // position, by which the slot can be removed at once; positions change only
 // when the list closes its holes, and then the caller is told. The zero value
 // is empty.
 //
-// A short list is one small slice; a long one is a Vec, so that a job with
-// 50,000 allocations is not copied for every one that is added.
+// Adding copies the last block at most, so a job with 50,000 allocations costs
+// no more for each that is added than a small one.
 type List struct {
-	owner Owner
-	few   []int32
-	many  *Vec[int32] // in use instead of few once the list was long
-	n     int32       // positions, holes among them
-	holes int32
+	full      []*leaf[int32]
+	fullOwner Owner // of the array behind full
+	tail      []int32
+	tailOwner Owner
+	holes     int32
 }
 
 // Len is the number of slots.
-func (l *List) Len() int { return int(l.n - l.holes) }
+func (l *List) Len() int { return l.positions() - int(l.holes) }
+
+// positions is how many positions are given out, holes among them.
+func (l *List) positions() int { return len(l.full)*width + len(l.tail) }
 
 // Add appends a slot and returns its position.
 func (l *List) Add(o Owner, slot int32) int32 {
-	l.own(o, 1)
-	if l.many == nil && l.n == fewMax {
-		l.many = &Vec[int32]{}
-		for _, s := range l.few {
-			l.many.Append(o, s)
-		}
-		l.few = nil
+	if len(l.tail) == width {
+		l.ownFull(o)
+		b := &leaf[int32]{owner: o}
+		copy(b.vals[:], l.tail)
+		l.full = append(l.full, b)
+		l.tail = nil
 	}
-	if l.many != nil {
-		l.many.Append(o, slot)
-	} else {
-		l.few = append(l.few, slot)
-	}
-	l.n++
-	return l.n - 1
+	l.ownTail(o)
+	l.tail = append(l.tail, slot)
+	return int32(l.positions() - 1)
 }
 
 // Remove takes out the slot at a position. When that makes the list close its
 // holes, moved gets the new position of every slot that stays.
 func (l *List) Remove(o Owner, at int32, moved func(slot, at int32)) {
-	l.own(o, 0)
-	if l.many != nil {
-		l.many.Set(o, int(at), hole)
+	if block := int(at) / width; block < len(l.full) {
+		l.ownBlock(o, block).vals[at%width] = hole
 	} else {
-		l.few[at] = hole
+		l.ownTail(o)
+		l.tail[at%width] = hole
 	}
 	l.holes++
-	switch {
-	case l.holes == l.n:
-		*l = List{}
-	case l.holes > l.n/2:
+	if int(l.holes) > l.positions()/2 {
 		l.compact(o, moved)
 	}
 }
@@ -72,32 +63,41 @@ func (l *List) compact(o Owner, moved func(slot, at int32)) {
 
 // All yields the slots in the order in which they were added.
 func (l *List) All(yield func(slot int32) bool) {
-	if l.many == nil {
-		for _, s := range l.few {
-			if s != hole && !yield(s) {
-				return
-			}
+	for _, b := range l.full {
+		if !each(b.vals[:], yield) {
+			return
 		}
-		return
 	}
-	for i := 0; i < l.many.n; i += width {
-		for _, s := range l.many.block(i) {
-			if s != hole && !yield(s) {
-				return
-			}
+	each(l.tail, yield)
+}
+
+func each(slots []int32, yield func(slot int32) bool) bool {
+	for _, s := range slots {
+		if s != hole && !yield(s) {
+			return false
 		}
+	}
+	return true
+}
+
+func (l *List) ownFull(o Owner) {
+	if l.fullOwner != o {
+		l.full, l.fullOwner = append(make([]*leaf[int32], 0, len(l.full)+1), l.full...), o
 	}
 }
 
-func (l *List) own(o Owner, room int) {
-	if l.owner == o {
-		return
+func (l *List) ownBlock(o Owner, i int) *leaf[int32] {
+	b := l.full[i]
+	if b.owner != o {
+		l.ownFull(o)
+		b = &leaf[int32]{owner: o, vals: b.vals}
+		l.full[i] = b
 	}
-	l.owner = o
-	if l.many != nil {
-		many := *l.many
-		l.many = &many
-	} else {
-		l.few = append(slices.Grow([]int32(nil), len(l.few)+room), l.few...)
+	return b
+}
+
+func (l *List) ownTail(o Owner) {
+	if l.tailOwner != o {
+		l.tail, l.tailOwner = append(make([]int32, 0, len(l.tail)+1), l.tail...), o
 	}
 }

@@ -98,8 +98,3 @@ func (v *Vec[T]) leaf(o Owner, i int) *leaf[T] {
 	}
 	return l
 }
-
-// block is the values of the leaf that starts at position i.
-func (v *Vec[T]) block(i int) []T {
-	return v.dirs[i>>dirBits].leaves[i>>leafBits&mask].vals[:min(width, v.n-i)]
-}
