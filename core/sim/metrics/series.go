@@ -22,7 +22,7 @@ type Series struct {
 type Point struct {
 	At            float64   `json:"at"`            // seconds, its beginning
 	Utilisation   []float64 `json:"utilisation"`   // by resource, mean over the span
-	Fragmentation []float64 `json:"fragmentation"` // by resource, mean over the span
+	Fragmentation []float64 `json:"fragmentation"` // by resource, mean over the span; as before where nothing was free
 	Waiting       float64   `json:"waiting"`       // instances, mean over the span
 	Preemptions   int       `json:"preemptions"`
 	Victims       int       `json:"victims"`
@@ -46,7 +46,15 @@ func (c *Collector) Series() *Series {
 		RegretCapped: c.evicted.capped,
 	}
 	for i := range c.series.buckets {
-		s.Points = append(s.Points, c.point(i))
+		p := c.point(i)
+		for r := range p.Fragmentation {
+			// Where nothing was free there is no share of it; a drop to 0
+			// would read as an improvement.
+			if i > 0 && c.series.buckets[i].columns[r].free.zero() {
+				p.Fragmentation[r] = s.Points[i-1].Fragmentation[r]
+			}
+		}
+		s.Points = append(s.Points, p)
 	}
 	bands := c.demand.bands()
 	for i := range bands {

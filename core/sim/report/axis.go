@@ -118,18 +118,31 @@ func elapsed(high float64) axis {
 	return a
 }
 
-// waits covers low to high seconds on a logarithmic scale. What is shorter is
-// drawn at its beginning.
+// waitMarks are the ticks of a logarithmic scale of seconds.
+var waitMarks = []float64{
+	0.0001, 0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 6 * 3600, 86400, 10 * 86400, 100 * 86400, 1000 * 86400,
+}
+
+// waits covers low to high seconds on a logarithmic scale, and something below
+// low so that what did not wait at all stands apart at its left edge.
 func waits(low, high float64) axis {
-	marks := []float64{0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 6 * 3600, 86400, 10 * 86400, 100 * 86400, 1000 * 86400}
-	first, last := 0, len(marks)-1
-	for first+1 < last && marks[first+1] <= low {
+	first := 0
+	for first+1 < len(waitMarks) && waitMarks[first+1] < low {
 		first++
 	}
-	for last-1 > first && marks[last-1] >= high {
-		last--
+	a := axis{low: waitMarks[first], high: max(high, waitMarks[min(first+1, len(waitMarks)-1)]), log: true, format: span}
+	for _, t := range roundTimes {
+		if t >= a.high {
+			a.high = t
+			break
+		}
 	}
-	return axis{low: marks[first], high: marks[last], log: true, ticks: marks[first : last+1], format: span}
+	for _, t := range waitMarks[first:] {
+		if t <= a.high {
+			a.ticks = append(a.ticks, t)
+		}
+	}
+	return a
 }
 
 // span writes seconds the way people say them.

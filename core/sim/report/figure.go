@@ -49,7 +49,7 @@ type box struct{ X, Y, Width, Height, Class, Opacity, Tip string }
 
 type dot struct {
 	X, Y, Class, Tip string
-	Shape            int // 0 circle, 1 square, 2 triangle, 3 diamond
+	Shape            int // in marks
 	Size             string
 	Faint            bool
 	Path             string
@@ -100,9 +100,12 @@ func (l *polyline) to(x, y float64) {
 	l.WriteString(px(x) + "," + px(y))
 }
 
+// marks names the shapes of mark, in the order of policies.
+var marks = [...]string{"circle", "square", "triangle", "diamond"}
+
 // mark is a policy's marker at a place, of a radius.
 func mark(i int, x, y, r float64, faint bool, tip string) dot {
-	d := dot{X: px(x), Y: px(y), Class: series(i), Shape: i % 4, Size: px(r), Faint: faint, Tip: tip}
+	d := dot{X: px(x), Y: px(y), Class: series(i), Shape: i % len(marks), Size: px(r), Faint: faint, Tip: tip}
 	switch d.Shape {
 	case 1:
 		d.Path = fmt.Sprintf("M%s %sh%sv%sh-%sz", px(x-r), px(y-r), px(2*r), px(2*r), px(2*r))

@@ -272,7 +272,7 @@ func TestAxes_HaveAFewRoundTicks(t *testing.T) {
 			t.Errorf("elapsed(%v): %v", high, a.ticks)
 		}
 	}
-	if a := waits(3, 5000); a.low != 1 || a.high != 6*3600 {
+	if a := waits(10, 5000); a.low != 1 || a.high != 7200 {
 		t.Errorf("waits: %v to %v", a.low, a.high)
 	}
 }

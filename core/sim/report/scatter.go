@@ -18,7 +18,7 @@ func scatter(d *compare.Document) *figure {
 		Data: data{Header: []string{"Policy", "Scenario", "Seed", "p99 delay, highest priority", "goodput"}},
 	}
 	delays, goodputs := make([][]float64, len(d.Policies)), make([][]float64, len(d.Policies))
-	least, slowest := 1.0, 0.0
+	least, most, slowest := 1.0, 0.0, 0.0
 	for i := range d.Runs {
 		r := &d.Runs[i]
 		delay, ok := highest(r.Metrics)
@@ -27,13 +27,13 @@ func scatter(d *compare.Document) *figure {
 		}
 		at := slices.Index(d.Policies, r.Policy)
 		delays[at], goodputs[at] = append(delays[at], delay), append(goodputs[at], *r.Metrics.Goodput)
-		least, slowest = min(least, *r.Metrics.Goodput), max(slowest, delay)
+		least, most, slowest = min(least, *r.Metrics.Goodput), max(most, *r.Metrics.Goodput), max(slowest, delay)
 		f.Data.add(r.Policy, r.Scenario, number(r.Seed), span(delay), compare.Number(*r.Metrics.Goodput*100)+" %")
 	}
 	if len(f.Data.Rows) == 0 {
 		return nil
 	}
-	x, y := linear(slowest, span), zoomed(least)
+	x, y := linear(slowest, span), zoomed(least, most)
 	if slowest > 60 {
 		x = elapsed(slowest * 1.05)
 	}
@@ -52,29 +52,28 @@ func scatter(d *compare.Document) *figure {
 		mx, my := statistics.Median(delays[at]), statistics.Median(goodputs[at])
 		p.Dots = append(p.Dots, mark(at, x.at(mx), y.at(my), 7, false,
 			policy+": "+span(mx)+", "+compare.Number(my*100)+" %"))
-		f.Legend = append(f.Legend, legend{policy, series(at), "dot"})
+		f.Legend = append(f.Legend, legend{policy, series(at), marks[at%len(marks)]})
 	}
 	f.Panels = []panel{p}
 	return f
 }
 
-// zoomed is an axis of shares that begins below the least, at a round one, so
+// zoomed is an axis of shares that covers least to most in round steps, so
 // that a tenth of a percent can be seen where it is all there is.
-func zoomed(least float64) axis {
-	step := roundStep((1 - least) / 3)
-	if least >= 1 {
-		step = 0.01
-	}
-	if step > 0.25 {
-		return share()
-	}
-	a := axis{high: 1, format: func(v float64) string { return compare.Number(v*100) + " %" }}
-	for i := 5; i >= 0; i-- {
-		if v := 1 - float64(float64(i)*step); v >= 0 && (v > least-step*1.001) {
-			a.ticks = append(a.ticks, v)
+func zoomed(least, most float64) axis {
+	step := roundStep(max(most-least, 0.003) / 3)
+	a := axis{format: func(v float64) string { return compare.Number(v*100) + " %" }}
+	for i := int(least/step) - 1; ; i++ {
+		v := float64(float64(i) * step)
+		if v < 0 || v+step <= least {
+			continue
+		}
+		a.ticks = append(a.ticks, v)
+		if v >= most || v >= 1 {
+			break
 		}
 	}
-	a.low = a.ticks[0]
+	a.low, a.high = a.ticks[0], a.ticks[len(a.ticks)-1]
 	return a
 }
 

@@ -14,7 +14,11 @@ import (
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func title(d *compare.Document) string {
-	return "cede compare: " + strings.Join(d.Policies, " and ")
+	last := len(d.Policies) - 1
+	if last < 1 {
+		return "cede compare: " + strings.Join(d.Policies, "")
+	}
+	return "cede compare: " + strings.Join(d.Policies[:last], ", ") + " and " + d.Policies[last]
 }
 
 // lead is the first thing to read: what was played.

@@ -34,7 +34,8 @@ func evictions(d drawn) *figure {
 	}
 	f := &figure{
 		ID: "evictions", Title: "Evictions over time",
-		Note: fmt.Sprintf("Victims in each %s. Darker bars hold longer chains: victims that evicted others in order to come back.",
+		Note: fmt.Sprintf("Victims in each %s. The colour says how long the longest chain in a bar was: in a chain of 2, a victim evicted others in "+
+			"order to come back.",
 			span(end/bins)),
 		Data: data{Header: []string{"Policy", "victims", "most in one bar", "deepest chain"}},
 	}

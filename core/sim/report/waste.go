@@ -59,7 +59,7 @@ func shade(i, n int) string {
 	if n == 1 {
 		return "q5"
 	}
-	return "q" + strconv.Itoa(1+i*7/(n-1))
+	return "q" + strconv.Itoa(3+i*5/(n-1))
 }
 
 func (d drawn) wastePanel(resource string, bands []string, table *data) panel {
