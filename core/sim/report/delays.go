@@ -10,7 +10,7 @@ import (
 // delays draws the distribution of waits, a panel for each priority band.
 func delays(d drawn) *figure {
 	f := &figure{
-		ID: "delays", Title: "How long work waited, by priority",
+		Title: "How long work waited, by priority",
 		Note: "Share of waits that were over after the time below: higher and further left is better. " +
 			"The scale of time is logarithmic; shorter waits stand at its left edge.",
 		Legend: d.legend(),

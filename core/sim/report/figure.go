@@ -8,7 +8,6 @@ import (
 
 // figure is one or more panels with a legend and its numbers as a table.
 type figure struct {
-	ID     string
 	Title  string
 	Note   string
 	Legend []legend
@@ -45,7 +44,7 @@ type tick struct{ At, Label string }
 
 type line struct{ Points, Class string }
 
-type box struct{ X, Y, Width, Height, Class, Opacity, Tip string }
+type box struct{ X, Y, Width, Height, Class, Tip string }
 
 type dot struct {
 	X, Y, Class, Tip string

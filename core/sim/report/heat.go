@@ -8,7 +8,7 @@ import (
 // heat draws who evicts whom, a panel for each policy.
 func heat(d drawn) *figure {
 	f := &figure{
-		ID: "heat", Title: "Who evicts whom",
+		Title: "Who evicts whom",
 		Note: "Victims by the priority of the preemptor and their own. Cells near the diagonal are narrow gaps: work evicted for " +
 			"work that is hardly more important.",
 		Data: data{Header: []string{"Policy", "Preemptor's priority", "Victims' priority", "victims"}},
@@ -49,8 +49,8 @@ func heatPanel(it item, most int, table *data) panel {
 			count := victims[by][v]
 			b := box{
 				X: px(x.from + float64(float64(v)*width) + 1), Y: px(top + 1), Width: px(width - 2), Height: px(cell - 2),
-				Class: "q0", Opacity: "1",
-				Tip: fmt.Sprintf("priority %s evicted %d of priority %s", bands[by], count, bands[v]),
+				Class: "q0",
+				Tip:   fmt.Sprintf("priority %s evicted %d of priority %s", bands[by], count, bands[v]),
 			}
 			if count > 0 {
 				level := 1 + count*7/most

@@ -13,9 +13,9 @@ import (
 // solid one for each policy's median.
 func scatter(d *compare.Document) *figure {
 	f := &figure{
-		ID: "bargain", Title: "The bargain: fast for the important, or nothing thrown away",
-		Note: "Each faint mark is a run, each solid one a policy's median. Up and left is better.",
-		Data: data{Header: []string{"Policy", "Scenario", "Seed", "p99 delay, highest priority", "goodput"}},
+		Title: "The bargain: fast for the important, or nothing thrown away",
+		Note:  "Each faint mark is a run, each solid one a policy's median. Up and left is better.",
+		Data:  data{Header: []string{"Policy", "Scenario", "Seed", "p99 delay, highest priority", "goodput"}},
 	}
 	delays, goodputs := make([][]float64, len(d.Policies)), make([][]float64, len(d.Policies))
 	least, most, slowest := 1.0, 0.0, 0.0

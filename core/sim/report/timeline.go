@@ -33,7 +33,7 @@ func evictions(d drawn) *figure {
 		return nil
 	}
 	f := &figure{
-		ID: "evictions", Title: "Evictions over time",
+		Title: "Evictions over time",
 		Note: fmt.Sprintf("Victims in each %s. The colour says how long the longest chain in a bar was: in a chain of 2, a victim evicted others in "+
 			"order to come back.",
 			span(end/bins)),
@@ -58,8 +58,8 @@ func evictions(d drawn) *figure {
 			top := y.at(float64(b.victims))
 			p.Boxes = append(p.Boxes, box{
 				X: px(x.from + float64(float64(i)*width)), Y: px(top), Width: px(max(width-0.8, 0.6)), Height: px(y.from - top),
-				Class: "d" + strconv.Itoa(min(max(b.depth, 1), 3)), Opacity: "1",
-				Tip: fmt.Sprintf("%d victims around %s, chain of %d", b.victims, span(end*(float64(i)+0.5)/bins), b.depth),
+				Class: "d" + strconv.Itoa(min(max(b.depth, 1), 3)),
+				Tip:   fmt.Sprintf("%d victims around %s, chain of %d", b.victims, span(end*(float64(i)+0.5)/bins), b.depth),
 			})
 			peak, deep = max(peak, b.victims), max(deep, b.depth)
 		}
@@ -70,14 +70,14 @@ func evictions(d drawn) *figure {
 }
 
 func utilisation(d drawn) *figure {
-	return d.shares("utilisation", "Utilisation over time", "capacity in use",
+	return d.shares("Utilisation over time", "capacity in use",
 		"Capacity held by placed work, of the nodes that are ready.",
 		func(p *metrics.Point) []float64 { return p.Utilisation },
 		func(m *metrics.Metrics) map[string]float64 { return m.Utilisation })
 }
 
 func fragmentation(d drawn) *figure {
-	return d.shares("fragmentation", "Fragmentation over time", "stranded share",
+	return d.shares("Fragmentation over time", "stranded share",
 		"Of the free capacity, the share on nodes too full for the scenario's typical ask: lower is better.",
 		func(p *metrics.Point) []float64 { return p.Fragmentation },
 		func(m *metrics.Metrics) map[string]float64 { return m.Fragmentation })
@@ -85,10 +85,10 @@ func fragmentation(d drawn) *figure {
 
 // shares draws a share of each resource over time.
 func (d drawn) shares(
-	id, title, yLabel, note string, of func(*metrics.Point) []float64, mean func(*metrics.Metrics) map[string]float64,
+	title, yLabel, note string, of func(*metrics.Point) []float64, mean func(*metrics.Metrics) map[string]float64,
 ) *figure {
 	f := &figure{
-		ID: id, Title: title, Note: note, Legend: d.legend(),
+		Title: title, Note: note, Legend: d.legend(),
 		Data: data{Header: []string{"Resource", "Policy", "mean over the run"}},
 	}
 	end := d.end()

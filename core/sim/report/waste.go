@@ -14,9 +14,9 @@ const barHeight = 30
 // for each resource and a bar for each policy.
 func waste(d drawn) *figure {
 	f := &figure{
-		ID: "waste", Title: "Work thrown away, by the victims' priority",
-		Note: "Resource-seconds since the start or the last checkpoint of everything evicted. Shorter is better.",
-		Data: data{Header: []string{"Resource", "Policy", "Victims' priority", "resource-seconds"}},
+		Title: "Work thrown away, by the victims' priority",
+		Note:  "Resource-seconds since the start or the last checkpoint of everything evicted. Shorter is better.",
+		Data:  data{Header: []string{"Resource", "Policy", "Victims' priority", "resource-seconds"}},
 	}
 	items := d.items()
 	if len(items) == 0 {
@@ -95,8 +95,8 @@ func (d drawn) wastePanel(resource string, bands []string, table *data) panel {
 			}
 			p.Boxes = append(p.Boxes, box{
 				X: px(x.at(from)), Y: px(top), Width: px(max(x.at(from+v)-x.at(from), 0.5)), Height: px(barHeight - 10),
-				Class: shade(k, len(bands)), Opacity: "1",
-				Tip: it.policy + ", priority " + b + ": " + compare.Number(v),
+				Class: shade(k, len(bands)),
+				Tip:   it.policy + ", priority " + b + ": " + compare.Number(v),
 			})
 			from += v
 			table.add(resource, it.policy, b, compare.Number(v))
