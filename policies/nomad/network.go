@@ -12,13 +12,16 @@ import (
 // it when it has bandwidth or holds a needed port. What excludes the preemptor
 // for another reason than a port cannot be evicted under these rules.
 func (p *Policy) takeNetwork(i int) bool {
-	freed, ok := p.takePorts(i)
-	if !ok {
-		return false
-	}
 	lacking := 0.0
 	if p.network >= 0 {
 		lacking = p.in.Need[p.network][i]
+	}
+	if lacking <= 0 && (len(p.in.Rows.MustLeave) == 0 || p.in.MustLeave[i] == 0) {
+		return true
+	}
+	freed, ok := p.takePorts(i)
+	if !ok {
+		return false
 	}
 	if freed < lacking && !p.takeBandwidth(lacking-freed) {
 		return false
@@ -29,7 +32,7 @@ func (p *Policy) takeNetwork(i int) bool {
 // takePorts takes the rows that hold needed ports, and returns the bandwidth
 // that this frees.
 func (p *Policy) takePorts(i int) (freed float64, ok bool) {
-	if len(p.in.Rows.MustLeave) == 0 || p.in.MustLeave[i] == 0 {
+	if len(p.in.Rows.MustLeave) == 0 {
 		return 0, true
 	}
 	for row := p.first; row < p.end; row++ {

@@ -47,8 +47,9 @@ func New() *Policy { return &Policy{} }
 // Info implements policy.Policy.
 func (*Policy) Info() policy.Info {
 	return policy.Info{
-		Name:  "nomad",
-		Delta: 10,
+		Name:      "nomad",
+		Delta:     10,
+		Ascending: true,
 		Columns: policy.UseColumns | policy.EvictionColumns | policy.MustLeaveColumn |
 			policy.DeviceColumns | policy.VictimColumns | policy.FitColumns,
 		KeepRedundant: true,

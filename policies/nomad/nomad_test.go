@@ -367,6 +367,28 @@ func TestNomad_AnswersDependOnNothingElse(t *testing.T) {
 	}
 }
 
+func TestNomad_RowsOfPrioritiesThatAreNotReachedChangeNothing(t *testing.T) { // Info.Ascending
+	r := rand.New(rand.NewPCG(15, 16))
+	p := nomad.New()
+	for k := range policytest.Count(t) / 4 {
+		c := policytest.Random(r, shape(k))
+		in := c.Candidates()
+		before := selectVictims(t, p, in)
+		want := [][]int{}
+		for i := range c.Options {
+			want = append(want, picksOf(in, before, i))
+		}
+		c.Truncate()
+		in = c.Candidates()
+		after := selectVictims(t, p, in)
+		for i := range c.Options {
+			if got := picksOf(in, after, i); !slices.Equal(got, want[i]) {
+				t.Fatalf("case %d, option %d: victims %v, without the rows above %v", k, i, want[i], got)
+			}
+		}
+	}
+}
+
 func TestNomad_RefusesConfigurationItDoesNotKnow(t *testing.T) {
 	for _, ok := range []string{"", "{}", " { } "} {
 		if err := nomad.New().Configure([]byte(ok)); err != nil {

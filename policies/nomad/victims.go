@@ -87,16 +87,22 @@ func (p *Policy) resetLack(i, n int) {
 // left.
 func (p *Policy) takeGroup(from, to int) {
 	gone := p.gone[from-p.first : to-p.first]
-	penalised := p.penalise(from, to)
-	for {
-		var j int
-		if penalised {
-			j = p.need.NearestPenalised(gone, from, p.penalty)
-		} else {
-			j = p.need.Nearest(gone, from)
+	left := 0
+	for _, g := range gone {
+		if !g {
+			left++
 		}
-		if j == len(gone) {
-			return
+	}
+	penalised := left > 1 && p.penalise(from, to)
+	for ; left > 0; left-- {
+		var j int
+		switch {
+		case left == 1:
+			j = slices.Index(gone, false)
+		case penalised:
+			j = p.need.NearestPenalised(gone, from, p.penalty)
+		default:
+			j = p.need.Nearest(gone, from)
 		}
 		p.take(from + j)
 		p.lack.Take(from + j)
@@ -113,7 +119,7 @@ func (p *Policy) filterRest(i, step int) {
 	if len(p.victims) == step+1 {
 		return
 	}
-	p.need.Reset()
+	p.need.Reset() // to the whole ask
 	p.order = p.order[:0]
 	for _, v := range p.victims[step:] {
 		p.order = append(p.order, measured{p.need.Distance(int(v)), v})

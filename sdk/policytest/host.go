@@ -63,3 +63,21 @@ func Fits(in *policy.Candidates, i int, gone []int) bool {
 	}
 	return must == in.MustLeave[i]
 }
+
+// Truncate drops the rows that a host does not show to a policy that declares
+// Info.Ascending: for each option those above the lowest priority with which it
+// fits once everything up to it is gone.
+func (c *Case) Truncate() {
+	in := c.Candidates()
+	for i := range c.Options {
+		rows := c.Options[i].Rows
+		gone := []int{}
+		for k, row := range rows {
+			if k > 0 && row.Priority != rows[k-1].Priority && Fits(in, i, gone) {
+				c.Options[i].Rows = rows[:k]
+				break
+			}
+			gone = append(gone, k)
+		}
+	}
+}

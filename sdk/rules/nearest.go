@@ -34,6 +34,9 @@ func (n *Need) Nearest(gone []bool, first int) int {
 	case 3:
 		return nearest3(gone, n.use[n.dim[0]][first:last], n.use[n.dim[1]][first:last], n.use[n.dim[2]][first:last],
 			n.left[0], n.left[1], n.left[2])
+	case 4:
+		return nearest4(gone, n.use[n.dim[0]][first:last], n.use[n.dim[1]][first:last], n.use[n.dim[2]][first:last],
+			n.use[n.dim[3]][first:last], n.left[0], n.left[1], n.left[2], n.left[3])
 	}
 	best, bestSum := len(gone), math.Inf(1)
 	for j, g := range gone {
@@ -68,6 +71,10 @@ func (n *Need) NearestPenalised(gone []bool, first int, penalty []float64) int {
 func closer(a, b float64) bool {
 	return a < b*(1-0x1p-50) || a < b && fmath.Sqrt(a) < fmath.Sqrt(b)
 }
+
+// The searches for few dimensions keep columns and needs in registers. The
+// comparisons of j with the lengths, which are all the same, let the compiler
+// see that no access is out of bounds.
 
 func nearest1(gone []bool, u0 []float64, n0 float64) int {
 	best, bestSum := len(gone), math.Inf(1)
@@ -105,6 +112,21 @@ func nearest3(gone []bool, u0, u1, u2 []float64, n0, n1, n2 float64) int {
 		}
 		r0, r1, r2 := (n0-u0[j])/n0, (n1-u1[j])/n1, (n2-u2[j])/n2
 		if sum := float64(r0*r0) + float64(r1*r1) + float64(r2*r2); closer(sum, bestSum) {
+			best, bestSum = j, sum
+		}
+	}
+	return best
+}
+
+func nearest4(gone []bool, u0, u1, u2, u3 []float64, n0, n1, n2, n3 float64) int {
+	best, bestSum := len(gone), math.Inf(1)
+	for j, g := range gone {
+		if g || j >= len(u0) || j >= len(u1) || j >= len(u2) || j >= len(u3) {
+			continue
+		}
+		r0, r1, r2, r3 := (n0-u0[j])/n0, (n1-u1[j])/n1, (n2-u2[j])/n2, (n3-u3[j])/n3
+		sum := float64(r0*r0) + float64(r1*r1) + float64(r2*r2) + float64(r3*r3)
+		if closer(sum, bestSum) {
 			best, bestSum = j, sum
 		}
 	}
