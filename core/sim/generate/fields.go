@@ -1,0 +1,27 @@
+package generate
+
+import (
+	"reflect"
+	"slices"
+)
+
+// fieldsOf lists the fields that a part of the spec may have, for messages.
+func fieldsOf(name string) []string {
+	for _, v := range []any{
+		Spec{}, NodeShape{}, Device{}, Band{}, Class{}, Arrival{}, DeviceAsk{}, Spread{}, Choose{}, Constraint{}, Failure{},
+	} {
+		t := reflect.TypeOf(v)
+		if t.Name() != name {
+			continue
+		}
+		var fields []string
+		for i := range t.NumField() {
+			if tag := t.Field(i).Tag.Get("yaml"); tag != "" {
+				fields = append(fields, tag)
+			}
+		}
+		slices.Sort(fields)
+		return fields
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package generate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// Generate makes the scenario, and a report of how much work it holds.
+func Generate(s *Spec) (*scenario.File, *Report, error) {
+	g := &generator{plan: newPlan(s), file: &scenario.File{
+		Version: 1, Name: s.Name, Description: s.Description, Seed: s.Seed,
+	}}
+	if err := g.err(); err != nil {
+		return nil, nil, err
+	}
+	if s.Until != 0 {
+		g.file.Until = ptr(scenario.Duration(s.Until))
+	}
+	g.nodes()
+	if err := g.jobs(); err != nil {
+		return nil, nil, err
+	}
+	g.failures()
+	slices.SortStableFunc(g.file.Events, func(a, b scenario.Event) int { return cmp.Compare(a.At, b.At) })
+	if err := g.file.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("%s: the scenario would not be valid: %w", orDefault(s.file, s.Name), err)
+	}
+	return g.file, g.report(), nil
+}
+
+type generator struct {
+	*plan
+	file *scenario.File
+	all  []node // every single one
+	made []madeClass
+	jobN int
+}
+
+// node is what failures and fits need to know of one node.
+type node struct {
+	id         string
+	attributes map[string]string
+	capacity   scenario.Quantities
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// nodes deals and jitters. Equal nodes are written as one, with a count.
+func (g *generator) nodes() {
+	for i := range g.shapes {
+		s := &g.shapes[i]
+		r := stream(g.spec.Seed, "nodes/"+s.ID)
+		same := s.Jitter == 0
+		for _, v := range s.Attributes {
+			same = same && len(v.list) == 1
+		}
+		for k := range s.count {
+			n := g.node(s, k, r)
+			id := n.ID
+			if s.count > 1 {
+				id = fmt.Sprintf("%s-%d", s.ID, k)
+			}
+			g.all = append(g.all, node{id, n.Attributes, n.Capacity})
+			switch {
+			case same && s.count > 1 && k == 0:
+				n.Count = ptr(s.count)
+				g.file.Nodes = append(g.file.Nodes, n)
+			case !same || s.count == 1:
+				n.ID = id
+				g.file.Nodes = append(g.file.Nodes, n)
+			}
+		}
+	}
+}
+
+func (g *generator) node(s *shape, k int, r *rng) scenario.Node {
+	n := scenario.Node{ID: s.ID, Datacenter: s.Datacenter, Class: s.Class, Capacity: make(scenario.Quantities)}
+	for _, name := range sorted(s.capacity) {
+		v := s.capacity[name]
+		if j := int64(s.Jitter); j > 0 {
+			v = v * (100 + r.between(-j, j)) / 100
+		}
+		n.Capacity[name] = v
+	}
+	if len(s.Attributes) > 0 {
+		n.Attributes = make(map[string]string)
+	}
+	for a, v := range s.Attributes {
+		n.Attributes[a] = v.list[k%len(v.list)]
+	}
+	for _, d := range s.Devices {
+		n.Devices = append(n.Devices, scenario.Device{ID: d.ID, Count: d.Count})
+	}
+	return n
+}
+
+// made is a job with what it offers.
+type made struct {
+	at  int64
+	job scenario.Job
+}
+
+// jobs makes the classes whose number is known, then those that fill a band,
+// and submits all in order of time.
+func (g *generator) jobs() error {
+	g.made = make([]madeClass, len(g.classes))
+	for i := range g.classes {
+		if k := &g.classes[i]; k.times.number != byLoad {
+			if err := g.fixed(k, &g.made[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if err := g.fill(); err != nil {
+		return err
+	}
+	var all []made
+	for i := range g.made {
+		m := &g.made[i]
+		slices.SortStableFunc(m.jobs, func(a, b made) int { return cmp.Compare(a.at, b.at) })
+		width := len(fmt.Sprint(max(0, len(m.jobs)-1)))
+		for n := range m.jobs {
+			m.jobs[n].job.ID = fmt.Sprintf("%s-%0*d", g.classes[i].Name, width, n)
+		}
+		all = append(all, m.jobs...)
+	}
+	slices.SortStableFunc(all, func(a, b made) int { return cmp.Compare(a.at, b.at) })
+	for i := range all {
+		g.file.Jobs = append(g.file.Jobs, all[i].job)
+		g.file.Events = append(g.file.Events, scenario.Event{At: scenario.Duration(all[i].at), Submit: all[i].job.ID})
+	}
+	return nil
+}
+
+// fixed makes a class whose number is known, or left to chance.
+func (g *generator) fixed(k *class, m *madeClass) error {
+	r := stream(g.spec.Seed, "class/"+k.Name)
+	for _, at := range k.times.next(r, k.times.number) {
+		if err := g.add(k, m, at, g.job(k, r)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *generator) add(k *class, m *madeClass, at int64, j scenario.Job) error {
+	if g.jobN++; g.jobN > maxJobs {
+		return g.tooMany(k)
+	}
+	m.add(g, k, at, &j)
+	m.jobs = append(m.jobs, made{at, j})
+	if m.tasks > maxTasks {
+		return g.tooMany(k)
+	}
+	return nil
+}
+
+func (g *generator) tooMany(k *class) error {
+	return &scenario.Error{File: g.spec.file, Problems: []scenario.Problem{{
+		Line: g.spec.line(k.path), Path: k.path,
+		Message: fmt.Sprintf("more than %d jobs or %d tasks", maxJobs, maxTasks),
+		Remedy:  "make its jobs larger or longer, or its load smaller",
+	}}}
+}
+
+// job draws one job. Everything is drawn in a fixed order, whether it is used
+// or not.
+func (g *generator) job(k *class, r *rng) scenario.Job {
+	j := scenario.Job{
+		Namespace: k.Namespace, Type: orDefault(k.Type, "batch"), Priority: ptr(k.priority),
+		Preemptible: k.Preemptible, AllAtOnce: k.Gang,
+	}
+	for i := range max(1, k.Groups) {
+		j.Groups = append(j.Groups, g.group(k, i, r))
+	}
+	pin, pinned := g.choose(k.Pin, r)
+	prefer, preferred := g.choose(k.Prefer, r)
+	for i := range j.Groups {
+		x := &j.Groups[i]
+		if pinned {
+			x.Constraints = append(x.Constraints, pin)
+		}
+		if preferred {
+			x.Affinities = []scenario.Affinity{{Constraint: prefer, Weight: orFifty(k.Prefer.Weight)}}
+		}
+	}
+	return j
+}
+
+func orFifty(w *int) int {
+	if w == nil {
+		return 50
+	}
+	return *w
+}
+
+// choose binds a share of the jobs to a value.
+func (g *generator) choose(c *Choose, r *rng) (scenario.Constraint, bool) {
+	if c == nil {
+		return scenario.Constraint{}, false
+	}
+	hit := r.below(100) < int64(c.Share)
+	values := g.values[c.Attribute]
+	value := values[r.below(int64(len(values)))]
+	return scenario.Constraint{Attribute: c.Attribute, Operator: string(model.OpEqual), Value: value}, hit
+}
+
+func (g *generator) group(k *class, i int, r *rng) scenario.Group {
+	x := scenario.Group{
+		Name: "main", Labels: k.Labels,
+		KillTimeout: scenario.Duration(k.KillTimeout), Checkpoint: scenario.Duration(k.Checkpoint),
+	}
+	if k.Groups > 1 {
+		x.Name = fmt.Sprintf("g%d", i)
+	}
+	if n := int(k.tasks.next(r)); !k.perNode() {
+		x.Count = &n
+	}
+	for _, a := range k.resources {
+		if v := a.next(r); v > 0 {
+			if x.Resources == nil {
+				x.Resources = make(scenario.Quantities)
+			}
+			x.Resources[a.name] = v
+		}
+	}
+	if k.devices != nil {
+		x.Devices = []scenario.DeviceRequest{{ID: k.Devices.ID, Count: ptr(int32(k.devices.next(r)))}}
+	}
+	if k.duration != nil {
+		x.Duration = scenario.Duration(k.duration.next(r))
+	}
+	if k.DistinctHosts {
+		x.Constraints = append(x.Constraints, scenario.Constraint{Operator: string(model.OpDistinctHosts)})
+	}
+	for _, c := range k.Constraints {
+		x.Constraints = append(x.Constraints, c.scenario())
+	}
+	if s := k.Spread; s != nil {
+		x.Spread = []scenario.Spread{{Attribute: s.Attribute, Weight: s.Weight, MaxSkew: s.MaxSkew}}
+	}
+	return x
+}
+
+func (c *Constraint) scenario() scenario.Constraint {
+	out := scenario.Constraint{Attribute: c.Attribute, Operator: c.Operator}
+	if c.Value.listed {
+		out.Values = c.Value.list
+	} else {
+		out.Value = strings.Join(c.Value.list, "")
+	}
+	return out
+}

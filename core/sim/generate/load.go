@@ -1,0 +1,124 @@
+package generate
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// load is what work offers, by resource, as parts of the cluster's capacity
+// over the horizon.
+type load map[string]float64
+
+// most is the part of the resource of which most is asked.
+func (l load) most() (m float64) {
+	for _, v := range l {
+		m = max(m, v)
+	}
+	return m
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// madeClass is what has been made of a class.
+type madeClass struct {
+	jobs  []made
+	tasks int
+	load  load
+	unfit int // tasks that fit no node
+}
+
+// add counts a job.
+func (m *madeClass) add(g *generator, k *class, at int64, j *scenario.Job) {
+	if m.load == nil {
+		m.load = make(load)
+	}
+	for i := range j.Groups {
+		x := &j.Groups[i]
+		tasks := len(g.all)
+		if x.Count != nil {
+			tasks = *x.Count
+		}
+		m.tasks += tasks
+		if !g.fits(x) {
+			m.unfit += tasks
+		}
+		time := int64(x.Duration)
+		if time == 0 {
+			time = int64(g.spec.Horizon) - at
+		}
+		part := float64(tasks) * (float64(time) / float64(g.spec.Horizon))
+		for r, v := range x.Resources {
+			m.load[r] += float64(part * float64(v) / g.capacity[r])
+		}
+		for _, d := range x.Devices {
+			m.load[d.ID] += float64(part * float64(*d.Count) / g.countDevices(d.ID))
+		}
+	}
+}
+
+// fits is whether some empty node has the resources of one task.
+func (g *generator) fits(x *scenario.Group) bool {
+	return slices.ContainsFunc(g.all, func(n node) bool {
+		for r, v := range x.Resources {
+			if n.capacity[r] < v {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// fill makes jobs of the classes that share a band's load, until each offers
+// its part of what the band's other classes leave.
+func (g *generator) fill() error {
+	for b := range g.spec.Bands {
+		used, weights := make(load), 0.0
+		for i := range g.classes {
+			k := &g.classes[i]
+			switch {
+			case k.band != b:
+			case k.times.number == byLoad:
+				weights += k.times.weight
+			default:
+				for r, v := range g.made[i].load {
+					used[r] += v
+				}
+			}
+		}
+		left := max(0, g.spec.Bands[b].Load-used.most())
+		for i := range g.classes {
+			k := &g.classes[i]
+			if k.band != b || k.times.number != byLoad {
+				continue
+			}
+			if err := g.fillClass(k, &g.made[i], left*k.times.weight/weights); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *generator) fillClass(k *class, m *madeClass, target float64) error {
+	r := stream(g.spec.Seed, "class/"+k.Name)
+	for {
+		at := k.times.draw(r)
+		j := g.job(k, r)
+		// The last job is made when that comes nearer to the target.
+		var with madeClass
+		with.add(g, k, at, &j)
+		now := m.load.most()
+		// Say early what would end at the limit anyway.
+		if n := len(m.jobs); n == 1000 && float64(n)*(target/now) > 4*maxJobs {
+			return g.tooMany(k)
+		}
+		if now+with.load.most()/2 >= target {
+			return nil
+		}
+		if err := g.add(k, m, at, j); err != nil {
+			return err
+		}
+	}
+}

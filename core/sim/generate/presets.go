@@ -1,0 +1,34 @@
+package generate
+
+import (
+	"embed"
+	"io/fs"
+	"strings"
+)
+
+//go:embed presets/*.yaml
+var presetFiles embed.FS
+
+// Preset is a spec that comes with the program.
+type Preset struct{ Name, Description string }
+
+// Presets lists them by name.
+func Presets() []Preset {
+	names, _ := fs.Glob(presetFiles, "presets/*.yaml") // embedded: it cannot fail
+	var list []Preset
+	for _, file := range names {
+		name := strings.TrimSuffix(strings.TrimPrefix(file, "presets/"), ".yaml")
+		data, _ := preset(name)
+		p := Preset{Name: name}
+		if s, problems := decode(data); len(problems) == 0 {
+			p.Description = s.Description
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+func preset(name string) ([]byte, bool) {
+	data, err := presetFiles.ReadFile("presets/" + name + ".yaml")
+	return data, err == nil
+}
