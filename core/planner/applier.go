@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/clock"
-	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -129,40 +127,12 @@ func (a *Applier) Run(ctx context.Context) error {
 	}
 }
 
-// round is the plans that are checked for one batch.
-type round struct {
-	// base is the newest committed state when the round began; branch is base
-	// with the batch in flight and the plans of this round before applied of
-	// them, or nil as long as base itself will do.
-	base    *state.Snapshot
-	flying  *Batch
-	branch  *state.Txn
-	view    *state.Snapshot // branch, as plans are checked on it; nil: out of date
-	applied int
-
-	works   []work
-	changes int
-	now     int64
-}
-
-// work is one plan of a round.
-type work struct {
-	pending *Pending
-	verdict Verdict
-}
-
 // flight is a batch that is being written.
 type flight struct {
 	done chan struct{}
 	// diverged, read after done, is whether the state is not what the branch
 	// made of it.
 	diverged bool
-}
-
-// newRound begins a round behind a batch that is about to be written; nil:
-// there is none.
-func (a *Applier) newRound(flying *Batch) round {
-	return round{base: a.cfg.Store.Snapshot(), flying: flying}
 }
 
 // gather checks plans until there is reason to write: something was checked
@@ -247,62 +217,6 @@ func (a *Applier) waitState(ctx context.Context, index uint64) (*state.Snapshot,
 	}
 }
 
-// verify checks one plan behind those of the round.
-func (a *Applier) verify(r *round, p *Pending) {
-	r.now = max(r.now, a.now(p.plan))
-	verdict, err := Verify(r.current(), p.plan, r.now, a.cfg.Rules, &a.scratch)
-	a.stats.add(func(s *Stats) { s.Nodes += uint64(verdict.Nodes) })
-	if err != nil {
-		a.stats.add(func(s *Stats) { s.Malformed++ })
-		a.queue.answer(p, nil, err)
-		return
-	}
-	r.works = append(r.works, work{p, verdict})
-	r.changes += changesOf(&verdict)
-}
-
-// now is the clock's time, or the plan's where there is no clock.
-func (a *Applier) now(plan *model.Plan) int64 {
-	if a.cfg.Clock == nil {
-		return plan.Now
-	}
-	return a.cfg.Clock.Now().UnixNano()
-}
-
-func changesOf(v *Verdict) int {
-	n := 0
-	for _, i := range v.Committed {
-		g := &v.Plan.Groups[i]
-		n += len(g.Place) + len(g.Update) + len(g.Stop) + len(g.Evict) + len(g.Claims)
-	}
-	return n
-}
-
-// current is the state with the batch in flight and the round so far. Nothing
-// is branched for a round of one plan with nothing in flight.
-func (r *round) current() *state.Snapshot {
-	if r.flying == nil && len(r.works) == 0 {
-		return r.base
-	}
-	if r.branch == nil {
-		r.branch = r.base.Fork(r.base.Index() + 1)
-		if r.flying != nil {
-			r.flying.Apply(r.branch)
-		}
-	}
-	for ; r.applied < len(r.works); r.applied++ {
-		v := &r.works[r.applied].verdict
-		if len(v.Committed) > 0 {
-			r.branch.ApplyPlan(r.now, v.Plan, v.Committed)
-			r.view = nil
-		}
-	}
-	if r.view == nil {
-		r.view = r.branch.Snapshot()
-	}
-	return r.view
-}
-
 // reverify checks a round again, on the newest state.
 func (a *Applier) reverify(r *round) {
 	works := r.works
@@ -311,28 +225,6 @@ func (a *Applier) reverify(r *round) {
 	for _, w := range works {
 		a.verify(r, w.pending)
 	}
-}
-
-// seal makes a batch of what holds; nil when there is nothing to write.
-// Nothing is in flight, so the verdicts are final.
-func (a *Applier) seal(r *round) *Batch {
-	batch := &Batch{Now: r.now}
-	for i := range r.works {
-		v := &r.works[i].verdict
-		if !v.Empty() {
-			batch.Plans = append(batch.Plans, BatchPlan{v.Plan, v.Committed})
-		}
-		for k, cause := range v.Causes {
-			if node := v.Rejected[k].NodeID; cause.ofNode() && a.tracker.reject(node, r.now) {
-				batch.Ineligible = append(batch.Ineligible, node)
-			}
-		}
-	}
-	slices.Sort(batch.Ineligible)
-	if len(batch.Plans) == 0 && len(batch.Ineligible) == 0 {
-		return nil
-	}
-	return batch
 }
 
 // fly writes a batch without waiting for it.
@@ -344,81 +236,6 @@ func (a *Applier) fly(ctx context.Context, r round, batch *Batch) *flight {
 		f.diverged = err != nil || len(outcome.Dropped) > 0
 	}()
 	return f
-}
-
-// commit writes a batch and answers everybody in its round.
-func (a *Applier) commit(ctx context.Context, r *round, batch *Batch) (Outcome, error) {
-	outcome, err := a.cfg.Committer.Commit(ctx, batch)
-	if err == nil {
-		_, err = a.cfg.Store.WaitIndex(ctx, outcome.Index)
-	}
-	a.stats.add(func(s *Stats) {
-		if err != nil {
-			s.Failures++
-			return
-		}
-		s.Batches++
-		s.BatchPlans += uint64(len(batch.Plans))
-		s.LargestBatch = max(s.LargestBatch, len(batch.Plans))
-		s.Marked += uint64(len(batch.Ineligible))
-	})
-	a.settle(r, outcome, err)
-	return outcome, err
-}
-
-// settle answers everybody in a round.
-func (a *Applier) settle(r *round, outcome Outcome, err error) {
-	at := max(outcome.Index, a.cfg.Store.Snapshot().Index())
-	written := 0
-	for i := range r.works {
-		w := &r.works[i]
-		if err != nil { // what was rejected may have met a plan that is not written now
-			a.queue.answer(w.pending, nil, &CommitError{err})
-			continue
-		}
-		index := at // nothing to write: it is visible already
-		var dropped []int
-		if !w.verdict.Empty() {
-			index = outcome.Index
-			for _, d := range outcome.Dropped {
-				if d.Plan == written {
-					dropped = append(dropped, d.Group)
-				}
-			}
-			written++
-		}
-		a.queue.answer(w.pending, a.result(&w.verdict, index, at, dropped), nil)
-	}
-}
-
-// result turns a verdict into what the submitter gets.
-func (a *Applier) result(v *Verdict, index, refresh uint64, dropped []int) *model.PlanResult {
-	result := &model.PlanResult{Committed: v.Committed, Rejected: v.Rejected}
-	if len(dropped) > 0 {
-		result.Committed = slices.DeleteFunc(slices.Clone(v.Committed), func(i int) bool { return slices.Contains(dropped, i) })
-		result.Rejected = slices.Clone(v.Rejected)
-		for _, i := range dropped {
-			result.Rejected = append(result.Rejected, model.Rejection{
-				Group: i, Reason: "a node went away before the commit",
-			})
-		}
-		slices.SortFunc(result.Rejected, func(x, y model.Rejection) int { return x.Group - y.Group })
-	}
-	if len(result.Committed) > 0 {
-		result.Index = index
-	}
-	if len(result.Rejected) > 0 {
-		result.RefreshIndex = refresh
-	}
-	a.stats.add(func(s *Stats) {
-		s.Plans++
-		s.Groups += uint64(len(result.Committed))
-		s.Rejected[CauseDropped] += uint64(len(dropped))
-		for _, c := range v.Causes {
-			s.Rejected[c]++
-		}
-	})
-	return result
 }
 
 // abandon answers what was taken and will not be written.

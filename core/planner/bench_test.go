@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -46,4 +47,47 @@ func evictingPlan(asker *model.Job, index uint64, k int) *model.Plan {
 		plan.Groups = append(plan.Groups, g)
 	}
 	return plan
+}
+
+// Plans of one placement each through the whole applier, 128 to an entry,
+// without the cost of the log.
+func BenchmarkApplier_OnePlacementPlans(b *testing.B) {
+	const plans = 128
+	store := coretest.Filled(1000, 5)
+	asker := coretest.Asker(1 << 20).Obj()
+	coretest.Put(store, asker)
+	base := store.Snapshot()
+	batch := make([]*model.Plan, plans)
+	for i := range batch {
+		a := coretest.Running(fmt.Sprintf("new-%05d", i), asker, 0, i, fmt.Sprintf("n%05d", i*7))
+		a.Client, a.Started = model.ClientPending, false
+		batch[i] = &model.Plan{
+			EvalID: "e", Job: asker.Key(), Priority: asker.Priority, SnapshotIndex: base.Index(),
+			Groups: []model.CommitGroup{{Place: []*model.Allocation{a}}},
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		applier := planner.NewApplier(planner.Config{Store: store, Committer: discard{}})
+		applier.Queue().SetEnabled(true)
+		for _, p := range batch {
+			if _, err := applier.Queue().Enqueue(p); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if n, err := applier.Step(context.Background()); n != plans || err != nil {
+			b.Fatal(n, err)
+		}
+		if s := applier.Stats(); s.Groups != plans {
+			b.Fatalf("%+v", s)
+		}
+	}
+	b.ReportMetric(float64(b.N)*plans/b.Elapsed().Seconds(), "plans/s")
+}
+
+// discard commits nothing, so that every round finds the same state.
+type discard struct{}
+
+func (discard) Commit(context.Context, *planner.Batch) (planner.Outcome, error) {
+	return planner.Outcome{}, nil
 }

@@ -217,7 +217,10 @@ func (s *Scratch) group(a *model.Allocation) (*model.Group, refusal) {
 			fmt.Sprintf("the job is at version %d, the allocation at %d", s.job.Version, a.Job.Version), false,
 		}
 	case s.plan.Priority != s.job.Priority:
-		return nil, malformed("the plan has priority %d, its job %d", s.plan.Priority, s.job.Priority)
+		return nil, refusal{
+			CauseJob, a.NodeID,
+			fmt.Sprintf("the job has priority %d, the plan %d", s.job.Priority, s.plan.Priority), false,
+		}
 	case a.Job == s.job:
 		return a.Group, refusal{}
 	}
