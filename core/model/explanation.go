@@ -22,19 +22,20 @@ type Explanation struct {
 type NodeReason struct{ NodeID, Reason string }
 
 // Filter counts a node that a rule excludes.
-func (e *Explanation) Filter(reason string) { count(&e.Filtered, reason) }
+func (e *Explanation) Filter(reason string) { Count(&e.Filtered, reason, 1) }
 
 // Exhaust counts a node that lacks something.
-func (e *Explanation) Exhaust(what string) { count(&e.Exhausted, what) }
+func (e *Explanation) Exhaust(what string) { Count(&e.Exhausted, what, 1) }
 
-// Refuse counts a node on which eviction did not help.
-func (e *Explanation) Refuse(why string) { count(&e.Preempted, why) }
-
-func count(m *map[string]int, key string) {
+// Count adds n nodes to a reason in one of the explanation's maps.
+func Count(m *map[string]int, reason string, n int) {
+	if n == 0 {
+		return
+	}
 	if *m == nil {
 		*m = map[string]int{}
 	}
-	(*m)[key]++
+	(*m)[reason] += n
 }
 
 // String is one line such as

@@ -64,7 +64,8 @@ const (
 	NoCandidates          // nothing there may be evicted for this preemptor
 	NotEnough             // the group does not fit even with every candidate gone
 	Declined              // the policy's victims free too little
-	outcomesCount = iota
+	// Outcomes is how many there are.
+	Outcomes = iota
 )
 
 func (o Outcome) String() string {
@@ -228,15 +229,9 @@ func (f *Finder) slot(pos int32) (int32, bool) {
 	return k, ok
 }
 
-// OutcomesByNode tells, for every node of the request by its position, what
-// became of it.
-func (f *Finder) OutcomesByNode() map[int32]Outcome {
-	m := make(map[int32]Outcome, len(f.why))
-	for k, pos := range f.req.Nodes {
-		m[pos] = f.why[k]
-	}
-	return m
-}
+// Outcomes tells what became of each node of the request, and which those are.
+// Both are valid until the next search.
+func (f *Finder) Outcomes() ([]Outcome, []int32) { return f.why, f.req.Nodes }
 
 // RecheckAt is the earliest time at which a policy wants to be asked again; 0
 // when it does not.

@@ -17,52 +17,132 @@ func (p *placer) explain() *model.Explanation {
 		copied := *p.known
 		return &copied
 	}
-	r := p.run
-	e := &model.Explanation{Nodes: r.proposed.NodeCount()}
-	outcomes := p.outcomes()
-	for _, pos := range r.s.order.byRank {
-		chunk, i := r.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
-		reason := p.explainNode(e, chunk, i, pos, outcomes)
-		if len(e.Samples) < samples {
-			e.Samples = append(e.Samples, model.NodeReason{NodeID: chunk.Node(i).ID, Reason: reason})
-		}
+	x := explainer{placer: p, why: model.Explanation{Nodes: p.run.proposed.NodeCount()}}
+	x.outcomes, x.searched = p.outcomes()
+	for _, pos := range p.run.s.order.byRank {
+		x.node(pos)
 	}
+	x.add()
 	p.classes()
-	return e
+	p.known = &x.why
+	return p.explain()
 }
 
-// outcomes is what the search for victims found on each node, by position.
-func (p *placer) outcomes() map[int32]preempt.Outcome {
+// outcomes is what the search for victims found, and on which nodes, in tie
+// order.
+func (p *placer) outcomes() ([]preempt.Outcome, []int32) {
 	if !p.searching {
-		return nil
+		return nil, nil
 	}
-	return p.run.s.finder.OutcomesByNode()
+	return p.run.s.finder.Outcomes()
 }
 
-// explainNode counts one node's reason and returns it.
-func (p *placer) explainNode(e *model.Explanation, chunk *state.Chunk, i int, pos int32, outcomes map[int32]preempt.Outcome) string {
+// explainer counts reasons. The frequent ones are counted by number and named
+// at the end: an explanation is made for every group that finds no place, over
+// all nodes.
+type explainer struct {
+	*placer
+	why      model.Explanation
+	outcomes []preempt.Outcome
+	searched []int32 // nodes that outcomes are about, a subsequence of all
+	byClass  []int   // nodes by class that the group's own constraints rule out
+	lacking  [model.MaxDimensions]int
+	refused  [preempt.Outcomes]int
+}
+
+// node counts one node's reason.
+func (x *explainer) node(pos int32) {
+	chunk, i := x.run.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
+	outcome := preempt.NoCandidates
+	if len(x.searched) > 0 && x.searched[0] == pos {
+		outcome = x.outcomes[0]
+		x.searched, x.outcomes = x.searched[1:], x.outcomes[1:]
+	}
+	named := len(x.why.Samples) < samples
+	switch {
+	case chunk.Schedulable()>>i&1 == 0:
+		x.filter(chunk.Node(i), unschedulable(chunk.Node(i)), named)
+	case !x.feasible.node(chunk, i):
+		x.infeasible(chunk, i, named)
+	default:
+		x.full(chunk, i, pos, outcome, named)
+	}
+}
+
+func (x *explainer) filter(n *model.Node, reason string, named bool) {
+	x.why.Filter(reason)
+	x.sample(n, reason, named)
+}
+
+func (x *explainer) sample(n *model.Node, reason string, named bool) {
+	if named {
+		x.why.Samples = append(x.why.Samples, model.NodeReason{NodeID: n.ID, Reason: reason})
+	}
+}
+
+// infeasible counts a node that the group's own constraints rule out.
+func (x *explainer) infeasible(chunk *state.Chunk, i int, named bool) {
+	class := chunk.Class(i)
+	if x.feasible.verdict[class] > 0 {
+		x.filter(chunk.Node(i), x.feasible.escapedReason(chunk.Node(i)), named)
+		return
+	}
+	if x.byClass == nil {
+		x.byClass = make([]int, x.run.base.Classes())
+	}
+	x.byClass[class]++
+	x.sample(chunk.Node(i), x.feasible.reason[class], named)
+}
+
+// full counts a node that might take the group if it had room.
+func (x *explainer) full(chunk *state.Chunk, i int, pos int32, outcome preempt.Outcome, named bool) {
 	node := chunk.Node(i)
-	if reason := unschedulable(node); reason != "" {
-		e.Filter(reason)
-		return reason
-	}
-	if reason := p.feasible.nodeReason(chunk, i); reason != "" {
-		e.Filter(reason)
-		return reason
-	}
-	if p.rules != nil {
-		if reason := p.rules.ruledOutBy(pos, node); reason != "" {
-			e.Filter(reason)
-			return reason
+	if x.rules != nil && !x.rules.ranksOnly {
+		if reason := x.rules.ruledOutBy(pos, node); reason != "" {
+			x.filter(node, reason, named)
+			return
 		}
 	}
-	what := p.lack(pos, node)
-	e.Exhaust(what)
-	if outcome, ok := outcomes[pos]; ok && outcome != preempt.Possible {
-		e.Refuse(outcome.String())
-		what += "; " + outcome.String()
+	what := ""
+	if d := firstLacking(chunk, i, &x.group.Ask); d >= 0 {
+		x.lacking[d]++
+		if named {
+			what = x.run.proposed.Dims().Name(d)
+		}
+	} else {
+		what = x.lack(pos, node)
+		x.why.Exhaust(what)
 	}
-	return what
+	if x.run.preempts && outcome != preempt.Possible {
+		x.refused[outcome]++
+		if named {
+			what += "; " + outcome.String()
+		}
+	}
+	x.sample(node, what, named)
+}
+
+// firstLacking is the first dimension that a node lacks, claims aside; -1: none.
+func firstLacking(chunk *state.Chunk, i int, ask *model.Ask) int {
+	for _, d := range ask.Dims {
+		if chunk.Free(int(d))[i] < ask.Vec[d] {
+			return int(d)
+		}
+	}
+	return -1
+}
+
+// add names what was counted by number.
+func (x *explainer) add() {
+	for class, n := range x.byClass {
+		model.Count(&x.why.Filtered, x.feasible.reason[class], n)
+	}
+	for d, n := range x.lacking[:x.run.proposed.Dims().Len()] {
+		model.Count(&x.why.Exhausted, x.run.proposed.Dims().Name(d), n)
+	}
+	for outcome, n := range x.refused {
+		model.Count(&x.why.Preempted, preempt.Outcome(outcome).String(), n)
+	}
 }
 
 func unschedulable(n *model.Node) string {
@@ -71,14 +151,12 @@ func unschedulable(n *model.Node) string {
 		return "node is down"
 	case n.Drain:
 		return "node is draining"
-	case n.Ineligible:
-		return "node is not eligible"
 	}
-	return ""
+	return "node is not eligible"
 }
 
-// lack names what the node is short of: of the ways of serving devices, the
-// first one's lack.
+// lack names what the node is short of beside amounts: of the ways of serving
+// devices, the first one's lack.
 func (p *placer) lack(pos int32, n *model.Node) string {
 	var claims model.Vector
 	room := p.run.proposed.RoomFor(pos, p.group.Job.Key(), p.group.Job.Priority, p.run.now, &claims)

@@ -119,12 +119,13 @@ func (r *run) placeEverywhere(g *model.Group, others bool) error {
 	r.freeLost()
 	p.ranker.build(r, g, p.feasible, nil, 0)
 	e := everywhere{placer: p, have: have}
-	full := e.placeReady()
-	if r.preempts && len(full) > 0 {
-		var err error
-		if full, err = e.evictFor(full); err != nil {
+	hopeful, full := e.placeReady()
+	if len(hopeful) > 0 {
+		rest, err := e.evictFor(hopeful)
+		if err != nil {
 			return err
 		}
+		full = append(full, rest...)
 	}
 	if len(full) > 0 {
 		r.fail(g, len(full), p.explain())
@@ -146,27 +147,30 @@ type everywhere struct {
 	victims []*model.Allocation
 }
 
-// placeReady fills the nodes that have room and returns those that lack it, in
-// tie order.
-func (e *everywhere) placeReady() (full []int32) {
+// placeReady fills the nodes that have room and returns those that may take the
+// group but lack it: hopeful ones, where something may be evicted, in tie order,
+// and the others.
+func (e *everywhere) placeReady() (hopeful, hopeless []int32) {
 	k := e.ranker
 	for rank, s := range k.standing {
 		pos := e.run.s.order.byRank[rank]
-		if s != standsReady && s != standsFull {
+		chunk, i := e.run.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
+		if chunk.Schedulable()>>i&1 == 0 || !e.feasible.node(chunk, i) {
 			continue
 		}
-		node := e.run.proposed.NodeAt(pos)
-		if e.have.live[node.ID] != nil || e.have.done[node.ID] {
-			continue
+		node := chunk.Node(i)
+		switch {
+		case e.have.live[node.ID] != nil || e.have.done[node.ID]:
+		case s == standsReady:
+			choice, _ := k.device(pos, node)
+			e.add(preempt.Choice{Pos: pos, Device: choice, Score: k.score[rank]})
+		case s == standsFull:
+			hopeful = append(hopeful, pos)
+		default:
+			hopeless = append(hopeless, pos)
 		}
-		if s == standsFull {
-			full = append(full, pos)
-			continue
-		}
-		choice, _ := k.device(pos, node)
-		e.add(preempt.Choice{Pos: pos, Device: choice, Score: k.score[rank]})
 	}
-	return full
+	return hopeful, hopeless
 }
 
 // evictFor searches all full nodes at once and returns those for which there is

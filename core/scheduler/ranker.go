@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -12,8 +13,8 @@ import (
 type standing int8
 
 const (
-	standsOut    standing = iota // may not take it, whatever leaves
-	standsFull                   // may take it once something leaves
+	standsOut    standing = iota // may not take it, whoever is evicted
+	standsFull                   // may take it once something is evicted
 	standsReady                  // has room
 	standsUnseen                 // was not looked at: nothing changed there since it failed
 )
@@ -28,6 +29,7 @@ type ranker struct {
 	feasible *feasibility
 	rules    *groupRules // nil: the group has none
 	plain    bool        // the columns alone decide whether it fits
+	ceiling  int64       // highest priority that may be evicted for the group
 
 	standing []standing // by rank
 	score    []float64  // by rank
@@ -38,6 +40,10 @@ type ranker struct {
 func (k *ranker) build(r *run, g *model.Group, f *feasibility, rules *groupRules, since uint64) {
 	k.run, k.group, k.feasible, k.rules = r, g, f, rules
 	k.plain = len(g.Ask.Ports) == 0 && len(g.Ask.Devices) == 0
+	k.ceiling = math.MinInt64
+	if r.preempts {
+		k.ceiling = preempt.Ceiling(g.Job.Priority, r.version, r.base.Config().PriorityDelta)
+	}
 	n := len(r.s.order.byRank)
 	k.standing, k.score = resized(k.standing, n), resized(k.score, n)
 	for rank := range n {
@@ -95,6 +101,12 @@ func (k *ranker) update(pos int32) {
 func (k *ranker) assess(rank int32, chunk *state.Chunk, i int, pos int32, covers bool) {
 	k.score[rank] = none
 	k.standing[rank] = standsFull
+	if int64(chunk.MinPriority(i)) > k.ceiling {
+		k.standing[rank] = standsOut
+	}
+	if !covers {
+		return // rules that forbid the node are asked when something may be evicted there
+	}
 	if k.rules != nil {
 		switch k.rules.place(pos, chunk.Node(i)) {
 		case ruledOut:
@@ -104,7 +116,7 @@ func (k *ranker) assess(rank int32, chunk *state.Chunk, i int, pos int32, covers
 			return
 		}
 	}
-	if covers && (!k.plain || len(chunk.Claims(i)) > 0) {
+	if !k.plain || len(chunk.Claims(i)) > 0 {
 		_, covers = k.device(pos, chunk.Node(i))
 	}
 	if covers {
@@ -151,8 +163,8 @@ func (k *ranker) best() (pos int32, score float64, ok bool) {
 	return k.run.s.order.byRank[rank], k.score[rank], true
 }
 
-// full appends the positions of nodes that may take the group once something
-// leaves, in tie order.
+// full appends the positions of nodes that may take the group once something is
+// evicted, in tie order.
 func (k *ranker) full(into []int32) []int32 {
 	for rank, s := range k.standing {
 		if s == standsFull {

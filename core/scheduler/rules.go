@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -24,13 +25,15 @@ type groupRules struct {
 	run   *run
 	group *model.Group
 
-	onNode        map[int32]int // live instances of the group by node position
+	onNode        *tally // live instances of the group by node position
 	distinctHosts bool
 	properties    []*property
 	spreads       []*spread
 	colocate      []*term
 	separate      []*term // the group's own terms
 	foreign       []*term // terms of others that match the group
+	wide          []*term // those of the last two whose domains span nodes
+	apart         *tally  // allocations on the node that keep the group away from it
 
 	affinityTotal float64
 	// ranksOnly says that no rule can rule a node out.
@@ -56,7 +59,7 @@ func (r *run) newRules(g *model.Group) *groupRules {
 	if !r.needsRules(g) {
 		return nil
 	}
-	u := &groupRules{run: r, group: g, onNode: map[int32]int{}}
+	u := &groupRules{run: r, group: g, onNode: r.s.tallies.take(r.base), apart: r.s.tallies.take(r.base)}
 	for i := range g.Constraints {
 		switch c := &g.Constraints[i]; c.Operator {
 		case model.OpDistinctHosts:
@@ -72,10 +75,15 @@ func (r *run) newRules(g *model.Group) *groupRules {
 		u.affinityTotal += absolute(float64(g.Affinities[i].Weight))
 	}
 	u.countOwn()
-	u.colocate = r.termsOf(g.Colocate, g.Job.Namespace)
-	u.separate = r.termsOf(g.Separate, g.Job.Namespace)
-	u.foreign = r.foreignTerms(g)
-	u.ranksOnly = !u.distinctHosts && !u.binds()
+	u.colocate = r.termsOf(g.Colocate, g.Job.Namespace, nil)
+	u.separate = r.termsOf(g.Separate, g.Job.Namespace, u.apart)
+	u.foreign = r.foreignTerms(g, u.apart)
+	for _, t := range slices.Concat(u.separate, u.foreign) {
+		if !local(t.rule) {
+			u.wide = append(u.wide, t)
+		}
+	}
+	u.ranksOnly = !u.distinctHosts && !u.binds() && len(u.separate)+len(u.foreign) == 0
 	return u
 }
 
@@ -87,9 +95,7 @@ func absolute(x float64) float64 {
 }
 
 // global is whether one placement may change the rank of every node.
-func (u *groupRules) global() bool {
-	return len(u.properties)+len(u.spreads)+len(u.colocate)+len(u.separate)+len(u.foreign) > 0
-}
+func (u *groupRules) global() bool { return len(u.spreads) > 0 || u.binds() }
 
 // binds is whether placements of the group hold only together, so that they
 // share a commit group.
@@ -102,7 +108,7 @@ func (u *groupRules) binds() bool {
 			return true
 		}
 	}
-	return len(u.properties)+len(u.colocate)+len(u.separate)+len(u.foreign) > 0
+	return len(u.properties)+len(u.colocate)+len(u.wide) > 0
 }
 
 // countOwn counts the live instances of the group as proposed.
@@ -121,7 +127,7 @@ func (u *groupRules) count(a *model.Allocation, by int) {
 		return
 	}
 	node := u.run.proposed.NodeAt(pos)
-	u.onNode[pos] += by
+	u.onNode.add(pos, by)
 	for _, p := range u.properties {
 		p.count(node, by)
 	}
@@ -171,12 +177,8 @@ func (u *groupRules) place(pos int32, n *model.Node) ruling {
 	if u.ruledOutBy(pos, n) != "" {
 		return ruledOut
 	}
-	for _, list := range [][]*term{u.separate, u.foreign} {
-		for _, t := range list {
-			if t.conflicts(n) > 0 {
-				return ruledByLocal
-			}
-		}
+	if u.apart.at(pos) > 0 {
+		return ruledByLocal
 	}
 	return ruledIn
 }
@@ -189,7 +191,7 @@ func (u *groupRules) Allows(pos int32) bool {
 // ruledOutBy names the rule that no eviction on the node itself can satisfy; ""
 // when there is none.
 func (u *groupRules) ruledOutBy(pos int32, n *model.Node) string {
-	if u.distinctHosts && u.onNode[pos] > 0 {
+	if u.distinctHosts && u.onNode.at(pos) > 0 {
 		return string(model.OpDistinctHosts)
 	}
 	for _, p := range u.properties {
@@ -203,15 +205,13 @@ func (u *groupRules) ruledOutBy(pos int32, n *model.Node) string {
 		}
 	}
 	for _, t := range u.colocate {
-		if !t.hosts(n, u.group) {
+		if !t.hosts(pos, n, u.group) {
 			return "colocate with " + t.String()
 		}
 	}
-	for _, list := range [][]*term{u.separate, u.foreign} {
-		for _, t := range list {
-			if t.conflicts(n) > t.onNode[pos] {
-				return "separate from " + t.String()
-			}
+	for _, t := range u.wide {
+		if t.inDomain(pos, n) > t.onNode.at(pos) {
+			return "separate from " + t.String()
 		}
 	}
 	return ""
@@ -220,14 +220,14 @@ func (u *groupRules) ruledOutBy(pos int32, n *model.Node) string {
 // Components ranks a node beside its fit.
 func (u *groupRules) Components(pos int32) (values [sdk.NumComponents]float64, present uint8) {
 	wishes := u.affinityTotal != 0 || len(u.spreads) != 0
-	if len(u.onNode) == 0 && !wishes {
+	if u.onNode.empty() && !wishes {
 		return values, present
 	}
 	set := func(k sdk.Component, v float64) {
 		values[k] = v
 		present |= 1 << k
 	}
-	if n := u.onNode[pos]; n > 0 && u.group.Count > 0 {
+	if n := u.onNode.at(pos); n > 0 && u.group.Count > 0 {
 		set(sdk.AntiAffinity, -float64(n+1)/float64(u.group.Count))
 	}
 	if !wishes {
@@ -277,6 +277,9 @@ func (u *groupRules) Separates() bool { return len(u.separate)+len(u.foreign) > 
 
 // Separated is whether a row of the node and the group exclude one another.
 func (u *groupRules) Separated(pos int32, row *state.Row) bool {
+	if u.apart.at(pos) == 0 {
+		return false
+	}
 	if row.Group.Job.Namespace != u.group.Job.Namespace {
 		return false
 	}

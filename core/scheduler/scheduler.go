@@ -27,12 +27,13 @@ type Config struct {
 
 // Scheduler plans evaluations one after another.
 type Scheduler struct {
-	config Config
-	finder preempt.Finder
-	ranker ranker
-	memory memory
-	order  order
-	allocs []*model.Allocation
+	config  Config
+	finder  preempt.Finder
+	ranker  ranker
+	memory  memory
+	order   order
+	tallies tallies
+	allocs  []*model.Allocation
 }
 
 // New makes a scheduler.
@@ -119,6 +120,7 @@ func (s *Scheduler) newRun(eval *model.Evaluation, snap *state.Snapshot, now int
 }
 
 func (r *run) process() error {
+	defer r.s.tallies.reclaim()
 	r.s.order.refresh(r.base, r.s.config.Ties)
 	r.s.allocs = r.base.AppendJobAllocs(r.s.allocs[:0], r.eval.JobKey())
 	switch {

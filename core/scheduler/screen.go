@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"slices"
+
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt"
@@ -15,6 +17,8 @@ type Screen struct {
 	Snap     *state.Snapshot
 	Policies *policy.Set
 	Now      int64
+
+	wide []*model.LabelTerm // made when first needed
 }
 
 // MayPlace is whether some group that the evaluation could not place may go to
@@ -38,7 +42,7 @@ func (s *Screen) MayPlace(eval *model.Evaluation, nodeID string) bool {
 }
 
 func (s *Screen) mayPlaceGroup(g *model.Group, pos int32, version *policy.Version) bool {
-	if looksElsewhere(g) {
+	if s.looksElsewhere(g) {
 		return true
 	}
 	chunk, i := s.Snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
@@ -57,15 +61,46 @@ func (s *Screen) mayPlaceGroup(g *model.Group, pos int32, version *policy.Versio
 	return newFeasibility(g, 1).nodeAllowed(chunk.Node(i))
 }
 
-// looksElsewhere is whether a rule of the group may let room on one node make
-// another node possible.
-func looksElsewhere(g *model.Group) bool {
+// looksElsewhere is whether a rule may let room on one node make another node
+// possible for the group: its own, or separation that others want.
+func (s *Screen) looksElsewhere(g *model.Group) bool {
 	for i := range g.Constraints {
 		if g.Constraints[i].Operator == model.OpDistinctProperty {
 			return true
 		}
 	}
-	return len(g.Spread)+len(g.Colocate)+len(g.Separate)+len(g.Labels) > 0
+	spansNodes := func(t model.LabelTerm) bool { return !local(&t) }
+	if len(g.Spread)+len(g.Colocate) > 0 || slices.ContainsFunc(g.Separate, spansNodes) {
+		return true
+	}
+	if len(g.Labels) == 0 {
+		return false
+	}
+	for _, t := range s.wideTerms() {
+		if t.Matches(g.Labels) {
+			return true
+		}
+	}
+	return false
+}
+
+// wideTerms lists the separate terms of all jobs whose domains span nodes; it is
+// made once for a screen.
+func (s *Screen) wideTerms() []*model.LabelTerm {
+	if s.wide != nil {
+		return s.wide
+	}
+	s.wide = []*model.LabelTerm{}
+	for job := range s.Snap.Separating() {
+		for _, g := range job.Groups {
+			for i := range g.Separate {
+				if !local(&g.Separate[i]) {
+					s.wide = append(s.wide, &g.Separate[i])
+				}
+			}
+		}
+	}
+	return s.wide
 }
 
 // mayEvict is whether the ask would fit with everything of lower priority gone.

@@ -13,28 +13,55 @@ import (
 type term struct {
 	rule     *model.LabelTerm
 	byDomain map[string]int
-	onNode   map[int32]int // those with a domain, by node position
+	onNode   *tally // those with a domain, by node position; nil: apart counts
+	apart    *tally // nil: the term keeps nobody apart
 	total    int
 
 	ownerJob model.JobKey // foreign terms: who carries it
 	owner    string       // its group
 }
 
-func newTerm(rule *model.LabelTerm) *term {
-	return &term{rule: rule, byDomain: map[string]int{}, onNode: map[int32]int{}}
+// newTerm begins to count for a rule; apart, if it is there, counts on each node
+// for several terms together.
+func (r *run) newTerm(rule *model.LabelTerm, apart *tally) *term {
+	t := &term{rule: rule, apart: apart}
+	if apart == nil || !local(rule) {
+		t.onNode = r.s.tallies.take(r.base)
+	}
+	if !local(rule) {
+		t.byDomain = map[string]int{}
+	}
+	return t
 }
+
+// local is whether the term's domains are single nodes, so that what happens on
+// one node concerns no other.
+func local(t *model.LabelTerm) bool { return t.TopologyKey == model.TopologyNode }
 
 func (t *term) count(n *model.Node, pos int32, by int) {
 	t.total += by
-	if domain, ok := n.Domain(t.rule.TopologyKey); ok {
-		t.byDomain[domain] += by
-		t.onNode[pos] += by
+	domain, ok := "", true
+	if !local(t.rule) {
+		if domain, ok = n.Domain(t.rule.TopologyKey); ok {
+			t.byDomain[domain] += by
+		}
+	}
+	if !ok {
+		return // without the key the node is in nobody's domain
+	}
+	if t.onNode != nil {
+		t.onNode.add(pos, by)
+	}
+	if t.apart != nil {
+		t.apart.add(pos, by)
 	}
 }
 
-// conflicts counts what keeps the group out of the node's domain. A node
-// without the key is in nobody's domain.
-func (t *term) conflicts(n *model.Node) int {
+// inDomain counts the allocations in the node's domain.
+func (t *term) inDomain(pos int32, n *model.Node) int {
+	if local(t.rule) {
+		return t.onNode.at(pos)
+	}
 	domain, ok := n.Domain(t.rule.TopologyKey)
 	if !ok {
 		return 0
@@ -44,12 +71,11 @@ func (t *term) conflicts(n *model.Node) int {
 
 // hosts is whether the node's domain holds something to be placed beside. The
 // first instance of a group that matches its own term may go anywhere the key is.
-func (t *term) hosts(n *model.Node, g *model.Group) bool {
-	domain, ok := n.Domain(t.rule.TopologyKey)
-	if !ok {
+func (t *term) hosts(pos int32, n *model.Node, g *model.Group) bool {
+	if _, ok := n.Domain(t.rule.TopologyKey); !ok {
 		return false
 	}
-	return t.byDomain[domain] > 0 || t.total == 0 && t.rule.Matches(g.Labels)
+	return t.inDomain(pos, n) > 0 || t.total == 0 && t.rule.Matches(g.Labels)
 }
 
 func (t *term) String() string {
@@ -61,36 +87,31 @@ func (t *term) String() string {
 }
 
 // termsOf counts what the terms match among the live allocations of a namespace.
-func (r *run) termsOf(rules []model.LabelTerm, namespace string) []*term {
-	if len(rules) == 0 {
-		return nil
-	}
+func (r *run) termsOf(rules []model.LabelTerm, namespace string, apart *tally) []*term {
 	terms := make([]*term, len(rules))
+	var allocs []*model.Allocation
 	for i := range rules {
-		terms[i] = newTerm(&rules[i])
-	}
-	r.eachLive(namespace, func(a *model.Allocation, pos int32, n *model.Node) {
-		for _, t := range terms {
-			if t.rule.Matches(a.Group.Labels) {
-				t.count(n, pos, 1)
+		t := r.newTerm(&rules[i], apart)
+		for key := range r.proposed.Labelled(t.rule.Labels) {
+			if key.Namespace != namespace {
+				continue
 			}
+			allocs = r.proposed.AppendJobAllocs(allocs[:0], key)
+			r.countIn(t, allocs, func(a *model.Allocation) bool { return t.rule.Matches(a.Group.Labels) })
 		}
-	})
+		terms[i] = t
+	}
 	return terms
 }
 
-// eachLive visits the live allocations of a namespace as proposed.
-func (r *run) eachLive(namespace string, visit func(a *model.Allocation, pos int32, n *model.Node)) {
-	var allocs []*model.Allocation
-	for job := range r.proposed.JobsPrefix(namespace, "") {
-		allocs = r.proposed.AppendJobAllocs(allocs[:0], job.Key())
-		for _, a := range allocs {
-			if !a.Live() {
-				continue
-			}
-			if pos, ok := r.proposed.Position(a.NodeID); ok {
-				visit(a, pos, r.proposed.NodeAt(pos))
-			}
+// countIn counts the live allocations that pass a test where they are.
+func (r *run) countIn(t *term, allocs []*model.Allocation, test func(*model.Allocation) bool) {
+	for _, a := range allocs {
+		if !a.Live() || !test(a) {
+			continue
+		}
+		if pos, ok := r.proposed.Position(a.NodeID); ok {
+			t.count(r.proposed.NodeAt(pos), pos, 1)
 		}
 	}
 }
@@ -98,6 +119,9 @@ func (r *run) eachLive(namespace string, visit func(a *model.Allocation, pos int
 // separators lists the jobs of the group's namespace that have a separate term
 // which matches the group: separation binds both sides.
 func (r *run) separators(g *model.Group) []*model.Job {
+	if len(g.Labels) == 0 {
+		return nil // a term names at least one label
+	}
 	var jobs []*model.Job
 	for job := range r.base.Separating() {
 		if job.Namespace == g.Job.Namespace && separatesFrom(job, g) {
@@ -120,7 +144,7 @@ func separatesFrom(job *model.Job, g *model.Group) bool {
 
 // foreignTerms collects the terms of others that match the group, with the live
 // allocations that carry them.
-func (r *run) foreignTerms(g *model.Group) []*term {
+func (r *run) foreignTerms(g *model.Group, apart *tally) []*term {
 	var terms []*term
 	var allocs []*model.Allocation
 	for _, job := range r.separators(g) {
@@ -130,20 +154,12 @@ func (r *run) foreignTerms(g *model.Group) []*term {
 				if !other.Separate[i].Matches(g.Labels) {
 					continue
 				}
-				t := newTerm(&other.Separate[i])
+				t := r.newTerm(&other.Separate[i], apart)
 				t.ownerJob, t.owner = job.Key(), other.Name
-				r.countCarriers(t, allocs)
+				r.countIn(t, allocs, func(a *model.Allocation) bool { return a.Group.Name == t.owner })
 				terms = append(terms, t)
 			}
 		}
 	}
 	return terms
-}
-
-func (r *run) countCarriers(t *term, allocs []*model.Allocation) {
-	for _, a := range allocs {
-		if pos, ok := r.proposed.Position(a.NodeID); ok && a.Live() && a.Group.Name == t.owner {
-			t.count(r.proposed.NodeAt(pos), pos, 1)
-		}
-	}
 }
