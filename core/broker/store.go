@@ -21,7 +21,7 @@ const chunk = 256
 type arena[T any] struct {
 	chunks []*[chunk]T
 	free   []uint32
-	used   uint32 // numbers that were ever given out
+	used   uint32 // numbers given out since there were none
 }
 
 // get is an unused number: the value under it is as put left it, or zero.
@@ -31,7 +31,7 @@ func (a *arena[T]) get() (uint32, *T) {
 		a.free = a.free[:n-1]
 		return id, a.at(id)
 	}
-	if a.used%chunk == 0 {
+	if int(a.used) == chunk*len(a.chunks) {
 		a.chunks = append(a.chunks, new([chunk]T))
 	}
 	a.used++
@@ -43,7 +43,13 @@ func (a *arena[T]) at(id uint32) *T {
 	return &a.chunks[id/chunk][id%chunk]
 }
 
+// put takes a number back. With the last one the arena starts over from 1, so
+// that the next flood finds its entries side by side again.
 func (a *arena[T]) put(id uint32) {
+	if len(a.free)+1 == int(a.used) {
+		a.free, a.used = a.free[:0], 0
+		return
+	}
 	if len(a.free) == cap(a.free) {
 		a.free = slices.Grow(a.free, max(chunk, len(a.free))) // append grows by a quarter
 	}

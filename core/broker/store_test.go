@@ -64,6 +64,12 @@ func TestArena_NumbersAreReusedAndStay(t *testing.T) {
 	if id, v := a.get(); id != 7 || v != first {
 		t.Errorf("got %d %p, want 7 %p", id, v, first)
 	}
+	for id := uint32(3 * chunk); id > 0; id-- {
+		a.put(id)
+	}
+	if id, v := a.get(); id != 1 || *v != 0 || len(a.chunks) != 3 {
+		t.Errorf("emptied, it gives number %d of %d chunks", id, len(a.chunks))
+	}
 }
 
 // A heap keeps stale items until they come up; raised a thousand times, one
