@@ -38,7 +38,9 @@ type generator struct {
 	file *scenario.File
 	all  []node // every single one
 	made []madeClass
-	jobN int
+	jobN int // jobs made so far
+
+	roomy int // position in all of the node that held the last task
 }
 
 // node is what failures and fits need to know of one node.

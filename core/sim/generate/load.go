@@ -58,16 +58,25 @@ func (m *madeClass) add(g *generator, k *class, at int64, j *scenario.Job) {
 	}
 }
 
-// fits is whether some empty node has the resources of one task.
+// fits is whether some empty node has the resources of one task. It asks the
+// node that had room last time first: mostly that is enough.
 func (g *generator) fits(x *scenario.Group) bool {
-	return slices.ContainsFunc(g.all, func(n node) bool {
-		for r, v := range x.Resources {
-			if n.capacity[r] < v {
-				return false
-			}
+	for i := range g.all {
+		if at := (g.roomy + i) % len(g.all); g.all[at].holds(x) {
+			g.roomy = at
+			return true
 		}
-		return true
-	})
+	}
+	return false
+}
+
+func (n *node) holds(x *scenario.Group) bool {
+	for r, v := range x.Resources {
+		if n.capacity[r] < v {
+			return false
+		}
+	}
+	return true
 }
 
 // fill makes jobs of the classes that share a band's load, until each offers
