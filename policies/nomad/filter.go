@@ -47,11 +47,8 @@ func sortMeasured(s []measured) {
 }
 
 func compareMeasured(a, b measured) int {
-	switch {
-	case a.before(b):
+	if a.before(b) {
 		return -1
-	case b.before(a):
-		return 1
 	}
-	return 0
+	return 1 // no two are equal
 }

@@ -110,8 +110,7 @@ func deviceVictims(in *policy.Options, r, start, end int, lacking float64) int {
 	count := float64(in.Preemptor.Devices[r].Count)
 	sum, highest := 0.0, int32(math.MinInt32)
 	for v := start; v < end; v++ {
-		over := v > start && held[v] > held[v-1]
-		if held[v] <= 0 || over || sum >= count || sum >= lacking && priority[v] >= highest {
+		if held[v] <= 0 || sum >= count || sum >= lacking && priority[v] >= highest {
 			return v
 		}
 		sum += held[v]
