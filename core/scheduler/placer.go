@@ -163,7 +163,7 @@ func (p *placer) follow(a *model.Allocation, c preempt.Choice) error {
 	if p.rules != nil {
 		p.rules.count(a, 1)
 		for _, v := range c.Victims {
-			p.rules.gone(v)
+			p.rules.count(v, -1)
 		}
 		if p.rules.global() {
 			p.ranker.rebuild()

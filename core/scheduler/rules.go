@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 
@@ -30,36 +31,26 @@ type groupRules struct {
 	properties    []*property
 	spreads       []*spread
 	colocate      []*term
-	separate      []*term // the group's own terms
-	foreign       []*term // terms of others that match the group
-	wide          []*term // those of the last two whose domains span nodes
-	apart         *tally  // allocations on the node that keep the group away from it
+	separate      []*term          // the group's own terms
+	foreign       map[string]*term // what keeps away from the group, by topology key
+	apart         *tally           // allocations of others on the node that exclude the group
+	ownApart      *tally           // those of its own job, which are never evicted
 
 	affinityTotal float64
 	// ranksOnly says that no rule can rule a node out.
 	ranksOnly bool
 }
 
-// needsRules is whether a group has any rule beyond its own constraints. A
-// group whose instances merely prefer to be apart needs them too, once there is
-// more than one.
-func (r *run) needsRules(g *model.Group) bool {
-	if g.Count > 1 || len(g.Affinities)+len(g.Spread)+len(g.Colocate)+len(g.Separate) > 0 {
-		return true
-	}
-	for i := range g.Constraints {
-		if g.Constraints[i].Operator.Counts() {
-			return true
-		}
-	}
-	return len(r.separators(g)) > 0
-}
-
+// newRules counts what the group's rules look at; nil when nothing does. A group
+// whose instances merely prefer to be apart has rules too, once there is more
+// than one.
 func (r *run) newRules(g *model.Group) *groupRules {
-	if !r.needsRules(g) {
+	others := r.separators(g)
+	if !ownRules(g) && len(others) == 0 {
 		return nil
 	}
-	u := &groupRules{run: r, group: g, onNode: r.s.tallies.take(r.base), apart: r.s.tallies.take(r.base)}
+	u := &groupRules{run: r, group: g}
+	u.onNode, u.apart, u.ownApart = r.s.tallies.take(r.base), r.s.tallies.take(r.base), r.s.tallies.take(r.base)
 	for i := range g.Constraints {
 		switch c := &g.Constraints[i]; c.Operator {
 		case model.OpDistinctHosts:
@@ -74,17 +65,56 @@ func (r *run) newRules(g *model.Group) *groupRules {
 	for i := range g.Affinities {
 		u.affinityTotal += absolute(float64(g.Affinities[i].Weight))
 	}
-	u.countOwn()
-	u.colocate = r.termsOf(g.Colocate, g.Job.Namespace, nil)
-	u.separate = r.termsOf(g.Separate, g.Job.Namespace, u.apart)
-	u.foreign = r.foreignTerms(g, u.apart)
-	for _, t := range slices.Concat(u.separate, u.foreign) {
-		if !local(t.rule) {
-			u.wide = append(u.wide, t)
-		}
-	}
+	u.colocate, u.separate = r.newTerms(g.Colocate), r.newTerms(g.Separate)
+	u.countPresent(others)
 	u.ranksOnly = !u.distinctHosts && !u.binds() && len(u.separate)+len(u.foreign) == 0
 	return u
+}
+
+// ownRules is whether the group itself says more than which nodes it may go to.
+func ownRules(g *model.Group) bool {
+	return g.Count > 1 || len(g.Affinities)+len(g.Spread)+len(g.Colocate)+len(g.Separate) > 0 ||
+		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator.Counts() })
+}
+
+// separators lists the jobs that may want to be apart from the group, in a
+// fixed order: separation binds both sides.
+func (r *run) separators(g *model.Group) []model.JobKey {
+	return r.distinct(r.base.Separating(g.Labels), g.Job.Namespace)
+}
+
+// distinct collects the keys of a namespace, each once, ascending.
+func (r *run) distinct(keys iter.Seq[model.JobKey], namespace string) (list []model.JobKey) {
+	for key := range keys {
+		if key.Namespace == namespace {
+			list = append(list, key)
+		}
+	}
+	slices.SortFunc(list, model.JobKey.Compare)
+	return slices.Compact(list)
+}
+
+// countPresent counts every live allocation that some rule looks at, as
+// proposed: those of the group's own job, of jobs that carry the labels of its
+// terms, and of jobs that want to be apart from it.
+func (u *groupRules) countPresent(others []model.JobKey) {
+	r := u.run
+	keys := append([]model.JobKey{u.group.Job.Key()}, others...)
+	for _, list := range [][]*term{u.colocate, u.separate} {
+		for _, t := range list {
+			keys = append(keys, r.distinct(r.proposed.Labelled(t.rule.Labels), u.group.Job.Namespace)...)
+		}
+	}
+	slices.SortFunc(keys, model.JobKey.Compare)
+	var allocs []*model.Allocation
+	for _, key := range slices.Compact(keys) {
+		allocs = r.proposed.AppendJobAllocs(allocs[:0], key)
+		for _, a := range allocs {
+			if a.Live() {
+				u.count(a, 1)
+			}
+		}
+	}
 }
 
 func absolute(x float64) float64 {
@@ -108,65 +138,79 @@ func (u *groupRules) binds() bool {
 			return true
 		}
 	}
-	return len(u.properties)+len(u.colocate)+len(u.wide) > 0
+	return len(u.properties)+len(u.colocate) > 0 || u.wide()
 }
 
-// countOwn counts the live instances of the group as proposed.
-func (u *groupRules) countOwn() {
-	for _, a := range u.run.s.allocs {
-		if a.Live() && a.Group.Name == u.group.Name {
-			u.count(a, 1)
+// wide is whether separation has domains that span nodes.
+func (u *groupRules) wide() bool {
+	for _, t := range slices.Concat(u.separate, u.foreign) {
+		if !local(t.rule) {
+			return true
 		}
 	}
+	return false
 }
 
-// count follows an instance of the group that comes (1) or goes (-1).
+// count follows an allocation of any job that comes (1) or goes (-1).
 func (u *groupRules) count(a *model.Allocation, by int) {
-	pos, ok := u.run.proposed.Position(a.NodeID)
-	if !ok {
-		return
-	}
-	node := u.run.proposed.NodeAt(pos)
-	u.onNode.add(pos, by)
-	for _, p := range u.properties {
-		p.count(node, by)
-	}
-	for _, s := range u.spreads {
-		s.count(node, by)
-	}
-	for _, list := range [][]*term{u.colocate, u.separate} {
-		for _, t := range list {
-			if t.rule.Matches(a.Group.Labels) {
-				t.count(node, pos, by)
-			}
-		}
-	}
-	for _, t := range u.foreign {
-		if t.owner == a.Group.Name && t.ownerJob == a.Job.Key() {
-			t.count(node, pos, by)
-		}
-	}
-}
-
-// gone follows an allocation of another job that becomes a victim.
-func (u *groupRules) gone(a *model.Allocation) {
 	pos, ok := u.run.proposed.Position(a.NodeID)
 	if !ok || a.Job.Namespace != u.group.Job.Namespace {
 		return
 	}
 	node := u.run.proposed.NodeAt(pos)
-	for _, list := range [][]*term{u.colocate, u.separate} {
-		for _, t := range list {
-			if t.rule.Matches(a.Group.Labels) {
-				t.count(node, pos, -1)
-			}
+	own := a.Job.ID == u.group.Job.ID
+	if own && a.Group.Name == u.group.Name {
+		u.onNode.add(pos, by)
+		for _, p := range u.properties {
+			p.count(node, by)
+		}
+		for _, s := range u.spreads {
+			s.count(node, by)
 		}
 	}
+	for _, t := range u.colocate {
+		if t.rule.Matches(a.Group.Labels) {
+			t.count(node, pos, by)
+		}
+	}
+	if !u.countApart(a, node, pos, by) {
+		return
+	}
+	if own {
+		u.ownApart.add(pos, by)
+	} else {
+		u.apart.add(pos, by)
+	}
+}
+
+// countApart counts an allocation for the terms that keep it and the group
+// apart, and tells whether any does on this node.
+func (u *groupRules) countApart(a *model.Allocation, node *model.Node, pos int32, by int) (apart bool) {
+	for _, t := range u.separate {
+		if t.rule.Matches(a.Group.Labels) {
+			apart = t.count(node, pos, by) || apart
+		}
+	}
+	for i := range a.Group.Separate {
+		rule := &a.Group.Separate[i]
+		if !rule.Matches(u.group.Labels) {
+			continue
+		}
+		apart = u.foreignTerm(rule).count(node, pos, by) || apart
+	}
+	return apart
+}
+
+// foreignTerm is the count for the topology key of a foreign term.
+func (u *groupRules) foreignTerm(rule *model.LabelTerm) *term {
 	for _, t := range u.foreign {
-		if t.owner == a.Group.Name && t.ownerJob == a.Job.Key() {
-			t.count(node, pos, -1)
+		if t.rule.TopologyKey == rule.TopologyKey {
+			return t
 		}
 	}
+	t := u.run.newTerm(rule)
+	u.foreign = append(u.foreign, t)
+	return t
 }
 
 // place is what the rules say of placing one more instance on a node.
@@ -209,9 +253,23 @@ func (u *groupRules) ruledOutBy(pos int32, n *model.Node) string {
 			return "colocate with " + t.String()
 		}
 	}
-	for _, t := range u.wide {
-		if t.inDomain(pos, n) > t.onNode.at(pos) {
+	if u.ownApart.at(pos) > 0 {
+		return "separate from allocations of its own job"
+	}
+	return u.ruledOutAround(pos, n)
+}
+
+// ruledOutAround names the separation by something elsewhere in the node's
+// domain; "" when there is none.
+func (u *groupRules) ruledOutAround(pos int32, n *model.Node) string {
+	for _, t := range u.separate {
+		if !local(t.rule) && t.inDomain(pos, n) > t.onNode.at(pos) {
 			return "separate from " + t.String()
+		}
+	}
+	for _, t := range u.foreign {
+		if !local(t.rule) && t.inDomain(pos, n) > t.onNode.at(pos) {
+			return "separate from allocations that exclude it by " + t.rule.TopologyKey
 		}
 	}
 	return ""

@@ -17,8 +17,6 @@ type Screen struct {
 	Snap     *state.Snapshot
 	Policies *policy.Set
 	Now      int64
-
-	wide []*model.LabelTerm // made when first needed
 }
 
 // MayPlace is whether some group that the evaluation could not place may go to
@@ -76,31 +74,15 @@ func (s *Screen) looksElsewhere(g *model.Group) bool {
 	if len(g.Labels) == 0 {
 		return false
 	}
-	for _, t := range s.wideTerms() {
-		if t.Matches(g.Labels) {
+	for key := range s.Snap.Separating(g.Labels) {
+		job := s.Snap.Job(key)
+		if job == nil || slices.ContainsFunc(job.Groups, func(other *model.Group) bool {
+			return slices.ContainsFunc(other.Separate, spansNodes)
+		}) {
 			return true
 		}
 	}
 	return false
-}
-
-// wideTerms lists the separate terms of all jobs whose domains span nodes; it is
-// made once for a screen.
-func (s *Screen) wideTerms() []*model.LabelTerm {
-	if s.wide != nil {
-		return s.wide
-	}
-	s.wide = []*model.LabelTerm{}
-	for job := range s.Snap.Separating() {
-		for _, g := range job.Groups {
-			for i := range g.Separate {
-				if !local(&g.Separate[i]) {
-					s.wide = append(s.wide, &g.Separate[i])
-				}
-			}
-		}
-	}
-	return s.wide
 }
 
 // mayEvict is whether the ask would fit with everything of lower priority gone.

@@ -13,15 +13,14 @@ import (
 // jobRow is everything that belongs to one job key. It is there for as long as
 // the job, an allocation or an evaluation of it is.
 type jobRow struct {
-	owner      cow.Owner
-	key        model.JobKey
-	job        *model.Job
-	dirty      uint64
-	allocs     cow.List
-	evals      cow.List
-	perNodeAt  int32 // position in View.perNode; -1 when not listed
-	separateAt int32 // position in View.separating; -1 when not listed
-	labels     []listing
+	owner     cow.Owner
+	key       model.JobKey
+	job       *model.Job
+	dirty     uint64
+	allocs    cow.List
+	evals     cow.List
+	perNodeAt int32 // position in View.perNode; -1 when not listed
+	labels    []listing
 }
 
 func (v *View) findJob(key model.JobKey) (int32, bool) {
@@ -162,7 +161,7 @@ func (t *Txn) dirty(r *jobRow) {
 func (t *Txn) ownJob(key model.JobKey) (int32, *jobRow) {
 	slot, ok := t.findJob(key)
 	if !ok {
-		r := &jobRow{owner: t.owner, key: key, perNodeAt: -1, separateAt: -1}
+		r := &jobRow{owner: t.owner, key: key, perNodeAt: -1}
 		slot = t.jobs.insert(t.owner, hashJob(key), r)
 		t.jobOrder = t.jobOrder.with(t.owner, slot)
 		return slot, r
@@ -191,42 +190,17 @@ func (t *Txn) releaseJob(slot int32, r *jobRow) {
 	t.jobOrder = t.jobOrder.with(t.owner, slot)
 }
 
-// enlist keeps the lists of jobs with a property that the scheduler asks for.
+// enlist keeps the lists of jobs that others look up.
 func (t *Txn) enlist(slot int32, r *jobRow) {
-	t.list(&t.perNode, slot, r, r.job != nil && r.job.Type.PerNode(),
-		func(r *jobRow) *int32 { return &r.perNodeAt })
-	t.list(&t.separating, slot, r, r.job != nil && separates(r.job),
-		func(r *jobRow) *int32 { return &r.separateAt })
+	switch perNode := r.job != nil && r.job.Type.PerNode(); {
+	case perNode && r.perNodeAt < 0:
+		r.perNodeAt = t.perNode.Add(t.owner, slot)
+	case !perNode && r.perNodeAt >= 0:
+		t.perNode.Remove(t.owner, r.perNodeAt, func(slot, at int32) { t.ownJobAt(slot).perNodeAt = at })
+		r.perNodeAt = -1
+	}
 	if r.job != nil {
 		t.enlistLabels(slot, r)
-	}
-}
-
-func separates(j *model.Job) bool {
-	return slices.ContainsFunc(j.Groups, func(g *model.Group) bool { return len(g.Separate) > 0 })
-}
-
-// list adds a row to a list or takes it off; at finds its position there.
-func (t *Txn) list(l *cow.List, slot int32, r *jobRow, want bool, at func(*jobRow) *int32) {
-	switch pos := at(r); {
-	case want && *pos < 0:
-		*pos = l.Add(t.owner, slot)
-	case !want && *pos >= 0:
-		l.Remove(t.owner, *pos, func(slot, pos int32) { *at(t.ownJobAt(slot)) = pos })
-		*pos = -1
-	}
-}
-
-// Separating yields the jobs that have a separate term, in no order that means
-// anything: separation binds both sides, so whoever places work of a namespace
-// asks who wants to be apart from it.
-func (v *View) Separating() iter.Seq[*model.Job] {
-	return func(yield func(*model.Job) bool) {
-		for slot := range v.separating.All {
-			if j := v.jobs.at(slot).job; j != nil && !yield(j) {
-				return
-			}
-		}
 	}
 }
 

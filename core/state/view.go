@@ -23,9 +23,7 @@ type View struct {
 	jobs     table[*jobRow]
 	jobOrder *ordering
 	perNode  cow.List // jobs of type system and sysbatch
-	// separating is the jobs that have a separate term.
-	separating cow.List
-	labels     table[*labelRow]
+	labels   [labelIndexes]table[*labelRow]
 
 	allocs  table[*model.Allocation]
 	allocAt cow.Vec[int32] // slot -> position in jobRow.allocs
