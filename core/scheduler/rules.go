@@ -31,10 +31,10 @@ type groupRules struct {
 	properties    []*property
 	spreads       []*spread
 	colocate      []*term
-	separate      []*term          // the group's own terms
-	foreign       map[string]*term // what keeps away from the group, by topology key
-	apart         *tally           // allocations of others on the node that exclude the group
-	ownApart      *tally           // those of its own job, which are never evicted
+	separate      []*term // the group's own terms
+	foreign       []*term // what keeps away from the group, one for each topology key
+	apart         *tally  // allocations of others on the node that exclude the group
+	ownApart      *tally  // those of its own job, which are never evicted
 
 	affinityTotal float64
 	// ranksOnly says that no rule can rule a node out.
