@@ -2,9 +2,41 @@ package generate
 
 import (
 	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
 
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
+
+func (p *plan) planFailure(i int) {
+	f := &p.spec.Failures[i]
+	path := fmt.Sprintf("failures[%d]", i)
+	if _, err := f.share(p.nodes); err != nil {
+		p.bad(path+".nodes", err.Error(), "write a number of nodes, or a share such as 10%")
+	}
+	for _, a := range slices.Sorted(maps.Keys(f.Where)) {
+		if !slices.Contains(p.values[a], f.Where[a]) {
+			p.badf(path+".where."+a, "choose a value that some node has", "no node has %s = %.60s", a, f.Where[a])
+		}
+	}
+}
+
+// share is how many of n nodes fail.
+func (f *Failure) share(n int) (int, error) {
+	text, percent := strings.CutSuffix(f.Nodes.text, "%")
+	v, err := Scalar{text: text, number: true}.count()
+	switch {
+	case err != nil:
+		return 0, err
+	case percent && v > 100:
+		return 0, fmt.Errorf("%d per cent; expected at most 100", v)
+	case percent:
+		return int(math.Round(float64(n) * float64(v) / 100)), nil
+	}
+	return int(min(v, int64(n))), nil
+}
 
 // failures takes nodes away at random and gives them back.
 func (g *generator) failures() {
