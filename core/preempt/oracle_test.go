@@ -1,0 +1,155 @@
+package preempt_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
+)
+
+// On every node and way of serving its devices default evicts whom its
+// description says, spares whom the host's rules spare, and takes the option
+// that they put first.
+func TestFinder_DefaultIsWhatItsDescriptionSays(t *testing.T) {
+	for _, s := range []shape{{}, {ports: true}, {devices: true}, {devices: true, ports: true}} {
+		t.Run(fmt.Sprintf("%+v", s), func(t *testing.T) {
+			policies := coretest.Policies()
+			options, ways := 0, 0
+			check(t, func(t *rapid.T) {
+				w := drawWorld(t, s)
+				f := &preempt.Finder{}
+				if err := f.Begin(w.snap, w.request(policies, policies.Default())); err != nil {
+					t.Fatal(err)
+				}
+				defer f.End()
+				var all []*place
+				each := []string{}
+				for _, node := range w.nodes {
+					list := w.options(node)
+					if len(list) > 0 {
+						each = append(each, best(list).String())
+					}
+					if len(list) > 1 {
+						ways++
+					}
+					all = append(all, list...)
+				}
+				options += len(all)
+				want := best(all)
+				got := bestOf(t, w.snap, f)
+				if got.String() != want.String() {
+					t.Fatalf("best is %v, want %v", got, want)
+				}
+				if got := eachOf(t, w.snap, f); !slices.Equal(got, each) {
+					t.Fatalf("node by node\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(each, "\n"))
+				}
+				w.checkPromises(t, f)
+				w.checkOutcomes(t, f)
+			})
+			t.Logf("%d options, %d nodes with several", options, ways)
+			if options == 0 || s.devices && ways == 0 {
+				t.Error("the property was not exercised")
+			}
+		})
+	}
+}
+
+// checkPromises asserts what holds whatever a policy answers.
+func (w *world) checkPromises(t *rapid.T, f *preempt.Finder) {
+	err := f.Each(func(c preempt.Choice) {
+		n := w.snap.NodeAt(c.Pos)
+		here := oracleOn(w.snap, n.ID)
+		devices := []string{}
+		for _, at := range c.Device {
+			devices = append(devices, n.Devices[at].ID)
+		}
+		gone := map[string]bool{}
+		for _, v := range c.Victims {
+			switch gap := int64(w.asker.Job.Priority) - int64(v.Job.Priority); {
+			case v.NodeID != n.ID || gone[v.ID]:
+				t.Fatalf("victim %s is elsewhere, or listed twice", v.ID)
+			case gap <= 0 || gap < int64(w.base) || v.Job.ID == "asker" || v.Job.NonPreemptible:
+				t.Fatalf("%s may not be evicted", v.ID)
+			}
+			gone[v.ID] = true
+		}
+		if !oracleFits(n, here, gone, w.asker, devices, false) {
+			t.Fatalf("the group does not fit after %v", sortedNames(gone))
+		}
+		for _, v := range c.Victims {
+			gone[v.ID] = false
+			if oracleFits(n, here, gone, w.asker, devices, false) {
+				t.Fatalf("%s is evicted for nothing", v.ID)
+			}
+			gone[v.ID] = true
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkOutcomes asserts that a node without option says why.
+func (w *world) checkOutcomes(t *rapid.T, f *preempt.Finder) {
+	why, nodes := f.Outcomes()
+	for k, pos := range nodes {
+		id := w.snap.NodeAt(pos).ID
+		want := preempt.NotEnough
+		switch {
+		case len(w.options(id)) > 0:
+			want = preempt.Possible
+		case len(w.candidates(id)) == 0:
+			want = preempt.NoCandidates
+		}
+		if why[k] != want {
+			t.Fatalf("node %s: %s, want %s", id, why[k], want)
+		}
+	}
+}
+
+// Binpack and spread rank by the published formula.
+func TestFit_IsThePublishedFormula(t *testing.T) {
+	for _, c := range []struct {
+		algorithm                            model.Algorithm
+		availCPU, availMem, freeCPU, freeMem int64
+		want                                 float64
+	}{
+		{model.Binpack, 1000, 1000, 0, 0, 1},
+		{model.Binpack, 1000, 1000, 1000, 1000, 0},
+		{model.Binpack, 1000, 1000, -500, -500, 1},
+		{model.Binpack, 1000, 1000, 1000, 0, 9.0 / 18},
+		{model.Binpack, 0, 0, 0, 0, 1},
+		{model.SpreadRank, 1000, 1000, 0, 0, 0},
+		{model.SpreadRank, 1000, 1000, 1000, 1000, 1},
+		{model.SpreadRank, 1000, 1000, 1000, 0, 9.0 / 18},
+		{model.SpreadRank, 1000, 1000, -500, -500, 0},
+	} {
+		if got := preempt.Fit(c.algorithm, c.availCPU, c.availMem, c.freeCPU, c.freeMem); got != c.want {
+			t.Errorf("%+v: got %v", c, got)
+		}
+	}
+}
+
+// The ceiling is strictly lower, and lower by the gap that the operator or the
+// policy sets.
+func TestCeiling_IsStrictlyLower(t *testing.T) {
+	v := coretest.Policies().Default()
+	for _, c := range []struct {
+		priority int32
+		delta    *int32
+		want     int64
+	}{
+		{50, nil, 40}, {50, new(int32(1)), 49}, {50, new(int32(0)), 49}, {50, new(int32(-9)), 49},
+		{-2147483648, new(int32(2147483647)), -4294967295}, {2147483647, new(int32(-2147483648)), 2147483646},
+	} {
+		if got := preempt.Ceiling(c.priority, v, c.delta); got != c.want {
+			t.Errorf("%+v: got %d", c, got)
+		}
+	}
+}
