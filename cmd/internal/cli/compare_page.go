@@ -6,6 +6,7 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/sim/compare"
+	"github.com/cede-scheduler/cede/core/sim/report"
 )
 
 func comparisonDocument(env *Env, d *compare.Document) document {
@@ -48,5 +49,5 @@ func medians(p page, d *compare.Document) {
 
 // report writes the comparison as a page with charts.
 func (c *comparison) report(d *compare.Document) error {
-	return c.env.write(c.html, func(w io.Writer) error { return nil })
+	return c.env.write(c.html, func(w io.Writer) error { return report.Write(w, d) })
 }

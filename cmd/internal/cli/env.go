@@ -6,8 +6,11 @@ import (
 	"runtime"
 
 	"github.com/cede-scheduler/cede/cmd/internal/app"
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/sim"
 )
 
 // Env is all that a command knows of the world.
@@ -29,6 +32,8 @@ type Env struct {
 	Cores  int          // that may be used
 	Memory func() int64 // bytes that may be planned with; 0: unknown
 	Exit   func(code int)
+	// Policies makes a version of what a user or a scenario names.
+	Policies func(sim.PolicySpec) (*policy.Version, error)
 
 	jsonErrors bool
 	stdinTaken bool
@@ -41,7 +46,7 @@ func System() *Env {
 		StdoutTerminal: term.IsTerminal(os.Stdout), StderrTerminal: term.IsTerminal(os.Stderr),
 		Width:  term.Width,
 		Getenv: os.Getenv, Files: OS{}, Clock: clock.Real{}, Build: app.Info(),
-		Cores: runtime.GOMAXPROCS(0), Memory: availableMemory, Exit: os.Exit,
+		Cores: runtime.GOMAXPROCS(0), Memory: availableMemory, Exit: os.Exit, Policies: builtin.Resolve,
 	}
 }
 

@@ -24,9 +24,12 @@ type Error struct {
 
 	lines []string // details for people
 	told  bool     // it was printed already; only Exit counts
+	err   error
 }
 
 func (e *Error) Error() string { return e.Message }
+
+func (e *Error) Unwrap() error { return e.err }
 
 // The stable codes.
 const (

@@ -99,7 +99,7 @@ func (env *Env) open(name string) (io.ReadCloser, error) {
 
 // unreadable is a file that the user named and that cannot be opened.
 func unreadable(name string, err error) error {
-	e := &Error{Exit: ExitUsage, Code: codeInvalid, Message: fmt.Sprintf("%s: %v", name, cause(err)), Hint: "check the path and its permissions"}
+	e := &Error{Exit: ExitUsage, Code: codeInvalid, Message: fmt.Sprintf("%s: %v", name, cause(err)), Hint: "check the path and its permissions", err: err}
 	if errors.Is(err, fs.ErrNotExist) {
 		e.Message, e.Hint = name+": there is no such file", "check the path; - reads standard input"
 	}
@@ -130,6 +130,19 @@ func (env *Env) scenario(name string) (*scenario.File, error) {
 		name = "standard input"
 	}
 	return scenario.Decode(name, r)
+}
+
+// writeScenario writes a scenario where the user wants it.
+func (env *Env) writeScenario(name string, f *scenario.File) error {
+	return env.write(name, func(w io.Writer) error { return scenario.Encode(w, f, fileFormat(name)) })
+}
+
+// fileFormat is how a file is written, by its name.
+func fileFormat(name string) scenario.Format {
+	if filepath.Ext(name) == ".json" {
+		return scenario.JSON
+	}
+	return scenario.YAML
 }
 
 // write writes a file that the user named; - is standard output.

@@ -67,16 +67,18 @@ func (g grants) check(f *scenario.File, played []string) error {
 	return nil
 }
 
-// resolve makes versions of policies with what was granted to them.
-func (g grants) resolve(spec sim.PolicySpec) (*policy.Version, error) {
-	base, _, _ := strings.Cut(spec.Use, "?")
-	given := slices.Clone(spec.Grants)
-	for _, name := range slices.Compact([]string{spec.Name, spec.Use, base}) {
-		given = append(given, g[name]...)
+// resolver makes versions of policies with what was granted to them.
+func (g grants) resolver(env *Env) func(sim.PolicySpec) (*policy.Version, error) {
+	return func(spec sim.PolicySpec) (*policy.Version, error) {
+		base, _, _ := strings.Cut(spec.Use, "?")
+		given := slices.Clone(spec.Grants)
+		for _, name := range []string{spec.Name, spec.Use, base} {
+			given = append(given, g[name]...)
+		}
+		slices.Sort(given)
+		spec.Grants = slices.Compact(given)
+		return env.Policies(spec)
 	}
-	slices.Sort(given)
-	spec.Grants = slices.Compact(given)
-	return builtin.Resolve(spec)
 }
 
 // completePolicies makes the built-in policies known to shells.

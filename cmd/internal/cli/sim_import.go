@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/core/sim/importer"
-	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
 // simImport is one `cede sim import`.
@@ -102,7 +100,7 @@ func (s *simImport) run(name, src string) error {
 	if err != nil {
 		return &Error{Exit: ExitUsage, Code: codeInvalid, Message: fmt.Sprintf("%s: %v", src, err), Hint: "`cede sim import --help` lists formats and options"}
 	}
-	if err := s.env.write(s.to, func(w io.Writer) error { return scenario.Encode(w, f, fileFormat(s.to)) }); err != nil {
+	if err := s.env.writeScenario(s.to, f); err != nil {
 		return err
 	}
 	if s.to == stdin {
@@ -177,12 +175,4 @@ func (env *Env) trace(format, src string) (importer.Source, error) {
 		return from, unreadable(src, err)
 	}
 	return from, nil
-}
-
-// fileFormat is how a file is written, by its name.
-func fileFormat(name string) scenario.Format {
-	if filepath.Ext(name) == ".json" {
-		return scenario.JSON
-	}
-	return scenario.YAML
 }

@@ -116,7 +116,7 @@ func (r *simRun) play(ctx context.Context, f *scenario.File) (*sim.Run, error) {
 	progress := r.env.progress()
 	defer progress.Done()
 	return sim.Play(ctx, f, sim.Options{
-		Policy: r.policy, Resolve: r.grants.resolve, Workers: r.env.Cores, Timing: r.timing,
+		Policy: r.policy, Resolve: r.grants.resolver(r.env), Workers: r.env.Cores, Timing: r.timing,
 		Progress: func(p sim.Progress) {
 			progress.Show(func(elapsed time.Duration) string { return progressLine(f.Name, p, elapsed) })
 		},
