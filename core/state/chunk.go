@@ -159,11 +159,15 @@ func (c *Chunk) Fitting(ask *model.Ask) uint64 {
 			ask.Vec[dims[0]], ask.Vec[dims[1]], ask.Vec[dims[2]])
 		dims = dims[3:]
 	}
-	for len(dims) >= 1 && fit != 0 {
-		fit &^= lacking(c.column(dims[0]), ask.Vec[dims[0]])
-		dims = dims[1:]
+	switch {
+	case fit == 0 || len(dims) == 0:
+		return fit
+	case len(dims) == 1:
+		return fit &^ lacking(c.column(dims[0]), ask.Vec[dims[0]])
 	}
-	return fit
+	// Reading the second column twice costs less than a pass of its own.
+	second, need := c.column(dims[1]), ask.Vec[dims[1]]
+	return fit &^ lacking3(c.column(dims[0]), second, second, ask.Vec[dims[0]], need, need)
 }
 
 // lacking has a bit for every value below need. Amounts are far below 2^62, so

@@ -1,0 +1,55 @@
+package state
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// TestChunk_FittingIsFits compares the scan with the one test there is, for
+// asks of any number of dimensions and nodes that are overcommitted or away.
+func TestChunk_FittingIsFits(t *testing.T) {
+	checkProperty(t, func(t *rapid.T) {
+		names := []string{"cpu", "memory", "disk", "network", "a", "b", "c", "d"}
+		amounts := func(r model.Resources, label string) {
+			for _, name := range names[:rapid.IntRange(0, len(names)).Draw(t, label+"s")] {
+				r[name] = rapid.SampledFrom([]int64{0, 1, 5, 6, 10, model.MaxAmount}).Draw(t, label)
+			}
+		}
+		s := New()
+		txn := s.Begin(1)
+		defer txn.Abort()
+		ask := model.Resources{}
+		amounts(ask, "ask")
+		j := jobOf("j", 1)
+		j.Groups[0].Resources = ask
+		if err := txn.UpsertJob(j); err != nil {
+			t.Fatal(err)
+		}
+		nodes := rapid.IntRange(1, ChunkSize+2).Draw(t, "nodes")
+		for i := range nodes {
+			n := &model.Node{ID: fmt.Sprintf("n%03d", i), Capacity: model.Resources{}, Ineligible: rapid.IntRange(0, 9).Draw(t, "away") == 0}
+			amounts(n.Capacity, "capacity")
+			if err := txn.UpsertNode(n); err != nil {
+				t.Fatal(err)
+			}
+			for k := range rapid.IntRange(0, 2).Draw(t, "placed") {
+				txn.UpsertAllocs(allocOf(txn, fmt.Sprintf("a%d-%d", i, k), "j", n.ID))
+			}
+		}
+		want := &j.Groups[0].Ask
+		for pos := range nodes {
+			c, i := txn.Chunk(pos/ChunkSize), pos%ChunkSize
+			fits := c.Node(i).Schedulable() && model.Fits(c.Room(i), want, nil).Kind == model.LackNothing
+			if got := c.Fitting(want)>>i&1 == 1; got != fits {
+				t.Fatalf("node %d: %t, want %t for %v", pos, got, fits, want)
+			}
+		}
+		if last := txn.Chunk(txn.Chunks() - 1); nodes%ChunkSize != 0 && last.Fitting(want)>>(nodes%ChunkSize) != 0 {
+			t.Fatal("positions that are not in use fit")
+		}
+	})
+}
