@@ -58,7 +58,7 @@ var resourceNames = []string{"cpu", "memory", "disk", "network", "licence", "tap
 type dice struct{ *rand.Rand }
 
 func drawDice(t *rapid.T) dice {
-	return dice{rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "details"), 1))}
+	return dice{rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "details"), rapid.Uint64().Draw(t, "more details")))}
 }
 
 // in is a number from least to most.
