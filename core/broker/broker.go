@@ -27,7 +27,7 @@ type Broker struct {
 	jobs    arena[job]
 	keys    table // jobs by key
 
-	ready   [model.JobTypes]heapq.Heap[ref]
+	ready   [model.JobTypes]heapq.Lanes[ref]
 	leases  list // unacked with a running lease; all leases are equally long, so by due time
 	delays  heapq.Heap[ref]
 	cancels list // cancelable, oldest first

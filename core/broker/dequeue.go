@@ -145,6 +145,14 @@ func maskOf(types []model.JobType) uint {
 	return m
 }
 
+// skimReady is skim for what is ready.
+func (b *Broker) skimReady(q *heapq.Lanes[ref]) bool {
+	for q.Len() > 0 && b.stale(q.Min().Value) {
+		q.Pop()
+	}
+	return q.Len() > 0
+}
+
 // take delivers the first ready evaluation of the types in mask.
 func (b *Broker) take(mask uint) (Delivery, bool) {
 	if b.paused || !b.enabled {
@@ -167,11 +175,11 @@ func (b *Broker) take(mask uint) (Delivery, bool) {
 
 // first is the heap whose root comes first among those of the types in mask.
 // Comparing roots makes the order global: a type never hides another's work.
-func (b *Broker) first(mask uint) *heapq.Heap[ref] {
-	var first *heapq.Heap[ref]
+func (b *Broker) first(mask uint) *heapq.Lanes[ref] {
+	var first *heapq.Lanes[ref]
 	for t := range b.ready {
 		h := &b.ready[t]
-		if mask&(1<<t) == 0 || !b.skim(h) {
+		if mask&(1<<t) == 0 || !b.skimReady(h) {
 			continue
 		}
 		if first == nil || h.Min().Less(first.Min().Key) {

@@ -2,7 +2,7 @@ package broker
 
 import (
 	"hash/maphash"
-	"slices"
+	"math/bits"
 
 	"github.com/cede-scheduler/cede/core/model"
 )
@@ -17,22 +17,23 @@ import (
 // chunk is how many values are allocated at once.
 const chunk = 256
 
-// arena gives numbers, from 1, to values that stay where they are.
+// arena gives numbers, from 1, to values that stay where they are. It gives the
+// lowest that is free, so that what comes together lies together.
 type arena[T any] struct {
 	chunks []*[chunk]T
-	free   []uint32
-	used   uint32 // numbers given out since there were none
+	used   uint32 // numbers ever given out
+	free   bitmap // of those, the ones that were put back
 }
 
 // get is an unused number: the value under it is as put left it, or zero.
 func (a *arena[T]) get() (uint32, *T) {
-	if n := len(a.free); n > 0 {
-		id := a.free[n-1]
-		a.free = a.free[:n-1]
+	if a.free.n > 0 {
+		id := a.free.take() + 1
 		return id, a.at(id)
 	}
 	if int(a.used) == chunk*len(a.chunks) {
 		a.chunks = append(a.chunks, new([chunk]T))
+		a.free.words = append(a.free.words, make([]uint64, chunk/64)...)
 	}
 	a.used++
 	return a.used, a.at(a.used)
@@ -43,17 +44,31 @@ func (a *arena[T]) at(id uint32) *T {
 	return &a.chunks[id/chunk][id%chunk]
 }
 
-// put takes a number back. With the last one the arena starts over from 1, so
-// that the next flood finds its entries side by side again.
-func (a *arena[T]) put(id uint32) {
-	if len(a.free)+1 == int(a.used) {
-		a.free, a.used = a.free[:0], 0
-		return
+func (a *arena[T]) put(id uint32) { a.free.add(id - 1) }
+
+// bitmap is a set of small numbers that gives its least.
+type bitmap struct {
+	words []uint64
+	low   uint32 // words below are empty
+	n     int
+}
+
+func (b *bitmap) add(i uint32) {
+	b.words[i/64] |= 1 << (i % 64)
+	b.low = min(b.low, i/64)
+	b.n++
+}
+
+// take removes the least number; there must be one.
+func (b *bitmap) take() uint32 {
+	for b.words[b.low] == 0 {
+		b.low++
 	}
-	if len(a.free) == cap(a.free) {
-		a.free = slices.Grow(a.free, max(chunk, len(a.free))) // append grows by a quarter
-	}
-	a.free = append(a.free, id)
+	w := &b.words[b.low]
+	i := b.low*64 + uint32(bits.TrailingZeros64(*w))
+	*w &= *w - 1
+	b.n--
+	return i
 }
 
 // table is a hash table of numbers with linear probing. It keeps the hashes, so

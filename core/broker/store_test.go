@@ -68,7 +68,7 @@ func TestArena_NumbersAreReusedAndStay(t *testing.T) {
 		a.put(id)
 	}
 	if id, v := a.get(); id != 1 || *v != 0 || len(a.chunks) != 3 {
-		t.Errorf("emptied, it gives number %d of %d chunks", id, len(a.chunks))
+		t.Errorf("emptied, it gives number %d, of %d chunks", id, len(a.chunks))
 	}
 }
 

@@ -1,13 +1,14 @@
-// Package heapq owns one thing: a priority queue of values under three-part
-// integer keys. The key is concrete so that the compiler inlines the
-// comparison, which a generic "less" would not allow; four children a node
-// halve the levels, and with them the cache misses, of a binary heap.
+// Package heapq owns priority queues of values under three-part integer keys:
+// Heap, and Lanes for keys that mostly come in order. The key is concrete so that
+// the compiler inlines the comparison, which a generic "less" would not allow;
+// four children a node halve the levels, and with them the cache misses, of a
+// binary heap.
 //
 // It never finds, moves or removes a value in the middle. Owners whose values
 // move push them again and skip the stale copy when it comes up; Filter clears
 // such copies out. The broker and other queues of core call it.
 //
-// A Heap is not safe for concurrent use.
+// Nothing here is safe for concurrent use.
 package heapq
 
 import "slices"
