@@ -1,0 +1,390 @@
+package preempt_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/policies/nomad"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// versions are policies that read much and go different ways.
+func versions() map[string]*policy.Version {
+	return map[string]*policy.Version{
+		"default": coretest.Version(func() sdk.Policy { return rules.New() }),
+		"nomad":   coretest.Version(func() sdk.Policy { return nomad.New() }),
+		// Spares groups that lost much in this plan, and namespaces in need.
+		"counting": coretest.Version(func() sdk.Policy {
+			return struct {
+				info
+				scores
+			}{info{sdk.Info{Delta: 1, Columns: sdk.EvictionColumns | sdk.JobColumns | sdk.SharedTables | sdk.UseColumns}},
+				func(in *sdk.Candidates, out *sdk.VictimScores) error {
+					s := in.Shared.Namespaces
+					for row := range out.Score {
+						at := slices.Index(s.Name, in.Rows.Namespace[row])
+						out.Tier[row] = int64(in.Rows.Evictions[row])
+						out.Score[row] = in.Rows.Use[0][row] - s.Use[0][at]/16
+					}
+					return nil
+				}}
+		}),
+		// Picks the first row alone, and nobody while its group has lost nothing.
+		"picky": coretest.Version(func() sdk.Policy {
+			return struct {
+				info
+				selects
+			}{info{sdk.Info{Columns: sdk.EvictionColumns}}, func(in *sdk.Candidates, out *sdk.Selection) error {
+				for i := range in.Len() {
+					for row := in.FirstRow[i]; row < in.FirstRow[i+1]; row++ {
+						if in.Rows.Evictions[row] > 0 || in.Rows.Priority[row] == 10 {
+							out.Pick(int(row))
+						}
+					}
+					out.Next()
+				}
+				return nil
+			}}
+		}),
+		"adaptive": coretest.Version(func() sdk.Policy {
+			return struct {
+				info
+				deltas
+				scores
+			}{
+				info{sdk.Info{Adaptive: true, Columns: sdk.UseColumns | sdk.DeviceColumns | sdk.MustLeaveColumn}},
+				func(in *sdk.Candidates, gap []int32, _ *sdk.Recheck) error {
+					for row, p := range in.Rows.Priority {
+						gap[row] = p % 3
+					}
+					return nil
+				},
+				func(in *sdk.Candidates, out *sdk.VictimScores) error {
+					for i := range in.Len() {
+						for row := in.FirstRow[i]; row < in.FirstRow[i+1]; row++ {
+							for d := range in.Need {
+								out.Score[row] -= min(in.Need[d][i], in.Rows.Use[d][row])
+							}
+							out.Tier[row] = -int64(in.Rows.MustLeave[row])
+						}
+					}
+					return nil
+				},
+			}
+		}),
+	}
+}
+
+// summary is everything that a search tells, in words.
+func summary(t tb, snap *state.Snapshot, f *preempt.Finder) string {
+	lines := []string{bestOf(t, snap, f).String()}
+	lines = append(lines, eachOf(t, snap, f)...)
+	why, nodes := f.Outcomes()
+	for k, pos := range nodes {
+		lines = append(lines, snap.NodeAt(pos).ID+": "+why[k].String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// The number of workers, and which other nodes share a call, change nothing.
+func TestFinder_WorkersAndCallsChangeNothing(t *testing.T) {
+	for name, v := range versions() {
+		t.Run(name, func(t *testing.T) {
+			d := dice{rand.New(rand.NewPCG(7, uint64(len(name))))}
+			w := rollWorld(d, shape{devices: true, ports: true}, 1300, 40, 13000)
+			for w.asker.Job.Priority < 50 || len(w.nodes) < 600 {
+				w = rollWorld(d, shape{devices: true, ports: true}, 1300, 40, 13000)
+			}
+			var first string
+			for _, workers := range []int{0, 1, 2, 8} {
+				r := w.request(coretest.Policies(), v)
+				r.Workers = workers
+				f := search(t, w.snap, r)
+				got := summary(t, w.snap, f)
+				f.End()
+				if first == "" {
+					first = got
+				} else if got != first {
+					t.Fatalf("%d workers give another result", workers)
+				}
+			}
+			// One node at a time, as far from sharing calls as can be.
+			var alone []string
+			f := &preempt.Finder{}
+			all := w.request(coretest.Policies(), v)
+			for _, pos := range all.Nodes {
+				r := all
+				r.Nodes = []int32{pos}
+				if err := f.Begin(w.snap, r); err != nil {
+					t.Fatal(err)
+				}
+				alone = append(alone, eachOf(t, w.snap, f)...)
+				f.End()
+			}
+			together := search(t, w.snap, all)
+			defer together.End()
+			if got := eachOf(t, w.snap, together); !slices.Equal(got, alone) {
+				t.Fatal("nodes that share calls give another result")
+			}
+			t.Logf("%d nodes, %d options", len(w.nodes), len(alone))
+			if len(alone) < 10 {
+				t.Error("too few options to show anything")
+			}
+		})
+	}
+}
+
+// Which fault is reported does not depend on the number of workers.
+func TestFinder_FaultIsTheSameForAnyNumberOfWorkers(t *testing.T) {
+	lines := make([]string, 2100)
+	for i := range lines {
+		lines[i] = fmt.Sprintf("n%04d: a%04d(p%d,10)", i, i, i%30)
+	}
+	y := newYard(asker(4), lines...)
+	for _, workers := range []int{1, 2, 8} {
+		r := y.request(stub(struct {
+			info
+			scores
+		}{info{sdk.Info{Columns: sdk.PlaceColumn}}, func(in *sdk.Candidates, _ *sdk.VictimScores) error {
+			if first := in.Strings[in.Place[0]]; first >= "n0600" {
+				return fmt.Errorf("node %s", first)
+			}
+			return nil
+		}}))
+		r.Workers = workers
+		if _, err := y.playRequest(t, r); err == nil || !strings.Contains(err.Error(), "node n1024") {
+			t.Errorf("%d workers: %v", workers, err)
+		}
+	}
+}
+
+// The order in which nodes and allocations were registered decides nothing.
+func TestFinder_OrderOfRegistrationDecidesNothing(t *testing.T) {
+	for name, v := range versions() {
+		t.Run(name, func(t *testing.T) {
+			check(t, func(t *rapid.T) {
+				w := drawWorld(t, shape{devices: true, ports: true})
+				twin := w.shuffled(t)
+				a, b := &preempt.Finder{}, &preempt.Finder{}
+				if err := a.Begin(w.snap, w.request(coretest.Policies(), v)); err != nil {
+					t.Fatal(err)
+				}
+				defer a.End()
+				if err := b.Begin(twin.snap, twin.request(coretest.Policies(), v)); err != nil {
+					t.Fatal(err)
+				}
+				defer b.End()
+				if got, want := summary(t, twin.snap, b), summary(t, w.snap, a); got != want {
+					t.Fatalf("got\n%s\nwant\n%s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// shuffled is the same world, written in another order.
+func (w *world) shuffled(t *rapid.T) *world {
+	store := state.New()
+	txn := store.Begin(1)
+	// Dimensions are numbered in order of appearance, which sums of distances
+	// over more than two may notice in the last bit; so they stay.
+	must(txn.GrowDimensions(w.snap.Dims().Names()...))
+	for _, n := range rapid.Permutation(slices.Collect(w.snap.Nodes())).Draw(t, "nodes") {
+		copied := *n
+		must(txn.UpsertNode(&copied))
+	}
+	for _, j := range rapid.Permutation(slices.Collect(w.snap.Jobs())).Draw(t, "jobs") {
+		copied := *j
+		must(txn.UpsertJob(&copied))
+	}
+	for _, a := range rapid.Permutation(slices.Collect(w.snap.Allocs())).Draw(t, "allocations") {
+		copied := *a
+		copied.Job = txn.Job(a.Job.Key())
+		copied.Group = copied.Job.Groups[0]
+		txn.UpsertAllocs(&copied)
+	}
+	twin := *w
+	twin.snap = txn.Commit()
+	twin.asker = twin.snap.Job(w.asker.Job.Key()).Groups[0]
+	return &twin
+}
+
+// A seed reorders what no rule decides, and nothing else.
+func TestFinder_SeedsChangeOnlyTies(t *testing.T) {
+	check(t, func(t *rapid.T) {
+		w := drawWorld(t, shape{ports: true})
+		r := w.request(coretest.Policies(), coretest.Policies().Default())
+		r.Ties.Seed = rapid.Uint64Min(1).Draw(t, "seed")
+		slices.SortFunc(r.Nodes, func(a, b int32) int {
+			return r.Ties.Compare(w.snap.NodeAt(a).ID, w.snap.NodeAt(b).ID)
+		})
+		f := &preempt.Finder{}
+		if err := f.Begin(w.snap, r); err != nil {
+			t.Fatal(err)
+		}
+		defer f.End()
+		var all []*place
+		for _, node := range w.nodes {
+			all = append(all, w.options(node)...)
+		}
+		want, got := best(all), bestOf(t, w.snap, f)
+		if (want == nil) != (got == nil) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+		if got == nil {
+			return
+		}
+		w.checkPromises(t, f)
+		if w.hasTies() {
+			return // who of equals goes first may change who else is needed
+		}
+		same := slices.DeleteFunc(all, func(p *place) bool { return p.String() != got.String() })
+		if len(same) != 1 || same[0].highest != want.highest || len(same[0].victims) != len(want.victims) || same[0].sum != want.sum || same[0].fit != want.fit {
+			t.Fatalf("got %v, want one as good as %v", got, want)
+		}
+	})
+}
+
+// hasTies is whether two candidates of a node have one priority and one ask.
+func (w *world) hasTies() bool {
+	for _, node := range w.nodes {
+		seen := map[string]bool{}
+		for _, a := range w.candidates(node) {
+			key := fmt.Sprint(a.Job.Priority, a.Group.Ask.Vec)
+			if seen[key] {
+				return true
+			}
+			seen[key] = true
+		}
+	}
+	return false
+}
+
+func TestTies_OrderByHashAndByID(t *testing.T) {
+	ids := []string{"c", "a", "b", "n1", "n10", "n2"}
+	byID := slices.SortedFunc(slices.Values(ids), preempt.Ties{}.Compare)
+	if want := []string{"a", "b", "c", "n1", "n10", "n2"}; !slices.Equal(byID, want) {
+		t.Errorf("got %v", byID)
+	}
+	orders := map[string]bool{}
+	for seed := range uint64(20) {
+		ties := preempt.Ties{Seed: seed}
+		orders[fmt.Sprint(slices.SortedFunc(slices.Values(ids), ties.Compare))] = true
+		if ties.Compare("x", "x") != 0 || ties.Compare("x", "y") != -ties.Compare("y", "x") {
+			t.Fatal("no order")
+		}
+	}
+	if len(orders) < 15 {
+		t.Errorf("20 seeds give %d orders", len(orders))
+	}
+}
+
+// Changed gives what a search from the beginning gives, whatever was placed and
+// evicted before, on the chosen node or elsewhere.
+func TestFinder_ChangedIsAFreshSearch(t *testing.T) {
+	for name, v := range versions() {
+		t.Run(name, func(t *testing.T) {
+			steps := 0
+			check(t, func(t *rapid.T) {
+				w := drawWorld(t, shape{devices: true, ports: true})
+				w.splitVersions(t)
+				r := w.request(coretest.Policies(), v)
+				f := &preempt.Finder{}
+				if err := f.Begin(w.snap, r); err != nil {
+					t.Fatal(err)
+				}
+				defer f.End()
+				for i := range 4 {
+					c, ok, err := f.Best()
+					if err != nil {
+						t.Fatal(err)
+					}
+					var touched []int32
+					var groups []*model.Group
+					txn := w.snap.Fork(w.snap.Index() + 1)
+					evict := func(a *model.Allocation) {
+						gone := *a
+						gone.Desired = model.DesiredEvict
+						txn.UpsertAllocs(&gone)
+						r.Evicted.Add(a.Group)
+						if !slices.Contains(groups, a.Group) {
+							groups = append(groups, a.Group)
+						}
+						pos, _ := w.snap.Position(a.NodeID)
+						touched = append(touched, pos)
+					}
+					if ok {
+						for _, victim := range c.Victims {
+							evict(victim)
+						}
+						a := coretest.Running(fmt.Sprintf("new%d", i), w.asker.Job, 0, 100+i, w.snap.NodeAt(c.Pos).ID)
+						for k, at := range c.Device {
+							a.Devices = append(a.Devices, model.DeviceUse{ID: w.snap.NodeAt(c.Pos).Devices[at].ID, Count: w.asker.Devices[k].Count})
+						}
+						txn.UpsertAllocs(a)
+					}
+					if rapid.Bool().Draw(t, "elsewhere") || !ok {
+						others := slices.DeleteFunc(slices.Collect(txn.Allocs()), func(a *model.Allocation) bool { return !a.Live() })
+						if len(others) == 0 {
+							return
+						}
+						evict(rapid.SampledFrom(others).Draw(t, "other"))
+					}
+					w.snap = txn.Snapshot()
+					if err := f.Changed(w.snap, touched, groups); err != nil {
+						t.Fatal(err)
+					}
+					fresh := &preempt.Finder{}
+					if err := fresh.Begin(w.snap, r); err != nil {
+						t.Fatal(err)
+					}
+					got, want := summary(t, w.snap, f), summary(t, w.snap, fresh)
+					fresh.End()
+					if got != want {
+						t.Fatalf("after step %d (%v)\n%s\nwant\n%s", i, found(w.snap, c), got, want)
+					}
+					if ok {
+						steps++
+					}
+				}
+			})
+			t.Logf("%d placements", steps)
+			if steps == 0 {
+				t.Error("the property was not exercised")
+			}
+		})
+	}
+}
+
+// splitVersions brings half of the allocations to a newer version of their job,
+// so that one group has two versions running.
+func (w *world) splitVersions(t *rapid.T) {
+	txn := w.snap.Fork(w.snap.Index() + 1)
+	for j := range w.snap.Jobs() {
+		if j.ID == "asker" {
+			continue
+		}
+		next := *j
+		next.Version++
+		must(txn.UpsertJob(&next))
+		for _, a := range w.snap.AppendJobAllocs(nil, j.Key()) {
+			if rapid.Bool().Draw(t, "updated") {
+				moved := *a
+				moved.Job, moved.Group = &next, next.Groups[0]
+				txn.UpsertAllocs(&moved)
+			}
+		}
+	}
+	w.snap = txn.Snapshot()
+}
