@@ -40,9 +40,10 @@ type still struct {
 
 // use is what is on one node. Nil stands for nothing.
 type use struct {
-	owner cow.Owner
-	rows  []Row // live, ascending by priority, then id
-	extra *extra
+	owner     cow.Owner
+	rowsOwner cow.Owner // of the array behind rows
+	rows      []Row     // live, ascending by priority, then id
+	extra     *extra
 }
 
 // extra is what few nodes have, or few transactions change.

@@ -100,8 +100,9 @@ func (t *Txn) openAt(pos int32) nodeWriter {
 		u = &use{owner: t.owner}
 		c.uses[i] = u
 	case u.owner != t.owner:
-		// Most writes add a row.
-		u = &use{owner: t.owner, rows: append(make([]Row, 0, len(u.rows)+1), u.rows...), extra: u.extra}
+		own := *u
+		own.owner = t.owner
+		u = &own
 		c.uses[i] = u
 	}
 	return nodeWriter{t: t, c: c, i: i, u: u, pos: pos}
@@ -147,16 +148,39 @@ func (w *nodeWriter) findRow(a *model.Allocation) int {
 }
 
 func (w *nodeWriter) replaceRow(next *model.Allocation) {
+	w.ownRows()
 	w.u.rows[w.findRow(next)].Alloc = next
+}
+
+func (w *nodeWriter) ownRows() {
+	if u := w.u; u.rowsOwner != w.t.owner {
+		u.rows, u.rowsOwner = slices.Clone(u.rows), w.t.owner
+	}
+}
+
+// insertRow copies rows that are shared around the gap, rather than copy them
+// and then move half of them: nodes may have hundreds.
+func (w *nodeWriter) insertRow(at int, row Row) {
+	u := w.u
+	if u.rowsOwner == w.t.owner {
+		u.rows = slices.Insert(u.rows, at, row)
+		return
+	}
+	rows := make([]Row, len(u.rows)+1)
+	copy(rows, u.rows[:at])
+	rows[at] = row
+	copy(rows[at+1:], u.rows[at:])
+	u.rows, u.rowsOwner = rows, w.t.owner
 }
 
 func (w *nodeWriter) addRow(a *model.Allocation) {
 	row := Row{Alloc: a, Group: a.Group, Priority: a.Job.Priority}
-	w.u.rows = slices.Insert(w.u.rows, searchRow(w.u.rows, a), row)
+	w.insertRow(searchRow(w.u.rows, a), row)
 	w.take(a, 1)
 }
 
 func (w *nodeWriter) removeRow(a *model.Allocation) {
+	w.ownRows()
 	at := w.findRow(a)
 	w.u.rows = slices.Delete(w.u.rows, at, at+1)
 	w.take(a, -1)
