@@ -86,9 +86,11 @@ func (q *Lanes[V]) lane(a uint64) *lane[V] {
 	if ok {
 		return q.lanes[i]
 	}
-	l := &lane[V]{}
+	var l *lane[V]
 	if n := len(q.spare); n > 0 {
 		l, q.spare = q.spare[n-1], q.spare[:n-1]
+	} else {
+		l = new(lane[V])
 	}
 	l.a = a
 	q.lanes = slices.Insert(q.lanes, i, l)
