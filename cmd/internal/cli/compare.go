@@ -42,11 +42,10 @@ them otherwise, so that a difference can be told from luck.`,
 	}
 	c.out = outputFlags(cmd, env)
 	f := cmd.Flags()
-	f.StringArrayVarP(&c.policies, "policy", "p", nil, "compare this policy, P or P?key=value&key=value; give two or more")
-	f.IntVar(&c.seeds, "seeds", 1, "how many times each file is played under each policy")
-	f.StringVar(&c.html, "html", "", "write a report with charts to this file")
-	failIf := f.StringArray("fail-if", nil, "exit with 8 when this holds of the comparison; see `cede help fail-if`")
-	f.Lookup("fail-if").Usage = "exit with 8 when this holds of the comparison; see cede help fail-if"
+	f.StringArrayVarP(&c.policies, "policy", "p", nil, "compare this policy, `P` or P?key=value&key=value; give two or more")
+	f.IntVar(&c.seeds, "seeds", 1, "play each file `N` times under each policy")
+	f.StringVar(&c.html, "html", "", "write a report with charts to `FILE`")
+	failIf := f.StringArray("fail-if", nil, "exit with 8 when `EXPR` holds of the comparison; see cede help fail-if")
 	f.BoolVar(&c.timing, "timing", false, "measure decisions by the wall clock; results then differ from run to run")
 	whatIf := f.String("what-if", "", "")
 	_ = f.MarkHidden("what-if") // there is such a flag

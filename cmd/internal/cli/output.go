@@ -44,9 +44,9 @@ type output struct {
 func outputFlags(cmd *cobra.Command, env *Env) *output {
 	o := &output{env: env}
 	f := cmd.Flags()
-	f.StringVarP(&o.format, "output", "o", "", "format of results: "+strings.Join(formats(), ", ")+" (default table)")
+	f.StringVarP(&o.format, "output", "o", "", "`FORMAT` of results: "+strings.Join(formats(), ", ")+" (default table)")
 	f.BoolVar(&o.noHeaders, "no-headers", false, "leave out titles of tables and their columns")
-	f.StringVarP(&o.text, "template", "t", "", "format results by a Go template over the JSON, such as '{{.metrics.victims}}'")
+	f.StringVarP(&o.text, "template", "t", "", "format results by a Go `TEMPLATE` over the JSON; see cede help output")
 	complete(cmd, "output", formats())
 	return o
 }

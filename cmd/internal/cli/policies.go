@@ -18,7 +18,7 @@ type grants map[string][]string
 
 // grantFlag gives a command --grant.
 func grantFlag(cmd *cobra.Command) *[]string {
-	return cmd.Flags().StringArray("grant", nil, "grant a policy something, as P=keepRedundant: its list of victims then stands whole")
+	return cmd.Flags().StringArray("grant", nil, "grant a policy something: with `P=keepRedundant` its list of victims stands whole")
 }
 
 func parseGrants(list []string) (grants, error) {

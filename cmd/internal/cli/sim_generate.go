@@ -42,7 +42,7 @@ one of
 	}
 	g.out = outputFlags(cmd, env)
 	writeFlag(cmd, &g.to)
-	cmd.Flags().Uint64Var(&g.seed, "seed", 0, "replace the description's seed")
+	cmd.Flags().Uint64Var(&g.seed, "seed", 0, "replace the description's seed by `N`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		g.seeded = cmd.Flags().Changed("seed")
 		if err := g.out.resolve(); err != nil {

@@ -56,17 +56,17 @@ func formatList() string {
 func (s *simImport) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	writeFlag(cmd, &s.to)
-	f.StringVar(&s.opts.Name, "name", "", "name of the scenario (default: made from the trace and the options)")
-	f.Float64Var(&s.opts.Keep, "keep", 0, "keep this fraction of the nodes, such as 0.25; the work stays")
-	f.IntVar(&s.opts.Nodes, "nodes", 0, "keep so many nodes; the work stays")
-	f.Float64Var(&s.opts.Compress, "compress", 0, "divide times of submission by this; durations stay")
-	f.Float64Var(&s.opts.Sample, "sample", 0, "a scale model: this fraction of nodes and work")
-	f.IntVar(&s.opts.Limit, "limit", 0, "the first so many jobs")
-	f.DurationVar(&s.opts.From, "from", 0, "leave out what was submitted earlier")
-	f.DurationVar(&s.opts.Until, "until", 0, "leave out what was submitted then or later")
-	f.StringArrayVar(&s.bands, "band", nil, "priority by the trace's own word for it, such as LS=80")
-	f.StringVar(&s.neverRan, "never-ran", "", "what becomes of work that the real cluster never started: keep or drop")
-	f.StringVar(&s.opts.List, "list", "", "openb: which pod list of the folder, such as gpuspec33")
+	f.StringVar(&s.opts.Name, "name", "", "`NAME` of the scenario (default: made from the trace and the options)")
+	f.Float64Var(&s.opts.Keep, "keep", 0, "keep this `FRACTION` of the nodes, such as 0.25; the work stays")
+	f.IntVar(&s.opts.Nodes, "nodes", 0, "keep `N` nodes; the work stays")
+	f.Float64Var(&s.opts.Compress, "compress", 0, "divide times of submission by `N`; durations stay")
+	f.Float64Var(&s.opts.Sample, "sample", 0, "a scale model: this `FRACTION` of nodes and work")
+	f.IntVar(&s.opts.Limit, "limit", 0, "the first `N` jobs")
+	f.DurationVar(&s.opts.From, "from", 0, "leave out what was submitted before `TIME`, such as 24h")
+	f.DurationVar(&s.opts.Until, "until", 0, "leave out what was submitted at `TIME` or later")
+	f.StringArrayVar(&s.bands, "band", nil, "priority by the trace's own `WORD=N`, such as LS=80")
+	f.StringVar(&s.neverRan, "never-ran", "", "`keep or drop` work that the real cluster never started")
+	f.StringVar(&s.opts.List, "list", "", "openb: pod list `NAME` of the folder, such as gpuspec33")
 	f.BoolVar(&s.opts.WholeGPUs, "whole-gpus", false, "openb: GPUs as devices, a share of one as a whole one")
 	f.BoolVar(&s.opts.RawPriority, "raw-priority", false, "google: the trace's priority × 10 in place of three bands")
 	complete(cmd, "never-ran", []string{"keep", "drop"})
@@ -74,7 +74,7 @@ func (s *simImport) flags(cmd *cobra.Command) {
 
 // writeFlag gives a command -w, which it cannot do without.
 func writeFlag(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVarP(to, "write", "w", "", "file to write, YAML, or JSON if it ends in .json; - is standard output")
+	cmd.Flags().StringVarP(to, "write", "w", "", "write `FILE`, as JSON if it ends in .json, else YAML; - is standard output")
 }
 
 func needWrite(to string) error {

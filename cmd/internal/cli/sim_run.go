@@ -40,8 +40,8 @@ is wrong, and 7 when a policy was at fault.`,
 	}
 	r.out = outputFlags(cmd, env)
 	f := cmd.Flags()
-	f.StringVarP(&r.policy, "policy", "p", "", "play under this policy, whatever the file says: P or P?key=value&key=value")
-	f.Uint64Var(&r.seed, "seed", 0, "replace the file's seed, which drives what a policy samples or shuffles")
+	f.StringVarP(&r.policy, "policy", "p", "", "play under policy `P` or P?key=value&key=value, whatever the file says")
+	f.Uint64Var(&r.seed, "seed", 0, "replace the file's seed by `N`; it drives what a policy samples or shuffles")
 	f.BoolVar(&r.timing, "timing", false, "measure decisions by the wall clock; results then differ from run to run")
 	granted := grantFlag(cmd)
 	completePolicies(cmd)
