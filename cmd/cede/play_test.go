@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -121,13 +123,12 @@ func difference(a, b string) string {
 const examples = "../../examples"
 
 func TestExamples_GiveWhatTheyExpect(t *testing.T) {
-	files := matching(t, examples+"/*/scenario.yaml")
+	files := slices.DeleteFunc(matching(t, examples+"/*/*.yaml"), func(file string) bool { return filepath.Base(file) == "spec.yaml" })
 	if len(files) == 0 {
 		t.Skip("no examples are written yet")
 	}
 	for _, file := range files {
-		name := filepath.Base(filepath.Dir(file))
-		t.Run(name, func(t *testing.T) {
+		t.Run(strings.TrimPrefix(file, examples+"/"), func(t *testing.T) {
 			f := decode(t, file)
 			if f.Expect == nil {
 				t.Error("the scenario expects nothing: a story without its end cannot be checked")
@@ -160,12 +161,12 @@ func decode(t *testing.T, file string) *scenario.File {
 
 var (
 	shellBlock  = regexp.MustCompile("(?ms)^```(?:sh|console|text|)\n(.*?)^```")
-	commandLine = regexp.MustCompile(`(?m)^(?:\$ )?(?:bin/)?cede ((?:sim|compare|version|help)[^\n#]*)`)
+	commandLine = regexp.MustCompile(`(?m)^(?:\$ )?(?:bin/)?cede ((?:sim|compare|version|help)[^\n#]*)(?:# .*exits (\d+))?`)
 	quotedWord  = regexp.MustCompile(`'[^']*'|\S+`)
 )
 
 // The commands of an example's README are what its reader types: they work,
-// from the repository's root.
+// from the repository's root. A comment `exits 8` says that one exits so.
 func TestExamples_CommandsOfTheirPagesWork(t *testing.T) {
 	pages := matching(t, examples+"/*/README.md")
 	if len(pages) == 0 {
@@ -181,6 +182,9 @@ func TestExamples_CommandsOfTheirPagesWork(t *testing.T) {
 			if err := os.CopyFS(filepath.Join(root, "examples"), os.DirFS(examples)); err != nil {
 				t.Fatal(err)
 			}
+			if err := os.Mkdir(filepath.Join(root, "bin"), 0o755); err != nil { // where some write
+				t.Fatal(err)
+			}
 			commands := 0
 			for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
 				for _, line := range commandLine.FindAllStringSubmatch(block[1], -1) {
@@ -189,10 +193,8 @@ func TestExamples_CommandsOfTheirPagesWork(t *testing.T) {
 					for _, word := range quotedWord.FindAllString(line[1], -1) {
 						args = append(args, strings.Trim(word, "'"))
 					}
-					if err := os.MkdirAll(filepath.Join(root, "bin"), 0o755); err != nil {
-						t.Fatal(err)
-					}
-					if _, stderr, code := output(t, command(t, root, nil, args...)); code != 0 {
+					want, _ := strconv.Atoi(line[2]) // nothing said: 0
+					if _, stderr, code := output(t, command(t, root, nil, args...)); code != want {
 						t.Errorf("%s: exit %d\n%s", line[0], code, stderr)
 					}
 				}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/sim"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// faulty is a policy whose every answer is an error.
+type faulty struct{}
+
+func (faulty) Info() sdk.Info { return sdk.Info{Name: "faulty"} }
+
+func (faulty) ScoreVictims(*sdk.Candidates, *sdk.VictimScores) error {
+	return errors.New("out of ideas")
+}
+
+// withFaulty knows the faulty policy beside the built-in ones.
+func withFaulty(spec sim.PolicySpec) (*policy.Version, error) {
+	if spec.Use != "faulty" {
+		return builtin.Resolve(spec)
+	}
+	return policy.NewVersion(policy.Source{
+		Name: spec.Name, Digest: policy.BuiltinDigest("faulty", "1"),
+		Make: func(config []byte) (policy.Instance, error) { return policy.Native(faulty{}, config) },
+	})
+}
+
+func TestRun_FaultOfAPolicyIsExit7AndTheResultIsPrinted(t *testing.T) {
+	files := map[string]string{"s.yaml": contested + "expect: {placements: [{job: high}]}\n"}
+	w := newWorld(files, "sim", "run", "s.yaml", "-p", "faulty", "-o", "json")
+	w.Policies = withFaulty
+	if code := w.run(t); code != ExitPolicy { // before the expectation, which does not hold either
+		t.Errorf("exit %d, want %d", code, ExitPolicy)
+	}
+	if !strings.HasPrefix(w.out.String(), `{"version":1,"scenario":"contested","policy":"faulty"`) {
+		t.Errorf("printed %s", &w.out)
+	}
+	said := w.err.String()
+	for _, want := range []string{`"Code":"expectation_failed"`, `"Code":"policy_fault"`, "out of ideas"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%s is missing in\n%s", want, said)
+		}
+	}
+}
+
+func TestCompare_FaultOfAPolicyIsExit7(t *testing.T) {
+	w := newWorld(map[string]string{"s.yaml": contested}, "compare", "s.yaml", "-p", "default", "-p", "faulty", "--fail-if", "policyFaults(faulty) > 0")
+	w.Policies = withFaulty
+	if code := w.run(t); code != ExitPolicy { // before the condition, which holds
+		t.Errorf("exit %d, want %d", code, ExitPolicy)
+	}
+	if said := w.err.String(); !strings.Contains(said, "s.yaml under faulty, seed 0: a policy was at fault") || !strings.Contains(said, "--fail-if holds") {
+		t.Errorf("said %s", said)
+	}
+	if !strings.Contains(w.out.String(), "policyFaults") {
+		t.Errorf("printed %s", &w.out)
+	}
+}
+
+func TestRun_LongRunsShowHowFarTheyAre(t *testing.T) {
+	slow := clock.NewVirtual(time.Unix(0, 0))
+	w := newWorld(map[string]string{"s.yaml": contested}, "compare", "s.yaml", "-p", "default", "-p", "nomad")
+	w.Cores, w.Clock = 1, slow
+	w.Policies = func(spec sim.PolicySpec) (*policy.Version, error) {
+		slow.AdvanceTo(slow.Now().Add(7 * time.Second)) // loading takes its time
+		return builtin.Resolve(spec)
+	}
+	if code := w.run(t); code != ExitOK {
+		t.Fatalf("exit %d: %s", code, &w.err)
+	}
+	if said := w.err.String(); !strings.Contains(said, " of 2 runs done; contested under ") || strings.Contains(said, "\r") {
+		t.Errorf("said %q", said)
+	}
+}
+
+// Rules that the crew follows: a core each, and no more than memory holds.
+func TestCrew_HeedsCoresAndMemory(t *testing.T) {
+	for _, tc := range []struct {
+		cores  int
+		memory int64
+		games  int
+		want   int
+	}{
+		{8, 0, 4, 4},
+		{2, 0, 4, 2},
+		{8, 1 << 40, 8, 8},
+		{8, 100 << 20, 8, 3},
+		{8, 1, 8, 1},
+	} {
+		w := newWorld(nil)
+		w.Cores, w.Memory = tc.cores, func() int64 { return tc.memory }
+		s := newSeason(&comparison{env: w.Env}, 1)
+		if got := s.crew(scenarioOf(t, contested), tc.games); got != tc.want {
+			t.Errorf("%+v: %d at a time", tc, got)
+		}
+	}
+}
