@@ -102,6 +102,10 @@ func (t *Txn) upsertAlloc(a *model.Allocation) {
 		panic("state: allocation " + a.ID + " changed its node or job")
 	}
 	t.stamp(&a.CreateIndex, &a.ModifyIndex, old.CreateIndex)
+	if a.Job != old.Job {
+		job, r := t.ownJob(a.Job.Key())
+		t.meetVersion(job, r, a.Job)
+	}
 	t.allocs.set(t.owner, slot, a)
 	t.account(old, a)
 	t.touchAlloc(a)
@@ -110,10 +114,18 @@ func (t *Txn) upsertAlloc(a *model.Allocation) {
 func (t *Txn) insertAlloc(a *model.Allocation) {
 	t.stamp(&a.CreateIndex, &a.ModifyIndex, 0)
 	slot := t.allocs.insert(t.owner, hashID(a.ID), a)
-	_, r := t.ownJob(a.Job.Key())
+	job, r := t.ownJob(a.Job.Key())
+	t.meetVersion(job, r, a.Job)
 	setAt(&t.allocAt, t.owner, slot, r.allocs.Add(t.owner, slot))
 	t.account(nil, a)
 	t.touchAlloc(a)
+}
+
+// meetVersion lists the labels of a version that did not come by UpsertJob.
+func (t *Txn) meetVersion(slot int32, r *jobRow, version *model.Job) {
+	if version != r.job {
+		t.enlistVersion(slot, r, version)
+	}
 }
 
 // DeleteAllocs forgets allocations; ids that are not there are skipped.

@@ -49,7 +49,10 @@ func (sn *Snapshot) Check() error {
 	if err := sn.checkEvals(); err != nil {
 		return err
 	}
-	return sn.checkPerNodeJobs()
+	if err := sn.checkPerNodeJobs(); err != nil {
+		return err
+	}
+	return sn.checkLabels()
 }
 
 func (sn *Snapshot) checkNodes(byNode map[string][]*model.Allocation, claims map[string][]*model.Claim) error {
@@ -212,6 +215,53 @@ func (sn *Snapshot) checkPerNodeJobs() error {
 	}
 	if len(listed) > 0 {
 		return fmt.Errorf("%d deleted jobs are listed as per-node jobs", len(listed))
+	}
+	return nil
+}
+
+// checkLabels looks for the labels of every version that is left, and for
+// listings that lead nowhere.
+func (sn *Snapshot) checkLabels() error {
+	listings := 0
+	for _, slot := range sn.sortedJobs() {
+		r := sn.jobs.at(slot)
+		listings += len(r.labels)
+		if r.job != nil {
+			if err := sn.checkListed(r.job); err != nil {
+				return err
+			}
+		}
+	}
+	for a := range sn.Allocs() {
+		if err := sn.checkListed(a.Job); err != nil {
+			return err
+		}
+	}
+	for x := range labelIndexes {
+		for slot := range int32(sn.labels[x].size()) {
+			if row := sn.labels[x].at(slot); row != nil {
+				listings -= row.jobs.Len()
+			}
+		}
+	}
+	if listings != 0 {
+		return fmt.Errorf("jobs know of %d listings more than labels do", listings)
+	}
+	return nil
+}
+
+func (sn *Snapshot) checkListed(j *model.Job) error {
+	for x, labels := range [labelIndexes][]label{carriers: labelsOf(j), separators: termsOf(j)} {
+		for _, l := range labels {
+			found := false
+			sn.eachListed(labelIndex(x), l, func(key model.JobKey) bool {
+				found = key == j.Key()
+				return !found
+			})
+			if !found {
+				return fmt.Errorf("job %s is not listed under %s=%s", j.Key(), l.key, l.value)
+			}
+		}
 	}
 	return nil
 }

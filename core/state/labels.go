@@ -99,11 +99,15 @@ func firstKey(labels map[string]string) (first string, ok bool) {
 // enlistLabels adds the job to the lists of the labels that its groups carry
 // and want to be apart from. It stays on those of earlier versions until the
 // row is released, since their allocations may still be there.
-func (t *Txn) enlistLabels(slot int32, r *jobRow) {
-	for _, l := range labelsOf(r.job) {
+func (t *Txn) enlistLabels(slot int32, r *jobRow) { t.enlistVersion(slot, r, r.job) }
+
+// enlistVersion is enlistLabels for a version that allocations have. It differs
+// from the job's own after a restore, which sees earlier versions only there.
+func (t *Txn) enlistVersion(slot int32, r *jobRow, version *model.Job) {
+	for _, l := range labelsOf(version) {
 		t.enlistLabel(carriers, l, slot, r)
 	}
-	for _, l := range termsOf(r.job) {
+	for _, l := range termsOf(version) {
 		t.enlistLabel(separators, l, slot, r)
 	}
 }

@@ -251,6 +251,16 @@ func adoptEvals(w *world, evals []*model.Evaluation) {
 	}
 }
 
+func drawLabels(t *rapid.T) map[string]string {
+	labels := map[string]string{}
+	for range rapid.IntRange(0, 2).Draw(t, "labels") {
+		labels[rapid.SampledFrom(labelKeys).Draw(t, "key")] = rapid.SampledFrom(labelValues).Draw(t, "value")
+	}
+	return labels
+}
+
+var labelKeys, labelValues = []string{"app", "tier"}, []string{"x", "y"}
+
 func drawJob(t *rapid.T, key model.JobKey) *model.Job {
 	j := &model.Job{
 		Namespace: key.Namespace, ID: key.ID,
@@ -261,6 +271,7 @@ func drawJob(t *rapid.T, key model.JobKey) *model.Job {
 	for i := range rapid.IntRange(1, 2).Draw(t, "groups") {
 		j.Groups = append(j.Groups, &model.Group{
 			Name: fmt.Sprintf("g%d", i), Resources: drawResources(t, 100), Ports: drawPorts(t),
+			Labels: drawLabels(t), Separate: []model.LabelTerm{{Labels: drawLabels(t)}},
 		})
 	}
 	return j

@@ -167,6 +167,7 @@ func compareState(t *rapid.T, v *View, r *reference) {
 		t.Fatal("another configuration")
 	}
 	compareJobs(t, v, r)
+	compareLabels(t, v, r)
 	compareNodes(t, v, r)
 	evals := sorted(r.evals, func(a, b *model.Evaluation) int { return strings.Compare(a.ID, b.ID) })
 	if !slices.Equal(slices.Collect(v.Evals()), evals) {
@@ -219,6 +220,34 @@ func compareJobs(t *rapid.T, v *View, r *reference) {
 		}
 		if !slices.Equal(got, r.jobAllocs[key]) {
 			t.Fatalf("job %s has allocations %v, want %v", key, got, r.jobAllocs[key])
+		}
+	}
+}
+
+// compareLabels asks for every set of two labels. The answers may hold jobs too
+// many, but none of which nothing is left, and must not lack one that counts.
+func compareLabels(t *rapid.T, v *View, r *reference) {
+	for i := range len(labelValues) * len(labelValues) {
+		labels := map[string]string{
+			labelKeys[0]: labelValues[i%len(labelValues)], labelKeys[1]: labelValues[i/len(labelValues)],
+		}
+		have := &model.LabelTerm{Labels: labels}
+		labelled, separating := slices.Collect(v.Labelled(labels)), slices.Collect(v.Separating(labels))
+		for _, key := range slices.Concat(labelled, separating) {
+			if !r.known(key) {
+				t.Fatalf("labels %v lead to %s, of which nothing is left", labels, key)
+			}
+		}
+		for _, a := range r.allocs {
+			if have.Matches(a.Group.Labels) && !slices.Contains(labelled, a.Job.Key()) {
+				t.Fatalf("%s carries %v and is not found", a.Job.Key(), labels)
+			}
+			for k := range a.Group.Separate {
+				term := &a.Group.Separate[k]
+				if len(term.Labels) > 0 && term.Matches(labels) && !slices.Contains(separating, a.Job.Key()) {
+					t.Fatalf("%s keeps apart from %v and is not found", a.Job.Key(), labels)
+				}
+			}
 		}
 	}
 }
