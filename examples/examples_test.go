@@ -1,0 +1,152 @@
+package examples_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/generate"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+	defaults "github.com/cede-scheduler/cede/policies/default"
+	"github.com/cede-scheduler/cede/policies/nomad"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// resolve knows the two policies that the stories play under.
+func resolve(spec sim.PolicySpec) (*policy.Version, error) {
+	rules, grants := defaults.New, spec.Grants
+	if spec.Use == "nomad" {
+		rules = func() sdk.Policy { return nomad.New() }
+		grants = append(grants, policy.GrantKeepRedundant)
+	}
+	return policy.NewVersion(policy.Source{
+		Name: spec.Name, Digest: policy.BuiltinDigest(spec.Use, "test"), Grants: grants,
+		Make: func(config []byte) (policy.Instance, error) { return policy.Native(rules(), config) },
+	})
+}
+
+// scenarios lists the files that can be played. A spec is what one is made of.
+func scenarios(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob("*/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, file := range all {
+		if filepath.Base(file) != "spec.yaml" {
+			files = append(files, file)
+		}
+	}
+	if len(files) == 0 {
+		t.Fatal("there are no scenarios")
+	}
+	return files
+}
+
+func decode(t *testing.T, name string) *scenario.File {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	f, err := scenario.Decode(name, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// play returns the result, and the same as JSON.
+func play(t *testing.T, f *scenario.File, workers int) (*sim.Run, []byte) {
+	t.Helper()
+	run, err := sim.Play(t.Context(), f, sim.Options{Resolve: resolve, Workers: workers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range run.Faults {
+		t.Error(fault)
+	}
+	text, err := json.Marshal(run.Result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run, text
+}
+
+func TestScenarios_GiveWhatTheyExpect(t *testing.T) {
+	for _, name := range scenarios(t) {
+		t.Run(name, func(t *testing.T) {
+			f := decode(t, name)
+			if f.Expect == nil || f.Description == "" {
+				t.Fatal("a story says what it is about, and what it expects")
+			}
+			run, text := play(t, f, 1)
+			for _, difference := range sim.CheckExpect(f, run.Result) {
+				t.Error(difference)
+			}
+			if _, again := play(t, decode(t, name), 4); !bytes.Equal(text, again) {
+				t.Errorf("played again:\n%s\nfirst:\n%s", again, text)
+			}
+		})
+	}
+}
+
+// Files that tell one story are about one cluster; otherwise they would
+// compare what cannot be compared.
+func TestScenarios_OfOneStoryAreAboutOneCluster(t *testing.T) {
+	for _, name := range scenarios(t) {
+		main := filepath.Join(filepath.Dir(name), "scenario.yaml")
+		f, m := decode(t, name), decode(t, main)
+		if !reflect.DeepEqual(f.Nodes, m.Nodes) || !reflect.DeepEqual(f.Running, m.Running) {
+			t.Errorf("%s has other nodes than %s, or something else runs on them", name, main)
+		}
+	}
+	for name, main := range map[string]string{
+		"fragmentation/nomad.yaml":        "fragmentation/scenario.yaml",
+		"priority-inversion/without.yaml": "priority-inversion/scenario.yaml",
+	} {
+		f, m := decode(t, name), decode(t, main)
+		if !reflect.DeepEqual(f.Jobs, m.Jobs) || !reflect.DeepEqual(f.Events, m.Events) || !reflect.DeepEqual(f.Until, m.Until) {
+			t.Errorf("%s and %s shall differ in how the cluster is run, and in nothing else", name, main)
+		}
+	}
+}
+
+func TestSpec_MakesAScenario(t *testing.T) {
+	spec, err := generate.Open("contended/spec.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := generate.Generate(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scenario.Resolve(f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The table of stories is how a newcomer finds one.
+func TestReadme_ListsEveryStory(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders, err := filepath.Glob("*/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range folders {
+		if story := filepath.Dir(page); !strings.Contains(string(text), "| ["+story+"]("+story+") |") {
+			t.Errorf("README.md has no row for %s", story)
+		}
+	}
+}

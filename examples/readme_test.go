@@ -1,0 +1,117 @@
+package examples_test
+
+import (
+	"bytes"
+	"flag"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write what the commands print into the pages")
+
+// shown is a command in a page and what it prints. An output that ends with …
+// is cut short: as many paragraphs are shown as there are blank lines above it.
+var shown = regexp.MustCompile("(?s)```console\n\\$ ([^\n]+)\n(.*?)```\n")
+
+func TestReadmes_ShowWhatTheCommandsPrint(t *testing.T) {
+	home := workshop(t)
+	pages, err := filepath.Glob("*/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		t.Run(filepath.Dir(page), func(t *testing.T) {
+			before, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			blocks := 0
+			after := shown.ReplaceAllStringFunc(string(before), func(block string) string {
+				blocks++
+				parts := shown.FindStringSubmatch(block)
+				return "```console\n$ " + parts[1] + "\n" + abridge(run(t, home, parts[1]), parts[2]) + "```\n"
+			})
+			if blocks == 0 {
+				t.Error("the page shows no command")
+			}
+			switch {
+			case after == string(before) || t.Failed():
+			case *update:
+				if err := os.WriteFile(page, []byte(after), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				t.Errorf("the commands print something else now; if that is meant, go test ./examples -update\n%s", firstDifference(string(before), after))
+			}
+		})
+	}
+}
+
+// workshop is a folder with the binary and the examples where the pages have
+// them, and nothing else: what a command writes stays there.
+func workshop(t *testing.T) string {
+	t.Helper()
+	home := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(home, "bin", "cede"), "../cmd/cede")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(here, filepath.Join(home, "examples")); err != nil {
+		t.Fatal(err)
+	}
+	// The tool that caches test results sees which files a test looks at, not
+	// those that a build looks at. What is in core it knows from the imports.
+	err = filepath.WalkDir("../cmd", func(string, fs.DirEntry, error) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+func run(t *testing.T, home, line string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
+	cmd.Dir = home
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "NO_COLOR=1")
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", line, err, errs.String())
+	}
+	return string(out)
+}
+
+func abridge(output, old string) string {
+	above, cut := strings.CutSuffix(old, "…\n")
+	if !cut {
+		return output
+	}
+	blank := 0
+	for line := range strings.Lines(above) {
+		if line == "\n" {
+			blank++
+		}
+	}
+	paragraphs := strings.SplitAfter(output, "\n\n")
+	return strings.Join(paragraphs[:min(len(paragraphs), blank)], "") + "…\n"
+}
+
+func firstDifference(want, got string) string {
+	w, g := strings.SplitAfter(want, "\n"), strings.SplitAfter(got, "\n")
+	for i := range min(len(w), len(g)) {
+		if w[i] != g[i] {
+			return "want " + w[i] + "got  " + g[i]
+		}
+	}
+	return "one is longer than the other"
+}
