@@ -120,7 +120,7 @@ func (c *comparison) files(ctx context.Context, files []string) error {
 
 // conclude prints what was found and checks the conditions.
 func (c *comparison) conclude(d *compare.Document, faulty []error) error {
-	if err := c.out.print(comparisonDocument(c.env, d)); err != nil {
+	if err := c.out.show(comparisonDocument(c.env, d)); err != nil {
 		return err
 	}
 	worst := ExitOK

@@ -108,12 +108,10 @@ func unreadable(name string, err error) error {
 
 // cause is an error without the operation and path that the system adds.
 func cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
-	var l *os.LinkError
-	if errors.As(err, &l) {
+	if l, ok := errors.AsType[*os.LinkError](err); ok {
 		return l.Err
 	}
 	return err

@@ -82,8 +82,8 @@ type document struct {
 	page  func(page) // for people
 }
 
-// print prints one document.
-func (o *output) print(d document) error {
+// show prints one document.
+func (o *output) show(d document) error {
 	o.printed++
 	w := bufio.NewWriterSize(o.env.Stdout, 1<<16)
 	err := o.to(w, d)

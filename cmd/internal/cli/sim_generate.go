@@ -85,7 +85,7 @@ func (g *simGenerate) run(name string) error {
 		_, _ = io.WriteString(g.env.Stderr, report.String()) // standard output is the scenario's
 		return nil
 	}
-	return g.out.print(document{
+	return g.out.show(document{
 		data: struct {
 			Scenario string `json:"scenario"`
 			File     string `json:"file"`
@@ -139,8 +139,7 @@ func presetNames() string {
 // notGenerated is a description of which no scenario can be made.
 func notGenerated(name string, err error) error {
 	e := &Error{Exit: ExitUsage, Code: codeInvalid, Message: fmt.Sprintf("%s: %v", name, err)}
-	var invalid *scenario.Error
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*scenario.Error](err); ok {
 		e = invalidFile(invalid)
 	}
 	e.Hint = "presets show what a description looks like: " + presetNames() + "; `go doc ./core/sim/generate` lists every field"

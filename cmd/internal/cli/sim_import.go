@@ -107,7 +107,7 @@ func (s *simImport) run(name, src string) error {
 		_, _ = io.WriteString(s.env.Stderr, report.String()) // standard output is the scenario's
 		return nil
 	}
-	return s.out.print(document{
+	return s.out.show(document{
 		data: struct {
 			Scenario string `json:"scenario"`
 			File     string `json:"file"`

@@ -101,7 +101,7 @@ func (r *simRun) file(ctx context.Context, name string) error {
 		r.env.warn(name + ": " + w)
 	}
 	differences := sim.CheckExpect(f, run.Result)
-	if err := r.out.print(resultDocument(f, run, differences)); err != nil {
+	if err := r.out.show(resultDocument(f, run, differences)); err != nil {
 		return err
 	}
 	worst := ExitOK

@@ -18,7 +18,7 @@ func newVersionCmd(env *Env) *cobra.Command {
 			return err
 		}
 		b := env.Build
-		return out.print(document{
+		return out.show(document{
 			data:  b,
 			names: []string{b.Version},
 			page: func(p page) {

@@ -21,11 +21,3 @@ func times(n int) string {
 	}
 	return thousands(n) + " times"
 }
-
-// count is a number with its noun.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return thousands(n) + " " + many
-}
