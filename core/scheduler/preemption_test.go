@@ -1,0 +1,295 @@
+package scheduler_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// A group that fills a node's last room may evict there for its next instance.
+func TestService_EvictsWhereItPlacedBefore(t *testing.T) {
+	w := newTown(t)
+	w.node("n1")
+	w.run(job("c", 30, 3, 1).Obj(), "c1", "n1")
+	w.job(job("e", 60, 4, 4).Count(2).Obj())
+	w.want("e", "e.g[0]@n1, e.g[1]@n1 over c1")
+}
+
+// reference/nomad.md 1.9, quirk 1: Nomad counts room twice that the asker's own
+// allocations take, proposes one victim instead of four, and is rejected for
+// ever. Ten of 100 on a node of 1000; two of 400 need eight of them gone.
+func TestQuirk1_OwnAllocationsCount(t *testing.T) {
+	for _, name := range []string{"default", "nomad"} {
+		for _, running := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, one runs already: %t", name, running), func(t *testing.T) {
+				w := newTown(t)
+				w.config(func(c *model.SchedulerConfig) { c.Policy = name })
+				w.node("n1", func(n *model.Node) { n.Capacity = model.Resources{"cpu": 1000, "memory": 1000} })
+				ten := 10
+				if running {
+					ten = 6
+				}
+				var pairs []string
+				for i := range ten {
+					pairs = append(pairs, fmt.Sprint("a", i), "n1")
+				}
+				w.run(job("small", 20, 100, 100).Count(10).Obj(), pairs...)
+				want := "h.g[0]@n1 over a0 a1 a2 a3, h.g[1]@n1 over a4 a5 a6 a7"
+				if running {
+					w.run(job("h", 90, 400, 400).Obj(), "own", "n1")
+					want = "h.g[1]@n1 over a0 a1 a2 a3, keep own"
+				}
+				w.job(job("h", 90, 400, 400).Count(2).Obj())
+				w.want("h", want) // the town has the planner accept every plan
+				left := 0
+				for a := range w.store.Snapshot().Allocs() {
+					if a.Live() && a.Job.ID == "small" {
+						left++
+					}
+				}
+				if left != 2 {
+					t.Errorf("%d of the small ones are left, want 2", left)
+				}
+			})
+		}
+	}
+}
+
+// Quirk 4: which node is chosen depends on whom it evicts, not on how full it
+// looks while they are still counted.
+func TestQuirk4_TheLowestVictimsDecide(t *testing.T) {
+	w := newTown(t)
+	for i := range 20 {
+		id := fmt.Sprintf("n%02d", i)
+		memory := int64(10)
+		if i%2 == 1 {
+			memory = 100 // spare memory makes it look emptier
+		}
+		w.node(id, func(n *model.Node) { n.Capacity["memory"] = memory })
+	}
+	var high, low []string
+	for i := range 20 {
+		for k := range 2 {
+			pair := []string{fmt.Sprintf("v%02d-%d", i, k), fmt.Sprintf("n%02d", i)}
+			if i%2 == 0 {
+				high = append(high, pair...)
+			} else {
+				low = append(low, pair...)
+			}
+		}
+	}
+	w.run(job("p75", 75, 5, 5).Count(20).Obj(), high...)
+	w.run(job("p20", 20, 5, 5).Count(20).Obj(), low...)
+	w.job(job("h", 90, 10, 10).Count(10).Obj())
+	out := w.plan("h")
+	if !out.Placed() {
+		t.Fatal(told(out))
+	}
+	victims := 0
+	for _, g := range out.Plan.Groups {
+		for _, e := range g.Evict {
+			victims++
+			if a := w.store.Snapshot().Alloc(e.AllocID); a.Job.Priority != 20 {
+				t.Errorf("%s of priority %d is evicted", a.ID, a.Job.Priority)
+			}
+		}
+	}
+	if victims != 20 {
+		t.Errorf("%d victims", victims)
+	}
+}
+
+func TestPreemption_WhoMay(t *testing.T) {
+	delta := func(d int32) func(*town, *model.Job) {
+		return func(w *town, _ *model.Job) { w.config(func(c *model.SchedulerConfig) { c.PriorityDelta = &d }) }
+	}
+	for _, c := range []struct {
+		name   string
+		gap    int32
+		change func(w *town, j *model.Job)
+		want   bool
+	}{
+		{"a gap of ten", 10, nil, true},
+		{"a gap of nine", 9, nil, false},
+		{"the operator's delta", 5, delta(5), true},
+		{"below the operator's delta", 4, delta(5), false},
+		{"a delta of zero does not allow equals", 0, delta(0), false},
+		{"a delta of zero allows one", 1, delta(0), true},
+		{"a larger delta", 19, delta(20), false},
+		{"preemptionPolicy Never", 50, func(_ *town, j *model.Job) { j.NeverPreempts = true }, false},
+		{"another type is switched off", 50, func(w *town, _ *model.Job) {
+			w.config(func(c *model.SchedulerConfig) { c.Preemption[model.JobBatch] = false })
+		}, true},
+	} {
+		for kind := model.JobService; kind < model.JobTypes; kind++ {
+			t.Run(c.name+" "+kind.String(), func(t *testing.T) {
+				w := newTown(t)
+				w.node("n1")
+				w.run(job("low", 10, 10, 10).Obj(), "l", "n1")
+				j := job("j", 10+c.gap, 10, 10).Type(kind).Obj()
+				if c.change != nil {
+					c.change(w, j)
+				}
+				want := c.want
+				if strings.HasPrefix(c.name, "another") {
+					want = kind != model.JobBatch
+				}
+				w.job(j)
+				if got := strings.Contains(w.eval("j"), "over l"); got != want {
+					t.Errorf("evicts: %t, want %t", got, want)
+				}
+			})
+		}
+	}
+}
+
+func TestPreemption_NotThePreemptible(t *testing.T) {
+	w := newTown(t)
+	w.node("n1")
+	w.run(job("low", 10, 10, 10).Change(func(j *model.Job) { j.NonPreemptible = true }).Obj(), "l", "n1")
+	w.job(job("j", 90, 1, 1).Obj())
+	w.want("j", "g waits for 1")
+}
+
+// A node that needs no eviction wins, however bad.
+func TestPreemption_RoomWins(t *testing.T) {
+	w := newTown(t)
+	w.node("n1")
+	w.node("n2", func(n *model.Node) { n.Capacity = model.Resources{"cpu": 1000, "memory": 1000} })
+	w.run(job("low", 1, 10, 10).Obj(), "l", "n1")
+	w.job(job("j", 90, 1, 1).With(func(g *model.Group) {
+		g.Affinities = []model.Affinity{{Constraint: model.Constraint{Attribute: "node.id", Operator: "=", Value: "n1"}, Weight: 100}}
+	}).Obj())
+	w.want("j", "j.g[0]@n2")
+}
+
+// Whatever is not placed says why, node by node and dimension by dimension.
+func TestExplanation_NodeByNode(t *testing.T) {
+	w := newTown(t)
+	w.node("n1", zone("a"))
+	w.node("n2", zone("b"))
+	w.node("n3", zone("a"), func(n *model.Node) { n.Status = model.NodeDown })
+	w.node("n4", zone("a"), func(n *model.Node) { n.Drain = true })
+	w.node("n5", zone("a"), func(n *model.Node) { n.Ineligible = true })
+	w.node("n6", zone("a"))
+	w.node("n7", zone("a"), func(n *model.Node) { n.Ports = []uint16{80} })
+	w.run(job("low", 10, 5, 1).Obj(), "l1", "n1")
+	w.run(job("high", 90, 5, 9).Obj(), "h1", "n1", "h6", "n6")
+	w.job(job("j", 50, 4, 6).Count(3).With(func(g *model.Group) {
+		g.Ports = []uint16{80}
+		g.Constraints = []model.Constraint{{Attribute: "zone", Operator: "=", Value: "a"}}
+	}).Obj())
+	out := w.plan("j")
+	why := out.Failed["g"]
+	want := "0 of 7 nodes: 1 lack cpu, 1 lack memory, 1 lack port 80, 1 excluded by node is down, " +
+		"1 excluded by node is draining, 1 excluded by node is not eligible, 1 excluded by zone = a, " +
+		"2 eviction: nothing there may be evicted for this priority, 1 eviction: not enough room even with every candidate evicted"
+	if why.String() != want {
+		t.Errorf("%q\nwant\n%q", why, want)
+	}
+	samples := ""
+	for _, s := range why.Samples {
+		samples += s.NodeID + ": " + s.Reason + "\n"
+	}
+	want = `n1: cpu; not enough room even with every candidate evicted
+n2: zone = a
+n3: node is down
+n4: node is draining
+n5: node is not eligible
+`
+	if samples != want {
+		t.Errorf("%s\nwant\n%s", samples, want)
+	}
+	if why.Waiting != 2 || out.Queued["g"] != 3 {
+		t.Errorf("%d wait behind the first of %d", why.Waiting, out.Queued["g"])
+	}
+	w.config(func(c *model.SchedulerConfig) { c.Preemption[model.JobService] = false })
+	if got := w.plan("j").Failed["g"].String(); strings.Contains(got, "eviction") {
+		t.Errorf("without preemption: %q", got)
+	}
+}
+
+func TestExplanation_WithoutNodes(t *testing.T) {
+	w := newTown(t)
+	w.job(job("j", 50, 1, 1).Obj())
+	if got := w.plan("j").Failed["g"].String(); got != "there are no nodes" {
+		t.Error(got)
+	}
+}
+
+// bad is a policy that fails once asked about victims.
+type bad struct{}
+
+func (bad) Info() sdk.Info { return sdk.Info{Name: "bad", Delta: 1} }
+func (bad) ScoreVictims(*sdk.Candidates, *sdk.VictimScores) error {
+	return errors.New("cannot decide")
+}
+
+// On a fault the evaluation evicts nobody, places what needs no eviction, and
+// says whose fault it was.
+func TestFault_EvictsNobodyAndSaysWhy(t *testing.T) {
+	w := newTown(t, func() sdk.Policy { return bad{} })
+	w.node("n1")
+	w.node("n2")
+	w.run(job("low", 10, 10, 10).Obj(), "l", "n1")
+	w.job(job("j", 90, 6, 6).Count(2).Change(func(j *model.Job) { j.Policy = "bad" }).Obj())
+	out := w.plan("j")
+	if got := told(out); got != "j.g[0]@n2, g waits for 1" {
+		t.Error(got)
+	}
+	var fault *policy.Error
+	if !errors.As(out.Fault, &fault) || fault.Policy != "bad" || fault.Hook != "ScoreVictims" || !strings.Contains(out.Fault.Error(), "cannot decide") {
+		t.Errorf("fault %v", out.Fault)
+	}
+	// A job under another policy is not concerned.
+	w.job(job("k", 90, 6, 6).Count(2).Obj())
+	w.want("k", "k.g[0]@n2, k.g[1]@n1 over l")
+}
+
+func TestPolicy_ThatIsNotLoadedIsAnError(t *testing.T) {
+	w := newTown(t)
+	w.job(job("j", 90, 6, 6).Change(func(j *model.Job) { j.Policy = "missing" }).Obj())
+	_, err := w.sched.Process(&model.Evaluation{Namespace: "default", JobID: "j"}, w.store.Snapshot(), 0)
+	if err == nil || !strings.Contains(err.Error(), `"missing"`) || !strings.Contains(err.Error(), "default, nomad") {
+		t.Error(err)
+	}
+}
+
+// later asks to be asked again.
+type later struct{}
+
+func (later) Info() sdk.Info { return sdk.Info{Name: "later", Delta: 1, Columns: sdk.TimeColumns} }
+func (later) PriorityDelta(in *sdk.Candidates, gap []int32, r *sdk.Recheck) error {
+	for i := range gap {
+		if in.Now < 100 {
+			gap[i] = 1000
+		}
+	}
+	if in.Now < 100 {
+		r.At(100)
+	}
+	return nil
+}
+
+func TestRecheck_ReachesTheOutcome(t *testing.T) {
+	w := newTown(t, func() sdk.Policy { return later{} })
+	w.node("n1")
+	w.run(job("low", 10, 10, 10).Obj(), "l", "n1")
+	for _, kind := range []model.JobType{model.JobService, model.JobSystem} {
+		w.now = 0
+		w.job(job("j", 90, 6, 6).Type(kind).Change(func(j *model.Job) { j.Policy = "later" }).Obj())
+		if out := w.plan("j"); out.RecheckAt != 100 || out.Placed() {
+			t.Errorf("%s: recheck at %d, %s", kind, out.RecheckAt, told(out))
+		}
+		w.now = 100
+		if out := w.plan("j"); out.RecheckAt != 0 || !slices.Contains(out.Plan.Groups[0].Place[0].Preempted, "l") {
+			t.Errorf("%s: recheck at %d, %s", kind, out.RecheckAt, told(out))
+		}
+	}
+}
