@@ -8,9 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -157,53 +155,6 @@ func decode(t *testing.T, file string) *scenario.File {
 		t.Fatal(err)
 	}
 	return f
-}
-
-var (
-	shellBlock  = regexp.MustCompile("(?ms)^```(?:sh|console|text|)\n(.*?)^```")
-	commandLine = regexp.MustCompile(`(?m)^(?:\$ )?(?:bin/)?cede ((?:sim|compare|version|help)[^\n#]*)(?:# .*exits (\d+))?`)
-	quotedWord  = regexp.MustCompile(`'[^']*'|\S+`)
-)
-
-// The commands of an example's README are what its reader types: they work,
-// from the repository's root. A comment `exits 8` says that one exits so.
-func TestExamples_CommandsOfTheirPagesWork(t *testing.T) {
-	pages := matching(t, examples+"/*/README.md")
-	if len(pages) == 0 {
-		t.Skip("no examples are written yet")
-	}
-	for _, page := range pages {
-		t.Run(filepath.Base(filepath.Dir(page)), func(t *testing.T) {
-			text, err := os.ReadFile(page)
-			if err != nil {
-				t.Fatal(err)
-			}
-			root := t.TempDir()
-			if err := os.CopyFS(filepath.Join(root, "examples"), os.DirFS(examples)); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Mkdir(filepath.Join(root, "bin"), 0o755); err != nil { // where some write
-				t.Fatal(err)
-			}
-			commands := 0
-			for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
-				for _, line := range commandLine.FindAllStringSubmatch(block[1], -1) {
-					commands++
-					var args []string
-					for _, word := range quotedWord.FindAllString(line[1], -1) {
-						args = append(args, strings.Trim(word, "'"))
-					}
-					want, _ := strconv.Atoi(line[2]) // nothing said: 0
-					if _, stderr, code := output(t, command(t, root, nil, args...)); code != want {
-						t.Errorf("%s: exit %d\n%s", line[0], code, stderr)
-					}
-				}
-			}
-			if commands == 0 {
-				t.Error("the page has no command for its reader to type")
-			}
-		})
-	}
 }
 
 // An interrupt ends the command with 130 even while it waits for its input.
