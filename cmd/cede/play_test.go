@@ -17,7 +17,7 @@ import (
 )
 
 // command is this binary under the name at which it is the command itself.
-func command(t *testing.T, dir string, environment []string, args ...string) *exec.Cmd {
+func command(t *testing.T, environment []string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -28,7 +28,6 @@ func command(t *testing.T, dir string, environment []string, args ...string) *ex
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), cede, args...)
-	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), environment...)
 	return cmd
 }
@@ -62,7 +61,7 @@ func TestContract_ScenariosGiveTheStatedResults(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			stdout, stderr, code := output(t, command(t, ".", nil, "sim", "run", file, "-o", "json"))
+			stdout, stderr, code := output(t, command(t, nil, "sim", "run", file, "-o", "json"))
 			if strings.Contains(file, "karmada") { // bindings come later, and are refused by name until then
 				if code != 2 || stdout != "" || !strings.Contains(stderr, `\"bindings\" is not supported yet`) {
 					t.Errorf("exit %d, want 2 and the reason\n%s%s", code, stdout, stderr)
@@ -81,7 +80,7 @@ func TestContract_ScenariosGiveTheStatedResults(t *testing.T) {
 func TestOutput_IsTheSameBytesEveryTime(t *testing.T) {
 	dir := t.TempDir()
 	contended := filepath.Join(dir, "contended.yaml")
-	if _, stderr, code := output(t, command(t, ".", nil, "sim", "generate", "testdata/small.yaml", "-w", contended)); code != 0 {
+	if _, stderr, code := output(t, command(t, nil, "sim", "generate", "testdata/small.yaml", "-w", contended)); code != 0 {
 		t.Fatal(stderr)
 	}
 	for _, args := range [][]string{
@@ -94,7 +93,7 @@ func TestOutput_IsTheSameBytesEveryTime(t *testing.T) {
 		t.Run(strings.Join(args[:2], " "), func(t *testing.T) {
 			var first string
 			for i, cores := range []string{"1", "2", "2", "8"} {
-				stdout, stderr, code := output(t, command(t, ".", []string{"GOMAXPROCS=" + cores}, args...))
+				stdout, stderr, code := output(t, command(t, []string{"GOMAXPROCS=" + cores}, args...))
 				switch {
 				case code != 0 || stdout == "":
 					t.Fatalf("exit %d: %s", code, stderr)
@@ -131,11 +130,11 @@ func TestExamples_GiveWhatTheyExpect(t *testing.T) {
 			if f.Expect == nil {
 				t.Error("the scenario expects nothing: a story without its end cannot be checked")
 			}
-			if _, stderr, code := output(t, command(t, ".", nil, "sim", "run", file)); code != 0 {
+			if _, stderr, code := output(t, command(t, nil, "sim", "run", file)); code != 0 {
 				t.Errorf("exit %d\n%s", code, stderr)
 			}
 			for _, policy := range builtin.Names() { // another policy may give other results, but never fail
-				if _, stderr, code := output(t, command(t, ".", nil, "sim", "run", file, "-p", policy)); code != 0 && code != 1 {
+				if _, stderr, code := output(t, command(t, nil, "sim", "run", file, "-p", policy)); code != 0 && code != 1 {
 					t.Errorf("under %s: exit %d\n%s", policy, code, stderr)
 				}
 			}
@@ -162,7 +161,7 @@ func TestInterrupt_WhileStandardInputIsOpen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes as long as a command may take to stop")
 	}
-	cmd := command(t, ".", nil, "sim", "run", "-")
+	cmd := command(t, nil, "sim", "run", "-")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
