@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -85,6 +86,7 @@ func (n *Node) classKey() uint64 {
 	for _, d := range n.Devices {
 		write("device")
 		write(d.ID)
+		write(strconv.Itoa(int(d.Count))) // a group of two serves no request for three
 		attributes(d.Attributes)
 	}
 	return h.Sum64()

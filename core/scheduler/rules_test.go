@@ -206,3 +206,14 @@ func TestDevices_AreServedByOneGroupThatMatches(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// Nodes with fewer devices of a kind are of another class: what is too much for
+// one is not too much for all.
+func TestDevices_CountTellsClassesApart(t *testing.T) {
+	w := newTown(t)
+	for i, count := range []int32{1, 2} {
+		w.node(fmt.Sprint("n", i), func(n *model.Node) { n.Devices = []model.Device{{ID: "acme/gpu/a", Count: count}} })
+	}
+	w.job(job("f", 0, 5, 0).With(func(g *model.Group) { g.Devices = []model.DeviceRequest{{ID: "gpu", Count: 2}} }).Obj())
+	w.want("f", "f.g[0]@n1")
+}
