@@ -79,6 +79,8 @@ type Job struct {
 	Groups         []*Group
 	Stopped        bool
 
+	separatesWidely bool // set by Compile
+
 	Version     uint64 // raised by every change of the specification
 	SubmitTime  int64  // Unix nanoseconds of the first submission
 	CreateIndex uint64
@@ -110,10 +112,20 @@ func (j *Job) Resources() []Resources {
 // Compile derives every group's Ask and back pointer. The state calls it
 // before it publishes a job; dims must know every name in use.
 func (j *Job) Compile(dims *Dimensions) {
+	j.separatesWidely = false
 	for i, g := range j.Groups {
 		g.compile(j, i, dims)
+		j.separatesWidely = j.separatesWidely || slices.ContainsFunc(g.Separate, func(t LabelTerm) bool {
+			return t.TopologyKey != TopologyNode
+		})
+	}
+	for _, g := range j.Groups {
+		g.shape = g.describe()
 	}
 }
+
+// SeparatesWidely is whether some separate term has domains of several nodes.
+func (j *Job) SeparatesWidely() bool { return j.separatesWidely }
 
 // Group is a set of equal instances of a job.
 type Group struct {
@@ -138,6 +150,7 @@ type Group struct {
 	Job      *Job
 	Position int // in Job.Groups
 	Ask      Ask
+	shape    string
 }
 
 func (g *Group) compile(j *Job, position int, dims *Dimensions) {
@@ -149,6 +162,11 @@ func (g *Group) compile(j *Job, position int, dims *Dimensions) {
 	}
 	for i := range g.Devices {
 		compileAll(g.Devices[i].Constraints)
+	}
+	for _, terms := range [][]LabelTerm{g.Colocate, g.Separate} {
+		for i := range terms {
+			terms[i].compile()
+		}
 	}
 	for d := range dims.Len() {
 		if g.Ask.Vec[d] > 0 {

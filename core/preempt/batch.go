@@ -107,7 +107,7 @@ func (b *batch) addOption(f *Finder, p place, eligible []int32, mustLeave []uint
 		c.Need[d] = append(c.Need[d], float64(ask.Vec[d]-p.room.Free[d*p.room.Stride]))
 		c.Freed[d] = append(c.Freed[d], 0)
 	}
-	for r := range ask.Devices {
+	for r := range p.choice {
 		c.DeviceNeed[r] = append(c.DeviceNeed[r], deviceNeed(ask, p.room, p.choice, r))
 	}
 	if b.columns.Has(sdk.MustLeaveColumn) {
@@ -243,6 +243,14 @@ func addLabels(r *sdk.Rows, ids *dictionary, labels map[string]string) {
 	r.Labels.First = append(r.Labels.First, int32(len(r.Labels.Key)))
 }
 
+// complete adds what is known only once everything is gathered.
+func (b *batch) complete() {
+	b.cand.Strings = b.strings.list
+	if b.columns.Has(sdk.AnnotationColumns) {
+		b.addAnnotations()
+	}
+}
+
 // addAnnotations makes the annotation columns of all rows at once: which names
 // there are is known only when the call is complete.
 func (b *batch) addAnnotations() {
@@ -257,8 +265,13 @@ func (b *batch) addAnnotations() {
 			}
 		}
 	}
-	t := &sdk.AnnotationTable{Names: sortedKeys(names)}
-	for _, name := range t.Names {
+	b.cand.Rows.Annotations = annotationTable(sortedKeys(names), rows)
+}
+
+// annotationTable lays notes out by name; NaN stands for none.
+func annotationTable(names []string, rows []map[string]float64) *sdk.AnnotationTable {
+	t := &sdk.AnnotationTable{Names: names}
+	for _, name := range names {
 		column := make([]float64, len(rows))
 		for i, notes := range rows {
 			value, ok := notes[name]
@@ -269,5 +282,5 @@ func (b *batch) addAnnotations() {
 		}
 		t.Values = append(t.Values, column)
 	}
-	b.cand.Rows.Annotations = t
+	return t
 }

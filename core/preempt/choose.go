@@ -238,14 +238,30 @@ func (f *Finder) fillVictims() {
 	resize(&v.Use, f.dims.Len())
 	resize(&v.Devices, devices)
 	resetRows(v)
+	resize(&o.Need, f.dims.Len())
+	for d := range o.Need {
+		o.Need[d] = o.Need[d][:0]
+	}
 	o.FirstVictim = append(o.FirstVictim[:0], 0)
+	var notes []map[string]float64
+	names := map[string]bool{}
 	for _, at := range t.at {
 		opt := &f.options[at]
 		node, rows := f.nodeOf(opt)
+		for d := range o.Need {
+			o.Need[d] = append(o.Need[d], opt.need[d])
+		}
 		for _, x := range opt.victims {
 			f.addVictim(v, opt, node, &rows[x])
+			for name := range rows[x].Group.Annotations {
+				names[name] = true
+			}
+			notes = append(notes, rows[x].Group.Annotations)
 		}
 		o.FirstVictim = append(o.FirstVictim, int32(len(v.Priority)))
+	}
+	if f.columns.Has(sdk.AnnotationColumns) {
+		v.Annotations = annotationTable(sortedKeys(names), notes)
 	}
 }
 
@@ -259,6 +275,9 @@ func (f *Finder) addVictim(v *sdk.Rows, opt *option, node *model.Node, row *stat
 	if f.columns.Has(sdk.EvictionColumns) {
 		v.Evictions = append(v.Evictions, f.req.Evicted.Of(row.Group))
 		v.EvictionLimit = append(v.EvictionLimit, int32(row.Group.MaxParallelEvictions))
+	}
+	if f.columns.Has(sdk.MustLeaveColumn) {
+		v.MustLeave = append(v.MustLeave, f.workers[0].mustGo(opt.pos, row))
 	}
 	if f.columns&rareColumns != 0 {
 		addRareColumns(v, f.columns, &f.table.ids, f.req.Now, row)

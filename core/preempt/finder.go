@@ -52,6 +52,9 @@ type option struct {
 	lost      int64
 	fitBefore float64
 	fitAfter  float64
+	// need is what was missing before any victim went, by dimension; kept only
+	// for policies that read it.
+	need []float64
 }
 
 // Outcome is what became of a node in a search.
@@ -59,11 +62,11 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Unseen        Outcome = iota
-	Possible              // the group fits there once the victims are gone
-	NoCandidates          // nothing there may be evicted for this preemptor
-	NotEnough             // the group does not fit even with every candidate gone
-	Declined              // the policy's victims free too little
+	Unseen       Outcome = iota
+	Possible             // the group fits there once the victims are gone
+	NoCandidates         // nothing there may be evicted for this preemptor
+	NotEnough            // the group does not fit even with every candidate gone
+	Declined             // the policy's victims free too little
 	// Outcomes is how many there are.
 	Outcomes = iota
 )
@@ -188,6 +191,9 @@ func (f *Finder) End() {
 func (f *Finder) Changed(snap *state.Snapshot, positions []int32, evicted []*model.Group) error {
 	f.snap = snap
 	w := f.workers[0]
+	if w.columns.Has(sdk.SharedTables) || w.delta != nil && w.delta.version.Info().Columns.Has(sdk.SharedTables) {
+		return f.searchAgain() // what a namespace uses has changed, and with it every answer
+	}
 	for _, pos := range positions {
 		if k, ok := f.slot(pos); ok {
 			w.queue(int(k))
@@ -196,7 +202,7 @@ func (f *Finder) Changed(snap *state.Snapshot, positions []int32, evicted []*mod
 	if len(evicted) > 0 && w.columns.Has(sdk.EvictionColumns) {
 		f.queueHolders(w, evicted)
 	}
-	w.flush()
+	w.finish()
 	f.collect()
 	return f.fault
 }
@@ -205,16 +211,27 @@ func (f *Finder) Changed(snap *state.Snapshot, positions []int32, evicted []*mod
 // count of evictions has changed.
 func (f *Finder) queueHolders(w *searcher, evicted []*model.Group) {
 	for k, pos := range f.req.Nodes {
-		if f.why[k] != Possible {
-			continue
-		}
-		for _, row := range f.snap.Chunk(int(pos) / state.ChunkSize).Rows(int(pos) % state.ChunkSize) {
-			if slices.Contains(evicted, row.Group) {
-				w.queue(k)
-				break
-			}
+		rows := f.snap.Chunk(int(pos) / state.ChunkSize).Rows(int(pos) % state.ChunkSize)
+		if slices.ContainsFunc(rows, func(row state.Row) bool {
+			return slices.ContainsFunc(evicted, func(g *model.Group) bool { return sameGroup(g, row.Group) })
+		}) {
+			w.queue(k)
 		}
 	}
+}
+
+// sameGroup is whether two groups are versions of one.
+func sameGroup(a, b *model.Group) bool {
+	return a == b || a.Name == b.Name && a.Job.Key() == b.Job.Key()
+}
+
+// searchAgain evaluates every node afresh on the snapshot at hand.
+func (f *Finder) searchAgain() error {
+	for _, w := range f.active() {
+		w.renew()
+	}
+	f.searchAll()
+	return f.fault
 }
 
 // slot finds a node's place in the search.

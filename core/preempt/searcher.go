@@ -17,7 +17,7 @@ type searcher struct {
 	f    *Finder
 	idle bool
 
-	columns sdk.Columns // of every hook that sees candidates
+	columns sdk.Columns // of the hook that picks victims
 	delta   *asked      // nil: the base gap holds for every candidate
 	victims asked
 	ceiling int64 // highest priority that may be evicted
@@ -26,6 +26,7 @@ type searcher struct {
 	separates bool // some rows may exclude the preemptor
 	ascending bool // candidates above the first sufficient priority do not matter
 
+	lower     batch // candidates of lower priority, for PriorityDelta
 	batch     batch
 	eligible  []int32 // positions in the node's rows
 	mustLeave []uint8 // by eligible
@@ -67,14 +68,13 @@ func (s *searcher) begin(f *Finder) (err error) {
 	s.f, s.idle = f, false
 	s.recheck, s.fault, s.arena = sdk.Recheck{}, nil, s.arena[:0]
 	s.ceiling = Ceiling(f.req.Group.Job.Priority, f.req.Policy, f.req.Delta)
-	s.columns = 0
 	s.delta = nil
 	if v := f.req.Policy; v.Hooks().Has(policy.HookDelta) {
 		a, err := ask(v)
 		if err != nil {
 			return err
 		}
-		s.delta, s.columns = &a, v.Info().Columns
+		s.delta = &a
 	}
 	chooser := f.req.Policy
 	if chooser.Hooks()&(policy.HookScoreVictims|policy.HookSelectVictims) == 0 {
@@ -83,12 +83,20 @@ func (s *searcher) begin(f *Finder) (err error) {
 	if s.victims, err = ask(chooser); err != nil {
 		return err
 	}
-	s.columns |= chooser.Info().Columns
+	s.columns = chooser.Info().Columns
 	s.separates = f.req.Rules != nil && f.req.Rules.Separates()
 	s.plain = len(f.req.Group.Ask.Ports) == 0 && len(f.req.Group.Ask.Devices) == 0 && !s.separates
-	s.ascending = chooser.Info().Ascending && s.delta == nil
-	s.batch.begin(f, s.columns)
+	s.ascending = chooser.Info().Ascending
+	s.renew()
 	return nil
+}
+
+// renew empties the calls in the making; shared tables are made afresh.
+func (s *searcher) renew() {
+	s.batch.begin(s.f, s.columns)
+	if s.delta != nil {
+		s.lower.begin(s.f, s.delta.version.Info().Columns)
+	}
 }
 
 // end gives the instances back.
@@ -109,7 +117,7 @@ func (s *searcher) searchBlocks(first, step int) {
 		for k := block * blockNodes; k < min((block+1)*blockNodes, nodes); k++ {
 			s.queue(k)
 		}
-		s.flush()
+		s.finish()
 	}
 }
 
@@ -138,11 +146,14 @@ func (s *searcher) queue(k int) {
 	if len(s.eligible) == 0 {
 		return
 	}
-	f.why[k] = NotEnough
-	s.layOut(p)
-	if len(s.batch.at) >= batchRows {
-		s.flush()
+	if s.delta != nil {
+		s.lower.addOption(f, p, s.eligible, s.mustLeave)
+		if len(s.lower.at) >= batchRows {
+			s.askDelta()
+		}
+		return
 	}
+	s.layOut(p)
 }
 
 // candidates collects the rows that may be evicted at all: of low enough
@@ -211,6 +222,12 @@ func (s *searcher) shuffle(rows []state.Row) {
 // to the next call, each with the candidates that matter to it.
 func (s *searcher) layOut(p place) {
 	f := s.f
+	f.why[p.k] = NotEnough
+	defer func() {
+		if len(s.batch.at) >= batchRows {
+			s.flush()
+		}
+	}()
 	first, last := f.first[p.k], f.first[p.k+1]
 	if s.plain {
 		if n := s.reachPlain(&p); n > 0 {
@@ -276,24 +293,20 @@ func (s *searcher) reach(p *place) int {
 	return 0
 }
 
-// flush asks the policy about the options gathered and takes its answer over.
+// finish asks about whatever has been gathered.
+func (s *searcher) finish() {
+	s.askDelta()
+	s.flush()
+}
+
+// flush asks the policy about the options laid out and takes its answer over.
 func (s *searcher) flush() {
 	defer s.batch.reset()
 	if len(s.batch.places) == 0 || s.fault != nil {
 		return
 	}
-	b := &s.batch
-	b.cand.Strings = b.strings.list
-	if s.delta != nil {
-		if s.fail(s.askDelta()) {
-			return
-		}
-	}
-	if s.columns.Has(sdk.AnnotationColumns) {
-		b.addAnnotations()
-	}
-	info := s.victims.version.Info()
-	switch {
+	s.batch.complete()
+	switch info := s.victims.version.Info(); {
 	case s.victims.version.Hooks().Has(policy.HookSelectVictims):
 		s.fail(s.selectVictims())
 	case info.Adaptive:
@@ -311,22 +324,37 @@ func (s *searcher) fail(err error) bool {
 	return err != nil
 }
 
-// askDelta drops candidates whose gap is too small.
-func (s *searcher) askDelta() error {
-	b := &s.batch
+// askDelta asks which of the lower candidates gathered may be evicted, and lays
+// the options out with those alone.
+func (s *searcher) askDelta() {
+	b := &s.lower
+	defer b.reset()
+	if s.delta == nil || len(b.places) == 0 || s.fault != nil {
+		return
+	}
+	b.complete()
 	c := &b.cand
 	s.gaps = slices.Grow(s.gaps[:0], len(b.at))[:len(b.at)]
 	for i := range s.gaps {
 		s.gaps[i] = c.Preemptor.Delta
 	}
 	v := s.delta.version
-	if err := v.Count("PriorityDelta", s.delta.instance.PriorityDelta(c, s.gaps, &s.recheck)); err != nil {
-		return err
+	if s.fail(v.Count("PriorityDelta", s.delta.instance.PriorityDelta(c, s.gaps, &s.recheck))) {
+		return
 	}
-	b.keep(func(row int) bool {
-		return int64(c.Preemptor.Priority)-int64(c.Rows.Priority[row]) >= int64(s.gaps[row])
-	})
-	return nil
+	for o := range b.places {
+		p := b.places[o]
+		s.eligible, s.mustLeave = s.eligible[:0], s.mustLeave[:0]
+		for row := c.FirstRow[o]; row < c.FirstRow[o+1]; row++ {
+			if int64(c.Preemptor.Priority)-int64(c.Rows.Priority[row]) >= int64(s.gaps[row]) {
+				s.eligible = append(s.eligible, b.at[row])
+				s.mustLeave = append(s.mustLeave, s.mustGo(s.f.req.Nodes[p.k], b.row(o, row)))
+			}
+		}
+		if len(s.eligible) > 0 {
+			s.layOut(p)
+		}
+	}
 }
 
 // selectVictims takes the policy's own lists.
@@ -431,6 +459,12 @@ func (s *searcher) accept(o int, picks []int32, whole bool) error {
 		s.arena = s.arena[:from+len(kept)]
 	}
 	s.fill(o, opt, kept)
+	if s.f.columns.Has(sdk.VictimColumns) {
+		opt.need = opt.need[:0]
+		for d := range s.batch.cand.Need {
+			opt.need = append(opt.need, s.batch.cand.Need[d][o]+s.batch.cand.Freed[d][o])
+		}
+	}
 	opt.fitBefore, opt.fitAfter = before, s.fitOf()
 	return nil
 }

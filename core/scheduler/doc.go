@@ -9,5 +9,6 @@
 //
 // core/worker calls it, in servers and in the simulator alike. A Scheduler
 // serves one goroutine at a time; its buffers and its memory of failed groups
-// are kept between evaluations and change no result.
+// are kept between evaluations and change no plan. What is said of a group that
+// was remembered as failed tells how its nodes were when they were last looked at.
 package scheduler

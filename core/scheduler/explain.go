@@ -23,7 +23,7 @@ func (p *placer) explain() *model.Explanation {
 		x.node(pos)
 	}
 	x.add()
-	p.classes()
+	p.run.couldUnblock(p.feasible.classes(p.run.base), len(p.feasible.escaped) > 0)
 	p.known = &x.why
 	return p.explain()
 }
@@ -169,12 +169,13 @@ func (p *placer) lack(pos int32, n *model.Node) string {
 	return "room apart from other allocations"
 }
 
-// classes records which node classes could unblock the group.
-func (p *placer) classes() {
-	out := &p.run.out
-	if out.Classes == nil {
-		out.Classes = map[uint64]bool{}
+// couldUnblock records which node classes could unblock the evaluation.
+func (r *run) couldUnblock(classes map[uint64]bool, escaped bool) {
+	if r.out.Classes == nil {
+		r.out.Classes = map[uint64]bool{}
 	}
-	p.feasible.classes(p.run.base, out.Classes)
-	out.Escaped = out.Escaped || len(p.feasible.escaped) > 0
+	for key, feasible := range classes {
+		r.out.Classes[key] = r.out.Classes[key] || feasible
+	}
+	r.out.Escaped = r.out.Escaped || escaped
 }

@@ -92,13 +92,14 @@ func (f *feasibility) nodeReason(chunk *state.Chunk, i int) string {
 }
 
 // classes tells for every class seen whether it is feasible.
-func (f *feasibility) classes(snap *state.Snapshot, into map[uint64]bool) {
+func (f *feasibility) classes(snap *state.Snapshot) map[uint64]bool {
+	seen := map[uint64]bool{}
 	for class, v := range f.verdict {
 		if v != 0 {
-			key := snap.ClassKey(int32(class))
-			into[key] = into[key] || v > 0
+			seen[snap.ClassKey(int32(class))] = v > 0
 		}
 	}
+	return seen
 }
 
 func firstBroken(cs []*model.Constraint, n *model.Node) *model.Constraint {

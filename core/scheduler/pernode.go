@@ -39,10 +39,7 @@ func (r *run) cover(g *model.Group, f *feasibility) *coverage {
 		live: map[string]*model.Allocation{}, last: map[string]*model.Allocation{},
 		done: map[string]bool{}, indexes: map[int]bool{},
 	}
-	for _, a := range r.s.allocs {
-		if a.Group.Name != g.Name {
-			continue
-		}
+	for _, a := range r.byGroup[g.Name] {
 		c.indexes[a.Index] = true
 		if last := c.last[a.NodeID]; last == nil || a.Incarnation > last.Incarnation {
 			c.last[a.NodeID] = a
@@ -117,7 +114,8 @@ func (r *run) placeEverywhere(g *model.Group, others bool) error {
 		return nil
 	}
 	r.freeLost()
-	p.ranker.build(r, g, p.feasible, nil, 0)
+	p.rules = r.newRules(g)
+	p.ranker.build(r, g, p.feasible, p.rules, 0)
 	e := everywhere{placer: p, have: have}
 	hopeful, full := e.placeReady()
 	if len(hopeful) > 0 {
@@ -161,7 +159,7 @@ func (e *everywhere) placeReady() (hopeful, hopeless []int32) {
 		node := chunk.Node(i)
 		switch {
 		case e.have.live[node.ID] != nil || e.have.done[node.ID]:
-		case s == standsReady:
+		case s == standsReady && e.allowed(pos):
 			choice, _ := k.device(pos, node)
 			e.add(preempt.Choice{Pos: pos, Device: choice, Score: k.score[rank]})
 		case s == standsFull:
@@ -172,6 +170,10 @@ func (e *everywhere) placeReady() (hopeful, hopeless []int32) {
 	}
 	return hopeful, hopeless
 }
+
+// allowed is whether the rules still allow a node, after what was placed on
+// others.
+func (e *everywhere) allowed(pos int32) bool { return e.rules == nil || e.rules.Allows(pos) }
 
 // evictFor searches all full nodes at once and returns those for which there is
 // no option.
@@ -186,6 +188,10 @@ func (e *everywhere) evictFor(full []int32) (rest []int32, err error) {
 			next++
 		}
 		next++
+		if !e.allowed(c.Pos) {
+			rest = append(rest, c.Pos)
+			return
+		}
 		e.add(c)
 	})
 	return append(rest, full[next:]...), err
@@ -202,6 +208,10 @@ func (e *everywhere) add(c preempt.Choice) {
 	e.run.plan.place(a, c.Victims, versionOf(c), nil, "")
 	for _, v := range c.Victims {
 		e.run.evicted.Add(v.Group)
+	}
+	e.count(a, 1)
+	for _, v := range c.Victims {
+		e.count(v, -1)
 	}
 	e.placed, e.victims = append(e.placed, a), append(e.victims, c.Victims...)
 }

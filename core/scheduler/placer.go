@@ -34,8 +34,25 @@ func (r *run) newPlacer(g *model.Group) *placer {
 // close gives the policies' instances back.
 func (p *placer) close() {
 	if p.searching {
+		p.run.recheck(p.recheckAt())
 		p.run.s.finder.End()
 		p.searching = false
+	}
+}
+
+// recheckAt is when the policy wants to be asked about the group again; 0: not
+// by time.
+func (p *placer) recheckAt() int64 {
+	if !p.searching {
+		return 0
+	}
+	return p.run.s.finder.RecheckAt()
+}
+
+// recheck notes the earliest such time.
+func (r *run) recheck(at int64) {
+	if at != 0 && (r.out.RecheckAt == 0 || at < r.out.RecheckAt) {
+		r.out.RecheckAt = at
 	}
 }
 
@@ -64,21 +81,26 @@ func versionOf(c preempt.Choice) string {
 	return c.Version.ID
 }
 
+// count lets every count of the evaluation follow an allocation that comes (1)
+// or goes (-1).
+func (p *placer) count(a *model.Allocation, by int) {
+	p.rules.count(a, by)
+	for _, s := range p.run.separations {
+		s.count(a, by)
+	}
+}
+
 // leave frees the room of an allocation that is being replaced.
 func (p *placer) leave(a *model.Allocation) {
 	p.run.propose(nil, []*model.Allocation{a}, model.DesiredStop)
-	if p.rules != nil {
-		p.rules.count(a, -1)
-	}
+	p.count(a, -1)
 	p.changed(a)
 }
 
 // comeBack undoes leave: no place was found, so the old one stays.
 func (p *placer) comeBack(a *model.Allocation, before *stateSnapshot) {
 	p.run.proposed = before
-	if p.rules != nil {
-		p.rules.count(a, 1)
-	}
+	p.count(a, 1)
 	p.changed(a)
 }
 
@@ -88,7 +110,7 @@ func (p *placer) changed(a *model.Allocation) {
 	if !ok {
 		return
 	}
-	if p.rules != nil && p.rules.global() {
+	if p.rules.global() {
 		p.ranker.rebuild()
 	} else {
 		p.ranker.update(pos)
@@ -106,7 +128,11 @@ func (p *placer) choose() (preempt.Choice, bool, error) {
 		return preempt.Choice{}, false, nil
 	}
 	if !p.searching {
-		if err := p.search(p.ranker.full(nil)); err != nil {
+		nodes := p.ranker.full()
+		if len(nodes) == 0 {
+			return preempt.Choice{}, false, nil
+		}
+		if err := p.search(nodes); err != nil {
 			return preempt.Choice{}, false, err
 		}
 	}
@@ -125,7 +151,7 @@ func (p *placer) search(nodes []int32) error {
 		Ties: r.s.config.Ties, Workers: r.s.config.Workers,
 	}
 	if p.rules != nil {
-		request.Rules = p.rules
+		request.Rules = p.rules.ready() // before workers share them
 	}
 	return r.s.finder.Begin(r.proposed, request)
 }
@@ -160,16 +186,14 @@ func (p *placer) follow(a *model.Allocation, c preempt.Choice) error {
 			groups = append(groups, v.Group)
 		}
 	}
-	if p.rules != nil {
-		p.rules.count(a, 1)
-		for _, v := range c.Victims {
-			p.rules.count(v, -1)
-		}
-		if p.rules.global() {
-			p.ranker.rebuild()
-			p.close()
-			return nil
-		}
+	p.count(a, 1)
+	for _, v := range c.Victims {
+		p.count(v, -1)
+	}
+	if p.rules.global() {
+		p.ranker.rebuild()
+		p.close()
+		return nil
 	}
 	p.ranker.update(c.Pos)
 	if p.searching {

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
@@ -13,10 +14,10 @@ import (
 type standing int8
 
 const (
-	standsOut    standing = iota // may not take it, whoever is evicted
+	standsUnseen standing = iota // was not looked at: nothing changed there since it failed
+	standsOut                    // may not take it, whoever is evicted
 	standsFull                   // may take it once something is evicted
 	standsReady                  // has room
-	standsUnseen                 // was not looked at: nothing changed there since it failed
 )
 
 // ranker ranks the nodes that have room for one group and knows those that lack
@@ -32,8 +33,12 @@ type ranker struct {
 	ceiling  int64       // highest priority that may be evicted for the group
 
 	standing []standing // by rank
-	score    []float64  // by rank
+	score    []float64  // by rank, of those that stand ready
+	fullest  []int32    // ranks that stood full at some time
+	first    int        // rank of the best, as long as the tree is not there; -1: none
 	tree     tournament
+	treed    bool // the tree is there and follows
+	stale    bool // first may be out of date: the tree must be made
 }
 
 // build looks at every node, or only at those whose room changed after since.
@@ -46,21 +51,16 @@ func (k *ranker) build(r *run, g *model.Group, f *feasibility, rules *groupRules
 	}
 	n := len(r.s.order.byRank)
 	k.standing, k.score = resized(k.standing, n), resized(k.score, n)
-	for rank := range n {
-		k.standing[rank], k.score[rank] = standsUnseen, none
-	}
 	k.scan(since)
-	k.tree.reset(k.score)
 }
 
 // rebuild ranks everything again: rules such as spread let one placement change
 // the rank of every node.
-func (k *ranker) rebuild() {
-	k.scan(0)
-	k.tree.reset(k.score)
-}
+func (k *ranker) rebuild() { k.scan(0) }
 
 func (k *ranker) scan(since uint64) {
+	clear(k.standing)
+	k.fullest, k.first, k.treed, k.stale = k.fullest[:0], -1, false, false
 	snap := k.run.proposed
 	for c := range snap.Chunks() {
 		if chunk := snap.Chunk(c); chunk.MaxModifyIndex() > since || since == 0 {
@@ -78,10 +78,25 @@ func (k *ranker) scanChunk(chunk *state.Chunk, base int, since uint64) {
 			continue
 		}
 		if schedulable>>i&1 == 0 || !k.feasible.node(chunk, i) {
-			k.standing[rank], k.score[rank] = standsOut, none
+			k.standing[rank] = standsOut
 			continue
 		}
 		k.assess(rank, chunk, i, int32(base+i), fitting>>i&1 == 1)
+		switch k.standing[rank] {
+		case standsReady:
+			k.lead(rank)
+		case standsFull:
+			k.fullest = append(k.fullest, rank)
+		}
+	}
+}
+
+// lead makes a rank the first when it is better: a higher score, or an equal one
+// and earlier.
+func (k *ranker) lead(rank int32) {
+	r := int(rank)
+	if k.first < 0 || k.score[r] > k.score[k.first] || k.score[r] == k.score[k.first] && r < k.first {
+		k.first = r
 	}
 }
 
@@ -90,16 +105,25 @@ func (k *ranker) update(pos int32) {
 	rank := k.run.s.order.rankOf[pos]
 	chunk, i := k.run.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
 	if chunk.Schedulable()>>i&1 == 0 || !k.feasible.node(chunk, i) {
-		k.standing[rank], k.score[rank] = standsOut, none
+		k.standing[rank] = standsOut
 	} else {
 		k.assess(rank, chunk, i, pos, chunk.Fitting(&k.group.Ask)>>i&1 == 1)
 	}
-	k.tree.update(int(rank))
+	if k.standing[rank] == standsFull {
+		k.fullest = append(k.fullest, rank)
+	}
+	switch {
+	case k.treed:
+		k.tree.update(int(rank))
+	case int(rank) == k.first:
+		k.stale = true
+	case k.standing[rank] == standsReady:
+		k.lead(rank)
+	}
 }
 
 // assess ranks a feasible node. covers says whether the columns cover the ask.
 func (k *ranker) assess(rank int32, chunk *state.Chunk, i int, pos int32, covers bool) {
-	k.score[rank] = none
 	k.standing[rank] = standsFull
 	if int64(chunk.MinPriority(i)) > k.ceiling {
 		k.standing[rank] = standsOut
@@ -154,24 +178,38 @@ func (k *ranker) rank(chunk *state.Chunk, i int, pos int32) float64 {
 	return score / float64(1+bits.OnesCount8(present))
 }
 
-// best is the position of the best node with room.
+// best is the position of the best node with room. The tree that follows
+// changes is made when the first best has been used: most evaluations place one.
 func (k *ranker) best() (pos int32, score float64, ok bool) {
-	rank := k.tree.best()
+	if k.stale && !k.treed {
+		k.tree.reset(k.standing, k.score)
+		k.treed = true
+	}
+	rank := k.first
+	if k.treed {
+		rank = k.tree.best()
+	}
 	if rank < 0 {
 		return 0, 0, false
 	}
 	return k.run.s.order.byRank[rank], k.score[rank], true
 }
 
-// full appends the positions of nodes that may take the group once something is
+// full lists the positions of nodes that may take the group once something is
 // evicted, in tie order.
-func (k *ranker) full(into []int32) []int32 {
-	for rank, s := range k.standing {
-		if s == standsFull {
-			into = append(into, k.run.s.order.byRank[rank])
+func (k *ranker) full() []int32 {
+	var nodes []int32
+	if len(k.fullest) == len(k.standing) {
+		nodes = make([]int32, 0, len(k.standing))
+	}
+	slices.Sort(k.fullest)
+	k.fullest = slices.Compact(k.fullest)
+	for _, rank := range k.fullest {
+		if k.standing[rank] == standsFull {
+			nodes = append(nodes, k.run.s.order.byRank[rank])
 		}
 	}
-	return into
+	return nodes
 }
 
 func resized[T any](s []T, n int) []T {

@@ -21,7 +21,7 @@ type want struct {
 // instance is what is known of one index of a group.
 type instance struct {
 	live *model.Allocation // nil: none
-	last *model.Allocation // highest incarnation seen
+	last *model.Allocation // highest incarnation seen; nil: there never was one
 	done bool              // it ran to its end
 }
 
@@ -30,54 +30,50 @@ type instance struct {
 // ascending by index.
 func (r *run) reconcile(g *model.Group) []want {
 	instances := r.instances(g)
+	moving := r.nodesChange()
 	var wants []want
 	for index := range g.Count {
-		in := instances[index]
-		if w, missing := r.inspect(g, index, in); missing {
+		if w, missing := r.inspect(g, index, &instances[index], moving); missing {
 			wants = append(wants, w)
-		}
-	}
-	for _, index := range slices.Sorted(maps.Keys(instances)) {
-		if in := instances[index]; index >= g.Count && in.live != nil {
-			r.plan.stop(in.live, "the group was scaled down", false)
 		}
 	}
 	return wants
 }
 
-// instances sorts the group's allocations by index. Of two live ones under one
-// index the older stays.
-func (r *run) instances(g *model.Group) map[int]*instance {
-	found := make(map[int]*instance, len(r.s.allocs))
-	for _, a := range r.s.allocs {
-		if a.Group.Name != g.Name {
+// instances sorts the group's allocations by index, and stops those beyond its
+// count. Of two live ones under one index the older stays.
+func (r *run) instances(g *model.Group) []instance {
+	found := resized(r.s.instances, g.Count)
+	clear(found)
+	r.s.instances = found
+	for _, a := range r.byGroup[g.Name] {
+		if a.Index >= g.Count {
+			if a.Live() {
+				r.plan.stop(a, "the group was scaled down", false)
+			}
 			continue
 		}
-		in := found[a.Index]
-		if in == nil {
-			in = &instance{}
-			found[a.Index] = in
-		}
+		in := &found[a.Index]
 		if in.last == nil || a.Incarnation > in.last.Incarnation {
 			in.last = a
 		}
 		in.done = in.done || a.Client == model.ClientComplete && a.Desired == model.DesiredRun
-		if !a.Live() {
-			continue
-		}
-		if in.live != nil {
+		switch {
+		case !a.Live():
+		case in.live != nil:
 			r.plan.stop(a, "another allocation has this index", false)
-			continue
+		default:
+			in.live = a
 		}
-		in.live = a
 	}
 	return found
 }
 
-// inspect decides about one index below the group's count.
-func (r *run) inspect(g *model.Group, index int, in *instance) (w want, missing bool) {
+// inspect decides about one index below the group's count. moving says that some
+// node is not as it should be.
+func (r *run) inspect(g *model.Group, index int, in *instance, moving bool) (w want, missing bool) {
 	switch {
-	case in == nil:
+	case in.last == nil:
 		return want{index: index}, true
 	case in.live == nil && in.done:
 		return want{}, false
@@ -85,6 +81,9 @@ func (r *run) inspect(g *model.Group, index int, in *instance) (w want, missing 
 		return r.successor(in.last, index), true
 	}
 	a := in.live
+	if !moving && a.Job.Version == r.job.Version {
+		return want{}, false
+	}
 	node := r.base.Node(a.NodeID)
 	switch {
 	case node == nil || node.Status == model.NodeDown:
@@ -117,7 +116,7 @@ func (r *run) replacement(a, last *model.Allocation, reason string) want {
 // what it runs with stays the same and its node still may take it, else by
 // replacement.
 func (r *run) outdated(g *model.Group, a, last *model.Allocation, node *model.Node) (want, bool) {
-	if !sameInstance(a.Group, g) || newFeasibility(g, 1).classReason(node) != "" {
+	if !sameInstance(a.Group, g) || !newFeasibility(g, 0).nodeAllowed(node) {
 		return r.replacement(a, last, "the job was updated"), true
 	}
 	next := *a

@@ -21,53 +21,78 @@ const (
 
 // groupRules holds what depends on where other allocations are: distinct hosts
 // and properties, spread, co-location and separation, affinity and
-// anti-affinity. Counts follow the plan.
+// anti-affinity. Counts follow the plan. They are made when they are first
+// asked for: most evaluations of a full cluster find no node that could take the
+// group, whatever its rules say.
 type groupRules struct {
-	run   *run
-	group *model.Group
+	run    *run
+	group  *model.Group
+	others []model.JobKey // jobs that may want to be apart from the group
 
-	onNode        *tally // live instances of the group by node position
 	distinctHosts bool
-	properties    []*property
-	spreads       []*spread
-	colocate      []*term
-	separate      []*term // the group's own terms
-	foreign       []*term // what keeps away from the group, one for each topology key
-	apart         *tally  // allocations of others on the node that exclude the group
-	ownApart      *tally  // those of its own job, which are never evicted
-
+	spans         bool // a separation has domains of several nodes
+	ranksOnly     bool // no rule can rule a node out
 	affinityTotal float64
-	// ranksOnly says that no rule can rule a node out.
-	ranksOnly bool
+
+	counted    bool
+	onNode     *tally // live instances of the group by node position
+	properties []*property
+	spreads    []*spread
+	colocate   []*term
+	sep        *separation
 }
 
-// newRules counts what the group's rules look at; nil when nothing does. A group
-// whose instances merely prefer to be apart has rules too, once there is more
-// than one.
+// newRules says what rules the group has; nil when it has none. A group whose
+// instances merely prefer to be apart has rules too, once there is more than one.
 func (r *run) newRules(g *model.Group) *groupRules {
 	others := r.separators(g)
 	if !ownRules(g) && len(others) == 0 {
 		return nil
 	}
-	u := &groupRules{run: r, group: g}
-	u.onNode, u.apart, u.ownApart = r.s.tallies.take(r.base), r.s.tallies.take(r.base), r.s.tallies.take(r.base)
+	u := &groupRules{run: r, group: g, others: others}
+	u.distinctHosts = slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool {
+		return c.Operator == model.OpDistinctHosts
+	})
+	for i := range g.Affinities {
+		u.affinityTotal += absolute(float64(g.Affinities[i].Weight))
+	}
+	u.spans = spansNodes(g.Separate) || slices.ContainsFunc(others, r.mayExcludeWidely)
+	u.ranksOnly = !u.distinctHosts && !u.binds() && len(g.Separate)+len(others) == 0
+	return u
+}
+
+// spansNodes is whether some term has domains of several nodes.
+func spansNodes(terms []model.LabelTerm) bool {
+	return slices.ContainsFunc(terms, func(t model.LabelTerm) bool { return !local(&t) })
+}
+
+// mayExcludeWidely is whether allocations of the job may keep others out of
+// domains of several nodes. Of a job that is gone or was changed, allocations
+// may be left with terms that it no longer has.
+func (r *run) mayExcludeWidely(key model.JobKey) bool {
+	job := r.base.Job(key)
+	return job == nil || job.ModifyIndex != job.CreateIndex || job.SeparatesWidely()
+}
+
+// ready makes the counts.
+func (u *groupRules) ready() *groupRules {
+	if u.counted {
+		return u
+	}
+	u.counted = true
+	r, g := u.run, u.group
+	u.onNode = r.s.tallies.take(r.base)
 	for i := range g.Constraints {
-		switch c := &g.Constraints[i]; c.Operator {
-		case model.OpDistinctHosts:
-			u.distinctHosts = true
-		case model.OpDistinctProperty:
+		if c := &g.Constraints[i]; c.Operator == model.OpDistinctProperty {
 			u.properties = append(u.properties, newProperty(c))
 		}
 	}
 	for i := range g.Spread {
 		u.spreads = append(u.spreads, newSpread(&g.Spread[i], g, r))
 	}
-	for i := range g.Affinities {
-		u.affinityTotal += absolute(float64(g.Affinities[i].Weight))
-	}
-	u.colocate, u.separate = r.newTerms(g.Colocate), r.newTerms(g.Separate)
-	u.countPresent(others)
-	u.ranksOnly = !u.distinctHosts && !u.binds() && len(u.separate)+len(u.foreign) == 0
+	u.colocate = r.newTerms(g.Colocate)
+	u.sep = r.separation(g, u.others)
+	u.countPresent()
 	return u
 }
 
@@ -94,24 +119,35 @@ func (r *run) distinct(keys iter.Seq[model.JobKey], namespace string) (list []mo
 	return slices.Compact(list)
 }
 
-// countPresent counts every live allocation that some rule looks at, as
-// proposed: those of the group's own job, of jobs that carry the labels of its
-// terms, and of jobs that want to be apart from it.
-func (u *groupRules) countPresent(others []model.JobKey) {
+// countPresent counts the live allocations that the group's rules look at, as
+// proposed: those of the group, and of jobs that carry the labels of its
+// co-location terms.
+func (u *groupRules) countPresent() {
 	r := u.run
-	keys := append([]model.JobKey{u.group.Job.Key()}, others...)
-	for _, list := range [][]*term{u.colocate, u.separate} {
-		for _, t := range list {
-			keys = append(keys, r.distinct(r.proposed.Labelled(t.rule.Labels), u.group.Job.Namespace)...)
+	if len(u.colocate) == 0 && r.proposed == r.base {
+		for _, a := range r.byGroup[u.group.Name] {
+			if a.Live() {
+				u.count(a, 1)
+			}
 		}
+		return
 	}
+	keys := []model.JobKey{u.group.Job.Key()}
+	for _, t := range u.colocate {
+		keys = append(keys, r.distinct(r.proposed.Labelled(t.rule.Labels), u.group.Job.Namespace)...)
+	}
+	r.eachLive(keys, func(a *model.Allocation) { u.count(a, 1) })
+}
+
+// eachLive visits the live allocations of jobs, each job once, as proposed.
+func (r *run) eachLive(keys []model.JobKey, visit func(*model.Allocation)) {
 	slices.SortFunc(keys, model.JobKey.Compare)
 	var allocs []*model.Allocation
 	for _, key := range slices.Compact(keys) {
 		allocs = r.proposed.AppendJobAllocs(allocs[:0], key)
 		for _, a := range allocs {
 			if a.Live() {
-				u.count(a, 1)
+				visit(a)
 			}
 		}
 	}
@@ -125,7 +161,7 @@ func absolute(x float64) float64 {
 }
 
 // global is whether one placement may change the rank of every node.
-func (u *groupRules) global() bool { return len(u.spreads) > 0 || u.binds() }
+func (u *groupRules) global() bool { return u != nil && (len(u.group.Spread) > 0 || u.binds()) }
 
 // binds is whether placements of the group hold only together, so that they
 // share a commit group.
@@ -133,33 +169,28 @@ func (u *groupRules) binds() bool {
 	if u == nil {
 		return false
 	}
-	for _, s := range u.spreads {
-		if s.rule.MaxSkew > 0 {
-			return true
-		}
-	}
-	return len(u.properties)+len(u.colocate) > 0 || u.wide()
+	g := u.group
+	return u.spans || len(g.Colocate) > 0 ||
+		slices.ContainsFunc(g.Spread, func(s model.Spread) bool { return s.MaxSkew > 0 }) ||
+		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator == model.OpDistinctProperty })
 }
 
-// wide is whether separation has domains that span nodes.
-func (u *groupRules) wide() bool {
-	for _, t := range slices.Concat(u.separate, u.foreign) {
-		if !local(t.rule) {
-			return true
-		}
-	}
-	return false
-}
-
-// count follows an allocation of any job that comes (1) or goes (-1).
+// count follows an allocation of any job that comes (1) or goes (-1). Before the
+// counts are there it does nothing: they are made from the state as proposed.
 func (u *groupRules) count(a *model.Allocation, by int) {
+	if u == nil || !u.counted || a.Job.Namespace != u.group.Job.Namespace {
+		return
+	}
+	own := a.Job.ID == u.group.Job.ID && a.Group.Name == u.group.Name
+	if !own && len(u.colocate) == 0 {
+		return
+	}
 	pos, ok := u.run.proposed.Position(a.NodeID)
-	if !ok || a.Job.Namespace != u.group.Job.Namespace {
+	if !ok {
 		return
 	}
 	node := u.run.proposed.NodeAt(pos)
-	own := a.Job.ID == u.group.Job.ID
-	if own && a.Group.Name == u.group.Name {
+	if own {
 		u.onNode.add(pos, by)
 		for _, p := range u.properties {
 			p.count(node, by)
@@ -173,44 +204,6 @@ func (u *groupRules) count(a *model.Allocation, by int) {
 			t.count(node, pos, by)
 		}
 	}
-	if !u.countApart(a, node, pos, by) {
-		return
-	}
-	if own {
-		u.ownApart.add(pos, by)
-	} else {
-		u.apart.add(pos, by)
-	}
-}
-
-// countApart counts an allocation for the terms that keep it and the group
-// apart, and tells whether any does on this node.
-func (u *groupRules) countApart(a *model.Allocation, node *model.Node, pos int32, by int) (apart bool) {
-	for _, t := range u.separate {
-		if t.rule.Matches(a.Group.Labels) {
-			apart = t.count(node, pos, by) || apart
-		}
-	}
-	for i := range a.Group.Separate {
-		rule := &a.Group.Separate[i]
-		if !rule.Matches(u.group.Labels) {
-			continue
-		}
-		apart = u.foreignTerm(rule).count(node, pos, by) || apart
-	}
-	return apart
-}
-
-// foreignTerm is the count for the topology key of a foreign term.
-func (u *groupRules) foreignTerm(rule *model.LabelTerm) *term {
-	for _, t := range u.foreign {
-		if t.rule.TopologyKey == rule.TopologyKey {
-			return t
-		}
-	}
-	t := u.run.newTerm(rule)
-	u.foreign = append(u.foreign, t)
-	return t
 }
 
 // place is what the rules say of placing one more instance on a node.
@@ -221,7 +214,7 @@ func (u *groupRules) place(pos int32, n *model.Node) ruling {
 	if u.ruledOutBy(pos, n) != "" {
 		return ruledOut
 	}
-	if u.apart.at(pos) > 0 {
+	if u.ready().sep.apart.at(pos) > 0 {
 		return ruledByLocal
 	}
 	return ruledIn
@@ -235,6 +228,7 @@ func (u *groupRules) Allows(pos int32) bool {
 // ruledOutBy names the rule that no eviction on the node itself can satisfy; ""
 // when there is none.
 func (u *groupRules) ruledOutBy(pos int32, n *model.Node) string {
+	u.ready()
 	if u.distinctHosts && u.onNode.at(pos) > 0 {
 		return string(model.OpDistinctHosts)
 	}
@@ -253,30 +247,12 @@ func (u *groupRules) ruledOutBy(pos int32, n *model.Node) string {
 			return "colocate with " + t.String()
 		}
 	}
-	if u.ownApart.at(pos) > 0 {
-		return "separate from allocations of its own job"
-	}
-	return u.ruledOutAround(pos, n)
-}
-
-// ruledOutAround names the separation by something elsewhere in the node's
-// domain; "" when there is none.
-func (u *groupRules) ruledOutAround(pos int32, n *model.Node) string {
-	for _, t := range u.separate {
-		if !local(t.rule) && t.inDomain(pos, n) > t.onNode.at(pos) {
-			return "separate from " + t.String()
-		}
-	}
-	for _, t := range u.foreign {
-		if !local(t.rule) && t.inDomain(pos, n) > t.onNode.at(pos) {
-			return "separate from allocations that exclude it by " + t.rule.TopologyKey
-		}
-	}
-	return ""
+	return u.sep.ruledOutBy(pos, n)
 }
 
 // Components ranks a node beside its fit.
 func (u *groupRules) Components(pos int32) (values [sdk.NumComponents]float64, present uint8) {
+	u.ready()
 	wishes := u.affinityTotal != 0 || len(u.spreads) != 0
 	if u.onNode.empty() && !wishes {
 		return values, present
@@ -331,11 +307,11 @@ func (u *groupRules) balance(n *model.Node) float64 {
 }
 
 // Separates is whether some allocation may have to leave for the group.
-func (u *groupRules) Separates() bool { return len(u.separate)+len(u.foreign) > 0 }
+func (u *groupRules) Separates() bool { return len(u.group.Separate)+len(u.others) > 0 }
 
 // Separated is whether a row of the node and the group exclude one another.
 func (u *groupRules) Separated(pos int32, row *state.Row) bool {
-	if u.apart.at(pos) == 0 {
+	if u.ready().sep.apart.at(pos) == 0 {
 		return false
 	}
 	if row.Group.Job.Namespace != u.group.Job.Namespace {
@@ -360,11 +336,11 @@ func excludes(a, b *model.Group, n *model.Node) bool {
 // Anchors is whether the group is placed beside the row: such a row is never a
 // candidate, since evicting it may take away the reason for the place.
 func (u *groupRules) Anchors(row *state.Row) bool {
-	if row.Group.Job.Namespace != u.group.Job.Namespace {
+	if len(u.group.Colocate) == 0 || row.Group.Job.Namespace != u.group.Job.Namespace {
 		return false
 	}
-	for _, t := range u.colocate {
-		if t.rule.Matches(row.Group.Labels) {
+	for i := range u.group.Colocate {
+		if u.group.Colocate[i].Matches(row.Group.Labels) {
 			return true
 		}
 	}

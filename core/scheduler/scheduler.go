@@ -3,6 +3,7 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
@@ -34,6 +35,8 @@ type Scheduler struct {
 	order   order
 	tallies tallies
 	allocs  []*model.Allocation
+	// instances is scratch of reconcile.
+	instances []instance
 }
 
 // New makes a scheduler.
@@ -90,18 +93,20 @@ func (s *Scheduler) Process(eval *model.Evaluation, snap *state.Snapshot, now in
 
 // run is one evaluation being planned.
 type run struct {
-	s         *Scheduler
-	eval      *model.Evaluation
-	base      *state.Snapshot // as it was
-	proposed  *state.Snapshot // with the plan so far
-	now       int64
-	job       *model.Job // nil: gone
-	version   *policy.Version
-	preempts  bool
-	algorithm model.Algorithm
-	evicted   preempt.Evicted
-	plan      builder
-	out       Outcome
+	s           *Scheduler
+	eval        *model.Evaluation
+	base        *state.Snapshot // as it was
+	proposed    *state.Snapshot // with the plan so far
+	now         int64
+	job         *model.Job // nil: gone
+	version     *policy.Version
+	preempts    bool
+	algorithm   model.Algorithm
+	separations []*separation
+	evicted     preempt.Evicted
+	byGroup     map[string][]*model.Allocation // the job's, by group name, in the order of the table
+	plan        builder
+	out         Outcome
 }
 
 func (s *Scheduler) newRun(eval *model.Evaluation, snap *state.Snapshot, now int64) (*run, error) {
@@ -123,6 +128,7 @@ func (r *run) process() error {
 	defer r.s.tallies.reclaim()
 	r.s.order.refresh(r.base, r.s.config.Ties)
 	r.s.allocs = r.base.AppendJobAllocs(r.s.allocs[:0], r.eval.JobKey())
+	r.sortAllocs()
 	switch {
 	case r.job == nil || r.job.Stopped:
 		r.stopAll()
@@ -132,6 +138,34 @@ func (r *run) process() error {
 	default:
 		return r.processCounted()
 	}
+}
+
+// sortAllocs finds the allocations of each group. Those of a group mostly stand
+// together, so that few names are looked up.
+func (r *run) sortAllocs() {
+	r.byGroup = map[string][]*model.Allocation{}
+	for from := 0; from < len(r.s.allocs); {
+		name, to := r.s.allocs[from].Group.Name, from+1
+		for to < len(r.s.allocs) && r.s.allocs[to].Group.Name == name {
+			to++
+		}
+		if run := r.s.allocs[from:to:to]; r.byGroup[name] == nil {
+			r.byGroup[name] = run
+		} else {
+			r.byGroup[name] = append(r.byGroup[name], run...)
+		}
+		from = to
+	}
+}
+
+// nodesChange is whether some node is down or draining, so that allocations may
+// have to move.
+func (r *run) nodesChange() bool {
+	ready := 0
+	for c := range r.base.Chunks() {
+		ready += bits.OnesCount64(r.base.Chunk(c).Schedulable())
+	}
+	return ready < r.base.NodeCount() || len(r.s.order.byRank) != r.base.NodeCount()
 }
 
 // finish makes the plan.
@@ -144,6 +178,9 @@ func (r *run) finish() *Outcome {
 		plan.Priority = r.job.Priority
 	}
 	r.out.Plan = plan
+	if r.out.Placed() {
+		r.out.RecheckAt = 0 // nothing is left to ask again for
+	}
 	return &r.out
 }
 

@@ -49,6 +49,9 @@ func (s *Screen) mayPlaceGroup(g *model.Group, pos int32, version *policy.Versio
 	}
 	var claims model.Vector
 	room := s.Snap.RoomFor(pos, g.Job.Key(), g.Job.Priority, s.Now, &claims)
+	if slices.ContainsFunc(chunk.Rows(i), func(row state.Row) bool { return row.Group.Job.Key() == g.Job.Key() }) {
+		return true // one of its own may be replaced there, and leave its room to the new one
+	}
 	lacks := false
 	for _, d := range g.Ask.Dims {
 		lacks = lacks || room.Free[int(d)*room.Stride] < g.Ask.Vec[d]
@@ -56,7 +59,7 @@ func (s *Screen) mayPlaceGroup(g *model.Group, pos int32, version *policy.Versio
 	if lacks && !s.mayEvict(g, room, chunk.Rows(i), version) {
 		return false
 	}
-	return newFeasibility(g, 1).nodeAllowed(chunk.Node(i))
+	return newFeasibility(g, 0).nodeAllowed(chunk.Node(i))
 }
 
 // looksElsewhere is whether a rule may let room on one node make another node
@@ -67,8 +70,7 @@ func (s *Screen) looksElsewhere(g *model.Group) bool {
 			return true
 		}
 	}
-	spansNodes := func(t model.LabelTerm) bool { return !local(&t) }
-	if len(g.Spread)+len(g.Colocate) > 0 || slices.ContainsFunc(g.Separate, spansNodes) {
+	if len(g.Spread)+len(g.Colocate) > 0 || spansNodes(g.Separate) {
 		return true
 	}
 	if len(g.Labels) == 0 {
@@ -76,9 +78,7 @@ func (s *Screen) looksElsewhere(g *model.Group) bool {
 	}
 	for key := range s.Snap.Separating(g.Labels) {
 		job := s.Snap.Job(key)
-		if job == nil || slices.ContainsFunc(job.Groups, func(other *model.Group) bool {
-			return slices.ContainsFunc(other.Separate, spansNodes)
-		}) {
+		if job == nil || job.ModifyIndex != job.CreateIndex || job.SeparatesWidely() {
 			return true
 		}
 	}

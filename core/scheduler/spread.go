@@ -40,15 +40,16 @@ func (p *property) String() string { return p.rule.String() + " ≤ " + strconv.
 // that may take the group.
 type spread struct {
 	rule    *model.Spread
-	total   int // instances wanted
-	counts  map[string]int
-	targets float64 // per cent named
+	total   int                 // instances wanted
+	counts  map[string]int      // instances by value
+	domain  map[string]struct{} // values that an instance may go to
+	targets float64             // per cent named
 }
 
 // newSpread finds the values over which the group may be spread: those of
 // schedulable nodes that are feasible for it.
 func newSpread(rule *model.Spread, g *model.Group, r *run) *spread {
-	s := &spread{rule: rule, total: g.Count, counts: map[string]int{}}
+	s := &spread{rule: rule, total: g.Count, counts: map[string]int{}, domain: map[string]struct{}{}}
 	f := newFeasibility(g, r.base.Classes())
 	for c := range r.base.Chunks() {
 		chunk := r.base.Chunk(c)
@@ -57,7 +58,7 @@ func newSpread(rule *model.Spread, g *model.Group, r *run) *spread {
 				continue
 			}
 			if value, ok := chunk.Node(i).Attribute(rule.Attribute); ok {
-				s.counts[value] += 0
+				s.domain[value] = struct{}{}
 			}
 		}
 	}
@@ -88,7 +89,8 @@ func (s *spread) allows(n *model.Node) bool {
 
 func (s *spread) extremes() (lowest, highest int) {
 	first := true
-	for _, n := range s.counts {
+	for value := range s.domain {
+		n := s.counts[value]
 		if first || n < lowest {
 			lowest = n
 		}

@@ -110,12 +110,12 @@ func (t *Txn) UpsertJob(j *model.Job) error {
 		panic("state: job " + j.Key().String() + " written again without a copy")
 	}
 	detachGroups(j)
-	j.Compile(t.dims)
 	if r.job != nil {
 		t.stamp(&j.CreateIndex, &j.ModifyIndex, r.job.CreateIndex)
 	} else {
 		t.stamp(&j.CreateIndex, &j.ModifyIndex, 0)
 	}
+	j.Compile(t.dims) // after the indexes: they are part of a group's shape
 	r.job = j
 	t.enlist(slot, r)
 	t.dirty(r)
@@ -216,6 +216,7 @@ func detachGroups(j *model.Job) {
 		g.Ask = model.Ask{}
 		g.Constraints = slices.Clone(g.Constraints)
 		g.Affinities = slices.Clone(g.Affinities)
+		g.Colocate, g.Separate = slices.Clone(g.Colocate), slices.Clone(g.Separate)
 		g.Devices = slices.Clone(g.Devices)
 		for d := range g.Devices {
 			g.Devices[d].Constraints = slices.Clone(g.Devices[d].Constraints)

@@ -117,6 +117,9 @@ func (w *Worker) process(ctx context.Context, d broker.Delivery, report *Report)
 		if result.Full() {
 			return snap, nil
 		}
+		if job := snap.Job(d.Eval.JobKey()); job != nil {
+			w.Scheduler.Rejected(job)
+		}
 		if len(result.Committed) > 0 {
 			left = attempts(d.Eval.Type) + 1
 		}

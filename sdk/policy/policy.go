@@ -61,9 +61,6 @@ type Info struct {
 	// lowest priority with which the option fits once everything up to it is gone:
 	// the policy would not reach it. Much less has to be laid out and looked at.
 	Ascending bool
-	// RemoveAll drops an option that does not fit with every eligible candidate
-	// gone, before any victim is chosen.
-	RemoveAll bool
 	// KeepRedundant asks that the lists of SelectVictims stand whole: no early
 	// stop, no sparing. It takes effect only where the operator grants it.
 	KeepRedundant bool
@@ -150,7 +147,7 @@ type Candidates struct {
 	// Freed[d][i] is what earlier picks free; all zero before the first round.
 	Freed [][]float64
 	// DeviceNeed[r][i] is how many instances of the chosen device group request
-	// r still lacks.
+	// r still lacks, after what earlier requests take of the same group.
 	DeviceNeed [][]float64
 	// MustLeave[i] is how many rows of option i are marked MustLeave.
 	MustLeave []int32

@@ -75,7 +75,7 @@ func show(t *testing.T, f *File) string {
 				fmt.Fprintf(&b, "    spread %+v\n", s)
 			}
 			for _, term := range slices.Concat(g.Colocate, g.Separate) {
-				fmt.Fprintf(&b, "    term %+v\n", term)
+				fmt.Fprintf(&b, "    term {Labels:%v TopologyKey:%s}\n", term.Labels, term.TopologyKey)
 			}
 		}
 	}

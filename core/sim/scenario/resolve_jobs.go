@@ -96,7 +96,7 @@ func (c *Constraint) resolve() model.Constraint {
 func resolveTerms(written []LabelTerm) []model.LabelTerm {
 	var list []model.LabelTerm
 	for _, t := range written {
-		list = append(list, model.LabelTerm(t))
+		list = append(list, model.LabelTerm{Labels: t.Labels, TopologyKey: t.TopologyKey})
 	}
 	return list
 }

@@ -163,10 +163,8 @@ func (c *checker) allocations(jobs []*model.Job) []*model.Allocation {
 			Desired: model.DesiredRun, Client: model.ClientRunning,
 			Started: true, StartTime: int64(r.StartedAt), CreateTime: int64(r.StartedAt),
 		}
-		if !job.Type.PerNode() {
-			a.Index = next[a.Group]
-			next[a.Group]++
-		}
+		a.Index = next[a.Group]
+		next[a.Group]++
 		allocs[i] = a
 	}
 	return allocs

@@ -1,0 +1,39 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Shape describes what decides whether a node can take one more instance of the
+// group, and whether eviction could make room for it: groups with the same shape
+// fit on the same nodes, whatever their jobs. A group whose rules look at other
+// allocations of its own has a shape of its own.
+func (g *Group) Shape() string { return g.shape }
+
+func (g *Group) describe() string {
+	var b strings.Builder
+	j := g.Job
+	fmt.Fprintf(&b, "%d %d %q %t %v %v", j.Type, j.Priority, j.Policy, j.NeverPreempts, j.Datacenters, g.Ask.Ports)
+	for _, d := range g.Ask.Dims {
+		fmt.Fprintf(&b, " %d:%d", d, g.Ask.Vec[d])
+	}
+	own := len(g.Labels)+len(g.Colocate)+len(g.Separate)+len(g.Spread) > 0
+	for i := range g.Constraints {
+		fmt.Fprintf(&b, " %q", g.Constraints[i].String())
+		own = own || g.Constraints[i].Operator.Counts()
+	}
+	for i := range g.Devices {
+		d := &g.Devices[i]
+		fmt.Fprintf(&b, " %s*%d", d.ID, d.Count)
+		for c := range d.Constraints {
+			fmt.Fprintf(&b, "%q", d.Constraints[c].String())
+		}
+	}
+	// The allocations of an updated job may have a lower priority than the job,
+	// and still are none of its candidates.
+	if own || j.ModifyIndex != j.CreateIndex {
+		fmt.Fprintf(&b, " %q %q %q %d", j.Namespace, j.ID, g.Name, j.ModifyIndex)
+	}
+	return b.String()
+}

@@ -1,0 +1,108 @@
+package scheduler
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// separation counts what keeps groups with certain labels and separate terms
+// away from nodes, from both sides: their own terms, and those of others that
+// match them. Groups of a job that are alike in this share one.
+type separation struct {
+	run      *run
+	group    *model.Group // one of those it serves
+	terms    []*term      // the group's own
+	foreign  []*term      // what keeps away from it, one for each topology key
+	apart    *tally       // allocations of others on the node that exclude the group
+	ownApart *tally       // those of its own job, which are never evicted
+}
+
+// separation finds or makes the one for a group. others are the jobs that may
+// want to be apart from it.
+func (r *run) separation(g *model.Group, others []model.JobKey) *separation {
+	for _, s := range r.separations {
+		if maps.Equal(s.group.Labels, g.Labels) && slices.EqualFunc(s.group.Separate, g.Separate, sameTerm) {
+			return s
+		}
+	}
+	s := &separation{run: r, group: g, apart: r.s.tallies.take(r.base), ownApart: r.s.tallies.take(r.base)}
+	s.terms = r.newTerms(g.Separate)
+	if len(g.Separate)+len(others) > 0 {
+		keys := append([]model.JobKey{g.Job.Key()}, others...)
+		for i := range g.Separate {
+			keys = append(keys, r.distinct(r.proposed.Labelled(g.Separate[i].Labels), g.Job.Namespace)...)
+		}
+		r.eachLive(keys, func(a *model.Allocation) { s.count(a, 1) })
+	}
+	r.separations = append(r.separations, s)
+	return s
+}
+
+func sameTerm(a, b model.LabelTerm) bool {
+	return a.TopologyKey == b.TopologyKey && maps.Equal(a.Labels, b.Labels)
+}
+
+// count follows an allocation of any job that comes (1) or goes (-1).
+func (s *separation) count(a *model.Allocation, by int) {
+	if len(a.Group.Labels)+len(a.Group.Separate) == 0 || a.Job.Namespace != s.group.Job.Namespace {
+		return
+	}
+	pos, ok := s.run.proposed.Position(a.NodeID)
+	if !ok || !s.countTerms(a, s.run.proposed.NodeAt(pos), pos, by) {
+		return
+	}
+	if a.Job.ID == s.group.Job.ID {
+		s.ownApart.add(pos, by)
+	} else {
+		s.apart.add(pos, by)
+	}
+}
+
+// countTerms counts an allocation for the terms that keep it and the group
+// apart, and tells whether any does on this node.
+func (s *separation) countTerms(a *model.Allocation, node *model.Node, pos int32, by int) (apart bool) {
+	for _, t := range s.terms {
+		if t.rule.Matches(a.Group.Labels) {
+			apart = t.count(node, pos, by) || apart
+		}
+	}
+	for i := range a.Group.Separate {
+		if rule := &a.Group.Separate[i]; rule.Matches(s.group.Labels) {
+			apart = s.foreignTerm(rule).count(node, pos, by) || apart
+		}
+	}
+	return apart
+}
+
+// foreignTerm is the count for the topology key of a foreign term.
+func (s *separation) foreignTerm(rule *model.LabelTerm) *term {
+	for _, t := range s.foreign {
+		if t.rule.TopologyKey == rule.TopologyKey {
+			return t
+		}
+	}
+	t := s.run.newTerm(rule)
+	s.foreign = append(s.foreign, t)
+	return t
+}
+
+// ruledOutBy names the separation that no eviction on the node itself can
+// satisfy; "" when there is none.
+func (s *separation) ruledOutBy(pos int32, n *model.Node) string {
+	if s.ownApart.at(pos) > 0 {
+		return "separate from allocations of its own job"
+	}
+	for _, t := range s.terms {
+		if !local(t.rule) && t.inDomain(pos, n) > t.onNode.at(pos) {
+			return "separate from " + t.String()
+		}
+	}
+	for _, t := range s.foreign {
+		if !local(t.rule) && t.inDomain(pos, n) > t.onNode.at(pos) {
+			return "separate from allocations that exclude it by " + t.rule.TopologyKey
+		}
+	}
+	return ""
+}
