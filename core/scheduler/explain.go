@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"maps"
+
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/state"
@@ -23,9 +25,16 @@ func (p *placer) explain() *model.Explanation {
 		x.node(pos)
 	}
 	x.add()
-	p.run.couldUnblock(p.feasible.classes(p.run.base), len(p.feasible.escaped) > 0)
+	p.run.couldUnblock(p.feasible.classes(p.run.base), p.escapes())
 	p.known = &x.why
 	return p.explain()
+}
+
+// escapes is whether node classes do not tell what could unblock the group: a
+// constraint reads node.id, room on one node makes another one possible, or a
+// gang's other groups could leave it a node if they found another.
+func (p *placer) escapes() bool {
+	return len(p.feasible.escaped) > 0 || p.rules.global() || p.run.job.AllAtOnce
 }
 
 // outcomes is what the search for victims found, and on which nodes, in tie
@@ -169,13 +178,25 @@ func (p *placer) lack(pos int32, n *model.Node) string {
 	return "room apart from other allocations"
 }
 
-// couldUnblock records which node classes could unblock the evaluation.
+// couldUnblock records which node classes could unblock one more group. A class
+// that some group has not seen may be the one, so it counts as infeasible only
+// when every group has found it so.
 func (r *run) couldUnblock(classes map[uint64]bool, escaped bool) {
+	r.out.Escaped = r.out.Escaped || escaped
 	if r.out.Classes == nil {
-		r.out.Classes = map[uint64]bool{}
+		r.out.Classes = maps.Clone(classes)
+		return
+	}
+	for key, feasible := range r.out.Classes {
+		if also, seen := classes[key]; !seen && !feasible {
+			delete(r.out.Classes, key)
+		} else {
+			r.out.Classes[key] = feasible || also
+		}
 	}
 	for key, feasible := range classes {
-		r.out.Classes[key] = r.out.Classes[key] || feasible
+		if feasible {
+			r.out.Classes[key] = true
+		}
 	}
-	r.out.Escaped = r.out.Escaped || escaped
 }

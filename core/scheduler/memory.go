@@ -81,7 +81,7 @@ func (p *placer) remember(failed bool) {
 	m.failed[p.group.Shape()] = failure{
 		index: p.run.base.Index(), config: p.run.base.Config().ModifyIndex,
 		version: p.run.version, preempts: p.run.preempts, why: p.explain(),
-		classes: p.feasible.classes(p.run.base), escaped: len(p.feasible.escaped) > 0,
+		classes: p.feasible.classes(p.run.base), escaped: p.escapes(),
 	}
 }
 

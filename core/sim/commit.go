@@ -10,13 +10,16 @@ import (
 // placements start once nothing that they displace is left.
 func (e *engine) committed(snap *state.Snapshot, batch *planner.Batch, evals []*model.Evaluation) {
 	e.record.collector.EvaluationCreated(len(evals))
-	var rooms, ready []string
+	var rooms, ready, taken []string
 	for _, bp := range batch.Plans {
 		e.record.committed(e, bp.Plan, bp.Groups, e.before, snap)
 		for _, i := range bp.Groups {
 			g := &bp.Plan.Groups[i]
 			rooms = e.stopAll(g, e.before, rooms)
 			for _, a := range g.Place {
+				if len(a.Group.Labels) > 0 {
+					taken = append(taken, a.NodeID)
+				}
 				if e.waiting.victims[a.ID] == 0 {
 					ready = append(ready, a.ID)
 				}
@@ -27,6 +30,7 @@ func (e *engine) committed(snap *state.Snapshot, batch *planner.Batch, evals []*
 	snap = e.store.Snapshot()
 	e.feed.Evals(snap, e.now(), evals...)
 	e.feed.Room(snap, e.now(), rooms...)
+	e.feed.Placed(snap, e.now(), taken...)
 }
 
 // stopAll begins to stop what a commit group ends, and notes who waits for it.

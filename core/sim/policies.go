@@ -14,8 +14,9 @@ func (e *engine) loadPolicies() error {
 	if e.opts.Resolve == nil {
 		return errors.New("no way to resolve policies was given")
 	}
-	names := []string{policy.DefaultName, e.file.Config.Policy}
+	names := []string{policy.DefaultName}
 	if e.opts.Policy == "" {
+		names = append(names, e.file.Config.Policy)
 		for _, j := range e.file.Jobs {
 			names = append(names, j.Policy)
 		}
