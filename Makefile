@@ -94,7 +94,8 @@ endef
 check: lint test ## lint and test: what a change must pass
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## every linter of .golangci.yml
+lint: $(GOLANGCI_LINT) ## every linter of .golangci.yml, and go.mod as go mod tidy leaves it
+	$(GO) mod tidy -diff
 	$(GOLANGCI_LINT) run ./...
 
 .PHONY: fmt
