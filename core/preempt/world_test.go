@@ -46,6 +46,7 @@ type world struct {
 	delta *int32
 	nodes []string // without room for the group, ascending
 	base  int32    // gap that delta stands for
+	ties  preempt.Ties
 }
 
 // shape bounds a random world.
@@ -304,10 +305,14 @@ func (p *place) String() string {
 
 // candidates are those who may be evicted at all.
 func (w *world) candidates(node string) []*model.Allocation {
-	return slices.DeleteFunc(oracleOn(w.snap, node), func(a *model.Allocation) bool {
+	list := slices.DeleteFunc(oracleOn(w.snap, node), func(a *model.Allocation) bool {
 		gap := int64(w.asker.Job.Priority) - int64(a.Job.Priority)
 		return a.Job.ID == w.asker.Job.ID || a.Job.NonPreemptible || gap < 1 || gap < int64(w.base)
 	})
+	slices.SortFunc(list, func(a, b *model.Allocation) int {
+		return cmp.Or(cmp.Compare(a.Job.Priority, b.Job.Priority), w.ties.Compare(a.ID, b.ID))
+	})
+	return list
 }
 
 // pickDefault is whom default picks next among those left.
