@@ -5,7 +5,6 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -13,93 +12,161 @@ import (
 // room for one small task does not wake ten thousand evaluations that need
 // more. It errs on the side of waking: what it turns away could not have been
 // placed, by room or by eviction.
+//
+// It hands room out: what it lets through is taken to use what it asks for, and
+// those asked after it are judged on the rest. Owed names the nodes where that
+// turned somebody away, who must be asked again once the first have had their
+// turn, for they may have gone elsewhere.
 type Screen struct {
 	Snap     *state.Snapshot
 	Policies *policy.Set
 	Now      int64
+
+	// Needs keeps what evaluations need from one screen to the next; nil: nothing
+	// is kept.
+	Needs Needs
+
+	Owed map[string]struct{}
+	left map[string]*model.Vector // what is handed out no more, by node
+	node place                    // the node asked about last
+}
+
+// place is a node as a screen sees it.
+type place struct {
+	id          string
+	pos         int32
+	schedulable bool
+	free        model.Vector // claims aside
+	rows        []state.Row
+	lowest      int64 // priority of what may be evicted first
+	node        *model.Node
 }
 
 // MayPlace is whether some group that the evaluation could not place may go to
 // the node.
 func (s *Screen) MayPlace(eval *model.Evaluation, nodeID string) bool {
-	job := s.Snap.Job(eval.JobKey())
-	pos, ok := s.Snap.Position(nodeID)
-	if job == nil || job.Stopped || !ok {
-		return job == nil || job.Stopped
+	if s.node.id != nodeID && !s.look(nodeID) {
+		return false
 	}
-	version, err := s.Policies.Pick(job.Policy, s.Snap.Config().Policy)
-	if err != nil {
+	n := s.Needs.of(eval, s)
+	if n == nil {
 		return true
 	}
-	for _, g := range job.Groups {
-		if _, failed := eval.Failed[g.Name]; failed && s.mayPlaceGroup(g, pos, version) {
-			return true
-		}
+	if s.node.lowest > n.ceiling && n.least(&s.node.free) {
+		return n.elsewhere
 	}
-	return false
+	passes := n.elsewhere
+	for _, g := range n.groups {
+		o := offer{Screen: s, group: g, need: n, wanted: eval.Queued[g.Name]}
+		passes = o.accepted() || passes
+	}
+	return passes
 }
 
-func (s *Screen) mayPlaceGroup(g *model.Group, pos int32, version *policy.Version) bool {
-	if s.looksElsewhere(g) {
-		return true
+// look reads a node.
+func (s *Screen) look(nodeID string) bool {
+	pos, ok := s.Snap.Position(nodeID)
+	if !ok {
+		return false
 	}
 	chunk, i := s.Snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
-	if chunk.Schedulable()>>i&1 == 0 {
-		return false
+	p := place{
+		id: nodeID, pos: pos, schedulable: chunk.Schedulable()>>i&1 == 1, rows: chunk.Rows(i),
+		lowest: int64(chunk.MinPriority(i)), node: chunk.Node(i),
 	}
-	var claims model.Vector
-	room := s.Snap.RoomFor(pos, g.Job.Key(), g.Job.Priority, s.Now, &claims)
-	if slices.ContainsFunc(chunk.Rows(i), func(row state.Row) bool { return row.Group.Job.Key() == g.Job.Key() }) {
-		return true // one of its own may be replaced there, and leave its room to the new one
+	for d := range s.Snap.Dims().Len() {
+		p.free[d] = chunk.Free(d)[i]
 	}
-	lacks := false
-	for _, d := range g.Ask.Dims {
-		lacks = lacks || room.Free[int(d)*room.Stride] < g.Ask.Vec[d]
-	}
-	if lacks && !s.mayEvict(g, room, chunk.Rows(i), version) {
-		return false
-	}
-	return newFeasibility(g, 0).nodeAllowed(chunk.Node(i))
+	s.node = p
+	return true
 }
 
-// looksElsewhere is whether a rule may let room on one node make another node
-// possible for the group: its own, or separation that others want.
-func (s *Screen) looksElsewhere(g *model.Group) bool {
-	for i := range g.Constraints {
-		if g.Constraints[i].Operator == model.OpDistinctProperty {
-			return true
-		}
+// offer is a node offered to a group.
+type offer struct {
+	*Screen
+	group  *model.Group
+	need   *need
+	wanted int // instances
+}
+
+// accepted is whether the group may use the node.
+func (o *offer) accepted() bool {
+	g, p := o.group, &o.node
+	if !p.schedulable {
+		return false
 	}
-	if len(g.Spread)+len(g.Colocate) > 0 || spansNodes(g.Separate) {
+	if o.replaces() {
 		return true
 	}
-	if len(g.Labels) == 0 {
+	var whole model.Vector
+	o.room(p.pos, &whole)
+	if !o.fits(&whole) || !newFeasibility(g, 0).nodeAllowed(p.node) {
 		return false
 	}
-	for key := range s.Snap.Separating(g.Labels) {
-		job := s.Snap.Job(key)
-		if job == nil || job.ModifyIndex != job.CreateIndex || job.SeparatesWidely() {
-			return true
-		}
+	left := o.left[p.id]
+	if left == nil {
+		left = &whole
 	}
-	return false
+	if !o.fits(left) {
+		if o.Owed == nil {
+			o.Owed = map[string]struct{}{}
+		}
+		o.Owed[p.id] = struct{}{}
+		return false
+	}
+	o.handOut(left)
+	return true
 }
 
-// mayEvict is whether the ask would fit with everything of lower priority gone.
-func (s *Screen) mayEvict(g *model.Group, room model.Room, rows []state.Row, version *policy.Version) bool {
-	config := s.Snap.Config()
-	if !config.Preemption[g.Job.Type] || g.Job.NeverPreempts {
-		return false
+// replaces is whether an allocation of an earlier version of the job is on the
+// node: it is to be replaced, and leaves its room to the new one.
+func (o *offer) replaces() bool {
+	return o.group.Job.Version > 0 && slices.ContainsFunc(o.node.rows, func(row state.Row) bool {
+		return row.Group.Job.Version != o.group.Job.Version && row.Group.Job.Key() == o.group.Job.Key()
+	})
+}
+
+// room is what the node offers to the group before anything is handed out.
+func (o *offer) room(pos int32, into *model.Vector) {
+	var claims model.Vector
+	room := o.Snap.RoomFor(pos, o.group.Job.Key(), o.group.Job.Priority, o.Now, &claims)
+	for d := range o.Snap.Dims().Len() {
+		into[d] = room.Free[d*room.Stride]
 	}
-	ceiling := preempt.Ceiling(g.Job.Priority, version, config.PriorityDelta)
-	for _, d := range g.Ask.Dims {
-		free := room.Free[int(d)*room.Stride]
-		for at := 0; at < len(rows) && free < g.Ask.Vec[d] && int64(rows[at].Priority) <= ceiling; at++ {
-			free += rows[at].Group.Ask.Vec[d]
+}
+
+// fits is whether one instance fits in what is free, or would with everything
+// gone that may be evicted for it.
+func (o *offer) fits(free *model.Vector) bool {
+	ask := &o.group.Ask
+	for _, d := range ask.Dims {
+		left := free[d]
+		for at := 0; at < len(o.node.rows) && left < ask.Vec[d] && int64(o.node.rows[at].Priority) <= o.need.ceiling; at++ {
+			left += o.node.rows[at].Group.Ask.Vec[d]
 		}
-		if free < g.Ask.Vec[d] {
+		if left < ask.Vec[d] {
 			return false
 		}
 	}
 	return true
+}
+
+// handOut takes what the group will use off what is left: one instance, and as
+// many more as it wants and fit. A gang is not counted: it may need other nodes
+// as well, and then takes nothing here.
+func (o *offer) handOut(left *model.Vector) {
+	if o.group.Job.AllAtOnce {
+		return
+	}
+	if o.left == nil {
+		o.left = map[string]*model.Vector{}
+	}
+	o.left[o.node.id] = left
+	instances := max(1, o.wanted)
+	if o.group.Job.Type.PerNode() {
+		instances = 1
+	}
+	for ; instances > 0 && o.fits(left); instances-- {
+		left.Sub(&o.group.Ask.Vec)
+	}
 }

@@ -192,8 +192,11 @@ func (e *engine) nextInstant() (at int64, ok bool) {
 func (e *engine) drain(ctx context.Context) error {
 	for {
 		d, ok := e.broker.TryDequeue(nil)
-		if !ok {
+		if !ok && !e.feed.Settle(e.store.Snapshot(), e.now()) {
 			return nil
+		}
+		if !ok {
+			continue
 		}
 		began := e.record.startDecision()
 		if err := e.worker.Work(ctx, d); err != nil {

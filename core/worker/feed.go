@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/broker"
@@ -19,6 +20,10 @@ type Feed struct {
 
 	// beside is the jobs that wait for room and have co-location terms.
 	beside map[model.JobKey]struct{}
+	// owed is nodes whose room was handed out before everybody was asked.
+	owed map[string]struct{}
+	// needs is what the evaluations that wait need, as screens found it.
+	needs scheduler.Needs
 }
 
 // Evals takes evaluations as they were applied at snap, and returns those that
@@ -74,24 +79,57 @@ func (f *Feed) Room(snap *state.Snapshot, now int64, nodeIDs ...string) {
 	if f.Blocked.Stats().Total == 0 {
 		// Nobody waits, but one that is being computed may be about to.
 		for _, id := range nodeIDs {
-			f.unblock(snap, id, nil)
+			f.unblock(snap, id, snap.Index(), nil)
 		}
 		return
 	}
 	screen := f.screen(snap, now)
 	for _, id := range nodeIDs {
-		f.unblock(snap, id, screen)
+		f.unblock(snap, id, snap.Index(), screen)
 	}
+	f.owe(screen)
 }
 
-func (f *Feed) unblock(snap *state.Snapshot, nodeID string, screen broker.Screen) {
-	if node := snap.Node(nodeID); node != nil {
-		f.Blocked.Unblock(node.ClassKey, nodeID, snap.Index(), screen)
+func (f *Feed) owe(screen *scheduler.Screen) {
+	if f.owed == nil {
+		f.owed = screen.Owed
+		return
 	}
+	maps.Copy(f.owed, screen.Owed)
 }
 
-func (f *Feed) screen(snap *state.Snapshot, now int64) broker.Screen {
-	return &scheduler.Screen{Snap: snap, Policies: f.Policies, Now: now}
+// Settle asks those again who were turned away because the room of a node had
+// been handed out, and tells whether that woke anybody. It is called when
+// nothing is ready any more: whoever was woken first has had its turn, and has
+// taken the room or gone elsewhere.
+func (f *Feed) Settle(snap *state.Snapshot, now int64) (woke bool) {
+	for len(f.owed) > 0 && !woke {
+		nodes := slices.Sorted(maps.Keys(f.owed))
+		f.owed = nil
+		screen := f.screen(snap, now)
+		for _, id := range nodes {
+			if pos, ok := snap.Position(id); ok {
+				index := snap.Chunk(int(pos) / state.ChunkSize).ModifyIndex(int(pos) % state.ChunkSize)
+				woke = f.unblock(snap, id, index, screen) || woke
+			}
+		}
+		if woke {
+			f.owe(screen)
+		}
+	}
+	return woke
+}
+
+func (f *Feed) unblock(snap *state.Snapshot, nodeID string, index uint64, screen broker.Screen) (woke bool) {
+	node := snap.Node(nodeID)
+	return node != nil && len(f.Blocked.Unblock(node.ClassKey, nodeID, index, screen)) > 0
+}
+
+func (f *Feed) screen(snap *state.Snapshot, now int64) *scheduler.Screen {
+	if f.needs == nil {
+		f.needs = scheduler.Needs{}
+	}
+	return &scheduler.Screen{Snap: snap, Policies: f.Policies, Now: now, Needs: f.needs}
 }
 
 // Reap returns the ends of evaluations that the broker no longer needs, at most
