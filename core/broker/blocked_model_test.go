@@ -166,19 +166,14 @@ func (n *naiveBlocked) unblock(e event, screen broker.Screen) []string {
 type bits uint
 
 func (b bits) MayPlace(ev *model.Evaluation, node string) bool {
-	var id, nr int
-	fmt.Sscanf(ev.ID, "e%d", &id)
-	fmt.Sscanf(node, "n%d", &nr)
-	return b>>((id+nr)%8)&1 == 1
+	return b>>(int(number(ev.ID[1:])+number(node[1:]))%8)&1 == 1
 }
 
 // shapeBits agree for one shape: by priority and node.
 type shapeBits uint
 
 func (b shapeBits) MayPlace(ev *model.Evaluation, node string) bool {
-	var nr int
-	fmt.Sscanf(node, "n%d", &nr)
-	return b>>((int(ev.Priority)/10+nr)%8)&1 == 1
+	return b>>((int(ev.Priority)/10+int(number(node[1:])))%8)&1 == 1
 }
 
 func TestBlocked_AgainstList(t *testing.T) {

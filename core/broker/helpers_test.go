@@ -53,9 +53,9 @@ func newFixture(t testing.TB, change ...func(*broker.Config)) *fixture {
 func (f *fixture) advance(d time.Duration) { f.clock.AdvanceTo(f.clock.Now().Add(d)) }
 
 // take is the next delivery; there must be one.
-func (f *fixture) take(t tb, types ...model.JobType) broker.Delivery {
+func (f *fixture) take(t tb) broker.Delivery {
 	t.Helper()
-	d, ok := f.TryDequeue(types)
+	d, ok := f.TryDequeue(nil)
 	if !ok {
 		t.Fatalf("nothing is ready: %+v", f.Stats())
 	}
@@ -77,11 +77,11 @@ func (f *fixture) nack(t tb, d broker.Delivery) {
 }
 
 // order delivers and acks until nothing is ready.
-func (f *fixture) order(t testing.TB, types ...model.JobType) string {
+func (f *fixture) order(t testing.TB) string {
 	t.Helper()
 	var ids []string
 	for {
-		d, ok := f.TryDequeue(types)
+		d, ok := f.TryDequeue(nil)
 		if !ok {
 			return strings.Join(ids, " ")
 		}

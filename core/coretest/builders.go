@@ -42,7 +42,7 @@ func (b *JobBuilder) Group(name string, count int) *JobBuilder {
 // With changes the last group.
 func (b *JobBuilder) With(change func(*model.Group)) *JobBuilder { change(b.group()); return b }
 
-// Job changes the job.
+// Change changes the job.
 func (b *JobBuilder) Change(change func(*model.Job)) *JobBuilder { change(b.job); return b }
 
 // Obj is the job.

@@ -1,6 +1,9 @@
 package model
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Device is one group of equal devices on a node: vendor, type and model.
 type Device struct {
@@ -68,7 +71,7 @@ func (n *Node) DeviceChoices(ask *Ask) [][]int16 {
 				if !ask.Devices[r].Matches(&n.Devices[at]) || len(longer) == maxDeviceChoices {
 					continue
 				}
-				longer = append(longer, append(prefix[:len(prefix):len(prefix)], int16(at)))
+				longer = append(longer, append(slices.Clip(prefix), int16(at)))
 			}
 		}
 		choices = longer

@@ -156,7 +156,7 @@ func (s *Scratch) update(a *model.Allocation) refusal {
 			return r
 		}
 	}
-	s.rooms.take(at, &g.Ask, a.Devices)
+	s.take(at, &g.Ask, a.Devices)
 	return refusal{}
 }
 
@@ -199,7 +199,7 @@ func (s *Scratch) place(a *model.Allocation) refusal {
 	if r := s.fit(at, &g.Ask, a); r.reason != "" {
 		return r
 	}
-	s.rooms.take(at, &g.Ask, a.Devices)
+	s.take(at, &g.Ask, a.Devices)
 	s.hold(key, a)
 	return refusal{}
 }
@@ -311,7 +311,7 @@ func (s *Scratch) claim(c *model.Claim) refusal {
 	if r := s.lack(at, ask); r.reason != "" {
 		return r
 	}
-	s.rooms.take(at, ask, c.Devices)
+	s.take(at, ask, c.Devices)
 	return refusal{}
 }
 

@@ -234,8 +234,7 @@ func TestVerify_5545_MalformedPlansNeverPanic(t *testing.T) {
 		plan := wildPlan(t, web, low)
 		v, err := planner.Verify(snap, plan, 0, nil, &scratch)
 		if err != nil {
-			var malformed *planner.PlanError
-			if !errors.As(err, &malformed) {
+			if _, ok := errors.AsType[*planner.PlanError](err); !ok {
 				t.Fatalf("%v", err)
 			}
 			return

@@ -114,8 +114,7 @@ func (v *Version) Count(hook string, err error) error {
 		return nil
 	}
 	v.faults.Add(1)
-	var known *Error
-	if errors.As(err, &known) {
+	if _, ok := errors.AsType[*Error](err); ok {
 		return err
 	}
 	return &Error{Policy: v.Name, Version: v.ID, Hook: hook, Fault: FaultGuest, Err: err}

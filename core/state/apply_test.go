@@ -219,7 +219,8 @@ func TestApplyPlan_PlacementReleasesItsJobsClaimsThere(t *testing.T) {
 	s, high := preempted(t)
 	txn := s.Begin(3)
 	for _, c := range []model.Claim{
-		{ID: "mine-here", Claimant: high.Key(), NodeID: "n0"}, {ID: "mine-there", Claimant: high.Key(), NodeID: "n1"},
+		{ID: "mine-here", Claimant: high.Key(), NodeID: "n0"},
+		{ID: "mine-there", Claimant: high.Key(), NodeID: "n1"},
 		{ID: "other", Claimant: keyOf("low0"), NodeID: "n0"},
 	} {
 		txn.UpsertClaim(&c)

@@ -121,7 +121,7 @@ func (t *Txn) enlistLabel(x labelIndex, l label, slot int32, r *jobRow) {
 		row = t.labels[x].insert(t.owner, hashLabel(l), &labelRow{owner: t.owner, label: l})
 	}
 	at := t.ownLabel(x, row).jobs.Add(t.owner, slot)
-	r.labels = append(r.labels[:len(r.labels):len(r.labels)], listing{x, row, at})
+	r.labels = append(slices.Clip(r.labels), listing{x, row, at})
 }
 
 // labelsOf lists the labels of a job's groups in a fixed order.

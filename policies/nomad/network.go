@@ -19,7 +19,7 @@ func (p *Policy) takeNetwork(i int) bool {
 	if lacking <= 0 && (len(p.in.Rows.MustLeave) == 0 || p.in.MustLeave[i] == 0) {
 		return true
 	}
-	freed, ok := p.takePorts(i)
+	freed, ok := p.takePorts()
 	if !ok {
 		return false
 	}
@@ -31,7 +31,7 @@ func (p *Policy) takeNetwork(i int) bool {
 
 // takePorts takes the rows that hold needed ports, and returns the bandwidth
 // that this frees.
-func (p *Policy) takePorts(i int) (freed float64, ok bool) {
+func (p *Policy) takePorts() (freed float64, ok bool) {
 	if len(p.in.Rows.MustLeave) == 0 {
 		return 0, true
 	}

@@ -137,10 +137,8 @@ func (x *oracle) network() bool {
 		for n, k := range victims {
 			available += used(k)
 			if available > 0 && available >= ask {
-				for _, spared := range victims[n+1:] {
-					if holdsPort(spared) {
-						return false // the offer fails again
-					}
+				if slices.ContainsFunc(victims[n+1:], holdsPort) {
+					return false // the offer fails again
 				}
 				victims = victims[:n+1]
 				break

@@ -27,7 +27,7 @@ func (p *Policy) fillPenalties(evictions, limits []int32) {
 	for j, limit := range limits {
 		p.penalty[j] = 0
 		if k := evictions[j]; limit > 0 && k >= limit {
-			p.penalty[j] = penaltyStep * float64(int64(k)+1-int64(limit))
+			p.penalty[j] = float64(penaltyStep * float64(int64(k)+1-int64(limit)))
 		}
 	}
 }

@@ -26,13 +26,13 @@ func Pow(x, y float64) float64 {
 		return powInf(ax, y > 0)
 	case ax == 0 || ax > math.MaxFloat64:
 		if (ax == 0) == (y < 0) {
-			return sign * math.Inf(1)
+			return float64(sign * math.Inf(1))
 		}
-		return sign * 0
+		return float64(sign * 0)
 	case x < 0 && y != math.Trunc(y):
 		return math.NaN()
 	default:
-		return sign * powPositive(ax, y)
+		return float64(sign * powPositive(ax, y))
 	}
 }
 

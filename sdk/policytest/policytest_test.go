@@ -29,7 +29,7 @@ func TestParse_ReadsWhatItSays(t *testing.T) {
 		{"priorities", fmt.Sprint(in.Rows.Priority), "[20 40]"},
 		{"use", fmt.Sprint(in.Rows.Use), "[[200 1000] [1 0]]"},
 		{"devices", fmt.Sprint(in.Rows.Devices), "[[0 3]]"},
-		{"must leave", fmt.Sprint(in.MustLeave, in.Rows.MustLeave), "[1 0] [0 1]"},
+		{"must leave", fmt.Sprintf("%d %d", in.MustLeave, in.Rows.MustLeave), "[1 0] [0 1]"},
 		{"evictions", fmt.Sprint(in.Rows.Evictions, in.Rows.EvictionLimit), "[1 0] [2 0]"},
 		{"nodes", c.Options[0].Node == c.Options[1].Node, true},
 		{"group", c.Options[1].DeviceGroup[0], int32(8)},

@@ -69,7 +69,7 @@ func (n *Need) NearestPenalised(gone []bool, first int, penalty []float64) int {
 // b. Two roots can round to the same only where the squares are within a few
 // units in the last place of one another.
 func closer(a, b float64) bool {
-	return a < b*(1-0x1p-50) || a < b && fmath.Sqrt(a) < fmath.Sqrt(b)
+	return a < float64(b*(1-0x1p-50)) || a < b && fmath.Sqrt(a) < fmath.Sqrt(b)
 }
 
 // The searches for few dimensions keep columns and needs in registers. The
@@ -83,7 +83,7 @@ func nearest1(gone []bool, u0 []float64, n0 float64) int {
 			continue
 		}
 		r0 := (n0 - u0[j]) / n0
-		if sum := r0 * r0; closer(sum, bestSum) {
+		if sum := float64(r0 * r0); closer(sum, bestSum) {
 			best, bestSum = j, sum
 		}
 	}

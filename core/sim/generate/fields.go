@@ -15,8 +15,8 @@ func fieldsOf(name string) []string {
 			continue
 		}
 		var fields []string
-		for i := range t.NumField() {
-			if tag := t.Field(i).Tag.Get("yaml"); tag != "" {
+		for field := range t.Fields() {
+			if tag := field.Tag.Get("yaml"); tag != "" {
 				fields = append(fields, tag)
 			}
 		}

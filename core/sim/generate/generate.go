@@ -19,7 +19,7 @@ func Generate(s *Spec) (*scenario.File, *Report, error) {
 		return nil, nil, err
 	}
 	if s.Until != 0 {
-		g.file.Until = ptr(scenario.Duration(s.Until))
+		g.file.Until = new(scenario.Duration(s.Until))
 	}
 	g.nodes()
 	if err := g.jobs(); err != nil {
@@ -50,8 +50,6 @@ type node struct {
 	capacity   scenario.Quantities
 }
 
-func ptr[T any](v T) *T { return &v }
-
 // nodes deals and jitters. Equal nodes are written as one, with a count.
 func (g *generator) nodes() {
 	for i := range g.shapes {
@@ -70,7 +68,7 @@ func (g *generator) nodes() {
 			g.all = append(g.all, node{id, n.Attributes, n.Capacity})
 			switch {
 			case same && s.count > 1 && k == 0:
-				n.Count = ptr(s.count)
+				n.Count = new(s.count)
 				g.file.Nodes = append(g.file.Nodes, n)
 			case !same || s.count == 1:
 				n.ID = id
@@ -154,7 +152,7 @@ func (g *generator) add(k *class, m *madeClass, at int64, j scenario.Job) error 
 	if g.jobN++; g.jobN > maxJobs {
 		return g.tooMany(k)
 	}
-	m.add(g, k, at, &j)
+	m.add(g, at, &j)
 	m.jobs = append(m.jobs, made{at, j})
 	if m.tasks > maxTasks {
 		return g.tooMany(k)
@@ -174,7 +172,7 @@ func (g *generator) tooMany(k *class) error {
 // or not.
 func (g *generator) job(k *class, r *rng) scenario.Job {
 	j := scenario.Job{
-		Namespace: k.Namespace, Type: orDefault(k.Type, "batch"), Priority: ptr(k.priority),
+		Namespace: k.Namespace, Type: orDefault(k.Type, "batch"), Priority: new(k.priority),
 		Preemptible: k.Preemptible, AllAtOnce: k.Gang,
 	}
 	for i := range max(1, k.Groups) {
@@ -232,7 +230,7 @@ func (g *generator) group(k *class, i int, r *rng) scenario.Group {
 		}
 	}
 	if k.devices != nil {
-		x.Devices = []scenario.DeviceRequest{{ID: k.Devices.ID, Count: ptr(int32(k.devices.next(r)))}}
+		x.Devices = []scenario.DeviceRequest{{ID: k.Devices.ID, Count: new(int32(k.devices.next(r)))}}
 	}
 	if k.duration != nil {
 		x.Duration = scenario.Duration(k.duration.next(r))

@@ -202,10 +202,14 @@ func drawSpec(t *rapid.T) string {
 	p("  - {id: n, count: %d, jitter: %d, capacity: {cpu: %d, memory: 8Gi}, attributes: {zone: [a, b]}, devices: [{id: v/gpu/m, count: 2}]}\n",
 		rapid.IntRange(1, 5).Draw(t, "nodes"), rapid.IntRange(0, 90).Draw(t, "jitter"), rapid.IntRange(1000, 9000).Draw(t, "cpu"))
 	p("bands:\n  - {name: b, priority: %d, load: %g}\nclasses:\n", rapid.Int32().Draw(t, "priority"), rapid.Float64Range(0.01, 2).Draw(t, "load"))
-	amounts := rapid.SampledFrom([]string{"100", "{uniform: [1, 700]}", "{choice: [10, 20], weights: [0, 1]}",
-		"{lognormal: {median: 100, sigma: 2}, min: 50, max: 400}", "{pareto: {alpha: 0.7}, min: 20, max: 4000, step: 10}"})
-	times := rapid.SampledFrom([]string{"10m", "600", "{uniform: [1m, 1h]}", "{lognormal: {median: 5m, sigma: 1}, max: 2h}",
-		"{pareto: {alpha: 3}, min: 90s, max: 1h}"})
+	amounts := rapid.SampledFrom([]string{
+		"100", "{uniform: [1, 700]}", "{choice: [10, 20], weights: [0, 1]}",
+		"{lognormal: {median: 100, sigma: 2}, min: 50, max: 400}", "{pareto: {alpha: 0.7}, min: 20, max: 4000, step: 10}",
+	})
+	times := rapid.SampledFrom([]string{
+		"10m", "600", "{uniform: [1m, 1h]}", "{lognormal: {median: 5m, sigma: 1}, max: 2h}",
+		"{pareto: {alpha: 3}, min: 90s, max: 1h}",
+	})
 	arrivals := rapid.SampledFrom([]string{"{}", "{process: poisson}", "{at: [1m, 2m]}", "{process: poisson, from: 10m, until: 20m}"})
 	fixed := rapid.SampledFrom([]string{"{process: every, every: 7m}", "{process: at, at: [5s, 0s]}", "{process: poisson, perHour: 30}"})
 	for i := range rapid.IntRange(1, 3).Draw(t, "classes") {

@@ -30,7 +30,7 @@ type madeClass struct {
 }
 
 // add counts a job.
-func (m *madeClass) add(g *generator, k *class, at int64, j *scenario.Job) {
+func (m *madeClass) add(g *generator, at int64, j *scenario.Job) {
 	if m.load == nil {
 		m.load = make(load)
 	}
@@ -117,7 +117,7 @@ func (g *generator) fillClass(k *class, m *madeClass, target float64) error {
 		j := g.job(k, r)
 		// The last job is made when that comes nearer to the target.
 		var with madeClass
-		with.add(g, k, at, &j)
+		with.add(g, at, &j)
 		now := m.load.most()
 		// Say early what would end at the limit anyway.
 		if n := len(m.jobs); n == 1000 && float64(n)*(target/now) > 4*maxJobs {

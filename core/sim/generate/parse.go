@@ -112,8 +112,7 @@ var (
 // yamlProblems takes the library's errors apart.
 func yamlProblems(err error) []scenario.Problem {
 	texts := []string{err.Error()}
-	var all *yaml.TypeError
-	if errors.As(err, &all) {
+	if all, ok := errors.AsType[*yaml.TypeError](err); ok {
 		texts = all.Errors
 	}
 	var problems []scenario.Problem

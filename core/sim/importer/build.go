@@ -81,7 +81,7 @@ func (b *builder) name(text string) string {
 func cleanName(text string) string {
 	n := []byte(strings.ToLower(text))
 	for i, c := range n {
-		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '-') {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '-' {
 			n[i] = '-'
 		}
 	}
@@ -193,5 +193,3 @@ func (b *builder) count() {
 	r.First, r.Last = b.pace(b.work[0].at), b.pace(b.work[len(b.work)-1].at)
 	b.countUnfit()
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -160,7 +160,7 @@ func (g *google) build() error {
 		g.tasks = g.tasks[n:]
 	}
 	if end := g.end(); end > 0 {
-		g.file.Until = ptr(end)
+		g.file.Until = new(end)
 	}
 	return nil
 }

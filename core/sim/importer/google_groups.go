@@ -25,7 +25,7 @@ func (g *google) groups(tasks []googleTask) []scenario.Group {
 			j = len(groups)
 			at[s] = j
 			groups = append(groups, scenario.Group{
-				Name: "g" + strconv.Itoa(j), Count: ptr(0), Duration: s.duration,
+				Name: "g" + strconv.Itoa(j), Count: new(0), Duration: s.duration,
 				Resources:   scenario.Quantities{"cpu": s.cpu, "memory": s.memory},
 				Constraints: g.attributes.constraints[s.clauses],
 			})

@@ -157,7 +157,7 @@ func (o *openb) pod(t *table, c *podColumns) {
 		t.wrong(c.created, "seconds: a pod must have been created")
 	}
 	w := work{at: time.Duration(created), job: scenario.Job{
-		ID: id, Type: "batch", Groups: []scenario.Group{{Name: "pod", Count: ptr(1)}},
+		ID: id, Type: "batch", Groups: []scenario.Group{{Name: "pod", Count: new(1)}},
 	}}
 	deleted, ended := t.seconds(c.deleted)
 	if ended && deleted < created {
@@ -222,7 +222,7 @@ func (o *openb) ask(t *table, c *podColumns, g *scenario.Group) {
 		if milli < 1000 {
 			o.report.note(1, "pods that share a GPU", "they take a whole one")
 		}
-		g.Devices = []scenario.DeviceRequest{{ID: gpuDevice, Count: ptr(int32(gpus))}}
+		g.Devices = []scenario.DeviceRequest{{ID: gpuDevice, Count: new(int32(gpus))}}
 	} else {
 		g.Resources[gpuMilli] = int64(milli)
 	}

@@ -105,7 +105,7 @@ func (s *swf) job(r *swfJob) {
 	for i, c := range chunks {
 		j.Groups = append(j.Groups, s.group(r, i, c))
 	}
-	j.Priority = ptr(s.priority(r))
+	j.Priority = new(s.priority(r))
 	s.submit(work{at: at, job: j})
 }
 
@@ -123,7 +123,7 @@ func (s *swf) priority(r *swfJob) int32 {
 
 func (s *swf) group(r *swfJob, i int, c chunk) scenario.Group {
 	g := scenario.Group{
-		Name: "g" + strconv.Itoa(i), Count: ptr(c.nodes),
+		Name: "g" + strconv.Itoa(i), Count: new(c.nodes),
 		Resources: scenario.Quantities{"cpu": int64(c.cores) * 1000},
 		Duration:  scenario.Duration(r.run * int64(time.Second)),
 	}

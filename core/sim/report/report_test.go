@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -67,8 +68,8 @@ func play(policy string, seed uint64, scenario string) compare.Run {
 
 func (t *toy) tick(jobs []*model.Job, tick int) {
 	at := int64(tick) * 10e9
-	for i := len(t.live) - 1; i >= 0; i-- {
-		if a := t.live[i]; t.ends[a.ID] <= at {
+	for i, a := range slices.Backward(t.live) {
+		if t.ends[a.ID] <= at {
 			t.c.Finished(at, a)
 			t.room[int(a.NodeID[1]-'0')] += a.Group.Ask.Vec[model.CPU]
 			t.live = slices.Delete(t.live, i, i+1)
@@ -227,7 +228,7 @@ func TestWrite_FiguresAreWellFormed(t *testing.T) {
 		decoder := xml.NewDecoder(strings.NewReader(figure))
 		for {
 			_, err := decoder.Token()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

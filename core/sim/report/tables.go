@@ -67,8 +67,12 @@ var groups = []struct {
 	name  string
 	first string // the first metric of the group, in the order of the definitions
 }{
-	{"Outcome", "placed"}, {"Preemption", "preemptions"}, {"Cost", "wastedWork"}, {"Delay", "queueDelay"},
-	{"Capacity and fairness", "utilisation"}, {"Control plane", "decisionLatency"},
+	{"Outcome", "placed"},
+	{"Preemption", "preemptions"},
+	{"Cost", "wastedWork"},
+	{"Delay", "queueDelay"},
+	{"Capacity and fairness", "utilisation"},
+	{"Control plane", "decisionLatency"},
 }
 
 func newSummary(d *compare.Document) summary {

@@ -310,8 +310,9 @@ func (s *jsonSource) resolve(raw []byte) []byte {
 		}
 		out = utf8.AppendRune(out, r)
 	}
-	s.scratch = append(out, raw...)
-	return s.scratch
+	out = append(out, raw...)
+	s.scratch = out
+	return out
 }
 
 // escape reads what follows a backslash. Half a surrogate pair becomes the

@@ -61,7 +61,7 @@ func (g *Group) resolve() *model.Group {
 		group.Devices = append(group.Devices, request)
 	}
 	for _, a := range g.Affinities {
-		group.Affinities = append(group.Affinities, model.Affinity{Constraint: a.Constraint.resolve(), Weight: a.Weight})
+		group.Affinities = append(group.Affinities, model.Affinity{Constraint: a.resolve(), Weight: a.Weight})
 	}
 	for _, s := range g.Spread {
 		spread := model.Spread{Attribute: s.Attribute, Weight: defaultWeight, Targets: s.Targets}

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -167,7 +168,7 @@ func newStructPlan(t reflect.Type) *plan {
 func (s *structPlan) addFields(t reflect.Type, at []int) {
 	for i := range t.NumField() {
 		field := t.Field(i)
-		index := append(at[:len(at):len(at)], i)
+		index := append(slices.Clip(at), i)
 		if field.Anonymous {
 			s.addFields(field.Type, index)
 			continue

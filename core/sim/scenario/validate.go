@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -157,10 +158,8 @@ func (c *checker) oneOf(p *path, value string, allowed ...string) {
 	if value == "" {
 		return
 	}
-	for _, a := range allowed {
-		if value == a {
-			return
-		}
+	if slices.Contains(allowed, value) {
+		return
 	}
 	remedy := "write " + strings.Join(allowed, " or ")
 	if near := nearest(value, allowed); near != "" {
