@@ -37,7 +37,7 @@ BASE           ?=
 
 DEMO_OUT    ?= bin/demo
 CEDE_TRACES ?= ../shared/traces
-DEMO_SEEDS  ?= 3
+DEMO_SEEDS  ?= 11
 
 CEDE          := bin/cede
 GOLANGCI_LINT := bin/tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
@@ -51,23 +51,33 @@ help: ## list the targets
 build: ## build bin/cede
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(CEDE) ./cmd/cede
 
+# The first decisions that differ are left to the report: they are a page each.
+DEMO_COMPARE = $(CEDE) compare $(DEMO_OUT)/$(1).yaml -p default -p nomad --html $(DEMO_OUT)/$(1).html $(2) \
+	| sed '/^FIRST DECISIONS/,$$d'
+DEMO_ROW     = %-20s %-9s %6v %7v %8v
+
 .PHONY: demo
 demo: build ## play the examples and compare two policies, in under a minute
 	@mkdir -p $(DEMO_OUT)
-	@printf '\n== Each example, under the policy it was written for. Every expectation must hold.\n\n'
-	@for f in examples/*/scenario.yaml; do $(CEDE) sim run "$$f"; echo; done
-	@printf '== A contended cluster: the same jobs, the same nodes, two policies.\n\n'
+	@printf '\n== The examples, each under the policy it was written for. What they expect must hold.\n\n'
+	@printf '%-20s %-9s %6s %7s %8s\n' EXAMPLE POLICY PLACED EVICTED UNPLACED
+	@$(CEDE) sim run examples/*/scenario.yaml \
+	  -t '{{printf "$(DEMO_ROW)" .scenario .policy .metrics.placed .metrics.victims .metrics.unplaced}}'
+	@printf '\nAll held. To see one: %s sim run examples/gang/scenario.yaml\n' $(CEDE)
+	@printf '\n== A contended cluster: the same jobs on the same nodes under two policies.\n\n'
 	@$(CEDE) sim generate examples/contended/spec.yaml -w $(DEMO_OUT)/contended.yaml
-	@$(CEDE) compare $(DEMO_OUT)/contended.yaml -p default -p nomad --seeds $(DEMO_SEEDS) --html $(DEMO_OUT)/contended.html
-	@printf '\nOpen %s in a browser to see where the two differ.\n' $(DEMO_OUT)/contended.html
+	@echo
+	@$(call DEMO_COMPARE,contended,--seeds $(DEMO_SEEDS))
 	@if [ -d '$(CEDE_TRACES)/openb-2023' ]; then \
-	  printf '\n== A public trace of a GPU cluster, 149 days on 14 of its nodes.\n\n'; \
+	  printf '== A public trace of a GPU cluster: 149 days of submissions on 14 of its nodes.\n\n'; \
 	  $(CEDE) sim import openb '$(CEDE_TRACES)/openb-2023' --nodes 14 -w $(DEMO_OUT)/openb.yaml; \
-	  $(CEDE) compare $(DEMO_OUT)/openb.yaml -p default -p nomad --html $(DEMO_OUT)/openb.html; \
-	  printf '\nOpen %s in a browser to see where the two differ.\n' $(DEMO_OUT)/openb.html; \
+	  echo; \
+	  $(call DEMO_COMPARE,openb); \
 	else \
-	  printf '\nNo traces at %s: set CEDE_TRACES to a folder that holds openb-2023 to compare on a real workload.\n' '$(CEDE_TRACES)'; \
+	  printf 'No traces at %s: set CEDE_TRACES to a folder that holds openb-2023 to compare on a real workload.\n\n' '$(CEDE_TRACES)'; \
 	fi
+	@printf '== Charts, and the decisions that differ: open %s%s in a browser.\n' $(DEMO_OUT)/contended.html \
+	  "$$([ ! -d '$(CEDE_TRACES)/openb-2023' ] || echo ' and $(DEMO_OUT)/openb.html')"
 
 .PHONY: test
 test: ## vet, every test with reduced counts, and the race detector where it matters
