@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"slices"
+
 	"github.com/cede-scheduler/cede/core/model"
 )
 
@@ -60,7 +62,17 @@ func (r *run) placeGroup(g *model.Group, wants []want) error {
 	if len(wants) == 0 {
 		return nil
 	}
-	p := r.newPlacer(g)
+	rules := r.newRules(g)
+	if !slices.ContainsFunc(wants, func(w want) bool { return w.replaces != nil }) {
+		if f, hopeless := r.stillHopeless(g, rules); hopeless {
+			r.couldUnblock(f.classes, f.escaped)
+			why := *f.why
+			why.Waiting = len(wants) - 1
+			r.fail(g, len(wants), &why)
+			return nil
+		}
+	}
+	p := r.newPlacer(g, rules)
 	defer p.close()
 	if p.rules.binds() && r.plan.bound == "" {
 		r.plan.bound = "topology " + g.Name

@@ -1,8 +1,11 @@
 package scheduler
 
 import (
+	"math"
+
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -36,22 +39,103 @@ const remembered = 1 << 16
 
 func newMemory() memory { return memory{failed: map[string]failure{}} }
 
-// recall finds the index up to which the group is known to fit nowhere.
-func (p *placer) recall() {
-	f, ok := p.run.s.memory.failed[p.group.Shape()]
-	if !ok || !p.memorable() || f.index > p.run.base.Index() || f.version != p.run.version ||
-		f.preempts != p.run.preempts || f.config != p.run.base.Config().ModifyIndex {
-		return
+// recall finds what is known of a group that found no place, as far as it still
+// holds under the configuration and the policy at hand.
+func (r *run) recall(g *model.Group, rules *groupRules) (failure, bool) {
+	if !r.memorable(rules) {
+		return failure{}, false
 	}
-	p.since, p.known = f.index, f.why
-	p.run.couldUnblock(f.classes, f.escaped)
+	f, ok := r.s.memory.failed[g.Shape()]
+	ok = ok && f.index <= r.base.Index() && f.version == r.version && f.preempts == r.preempts &&
+		f.config == r.base.Config().ModifyIndex
+	return f, ok
 }
 
-// memorable is whether a failure of the group depends on each node alone, and
-// not on time.
-func (p *placer) memorable() bool {
-	return !p.run.s.config.Forget && !p.run.version.Info().Columns.Has(sdk.TimeColumns) &&
-		p.run.version.Hooks()&policy.HookDelta == 0 && !p.rules.global() && !p.run.claimed()
+// memorable is whether a failure of a group depends on each node alone, and not
+// on time.
+func (r *run) memorable(rules *groupRules) bool {
+	return !r.s.config.Forget && !r.version.Info().Columns.Has(sdk.TimeColumns) &&
+		r.version.Hooks()&policy.HookDelta == 0 && !rules.global() && !r.claimed()
+}
+
+// stillHopeless is whether a group that found no place before cannot find one
+// now, because nothing that changed since could take it. A job of a thousand
+// groups is told so without a look at the cluster.
+func (r *run) stillHopeless(g *model.Group, rules *groupRules) (failure, bool) {
+	f, ok := r.recall(g, rules)
+	if !ok {
+		return failure{}, false
+	}
+	ceiling := int64(math.MinInt64)
+	if r.preempts {
+		ceiling = preempt.Ceiling(g.Job.Priority, r.version, r.base.Config().PriorityDelta)
+	}
+	for _, n := range r.changedSince(f.index) {
+		if n.index > f.index && r.mightTake(&g.Ask, n.pos, ceiling) {
+			return failure{}, false
+		}
+	}
+	if !r.job.AllAtOnce || r.proposed == r.base {
+		f.index = r.base.Index()
+		r.s.memory.failed[g.Shape()] = f
+	}
+	return f, true
+}
+
+// changedNode is a node whose room changed at an index.
+type changedNode struct {
+	pos   int32
+	index uint64
+}
+
+// changedSince lists the nodes whose room has changed after since as proposed,
+// and perhaps some that changed earlier: one list serves all groups.
+func (r *run) changedSince(since uint64) []changedNode {
+	if r.changedIn == r.proposed && r.changedFrom <= since {
+		return r.changed
+	}
+	r.changedIn, r.changedFrom, r.changed = r.proposed, since, r.changed[:0]
+	for c := range r.proposed.Chunks() {
+		chunk := r.proposed.Chunk(c)
+		if chunk.MaxModifyIndex() <= since {
+			continue
+		}
+		for i := range chunk.Len() {
+			if at := chunk.ModifyIndex(i); at > since {
+				r.changed = append(r.changed, changedNode{int32(c*state.ChunkSize + i), at})
+			}
+		}
+	}
+	return r.changed
+}
+
+// mightTake is whether a node has the amounts that an ask needs, or would with
+// everything gone that may be evicted.
+func (r *run) mightTake(ask *model.Ask, pos int32, ceiling int64) bool {
+	chunk, i := r.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
+	if chunk.Schedulable()>>i&1 == 0 {
+		return false
+	}
+	hopeless := int64(chunk.MinPriority(i)) > ceiling
+	for _, d := range ask.Dims {
+		free := chunk.Free(int(d))[i]
+		if free >= ask.Vec[d] {
+			continue
+		}
+		if hopeless {
+			return false
+		}
+		for _, row := range chunk.Rows(i) {
+			if free >= ask.Vec[d] || int64(row.Priority) > ceiling {
+				break
+			}
+			free += row.Group.Ask.Vec[d]
+		}
+		if free < ask.Vec[d] {
+			return false
+		}
+	}
+	return true
 }
 
 // claimed is whether any claim is there: claims expire by time alone.
@@ -67,7 +151,7 @@ func (r *run) claimed() bool {
 // and when the plan is not committed whole, Rejected forgets the failure. A gang that fails
 // leaves no plan: what its earlier groups took is no reason to remember.
 func (p *placer) remember(failed bool) {
-	if !p.memorable() {
+	if !p.run.memorable(p.rules) {
 		return
 	}
 	m := &p.run.s.memory

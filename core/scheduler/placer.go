@@ -21,12 +21,15 @@ type placer struct {
 	known     *model.Explanation
 }
 
-func (r *run) newPlacer(g *model.Group) *placer {
+func (r *run) newPlacer(g *model.Group, rules *groupRules) *placer {
 	p := &placer{
 		run: r, group: g, feasible: newFeasibility(g, r.base.Classes()),
-		rules: r.newRules(g), ranker: &r.s.ranker,
+		rules: rules, ranker: &r.s.ranker,
 	}
-	p.recall()
+	if f, ok := r.recall(g, rules); ok {
+		p.since, p.known = f.index, f.why
+		r.couldUnblock(f.classes, f.escaped)
+	}
 	p.ranker.build(r, g, p.feasible, p.rules, p.since)
 	return p
 }

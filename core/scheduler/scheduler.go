@@ -103,6 +103,10 @@ type run struct {
 	preempts    bool
 	algorithm   model.Algorithm
 	separations []*separation
+
+	changed     []changedNode // since changedFrom in changedIn
+	changedFrom uint64
+	changedIn   *state.Snapshot
 	evicted     preempt.Evicted
 	byGroup     map[string][]*model.Allocation // the job's, by group name, in the order of the table
 	plan        builder
