@@ -24,11 +24,17 @@ func TestReadmes_ShowWhatTheCommandsPrint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pages = append(pages, "../README.md")
 	for _, page := range pages {
 		t.Run(filepath.Dir(page), func(t *testing.T) {
 			before, err := os.ReadFile(page)
 			if err != nil {
 				t.Fatal(err)
+			}
+			for _, s := range saved.FindAllStringSubmatch(string(before), -1) {
+				if err := os.WriteFile(filepath.Join(home, s[2]+".yaml"), []byte(s[1]), 0o644); err != nil {
+					t.Fatal(err)
+				}
 			}
 			blocks := 0
 			after := shown.ReplaceAllStringFunc(string(before), func(block string) string {
@@ -51,6 +57,9 @@ func TestReadmes_ShowWhatTheCommandsPrint(t *testing.T) {
 		})
 	}
 }
+
+// saved is a scenario in a page, which the reader saves under its name.
+var saved = regexp.MustCompile("(?s)```yaml\n(version: 1\nname: ([a-z-]+)\n.*?)```\n")
 
 // workshop is a folder with the binary and the examples where the pages have
 // them, and nothing else: what a command writes stays there.
