@@ -64,6 +64,11 @@ type Allocation struct {
 	SavedWork   int64 // nanoseconds of work inherited from earlier incarnations
 	CreateIndex uint64
 	ModifyIndex uint64
+
+	// NodePos is the position of the node in the tables of the state that holds
+	// the allocation while it is live. It spares looking the node up; it is local
+	// to a process and says nothing about order.
+	NodePos int32
 }
 
 // DeviceUse is what an allocation holds of one device group.

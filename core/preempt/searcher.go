@@ -142,6 +142,10 @@ func (s *searcher) queue(k int) {
 		var claims model.Vector
 		p.room = f.snap.RoomFor(int32(pos), f.req.Group.Job.Key(), f.req.Group.Job.Priority, f.req.Now, &claims)
 	}
+	if s.short(&p) {
+		f.why[k] = NotEnough
+		return
+	}
 	s.candidates(&p, int32(pos))
 	if len(s.eligible) == 0 {
 		return
@@ -154,6 +158,23 @@ func (s *searcher) queue(k int) {
 		return
 	}
 	s.layOut(p)
+}
+
+// short is whether amounts are missing even with every row gone up to the
+// highest priority that may be evicted: a quick look that spares most nodes of a
+// full cluster the collecting of candidates.
+func (s *searcher) short(p *place) bool {
+	ask := &s.f.req.Group.Ask
+	for _, d := range ask.Dims {
+		free := p.room.Free[int(d)*p.room.Stride]
+		for at := 0; at < len(p.rows) && free < ask.Vec[d] && int64(p.rows[at].Priority) <= s.ceiling; at++ {
+			free += p.rows[at].Group.Ask.Vec[d]
+		}
+		if free < ask.Vec[d] {
+			return true
+		}
+	}
+	return false
 }
 
 // candidates collects the rows that may be evicted at all: of low enough

@@ -109,8 +109,8 @@ func (p *placer) comeBack(a *model.Allocation, before *stateSnapshot) {
 
 // changed lets ranker and finder look at an allocation's node again.
 func (p *placer) changed(a *model.Allocation) {
-	pos, ok := p.run.proposed.Position(a.NodeID)
-	if !ok {
+	pos := a.NodePos
+	if p.run.proposed.NodeAt(pos) == nil {
 		return
 	}
 	if p.rules.global() {
@@ -165,7 +165,7 @@ func (p *placer) allocation(w want, c preempt.Choice) *model.Allocation {
 	a := &model.Allocation{
 		ID:  p.run.s.config.NewID(p.group, w.index, w.incarnation),
 		Job: p.group.Job, Group: p.group, Index: w.index, Incarnation: w.incarnation,
-		NodeID: node.ID, EvalID: p.run.eval.ID, SavedWork: w.saved,
+		NodeID: node.ID, NodePos: c.Pos, EvalID: p.run.eval.ID, SavedWork: w.saved,
 		CreateTime: p.run.now, Score: c.Score, PolicyVersion: versionOf(c),
 	}
 	for r, at := range c.Device {

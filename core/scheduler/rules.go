@@ -185,11 +185,11 @@ func (u *groupRules) count(a *model.Allocation, by int) {
 	if !own && len(u.colocate) == 0 {
 		return
 	}
-	pos, ok := u.run.proposed.Position(a.NodeID)
-	if !ok {
+	pos := a.NodePos
+	node := u.run.proposed.NodeAt(pos)
+	if node == nil {
 		return
 	}
-	node := u.run.proposed.NodeAt(pos)
 	if own {
 		u.onNode.add(pos, by)
 		for _, p := range u.properties {

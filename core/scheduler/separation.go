@@ -49,8 +49,9 @@ func (s *separation) count(a *model.Allocation, by int) {
 	if len(a.Group.Labels)+len(a.Group.Separate) == 0 || a.Job.Namespace != s.group.Job.Namespace {
 		return
 	}
-	pos, ok := s.run.proposed.Position(a.NodeID)
-	if !ok || !s.countTerms(a, s.run.proposed.NodeAt(pos), pos, by) {
+	pos := a.NodePos
+	node := s.run.proposed.NodeAt(pos)
+	if node == nil || !s.countTerms(a, node, pos, by) {
 		return
 	}
 	if a.Job.ID == s.group.Job.ID {

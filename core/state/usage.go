@@ -31,6 +31,9 @@ func (t *Txn) account(old, next *model.Allocation) {
 		some = old
 	}
 	w := t.open(some.NodeID)
+	if next != nil {
+		next.NodePos = w.pos
+	}
 	t.touch(TableNodeAllocs.Of(some.NodeID))
 	if was == live && is == live && takesTheSame(old, next) {
 		w.replaceRow(next)
