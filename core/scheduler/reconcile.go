@@ -31,13 +31,13 @@ type instance struct {
 func (r *run) reconcile(g *model.Group) []want {
 	instances := r.instances(g)
 	moving := r.nodesChange()
-	var wants []want
+	from := len(r.s.wants)
 	for index := range g.Count {
 		if w, missing := r.inspect(g, index, &instances[index], moving); missing {
-			wants = append(wants, w)
+			r.s.wants = append(r.s.wants, w)
 		}
 	}
-	return wants
+	return r.s.wants[from:len(r.s.wants):len(r.s.wants)]
 }
 
 // instances sorts the group's allocations by index, and stops those beyond its

@@ -37,6 +37,8 @@ type Scheduler struct {
 	allocs  []*model.Allocation
 	// instances is scratch of reconcile.
 	instances []instance
+	// wants is what the groups of the evaluation at hand miss, one after another.
+	wants []want
 }
 
 // New makes a scheduler.
@@ -132,6 +134,7 @@ func (r *run) process() error {
 	defer r.s.tallies.reclaim()
 	r.s.order.refresh(r.base, r.s.config.Ties)
 	r.s.allocs = r.base.AppendJobAllocs(r.s.allocs[:0], r.eval.JobKey())
+	r.s.wants = r.s.wants[:0]
 	r.sortAllocs()
 	switch {
 	case r.job == nil || r.job.Stopped:

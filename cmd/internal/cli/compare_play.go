@@ -9,6 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/compare"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
@@ -61,6 +62,7 @@ func (s *season) games(file string, f *scenario.File) []game {
 // play plays one file under every policy and seed, several runs at a time.
 // What comes of it does not depend on how many.
 func (s *season) play(ctx context.Context, file string, f *scenario.File) error {
+	app.TuneForSimulation()
 	games := s.games(file, f)
 	runs, errs := make([]*sim.Run, len(games)), make([]error, len(games))
 	ctx, cancel := context.WithCancel(ctx)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
@@ -113,6 +114,7 @@ func (r *simRun) file(ctx context.Context, name string) error {
 }
 
 func (r *simRun) play(ctx context.Context, f *scenario.File) (*sim.Run, error) {
+	app.TuneForSimulation()
 	progress := r.env.progress()
 	defer progress.Done()
 	return sim.Play(ctx, f, sim.Options{
