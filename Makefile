@@ -20,7 +20,7 @@ LDFLAGS := -s -w -X $(APP).Version=$(VERSION) -X $(APP).Commit=$(COMMIT) -X $(AP
 
 # Packages with goroutines or locks of their own run again under the race
 # detector, which is too slow to be spent on the rest at every turn.
-CONCURRENT := cmd/cede cmd/internal/cli core/agent core/api core/broker core/clock core/events core/planner \
+CONCURRENT := cmd/internal/cli core/agent core/api core/broker core/clock core/events core/planner \
 	core/policy core/preempt core/replication core/rpc core/server core/state core/storage core/worker gossip plugins
 RACE_PACKAGES := $(patsubst %,./%/...,$(wildcard $(CONCURRENT)))
 
