@@ -66,11 +66,13 @@ func newYardWith(asker *model.Job, change func(id string, g *model.Group), lines
 	for _, line := range lines {
 		node, rest, _ := strings.Cut(line, ":")
 		must(txn.UpsertNode(coretest.Node(node, 10, 10, 0)))
-		for _, word := range strings.Fields(rest) {
+		for word := range strings.FieldsSeq(rest) {
 			id, numbers, _ := strings.Cut(strings.TrimSuffix(word, ")"), "(p")
 			var p int32
 			var cpu, mem int64
-			fmt.Sscanf(numbers, "%d,%d,%d", &p, &cpu, &mem)
+			if n, _ := fmt.Sscanf(numbers, "%d,%d,%d", &p, &cpu, &mem); n == 0 { // the last may be left out
+				panic(word)
+			}
 			j := coretest.Job("job-"+id).Priority(p).Ask(cpu, mem, 0).Obj()
 			if change != nil {
 				change(id, j.Groups[0])
@@ -145,15 +147,18 @@ func TestFinder_AsksTheHooksAndKeepsTheHostsRules(t *testing.T) {
 		want   []string
 	}{
 		{
-			"the base gap is the policy's own", struct {
+			"the base gap is the policy's own",
+			struct {
 				info
 				scores
-			}{info{sdk.Info{Delta: 21}}, func(*sdk.Candidates, *sdk.VictimScores) error { return nil }}, nil, 4,
+			}{info{sdk.Info{Delta: 21}}, func(*sdk.Candidates, *sdk.VictimScores) error { return nil }},
+			nil, 4,
 			[]string{"n1: a(p29,10)", "n2: a2(p30,10)"},
 			[]string{"n1: a"},
 		},
 		{
-			"PriorityDelta sets a gap for each row", struct {
+			"PriorityDelta sets a gap for each row",
+			struct {
 				info
 				deltas
 			}{info{}, func(in *sdk.Candidates, gap []int32, _ *sdk.Recheck) error {
@@ -166,12 +171,14 @@ func TestFinder_AsksTheHooksAndKeepsTheHostsRules(t *testing.T) {
 					}
 				}
 				return nil
-			}}, nil, 4,
+			}},
+			nil, 4,
 			[]string{"n1: a(p20,5) b(p49,5)", "n2: c(p20,10)", "n3: d(p50,10)", "n4: e(p51,10)"},
 			[]string{"n1: b"},
 		},
 		{
-			"a gap of zero or less does not lift the rule of strictly lower priority", struct {
+			"a gap of zero or less does not lift the rule of strictly lower priority",
+			struct {
 				info
 				deltas
 			}{info{}, func(_ *sdk.Candidates, gap []int32, _ *sdk.Recheck) error {
@@ -179,12 +186,14 @@ func TestFinder_AsksTheHooksAndKeepsTheHostsRules(t *testing.T) {
 					gap[i] = math.MinInt32
 				}
 				return nil
-			}}, nil, 4,
+			}},
+			nil, 4,
 			[]string{"n1: a(p50,10)", "n2: b(p49,10)"},
 			[]string{"n2: b"},
 		},
 		{
-			"lower tiers go first, then lower scores, then rows", struct {
+			"lower tiers go first, then lower scores, then rows",
+			struct {
 				info
 				scores
 			}{info{sdk.Info{Columns: use}}, func(in *sdk.Candidates, out *sdk.VictimScores) error {
@@ -195,12 +204,14 @@ func TestFinder_AsksTheHooksAndKeepsTheHostsRules(t *testing.T) {
 					}
 				}
 				return nil
-			}}, nil, 4,
+			}},
+			nil, 4,
 			[]string{"n1: a(p10,5) b(p20,1) c(p30,4)", "n2: d(p10,2) e(p20,4) f(p20,4)", "n3: g(p10,10)"},
 			[]string{"n1: c", "n2: e", "n3: g"},
 		},
 		{
-			"+Inf is never", struct {
+			"+Inf is never",
+			struct {
 				info
 				scores
 			}{info{}, func(in *sdk.Candidates, out *sdk.VictimScores) error {
@@ -210,52 +221,66 @@ func TestFinder_AsksTheHooksAndKeepsTheHostsRules(t *testing.T) {
 					}
 				}
 				return nil
-			}}, nil, 4,
+			}},
+			nil, 4,
 			[]string{"n1: a(p10,5) b(p20,5)", "n2: c(p10,10)"},
 			[]string{"n1: b"},
 		},
 		{
-			"victims are spared in reverse of picking", struct {
+			"victims are spared in reverse of picking",
+			struct {
 				info
 				selects
-			}{info{}, inOrder}, nil, 6,
+			}{info{}, inOrder},
+			nil, 6,
 			[]string{"n1: a(p10,2) b(p20,3) c(p30,5)", "n2: d(p10,1) e(p20,3) f(p30,6)"},
 			[]string{"n1: a c", "n2: f"},
 		},
 		{
-			"an order of the policy's own stands", struct {
+			"an order of the policy's own stands",
+			struct {
 				info
 				selects
-			}{info{}, backwards}, nil, 2,
+			}{info{}, backwards},
+			nil, 2,
 			[]string{"n1: a(p10,5) b(p20,5)"},
 			[]string{"n1: b"},
 		},
 		{
-			"keepRedundant without the grant spares", struct {
+			"keepRedundant without the grant spares",
+			struct {
 				info
 				selects
-			}{info{sdk.Info{KeepRedundant: true}}, inOrder}, nil, 6,
+			}{info{sdk.Info{KeepRedundant: true}}, inOrder},
+			nil, 6,
 			[]string{"n1: a(p10,2) b(p20,3) c(p30,5)"},
 			[]string{"n1: a c"},
 		},
 		{
-			"keepRedundant with the grant stands whole", struct {
+			"keepRedundant with the grant stands whole",
+			struct {
 				info
 				selects
-			}{info{sdk.Info{KeepRedundant: true}}, inOrder}, []string{policy.GrantKeepRedundant}, 2,
+			}{info{sdk.Info{KeepRedundant: true}}, inOrder},
+			[]string{policy.GrantKeepRedundant},
+			2,
 			[]string{"n1: a(p10,2) b(p20,3) c(p30,5)"},
 			[]string{"n1: a b c"},
 		},
 		{
-			"the grant alone changes nothing", struct {
+			"the grant alone changes nothing",
+			struct {
 				info
 				selects
-			}{info{}, inOrder}, []string{policy.GrantKeepRedundant}, 6,
+			}{info{}, inOrder},
+			[]string{policy.GrantKeepRedundant},
+			6,
 			[]string{"n1: a(p10,2) b(p20,3) c(p30,5)"},
 			[]string{"n1: a c"},
 		},
 		{
-			"a list that frees too little drops the option and is no fault", struct {
+			"a list that frees too little drops the option and is no fault",
+			struct {
 				info
 				selects
 			}{info{}, func(in *sdk.Candidates, out *sdk.Selection) error {
@@ -264,12 +289,14 @@ func TestFinder_AsksTheHooksAndKeepsTheHostsRules(t *testing.T) {
 					out.Next()
 				}
 				return nil
-			}}, nil, 5,
+			}},
+			nil, 5,
 			[]string{"n1: a(p10,2) b(p20,8)", "n2: c(p10,5) d(p20,5)"},
 			[]string{"n2: c"},
 		},
 		{
-			"an adaptive policy is asked again after each pick", struct {
+			"an adaptive policy is asked again after each pick",
+			struct {
 				info
 				scores
 			}{info{sdk.Info{Adaptive: true, Columns: use}}, func(in *sdk.Candidates, out *sdk.VictimScores) error {
@@ -283,7 +310,8 @@ func TestFinder_AsksTheHooksAndKeepsTheHostsRules(t *testing.T) {
 					}
 				}
 				return nil
-			}}, nil, 7,
+			}},
+			nil, 7,
 			[]string{"n1: a(p10,3) b(p20,2) c(p30,5)"},
 			[]string{"n1: b c"},
 		},

@@ -145,8 +145,12 @@ func TestCeiling_IsStrictlyLower(t *testing.T) {
 		delta    *int32
 		want     int64
 	}{
-		{50, nil, 40}, {50, new(int32(1)), 49}, {50, new(int32(0)), 49}, {50, new(int32(-9)), 49},
-		{-2147483648, new(int32(2147483647)), -4294967295}, {2147483647, new(int32(-2147483648)), 2147483646},
+		{50, nil, 40},
+		{50, new(int32(1)), 49},
+		{50, new(int32(0)), 49},
+		{50, new(int32(-9)), 49},
+		{-2147483648, new(int32(2147483647)), -4294967295},
+		{2147483647, new(int32(-2147483648)), 2147483646},
 	} {
 		if got := preempt.Ceiling(c.priority, v, c.delta); got != c.want {
 			t.Errorf("%+v: got %d", c, got)

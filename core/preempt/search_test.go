@@ -29,7 +29,8 @@ func versions() map[string]*policy.Version {
 			return struct {
 				info
 				scores
-			}{info{sdk.Info{Delta: 1, Columns: sdk.EvictionColumns | sdk.JobColumns | sdk.SharedTables | sdk.UseColumns}},
+			}{
+				info{sdk.Info{Delta: 1, Columns: sdk.EvictionColumns | sdk.JobColumns | sdk.SharedTables | sdk.UseColumns}},
 				func(in *sdk.Candidates, out *sdk.VictimScores) error {
 					s := in.Shared.Namespaces
 					for row := range out.Score {
@@ -38,7 +39,8 @@ func versions() map[string]*policy.Version {
 						out.Score[row] = in.Rows.Use[0][row] - s.Use[0][at]/16
 					}
 					return nil
-				}}
+				},
+			}
 		}),
 		// Picks the first row alone, and nobody while its group has lost nothing.
 		"picky": coretest.Version(func() sdk.Policy {

@@ -363,9 +363,9 @@ func (w *world) option(node string, devices []string) *place {
 	if len(picks) == 0 {
 		return nil // it needs no eviction
 	}
-	for i := len(picks) - 1; i >= 0; i-- {
-		if gone[picks[i].ID] = false; !fits() {
-			gone[picks[i].ID] = true
+	for _, pick := range slices.Backward(picks) {
+		if gone[pick.ID] = false; !fits() {
+			gone[pick.ID] = true
 		}
 	}
 	p := &place{node: node, devices: strings.Join(devices, " "), highest: math.MinInt64}

@@ -80,17 +80,6 @@ func (f *feasibility) nodeAllowed(n *model.Node) bool {
 	return f.classReason(n) == "" && f.escapedReason(n) == ""
 }
 
-// nodeReason is why this node may not take the group; "" when it may.
-func (f *feasibility) nodeReason(chunk *state.Chunk, i int) string {
-	if f.node(chunk, i) {
-		return ""
-	}
-	if class := chunk.Class(i); f.verdict[class] < 0 {
-		return f.reason[class]
-	}
-	return f.escapedReason(chunk.Node(i))
-}
-
 // classes tells for every class seen whether it is feasible.
 func (f *feasibility) classes(snap *state.Snapshot) map[uint64]bool {
 	seen := map[uint64]bool{}

@@ -127,7 +127,7 @@ func TestPreemption_WhoMay(t *testing.T) {
 			w.config(func(c *model.SchedulerConfig) { c.Preemption[model.JobBatch] = false })
 		}, true},
 	} {
-		for kind := model.JobService; kind < model.JobTypes; kind++ {
+		for kind := range model.JobType(model.JobTypes) {
 			t.Run(c.name+" "+kind.String(), func(t *testing.T) {
 				w := newTown(t)
 				w.node("n1")

@@ -97,27 +97,35 @@ func TestRules_BetweenAllocations(t *testing.T) {
 		}, job("j", 50, 1, 1).Count(3).With(func(g *model.Group) {
 			g.Spread = []model.Spread{{Attribute: "zone", Weight: 50, MaxSkew: 2}}
 		}).Obj(), "j.g[0]@n1, j.g[1]@n2, g waits for 1"},
-		{"beside", func(w *town) {
-			w.run(job("cache", 50, 1, 1).With(labelled("cache")).Obj(), "c", "n3")
-		}, job("j", 50, 6, 6).Count(3).With(func(g *model.Group) { g.Colocate = term("cache", "zone") }).Obj(),
-			"j.g[0]@n3, j.g[1]@n4, g waits for 1"},
-		{"beside nobody", nil, job("j", 50, 1, 1).With(func(g *model.Group) { g.Colocate = term("cache", "zone") }).Obj(),
-			"g waits for 1"},
+		{
+			"beside", func(w *town) {
+				w.run(job("cache", 50, 1, 1).With(labelled("cache")).Obj(), "c", "n3")
+			}, job("j", 50, 6, 6).Count(3).With(func(g *model.Group) { g.Colocate = term("cache", "zone") }).Obj(),
+			"j.g[0]@n3, j.g[1]@n4, g waits for 1",
+		},
+		{
+			"beside nobody", nil, job("j", 50, 1, 1).With(func(g *model.Group) { g.Colocate = term("cache", "zone") }).Obj(),
+			"g waits for 1",
+		},
 		{"beside itself: the first is free, the others follow", nil, job("j", 50, 6, 6).Count(3).With(func(g *model.Group) {
 			g.Labels, g.Colocate = map[string]string{"app": "j"}, term("j", "zone")
 		}).Obj(), "j.g[0]@n1, j.g[1]@n2, g waits for 1"},
 		{"beside fails without the key", nil, job("j", 50, 1, 1).With(func(g *model.Group) {
 			g.Labels, g.Colocate = map[string]string{"app": "j"}, term("j", "row")
 		}).Obj(), "g waits for 1"},
-		{"beside never evicts what it is beside", func(w *town) {
-			w.run(job("cache", 10, 6, 6).With(labelled("cache")).Obj(), "c", "n3")
-			w.run(job("low", 20, 4, 4).Obj(), "l", "n3")
-		}, job("j", 50, 4, 4).With(func(g *model.Group) { g.Colocate = term("cache", "node") }).Obj(),
-			"j.g[0]@n3 over l"},
-		{"apart from others", func(w *town) {
-			w.run(job("x", 90, 1, 1).With(labelled("x")).Obj(), "x1", "n1", "x3", "n3")
-		}, job("j", 50, 1, 1).Count(3).With(func(g *model.Group) { g.Separate = term("x", "node") }).Obj(),
-			"j.g[0]@n2, j.g[1]@n4, j.g[2]@n2"},
+		{
+			"beside never evicts what it is beside", func(w *town) {
+				w.run(job("cache", 10, 6, 6).With(labelled("cache")).Obj(), "c", "n3")
+				w.run(job("low", 20, 4, 4).Obj(), "l", "n3")
+			}, job("j", 50, 4, 4).With(func(g *model.Group) { g.Colocate = term("cache", "node") }).Obj(),
+			"j.g[0]@n3 over l",
+		},
+		{
+			"apart from others", func(w *town) {
+				w.run(job("x", 90, 1, 1).With(labelled("x")).Obj(), "x1", "n1", "x3", "n3")
+			}, job("j", 50, 1, 1).Count(3).With(func(g *model.Group) { g.Separate = term("x", "node") }).Obj(),
+			"j.g[0]@n2, j.g[1]@n4, j.g[2]@n2",
+		},
 		{"apart from itself", nil, job("j", 50, 1, 1).Count(3).With(func(g *model.Group) {
 			g.Labels, g.Separate = map[string]string{"app": "j"}, term("j", "zone")
 		}).Obj(), "j.g[0]@n1, j.g[1]@n3, g waits for 1"},

@@ -120,7 +120,7 @@ func (s *spread) boost(n *model.Node) float64 {
 	if !named {
 		share = 100 - s.targets
 	}
-	desired := share / 100 * float64(s.total)
+	desired := float64(share / 100 * float64(s.total))
 	if desired <= 0 {
 		return -1
 	}

@@ -66,12 +66,11 @@ func (w *town) config(change func(*model.SchedulerConfig)) {
 }
 
 // job stores a job, or a newer version of it.
-func (w *town) job(j *model.Job) *model.Job {
+func (w *town) job(j *model.Job) {
 	if old := w.store.Snapshot().Job(j.Key()); old != nil {
 		j.Version = old.Version + 1
 	}
 	w.write(func(txn *state.Txn) { must(txn.UpsertJob(j)) })
-	return j
 }
 
 // run puts allocations of the last group of a stored job on nodes, under ids of

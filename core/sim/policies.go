@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cede-scheduler/cede/core/policy"
 )
@@ -57,7 +58,7 @@ func (e *engine) load(name string) (*policy.Version, error) {
 		}
 	}
 	if name == e.opts.Policy {
-		spec.Grants = append(spec.Grants[:len(spec.Grants):len(spec.Grants)], e.opts.Grants...)
+		spec.Grants = append(slices.Clip(spec.Grants), e.opts.Grants...)
 	}
 	return e.opts.Resolve(spec)
 }

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/sim/metrics"
@@ -103,10 +105,8 @@ func (q *question) need(rows []state.Row) []int64 {
 
 func (q *question) holdsPort(row *state.Row) int64 {
 	for _, p := range q.alloc.Group.Ask.Ports {
-		for _, held := range row.Group.Ask.Ports {
-			if p == held {
-				return 1
-			}
+		if slices.Contains(row.Group.Ask.Ports, p) {
+			return 1
 		}
 	}
 	return 0
