@@ -42,6 +42,7 @@ func (r *run) freeLost() {
 // propose makes the state as it will be once the placements are there and the
 // allocations gone.
 func (r *run) propose(place, gone []*model.Allocation, desired model.DesiredStatus) {
+	r.stopped = r.stopped || desired == model.DesiredStop
 	txn := r.proposed.Fork(r.proposed.Index() + 1)
 	for _, a := range gone {
 		left := *a

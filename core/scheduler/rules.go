@@ -124,7 +124,7 @@ func (r *run) distinct(keys iter.Seq[model.JobKey], namespace string) (list []mo
 // co-location terms.
 func (u *groupRules) countPresent() {
 	r := u.run
-	if len(u.colocate) == 0 && r.proposed == r.base {
+	if len(u.colocate) == 0 && !r.stopped {
 		for _, a := range r.byGroup[u.group.Name] {
 			if a.Live() {
 				u.count(a, 1)

@@ -99,6 +99,7 @@ type run struct {
 	eval        *model.Evaluation
 	base        *state.Snapshot // as it was
 	proposed    *state.Snapshot // with the plan so far
+	stopped     bool            // the plan stops something of the job itself
 	now         int64
 	job         *model.Job // nil: gone
 	version     *policy.Version
