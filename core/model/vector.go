@@ -46,6 +46,9 @@ func (d *Dimensions) Name(i int) string { return d.names[i] }
 // Names returns a copy of all names in order.
 func (d *Dimensions) Names() []string { return slices.Clone(d.names) }
 
+// AppendNames appends all names in order.
+func (d *Dimensions) AppendNames(to []string) []string { return append(to, d.names...) }
+
 // Index is the position of name, or -1 when the cluster does not use it.
 func (d *Dimensions) Index(name string) int { return slices.Index(d.names, name) }
 

@@ -40,7 +40,7 @@ type place struct {
 // begin empties the batch for a new search.
 func (b *batch) begin(f *Finder, columns sdk.Columns) {
 	b.columns, b.dims = columns, f.dims.Len()
-	b.cand.Now, b.cand.Preemptor, b.cand.Dims = f.req.Now, f.preemptor, f.dimNames
+	b.cand.Now, b.cand.Preemptor, b.cand.Dims = f.req.Now, &f.preemptor, f.dimNames
 	resize(&b.cand.Need, b.dims)
 	resize(&b.cand.Freed, b.dims)
 	resize(&b.cand.DeviceNeed, len(f.req.Group.Ask.Devices))

@@ -12,10 +12,10 @@ import (
 
 // Choice is an option that was chosen.
 type Choice struct {
-	Pos     int32   // of the node
-	Device  []int16 // position in Node.Devices for each device request
-	Victims []*model.Allocation
-	Version *policy.Version // that chose the victims
+	Pos     int32               // of the node
+	Device  []int16             // position in Node.Devices for each device request
+	Victims []*model.Allocation // until the Finder is asked for another choice
+	Version *policy.Version     // that chose the victims
 	Score   float64
 }
 
@@ -69,10 +69,11 @@ func (f *Finder) choice(i int) Choice {
 	if len(f.req.Group.Ask.Devices) > 0 {
 		c.Device = node.DeviceChoices(&f.req.Group.Ask)[o.device]
 	}
-	c.Victims = make([]*model.Allocation, len(o.victims))
-	for j, v := range o.victims {
-		c.Victims[j] = rows[v].Alloc
+	f.chosen = f.chosen[:0]
+	for _, v := range o.victims {
+		f.chosen = append(f.chosen, rows[v].Alloc)
 	}
+	c.Victims = f.chosen
 	return c
 }
 
@@ -136,7 +137,7 @@ func (t *table) better(i, j int) bool {
 func (f *Finder) fillTable() {
 	t := &f.table
 	o := &t.options
-	o.Now, o.Preemptor, o.Dims = f.req.Now, f.preemptor, f.dimNames
+	o.Now, o.Preemptor, o.Dims = f.req.Now, &f.preemptor, f.dimNames
 	t.at = t.at[:0]
 	for i := range f.options {
 		if f.options[i].alive {
@@ -244,7 +245,10 @@ func (f *Finder) fillVictims() {
 	}
 	o.FirstVictim = append(o.FirstVictim[:0], 0)
 	var notes []map[string]float64
-	names := map[string]bool{}
+	var names map[string]bool
+	if f.columns.Has(sdk.AnnotationColumns) {
+		names = map[string]bool{}
+	}
 	for _, at := range t.at {
 		opt := &f.options[at]
 		node, rows := f.nodeOf(opt)
@@ -253,6 +257,9 @@ func (f *Finder) fillVictims() {
 		}
 		for _, x := range opt.victims {
 			f.addVictim(v, opt, node, &rows[x])
+			if names == nil {
+				continue
+			}
 			for name := range rows[x].Group.Annotations {
 				names[name] = true
 			}

@@ -22,7 +22,7 @@ type Finder struct {
 	snap      *state.Snapshot
 	dims      *model.Dimensions
 	dimNames  []string
-	preemptor *sdk.Preemptor
+	preemptor sdk.Preemptor
 
 	// options holds, for the node at req.Nodes[k], one entry for each way of
 	// serving its devices: options[first[k]:first[k+1]]. Invariant: an option
@@ -36,6 +36,7 @@ type Finder struct {
 	chooser asked       // who scores options
 	columns sdk.Columns // that it reads
 	table   table
+	chosen  []*model.Allocation // Choice.Victims
 	recheck sdk.Recheck
 	fault   error
 }
@@ -81,8 +82,8 @@ func (o Outcome) String() string {
 // Begin starts a search on a snapshot.
 func (f *Finder) Begin(snap *state.Snapshot, req Request) error {
 	f.req, f.snap, f.dims = req, snap, snap.Dims()
-	f.dimNames = f.dims.Names()
-	f.preemptor = req.preemptor(f.dims.Len())
+	f.dimNames = f.dims.AppendNames(f.dimNames[:0])
+	req.describe(&f.preemptor, f.dims.Len())
 	f.recheck, f.fault, f.slots = sdk.Recheck{}, nil, nil
 	scorer := req.Policy
 	if !scorer.Hooks().Has(policy.HookScoreOptions) {
@@ -151,14 +152,21 @@ const blockNodes = 512
 
 // searchAll evaluates every node; workers take blocks in turn.
 func (f *Finder) searchAll() {
-	workers := f.active()
+	if workers := f.active(); len(workers) == 1 {
+		workers[0].searchBlocks(0, 1)
+	} else {
+		searchSideBySide(workers)
+	}
+	f.collect()
+}
+
+func searchSideBySide(workers []*searcher) {
 	var wg sync.WaitGroup
 	for i, w := range workers[1:] {
 		wg.Go(func() { w.searchBlocks(i+1, len(workers)) })
 	}
 	workers[0].searchBlocks(0, len(workers))
 	wg.Wait()
-	f.collect()
 }
 
 // collect takes over what workers found beside options. Of several faults the

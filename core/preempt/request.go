@@ -1,6 +1,8 @@
 package preempt
 
 import (
+	"slices"
+
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/state"
@@ -71,22 +73,22 @@ func Ceiling(priority int32, v *policy.Version, configured *int32) int64 {
 	return min(ceiling, int64(priority)-int64(baseGap(v, configured)))
 }
 
-// preemptor describes the group to policies.
-func (r *Request) preemptor(dims int) *sdk.Preemptor {
+// describe describes the group to policies, into memory of an earlier request.
+func (r *Request) describe(p *sdk.Preemptor, dims int) {
 	g := r.Group
-	p := &sdk.Preemptor{
+	ask, devices := slices.Grow(p.Ask[:0], dims)[:dims], p.Devices[:0]
+	for d := range ask {
+		ask[d] = float64(g.Ask.Vec[d])
+	}
+	for _, d := range g.Ask.Devices {
+		devices = append(devices, sdk.DeviceAsk{ID: d.ID, Count: d.Count})
+	}
+	*p = sdk.Preemptor{
 		Namespace: g.Job.Namespace, Job: g.Job.ID, Group: g.Name, JobType: g.Job.Type.String(),
-		Priority: g.Job.Priority, Delta: r.delta(), Ask: make([]float64, dims),
+		Priority: g.Job.Priority, Delta: r.delta(), Ask: ask, Devices: devices,
 		Ports: len(g.Ask.Ports), Labels: g.Labels, Annotations: g.Annotations,
 		Waiting: r.Waiting, Attempts: r.Attempts,
 	}
-	for d := range p.Ask {
-		p.Ask[d] = float64(g.Ask.Vec[d])
-	}
-	for _, d := range g.Ask.Devices {
-		p.Devices = append(p.Devices, sdk.DeviceAsk{ID: d.ID, Count: d.Count})
-	}
-	return p
 }
 
 // Evicted counts the victims of one plan by group, on all nodes.

@@ -37,7 +37,8 @@ type searcher struct {
 	seen      []uint32 // by row of the call: stamp of the option that picked it
 	stamp     uint32
 	trial     trial
-	arena     []int32
+	arena     []int32   // of option.victims
+	needs     []float64 // of option.need
 
 	recheck    sdk.Recheck
 	block      int
@@ -66,7 +67,8 @@ func (a *asked) release() {
 // begin gets instances for a search of f.
 func (s *searcher) begin(f *Finder) (err error) {
 	s.f, s.idle = f, false
-	s.recheck, s.fault, s.arena = sdk.Recheck{}, nil, s.arena[:0]
+	s.recheck, s.fault = sdk.Recheck{}, nil
+	s.arena, s.needs = s.arena[:0], s.needs[:0]
 	s.ceiling = Ceiling(f.req.Group.Job.Priority, f.req.Policy, f.req.Delta)
 	s.delta = nil
 	if v := f.req.Policy; v.Hooks().Has(policy.HookDelta) {
@@ -481,10 +483,11 @@ func (s *searcher) accept(o int, picks []int32, whole bool) error {
 	}
 	s.fill(o, opt, kept)
 	if s.f.columns.Has(sdk.VictimColumns) {
-		opt.need = opt.need[:0]
+		from := len(s.needs)
 		for d := range s.batch.cand.Need {
-			opt.need = append(opt.need, s.batch.cand.Need[d][o]+s.batch.cand.Freed[d][o])
+			s.needs = append(s.needs, s.batch.cand.Need[d][o]+s.batch.cand.Freed[d][o])
 		}
+		opt.need = s.needs[from:]
 	}
 	opt.fitBefore, opt.fitAfter = before, s.fitOf()
 	return nil
