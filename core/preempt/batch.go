@@ -35,6 +35,8 @@ type place struct {
 	choice []int16
 	// separated counts rows that exclude the preemptor, candidates or not.
 	separated int
+
+	availCPU, availMemory int64 // what the node offers when it is empty
 }
 
 // begin empties the batch for a new search.

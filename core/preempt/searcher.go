@@ -25,6 +25,8 @@ type searcher struct {
 	plain     bool // amounts alone decide whether the ask fits
 	separates bool // some rows may exclude the preemptor
 	ascending bool // candidates above the first sufficient priority do not matter
+	quick     bool // queueQuickly does
+	missing   model.Vector
 
 	lower     batch // candidates of lower priority, for PriorityDelta
 	batch     batch
@@ -89,6 +91,8 @@ func (s *searcher) begin(f *Finder) (err error) {
 	s.separates = f.req.Rules != nil && f.req.Rules.Separates()
 	s.plain = len(f.req.Group.Ask.Ports) == 0 && len(f.req.Group.Ask.Devices) == 0 && !s.separates
 	s.ascending = chooser.Info().Ascending
+	s.quick = s.plain && s.ascending && s.delta == nil && f.req.Ties.ByID() &&
+		(f.req.Rules == nil || len(f.req.Group.Colocate) == 0)
 	s.renew()
 	return nil
 }
@@ -144,6 +148,11 @@ func (s *searcher) queue(k int) {
 		var claims model.Vector
 		p.room = f.snap.RoomFor(int32(pos), f.req.Group.Job.Key(), f.req.Group.Job.Priority, f.req.Now, &claims)
 	}
+	p.availCPU, p.availMemory = chunk.Avail(model.CPU)[i], chunk.Avail(model.Memory)[i]
+	if s.quick {
+		s.queueQuickly(&p)
+		return
+	}
 	if s.short(&p) {
 		f.why[k] = NotEnough
 		return
@@ -160,6 +169,55 @@ func (s *searcher) queue(k int) {
 		return
 	}
 	s.layOut(p)
+}
+
+// queueQuickly is queue for what most searches are: a policy that goes by
+// ascending priority, and an ask that amounts alone decide. It reads no further
+// than the first priority with which the ask fits.
+func (s *searcher) queueQuickly(p *place) {
+	f := s.f
+	ask := &f.req.Group.Ask
+	own := f.req.Group.Job
+	s.eligible, s.mustLeave = s.eligible[:0], s.mustLeave[:0]
+	missing := 0
+	for i, d := range ask.Dims {
+		s.missing[i] = ask.Vec[d] - p.room.Free[int(d)*p.room.Stride]
+		if s.missing[i] > 0 {
+			missing++
+		}
+	}
+	level := int32(0)
+	for at := range p.rows {
+		row := &p.rows[at]
+		if int64(row.Priority) > s.ceiling || missing == 0 && row.Priority != level {
+			break
+		}
+		job := row.Group.Job
+		if job.NonPreemptible || job == own || job.ID == own.ID && job.Namespace == own.Namespace {
+			continue
+		}
+		level = row.Priority
+		s.eligible, s.mustLeave = append(s.eligible, int32(at)), append(s.mustLeave, 0)
+		for i, d := range ask.Dims {
+			before := s.missing[i]
+			s.missing[i] -= row.Group.Ask.Vec[d]
+			if before > 0 && s.missing[i] <= 0 {
+				missing--
+			}
+		}
+	}
+	switch {
+	case len(s.eligible) == 0:
+	case missing > 0:
+		f.why[p.k] = NotEnough
+	default:
+		f.why[p.k] = NotEnough
+		p.option = f.first[p.k]
+		s.batch.addOption(f, *p, s.eligible, s.mustLeave)
+		if len(s.batch.at) >= batchRows {
+			s.flush()
+		}
+	}
 }
 
 // short is whether amounts are missing even with every row gone up to the
@@ -569,6 +627,6 @@ func (s *searcher) fitOf() float64 {
 		return 0
 	}
 	t := &s.trial
-	return Fit(s.f.req.Algorithm, t.node.Avail[model.CPU], t.node.Avail[model.Memory],
+	return Fit(s.f.req.Algorithm, t.availCPU, t.availMemory,
 		t.free[model.CPU]-t.ask.Vec[model.CPU], t.free[model.Memory]-t.ask.Vec[model.Memory])
 }

@@ -18,12 +18,15 @@ type trial struct {
 	devices []int32
 	// separated counts rows that exclude the preemptor and are still there.
 	separated int
+
+	availCPU, availMemory int64
 }
 
 // reset starts from the room as it is. Ports and devices are copied only when
 // the ask looks at them.
 func (t *trial) reset(p *place, ask *model.Ask, dims int) {
 	t.ask, t.choice, t.node, t.separated = ask, p.choice, p.node, p.separated
+	t.availCPU, t.availMemory = p.availCPU, p.availMemory
 	for d := range dims {
 		t.free[d] = p.room.Free[d*p.room.Stride]
 	}
