@@ -320,6 +320,24 @@ func work(t *testing.T, b *broker.Broker, blocked *broker.Blocked, index *atomic
 	end(id, true)
 }
 
+// An evaluation in whose favour a newer one was cancelled stands for the newer
+// change. One that comes out of its back-off and is acked on a snapshot between
+// the two must not cover it.
+func TestAck_CoversNobodyWhoStandsForANewerChange(t *testing.T) {
+	f := newFixture(t)
+	f.Enqueue(evalOf("j", "old", 1, 1), evalOf("j", "nacked", 2, 2))
+	f.nack(t, f.take(t))
+	f.Enqueue(evalOf("j", "stands", 1, 3), evalOf("j", "newest", 0, 4))
+	f.ack(t, f.take(t), 1) // old; now stands stands for newest
+	f.advance(time.Second)
+	d := f.take(t)
+	if d.Eval.ID != "nacked" {
+		t.Fatalf("took %s", d.Eval.ID)
+	}
+	f.ack(t, d, 3)
+	f.wantOrder(t, "stands")
+}
+
 // Whatever workers do, no change is lost: an evaluation ends only by an ack on a
 // snapshot that has its change, by being covered by one that ended so, or by
 // failing.

@@ -111,15 +111,16 @@ func (b *Broker) yield(j *job) {
 }
 
 // shed resolves what waits behind an evaluation that was just acked: what its
-// snapshot covers is done; of the rest the best runs next and the others become
-// needless, because the broker will name an index that covers them all.
+// snapshot covers is done, with all that it stands for; of the rest the best
+// runs next and the others become needless, because the broker will name an
+// index that covers them all.
 func (b *Broker) shed(j *job, by string, snapshot uint64) {
 	if j.waiting.head == nil {
 		return
 	}
 	covered := &extra{coveredBy: by}
 	j.waiting.each(func(e *entry) {
-		if e.index <= snapshot {
+		if e.cover() <= snapshot {
 			b.cancel(e, covered)
 		}
 	})
