@@ -14,7 +14,8 @@ type ClientUpdate struct {
 // reported of an allocation after it is skipped. Jobs that are missing an
 // instance by it are marked dirty and get at most one evaluation each, which
 // are returned, ascending by job. Work that completes and is meant to is
-// missing nothing.
+// missing nothing; but the rest of a gang may have waited for a new place for
+// it, and now needs none.
 func (t *Txn) ApplyClientUpdates(now int64, updates []ClientUpdate) []*model.Evaluation {
 	missing := newFollowUps(model.TriggerAllocStop, "")
 	for _, u := range updates {
@@ -35,9 +36,18 @@ func (t *Txn) ApplyClientUpdates(now int64, updates []ClientUpdate) []*model.Eva
 		}
 		t.upsertAlloc(&a)
 		done := a.Client == model.ClientComplete && a.Job.Type.Finite()
-		if a.Client.Terminal() && a.Desired == model.DesiredRun && !done {
+		if a.Client.Terminal() && a.Desired == model.DesiredRun && (!done || t.wasToMove(&a)) {
 			missing.add(a.Job)
 		}
 	}
 	return missing.write(t, now)
+}
+
+// wasToMove is whether a part of a gang was to be replaced where it ended.
+func (t *Txn) wasToMove(a *model.Allocation) bool {
+	if !a.Job.AllAtOnce {
+		return false
+	}
+	node, job := t.Node(a.NodeID), t.Job(a.Job.Key())
+	return node == nil || node.Drain || job != nil && job.Version != a.Job.Version
 }
