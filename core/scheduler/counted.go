@@ -80,12 +80,12 @@ func (r *run) placeGroup(g *model.Group, wants []want) error {
 		defer func() { r.plan.bound = "" }()
 	}
 	failed := 0
-	for _, w := range wants {
+	for i, w := range wants {
 		if failed > 0 && w.replaces == nil {
 			failed++
 			continue
 		}
-		ok, err := p.place(w)
+		ok, err := p.place(w, i+1 < len(wants))
 		if err != nil {
 			return err
 		}

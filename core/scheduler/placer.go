@@ -59,8 +59,9 @@ func (r *run) recheck(at int64) {
 	}
 }
 
-// place finds a place for one instance and adds it to the plan.
-func (p *placer) place(w want) (ok bool, err error) {
+// place finds a place for one instance and adds it to the plan. more says that
+// others of the group are to follow.
+func (p *placer) place(w want, more bool) (ok bool, err error) {
 	before := p.run.proposed
 	if w.replaces != nil {
 		p.leave(w.replaces)
@@ -74,7 +75,7 @@ func (p *placer) place(w want) (ok bool, err error) {
 	}
 	a := p.allocation(w, choice)
 	p.run.plan.place(a, choice.Victims, versionOf(choice), w.replaces, w.reason)
-	return true, p.follow(a, choice)
+	return true, p.follow(a, choice, more)
 }
 
 func versionOf(c preempt.Choice) string {
@@ -178,8 +179,9 @@ func (p *placer) allocation(w want, c preempt.Choice) *model.Allocation {
 	return a
 }
 
-// follow brings everything up to date with a placement.
-func (p *placer) follow(a *model.Allocation, c preempt.Choice) error {
+// follow brings everything up to date with a placement: the state as proposed and
+// the counts, and with more instances to come the ranking and the search.
+func (p *placer) follow(a *model.Allocation, c preempt.Choice, more bool) error {
 	r := p.run
 	r.propose([]*model.Allocation{a}, c.Victims, model.DesiredEvict)
 	var groups []*model.Group
@@ -192,6 +194,9 @@ func (p *placer) follow(a *model.Allocation, c preempt.Choice) error {
 	p.count(a, 1)
 	for _, v := range c.Victims {
 		p.count(v, -1)
+	}
+	if !more {
+		return nil
 	}
 	if p.rules.global() {
 		p.ranker.rebuild()
