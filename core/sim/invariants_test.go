@@ -468,8 +468,8 @@ func (s *server) drain() {
 // checkBlocked is what a screen and a tracker must not get wrong: an evaluation
 // that waits could place nothing now.
 func (s *server) checkBlocked(snap *state.Snapshot, e *model.Evaluation) {
-	if j := snap.Job(e.JobKey()); j != nil && j.AllAtOnce && s.rich {
-		return // gangs are placed greedily: anything may change what fits together
+	if j := snap.Job(e.JobKey()); j != nil && j.AllAtOnce && (s.rich || len(j.Groups) > 1) {
+		return // gangs of several groups are placed greedily: anything may change what fits together
 	}
 	out, err := s.oracle.Process(e, snap, s.now())
 	must(err)
