@@ -19,9 +19,13 @@ func (p *placer) explain() *model.Explanation {
 		copied := *p.known
 		return &copied
 	}
-	x := explainer{placer: p, why: model.Explanation{Nodes: p.run.proposed.NodeCount()}}
+	among := p.among
+	if among == nil {
+		among = p.run.s.order.byRank
+	}
+	x := explainer{placer: p, why: model.Explanation{Nodes: len(among)}}
 	x.outcomes, x.searched = p.outcomes()
-	for _, pos := range p.run.s.order.byRank {
+	for _, pos := range among {
 		x.node(pos)
 	}
 	x.add()
@@ -63,6 +67,9 @@ type explainer struct {
 func (x *explainer) node(pos int32) {
 	chunk, i := x.run.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
 	outcome := preempt.NoCandidates
+	for len(x.searched) > 0 && x.rankOf(x.searched[0]) < x.rankOf(pos) {
+		x.searched, x.outcomes = x.searched[1:], x.outcomes[1:] // not asked about
+	}
 	if len(x.searched) > 0 && x.searched[0] == pos {
 		outcome = x.outcomes[0]
 		x.searched, x.outcomes = x.searched[1:], x.outcomes[1:]
@@ -77,6 +84,8 @@ func (x *explainer) node(pos int32) {
 		x.full(chunk, i, pos, outcome, named)
 	}
 }
+
+func (x *explainer) rankOf(pos int32) int32 { return x.run.s.order.rankOf[pos] }
 
 func (x *explainer) filter(n *model.Node, reason string, named bool) {
 	x.why.Filter(reason)

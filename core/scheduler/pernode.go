@@ -126,6 +126,7 @@ func (r *run) placeEverywhere(g *model.Group, others bool) error {
 		full = append(full, rest...)
 	}
 	if len(full) > 0 {
+		p.explainAmong(full)
 		r.fail(g, len(full), p.explain())
 		for _, pos := range full {
 			r.out.BlockedNodes = append(r.out.BlockedNodes, r.base.NodeAt(pos).ID)
@@ -135,6 +136,16 @@ func (r *run) placeEverywhere(g *model.Group, others bool) error {
 		r.propose(e.placed, e.victims, model.DesiredEvict)
 	}
 	return nil
+}
+
+// explainAmong restricts the explanation to the nodes that were left out: those
+// that have their instance are none of its business. The search's outcomes about
+// other nodes go with them.
+func (p *placer) explainAmong(nodes []int32) {
+	p.among = slices.Clone(nodes)
+	slices.SortFunc(p.among, func(a, b int32) int {
+		return int(p.run.s.order.rankOf[a] - p.run.s.order.rankOf[b])
+	})
 }
 
 // everywhere collects what one group gets on all nodes.

@@ -19,6 +19,7 @@ type placer struct {
 
 	searching bool // the finder has been begun for this group
 	known     *model.Explanation
+	among     []int32 // nodes that an explanation is about, in tie order; nil: all
 }
 
 func (r *run) newPlacer(g *model.Group, rules *groupRules) *placer {

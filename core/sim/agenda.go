@@ -2,6 +2,7 @@ package sim
 
 import (
 	"container/heap"
+	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
 )
@@ -62,16 +63,16 @@ func (a *agenda) due(at int64) (ends []end) {
 
 // waiting knows which placements wait for which stopping allocations.
 type waiting struct {
-	victims map[string]int      // placement -> those still stopping
+	victims map[string][]string // placement -> those still stopping
 	waiters map[string][]string // stopping -> placements that wait for it
 }
 
 func newWaiting() waiting {
-	return waiting{victims: map[string]int{}, waiters: map[string][]string{}}
+	return waiting{victims: map[string][]string{}, waiters: map[string][]string{}}
 }
 
 func (w *waiting) add(placement, stopping string) {
-	w.victims[placement]++
+	w.victims[placement] = append(w.victims[placement], stopping)
 	w.waiters[stopping] = append(w.waiters[stopping], placement)
 }
 
@@ -79,13 +80,22 @@ func (w *waiting) add(placement, stopping string) {
 // else.
 func (w *waiting) gone(stopping string) (ready []string) {
 	for _, p := range w.waiters[stopping] {
-		if w.victims[p]--; w.victims[p] == 0 {
+		w.victims[p] = slices.DeleteFunc(w.victims[p], func(id string) bool { return id == stopping })
+		if len(w.victims[p]) == 0 {
 			delete(w.victims, p)
 			ready = append(ready, p)
 		}
 	}
 	delete(w.waiters, stopping)
 	return ready
+}
+
+// inherit lets a placement wait for what its victim has been waiting for: a
+// victim that had not started holds a place that others have yet to leave.
+func (w *waiting) inherit(placement, victim string) {
+	for _, stopping := range w.victims[victim] {
+		w.add(placement, stopping)
+	}
 }
 
 // scheduleEnd notes when an allocation that has started is through.

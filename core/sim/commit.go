@@ -20,7 +20,7 @@ func (e *engine) committed(snap *state.Snapshot, batch *planner.Batch, evals []*
 				if len(a.Group.Labels) > 0 {
 					taken = append(taken, a.NodeID)
 				}
-				if e.waiting.victims[a.ID] == 0 {
+				if len(e.waiting.victims[a.ID]) == 0 {
 					ready = append(ready, a.ID)
 				}
 			}
@@ -58,6 +58,7 @@ func (e *engine) stopAll(g *model.CommitGroup, before *state.Snapshot, rooms []s
 		if a.Group.KillTimeout > 0 {
 			e.waiting.add(v.By, a.ID)
 		}
+		e.waiting.inherit(v.By, a.ID)
 		e.beginStop(a)
 	}
 	for _, u := range g.Update {

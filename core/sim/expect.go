@@ -59,7 +59,7 @@ func checkRunning(f *scenario.File, r *Result) []string {
 	if f.Expect.Running == nil {
 		return nil
 	}
-	var initial []string
+	initial := []string{}
 	for _, a := range f.Running {
 		if slices.Contains(r.Running, a.ID) {
 			initial = append(initial, a.ID)
