@@ -99,11 +99,11 @@ func resetRows(r *sdk.Rows) {
 
 // addOption appends an option with its candidates: eligible are positions in
 // the node's rows, mustLeave is by eligible.
-func (b *batch) addOption(f *Finder, p place, eligible []int32, mustLeave []uint8) {
+func (b *batch) addOption(f *Finder, p *place, eligible []int32, mustLeave []uint8) {
 	c := &b.cand
 	ask := &f.req.Group.Ask
-	b.places = append(b.places, p)
-	b.addRows(f, &p, eligible, mustLeave)
+	b.places = append(b.places, *p)
+	b.addRows(f, p, eligible, mustLeave)
 	c.FirstRow = append(c.FirstRow, int32(len(b.at)))
 	for d := range b.dims {
 		c.Need[d] = append(c.Need[d], float64(ask.Vec[d]-p.room.Free[d*p.room.Stride]))
@@ -119,7 +119,7 @@ func (b *batch) addOption(f *Finder, p place, eligible []int32, mustLeave []uint
 		c.Place = append(c.Place, b.strings.id(p.node.ID))
 	}
 	if b.columns.Has(sdk.CapacityColumns) {
-		b.addCapacity(f, &p)
+		b.addCapacity(f, p)
 	}
 }
 

@@ -162,7 +162,7 @@ func (s *searcher) queue(k int) {
 		return
 	}
 	if s.delta != nil {
-		s.lower.addOption(f, p, s.eligible, s.mustLeave)
+		s.lower.addOption(f, &p, s.eligible, s.mustLeave)
 		if len(s.lower.at) >= batchRows {
 			s.askDelta()
 		}
@@ -213,7 +213,7 @@ func (s *searcher) queueQuickly(p *place) {
 	default:
 		f.why[p.k] = NotEnough
 		p.option = f.first[p.k]
-		s.batch.addOption(f, *p, s.eligible, s.mustLeave)
+		s.batch.addOption(f, p, s.eligible, s.mustLeave)
 		if len(s.batch.at) >= batchRows {
 			s.flush()
 		}
@@ -313,7 +313,7 @@ func (s *searcher) layOut(p place) {
 	if s.plain {
 		if n := s.reachPlain(&p); n > 0 {
 			p.option = first
-			s.batch.addOption(f, p, s.eligible[:n], s.mustLeave[:n])
+			s.batch.addOption(f, &p, s.eligible[:n], s.mustLeave[:n])
 		}
 		return
 	}
@@ -321,7 +321,7 @@ func (s *searcher) layOut(p place) {
 	for i := first; i < last; i++ {
 		p.option, p.choice = i, choices[f.options[i].device]
 		if n := s.reach(&p); n > 0 {
-			s.batch.addOption(f, p, s.eligible[:n], s.mustLeave[:n])
+			s.batch.addOption(f, &p, s.eligible[:n], s.mustLeave[:n])
 		}
 	}
 }
