@@ -5,14 +5,21 @@ import (
 	"runtime/debug"
 )
 
-// simulationGCPercent lets the heap grow to five times what lives before it is
-// collected: a simulation allocates much and keeps little, and the largest trace
-// still stays well under 2 GiB.
-const simulationGCPercent = 400
+// A simulation allocates much and keeps little: its heap may grow to five times
+// what lives before it is collected, but from the soft limit on it is collected
+// as often as it takes to stay there.
+const (
+	simulationGCPercent   = 400
+	simulationMemoryLimit = 3 << 30 // bytes
+)
 
-// TuneForSimulation trades memory for time. What the user set by GOGC stands.
+// TuneForSimulation trades memory for time. What the user set by GOGC and
+// GOMEMLIMIT stands.
 func TuneForSimulation() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(simulationGCPercent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(simulationMemoryLimit)
 	}
 }
