@@ -218,19 +218,35 @@ func (f *Finder) Changed(snap *state.Snapshot, positions []int32, evicted []*mod
 // queueHolders queues the nodes on which a candidate of these groups sits: its
 // count of evictions has changed.
 func (f *Finder) queueHolders(w *searcher, evicted []*model.Group) {
+	versions := slices.ContainsFunc(evicted, f.mayHaveVersions)
 	for k, pos := range f.req.Nodes {
 		rows := f.snap.Chunk(int(pos) / state.ChunkSize).Rows(int(pos) % state.ChunkSize)
-		if slices.ContainsFunc(rows, func(row state.Row) bool {
-			return slices.ContainsFunc(evicted, func(g *model.Group) bool { return sameGroup(g, row.Group) })
-		}) {
-			w.queue(k)
+		for at := range rows {
+			if int64(rows[at].Priority) > w.ceiling {
+				break
+			}
+			if holds(evicted, rows[at].Group, versions) {
+				w.queue(k)
+				break
+			}
 		}
 	}
 }
 
-// sameGroup is whether two groups are versions of one.
-func sameGroup(a, b *model.Group) bool {
-	return a == b || a.Name == b.Name && a.Job.Key() == b.Job.Key()
+// mayHaveVersions is whether allocations of other versions of the group may be
+// there. Where not, its pointer tells.
+func (f *Finder) mayHaveVersions(g *model.Group) bool {
+	job := f.snap.Job(g.Job.Key())
+	return job == nil || job.ModifyIndex != job.CreateIndex
+}
+
+func holds(evicted []*model.Group, g *model.Group, versions bool) bool {
+	for _, e := range evicted {
+		if e == g || versions && e.Name == g.Name && e.Job.Key() == g.Job.Key() {
+			return true
+		}
+	}
+	return false
 }
 
 // searchAgain evaluates every node afresh on the snapshot at hand.
