@@ -44,9 +44,8 @@ type Node struct {
 	ModifyIndex uint64
 
 	// Set by Compile.
-	Avail      Vector // capacity less reserved
-	ClassKey   uint64 // equal for nodes that no constraint but one on node.id can tell apart
-	compiledAt int    // number of dimensions Avail was made with
+	Avail    Vector // capacity less reserved
+	ClassKey uint64 // equal for nodes that no constraint but one on node.id can tell apart
 }
 
 // Schedulable is whether new work may be placed here.
@@ -62,7 +61,6 @@ func (n *Node) Compile(dims *Dimensions) {
 	n.Avail.Sub(&reserved)
 	slices.Sort(n.Ports)
 	n.ClassKey = n.classKey()
-	n.compiledAt = dims.Len()
 }
 
 // classKey hashes what constraints can read of a node except its id.

@@ -1,14 +1,11 @@
 package preempt
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
-
-func compare[T cmp.Ordered](a, b T) int { return cmp.Compare(a, b) }
 
 // scoreAdaptively asks ScoreVictims again after each pick, in rounds over all
 // options that do not fit yet: each round picks one row of each. Rows that were

@@ -501,9 +501,9 @@ func (s *searcher) askScores() error {
 
 func (s *searcher) compareScored(a, b int32) int {
 	if x, y := s.scores.Tier[a], s.scores.Tier[b]; x != y {
-		return compare(x, y)
+		return cmp.Compare(x, y)
 	}
-	return compare(s.scores.Score[a], s.scores.Score[b])
+	return cmp.Compare(s.scores.Score[a], s.scores.Score[b])
 }
 
 func (s *searcher) noteRecheck(r sdk.Recheck) {

@@ -186,7 +186,7 @@ func (s *server) observe(r worker.Report) {
 
 // staleReasons leaves reasons out of the comparison.
 //
-// TODO: remove when remembered explanations are brought up to date: a node that
+// Plans alone are compared, since a remembered explanation may be older: a node that
 // drains since is still explained by what it lacked.
 const staleReasons = true
 
