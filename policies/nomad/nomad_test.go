@@ -2,7 +2,6 @@ package nomad_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -17,35 +16,12 @@ func shape(k int) policytest.Shape {
 	return policytest.Shape{Options: 4, Rows: 8 + 24*(k%5/4), Devices: k%2 == 0, MustLeave: k%3 == 0, Small: k%7 < 4}
 }
 
-func selectVictims(t testing.TB, p *nomad.Policy, in *policy.Candidates) *policy.Selection {
-	t.Helper()
-	var s policy.Selection
-	s.Reset()
-	if err := p.SelectVictims(in, &s); err != nil {
-		t.Fatal(err)
-	}
-	if s.Len() != in.Len() {
-		t.Fatalf("%d answers to %d options", s.Len(), in.Len())
-	}
-	return &s
-}
+var laws = policytest.Laws{New: func() policy.VictimSelector { return nomad.New() }, Shape: shape, KeepRedundant: true}
 
-// picksOf returns the picks of option i as indexes into its rows.
-func picksOf(in *policy.Candidates, s *policy.Selection, i int) []int {
-	picks := []int{}
-	for _, row := range s.Rows(i) {
-		picks = append(picks, int(row-in.FirstRow[i]))
-	}
-	return picks
-}
+func TestNomad_KeepsTheLaws(t *testing.T) { laws.Check(t) }
 
-func names(c *policytest.Case, i int, picks []int) []string {
-	list := []string{}
-	for _, k := range picks {
-		list = append(list, c.Options[i].Rows[k].Name)
-	}
-	return list
-}
+// What Info.Ascending promises.
+func TestNomad_RowsOfPrioritiesThatAreNotReachedChangeNothing(t *testing.T) { laws.CheckAscending(t) }
 
 func TestNomad_PicksWhatTheReferenceSays(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -54,7 +30,7 @@ func TestNomad_PicksWhatTheReferenceSays(t *testing.T) {
 	for k := range policytest.Count(t) {
 		c := policytest.Random(r, shape(k))
 		in := c.Candidates()
-		s := selectVictims(t, p, in)
+		s := policytest.Select(t, p, in)
 		for i := range c.Options {
 			want := []int{}
 			if x := oracleVictims(c, &c.Options[i]); x != nil {
@@ -65,7 +41,7 @@ func TestNomad_PicksWhatTheReferenceSays(t *testing.T) {
 			} else {
 				none++
 			}
-			got := picksOf(in, s, i)
+			got := policytest.Picks(in, s, i)
 			if !slices.Equal(got, want) {
 				t.Fatalf("case %d, option %d: picks %v, want %v\n%+v", k, i, got, want, c)
 			}
@@ -80,50 +56,29 @@ func TestNomad_PicksWhatTheReferenceSays(t *testing.T) {
 	t.Logf("%d options with victims, %d of several steps, %d without an answer", found, steps, none)
 }
 
-// constructionA is (a) of reference/nomad.md 3.1. first puts these candidates
-// before the others of their priority.
-func constructionA(n int, half bool, first ...int) *policytest.Case {
-	c := &policytest.Case{Dims: []string{"cpu", "memory", "disk"}}
-	c.Preemptor = policy.Preemptor{Priority: 90, Delta: 10, JobType: "service", Ask: []float64{500, 1024, 1000}}
-	o := policytest.Option{Free: make([]float64, 3)}
-	sum := make([]float64, 3)
-	for i := range n {
-		use := []float64{float64(50 + 10*(i%11)), float64(128 + 32*(i%9)), float64(150 + 50*(i%7))}
-		for d := range sum {
-			sum[d] += use[d]
-		}
-		o.Rows = append(o.Rows, policytest.Row{Name: fmt.Sprint(i), Priority: int32(20 + 5*(i%7)), Use: use, EvictionLimit: 1})
-	}
-	for k, i := range first {
-		o.Rows[k], o.Rows[i] = o.Rows[i], o.Rows[k]
-	}
-	if half {
-		for d := range sum {
-			c.Preemptor.Ask[d] = sum[d] / 2
-		}
-	}
-	c.Options = []policytest.Option{o}
-	return c
-}
-
 func TestNomad_ConstructionAGivesTheMeasuredVictims(t *testing.T) {
 	victims := func(c *policytest.Case) []string {
 		in := c.Candidates()
-		return names(c, 0, picksOf(in, selectVictims(t, nomad.New(), in), 0))
+		return c.Names(0, policytest.Picks(in, policytest.Select(t, nomad.New(), in), 0))
 	}
-	if got, want := strings.Join(victims(constructionA(50, false)), ","), "0,28,14,35,21,7,42"; got != want {
+	if got, want := strings.Join(victims(policytest.ConstructionA(50, false)), ","), "0,28,14,35,21,7,42"; got != want {
 		t.Errorf("n=50: victims %s, want %s", got, want)
 	}
 	// Once cpu and memory are met, the last two of n=200 are any of 24 that hold
 	// the same disk. Nomad's map gave 161 and 182; so do we when they come first.
-	if got, want := strings.Join(victims(constructionA(200, false, 161, 182)), ","), "0,77,182,175,161,196,98"; got != want {
+	tied := policytest.ConstructionA(200, false)
+	for k, rows := 0, tied.Options[0].Rows; k < 2; k++ {
+		first := []int{161, 182}[k]
+		rows[k], rows[first] = rows[first], rows[k]
+	}
+	if got, want := strings.Join(victims(tied), ","), "0,77,182,175,161,196,98"; got != want {
 		t.Errorf("n=200: victims %s, want %s", got, want)
 	}
-	if got, want := strings.Join(victims(constructionA(200, false)), ","), "0,77,14,175,7,196,98"; got != want {
+	if got, want := strings.Join(victims(policytest.ConstructionA(200, false)), ","), "0,77,14,175,7,196,98"; got != want {
 		t.Errorf("n=200 in order: victims %s, want %s", got, want)
 	}
 	for n, want := range map[int][2]int{10: {6, 7}, 50: {7, 32}, 200: {7, 127}} {
-		if fixed, half := len(victims(constructionA(n, false))), len(victims(constructionA(n, true))); fixed != want[0] || half != want[1] {
+		if fixed, half := len(victims(policytest.ConstructionA(n, false))), len(victims(policytest.ConstructionA(n, true))); fixed != want[0] || half != want[1] {
 			t.Errorf("n=%d: %d and %d victims, want %v", n, fixed, half, want)
 		}
 	}
@@ -287,105 +242,11 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := policytest.MustParse(t, tt.text)
 			in := c.Candidates()
-			s := selectVictims(t, nomad.New(), in)
-			if got := fmt.Sprint(names(c, 0, picksOf(in, s, 0))); got != tt.victims {
+			s := policytest.Select(t, nomad.New(), in)
+			if got := fmt.Sprint(c.Names(0, policytest.Picks(in, s, 0))); got != tt.victims {
 				t.Errorf("victims %s, want %s", got, tt.victims)
 			}
 		})
-	}
-}
-
-func TestNomad_OrderOfOptionsAndOfRowsDecidesNothingButTies(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	p := nomad.New()
-	victims := func(c *policytest.Case) [][]string {
-		in := c.Candidates()
-		s := selectVictims(t, p, in)
-		lists := [][]string{}
-		for i := range c.Options {
-			lists = append(lists, names(c, i, picksOf(in, s, i)))
-		}
-		return lists
-	}
-	for k := range policytest.Count(t) / 4 {
-		c := policytest.Random(r, policytest.Shape{Options: 4, Rows: 12, NoTies: true})
-		before := victims(c)
-		slices.Reverse(c.Options)
-		for i := range c.Options {
-			rows := c.Options[i].Rows
-			r.Shuffle(len(rows), func(a, b int) { rows[a], rows[b] = rows[b], rows[a] })
-		}
-		after := victims(c)
-		slices.Reverse(after)
-		if fmt.Sprint(before) != fmt.Sprint(after) {
-			t.Fatalf("case %d: victims %v, permuted %v", k, before, after)
-		}
-	}
-}
-
-func TestNomad_UnitsOfAResourceDecideNothing(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 8))
-	p := nomad.New()
-	for k := range policytest.Count(t) / 4 {
-		c := policytest.Random(r, shape(k))
-		in := c.Candidates()
-		before := fmt.Sprint(picksOf(in, selectVictims(t, p, in), 0))
-		for d := range in.Need {
-			unit := math.Ldexp(1, r.IntN(21)-10) // exact, so that ties stay ties
-			c.Preemptor.Ask[d] *= unit
-			scale(in.Need[d], unit)
-			scale(in.Rows.Use[d], unit)
-		}
-		if after := fmt.Sprint(picksOf(in, selectVictims(t, p, in), 0)); after != before {
-			t.Fatalf("case %d: victims %s, in other units %s", k, before, after)
-		}
-	}
-}
-
-func scale(v []float64, f float64) {
-	for i := range v {
-		v[i] *= f
-	}
-}
-
-func TestNomad_AnswersDependOnNothingElse(t *testing.T) {
-	r := rand.New(rand.NewPCG(9, 10))
-	old := nomad.New()
-	for k := range policytest.Count(t) / 10 {
-		c := policytest.Random(r, shape(k))
-		in := c.Candidates()
-		together := selectVictims(t, old, in)
-		for i := range c.Options {
-			alone := *c
-			alone.Options = c.Options[i : i+1]
-			one := alone.Candidates()
-			got := picksOf(one, selectVictims(t, nomad.New(), one), 0)
-			if want := picksOf(in, together, i); !slices.Equal(got, want) {
-				t.Fatalf("case %d: option %d alone gets %v, among others %v", k, i, got, want)
-			}
-		}
-	}
-}
-
-func TestNomad_RowsOfPrioritiesThatAreNotReachedChangeNothing(t *testing.T) { // Info.Ascending
-	r := rand.New(rand.NewPCG(15, 16))
-	p := nomad.New()
-	for k := range policytest.Count(t) / 4 {
-		c := policytest.Random(r, shape(k))
-		in := c.Candidates()
-		before := selectVictims(t, p, in)
-		want := [][]int{}
-		for i := range c.Options {
-			want = append(want, picksOf(in, before, i))
-		}
-		c.Truncate()
-		in = c.Candidates()
-		after := selectVictims(t, p, in)
-		for i := range c.Options {
-			if got := picksOf(in, after, i); !slices.Equal(got, want[i]) {
-				t.Fatalf("case %d, option %d: victims %v, without the rows above %v", k, i, want[i], got)
-			}
-		}
 	}
 }
 
@@ -408,7 +269,7 @@ func TestNomad_RefusesConfigurationItDoesNotKnow(t *testing.T) {
 }
 
 func TestNomad_AllocatesNothingOnceWarm(t *testing.T) {
-	in, p := constructionA(50, true).Candidates(), nomad.New()
+	in, p := policytest.ConstructionA(50, true).Candidates(), nomad.New()
 	options := deviceOptions(t, 64)
 	scores := policytest.NewScores(options.Len())
 	var s policy.Selection

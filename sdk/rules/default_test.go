@@ -2,7 +2,6 @@ package rules_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -16,35 +15,12 @@ func shape(k int) policytest.Shape {
 	return policytest.Shape{Options: 4, Rows: 8 + 8*(k%5/4), Devices: k%2 == 0, MustLeave: k%3 == 0, Small: k%7 < 4}
 }
 
-func selectVictims(t testing.TB, p *rules.Default, in *policy.Candidates) *policy.Selection {
-	t.Helper()
-	var s policy.Selection
-	s.Reset()
-	if err := p.SelectVictims(in, &s); err != nil {
-		t.Fatal(err)
-	}
-	if s.Len() != in.Len() {
-		t.Fatalf("%d answers to %d options", s.Len(), in.Len())
-	}
-	return &s
-}
+var laws = policytest.Laws{New: func() policy.VictimSelector { return rules.New() }, Shape: shape}
 
-// picksOf returns the picks of option i as indexes into its rows.
-func picksOf(in *policy.Candidates, s *policy.Selection, i int) []int {
-	picks := []int{}
-	for _, row := range s.Rows(i) {
-		picks = append(picks, int(row-in.FirstRow[i]))
-	}
-	return picks
-}
+func TestDefault_KeepsTheLaws(t *testing.T) { laws.Check(t) }
 
-func names(c *policytest.Case, i int, picks []int) []string {
-	list := []string{}
-	for _, k := range picks {
-		list = append(list, c.Options[i].Rows[k].Name)
-	}
-	return list
-}
+// What Info.Ascending promises.
+func TestDefault_RowsOfPrioritiesThatAreNotReachedChangeNothing(t *testing.T) { laws.CheckAscending(t) }
 
 func TestDefault_PicksWhatTheDescriptionSays(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -53,9 +29,9 @@ func TestDefault_PicksWhatTheDescriptionSays(t *testing.T) {
 	for k := range policytest.Count(t) {
 		c := policytest.Random(r, shape(k))
 		in := c.Candidates()
-		s := selectVictims(t, p, in)
+		s := policytest.Select(t, p, in)
 		for i := range c.Options {
-			got, want := picksOf(in, s, i), oracleVictims(c, &c.Options[i])
+			got, want := policytest.Picks(in, s, i), oracleVictims(c, &c.Options[i])
 			if !slices.Equal(got, want) {
 				t.Fatalf("case %d, option %d: picks %v, want %v\n%+v", k, i, got, want, c)
 			}
@@ -71,7 +47,7 @@ func TestDefault_VictimsAreMinimalAndFoundWheneverThereAreSome(t *testing.T) {
 	for k := range policytest.Count(t) / 4 {
 		c := policytest.Random(r, shape(k))
 		in := c.Candidates()
-		for i, victims := range policytest.Settle(in, selectVictims(t, p, in), false) {
+		for i, victims := range policytest.Settle(in, policytest.Select(t, p, in), false) {
 			all := []int{}
 			for row := range c.Options[i].Rows {
 				all = append(all, row)
@@ -183,92 +159,19 @@ func TestDefault_StoriesEndAsTheyShould(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := policytest.MustParse(t, tt.text)
 			in := c.Candidates()
-			s := selectVictims(t, rules.New(), in)
-			if got := fmt.Sprint(names(c, 0, picksOf(in, s, 0))); got != tt.picks {
+			s := policytest.Select(t, rules.New(), in)
+			if got := fmt.Sprint(c.Names(0, policytest.Picks(in, s, 0))); got != tt.picks {
 				t.Errorf("picks %s, want %s", got, tt.picks)
 			}
-			if got := fmt.Sprint(names(c, 0, policytest.Settle(in, s, false)[0])); got != tt.victims {
+			if got := fmt.Sprint(c.Names(0, policytest.Settle(in, s, false)[0])); got != tt.victims {
 				t.Errorf("victims %s, want %s", got, tt.victims)
 			}
 		})
 	}
 }
 
-func TestDefault_OrderOfOptionsAndOfRowsDecidesNothingButTies(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	p := rules.New()
-	for k := range policytest.Count(t) / 4 {
-		c := policytest.Random(r, policytest.Shape{Options: 4, Rows: 12, NoTies: true})
-		before := settled(t, p, c)
-		slices.Reverse(c.Options)
-		for i := range c.Options {
-			rows := c.Options[i].Rows
-			r.Shuffle(len(rows), func(a, b int) { rows[a], rows[b] = rows[b], rows[a] })
-		}
-		after := settled(t, p, c)
-		slices.Reverse(after)
-		if fmt.Sprint(before) != fmt.Sprint(after) {
-			t.Fatalf("case %d: victims %v, permuted %v", k, before, after)
-		}
-	}
-}
-
-func settled(t *testing.T, p *rules.Default, c *policytest.Case) [][]string {
-	t.Helper()
-	in := c.Candidates()
-	lists := [][]string{}
-	for i, victims := range policytest.Settle(in, selectVictims(t, p, in), false) {
-		lists = append(lists, names(c, i, victims))
-	}
-	return lists
-}
-
-func TestDefault_UnitsOfAResourceDecideNothing(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 8))
-	p := rules.New()
-	for k := range policytest.Count(t) / 4 {
-		c := policytest.Random(r, shape(k))
-		in := c.Candidates()
-		before := fmt.Sprint(picksOf(in, selectVictims(t, p, in), 0))
-		for d := range in.Need {
-			unit := math.Ldexp(1, r.IntN(21)-10) // exact, so that ties stay ties
-			c.Preemptor.Ask[d] *= unit
-			scale(in.Need[d], unit)
-			scale(in.Rows.Use[d], unit)
-		}
-		if after := fmt.Sprint(picksOf(in, selectVictims(t, p, in), 0)); after != before {
-			t.Fatalf("case %d: picks %s, in other units %s", k, before, after)
-		}
-	}
-}
-
-func scale(v []float64, f float64) {
-	for i := range v {
-		v[i] *= f
-	}
-}
-
-func TestDefault_AnswersDependOnNothingElse(t *testing.T) {
-	r := rand.New(rand.NewPCG(9, 10))
-	old := rules.New()
-	for k := range policytest.Count(t) / 10 {
-		c := policytest.Random(r, shape(k))
-		in := c.Candidates()
-		together := selectVictims(t, old, in)
-		for i := range c.Options {
-			alone := *c
-			alone.Options = c.Options[i : i+1]
-			one := alone.Candidates()
-			got := picksOf(one, selectVictims(t, rules.New(), one), 0)
-			if want := picksOf(in, together, i); !slices.Equal(got, want) {
-				t.Fatalf("case %d: option %d alone gets %v, among others %v", k, i, got, want)
-			}
-		}
-	}
-}
-
 func TestDefault_AllocatesNothingOnceWarm(t *testing.T) {
-	in, p := constructionA(50, 2), rules.New()
+	in, p := policytest.ConstructionA(50, true).Candidates(), rules.New()
 	options := manyOptions(64)
 	var s policy.Selection
 	scores := policytest.NewScores(options.Len())
@@ -279,27 +182,5 @@ func TestDefault_AllocatesNothingOnceWarm(t *testing.T) {
 	})
 	if n != 0 {
 		t.Errorf("%v allocations a call", n)
-	}
-}
-
-func TestDefault_RowsOfPrioritiesThatAreNotReachedChangeNothing(t *testing.T) { // Info.Ascending
-	r := rand.New(rand.NewPCG(15, 16))
-	p := rules.New()
-	for k := range policytest.Count(t) / 4 {
-		c := policytest.Random(r, shape(k))
-		in := c.Candidates()
-		before := selectVictims(t, p, in)
-		want := [][]int{}
-		for i := range c.Options {
-			want = append(want, picksOf(in, before, i))
-		}
-		c.Truncate()
-		in = c.Candidates()
-		after := selectVictims(t, p, in)
-		for i := range c.Options {
-			if got := picksOf(in, after, i); !slices.Equal(got, want[i]) {
-				t.Fatalf("case %d, option %d: picks %v, without the rows above %v", k, i, want[i], got)
-			}
-		}
 	}
 }

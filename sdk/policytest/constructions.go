@@ -1,0 +1,57 @@
+package policytest
+
+import (
+	"strconv"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// ConstructionA is n candidates on one full node, on which Nomad was measured:
+// the ask is 500 cpu, 1024 memory and 1000 disk, or with half it is half of
+// everything that they hold.
+func ConstructionA(n int, half bool) *Case {
+	c := newConstruction(1000)
+	o := Option{Free: make([]float64, 3)}
+	sum := make([]float64, 3)
+	for i := range n {
+		use := []float64{float64(50 + 10*(i%11)), float64(128 + 32*(i%9)), float64(150 + 50*(i%7))}
+		for d := range sum {
+			sum[d] += use[d]
+		}
+		o.Rows = append(o.Rows, Row{Name: strconv.Itoa(i), Priority: int32(20 + 5*(i%7)), Use: use, EvictionLimit: 1})
+	}
+	if half {
+		for d := range sum {
+			c.Preemptor.Ask[d] = sum[d] / 2
+		}
+	}
+	c.Options = []Option{o}
+	return c
+}
+
+// ConstructionB is the victims' side of a placement on a full cluster: ten
+// allocations a node of which two must go. uneven makes them differ, so that no
+// branch is foreseeable.
+func ConstructionB(nodes int, uneven bool) *Case {
+	c := newConstruction(300)
+	for i := range nodes {
+		o := Option{Free: []float64{0, 36, 95304}}
+		for k := range 10 {
+			use := []float64{390, 790, 300}
+			if uneven {
+				use[0] += float64((i*7 + k*13) % 23)
+				use[1] -= float64((i*17 + k*5) % 29)
+			}
+			o.Rows = append(o.Rows, Row{Priority: int32(20 + 5*(k%7)), Use: use, EvictionLimit: 1})
+		}
+		c.Options = append(c.Options, o)
+	}
+	return c
+}
+
+func newConstruction(disk float64) *Case {
+	return &Case{
+		Dims:      []string{"cpu", "memory", "disk"},
+		Preemptor: policy.Preemptor{Priority: 90, Delta: 10, JobType: "service", Ask: []float64{500, 1024, disk}},
+	}
+}
