@@ -26,8 +26,8 @@ func resolve(spec sim.PolicySpec) (*policy.Version, error) {
 		grants = append(grants, policy.GrantKeepRedundant)
 	}
 	return policy.NewVersion(policy.Source{
-		Name: spec.Name, Digest: policy.BuiltinDigest(spec.Use, "test"), Grants: grants,
-		Make: func(config []byte) (policy.Instance, error) { return policy.Native(rules(), config) },
+		Name: spec.Name, Grants: grants,
+		Module: policy.Native(policy.BuiltinDigest(spec.Use, "test"), rules),
 	})
 }
 

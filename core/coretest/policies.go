@@ -21,8 +21,8 @@ func Policies(others ...func() sdk.Policy) *policy.Set {
 func Version(make func() sdk.Policy) *policy.Version {
 	name := make().Info().Name
 	v, err := policy.NewVersion(policy.Source{
-		Name: name, Digest: policy.BuiltinDigest(name, "test"), Grants: policy.Grants,
-		Make: func(config []byte) (policy.Instance, error) { return policy.Native(make(), config) },
+		Name: name, Grants: policy.Grants,
+		Module: policy.Native(policy.BuiltinDigest(name, "test"), make),
 	})
 	must(err)
 	return v

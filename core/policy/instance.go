@@ -18,6 +18,18 @@ const (
 // Has is whether every hook of want is in h.
 func (h Hooks) Has(want Hooks) bool { return h&want == want }
 
+// Module is the code of a policy, loaded and ready to be started: native Go, a
+// WebAssembly module, an executable. It is safe for concurrent use.
+type Module interface {
+	// Digest identifies the code: of a built-in, its name and the version of its rules.
+	Digest() string
+	// Settings is the configuration that the policy takes.
+	Settings() []sdk.Setting
+	// Start makes an instance and configures it. An error that is no *Error is
+	// the policy's own objection to the configuration.
+	Start(c *sdk.Config) (Instance, error)
+}
+
 // Instance is one running copy of a policy. Calling a hook that Hooks does not
 // list is an error of the caller. An error that is no *Error is the guest's own.
 type Instance interface {
@@ -27,4 +39,11 @@ type Instance interface {
 	ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error
 	SelectVictims(in *sdk.Candidates, out *sdk.Selection) error
 	ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error
+
+	// Fuel is what the last call of a hook used; 0 where nobody counts.
+	Fuel() uint64
+	// Alive is false once the instance is of no more use, as after a trap.
+	Alive() bool
+	// Close frees what the instance holds.
+	Close()
 }

@@ -22,18 +22,37 @@ type native struct {
 
 var _ Instance = (*native)(nil)
 
-// Native configures p and makes it an Instance. config is a JSON object.
-func Native(p sdk.Policy, config []byte) (Instance, error) {
-	switch c := p.(type) {
-	case sdk.Configurable:
+// Native is a Module of code that is linked into the binary.
+func Native(digest string, start func() sdk.Policy) Module {
+	return &nativeModule{digest: digest, start: start}
+}
+
+type nativeModule struct {
+	digest string
+	start  func() sdk.Policy
+}
+
+func (m *nativeModule) Digest() string { return m.digest }
+
+func (m *nativeModule) Settings() []sdk.Setting {
+	if c, ok := m.start().(sdk.Configurable); ok {
+		return c.Settings()
+	}
+	return nil
+}
+
+func (m *nativeModule) Start(config *sdk.Config) (in Instance, err error) {
+	defer caught(&err)
+	p := m.start()
+	if c, ok := p.(sdk.Configurable); ok {
 		if err := c.Configure(config); err != nil {
-			return nil, fmt.Errorf("policy %s: configuration: %w", p.Info().Name, err)
-		}
-	default:
-		if string(config) != "{}" {
-			return nil, fmt.Errorf("policy %s takes no configuration; remove %s", p.Info().Name, config)
+			return nil, err
 		}
 	}
+	return newNative(p), nil
+}
+
+func newNative(p sdk.Policy) *native {
 	n := &native{Policy: p, info: p.Info()}
 	var ok bool
 	if n.delta, ok = p.(sdk.DeltaHook); ok {
@@ -48,11 +67,14 @@ func Native(p sdk.Policy, config []byte) (Instance, error) {
 	if n.options, ok = p.(sdk.OptionScorer); ok {
 		n.hooks |= HookScoreOptions
 	}
-	return n, nil
+	return n
 }
 
 func (n *native) Info() sdk.Info { return n.info }
 func (n *native) Hooks() Hooks   { return n.hooks }
+func (n *native) Fuel() uint64   { return 0 }
+func (n *native) Alive() bool    { return true }
+func (n *native) Close()         {}
 
 func (n *native) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.Recheck) (err error) {
 	if n.delta == nil {

@@ -1,10 +1,8 @@
 package policy
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +10,7 @@ import (
 	"sync/atomic"
 
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/settings"
 )
 
 // GrantKeepRedundant lets the victim lists of a version stand whole.
@@ -23,11 +22,9 @@ var Grants = []string{GrantKeepRedundant}
 // Source says what a version is made of.
 type Source struct {
 	Name   string // the name operators use
-	Digest string // of the module; of name and rules version for a built-in
-	Config []byte // JSON object; nil means {}
+	Module Module
+	Config []byte // JSON object; empty means {}
 	Grants []string
-	// Make starts an instance with the canonical configuration.
-	Make func(config []byte) (Instance, error)
 }
 
 // Version is a policy that is ready to be asked: a module with its
@@ -39,8 +36,8 @@ type Version struct {
 
 	info   sdk.Info
 	hooks  Hooks
-	config []byte
-	make   func(config []byte) (Instance, error)
+	module Module
+	config *sdk.Config
 
 	mu   sync.Mutex
 	idle []Instance
@@ -51,7 +48,7 @@ type Version struct {
 // NewVersion starts one instance, to learn what the policy is, and keeps it
 // for the first Acquire.
 func NewVersion(src Source) (*Version, error) {
-	config, err := canonical(src.Config)
+	config, err := settings.Read(src.Module.Settings(), src.Config)
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: configuration: %w", src.Name, err)
 	}
@@ -60,18 +57,30 @@ func NewVersion(src Source) (*Version, error) {
 			return nil, fmt.Errorf("policy %s: unknown grant %q: want one of %v", src.Name, g, Grants)
 		}
 	}
-	first, err := src.Make(config)
+	first, err := start(src.Name, src.Module, config)
 	if err != nil {
 		return nil, err
 	}
 	v := &Version{
-		Name: src.Name, ID: versionID(src.Digest, config), Grants: slices.Clone(src.Grants),
-		info: first.Info(), hooks: first.Hooks(), config: config, make: src.Make, idle: []Instance{first},
+		Name: src.Name, ID: versionID(src.Module.Digest(), settings.Canonical(config)), Grants: slices.Clone(src.Grants),
+		info: first.Info(), hooks: first.Hooks(), module: src.Module, config: config, idle: []Instance{first},
 	}
 	if v.info.Adaptive && !v.hooks.Has(HookScoreVictims) {
 		return nil, fmt.Errorf("policy %s declares adaptive but has no ScoreVictims", src.Name)
 	}
 	return v, nil
+}
+
+// start makes an instance; a refusal that is no fault is about the configuration.
+func start(name string, m Module, config *sdk.Config) (Instance, error) {
+	in, err := m.Start(config)
+	if err == nil {
+		return in, nil
+	}
+	if _, fault := errors.AsType[*Error](err); fault {
+		return nil, err
+	}
+	return nil, fmt.Errorf("policy %s: configuration: %w", name, err)
 }
 
 // Info is what the policy says of itself.
@@ -96,11 +105,15 @@ func (v *Version) Acquire() (Instance, error) {
 		return in, nil
 	}
 	v.mu.Unlock()
-	return v.make(v.config)
+	return start(v.Name, v.module, v.config)
 }
 
-// Release takes an instance back.
+// Release takes an instance back, and closes it where it is of no more use.
 func (v *Version) Release(in Instance) {
+	if !in.Alive() {
+		in.Close()
+		return
+	}
 	v.mu.Lock()
 	v.idle = append(v.idle, in)
 	v.mu.Unlock()
@@ -128,23 +141,6 @@ func (v *Version) Misanswer(hook, format string, args ...any) error {
 
 // Stats counts hook calls and faults so far.
 func (v *Version) Stats() (calls, faults int64) { return v.calls.Load(), v.faults.Load() }
-
-// canonical is the one spelling of a JSON object: keys sorted, no space.
-func canonical(config []byte) ([]byte, error) {
-	if len(bytes.TrimSpace(config)) == 0 {
-		return []byte("{}"), nil
-	}
-	var object map[string]any
-	dec := json.NewDecoder(bytes.NewReader(config))
-	dec.UseNumber()
-	if err := dec.Decode(&object); err != nil {
-		return nil, fmt.Errorf("want a JSON object: %w", err)
-	}
-	if object == nil {
-		return []byte("{}"), nil
-	}
-	return json.Marshal(object)
-}
 
 func versionID(digest string, config []byte) string {
 	h := sha256.New()

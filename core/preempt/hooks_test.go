@@ -41,8 +41,8 @@ func (f rates) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error     { 
 // stub makes a version of one policy for all its instances.
 func stub(p sdk.Policy, grants ...string) *policy.Version {
 	v, err := policy.NewVersion(policy.Source{
-		Name: "stub", Digest: "test", Grants: grants,
-		Make: func(config []byte) (policy.Instance, error) { return policy.Native(p, config) },
+		Name: "stub", Grants: grants,
+		Module: policy.Native("test", func() sdk.Policy { return p }),
 	})
 	must(err)
 	return v

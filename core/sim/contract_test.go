@@ -27,8 +27,8 @@ func resolve(spec sim.PolicySpec) (*policy.Version, error) {
 		return nil, err
 	}
 	return policy.NewVersion(policy.Source{
-		Name: spec.Name, Digest: policy.BuiltinDigest(spec.Use, "test"), Config: config, Grants: grants,
-		Make: func(config []byte) (policy.Instance, error) { return policy.Native(make(), config) },
+		Name: spec.Name, Config: config, Grants: grants,
+		Module: policy.Native(policy.BuiltinDigest(spec.Use, "test"), make),
 	})
 }
 

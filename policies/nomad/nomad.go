@@ -1,12 +1,6 @@
 package nomad
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
-
 	"github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
@@ -36,7 +30,6 @@ type Policy struct {
 
 var (
 	_ policy.Policy         = (*Policy)(nil)
-	_ policy.Configurable   = (*Policy)(nil)
 	_ policy.VictimSelector = (*Policy)(nil)
 	_ policy.OptionScorer   = (*Policy)(nil)
 )
@@ -54,27 +47,4 @@ func (*Policy) Info() policy.Info {
 			policy.DeviceColumns | policy.VictimColumns | policy.FitColumns,
 		KeepRedundant: true,
 	}
-}
-
-// Configure implements policy.Configurable. There is nothing to configure yet.
-func (*Policy) Configure(config []byte) error {
-	if len(strings.TrimSpace(string(config))) == 0 {
-		return nil
-	}
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(config, &keys); err != nil {
-		return fmt.Errorf("configuration: %w", err)
-	}
-	if keys == nil {
-		return errors.New("configuration: expected an object, found null")
-	}
-	unknown := make([]string, 0, len(keys))
-	for k := range keys {
-		unknown = append(unknown, k)
-	}
-	slices.Sort(unknown)
-	if len(unknown) > 0 {
-		return fmt.Errorf("configuration: unknown key %q: the policy nomad has no settings", unknown[0])
-	}
-	return nil
 }

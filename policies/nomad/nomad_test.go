@@ -250,24 +250,6 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 	}
 }
 
-func TestNomad_RefusesConfigurationItDoesNotKnow(t *testing.T) {
-	for _, ok := range []string{"", "{}", " { } "} {
-		if err := nomad.New().Configure([]byte(ok)); err != nil {
-			t.Errorf("%q: %v", ok, err)
-		}
-	}
-	for config, want := range map[string]string{
-		`{"window": 1, "sample": 2}`: `unknown key "sample"`,
-		`null`:                       "null",
-		`[]`:                         "configuration",
-		`{`:                          "configuration",
-	} {
-		if err := nomad.New().Configure([]byte(config)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want one with %s", config, err, want)
-		}
-	}
-}
-
 func TestNomad_AllocatesNothingOnceWarm(t *testing.T) {
 	in, p := policytest.ConstructionA(50, true).Candidates(), nomad.New()
 	options := deviceOptions(t, 64)

@@ -7,13 +7,6 @@ type Policy interface {
 	Info() Info
 }
 
-// Configurable is implemented by policies that take configuration: the JSON
-// object that the operator wrote, {} when there is none. An error rejects the
-// policy and is shown to the operator.
-type Configurable interface {
-	Configure(json []byte) error
-}
-
 // DeltaHook decides which candidates may be evicted for the preemptor at all.
 type DeltaHook interface {
 	// PriorityDelta sets gap[row] to the priority gap that candidate requires:

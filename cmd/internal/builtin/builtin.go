@@ -55,8 +55,7 @@ func Source(name string) (src policy.Source, ok bool) {
 	p := list[i]
 	return policy.Source{
 		Name:   p.Name,
-		Digest: policy.BuiltinDigest(p.Name, p.rules),
+		Module: policy.Native(policy.BuiltinDigest(p.Name, p.rules), p.make),
 		Grants: p.grants,
-		Make:   func(config []byte) (policy.Instance, error) { return policy.Native(p.make(), config) },
 	}, true
 }

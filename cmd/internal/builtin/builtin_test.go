@@ -76,9 +76,9 @@ func TestResolve_UnknownSaysWhatItLooksLike(t *testing.T) {
 		"a/b.wasm":     "a WebAssembly module cannot be played: not supported yet",
 		"./mine":       "folder or executable cannot be played: not supported yet",
 		"mine?x=1":     `there is no policy named "mine"`,
-		"nomad?x=1":    `unknown key "x"`,
-		"default?x=1":  "takes no configuration",
-		"default?x=[1": "takes no configuration",
+		"nomad?x=1":    `x: there is no such setting`,
+		"default?x=1":  "the policy has no settings",
+		"default?x=[1": "the policy has no settings",
 	} {
 		_, err := Resolve(sim.PolicySpec{Use: use})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -28,8 +28,8 @@ func withFaulty(spec sim.PolicySpec) (*policy.Version, error) {
 		return builtin.Resolve(spec)
 	}
 	return policy.NewVersion(policy.Source{
-		Name: spec.Name, Digest: policy.BuiltinDigest("faulty", "1"),
-		Make: func(config []byte) (policy.Instance, error) { return policy.Native(faulty{}, config) },
+		Name:   spec.Name,
+		Module: policy.Native(policy.BuiltinDigest("faulty", "1"), func() sdk.Policy { return faulty{} }),
 	})
 }
 

@@ -1,0 +1,121 @@
+package settings_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/settings"
+)
+
+var all = []policy.Setting{
+	{Name: "on", Kind: policy.Bool, Default: "true"},
+	{Name: "count", Kind: policy.Integer, Default: "3", Limits: policy.Between(1, 9)},
+	{Name: "weight", Kind: policy.Number, Default: "0.5", Limits: policy.AtLeast(0)},
+	{Name: "halfLife", Kind: policy.Duration, Default: "10m", Limits: policy.Between(1, 3600)},
+	{Name: "order", Kind: policy.Text, Default: "newest", OneOf: []string{"newest", "oldest"}},
+	{Name: "spare", Kind: policy.Texts},
+	{Name: "shares", Kind: policy.Numbers, Limits: policy.AtLeast(0)},
+}
+
+func TestRead_FillsInDefaultsAndSpellsEveryValueInOneWay(t *testing.T) {
+	for config, want := range map[string]string{
+		``:   `{"count":3,"halfLife":"10m0s","on":true,"order":"newest","weight":0.5}`,
+		`{}`: `{"count":3,"halfLife":"10m0s","on":true,"order":"newest","weight":0.5}`,
+		`{"halfLife":90,"spare":["b","a"],"shares":{"y":1,"x":2.50},"on":"false","count":"9"}`: `{"count":9,"halfLife":"1m30s","on":false,"order":"newest","shares":{"x":2.5,"y":1},"spare":["b","a"],"weight":0.5}`,
+		`{"halfLife":"1m30s","spare":"b, a","shares":"y=1,x=2.5","on":false,"count":9}`:        `{"count":9,"halfLife":"1m30s","on":false,"order":"newest","shares":{"x":2.5,"y":1},"spare":["b","a"],"weight":0.5}`,
+	} {
+		c, err := settings.Read(all, []byte(config))
+		if err != nil {
+			t.Errorf("%s: %v", config, err)
+			continue
+		}
+		canonical := settings.Canonical(c)
+		if string(canonical) != want {
+			t.Errorf("%s is spelt %s, want %s", config, canonical, want)
+		}
+		again, err := settings.Read(all, canonical)
+		if err != nil || string(settings.Canonical(again)) != want {
+			t.Errorf("%s does not read back: %v", canonical, err)
+		}
+	}
+}
+
+func TestConfig_AnswersByNameAndKind(t *testing.T) {
+	c, err := settings.Read(all, []byte(`{"spare":["b","a"],"shares":{"y":1,"x":2}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Bool("on") || c.Integer("count") != 3 || c.Number("weight") != 0.5 || c.Duration("halfLife") != 600e9 || c.Text("order") != "newest" {
+		t.Errorf("read %+v", c.Values())
+	}
+	if diff := cmp.Diff([]string{"b", "a"}, c.Texts("spare")); diff != "" {
+		t.Error(diff)
+	}
+	shares := c.Numbers("shares")
+	if len(shares) != 2 || shares[0].Item != "x" || shares[0].Number != 2 || shares[1].Item != "y" {
+		t.Errorf("shares are %+v", shares)
+	}
+	defer func() {
+		if r := recover(); r == nil || !strings.Contains(r.(string), "no setting count of kind text") {
+			t.Errorf("asking for the wrong kind gave %v", r)
+		}
+	}()
+	c.Text("count")
+}
+
+func TestRead_ListsEveryProblem(t *testing.T) {
+	_, err := settings.Read(append(all, policy.Setting{Name: "must", Kind: policy.Text, Required: true}), []byte(
+		`{"on":1,"count":10,"weight":-1,"halfLife":"soon","order":"any","spare":[1],"shares":{"x":-1},"halflife":3}`))
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{
+		"on: 1 does not fit; want true or false",
+		"count: 10 does not fit; want a whole number from 1 to 9",
+		"weight: -1 does not fit; want a number, at least 0",
+		`halfLife: "soon" does not fit; want a duration such as "1h30m" from 1s to 1h0m0s`,
+		`order: "any" does not fit; want one of newest, oldest`,
+		"spare: item 1: 1 does not fit; want a list of texts",
+		"shares: x: -1 does not fit; want numbers by name, at least 0",
+		"must: is missing; want a text",
+		"halflife: there is no such setting; use one of on, count",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in\n%v", want, err)
+		}
+	}
+}
+
+func TestRead_TakesObjectsAlone(t *testing.T) {
+	for _, config := range []string{`[]`, `1`, `{`, `{} x`, `"a"`} {
+		if _, err := settings.Read(all, []byte(config)); err == nil {
+			t.Errorf("%s was accepted", config)
+		}
+	}
+}
+
+func TestDecode_ReadsWhatEncodeWrites(t *testing.T) {
+	got, err := settings.Decode(settings.Encode(all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(all, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDecode_RefusesSettingsThatMakeNoSense(t *testing.T) {
+	_, err := settings.Decode([]byte(`[{"name":"Big","kind":"bool"},{"name":"a","kind":"bool"},{"name":"a","kind":"bool"},
+		{"name":"b","kind":"colour"},{"name":"c","kind":"integer","default":"x"},{"name":"d","kind":"integer","max":3}]`))
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{`"Big": want a name`, `"a" is declared twice`, `kind "colour" is unknown`, `"c": default: "x" does not fit`, "max needs a min"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in\n%v", want, err)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package settings
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Canonical is the one spelling of a configuration: a JSON object with every
+// value, defaults included, keys ascending, durations as Go prints them.
+func Canonical(c *policy.Config) []byte {
+	object := map[string]any{}
+	for _, v := range c.Values() {
+		switch v.Kind {
+		case policy.Bool:
+			object[v.Name] = v.Integer != 0
+		case policy.Integer:
+			object[v.Name] = v.Integer
+		case policy.Number:
+			object[v.Name] = v.Number
+		case policy.Duration:
+			object[v.Name] = time.Duration(v.Integer).String()
+		case policy.Text:
+			object[v.Name] = v.Text
+		case policy.Texts:
+			list, _ := object[v.Name].([]string)
+			object[v.Name] = append(list, v.Text)
+		case policy.Numbers:
+			if object[v.Name] == nil {
+				object[v.Name] = map[string]float64{}
+			}
+			object[v.Name].(map[string]float64)[v.Item] = v.Number
+		}
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		panic(err) // nothing in it that JSON cannot hold
+	}
+	return text
+}
+
+// declaration is a setting in JSON: what a guest answers when it describes itself.
+type declaration struct {
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`
+	Doc      string   `json:"doc,omitempty"`
+	Default  string   `json:"default,omitempty"`
+	Required bool     `json:"required,omitempty"`
+	Min      *float64 `json:"min,omitempty"`
+	Max      *float64 `json:"max,omitempty"`
+	OneOf    []string `json:"oneOf,omitempty"`
+}
+
+// Encode writes a declaration of settings: a JSON array.
+func Encode(list []policy.Setting) []byte {
+	decls := []declaration{}
+	for _, s := range list {
+		d := declaration{Name: s.Name, Kind: s.Kind.String(), Doc: s.Doc, Default: s.Default, Required: s.Required, OneOf: s.OneOf}
+		if s.Limits != nil {
+			d.Min = &s.Limits.Min
+			if *s.Limits != *policy.AtLeast(s.Limits.Min) {
+				d.Max = &s.Limits.Max
+			}
+		}
+		decls = append(decls, d)
+	}
+	text, err := json.Marshal(decls)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// Decode reads a declaration and checks it. An empty text is an empty list.
+// Fields that it does not know are skipped: a newer guest may send them.
+func Decode(text []byte) ([]policy.Setting, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	var decls []declaration
+	if err := json.Unmarshal(text, &decls); err != nil {
+		return nil, fmt.Errorf("settings: %w", err)
+	}
+	var list []policy.Setting
+	var errs []error
+	for _, d := range decls {
+		s, err := d.setting()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("setting %q: %w", d.Name, err))
+		}
+		list = append(list, s)
+	}
+	if err := errors.Join(append(errs, Check(list))...); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func (d *declaration) setting() (policy.Setting, error) {
+	s := policy.Setting{Name: d.Name, Doc: d.Doc, Default: d.Default, Required: d.Required, OneOf: d.OneOf}
+	kind := slices.Index(policy.Kinds[:], d.Kind)
+	if kind <= 0 {
+		return s, fmt.Errorf("kind %q is unknown; want one of %s", d.Kind, strings.Join(policy.Kinds[1:], ", "))
+	}
+	s.Kind = policy.Kind(kind)
+	switch {
+	case d.Min != nil && d.Max != nil:
+		s.Limits = policy.Between(*d.Min, *d.Max)
+	case d.Min != nil:
+		s.Limits = policy.AtLeast(*d.Min)
+	case d.Max != nil:
+		return s, errors.New("max needs a min")
+	}
+	return s, nil
+}
+
+var name = regexp.MustCompile(`^[a-z][a-zA-Z0-9]*$`)
+
+// Check finds mistakes in a policy's own list of settings.
+func Check(list []policy.Setting) error {
+	var errs []error
+	seen := map[string]bool{}
+	for _, s := range list {
+		if !name.MatchString(s.Name) {
+			errs = append(errs, fmt.Errorf("setting %q: want a name in lower camel case", s.Name))
+		}
+		if seen[s.Name] {
+			errs = append(errs, fmt.Errorf("setting %q is declared twice", s.Name))
+		}
+		seen[s.Name] = true
+		if s.Kind < policy.Bool || s.Kind > policy.Numbers {
+			errs = append(errs, fmt.Errorf("setting %q: it has no kind", s.Name))
+			continue
+		}
+		if s.Required || s.Default == "" {
+			continue
+		}
+		if _, err := convert(s, s.Default); err != nil {
+			errs = append(errs, fmt.Errorf("setting %q: default: %w", s.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
