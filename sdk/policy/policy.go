@@ -2,8 +2,8 @@ package policy
 
 // Policy is what every policy implements.
 type Policy interface {
-	// Info says what the policy is and needs. It is called once per instance,
-	// after Configure, and must always answer the same.
+	// Info says what the policy is and needs. It is called before Configure, for
+	// its Name alone, and once after it; from then on it must answer the same.
 	Info() Info
 }
 
@@ -97,6 +97,9 @@ const (
 	// TimeColumns says that answers depend on Now: they are not reused at
 	// another time.
 	TimeColumns
+	// TotalsColumn: Shared.Totals and nothing else of the shared tables. They
+	// stay the same while a plan is made, so answers are reused for longer.
+	TotalsColumn
 )
 
 // Has is whether every column of want is in c.

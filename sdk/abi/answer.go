@@ -1,0 +1,138 @@
+package abi
+
+import (
+	"encoding/binary"
+	"errors"
+	"strconv"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// lengthError is an answer with more elements than there is room for.
+type lengthError struct{ said, room int }
+
+func (e *lengthError) Error() string {
+	return "the answer is longer than asked: " + strconv.Itoa(e.said) + " elements, where there is room for " + strconv.Itoa(e.room)
+}
+
+// ErrorText is what the guest says went wrong, cut at ErrorCap.
+func (e *Encoder) ErrorText(frame []byte) string {
+	at := e.errorOff()
+	n := min(int(binary.LittleEndian.Uint32(frame[at:])), ErrorCap)
+	return string(frame[at+4 : at+4+n])
+}
+
+// find is where an answer is. Every answer that is read was asked for.
+func (e *Encoder) find(id ID) (c *column, entry int) {
+	for i := range e.answers {
+		if e.answers[i].id == id {
+			return &e.answers[i], HeaderLen + (len(e.columns)+i)*EntryLen
+		}
+	}
+	panic("abi: an answer is read that was not asked for")
+}
+
+func (e *Encoder) area(frame []byte, id ID) []byte {
+	c, _ := e.find(id)
+	return frame[c.off : c.off+c.count*c.typ.Size()]
+}
+
+// used is the part of an area that the guest says it has used.
+func (e *Encoder) used(frame []byte, id ID) ([]byte, error) {
+	c, entry := e.find(id)
+	n := binary.LittleEndian.Uint32(frame[entry+12:])
+	if uint64(n) > uint64(c.count) {
+		return nil, &lengthError{int(n), c.count}
+	}
+	return frame[c.off : c.off+int(n)*c.typ.Size()], nil
+}
+
+// Description is a policy's answer to Describe.
+type Description struct {
+	Info     policy.Info
+	Version  string // the policy's own, for people
+	Hooks    uint32 // bits Hook*
+	Takes    bool   // it takes configuration
+	Settings []byte // JSON, see ../settings
+}
+
+// Description reads the answer to Describe.
+func (e *Encoder) Description(frame []byte) (d Description, err error) {
+	name, err1 := e.used(frame, AnswerName)
+	version, err2 := e.used(frame, AnswerVersion)
+	settings, err3 := e.used(frame, AnswerSettings)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return d, err
+	}
+	word := func(id ID) uint32 { return binary.LittleEndian.Uint32(e.area(frame, id)) }
+	flags := word(AnswerFlags)
+	d = Description{
+		Version: string(version), Hooks: word(AnswerHooks), Takes: flags&FlagConfigurable != 0,
+		Settings: append([]byte(nil), settings...),
+		Info: policy.Info{
+			Name: string(name), Delta: int32(word(AnswerDelta)),
+			Columns:  policy.Columns(binary.LittleEndian.Uint64(e.area(frame, AnswerColumns))),
+			Adaptive: flags&FlagAdaptive != 0, Ascending: flags&FlagAscending != 0,
+			KeepRedundant: flags&FlagKeepRedundant != 0,
+		},
+	}
+	return d, nil
+}
+
+// recheck reads the time at which the guest wants to be asked again. Zero is no
+// wish, so a wish for the beginning of time is none either.
+func (e *Encoder) recheck(frame []byte, to *policy.Recheck) {
+	if at := int64(binary.LittleEndian.Uint64(e.area(frame, AnswerRecheck))); at != 0 {
+		to.At(at)
+	}
+}
+
+// Gap reads the answer to PriorityDelta.
+func (e *Encoder) Gap(frame []byte, gap []int32, recheck *policy.Recheck) {
+	copy(raw(gap), e.area(frame, AnswerGap))
+	e.recheck(frame, recheck)
+}
+
+// VictimScores reads the answer to ScoreVictims.
+func (e *Encoder) VictimScores(frame []byte, out *policy.VictimScores) {
+	copy(raw(out.Tier), e.area(frame, AnswerTier))
+	copy(raw(out.Score), e.area(frame, AnswerScore))
+	e.recheck(frame, &out.Recheck)
+}
+
+// OptionScores reads the answer to ScoreOptions.
+func (e *Encoder) OptionScores(frame []byte, out *policy.OptionScores) {
+	tiers := e.area(frame, AnswerTier)
+	for k := range out.Tiers {
+		copy(raw(out.Tiers[k]), tiers[8*k*e.options:])
+	}
+	copy(raw(out.Score), e.area(frame, AnswerScore))
+	e.recheck(frame, &out.Recheck)
+}
+
+// Selection reads the answer to SelectVictims. An error is a fault of the
+// guest. Whether rows belong to their options is for the engine to check, as
+// with any policy.
+func (e *Encoder) Selection(frame []byte, out *policy.Selection) error {
+	area, err := e.used(frame, AnswerPicks)
+	if err != nil {
+		return err
+	}
+	picks, ends := view[int32](area), view[int32](e.area(frame, AnswerEnds))
+	at := int32(0)
+	for i, end := range ends {
+		if end < at || int(end) > len(picks) {
+			return errors.New("the picks of option " + strconv.Itoa(i) + " end at " + strconv.Itoa(int(end)) +
+				", where those before end at " + strconv.Itoa(int(at)) + " and there are " + strconv.Itoa(len(picks)))
+		}
+		for ; at < end; at++ {
+			out.Pick(int(picks[at]))
+		}
+		out.Next()
+	}
+	if int(at) != len(picks) {
+		return errors.New(strconv.Itoa(len(picks)-int(at)) + " picks belong to no option")
+	}
+	e.recheck(frame, &out.Recheck)
+	return nil
+}

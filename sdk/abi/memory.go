@@ -1,0 +1,57 @@
+package abi
+
+import "unsafe"
+
+// element is what a column holds.
+type element interface {
+	~uint8 | ~int32 | ~int64 | ~float64
+}
+
+// raw is the memory of a column as bytes. Frames are little-endian, like
+// WebAssembly and every machine this is built for; see LittleEndian.
+func raw[T element](column []T) []byte {
+	if len(column) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&column[0])), len(column)*int(unsafe.Sizeof(column[0])))
+}
+
+// view is bytes as a column. The bytes are aligned: the frame is, and every
+// column in it.
+func view[T element](b []byte) []T {
+	var zero T
+	n := len(b) / int(unsafe.Sizeof(zero))
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n)
+}
+
+func text(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	return unsafe.String(&b[0], len(b))
+}
+
+// LittleEndian is whether frames can be read in place on this machine. Hosts
+// and guests refuse to start where it is false.
+func LittleEndian() bool {
+	x := uint16(1)
+	return *(*byte)(unsafe.Pointer(&x)) == 1
+}
+
+// Grow returns a buffer of n bytes aligned for a frame: b where it is large
+// enough, else a new one with some room to spare.
+func Grow(b []byte, n int) []byte {
+	if n <= cap(b) {
+		return b[:n]
+	}
+	words := make([][2]uint64, (n+n/4+Alignment-1)/Alignment)
+	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*Alignment)[:n]
+}
+
+// aligned is whether b can hold a frame.
+func aligned(b []byte) bool {
+	return len(b) > 0 && uintptr(unsafe.Pointer(&b[0]))%8 == 0
+}

@@ -1,0 +1,199 @@
+package abi
+
+import (
+	"encoding/binary"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// find looks an answer up.
+func (d *Decoder) find(id ID, t Type, n int) (entry, error) {
+	var found entry
+	err := d.each(offAnswers, offAnswersOff, func(e entry) error {
+		if e.id == id {
+			found = e
+		}
+		return nil
+	})
+	if err == nil && (found.id != id || found.typ != t || n >= 0 && found.count != n) {
+		err = ErrAnswer
+	}
+	return found, err
+}
+
+// reply is the area of an answer.
+func reply[T element](d *Decoder, id ID, t Type, n int) ([]T, entry, error) {
+	e, err := d.find(id, t, n)
+	if err != nil {
+		return nil, e, err
+	}
+	return view[T](d.frame[e.off : e.off+e.count*t.Size()]), e, nil
+}
+
+// putCount says how many elements of an area are used.
+func (d *Decoder) putCount(e entry, n int) {
+	binary.LittleEndian.PutUint32(d.frame[e.at+12:], uint32(n))
+}
+
+// PutError writes what went wrong, cut to what there is room for.
+func (d *Decoder) PutError(text string) {
+	le := binary.LittleEndian
+	at, room := int(le.Uint32(d.frame[offErrorOff:])), int(le.Uint32(d.frame[offErrorCap:]))
+	if at+4 > len(d.frame) || room > len(d.frame)-at-4 {
+		return
+	}
+	n := copy(d.frame[at+4:at+4+room], text)
+	le.PutUint32(d.frame[at:], uint32(n))
+}
+
+// Gap is the answer of PriorityDelta, filled with the base gap.
+func (d *Decoder) Gap() ([]int32, error) {
+	gap, _, err := reply[int32](d, AnswerGap, I32, d.rows)
+	return gap, err
+}
+
+// VictimScores is the answer of ScoreVictims, all zero.
+func (d *Decoder) VictimScores(out *policy.VictimScores) (err error) {
+	*out = policy.VictimScores{}
+	if out.Tier, _, err = reply[int64](d, AnswerTier, I64, d.rows); err != nil {
+		return err
+	}
+	out.Score, _, err = reply[float64](d, AnswerScore, F64, d.rows)
+	return err
+}
+
+// OptionScores is the answer of ScoreOptions, all zero.
+func (d *Decoder) OptionScores(out *policy.OptionScores) error {
+	*out = policy.OptionScores{}
+	tiers, _, err := reply[int64](d, AnswerTier, I64, len(out.Tiers)*d.options)
+	if err != nil {
+		return err
+	}
+	for k := range out.Tiers {
+		out.Tiers[k] = tiers[k*d.options : (k+1)*d.options]
+	}
+	out.Score, _, err = reply[float64](d, AnswerScore, F64, d.options)
+	return err
+}
+
+// PutSelection writes the answer of SelectVictims. A list that is too long is
+// cut and says so: the host names the fault.
+func (d *Decoder) PutSelection(s *policy.Selection) error {
+	picks, e, err := reply[int32](d, AnswerPicks, I32, -1)
+	if err != nil {
+		return err
+	}
+	ends, _, err := reply[int32](d, AnswerEnds, I32, d.options)
+	if err != nil {
+		return err
+	}
+	if s.Len() != d.options {
+		return ErrOptions
+	}
+	n := 0
+	for i := range ends {
+		if n <= len(picks) {
+			copy(picks[n:], s.Rows(i))
+		}
+		n += len(s.Rows(i))
+		ends[i] = int32(n)
+	}
+	d.putCount(e, n)
+	return nil
+}
+
+// PutRecheck writes the time at which the policy wants to be asked again.
+func (d *Decoder) PutRecheck(r *policy.Recheck) error {
+	at, _, err := reply[int64](d, AnswerRecheck, I64, 1)
+	if err == nil {
+		at[0] = r.Time()
+	}
+	return err
+}
+
+// PutDescription writes what the policy is.
+func (d *Decoder) PutDescription(p *Description) error {
+	flags := int32(0)
+	for bit, set := range map[int32]bool{
+		FlagAdaptive: p.Info.Adaptive, FlagAscending: p.Info.Ascending,
+		FlagKeepRedundant: p.Info.KeepRedundant, FlagConfigurable: p.Takes,
+	} {
+		if set {
+			flags |= bit
+		}
+	}
+	for id, value := range map[ID]int32{AnswerHooks: int32(p.Hooks), AnswerFlags: flags, AnswerDelta: p.Info.Delta} {
+		word, _, err := reply[int32](d, id, I32, 1)
+		if err != nil {
+			return err
+		}
+		word[0] = value
+	}
+	columns, _, err := reply[int64](d, AnswerColumns, I64, 1)
+	if err != nil {
+		return err
+	}
+	columns[0] = int64(p.Info.Columns)
+	for id, text := range map[ID]string{AnswerName: p.Info.Name, AnswerVersion: p.Version, AnswerSettings: string(p.Settings)} {
+		if err := d.putText(id, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Decoder) putText(id ID, text string) error {
+	area, e, err := reply[uint8](d, id, U8, -1)
+	if err != nil {
+		return err
+	}
+	copy(area, text)
+	d.putCount(e, len(text))
+	return nil
+}
+
+// Config reads a configuration.
+func (d *Decoder) Config(settings []policy.Setting) (*policy.Config, error) {
+	if err := d.loadStrings(); err != nil {
+		return nil, err
+	}
+	s := &d.settings
+	*s = settingColumns{}
+	if err := d.each(offColumns, offColumnsOff, d.settingColumn); err != nil {
+		return nil, err
+	}
+	n := len(s.names)
+	if len(s.kinds) != n || len(s.items) != n || len(s.integers) != n || len(s.numbers) != n || len(s.texts) != n {
+		return nil, ErrMissing
+	}
+	var values []policy.Value
+	for i := range n {
+		values = append(values, policy.Value{
+			Name: clone(d.string(s.names[i])), Kind: policy.Kind(s.kinds[i]), Item: clone(d.string(s.items[i])),
+			Integer: s.integers[i], Number: s.numbers[i], Text: clone(d.string(s.texts[i])),
+		})
+	}
+	return policy.NewConfig(settings, values), nil
+}
+
+// clone keeps a text beyond its frame.
+func clone(text string) string { return string(append([]byte(nil), text...)) }
+
+func (d *Decoder) settingColumn(e entry) error {
+	s := &d.settings
+	switch e.id {
+	case SettingName:
+		return readColumn(d, e, I32, -1, &s.names)
+	case SettingKind:
+		return readColumn(d, e, U8, -1, &s.kinds)
+	case SettingItem:
+		return readColumn(d, e, I32, -1, &s.items)
+	case SettingInteger:
+		return readColumn(d, e, I64, -1, &s.integers)
+	case SettingNumber:
+		return readColumn(d, e, F64, -1, &s.numbers)
+	case SettingText:
+		return readColumn(d, e, I32, -1, &s.texts)
+	}
+	return nil
+}

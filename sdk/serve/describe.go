@@ -1,0 +1,111 @@
+package serve
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/cede-scheduler/cede/sdk/abi"
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+var errTwice = errors.New("the policy is configured already")
+
+func (g *guest) describe() error {
+	d := abi.Description{Info: g.policy.Info(), Version: Version, Hooks: hooks(g.policy)}
+	if c, ok := g.policy.(policy.Configurable); ok {
+		d.Takes = true
+		d.Settings = appendSettings(nil, c.Settings())
+	}
+	return g.decoder.PutDescription(&d)
+}
+
+func hooks(p policy.Policy) uint32 {
+	bits := uint32(0)
+	if _, ok := p.(policy.DeltaHook); ok {
+		bits |= abi.HookPriorityDelta
+	}
+	if _, ok := p.(policy.VictimScorer); ok {
+		bits |= abi.HookScoreVictims
+	}
+	if _, ok := p.(policy.VictimSelector); ok {
+		bits |= abi.HookSelectVictims
+	}
+	if _, ok := p.(policy.OptionScorer); ok {
+		bits |= abi.HookScoreOptions
+	}
+	return bits
+}
+
+func (g *guest) configure() (err error, supported bool) {
+	c, ok := g.policy.(policy.Configurable)
+	if !ok {
+		return nil, false
+	}
+	if g.configured {
+		return errTwice, true
+	}
+	config, err := g.decoder.Config(c.Settings())
+	if err != nil {
+		return err, true
+	}
+	g.configured = true
+	return c.Configure(config), true
+}
+
+// appendSettings writes a declaration of settings in JSON, as sdk/settings
+// reads it. encoding/json would make a guest several times as large and import
+// what hosts do not offer.
+func appendSettings(b []byte, list []policy.Setting) []byte {
+	b = append(b, '[')
+	for i, s := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendSetting(b, &s)
+	}
+	return append(b, ']')
+}
+
+func appendSetting(b []byte, s *policy.Setting) []byte {
+	b = appendText(append(b, `{"name":`...), s.Name)
+	b = appendText(append(b, `,"kind":`...), s.Kind.String())
+	b = appendText(append(b, `,"doc":`...), s.Doc)
+	b = appendText(append(b, `,"default":`...), s.Default)
+	if s.Required {
+		b = append(b, `,"required":true`...)
+	}
+	if l := s.Limits; l != nil {
+		b = strconv.AppendFloat(append(b, `,"min":`...), l.Min, 'g', -1, 64)
+		if *l != *policy.AtLeast(l.Min) {
+			b = strconv.AppendFloat(append(b, `,"max":`...), l.Max, 'g', -1, 64)
+		}
+	}
+	if len(s.OneOf) > 0 {
+		b = append(b, `,"oneOf":[`...)
+		for i, text := range s.OneOf {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendText(b, text)
+		}
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+// appendText writes a JSON string.
+func appendText(b []byte, text string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ':
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}

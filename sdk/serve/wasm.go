@@ -1,0 +1,70 @@
+//go:build wasip1
+
+package serve
+
+import (
+	"unsafe"
+
+	"github.com/cede-scheduler/cede/sdk/abi"
+)
+
+// Serve does nothing in a WebAssembly module: the host calls its exports.
+func Serve() {}
+
+var (
+	module *guest
+	buffer []byte // what cede_alloc gave out; kept so that it is not collected
+)
+
+//go:wasmexport cede_abi_version
+func abiVersion() int32 { return abi.Version }
+
+//go:wasmexport cede_alloc
+func alloc(size int32) int32 {
+	if size <= 0 {
+		return 0
+	}
+	buffer = abi.Grow(buffer, int(size))
+	return int32(uintptr(unsafe.Pointer(unsafe.SliceData(buffer))))
+}
+
+//go:wasmexport cede_describe
+func describe(at, n int32) int32 { return answer(abi.OpDescribe, at, n) }
+
+//go:wasmexport cede_configure
+func configure(at, n int32) int32 { return answer(abi.OpConfigure, at, n) }
+
+//go:wasmexport cede_priority_delta
+func priorityDelta(at, n int32) int32 { return answer(abi.OpPriorityDelta, at, n) }
+
+//go:wasmexport cede_score_victims
+func scoreVictims(at, n int32) int32 { return answer(abi.OpScoreVictims, at, n) }
+
+//go:wasmexport cede_select_victims
+func selectVictims(at, n int32) int32 { return answer(abi.OpSelectVictims, at, n) }
+
+//go:wasmexport cede_score_options
+func scoreOptions(at, n int32) int32 { return answer(abi.OpScoreOptions, at, n) }
+
+// answer answers the frame in the buffer that alloc gave out. Another address
+// is refused: nothing else in this memory is the host's.
+func answer(op abi.Op, at, n int32) int32 {
+	if n <= 0 || int(n) > len(buffer) || int32(uintptr(unsafe.Pointer(unsafe.SliceData(buffer)))) != at {
+		return int32(abi.BadFrame)
+	}
+	if module == nil {
+		module = newGuest()
+	}
+	return int32(module.call(op, buffer[:n]))
+}
+
+// Log writes a line to the host's log: for debugging, never for decisions. The
+// host cuts long lines and drops many.
+func Log(level int32, text string) {
+	if len(text) > 0 {
+		hostLog(level, unsafe.Pointer(unsafe.StringData(text)), int32(len(text)))
+	}
+}
+
+//go:wasmimport cede_v1 log
+func hostLog(level int32, at unsafe.Pointer, n int32)
