@@ -51,10 +51,7 @@ func (b *batch) begin(f *Finder, columns sdk.Columns) {
 		resize(table, b.dims)
 	}
 	resize(&b.cand.Rows.Use, b.dims)
-	b.cand.Shared = nil
-	if columns.Has(sdk.SharedTables) {
-		b.cand.Shared = f.shared(&b.strings)
-	}
+	b.cand.Shared = f.sharedFor(columns, &b.strings)
 	b.reset()
 }
 

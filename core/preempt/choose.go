@@ -168,9 +168,7 @@ func (f *Finder) fillTable() {
 	if f.columns.Has(sdk.VictimColumns) {
 		f.fillVictims()
 	}
-	if f.columns.Has(sdk.SharedTables) {
-		o.Shared = f.shared(&t.ids)
-	}
+	o.Shared = f.sharedFor(f.columns, &t.ids)
 	o.Strings = t.ids.list
 }
 

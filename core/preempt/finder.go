@@ -37,6 +37,7 @@ type Finder struct {
 	columns sdk.Columns // that it reads
 	table   table
 	chosen  []*model.Allocation // Choice.Victims
+	totals  *sdk.Shared         // of the search, once somebody asked for totals alone
 	recheck sdk.Recheck
 	fault   error
 }
@@ -84,7 +85,7 @@ func (f *Finder) Begin(snap *state.Snapshot, req Request) error {
 	f.req, f.snap, f.dims = req, snap, snap.Dims()
 	f.dimNames = f.dims.AppendNames(f.dimNames[:0])
 	req.describe(&f.preemptor, f.dims.Len())
-	f.recheck, f.fault, f.slots = sdk.Recheck{}, nil, nil
+	f.recheck, f.fault, f.slots, f.totals = sdk.Recheck{}, nil, nil, nil
 	scorer := req.Policy
 	if !scorer.Hooks().Has(policy.HookScoreOptions) {
 		scorer = req.Default

@@ -1,6 +1,8 @@
 package preempt
 
 import (
+	"math/bits"
+
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -10,29 +12,52 @@ import (
 // nodes offer, and what each namespace uses. Only policies that ask for them
 // pay for the scan.
 func (f *Finder) shared(ids *dictionary) *sdk.Shared {
-	dims := f.dims.Len()
-	s := &sdk.Shared{Totals: make([]float64, dims)}
+	s := &sdk.Shared{Totals: f.sumTotals()}
 	use := map[string]*model.Vector{}
 	for c := range f.snap.Chunks() {
 		chunk := f.snap.Chunk(c)
 		for i := range chunk.Len() {
-			if chunk.Schedulable()>>i&1 == 1 {
-				for d := range dims {
-					s.Totals[d] += float64(chunk.Node(i).Avail[d])
-				}
-			}
 			addUse(use, chunk.Rows(i))
 		}
 	}
-	s.Namespaces.Use = make([][]float64, dims)
+	s.Namespaces.Use = make([][]float64, f.dims.Len())
 	for _, name := range sortedKeys(use) {
 		s.Namespaces.Name = append(s.Namespaces.Name, ids.id(name))
 		s.Namespaces.Weight = append(s.Namespaces.Weight, f.req.weight(name))
-		for d := range dims {
+		for d := range s.Namespaces.Use {
 			s.Namespaces.Use[d] = append(s.Namespaces.Use[d], float64(use[name][d]))
 		}
 	}
 	return s
+}
+
+// sharedFor is what the columns ask for of the shared tables; nil: nothing.
+func (f *Finder) sharedFor(columns sdk.Columns, ids *dictionary) *sdk.Shared {
+	switch {
+	case columns.Has(sdk.SharedTables):
+		return f.shared(ids)
+	case columns.Has(sdk.TotalsColumn):
+		if f.totals == nil {
+			f.totals = &sdk.Shared{Totals: f.sumTotals()}
+		}
+		return f.totals
+	}
+	return nil
+}
+
+// sumTotals adds up what ready nodes offer.
+func (f *Finder) sumTotals() []float64 {
+	totals := make([]float64, f.dims.Len())
+	for c := range f.snap.Chunks() {
+		chunk := f.snap.Chunk(c)
+		for d := range totals {
+			avail := chunk.Avail(d)
+			for ready := chunk.Schedulable(); ready != 0; ready &= ready - 1 {
+				totals[d] += float64(avail[bits.TrailingZeros64(ready)])
+			}
+		}
+	}
+	return totals
 }
 
 func addUse(use map[string]*model.Vector, rows []state.Row) {

@@ -1,0 +1,56 @@
+package preempt_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Totals are had without the rest of the shared tables, in both questions, and
+// do not make a search ask again about nodes that have not changed.
+func TestFinder_TotalsComeAlone(t *testing.T) {
+	store := state.New()
+	txn := store.Begin(1)
+	for _, id := range []string{"n1", "n2"} {
+		must(txn.UpsertNode(coretest.Node(id, 4, 8, 0)))
+	}
+	low := coretest.Job("low").Priority(10).Ask(4, 1, 0).Count(2).Obj()
+	must(txn.UpsertJob(low))
+	txn.UpsertAllocs(coretest.Running("a", low, 0, 0, "n1"), coretest.Running("b", low, 0, 1, "n2"))
+	ask := coretest.Job("ask").Priority(50).Ask(2, 1, 0).Obj()
+	must(txn.UpsertJob(ask))
+	snap := txn.Commit()
+
+	var seen []string
+	v := stub(struct {
+		info
+		scores
+		rates
+	}{
+		info{sdk.Info{Columns: sdk.TotalsColumn}},
+		func(in *sdk.Candidates, _ *sdk.VictimScores) error {
+			seen = append(seen, fmt.Sprint(in.Len(), in.Shared.Totals[:2], in.Shared.Namespaces.Name))
+			return nil
+		},
+		func(in *sdk.Options, _ *sdk.OptionScores) error {
+			seen = append(seen, fmt.Sprint(in.Shared.Totals[:2], in.Shared.Namespaces.Name))
+			return nil
+		},
+	})
+	f := search(t, snap, preempt.Request{
+		Group: ask.Groups[0], Algorithm: model.Binpack, Policy: v, Default: coretest.Policies().Default(), Nodes: snap.NodeOrder(),
+	})
+	defer f.End()
+	bestOf(t, snap, f)
+	if err := f.Changed(snap, []int32{0}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(seen), "[2 [8 16] [] [8 16] [] 1 [8 16] []]"; got != want {
+		t.Errorf("seen %s, want %s", got, want)
+	}
+}
