@@ -216,7 +216,7 @@ const (
 
 // Shared tables, with SharedTables.
 const (
-	TotalCapacity   ID = 0x0501 // f64[dims]
+	TotalCapacity   ID = 0x0501 // f64[dims]; with TotalsColumn too
 	NamespaceName   ID = 0x0502 // i32[n], text
 	NamespaceWeight ID = 0x0503 // f64[n]
 	NamespaceUse    ID = 0x0504 // f64[dims][n]

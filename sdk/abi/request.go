@@ -166,10 +166,13 @@ func (e *Encoder) rowsOf(r *policy.Rows, columns policy.Columns) {
 }
 
 func (e *Encoder) sharedOf(s *policy.Shared, columns policy.Columns) {
-	if s == nil || !columns.Has(policy.SharedTables) {
+	if s == nil || columns&(policy.SharedTables|policy.TotalsColumn) == 0 {
 		return
 	}
 	e.floats(TotalCapacity, s.Totals)
+	if !columns.Has(policy.SharedTables) {
+		return
+	}
 	e.int32s(NamespaceName, s.Namespaces.Name)
 	e.floats(NamespaceWeight, s.Namespaces.Weight)
 	e.table(NamespaceUse, s.Namespaces.Use, len(s.Namespaces.Name))
