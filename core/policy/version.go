@@ -127,10 +127,13 @@ func (v *Version) Count(hook string, err error) error {
 		return nil
 	}
 	v.faults.Add(1)
-	if _, ok := errors.AsType[*Error](err); ok {
-		return err
+	fault, ok := errors.AsType[*Error](err)
+	if !ok {
+		return &Error{Policy: v.Name, Version: v.ID, Hook: hook, Fault: FaultGuest, Err: err}
 	}
-	return &Error{Policy: v.Name, Version: v.ID, Hook: hook, Fault: FaultGuest, Err: err}
+	named := *fault // a host knows neither the version nor its name
+	named.Policy, named.Version, named.Hook = v.Name, v.ID, hook
+	return &named
 }
 
 // Misanswer is the fault of an answer that breaks a rule.

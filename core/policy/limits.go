@@ -1,0 +1,41 @@
+package policy
+
+import "time"
+
+// Limits bound what one call of a policy may use. A zero field means the default.
+type Limits struct {
+	// Fuel is what a call may burn whatever it is asked, FuelPerRow what each row
+	// and option of the question adds. Only WebAssembly modules are metered.
+	Fuel, FuelPerRow uint64
+	// Memory is the most that an instance may hold, in bytes.
+	Memory int64
+	// Time is how long a call may take. Processes are held to it; a WebAssembly
+	// module is stopped by its fuel, which does not depend on the machine.
+	Time time.Duration
+}
+
+// DefaultLimits are the limits where the operator sets none. They are generous:
+// fuel for a policy that compares every row of an option with every other.
+var DefaultLimits = Limits{
+	Fuel:       50_000_000,
+	FuelPerRow: 20_000,
+	Memory:     64 << 20,
+	Time:       2 * time.Second,
+}
+
+// Or is l with the fields of d where it has none.
+func (l Limits) Or(d Limits) Limits {
+	if l.Fuel == 0 {
+		l.Fuel = d.Fuel
+	}
+	if l.FuelPerRow == 0 {
+		l.FuelPerRow = d.FuelPerRow
+	}
+	if l.Memory == 0 {
+		l.Memory = d.Memory
+	}
+	if l.Time == 0 {
+		l.Time = d.Time
+	}
+	return l
+}
