@@ -215,7 +215,7 @@ const rareColumns = sdk.StartColumn | sdk.LostWorkColumn | sdk.JobColumns | sdk.
 // addRareColumns appends the columns that most policies do not read.
 func addRareColumns(r *sdk.Rows, columns sdk.Columns, ids *dictionary, now int64, row *state.Row) {
 	if columns.Has(sdk.StartColumn) {
-		r.Start = append(r.Start, row.Alloc.StartTime)
+		r.Start = append(r.Start, now-row.Alloc.Age(now))
 	}
 	if columns.Has(sdk.LostWorkColumn) {
 		r.LostWork = append(r.LostWork, row.Group.LostWork(row.Alloc.Age(now)))

@@ -200,7 +200,7 @@ func (f *Finder) End() {
 func (f *Finder) Changed(snap *state.Snapshot, positions []int32, evicted []*model.Group) error {
 	f.snap = snap
 	w := f.workers[0]
-	if w.columns.Has(sdk.SharedTables) || w.delta != nil && w.delta.version.Info().Columns.Has(sdk.SharedTables) {
+	if w.reads(sdk.SharedTables) {
 		return f.searchAgain() // what a namespace uses has changed, and with it every answer
 	}
 	for _, pos := range positions {
@@ -208,7 +208,7 @@ func (f *Finder) Changed(snap *state.Snapshot, positions []int32, evicted []*mod
 			w.queue(int(k))
 		}
 	}
-	if len(evicted) > 0 && w.columns.Has(sdk.EvictionColumns) {
+	if len(evicted) > 0 && w.reads(sdk.EvictionColumns) {
 		f.queueHolders(w, evicted)
 	}
 	w.finish()

@@ -15,7 +15,7 @@ type Request struct {
 	Now       int64
 	Algorithm model.Algorithm
 	Delta     *int32 // the operator's base gap; nil: the policy's own
-	Waiting   int64  // nanoseconds since the job was submitted
+	Waiting   int64  // nanoseconds that the group's instance waits that has waited longest
 	Attempts  int32
 
 	Policy  *policy.Version

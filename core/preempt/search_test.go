@@ -2,6 +2,7 @@ package preempt_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -55,6 +56,20 @@ func versions() map[string]*policy.Version {
 						}
 					}
 					out.Next()
+				}
+				return nil
+			}}
+		}),
+		// Takes two victims of a group at most, wherever they are; default picks.
+		"limited": coretest.Version(func() sdk.Policy {
+			return struct {
+				info
+				deltas
+			}{info{sdk.Info{Columns: sdk.EvictionColumns}}, func(in *sdk.Candidates, gap []int32, _ *sdk.Recheck) error {
+				for row, evictions := range in.Rows.Evictions {
+					if evictions > 1 {
+						gap[row] = math.MaxInt32
+					}
 				}
 				return nil
 			}}

@@ -97,6 +97,11 @@ func (s *searcher) begin(f *Finder) (err error) {
 	return nil
 }
 
+// reads is whether a hook that the searcher asks reads a column.
+func (s *searcher) reads(column sdk.Columns) bool {
+	return s.columns.Has(column) || s.delta != nil && s.delta.version.Info().Columns.Has(column)
+}
+
 // renew empties the calls in the making; shared tables are made afresh.
 func (s *searcher) renew() {
 	s.batch.begin(s.f, s.columns)

@@ -13,7 +13,7 @@ import (
 // pay for the scan.
 func (f *Finder) shared(ids *dictionary) *sdk.Shared {
 	s := &sdk.Shared{Totals: f.sumTotals()}
-	use := map[string]*model.Vector{}
+	use := map[string]*model.Vector{f.req.Group.Job.Namespace: {}} // the asker's counts before it has anything
 	for c := range f.snap.Chunks() {
 		chunk := f.snap.Chunk(c)
 		for i := range chunk.Len() {

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -74,6 +75,7 @@ func (r *run) placeGroup(g *model.Group, wants []want) error {
 		}
 	}
 	p := r.newPlacer(g, rules)
+	p.waits = slices.MinFunc(wants, func(a, b want) int { return cmp.Compare(a.since, b.since) }).since
 	defer p.close()
 	if p.rules.binds() && r.plan.bound == "" {
 		r.plan.bound = "topology " + g.Name

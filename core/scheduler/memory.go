@@ -54,7 +54,7 @@ func (r *run) recall(g *model.Group, rules *groupRules) (failure, bool) {
 // memorable is whether a failure of a group depends on each node alone, and not
 // on time.
 func (r *run) memorable(rules *groupRules) bool {
-	return !r.s.config.Forget && !r.version.Info().Columns.Has(sdk.TimeColumns) &&
+	return !r.s.config.Forget && r.version.Info().Columns&(sdk.TimeColumns|sdk.SharedTables) == 0 &&
 		r.version.Hooks()&policy.HookDelta == 0 && !rules.global() && !r.claimed()
 }
 

@@ -189,6 +189,10 @@ func (e *everywhere) allowed(pos int32) bool { return e.rules == nil || e.rules.
 // evictFor searches all full nodes at once and returns those for which there is
 // no option.
 func (e *everywhere) evictFor(full []int32) (rest []int32, err error) {
+	e.waits = e.run.now
+	for _, pos := range full {
+		e.waits = min(e.waits, e.run.missingSince(e.have.last[e.run.proposed.NodeAt(pos).ID]))
+	}
 	if err := e.search(full); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ type placer struct {
 	rules    *groupRules
 	ranker   *ranker
 	since    uint64 // nodes whose room did not change after it cannot help
+	waits    int64  // since when the instance is missing that has waited longest
 
 	searching bool // the finder has been begun for this group
 	known     *model.Explanation
@@ -150,7 +151,7 @@ func (p *placer) search(nodes []int32) error {
 	p.searching = true
 	request := preempt.Request{
 		Group: p.group, Now: r.now, Algorithm: r.algorithm, Delta: r.base.Config().PriorityDelta,
-		Waiting: max(0, r.now-r.job.SubmitTime), Attempts: r.eval.Attempts,
+		Waiting: max(0, r.now-p.waits), Attempts: r.eval.Attempts,
 		Policy: r.version, Default: r.s.config.Policies.Default(),
 		Nodes: nodes, Evicted: &r.evicted, Weights: r.s.config.Weights,
 		Ties: r.s.config.Ties, Workers: r.s.config.Workers,

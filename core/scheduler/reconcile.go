@@ -16,6 +16,7 @@ type want struct {
 	// off a draining node, or to a new version of the job. nil: none.
 	replaces *model.Allocation
 	reason   string
+	since    int64 // when it began to be missing
 }
 
 // instance is what is known of one index of a group.
@@ -74,7 +75,7 @@ func (r *run) instances(g *model.Group) []instance {
 func (r *run) inspect(g *model.Group, index int, in *instance, moving bool) (w want, missing bool) {
 	switch {
 	case in.last == nil:
-		return want{index: index}, true
+		return want{index: index, since: r.missingSince(nil)}, true
 	case in.live == nil && in.done:
 		return want{}, false
 	case in.live == nil:
@@ -101,14 +102,26 @@ func (r *run) inspect(g *model.Group, index int, in *instance, moving bool) (w w
 
 // successor follows an allocation that is gone.
 func (r *run) successor(last *model.Allocation, index int) want {
-	return want{index: index, incarnation: last.Incarnation + 1, saved: last.Kept()}
+	return want{index: index, incarnation: last.Incarnation + 1, saved: last.Kept(), since: r.missingSince(last)}
+}
+
+// missingSince is when an instance began to wait for a place: when the one
+// before it was gone, or without one, when the job was submitted.
+func (r *run) missingSince(last *model.Allocation) int64 {
+	switch {
+	case last == nil:
+		return r.job.SubmitTime
+	case last.Live():
+		return r.now // it goes only now
+	}
+	return max(last.EndTime, r.job.SubmitTime)
 }
 
 // replacement takes over from an allocation that still runs.
 func (r *run) replacement(a, last *model.Allocation, reason string) want {
 	return want{
 		index: a.Index, incarnation: last.Incarnation + 1, replaces: a, reason: reason,
-		saved: a.SavedWork + a.Group.SavedWork(a.Age(r.now)),
+		saved: a.SavedWork + a.Group.SavedWork(a.Age(r.now)), since: r.now,
 	}
 }
 

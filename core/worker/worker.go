@@ -164,7 +164,7 @@ func (w *Worker) endings(eval *model.Evaluation, snap *state.Snapshot, out *sche
 		w.block(waiting, snap, out)
 		list = append(list, waiting)
 	}
-	if out.RecheckAt > now {
+	if out.RecheckAt > out.Plan.Now { // even if it has come while the plan was made
 		again := w.follow(eval, model.TriggerRecheck)
 		again.WaitUntil = out.RecheckAt
 		list = append(list, again)

@@ -116,8 +116,11 @@ type Preemptor struct {
 	Devices               []DeviceAsk
 	Labels                map[string]string
 	Annotations           map[string]float64
-	Waiting               int64 // nanoseconds since the job was submitted
-	Attempts              int32 // evaluations of the job so far that ended without placing all of it
+	// Waiting is how long the group's instance has waited that has waited
+	// longest, in nanoseconds: since the job was submitted, or since the one
+	// before it was evicted, lost or otherwise gone.
+	Waiting  int64
+	Attempts int32 // evaluations of the job so far that ended without placing all of it
 }
 
 // DeviceAsk is one device request of the preemptor.
@@ -162,7 +165,7 @@ func (c *Candidates) Len() int { return len(c.FirstRow) - 1 }
 type Rows struct {
 	Priority []int32
 	Use      [][]float64 // [dimension][row]
-	Start    []int64     // when it started to work
+	Start    []int64     // when it started to work; Now where it has not yet
 	LostWork []int64     // what evicting it now loses
 	// Namespace, Job and Group are ids into Strings. Job is unique to namespace
 	// and job, Group to namespace, job and group: equal ids mean the same one.

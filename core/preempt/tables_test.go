@@ -1,0 +1,56 @@
+package preempt_test
+
+import (
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// A policy that spares young work must not take what has not begun for old,
+// and one that weighs shares must know the asker's weight before it has any.
+func TestFinder_TablesKnowWhatHasNotBegunAndWhoHasNothing(t *testing.T) {
+	store := state.New()
+	txn := store.Begin(1)
+	must(txn.UpsertNode(coretest.Node("n1", 10, 0, 0)))
+	low := coretest.Job("low").Priority(10).Ask(5, 0, 0).Obj()
+	ask := coretest.Job("asker").Priority(50).Ask(8, 0, 0).Change(func(j *model.Job) { j.Namespace = "new" }).Obj()
+	must(txn.UpsertJob(low))
+	must(txn.UpsertJob(ask))
+	works, starts := coretest.Running("a", low, 0, 0, "n1"), coretest.Running("b", low, 0, 1, "n1")
+	works.StartTime = 400
+	starts.Client, starts.Started, starts.StartTime = model.ClientPending, false, 0
+	txn.UpsertAllocs(works, starts)
+	snap := txn.Commit()
+
+	var start []int64
+	var shared string
+	v := stub(struct {
+		info
+		scores
+	}{info{sdk.Info{Columns: sdk.StartColumn | sdk.SharedTables}}, func(in *sdk.Candidates, _ *sdk.VictimScores) error {
+		start = append(start, in.Rows.Start...)
+		for i, id := range in.Shared.Namespaces.Name {
+			shared += in.Strings[id]
+			if in.Shared.Namespaces.Weight[i] == 3 {
+				shared += " thrice"
+			}
+			shared += ";"
+		}
+		return nil
+	}})
+	f := search(t, snap, preempt.Request{
+		Group: ask.Groups[0], Now: 1000, Policy: v, Default: coretest.Policies().Default(),
+		Nodes: snap.NodeOrder(), Weights: map[string]float64{"new": 3},
+	})
+	defer f.End()
+	if len(start) != 2 || start[0] != 400 || start[1] != 1000 {
+		t.Errorf("started at %v, want 400 and now", start)
+	}
+	if want := "default;new thrice;"; shared != want {
+		t.Errorf("namespaces %q, want %q", shared, want)
+	}
+}
