@@ -1,0 +1,191 @@
+package meter
+
+import "slices"
+
+// assemble writes the metered module.
+func assemble(c *contents) ([]byte, *Error) {
+	out := make([]byte, 0, len(c.module)+len(c.module)/3+64)
+	out = append(out, header...)
+	var err *Error
+	for _, s := range c.withFuel() {
+		switch s.id {
+		case secTable:
+			out = appendSection(out, s.id, c.tableSection())
+		case secGlobal:
+			out = appendSection(out, s.id, c.globalSection(s))
+		case secExport:
+			out = appendSection(out, s.id, c.exportSection(s))
+		case secCode:
+			if out, err = c.codeSection(out, s); err != nil {
+				return nil, err
+			}
+		default:
+			out = appendSection(out, s.id, c.module[s.start:s.end])
+		}
+	}
+	return out, nil
+}
+
+// withFuel are the sections with those that hold the fuel and its export, empty
+// where the module has none.
+func (c *contents) withFuel() []section {
+	sections := slices.Clone(c.sections)
+	for _, id := range []byte{secGlobal, secExport} {
+		i := 0
+		for i < len(sections) && sectionRank[sections[i].id] < sectionRank[id] {
+			i++
+		}
+		if i == len(sections) || sections[i].id != id {
+			sections = slices.Insert(sections, i, section{id: id})
+		}
+	}
+	return sections
+}
+
+func appendSection(out []byte, id byte, body []byte) []byte {
+	out = append(out, id)
+	out = appendU32(out, uint32(len(body)))
+	return append(out, body...)
+}
+
+// elements are the bytes of a vector behind its length; none if the section was
+// not in the module.
+func (c *contents) elements(s section) (n uint32, rest []byte) {
+	if s.start == s.end {
+		return 0, nil
+	}
+	r := c.reader(s)
+	n = r.u32()
+	return n, c.module[r.pos:s.end]
+}
+
+// tableSection is written anew because tables get a maximum.
+func (c *contents) tableSection() []byte {
+	b := appendU32(nil, uint32(len(c.tables)))
+	for _, t := range c.tables {
+		b = append(b, byte(t.element), 1)
+		b = appendU32(b, t.Min)
+		b = appendU32(b, t.Max)
+	}
+	return b
+}
+
+// globalSection adds the fuel behind all other globals, so that no index moves.
+func (c *contents) globalSection(s section) []byte {
+	n, rest := c.elements(s)
+	b := appendU32(nil, n+1)
+	b = append(b, rest...)
+	b = append(b, byte(I64), 1, opI64Const)
+	b = appendS64(b, c.options.StartFuel)
+	return append(b, opEnd)
+}
+
+func (c *contents) exportSection(s section) []byte {
+	n, rest := c.elements(s)
+	b := appendU32(nil, n+1)
+	b = append(b, rest...)
+	b = appendU32(b, uint32(len(FuelGlobal)))
+	b = append(b, FuelGlobal...)
+	b = append(b, byte(KindGlobal))
+	return appendU32(b, uint32(c.globals()))
+}
+
+// codeSection appends the code section with all functions metered.
+func (c *contents) codeSection(out []byte, s section) ([]byte, *Error) {
+	r := c.reader(s)
+	n := r.count(3, "function bodies")
+	body := make([]byte, 0, (s.end-s.start)/3*4+16)
+	body = appendU32(body, uint32(n))
+	w := walk{c: c}
+	e := emitter{global: uint32(c.globals())}
+	for i := range n {
+		r.function = c.importedFunctions + i
+		at := r.pos
+		size := r.u32()
+		if int64(size) > int64(r.rest()) {
+			r.malformed(at, "a body of %d bytes is announced, %d are there", size, r.rest())
+		}
+		if r.failed() {
+			return nil, r.err
+		}
+		w.r = r.sub(int(size))
+		if err := c.function(&w, &e); err != nil {
+			return nil, err
+		}
+		body = appendU32(body, uint32(len(e.out)))
+		body = append(body, e.out...)
+	}
+	r.function = -1
+	r.finish("code section")
+	if r.failed() {
+		return nil, r.err
+	}
+	return appendSection(out, secCode, body), nil
+}
+
+// function meters the function that the walk's reader holds into e.out.
+func (c *contents) function(w *walk, e *emitter) *Error {
+	r := &w.r
+	groups, locals := r.locals(c.options.MaxLocals)
+	if r.failed() {
+		return r.err
+	}
+	params := len(c.types[c.functions[r.function]].Params)
+	w.locals = params + locals.count
+	if w.locals+2 > c.options.MaxLocals {
+		r.fail(ErrLimit, locals.start, "split the function, or raise the limit",
+			"%d locals and the two for metering are more than %d", w.locals, c.options.MaxLocals)
+		return r.err
+	}
+	start := r.pos
+	w.body(locals.count)
+	if r.failed() {
+		return r.err
+	}
+	e.simple = w.isSimple()
+	e.local, e.length = uint32(w.locals), uint32(w.locals)+1
+	e.out = e.out[:0]
+	e.locals(groups, c.module[locals.start:start], w.hasBulk)
+	e.body(c.module, start, r.end, w.marks)
+	return nil
+}
+
+// declared are the locals that a function declares.
+type declared struct {
+	start int // where the first group is
+	count int // of locals
+}
+
+// locals reads the locals of a function, in groups of one type.
+func (r *reader) locals(limit int) (groups uint32, d declared) {
+	groups = uint32(r.count(2, "groups of locals"))
+	d.start = r.pos
+	for range groups {
+		at := r.pos
+		n := int(r.u32())
+		r.valueType()
+		if r.failed() {
+			return 0, d
+		}
+		if d.count += n; d.count > limit {
+			r.fail(ErrLimit, at, "split the function, or raise the limit", "there are more than %d locals", limit)
+			return 0, d
+		}
+	}
+	return groups, d
+}
+
+// locals writes the groups of locals with those that metering needs behind all
+// others, so that no index moves.
+func (e *emitter) locals(groups uint32, were []byte, hasBulk bool) {
+	added := []byte{1, byte(I64), 1, byte(I32)}
+	switch {
+	case e.simple:
+		added = nil
+	case !hasBulk:
+		added = added[:2]
+	}
+	e.out = appendU32(e.out, groups+uint32(len(added)/2))
+	e.out = append(e.out, were...)
+	e.out = append(e.out, added...)
+}

@@ -1,0 +1,158 @@
+package meter
+
+// operand passes over what follows an opcode. Engines read the same bytes
+// three times, to check, compile and interpret them; whatever could be read in
+// two ways is refused here, or an instruction could hide from its charge.
+func (w *walk) operand(at int, op byte, kind operand) {
+	r := &w.r
+	switch kind {
+	case none:
+	case index:
+		r.u32()
+	case localIndex:
+		if l := r.u32(); int64(l) >= int64(w.locals) {
+			r.malformed(at, "local %d is used, there are %d", l, w.locals)
+		}
+	case global:
+		if g := r.u32(); int64(g) >= int64(w.c.globals()) {
+			r.malformed(at, "global %d is used, there are %d", g, w.c.globals())
+		}
+	case twoIndexes:
+		r.u32()
+		r.u32()
+	case memArg:
+		r.memArg()
+	case memArgLane:
+		r.memArg()
+		r.byte()
+	case memory:
+		r.zero("the instruction")
+	case i32Value:
+		r.signed(32)
+	case i64Value:
+		r.signed(64)
+	case bytes4:
+		r.skip(4)
+	case bytes8:
+		r.skip(8)
+	case bytes16:
+		r.skip(16)
+	case lane:
+		r.byte()
+	case selectType:
+		r.selectType()
+	case reference:
+		r.refType()
+	default:
+		r.unknownInstruction(at, op)
+	}
+}
+
+func (r *reader) unknownInstruction(at int, op byte) {
+	if p, ok := beyond[op]; ok {
+		r.fail(ErrUnsupported, at, p.hint, "%s (%s)", p.name, p.feature)
+		return
+	}
+	r.malformed(at, "instruction %#x is unknown", op)
+}
+
+// memArg reads alignment and offset of a load or store.
+func (r *reader) memArg() {
+	at := r.pos
+	align := r.u32()
+	switch {
+	case align >= 1<<6 && align < 1<<7:
+		r.fail(ErrUnsupported, at, "build for one memory", "a load or store that names its memory (multi-memory)")
+	case align >= 32:
+		r.malformed(at, "a load or store is aligned to 2^%d bytes", align)
+	}
+	at = r.pos
+	r.u32()
+	if r.err != nil && r.err.Offset == at {
+		r.err.Hint = "build for wasm32"
+	}
+}
+
+// selectType reads the types of a select that has them.
+func (r *reader) selectType() {
+	at := r.pos
+	// In its shortest form only: an engine that takes the number for one byte
+	// would read everything behind it differently.
+	if n := r.byte(); n != 1 && !r.failed() {
+		r.malformed(at, "a select has %d types", n)
+	}
+	r.valueType()
+}
+
+// miscOp reads which instruction follows opMisc, and what follows that. The
+// length of the work is on the stack for those that bulk names.
+func (w *walk) miscOp(at int) (sub uint32) {
+	r := &w.r
+	sub = r.u32()
+	switch {
+	case r.failed():
+	case sub < miscMemoryInit: // saturating conversions
+	case sub == miscMemoryInit:
+		r.u32()
+		r.zero("memory.init")
+	case sub == miscMemoryCopy:
+		r.zero("memory.copy")
+		r.zero("memory.copy")
+	case sub == miscMemoryFill:
+		r.zero("memory.fill")
+	case sub == miscTableInit, sub == miscTableCopy:
+		r.u32()
+		r.u32()
+	case sub == miscDataDrop, sub == miscElemDrop, sub >= miscTableGrow && sub <= miscTableFill:
+		r.u32()
+	case sub >= 19 && sub <= 22:
+		r.fail(ErrUnsupported, at, "build without wide arithmetic", "instruction 0xfc %d (wide arithmetic)", sub)
+	default:
+		r.malformed(at, "instruction 0xfc %d is unknown", sub)
+	}
+	return sub
+}
+
+// vectorOp reads which SIMD instruction follows opVector. Engines take one byte
+// for it and a second one that is 1 for a nop, so only the shortest form means
+// the same to everybody.
+func (r *reader) vectorOp() uint32 {
+	at := r.pos
+	sub := r.u32()
+	switch {
+	case r.failed():
+		return 0
+	case sub >= 0x100 && sub <= 0x12f:
+		r.fail(ErrUnsupported, at, "build without -mrelaxed-simd", "instruction 0xfd %#x (relaxed SIMD)", sub)
+		return 0
+	case sub > 0xff || vectorOperands[sub] == unknown:
+		r.malformed(at, "instruction 0xfd %#x is unknown", sub)
+		return 0
+	case (sub < 0x80 && r.pos != at+1) || (sub >= 0x80 && r.pos != at+2):
+		r.fail(ErrUnsupported, at, "write numbers as short as they can be",
+			"instruction 0xfd %#x in more bytes than it needs, which engines read differently", sub)
+		return 0
+	}
+	return sub
+}
+
+// blockType passes over the type of a block.
+func (w *walk) blockType() {
+	r := &w.r
+	at := r.pos
+	if r.rest() == 0 {
+		r.byte() // says that it ends too early
+		return
+	}
+	if b := r.buf[at]; b >= 0x40 && b < 0x80 { // negative, in one byte: no type, or that of a value
+		r.pos++
+		if b != 0x40 {
+			r.checkValueType(at, ValueType(b))
+		}
+		return
+	}
+	t := r.signed(33)
+	if !r.failed() && (t < 0 || t >= int64(len(w.c.types))) {
+		r.malformed(at, "a block has type %d, there are %d", t, len(w.c.types))
+	}
+}

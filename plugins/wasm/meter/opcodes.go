@@ -1,0 +1,171 @@
+package meter
+
+// The instructions that metering looks at.
+const (
+	opUnreachable  = 0x00
+	opNop          = 0x01
+	opBlock        = 0x02
+	opLoop         = 0x03
+	opIf           = 0x04
+	opElse         = 0x05
+	opEnd          = 0x0b
+	opBr           = 0x0c
+	opBrIf         = 0x0d
+	opBrTable      = 0x0e
+	opReturn       = 0x0f
+	opCall         = 0x10
+	opCallIndirect = 0x11
+	opSelect       = 0x1b
+	opLocalGet     = 0x20
+	opLocalSet     = 0x21
+	opLocalTee     = 0x22
+	opGlobalGet    = 0x23
+	opGlobalSet    = 0x24
+	opMemoryGrow   = 0x40
+	opI32Const     = 0x41
+	opI64Const     = 0x42
+	opF32Const     = 0x43
+	opF64Const     = 0x44
+	opI32LeU       = 0x4d
+	opI64LtS       = 0x53
+	opI64Sub       = 0x7d
+	opI64Shl       = 0x86
+	opI64ShrU      = 0x88
+	opI64ExtendU   = 0xad
+	opRefNull      = 0xd0
+	opRefFunc      = 0xd2
+	opMisc         = 0xfc // a number follows
+	opVector       = 0xfd // a number follows
+)
+
+// The instructions after opMisc whose work depends on a length.
+const (
+	miscMemoryInit = 8
+	miscDataDrop   = 9
+	miscMemoryCopy = 10
+	miscMemoryFill = 11
+	miscTableInit  = 12
+	miscElemDrop   = 13
+	miscTableCopy  = 14
+	miscTableGrow  = 15
+	miscTableSize  = 16
+	miscTableFill  = 17
+)
+
+// The instructions after opVector that are like no others.
+const (
+	vecStore   = 0x0b
+	vecConst   = 0x0c
+	vecShuffle = 0x0d
+)
+
+// operand is what follows the opcode of an instruction.
+type operand byte
+
+const (
+	none       operand = iota
+	control            // the walk reads it: block, loop, if, branches
+	index              // one number
+	localIndex         // one number, of a local
+	global             // one number, of a global
+	twoIndexes         // two numbers
+	memArg             // alignment and offset
+	memArgLane         // alignment, offset, lane
+	memory             // the memory, which is 0
+	i32Value
+	i64Value
+	bytes4
+	bytes8
+	bytes16
+	lane
+	selectType
+	reference
+	prefixed // a number says which instruction it is
+	unknown
+)
+
+// operands is what follows each opcode of one byte.
+var operands = func() (t [256]operand) {
+	for op := range t {
+		switch {
+		case op == 0x00, op == 0x01, op == 0x0f, op == 0x1a, op == opSelect, op == 0xd1, op >= 0x45 && op <= 0xc4:
+			t[op] = none
+		case op >= 0x02 && op <= 0x05, op >= 0x0b && op <= 0x0e:
+			t[op] = control
+		case op == opCall, op == 0x25, op == 0x26, op == opRefFunc:
+			t[op] = index
+		case op == opCallIndirect:
+			t[op] = twoIndexes
+		case op >= opLocalGet && op <= opLocalTee:
+			t[op] = localIndex
+		case op == opGlobalGet, op == opGlobalSet:
+			t[op] = global
+		case op >= 0x28 && op <= 0x3e:
+			t[op] = memArg
+		case op == 0x3f, op == opMemoryGrow:
+			t[op] = memory
+		default:
+			t[op] = unknown
+		}
+	}
+	t[opI32Const], t[opI64Const], t[opF32Const], t[opF64Const] = i32Value, i64Value, bytes4, bytes8
+	t[0x1c], t[opRefNull], t[opMisc], t[opVector] = selectType, reference, prefixed, prefixed
+	return t
+}()
+
+// vectorOperands is what follows each SIMD instruction. The holes are numbers
+// that the standard left out.
+var vectorOperands = func() (t [256]operand) {
+	for sub := range t {
+		switch {
+		case sub <= vecStore, sub == 0x5c, sub == 0x5d:
+			t[sub] = memArg
+		case sub == vecConst, sub == vecShuffle:
+			t[sub] = bytes16
+		case sub >= 0x15 && sub <= 0x22:
+			t[sub] = lane
+		case sub >= 0x54 && sub <= 0x5b:
+			t[sub] = memArgLane
+		}
+	}
+	for _, hole := range []byte{
+		0x9a, 0xa2, 0xa5, 0xa6, 0xaf, 0xb0, 0xb2, 0xb3, 0xb4, 0xbb,
+		0xc2, 0xc5, 0xc6, 0xcf, 0xd0, 0xd2, 0xd3, 0xd4, 0xe2, 0xee,
+	} {
+		t[hole] = unknown
+	}
+	return t
+}()
+
+// proposal names an instruction that is not of WebAssembly 2.0, and what it
+// takes to build without it.
+type proposal struct{ name, feature, hint string }
+
+// beyond are the instructions of one byte that later proposals define.
+var beyond = map[byte]proposal{
+	0x06: {"try", "exceptions", noExceptions},
+	0x07: {"catch", "exceptions", noExceptions},
+	0x08: {"throw", "exceptions", noExceptions},
+	0x09: {"rethrow", "exceptions", noExceptions},
+	0x0a: {"throw_ref", "exceptions", noExceptions},
+	0x12: {"return_call", "tail calls", noTailCalls},
+	0x13: {"return_call_indirect", "tail calls", noTailCalls},
+	0x14: {"call_ref", "typed function references", ""},
+	0x15: {"return_call_ref", "tail calls", noTailCalls},
+	0x18: {"delegate", "exceptions", noExceptions},
+	0x19: {"catch_all", "exceptions", noExceptions},
+	0x1f: {"try_table", "exceptions", noExceptions},
+	0xd3: {"ref.eq", "GC", noGC},
+	0xd4: {"ref.as_non_null", "typed function references", ""},
+	0xd5: {"br_on_null", "typed function references", ""},
+	0xd6: {"br_on_non_null", "typed function references", ""},
+	0xe0: {"cont.new", "stack switching", ""},
+	0xfb: {"a GC instruction", "GC", noGC},
+	0xfe: {"an atomic instruction", "threads", "build without threads (-mno-atomics)"},
+}
+
+const (
+	noExceptions = "build without exceptions (-fno-exceptions, -mno-exception-handling)"
+	noTailCalls  = "build without tail calls (-mno-tail-call)"
+	noGC         = "build for linear memory"
+)

@@ -1,0 +1,110 @@
+package meter
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ValueType is the type of a value, by its byte in the binary format.
+type ValueType byte
+
+// The value types of WebAssembly 2.0.
+const (
+	I32       ValueType = 0x7f
+	I64       ValueType = 0x7e
+	F32       ValueType = 0x7d
+	F64       ValueType = 0x7c
+	V128      ValueType = 0x7b
+	FuncRef   ValueType = 0x70
+	ExternRef ValueType = 0x6f
+)
+
+func (t ValueType) String() string {
+	switch t {
+	case I32:
+		return "i32"
+	case I64:
+		return "i64"
+	case F32:
+		return "f32"
+	case F64:
+		return "f64"
+	case V128:
+		return "v128"
+	case FuncRef:
+		return "funcref"
+	case ExternRef:
+		return "externref"
+	}
+	return fmt.Sprintf("type %#x", byte(t))
+}
+
+// Signature is the type of a function.
+type Signature struct {
+	Params, Results []ValueType
+}
+
+// String is the signature as the text format has it: (i32, i32) -> i64.
+func (s Signature) String() string {
+	results := join(s.Results)
+	if len(s.Results) != 1 {
+		results = "(" + results + ")"
+	}
+	return "(" + join(s.Params) + ") -> " + results
+}
+
+func join(types []ValueType) string {
+	words := make([]string, len(types))
+	for i, t := range types {
+		words[i] = t.String()
+	}
+	return strings.Join(words, ", ")
+}
+
+// Kind is what an import or an export is.
+type Kind byte
+
+// The kinds of imports and exports, by their bytes in the binary format.
+const (
+	KindFunction Kind = iota
+	KindTable
+	KindMemory
+	KindGlobal
+)
+
+func (k Kind) String() string {
+	switch k {
+	case KindFunction:
+		return "function"
+	case KindTable:
+		return "table"
+	case KindMemory:
+		return "memory"
+	case KindGlobal:
+		return "global"
+	}
+	return fmt.Sprintf("kind %d", byte(k))
+}
+
+// Import is what a module asks its host for.
+type Import struct {
+	Module, Name string
+	Kind         Kind
+	Signature    Signature // of a function
+}
+
+// Export is what a module offers. FuelGlobal, which Instrument adds, is not
+// listed.
+type Export struct {
+	Name      string
+	Kind      Kind
+	Index     int       // among all of its kind, imports counted
+	Signature Signature // of a function
+}
+
+// Limits are the sizes of a memory, in pages of 64 KiB, or of a table, in
+// elements.
+type Limits struct {
+	Min, Max uint32
+	HasMax   bool // Max means nothing without
+}

@@ -1,0 +1,295 @@
+package meter
+
+// mark is a place in a function where something is inserted.
+type mark struct {
+	at   uint32 // in the module: before the byte there
+	kind markKind
+	// weight is what a region is charged, in ticks; of a call, how many bytes it
+	// takes.
+	weight uint32
+}
+
+type markKind byte
+
+const (
+	// A region begins: entry, loop and region are charged weight. The first two
+	// are also where fuel is checked.
+	markEntry markKind = iota
+	markLoop
+	markRegion
+	// Paths meet here whose charges were made before.
+	markMeet
+	markCall
+	// Before an instruction that may leave the function.
+	markExit
+	// Bulk work whose length is on top of the stack: as many bytes, elements or
+	// pages.
+	markBytes
+	markElements
+	markPages
+	// A region until it became part of another.
+	markDropped
+)
+
+// frame is an open block, loop or if; the first one is the function itself.
+type frame struct {
+	op   byte
+	dead bool // it was never reached
+	// small is whether an if has neither blocks, calls, bulk work nor an else.
+	small bool
+	// region is the mark that was charged for what came before the block.
+	region int
+	// arm is the mark of the first arm of an if.
+	arm int
+	// outermost is the outermost frame that a branch within this one goes to.
+	outermost int
+}
+
+// smallIf is how many instructions the only arm of an if may have to be charged
+// with what surrounds it: guards are frequent and their arms are jumps.
+const smallIf = 8
+
+// maxNesting is how deep blocks may nest.
+const maxNesting = 1 << 16
+
+// walk goes through the instructions of one function and finds where fuel is to
+// be charged. It is used again for the next function.
+type walk struct {
+	c      *contents
+	r      reader
+	locals int // parameters included
+	marks  []mark
+	frames []frame
+	// current is the mark of the region that instructions are charged to; dead
+	// code has none.
+	current int
+	dead    bool
+	hasBulk bool
+}
+
+// body finds the marks of a function body of which the locals were read.
+func (w *walk) body(declared int) {
+	w.marks, w.frames, w.hasBulk, w.dead = w.marks[:0], w.frames[:0], false, false
+	w.begin(markEntry)
+	// A call costs something even if nothing is in the function, and locals are
+	// set to zero.
+	w.marks[0].weight = uint32(1 + declared)
+	w.frames = append(w.frames, frame{op: opBlock})
+	for len(w.frames) > 0 && !w.r.failed() {
+		w.instruction()
+	}
+	w.r.finish("function")
+}
+
+// begin starts a region at the present position.
+func (w *walk) begin(kind markKind) int {
+	w.current = len(w.marks)
+	w.marks = append(w.marks, mark{at: uint32(w.r.pos), kind: kind})
+	return w.current
+}
+
+// charge adds one instruction to the region.
+func (w *walk) charge() {
+	if !w.dead {
+		w.marks[w.current].weight++
+	}
+}
+
+// note marks a place in code that can be reached.
+func (w *walk) note(kind markKind, at int) {
+	if !w.dead {
+		w.marks = append(w.marks, mark{at: uint32(at), kind: kind})
+	}
+}
+
+// busy says that the block around does more than a guard does.
+func (w *walk) busy() { w.frames[len(w.frames)-1].small = false }
+
+func (w *walk) instruction() {
+	at := w.r.pos
+	op := w.r.byte()
+	kind := operands[op]
+	switch {
+	case op == opNop:
+	case kind == control:
+		w.control(at, op)
+	case kind == prefixed:
+		w.charge()
+		w.prefixed(at, op)
+	default:
+		w.charge()
+		w.operand(at, op, kind)
+		w.plain(at, op)
+	}
+}
+
+// plain notes what goes around an instruction that opens and closes no block.
+func (w *walk) plain(at int, op byte) {
+	switch op {
+	case opCall, opCallIndirect:
+		w.busy()
+		w.note(markCall, at)
+		if !w.dead {
+			w.marks[len(w.marks)-1].weight = uint32(w.r.pos - at)
+		}
+	case opMemoryGrow:
+		w.bulk(markPages, at)
+	case opReturn:
+		w.note(markExit, at)
+		w.branchTo(0)
+		w.dead = true
+	case opUnreachable:
+		w.note(markExit, at)
+		w.dead = true
+	}
+}
+
+func (w *walk) bulk(kind markKind, at int) {
+	w.busy()
+	w.note(kind, at)
+	w.hasBulk = w.hasBulk || !w.dead
+}
+
+func (w *walk) prefixed(at int, op byte) {
+	if op == opVector {
+		if sub := w.r.vectorOp(); !w.r.failed() {
+			w.operand(at, op, vectorOperands[sub])
+		}
+		return
+	}
+	switch w.miscOp(at) {
+	case miscMemoryInit, miscMemoryCopy, miscMemoryFill:
+		w.bulk(markBytes, at)
+	case miscTableInit, miscTableCopy, miscTableGrow, miscTableFill:
+		w.bulk(markElements, at)
+	}
+}
+
+// control reads an instruction that opens or closes a block, or branches.
+func (w *walk) control(at int, op byte) {
+	switch op {
+	case opBlock, opLoop, opIf:
+		w.open(at, op)
+	case opElse:
+		w.orElse(at)
+	case opEnd:
+		w.close(at)
+	case opBr, opBrIf:
+		w.charge()
+		w.branch(at, w.r.u32())
+		w.dead = w.dead || op == opBr
+	case opBrTable:
+		w.charge()
+		w.branchTable(at)
+		w.dead = true
+	}
+}
+
+func (w *walk) open(at int, op byte) {
+	if len(w.frames) >= maxNesting {
+		w.r.fail(ErrLimit, at, "split the function", "blocks nest deeper than %d", maxNesting)
+		return
+	}
+	w.busy()
+	if op == opIf {
+		w.charge()
+	}
+	w.blockType()
+	f := frame{op: op, dead: w.dead, small: op == opIf, region: w.current, outermost: len(w.frames)}
+	if !w.dead {
+		switch op {
+		case opLoop:
+			w.begin(markLoop)
+		case opIf:
+			f.arm = w.begin(markRegion)
+		}
+	}
+	w.frames = append(w.frames, f)
+}
+
+func (w *walk) orElse(at int) {
+	f := &w.frames[len(w.frames)-1]
+	if f.op != opIf {
+		w.r.malformed(at, "an else belongs to no if")
+		return
+	}
+	f.op, f.small = opElse, false
+	if !f.dead {
+		w.dead = false
+		w.begin(markRegion)
+	}
+}
+
+// close ends a block. What follows is charged with what came before the block
+// if it runs exactly as often, and by itself if a branch can pass it by.
+func (w *walk) close(at int) {
+	last := len(w.frames) - 1
+	f := w.frames[last]
+	if last == 0 {
+		w.note(markExit, at)
+		w.frames = w.frames[:0]
+		return
+	}
+	w.frames = w.frames[:last]
+	parent := &w.frames[last-1]
+	parent.outermost = min(parent.outermost, f.outermost)
+	if f.dead {
+		return
+	}
+	w.dead = false
+	switch {
+	case f.small && w.marks[f.arm].weight <= smallIf:
+		w.marks[f.region].weight += w.marks[f.arm].weight
+		w.marks[f.arm].kind = markDropped
+		w.current = f.region
+	case f.outermost < last:
+		w.begin(markRegion)
+	default:
+		w.current = f.region
+		w.note(markMeet, w.r.pos)
+	}
+}
+
+// branch follows a branch to the given label.
+func (w *walk) branch(at int, label uint32) {
+	target := len(w.frames) - 1 - int(label)
+	if w.r.failed() {
+		return
+	}
+	if target < 0 {
+		w.r.malformed(at, "a branch goes to label %d, there are %d", label, len(w.frames))
+		return
+	}
+	if target == 0 {
+		w.note(markExit, at)
+	}
+	w.branchTo(target)
+}
+
+func (w *walk) branchTo(target int) {
+	if !w.dead {
+		f := &w.frames[len(w.frames)-1]
+		f.outermost = min(f.outermost, target)
+	}
+}
+
+func (w *walk) branchTable(at int) {
+	n := w.r.count(1, "branch targets")
+	outermost := len(w.frames) - 1
+	for range n + 1 {
+		labelAt := w.r.pos
+		label := w.r.u32()
+		if w.r.failed() {
+			return
+		}
+		if int64(label) >= int64(len(w.frames)) {
+			w.r.malformed(labelAt, "a branch goes to label %d, there are %d", label, len(w.frames))
+			return
+		}
+		outermost = min(outermost, len(w.frames)-1-int(label))
+	}
+	if outermost == 0 {
+		w.note(markExit, at)
+	}
+	w.branchTo(outermost)
+}
