@@ -16,7 +16,7 @@ type Config struct {
 	Committer Committer
 	Queue     *Queue      // default: one of its own, disabled
 	Clock     clock.Clock // default: time is what the plans say it is
-	Rules     Rules       // default: none are checked
+	Rules     Rules       // scheduler.CommitRules; default: none are checked
 	Tracker   TrackerConfig
 
 	MaxPlans   int           // plans in one batch; default: 128

@@ -8,11 +8,12 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
+	"github.com/cede-scheduler/cede/core/scheduler"
 )
 
 // Construction (e): 1,000 nodes with 10 allocations each; a plan puts one
 // allocation of 500/1024/300 on each of k nodes and evicts two there. Only the
-// verification is measured.
+// verification is measured, with the rules of which such a job has none.
 func BenchmarkE_PlanVerification(b *testing.B) {
 	store := coretest.Filled(1000, 10)
 	asker := coretest.Asker(1000).Obj()
@@ -21,9 +22,10 @@ func BenchmarkE_PlanVerification(b *testing.B) {
 		b.Run(fmt.Sprintf("nodes=%d", k), func(b *testing.B) {
 			plan := evictingPlan(asker, snap.Index(), k)
 			var scratch planner.Scratch
+			var rules scheduler.CommitRules
 			b.ReportAllocs()
 			for b.Loop() {
-				v, err := planner.Verify(snap, plan, 0, nil, &scratch)
+				v, err := planner.Verify(snap, plan, 0, &rules, &scratch)
 				if err != nil || len(v.Committed) != k || len(v.Rejected) > 0 {
 					b.Fatalf("committed %d of %d groups, rejected %v, %v", len(v.Committed), k, v.Rejected, err)
 				}

@@ -8,15 +8,6 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Rules checks at commit what is no vector: co-location, separation, distinct
-// hosts and properties, spread with a maximal skew.
-type Rules interface {
-	// Check says whether a commit group holds its rules on snap once the groups
-	// at the positions in committed, among them the group itself, are written.
-	// It returns "" for the reason when it does, else also the node at fault.
-	Check(snap *state.Snapshot, plan *model.Plan, committed []int, group int) (nodeID, reason string)
-}
-
 // Verdict is what becomes of a plan on one state.
 type Verdict struct {
 	// Plan is the plan that was asked about, or a copy without the stops and
@@ -48,6 +39,8 @@ const retries = 3
 type Scratch struct {
 	rooms
 	rules    Rules
+	check    RuleCheck  // of rules; nil: not begun, or nothing to check
+	asked    bool       // rules were asked for check
 	job      *model.Job // as it is now; nil when it is gone
 	priority int32      // nobody at or above it may be a victim
 
@@ -129,7 +122,7 @@ func Verify(snap *state.Snapshot, plan *model.Plan, now int64, rules Rules, s *S
 
 func (s *Scratch) begin(snap *state.Snapshot, plan *model.Plan, now int64, rules Rules) error {
 	s.reset(snap, plan, now)
-	s.rules, s.job, s.priority = rules, snap.Job(plan.Job), plan.Priority
+	s.rules, s.asked, s.job, s.priority = rules, false, snap.Job(plan.Job), plan.Priority
 	if s.job != nil {
 		s.priority = min(s.priority, s.job.Priority)
 	}
@@ -153,7 +146,7 @@ func (s *Scratch) forget() {
 // old snapshot alive.
 func (s *Scratch) release() {
 	s.rooms.release()
-	s.rules, s.job = nil, nil
+	s.rules, s.check, s.job = nil, nil, nil
 	// Emptying a map costs what it once held, so a large one is not kept.
 	if len(s.written)+len(s.held) > 1<<14 {
 		s.written, s.held = nil, nil
@@ -246,15 +239,7 @@ func (s *Scratch) together() (int, refusal) {
 			return i, r
 		}
 	}
-	if s.rules == nil {
-		return 0, refusal{}
-	}
-	for i := range s.plan.Groups {
-		if r := s.ruled(i); r.reason != "" {
-			return i, r
-		}
-	}
-	return 0, refusal{}
+	return 0, s.ruled(s.accepted)
 }
 
 // oneByOne checks each group behind those accepted before it; first of all
@@ -294,8 +279,8 @@ func (s *Scratch) one(i int) refusal {
 	if r.reason == "" {
 		r = s.begins(i)
 	}
-	if r.reason == "" && s.rules != nil {
-		r = s.ruled(i)
+	if r.reason == "" {
+		r = s.ruled(s.accepted[len(s.accepted)-1:])
 	}
 	if r.reason != "" {
 		s.undo(journal)
@@ -303,11 +288,6 @@ func (s *Scratch) one(i int) refusal {
 		s.omitted, s.accepted = s.omitted[:omitted], s.accepted[:len(s.accepted)-1]
 	}
 	return r
-}
-
-func (s *Scratch) ruled(i int) refusal {
-	nodeID, reason := s.rules.Check(s.snap, s.plan, s.accepted, i)
-	return refusal{cause: CauseRules, nodeID: nodeID, reason: reason}
 }
 
 // verdict is what the caller may keep.

@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
@@ -140,10 +141,31 @@ func TestVerify_VictimListedTwiceFreesItsRoomOnce(t *testing.T) {
 	}
 }
 
-type rules func(plan *model.Plan, committed []int, group int) (string, string)
+// distinctNodes is a rule that no two placements of a plan share a node.
+type distinctNodes struct {
+	plan  *model.Plan
+	taken map[string]bool
+	begun int
+}
 
-func (r rules) Check(_ *state.Snapshot, plan *model.Plan, committed []int, group int) (string, string) {
-	return r(plan, committed, group)
+func (r *distinctNodes) Begin(_ *state.Snapshot, plan *model.Plan) planner.RuleCheck {
+	r.plan, r.taken = plan, map[string]bool{}
+	r.begun++
+	return r
+}
+
+func (r *distinctNodes) Add(groups []int) (string, string) {
+	taken := maps.Clone(r.taken)
+	for _, i := range groups {
+		for _, a := range r.plan.Groups[i].Place {
+			if taken[a.NodeID] {
+				return a.NodeID, "distinct hosts"
+			}
+			taken[a.NodeID] = true
+		}
+	}
+	r.taken = taken
+	return "", ""
 }
 
 func TestVerify_RulesSeeTheGroupsThatWillBeCommitted(t *testing.T) {
@@ -153,22 +175,17 @@ func TestVerify_RulesSeeTheGroupsThatWillBeCommitted(t *testing.T) {
 	for i, node := range []string{"n0", "n1", "n1"} {
 		plan.Groups = append(plan.Groups, c.place("x"+node+string(rune('0'+i)), "web", i+1, node).Groups[0])
 	}
-	distinct := rules(func(plan *model.Plan, committed []int, group int) (string, string) {
-		node := plan.Groups[group].Place[0].NodeID
-		for _, i := range committed {
-			if i != group && plan.Groups[i].Place[0].NodeID == node {
-				return node, "distinct hosts"
-			}
-		}
-		return "", ""
-	})
+	distinct := distinctNodes{}
 	var scratch planner.Scratch
-	v, err := planner.Verify(c.store.Snapshot(), plan, 0, distinct, &scratch)
+	v, err := planner.Verify(c.store.Snapshot(), plan, 0, &distinct, &scratch)
 	if err != nil || !slices.Equal(v.Committed, []int{0, 2}) || !slices.Equal(v.Causes, []planner.Cause{planner.CauseRules, planner.CauseRules}) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if len(v.Rejected) != 2 || v.Rejected[0].NodeID != "n0" || v.Rejected[1].Reason != "distinct hosts" {
 		t.Errorf("%+v", v.Rejected)
+	}
+	if distinct.begun != 1 {
+		t.Errorf("begun %d times for one plan", distinct.begun)
 	}
 }
 

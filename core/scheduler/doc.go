@@ -5,7 +5,8 @@
 //
 // It is a pure function of evaluation, snapshot, policies and time. It writes
 // nothing, and it places nothing on its own: a plan is a proposal that
-// core/planner checks against newer state.
+// core/planner checks against newer state, for which it asks CommitRules about
+// rules between allocations.
 //
 // core/worker calls it, in servers and in the simulator alike. A Scheduler
 // serves one goroutine at a time; its buffers and its memory of failed groups

@@ -97,7 +97,7 @@ func (w *town) plan(id string) *scheduler.Outcome {
 		w.t.Fatal(err)
 	}
 	var scratch planner.Scratch
-	v, err := planner.Verify(snap, out.Plan, w.now, nil, &scratch)
+	v, err := planner.Verify(snap, out.Plan, w.now, &scheduler.CommitRules{}, &scratch)
 	if err != nil || len(v.Rejected) > 0 {
 		w.t.Fatalf("the planner refuses the plan: %+v, %v", v.Rejected, err)
 	}

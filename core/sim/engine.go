@@ -78,7 +78,7 @@ func (e *engine) assemble() error {
 		return err
 	}
 	e.applier = planner.NewApplier(planner.Config{
-		Store: e.store, Committer: planner.Direct{Store: e.store, Observe: e.committed},
+		Store: e.store, Committer: planner.Direct{Store: e.store, Observe: e.committed}, Rules: &scheduler.CommitRules{},
 	})
 	e.worker = worker.New(worker.Config{
 		Broker: e.broker, Planner: submitter{e}, States: e.store, Evals: e,

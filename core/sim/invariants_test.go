@@ -88,7 +88,7 @@ func newServer(t *rapid.T, policies *policy.Set, minimal bool) *server {
 	s.feed = &worker.Feed{Broker: s.broker, Blocked: broker.NewBlocked(s.broker), Policies: policies}
 	s.broker.Enable()
 	s.applier = planner.NewApplier(planner.Config{
-		Store: s.store, Committer: planner.Direct{Store: s.store, Observe: s.committed},
+		Store: s.store, Committer: planner.Direct{Store: s.store, Observe: s.committed}, Rules: &scheduler.CommitRules{},
 	})
 	s.worker = worker.New(worker.Config{
 		Broker: s.broker, Planner: s, States: s.store, Evals: s, Clock: s.clock, NewEvalID: s.evalID, Observe: s.observe,

@@ -1,0 +1,39 @@
+package planner
+
+import (
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// Rules checks at commit what is no vector: co-location, separation, distinct
+// hosts and properties, spread with a maximal skew. An applier asks it from one
+// goroutine at a time.
+type Rules interface {
+	// Begin is called once for a plan, when all else about some of it holds. It
+	// returns nil when no rule concerns what the plan places; anything else is
+	// good until the next Begin.
+	Begin(snap *state.Snapshot, plan *model.Plan) RuleCheck
+}
+
+// RuleCheck follows the commit groups of one plan.
+type RuleCheck interface {
+	// Add says whether commit groups, by ascending position, keep the rules
+	// behind those added before. When they do, reason is "" and they count from
+	// now on; else none of them does.
+	Add(groups []int) (nodeID, reason string)
+}
+
+// ruled asks the rules about groups behind those that hold already.
+func (s *Scratch) ruled(groups []int) refusal {
+	if s.rules == nil {
+		return refusal{}
+	}
+	if !s.asked {
+		s.check, s.asked = s.rules.Begin(s.snap, s.plan), true
+	}
+	if s.check == nil {
+		return refusal{}
+	}
+	nodeID, reason := s.check.Add(groups)
+	return refusal{cause: CauseRules, nodeID: nodeID, reason: reason}
+}
