@@ -9,9 +9,23 @@ import (
 
 // Case is a preemptor and the options it has.
 type Case struct {
+	Now       int64
 	Dims      []string
 	Preemptor policy.Preemptor
 	Options   []Option
+
+	// Totals are what the cluster offers, by dimension; nil: what the nodes of
+	// the case do.
+	Totals []float64
+	// Namespaces are those that more is known of than what its rows use.
+	Namespaces []Namespace
+}
+
+// Namespace is a tenant.
+type Namespace struct {
+	Name   string
+	Weight float64
+	Use    []float64 // by dimension; nil: what its rows use
 }
 
 // Option is a node with a choice of device groups.
@@ -36,6 +50,11 @@ type Row struct {
 	Devices                  []float64 // by request
 	MustLeave                uint8
 	Evictions, EvictionLimit int32
+
+	Namespace, Job, Group string // "" is default, the row's name, and g
+	Age, LostWork         int64  // nanoseconds
+	Labels                map[string]string
+	Annotations           map[string]float64
 }
 
 // Sort puts the rows of each option in the order in which a policy sees them:
@@ -50,7 +69,9 @@ func (c *Case) Sort() {
 // SelectVictims see of the case.
 func (c *Case) Candidates() *policy.Candidates {
 	c.Sort()
+	l := newLayout(c)
 	in := &policy.Candidates{
+		Now:        c.Now,
 		Preemptor:  &c.Preemptor,
 		Dims:       c.Dims,
 		FirstRow:   []int32{0},
@@ -58,13 +79,14 @@ func (c *Case) Candidates() *policy.Candidates {
 		Freed:      columns(len(c.Dims)),
 		Free:       columns(len(c.Dims)),
 		DeviceNeed: columns(len(c.Preemptor.Devices)),
-		Rows:       c.newRows(),
+		Rows:       l.rows(),
+		Shared:     l.shared(),
 	}
 	for i := range c.Options {
 		o := &c.Options[i]
 		must := int32(0)
 		for r := range o.Rows {
-			appendRow(&in.Rows, &o.Rows[r])
+			l.append(&in.Rows, &o.Rows[r])
 			if o.Rows[r].MustLeave != 0 {
 				must++
 			}
@@ -80,6 +102,8 @@ func (c *Case) Candidates() *policy.Candidates {
 			in.DeviceNeed[r] = append(in.DeviceNeed[r], c.deviceNeed(o, r))
 		}
 	}
+	in.Strings = l.strings
+	in.Rows.Annotations = l.annotations()
 	return in
 }
 
@@ -88,21 +112,25 @@ func (c *Case) Candidates() *policy.Candidates {
 // picking. Every option takes part.
 func (c *Case) OptionsOf(victims [][]int) *policy.Options {
 	c.Sort()
+	l := newLayout(c)
 	in := &policy.Options{
+		Now:         c.Now,
 		Preemptor:   &c.Preemptor,
 		Dims:        c.Dims,
 		Need:        columns(len(c.Dims)),
 		DeviceGroup: make([][]int32, len(c.Preemptor.Devices)),
 		DeviceNeed:  columns(len(c.Preemptor.Devices)),
 		FirstVictim: []int32{0},
-		Victims:     c.newRows(),
+		Victims:     l.rows(),
+		Shared:      l.shared(),
 	}
 	for i := range c.Options {
 		o := &c.Options[i]
-		highest, sum := int32(0), int64(0)
+		highest, sum, lost := int32(0), int64(0), int64(0)
 		for k, v := range victims[i] {
-			appendRow(&in.Victims, &o.Rows[v])
+			l.append(&in.Victims, &o.Rows[v])
 			sum += int64(o.Rows[v].Priority)
+			lost += o.Rows[v].LostWork
 			if k == 0 || o.Rows[v].Priority > highest {
 				highest = o.Rows[v].Priority
 			}
@@ -112,6 +140,7 @@ func (c *Case) OptionsOf(victims [][]int) *policy.Options {
 		in.HighestPriority = append(in.HighestPriority, highest)
 		in.VictimCount = append(in.VictimCount, int32(len(victims[i])))
 		in.PrioritySum = append(in.PrioritySum, sum)
+		in.LostWork = append(in.LostWork, lost)
 		for d := range c.Dims {
 			in.Need[d] = append(in.Need[d], c.Preemptor.Ask[d]-o.Free[d])
 		}
@@ -126,6 +155,8 @@ func (c *Case) OptionsOf(victims [][]int) *policy.Options {
 		}
 		in.Present = append(in.Present, o.Present)
 	}
+	in.Strings = l.strings
+	in.Victims.Annotations = l.annotations()
 	return in
 }
 
@@ -140,23 +171,6 @@ func NewScores(options int) *policy.OptionScores {
 
 func (c *Case) deviceNeed(o *Option, r int) float64 {
 	return float64(c.Preemptor.Devices[r].Count) - o.DeviceFree[r]
-}
-
-func (c *Case) newRows() policy.Rows {
-	return policy.Rows{Use: columns(len(c.Dims)), Devices: columns(len(c.Preemptor.Devices))}
-}
-
-func appendRow(to *policy.Rows, r *Row) {
-	to.Priority = append(to.Priority, r.Priority)
-	to.Evictions = append(to.Evictions, r.Evictions)
-	to.EvictionLimit = append(to.EvictionLimit, r.EvictionLimit)
-	to.MustLeave = append(to.MustLeave, r.MustLeave)
-	for d := range to.Use {
-		to.Use[d] = append(to.Use[d], r.Use[d])
-	}
-	for k := range to.Devices {
-		to.Devices[k] = append(to.Devices[k], r.Devices[k])
-	}
 }
 
 func columns(n int) [][]float64 { return make([][]float64, n) }

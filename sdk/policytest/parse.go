@@ -14,17 +14,25 @@ import (
 // with what is free there, and below it, indented, a line for each allocation
 // that may be evicted, with its name, its priority and what it holds.
 //
-//	preemptor 90 cpu=1000 memory=1000 device:gpu=4
+//	cluster cpu=8000 memory=8000
+//	namespace team-a weight=2 cpu=6000
+//	preemptor 90 cpu=1000 memory=1000 device:gpu=4 namespace=team-b waiting=10m
 //	node n1 cpu=0 memory=100 device:gpu=2@0
-//	  small 20 cpu=200 memory=200 evictions=1/2
-//	  big   40 cpu=1000 memory=1000 device:gpu=3 port
+//	  small 20 cpu=200 memory=200 evictions=1/2 namespace=team-a age=2h
+//	  big   40 cpu=1000 memory=1000 device:gpu=3 port label:tier=gold
 //
 // What is not named is 0. A node named twice is one node with another choice of
 // device group, whose number follows @. port and separation say why a row must
 // leave; evictions=k/limit is how many of its group the plan already evicts.
 // Dimensions are in the order in which they first appear.
+//
+// Of the preemptor may be said delta (else 10), waiting, attempts, type,
+// namespace, job, group and ports; of a row namespace, job (else its name),
+// group, age, and lostwork (else its age); of both label:KEY and note:NAME, which
+// is an annotation. What the cluster offers, and a namespace uses, is what the
+// case adds up to, unless a line says otherwise. It is Now.
 func Parse(text string) (*Case, error) {
-	p := &parser{}
+	p := &parser{c: Case{Now: Now}}
 	for n, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		if strings.TrimSpace(line) == "" {
@@ -57,6 +65,10 @@ func (p *parser) line(f []string) error {
 		return p.preemptor(f[1:])
 	case "node":
 		return p.node(f[1:])
+	case "cluster":
+		return p.amounts(f[1:], &p.c.Totals)
+	case "namespace":
+		return p.namespace(f[1:])
 	}
 	if len(p.c.Options) == 0 {
 		return fmt.Errorf("%q: expected preemptor or node", f[0])
@@ -75,6 +87,12 @@ func (p *parser) preemptor(f []string) error {
 	}
 	w.Priority, w.Delta, w.JobType = int32(priority), 10, "service"
 	for _, item := range f[1:] {
+		if known, err := preemptorWords.set(w, item); known || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		key, n, _, err := amount(item)
 		if err != nil {
 			return err
@@ -145,8 +163,7 @@ func (p *parser) rowItem(r *Row, item string) error {
 		r.MustLeave |= policy.MustLeaveSeparation
 		return nil
 	}
-	if v, ok := strings.CutPrefix(item, "evictions="); ok {
-		_, err := fmt.Sscanf(v, "%d/%d", &r.Evictions, &r.EvictionLimit)
+	if known, err := rowWords.set(r, item); known || err != nil {
 		return err
 	}
 	key, n, _, err := amount(item)
@@ -161,6 +178,39 @@ func (p *parser) rowItem(r *Row, item string) error {
 		set(&r.Devices, k, n)
 	default:
 		set(&r.Use, p.dim(key), n)
+	}
+	return nil
+}
+
+// namespace reads a tenant: its name, its weight, and what it uses.
+func (p *parser) namespace(f []string) error {
+	if len(f) == 0 {
+		return fmt.Errorf("namespace: expected a name")
+	}
+	n := Namespace{Name: f[0], Weight: 1}
+	f = f[1:]
+	if len(f) > 0 && strings.HasPrefix(f[0], "weight=") {
+		w, err := strconv.ParseFloat(f[0][len("weight="):], 64)
+		if err != nil {
+			return err
+		}
+		n.Weight, f = w, f[1:]
+	}
+	if err := p.amounts(f, &n.Use); err != nil {
+		return err
+	}
+	p.c.Namespaces = append(p.c.Namespaces, n)
+	return nil
+}
+
+// amounts reads amounts by dimension.
+func (p *parser) amounts(f []string, to *[]float64) error {
+	for _, item := range f {
+		key, n, _, err := amount(item)
+		if err != nil {
+			return err
+		}
+		set(to, p.dim(key), n)
 	}
 	return nil
 }
@@ -208,6 +258,14 @@ func (p *parser) request(key string) (r int, device bool, err error) {
 // widen gives all columns their full length, now that all names are known.
 func (p *parser) widen() {
 	dims, requests := len(p.c.Dims), len(p.c.Preemptor.Devices)
+	if p.c.Totals != nil {
+		p.c.Totals = widen(p.c.Totals, dims)
+	}
+	for i := range p.c.Namespaces {
+		if n := &p.c.Namespaces[i]; n.Use != nil {
+			n.Use = widen(n.Use, dims)
+		}
+	}
 	p.c.Preemptor.Ask = widen(p.c.Preemptor.Ask, dims)
 	for i := range p.c.Options {
 		o := &p.c.Options[i]

@@ -40,6 +40,60 @@ func TestParse_ReadsWhatItSays(t *testing.T) {
 	}
 }
 
+func TestParse_ReadsTenantsAndTimes(t *testing.T) {
+	c := policytest.MustParse(t, `
+	cluster cpu=100
+	namespace b weight=2 cpu=30
+	preemptor 90 delta=5 waiting=10m attempts=2 namespace=c job=shop group=web type=batch ports=1 label:app=web note:cost=3 cpu=10
+	node n1 cpu=5
+	  x 20 cpu=5 age=2h namespace=b job=etl label:tier=gold
+	  y 30 cpu=7 age=1h lostwork=10m
+	node n1 cpu=5
+	  x 20 cpu=5 note:cost=2.5`)
+	in := c.Candidates()
+	name := func(id int32) string { return strings.ReplaceAll(in.Strings[id], "\x00", "/") }
+	p, r, s := in.Preemptor, &in.Rows, in.Shared
+	for _, tt := range []struct{ what, got, want any }{
+		{"preemptor", fmt.Sprintln(p.Delta, p.Waiting, p.Attempts, p.Namespace, p.Job, p.Group, p.JobType, p.Ports, p.Labels, p.Annotations),
+			"5 600000000000 2 c shop web batch 1 map[app:web] map[cost:3]\n"},
+		{"age", in.Now - r.Start[0], int64(7200e9)},
+		{"lost work", fmt.Sprint(r.LostWork), "[7200000000000 600000000000 0]"},
+		{"jobs", name(r.Job[0]) + " " + name(r.Job[1]), "b/etl default/y"},
+		{"groups", name(r.Group[0]), "b/etl/g"},
+		{"labels", fmt.Sprintln(r.Labels.First, name(r.Labels.Key[0]), name(r.Labels.Value[0])), "[0 1 1 1] tier gold\n"},
+		{"annotations", fmt.Sprint(r.Annotations.Names, r.Annotations.Values), "[cost] [[NaN NaN 2.5]]"},
+		{"totals", fmt.Sprint(s.Totals), "[100]"},
+		{"namespaces", name(s.Namespaces.Name[0]) + name(s.Namespaces.Name[1]) + name(s.Namespaces.Name[2]), "bcdefault"},
+		{"weights", fmt.Sprint(s.Namespaces.Weight), "[2 1 1]"},
+		{"use", fmt.Sprint(s.Namespaces.Use), "[[30 0 7]]"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%v: %v, want %v", tt.what, tt.got, tt.want)
+		}
+	}
+	options := c.OptionsOf([][]int{{1, 0}, {}})
+	if got, want := fmt.Sprintln(options.LostWork, options.Victims.Start, options.Shared.Totals), fmt.Sprintln([]int64{7800e9, 0}, []int64{in.Now - 3600e9, in.Now - 7200e9}, "[100]"); got != want {
+		t.Errorf("options: %s, want %s", got, want)
+	}
+	gaps, at := policytest.Gaps(t, patient{}, in)
+	if got := fmt.Sprint(policytest.Eligible(in, gaps, 0), at-in.Now); got != "[0] 60" {
+		t.Errorf("eligible and recheck: %s", got)
+	}
+}
+
+// patient spares what is above 25.
+type patient struct{}
+
+func (patient) PriorityDelta(in *policy.Candidates, gap []int32, recheck *policy.Recheck) error {
+	for row, p := range in.Rows.Priority {
+		if p > 25 {
+			gap[row] = 100
+		}
+	}
+	recheck.At(in.Now + 60)
+	return nil
+}
+
 func TestParse_SaysWhereItFails(t *testing.T) {
 	for text, want := range map[string]string{
 		"  a 20 cpu=1":                               "line 1",
@@ -48,6 +102,11 @@ func TestParse_SaysWhereItFails(t *testing.T) {
 		"preemptor 90\nnode n1\n  a high":            "line 3: a",
 		"preemptor 90\nnode n1 device:gpu=1":         "does not ask",
 		"preemptor 90\nnode n1\n  a 2 evictions=one": "a: ",
+		"preemptor 90 waiting=soon":                  "waiting=soon",
+		"preemptor 90\nnode n1\n  a 2 age=1":         "age=1",
+		"namespace":                                  "name",
+		"namespace a weight=x":                       "line 1",
+		"cluster cpu":                                "name=number",
 	} {
 		if _, err := policytest.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one with %q", text, err, want)

@@ -20,6 +20,33 @@ func Select(t testing.TB, p policy.VictimSelector, in *policy.Candidates) *polic
 	return &s
 }
 
+// Gaps asks p which gap each row requires, and when it wants to be asked again.
+func Gaps(t testing.TB, p policy.DeltaHook, in *policy.Candidates) (gaps []int32, recheckAt int64) {
+	t.Helper()
+	gaps = make([]int32, in.Rows.Len())
+	for row := range gaps {
+		gaps[row] = in.Preemptor.Delta
+	}
+	var recheck policy.Recheck
+	if err := p.PriorityDelta(in, gaps, &recheck); err != nil {
+		t.Fatal(err)
+	}
+	return gaps, recheck.Time()
+}
+
+// Eligible returns the rows of option i that may be evicted under the gaps, as
+// indexes into its rows.
+func Eligible(in *policy.Candidates, gaps []int32, i int) []int {
+	rows := []int{}
+	for row := in.FirstRow[i]; row < in.FirstRow[i+1]; row++ {
+		gap := int64(in.Preemptor.Priority) - int64(in.Rows.Priority[row])
+		if gap > 0 && gap >= int64(gaps[row]) {
+			rows = append(rows, int(row-in.FirstRow[i]))
+		}
+	}
+	return rows
+}
+
 // Picks returns the picks of option i as indexes into its rows.
 func Picks(in *policy.Candidates, s *policy.Selection, i int) []int {
 	picks := []int{}

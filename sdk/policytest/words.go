@@ -1,0 +1,94 @@
+package policytest
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Now is the time in every case that was read from text.
+const Now = int64(1e18)
+
+// words are what may be said beside amounts, as word=value. A word that ends
+// with a colon is followed by a name: label:app=web.
+type words[T any] map[string]func(of *T, name, value string) error
+
+// set finds the word of an item; known is false for an amount.
+func (w words[T]) set(of *T, item string) (known bool, err error) {
+	key, value, ok := strings.Cut(item, "=")
+	if !ok {
+		return false, nil
+	}
+	name := ""
+	if kind, rest, named := strings.Cut(key, ":"); named {
+		key, name = kind+":", rest
+	}
+	f := w[key]
+	if f == nil {
+		return false, nil
+	}
+	if err := f(of, name, value); err != nil {
+		return true, fmt.Errorf("%s: %w", item, err)
+	}
+	return true, nil
+}
+
+var preemptorWords = words[policy.Preemptor]{
+	"namespace": func(p *policy.Preemptor, _, v string) error { p.Namespace = v; return nil },
+	"job":       func(p *policy.Preemptor, _, v string) error { p.Job = v; return nil },
+	"group":     func(p *policy.Preemptor, _, v string) error { p.Group = v; return nil },
+	"type":      func(p *policy.Preemptor, _, v string) error { p.JobType = v; return nil },
+	"delta":     func(p *policy.Preemptor, _, v string) error { return whole(&p.Delta, v) },
+	"attempts":  func(p *policy.Preemptor, _, v string) error { return whole(&p.Attempts, v) },
+	"ports":     func(p *policy.Preemptor, _, v string) (err error) { p.Ports, err = strconv.Atoi(v); return err },
+	"waiting":   func(p *policy.Preemptor, _, v string) error { return duration(&p.Waiting, v) },
+	"label:":    func(p *policy.Preemptor, name, v string) error { put(&p.Labels, name, v); return nil },
+	"note:":     func(p *policy.Preemptor, name, v string) error { return number(&p.Annotations, name, v) },
+}
+
+var rowWords = words[Row]{
+	"namespace": func(r *Row, _, v string) error { r.Namespace = v; return nil },
+	"job":       func(r *Row, _, v string) error { r.Job = v; return nil },
+	"group":     func(r *Row, _, v string) error { r.Group = v; return nil },
+	"evictions": func(r *Row, _, v string) error {
+		_, err := fmt.Sscanf(v, "%d/%d", &r.Evictions, &r.EvictionLimit)
+		return err
+	},
+	"age": func(r *Row, _, v string) error {
+		err := duration(&r.Age, v)
+		r.LostWork = cmp.Or(r.LostWork, r.Age)
+		return err
+	},
+	"lostwork": func(r *Row, _, v string) error { return duration(&r.LostWork, v) },
+	"label:":   func(r *Row, name, v string) error { put(&r.Labels, name, v); return nil },
+	"note:":    func(r *Row, name, v string) error { return number(&r.Annotations, name, v) },
+}
+
+func whole(to *int32, text string) error {
+	n, err := strconv.ParseInt(text, 10, 32)
+	*to = int32(n)
+	return err
+}
+
+func duration(to *int64, text string) error {
+	d, err := time.ParseDuration(text)
+	*to = int64(d)
+	return err
+}
+
+func number(to *map[string]float64, name, text string) error {
+	x, err := strconv.ParseFloat(text, 64)
+	put(to, name, x)
+	return err
+}
+
+func put[V any](to *map[string]V, key string, v V) {
+	if *to == nil {
+		*to = map[string]V{}
+	}
+	(*to)[key] = v
+}
