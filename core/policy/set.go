@@ -4,22 +4,31 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // DefaultName is the policy that decides what others leave open.
 const DefaultName = "default"
 
-// Set is the versions a scheduler works with, by name. It is immutable; a
-// change makes another one, and a scheduler keeps one for a whole evaluation.
+// Set is the versions a scheduler works with, by name. What it holds never
+// changes; a change makes another one, and a scheduler keeps one for a whole
+// evaluation.
+//
+// Who makes a set holds it. It is given up with Unpin, by the maker and by
+// everybody who pinned it; with the last of them its versions lose it, and
+// those that are in no other set close their instances.
 type Set struct {
 	byName   map[string]*Version
 	fallback *Version
 	override *Version // decides everything, whatever jobs ask for
+
+	mu   sync.Mutex
+	pins int
 }
 
 // NewSet makes a set. One of the versions must be named default.
 func NewSet(versions ...*Version) (*Set, error) {
-	s := &Set{byName: make(map[string]*Version, len(versions))}
+	s := &Set{byName: make(map[string]*Version, len(versions)), pins: 1}
 	for _, v := range versions {
 		if s.byName[v.Name] != nil {
 			return nil, fmt.Errorf("two policies are named %s", v.Name)
@@ -29,12 +38,60 @@ func NewSet(versions ...*Version) (*Set, error) {
 	if s.fallback = s.byName[DefaultName]; s.fallback == nil {
 		return nil, fmt.Errorf("a set of policies needs one named %s", DefaultName)
 	}
+	for _, v := range versions {
+		v.hold()
+	}
 	return s, nil
 }
 
 // Override returns a set in which v decides for every job.
 func (s *Set) Override(v *Version) *Set {
-	return &Set{byName: s.byName, fallback: s.fallback, override: v}
+	o := &Set{byName: s.byName, fallback: s.fallback, override: v, pins: 1}
+	for _, v := range o.all() {
+		v.hold()
+	}
+	return o
+}
+
+// all are the versions of the set, the one that overrides them too.
+func (s *Set) all() []*Version {
+	list := s.Versions()
+	if s.override != nil && s.byName[s.override.Name] != s.override {
+		list = append(list, s.override)
+	}
+	return list
+}
+
+// Pin keeps the set's versions ready until Unpin.
+func (s *Set) Pin() *Set {
+	if !s.tryPin() {
+		panic("policy: a set is pinned that nobody holds")
+	}
+	return s
+}
+
+func (s *Set) tryPin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pins == 0 {
+		return false
+	}
+	s.pins++
+	return true
+}
+
+// Unpin gives the set up.
+func (s *Set) Unpin() {
+	s.mu.Lock()
+	s.pins--
+	last := s.pins == 0
+	s.mu.Unlock()
+	if !last {
+		return
+	}
+	for _, v := range s.all() {
+		v.drop()
+	}
 }
 
 // Pick is the version for a job that names jobPolicy under a configuration

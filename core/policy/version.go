@@ -19,30 +19,41 @@ const GrantKeepRedundant = "keepRedundant"
 // Grants lists what an operator may grant a version.
 var Grants = []string{GrantKeepRedundant}
 
-// Source says what a version is made of.
+// Source says what a version is made of, and how the operator wants it run.
 type Source struct {
 	Name   string // the name operators use
 	Module Module
 	Config []byte // JSON object; empty means {}
 	Grants []string
+
+	OnFault OnFault
+	// Observe is told of every call of a hook; nil: nobody is. It is called from
+	// many goroutines.
+	Observe func(Call)
 }
 
 // Version is a policy that is ready to be asked: a module with its
 // configuration, identified by one hash.
 type Version struct {
-	Name   string
-	ID     string // sha256 over module digest and canonical configuration
-	Grants []string
+	Name    string
+	ID      string // sha256 over module digest and canonical configuration
+	Digest  string // of the module
+	Grants  []string
+	OnFault OnFault
+	Breaker Breaker
 
-	info   sdk.Info
-	hooks  Hooks
-	module Module
-	config *sdk.Config
+	info    sdk.Info
+	hooks   Hooks
+	module  Module
+	config  *sdk.Config
+	observe func(Call)
 
-	mu   sync.Mutex
-	idle []Instance
+	mu      sync.Mutex
+	idle    []Instance
+	sets    int  // that hold the version
+	retired bool // by the last of them
 
-	calls, faults atomic.Int64
+	calls, faults, fallbacks atomic.Int64
 }
 
 // NewVersion starts one instance, to learn what the policy is, and keeps it
@@ -57,30 +68,29 @@ func NewVersion(src Source) (*Version, error) {
 			return nil, fmt.Errorf("policy %s: unknown grant %q: want one of %v", src.Name, g, Grants)
 		}
 	}
-	first, err := start(src.Name, src.Module, config)
+	first, err := src.Module.Start(config)
 	if err != nil {
-		return nil, err
+		return nil, startError(src.Name, err)
 	}
 	v := &Version{
-		Name: src.Name, ID: versionID(src.Module.Digest(), settings.Canonical(config)), Grants: slices.Clone(src.Grants),
+		Name: src.Name, ID: versionID(src.Module.Digest(), settings.Canonical(config)), Digest: src.Module.Digest(),
+		Grants: slices.Clone(src.Grants), OnFault: src.OnFault, observe: src.Observe,
 		info: first.Info(), hooks: first.Hooks(), module: src.Module, config: config, idle: []Instance{first},
 	}
 	if v.info.Adaptive && !v.hooks.Has(HookScoreVictims) {
+		first.Close()
 		return nil, fmt.Errorf("policy %s declares adaptive but has no ScoreVictims", src.Name)
 	}
 	return v, nil
 }
 
-// start makes an instance; a refusal that is no fault is about the configuration.
-func start(name string, m Module, config *sdk.Config) (Instance, error) {
-	in, err := m.Start(config)
-	if err == nil {
-		return in, nil
-	}
+// startError is why a first instance did not start; a refusal that is no fault
+// is about the configuration.
+func startError(name string, err error) error {
 	if _, fault := errors.AsType[*Error](err); fault {
-		return nil, err
+		return fmt.Errorf("policy %s: %w", name, err)
 	}
-	return nil, fmt.Errorf("policy %s: configuration: %w", name, err)
+	return fmt.Errorf("policy %s: configuration: %w", name, err)
 }
 
 // Info is what the policy says of itself.
@@ -89,6 +99,9 @@ func (v *Version) Info() sdk.Info { return v.info }
 // Hooks is what the policy implements.
 func (v *Version) Hooks() Hooks { return v.hooks }
 
+// Config is the configuration in its canonical spelling.
+func (v *Version) Config() []byte { return settings.Canonical(v.config) }
+
 // KeepsRedundant is whether the lists of SelectVictims stand whole: the policy
 // asks for it and the operator granted it.
 func (v *Version) KeepsRedundant() bool {
@@ -96,7 +109,19 @@ func (v *Version) KeepsRedundant() bool {
 }
 
 // Acquire hands out an instance for one goroutine; give it back with Release.
+// What was started once and cannot be started again is a fault.
 func (v *Version) Acquire() (Instance, error) {
+	in, err := v.acquire()
+	if err != nil {
+		return nil, v.Count("Start", err)
+	}
+	if v.observe != nil {
+		return &observed{Instance: in, version: v}, nil
+	}
+	return in, nil
+}
+
+func (v *Version) acquire() (Instance, error) {
 	v.mu.Lock()
 	if n := len(v.idle); n > 0 {
 		in := v.idle[n-1]
@@ -105,21 +130,54 @@ func (v *Version) Acquire() (Instance, error) {
 		return in, nil
 	}
 	v.mu.Unlock()
-	return start(v.Name, v.module, v.config)
+	return v.module.Start(v.config)
 }
 
 // Release takes an instance back, and closes it where it is of no more use.
 func (v *Version) Release(in Instance) {
-	if !in.Alive() {
-		in.Close()
-		return
+	if o, ok := in.(*observed); ok {
+		in = o.Instance
 	}
 	v.mu.Lock()
-	v.idle = append(v.idle, in)
+	keep := in.Alive() && !v.retired
+	if keep {
+		v.idle = append(v.idle, in)
+	}
 	v.mu.Unlock()
+	if !keep {
+		in.Close()
+	}
 }
 
-// Count adds calls made and, when err is a fault, the fault. It returns err as
+// hold and drop count the sets that the version is in. With the last of them
+// it is retired: idle instances are closed, others when they come back.
+func (v *Version) hold() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.sets++
+	v.retired = false
+}
+
+func (v *Version) drop() {
+	v.mu.Lock()
+	v.sets--
+	var idle []Instance
+	if v.sets == 0 {
+		v.retired, idle, v.idle = true, v.idle, nil
+	}
+	v.mu.Unlock()
+	for _, in := range idle {
+		in.Close()
+	}
+}
+
+// Close retires a version that never came into a set.
+func (v *Version) Close() {
+	v.hold()
+	v.drop()
+}
+
+// Count counts a call and, when err is a fault, the fault. It returns err as
 // an *Error that names the version and the hook; nil stays nil.
 func (v *Version) Count(hook string, err error) error {
 	v.calls.Add(1)
@@ -142,8 +200,14 @@ func (v *Version) Misanswer(hook, format string, args ...any) error {
 	return &Error{Policy: v.Name, Version: v.ID, Hook: hook, Fault: FaultAnswer, Err: fmt.Errorf(format, args...)}
 }
 
+// FellBack counts an evaluation in which default decided instead.
+func (v *Version) FellBack() { v.fallbacks.Add(1) }
+
 // Stats counts hook calls and faults so far.
 func (v *Version) Stats() (calls, faults int64) { return v.calls.Load(), v.faults.Load() }
+
+// Fallbacks counts evaluations in which default decided instead.
+func (v *Version) Fallbacks() int64 { return v.fallbacks.Load() }
 
 func versionID(digest string, config []byte) string {
 	h := sha256.New()

@@ -149,10 +149,14 @@ func (p *placer) choose() (preempt.Choice, bool, error) {
 func (p *placer) search(nodes []int32) error {
 	r := p.run
 	p.searching = true
+	if open := r.version.Breaker.Open(r.now); open != nil {
+		return open
+	}
+	r.asked = true
 	request := preempt.Request{
 		Group: p.group, Now: r.now, Algorithm: r.algorithm, Delta: r.base.Config().PriorityDelta,
 		Waiting: max(0, r.now-p.waits), Attempts: r.eval.Attempts,
-		Policy: r.version, Default: r.s.config.Policies.Default(),
+		Policy: r.version, Default: r.policies.Default(),
 		Nodes: nodes, Evicted: &r.evicted, Weights: r.s.config.Weights,
 		Ties: r.s.config.Ties, Workers: r.s.config.Workers,
 	}

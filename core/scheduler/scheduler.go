@@ -13,7 +13,7 @@ import (
 
 // Config is what a Scheduler works with.
 type Config struct {
-	Policies *policy.Set
+	Policies Policies
 	// NewID names a new allocation; nil: model.AllocName.
 	NewID func(g *model.Group, index, incarnation int) string
 	// Ties orders what no rule decides; zero: by id.
@@ -24,6 +24,13 @@ type Config struct {
 	Weights map[string]float64
 	// Forget switches the memory of failed groups off, for tests that compare.
 	Forget bool
+}
+
+// Policies is where a scheduler gets the set of policies for an evaluation: a
+// set that never changes, or the one in force.
+type Policies interface {
+	// Pin returns the set, which stays ready until its Unpin.
+	Pin() *policy.Set
 }
 
 // Scheduler plans evaluations one after another.
@@ -62,7 +69,8 @@ type Outcome struct {
 	BlockedNodes []string
 	// RecheckAt is when a policy wants to be asked again; 0: not by time.
 	RecheckAt int64
-	// Fault is the policy's, when there was one: the plan then evicts nobody.
+	// Fault is the policy's, when there was one: the plan then evicts nobody,
+	// unless the operator lets default decide instead.
 	Fault error
 }
 
@@ -73,24 +81,50 @@ func (o *Outcome) Placed() bool { return len(o.Failed) == 0 }
 // nanoseconds. An error means that the evaluation cannot be planned at all,
 // such as one whose job names a policy that is not loaded.
 func (s *Scheduler) Process(eval *model.Evaluation, snap *state.Snapshot, now int64) (*Outcome, error) {
-	r, err := s.newRun(eval, snap, now)
+	policies := s.config.Policies.Pin()
+	defer policies.Unpin()
+	r, err := s.newRun(policies, eval, snap, now)
 	if err != nil {
 		return nil, err
 	}
 	err = r.process()
-	if fault := (*policy.Error)(nil); errors.As(err, &fault) {
-		// Fail closed: plan again as if nobody might be evicted.
-		if r, err = s.newRun(eval, snap, now); err != nil {
-			return nil, err
-		}
-		r.preempts = false
-		r.out.Fault = fault
-		err = r.process()
+	if fault, ok := errors.AsType[*policy.Error](err); ok {
+		r, err = s.replan(r, fault)
+	} else if r.asked {
+		r.version.Breaker.Well()
 	}
 	if err != nil {
 		return nil, err
 	}
 	return r.finish(), nil
+}
+
+// replan plans again without the policy that was at fault: under default where
+// the operator chose so, else as if nobody might be evicted.
+func (s *Scheduler) replan(failed *run, fault *policy.Error) (*run, error) {
+	at := failed.version
+	if failed.asked {
+		at.Breaker.Fault(failed.now, fault)
+	}
+	if at.OnFault == policy.FallBack {
+		r, err := s.runAgain(failed, fault, func(r *run) { r.version = r.policies.Default() })
+		if _, again := errors.AsType[*policy.Error](err); !again {
+			at.FellBack()
+			return r, err
+		}
+	}
+	return s.runAgain(failed, fault, func(r *run) { r.preempts = false })
+}
+
+// runAgain plans an evaluation afresh with a change.
+func (s *Scheduler) runAgain(failed *run, fault *policy.Error, change func(*run)) (*run, error) {
+	r, err := s.newRun(failed.policies, failed.eval, failed.base, failed.now)
+	if err != nil {
+		return nil, err
+	}
+	change(r)
+	r.out.Fault = fault
+	return r, r.process()
 }
 
 // run is one evaluation being planned.
@@ -102,7 +136,9 @@ type run struct {
 	stopped     bool            // the plan stops something of the job itself
 	now         int64
 	job         *model.Job // nil: gone
+	policies    *policy.Set
 	version     *policy.Version
+	asked       bool // the version
 	preempts    bool
 	algorithm   model.Algorithm
 	separations []*separation
@@ -116,13 +152,13 @@ type run struct {
 	out         Outcome
 }
 
-func (s *Scheduler) newRun(eval *model.Evaluation, snap *state.Snapshot, now int64) (*run, error) {
-	r := &run{s: s, eval: eval, base: snap, proposed: snap, now: now, job: snap.Job(eval.JobKey())}
+func (s *Scheduler) newRun(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*run, error) {
+	r := &run{s: s, policies: policies, eval: eval, base: snap, proposed: snap, now: now, job: snap.Job(eval.JobKey())}
 	r.plan, r.algorithm = newBuilder(), snap.Config().Algorithm
 	if r.job == nil {
 		return r, nil
 	}
-	version, err := s.config.Policies.Pick(r.job.Policy, snap.Config().Policy)
+	version, err := policies.Pick(r.job.Policy, snap.Config().Policy)
 	if err != nil {
 		return nil, fmt.Errorf("job %s: %w", r.job.Key(), err)
 	}
