@@ -24,6 +24,7 @@ type Shape struct {
 	MustLeave     bool // needed ports and separation
 	Small         bool // small amounts and few priorities, for many ties
 	NoTies        bool // large amounts and no zeros, for hardly any
+	Work          bool // work that is lost, and costs that operators attached
 }
 
 // Random returns a case within the bounds.
@@ -44,8 +45,30 @@ func Random(r *rand.Rand, s Shape) *Case {
 	for range 1 + r.IntN(s.Options) {
 		c.Options = append(c.Options, c.option(r, s))
 	}
+	if s.Work {
+		c.addWork(r, s)
+	}
 	c.Sort()
 	return c
+}
+
+// addWork says of every row what evicting it loses, and of some what that
+// costs.
+func (c *Case) addWork(r *rand.Rand, s Shape) {
+	c.Now = Now
+	for range c.Dims {
+		c.Totals = append(c.Totals, float64(int64(1)<<(20+r.IntN(4))))
+	}
+	for i := range c.Options {
+		for k := range c.Options[i].Rows {
+			row := &c.Options[i].Rows[k]
+			row.LostWork = int64(amountOf(r, s)) * 1e9
+			row.Age = row.LostWork + int64(r.IntN(3))*3600e9
+			if r.IntN(6) == 0 {
+				row.Annotations = map[string]float64{"cost": float64(r.IntN(5)-1) / 2}
+			}
+		}
+	}
 }
 
 func amountOf(r *rand.Rand, s Shape) float64 {
