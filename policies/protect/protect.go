@@ -1,0 +1,76 @@
+package protect
+
+import (
+	"math"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Policy is the policy named protect. Configure it before it is asked.
+type Policy struct {
+	minimum minimum
+	// override is the gap from which on nothing is protected; 0: there is none.
+	override int64
+
+	maxEvictions int32 // of one group in one plan; 0: any number
+	pause        int64 // nanoseconds until the next plan
+
+	limited []int32 // scratch: rows of an option that the limit is about
+}
+
+var (
+	_ policy.Policy       = (*Policy)(nil)
+	_ policy.Configurable = (*Policy)(nil)
+	_ policy.DeltaHook    = (*Policy)(nil)
+)
+
+// New returns a policy to be configured.
+func New() *Policy { return &Policy{} }
+
+// Info implements policy.Policy. Columns that the configuration has no use for
+// are not asked for.
+func (p *Policy) Info() policy.Info {
+	columns := policy.StartColumn | policy.TimeColumns
+	if len(p.minimum.namespaces) > 0 {
+		columns |= policy.JobColumns
+	}
+	if len(p.minimum.labels) > 0 {
+		columns |= policy.LabelColumns
+	}
+	if p.maxEvictions > 0 {
+		columns |= policy.JobColumns | policy.EvictionColumns | policy.MustLeaveColumn
+	}
+	return policy.Info{Name: "protect", Delta: 10, Columns: columns}
+}
+
+// never is a gap that no two priorities in use have.
+const never = math.MaxInt32
+
+// PriorityDelta implements policy.DeltaHook.
+func (p *Policy) PriorityDelta(in *policy.Candidates, gap []int32, recheck *policy.Recheck) error {
+	who := in.Preemptor
+	for row, priority := range in.Rows.Priority {
+		if !p.mayProtect(who, priority) {
+			continue
+		}
+		start := in.Rows.Start[row]
+		if start >= in.Now {
+			continue // it has not begun, and loses nothing
+		}
+		if end := start + p.minimum.of(in, row); end > in.Now {
+			gap[row] = never
+			recheck.At(end)
+		}
+	}
+	if p.maxEvictions > 0 {
+		p.limit(in, gap, recheck)
+	}
+	return nil
+}
+
+// mayProtect is whether anything is to be decided about a row: it could be
+// evicted, and the preemptor is not above protection.
+func (p *Policy) mayProtect(who *policy.Preemptor, priority int32) bool {
+	apart := int64(who.Priority) - int64(priority)
+	return apart >= int64(who.Delta) && (p.override == 0 || apart < p.override)
+}
