@@ -196,20 +196,27 @@ func (d *decoder) pop(mark int) {
 
 // problem refuses the value at the current path.
 func (d *decoder) problem(line int, message, remedy string) {
-	var b []byte
+	at := ""
 	if len(d.problems.list) < maxKept {
-		for _, s := range d.path {
-			b = s.append(b)
-		}
+		at = d.where(len(d.path))
 		if d.refused == nil {
 			d.refused = map[string]bool{}
 		}
-		d.refused[string(b)] = true
+		d.refused[at] = true
 	}
-	d.problems.add(Problem{Line: line, Path: string(b), Message: message, Remedy: remedy})
+	d.problems.add(Problem{Line: line, Path: at, Message: message, Remedy: remedy})
 	if d.problems.len() > maxProblems {
 		panic(rubbish{line})
 	}
+}
+
+// where is the current path, or its first so many steps.
+func (d *decoder) where(steps int) string {
+	var b []byte
+	for _, s := range d.path[:steps] {
+		b = s.append(b)
+	}
+	return string(b)
 }
 
 // rubbish ends decoding of a file with too many problems.

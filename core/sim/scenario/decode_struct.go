@@ -102,6 +102,7 @@ func slicePlan(of *plan, many string) *plan {
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 		size := int(v.Type().Elem().Size())
+		repeats := repeats{list: v, field: nameFields[v.Type().Elem()]}
 		for i := 0; ; i++ {
 			ev := d.src.next()
 			if ev.kind == kindListEnd {
@@ -112,6 +113,7 @@ func slicePlan(of *plan, many string) *plan {
 			v.Grow(1)
 			v.SetLen(i + 1)
 			of.decode(d, v.Index(i), ev)
+			repeats.look(d, i, ev.line)
 			d.pop(mark)
 		}
 	}}

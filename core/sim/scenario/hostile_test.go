@@ -3,6 +3,7 @@ package scenario
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -67,7 +68,7 @@ func TestDecode_RefusesRubbish(t *testing.T) {
 		{"JSON nulls", repeat(object+`"nodes":[`, "null,", size), "more than 10000 problems"},
 		{"JSON keys", repeat(object, `"a":1,`, size), "more than 10000 problems"},
 		{"JSON garbage", repeat("{\"", "\\u12", size), "a text of more than 1 MiB"},
-		{"JSON jobs", repeat(object+`"jobs":[`, `{"id":"a"},`, size), "say almost nothing"},
+		{"JSON constraints", repeat(object+`"jobs":[{"id":"a","groups":[{"name":"g","constraints":[`, `{},`, size), "say almost nothing"},
 		{"JSON cut off", repeat(object+`"events":[`, `{"at":0,"submit":"j"},`, size/10), "the file ends"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,6 +78,70 @@ func TestDecode_RefusesRubbish(t *testing.T) {
 				t.Errorf("%.500v; want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestDecode_StopsAtRepeatedNames: millions of elements that share a name are
+// refused after the first thousands, not when all were read and checked.
+func TestDecode_StopsAtRepeatedNames(t *testing.T) {
+	head := `{"version": 1, "name": "x", `
+	for _, c := range []struct{ name, start, body, want string }{
+		{"nodes", `"nodes":[`, `{"id":"n"},` + "\n", `f:10000: nodes[9999].id: "n" is already the id of nodes[0]; give each its own id`},
+		{"running", `"running":[`, `{"id":"a","job":"j","group":"g","node":"n"},`, `running[9999].id: "a" is already the id of running[0]`},
+		{"groups", `"jobs":[{"id":"j","groups":[`, `{"name":"g"},`, `jobs[0].groups[9999].name: "g" is already the name of jobs[0].groups[0]`},
+		{"jobs without groups", `"jobs":[`, `{"id":"j"},`, "jobs[0].groups: groups is missing"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := &counted{Reader: repeat(head+c.start, c.body, 100<<20)}
+			_, err := Decode("f", r)
+			checkError(t, err)
+			if !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "more than 10000 problems up to line") {
+				t.Errorf("%.500v; want %q", err, c.want)
+			}
+			if r.read > 2<<20 {
+				t.Errorf("%d bytes were read", r.read)
+			}
+		})
+	}
+}
+
+// counted counts what was read.
+type counted struct {
+	io.Reader
+	read int
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.read += n
+	return n, err
+}
+
+func TestDecode_StopsAtTooManyNodes(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString(`{"version": 1, "name": "x", "nodes": [`)
+	for i := range maxNodes + 1 {
+		fmt.Fprintf(&b, "{\"id\":\"n%d\"},\n", i)
+	}
+	r := &counted{Reader: io.MultiReader(&b, repeat("", `{"id":"n"},`, 100<<20))}
+	_, err := Decode("f", r)
+	checkError(t, err)
+	if want := "f:1000001: nodes[1000000]: more than 1000000 nodes in all; describe fewer"; err.Error() != want {
+		t.Errorf("%v; want %q", err, want)
+	}
+	if r.read > 32<<20 {
+		t.Errorf("%d bytes were read", r.read)
+	}
+}
+
+// TestDecode_StopsCheckingRubbish: what reads well and means nothing is not
+// checked to its end.
+func TestDecode_StopsCheckingRubbish(t *testing.T) {
+	body := strings.Repeat(`{"at":"5s","submit":"j"},`, 20_000)
+	_, err := Decode("f", strings.NewReader(`{"version":1,"name":"x","events":[`+strings.TrimSuffix(body, ",")+"]}"))
+	checkError(t, err)
+	if want := "f:1: more than 10000 problems: the rest of the file was not checked"; !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%.200v; want %q", err, want)
 	}
 }
 

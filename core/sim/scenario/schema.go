@@ -90,7 +90,7 @@ var required = map[reflect.Type][][2]string{
 	reflect.TypeFor[PriorityClass](): {{"name", nameWords}, {"value", "a whole number"}},
 	reflect.TypeFor[Node]():          {{"id", nameWords}},
 	reflect.TypeFor[Device]():        {{"id", "vendor/type/model"}, {"count", "a whole number"}},
-	reflect.TypeFor[Job]():           {{"id", nameWords}},
+	reflect.TypeFor[Job]():           {{"id", nameWords}, {"groups", "at least one, such as `[{name: main, count: 1, resources: {cpu: 500}}]`"}},
 	reflect.TypeFor[Group]():         {{"name", nameWords}},
 	reflect.TypeFor[DeviceRequest](): {{"id", "type, vendor/type or vendor/type/model"}},
 	reflect.TypeFor[Running]():       {{"id", nameWords}, {"job", "one of `jobs`"}, {"group", "one of the job's groups"}, {"node", "one of `nodes`"}},

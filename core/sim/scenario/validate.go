@@ -77,7 +77,9 @@ func (c *checker) taint(text string) {
 // same value or one around it.
 func (c *checker) add(p *path, message, remedy string) {
 	if len(c.problems.list) == maxKept {
-		c.problems.more++
+		if c.problems.more++; c.problems.len() > maxProblems {
+			panic(enough{})
+		}
 		return
 	}
 	text := p.String()
@@ -90,7 +92,26 @@ func (c *checker) add(p *path, message, remedy string) {
 	c.problems.add(Problem{Path: text, Message: message, Remedy: remedy})
 }
 
+// enough ends the check of a file with too many problems.
+type enough struct{}
+
 func (c *checker) check() {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case enough:
+			c.problems.list[0] = Problem{
+				Message: fmt.Sprintf("more than %d problems: the rest of the file was not checked", maxProblems),
+				Remedy:  "mend those that follow first; check that this is a scenario file",
+			}
+		default:
+			panic(p)
+		}
+	}()
+	c.checkAll()
+}
+
+func (c *checker) checkAll() {
 	if c.f.Version != formatVersion {
 		var root *path
 		c.add(root.field("version"), fmt.Sprintf("version %d is not known: expected 1", c.f.Version), "write `version: 1`, or use a newer cede")

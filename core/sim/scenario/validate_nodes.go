@@ -12,7 +12,8 @@ import (
 
 const (
 	// maxNodes bounds what `count` multiplies.
-	maxNodes = 1_000_000
+	maxNodes     = 1_000_000
+	tooManyNodes = "more than 1000000 nodes in all"
 	// maxDevices bounds the device groups of a node, which are searched one by one.
 	maxDevices = 1000
 )
@@ -34,7 +35,7 @@ func (c *checker) checkNodes() {
 		case count < 0:
 			c.add(p.field("count"), fmt.Sprintf("%d is negative: expected 0 or more", count), "remove the sign")
 		case total+min(count, maxNodes+1) > maxNodes:
-			c.add(p.field("count"), "more than 1000000 nodes in all", "describe fewer")
+			c.add(p.field("count"), tooManyNodes, "describe fewer")
 		default:
 			total += count
 		}

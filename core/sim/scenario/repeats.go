@@ -1,0 +1,65 @@
+package scenario
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// nameFields lists what the elements of a list may not share, by their type.
+var nameFields = map[reflect.Type]string{
+	reflect.TypeFor[PolicyVariant](): "name",
+	reflect.TypeFor[Namespace]():     "name",
+	reflect.TypeFor[PriorityClass](): "name",
+	reflect.TypeFor[Node]():          "id",
+	reflect.TypeFor[Job]():           "id",
+	reflect.TypeFor[Group]():         "name",
+	reflect.TypeFor[Running]():       "id",
+}
+
+// manyItems is how long a list is before its names are compared while it is
+// read.
+const manyItems = 10_000
+
+// repeats finds names that stand twice in a long list while it is read.
+// Validation finds them as well, but only when a list of millions that are all
+// the same has been read whole. The field is the first of its struct.
+type repeats struct {
+	list  reflect.Value
+	field string // "": the elements have no names
+	first map[string]int
+}
+
+// look compares the element that was just read.
+func (r *repeats) look(d *decoder, i, line int) {
+	if r.field == "" || i+1 < manyItems {
+		return
+	}
+	if i == maxNodes && r.list.Type().Elem() == reflect.TypeFor[Node]() {
+		panic(fatal{problem: Problem{Line: line, Path: d.where(len(d.path)), Message: tooManyNodes, Remedy: "describe fewer"}})
+	}
+	if r.first == nil {
+		r.first = make(map[string]int, 2*manyItems)
+		for k := range i {
+			if name := r.name(k); name != "" {
+				if _, ok := r.first[name]; !ok {
+					r.first[name] = k
+				}
+			}
+		}
+	}
+	name := r.name(i)
+	if name == "" {
+		return // it was complained about
+	}
+	first, ok := r.first[name]
+	if !ok {
+		r.first[name] = i
+		return
+	}
+	list := d.where(len(d.path) - 1)
+	mark := d.push(step{key: r.field, index: -1}, line)
+	d.problem(line, fmt.Sprintf("%.100q is already the %s of %s[%d]", name, r.field, list, first), "give each its own "+r.field)
+	d.pop(mark)
+}
+
+func (r *repeats) name(i int) string { return r.list.Index(i).Field(0).String() }
