@@ -1,7 +1,5 @@
 package policy
 
-import "fmt"
-
 // Fault says whose fault a failed call was.
 type Fault uint8
 
@@ -13,6 +11,8 @@ const (
 	FaultAnswer               // its answer breaks a rule: NaN, foreign row, missing option
 	FaultABI                  // what it sent cannot be read
 	FaultHost                 // ours
+	// Faults is how many kinds there are.
+	Faults = iota
 )
 
 func (f Fault) String() string {
@@ -21,7 +21,7 @@ func (f Fault) String() string {
 
 // Error says which policy failed, where, and whose fault it was.
 type Error struct {
-	Policy  string // name
+	Policy  string // name; empty while nobody knows it
 	Version string
 	Hook    string
 	Fault   Fault
@@ -30,7 +30,13 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	s := fmt.Sprintf("policy %s: %s: %v", e.Policy, e.Hook, e.Err)
+	s := e.Err.Error()
+	if e.Hook != "" {
+		s = e.Hook + ": " + s
+	}
+	if e.Policy != "" {
+		s = "policy " + e.Policy + ": " + s
+	}
 	if e.Hint != "" {
 		s += " (" + e.Hint + ")"
 	}

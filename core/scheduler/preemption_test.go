@@ -6,10 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/scheduler"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
 // A group that fills a node's last room may evict there for its next instance.
@@ -250,6 +254,75 @@ func TestFault_EvictsNobodyAndSaysWhy(t *testing.T) {
 	// A job under another policy is not concerned.
 	w.job(job("k", 90, 6, 6).Count(2).Obj())
 	w.want("k", "k.g[0]@n2, k.g[1]@n1 over l")
+}
+
+// flaky fails whenever its flag is up.
+type flaky struct{ fails *bool }
+
+func (flaky) Info() sdk.Info { return sdk.Info{Name: "flaky", Delta: 1} }
+func (f flaky) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
+	if *f.fails {
+		return errors.New("cannot decide")
+	}
+	return nil
+}
+
+// flakyTown has one full node and a job that needs an eviction under flaky.
+func flakyTown(t *testing.T, onFault policy.OnFault) (w *town, v *policy.Version, fails *bool) {
+	t.Helper()
+	fails = new(bool)
+	v, err := policy.NewVersion(policy.Source{
+		Name: "flaky", OnFault: onFault,
+		Module: policy.Native("test", func() sdk.Policy { return flaky{fails} }),
+	})
+	must(err)
+	set, err := policy.NewSet(coretest.Version(func() sdk.Policy { return rules.New() }), v)
+	must(err)
+	w = newTown(t)
+	w.sched = scheduler.New(scheduler.Config{Policies: set, Forget: true})
+	w.node("n1")
+	w.run(job("low", 10, 10, 10).Obj(), "l", "n1")
+	w.job(job("j", 90, 6, 6).Change(func(j *model.Job) { j.Policy = "flaky" }).Obj())
+	return w, v, fails
+}
+
+func TestFault_DefaultDecidesWhereTheOperatorChoseSo(t *testing.T) {
+	w, v, fails := flakyTown(t, policy.FallBack)
+	*fails = true
+	out := w.plan("j")
+	if got := told(out); got != "j.g[0]@n1 over l" {
+		t.Error(got)
+	}
+	if out.Fault == nil || v.Fallbacks() != 1 {
+		t.Errorf("fault %v, %d fallbacks", out.Fault, v.Fallbacks())
+	}
+}
+
+func TestFault_APolicyThatKeepsFailingIsNotAskedForAWhile(t *testing.T) {
+	w, v, fails := flakyTown(t, policy.Deny)
+	*fails = true
+	for range 5 {
+		w.plan("j")
+	}
+	asked, _ := v.Stats()
+	*fails = false
+	out := w.plan("j")
+	if calls, _ := v.Stats(); calls != asked {
+		t.Error("it was asked although its breaker is open")
+	}
+	if got := told(out); got != "g waits for 1" || out.Fault == nil {
+		t.Errorf("%s, fault %v", got, out.Fault)
+	}
+	w.now += int64(30 * time.Second)
+	if got := told(w.plan("j")); got != "j.g[0]@n1 over l" {
+		t.Errorf("after the pause: %s", got)
+	}
+	*fails = true
+	w.plan("j")
+	*fails = false
+	if got := told(w.plan("j")); got != "j.g[0]@n1 over l" {
+		t.Errorf("one fault after it went well: %s", got)
+	}
 }
 
 func TestPolicy_ThatIsNotLoadedIsAnError(t *testing.T) {

@@ -1,0 +1,27 @@
+package policy
+
+import "sync/atomic"
+
+// Active is the set in force. Swap replaces it while evaluations run: those
+// that have begun end on the set that they pinned.
+type Active struct{ current atomic.Pointer[Set] }
+
+// NewActive puts a set in force and takes it over.
+func NewActive(s *Set) *Active {
+	a := &Active{}
+	a.current.Store(s)
+	return a
+}
+
+// Pin is the set in force, held until its Unpin.
+func (a *Active) Pin() *Set {
+	for {
+		// Between the load and the pin the set may be replaced and given up.
+		if s := a.current.Load(); s.tryPin() {
+			return s
+		}
+	}
+}
+
+// Swap puts next in force, takes it over and gives the old set up.
+func (a *Active) Swap(next *Set) { a.current.Swap(next).Unpin() }

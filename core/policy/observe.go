@@ -1,0 +1,52 @@
+package policy
+
+import (
+	"time"
+
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Call records one call of a hook: who was asked what, what it cost, and how
+// it ended. What breaks a rule without being a fault of the call itself, such
+// as a foreign row in the answer, is not known here.
+type Call struct {
+	Policy, Version, Digest string
+	Hook                    string
+	Options, Rows           int
+	Fuel                    uint64
+	Duration                time.Duration
+	Err                     error
+}
+
+// observed tells the version's observer of every call.
+type observed struct {
+	Instance
+	version *Version
+}
+
+func (o *observed) tell(hook string, options, rows int, call func() error) error {
+	from := time.Now()
+	err := call()
+	v := o.version
+	v.observe(Call{
+		Policy: v.Name, Version: v.ID, Digest: v.Digest, Hook: hook, Options: options, Rows: rows,
+		Fuel: o.Fuel(), Duration: time.Since(from), Err: err,
+	})
+	return err
+}
+
+func (o *observed) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.Recheck) error {
+	return o.tell("PriorityDelta", in.Len(), in.Rows.Len(), func() error { return o.Instance.PriorityDelta(in, gap, recheck) })
+}
+
+func (o *observed) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
+	return o.tell("ScoreVictims", in.Len(), in.Rows.Len(), func() error { return o.Instance.ScoreVictims(in, out) })
+}
+
+func (o *observed) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
+	return o.tell("SelectVictims", in.Len(), in.Rows.Len(), func() error { return o.Instance.SelectVictims(in, out) })
+}
+
+func (o *observed) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
+	return o.tell("ScoreOptions", in.Len(), in.Victims.Len(), func() error { return o.Instance.ScoreOptions(in, out) })
+}
