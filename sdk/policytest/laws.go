@@ -59,7 +59,7 @@ func (l Laws) orderDecidesTies(t *testing.T) {
 		return lists
 	}
 	for k := range Count(t) / 4 {
-		c := Random(r, Shape{Options: 4, Rows: 12, NoTies: true, Work: l.Shape(k).Work})
+		c := Random(r, Shape{Options: 4, Rows: 12, NoTies: true, Work: l.Shape(k).Work, Tenants: l.Shape(k).Tenants})
 		before := victims(c)
 		slices.Reverse(c.Options)
 		for i := range c.Options {
@@ -87,6 +87,7 @@ func (l Laws) unitsDecideNothing(t *testing.T) {
 			scale(in.Need[d], unit)
 			scale(in.Rows.Use[d], unit)
 			in.Shared.Totals[d] *= unit
+			scale(in.Shared.Namespaces.Use[d], unit)
 		}
 		if after := fmt.Sprint(Picks(in, Select(t, p, in), 0)); after != before {
 			t.Fatalf("case %d: picks %s, in other units %s", k, before, after)

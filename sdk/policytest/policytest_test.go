@@ -54,8 +54,10 @@ func TestParse_ReadsTenantsAndTimes(t *testing.T) {
 	name := func(id int32) string { return strings.ReplaceAll(in.Strings[id], "\x00", "/") }
 	p, r, s := in.Preemptor, &in.Rows, in.Shared
 	for _, tt := range []struct{ what, got, want any }{
-		{"preemptor", fmt.Sprintln(p.Delta, p.Waiting, p.Attempts, p.Namespace, p.Job, p.Group, p.JobType, p.Ports, p.Labels, p.Annotations),
-			"5 600000000000 2 c shop web batch 1 map[app:web] map[cost:3]\n"},
+		{
+			"preemptor", fmt.Sprintln(p.Delta, p.Waiting, p.Attempts, p.Namespace, p.Job, p.Group, p.JobType, p.Ports, p.Labels, p.Annotations),
+			"5 600000000000 2 c shop web batch 1 map[app:web] map[cost:3]\n",
+		},
 		{"age", in.Now - r.Start[0], int64(7200e9)},
 		{"lost work", fmt.Sprint(r.LostWork), "[7200000000000 600000000000 0]"},
 		{"jobs", name(r.Job[0]) + " " + name(r.Job[1]), "b/etl default/y"},

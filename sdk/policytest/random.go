@@ -25,6 +25,7 @@ type Shape struct {
 	Small         bool // small amounts and few priorities, for many ties
 	NoTies        bool // large amounts and no zeros, for hardly any
 	Work          bool // work that is lost, and costs that operators attached
+	Tenants       bool // namespaces of different weights, with more than is shown
 }
 
 // Random returns a case within the bounds.
@@ -48,6 +49,9 @@ func Random(r *rand.Rand, s Shape) *Case {
 	if s.Work {
 		c.addWork(r, s)
 	}
+	if s.Tenants {
+		c.tenants(r, s)
+	}
 	c.Sort()
 	return c
 }
@@ -67,6 +71,33 @@ func (c *Case) addWork(r *rand.Rand, s Shape) {
 			if r.IntN(6) == 0 {
 				row.Annotations = map[string]float64{"cost": float64(r.IntN(5)-1) / 2}
 			}
+		}
+	}
+}
+
+// tenants divides the rows among three namespaces, and lets each have more on
+// nodes that the case does not show.
+func (c *Case) tenants(r *rand.Rand, s Shape) {
+	names := []string{"a", "b", "c"}
+	c.Preemptor.Namespace = names[r.IntN(len(names))]
+	use := map[string][]float64{}
+	for _, name := range names {
+		use[name] = make([]float64, len(c.Dims))
+		for d := range c.Dims {
+			use[name][d] = 10 * amountOf(r, s)
+		}
+		c.Namespaces = append(c.Namespaces, Namespace{Name: name, Weight: []float64{0.5, 1, 1, 3}[r.IntN(4)], Use: use[name]})
+	}
+	for i := range c.Options {
+		for k := range c.Options[i].Rows {
+			row := &c.Options[i].Rows[k]
+			row.Namespace = names[r.IntN(len(names))]
+			add(use[row.Namespace], row.Use)
+		}
+	}
+	if c.Totals == nil {
+		for range c.Dims {
+			c.Totals = append(c.Totals, 60*amountOf(r, s))
 		}
 	}
 }

@@ -1,0 +1,133 @@
+package fairshare
+
+import (
+	"github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// Policy is the policy named fair-share. Configure it before it is asked.
+type Policy struct {
+	onlyAbove bool
+
+	shares  shares
+	need    rules.Need
+	lack    rules.Lack
+	gone    []bool // by row of the option at hand
+	options rules.Default
+}
+
+var (
+	_ policy.Policy         = (*Policy)(nil)
+	_ policy.Configurable   = (*Policy)(nil)
+	_ policy.VictimSelector = (*Policy)(nil)
+	_ policy.OptionScorer   = (*Policy)(nil)
+)
+
+// New returns a policy to be configured.
+func New() *Policy { return &Policy{} }
+
+// Info implements policy.Policy.
+func (*Policy) Info() policy.Info {
+	return policy.Info{
+		Name:  "fair-share",
+		Delta: 1,
+		Columns: policy.UseColumns | policy.JobColumns | policy.MustLeaveColumn | policy.DeviceColumns |
+			policy.VictimColumns | policy.FitColumns | policy.SharedTables,
+	}
+}
+
+// Settings implements policy.Configurable.
+func (*Policy) Settings() []policy.Setting {
+	return []policy.Setting{{
+		Name: "onlyAbove", Kind: policy.Bool, Default: "false",
+		Doc: "whether only namespaces above their fair share lose work to others",
+	}}
+}
+
+// Configure implements policy.Configurable.
+func (p *Policy) Configure(c *policy.Config) error {
+	p.onlyAbove = c.Bool("onlyAbove")
+	return nil
+}
+
+// SelectVictims implements policy.VictimSelector.
+func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) error {
+	p.need.Load(in.Preemptor.Ask, in.Rows.Use, nil)
+	p.lack.Load(in)
+	p.shares.load(in.Shared, in.Strings, in.Preemptor)
+	for i := range in.Len() {
+		p.lack.Reset(i)
+		p.need.Reset()
+		p.selectOn(in, i, out)
+		p.shares.restore()
+		out.Next()
+	}
+	return nil
+}
+
+// selectOn lists rows of option i until it fits as far as the columns tell, or
+// nobody is left who may go. What must leave goes first: it lowers its
+// namespace's share whatever else is chosen.
+func (p *Policy) selectOn(in *policy.Candidates, i int, out *policy.Selection) {
+	first, end := int(in.FirstRow[i]), int(in.FirstRow[i+1])
+	p.gone = grown(p.gone, end-first)
+	clear(p.gone)
+	if in.MustLeave[i] > 0 {
+		for row := first; row < end && !p.lack.Covered(); row++ {
+			if in.Rows.MustLeave[row] != 0 && p.mayLose(in, row) {
+				p.pick(in, first, row, out)
+			}
+		}
+	}
+	for !p.lack.Covered() {
+		row := p.next(in, first, end)
+		if row < 0 {
+			return
+		}
+		p.pick(in, first, row, out)
+	}
+}
+
+func (p *Policy) pick(in *policy.Candidates, first, row int, out *policy.Selection) {
+	out.Pick(row)
+	p.gone[row-first] = true
+	p.lack.Take(row)
+	if !p.lack.Covered() { // else nobody asks again
+		p.need.Take(row)
+		p.shares.take(in.Rows.Namespace[row], in.Rows.Use, row)
+	}
+}
+
+// mayLose is whether the namespace of a row may lose work at all.
+func (p *Policy) mayLose(in *policy.Candidates, row int) bool {
+	return !p.onlyAbove || p.shares.above(in.Rows.Namespace[row])
+}
+
+// next is the row that goes next: of the namespace with the highest share, the
+// lowest priority, the nearest to the need; the first of equals; -1: none.
+func (p *Policy) next(in *policy.Candidates, first, end int) int {
+	best, bestShare, bestPriority, bestDistance := -1, 0.0, int32(0), 0.0
+	for row := first; row < end; row++ {
+		if p.gone[row-first] || !p.mayLose(in, row) {
+			continue
+		}
+		share, priority := p.shares.of(in.Rows.Namespace[row]), in.Rows.Priority[row]
+		if best >= 0 && (share < bestShare || share == bestShare && priority > bestPriority) {
+			continue
+		}
+		distance := p.need.Distance(row)
+		if best >= 0 && share == bestShare && priority == bestPriority && distance >= bestDistance {
+			continue
+		}
+		best, bestShare, bestPriority, bestDistance = row, share, priority, distance
+	}
+	return best
+}
+
+// grown is a slice of n elements, in the memory of s where that is enough.
+func grown[T any](s []T, n int) []T {
+	if n > cap(s) {
+		return make([]T, n, n+n/2)
+	}
+	return s[:n]
+}
