@@ -1,0 +1,179 @@
+package wasm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/sdk/abi"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// startFuel is what a module may spend on each step of being started: on its
+// start function, on its initializer, on finding room, on describing itself and
+// on taking its configuration. A Go runtime needs some three million ticks.
+const startFuel = 100_000_000
+
+// run calls a function with what is on the stack.
+func (i *instance) run(f api.Function, now, fuel int64) *policy.Error {
+	switch {
+	case i.closed:
+		return fault(policy.FaultHost, "", "the instance was closed")
+	case i.dead:
+		return fault(policy.FaultHost, "", "the instance ended with an earlier fault")
+	}
+	i.begin(now, fuel)
+	err := f.CallWithStack(i.ctx, i.stack[:])
+	left := int64(i.fuel.Get())
+	i.used = fuel - max(left, 0)
+	if err == nil {
+		return nil
+	}
+	i.dead = true
+	return trapped(err, left < 0, fuel, i.said)
+}
+
+// ask puts the request that the encoder has laid out to the guest and returns
+// the frame with its answer, valid until the next call.
+func (i *instance) ask(op abi.Op, now, fuel int64) ([]byte, error) {
+	n := i.encoder.Size()
+	if err := i.makeRoom(n, now); err != nil {
+		return nil, err
+	}
+	frame, ok := i.view(i.frame, uint64(n))
+	if !ok {
+		return nil, fault(policy.FaultHost, "", "the guest's memory has shrunk") // it cannot
+	}
+	i.encoder.Write(frame)
+	i.stack[0], i.stack[1] = api.EncodeU32(i.frame), api.EncodeU32(uint32(n))
+	if err := i.run(i.ops[op], now, fuel); err != nil {
+		return nil, err
+	}
+	frame, _ = i.view(i.frame, uint64(n)) // the memory may have moved while it grew
+	return frame, i.judge(op, abi.Status(api.DecodeI32(i.stack[0])), frame)
+}
+
+// judge makes an error of a status.
+func (i *instance) judge(op abi.Op, s abi.Status, frame []byte) error {
+	switch s {
+	case abi.OK:
+		return nil
+	case abi.PolicyError:
+		words := clean(i.encoder.ErrorText(frame), maxWords)
+		if words == "" {
+			words = "the policy failed and did not say why"
+		}
+		return errors.New(words)
+	case abi.BadFrame:
+		return fault(policy.FaultABI, rebuild, "it cannot read the frame")
+	case abi.UnsupportedOp:
+		return fault(policy.FaultABI, rebuild, "it says that it has %s, and then that it has not", abi.Exports[op])
+	}
+	i.dead = true
+	if s == abi.OutOfMemory {
+		return fault(policy.FaultLimit, hintMemory, "it ran out of memory, which is limited to %s", mebibytes(i.m.limits.Memory))
+	}
+	return fault(policy.FaultABI, rebuild, "%s returned %d, which is no status", abi.Exports[op], s)
+}
+
+// makeRoom gets a buffer of at least n bytes from the guest. What it says about
+// where is believed only as far as it harms nobody but the guest.
+func (i *instance) makeRoom(n int, now int64) *policy.Error {
+	if n <= int(i.room) {
+		return nil
+	}
+	want := uint64(n) + uint64(n)/4 // frames of a search are of all sizes
+	want = (want + pageSize/16 - 1) &^ (pageSize/16 - 1)
+	if want > math.MaxInt32 || want > uint64(i.m.limits.Memory) {
+		return fault(policy.FaultLimit, hintMemory, "the frame has %s, and the limit of memory is %s",
+			mebibytes(int64(n)), mebibytes(i.m.limits.Memory))
+	}
+	i.frame, i.room = 0, 0
+	i.stack[0] = want
+	if err := i.run(i.alloc, now, startFuel); err != nil {
+		return named(err, abi.ExportAlloc)
+	}
+	at := uint32(i.stack[0])
+	switch {
+	case at == 0:
+		i.dead = true
+		return fault(policy.FaultLimit, hintMemory, "%s found no %s for a frame", abi.ExportAlloc, mebibytes(int64(want)))
+	case at%abi.Alignment != 0:
+		i.dead = true
+		return fault(policy.FaultABI, "return a multiple of 16", "%s returned the address %#x, which is not aligned", abi.ExportAlloc, at)
+	case uint64(at)+want > uint64(i.memory.Size()):
+		i.dead = true
+		return fault(policy.FaultABI, "grow the memory first", "%s returned the address %#x for %d bytes, and the memory ends at %#x",
+			abi.ExportAlloc, at, want, i.memory.Size())
+	}
+	i.frame, i.room = at, uint32(want)
+	return nil
+}
+
+// allowance is the fuel of a call about so many rows and options.
+func (i *instance) allowance(rows, options int) int64 {
+	const most = math.MaxInt64 / 2
+	l := &i.m.limits
+	n := uint64(rows) + uint64(options)
+	if l.Fuel > most || n > 0 && l.FuelPerRow > (most-l.Fuel)/n {
+		return most
+	}
+	return int64(l.Fuel + l.FuelPerRow*n)
+}
+
+// candidates asks a hook about candidates.
+func (i *instance) candidates(op abi.Op, in *sdk.Candidates) ([]byte, error) {
+	if !i.has(op) {
+		return nil, fmt.Errorf("the policy has no %s", abi.Names[op])
+	}
+	i.encoder.Candidates(op, in, i.info.Columns)
+	return i.ask(op, in.Now, i.allowance(in.Rows.Len(), in.Len()))
+}
+
+func (i *instance) has(op abi.Op) bool { return uint32(i.hooks)&hookBit(op) != 0 && i.ops[op] != nil }
+
+// PriorityDelta asks which candidates may go.
+func (i *instance) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.Recheck) error {
+	frame, err := i.candidates(abi.OpPriorityDelta, in)
+	if err == nil {
+		i.encoder.Gap(frame, gap, recheck)
+	}
+	return err
+}
+
+// ScoreVictims asks who goes first.
+func (i *instance) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
+	frame, err := i.candidates(abi.OpScoreVictims, in)
+	if err == nil {
+		i.encoder.VictimScores(frame, out)
+	}
+	return err
+}
+
+// SelectVictims asks who goes.
+func (i *instance) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
+	frame, err := i.candidates(abi.OpSelectVictims, in)
+	if err != nil {
+		return err
+	}
+	if err := i.encoder.Selection(frame, out); err != nil {
+		return &policy.Error{Fault: policy.FaultAnswer, Err: err}
+	}
+	return nil
+}
+
+// ScoreOptions asks which option is best.
+func (i *instance) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
+	if !i.has(abi.OpScoreOptions) {
+		return fmt.Errorf("the policy has no %s", abi.Names[abi.OpScoreOptions])
+	}
+	i.encoder.Options(in, i.info.Columns)
+	frame, err := i.ask(abi.OpScoreOptions, in.Now, i.allowance(in.Victims.Len(), in.Len()))
+	if err == nil {
+		i.encoder.OptionScores(frame, out)
+	}
+	return err
+}

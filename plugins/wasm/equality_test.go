@@ -1,0 +1,100 @@
+package wasm_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/policies/aging"
+	defaults "github.com/cede-scheduler/cede/policies/default"
+	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
+	"github.com/cede-scheduler/cede/policies/nomad"
+	"github.com/cede-scheduler/cede/policies/optimal"
+	"github.com/cede-scheduler/cede/policies/protect"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// shipped are the policies of this repository by folder, natively, and
+// configurations that make them show what they can do.
+var shipped = map[string]struct {
+	native  func() sdk.Policy
+	configs []string
+}{
+	"default":     {native: func() sdk.Policy { return defaults.New() }},
+	"nomad":       {native: func() sdk.Policy { return nomad.New() }},
+	"least-waste": {native: func() sdk.Policy { return leastwaste.New() }},
+	"optimal":     {native: func() sdk.Policy { return optimal.New() }},
+	"aging": {
+		native:  func() sdk.Policy { return aging.New() },
+		configs: []string{`{"halfLife":"1h","settle":"1m"}`},
+	},
+	"protect": {
+		native: func() sdk.Policy { return protect.New() },
+		configs: []string{
+			`{"minRuntime":"1h","secondsByNamespace":{"b":5000},"secondsByLabel":{"tier:gold":9000.5},"override":60,"maxEvictions":2}`,
+		},
+	},
+}
+
+func TestShipped_NamesEveryFolderOfPolicies(t *testing.T) {
+	mains, err := filepath.Glob("../../policies/*/guest/main.go")
+	if err != nil || len(mains) == 0 {
+		t.Fatal(err)
+	}
+	for _, main := range mains {
+		if name := filepath.Base(filepath.Dir(filepath.Dir(main))); shipped[name].native == nil {
+			t.Errorf("policies/%s is not compared with its module: add it to shipped in equality_test.go", name)
+		}
+	}
+	folders, err := os.ReadDir("../../policies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if _, err := os.Stat("../../policies/" + f.Name() + "/guest/main.go"); err != nil {
+			t.Errorf("policies/%s has no guest/main.go", f.Name())
+		}
+	}
+}
+
+// The same source, natively and as a module on both engines, answers the same to
+// the bit, whatever it is asked; and both engines count the same ticks.
+func TestShipped_AnswerAsTheirModulesDo(t *testing.T) {
+	for name, p := range shipped {
+		for n, config := range append([]string{""}, p.configs...) {
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
+				t.Parallel()
+				native := start(t, policy.Native("test", p.native), config)
+				code := goGuest(t, name)
+				compiled := start(t, load(t, host(t, engines[0].options), code, policy.Limits{}), config)
+				interpreted := start(t, load(t, host(t, engines[1].options), code, policy.Limits{}), config)
+				if diff := cmp.Diff(native.Info(), compiled.Info()); diff != "" || native.Hooks() != compiled.Hooks() {
+					t.Fatalf("%s %b %b", diff, native.Hooks(), compiled.Hooks())
+				}
+				r := rand.New(rand.NewPCG(uint64(n), 42))
+				for i := range soak(2000, 200_000) {
+					q := randomQuestion(r)
+					want, got := ask(t, native, q), ask(t, compiled, q)
+					if diff := cmp.Diff(want.answers, got.answers, sameBits); diff != "" {
+						t.Fatalf("case %d: natively (-) and as a module (+):\n%s", i, diff)
+					}
+					if i >= soak(100, 5000) { // the interpreter is slow
+						continue
+					}
+					if diff := cmp.Diff(got, ask(t, interpreted, q), sameBits, cmp.AllowUnexported(told{})); diff != "" {
+						t.Fatalf("case %d: compiled (-) and interpreted (+):\n%s", i, diff)
+					}
+				}
+			})
+		}
+	}
+}
+
+var sameBits = cmp.Comparer(func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) })

@@ -1,0 +1,127 @@
+package wasm_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/wasm"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/settings"
+)
+
+// scratch is a folder for this run of the test binary.
+var scratch string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if scratch, err = os.MkdirTemp("", "cede-wasm-test-"); err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(scratch)
+		code := m.Run()
+		if code == 0 {
+			if err := goleak.Find(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+		}
+		return code
+	}())
+}
+
+// soak is few where a newcomer waits, and many where CEDE_SOAK asks for it.
+func soak(few, many int) int {
+	if os.Getenv("CEDE_SOAK") != "" {
+		return many
+	}
+	return few
+}
+
+// goGuests are modules that were built from policies in this run, by folder.
+var goGuests sync.Map
+
+// goGuest builds the module of a policy in this repository, once.
+func goGuest(t testing.TB, name string) []byte {
+	t.Helper()
+	build, _ := goGuests.LoadOrStore(name, sync.OnceValues(func() ([]byte, error) { return buildGo("../../policies/" + name + "/guest") }))
+	code, err := build.(func() ([]byte, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+// buildGo builds a Go package as a module.
+func buildGo(dir string) ([]byte, error) {
+	out := filepath.Join(scratch, filepath.Base(filepath.Dir(dir))+".wasm")
+	build := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, ".")
+	build.Dir = dir
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	if said, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", dir, err, said)
+	}
+	return os.ReadFile(out)
+}
+
+// host is a host that lasts as long as the test.
+func host(t testing.TB, o wasm.Options) *wasm.Host {
+	t.Helper()
+	h, err := wasm.NewHost(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// load loads a module for as long as the test lasts.
+func load(t testing.TB, h *wasm.Host, code []byte, limits policy.Limits) *wasm.Module {
+	t.Helper()
+	m, err := h.Load(t.Context(), code, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+// start starts an instance with a configuration for as long as the test lasts.
+func start(t testing.TB, m policy.Module, config string) policy.Instance {
+	t.Helper()
+	in, err := m.Start(configuration(t, m, config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(in.Close)
+	return in
+}
+
+func configuration(t testing.TB, m policy.Module, config string) *sdk.Config {
+	t.Helper()
+	c, err := settings.Read(m.Settings(), []byte(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// engines are the two ways of running a module.
+var engines = []struct {
+	name    string
+	options wasm.Options
+}{
+	{"compiler", wasm.Options{}},
+	{"interpreter", wasm.Options{Interpreter: true}},
+}

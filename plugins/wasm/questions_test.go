@@ -1,0 +1,154 @@
+package wasm_test
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+// question is what hooks are asked about one case.
+type question struct {
+	candidates *sdk.Candidates
+	options    *sdk.Options
+}
+
+// randomQuestion is a random case with every column that there is.
+func randomQuestion(r *rand.Rand) question {
+	c := policytest.Random(r, policytest.Shape{
+		Options: 1 + r.IntN(6), Rows: 1 + r.IntN(12), Devices: r.IntN(2) == 0, MustLeave: r.IntN(2) == 0,
+		Small: r.IntN(2) == 0, Work: r.IntN(2) == 0,
+	})
+	c.Now = 1_700_000_000_000_000_000 + r.Int64N(1e15)
+	p := &c.Preemptor
+	p.Namespace, p.Job, p.Group = pick(r, "", "a", "b"), pick(r, "web", "batch"), "g"
+	p.Priority, p.Delta, p.Ports = int32(20+r.IntN(80)), int32(r.IntN(20)), r.IntN(3)
+	p.Waiting, p.Attempts = r.Int64N(1e13), int32(r.IntN(4))
+	if r.IntN(2) == 0 {
+		p.Labels = map[string]string{"tier": pick(r, "gold", "tin"), "team": pick(r, "x", "y", "")}
+		p.Annotations = map[string]float64{"cost": r.Float64(), "worth": -1}
+	}
+	for i := range c.Options {
+		for k := range c.Options[i].Rows {
+			randomRow(r, &c.Options[i].Rows[k])
+		}
+	}
+	if r.IntN(2) == 0 {
+		c.Namespaces = append(c.Namespaces, policytest.Namespace{Name: "b", Weight: 1 + 3*r.Float64()})
+	}
+	q := question{candidates: c.Candidates()}
+	fillCapacity(r, q.candidates)
+	victims := make([][]int, len(c.Options))
+	for i := range victims {
+		if n := len(c.Options[i].Rows); n > 0 {
+			victims[i] = r.Perm(n)[:1+r.IntN(n)]
+		}
+	}
+	q.options = c.OptionsOf(victims)
+	for range q.options.Len() {
+		q.options.Place = append(q.options.Place, 0)
+	}
+	return q
+}
+
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+func randomRow(r *rand.Rand, row *policytest.Row) {
+	row.Namespace, row.Group = pick(r, "", "a", "b"), pick(r, "", "g2")
+	row.Job = pick(r, "", "", "job-"+strconv.Itoa(r.IntN(4)))
+	row.Age = r.Int64N(2e13)
+	row.LostWork = r.Int64N(row.Age + 1)
+	if r.IntN(3) == 0 {
+		row.Labels = map[string]string{"tier": pick(r, "gold", "tin")}
+	}
+	if r.IntN(4) == 0 {
+		row.Annotations = map[string]float64{"cost": r.NormFloat64()}
+	}
+}
+
+// fillCapacity adds the columns of options that cases do not have.
+func fillCapacity(r *rand.Rand, c *sdk.Candidates) {
+	for _, table := range []*[][]float64{&c.Capacity, &c.Reserved, &c.Own} {
+		*table = make([][]float64, len(c.Dims))
+		for d := range *table {
+			for range c.Len() {
+				(*table)[d] = append((*table)[d], float64(r.IntN(1<<22)))
+			}
+		}
+	}
+	for range c.Len() {
+		c.Place = append(c.Place, 0)
+	}
+}
+
+// answers are what the hooks of a policy say to a question; an error is kept as
+// its text.
+type answers struct {
+	Gap     []int32
+	Victims sdkScores
+	Picks   [][]int32
+	Options sdkScores
+	Recheck [4]int64
+	Err     [4]string
+}
+
+// sdkScores are tiers and scores, of victims or of options.
+type sdkScores struct {
+	Tiers [4][]int64
+	Score []float64
+}
+
+// told is answers, and what they took.
+type told struct {
+	answers
+	Fuel [4]uint64
+}
+
+// ask puts a question to every hook that a policy has.
+func ask(t testing.TB, in policy.Instance, q question) (a told) {
+	t.Helper()
+	note := func(hook int, err error) {
+		if err != nil {
+			a.Err[hook] = err.Error()
+		}
+		a.Fuel[hook] = in.Fuel()
+	}
+	c, n := q.candidates, q.candidates.Rows.Len()
+	var recheck sdk.Recheck
+	if in.Hooks().Has(policy.HookDelta) {
+		a.Gap = make([]int32, n)
+		for i := range a.Gap {
+			a.Gap[i] = c.Preemptor.Delta
+		}
+		note(0, in.PriorityDelta(c, a.Gap, &recheck))
+		a.Recheck[0] = recheck.Time()
+	}
+	if in.Hooks().Has(policy.HookScoreVictims) {
+		out := sdk.VictimScores{Tier: make([]int64, n), Score: make([]float64, n)}
+		note(1, in.ScoreVictims(c, &out))
+		a.Victims = sdkScores{[4][]int64{out.Tier}, out.Score}
+		a.Recheck[1] = out.Recheck.Time()
+	}
+	if in.Hooks().Has(policy.HookSelectVictims) {
+		var out sdk.Selection
+		out.Reset()
+		note(2, in.SelectVictims(c, &out))
+		for i := range out.Len() {
+			a.Picks = append(a.Picks, append([]int32{}, out.Rows(i)...))
+		}
+		a.Recheck[2] = out.Recheck.Time()
+	}
+	if in.Hooks().Has(policy.HookScoreOptions) {
+		out := policytest.NewScores(q.options.Len())
+		note(3, in.ScoreOptions(q.options, out))
+		a.Options = sdkScores{out.Tiers, out.Score}
+		a.Recheck[3] = out.Recheck.Time()
+	}
+	if !in.Alive() {
+		t.Fatalf("the instance is dead: %v", a.Err)
+	}
+	return a
+}

@@ -1,0 +1,12 @@
+// Command guest serves the policy default as a WebAssembly module or a process.
+package main
+
+import (
+	defaults "github.com/cede-scheduler/cede/policies/default"
+	"github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/serve"
+)
+
+func init() { serve.Register(func() policy.Policy { return defaults.New() }) }
+
+func main() { serve.Serve() }
