@@ -4,11 +4,16 @@ import "slices"
 
 // assemble writes the metered module.
 func assemble(c *contents) ([]byte, *Error) {
-	out := make([]byte, 0, len(c.module)+len(c.module)/3+64)
+	code, added, err := c.metered()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, len(c.module)+len(code)+64)
 	out = append(out, header...)
-	var err *Error
 	for _, s := range c.withFuel() {
 		switch s.id {
+		case secType:
+			out = appendSection(out, s.id, c.typeSection(s, added))
 		case secTable:
 			out = appendSection(out, s.id, c.tableSection())
 		case secGlobal:
@@ -16,9 +21,7 @@ func assemble(c *contents) ([]byte, *Error) {
 		case secExport:
 			out = appendSection(out, s.id, c.exportSection(s))
 		case secCode:
-			if out, err = c.codeSection(out, s); err != nil {
-				return nil, err
-			}
+			out = appendSection(out, s.id, code)
 		default:
 			out = appendSection(out, s.id, c.module[s.start:s.end])
 		}
@@ -59,6 +62,19 @@ func (c *contents) elements(s section) (n uint32, rest []byte) {
 	return n, c.module[r.pos:s.end]
 }
 
+// typeSection adds the types of blocks behind all others, so that no index moves.
+func (c *contents) typeSection(s section, added [][]ValueType) []byte {
+	n, rest := c.elements(s)
+	b := appendU32(nil, n+uint32(len(added)))
+	b = append(b, rest...)
+	for _, results := range added {
+		b = append(b, 0x60, 0)
+		b = appendU32(b, uint32(len(results)))
+		b = append(b, typeBytes(results)...)
+	}
+	return b
+}
+
 // tableSection is written anew because tables get a maximum.
 func (c *contents) tableSection() []byte {
 	b := appendU32(nil, uint32(len(c.tables)))
@@ -90,14 +106,21 @@ func (c *contents) exportSection(s section) []byte {
 	return appendU32(b, uint32(c.globals()))
 }
 
-// codeSection appends the code section with all functions metered.
-func (c *contents) codeSection(out []byte, s section) ([]byte, *Error) {
+// metered is the code section with all functions metered, and the types of
+// blocks that they need.
+func (c *contents) metered() (code []byte, added [][]ValueType, err *Error) {
+	i := slices.IndexFunc(c.sections, func(s section) bool { return s.id == secCode })
+	if i < 0 {
+		return nil, nil, nil
+	}
+	s := c.sections[i]
 	r := c.reader(s)
 	n := r.count(3, "function bodies")
-	body := make([]byte, 0, (s.end-s.start)/3*4+16)
-	body = appendU32(body, uint32(n))
+	code = make([]byte, 0, (s.end-s.start)/3*4+16)
+	code = appendU32(code, uint32(n))
 	w := walk{c: c}
 	e := emitter{global: uint32(c.globals())}
+	blocks := blockTypes{first: len(c.types)}
 	for i := range n {
 		r.function = c.importedFunctions + i
 		at := r.pos
@@ -106,32 +129,65 @@ func (c *contents) codeSection(out []byte, s section) ([]byte, *Error) {
 			r.malformed(at, "a body of %d bytes is announced, %d are there", size, r.rest())
 		}
 		if r.failed() {
-			return nil, r.err
+			return nil, nil, r.err
 		}
 		w.r = r.sub(int(size))
-		if err := c.function(&w, &e); err != nil {
-			return nil, err
+		if err := c.function(&w, &e, &blocks); err != nil {
+			return nil, nil, err
 		}
-		body = appendU32(body, uint32(len(e.out)))
-		body = append(body, e.out...)
+		code = appendU32(code, uint32(len(e.out)))
+		code = append(code, e.out...)
 	}
 	r.function = -1
 	r.finish("code section")
-	if r.failed() {
-		return nil, r.err
+	return code, blocks.added, r.err
+}
+
+// blockTypes finds the types of blocks without parameters.
+type blockTypes struct {
+	first int // the index of the first that is added
+	added [][]ValueType
+	index map[string]int
+}
+
+// of is what a block with the given results has for its type.
+func (b *blockTypes) of(results []ValueType) int64 {
+	switch len(results) {
+	case 0:
+		return noResult - 0x80 // negative, in one byte
+	case 1:
+		return int64(results[0]) - 0x80
 	}
-	return appendSection(out, secCode, body), nil
+	key := string(typeBytes(results))
+	i, ok := b.index[key]
+	if !ok {
+		if b.index == nil {
+			b.index = make(map[string]int)
+		}
+		i = b.first + len(b.added)
+		b.index[key] = i
+		b.added = append(b.added, results)
+	}
+	return int64(i)
+}
+
+func typeBytes(types []ValueType) []byte {
+	b := make([]byte, len(types))
+	for i, t := range types {
+		b[i] = byte(t)
+	}
+	return b
 }
 
 // function meters the function that the walk's reader holds into e.out.
-func (c *contents) function(w *walk, e *emitter) *Error {
+func (c *contents) function(w *walk, e *emitter, blocks *blockTypes) *Error {
 	r := &w.r
 	groups, locals := r.locals(c.options.MaxLocals)
 	if r.failed() {
 		return r.err
 	}
-	params := len(c.types[c.functions[r.function]].Params)
-	w.locals = params + locals.count
+	signature := c.types[c.functions[r.function]]
+	w.locals = len(signature.Params) + locals.count
 	if w.locals+2 > c.options.MaxLocals {
 		r.fail(ErrLimit, locals.start, "split the function, or raise the limit",
 			"%d locals and the two for metering are more than %d", w.locals, c.options.MaxLocals)
@@ -146,7 +202,11 @@ func (c *contents) function(w *walk, e *emitter) *Error {
 	e.local, e.length = uint32(w.locals), uint32(w.locals)+1
 	e.out = e.out[:0]
 	e.locals(groups, c.module[locals.start:start], w.hasBulk)
-	e.body(c.module, start, r.end, w.marks)
+	if e.simple {
+		e.simpleBody(c.module[start:r.end], w.marks[0].weight)
+	} else {
+		e.body(c.module, start, r.end, w.marks, blocks.of(signature.Results))
+	}
 	return nil
 }
 

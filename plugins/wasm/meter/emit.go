@@ -5,7 +5,27 @@ package meter
 // A function with one region takes its fuel from the global once, where it
 // begins. Any other keeps the fuel in a local while it runs, for a global is
 // memory and a loop would wait for it; the global is up to date where others
-// look at it: in calls, and when the function is left.
+// look at it: in calls, and when the function is left. Its body stands in blocks:
+//
+//	block $dry
+//	  block $dryN ... block $dry1 block $dry0
+//	    charge the entry, or branch to $dry0
+//	    block $out (the results of the function)
+//	      the body, with branches to $dry1, $dry2 ... where fuel is checked
+//	    end
+//	    check again, and write the fuel to the global
+//	    return
+//	  end $dry0, branch to $dry
+//	  end $dry1, branch to $dry
+//	  ...
+//	end
+//	set the global to -1
+//	unreachable
+//
+// $out has the place of the function's own label, so no branch is rewritten.
+// The trap stands apart because engines lay code out as it comes; and each check
+// has a label of its own because wazero takes five instructions and not two for
+// a comparison whose label others branch to.
 type emitter struct {
 	out    []byte
 	global uint32 // the fuel
@@ -15,6 +35,8 @@ type emitter struct {
 	simple bool
 	// dirty is whether the local may be newer than the global.
 	dirty bool
+	// checks is how many checks were written, and so how many labels are taken.
+	checks uint32
 }
 
 // isSimple is whether one charge at the entry is all that the function needs.
@@ -30,33 +52,78 @@ func (w *walk) isSimple() bool {
 	return true
 }
 
-// body copies the instructions from start to end, with what the marks insert.
-func (e *emitter) body(module []byte, start, end int, marks []mark) {
-	for _, m := range marks {
-		if e.simple && m.kind != markEntry {
-			continue
-		}
-		at := int(m.at)
-		e.out = append(e.out, module[start:at]...)
-		start = at
-		if m.kind == markCall {
-			start += int(m.weight)
-			e.call(module[at:start])
-		} else {
-			e.insert(m)
-		}
-	}
-	e.out = append(e.out, module[start:end]...)
+// simpleBody writes a function that is charged once.
+func (e *emitter) simpleBody(instructions []byte, weight uint32) {
+	e.op(opGlobalGet, e.global)
+	e.i64(int64(weight))
+	e.out = append(e.out, opI64LtS, opIf, noResult)
+	e.trap()
+	e.out = append(e.out, opEnd)
+	e.op(opGlobalGet, e.global)
+	e.i64(int64(weight))
+	e.out = append(e.out, opI64Sub)
+	e.op(opGlobalSet, e.global)
+	e.out = append(e.out, instructions...)
 }
 
-func (e *emitter) insert(m mark) {
+// body writes any other function: what the module has from start to end, with
+// what the marks insert. results is the type of a block with its results.
+func (e *emitter) body(module []byte, start, end int, marks []mark, results int64) {
+	checks, atExit := countChecks(marks)
+	for range checks + 1 {
+		e.out = append(e.out, opBlock, noResult)
+	}
+	e.checks = 0
+	e.enter(marks[0].weight)
+	e.out = append(e.out, opBlock)
+	e.out = appendS64(e.out, results)
+	e.dirty = true
+	for _, m := range marks[1:] {
+		at := int(m.at)
+		e.out = append(e.out, module[start:at]...)
+		start = at + e.insert(m, module[at:])
+	}
+	e.out = append(e.out, module[start:end]...) // and with it the end of $out
+	if atExit {
+		e.check(0)
+	}
+	e.flush()
+	e.out = append(e.out, opReturn)
+	for i := range checks {
+		e.out = append(e.out, opEnd)
+		e.op(opBr, checks-1-i)
+	}
+	e.out = append(e.out, opEnd)
+	e.trap()
+	e.out = append(e.out, opEnd)
+}
+
+// countChecks is how often body checks the fuel: where the function begins,
+// where the marks say so, and where it is left, if anything is charged without
+// a check.
+func countChecks(marks []mark) (checks uint32, atExit bool) {
+	checks = 1
+	for _, m := range marks {
+		switch m.kind {
+		case markLoop, markBytes, markElements, markPages:
+			checks++
+		case markRegion:
+			atExit = atExit || m.weight > 0
+		}
+	}
+	if atExit {
+		checks++
+	}
+	return checks, atExit
+}
+
+// insert writes what a mark stands for, and says how many of the bytes behind it
+// are done with.
+func (e *emitter) insert(m mark, behind []byte) (done int) {
 	switch m.kind {
-	case markEntry:
-		e.enter(m.weight)
-		e.dirty = true
 	case markLoop:
 		e.subtract(m.weight)
-		e.check()
+		e.check(m.depth)
 		e.dirty = true
 	case markRegion:
 		if m.weight > 0 {
@@ -65,15 +132,24 @@ func (e *emitter) insert(m mark) {
 		e.dirty = true
 	case markMeet:
 		e.dirty = true
-	case markExit:
+	case markCall:
+		e.call(behind[:m.weight])
+		return int(m.weight)
+	case markReturn:
 		if e.dirty {
-			e.check()
+			e.op(opBr, m.depth-1) // to $out
+			return 1
+		}
+	case markTrap:
+		if e.dirty {
 			e.flush()
 		}
 	case markBytes, markElements, markPages:
 		e.bulk(m.kind)
+		e.check(m.depth)
 		e.dirty = true
 	}
+	return 0
 }
 
 // call hands the fuel to the callee and takes back what it left.
@@ -96,24 +172,10 @@ func (e *emitter) flush() {
 // the host left in the global may be anything.
 func (e *emitter) enter(weight uint32) {
 	e.op(opGlobalGet, e.global)
-	if !e.simple {
-		e.op(opLocalTee, e.local)
-	}
+	e.op(opLocalTee, e.local)
 	e.i64(int64(weight))
-	e.out = append(e.out, opI64LtS)
-	e.trap()
-	if e.simple {
-		e.op(opGlobalGet, e.global)
-	} else {
-		e.op(opLocalGet, e.local)
-	}
-	e.i64(int64(weight))
-	e.out = append(e.out, opI64Sub)
-	if e.simple {
-		e.op(opGlobalSet, e.global)
-	} else {
-		e.op(opLocalSet, e.local)
-	}
+	e.ifLess(0)
+	e.subtract(weight)
 }
 
 // subtract charges a region. The local cannot wrap around: it is checked before
@@ -125,20 +187,26 @@ func (e *emitter) subtract(weight uint32) {
 	e.op(opLocalSet, e.local)
 }
 
-// check ends the call if the fuel has run out.
-func (e *emitter) check() {
+// check branches to a label of its own if the fuel has run out. depth is how
+// many labels there are up to $out.
+func (e *emitter) check(depth uint32) {
 	e.op(opLocalGet, e.local)
 	e.i64(0)
-	e.out = append(e.out, opI64LtS)
-	e.trap()
+	e.ifLess(depth)
 }
 
-// trap ends the call if there is a 1 on the stack, and leaves a sign of why.
+// ifLess branches if the first of two numbers on the stack is smaller.
+func (e *emitter) ifLess(depth uint32) {
+	e.out = append(e.out, opI64LtS)
+	e.op(opBrIf, depth+e.checks)
+	e.checks++
+}
+
+// trap ends the call and leaves a sign of why.
 func (e *emitter) trap() {
-	e.out = append(e.out, opIf, 0x40)
 	e.i64(-1)
 	e.op(opGlobalSet, e.global)
-	e.out = append(e.out, opUnreachable, opEnd)
+	e.out = append(e.out, opUnreachable)
 }
 
 // bulk charges work by its length, which is on top of the stack and stays there.
@@ -164,13 +232,13 @@ func (e *emitter) bulk(kind markKind) {
 	}
 	e.out = append(e.out, opI64Sub)
 	e.op(opLocalSet, e.local)
-	e.check()
 }
 
 const (
 	bytesPerTick = 3     // as a shift: 8 bytes
 	ticksPerPage = 13    // as a shift: 8,192 ticks for the 64 KiB of a page
 	maxPages     = 65536 // of a 32-bit memory
+	noResult     = 0x40
 )
 
 func (e *emitter) op(op byte, index uint32) {

@@ -17,8 +17,11 @@ func (w *walk) operand(at int, op byte, kind operand) {
 		if g := r.u32(); int64(g) >= int64(w.c.globals()) {
 			r.malformed(at, "global %d is used, there are %d", g, w.c.globals())
 		}
-	case twoIndexes:
-		r.u32()
+	case typeAndTable:
+		// The types that metering adds must not come to life.
+		if t := r.u32(); int64(t) >= int64(len(w.c.types)) {
+			r.malformed(at, "type %d is called, there are %d", t, len(w.c.types))
+		}
 		r.u32()
 	case memArg:
 		r.memArg()

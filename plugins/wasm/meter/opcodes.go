@@ -63,15 +63,15 @@ const (
 type operand byte
 
 const (
-	none       operand = iota
-	control            // the walk reads it: block, loop, if, branches
-	index              // one number
-	localIndex         // one number, of a local
-	global             // one number, of a global
-	twoIndexes         // two numbers
-	memArg             // alignment and offset
-	memArgLane         // alignment, offset, lane
-	memory             // the memory, which is 0
+	none         operand = iota
+	control              // the walk reads it: block, loop, if, branches
+	index                // one number
+	localIndex           // one number, of a local
+	global               // one number, of a global
+	typeAndTable         // two numbers
+	memArg               // alignment and offset
+	memArgLane           // alignment, offset, lane
+	memory               // the memory, which is 0
 	i32Value
 	i64Value
 	bytes4
@@ -95,7 +95,7 @@ var operands = func() (t [256]operand) {
 		case op == opCall, op == 0x25, op == 0x26, op == opRefFunc:
 			t[op] = index
 		case op == opCallIndirect:
-			t[op] = twoIndexes
+			t[op] = typeAndTable
 		case op >= opLocalGet && op <= opLocalTee:
 			t[op] = localIndex
 		case op == opGlobalGet, op == opGlobalSet:

@@ -4,6 +4,8 @@ package meter
 type mark struct {
 	at   uint32 // in the module: before the byte there
 	kind markKind
+	// depth is how many blocks are open there, the function counted.
+	depth uint32
 	// weight is what a region is charged, in ticks; of a call, how many bytes it
 	// takes.
 	weight uint32
@@ -20,8 +22,8 @@ const (
 	// Paths meet here whose charges were made before.
 	markMeet
 	markCall
-	// Before an instruction that may leave the function.
-	markExit
+	markReturn
+	markTrap
 	// Bulk work whose length is on top of the stack: as many bytes, elements or
 	// pages.
 	markBytes
@@ -70,11 +72,11 @@ type walk struct {
 // body finds the marks of a function body of which the locals were read.
 func (w *walk) body(declared int) {
 	w.marks, w.frames, w.hasBulk, w.dead = w.marks[:0], w.frames[:0], false, false
+	w.frames = append(w.frames, frame{op: opBlock})
 	w.begin(markEntry)
 	// A call costs something even if nothing is in the function, and locals are
 	// set to zero.
 	w.marks[0].weight = uint32(1 + declared)
-	w.frames = append(w.frames, frame{op: opBlock})
 	for len(w.frames) > 0 && !w.r.failed() {
 		w.instruction()
 	}
@@ -82,10 +84,9 @@ func (w *walk) body(declared int) {
 }
 
 // begin starts a region at the present position.
-func (w *walk) begin(kind markKind) int {
+func (w *walk) begin(kind markKind) {
 	w.current = len(w.marks)
-	w.marks = append(w.marks, mark{at: uint32(w.r.pos), kind: kind})
-	return w.current
+	w.marks = append(w.marks, mark{at: uint32(w.r.pos), kind: kind, depth: uint32(len(w.frames))})
 }
 
 // charge adds one instruction to the region.
@@ -98,7 +99,7 @@ func (w *walk) charge() {
 // note marks a place in code that can be reached.
 func (w *walk) note(kind markKind, at int) {
 	if !w.dead {
-		w.marks = append(w.marks, mark{at: uint32(at), kind: kind})
+		w.marks = append(w.marks, mark{at: uint32(at), kind: kind, depth: uint32(len(w.frames))})
 	}
 }
 
@@ -135,11 +136,11 @@ func (w *walk) plain(at int, op byte) {
 	case opMemoryGrow:
 		w.bulk(markPages, at)
 	case opReturn:
-		w.note(markExit, at)
+		w.note(markReturn, at)
 		w.branchTo(0)
 		w.dead = true
 	case opUnreachable:
-		w.note(markExit, at)
+		w.note(markTrap, at)
 		w.dead = true
 	}
 }
@@ -173,14 +174,14 @@ func (w *walk) control(at int, op byte) {
 	case opElse:
 		w.orElse(at)
 	case opEnd:
-		w.close(at)
+		w.close()
 	case opBr, opBrIf:
 		w.charge()
 		w.branch(at, w.r.u32())
 		w.dead = w.dead || op == opBr
 	case opBrTable:
 		w.charge()
-		w.branchTable(at)
+		w.branchTable()
 		w.dead = true
 	}
 }
@@ -195,16 +196,17 @@ func (w *walk) open(at int, op byte) {
 		w.charge()
 	}
 	w.blockType()
-	f := frame{op: op, dead: w.dead, small: op == opIf, region: w.current, outermost: len(w.frames)}
-	if !w.dead {
-		switch op {
-		case opLoop:
-			w.begin(markLoop)
-		case opIf:
-			f.arm = w.begin(markRegion)
-		}
+	w.frames = append(w.frames, frame{
+		op: op, dead: w.dead, small: op == opIf,
+		region: w.current, arm: len(w.marks), outermost: len(w.frames),
+	})
+	switch {
+	case w.dead:
+	case op == opLoop:
+		w.begin(markLoop)
+	case op == opIf:
+		w.begin(markRegion)
 	}
-	w.frames = append(w.frames, f)
 }
 
 func (w *walk) orElse(at int) {
@@ -222,11 +224,10 @@ func (w *walk) orElse(at int) {
 
 // close ends a block. What follows is charged with what came before the block
 // if it runs exactly as often, and by itself if a branch can pass it by.
-func (w *walk) close(at int) {
+func (w *walk) close() {
 	last := len(w.frames) - 1
 	f := w.frames[last]
 	if last == 0 {
-		w.note(markExit, at)
 		w.frames = w.frames[:0]
 		return
 	}
@@ -260,9 +261,6 @@ func (w *walk) branch(at int, label uint32) {
 		w.r.malformed(at, "a branch goes to label %d, there are %d", label, len(w.frames))
 		return
 	}
-	if target == 0 {
-		w.note(markExit, at)
-	}
 	w.branchTo(target)
 }
 
@@ -273,7 +271,7 @@ func (w *walk) branchTo(target int) {
 	}
 }
 
-func (w *walk) branchTable(at int) {
+func (w *walk) branchTable() {
 	n := w.r.count(1, "branch targets")
 	outermost := len(w.frames) - 1
 	for range n + 1 {
@@ -287,9 +285,6 @@ func (w *walk) branchTable(at int) {
 			return
 		}
 		outermost = min(outermost, len(w.frames)-1-int(label))
-	}
-	if outermost == 0 {
-		w.note(markExit, at)
 	}
 	w.branchTo(outermost)
 }
