@@ -4,8 +4,11 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/policies/aging"
 	defaults "github.com/cede-scheduler/cede/policies/default"
+	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
 	"github.com/cede-scheduler/cede/policies/nomad"
+	"github.com/cede-scheduler/cede/policies/protect"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
@@ -20,7 +23,7 @@ type Policy struct {
 	make   func() sdk.Policy
 }
 
-// List is every built-in policy, by name.
+// List is every built-in policy: default, and the others by name.
 func List() []Policy {
 	return []Policy{
 		{
@@ -28,9 +31,21 @@ func List() []Policy {
 			rules: "1", make: defaults.New,
 		},
 		{
+			Name: "aging", Summary: "lets those who wait evict ever nearer priorities, so that nobody starves",
+			rules: "1", make: func() sdk.Policy { return aging.New() },
+		},
+		{
+			Name: "fair-share", Summary: "evicts work of the namespaces that have most for their weight",
+			rules: "1", make: func() sdk.Policy { return fairshare.New() },
+		},
+		{
 			Name: "nomad", Summary: "evicts whom HashiCorp Nomad would evict, its surplus victims included",
 			rules: "1", make: func() sdk.Policy { return nomad.New() },
 			grants: []string{policy.GrantKeepRedundant},
+		},
+		{
+			Name: "protect", Summary: "leaves work alone until it has run for a while",
+			rules: "1", make: func() sdk.Policy { return protect.New() },
 		},
 	}
 }
