@@ -39,7 +39,7 @@ func NewSet(versions ...*Version) (*Set, error) {
 		return nil, fmt.Errorf("a set of policies needs one named %s", DefaultName)
 	}
 	for _, v := range versions {
-		v.hold()
+		v.Hold()
 	}
 	return s, nil
 }
@@ -48,7 +48,7 @@ func NewSet(versions ...*Version) (*Set, error) {
 func (s *Set) Override(v *Version) *Set {
 	o := &Set{byName: s.byName, fallback: s.fallback, override: v, pins: 1}
 	for _, v := range o.all() {
-		v.hold()
+		v.Hold()
 	}
 	return o
 }
@@ -90,7 +90,7 @@ func (s *Set) Unpin() {
 		return
 	}
 	for _, v := range s.all() {
-		v.drop()
+		v.Drop()
 	}
 }
 

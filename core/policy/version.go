@@ -30,6 +30,9 @@ type Source struct {
 	// Observe is told of every call of a hook; nil: nobody is. It is called from
 	// many goroutines.
 	Observe func(Call)
+	// Closed is called once the version is retired and its last instance closed;
+	// nil: nobody is told.
+	Closed func()
 }
 
 // Version is a policy that is ready to be asked: a module with its
@@ -47,10 +50,12 @@ type Version struct {
 	module  Module
 	config  *sdk.Config
 	observe func(Call)
+	closed  func()
 
 	mu      sync.Mutex
 	idle    []Instance
-	sets    int  // that hold the version
+	out     int  // instances that were handed out
+	holders int  // sets and others
 	retired bool // by the last of them
 
 	calls, faults, fallbacks atomic.Int64
@@ -74,7 +79,7 @@ func NewVersion(src Source) (*Version, error) {
 	}
 	v := &Version{
 		Name: src.Name, ID: versionID(src.Module.Digest(), settings.Canonical(config)), Digest: src.Module.Digest(),
-		Grants: slices.Clone(src.Grants), OnFault: src.OnFault, observe: src.Observe,
+		Grants: slices.Clone(src.Grants), OnFault: src.OnFault, observe: src.Observe, closed: src.Closed,
 		info: first.Info(), hooks: first.Hooks(), module: src.Module, config: config, idle: []Instance{first},
 	}
 	if v.info.Adaptive && !v.hooks.Has(HookScoreVictims) {
@@ -123,6 +128,7 @@ func (v *Version) Acquire() (Instance, error) {
 
 func (v *Version) acquire() (Instance, error) {
 	v.mu.Lock()
+	v.out++
 	if n := len(v.idle); n > 0 {
 		in := v.idle[n-1]
 		v.idle = v.idle[:n-1]
@@ -130,7 +136,22 @@ func (v *Version) acquire() (Instance, error) {
 		return in, nil
 	}
 	v.mu.Unlock()
-	return v.module.Start(v.config)
+	in, err := v.module.Start(v.config)
+	if err != nil {
+		v.back()
+	}
+	return in, err
+}
+
+// back counts an instance that is no longer in use.
+func (v *Version) back() {
+	v.mu.Lock()
+	v.out--
+	last := v.retired && v.out == 0
+	v.mu.Unlock()
+	if last && v.closed != nil {
+		v.closed()
+	}
 }
 
 // Release takes an instance back, and closes it where it is of no more use.
@@ -147,34 +168,38 @@ func (v *Version) Release(in Instance) {
 	if !keep {
 		in.Close()
 	}
+	v.back()
 }
 
-// hold and drop count the sets that the version is in. With the last of them
-// it is retired: idle instances are closed, others when they come back.
-func (v *Version) hold() {
+// Hold keeps the version ready until Drop. Every set holds its versions.
+func (v *Version) Hold() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.sets++
-	v.retired = false
+	if v.retired {
+		panic("policy: a version is held that everybody dropped")
+	}
+	v.holders++
 }
 
-func (v *Version) drop() {
+// Drop ends a Hold. With the last of them the version is retired: idle
+// instances are closed, others when they come back.
+func (v *Version) Drop() {
 	v.mu.Lock()
-	v.sets--
-	var idle []Instance
-	if v.sets == 0 {
-		v.retired, idle, v.idle = true, v.idle, nil
+	v.holders--
+	if v.holders > 0 {
+		v.mu.Unlock()
+		return
 	}
+	idle := v.idle
+	v.retired, v.idle = true, nil
+	last := v.out == 0
 	v.mu.Unlock()
 	for _, in := range idle {
 		in.Close()
 	}
-}
-
-// Close retires a version that never came into a set.
-func (v *Version) Close() {
-	v.hold()
-	v.drop()
+	if last && v.closed != nil {
+		v.closed()
+	}
 }
 
 // Count counts a call and, when err is a fault, the fault. It returns err as

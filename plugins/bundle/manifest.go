@@ -1,0 +1,259 @@
+package bundle
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/sdk/abi"
+	"github.com/cede-scheduler/cede/sdk/settings"
+)
+
+// Names of the files of a bundle.
+const (
+	ManifestFile  = "policy.yaml"
+	SignatureFile = "policy.yaml.sig"
+)
+
+// Kind is what a module is.
+type Kind string
+
+// The kinds.
+const (
+	Wasm    Kind = "wasm"
+	Process Kind = "process"
+)
+
+// Manifest is what a bundle says of its module.
+type Manifest struct {
+	Version     int    `yaml:"version"` // of the format: 1
+	Name        string `yaml:"name"`
+	Description string `yaml:"description,omitempty"`
+	Kind        Kind   `yaml:"kind"`
+	Module      string `yaml:"module"` // file, relative to the bundle
+	// Digest is sha256:HEX of the module. It may be missing only where nothing
+	// is built yet.
+	Digest string `yaml:"digest,omitempty"`
+	ABI    Range  `yaml:"abi"`
+	// Hooks are those that the module has, by name.
+	Hooks    []string       `yaml:"hooks,omitempty"`
+	Settings []Setting      `yaml:"settings,omitempty"`
+	Config   map[string]any `yaml:"config,omitempty"` // what operators get who configure nothing
+	Limits   Limits         `yaml:"limits,omitempty"`
+	// Build is how the module is made of its sources.
+	Build *Build `yaml:"build,omitempty"`
+}
+
+// Range is the versions of the ABI that a module works with, MAJOR.MINOR, both
+// ends included. No upper end: all of the same major version.
+type Range struct {
+	Min string `yaml:"min"`
+	Max string `yaml:"max,omitempty"`
+}
+
+// Setting is a setting of the policy as a manifest declares it: the fields are
+// those of sdk/settings.
+type Setting struct {
+	Name     string   `yaml:"name" json:"name"`
+	Kind     string   `yaml:"kind" json:"kind"`
+	Doc      string   `yaml:"doc,omitempty" json:"doc,omitempty"`
+	Default  string   `yaml:"default,omitempty" json:"default,omitempty"`
+	Required bool     `yaml:"required,omitempty" json:"required,omitempty"`
+	Min      *float64 `yaml:"min,omitempty" json:"min,omitempty"`
+	Max      *float64 `yaml:"max,omitempty" json:"max,omitempty"`
+	OneOf    []string `yaml:"oneOf,omitempty,flow" json:"oneOf,omitempty"`
+}
+
+// Limits are those of a call, for operators who set none.
+type Limits struct {
+	Fuel       uint64 `yaml:"fuel,omitempty"`
+	FuelPerRow uint64 `yaml:"fuelPerRow,omitempty"`
+	Memory     string `yaml:"memory,omitempty"` // 16MiB
+	Time       string `yaml:"time,omitempty"`   // 2s
+}
+
+// Build says in which language the sources are, and where.
+type Build struct {
+	Lang   string `yaml:"lang"`
+	Source string `yaml:"source"` // folder or file, relative to the bundle
+}
+
+// Langs are the languages that cede can build.
+var Langs = []string{"go", "rust", "assemblyscript", "c"}
+
+// ParseManifest reads a manifest; name is what errors call it. They list every
+// problem, one a line.
+func ParseManifest(name string, text []byte) (*Manifest, error) {
+	var m Manifest
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(&m); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("%s is empty; `cede policy init` writes one to start from", name)
+		}
+		return nil, decodeError(name, err)
+	}
+	if err := m.check(); err != nil {
+		return nil, prefixed(name, err)
+	}
+	return &m, nil
+}
+
+// decodeError puts the file's name before each of YAML's complaints.
+func decodeError(name string, err error) error {
+	var errs []error
+	if types, ok := errors.AsType[*yaml.TypeError](err); ok {
+		for _, e := range types.Errors {
+			text := strings.ReplaceAll(e, " in type bundle.Manifest", "")
+			errs = append(errs, fmt.Errorf("%s: %s", name, text))
+		}
+		return errors.Join(errs...)
+	}
+	return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+}
+
+// prefixed puts the file's name before each of several problems.
+func prefixed(name string, err error) error {
+	var errs []error
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		errs = append(errs, fmt.Errorf("%s: %s", name, line))
+	}
+	return errors.Join(errs...)
+}
+
+var (
+	nameForm   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$`)
+	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	hookNames  = []string{"priorityDelta", "scoreVictims", "selectVictims", "scoreOptions"}
+)
+
+// check finds everything that is wrong with a manifest.
+func (m *Manifest) check() error {
+	var errs []error
+	complain := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if m.Version != 1 {
+		complain("version: %d is not known; want 1", m.Version)
+	}
+	if !nameForm.MatchString(m.Name) {
+		complain("name: %q does not fit; want lower-case letters, digits, dots and dashes, at most 64", m.Name)
+	}
+	if m.Kind != Wasm && m.Kind != Process {
+		complain("kind: %q does not fit; want wasm or process", m.Kind)
+	}
+	if !filepath.IsLocal(filepath.FromSlash(m.Module)) {
+		complain("module: %q does not fit; want a file in the folder of the manifest", m.Module)
+	}
+	if m.Digest != "" && !digestForm.MatchString(m.Digest) {
+		complain("digest: %q does not fit; want sha256: and 64 hexadecimal digits", m.Digest)
+	}
+	for _, h := range m.Hooks {
+		if !slices.Contains(hookNames, h) {
+			complain("hooks: %q is not known; want some of %s", h, strings.Join(hookNames, ", "))
+		}
+	}
+	if b := m.Build; b != nil {
+		if !slices.Contains(Langs, b.Lang) {
+			complain("build.lang: %q is not known; want one of %s", b.Lang, strings.Join(Langs, ", "))
+		}
+		if !filepath.IsLocal(filepath.FromSlash(b.Source)) {
+			complain("build.source: %q does not fit; want a path in the folder of the manifest", b.Source)
+		}
+	}
+	errs = append(errs, m.ABI.check()...)
+	if _, err := m.Limits.Read(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := settings.Decode(m.settingsJSON()); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// check compares the range with what this host speaks.
+func (r Range) check() []error {
+	var errs []error
+	low, err := parseVersion(r.Min)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("abi.min: %w", err))
+	}
+	high := [2]int{low[0], 1 << 16}
+	if r.Max != "" {
+		if high, err = parseVersion(r.Max); err != nil {
+			errs = append(errs, fmt.Errorf("abi.max: %w", err))
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	ours := [2]int{abi.Major, abi.Minor}
+	switch {
+	case slices.Compare(low[:], ours[:]) > 0:
+		return []error{fmt.Errorf("abi: it needs %s, and this cede speaks %d.%d; use a newer cede", r.Min, ours[0], ours[1])}
+	case slices.Compare(high[:], []int{abi.Major, 0}) < 0:
+		return []error{fmt.Errorf("abi: it works up to %s, and this cede speaks %d.%d; build the policy against a newer SDK", r.Max, ours[0], ours[1])}
+	}
+	return nil
+}
+
+func parseVersion(text string) (v [2]int, err error) {
+	major, minor, ok := strings.Cut(text, ".")
+	var err1, err2 error
+	v[0], err1 = strconv.Atoi(major)
+	v[1], err2 = strconv.Atoi(minor)
+	if !ok || err1 != nil || err2 != nil || v[0] < 0 || v[1] < 0 {
+		return v, fmt.Errorf(`%q does not fit; want MAJOR.MINOR in quotes, such as "1.0"`, text)
+	}
+	return v, nil
+}
+
+var memoryUnits = []struct {
+	suffix string
+	bytes  int64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}
+
+// Read makes limits of what is written.
+func (l Limits) Read() (policy.Limits, error) {
+	limits := policy.Limits{Fuel: l.Fuel, FuelPerRow: l.FuelPerRow}
+	var errs []error
+	if l.Memory != "" {
+		for _, u := range memoryUnits {
+			if n, ok := strings.CutSuffix(l.Memory, u.suffix); ok {
+				if v, err := strconv.ParseInt(n, 10, 32); err == nil && v > 0 {
+					limits.Memory = v * u.bytes
+				}
+			}
+		}
+		if limits.Memory == 0 {
+			errs = append(errs, fmt.Errorf("limits.memory: %q does not fit; want a number of KiB, MiB or GiB, such as 16MiB", l.Memory))
+		}
+	}
+	if l.Time != "" {
+		d, err := time.ParseDuration(l.Time)
+		if err != nil || d <= 0 {
+			errs = append(errs, fmt.Errorf("limits.time: %q does not fit; want a duration such as 2s", l.Time))
+		}
+		limits.Time = d
+	}
+	return limits, errors.Join(errs...)
+}
+
+// Encode writes the manifest.
+func (m *Manifest) Encode() ([]byte, error) {
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(m); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), e.Close()
+}

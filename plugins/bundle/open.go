@@ -1,0 +1,209 @@
+package bundle
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// MaxWasm is the size of the largest WebAssembly module that is read, in bytes.
+const MaxWasm = 8 << 20
+
+// maxManifest bounds policy.yaml and its signature.
+const maxManifest = 1 << 20
+
+// Bundle is a policy on disk that was read and whose digest holds.
+type Bundle struct {
+	Manifest Manifest
+	Dir      string // of the bundle; empty where there is a module alone
+	Path     string // of the module
+	Code     []byte // of a WebAssembly module; nil of an executable
+
+	text      []byte // of the manifest, which the signature is over
+	signature *signature
+}
+
+// ErrNotBuilt is a manifest whose module is not there yet.
+var ErrNotBuilt = errors.New("the module is not built yet; run `cede policy build`")
+
+// Open reads a bundle's folder, or a module alone.
+func Open(path string) (*Bundle, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return openDir(path)
+	}
+	return openModule(path, info)
+}
+
+// ReadManifest reads the manifest of a bundle's folder alone.
+func ReadManifest(dir string) (*Manifest, []byte, error) {
+	path := filepath.Join(dir, ManifestFile)
+	text, err := readAtMost(path, maxManifest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s is no policy: it has no %s; `cede policy init` makes one", dir, ManifestFile)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := ParseManifest(path, text)
+	return m, text, err
+}
+
+func openDir(dir string) (*Bundle, error) {
+	m, text, err := ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &Bundle{Manifest: *m, Dir: dir, Path: filepath.Join(dir, filepath.FromSlash(m.Module)), text: text}
+	if err := b.read(); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s: %w", b.Path, ErrNotBuilt)
+		}
+		return nil, err
+	}
+	if b.signature, err = readSignature(filepath.Join(dir, SignatureFile)); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// read reads the module and compares its digest with the manifest's.
+func (b *Bundle) read() error {
+	digest, err := b.load()
+	if err != nil {
+		return err
+	}
+	if b.Manifest.Digest == "" {
+		return fmt.Errorf("%s has no digest; run `cede policy build`, which writes it", filepath.Join(b.Dir, ManifestFile))
+	}
+	if digest != b.Manifest.Digest {
+		return fmt.Errorf("%s is not the module of its manifest: it has %s, the manifest says %s; build it again, or get the bundle again",
+			b.Path, digest, b.Manifest.Digest)
+	}
+	return nil
+}
+
+// load reads the module and returns its digest.
+func (b *Bundle) load() (digest string, err error) {
+	if b.Manifest.Kind == Process {
+		return fileDigest(b.Path)
+	}
+	if b.Code, err = readAtMost(b.Path, MaxWasm); err != nil {
+		return "", err
+	}
+	return Digest(b.Code), nil
+}
+
+// Rebuilt reads the module afresh and writes its digest into the manifest, not
+// yet to disk.
+func Rebuilt(dir string) (*Bundle, error) {
+	m, text, err := ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &Bundle{Manifest: *m, Dir: dir, Path: filepath.Join(dir, filepath.FromSlash(m.Module)), text: text}
+	b.Manifest.Digest, err = b.load()
+	return b, err
+}
+
+// Write writes the manifest to the bundle's folder. A signature that no longer
+// holds is removed.
+func (b *Bundle) Write() error {
+	text, err := b.Manifest.Encode()
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(text, b.text) {
+		return nil
+	}
+	if err := os.Remove(filepath.Join(b.Dir, SignatureFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	b.text, b.signature = text, nil
+	return os.WriteFile(filepath.Join(b.Dir, ManifestFile), text, 0o644)
+}
+
+var wasmMagic = []byte("\x00asm")
+
+// openModule reads a module without a manifest.
+func openModule(path string, info fs.FileInfo) (*Bundle, error) {
+	head := make([]byte, len(wasmMagic))
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if _, err := io.ReadFull(file, head); err != nil {
+		return nil, fmt.Errorf("%s is no policy: it is too short for a module", path)
+	}
+	b := &Bundle{Path: path, Manifest: Manifest{
+		Version: 1, Name: nameOf(path), Kind: Process, Module: filepath.Base(path),
+	}}
+	switch {
+	case bytes.Equal(head, wasmMagic) || filepath.Ext(path) == ".wasm":
+		b.Manifest.Kind = Wasm
+	case info.Mode()&0o111 == 0:
+		return nil, fmt.Errorf("%s is no policy: neither a WebAssembly module, nor an executable, nor a folder with %s", path, ManifestFile)
+	}
+	b.Manifest.Digest, err = b.load()
+	return b, err
+}
+
+var notInName = regexp.MustCompile(`[^a-z0-9-]+`)
+
+// nameOf makes a policy's name of a file's.
+func nameOf(path string) string {
+	base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(base), "-"), "-")
+	if name == "" {
+		return "policy"
+	}
+	return name[:min(len(name), 64)]
+}
+
+// Digest is how a module is named.
+func Digest(code []byte) string {
+	sum := sha256.Sum256(code)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func fileDigest(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", err
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// readAtMost reads a file that is no larger than it may be.
+func readAtMost(path string, most int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(text)) > most {
+		return nil, fmt.Errorf("%s is larger than the %d MiB that are allowed", path, most>>20)
+	}
+	return text, nil
+}
