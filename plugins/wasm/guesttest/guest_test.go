@@ -1,0 +1,132 @@
+// Package guesttest owns the tests of the guest libraries: that what they build
+// to answers the frames of sdk/abi/testdata, and random ones, as the same policy
+// in Go does, to the bit. It holds nothing but tests, and loads modules by the
+// engine alone, so that a mistake here is one of the library and not of a host.
+package guesttest
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/cede-scheduler/cede/sdk/abi"
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// guests is where the modules are that this package tests.
+const guests = "../../../sdk/abi/testdata/guests/"
+
+// languages are those that there is a guest library for.
+var languages = []string{"c"}
+
+// guest is an instance of a module.
+type guest struct {
+	t        testing.TB
+	module   api.Module
+	log      []string
+	at, size uint32
+}
+
+// load starts an instance of a module of the folder guests.
+func load(t testing.TB, name string) *guest {
+	t.Helper()
+	code, err := os.ReadFile(guests + name + ".wasm")
+	if err != nil {
+		t.Fatalf("%v; write it with %sbuild.sh", err, guests)
+	}
+	return start(t, code)
+}
+
+func start(t testing.TB, code []byte) *guest {
+	t.Helper()
+	g := &guest{t: t}
+	ctx := context.Background()
+	runtime := wazero.NewRuntime(ctx)
+	t.Cleanup(func() { _ = runtime.Close(ctx) })
+	_, err := runtime.NewHostModuleBuilder(abi.ImportModule).NewFunctionBuilder().
+		WithFunc(func(_ context.Context, m api.Module, _, at, n uint32) {
+			line, _ := m.Memory().Read(at, n)
+			g.log = append(g.log, string(line))
+		}).Export(abi.ImportLog).Instantiate(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.module, err = runtime.InstantiateWithConfig(ctx, code, wazero.NewModuleConfig().WithStartFunctions(abi.ExportInitialize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func (g *guest) invoke(name string, args ...uint64) int32 {
+	g.t.Helper()
+	result, err := g.module.ExportedFunction(name).Call(context.Background(), args...)
+	if err != nil {
+		g.t.Fatalf("%s: %v", name, err)
+	}
+	return int32(uint32(result[0]))
+}
+
+// room makes room for a frame and returns it.
+func (g *guest) room(size int) []byte {
+	g.t.Helper()
+	if uint32(size) > g.size {
+		g.at, g.size = uint32(g.invoke(abi.ExportAlloc, uint64(size))), uint32(size)
+		if g.at == 0 || g.at%abi.Alignment != 0 {
+			g.t.Fatalf("%s gave %d", abi.ExportAlloc, g.at)
+		}
+	}
+	frame, ok := g.module.Memory().Read(g.at, uint32(size))
+	if !ok {
+		g.t.Fatalf("%s gave memory that there is not", abi.ExportAlloc)
+	}
+	return frame
+}
+
+// call has the guest answer the frame that room returned.
+func (g *guest) call(op abi.Op, size int) (abi.Status, []byte) {
+	g.t.Helper()
+	status := abi.Status(g.invoke(abi.Exports[op], uint64(g.at), uint64(size)))
+	return status, g.room(size) // memory may have moved
+}
+
+// ask puts a laid out request to the guest, which must answer it.
+func (g *guest) ask(op abi.Op, e *abi.Encoder) []byte {
+	g.t.Helper()
+	e.Write(g.room(e.Size()))
+	status, frame := g.call(op, e.Size())
+	if status != abi.OK {
+		g.t.Fatalf("%s: status %d: %s", abi.Names[op], status, e.ErrorText(frame))
+	}
+	return frame
+}
+
+// describe returns what the guest says it is.
+func (g *guest) describe() abi.Description {
+	g.t.Helper()
+	var e abi.Encoder
+	e.Describe()
+	d, err := e.Description(g.ask(abi.OpDescribe, &e))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return d
+}
+
+// configure hands the guest its configuration.
+func (g *guest) configure(c *policy.Config) {
+	g.t.Helper()
+	var e abi.Encoder
+	e.Configure(c)
+	g.ask(abi.OpConfigure, &e)
+}
+
+// inLanguages runs a test with the guest of each language.
+func inLanguages(t *testing.T, name string, test func(t *testing.T, g *guest)) {
+	for _, language := range languages {
+		t.Run(language, func(t *testing.T) { test(t, load(t, name+"-"+language)) })
+	}
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Builds the guests that tests load, from their sources in sdk/c, sdk/rust and
+# sdk/assemblyscript, into this folder or the one given:
+#
+#   build.sh [-o FOLDER] [c] [rust] [assemblyscript]
+#
+# The same tools give the same bytes; `versions` says which tools gave those
+# that are committed. Without a language it builds all.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+sdk=$(cd "$here/../../.." && pwd)
+out=$here
+if [ "${1:-}" = -o ]; then
+  out=$(cd "$2" && pwd)
+  shift 2
+fi
+[ $# -gt 0 ] || set -- c rust assemblyscript
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+missing() {
+  echo "build.sh: $1 is missing: $2" >&2
+  exit 3
+}
+
+# link OBJECT... -o MODULE: small stacks that overflow into a trap, no names.
+link() { wasm-ld --no-entry --strip-all --stack-first -z stack-size=16384 "$@"; }
+
+build_c() {
+  command -v clang >/dev/null || missing clang 'apt-get install clang lld'
+  command -v wasm-ld >/dev/null || missing wasm-ld 'apt-get install lld'
+  local source name
+  for source in $(ls "$sdk"/c/examples/*.c "$sdk"/c/test/*.c 2>/dev/null); do
+    name=$(basename "$source" .c)
+    # Two steps, since clang runs whatever wasm-opt is installed when it links.
+    (cd "$(dirname "$source")" && clang --target=wasm32 -std=c11 -O3 -ffreestanding -mbulk-memory -msign-ext \
+      -mnontrapping-fptoint -Wall -Wextra -Werror -Wno-missing-field-initializers -c "$name.c" -o "$work/$name.o")
+    link "$work/$name.o" -o "$out/$name-c.wasm"
+  done
+}
+
+for language; do "build_$language"; done

@@ -1,0 +1,221 @@
+// default: the rules that cede itself has under this name (sdk/rules), in C.
+//
+// Lowest priority goes first; within a priority the allocation nearest to what
+// is still needed, measured again after each pick; equals in the order of the
+// rows. Among options: the lowest highest victim priority, then the fewest
+// victims, the lowest sum of priorities, and the best fit with the victims gone.
+#include "../cede.h"
+
+// need is the vector that distances are measured against: the ask less what
+// picked rows free, over the dimensions where that is above zero.
+static struct {
+  const double **asked; // the use of dimensions with an ask
+  double *ask;
+  int32_t asks;
+
+  const double **use; // what is left of them
+  double *left;
+  int32_t count;
+} need;
+
+// lack is what an option lacks before the preemptor fits.
+static struct {
+  const double **need, **frees; // a column per dimension and device request
+  int32_t columns;
+  const int32_t *must_leave;
+  const uint8_t *leaves;
+
+  const double **still; // frees of the columns not covered yet
+  double *left;
+  int32_t count, must;
+} lack;
+
+// lay_out takes memory for the columns of a call.
+static bool lay_out(uint32_t columns) {
+  static cede_buffer memory;
+  char *at = cede_room(&memory, columns * (5 * sizeof(double *) + 3 * sizeof(double)));
+  if (!at) return false;
+  need.ask = (double *)at;
+  need.left = need.ask + columns;
+  lack.left = need.left + columns;
+  need.asked = (const double **)(lack.left + columns);
+  need.use = need.asked + columns;
+  lack.need = need.use + columns;
+  lack.frees = lack.need + columns;
+  lack.still = lack.frees + columns;
+  return true;
+}
+
+static void load(const cede_candidates *in) {
+  need.asks = lack.columns = 0;
+  for (int32_t d = 0; d < in->dims; d++) {
+    const double *use = cede_column(in->rows.use, d);
+    lack.need[lack.columns] = cede_column(in->need, d);
+    lack.frees[lack.columns++] = use;
+    if (in->preemptor.ask[d] > 0) {
+      need.ask[need.asks] = in->preemptor.ask[d];
+      need.asked[need.asks++] = use;
+    }
+  }
+  for (int32_t r = 0; r < in->device_need.columns; r++) {
+    lack.need[lack.columns] = cede_column(in->device_need, r);
+    lack.frees[lack.columns++] = cede_column(in->rows.devices, r);
+  }
+  lack.must_leave = in->must_leave;
+  lack.leaves = in->rows.must_leave;
+}
+
+// reset starts option i with no row picked.
+static void reset(int32_t i) {
+  need.count = need.asks;
+  for (int32_t k = 0; k < need.asks; k++) {
+    need.use[k] = need.asked[k];
+    need.left[k] = need.ask[k];
+  }
+  lack.count = 0;
+  for (int32_t c = 0; c < lack.columns; c++) {
+    double n = lack.need[c][i];
+    if (!(n > 0)) continue;
+    lack.still[lack.count] = lack.frees[c];
+    lack.left[lack.count++] = n;
+  }
+  lack.must = lack.leaves ? lack.must_leave[i] : 0;
+}
+
+// subtract takes what row frees off a vector, and drops what is covered.
+static inline int32_t subtract(const double **frees, double *left, int32_t count, int32_t row) {
+  int32_t kept = 0;
+  for (int32_t k = 0; k < count; k++) {
+    double rest = left[k] - frees[k][row];
+    if (!(rest > 0)) continue;
+    frees[kept] = frees[k];
+    left[kept++] = rest;
+  }
+  return kept;
+}
+
+static bool covered(void) { return lack.count == 0 && lack.must == 0; }
+
+static void pick(cede_selection *out, int32_t row) {
+  cede_pick(out, row);
+  lack.count = subtract(lack.still, lack.left, lack.count, row);
+  if (lack.must > 0 && lack.leaves[row]) lack.must--;
+}
+
+// closer is whether the distance with square a is smaller than that with square
+// b. Two roots can round to the same only where the squares are within a few
+// units in the last place of one another, so most comparisons take no root.
+static inline bool closer(double a, double b) {
+  return a < b * (1 - 0x1p-50) || (a < b && cede_sqrt(a) < cede_sqrt(b));
+}
+
+static inline double square(const double *use, double left, int32_t row) {
+  double r = (left - use[row]) / left;
+  return r * r;
+}
+
+// NEAREST is the search with the sum of squares of a row written out, so that
+// columns and needs stay in registers.
+#define NEAREST(sum)                               \
+  for (int32_t j = 0; j < n; j++) {                \
+    if (gone[j]) continue;                         \
+    int32_t row = first + j;                       \
+    double s = (sum);                              \
+    if (closer(s, least)) { best = j; least = s; } \
+  }                                                \
+  return best
+
+// nearest is the row first+j, of n that are not gone, that is nearest to the
+// need; the first of equals. At least one is not gone.
+static int32_t nearest(const bool *gone, int32_t first, int32_t n) {
+  int32_t best = n;
+  double least = __builtin_inf();
+  const double **use = need.use, *left = need.left;
+  if (need.count == 0) {
+    for (best = 0; gone[best]; best++) continue;
+    return best;
+  }
+  const double *u0 = use[0], n0 = left[0];
+  if (need.count == 1) { NEAREST(square(u0, n0, row)); }
+  const double *u1 = use[1], n1 = left[1];
+  if (need.count == 2) { NEAREST(square(u0, n0, row) + square(u1, n1, row)); }
+  const double *u2 = use[2], n2 = left[2];
+  if (need.count == 3) { NEAREST(square(u0, n0, row) + square(u1, n1, row) + square(u2, n2, row)); }
+  for (int32_t j = 0; j < n; j++) {
+    if (gone[j]) continue;
+    double s = square(u0, n0, first + j);
+    for (int32_t k = 1; k < need.count; k++) s += square(use[k], left[k], first + j);
+    if (closer(s, least)) {
+      best = j;
+      least = s;
+    }
+  }
+  return best;
+}
+
+// pick_group picks from rows of one priority until the option fits or none is
+// left.
+static bool pick_group(cede_selection *out, int32_t from, int32_t to) {
+  static cede_buffer memory; // which rows are gone; all zero between groups
+  int32_t n = to - from;
+  bool *gone = cede_room(&memory, (uint32_t)n);
+  if (!gone) return false;
+  int32_t left = n;
+  for (; left > 1 && !covered(); left--) {
+    int32_t j = nearest(gone, from, n);
+    gone[j] = true;
+    pick(out, from + j);
+    if (!covered()) need.count = subtract(need.use, need.left, need.count, from + j);
+  }
+  for (int32_t j = 0; j < n; j++) {
+    if (!gone[j] && !covered()) { // the last one takes no search
+      pick(out, from + j);
+      if (!covered()) need.count = subtract(need.use, need.left, need.count, from + j);
+    }
+    gone[j] = false;
+  }
+  return true;
+}
+
+static const char *select_victims(const cede_candidates *in, cede_selection *out) {
+  if (!lay_out((uint32_t)(in->dims + in->preemptor.requests))) return CEDE_NO_MEMORY;
+  load(in);
+  const int32_t *priority = in->rows.priority;
+  for (int32_t i = 0; i < in->options; i++) {
+    reset(i);
+    int32_t end = in->first_row[i + 1];
+    for (int32_t from = in->first_row[i], to; from < end && !covered(); from = to) {
+      for (to = from + 1; to < end && priority[to] == priority[from];) to++;
+      if (!pick_group(out, from, to)) return CEDE_NO_MEMORY;
+    }
+    cede_next(out);
+  }
+  return CEDE_OK;
+}
+
+// mean is the mean of the parts of the ranking of option i.
+static double mean(const cede_options *in, int32_t i) {
+  double sum = in->fit_after[i], n = 1;
+  for (int32_t k = 0; k < in->components.columns; k++)
+    if (in->present[i] >> k & 1) {
+      sum += cede_column(in->components, k)[i];
+      n++;
+    }
+  return sum / n;
+}
+
+static const char *score_options(const cede_options *in, cede_option_scores *out) {
+  for (int32_t i = 0; i < in->options; i++) {
+    int32_t victims = in->victim_count[i];
+    out->tier[0][i] = victims ? in->highest_priority[i] : INT64_MIN; // no eviction beats any
+    out->tier[1][i] = victims;
+    out->tier[2][i] = in->priority_sum[i];
+    out->score[i] = mean(in, i);
+  }
+  return CEDE_OK;
+}
+
+CEDE_POLICY(
+    .name = "default", .version = "1", .delta = 10, .flags = CEDE_ASCENDING,
+    .columns = CEDE_USE | CEDE_MUST_LEAVE | CEDE_DEVICE | CEDE_FIT,
+    .select_victims = select_victims, .score_options = score_options)
