@@ -20,6 +20,28 @@ func BenchmarkSelectVictims(b *testing.B, p policy.VictimSelector) {
 	b.Run("nodes=5000/uneven", func(b *testing.B) { benchSelect(b, p, ConstructionB(5000, true)) })
 }
 
+// BenchmarkScoreOptions measures p on two victims on each of 5,000 nodes, once
+// warm.
+func BenchmarkScoreOptions(b *testing.B, p policy.OptionScorer) {
+	c := ConstructionB(5000, true)
+	victims := make([][]int, len(c.Options))
+	for i := range victims {
+		victims[i] = []int{i % 9, 9}
+	}
+	in, out := c.OptionsOf(victims), NewScores(len(c.Options))
+	_ = p.ScoreOptions(in, out)
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, tier := range out.Tiers {
+			clear(tier)
+		}
+		clear(out.Score)
+		if err := p.ScoreOptions(in, out); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func benchSelect(b *testing.B, p policy.VictimSelector, c *Case) {
 	in := c.Candidates()
 	var s policy.Selection

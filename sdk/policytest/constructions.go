@@ -18,7 +18,7 @@ func ConstructionA(n int, half bool) *Case {
 		for d := range sum {
 			sum[d] += use[d]
 		}
-		o.Rows = append(o.Rows, Row{Name: strconv.Itoa(i), Priority: int32(20 + 5*(i%7)), Use: use, EvictionLimit: 1})
+		o.Rows = append(o.Rows, Row{Name: strconv.Itoa(i), Priority: int32(20 + 5*(i%7)), Use: use, EvictionLimit: 1, LostWork: lostWork(i)})
 	}
 	if half {
 		for d := range sum {
@@ -42,12 +42,15 @@ func ConstructionB(nodes int, uneven bool) *Case {
 				use[0] += float64((i*7 + k*13) % 23)
 				use[1] -= float64((i*17 + k*5) % 29)
 			}
-			o.Rows = append(o.Rows, Row{Priority: int32(20 + 5*(k%7)), Use: use, EvictionLimit: 1})
+			o.Rows = append(o.Rows, Row{Priority: int32(20 + 5*(k%7)), Use: use, EvictionLimit: 1, LostWork: lostWork(10*i + k)})
 		}
 		c.Options = append(c.Options, o)
 	}
 	return c
 }
+
+// lostWork is up to an hour, and nothing like its neighbour's.
+func lostWork(i int) int64 { return int64(i*2477%3600) * 1e9 }
 
 func newConstruction(disk float64) *Case {
 	return &Case{

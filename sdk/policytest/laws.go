@@ -54,7 +54,9 @@ func (l Laws) orderDecidesTies(t *testing.T) {
 	victims := func(c *Case) (lists [][]string) {
 		in := c.Candidates()
 		for i, rows := range Settle(in, Select(t, p, in), l.KeepRedundant) {
-			lists = append(lists, c.Names(i, rows))
+			names := c.Names(i, rows)
+			slices.Sort(names) // who goes counts, not in which order they are named
+			lists = append(lists, names)
 		}
 		return lists
 	}
