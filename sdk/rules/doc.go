@@ -1,6 +1,7 @@
 // Package rules owns the rules named default, as plain SDK code, and the parts
-// of them that other policies build on: the distance of a victim to what is
-// needed, the search for the nearest, and the mean of ranking components.
+// that other policies build on: the distance of a victim to what is needed, the
+// search for the nearest, and the mean of ranking components, which are parts of
+// default; what an option lacks while rows come and go, and what evictions waste.
 //
 // The rules: a node that needs no eviction wins. Otherwise lowest priority
 // goes first; within a priority the allocation nearest to what is still needed,

@@ -21,22 +21,12 @@ func TestDefault_OptionsAreRankedByWhomTheyCostAndThenByFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, want := order(in.Len()), order(in.Len())
-		slices.SortStableFunc(got, func(a, b int) int { return byAnswer(out, a, b) })
+		slices.SortStableFunc(got, func(a, b int) int { return policytest.CompareOptions(out, a, b) })
 		slices.SortStableFunc(want, func(a, b int) int { return byDescription(in, a, b) })
 		if !slices.Equal(got, want) {
 			t.Fatalf("case %d: order %v, want %v", k, got, want)
 		}
 	}
-}
-
-// byAnswer compares two options as the host does.
-func byAnswer(out *policy.OptionScores, a, b int) int {
-	for _, tier := range out.Tiers {
-		if c := cmp.Compare(tier[a], tier[b]); c != 0 {
-			return c
-		}
-	}
-	return cmp.Compare(out.Score[b], out.Score[a])
 }
 
 // byDescription compares them as design.md says.
@@ -77,7 +67,7 @@ func TestDefault_NoEvictionBeatsVictimsOfAnyPriority(t *testing.T) {
 	if err := rules.New().ScoreOptions(in, out); err != nil {
 		t.Fatal(err)
 	}
-	if byAnswer(out, 1, 0) >= 0 {
+	if policytest.CompareOptions(out, 1, 0) >= 0 {
 		t.Errorf("a free node stands behind a victim of priority -50: %+v", out)
 	}
 }
