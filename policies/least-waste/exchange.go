@@ -1,0 +1,53 @@
+package leastwaste
+
+import "slices"
+
+// passes is how often all rows are tried for an exchange at most, which bounds
+// a call. Most options are done after the first pass that changes something.
+const passes = 8
+
+// exchangeAll exchanges victims for one row at a time, the cheapest first, as
+// long as that is cheaper.
+func (p *Policy) exchangeAll() {
+	p.order = p.order[:0]
+	for row := p.first; row < p.end; row++ {
+		if p.rank(int32(row)).gain > 0 {
+			p.order = append(p.order, int32(row))
+		}
+	}
+	slices.SortFunc(p.order, p.dearer)
+	for range passes {
+		better := false
+		for _, row := range slices.Backward(p.order) {
+			if !p.taken[int(row)-p.first] && p.exchange(int(row)) {
+				better = true
+			}
+		}
+		if !better {
+			return
+		}
+	}
+}
+
+// exchange takes a row in place of the victims that it makes needless, if they
+// cost more.
+func (p *Policy) exchange(row int) bool {
+	if len(p.victims) == 0 || p.rank(int32(row)).band > p.rank(p.victims[0]).band {
+		return false
+	}
+	p.balance.Take(row)
+	p.spare()
+	p.alone[0] = int32(row)
+	if p.compare(p.alone[:], p.spared) >= 0 {
+		for _, v := range p.spared {
+			p.balance.Take(int(v))
+		}
+		p.balance.Give(row)
+		return false
+	}
+	p.taken[row-p.first] = true
+	p.victims = append(p.victims, int32(row))
+	p.forget()
+	slices.SortFunc(p.victims, p.dearer)
+	return true
+}

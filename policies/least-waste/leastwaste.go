@@ -1,0 +1,64 @@
+package leastwaste
+
+import (
+	"github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// Policy is the policy named least-waste.
+type Policy struct {
+	bands int32 // width of a band of priorities; 0: all are one
+	waste rules.Waste
+
+	// Of the call and the option at hand, whose rows are first to end.
+	rows       *policy.Rows
+	first, end int
+	balance    rules.Balance
+	victims    []int32
+	taken      []bool  // by row less first: whether it is a victim
+	ranks      []rank  // by row less first
+	order      []int32 // rows that bring something, the cheapest first
+	spared     []int32 // by the exchange at hand
+	alone      [1]int32
+
+	// The victims of default, to be no worse.
+	greedy rules.Default
+	seeds  policy.Selection
+	other  rules.Balance
+	needed []int32
+}
+
+var (
+	_ policy.Policy         = (*Policy)(nil)
+	_ policy.Configurable   = (*Policy)(nil)
+	_ policy.VictimSelector = (*Policy)(nil)
+	_ policy.OptionScorer   = (*Policy)(nil)
+)
+
+// New returns a policy that is ready once it is configured.
+func New() *Policy { return &Policy{} }
+
+// Settings implements policy.Configurable.
+func (*Policy) Settings() []policy.Setting {
+	return append([]policy.Setting{{
+		Name: "bands", Kind: policy.Integer, Default: "0", Limits: policy.Between(0, 1<<31-1),
+		Doc: "Width of the bands of priority within which waste decides: with 10, priorities 20 to 29 are one band. 0: all are one.",
+	}}, rules.WasteSettings()...)
+}
+
+// Configure implements policy.Configurable.
+func (p *Policy) Configure(c *policy.Config) error {
+	p.bands = int32(c.Integer("bands"))
+	p.waste.Configure(c)
+	return nil
+}
+
+// Info implements policy.Policy.
+func (p *Policy) Info() policy.Info {
+	return policy.Info{
+		Name:  "least-waste",
+		Delta: rules.Delta,
+		Columns: p.waste.Columns() | policy.MustLeaveColumn | policy.DeviceColumns |
+			policy.VictimColumns | policy.FitColumns,
+	}
+}

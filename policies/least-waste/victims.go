@@ -1,0 +1,172 @@
+package leastwaste
+
+import (
+	"math"
+	"slices"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// SelectVictims implements policy.VictimSelector.
+func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) error {
+	p.rows = &in.Rows
+	p.waste.Load(&in.Rows, in.Shared)
+	p.seeds.Reset()
+	if err := p.greedy.SelectVictims(in, &p.seeds); err != nil {
+		return err
+	}
+	p.balance.Load(in)
+	p.other.Load(in)
+	for i := range in.Len() {
+		p.begin(i, int(in.FirstRow[i]), int(in.FirstRow[i+1]))
+		if p.cover() {
+			p.spareAll()
+			p.preferDefault(i)
+			p.exchangeAll()
+			p.list(out)
+		}
+		out.Next()
+	}
+	p.rows = nil
+	return nil
+}
+
+// begin starts option i, with nobody taken.
+func (p *Policy) begin(i, first, end int) {
+	p.first, p.end = first, end
+	p.balance.Reset(i)
+	p.victims, p.ranks = p.victims[:0], p.ranks[:0]
+	p.taken = slices.Grow(p.taken[:0], end-first)[:end-first]
+	clear(p.taken)
+	for row := first; row < end; row++ {
+		gain, _ := p.balance.Gain(row)
+		p.ranks = append(p.ranks, rank{p.cost(row), gain, p.band(p.rows.Priority[row])})
+	}
+}
+
+// list picks the victims in row order.
+func (p *Policy) list(out *policy.Selection) {
+	for j, taken := range p.taken {
+		if taken {
+			out.Pick(p.first + j)
+		}
+	}
+}
+
+func (p *Policy) take(row int) {
+	p.balance.Take(row)
+	p.victims = append(p.victims, int32(row))
+	p.taken[row-p.first] = true
+}
+
+// cover takes rows until nothing is lacking: those that must leave, then band
+// by band whatever costs the least for what it brings. It is false where all
+// rows together are not enough.
+func (p *Policy) cover() bool {
+	for row := p.first; row < p.end; row++ {
+		if p.balance.MustLeave(row) {
+			p.take(row)
+		}
+	}
+	for from := p.first; !p.balance.Covered(); {
+		if from == p.end {
+			return false
+		}
+		to := p.bandEnd(from)
+		for !p.balance.Covered() {
+			row := p.cheapest(from, to)
+			if row < 0 {
+				break
+			}
+			p.take(row)
+		}
+		from = to
+	}
+	return true
+}
+
+// bandEnd is the end of the rows that are in the band of row from; they are
+// sorted by priority.
+func (p *Policy) bandEnd(from int) int {
+	band, to := p.rank(int32(from)).band, from+1
+	for to < p.end && p.rank(int32(to)).band == band {
+		to++
+	}
+	return to
+}
+
+// cheapest is the row from which most of what is lacking is gained for what it
+// costs; of equals the lower priority, then whichever frees less for nothing,
+// then the first. It is negative where none brings anything.
+func (p *Policy) cheapest(from, to int) int {
+	best, bestPrice, bestSpill := -1, math.Inf(1), 0.0
+	for row := from; row < to; row++ {
+		if p.taken[row-p.first] {
+			continue
+		}
+		gain, spill := p.balance.Gain(row)
+		if gain <= 0 {
+			continue
+		}
+		price := float64(p.rank(int32(row)).cost) / gain
+		if best < 0 || price < bestPrice ||
+			price == bestPrice && p.rows.Priority[row] == p.rows.Priority[best] && spill < bestSpill {
+			best, bestPrice, bestSpill = row, price, spill
+		}
+	}
+	return best
+}
+
+// spareAll gives back victims that are not needed, the dearest first.
+func (p *Policy) spareAll() {
+	slices.SortFunc(p.victims, p.dearer)
+	p.spare()
+	p.forget()
+}
+
+// spare gives back every victim that is not needed, in order, and notes it in
+// p.spared.
+func (p *Policy) spare() {
+	p.spared = p.spared[:0]
+	for _, v := range p.victims {
+		if p.balance.Spare(int(v)) {
+			p.spared = append(p.spared, v)
+		}
+	}
+}
+
+// forget strikes the spared off the list.
+func (p *Policy) forget() {
+	for _, v := range p.spared {
+		p.taken[int(v)-p.first] = false
+	}
+	p.victims = slices.DeleteFunc(p.victims, func(v int32) bool { return !p.taken[int(v)-p.first] })
+}
+
+// preferDefault takes default's victims instead where they cost less, so that
+// none of its sets is ever cheaper.
+func (p *Policy) preferDefault(i int) {
+	picks := p.seeds.Rows(i)
+	p.other.Reset(i)
+	for _, row := range picks {
+		p.other.Take(int(row))
+	}
+	p.needed = p.needed[:0]
+	for _, row := range slices.Backward(picks) {
+		if !p.other.Spare(int(row)) {
+			p.needed = append(p.needed, row)
+		}
+	}
+	slices.SortFunc(p.needed, p.dearer)
+	if p.compare(p.needed, p.victims) >= 0 {
+		return
+	}
+	for _, v := range p.victims {
+		p.balance.Give(int(v))
+		p.taken[int(v)-p.first] = false
+	}
+	p.victims = p.victims[:0]
+	for _, row := range p.needed {
+		p.take(int(row))
+	}
+}

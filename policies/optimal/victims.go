@@ -1,0 +1,139 @@
+package optimal
+
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// SelectVictims implements policy.VictimSelector.
+func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) error {
+	p.rows, p.cut = &in.Rows, 0
+	if p.cost == byWaste {
+		p.waste.Load(&in.Rows, in.Shared)
+	}
+	p.seeds.Reset()
+	if err := p.greedy.SelectVictims(in, &p.seeds); err != nil {
+		return err
+	}
+	p.balance.Load(in)
+	for i := range in.Len() {
+		p.balance.Reset(i)
+		if p.seed(p.seeds.Rows(i)) {
+			p.improve(int(in.FirstRow[i]), int(in.FirstRow[i+1]))
+			p.list(out)
+		}
+		out.Next()
+	}
+	p.rows = nil
+	return nil
+}
+
+// seed makes default's picks the best set known, after sparing as the host
+// does. It is false where they do not cover the option, which is where nothing
+// does.
+func (p *Policy) seed(picks []int32) bool {
+	p.fixed, p.best = p.fixed[:0], p.best[:0]
+	for _, row := range picks {
+		p.balance.Take(int(row))
+	}
+	if !p.balance.Covered() {
+		return false
+	}
+	for _, row := range slices.Backward(picks) {
+		switch {
+		case p.balance.MustLeave(int(row)):
+			p.fixed = append(p.fixed, row)
+		case !p.balance.Spare(int(row)):
+			p.best = append(p.best, row)
+		}
+	}
+	return true
+}
+
+// improve searches for a cheaper set among the rows first to end.
+func (p *Policy) improve(first, end int) {
+	for _, row := range p.best {
+		p.balance.Give(int(row)) // what remains taken is fixed
+	}
+	if len(p.best) == 0 {
+		return
+	}
+	if p.cost == byPriority {
+		end = p.reach(first, end)
+	}
+	s := &p.search
+	s.begin(p.maxSteps)
+	for row := first; row < end; row++ {
+		if gain, spill := p.balance.Gain(row); gain > 0 && !p.balance.MustLeave(row) {
+			s.add(int32(row), p.costOf(row), gain, spill)
+		}
+	}
+	s.sort()
+	p.balance.Lacking(s.addColumn)
+	if better := s.run(p.costOfAll(p.best)); better != nil {
+		p.best = append(p.best[:0], better...)
+	}
+	if s.steps > s.maxSteps {
+		p.cut++
+	}
+}
+
+// reach is the end of the rows that may be evicted without disturbing a higher
+// priority than it takes. Of the best set known default has seen to that.
+func (p *Policy) reach(first, end int) int {
+	priority := p.rows.Priority
+	highest := priority[p.best[0]]
+	for _, rows := range [2][]int32{p.best, p.fixed} {
+		for _, row := range rows {
+			highest = max(highest, priority[row])
+		}
+	}
+	n, _ := slices.BinarySearchFunc(priority[first:end], highest, func(p, highest int32) int {
+		if p <= highest {
+			return -1
+		}
+		return 1
+	})
+	return first + n
+}
+
+func (p *Policy) costOf(row int) cost {
+	c := cost{count: 1, sum: int64(p.rows.Priority[row])}
+	if p.cost == byWaste {
+		c.waste = p.waste.Of(row)
+	}
+	return c
+}
+
+func (p *Policy) costOfAll(rows []int32) (sum cost) {
+	for _, row := range rows {
+		sum.add(p.costOf(int(row)))
+	}
+	return sum
+}
+
+// list picks the best set and what must leave, in row order.
+func (p *Policy) list(out *policy.Selection) {
+	p.best = append(p.best, p.fixed...)
+	slices.Sort(p.best)
+	for _, row := range p.best {
+		out.Pick(int(row))
+	}
+}
+
+// cost is what a set of victims costs, compared in the order of the fields.
+// Without interest in waste it is 0.
+type cost struct{ waste, count, sum int64 }
+
+func (c *cost) add(d cost) {
+	c.waste += d.waste
+	c.count += d.count
+	c.sum += d.sum
+}
+
+func (c *cost) subtract(d cost) {
+	c.waste -= d.waste
+	c.count -= d.count
+	c.sum -= d.sum
+}
