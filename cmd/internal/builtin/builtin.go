@@ -7,7 +7,9 @@ import (
 	"github.com/cede-scheduler/cede/policies/aging"
 	defaults "github.com/cede-scheduler/cede/policies/default"
 	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
+	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
 	"github.com/cede-scheduler/cede/policies/nomad"
+	"github.com/cede-scheduler/cede/policies/optimal"
 	"github.com/cede-scheduler/cede/policies/protect"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -39,9 +41,17 @@ func List() []Policy {
 			rules: "1", make: func() sdk.Policy { return fairshare.New() },
 		},
 		{
+			Name: "least-waste", Summary: "evicts whatever loses the least work",
+			rules: "1", make: func() sdk.Policy { return leastwaste.New() },
+		},
+		{
 			Name: "nomad", Summary: "evicts whom HashiCorp Nomad would evict, its surplus victims included",
 			rules: "1", make: func() sdk.Policy { return nomad.New() },
 			grants: []string{policy.GrantKeepRedundant},
+		},
+		{
+			Name: "optimal", Summary: "finds the cheapest victims by search: by priority, number or lost work",
+			rules: "1", make: func() sdk.Policy { return optimal.New() },
 		},
 		{
 			Name: "protect", Summary: "leaves work alone until it has run for a while",
