@@ -3,6 +3,7 @@ package examples_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,20 +14,37 @@ import (
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/generate"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/policies/aging"
 	defaults "github.com/cede-scheduler/cede/policies/default"
+	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
 	"github.com/cede-scheduler/cede/policies/nomad"
+	"github.com/cede-scheduler/cede/policies/protect"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// resolve knows the two policies that the stories play under.
+// known are the policies that the stories play under.
+var known = map[string]func() sdk.Policy{
+	"aging":      func() sdk.Policy { return aging.New() },
+	"default":    defaults.New,
+	"fair-share": func() sdk.Policy { return fairshare.New() },
+	"nomad":      func() sdk.Policy { return nomad.New() },
+	"protect":    func() sdk.Policy { return protect.New() },
+}
+
 func resolve(spec sim.PolicySpec) (*policy.Version, error) {
-	rules, grants := defaults.New, spec.Grants
+	rules, grants := known[spec.Use], spec.Grants
+	if rules == nil {
+		return nil, fmt.Errorf("policy %q is not in the table of this test", spec.Use)
+	}
 	if spec.Use == "nomad" {
-		rules = func() sdk.Policy { return nomad.New() }
 		grants = append(grants, policy.GrantKeepRedundant)
 	}
+	config, err := json.Marshal(spec.Config)
+	if err != nil {
+		return nil, err
+	}
 	return policy.NewVersion(policy.Source{
-		Name: spec.Name, Grants: grants,
+		Name: spec.Name, Grants: grants, Config: config,
 		Module: policy.Native(policy.BuiltinDigest(spec.Use, "test"), rules),
 	})
 }
