@@ -10,12 +10,14 @@ import (
 // Explanation is why instances of a group were not placed, node by node and
 // dimension by dimension, added up for people.
 type Explanation struct {
-	Nodes     int            // nodes looked at
-	Filtered  map[string]int // constraint or state that ruled nodes out -> nodes
-	Exhausted map[string]int // what nodes lacked ("memory", "port 80") -> nodes
-	Preempted map[string]int // why eviction did not help -> nodes
-	Waiting   int            // further instances that were not tried after this one failed
-	Samples   []NodeReason   // a few nodes by name, ascending
+	Nodes      int            // nodes looked at
+	NotReady   map[string]int // what nodes that take no work are ("draining") -> nodes
+	Filtered   map[string]int // constraint or rule that excludes nodes -> nodes
+	Exhausted  map[string]int // what nodes lacked ("memory", "port 80") -> nodes
+	Preempted  map[string]int // why eviction did not help -> nodes
+	NoEviction string         // why nobody may be evicted at all; "": somebody may
+	Waiting    int            // further instances that were not tried after this one failed
+	Samples    []NodeReason   // a few nodes by name, ascending
 }
 
 // NodeReason is why one node was not chosen.
@@ -40,20 +42,32 @@ func Count(m *map[string]int, reason string, n int) {
 
 // String is one line such as
 //
-//	0 of 4 nodes: 2 lack memory, 1 has no room even without every lower-priority
-//	allocation, 1 excluded by zone = a
+//	0 of 4 nodes: 2 lack memory, 1 is down, 1 excluded by zone = a; eviction does
+//	not help: on 2 nothing has a priority of 60 or less
 func (e *Explanation) String() string {
 	if e == nil || e.Nodes == 0 {
 		return "there are no nodes"
 	}
-	var parts []string
-	parts = appendCounts(parts, e.Exhausted, "lack ")
-	parts = appendCounts(parts, e.Filtered, "excluded by ")
-	parts = appendCounts(parts, e.Preempted, "eviction: ")
-	return fmt.Sprintf("0 of %d nodes: %s", e.Nodes, strings.Join(parts, ", "))
+	parts := appendCounts(nil, e.Exhausted, "%d lacks %s", "%d lack %s")
+	parts = appendCounts(parts, e.NotReady, "%d is %s", "%d are %s")
+	parts = appendCounts(parts, e.Filtered, "%d excluded by %s", "%d excluded by %s")
+	noun := "nodes"
+	if e.Nodes == 1 {
+		noun = "node"
+	}
+	text := fmt.Sprintf("0 of %d %s: %s", e.Nodes, noun, strings.Join(parts, ", "))
+	switch {
+	case len(e.Preempted) > 0:
+		text += "; eviction does not help: " + strings.Join(appendCounts(nil, e.Preempted, "on %d %s", "on %d %s"), ", ")
+	case e.NoEviction != "" && len(e.Exhausted) > 0:
+		text += "; nobody is evicted: " + e.NoEviction
+	}
+	return text
 }
 
-func appendCounts(parts []string, counts map[string]int, verb string) []string {
+// appendCounts adds a part for each reason, the most frequent first: one for a
+// single node and many for several are its words.
+func appendCounts(parts []string, counts map[string]int, one, many string) []string {
 	keys := make([]string, 0, len(counts))
 	for k := range counts {
 		keys = append(keys, k)
@@ -62,7 +76,11 @@ func appendCounts(parts []string, counts map[string]int, verb string) []string {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
 	})
 	for _, k := range keys {
-		parts = append(parts, fmt.Sprintf("%d %s%s", counts[k], verb, k))
+		words := many
+		if counts[k] == 1 {
+			words = one
+		}
+		parts = append(parts, fmt.Sprintf(words, counts[k], k))
 	}
 	return parts
 }

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"maps"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -60,7 +61,7 @@ type explainer struct {
 	searched []int32 // nodes that outcomes are about, a subsequence of all
 	byClass  []int   // nodes by class that the group's own constraints rule out
 	lacking  [model.MaxDimensions]int
-	refused  [preempt.Outcomes]int
+	hindered [obstacles]int
 }
 
 // node counts one node's reason.
@@ -77,7 +78,7 @@ func (x *explainer) node(pos int32) {
 	named := len(x.why.Samples) < samples
 	switch {
 	case chunk.Schedulable()>>i&1 == 0:
-		x.filter(chunk.Node(i), unschedulable(chunk.Node(i)), named)
+		x.notReady(chunk.Node(i), named)
 	case !x.feasible.node(chunk, i):
 		x.infeasible(chunk, i, named)
 	default:
@@ -86,6 +87,13 @@ func (x *explainer) node(pos int32) {
 }
 
 func (x *explainer) rankOf(pos int32) int32 { return x.run.s.order.rankOf[pos] }
+
+// notReady counts a node that takes no work at all.
+func (x *explainer) notReady(n *model.Node, named bool) {
+	state := unschedulable(n)
+	model.Count(&x.why.NotReady, state, 1)
+	x.sample(n, "node is "+state, named)
+}
 
 func (x *explainer) filter(n *model.Node, reason string, named bool) {
 	x.why.Filter(reason)
@@ -127,14 +135,21 @@ func (x *explainer) full(chunk *state.Chunk, i int, pos int32, outcome preempt.O
 		if named {
 			what = x.run.proposed.Dims().Name(d)
 		}
+	} else if port, held := x.ownPort(node); held {
+		what = fmt.Sprintf("port %d, which the host itself holds", port)
+		x.why.Exhaust(what)
+		x.sample(node, what, named)
+		return
 	} else {
 		what = x.lack(pos, node)
 		x.why.Exhaust(what)
 	}
-	if x.run.preempts && outcome != preempt.Possible {
-		x.refused[outcome]++
-		if named {
-			what += "; " + outcome.String()
+	if x.run.preempts {
+		if o := x.obstacle(chunk, i, outcome); o != unhindered {
+			x.hindered[o]++
+			if named {
+				what += "; " + o.tell(x.ranker.ceiling)
+			}
 		}
 	}
 	x.sample(node, what, named)
@@ -158,19 +173,20 @@ func (x *explainer) add() {
 	for d, n := range x.lacking[:x.run.proposed.Dims().Len()] {
 		model.Count(&x.why.Exhausted, x.run.proposed.Dims().Name(d), n)
 	}
-	for outcome, n := range x.refused {
-		model.Count(&x.why.Preempted, preempt.Outcome(outcome).String(), n)
+	for o, n := range x.hindered {
+		model.Count(&x.why.Preempted, obstacle(o).tell(x.ranker.ceiling), n)
 	}
 }
 
+// unschedulable is what a node that takes no work is.
 func unschedulable(n *model.Node) string {
 	switch {
 	case n.Status == model.NodeDown:
-		return "node is down"
+		return "down"
 	case n.Drain:
-		return "node is draining"
+		return "draining"
 	}
-	return "node is not eligible"
+	return "not eligible"
 }
 
 // lack names what the node is short of beside amounts: of the ways of serving

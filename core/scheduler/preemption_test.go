@@ -173,6 +173,77 @@ func TestPreemption_RoomWins(t *testing.T) {
 	w.want("j", "j.g[0]@n2")
 }
 
+// Why eviction does not help is told as it is: a reader who is sent to look at
+// priorities where a port is the host's looks in vain.
+func TestExplanation_SaysWhyEvictionDoesNotHelp(t *testing.T) {
+	port := func(g *model.Group) { g.Ports = []uint16{80} }
+	never := func(j *model.Job) { j.NeverPreempts = true }
+	stays := func(j *model.Job) { j.NonPreemptible = true }
+	cache := func(g *model.Group) { g.Labels = labels("cache") }
+	beside := func(g *model.Group) { g.Colocate = term("cache", "node") }
+	for _, c := range []struct {
+		name   string
+		setUp  func(w *town)
+		job    *model.Job
+		reason string
+	}{
+		{
+			"an empty node is too small", nil, job("j", 90, 11, 1).Obj(),
+			"1 lacks cpu; eviction does not help: on 1 nothing runs that could be evicted",
+		},
+		{
+			"the gap is too small", func(w *town) { w.run(job("low", 41, 10, 1).Obj(), "l", "n1") }, job("j", 50, 4, 1).Obj(),
+			"1 lacks cpu; eviction does not help: on 1 nothing has a priority of 40 or less",
+		},
+		{
+			"not preemptible", func(w *town) { w.run(job("low", 10, 10, 1).Change(stays).Obj(), "l", "n1") }, job("j", 50, 4, 1).Obj(),
+			"1 lacks cpu; eviction does not help: on 1 what has a priority of 40 or less is not preemptible",
+		},
+		{
+			"a port of something that stays", func(w *town) { w.run(job("low", 10, 1, 1).With(port).Change(stays).Obj(), "l", "n1") },
+			job("j", 50, 1, 1).With(port).Obj(),
+			"1 lacks port 80; eviction does not help: on 1 what has a priority of 40 or less is not preemptible",
+		},
+		{
+			"beside what would have to go", func(w *town) { w.run(job("low", 10, 10, 1).With(cache).Obj(), "l", "n1") },
+			job("j", 50, 4, 1).With(beside).Obj(),
+			"1 lacks cpu; eviction does not help: on 1 what could be evicted is what the group must be beside",
+		},
+		{
+			"not enough", func(w *town) {
+				w.run(job("low", 10, 2, 1).Obj(), "l", "n1")
+				w.run(job("high", 90, 8, 1).Obj(), "h", "n1")
+			}, job("j", 50, 4, 1).Obj(),
+			"1 lacks cpu; eviction does not help: on 1 too little would be free with everything evicted that may be",
+		},
+		{
+			"never", func(w *town) { w.run(job("low", 10, 10, 1).Obj(), "l", "n1") }, job("j", 50, 4, 1).Change(never).Obj(),
+			"1 lacks cpu; nobody is evicted: the job's preemptionPolicy is Never",
+		},
+		{
+			"switched off", func(w *town) {
+				w.config(func(c *model.SchedulerConfig) { c.Preemption[model.JobBatch] = false })
+				w.run(job("low", 10, 10, 1).Obj(), "l", "n1")
+			}, job("j", 50, 4, 1).Type(model.JobBatch).Obj(),
+			"1 lacks cpu; nobody is evicted: preemption is off for batch jobs",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTown(t)
+			w.node("n1")
+			if c.setUp != nil {
+				c.setUp(w)
+			}
+			w.job(c.job)
+			for range 2 { // the second is told from memory
+				if got := w.plan("j").Failed["g"].String(); got != "0 of 1 node: "+c.reason {
+					t.Errorf("%q, want %q", got, c.reason)
+				}
+			}
+		})
+	}
+}
+
 // Whatever is not placed says why, node by node and dimension by dimension.
 func TestExplanation_NodeByNode(t *testing.T) {
 	w := newTown(t)
@@ -191,9 +262,9 @@ func TestExplanation_NodeByNode(t *testing.T) {
 	}).Obj())
 	out := w.plan("j")
 	why := out.Failed["g"]
-	want := "0 of 7 nodes: 1 lack cpu, 1 lack memory, 1 lack port 80, 1 excluded by node is down, " +
-		"1 excluded by node is draining, 1 excluded by node is not eligible, 1 excluded by zone = a, " +
-		"2 eviction: nothing there may be evicted for this priority, 1 eviction: not enough room even with every candidate evicted"
+	want := "0 of 7 nodes: 1 lacks cpu, 1 lacks memory, 1 lacks port 80, which the host itself holds, 1 is down, " +
+		"1 is draining, 1 is not eligible, 1 excluded by zone = a; eviction does not help: " +
+		"on 1 nothing has a priority of 40 or less, on 1 too little would be free with everything evicted that may be"
 	if why.String() != want {
 		t.Errorf("%q\nwant\n%q", why, want)
 	}
@@ -201,7 +272,7 @@ func TestExplanation_NodeByNode(t *testing.T) {
 	for _, s := range why.Samples {
 		samples += s.NodeID + ": " + s.Reason + "\n"
 	}
-	want = `n1: cpu; not enough room even with every candidate evicted
+	want = `n1: cpu; too little would be free with everything evicted that may be
 n2: zone = a
 n3: node is down
 n4: node is draining

@@ -206,11 +206,11 @@ func TestDevices_AreServedByOneGroupThatMatches(t *testing.T) {
 			t.Errorf("%s has %v", a.ID, a.Devices)
 		}
 	}
-	if got, want := out.Failed["g"].String(), "0 of 1 nodes: 1 lack device gpu, 1 eviction: nothing there may be evicted for this priority"; got != want {
+	if got, want := out.Failed["g"].String(), "0 of 1 node: 1 lacks device gpu; eviction does not help: on 1 nothing has a priority of 40 or less"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	w.job(coretest.Job("k").With(func(g *model.Group) { g.Devices = []model.DeviceRequest{{ID: "gpu", Count: 5}} }).Obj())
-	if got, want := w.plan("k").Failed["g"].String(), "0 of 1 nodes: 1 excluded by devices gpu × 5"; got != want {
+	if got, want := w.plan("k").Failed["g"].String(), "0 of 1 node: 1 excluded by devices gpu × 5"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -243,6 +243,7 @@ func (r *run) fail(g *model.Group, count int, why *model.Explanation) {
 		r.out.Failed, r.out.Queued = map[string]*model.Explanation{}, map[string]int{}
 	}
 	if r.out.Failed[g.Name] == nil {
+		why.NoEviction = r.noEviction()
 		r.out.Failed[g.Name] = why
 	}
 	r.out.Queued[g.Name] += count

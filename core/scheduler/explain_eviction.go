@@ -1,0 +1,112 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// obstacle is why eviction makes no room on a node.
+type obstacle uint8
+
+const (
+	unhindered     obstacle = iota // it would, or nobody looked
+	nothingRuns                    // there is nobody to evict
+	tooHigh                        // nobody's priority is low enough
+	notPreemptible                 // whose priority is low enough may not be a victim
+	anchored                       // the group must be beside those that are left
+	spared                         // the policy wants a larger gap
+	notEnough
+	declined
+	obstacles = iota
+)
+
+// tell is the obstacle as the end of "on 2 nodes ...". ceiling is the highest
+// priority that may be evicted.
+func (o obstacle) tell(ceiling int64) string {
+	switch o {
+	case nothingRuns:
+		return "nothing runs that could be evicted"
+	case tooHigh:
+		return fmt.Sprintf("nothing has a priority of %d or less", ceiling)
+	case notPreemptible:
+		return fmt.Sprintf("what has a priority of %d or less is not preemptible", ceiling)
+	case anchored:
+		return "what could be evicted is what the group must be beside"
+	case spared:
+		return "the policy spares everything of lower priority"
+	case notEnough:
+		return "too little would be free with everything evicted that may be"
+	case declined:
+		return "the policy's victims free too little"
+	}
+	return ""
+}
+
+// obstacle tells why the search found nothing on a node.
+func (x *explainer) obstacle(chunk *state.Chunk, i int, outcome preempt.Outcome) obstacle {
+	switch outcome {
+	case preempt.NoCandidates:
+		return x.nobody(chunk.Rows(i))
+	case preempt.NotEnough:
+		return notEnough
+	case preempt.Declined:
+		return declined
+	}
+	return unhindered
+}
+
+// nobody tells why none of a node's allocations, by ascending priority, is a
+// candidate.
+func (x *explainer) nobody(rows []state.Row) obstacle {
+	switch {
+	case len(rows) == 0:
+		return nothingRuns
+	case int64(rows[0].Priority) > x.ranker.ceiling:
+		return tooHigh
+	}
+	found := tooHigh
+	for k := range rows {
+		row := &rows[k]
+		switch {
+		case int64(row.Priority) > x.ranker.ceiling:
+			return found
+		case row.Group.Job.Key() == x.group.Job.Key(): // of an earlier, lower version
+		case row.Group.Job.NonPreemptible:
+			found = notPreemptible
+		case x.rules != nil && x.rules.Anchors(row):
+			found = anchored
+		default:
+			return spared
+		}
+	}
+	return found
+}
+
+// ownPort is whether the node itself holds one of the ports that the group
+// needs: no eviction frees it.
+func (x *explainer) ownPort(n *model.Node) (port uint16, held bool) {
+	for _, p := range x.group.Ask.Ports {
+		if slices.Contains(n.Ports, p) {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// noEviction is why nobody may be evicted for the job at all; "" when somebody
+// may.
+func (r *run) noEviction() string {
+	switch {
+	case r.preempts:
+		return ""
+	case r.job.NeverPreempts:
+		return "the job's preemptionPolicy is Never"
+	case r.out.Fault != nil:
+		return "the policy was at fault"
+	}
+	return fmt.Sprintf("preemption is off for %s jobs", r.job.Type)
+}
