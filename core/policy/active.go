@@ -25,3 +25,6 @@ func (a *Active) Pin() *Set {
 
 // Swap puts next in force, takes it over and gives the old set up.
 func (a *Active) Swap(next *Set) { a.current.Swap(next).Unpin() }
+
+// Close gives the set in force up; nothing may be pinned any more.
+func (a *Active) Close() { a.current.Load().Unpin() }

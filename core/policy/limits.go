@@ -39,3 +39,18 @@ func (l Limits) Or(d Limits) Limits {
 	}
 	return l
 }
+
+// UpTo is l with no field above that of most, where most has one.
+func (l Limits) UpTo(most Limits) Limits {
+	cut := func(v, most uint64) uint64 {
+		if most == 0 {
+			return v
+		}
+		return min(v, most)
+	}
+	return Limits{
+		Fuel: cut(l.Fuel, most.Fuel), FuelPerRow: cut(l.FuelPerRow, most.FuelPerRow),
+		Memory: int64(cut(uint64(l.Memory), uint64(most.Memory))),
+		Time:   time.Duration(cut(uint64(l.Time), uint64(most.Time))),
+	}
+}

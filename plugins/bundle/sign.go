@@ -176,3 +176,6 @@ func readPEM(path, kind string) (*pem.Block, error) {
 	}
 	return block, nil
 }
+
+// Signed is whether the bundle has a signature, good or bad.
+func (b *Bundle) Signed() bool { return b.signature != nil }

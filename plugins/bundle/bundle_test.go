@@ -1,0 +1,270 @@
+package bundle_test
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+const module = "\x00asm\x01\x00\x00\x00"
+
+const manifest = `version: 1
+name: gentle
+kind: wasm
+module: build/gentle.wasm
+digest: ` + "sha256:93a44bbb96c751218e4c00d479e4c14358122a389acca16205b1e4d0dc5f9476" + `
+abi:
+  min: "1.0"
+hooks: [scoreVictims]
+settings:
+  - name: halfLife
+    kind: duration
+    default: 10m
+    min: 1
+limits: {fuel: 1000, memory: 16MiB, time: 2s}
+`
+
+// folder writes a bundle and returns its folder.
+func folder(t *testing.T, manifest string) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "policy.yaml"), manifest)
+	write(t, filepath.Join(dir, "build", "gentle.wasm"), module)
+	return dir
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, path string) *bundle.Bundle {
+	t.Helper()
+	b, err := bundle.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestOpen_ReadsAFolder(t *testing.T) {
+	b := open(t, folder(t, manifest))
+	if b.Manifest.Name != "gentle" || string(b.Code) != module || b.Signed() {
+		t.Errorf("read %+v", b.Manifest)
+	}
+	limits, err := b.Manifest.Limits.Read()
+	want := policy.Limits{Fuel: 1000, Memory: 16 << 20, Time: 2 * time.Second}
+	if diff := cmp.Diff(want, limits); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+func TestOpen_RefusesAModuleThatIsNotTheManifests(t *testing.T) {
+	dir := folder(t, manifest)
+	write(t, filepath.Join(dir, "build", "gentle.wasm"), module+"\x00")
+	_, err := bundle.Open(dir)
+	if err == nil || !strings.Contains(err.Error(), "is not the module of its manifest") {
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "build", "gentle.wasm")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bundle.Open(dir); !errors.Is(err, bundle.ErrNotBuilt) {
+		t.Error(err)
+	}
+	if _, err := bundle.Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "cede policy init") {
+		t.Error(err)
+	}
+}
+
+func TestOpen_TakesAModuleAlone(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "My Policy_2.wasm")
+	write(t, path, module)
+	b := open(t, path)
+	if b.Manifest.Name != "my-policy-2" || b.Manifest.Kind != bundle.Wasm || b.Manifest.Digest != bundle.Digest([]byte(module)) {
+		t.Errorf("read %+v", b.Manifest)
+	}
+	program := filepath.Join(dir, "greedy")
+	write(t, program, "#!/bin/sh\n")
+	if _, err := bundle.Open(program); err == nil || !strings.Contains(err.Error(), "is no policy") {
+		t.Error("a file that cannot be run was taken:", err)
+	}
+	if err := os.Chmod(program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if b := open(t, program); b.Manifest.Kind != bundle.Process || b.Code != nil || b.Manifest.Digest != bundle.Digest([]byte("#!/bin/sh\n")) {
+		t.Errorf("read %+v", b.Manifest)
+	}
+}
+
+func TestOpen_RefusesAHugeModuleWithoutReadingIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "huge.wasm")
+	write(t, path, module)
+	if err := os.Truncate(path, 200<<20); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bundle.Open(path); err == nil || !strings.Contains(err.Error(), "larger than the 8 MiB") {
+		t.Error(err)
+	}
+}
+
+func TestParseManifest_ListsEveryProblem(t *testing.T) {
+	for text, wants := range map[string][]string{
+		"version: 2\nname: Big\nkind: dll\nmodule: ../x\ndigest: abc\nabi: {min: 1.0x}\nhooks: [all]\nlimits: {memory: 3, time: soon}\nbuild: {lang: cobol, source: /etc}\nsettings: [{name: A, kind: bool}]\n": {
+			"m.yaml: version: 2 is not known", `m.yaml: name: "Big" does not fit`, `m.yaml: kind: "dll"`, `m.yaml: module: "../x"`,
+			`m.yaml: digest: "abc"`, `m.yaml: abi.min: "1.0x"`, `m.yaml: hooks: "all"`, `m.yaml: limits.memory: "3"`,
+			`m.yaml: limits.time: "soon"`, `m.yaml: build.lang: "cobol"`, `m.yaml: build.source: "/etc"`, `m.yaml: setting "A"`,
+		},
+		"version: 1\nnaem: x\nkind: 3\nmodul: y\n": {"m.yaml: line 2: field naem not found", "m.yaml: line 4: field modul not found"},
+		"":                                  {"m.yaml is empty"},
+		"\x00":                              {"m.yaml: "},
+		"version: [\n":                      {"m.yaml: line 1: did not find"},
+		withABI(`{min: "1.7"}`):             {"needs 1.7, and this cede speaks 1.0"},
+		withABI(`{min: "2.0"}`):             {"needs 2.0"},
+		withABI(`{min: "0.1", max: "0.9"}`): {"works up to 0.9"},
+	} {
+		_, err := bundle.ParseManifest("m.yaml", []byte(text))
+		if err == nil {
+			t.Errorf("%q was accepted", text)
+			continue
+		}
+		for _, want := range wants {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q is missing in\n%v", want, err)
+			}
+		}
+	}
+}
+
+func withABI(r string) string {
+	return strings.Replace(manifest, "abi:\n  min: \"1.0\"\n", "abi: "+r+"\n", 1)
+}
+
+func FuzzParseManifest(f *testing.F) {
+	f.Add([]byte(manifest))
+	f.Add([]byte("version: 1\nabi: {min: \"1.0\", max: \"9999999999999999999.0\"}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := bundle.ParseManifest("m.yaml", text)
+		if err != nil {
+			return
+		}
+		again, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bundle.ParseManifest("m.yaml", again); err != nil {
+			t.Fatalf("what was read does not read again: %v\n%s", err, again)
+		}
+	})
+}
+
+func TestAgrees_ComparesWithTheModule(t *testing.T) {
+	m, err := bundle.ParseManifest("m.yaml", []byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []sdk.Setting{{Name: "halfLife", Kind: sdk.Duration, Default: "10m", Limits: sdk.AtLeast(1)}}
+	if err := m.Agrees(policy.HookScoreVictims, list); err != nil {
+		t.Error(err)
+	}
+	if err := m.Agrees(policy.HookScoreVictims|policy.HookDelta, nil); err == nil ||
+		!strings.Contains(err.Error(), "hooks: the manifest lists scoreVictims, the module has priorityDelta, scoreVictims") ||
+		!strings.Contains(err.Error(), "settings:") {
+		t.Error(err)
+	}
+	if err := m.Describe(policy.HookDelta, list); err != nil || m.Agrees(policy.HookDelta, list) != nil {
+		t.Error("a description does not agree with itself", err)
+	}
+}
+
+func keys(t *testing.T) (ed25519.PrivateKey, string) {
+	t.Helper()
+	dir := t.TempDir()
+	private, public, err := bundle.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "key"), string(private))
+	write(t, filepath.Join(dir, "key.pub"), string(public))
+	key, err := bundle.ReadPrivateKey(filepath.Join(dir, "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, filepath.Join(dir, "key.pub")
+}
+
+func TestVerify_HoldsUntilAnythingChanges(t *testing.T) {
+	key, public := keys(t)
+	_, stranger := keys(t)
+	dir := folder(t, manifest)
+	roots, err := bundle.ReadRoots(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := roots.Verify(open(t, dir)); err == nil || !strings.Contains(err.Error(), "is not signed") {
+		t.Error(err)
+	}
+	if err := open(t, dir).Sign(key); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := roots.Verify(open(t, dir)); err != nil || !strings.HasPrefix(id, "ed25519:") {
+		t.Error(id, err)
+	}
+	others, err := bundle.ReadRoots(stranger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := others.Verify(open(t, dir)); err == nil || !strings.Contains(err.Error(), "not among the 1 trusted keys") {
+		t.Error(err)
+	}
+	write(t, filepath.Join(dir, "policy.yaml"), strings.Replace(manifest, "fuel: 1000", "fuel: 9000", 1))
+	if _, err := roots.Verify(open(t, dir)); err == nil || !strings.Contains(err.Error(), "does not hold") {
+		t.Error(err)
+	}
+}
+
+func TestWrite_DropsASignatureThatNoLongerHolds(t *testing.T) {
+	key, _ := keys(t)
+	dir := folder(t, manifest)
+	if err := open(t, dir).Sign(key); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "build", "gentle.wasm"), module+"\x00\x01\x00")
+	b, err := bundle.Rebuilt(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Write(); err != nil {
+		t.Fatal(err)
+	}
+	if b := open(t, dir); b.Signed() {
+		t.Error("the signature is still there")
+	}
+}
+
+func TestReadKeys_SayWhatIsWrong(t *testing.T) {
+	_, public := keys(t)
+	if _, err := bundle.ReadPrivateKey(public); err == nil || !strings.Contains(err.Error(), "BEGIN PRIVATE KEY") {
+		t.Error(err)
+	}
+	if _, err := bundle.ReadRoots(public, filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("a root that is not there was accepted")
+	}
+	b := &bundle.Bundle{Path: "x.wasm"}
+	if err := b.Sign(nil); err == nil || !strings.Contains(err.Error(), "module alone") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,125 @@
+package registry
+
+import (
+	"math"
+
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// The test's world: two dimensions, a device request, and options of none, one,
+// two and three candidates. Every optional column is there, whatever the policy
+// asks for: hosts leave out what it does not.
+var (
+	testDims    = []string{"cpu", "memory"}
+	testStrings = []string{"", "default", "default\x00a", "default\x00a\x00g", "tier", "batch", "n1", "n2", "n3", "n4"}
+)
+
+func questions(info sdk.Info) []question {
+	preemptor := &sdk.Preemptor{
+		Namespace: "default", Job: "asker", Group: "g", JobType: "service", Priority: 80, Delta: info.Delta,
+		Ask: []float64{500, 1024}, Ports: 1, Devices: []sdk.DeviceAsk{{ID: "gpu", Count: 1}},
+		Labels: map[string]string{"tier": "web"}, Annotations: map[string]float64{"cost": 2},
+		Waiting: 60e9, Attempts: 1,
+	}
+	const now = 1_700_000_000_000_000_000
+	return []question{
+		{testCandidates(preemptor, now, 0, 1, 2, 3), testOptions(preemptor, now, 0, 1, 2)},
+		{testCandidates(preemptor, now), testOptions(preemptor, now)}, // nothing at all
+	}
+}
+
+// testCandidates is a question about options with the given numbers of rows.
+func testCandidates(p *sdk.Preemptor, now int64, rows ...int) *sdk.Candidates {
+	c := &sdk.Candidates{Now: now, Preemptor: p, Dims: testDims, Strings: testStrings, FirstRow: []int32{0}, Shared: testShared()}
+	total := 0
+	for i, n := range rows {
+		total += n
+		c.FirstRow = append(c.FirstRow, int32(total))
+		c.MustLeave = append(c.MustLeave, int32(min(n, 1)))
+		c.Place = append(c.Place, int32(6+i))
+	}
+	options := len(rows)
+	c.Need, c.Freed = testTable(2, options, 400), testTable(2, options, 0)
+	c.DeviceNeed = testTable(1, options, 1)
+	c.Capacity, c.Reserved = testTable(2, options, 4000), testTable(2, options, 100)
+	c.Free, c.Own = testTable(2, options, 100), testTable(2, options, 0)
+	c.Rows = testRows(total, now)
+	for i := range rows {
+		if c.FirstRow[i] < c.FirstRow[i+1] {
+			c.Rows.MustLeave[c.FirstRow[i]] = sdk.MustLeavePort
+		}
+	}
+	return c
+}
+
+// testOptions is a question about options with the given numbers of victims.
+func testOptions(p *sdk.Preemptor, now int64, victims ...int) *sdk.Options {
+	n := len(victims)
+	o := &sdk.Options{
+		Now: now, Preemptor: p, Dims: testDims, Strings: testStrings, Shared: testShared(),
+		Need: testTable(2, n, 400), DeviceGroup: [][]int32{make([]int32, n)}, DeviceNeed: testTable(1, n, 1),
+		FitBefore: make([]float64, n), FitAfter: make([]float64, n), Present: make([]uint8, n), FirstVictim: []int32{0},
+	}
+	for k := range o.Components {
+		o.Components[k] = make([]float64, n)
+	}
+	total := 0
+	for i, v := range victims {
+		total += v
+		o.FirstVictim = append(o.FirstVictim, int32(total))
+		o.Node = append(o.Node, int32(i))
+		o.Place = append(o.Place, int32(6+i))
+		o.VictimCount = append(o.VictimCount, int32(v))
+		o.HighestPriority = append(o.HighestPriority, int32(20*min(v, 1)))
+		o.PrioritySum = append(o.PrioritySum, int64(20*v))
+		o.LostWork = append(o.LostWork, int64(v)*30e9)
+		o.FitBefore[i], o.FitAfter[i], o.Present[i] = 0.75, 0.5, uint8(i)
+	}
+	o.Victims = testRows(total, now)
+	return o
+}
+
+func testRows(n int, now int64) sdk.Rows {
+	r := sdk.Rows{
+		Use: testTable(2, n, 300), Devices: testTable(1, n, 1),
+		Labels:      &sdk.LabelTable{First: []int32{0}},
+		Annotations: &sdk.AnnotationTable{Names: []string{"cost"}, Values: [][]float64{nil}},
+	}
+	for i := range n {
+		r.Priority = append(r.Priority, int32(10+i))
+		r.Start = append(r.Start, now-int64(i+1)*3600e9)
+		r.LostWork = append(r.LostWork, int64(i)*60e9)
+		r.Namespace, r.Job, r.Group = append(r.Namespace, 1), append(r.Job, 2), append(r.Group, 3)
+		r.Evictions, r.EvictionLimit = append(r.Evictions, int32(i)), append(r.EvictionLimit, 1)
+		r.MustLeave = append(r.MustLeave, 0)
+		r.Labels.Key, r.Labels.Value = append(r.Labels.Key, 4), append(r.Labels.Value, 5)
+		r.Labels.First = append(r.Labels.First, int32(i+1))
+		cost := math.NaN()
+		if i%2 == 1 {
+			cost = float64(i)
+		}
+		r.Annotations.Values[0] = append(r.Annotations.Values[0], cost)
+	}
+	return r
+}
+
+func testShared() *sdk.Shared {
+	return &sdk.Shared{
+		Totals:     []float64{16000, 32768},
+		Namespaces: sdk.NamespaceTable{Name: []int32{1}, Weight: []float64{1}, Use: [][]float64{{1800}, {1800}}},
+	}
+}
+
+// testTable is a table of rows columns of n elements, which differ a little.
+func testTable(rows, n int, value float64) [][]float64 {
+	t := make([][]float64, rows)
+	for d := range t {
+		t[d] = make([]float64, n)
+		for i := range t[d] {
+			if value != 0 {
+				t[d][i] = value + float64(d+i)
+			}
+		}
+	}
+	return t
+}

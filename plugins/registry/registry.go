@@ -1,0 +1,355 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+)
+
+// Module is a module that a host has loaded. Close lets go of it; instances
+// that are out stay usable.
+type Module interface {
+	policy.Module
+	Close()
+}
+
+// Host loads modules of one kind.
+type Host interface {
+	Load(ctx context.Context, b *bundle.Bundle, limits policy.Limits) (Module, error)
+}
+
+// Builtin finds a policy that is linked in, and what it is granted.
+type Builtin func(name string) (m policy.Module, grants []string, ok bool)
+
+// Options are what a Registry is made of.
+type Options struct {
+	Hosts   map[bundle.Kind]Host
+	Builtin Builtin
+	// Default is the version named default; nil: the built-in.
+	Roots bundle.Roots
+	// RequireSignature refuses bundles that no root has signed. Built-ins need none.
+	RequireSignature bool
+	// Limits are those of calls where a bundle sets none; the bundle's own count
+	// only up to Most.
+	Limits, Most policy.Limits
+	Log          *slog.Logger
+}
+
+// Spec says which policy to load, and how the operator wants it run.
+type Spec struct {
+	Name    string // empty: the policy's own
+	Use     string // a built-in's name, a module, or a bundle's folder
+	Config  []byte // JSON object
+	Grants  []string
+	OnFault policy.OnFault
+	Observe func(policy.Call)
+}
+
+// Registry holds loaded policies and the set that is in force.
+type Registry struct {
+	o Options
+
+	mu     sync.Mutex
+	loaded []*policy.Version // each held by the registry
+	slots  map[string]*slot  // by name
+	active *policy.Active
+	closed bool
+}
+
+// slot is a name under which a policy is in force.
+type slot struct {
+	current, last *policy.Version // last: what a rollback returns to; nil: nothing
+}
+
+// New makes a registry in which the built-in default is in force.
+func New(o Options) (*Registry, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &Registry{o: o, slots: map[string]*slot{}}
+	v, err := r.Load(context.Background(), Spec{Use: policy.DefaultName})
+	if err != nil {
+		return nil, err
+	}
+	set, err := policy.NewSet(v)
+	if err != nil {
+		return nil, err
+	}
+	r.slots[policy.DefaultName] = &slot{current: v}
+	r.active = policy.NewActive(set)
+	return r, nil
+}
+
+// Active is the set in force.
+func (r *Registry) Active() *policy.Active { return r.active }
+
+// Load loads a policy and tests it. It decides nothing until it is activated.
+// Who loads the same version twice gets the same one.
+func (r *Registry) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
+	v, err := r.open(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		v.Hold()
+		v.Drop()
+		return nil, errors.New("the policies of this server are closed")
+	}
+	v.Hold()
+	if i := slices.IndexFunc(r.loaded, func(l *policy.Version) bool { return interchangeable(l, v) }); i >= 0 && spec.Observe == nil {
+		v.Drop()
+		return r.loaded[i], nil
+	}
+	r.loaded = append(r.loaded, v)
+	return v, nil
+}
+
+// interchangeable is whether nobody could tell two versions apart.
+func interchangeable(a, b *policy.Version) bool {
+	return a.Name == b.Name && a.ID == b.ID && a.OnFault == b.OnFault && slices.Equal(a.Grants, b.Grants)
+}
+
+// open makes a version of what the spec names, without taking it in.
+func (r *Registry) open(ctx context.Context, spec Spec) (*policy.Version, error) {
+	src := policy.Source{
+		Name: spec.Name, Config: spec.Config, Grants: spec.Grants, OnFault: spec.OnFault, Observe: spec.Observe,
+	}
+	if m, grants, ok := r.o.Builtin(spec.Use); ok {
+		src.Module, src.Grants = m, merged(grants, spec.Grants)
+		if src.Name == "" {
+			src.Name = spec.Use
+		}
+		return policy.NewVersion(src) // tested with the program
+	}
+	b, err := bundle.Open(spec.Use)
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(spec.Use, `/\`) {
+		return nil, &UnknownError{spec.Use}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if src.Name == "" {
+		src.Name = b.Manifest.Name
+	}
+	m, err := r.loadModule(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	src.Module, src.Closed = m, m.Close
+	if src.Config, err = withManifest(b, spec.Config); err != nil {
+		m.Close()
+		return nil, err
+	}
+	v, err := policy.NewVersion(src)
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	if err := check(b, v, m); err != nil {
+		v.Hold()
+		v.Drop()
+		return nil, err
+	}
+	return v, nil
+}
+
+// UnknownError is a policy of which there is neither a built-in nor a file.
+type UnknownError struct{ Policy string }
+
+func (e *UnknownError) Error() string { return fmt.Sprintf("there is no policy named %q", e.Policy) }
+
+func merged(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (r *Registry) loadModule(ctx context.Context, b *bundle.Bundle) (Module, error) {
+	if r.o.RequireSignature || b.Signed() && len(r.o.Roots) > 0 {
+		if _, err := r.o.Roots.Verify(b); err != nil {
+			return nil, err
+		}
+	}
+	limits, err := b.Manifest.Limits.Read()
+	if err != nil {
+		return nil, err
+	}
+	host := r.o.Hosts[b.Manifest.Kind]
+	if host == nil {
+		return nil, fmt.Errorf("%s is a policy of kind %s, which is not run here", b.Path, b.Manifest.Kind)
+	}
+	m, err := host.Load(ctx, b, limits.Or(r.o.Limits).UpTo(r.o.Most))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.Path, err)
+	}
+	return m, nil
+}
+
+// check compares a version with its manifest, and tests it.
+func check(b *bundle.Bundle, v *policy.Version, m Module) error {
+	if b.Dir != "" {
+		if err := b.Manifest.Agrees(v.Hooks(), m.Settings()); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Join(b.Dir, bundle.ManifestFile), err)
+		}
+	}
+	if err := SelfTest(v); err != nil {
+		return fmt.Errorf("%s failed its test before it may decide anything: %w", b.Path, err)
+	}
+	return nil
+}
+
+// Activate puts a loaded version in force under its name, in one step with the
+// others given. What was in force is what Rollback returns to.
+func (r *Registry) Activate(versions ...*policy.Version) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := map[string]*slot{}
+	for name, s := range r.slots {
+		kept := *s
+		next[name] = &kept
+	}
+	for _, v := range versions {
+		if !slices.Contains(r.loaded, v) {
+			return fmt.Errorf("policy %s %s is not loaded", v.Name, v.ID)
+		}
+		s := next[v.Name]
+		if s == nil {
+			next[v.Name] = &slot{current: v}
+			continue
+		}
+		if s.current != v {
+			s.last, s.current = s.current, v
+		}
+	}
+	return r.swap(next)
+}
+
+// Rollback puts what was in force under a name before back in force.
+func (r *Registry) Rollback(name string) (*policy.Version, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.slots[name]
+	if s == nil || s.last == nil {
+		return nil, fmt.Errorf("there is nothing to roll policy %s back to", name)
+	}
+	next := map[string]*slot{}
+	for n, s := range r.slots {
+		next[n] = s
+	}
+	next[name] = &slot{current: s.last, last: s.current}
+	return s.last, r.swap(next)
+}
+
+// swap puts slots in force.
+func (r *Registry) swap(next map[string]*slot) error {
+	versions := make([]*policy.Version, 0, len(next))
+	for _, s := range next {
+		versions = append(versions, s.current)
+	}
+	set, err := policy.NewSet(versions...)
+	if err != nil {
+		return err
+	}
+	r.slots = next
+	r.active.Swap(set)
+	for _, v := range versions {
+		r.o.Log.Debug("policy in force", "policy", v.Name, "version", v.ID, "digest", v.Digest)
+	}
+	return nil
+}
+
+// Unload lets go of a version that is not in force. Evaluations that still use
+// it end on it.
+func (r *Registry) Unload(v *policy.Version) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.Index(r.loaded, v)
+	if i < 0 {
+		return fmt.Errorf("policy %s %s is not loaded", v.Name, v.ID)
+	}
+	if s := r.slots[v.Name]; s != nil && s.current == v {
+		return fmt.Errorf("policy %s %s is in force; activate another version first, or roll it back", v.Name, v.ID)
+	} else if s != nil && s.last == v {
+		s.last = nil
+	}
+	r.loaded = slices.Delete(r.loaded, i, i+1)
+	v.Drop()
+	return nil
+}
+
+// Loaded lists the versions that are loaded, in the order of loading.
+func (r *Registry) Loaded() []*policy.Version {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.loaded)
+}
+
+// LoadDir loads every bundle and module in a folder: all of them or, with every
+// problem listed, none.
+func (r *Registry) LoadDir(ctx context.Context, dir string) ([]*policy.Version, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var versions []*policy.Version
+	var errs []error
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if !isPolicy(path, e) {
+			continue
+		}
+		v, err := r.Load(ctx, Spec{Use: path})
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		versions = append(versions, v)
+	}
+	if len(errs) == 0 {
+		return versions, nil
+	}
+	for _, v := range versions {
+		if err := r.Unload(v); err != nil {
+			r.o.Log.Debug("kept", "reason", err) // it was in force before
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// isPolicy is whether an entry of a folder of policies is one: a folder with a
+// manifest or a WebAssembly module. Executables need a manifest here, so that
+// nothing is run because it lies about.
+func isPolicy(path string, e fs.DirEntry) bool {
+	if e.IsDir() {
+		_, err := os.Stat(filepath.Join(path, bundle.ManifestFile))
+		return err == nil
+	}
+	return filepath.Ext(path) == ".wasm"
+}
+
+// Close lets go of everything. Nothing is in force afterwards.
+func (r *Registry) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	r.closed = true
+	r.active.Close()
+	for _, v := range r.loaded {
+		v.Drop()
+	}
+	r.loaded, r.slots = nil, nil
+}

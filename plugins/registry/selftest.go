@@ -1,0 +1,123 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// SelfTest asks a version small questions, each twice and a second instance
+// once, before it may decide anything: it must answer, within its limits, by
+// the rules, and the same every time.
+func SelfTest(v *policy.Version) error {
+	first, err := v.Acquire()
+	if err != nil {
+		return err
+	}
+	defer v.Release(first)
+	second, err := v.Acquire()
+	if err != nil {
+		return err
+	}
+	defer v.Release(second)
+	for _, q := range questions(v.Info()) {
+		answer, err := q.ask(v, first)
+		if err != nil {
+			return err
+		}
+		for _, in := range []policy.Instance{first, second} {
+			again, err := q.ask(v, in)
+			if err != nil {
+				return err
+			}
+			if again != answer {
+				return errors.New("the same question had two answers: a policy must not remember, draw lots or look at a clock")
+			}
+		}
+	}
+	return nil
+}
+
+// question is a case, small enough to be written down.
+type question struct {
+	candidates *sdk.Candidates
+	options    *sdk.Options
+}
+
+// ask asks every hook and returns the answers as text.
+func (q *question) ask(v *policy.Version, in policy.Instance) (string, error) {
+	var all []any
+	if v.Hooks().Has(policy.HookDelta) {
+		gap := slices.Repeat([]int32{q.candidates.Preemptor.Delta}, q.candidates.Rows.Len())
+		var recheck sdk.Recheck
+		if err := v.Count("PriorityDelta", in.PriorityDelta(q.candidates, gap, &recheck)); err != nil {
+			return "", err
+		}
+		all = append(all, gap, recheck)
+	}
+	if v.Hooks().Has(policy.HookScoreVictims) {
+		n := q.candidates.Rows.Len()
+		out := sdk.VictimScores{Tier: make([]int64, n), Score: make([]float64, n)}
+		if err := v.Count("ScoreVictims", in.ScoreVictims(q.candidates, &out)); err != nil {
+			return "", err
+		}
+		for row, s := range out.Score {
+			if math.IsNaN(s) || math.IsInf(s, -1) {
+				return "", v.Misanswer("ScoreVictims", "row %d has the score %v; only finite scores and +Inf (never) mean something", row, s)
+			}
+		}
+		all = append(all, out)
+	}
+	if v.Hooks().Has(policy.HookSelectVictims) {
+		out, err := q.selection(v, in)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, out)
+	}
+	if v.Hooks().Has(policy.HookScoreOptions) {
+		out := sdk.OptionScores{Score: make([]float64, q.options.Len())}
+		for k := range out.Tiers {
+			out.Tiers[k] = make([]int64, q.options.Len())
+		}
+		if err := v.Count("ScoreOptions", in.ScoreOptions(q.options, &out)); err != nil {
+			return "", err
+		}
+		for i, s := range out.Score {
+			if math.IsNaN(s) || math.IsInf(s, 0) {
+				return "", v.Misanswer("ScoreOptions", "option %d has the score %v; scores must be finite", i, s)
+			}
+		}
+		all = append(all, out)
+	}
+	return fmt.Sprint(all...), nil
+}
+
+func (q *question) selection(v *policy.Version, in policy.Instance) (sdk.Selection, error) {
+	const hook = "SelectVictims"
+	var out sdk.Selection
+	out.Reset()
+	c := q.candidates
+	if err := v.Count(hook, in.SelectVictims(c, &out)); err != nil {
+		return out, err
+	}
+	if out.Len() != c.Len() {
+		return out, v.Misanswer(hook, "answered %d options of %d", out.Len(), c.Len())
+	}
+	for i := range c.Len() {
+		rows := slices.Sorted(slices.Values(out.Rows(i)))
+		for k, row := range rows {
+			if row < c.FirstRow[i] || row >= c.FirstRow[i+1] {
+				return out, v.Misanswer(hook, "option %d lists row %d, which is not one of its rows %d to %d", i, row, c.FirstRow[i], c.FirstRow[i+1]-1)
+			}
+			if k > 0 && rows[k-1] == row {
+				return out, v.Misanswer(hook, "option %d lists row %d twice", i, row)
+			}
+		}
+	}
+	return out, nil
+}
