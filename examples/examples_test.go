@@ -17,18 +17,22 @@ import (
 	"github.com/cede-scheduler/cede/policies/aging"
 	defaults "github.com/cede-scheduler/cede/policies/default"
 	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
+	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
 	"github.com/cede-scheduler/cede/policies/nomad"
+	"github.com/cede-scheduler/cede/policies/optimal"
 	"github.com/cede-scheduler/cede/policies/protect"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 // known are the policies that the stories play under.
 var known = map[string]func() sdk.Policy{
-	"aging":      func() sdk.Policy { return aging.New() },
-	"default":    defaults.New,
-	"fair-share": func() sdk.Policy { return fairshare.New() },
-	"nomad":      func() sdk.Policy { return nomad.New() },
-	"protect":    func() sdk.Policy { return protect.New() },
+	"aging":       func() sdk.Policy { return aging.New() },
+	"default":     defaults.New,
+	"fair-share":  func() sdk.Policy { return fairshare.New() },
+	"least-waste": func() sdk.Policy { return leastwaste.New() },
+	"nomad":       func() sdk.Policy { return nomad.New() },
+	"optimal":     func() sdk.Policy { return optimal.New() },
+	"protect":     func() sdk.Policy { return protect.New() },
 }
 
 func resolve(spec sim.PolicySpec) (*policy.Version, error) {
@@ -130,6 +134,7 @@ func TestScenarios_OfOneStoryAreAboutOneCluster(t *testing.T) {
 	for name, main := range map[string]string{
 		"fragmentation/nomad.yaml":        "fragmentation/scenario.yaml",
 		"priority-inversion/without.yaml": "priority-inversion/scenario.yaml",
+		"protect/without.yaml":            "protect/scenario.yaml",
 	} {
 		f, m := decode(t, name), decode(t, main)
 		if !reflect.DeepEqual(f.Jobs, m.Jobs) || !reflect.DeepEqual(f.Events, m.Events) || !reflect.DeepEqual(f.Until, m.Until) {
