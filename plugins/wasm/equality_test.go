@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/policies/aging"
 	defaults "github.com/cede-scheduler/cede/policies/default"
+	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
 	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
 	"github.com/cede-scheduler/cede/policies/nomad"
 	"github.com/cede-scheduler/cede/policies/optimal"
@@ -31,6 +32,10 @@ var shipped = map[string]struct {
 	"nomad":       {native: func() sdk.Policy { return nomad.New() }},
 	"least-waste": {native: func() sdk.Policy { return leastwaste.New() }},
 	"optimal":     {native: func() sdk.Policy { return optimal.New() }},
+	"fair-share": {
+		native:  func() sdk.Policy { return fairshare.New() },
+		configs: []string{`{"onlyAbove":true}`},
+	},
 	"aging": {
 		native:  func() sdk.Policy { return aging.New() },
 		configs: []string{`{"halfLife":"1h","settle":"1m"}`},

@@ -3,6 +3,7 @@ package wasm_test
 import (
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/policy"
@@ -33,7 +34,13 @@ func randomQuestion(r *rand.Rand) question {
 	}
 	for i := range c.Options {
 		for k := range c.Options[i].Rows {
-			randomRow(r, &c.Options[i].Rows[k])
+			row := &c.Options[i].Rows[k]
+			randomRow(r, row)
+			if i > 0 && c.Options[i-1].Node == c.Options[i].Node { // the same rows, by other device groups
+				devices := row.Devices
+				*row = c.Options[i-1].Rows[k]
+				row.Devices = devices
+			}
 		}
 	}
 	if r.IntN(2) == 0 {
@@ -113,6 +120,9 @@ func ask(t testing.TB, in policy.Instance, q question) (a told) {
 	note := func(hook int, err error) {
 		if err != nil {
 			a.Err[hook] = err.Error()
+			if strings.Contains(a.Err[hook], "panic") {
+				t.Fatal(err)
+			}
 		}
 		a.Fuel[hook] = in.Fuel()
 	}
