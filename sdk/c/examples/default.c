@@ -177,7 +177,8 @@ static bool pick_group(cede_selection *out, int32_t from, int32_t to) {
   return true;
 }
 
-static const char *select_victims(const cede_candidates *in, cede_selection *out) {
+// select_any is the rules for any number of dimensions and device requests.
+static const char *select_any(const cede_candidates *in, cede_selection *out) {
   if (!lay_out((uint32_t)(in->dims + in->preemptor.requests))) return CEDE_NO_MEMORY;
   load(in);
   const int32_t *priority = in->rows.priority;
@@ -191,6 +192,104 @@ static const char *select_victims(const cede_candidates *in, cede_selection *out
     cede_next(out);
   }
   return CEDE_OK;
+}
+
+// The same rules for up to FEW dimensions, no devices and up to 64 rows of one
+// priority, which is most of what there is: everything but the columns fits in
+// registers, once the loops over dimensions are unrolled. A dimension counts
+// while its need, or its lack, is above zero.
+enum { FEW = 4 };
+
+#define EACH_DIMENSION _Pragma("clang loop unroll(full)") for (int32_t d = 0; d < FEW; d++)
+
+typedef struct {
+  const double *use[FEW];
+  double need[FEW], lack[FEW];
+  const uint8_t *leaves;
+  int32_t must;
+  cede_selection out;
+} few;
+
+// take picks a row, and returns whether the option fits then.
+static inline bool take(few *f, int32_t row) {
+  cede_pick(&f->out, row);
+  bool fits = true;
+  EACH_DIMENSION {
+    if (f->need[d] > 0 || f->lack[d] > 0) {
+      double use = f->use[d][row];
+      f->need[d] -= use;
+      f->lack[d] -= use;
+    }
+    fits &= !(f->lack[d] > 0);
+  }
+  if (f->must > 0 && f->leaves[row]) f->must--;
+  return fits && f->must == 0;
+}
+
+// nearest_of_few is nearest with a bit for each row that is gone.
+static inline int32_t nearest_of_few(const few *f, uint64_t gone, int32_t first, int32_t n) {
+  int32_t best = __builtin_ctzll(~gone);
+  double least = __builtin_inf();
+  for (int32_t j = best; j < n; j++) {
+    if (gone >> j & 1) continue;
+    double sum = 0;
+    EACH_DIMENSION {
+      if (f->need[d] > 0) sum += square(f->use[d], f->need[d], first + j);
+    }
+    if (closer(sum, least)) {
+      best = j;
+      least = sum;
+    }
+  }
+  return best;
+}
+
+static inline bool take_group(few *f, int32_t from, int32_t n) {
+  uint64_t gone = 0;
+  for (int32_t left = n; left > 1; left--) {
+    int32_t j = nearest_of_few(f, gone, from, n);
+    if (take(f, from + j)) return true;
+    gone |= (uint64_t)1 << j;
+  }
+  return take(f, from + __builtin_ctzll(~gone));
+}
+
+// select_few returns false where a group is too large for it.
+static bool select_few(const cede_candidates *in, cede_selection *out) {
+  few f = {.leaves = in->rows.must_leave, .out = *out};
+  const double *lack[FEW];
+  double ask[FEW];
+  EACH_DIMENSION {
+    bool has = d < in->dims;
+    f.use[d] = has ? cede_column(in->rows.use, d) : NULL;
+    lack[d] = has ? cede_column(in->need, d) : NULL;
+    ask[d] = has ? in->preemptor.ask[d] : 0;
+  }
+  const int32_t *priority = in->rows.priority;
+  for (int32_t i = 0; i < in->options; i++) {
+    bool fits = true;
+    EACH_DIMENSION {
+      f.need[d] = ask[d];
+      f.lack[d] = lack[d] ? lack[d][i] : 0;
+      fits &= !(f.lack[d] > 0);
+    }
+    f.must = f.leaves ? in->must_leave[i] : 0;
+    fits &= f.must == 0;
+    int32_t end = in->first_row[i + 1];
+    for (int32_t from = in->first_row[i], to; from < end && !fits; from = to) {
+      for (to = from + 1; to < end && priority[to] == priority[from];) to++;
+      if (to - from > 64) return false;
+      fits = take_group(&f, from, to - from);
+    }
+    cede_next(&f.out);
+  }
+  *out = f.out;
+  return true;
+}
+
+static const char *select_victims(const cede_candidates *in, cede_selection *out) {
+  if (in->dims <= FEW && in->preemptor.requests == 0 && select_few(in, out)) return CEDE_OK;
+  return select_any(in, out);
 }
 
 // mean is the mean of the parts of the ranking of option i.
