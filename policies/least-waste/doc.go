@@ -8,8 +8,10 @@
 // for what is cheap. It is quick and close to the best; the policy named
 // optimal finds the best. Among options the cheapest set wins.
 //
-// Within bands of priority, if they are set, cost decides; between bands the
-// lower one goes first.
+// That is within bands of priority; of two bands the lower one goes first. For
+// who is evicted comes back, and evicts those below it that were spared: with
+// bands no wider than the gap that it needs, nobody can who was preferred to
+// another of the same band.
 //
 // It keeps scratch memory and no other state; a Policy is used by one goroutine
 // at a time.

@@ -171,8 +171,8 @@ func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 			"[[small]]",
 		},
 		{
-			"a higher priority that loses nothing goes before a lower one that does",
-			`{}`,
+			"without bands, a higher priority that loses nothing goes before a lower one that does",
+			`{"bands":0}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
 			  low 20 cpu=1000 age=3h
@@ -180,8 +180,8 @@ func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 			"[[high]]",
 		},
 		{
-			"unless it is in a higher band",
-			`{"bands":10}`,
+			"but not from a higher band",
+			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
 			  low 20 cpu=1000 age=3h
@@ -191,7 +191,7 @@ func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 		},
 		{
 			"nobody of the lower band goes for nothing when the higher one is needed",
-			`{"bands":10}`,
+			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
 			  low 20 cpu=500 age=1h
@@ -200,7 +200,7 @@ func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 		},
 		{
 			"bands reach below zero",
-			`{"bands":10}`,
+			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
 			  below -5 cpu=1000 age=3h
@@ -239,7 +239,7 @@ func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 			node n1 cpu=0
 			  worth 20 cpu=1000 age=1h note:cost=10
 			  plain 20 cpu=1000 age=3h
-			  trash 30 cpu=1000 age=9h note:cost=0`,
+			  trash 29 cpu=1000 age=9h note:cost=0`,
 			"[[trash]]",
 		},
 		{
@@ -307,7 +307,7 @@ func TestLeastWaste_OptionsAreRankedByWhatTheyWaste(t *testing.T) {
 	for _, tt := range []struct{ name, config, text, best string }{
 		{
 			"the least waste",
-			`{}`,
+			`{"bands":0}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
 			  a 20 cpu=1000 age=2h
@@ -317,7 +317,7 @@ func TestLeastWaste_OptionsAreRankedByWhatTheyWaste(t *testing.T) {
 		},
 		{
 			"the lowest band",
-			`{"bands":10}`,
+			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
 			  a 20 cpu=1000 age=2h
@@ -327,7 +327,7 @@ func TestLeastWaste_OptionsAreRankedByWhatTheyWaste(t *testing.T) {
 		},
 		{
 			"in that band the least, whatever the lower ones lose",
-			`{"bands":10}`,
+			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
 			  a 20 cpu=500 age=1s
@@ -345,7 +345,7 @@ func TestLeastWaste_OptionsAreRankedByWhatTheyWaste(t *testing.T) {
 			  a 20 cpu=500
 			  b 20 cpu=500
 			node n2 cpu=0
-			  c 30 cpu=1000`,
+			  c 29 cpu=1000`,
 			"n2",
 		},
 		{
@@ -353,14 +353,14 @@ func TestLeastWaste_OptionsAreRankedByWhatTheyWaste(t *testing.T) {
 			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
-			  a 30 cpu=1000 age=1h
+			  a 29 cpu=1000 age=1h
 			node n2 cpu=0
 			  b 20 cpu=1000 age=1h`,
 			"n2",
 		},
 		{
 			"no eviction at all",
-			`{"bands":10}`,
+			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
 			  a -30 cpu=1000
