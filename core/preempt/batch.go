@@ -51,6 +51,7 @@ func (b *batch) begin(f *Finder, columns sdk.Columns) {
 		resize(table, b.dims)
 	}
 	resize(&b.cand.Rows.Use, b.dims)
+	b.strings.reset()
 	b.cand.Shared = f.sharedFor(columns, &b.strings)
 	b.reset()
 }
@@ -221,10 +222,8 @@ func addRareColumns(r *sdk.Rows, columns sdk.Columns, ids *dictionary, now int64
 		r.LostWork = append(r.LostWork, row.Group.LostWork(row.Alloc.Age(now)))
 	}
 	if columns.Has(sdk.JobColumns) {
-		job := row.Group.Job
-		r.Namespace = append(r.Namespace, ids.id(job.Namespace))
-		r.Job = append(r.Job, ids.id(job.Namespace+"\x00"+job.ID))
-		r.Group = append(r.Group, ids.id(job.Namespace+"\x00"+job.ID+"\x00"+row.Group.Name))
+		of := ids.group(row.Group)
+		r.Namespace, r.Job, r.Group = append(r.Namespace, of.namespace), append(r.Job, of.job), append(r.Group, of.group)
 	}
 	if columns.Has(sdk.LabelColumns) {
 		addLabels(r, ids, row.Group.Labels)

@@ -138,6 +138,7 @@ func (f *Finder) fillTable() {
 	t := &f.table
 	o := &t.options
 	o.Now, o.Preemptor, o.Dims = f.req.Now, &f.preemptor, f.dimNames
+	t.ids.reset()
 	t.at = t.at[:0]
 	for i := range f.options {
 		if f.options[i].alive {
