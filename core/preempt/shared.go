@@ -61,12 +61,16 @@ func (f *Finder) sumTotals() []float64 {
 }
 
 func addUse(use map[string]*model.Vector, rows []state.Row) {
+	var last string
+	var sum *model.Vector // of last: neighbours are mostly of one namespace
 	for i := range rows {
-		name := rows[i].Group.Job.Namespace
-		if use[name] == nil {
-			use[name] = new(model.Vector)
+		if name := rows[i].Group.Job.Namespace; sum == nil || name != last {
+			if use[name] == nil {
+				use[name] = new(model.Vector)
+			}
+			last, sum = name, use[name]
 		}
-		use[name].Add(&rows[i].Group.Ask.Vec)
+		sum.Add(&rows[i].Group.Ask.Vec)
 	}
 }
 
