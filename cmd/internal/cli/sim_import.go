@@ -2,8 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -36,8 +38,8 @@ func newSimImportCmd(env *Env) *cobra.Command {
 	}
 	s.out = outputFlags(cmd, env)
 	s.flags(cmd)
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		if err := s.out.resolve(); err != nil {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := cmp.Or(s.out.resolve(), refuseZero(cmd)); err != nil {
 			return err
 		}
 		return s.run(args[0], args[1])
@@ -72,6 +74,25 @@ func (s *simImport) flags(cmd *cobra.Command) {
 	complete(cmd, "never-ran", []string{"keep", "drop"})
 }
 
+// refuseZero refuses a 0 that was written: to the importer it means that the
+// option is absent, which is not what somebody who writes it may have meant.
+func refuseZero(cmd *cobra.Command) error {
+	var wrong, hints []string
+	for _, f := range [][2]string{
+		{"keep", "to keep all nodes"}, {"nodes", "to keep all nodes"}, {"compress", "for the trace's own pace"},
+		{"sample", "for the whole trace"}, {"limit", "for all jobs"}, {"until", "to read to the end"},
+	} {
+		if flag := cmd.Flags().Lookup(f[0]); flag.Changed && flag.Value.String() == flag.DefValue {
+			wrong = append(wrong, fmt.Sprintf("--%s %s", f[0], flag.DefValue))
+			hints = append(hints, fmt.Sprintf("leave --%s out %s", f[0], f[1]))
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return usagef(strings.Join(hints, ", "), "%s: want more than 0", strings.Join(wrong, ", "))
+}
+
 // writeFlag gives a command -w, which it cannot do without.
 func writeFlag(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVarP(to, "write", "w", "", "write `FILE`, as JSON if it ends in .json, else YAML; - is standard output")
@@ -98,7 +119,7 @@ func (s *simImport) run(name, src string) error {
 	}
 	f, report, err := format.Import(s.opts, from)
 	if err != nil {
-		return &Error{Exit: ExitUsage, Code: codeInvalid, Message: fmt.Sprintf("%s: %v", src, err), Hint: "`cede sim import --help` lists formats and options"}
+		return notImported(src, from, err)
 	}
 	if err := s.env.writeScenario(s.to, f); err != nil {
 		return err
@@ -116,6 +137,21 @@ func (s *simImport) run(name, src string) error {
 		names: []string{f.Name},
 		page:  func(p page) { p.printf("%s: scenario %s\n%s", s.to, f.Name, report) },
 	})
+}
+
+// notImported is a trace of which no scenario can be made. A file of it is told
+// by its path: the importer knows it within its folder only.
+func notImported(src string, from importer.Source, err error) error {
+	message := fmt.Sprintf("%s: %v", src, err)
+	if in, ok := errors.AsType[*importer.FileError](err); ok {
+		if from.File != "" {
+			src = filepath.Dir(src)
+		}
+		told := *in
+		told.File = filepath.Join(src, in.File)
+		message = told.Error()
+	}
+	return &Error{Exit: ExitUsage, Code: codeInvalid, Message: message, Hint: "`cede sim import --help` lists formats and options"}
 }
 
 // traceFormat finds a format by name.

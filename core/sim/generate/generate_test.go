@@ -52,6 +52,23 @@ func encode(t interface{ Fatal(...any) }, f *scenario.File) []byte {
 	return b.Bytes()
 }
 
+// What is no description at all is refused with a line and a remedy, too.
+func TestParse_RefusesWhatIsNoDescription(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                           "f:1: nothing to begin with: expected a description of a cluster; start with",
+		"# nothing\n":                "f:1: nothing to begin with",
+		"name: x\n\x7fELF\x00":       "f:2: expected text, found the byte 0x7f; save it as UTF-8 text",
+		"\xff\xfe":                   "f:1: expected text, found the byte 0xff",
+		"name: x\n---\nname: y\n":    "f:2: more than one document; remove what follows",
+		"a: [1\n":                    "f:1: did not find expected ',' or ']'; check indentation",
+		strings.Repeat(" ", 1<<20+1): "f:1: more than 1048576 bytes",
+	} {
+		if _, err := Parse("f", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%.20q: %v; want %q", text, err, want)
+		}
+	}
+}
+
 func TestPresets_AreListedWithWhatTheyAre(t *testing.T) {
 	list := Presets()
 	if len(list) < 3 {

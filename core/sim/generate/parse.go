@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -43,7 +44,8 @@ func Open(name string) (*Spec, error) {
 func Parse(file string, data []byte) (*Spec, error) {
 	if len(data) > maxSpec {
 		return nil, &scenario.Error{File: file, Problems: []scenario.Problem{{
-			Message: fmt.Sprintf("a spec of %d bytes; expected at most %d", len(data), maxSpec), Remedy: "is this a scenario?",
+			Line: 1, Message: fmt.Sprintf("more than %d bytes, which no description of a cluster has", maxSpec),
+			Remedy: "check that this is a description; a scenario is played by `cede sim run`",
 		}}}
 	}
 	s, problems := decode(data)
@@ -58,13 +60,18 @@ func Parse(file string, data []byte) (*Spec, error) {
 }
 
 func decode(data []byte) (*Spec, []scenario.Problem) {
+	if p := notText(data); p != nil {
+		return nil, []scenario.Problem{*p}
+	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(data, &root); err != nil {
 		return nil, yamlProblems(err)
 	}
 	s := &Spec{lines: make(map[string]int)}
 	if len(root.Content) == 0 {
-		return nil, []scenario.Problem{{Message: "empty", Remedy: "see the presets for what a spec looks like"}}
+		return nil, []scenario.Problem{{
+			Line: 1, Message: "nothing to begin with: expected a description of a cluster", Remedy: "start with `name: ...`, or copy a preset",
+		}}
 	}
 	s.index(root.Content[0], "")
 	d := yaml.NewDecoder(bytes.NewReader(data))
@@ -72,10 +79,31 @@ func decode(data []byte) (*Spec, []scenario.Problem) {
 	if err := d.Decode(s); err != nil {
 		return nil, yamlProblems(err)
 	}
-	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, []scenario.Problem{{Message: "more than one document", Remedy: "remove what follows the line ---"}}
+	var second yaml.Node
+	if err := d.Decode(&second); !errors.Is(err, io.EOF) {
+		return nil, []scenario.Problem{{Line: max(second.Line, 1), Message: "more than one document", Remedy: "remove what follows the line ---"}}
 	}
 	return s, nil
+}
+
+// notText finds the first byte that no text has. The library says that there is
+// one, but not where.
+func notText(data []byte) *scenario.Problem {
+	line := 1
+	for rest := data; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		switch {
+		case r == '\n':
+			line++
+		case r == utf8.RuneError && n == 1, r < ' ' && r != '\t' && r != '\r', r == 0x7f:
+			return &scenario.Problem{
+				Line: line, Message: fmt.Sprintf("expected text, found the byte 0x%02x", rest[0]),
+				Remedy: "save it as UTF-8 text; check that this is a description of a cluster",
+			}
+		}
+		rest = rest[n:]
+	}
+	return nil
 }
 
 // index notes the line of every path, such as classes[2].duration.
@@ -111,13 +139,13 @@ var (
 
 // yamlProblems takes the library's errors apart.
 func yamlProblems(err error) []scenario.Problem {
-	texts := []string{err.Error()}
+	texts, remedy := []string{err.Error()}, "check indentation, quotes and brackets at and before this line"
 	if all, ok := errors.AsType[*yaml.TypeError](err); ok {
-		texts = all.Errors
+		texts, remedy = all.Errors, "" // they say what was expected
 	}
 	var problems []scenario.Problem
 	for _, text := range texts {
-		p := scenario.Problem{Message: strings.TrimPrefix(text, "yaml: ")}
+		p := scenario.Problem{Line: 1, Message: strings.TrimPrefix(text, "yaml: "), Remedy: remedy}
 		if m := yamlLine.FindStringSubmatch(text); m != nil {
 			p.Line, _ = strconv.Atoi(m[1])
 			p.Message = m[2]

@@ -102,7 +102,7 @@ func (b *builder) shrink() error {
 	case b.report.NodesRead > 0:
 		return fmt.Errorf("none of the %d nodes is in the sample; ask for a larger one", b.report.NodesRead)
 	}
-	return fmt.Errorf("%s: no nodes", strings.Join(b.report.Files, ", "))
+	return b.filesError(errors.New("no nodes"))
 }
 
 // in is whether work submitted at a time is wanted, and counts it when not.
@@ -160,7 +160,7 @@ func (b *builder) finish() (*scenario.File, *Report, error) {
 	// What the readers let pass may still be more than a scenario can say,
 	// such as a node of 2^60 bytes.
 	if err := b.file.Validate(); err != nil {
-		return nil, b.report, fmt.Errorf("%s: the scenario would not be valid: %w", strings.Join(b.report.Files, ", "), err)
+		return nil, b.report, b.filesError(fmt.Errorf("the scenario would not be valid: %w", err))
 	}
 	return b.file, b.report, nil
 }

@@ -120,7 +120,7 @@ func (s Source) open(name string) (*reader, error) {
 	z, err := gzip.NewReader(r.Reader)
 	if err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("%s: not a gzip file: %w", name, err)
+		return nil, &FileError{File: name, Err: fmt.Errorf("not a gzip file: %w", err)}
 	}
 	r.Reader = z
 	r.closers = append(r.closers, z)

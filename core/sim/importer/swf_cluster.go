@@ -111,8 +111,9 @@ func swfNode(cluster string, i, cores int) scenario.Node {
 func (s *swf) machinesHeader(file string, log *swfLog) error {
 	nodes, procs := log.header["MaxNodes"], log.header["MaxProcs"]
 	if nodes == 0 || procs < nodes || nodes > maxNodes || procs/nodes > maxCores {
-		return fmt.Errorf("%s: nothing says what the cluster is: put a .swf.machines file beside it, or MaxNodes and MaxProcs in its header (there: %d and %d)",
-			file, nodes, procs)
+		return &FileError{File: file, Err: fmt.Errorf(
+			"nothing says what the cluster is: put a .swf.machines file beside it, or MaxNodes and MaxProcs in its header (there: %d and %d)",
+			nodes, procs)}
 	}
 	s.report.note(int(nodes), "nodes made of MaxNodes and MaxProcs, for want of a .machines file", "equal, and without memory")
 	s.report.note(int(procs%nodes), "processors that do not divide over equal nodes", "left out")

@@ -162,7 +162,7 @@ func (l *lines) next() bool {
 
 func (l *lines) fail(format string, args ...any) {
 	if l.err == nil {
-		l.err = fmt.Errorf("%s:%d: %w", l.file, l.line, fmt.Errorf(format, args...))
+		l.err = &FileError{l.file, l.line, fmt.Errorf(format, args...)}
 	}
 }
 

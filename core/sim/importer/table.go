@@ -63,7 +63,7 @@ func (s Source) table(name string, columns ...string) (*table, error) {
 	if !t.next() {
 		_ = t.Close()
 		if t.err == nil {
-			t.err = fmt.Errorf("%s: empty; want a first line that names the columns", name)
+			t.err = &FileError{name, 1, errors.New("empty; want a first line that names the columns")}
 		}
 		return nil, t.err
 	}
@@ -105,7 +105,7 @@ func (t *table) next() bool {
 // fail records an error of the current row, unless there is one already.
 func (t *table) fail(format string, args ...any) {
 	if t.err == nil {
-		t.err = fmt.Errorf("%s:%d: %w", t.file, t.line, fmt.Errorf(format, args...))
+		t.err = &FileError{t.file, t.line, fmt.Errorf(format, args...)}
 	}
 }
 

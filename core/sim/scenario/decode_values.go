@@ -84,6 +84,12 @@ func parseFloat(text []byte) (float64, bool) {
 	return f, err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
 }
 
+// beyond is whether a text is a number of a larger magnitude than most.
+func beyond(text []byte, most float64) bool {
+	f, err := strconv.ParseFloat(strings.ReplaceAll(string(text), "_", ""), 64)
+	return (err == nil || errors.Is(err, strconv.ErrRange)) && math.Abs(f) >= most
+}
+
 // parseInt reads whole numbers, also as 1e3 or 5.0 and in YAML's notations
 // 0x1f, 0o17, 0b11 and 1_000. A leading zero is refused: some read 010 as 8.
 func parseInt(text []byte) (int64, bool) {
@@ -106,10 +112,11 @@ func parseInt(text []byte) (int64, bool) {
 }
 
 func intPlan(t reflect.Type) *plan {
-	bits := t.Bits()
+	least, most := int64(math.MinInt64), int64(math.MaxInt64)
 	what := "a whole number"
 	remedy := "write digits, without quotes"
-	if bits == 32 {
+	if t.Bits() == 32 {
+		least, most = math.MinInt32, math.MaxInt32
 		remedy = "write digits, without quotes, from -2147483648 to 2147483647"
 	}
 	return &plan{what: what, decode: func(d *decoder, v reflect.Value, ev event) {
@@ -118,11 +125,16 @@ func intPlan(t reflect.Type) *plan {
 			return
 		}
 		n, ok := parseInt(ev.text)
-		if !ok || v.OverflowInt(n) {
+		switch {
+		case ok && !v.OverflowInt(n):
+			v.SetInt(n)
+		case !ok && !beyond(ev.text, math.MaxInt64):
 			d.wrong(ev, what, remedy)
-			return
+		case ev.text[0] == '-':
+			d.problem(ev.line, fmt.Sprintf("%.40s is too small: expected %d or more", ev.text, least), "write a larger number")
+		default:
+			d.problem(ev.line, fmt.Sprintf("%.40s is too large: expected at most %d", ev.text, most), "write a smaller number")
 		}
-		v.SetInt(n)
 	}}
 }
 
@@ -163,10 +175,14 @@ func decodeDuration(d *decoder, v reflect.Value, ev event) {
 		d.wrong(ev, "a duration", remedy)
 		return
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		v.SetInt(int64(t))
+	case errors.Is(err, errTooLong):
+		d.problem(ev.line, fmt.Sprintf("%.40s is too long: expected at most %v (50 years)", ev.text, maxDuration), "check the unit; leave it out where it means for ever")
+	default:
 		d.problem(ev.line, "expected a duration, found "+found(ev), remedy)
 	}
-	v.SetInt(int64(t))
 }
 
 // decodePositive is for durations whose absence means something else than 0.

@@ -4,13 +4,24 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"regexp"
 	"strings"
 	"time"
 )
 
+// errTooLong is a duration that is written well and longer than nanoseconds in
+// an int64 can say.
+var errTooLong = fmt.Errorf("longer than any duration may be: want at most %v (50 years)", maxDuration)
+
+// goDuration matches what time.ParseDuration reads, however long.
+var goDuration = regexp.MustCompile(`^[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+$`)
+
 // ParseDuration reads Go's notation: 90s, 1h30m, -2h.
 func ParseDuration(text string) (Duration, error) {
 	t, err := time.ParseDuration(text)
+	if err != nil && goDuration.MatchString(text) {
+		return 0, fmt.Errorf("%.40q: %w", text, errTooLong)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%.40q is not a duration: want one such as 90s or 1h30m", text)
 	}
@@ -23,6 +34,9 @@ const maxSeconds = math.MaxInt64 / 1_000_000_000
 // parseSeconds reads a number of seconds, exactly, to the nearest nanosecond.
 func parseSeconds(text string) (Duration, error) {
 	err := fmt.Errorf("%.40s seconds are not a duration", text)
+	if beyond([]byte(text), maxSeconds) {
+		return 0, fmt.Errorf("%.40s seconds: %w", text, errTooLong)
+	}
 	if n, ok := parseInt([]byte(text)); ok && n > -maxSeconds && n < maxSeconds {
 		return Duration(n) * 1e9, nil
 	}

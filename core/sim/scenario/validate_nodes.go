@@ -93,6 +93,10 @@ func (c *checker) needNode(p *path, id string) {
 	if _, ok := c.node(id); ok || c.unsure["nodes"] {
 		return
 	}
+	if i, ok := c.nodes[id]; ok && c.f.Nodes[i].times() <= 0 {
+		c.add(p, fmt.Sprintf("there is no node %.100q: nodes[%d] has count %d, which is none", id, i, c.f.Nodes[i].times()), "raise the count, or leave it out for one")
+		return
+	}
 	if i, ok := c.nodes[id]; ok && c.f.Nodes[i].times() > 1 {
 		c.add(p, fmt.Sprintf("there is no node %.100q: with count %d the ids are %.100s-0 to %.100s-%d", id, c.f.Nodes[i].times(), id, id, c.f.Nodes[i].times()-1), "name one of them")
 		return
