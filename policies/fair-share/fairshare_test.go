@@ -10,6 +10,7 @@ import (
 	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
 	"github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest"
+	"github.com/cede-scheduler/cede/sdk/rules"
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
 
@@ -341,5 +342,21 @@ func TestFairShare_AllocatesNothingOnceWarm(t *testing.T) {
 	})
 	if n != 0 {
 		t.Errorf("%v allocations a call", n)
+	}
+}
+
+// With one namespace there is nobody to take from but oneself, and nothing is
+// left of the policy but the order within a namespace, which is default's.
+func TestFairShare_IsDefaultWithinOneNamespace(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	p, other := configured(t, onlyAbove), rules.New()
+	for k := range policytest.Count(t) / 10 {
+		c := policytest.Random(r, policytest.Shape{Options: 3, Rows: 12, Devices: k%2 == 0, Small: k%3 == 0})
+		in := c.Candidates()
+		got := policytest.Settle(in, policytest.Select(t, p, in), false)
+		want := policytest.Settle(in, policytest.Select(t, other, in), false)
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("case %d: victims %v, under default %v", k, got, want)
+		}
 	}
 }

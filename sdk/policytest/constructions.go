@@ -55,6 +55,6 @@ func lostWork(i int) int64 { return int64(i*2477%3600) * 1e9 }
 func newConstruction(disk float64) *Case {
 	return &Case{
 		Dims:      []string{"cpu", "memory", "disk"},
-		Preemptor: policy.Preemptor{Priority: 90, Delta: 10, JobType: "service", Ask: []float64{500, 1024, disk}},
+		Preemptor: policy.Preemptor{Priority: 90, Delta: 10, JobType: "service", Namespace: "default", Ask: []float64{500, 1024, disk}},
 	}
 }

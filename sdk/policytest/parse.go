@@ -85,7 +85,7 @@ func (p *parser) preemptor(f []string) error {
 	if err != nil {
 		return err
 	}
-	w.Priority, w.Delta, w.JobType = int32(priority), 10, "service"
+	w.Priority, w.Delta, w.JobType, w.Namespace = int32(priority), 10, "service", "default"
 	for _, item := range f[1:] {
 		if known, err := preemptorWords.set(w, item); known || err != nil {
 			if err != nil {

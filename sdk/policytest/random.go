@@ -32,7 +32,7 @@ type Shape struct {
 func Random(r *rand.Rand, s Shape) *Case {
 	c := &Case{Dims: []string{"cpu", "memory", "disk", "network", "licence"}[:1+r.IntN(5)]}
 	r.Shuffle(len(c.Dims), func(i, j int) { c.Dims[i], c.Dims[j] = c.Dims[j], c.Dims[i] })
-	c.Preemptor = policy.Preemptor{Priority: 100, Delta: 10, JobType: "service", Ask: make([]float64, len(c.Dims))}
+	c.Preemptor = policy.Preemptor{Priority: 100, Delta: 10, JobType: "service", Namespace: "default", Ask: make([]float64, len(c.Dims))}
 	for d := range c.Dims {
 		if r.IntN(6) > 0 {
 			c.Preemptor.Ask[d] = 3 * amountOf(r, s)

@@ -1,0 +1,9 @@
+package fairshare_test
+
+import (
+	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+func BenchmarkSelectVictims(b *testing.B) { policytest.BenchmarkSelectVictims(b, configured(b, `{}`)) }
