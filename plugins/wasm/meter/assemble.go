@@ -106,6 +106,13 @@ func (c *contents) exportSection(s section) []byte {
 	return appendU32(b, uint32(c.globals()))
 }
 
+// maxGrowth is how many times larger metering may make a module that is not
+// small. What toolchains write becomes a fifth larger.
+const (
+	maxGrowth   = 8
+	smallModule = 64 << 10
+)
+
 // metered is the code section with all functions metered, and the types of
 // blocks that they need.
 func (c *contents) metered() (code []byte, added [][]ValueType, err *Error) {
@@ -116,7 +123,8 @@ func (c *contents) metered() (code []byte, added [][]ValueType, err *Error) {
 	s := c.sections[i]
 	r := c.reader(s)
 	n := r.count(3, "function bodies")
-	code = make([]byte, 0, (s.end-s.start)/3*4+16)
+	code = make([]byte, 0, min((s.end-s.start)/3*4+16, maxGrowth*len(c.module)))
+	room := maxGrowth*len(c.module) + smallModule
 	code = appendU32(code, uint32(n))
 	w := walk{c: c}
 	e := emitter{global: uint32(c.globals())}
@@ -132,8 +140,14 @@ func (c *contents) metered() (code []byte, added [][]ValueType, err *Error) {
 			return nil, nil, r.err
 		}
 		w.r = r.sub(int(size))
+		e.room = room - len(code)
 		if err := c.function(&w, &e, &blocks); err != nil {
 			return nil, nil, err
+		}
+		if len(e.out) > e.room {
+			r.fail(ErrLimit, at, "let its calls, loops and lengths do more at a time",
+				"metering would make the module more than %d times as large", maxGrowth)
+			return nil, nil, r.err
 		}
 		code = appendU32(code, uint32(len(e.out)))
 		code = append(code, e.out...)

@@ -37,6 +37,8 @@ type emitter struct {
 	dirty bool
 	// checks is how many checks were written, and so how many labels are taken.
 	checks uint32
+	// room is how long out may become.
+	room int
 }
 
 // isSimple is whether one charge at the entry is all that the function needs.
@@ -79,6 +81,9 @@ func (e *emitter) body(module []byte, start, end int, marks []mark, results int6
 	e.out = appendS64(e.out, results)
 	e.dirty = true
 	for _, m := range marks[1:] {
+		if len(e.out) > e.room {
+			return // too large already; the caller sees it
+		}
 		at := int(m.at)
 		e.out = append(e.out, module[start:at]...)
 		start = at + e.insert(m, module[at:])

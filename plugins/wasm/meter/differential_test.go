@@ -1,0 +1,175 @@
+package meter_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+)
+
+// soak multiplies a test's count when CEDE_SOAK=1.
+func soak(n int) int {
+	if os.Getenv("CEDE_SOAK") == "1" {
+		return n * 100
+	}
+	return n
+}
+
+// verdict is what a call came to: results or the first line of the error.
+type verdict struct {
+	results []uint64
+	failure string
+	ticks   int64
+}
+
+func (v verdict) String() string { return fmt.Sprintf("%v %q %d ticks", v.results, v.failure, v.ticks) }
+
+// same is whether two calls came to the same, ticks apart.
+func (v verdict) same(w verdict) bool {
+	return v.failure == w.failure && slices.Equal(v.results, w.results)
+}
+
+// tooDeep is whether a call overflowed the stack, which engines have of
+// different sizes.
+func (v verdict) tooDeep() bool { return strings.Contains(v.failure, "stack overflow") }
+
+// callAll calls every exported function, in the order of their names, and stops behind the first that ran out of fuel.
+func callAll(i *instance, fuel int64, limit int) (all []verdict) {
+	names := make([]string, 0)
+	for name := range i.ExportedFunctionDefinitions() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names[:min(limit, len(names))] {
+		args := make([]uint64, size(i.ExportedFunction(name).Definition().ParamTypes()))
+		for n := range args {
+			args[n] = uint64(n * 3)
+		}
+		results, ticks, err := i.call(fuel, name, args...)
+		v := verdict{results: results, ticks: ticks}
+		if err != nil {
+			v.failure, _, _ = strings.Cut(err.Error(), "\n")
+		}
+		all = append(all, v)
+		if errors.Is(err, errOutOfFuel) || v.tooDeep() {
+			return all
+		}
+	}
+	return all
+}
+
+// size is how many words values of the given types take.
+func size(types []api.ValueType) int {
+	n := len(types)
+	for _, t := range types {
+		if t == 0x7b {
+			n++
+		}
+	}
+	return n
+}
+
+// checkBehaviour holds a metered module to its promise: it does what it did
+// without metering, and takes the same ticks on every engine.
+func checkBehaviour(tb testing.TB, module, metered []byte, fuel int64) (finished int) {
+	tb.Helper()
+	var on [2][]verdict
+	for n, e := range engines {
+		i, err := tryRun(tb, e.config(), metered)
+		if err != nil {
+			continue // the start function, or a segment, does not fit
+		}
+		on[n] = callAll(i, fuel, 100)
+	}
+	for n := range min(len(on[0]), len(on[1])) {
+		a, b := on[0][n], on[1][n]
+		if a.tooDeep() || b.tooDeep() {
+			return finished
+		}
+		if !a.same(b) || a.ticks != b.ticks {
+			tb.Errorf("call %d: %v by the compiler, %v by the interpreter\n%x", n, a, b, module)
+			return finished
+		}
+		if a.failure != errOutOfFuel.Error() {
+			finished++
+		}
+	}
+	if finished == 0 {
+		return 0
+	}
+	i, err := tryRun(tb, wazero.NewRuntimeConfigInterpreter(), module)
+	if err != nil {
+		tb.Errorf("runs only metered: %v\n%x", err, module)
+		return finished
+	}
+	for n, plain := range callAll(i, 0, finished) {
+		if !plain.same(on[1][n]) && !plain.tooDeep() {
+			tb.Errorf("call %d: %v unmetered, %v metered\n%x", n, plain, on[1][n], module)
+		}
+	}
+	return finished
+}
+
+func TestInstrument_ChangesNothingInRandomModules(t *testing.T) {
+	count, finished, calls := soak(300), 0, 0
+	for seed := range count {
+		g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 1))}
+		module := g.module()
+		if err := accepts(t, module); err != nil {
+			t.Fatalf("seed %d: the generator is wrong: %v", seed, err)
+		}
+		m := checkValidity(t, module)
+		if m == nil {
+			t.Fatalf("seed %d: refused", seed)
+		}
+		finished += checkBehaviour(t, module, m.Code, 100_000)
+		calls += len(g.functions)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	t.Logf("%d modules, %d of %d functions finished", count, finished, calls)
+}
+
+// What a call takes is at least the instructions that it runs. The module that
+// counts them is the same one, from the same seed.
+func TestInstrument_ChargesWhateverRuns(t *testing.T) {
+	var ran, charged int64
+	for seed := range soak(300) {
+		g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 1))}
+		m := instrument(t, g.module())
+		g = &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 1)), counts: true}
+		counting := run(t, wazero.NewRuntimeConfigInterpreter(), g.module())
+		metered := run(t, wazero.NewRuntimeConfigInterpreter(), m.Code)
+		for i := range g.functions {
+			name := fmt.Sprintf("f%d", i)
+			args := make([]uint64, len(g.functions[i].params))
+			for n := range args {
+				args[n] = uint64(n + 1)
+			}
+			_, ticks, err := metered.call(20_000, name, args...)
+			if errors.Is(err, errOutOfFuel) {
+				break
+			}
+			before := counting.ExportedGlobal("count").Get()
+			if _, _, failed := counting.call(0, name, args...); (err == nil) != (failed == nil) {
+				t.Fatalf("seed %d, %s: %v metered, %v counting", seed, name, err, failed)
+			}
+			if err != nil {
+				continue // what was charged last is not in the global
+			}
+			count := int64(counting.ExportedGlobal("count").Get() - before)
+			if ticks < count {
+				t.Fatalf("seed %d, %s: %d ticks for %d instructions", seed, name, ticks, count)
+			}
+			ran, charged = ran+count, charged+ticks
+		}
+	}
+	t.Logf("%d instructions ran, %d ticks were charged", ran, charged)
+}
