@@ -108,9 +108,9 @@ func (w *Waste) priced(lost, note float64) float64 {
 	case math.IsNaN(note):
 		return lost
 	case w.Seconds:
-		return max(note, 0) * 1e9
+		return float64(max(note, 0) * 1e9)
 	}
-	return max(note, 0) * lost
+	return float64(max(note, 0) * lost)
 }
 
 // Of is what evicting a row wastes.
