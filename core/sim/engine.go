@@ -54,6 +54,7 @@ func Play(ctx context.Context, f *scenario.File, o Options) (*Run, error) {
 	if err := e.loadPolicies(); err != nil {
 		return nil, err
 	}
+	defer e.policies.Unpin()
 	if err := e.assemble(); err != nil {
 		return nil, err
 	}

@@ -26,16 +26,21 @@ func (e *engine) loadPolicies() error {
 	}
 	byName := map[string]*policy.Version{}
 	var versions []*policy.Version
+	var errs []error
 	for _, name := range names {
-		if name == "" || byName[name] != nil {
+		if _, tried := byName[name]; name == "" || tried {
 			continue
 		}
 		v, err := e.load(name)
-		if err != nil {
-			return fmt.Errorf("policy %s: %w", name, err)
-		}
 		byName[name] = v
+		if err != nil {
+			errs = append(errs, &PolicyError{Policy: name, Err: err})
+			continue
+		}
 		versions = append(versions, v)
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
 	}
 	set, err := policy.NewSet(versions...)
 	if err != nil {
@@ -44,9 +49,21 @@ func (e *engine) loadPolicies() error {
 	e.policies, e.version = set, byName[e.policyName()]
 	if e.opts.Policy != "" {
 		e.policies = set.Override(e.version)
+		set.Unpin()
 	}
 	return nil
 }
+
+// PolicyError is a policy that cannot be had.
+type PolicyError struct {
+	Policy string // as the file or the caller names it
+	Err    error
+}
+
+func (e *PolicyError) Error() string { return fmt.Sprintf("policy %s: %v", e.Policy, e.Err) }
+
+// Unwrap gives what is wrong with it.
+func (e *PolicyError) Unwrap() error { return e.Err }
 
 // load makes a version under a name: a variant of the file, or whatever the
 // resolver knows.

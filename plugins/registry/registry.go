@@ -9,55 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// Module is a module that a host has loaded. Close lets go of it; instances
-// that are out stay usable.
-type Module interface {
-	policy.Module
-	Close()
-}
-
-// Host loads modules of one kind.
-type Host interface {
-	Load(ctx context.Context, b *bundle.Bundle, limits policy.Limits) (Module, error)
-}
-
-// Builtin finds a policy that is linked in, and what it is granted.
-type Builtin func(name string) (m policy.Module, grants []string, ok bool)
-
-// Options are what a Registry is made of.
-type Options struct {
-	Hosts   map[bundle.Kind]Host
-	Builtin Builtin
-	// Default is the version named default; nil: the built-in.
-	Roots bundle.Roots
-	// RequireSignature refuses bundles that no root has signed. Built-ins need none.
-	RequireSignature bool
-	// Limits are those of calls where a bundle sets none; the bundle's own count
-	// only up to Most.
-	Limits, Most policy.Limits
-	Log          *slog.Logger
-}
-
-// Spec says which policy to load, and how the operator wants it run.
-type Spec struct {
-	Name    string // empty: the policy's own
-	Use     string // a built-in's name, a module, or a bundle's folder
-	Config  []byte // JSON object
-	Grants  []string
-	OnFault policy.OnFault
-	Observe func(policy.Call)
-}
-
 // Registry holds loaded policies and the set that is in force.
 type Registry struct {
-	o Options
+	loader *Loader
+	log    *slog.Logger
 
 	mu     sync.Mutex
 	loaded []*policy.Version // each held by the registry
@@ -73,10 +34,10 @@ type slot struct {
 
 // New makes a registry in which the built-in default is in force.
 func New(o Options) (*Registry, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+	r := &Registry{loader: NewLoader(o), log: o.Log, slots: map[string]*slot{}}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
 	}
-	r := &Registry{o: o, slots: map[string]*slot{}}
 	v, err := r.Load(context.Background(), Spec{Use: policy.DefaultName})
 	if err != nil {
 		return nil, err
@@ -96,7 +57,7 @@ func (r *Registry) Active() *policy.Active { return r.active }
 // Load loads a policy and tests it. It decides nothing until it is activated.
 // Who loads the same version twice gets the same one.
 func (r *Registry) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
-	v, err := r.open(ctx, spec)
+	v, err := r.loader.Load(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -119,95 +80,6 @@ func (r *Registry) Load(ctx context.Context, spec Spec) (*policy.Version, error)
 // interchangeable is whether nobody could tell two versions apart.
 func interchangeable(a, b *policy.Version) bool {
 	return a.Name == b.Name && a.ID == b.ID && a.OnFault == b.OnFault && slices.Equal(a.Grants, b.Grants)
-}
-
-// open makes a version of what the spec names, without taking it in.
-func (r *Registry) open(ctx context.Context, spec Spec) (*policy.Version, error) {
-	src := policy.Source{
-		Name: spec.Name, Config: spec.Config, Grants: spec.Grants, OnFault: spec.OnFault, Observe: spec.Observe,
-	}
-	if m, grants, ok := r.o.Builtin(spec.Use); ok {
-		src.Module, src.Grants = m, merged(grants, spec.Grants)
-		if src.Name == "" {
-			src.Name = spec.Use
-		}
-		return policy.NewVersion(src) // tested with the program
-	}
-	b, err := bundle.Open(spec.Use)
-	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(spec.Use, `/\`) {
-		return nil, &UnknownError{spec.Use}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if src.Name == "" {
-		src.Name = b.Manifest.Name
-	}
-	m, err := r.loadModule(ctx, b)
-	if err != nil {
-		return nil, err
-	}
-	src.Module, src.Closed = m, m.Close
-	if src.Config, err = withManifest(b, spec.Config); err != nil {
-		m.Close()
-		return nil, err
-	}
-	v, err := policy.NewVersion(src)
-	if err != nil {
-		m.Close()
-		return nil, err
-	}
-	if err := check(b, v, m); err != nil {
-		v.Hold()
-		v.Drop()
-		return nil, err
-	}
-	return v, nil
-}
-
-// UnknownError is a policy of which there is neither a built-in nor a file.
-type UnknownError struct{ Policy string }
-
-func (e *UnknownError) Error() string { return fmt.Sprintf("there is no policy named %q", e.Policy) }
-
-func merged(a, b []string) []string {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-func (r *Registry) loadModule(ctx context.Context, b *bundle.Bundle) (Module, error) {
-	if r.o.RequireSignature || b.Signed() && len(r.o.Roots) > 0 {
-		if _, err := r.o.Roots.Verify(b); err != nil {
-			return nil, err
-		}
-	}
-	limits, err := b.Manifest.Limits.Read()
-	if err != nil {
-		return nil, err
-	}
-	host := r.o.Hosts[b.Manifest.Kind]
-	if host == nil {
-		return nil, fmt.Errorf("%s is a policy of kind %s, which is not run here", b.Path, b.Manifest.Kind)
-	}
-	m, err := host.Load(ctx, b, limits.Or(r.o.Limits).UpTo(r.o.Most))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", b.Path, err)
-	}
-	return m, nil
-}
-
-// check compares a version with its manifest, and tests it.
-func check(b *bundle.Bundle, v *policy.Version, m Module) error {
-	if b.Dir != "" {
-		if err := b.Manifest.Agrees(v.Hooks(), m.Settings()); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(b.Dir, bundle.ManifestFile), err)
-		}
-	}
-	if err := SelfTest(v); err != nil {
-		return fmt.Errorf("%s failed its test before it may decide anything: %w", b.Path, err)
-	}
-	return nil
 }
 
 // Activate puts a loaded version in force under its name, in one step with the
@@ -265,7 +137,7 @@ func (r *Registry) swap(next map[string]*slot) error {
 	r.slots = next
 	r.active.Swap(set)
 	for _, v := range versions {
-		r.o.Log.Debug("policy in force", "policy", v.Name, "version", v.ID, "digest", v.Digest)
+		r.log.Debug("policy in force", "policy", v.Name, "version", v.ID, "digest", v.Digest)
 	}
 	return nil
 }
@@ -322,7 +194,7 @@ func (r *Registry) LoadDir(ctx context.Context, dir string) ([]*policy.Version, 
 	}
 	for _, v := range versions {
 		if err := r.Unload(v); err != nil {
-			r.o.Log.Debug("kept", "reason", err) // it was in force before
+			r.log.Debug("kept", "reason", err) // it was in force before
 		}
 	}
 	return nil, errors.Join(errs...)

@@ -69,18 +69,13 @@ func Names() []string {
 	return names
 }
 
-// Source is what a version of the named policy is made of, without
-// configuration.
-func Source(name string) (src policy.Source, ok bool) {
+// Module is the named policy's code and what its versions are granted.
+func Module(name string) (m policy.Module, grants []string, ok bool) {
 	list := List()
 	i := slices.IndexFunc(list, func(p Policy) bool { return p.Name == name })
 	if i < 0 {
-		return policy.Source{}, false
+		return nil, nil, false
 	}
 	p := list[i]
-	return policy.Source{
-		Name:   p.Name,
-		Module: policy.Native(policy.BuiltinDigest(p.Name, p.rules), p.make),
-		Grants: p.grants,
-	}, true
+	return policy.Native(policy.BuiltinDigest(p.Name, p.rules), p.make), p.grants, true
 }

@@ -2,14 +2,12 @@ package builtin
 
 import (
 	"encoding/json"
-	"errors"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/sim"
 )
 
 func TestParse_ValuesAreScalarsOrText(t *testing.T) {
@@ -38,55 +36,14 @@ func TestParse_ValuesAreScalarsOrText(t *testing.T) {
 	}
 }
 
-func TestResolve_EveryBuiltInByName(t *testing.T) {
+func TestList_HasEveryPolicyOnceAndInOrder(t *testing.T) {
 	for _, p := range List() {
-		v, err := Resolve(sim.PolicySpec{Name: p.Name, Use: p.Name})
-		if err != nil || v.Name != p.Name || v.Info().Name != p.Name || p.Summary == "" {
-			t.Errorf("%s: %v", p.Name, err)
+		m, _, ok := Module(p.Name)
+		if !ok || p.Summary == "" || p.make().Info().Name != p.Name || m.Digest() != policy.BuiltinDigest(p.Name, p.rules) {
+			t.Errorf("%s: %+v", p.Name, m)
 		}
 	}
 	if names := Names(); names[0] != policy.DefaultName || !slices.IsSorted(names[1:]) {
 		t.Errorf("%v are in no order that a reader could follow", names)
-	}
-}
-
-func TestResolve_GrantsAndIdentity(t *testing.T) {
-	resolve := func(name, use string, grants ...string) *policy.Version {
-		v, err := Resolve(sim.PolicySpec{Name: name, Use: use, Grants: grants})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-	nomad, again := resolve("nomad", "nomad"), resolve("mine", "nomad", policy.GrantKeepRedundant)
-	if !nomad.KeepsRedundant() || nomad.ID != again.ID || again.Name != "mine" || len(again.Grants) != 1 {
-		t.Errorf("%+v and %+v are the same rules", nomad, again)
-	}
-	if other := resolve("default", "default"); other.ID == nomad.ID || len(other.Grants) != 0 {
-		t.Errorf("%+v is nobody else", other)
-	}
-	if _, err := Resolve(sim.PolicySpec{Use: "default", Grants: []string{"all"}}); err == nil {
-		t.Error("there is no such grant")
-	}
-}
-
-func TestResolve_UnknownSaysWhatItLooksLike(t *testing.T) {
-	for use, want := range map[string]string{
-		"nope":         `there is no policy named "nope"`,
-		"a/b.wasm":     "a WebAssembly module cannot be played: not supported yet",
-		"./mine":       "folder or executable cannot be played: not supported yet",
-		"mine?x=1":     `there is no policy named "mine"`,
-		"nomad?x=1":    `x: there is no such setting`,
-		"default?x=1":  "the policy has no settings",
-		"default?x=[1": "the policy has no settings",
-	} {
-		_, err := Resolve(sim.PolicySpec{Use: use})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", use, err, want)
-		}
-		var unknown *UnknownError
-		if errors.As(err, &unknown) && unknown.Hint() == "" {
-			t.Errorf("%s: no hint", use)
-		}
 	}
 }

@@ -3,10 +3,11 @@ package cli
 import (
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"github.com/cede-scheduler/cede/cmd/internal/app"
-	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/policy"
@@ -34,6 +35,8 @@ type Env struct {
 	Exit   func(code int)
 	// Policies makes a version of what a user or a scenario names.
 	Policies func(sim.PolicySpec) (*policy.Version, error)
+	// Close ends what policies were run with.
+	Close func() error
 
 	jsonErrors bool
 	stdinTaken bool
@@ -41,12 +44,13 @@ type Env struct {
 
 // System is the process's own environment.
 func System() *Env {
+	loader := policies.New(policies.Options{CacheDir: cacheDir()})
 	return &Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		StdoutTerminal: term.IsTerminal(os.Stdout), StderrTerminal: term.IsTerminal(os.Stderr),
 		Width:  term.Width,
 		Getenv: os.Getenv, Files: OS{}, Clock: clock.Real{}, Build: app.Info(),
-		Cores: runtime.GOMAXPROCS(0), Memory: availableMemory, Exit: os.Exit, Policies: builtin.Resolve,
+		Cores: runtime.GOMAXPROCS(0), Memory: availableMemory, Exit: os.Exit, Policies: loader.Resolve, Close: loader.Close,
 	}
 }
 
@@ -57,4 +61,13 @@ func (env *Env) stdoutStyle() term.Style { return term.StyleFor(env.StdoutTermin
 func (env *Env) progress() *term.Progress {
 	live := env.StderrTerminal && env.Getenv("TERM") != "dumb"
 	return term.NewProgress(env.Stderr, live, func() int { return env.Width(env.Stderr) }, env.Clock)
+}
+
+// cacheDir is where compiled policies are kept; empty where there is no such place.
+func cacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "cede", "wasm")
 }

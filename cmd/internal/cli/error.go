@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
@@ -60,7 +60,7 @@ func asError(err error) *Error {
 	var (
 		own     *Error
 		invalid *scenario.Error
-		unknown *builtin.UnknownError
+		unknown *policies.UnknownError
 	)
 	switch {
 	case errors.As(err, &own):

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
@@ -25,7 +24,7 @@ func (faulty) ScoreVictims(*sdk.Candidates, *sdk.VictimScores) error {
 // withFaulty knows the faulty policy beside the built-in ones.
 func withFaulty(spec sim.PolicySpec) (*policy.Version, error) {
 	if spec.Use != "faulty" {
-		return builtin.Resolve(spec)
+		return builtIn(spec)
 	}
 	return policy.NewVersion(policy.Source{
 		Name:   spec.Name,
@@ -71,7 +70,7 @@ func TestRun_LongRunsShowHowFarTheyAre(t *testing.T) {
 	w.Cores, w.Clock = 1, slow
 	w.Policies = func(spec sim.PolicySpec) (*policy.Version, error) {
 		slow.AdvanceTo(slow.Now().Add(7 * time.Second)) // loading takes its time
-		return builtin.Resolve(spec)
+		return builtIn(spec)
 	}
 	if code := w.run(t); code != ExitOK {
 		t.Fatalf("exit %d: %s", code, &w.err)

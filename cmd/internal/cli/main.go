@@ -22,6 +22,7 @@ func Main(env *Env) Exit {
 		stop()
 		env.Clock.AfterFunc(grace, func() { env.Exit(int(ExitInterrupted)) })
 	})()
+	defer func() { _ = env.Close() }() // the command is over; what it said stands
 	return run(ctx, env)
 }
 

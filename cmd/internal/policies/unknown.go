@@ -1,0 +1,18 @@
+package policies
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+)
+
+// UnknownError is a policy that nobody has heard of.
+type UnknownError struct{ Policy string }
+
+func (e *UnknownError) Error() string { return fmt.Sprintf("there is no policy named %q", e.Policy) }
+
+// Hint is what to do about it.
+func (e *UnknownError) Hint() string {
+	return "use a built-in policy (" + strings.Join(builtin.Names(), ", ") + "), a .wasm file, a policy's folder or an executable"
+}
