@@ -12,10 +12,16 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// startFuel is what a module may spend on each step of being started: on its
-// start function, on its initializer, on finding room, on describing itself and
-// on taking its configuration. A Go runtime needs some three million ticks.
-const startFuel = 100_000_000
+// leastStartFuel is what a module may spend on each step of being started:
+// on its start function, on its initializer, on finding room, on describing
+// itself and on taking its configuration. A Go runtime needs a million ticks.
+const leastStartFuel = 20_000_000
+
+// startFuel is what the limits allow for a step of being started.
+func (m *Module) startFuel() int64 { return int64(min(max(leastStartFuel, m.limits.Fuel), mostFuel)) }
+
+// mostFuel is more than any call can burn in a lifetime.
+const mostFuel = math.MaxInt64 / 2
 
 // run calls a function with what is on the stack.
 func (i *instance) run(f api.Function, now, fuel int64) *policy.Error {
@@ -93,7 +99,7 @@ func (i *instance) makeRoom(n int, now int64) *policy.Error {
 	}
 	i.frame, i.room = 0, 0
 	i.stack[0] = want
-	if err := i.run(i.alloc, now, startFuel); err != nil {
+	if err := i.run(i.alloc, now, i.m.startFuel()); err != nil {
 		return named(err, abi.ExportAlloc)
 	}
 	at := uint32(i.stack[0])
@@ -115,11 +121,10 @@ func (i *instance) makeRoom(n int, now int64) *policy.Error {
 
 // allowance is the fuel of a call about so many rows and options.
 func (i *instance) allowance(rows, options int) int64 {
-	const most = math.MaxInt64 / 2
 	l := &i.m.limits
 	n := uint64(rows) + uint64(options)
-	if l.Fuel > most || n > 0 && l.FuelPerRow > (most-l.Fuel)/n {
-		return most
+	if l.Fuel > mostFuel || n > 0 && l.FuelPerRow > (mostFuel-l.Fuel)/n {
+		return mostFuel
 	}
 	return int64(l.Fuel + l.FuelPerRow*n)
 }

@@ -50,7 +50,7 @@ func (m *Module) instantiate() (*instance, error) {
 	module, err := m.runtime.InstantiateModule(i.ctx, m.compiled, config)
 	if err != nil {
 		m.leave()
-		return nil, notStarted(err, i.said)
+		return nil, m.notStarted(err, i.said)
 	}
 	i.module = module
 	i.attach(module)
@@ -63,17 +63,18 @@ func (m *Module) instantiate() (*instance, error) {
 
 // start finds the functions and runs the initializer.
 func (i *instance) start() *policy.Error {
+	m := i.m
 	i.alloc = i.module.ExportedFunction(abi.ExportAlloc)
 	for op := abi.OpDescribe; op <= abi.OpScoreOptions; op++ {
 		i.ops[op] = i.module.ExportedFunction(abi.Exports[op])
 	}
 	if init := i.module.ExportedFunction(abi.ExportInitialize); init != nil {
-		if err := i.run(init, 0, startFuel); err != nil {
+		if err := i.run(init, 0, m.startFuel()); err != nil {
 			return named(err, abi.ExportInitialize)
 		}
 	}
 	version := i.module.ExportedFunction(abi.ExportVersion)
-	if err := i.run(version, 0, startFuel); err != nil {
+	if err := i.run(version, 0, m.startFuel()); err != nil {
 		return named(err, abi.ExportVersion)
 	}
 	return checkVersion(uint32(i.stack[0]))

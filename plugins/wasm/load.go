@@ -44,7 +44,7 @@ func (m *Module) load(ctx context.Context, code []byte) error {
 	sum := sha256.Sum256(code)
 	m.digest = "sha256:" + hex.EncodeToString(sum[:])
 	m.log.rename(m.digest)
-	metered, err := meter.Instrument(code, meter.Options{MaxSize: MaxModule, StartFuel: startFuel})
+	metered, err := meter.Instrument(code, meter.Options{MaxSize: MaxModule, StartFuel: m.startFuel()})
 	if err != nil {
 		return m.refuse(unmetered(err))
 	}

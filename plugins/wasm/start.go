@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/tetratelabs/wazero/sys"
+
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/sdk/abi"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -11,16 +13,20 @@ import (
 
 // notStarted names what kept the engine from making an instance: of what it does
 // then, only the start function can fail, or data that does not fit.
-func notStarted(err error, said []byte) *policy.Error {
+func (m *Module) notStarted(err error, said []byte) *policy.Error {
 	text := err.Error()
-	if !strings.Contains(text, "start function") && !strings.Contains(text, "wasm error") {
+	exited := errors.As(err, new(*sys.ExitError))
+	_, text, started := strings.Cut(text, "failed: ")
+	switch {
+	case exited:
+		return named(trapped(err, false, 0, said), "its start function")
+	case !started:
 		return fault(policy.FaultGuest, "", "it cannot be instantiated: %s", clean(trapText(err), maxWords))
-	}
-	if strings.Contains(text, "unreachable") || errors.Is(err, errFuel) {
+	case strings.HasPrefix(text, "wasm error: unreachable") || errors.Is(err, errFuel):
 		// The engine gives no instance whose fuel could be read.
-		return fault(policy.FaultLimit, "do that in "+abi.ExportInitialize, "its start function trapped, or used up its %d ticks of fuel", startFuel)
+		return fault(policy.FaultLimit, "do that in "+abi.ExportInitialize, "its start function trapped, or used up its %d ticks of fuel", m.startFuel())
 	}
-	return named(trapped(err, false, 0, said), "its start function")
+	return named(trapped(errors.New(text), false, 0, said), "its start function")
 }
 
 // named says which function it was.
@@ -45,7 +51,7 @@ func checkVersion(v uint32) *policy.Error {
 // introduce asks the guest what it is.
 func (i *instance) introduce() (*abi.Description, error) {
 	i.encoder.Describe()
-	frame, err := i.ask(abi.OpDescribe, 0, startFuel)
+	frame, err := i.ask(abi.OpDescribe, 0, i.m.startFuel())
 	if err != nil {
 		return nil, in(abi.OpDescribe, err)
 	}
@@ -65,7 +71,7 @@ func (i *instance) configure(c *sdk.Config) error {
 		return nil
 	}
 	i.encoder.Configure(c)
-	if _, err := i.ask(abi.OpConfigure, 0, startFuel); err != nil {
+	if _, err := i.ask(abi.OpConfigure, 0, i.m.startFuel()); err != nil {
 		fault := new(policy.Error)
 		if errors.As(err, &fault) {
 			return i.m.refuse(in(abi.OpConfigure, err))

@@ -81,8 +81,11 @@ func provide(ctx context.Context, r wazero.Runtime, list []meter.Import) error {
 			b = r.NewHostModuleBuilder(im.Module)
 			builders[im.Module] = b
 		}
-		run := api.GoModuleFunc(func(ctx context.Context, _ api.Module, stack []uint64) {
+		run := api.GoModuleFunc(func(ctx context.Context, caller api.Module, stack []uint64) {
 			g := guestOf(ctx)
+			if g.fuel == nil { // in a start function
+				g.attach(caller)
+			}
 			g.spend(crossing)
 			f.run(g, stack)
 		})

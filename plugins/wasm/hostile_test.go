@@ -1,0 +1,261 @@
+package wasm_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/wasm"
+)
+
+// verdict is what becomes of a hostile guest.
+type verdict struct {
+	refused bool // when it is loaded, else when it is asked
+	hook    string
+	fault   policy.Fault
+	says    string // part of the error
+	// finds is what the search finds where there is no fault.
+	finds []string
+	// limits to be tried under; zero: those of hostile guests.
+	limits policy.Limits
+}
+
+func refused(hook string, fault policy.Fault, says string) verdict {
+	return verdict{refused: true, hook: hook, fault: fault, says: says}
+}
+
+func faulty(hook string, fault policy.Fault, says string) verdict {
+	return verdict{hook: hook, fault: fault, says: says}
+}
+
+// everyRow is what a policy finds that evicts every row; e alone does not make
+// room, and d and f are of higher priority.
+var everyRow = verdict{finds: []string{"n1: a b", "n2: c"}}
+
+// hostile are the modules of testdata/hostile.
+var hostile = map[string]verdict{
+	"spin":                faulty("SelectVictims", policy.FaultLimit, "it used up its 2100000 ticks of fuel"),
+	"recurse_exponential": faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
+	"recurse_endless":     faulty("SelectVictims", policy.FaultLimit, ""), // fuel or stack, whichever ends first on an engine
+	"bulk":                faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
+	"random":              faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
+	"chatter":             faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
+
+	"memory_bomb":   faulty("SelectVictims", policy.FaultLimit, "it ran out of memory, which is limited to 4 MiB"),
+	"memory_keeper": {finds: everyRow.finds, limits: policy.DefaultLimits},
+	"memory_mover":  everyRow,
+	"memory_large":  refused("load", policy.FaultLimit, "it starts with 128 MiB of memory, and 4 MiB is the limit"),
+	"table_bomb":    faulty("SelectVictims", policy.FaultGuest, "trap: unreachable"),
+
+	"trap_delta":      faulty("PriorityDelta", policy.FaultGuest, "trap: unreachable"),
+	"trap_score":      faulty("ScoreVictims", policy.FaultGuest, "trap: unreachable"),
+	"trap_select":     faulty("SelectVictims", policy.FaultGuest, "trap: unreachable"),
+	"trap_options":    faulty("ScoreOptions", policy.FaultGuest, "trap: unreachable"),
+	"trap_memory":     faulty("SelectVictims", policy.FaultGuest, "trap: out of bounds memory access"),
+	"trap_divide":     faulty("SelectVictims", policy.FaultGuest, "trap: integer divide by zero"),
+	"trap_last_words": faulty("SelectVictims", policy.FaultGuest, "?[2Jmy last words ? (trap: unreachable)"),
+	"trap_describe":   refused("Describe", policy.FaultGuest, "trap: unreachable"),
+	"trap_alloc":      refused("Describe", policy.FaultGuest, "cede_alloc: trap: unreachable"),
+	"exit":            faulty("SelectVictims", policy.FaultGuest, "it exited with code 3"),
+
+	"score_nan":       faulty("ScoreVictims", policy.FaultAnswer, "NaN"),
+	"score_minus_inf": faulty("ScoreVictims", policy.FaultAnswer, "-Inf"),
+	"score_never":     {},
+	"option_nan":      faulty("ScoreOptions", policy.FaultAnswer, "NaN"),
+	"option_inf":      faulty("ScoreOptions", policy.FaultAnswer, "+Inf"),
+
+	"pick_stranger":     faulty("SelectVictims", policy.FaultAnswer, "lists row 1000, which is none of its rows"),
+	"pick_negative":     faulty("SelectVictims", policy.FaultAnswer, "lists row -1"),
+	"pick_neighbour":    faulty("SelectVictims", policy.FaultAnswer, "lists row 2, which is none of its rows 0 to 1"),
+	"pick_twice":        faulty("SelectVictims", policy.FaultAnswer, "lists row 0 twice"),
+	"pick_too_many":     faulty("SelectVictims", policy.FaultAnswer, "longer than asked: 1000000000 elements"),
+	"pick_one_too_many": faulty("SelectVictims", policy.FaultAnswer, "longer than asked: 4 elements, where there is room for 3"),
+	"pick_orphans":      faulty("SelectVictims", policy.FaultAnswer, "1 picks belong to no option"),
+	"pick_backwards":    faulty("SelectVictims", policy.FaultAnswer, "the picks of option 0 end at -5"),
+	"pick_nothing":      {},
+	"upwards":           everyRow,
+
+	"status_17":          faulty("SelectVictims", policy.FaultABI, "returned 17, which is no status"),
+	"status_1":           faulty("SelectVictims", policy.FaultABI, "returned 1, which is no status"),
+	"status_minus_5":     faulty("SelectVictims", policy.FaultABI, "returned -5, which is no status"),
+	"status_minimum":     faulty("SelectVictims", policy.FaultABI, "returned -2147483648, which is no status"),
+	"status_bad_frame":   faulty("SelectVictims", policy.FaultABI, "it cannot read the frame"),
+	"status_unsupported": faulty("SelectVictims", policy.FaultABI, "it says that it has cede_select_victims, and then that it has not"),
+	"status_memory":      faulty("SelectVictims", policy.FaultLimit, "it ran out of memory"),
+	"status_error":       faulty("SelectVictims", policy.FaultGuest, "the policy failed and did not say why"),
+	"status_error_long":  faulty("SelectVictims", policy.FaultGuest, strings.Repeat("w", 512)+" ..."),
+
+	"scribble":        everyRow,
+	"scribble_all":    faulty("SelectVictims", policy.FaultAnswer, "longer than asked"),
+	"scribble_scores": faulty("ScoreVictims", policy.FaultAnswer, "NaN"),
+	"write_outside":   {},
+
+	"future_major":      refused("load", policy.FaultABI, "it was built for version 2.0 of the policy ABI, and this host has 1.0 (use a newer version of cede"),
+	"future_minor":      refused("load", policy.FaultABI, "it was built for version 1.9 of the policy ABI, and this host has 1.0 (use a newer version of cede"),
+	"past_major":        refused("load", policy.FaultABI, "it was built for version 0.7 of the policy ABI, and this host has 1.0 (build it again"),
+	"missing_exports":   refused("load", policy.FaultABI, "it does not export cede_abi_version () -> i32, cede_alloc (i32) -> i32, cede_describe (i32, i32) -> i32, the memory as memory"),
+	"wrong_signatures":  refused("load", policy.FaultABI, "its export cede_alloc is (i32) -> (); it must be (i32) -> i32; its export cede_select_victims is (i64, i32) -> i32; it must be (i32, i32) -> i32; its export memory is a function"),
+	"wrong_imports":     refused("load", policy.FaultABI, "it imports wasi_snapshot_preview1.fd_write as (i32, i32, i32) -> i32, and it is (i32, i32, i32, i32) -> i32; it imports cede_v1.log as a global"),
+	"import_socket":     refused("load", policy.FaultABI, "wasi_snapshot_preview1.sock_accept, which policies cannot have: a policy has no network"),
+	"import_others":     refused("load", policy.FaultABI, "wasi_snapshot_preview1.path_open, which policies cannot have: a policy has no files; in Go, import neither os nor fmt; it imports the function env.abort, which policies cannot have: leave it out; hosts offer cede_v1.log and ten functions of wasi_snapshot_preview1; it imports the function cede_v1.now, which policies cannot have: this host has cede_v1.log alone"),
+	"import_memory":     refused("load", policy.FaultABI, "it imports the memory env.memory"),
+	"start_spin":        refused("load", policy.FaultLimit, "its start function trapped, or used up its 20000000 ticks of fuel"),
+	"start_trap":        refused("load", policy.FaultGuest, "its start function: trap: integer divide by zero"),
+	"start_prints":      refused("load", policy.FaultGuest, "its start function: hostile (it exited with code 5)"),
+	"initialize_spin":   refused("load", policy.FaultLimit, "_initialize: it used up its 20000000 ticks of fuel"),
+	"data_outside":      refused("load", policy.FaultGuest, "it cannot be instantiated: data[1]: out of bounds memory access"),
+	"alloc_null":        refused("Describe", policy.FaultLimit, "cede_alloc found no "),
+	"alloc_odd":         refused("Describe", policy.FaultABI, "cede_alloc returned the address 0x401, which is not aligned"),
+	"alloc_outside":     refused("Describe", policy.FaultABI, "cede_alloc returned the address 0x7fffff00"),
+	"alloc_negative":    refused("Describe", policy.FaultABI, "cede_alloc returned the address 0xfffffff0"),
+	"alloc_end":         refused("Describe", policy.FaultABI, "and the memory ends at 0x200000"),
+	"describe_long":     refused("Describe", policy.FaultABI, "the answer is longer than asked: 4000 elements, where there is room for 128"),
+	"describe_nameless": refused("load", policy.FaultABI, `it calls itself ""`),
+	"describe_control":  refused("load", policy.FaultABI, `it calls itself "?[2Jile"`),
+	"describe_hooks":    refused("load", policy.FaultABI, "it says that it has cede_priority_delta, cede_score_victims, cede_score_options and does not export it; it says that it has hooks of which version 1.0 of the ABI knows nothing (0xfff)"),
+	"describe_columns":  refused("load", policy.FaultABI, "it asks for columns of which version 1.0 of the ABI knows nothing"),
+	"describe_settings": refused("load", policy.FaultABI, "settings: "),
+	"describe_twice":    refused("Describe", policy.FaultABI, "it has another name since it was configured"),
+	"configure_trap":    refused("Configure", policy.FaultGuest, "trap: unreachable"),
+}
+
+func hostileGuest(t testing.TB, name string) []byte {
+	t.Helper()
+	code, err := os.ReadFile("testdata/hostile/" + name + ".wasm")
+	check(t, err)
+	return code
+}
+
+// limits are small, so that what spends them all is quick.
+var limits = policy.Limits{Fuel: 2_000_000, Memory: 4 << 20}
+
+func TestHostile_EveryFixtureHasAVerdict(t *testing.T) {
+	files, err := filepath.Glob("testdata/hostile/*.wasm")
+	check(t, err)
+	for _, f := range files {
+		if name := strings.TrimSuffix(filepath.Base(f), ".wasm"); hostile[name].hook == "" && hostile[name].finds == nil {
+			if _, ok := hostile[name]; !ok {
+				t.Errorf("%s is not in the table", name)
+			}
+		}
+	}
+	if len(files) != len(hostile) {
+		t.Errorf("%d files, %d verdicts", len(files), len(hostile))
+	}
+}
+
+func TestHostile_FixturesAreBuiltFromTheirSources(t *testing.T) {
+	tool, err := exec.LookPath("wat2wasm")
+	if err != nil {
+		t.Skip("wat2wasm is not installed, so fixtures are not compared with their sources: apt-get install wabt")
+	}
+	for name := range hostile {
+		out := filepath.Join(t.TempDir(), name)
+		if said, err := exec.Command(tool, "testdata/hostile/"+name+".wat", "-o", out).CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, said)
+			continue
+		}
+		built, err := os.ReadFile(out)
+		check(t, err)
+		if !bytes.Equal(built, hostileGuest(t, name)) {
+			t.Errorf("%s.wasm is not what %s.wat says; run go generate ./plugins/wasm", name, name)
+		}
+	}
+}
+
+// For each hostile guest: the fault is named, nobody is evicted where the
+// operator denies and default decides where he chose so, and others go on.
+func TestHostile_IsNamedAndEvictsNobody(t *testing.T) {
+	for _, e := range engines {
+		h := host(t, e.options)
+		for name, want := range hostile {
+			t.Run(e.name+"/"+name, func(t *testing.T) {
+				if e.options.Interpreter && strings.Contains(want.says, " 20000000 ticks") && soak(0, 1) == 0 {
+					t.Skip("takes seconds: set CEDE_SOAK")
+				}
+				tryHostile(t, h, hostileGuest(t, name), want)
+			})
+		}
+	}
+}
+
+func tryHostile(t *testing.T, h *wasm.Host, code []byte, want verdict) {
+	m, err := h.Load(t.Context(), code, want.limits.Or(limits))
+	if err == nil {
+		defer m.Close()
+	}
+	var v *policy.Version
+	if err == nil {
+		v, err = policy.NewVersion(policy.Source{Name: "hostile", Module: m, Grants: policy.Grants})
+	}
+	if want.refused {
+		checkFault(t, err, want)
+		return
+	}
+	check(t, err)
+	rules := coretest.Policies().Default()
+	y := newYard(t, "hostile")
+	found, err := y.find(v, rules)
+	if want.hook == "" {
+		check(t, err)
+		if diff := cmp.Diff(want.finds, found); diff != "" {
+			t.Error(diff)
+		}
+		v.Drop()
+		return
+	}
+	checkFault(t, err, want)
+	if _, faults := v.Stats(); len(found) > 0 || faults != 1 {
+		t.Errorf("found %q, %d faults counted", found, faults)
+	}
+	v.Drop()
+	whatTheOperatorChose(t, y, m, want)
+}
+
+func checkFault(t *testing.T, err error, want verdict) {
+	t.Helper()
+	fault := new(policy.Error)
+	if !errors.As(err, &fault) {
+		t.Fatalf("no fault but %v", err)
+	}
+	if fault.Hook != want.hook || fault.Fault != want.fault || fault.Policy == "" || fault.Version == "" || !strings.Contains(err.Error(), want.says) {
+		t.Errorf("%s of %s %s: %v; want %s of %s: %s", fault.Fault, fault.Policy, fault.Hook, err, want.fault, want.hook, want.says)
+	}
+	if strings.ContainsAny(err.Error(), "\x1b\n") {
+		t.Errorf("%q is not fit to be shown", err)
+	}
+}
+
+// whatTheOperatorChose schedules a job under a faulty policy.
+func whatTheOperatorChose(t *testing.T, y *yard, m *wasm.Module, want verdict) {
+	t.Helper()
+	alone, _ := newYard(t, "").plan(t, coretest.Policies())
+	for _, choice := range []policy.OnFault{policy.Deny, policy.FallBack} {
+		v, err := policy.NewVersion(policy.Source{Name: "hostile", Module: m, OnFault: choice})
+		check(t, err)
+		set, err := policy.NewSet(coretest.Policies().Default(), v)
+		check(t, err)
+		evicted, fault := y.plan(t, set)
+		checkFault(t, fault, want)
+		var expected []string
+		if choice == policy.FallBack {
+			expected = alone
+		}
+		if !slices.Equal(evicted, expected) {
+			t.Errorf("under %s %q are evicted, want %q", choice, evicted, expected)
+		}
+		if others, fault := newYard(t, "").plan(t, set); fault != nil || !slices.Equal(others, alone) {
+			t.Errorf("another job: %q, %v; want %q", others, fault, alone)
+		}
+		set.Unpin()
+	}
+}

@@ -1,0 +1,47 @@
+;; It says that no gap is required of anybody, and then evicts everybody it is shown.
+(module
+  (memory (export "memory") 32)
+  (data (i32.const 16) "hostile")
+  (func (export "cede_abi_version") (result i32) (i32.const 0x10000))
+  (func (export "cede_alloc") (param i32) (result i32) (i32.const 1024)) ;; all there is from here on
+  ;; The entry of the n-th answer of a frame, and the answer itself.
+  (func $entry (param $frame i32) (param $n i32) (result i32)
+    (i32.add (i32.add (local.get $frame) (i32.load offset=60 (local.get $frame))) (i32.mul (local.get $n) (i32.const 16))))
+  (func $answer (param $frame i32) (param $n i32) (result i32)
+    (i32.add (local.get $frame) (i32.load offset=8 (call $entry (local.get $frame) (local.get $n)))))
+  ;; The data of a column of a frame.
+  (func $column (param $frame i32) (param $id i32) (result i32) (local $at i32)
+    (local.set $at (i32.add (local.get $frame) (i32.load offset=52 (local.get $frame))))
+    (loop $next
+      (if (i32.eq (i32.load (local.get $at)) (local.get $id))
+        (then (return (i32.add (local.get $frame) (i32.load offset=8 (local.get $at))))))
+      (local.set $at (i32.add (local.get $at) (i32.const 16)))
+      (br $next))
+    (unreachable))
+  (func (export "cede_describe") (param $frame i32) (param i32) (result i32)
+    (memory.copy (call $answer (local.get $frame) (i32.const 0)) (i32.const 16) (i32.const 7))
+    (i32.store offset=12 (call $entry (local.get $frame) (i32.const 0)) (i32.const 7))
+    (i32.store offset=12 (call $entry (local.get $frame) (i32.const 1)) (i32.const 0)) ;; no version
+    (i32.store offset=12 (call $entry (local.get $frame) (i32.const 6)) (i32.const 0)) ;; no settings
+    (i32.store (call $answer (local.get $frame) (i32.const 2)) (i32.const 5)) ;; priority delta + select victims
+    (i32.const 0))
+  (func (export "cede_priority_delta") (param $frame i32) (param i32) (result i32)
+    (local $i i32)
+    (loop $rows
+      (i32.store (i32.add (call $answer (local.get $frame) (i32.const 0)) (i32.mul (local.get $i) (i32.const 4))) (i32.const 0x80000000))
+      (local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (br_if $rows (i32.lt_u (local.get $i) (i32.load offset=36 (local.get $frame)))))
+    (i32.const 0))
+  (func (export "cede_select_victims") (param $frame i32) (param i32) (result i32)
+    (local $i i32)
+    (loop $rows ;; every row
+      (i32.store (i32.add (call $answer (local.get $frame) (i32.const 0)) (i32.mul (local.get $i) (i32.const 4))) (local.get $i))
+      (local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (br_if $rows (i32.lt_u (local.get $i) (i32.load offset=36 (local.get $frame)))))
+    (i32.store offset=12 (call $entry (local.get $frame) (i32.const 0)) (local.get $i))
+    (memory.copy ;; each to the option that it is of: column 0x0302 without its first element
+      (call $answer (local.get $frame) (i32.const 1))
+      (i32.add (call $column (local.get $frame) (i32.const 0x0302)) (i32.const 4))
+      (i32.mul (i32.load offset=32 (local.get $frame)) (i32.const 4)))
+    (i32.const 0))
+)
