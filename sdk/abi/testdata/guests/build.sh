@@ -41,4 +41,35 @@ build_c() {
   done
 }
 
+# rust is a compiler that has the standard library for wasm32: the distribution's
+# has where another comes first on PATH.
+rust() {
+  local compiler
+  for compiler in ${RUSTC:-} /usr/bin/rustc rustc; do
+    command -v "$compiler" >/dev/null || continue
+    [ -d "$("$compiler" --print sysroot)/lib/rustlib/wasm32-unknown-unknown/lib" ] || continue
+    echo "$compiler"
+    return
+  done
+  missing 'rustc for wasm32' 'apt-get install rustc libstd-rust-dev-wasm32'
+}
+
+build_rust() {
+  command -v wasm-ld >/dev/null || missing wasm-ld 'apt-get install lld'
+  local compiler name crate
+  compiler=$(rust)
+  local flags=(--edition 2021 --target wasm32-unknown-unknown -C opt-level=3 -C panic=abort -C codegen-units=1
+    -C target-feature=+bulk-memory,+nontrapping-fptoint -C linker=wasm-ld -C strip=symbols
+    -C link-arg=-zstack-size=16384 -C link-arg=--stack-first)
+  flags+=("--remap-path-prefix=$sdk/rust=cede") # no paths of this machine
+  cd "$sdk/rust"
+  "$compiler" "${flags[@]}" -D warnings --crate-name cede --crate-type rlib src/lib.rs --out-dir "$work"
+  for crate in examples/* tests/*; do
+    [ -d "$crate" ] || continue
+    name=$(basename "$crate")
+    "$compiler" "${flags[@]}" -D warnings -C lto=fat --crate-name "$name" --crate-type cdylib "$crate/src/lib.rs" \
+      --extern cede="$work/libcede.rlib" -o "$out/$name-rust.wasm"
+  done
+}
+
 for language; do "build_$language"; done

@@ -1,0 +1,92 @@
+//! default: the rules that cede itself has under this name (sdk/rules), in Rust.
+//!
+//! Lowest priority goes first; within a priority the allocation nearest to what
+//! is still needed, measured again after each pick; equals in the order of the
+//! rows. Among options: the lowest highest victim priority, then the fewest
+//! victims, the lowest sum of priorities, and the best fit with the victims gone.
+#![no_std]
+
+use cede::*;
+
+mod any;
+mod few;
+
+struct Default {
+    scratch: any::Scratch,
+}
+
+impl Policy for Default {
+    fn new() -> Self {
+        Default { scratch: any::Scratch::new() }
+    }
+
+    fn info(&self) -> Info {
+        Info {
+            name: "default",
+            ascending: true,
+            columns: Columns::USE | Columns::MUST_LEAVE | Columns::DEVICE | Columns::FIT,
+            ..Info::default()
+        }
+    }
+}
+
+impl SelectVictims for Default {
+    fn select_victims(&mut self, question: &Candidates, answer: &mut Selection) -> Result<()> {
+        if few::select(question, answer) {
+            return Ok(());
+        }
+        self.scratch.select(question, answer)
+    }
+}
+
+/// The end of the rows from `from` on that have its priority.
+fn group_end(priority: &[i32], from: usize, end: usize) -> usize {
+    match priority[from..end].iter().position(|p| *p != priority[from]) {
+        Some(n) => from + n,
+        None => end,
+    }
+}
+
+/// Whether the distance with square a is smaller than that with square b. Two
+/// roots can round to the same only where the squares are within a few units in
+/// the last place of one another, so most comparisons take no root.
+#[inline(always)]
+fn closer(a: f64, b: f64) -> bool {
+    const NEARLY: f64 = 1.0 - 1.0 / (1u64 << 50) as f64;
+    a < b * NEARLY || (a < b && fmath::sqrt(a) < fmath::sqrt(b))
+}
+
+/// The square of how far a use is from what is left, in proportion.
+#[inline(always)]
+fn square(left: f64, using: f64) -> f64 {
+    let r = (left - using) / left;
+    r * r
+}
+
+/// The mean of the parts of the ranking of option i.
+fn mean(question: &Options, i: usize) -> f64 {
+    let (mut sum, mut n) = (question.fit_after[i], 1.0);
+    for k in 0..question.components.columns() {
+        if question.present[i] >> k & 1 != 0 {
+            sum += question.components.column(k)[i];
+            n += 1.0;
+        }
+    }
+    sum / n
+}
+
+impl ScoreOptions for Default {
+    fn score_options(&mut self, question: &Options, answer: &mut OptionScores) -> Result<()> {
+        for i in 0..question.len() {
+            let victims = question.victim_count[i] as i64;
+            // No eviction beats any.
+            answer.tiers[0][i] = if victims == 0 { i64::MIN } else { question.highest_priority[i] as i64 };
+            answer.tiers[1][i] = victims;
+            answer.tiers[2][i] = question.priority_sum[i];
+            answer.score[i] = mean(question, i);
+        }
+        Ok(())
+    }
+}
+
+cede::export!(Default: SelectVictims, ScoreOptions);

@@ -1,0 +1,242 @@
+//! What the exports do. export! calls it; authors do not.
+
+use crate::error::{Reason, WORDS};
+use crate::frame::{Bad, Frame};
+use crate::{load, memory, Configurable, Error, Info, Policy, Recheck, Setting};
+use crate::{Gaps, OptionScores, Selection, VictimScores};
+use crate::{PriorityDelta, ScoreOptions, ScoreVictims, SelectVictims};
+
+pub use crate::memory::Global;
+
+const OK: i32 = 0;
+const FAILED: i32 = -1;
+const BAD: i32 = -2;
+const MEMORY: i32 = -4;
+
+/// Why a call has no answer.
+enum Fault {
+    Bad,
+    Said(Error),
+}
+
+impl From<Bad> for Fault {
+    fn from(_: Bad) -> Fault {
+        Fault::Bad
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(e: Error) -> Fault {
+        Fault::Said(e)
+    }
+}
+
+type Done = Result<(), Fault>;
+
+/// Answers a frame.
+fn answer(at: *mut u8, length: usize, op: u32, hook: impl FnOnce(&mut Frame) -> Done) -> i32 {
+    let mut f = match Frame::load(at, length, op) {
+        Ok(f) => f,
+        Err(Bad) => return BAD,
+    };
+    match hook(&mut f) {
+        Ok(()) => OK,
+        Err(Fault::Bad) => BAD,
+        Err(Fault::Said(Error(Reason::OutOfMemory))) => MEMORY,
+        Err(Fault::Said(Error(Reason::Said))) => {
+            let words = WORDS.get();
+            f.put_error(&words.text[..words.used]);
+            FAILED
+        }
+    }
+}
+
+/// Refuses a frame that lacks room for what the answer needs.
+fn check(f: &Frame) -> Done {
+    if f.bad {
+        return Err(Fault::Bad);
+    }
+    Ok(())
+}
+
+fn put_recheck(f: &mut Frame, r: &Recheck) -> Done {
+    let at = f.answer::<i64>(0x1016, Some(1));
+    check(f)?;
+    at[0] = r.at;
+    Ok(())
+}
+
+pub fn alloc(size: usize) -> usize {
+    memory::room(size)
+}
+
+pub fn priority_delta<P: PriorityDelta>(p: &mut P, at: *mut u8, length: usize) -> i32 {
+    answer(at, length, 3, |f| {
+        let mut out = Gaps { gap: f.answer(0x1011, Some(f.rows as u64)), recheck: Recheck::default() };
+        p.priority_delta(&load::candidates(f)?, &mut out)?;
+        put_recheck(f, &out.recheck)
+    })
+}
+
+pub fn score_victims<P: ScoreVictims>(p: &mut P, at: *mut u8, length: usize) -> i32 {
+    answer(at, length, 4, |f| {
+        let n = Some(f.rows as u64);
+        let mut out =
+            VictimScores { tier: f.answer(0x1012, n), score: f.answer(0x1013, n), recheck: Recheck::default() };
+        p.score_victims(&load::candidates(f)?, &mut out)?;
+        put_recheck(f, &out.recheck)
+    })
+}
+
+pub fn select_victims<P: SelectVictims>(p: &mut P, at: *mut u8, length: usize) -> i32 {
+    answer(at, length, 5, |f| {
+        let mut out = Selection {
+            picks: f.answer(0x1014, None),
+            ends: f.answer(0x1015, Some(f.options as u64)),
+            used: 0,
+            closed: 0,
+            recheck: Recheck::default(),
+        };
+        p.select_victims(&load::candidates(f)?, &mut out)?;
+        if out.closed != f.options {
+            return Err(Error::new("SelectVictims must call next once for every option").into());
+        }
+        f.put_count(0x1014, out.used);
+        put_recheck(f, &out.recheck)
+    })
+}
+
+pub fn score_options<P: ScoreOptions>(p: &mut P, at: *mut u8, length: usize) -> i32 {
+    answer(at, length, 6, |f| {
+        let n = f.options;
+        let tiers = f.answer::<i64>(0x1012, Some(4 * n as u64));
+        let score = f.answer(0x1013, Some(n as u64));
+        check(f)?;
+        let (a, rest) = tiers.split_at_mut(n);
+        let (b, rest) = rest.split_at_mut(n);
+        let (c, d) = rest.split_at_mut(n);
+        let mut out = OptionScores { tiers: [a, b, c, d], score, recheck: Recheck::default() };
+        p.score_options(&load::options(f)?, &mut out)?;
+        put_recheck(f, &out.recheck)
+    })
+}
+
+pub fn configure<P: Configurable>(p: &mut P, at: *mut u8, length: usize) -> i32 {
+    answer(at, length, 2, |f| {
+        let c = load::config(f)?;
+        Ok(p.configure(&c)?)
+    })
+}
+
+/// Describes a policy; settings are those of one that takes configuration.
+pub fn describe<P: Policy>(p: &P, hooks: i32, settings: Option<&[Setting]>, at: *mut u8, length: usize) -> i32 {
+    let info = p.info();
+    answer(at, length, 1, |f| put_description(f, &info, hooks, settings))
+}
+
+fn put_description(f: &mut Frame, info: &Info, hooks: i32, settings: Option<&[Setting]>) -> Done {
+    let flags = info.adaptive as i32
+        | (info.ascending as i32) << 1
+        | (info.keep_redundant as i32) << 2
+        | (settings.is_some() as i32) << 3;
+    let words = [(0x1003, hooks), (0x1004, flags), (0x1005, info.delta)];
+    for (id, value) in words {
+        let at = f.answer::<i32>(id, Some(1));
+        check(f)?;
+        at[0] = value;
+    }
+    let columns = f.answer::<i64>(0x1006, Some(1));
+    check(f)?;
+    columns[0] = info.columns.0 as i64;
+    put_text(f, 0x1001, |w| w.add(info.name))?;
+    put_text(f, 0x1002, |w| w.add(info.version))?;
+    put_text(f, 0x1007, |w| w.add_settings(settings))
+}
+
+fn put_text(f: &mut Frame, id: u32, write: impl FnOnce(&mut Writer)) -> Done {
+    let mut w = Writer { to: f.answer(id, None), used: 0 };
+    check(f)?;
+    write(&mut w);
+    let n = w.used;
+    f.put_count(id, n);
+    Ok(())
+}
+
+/// Writes a text of which only the start may fit.
+struct Writer<'a> {
+    to: &'a mut [u8],
+    used: usize,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, byte: u8) {
+        if let Some(to) = self.to.get_mut(self.used) {
+            *to = byte;
+        }
+        self.used += 1;
+    }
+
+    fn add(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.put(byte);
+        }
+    }
+
+    /// Writes a JSON string.
+    fn quote(&mut self, before: &str, text: &str) {
+        self.add(before);
+        self.put(b'"');
+        for byte in text.bytes() {
+            match byte {
+                b'"' | b'\\' => {
+                    self.put(b'\\');
+                    self.put(byte);
+                }
+                0..=31 => {
+                    self.add("\\u00");
+                    self.put(b'0' + (byte >> 4));
+                    self.put(if byte & 15 < 10 { b'0' } else { b'a' - 10 } + (byte & 15));
+                }
+                _ => self.put(byte),
+            }
+        }
+        self.put(b'"');
+    }
+
+    fn add_settings(&mut self, settings: Option<&[Setting]>) {
+        if let Some(list) = settings {
+            self.put(b'[');
+            for (i, s) in list.iter().enumerate() {
+                if i > 0 {
+                    self.put(b',');
+                }
+                self.add_setting(s);
+            }
+            self.put(b']');
+        }
+    }
+
+    fn add_setting(&mut self, s: &Setting) {
+        let kinds = ["", "bool", "integer", "number", "duration", "text", "texts", "numbers"];
+        self.quote("{\"name\":", s.name);
+        self.quote(",\"kind\":", kinds[s.kind as usize]);
+        self.quote(",\"doc\":", s.doc);
+        self.quote(",\"default\":", s.default);
+        if s.required {
+            self.add(",\"required\":true");
+        }
+        for (key, limit) in [(",\"min\":", s.min), (",\"max\":", s.max)] {
+            if !limit.is_empty() {
+                self.add(key);
+                self.add(limit);
+            }
+        }
+        for (i, text) in s.one_of.iter().enumerate() {
+            self.quote(if i == 0 { ",\"oneOf\":[" } else { "," }, text);
+        }
+        if !s.one_of.is_empty() {
+            self.put(b']');
+        }
+        self.put(b'}');
+    }
+}

@@ -1,0 +1,218 @@
+use crate::Texts;
+use core::ops::Range;
+
+/// A column per dimension or per device request, one after the other.
+#[derive(Clone, Copy)]
+pub struct Table<'a, T = f64> {
+    pub(crate) data: &'a [T],
+    pub(crate) columns: usize,
+    pub(crate) length: usize,
+}
+
+impl<'a, T> Table<'a, T> {
+    /// Column k.
+    #[inline]
+    pub fn column(&self, k: usize) -> &'a [T] {
+        &self.data[k * self.length..(k + 1) * self.length]
+    }
+
+    /// How many columns it has; none where the host sent no such table.
+    #[inline]
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+}
+
+impl<T> Default for Table<'_, T> {
+    fn default() -> Self {
+        Table { data: &[], columns: 0, length: 0 }
+    }
+}
+
+/// Labels or annotations: the numbers of their names' texts, and the values.
+#[derive(Clone, Copy)]
+pub struct Pairs<'a, T> {
+    pub name: &'a [i32],
+    pub value: &'a [T],
+}
+
+/// The work that needs room.
+pub struct Preemptor<'a> {
+    pub namespace: &'a str,
+    pub job: &'a str,
+    pub group: &'a str,
+    /// service, batch, system, sysbatch
+    pub job_type: &'a str,
+    pub priority: i32,
+    /// Base gap: the operator's, else Info::delta.
+    pub delta: i32,
+    /// By dimension.
+    pub ask: &'a [f64],
+    /// Host ports needed.
+    pub ports: i32,
+    /// Device requests: identifier (text) and number of instances.
+    pub devices: Pairs<'a, i32>,
+    /// How long its group has waited, ns.
+    pub waiting: i64,
+    /// Evaluations of the job that did not place all of it.
+    pub attempts: i32,
+    /// Columns::LABEL: values are texts.
+    pub labels: Pairs<'a, i32>,
+    /// Columns::ANNOTATION
+    pub annotations: Pairs<'a, f64>,
+}
+
+/// A table of allocations: candidates, or the victims of options.
+#[derive(Default)]
+pub struct Rows<'a> {
+    pub priority: &'a [i32],
+    /// By dimension.
+    pub use_: Table<'a>,
+    /// ns since 1970
+    pub start: &'a [i64],
+    /// What evicting it now loses, ns.
+    pub lost_work: &'a [i64],
+    /// Texts; job and group are unique, not for people.
+    pub namespace: &'a [i32],
+    pub job: &'a [i32],
+    pub group: &'a [i32],
+    /// Victims of its group in this plan so far, and how many it takes; 0: any number.
+    pub evictions: &'a [i32],
+    pub eviction_limit: &'a [i32],
+    /// Bits: 1 port, 2 separation.
+    pub must_leave: &'a [u8],
+    /// Instances held of the device group chosen for the request, by request.
+    pub devices: Table<'a>,
+    /// Labels of row i are first_label[i]..first_label[i+1] of key and value, texts.
+    pub first_label: &'a [i32],
+    pub label_key: &'a [i32],
+    pub label_value: &'a [i32],
+    /// Texts, one per column of annotations, which are NaN where a row has none.
+    pub annotation_name: &'a [i32],
+    pub annotations: Table<'a>,
+}
+
+impl Rows<'_> {
+    /// The number of rows.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.priority.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.priority.is_empty()
+    }
+}
+
+/// What is the same for every option.
+pub struct Shared<'a> {
+    /// Of all ready nodes, by dimension.
+    pub capacity: &'a [f64],
+    /// Namespaces: name (text), weight, use by dimension.
+    pub namespace: &'a [i32],
+    pub weight: &'a [f64],
+    pub use_: Table<'a>,
+}
+
+/// What PriorityDelta, ScoreVictims and SelectVictims see: options that do not
+/// fit yet, with the rows that might be evicted for them.
+pub struct Candidates<'a> {
+    pub now: i64,
+    pub preemptor: Preemptor<'a>,
+    /// Names of the dimensions, texts.
+    pub dims: &'a [i32],
+    /// An element more than there are options: see rows_of.
+    pub first_row: &'a [i32],
+    /// Still lacking, by dimension; zero or less: enough.
+    pub need: Table<'a>,
+    /// What earlier picks free, by dimension.
+    pub freed: Table<'a>,
+    /// Instances still lacking, by request.
+    pub device_need: Table<'a>,
+    /// Rows of the option that must leave.
+    pub must_leave: &'a [i32],
+    /// The node, text.
+    pub place: &'a [i32],
+    /// Of the node, by dimension.
+    pub capacity: Table<'a>,
+    pub reserved: Table<'a>,
+    pub free: Table<'a>,
+    pub own: Table<'a>,
+    pub rows: Rows<'a>,
+    pub shared: Option<Shared<'a>>,
+    pub texts: Texts<'a>,
+}
+
+impl Candidates<'_> {
+    /// The number of options.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.first_row.len() - 1
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The rows of option i.
+    #[inline]
+    pub fn rows_of(&self, i: usize) -> Range<usize> {
+        self.first_row[i] as usize..self.first_row[i + 1] as usize
+    }
+}
+
+/// What ScoreOptions sees: options that fit once their victims are gone.
+pub struct Options<'a> {
+    pub now: i64,
+    pub preemptor: Preemptor<'a>,
+    /// Names of the dimensions, texts.
+    pub dims: &'a [i32],
+    /// Equal values: the same node.
+    pub node: &'a [i32],
+    /// Of the victims.
+    pub highest_priority: &'a [i32],
+    pub victim_count: &'a [i32],
+    pub priority_sum: &'a [i64],
+    /// ns, all victims together.
+    pub lost_work: &'a [i64],
+    /// The node, text.
+    pub place: &'a [i32],
+    /// Instances missing before any victim went, and the device group, by request.
+    pub device_need: Table<'a>,
+    pub device_group: Table<'a, i32>,
+    /// In [0, 1], with the victims counted and with them gone.
+    pub fit_before: &'a [f64],
+    pub fit_after: &'a [f64],
+    /// Anti-affinity, affinity, spread: each in [-1, 1].
+    pub components: Table<'a>,
+    /// Which components take part, bits 0 to 2.
+    pub present: &'a [u8],
+    /// Missing before any victim went, by dimension.
+    pub need: Table<'a>,
+    /// An element more than there are options: see victims_of.
+    pub first_victim: &'a [i32],
+    pub victims: Rows<'a>,
+    pub shared: Option<Shared<'a>>,
+    pub texts: Texts<'a>,
+}
+
+impl Options<'_> {
+    /// The number of options.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.node.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.node.is_empty()
+    }
+
+    /// The rows of victims that option i evicts.
+    #[inline]
+    pub fn victims_of(&self, i: usize) -> Range<usize> {
+        self.first_victim[i] as usize..self.first_victim[i + 1] as usize
+    }
+}
