@@ -72,6 +72,9 @@ func (c *comparison) resolve(granted, failIf []string) (err error) {
 		return usagef("name them as in -p default -p nomad", "compare takes two or more policies: %d given", len(c.policies))
 	}
 	for i, p := range c.policies {
+		if p == "" {
+			return noPolicyNamed("name them as in -p default -p nomad")
+		}
 		if slices.Contains(c.policies[:i], p) {
 			return usagef("leave one out, or configure them differently: P?key=value", "-p %s is given twice", p)
 		}
@@ -104,11 +107,11 @@ func (c *comparison) files(ctx context.Context, files []string) error {
 			return usagef("name scenarios differently", "%s and %s are both scenarios named %s, which could not be told apart", other, name, f.Name)
 		}
 		seen[f.Name] = name
-		if err := c.grants.check(f, c.policies); err != nil {
+		if err := c.grants.check(f.File, c.policies); err != nil {
 			return err
 		}
-		if err := season.play(ctx, name, f); err != nil {
-			return unplayable(name, err)
+		if err := season.play(ctx, name, f.File); err != nil {
+			return unplayable(f, err, true)
 		}
 	}
 	season.progress.Done()

@@ -117,8 +117,15 @@ func cause(err error) error {
 	return err
 }
 
+// scenarioFile is a scenario and where it was read.
+type scenarioFile struct {
+	*scenario.File
+	name  string
+	lines *scenario.Lines
+}
+
 // scenario reads a scenario file.
-func (env *Env) scenario(name string) (*scenario.File, error) {
+func (env *Env) scenario(name string) (*scenarioFile, error) {
 	r, err := env.open(name)
 	if err != nil {
 		return nil, err
@@ -127,7 +134,13 @@ func (env *Env) scenario(name string) (*scenario.File, error) {
 	if name == stdin {
 		name = "standard input"
 	}
-	return scenario.Decode(name, r)
+	f, lines, err := scenario.DecodeLines(name, r)
+	if err != nil {
+		return nil, err
+	}
+	s := &scenarioFile{f, name, lines}
+	env.warnOfShadows(s)
+	return s, nil
 }
 
 // writeScenario writes a scenario where the user wants it.

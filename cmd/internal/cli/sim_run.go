@@ -47,6 +47,9 @@ is wrong, and 7 when a policy was at fault.`,
 	granted := grantFlag(cmd)
 	completePolicies(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		if f.Changed("policy") && r.policy == "" {
+			return noPolicyNamed("name one, such as -p default, or leave -p out to play what each file says")
+		}
 		r.seeded = f.Changed("seed")
 		if err := r.resolve(*granted); err != nil {
 			return err
@@ -88,21 +91,21 @@ func (r *simRun) file(ctx context.Context, name string) error {
 	if r.policy != "" {
 		played = append(played, r.policy)
 	}
-	if err := r.grants.check(f, played); err != nil {
+	if err := r.grants.check(f.File, played); err != nil {
 		return err
 	}
 	if r.seeded {
 		f.Seed = r.seed
 	}
-	run, err := r.play(ctx, f)
+	run, err := r.play(ctx, f.File)
 	if err != nil {
-		return unplayable(name, err)
+		return unplayable(f, err, r.policy != "")
 	}
 	for _, w := range run.Warnings {
 		r.env.warn(name + ": " + w)
 	}
-	differences := sim.CheckExpect(f, run.Result)
-	if err := r.out.show(resultDocument(f, run, differences)); err != nil {
+	differences := sim.CheckExpect(f.File, run.Result)
+	if err := r.out.show(resultDocument(f.File, run, differences)); err != nil {
 		return err
 	}
 	worst := ExitOK
@@ -135,16 +138,20 @@ func progressLine(name string, p sim.Progress, elapsed time.Duration) string {
 }
 
 // unplayable is a file that validates but cannot be played: most often a
-// policy is not there, or refuses its configuration.
-func unplayable(name string, err error) error {
+// policy is not there, or refuses its configuration. replaced says that -p
+// stands in for the file's own choice.
+func unplayable(f *scenarioFile, err error, replaced bool) error {
 	var known *scenario.Error
 	if errors.Is(err, context.Canceled) || errors.As(err, &known) {
 		return err
 	}
+	if invalid := f.policyProblems(err, replaced); invalid != nil {
+		return invalid
+	}
 	e := asError(err)
 	return &Error{
 		Exit: ExitUsage, Code: codeUsage, Hint: e.Hint,
-		Message: fmt.Sprintf("%s cannot be played: %s", name, e.Message),
+		Message: fmt.Sprintf("%s cannot be played: %s", f.name, e.Message),
 	}
 }
 

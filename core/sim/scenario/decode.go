@@ -20,21 +20,34 @@ var errTooLarge = errors.New("the file is larger than 512 MiB")
 // everything else as YAML. All problems of the file are reported at once, as
 // an *Error.
 func Decode(name string, r io.Reader) (*File, error) {
+	f, _, err := DecodeLines(name, r)
+	return f, err
+}
+
+// Lines tells on which lines of a file its values stand.
+type Lines struct{ at positions }
+
+// Of is the line of the value at a path, such as jobs[2].policy, or of the
+// nearest value around it that has a line of its own.
+func (l *Lines) Of(path string) int { return l.at.line(path) }
+
+// DecodeLines is Decode for callers that may find more to say about the file.
+func DecodeLines(name string, r io.Reader) (*File, *Lines, error) {
 	if size, ok := sizeOf(r); ok && size > MaxSize {
-		return nil, &Error{File: name, Problems: []Problem{fatalRead(1, errTooLarge).problem}}
+		return nil, nil, &Error{File: name, Problems: []Problem{fatalRead(1, errTooLarge).problem}}
 	}
 	input := &limited{r: r, left: MaxSize}
 	d := &decoder{input: input, interned: map[string]string{}}
 	f, err := d.decode(bufio.NewReaderSize(input, 4096))
 	if err != nil {
 		err.File = name
-		return nil, err
+		return nil, nil, err
 	}
 	d.check(f)
 	if err := d.problems.err(name); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return f, nil
+	return f, &Lines{at: d.lines}, nil
 }
 
 // sizeOf asks a regular file how large it is, so that one that is too large is
