@@ -32,8 +32,12 @@ func (p *Policy) exchangeAll() {
 // exchange takes a row in place of the victims that it makes needless, if they
 // cost more.
 func (p *Policy) exchange(row int) bool {
-	if len(p.victims) == 0 || p.rank(int32(row)).band > p.rank(p.victims[0]).band {
+	if len(p.victims) == 0 {
 		return false
+	}
+	r, top := p.rank(int32(row)), p.rank(p.victims[0]).band
+	if sum, _ := p.split(p.victims); r.band > top || r.band == top && r.cost > sum {
+		return false // dearer than all of them
 	}
 	p.balance.Take(row)
 	p.spare()

@@ -44,7 +44,7 @@ func TestOptimal_NoSetThatMakesRoomCostsLess(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		p := configured(t, by, 10_000_000)
 		better := 0
-		for k := range policytest.Count(t) / 4 {
+		for k := range policytest.Count(t) / 8 {
 			c := policytest.Random(r, shape(k))
 			in := c.Candidates()
 			byDefault := policytest.Settle(in, policytest.Select(t, rules.New(), in), false)
