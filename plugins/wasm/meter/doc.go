@@ -24,7 +24,7 @@
 // at an earlier point of the call.
 //
 // A host function finds the present value in the global, and may lower it to
-// charge for its own work.
+// charge for its own work: below zero, the call ends when it returns.
 //
 // Indexes of types, functions, tables, memories, globals and locals stay what
 // they were. Custom sections are dropped unread, names included. Tables get
@@ -65,6 +65,6 @@
 // a branch passes by. It takes no knowledge of the engine to compute ticks.
 //
 // Fuel is compared with the charge where functions begin, and checked in each
-// iteration of a loop, behind the charge for a length, and where a function is
-// left. Between two checks no more can run than one function has instructions.
+// iteration of a loop, behind the charge for a length, behind calls that may be
+// the host's, and where a function is left. Between two checks no more can run than one function has instructions.
 package meter

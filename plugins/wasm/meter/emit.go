@@ -43,15 +43,8 @@ type emitter struct {
 
 // isSimple is whether one charge at the entry is all that the function needs.
 func (w *walk) isSimple() bool {
-	if w.hasBulk {
-		return false
-	}
-	for _, m := range w.marks[1:] {
-		if m.kind == markLoop || m.kind == markRegion && m.weight > 0 {
-			return false
-		}
-	}
-	return true
+	checks, atExit := countChecks(w.marks)
+	return checks == 1 && !atExit
 }
 
 // simpleBody writes a function that is charged once.
@@ -110,7 +103,7 @@ func countChecks(marks []mark) (checks uint32, atExit bool) {
 	checks = 1
 	for _, m := range marks {
 		switch m.kind {
-		case markLoop, markBytes, markElements, markPages:
+		case markLoop, markHostCall, markBytes, markElements, markPages:
 			checks++
 		case markRegion:
 			atExit = atExit || m.weight > 0
@@ -139,6 +132,10 @@ func (e *emitter) insert(m mark, behind []byte) (done int) {
 		e.dirty = true
 	case markCall:
 		e.call(behind[:m.weight])
+		return int(m.weight)
+	case markHostCall:
+		e.call(behind[:m.weight])
+		e.check(m.depth)
 		return int(m.weight)
 	case markReturn:
 		if e.dirty {

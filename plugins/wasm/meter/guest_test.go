@@ -41,12 +41,19 @@ func buildC(t testing.TB, flags ...string) []byte {
 	return read(t, module)
 }
 
+// goGuest is the guest in Go once a test has built it: that takes seconds.
+var goGuest []byte
+
 func buildGo(t testing.TB) []byte {
 	t.Helper()
+	if goGuest != nil {
+		return goGuest
+	}
 	module := filepath.Join(t.TempDir(), "guest.wasm")
 	command(t, []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"},
 		"go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", module, "./testdata/guests/go")
-	return read(t, module)
+	goGuest = read(t, module)
+	return goGuest
 }
 
 func command(t testing.TB, env []string, name string, args ...string) {

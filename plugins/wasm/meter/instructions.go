@@ -8,7 +8,7 @@ func (w *walk) operand(at int, op byte, kind operand) {
 	switch kind {
 	case none:
 	case index:
-		r.u32()
+		w.index = r.u32()
 	case localIndex:
 		if l := r.u32(); int64(l) >= int64(w.locals) {
 			r.malformed(at, "local %d is used, there are %d", l, w.locals)
@@ -29,7 +29,7 @@ func (w *walk) operand(at int, op byte, kind operand) {
 		r.memArg()
 		r.byte()
 	case memory:
-		r.zero("the instruction")
+		r.zero("memory.size or memory.grow")
 	case i32Value:
 		r.signed(32)
 	case i64Value:

@@ -22,6 +22,8 @@ const (
 	// Paths meet here whose charges were made before.
 	markMeet
 	markCall
+	// A call that may be one of the host, which may charge anything.
+	markHostCall
 	markReturn
 	markTrap
 	// Bulk work whose length is on top of the stack: as many bytes, elements or
@@ -67,6 +69,8 @@ type walk struct {
 	current int
 	dead    bool
 	hasBulk bool
+	// index is what the last instruction that names one thing named.
+	index uint32
 }
 
 // body finds the marks of a function body of which the locals were read.
@@ -127,12 +131,10 @@ func (w *walk) instruction() {
 // plain notes what goes around an instruction that opens and closes no block.
 func (w *walk) plain(at int, op byte) {
 	switch op {
-	case opCall, opCallIndirect:
-		w.busy()
-		w.note(markCall, at)
-		if !w.dead {
-			w.marks[len(w.marks)-1].weight = uint32(w.r.pos - at)
-		}
+	case opCall:
+		w.call(markCall, at)
+	case opCallIndirect:
+		w.call(markHostCall, at)
 	case opMemoryGrow:
 		w.bulk(markPages, at)
 	case opReturn:
@@ -142,6 +144,17 @@ func (w *walk) plain(at int, op byte) {
 	case opUnreachable:
 		w.note(markTrap, at)
 		w.dead = true
+	}
+}
+
+func (w *walk) call(kind markKind, at int) {
+	w.busy()
+	if kind == markCall && int64(w.index) < int64(w.c.importedFunctions) {
+		kind = markHostCall
+	}
+	w.note(kind, at)
+	if !w.dead {
+		w.marks[len(w.marks)-1].weight = uint32(w.r.pos - at)
 	}
 }
 
