@@ -98,7 +98,9 @@ const (
 	// another time.
 	TimeColumns
 	// TotalsColumn: Shared.Totals and nothing else of the shared tables. They
-	// stay the same while a plan is made, so answers are reused for longer.
+	// stay the same while a plan is made, so answers are reused for longer: weigh
+	// by them, but decline nobody by them, for who was declined is asked about
+	// again when the node changes and not when totals do.
 	TotalsColumn
 )
 
