@@ -1,0 +1,321 @@
+package policytest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// Property is what a policy should have whatever it prefers.
+type Property struct {
+	Name string // as it is skipped by
+	Doc  string // what holds
+	// shape bounds the cases on which it means something.
+	shape func(Shape) Shape
+	check func(t *trialOf, c *Case) error
+}
+
+// trialOf is what a property may use.
+type trialOf struct {
+	subject *Subject
+	other   *Subject   // another instance of the same policy
+	rand    *rand.Rand // starts anew with every case, so that a case can be tried again
+	seed    uint64
+}
+
+// Properties lists them all.
+func Properties() []Property {
+	any := func(s Shape) Shape { return s }
+	noTies := func(s Shape) Shape {
+		return Shape{Options: s.Options, Rows: s.Rows, NoTies: true, Work: s.Work, Tenants: s.Tenants}
+	}
+	return []Property{
+		{"answers", "every answer is one that a host accepts", any, acceptable},
+		{"enough", "where evicting every candidate that the policy lets go makes room, its victims make room", any, enough},
+		{"minimal", "no victim could have stayed, unless the policy is granted keepRedundant", any, minimal},
+		{"order", "the order in which nodes and allocations are listed decides nothing but ties", noTies, orderFree},
+		{"units", "amounts in other units give the same victims", any, unitFree},
+		{"deterministic", "the same question has the same answer, from every instance", any, deterministic},
+		{"independent", "the victims of an option do not depend on other options", any, independent},
+	}
+}
+
+// CheckOptions say how much is checked.
+type CheckOptions struct {
+	Runs int    // cases per property
+	Seed uint64 // what cases are drawn from
+	Skip []string
+}
+
+// Finding is a property that does not hold, with the smallest case found.
+type Finding struct {
+	Property Property
+	Case     *Case
+	Err      error
+}
+
+// CheckProperties checks a policy on random cases. fresh makes an instance;
+// who makes it closes it. An error is about the call, such as an instance that
+// does not start; what the policy does wrong is a finding.
+func CheckProperties(fresh func() (*Subject, error), o CheckOptions) ([]Finding, error) {
+	if err := checkSkip(o.Skip); err != nil {
+		return nil, err
+	}
+	var findings []Finding
+	for k, p := range Properties() {
+		if slices.Contains(o.Skip, p.Name) {
+			continue
+		}
+		f, err := p.find(fresh, o, uint64(k))
+		if err != nil {
+			return nil, err
+		}
+		if f != nil {
+			findings = append(findings, *f)
+		}
+	}
+	return findings, nil
+}
+
+func checkSkip(names []string) error {
+	var known []string
+	for _, p := range Properties() {
+		known = append(known, p.Name)
+	}
+	var errs []error
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			errs = append(errs, fmt.Errorf("there is no property %q to skip; want some of %s", name, strings.Join(known, ", ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// shapes are the cases that are drawn, in turn.
+var shapes = []Shape{
+	{Options: 4, Rows: 8, Work: true, Tenants: true},
+	{Options: 3, Rows: 10, Small: true, Work: true, Tenants: true},
+	{Options: 4, Rows: 8, Devices: true, Small: true},
+	{Options: 3, Rows: 8, Devices: true, MustLeave: true, Work: true, Tenants: true},
+}
+
+// find looks for a case on which the property does not hold.
+func (p *Property) find(fresh func() (*Subject, error), o CheckOptions, stream uint64) (*Finding, error) {
+	r := rand.New(rand.NewPCG(o.Seed, stream))
+	t := &trialOf{}
+	var err1, err2 error
+	t.subject, err1 = fresh()
+	t.other, err2 = fresh()
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	for k := range o.Runs {
+		c := Random(r, p.shape(shapes[k%len(shapes)]))
+		t.seed = uint64(k)
+		err := p.holds(t, c)
+		if err == nil {
+			continue
+		}
+		c, err = shrink(c, err, func(c *Case) error { return p.holds(t, c) })
+		return &Finding{Property: *p, Case: c, Err: err}, nil
+	}
+	return nil, nil
+}
+
+// holds checks one case, which it leaves as it was.
+func (p *Property) holds(t *trialOf, c *Case) error {
+	t.rand = rand.New(rand.NewPCG(t.seed, 0))
+	return p.check(t, c.clone())
+}
+
+func acceptable(t *trialOf, c *Case) error {
+	_, err := t.subject.Decide(c)
+	return err
+}
+
+// decided is a decision of a policy whose answers are acceptable; another
+// property says where they are not.
+func (t *trialOf) decided(c *Case) *Decision {
+	d, err := t.subject.Decide(c)
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+func enough(t *trialOf, c *Case) error {
+	d := t.decided(c)
+	if d == nil {
+		return nil
+	}
+	in := c.Candidates()
+	for i, victims := range d.Victims {
+		allowed := without(d.Eligible[i], d.Refused[i])
+		if victims == nil && Fits(in, i, allowed) {
+			return fmt.Errorf("on %s it picks too few victims, though evicting %s would make room", c.Options[i].Name, c.listed(i, allowed))
+		}
+	}
+	return nil
+}
+
+func without(rows, not []int) []int {
+	return slices.DeleteFunc(slices.Clone(rows), func(k int) bool { return slices.Contains(not, k) })
+}
+
+func minimal(t *trialOf, c *Case) error {
+	d := t.decided(c)
+	if d == nil || t.subject.KeepRedundant {
+		return nil
+	}
+	in := c.Candidates()
+	for i, victims := range d.Victims {
+		for k, v := range victims {
+			if rest := slices.Delete(slices.Clone(victims), k, k+1); Fits(in, i, rest) {
+				return fmt.Errorf("on %s it evicts %s, and %s could have stayed", c.Options[i].Name, c.listed(i, victims), c.listed(i, []int{v}))
+			}
+		}
+	}
+	return nil
+}
+
+func orderFree(t *trialOf, c *Case) error {
+	before := t.decided(c)
+	permuted := c.clone()
+	slices.Reverse(permuted.Options)
+	for i := range permuted.Options {
+		rows := permuted.Options[i].Rows
+		t.rand.Shuffle(len(rows), func(a, b int) { rows[a], rows[b] = rows[b], rows[a] })
+	}
+	after := t.decided(permuted)
+	if before == nil || after == nil {
+		return nil
+	}
+	for i := range c.Options {
+		j := len(c.Options) - 1 - i
+		a, b := c.sorted(i, before.Victims[i]), permuted.sorted(j, after.Victims[j])
+		if a != b {
+			return fmt.Errorf("on %s it evicts %s, and %s when the same is listed in another order", c.Options[i].Name, a, b)
+		}
+	}
+	return nil
+}
+
+func unitFree(t *trialOf, c *Case) error {
+	before := t.decided(c)
+	other := c.clone()
+	for d := range other.Dims {
+		other.rescale(d, math.Ldexp(1, t.rand.IntN(21)-10)) // exact, so that ties stay ties
+	}
+	after := t.decided(other)
+	if before == nil || after == nil {
+		return nil
+	}
+	for i := range c.Options {
+		if a, b := c.listed(i, before.Victims[i]), c.listed(i, after.Victims[i]); a != b {
+			return fmt.Errorf("on %s it evicts %s, and %s when the same amounts are written in other units", c.Options[i].Name, a, b)
+		}
+	}
+	return nil
+}
+
+func deterministic(t *trialOf, c *Case) error {
+	first := t.decided(c)
+	for _, s := range []*Subject{t.subject, t.other} {
+		again, err := s.Decide(c)
+		if first == nil || err != nil {
+			return nil
+		}
+		if a, b := fmt.Sprint(*first), fmt.Sprint(*again); a != b {
+			return fmt.Errorf("it decides %s, and the same question again %s", a, b)
+		}
+	}
+	return nil
+}
+
+func independent(t *trialOf, c *Case) error {
+	together := t.decided(c)
+	if together == nil {
+		return nil
+	}
+	tables := c.Candidates()
+	for i := range c.Options {
+		alone := c.clone()
+		alone.fixTables(tables) // of the cluster, which is larger than the option
+		alone.Options = alone.Options[i : i+1]
+		d := t.decided(alone)
+		if d == nil {
+			continue
+		}
+		if a, b := c.listed(i, together.Victims[i]), c.listed(i, d.Victims[0]); a != b {
+			return fmt.Errorf("on %s it evicts %s among other options, and %s when it is the only one", c.Options[i].Name, a, b)
+		}
+	}
+	return nil
+}
+
+// listed names rows for people.
+func (c *Case) listed(i int, rows []int) string {
+	if rows == nil {
+		return "nobody (it does not fit)"
+	}
+	if len(rows) == 0 {
+		return "nobody"
+	}
+	return strings.Join(c.Names(i, rows), ", ")
+}
+
+// sorted names rows in an order of their own: who goes counts, not who first.
+func (c *Case) sorted(i int, rows []int) string {
+	rows = slices.Clone(rows)
+	names := c.Names(i, rows)
+	slices.Sort(names)
+	if rows == nil {
+		return c.listed(i, nil)
+	}
+	return strings.Join(names, ", ")
+}
+
+// rescale writes the amounts of a dimension in another unit.
+func (c *Case) rescale(d int, unit float64) {
+	c.Preemptor.Ask[d] *= unit
+	if c.Totals != nil {
+		c.Totals[d] *= unit
+	}
+	for i := range c.Namespaces {
+		if c.Namespaces[i].Use != nil {
+			c.Namespaces[i].Use[d] *= unit
+		}
+	}
+	for i := range c.Options {
+		c.Options[i].Free[d] *= unit
+		for k := range c.Options[i].Rows {
+			c.Options[i].Rows[k].Use[d] *= unit
+		}
+	}
+}
+
+// clone is a copy that shares no amounts.
+func (c *Case) clone() *Case {
+	n := *c
+	n.Dims = slices.Clone(c.Dims)
+	n.Totals = slices.Clone(c.Totals)
+	n.Preemptor.Ask, n.Preemptor.Devices = slices.Clone(c.Preemptor.Ask), slices.Clone(c.Preemptor.Devices)
+	n.Namespaces = slices.Clone(c.Namespaces)
+	for i := range n.Namespaces {
+		n.Namespaces[i].Use = slices.Clone(n.Namespaces[i].Use)
+	}
+	n.Options = slices.Clone(c.Options)
+	for i := range n.Options {
+		o := &n.Options[i]
+		o.Free, o.DeviceFree, o.DeviceGroup = slices.Clone(o.Free), slices.Clone(o.DeviceFree), slices.Clone(o.DeviceGroup)
+		o.Rows = slices.Clone(o.Rows)
+		for k := range o.Rows {
+			o.Rows[k].Use, o.Rows[k].Devices = slices.Clone(o.Rows[k].Use), slices.Clone(o.Rows[k].Devices)
+		}
+	}
+	n.Sort()
+	return &n
+}

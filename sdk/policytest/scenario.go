@@ -1,0 +1,214 @@
+package policytest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// hostPort stands for the ports that rows of a case hold and the preemptor needs.
+const hostPort = 8080
+
+// Scenario writes a case as a scenario file, to be played with `cede sim run`:
+// the nodes with what runs there, and the preemptor, which is submitted at the
+// start. use is the policy that it is played under.
+//
+// What a scenario cannot say is left out and noted in it: separation, and
+// evictions of the plan so far. Which device group an allocation holds is for
+// the simulator to say.
+func Scenario(c *Case, name, use string) []byte {
+	w := &scenarioWriter{c: c}
+	w.say("version: 1")
+	w.say("name: %s", name)
+	for _, note := range w.notes() {
+		w.say("# %s", note)
+	}
+	w.say("scheduler: {priorityDelta: %d, policy: %s}", c.Preemptor.Delta, strconv.Quote(use))
+	if len(c.Namespaces) > 0 {
+		w.say("namespaces:")
+		for _, n := range c.Namespaces {
+			w.say("  - {name: %s, weight: %s}", n.Name, plain(max(n.Weight, 0)))
+		}
+	}
+	w.say("nodes:")
+	for _, i := range w.nodes() {
+		w.node(i)
+	}
+	w.say("jobs:")
+	w.preemptor()
+	for _, i := range w.nodes() {
+		for k := range c.Options[i].Rows {
+			w.job(i, &c.Options[i].Rows[k])
+		}
+	}
+	w.say("running:")
+	for _, i := range w.nodes() {
+		for _, r := range c.Options[i].Rows {
+			id := w.id(i, &r)
+			w.say("  - {id: %s, job: %s, group: g, node: %s, startedAt: %s}", id, id, c.Options[i].Name, -time.Duration(r.Age))
+		}
+	}
+	w.say("events:")
+	w.say("  - {at: 0s, submit: preemptor}")
+	w.say("until: 1s")
+	return []byte(w.String())
+}
+
+type scenarioWriter struct {
+	strings.Builder
+	c *Case
+}
+
+func (w *scenarioWriter) say(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+
+// nodes are the options that are the first of their node.
+func (w *scenarioWriter) nodes() []int {
+	var first []int
+	for i := range w.c.Options {
+		if i == 0 || w.c.Options[i].Node != w.c.Options[i-1].Node {
+			first = append(first, i)
+		}
+	}
+	return first
+}
+
+// id names an allocation and its job: in a case, names are those of a node.
+func (w *scenarioWriter) id(i int, r *Row) string { return w.c.Options[i].Name + "-" + r.Name }
+
+// notes are what the scenario cannot say.
+func (w *scenarioWriter) notes() []string {
+	var notes []string
+	add := func(note string) {
+		if !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	for _, o := range w.c.Options {
+		for _, r := range o.Rows {
+			if r.MustLeave&policy.MustLeaveSeparation != 0 {
+				add("left out: a separation between the preemptor and " + r.Name)
+			}
+			if r.Evictions > 0 {
+				add("left out: evictions of the plan so far")
+			}
+		}
+	}
+	return notes
+}
+
+func (w *scenarioWriter) node(i int) {
+	c, o := w.c, &w.c.Options[i]
+	capacity := slices.Clone(o.Free)
+	for _, r := range o.Rows {
+		for d := range capacity {
+			capacity[d] += r.Use[d]
+		}
+	}
+	devices := ""
+	for j := i; j < len(c.Options) && c.Options[j].Node == o.Node; j++ {
+		for r, free := range c.Options[j].DeviceFree {
+			total := max(free, 0)
+			for _, row := range c.Options[j].Rows {
+				total += row.Devices[r]
+			}
+			if total > 0 {
+				devices += fmt.Sprintf("{id: cede/%s/g%d-%d, count: %s}, ", c.Preemptor.Devices[r].ID, c.Options[j].DeviceGroup[r], r, plain(total))
+			}
+		}
+	}
+	if devices != "" {
+		devices = ", devices: [" + strings.TrimSuffix(devices, ", ") + "]"
+	}
+	w.say("  - {id: %s, capacity: %s%s}", o.Name, w.resources(capacity), devices)
+}
+
+func (w *scenarioWriter) resources(v []float64) string {
+	var list []string
+	for d, x := range v {
+		list = append(list, w.c.Dims[d]+": "+plain(max(x, 0)))
+	}
+	return "{" + strings.Join(list, ", ") + "}"
+}
+
+func (w *scenarioWriter) preemptor() {
+	p := &w.c.Preemptor
+	w.say("  - id: preemptor")
+	w.say("    namespace: %s", orDefault(p.Namespace))
+	w.say("    type: %s", p.JobType)
+	w.say("    priority: %d", p.Priority)
+	w.say("    groups:")
+	w.say("      - name: g")
+	w.say("        resources: %s", w.resources(p.Ask))
+	var devices []string
+	for _, d := range p.Devices {
+		devices = append(devices, fmt.Sprintf("{id: %s, count: %d}", d.ID, d.Count))
+	}
+	if devices != nil {
+		w.say("        devices: [%s]", strings.Join(devices, ", "))
+	}
+	if p.Ports > 0 || w.anyPort() {
+		w.say("        ports: [%d]", hostPort)
+	}
+	w.marks(p.Labels, p.Annotations)
+}
+
+func (w *scenarioWriter) anyPort() bool {
+	return slices.ContainsFunc(w.c.Options, func(o Option) bool {
+		return slices.ContainsFunc(o.Rows, func(r Row) bool { return r.MustLeave&policy.MustLeavePort != 0 })
+	})
+}
+
+func (w *scenarioWriter) job(i int, r *Row) {
+	w.say("  - id: %s", w.id(i, r))
+	w.say("    namespace: %s", orDefault(r.Namespace))
+	w.say("    priority: %d", r.Priority)
+	w.say("    groups:")
+	w.say("      - name: g")
+	w.say("        resources: %s", w.resources(r.Use))
+	w.say("        maxParallelEvictions: %d", r.EvictionLimit)
+	if done := r.Age - r.LostWork; done > 0 {
+		w.say("        checkpoint: %s", time.Duration(done)) // what it has saved
+	}
+	if r.MustLeave&policy.MustLeavePort != 0 {
+		w.say("        ports: [%d]", hostPort)
+	}
+	var devices []string
+	for k, n := range r.Devices {
+		if n > 0 {
+			devices = append(devices, fmt.Sprintf("{id: %s, count: %s}", w.c.Preemptor.Devices[k].ID, plain(n)))
+		}
+	}
+	if devices != nil {
+		w.say("        devices: [%s]", strings.Join(devices, ", "))
+	}
+	w.marks(r.Labels, r.Annotations)
+}
+
+func (w *scenarioWriter) marks(labels map[string]string, notes map[string]float64) {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		list = append(list, strconv.Quote(key)+": "+strconv.Quote(labels[key]))
+	}
+	if list != nil {
+		w.say("        labels: {%s}", strings.Join(list, ", "))
+	}
+	list = nil
+	for _, name := range slices.Sorted(maps.Keys(notes)) {
+		list = append(list, strconv.Quote(name)+": "+plain(notes[name]))
+	}
+	if list != nil {
+		w.say("        annotations: {%s}", strings.Join(list, ", "))
+	}
+}
+
+func orDefault(namespace string) string {
+	if namespace == "" {
+		return "default"
+	}
+	return namespace
+}

@@ -1,0 +1,333 @@
+package policytest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// Subject is a policy under test, however it runs. A hook that it lacks is nil.
+type Subject struct {
+	Info     policy.Info
+	Delta    policy.DeltaHook
+	Scorer   policy.VictimScorer
+	Selector policy.VictimSelector
+	Options  policy.OptionScorer
+	// KeepRedundant is whether its lists of victims stand whole: it asks for it
+	// and is granted it.
+	KeepRedundant bool
+}
+
+// Of makes a Subject of a native policy, which is configured already.
+func Of(p policy.Policy) *Subject {
+	s := &Subject{Info: p.Info()}
+	s.Delta, _ = p.(policy.DeltaHook)
+	s.Scorer, _ = p.(policy.VictimScorer)
+	s.Selector, _ = p.(policy.VictimSelector)
+	s.Options, _ = p.(policy.OptionScorer)
+	s.KeepRedundant = s.Info.KeepRedundant
+	return s
+}
+
+// Decision is what a policy decides about a case.
+type Decision struct {
+	// Victims are, for each option, rows in the order of picking; nil where the
+	// option does not fit without more evictions than the policy allows.
+	Victims [][]int
+	// Eligible are, for each option, the rows that the policy lets go.
+	Eligible [][]int
+	// Refused are, for each option, the eligible rows that it scores +Inf: never.
+	Refused [][]int
+	// Chosen is the option that is best, -1 where none fits.
+	Chosen    int
+	RecheckAt int64
+}
+
+// AnswerError is an answer that breaks a rule: a fault wherever it is given.
+type AnswerError struct {
+	Hook, Text string
+}
+
+func (e *AnswerError) Error() string { return e.Hook + ": " + e.Text }
+
+// Decide does with a case what the host does: it asks the policy's hooks in
+// their order, and those of default where the policy has none, evicts until an
+// option fits, spares what is not needed, and chooses. It is written for
+// clarity, not speed.
+func (s *Subject) Decide(c *Case) (*Decision, error) {
+	d := &Decision{Chosen: -1}
+	shown, err := s.shown(c, d)
+	if err != nil {
+		return nil, err
+	}
+	in := shown.Candidates()
+	victims, err := s.victims(in, d)
+	if err != nil {
+		return nil, err
+	}
+	for i := range victims {
+		d.Victims = append(d.Victims, mapped(victims[i], d.Eligible[i]))
+		d.Refused[i] = mapped(d.Refused[i], d.Eligible[i])
+	}
+	return d, s.choose(c, d)
+}
+
+// shown is the case without the rows that are not eligible. It fills in which
+// are.
+func (s *Subject) shown(c *Case, d *Decision) (*Case, error) {
+	in := c.Candidates()
+	gaps := slices.Repeat([]int32{in.Preemptor.Delta}, in.Rows.Len())
+	if s.Delta != nil {
+		var recheck policy.Recheck
+		if err := s.Delta.PriorityDelta(in, gaps, &recheck); err != nil {
+			return nil, err
+		}
+		d.RecheckAt = recheck.Time()
+	}
+	shown := *c
+	shown.Options = slices.Clone(c.Options)
+	for i := range shown.Options {
+		rows := Eligible(in, gaps, i)
+		d.Eligible = append(d.Eligible, rows)
+		d.Refused = append(d.Refused, nil)
+		o := &shown.Options[i]
+		all := o.Rows
+		o.Rows = nil
+		for _, k := range rows {
+			o.Rows = append(o.Rows, all[k])
+		}
+	}
+	// What is not shown still uses the cluster.
+	shown.fixTables(in)
+	return &shown, nil
+}
+
+// fixTables writes down the shared tables of in, so that they do not change
+// with the rows of the case.
+func (c *Case) fixTables(in *policy.Candidates) {
+	t := in.Shared
+	c.Totals = t.Totals
+	c.Namespaces = nil
+	for i, name := range t.Namespaces.Name {
+		n := Namespace{Name: in.Strings[name], Weight: t.Namespaces.Weight[i]}
+		for d := range c.Dims {
+			n.Use = append(n.Use, t.Namespaces.Use[d][i])
+		}
+		c.Namespaces = append(c.Namespaces, n)
+	}
+}
+
+func mapped(rows, to []int) []int {
+	if rows == nil {
+		return nil
+	}
+	list := make([]int, len(rows))
+	for i, k := range rows {
+		list[i] = to[k]
+	}
+	return list
+}
+
+// victims returns, for each option, rows among those shown; nil: none that fit.
+func (s *Subject) victims(in *policy.Candidates, d *Decision) ([][]int, error) {
+	switch {
+	case s.Selector != nil:
+		return s.selected(in, s.Selector, s.KeepRedundant)
+	case s.Scorer == nil:
+		return s.selected(in, rules.New(), false)
+	case s.Info.Adaptive:
+		return s.adaptive(in, d)
+	}
+	scores, err := s.scores(in)
+	if err != nil {
+		return nil, err
+	}
+	var list policy.Selection
+	list.Reset()
+	for i := range in.Len() {
+		for _, row := range ordered(in, scores, i) {
+			if math.IsInf(scores.Score[row], 1) {
+				d.Refused[i] = append(d.Refused[i], row-int(in.FirstRow[i]))
+				continue
+			}
+			list.Pick(row)
+		}
+		list.Next()
+	}
+	return Settle(in, &list, false), nil
+}
+
+func (s *Subject) selected(in *policy.Candidates, p policy.VictimSelector, keep bool) ([][]int, error) {
+	const hook = "SelectVictims"
+	var list policy.Selection
+	list.Reset()
+	if err := p.SelectVictims(in, &list); err != nil {
+		return nil, err
+	}
+	if list.Len() != in.Len() {
+		return nil, &AnswerError{hook, fmt.Sprintf("it answers %d options of %d", list.Len(), in.Len())}
+	}
+	for i := range in.Len() {
+		rows := slices.Sorted(slices.Values(list.Rows(i)))
+		for k, row := range rows {
+			if row < in.FirstRow[i] || row >= in.FirstRow[i+1] {
+				return nil, &AnswerError{hook, fmt.Sprintf("option %d lists row %d, which is not one of its rows %d to %d", i, row, in.FirstRow[i], in.FirstRow[i+1]-1)}
+			}
+			if k > 0 && rows[k-1] == row {
+				return nil, &AnswerError{hook, fmt.Sprintf("option %d lists row %d twice", i, row)}
+			}
+		}
+	}
+	return Settle(in, &list, keep), nil
+}
+
+func (s *Subject) scores(in *policy.Candidates) (*policy.VictimScores, error) {
+	n := in.Rows.Len()
+	out := &policy.VictimScores{Tier: make([]int64, n), Score: make([]float64, n)}
+	if err := s.Scorer.ScoreVictims(in, out); err != nil {
+		return nil, err
+	}
+	for row, score := range out.Score {
+		if math.IsNaN(score) || math.IsInf(score, -1) {
+			return nil, &AnswerError{"ScoreVictims", fmt.Sprintf("row %d has the score %v; only finite scores and +Inf (never) mean something", row, score)}
+		}
+	}
+	return out, nil
+}
+
+// ordered are the rows of option i as they go.
+func ordered(in *policy.Candidates, s *policy.VictimScores, i int) []int {
+	var rows []int
+	for row := in.FirstRow[i]; row < in.FirstRow[i+1]; row++ {
+		rows = append(rows, int(row))
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return compareScored(s, a, b) })
+	return rows
+}
+
+func compareScored(s *policy.VictimScores, a, b int) int {
+	switch {
+	case s.Tier[a] != s.Tier[b]:
+		if s.Tier[a] < s.Tier[b] {
+			return -1
+		}
+		return 1
+	case s.Score[a] < s.Score[b]:
+		return -1
+	case s.Score[a] > s.Score[b]:
+		return 1
+	}
+	return 0
+}
+
+// adaptive picks one row of every open option, asks again, and so on.
+func (s *Subject) adaptive(in *policy.Candidates, d *Decision) ([][]int, error) {
+	whole := in
+	now := cloneNeeds(in)
+	picks := make([][]int, in.Len())
+	var list policy.Selection
+	list.Reset()
+	for range in.Rows.Len() {
+		scores, err := s.scores(now)
+		if err != nil {
+			return nil, err
+		}
+		picked := false
+		for i := range picks {
+			if Fits(whole, i, picks[i]) {
+				continue
+			}
+			for _, row := range ordered(now, scores, i) {
+				k := row - int(in.FirstRow[i])
+				if math.IsInf(scores.Score[row], 1) || slices.Contains(picks[i], k) {
+					continue
+				}
+				picks[i], picked = append(picks[i], k), true
+				take(now, i, row)
+				break
+			}
+		}
+		if !picked {
+			break
+		}
+	}
+	for i := range picks {
+		for _, k := range picks[i] {
+			list.Pick(k + int(in.FirstRow[i]))
+		}
+		list.Next()
+		if !Fits(whole, i, picks[i]) { // whom it never named it would not let go
+			for k := range int(in.FirstRow[i+1] - in.FirstRow[i]) {
+				if !slices.Contains(picks[i], k) {
+					d.Refused[i] = append(d.Refused[i], k)
+				}
+			}
+		}
+	}
+	return Settle(whole, &list, false), nil
+}
+
+// cloneNeeds is in with columns of its own for what changes while rows go.
+func cloneNeeds(in *policy.Candidates) *policy.Candidates {
+	c := *in
+	clone := func(table [][]float64) [][]float64 {
+		t := make([][]float64, len(table))
+		for d := range table {
+			t[d] = slices.Clone(table[d])
+		}
+		return t
+	}
+	c.Need, c.Freed, c.DeviceNeed = clone(in.Need), clone(in.Freed), clone(in.DeviceNeed)
+	c.MustLeave = slices.Clone(in.MustLeave)
+	return &c
+}
+
+// take moves what a row frees from need to freed.
+func take(in *policy.Candidates, i, row int) {
+	for d := range in.Need {
+		in.Need[d][i] -= in.Rows.Use[d][row]
+		in.Freed[d][i] += in.Rows.Use[d][row]
+	}
+	for r := range in.DeviceNeed {
+		in.DeviceNeed[r][i] -= in.Rows.Devices[r][row]
+	}
+	if in.Rows.MustLeave[row] != 0 {
+		in.MustLeave[i]--
+	}
+}
+
+// choose scores the options that fit, and takes the best.
+func (s *Subject) choose(c *Case, d *Decision) error {
+	fitting := *c
+	fitting.Options = nil
+	var at []int
+	var victims [][]int
+	for i, v := range d.Victims {
+		if v != nil {
+			fitting.Options = append(fitting.Options, c.Options[i])
+			at, victims = append(at, i), append(victims, v)
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	fitting.fixTables(c.Candidates())
+	scorer := s.Options
+	if scorer == nil {
+		scorer = rules.New()
+	}
+	scores := NewScores(len(at))
+	if err := scorer.ScoreOptions(fitting.OptionsOf(victims), scores); err != nil {
+		return err
+	}
+	for i, score := range scores.Score {
+		if math.IsNaN(score) || math.IsInf(score, 0) {
+			return &AnswerError{"ScoreOptions", fmt.Sprintf("option %d has the score %v; scores must be finite", at[i], score)}
+		}
+	}
+	d.Chosen = at[Best(scores)]
+	return nil
+}
