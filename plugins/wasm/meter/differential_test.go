@@ -15,10 +15,20 @@ import (
 
 // soak multiplies a test's count when CEDE_SOAK=1.
 func soak(n int) int {
-	if os.Getenv("CEDE_SOAK") == "1" {
+	switch {
+	case underRace:
+		return n / 20
+	case os.Getenv("CEDE_SOAK") == "1":
 		return n * 100
 	}
 	return n
+}
+
+func skipUnderRace(t *testing.T) {
+	t.Helper()
+	if underRace {
+		t.Skip("no goroutines here, and minutes under the race detector")
+	}
 }
 
 // verdict is what a call came to: results or the first line of the error.

@@ -152,6 +152,7 @@ var guestCalls = []struct {
 }
 
 func TestGuests_AnswerTheSameMeteredAndAtTheSameCost(t *testing.T) {
+	skipUnderRace(t)
 	for _, g := range guests {
 		t.Run(g.name, func(t *testing.T) {
 			module := g.build(t)

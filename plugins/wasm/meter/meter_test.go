@@ -92,6 +92,7 @@ func TestInstrument_StopsWhatRunsForever(t *testing.T) {
 }
 
 func TestInstrument_StopsGuestsThatRunForever(t *testing.T) {
+	skipUnderRace(t)
 	i := runGuest(t, wazero.NewRuntimeConfigCompiler(), instrument(t, buildGo(t)).Code)
 	if _, _, err := i.call(1e6, "spin"); !errors.Is(err, errOutOfFuel) {
 		t.Error(err)

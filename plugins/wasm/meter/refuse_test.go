@@ -162,6 +162,7 @@ func TestInstrument_TakesFunctionsWithManyLocals(t *testing.T) {
 }
 
 func TestInstrument_BoundsWhatItMakesOfRubbish(t *testing.T) {
+	skipUnderRace(t)
 	for name, pattern := range map[string][]byte{
 		"loops": {0x03, 0x40, 0x0b}, "calls": {0x10, 0}, "growth": {0x40, 0}, "fills": {0xfc, 11, 0},
 		"ifs": {0x04, 0x40, 0x05, 0x01, 0x0b}, "nests": {0x02, 0x40}, "indirect": {0x11, 0, 0},

@@ -144,6 +144,7 @@ var noLocals = []byte{0}
 // Behind unreachable the stack holds whatever an instruction wants, so each
 // can stand alone; and 0 is a fine index, alignment, lane or length for all.
 func TestInstrument_KnowsTheInstructionsThatWazeroKnows(t *testing.T) {
+	skipUnderRace(t)
 	taken := 0
 	try := func(instruction ...byte) {
 		best := false

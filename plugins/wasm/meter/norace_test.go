@@ -1,0 +1,5 @@
+//go:build !race
+
+package meter_test
+
+const underRace = false
