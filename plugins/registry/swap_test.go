@@ -1,0 +1,181 @@
+package registry_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/registry"
+	"github.com/cede-scheduler/cede/plugins/wasm"
+)
+
+const guests = "../../sdk/abi/testdata/guests"
+
+// wasmRegistry runs modules by the real host.
+func wasmRegistry(t *testing.T) *registry.Registry {
+	t.Helper()
+	host, err := wasm.NewHost(wasm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := host.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r, _ := newRegistry(t, func(o *registry.Options) {
+		o.Hosts = map[bundle.Kind]registry.Host{bundle.Wasm: wasmHost{host}}
+	})
+	return r
+}
+
+type wasmHost struct{ *wasm.Host }
+
+func (h wasmHost) Load(ctx context.Context, b *bundle.Bundle, limits policy.Limits) (registry.Module, error) {
+	m, err := h.Host.Load(ctx, b.Code, limits)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// goGuest builds the module of a policy of this repository.
+func goGuest(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name+".wasm")
+	build := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", path, "../../policies/"+name+"/guest")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// contended is a cluster on which policies disagree whom to evict.
+func contended() (*state.Snapshot, *model.Evaluation) {
+	store := state.New()
+	txn := store.Begin(1)
+	txn.SetConfig(&model.SchedulerConfig{Preemption: [model.JobTypes]bool{true, true, true, true}, Policy: "p"})
+	check := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	for n := range 4 {
+		node := coretest.Node(fmt.Sprint("n", n), 100, 100, 0)
+		check(txn.UpsertNode(node))
+		for k := range 6 {
+			id := fmt.Sprintf("a%d-%d", n, k)
+			j := coretest.Job(id).Priority(int32(10+5*((n+k)%4))).Ask(int64(10+(7*k+3*n)%12), int64(8+(5*k+n)%16), 0).Obj()
+			check(txn.UpsertJob(j))
+			a := coretest.Running(id, j, 0, 0, node.ID)
+			a.StartTime = int64(n+7*k) * 1e12
+			txn.UpsertAllocs(a)
+		}
+	}
+	asker := coretest.Job("asker").Priority(90).Count(3).Ask(60, 40, 0).Obj()
+	check(txn.UpsertJob(asker))
+	txn.Commit()
+	return store.Snapshot(), &model.Evaluation{ID: "e", Namespace: "default", JobID: "asker", Type: asker.Type, Priority: 90}
+}
+
+// told is a plan in words: whom it places where, over whom, by which version.
+func told(out *scheduler.Outcome) string {
+	var words []string
+	for _, g := range out.Plan.Groups {
+		for _, a := range g.Place {
+			words = append(words, fmt.Sprintf("%s@%s by %s", a.ID, a.NodeID, a.PolicyVersion))
+		}
+		for _, a := range g.Evict {
+			words = append(words, "over "+a.AllocID)
+		}
+	}
+	if out.Fault != nil {
+		words = append(words, out.Fault.Error())
+	}
+	return strings.Join(words, ", ")
+}
+
+// Guests in several languages take turns as one policy while schedulers decide:
+// every plan is what one of the versions decides alone.
+func TestActivate_GuestsOfManyLanguagesUnderLoad(t *testing.T) {
+	decisions := 3_000
+	if os.Getenv("CEDE_SOAK") != "" {
+		decisions = 400_000
+	}
+	r := wasmRegistry(t)
+	snap, eval := contended()
+	const now = int64(5e14)
+	modules, err := filepath.Glob(guests + "/*.wasm")
+	if err != nil || len(modules) < 4 {
+		t.Fatal("no modules", err)
+	}
+	want := map[string]bool{}
+	var versions []*policy.Version
+	for _, path := range append(modules, goGuest(t, "nomad")) {
+		v := load(t, r, registry.Spec{Name: "p", Use: path})
+		versions = append(versions, v)
+		if err := r.Activate(v); err != nil {
+			t.Fatal(err)
+		}
+		out, err := scheduler.New(scheduler.Config{Policies: r.Active()}).Process(eval, snap, now)
+		if err != nil || out.Fault != nil || !strings.Contains(told(out), v.ID) {
+			t.Fatal(path, err, told(out))
+		}
+		want[told(out)] = true
+	}
+	var done atomic.Int64
+	seen := sync.Map{}
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			s := scheduler.New(scheduler.Config{Policies: r.Active(), Forget: true})
+			for done.Add(1) <= int64(decisions) {
+				out, err := s.Process(eval, snap, now)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				plan := told(out)
+				if !want[plan] {
+					t.Errorf("no version decides this: %s", plan)
+					return
+				}
+				seen.Store(plan, true)
+			}
+		})
+	}
+	const swaps = 100
+	for i := range swaps {
+		for done.Load() < int64(i*decisions/swaps) && !t.Failed() {
+			runtime.Gosched()
+		}
+		if err := r.Activate(versions[i%len(versions)]); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Wait()
+	n := 0
+	seen.Range(func(any, any) bool { n++; return true })
+	if n != len(versions) {
+		t.Errorf("%d of %d versions decided something", n, len(versions))
+	}
+	for _, v := range versions {
+		if _, faults := v.Stats(); faults != 0 {
+			t.Errorf("%s had %d faults", v.ID, faults)
+		}
+	}
+}
