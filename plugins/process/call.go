@@ -1,0 +1,91 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"time"
+	"unsafe"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/sdk/abi"
+	"github.com/cede-scheduler/cede/sdk/serve/policypb"
+)
+
+const (
+	// maxOverhead is what an answer may have beyond its frame.
+	maxOverhead = 1 << 10
+	// breaking is how long a process may take to die once its connection broke.
+	breaking = time.Second
+)
+
+// call puts a frame to the process and returns the answer. Any fault is the
+// end of the process: its state is not to be trusted.
+func (p *process) call(op abi.Op, frame []byte, limit time.Duration) (*policypb.Answer, *policy.Error) {
+	if !p.runner.isAlive() {
+		return nil, p.gone()
+	}
+	if len(frame) > policypb.MaxMessage-maxOverhead {
+		return nil, fault(policy.FaultLimit, "", "the frame has %d MiB, and %d is the most", len(frame)>>20, policypb.MaxMessage>>20)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	answer, err := p.policy.Call(ctx, &policypb.Request{Op: uint32(op), Frame: frame}, grpc.MaxCallRecvMsgSize(len(frame)+maxOverhead))
+	if err != nil {
+		bad := p.broken(ctx, err, limit)
+		p.close()
+		return nil, bad
+	}
+	if len(answer.GetFrame()) != len(frame) {
+		p.close()
+		return nil, fault(policy.FaultABI, hintRebuild, "it answered a frame of %d bytes with one of %d", len(frame), len(answer.GetFrame()))
+	}
+	return answer, nil
+}
+
+// gone is the fault of a process that has ended since it was last called.
+func (p *process) gone() *policy.Error {
+	if _, ours := p.runner.end(); ours {
+		return closedFault()
+	}
+	<-p.runner.exited
+	return p.died("between two calls")
+}
+
+// broken names what went wrong with a call.
+func (p *process) broken(ctx context.Context, err error, limit time.Duration) *policy.Error {
+	code := status.Code(err)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		p.runner.kill()
+		return fault(policy.FaultTimeout, hintTime, "it took longer than %v, and was killed%s", limit, p.aside())
+	}
+	if code == codes.Unavailable || code == codes.Canceled {
+		p.settle(breaking)
+		switch _, ours := p.runner.end(); {
+		case !ours:
+			return p.died("during the call")
+		case p.host.isClosing():
+			return closedFault()
+		}
+		return fault(policy.FaultGuest, "", "it closed its connection during the call%s", p.aside())
+	}
+	p.runner.kill()
+	text := clean(status.Convert(err).Message())
+	if code == codes.ResourceExhausted {
+		return fault(policy.FaultAnswer, "answer in the frame that came", "its answer is larger than the frame that was sent: %s", text)
+	}
+	return fault(policy.FaultABI, hintRebuild, "it answered with the error %v of gRPC: %s", code, text)
+}
+
+// aligned is a frame where it lies if columns can be read there, else a copy.
+func aligned(frame []byte) []byte {
+	if uintptr(unsafe.Pointer(unsafe.SliceData(frame)))%abi.Alignment == 0 {
+		return frame
+	}
+	fresh := abi.Grow(nil, len(frame))
+	copy(fresh, frame)
+	return fresh
+}

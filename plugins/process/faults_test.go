@@ -1,0 +1,170 @@
+//go:build unix
+
+package process
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/policy"
+)
+
+// What happens before a process is a policy: Load names it.
+func TestLoad_NamesWhatIsNoPolicy(t *testing.T) {
+	for mode, want := range map[string]struct {
+		kind  policy.Fault
+		words []string
+	}{
+		"exits":                 {policy.FaultGuest, []string{"died at its start", "exit status 3", "the licence has expired", "-tags process"}},
+		"rubbish":               {policy.FaultABI, []string{`"Starting up, please wait..."`, "before its handshake"}},
+		"rubbish and exit":      {policy.FaultABI, []string{`"?[31mhello|world"`}},
+		"silent":                {policy.FaultTimeout, []string{"not ready after 500ms"}},
+		"endless line":          {policy.FaultABI, []string{`"xxxx`, "before its handshake"}},
+		"elsewhere":             {policy.FaultABI, []string{"listens on unix /run/docker.sock", "not in the folder"}},
+		"by network":            {policy.FaultABI, []string{"listens on tcp 127.0.0.1:1"}},
+		"no such core protocol": {policy.FaultABI, []string{"handshake failed", "incompatible core"}},
+		"handshake and exit":    {policy.FaultGuest, []string{"the process died", "changed my mind"}},
+		"nobody listens":        {policy.FaultTimeout, []string{"not ready"}},
+		"old transport":         {policy.FaultABI, []string{"netrpc"}},
+		"future protocol":       {policy.FaultABI, []string{"speaks version 9", "this host has 1", "newer version of cede"}},
+		"future ABI":            {policy.FaultABI, []string{"Describe", "version 1.1", "this host has 1.0", "newer version of cede"}},
+		"other ABI":             {policy.FaultABI, []string{"version 2.0", "newer version of cede"}},
+		"ancient ABI":           {policy.FaultABI, []string{"version 0.0", "build it again"}},
+		"no hooks":              {policy.FaultABI, []string{"implements no hook"}},
+		"strange hooks":         {policy.FaultABI, []string{"0x200"}},
+		"strange name":          {policy.FaultABI, []string{`calls itself "?[31mred"`}},
+		"strange settings":      {policy.FaultABI, []string{"quantum"}},
+		"dies when described":   {policy.FaultGuest, []string{"Describe", "died during the call", "signal: killed"}},
+		"hangs when described":  {policy.FaultTimeout, []string{"Describe", "longer than 400ms"}},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			h := newHost(t, Options{StartTimeout: 500 * time.Millisecond})
+			if mode != "silent" && mode != "nobody listens" {
+				h.options.StartTimeout = 20 * time.Second
+			}
+			m, err := self(h, mode, policy.Limits{Time: 400 * time.Millisecond})
+			if err == nil {
+				m.Close()
+			}
+			wantFault(t, err, want.kind, want.words...)
+			nothingLeft(t, h)
+		})
+	}
+}
+
+// What happens when a policy is asked: the call names it, the process is gone,
+// and the next one works.
+func TestCall_NamesWhatWentWrongAndTheNextProcessWorks(t *testing.T) {
+	for mode, want := range map[string]struct {
+		kind  policy.Fault
+		words []string
+		lives bool
+	}{
+		"kills itself":             {policy.FaultGuest, []string{"the process died", "signal: killed"}, false},
+		"exits in a call":          {policy.FaultGuest, []string{"exit status 7", "cannot reach the oracle"}, false},
+		"panics":                   {policy.FaultGuest, []string{"exit status 2", "panic: no such row: 17"}, false},
+		"hangs":                    {policy.FaultTimeout, []string{"longer than 400ms", "killed", "raise the time"}, false},
+		"spins":                    {policy.FaultTimeout, []string{"longer than 400ms"}, false},
+		"stops":                    {policy.FaultTimeout, []string{"longer than 400ms"}, false},
+		"longer":                   {policy.FaultABI, []string{"it answered a frame of"}, false},
+		"shorter":                  {policy.FaultABI, []string{"it answered a frame of"}, false},
+		"no frame":                 {policy.FaultABI, []string{"with one of 0"}, false},
+		"much larger":              {policy.FaultAnswer, []string{"larger than the frame"}, false},
+		"garbage":                  {policy.FaultAnswer, []string{"longer than asked"}, false},
+		"too many picks":           {policy.FaultAnswer, []string{"longer than asked"}, false},
+		"no status":                {policy.FaultABI, []string{"status 7"}, false},
+		"bad frame":                {policy.FaultABI, []string{"cannot read the frame"}, true},
+		"unsupported":              {policy.FaultABI, []string{"it says that it has SelectVictims"}, true},
+		"no memory":                {policy.FaultLimit, []string{"out of memory"}, false},
+		"error of gRPC":            {policy.FaultABI, []string{"PermissionDenied", "not you"}, false},
+		"claims to be unavailable": {policy.FaultGuest, []string{"closed its connection"}, false},
+		"claims a deadline":        {policy.FaultABI, []string{"DeadlineExceeded", "too late"}, false},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			h := newHost(t, Options{StartTimeout: 20 * time.Second})
+			patience := 20 * time.Second
+			if want.kind == policy.FaultTimeout {
+				patience = 400 * time.Millisecond
+			}
+			m := load(t, h, mode, policy.Limits{Time: patience})
+			for range 2 { // the second process has not been started by Load
+				i := start(t, m)
+				began := time.Now()
+				wantFault(t, ask(i), want.kind, want.words...)
+				if d := time.Since(began); d > 5*time.Second {
+					t.Errorf("naming it took %v", d)
+				}
+				if i.Alive() != want.lives {
+					t.Errorf("Alive is %v", i.Alive())
+				}
+				if !want.lives {
+					nothingLeft(t, h)
+				}
+				if err := ask(i); err == nil {
+					t.Error("the second call went well")
+				}
+				i.Close()
+				i.Close()
+			}
+			nothingLeft(t, h)
+		})
+	}
+}
+
+func TestCall_ObjectionOfThePolicyIsItsOwnAndHarmless(t *testing.T) {
+	h := newHost(t, Options{})
+	i := start(t, load(t, h, "objects", policy.Limits{}))
+	for range 3 {
+		err := ask(i)
+		if err == nil || err.Error() != "today is ?Sunday" {
+			t.Fatalf("got %v", err)
+		}
+		if !i.Alive() {
+			t.Fatal("an objection is no fault")
+		}
+	}
+}
+
+func TestCall_MemoryIsBounded(t *testing.T) {
+	skipUnlessLinux(t)
+	log, out := logged(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(out)
+		}
+	})
+	h := newHost(t, Options{Log: log})
+	i := start(t, load(t, h, "allocates", policy.Limits{Memory: 64 << 20, Time: 20 * time.Second}))
+	wantFault(t, ask(i), policy.FaultLimit, "memory", "raise the memory")
+}
+
+func TestCall_WhatGuestsPrintIsLoggedAndHarmless(t *testing.T) {
+	log, out := logged(t)
+	h := newHost(t, Options{Log: log})
+	i := start(t, load(t, h, "logs", policy.Limits{}))
+	if err := ask(i); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`level=WARN msg="the policy says" digest=`, `text="careful rows=3"`, `level=DEBUG`, `no level`, `no time`,
+		`text="plain ?[31mred"`, `long long`, "printed by the policy", `policy=default`,
+	} {
+		eventually(t, "the log says "+want, func() bool { return strings.Contains(out.String(), want) })
+	}
+	for line := range strings.Lines(out.String()) {
+		if len(line) > 5000 {
+			t.Errorf("a line of %d bytes was logged", len(line))
+		}
+	}
+}
+
+func TestStart_EnvironmentIsMinimal(t *testing.T) {
+	t.Setenv("CEDE_SECRET", "x")
+	h := newHost(t, Options{})
+	m := load(t, h, "tells its environment", policy.Limits{})
+	const want = "CEDE_TEST_GUEST CEDE_POLICY PLUGIN_MIN_PORT PLUGIN_MAX_PORT PLUGIN_PROTOCOL_VERSIONS PLUGIN_CLIENT_CERT PLUGIN_UNIX_SOCKET_DIR GOMEMLIMIT"
+	if err := ask(start(t, m)); err == nil || err.Error() != want {
+		t.Errorf("its environment is\n%v, want\n%s", err, want)
+	}
+}

@@ -1,0 +1,362 @@
+//go:build unix
+
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+func skipUnlessLinux(t testing.TB) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("only the Linux kernel does this")
+	}
+}
+
+// nothingLeft checks that the host keeps no process, no socket and no folder of
+// one. What ends by itself may take a moment.
+func nothingLeft(t testing.TB, h *Host) {
+	t.Helper()
+	eventually(t, "nothing is left", func() bool {
+		h.mu.Lock()
+		n := len(h.processes)
+		h.mu.Unlock()
+		return n == 0
+	})
+	entries, err := os.ReadDir(h.dir.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			t.Errorf("the folder %s is left", e.Name())
+		}
+	}
+}
+
+// isRunning is whether a process with that number runs. A zombie does not,
+// though it can be signalled.
+func isRunning(t testing.TB, pid int) bool {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	rest := stat[bytes.LastIndexByte(stat, ')')+1:] // a name may hold anything
+	return !bytes.HasPrefix(rest, []byte(" Z")) && !bytes.HasPrefix(rest, []byte(" X"))
+}
+
+func pidOf(t testing.TB, i policy.Instance) int {
+	t.Helper()
+	pid, err := strconv.Atoi(i.(*instance).p.runner.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func TestInstance_DiesBetweenCalls(t *testing.T) {
+	h := newHost(t, Options{})
+	m := load(t, h, "honest", policy.Limits{})
+	i := start(t, m)
+	if err := ask(i); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pidOf(t, i), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "Alive is false", func() bool { return !i.Alive() })
+	wantFault(t, ask(i), policy.FaultGuest, "died between two calls", "signal: killed")
+	nothingLeft(t, h) // without anybody closing it
+	if err := ask(start(t, m)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInstance_CloseEndsWhatThePolicyHasStarted(t *testing.T) {
+	skipUnlessLinux(t)
+	log, out := logged(t)
+	h := newHost(t, Options{Log: log})
+	for _, end := range []string{"close", "kill"} {
+		i := start(t, load(t, h, "has a child", policy.Limits{}))
+		if err := ask(i); err != nil {
+			t.Fatal(err)
+		}
+		child := 0
+		eventually(t, "the child has a number", func() bool {
+			_, after, ok := cutLast(out.String(), `text="child `)
+			_, _ = fmt.Sscan(strings.TrimRight(after, "\""), &child)
+			return ok && child != 0
+		})
+		began := time.Now()
+		if end == "close" {
+			i.Close()
+		} else if err := syscall.Kill(pidOf(t, i), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the child ends", func() bool { return !isRunning(t, child) })
+		nothingLeft(t, h)
+		if d := time.Since(began); d > 3*time.Second {
+			t.Errorf("the end by %s took %v", end, d)
+		}
+	}
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	at := strings.LastIndex(s, sep)
+	if at < 0 {
+		return s, "", false
+	}
+	after, _, _ = strings.Cut(s[at+len(sep):], `"`)
+	return s[:at], after, true
+}
+
+func TestHost_CloseEndsCallsAndStartsUnderWay(t *testing.T) {
+	h := newHost(t, Options{})
+	calling := start(t, load(t, h, "hangs", policy.Limits{Time: time.Minute}))
+	other := load(t, h, "honest", policy.Limits{})
+	var all sync.WaitGroup
+	errs := make(chan error, 20)
+	all.Go(func() { errs <- ask(calling) })
+	for range 8 {
+		all.Go(func() {
+			for {
+				i, err := other.Start(sdk.NewConfig(nil, nil))
+				if err != nil {
+					errs <- err
+					return
+				}
+				i.Close()
+			}
+		})
+	}
+	time.Sleep(100 * time.Millisecond)
+	for range 3 {
+		all.Go(func() { _ = h.Close() })
+	}
+	all.Wait()
+	close(errs)
+	for err := range errs {
+		wantFault(t, err, policy.FaultHost, "closed")
+	}
+	if _, err := self(h, "honest", policy.Limits{}); err == nil {
+		t.Error("a closed host loads")
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestModule_CloseKeepsInstancesAndStartsNoMore(t *testing.T) {
+	h := newHost(t, Options{})
+	a, b := load(t, h, "honest", policy.Limits{}), load(t, h, "honest", policy.Limits{})
+	i := start(t, a)
+	a.Close()
+	a.Close()
+	if err := ask(i); err != nil {
+		t.Error(err)
+	}
+	_, err := a.Start(sdk.NewConfig(nil, nil))
+	wantFault(t, err, policy.FaultHost)
+	start(t, b).Close() // has the same executable, and still has it
+	if err := ask(start(t, b)); err != nil {
+		t.Error(err)
+	}
+	b.Close()
+	files, err := filepath.Glob(filepath.Join(h.dir.path, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if len(filepath.Base(file)) > 32 {
+			t.Errorf("%s is left", file)
+		}
+	}
+}
+
+func TestLoad_CanBeStopped(t *testing.T) {
+	h := newHost(t, Options{})
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, until := range []int{0, 1} { // processes: while it is copied, and while it starts
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			defer cancel()
+			for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+				h.mu.Lock()
+				n := len(h.processes)
+				h.mu.Unlock()
+				if n >= until {
+					return
+				}
+			}
+		}()
+		_, err = h.Load(ctx, exe, LoadOptions{Env: []string{modeEnv + "=silent"}})
+		wantFault(t, err, policy.FaultHost, context.Canceled.Error())
+	}
+	nothingLeft(t, h)
+}
+
+// victimEnv makes the test's binary a host that starts policies and waits to be
+// killed.
+const victimEnv = "CEDE_TEST_VICTIM"
+
+func runVictim(dir string) {
+	h, err := NewHost(Options{RunDir: dir})
+	if err != nil {
+		die(err.Error())
+	}
+	for range 3 {
+		m, err := self(h, "honest", policy.Limits{})
+		if err != nil {
+			die(err.Error())
+		}
+		i, err := m.Start(sdk.NewConfig(nil, nil))
+		if err != nil {
+			die(err.Error())
+		}
+		fmt.Println(i.(*instance).p.runner.ID())
+	}
+	fmt.Println("ready")
+	forever()
+}
+
+// A host that is killed cannot clean up. The kernel ends its processes, and the
+// next host removes its folder, and no folder of a host that lives.
+func TestHost_KilledLeavesNoOrphansAndTheNextOneSweeps(t *testing.T) {
+	skipUnlessLinux(t)
+	dir := shortDir(t)
+	neighbour := newHost(t, Options{RunDir: dir})
+	i := start(t, load(t, neighbour, "honest", policy.Limits{}))
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = []string{victimEnv + "=" + dir}
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for s := bufio.NewScanner(stdout); s.Scan() && s.Text() != "ready"; {
+		pid, err := strconv.Atoi(s.Text())
+		if err != nil || !isRunning(t, pid) {
+			t.Fatalf("the victim says %q", s.Text())
+		}
+		pids = append(pids, pid)
+	}
+	if len(pids) != 3 {
+		t.Fatalf("the victim has %d processes", len(pids))
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	for _, pid := range pids {
+		eventually(t, "the orphan ends", func() bool { return !isRunning(t, pid) })
+	}
+	if n := len(hostsIn(t, dir)); n != 2 {
+		t.Fatalf("%d folders before the sweep, want those of the victim and its neighbour", n)
+	}
+	newHost(t, Options{RunDir: dir})
+	if n := len(hostsIn(t, dir)); n != 2 {
+		t.Errorf("%d folders after the sweep, want those of the hosts that live", n)
+	}
+	if err := ask(i); err != nil {
+		t.Error("the neighbour was disturbed: ", err)
+	}
+}
+
+// rounds is how often a test starts a process.
+func rounds(few int) int {
+	if os.Getenv("CEDE_SOAK") != "" {
+		return 10_000
+	}
+	return few
+}
+
+// A round starts a process and ends it in one of many ways. Nothing may add up.
+func TestHost_RoundsLeaveNothing(t *testing.T) {
+	h := newHost(t, Options{Restart: Restart{First: time.Nanosecond, Most: time.Nanosecond, Strikes: 1 << 30}})
+	modes := map[string]*Module{}
+	for _, mode := range []string{"honest", "kills itself", "panics", "garbage", "much larger", "has a child", "every third call"} {
+		modes[mode] = load(t, h, mode, policy.Limits{})
+	}
+	hung := load(t, h, "hangs", policy.Limits{Time: 200 * time.Millisecond})
+	r := rand.New(rand.NewPCG(3, 4))
+	round := func() {
+		for mode, m := range modes {
+			i := start(t, m)
+			_ = ask(i)
+			if mode == "honest" && r.IntN(2) == 0 {
+				_ = syscall.Kill(pidOf(t, i), syscall.SIGKILL)
+			}
+			i.Close()
+		}
+	}
+	round()
+	start(t, hung).Close()
+	nothingLeft(t, h)
+	fds, goroutines, children := openFiles(t), runtime.NumGoroutine(), childrenOf(t)
+	for n := 0; n < rounds(35); n += len(modes) {
+		round()
+		if n%(100*len(modes)) == 0 {
+			wantFault(t, ask(start(t, hung)), policy.FaultTimeout)
+		}
+	}
+	nothingLeft(t, h)
+	eventually(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= goroutines+2 })
+	eventually(t, "files are closed", func() bool { return openFiles(t) <= fds+2 })
+	eventually(t, "processes are reaped", func() bool { return childrenOf(t) <= children })
+}
+
+func openFiles(t testing.TB) int {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		return 0
+	}
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// childrenOf counts the children of the test, zombies among them.
+func childrenOf(t testing.TB) int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // a thread may have gone
+		n += len(strings.Fields(string(text)))
+	}
+	return n
+}

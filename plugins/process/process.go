@@ -1,0 +1,203 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	plugin "github.com/hashicorp/go-plugin"
+	goplugin "github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
+	"github.com/cede-scheduler/cede/sdk/serve/policypb"
+)
+
+// process is one process and the connection to it.
+type process struct {
+	host   *Host
+	folder string
+	runner runner
+	client *plugin.Client
+	policy policypb.PolicyClient
+	conns  conns
+
+	started chan struct{} // closed when start has returned
+	once    sync.Once
+	late    atomic.Bool // it was killed because it took too long to start
+}
+
+// program says what is to be started.
+type program struct {
+	file      string
+	args, env []string
+	memory    int64
+	log       *guestlog.Log
+}
+
+// start starts a process and connects to it.
+func (h *Host) start(ctx context.Context, what *program) (*process, *policy.Error) {
+	p := &process{host: h, folder: h.folder(), started: make(chan struct{})}
+	p.runner.init()
+	p.runner.spawner, p.runner.memory, p.runner.socket, p.runner.said.log = &h.spawner, what.memory, p.folder, what.log
+	if err := h.enter(p); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, p.runner.kill)
+	err := p.start(what)
+	if !stop() {
+		err = fault(policy.FaultHost, "", "starting it was stopped: %w", ctx.Err())
+	}
+	close(p.started)
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *process) start(what *program) *policy.Error {
+	if err := os.Mkdir(p.folder, 0o700); err != nil {
+		return &policy.Error{Fault: policy.FaultHost, Err: err}
+	}
+	timeout := p.host.options.StartTimeout
+	watch := time.AfterFunc(timeout, func() {
+		p.late.Store(true)
+		p.runner.kill()
+	})
+	defer watch.Stop()
+	p.client = plugin.NewClient(p.config(what))
+	if _, err := p.client.Start(); err != nil {
+		return p.notStarted(err)
+	}
+	go p.watch()
+	protocol, err := p.client.Client()
+	if err != nil {
+		return p.notStarted(err)
+	}
+	raw, err := protocol.Dispense(policypb.Name)
+	if err != nil {
+		return p.notStarted(err)
+	}
+	if !p.runner.isAlive() { // go-plugin says nothing of it where the connection just broke
+		return p.notStarted(errBroken)
+	}
+	p.policy = raw.(policypb.PolicyClient)
+	return nil
+}
+
+// watch cleans up when the process ends, whoever noticed.
+func (p *process) watch() {
+	<-p.runner.exited
+	<-p.started
+	p.close()
+}
+
+// config is how go-plugin starts the process.
+func (p *process) config(what *program) *plugin.ClientConfig {
+	run := func(_ hclog.Logger, asked *exec.Cmd, _ string) (goplugin.Runner, error) {
+		env := slices.Concat(what.env, p.environment(asked.Env), []string{"GOMEMLIMIT=" + strconv.FormatInt(what.memory, 10)})
+		p.runner.command = func() *exec.Cmd {
+			cmd := exec.Command(what.file, what.args...)
+			cmd.Env, cmd.Dir = slices.Clone(env), p.folder
+			return cmd
+		}
+		return &p.runner, nil
+	}
+	return &plugin.ClientConfig{
+		HandshakeConfig:  plugin.HandshakeConfig{MagicCookieKey: policypb.CookieKey, MagicCookieValue: policypb.CookieValue},
+		VersionedPlugins: map[int]plugin.PluginSet{policypb.Protocol: {policypb.Name: hosted{}}},
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		RunnerFunc:       run,
+		AutoMTLS:         true,
+		SkipHostEnv:      true,
+		StartTimeout:     2 * p.host.options.StartTimeout, // ours comes first, and says more
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.folder},
+		Logger:           hclog.NewNullLogger(),
+		SyncStdout:       &lines{most: maxLine, each: p.runner.said.plain},
+		SyncStderr:       &lines{most: maxLine, each: p.runner.said.plain},
+		GRPCDialOptions:  p.conns.options(),
+	}
+}
+
+// environment is what go-plugin tells a process, with a folder for its socket
+// whose path is shorter than that of the one go-plugin makes.
+func (p *process) environment(asked []string) []string {
+	env := slices.DeleteFunc(slices.Clone(asked), func(s string) bool { return strings.HasPrefix(s, plugin.EnvUnixSocketDir+"=") })
+	return append(env, plugin.EnvUnixSocketDir+"="+p.folder)
+}
+
+// close kills the process and removes all that there was for it. It returns
+// when nothing is left, and may be called again and by many.
+func (p *process) close() {
+	p.once.Do(func() {
+		p.runner.kill()
+		<-p.started
+		p.runner.wait()
+		if p.client != nil {
+			p.client.Kill() // it is dead: this ends the goroutines of go-plugin
+		}
+		p.conns.close()
+		_ = os.RemoveAll(p.folder)
+		p.host.leave(p)
+	})
+}
+
+// conns are the connections that go-plugin has made, by the streams it opens on
+// them: where it fails half-way, it forgets to close them.
+type conns struct {
+	mu   sync.Mutex
+	list []*grpc.ClientConn
+}
+
+func (c *conns) options() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
+			next grpc.Streamer, opts ...grpc.CallOption,
+		) (grpc.ClientStream, error) {
+			c.add(cc)
+			return next(ctx, desc, cc, method, opts...)
+		}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(policypb.MaxMessage), grpc.MaxCallSendMsgSize(policypb.MaxMessage)),
+		grpc.WithInitialWindowSize(policypb.Window), grpc.WithInitialConnWindowSize(policypb.Window),
+	}
+}
+
+func (c *conns) add(cc *grpc.ClientConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Contains(c.list, cc) {
+		c.list = append(c.list, cc)
+	}
+}
+
+func (c *conns) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cc := range c.list {
+		_ = cc.Close() // closed already where all went well
+	}
+}
+
+// hosted is the policy as go-plugin knows it.
+type hosted struct{ plugin.NetRPCUnsupportedPlugin }
+
+var _ plugin.GRPCPlugin = hosted{}
+
+// GRPCServer is the guest's half, which is not here.
+func (hosted) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
+	return errors.New("the host serves no policies")
+}
+
+func (hosted) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, cc *grpc.ClientConn) (any, error) {
+	return policypb.NewPolicyClient(cc), nil
+}

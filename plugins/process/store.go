@@ -1,0 +1,163 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/policy"
+)
+
+// MaxExecutable is the size of the largest executable that is loaded, in bytes.
+const MaxExecutable = 512 << 20
+
+// digestPrefix says how a digest was made.
+const digestPrefix = "sha256:"
+
+// take copies an executable into the host's folder, under its digest, and
+// counts who uses it; give must follow. The copy is hashed while it is written,
+// and it alone is ever executed.
+func (h *Host) take(ctx context.Context, path, want string) (file, digest string, err error) {
+	source, err := openExecutable(path)
+	if err != nil {
+		return "", "", err
+	}
+	defer func() { _ = source.Close() }()
+	fresh, sum, err := h.copy(ctx, source)
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", path, err)
+	}
+	defer func() { _ = os.Remove(fresh) }() // gone already where all went well
+	if want != "" && !strings.EqualFold(strings.TrimPrefix(want, digestPrefix), sum) {
+		return "", "", &policy.Error{
+			Fault: policy.FaultHost, Hint: "allow the new one if you trust it",
+			Err: fmt.Errorf("%s: %w: its SHA-256 is %s, and %s was allowed", path, ErrChecksum, sum, strings.TrimPrefix(want, digestPrefix)),
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing {
+		return "", "", closedFault()
+	}
+	file = filepath.Join(h.dir.path, sum)
+	if err := os.Rename(fresh, file); err != nil {
+		return "", "", err
+	}
+	h.copies[sum]++
+	return file, digestPrefix + sum, nil
+}
+
+// give removes a copy that nobody uses any longer. Processes that run it go on.
+func (h *Host) give(digest string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sum := strings.TrimPrefix(digest, digestPrefix)
+	if h.copies[sum]--; h.copies[sum] == 0 {
+		delete(h.copies, sum)
+		_ = os.Remove(filepath.Join(h.dir.path, sum))
+	}
+}
+
+// copy writes what is left of an executable to a new file that nobody may
+// write to, and returns its SHA-256.
+func (h *Host) copy(ctx context.Context, from io.Reader) (path, sum string, err error) {
+	f, err := os.CreateTemp(h.dir.path, "copy-")
+	if err != nil {
+		return "", "", err
+	}
+	hash := sha256.New()
+	n, err := io.Copy(io.MultiWriter(f, hash), &cancellable{ctx, io.LimitReader(from, MaxExecutable+1)})
+	if err == nil && n > MaxExecutable {
+		err = fault(policy.FaultLimit, "strip it (go build -ldflags='-s -w')", "the executable has more than %d MiB", MaxExecutable>>20)
+	}
+	const ownerReadsAndExecutes = 0o500
+	err = errors.Join(err, f.Chmod(ownerReadsAndExecutes), f.Close())
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return "", "", err
+	}
+	return f.Name(), hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// cancellable ends a copy with its context.
+type cancellable struct {
+	ctx context.Context //nolint:containedctx // lives as long as one call of copy
+	io.Reader
+}
+
+func (c *cancellable) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.Reader.Read(b)
+}
+
+// openExecutable opens what can be executed here by itself. A script cannot:
+// its checksum would say nothing of its interpreter and of what that runs.
+func openExecutable(path string) (io.ReadCloser, error) {
+	refuse := func(hint, format string, args ...any) (io.ReadCloser, error) {
+		return nil, fault(policy.FaultABI, hint, path+": "+format, args...)
+	}
+	at, err := os.Stat(path) // before it is opened, which waits where it is a pipe
+	switch {
+	case err != nil:
+		return nil, &policy.Error{Fault: policy.FaultHost, Err: err}
+	case !at.Mode().IsRegular():
+		return refuse("name the executable of a policy", "it is no file")
+	case hasModes && at.Mode().Perm()&0o111 == 0:
+		return refuse("run chmod +x "+path+" if it is one", "it is not marked as executable")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &policy.Error{Fault: policy.FaultHost, Err: err}
+	}
+	head := make([]byte, 4)
+	n, _ := io.ReadFull(f, head)
+	if hint, what := strange(head[:n]); what != "" {
+		_ = f.Close()
+		return refuse(hint, "it is %s", what)
+	}
+	return &opened{Reader: io.MultiReader(bytes.NewReader(head[:n]), f), Closer: f}, nil
+}
+
+// opened is a file whose beginning was read.
+type opened struct {
+	io.Reader
+	io.Closer
+}
+
+// strange says what a file is that cannot be a policy's executable, by its
+// first bytes, and what to do about it.
+func strange(head []byte) (hint, what string) {
+	const native = "give an executable for " + runtime.GOOS + "/" + runtime.GOARCH
+	begins := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
+	switch {
+	case begins("#!"):
+		return "build an executable; a checksum of a script says nothing of what it runs", "a script"
+	case begins("\x00asm"):
+		return "load it as a WebAssembly module", "a WebAssembly module"
+	case begins("\x7fELF"):
+		if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+			return native, "an executable for another system"
+		}
+	case begins("MZ"):
+		if runtime.GOOS != "windows" {
+			return native, "an executable for Windows"
+		}
+	case begins("\xcf\xfa\xed\xfe"), begins("\xca\xfe\xba\xbe"):
+		if runtime.GOOS != "darwin" {
+			return native, "an executable for macOS"
+		}
+	default:
+		return native, "no executable"
+	}
+	return "", ""
+}

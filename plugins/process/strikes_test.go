@@ -1,0 +1,89 @@
+//go:build unix
+
+package process
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+func TestStrikes_WaitTwiceAsLongEachTimeAndThenRefuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := strikes{restart: Restart{}.orDefaults()}
+		why := errors.New("it is Sunday")
+		for n, want := range []time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
+			round := s.round()
+			if _, left := s.failed(round, why); left != 4-n {
+				t.Errorf("after %d losses %d strikes are left", n+1, left)
+			}
+			s.failed(round, why) // another process of the same round dies of the same
+			began := time.Now()
+			if err := s.admit(nil); err != nil {
+				t.Fatal(err)
+			}
+			if d := time.Since(began); d != want {
+				t.Errorf("start %d waited %v, want %v", n+2, d, want)
+			}
+		}
+		s.failed(s.round(), why)
+		err := s.admit(nil)
+		wantFault(t, err, policy.FaultGuest, "5 times in a row", "it is Sunday", "load it again")
+		if !errors.Is(err, ErrStruckOut) {
+			t.Errorf("%v is no ErrStruckOut", err)
+		}
+	})
+}
+
+func TestStrikes_AreClearedByAnAnswer(t *testing.T) {
+	s := strikes{restart: Restart{First: 1, Most: 1, Strikes: 2}}
+	for range 10 {
+		old := s.round()
+		s.failed(old, errors.New("x"))
+		s.answered(old) // by a process that was started before the loss: no news
+		if s.count != 1 {
+			t.Fatalf("%d strikes", s.count)
+		}
+		s.answered(s.round())
+	}
+	if err := s.admit(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStrikes_WaitEndsWithTheHost(t *testing.T) {
+	s := strikes{restart: Restart{First: time.Hour, Most: time.Hour, Strikes: 9}}
+	s.failed(0, errors.New("x"))
+	s.failed(1, errors.New("x"))
+	done := make(chan struct{})
+	close(done)
+	wantFault(t, s.admit(done), policy.FaultHost)
+}
+
+func TestModule_StrikesOutAndLoadingItAgainHelps(t *testing.T) {
+	h := newHost(t, Options{})
+	m := load(t, h, "panics", policy.Limits{})
+	for range 5 {
+		wantFault(t, ask(start(t, m)), policy.FaultGuest, "panic: no such row: 17")
+	}
+	_, err := m.Start(sdk.NewConfig(nil, nil))
+	wantFault(t, err, policy.FaultGuest, "5 times in a row", "no such row: 17", "load it again")
+	start(t, load(t, h, "panics", policy.Limits{}))
+}
+
+func TestModule_OneStrikeForSeveralProcessesAndNoneAfterAnAnswer(t *testing.T) {
+	h := newHost(t, Options{})
+	m := load(t, h, "every third call", policy.Limits{})
+	for range 8 {
+		i := start(t, m)
+		for n := range 3 {
+			if err := ask(i); (err != nil) != (n == 2) {
+				t.Fatalf("call %d: %v", n, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package process
+
+import (
+	"fmt"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// runtimeMemory is what a process may hold beyond Limits.Memory: a Go runtime
+// with gRPC maps some 100 MiB before a policy says a word, most of which it
+// never touches.
+const runtimeMemory = 256 << 20
+
+// confine says how a process is to be started: it is killed when the host dies,
+// and in a group of its own, so that what it starts can be killed with it.
+func confine(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// limit bounds a process that has just been started.
+func limit(pid int, memory int64) error {
+	data := uint64(memory) + runtimeMemory
+	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: data, Max: data}, nil); err != nil {
+		return fmt.Errorf("limit its memory: %w", err)
+	}
+	if err := unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil); err != nil {
+		return fmt.Errorf("limit its core files: %w", err)
+	}
+	return nil
+}
+
+// awaitExit returns when the process has ended and before it is reaped: until
+// then its number, which is that of its group, is nobody else's.
+func awaitExit(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// killGroup kills all that is left of a process and what it started.
+func killGroup(pid int) { _ = unix.Kill(-pid, unix.SIGKILL) }

@@ -1,0 +1,154 @@
+//go:build unix
+
+package process
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(modeEnv); mode != "" {
+		runMode(mode)
+	}
+	if dir := os.Getenv(victimEnv); dir != "" {
+		runVictim(dir)
+	}
+	code := m.Run()
+	removeBuilt()
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			_, _ = os.Stderr.WriteString(err.Error() + "\n")
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// shortDir is a folder for tests whose path leaves room for those of sockets.
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cede") //nolint:usetesting // its name is too long for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// newHost is a host that is closed with the test and leaves nothing.
+func newHost(t testing.TB, o Options) *Host {
+	t.Helper()
+	if o.RunDir == "" {
+		o.RunDir = shortDir(t)
+	}
+	if o.Restart == (Restart{}) {
+		o.Restart = Restart{First: time.Millisecond, Most: time.Millisecond}
+	}
+	h, err := NewHost(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(h.dir.path); !os.IsNotExist(err) {
+			t.Errorf("the host left its folder: %v", err)
+		}
+	})
+	return h
+}
+
+// hostsIn are the folders of hosts in a run directory.
+func hostsIn(t testing.TB, dir string) (list []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), hostPrefix) {
+			list = append(list, e.Name())
+		}
+	}
+	return list
+}
+
+// self loads the test's binary as a guest of the given mode.
+func self(h *Host, mode string, limits policy.Limits) (*Module, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return h.Load(context.Background(), exe, LoadOptions{Limits: limits, Env: []string{modeEnv + "=" + mode}})
+}
+
+func load(t testing.TB, h *Host, mode string, limits policy.Limits) *Module {
+	t.Helper()
+	m, err := self(h, mode, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+func start(t testing.TB, m policy.Module) policy.Instance {
+	t.Helper()
+	i, err := m.Start(sdk.NewConfig(nil, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(i.Close)
+	return i
+}
+
+// question is a small question, the same one always.
+func question() *sdk.Candidates {
+	r := rand.New(rand.NewPCG(1, 2))
+	return policytest.Random(r, policytest.Shape{Options: 4, Rows: 8}).Candidates()
+}
+
+// ask asks SelectVictims.
+func ask(i policy.Instance) error {
+	var s sdk.Selection
+	s.Reset()
+	return i.SelectVictims(question(), &s)
+}
+
+// wantFault checks what is wrong, and that the words say it.
+func wantFault(t testing.TB, err error, kind policy.Fault, words ...string) {
+	t.Helper()
+	bad, ok := errors.AsType[*policy.Error](err)
+	if !ok {
+		t.Fatalf("got %v, want a fault", err)
+	}
+	if bad.Fault != kind {
+		t.Errorf("got a fault of kind %s (%v), want %s", bad.Fault, err, kind)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
+	}
+}
+
+// logged is a log that tests can read.
+func logged(t testing.TB) (*slog.Logger, *buffer) {
+	t.Helper()
+	var b buffer
+	return slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug})), &b
+}
