@@ -20,7 +20,7 @@ import (
 const guests = "../../../sdk/abi/testdata/guests/"
 
 // languages are those that there is a guest library for.
-var languages = []string{"c", "rust"}
+var languages = []string{"c", "rust", "assemblyscript"}
 
 // guest is an instance of a module.
 type guest struct {

@@ -72,4 +72,17 @@ build_rust() {
   done
 }
 
+build_assemblyscript() {
+  local asc=$sdk/assemblyscript/node_modules/.bin/asc name program
+  command -v node >/dev/null || missing node 'apt-get install nodejs npm'
+  [ -x "$asc" ] || missing 'the compiler of AssemblyScript' '(cd sdk/assemblyscript && npm ci)'
+  cd "$sdk/assemblyscript"
+  for program in examples/* tests/*; do
+    [ -d "$program" ] || continue
+    name=$(basename "$program")
+    "$asc" "$program/index.ts" --config asconfig.json -o "$out/$name-assemblyscript.wasm" 2>"$work/words" ||
+      { cat "$work/words" >&2; exit 1; }
+  done
+}
+
 for language; do "build_$language"; done

@@ -1,0 +1,48 @@
+/**
+ * A preemption policy for cede in AssemblyScript, as a WebAssembly module.
+ *
+ *   import { Candidates, Columns, Info, Policy, VictimScorer, VictimScores, register } from "cede-policy/assembly";
+ *   export * from "cede-policy/assembly/exports";
+ *
+ *   class LeastLost extends Policy implements VictimScorer {
+ *     info(info: Info): void {
+ *       info.name = "least-lost";
+ *       info.columns = Columns.LOST_WORK;
+ *     }
+ *     scoreVictims(question: Candidates, answer: VictimScores): void {
+ *       for (let row = 0; row < question.rows.length; row++) {
+ *         answer.score[row] = <f64>question.rows.lostWork[row];
+ *       }
+ *     }
+ *   }
+ *   register(new LeastLost());
+ *
+ * README.md says how to build a policy and how to try it; sdk/ABI.md is the wire
+ * beneath.
+ *
+ * Shapes. Everything arrives in columns, which are places in the frame: they
+ * cost nothing, are valid until the hook returns, and check no bounds. A column
+ * of rows has rows.length elements, a column of options question.length, and a
+ * table has a column per dimension or device request. Rows of option i are
+ * firstRow[i] to firstRow[i+1], by priority ascending and in tie order within a
+ * priority. Optional columns are absent, as isPresent tells, unless info.columns
+ * asks for them.
+ *
+ * Units. Resource amounts are f64 that hold whole numbers in the units of the
+ * cluster (millicores, MiB, Mbit/s). Times are ns since 1970, durations ns.
+ *
+ * Bits. Answers must be the same on every machine, natively and in Wasm: compute
+ * with exp, log, pow and sqrt of this package and not with Math, keep nothing
+ * between calls that could change an answer, and write no NaN.
+ *
+ * Memory. The runtime "stub" never gives memory back. The library makes no
+ * objects in calls: let hooks make none either, or build with the runtime
+ * "incremental".
+ */
+export { Bytes, Candidates, Floats, IntTable, Ints, Longs, Options, Pairs, Preemptor, Rows, Shared, Table, isPresent } from "./views";
+export { Texts } from "./texts";
+export { Gaps, NEVER, OptionScores, Recheck, Selection, VictimScores } from "./answers";
+export { Config, Kind, NamedNumber, Setting } from "./settings";
+export { Columns, Configurable, DeltaHook, Info, OptionScorer, Policy, VictimScorer, VictimSelector, fail, register } from "./policy";
+export { Level, log as say } from "./host";
+export { exp, exp10, log, pow, sqrt } from "./fmath";

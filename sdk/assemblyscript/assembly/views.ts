@@ -1,0 +1,250 @@
+import { Texts } from "./texts";
+
+/** A column of f64: a place in the frame. It checks no bounds. */
+@unmanaged
+export class Floats {
+  // @ts-ignore: decorator
+  @inline @operator("[]")
+  at(i: i32): f64 {
+    return load<f64>(changetype<usize>(this) + (<usize>i << 3));
+  }
+  // @ts-ignore: decorator
+  @inline @operator("[]=")
+  put(i: i32, value: f64): void {
+    store<f64>(changetype<usize>(this) + (<usize>i << 3), value);
+  }
+}
+
+/** A column of i64. */
+@unmanaged
+export class Longs {
+  // @ts-ignore: decorator
+  @inline @operator("[]")
+  at(i: i32): i64 {
+    return load<i64>(changetype<usize>(this) + (<usize>i << 3));
+  }
+  // @ts-ignore: decorator
+  @inline @operator("[]=")
+  put(i: i32, value: i64): void {
+    store<i64>(changetype<usize>(this) + (<usize>i << 3), value);
+  }
+}
+
+/** A column of i32: numbers, or numbers of texts. */
+@unmanaged
+export class Ints {
+  // @ts-ignore: decorator
+  @inline @operator("[]")
+  at(i: i32): i32 {
+    return load<i32>(changetype<usize>(this) + (<usize>i << 2));
+  }
+  // @ts-ignore: decorator
+  @inline @operator("[]=")
+  put(i: i32, value: i32): void {
+    store<i32>(changetype<usize>(this) + (<usize>i << 2), value);
+  }
+}
+
+/** A column of u8. */
+@unmanaged
+export class Bytes {
+  // @ts-ignore: decorator
+  @inline @operator("[]")
+  at(i: i32): u8 {
+    return load<u8>(changetype<usize>(this) + <usize>i);
+  }
+}
+
+/** Whether the frame has a column. */
+// @ts-ignore: decorator
+@inline
+export function isPresent<T>(column: T): bool {
+  return changetype<usize>(column) != 0;
+}
+
+/** A column per dimension or per device request, one after the other. */
+@unmanaged
+export class Table {
+  data: usize;
+  /** How many columns it has; none where the host sent no such table. */
+  columns: i32;
+  length: i32;
+
+  /** Column k. */
+  // @ts-ignore: decorator
+  @inline
+  column(k: i32): Floats {
+    return changetype<Floats>(this.data + ((<usize>k * <usize>this.length) << 3));
+  }
+}
+
+/** Table of whole numbers. */
+@unmanaged
+export class IntTable {
+  data: usize;
+  columns: i32;
+  length: i32;
+
+  /** Column k. */
+  // @ts-ignore: decorator
+  @inline
+  column(k: i32): Ints {
+    return changetype<Ints>(this.data + ((<usize>k * <usize>this.length) << 2));
+  }
+}
+
+/** Labels (text) or annotations (number), by the texts of their names. */
+@unmanaged
+export class Pairs {
+  length: i32;
+  name: Ints = changetype<Ints>(0);
+  text: Ints = changetype<Ints>(0);
+  number: Floats = changetype<Floats>(0);
+}
+
+/** The work that needs room. */
+@unmanaged
+export class Preemptor {
+  /** Texts. */
+  namespace: i32;
+  job: i32;
+  group: i32;
+  /** Text: service, batch, system, sysbatch. */
+  jobType: i32;
+  priority: i32;
+  /** Base gap: the operator's, else info.delta. */
+  delta: i32;
+  /** By dimension. */
+  ask: Floats = changetype<Floats>(0);
+  /** Host ports needed. */
+  ports: i32;
+  /** Number of device requests. */
+  requests: i32;
+  /** By request: identifier (text), instances. */
+  device: Ints = changetype<Ints>(0);
+  deviceCount: Ints = changetype<Ints>(0);
+  /** How long its group has waited, ns. */
+  waiting: i64;
+  /** Evaluations of the job that did not place all of it. */
+  attempts: i32;
+  /** Columns.LABEL, Columns.ANNOTATION */
+  labels: Pairs = new Pairs();
+  annotations: Pairs = new Pairs();
+}
+
+/** A table of allocations: candidates, or the victims of options. */
+@unmanaged
+export class Rows {
+  length: i32;
+  priority: Ints = changetype<Ints>(0);
+  /** By dimension. */
+  use: Table = new Table();
+  /** ns since 1970 */
+  start: Longs = changetype<Longs>(0);
+  /** What evicting it now loses, ns. */
+  lostWork: Longs = changetype<Longs>(0);
+  /** Texts; job and group are unique, not for people. */
+  namespace: Ints = changetype<Ints>(0);
+  job: Ints = changetype<Ints>(0);
+  group: Ints = changetype<Ints>(0);
+  /** Victims of its group in this plan so far, and how many it takes; 0: any number. */
+  evictions: Ints = changetype<Ints>(0);
+  evictionLimit: Ints = changetype<Ints>(0);
+  /** Bits: 1 port, 2 separation. */
+  mustLeave: Bytes = changetype<Bytes>(0);
+  /** Instances held of the device group chosen for the request, by request. */
+  devices: Table = new Table();
+  /** Labels of row i are firstLabel[i] to firstLabel[i+1] of labelKey and labelValue, texts. */
+  firstLabel: Ints = changetype<Ints>(0);
+  labelKey: Ints = changetype<Ints>(0);
+  labelValue: Ints = changetype<Ints>(0);
+  /** Texts, one per column of annotations, which are NaN where a row has none. */
+  annotationName: Ints = changetype<Ints>(0);
+  annotations: Table = new Table();
+}
+
+/** What is the same for every option. */
+@unmanaged
+export class Shared {
+  /** Of all ready nodes, by dimension; absent where the host has no such tables. */
+  capacity: Floats = changetype<Floats>(0);
+  namespaces: i32;
+  /** By namespace: name (text), weight; use by dimension. */
+  namespace: Ints = changetype<Ints>(0);
+  weight: Floats = changetype<Floats>(0);
+  use: Table = new Table();
+}
+
+/**
+ * What priorityDelta, scoreVictims and selectVictims see: options that do not
+ * fit yet, with the rows that might be evicted for them.
+ */
+@unmanaged
+export class Candidates {
+  now: i64;
+  /** The number of options. */
+  length: i32;
+  dims: i32;
+  preemptor: Preemptor = new Preemptor();
+  /** Names of the dimensions, texts. */
+  dim: Ints = changetype<Ints>(0);
+  /** An element more than there are options. */
+  firstRow: Ints = changetype<Ints>(0);
+  /** Still lacking, by dimension; zero or less: enough. */
+  need: Table = new Table();
+  /** What earlier picks free, by dimension. */
+  freed: Table = new Table();
+  /** Instances still lacking, by request. */
+  deviceNeed: Table = new Table();
+  /** Rows of the option that must leave. */
+  mustLeave: Ints = changetype<Ints>(0);
+  /** The node, text. */
+  place: Ints = changetype<Ints>(0);
+  /** Of the node, by dimension. */
+  capacity: Table = new Table();
+  reserved: Table = new Table();
+  free: Table = new Table();
+  own: Table = new Table();
+  rows: Rows = new Rows();
+  shared: Shared = new Shared();
+  texts: Texts = new Texts();
+}
+
+/** What scoreOptions sees: options that fit once their victims are gone. */
+@unmanaged
+export class Options {
+  now: i64;
+  /** The number of options. */
+  length: i32;
+  dims: i32;
+  preemptor: Preemptor = new Preemptor();
+  /** Names of the dimensions, texts. */
+  dim: Ints = changetype<Ints>(0);
+  /** Equal values: the same node. */
+  node: Ints = changetype<Ints>(0);
+  /** Of the victims. */
+  highestPriority: Ints = changetype<Ints>(0);
+  victimCount: Ints = changetype<Ints>(0);
+  prioritySum: Longs = changetype<Longs>(0);
+  /** ns, all victims together. */
+  lostWork: Longs = changetype<Longs>(0);
+  /** The node, text. */
+  place: Ints = changetype<Ints>(0);
+  /** Instances missing before any victim went, and the device group, by request. */
+  deviceNeed: Table = new Table();
+  deviceGroup: IntTable = new IntTable();
+  /** In [0, 1], with the victims counted and with them gone. */
+  fitBefore: Floats = changetype<Floats>(0);
+  fitAfter: Floats = changetype<Floats>(0);
+  /** Anti-affinity, affinity, spread: each in [-1, 1]. */
+  components: Table = new Table();
+  /** Which components take part, bits 0 to 2. */
+  present: Bytes = changetype<Bytes>(0);
+  /** Missing before any victim went, by dimension. */
+  need: Table = new Table();
+  /** An element more than there are options; rows of victims. */
+  firstVictim: Ints = changetype<Ints>(0);
+  victims: Rows = new Rows();
+  shared: Shared = new Shared();
+  texts: Texts = new Texts();
+}

@@ -1,0 +1,31 @@
+// What both searches measure with.
+import { Ints, sqrt } from "../../assembly";
+
+/**
+ * Whether the distance with square a is smaller than that with square b. Two
+ * roots can round to the same only where the squares are within a few units in
+ * the last place of one another, so most comparisons take no root.
+ */
+// @ts-ignore: decorator
+@inline
+export function closer(a: f64, b: f64): bool {
+  return a < b * (1.0 - 1.0 / 1125899906842624.0) || (a < b && sqrt(a) < sqrt(b));
+}
+
+/** The square of how far a use is from what is left, in proportion. */
+// @ts-ignore: decorator
+@inline
+export function square(left: f64, using: f64): f64 {
+  const r = (left - using) / left;
+  return r * r;
+}
+
+/** The end of the rows from `from` on that have its priority. */
+// @ts-ignore: decorator
+@inline
+export function groupEnd(priority: Ints, from: i32, end: i32): i32 {
+  const p = priority[from];
+  let to = from + 1;
+  while (to < end && priority[to] == p) to++;
+  return to;
+}
