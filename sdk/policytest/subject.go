@@ -208,6 +208,33 @@ func ordered(in *policy.Candidates, s *policy.VictimScores, i int) []int {
 	return rows
 }
 
+// tied is whether the policy scores two rows of one priority the same: which of
+// them goes is then for the order to decide.
+func (s *Subject) tied(c *Case) bool {
+	if s.Scorer == nil {
+		return false
+	}
+	shown, err := s.shown(c, &Decision{})
+	if err != nil {
+		return false // another property tells
+	}
+	in := shown.Candidates()
+	scores, err := s.scores(in)
+	if err != nil {
+		return false
+	}
+	for i := range in.Len() {
+		rows := ordered(in, scores, i)
+		for k := 1; k < len(rows); k++ {
+			a, b := rows[k-1], rows[k]
+			if in.Rows.Priority[a] == in.Rows.Priority[b] && compareScored(scores, a, b) == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func compareScored(s *policy.VictimScores, a, b int) int {
 	switch {
 	case s.Tier[a] != s.Tier[b]:

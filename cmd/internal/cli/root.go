@@ -29,6 +29,7 @@ place to higher-priority work, and a policy decides whose.`,
 	root.AddCommand(
 		newSimCmd(env),
 		newCompareCmd(env),
+		newPolicyCmd(env),
 		newVersionCmd(env),
 		newCompletionCmd(env),
 	)

@@ -1,0 +1,22 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+func newPolicyCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Write policies: start one, build it, test it, measure it, sign it",
+		Long: `Write policies: start one, build it, test it, measure it, sign it.
+
+A policy decides who is evicted for whom. It is an ordinary program in Go, Rust,
+AssemblyScript or C, built as a WebAssembly module; Go ones also run as a process
+of their own, or linked into cede.`,
+		Example: `  cede policy init thrifty
+  cede policy build thrifty
+  cede policy test thrifty
+  cede compare thrifty/scenario.yaml -p default -p thrifty`,
+	}
+	group(cmd)
+	cmd.AddCommand(newPolicyInitCmd(env))
+	return cmd
+}

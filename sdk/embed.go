@@ -1,0 +1,54 @@
+// Package sdk holds the sources of the SDK, so that `cede policy init` can lay
+// them down beside a new policy: it then builds without a network, against the
+// SDK that its host was built with. Authors import the packages beneath.
+package sdk
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+//go:embed LICENSE ABI.md
+//go:embed policy/*.go rules/*.go fmath/*.go abi/*.go serve/*.go serve/policypb/*.go settings/*.go policytest/*.go
+//go:embed c/cede.h
+//go:embed rust/Cargo.toml rust/src
+var files embed.FS
+
+// langs maps a language to the folders and files that a policy in it needs. The
+// licence and the ABI go with each.
+var langs = map[string][]string{
+	"go":   {"policy", "rules", "fmath", "abi", "serve", "settings", "policytest"},
+	"c":    {"c"},
+	"rust": {"rust"},
+}
+
+// Files lists the files of the SDK for a language, as paths in FS. Tests are
+// left out: they need modules that nobody has fetched.
+func Files(lang string) []string {
+	list := []string{"LICENSE", "ABI.md"}
+	for _, root := range langs[lang] {
+		err := fs.WalkDir(files, root, func(name string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && !strings.HasSuffix(name, "_test.go") {
+				list = append(list, name)
+			}
+			return err
+		})
+		if err != nil {
+			panic(err) // it is all in this binary
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Read returns a file that Files lists.
+func Read(name string) []byte {
+	text, err := files.ReadFile(path.Clean(name))
+	if err != nil {
+		panic(err) // it is all in this binary
+	}
+	return text
+}
