@@ -11,6 +11,8 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+
+	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 )
 
 // soak multiplies a test's count when CEDE_SOAK=1.
@@ -182,4 +184,32 @@ func TestInstrument_ChargesWhateverRuns(t *testing.T) {
 		}
 	}
 	t.Logf("%d instructions ran, %d ticks were charged", ran, charged)
+}
+
+// However fuel is kept, it comes to what the rules say.
+func TestInstrument_ChargesRandomModulesByTheRules(t *testing.T) {
+	compared := 0
+	for seed := range soak(500) {
+		g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 3))}
+		module := g.module()
+		plain, err := meter.InstrumentPlainly(module)
+		if err != nil {
+			t.Fatal(err)
+		}
+		metered := run(t, wazero.NewRuntimeConfigInterpreter(), instrument(t, module).Code)
+		plainly := run(t, wazero.NewRuntimeConfigInterpreter(), plain)
+		for i := range g.functions {
+			name, args := fmt.Sprintf("f%d", i), make([]uint64, len(g.functions[i].params))
+			results, ticks, err := metered.call(50_000, name, args...)
+			if errors.Is(err, errOutOfFuel) {
+				break
+			}
+			want, wantTicks, wantErr := plainly.call(50_000, name, args...)
+			if err == nil && (ticks != wantTicks || !slices.Equal(results, want)) || (err == nil) != (wantErr == nil) {
+				t.Fatalf("seed %d, %s: %v, %d ticks, %v; want %v, %d ticks, %v", seed, name, results, ticks, err, want, wantTicks, wantErr)
+			}
+			compared++
+		}
+	}
+	t.Logf("%d calls", compared)
 }

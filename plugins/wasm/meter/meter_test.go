@@ -42,6 +42,14 @@ func TestInstrument_ChargesByTheRules(t *testing.T) {
 		{"control", "calls", []uint64{1}, []uint64{1}, 1 + 6 + 2*1},
 		{"control", "calls", []uint64{0}, []uint64{1}, 1 + 6 + 3*1},
 		{"control", "multi", []uint64{4}, []uint64{4, 5}, 1 + 2 + 3},
+		{"control", "nested", []uint64{1}, []uint64{2}, 1 + 3},
+		{"control", "nested", []uint64{0}, []uint64{2}, 1 + 3 + 2},
+		{"control", "eight", []uint64{0}, nil, 1 + 2 + 8},
+		{"control", "eight", []uint64{1}, nil, 1 + 2 + 8},
+		{"control", "nine", []uint64{0}, nil, 1 + 2 + 2},
+		{"control", "nine", []uint64{1}, nil, 1 + 2 + 9},
+		{"control", "meet", []uint64{0}, []uint64{1}, 1 + 1 + 4 + 2*1},
+		{"control", "meet", []uint64{1}, []uint64{1}, 1 + 1 + 4 + 1},
 		{"bulk", "fill", []uint64{0, 7}, nil, 1 + 4},
 		{"bulk", "fill", []uint64{0, 1003}, nil, 1 + 4 + 125},
 		{"bulk", "copy", []uint64{0, 800, 800}, nil, 1 + 4 + 100},
@@ -201,13 +209,15 @@ func TestInstrument_HostFunctionsMayCharge(t *testing.T) {
 			ctx := t.Context()
 			r := wazero.NewRuntimeWithConfig(ctx, e.config())
 			defer func() { _ = r.Close(ctx) }()
-			charge := int64(100)
+			left := int64(0) // when it is not what is left of the fuel less 100
 			var seen []int64
 			_, err := r.NewHostModuleBuilder("env").NewFunctionBuilder().
 				WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, m api.Module, _ []uint64) {
 					fuel := m.ExportedGlobal(meter.FuelGlobal).(api.MutableGlobal)
 					seen = append(seen, int64(fuel.Get()))
-					fuel.Set(fuel.Get() - uint64(charge))
+					if fuel.Set(fuel.Get() - 100); left != 0 {
+						fuel.Set(uint64(left))
+					}
 				}), nil, nil).Export("spend").Instantiate(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -224,9 +234,11 @@ func TestInstrument_HostFunctionsMayCharge(t *testing.T) {
 			if want := []int64{9992, 9885, 9778}; !slices.Equal(seen, want) {
 				t.Errorf("the host saw %d, want %d", seen, want)
 			}
-			for _, charge = range []int64{math.MaxInt64, math.MinInt64, 9_993} {
-				if _, _, err := i.call(10_000, "work", 3); !errors.Is(err, errOutOfFuel) {
-					t.Errorf("the host took %d: %v", charge, err)
+			for _, left = range []int64{-1, math.MinInt64, math.MinInt64 + 1} {
+				for _, name := range []string{"work", "once"} {
+					if _, _, err := i.call(10_000, name, make([]uint64, len(i.ExportedFunction(name).Definition().ParamTypes()))...); !errors.Is(err, errOutOfFuel) {
+						t.Errorf("%s: the host left %d: %v", name, left, err)
+					}
 				}
 			}
 		})

@@ -39,6 +39,7 @@
     (return (i32.const 1))
     (drop (i32.const 2))
     (loop (br 0))
+    (drop (br_if 0 (i32.const 4) (i32.const 5)))
     i32.const 3)
   (func (export "calls") (param i32) (result i32)
     call $empty
@@ -52,6 +53,23 @@
       (if (param i32 i32) (result i32 i32) (i32.const 0)
         (then (br 1)))
     ))
+  (func (export "nested") (param i32) (result i32)
+    (block $out
+      (block $mid
+        (block $in
+          (br_if $out (local.get 0))))
+      (drop (i32.const 1)))
+    i32.const 2)
+  (func (export "eight") (param i32)
+    (if (local.get 0)
+      (then (drop (i32.const 1)) (drop (i32.const 1)) (drop (i32.const 1)) (drop (i32.const 1)))))
+  (func (export "nine") (param i32)
+    (if (local.get 0)
+      (then (drop (i32.const 1)) (drop (i32.const 1)) (drop (i32.const 1)) (drop (i32.const 1)) (return)))
+    (drop (i32.const 1)))
+  (func (export "meet") (param i32) (result i32)
+    (loop (block $b (br_if $b (local.get 0)) (call $empty)) (call $empty))
+    i32.const 1)
   (func (export "spin") (loop $l (block $b (br $l))))
   (func (export "spin_if") (loop (if (i32.const 1) (then (br 1)))))
   (func $recurse (export "recurse") (call $recurse)))
