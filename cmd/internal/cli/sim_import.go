@@ -79,8 +79,12 @@ func (s *simImport) flags(cmd *cobra.Command) {
 func refuseZero(cmd *cobra.Command) error {
 	var wrong, hints []string
 	for _, f := range [][2]string{
-		{"keep", "to keep all nodes"}, {"nodes", "to keep all nodes"}, {"compress", "for the trace's own pace"},
-		{"sample", "for the whole trace"}, {"limit", "for all jobs"}, {"until", "to read to the end"},
+		{"keep", "to keep all nodes"},
+		{"nodes", "to keep all nodes"},
+		{"compress", "for the trace's own pace"},
+		{"sample", "for the whole trace"},
+		{"limit", "for all jobs"},
+		{"until", "to read to the end"},
 	} {
 		if flag := cmd.Flags().Lookup(f[0]); flag.Changed && flag.Value.String() == flag.DefValue {
 			wrong = append(wrong, fmt.Sprintf("--%s %s", f[0], flag.DefValue))
