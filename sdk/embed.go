@@ -15,14 +15,16 @@ import (
 //go:embed policy/*.go rules/*.go fmath/*.go abi/*.go serve/*.go serve/policypb/*.go settings/*.go policytest/*.go
 //go:embed c/cede.h
 //go:embed rust/Cargo.toml rust/src
+//go:embed assemblyscript/package.json assemblyscript/asconfig.json assemblyscript/assembly
 var files embed.FS
 
 // langs maps a language to the folders and files that a policy in it needs. The
 // licence and the ABI go with each.
 var langs = map[string][]string{
-	"go":   {"policy", "rules", "fmath", "abi", "serve", "settings", "policytest"},
-	"c":    {"c"},
-	"rust": {"rust"},
+	"go":             {"policy", "rules", "fmath", "abi", "serve", "settings", "policytest"},
+	"c":              {"c"},
+	"rust":           {"rust"},
+	"assemblyscript": {"assemblyscript"},
 }
 
 // Files lists the files of the SDK for a language, as paths in FS. Tests are

@@ -104,6 +104,9 @@ func (v *Version) Info() sdk.Info { return v.info }
 // Hooks is what the policy implements.
 func (v *Version) Hooks() Hooks { return v.hooks }
 
+// Settings is the configuration that the policy takes.
+func (v *Version) Settings() []sdk.Setting { return v.module.Settings() }
+
 // Config is the configuration in its canonical spelling.
 func (v *Version) Config() []byte { return settings.Canonical(v.config) }
 

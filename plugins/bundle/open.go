@@ -106,21 +106,24 @@ func (b *Bundle) load() (digest string, err error) {
 }
 
 // Rebuilt reads the module afresh and writes its digest into the manifest, not
-// yet to disk.
-func Rebuilt(dir string) (*Bundle, error) {
+// yet to disk. Changes to the manifest are made before.
+func Rebuilt(dir string, changes ...func(*Manifest)) (*Bundle, error) {
 	m, text, err := ReadManifest(dir)
 	if err != nil {
 		return nil, err
+	}
+	for _, change := range changes {
+		change(m)
 	}
 	b := &Bundle{Manifest: *m, Dir: dir, Path: filepath.Join(dir, filepath.FromSlash(m.Module)), text: text}
 	b.Manifest.Digest, err = b.load()
 	return b, err
 }
 
-// Write writes the manifest to the bundle's folder. A signature that no longer
-// holds is removed.
+// Write writes the manifest to the bundle's folder, with the comments that the
+// author made there. A signature that no longer holds is removed.
 func (b *Bundle) Write() error {
-	text, err := b.Manifest.Encode()
+	text, err := b.Manifest.encodeOver(b.text)
 	if err != nil {
 		return err
 	}

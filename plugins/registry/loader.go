@@ -44,9 +44,10 @@ type Options struct {
 
 // Spec says which policy to load, and how the operator wants it run.
 type Spec struct {
-	Name    string // empty: the policy's own
-	Use     string // a built-in's name, a module, or a bundle's folder
-	Config  []byte // JSON object
+	Name    string         // empty: the policy's own
+	Use     string         // a built-in's name, a module, or a bundle's folder
+	Bundle  *bundle.Bundle // what Use names, where it was read already; nil: it is read
+	Config  []byte         // JSON object
 	Grants  []string
 	OnFault policy.OnFault
 	Observe func(policy.Call)
@@ -64,17 +65,14 @@ func (l *Loader) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
 	src := policy.Source{
 		Name: spec.Name, Config: spec.Config, Grants: spec.Grants, OnFault: spec.OnFault, Observe: spec.Observe,
 	}
-	if m, grants, ok := l.o.Builtin(spec.Use); ok {
+	if m, grants, ok := l.o.Builtin(spec.Use); ok && spec.Bundle == nil {
 		src.Module, src.Grants = m, merged(grants, spec.Grants)
 		if src.Name == "" {
 			src.Name = spec.Use
 		}
 		return policy.NewVersion(src) // tested with the program
 	}
-	b, err := bundle.Open(spec.Use)
-	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(spec.Use, `/\`) && filepath.Ext(spec.Use) == "" {
-		return nil, &UnknownError{spec.Use} // it looks like a name
-	}
+	b, err := spec.bundle()
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +99,18 @@ func (l *Loader) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
 		return nil, err
 	}
 	return v, nil
+}
+
+// bundle is what the spec names, on disk.
+func (s *Spec) bundle() (*bundle.Bundle, error) {
+	if s.Bundle != nil {
+		return s.Bundle, nil
+	}
+	b, err := bundle.Open(s.Use)
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(s.Use, `/\`) && filepath.Ext(s.Use) == "" {
+		return nil, &UnknownError{s.Use} // it looks like a name
+	}
+	return b, err
 }
 
 // UnknownError is a policy of which there is neither a built-in nor a file.

@@ -89,6 +89,9 @@ func (i *instance) Hooks() policy.Hooks { return i.hooks }
 // Fuel is what the last call used.
 func (i *instance) Fuel() uint64 { return uint64(i.used) }
 
+// Memory is how much the instance holds, in bytes. It never shrinks.
+func (i *instance) Memory() int64 { return int64(i.memory.Size()) }
+
 // Alive is false after a trap, and once the instance holds so much memory that a
 // fresh one is better: memory of a module never shrinks.
 func (i *instance) Alive() bool {

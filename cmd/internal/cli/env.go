@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,8 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/clock"
-	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
 // Env is all that a command knows of the world.
@@ -33,13 +33,19 @@ type Env struct {
 	Cores  int          // that may be used
 	Memory func() int64 // bytes that may be planned with; 0: unknown
 	Exit   func(code int)
-	// Policies makes a version of what a user or a scenario names.
-	Policies func(sim.PolicySpec) (*policy.Version, error)
+	// Policies makes versions of what a user or a scenario names.
+	Policies Policies
 	// Close ends what policies were run with.
 	Close func() error
 
 	jsonErrors bool
 	stdinTaken bool
+}
+
+// Policies loads policies.
+type Policies interface {
+	Open(context.Context, policies.Request) (*policies.Policy, error)
+	OpenBundle(context.Context, *bundle.Bundle) (*policies.Policy, error)
 }
 
 // System is the process's own environment.
@@ -50,7 +56,7 @@ func System() *Env {
 		StdoutTerminal: term.IsTerminal(os.Stdout), StderrTerminal: term.IsTerminal(os.Stderr),
 		Width:  term.Width,
 		Getenv: os.Getenv, Files: OS{}, Clock: clock.Real{}, Build: app.Info(),
-		Cores: runtime.GOMAXPROCS(0), Memory: availableMemory, Exit: os.Exit, Policies: loader.Resolve, Close: loader.Close,
+		Cores: runtime.GOMAXPROCS(0), Memory: availableMemory, Exit: os.Exit, Policies: loader, Close: loader.Close,
 	}
 }
 

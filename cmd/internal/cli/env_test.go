@@ -17,17 +17,13 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/core/clock"
-	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // builtIn knows the policies that are linked in.
-func builtIn(spec sim.PolicySpec) (*policy.Version, error) {
-	return policies.New(policies.Options{}).Resolve(spec)
-}
+func builtIn() *policies.Loader { return policies.New(policies.Options{}) }
 
 // world is an Env whose every side a test holds in its hands.
 type world struct {
@@ -43,7 +39,7 @@ func newWorld(files map[string]string, args ...string) *world {
 		Args: args, Stdin: strings.NewReader(""), Stdout: &w.out, Stderr: &w.err,
 		Width: func(io.Writer) int { return 60 }, Getenv: func(k string) string { return w.variables[k] },
 		Files: w, Clock: clock.NewVirtual(time.Unix(0, 0)), Build: app.Build{Version: "v0"}, Cores: 2,
-		Memory: func() int64 { return 0 }, Exit: func(int) {}, Policies: builtIn,
+		Memory: func() int64 { return 0 }, Exit: func(int) {}, Policies: builtIn(),
 	}
 	return w
 }

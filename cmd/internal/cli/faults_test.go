@@ -1,14 +1,15 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/sim"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
@@ -22,20 +23,23 @@ func (faulty) ScoreVictims(*sdk.Candidates, *sdk.VictimScores) error {
 }
 
 // withFaulty knows the faulty policy beside the built-in ones.
-func withFaulty(spec sim.PolicySpec) (*policy.Version, error) {
-	if spec.Use != "faulty" {
-		return builtIn(spec)
+type withFaulty struct{ *policies.Loader }
+
+func (w withFaulty) Open(ctx context.Context, r policies.Request) (*policies.Policy, error) {
+	if r.Use != "faulty" {
+		return w.Loader.Open(ctx, r)
 	}
-	return policy.NewVersion(policy.Source{
-		Name:   spec.Name,
+	v, err := policy.NewVersion(policy.Source{
+		Name: r.Name, OnFault: r.OnFault, Observe: r.Observe,
 		Module: policy.Native(policy.BuiltinDigest("faulty", "1"), func() sdk.Policy { return faulty{} }),
 	})
+	return &policies.Policy{Version: v}, err
 }
 
 func TestRun_FaultOfAPolicyIsExit7AndTheResultIsPrinted(t *testing.T) {
 	files := map[string]string{"s.yaml": contested + "expect: {placements: [{job: high}]}\n"}
 	w := newWorld(files, "sim", "run", "s.yaml", "-p", "faulty", "-o", "json")
-	w.Policies = withFaulty
+	w.Policies = withFaulty{builtIn()}
 	if code := w.run(t); code != ExitPolicy { // before the expectation, which does not hold either
 		t.Errorf("exit %d, want %d", code, ExitPolicy)
 	}
@@ -52,7 +56,7 @@ func TestRun_FaultOfAPolicyIsExit7AndTheResultIsPrinted(t *testing.T) {
 
 func TestCompare_FaultOfAPolicyIsExit7(t *testing.T) {
 	w := newWorld(map[string]string{"s.yaml": contested}, "compare", "s.yaml", "-p", "default", "-p", "faulty", "--fail-if", "policyFaults(faulty) > 0")
-	w.Policies = withFaulty
+	w.Policies = withFaulty{builtIn()}
 	if code := w.run(t); code != ExitPolicy { // before the condition, which holds
 		t.Errorf("exit %d, want %d", code, ExitPolicy)
 	}
@@ -64,14 +68,22 @@ func TestCompare_FaultOfAPolicyIsExit7(t *testing.T) {
 	}
 }
 
+// slowly takes its time for loading.
+type slowly struct {
+	*policies.Loader
+	clock *clock.Virtual
+}
+
+func (s slowly) Open(ctx context.Context, r policies.Request) (*policies.Policy, error) {
+	s.clock.AdvanceTo(s.clock.Now().Add(7 * time.Second))
+	return s.Loader.Open(ctx, r)
+}
+
 func TestRun_LongRunsShowHowFarTheyAre(t *testing.T) {
 	slow := clock.NewVirtual(time.Unix(0, 0))
 	w := newWorld(map[string]string{"s.yaml": contested}, "compare", "s.yaml", "-p", "default", "-p", "nomad")
 	w.Cores, w.Clock = 1, slow
-	w.Policies = func(spec sim.PolicySpec) (*policy.Version, error) {
-		slow.AdvanceTo(slow.Now().Add(7 * time.Second)) // loading takes its time
-		return builtIn(spec)
-	}
+	w.Policies = slowly{builtIn(), slow}
 	if code := w.run(t); code != ExitOK {
 		t.Fatalf("exit %d: %s", code, &w.err)
 	}

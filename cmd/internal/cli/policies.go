@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
@@ -77,7 +79,11 @@ func (g grants) resolver(env *Env) func(sim.PolicySpec) (*policy.Version, error)
 		}
 		slices.Sort(given)
 		spec.Grants = slices.Compact(given)
-		return env.Policies(spec)
+		p, err := env.Policies.Open(context.Background(), policies.Request{PolicySpec: spec})
+		if err != nil {
+			return nil, err
+		}
+		return p.Version, nil
 	}
 }
 

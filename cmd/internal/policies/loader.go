@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
+	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
@@ -49,28 +52,87 @@ func New(o Options) *Loader {
 	return l
 }
 
-// Resolve makes a version of the policy that spec names, P or P?key=value.
-func (l *Loader) Resolve(spec sim.PolicySpec) (*policy.Version, error) {
-	return l.Load(context.Background(), spec, policy.Deny, nil)
+// Request says which policy is wanted, and how it is run.
+type Request struct {
+	sim.PolicySpec        // Use is P or P?key=value
+	Dir            string // what a relative path in Use starts from; empty: the working folder
+	OnFault        policy.OnFault
+	Observe        func(policy.Call) // nil: nobody is told of calls
 }
 
-// Load is Resolve with all that an operator may choose.
-func (l *Loader) Load(ctx context.Context, spec sim.PolicySpec, onFault policy.OnFault, observe func(policy.Call)) (*policy.Version, error) {
-	named, err := builtin.Parse(spec.Use)
+// Policy is a version with what it was made of.
+type Policy struct {
+	*policy.Version
+	Bundle *bundle.Bundle // nil: it is built in
+	Limits policy.Limits  // of its calls
+}
+
+// Resolve makes a version of the policy that spec names, P or P?key=value.
+func (l *Loader) Resolve(spec sim.PolicySpec) (*policy.Version, error) {
+	return l.Load(context.Background(), Request{PolicySpec: spec})
+}
+
+// Load makes a version of what is asked for.
+func (l *Loader) Load(ctx context.Context, r Request) (*policy.Version, error) {
+	p, err := l.Open(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	config, err := configuration(spec.Config, named.Config)
+	return p.Version, nil
+}
+
+// Open is Load with what the version was made of.
+func (l *Loader) Open(ctx context.Context, r Request) (*Policy, error) {
+	named, err := builtin.Parse(r.Use)
 	if err != nil {
-		return nil, fmt.Errorf("policy %s: configuration: %w", spec.Use, err)
+		return nil, err
 	}
-	v, err := l.loader.Load(ctx, registry.Spec{
-		Name: spec.Name, Use: named.Use, Config: config, Grants: spec.Grants, OnFault: onFault, Observe: observe,
-	})
-	if unknown, ok := errors.AsType[*registry.UnknownError](err); ok {
-		return nil, &UnknownError{Policy: unknown.Policy}
+	config, err := configuration(r.Config, named.Config)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: configuration: %w", r.Use, err)
 	}
-	return v, err
+	spec := registry.Spec{Name: r.Name, Use: named.Use, Config: config, Grants: r.Grants, OnFault: r.OnFault, Observe: r.Observe}
+	if _, _, ok := builtin.Module(named.Use); !ok {
+		if spec.Bundle, err = open(named.Use, r.Dir); err != nil {
+			return nil, err
+		}
+	}
+	return l.load(ctx, spec)
+}
+
+// OpenBundle makes a version of a bundle that was read.
+func (l *Loader) OpenBundle(ctx context.Context, b *bundle.Bundle) (*Policy, error) {
+	return l.load(ctx, registry.Spec{Use: b.Path, Bundle: b})
+}
+
+func (l *Loader) load(ctx context.Context, spec registry.Spec) (*Policy, error) {
+	v, err := l.loader.Load(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	p := &Policy{Version: v, Bundle: spec.Bundle, Limits: policy.DefaultLimits}
+	if p.Bundle != nil {
+		own, err := p.Bundle.Manifest.Limits.Read()
+		if err != nil {
+			return nil, err
+		}
+		p.Limits = own.Or(policy.DefaultLimits)
+	}
+	return p, nil
+}
+
+// open reads what is on disk. What is nowhere and looks like a name is taken for
+// one.
+func open(use, dir string) (*bundle.Bundle, error) {
+	path := use
+	if dir != "" && !filepath.IsAbs(use) {
+		path = filepath.Join(dir, use)
+	}
+	b, err := bundle.Open(path)
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(use, `/\`) && filepath.Ext(use) == "" {
+		return nil, &UnknownError{Policy: use}
+	}
+	return b, err
 }
 
 // configuration is a scenario's settings with those of the command line in

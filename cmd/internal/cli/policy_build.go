@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/cmd/internal/toolchain"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+)
+
+// kinds are what a policy can be built as.
+func kinds() []string { return []string{string(bundle.Wasm), string(bundle.Process)} }
+
+func newPolicyBuildCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "build [DIR]",
+		Short: "Build a policy's module, and write what it is into its manifest",
+		Long: `Build the module of the policy in DIR (the working folder when absent) as the
+build section of its policy.yaml says, load and test it, and write its digest,
+its hooks and its settings into policy.yaml. The same sources and tools give the
+same bytes.`,
+		Example: `  cede policy build
+  cede policy build thrifty --kind process`,
+		Args: arguments(0, 1, "one folder"),
+	}
+	out := outputFlags(cmd, env)
+	kind := cmd.Flags().String("kind", "", "build a `KIND` of module, wasm or process, and keep to it (default what policy.yaml says)")
+	complete(cmd, "kind", kinds())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		if *kind != "" && !slices.Contains(kinds(), *kind) {
+			return usagef("use "+oneOf(kinds()), "--kind %s: there is no such kind of policy", *kind)
+		}
+		dir := "."
+		if len(args) == 1 {
+			dir = args[0]
+		}
+		p, err := env.buildPolicy(cmd.Context(), dir, bundle.Kind(*kind))
+		if err != nil {
+			return buildError(dir, err)
+		}
+		return out.show(p.document())
+	}
+	return cmd
+}
+
+// builtPolicy is what `cede policy build` made.
+type builtPolicy struct {
+	Policy string   `json:"policy"`
+	Kind   string   `json:"kind"`
+	Module string   `json:"module"`
+	Bytes  int64    `json:"bytes"`
+	Digest string   `json:"digest"`
+	Hooks  []string `json:"hooks"`
+}
+
+// buildPolicy builds, loads and tests a policy. The manifest is written last:
+// what it describes works.
+func (env *Env) buildPolicy(ctx context.Context, dir string, kind bundle.Kind) (*builtPolicy, error) {
+	m, _, err := bundle.ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	asKind(m, kind)
+	project := toolchain.Project{Dir: dir, Manifest: m, Say: func(text string) { _, _ = fmt.Fprintln(env.Stderr, text) }}
+	if err := project.Build(ctx); err != nil {
+		return nil, err
+	}
+	b, err := bundle.Rebuilt(dir, func(m *bundle.Manifest) {
+		asKind(m, kind)
+		m.Hooks, m.Settings = nil, nil // the module is not held to those of the one before
+	})
+	if err != nil {
+		return nil, err
+	}
+	p, err := env.Policies.OpenBundle(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	defer hold(p)()
+	if err := b.Manifest.Describe(p.Hooks(), p.Settings()); err != nil {
+		return nil, err
+	}
+	if err := b.Write(); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(b.Path)
+	if err != nil {
+		return nil, err
+	}
+	return &builtPolicy{
+		Policy: b.Manifest.Name, Kind: string(b.Manifest.Kind), Module: filepath.ToSlash(b.Path), Bytes: info.Size(),
+		Digest: b.Manifest.Digest, Hooks: b.Manifest.Hooks,
+	}, nil
+}
+
+// asKind makes a manifest one of a kind; an empty kind leaves it as it is.
+func asKind(m *bundle.Manifest, kind bundle.Kind) {
+	if kind == "" || kind == m.Kind {
+		return
+	}
+	m.Kind = kind
+	m.Module = strings.TrimSuffix(m.Module, ".wasm")
+	if kind == bundle.Wasm {
+		m.Module += ".wasm"
+	}
+}
+
+// hold keeps a policy ready until what it returns is called.
+func hold(p *policies.Policy) (drop func()) {
+	p.Hold()
+	return p.Drop
+}
+
+func (b *builtPolicy) document() document {
+	return document{data: b, names: []string{b.Policy}, page: func(p page) {
+		p.printf("%s: %s, %s, %s\n", b.Policy, b.Module, size(b.Bytes), b.Digest)
+		if !p.bare {
+			p.printf("hooks: %s\n", listing(b.Hooks))
+		}
+	}}
+}
+
+// size is a number of bytes as people read it.
+func size(bytes int64) string {
+	switch {
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	case bytes >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}
+
+// listing is a list as tables show it.
+func listing(words []string) string {
+	if len(words) == 0 {
+		return "none"
+	}
+	return strings.Join(words, ", ")
+}

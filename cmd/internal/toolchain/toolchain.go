@@ -1,0 +1,146 @@
+package toolchain
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/cede-scheduler/cede/plugins/bundle"
+)
+
+// Project is a folder with sources.
+type Project struct {
+	Dir      string
+	Manifest *bundle.Manifest
+	// Say is told of steps that a user would wonder about; nil: nobody is.
+	Say func(text string)
+	// Environ is the environment of compilers; nil: the process's own.
+	Environ []string
+}
+
+// MissingError is a tool that is not installed.
+type MissingError struct {
+	Tool    string
+	Install string // what to do about it
+}
+
+func (e *MissingError) Error() string { return e.Tool + " is missing" }
+
+// Hint is what to do about it.
+func (e *MissingError) Hint() string { return e.Install }
+
+// CompileError is a compiler's complaint about the sources.
+type CompileError struct {
+	Command string
+	Output  string // what the compiler said
+	Err     error
+}
+
+func (e *CompileError) Error() string { return fmt.Sprintf("%s: %v", e.Command, e.Err) }
+
+// ErrNoSources is a manifest that does not say how its module is built.
+var ErrNoSources = errors.New("the manifest has no build section: its module was built elsewhere")
+
+// compilers build sources into a file.
+var compilers = map[string]func(ctx context.Context, p *Project, out string) error{
+	"go": goModule, "c": cModule, "rust": rustModule, "assemblyscript": assemblyScriptModule,
+}
+
+// Build builds the module and puts it where the manifest says. Until it is
+// whole, what was there stays.
+func (p *Project) Build(ctx context.Context) error {
+	b := p.Manifest.Build
+	if b == nil {
+		return ErrNoSources
+	}
+	build := compilers[b.Lang]
+	if p.Manifest.Kind == bundle.Process {
+		if b.Lang != "go" {
+			return fmt.Errorf("a policy in %s is built as a WebAssembly module only; processes are written in Go", b.Lang)
+		}
+		build = goProcess
+	}
+	if _, err := os.Stat(filepath.Join(p.Dir, filepath.FromSlash(b.Source))); err != nil {
+		return fmt.Errorf("build.source: %w", err)
+	}
+	module := filepath.Join(p.Dir, filepath.FromSlash(p.Manifest.Module))
+	if err := os.MkdirAll(filepath.Dir(module), 0o777); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(filepath.Dir(module), ".build-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }() // what stays is in nobody's way
+	out, err := filepath.Abs(filepath.Join(work, filepath.Base(module)))
+	if err != nil {
+		return err
+	}
+	if err := build(ctx, p, out); err != nil {
+		return err
+	}
+	return os.Rename(out, module)
+}
+
+// run runs a tool in the project's folder.
+func (p *Project) run(ctx context.Context, environ []string, tool string, args ...string) error {
+	cmd := exec.CommandContext(ctx, tool, args...)
+	cmd.Dir = p.Dir
+	cmd.Env = append(p.environ(), environ...)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return &CompileError{Command: filepath.Base(tool) + " " + args[0], Output: strings.TrimRight(said.String(), "\n"), Err: err}
+	}
+	return nil
+}
+
+func (p *Project) environ() []string {
+	if p.Environ != nil {
+		return p.Environ
+	}
+	return os.Environ()
+}
+
+func (p *Project) getenv(name string) string {
+	value := ""
+	for _, v := range p.environ() {
+		if rest, ok := strings.CutPrefix(v, name+"="); ok {
+			value = rest
+		}
+	}
+	return value
+}
+
+func (p *Project) say(text string) {
+	if p.Say != nil {
+		p.Say(text)
+	}
+}
+
+// source is where the sources are, relative to the folder.
+func (p *Project) source() string { return filepath.FromSlash(p.Manifest.Build.Source) }
+
+// find finds a tool by the first of its names that there is.
+func find(install string, names ...string) (string, error) {
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err == nil {
+			return path, nil
+		}
+		if !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	return "", &MissingError{Tool: names[0], Install: install}
+}
