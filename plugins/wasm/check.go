@@ -3,6 +3,7 @@ package wasm
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,17 +57,22 @@ func check(m *meter.Module) error {
 }
 
 func checkImports(m *meter.Module) (errs []error) {
+	strangers := map[string][]string{} // by what to do about them
 	for _, im := range m.Imports {
 		name := im.Module + "." + im.Name
 		want, ok := imports[name]
 		switch {
 		case !ok:
-			errs = append(errs, fmt.Errorf("it imports the %s %s, which policies cannot have: %s", im.Kind, name, insteadOf(im)))
+			strangers[insteadOf(im)] = append(strangers[insteadOf(im)], name)
 		case im.Kind != meter.KindFunction:
 			errs = append(errs, fmt.Errorf("it imports %s as a %s, and it is a function", name, im.Kind))
 		case !same(im.Signature, want.signature):
 			errs = append(errs, fmt.Errorf("it imports %s as %s, and it is %s", name, im.Signature, want.signature))
 		}
+	}
+	for _, instead := range slices.Sorted(maps.Keys(strangers)) {
+		names := clean(strings.Join(strangers[instead], ", "), maxWords)
+		errs = append(errs, fmt.Errorf("it imports %s, which policies cannot have: %s", names, instead))
 	}
 	return errs
 }
@@ -79,11 +85,11 @@ func insteadOf(im meter.Import) string {
 	case im.Module == wasiModule && strings.HasPrefix(im.Name, "sock_"):
 		return "a policy has no network; all it decides by is in its frame"
 	case im.Module == wasiModule:
-		return "a policy has no files; in Go, import neither os nor fmt"
+		return "a policy has no files; in Go, import neither os nor fmt nor time, nor what does"
 	case im.Module == abi.ImportModule:
-		return "this host has " + abi.ImportModule + "." + abi.ImportLog + " alone; use a newer host"
+		return "this host has " + abi.ImportModule + "." + abi.ImportLog + " alone; use a newer one"
 	}
-	return "leave it out; hosts offer " + abi.ImportModule + "." + abi.ImportLog + " and ten functions of " + wasiModule
+	return "hosts offer " + abi.ImportModule + "." + abi.ImportLog + " and ten functions of " + wasiModule + ", and no more"
 }
 
 func checkExports(m *meter.Module) (errs []error) {

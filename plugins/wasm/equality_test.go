@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/wasm"
 	"github.com/cede-scheduler/cede/policies/aging"
 	defaults "github.com/cede-scheduler/cede/policies/default"
 	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
@@ -28,7 +28,7 @@ var shipped = map[string]struct {
 	native  func() sdk.Policy
 	configs []string
 }{
-	"default":     {native: func() sdk.Policy { return defaults.New() }},
+	"default":     {native: defaults.New},
 	"nomad":       {native: func() sdk.Policy { return nomad.New() }},
 	"least-waste": {native: func() sdk.Policy { return leastwaste.New() }},
 	"optimal":     {native: func() sdk.Policy { return optimal.New() }},
@@ -78,19 +78,19 @@ func TestShipped_AnswerAsTheirModulesDo(t *testing.T) {
 				t.Parallel()
 				native := start(t, policy.Native("test", p.native), config)
 				code := goGuest(t, name)
-				compiled := start(t, load(t, host(t, engines[0].options), code, policy.Limits{}), config)
-				interpreted := start(t, load(t, host(t, engines[1].options), code, policy.Limits{}), config)
+				compiled := start(t, load(t, host(t, wasm.Options{CacheDir: cacheDir()}), code, policy.Limits{}), config)
+				interpreted := start(t, load(t, host(t, wasm.Options{Interpreter: true}), code, policy.Limits{}), config)
 				if diff := cmp.Diff(native.Info(), compiled.Info()); diff != "" || native.Hooks() != compiled.Hooks() {
 					t.Fatalf("%s %b %b", diff, native.Hooks(), compiled.Hooks())
 				}
 				r := rand.New(rand.NewPCG(uint64(n), 42))
-				for i := range soak(2000, 200_000) {
+				for i := range soak(800, 200_000) {
 					q := randomQuestion(r)
 					want, got := ask(t, native, q), ask(t, compiled, q)
 					if diff := cmp.Diff(want.answers, got.answers, sameBits); diff != "" {
 						t.Fatalf("case %d: natively (-) and as a module (+):\n%s", i, diff)
 					}
-					if i >= soak(100, 5000) { // the interpreter is slow
+					if i >= soak(50, 5000) { // the interpreter is slow
 						continue
 					}
 					if diff := cmp.Diff(got, ask(t, interpreted, q), sameBits, cmp.AllowUnexported(told{})); diff != "" {

@@ -48,7 +48,7 @@ func (g *guest) attach(m api.Module) {
 }
 
 // begin prepares for a call at a time.
-func (g *guest) begin(now int64, fuel int64) {
+func (g *guest) begin(now, fuel int64) {
 	g.now, g.monotonic = now, max(g.monotonic, now, 1)
 	g.said = g.said[:0]
 	g.fuel.Set(uint64(fuel))

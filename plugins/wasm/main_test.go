@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -45,13 +46,27 @@ func soak(few, many int) int {
 	return few
 }
 
-// goGuests are modules that were built from policies in this run, by folder.
+// cacheDir keeps compiled modules for this run.
+func cacheDir() string { return filepath.Join(scratch, "cache") }
+
+// goGuests are modules that were built in this run, by folder.
 var goGuests sync.Map
 
 // goGuest builds the module of a policy in this repository, once.
 func goGuest(t testing.TB, name string) []byte {
 	t.Helper()
-	build, _ := goGuests.LoadOrStore(name, sync.OnceValues(func() ([]byte, error) { return buildGo("../../policies/" + name + "/guest") }))
+	return builtGuest(t, "../../policies/"+name+"/guest")
+}
+
+// crashGuest is the module of testdata/crash.
+func crashGuest(t testing.TB) []byte {
+	t.Helper()
+	return builtGuest(t, "testdata/crash")
+}
+
+func builtGuest(t testing.TB, dir string) []byte {
+	t.Helper()
+	build, _ := goGuests.LoadOrStore(dir, sync.OnceValues(func() ([]byte, error) { return buildGo(dir) }))
 	code, err := build.(func() ([]byte, error))()
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +76,7 @@ func goGuest(t testing.TB, name string) []byte {
 
 // buildGo builds a Go package as a module.
 func buildGo(dir string) ([]byte, error) {
-	out := filepath.Join(scratch, filepath.Base(filepath.Dir(dir))+".wasm")
+	out := filepath.Join(scratch, strings.ReplaceAll(filepath.Clean(dir), "/", "-")+".wasm")
 	build := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, ".")
 	build.Dir = dir
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")

@@ -3,10 +3,9 @@ package main
 
 import (
 	defaults "github.com/cede-scheduler/cede/policies/default"
-	"github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/serve"
 )
 
-func init() { serve.Register(func() policy.Policy { return defaults.New() }) }
+func init() { serve.Register(defaults.New) }
 
 func main() { serve.Serve() }

@@ -1,0 +1,164 @@
+package wasm_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/plugins/wasm"
+	defaults "github.com/cede-scheduler/cede/policies/default"
+	"github.com/cede-scheduler/cede/policies/nomad"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+// contender is a policy in one of the forms that are measured.
+type contender struct {
+	name   string
+	module func(b testing.TB, h *wasm.Host) policy.Module
+}
+
+// contenders are default and nomad natively and as modules, and default in the
+// other languages where their modules are in the tree.
+func contenders() []contender {
+	native := func(start func() sdk.Policy) func(testing.TB, *wasm.Host) policy.Module {
+		return func(testing.TB, *wasm.Host) policy.Module { return policy.Native("bench", start) }
+	}
+	list := []contender{
+		{"default/native", native(defaults.New)},
+		{"default/go", goModule("default")},
+	}
+	others, _ := filepath.Glob("../../sdk/abi/testdata/guests/default-*.wasm")
+	for _, path := range others {
+		language := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "default-"), ".wasm")
+		list = append(list, contender{"default/" + language, func(b testing.TB, h *wasm.Host) policy.Module {
+			code, err := os.ReadFile(path)
+			check(b, err)
+			return load(b, h, code, policy.Limits{})
+		}})
+	}
+	return append(
+		list,
+		contender{"nomad/native", native(func() sdk.Policy { return nomad.New() })},
+		contender{"nomad/go", goModule("nomad")},
+	)
+}
+
+func goModule(name string) func(testing.TB, *wasm.Host) policy.Module {
+	return func(b testing.TB, h *wasm.Host) policy.Module { return load(b, h, goGuest(b, name), policy.Limits{}) }
+}
+
+// even is a case of so many options with so many rows each.
+func even(options, rows int) *sdk.Candidates {
+	r := rand.New(rand.NewPCG(1, 2))
+	c := &policytest.Case{
+		Dims:      []string{"cpu", "memory", "disk"},
+		Preemptor: sdk.Preemptor{Priority: 90, Delta: 10, JobType: "service", Ask: []float64{2000, 4096, 300}},
+	}
+	for i := range options {
+		o := policytest.Option{Node: int32(i), Free: []float64{0, 36, 95304}}
+		for range rows {
+			o.Rows = append(o.Rows, policytest.Row{
+				Priority: int32(20 + 5*r.IntN(7)), EvictionLimit: 1,
+				Use: []float64{float64(300 + r.IntN(200)), float64(700 + r.IntN(200)), 300},
+			})
+		}
+		c.Options = append(c.Options, o)
+	}
+	return c.Candidates()
+}
+
+// BenchmarkWasmCall is one call of SelectVictims: frame written, asked, answer
+// read.
+func BenchmarkWasmCall(b *testing.B) {
+	h := host(b, wasm.Options{})
+	for _, c := range contenders() {
+		for _, shape := range [][2]int{{1, 64}, {128, 32}} {
+			b.Run(fmt.Sprintf("%s/%dx%d", c.name, shape[0], shape[1]), func(b *testing.B) {
+				in := start(b, c.module(b, h), "")
+				q := even(shape[0], shape[1])
+				var out sdk.Selection
+				b.ReportAllocs()
+				for b.Loop() {
+					out.Reset()
+					if err := in.SelectVictims(q, &out); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*q.Rows.Len()), "ns/row")
+				b.ReportMetric(float64(in.Fuel()), "ticks")
+			})
+		}
+	}
+}
+
+// BenchmarkWasmB is construction (b) with a policy in each of its forms: one
+// evaluation of a service job, plan not written.
+func BenchmarkWasmB(b *testing.B) {
+	h := host(b, wasm.Options{})
+	store := coretest.Filled(5000, 10)
+	for _, count := range []int{1, 100} {
+		job := coretest.Asker(count).Change(func(j *model.Job) { j.ID = fmt.Sprintf("asker-%d", count) }).Obj()
+		snap := coretest.Put(store, job)
+		for _, c := range contenders() {
+			b.Run(fmt.Sprintf("%s/nodes=5000/count=%d", c.name, count), func(b *testing.B) {
+				v, err := policy.NewVersion(policy.Source{Name: "bench", Module: c.module(b, h), Grants: policy.Grants})
+				check(b, err)
+				set, err := policy.NewSet(coretest.Policies().Default(), v)
+				check(b, err)
+				defer set.Unpin()
+				s := scheduler.New(scheduler.Config{Policies: set.Override(v), Workers: runtime.GOMAXPROCS(0)})
+				b.ReportAllocs()
+				for b.Loop() {
+					out, err := s.Process(coretest.Eval(job), snap, 1)
+					if err != nil || !out.Placed() || out.Fault != nil {
+						b.Fatal(err, out.Fault)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkWasmLoad is what it takes to load a module, without a cache and from
+// one on disk.
+func BenchmarkWasmLoad(b *testing.B) {
+	code := goGuest(b, "default")
+	for _, dir := range []string{"", b.TempDir()} {
+		b.Run(fmt.Sprintf("go/cached=%t", dir != ""), func(b *testing.B) {
+			for b.Loop() {
+				h, err := wasm.NewHost(wasm.Options{CacheDir: dir})
+				check(b, err)
+				m, err := h.Load(b.Context(), code, policy.Limits{})
+				check(b, err)
+				m.Close()
+				check(b, h.Close())
+			}
+		})
+	}
+}
+
+// BenchmarkWasmStart is what another instance takes.
+func BenchmarkWasmStart(b *testing.B) {
+	h := host(b, wasm.Options{})
+	for _, c := range contenders() {
+		b.Run(c.name, func(b *testing.B) {
+			m := c.module(b, h)
+			config := configuration(b, m, "")
+			b.ReportAllocs()
+			for b.Loop() {
+				in, err := m.Start(config)
+				check(b, err)
+				in.Close()
+			}
+		})
+	}
+}

@@ -1,0 +1,184 @@
+package wasm_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/wasm"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// crashing is the guest of testdata/crash, compiled once for all tests.
+func crashing(t *testing.T, o wasm.Options) *wasm.Module {
+	t.Helper()
+	o.CacheDir = cacheDir()
+	return load(t, host(t, o), crashGuest(t), policy.Limits{Fuel: 20_000_000, Memory: 16 << 20})
+}
+
+// score asks for the scores of two rows, and returns the first one's tier.
+func score(in policy.Instance, now int64) (int64, error) {
+	out := sdk.VictimScores{Tier: make([]int64, 2), Score: make([]float64, 2)}
+	q := even(1, 2)
+	q.Now = now
+	err := in.ScoreVictims(q, &out)
+	return out.Tier[0], err
+}
+
+func TestGoGuest_SaysWhyItFails(t *testing.T) {
+	m := crashing(t, wasm.Options{})
+	for _, c := range []struct {
+		mode  string
+		fault policy.Fault
+		says  string
+	}{
+		{"panic", policy.FaultGuest, "panic: my own words"},
+		{"nil", policy.FaultGuest, "panic: runtime error: invalid memory address or nil pointer dereference"},
+		{"index", policy.FaultGuest, "panic: runtime error: index out of range [2] with length 2"},
+		{"memory", policy.FaultLimit, "out of memory"},
+		{"deadlock", policy.FaultGuest, "fatal error: all goroutines are asleep - deadlock!"},
+		{"recursion", policy.FaultLimit, ""}, // of the guest's own stack, of fuel or of memory
+		{"spin", policy.FaultLimit, "it used up its 20060000 ticks of fuel"},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			in := start(t, m, `{"mode":"`+c.mode+`"}`)
+			_, err := score(in, 1)
+			fault := new(policy.Error)
+			if !errors.As(err, &fault) || fault.Fault != c.fault || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v; want %s of %s", err, c.fault, c.says)
+			}
+			if strings.Contains(err.Error(), "goroutine 1") || len(err.Error()) > 800 {
+				t.Errorf("too much is told: %v", err)
+			}
+			if in.Alive() {
+				t.Error("the instance is taken for well")
+			}
+			if _, err := score(in, 1); err == nil {
+				t.Error("a dead instance answers")
+			}
+		})
+	}
+}
+
+func TestGoGuest_AnErrorOfItsOwnIsNoFaultOfTheInstance(t *testing.T) {
+	in := start(t, crashing(t, wasm.Options{}), `{"mode":"error"}`)
+	for range 2 {
+		if _, err := score(in, 1); err == nil || err.Error() != "I cannot decide ?[2J" || errors.As(err, new(*policy.Error)) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if !in.Alive() {
+		t.Error("the instance is thrown away")
+	}
+}
+
+func TestGoGuest_MayObjectToItsConfiguration(t *testing.T) {
+	m := crashing(t, wasm.Options{})
+	if v := m.Version(); v != "0.1 ?[2J" || m.Name() != "crash" {
+		t.Errorf("%s has the version %q", m.Name(), v)
+	}
+	for config, want := range map[string]string{
+		`{"mode":"objects"}`:                "policy p: configuration: I do not like this mode",
+		`{"mode":1}`:                        "policy p: configuration: mode: 1 does not fit; want a text",
+		`{"mode":"panics when configured"}`: "Configure: panic: configured wrongly",
+	} {
+		_, err := policy.NewVersion(policy.Source{Name: "p", Module: m, Config: []byte(config)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+	if n, _ := wasm.Live(m); n != 0 {
+		t.Errorf("%d instances are left", n)
+	}
+}
+
+// The collector of a Go guest goes on under a clock that stands still, and takes
+// the same ticks each time.
+func TestGoGuest_CollectsItsGarbage(t *testing.T) {
+	m := load(t, host(t, wasm.Options{CacheDir: cacheDir()}), crashGuest(t), policy.Limits{Memory: 16 << 20})
+	fuel := func() (sum uint64) {
+		in := start(t, m, `{"mode":"garbage"}`)
+		for range soak(30, 1000) {
+			if _, err := score(in, 1_700_000_000_000_000_000); err != nil {
+				t.Fatal(err)
+			}
+			sum += in.Fuel()
+		}
+		return sum
+	}
+	if a, b := fuel(), fuel(); a != b {
+		t.Errorf("%d ticks and then %d", a, b)
+	}
+}
+
+func TestGoGuest_SeesNeitherTimeNorChance(t *testing.T) {
+	answers := map[string][]int64{}
+	for _, e := range engines {
+		m := crashing(t, e.options)
+		for _, mode := range []string{"clock", "chance", "goroutines"} {
+			for range 2 {
+				in := start(t, m, `{"mode":"`+mode+`"}`)
+				for _, now := range []int64{5000, 7000, 6000} {
+					tier, err := score(in, now)
+					if err != nil {
+						t.Fatalf("%s: %v", mode, err)
+					}
+					answers[mode] = append(answers[mode], tier)
+				}
+			}
+		}
+	}
+	for mode, got := range answers {
+		for i := 3; i < len(got); i += 3 {
+			if diff := cmp.Diff(got[:3], got[i:i+3]); diff != "" {
+				t.Errorf("%s: instances differ: %v", mode, got)
+			}
+		}
+	}
+	if diff := cmp.Diff([]int64{5000, 7000, 6000}, answers["clock"][:3]); diff != "" {
+		t.Errorf("time is not the frame's:\n%s", diff)
+	}
+}
+
+// Nobody waits for a guest that sleeps: it ends by its fuel, or at once.
+func TestGoGuest_CannotSleep(t *testing.T) {
+	in := start(t, crashing(t, wasm.Options{}), `{"mode":"sleep"}`)
+	_, err := score(in, 1)
+	if err == nil {
+		t.Error("it slept an hour")
+	}
+	t.Log(err)
+}
+
+func TestGoGuest_SpeaksToTheLog(t *testing.T) {
+	for _, c := range []struct {
+		mode string
+		want []string
+	}{
+		{"prints", []string{`level=INFO msg="the policy says" policy=crash text="to standard error"`}},
+		{"logs", []string{`level=WARN msg="the policy says" policy=crash text="to the log ?[2J"`}},
+		{"floods", []string{`level=INFO msg="the policy says" policy=crash text=again`}},
+	} {
+		var b bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		m := crashing(t, wasm.Options{Log: log})
+		in := start(t, m, `{"mode":"`+c.mode+`"}`)
+		if _, err := score(in, 1); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+		if lines[0] != c.want[0] || len(lines) > 150 || c.mode == "floods" && len(lines) < 50 {
+			t.Errorf("%s: %d lines, the first is %s", c.mode, len(lines), lines[0])
+		}
+	}
+}

@@ -1,0 +1,278 @@
+package wasm_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/wasm"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+func TestModule_IsFreedWithItsLastInstance(t *testing.T) {
+	m := load(t, host(t, wasm.Options{}), hostileGuest(t, "memory_mover"), policy.Limits{})
+	config := configuration(t, m, "")
+	a, err := m.Start(config)
+	check(t, err)
+	b, err := m.Start(config)
+	check(t, err)
+	m.Close()
+	m.Close()
+	if _, err := m.Start(config); err == nil || !strings.Contains(err.Error(), "hostile: load: the module was closed (load it again)") {
+		t.Errorf("a closed module starts: %v", err)
+	}
+	a.Close()
+	a.Close()
+	if n, freed := wasm.Live(m); n != 1 || freed {
+		t.Errorf("%d instances, freed is %t", n, freed)
+	}
+	var out sdk.Selection
+	out.Reset()
+	if err := b.SelectVictims(even(2, 3), &out); err != nil || out.Len() != 2 {
+		t.Errorf("the last instance does not go on: %v", err)
+	}
+	b.Close()
+	if n, freed := wasm.Live(m); n != 0 || !freed {
+		t.Errorf("%d instances, freed is %t", n, freed)
+	}
+	if err := b.SelectVictims(even(2, 3), &out); err == nil || !strings.Contains(err.Error(), "the instance was closed") {
+		t.Errorf("a closed instance answers: %v", err)
+	}
+}
+
+func TestModule_TheSameCodeTwiceIsTwoModules(t *testing.T) {
+	h := host(t, wasm.Options{})
+	code := hostileGuest(t, "memory_mover")
+	a, b := load(t, h, code, policy.Limits{}), load(t, h, code, policy.Limits{Memory: 8 << 20})
+	if a.Digest() != b.Digest() || !strings.HasPrefix(a.Digest(), "sha256:") || len(a.Digest()) != len("sha256:")+64 {
+		t.Errorf("digests %s and %s", a.Digest(), b.Digest())
+	}
+	a.Close()
+	in := start(t, b, "")
+	var out sdk.Selection
+	out.Reset()
+	check(t, in.SelectVictims(even(2, 3), &out))
+}
+
+// Memory of a module never shrinks: an instance that holds much is given back
+// after the call, which is well answered.
+func TestInstance_ThatHoldsMuchIsNotKept(t *testing.T) {
+	m := load(t, host(t, wasm.Options{}), hostileGuest(t, "memory_keeper"), policy.Limits{})
+	v, err := policy.NewVersion(policy.Source{Name: "hostile", Module: m})
+	check(t, err)
+	v.Hold()
+	in, err := v.Acquire()
+	check(t, err)
+	var out sdk.Selection
+	out.Reset()
+	if err := in.SelectVictims(even(2, 3), &out); err != nil || out.Len() != 2 || in.Alive() {
+		t.Errorf("%v, %d options, alive %t", err, out.Len(), in.Alive())
+	}
+	v.Release(in)
+	if n, _ := wasm.Live(m); n != 0 {
+		t.Errorf("%d instances are kept", n)
+	}
+	v.Drop()
+}
+
+func TestInstance_CallsAllocateNothing(t *testing.T) {
+	in := start(t, load(t, host(t, wasm.Options{}), hostileGuest(t, "scribble"), policy.Limits{}), "")
+	q := even(8, 8)
+	var out sdk.Selection
+	if n := testing.AllocsPerRun(100, func() {
+		out.Reset()
+		if err := in.SelectVictims(q, &out); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestInstance_AskedForWhatItLacksSaysSo(t *testing.T) {
+	in := start(t, load(t, host(t, wasm.Options{}), hostileGuest(t, "scribble"), policy.Limits{}), "")
+	for want, err := range map[string]error{
+		"the policy has no PriorityDelta": in.PriorityDelta(even(1, 1), make([]int32, 1), &sdk.Recheck{}),
+		"the policy has no ScoreVictims":  in.ScoreVictims(even(1, 1), &sdk.VictimScores{}),
+		"the policy has no ScoreOptions":  in.ScoreOptions(&sdk.Options{}, &sdk.OptionScores{}),
+	} {
+		if err == nil || err.Error() != want {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}
+
+func TestLoad_RefusesTheSizeBeforeItReads(t *testing.T) {
+	h := host(t, wasm.Options{})
+	code := make([]byte, 200<<20)
+	copy(code, "\x00asm\x01\x00\x00\x00")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := h.Load(t.Context(), code, policy.Limits{})
+	runtime.ReadMemStats(&after)
+	fault := new(policy.Error)
+	if !errors.As(err, &fault) || fault.Fault != policy.FaultLimit ||
+		!strings.Contains(err.Error(), "policy module: load: the module has 200 MiB, and 8 MiB is the most (strip names") {
+		t.Errorf("got %v", err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+		t.Errorf("%d bytes were allocated", n)
+	}
+}
+
+func TestLoad_RefusesEveryTruncatedModule(t *testing.T) {
+	h := host(t, wasm.Options{})
+	code := hostileGuest(t, "scribble")
+	for n := range code {
+		m, err := h.Load(t.Context(), code[:n], policy.Limits{})
+		fault := new(policy.Error)
+		if !errors.As(err, &fault) || fault.Fault != policy.FaultABI || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%d bytes: %v, %v", n, m, err)
+		}
+	}
+}
+
+func TestLoad_NamesWhatIsNoModule(t *testing.T) {
+	h := host(t, wasm.Options{})
+	for code, want := range map[string]string{
+		"":                           "malformed module: this is not WebAssembly",
+		"#!/bin/sh\n":                "malformed module: this is not WebAssembly",
+		"\x00asm\x0d\x00\x01\x00abc": "this is a WebAssembly component",
+	} {
+		if _, err := h.Load(t.Context(), []byte(code), policy.Limits{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %s", code, err, want)
+		}
+	}
+}
+
+func TestNewHost_KeepsCompiledCodeWhereNobodyElseWrites(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	code := hostileGuest(t, "scribble")
+	for range 2 {
+		load(t, host(t, wasm.Options{CacheDir: dir}), code, policy.Limits{})
+	}
+	entries, err := filepath.Glob(dir + "/*/*")
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("the cache holds %q, %v", entries, err)
+	}
+	check(t, os.WriteFile(entries[0], nil, 0o600))
+	_, err = host(t, wasm.Options{CacheDir: dir}).Load(t.Context(), code, policy.Limits{})
+	if err == nil || !strings.Contains(err.Error(), "the cache of compiled policies is damaged") || !strings.Contains(err.Error(), "remove what is in "+dir) {
+		t.Errorf("a damaged cache: %v", err)
+	}
+	check(t, os.Chmod(dir, 0o777))
+	if _, err := wasm.NewHost(wasm.Options{CacheDir: dir}); err == nil || !strings.Contains(err.Error(), "run chmod go-w "+dir) {
+		t.Errorf("a cache that others can write to: %v", err)
+	}
+	if _, err := wasm.NewHost(wasm.Options{CacheDir: entries[0]}); err == nil {
+		t.Error("a file was taken for a folder")
+	}
+}
+
+// Sets are swapped while searches run; no call fails, and nothing is left.
+func TestModule_SwapsUnderLoad(t *testing.T) {
+	h := host(t, wasm.Options{})
+	codes := [][]byte{hostileGuest(t, "scribble"), hostileGuest(t, "memory_mover")}
+	rules := coretest.Policies().Default()
+	y := newYard(t, "")
+	var modules []*wasm.Module
+	next := func(i int) *policy.Set {
+		m, err := h.Load(t.Context(), codes[i%2], policy.Limits{})
+		check(t, err)
+		modules = append(modules, m)
+		v, err := policy.NewVersion(policy.Source{Name: "hostile", Module: m, Closed: m.Close})
+		check(t, err)
+		set, err := policy.NewSet(rules, v)
+		check(t, err)
+		return set
+	}
+	active := policy.NewActive(next(0))
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				set := active.Pin()
+				v, err := set.Pick("hostile", "")
+				if err != nil {
+					t.Error(err)
+				} else if found, err := y.find(v, rules); err != nil || len(found) != 2 {
+					t.Errorf("found %q, %v", found, err)
+				}
+				set.Unpin()
+			}
+		})
+	}
+	for i := range soak(30, 1000) {
+		active.Swap(next(i + 1))
+	}
+	close(done)
+	wg.Wait()
+	active.Swap(coretest.Policies())
+	for i, m := range modules {
+		if n, freed := wasm.Live(m); n != 0 || !freed {
+			t.Fatalf("module %d: %d instances are left, freed is %t", i, n, freed)
+		}
+	}
+}
+
+// Faults leave nothing behind, however often they happen.
+func TestHostile_LeavesNothingBehind(t *testing.T) {
+	h := host(t, wasm.Options{})
+	rules := coretest.Policies().Default()
+	y := newYard(t, "")
+	for _, name := range []string{"trap_select", "exit", "trap_last_words", "status_17", "scribble_all", "pick_twice", "memory_keeper", "alloc_odd", "start_trap", "configure_trap"} {
+		code := hostileGuest(t, name)
+		round := func() {
+			m, err := h.Load(t.Context(), code, policy.Limits{})
+			if err != nil {
+				return
+			}
+			defer m.Close()
+			v, err := policy.NewVersion(policy.Source{Name: "hostile", Module: m})
+			if err != nil {
+				return
+			}
+			v.Hold()
+			for range 10 {
+				_, _ = y.find(v, rules)
+			}
+			v.Drop()
+			if n, _ := wasm.Live(m); n != 0 {
+				t.Fatalf("%s: %d instances are left", name, n)
+			}
+		}
+		for range 3 {
+			round()
+		}
+		before := heap()
+		rounds := soak(20, 1000) // of ten searches each
+		for range rounds {
+			round()
+		}
+		if grown := heap() - before; grown > 1<<20 {
+			t.Errorf("%s: %d bytes more after %d rounds", name, grown, rounds)
+		}
+	}
+}
+
+// heap is how much lives, in bytes.
+func heap() int64 {
+	var m runtime.MemStats
+	for range 3 { // what has a finalizer goes in a later round
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
