@@ -25,6 +25,32 @@ func BenchmarkMeterInstrument(b *testing.B) {
 	}
 }
 
+// BenchmarkMeterCompile reports how much longer the engine takes for a metered
+// module.
+func BenchmarkMeterCompile(b *testing.B) {
+	for _, g := range guests {
+		b.Run(g.name, func(b *testing.B) {
+			module := g.build(b)
+			metered := instrument(b, module).Code
+			compile := func(module []byte) float64 {
+				r := wazero.NewRuntimeWithConfig(b.Context(), wazero.NewRuntimeConfigCompiler())
+				defer func() { _ = r.Close(b.Context()) }()
+				start := time.Now()
+				if _, err := r.CompileModule(b.Context(), module); err != nil {
+					b.Fatal(err)
+				}
+				return float64(time.Since(start))
+			}
+			var ratio []float64
+			for b.Loop() {
+				plain := compile(module)
+				ratio = append(ratio, compile(metered)/plain)
+			}
+			b.ReportMetric(median(ratio), "ratio")
+		})
+	}
+}
+
 // BenchmarkMeterRun reports what metering costs: the median over pairs of runs,
 // one metered and one not, because the machine does other things meanwhile.
 func BenchmarkMeterRun(b *testing.B) {

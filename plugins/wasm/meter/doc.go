@@ -9,7 +9,7 @@
 // knows nothing of what a module is for. The Wasm host calls it on every module
 // before the engine sees one, and counts on it for that, too: what Instrument
 // returns announces no vectors, locals or tables that a module of its size can
-// not have, for which engines allocate at once.
+// not have, for which engines allocate at once. DESIGN.md has the reasons.
 //
 // Instrument is safe for concurrent use. It takes time and memory in proportion
 // to the module.
@@ -21,7 +21,8 @@
 // the fuel does not suffice the global becomes -1 and the call ends with an
 // unreachable trap. After a call that returned it is zero or more, and the
 // difference is what the call took. After any other trap it is what was left
-// at an earlier point of the call.
+// at an earlier point of the call. What the engine does to instantiate a module
+// is not charged: the segments that it copies are in the module.
 //
 // A host function finds the present value in the global, and may lower it to
 // charge for its own work: below zero, the call ends when it returns.

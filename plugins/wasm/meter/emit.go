@@ -142,10 +142,6 @@ func (e *emitter) insert(m mark, behind []byte) (done int) {
 			e.op(opBr, m.depth-1) // to $out
 			return 1
 		}
-	case markTrap:
-		if e.dirty {
-			e.flush()
-		}
 	case markBytes, markElements, markPages:
 		e.bulk(m.kind)
 		e.check(m.depth)

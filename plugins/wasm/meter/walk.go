@@ -25,7 +25,6 @@ const (
 	// A call that may be one of the host, which may charge anything.
 	markHostCall
 	markReturn
-	markTrap
 	// Bulk work whose length is on top of the stack: as many bytes, elements or
 	// pages.
 	markBytes
@@ -142,7 +141,6 @@ func (w *walk) plain(at int, op byte) {
 		w.branchTo(0)
 		w.dead = true
 	case opUnreachable:
-		w.note(markTrap, at)
 		w.dead = true
 	}
 }

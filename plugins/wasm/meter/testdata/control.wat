@@ -31,7 +31,8 @@
     (block $c
       (block $b
         (block $a
-          (br_table $a $b $c (local.get 0)))
+          (br_table $a $b $c (local.get 0))
+          (drop (i32.const 9)))
         (return (i32.const 10)))
       (return (i32.const 20)))
     i32.const 30)

@@ -1,0 +1,129 @@
+package meter
+
+// constant passes over a constant expression: one constant and an end. More,
+// extended constant expressions could, which nothing here was built for.
+func (c *contents) constant(r *reader) {
+	at := r.pos
+	switch op := r.byte(); op {
+	case opI32Const:
+		r.signed(32)
+	case opI64Const:
+		r.signed(64)
+	case opF32Const:
+		r.skip(4)
+	case opF64Const:
+		r.skip(8)
+	case opGlobalGet:
+		// The index of the fuel, which does not exist yet, must not come to life.
+		if g := r.u32(); !r.failed() && int64(g) >= int64(c.importedGlobals) {
+			r.malformed(at, "a constant names global %d, %d are imported", g, c.importedGlobals)
+		}
+	case opRefNull:
+		r.refType()
+	case opRefFunc:
+		r.u32()
+	case opVector:
+		if sub := r.vectorOp(); sub != vecConst {
+			r.malformed(at, "SIMD instruction %#x is no constant", sub)
+		}
+		r.skip(16)
+	default:
+		r.malformed(at, "instruction %#x is no constant", op)
+	}
+	at = r.pos
+	if end := r.byte(); end != opEnd && !r.failed() {
+		r.fail(ErrUnsupported, at, "build without extended constants", "a constant of more than one instruction (extended constants)")
+	}
+}
+
+// readElements passes over the segments of tables.
+func (c *contents) readElements(r *reader) {
+	n := r.count(2, "element segments")
+	for range n {
+		at := r.pos
+		flags := r.u32()
+		if flags > 7 {
+			r.malformed(at, "an element segment has unknown flags %#x", flags)
+		}
+		if flags&1 == 0 { // active
+			if flags&2 != 0 {
+				r.u32() // the table
+			}
+			c.constant(r) // where in it
+		}
+		asExpressions := flags&4 != 0
+		if flags&3 != 0 {
+			r.elementKind(asExpressions)
+		}
+		if asExpressions {
+			c.elementExpressions(r)
+		} else {
+			r.elementFunctions()
+		}
+		if r.failed() {
+			return
+		}
+	}
+}
+
+func (r *reader) elementKind(asExpressions bool) {
+	if asExpressions {
+		r.refType()
+		return
+	}
+	at := r.pos
+	if k := r.byte(); k != 0 {
+		r.malformed(at, "element kind %#x is unknown", k)
+	}
+}
+
+func (r *reader) elementFunctions() {
+	n := r.count(1, "elements")
+	for range n {
+		if r.failed() {
+			return
+		}
+		r.u32()
+	}
+}
+
+func (c *contents) elementExpressions(r *reader) {
+	n := r.count(3, "elements")
+	for range n {
+		if r.failed() {
+			return
+		}
+		c.constant(r)
+	}
+}
+
+func (c *contents) readDataCount(r *reader) { r.u32() }
+
+func (c *contents) readCodeCount(r *reader) {
+	c.codes = r.count(3, "function bodies")
+	r.pos = r.end
+}
+
+// readData passes over the segments of memory.
+func (c *contents) readData(r *reader) {
+	n := r.count(2, "data segments")
+	for range n {
+		at := r.pos
+		flags := r.u32()
+		switch {
+		case flags > 2:
+			r.malformed(at, "a data segment has unknown flags %#x", flags)
+		case flags == 2:
+			if m := r.u32(); m != 0 {
+				r.fail(ErrUnsupported, at, "build for one memory", "a data segment names memory %d (multi-memory)", m)
+			}
+		}
+		if flags != 1 {
+			c.constant(r)
+		}
+		r.skip(r.count(1, "bytes of data"))
+		if r.failed() {
+			return
+		}
+	}
+}
