@@ -7,17 +7,24 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
+// FrameError says why a frame cannot be read: the fault of whoever sent it.
+type FrameError string
+
+func (e FrameError) Error() string { return string(e) }
+
 // What can be wrong with a frame.
-var (
-	ErrShort     = errors.New("the frame is too short")
-	ErrAlignment = errors.New("the frame is not aligned")
-	ErrMagic     = errors.New("this is no frame")
-	ErrMajor     = errors.New("the frame has another major version")
-	ErrColumn    = errors.New("a column lies outside of the frame, or has the wrong type or length")
-	ErrMissing   = errors.New("a column is missing that the call needs")
-	ErrAnswer    = errors.New("the answer has no room")
-	ErrOptions   = errors.New("SelectVictims must call Next once for every option")
+const (
+	ErrShort     FrameError = "the frame is too short"
+	ErrAlignment FrameError = "the frame is not aligned"
+	ErrMagic     FrameError = "this is no frame"
+	ErrMajor     FrameError = "the frame has another major version"
+	ErrColumn    FrameError = "a column lies outside of the frame, or has the wrong type or length"
+	ErrMissing   FrameError = "a column is missing that the call needs"
+	ErrAnswer    FrameError = "the answer has no room"
 )
+
+// ErrOptions is a policy's mistake.
+var ErrOptions = errors.New("SelectVictims must call Next once for every option")
 
 // Decoder reads requests and writes answers: the guest's side. Its views point
 // into the frame and are valid until the next one.
@@ -38,6 +45,7 @@ type Decoder struct {
 	labels     policy.LabelTable
 	notes      policy.AnnotationTable
 	shared     policy.Shared
+	hasShared  bool // the frame has its columns, which may be empty
 	label      [2][]int32
 	note       struct {
 		names  []int32
@@ -50,6 +58,9 @@ type Decoder struct {
 }
 
 // Load reads the header of a frame. The frame must not change while it is used.
+//
+// Here and below, what a frame says is compared as 64 bits before it becomes an
+// int, which in a guest has 32.
 func (d *Decoder) Load(frame []byte) (Op, error) {
 	le := binary.LittleEndian
 	if len(frame) < HeaderLen {
@@ -58,33 +69,30 @@ func (d *Decoder) Load(frame []byte) (Op, error) {
 	if !aligned(frame) {
 		return 0, ErrAlignment
 	}
-	word := func(at int) int { return int(le.Uint32(frame[at:])) }
+	word := func(at int) uint64 { return uint64(le.Uint32(frame[at:])) }
+	size := word(offFrameLen)
 	switch {
 	case word(offMagic) != Magic:
 		return 0, ErrMagic
 	case le.Uint16(frame[offMajor:]) != Major:
 		return 0, ErrMajor
-	case word(offHeaderLen) < HeaderLen || word(offFrameLen) > len(frame) || word(offFrameLen) < HeaderLen:
+	case word(offHeaderLen) < HeaderLen || size < HeaderLen || size > uint64(len(frame)):
 		return 0, ErrShort
-	}
-	d.frame = frame[:word(offFrameLen)]
-	d.op, d.now = Op(word(offOp)), int64(le.Uint64(frame[offNow:]))
-	d.options, d.rows, d.dims, d.requests = word(offOptions), word(offRows), word(offDims), word(offRequests)
-	for _, at := range [4]int{offColumns, offColumnsOff, offAnswers, offAnswersOff} {
-		if word(at) > len(d.frame) {
-			return 0, ErrShort
-		}
-	}
-	if word(offColumnsOff)+word(offColumns)*EntryLen > len(d.frame) || word(offAnswersOff)+word(offAnswers)*EntryLen > len(d.frame) {
+	case word(offColumnsOff)+EntryLen*word(offColumns) > size || word(offAnswersOff)+EntryLen*word(offAnswers) > size:
 		return 0, ErrShort
-	}
-	// Every row and every option takes at least a byte of the frame, so counts
-	// that pass are small enough to be multiplied.
-	if d.options > len(d.frame) || d.rows > len(d.frame) || d.dims > 1<<10 || d.requests > 1<<10 {
+	// Every row and every option takes at least a byte of the frame.
+	case word(offOptions) > size || word(offRows) > size || word(offDims) > maxColumns || word(offRequests) > maxColumns:
 		return 0, ErrColumn
 	}
+	d.frame = frame[:size]
+	d.op, d.now = Op(word(offOp)), int64(le.Uint64(frame[offNow:]))
+	d.options, d.rows = int(word(offOptions)), int(word(offRows))
+	d.dims, d.requests = int(word(offDims)), int(word(offRequests))
 	return d.op, nil
 }
+
+// maxColumns is how many columns a table has at most.
+const maxColumns = 1 << 10
 
 // entry is what a frame says of one column.
 type entry struct {
@@ -100,13 +108,13 @@ func (d *Decoder) each(countAt, offAt int, visit func(entry) error) error {
 	n, at := int(le.Uint32(d.frame[countAt:])), int(le.Uint32(d.frame[offAt:]))
 	for range n {
 		b := d.frame[at:]
-		e := entry{
-			id: ID(le.Uint32(b)), typ: Type(le.Uint32(b[4:])),
-			off: int(le.Uint32(b[8:])), count: int(le.Uint32(b[12:])), at: at,
-		}
-		size := e.typ.Size()
-		if size != 0 && (e.off%8 != 0 || e.off > len(d.frame) || e.count > (len(d.frame)-e.off)/size) {
-			return ErrColumn
+		off, count := uint64(le.Uint32(b[8:])), uint64(le.Uint32(b[12:]))
+		e := entry{id: ID(le.Uint32(b)), typ: Type(le.Uint32(b[4:])), at: at}
+		if size := uint64(e.typ.Size()); size != 0 { // else a type of a newer host
+			if off%8 != 0 || off+count*size > uint64(len(d.frame)) {
+				return ErrColumn
+			}
+			e.off, e.count = int(off), int(count)
 		}
 		if err := visit(e); err != nil {
 			return err
@@ -118,8 +126,8 @@ func (d *Decoder) each(countAt, offAt int, visit func(entry) error) error {
 
 // readColumn reads a column of the given type and number of elements; n < 0 is any
 // number.
-func readColumn[T element](d *Decoder, e entry, t Type, n int, to *[]T) error {
-	if e.typ != t || n >= 0 && e.count != n {
+func readColumn[T element](d *Decoder, e entry, t Type, n int64, to *[]T) error {
+	if e.typ != t || n >= 0 && int64(e.count) != n {
 		return ErrColumn
 	}
 	*to = view[T](d.frame[e.off : e.off+e.count*t.Size()])
@@ -139,7 +147,7 @@ func scalar[T element](d *Decoder, e entry, t Type, to *T) error {
 // table reads rows columns of n elements each.
 func table[T element](d *Decoder, e entry, t Type, rows, n int, to *[][]T) error {
 	var all []T
-	if err := readColumn(d, e, t, rows*n, &all); err != nil {
+	if err := readColumn(d, e, t, int64(rows)*int64(n), &all); err != nil {
 		return err
 	}
 	*to = (*to)[:0]

@@ -7,7 +7,7 @@ import (
 )
 
 // find looks an answer up.
-func (d *Decoder) find(id ID, t Type, n int) (entry, error) {
+func (d *Decoder) find(id ID, t Type, n int64) (entry, error) {
 	var found entry
 	err := d.each(offAnswers, offAnswersOff, func(e entry) error {
 		if e.id == id {
@@ -15,14 +15,14 @@ func (d *Decoder) find(id ID, t Type, n int) (entry, error) {
 		}
 		return nil
 	})
-	if err == nil && (found.id != id || found.typ != t || n >= 0 && found.count != n) {
+	if err == nil && (found.id != id || found.typ != t || n >= 0 && int64(found.count) != n) {
 		err = ErrAnswer
 	}
 	return found, err
 }
 
 // reply is the area of an answer.
-func reply[T element](d *Decoder, id ID, t Type, n int) ([]T, entry, error) {
+func reply[T element](d *Decoder, id ID, t Type, n int64) ([]T, entry, error) {
 	e, err := d.find(id, t, n)
 	if err != nil {
 		return nil, e, err
@@ -38,8 +38,8 @@ func (d *Decoder) putCount(e entry, n int) {
 // PutError writes what went wrong, cut to what there is room for.
 func (d *Decoder) PutError(text string) {
 	le := binary.LittleEndian
-	at, room := int(le.Uint32(d.frame[offErrorOff:])), int(le.Uint32(d.frame[offErrorCap:]))
-	if at+4 > len(d.frame) || room > len(d.frame)-at-4 {
+	at, room := uint64(le.Uint32(d.frame[offErrorOff:])), uint64(le.Uint32(d.frame[offErrorCap:]))
+	if at+4+room > uint64(len(d.frame)) {
 		return
 	}
 	n := copy(d.frame[at+4:at+4+room], text)
@@ -48,31 +48,31 @@ func (d *Decoder) PutError(text string) {
 
 // Gap is the answer of PriorityDelta, filled with the base gap.
 func (d *Decoder) Gap() ([]int32, error) {
-	gap, _, err := reply[int32](d, AnswerGap, I32, d.rows)
+	gap, _, err := reply[int32](d, AnswerGap, I32, int64(d.rows))
 	return gap, err
 }
 
 // VictimScores is the answer of ScoreVictims, all zero.
 func (d *Decoder) VictimScores(out *policy.VictimScores) (err error) {
 	*out = policy.VictimScores{}
-	if out.Tier, _, err = reply[int64](d, AnswerTier, I64, d.rows); err != nil {
+	if out.Tier, _, err = reply[int64](d, AnswerTier, I64, int64(d.rows)); err != nil {
 		return err
 	}
-	out.Score, _, err = reply[float64](d, AnswerScore, F64, d.rows)
+	out.Score, _, err = reply[float64](d, AnswerScore, F64, int64(d.rows))
 	return err
 }
 
 // OptionScores is the answer of ScoreOptions, all zero.
 func (d *Decoder) OptionScores(out *policy.OptionScores) error {
 	*out = policy.OptionScores{}
-	tiers, _, err := reply[int64](d, AnswerTier, I64, len(out.Tiers)*d.options)
+	tiers, _, err := reply[int64](d, AnswerTier, I64, int64(len(out.Tiers))*int64(d.options))
 	if err != nil {
 		return err
 	}
 	for k := range out.Tiers {
 		out.Tiers[k] = tiers[k*d.options : (k+1)*d.options]
 	}
-	out.Score, _, err = reply[float64](d, AnswerScore, F64, d.options)
+	out.Score, _, err = reply[float64](d, AnswerScore, F64, int64(d.options))
 	return err
 }
 
@@ -83,7 +83,7 @@ func (d *Decoder) PutSelection(s *policy.Selection) error {
 	if err != nil {
 		return err
 	}
-	ends, _, err := reply[int32](d, AnswerEnds, I32, d.options)
+	ends, _, err := reply[int32](d, AnswerEnds, I32, int64(d.options))
 	if err != nil {
 		return err
 	}

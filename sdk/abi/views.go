@@ -47,7 +47,7 @@ func (d *Decoder) Options() (*policy.Options, error) {
 		return nil, err
 	}
 	if len(o.Node) != d.options || len(o.VictimCount) != d.options || len(o.HighestPriority) != d.options ||
-		len(o.PrioritySum) != d.options {
+		len(o.PrioritySum) != d.options || o.FirstVictim != nil && len(o.Victims.Priority) != d.rows {
 		return nil, ErrMissing
 	}
 	o.Now, o.Preemptor, o.Strings = d.now, &d.preemptor, d.strings
@@ -67,6 +67,7 @@ func (d *Decoder) forget() {
 	*p = policy.Preemptor{Ask: nil, Devices: p.Devices[:0]}
 	d.labels, d.notes = policy.LabelTable{}, policy.AnnotationTable{Names: d.notes.Names[:0], Values: d.notes.Values[:0]}
 	d.shared = policy.Shared{Namespaces: policy.NamespaceTable{Use: d.shared.Namespaces.Use[:0]}}
+	d.hasShared = false
 	d.label, d.note.names, d.note.values = [2][]int32{}, nil, nil
 	d.deviceIDs, d.deviceCounts, d.dimNames, d.noteNames = nil, nil, nil, nil
 }
@@ -83,9 +84,9 @@ func (d *Decoder) candidateColumn(e entry) error {
 	case DeviceNeed:
 		return table(d, e, F64, d.requests, d.options, &c.DeviceNeed)
 	case MustLeave:
-		return readColumn(d, e, I32, d.options, &c.MustLeave)
+		return readColumn(d, e, I32, int64(d.options), &c.MustLeave)
 	case Place:
-		return readColumn(d, e, I32, d.options, &c.Place)
+		return readColumn(d, e, I32, int64(d.options), &c.Place)
 	case Capacity:
 		return table(d, e, F64, d.dims, d.options, &c.Capacity)
 	case Reserved:
@@ -102,17 +103,17 @@ func (d *Decoder) optionColumn(e entry) error {
 	o := &d.table
 	switch e.id {
 	case OptionNode:
-		return readColumn(d, e, I32, d.options, &o.Node)
+		return readColumn(d, e, I32, int64(d.options), &o.Node)
 	case HighestPriority:
-		return readColumn(d, e, I32, d.options, &o.HighestPriority)
+		return readColumn(d, e, I32, int64(d.options), &o.HighestPriority)
 	case VictimCount:
-		return readColumn(d, e, I32, d.options, &o.VictimCount)
+		return readColumn(d, e, I32, int64(d.options), &o.VictimCount)
 	case PrioritySum:
-		return readColumn(d, e, I64, d.options, &o.PrioritySum)
+		return readColumn(d, e, I64, int64(d.options), &o.PrioritySum)
 	case LostWork:
-		return readColumn(d, e, I64, d.options, &o.LostWork)
+		return readColumn(d, e, I64, int64(d.options), &o.LostWork)
 	case Place:
-		return readColumn(d, e, I32, d.options, &o.Place)
+		return readColumn(d, e, I32, int64(d.options), &o.Place)
 	case Need:
 		return table(d, e, F64, d.dims, d.options, &o.Need)
 	case DeviceNeed:
@@ -122,11 +123,11 @@ func (d *Decoder) optionColumn(e entry) error {
 	case FirstRow:
 		return d.firstRow(e, &o.FirstVictim)
 	case FitBefore:
-		return readColumn(d, e, F64, d.options, &o.FitBefore)
+		return readColumn(d, e, F64, int64(d.options), &o.FitBefore)
 	case FitAfter:
-		return readColumn(d, e, F64, d.options, &o.FitAfter)
+		return readColumn(d, e, F64, int64(d.options), &o.FitAfter)
 	case Present:
-		return readColumn(d, e, U8, d.options, &o.Present)
+		return readColumn(d, e, U8, int64(d.options), &o.Present)
 	case Components:
 		parts := o.Components[:0]
 		return table(d, e, F64, len(o.Components), d.options, &parts)
@@ -137,7 +138,7 @@ func (d *Decoder) optionColumn(e entry) error {
 // firstRow reads where rows of options begin, and checks that they do so in
 // order: policies index by it.
 func (d *Decoder) firstRow(e entry, to *[]int32) error {
-	if err := readColumn(d, e, I32, d.options+1, to); err != nil {
+	if err := readColumn(d, e, I32, int64(d.options)+1, to); err != nil {
 		return err
 	}
 	return ascending(*to, d.rows)
@@ -163,29 +164,29 @@ func (d *Decoder) sharedColumn(e entry, r *policy.Rows) error {
 	n := d.rows
 	switch e.id {
 	case RowPriority:
-		return readColumn(d, e, I32, n, &r.Priority)
+		return readColumn(d, e, I32, int64(n), &r.Priority)
 	case RowUse:
 		return table(d, e, F64, d.dims, n, &r.Use)
 	case RowStart:
-		return readColumn(d, e, I64, n, &r.Start)
+		return readColumn(d, e, I64, int64(n), &r.Start)
 	case RowLostWork:
-		return readColumn(d, e, I64, n, &r.LostWork)
+		return readColumn(d, e, I64, int64(n), &r.LostWork)
 	case RowNamespace:
-		return readColumn(d, e, I32, n, &r.Namespace)
+		return readColumn(d, e, I32, int64(n), &r.Namespace)
 	case RowJob:
-		return readColumn(d, e, I32, n, &r.Job)
+		return readColumn(d, e, I32, int64(n), &r.Job)
 	case RowGroup:
-		return readColumn(d, e, I32, n, &r.Group)
+		return readColumn(d, e, I32, int64(n), &r.Group)
 	case RowEvictions:
-		return readColumn(d, e, I32, n, &r.Evictions)
+		return readColumn(d, e, I32, int64(n), &r.Evictions)
 	case RowEvictionLimit:
-		return readColumn(d, e, I32, n, &r.EvictionLimit)
+		return readColumn(d, e, I32, int64(n), &r.EvictionLimit)
 	case RowMustLeave:
-		return readColumn(d, e, U8, n, &r.MustLeave)
+		return readColumn(d, e, U8, int64(n), &r.MustLeave)
 	case RowDevices:
 		return table(d, e, F64, d.requests, n, &r.Devices)
 	case RowLabelFirst:
-		return readColumn(d, e, I32, n+1, &d.labels.First)
+		return readColumn(d, e, I32, int64(n)+1, &d.labels.First)
 	case RowLabelKey:
 		return readColumn(d, e, I32, -1, &d.labels.Key)
 	case RowLabelValue:
@@ -195,7 +196,8 @@ func (d *Decoder) sharedColumn(e entry, r *policy.Rows) error {
 	case RowNoteValue:
 		return readColumn(d, e, F64, -1, &d.noteValues)
 	case TotalCapacity:
-		return readColumn(d, e, F64, d.dims, &d.shared.Totals)
+		d.hasShared = true
+		return readColumn(d, e, F64, int64(d.dims), &d.shared.Totals)
 	case NamespaceName:
 		return readColumn(d, e, I32, -1, &d.shared.Namespaces.Name)
 	case NamespaceWeight:
@@ -217,7 +219,7 @@ func (d *Decoder) preemptorColumn(e entry) error {
 	case PreemptorDelta:
 		return scalar(d, e, I32, &p.Delta)
 	case PreemptorAsk:
-		return readColumn(d, e, F64, d.dims, &p.Ask)
+		return readColumn(d, e, F64, int64(d.dims), &p.Ask)
 	case PreemptorPorts:
 		return number(d, e, func(n int32) { p.Ports = int(n) })
 	case PreemptorNamespace:
@@ -233,11 +235,11 @@ func (d *Decoder) preemptorColumn(e entry) error {
 	case PreemptorAttempts:
 		return scalar(d, e, I32, &p.Attempts)
 	case DeviceAskID:
-		return readColumn(d, e, I32, d.requests, &d.deviceIDs)
+		return readColumn(d, e, I32, int64(d.requests), &d.deviceIDs)
 	case DeviceAskCount:
-		return readColumn(d, e, I32, d.requests, &d.deviceCounts)
+		return readColumn(d, e, I32, int64(d.requests), &d.deviceCounts)
 	case DimName:
-		return readColumn(d, e, I32, d.dims, &d.dimNames)
+		return readColumn(d, e, I32, int64(d.dims), &d.dimNames)
 	case PreemptorLabelKey:
 		return readColumn(d, e, I32, -1, &d.label[0])
 	case PreemptorLabelValue:
@@ -269,7 +271,7 @@ func (d *Decoder) complete() error {
 		return ErrMissing
 	case len(d.label[0]) != len(d.label[1]) || len(d.note.names) != len(d.note.values) || len(l.Key) != len(l.Value):
 		return ErrColumn
-	case len(n.Weight) != len(n.Name) || len(d.noteValues) != len(d.noteNames)*d.rows:
+	case len(n.Weight) != len(n.Name) || int64(len(d.noteValues)) != int64(len(d.noteNames))*int64(d.rows):
 		return ErrColumn
 	}
 	if l.First != nil {
@@ -312,7 +314,7 @@ func (d *Decoder) tables(r *policy.Rows, shared **policy.Shared) {
 		}
 		r.Annotations = &d.notes
 	}
-	if d.shared.Totals != nil {
+	if d.hasShared {
 		*shared = &d.shared
 	}
 }

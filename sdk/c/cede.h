@@ -384,7 +384,7 @@ extern uint8_t __heap_base; // the linker's: where data and stack end
 __attribute__((weak)) uintptr_t cede__top;       // memory below is taken
 __attribute__((weak)) uint8_t *cede__frame;      // the buffer that cede_alloc gave out
 __attribute__((weak)) uint32_t cede__frame_size; // its size
-__attribute__((weak)) char cede__words[1024];    // what cede_fail says
+__attribute__((weak)) char cede__words[1025];    // what cede_fail says, as much as a host takes
 
 // cede__take takes memory for good, aligned to 16; null when there is none.
 CEDE__COLD static void *cede__take(uint64_t n) {

@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"errors"
+
 	"github.com/cede-scheduler/cede/sdk/abi"
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -48,6 +50,9 @@ func (g *guest) call(op abi.Op, frame []byte) abi.Status {
 	switch {
 	case !supported:
 		return abi.UnsupportedOp
+	case errors.As(err, new(abi.FrameError)):
+		d.PutError(err.Error())
+		return abi.BadFrame
 	case err != nil:
 		d.PutError(err.Error())
 		return abi.PolicyError

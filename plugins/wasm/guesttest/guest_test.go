@@ -26,8 +26,14 @@ var languages = []string{"c", "rust", "assemblyscript"}
 type guest struct {
 	t        testing.TB
 	module   api.Module
-	log      []string
 	at, size uint32
+}
+
+// compiled is a module that instances are started of.
+type compiled struct {
+	runtime wazero.Runtime
+	code    wazero.CompiledModule
+	log     *[]string
 }
 
 // load starts an instance of a module of the folder guests.
@@ -37,28 +43,38 @@ func load(t testing.TB, name string) *guest {
 	if err != nil {
 		t.Fatalf("%v; write it with %sbuild.sh", err, guests)
 	}
-	return start(t, code)
+	return compile(t, code).start(t)
 }
 
-func start(t testing.TB, code []byte) *guest {
+func compile(t testing.TB, code []byte) *compiled {
 	t.Helper()
-	g := &guest{t: t}
 	ctx := context.Background()
-	runtime := wazero.NewRuntime(ctx)
-	t.Cleanup(func() { _ = runtime.Close(ctx) })
-	_, err := runtime.NewHostModuleBuilder(abi.ImportModule).NewFunctionBuilder().
-		WithFunc(func(_ context.Context, m api.Module, _, at, n uint32) {
-			line, _ := m.Memory().Read(at, n)
-			g.log = append(g.log, string(line))
+	m := &compiled{runtime: wazero.NewRuntime(ctx), log: new([]string)}
+	t.Cleanup(func() { _ = m.runtime.Close(ctx) })
+	_, err := m.runtime.NewHostModuleBuilder(abi.ImportModule).NewFunctionBuilder().
+		WithFunc(func(_ context.Context, guest api.Module, _, at, n uint32) {
+			line, _ := guest.Memory().Read(at, n)
+			*m.log = append(*m.log, string(line))
 		}).Export(abi.ImportLog).Instantiate(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.module, err = runtime.InstantiateWithConfig(ctx, code, wazero.NewModuleConfig().WithStartFunctions(abi.ExportInitialize))
+	if m.code, err = m.runtime.CompileModule(ctx, code); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *compiled) start(t testing.TB) *guest {
+	t.Helper()
+	ctx := context.Background()
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions(abi.ExportInitialize)
+	module, err := m.runtime.InstantiateModule(ctx, m.code, config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g
+	t.Cleanup(func() { _ = module.Close(ctx) })
+	return &guest{t: t, module: module}
 }
 
 func (g *guest) invoke(name string, args ...uint64) int32 {
@@ -91,6 +107,13 @@ func (g *guest) call(op abi.Op, size int) (abi.Status, []byte) {
 	g.t.Helper()
 	status := abi.Status(g.invoke(abi.Exports[op], uint64(g.at), uint64(size)))
 	return status, g.room(size) // memory may have moved
+}
+
+// answer has the guest answer a copy of a frame.
+func (g *guest) answer(op abi.Op, frame []byte) (abi.Status, []byte) {
+	g.t.Helper()
+	copy(g.room(len(frame)), frame)
+	return g.call(op, len(frame))
 }
 
 // ask puts a laid out request to the guest, which must answer it.

@@ -81,10 +81,12 @@ export function read(at: usize, length: u32, op: u32): bool {
 function readList(count: u32, from: u32): bool {
   if (from > size || count > (size - from) / ENTRY) return false;
   for (let e = base + from; count > 0; count--, e += ENTRY) {
-    const type = load<u32>(e, 4), at = load<u32>(e, 8), n = load<u32>(e, 12);
-    if (type < U8 || type > F64) continue; // a type of a newer host
+    let type = load<u32>(e, 4), at = load<u32>(e, 8), n = load<u32>(e, 12);
     const shift: u32 = type == U8 ? 0 : type == I32 ? 2 : 3;
-    if (at % 8 != 0 || at > size || n > (size - at) >> shift) return false;
+    if (type < U8 || type > F64) { // a type of a newer host
+      type = u32.MAX_VALUE;
+      n = 0;
+    } else if (at % 8 != 0 || at > size || n > (size - at) >> shift) return false;
     const slot = slotOf(load<u32>(e));
     if (slot == 0) continue; // a column of a newer host
     store<u32>(slot, type);

@@ -103,17 +103,16 @@ impl Frame {
             let entry = from + k * ENTRY;
             let (id, kind) = (self.word(entry), self.word(entry + 4));
             let (at, count) = (self.word(entry + 8) as usize, self.word(entry + 12));
-            let size = match kind {
-                1 => 1,
-                2 => 4,
-                3 | 4 => 8,
-                _ => continue, // a type of a newer host
+            let found = match kind {
+                1..=4 => Entry { kind, count, at, entry },
+                _ => Entry { kind: u32::MAX, count: 0, at: 0, entry }, // a type of a newer host
             };
-            if at % 8 != 0 || at > self.length || count as usize > (self.length - at) / size {
+            let size = [0, 1, 4, 8, 8].get(kind as usize).copied().unwrap_or(0);
+            if size > 0 && (at % 8 != 0 || at > self.length || count as usize > (self.length - at) / size) {
                 return Err(Bad);
             }
             if let Some(slot) = self.slot(id) {
-                *slot = Entry { kind, count, at, entry };
+                *slot = found;
             }
         }
         Ok(())

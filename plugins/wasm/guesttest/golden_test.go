@@ -1,0 +1,94 @@
+package guesttest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/abi"
+)
+
+// frames is where the golden frames are; its README.md says what they are.
+const frames = "../../../sdk/abi/testdata/"
+
+func TestGolden_FramesAreAnsweredAlikeInEveryLanguage(t *testing.T) {
+	list, err := os.ReadFile(frames + "frames.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, language := range languages {
+		t.Run(language, func(t *testing.T) {
+			code, err := os.ReadFile(guests + "probe-" + language + ".wasm")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := compile(t, code)
+			for line := range strings.Lines(string(list)) {
+				if line[0] == '#' {
+					continue
+				}
+				var name, after string
+				var op abi.Op
+				var status abi.Status
+				if _, err := fmt.Sscan(line, &name, &op, &status, &after); err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+				t.Run(name, func(t *testing.T) { checkGolden(t, m.start(t), name, op, status, after) })
+			}
+		})
+	}
+}
+
+func checkGolden(t *testing.T, g *guest, name string, op abi.Op, want abi.Status, after string) {
+	if after != "-" {
+		if status, _ := g.answer(abi.OpConfigure, readFrame(t, after+".frame")); status != abi.OK {
+			t.Fatalf("%s: status %d", after, status)
+		}
+	}
+	status, answer := g.answer(op, readFrame(t, name+".frame"))
+	if status != want {
+		t.Fatalf("status %d, want %d", status, want)
+	}
+	if status != abi.OK && status != abi.PolicyError {
+		return
+	}
+	expected := readFrame(t, name+".answer")
+	if status == abi.PolicyError { // what it wrote before it failed is nobody's business
+		answer, expected = words(answer), words(expected)
+	}
+	if !bytes.Equal(answer, expected) {
+		t.Errorf("the answer differs from %s.answer%s", name, difference(answer, expected))
+	}
+}
+
+// words is the error area of a frame.
+func words(frame []byte) []byte {
+	at := binary.LittleEndian.Uint32(frame[64:])
+	if uint64(at) >= uint64(len(frame)) {
+		return nil
+	}
+	return frame[at:]
+}
+
+// difference says where two frames differ first.
+func difference(got, want []byte) string {
+	for i := range got {
+		if got[i] != want[i] {
+			from, to := max(0, i-8), min(len(got), i+40)
+			return fmt.Sprintf(" at byte %d: %q, want %q", i, got[from:to], want[from:to])
+		}
+	}
+	return ""
+}
+
+func readFrame(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(frames + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
