@@ -54,7 +54,9 @@ type Blocked struct {
 	shapes map[uint64]group // waiting for classes, by shape
 	dups   []*Cancelled
 	seen   sightings
-	types  [model.JobTypes]int
+	// classes numbers what the records in ids rule out.
+	classes classNumbers
+	types   [model.JobTypes]int
 
 	cursors heapq.Heap[cursor] // empty between calls
 }
@@ -65,7 +67,9 @@ type record struct {
 	key   heapq.Key // order of release
 	shape uint64
 	nodes []string // ascending; empty: waits for a class
-	gone  bool     // no longer in ids; about to leave its group
+	// ruledOut are the numbers of the classes that cannot take it.
+	ruledOut classSet
+	gone     bool // no longer in ids; about to leave its group
 }
 
 type blockedJob struct {
@@ -96,7 +100,7 @@ func (t *Blocked) reset() {
 	t.jobs = make(map[model.JobKey]*blockedJob)
 	t.shapes = make(map[uint64]group)
 	t.nodal, t.single, t.dups = nil, nil, nil
-	t.seen = newSightings()
+	t.seen, t.classes = newSightings(), newClassNumbers()
 	t.types = [model.JobTypes]int{}
 }
 
@@ -114,12 +118,13 @@ func (t *Blocked) Block(ev *model.Evaluation, screen Screen) Outcome {
 		return Ignored
 	}
 	t.seen.prune(t.b.now(), t.b.cfg.UnblockMemory)
-	if index, ok := t.seen.missedBy(ev, screen); ok {
+	r := t.newRecord(ev)
+	if index, ok := t.seen.missedBy(r, &t.classes, screen); ok {
 		t.forget(ev.ID)
 		t.b.enqueueUnblocked(index, ev)
 		return Released
 	}
-	return t.track(ev)
+	return t.track(r)
 }
 
 // Unblock tells that the node, of the class, may have room since index, and
@@ -232,6 +237,13 @@ func (t *Blocked) counts() [model.JobTypes]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.types
+}
+
+// Len is how many evaluations wait.
+func (t *Blocked) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.ids)
 }
 
 // BlockedStats says what the blocked evaluations wait for.

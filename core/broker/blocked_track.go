@@ -39,15 +39,15 @@ func (g group) without(r *record) group {
 // best what is missing.
 func newness(ev *model.Evaluation) uint64 { return max(ev.CreateIndex, ev.SnapshotIndex) }
 
-// track keeps ev, or the one of its job that makes it needless.
-func (t *Blocked) track(ev *model.Evaluation) Outcome {
+// track keeps r, or the one of its job that makes it needless.
+func (t *Blocked) track(r *record) Outcome {
+	ev := r.eval
 	if known := t.ids[ev.ID]; known != nil {
 		if ev.ModifyIndex < known.eval.ModifyIndex {
 			return Tracked
 		}
 		t.remove(known)
 	}
-	r := t.newRecord(ev)
 	j := t.jobs[ev.JobKey()]
 	if j == nil {
 		j = &blockedJob{}
@@ -76,6 +76,10 @@ func (t *Blocked) newRecord(ev *model.Evaluation) *record {
 		key:  heapq.Key{A: uint64(math.MaxInt32 - int64(ev.Priority)), B: ev.CreateIndex, C: t.seq},
 	}
 	r.nodes = nodesOf(ev)
+	if len(t.classes.of) > t.classes.limit {
+		t.renumber()
+	}
+	r.ruledOut = t.classes.ruledOut(ev)
 	if t.b.cfg.Shape != nil && len(r.nodes) == 0 {
 		r.shape = t.b.cfg.Shape(ev)
 	}

@@ -1,10 +1,6 @@
 package broker
 
-import (
-	"time"
-
-	"github.com/cede-scheduler/cede/core/model"
-)
+import "time"
 
 // sightings remembers where there was room last, and at which index. A worker
 // computes on a snapshot for a while; room that comes up meanwhile wakes nobody,
@@ -77,14 +73,12 @@ func (s *sightings) unlink(x *sighting) {
 	}
 }
 
-// missedBy is the newest change after the evaluation's snapshot that it waits
-// for.
-func (s *sightings) missedBy(ev *model.Evaluation, screen Screen) (uint64, bool) {
-	nodes := nodesOf(ev)
-	for x := s.tail; x != nil && x.index > max(ev.SnapshotIndex, s.floor); x = x.prev {
-		if x.reaches(ev, nodes) && x.passes(ev, screen) {
+// missedBy is the newest change after the record's snapshot that it waits for.
+func (s *sightings) missedBy(r *record, classes *classNumbers, screen Screen) (uint64, bool) {
+	for x := s.tail; x != nil && x.index > max(r.eval.SnapshotIndex, s.floor); x = x.prev {
+		if r.waitsFor(x.place, classes.find(x.class)) && x.passes(r.eval, screen) {
 			return x.index, true
 		}
 	}
-	return s.floor, ev.SnapshotIndex < s.floor
+	return s.floor, r.eval.SnapshotIndex < s.floor
 }

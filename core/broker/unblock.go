@@ -20,19 +20,15 @@ type place struct {
 	node  string
 }
 
-// reaches is whether an evaluation that waits for these nodes, or for its
-// classes when there are none, waits for the place. A class that it has not
-// seen may be the one.
-func (p place) reaches(ev *model.Evaluation, nodes []string) bool {
-	if len(nodes) > 0 && p.node != "" {
-		_, ok := slices.BinarySearch(nodes, p.node)
+// waitsFor is whether the record waits for the place, whose class has the number:
+// for its nodes, or for any of a class that it does not rule out. A class that it
+// has not seen may be the one.
+func (r *record) waitsFor(p place, class int32) bool {
+	if len(r.nodes) > 0 && p.node != "" {
+		_, ok := slices.BinarySearch(r.nodes, p.node)
 		return ok
 	}
-	if ev.Escaped {
-		return true
-	}
-	feasible, seen := ev.Classes[p.class]
-	return feasible || !seen
+	return r.eval.Escaped || !r.ruledOut.has(class)
 }
 
 // passes is whether the screen lets the evaluation through.
@@ -57,33 +53,46 @@ func (t *Blocked) release(c change) []*model.Evaluation {
 		t.walk(cursor{g, true}, c.index)
 	}
 	var freed []*record
+	class := t.classes.find(c.class)
 	for t.cursors.Len() > 0 {
 		cur := t.cursors.Pop().Value
-		r := cur.group[0]
-		cur.group = cur.group[1:]
-		if c.frees(r) {
-			freed = append(freed, r)
-		} else if cur.shaped {
-			continue
+		for len(cur.group) > 0 {
+			r := cur.group[0]
+			if t.cursors.Len() > 0 && t.cursors.Min().Less(r.key) {
+				t.cursors.Push(r.key, cur)
+				break
+			}
+			cur.group = cur.group[1:]
+			if c.frees(r, class) {
+				freed = append(freed, r)
+			} else if cur.shaped {
+				break
+			}
+			cur.group = cur.group.unseen(c.index)
 		}
-		t.walk(cur, c.index)
 	}
 	return t.requeue(freed, c.index)
 }
 
-// walk puts the cursor in front of its next record that has not seen index.
+// walk puts the cursor in front of its first record that has not seen index.
 func (t *Blocked) walk(cur cursor, index uint64) {
-	for i, r := range cur.group {
-		if r.eval.SnapshotIndex < index {
-			cur.group = cur.group[i:]
-			t.cursors.Push(r.key, cur)
-			return
-		}
+	if cur.group = cur.group.unseen(index); len(cur.group) > 0 {
+		t.cursors.Push(cur.group[0].key, cur)
 	}
 }
 
-func (c *change) frees(r *record) bool {
-	return c.everywhere || c.reaches(r.eval, r.nodes) && c.passes(r.eval, c.screen)
+// unseen is the group from its first record on that has not seen index.
+func (g group) unseen(index uint64) group {
+	for i, r := range g {
+		if r.eval.SnapshotIndex < index {
+			return g[i:]
+		}
+	}
+	return nil
+}
+
+func (c *change) frees(r *record, class int32) bool {
+	return c.everywhere || r.waitsFor(c.place, class) && c.passes(r.eval, c.screen)
 }
 
 // requeue moves records to the broker.

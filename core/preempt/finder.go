@@ -29,8 +29,11 @@ type Finder struct {
 	// is alive exactly when it fits after its victims go.
 	options []option
 	first   []int32
-	why     []Outcome       // by k: what became of the node
-	slots   map[int32]int32 // node position -> k, made when first needed
+	why     []Outcome // by k: what became of the node
+	slots   []int32   // k by node position, -1: not in the search
+	slotted bool      // slots is of this search: it is made when first needed
+	holders []int32   // scratch of queueHolders, as is allocs
+	allocs  []*model.Allocation
 
 	workers []*searcher
 	chooser asked       // who scores options
@@ -85,7 +88,7 @@ func (f *Finder) Begin(snap *state.Snapshot, req Request) error {
 	f.req, f.snap, f.dims = req, snap, snap.Dims()
 	f.dimNames = f.dims.AppendNames(f.dimNames[:0])
 	req.describe(&f.preemptor, f.dims.Len())
-	f.recheck, f.fault, f.slots, f.totals = sdk.Recheck{}, nil, nil, nil
+	f.recheck, f.fault, f.slotted, f.totals = sdk.Recheck{}, nil, false, nil
 	scorer := req.Policy
 	if !scorer.Hooks().Has(policy.HookScoreOptions) {
 		scorer = req.Default
@@ -191,6 +194,7 @@ func (f *Finder) End() {
 		w.end()
 	}
 	f.snap = nil
+	clear(f.allocs)
 }
 
 // Changed tells that the proposed state is now snap, which differs from the
@@ -216,38 +220,26 @@ func (f *Finder) Changed(snap *state.Snapshot, positions []int32, evicted []*mod
 	return f.fault
 }
 
-// queueHolders queues the nodes on which a candidate of these groups sits: its
-// count of evictions has changed.
+// queueHolders queues the nodes on which a candidate of these groups sits, of
+// whatever version: its count of evictions has changed. It looks at the
+// allocations of the groups' jobs, which are few, and not at what is on all nodes.
 func (f *Finder) queueHolders(w *searcher, evicted []*model.Group) {
-	versions := slices.ContainsFunc(evicted, f.mayHaveVersions)
-	for k, pos := range f.req.Nodes {
-		rows := f.snap.Chunk(int(pos) / state.ChunkSize).Rows(int(pos) % state.ChunkSize)
-		for at := range rows {
-			if int64(rows[at].Priority) > w.ceiling {
-				break
+	f.holders = f.holders[:0]
+	for _, g := range evicted {
+		f.allocs = f.snap.AppendJobAllocs(f.allocs[:0], g.Job.Key())
+		for _, a := range f.allocs {
+			if !a.Live() || a.Group.Name != g.Name || int64(a.Job.Priority) > w.ceiling {
+				continue
 			}
-			if holds(evicted, rows[at].Group, versions) {
-				w.queue(k)
-				break
+			if k, ok := f.slot(a.NodePos); ok {
+				f.holders = append(f.holders, k)
 			}
 		}
 	}
-}
-
-// mayHaveVersions is whether allocations of other versions of the group may be
-// there. Where not, its pointer tells.
-func (f *Finder) mayHaveVersions(g *model.Group) bool {
-	job := f.snap.Job(g.Job.Key())
-	return job == nil || job.ModifyIndex != job.CreateIndex
-}
-
-func holds(evicted []*model.Group, g *model.Group, versions bool) bool {
-	for _, e := range evicted {
-		if e == g || versions && e.Name == g.Name && e.Job.Key() == g.Job.Key() {
-			return true
-		}
+	slices.Sort(f.holders)
+	for _, k := range slices.Compact(f.holders) {
+		w.queue(int(k))
 	}
-	return false
 }
 
 // searchAgain evaluates every node afresh on the snapshot at hand.
@@ -260,15 +252,22 @@ func (f *Finder) searchAgain() error {
 }
 
 // slot finds a node's place in the search.
-func (f *Finder) slot(pos int32) (int32, bool) {
-	if f.slots == nil {
-		f.slots = make(map[int32]int32, len(f.req.Nodes))
+func (f *Finder) slot(pos int32) (k int32, ok bool) {
+	if !f.slotted {
+		f.slotted = true
+		f.slots = sized(f.slots, f.snap.Chunks()*state.ChunkSize)
+		for i := range f.slots {
+			f.slots[i] = -1
+		}
 		for k, p := range f.req.Nodes {
 			f.slots[p] = int32(k)
 		}
 	}
-	k, ok := f.slots[pos]
-	return k, ok
+	if int(pos) >= len(f.slots) {
+		return 0, false
+	}
+	k = f.slots[pos]
+	return k, k >= 0
 }
 
 // Outcomes tells what became of each node of the request, and which those are.

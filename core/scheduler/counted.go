@@ -10,6 +10,7 @@ import (
 // processCounted plans a service or batch job.
 func (r *run) processCounted() error {
 	r.stopForeign()
+	r.moving = r.nodesChange()
 	wants := make([][]want, len(r.job.Groups))
 	for i, g := range r.job.Groups {
 		wants[i] = r.reconcile(g)
@@ -67,7 +68,7 @@ func (r *run) placeGroup(g *model.Group, wants []want) error {
 	rules := r.newRules(g)
 	if !slices.ContainsFunc(wants, func(w want) bool { return w.replaces != nil }) {
 		if f, hopeless := r.stillHopeless(g, rules); hopeless {
-			r.couldUnblock(f.classes, f.escaped)
+			r.alsoUnblock(&f)
 			why := *f.why
 			why.Waiting = len(wants) - 1
 			r.fail(g, len(wants), &why)

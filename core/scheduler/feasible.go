@@ -25,7 +25,14 @@ type feasibility struct {
 const attributeNodeID = "node.id"
 
 func newFeasibility(g *model.Group, classes int) *feasibility {
-	f := &feasibility{job: g.Job, group: g, verdict: make([]int8, classes), reason: make([]string, classes)}
+	return (&feasibility{}).reset(g, classes)
+}
+
+// reset begins with another group, in memory of an earlier one.
+func (f *feasibility) reset(g *model.Group, classes int) *feasibility {
+	f.job, f.group, f.escaped, f.shared = g.Job, g, f.escaped[:0], f.shared[:0]
+	f.verdict, f.reason = resized(f.verdict, classes), resized(f.reason, classes)
+	clear(f.verdict)
 	for i := range g.Constraints {
 		switch c := &g.Constraints[i]; {
 		case c.Operator.Counts():
@@ -75,9 +82,21 @@ func (f *feasibility) escapedReason(n *model.Node) string {
 	return ""
 }
 
-// nodeAllowed is node for a single node, without the memory of classes.
-func (f *feasibility) nodeAllowed(n *model.Node) bool {
-	return f.classReason(n) == "" && f.escapedReason(n) == ""
+// admits is feasibility.node for a single node, without the memory of classes.
+func admits(g *model.Group, n *model.Node) bool {
+	if len(g.Job.Datacenters) > 0 && !slices.Contains(g.Job.Datacenters, n.Datacenter) {
+		return false
+	}
+	for i := range g.Constraints {
+		c := &g.Constraints[i]
+		if c.Operator.Counts() {
+			continue
+		}
+		if value, set := n.Attribute(c.Attribute); !c.Holds(value, set) {
+			return false
+		}
+	}
+	return len(n.DeviceChoices(&g.Ask)) > 0
 }
 
 // classes tells for every class seen whether it is feasible.

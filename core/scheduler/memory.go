@@ -1,7 +1,11 @@
 package scheduler
 
 import (
+	"encoding/binary"
+	"maps"
 	"math"
+	"slices"
+	"strconv"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
@@ -19,8 +23,12 @@ type stateSnapshot = state.Snapshot
 // again. It is kept by the shape of groups, so that what was learnt for one job
 // serves all that are like it.
 type memory struct {
-	failed map[string]failure
+	failed  map[string]failure
+	classes map[string]*classes // each once, by what it says
 }
+
+// classes tells of node classes, by key, whether they are feasible.
+type classes struct{ feasible map[uint64]bool }
 
 // failure is what is known of a group that found no place.
 type failure struct {
@@ -29,7 +37,7 @@ type failure struct {
 	version  *policy.Version
 	preempts bool
 	why      *model.Explanation
-	classes  map[uint64]bool
+	classes  *classes
 	escaped  bool
 }
 
@@ -37,12 +45,12 @@ type failure struct {
 // which costs one full scan for each group that still waits.
 const remembered = 1 << 16
 
-func newMemory() memory { return memory{failed: map[string]failure{}} }
+func newMemory() memory { return memory{failed: map[string]failure{}, classes: map[string]*classes{}} }
 
 // recall finds what is known of a group that found no place, as far as it still
 // holds under the configuration and the policy at hand.
 func (r *run) recall(g *model.Group, rules *groupRules) (failure, bool) {
-	if !r.memorable(rules) {
+	if !r.memorable || rules.global() {
 		return failure{}, false
 	}
 	f, ok := r.s.memory.failed[g.Shape()]
@@ -51,11 +59,12 @@ func (r *run) recall(g *model.Group, rules *groupRules) (failure, bool) {
 	return f, ok
 }
 
-// memorable is whether a failure of a group depends on each node alone, and not
-// on time.
-func (r *run) memorable(rules *groupRules) bool {
+// remembers is whether a failure may be remembered as far as the evaluation
+// goes: nothing that it depends on goes by time. The group must also have no rule
+// that looks further than each node.
+func (r *run) remembers() bool {
 	return !r.s.config.Forget && r.version.Info().Columns&(sdk.TimeColumns|sdk.SharedTables) == 0 &&
-		r.version.Hooks()&policy.HookDelta == 0 && !rules.global() && !r.claimed()
+		r.version.Hooks()&policy.HookDelta == 0 && !r.claimed()
 }
 
 // stillHopeless is whether a group that found no place before cannot find one
@@ -71,7 +80,8 @@ func (r *run) stillHopeless(g *model.Group, rules *groupRules) (failure, bool) {
 		ceiling = preempt.Ceiling(g.Job.Priority, r.version, r.base.Config().PriorityDelta)
 	}
 	for _, n := range r.changedSince(f.index) {
-		if n.index > f.index && r.mightTake(&g.Ask, n.pos, ceiling) {
+		if n.index > f.index && r.mightTake(&g.Ask, n.pos, ceiling) &&
+			admits(g, r.proposed.NodeAt(n.pos)) && (rules == nil || rules.Allows(n.pos)) {
 			return failure{}, false
 		}
 	}
@@ -151,7 +161,7 @@ func (r *run) claimed() bool {
 // and when the plan is not committed whole, Rejected forgets the failure. A gang that fails
 // leaves no plan: what its earlier groups took is no reason to remember.
 func (p *placer) remember(failed bool) {
-	if !p.run.memorable(p.rules) {
+	if !p.run.memorable || p.rules.global() {
 		return
 	}
 	m := &p.run.s.memory
@@ -160,13 +170,51 @@ func (p *placer) remember(failed bool) {
 		return
 	}
 	if len(m.failed) >= remembered {
-		clear(m.failed)
+		*m = newMemory()
 	}
 	m.failed[p.group.Shape()] = failure{
 		index: p.run.base.Index(), config: p.run.base.Config().ModifyIndex,
 		version: p.run.version, preempts: p.run.preempts, why: p.explain(),
-		classes: p.feasible.classes(p.run.base), escaped: p.escapes(),
+		classes: p.classes(), escaped: p.escapes(),
 	}
+}
+
+// classes tells for every class that was looked at, now or when the group
+// failed before, whether it is feasible.
+func (p *placer) classes() *classes {
+	all := p.feasible.classes(p.run.base)
+	if p.seen != nil {
+		maps.Copy(all, p.seen.feasible)
+	}
+	return p.run.s.memory.once(all)
+}
+
+// once is the one value that stands for these classes: there are few, shared by
+// the many groups that have the same constraints.
+func (m *memory) once(feasible map[uint64]bool) *classes {
+	keys := slices.Sorted(maps.Keys(feasible))
+	said := make([]byte, 0, 9*len(keys))
+	for _, key := range keys {
+		said = binary.BigEndian.AppendUint64(said, key)
+		said = strconv.AppendBool(said, feasible[key])
+	}
+	if known := m.classes[string(said)]; known != nil {
+		return known
+	}
+	c := &classes{feasible}
+	m.classes[string(said)] = c
+	return c
+}
+
+// alsoUnblock is couldUnblock for a group that failed before. Many groups of a
+// job share what is known of classes, which need be added once.
+func (r *run) alsoUnblock(f *failure) {
+	if slices.Contains(r.merged, f.classes) {
+		r.out.Escaped = r.out.Escaped || f.escaped
+		return
+	}
+	r.merged = append(r.merged, f.classes)
+	r.couldUnblock(f.classes.feasible, f.escaped)
 }
 
 // Rejected tells the scheduler that a plan for the job was not committed whole:

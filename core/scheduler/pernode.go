@@ -39,7 +39,7 @@ func (r *run) cover(g *model.Group, f *feasibility) *coverage {
 		live: map[string]*model.Allocation{}, last: map[string]*model.Allocation{},
 		done: map[string]bool{}, indexes: map[int]bool{},
 	}
-	for _, a := range r.byGroup[g.Name] {
+	for _, a := range r.byGroup[g.Position] {
 		c.indexes[a.Index] = true
 		if last := c.last[a.NodeID]; last == nil || a.Incarnation > last.Incarnation {
 			c.last[a.NodeID] = a
@@ -107,7 +107,7 @@ func (c *coverage) index(nodeID string) (index, incarnation int) {
 // placeEverywhere places one group. others says whether groups follow that must
 // see where this one went.
 func (r *run) placeEverywhere(g *model.Group, others bool) error {
-	p := &placer{run: r, group: g, feasible: newFeasibility(g, r.base.Classes()), ranker: &r.s.ranker}
+	p := &placer{run: r, group: g, feasible: r.s.feasible.reset(g, r.base.Classes()), ranker: &r.s.ranker}
 	defer p.close()
 	have := r.cover(g, p.feasible)
 	if g.Count == 0 {

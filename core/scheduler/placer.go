@@ -20,17 +20,18 @@ type placer struct {
 
 	searching bool // the finder has been begun for this group
 	known     *model.Explanation
-	among     []int32 // nodes that an explanation is about, in tie order; nil: all
+	seen      *classes // as the failure that is recalled knows them; nil: there is none
+	among     []int32  // nodes that an explanation is about, in tie order; nil: all
 }
 
 func (r *run) newPlacer(g *model.Group, rules *groupRules) *placer {
 	p := &placer{
-		run: r, group: g, feasible: newFeasibility(g, r.base.Classes()),
+		run: r, group: g, feasible: r.s.feasible.reset(g, r.base.Classes()),
 		rules: rules, ranker: &r.s.ranker,
 	}
 	if f, ok := r.recall(g, rules); ok {
-		p.since, p.known = f.index, f.why
-		r.couldUnblock(f.classes, f.escaped)
+		p.since, p.known, p.seen = f.index, f.why, f.classes
+		r.alsoUnblock(&f)
 	}
 	p.ranker.build(r, g, p.feasible, p.rules, p.since)
 	return p

@@ -31,10 +31,9 @@ type instance struct {
 // ascending by index.
 func (r *run) reconcile(g *model.Group) []want {
 	instances := r.instances(g)
-	moving := r.nodesChange()
 	from := len(r.s.wants)
 	for index := range g.Count {
-		if w, missing := r.inspect(g, index, &instances[index], moving); missing {
+		if w, missing := r.inspect(g, index, &instances[index]); missing {
 			r.s.wants = append(r.s.wants, w)
 		}
 	}
@@ -47,7 +46,7 @@ func (r *run) instances(g *model.Group) []instance {
 	found := resized(r.s.instances, g.Count)
 	clear(found)
 	r.s.instances = found
-	for _, a := range r.byGroup[g.Name] {
+	for _, a := range r.byGroup[g.Position] {
 		if a.Index >= g.Count {
 			if a.Live() {
 				r.plan.stop(a, "the group was scaled down", false)
@@ -70,9 +69,8 @@ func (r *run) instances(g *model.Group) []instance {
 	return found
 }
 
-// inspect decides about one index below the group's count. moving says that some
-// node is not as it should be.
-func (r *run) inspect(g *model.Group, index int, in *instance, moving bool) (w want, missing bool) {
+// inspect decides about one index below the group's count.
+func (r *run) inspect(g *model.Group, index int, in *instance) (w want, missing bool) {
 	switch {
 	case in.last == nil:
 		return want{index: index, since: r.missingSince(nil)}, true
@@ -82,7 +80,7 @@ func (r *run) inspect(g *model.Group, index int, in *instance, moving bool) (w w
 		return r.successor(in.last, index), true
 	}
 	a := in.live
-	if !moving && a.Job.Version == r.job.Version {
+	if !r.moving && a.Job.Version == r.job.Version {
 		return want{}, false
 	}
 	node := r.base.Node(a.NodeID)
@@ -129,7 +127,7 @@ func (r *run) replacement(a, last *model.Allocation, reason string) want {
 // what it runs with stays the same and its node still may take it, else by
 // replacement.
 func (r *run) outdated(g *model.Group, a, last *model.Allocation, node *model.Node) (want, bool) {
-	if !sameInstance(a.Group, g) || !newFeasibility(g, 0).nodeAllowed(node) {
+	if !sameInstance(a.Group, g) || !admits(g, node) {
 		return r.replacement(a, last, "the job was updated"), true
 	}
 	next := *a
@@ -153,7 +151,7 @@ func sameDevice(a, b model.DeviceRequest) bool {
 // stopForeign ends allocations of groups that the job no longer has.
 func (r *run) stopForeign() {
 	for _, a := range r.s.allocs {
-		if a.Live() && r.job.Group(a.Group.Name) == nil {
+		if a.Job != r.job && a.Live() && r.job.Group(a.Group.Name) == nil {
 			r.plan.stop(a, "the job no longer has this group", false)
 		}
 	}

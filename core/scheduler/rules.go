@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -45,7 +46,8 @@ type groupRules struct {
 // newRules says what rules the group has; nil when it has none. A group whose
 // instances merely prefer to be apart has rules too, once there is more than one.
 func (r *run) newRules(g *model.Group) *groupRules {
-	others := r.separators(g)
+	apart := r.separators(g)
+	others := apart.jobs
 	if !ownRules(g) && len(others) == 0 {
 		return nil
 	}
@@ -56,7 +58,7 @@ func (r *run) newRules(g *model.Group) *groupRules {
 	for i := range g.Affinities {
 		u.affinityTotal += absolute(float64(g.Affinities[i].Weight))
 	}
-	u.spans = spansNodes(g.Separate) || slices.ContainsFunc(others, r.mayExcludeWidely)
+	u.spans = spansNodes(g.Separate) || apart.widely
 	u.ranksOnly = !u.distinctHosts && !u.binds() && len(g.Separate)+len(others) == 0
 	return u
 }
@@ -102,10 +104,25 @@ func ownRules(g *model.Group) bool {
 		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator.Counts() })
 }
 
-// separators lists the jobs that may want to be apart from the group, in a
-// fixed order: separation binds both sides.
-func (r *run) separators(g *model.Group) []model.JobKey {
-	return r.distinct(r.base.Separating(g.Labels), g.Job.Namespace)
+// separators is the jobs that may want to be apart from groups with certain
+// labels, in a fixed order: separation binds both sides.
+type separators struct {
+	labels map[string]string
+	jobs   []model.JobKey
+	widely bool // some may exclude from domains of several nodes
+}
+
+// separators are looked for once for all groups of the job with the same labels.
+func (r *run) separators(g *model.Group) *separators {
+	for _, s := range r.apart {
+		if maps.Equal(s.labels, g.Labels) {
+			return s
+		}
+	}
+	s := &separators{labels: g.Labels, jobs: r.distinct(r.base.Separating(g.Labels), g.Job.Namespace)}
+	s.widely = slices.ContainsFunc(s.jobs, r.mayExcludeWidely)
+	r.apart = append(r.apart, s)
+	return s
 }
 
 // distinct collects the keys of a namespace, each once, ascending.
@@ -125,7 +142,7 @@ func (r *run) distinct(keys iter.Seq[model.JobKey], namespace string) (list []mo
 func (u *groupRules) countPresent() {
 	r := u.run
 	if len(u.colocate) == 0 && !r.stopped {
-		for _, a := range r.byGroup[u.group.Name] {
+		for _, a := range r.byGroup[u.group.Position] {
 			if a.Live() {
 				u.count(a, 1)
 			}

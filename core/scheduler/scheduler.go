@@ -41,7 +41,12 @@ type Scheduler struct {
 	memory  memory
 	order   order
 	tallies tallies
-	allocs  []*model.Allocation
+	// feasible is the feasibility of the group at hand.
+	feasible feasibility
+	allocs   []*model.Allocation
+	// byGroup is the job's allocations by Group.Position, each in the order of the
+	// table.
+	byGroup [][]*model.Allocation
 	// instances is scratch of reconcile.
 	instances []instance
 	// wants is what the groups of the evaluation at hand miss, one after another.
@@ -147,7 +152,11 @@ type run struct {
 	changedFrom uint64
 	changedIn   *state.Snapshot
 	evicted     preempt.Evicted
-	byGroup     map[string][]*model.Allocation // the job's, by group name, in the order of the table
+	byGroup     [][]*model.Allocation // of the Scheduler
+	moving      bool                  // some node is not as it should be
+	apart       []*separators
+	memorable   bool // see remembers
+	merged      []*classes
 	plan        builder
 	out         Outcome
 }
@@ -164,6 +173,7 @@ func (s *Scheduler) newRun(policies *policy.Set, eval *model.Evaluation, snap *s
 	}
 	r.version = version
 	r.preempts = snap.Config().Preemption[r.job.Type] && !r.job.NeverPreempts
+	r.memorable = r.remembers()
 	return r, nil
 }
 
@@ -184,21 +194,36 @@ func (r *run) process() error {
 	}
 }
 
-// sortAllocs finds the allocations of each group. Those of a group mostly stand
-// together, so that few names are looked up.
+// sortAllocs finds the allocations of each group that the job has. Those of a
+// group mostly stand together, so that few are looked up or copied.
 func (r *run) sortAllocs() {
-	r.byGroup = map[string][]*model.Allocation{}
+	if r.job == nil {
+		return
+	}
+	r.byGroup = resized(r.s.byGroup, len(r.job.Groups))
+	clear(r.byGroup)
+	r.s.byGroup = r.byGroup
 	for from := 0; from < len(r.s.allocs); {
-		name, to := r.s.allocs[from].Group.Name, from+1
-		for to < len(r.s.allocs) && r.s.allocs[to].Group.Name == name {
+		group, to := r.s.allocs[from].Group, from+1
+		for to < len(r.s.allocs) && r.s.allocs[to].Group == group {
 			to++
 		}
-		if run := r.s.allocs[from:to:to]; r.byGroup[name] == nil {
-			r.byGroup[name] = run
-		} else {
-			r.byGroup[name] = append(r.byGroup[name], run...)
-		}
+		r.addToGroup(group, r.s.allocs[from:to:to])
 		from = to
+	}
+}
+
+// addToGroup adds allocations of one version of a group.
+func (r *run) addToGroup(g *model.Group, allocs []*model.Allocation) {
+	if g.Job != r.job {
+		if g = r.job.Group(g.Name); g == nil {
+			return
+		}
+	}
+	if at := &r.byGroup[g.Position]; *at == nil {
+		*at = allocs
+	} else {
+		*at = append(*at, allocs...)
 	}
 }
 

@@ -98,14 +98,17 @@ func (o *offer) accepted() bool {
 	if o.replaces() {
 		return true
 	}
-	var whole model.Vector
-	o.room(p.pos, &whole)
-	if !o.fits(&whole) || !newFeasibility(g, 0).nodeAllowed(p.node) {
+	// Claims only take room away, so what is there without them tells at a glance.
+	if !o.fits(&p.free) || !admits(g, p.node) {
+		return false
+	}
+	whole := o.room(p.pos)
+	if !o.fits(whole) {
 		return false
 	}
 	left := o.left[p.id]
 	if left == nil {
-		left = &whole
+		left = whole
 	}
 	if !o.fits(left) {
 		if o.Owed == nil {
@@ -127,12 +130,14 @@ func (o *offer) replaces() bool {
 }
 
 // room is what the node offers to the group before anything is handed out.
-func (o *offer) room(pos int32, into *model.Vector) {
+func (o *offer) room(pos int32) *model.Vector {
 	var claims model.Vector
 	room := o.Snap.RoomFor(pos, o.group.Job.Key(), o.group.Job.Priority, o.Now, &claims)
+	whole := &model.Vector{}
 	for d := range o.Snap.Dims().Len() {
-		into[d] = room.Free[d*room.Stride]
+		whole[d] = room.Free[d*room.Stride]
 	}
+	return whole
 }
 
 // fits is whether one instance fits in what is free, or would with everything

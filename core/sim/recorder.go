@@ -47,18 +47,18 @@ func (r *recorder) committed(e *engine, plan *model.Plan, committed []int, befor
 			if a == nil {
 				continue
 			}
-			r.placed(e, view, a, evictedFor(view.snap, g, a.ID))
+			r.placed(e, view, a, evictedFor(view, g, a.ID))
 		}
 	}
 }
 
 // evictedFor collects the victims of a placement that still lived.
-func evictedFor(snap *state.Snapshot, g *model.CommitGroup, by string) (victims []*model.Allocation) {
+func evictedFor(view *unfolding, g *model.CommitGroup, by string) (victims []*model.Allocation) {
 	for _, ev := range g.Evict {
 		if ev.By != by {
 			continue
 		}
-		if v := snap.Alloc(ev.AllocID); v != nil && v.Live() {
+		if v := view.now().Alloc(ev.AllocID); v != nil && v.Live() {
 			victims = append(victims, v)
 		}
 	}
@@ -92,7 +92,7 @@ func (r *recorder) placed(e *engine, view *unfolding, a *model.Allocation, victi
 	r.placements = append(r.placements, p)
 	var choice *metrics.Choice
 	if len(victims) > 0 {
-		choice = r.choose(e, view.snap, a)
+		choice = r.choose(e, view.now(), a)
 	}
 	r.collector.Placed(now, a, told, choice)
 	view.place(a, victims)

@@ -11,20 +11,40 @@ import (
 
 // unfolding is the state as a plan's placements take effect one by one, so that
 // each choice is judged on what it had before it.
-type unfolding struct{ snap *state.Snapshot }
+type unfolding struct {
+	snap  *state.Snapshot
+	since []unfolded // snap; most plans evict nobody, and then nobody asks
+}
+
+// unfolded is a placement with its victims.
+type unfolded struct {
+	alloc   *model.Allocation
+	victims []*model.Allocation
+}
 
 // place lets a placement and its victims take effect. What needs no victims
 // takes effect, too: it uses room that the next one lacks.
 func (u *unfolding) place(a *model.Allocation, victims []*model.Allocation) {
-	txn := u.snap.Fork(u.snap.Index() + 1)
-	for _, v := range victims {
-		gone := *v
-		gone.Desired = model.DesiredEvict
-		txn.UpsertAllocs(&gone)
+	u.since = append(u.since, unfolded{a, victims})
+}
+
+// now is the state with everything placed so far.
+func (u *unfolding) now() *state.Snapshot {
+	if len(u.since) == 0 {
+		return u.snap
 	}
-	came := *a
-	txn.UpsertAllocs(&came)
-	u.snap = txn.Snapshot()
+	txn := u.snap.Fork(u.snap.Index() + 1)
+	for _, p := range u.since {
+		for _, v := range p.victims {
+			gone := *v
+			gone.Desired = model.DesiredEvict
+			txn.UpsertAllocs(&gone)
+		}
+		came := *p.alloc
+		txn.UpsertAllocs(&came)
+	}
+	u.snap, u.since = txn.Snapshot(), u.since[:0]
+	return u.snap
 }
 
 // choose states the question that a preemption answered: what the node lacked,

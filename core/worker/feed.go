@@ -76,7 +76,7 @@ func (f *Feed) Placed(snap *state.Snapshot, now int64, nodeIDs ...string) {
 
 // Room wakes the evaluations that may use room that came up at snap on nodes.
 func (f *Feed) Room(snap *state.Snapshot, now int64, nodeIDs ...string) {
-	if f.Blocked.Stats().Total == 0 {
+	if f.Blocked.Len() == 0 {
 		// Nobody waits, but one that is being computed may be about to.
 		for _, id := range nodeIDs {
 			f.unblock(snap, id, snap.Index(), nil)
