@@ -147,8 +147,8 @@ var guestCalls = []struct {
 	{"pick", []uint64{64}, false},
 	{"score", []uint64{128, 32, 0}, false},
 	{"recurse", []uint64{12}, false},
-	{"garbage", []uint64{2000}, true},
-	{"pick", []uint64{500}, false},
+	{"garbage", []uint64{500}, true},
+	{"pick", []uint64{200}, false},
 }
 
 func TestGuests_AnswerTheSameMeteredAndAtTheSameCost(t *testing.T) {
