@@ -69,7 +69,7 @@ func (d *Decoder) forget() {
 	d.shared = policy.Shared{Namespaces: policy.NamespaceTable{Use: d.shared.Namespaces.Use[:0]}}
 	d.hasShared = false
 	d.label, d.note.names, d.note.values = [2][]int32{}, nil, nil
-	d.deviceIDs, d.deviceCounts, d.dimNames, d.noteNames = nil, nil, nil, nil
+	d.deviceIDs, d.deviceCounts, d.dimNames, d.noteNames, d.noteValues = nil, nil, nil, nil, nil
 }
 
 func (d *Decoder) candidateColumn(e entry) error {
