@@ -14,10 +14,9 @@ import (
 
 // comparison is one `cede compare`.
 type comparison struct {
-	env        *Env
+	*players
 	out        *output
 	policies   []string
-	grants     grants
 	seeds      int
 	html       string
 	conditions []*compare.Expression
@@ -25,7 +24,7 @@ type comparison struct {
 }
 
 func newCompareCmd(env *Env) *cobra.Command {
-	c := &comparison{env: env}
+	c := &comparison{}
 	cmd := &cobra.Command{
 		Use:   "compare FILE... -p P -p Q ...",
 		Short: "Play scenarios under several policies, and say how they differ",
@@ -49,22 +48,24 @@ them otherwise, so that a difference can be told from luck.`,
 	f.BoolVar(&c.timing, "timing", false, "measure decisions by the wall clock; results then differ from run to run")
 	whatIf := f.String("what-if", "", "")
 	_ = f.MarkHidden("what-if") // there is such a flag
-	granted := grantFlag(cmd)
+	c.players = playerFlags(cmd, env)
 	completePolicies(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		if *whatIf != "" {
 			return usagef("write a scenario in which the job is submitted, and compare that", "--what-if is not supported yet")
 		}
-		if err := c.resolve(*granted, *failIf); err != nil {
+		if err := c.resolve(*failIf); err != nil {
 			return err
 		}
-		return c.files(cmd.Context(), files)
+		stop := c.players.start()
+		err := c.files(cmd.Context(), files)
+		return errors.Join(err, stop())
 	}
 	return cmd
 }
 
 // resolve checks everything that can be checked before a long run.
-func (c *comparison) resolve(granted, failIf []string) (err error) {
+func (c *comparison) resolve(failIf []string) error {
 	if err := c.out.resolve(); err != nil {
 		return err
 	}
@@ -89,8 +90,7 @@ func (c *comparison) resolve(granted, failIf []string) (err error) {
 		}
 		c.conditions = append(c.conditions, condition)
 	}
-	c.grants, err = parseGrants(granted)
-	return err
+	return c.players.resolve(c.policies)
 }
 
 // files plays everything and prints the comparison.
@@ -107,7 +107,7 @@ func (c *comparison) files(ctx context.Context, files []string) error {
 			return usagef("name scenarios differently", "%s and %s are both scenarios named %s, which could not be told apart", other, name, f.Name)
 		}
 		seen[f.Name] = name
-		if err := c.grants.check(f.File, c.policies); err != nil {
+		if err := c.players.check(f.File, c.policies); err != nil {
 			return err
 		}
 		if err := season.play(ctx, name, f.File); err != nil {

@@ -113,7 +113,7 @@ func (s *season) one(ctx context.Context, g *game, workers int) (*sim.Run, error
 		return nil, err
 	}
 	run, err := sim.Play(ctx, g.f, sim.Options{
-		Policy: g.policy, Resolve: s.grants.resolver(s.env), Ties: g.ties, Workers: workers, Timing: s.timing,
+		Policy: g.policy, Resolve: s.players.resolver(g.f, g.file, g.policy), Ties: g.ties, Workers: workers, Timing: s.timing,
 		Progress: func(p sim.Progress) { s.show(g, p) },
 	})
 	s.mu.Lock()

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
-	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
@@ -45,22 +43,7 @@ func (g grants) check(f *scenario.File, played []string) error {
 	if len(g) == 0 {
 		return nil
 	}
-	names := slices.Clone(played)
-	if len(played) == 0 {
-		names = append(names, policy.DefaultName, f.Scheduler.Policy)
-		for i := range f.Jobs {
-			names = append(names, f.Jobs[i].Policy)
-		}
-	}
-	for _, v := range f.Policies {
-		if slices.Contains(names, v.Name) {
-			names = append(names, v.Use)
-		}
-	}
-	for _, n := range names {
-		base, _, _ := strings.Cut(n, "?")
-		names = append(names, base)
-	}
+	names := partsIn(f, played)
 	for _, name := range slices.Sorted(maps.Keys(g)) {
 		if !slices.Contains(names, name) {
 			return usagef("name it as it is written after -p, or as the scenario does", "--grant %s=%s: %s plays no policy of that name", name, g[name][0], f.Name)
@@ -69,22 +52,14 @@ func (g grants) check(f *scenario.File, played []string) error {
 	return nil
 }
 
-// resolver makes versions of policies with what was granted to them.
-func (g grants) resolver(env *Env) func(sim.PolicySpec) (*policy.Version, error) {
-	return func(spec sim.PolicySpec) (*policy.Version, error) {
-		base, _, _ := strings.Cut(spec.Use, "?")
-		given := slices.Clone(spec.Grants)
-		for _, name := range []string{spec.Name, spec.Use, base} {
-			given = append(given, g[name]...)
-		}
-		slices.Sort(given)
-		spec.Grants = slices.Compact(given)
-		p, err := env.Policies.Open(context.Background(), policies.Request{PolicySpec: spec})
-		if err != nil {
-			return nil, err
-		}
-		return p.Version, nil
+// to is what a policy is granted, by the file and by whatever name of it.
+func (g grants) to(spec sim.PolicySpec) []string {
+	given := slices.Clone(spec.Grants)
+	for _, name := range []string{spec.Name, spec.Use, baseName(spec.Use)} {
+		given = append(given, g[name]...)
 	}
+	slices.Sort(given)
+	return slices.Compact(given)
 }
 
 // completePolicies makes the built-in policies known to shells.

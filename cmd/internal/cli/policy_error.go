@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
@@ -28,7 +29,10 @@ func policyError(p string, err error) error {
 	if fault, ok := errors.AsType[*policy.Error](err); ok {
 		return &Error{Exit: ExitPolicy, Code: codePolicy, Message: withoutHint(err, fault), Hint: fault.Hint, err: err}
 	}
-	e := &Error{Exit: ExitUsage, Code: codeInvalid, Message: cause(err).Error(), err: err}
+	e := &Error{Exit: ExitUsage, Code: codeInvalid, Message: err.Error(), err: err}
+	if path, ok := err.(*fs.PathError); ok { //nolint:errorlint // what is wrapped has more to say
+		e.Message = fmt.Sprintf("%s: %v", path.Path, path.Err)
+	}
 	if lines := strings.Split(err.Error(), "\n"); len(lines) > 1 {
 		e.lines, e.Details = lines, lines
 		e.Message = fmt.Sprintf("%s has %d problems", p, len(lines))

@@ -15,17 +15,16 @@ import (
 
 // simRun is one `cede sim run`.
 type simRun struct {
-	env    *Env
 	out    *output
 	policy string
 	seed   uint64
 	seeded bool
 	timing bool
-	grants grants
+	*players
 }
 
 func newSimRunCmd(env *Env) *cobra.Command {
-	r := &simRun{env: env}
+	r := &simRun{}
 	cmd := &cobra.Command{
 		Use:   "run FILE...",
 		Short: "Play scenarios, and check what they expect",
@@ -44,27 +43,32 @@ is wrong, and 7 when a policy was at fault.`,
 	f.StringVarP(&r.policy, "policy", "p", "", "play under policy `P` or P?key=value&key=value, whatever the file says")
 	f.Uint64Var(&r.seed, "seed", 0, "replace the file's seed by `N`; it drives what a policy samples or shuffles")
 	f.BoolVar(&r.timing, "timing", false, "measure decisions by the wall clock; results then differ from run to run")
-	granted := grantFlag(cmd)
+	r.players = playerFlags(cmd, env)
 	completePolicies(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		if f.Changed("policy") && r.policy == "" {
 			return noPolicyNamed("name one, such as -p default, or leave -p out to play what each file says")
 		}
 		r.seeded = f.Changed("seed")
-		if err := r.resolve(*granted); err != nil {
+		if err := r.out.resolve(); err != nil {
 			return err
 		}
-		return r.files(cmd.Context(), files)
+		if err := r.players.resolve(r.played()); err != nil {
+			return err
+		}
+		stop := r.players.start()
+		err := r.files(cmd.Context(), files)
+		return errors.Join(err, stop())
 	}
 	return cmd
 }
 
-func (r *simRun) resolve(granted []string) (err error) {
-	if err := r.out.resolve(); err != nil {
-		return err
+// played is the policy that replaces what files say.
+func (r *simRun) played() []string {
+	if r.policy == "" {
+		return nil
 	}
-	r.grants, err = parseGrants(granted)
-	return err
+	return []string{r.policy}
 }
 
 // files plays every file, whatever becomes of the others.
@@ -87,17 +91,13 @@ func (r *simRun) file(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	var played []string
-	if r.policy != "" {
-		played = append(played, r.policy)
-	}
-	if err := r.grants.check(f.File, played); err != nil {
+	if err := r.players.check(f.File, r.played()); err != nil {
 		return err
 	}
 	if r.seeded {
 		f.Seed = r.seed
 	}
-	run, err := r.play(ctx, f.File)
+	run, err := r.play(ctx, f)
 	if err != nil {
 		return unplayable(f, err, r.policy != "")
 	}
@@ -116,12 +116,12 @@ func (r *simRun) file(ctx context.Context, name string) error {
 	return told(worst)
 }
 
-func (r *simRun) play(ctx context.Context, f *scenario.File) (*sim.Run, error) {
+func (r *simRun) play(ctx context.Context, f *scenarioFile) (*sim.Run, error) {
 	app.TuneForSimulation()
 	progress := r.env.progress()
 	defer progress.Done()
-	return sim.Play(ctx, f, sim.Options{
-		Policy: r.policy, Resolve: r.grants.resolver(r.env), Workers: r.env.Cores, Timing: r.timing,
+	return sim.Play(ctx, f.File, sim.Options{
+		Policy: r.policy, Resolve: r.players.resolver(f.File, f.name, r.policy), Workers: r.env.Cores, Timing: r.timing,
 		Progress: func(p sim.Progress) {
 			progress.Show(func(elapsed time.Duration) string { return progressLine(f.Name, p, elapsed) })
 		},

@@ -67,7 +67,7 @@ func (p *Project) Build(ctx context.Context) error {
 		build = goProcess
 	}
 	if _, err := os.Stat(filepath.Join(p.Dir, filepath.FromSlash(b.Source))); err != nil {
-		return fmt.Errorf("build.source: %w", err)
+		return fmt.Errorf("build.source: %s: there is no such file or folder in %s", b.Source, p.Dir)
 	}
 	module := filepath.Join(p.Dir, filepath.FromSlash(p.Manifest.Module))
 	if err := os.MkdirAll(filepath.Dir(module), 0o777); err != nil {

@@ -1,0 +1,37 @@
+package policies
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ReadConfig reads settings of a policy from YAML or JSON; name is what errors
+// call the file. Whether the policy has such settings is found when it is
+// loaded.
+func ReadConfig(name string, r io.Reader) (map[string]any, error) {
+	const most = 1 << 20
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > most {
+		return nil, fmt.Errorf("%s is larger than the 1 MiB that settings may take", name)
+	}
+	var config map[string]any
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	if err := d.Decode(&config); err != nil && !errors.Is(err, io.EOF) {
+		if types, ok := errors.AsType[*yaml.TypeError](err); ok {
+			return nil, fmt.Errorf("%s: want settings, as in halfLife: 10m: %s", name, strings.Join(types.Errors, "; "))
+		}
+		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s holds more than one document; want the settings of one policy", name)
+	}
+	return config, nil
+}

@@ -1,0 +1,151 @@
+package policies
+
+import (
+	"math"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+// Usage is the most that calls of a policy used.
+type Usage struct {
+	Calls int
+	// Fuel is that of the call that came nearest to what it was allowed; 0 where
+	// nobody counts.
+	Fuel, Allowed uint64
+	Memory        int64 // bytes of an instance; 0 where nobody counts
+}
+
+// Share is the part of its fuel that the thirstiest call used.
+func (u Usage) Share() float64 {
+	if u.Allowed == 0 {
+		return 0
+	}
+	return float64(u.Fuel) / float64(u.Allowed)
+}
+
+// Trial puts a policy to tests, and keeps what that used. It is used by one
+// goroutine at a time.
+type Trial struct {
+	policy *Policy
+	guests []*guest
+	Usage  Usage
+}
+
+// NewTrial makes a trial. Close it.
+func NewTrial(p *Policy) *Trial {
+	p.Hold()
+	return &Trial{policy: p}
+}
+
+// Close gives back what the trial used.
+func (t *Trial) Close() {
+	for _, g := range t.guests {
+		g.release()
+	}
+	t.policy.Drop()
+}
+
+// Subject starts an instance for tests.
+func (t *Trial) Subject() (*policytest.Subject, error) {
+	g := &guest{trial: t}
+	if err := g.revive(); err != nil {
+		return nil, err
+	}
+	t.guests = append(t.guests, g)
+	p := t.policy
+	s := &policytest.Subject{Info: p.Info(), KeepRedundant: p.KeepsRedundant()}
+	hooks := p.Hooks()
+	if hooks.Has(policy.HookDelta) {
+		s.Delta = g
+	}
+	if hooks.Has(policy.HookScoreVictims) {
+		s.Scorer = g
+	}
+	if hooks.Has(policy.HookSelectVictims) {
+		s.Selector = g
+	}
+	if hooks.Has(policy.HookScoreOptions) {
+		s.Options = g
+	}
+	return s, nil
+}
+
+// guest is an instance that is replaced when it dies: a test goes on after a
+// fault, to find a smaller case of it.
+type guest struct {
+	trial    *Trial
+	instance policy.Instance
+}
+
+var (
+	_ sdk.DeltaHook      = (*guest)(nil)
+	_ sdk.VictimScorer   = (*guest)(nil)
+	_ sdk.VictimSelector = (*guest)(nil)
+	_ sdk.OptionScorer   = (*guest)(nil)
+)
+
+func (g *guest) revive() (err error) {
+	if g.instance != nil && g.instance.Alive() {
+		return nil
+	}
+	g.release()
+	g.instance, err = g.trial.policy.Acquire()
+	return err
+}
+
+func (g *guest) release() {
+	if g.instance != nil {
+		g.trial.policy.Release(g.instance)
+		g.instance = nil
+	}
+}
+
+// call calls a hook about so many rows and options.
+func (g *guest) call(hook string, size int, call func() error) error {
+	if err := g.revive(); err != nil {
+		return err
+	}
+	err := call()
+	g.trial.count(g.instance, size)
+	return g.trial.policy.Count(hook, err)
+}
+
+// count notes what a call used.
+func (t *Trial) count(in policy.Instance, size int) {
+	u := &t.Usage
+	u.Calls++
+	if used := in.Fuel(); used > 0 {
+		allowed := t.allowance(size)
+		if u.Allowed == 0 || float64(used)/float64(allowed) > u.Share() {
+			u.Fuel, u.Allowed = used, allowed
+		}
+	}
+	if m, ok := in.(interface{ Memory() int64 }); ok {
+		u.Memory = max(u.Memory, m.Memory())
+	}
+}
+
+// allowance is the fuel that a call about so many rows and options may use.
+func (t *Trial) allowance(size int) uint64 {
+	l := t.policy.Limits
+	fuel := float64(l.Fuel) + float64(l.FuelPerRow)*float64(size)
+	return uint64(min(fuel, math.MaxInt64))
+}
+
+func (g *guest) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.Recheck) error {
+	return g.call("PriorityDelta", in.Len()+in.Rows.Len(), func() error { return g.instance.PriorityDelta(in, gap, recheck) })
+}
+
+func (g *guest) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
+	return g.call("ScoreVictims", in.Len()+in.Rows.Len(), func() error { return g.instance.ScoreVictims(in, out) })
+}
+
+func (g *guest) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
+	return g.call("SelectVictims", in.Len()+in.Rows.Len(), func() error { return g.instance.SelectVictims(in, out) })
+}
+
+func (g *guest) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
+	return g.call("ScoreOptions", in.Len()+in.Victims.Len(), func() error { return g.instance.ScoreOptions(in, out) })
+}
