@@ -179,6 +179,9 @@ func TestHostile_IsNamedAndEvictsNobody(t *testing.T) {
 		h := host(t, e.options)
 		for name, want := range hostile {
 			t.Run(e.name+"/"+name, func(t *testing.T) {
+				if underRace && strings.Contains(want.says, "ticks of fuel") && e.options.Interpreter {
+					t.Skip("takes long under the race detector")
+				}
 				if e.options.Interpreter && strings.Contains(want.says, " 20000000 ticks") && soak(0, 1) == 0 {
 					t.Skip("takes seconds: set CEDE_SOAK")
 				}

@@ -66,6 +66,9 @@ func crashGuest(t testing.TB) []byte {
 
 func builtGuest(t testing.TB, dir string) []byte {
 	t.Helper()
+	if underRace {
+		t.Skip("modules of Go are large, and compiling one takes long under the race detector")
+	}
 	build, _ := goGuests.LoadOrStore(dir, sync.OnceValues(func() ([]byte, error) { return buildGo(dir) }))
 	code, err := build.(func() ([]byte, error))()
 	if err != nil {

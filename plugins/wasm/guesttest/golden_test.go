@@ -15,30 +15,36 @@ import (
 const frames = "../../../sdk/abi/testdata/"
 
 func TestGolden_FramesAreAnsweredAlikeInEveryLanguage(t *testing.T) {
-	list, err := os.ReadFile(frames + "frames.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, language := range languages {
 		t.Run(language, func(t *testing.T) {
 			code, err := os.ReadFile(guests + "probe-" + language + ".wasm")
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := compile(t, code)
-			for line := range strings.Lines(string(list)) {
-				if line[0] == '#' {
-					continue
-				}
-				var name, after string
-				var op abi.Op
-				var status abi.Status
-				if _, err := fmt.Sscan(line, &name, &op, &status, &after); err != nil {
-					t.Fatalf("%q: %v", line, err)
-				}
-				t.Run(name, func(t *testing.T) { checkGolden(t, m.start(t), name, op, status, after) })
-			}
+			checkAllGolden(t, code)
 		})
+	}
+}
+
+// checkAllGolden puts every golden frame to a new instance of a probe.
+func checkAllGolden(t *testing.T, code []byte) {
+	t.Helper()
+	list, err := os.ReadFile(frames + "frames.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := compile(t, code)
+	for line := range strings.Lines(string(list)) {
+		if line[0] == '#' {
+			continue
+		}
+		var name, after string
+		var op abi.Op
+		var status abi.Status
+		if _, err := fmt.Sscan(line, &name, &op, &status, &after); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		t.Run(name, func(t *testing.T) { checkGolden(t, m.start(t), name, op, status, after) })
 	}
 }
 
