@@ -17,6 +17,6 @@ of their own, or linked into cede.`,
   cede compare thrifty/scenario.yaml -p default -p thrifty`,
 	}
 	group(cmd)
-	cmd.AddCommand(newPolicyInitCmd(env), newPolicyBuildCmd(env), newPolicyTestCmd(env))
+	cmd.AddCommand(newPolicyInitCmd(env), newPolicyBuildCmd(env), newPolicyTestCmd(env), newPolicyBenchCmd(env))
 	return cmd
 }

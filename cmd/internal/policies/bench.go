@@ -1,0 +1,159 @@
+package policies
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/policy"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+// Measurement is what one hook took on one construction.
+type Measurement struct {
+	Hook, Construction  string
+	Options, Candidates int // of one call
+	Calls               int // that were timed
+	PerCall             time.Duration
+	Bytes, Allocs       uint64 // of the host, a call
+	Fuel                uint64 // of one call; 0 where nobody counts
+}
+
+// PerCandidate is the time for each candidate, in nanoseconds.
+func (m *Measurement) PerCandidate() float64 {
+	return float64(m.PerCall.Nanoseconds()) / float64(max(m.Candidates, 1))
+}
+
+// construction is a question whose every call takes the same.
+type construction struct {
+	name string
+	c    *policytest.Case
+}
+
+// constructions are those on which schedulers are compared: one full node, and
+// full clusters of which two of ten allocations a node must go.
+func constructions() []construction {
+	var list []construction
+	for _, n := range []int{10, 50, 200} {
+		list = append(list, construction{fmt.Sprintf("candidates=%d", n), policytest.ConstructionA(n, false)})
+	}
+	for _, n := range []int{100, 400} { // a call has at most 4,096 rows
+		list = append(list, construction{fmt.Sprintf("nodes=%d", n), policytest.ConstructionB(n, true)})
+	}
+	return list
+}
+
+// Bench measures every hook of a policy on every construction, each for about so
+// long and so many times.
+func Bench(p *Policy, clock clock.Clock, each time.Duration, count int, found func(Measurement)) error {
+	p.Hold()
+	defer p.Drop()
+	in, err := p.Acquire()
+	if err != nil {
+		return err
+	}
+	defer p.Release(in)
+	for _, c := range constructions() {
+		for _, h := range questions(p, in, c.c) {
+			for range count {
+				m, err := h.measure(p, in, clock, each)
+				if err != nil {
+					return err
+				}
+				m.Hook, m.Construction = h.hook, c.name
+				found(m)
+			}
+		}
+	}
+	return nil
+}
+
+// question is a call of a hook that can be repeated.
+type question struct {
+	hook                string
+	options, candidates int
+	ask                 func() error
+}
+
+// questions are those that a construction puts to the hooks of a policy.
+func questions(p *Policy, in policy.Instance, c *policytest.Case) []question {
+	rows := c.Candidates()
+	n := rows.Rows.Len()
+	var list []question
+	add := func(bit policy.Hooks, hook string, ask func() error) {
+		if p.Hooks().Has(bit) {
+			list = append(list, question{hook, rows.Len(), n, ask})
+		}
+	}
+	gaps := make([]int32, n)
+	add(policy.HookDelta, "PriorityDelta", func() error {
+		for i := range gaps {
+			gaps[i] = rows.Preemptor.Delta
+		}
+		return in.PriorityDelta(rows, gaps, new(sdk.Recheck))
+	})
+	scores := &sdk.VictimScores{Tier: make([]int64, n), Score: make([]float64, n)}
+	add(policy.HookScoreVictims, "ScoreVictims", func() error {
+		clear(scores.Tier)
+		clear(scores.Score)
+		return in.ScoreVictims(rows, scores)
+	})
+	var picks sdk.Selection
+	add(policy.HookSelectVictims, "SelectVictims", func() error {
+		picks.Reset()
+		return in.SelectVictims(rows, &picks)
+	})
+	options, victims := withVictims(c)
+	if p.Hooks().Has(policy.HookScoreOptions) {
+		answer := policytest.NewScores(options.Len())
+		list = append(list, question{"ScoreOptions", options.Len(), victims, func() error {
+			for _, tier := range answer.Tiers {
+				clear(tier)
+			}
+			clear(answer.Score)
+			return in.ScoreOptions(options, answer)
+		}})
+	}
+	return list
+}
+
+// withVictims evicts two allocations of each option.
+func withVictims(c *policytest.Case) (*sdk.Options, int) {
+	victims := make([][]int, len(c.Options))
+	for i := range victims {
+		victims[i] = []int{i % (len(c.Options[i].Rows) - 1), len(c.Options[i].Rows) - 1}
+	}
+	return c.OptionsOf(victims), 2 * len(victims)
+}
+
+// measure asks until it took long enough to tell.
+func (q *question) measure(p *Policy, in policy.Instance, clock clock.Clock, each time.Duration) (Measurement, error) {
+	m := Measurement{Options: q.options, Candidates: q.candidates}
+	if err := p.Count(q.hook, q.ask()); err != nil { // once warm
+		return m, err
+	}
+	m.Fuel = in.Fuel()
+	var before, after runtime.MemStats
+	for calls := 1; ; {
+		runtime.ReadMemStats(&before)
+		from := clock.Now()
+		for range calls {
+			if err := q.ask(); err != nil {
+				return m, p.Count(q.hook, err)
+			}
+		}
+		took := clock.Now().Sub(from)
+		runtime.ReadMemStats(&after)
+		if took >= each || calls >= 1e9 {
+			m.Calls, m.PerCall = calls, took/time.Duration(calls)
+			m.Bytes = (after.TotalAlloc - before.TotalAlloc) / uint64(calls)
+			m.Allocs = (after.Mallocs - before.Mallocs) / uint64(calls)
+			return m, nil
+		}
+		// As go test does: aim a little beyond, and grow no faster than a hundredfold.
+		perCall := max(took/time.Duration(calls), 1)
+		calls = min(int(each*6/5/perCall)+1, 100*calls)
+	}
+}
