@@ -33,7 +33,7 @@ func trapped(err error, spent bool, fuel int64, said []byte) *policy.Error {
 	switch {
 	case spent:
 		return fault(policy.FaultLimit, hintFuel, "it used up its %d ticks of fuel", fuel)
-	case strings.HasPrefix(err.Error(), "wasm error: stack overflow"):
+	case trapText(err) == "stack overflow":
 		return fault(policy.FaultLimit, "recurse less deeply", "its stack overflowed")
 	case strings.Contains(words, "out of memory"):
 		return fault(policy.FaultLimit, hintMemory, "%s", words)

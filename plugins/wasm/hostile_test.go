@@ -45,7 +45,7 @@ var everyRow = verdict{finds: []string{"n1: a b", "n2: c"}}
 var hostile = map[string]verdict{
 	"spin":                faulty("SelectVictims", policy.FaultLimit, "it used up its 2100000 ticks of fuel"),
 	"recurse_exponential": faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
-	"recurse_endless":     faulty("SelectVictims", policy.FaultLimit, ""), // fuel or stack, whichever ends first on an engine
+	"recurse_endless":     {hook: "SelectVictims", fault: policy.FaultLimit, says: "its stack overflowed", limits: policy.DefaultLimits},
 	"bulk":                faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
 	"random":              faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
 	"chatter":             faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),

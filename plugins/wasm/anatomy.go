@@ -1,0 +1,74 @@
+package wasm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+)
+
+// Anatomy is what a module is made of, as it was written: for people who want
+// to know what they run.
+type Anatomy struct {
+	Imports []Function `json:"imports,omitempty"`
+	Exports []Function `json:"exports,omitempty"`
+	// MemoryMin and MemoryMax bound its memory, in bytes; MemoryMax is 0 where it
+	// sets no bound of its own.
+	MemoryMin int64 `json:"memoryMin"`
+	MemoryMax int64 `json:"memoryMax,omitempty"`
+}
+
+// Function is a function that a module imports or exports.
+type Function struct {
+	Module string `json:"module,omitempty"` // of an import
+	Name   string `json:"name"`
+	Type   string `json:"type"`
+}
+
+const pageSize = 1 << 16
+
+// Examine reads a module without running anything of it.
+func Examine(ctx context.Context, code []byte) (*Anatomy, error) {
+	config := wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
+	r := wazero.NewRuntimeWithConfig(ctx, config)
+	defer func() { _ = r.Close(ctx) }() // fails for files alone
+	m, err := r.CompileModule(ctx, code)
+	if err != nil {
+		return nil, err
+	}
+	a := &Anatomy{}
+	for _, f := range m.ImportedFunctions() {
+		module, name, _ := f.Import()
+		a.Imports = append(a.Imports, Function{Module: module, Name: name, Type: typeOf(f)})
+	}
+	for name, f := range m.ExportedFunctions() {
+		a.Exports = append(a.Exports, Function{Name: name, Type: typeOf(f)})
+	}
+	slices.SortFunc(a.Exports, func(a, b Function) int { return strings.Compare(a.Name, b.Name) })
+	for _, memory := range m.ExportedMemories() {
+		a.MemoryMin = int64(memory.Min()) * pageSize
+		if most, bounded := memory.Max(); bounded {
+			a.MemoryMax = int64(most) * pageSize
+		}
+	}
+	return a, nil
+}
+
+// typeOf writes the type of a function as the ABI's page does.
+func typeOf(f api.FunctionDefinition) string {
+	return fmt.Sprintf("(%s) -> (%s)", typeList(f.ParamTypes()), typeList(f.ResultTypes()))
+}
+
+func typeList(types []api.ValueType) string {
+	text := ""
+	for i, t := range types {
+		if i > 0 {
+			text += " "
+		}
+		text += api.ValueTypeName(t)
+	}
+	return text
+}
