@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-	"unsafe"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -22,8 +21,8 @@ const (
 	breaking = time.Second
 )
 
-// call puts a frame to the process and returns the answer. Any fault is the
-// end of the process: its state is not to be trusted.
+// call sends a frame to the process and returns what comes back. Any fault is
+// the end of the process: its state is not to be trusted.
 func (p *process) call(op abi.Op, frame []byte, limit time.Duration) (*policypb.Answer, *policy.Error) {
 	if !p.runner.isAlive() {
 		return nil, p.gone()
@@ -31,17 +30,17 @@ func (p *process) call(op abi.Op, frame []byte, limit time.Duration) (*policypb.
 	if len(frame) > policypb.MaxMessage-maxOverhead {
 		return nil, fault(policy.FaultLimit, "", "the frame has %d MiB, and %d is the most", len(frame)>>20, policypb.MaxMessage>>20)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
+	// The deadline stays here: told of it, the guest's side of gRPC would end the
+	// call by itself a moment earlier, as if the policy had failed.
+	ctx, cancel := context.WithCancelCause(context.Background())
+	watch := time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })
+	defer watch.Stop()
+	defer cancel(nil)
 	answer, err := p.policy.Call(ctx, &policypb.Request{Op: uint32(op), Frame: frame}, grpc.MaxCallRecvMsgSize(len(frame)+maxOverhead))
 	if err != nil {
 		bad := p.broken(ctx, err, limit)
 		p.close()
 		return nil, bad
-	}
-	if len(answer.GetFrame()) != len(frame) {
-		p.close()
-		return nil, fault(policy.FaultABI, hintRebuild, "it answered a frame of %d bytes with one of %d", len(frame), len(answer.GetFrame()))
 	}
 	return answer, nil
 }
@@ -58,7 +57,7 @@ func (p *process) gone() *policy.Error {
 // broken names what went wrong with a call.
 func (p *process) broken(ctx context.Context, err error, limit time.Duration) *policy.Error {
 	code := status.Code(err)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		p.runner.kill()
 		return fault(policy.FaultTimeout, hintTime, "it took longer than %v, and was killed%s", limit, p.aside())
 	}
@@ -78,14 +77,4 @@ func (p *process) broken(ctx context.Context, err error, limit time.Duration) *p
 		return fault(policy.FaultAnswer, "answer in the frame that came", "its answer is larger than the frame that was sent: %s", text)
 	}
 	return fault(policy.FaultABI, hintRebuild, "it answered with the error %v of gRPC: %s", code, text)
-}
-
-// aligned is a frame where it lies if columns can be read there, else a copy.
-func aligned(frame []byte) []byte {
-	if uintptr(unsafe.Pointer(unsafe.SliceData(frame)))%abi.Alignment == 0 {
-		return frame
-	}
-	fresh := abi.Grow(nil, len(frame))
-	copy(fresh, frame)
-	return fresh
 }

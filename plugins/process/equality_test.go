@@ -1,3 +1,165 @@
+//go:build unix
+
 package process
 
-func removeBuilt() {}
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/internal/hosttest"
+	"github.com/cede-scheduler/cede/policies/aging"
+	defaults "github.com/cede-scheduler/cede/policies/default"
+	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
+	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
+	"github.com/cede-scheduler/cede/policies/nomad"
+	"github.com/cede-scheduler/cede/policies/optimal"
+	"github.com/cede-scheduler/cede/policies/protect"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/settings"
+)
+
+// shipped are the policies of this repository by folder, natively, and
+// configurations that make them show what they can do.
+var shipped = map[string]struct {
+	native  func() sdk.Policy
+	configs []string
+}{
+	"default":     {native: defaults.New},
+	"nomad":       {native: func() sdk.Policy { return nomad.New() }},
+	"least-waste": {native: func() sdk.Policy { return leastwaste.New() }},
+	"optimal":     {native: func() sdk.Policy { return optimal.New() }, configs: []string{`{"cost":"victims","maxSteps":50}`}},
+	"fair-share":  {native: func() sdk.Policy { return fairshare.New() }, configs: []string{`{"onlyAbove":true}`}},
+	"aging":       {native: func() sdk.Policy { return aging.New() }, configs: []string{`{"halfLife":"1h","settle":"1m"}`}},
+	"protect": {
+		native: func() sdk.Policy { return protect.New() },
+		configs: []string{
+			`{"minRuntime":"1h","secondsByNamespace":{"b":5000},"secondsByLabel":{"tier:gold":9000.5},"override":60,"maxEvictions":2}`,
+		},
+	},
+}
+
+func TestShipped_NamesEveryFolderOfPolicies(t *testing.T) {
+	folders, err := os.ReadDir("../../policies")
+	if err != nil || len(folders) == 0 {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if shipped[f.Name()].native == nil {
+			t.Errorf("policies/%s is not compared with its process: add it to shipped in equality_test.go", f.Name())
+		}
+	}
+}
+
+// built are the executables made so far: linking one takes a while.
+var built struct {
+	mu   sync.Mutex
+	dir  string
+	list map[string]string
+}
+
+// executable builds a program as a process.
+func executable(t testing.TB, dir string) string {
+	t.Helper()
+	built.mu.Lock()
+	defer built.mu.Unlock()
+	if path := built.list[dir]; path != "" {
+		return path
+	}
+	if built.dir == "" {
+		tmp, err := os.MkdirTemp("", "cede") //nolint:usetesting // outlives the test, for others
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.dir, built.list = tmp, map[string]string{}
+	}
+	path := filepath.Join(built.dir, fmt.Sprint(len(built.list)))
+	cmd := exec.Command("go", "build", "-tags", "process", "-ldflags", "-s -w", "-o", path, ".")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", dir, err, out)
+	}
+	built.list[dir] = path
+	return path
+}
+
+func removeBuilt() {
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
+	}
+}
+
+// guest loads the program in a folder.
+func guest(t testing.TB, h *Host, dir string, o LoadOptions) *Module {
+	t.Helper()
+	m, err := h.Load(context.Background(), executable(t, dir), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+func shippedGuest(name string) string { return "../../policies/" + name + "/guest" }
+
+// configured starts an instance with a configuration in JSON.
+func configured(t testing.TB, m policy.Module, config string) policy.Instance {
+	t.Helper()
+	c, err := settings.Read(m.Settings(), []byte(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := m.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(i.Close)
+	return i
+}
+
+// The same source, natively and as a process, answers the same to the bit.
+func TestShipped_AnswerAsTheirProcessesDo(t *testing.T) {
+	h := newHost(t, Options{StartTimeout: time.Minute})
+	t.Run("all", func(t *testing.T) { // until which the host lives
+		for name, p := range shipped {
+			for n, config := range append([]string{""}, p.configs...) {
+				t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
+					t.Parallel()
+					native := configured(t, policy.Native("test", p.native), config)
+					process := configured(t, guest(t, h, shippedGuest(name), LoadOptions{Limits: policy.Limits{Time: time.Minute}}), config)
+					if diff := cmp.Diff(native.Info(), process.Info()); diff != "" || native.Hooks() != process.Hooks() {
+						t.Fatalf("%s %b %b", diff, native.Hooks(), process.Hooks())
+					}
+					r := rand.New(rand.NewPCG(uint64(n), 43))
+					for i := range soak(2_000, 100_000) {
+						q := hosttest.Random(r)
+						want, got := hosttest.Ask(t, native, q), hosttest.Ask(t, process, q)
+						if diff := cmp.Diff(want.Answers, got.Answers, hosttest.SameBits); diff != "" {
+							t.Fatalf("case %d: natively (-) and as a process (+):\n%s", i, diff)
+						}
+					}
+				})
+			}
+		}
+	})
+}
+
+// soak is how many rounds a test plays: few, or with CEDE_SOAK set many.
+func soak(few, many int) int {
+	if underRace {
+		return few / 20
+	}
+	if os.Getenv("CEDE_SOAK") != "" {
+		return many
+	}
+	return few
+}

@@ -119,7 +119,8 @@ type rawGuest struct {
 }
 
 func (g *rawGuest) Call(ctx context.Context, r *policypb.Request) (*policypb.Answer, error) {
-	frame := aligned(r.GetFrame())
+	frame := abi.Grow(nil, len(r.GetFrame()))
+	copy(frame, r.GetFrame())
 	if _, err := g.decoder.Load(frame); err != nil {
 		return nil, err
 	}
@@ -219,6 +220,14 @@ var whenAsked = map[string]func(context.Context, *rawGuest, *policypb.Answer) (*
 	},
 	"no frame": func(context.Context, *rawGuest, *policypb.Answer) (*policypb.Answer, error) {
 		return &policypb.Answer{Version: abi.Version}, nil
+	},
+	"from nowhere": func(_ context.Context, _ *rawGuest, a *policypb.Answer) (*policypb.Answer, error) {
+		a.From, a.Frame = 1<<31, nil
+		return a, nil
+	},
+	"strange entries": func(_ context.Context, _ *rawGuest, a *policypb.Answer) (*policypb.Answer, error) {
+		a.Entries = []byte("entries")
+		return a, nil
 	},
 	"much larger": func(_ context.Context, _ *rawGuest, a *policypb.Answer) (*policypb.Answer, error) {
 		a.Frame = make([]byte, 32<<20)

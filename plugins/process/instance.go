@@ -53,8 +53,12 @@ func (i *instance) ask(op abi.Op) ([]byte, error) {
 			return nil, bad
 		}
 	}
-	frame := aligned(answer.GetFrame())
-	return frame, i.judge(op, abi.Status(answer.GetStatus()), frame)
+	if err := i.encoder.PutTail(i.buffer, answer.GetEntries(), answer.GetFrame(), int(answer.GetFrom())); err != nil {
+		i.p.close()
+		return nil, fault(policy.FaultABI, hintRebuild, "it answered a frame of %d bytes with %d from %d on, and %d bytes of entries: %w",
+			len(i.buffer), len(answer.GetFrame()), answer.GetFrom(), len(answer.GetEntries()), err)
+	}
+	return i.buffer, i.judge(op, abi.Status(answer.GetStatus()), i.buffer)
 }
 
 // judge makes an error of a status.

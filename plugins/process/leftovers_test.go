@@ -291,14 +291,6 @@ func TestHost_KilledLeavesNoOrphansAndTheNextOneSweeps(t *testing.T) {
 	}
 }
 
-// rounds is how often a test starts a process.
-func rounds(few int) int {
-	if os.Getenv("CEDE_SOAK") != "" {
-		return 10_000
-	}
-	return few
-}
-
 // A round starts a process and ends it in one of many ways. Nothing may add up.
 func TestHost_RoundsLeaveNothing(t *testing.T) {
 	h := newHost(t, Options{Restart: Restart{First: time.Nanosecond, Most: time.Nanosecond, Strikes: 1 << 30}})
@@ -322,7 +314,7 @@ func TestHost_RoundsLeaveNothing(t *testing.T) {
 	start(t, hung).Close()
 	nothingLeft(t, h)
 	fds, goroutines, children := openFiles(t), runtime.NumGoroutine(), childrenOf(t)
-	for n := 0; n < rounds(35); n += len(modes) {
+	for n := 0; n < soak(35, 10_000); n += len(modes) {
 		round()
 		if n%(100*len(modes)) == 0 {
 			wantFault(t, ask(start(t, hung)), policy.FaultTimeout)

@@ -75,11 +75,15 @@ func (p *process) start(what *program) *policy.Error {
 		p.runner.kill()
 	})
 	defer watch.Stop()
-	p.client = plugin.NewClient(p.config(what))
+	config := p.config(what)
+	p.client = plugin.NewClient(config)
 	if _, err := p.client.Start(); err != nil {
 		return p.notStarted(err)
 	}
 	go p.watch()
+	// After a second of silence TLS would begin with small records again, which
+	// is for impatient readers of web pages: a frame is of use as a whole.
+	config.TLSConfig.DynamicRecordSizingDisabled = true
 	protocol, err := p.client.Client()
 	if err != nil {
 		return p.notStarted(err)

@@ -83,7 +83,7 @@ func TestLoad_ChecksTheChecksumOfWhatItRuns(t *testing.T) {
 		t.Errorf("%v is no ErrChecksum", err)
 	}
 	for _, allowed := range []string{right, "sha256:" + right, strings.ToUpper(right)} {
-		m, err := h.Load(context.Background(), link, LoadOptions{SHA256: allowed, Env: []string{modeEnv + "=honest"}})
+		m, err := h.Load(context.Background(), link, LoadOptions{SHA256: allowed, Limits: policy.Limits{Memory: 1 << 50}, Env: []string{modeEnv + "=honest"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runtimeMemory is what a process may hold beyond Limits.Memory: a Go runtime
-// with gRPC maps some 100 MiB before a policy says a word, most of which it
-// never touches.
+// runtimeMemory is what a process may map beyond Limits.Memory: a Go runtime with
+// gRPC and cgo's stacks maps some 150 MiB before a policy says a word, of which
+// it touches a tenth.
 const runtimeMemory = 256 << 20
 
 // confine says how a process is to be started: it is killed when the host dies,

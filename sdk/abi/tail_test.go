@@ -71,8 +71,12 @@ func TestPutTail_RefusesWhatDoesNotFit(t *testing.T) {
 		tail    int
 		from    int
 	}{
-		{nil, len(frame), -1}, {nil, len(frame), 1}, {nil, len(frame) + 1, 0}, {nil, 0, len(frame) + 1},
-		{entries[1:], 8, len(frame) - 8}, {append(entries, 0), 8, len(frame) - 8},
+		{nil, len(frame), -1},
+		{nil, len(frame), 1},
+		{nil, len(frame) + 1, 0},
+		{nil, 0, len(frame) + 1},
+		{entries[1:], 8, len(frame) - 8},
+		{append(entries, 0), 8, len(frame) - 8},
 	} {
 		if e.PutTail(frame, tc.entries, make([]byte, tc.tail), tc.from) == nil {
 			t.Errorf("%d entries, %d bytes from %d were taken", len(tc.entries)/EntryLen, tc.tail, tc.from)

@@ -87,8 +87,14 @@ func (s *policyServer) Call(_ context.Context, r *policypb.Request) (*policypb.A
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	frame := aligned(r.GetFrame())
+	answer := &policypb.Answer{Version: abi.Version, Frame: frame}
 	status := s.guest.call(abi.Op(r.GetOp()), frame)
-	return &policypb.Answer{Status: int32(status), Frame: frame, Version: abi.Version}, nil
+	answer.Status = int32(status)
+	if status != abi.BadFrame {
+		entries, from := s.guest.decoder.Tail()
+		answer.Entries, answer.Frame, answer.From = entries, frame[from:], uint32(from)
+	}
+	return answer, nil
 }
 
 // aligned is the frame where it lies if columns can be read there, else a copy.

@@ -82,15 +82,20 @@ func (x *Request) GetFrame() []byte {
 	return nil
 }
 
-// Answer carries the frame back.
+// Answer carries the answer back: the frame, or what of it a call may write.
 type Answer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The status of the call: 0, or a negative number of sdk/ABI.md.
 	Status int32 `protobuf:"varint,1,opt,name=status,proto3" json:"status,omitempty"`
-	// The frame of the request, answered in place and as long as it came.
+	// The frame of the request, answered in place, from the byte `from` to its end.
 	Frame []byte `protobuf:"bytes,2,opt,name=frame,proto3" json:"frame,omitempty"`
 	// The version of the ABI that the policy was written for, major << 16 | minor.
-	Version       uint32 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	Version uint32 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	// Where in the frame `frame` begins. At 0 it is the whole frame; the offset of
+	// the first answer saves sending the columns back to who has them.
+	From uint32 `protobuf:"varint,4,opt,name=from,proto3" json:"from,omitempty"`
+	// The answer entries, which hold the counts, where they lie before `from`.
+	Entries       []byte `protobuf:"bytes,5,opt,name=entries,proto3" json:"entries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -146,6 +151,20 @@ func (x *Answer) GetVersion() uint32 {
 	return 0
 }
 
+func (x *Answer) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Answer) GetEntries() []byte {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
 var File_policy_proto protoreflect.FileDescriptor
 
 const file_policy_proto_rawDesc = "" +
@@ -153,11 +172,13 @@ const file_policy_proto_rawDesc = "" +
 	"\fpolicy.proto\x12\x0ecede.policy.v1\"/\n" +
 	"\aRequest\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\rR\x02op\x12\x14\n" +
-	"\x05frame\x18\x02 \x01(\fR\x05frame\"P\n" +
+	"\x05frame\x18\x02 \x01(\fR\x05frame\"~\n" +
 	"\x06Answer\x12\x16\n" +
 	"\x06status\x18\x01 \x01(\x05R\x06status\x12\x14\n" +
 	"\x05frame\x18\x02 \x01(\fR\x05frame\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\rR\aversion2A\n" +
+	"\aversion\x18\x03 \x01(\rR\aversion\x12\x12\n" +
+	"\x04from\x18\x04 \x01(\rR\x04from\x12\x18\n" +
+	"\aentries\x18\x05 \x01(\fR\aentries2A\n" +
 	"\x06Policy\x127\n" +
 	"\x04Call\x12\x17.cede.policy.v1.Request\x1a\x16.cede.policy.v1.AnswerB3Z1github.com/cede-scheduler/cede/sdk/serve/policypbb\x06proto3"
 

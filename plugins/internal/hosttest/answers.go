@@ -1,0 +1,88 @@
+package hosttest
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+// SameBits compares floating-point numbers by their bits.
+var SameBits = cmp.Comparer(func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) })
+
+// Answers are what the hooks of a policy say to a question; an error is kept as
+// its text.
+type Answers struct {
+	Gap     []int32
+	Victims Scores
+	Picks   [][]int32
+	Options Scores
+	Recheck [4]int64
+	Err     [4]string
+}
+
+// Scores are tiers and scores, of victims or of options.
+type Scores struct {
+	Tiers [4][]int64
+	Score []float64
+}
+
+// Told is answers, and what they took.
+type Told struct {
+	Answers
+	Fuel [4]uint64
+}
+
+// Ask puts a question to every hook that a policy has.
+func Ask(t testing.TB, in policy.Instance, q Question) (a Told) {
+	t.Helper()
+	note := func(hook int, err error) {
+		if err != nil {
+			a.Err[hook] = err.Error()
+			if strings.Contains(a.Err[hook], "panic") {
+				t.Fatal(err)
+			}
+		}
+		a.Fuel[hook] = in.Fuel()
+	}
+	c, n := q.Candidates, q.Candidates.Rows.Len()
+	var recheck sdk.Recheck
+	if in.Hooks().Has(policy.HookDelta) {
+		a.Gap = make([]int32, n)
+		for i := range a.Gap {
+			a.Gap[i] = c.Preemptor.Delta
+		}
+		note(0, in.PriorityDelta(c, a.Gap, &recheck))
+		a.Recheck[0] = recheck.Time()
+	}
+	if in.Hooks().Has(policy.HookScoreVictims) {
+		out := sdk.VictimScores{Tier: make([]int64, n), Score: make([]float64, n)}
+		note(1, in.ScoreVictims(c, &out))
+		a.Victims = Scores{[4][]int64{out.Tier}, out.Score}
+		a.Recheck[1] = out.Recheck.Time()
+	}
+	if in.Hooks().Has(policy.HookSelectVictims) {
+		var out sdk.Selection
+		out.Reset()
+		note(2, in.SelectVictims(c, &out))
+		for i := range out.Len() {
+			a.Picks = append(a.Picks, append([]int32{}, out.Rows(i)...))
+		}
+		a.Recheck[2] = out.Recheck.Time()
+	}
+	if in.Hooks().Has(policy.HookScoreOptions) {
+		out := policytest.NewScores(q.Options.Len())
+		note(3, in.ScoreOptions(q.Options, out))
+		a.Options = Scores{out.Tiers, out.Score}
+		a.Recheck[3] = out.Recheck.Time()
+	}
+	if !in.Alive() {
+		t.Fatalf("the instance is dead: %v", a.Err)
+	}
+	return a
+}

@@ -1,0 +1,178 @@
+//go:build unix
+
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/serve/policypb"
+	"github.com/cede-scheduler/cede/sdk/settings"
+)
+
+// moody loads the policy in testdata, in a mood.
+func moody(t testing.TB, h *Host, mood string) *Module {
+	t.Helper()
+	return guest(t, h, "testdata/guest", LoadOptions{Limits: policy.Limits{Time: 20 * time.Second}, Env: []string{"MOOD=" + mood}})
+}
+
+func askDelta(i policy.Instance) (gap []int32, recheck sdk.Recheck, err error) {
+	in := question()
+	gap = make([]int32, in.Rows.Len())
+	err = i.PriorityDelta(in, gap, &recheck)
+	return gap, recheck, err
+}
+
+func TestServe_AnswersAndIsConfigured(t *testing.T) {
+	h := newHost(t, Options{})
+	m := moody(t, h, "fine")
+	if m.Name() != "moody" || len(m.Settings()) != 1 || m.Limits().Memory != policy.DefaultLimits.Memory {
+		t.Errorf("%s %v %v", m.Name(), m.Settings(), m.Limits())
+	}
+	i := configured(t, m, `{"text":"well"}`)
+	if i.Hooks() != policy.HookDelta || i.Info().Delta != 10 || i.Fuel() != 0 {
+		t.Errorf("%v %v", i.Hooks(), i.Info())
+	}
+	gap, recheck, err := askDelta(i)
+	if err != nil || gap[len(gap)-1] != int32(len(gap)-1) || recheck.Time() != 42 {
+		t.Errorf("%v %v %v", gap, recheck.Time(), err)
+	}
+	if err := ask(i); err == nil || !strings.Contains(err.Error(), "no SelectVictims") {
+		t.Errorf("a hook that it has not: %v", err)
+	}
+}
+
+func TestServe_RefusedConfigurationIsNoFault(t *testing.T) {
+	h := newHost(t, Options{})
+	m := moody(t, h, "fine")
+	for range 8 { // and no strike
+		c, err := settings.Read(m.Settings(), []byte(`{"text":"refused"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = m.Start(c)
+		if _, isFault := errors.AsType[*policy.Error](err); isFault || err == nil || err.Error() != "text must not be refused" {
+			t.Fatalf("got %v", err)
+		}
+		nothingLeft(t, h)
+	}
+	if _, _, err := askDelta(configured(t, m, "")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServe_PanicsAreNamedByTheirFirstLine(t *testing.T) {
+	h := newHost(t, Options{})
+	for mood, words := range map[string]string{
+		"index": "panic: runtime error: index out of range",
+		"nil":   "panic: runtime error: invalid memory address or nil pointer dereference",
+		"map":   "fatal error: concurrent map writes",
+	} {
+		i := configured(t, moody(t, h, mood), "")
+		_, _, err := askDelta(i)
+		wantFault(t, err, policy.FaultGuest, "the process died during the call: exit status 2", words)
+		if i.Alive() {
+			t.Error("it is alive after ", mood)
+		}
+	}
+	nothingLeft(t, h)
+}
+
+func TestServe_ObjectionKeepsItsWords(t *testing.T) {
+	h := newHost(t, Options{})
+	i := configured(t, moody(t, h, "objects"), `{"text":"not today"}`)
+	if _, _, err := askDelta(i); err == nil || err.Error() != "not today" || !i.Alive() {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestServe_WhatItLogsKeepsItsLevel(t *testing.T) {
+	log, out := logged(t)
+	h := newHost(t, Options{Log: log})
+	if _, _, err := askDelta(configured(t, moody(t, h, "talks"), "")); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`level=DEBUG msg="the policy says" digest=`, `text="line of level 0"`, `level=INFO msg="the policy says"`,
+		`level=WARN msg="the policy says"`, `level=ERROR msg="the policy says"`, `policy=moody text="line of level 3"`,
+		`text="to standard output"`, `text="to standard error"`,
+	} {
+		eventually(t, "the log says "+want, func() bool { return strings.Contains(out.String(), want) })
+	}
+}
+
+func TestServe_WhoeverChattersIsCut(t *testing.T) {
+	log, out := logged(t)
+	h := newHost(t, Options{Log: log})
+	if _, _, err := askDelta(configured(t, moody(t, h, "chatters"), "")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a hundred lines are logged", func() bool { return strings.Contains(out.String(), "line 99") })
+	if n := strings.Count(out.String(), "\n"); n > 1000 {
+		t.Errorf("%d lines were logged", n)
+	}
+}
+
+// A guest ends with its standard input, which its host holds: where no kernel
+// ends it, that does.
+func TestServe_EndsWithItsStandardInput(t *testing.T) {
+	cmd := exec.Command(executable(t, "testdata/guest"))
+	cmd.Env = []string{policypb.CookieKey + "=" + policypb.CookieValue, "PLUGIN_PROTOCOL_VERSIONS=1", "PLUGIN_UNIX_SOCKET_DIR=" + shortDir(t)}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out buffer
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it shakes hands", func() bool { return strings.HasPrefix(out.String(), "1|1|unix|") })
+	if err := stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServe_StartedByHandSaysWhatItIs(t *testing.T) {
+	for name, want := range map[string]string{
+		executable(t, "testdata/guest"): "This binary is a plugin",
+		untagged(t):                     "go build -tags process",
+	} {
+		var stderr bytes.Buffer
+		cmd := exec.Command(name)
+		cmd.Stderr = &stderr
+		if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%v: %s", err, stderr.String())
+		}
+	}
+}
+
+// A build without the tag is the mistake that is made most easily.
+func TestLoad_ProgramBuiltWithoutTheTagSaysHowToBuildIt(t *testing.T) {
+	h := newHost(t, Options{})
+	_, err := h.Load(context.Background(), untagged(t), LoadOptions{})
+	wantFault(t, err, policy.FaultGuest, "exit status 1", "built as an ordinary program", "cede policy build")
+}
+
+func untagged(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "guest")
+	cmd := exec.Command("go", "build", "-o", path, "./testdata/guest")
+	cmd.Env = append(os.Environ(), "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
