@@ -132,18 +132,31 @@ func (v *Version) Acquire() (Instance, error) {
 func (v *Version) acquire() (Instance, error) {
 	v.mu.Lock()
 	v.out++
-	if n := len(v.idle); n > 0 {
-		in := v.idle[n-1]
-		v.idle = v.idle[:n-1]
-		v.mu.Unlock()
-		return in, nil
-	}
 	v.mu.Unlock()
+	for in := v.idler(); in != nil; in = v.idler() {
+		if in.Alive() {
+			return in, nil
+		}
+		in.Close() // a process can die while nobody asks it
+	}
 	in, err := v.module.Start(v.config)
 	if err != nil {
 		v.back()
 	}
 	return in, err
+}
+
+// idler takes the instance that was given back last; nil: there is none.
+func (v *Version) idler() Instance {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	n := len(v.idle)
+	if n == 0 {
+		return nil
+	}
+	in := v.idle[n-1]
+	v.idle = v.idle[:n-1]
+	return in
 }
 
 // back counts an instance that is no longer in use.

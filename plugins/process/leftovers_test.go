@@ -90,6 +90,34 @@ func TestInstance_DiesBetweenCalls(t *testing.T) {
 	}
 }
 
+// Whoever keeps instances for later does not hand a dead one out.
+func TestVersion_ReplacesAProcessThatDiedWhileIdle(t *testing.T) {
+	h := newHost(t, Options{})
+	v, err := policy.NewVersion(policy.Source{Name: "default", Module: load(t, h, "honest", policy.Limits{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Hold()
+	defer v.Drop()
+	for range 3 {
+		i, err := v.Acquire()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ask(i); err != nil {
+			t.Error(err)
+		}
+		v.Release(i)
+		if err := syscall.Kill(pidOf(t, i), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it is dead", func() bool { return !i.Alive() })
+	}
+	if _, faults := v.Stats(); faults > 0 {
+		t.Errorf("%d faults", faults)
+	}
+}
+
 func TestInstance_CloseEndsWhatThePolicyHasStarted(t *testing.T) {
 	skipUnlessLinux(t)
 	log, out := logged(t)
