@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,9 +20,15 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
-	contract, err := filepath.Abs("testdata/contract")
-	if err != nil {
-		t.Fatal(err)
+	folders := map[string]string{
+		"CONTRACT": "testdata/contract", "GUESTS": "../../sdk/abi/testdata/guests", "HOSTILE": "../../plugins/wasm/testdata/hostile",
+	}
+	for name, dir := range folders {
+		absolute, err := filepath.Abs(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folders[name] = absolute
 	}
 	cache := goCache(t)
 	testscript.Run(t, testscript.Params{
@@ -30,9 +37,17 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE") != "",
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("CONTRACT", contract)
+			for name, dir := range folders {
+				env.Setenv(name, dir)
+			}
 			env.Setenv("GOCACHE", cache)
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "soak" {
+				return false, fmt.Errorf("there is no condition %s", name)
+			}
+			return os.Getenv("CEDE_SOAK") != "", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})

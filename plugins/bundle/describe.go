@@ -26,14 +26,15 @@ func (m *Manifest) settingsJSON() []byte {
 
 // Describe writes into the manifest what the module says of itself.
 func (m *Manifest) Describe(hooks policy.Hooks, list []sdk.Setting) error {
-	m.Hooks, m.Settings = hookList(hooks), nil
+	m.Hooks, m.Settings = HookNames(hooks), nil
 	if len(list) == 0 {
 		return nil
 	}
 	return json.Unmarshal(settings.Encode(list), &m.Settings)
 }
 
-func hookList(hooks policy.Hooks) []string {
+// HookNames lists hooks by their names in manifests.
+func HookNames(hooks policy.Hooks) []string {
 	var names []string
 	for i, name := range hookNames {
 		if hooks>>i&1 == 1 {
@@ -47,7 +48,7 @@ func hookList(hooks policy.Hooks) []string {
 // manifest leaves open agrees with anything.
 func (m *Manifest) Agrees(hooks policy.Hooks, list []sdk.Setting) error {
 	var errs []error
-	if want := hookList(hooks); len(m.Hooks) > 0 && !sameElements(m.Hooks, want) {
+	if want := HookNames(hooks); len(m.Hooks) > 0 && !sameElements(m.Hooks, want) {
 		errs = append(errs, fmt.Errorf("hooks: the manifest lists %s, the module has %s", listed(m.Hooks), listed(want)))
 	}
 	if declared := m.settingsJSON(); declared != nil && string(declared) != string(settings.Encode(list)) {

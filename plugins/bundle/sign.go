@@ -179,3 +179,11 @@ func readPEM(path, kind string) (*pem.Block, error) {
 
 // Signed is whether the bundle has a signature, good or bad.
 func (b *Bundle) Signed() bool { return b.signature != nil }
+
+// SignedBy names the key of the signature, good or bad; empty without one.
+func (b *Bundle) SignedBy() string {
+	if b.signature == nil {
+		return ""
+	}
+	return b.signature.Key
+}

@@ -28,8 +28,6 @@ type Function struct {
 	Type   string `json:"type"`
 }
 
-const pageSize = 1 << 16
-
 // Examine reads a module without running anything of it.
 func Examine(ctx context.Context, code []byte) (*Anatomy, error) {
 	config := wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)

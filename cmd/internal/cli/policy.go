@@ -17,6 +17,9 @@ of their own, or linked into cede.`,
   cede compare thrifty/scenario.yaml -p default -p thrifty`,
 	}
 	group(cmd)
-	cmd.AddCommand(newPolicyInitCmd(env), newPolicyBuildCmd(env), newPolicyTestCmd(env), newPolicyBenchCmd(env))
+	cmd.AddCommand(
+		newPolicyInitCmd(env), newPolicyBuildCmd(env), newPolicyTestCmd(env), newPolicyBenchCmd(env),
+		newPolicyInspectCmd(env), newPolicySignCmd(env), newPolicyVerifyCmd(env),
+	)
 	return cmd
 }

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/plugins/bundle"
+)
+
+// signedPolicy is what `cede policy sign` and `verify` are about.
+type signedPolicy struct {
+	Policy    string `json:"policy"`
+	Digest    string `json:"digest"`
+	Key       string `json:"key"`
+	Signature string `json:"signature"`
+	PublicKey string `json:"publicKey,omitempty"` // of a new pair: its file
+
+	said string
+}
+
+func (s *signedPolicy) document() document {
+	return document{data: s, names: []string{s.Policy}, page: func(p page) {
+		p.printf("%s %s %s\n", s.Policy, s.said, s.Key)
+		if s.PublicKey != "" && !p.bare {
+			p.printf("Whoever is to trust it needs %s: cede policy verify --trust %s\n", s.PublicKey, s.PublicKey)
+		}
+	}}
+}
+
+func newPolicySignCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sign P",
+		Short: "Sign a policy's folder",
+		Long: `Sign the manifest in policy P's folder, and with it the module, whose digest the
+manifest holds: write policy.yaml.sig. A key is an ed25519 key in PEM, as
+--new-key or openssl genpkey -algorithm ed25519 makes it.`,
+		Example: `  cede policy sign thrifty --new-key me.key
+  cede policy sign thrifty --key me.key`,
+		Args: arguments(1, 1, "one policy's folder"),
+	}
+	out := outputFlags(cmd, env)
+	key := cmd.Flags().String("key", "", "sign with the private key in `FILE`")
+	fresh := cmd.Flags().String("new-key", "", "make a key pair, `FILE` and FILE.pub, and sign with it")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		if (*key == "") == (*fresh == "") {
+			return usagef("--new-key FILE makes a key", "sign takes one of --key FILE and --new-key FILE")
+		}
+		b, err := bundle.Open(args[0])
+		if err != nil {
+			return policyError(args[0], err)
+		}
+		if b.Dir == "" {
+			return policyError(args[0], b.Sign(nil))
+		}
+		s := &signedPolicy{Policy: b.Manifest.Name, Digest: b.Manifest.Digest, said: "is signed by"}
+		private, err := signingKey(*key, *fresh, s)
+		if err != nil {
+			return err
+		}
+		if err := b.Sign(private); err != nil {
+			return writeError(args[0], err)
+		}
+		s.Key, s.Signature = b.SignedBy(), filepath.ToSlash(filepath.Join(b.Dir, bundle.SignatureFile))
+		return out.show(s.document())
+	}
+	return cmd
+}
+
+// signingKey reads a key, or makes a pair.
+func signingKey(file, fresh string, s *signedPolicy) (ed25519.PrivateKey, error) {
+	if fresh != "" {
+		if err := newKeyPair(fresh); err != nil {
+			return nil, err
+		}
+		file, s.PublicKey = fresh, fresh+".pub"
+	}
+	private, err := bundle.ReadPrivateKey(file)
+	if err != nil {
+		return nil, keyError(err)
+	}
+	return private, nil
+}
+
+// newKeyPair makes a key pair. Nothing is overwritten: a key that is lost makes
+// everything signed with it worthless.
+func newKeyPair(file string) error {
+	private, public, err := bundle.NewKey()
+	if err != nil {
+		return err
+	}
+	if err := writeNew(file, private, 0o600); err != nil {
+		return err
+	}
+	return writeNew(file+".pub", public, 0o644)
+}
+
+func writeNew(name string, text []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return usagef("name another file; this one was not changed", "%s is there already", name)
+	}
+	if err != nil {
+		return writeError(name, err)
+	}
+	_, err = f.Write(text)
+	return writeError(name, errors.Join(err, f.Close()))
+}
+
+// keyError is a key that cannot be read.
+func keyError(err error) error {
+	return &Error{Exit: ExitUsage, Code: codeInvalid, Message: err.Error(), Hint: "cede policy sign --new-key FILE makes FILE, to sign with, and FILE.pub, to trust", err: err}
+}
+
+func newPolicyVerifyCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "verify P",
+		Short: "Check who signed a policy",
+		Long: `Check that policy P's folder is as somebody signed it whom you trust: the module is
+that of the manifest, and the signature over the manifest is of a trusted key.
+
+Exits 8 when it is not signed, not by a trusted key, or was changed since.`,
+		Example: `  cede policy verify thrifty --trust me.key.pub`,
+		Args:    arguments(1, 1, "one policy"),
+	}
+	out := outputFlags(cmd, env)
+	trusted := cmd.Flags().StringSlice("trust", nil, "trust the public key in `FILE`; may be given several times")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		if len(*trusted) == 0 {
+			return usagef("name the public key of whoever you expect, as in --trust me.key.pub", "verify takes at least one --trust FILE")
+		}
+		roots, err := bundle.ReadRoots(*trusted...)
+		if err != nil {
+			return keyError(err)
+		}
+		b, err := bundle.Open(args[0])
+		if err != nil {
+			return policyError(args[0], err)
+		}
+		key, err := roots.Verify(b)
+		if err != nil {
+			return &Error{Exit: ExitCheck, Code: codeCheck, Message: err.Error(), Hint: "do not use it before you know why"}
+		}
+		s := &signedPolicy{Policy: b.Manifest.Name, Digest: b.Manifest.Digest, Key: key, said: "is as it was signed by"}
+		s.Signature = filepath.ToSlash(filepath.Join(b.Dir, bundle.SignatureFile))
+		return out.show(s.document())
+	}
+	return cmd
+}

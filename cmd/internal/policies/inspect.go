@@ -1,0 +1,130 @@
+package policies
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/wasm"
+	"github.com/cede-scheduler/cede/sdk/abi"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/settings"
+)
+
+// Inspection is all that can be said of a policy.
+type Inspection struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Kind        string `json:"kind"` // builtin, wasm, process
+	Module      string `json:"module,omitempty"`
+	Digest      string `json:"digest"`
+	// Version identifies the module with its configuration.
+	Version   string          `json:"version"`
+	Config    json.RawMessage `json:"config"`
+	Grants    []string        `json:"grants,omitempty"`
+	Signature string          `json:"signature"`
+	ABI       string          `json:"abi,omitempty"`
+
+	Hooks    []string        `json:"hooks"`
+	Delta    int32           `json:"delta"`
+	Columns  []string        `json:"columns"`
+	Flags    []string        `json:"flags,omitempty"`
+	Settings json.RawMessage `json:"settings"`
+	Limits   *Limits         `json:"limits,omitempty"`
+	Wasm     *wasm.Anatomy   `json:"wasm,omitempty"`
+
+	list []sdk.Setting
+}
+
+// Limits bound a call.
+type Limits struct {
+	Fuel       uint64 `json:"fuel,omitempty"`
+	FuelPerRow uint64 `json:"fuelPerRow,omitempty"`
+	Memory     int64  `json:"memory,omitempty"`
+	Time       string `json:"time,omitempty"`
+}
+
+// Builtin is the kind of policies that are linked in.
+const Builtin = "builtin"
+
+// columnNames are the names of columns as sdk/ABI.md lists them, by bit.
+var columnNames = []string{
+	"use", "start", "lostWork", "job", "eviction", "mustLeave", "device", "capacity", "place", "label", "annotation",
+	"shared", "victim", "fit", "time", "totals",
+}
+
+// SettingList is the configuration that the policy takes.
+func (i *Inspection) SettingList() []sdk.Setting { return i.list }
+
+// Inspect looks at a policy that was loaded.
+func Inspect(ctx context.Context, p *Policy) (*Inspection, error) {
+	info := p.Info()
+	i := &Inspection{
+		Name: p.Name, Kind: Builtin, Digest: p.Digest, Version: p.ID, Config: p.Version.Config(), Grants: p.Grants,
+		Signature: "none: it is part of cede", Hooks: bundle.HookNames(p.Hooks()), Delta: info.Delta,
+		Columns: columnsOf(info.Columns), Flags: flagsOf(p), list: p.Settings(), Settings: settings.Encode(p.Settings()),
+	}
+	b := p.Bundle
+	if b == nil {
+		return i, nil
+	}
+	i.Kind, i.Description, i.Module = string(b.Manifest.Kind), b.Manifest.Description, b.Path
+	i.Signature = signatureOf(b)
+	i.ABI = fmt.Sprintf("%d.%d", abi.Major, abi.Minor)
+	if r := b.Manifest.ABI; r.Min != "" {
+		i.ABI = r.Min + " to " + r.Max
+		if r.Max == "" {
+			i.ABI = r.Min + " or newer"
+		}
+	}
+	i.Limits = &Limits{Memory: p.Limits.Memory, Time: p.Limits.Time.String()}
+	if b.Manifest.Kind != bundle.Wasm {
+		i.Limits.Memory = 0 // nobody counts that of a process
+		return i, nil
+	}
+	i.Limits.Fuel, i.Limits.FuelPerRow, i.Limits.Time = p.Limits.Fuel, p.Limits.FuelPerRow, ""
+	var err error
+	i.Wasm, err = wasm.Examine(ctx, b.Code)
+	return i, err
+}
+
+func signatureOf(b *bundle.Bundle) string {
+	switch {
+	case b.Dir == "":
+		return "none: a module alone has no manifest to sign"
+	case !b.Signed():
+		return "none"
+	}
+	return "by " + b.SignedBy() + ", not checked: cede policy verify does"
+}
+
+func columnsOf(c sdk.Columns) []string {
+	list := []string{}
+	for bit, name := range columnNames {
+		if c.Has(1 << bit) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// flagsOf are the promises and wishes of a policy.
+func flagsOf(p *Policy) []string {
+	info := p.Info()
+	var list []string
+	for _, f := range []struct {
+		set  bool
+		name string
+	}{
+		{info.Adaptive, "adaptive"},
+		{info.Ascending, "ascending"},
+		{info.KeepRedundant, policy.GrantKeepRedundant},
+	} {
+		if f.set {
+			list = append(list, f.name)
+		}
+	}
+	return list
+}
