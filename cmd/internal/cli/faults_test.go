@@ -54,6 +54,27 @@ func TestRun_FaultOfAPolicyIsExit7AndTheResultIsPrinted(t *testing.T) {
 	}
 }
 
+func TestRun_OnFaultSaysWhoIsAskedInstead(t *testing.T) {
+	for choice, victims := range map[string]string{"deny": "0", "default": "1"} {
+		w := newWorld(map[string]string{"s.yaml": contested}, "sim", "run", "s.yaml", "-p", "faulty", "--on-fault", choice, "-t", "{{.metrics.victims}}")
+		w.Policies = withFaulty{builtIn()}
+		if code := w.run(t); code != ExitPolicy || strings.TrimSpace(w.out.String()) != victims {
+			t.Errorf("%s: exit %d with %s victims, want %s", choice, code, strings.TrimSpace(w.out.String()), victims)
+		}
+	}
+}
+
+func TestRun_PolicyLogNamesFaults(t *testing.T) {
+	w := newWorld(map[string]string{"s.yaml": contested}, "sim", "run", "s.yaml", "-p", "faulty", "--policy-log", "calls.jsonl", "-o", "name")
+	w.Policies = withFaulty{builtIn()}
+	if code := w.run(t); code != ExitPolicy {
+		t.Errorf("exit %d: %s", code, &w.err)
+	}
+	if log := w.files["calls.jsonl"]; !strings.Contains(log, `"hook":"ScoreVictims"`) || !strings.Contains(log, `"error":"out of ideas"`) {
+		t.Errorf("wrote %s", log)
+	}
+}
+
 func TestCompare_FaultOfAPolicyIsExit7(t *testing.T) {
 	w := newWorld(map[string]string{"s.yaml": contested}, "compare", "s.yaml", "-p", "default", "-p", "faulty", "--fail-if", "policyFaults(faulty) > 0")
 	w.Policies = withFaulty{builtIn()}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/app"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
@@ -144,6 +145,12 @@ func unplayable(f *scenarioFile, err error, replaced bool) error {
 	var known *scenario.Error
 	if errors.Is(err, context.Canceled) || errors.As(err, &known) {
 		return err
+	}
+	if fault, ok := errors.AsType[*policy.Error](err); ok {
+		return &Error{
+			Exit: ExitPolicy, Code: codePolicy, Hint: fault.Hint, err: err,
+			Message: fmt.Sprintf("%s cannot be played: %s", f.name, withoutHint(err, fault)),
+		}
 	}
 	if invalid := f.policyProblems(err, replaced); invalid != nil {
 		return invalid
