@@ -17,7 +17,8 @@ var (
 	// ErrStruckOut means that a module failed too often to be started again.
 	ErrStruckOut = errors.New("it failed too often")
 
-	errBroken = errors.New("the connection broke")
+	errBroken    = errors.New("the connection broke")
+	errUnlimited = errors.New("its memory cannot be limited")
 )
 
 // fault is an error of a call, before it is known who called: core/policy adds

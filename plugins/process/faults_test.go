@@ -3,6 +3,8 @@
 package process
 
 import (
+	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -167,8 +169,18 @@ func TestCall_WhatGuestsPrintIsLoggedAndHarmless(t *testing.T) {
 func TestStart_EnvironmentIsMinimal(t *testing.T) {
 	t.Setenv("CEDE_SECRET", "x")
 	h := newHost(t, Options{})
-	m := load(t, h, "tells its environment", policy.Limits{})
-	const want = "CEDE_TEST_GUEST CEDE_POLICY PLUGIN_MIN_PORT PLUGIN_MAX_PORT PLUGIN_PROTOCOL_VERSIONS PLUGIN_CLIENT_CERT PLUGIN_UNIX_SOCKET_DIR GOMEMLIMIT"
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := h.Load(context.Background(), exe, LoadOptions{
+		Args: []string{"one", "two"}, Env: []string{modeEnv + "=tells its environment"}, Limits: policy.Limits{Memory: 1 << 50},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	const want = "one two CEDE_TEST_GUEST CEDE_POLICY PLUGIN_MIN_PORT PLUGIN_MAX_PORT PLUGIN_PROTOCOL_VERSIONS PLUGIN_CLIENT_CERT PLUGIN_UNIX_SOCKET_DIR GOMEMLIMIT"
 	if err := ask(start(t, m)); err == nil || err.Error() != want {
 		t.Errorf("its environment is\n%v, want\n%s", err, want)
 	}

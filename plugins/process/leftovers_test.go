@@ -244,6 +244,68 @@ func TestLoad_CanBeStopped(t *testing.T) {
 	nothingLeft(t, h)
 }
 
+// The kernel kills a process when the thread that started it ends. Threads end
+// here by the dozen, and none of them has started anything.
+func TestInstance_OutlivesThreads(t *testing.T) {
+	h := newHost(t, Options{})
+	m := load(t, h, "honest", policy.Limits{})
+	var list []policy.Instance
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+			i, err := m.Start(sdk.NewConfig(nil, nil))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			h.mu.Lock()
+			list = append(list, i)
+			h.mu.Unlock()
+		})
+	}
+	all.Wait()
+	for range 20 {
+		all.Go(func() {
+			runtime.LockOSThread()
+			time.Sleep(time.Millisecond)
+		})
+	}
+	all.Wait()
+	time.Sleep(20 * time.Millisecond)
+	for _, i := range list {
+		if err := ask(i); err != nil {
+			t.Error(err)
+		}
+		i.Close()
+	}
+}
+
+func TestModule_ServesManyAtOnce(t *testing.T) {
+	h := newHost(t, Options{})
+	m := load(t, h, "every third call", policy.Limits{})
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			for range soak(3, 200) {
+				i, err := m.Start(sdk.NewConfig(nil, nil))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for n := range 3 {
+					if err := ask(i); (err != nil) != (n == 2) {
+						t.Errorf("call %d: %v", n, err)
+					}
+				}
+				i.Close()
+			}
+		})
+	}
+	all.Wait()
+	nothingLeft(t, h)
+}
+
 // victimEnv makes the test's binary a host that starts policies and waits to be
 // killed.
 const victimEnv = "CEDE_TEST_VICTIM"
@@ -253,8 +315,8 @@ func runVictim(dir string) {
 	if err != nil {
 		die(err.Error())
 	}
-	for range 3 {
-		m, err := self(h, "honest", policy.Limits{})
+	for _, mode := range []string{"honest", "hangs", "spins"} {
+		m, err := self(h, mode, policy.Limits{Time: time.Hour})
 		if err != nil {
 			die(err.Error())
 		}
@@ -263,7 +325,11 @@ func runVictim(dir string) {
 			die(err.Error())
 		}
 		fmt.Println(i.(*instance).p.runner.ID())
+		if mode != "honest" {
+			go ask(i) //nolint:errcheck // it is killed in mid-call
+		}
 	}
+	time.Sleep(50 * time.Millisecond)
 	fmt.Println("ready")
 	forever()
 }

@@ -25,6 +25,7 @@ import (
 // process is one process and the connection to it.
 type process struct {
 	host   *Host
+	file   string // that is executed
 	folder string
 	runner runner
 	client *plugin.Client
@@ -46,7 +47,7 @@ type program struct {
 
 // start starts a process and connects to it.
 func (h *Host) start(ctx context.Context, what *program) (*process, *policy.Error) {
-	p := &process{host: h, folder: h.folder(), started: make(chan struct{})}
+	p := &process{host: h, file: what.file, folder: h.folder(), started: make(chan struct{})}
 	p.runner.init()
 	p.runner.spawner, p.runner.memory, p.runner.socket, p.runner.said.log = &h.spawner, what.memory, p.folder, what.log
 	if err := h.enter(p); err != nil {

@@ -10,9 +10,10 @@ import (
 	"sync"
 )
 
-// runDir is the folder of one host. Every host holds the lock of its own; the
-// lock of the folder above is held while hosts come and dead ones are removed,
-// so that nobody takes a folder for dead that is only about to be locked.
+// runDir is the folder of one host, which holds a lock on it. The folder above
+// is locked while hosts come and dead ones are removed, so that nobody takes a
+// folder for dead that is only about to be locked. Folders are locked, and not
+// files in them, because that also keeps systemd from clearing them out of /tmp.
 type runDir struct {
 	path string
 	lock *os.File
@@ -20,7 +21,6 @@ type runDir struct {
 }
 
 const (
-	lockName   = "lock"
 	hostPrefix = "h-"
 	// socketName is the longest that go-plugin and the number of a process add to
 	// the path of a host's folder.
@@ -42,17 +42,17 @@ func newRunDir(base string) (*runDir, error) {
 	if n := len(base) + len("/h-1234567890") + len(socketName); n > longestSocket {
 		return nil, fmt.Errorf("run directory: %s is too long by %d characters for the path of a socket; name a shorter one", base, n-longestSocket)
 	}
-	gate, err := lockFile(filepath.Join(base, lockName), true)
+	gate, err := lockFolder(base, true)
 	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	defer unlockFile(gate)
+	defer unlock(gate)
 	sweep(base)
 	path, err := os.MkdirTemp(base, hostPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	lock, err := lockFile(filepath.Join(path, lockName), true)
+	lock, err := lockFolder(path, true)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("run directory: %w", err), os.RemoveAll(path))
 	}
@@ -95,14 +95,13 @@ func sweep(base string) {
 	}
 }
 
-// removeIfDead removes a host's folder if nobody holds its lock. One without a
-// lock was left by a host that died while it made it.
+// removeIfDead removes a host's folder if nobody holds its lock.
 func removeIfDead(dir string) {
-	lock, err := lockFile(filepath.Join(dir, lockName), false)
+	lock, err := lockFolder(dir, false)
 	if err != nil {
-		return // it lives, or the folder cannot be read
+		return // the host lives, or the folder cannot be read
 	}
-	defer unlockFile(lock)
+	defer unlock(lock)
 	_ = os.RemoveAll(dir)
 }
 
@@ -110,7 +109,7 @@ func removeIfDead(dir string) {
 func (d *runDir) remove() (err error) {
 	d.once.Do(func() {
 		err = os.RemoveAll(d.path)
-		unlockFile(d.lock)
+		unlock(d.lock)
 	})
 	return err
 }

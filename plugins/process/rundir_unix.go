@@ -20,10 +20,10 @@ func ownedByUs(at os.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// lockFile opens a file and takes its lock, which ends with the process at the
+// lockFolder takes the lock of a folder, which ends with the process at the
 // latest. Without wait it fails where somebody holds it.
-func lockFile(path string, wait bool) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+func lockFolder(path string, wait bool) (*os.File, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -44,4 +44,4 @@ func lockFile(path string, wait bool) (*os.File, error) {
 	return f, nil
 }
 
-func unlockFile(f *os.File) { _ = f.Close() }
+func unlock(f *os.File) { _ = f.Close() }

@@ -78,9 +78,8 @@ func (r *runner) Start(context.Context) error {
 		return err
 	}
 	r.pid, r.running = r.cmd.Process.Pid, true
-	err := limit(r.pid, r.memory)
 	go r.reap(stdout, stderr)
-	return err // go-plugin kills what runs when starting it fails
+	return limit(r.pid, r.memory)
 }
 
 // spawn tries until the copy can be executed: while another thread forks, its

@@ -21,7 +21,11 @@ const maxQuote = 80
 func (p *process) notStarted(err error) *policy.Error {
 	r := &p.runner
 	if r.ID() == "" {
-		return notExecuted(err)
+		return p.notExecuted(err)
+	}
+	if errors.Is(err, errUnlimited) {
+		r.kill()
+		return &policy.Error{Fault: policy.FaultHost, Err: err}
 	}
 	p.settle(afterExit)
 	switch _, ours := r.end(); {
@@ -64,9 +68,12 @@ func (p *process) settle(grace time.Duration) {
 }
 
 // notExecuted names what keeps a file from being executed.
-func notExecuted(err error) *policy.Error {
+func (p *process) notExecuted(err error) *policy.Error {
 	text := err.Error()
+	_, gone := os.Stat(p.file)
 	switch {
+	case errors.Is(err, os.ErrNotExist) && gone != nil:
+		return fault(policy.FaultHost, "load it again, and leave the run directory to the host", "its copy was removed: %w", err)
 	case strings.Contains(text, "exec format error"):
 		return fault(policy.FaultABI, "build it for this system", "it cannot be executed: %w", err)
 	case errors.Is(err, os.ErrPermission):

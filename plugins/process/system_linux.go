@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"syscall"
@@ -19,14 +20,19 @@ func confine(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// limit bounds a process that has just been started.
+// limit bounds a process that has just been started. One that has ended already
+// needs no bounds.
 func limit(pid int, memory int64) error {
-	data := uint64(memory) + runtimeMemory
-	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: data, Max: data}, nil); err != nil {
-		return fmt.Errorf("limit its memory: %w", err)
-	}
-	if err := unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil); err != nil {
-		return fmt.Errorf("limit its core files: %w", err)
+	for resource, most := range map[int]uint64{unix.RLIMIT_DATA: uint64(memory) + runtimeMemory, unix.RLIMIT_CORE: 0} {
+		var ours unix.Rlimit
+		err := unix.Prlimit(pid, resource, nil, &ours)
+		if err == nil {
+			most = min(most, ours.Max) // more than its host it cannot get
+			err = unix.Prlimit(pid, resource, &unix.Rlimit{Cur: most, Max: most}, nil)
+		}
+		if err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("%w: %w", errUnlimited, err)
+		}
 	}
 	return nil
 }
