@@ -18,7 +18,7 @@ func (e *lengthError) Error() string {
 // ErrorText is what the guest says went wrong, cut at ErrorCap.
 func (e *Encoder) ErrorText(frame []byte) string {
 	at := e.errorOff()
-	n := min(int(binary.LittleEndian.Uint32(frame[at:])), ErrorCap)
+	n := int(min(binary.LittleEndian.Uint32(frame[at:]), ErrorCap))
 	return string(frame[at+4 : at+4+n])
 }
 

@@ -2,19 +2,28 @@
 # Builds the guests that tests load, from their sources in sdk/c, sdk/rust and
 # sdk/assemblyscript, into this folder or the one given:
 #
-#   build.sh [-o FOLDER] [c] [rust] [assemblyscript]
+#   build.sh [-o FOLDER | -v] [c] [rust] [assemblyscript]
 #
 # The same tools give the same bytes; `versions` says which tools gave those
-# that are committed. Without a language it builds all.
+# that are committed, and -v prints those that there are. Without a language it
+# builds all. It exits with 3 where a tool is missing.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 sdk=$(cd "$here/../../.." && pwd)
 out=$here
-if [ "${1:-}" = -o ]; then
-  out=$(cd "$2" && pwd)
-  shift 2
-fi
+action=build
+case ${1:-} in
+  -o)
+    out=$(cd "$2" && pwd)
+    shift 2
+    ;;
+  -v)
+    action=version
+    shift
+    ;;
+esac
+whole=$#
 [ $# -gt 0 ] || set -- c rust assemblyscript
 
 work=$(mktemp -d)
@@ -27,6 +36,10 @@ missing() {
 
 # link OBJECT... -o MODULE: small stacks that overflow into a trap, no names.
 link() { wasm-ld --no-entry --strip-all --stack-first -z stack-size=16384 "$@"; }
+
+version_c() { echo "c: $(clang --version | sed -n 1p), $(wasm-ld --version)"; }
+version_rust() { echo "rust: $("$(rust)" --version), $(wasm-ld --version)"; }
+version_assemblyscript() { echo "assemblyscript: $("$sdk/assemblyscript/node_modules/.bin/asc" --version)"; }
 
 build_c() {
   command -v clang >/dev/null || missing clang 'apt-get install clang lld'
@@ -85,4 +98,6 @@ build_assemblyscript() {
   done
 }
 
-for language; do "build_$language"; done
+for language; do "${action}_$language"; done
+[ "$action" != build ] || [ "$out" != "$here" ] || [ "$whole" != 0 ] ||
+  for language; do "version_$language"; done >"$here/versions"

@@ -1,0 +1,83 @@
+package guesttest
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+//go:generate ../../../sdk/abi/testdata/guests/build.sh
+
+// The modules that are committed are those that their sources give. Other
+// versions of the tools give other bytes, which then have to answer alike: the
+// golden frames are put to what was built here.
+func TestGuests_AreWhatTheirSourcesGive(t *testing.T) {
+	if racing {
+		t.Skip("compilers are slow, and have no races of ours")
+	}
+	for _, language := range languages {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			built := build(t, language)
+			list, err := filepath.Glob(built + "/*.wasm")
+			if err != nil || len(list) < 3 {
+				t.Fatalf("built %v: %v", list, err)
+			}
+			compared := sameTools(t, language)
+			for _, path := range list {
+				name := filepath.Base(path)
+				fresh, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				committed, err := os.ReadFile(guests + name)
+				switch {
+				case err != nil:
+					t.Errorf("%v; run go generate in plugins/wasm/guesttest and commit it", err)
+				case compared && !bytes.Equal(fresh, committed):
+					t.Errorf("%s is not what its sources give; run go generate in plugins/wasm/guesttest and commit it", name)
+				}
+				if strings.HasPrefix(name, "probe-") {
+					checkAllGolden(t, fresh)
+				}
+			}
+		})
+	}
+}
+
+// build runs build.sh for a language and skips the test where a tool is missing.
+func build(t *testing.T, language string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	out, err := exec.Command(guests+"build.sh", "-o", folder, language).CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 3 {
+		t.Skip(strings.TrimSpace(string(out)))
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return folder
+}
+
+// sameTools is whether the tools here are those that gave what is committed.
+func sameTools(t *testing.T, language string) bool {
+	t.Helper()
+	here, err := exec.Command(guests+"build.sh", "-v", language).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := os.ReadFile(guests + "versions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(recorded), string(here)) {
+		return true
+	}
+	t.Logf("not compared byte for byte: the committed modules were built by other tools than\n%s", here)
+	return false
+}
