@@ -61,14 +61,17 @@ func (r *Registry) Load(ctx context.Context, spec Spec) (*policy.Version, error)
 	if err != nil {
 		return nil, err
 	}
+	v.Hold()
+	if err := SelfTest(v); err != nil {
+		v.Drop()
+		return nil, fmt.Errorf("%s failed its test before it may decide anything: %w", spec.Use, err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		v.Hold()
 		v.Drop()
 		return nil, errors.New("the policies of this server are closed")
 	}
-	v.Hold()
 	if i := slices.IndexFunc(r.loaded, func(l *policy.Version) bool { return interchangeable(l, v) }); i >= 0 && spec.Observe == nil {
 		v.Drop()
 		return r.loaded[i], nil

@@ -62,7 +62,7 @@ func (i *Inspection) SettingList() []sdk.Setting { return i.list }
 func Inspect(ctx context.Context, p *Policy) (*Inspection, error) {
 	info := p.Info()
 	i := &Inspection{
-		Name: p.Name, Kind: Builtin, Digest: p.Digest, Version: p.ID, Config: p.Version.Config(), Grants: p.Grants,
+		Name: p.Name, Kind: Builtin, Digest: p.Digest, Version: p.ID, Config: p.Config(), Grants: p.Grants,
 		Signature: "none: it is part of cede", Hooks: bundle.HookNames(p.Hooks()), Delta: info.Delta,
 		Columns: columnsOf(info.Columns), Flags: flagsOf(p), list: p.Settings(), Settings: settings.Encode(p.Settings()),
 	}

@@ -100,9 +100,17 @@ func (l *Loader) Open(ctx context.Context, r Request) (*Policy, error) {
 	return l.load(ctx, spec)
 }
 
-// OpenBundle makes a version of a bundle that was read.
+// OpenBundle makes a version of a bundle that was read, and tests it as a server
+// would before it lets the version decide.
 func (l *Loader) OpenBundle(ctx context.Context, b *bundle.Bundle) (*Policy, error) {
-	return l.load(ctx, registry.Spec{Use: b.Path, Bundle: b})
+	p, err := l.load(ctx, registry.Spec{Use: b.Path, Bundle: b})
+	if err != nil {
+		return nil, err
+	}
+	if err := registry.SelfTest(p.Version); err != nil {
+		return nil, fmt.Errorf("%s failed its test before it may decide anything: %w", b.Path, err)
+	}
+	return p, nil
 }
 
 func (l *Loader) load(ctx context.Context, spec registry.Spec) (*Policy, error) {
