@@ -98,6 +98,7 @@ func checkBehaviour(tb testing.TB, module, metered []byte, fuel int64) (finished
 			continue // the start function, or a segment, does not fit
 		}
 		on[n] = callAll(i, fuel, 100)
+		i.close()
 	}
 	for n := range min(len(on[0]), len(on[1])) {
 		a, b := on[0][n], on[1][n]
@@ -120,6 +121,7 @@ func checkBehaviour(tb testing.TB, module, metered []byte, fuel int64) (finished
 		tb.Errorf("runs only metered: %v\n%x", err, module)
 		return finished
 	}
+	defer i.close()
 	for n, plain := range callAll(i, 0, finished) {
 		if !plain.same(on[1][n]) && !plain.tooDeep() {
 			tb.Errorf("call %d: %v unmetered, %v metered\n%x", n, plain, on[1][n], module)
@@ -182,6 +184,8 @@ func TestInstrument_ChargesWhateverRuns(t *testing.T) {
 			}
 			ran, charged = ran+count, charged+ticks
 		}
+		counting.close()
+		metered.close()
 	}
 	t.Logf("%d instructions ran, %d ticks were charged", ran, charged)
 }
@@ -210,6 +214,8 @@ func TestInstrument_ChargesRandomModulesByTheRules(t *testing.T) {
 			}
 			compared++
 		}
+		plainly.close()
+		metered.close()
 	}
 	t.Logf("%d calls", compared)
 }

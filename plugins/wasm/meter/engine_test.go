@@ -47,9 +47,13 @@ func instrument(t testing.TB, module []byte) *meter.Module {
 // instance is a module that runs, metered or not.
 type instance struct {
 	api.Module
-	fuel api.MutableGlobal // nil without metering
-	ctx  context.Context
+	fuel    api.MutableGlobal // nil without metering
+	ctx     context.Context
+	runtime wazero.Runtime
 }
+
+// close frees what a test of thousands of instances would run out of.
+func (i *instance) close() { _ = i.runtime.Close(i.ctx) }
 
 // run instantiates a module in a runtime of its own.
 func run(t testing.TB, config wazero.RuntimeConfig, module []byte) *instance {
@@ -68,9 +72,10 @@ func tryRun(t testing.TB, config wazero.RuntimeConfig, module []byte) (*instance
 	t.Cleanup(func() { _ = r.Close(context.WithoutCancel(ctx)) })
 	m, err := r.InstantiateWithConfig(ctx, module, wazero.NewModuleConfig().WithStartFunctions())
 	if err != nil {
+		_ = r.Close(ctx)
 		return nil, err
 	}
-	i := &instance{Module: m, ctx: ctx}
+	i := &instance{Module: m, ctx: ctx, runtime: r}
 	if g := m.ExportedGlobal(meter.FuelGlobal); g != nil {
 		i.fuel = g.(api.MutableGlobal)
 	}
