@@ -35,7 +35,7 @@ limits: {fuel: 1000, memory: 16MiB, time: 2s}
 `
 
 // folder writes a bundle and returns its folder.
-func folder(t *testing.T, manifest string) string {
+func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "policy.yaml"), manifest)
@@ -60,7 +60,7 @@ func open(t *testing.T, path string) *bundle.Bundle {
 }
 
 func TestOpen_ReadsAFolder(t *testing.T) {
-	b := open(t, folder(t, manifest))
+	b := open(t, folder(t))
 	if b.Manifest.Name != "gentle" || string(b.Code) != module || b.Signed() {
 		t.Errorf("read %+v", b.Manifest)
 	}
@@ -72,7 +72,7 @@ func TestOpen_ReadsAFolder(t *testing.T) {
 }
 
 func TestOpen_RefusesAModuleThatIsNotTheManifests(t *testing.T) {
-	dir := folder(t, manifest)
+	dir := folder(t)
 	write(t, filepath.Join(dir, "build", "gentle.wasm"), module+"\x00")
 	_, err := bundle.Open(dir)
 	if err == nil || !strings.Contains(err.Error(), "is not the module of its manifest") {
@@ -209,7 +209,7 @@ func keys(t *testing.T) (ed25519.PrivateKey, string) {
 func TestVerify_HoldsUntilAnythingChanges(t *testing.T) {
 	key, public := keys(t)
 	_, stranger := keys(t)
-	dir := folder(t, manifest)
+	dir := folder(t)
 	roots, err := bundle.ReadRoots(public)
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestVerify_HoldsUntilAnythingChanges(t *testing.T) {
 
 func TestWrite_DropsASignatureThatNoLongerHolds(t *testing.T) {
 	key, _ := keys(t)
-	dir := folder(t, manifest)
+	dir := folder(t)
 	if err := open(t, dir).Sign(key); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,10 @@ func (m *Manifest) encodeOver(old []byte) ([]byte, error) {
 		return nil, err
 	}
 	var before, after yaml.Node
-	if yaml.Unmarshal(old, &before) != nil || len(before.Content) == 0 {
+	if err := yaml.Unmarshal(old, &before); err != nil {
+		return fresh, nil //nolint:nilerr // there is nothing to keep
+	}
+	if len(before.Content) == 0 {
 		return fresh, nil
 	}
 	if err := yaml.Unmarshal(fresh, &after); err != nil {

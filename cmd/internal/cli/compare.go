@@ -14,7 +14,8 @@ import (
 
 // comparison is one `cede compare`.
 type comparison struct {
-	*players
+	env        *Env
+	players    *players
 	out        *output
 	policies   []string
 	seeds      int
@@ -24,7 +25,7 @@ type comparison struct {
 }
 
 func newCompareCmd(env *Env) *cobra.Command {
-	c := &comparison{}
+	c := &comparison{env: env}
 	cmd := &cobra.Command{
 		Use:   "compare FILE... -p P -p Q ...",
 		Short: "Play scenarios under several policies, and say how they differ",

@@ -50,7 +50,7 @@ type Policies interface {
 
 // System is the process's own environment.
 func System() *Env {
-	loader := policies.New(policies.Options{CacheDir: cacheDir()})
+	loader := policies.New(policies.Options{CacheDir: cacheDir(), Log: guestLog(os.Stderr, os.Getenv(envLogLevel))})
 	return &Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		StdoutTerminal: term.IsTerminal(os.Stdout), StderrTerminal: term.IsTerminal(os.Stderr),

@@ -129,7 +129,7 @@ func TestCrew_HeedsCoresAndMemory(t *testing.T) {
 	} {
 		w := newWorld(nil)
 		w.Cores, w.Memory = tc.cores, func() int64 { return tc.memory }
-		s := newSeason(&comparison{players: &players{env: w.Env}}, 1)
+		s := newSeason(&comparison{env: w.Env}, 1)
 		if got := s.crew(scenarioOf(t, contested), tc.games); got != tc.want {
 			t.Errorf("%+v: %d at a time", tc, got)
 		}

@@ -147,8 +147,13 @@ func (l *benchLine) gobench(cores int) string {
 // benchTableOf compares policies call by call.
 func benchTableOf(lines []benchLine) *term.Table {
 	t := &term.Table{Columns: []term.Column{
-		{Title: "HOOK"}, {Title: "ABOUT"}, {Title: "POLICY"}, {Title: "CALL", Right: true}, {Title: "CANDIDATE", Right: true},
-		{Title: "FUEL", Right: true}, {Title: "BYTES", Right: true},
+		{Title: "HOOK"},
+		{Title: "ABOUT"},
+		{Title: "POLICY"},
+		{Title: "CALL", Right: true},
+		{Title: "CANDIDATE", Right: true},
+		{Title: "FUEL", Right: true},
+		{Title: "BYTES", Right: true},
 	}}
 	sorted := slices.Clone(lines)
 	order := map[string]int{}

@@ -86,11 +86,11 @@ func propertyNames() []string {
 }
 
 func propertyList() string {
-	text := ""
+	var text strings.Builder
 	for _, p := range policytest.Properties() {
-		text += fmt.Sprintf("  %-14s %s\n", p.Name, p.Doc)
+		fmt.Fprintf(&text, "  %-14s %s\n", p.Name, p.Doc)
 	}
-	return text
+	return text.String()
 }
 
 func (c *policyCheck) resolve() error {

@@ -16,16 +16,18 @@ import (
 
 // simRun is one `cede sim run`.
 type simRun struct {
+	env    *Env
 	out    *output
 	policy string
 	seed   uint64
 	seeded bool
 	timing bool
-	*players
+	// players are the policies, and how they are run.
+	players *players
 }
 
 func newSimRunCmd(env *Env) *cobra.Command {
-	r := &simRun{}
+	r := &simRun{env: env}
 	cmd := &cobra.Command{
 		Use:   "run FILE...",
 		Short: "Play scenarios, and check what they expect",
