@@ -61,12 +61,9 @@ func typeOf(f api.FunctionDefinition) string {
 }
 
 func typeList(types []api.ValueType) string {
-	text := ""
+	names := make([]string, len(types))
 	for i, t := range types {
-		if i > 0 {
-			text += " "
-		}
-		text += api.ValueTypeName(t)
+		names[i] = api.ValueTypeName(t)
 	}
-	return text
+	return strings.Join(names, " ")
 }

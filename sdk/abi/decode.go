@@ -37,24 +37,19 @@ type Decoder struct {
 	dims     int
 	requests int
 
-	strings    []string
-	stringEnds []int32
+	columns  directory
+	strings  []string
+	settings settingColumns
+
+	// What is handed out, whose memory is used again.
 	preemptor  policy.Preemptor
 	candidates policy.Candidates
 	table      policy.Options
 	labels     policy.LabelTable
 	notes      policy.AnnotationTable
 	shared     policy.Shared
-	hasShared  bool // the frame has its columns, which may be empty
-	label      [2][]int32
-	note       struct {
-		names  []int32
-		values []float64
-	}
-	deviceIDs, deviceCounts, dimNames, noteNames []int32
-	noteValues                                   []float64
-	settings                                     settingColumns
-	missing                                      error
+	dimNames   []int32
+	devices    int // requests that were told of
 }
 
 // Load reads the header of a frame. The frame must not change while it is used.
@@ -102,59 +97,26 @@ type entry struct {
 	at         int // of the entry itself
 }
 
-// each visits the columns or the answers.
-func (d *Decoder) each(countAt, offAt int, visit func(entry) error) error {
+// entry reads the entry at a place, and checks that what it speaks of is inside
+// the frame.
+func (d *Decoder) entry(at int) (entry, error) {
 	le := binary.LittleEndian
-	n, at := int(le.Uint32(d.frame[countAt:])), int(le.Uint32(d.frame[offAt:]))
-	for range n {
-		b := d.frame[at:]
-		off, count := uint64(le.Uint32(b[8:])), uint64(le.Uint32(b[12:]))
-		e := entry{id: ID(le.Uint32(b)), typ: Type(le.Uint32(b[4:])), at: at}
-		if size := uint64(e.typ.Size()); size != 0 { // else a type of a newer host
-			if off%8 != 0 || off+count*size > uint64(len(d.frame)) {
-				return ErrColumn
-			}
-			e.off, e.count = int(off), int(count)
+	b := d.frame[at : at+EntryLen]
+	off, count := uint64(le.Uint32(b[8:])), uint64(le.Uint32(b[12:]))
+	e := entry{id: ID(le.Uint32(b)), typ: Type(le.Uint32(b[4:])), at: at}
+	if size := uint64(e.typ.Size()); size != 0 { // else a type of a newer host
+		if off%8 != 0 || off+count*size > uint64(len(d.frame)) {
+			return e, ErrColumn
 		}
-		if err := visit(e); err != nil {
-			return err
-		}
-		at += EntryLen
+		e.off, e.count = int(off), int(count)
 	}
-	return nil
+	return e, nil
 }
 
-// readColumn reads a column of the given type and number of elements; n < 0 is any
-// number.
-func readColumn[T element](d *Decoder, e entry, t Type, n int64, to *[]T) error {
-	if e.typ != t || n >= 0 && int64(e.count) != n {
-		return ErrColumn
-	}
-	*to = view[T](d.frame[e.off : e.off+e.count*t.Size()])
-	return nil
-}
-
-// scalar reads a column of one element.
-func scalar[T element](d *Decoder, e entry, t Type, to *T) error {
-	var c []T
-	if err := readColumn(d, e, t, 1, &c); err != nil {
-		return err
-	}
-	*to = c[0]
-	return nil
-}
-
-// table reads rows columns of n elements each.
-func table[T element](d *Decoder, e entry, t Type, rows, n int, to *[][]T) error {
-	var all []T
-	if err := readColumn(d, e, t, int64(rows)*int64(n), &all); err != nil {
-		return err
-	}
-	*to = (*to)[:0]
-	for k := range rows {
-		*to = append(*to, all[k*n:(k+1)*n:(k+1)*n])
-	}
-	return nil
+// entries are where the columns or the answers are told of, and how many.
+func (d *Decoder) entries(countAt, offAt int) (at, n int) {
+	le := binary.LittleEndian
+	return int(le.Uint32(d.frame[offAt:])), int(le.Uint32(d.frame[countAt:]))
 }
 
 // string is a text of the table; what is outside of it is empty.
@@ -163,33 +125,4 @@ func (d *Decoder) string(id int32) string {
 		return ""
 	}
 	return d.strings[id]
-}
-
-// loadStrings reads the table of texts. It comes last in a host's frame, but a
-// guest must not rely on any order.
-func (d *Decoder) loadStrings() error {
-	var ends []int32
-	var bytes []uint8
-	err := d.each(offColumns, offColumnsOff, func(e entry) error {
-		switch e.id {
-		case StringEnd:
-			return readColumn(d, e, I32, -1, &ends)
-		case StringBytes:
-			return readColumn(d, e, U8, -1, &bytes)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	d.strings = d.strings[:0]
-	from := int32(0)
-	for _, end := range ends {
-		if end < from || int(end) > len(bytes) {
-			return ErrColumn
-		}
-		d.strings = append(d.strings, text(bytes[from:end]))
-		from = end
-	}
-	return nil
 }

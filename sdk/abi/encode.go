@@ -95,7 +95,7 @@ func (e *Encoder) Size() int { return e.size }
 func (e *Encoder) Write(dst []byte) {
 	le := binary.LittleEndian
 	clear(dst[:HeaderLen])
-	put := func(at int, n int) { le.PutUint32(dst[at:], uint32(n)) }
+	put := func(at, n int) { le.PutUint32(dst[at:], uint32(n)) }
 	put(offMagic, Magic)
 	le.PutUint16(dst[offMajor:], Major)
 	le.PutUint16(dst[offMinor:], Minor)
@@ -205,7 +205,6 @@ type preemptorColumns struct {
 	noteNames []int32
 	notes     []float64
 	names     []int32
-	totals    []float64
 }
 
 func (e *Encoder) preemptorOf(p *policy.Preemptor, dims []string, columns policy.Columns) {

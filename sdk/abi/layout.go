@@ -139,12 +139,15 @@ const (
 	F64
 )
 
+// sizes are the sizes of elements, by Type.
+var sizes = [...]uint8{U8: 1, I32: 4, I64: 8, F64: 8}
+
 // Size is the size of an element in bytes.
 func (t Type) Size() int {
-	if t < U8 || t > F64 {
+	if t >= Type(len(sizes)) { // not as int, which may be negative on 32 bits
 		return 0
 	}
-	return [...]int{U8: 1, I32: 4, I64: 8, F64: 8}[t]
+	return int(sizes[t])
 }
 
 // ID names a column. IDs are never used again; guests skip those that they do

@@ -9,16 +9,21 @@ import (
 // find looks an answer up.
 func (d *Decoder) find(id ID, t Type, n int64) (entry, error) {
 	var found entry
-	err := d.each(offAnswers, offAnswersOff, func(e entry) error {
+	at, count := d.entries(offAnswers, offAnswersOff)
+	for range count {
+		e, err := d.entry(at)
+		if err != nil {
+			return e, err
+		}
 		if e.id == id {
 			found = e
 		}
-		return nil
-	})
-	if err == nil && (found.id != id || found.typ != t || n >= 0 && int64(found.count) != n) {
-		err = ErrAnswer
+		at += EntryLen
 	}
-	return found, err
+	if found.id != id || found.typ != t || n >= 0 && int64(found.count) != n {
+		return found, ErrAnswer
+	}
+	return found, nil
 }
 
 // reply is the area of an answer.
@@ -154,13 +159,14 @@ func (d *Decoder) putText(id ID, text string) error {
 
 // Config reads a configuration.
 func (d *Decoder) Config(settings []policy.Setting) (*policy.Config, error) {
-	if err := d.loadStrings(); err != nil {
+	if err := d.file(); err != nil {
 		return nil, err
 	}
 	s := &d.settings
-	*s = settingColumns{}
-	if err := d.each(offColumns, offColumnsOff, d.settingColumn); err != nil {
-		return nil, err
+	s.names, s.items, s.texts = d.int32s(SettingName, -1), d.int32s(SettingItem, -1), d.int32s(SettingText, -1)
+	s.kinds, s.integers, s.numbers = d.bytes(SettingKind, -1), d.int64s(SettingInteger, -1), d.floats(SettingNumber, -1)
+	if d.columns.bad {
+		return nil, ErrColumn
 	}
 	n := len(s.names)
 	if len(s.kinds) != n || len(s.items) != n || len(s.integers) != n || len(s.numbers) != n || len(s.texts) != n {
@@ -178,22 +184,3 @@ func (d *Decoder) Config(settings []policy.Setting) (*policy.Config, error) {
 
 // clone keeps a text beyond its frame.
 func clone(text string) string { return string(append([]byte(nil), text...)) }
-
-func (d *Decoder) settingColumn(e entry) error {
-	s := &d.settings
-	switch e.id {
-	case SettingName:
-		return readColumn(d, e, I32, -1, &s.names)
-	case SettingKind:
-		return readColumn(d, e, U8, -1, &s.kinds)
-	case SettingItem:
-		return readColumn(d, e, I32, -1, &s.items)
-	case SettingInteger:
-		return readColumn(d, e, I64, -1, &s.integers)
-	case SettingNumber:
-		return readColumn(d, e, F64, -1, &s.numbers)
-	case SettingText:
-		return readColumn(d, e, I32, -1, &s.texts)
-	}
-	return nil
-}

@@ -4,324 +4,188 @@ import "github.com/cede-scheduler/cede/sdk/policy"
 
 // Candidates reads the question of a hook about candidates.
 func (d *Decoder) Candidates() (*policy.Candidates, error) {
+	if err := d.file(); err != nil {
+		return nil, err
+	}
 	c := &d.candidates
-	d.forget()
-	*c = policy.Candidates{
-		Need: c.Need[:0], Freed: c.Freed[:0], DeviceNeed: c.DeviceNeed[:0],
-		Capacity: c.Capacity[:0], Reserved: c.Reserved[:0], Free: c.Free[:0], Own: c.Own[:0],
-		Dims: c.Dims[:0], Rows: emptied(&c.Rows),
-	}
-	if err := d.loadStrings(); err != nil {
-		return nil, err
-	}
-	if err := d.each(offColumns, offColumnsOff, d.candidateColumn); err != nil {
-		return nil, err
-	}
+	n, dims := d.options, d.dims
+	d.preemptorOf()
+	c.Now, c.Preemptor, c.Strings = d.now, &d.preemptor, d.strings
+	c.Dims = d.names(c.Dims[:0], d.dimNames)
+	c.FirstRow = d.positions(FirstRow, n+1, d.rows)
+	c.Need = d.floatTable(c.Need[:0], Need, dims, n)
+	c.Freed = d.floatTable(c.Freed[:0], Freed, dims, n)
+	c.DeviceNeed = d.floatTable(c.DeviceNeed[:0], DeviceNeed, d.requests, n)
+	c.MustLeave, c.Place = d.int32s(MustLeave, n), d.int32s(Place, n)
+	c.Capacity = d.floatTable(c.Capacity[:0], Capacity, dims, n)
+	c.Reserved = d.floatTable(c.Reserved[:0], Reserved, dims, n)
+	c.Free = d.floatTable(c.Free[:0], Free, dims, n)
+	c.Own = d.floatTable(c.Own[:0], Own, dims, n)
+	d.rowsOf(&c.Rows)
+	c.Shared = d.sharedOf()
 	if err := d.complete(); err != nil {
 		return nil, err
 	}
-	if len(c.FirstRow) != d.options+1 || len(c.Rows.Priority) != d.rows || len(c.Need) != d.dims {
+	if len(c.FirstRow) != n+1 || len(c.Rows.Priority) != d.rows || len(c.Need) != dims {
 		return nil, ErrMissing
 	}
-	c.Now, c.Preemptor, c.Strings = d.now, &d.preemptor, d.strings
-	c.Dims = d.names(c.Dims, d.dimNames)
-	d.tables(&c.Rows, &c.Shared)
 	return c, nil
 }
 
 // Options reads the question of ScoreOptions.
 func (d *Decoder) Options() (*policy.Options, error) {
-	o := &d.table
-	d.forget()
-	*o = policy.Options{
-		Need: o.Need[:0], DeviceGroup: o.DeviceGroup[:0], DeviceNeed: o.DeviceNeed[:0],
-		Dims: o.Dims[:0], Victims: emptied(&o.Victims),
-	}
-	if err := d.loadStrings(); err != nil {
+	if err := d.file(); err != nil {
 		return nil, err
 	}
-	if err := d.each(offColumns, offColumnsOff, d.optionColumn); err != nil {
-		return nil, err
-	}
+	o, n := &d.table, d.options
+	d.preemptorOf()
+	o.Now, o.Preemptor, o.Strings = d.now, &d.preemptor, d.strings
+	o.Dims = d.names(o.Dims[:0], d.dimNames)
+	o.Node, o.Place = d.int32s(OptionNode, n), d.int32s(Place, n)
+	o.HighestPriority, o.VictimCount = d.int32s(HighestPriority, n), d.int32s(VictimCount, n)
+	o.PrioritySum, o.LostWork = d.int64s(PrioritySum, n), d.int64s(LostWork, n)
+	o.Need = d.floatTable(o.Need[:0], Need, d.dims, n)
+	o.DeviceNeed = d.floatTable(o.DeviceNeed[:0], DeviceNeed, d.requests, n)
+	o.DeviceGroup = d.deviceGroups(o.DeviceGroup[:0])
+	o.FitBefore, o.FitAfter = d.floats(FitBefore, n), d.floats(FitAfter, n)
+	o.Components = [policy.NumComponents][]float64{}
+	d.floatTable(o.Components[:0], Components, len(o.Components), n)
+	o.Present = d.bytes(Present, n)
+	o.FirstVictim = d.positions(FirstRow, n+1, d.rows)
+	d.rowsOf(&o.Victims)
+	o.Shared = d.sharedOf()
 	if err := d.complete(); err != nil {
 		return nil, err
 	}
-	if len(o.Node) != d.options || len(o.VictimCount) != d.options || len(o.HighestPriority) != d.options ||
-		len(o.PrioritySum) != d.options || o.FirstVictim != nil && len(o.Victims.Priority) != d.rows {
+	if len(o.Node) != n || len(o.VictimCount) != n || len(o.HighestPriority) != n || len(o.PrioritySum) != n ||
+		o.FirstVictim != nil && len(o.Victims.Priority) != d.rows {
 		return nil, ErrMissing
 	}
-	o.Now, o.Preemptor, o.Strings = d.now, &d.preemptor, d.strings
-	o.Dims = d.names(o.Dims, d.dimNames)
-	d.tables(&o.Victims, &o.Shared)
 	return o, nil
 }
 
-// emptied keeps the memory of the tables of columns and forgets the columns.
-func emptied(r *policy.Rows) policy.Rows {
-	return policy.Rows{Use: r.Use[:0], Devices: r.Devices[:0]}
-}
-
-// forget drops what an earlier frame said.
-func (d *Decoder) forget() {
-	p := &d.preemptor
-	*p = policy.Preemptor{Ask: nil, Devices: p.Devices[:0]}
-	d.labels, d.notes = policy.LabelTable{}, policy.AnnotationTable{Names: d.notes.Names[:0], Values: d.notes.Values[:0]}
-	d.shared = policy.Shared{Namespaces: policy.NamespaceTable{Use: d.shared.Namespaces.Use[:0]}}
-	d.hasShared = false
-	d.label, d.note.names, d.note.values = [2][]int32{}, nil, nil
-	d.deviceIDs, d.deviceCounts, d.dimNames, d.noteNames, d.noteValues = nil, nil, nil, nil, nil
-}
-
-func (d *Decoder) candidateColumn(e entry) error {
-	c := &d.candidates
-	switch e.id {
-	case FirstRow:
-		return d.firstRow(e, &c.FirstRow)
-	case Need:
-		return table(d, e, F64, d.dims, d.options, &c.Need)
-	case Freed:
-		return table(d, e, F64, d.dims, d.options, &c.Freed)
-	case DeviceNeed:
-		return table(d, e, F64, d.requests, d.options, &c.DeviceNeed)
-	case MustLeave:
-		return readColumn(d, e, I32, int64(d.options), &c.MustLeave)
-	case Place:
-		return readColumn(d, e, I32, int64(d.options), &c.Place)
-	case Capacity:
-		return table(d, e, F64, d.dims, d.options, &c.Capacity)
-	case Reserved:
-		return table(d, e, F64, d.dims, d.options, &c.Reserved)
-	case Free:
-		return table(d, e, F64, d.dims, d.options, &c.Free)
-	case Own:
-		return table(d, e, F64, d.dims, d.options, &c.Own)
+func (d *Decoder) deviceGroups(to [][]int32) [][]int32 {
+	n := d.options
+	b, ok := d.column(DeviceGroup, I32, int64(d.requests)*int64(n))
+	if !ok {
+		return to
 	}
-	return d.sharedColumn(e, &c.Rows)
-}
-
-func (d *Decoder) optionColumn(e entry) error {
-	o := &d.table
-	switch e.id {
-	case OptionNode:
-		return readColumn(d, e, I32, int64(d.options), &o.Node)
-	case HighestPriority:
-		return readColumn(d, e, I32, int64(d.options), &o.HighestPriority)
-	case VictimCount:
-		return readColumn(d, e, I32, int64(d.options), &o.VictimCount)
-	case PrioritySum:
-		return readColumn(d, e, I64, int64(d.options), &o.PrioritySum)
-	case LostWork:
-		return readColumn(d, e, I64, int64(d.options), &o.LostWork)
-	case Place:
-		return readColumn(d, e, I32, int64(d.options), &o.Place)
-	case Need:
-		return table(d, e, F64, d.dims, d.options, &o.Need)
-	case DeviceNeed:
-		return table(d, e, F64, d.requests, d.options, &o.DeviceNeed)
-	case DeviceGroup:
-		return table(d, e, I32, d.requests, d.options, &o.DeviceGroup)
-	case FirstRow:
-		return d.firstRow(e, &o.FirstVictim)
-	case FitBefore:
-		return readColumn(d, e, F64, int64(d.options), &o.FitBefore)
-	case FitAfter:
-		return readColumn(d, e, F64, int64(d.options), &o.FitAfter)
-	case Present:
-		return readColumn(d, e, U8, int64(d.options), &o.Present)
-	case Components:
-		parts := o.Components[:0]
-		return table(d, e, F64, len(o.Components), d.options, &parts)
-	}
-	return d.sharedColumn(e, &o.Victims)
-}
-
-// firstRow reads where rows of options begin, and checks that they do so in
-// order: policies index by it.
-func (d *Decoder) firstRow(e entry, to *[]int32) error {
-	if err := readColumn(d, e, I32, int64(d.options)+1, to); err != nil {
-		return err
-	}
-	return ascending(*to, d.rows)
-}
-
-// ascending is whether positions begin at 0, never fall, and end at n.
-func ascending(first []int32, n int) error {
-	at := int32(0)
-	for i, f := range first {
-		if f < at || i == 0 && f != 0 {
-			return ErrColumn
-		}
-		at = f
-	}
-	if int(at) != n {
-		return ErrColumn
-	}
-	return nil
-}
-
-// sharedColumn reads what frames of all hooks have.
-func (d *Decoder) sharedColumn(e entry, r *policy.Rows) error {
-	n := d.rows
-	switch e.id {
-	case RowPriority:
-		return readColumn(d, e, I32, int64(n), &r.Priority)
-	case RowUse:
-		return table(d, e, F64, d.dims, n, &r.Use)
-	case RowStart:
-		return readColumn(d, e, I64, int64(n), &r.Start)
-	case RowLostWork:
-		return readColumn(d, e, I64, int64(n), &r.LostWork)
-	case RowNamespace:
-		return readColumn(d, e, I32, int64(n), &r.Namespace)
-	case RowJob:
-		return readColumn(d, e, I32, int64(n), &r.Job)
-	case RowGroup:
-		return readColumn(d, e, I32, int64(n), &r.Group)
-	case RowEvictions:
-		return readColumn(d, e, I32, int64(n), &r.Evictions)
-	case RowEvictionLimit:
-		return readColumn(d, e, I32, int64(n), &r.EvictionLimit)
-	case RowMustLeave:
-		return readColumn(d, e, U8, int64(n), &r.MustLeave)
-	case RowDevices:
-		return table(d, e, F64, d.requests, n, &r.Devices)
-	case RowLabelFirst:
-		return readColumn(d, e, I32, int64(n)+1, &d.labels.First)
-	case RowLabelKey:
-		return readColumn(d, e, I32, -1, &d.labels.Key)
-	case RowLabelValue:
-		return readColumn(d, e, I32, -1, &d.labels.Value)
-	case RowNoteName:
-		return readColumn(d, e, I32, -1, &d.noteNames)
-	case RowNoteValue:
-		return readColumn(d, e, F64, -1, &d.noteValues)
-	case TotalCapacity:
-		d.hasShared = true
-		return readColumn(d, e, F64, int64(d.dims), &d.shared.Totals)
-	case NamespaceName:
-		return readColumn(d, e, I32, -1, &d.shared.Namespaces.Name)
-	case NamespaceWeight:
-		return readColumn(d, e, F64, -1, &d.shared.Namespaces.Weight)
-	case NamespaceUse:
-		if d.dims == 0 {
-			return nil
-		}
-		return table(d, e, F64, d.dims, e.count/d.dims, &d.shared.Namespaces.Use)
-	}
-	return d.preemptorColumn(e)
-}
-
-func (d *Decoder) preemptorColumn(e entry) error {
-	p := &d.preemptor
-	switch e.id {
-	case PreemptorPriority:
-		return scalar(d, e, I32, &p.Priority)
-	case PreemptorDelta:
-		return scalar(d, e, I32, &p.Delta)
-	case PreemptorAsk:
-		return readColumn(d, e, F64, int64(d.dims), &p.Ask)
-	case PreemptorPorts:
-		return number(d, e, func(n int32) { p.Ports = int(n) })
-	case PreemptorNamespace:
-		return number(d, e, func(id int32) { p.Namespace = d.string(id) })
-	case PreemptorJob:
-		return number(d, e, func(id int32) { p.Job = d.string(id) })
-	case PreemptorGroup:
-		return number(d, e, func(id int32) { p.Group = d.string(id) })
-	case PreemptorJobType:
-		return number(d, e, func(id int32) { p.JobType = d.string(id) })
-	case PreemptorWaiting:
-		return scalar(d, e, I64, &p.Waiting)
-	case PreemptorAttempts:
-		return scalar(d, e, I32, &p.Attempts)
-	case DeviceAskID:
-		return readColumn(d, e, I32, int64(d.requests), &d.deviceIDs)
-	case DeviceAskCount:
-		return readColumn(d, e, I32, int64(d.requests), &d.deviceCounts)
-	case DimName:
-		return readColumn(d, e, I32, int64(d.dims), &d.dimNames)
-	case PreemptorLabelKey:
-		return readColumn(d, e, I32, -1, &d.label[0])
-	case PreemptorLabelValue:
-		return readColumn(d, e, I32, -1, &d.label[1])
-	case PreemptorNoteName:
-		return readColumn(d, e, I32, -1, &d.note.names)
-	case PreemptorNoteValue:
-		return readColumn(d, e, F64, -1, &d.note.values)
-	}
-	return nil // a column of a newer host
-}
-
-func number(d *Decoder, e entry, set func(int32)) error {
-	var n int32
-	if err := scalar(d, e, I32, &n); err != nil {
-		return err
-	}
-	set(n)
-	return nil
-}
-
-// complete puts together what came in several columns, and checks that it fits
-// together.
-func (d *Decoder) complete() error {
-	p := &d.preemptor
-	l, n := &d.labels, &d.shared.Namespaces
-	switch {
-	case len(p.Ask) != d.dims || len(d.deviceIDs) != d.requests || len(d.deviceCounts) != d.requests || len(d.dimNames) != d.dims:
-		return ErrMissing
-	case len(d.label[0]) != len(d.label[1]) || len(d.note.names) != len(d.note.values) || len(l.Key) != len(l.Value):
-		return ErrColumn
-	case len(n.Weight) != len(n.Name) || int64(len(d.noteValues)) != int64(len(d.noteNames))*int64(d.rows):
-		return ErrColumn
-	}
-	if l.First != nil {
-		if err := ascending(l.First, len(l.Key)); err != nil {
-			return err
-		}
-	}
-	for _, use := range n.Use {
-		if len(use) != len(n.Name) {
-			return ErrColumn
-		}
-	}
-	for r, id := range d.deviceIDs {
-		p.Devices = append(p.Devices, policy.DeviceAsk{ID: d.string(id), Count: d.deviceCounts[r]})
-	}
-	if len(d.label[0]) > 0 {
-		p.Labels = make(map[string]string, len(d.label[0]))
-	}
-	for i, key := range d.label[0] {
-		p.Labels[d.string(key)] = d.string(d.label[1][i])
-	}
-	if len(d.note.names) > 0 {
-		p.Annotations = make(map[string]float64, len(d.note.names))
-	}
-	for i, name := range d.note.names {
-		p.Annotations[d.string(name)] = d.note.values[i]
-	}
-	return nil
-}
-
-// tables hands the optional tables out where the frame has them.
-func (d *Decoder) tables(r *policy.Rows, shared **policy.Shared) {
-	if d.labels.First != nil {
-		r.Labels = &d.labels
-	}
-	if d.noteNames != nil {
-		d.notes.Names = d.names(d.notes.Names, d.noteNames)
-		for k := range d.noteNames {
-			d.notes.Values = append(d.notes.Values, d.noteValues[k*d.rows:(k+1)*d.rows])
-		}
-		r.Annotations = &d.notes
-	}
-	if d.hasShared {
-		*shared = &d.shared
-	}
-}
-
-func (d *Decoder) names(to []string, ids []int32) []string {
-	for _, id := range ids {
-		to = append(to, d.string(id))
+	all := view[int32](b)
+	for r := range d.requests {
+		to = append(to, all[r*n:(r+1)*n:(r+1)*n])
 	}
 	return to
+}
+
+// rowsOf reads what frames of all hooks may have of rows.
+func (d *Decoder) rowsOf(r *policy.Rows) {
+	n := d.rows
+	r.Priority = d.int32s(RowPriority, n)
+	r.Use = d.floatTable(r.Use[:0], RowUse, d.dims, n)
+	r.Start, r.LostWork = d.int64s(RowStart, n), d.int64s(RowLostWork, n)
+	r.Namespace, r.Job, r.Group = d.int32s(RowNamespace, n), d.int32s(RowJob, n), d.int32s(RowGroup, n)
+	r.Evictions, r.EvictionLimit = d.int32s(RowEvictions, n), d.int32s(RowEvictionLimit, n)
+	r.MustLeave = d.bytes(RowMustLeave, n)
+	r.Devices = d.floatTable(r.Devices[:0], RowDevices, d.requests, n)
+	r.Labels, r.Annotations = d.labelsOf(), d.annotationsOf()
+}
+
+// labelsOf is the labels of rows; nil where the frame has none.
+func (d *Decoder) labelsOf() *policy.LabelTable {
+	l := &d.labels
+	l.Key, l.Value = d.int32s(RowLabelKey, -1), d.int32s(RowLabelValue, -1)
+	l.First = d.positions(RowLabelFirst, d.rows+1, len(l.Key))
+	d.check(len(l.Key) == len(l.Value))
+	if l.First == nil {
+		return nil
+	}
+	return l
+}
+
+// annotationsOf is the annotations of rows; nil where the frame has none.
+func (d *Decoder) annotationsOf() *policy.AnnotationTable {
+	names, values := d.int32s(RowNoteName, -1), d.floats(RowNoteValue, -1)
+	if d.check(int64(len(values)) == int64(len(names))*int64(d.rows)); d.columns.bad || names == nil {
+		return nil
+	}
+	t := &d.notes
+	t.Names, t.Values = d.names(t.Names[:0], names), t.Values[:0]
+	for k := range names {
+		t.Values = append(t.Values, values[k*d.rows:(k+1)*d.rows])
+	}
+	return t
+}
+
+// sharedOf is the tables that are the same for every option; nil where the
+// frame has none.
+func (d *Decoder) sharedOf() *policy.Shared {
+	s := &d.shared
+	s.Totals = d.floats(TotalCapacity, d.dims)
+	n := &s.Namespaces
+	n.Name, n.Weight, n.Use = d.int32s(NamespaceName, -1), d.floats(NamespaceWeight, -1), n.Use[:0]
+	d.check(len(n.Weight) == len(n.Name))
+	if d.dims > 0 {
+		n.Use = d.floatTable(n.Use, NamespaceUse, d.dims, len(n.Name))
+	}
+	if !d.has(TotalCapacity) {
+		return nil
+	}
+	return s
+}
+
+// preemptorOf reads who needs room.
+func (d *Decoder) preemptorOf() {
+	p := &d.preemptor
+	p.Priority, p.Delta = d.int32(PreemptorPriority), d.int32(PreemptorDelta)
+	p.Ports, p.Attempts = int(d.int32(PreemptorPorts)), d.int32(PreemptorAttempts)
+	p.Namespace, p.Job = d.text(PreemptorNamespace), d.text(PreemptorJob)
+	p.Group, p.JobType = d.text(PreemptorGroup), d.text(PreemptorJobType)
+	p.Waiting = 0
+	if c := d.int64s(PreemptorWaiting, 1); len(c) == 1 {
+		p.Waiting = c[0]
+	}
+	p.Ask = d.floats(PreemptorAsk, d.dims)
+	d.dimNames = d.int32s(DimName, d.dims)
+	d.devicesOf(p)
+	p.Labels, p.Annotations = nil, nil
+	keys, values := d.int32s(PreemptorLabelKey, -1), d.int32s(PreemptorLabelValue, -1)
+	if d.check(len(keys) == len(values)); len(keys) > 0 && !d.columns.bad {
+		p.Labels = make(map[string]string, len(keys))
+		for i, key := range keys {
+			p.Labels[d.string(key)] = d.string(values[i])
+		}
+	}
+	names, notes := d.int32s(PreemptorNoteName, -1), d.floats(PreemptorNoteValue, -1)
+	if d.check(len(names) == len(notes)); len(names) > 0 && !d.columns.bad {
+		p.Annotations = make(map[string]float64, len(names))
+		for i, name := range names {
+			p.Annotations[d.string(name)] = notes[i]
+		}
+	}
+}
+
+func (d *Decoder) devicesOf(p *policy.Preemptor) {
+	ids, counts := d.int32s(DeviceAskID, d.requests), d.int32s(DeviceAskCount, d.requests)
+	d.devices, p.Devices = min(len(ids), len(counts)), p.Devices[:0]
+	for r := range d.devices {
+		p.Devices = append(p.Devices, policy.DeviceAsk{ID: d.string(ids[r]), Count: counts[r]})
+	}
+}
+
+// check notes columns that do not fit together.
+func (d *Decoder) check(fits bool) {
+	if !fits {
+		d.columns.bad = true
+	}
+}
+
+// complete is whether what was read can be used.
+func (d *Decoder) complete() error {
+	switch {
+	case d.columns.bad:
+		return ErrColumn
+	case len(d.preemptor.Ask) != d.dims || len(d.dimNames) != d.dims || d.devices != d.requests:
+		return ErrMissing
+	}
+	return nil
 }
