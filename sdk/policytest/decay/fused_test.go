@@ -1,0 +1,9 @@
+package decay_test
+
+import (
+	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+func TestDecay_ComputesNothingFused(t *testing.T) { policytest.NoFusedArithmetic(t) }
