@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) {
 	folders := map[string]string{
-		"CONTRACT": "testdata/contract", "GUESTS": "../../sdk/abi/testdata/guests", "HOSTILE": "../../plugins/wasm/testdata/hostile",
+		"CONTRACT": "testdata/contract", "GUESTS": "../../sdk/abi/testdata/guests", "HOSTILE": "../../plugins/wasm/testdata/hostile", "ASC": nodeModules,
 	}
 	for name, dir := range folders {
 		absolute, err := filepath.Abs(dir)
@@ -43,14 +43,29 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GOCACHE", cache)
 			return nil
 		},
-		Condition: func(name string) (bool, error) {
-			if name != "soak" {
-				return false, fmt.Errorf("there is no condition %s", name)
-			}
-			return os.Getenv("CEDE_SOAK") != "", nil
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Condition: condition,
+		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})
+}
+
+// nodeModules is where the SDK for AssemblyScript keeps its compiler, once that
+// was fetched.
+const nodeModules = "../../sdk/assemblyscript/node_modules"
+
+// condition is what scripts may ask beside what testscript knows.
+func condition(name string) (bool, error) {
+	switch name {
+	case "soak":
+		return os.Getenv("CEDE_SOAK") != "", nil
+	case "wasm-rust":
+		_, err := os.Stat("/usr/lib/rustlib/wasm32-unknown-unknown/lib")
+		_, noLinker := exec.LookPath("wasm-ld")
+		return err == nil && noLinker == nil, nil
+	case "asc":
+		_, err := os.Stat(filepath.Join(nodeModules, ".bin", "asc"))
+		return err == nil, nil
+	}
+	return false, fmt.Errorf("there is no condition %s", name)
 }
 
 // goCache is where the go tool keeps what it compiled: scripts share it, or

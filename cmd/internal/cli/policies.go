@@ -62,11 +62,18 @@ func (g grants) to(spec sim.PolicySpec) []string {
 	return slices.Compact(given)
 }
 
-// completePolicies makes the built-in policies known to shells.
+// completePolicies makes the built-in policies known to shells, beside files.
 func completePolicies(cmd *cobra.Command) {
+	if err := cmd.RegisterFlagCompletionFunc("policy", policyNames()); err != nil {
+		panic(err) // there is no such flag: a slip of ours
+	}
+}
+
+// policyNames completes the names of built-in policies, or else files.
+func policyNames() cobra.CompletionFunc {
 	var values []string
 	for _, p := range builtin.List() {
 		values = append(values, p.Name+"\t"+p.Summary)
 	}
-	complete(cmd, "policy", values)
+	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveDefault)
 }

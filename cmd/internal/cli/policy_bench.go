@@ -55,6 +55,7 @@ and checking the answer are included. Bytes are the host's.
 	f.DurationVar(&b.each, "time", 200*time.Millisecond, "measure each call for about `DURATION`")
 	f.IntVar(&b.count, "count", 1, "measure everything `N` times")
 	complete(cmd, "format", []string{benchTable, benchGo})
+	cmd.ValidArgsFunction = policyNames()
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := b.resolve(); err != nil {
 			return err

@@ -64,6 +64,7 @@ Properties:
 	f.BoolVar(&c.update, "update", false, "write into golden cases what the policy decides now")
 	f.StringVarP(&c.write, "write", "w", "", "write cases on which a property fails to `DIR`")
 	complete(cmd, "skip", propertyNames())
+	cmd.ValidArgsFunction = policyNames()
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := c.resolve(); err != nil {
 			return err

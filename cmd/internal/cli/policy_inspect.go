@@ -27,6 +27,7 @@ WebAssembly module imports and exports.`,
 	}
 	out := outputFlags(cmd, env)
 	options := policyFlags(cmd, env)
+	cmd.ValidArgsFunction = policyNames()
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := out.resolve(); err != nil {
 			return err
