@@ -107,6 +107,7 @@ check: lint test ## lint and test: what a change must pass
 lint: $(GOLANGCI_LINT) ## every linter of .golangci.yml, and go.mod as go mod tidy leaves it
 	$(GO) mod tidy -diff
 	$(GOLANGCI_LINT) run ./...
+	$(GOLANGCI_LINT) run --build-tags process ./sdk/serve/...
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## format every Go file

@@ -156,7 +156,7 @@ func TestShipped_AnswerAsTheirProcessesDo(t *testing.T) {
 // soak is how many rounds a test plays: few, or with CEDE_SOAK set many.
 func soak(few, many int) int {
 	if underRace {
-		return few / 20
+		return max(1, few/20)
 	}
 	if os.Getenv("CEDE_SOAK") != "" {
 		return many

@@ -86,7 +86,7 @@ type policyServer struct {
 func (s *policyServer) Call(_ context.Context, r *policypb.Request) (*policypb.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	frame := aligned(r.GetFrame())
+	frame := alignedFrame(r.GetFrame())
 	answer := &policypb.Answer{Version: abi.Version, Frame: frame}
 	status := s.guest.call(abi.Op(r.GetOp()), frame)
 	answer.Status = int32(status)
@@ -97,9 +97,9 @@ func (s *policyServer) Call(_ context.Context, r *policypb.Request) (*policypb.A
 	return answer, nil
 }
 
-// aligned is the frame where it lies if columns can be read there, else a copy.
+// alignedFrame is the frame where it lies if columns can be read there, else a copy.
 // Go lays blocks of this size so that they can; no promise of gRPC's says so.
-func aligned(frame []byte) []byte {
+func alignedFrame(frame []byte) []byte {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(frame)))%abi.Alignment == 0 {
 		return frame
 	}

@@ -69,6 +69,29 @@ func TestImports_PoliciesReachNothingButTheSDK(t *testing.T) {
 	}
 }
 
+// A build with the tag process links go-plugin, by sdk/serve and by nothing else.
+func TestImports_ProcessesReachGoPluginBySDKServeAlone(t *testing.T) {
+	served := false
+	for _, p := range load(t, "GOFLAGS=-tags=process") {
+		rel, ok := relative(p.ImportPath)
+		if !ok || !within(rel, "sdk") && !within(rel, "policies") {
+			continue
+		}
+		for _, imported := range p.Imports {
+			if _, mine := relative(imported); mine || standard(imported) {
+				continue
+			}
+			if !within(rel, "sdk/serve") {
+				t.Errorf("%s imports %s: a policy's only way to a process is sdk/serve", rel, imported)
+			}
+			served = served || imported == "github.com/hashicorp/go-plugin"
+		}
+	}
+	if !served {
+		t.Error("nothing imports go-plugin: the check has passed by looking at nothing")
+	}
+}
+
 // Under Wasm even sdk/serve and the mains of policies are ours alone.
 func TestImports_GuestsAreStandardLibraryOnly(t *testing.T) {
 	for _, p := range load(t, "GOOS=wasip1", "GOARCH=wasm") {
