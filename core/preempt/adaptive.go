@@ -17,7 +17,7 @@ func (s *searcher) scoreAdaptively() error {
 	picks := make([][]int32, c.Len())
 	remaining := 0
 	for o := range open {
-		s.trial.reset(&s.batch.places[o], &s.f.req.Group.Ask, s.f.dims.Len())
+		s.trial.reset(&s.batch.places[o], &s.f.req.Group.Ask)
 		open[o] = !s.trial.fits()
 		if open[o] {
 			remaining++
@@ -81,7 +81,7 @@ func (s *searcher) free(o int, row int32) {
 }
 
 func (s *searcher) fitsAfter(o int, picked []int32) bool {
-	s.trial.reset(&s.batch.places[o], &s.f.req.Group.Ask, s.f.dims.Len())
+	s.trial.reset(&s.batch.places[o], &s.f.req.Group.Ask)
 	for _, row := range picked {
 		s.trial.remove(s.batch.row(o, row), s.marks(o, row))
 	}

@@ -29,14 +29,30 @@ type batch struct {
 type place struct {
 	option int32 // position in Finder.options
 	k      int32 // position in Finder.req.Nodes
-	node   *model.Node
-	rows   []state.Row
-	room   model.Room
-	choice []int16
+	chunk  *state.Chunk
+	i      int32 // in chunk
 	// separated counts rows that exclude the preemptor, candidates or not.
-	separated int
+	separated int32
+	rows      []state.Row
+	claimed   *model.Room // what claims leave; nil: they take nothing
+	choice    []int16
+}
 
-	availCPU, availMemory int64 // what the node offers when it is empty
+func (p *place) node() *model.Node { return p.chunk.Node(int(p.i)) }
+
+// free is what is left of a dimension.
+func (p *place) free(d int) int64 {
+	if p.claimed != nil {
+		return p.claimed.Free[d*p.claimed.Stride]
+	}
+	return p.chunk.Free(d)[p.i]
+}
+
+func (p *place) room() model.Room {
+	if p.claimed != nil {
+		return *p.claimed
+	}
+	return p.chunk.Room(int(p.i))
 }
 
 // begin empties the batch for a new search.
@@ -95,26 +111,22 @@ func resetRows(r *sdk.Rows) {
 	r.Annotations = nil
 }
 
-// addOption appends an option with its candidates: eligible are positions in
-// the node's rows, mustLeave is by eligible.
-func (b *batch) addOption(f *Finder, p *place, eligible []int32, mustLeave []uint8) {
+// addOption appends an option with its candidates: the positions in the node's
+// rows that have been appended to b.at since the last one. mustLeave is by
+// candidate; nil: none must.
+func (b *batch) addOption(f *Finder, p *place, mustLeave []uint8) {
 	c := &b.cand
-	ask := &f.req.Group.Ask
 	b.places = append(b.places, *p)
-	b.addRows(f, p, eligible, mustLeave)
+	b.addRows(f, p, b.at[c.FirstRow[len(c.FirstRow)-1]:], mustLeave)
 	c.FirstRow = append(c.FirstRow, int32(len(b.at)))
-	for d := range b.dims {
-		c.Need[d] = append(c.Need[d], float64(ask.Vec[d]-p.room.Free[d*p.room.Stride]))
-		c.Freed[d] = append(c.Freed[d], 0)
-	}
 	for r := range p.choice {
-		c.DeviceNeed[r] = append(c.DeviceNeed[r], deviceNeed(ask, p.room, p.choice, r))
+		c.DeviceNeed[r] = append(c.DeviceNeed[r], deviceNeed(&f.req.Group.Ask, p.room(), p.choice, r))
 	}
 	if b.columns.Has(sdk.MustLeaveColumn) {
 		c.MustLeave = append(c.MustLeave, marked(mustLeave))
 	}
 	if b.columns.Has(sdk.PlaceColumn) {
-		c.Place = append(c.Place, b.strings.id(p.node.ID))
+		c.Place = append(c.Place, b.strings.id(p.node().ID))
 	}
 	if b.columns.Has(sdk.CapacityColumns) {
 		b.addCapacity(f, p)
@@ -144,7 +156,7 @@ func deviceNeed(ask *model.Ask, room model.Room, choice []int16, r int) float64 
 
 func (b *batch) addCapacity(f *Finder, p *place) {
 	c := &b.cand
-	capacity, reserved := f.dims.Vector(p.node.Capacity), f.dims.Vector(p.node.Reserved)
+	capacity, reserved := f.dims.Vector(p.node().Capacity), f.dims.Vector(p.node().Reserved)
 	var own model.Vector
 	for i := range p.rows {
 		if p.rows[i].Group.Job.Key() == f.req.Group.Job.Key() {
@@ -154,7 +166,7 @@ func (b *batch) addCapacity(f *Finder, p *place) {
 	for d := range b.dims {
 		c.Capacity[d] = append(c.Capacity[d], float64(capacity[d]))
 		c.Reserved[d] = append(c.Reserved[d], float64(reserved[d]))
-		c.Free[d] = append(c.Free[d], float64(p.room.Free[d*p.room.Stride]))
+		c.Free[d] = append(c.Free[d], float64(p.free(d)))
 		c.Own[d] = append(c.Own[d], float64(own[d]))
 	}
 }
@@ -162,7 +174,6 @@ func (b *batch) addCapacity(f *Finder, p *place) {
 // addRows appends the candidates of an option, column by column.
 func (b *batch) addRows(f *Finder, p *place, eligible []int32, mustLeave []uint8) {
 	r := &b.cand.Rows
-	b.at = append(b.at, eligible...)
 	for _, at := range eligible {
 		r.Priority = append(r.Priority, p.rows[at].Priority)
 	}
@@ -176,6 +187,9 @@ func (b *batch) addRows(f *Finder, p *place, eligible []int32, mustLeave []uint8
 		}
 	}
 	if b.columns.Has(sdk.MustLeaveColumn) {
+		if mustLeave == nil {
+			r.MustLeave = append(r.MustLeave, make([]uint8, len(eligible))...)
+		}
 		r.MustLeave = append(r.MustLeave, mustLeave...)
 	}
 	if b.columns.Has(sdk.EvictionColumns) {
@@ -187,7 +201,7 @@ func (b *batch) addRows(f *Finder, p *place, eligible []int32, mustLeave []uint8
 	}
 	for i := range p.choice {
 		for _, at := range eligible {
-			r.Devices[i] = append(r.Devices[i], held(p.node, p.rows[at].Alloc, p.choice[i]))
+			r.Devices[i] = append(r.Devices[i], held(p.node(), p.rows[at].Alloc, p.choice[i]))
 		}
 	}
 	if b.columns&rareColumns != 0 {
@@ -242,7 +256,13 @@ func addLabels(r *sdk.Rows, ids *dictionary, labels map[string]string) {
 }
 
 // complete adds what is known only once everything is gathered.
-func (b *batch) complete() {
+func (b *batch) complete(ask *model.Ask) {
+	for d := range b.dims {
+		b.cand.Need[d], b.cand.Freed[d] = sized(b.cand.Need[d], len(b.places)), zeroed(b.cand.Freed[d], len(b.places))
+		for o := range b.places {
+			b.cand.Need[d][o] = float64(ask.Vec[d] - b.places[o].free(d))
+		}
+	}
 	b.cand.Strings = b.strings.list
 	if b.columns.Has(sdk.AnnotationColumns) {
 		b.addAnnotations()

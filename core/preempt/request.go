@@ -95,11 +95,23 @@ func (r *Request) describe(p *sdk.Preemptor, dims int) {
 type Evicted struct {
 	byKey   map[evictedKey]*int32
 	byGroup map[*model.Group]*int32
+	// marks has a bit for every group counted. Most groups that are asked for are
+	// not, and are known by it without a search.
+	marks uint64
 }
 
 type evictedKey struct {
 	job   model.JobKey
 	group string
+}
+
+// mark is one of 64 bits, the same for every version of a group.
+func mark(g *model.Group) uint64 {
+	sum := len(g.Name)
+	if id := g.Job.ID; len(id) >= 2 {
+		sum += 31*int(id[len(id)-1]) + int(id[len(id)-2])
+	}
+	return 1 << (sum & 63)
 }
 
 // Add counts one more victim of g.
@@ -115,13 +127,14 @@ func (e *Evicted) Add(g *model.Group) {
 	}
 	*c++
 	e.byGroup[g] = c
+	e.marks |= mark(g)
 }
 
 // Of is the number of victims of g so far. It only reads, so that workers may
 // share the counts. The pointer is tried first: the groups of one job version
 // are shared by its allocations.
 func (e *Evicted) Of(g *model.Group) int32 {
-	if e == nil || len(e.byKey) == 0 {
+	if e == nil || e.marks&mark(g) == 0 {
 		return 0
 	}
 	if c := e.byGroup[g]; c != nil {

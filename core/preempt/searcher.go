@@ -148,12 +148,10 @@ func (s *searcher) queue(k int) {
 	if f.req.Rules != nil && !f.req.Rules.Allows(int32(pos)) {
 		return
 	}
-	p := place{k: int32(k), node: chunk.Node(i), rows: chunk.Rows(i), room: chunk.Room(i)}
+	p := place{k: int32(k), chunk: chunk, i: int32(i), rows: chunk.Rows(i)}
 	if len(chunk.Claims(i)) > 0 {
-		var claims model.Vector
-		p.room = f.snap.RoomFor(int32(pos), f.req.Group.Job.Key(), f.req.Group.Job.Priority, f.req.Now, &claims)
+		p.claimed = s.claimed(int32(pos))
 	}
-	p.availCPU, p.availMemory = chunk.Avail(model.CPU)[i], chunk.Avail(model.Memory)[i]
 	if s.quick {
 		s.queueQuickly(&p)
 		return
@@ -167,13 +165,21 @@ func (s *searcher) queue(k int) {
 		return
 	}
 	if s.delta != nil {
-		s.lower.addOption(f, &p, s.eligible, s.mustLeave)
+		s.lower.at = append(s.lower.at, s.eligible...)
+		s.lower.addOption(f, &p, s.mustLeave)
 		if len(s.lower.at) >= batchRows {
 			s.askDelta()
 		}
 		return
 	}
 	s.layOut(p)
+}
+
+// claimed is what a node with claims offers.
+func (s *searcher) claimed(pos int32) *model.Room {
+	g := s.f.req.Group
+	room := s.f.snap.RoomFor(pos, g.Job.Key(), g.Job.Priority, s.f.req.Now, new(model.Vector))
+	return &room
 }
 
 // queueQuickly is queue for what most searches are: a policy that goes by
@@ -183,17 +189,17 @@ func (s *searcher) queueQuickly(p *place) {
 	f := s.f
 	ask := &f.req.Group.Ask
 	own := f.req.Group.Job
-	s.eligible, s.mustLeave = s.eligible[:0], s.mustLeave[:0]
 	missing := 0
 	for i, d := range ask.Dims {
-		s.missing[i] = ask.Vec[d] - p.room.Free[int(d)*p.room.Stride]
+		s.missing[i] = ask.Vec[d] - p.free(int(d))
 		if s.missing[i] > 0 {
 			missing++
 		}
 	}
+	from, at := len(s.batch.at), s.batch.at
 	level := int32(0)
-	for at := range p.rows {
-		row := &p.rows[at]
+	for x := range p.rows {
+		row := &p.rows[x]
 		if int64(row.Priority) > s.ceiling || missing == 0 && row.Priority != level {
 			break
 		}
@@ -202,7 +208,7 @@ func (s *searcher) queueQuickly(p *place) {
 			continue
 		}
 		level = row.Priority
-		s.eligible, s.mustLeave = append(s.eligible, int32(at)), append(s.mustLeave, 0)
+		at = append(at, int32(x))
 		for i, d := range ask.Dims {
 			before := s.missing[i]
 			s.missing[i] -= row.Group.Ask.Vec[d]
@@ -211,17 +217,18 @@ func (s *searcher) queueQuickly(p *place) {
 			}
 		}
 	}
-	switch {
-	case len(s.eligible) == 0:
-	case missing > 0:
+	s.batch.at = at[:from]
+	if len(at) > from {
 		f.why[p.k] = NotEnough
-	default:
-		f.why[p.k] = NotEnough
-		p.option = f.first[p.k]
-		s.batch.addOption(f, p, s.eligible, s.mustLeave)
-		if len(s.batch.at) >= batchRows {
-			s.flush()
-		}
+	}
+	if missing > 0 || len(at) == from {
+		return
+	}
+	s.batch.at = at
+	p.option = f.first[p.k]
+	s.batch.addOption(f, p, nil)
+	if len(at) >= batchRows {
+		s.flush()
 	}
 }
 
@@ -231,7 +238,7 @@ func (s *searcher) queueQuickly(p *place) {
 func (s *searcher) short(p *place) bool {
 	ask := &s.f.req.Group.Ask
 	for _, d := range ask.Dims {
-		free := p.room.Free[int(d)*p.room.Stride]
+		free := p.free(int(d))
 		for at := 0; at < len(p.rows) && free < ask.Vec[d] && int64(p.rows[at].Priority) <= s.ceiling; at++ {
 			free += p.rows[at].Group.Ask.Vec[d]
 		}
@@ -318,17 +325,23 @@ func (s *searcher) layOut(p place) {
 	if s.plain {
 		if n := s.reachPlain(&p); n > 0 {
 			p.option = first
-			s.batch.addOption(f, &p, s.eligible[:n], s.mustLeave[:n])
+			s.addOption(&p, n)
 		}
 		return
 	}
-	choices := p.node.DeviceChoices(&f.req.Group.Ask)
+	choices := p.node().DeviceChoices(&f.req.Group.Ask)
 	for i := first; i < last; i++ {
 		p.option, p.choice = i, choices[f.options[i].device]
 		if n := s.reach(&p); n > 0 {
-			s.batch.addOption(f, &p, s.eligible[:n], s.mustLeave[:n])
+			s.addOption(&p, n)
 		}
 	}
+}
+
+// addOption adds an option with the first n candidates to the next call.
+func (s *searcher) addOption(p *place, n int) {
+	s.batch.at = append(s.batch.at, s.eligible[:n]...)
+	s.batch.addOption(s.f, p, s.mustLeave[:n])
 }
 
 // reachPlain is how many candidates matter when amounts alone decide: all of
@@ -339,7 +352,7 @@ func (s *searcher) reachPlain(p *place) int {
 	ask := &s.f.req.Group.Ask
 	n := 0
 	for _, d := range ask.Dims {
-		free := p.room.Free[int(d)*p.room.Stride]
+		free := p.free(int(d))
 		at := 0
 		for ; at < len(s.eligible) && free < ask.Vec[d]; at++ {
 			free += p.rows[s.eligible[at]].Group.Ask.Vec[d]
@@ -367,7 +380,7 @@ func (s *searcher) level(p *place, n int) int {
 // reach is reachPlain for asks with ports, devices or separation: it tries the
 // option, priority by priority.
 func (s *searcher) reach(p *place) int {
-	s.trial.reset(p, &s.f.req.Group.Ask, s.f.dims.Len())
+	s.trial.reset(p, &s.f.req.Group.Ask)
 	for n := 0; n < len(s.eligible); {
 		for to := s.level(p, n+1); n < to; n++ {
 			s.trial.remove(&p.rows[s.eligible[n]], s.mustLeave[n])
@@ -391,7 +404,7 @@ func (s *searcher) flush() {
 	if len(s.batch.places) == 0 || s.fault != nil {
 		return
 	}
-	s.batch.complete()
+	s.batch.complete(&s.f.req.Group.Ask)
 	switch info := s.victims.version.Info(); {
 	case s.victims.version.Hooks().Has(policy.HookSelectVictims):
 		s.fail(s.selectVictims())
@@ -418,7 +431,7 @@ func (s *searcher) askDelta() {
 	if s.delta == nil || len(b.places) == 0 || s.fault != nil {
 		return
 	}
-	b.complete()
+	b.complete(&s.f.req.Group.Ask)
 	c := &b.cand
 	s.gaps = slices.Grow(s.gaps[:0], len(b.at))[:len(b.at)]
 	for i := range s.gaps {
@@ -524,7 +537,7 @@ func (s *searcher) accept(o int, picks []int32, whole bool) error {
 	f := s.f
 	p := &s.batch.places[o]
 	opt := &f.options[p.option]
-	s.trial.reset(p, &f.req.Group.Ask, f.dims.Len())
+	s.trial.reset(p, &f.req.Group.Ask)
 	before := s.fitOf()
 	n, fits, err := s.evict(o, picks, whole)
 	if err != nil {
@@ -632,6 +645,6 @@ func (s *searcher) fitOf() float64 {
 		return 0
 	}
 	t := &s.trial
-	return Fit(s.f.req.Algorithm, t.availCPU, t.availMemory,
-		t.free[model.CPU]-t.ask.Vec[model.CPU], t.free[model.Memory]-t.ask.Vec[model.Memory])
+	return Fit(s.f.req.Algorithm, t.chunk.Avail(model.CPU)[t.i], t.chunk.Avail(model.Memory)[t.i],
+		t.cpu-t.ask.Vec[model.CPU], t.memory-t.ask.Vec[model.Memory])
 }

@@ -3,13 +3,11 @@ package scheduler
 import (
 	"encoding/binary"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -75,13 +73,10 @@ func (r *run) stillHopeless(g *model.Group, rules *groupRules) (failure, bool) {
 	if !ok {
 		return failure{}, false
 	}
-	ceiling := int64(math.MinInt64)
-	if r.preempts {
-		ceiling = preempt.Ceiling(g.Job.Priority, r.version, r.base.Config().PriorityDelta)
-	}
-	for _, n := range r.changedSince(f.index) {
-		if n.index > f.index && r.mightTake(&g.Ask, n.pos, ceiling) &&
-			admits(g, r.proposed.NodeAt(n.pos)) && (rules == nil || rules.Allows(n.pos)) {
+	changed := r.changedSince(f.index)
+	for k := range changed {
+		n := &changed[k]
+		if n.index > f.index && r.mightTake(&g.Ask, n) && admits(g, r.proposed.NodeAt(n.pos)) && (rules == nil || rules.Allows(n.pos)) {
 			return failure{}, false
 		}
 	}
@@ -95,57 +90,68 @@ func (r *run) stillHopeless(g *model.Group, rules *groupRules) (failure, bool) {
 // changedNode is a node whose room changed at an index.
 type changedNode struct {
 	pos   int32
+	most  int32 // position in Scheduler.most, once it is known; -1: it is not
 	index uint64
 }
 
-// changedSince lists the nodes whose room has changed after since as proposed,
-// and perhaps some that changed earlier: one list serves all groups.
+// changedSince lists the nodes that take work and whose room has changed after
+// since as proposed, and perhaps some that changed earlier: one list serves all
+// groups.
 func (r *run) changedSince(since uint64) []changedNode {
 	if r.changedIn == r.proposed && r.changedFrom <= since {
-		return r.changed
+		return r.s.changed
 	}
-	r.changedIn, r.changedFrom, r.changed = r.proposed, since, r.changed[:0]
+	r.changedIn, r.changedFrom = r.proposed, since
+	r.s.changed, r.s.most = r.s.changed[:0], r.s.most[:0]
 	for c := range r.proposed.Chunks() {
 		chunk := r.proposed.Chunk(c)
 		if chunk.MaxModifyIndex() <= since {
 			continue
 		}
 		for i := range chunk.Len() {
-			if at := chunk.ModifyIndex(i); at > since {
-				r.changed = append(r.changed, changedNode{int32(c*state.ChunkSize + i), at})
+			if at := chunk.ModifyIndex(i); at > since && chunk.Schedulable()>>i&1 == 1 {
+				r.s.changed = append(r.s.changed, changedNode{int32(c*state.ChunkSize + i), -1, at})
 			}
 		}
 	}
-	return r.changed
+	return r.s.changed
 }
 
 // mightTake is whether a node has the amounts that an ask needs, or would with
-// everything gone that may be evicted.
-func (r *run) mightTake(ask *model.Ask, pos int32, ceiling int64) bool {
-	chunk, i := r.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
-	if chunk.Schedulable()>>i&1 == 0 {
-		return false
+// everything gone that may be evicted for the job.
+func (r *run) mightTake(ask *model.Ask, n *changedNode) bool {
+	if n.most < 0 {
+		n.most = int32(len(r.s.most))
+		r.s.most = append(r.s.most, r.mostRoom(n.pos))
 	}
-	hopeless := int64(chunk.MinPriority(i)) > ceiling
+	most := &r.s.most[n.most]
 	for _, d := range ask.Dims {
-		free := chunk.Free(int(d))[i]
-		if free >= ask.Vec[d] {
-			continue
-		}
-		if hopeless {
-			return false
-		}
-		for _, row := range chunk.Rows(i) {
-			if free >= ask.Vec[d] || int64(row.Priority) > ceiling {
-				break
-			}
-			free += row.Group.Ask.Vec[d]
-		}
-		if free < ask.Vec[d] {
+		if most[d] < ask.Vec[d] {
 			return false
 		}
 	}
 	return true
+}
+
+// mostRoom is what a node would have with everything gone that may be evicted
+// for the job. All its groups are compared with it.
+func (r *run) mostRoom(pos int32) (most model.Vector) {
+	chunk, i := r.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
+	for d := range r.proposed.Dims().Len() {
+		most[d] = chunk.Free(d)[i]
+	}
+	if int64(chunk.MinPriority(i)) > r.ceiling {
+		return most
+	}
+	for _, row := range chunk.Rows(i) {
+		if int64(row.Priority) > r.ceiling {
+			break
+		}
+		for _, d := range row.Group.Ask.Dims {
+			most[d] += row.Group.Ask.Vec[d]
+		}
+	}
+	return most
 }
 
 // claimed is whether any claim is there: claims expire by time alone.

@@ -13,10 +13,16 @@ type Needs map[*model.Evaluation]*need
 
 // need is what an evaluation waits for.
 type need struct {
+	ceiling   int64    // highest priority that may be evicted
+	elsewhere bool     // room on one node may make another one possible
+	smallest  []amount // the least that any of the groups asks, where all ask something
 	groups    []*model.Group
-	smallest  model.Vector // the least that any of the groups asks, by dimension
-	ceiling   int64        // highest priority that may be evicted
-	elsewhere bool         // room on one node may make another one possible
+}
+
+// amount is so much of a dimension.
+type amount struct {
+	dim  int
+	size int64
 }
 
 // kept bounds Needs; beyond it everything is worked out again.
@@ -52,32 +58,34 @@ func (s *Screen) need(eval *model.Evaluation) *need {
 	if config.Preemption[job.Type] && !job.NeverPreempts {
 		n.ceiling = preempt.Ceiling(job.Priority, version, config.PriorityDelta)
 	}
-	for i := range n.smallest {
-		n.smallest[i] = math.MaxInt64
-	}
 	for _, g := range job.Groups {
 		if _, failed := eval.Failed[g.Name]; failed {
-			n.add(g)
+			n.groups = append(n.groups, g)
 			n.elsewhere = n.elsewhere || s.looksElsewhere(g)
 		}
+	}
+	if job.Version == 0 { // else what is to be replaced frees room of its own
+		n.findSmallest()
 	}
 	return n
 }
 
-func (n *need) add(g *model.Group) {
-	n.groups = append(n.groups, g)
-	for d := range n.smallest {
-		n.smallest[d] = min(n.smallest[d], g.Ask.Vec[d])
-	}
-	if g.Job.Version > 0 {
-		n.smallest = model.Vector{} // what is to be replaced frees room of its own
+func (n *need) findSmallest() {
+	for d := range model.MaxDimensions {
+		least := int64(math.MaxInt64)
+		for _, g := range n.groups {
+			least = min(least, g.Ask.Vec[d])
+		}
+		if least > 0 && least < math.MaxInt64 {
+			n.smallest = append(n.smallest, amount{d, least})
+		}
 	}
 }
 
-// least is whether free does not cover even the least of what is needed.
-func (n *need) least(free *model.Vector) bool {
-	for d, ask := range n.smallest {
-		if ask > 0 && ask < math.MaxInt64 && free[d] < ask {
+// exceeds is whether free does not cover even the least of what is needed.
+func (n *need) exceeds(free *model.Vector) bool {
+	for _, least := range n.smallest {
+		if free[least.dim] < least.size {
 			return true
 		}
 	}

@@ -161,6 +161,7 @@ type everywhere struct {
 // and the others.
 func (e *everywhere) placeReady() (hopeful, hopeless []int32) {
 	k := e.ranker
+	k.scanFull()
 	for rank, s := range k.standing {
 		pos := e.run.s.order.byRank[rank]
 		chunk, i := e.run.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize

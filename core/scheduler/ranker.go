@@ -1,9 +1,7 @@
 package scheduler
 
 import (
-	"math"
 	"math/bits"
-	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
@@ -14,7 +12,7 @@ import (
 type standing int8
 
 const (
-	standsUnseen standing = iota // was not looked at: nothing changed there since it failed
+	standsUnseen standing = iota // was not looked at: it lacks room, or nothing changed there since it failed
 	standsOut                    // may not take it, whoever is evicted
 	standsFull                   // may take it once something is evicted
 	standsReady                  // has room
@@ -34,7 +32,9 @@ type ranker struct {
 
 	standing []standing // by rank
 	score    []float64  // by rank, of those that stand ready
-	fullest  []int32    // ranks that stood full at some time
+	since    uint64     // nodes whose room did not change after it are not looked at
+	complete bool       // those that lack room have been looked at
+	nodes    []int32    // that stand full, see full
 	first    int        // rank of the best, as long as the tree is not there; -1: none
 	tree     tournament
 	treed    bool // the tree is there and follows
@@ -45,10 +45,7 @@ type ranker struct {
 func (k *ranker) build(r *run, g *model.Group, f *feasibility, rules *groupRules, since uint64) {
 	k.run, k.group, k.feasible, k.rules = r, g, f, rules
 	k.plain = len(g.Ask.Ports) == 0 && len(g.Ask.Devices) == 0
-	k.ceiling = math.MinInt64
-	if r.preempts {
-		k.ceiling = preempt.Ceiling(g.Job.Priority, r.version, r.base.Config().PriorityDelta)
-	}
+	k.ceiling = r.ceiling
 	n := len(r.s.order.byRank)
 	k.standing, k.score = resized(k.standing, n), resized(k.score, n)
 	k.scan(since)
@@ -60,33 +57,64 @@ func (k *ranker) rebuild() { k.scan(0) }
 
 func (k *ranker) scan(since uint64) {
 	clear(k.standing)
-	k.fullest, k.first, k.treed, k.stale = k.fullest[:0], -1, false, false
+	k.since, k.complete, k.first, k.treed, k.stale = since, false, -1, false, false
 	snap := k.run.proposed
 	for c := range snap.Chunks() {
-		if chunk := snap.Chunk(c); chunk.MaxModifyIndex() > since || since == 0 {
-			k.scanChunk(chunk, c*state.ChunkSize, since)
+		chunk := snap.Chunk(c)
+		if roomy := k.unseen(chunk, chunk.Fitting(&k.group.Ask)); roomy != 0 {
+			k.scanRoomy(chunk, c*state.ChunkSize, roomy)
 		}
 	}
 }
 
-func (k *ranker) scanChunk(chunk *state.Chunk, base int, since uint64) {
-	fitting := chunk.Fitting(&k.group.Ask)
-	schedulable := chunk.Schedulable()
-	for i := range chunk.Len() {
-		rank := k.run.s.order.rankOf[base+i]
-		if rank < 0 || since > 0 && chunk.ModifyIndex(i) <= since {
-			continue
+// unseen leaves those of nodes of a chunk that changed after since.
+func (k *ranker) unseen(chunk *state.Chunk, nodes uint64) uint64 {
+	switch {
+	case k.since == 0:
+		return nodes
+	case chunk.MaxModifyIndex() <= k.since:
+		return 0
+	}
+	for left := nodes; left != 0; left &= left - 1 {
+		if i := bits.TrailingZeros64(left); chunk.ModifyIndex(i) <= k.since {
+			nodes &^= 1 << i
 		}
-		if schedulable>>i&1 == 0 || !k.feasible.node(chunk, i) {
+	}
+	return nodes
+}
+
+// scanRoomy ranks the nodes of a chunk whose columns cover the ask.
+func (k *ranker) scanRoomy(chunk *state.Chunk, base int, nodes uint64) {
+	for ; nodes != 0; nodes &= nodes - 1 {
+		i := bits.TrailingZeros64(nodes)
+		rank := k.run.s.order.rankOf[base+i]
+		if !k.feasible.node(chunk, i) {
 			k.standing[rank] = standsOut
 			continue
 		}
-		k.assess(rank, chunk, i, int32(base+i), fitting>>i&1 == 1)
-		switch k.standing[rank] {
-		case standsReady:
+		k.assess(rank, chunk, i, int32(base+i), true)
+		if k.standing[rank] == standsReady {
 			k.lead(rank)
-		case standsFull:
-			k.fullest = append(k.fullest, rank)
+		}
+	}
+}
+
+// scanFull looks at the nodes that lack room. Nobody asks for them as long as
+// others have it, and on a full cluster they are nearly all.
+func (k *ranker) scanFull() {
+	if k.complete {
+		return
+	}
+	k.complete = true
+	snap := k.run.proposed
+	for c := range snap.Chunks() {
+		chunk := snap.Chunk(c)
+		for left := k.unseen(chunk, chunk.Schedulable()); left != 0; left &= left - 1 {
+			i := bits.TrailingZeros64(left)
+			rank := k.run.s.order.rankOf[c*state.ChunkSize+i]
+			if k.standing[rank] == standsUnseen && int64(chunk.MinPriority(i)) <= k.ceiling && k.feasible.node(chunk, i) {
+				k.standing[rank] = standsFull
+			}
 		}
 	}
 }
@@ -108,9 +136,6 @@ func (k *ranker) update(pos int32) {
 		k.standing[rank] = standsOut
 	} else {
 		k.assess(rank, chunk, i, pos, chunk.Fitting(&k.group.Ask)>>i&1 == 1)
-	}
-	if k.standing[rank] == standsFull {
-		k.fullest = append(k.fullest, rank)
 	}
 	switch {
 	case k.treed:
@@ -196,20 +221,16 @@ func (k *ranker) best() (pos int32, score float64, ok bool) {
 }
 
 // full lists the positions of nodes that may take the group once something is
-// evicted, in tie order.
+// evicted, in tie order. The list is good until it is asked for again.
 func (k *ranker) full() []int32 {
-	var nodes []int32
-	if len(k.fullest) == len(k.standing) {
-		nodes = make([]int32, 0, len(k.standing))
-	}
-	slices.Sort(k.fullest)
-	k.fullest = slices.Compact(k.fullest)
-	for _, rank := range k.fullest {
-		if k.standing[rank] == standsFull {
-			nodes = append(nodes, k.run.s.order.byRank[rank])
+	k.scanFull()
+	k.nodes = k.nodes[:0]
+	for rank, s := range k.standing {
+		if s == standsFull {
+			k.nodes = append(k.nodes, k.run.s.order.byRank[rank])
 		}
 	}
-	return nodes
+	return k.nodes
 }
 
 func resized[T any](s []T, n int) []T {

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -49,6 +50,10 @@ type Scheduler struct {
 	byGroup [][]*model.Allocation
 	// instances is scratch of reconcile.
 	instances []instance
+	// changed lists nodes for the run at hand, and most what some of them would have
+	// with everything gone that may be evicted; see changedSince.
+	changed []changedNode
+	most    []model.Vector
 	// wants is what the groups of the evaluation at hand miss, one after another.
 	wants []want
 }
@@ -145,11 +150,11 @@ type run struct {
 	version     *policy.Version
 	asked       bool // the version
 	preempts    bool
+	ceiling     int64 // highest priority that may be evicted for the job
 	algorithm   model.Algorithm
 	separations []*separation
 
-	changed     []changedNode // since changedFrom in changedIn
-	changedFrom uint64
+	changedFrom uint64 // what Scheduler.changed is of, as is changedIn
 	changedIn   *state.Snapshot
 	evicted     preempt.Evicted
 	byGroup     [][]*model.Allocation // of the Scheduler
@@ -173,7 +178,6 @@ func (s *Scheduler) newRun(policies *policy.Set, eval *model.Evaluation, snap *s
 	}
 	r.version = version
 	r.preempts = snap.Config().Preemption[r.job.Type] && !r.job.NeverPreempts
-	r.memorable = r.remembers()
 	return r, nil
 }
 
@@ -182,11 +186,13 @@ func (r *run) process() error {
 	r.s.order.refresh(r.base, r.s.config.Ties)
 	r.s.allocs = r.base.AppendJobAllocs(r.s.allocs[:0], r.eval.JobKey())
 	r.s.wants = r.s.wants[:0]
-	r.sortAllocs()
-	switch {
-	case r.job == nil || r.job.Stopped:
+	if r.job == nil || r.job.Stopped {
 		r.stopAll()
 		return nil
+	}
+	r.sortAllocs()
+	r.memorable, r.ceiling = r.remembers(), r.highestVictim()
+	switch {
 	case r.job.Type.PerNode():
 		return r.processPerNode()
 	default:
@@ -194,12 +200,17 @@ func (r *run) process() error {
 	}
 }
 
+// highestVictim is the highest priority that may be evicted for the job.
+func (r *run) highestVictim() int64 {
+	if !r.preempts {
+		return math.MinInt64
+	}
+	return preempt.Ceiling(r.job.Priority, r.version, r.base.Config().PriorityDelta)
+}
+
 // sortAllocs finds the allocations of each group that the job has. Those of a
 // group mostly stand together, so that few are looked up or copied.
 func (r *run) sortAllocs() {
-	if r.job == nil {
-		return
-	}
 	r.byGroup = resized(r.s.byGroup, len(r.job.Groups))
 	clear(r.byGroup)
 	r.s.byGroup = r.byGroup

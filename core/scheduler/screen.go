@@ -52,7 +52,7 @@ func (s *Screen) MayPlace(eval *model.Evaluation, nodeID string) bool {
 	if n == nil {
 		return true
 	}
-	if s.node.lowest > n.ceiling && n.least(&s.node.free) {
+	if s.node.lowest > n.ceiling && n.exceeds(&s.node.free) {
 		return n.elsewhere
 	}
 	passes := n.elsewhere

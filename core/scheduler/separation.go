@@ -17,6 +17,8 @@ type separation struct {
 	foreign  []*term      // what keeps away from it, one for each topology key
 	apart    *tally       // allocations of others on the node that exclude the group
 	ownApart *tally       // those of its own job, which are never evicted
+	last     *model.Group // that was counted
+	keeping  []*term      // that keep last and the group apart
 }
 
 // separation finds or makes the one for a group. others are the jobs that may
@@ -64,17 +66,29 @@ func (s *separation) count(a *model.Allocation, by int) {
 // countTerms counts an allocation for the terms that keep it and the group
 // apart, and tells whether any does on this node.
 func (s *separation) countTerms(a *model.Allocation, node *model.Node, pos int32, by int) (apart bool) {
-	for _, t := range s.terms {
-		if t.rule.Matches(a.Group.Labels) {
-			apart = t.count(node, pos, by) || apart
-		}
+	if a.Group != s.last { // those of a group mostly come together
+		s.last, s.keeping = a.Group, s.keepingFrom(a.Group, s.keeping[:0])
 	}
-	for i := range a.Group.Separate {
-		if rule := &a.Group.Separate[i]; rule.Matches(s.group.Labels) {
-			apart = s.foreignTerm(rule).count(node, pos, by) || apart
-		}
+	for _, t := range s.keeping {
+		apart = t.count(node, pos, by) || apart
 	}
 	return apart
+}
+
+// keepingFrom appends the terms that keep allocations of another group and this
+// one apart.
+func (s *separation) keepingFrom(g *model.Group, terms []*term) []*term {
+	for _, t := range s.terms {
+		if t.rule.Matches(g.Labels) {
+			terms = append(terms, t)
+		}
+	}
+	for i := range g.Separate {
+		if rule := &g.Separate[i]; rule.Matches(s.group.Labels) {
+			terms = append(terms, s.foreignTerm(rule))
+		}
+	}
+	return terms
 }
 
 // foreignTerm is the count for the topology key of a foreign term.
