@@ -13,9 +13,9 @@ import (
 
 //go:embed LICENSE ABI.md
 //go:embed policy/*.go rules/*.go fmath/*.go abi/*.go serve/*.go serve/policypb/*.go settings/*.go policytest/*.go
-//go:embed c/cede.h
-//go:embed rust/Cargo.toml rust/src
-//go:embed assemblyscript/package.json assemblyscript/asconfig.json assemblyscript/assembly
+//go:embed c/cede.h c/README.md
+//go:embed rust/Cargo.toml rust/README.md rust/src
+//go:embed assemblyscript/package.json assemblyscript/README.md assemblyscript/asconfig.json assemblyscript/assembly
 var files embed.FS
 
 // langs maps a language to the folders and files that a policy in it needs. The

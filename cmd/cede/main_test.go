@@ -30,7 +30,7 @@ func TestScripts(t *testing.T) {
 		}
 		folders[name] = absolute
 	}
-	cache := goCache(t)
+	cache, compiled := goCache(t), t.TempDir()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -41,6 +41,7 @@ func TestScripts(t *testing.T) {
 				env.Setenv(name, dir)
 			}
 			env.Setenv("GOCACHE", cache)
+			env.Setenv("XDG_CACHE_HOME", compiled)
 			return nil
 		},
 		Condition: condition,

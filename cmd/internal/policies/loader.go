@@ -165,7 +165,7 @@ func (f hostFunc) Load(ctx context.Context, b *bundle.Bundle, limits policy.Limi
 }
 
 func (l *Loader) loadWasm(ctx context.Context, b *bundle.Bundle, limits policy.Limits) (registry.Module, error) {
-	host, err := l.wasmHost()
+	host, err := l.wasmHost(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -188,15 +188,24 @@ func (l *Loader) loadProcess(ctx context.Context, b *bundle.Bundle, limits polic
 	return m, nil
 }
 
-func (l *Loader) wasmHost() (*wasm.Host, error) {
+func (l *Loader) wasmHost(ctx context.Context) (*wasm.Host, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.wasm != nil {
 		return l.wasm, nil
 	}
-	var err error
-	l.wasm, err = wasm.NewHost(wasm.Options{CacheDir: l.o.CacheDir, Log: l.o.Log})
-	return l.wasm, err
+	host, err := wasm.NewHost(wasm.Options{CacheDir: l.o.CacheDir, Log: l.o.Log})
+	if err != nil && l.o.CacheDir != "" { // a home that cannot be written to shall not keep anybody from a policy
+		if l.o.Log != nil {
+			l.o.Log.InfoContext(ctx, "compiled policies are not kept", "err", err)
+		}
+		host, err = wasm.NewHost(wasm.Options{Log: l.o.Log})
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.wasm = host
+	return host, nil
 }
 
 func (l *Loader) processHost() (*process.Host, error) {

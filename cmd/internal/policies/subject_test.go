@@ -1,0 +1,108 @@
+package policies_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+func opened(t *testing.T, use string) *policies.Policy {
+	t.Helper()
+	p, err := resolver(t).Open(context.Background(), policies.Request{PolicySpec: sim.PolicySpec{Use: use}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// A trap ends an instance and not the test: the next case, which may be the
+// smaller one, is put to another.
+func TestTrial_GoesOnAfterATrap(t *testing.T) {
+	trial := policies.NewTrial(opened(t, "../../../plugins/wasm/testdata/hostile/trap_score.wasm"))
+	defer trial.Close()
+	s, err := trial.Subject()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		_, err := s.Decide(policytest.MustParse(t, "preemptor 50 cpu=1\nnode n cpu=0\n  a 10 cpu=1\n"))
+		fault, ok := errors.AsType[*policy.Error](err)
+		if !ok || fault.Fault != policy.FaultGuest || fault.Hook != "ScoreVictims" {
+			t.Errorf("got %v, want the trap", err)
+		}
+	}
+	if trial.Usage.Calls != 3 || trial.Usage.Memory == 0 {
+		t.Errorf("used %+v", trial.Usage)
+	}
+}
+
+func TestTrial_DecidesAsTheNativePolicy(t *testing.T) {
+	const guests = "../../../sdk/abi/testdata/guests/"
+	c := policytest.MustParse(t, "preemptor 50 cpu=9\nnode n cpu=0\n  a 10 cpu=5\n  b 20 cpu=4\n  c 20 cpu=9\n")
+	var want string
+	for _, use := range []string{"default", guests + "default-c.wasm", guests + "default-rust.wasm"} {
+		trial := policies.NewTrial(opened(t, use))
+		defer trial.Close()
+		s, err := trial.Subject()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := s.Decide(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := d.Lines(c)[0]
+		if want == "" {
+			want = got
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", use, got, want)
+		}
+		if metered := trial.Usage.Fuel > 0; metered != (use != "default") || trial.Usage.Share() > 0.01 {
+			t.Errorf("%s: used %+v", use, trial.Usage)
+		}
+	}
+}
+
+// A home that cannot be written to keeps nobody from a policy.
+func TestOpen_WithoutAPlaceForCompiledCode(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := policies.New(policies.Options{CacheDir: filepath.Join(file, "cache")})
+	p, err := l.Open(context.Background(), policies.Request{PolicySpec: sim.PolicySpec{Use: "../../../sdk/abi/testdata/guests/decay-c.wasm"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Hold()
+	p.Drop()
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBench_MeasuresEveryHookOnEveryConstruction(t *testing.T) {
+	found := map[string]int{}
+	err := policies.Bench(opened(t, "default"), clock.Real{}, time.Microsecond, 2, func(m policies.Measurement) {
+		found[m.Hook+" "+m.Construction]++
+		if m.Calls < 1 || m.Candidates < 1 || m.PerCandidate() < 0 {
+			t.Errorf("measured %+v", m)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 10 || found["SelectVictims candidates=200"] != 2 || found["ScoreOptions nodes=400"] != 2 {
+		t.Errorf("measured %v", found)
+	}
+}
