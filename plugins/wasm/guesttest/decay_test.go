@@ -43,7 +43,7 @@ func TestDecay_IsTheSamePolicyInEveryLanguage(t *testing.T) {
 			g.configure(c)
 			checkDescription(t, native, g.describe())
 			r := rand.New(rand.NewPCG(31, 32))
-			for range policytest.Count(t) / 20 {
+			for range rounds(t, 40) {
 				compareDecay(t, native, g, r)
 			}
 		})

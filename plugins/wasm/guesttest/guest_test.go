@@ -14,6 +14,7 @@ import (
 
 	"github.com/cede-scheduler/cede/sdk/abi"
 	"github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
 // guests is where the modules are that this package tests.
@@ -145,6 +146,15 @@ func (g *guest) configure(c *policy.Config) {
 	var e abi.Encoder
 	e.Configure(c)
 	g.ask(abi.OpConfigure, &e)
+}
+
+// rounds is a share of how many random cases a test plays. The race detector
+// slows all down and has nothing to find in one guest after the other.
+func rounds(t *testing.T, share int) int {
+	if racing {
+		share *= 20
+	}
+	return policytest.Count(t) / share
 }
 
 // inLanguages runs a test with the guest of each language.

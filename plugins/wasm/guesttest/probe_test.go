@@ -16,7 +16,7 @@ import (
 func TestProbe_ReadsRandomFramesAsTheDecoderInGoDoes(t *testing.T) {
 	inLanguages(t, "probe", func(t *testing.T, g *guest) {
 		r := rand.New(rand.NewPCG(51, 52))
-		for k := range policytest.Count(t) / 20 {
+		for k := range rounds(t, 40) {
 			columns := probe.AllColumns
 			if k%2 == 0 {
 				columns = policy.Columns(r.Uint64()) & probe.AllColumns

@@ -12,8 +12,25 @@ import (
 
 //go:generate ../../../sdk/abi/testdata/guests/build.sh
 
-// The modules that are committed are those that their sources give. Other
-// versions of the tools give other bytes, which then have to answer alike: the
+// The modules that are committed were built of the sources that are committed.
+func TestGuests_AreBuiltOfTheirSources(t *testing.T) {
+	here, err := exec.Command(guests+"build.sh", "-s").Output()
+	if err != nil {
+		t.Skipf("cannot tell: %v", err)
+	}
+	recorded, err := os.ReadFile(guests + "versions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(here)) {
+		if !strings.Contains(string(recorded), line) {
+			t.Errorf("%sis not what the modules were built of: run go generate in plugins/wasm/guesttest and commit it", line)
+		}
+	}
+}
+
+// The same tools give the same bytes of them. Other versions of the tools give
+// others, which then have to answer alike: with CEDE_SOAK all are built, and the
 // golden frames are put to what was built here.
 func TestGuests_AreWhatTheirSourcesGive(t *testing.T) {
 	if racing {
@@ -21,31 +38,35 @@ func TestGuests_AreWhatTheirSourcesGive(t *testing.T) {
 	}
 	for _, language := range languages {
 		t.Run(language, func(t *testing.T) {
-			t.Parallel()
 			built := build(t, language)
 			list, err := filepath.Glob(built + "/*.wasm")
-			if err != nil || len(list) < 3 {
+			if err != nil || len(list) == 0 {
 				t.Fatalf("built %v: %v", list, err)
 			}
 			compared := sameTools(t, language)
 			for _, path := range list {
-				name := filepath.Base(path)
-				fresh, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				committed, err := os.ReadFile(guests + name)
-				switch {
-				case err != nil:
-					t.Errorf("%v; run go generate in plugins/wasm/guesttest and commit it", err)
-				case compared && !bytes.Equal(fresh, committed):
-					t.Errorf("%s is not what its sources give; run go generate in plugins/wasm/guesttest and commit it", name)
-				}
-				if strings.HasPrefix(name, "probe-") {
-					checkAllGolden(t, fresh)
-				}
+				checkBuilt(t, path, compared)
 			}
 		})
+	}
+}
+
+func checkBuilt(t *testing.T, path string, compared bool) {
+	t.Helper()
+	name := filepath.Base(path)
+	fresh, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	committed, err := os.ReadFile(guests + name)
+	switch {
+	case err != nil:
+		t.Errorf("%v; run go generate in plugins/wasm/guesttest and commit it", err)
+	case compared && !bytes.Equal(fresh, committed):
+		t.Errorf("%s is not what its sources give; run go generate in plugins/wasm/guesttest and commit it", name)
+	}
+	if strings.HasPrefix(name, "probe-") {
+		checkAllGolden(t, fresh)
 	}
 }
 
@@ -53,7 +74,11 @@ func TestGuests_AreWhatTheirSourcesGive(t *testing.T) {
 func build(t *testing.T, language string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
-	out, err := exec.Command(guests+"build.sh", "-o", folder, language).CombinedOutput()
+	script := exec.Command(guests+"build.sh", "-o", folder, language)
+	if os.Getenv("CEDE_SOAK") == "" {
+		script.Env = append(os.Environ(), "GUESTS=decay") // the compilers take their time
+	}
+	out, err := script.CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 3 {
 		t.Skip(strings.TrimSpace(string(out)))

@@ -2,11 +2,12 @@
 # Builds the guests that tests load, from their sources in sdk/c, sdk/rust and
 # sdk/assemblyscript, into this folder or the one given:
 #
-#   build.sh [-o FOLDER | -v] [c] [rust] [assemblyscript]
+#   build.sh [-o FOLDER | -v | -s] [c] [rust] [assemblyscript]
 #
 # The same tools give the same bytes; `versions` says which tools gave those
-# that are committed, and -v prints those that there are. Without a language it
-# builds all. It exits with 3 where a tool is missing.
+# that are committed, of which sources. -v prints the tools that there are, -s
+# what the sources are. Without a language it builds all, and GUESTS=decay only
+# that. It exits with 3 where a tool is missing.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -22,8 +23,13 @@ case ${1:-} in
     action=version
     shift
     ;;
+  -s)
+    action=sources
+    shift
+    ;;
 esac
 whole=$#
+only=${GUESTS:-*}
 [ $# -gt 0 ] || set -- c rust assemblyscript
 
 work=$(mktemp -d)
@@ -37,6 +43,17 @@ missing() {
 # link OBJECT... -o MODULE: small stacks that overflow into a trap, no names.
 link() { wasm-ld --no-entry --strip-all --stack-first -z stack-size=16384 "$@"; }
 
+# sources LANGUAGE: a digest of all that a language's modules are made of.
+sources() {
+  cd "$sdk/$1"
+  printf 'sources of %s: ' "$1"
+  find . -name node_modules -prune -o -name target -prune -o -type f ! -name '*.md' ! -name '.*' -print | LC_ALL=C sort |
+    xargs sha256sum | cat - "$here/build.sh" | sha256sum | cut -c1-32
+}
+sources_c() { (sources c); }
+sources_rust() { (sources rust); }
+sources_assemblyscript() { (sources assemblyscript); }
+
 version_c() { echo "c: $(clang --version | sed -n 1p), $(wasm-ld --version)"; }
 version_rust() { echo "rust: $("$(rust)" --version), $(wasm-ld --version)"; }
 version_assemblyscript() { echo "assemblyscript: $("$sdk/assemblyscript/node_modules/.bin/asc" --version)"; }
@@ -45,7 +62,8 @@ build_c() {
   command -v clang >/dev/null || missing clang 'apt-get install clang lld'
   command -v wasm-ld >/dev/null || missing wasm-ld 'apt-get install lld'
   local source name
-  for source in $(ls "$sdk"/c/examples/*.c "$sdk"/c/test/*.c 2>/dev/null); do
+  for source in "$sdk"/c/examples/$only.c "$sdk"/c/test/$only.c; do
+    [ -f "$source" ] || continue
     name=$(basename "$source" .c)
     # Two steps, since clang runs whatever wasm-opt is installed when it links.
     (cd "$(dirname "$source")" && clang --target=wasm32 -std=c11 -O3 -ffreestanding -mbulk-memory -msign-ext \
@@ -77,7 +95,7 @@ build_rust() {
   flags+=("--remap-path-prefix=$sdk/rust=cede") # no paths of this machine
   cd "$sdk/rust"
   "$compiler" "${flags[@]}" -D warnings --crate-name cede --crate-type rlib src/lib.rs --out-dir "$work"
-  for crate in examples/* tests/*; do
+  for crate in examples/$only tests/$only; do
     [ -d "$crate" ] || continue
     name=$(basename "$crate")
     "$compiler" "${flags[@]}" -D warnings -C lto=fat --crate-name "$name" --crate-type cdylib "$crate/src/lib.rs" \
@@ -90,7 +108,7 @@ build_assemblyscript() {
   command -v node >/dev/null || missing node 'apt-get install nodejs npm'
   [ -x "$asc" ] || missing 'the compiler of AssemblyScript' '(cd sdk/assemblyscript && npm ci)'
   cd "$sdk/assemblyscript"
-  for program in examples/* tests/*; do
+  for program in examples/$only tests/$only; do
     [ -d "$program" ] || continue
     name=$(basename "$program")
     "$asc" "$program/index.ts" --config asconfig.json -o "$out/$name-assemblyscript.wasm" 2>"$work/words" ||
@@ -99,5 +117,6 @@ build_assemblyscript() {
 }
 
 for language; do "${action}_$language"; done
-[ "$action" != build ] || [ "$out" != "$here" ] || [ "$whole" != 0 ] ||
-  for language; do "version_$language"; done >"$here/versions"
+if [ "$action" = build ] && [ "$out" = "$here" ] && [ "$whole" = 0 ] && [ "$only" = '*' ]; then
+  for language; do "version_$language" && "sources_$language"; done >"$here/versions"
+fi
