@@ -232,44 +232,49 @@ func TestModule_SwapsUnderLoad(t *testing.T) {
 // Faults leave nothing behind, however often they happen.
 func TestHostile_LeavesNothingBehind(t *testing.T) {
 	h := host(t, wasm.Options{})
-	rules := coretest.Policies().Default()
-	y := newYard(t, "")
 	names := []string{"trap_select", "exit", "trap_last_words", "status_17", "scribble_all", "pick_twice", "memory_keeper", "alloc_odd", "start_trap", "configure_trap"}
 	if soak(0, 1) == 1 {
 		names = slices.Sorted(maps.Keys(hostile))
 	}
 	for _, name := range names {
-		code := hostileGuest(t, name)
-		round := func() {
-			m, err := h.Load(t.Context(), code, hostile[name].limits.Or(limits))
-			if err != nil {
-				return
-			}
-			defer m.Close()
-			v, err := policy.NewVersion(policy.Source{Name: "hostile", Module: m})
-			if err != nil {
-				return
-			}
-			v.Hold()
-			for range 10 {
-				_, _ = y.find(v, rules)
-			}
-			v.Drop()
-			if n, _ := wasm.Live(m); n != 0 {
-				t.Fatalf("%s: %d instances are left", name, n)
-			}
+		t.Run(name, func(t *testing.T) { repeatHostile(t, h, name) })
+	}
+}
+
+// repeatHostile loads and asks a guest again and again.
+func repeatHostile(t *testing.T, h *wasm.Host, name string) {
+	rules := coretest.Policies().Default()
+	y := newYard(t, "")
+	code := hostileGuest(t, name)
+	round := func() {
+		m, err := h.Load(t.Context(), code, hostile[name].limits.Or(limits))
+		if err != nil {
+			return
 		}
-		for range 3 {
-			round()
+		defer m.Close()
+		v, err := policy.NewVersion(policy.Source{Name: "hostile", Module: m})
+		if err != nil {
+			return
 		}
-		before := heap()
-		rounds := soak(20, 1000) // of ten searches each
-		for range rounds {
-			round()
+		v.Hold()
+		for range 10 {
+			_, _ = y.find(v, rules)
 		}
-		if grown := heap() - before; grown > 1<<20 {
-			t.Errorf("%s: %d bytes more after %d rounds", name, grown, rounds)
+		v.Drop()
+		if n, _ := wasm.Live(m); n != 0 {
+			t.Fatalf("%d instances are left", n)
 		}
+	}
+	for range 3 {
+		round()
+	}
+	before := heap()
+	rounds := soak(20, 1000) // of ten searches each
+	for range rounds {
+		round()
+	}
+	if grown := heap() - before; grown > 1<<20 {
+		t.Errorf("%d bytes more after %d rounds", grown, rounds)
 	}
 }
 
