@@ -1,0 +1,12 @@
+package defaults_test
+
+import (
+	"testing"
+
+	defaults "github.com/cede-scheduler/cede/policies/default"
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+func TestCases(t *testing.T) {
+	policytest.Cases(t, policytest.Of(defaults.New()), "cases")
+}

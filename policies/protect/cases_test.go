@@ -1,0 +1,12 @@
+package protect_test
+
+import (
+	"testing"
+
+	"github.com/cede-scheduler/cede/policies/protect"
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+func TestCases(t *testing.T) {
+	policytest.Cases(t, policytest.Of(policytest.Configured(t, protect.New(), "{}")), "cases")
+}
