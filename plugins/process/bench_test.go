@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
@@ -22,7 +23,7 @@ var contenders = []string{"default", "nomad"}
 func forms(b testing.TB, h *Host, name string) map[string]policy.Module {
 	return map[string]policy.Module{
 		"native":  policy.Native("bench", shipped[name].native),
-		"process": guest(b, h, shippedGuest(name), LoadOptions{}),
+		"process": guest(b, h, shippedGuest(name), LoadOptions{Limits: policy.Limits{Time: time.Minute}}),
 	}
 }
 

@@ -390,9 +390,9 @@ func TestHost_RoundsLeaveNothing(t *testing.T) {
 	h := newHost(t, Options{Restart: Restart{First: time.Nanosecond, Most: time.Nanosecond, Strikes: 1 << 30}})
 	modes := map[string]*Module{}
 	for _, mode := range []string{"honest", "kills itself", "panics", "garbage", "much larger", "has a child", "every third call"} {
-		modes[mode] = load(t, h, mode, policy.Limits{})
+		modes[mode] = load(t, h, mode, policy.Limits{Time: time.Minute})
 	}
-	hung := load(t, h, "hangs", policy.Limits{Time: 200 * time.Millisecond})
+	hung := load(t, h, "hangs", policy.Limits{Time: 5 * time.Second})
 	r := rand.New(rand.NewPCG(3, 4))
 	round := func() {
 		for mode, m := range modes {
