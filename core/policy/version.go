@@ -92,8 +92,10 @@ func NewVersion(src Source) (*Version, error) {
 // startError is why a first instance did not start; a refusal that is no fault
 // is about the configuration.
 func startError(name string, err error) error {
-	if _, fault := errors.AsType[*Error](err); fault {
-		return fmt.Errorf("policy %s: %w", name, err)
+	if fault, ok := errors.AsType[*Error](err); ok {
+		named := *fault // a host has another name for it
+		named.Policy = name
+		return &named
 	}
 	return fmt.Errorf("policy %s: configuration: %w", name, err)
 }
