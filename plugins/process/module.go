@@ -53,7 +53,7 @@ var _ policy.Module = (*Module)(nil)
 func (h *Host) Load(ctx context.Context, path string, o LoadOptions) (*Module, error) {
 	file, digest, err := h.take(ctx, path, o.SHA256)
 	if err != nil {
-		return nil, titled(path, digest, err)
+		return nil, titled("", digest, err)
 	}
 	m := &Module{
 		host: h, digest: digest, limits: o.Limits.Or(h.options.Limits),
@@ -62,19 +62,23 @@ func (h *Host) Load(ctx context.Context, path string, o LoadOptions) (*Module, e
 	m.program = program{file: file, args: o.Args, env: o.Env, memory: m.limits.Memory, log: guestlog.New(m.log, abi.MaxLog)}
 	if err := m.introduce(ctx); err != nil {
 		m.Close()
-		return nil, titled(path, digest, err)
+		return nil, titled(m.name, digest, err)
 	}
 	return m, nil
 }
 
-// titled says which executable is not loaded.
-func titled(path, digest string, err error) error {
+// titled says which policy is not loaded: by its name, or by the beginning of
+// its digest where it came to none.
+func titled(name, digest string, err error) error {
 	e, ok := errors.AsType[*policy.Error](err)
 	if !ok {
 		e = &policy.Error{Fault: policy.FaultHost, Err: err}
 	}
 	named := *e
-	named.Policy, named.Version = path, digest
+	named.Policy, named.Version = name, digest
+	if name == "" && digest != "" {
+		named.Policy = digest[:len(digestPrefix)+12]
+	}
 	if named.Hook == "" {
 		named.Hook = "load"
 	}
@@ -248,6 +252,9 @@ func (m *Module) count(i *instance, err error) {
 		// its own objection, or ours, or nothing that a restart would mend
 	default:
 		wait, left := m.strikes.failed(i.round, bad)
+		if m.name == "" {
+			return // it is being loaded, and will not be
+		}
 		m.log.Warn("the process of the policy was lost", "err", bad, "restart_in", wait, "strikes_left", left)
 	}
 }

@@ -48,7 +48,10 @@ func TestLoad_RefusesWhatIsNoExecutable(t *testing.T) {
 	} {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			_, err := h.Load(context.Background(), path, LoadOptions{})
-			wantFault(t, err, want.kind, append(want.words, path)...)
+			if want.words[0] != "cannot be executed" { // as which its copy is named
+				want.words = append(want.words, path)
+			}
+			wantFault(t, err, want.kind, want.words...)
 			nothingLeft(t, h)
 		})
 	}
