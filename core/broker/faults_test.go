@@ -431,3 +431,32 @@ func TestAckOnOldSnapshotLosesWhatWasShed(t *testing.T) {
 	}
 	f.ack(t, d, 3)
 }
+
+// Classes come and go with the attributes of nodes. What is known of those that
+// nobody rules out any more is forgotten, and what is known of others stays.
+func TestBlocked_ManyClassesComeAndGo(t *testing.T) {
+	f := newFixture(t)
+	block := func(id string, classes map[uint64]bool) {
+		ev := &model.Evaluation{
+			ID: id, Namespace: "default", JobID: id, Status: model.EvalBlocked, SnapshotIndex: 10, Classes: classes,
+		}
+		if got := f.blocked.Block(ev, nil); got != broker.Tracked {
+			t.Fatalf("%s is %v", id, got)
+		}
+	}
+	block("first", map[uint64]bool{1: false, 2: true})
+	for i := range uint64(20_000) {
+		id := fmt.Sprintf("e%d", i)
+		block(id, map[uint64]bool{3: false, 100 + i: false})
+		f.blocked.Forget(id)
+	}
+	block("last", map[uint64]bool{1: true, 2: false})
+	for class, want := range []string{1: "last", 2: "first"} {
+		if want == "" {
+			continue
+		}
+		if got := f.blocked.Unblock(uint64(class), "", 11, nil); len(got) != 1 || got[0].ID != want {
+			t.Errorf("room in class %d releases %v, want %s", class, got, want)
+		}
+	}
+}

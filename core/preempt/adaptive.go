@@ -17,7 +17,7 @@ func (s *searcher) scoreAdaptively() error {
 	picks := make([][]int32, c.Len())
 	remaining := 0
 	for o := range open {
-		s.trial.reset(&s.batch.places[o], &s.f.req.Group.Ask)
+		s.trial.reset(&s.batch.places[o], &s.f.req.Group.Ask, &s.f.watch, s.batch.lacksOf(o, &s.f.watch))
 		open[o] = !s.trial.fits()
 		if open[o] {
 			remaining++
@@ -68,7 +68,7 @@ func (s *searcher) bestRow(o int, picked []int32) (best int32, ok bool) {
 func (s *searcher) free(o int, row int32) {
 	c := &s.batch.cand
 	for d := range c.Need {
-		use := float64(s.batch.row(o, row).Group.Ask.Vec[d])
+		use := float64(s.batch.rows[row].Group.Ask.Vec[d])
 		c.Need[d][o] -= use
 		c.Freed[d][o] += use
 	}
@@ -81,9 +81,9 @@ func (s *searcher) free(o int, row int32) {
 }
 
 func (s *searcher) fitsAfter(o int, picked []int32) bool {
-	s.trial.reset(&s.batch.places[o], &s.f.req.Group.Ask)
+	s.trial.reset(&s.batch.places[o], &s.f.req.Group.Ask, &s.f.watch, s.batch.lacksOf(o, &s.f.watch))
 	for _, row := range picked {
-		s.trial.remove(s.batch.row(o, row), s.marks(o, row))
+		s.trial.remove(s.batch.rows[row], s.marks(o, row))
 	}
 	return s.trial.fits()
 }

@@ -2,6 +2,7 @@ package preempt
 
 import (
 	"math"
+	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
@@ -19,8 +20,9 @@ type batch struct {
 	columns sdk.Columns
 	dims    int
 
-	places []place // by option of the call
-	at     []int32 // position in the node's rows, by row of the call
+	places []place      // by option of the call
+	lacks  []int64      // of each of them, by watched dimension
+	rows   []*state.Row // by row of the call
 
 	strings dictionary
 }
@@ -36,7 +38,13 @@ type place struct {
 	rows      []state.Row
 	claimed   *model.Room // what claims leave; nil: they take nothing
 	choice    []int16
+	// searcher.kept[kept:][:keeps] are the candidates that are its victims, once
+	// that is known.
+	kept, keeps int32
 }
+
+// offer is what the node offers of a dimension when it is empty.
+func (p *place) offer(d int) int64 { return p.chunk.Avail(d)[p.i] }
 
 func (p *place) node() *model.Node { return p.chunk.Node(int(p.i)) }
 
@@ -83,7 +91,7 @@ func resize(table *[][]float64, n int) {
 // reset empties the batch for the next call.
 func (b *batch) reset() {
 	c := &b.cand
-	b.places, b.at = b.places[:0], b.at[:0]
+	b.places, b.lacks, b.rows = b.places[:0], b.lacks[:0], b.rows[:0]
 	c.FirstRow = append(c.FirstRow[:0], 0)
 	c.MustLeave, c.Place = c.MustLeave[:0], c.Place[:0]
 	for _, table := range [][][]float64{c.Need, c.Freed, c.DeviceNeed, c.Capacity, c.Reserved, c.Free, c.Own} {
@@ -111,25 +119,43 @@ func resetRows(r *sdk.Rows) {
 	r.Annotations = nil
 }
 
-// addOption appends an option with its candidates: the positions in the node's
-// rows that have been appended to b.at since the last one. mustLeave is by
-// candidate; nil: none must.
-func (b *batch) addOption(f *Finder, p *place, mustLeave []uint8) {
+// addOption appends an option with its candidates: the rows that have been
+// appended to b.rows since the last one. mustLeave is by candidate; nil: none
+// must. What many policies read of rows is laid out by complete, column by column.
+func (b *batch) addOption(f *Finder, p *place, lacks []int64, mustLeave []uint8) {
 	c := &b.cand
+	b.lacks = append(b.lacks, lacks...)
+	rows := b.rows[c.FirstRow[len(c.FirstRow)-1]:]
 	b.places = append(b.places, *p)
-	b.addRows(f, p, b.at[c.FirstRow[len(c.FirstRow)-1]:], mustLeave)
-	c.FirstRow = append(c.FirstRow, int32(len(b.at)))
-	for r := range p.choice {
-		c.DeviceNeed[r] = append(c.DeviceNeed[r], deviceNeed(&f.req.Group.Ask, p.room(), p.choice, r))
-	}
-	if b.columns.Has(sdk.MustLeaveColumn) {
+	c.FirstRow = append(c.FirstRow, int32(len(b.rows)))
+	if len(mustLeave) > 0 && b.columns.Has(sdk.MustLeaveColumn) {
 		c.MustLeave = append(c.MustLeave, marked(mustLeave))
+		c.Rows.MustLeave = append(c.Rows.MustLeave, mustLeave...)
+	}
+	if len(p.choice) > 0 {
+		b.addDevices(f, p, rows)
 	}
 	if b.columns.Has(sdk.PlaceColumn) {
 		c.Place = append(c.Place, b.strings.id(p.node().ID))
 	}
 	if b.columns.Has(sdk.CapacityColumns) {
 		b.addCapacity(f, p)
+	}
+	if b.columns&rareColumns != 0 {
+		for _, row := range rows {
+			addRareColumns(&c.Rows, b.columns, &b.strings, f.req.Now, row)
+		}
+	}
+}
+
+// addDevices appends what the requests lack, and what candidates hold of it.
+func (b *batch) addDevices(f *Finder, p *place, rows []*state.Row) {
+	c := &b.cand
+	for r, at := range p.choice {
+		c.DeviceNeed[r] = append(c.DeviceNeed[r], deviceNeed(&f.req.Group.Ask, p.room(), p.choice, r))
+		for _, row := range rows {
+			c.Rows.Devices[r] = append(c.Rows.Devices[r], held(p.node(), row.Alloc, at))
+		}
 	}
 }
 
@@ -171,48 +197,11 @@ func (b *batch) addCapacity(f *Finder, p *place) {
 	}
 }
 
-// addRows appends the candidates of an option, column by column.
-func (b *batch) addRows(f *Finder, p *place, eligible []int32, mustLeave []uint8) {
-	r := &b.cand.Rows
-	for _, at := range eligible {
-		r.Priority = append(r.Priority, p.rows[at].Priority)
-	}
-	if b.columns.Has(sdk.UseColumns) {
-		for d := range b.dims {
-			column := r.Use[d]
-			for _, at := range eligible {
-				column = append(column, float64(p.rows[at].Group.Ask.Vec[d]))
-			}
-			r.Use[d] = column
-		}
-	}
-	if b.columns.Has(sdk.MustLeaveColumn) {
-		if mustLeave == nil {
-			r.MustLeave = append(r.MustLeave, make([]uint8, len(eligible))...)
-		}
-		r.MustLeave = append(r.MustLeave, mustLeave...)
-	}
-	if b.columns.Has(sdk.EvictionColumns) {
-		for _, at := range eligible {
-			g := p.rows[at].Group
-			r.Evictions = append(r.Evictions, f.req.Evicted.Of(g))
-			r.EvictionLimit = append(r.EvictionLimit, int32(g.MaxParallelEvictions))
-		}
-	}
-	for i := range p.choice {
-		for _, at := range eligible {
-			r.Devices[i] = append(r.Devices[i], held(p.node(), p.rows[at].Alloc, p.choice[i]))
-		}
-	}
-	if b.columns&rareColumns != 0 {
-		for _, at := range eligible {
-			addRareColumns(r, b.columns, &b.strings, f.req.Now, &p.rows[at])
-		}
-	}
+// lacksOf is what option o lacks.
+func (b *batch) lacksOf(o int, watch *watched) []int64 {
+	n := len(watch.dims)
+	return b.lacks[o*n : (o+1)*n]
 }
-
-// row is the allocation behind a row of the call that belongs to option o.
-func (b *batch) row(o int, row int32) *state.Row { return &b.places[o].rows[b.at[row]] }
 
 // held is how many instances of the device group at position an allocation has.
 func held(node *model.Node, a *model.Allocation, position int16) float64 {
@@ -255,35 +244,75 @@ func addLabels(r *sdk.Rows, ids *dictionary, labels map[string]string) {
 	r.Labels.First = append(r.Labels.First, int32(len(r.Labels.Key)))
 }
 
-// complete adds what is known only once everything is gathered.
-func (b *batch) complete(ask *model.Ask) {
-	for d := range b.dims {
-		b.cand.Need[d], b.cand.Freed[d] = sized(b.cand.Need[d], len(b.places)), zeroed(b.cand.Freed[d], len(b.places))
-		for o := range b.places {
-			b.cand.Need[d][o] = float64(ask.Vec[d] - b.places[o].free(d))
-		}
-	}
+// complete lays out what is the same for every option, and what is known only
+// once everything is gathered.
+func (b *batch) complete(f *Finder) {
+	b.fillNeeds(f)
+	fillRows(&b.cand.Rows, b.rows, b.columns, f.req.Evicted)
 	b.cand.Strings = b.strings.list
 	if b.columns.Has(sdk.AnnotationColumns) {
-		b.addAnnotations()
+		b.cand.Rows.Annotations = annotationsOf(b.rows)
 	}
 }
 
-// addAnnotations makes the annotation columns of all rows at once: which names
-// there are is known only when the call is complete.
-func (b *batch) addAnnotations() {
-	rows := make([]map[string]float64, 0, len(b.at))
-	names := map[string]bool{}
-	for o := range b.places {
-		for row := b.cand.FirstRow[o]; row < b.cand.FirstRow[o+1]; row++ {
-			notes := b.row(o, row).Group.Annotations
-			rows = append(rows, notes)
-			for name := range notes {
-				names[name] = true
+func (b *batch) fillNeeds(f *Finder) {
+	c, n := &b.cand, len(b.places)
+	for d := range b.dims {
+		c.Need[d], c.Freed[d] = sized(c.Need[d], n), zeroed(c.Freed[d], n)
+	}
+	for d, need := range c.Need {
+		if at := slices.Index(f.watch.dims, uint8(d)); at >= 0 {
+			for o := range need {
+				need[o] = float64(b.lacks[at])
+				at += len(f.watch.dims)
 			}
+			continue
+		}
+		for o := range need {
+			need[o] = float64(-b.places[o].free(d)) // not asked
 		}
 	}
-	b.cand.Rows.Annotations = annotationTable(sortedKeys(names), rows)
+	if b.columns.Has(sdk.MustLeaveColumn) && len(c.MustLeave) == 0 {
+		c.MustLeave, c.Rows.MustLeave = zeroed(c.MustLeave, n), zeroed(c.Rows.MustLeave, len(b.rows))
+	}
+}
+
+// fillRows lays out what many policies read of rows.
+func fillRows(r *sdk.Rows, rows []*state.Row, columns sdk.Columns, evicted *Evicted) {
+	n := len(rows)
+	r.Priority = sized(r.Priority, n)
+	for i, row := range rows {
+		r.Priority[i] = row.Priority
+	}
+	if columns.Has(sdk.UseColumns) {
+		for d := range r.Use {
+			use := sized(r.Use[d], n)
+			for i, row := range rows {
+				use[i] = float64(row.Group.Ask.Vec[d])
+			}
+			r.Use[d] = use
+		}
+	}
+	if columns.Has(sdk.EvictionColumns) {
+		r.Evictions, r.EvictionLimit = sized(r.Evictions, n), sized(r.EvictionLimit, n)
+		for i, row := range rows {
+			r.Evictions[i], r.EvictionLimit[i] = evicted.Of(row.Group), int32(row.Group.MaxParallelEvictions)
+		}
+	}
+}
+
+// annotationsOf makes the annotation columns of all rows at once: which names
+// there are is known only when a call is complete.
+func annotationsOf(rows []*state.Row) *sdk.AnnotationTable {
+	notes := make([]map[string]float64, 0, len(rows))
+	names := map[string]bool{}
+	for _, row := range rows {
+		notes = append(notes, row.Group.Annotations)
+		for name := range row.Group.Annotations {
+			names[name] = true
+		}
+	}
+	return annotationTable(sortedKeys(names), notes)
 }
 
 // annotationTable lays notes out by name; NaN stands for none.

@@ -22,7 +22,8 @@ type Choice struct {
 // table is the call of ScoreOptions: the options that fit, in columns.
 type table struct {
 	options sdk.Options
-	at      []int32 // position in Finder.options, by option of the call
+	at      []int32      // position in Finder.options, by option of the call
+	rows    []*state.Row // the victims of all of them
 	scores  sdk.OptionScores
 	ids     dictionary
 }
@@ -64,14 +65,13 @@ func (f *Finder) Each(visit func(Choice)) error {
 // choice makes an option of the table known to the scheduler.
 func (f *Finder) choice(i int) Choice {
 	o := &f.options[f.table.at[i]]
-	node, rows := f.nodeOf(o)
 	c := Choice{Pos: o.pos, Version: f.victims(), Score: f.table.scores.Score[i]}
 	if len(f.req.Group.Ask.Devices) > 0 {
-		c.Device = node.DeviceChoices(&f.req.Group.Ask)[o.device]
+		c.Device = f.device(o, f.snap.NodeAt(o.pos))
 	}
 	f.chosen = f.chosen[:0]
 	for _, v := range o.victims {
-		f.chosen = append(f.chosen, rows[v].Alloc)
+		f.chosen = append(f.chosen, v.Alloc)
 	}
 	c.Victims = f.chosen
 	return c
@@ -79,11 +79,6 @@ func (f *Finder) choice(i int) Choice {
 
 // victims is the version that picks victims.
 func (f *Finder) victims() *policy.Version { return f.workers[0].victims.version }
-
-func (f *Finder) nodeOf(o *option) (*model.Node, []state.Row) {
-	chunk, i := f.snap.Chunk(int(o.pos)/state.ChunkSize), int(o.pos)%state.ChunkSize
-	return chunk.Node(i), chunk.Rows(i)
-}
 
 // scoreOptions asks the policy about all options that fit.
 func (f *Finder) scoreOptions() error {
@@ -159,7 +154,7 @@ func (f *Finder) fillTable() {
 	if f.columns.Has(sdk.PlaceColumn) {
 		o.Place = sized(o.Place, n)
 		for i, at := range t.at {
-			node, _ := f.nodeOf(&f.options[at])
+			node := f.snap.NodeAt(f.options[at].pos)
 			o.Place[i] = t.ids.id(node.ID)
 		}
 	}
@@ -214,7 +209,7 @@ func (f *Finder) fillDevices() {
 	}
 	for _, at := range t.at {
 		opt := &f.options[at]
-		node, _ := f.nodeOf(opt)
+		node := f.snap.NodeAt(opt.pos)
 		room := f.snap.Chunk(int(opt.pos) / state.ChunkSize).Room(int(opt.pos) % state.ChunkSize)
 		choice := f.device(opt, node)
 		for r := range ask.Devices {
@@ -234,61 +229,56 @@ func (f *Finder) fillVictims() {
 	t := &f.table
 	o := &t.options
 	v := &o.Victims
-	devices := len(f.req.Group.Ask.Devices)
 	resize(&v.Use, f.dims.Len())
-	resize(&v.Devices, devices)
+	resize(&v.Devices, len(f.req.Group.Ask.Devices))
 	resetRows(v)
+	t.rows, o.FirstVictim = t.rows[:0], append(o.FirstVictim[:0], 0)
+	for _, at := range t.at {
+		t.rows = append(t.rows, f.options[at].victims...)
+		o.FirstVictim = append(o.FirstVictim, int32(len(t.rows)))
+	}
 	resize(&o.Need, f.dims.Len())
 	for d := range o.Need {
-		o.Need[d] = o.Need[d][:0]
-	}
-	o.FirstVictim = append(o.FirstVictim[:0], 0)
-	var notes []map[string]float64
-	var names map[string]bool
-	if f.columns.Has(sdk.AnnotationColumns) {
-		names = map[string]bool{}
-	}
-	for _, at := range t.at {
-		opt := &f.options[at]
-		node, rows := f.nodeOf(opt)
-		for d := range o.Need {
-			o.Need[d] = append(o.Need[d], opt.need[d])
+		o.Need[d] = sized(o.Need[d], len(t.at))
+		for i, at := range t.at {
+			o.Need[d][i] = f.options[at].need[d]
 		}
-		for _, x := range opt.victims {
-			f.addVictim(v, opt, node, &rows[x])
-			if names == nil {
-				continue
-			}
-			for name := range rows[x].Group.Annotations {
-				names[name] = true
-			}
-			notes = append(notes, rows[x].Group.Annotations)
-		}
-		o.FirstVictim = append(o.FirstVictim, int32(len(v.Priority)))
 	}
+	fillRows(v, t.rows, f.columns, f.req.Evicted)
+	f.fillRareColumns(v)
 	if f.columns.Has(sdk.AnnotationColumns) {
-		v.Annotations = annotationTable(sortedKeys(names), notes)
+		v.Annotations = annotationsOf(t.rows)
 	}
 }
 
-func (f *Finder) addVictim(v *sdk.Rows, opt *option, node *model.Node, row *state.Row) {
-	v.Priority = append(v.Priority, row.Priority)
-	if f.columns.Has(sdk.UseColumns) {
-		for d := range v.Use {
-			v.Use[d] = append(v.Use[d], float64(row.Group.Ask.Vec[d]))
+// fillRareColumns lays out what most policies do not read of victims, or what
+// most preemptors do not ask for.
+func (f *Finder) fillRareColumns(v *sdk.Rows) {
+	t := &f.table
+	if f.columns.Has(sdk.MustLeaveColumn) {
+		v.MustLeave = zeroed(v.MustLeave, len(t.rows))
+	}
+	if f.workers[0].plain && f.columns&rareColumns == 0 {
+		return
+	}
+	for i, at := range t.at {
+		opt := &f.options[at]
+		for x := t.options.FirstVictim[i]; x < t.options.FirstVictim[i+1]; x++ {
+			f.fillVictim(v, opt, x)
 		}
 	}
-	if f.columns.Has(sdk.EvictionColumns) {
-		v.Evictions = append(v.Evictions, f.req.Evicted.Of(row.Group))
-		v.EvictionLimit = append(v.EvictionLimit, int32(row.Group.MaxParallelEvictions))
-	}
-	if f.columns.Has(sdk.MustLeaveColumn) {
-		v.MustLeave = append(v.MustLeave, f.workers[0].mustGo(opt.pos, row))
+}
+
+func (f *Finder) fillVictim(v *sdk.Rows, opt *option, x int32) {
+	row := f.table.rows[x]
+	if w := f.workers[0]; !w.plain && f.columns.Has(sdk.MustLeaveColumn) {
+		v.MustLeave[x] = w.mustGo(opt.pos, row)
 	}
 	if f.columns&rareColumns != 0 {
 		addRareColumns(v, f.columns, &f.table.ids, f.req.Now, row)
 	}
 	if len(v.Devices) > 0 {
+		node := f.snap.NodeAt(opt.pos)
 		for r, at := range f.device(opt, node) {
 			v.Devices[r] = append(v.Devices[r], held(node, row.Alloc, at))
 		}

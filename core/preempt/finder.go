@@ -35,6 +35,7 @@ type Finder struct {
 	holders []int32   // scratch of queueHolders, as is allocs
 	allocs  []*model.Allocation
 
+	watch   watched
 	workers []*searcher
 	chooser asked       // who scores options
 	columns sdk.Columns // that it reads
@@ -50,7 +51,7 @@ type option struct {
 	pos     int32 // of the node
 	device  int16 // which of the node's ways of serving the devices
 	alive   bool
-	victims []int32 // positions in the node's rows, in picking order
+	victims []*state.Row // in picking order
 
 	highest   int32
 	sum       int64
@@ -88,6 +89,7 @@ func (f *Finder) Begin(snap *state.Snapshot, req Request) error {
 	f.req, f.snap, f.dims = req, snap, snap.Dims()
 	f.dimNames = f.dims.AppendNames(f.dimNames[:0])
 	req.describe(&f.preemptor, f.dims.Len())
+	f.watch.reset(&req.Group.Ask, f.dims.Len())
 	f.recheck, f.fault, f.slotted, f.totals = sdk.Recheck{}, nil, false, nil
 	scorer := req.Policy
 	if !scorer.Hooks().Has(policy.HookScoreOptions) {
@@ -117,10 +119,19 @@ func (f *Finder) layOut() {
 			ways = len(f.snap.NodeAt(pos).DeviceChoices(&f.req.Group.Ask))
 		}
 		for w := range ways {
-			f.options = append(f.options, option{pos: pos, device: int16(w)})
+			f.addOption(pos, int16(w))
 		}
 		f.first = append(f.first, int32(len(f.options)))
 	}
+}
+
+// addOption makes an entry in memory of an earlier one, of which only what an
+// option that is not alive needs is written over.
+func (f *Finder) addOption(pos int32, device int16) {
+	n := len(f.options)
+	f.options = slices.Grow(f.options, 1)[:n+1]
+	o := &f.options[n]
+	o.pos, o.device, o.alive = pos, device, false
 }
 
 // hire gets as many workers ready as the search is worth.

@@ -22,15 +22,17 @@ type searcher struct {
 	victims asked
 	ceiling int64 // highest priority that may be evicted
 
-	plain     bool // amounts alone decide whether the ask fits
-	separates bool // some rows may exclude the preemptor
-	ascending bool // candidates above the first sufficient priority do not matter
-	quick     bool // queueQuickly does
-	missing   model.Vector
+	plain     bool    // amounts alone decide whether the ask fits
+	separates bool    // some rows may exclude the preemptor
+	ascending bool    // candidates above the first sufficient priority do not matter
+	quick     bool    // queueQuickly does
+	lacks     []int64 // of the place at hand
+	missing   []int64 // scratch of queueQuickly
 
 	lower     batch // candidates of lower priority, for PriorityDelta
 	batch     batch
-	eligible  []int32 // positions in the node's rows
+	twins     twins
+	eligible  []*state.Row
 	mustLeave []uint8 // by eligible
 	gaps      []int32
 	selection sdk.Selection
@@ -39,8 +41,10 @@ type searcher struct {
 	seen      []uint32 // by row of the call: stamp of the option that picked it
 	stamp     uint32
 	trial     trial
-	arena     []int32   // of option.victims
-	needs     []float64 // of option.need
+	picks     []int32      // of the option at hand that remain
+	kept      []int32      // victims of the options of a call, as positions among their candidates
+	arena     []*state.Row // of option.victims
+	needs     []float64    // of option.need
 
 	recheck    sdk.Recheck
 	block      int
@@ -105,6 +109,7 @@ func (s *searcher) reads(column sdk.Columns) bool {
 // renew empties the calls in the making; shared tables are made afresh.
 func (s *searcher) renew() {
 	s.batch.begin(s.f, s.columns)
+	s.twins.begin(s.columns)
 	if s.delta != nil {
 		s.lower.begin(s.f, s.delta.version.Info().Columns)
 	}
@@ -165,9 +170,9 @@ func (s *searcher) queue(k int) {
 		return
 	}
 	if s.delta != nil {
-		s.lower.at = append(s.lower.at, s.eligible...)
-		s.lower.addOption(f, &p, s.mustLeave)
-		if len(s.lower.at) >= batchRows {
+		s.lower.rows = append(s.lower.rows, s.eligible...)
+		s.lower.addOption(f, &p, f.watch.appendLacks(s.lacks[:0], &p, &f.req.Group.Ask), s.mustLeave)
+		if len(s.lower.rows) >= batchRows {
 			s.askDelta()
 		}
 		return
@@ -189,14 +194,15 @@ func (s *searcher) queueQuickly(p *place) {
 	f := s.f
 	ask := &f.req.Group.Ask
 	own := f.req.Group.Job
+	s.lacks = f.watch.appendLacks(s.lacks[:0], p, ask)
+	s.missing = append(s.missing[:0], s.lacks...)
 	missing := 0
-	for i, d := range ask.Dims {
-		s.missing[i] = ask.Vec[d] - p.free(int(d))
-		if s.missing[i] > 0 {
+	for _, lack := range s.lacks[:f.watch.asked] {
+		if lack > 0 {
 			missing++
 		}
 	}
-	from, at := len(s.batch.at), s.batch.at
+	from, rows := len(s.batch.rows), s.batch.rows
 	level := int32(0)
 	for x := range p.rows {
 		row := &p.rows[x]
@@ -208,26 +214,23 @@ func (s *searcher) queueQuickly(p *place) {
 			continue
 		}
 		level = row.Priority
-		at = append(at, int32(x))
-		for i, d := range ask.Dims {
-			before := s.missing[i]
-			s.missing[i] -= row.Group.Ask.Vec[d]
-			if before > 0 && s.missing[i] <= 0 {
-				missing--
-			}
-		}
+		rows = append(rows, row)
+		missing -= f.watch.frees(s.missing, &row.Group.Ask.Vec)
 	}
-	s.batch.at = at[:from]
-	if len(at) > from {
+	s.batch.rows = rows[:from]
+	if len(rows) > from {
 		f.why[p.k] = NotEnough
 	}
-	if missing > 0 || len(at) == from {
+	if missing > 0 || len(rows) == from {
 		return
 	}
-	s.batch.at = at
 	p.option = f.first[p.k]
-	s.batch.addOption(f, p, nil)
-	if len(at) >= batchRows {
+	if s.twins.usable && s.follow(p, rows[from:]) {
+		return
+	}
+	s.batch.rows = rows
+	s.batch.addOption(f, p, s.lacks, nil)
+	if len(rows) >= batchRows {
 		s.flush()
 	}
 }
@@ -267,7 +270,7 @@ func (s *searcher) candidates(p *place, pos int32) {
 		if f.req.Rules != nil && f.req.Rules.Anchors(row) {
 			continue
 		}
-		s.eligible, s.mustLeave = append(s.eligible, int32(at)), append(s.mustLeave, s.mustGo(pos, row))
+		s.eligible, s.mustLeave = append(s.eligible, row), append(s.mustLeave, s.mustGo(pos, row))
 	}
 	if s.separates {
 		for at := range p.rows {
@@ -277,7 +280,7 @@ func (s *searcher) candidates(p *place, pos int32) {
 		}
 	}
 	if !f.req.Ties.ByID() {
-		s.shuffle(p.rows)
+		s.shuffle()
 	}
 }
 
@@ -295,16 +298,16 @@ func (s *searcher) mustGo(pos int32, row *state.Row) (why uint8) {
 }
 
 // shuffle reorders candidates of equal priority by the seed.
-func (s *searcher) shuffle(rows []state.Row) {
-	marks := make(map[int32]uint8, len(s.eligible))
+func (s *searcher) shuffle() {
+	marks := make(map[*state.Row]uint8, len(s.eligible))
 	for i, at := range s.eligible {
 		marks[at] = s.mustLeave[i]
 	}
-	slices.SortFunc(s.eligible, func(a, b int32) int {
-		if p, q := rows[a].Priority, rows[b].Priority; p != q {
-			return cmp.Compare(p, q)
+	slices.SortFunc(s.eligible, func(a, b *state.Row) int {
+		if a.Priority != b.Priority {
+			return cmp.Compare(a.Priority, b.Priority)
 		}
-		return s.f.req.Ties.Compare(rows[a].Alloc.ID, rows[b].Alloc.ID)
+		return s.f.req.Ties.Compare(a.Alloc.ID, b.Alloc.ID)
 	})
 	for i, at := range s.eligible {
 		s.mustLeave[i] = marks[at]
@@ -317,10 +320,11 @@ func (s *searcher) layOut(p place) {
 	f := s.f
 	f.why[p.k] = NotEnough
 	defer func() {
-		if len(s.batch.at) >= batchRows {
+		if len(s.batch.rows) >= batchRows {
 			s.flush()
 		}
 	}()
+	s.lacks = f.watch.appendLacks(s.lacks[:0], &p, &f.req.Group.Ask)
 	first, last := f.first[p.k], f.first[p.k+1]
 	if s.plain {
 		if n := s.reachPlain(&p); n > 0 {
@@ -340,8 +344,8 @@ func (s *searcher) layOut(p place) {
 
 // addOption adds an option with the first n candidates to the next call.
 func (s *searcher) addOption(p *place, n int) {
-	s.batch.at = append(s.batch.at, s.eligible[:n]...)
-	s.batch.addOption(s.f, p, s.mustLeave[:n])
+	s.batch.rows = append(s.batch.rows, s.eligible[:n]...)
+	s.batch.addOption(s.f, p, s.lacks, s.mustLeave[:n])
 }
 
 // reachPlain is how many candidates matter when amounts alone decide: all of
@@ -355,7 +359,7 @@ func (s *searcher) reachPlain(p *place) int {
 		free := p.free(int(d))
 		at := 0
 		for ; at < len(s.eligible) && free < ask.Vec[d]; at++ {
-			free += p.rows[s.eligible[at]].Group.Ask.Vec[d]
+			free += s.eligible[at].Group.Ask.Vec[d]
 		}
 		if free < ask.Vec[d] {
 			return 0
@@ -371,7 +375,7 @@ func (s *searcher) level(p *place, n int) int {
 	if !s.ascending {
 		return len(s.eligible)
 	}
-	for n < len(s.eligible) && n > 0 && p.rows[s.eligible[n]].Priority == p.rows[s.eligible[n-1]].Priority {
+	for n < len(s.eligible) && n > 0 && s.eligible[n].Priority == s.eligible[n-1].Priority {
 		n++
 	}
 	return n
@@ -380,10 +384,10 @@ func (s *searcher) level(p *place, n int) int {
 // reach is reachPlain for asks with ports, devices or separation: it tries the
 // option, priority by priority.
 func (s *searcher) reach(p *place) int {
-	s.trial.reset(p, &s.f.req.Group.Ask)
+	s.trial.reset(p, &s.f.req.Group.Ask, &s.f.watch, s.lacks)
 	for n := 0; n < len(s.eligible); {
 		for to := s.level(p, n+1); n < to; n++ {
-			s.trial.remove(&p.rows[s.eligible[n]], s.mustLeave[n])
+			s.trial.remove(s.eligible[n], s.mustLeave[n])
 		}
 		if s.trial.fits() {
 			return n
@@ -400,11 +404,11 @@ func (s *searcher) finish() {
 
 // flush asks the policy about the options laid out and takes its answer over.
 func (s *searcher) flush() {
-	defer s.batch.reset()
+	defer s.forget()
 	if len(s.batch.places) == 0 || s.fault != nil {
 		return
 	}
-	s.batch.complete(&s.f.req.Group.Ask)
+	s.batch.complete(s.f)
 	switch info := s.victims.version.Info(); {
 	case s.victims.version.Hooks().Has(policy.HookSelectVictims):
 		s.fail(s.selectVictims())
@@ -413,6 +417,16 @@ func (s *searcher) flush() {
 	default:
 		s.fail(s.scoreVictims())
 	}
+	if s.fault == nil {
+		s.finishTwins()
+	}
+}
+
+// forget empties the call.
+func (s *searcher) forget() {
+	s.batch.reset()
+	s.twins.reset()
+	s.kept = s.kept[:0]
 }
 
 // fail remembers the first fault and the block it happened in.
@@ -431,9 +445,9 @@ func (s *searcher) askDelta() {
 	if s.delta == nil || len(b.places) == 0 || s.fault != nil {
 		return
 	}
-	b.complete(&s.f.req.Group.Ask)
+	b.complete(s.f)
 	c := &b.cand
-	s.gaps = slices.Grow(s.gaps[:0], len(b.at))[:len(b.at)]
+	s.gaps = slices.Grow(s.gaps[:0], len(b.rows))[:len(b.rows)]
 	for i := range s.gaps {
 		s.gaps[i] = c.Preemptor.Delta
 	}
@@ -446,8 +460,8 @@ func (s *searcher) askDelta() {
 		s.eligible, s.mustLeave = s.eligible[:0], s.mustLeave[:0]
 		for row := c.FirstRow[o]; row < c.FirstRow[o+1]; row++ {
 			if int64(c.Preemptor.Priority)-int64(c.Rows.Priority[row]) >= int64(s.gaps[row]) {
-				s.eligible = append(s.eligible, b.at[row])
-				s.mustLeave = append(s.mustLeave, s.mustGo(s.f.req.Nodes[p.k], b.row(o, row)))
+				s.eligible = append(s.eligible, b.rows[row])
+				s.mustLeave = append(s.mustLeave, s.mustGo(s.f.req.Nodes[p.k], b.rows[row]))
 			}
 		}
 		if len(s.eligible) > 0 {
@@ -537,7 +551,7 @@ func (s *searcher) accept(o int, picks []int32, whole bool) error {
 	f := s.f
 	p := &s.batch.places[o]
 	opt := &f.options[p.option]
-	s.trial.reset(p, &f.req.Group.Ask)
+	s.trial.reset(p, &f.req.Group.Ask, &f.watch, s.batch.lacksOf(o, &f.watch))
 	before := s.fitOf()
 	n, fits, err := s.evict(o, picks, whole)
 	if err != nil {
@@ -550,14 +564,12 @@ func (s *searcher) accept(o int, picks []int32, whole bool) error {
 		return nil
 	}
 	f.why[p.k] = Possible
-	from := len(s.arena)
-	s.arena = append(s.arena, picks[:n]...)
-	kept := s.arena[from:]
-	if !whole {
-		kept = s.spare(o, kept)
-		s.arena = s.arena[:from+len(kept)]
+	s.picks = append(s.picks[:0], picks[:n]...)
+	if !whole && n > 1 {
+		s.picks = s.spare(o, s.picks)
 	}
-	s.fill(o, opt, kept)
+	s.fill(opt, s.picks)
+	s.keep(o, s.picks)
 	if s.f.columns.Has(sdk.VictimColumns) {
 		from := len(s.needs)
 		for d := range s.batch.cand.Need {
@@ -574,8 +586,8 @@ func (s *searcher) evict(o int, picks []int32, whole bool) (n int, fits bool, er
 	b := &s.batch
 	first, last := b.cand.FirstRow[o], b.cand.FirstRow[o+1]
 	s.stamp++
-	if len(s.seen) < len(b.at) {
-		s.seen = make([]uint32, 2*len(b.at))
+	if len(s.seen) < len(b.rows) {
+		s.seen = make([]uint32, 2*len(b.rows))
 	}
 	fits = s.trial.fits()
 	for _, row := range picks {
@@ -590,7 +602,7 @@ func (s *searcher) evict(o int, picks []int32, whole bool) (n int, fits bool, er
 			return 0, false, s.victims.version.Misanswer("SelectVictims", "option %d lists row %d twice", o, row)
 		}
 		s.seen[row] = s.stamp
-		s.trial.remove(b.row(o, row), s.marks(o, row))
+		s.trial.remove(b.rows[row], s.marks(o, row))
 		n++
 		fits = s.trial.fits()
 	}
@@ -599,7 +611,14 @@ func (s *searcher) evict(o int, picks []int32, whole bool) (n int, fits bool, er
 
 // marks is why a row of the call must leave; it matters for separation alone.
 func (s *searcher) marks(o int, row int32) uint8 {
-	if s.separates && s.f.req.Rules.Separated(s.f.options[s.batch.places[o].option].pos, s.batch.row(o, row)) {
+	if !s.separates {
+		return 0
+	}
+	return s.separationMark(o, row)
+}
+
+func (s *searcher) separationMark(o int, row int32) uint8 {
+	if s.f.req.Rules.Separated(s.f.options[s.batch.places[o].option].pos, s.batch.rows[row]) {
 		return sdk.MustLeaveSeparation
 	}
 	return 0
@@ -611,7 +630,7 @@ func (s *searcher) marks(o int, row int32) uint8 {
 func (s *searcher) spare(o int, picks []int32) []int32 {
 	const spared = -1
 	for i := len(picks) - 2; i >= 0; i-- {
-		row, marks := s.batch.row(o, picks[i]), s.marks(o, picks[i])
+		row, marks := s.batch.rows[picks[i]], s.marks(o, picks[i])
 		s.trial.restore(row, marks)
 		if s.trial.fits() {
 			picks[i] = spared
@@ -622,20 +641,38 @@ func (s *searcher) spare(o int, picks []int32) []int32 {
 	return slices.DeleteFunc(picks, func(row int32) bool { return row == spared })
 }
 
-// fill records an option's victims: rows of the call become positions in the
-// node's rows.
-func (s *searcher) fill(o int, opt *option, picks []int32) {
-	opt.alive, opt.victims = true, picks
-	opt.highest, opt.sum, opt.lost = math.MinInt32, 0, 0
-	lost := s.f.columns.Has(sdk.LostWorkColumn)
-	for i, row := range picks {
-		r := s.batch.row(o, row)
-		opt.highest = max(opt.highest, r.Priority)
-		opt.sum += int64(r.Priority)
-		if lost {
-			opt.lost += r.Group.LostWork(r.Alloc.Age(s.f.req.Now))
-		}
-		picks[i] = s.batch.at[row]
+// fill records an option's victims.
+func (s *searcher) fill(opt *option, picks []int32) {
+	from := len(s.arena)
+	opt.alive, opt.highest, opt.sum, opt.lost = true, math.MinInt32, 0, 0
+	for _, at := range picks {
+		row := s.batch.rows[at]
+		s.arena = append(s.arena, row)
+		opt.highest = max(opt.highest, row.Priority)
+		opt.sum += int64(row.Priority)
+	}
+	opt.victims = s.arena[from:len(s.arena):len(s.arena)]
+	if s.f.columns.Has(sdk.LostWorkColumn) {
+		opt.lost = s.lostWork(opt.victims)
+	}
+}
+
+func (s *searcher) lostWork(victims []*state.Row) (lost int64) {
+	for _, row := range victims {
+		lost += row.Group.LostWork(row.Alloc.Age(s.f.req.Now))
+	}
+	return lost
+}
+
+// keep remembers the victims of option o for its twins.
+func (s *searcher) keep(o int, picks []int32) {
+	if len(s.twins.list) == 0 {
+		return
+	}
+	p := &s.batch.places[o]
+	p.kept, p.keeps = int32(len(s.kept)), int32(len(picks))
+	for _, row := range picks {
+		s.kept = append(s.kept, row-s.batch.cand.FirstRow[o])
 	}
 }
 
@@ -644,7 +681,5 @@ func (s *searcher) fitOf() float64 {
 	if !s.f.columns.Has(sdk.FitColumns) {
 		return 0
 	}
-	t := &s.trial
-	return Fit(s.f.req.Algorithm, t.chunk.Avail(model.CPU)[t.i], t.chunk.Avail(model.Memory)[t.i],
-		t.cpu-t.ask.Vec[model.CPU], t.memory-t.ask.Vec[model.Memory])
+	return s.trial.rank(s.f.req.Algorithm)
 }

@@ -1,0 +1,106 @@
+package preempt_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/policies/nomad"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// reader is a policy that also reads other columns, and counts the rows it sees.
+type reader struct {
+	policyOfVictims
+	also sdk.Columns
+	rows *int
+}
+
+type policyOfVictims interface {
+	sdk.Policy
+	sdk.VictimSelector
+	sdk.OptionScorer
+}
+
+func (r reader) Info() sdk.Info {
+	info := r.policyOfVictims.Info()
+	info.Columns |= r.also
+	return info
+}
+
+func (r reader) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
+	*r.rows += in.Rows.Len()
+	return r.policyOfVictims.SelectVictims(in, out)
+}
+
+// rollTwins is a cluster of few kinds of nodes, of which many are full of the same.
+func rollTwins(d dice, nodes int) (*state.Snapshot, *model.Group) {
+	store := state.New()
+	txn := store.Begin(1)
+	var jobs []*model.Job
+	for i := range 4 {
+		jobs = append(jobs, coretest.Job(fmt.Sprintf("j%d", i)).Priority(int32(pick(d, 10, 10, 20))).
+			Ask(int64(d.in(1, 3)), int64(d.in(1, 2)), 0).With(func(g *model.Group) { g.MaxParallelEvictions = d.in(0, 2) }).Obj())
+		must(txn.UpsertJob(jobs[i]))
+	}
+	for i := range nodes {
+		id := fmt.Sprintf("n%03d", i)
+		held := [2]int64{}
+		for k := range pick(d, 2, 3) {
+			j := pick(d, jobs...)
+			a := coretest.Running(fmt.Sprintf("%s-%d", id, k), j, 0, i, id)
+			a.StartTime = int64(d.IntN(100))
+			txn.UpsertAllocs(a)
+			held[0], held[1] = held[0]+j.Groups[0].Resources["cpu"], held[1]+j.Groups[0].Resources["memory"]
+		}
+		spare := pick[int64](d, 0, 0, 1)
+		must(txn.UpsertNode(coretest.Node(id, held[0]+spare, held[1]+spare, 0)))
+	}
+	ask := coretest.Job("asker").Priority(50).Ask(int64(d.in(1, 4)), int64(d.in(1, 3)), 0).Count(3).Obj()
+	must(txn.UpsertJob(ask))
+	return txn.Commit(), ask.Groups[0]
+}
+
+// Nodes that a policy cannot tell apart are shown to it once, and get what they
+// get from a policy that reads something which tells them apart.
+func TestFinder_TwinsGetTheAnswerOfTheirLike(t *testing.T) {
+	for name, make := range map[string]func() policyOfVictims{
+		"default": func() policyOfVictims { return rules.New() },
+		"nomad":   func() policyOfVictims { return nomad.New() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var rows [2]int
+			var versions [2]*policy.Version
+			for i, also := range []sdk.Columns{0, sdk.StartColumn} {
+				versions[i] = coretest.Version(func() sdk.Policy { return reader{make(), also, &rows[i]} })
+			}
+			rapid.Check(t, func(t *rapid.T) {
+				snap, group := rollTwins(drawDice(t), 60)
+				var told [2]string
+				for i, v := range versions {
+					f := &preempt.Finder{}
+					if err := f.Begin(snap, preempt.Request{
+						Group: group, Policy: v, Default: coretest.Policies().Default(), Nodes: snap.NodeOrder(), Now: 1000,
+					}); err != nil {
+						t.Fatal(err)
+					}
+					told[i] = summary(t, snap, f)
+					f.End()
+				}
+				if told[0] != told[1] {
+					t.Fatalf("twins\n%s\nalone\n%s", told[0], told[1])
+				}
+			})
+			if 4*rows[0] > 3*rows[1] {
+				t.Errorf("%d rows shown of %d: hardly any twins", rows[0], rows[1])
+			}
+		})
+	}
+}
