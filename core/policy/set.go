@@ -26,19 +26,28 @@ type Set struct {
 	pins int
 }
 
-// NewSet makes a set. One of the versions must be named default.
+// NewSet makes a set. One of the versions must be named default: it decides
+// what others leave open.
 func NewSet(versions ...*Version) (*Set, error) {
-	s := &Set{byName: make(map[string]*Version, len(versions)), pins: 1}
+	for _, v := range versions {
+		if v.Name == DefaultName {
+			return NewSetOver(v, versions...)
+		}
+	}
+	return nil, fmt.Errorf("a set of policies needs one named %s", DefaultName)
+}
+
+// NewSetOver makes a set in which fallback decides what others leave open,
+// whatever is named default.
+func NewSetOver(fallback *Version, versions ...*Version) (*Set, error) {
+	s := &Set{byName: make(map[string]*Version, len(versions)), fallback: fallback, pins: 1}
 	for _, v := range versions {
 		if s.byName[v.Name] != nil {
 			return nil, fmt.Errorf("two policies are named %s", v.Name)
 		}
 		s.byName[v.Name] = v
 	}
-	if s.fallback = s.byName[DefaultName]; s.fallback == nil {
-		return nil, fmt.Errorf("a set of policies needs one named %s", DefaultName)
-	}
-	for _, v := range versions {
+	for _, v := range s.Versions() {
 		v.Hold()
 	}
 	return s, nil
@@ -47,19 +56,10 @@ func NewSet(versions ...*Version) (*Set, error) {
 // Override returns a set in which v decides for every job.
 func (s *Set) Override(v *Version) *Set {
 	o := &Set{byName: s.byName, fallback: s.fallback, override: v, pins: 1}
-	for _, v := range o.all() {
+	for _, v := range o.Versions() {
 		v.Hold()
 	}
 	return o
-}
-
-// all are the versions of the set, the one that overrides them too.
-func (s *Set) all() []*Version {
-	list := s.Versions()
-	if s.override != nil && s.byName[s.override.Name] != s.override {
-		list = append(list, s.override)
-	}
-	return list
 }
 
 // Pin keeps the set's versions ready until Unpin.
@@ -89,7 +89,7 @@ func (s *Set) Unpin() {
 	if !last {
 		return
 	}
-	for _, v := range s.all() {
+	for _, v := range s.Versions() {
 		v.Drop()
 	}
 }
@@ -109,6 +109,9 @@ func (s *Set) Pick(jobPolicy, clusterPolicy string) (*Version, error) {
 		}
 		return nil, fmt.Errorf("there is no policy named %q; loaded are %s", name, strings.Join(s.Names(), ", "))
 	}
+	if v := s.byName[DefaultName]; v != nil {
+		return v, nil
+	}
 	return s.fallback, nil
 }
 
@@ -125,12 +128,17 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// Versions lists the versions, ascending by name.
+// Versions lists the versions, ascending by name, and after them the one that
+// overrides them and the one behind them where they are others.
 func (s *Set) Versions() []*Version {
-	names := s.Names()
-	list := make([]*Version, len(names))
-	for i, name := range names {
-		list[i] = s.byName[name]
+	var list []*Version
+	for _, name := range s.Names() {
+		list = append(list, s.byName[name])
+	}
+	for _, v := range []*Version{s.override, s.fallback} {
+		if v != nil && !slices.Contains(list, v) {
+			list = append(list, v)
+		}
 	}
 	return list
 }

@@ -60,8 +60,10 @@ func (p *product) PriorityDelta(*sdk.Candidates, []int32, *sdk.Recheck) error {
 func (p *product) ScoreVictims(*sdk.Candidates, *sdk.VictimScores) error {
 	return errors.ErrUnsupported
 }
+
 func (p *product) SelectVictims(*sdk.Candidates, *sdk.Selection) error { return errors.ErrUnsupported }
-func (p *product) ScoreOptions(*sdk.Options, *sdk.OptionScores) error  { return errors.ErrUnsupported }
+
+func (p *product) ScoreOptions(*sdk.Options, *sdk.OptionScores) error { return errors.ErrUnsupported }
 
 func version(t testing.TB, f *factory, change ...func(*policy.Source)) *policy.Version {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
 // loadPolicies makes the versions that the run needs: the built-in default, the
@@ -15,12 +16,13 @@ func (e *engine) loadPolicies() error {
 	if e.opts.Resolve == nil {
 		return errors.New("no way to resolve policies was given")
 	}
-	names := []string{policy.DefaultName}
+	var names []string
 	if e.opts.Policy == "" {
 		names = append(names, e.file.Config.Policy)
 		for _, j := range e.file.Jobs {
 			names = append(names, j.Policy)
 		}
+		names = append(names, policy.DefaultName)
 	} else {
 		names = append(names, e.opts.Policy)
 	}
@@ -42,7 +44,11 @@ func (e *engine) loadPolicies() error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	set, err := policy.NewSet(versions...)
+	fallback, err := e.fallback(byName[policy.DefaultName])
+	if err != nil {
+		return err
+	}
+	set, err := policy.NewSetOver(fallback, versions...)
 	if err != nil {
 		return err
 	}
@@ -52,6 +58,20 @@ func (e *engine) loadPolicies() error {
 		set.Unpin()
 	}
 	return nil
+}
+
+// fallback is the built-in default, which decides what policies leave open. A
+// variant of the file may have its name, and decides for jobs that ask for it.
+func (e *engine) fallback(named *policy.Version) (*policy.Version, error) {
+	variant := slices.ContainsFunc(e.file.Policies, func(p scenario.PolicyVariant) bool { return p.Name == policy.DefaultName })
+	if named != nil && !variant {
+		return named, nil
+	}
+	v, err := e.opts.Resolve(PolicySpec{Name: policy.DefaultName, Use: policy.DefaultName})
+	if err != nil {
+		return nil, &PolicyError{Policy: policy.DefaultName, Err: err}
+	}
+	return v, nil
 }
 
 // PolicyError is a policy that cannot be had.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,10 +120,7 @@ func (r *Registry) Rollback(name string) (*policy.Version, error) {
 	if s == nil || s.last == nil {
 		return nil, fmt.Errorf("there is nothing to roll policy %s back to", name)
 	}
-	next := map[string]*slot{}
-	for n, s := range r.slots {
-		next[n] = s
-	}
+	next := maps.Clone(r.slots)
 	next[name] = &slot{current: s.last, last: s.current}
 	return s.last, r.swap(next)
 }
@@ -197,7 +195,7 @@ func (r *Registry) LoadDir(ctx context.Context, dir string) ([]*policy.Version, 
 	}
 	for _, v := range versions {
 		if err := r.Unload(v); err != nil {
-			r.log.Debug("kept", "reason", err) // it was in force before
+			r.log.DebugContext(ctx, "policy kept", "reason", err) // it was in force before
 		}
 	}
 	return nil, errors.Join(errs...)

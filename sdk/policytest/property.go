@@ -24,6 +24,8 @@ type trialOf struct {
 	other   *Subject   // another instance of the same policy
 	rand    *rand.Rand // starts anew with every case, so that a case can be tried again
 	seed    uint64
+	answers int   // decisions so far
+	err     error // of the last question that had none
 }
 
 // Properties lists them all.
@@ -112,15 +114,29 @@ func (p *Property) find(fresh func() (*Subject, error), o CheckOptions, stream u
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
+	var first, unasked *Finding
 	for k := range o.Runs {
 		c := Random(r, p.shape(shapes[k%len(shapes)]))
 		t.seed = uint64(k)
 		err := p.holds(t, c)
-		if err == nil {
+		if err != nil && !asks(c) { // no engine would come to ask this; look on
+			unasked = &Finding{Property: *p, Case: c, Err: err}
 			continue
 		}
-		c, err = shrink(c, err, func(c *Case) error { return p.holds(t, c) })
-		return &Finding{Property: *p, Case: c, Err: err}, nil
+		if err != nil {
+			c, err = shrink(c, err, func(c *Case) error { return p.holds(t, c) })
+			return &Finding{Property: *p, Case: c, Err: err}, nil
+		}
+		if first == nil && t.err != nil {
+			first = &Finding{Property: *p, Case: c, Err: t.err}
+		}
+	}
+	if unasked != nil {
+		unasked.Case, unasked.Err = shrink(unasked.Case, unasked.Err, func(c *Case) error { return p.holds(t, c) })
+		return unasked, nil
+	}
+	if t.answers == 0 {
+		return first, nil // a policy that never answers has shown nothing
 	}
 	return nil, nil
 }
@@ -132,17 +148,18 @@ func (p *Property) holds(t *trialOf, c *Case) error {
 }
 
 func acceptable(t *trialOf, c *Case) error {
-	_, err := t.subject.Decide(c)
-	return err
+	t.decided(c)
+	return t.err
 }
 
 // decided is a decision of a policy whose answers are acceptable; another
 // property says where they are not.
 func (t *trialOf) decided(c *Case) *Decision {
 	d, err := t.subject.Decide(c)
-	if err != nil {
+	if t.err = err; err != nil {
 		return nil
 	}
+	t.answers++
 	return d
 }
 
@@ -229,7 +246,7 @@ func deterministic(t *trialOf, c *Case) error {
 	for _, s := range []*Subject{t.subject, t.other} {
 		again, err := s.Decide(c)
 		if first == nil || err != nil {
-			return nil
+			break // another property says so
 		}
 		if a, b := fmt.Sprint(*first), fmt.Sprint(*again); a != b {
 			return fmt.Errorf("it decides %s, and the same question again %s", a, b)

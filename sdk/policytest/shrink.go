@@ -5,10 +5,15 @@ import "slices"
 // shrink looks for a smaller case on which check still fails, and returns it
 // with what check says of it. It takes away whole options and rows first, then
 // dimensions and requests, then amounts: whatever is left is needed.
+// A case in which an engine would ask the policy stays one, so that it can be played.
 func shrink(c *Case, err error, check func(*Case) error) (*Case, error) {
+	played := asks(c)
 	for smaller := true; smaller; {
 		smaller = false
 		for try := range reductions(c) {
+			if played && !asks(try) {
+				continue
+			}
 			if e := check(try); e != nil {
 				c, err, smaller = try, e, true
 				break
@@ -16,6 +21,21 @@ func shrink(c *Case, err error, check func(*Case) error) (*Case, error) {
 		}
 	}
 	return c, err
+}
+
+// asks is whether an engine has to ask a policy: no node has room, and on one
+// there would be if candidates went.
+func asks(c *Case) bool {
+	in := c.Candidates()
+	possible := false
+	for i := range c.Options {
+		if Fits(in, i, nil) {
+			return false
+		}
+		all := Eligible(in, slices.Repeat([]int32{in.Preemptor.Delta}, in.Rows.Len()), i)
+		possible = possible || len(all) > 0 && Fits(in, i, all)
+	}
+	return possible
 }
 
 // reductions are the cases that are one step smaller, the largest steps first.

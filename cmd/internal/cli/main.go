@@ -11,6 +11,9 @@ import (
 // grace is how long a command may take to stop once it is interrupted.
 const grace = time.Second
 
+// leaving is how long ending policies may take.
+const leaving = 3 * time.Second
+
 // Main runs the command line of env and returns the exit code. The first
 // interrupt asks the command to stop; it ends the process itself should the
 // command not notice (it may be waiting for standard input), and a second one
@@ -20,10 +23,32 @@ func Main(env *Env) Exit {
 	defer stop()
 	defer context.AfterFunc(ctx, func() {
 		stop()
-		env.Clock.AfterFunc(grace, func() { env.Exit(int(ExitInterrupted)) })
+		env.Clock.AfterFunc(grace, func() {
+			env.report(ctx.Err())
+			env.leave()
+			env.Exit(int(ExitInterrupted))
+		})
 	})()
-	defer func() { _ = env.Close() }() // the command is over; what it said stands
+	defer env.leave()
 	return run(ctx, env)
+}
+
+// leave ends what policies were run with: processes, and what they left on disk.
+// The command is over and what it said stands, so an error is nobody's concern;
+// and a policy that does not end in time is not waited for.
+func (env *Env) leave() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = env.Close()
+	}()
+	late := make(chan struct{})
+	timer := env.Clock.AfterFunc(leaving, func() { close(late) })
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-late:
+	}
 }
 
 func run(ctx context.Context, env *Env) Exit {
