@@ -24,7 +24,7 @@ type trialOf struct {
 	other   *Subject   // another instance of the same policy
 	rand    *rand.Rand // starts anew with every case, so that a case can be tried again
 	seed    uint64
-	answers int   // decisions so far
+	answers int   // decisions so far that an engine would ask for
 	err     error // of the last question that had none
 }
 
@@ -159,7 +159,9 @@ func (t *trialOf) decided(c *Case) *Decision {
 	if t.err = err; err != nil {
 		return nil
 	}
-	t.answers++
+	if asks(c) {
+		t.answers++
+	}
 	return d
 }
 
