@@ -21,20 +21,29 @@ type callLog struct {
 	err  error
 }
 
-func newCallLog(env *Env, name string) *callLog {
+// newCallLog opens the file: one that cannot be written to is found before a
+// long run.
+func newCallLog(env *Env, name string) (*callLog, error) {
 	from, to := io.Pipe()
+	opened := make(chan struct{})
 	l := &callLog{pipe: to, done: make(chan error, 1), w: bufio.NewWriterSize(to, 1<<16)}
 	l.json = json.NewEncoder(l.w)
 	l.json.SetEscapeHTML(false)
 	go func() {
 		err := env.write(name, func(w io.Writer) error {
+			close(opened)
 			_, err := io.Copy(w, from)
 			return err
 		})
 		_ = from.CloseWithError(err) // whoever writes on learns why there is no point
 		l.done <- err
 	}()
-	return l
+	select {
+	case <-opened:
+		return l, nil
+	case err := <-l.done:
+		return nil, err
+	}
 }
 
 // loggedCall is a call of a hook.

@@ -58,8 +58,11 @@ them otherwise, so that a difference can be told from luck.`,
 		if err := c.resolve(*failIf); err != nil {
 			return err
 		}
-		stop := c.players.start()
-		err := c.files(cmd.Context(), files)
+		stop, err := c.players.start()
+		if err != nil {
+			return err
+		}
+		err = c.files(cmd.Context(), files)
 		return errors.Join(err, stop())
 	}
 	return cmd

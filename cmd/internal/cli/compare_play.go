@@ -143,7 +143,7 @@ func (s *season) keep(g *game, run *sim.Run) {
 	}
 	s.runs = append(s.runs, r)
 	name := fmt.Sprintf("%s under %s, seed %d", g.file, g.policy, g.f.Seed)
-	if err := faults(name, run.Faults); err != nil {
+	if err := faults(name, run.Faults, s.players.fault); err != nil {
 		s.faults = append(s.faults, err)
 	}
 	for _, w := range run.Warnings {

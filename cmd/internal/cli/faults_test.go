@@ -61,6 +61,9 @@ func TestRun_OnFaultSaysWhoIsAskedInstead(t *testing.T) {
 		if code := w.run(t); code != ExitPolicy || strings.TrimSpace(w.out.String()) != victims {
 			t.Errorf("%s: exit %d with %s victims, want %s", choice, code, strings.TrimSpace(w.out.String()), victims)
 		}
+		if instead := strings.Contains(w.err.String(), "default decided instead"); instead != (choice == "default") || instead == strings.Contains(w.err.String(), "evicts nobody") {
+			t.Errorf("%s: said %s", choice, &w.err)
+		}
 	}
 }
 

@@ -103,12 +103,14 @@ func (p *players) resolver(f *scenario.File, file, played string) func(sim.Polic
 }
 
 // start opens the log of calls; stop closes it and says what became of it.
-func (p *players) start() (stop func() error) {
+func (p *players) start() (stop func() error, err error) {
 	if p.log == "" {
-		return func() error { return nil }
+		return func() error { return nil }, nil
 	}
-	p.calls = newCallLog(p.env, p.log)
-	return p.calls.close
+	if p.calls, err = newCallLog(p.env, p.log); err != nil {
+		return nil, err
+	}
+	return p.calls.close, nil
 }
 
 // partsIn lists the names of every policy that has a part in a file when it is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,12 +44,17 @@ is wrong, and 7 when a policy was at fault.`,
 	}
 	r.out = outputFlags(cmd, env)
 	f := cmd.Flags()
-	f.StringVarP(&r.policy, "policy", "p", "", "play under policy `P` or P?key=value&key=value, whatever the file says")
+	named := f.StringArrayP("policy", "p", nil, "play under policy `P` or P?key=value&key=value, whatever the file says")
 	f.Uint64Var(&r.seed, "seed", 0, "replace the file's seed by `N`; it drives what a policy samples or shuffles")
 	f.BoolVar(&r.timing, "timing", false, "measure decisions by the wall clock; results then differ from run to run")
 	r.players = playerFlags(cmd, env)
 	completePolicies(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		if len(*named) > 1 {
+			return usagef("cede compare plays several: cede compare "+strings.Join(files, " ")+" -p "+strings.Join(*named, " -p "),
+				"sim run plays one policy: -p is given %s", times(len(*named)))
+		}
+		r.policy = strings.Join(*named, "")
 		if f.Changed("policy") && r.policy == "" {
 			return noPolicyNamed("name one, such as -p default, or leave -p out to play what each file says")
 		}
@@ -59,8 +65,11 @@ is wrong, and 7 when a policy was at fault.`,
 		if err := r.players.resolve(r.played()); err != nil {
 			return err
 		}
-		stop := r.players.start()
-		err := r.files(cmd.Context(), files)
+		stop, err := r.players.start()
+		if err != nil {
+			return err
+		}
+		err = r.files(cmd.Context(), files)
 		return errors.Join(err, stop())
 	}
 	return cmd
@@ -112,7 +121,7 @@ func (r *simRun) file(ctx context.Context, name string) error {
 		return err
 	}
 	worst := ExitOK
-	for _, err := range []error{expectation(name, differences), faults(name, run.Faults)} {
+	for _, err := range []error{expectation(name, differences), faults(name, run.Faults, r.players.fault)} {
 		r.env.report(err)
 		worst = graver(worst, exitOf(err))
 	}
@@ -182,8 +191,8 @@ func expectation(name string, differences []string) error {
 // mostFaults is how many faults are printed: they repeat themselves.
 const mostFaults = 5
 
-// faults are what a policy is blamed for.
-func faults(name string, list []error) error {
+// faults are what a policy is blamed for, whose evaluations do as onFault says.
+func faults(name string, list []error, onFault policy.OnFault) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -194,9 +203,13 @@ func faults(name string, list []error) error {
 	if more := len(list) - len(lines); more > 0 {
 		lines = append(lines, fmt.Sprintf("%s: and %s more", name, thousands(more)))
 	}
+	instead := "an evaluation whose policy fails evicts nobody"
+	if onFault == policy.FallBack {
+		instead = "where the policy failed, default decided instead"
+	}
 	return &Error{
 		Exit: ExitPolicy, Code: codePolicy, Details: lines, lines: lines,
 		Message: fmt.Sprintf("%s: a policy was at fault %s", name, times(len(list))),
-		Hint:    "an evaluation whose policy fails evicts nobody; mend the policy, or play another with -p",
+		Hint:    instead + "; mend the policy, or play another with -p",
 	}
 }
