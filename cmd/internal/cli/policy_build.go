@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/cmd/internal/toolchain"
 	"github.com/cede-scheduler/cede/plugins/bundle"
@@ -44,6 +45,9 @@ same bytes.`,
 		if len(args) == 1 {
 			dir = args[0]
 		}
+		if err := buildable(dir); err != nil {
+			return err
+		}
 		p, err := env.buildPolicy(cmd.Context(), dir, bundle.Kind(*kind))
 		if err != nil {
 			return buildError(dir, err)
@@ -51,6 +55,27 @@ same bytes.`,
 		return out.show(p.document())
 	}
 	return cmd
+}
+
+// buildable refuses what is no folder.
+func buildable(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return isBuiltin(dir, "nothing to build")
+	case !info.IsDir():
+		return usagef("name the folder, such as "+filepath.ToSlash(filepath.Dir(dir)), "%s is a file: a policy is built in its folder", dir)
+	}
+	return nil
+}
+
+// isBuiltin refuses a built-in policy, unless a file or folder has that name.
+func isBuiltin(name, why string) error {
+	_, err := os.Stat(name)
+	if err == nil || !slices.Contains(builtin.Names(), baseName(name)) {
+		return nil
+	}
+	return usagef("name the folder of a policy of your own; cede policy init starts one", "%s is built in: %s", baseName(name), why)
 }
 
 // builtPolicy is what `cede policy build` made.

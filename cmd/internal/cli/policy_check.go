@@ -46,11 +46,14 @@ calls used of what they may.
 Exits 8 when a case or a property fails, and 7 when the policy is at fault: it
 failed, or gave an answer that no host accepts.
 
+Nomad fails enough: it evicts nobody where something excludes the preemptor for
+another reason than a port.
+
 Properties:
 ` + propertyList(),
 		Example: `  cede policy test thrifty
   cede policy test thrifty --update
-  cede policy test 'nomad' --runs 5000 --grant nomad=keepRedundant
+  cede policy test nomad --runs 5000 --grant nomad=keepRedundant --skip enough
   cede policy test thrifty --skip units -w counterexamples`,
 		Args: arguments(0, 1, "one policy"),
 	}
@@ -98,8 +101,8 @@ func (c *policyCheck) resolve() error {
 	if err := c.out.resolve(); err != nil {
 		return err
 	}
-	if c.runs < 0 || c.runs > math.MaxInt32 {
-		return usagef("0 leaves properties out", "--runs %d: how many cases shall be tried?", c.runs)
+	if c.runs < 1 || c.runs > math.MaxInt32 {
+		return usagef("ask for 1 or more; --skip leaves a property out", "--runs %d: how many cases shall be tried?", c.runs)
 	}
 	return checkSkip(c.skip)
 }
@@ -213,9 +216,6 @@ func (env *Env) read(name string) ([]byte, error) {
 
 // properties tries what must hold of any policy.
 func (c *policyCheck) properties(p *policies.Policy, name string, trial *policies.Trial, report *checkReport) error {
-	if c.runs == 0 {
-		return nil
-	}
 	findings, err := policytest.CheckProperties(trial.Subject, policytest.CheckOptions{Runs: c.runs, Seed: c.seed, Skip: c.skip})
 	if err != nil {
 		return policyError(report.Policy, err)

@@ -13,6 +13,9 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
+// rewrite begins the advice that the last line of an error about a manifest is.
+const rewrite = "write it again with "
+
 // policyError gives an error about policy p its exit code: 7 where the policy is
 // at fault, 2 where what is on disk or on the command line is.
 func policyError(p string, err error) error {
@@ -30,10 +33,17 @@ func policyError(p string, err error) error {
 		return &Error{Exit: ExitPolicy, Code: codePolicy, Message: withoutHint(err, fault), Hint: fault.Hint, err: err}
 	}
 	e := &Error{Exit: ExitUsage, Code: codeInvalid, Message: err.Error(), err: err}
+	if text, bad := badSignature(err); bad {
+		e.Message, e.Hint = text, "cede policy sign "+p+" --key FILE"
+	}
 	if path, ok := err.(*fs.PathError); ok { //nolint:errorlint // what is wrapped has more to say
 		e.Message = fmt.Sprintf("%s: %v", path.Path, path.Err)
 	}
-	if lines := strings.Split(err.Error(), "\n"); len(lines) > 1 {
+	lines := strings.Split(err.Error(), "\n")
+	if last := len(lines) - 1; last > 0 && strings.HasPrefix(lines[last], rewrite) { // advice is no problem
+		e.Message, e.Hint, lines = lines[0], lines[last], lines[:last]
+	}
+	if len(lines) > 1 {
 		e.lines, e.Details = lines, lines
 		e.Message = fmt.Sprintf("%s has %d problems", p, len(lines))
 	}
@@ -41,6 +51,30 @@ func policyError(p string, err error) error {
 		e.Hint = "cede policy build " + p
 	}
 	return e
+}
+
+// badSignature is whether a file of a signature cannot be read as one, and what
+// to say of it.
+func badSignature(err error) (text string, bad bool) {
+	text = err.Error()
+	file, _, found := strings.Cut(text, bundle.SignatureFile+": ")
+	if !found || !strings.HasSuffix(text, "; sign the policy again") {
+		return text, false
+	}
+	if errors.Unwrap(err) != nil { // what JSON has to say helps nobody
+		text = file + bundle.SignatureFile + " is no signature; sign the policy again"
+	}
+	return text, true
+}
+
+// altered is whether a bundle cannot be opened although its manifest is sound and
+// its files can be read: the module or the signature is not what it was.
+func altered(dir string, err error) bool {
+	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable || errors.Is(err, bundle.ErrNotBuilt) {
+		return false
+	}
+	m, _, bad := bundle.ReadManifest(dir)
+	return bad == nil && m.Digest != ""
 }
 
 // withoutHint is what an error says, less the hint that its fault adds.

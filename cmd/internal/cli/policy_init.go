@@ -19,8 +19,9 @@ func newPolicyInitCmd(env *Env) *cobra.Command {
 		Short: "Start a policy in a new folder",
 		Long: `Start a policy in a new folder: a small one that works, with its manifest, golden
 cases, a scenario in which it differs from default, and the SDK, so that it
-builds without a network. NAME may be a path; its last part names the policy.
-Nothing that is there already is changed.`,
+builds without a network (AssemblyScript's compiler alone comes from npm). NAME
+may be a path; its last part names the policy. Nothing that is there already is
+changed.`,
 		Example: `  cede policy init thrifty
   cede policy init policies/thrifty --lang rust`,
 		Args: arguments(1, 1, "the name of the new policy"),
@@ -106,6 +107,9 @@ func (s *startedPolicy) page(p page) {
 	}
 	f := s.Folder
 	p.printf("\nNext: edit %s, then\n", filepath.Join(f, s.Source))
+	if s.Lang == "assemblyscript" {
+		p.printf("  npm install --prefix %s\n", f)
+	}
 	for _, next := range []string{
 		"cede policy build " + f,
 		"cede policy test " + f,

@@ -53,7 +53,10 @@ manifest holds: write policy.yaml.sig. A key is an ed25519 key in PEM, as
 		if (*key == "") == (*fresh == "") {
 			return usagef("--new-key FILE makes a key", "sign takes one of --key FILE and --new-key FILE")
 		}
-		b, err := bundle.Open(args[0])
+		if err := isBuiltin(args[0], "nothing to sign"); err != nil {
+			return err
+		}
+		b, err := openToSign(args[0])
 		if err != nil {
 			return policyError(args[0], err)
 		}
@@ -72,6 +75,22 @@ manifest holds: write policy.yaml.sig. A key is an ed25519 key in PEM, as
 		return out.show(s.document())
 	}
 	return cmd
+}
+
+// openToSign reads a bundle. A signature that is none is in nobody's way: it is
+// about to be replaced.
+func openToSign(dir string) (*bundle.Bundle, error) {
+	b, err := bundle.Open(dir)
+	if err == nil {
+		return b, nil
+	}
+	if _, bad := badSignature(err); !bad {
+		return nil, err
+	}
+	if err := os.Remove(filepath.Join(dir, bundle.SignatureFile)); err != nil {
+		return nil, err
+	}
+	return bundle.Open(dir)
 }
 
 // signingKey reads a key, or makes a pair.
@@ -143,17 +162,29 @@ Exits 8 when it is not signed, not by a trusted key, or was changed since.`,
 		if err != nil {
 			return keyError(err)
 		}
+		if err := isBuiltin(args[0], "nothing to verify"); err != nil {
+			return err
+		}
 		b, err := bundle.Open(args[0])
-		if err != nil {
+		switch {
+		case err != nil && altered(args[0], err):
+			text, _ := badSignature(err)
+			return unverified(text)
+		case err != nil:
 			return policyError(args[0], err)
 		}
 		key, err := roots.Verify(b)
 		if err != nil {
-			return &Error{Exit: ExitCheck, Code: codeCheck, Message: err.Error(), Hint: "do not use it before you know why"}
+			return unverified(err.Error())
 		}
 		s := &signedPolicy{Policy: b.Manifest.Name, Digest: b.Manifest.Digest, Key: key, said: "is as it was signed by"}
 		s.Signature = filepath.ToSlash(filepath.Join(b.Dir, bundle.SignatureFile))
 		return out.show(s.document())
 	}
 	return cmd
+}
+
+// unverified is a policy that is not as a trusted key signed it.
+func unverified(why string) error {
+	return &Error{Exit: ExitCheck, Code: codeCheck, Message: why, Hint: "do not use it before you know why"}
 }
