@@ -366,12 +366,12 @@ func (s *searcher) reachPlain(p *place) int {
 		}
 		n = max(n, at)
 	}
-	return s.level(p, n)
+	return s.level(n)
 }
 
 // level extends a prefix of the candidates to the end of its priority; without
 // an ascending policy to all of them.
-func (s *searcher) level(p *place, n int) int {
+func (s *searcher) level(n int) int {
 	if !s.ascending {
 		return len(s.eligible)
 	}
@@ -386,7 +386,7 @@ func (s *searcher) level(p *place, n int) int {
 func (s *searcher) reach(p *place) int {
 	s.trial.reset(p, &s.f.req.Group.Ask, &s.f.watch, s.lacks)
 	for n := 0; n < len(s.eligible); {
-		for to := s.level(p, n+1); n < to; n++ {
+		for to := s.level(n+1); n < to; n++ {
 			s.trial.remove(s.eligible[n], s.mustLeave[n])
 		}
 		if s.trial.fits() {
