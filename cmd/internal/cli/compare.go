@@ -20,8 +20,14 @@ type comparison struct {
 	policies   []string
 	seeds      int
 	html       string
-	conditions []*compare.Expression
+	conditions []condition
 	timing     bool
+}
+
+// condition is one --fail-if.
+type condition struct {
+	*compare.Expression
+	asWritten bool // it names policies as -p does, and not as results do
 }
 
 func newCompareCmd(env *Env) *cobra.Command {
@@ -87,14 +93,32 @@ func (c *comparison) resolve(failIf []string) error {
 	if c.seeds < 1 {
 		return usagef("ask for 1 or more", "--seeds %d: how often shall each file be played?", c.seeds)
 	}
+	if err := c.players.resolve(c.policies); err != nil {
+		return err
+	}
+	return c.parse(failIf)
+}
+
+// parse reads conditions. They may name policies as results do, or as -p does.
+func (c *comparison) parse(failIf []string) error {
+	var shown []string
+	for _, p := range c.policies {
+		shown = append(shown, c.players.shown[p])
+	}
 	for _, text := range failIf {
-		condition, err := compare.ParseExpression(text, c.policies)
+		expression, err := compare.ParseExpression(text, shown)
+		asWritten := false
+		if err != nil {
+			if other, otherErr := compare.ParseExpression(text, c.policies); otherErr == nil {
+				expression, err, asWritten = other, nil, true
+			}
+		}
 		if err != nil {
 			return usagef("`cede help fail-if` describes conditions", "--fail-if: %v", err)
 		}
-		c.conditions = append(c.conditions, condition)
+		c.conditions = append(c.conditions, condition{expression, asWritten})
 	}
-	return c.players.resolve(c.policies)
+	return nil
 }
 
 // files plays everything and prints the comparison.
@@ -122,11 +146,12 @@ func (c *comparison) files(ctx context.Context, files []string) error {
 	for _, w := range season.warnings {
 		c.env.warn(w)
 	}
-	return c.conclude(compare.New(season.runs), season.faults)
+	return c.conclude(season)
 }
 
 // conclude prints what was found and checks the conditions.
-func (c *comparison) conclude(d *compare.Document, faulty []error) error {
+func (c *comparison) conclude(season *season) error {
+	d := compare.New(season.named())
 	if err := c.out.show(comparisonDocument(c.env, d)); err != nil {
 		return err
 	}
@@ -138,11 +163,15 @@ func (c *comparison) conclude(d *compare.Document, faulty []error) error {
 	if c.html != "" {
 		note(c.report(d))
 	}
-	for _, err := range faulty {
+	for _, err := range season.faults {
 		note(err)
 	}
 	for _, condition := range c.conditions {
-		note(check(condition, d))
+		about := d
+		if condition.asWritten {
+			about = compare.New(season.runs)
+		}
+		note(check(condition.Expression, about))
 	}
 	return told(worst)
 }

@@ -24,7 +24,7 @@ type season struct {
 	mu   sync.Mutex
 	done int
 
-	runs     []compare.Run // in the order of files, policies and seeds
+	runs     []compare.Run // in the order of files, policies and seeds, under names as written
 	faults   []error
 	warnings []string
 }
@@ -142,7 +142,7 @@ func (s *season) keep(g *game, run *sim.Run) {
 		r.Decisions = decisions(run.Result)
 	}
 	s.runs = append(s.runs, r)
-	name := fmt.Sprintf("%s under %s, seed %d", g.file, g.policy, g.f.Seed)
+	name := fmt.Sprintf("%s under %s, seed %d", g.file, s.players.shown[g.policy], g.f.Seed)
 	if err := faults(name, run.Faults, s.players.fault); err != nil {
 		s.faults = append(s.faults, err)
 	}
@@ -151,6 +151,15 @@ func (s *season) keep(g *game, run *sim.Run) {
 			s.warnings = append(s.warnings, w)
 		}
 	}
+}
+
+// named are the runs with what their policies are called.
+func (s *season) named() []compare.Run {
+	runs := slices.Clone(s.runs)
+	for i := range runs {
+		runs[i].Policy = s.players.shown[runs[i].Policy]
+	}
+	return runs
 }
 
 // decisions are a run's placements, with all that each evicted.

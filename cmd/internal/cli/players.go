@@ -22,6 +22,7 @@ type players struct {
 	granted, config *[]string
 	onFault, log    string
 
+	shown   map[string]string // what policies of the command line are called, by what was written
 	grants  grants
 	configs configs
 	fault   policy.OnFault
@@ -51,6 +52,7 @@ func (p *players) resolve(played []string) (err error) {
 	default:
 		return usagef("use "+oneOf(onFaults()), "--on-fault %s: there is no such thing to do", p.onFault)
 	}
+	p.shown = shownNames(played)
 	if p.grants, err = parseGrants(*p.granted); err != nil {
 		return err
 	}
@@ -94,6 +96,9 @@ func (p *players) resolver(f *scenario.File, file, played string) func(sim.Polic
 		r.Grants = p.grants.to(spec)
 		settings := p.configs.of(spec.Name, spec.Use, baseName(spec.Use))
 		r.Config = settings.over(spec.Config)
+		if spec.Name == played && !variant {
+			r.Name = p.shown[played]
+		}
 		opened, err := p.env.Policies.Open(context.Background(), r)
 		if err != nil {
 			return nil, settings.blame(err)

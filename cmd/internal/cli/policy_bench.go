@@ -104,14 +104,14 @@ func (b *policyBench) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	lines := []benchLine{}
+	lines, shown := []benchLine{}, shownNames(names)
 	if b.format == benchGo {
 		_, _ = fmt.Fprintf(b.env.Stdout, "goos: %s\ngoarch: %s\n", runtime.GOOS, runtime.GOARCH)
 	}
 	for i, p := range opened {
 		err := policies.Bench(p, b.env.Clock, b.each, b.count, func(m policies.Measurement) {
 			l := benchLine{
-				Policy: names[i], Version: p.ID, Hook: m.Hook, Construction: m.Construction, Options: m.Options, Candidates: m.Candidates,
+				Policy: shown[names[i]], Version: p.ID, Hook: m.Hook, Construction: m.Construction, Options: m.Options, Candidates: m.Candidates,
 				Calls: m.Calls, Nanoseconds: m.PerCall.Nanoseconds(), NanosecondsCandidate: m.PerCandidate(), Fuel: m.Fuel, Bytes: m.Bytes, Allocs: m.Allocs,
 			}
 			if b.format == benchGo {
@@ -132,10 +132,13 @@ func (b *policyBench) run(ctx context.Context, names []string) error {
 	return b.out.show(document{data: lines, names: names, page: func(p page) { p.table(benchTableOf(lines)) }})
 }
 
+// notInBenchmark replaces what would part the name of a benchmark.
+var notInBenchmark = strings.NewReplacer("/", "-", `\`, "-", " ", "-")
+
 // gobench is the line as go test -bench prints it.
 func (l *benchLine) gobench(cores int) string {
 	fields := []string{
-		fmt.Sprintf("Benchmark%s/%s/policy=%s-%d", l.Hook, l.Construction, strings.ReplaceAll(l.Policy, " ", "_"), cores),
+		fmt.Sprintf("Benchmark%s/%s/policy=%s-%d", l.Hook, l.Construction, notInBenchmark.Replace(l.Policy), cores),
 		strconv.Itoa(l.Calls), fmt.Sprintf("%d ns/op", l.Nanoseconds), fmt.Sprintf("%.2f ns/candidate", l.NanosecondsCandidate),
 	}
 	if l.Fuel > 0 {

@@ -135,7 +135,7 @@ func (c *policyCheck) run(ctx context.Context, name string) error {
 	if err := c.out.show(report.document()); err != nil {
 		return err
 	}
-	return report.verdict(name)
+	return report.verdict(shownNames([]string{name})[name])
 }
 
 // goldenCases checks, or writes, the golden cases.

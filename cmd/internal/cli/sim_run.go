@@ -113,6 +113,9 @@ func (r *simRun) file(ctx context.Context, name string) error {
 	if err != nil {
 		return unplayable(f, err, r.policy != "")
 	}
+	if r.policy != "" {
+		run.Result.Policy = r.players.shown[r.policy]
+	}
 	for _, w := range run.Warnings {
 		r.env.warn(name + ": " + w)
 	}
