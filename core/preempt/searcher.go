@@ -386,7 +386,7 @@ func (s *searcher) level(n int) int {
 func (s *searcher) reach(p *place) int {
 	s.trial.reset(p, &s.f.req.Group.Ask, &s.f.watch, s.lacks)
 	for n := 0; n < len(s.eligible); {
-		for to := s.level(n+1); n < to; n++ {
+		for to := s.level(n + 1); n < to; n++ {
 			s.trial.remove(s.eligible[n], s.mustLeave[n])
 		}
 		if s.trial.fits() {
