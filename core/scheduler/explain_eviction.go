@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -50,6 +51,9 @@ func (o obstacle) tell(ceiling int64) string {
 func (x *explainer) obstacle(chunk *state.Chunk, i int, outcome preempt.Outcome) obstacle {
 	switch outcome {
 	case preempt.NoCandidates:
+		if lowest := chunk.MinPriority(i); lowest != math.MaxInt32 && int64(lowest) > x.ranker.ceiling && chunk.Pinned()>>i&1 == 0 {
+			return tooHigh // as nobody would say, without a look at the node
+		}
 		return x.nobody(chunk.Rows(i))
 	case preempt.NotEnough:
 		return notEnough

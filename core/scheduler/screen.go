@@ -37,6 +37,7 @@ type place struct {
 	pos         int32
 	schedulable bool
 	free        model.Vector // claims aside
+	claimed     bool         // there are claims
 	rows        []state.Row
 	lowest      int64 // priority of what may be evicted first
 	node        *model.Node
@@ -72,7 +73,7 @@ func (s *Screen) look(nodeID string) bool {
 	chunk, i := s.Snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
 	p := place{
 		id: nodeID, pos: pos, schedulable: chunk.Schedulable()>>i&1 == 1, rows: chunk.Rows(i),
-		lowest: int64(chunk.MinPriority(i)), node: chunk.Node(i),
+		lowest: int64(chunk.MinPriority(i)), node: chunk.Node(i), claimed: len(chunk.Claims(i)) > 0,
 	}
 	for d := range s.Snap.Dims().Len() {
 		p.free[d] = chunk.Free(d)[i]
@@ -102,19 +103,18 @@ func (o *offer) accepted() bool {
 	if !o.fits(&p.free) || !admits(g, p.node) {
 		return false
 	}
-	whole := o.room(p.pos)
-	if !o.fits(whole) {
-		return false
+	whole := p.free
+	if p.claimed {
+		if whole = o.room(p.pos); !o.fits(&whole) {
+			return false
+		}
 	}
 	left := o.left[p.id]
 	if left == nil {
-		left = whole
-	}
-	if !o.fits(left) {
-		if o.Owed == nil {
-			o.Owed = map[string]struct{}{}
-		}
-		o.Owed[p.id] = struct{}{}
+		left = &model.Vector{}
+		*left = whole
+	} else if !o.fits(left) {
+		o.owe()
 		return false
 	}
 	o.handOut(left)
@@ -129,11 +129,18 @@ func (o *offer) replaces() bool {
 	})
 }
 
+// owe notes that the node's room has been handed out to others.
+func (o *offer) owe() {
+	if o.Owed == nil {
+		o.Owed = map[string]struct{}{}
+	}
+	o.Owed[o.node.id] = struct{}{}
+}
+
 // room is what the node offers to the group before anything is handed out.
-func (o *offer) room(pos int32) *model.Vector {
+func (o *offer) room(pos int32) (whole model.Vector) {
 	var claims model.Vector
 	room := o.Snap.RoomFor(pos, o.group.Job.Key(), o.group.Job.Priority, o.Now, &claims)
-	whole := &model.Vector{}
 	for d := range o.Snap.Dims().Len() {
 		whole[d] = room.Free[d*room.Stride]
 	}

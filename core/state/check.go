@@ -172,6 +172,8 @@ func (sn *Snapshot) checkNode(pos int32, n *model.Node, allocs []*model.Allocati
 		return fmt.Errorf("has %d claims, want %d, or others", len(x.claims), len(claims))
 	case c.MinPriority(i) != want.lowest:
 		return fmt.Errorf("has minimum priority %d, want %d", c.MinPriority(i), want.lowest)
+	case (c.Pinned()>>i&1 == 1) != (len(want.rows) > 0 && want.rows[0].Alloc.Job.NonPreemptible):
+		return fmt.Errorf("pinned bit is wrong")
 	case c.ModifyIndex(i) > c.MaxModifyIndex():
 		return fmt.Errorf("changed at %d, the chunk at %d", c.ModifyIndex(i), c.MaxModifyIndex())
 	}

@@ -24,6 +24,7 @@ type Chunk struct {
 	// by dimension, then position; minPriority follows from them, too.
 	free        []int64
 	minPriority [ChunkSize]int32
+	pinned      uint64 // see Pinned
 
 	modifyIndex    [ChunkSize]uint64
 	maxModifyIndex uint64
@@ -134,6 +135,10 @@ func (c *Chunk) Rows(i int) []Row { return slices.Clip(c.use(i).rows) }
 // MinPriority is the lowest priority of a live allocation of node i that may
 // be a victim; MaxInt32 without any.
 func (c *Chunk) MinPriority(i int) int32 { return c.minPriority[i] }
+
+// Pinned has a bit for every node whose live allocation of the lowest priority is
+// none that may be a victim. On the others MinPriority is the lowest of all.
+func (c *Chunk) Pinned() uint64 { return c.pinned }
 
 // Claims is the claims on node i, ascending by id, expired ones included.
 func (c *Chunk) Claims(i int) []*model.Claim { return slices.Clip(c.extra(i).claims) }

@@ -358,6 +358,12 @@ func (w *nodeWriter) roomChanged() {
 		}
 	}
 	w.c.minPriority[w.i] = lowest
+	bit := uint64(1) << w.i
+	if rows := w.u.rows; len(rows) > 0 && rows[0].Alloc.Job.NonPreemptible {
+		w.c.pinned |= bit
+	} else {
+		w.c.pinned &^= bit
+	}
 }
 
 // release gives the position back when neither a node is registered there nor
