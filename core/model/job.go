@@ -120,7 +120,7 @@ func (j *Job) Compile(dims *Dimensions) {
 		})
 	}
 	for _, g := range j.Groups {
-		g.shape = g.describe()
+		g.shape, g.apart = g.describe(), g.describeApart()
 	}
 }
 
@@ -151,6 +151,7 @@ type Group struct {
 	Position int // in Job.Groups
 	Ask      Ask
 	shape    string
+	apart    string
 }
 
 func (g *Group) compile(j *Job, position int, dims *Dimensions) {

@@ -37,3 +37,16 @@ func (g *Group) describe() string {
 	}
 	return b.String()
 }
+
+// Apart describes what separation goes by: groups of a job with the same labels
+// and the same separate terms keep away from the same allocations.
+func (g *Group) Apart() string { return g.apart }
+
+func (g *Group) describeApart() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q", g.Labels)
+	for i := range g.Separate {
+		fmt.Fprintf(&b, " %q %q", g.Separate[i].TopologyKey, g.Separate[i].Labels)
+	}
+	return b.String()
+}

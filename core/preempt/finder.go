@@ -242,7 +242,7 @@ func (f *Finder) queueHolders(w *searcher, evicted []*model.Group) {
 			if !a.Live() || a.Group.Name != g.Name || int64(a.Job.Priority) > w.ceiling {
 				continue
 			}
-			if k, ok := f.slot(a.NodePos); ok {
+			if k, ok := f.slot(a.NodePos); ok && (w.delta != nil || f.asked(k)) {
 				f.holders = append(f.holders, k)
 			}
 		}
@@ -252,6 +252,11 @@ func (f *Finder) queueHolders(w *searcher, evicted []*model.Group) {
 		w.queue(int(k))
 	}
 }
+
+// asked is whether the policy chose victims on the node at k, or declined to.
+// Elsewhere the group does not fit whatever it says, as long as it has no say in
+// who is a candidate.
+func (f *Finder) asked(k int32) bool { return f.why[k] == Possible || f.why[k] == Declined }
 
 // searchAgain evaluates every node afresh on the snapshot at hand.
 func (f *Finder) searchAgain() error {

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"iter"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -104,22 +103,22 @@ func ownRules(g *model.Group) bool {
 		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator.Counts() })
 }
 
-// separators is the jobs that may want to be apart from groups with certain
-// labels, in a fixed order: separation binds both sides.
+// separators is the jobs that may want to be apart from groups that are alike in
+// this, in a fixed order: separation binds both sides.
 type separators struct {
-	labels map[string]string
+	apart  string // Group.Apart of the groups
 	jobs   []model.JobKey
 	widely bool // some may exclude from domains of several nodes
 }
 
-// separators are looked for once for all groups of the job with the same labels.
+// separators are looked for once for all groups of the job that are alike.
 func (r *run) separators(g *model.Group) *separators {
 	for _, s := range r.apart {
-		if maps.Equal(s.labels, g.Labels) {
+		if s.apart == g.Apart() {
 			return s
 		}
 	}
-	s := &separators{labels: g.Labels, jobs: r.distinct(r.base.Separating(g.Labels), g.Job.Namespace)}
+	s := &separators{apart: g.Apart(), jobs: r.distinct(r.base.Separating(g.Labels), g.Job.Namespace)}
 	s.widely = slices.ContainsFunc(s.jobs, r.mayExcludeWidely)
 	r.apart = append(r.apart, s)
 	return s

@@ -1,11 +1,6 @@
 package scheduler
 
-import (
-	"maps"
-	"slices"
-
-	"github.com/cede-scheduler/cede/core/model"
-)
+import "github.com/cede-scheduler/cede/core/model"
 
 // separation counts what keeps groups with certain labels and separate terms
 // away from nodes, from both sides: their own terms, and those of others that
@@ -25,7 +20,7 @@ type separation struct {
 // want to be apart from it.
 func (r *run) separation(g *model.Group, others []model.JobKey) *separation {
 	for _, s := range r.separations {
-		if maps.Equal(s.group.Labels, g.Labels) && slices.EqualFunc(s.group.Separate, g.Separate, sameTerm) {
+		if s.group.Apart() == g.Apart() {
 			return s
 		}
 	}
@@ -40,10 +35,6 @@ func (r *run) separation(g *model.Group, others []model.JobKey) *separation {
 	}
 	r.separations = append(r.separations, s)
 	return s
-}
-
-func sameTerm(a, b model.LabelTerm) bool {
-	return a.TopologyKey == b.TopologyKey && maps.Equal(a.Labels, b.Labels)
 }
 
 // count follows an allocation of any job that comes (1) or goes (-1).
