@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -39,7 +40,11 @@ type Options struct {
 type Host struct {
 	options Options
 	cache   wazero.CompilationCache
-	log     *slog.Logger
+	// compiling keeps modules from being compiled and freed side by side: engines
+	// share what they compiled, and two that compile the same code at once end
+	// with one of them pointing to what the other has freed.
+	compiling sync.Mutex
+	log       *slog.Logger
 }
 
 var errBigEndian = errors.New("WebAssembly policies need a little-endian machine, and this is none; run the policy as a process")

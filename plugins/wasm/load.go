@@ -94,6 +94,8 @@ func (m *Module) checkMemory(metered *meter.Module) *policy.Error {
 // compile makes an engine for the module alone, since the limit of memory is the
 // engine's; compiled code is shared all the same.
 func (m *Module) compile(ctx context.Context, metered *meter.Module) *policy.Error {
+	m.host.compiling.Lock()
+	defer m.host.compiling.Unlock()
 	m.runtime = wazero.NewRuntimeWithConfig(ctx, m.host.config(pages(m.limits.Memory)))
 	if err := provide(ctx, m.runtime, metered.Imports); err != nil {
 		return fault(policy.FaultHost, "", "its imports cannot be provided: %w", err)

@@ -123,6 +123,8 @@ func (m *Module) Close() {
 // free gives back what the engine holds. Closing only fails for files, and a
 // guest has none.
 func (m *Module) free() {
+	m.host.compiling.Lock()
+	defer m.host.compiling.Unlock()
 	ctx := context.Background()
 	if m.compiled != nil {
 		_ = m.compiled.Close(ctx)
