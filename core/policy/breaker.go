@@ -47,12 +47,16 @@ type Breaker struct {
 	until  int64 // Unix nanoseconds; it is open before
 	pause  int64
 	last   error
+	held   error // why it stays open until Reset; nil: it does not
 }
 
 // Open is the fault that opened the breaker, nil while the policy may be asked.
 func (b *Breaker) Open(now int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.held != nil {
+		return b.held
+	}
 	if b.inARow < breakerFaults || now >= b.until {
 		return nil
 	}
@@ -79,4 +83,19 @@ func (b *Breaker) Well() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inARow, b.pause, b.last = 0, 0, nil
+}
+
+// Hold opens the breaker until Reset, whatever the time: a cluster has agreed
+// that the policy is not to be asked.
+func (b *Breaker) Hold(why error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held = why
+}
+
+// Reset closes the breaker and forgets every fault.
+func (b *Breaker) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.inARow, b.until, b.pause, b.last, b.held = 0, 0, 0, nil, nil
 }

@@ -18,20 +18,27 @@ type Call struct {
 	Err                     error
 }
 
-// observed tells the version's observer of every call.
+// observed tells the version's observer, and that of whoever acquired the
+// instance, of every call.
 type observed struct {
 	Instance
 	version *Version
+	caller  func(Call)
 }
 
 func (o *observed) tell(hook string, options, rows int, call func() error) error {
 	from := time.Now()
 	err := call()
 	v := o.version
-	v.observe(Call{
+	c := Call{
 		Policy: v.Name, Version: v.ID, Digest: v.Digest, Hook: hook, Options: options, Rows: rows,
 		Fuel: o.Fuel(), Duration: time.Since(from), Err: err,
-	})
+	}
+	for _, tell := range [...]func(Call){v.observe, o.caller} {
+		if tell != nil {
+			tell(c)
+		}
+	}
 	return err
 }
 

@@ -120,13 +120,17 @@ func (v *Version) KeepsRedundant() bool {
 
 // Acquire hands out an instance for one goroutine; give it back with Release.
 // What was started once and cannot be started again is a fault.
-func (v *Version) Acquire() (Instance, error) {
+func (v *Version) Acquire() (Instance, error) { return v.AcquireFor(nil) }
+
+// AcquireFor is Acquire for somebody who wants to be told of every call of the
+// instance; nil: nobody does.
+func (v *Version) AcquireFor(tell func(Call)) (Instance, error) {
 	in, err := v.acquire()
 	if err != nil {
 		return nil, v.Count("Start", err)
 	}
-	if v.observe != nil {
-		return &observed{Instance: in, version: v}, nil
+	if v.observe != nil || tell != nil {
+		return &observed{Instance: in, version: v, caller: tell}, nil
 	}
 	return in, nil
 }

@@ -96,7 +96,7 @@ func (f *Finder) Begin(snap *state.Snapshot, req Request) error {
 		scorer = req.Default
 	}
 	var err error
-	if f.chooser, err = ask(scorer); err != nil {
+	if f.chooser, err = ask(scorer, req.Tell); err != nil {
 		return err
 	}
 	f.columns = scorer.Info().Columns

@@ -33,6 +33,10 @@ type Request struct {
 
 	Ties    Ties
 	Workers int // goroutines to search with; 0 or 1: the caller alone
+
+	// Tell is told of every call of a hook, by several goroutines where Workers is
+	// more than 1; nil: nobody is.
+	Tell func(policy.Call)
 }
 
 // Rules is what the scheduler knows of a group beyond its ask.

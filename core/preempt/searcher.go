@@ -58,8 +58,8 @@ type asked struct {
 	instance policy.Instance
 }
 
-func ask(v *policy.Version) (asked, error) {
-	in, err := v.Acquire()
+func ask(v *policy.Version, tell func(policy.Call)) (asked, error) {
+	in, err := v.AcquireFor(tell)
 	return asked{v, in}, err
 }
 
@@ -78,7 +78,7 @@ func (s *searcher) begin(f *Finder) (err error) {
 	s.ceiling = Ceiling(f.req.Group.Job.Priority, f.req.Policy, f.req.Delta)
 	s.delta = nil
 	if v := f.req.Policy; v.Hooks().Has(policy.HookDelta) {
-		a, err := ask(v)
+		a, err := ask(v, f.req.Tell)
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (s *searcher) begin(f *Finder) (err error) {
 	if chooser.Hooks()&(policy.HookScoreVictims|policy.HookSelectVictims) == 0 {
 		chooser = f.req.Default
 	}
-	if s.victims, err = ask(chooser); err != nil {
+	if s.victims, err = ask(chooser, f.req.Tell); err != nil {
 		return err
 	}
 	s.columns = chooser.Info().Columns

@@ -159,7 +159,7 @@ func (p *placer) search(nodes []int32) error {
 		Waiting: max(0, r.now-p.waits), Attempts: r.eval.Attempts,
 		Policy: r.version, Default: r.policies.Default(),
 		Nodes: nodes, Evicted: &r.evicted, Weights: r.s.config.Weights,
-		Ties: r.s.config.Ties, Workers: r.s.config.Workers,
+		Ties: r.s.config.Ties, Workers: r.s.config.Workers, Tell: r.s.tell,
 	}
 	if p.rules != nil {
 		request.Rules = p.rules.ready() // before workers share them

@@ -25,6 +25,9 @@ type Config struct {
 	Weights map[string]float64
 	// Forget switches the memory of failed groups off, for tests that compare.
 	Forget bool
+	// Observe is told of every outcome before its plan goes anywhere, on the
+	// goroutine that made it; nil: nobody is, and calls of policies are not counted.
+	Observe func(Decision)
 }
 
 // Policies is where a scheduler gets the set of policies for an evaluation: a
@@ -56,6 +59,9 @@ type Scheduler struct {
 	most    []model.Vector
 	// wants is what the groups of the evaluation at hand miss, one after another.
 	wants []want
+	// tell notes calls of policies; nil: nobody wants to know.
+	tell  func(policy.Call)
+	calls calls
 }
 
 // New makes a scheduler.
@@ -63,7 +69,11 @@ func New(config Config) *Scheduler {
 	if config.NewID == nil {
 		config.NewID = model.AllocName
 	}
-	return &Scheduler{config: config, memory: newMemory()}
+	s := &Scheduler{config: config, memory: newMemory()}
+	if config.Observe != nil {
+		s.tell = s.calls.add
+	}
+	return s
 }
 
 // Outcome is what an evaluation comes to.
@@ -82,6 +92,11 @@ type Outcome struct {
 	// Fault is the policy's, when there was one: the plan then evicts nobody,
 	// unless the operator lets default decide instead.
 	Fault error
+	// Version decided who may be evicted; nil: the job is gone.
+	Version *policy.Version
+	// Calls are those of hooks, of every version that was asked, where somebody
+	// observes outcomes. Without any, no policy had a say.
+	Calls []policy.Call
 }
 
 // Placed is whether everything the job wants is there or in the plan.
@@ -93,6 +108,16 @@ func (o *Outcome) Placed() bool { return len(o.Failed) == 0 }
 func (s *Scheduler) Process(eval *model.Evaluation, snap *state.Snapshot, now int64) (*Outcome, error) {
 	policies := s.config.Policies.Pin()
 	defer policies.Unpin()
+	out, err := s.plan(policies, eval, snap, now)
+	calls := s.calls.take() // even where nothing came of them
+	if err == nil && s.config.Observe != nil {
+		out.Calls = calls
+		s.config.Observe(Decision{Eval: eval, Snap: snap, Outcome: out})
+	}
+	return out, err
+}
+
+func (s *Scheduler) plan(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*Outcome, error) {
 	r, err := s.newRun(policies, eval, snap, now)
 	if err != nil {
 		return nil, err
@@ -257,7 +282,7 @@ func (r *run) finish() *Outcome {
 	if r.job != nil {
 		plan.Priority = r.job.Priority
 	}
-	r.out.Plan = plan
+	r.out.Plan, r.out.Version = plan, r.version
 	if r.out.Placed() {
 		r.out.RecheckAt = 0 // nothing is left to ask again for
 	}

@@ -1,0 +1,46 @@
+package policy_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+func TestAcquireFor_TellsTheVersionsObserverAndTheCaller(t *testing.T) {
+	var version1, caller int
+	v := version(t, &factory{name: "default"}, func(s *policy.Source) { s.Observe = func(policy.Call) { version1++ } })
+	in, err := v.AcquireFor(func(c policy.Call) {
+		if c.Version == v.ID && c.Fuel == 7 {
+			caller++
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = in.PriorityDelta(&sdk.Candidates{FirstRow: []int32{0}}, nil, nil)
+	v.Release(in)
+	if version1 != 1 || caller != 1 {
+		t.Errorf("the version's observer was told %d times, the caller %d times", version1, caller)
+	}
+	_ = acquire(t, v).PriorityDelta(&sdk.Candidates{FirstRow: []int32{0}}, nil, nil)
+	if version1 != 2 || caller != 1 {
+		t.Errorf("the kept instance told the version's observer %d times, the first caller %d times", version1, caller)
+	}
+}
+
+func TestBreaker_IsHeldOpenUntilReset(t *testing.T) {
+	var b policy.Breaker
+	why := errors.New("tripped by the cluster")
+	b.Hold(why)
+	for _, now := range []int64{0, 1 << 62} {
+		if err := b.Open(now); !errors.Is(err, why) {
+			t.Errorf("at %d: %v", now, err)
+		}
+	}
+	b.Reset()
+	if err := b.Open(0); err != nil {
+		t.Error(err)
+	}
+}
