@@ -47,6 +47,7 @@ type Allocation struct {
 	Desired       DesiredStatus
 	DesiredReason string
 	Client        ClientStatus
+	ClientText    string // what the node says of it, for people
 
 	// Preempted lists the victims that made room for this allocation,
 	// ascending; PreemptedBy is the allocation (or claim) that made this one a
@@ -58,6 +59,7 @@ type Allocation struct {
 	Score         float64 // the winning score, for people
 
 	CreateTime  int64 // Unix nanoseconds at which its plan committed
+	ModifyTime  int64 // Unix nanoseconds of its last change
 	StartTime   int64 // Unix nanoseconds at which it started to work; 0 before that when Started is false
 	Started     bool
 	EndTime     int64 // Unix nanoseconds at which it was no longer wanted, or ended by itself

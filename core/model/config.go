@@ -29,6 +29,10 @@ type SchedulerConfig struct {
 	Preemption    [JobTypes]bool // by JobType
 	PriorityDelta *int32         // the base gap; nil: the policy's own
 	Policy        string         // name of the active policy
+	OnFault       string         // OnFaultDeny (also where empty) or OnFaultDefault
+	BrokerPaused  bool           // evaluations are kept and none is handed out
+	Coalescing    *bool          // one evaluation of a job is kept for many; nil: on
+	Shedding      *bool          // what is superseded is cancelled; nil: on
 
 	ModifyIndex uint64
 }

@@ -68,6 +68,8 @@ func (k JobKey) Compare(o JobKey) int {
 type Job struct {
 	Namespace      string
 	ID             string
+	Name           string            // for people; "" where it is the id
+	Meta           map[string]string // for people and tools; nothing is decided by it
 	Type           JobType
 	Priority       int32
 	PriorityClass  string   // the class that Priority came from; "" when given by value
@@ -84,7 +86,7 @@ type Job struct {
 	Version     uint64 // raised by every change of the specification
 	SubmitTime  int64  // Unix nanoseconds of the first submission
 	CreateIndex uint64
-	ModifyIndex uint64
+	ModifyIndex uint64 // of the last change of the specification, stopping included: what a check names
 }
 
 // Key identifies the job.
@@ -145,6 +147,8 @@ type Group struct {
 	Duration             int64 // nanoseconds an instance runs once started; 0: for ever
 	Checkpoint           int64 // an eviction loses the work since the last multiple of this; 0: all of it
 	Annotations          map[string]float64
+	Meta                 map[string]string // for people and tools; nothing is decided by it
+	Tasks                []*Task           // what the node runs; none in scenarios
 
 	// Set by Compile of the job.
 	Job      *Job

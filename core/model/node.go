@@ -28,6 +28,9 @@ func (s NodeStatus) String() string {
 // Node is a machine that runs allocations.
 type Node struct {
 	ID         string
+	Name       string   // for people; "" where it is the id
+	Address    string   // of the agent's HTTP listener; "": it has none
+	SecretHash [32]byte // sha256 of the node's own secret; zero where nodes need none
 	Datacenter string
 	Class      string
 	Capacity   Resources
@@ -35,6 +38,7 @@ type Node struct {
 	Ports      []uint16  // host ports that the host itself has taken, ascending
 	Devices    []Device
 	Attributes map[string]string
+	Meta       map[string]string // what the operator says of it; read like Attributes, which go first
 
 	Status     NodeStatus
 	Ineligible bool // the operator (or the rejection tracker) wants no new work here
@@ -87,11 +91,16 @@ func (n *Node) classKey() uint64 {
 		write(strconv.Itoa(int(d.Count))) // a group of two serves no request for three
 		attributes(d.Attributes)
 	}
+	if len(n.Meta) > 0 {
+		write("meta")
+		attributes(n.Meta)
+	}
 	return h.Sum64()
 }
 
 // Attribute looks up what constraints, affinities, spreads and topology keys
-// call name: node.id, node.class, node.datacenter, or one of Attributes.
+// call name: node.id, node.class, node.datacenter, or one of Attributes or of
+// Meta.
 func (n *Node) Attribute(name string) (string, bool) {
 	switch name {
 	case "node.id":
@@ -101,7 +110,10 @@ func (n *Node) Attribute(name string) (string, bool) {
 	case "node.datacenter":
 		return n.Datacenter, true
 	}
-	v, ok := n.Attributes[name]
+	if v, ok := n.Attributes[name]; ok {
+		return v, true
+	}
+	v, ok := n.Meta[name]
 	return v, ok
 }
 

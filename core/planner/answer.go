@@ -5,10 +5,11 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
 // commit writes a batch and answers everybody in its round.
-func (a *Applier) commit(ctx context.Context, r *round, batch *Batch) (Outcome, error) {
+func (a *Applier) commit(ctx context.Context, r *round, batch *state.Batch) (Outcome, error) {
 	outcome, err := a.cfg.Committer.Commit(ctx, batch)
 	if err == nil {
 		_, err = a.cfg.Store.WaitIndex(ctx, outcome.Index)

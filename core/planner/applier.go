@@ -228,7 +228,7 @@ func (a *Applier) reverify(r *round) {
 }
 
 // fly writes a batch without waiting for it.
-func (a *Applier) fly(ctx context.Context, r round, batch *Batch) *flight {
+func (a *Applier) fly(ctx context.Context, r round, batch *state.Batch) *flight {
 	f := &flight{done: make(chan struct{})}
 	go func() {
 		defer close(f.done)

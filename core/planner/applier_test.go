@@ -345,10 +345,10 @@ type flaky struct {
 	*cluster
 	every   int64
 	commits atomic.Int64
-	last    *planner.Batch
+	last    *state.Batch
 }
 
-func (f *flaky) Commit(ctx context.Context, b *planner.Batch) (planner.Outcome, error) {
+func (f *flaky) Commit(ctx context.Context, b *state.Batch) (planner.Outcome, error) {
 	if f.commits.Add(1)%f.every == 0 {
 		return planner.Outcome{}, errDisk
 	}

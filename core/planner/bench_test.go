@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
 // Construction (e): 1,000 nodes with 10 allocations each; a plan puts one
@@ -90,6 +91,6 @@ func BenchmarkApplier_OnePlacementPlans(b *testing.B) {
 // discard commits nothing, so that every round finds the same state.
 type discard struct{}
 
-func (discard) Commit(context.Context, *planner.Batch) (planner.Outcome, error) {
+func (discard) Commit(context.Context, *state.Batch) (planner.Outcome, error) {
 	return planner.Outcome{}, nil
 }

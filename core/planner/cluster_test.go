@@ -48,7 +48,7 @@ func (c *cluster) write(f func(*state.Txn)) {
 }
 
 // Commit writes a batch beside other writers.
-func (c *cluster) Commit(ctx context.Context, b *planner.Batch) (planner.Outcome, error) {
+func (c *cluster) Commit(ctx context.Context, b *state.Batch) (planner.Outcome, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return planner.Direct{Store: c.store}.Commit(ctx, b)
@@ -105,13 +105,13 @@ func (c *cluster) enqueue(a *planner.Applier, plan *model.Plan) *planner.Pending
 type gate struct {
 	c       *cluster
 	pass    chan error
-	batches []*planner.Batch // read when nothing is in flight
-	before  func()           // called once the gate is open
+	batches []*state.Batch // read when nothing is in flight
+	before  func()         // called once the gate is open
 }
 
 func newGate(c *cluster) *gate { return &gate{c: c, pass: make(chan error)} }
 
-func (g *gate) Commit(ctx context.Context, b *planner.Batch) (planner.Outcome, error) {
+func (g *gate) Commit(ctx context.Context, b *state.Batch) (planner.Outcome, error) {
 	select {
 	case err := <-g.pass:
 		if err != nil {

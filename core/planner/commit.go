@@ -2,7 +2,6 @@ package planner
 
 import (
 	"context"
-	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
@@ -17,134 +16,13 @@ type Committer interface {
 	// An error means that the batch is not in the log and never will be: the
 	// applier goes on from the state without it. A committer that cannot tell
 	// must first find out (in Raft: by a barrier) or lose the leadership.
-	Commit(ctx context.Context, batch *Batch) (Outcome, error)
+	Commit(ctx context.Context, batch *state.Batch) (Outcome, error)
 }
 
 // Outcome is where a batch went.
 type Outcome struct {
 	Index   uint64
-	Dropped []Dropped // what Batch.Apply returned
-}
-
-// Batch is one entry of the log: what holds of one or more plans.
-type Batch struct {
-	Now   int64 // Unix nanoseconds: when the placements are made
-	Plans []BatchPlan
-
-	// Ineligible names the nodes that keep rejecting plans, ascending.
-	Ineligible []string
-}
-
-// BatchPlan is the part of a plan that holds.
-type BatchPlan struct {
-	Plan   *model.Plan
-	Groups []int // positions in Plan.Groups, ascending
-}
-
-// Dropped is a commit group that no longer held when its entry was applied.
-type Dropped struct{ Plan, Group int }
-
-// Apply writes the batch. It is what every server does with the entry, so it
-// depends on nothing but the transaction. It returns the evaluations that
-// follow, and the groups that were dropped because a node they want room on
-// went away between verification and this entry.
-//
-// Another group may stand on room that a dropped one was to free. Nothing was
-// verified for that case, so it is dropped as well.
-func (b *Batch) Apply(txn *state.Txn) ([]*model.Evaluation, []Dropped) {
-	var evals []*model.Evaluation
-	var dropped []Dropped
-	spoilt := spoiltNodes{}
-	for p := range b.Plans {
-		bp := &b.Plans[p]
-		groups := stillHolding(txn, bp, spoilt)
-		if len(groups) < len(bp.Groups) {
-			for _, i := range bp.Groups {
-				if !slices.Contains(groups, i) {
-					dropped = append(dropped, Dropped{p, i})
-				}
-			}
-			txn.MarkDirty(bp.Plan.Job)
-		}
-		evals = append(evals, txn.ApplyPlan(b.Now, bp.Plan, groups)...)
-	}
-	if len(b.Ineligible) > 0 {
-		yes := true
-		evals = append(evals, txn.ApplyNodeStatus(b.Now, b.Ineligible, state.NodeChange{Ineligible: &yes})...)
-	}
-	return evals, dropped
-}
-
-// stillHolding is the groups of a plan that still hold. Groups of one plan may lean
-// on later ones, so a drop asks again about all that are left.
-func stillHolding(txn *state.Txn, bp *BatchPlan, spoilt spoiltNodes) []int {
-	groups := slices.Clone(bp.Groups)
-	for {
-		before := len(groups)
-		groups = slices.DeleteFunc(groups, func(i int) bool {
-			g := &bp.Plan.Groups[i]
-			if takesWork(txn, g) && (len(spoilt) == 0 || !spoilt.touches(g)) {
-				return false
-			}
-			spoilt.add(txn, g)
-			return true
-		})
-		if len(groups) == before || len(spoilt) == 0 {
-			return groups
-		}
-	}
-}
-
-// takesWork is whether every node takes work on which the group wants room.
-func takesWork(txn *state.Txn, g *model.CommitGroup) bool {
-	for _, a := range g.Place {
-		if n := txn.Node(a.NodeID); n == nil || !n.Schedulable() {
-			return false
-		}
-	}
-	for _, c := range g.Claims {
-		if n := txn.Node(c.NodeID); n == nil || !n.Schedulable() {
-			return false
-		}
-	}
-	return true
-}
-
-// spoiltNodes is the nodes on which a dropped group was to free room.
-type spoiltNodes map[string]struct{}
-
-func (s spoiltNodes) add(txn *state.Txn, g *model.CommitGroup) {
-	free := func(allocID string) {
-		if a := txn.Alloc(allocID); a != nil {
-			s[a.NodeID] = struct{}{}
-		}
-	}
-	for i := range g.Stop {
-		free(g.Stop[i].AllocID)
-	}
-	for i := range g.Evict {
-		free(g.Evict[i].AllocID)
-	}
-	for _, a := range g.Update {
-		free(a.ID)
-	}
-}
-
-// touches is whether the group wants room on such a node.
-func (s spoiltNodes) touches(g *model.CommitGroup) bool {
-	for _, list := range [2][]*model.Allocation{g.Place, g.Update} {
-		for _, a := range list {
-			if _, ok := s[a.NodeID]; ok {
-				return true
-			}
-		}
-	}
-	for _, c := range g.Claims {
-		if _, ok := s[c.NodeID]; ok {
-			return true
-		}
-	}
-	return false
+	Dropped []state.Dropped // what Batch.Apply returned
 }
 
 // Direct commits to a store in the calling goroutine. Whoever else writes to
@@ -152,13 +30,13 @@ func (s spoiltNodes) touches(g *model.CommitGroup) bool {
 type Direct struct {
 	Store *state.Store
 	// Observe is told what was written; nil: nobody.
-	Observe func(snap *state.Snapshot, batch *Batch, evals []*model.Evaluation)
+	Observe func(snap *state.Snapshot, batch *state.Batch, evals []*model.Evaluation)
 }
 
 var _ Committer = Direct{}
 
 // Commit writes the batch at the store's next index.
-func (d Direct) Commit(_ context.Context, batch *Batch) (Outcome, error) {
+func (d Direct) Commit(_ context.Context, batch *state.Batch) (Outcome, error) {
 	txn := d.Store.Begin(d.Store.Snapshot().Index() + 1)
 	defer txn.Abort()
 	evals, dropped := batch.Apply(txn)

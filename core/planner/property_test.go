@@ -114,7 +114,7 @@ func (w *world) addOwn(t *rapid.T, snap *state.Snapshot, j *model.Job, g *model.
 }
 
 // beneficiaries is everything in a batch that room may be made for.
-func beneficiaries(batch *planner.Batch) map[string]*model.Plan {
+func beneficiaries(batch *state.Batch) map[string]*model.Plan {
 	m := map[string]*model.Plan{}
 	for _, bp := range batch.Plans {
 		for _, i := range bp.Groups {
@@ -130,7 +130,7 @@ func beneficiaries(batch *planner.Batch) map[string]*model.Plan {
 }
 
 // promises checks what an entry did to the state before it.
-func promises(before, after *state.Snapshot, batch *planner.Batch) error {
+func promises(before, after *state.Snapshot, batch *state.Batch) error {
 	if err := after.Check(); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ type round struct {
 	// with the batch in flight and the first so many plans of this round
 	// (applied), or nil as long as base itself will do.
 	base    *state.Snapshot
-	flying  *Batch
+	flying  *state.Batch
 	branch  *state.Txn
 	view    *state.Snapshot // branch, as plans are checked on it; nil: out of date
 	applied int
@@ -31,7 +31,7 @@ type work struct {
 
 // newRound begins a round behind a batch that is about to be written; nil:
 // there is none.
-func (a *Applier) newRound(flying *Batch) round {
+func (a *Applier) newRound(flying *state.Batch) round {
 	return round{base: a.cfg.Store.Snapshot(), flying: flying}
 }
 
@@ -93,12 +93,12 @@ func (r *round) current() *state.Snapshot {
 
 // seal makes a batch of what holds; nil when there is nothing to write.
 // Nothing is in flight, so the verdicts are final.
-func (a *Applier) seal(r *round) *Batch {
-	batch := &Batch{Now: r.now}
+func (a *Applier) seal(r *round) *state.Batch {
+	batch := &state.Batch{Now: r.now}
 	for i := range r.works {
 		v := &r.works[i].verdict
 		if !v.Empty() {
-			batch.Plans = append(batch.Plans, BatchPlan{v.Plan, v.Committed})
+			batch.Plans = append(batch.Plans, state.BatchPlan{Plan: v.Plan, Groups: v.Committed})
 		}
 		for k, cause := range v.Causes {
 			if node := v.Rejected[k].NodeID; cause.ofNode() && a.tracker.reject(node, r.now) {

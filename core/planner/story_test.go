@@ -57,7 +57,7 @@ type submitted struct {
 
 var errDisk = errors.New("disk is full")
 
-func (s *story) Commit(ctx context.Context, b *planner.Batch) (planner.Outcome, error) {
+func (s *story) Commit(ctx context.Context, b *state.Batch) (planner.Outcome, error) {
 	if s.fail {
 		return planner.Outcome{}, errDisk
 	}

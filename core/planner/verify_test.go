@@ -260,7 +260,7 @@ func TestVerify_5545_MalformedPlansNeverPanic(t *testing.T) {
 			t.Fatalf("%d groups, %+v", len(plan.Groups), v)
 		}
 		txn := snap.Fork(snap.Index() + 1)
-		(&planner.Batch{Plans: []planner.BatchPlan{{Plan: v.Plan, Groups: v.Committed}}}).Apply(txn)
+		(&state.Batch{Plans: []state.BatchPlan{{Plan: v.Plan, Groups: v.Committed}}}).Apply(txn)
 		after := txn.Snapshot()
 		if err := after.Check(); err != nil {
 			t.Fatal(err)

@@ -213,7 +213,7 @@ func (s *server) WriteEvals(_ context.Context, evals ...*model.Evaluation) error
 }
 
 // committed looks at every entry that holds plans.
-func (s *server) committed(after *state.Snapshot, batch *planner.Batch, evals []*model.Evaluation) {
+func (s *server) committed(after *state.Snapshot, batch *state.Batch, evals []*model.Evaluation) {
 	var rooms, taken []string
 	for _, bp := range batch.Plans {
 		if len(bp.Groups) != len(bp.Plan.Groups) {

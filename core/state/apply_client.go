@@ -6,8 +6,10 @@ import "github.com/cede-scheduler/cede/core/model"
 type ClientUpdate struct {
 	AllocID   string
 	Status    model.ClientStatus
-	Started   bool  // whether StartTime says something
-	StartTime int64 // Unix nanoseconds at which it started to work
+	Started   bool   // whether StartTime says something
+	StartTime int64  // Unix nanoseconds at which it started to work
+	Text      string // for people; "" leaves what was said before
+	EvictedBy string // why the node ended it by itself, such as "pressure"; "": it did not
 }
 
 // ApplyClientUpdates writes what nodes report. An end is final: whatever is

@@ -1,0 +1,147 @@
+package replication
+
+import (
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// Entry is one entry of the log.
+type Entry struct {
+	Time int64 // Unix nanoseconds by the leader's clock: the time at which all of it happens
+	// Key names the request that the entry answers, so that sending it again does
+	// nothing; "": none. Hash is of that request: another one under the same key
+	// is a conflict.
+	Key     string
+	Hash    [32]byte
+	Command Command
+}
+
+// Command is what an entry does: one of the types of this file.
+type Command interface{ command() kind }
+
+// The commands. What one refuses is a *Refusal in its Result, and leaves no
+// trace in the state.
+type (
+	// Bootstrap names the cluster; it does nothing to one that has a name.
+	Bootstrap struct {
+		ClusterID string
+		Version   uint32 // of the meaning of entries
+	}
+	// SetVersion raises the version of the meaning of entries.
+	SetVersion struct{ Version uint32 }
+
+	// RegisterJob stores a job, or another version of it, with an evaluation.
+	RegisterJob struct {
+		Job  *model.Job
+		Eval *model.Evaluation // nil: none
+		// Check is the ModifyIndex that the job must have; 0: it must not be there;
+		// nil: whatever it has.
+		Check *uint64
+		// Batch is what a plan of this job decided, written with the job or not at
+		// all: one place that is gone, one victim that is no longer there to be
+		// evicted, and the command is refused. Its allocations of this job are of
+		// the version that the command registers.
+		Batch *state.Batch
+	}
+	// StopJob stops a job; with Purge the job is forgotten as soon as nothing of
+	// it runs, and its allocations are stopped by the command itself.
+	StopJob struct {
+		Key   model.JobKey
+		Purge bool
+		Eval  *model.Evaluation // nil: none
+		Check *uint64           // as of RegisterJob
+	}
+	// StopAllocs ends allocations, with an evaluation for each job.
+	StopAllocs struct {
+		IDs    []string
+		Reason string
+	}
+
+	// WriteEvals stores evaluations, or other versions of them.
+	WriteEvals struct{ Evals []*model.Evaluation }
+	// ApplyPlans writes what the planner accepted.
+	ApplyPlans struct{ Batch *state.Batch }
+
+	// RegisterNodes stores nodes, or other versions of them.
+	RegisterNodes struct{ Nodes []*model.Node }
+	// ChangeNodes changes the status of nodes.
+	ChangeNodes struct {
+		IDs    []string
+		Change state.NodeChange
+	}
+	// DeleteNodes forgets nodes.
+	DeleteNodes struct{ IDs []string }
+	// UpdateAllocs writes what nodes report.
+	UpdateAllocs struct{ Updates []state.ClientUpdate }
+
+	// SetConfig replaces what operators set.
+	SetConfig struct {
+		Config *model.SchedulerConfig
+		Check  *uint64 // the ModifyIndex that the configuration must have; nil: any
+	}
+	// UpsertPriorityClass stores a priority class.
+	UpsertPriorityClass struct{ Class *model.PriorityClass }
+	// DeletePriorityClass forgets one.
+	DeletePriorityClass struct{ Name string }
+
+	// Collect forgets what is over. What is no longer over, or is referred to, is
+	// left out; ids that are not there are skipped.
+	Collect struct {
+		Evals, Allocs   []string
+		Jobs            []model.JobKey
+		Nodes, Policies []string
+	}
+
+	// PutChunk adds to a module that is on its way. Chunks come in order; one that
+	// came before is skipped.
+	PutChunk struct {
+		Digest string // sha256:..., of the whole module
+		Offset int64
+		Data   []byte // at most MaxChunk
+	}
+	// LoadPolicy makes a version known whose module has arrived.
+	LoadPolicy struct{ Version *model.PolicyVersion }
+	// CheckPolicy notes what a server found when it tried a version.
+	CheckPolicy struct {
+		Version, Server string
+		Check           model.PolicyCheck
+	}
+	// ChangePolicy changes the role of a version.
+	ChangePolicy struct {
+		Name    string
+		Op      PolicyOp
+		Version string // version id; "" where the operation needs none
+		Reason  string // of OpTrip
+		Force   bool   // OpUnload: also what is active, previous or shadow
+	}
+
+	// PutToken stores a token.
+	PutToken struct {
+		Token     *model.Token
+		Bootstrap bool // refused when there is any token
+	}
+	// DeleteToken forgets one.
+	DeleteToken struct{ Accessor string }
+)
+
+// PolicyOp is what ChangePolicy does.
+type PolicyOp uint8
+
+// The operations.
+const (
+	OpShadow   PolicyOp = iota + 1 // Version runs beside the active one
+	OpUnshadow                     // nothing does
+	OpActivate                     // Version decides; what did is kept for rollback
+	OpRollback                     // the previous one decides; what did is kept
+	OpUnload                       // Version is forgotten
+	OpTrip                         // Version is taken out of service: the previous one decides, or the default
+	OpReset                        // Version (or with "" every one) is no longer tripped
+)
+
+func (o PolicyOp) String() string {
+	names := [...]string{"?", "shadow", "unshadow", "activate", "rollback", "unload", "trip", "reset"}
+	if int(o) >= len(names) {
+		return names[0]
+	}
+	return names[o]
+}

@@ -1,0 +1,128 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// Batch is what one entry of the log writes: what holds of one or more plans.
+type Batch struct {
+	Now   int64 // Unix nanoseconds: when the placements are made
+	Plans []BatchPlan
+
+	// Ineligible names the nodes that keep rejecting plans, ascending.
+	Ineligible []string
+}
+
+// BatchPlan is the part of a plan that holds.
+type BatchPlan struct {
+	Plan   *model.Plan
+	Groups []int // positions in Plan.Groups, ascending
+}
+
+// Dropped is a commit group that no longer held when its entry was applied.
+type Dropped struct{ Plan, Group int }
+
+// Apply writes the batch. It is what every server does with the entry, so it
+// depends on nothing but the transaction. It returns the evaluations that
+// follow, and the groups that were dropped because a node they want room on
+// went away between verification and this entry.
+//
+// Another group may stand on room that a dropped one was to free. Nothing was
+// verified for that case, so it is dropped as well.
+func (b *Batch) Apply(txn *Txn) ([]*model.Evaluation, []Dropped) {
+	var evals []*model.Evaluation
+	var dropped []Dropped
+	spoilt := spoiltNodes{}
+	for p := range b.Plans {
+		bp := &b.Plans[p]
+		groups := stillHolding(txn, bp, spoilt)
+		if len(groups) < len(bp.Groups) {
+			for _, i := range bp.Groups {
+				if !slices.Contains(groups, i) {
+					dropped = append(dropped, Dropped{p, i})
+				}
+			}
+			txn.MarkDirty(bp.Plan.Job)
+		}
+		evals = append(evals, txn.ApplyPlan(b.Now, bp.Plan, groups)...)
+	}
+	if len(b.Ineligible) > 0 {
+		yes := true
+		evals = append(evals, txn.ApplyNodeStatus(b.Now, b.Ineligible, NodeChange{Ineligible: &yes})...)
+	}
+	return evals, dropped
+}
+
+// stillHolding is the groups of a plan that still hold. Groups of one plan may lean
+// on later ones, so a drop asks again about all that are left.
+func stillHolding(txn *Txn, bp *BatchPlan, spoilt spoiltNodes) []int {
+	groups := slices.Clone(bp.Groups)
+	for {
+		before := len(groups)
+		groups = slices.DeleteFunc(groups, func(i int) bool {
+			g := &bp.Plan.Groups[i]
+			if takesWork(txn, g) && (len(spoilt) == 0 || !spoilt.touches(g)) {
+				return false
+			}
+			spoilt.add(txn, g)
+			return true
+		})
+		if len(groups) == before || len(spoilt) == 0 {
+			return groups
+		}
+	}
+}
+
+// takesWork is whether every node takes work on which the group wants room.
+func takesWork(txn *Txn, g *model.CommitGroup) bool {
+	for _, a := range g.Place {
+		if n := txn.Node(a.NodeID); n == nil || !n.Schedulable() {
+			return false
+		}
+	}
+	for _, c := range g.Claims {
+		if n := txn.Node(c.NodeID); n == nil || !n.Schedulable() {
+			return false
+		}
+	}
+	return true
+}
+
+// spoiltNodes is the nodes on which a dropped group was to free room.
+type spoiltNodes map[string]struct{}
+
+func (s spoiltNodes) add(txn *Txn, g *model.CommitGroup) {
+	free := func(allocID string) {
+		if a := txn.Alloc(allocID); a != nil {
+			s[a.NodeID] = struct{}{}
+		}
+	}
+	for i := range g.Stop {
+		free(g.Stop[i].AllocID)
+	}
+	for i := range g.Evict {
+		free(g.Evict[i].AllocID)
+	}
+	for _, a := range g.Update {
+		free(a.ID)
+	}
+}
+
+// touches is whether the group wants room on such a node.
+func (s spoiltNodes) touches(g *model.CommitGroup) bool {
+	for _, list := range [2][]*model.Allocation{g.Place, g.Update} {
+		for _, a := range list {
+			if _, ok := s[a.NodeID]; ok {
+				return true
+			}
+		}
+	}
+	for _, c := range g.Claims {
+		if _, ok := s[c.NodeID]; ok {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,91 @@
+package state_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// Every server applies the entry by itself, so what is dropped depends on
+// nothing but the state; and whatever leans on a dropped group goes with it,
+// groups before it in the same plan included.
+func TestBatch_DropsWhatLeansOnADroppedGroup(t *testing.T) {
+	web := coretest.Job("web").Priority(70).Ask(500, 1, 0).Count(20).Obj()
+	other := coretest.Job("other").Priority(70).Ask(500, 1, 0).Count(20).Obj()
+	low := coretest.Job("low").Priority(20).Ask(1000, 1, 0).Count(9).Obj()
+	store := state.New()
+	setUp := store.Begin(1)
+	for i := range 5 {
+		if err := setUp.UpsertNode(coretest.Node(fmt.Sprintf("n%d", i), 1000, 1000, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, j := range []*model.Job{web, other, low} {
+		if err := setUp.UpsertJob(j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, node := range []string{"n0", "n1", "n2"} {
+		setUp.UpsertAllocs(&model.Allocation{ID: "a" + node, Job: low, Group: low.Groups[0], Index: i, NodeID: node})
+	}
+	snap := setUp.Commit()
+	group := func(id string, j *model.Job, index int, node string, victims ...string) model.CommitGroup {
+		g := model.CommitGroup{Place: []*model.Allocation{{
+			ID: id, Job: j, Group: j.Groups[0], Index: index, NodeID: node, Preempted: victims,
+		}}}
+		for _, v := range victims {
+			g.Evict = append(g.Evict, model.Eviction{AllocID: v, By: id})
+		}
+		return g
+	}
+	planOf := func(j *model.Job, groups ...model.CommitGroup) *model.Plan {
+		return &model.Plan{EvalID: "e-" + j.ID, Job: j.Key(), Priority: j.Priority, Groups: groups}
+	}
+	claim := func(id, node string) model.CommitGroup {
+		return model.CommitGroup{Claims: []*model.Claim{{ID: id, Claimant: web.Key(), NodeID: node, Expiry: 1}}}
+	}
+	first := planOf(web,
+		group("w1", web, 1, "n1"),               // leans on the next
+		group("w2", web, 2, "n0", "an1", "an0"), // leans on the gang
+		model.CommitGroup{ // the gang: one of its nodes goes away
+			Place: []*model.Allocation{group("w3", web, 3, "n3").Place[0], group("w4", web, 4, "n2").Place[0]},
+			Evict: []model.Eviction{{AllocID: "an0", By: "w3"}, {AllocID: "an2", By: "w4"}},
+		},
+		group("w5", web, 5, "n4"),
+		claim("k0", "n2"),
+		claim("k3", "n3"),
+		claim("k4", "n4"),
+	)
+	second := planOf(other, group("o0", other, 0, "n2"), group("o1", other, 1, "n4"))
+	batch := state.Batch{Plans: []state.BatchPlan{
+		{Plan: first, Groups: []int{0, 1, 2, 3, 4, 5, 6}}, {Plan: second, Groups: []int{0, 1}},
+	}}
+
+	txn := snap.Fork(100)
+	if _, dropped := batch.Apply(txn); len(dropped) > 0 {
+		t.Fatalf("with all nodes there, dropped %v", dropped)
+	}
+	txn = snap.Fork(100)
+	down := model.NodeDown
+	txn.ApplyNodeStatus(0, []string{"n3"}, state.NodeChange{Status: &down})
+	_, dropped := batch.Apply(txn)
+	want := []state.Dropped{{Plan: 0, Group: 0}, {Plan: 0, Group: 1}, {Plan: 0, Group: 2}, {Plan: 0, Group: 4}, {Plan: 0, Group: 5}, {Plan: 1, Group: 0}}
+	if !slices.Equal(dropped, want) {
+		t.Errorf("dropped %v, want %v", dropped, want)
+	}
+	for _, pos := range txn.NodeOrder() {
+		if free := txn.Chunk(0).Free(model.CPU)[pos]; free < 0 {
+			t.Errorf("node %s is over capacity by %d", txn.NodeAt(pos).ID, -free)
+		}
+	}
+	if txn.Alloc("w5") == nil || txn.Alloc("o1") == nil || txn.Claim("k4") == nil || txn.Alloc("w4") != nil {
+		t.Error("the rest was not written, or the gang was")
+	}
+	if txn.Dirty(web.Key()) != 100 || txn.Dirty(other.Key()) != 100 {
+		t.Error("the jobs that lost a group are not looked at again")
+	}
+}
