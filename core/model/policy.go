@@ -68,6 +68,9 @@ type PolicyState struct {
 	Previous string            // what rollback returns to; "": none
 	Shadow   string            // runs beside the active one, nothing applied; "": none
 	Tripped  map[string]string // version id -> why it was taken out of service
+	// Until is when the leader rolls back from Active, Unix nanoseconds, unless it
+	// is activated again before: it is on trial. 0: it is not.
+	Until int64
 
 	ModifyIndex uint64
 }

@@ -112,7 +112,11 @@ type (
 		Op      PolicyOp
 		Version string // version id; "" where the operation needs none
 		Reason  string // of OpTrip
-		Force   bool   // OpUnload: also what is active, previous or shadow
+		// Until goes into PolicyState.Until by OpActivate; every other operation that
+		// changes Active makes it 0. OpRollback with Until does nothing unless the
+		// state has the same one: whoever confirms a trial as it ends has the last word.
+		Until int64
+		Force bool // OpUnload: also what is active, previous or shadow
 	}
 
 	// PutToken stores a token.
