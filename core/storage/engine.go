@@ -1,0 +1,138 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
+)
+
+// engineOptions keeps Badger small. Values lie in the tree and not in the value
+// log, so that deleting needs no collection of garbage there.
+func engineOptions(dir string, log *slog.Logger) badger.Options {
+	return badger.DefaultOptions(dir).
+		WithDetectConflicts(false).
+		WithNumVersionsToKeep(1).
+		WithMemTableSize(memTableBytes).
+		WithNumMemtables(2).
+		WithValueLogFileSize(64 << 20).
+		WithValueThreshold(1 << 20).
+		WithCompression(options.None).
+		WithBlockCacheSize(0).
+		WithIndexCacheSize(8 << 20).
+		WithNumCompactors(2).
+		WithNumLevelZeroTables(2).
+		WithNumLevelZeroTablesStall(8).
+		WithMetricsEnabled(false).
+		// Checking whole tables as they are opened would be better, but a bad
+		// block then ends the process in a goroutine of Badger's.
+		WithChecksumVerificationMode(options.OnBlockRead).
+		WithLogger(engineLog{log.With("part", filepath.Base(dir))})
+}
+
+const memTableBytes = 16 << 20
+
+// openEngine opens a Badger directory.
+func openEngine(o badger.Options) (*badger.DB, error) {
+	var db *badger.DB
+	err := guard(func() (err error) {
+		db, err = badger.Open(o)
+		return err
+	})
+	return db, err
+}
+
+// closeEngine closes db, which may be nil.
+func closeEngine(db *badger.DB) error {
+	if db == nil {
+		return nil
+	}
+	return guard(db.Close)
+}
+
+// guard calls f, which calls Badger, and makes an error of its panics. Reading
+// a mapped file whose end is gone is one of them.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("badger panicked: %v", r)
+		}
+	}()
+	return f()
+}
+
+// engineLog hands on what Badger says.
+type engineLog struct{ log *slog.Logger }
+
+var _ badger.Logger = engineLog{}
+
+func (l engineLog) Errorf(format string, args ...any)   { l.print(slog.LevelError, format, args) }
+func (l engineLog) Warningf(format string, args ...any) { l.print(slog.LevelWarn, format, args) }
+
+// What Badger calls information is for those who look for a fault in it.
+func (l engineLog) Infof(format string, args ...any)  { l.print(slog.LevelDebug, format, args) }
+func (l engineLog) Debugf(format string, args ...any) { l.print(slog.LevelDebug-4, format, args) }
+
+func (l engineLog) print(level slog.Level, format string, args []any) {
+	if ctx := context.Background(); l.log.Enabled(ctx, level) {
+		l.log.LogAttrs(ctx, level, "badger", slog.String("detail", strings.TrimSpace(fmt.Sprintf(format, args...))))
+	}
+}
+
+// discard is the logger of who gave none.
+func discard(log *slog.Logger) *slog.Logger {
+	if log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return log
+}
+
+// get reads one value; nil when there is none.
+func get(txn *badger.Txn, key []byte) ([]byte, error) {
+	item, err := txn.Get(key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return item.ValueCopy(nil)
+}
+
+// view reads.
+func view(db *badger.DB, f func(*badger.Txn) error) error {
+	return guard(func() error {
+		txn := db.NewTransaction(false)
+		defer txn.Discard()
+		return f(txn)
+	})
+}
+
+// update writes what f puts into one transaction.
+func update(db *badger.DB, f func(*badger.Txn) error) error {
+	return guard(func() error {
+		txn := db.NewTransaction(true)
+		defer txn.Discard()
+		if err := f(txn); err != nil {
+			return err
+		}
+		return txn.Commit()
+	})
+}
+
+// syncDir makes the names in a folder durable.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

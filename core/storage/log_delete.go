@@ -1,0 +1,254 @@
+package storage
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/hashicorp/raft"
+)
+
+// DeleteRange deletes the entries from low to high, which are the oldest ones
+// (they are in a snapshot) or the newest ones (another leader knows better).
+//
+// Deleting the oldest would take a while, and Badger would look through the
+// remains on every scan. So one small write says that they are gone, and they
+// leave the disk in the background. The newest go at once.
+func (l *Log) DeleteRange(low, high uint64) error {
+	l.write.Lock()
+	defer l.write.Unlock()
+	if err := l.mayWriteLittle(); err != nil {
+		return err
+	}
+	s := l.state
+	low, high = max(low, s.first), min(high, s.last)
+	switch {
+	case s.empty() || low > high:
+		return nil
+	case low == s.first:
+		return l.deleteHead(high)
+	case high == s.last:
+		return l.deleteTail(low)
+	}
+	return fmt.Errorf("%w: deleting %d to %d of %d to %d", ErrGap, low, high, s.first, s.last)
+}
+
+// deleteHead drops all up to high.
+func (l *Log) deleteHead(high uint64) error {
+	next := l.state
+	next.floor = high
+	next.first = high + 1
+	if next.first > next.last {
+		next.first, next.last = 0, 0
+		next.commit = 0
+	}
+	if err := l.commit(next, func(*badger.Txn) error { return nil }); err != nil {
+		return err
+	}
+	l.forgetRecent(next)
+	l.chores.kick()
+	return nil
+}
+
+// deleteTail drops all from low on. What does not fit into the transaction that
+// says so is deleted after it; should that not happen, opening does it.
+func (l *Log) deleteTail(low uint64) error {
+	next, gone := l.state, l.state.last
+	term, err := l.termOf(low - 1)
+	if err != nil {
+		return err
+	}
+	next.last, next.lastTerm = low-1, term
+	next.commit = min(next.commit, next.last)
+	l.staged = min(l.staged, next.last)
+	at := low
+	err = l.commit(next, func(txn *badger.Txn) error {
+		for at = low; at <= gone; at++ {
+			if err := txn.Delete(indexKey(at)); errors.Is(err, badger.ErrTxnTooBig) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.forgetRecent(next)
+	var rest [][]byte
+	for ; at <= gone; at++ {
+		rest = append(rest, indexKey(at))
+	}
+	if err := l.deleteKeys(rest); err != nil {
+		l.fail(err)
+		return err
+	}
+	return nil
+}
+
+// termOf is the term of a live entry. The caller holds write.
+func (l *Log) termOf(index uint64) (uint64, error) {
+	var e raft.Log
+	if err := l.GetLog(index, &e); err != nil {
+		return 0, err
+	}
+	return e.Term, nil
+}
+
+func (l *Log) forgetRecent(s logState) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recent.keep(s.first, s.last)
+}
+
+// deleteKeys deletes keys in as many transactions as it takes.
+func (l *Log) deleteKeys(keys [][]byte) error {
+	return deleteKeys(l.db, keys)
+}
+
+func deleteKeys(db *badger.DB, keys [][]byte) error {
+	const most = 4096
+	for len(keys) > 0 {
+		part := keys[:min(len(keys), most)]
+		err := update(db, func(txn *badger.Txn) error {
+			for _, k := range part {
+				if err := txn.Delete(k); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		keys = keys[len(part):]
+	}
+	return nil
+}
+
+// lowerFloor makes room for a log that begins anew below what was deleted: the
+// remains go now, lest they be deleted later in place of the new entries.
+func (l *Log) lowerFloor(first uint64) error {
+	for {
+		more, err := l.sweep()
+		if err != nil {
+			l.fail(err)
+			return err
+		}
+		if !more {
+			break
+		}
+	}
+	l.sweeping.Lock()
+	defer l.sweeping.Unlock()
+	next := l.state
+	next.floor = first - 1
+	err := l.commit(next, func(txn *badger.Txn) error { return txn.Set(sweptKey, sweptValue(next.floor)) })
+	if err == nil {
+		l.swept = next.floor
+	}
+	return err
+}
+
+func sweptValue(index uint64) []byte { return binary.BigEndian.AppendUint64(nil, index) }
+
+// sweep deletes one batch of what lies at or below the floor; false when
+// nothing was left. Keys are found by walking, for the range may have had
+// holes; walking begins after what was swept, so it meets no remains.
+func (l *Log) sweep() (more bool, err error) {
+	l.sweeping.Lock()
+	defer l.sweeping.Unlock()
+	l.mu.RLock()
+	floor := l.state.floor
+	l.mu.RUnlock()
+	if l.swept >= floor || checkFree(l.layout.Log(), l.cfg.MinFree/2) != nil {
+		return false, nil // what is not deleted now is deleted after the next time
+	}
+	var keys [][]byte
+	err = view(l.db, func(txn *badger.Txn) error {
+		return walkIndexes(txn, l.swept+1, func(key []byte, index uint64) bool {
+			if index > floor || len(keys) == l.cfg.SweepBatch {
+				return false
+			}
+			keys = append(keys, key)
+			return true
+		})
+	})
+	if err != nil {
+		return false, err
+	}
+	swept := floor
+	if len(keys) == l.cfg.SweepBatch {
+		swept = keyIndex(keys[len(keys)-1])
+	}
+	err = update(l.db, func(txn *badger.Txn) error {
+		for _, k := range keys {
+			if err := txn.Delete(k); err != nil {
+				return err
+			}
+		}
+		return txn.Set(sweptKey, sweptValue(swept))
+	})
+	if err != nil {
+		return false, err
+	}
+	l.swept = swept
+	return swept < floor, nil
+}
+
+// walkIndexes calls f for the keys of entries from index on, without values,
+// until it says false.
+func walkIndexes(txn *badger.Txn, from uint64, f func(key []byte, index uint64) bool) error {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{entryPrefix}})
+	defer it.Close()
+	for it.Seek(indexKey(from)); it.Valid(); it.Next() {
+		key := it.Item().KeyCopy(nil)
+		if len(key) != 9 {
+			return fmt.Errorf("a key of %d bytes lies among the entries", len(key))
+		}
+		if !f(key, keyIndex(key)) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// sweepInBackground deletes when it is told to, and rests between batches so
+// that appending hardly notices.
+func (l *Log) sweepInBackground(stop <-chan struct{}, kicked <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-kicked:
+		}
+		for {
+			more, err := l.sweep()
+			if err != nil {
+				l.write.Lock()
+				l.fail(fmt.Errorf("deleting old entries: %w", err))
+				l.write.Unlock()
+			}
+			if !more {
+				break
+			}
+			if !rest(stop, l.cfg.SweepPause) {
+				return
+			}
+		}
+	}
+}
+
+// syncInBackground brings the side file to the disk.
+func (l *Log) syncInBackground(stop <-chan struct{}, _ <-chan struct{}) {
+	for rest(stop, time.Second) {
+		if err := l.tail.sync(); err != nil {
+			l.write.Lock()
+			l.fail(fmt.Errorf("%s: %w", l.layout.Tail(), err))
+			l.write.Unlock()
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package storage
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// The keys of the log's Badger directory: one prefix for each kind.
+const (
+	entryPrefix  = 'l' // and the index
+	stablePrefix = 'k' // and Raft's own key
+)
+
+var (
+	stateKey = []byte{'s'}
+	sweptKey = []byte{'w'}
+)
+
+// indexKey is the key of one entry; keys are in the order of indexes.
+func indexKey(index uint64) []byte { return appendIndexKey(nil, index) }
+
+func appendIndexKey(b []byte, index uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(b, entryPrefix), index)
+}
+
+func keyIndex(key []byte) uint64 { return binary.BigEndian.Uint64(key[1:]) }
+
+func stableKey(key []byte) []byte { return append([]byte{stablePrefix}, key...) }
+
+// logState is what the log is, whatever keys lie on the disk: entries outside
+// [first, last] do not exist. It is written in every transaction that changes
+// the log or a stable value.
+type logState struct {
+	seq         uint64 // counts those transactions
+	first, last uint64 // 0, 0: empty
+	lastTerm    uint64 // of the last entry, or of the last one that there was
+	commit      uint64 // a lower bound of what is committed; at most last
+	floor       uint64 // no live entry is at or below it; what is there is to be deleted
+}
+
+func (s *logState) empty() bool { return s.last == 0 }
+
+func (s *logState) has(index uint64) bool {
+	return index >= s.first && index <= s.last && index != 0
+}
+
+const (
+	stateFormat = 1
+	stateSize   = 1 + 6*8 + 4
+)
+
+func (s *logState) encode() []byte {
+	b := make([]byte, 0, stateSize)
+	b = append(b, stateFormat)
+	for _, v := range []uint64{s.seq, s.first, s.last, s.lastTerm, s.commit, s.floor} {
+		b = binary.BigEndian.AppendUint64(b, v)
+	}
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+func (s *logState) decode(b []byte) error {
+	if len(b) != stateSize || crc32.Checksum(b[:stateSize-4], castagnoli) != binary.BigEndian.Uint32(b[stateSize-4:]) {
+		return errEntry
+	}
+	if b[0] != stateFormat {
+		return fmt.Errorf("it is of format %d, which this release does not know: %s", b[0], remedyNewer)
+	}
+	for i, v := range []*uint64{&s.seq, &s.first, &s.last, &s.lastTerm, &s.commit, &s.floor} {
+		*v = binary.BigEndian.Uint64(b[1+8*i:])
+	}
+	return nil
+}
+
+// readState reads the state, false when there is none, and how far deleting
+// has come.
+func readState(db *badger.DB) (s logState, swept uint64, ok bool, err error) {
+	err = view(db, func(txn *badger.Txn) error {
+		b, err := get(txn, stateKey)
+		if err != nil || b == nil {
+			return err
+		}
+		ok = true
+		if err := s.decode(b); err != nil {
+			return err
+		}
+		if b, err = get(txn, sweptKey); err != nil || b == nil {
+			return err
+		}
+		if len(b) == 8 {
+			swept = binary.BigEndian.Uint64(b)
+		}
+		return nil
+	})
+	return s, swept, ok, err
+}

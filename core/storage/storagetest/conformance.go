@@ -1,0 +1,275 @@
+package storagetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Store is what is tested: a log store that is a stable store as well.
+type Store interface {
+	raft.LogStore
+	raft.StableStore
+}
+
+// Opener makes an empty store, which lives as long as the test.
+type Opener func(t *testing.T) Store
+
+// Conformance checks what Raft relies on.
+func Conformance(t *testing.T, open Opener) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Store)
+	}{
+		{"EmptyAtFirst", emptyAtFirst},
+		{"ReturnsWhatWasStored", returnsWhatWasStored},
+		{"BeginsAnywhere", beginsAnywhere},
+		{"DeletesTheOldest", deletesTheOldest},
+		{"DeletesTheNewestAndContinues", deletesTheNewest},
+		{"DeletesAllAndBeginsAnew", deletesAll},
+		{"DeletesWhatIsThere", deletesWhatIsThere},
+		{"LargeEntriesAndBatches", largeEntries},
+		{"StableValues", stableValues},
+		{"CommitIndex", commitIndex},
+		{"ReadersBesideWriters", readersBesideWriters},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+	}
+}
+
+// Entry makes an entry whose data tells its index and term.
+func Entry(index, term uint64) *raft.Log {
+	return &raft.Log{
+		Index: index, Term: term, Type: raft.LogType(index % 2 * uint64(raft.LogBarrier)),
+		Data: fmt.Appendf(nil, "entry %d of term %d", index, term),
+	}
+}
+
+// Entries makes the entries from first to last.
+func Entries(first, last, term uint64) []*raft.Log {
+	var list []*raft.Log
+	for i := first; i <= last; i++ {
+		list = append(list, Entry(i, term))
+	}
+	return list
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// holds checks that the store has the entries first to last, and none else.
+func holds(t *testing.T, s raft.LogStore, entries ...*raft.Log) {
+	t.Helper()
+	var wantFirst, wantLast uint64
+	if len(entries) > 0 {
+		wantFirst, wantLast = entries[0].Index, entries[len(entries)-1].Index
+	}
+	first, err := s.FirstIndex()
+	must(t, err)
+	last, err := s.LastIndex()
+	must(t, err)
+	if first != wantFirst || last != wantLast {
+		t.Fatalf("the store has %d to %d, want %d to %d", first, last, wantFirst, wantLast)
+	}
+	for _, want := range entries {
+		var got raft.Log
+		if err := s.GetLog(want.Index, &got); err != nil {
+			t.Fatalf("entry %d: %v", want.Index, err)
+		}
+		if !reflect.DeepEqual(*want, got) {
+			t.Fatalf("entry %d is\n%.200v, want\n%.200v", want.Index, got, *want)
+		}
+	}
+	for _, gone := range []uint64{wantFirst - 1, wantLast + 1, 0, 1 << 40} {
+		var got raft.Log
+		if err := s.GetLog(gone, &got); (wantFirst == 0 || gone < wantFirst || gone > wantLast) && !errors.Is(err, raft.ErrLogNotFound) {
+			t.Fatalf("entry %d, which is not there: %+v, %v", gone, got, err)
+		}
+	}
+}
+
+func emptyAtFirst(t *testing.T, s Store) {
+	holds(t, s)
+	must(t, s.StoreLogs(nil))
+	holds(t, s)
+}
+
+func returnsWhatWasStored(t *testing.T, s Store) {
+	list := []*raft.Log{
+		{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: []byte("c"), AppendedAt: time.Unix(1_700_000_000, 123456789)},
+		{Index: 2, Term: 1, Type: raft.LogNoop},
+		{Index: 3, Term: 4, Type: raft.LogCommand, Data: []byte{0, 1, 2}, Extensions: []byte("ext")},
+		{Index: 4, Term: 4, Type: raft.LogBarrier, Extensions: []byte("ext")},
+	}
+	must(t, s.StoreLog(list[0]))
+	must(t, s.StoreLogs(list[1:]))
+	holds(t, s, list...)
+}
+
+func beginsAnywhere(t *testing.T, s Store) {
+	list := Entries(1_000_000, 1_000_010, 7)
+	must(t, s.StoreLogs(list))
+	holds(t, s, list...)
+}
+
+func deletesTheOldest(t *testing.T, s Store) {
+	list := Entries(1, 1000, 1)
+	must(t, s.StoreLogs(list))
+	must(t, s.DeleteRange(1, 1))
+	holds(t, s, list[1:]...)
+	must(t, s.DeleteRange(1, 990))
+	holds(t, s, list[990:]...)
+	more := Entries(1001, 1005, 2)
+	must(t, s.StoreLogs(more))
+	holds(t, s, append(list[990:], more...)...)
+}
+
+func deletesTheNewest(t *testing.T, s Store) {
+	list := Entries(1, 1000, 1)
+	must(t, s.StoreLogs(list))
+	must(t, s.DeleteRange(990, 1000))
+	holds(t, s, list[:989]...)
+	more := Entries(990, 995, 3)
+	must(t, s.StoreLogs(more))
+	holds(t, s, append(list[:989:989], more...)...)
+	must(t, s.DeleteRange(2, 995))
+	holds(t, s, list[0])
+}
+
+func deletesAll(t *testing.T, s Store) {
+	must(t, s.StoreLogs(Entries(5, 50, 1)))
+	must(t, s.DeleteRange(5, 50))
+	holds(t, s)
+	list := Entries(100, 110, 2)
+	must(t, s.StoreLogs(list))
+	holds(t, s, list...)
+	must(t, s.DeleteRange(100, 110))
+	lower := Entries(7, 9, 3)
+	must(t, s.StoreLogs(lower))
+	holds(t, s, lower...)
+}
+
+func deletesWhatIsThere(t *testing.T, s Store) {
+	must(t, s.DeleteRange(1, 10))
+	holds(t, s)
+	list := Entries(11, 20, 1)
+	must(t, s.StoreLogs(list))
+	must(t, s.DeleteRange(1, 10))
+	holds(t, s, list...)
+	must(t, s.DeleteRange(1, 12))
+	holds(t, s, list[2:]...)
+	must(t, s.DeleteRange(1, 12))
+	holds(t, s, list[2:]...)
+}
+
+func largeEntries(t *testing.T, s Store) {
+	var list []*raft.Log
+	for i := uint64(1); i <= 12; i++ {
+		list = append(list, &raft.Log{Index: i, Term: 1, Data: bytes.Repeat([]byte{byte(i)}, 512<<10)})
+	}
+	list = append(list, &raft.Log{Index: 13, Term: 1, Data: bytes.Repeat([]byte{13}, 3<<20)})
+	must(t, s.StoreLogs(list))
+	holds(t, s, list...)
+}
+
+func stableValues(t *testing.T, s Store) {
+	n, err := s.GetUint64([]byte("CurrentTerm"))
+	if n != 0 || err != nil && err.Error() != "not found" {
+		t.Errorf("a number that was never set is %d, %v", n, err)
+	}
+	b, err := s.Get([]byte("LastVoteCand"))
+	if len(b) != 0 || err != nil && err.Error() != "not found" {
+		t.Errorf("a value that was never set is %q, %v", b, err)
+	}
+	for term := range uint64(5) {
+		must(t, s.SetUint64([]byte("CurrentTerm"), term))
+		must(t, s.Set([]byte("LastVoteCand"), fmt.Appendf(nil, "server %d", term)))
+		n, err := s.GetUint64([]byte("CurrentTerm"))
+		must(t, err)
+		b, err := s.Get([]byte("LastVoteCand"))
+		must(t, err)
+		if n != term || string(b) != fmt.Sprintf("server %d", term) {
+			t.Errorf("set %d, got %d and %q", term, n, b)
+		}
+	}
+	must(t, s.StoreLogs(Entries(1, 3, 1)))
+	must(t, s.DeleteRange(1, 3))
+	if n, err := s.GetUint64([]byte("CurrentTerm")); n != 4 || err != nil {
+		t.Errorf("after entries came and went: %d, %v", n, err)
+	}
+}
+
+func commitIndex(t *testing.T, s Store) {
+	c, ok := s.(raft.CommitTrackingLogStore)
+	if !ok {
+		t.Skip("the store does not track commits")
+	}
+	expect := func(want uint64) {
+		t.Helper()
+		if got, err := c.GetCommitIndex(); got != want || err != nil {
+			t.Errorf("the commit index is %d, %v; want %d", got, err, want)
+		}
+	}
+	expect(0)
+	must(t, s.StoreLogs(Entries(1, 10, 1)))
+	must(t, c.StageCommitIndex(7))
+	must(t, s.StoreLogs(Entries(11, 12, 1)))
+	expect(7)
+	must(t, s.DeleteRange(1, 5))
+	expect(7)
+}
+
+func readersBesideWriters(t *testing.T, s Store) {
+	const rounds = 30
+	var readers sync.WaitGroup
+	done := make(chan struct{})
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				first, _ := s.FirstIndex()
+				last, _ := s.LastIndex()
+				for _, i := range []uint64{first, (first + last) / 2, last} {
+					var e raft.Log
+					if err := s.GetLog(i, &e); err == nil && e.Index != i {
+						t.Errorf("asked for %d, got %d", i, e.Index)
+					} else if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
+						t.Errorf("entry %d: %v", i, err)
+					}
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	next := uint64(1)
+	for round := range uint64(rounds) {
+		must(t, s.StoreLogs(Entries(next, next+19, round+1)))
+		next += 20
+		switch round % 3 {
+		case 1:
+			must(t, s.DeleteRange(next-5, next-1))
+			next -= 5
+		case 2:
+			first, err := s.FirstIndex()
+			must(t, err)
+			must(t, s.DeleteRange(first, next-10))
+		}
+	}
+	close(done)
+	readers.Wait()
+}
