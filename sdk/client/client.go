@@ -1,0 +1,90 @@
+package client
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Client asks servers. Make one by New and share it.
+type Client struct {
+	addresses  []string
+	preferred  atomic.Uint32 // position in addresses of the server that answered last
+	http       *http.Client
+	token      string
+	defaultNS  string
+	retries    int
+	retryDelay time.Duration
+	userAgent  string
+}
+
+// New returns a client. It reads the configuration's files, and asks nobody.
+func New(conf Config) (*Client, error) {
+	addresses, err := conf.addresses()
+	if err != nil {
+		return nil, err
+	}
+	sender, err := conf.httpClient()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		addresses: addresses, http: sender, token: conf.Token, defaultNS: conf.Namespace,
+		retries: conf.Retries, retryDelay: conf.RetryDelay, userAgent: conf.UserAgent,
+	}
+	switch {
+	case c.retries == 0:
+		c.retries = 3
+	case c.retries < 0:
+		c.retries = 0
+	}
+	if c.retryDelay <= 0 {
+		c.retryDelay = 200 * time.Millisecond
+	}
+	if c.userAgent == "" {
+		c.userAgent = "cede-client"
+	}
+	return c, nil
+}
+
+// Address is the server that is asked first.
+func (c *Client) Address() string { return c.addresses[int(c.preferred.Load())%len(c.addresses)] }
+
+// Namespace is that of requests that name none; "": the server's default.
+func (c *Client) Namespace() string { return c.defaultNS }
+
+// Close lets go of idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Jobs is what can be done with jobs.
+func (c *Client) Jobs() Jobs { return Jobs{c} }
+
+// Allocations is what can be done with allocations.
+func (c *Client) Allocations() Allocations { return Allocations{c} }
+
+// Evaluations is what can be done with evaluations.
+func (c *Client) Evaluations() Evaluations { return Evaluations{c} }
+
+// Nodes is what can be done with nodes.
+func (c *Client) Nodes() Nodes { return Nodes{c} }
+
+// NodeAgent is what the agent of a node does.
+func (c *Client) NodeAgent() NodeAgent { return NodeAgent{c} }
+
+// Scheduler is the configuration of scheduling.
+func (c *Client) Scheduler() Scheduler { return Scheduler{c} }
+
+// PriorityClasses is what can be done with priority classes.
+func (c *Client) PriorityClasses() PriorityClasses { return PriorityClasses{c} }
+
+// Policies is what can be done with policies.
+func (c *Client) Policies() Policies { return Policies{c} }
+
+// Events is what happens.
+func (c *Client) Events() EventStreams { return EventStreams{c} }
+
+// Operator is what keeps a cluster well.
+func (c *Client) Operator() Operator { return Operator{c} }
+
+// Status is how a server does.
+func (c *Client) Status() Status { return Status{c} }

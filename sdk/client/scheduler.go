@@ -1,0 +1,61 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+)
+
+// Scheduler is the configuration of scheduling; Client.Scheduler makes one.
+type Scheduler struct{ c *Client }
+
+// Get returns the configuration.
+func (s Scheduler) Get(ctx context.Context, q *QueryOptions) (*SchedulerConfiguration, *QueryMeta, error) {
+	out := &SchedulerConfigurationResponse{}
+	meta, err := s.c.get(ctx, q, out, "scheduler", "configuration")
+	return out.SchedulerConfig, meta, err
+}
+
+// Set writes the configuration. With check it is written only while its
+// ModifyIndex is that; otherwise Updated is false.
+func (s Scheduler) Set(ctx context.Context, conf *SchedulerConfiguration, check *uint64) (*SchedulerSetConfigurationResponse, error) {
+	r, err := s.c.call(http.MethodPut, "scheduler", "configuration").json(conf)
+	if err != nil {
+		return nil, err
+	}
+	if check != nil {
+		r.query.Set("cas", strconv.FormatUint(*check, 10))
+	}
+	out := &SchedulerSetConfigurationResponse{}
+	_, err = r.do(ctx, out)
+	return out, err
+}
+
+// PriorityClasses is what can be done with priority classes;
+// Client.PriorityClasses makes one.
+type PriorityClasses struct{ c *Client }
+
+// List lists priority classes, ascending by name.
+func (p PriorityClasses) List(ctx context.Context, q *QueryOptions) (list []*PriorityClass, meta *QueryMeta, err error) {
+	meta, err = p.c.get(ctx, q, &list, "priority-classes")
+	return list, meta, err
+}
+
+// Get returns a priority class.
+func (p PriorityClasses) Get(ctx context.Context, name string, q *QueryOptions) (*PriorityClass, *QueryMeta, error) {
+	out := &PriorityClass{}
+	meta, err := p.c.get(ctx, q, out, "priority-class", name)
+	return out, meta, err
+}
+
+// Put makes or changes a priority class.
+func (p PriorityClasses) Put(ctx context.Context, class *PriorityClass) (*IndexResponse, error) {
+	out := &IndexResponse{}
+	return out, p.c.write(ctx, http.MethodPut, nil, true, class, out, "priority-class", class.Name)
+}
+
+// Delete forgets a priority class; jobs keep the priority that it gave them.
+func (p PriorityClasses) Delete(ctx context.Context, name string) (*IndexResponse, error) {
+	out := &IndexResponse{}
+	return out, p.c.write(ctx, http.MethodDelete, nil, false, nil, out, "priority-class", name)
+}

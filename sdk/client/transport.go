@@ -1,0 +1,237 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// request is one thing to ask, as often as it takes.
+type request struct {
+	c           *Client
+	method      string
+	path        string // escaped
+	query       url.Values
+	header      http.Header
+	body        []byte
+	stream      io.Reader // instead of body; such a request is sent once
+	repeatable  bool      // sending it twice does no harm
+	contentType string
+}
+
+// call starts a request. The parts of the path are escaped, so that an id may
+// hold a slash.
+func (c *Client) call(method string, parts ...string) *request {
+	r := &request{c: c, method: method, path: "/v1", query: url.Values{}, header: http.Header{}, repeatable: method == http.MethodGet}
+	for _, p := range parts {
+		r.path += "/" + url.PathEscape(p)
+	}
+	r.namespace("")
+	return r
+}
+
+func (r *request) namespace(ns string) {
+	if ns == "" {
+		ns = r.c.defaultNS
+	}
+	if ns != "" {
+		r.query.Set("namespace", ns)
+	}
+}
+
+// json gives the request a body.
+func (r *request) json(v any) (*request, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+	}
+	r.body, r.contentType = body, "application/json"
+	return r, nil
+}
+
+// once makes a write repeatable: servers do the same key's work once.
+func (r *request) once() *request {
+	if r.header.Get(headerIdempotency) == "" {
+		var key [16]byte
+		_, _ = rand.Read(key[:]) // never fails
+		r.header.Set(headerIdempotency, hex.EncodeToString(key[:]))
+	}
+	r.repeatable = true
+	return r
+}
+
+// do sends the request, again where that is harmless and of use, and decodes
+// the answer into out, unless out is nil.
+func (r *request) do(ctx context.Context, out any) (*QueryMeta, error) {
+	resp, err := r.send(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer drain(resp.Body)
+	meta := readMeta(resp)
+	if out == nil {
+		return meta, nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return meta, fmt.Errorf("%s %s: the server's answer: %w", r.method, r.path, err)
+	}
+	return meta, nil
+}
+
+// send returns a response of success; its body is the caller's to close.
+func (r *request) send(ctx context.Context) (*http.Response, error) {
+	first := r.c.preferred.Load()
+	for attempt := 0; ; attempt++ {
+		at := (first + uint32(attempt)) % uint32(len(r.c.addresses))
+		resp, err := r.sendOnce(ctx, r.c.addresses[at])
+		if err == nil {
+			r.c.preferred.Store(at)
+			return resp, nil
+		}
+		delay, again := r.again(ctx, err, attempt)
+		if !again {
+			return nil, err
+		}
+		if !sleep(ctx, delay) {
+			return nil, err
+		}
+	}
+}
+
+// again is whether to repeat the request after err, and after how long.
+func (r *request) again(ctx context.Context, err error, attempt int) (time.Duration, bool) {
+	if !r.repeatable || r.stream != nil || attempt >= r.c.attempts() || ctx.Err() != nil {
+		return 0, false
+	}
+	delay := r.c.backoff(attempt)
+	var e *Error
+	if !errors.As(err, &e) {
+		return delay, true // nobody answered
+	}
+	switch e.Code {
+	case CodeRateLimited, CodeNoLeader, CodeUnavailable:
+		return max(delay, e.RetryAfter), true
+	}
+	return 0, false
+}
+
+// attempts is how many further ones are made: each server gets its turn.
+func (c *Client) attempts() int {
+	if c.retries == 0 {
+		return 0
+	}
+	return max(c.retries, len(c.addresses)-1)
+}
+
+// backoff doubles with each attempt, up to 5 s; half of it is chance, so that
+// many clients do not come back at once.
+func (c *Client) backoff(attempt int) time.Duration {
+	d := min(c.retryDelay<<min(attempt, 10), 5*time.Second)
+	return d/2 + mathrand.N(d/2+1)
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (r *request) sendOnce(ctx context.Context, address string) (*http.Response, error) {
+	target := address + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	var body io.Reader
+	switch {
+	case r.stream != nil:
+		body = r.stream
+	case r.body != nil:
+		body = bytes.NewReader(r.body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = r.header.Clone()
+	req.Header.Set("User-Agent", r.c.userAgent)
+	if req.Header.Get("Accept") == "" {
+		req.Header.Set("Accept", "application/json")
+	}
+	if r.contentType != "" {
+		req.Header.Set("Content-Type", r.contentType)
+	}
+	if r.c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.c.token)
+	}
+	resp, err := r.c.http.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err // the URL is named below
+		}
+		return nil, &UnreachableError{Address: address, Err: err}
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		defer drain(resp.Body)
+		return nil, readError(resp)
+	}
+	return resp, nil
+}
+
+// drain empties a small rest of a body, so that its connection can be used
+// again, and closes it.
+func drain(body io.ReadCloser) {
+	_, _ = io.CopyN(io.Discard, body, 64<<10)
+	_ = body.Close()
+}
+
+// retryAfter is how long a response asks to wait.
+func retryAfter(resp *http.Response) time.Duration {
+	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// get asks for something that can be read by queries.
+func (c *Client) get(ctx context.Context, q *QueryOptions, out any, parts ...string) (*QueryMeta, error) {
+	r := c.call(http.MethodGet, parts...)
+	q.apply(r)
+	return r.do(ctx, out)
+}
+
+// write sends in, which may be nil, and decodes the answer into out, which may
+// be nil. Where the server knows idempotency keys, once makes one.
+func (c *Client) write(ctx context.Context, method string, w *WriteOptions, once bool, in, out any, parts ...string) error {
+	r := c.call(method, parts...)
+	w.apply(r)
+	if once {
+		r.once()
+	}
+	if in != nil {
+		if _, err := r.json(in); err != nil {
+			return err
+		}
+	}
+	_, err := r.do(ctx, out)
+	return err
+}
