@@ -475,7 +475,7 @@ func (s *server) checkBlocked(snap *state.Snapshot, e *model.Evaluation) {
 	must(err)
 	for _, g := range out.Plan.Groups {
 		if len(g.Place) > 0 {
-			screen := &scheduler.Screen{Snap: snap, Policies: s.feed.Policies, Now: s.now()}
+			screen := &scheduler.Screen{Snap: snap, Policies: s.feed.Policies.Pin(), Now: s.now()}
 			for n := range snap.Nodes() {
 				eligible, seen := e.Classes[n.ClassKey]
 				s.t.Logf("%s: screen lets it in: %t; class eligible %t, seen %t, escaped %t, blocked on %v since %d",

@@ -16,14 +16,22 @@ import (
 type Feed struct {
 	Broker   *broker.Broker
 	Blocked  *broker.Blocked
-	Policies *policy.Set
+	Policies scheduler.Policies // the set in force, or one that never changes
 
 	// beside is the jobs that wait for room and have co-location terms.
 	beside map[model.JobKey]struct{}
 	// owed is nodes whose room was handed out before everybody was asked.
 	owed map[string]struct{}
-	// needs is what the evaluations that wait need, as screens found it.
-	needs scheduler.Needs
+	// needs is what the evaluations that wait need, as screens found it under
+	// needsOf, the policies and the configuration that it depends on.
+	needs   scheduler.Needs
+	needsOf rules
+}
+
+// rules is what decides who may be evicted for whom.
+type rules struct {
+	policies *policy.Set
+	config   uint64 // ModifyIndex
 }
 
 // Evals takes evaluations as they were applied at snap, and returns those that
@@ -41,20 +49,30 @@ func (f *Feed) Evals(snap *state.Snapshot, now int64, evals ...*model.Evaluation
 				}
 				f.beside[key] = struct{}{}
 			}
-			f.Blocked.Block(e, f.screen(snap, now))
+			f.block(snap, now, e)
 		case e.Status == model.EvalComplete && len(e.Failed) == 0:
 			delete(f.beside, e.JobKey())
 			for _, waiting := range f.Blocked.Untrack(e.JobKey()) {
 				if waiting.ID != e.ID {
-					needless = append(needless, cancelled(waiting, e.ID, now))
+					needless = append(needless, Cancelled(waiting, e.ID, now))
 				}
 			}
+		case e.Status == model.EvalFailed || e.Status == model.EvalCancelled:
+			f.Broker.Forget(e.ID)
+			f.Blocked.Forget(e.ID)
 		}
 	}
 	return needless
 }
 
-func cancelled(e *model.Evaluation, by string, now int64) *model.Evaluation {
+func (f *Feed) block(snap *state.Snapshot, now int64, e *model.Evaluation) {
+	screen := f.screen(snap, now)
+	defer screen.Policies.Unpin()
+	f.Blocked.Block(e, screen)
+}
+
+// Cancelled is the end of an evaluation that another one, by, covers.
+func Cancelled(e *model.Evaluation, by string, now int64) *model.Evaluation {
 	c := *e
 	c.Status, c.SupersededBy, c.ModifyTime = model.EvalCancelled, by, now
 	c.StatusText = "cancelled: a newer evaluation of the job covers it"
@@ -84,6 +102,7 @@ func (f *Feed) Room(snap *state.Snapshot, now int64, nodeIDs ...string) {
 		return
 	}
 	screen := f.screen(snap, now)
+	defer screen.Policies.Unpin()
 	for _, id := range nodeIDs {
 		f.unblock(snap, id, snap.Index(), screen)
 	}
@@ -106,16 +125,26 @@ func (f *Feed) Settle(snap *state.Snapshot, now int64) (woke bool) {
 	for len(f.owed) > 0 && !woke {
 		nodes := slices.Sorted(maps.Keys(f.owed))
 		f.owed = nil
-		screen := f.screen(snap, now)
-		for _, id := range nodes {
-			if pos, ok := snap.Position(id); ok {
-				index := snap.Chunk(int(pos) / state.ChunkSize).ModifyIndex(int(pos) % state.ChunkSize)
-				woke = f.unblock(snap, id, index, screen) || woke
-			}
+		woke = f.offer(snap, now, nodes)
+	}
+	return woke
+}
+
+// Owes is whether Settle has anybody to ask.
+func (f *Feed) Owes() bool { return len(f.owed) > 0 }
+
+// offer asks those who wait about nodes, as of the last change of each.
+func (f *Feed) offer(snap *state.Snapshot, now int64, nodes []string) (woke bool) {
+	screen := f.screen(snap, now)
+	defer screen.Policies.Unpin()
+	for _, id := range nodes {
+		if pos, ok := snap.Position(id); ok {
+			index := snap.Chunk(int(pos) / state.ChunkSize).ModifyIndex(int(pos) % state.ChunkSize)
+			woke = f.unblock(snap, id, index, screen) || woke
 		}
-		if woke {
-			f.owe(screen)
-		}
+	}
+	if woke {
+		f.owe(screen)
 	}
 	return woke
 }
@@ -125,11 +154,13 @@ func (f *Feed) unblock(snap *state.Snapshot, nodeID string, index uint64, screen
 	return node != nil && len(f.Blocked.Unblock(node.ClassKey, nodeID, index, screen)) > 0
 }
 
+// screen judges by the policies in force; the caller unpins them.
 func (f *Feed) screen(snap *state.Snapshot, now int64) *scheduler.Screen {
-	if f.needs == nil {
-		f.needs = scheduler.Needs{}
+	set := f.Policies.Pin()
+	if of := (rules{set, snap.Config().ModifyIndex}); f.needs == nil || f.needsOf != of {
+		f.needs, f.needsOf = scheduler.Needs{}, of
 	}
-	return &scheduler.Screen{Snap: snap, Policies: f.Policies, Now: now, Needs: f.needs}
+	return &scheduler.Screen{Snap: snap, Policies: set, Now: now, Needs: f.needs}
 }
 
 // Reap returns the ends of evaluations that the broker no longer needs, at most
@@ -138,7 +169,7 @@ func (f *Feed) Reap(now int64) []*model.Evaluation {
 	var ends []*model.Evaluation
 	for _, list := range [][]*broker.Cancelled{f.Broker.TakeCancelable(0), f.Blocked.TakeDuplicates(0)} {
 		for _, c := range list {
-			ends = append(ends, cancelled(c.Eval, c.SupersededBy, now))
+			ends = append(ends, Cancelled(c.Eval, c.SupersededBy, now))
 		}
 	}
 	return ends

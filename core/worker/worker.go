@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/clock"
@@ -20,6 +21,14 @@ var ErrTooManyAttempts = errors.New("too many plans of one evaluation were rejec
 type Broker interface {
 	Ack(evalID string, token broker.Token, snapshot uint64) error
 	Nack(evalID string, token broker.Token) error
+}
+
+// Leases keep a delivery alive: work takes longer than a lease now and then, and
+// a plan may wait for others.
+type Leases interface {
+	Renew(evalID string, token broker.Token) error
+	PauseTimer(evalID string, token broker.Token) error
+	ResumeTimer(evalID string, token broker.Token) error
 }
 
 // Planner commits plans.
@@ -46,7 +55,7 @@ type Report struct {
 	Err     error
 }
 
-// Config is what a worker works with. All fields but Observe are needed.
+// Config is what a worker works with. All fields above Observe are needed.
 type Config struct {
 	Broker    Broker
 	Planner   Planner
@@ -57,6 +66,13 @@ type Config struct {
 	NewEvalID func() string
 	// Observe is told of every evaluation; nil: nobody is.
 	Observe func(Report)
+	// Leases are kept while work goes on, every Renew anew; nil: in a simulation no
+	// time passes meanwhile.
+	Leases Leases
+	Renew  time.Duration
+	// Retry is when an evaluation is tried again whose plans kept being rejected;
+	// 0: it goes back to the broker instead.
+	Retry time.Duration
 }
 
 // Worker works on one evaluation at a time.
@@ -78,9 +94,15 @@ func attempts(t model.JobType) int {
 // came of it is written down, else with Nack.
 func (w *Worker) Work(ctx context.Context, d broker.Delivery) error {
 	report := Report{Eval: d.Eval}
+	defer w.keep(d)()
 	snap, err := w.process(ctx, d, &report)
-	if err == nil {
+	switch {
+	case err == nil && report.Outcome == nil: // over already
+		err = w.Broker.Ack(d.Eval.ID, d.Token, snap.Index())
+	case err == nil:
 		err = w.settle(ctx, d, snap, report.Outcome)
+	case errors.Is(err, ErrTooManyAttempts) && w.Retry > 0:
+		err = w.retryLater(ctx, d, snap)
 	}
 	report.Err = err
 	if w.Observe != nil {
@@ -95,11 +117,17 @@ func (w *Worker) Work(ctx context.Context, d broker.Delivery) error {
 // process plans until a plan is committed whole or changes nothing.
 func (w *Worker) process(ctx context.Context, d broker.Delivery, report *Report) (*state.Snapshot, error) {
 	index := max(d.WaitIndex, d.Eval.ModifyIndex)
+	var last *state.Snapshot
 	for left := attempts(d.Eval.Type); left > 0; left-- {
 		snap, err := w.States.WaitIndex(ctx, index)
 		if err != nil {
 			return nil, fmt.Errorf("state at index %d: %w", index, err)
 		}
+		if e := snap.Eval(d.Eval.ID); e != nil && e.Status.Final() {
+			report.Outcome = nil
+			return snap, nil
+		}
+		last = snap
 		out, err := w.Scheduler.Process(d.Eval, snap, w.Clock.Now().UnixNano())
 		if err != nil {
 			return nil, err
@@ -109,7 +137,7 @@ func (w *Worker) process(ctx context.Context, d broker.Delivery, report *Report)
 			return snap, nil
 		}
 		out.Plan.EvalToken = d.Token.String()
-		result, err := w.Planner.Submit(ctx, out.Plan)
+		result, err := w.submit(ctx, d, out.Plan)
 		if err != nil {
 			return nil, fmt.Errorf("plan: %w", err)
 		}
@@ -125,7 +153,7 @@ func (w *Worker) process(ctx context.Context, d broker.Delivery, report *Report)
 		}
 		index = max(index, result.RefreshIndex)
 	}
-	return nil, fmt.Errorf("evaluation %s: %w", d.Eval.ID, ErrTooManyAttempts)
+	return last, fmt.Errorf("evaluation %s: %w", d.Eval.ID, ErrTooManyAttempts)
 }
 
 // settle writes down how the evaluation ended and gives it back.

@@ -1,0 +1,207 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// ErrClosed means that the server stops: no more events will come.
+var ErrClosed = errors.New("event stream is closed")
+
+// DefaultCapacity is how many events a buffer keeps where nothing else is said.
+const DefaultCapacity = 16384
+
+// Buffer keeps the newest events.
+//
+// The naive way gives every subscriber a queue of its own: memory grows with
+// the readers, and a reader that stalls makes somebody decide between blocking
+// and dropping under its lock. Here there is one ring, and a subscription is a
+// position in it. Publishing costs the same whoever listens; a reader that falls
+// behind finds its position gone, is told what it missed, and goes on from the
+// oldest event there is.
+type Buffer struct {
+	mu   sync.Mutex
+	ring []Event
+	// Invariant: events of the sequence numbers [tail, head) are in ring, each at
+	// its number modulo the capacity; floor is the greatest index that may have had
+	// events which are not there any more.
+	tail, head uint64
+	floor      uint64
+	last       uint64 // index of the newest event, or of the last reset
+	changed    chan struct{}
+	waiting    bool // somebody waits for changed
+	closed     bool
+}
+
+// NewBuffer makes a buffer for so many events; not positive: DefaultCapacity.
+func NewBuffer(capacity int) *Buffer {
+	if capacity <= 0 {
+		capacity = DefaultCapacity
+	}
+	return &Buffer{ring: make([]Event, capacity), changed: make(chan struct{})}
+}
+
+// Publish adds events, whose indexes must not fall.
+func (b *Buffer) Publish(list ...Event) {
+	if len(list) == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	size := uint64(len(b.ring))
+	for i := range list {
+		if b.head-b.tail == size {
+			b.floor = b.ring[b.tail%size].Index
+			b.tail++
+		}
+		b.ring[b.head%size] = list[i]
+		b.head++
+	}
+	b.last = max(b.last, list[len(list)-1].Index)
+	b.wake()
+}
+
+// Reset tells that whatever happened up to index is not known here: the state
+// came as a whole. Readers are told that they lost something.
+func (b *Buffer) Reset(index uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.ring)
+	b.head++ // so that a reader who had seen everything is behind, too
+	b.tail = b.head
+	b.floor, b.last = index, max(b.last, index)
+	b.wake()
+}
+
+// Close ends every subscription, after what is in the buffer.
+func (b *Buffer) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.wake()
+}
+
+func (b *Buffer) wake() {
+	if b.waiting {
+		close(b.changed)
+		b.changed, b.waiting = make(chan struct{}), false
+	}
+}
+
+// Last is the index of the newest event.
+func (b *Buffer) Last() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last
+}
+
+// Subscribe begins at the first event of the index from or later; 0: at the
+// next that comes. Where events of those indexes are gone already, the first
+// batch says so.
+func (b *Buffer) Subscribe(from uint64, filter Filter) *Subscription {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := &Subscription{buffer: b, filter: slices.Clone(filter), next: b.head, seen: b.last}
+	if from == 0 {
+		return s
+	}
+	s.seen = from - 1
+	s.next = b.find(from)
+	if from <= b.floor {
+		s.lost = true
+	}
+	return s
+}
+
+// find is the number of the first event of an index or later.
+func (b *Buffer) find(index uint64) uint64 {
+	size := uint64(len(b.ring))
+	lo, hi := b.tail, b.head
+	for lo < hi {
+		mid := lo + (hi-lo)/2
+		if b.ring[mid%size].Index < index {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// Subscription reads a buffer.
+type Subscription struct {
+	buffer *Buffer
+	filter Filter
+	next   uint64 // number of the event to look at
+	seen   uint64 // index up to which the reader has everything, or was told of what it lacks
+	lost   bool   // the next batch says that something was lost
+}
+
+// Batch is what a subscription reads at once.
+type Batch struct {
+	// Lost is set when events are missing before Events: the reader was too slow,
+	// began too far back, or the server itself never saw them.
+	Lost   *Gap
+	Events []Event
+}
+
+// Gap is the indexes between which events may be missing, both included.
+type Gap struct{ From, To uint64 }
+
+// batchSize bounds how long one read holds the buffer.
+const batchSize = 256
+
+// Next waits for events that the subscription picks, and returns those there
+// are, at most a few hundred. It fails with the context's error or ErrClosed.
+func (s *Subscription) Next(ctx context.Context) (Batch, error) {
+	for {
+		batch, changed, err := s.read()
+		if err != nil || batch.Lost != nil || len(batch.Events) > 0 {
+			return batch, err
+		}
+		if changed == nil {
+			continue // a stretch that it does not pick; there is more
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Batch{}, ctx.Err()
+		}
+	}
+}
+
+// read takes what is there. A channel that is not nil means that there is
+// nothing more until it closes.
+func (s *Subscription) read() (Batch, <-chan struct{}, error) {
+	b := s.buffer
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var batch Batch
+	if s.next < b.tail {
+		s.next, s.lost = b.tail, true
+	}
+	if s.lost {
+		batch.Lost = &Gap{From: s.seen + 1, To: max(b.floor, s.seen+1)}
+		s.lost = false
+	}
+	size := uint64(len(b.ring))
+	for looked := 0; s.next < b.head && looked < batchSize; looked++ {
+		e := &b.ring[s.next%size]
+		if s.filter.picks(e.Topic) {
+			batch.Events = append(batch.Events, *e)
+		}
+		s.seen = max(s.seen, e.Index-1)
+		s.next++
+	}
+	if s.next < b.head {
+		return batch, nil, nil
+	}
+	s.seen = max(s.seen, b.last)
+	if b.closed && batch.Lost == nil && len(batch.Events) == 0 {
+		return batch, nil, ErrClosed
+	}
+	b.waiting = true
+	return batch, b.changed, nil
+}

@@ -1,0 +1,38 @@
+package events
+
+import "slices"
+
+// Topic is what an event is about.
+type Topic string
+
+// The topics.
+const (
+	Job        Topic = "Job"
+	Evaluation Topic = "Evaluation"
+	Allocation Topic = "Allocation"
+	Node       Topic = "Node"
+	Policy     Topic = "Policy"
+	Preemption Topic = "Preemption" // one event for each victim
+	Decision   Topic = "Decision"   // one event for each placement that evicts
+	Operator   Topic = "Operator"
+)
+
+// Topics lists all topics.
+var Topics = []Topic{Job, Evaluation, Allocation, Node, Policy, Preemption, Decision, Operator}
+
+// Event is something that happened. Events of one index are in the order in
+// which they happened.
+type Event struct {
+	Index     uint64
+	Time      int64 // Unix nanoseconds, of the entry
+	Topic     Topic
+	Type      string // such as JobRegistered
+	Namespace string // "" where there is none
+	Key       string // id of what it is about
+	Payload   any    // a small plain struct of this package
+}
+
+// Filter picks events by topic; an empty one picks all.
+type Filter []Topic
+
+func (f Filter) picks(t Topic) bool { return len(f) == 0 || slices.Contains(f, t) }

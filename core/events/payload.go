@@ -1,0 +1,69 @@
+package events
+
+// JobPayload is what an event says of a job.
+type JobPayload struct {
+	JobID, Type, PriorityClass string
+	Priority                   int32
+	Version, JobModifyIndex    uint64
+	Stopped, Purged            bool
+}
+
+// EvaluationPayload is what an event says of an evaluation.
+type EvaluationPayload struct {
+	EvalID, JobID, Type, TriggeredBy, Status, StatusText string
+	SupersededBy, Blocked, Previous                      string
+	Priority                                             int32
+	Queued                                               map[string]int
+}
+
+// AllocationPayload is what an event says of an allocation.
+type AllocationPayload struct {
+	AllocID, Name, JobID, Group, NodeID, EvalID string
+	Desired, DesiredReason, Client, ClientText  string
+	PreemptedBy                                 string
+}
+
+// NodePayload is what an event says of a node.
+type NodePayload struct {
+	NodeID, Name, Datacenter, Status string
+	Eligible, Drain                  bool
+}
+
+// PolicyPayload is what an event says of a policy.
+type PolicyPayload struct {
+	Name, Version, Digest, Server, Reason string
+	OK                                    bool
+}
+
+// PreemptionPayload says who was evicted for whom.
+type PreemptionPayload struct {
+	Victim        Victim
+	By            string // allocation or claim that takes the place
+	ByJobID       string
+	ByNamespace   string
+	ByPriority    int32
+	NodeID        string
+	PolicyVersion string
+}
+
+// DecisionPayload says what one placement cost, and who decided so.
+type DecisionPayload struct {
+	EvalID, JobID, Group, AllocID, NodeID string
+	Priority                              int32
+	PolicyVersion                         string
+	Reason                                string
+	Victims                               []Victim
+}
+
+// Victim is an allocation that was evicted.
+type Victim struct {
+	AllocID, JobID, Namespace, Group, NodeID string
+	Priority                                 int32
+	LostWork                                 int64 // nanoseconds
+	Reason                                   string
+}
+
+// OperatorPayload says what an operator changed.
+type OperatorPayload struct {
+	What, Name, Detail string
+}

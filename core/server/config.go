@@ -1,0 +1,166 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/planner"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// Log is the replicated log: *replication.Node.
+type Log interface {
+	Apply(ctx context.Context, e *replication.Entry) (*replication.Result, error)
+	Leadership() <-chan bool
+	IsLeader() bool
+	Leader() (id, addr string)
+	Term() uint64
+	Barrier(ctx context.Context) error
+	VerifyLeader(ctx context.Context) error
+	Transfer(ctx context.Context) error
+}
+
+var _ Log = (*replication.Node)(nil)
+
+// History keeps records for longer than the newest events are held. Append is
+// called by one goroutine, with rising indexes, seq counting the records of an
+// index; what was appended before may be appended again after a restart.
+type History interface {
+	Append(topic string, index uint64, seq uint32, data []byte) error
+	// Read yields records of a topic from an index on, ascending, until yield
+	// returns false.
+	Read(topic string, from uint64, yield func(index uint64, seq uint32, data []byte) bool) error
+}
+
+// Config is what a server works with. Log, Store and Policies are needed; a zero
+// value elsewhere means the default.
+type Config struct {
+	ID, Region, Datacenter string
+
+	Log      Log
+	Store    *state.Store
+	Policies PolicyHost
+	History  History // nil: decisions are kept as long as events are
+
+	// Workers is how many evaluations are worked on at a time; default: half the
+	// processors, at least one; negative: none.
+	Workers int
+
+	HeartbeatTTL    time.Duration // within which a node reports, at least; default: 10s
+	HeartbeatGrace  time.Duration // beyond its TTL before it is down; default: 10s
+	HeartbeatRate   int           // reports a second that TTLs are stretched for; default: 50
+	FailoverGrace   time.Duration // for all nodes when a term begins; default: 30s, or three TTLs where that is more
+	ExpiryWindow    time.Duration // in which nodes that fail are one entry; grows in a storm; default: 250ms
+	UpdateWindow    time.Duration // in which nodes' updates are one entry; default: 50ms
+	NackTimeout     time.Duration // lease of an evaluation; default: 60s
+	Retention       Retention
+	Tracker         planner.TrackerConfig // of nodes that keep rejecting plans; default: off
+	EventBuffer     int                   // events kept for readers; default: events.DefaultCapacity
+	StorageHealthy  func() error          // nil: there is no storage that could fail
+	Secret          func() []byte         // signs plan tokens, the same on every server; nil: derived from the cluster
+	EvalBatch       int                   // evaluations in one entry at most; default: 2048
+	RegisterBatch   int                   // nodes in one entry at most; default: 512
+	UpdateBatch     int                   // updates of allocations in one entry at most; default: 4096
+	FollowUpDelay   time.Duration         // before a failed evaluation is tried again, at least; default: 1m
+	FollowUpJitter  time.Duration         // more than that, at most; default: 5m
+	UnplacedRetry   time.Duration         // before an evaluation whose plans kept being rejected runs again; default: 60s
+	CollectInterval time.Duration         // between two looks for what is over; default: 5m; negative: never
+
+	Clock    clock.Clock          // default: clock.Real
+	Logger   *slog.Logger         // default: nothing is logged
+	Registry *prometheus.Registry // default: nothing is measured
+	NewID    func() string        // of evaluations and allocations; default: random
+	Random   func(n int64) int64  // in [0, n), for jitter; default: math/rand/v2
+}
+
+// Retention is how long what is over stays in the state.
+type Retention struct {
+	Evals, Allocs time.Duration // default: 1h
+	Jobs          time.Duration // that are stopped, or finite and done; default: 4h
+	Nodes         time.Duration // that are down; default: 24h
+	Batch         int           // things that one entry forgets at most; default: 2048
+}
+
+// withDefaults is c with the defaults in place of zero values.
+func (c Config) withDefaults() Config {
+	orElse(&c.Workers, defaultWorkers())
+	orElse(&c.HeartbeatTTL, 10*time.Second)
+	orElse(&c.HeartbeatGrace, 10*time.Second)
+	orElse(&c.HeartbeatRate, 50)
+	orElse(&c.FailoverGrace, 30*time.Second)
+	orElse(&c.ExpiryWindow, 250*time.Millisecond)
+	orElse(&c.UpdateWindow, 50*time.Millisecond)
+	orElse(&c.NackTimeout, 60*time.Second)
+	orElse(&c.Retention.Evals, time.Hour)
+	orElse(&c.Retention.Allocs, time.Hour)
+	orElse(&c.Retention.Jobs, 4*time.Hour)
+	orElse(&c.Retention.Nodes, 24*time.Hour)
+	orElse(&c.Retention.Batch, 2048)
+	orElse(&c.EvalBatch, 2048)
+	orElse(&c.RegisterBatch, 512)
+	orElse(&c.UpdateBatch, 4096)
+	orElse(&c.FollowUpDelay, time.Minute)
+	orElse(&c.FollowUpJitter, 5*time.Minute)
+	orElse(&c.UnplacedRetry, time.Minute)
+	orElse(&c.CollectInterval, 5*time.Minute)
+	orElse(&c.Clock, clock.Clock(clock.Real{}))
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.NewID == nil {
+		c.NewID = newID
+	}
+	if c.Random == nil {
+		c.Random = randomUpTo
+	}
+	return c
+}
+
+func orElse[T comparable](v *T, other T) {
+	var zero T
+	if *v == zero {
+		*v = other
+	}
+}
+
+// Validate reports everything that makes no sense.
+func (c *Config) Validate() error {
+	var errs []error
+	need := func(ok bool, what string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s is missing", what))
+		}
+	}
+	need(c.ID != "", "the server's id")
+	need(c.Log != nil, "the log")
+	need(c.Store != nil, "the state")
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"heartbeat TTL", c.HeartbeatTTL},
+		{"heartbeat grace", c.HeartbeatGrace},
+		{"failover grace", c.FailoverGrace},
+		{"expiry window", c.ExpiryWindow},
+		{"update window", c.UpdateWindow},
+		{"nack timeout", c.NackTimeout},
+		{"retention of evaluations", c.Retention.Evals},
+		{"retention of allocations", c.Retention.Allocs},
+		{"retention of jobs", c.Retention.Jobs},
+		{"retention of nodes", c.Retention.Nodes},
+		{"follow-up delay", c.FollowUpDelay},
+		{"follow-up jitter", c.FollowUpJitter},
+	} {
+		if d.value < 0 {
+			errs = append(errs, fmt.Errorf("the %s %v is negative", d.name, d.value))
+		}
+	}
+	return errors.Join(errs...)
+}

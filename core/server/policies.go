@@ -1,0 +1,186 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// LoadRequest asks a cluster to take a policy in.
+type LoadRequest = policy.LoadRequest
+
+// PolicyHost makes versions of policies. It is safe for concurrent use.
+type PolicyHost interface {
+	// Builtins makes the policies that are linked in, default among them.
+	Builtins() []*policy.Version
+	// Describe checks a request and says what version it comes to. It runs the
+	// policy as far as it must to learn what it is, and does not test it yet. Its
+	// error names every problem.
+	Describe(ctx context.Context, r LoadRequest) (*model.PolicyVersion, error)
+	// Open makes a version ready to be asked, and tests it. The module is that of
+	// the version's digest, and nil where none travels.
+	Open(ctx context.Context, v *model.PolicyVersion, module []byte) (*policy.Version, error)
+}
+
+// PolicyModules is where this server keeps modules: storage.Blobs.
+type PolicyModules interface {
+	Get(digest string) ([]byte, error)
+}
+
+// policies is the life of policy versions on one server.
+//
+// What the cluster wants is in the state: which versions there are, and which of
+// them plays what role. The naive way has the goroutine that applies the log
+// compile and swap; but compiling takes half a second, and the log must not wait.
+// So one goroutine (run) opens whatever the state lists, long before anybody
+// activates it, and tells the cluster through the log how that went. A version
+// that is to be activated is ready on every server by then, and putting it in
+// force is one pointer: Pin compares the state with the set in force and, where
+// they differ, makes another set. So no evaluation is planned by a set older than
+// its snapshot, those that have begun end on the set that they pinned, and a
+// restart or a snapshot from another server needs no code of its own.
+//
+// A server that has not opened a version that is active must not decide with
+// another one: its workers wait, and it says so to whoever asks whether it is
+// ready.
+type policies struct {
+	id       string
+	log      Log
+	store    *state.Store
+	host     PolicyHost
+	modules  PolicyModules
+	voters   func() []string // ids of the servers that must have checked a version
+	clock    clock.Clock
+	logger   *slog.Logger
+	metrics  *policyMetrics
+	records  *policyRecords
+	shadows  *shadows
+	active   *policy.Active
+	fallback *policy.Version            // the built-in default
+	builtins map[string]*policy.Version // by name, each held
+
+	loading chan struct{} // one load at a time holds it
+	wake    chan struct{} // run is to look again
+	trips   chan trip
+
+	mu       sync.Mutex
+	opened   map[string]*policy.Version // by version id, each held
+	failed   map[string]string          // why a version could not be opened here, by id
+	told     map[string]model.PolicyCheck
+	inForce  []inForce // what the set in force was made of, ascending by name
+	lacks    []inForce // active, and not opened here
+	complete chan struct{}
+	closed   bool
+
+	// settled is closed whenever run has done what the state asks for so far.
+	settled atomic.Pointer[chan struct{}]
+}
+
+// inForce is a version that decides under a name.
+type inForce struct{ name, version string }
+
+// newPolicies makes the policies of a server. Run them, and close them when
+// nobody plans any more.
+func newPolicies(c Config) (*policies, error) {
+	p := &policies{
+		id: c.ID, log: c.Log, store: c.Store, host: c.Policies, modules: c.Modules, voters: c.Voters,
+		clock: c.Clock, logger: c.Logger, builtins: map[string]*policy.Version{},
+		loading: make(chan struct{}, 1), wake: make(chan struct{}, 1), trips: make(chan trip, 16),
+		opened: map[string]*policy.Version{}, failed: map[string]string{}, told: map[string]model.PolicyCheck{},
+		complete: make(chan struct{}),
+	}
+	close(p.complete)
+	if p.voters == nil {
+		p.voters = func() []string { return []string{p.id} }
+	}
+	var list []*policy.Version
+	if p.host != nil {
+		list = p.host.Builtins()
+	}
+	for _, v := range list {
+		p.builtins[v.Name] = v
+		v.Hold()
+	}
+	set, err := policy.NewSet(list...)
+	if err != nil {
+		return nil, err
+	}
+	p.fallback = set.Default()
+	p.active = policy.NewActive(set)
+	p.metrics = newPolicyMetrics(c.Registry, p)
+	p.records = newPolicyRecords(c.History, p.logger)
+	p.shadows = newShadows(p.clock, p.records)
+	p.follow()
+	return p, nil
+}
+
+// close gives up everything. Nothing may be pinned any more.
+func (p *policies) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	p.closed = true
+	p.shadows.close()
+	p.active.Close()
+	for _, v := range p.opened {
+		v.Drop()
+	}
+	for _, v := range p.builtins {
+		v.Drop()
+	}
+}
+
+// run opens versions, tells the cluster what came of it, and does what only the
+// leader does, until the context ends.
+func (p *policies) run(ctx context.Context) {
+	var beside sync.WaitGroup
+	beside.Go(func() { p.shadows.run(ctx) })
+	beside.Go(func() { p.records.run(ctx) })
+	defer beside.Wait()
+	for {
+		watch := p.store.Watch(state.TablePolicies.Whole())
+		again := p.step(ctx)
+		var timer clock.Timer
+		if again > 0 {
+			timer = p.clock.AfterFunc(again, p.look)
+		}
+		select {
+		case <-watch.C:
+		case <-p.wake:
+		case t := <-p.trips:
+			p.trip(ctx, t)
+		case <-ctx.Done():
+		}
+		watch.Stop()
+		if timer != nil {
+			timer.Stop()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// look makes run look at the state again.
+func (p *policies) look() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // it will
+	}
+}
+
+// required is the servers that must have checked a version before it may decide.
+func (p *policies) required() []string {
+	list := slices.Clone(p.voters())
+	slices.Sort(list)
+	return slices.Compact(list)
+}
