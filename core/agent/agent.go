@@ -1,0 +1,263 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Agent is one node's agent.
+type Agent struct {
+	c      Config
+	log    *slog.Logger
+	disk   *disk
+	node   Node
+	secret string
+
+	reports  *reporter
+	unknown  chan struct{} // capacity 1: the servers want to be told again who we are
+	sweepNow chan struct{} // capacity 1: somebody ended
+
+	mu      sync.Mutex
+	runners map[string]*runner // by allocation id
+	leaving bool               // nothing is started any more
+
+	work sync.WaitGroup // runners that run
+}
+
+// New makes an agent. It reads, or makes, the node's identity.
+func New(c Config) (*Agent, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	d, err := openDisk(c.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	id, err := d.identity()
+	if err != nil {
+		return nil, err
+	}
+	node := c.Node
+	node.ID = id.ID
+	if node.Name == "" {
+		node.Name = id.ID
+	}
+	a := &Agent{
+		c: c, log: c.Logger.With("node_id", id.ID), disk: d, node: node, secret: id.Secret,
+		unknown: make(chan struct{}, 1), sweepNow: make(chan struct{}, 1), runners: map[string]*runner{},
+	}
+	a.reports = newReporter(c.ReportWindow, c.Retry, a.send, a.log)
+	return a, nil
+}
+
+// NodeID is the node's id; it is the same as long as the data directory is.
+func (a *Agent) NodeID() string { return a.node.ID }
+
+// Run works until ctx ends. Work that it started goes on, unless Config.StopAll
+// ends it: then Run returns when the last of it is gone and the servers were told.
+func (a *Agent) Run(ctx context.Context) error {
+	unlock, err := a.disk.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := a.restore(ctx); err != nil {
+		return err
+	}
+	// Reports outlive ctx, so that the last of them are sent.
+	reporting, stopReporting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopReporting()
+	var loops, reportLoop sync.WaitGroup
+	reportLoop.Go(func() { a.reports.run(reporting) })
+	registered := make(chan struct{})
+	loops.Go(func() { a.keepLease(ctx, registered) })
+	loops.Go(func() { a.sweep(ctx) })
+	loops.Go(func() {
+		select {
+		case <-registered:
+			a.watch(ctx)
+		case <-ctx.Done():
+		}
+	})
+	if a.c.Pressure != nil {
+		loops.Go(func() { a.watchMemory(ctx) })
+	}
+	<-ctx.Done()
+	loops.Wait()
+	a.leave()
+	a.work.Wait()
+	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReports)
+	defer cancel()
+	if a.c.StopAll {
+		a.reports.flush(flush)
+	}
+	stopReporting()
+	reportLoop.Wait()
+	return nil
+}
+
+// lastReports is how long an agent that ends its work tries to tell so.
+const lastReports = 2 * time.Second
+
+// leave ends every runner: with its work, or without.
+func (a *Agent) leave() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.leaving = true
+	for _, r := range a.runners {
+		if a.c.StopAll {
+			r.stop("the agent ends", "")
+		} else {
+			r.detach()
+		}
+	}
+}
+
+// keepLease registers the node and renews its lease. registered is closed when
+// it is known for the first time.
+func (a *Agent) keepLease(ctx context.Context, registered chan struct{}) {
+	known := false
+	pause := newBackoff(a.c.Retry)
+	for {
+		var lease Lease
+		var err error
+		if known {
+			lease, err = a.c.Servers.Heartbeat(ctx, a.node.ID, a.secret)
+		} else {
+			lease, err = a.c.Servers.Register(ctx, &a.node, a.secret)
+		}
+		wait := pause.next()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case known && errors.Is(err, ErrUnknownNode):
+			known = false
+			continue
+		case err != nil:
+			a.log.WarnContext(ctx, "no server renewed the lease; trying again", "registered", known, "err", err)
+		default:
+			pause.reset()
+			wait = halfTTL(lease.TTL)
+			if !known {
+				known = true
+				a.log.InfoContext(ctx, "node registered", "ttl", lease.TTL)
+				closeOnce(registered)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.unknown:
+			known = false
+		case <-time.After(wait):
+		}
+	}
+}
+
+// halfTTL is when to renew a lease: soon enough that one lost request does not
+// lose it, and spread out, so that nodes that came together do not ask together.
+func halfTTL(ttl time.Duration) time.Duration {
+	if ttl <= 0 {
+		ttl = defaultTTL
+	}
+	half := ttl / 2
+	return half - rand.N(half/5+1)
+}
+
+// defaultTTL is for servers that do not say.
+const defaultTTL = 10 * time.Second
+
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
+}
+
+// watch asks for allocations, and does what they want.
+func (a *Agent) watch(ctx context.Context) {
+	var index uint64
+	pause := newBackoff(a.c.Retry)
+	for ctx.Err() == nil {
+		got, err := a.c.Servers.Allocations(ctx, a.node.ID, a.secret, index, a.c.Wait)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, ErrUnknownNode):
+			a.registerAgain()
+			sleep(ctx, pause.next())
+		case err != nil:
+			a.log.WarnContext(ctx, "allocations are not known; trying again", "err", err)
+			sleep(ctx, pause.next())
+		case got.Index < index:
+			// Another history than the one this index belongs to: a server that is
+			// behind, or a snapshot that was put back. What it says is taken only
+			// once it was asked for without regard to what we knew.
+			index = 0
+			sleep(ctx, pause.next())
+		default:
+			pause.reset()
+			index = max(got.Index, 1)
+			a.assign(ctx, got)
+		}
+	}
+}
+
+// registerAgain has the lease's loop tell the servers who we are.
+func (a *Agent) registerAgain() {
+	select {
+	case a.unknown <- struct{}{}:
+	default:
+	}
+}
+
+// send gives servers what the reporter gathered.
+func (a *Agent) send(ctx context.Context, updates []Update) error {
+	err := a.c.Servers.Update(ctx, a.node.ID, a.secret, updates)
+	if errors.Is(err, ErrUnknownNode) {
+		a.registerAgain()
+	}
+	return err
+}
+
+// Stats counts the node's allocations by what was last reported of them.
+func (a *Agent) Stats() map[Status]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	counts := map[Status]int{}
+	for _, r := range a.runners {
+		counts[r.status]++
+	}
+	return counts
+}
+
+// backoff is pauses that grow.
+type backoff struct{ first, now time.Duration }
+
+func newBackoff(first time.Duration) *backoff { return &backoff{first: first} }
+
+func (b *backoff) next() time.Duration {
+	b.now = min(max(b.first, 2*b.now), 30*b.first)
+	return b.now - rand.N(b.now/4+1)
+}
+
+func (b *backoff) reset() { b.now = 0 }
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// nounErr adds an allocation's id to an error.
+func nounErr(id string, err error) error { return fmt.Errorf("allocation %s: %w", id, err) }

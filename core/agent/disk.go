@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/cede-scheduler/cede/core/agent/driver"
+)
+
+// disk is the agent's data directory.
+//
+//	node.json                the node's id and secret
+//	lock                     held while an agent runs
+//	allocs/ID/state.json     what is known of an allocation
+//	allocs/ID/TASK/          the task's folder: its output, what its driver keeps
+type disk struct{ dir string }
+
+func openDisk(dir string) (*disk, error) {
+	// Tasks run under other users: they may pass through, and look at nothing.
+	for _, d := range []string{dir, filepath.Join(dir, "allocs")} {
+		if err := os.MkdirAll(d, 0o711); err != nil {
+			return nil, fmt.Errorf("agent's data directory: %w", err)
+		}
+	}
+	return &disk{dir}, nil
+}
+
+// identity is who the node is.
+type identity struct{ ID, Secret string }
+
+// identity reads the node's identity, or makes one.
+func (d *disk) identity() (identity, error) {
+	var id identity
+	path := filepath.Join(d.dir, "node.json")
+	b, err := os.ReadFile(path)
+	if err == nil {
+		if err = json.Unmarshal(b, &id); err == nil && (id.ID == "" || id.Secret == "") {
+			err = errors.New("it has no id or no secret")
+		}
+		if err != nil {
+			return id, fmt.Errorf("%s: %w; without it this is a new node: remove the file if that is what you want", path, err)
+		}
+		return id, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return id, err
+	}
+	id = identity{ID: newUUID(), Secret: newUUID()}
+	return id, writeJSON(path, id, 0o600)
+}
+
+// newUUID is a random UUID (version 4).
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+var safeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// folderName is a name as that of a folder, whatever is in it.
+func folderName(name string) string {
+	if safeName.MatchString(name) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return "x" + hex.EncodeToString(sum[:16])
+}
+
+func (d *disk) alloc(id string) string { return filepath.Join(d.dir, "allocs", folderName(id)) }
+
+func (d *disk) task(allocID, task string) string {
+	return filepath.Join(d.alloc(allocID), folderName(task))
+}
+
+// record is what outlives an agent of an allocation.
+type record struct {
+	Allocation *Allocation
+	Phase      phase
+	Status     Status
+	Text       string    `json:",omitempty"`
+	EvictedBy  string    `json:",omitempty"`
+	Started    timestamp `json:",omitzero"`
+	Stopping   timestamp `json:",omitzero"` // since when it is asked to stop
+	Ended      timestamp `json:",omitzero"`
+	Tasks      map[string]taskRecord
+}
+
+// taskRecord is what outlives an agent of a task.
+type taskRecord struct {
+	State json.RawMessage `json:",omitempty"` // of the driver
+	Exit  *driver.Exit    `json:",omitempty"`
+}
+
+// save writes a record so that a crash leaves the old one or the new one.
+func (d *disk) save(r *record) error {
+	dir := d.alloc(r.Allocation.ID)
+	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return writeJSON(filepath.Join(dir, "state.json"), r, 0o600)
+}
+
+// records reads every record. A folder without a readable one is told to bad,
+// and passed over.
+func (d *disk) records(bad func(dir string, err error)) ([]*record, error) {
+	entries, err := os.ReadDir(filepath.Join(d.dir, "allocs"))
+	if err != nil {
+		return nil, err
+	}
+	var list []*record
+	for _, e := range entries {
+		dir := filepath.Join(d.dir, "allocs", e.Name())
+		r := &record{}
+		b, err := os.ReadFile(filepath.Join(dir, "state.json"))
+		if err == nil {
+			err = json.Unmarshal(b, r)
+		}
+		if err == nil && (r.Allocation == nil || d.alloc(r.Allocation.ID) != dir) {
+			err = errors.New("state.json is another allocation's")
+		}
+		if err != nil {
+			bad(dir, err)
+			continue
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// drop removes all that an allocation left.
+func (d *disk) drop(id string) error { return os.RemoveAll(d.alloc(id)) }
+
+// writeJSON writes beside the file and renames.
+func writeJSON(path string, v any, mode fs.FileMode) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	beside := path + ".new"
+	if err := os.WriteFile(beside, b, mode); err != nil {
+		return err
+	}
+	return os.Rename(beside, path)
+}
