@@ -12,6 +12,17 @@ type ClientUpdate struct {
 	EvictedBy string // why the node ended it by itself, such as "pressure"; "": it did not
 }
 
+// text is what there is to say of the allocation after the update.
+func (u *ClientUpdate) text(before string) string {
+	switch {
+	case u.Text != "":
+		return u.Text
+	case u.EvictedBy != "":
+		return "evicted by its node: " + u.EvictedBy
+	}
+	return before
+}
+
 // ApplyClientUpdates writes what nodes report. An end is final: whatever is
 // reported of an allocation after it is skipped. Jobs that are missing an
 // instance by it are marked dirty and get at most one evaluation each, which
@@ -30,9 +41,12 @@ func (t *Txn) ApplyClientUpdates(now int64, updates []ClientUpdate) []*model.Eva
 		if u.Started {
 			a.Started, a.StartTime = true, u.StartTime
 		}
-		if a.Client == old.Client && a.Started == old.Started && a.StartTime == old.StartTime {
+		a.ClientText = u.text(old.ClientText)
+		if a.Client == old.Client && a.Started == old.Started && a.StartTime == old.StartTime &&
+			a.ClientText == old.ClientText {
 			continue
 		}
+		a.ModifyTime = now
 		if a.Client.Terminal() && a.Desired == model.DesiredRun {
 			a.EndTime = now
 		}

@@ -27,7 +27,7 @@ func (t *Txn) ApplyPlan(now int64, plan *model.Plan, committed []int) []*model.E
 			}
 		}
 		for _, a := range g.Update {
-			t.applyUpdate(a)
+			t.applyUpdate(now, a)
 		}
 		for _, a := range g.Place {
 			t.applyPlacement(now, a)
@@ -67,6 +67,7 @@ func (t *Txn) applyStop(now int64, s model.Stop) {
 	if a.Desired == model.DesiredRun {
 		a.Desired, a.DesiredReason, a.EndTime = model.DesiredStop, s.Reason, now
 	}
+	a.ModifyTime = now
 	// A victim whose node is lost remains a victim, and is gone.
 	if s.Lost && !a.Client.Terminal() {
 		a.Client = model.ClientLost
@@ -83,26 +84,27 @@ func (t *Txn) applyEviction(now int64, e model.Eviction) *model.Job {
 	}
 	a := *old
 	a.Desired, a.DesiredReason, a.PreemptedBy = model.DesiredEvict, "preempted by "+e.By, e.By
-	a.EndTime = now
+	a.EndTime, a.ModifyTime = now, now
 	t.upsertAlloc(&a)
 	return a.Job
 }
 
 // applyUpdate moves an allocation to another version of its job. All that its
 // node reported since the plan was made stays.
-func (t *Txn) applyUpdate(u *model.Allocation) {
+func (t *Txn) applyUpdate(now int64, u *model.Allocation) {
 	old := t.Alloc(u.ID)
 	if old == nil || !old.Live() {
 		return
 	}
 	a := *old
 	a.Job, a.Group, a.EvalID, a.Devices = u.Job, u.Group, u.EvalID, u.Devices
+	a.ModifyTime = now
 	t.upsertAlloc(&a)
 }
 
 func (t *Txn) applyPlacement(now int64, p *model.Allocation) {
 	a := *p
-	a.CreateTime = now
+	a.CreateTime, a.ModifyTime = now, now
 	t.upsertAlloc(&a)
 	t.releaseClaims(a.Job.Key(), a.NodeID)
 }

@@ -52,6 +52,9 @@ func (sn *Snapshot) Check() error {
 	if err := sn.checkPerNodeJobs(); err != nil {
 		return err
 	}
+	if err := sn.checkAside(); err != nil {
+		return err
+	}
 	return sn.checkLabels()
 }
 

@@ -43,7 +43,7 @@ func (t *Txn) UpsertPriorityClass(c *model.PriorityClass) {
 	} else {
 		t.priorities = slices.Insert(t.priorities, at, c)
 	}
-	t.touch(TableConfig.Whole())
+	t.touchClass(c.Name)
 }
 
 // DeletePriorityClass forgets a priority class. Jobs keep the priority they
@@ -51,6 +51,13 @@ func (t *Txn) UpsertPriorityClass(c *model.PriorityClass) {
 func (t *Txn) DeletePriorityClass(name string) {
 	if at, found := t.findPriorityClass(name); found {
 		t.priorities = slices.Delete(slices.Clone(t.priorities), at, at+1)
-		t.touch(TableConfig.Whole())
+		t.touchClass(name)
 	}
+}
+
+func className(c *model.PriorityClass) string { return c.Name }
+
+func (t *Txn) touchClass(name string) {
+	t.touch(TableConfig.Whole())
+	t.touch(TableClasses.Of(name))
 }

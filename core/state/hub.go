@@ -11,8 +11,9 @@ import (
 // Table is what a watch may be about.
 type Table uint8
 
-// The tables. The last three are views of allocations and evaluations by what
-// they belong to.
+// The tables. TableConfig is what operators set, priority classes included;
+// TablePolicies is versions by id and states by name. TableJobAllocs and the
+// two after it are views of allocations and evaluations by what they belong to.
 const (
 	TableNodes Table = iota
 	TableJobs
@@ -23,6 +24,10 @@ const (
 	TableJobAllocs
 	TableNodeAllocs
 	TableJobEvals
+	TableJobVersions
+	TableClasses
+	TablePolicies
+	TableTokens
 	tables = iota
 )
 

@@ -16,6 +16,7 @@ type jobRow struct {
 	owner     cow.Owner
 	key       model.JobKey
 	job       *model.Job
+	older     []*model.Job // versions before job, newest first; replaced whole
 	dirty     uint64
 	allocs    cow.List
 	evals     cow.List
@@ -42,6 +43,20 @@ func (v *View) Job(key model.JobKey) *model.Job {
 	}
 	return nil
 }
+
+// JobVersions is the versions of a job that are remembered, newest first: the
+// job itself and at most JobVersionsMax-1 before it. None of a job that is not
+// there.
+func (v *View) JobVersions(key model.JobKey) []*model.Job {
+	r := v.jobRow(key)
+	if r == nil || r.job == nil {
+		return nil
+	}
+	return append([]*model.Job{r.job}, r.older...)
+}
+
+// JobVersionsMax is how many versions of a job are remembered.
+const JobVersionsMax = 6
 
 // Dirty is the index of the last change that concerns the job; 0 when nothing
 // is known of it.
@@ -112,6 +127,9 @@ func (t *Txn) UpsertJob(j *model.Job) error {
 	detachGroups(j)
 	if r.job != nil {
 		t.stamp(&j.CreateIndex, &j.ModifyIndex, r.job.CreateIndex)
+		if r.job.Version != j.Version {
+			r.older = slices.Insert(slices.Clone(r.older[:min(len(r.older), JobVersionsMax-2)]), 0, r.job)
+		}
 	} else {
 		t.stamp(&j.CreateIndex, &j.ModifyIndex, 0)
 	}
@@ -120,6 +138,25 @@ func (t *Txn) UpsertJob(j *model.Job) error {
 	t.enlist(slot, r)
 	t.dirty(r)
 	t.touch(TableJobs.OfJob(r.key))
+	t.touch(TableJobVersions.OfJob(r.key))
+	return nil
+}
+
+// SetOlderVersions puts in the versions of a job before the one it has, newest
+// first, as a restore read them. It compiles them.
+func (t *Txn) SetOlderVersions(key model.JobKey, older ...*model.Job) error {
+	slot, ok := t.findJob(key)
+	if !ok || t.jobs.at(slot).job == nil {
+		panic("state: versions of job " + key.String() + ", which is not there")
+	}
+	for _, j := range older {
+		if err := t.grow(j.Resources()...); err != nil {
+			return err
+		}
+		j.Compile(t.dims)
+	}
+	t.ownJobAt(slot).older = older
+	t.touch(TableJobVersions.OfJob(key))
 	return nil
 }
 
@@ -130,11 +167,12 @@ func (t *Txn) DeleteJob(key model.JobKey) {
 		return
 	}
 	slot, r := t.ownJob(key)
-	r.job = nil
+	r.job, r.older = nil, nil
 	t.enlist(slot, r)
 	t.dirty(r)
 	t.releaseJob(slot, r)
 	t.touch(TableJobs.OfJob(key))
+	t.touch(TableJobVersions.OfJob(key))
 }
 
 // MarkDirty says that something that concerns the job changed. It does nothing

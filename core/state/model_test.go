@@ -159,6 +159,10 @@ var writes = map[string]func(*rapid.T, *world){
 	"upsertClaim":  writeClaim,
 	"deleteClaim":  deleteClaim,
 	"config":       writeConfig,
+	"policy":       writePolicy,
+	"upload":       writeUpload,
+	"token":        writeToken,
+	"applied":      writeApplied,
 }
 
 // resourceNames has one name that few draw, so that dimensions grow late.
@@ -286,6 +290,12 @@ func writeJob(t *rapid.T, w *world) {
 		again.Priority, again.Stopped = j.Priority, true
 		j = &again
 	}
+	if old := w.ref.jobs[key]; old != nil {
+		j.Version = old.Version
+		if rapid.Bool().Draw(t, "newVersion") {
+			j.Version++
+		}
+	}
 	if err := w.txn.UpsertJob(j); err != nil {
 		t.Fatal(err)
 	}
@@ -293,6 +303,12 @@ func writeJob(t *rapid.T, w *world) {
 		if g.Job != j {
 			t.Fatal("group is not compiled for its job")
 		}
+	}
+	if old := w.ref.jobs[key]; old == nil || old.Version != j.Version {
+		w.ref.versions[key] = slices.Insert(slices.Clone(w.ref.versions[key]), 0, j)
+		w.ref.versions[key] = w.ref.versions[key][:min(JobVersionsMax, len(w.ref.versions[key]))]
+	} else {
+		w.ref.versions[key] = slices.Concat([]*model.Job{j}, w.ref.versions[key][1:])
 	}
 	w.ref.jobs[key] = j
 	w.ref.dirty[key] = w.ref.index
@@ -304,6 +320,7 @@ func deleteJob(t *rapid.T, w *world) {
 	w.txn.DeleteJob(key)
 	if w.ref.jobs[key] != nil {
 		delete(w.ref.jobs, key)
+		delete(w.ref.versions, key)
 		w.ref.dirty[key] = w.ref.index
 		w.ref.forget(key)
 	}

@@ -25,6 +25,14 @@ type reference struct {
 	claims    map[string]*model.Claim
 	classes   map[string]*model.PriorityClass
 	config    *model.SchedulerConfig
+
+	versions map[model.JobKey][]*model.Job // the job itself first
+	policies map[string]*model.PolicyVersion
+	states   map[string]*model.PolicyState
+	uploads  map[string]*Upload
+	tokens   map[string]*model.Token
+	meta     Meta
+	applied  []string // idempotency keys, the oldest first
 }
 
 func newReference() *reference {
@@ -33,7 +41,9 @@ func newReference() *reference {
 		nodes: map[string]*model.Node{}, jobs: map[model.JobKey]*model.Job{}, dirty: map[model.JobKey]uint64{},
 		allocs: map[string]*model.Allocation{}, jobAllocs: map[model.JobKey][]string{},
 		evals: map[string]*model.Evaluation{}, claims: map[string]*model.Claim{},
-		classes: map[string]*model.PriorityClass{},
+		classes:  map[string]*model.PriorityClass{},
+		versions: map[model.JobKey][]*model.Job{}, policies: map[string]*model.PolicyVersion{},
+		states: map[string]*model.PolicyState{}, uploads: map[string]*Upload{}, tokens: map[string]*model.Token{},
 	}
 }
 
@@ -46,6 +56,8 @@ func (r *reference) clone() *reference {
 		c.jobAllocs[k] = slices.Clone(ids)
 	}
 	c.evals, c.claims, c.classes = maps.Clone(r.evals), maps.Clone(r.claims), maps.Clone(r.classes)
+	c.versions, c.policies, c.states = maps.Clone(r.versions), maps.Clone(r.policies), maps.Clone(r.states)
+	c.uploads, c.tokens, c.applied = maps.Clone(r.uploads), maps.Clone(r.tokens), slices.Clone(r.applied)
 	return &c
 }
 
@@ -167,6 +179,7 @@ func compareState(t *rapid.T, v *View, r *reference) {
 		t.Fatal("another configuration")
 	}
 	compareJobs(t, v, r)
+	compareAside(t, v, r)
 	compareLabels(t, v, r)
 	compareNodes(t, v, r)
 	evals := sorted(r.evals, func(a, b *model.Evaluation) int { return strings.Compare(a.ID, b.ID) })
@@ -210,6 +223,9 @@ func compareJobs(t *rapid.T, v *View, r *reference) {
 	for _, key := range jobKeys() {
 		if v.Job(key) != r.jobs[key] {
 			t.Fatalf("job %s differs", key)
+		}
+		if !slices.Equal(v.JobVersions(key), r.versions[key]) {
+			t.Fatalf("job %s has %d versions, want %d, or others", key, len(v.JobVersions(key)), len(r.versions[key]))
 		}
 		if v.Dirty(key) != r.dirty[key] {
 			t.Fatalf("job %s is dirty at %d, want %d", key, v.Dirty(key), r.dirty[key])

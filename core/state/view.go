@@ -36,6 +36,7 @@ type View struct {
 	claimOrder *ordering
 
 	priorities []*model.PriorityClass // ascending by name; replaced whole
+	aside      *aside                 // never nil
 }
 
 // Snapshot is the state at one index.
@@ -45,6 +46,7 @@ func emptyView() View {
 	return View{
 		dims: model.NewDimensions(), config: &model.SchedulerConfig{Algorithm: model.Binpack},
 		nodeOrder: &ordering{}, jobOrder: &ordering{}, evalOrder: &ordering{}, claimOrder: &ordering{},
+		aside: &aside{},
 	}
 }
 

@@ -1,0 +1,108 @@
+package state
+
+import (
+	"iter"
+
+	"github.com/cede-scheduler/cede/core/state/internal/cow"
+)
+
+// AppliedMax is how many idempotency keys are remembered, and AppliedFor for
+// how many nanoseconds of the entries' time.
+const (
+	AppliedMax = 1 << 16
+	AppliedFor = int64(24 * 60 * 60 * 1e9)
+)
+
+// Applied is what became of the request with an idempotency key.
+type Applied struct {
+	Hash   [32]byte // of the request
+	Index  uint64   // of the entry that answered it
+	Time   int64    // of that entry, Unix nanoseconds
+	Result []byte
+}
+
+type appliedRow struct {
+	key string
+	Applied
+}
+
+// appliedKeys is a ring: the oldest key goes first, so nothing is searched to
+// make room. Invariant: places first to first+n, modulo AppliedMax, have rows.
+type appliedKeys struct {
+	ring  cow.Vec[*appliedRow]
+	index cow.Index
+	first int
+	n     int
+}
+
+func (a *appliedKeys) at(i int) *appliedRow { return a.ring.At((a.first + i) % AppliedMax) }
+
+func (a *appliedKeys) find(key string) *appliedRow {
+	slot, ok := a.index.Find(hashID(key), func(slot int32) bool { return a.ring.At(int(slot)).key == key })
+	if !ok {
+		return nil
+	}
+	return a.ring.At(int(slot))
+}
+
+func (a *appliedKeys) drop(o cow.Owner) {
+	slot := int32(a.first)
+	a.index.Delete(o, hashID(a.ring.At(a.first).key), slot)
+	a.ring.Set(o, a.first, nil)
+	a.first = (a.first + 1) % AppliedMax
+	a.n--
+}
+
+func (a *appliedKeys) add(o cow.Owner, row *appliedRow) {
+	if a.n == AppliedMax {
+		a.drop(o)
+	}
+	slot := (a.first + a.n) % AppliedMax
+	if slot == a.ring.Len() {
+		a.ring.Append(o, row)
+	} else {
+		a.ring.Set(o, slot, row)
+	}
+	a.index.Insert(o, hashID(row.key), int32(slot))
+	a.n++
+}
+
+// Applied is what became of the request with this idempotency key.
+func (v *View) Applied(key string) (Applied, bool) {
+	if row := v.aside.applied.find(key); row != nil {
+		return row.Applied, true
+	}
+	return Applied{}, false
+}
+
+// AppliedKeys yields the idempotency keys that are remembered, the oldest
+// first. Adding them in this order gives the same.
+func (v *View) AppliedKeys() iter.Seq2[string, Applied] {
+	return func(yield func(string, Applied) bool) {
+		a := &v.aside.applied
+		for i := range a.n {
+			if row := a.at(i); !yield(row.key, row.Applied) {
+				return
+			}
+		}
+	}
+}
+
+// AddApplied remembers an idempotency key; the oldest is forgotten where there
+// are too many. A key that is remembered already panics.
+func (t *Txn) AddApplied(key string, a Applied) {
+	own := &t.ownAside().applied
+	if own.find(key) != nil {
+		panic("state: idempotency key " + key + " is remembered already")
+	}
+	own.add(t.owner, &appliedRow{key, a})
+	t.touch(TableConfig.Whole())
+}
+
+// ForgetApplied forgets the keys whose entries are older than AppliedFor at
+// now, up to the first that is not.
+func (t *Txn) ForgetApplied(now int64) {
+	for a := &t.aside.applied; a.n > 0 && now-a.at(0).Time > AppliedFor; a = &t.aside.applied {
+		t.ownAside().applied.drop(t.owner)
+	}
+}

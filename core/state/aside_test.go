@@ -1,0 +1,195 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+var policyIDs = []string{"sha256:a", "sha256:b", "sha256:c"}
+
+func drawPolicy(t *rapid.T) string { return rapid.SampledFrom(policyIDs).Draw(t, "policy") }
+
+func writePolicy(t *rapid.T, w *world) {
+	id := drawPolicy(t)
+	switch rapid.IntRange(0, 3).Draw(t, "what") {
+	case 0:
+		w.txn.DeletePolicyVersion(id)
+		delete(w.ref.policies, id)
+	case 1:
+		w.txn.DeletePolicyState(id)
+		delete(w.ref.states, id)
+	case 2:
+		s := &model.PolicyState{Name: id, Active: drawPolicy(t)}
+		w.txn.UpsertPolicyState(s)
+		w.ref.states[id] = s
+	default:
+		v := &model.PolicyVersion{ID: id, Name: "p"}
+		created := w.ref.index
+		if old := w.ref.policies[id]; old != nil {
+			v, created = old.Checked("server", model.PolicyCheck{OK: true}), old.CreateIndex
+		}
+		w.txn.UpsertPolicyVersion(v)
+		w.ref.policies[id] = v
+		if v.CreateIndex != created || v.ModifyIndex != w.ref.index {
+			t.Fatalf("policy version created at %d, modified at %d", v.CreateIndex, v.ModifyIndex)
+		}
+	}
+}
+
+func writeUpload(t *rapid.T, w *world) {
+	digest := drawPolicy(t)
+	if rapid.Bool().Draw(t, "delete") {
+		w.txn.DeleteUpload(digest)
+		delete(w.ref.uploads, digest)
+		return
+	}
+	u := w.ref.uploads[digest]
+	if u == nil {
+		u = &Upload{Digest: digest}
+	}
+	u = u.With(1, rapid.SliceOfN(rapid.Byte(), 1, 4).Draw(t, "chunk"))
+	w.txn.PutUpload(u)
+	w.ref.uploads[digest] = u
+}
+
+func writeToken(t *rapid.T, w *world) {
+	accessor := drawPolicy(t)
+	if rapid.Bool().Draw(t, "delete") {
+		w.txn.DeleteToken(accessor)
+		delete(w.ref.tokens, accessor)
+		return
+	}
+	k := &model.Token{Accessor: accessor, Hash: [32]byte{rapid.Byte().Draw(t, "hash")}}
+	w.txn.UpsertToken(k)
+	w.ref.tokens[accessor] = k
+	w.ref.meta = Meta{ClusterID: accessor, Version: w.ref.meta.Version + 1}
+	w.txn.SetMeta(w.ref.meta)
+}
+
+// writeApplied lets time go by, so that keys are forgotten.
+func writeApplied(t *rapid.T, w *world) {
+	now := int64(w.ref.index) * AppliedFor / 4
+	w.txn.ForgetApplied(now)
+	for len(w.ref.applied) > 0 && now-appliedTime(w.ref.applied[0]) > AppliedFor {
+		w.ref.applied = w.ref.applied[1:]
+	}
+	key := fmt.Sprintf("%d/%d", w.ref.index, len(w.ref.applied))
+	if slices.Contains(w.ref.applied, key) {
+		return
+	}
+	w.txn.AddApplied(key, Applied{Index: w.ref.index, Time: now})
+	w.ref.applied = append(slices.Clip(w.ref.applied), key)
+}
+
+func appliedTime(key string) int64 {
+	var index int64
+	_, _ = fmt.Sscanf(key, "%d/", &index)
+	return index * AppliedFor / 4
+}
+
+func compareAside(t *rapid.T, v *View, r *reference) {
+	compareNamed(t, v.PolicyVersions(), r.policies, v.PolicyVersion)
+	compareNamed(t, v.PolicyStates(), r.states, v.PolicyState)
+	compareNamed(t, v.Uploads(), r.uploads, v.Upload)
+	compareNamed(t, v.Tokens(), r.tokens, v.Token)
+	for _, k := range r.tokens {
+		if got := v.TokenByHash(k.Hash); got == nil || got.Hash != k.Hash {
+			t.Fatalf("token %s is not found by its hash", k.Accessor)
+		}
+	}
+	if v.Meta() != r.meta {
+		t.Fatalf("meta %v, want %v", v.Meta(), r.meta)
+	}
+	var keys []string
+	for key, a := range v.AppliedKeys() {
+		if got, ok := v.Applied(key); !ok || got.Time != a.Time {
+			t.Fatalf("idempotency key %s is not found", key)
+		}
+		keys = append(keys, key)
+	}
+	if !slices.Equal(keys, r.applied) {
+		t.Fatalf("idempotency keys %v, want %v", keys, r.applied)
+	}
+	if _, ok := v.Applied("never"); ok {
+		t.Fatal("a key is remembered that never was")
+	}
+}
+
+func compareNamed[T any](t *rapid.T, got []*T, want map[string]*T, find func(string) *T) {
+	ordered := make([]*T, 0, len(want))
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		ordered = append(ordered, want[name])
+	}
+	if !slices.Equal(got, ordered) {
+		t.Fatalf("%T: %d, want %d, or others", got, len(got), len(ordered))
+	}
+	for _, name := range policyIDs {
+		if find(name) != want[name] {
+			t.Fatalf("%T: %s is another", got, name)
+		}
+	}
+}
+
+func TestApplied_OldestIsForgottenWhereThereAreTooMany(t *testing.T) {
+	s := New()
+	for index := uint64(1); index <= 3; index++ {
+		txn := s.Begin(index)
+		for i := range AppliedMax / 2 {
+			txn.AddApplied(fmt.Sprintf("%d/%d", index, i), Applied{Index: index})
+		}
+		txn.Commit()
+	}
+	sn := s.Snapshot()
+	if _, ok := sn.Applied("1/0"); ok {
+		t.Error("the oldest key is still there")
+	}
+	for _, key := range []string{"2/0", fmt.Sprintf("3/%d", AppliedMax/2-1)} {
+		if _, ok := sn.Applied(key); !ok {
+			t.Errorf("key %s was forgotten", key)
+		}
+	}
+	for key := range sn.AppliedKeys() {
+		if key != "2/0" {
+			t.Errorf("the oldest is %s", key)
+		}
+		break
+	}
+	if err := sn.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRestore_PutsInOlderVersionsOfAJob(t *testing.T) {
+	s := New()
+	key := model.JobKey{Namespace: "default", ID: "job-0"}
+	for version := range uint64(9) {
+		txn := s.Begin(version + 1)
+		if err := txn.UpsertJob(&model.Job{Namespace: key.Namespace, ID: key.ID, Version: version}); err != nil {
+			t.Fatal(err)
+		}
+		txn.Commit()
+	}
+	was := s.Snapshot().JobVersions(key)
+	txn := s.BeginRestore(20)
+	job := *was[0]
+	if err := txn.UpsertJob(&job); err != nil {
+		t.Fatal(err)
+	}
+	if err := txn.SetOlderVersions(key, was[1:]...); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, j := range txn.Commit().JobVersions(key) {
+		got = append(got, fmt.Sprint(j.Version, "@", j.ModifyIndex))
+	}
+	if want := "8@9 7@8 6@7 5@6 4@5 3@4"; strings.Join(got, " ") != want {
+		t.Errorf("versions %v, want %s", got, want)
+	}
+}

@@ -1,0 +1,117 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+type (
+	policyVersion = model.PolicyVersion
+	policyState   = model.PolicyState
+)
+
+func versionID(v *model.PolicyVersion) string { return v.ID }
+func stateName(s *model.PolicyState) string   { return s.Name }
+
+// PolicyVersions is the policy versions, ascending by id. It is shared and
+// read-only.
+func (v *View) PolicyVersions() []*model.PolicyVersion { return v.aside.policies }
+
+// PolicyVersion is the policy version with this id; nil when there is none.
+func (v *View) PolicyVersion(id string) *model.PolicyVersion {
+	return v.aside.policies.get(id, versionID)
+}
+
+// PolicyStates is what role versions play, ascending by the policy's name. It
+// is shared and read-only.
+func (v *View) PolicyStates() []*model.PolicyState { return v.aside.states }
+
+// PolicyState is what role the versions of a policy play; nil when none plays
+// any.
+func (v *View) PolicyState(name string) *model.PolicyState {
+	return v.aside.states.get(name, stateName)
+}
+
+// UpsertPolicyVersion stores a policy version, or the same with other checks,
+// and sets its indexes.
+func (t *Txn) UpsertPolicyVersion(p *model.PolicyVersion) {
+	created := uint64(0)
+	if old := t.PolicyVersion(p.ID); old != nil {
+		if old == p {
+			panic("state: policy version " + p.ID + " written again without a copy")
+		}
+		created = old.CreateIndex
+	}
+	t.stamp(&p.CreateIndex, &p.ModifyIndex, created)
+	a := t.ownAside()
+	a.policies = a.policies.with(p, versionID)
+	t.touch(TablePolicies.Of(p.ID))
+}
+
+// DeletePolicyVersion forgets a policy version, if it is there.
+func (t *Txn) DeletePolicyVersion(id string) {
+	if next, found := t.aside.policies.without(id, versionID); found {
+		t.ownAside().policies = next
+		t.touch(TablePolicies.Of(id))
+	}
+}
+
+// UpsertPolicyState stores what role the versions of a policy play, and sets
+// its index.
+func (t *Txn) UpsertPolicyState(s *model.PolicyState) {
+	if !t.restores {
+		s.ModifyIndex = t.index
+	}
+	a := t.ownAside()
+	a.states = a.states.with(s, stateName)
+	t.touch(TablePolicies.Of(s.Name))
+}
+
+// DeletePolicyState forgets what role the versions of a policy play.
+func (t *Txn) DeletePolicyState(name string) {
+	if next, found := t.aside.states.without(name, stateName); found {
+		t.ownAside().states = next
+		t.touch(TablePolicies.Of(name))
+	}
+}
+
+// Upload is a policy module that is on its way. It is immutable.
+type Upload struct {
+	Digest string
+	Time   int64    // Unix nanoseconds of the last chunk
+	Size   int64    // bytes that have come
+	Chunks [][]byte // in order; none is empty
+}
+
+func uploadDigest(u *Upload) string { return u.Digest }
+
+// With is the upload with one more chunk, which belongs to it from here on.
+func (u *Upload) With(now int64, chunk []byte) *Upload {
+	return &Upload{
+		Digest: u.Digest, Time: now, Size: u.Size + int64(len(chunk)),
+		Chunks: append(slices.Clip(u.Chunks), chunk),
+	}
+}
+
+// Uploads is the modules that are on their way, ascending by digest. It is
+// shared and read-only.
+func (v *View) Uploads() []*Upload { return v.aside.uploads }
+
+// Upload is the module that is on its way under a digest; nil when none is.
+func (v *View) Upload(digest string) *Upload { return v.aside.uploads.get(digest, uploadDigest) }
+
+// PutUpload stores a module that is on its way, under its digest.
+func (t *Txn) PutUpload(u *Upload) {
+	a := t.ownAside()
+	a.uploads = a.uploads.with(u, uploadDigest)
+	t.touch(TablePolicies.Of(u.Digest))
+}
+
+// DeleteUpload forgets a module that is on its way.
+func (t *Txn) DeleteUpload(digest string) {
+	if next, found := t.aside.uploads.without(digest, uploadDigest); found {
+		t.ownAside().uploads = next
+		t.touch(TablePolicies.Of(digest))
+	}
+}
