@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/cede-scheduler/cede/core/internal/suggest"
 )
 
 // maxFields is the most fields that a struct of the schema has.
@@ -75,7 +77,7 @@ func (s *structPlan) unknown(d *decoder, ev event) bool {
 			known[i] = s.fields[i].name
 		}
 		remedy := "known fields: " + strings.Join(known, ", ")
-		if near := nearest(name, known); near != "" {
+		if near := suggest.Nearest(name, known); near != "" {
 			remedy = fmt.Sprintf("did you mean %q?", near)
 		}
 		d.problem(ev.line, fmt.Sprintf("unknown field %.100q", name), remedy)

@@ -3,6 +3,8 @@ package scenario
 import (
 	"fmt"
 	"strings"
+
+	"github.com/cede-scheduler/cede/core/internal/suggest"
 )
 
 // nameWords is what a name looks like.
@@ -83,7 +85,7 @@ func (c *checker) unknown(p *path, list, what, name string, known map[string]int
 		for n := range known {
 			candidates = append(candidates, n)
 		}
-		if near := nearest(name, sorted(candidates)); near != "" {
+		if near := suggest.Nearest(name, sorted(candidates)); near != "" {
 			remedy = fmt.Sprintf("did you mean %q?", near)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cede-scheduler/cede/core/internal/suggest"
 )
 
 // formatVersion is the version of the format that this package reads.
@@ -183,7 +185,7 @@ func (c *checker) oneOf(p *path, value string, allowed ...string) {
 		return
 	}
 	remedy := "write " + strings.Join(allowed, " or ")
-	if near := nearest(value, allowed); near != "" {
+	if near := suggest.Nearest(value, allowed); near != "" {
 		remedy = fmt.Sprintf("did you mean %s?", near)
 	}
 	c.add(p, fmt.Sprintf("expected %s, found %.100q", strings.Join(allowed, ", "), value), remedy)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-version"
 
+	"github.com/cede-scheduler/cede/core/internal/suggest"
 	"github.com/cede-scheduler/cede/core/model"
 )
 
@@ -52,7 +53,7 @@ func (c *checker) badOperator(p *path, operator string, mayCount bool) {
 		message = "operator is missing"
 	}
 	remedy := "write one of " + strings.Join(allowed, " ")
-	if near := nearest(operator, allowed); near != "" && len(operator) > 2 {
+	if near := suggest.Nearest(operator, allowed); near != "" && len(operator) > 2 {
 		remedy = fmt.Sprintf("did you mean %s?", near)
 	}
 	c.add(p, message, remedy)

@@ -1,10 +1,14 @@
-package scenario
+// Package suggest owns one question: which known name did somebody mean who
+// wrote an unknown one? Readers of files ask it for their messages.
+//
+// It is a function of its arguments and may be called concurrently.
+package suggest
 
 import "strings"
 
-// nearest is the candidate that a mistyped name probably means; "" when none
+// Nearest is the candidate that a mistyped name probably means; "" when none
 // is close. Of several as close it is the first.
-func nearest(name string, candidates []string) string {
+func Nearest(name string, candidates []string) string {
 	if len(name) > 64 {
 		return ""
 	}

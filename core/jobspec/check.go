@@ -1,0 +1,402 @@
+package jobspec
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-version"
+
+	"github.com/cede-scheduler/cede/core/internal/suggest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+const (
+	// maxCount bounds the instances of one group: five times what the largest
+	// cluster that we know of runs.
+	maxCount = 10_000_000
+	// maxName bounds names, which make ids, paths and messages.
+	maxName = 128
+	// maxGroups and the following bound what one job may hold: far beyond what
+	// people write, and little enough that nobody notices a hostile one.
+	maxGroups   = 500
+	maxTasks    = 50
+	maxTerms    = 200
+	maxPorts    = 100
+	maxRequests = 16
+	maxDevices  = 1_000_000
+	maxEntries  = 500 // of a mapping
+	maxText     = 16 << 10
+	maxConfig   = 64 << 10
+	// maxPattern bounds regular expressions: compiled ones take many times their
+	// length.
+	maxPattern = 1000
+)
+
+// drivers are what agents run tasks with.
+var drivers = []string{"exec", "sim"}
+
+// signals are what a task may be asked to stop with.
+var signals = []string{"SIGABRT", "SIGALRM", "SIGHUP", "SIGINT", "SIGKILL", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH"}
+
+func (c *conversion) checkJob(j *client.Job) {
+	c.name("ID", "a job's id", j.ID)
+	if j.Name != "" && !printable(j.Name) {
+		c.add("Name", fmt.Sprintf("%.60q is no name: expected printable text of at most %d bytes", j.Name, maxName), "write a shorter one")
+	}
+	if j.Namespace != "" {
+		c.name("Namespace", "a namespace", j.Namespace)
+	}
+	c.oneOf("Type", j.Type, "service", "batch", "system", "sysbatch")
+	c.oneOf("PreemptionPolicy", j.PreemptionPolicy, "PreemptLowerPriority", "Never")
+	if p := j.Priority; p != nil && (*p < math.MinInt32 || *p > math.MaxInt32) {
+		c.add("Priority", fmt.Sprintf("%d is not a priority: expected -2147483648 to 2147483647", *p), "1 to 100 is usual")
+	}
+	if j.PriorityClass != "" {
+		c.name("PriorityClass", "a priority class", j.PriorityClass)
+	}
+	if len(j.Policy) > maxName || !printable(j.Policy) && j.Policy != "" {
+		c.add("Policy", fmt.Sprintf("%.60q is no policy's name", j.Policy), "`cede policy list` shows those that are loaded")
+	}
+	for i, dc := range j.Datacenters {
+		switch {
+		case dc == "*":
+		case strings.ContainsAny(dc, "*?"):
+			c.add(fmt.Sprintf("Datacenters[%d]", i), fmt.Sprintf("%.60q: patterns are not supported", dc), `name each datacenter, or "*" for all`)
+		default:
+			c.name(fmt.Sprintf("Datacenters[%d]", i), "a datacenter", dc)
+		}
+	}
+	c.checkKeys("Meta", j.Meta)
+	if len(j.TaskGroups) == 0 {
+		c.add("TaskGroups", "a job needs at least one group", `in HCL group "main" { task "main" { ... } }, in YAML groups: [{name: main, tasks: [...]}]`)
+	}
+	if len(j.TaskGroups) > maxGroups {
+		c.add("TaskGroups", fmt.Sprintf("%d groups: expected at most %d", len(j.TaskGroups), maxGroups), "write several jobs")
+	}
+	seen := map[string]int{}
+	for i, g := range j.TaskGroups {
+		if g == nil {
+			continue
+		}
+		if first, twice := seen[g.Name]; twice && g.Name != "" {
+			c.add(fmt.Sprintf("TaskGroups[%d].Name", i), fmt.Sprintf("%.60q is already the name of TaskGroups[%d]", g.Name, first), "give each group of a job its own name")
+		}
+		seen[g.Name] = i
+	}
+}
+
+func (c *conversion) checkGroup(path string, job *model.Job, g *client.TaskGroup) {
+	c.name(path+".Name", "a group's name", g.Name)
+	if g.Count != nil {
+		switch n := *g.Count; {
+		case n < 0:
+			c.add(path+".Count", fmt.Sprintf("%d is negative: expected 0 or more", n), "remove the sign")
+		case job.Type.PerNode() && n > 1:
+			c.add(path+".Count", fmt.Sprintf("%d instances of a group of a %s job, which runs on every node: expected 0 or 1", n, job.Type), "leave it out")
+		case n > maxCount:
+			c.add(path+".Count", fmt.Sprintf("%d is too large: expected at most %d", n, maxCount), "check the number")
+		}
+	}
+	if m := g.Migrate; m != nil && m.MaxParallel != nil && (*m.MaxParallel < 0 || *m.MaxParallel > maxCount) {
+		c.add(path+".Migrate.MaxParallel", fmt.Sprintf("%d evictions: expected 0 (unlimited) or more", *m.MaxParallel), "remove the sign")
+	}
+	c.checkKeys(path+".Labels", g.Labels)
+	c.checkKeys(path+".Meta", g.Meta)
+	c.checkSpan(path+".Duration", g.Duration)
+	c.checkSpan(path+".Checkpoint", g.Checkpoint)
+	for _, name := range slices.Sorted(maps.Keys(g.Annotations)) {
+		if v := g.Annotations[name]; math.IsNaN(v) || math.IsInf(v, 0) || name == "" || len(name) > maxName {
+			c.add(keyed(path+".Annotations", name), fmt.Sprintf("%v is not a finite number under a name", v), "write name: number")
+		}
+	}
+	if len(g.Tasks) > maxTasks {
+		c.add(path+".Tasks", fmt.Sprintf("%d tasks: expected at most %d", len(g.Tasks), maxTasks), "write several groups")
+	}
+	seen, leader := map[string]int{}, ""
+	for i, t := range g.Tasks {
+		if t == nil {
+			continue
+		}
+		at := fmt.Sprintf("%s.Tasks[%d]", path, i)
+		if first, twice := seen[t.Name]; twice && t.Name != "" {
+			c.add(at+".Name", fmt.Sprintf("%.60q is already the name of Tasks[%d]", t.Name, first), "give each task of a group its own name")
+		}
+		seen[t.Name] = i
+		if t.Leader && leader != "" {
+			c.add(at+".Leader", fmt.Sprintf("%.60q leads already: expected one leader", leader), "remove one of the two")
+		}
+		if t.Leader {
+			leader = t.Name
+		}
+	}
+}
+
+func (c *conversion) checkTask(path string, g *client.TaskGroup, t *client.Task) {
+	c.name(path+".Name", "a task's name", t.Name)
+	if t.Driver == "" {
+		c.add(path+".Driver", "driver is missing", "write exec (a program on the node) or sim (pretends to work)")
+	} else if !slices.Contains(drivers, t.Driver) {
+		remedy := "use exec (a program on the node) or sim (pretends to work)"
+		if t.Driver == "raw_exec" {
+			remedy = "use exec"
+		}
+		c.add(path+".Driver", fmt.Sprintf("there is no driver %.60q", t.Driver), remedy)
+	}
+	if t.User != "" && !printable(t.User) {
+		c.add(path+".User", fmt.Sprintf("%.60q is no user's name", t.User), "write a user of the nodes")
+	}
+	c.checkKeys(path+".Env", t.Env)
+	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
+		if strings.ContainsAny(name, "=\x00") || strings.Contains(t.Env[name], "\x00") {
+			c.add(keyed(path+".Env", name), "a variable's name holds =, or a byte of 0", "use letters, digits and _")
+		}
+	}
+	if len(t.Meta) > 0 {
+		c.add(path+".Meta", "tasks carry no meta of their own", "write it in the group, or as env")
+	}
+	if t.KillTimeout != nil {
+		c.checkSpan(path+".KillTimeout", *t.KillTimeout)
+	}
+	c.oneOf(path+".KillSignal", t.KillSignal, signals...)
+	c.checkConfig(path+".Config", t)
+	_ = g
+}
+
+// checkConfig checks what the drivers cannot do without; the rest is theirs.
+func (c *conversion) checkConfig(path string, t *client.Task) {
+	if t.Driver != "exec" {
+		return
+	}
+	if command, ok := t.Config["command"].(string); !ok || command == "" {
+		c.add(path, "command is missing, or no text", `write config { command = "/bin/sleep" args = ["60"] }`)
+	}
+	list := []any{}
+	switch args := t.Config["args"].(type) {
+	case nil:
+	case []any:
+		list = args
+	case []string:
+	default:
+		c.add(path+".args", "expected a list of texts", `write args = ["60"]`)
+	}
+	for i, a := range list {
+		if _, ok := a.(string); !ok {
+			c.add(fmt.Sprintf("%s.args[%d]", path, i), fmt.Sprintf("expected a text, found %.40v", a), "put it in quotes")
+		}
+	}
+}
+
+func (c *conversion) checkSpan(path string, d time.Duration) {
+	switch {
+	case d < 0:
+		c.add(path, fmt.Sprintf("%v is negative: expected a duration of 0 or more", d), "remove the sign")
+	case d > maxSpan:
+		c.add(path, fmt.Sprintf("%v is too long: expected at most %v (50 years)", d, maxSpan), "leave it out where it means for ever")
+	}
+}
+
+// checkAmount checks an amount of a resource and reports whether it is within
+// bounds.
+func (c *conversion) checkAmount(path, resource string, n int64) bool {
+	switch {
+	case !isResource(resource):
+		c.add(path, fmt.Sprintf("%.60q is not the name of a resource: expected a word such as cpu or nvidia.com/gpu", resource), "write a name without spaces")
+	case n < 0:
+		c.add(path, fmt.Sprintf("%d is negative: expected an amount of 0 or more", n), "remove the sign")
+	case n > model.MaxAmount:
+		c.add(path, fmt.Sprintf("%d %s is too large: expected at most %d", n, model.Unit(resource), int64(model.MaxAmount)), "check the number and its unit")
+	default:
+		return true
+	}
+	return false
+}
+
+func isResource(name string) bool {
+	return name != "" && printable(name) && !strings.Contains(name, " ")
+}
+
+func (c *conversion) checkDevice(path string, d *client.RequestedDevice) {
+	if parts := strings.SplitN(d.Name, "/", 3); slices.Contains(parts, "") || !printable(d.Name) {
+		c.add(path+".Name", fmt.Sprintf("%.60q names no devices: expected type, vendor/type or vendor/type/model", d.Name), "write it as gpu, nvidia/gpu or nvidia/gpu/a100")
+	}
+	if d.Count != nil && (*d.Count < 1 || *d.Count > maxDevices) {
+		c.add(path+".Count", fmt.Sprintf("%d devices: expected 1 to %d", *d.Count, maxDevices), "remove the request, or ask for 1 or more")
+	}
+}
+
+func (c *conversion) checkSpread(path string, s *client.Spread, m *model.Spread) {
+	if m.Attribute == "" {
+		c.add(path+".Attribute", "attribute is missing", "name an attribute of the nodes, such as zone")
+	}
+	if m.Weight < 1 || m.Weight > 100 {
+		c.add(path+".Weight", fmt.Sprintf("%d is not a weight: expected 1 to 100", m.Weight), "leave it out for 50")
+	}
+	if s.MaxSkew < 0 || s.MaxSkew > maxCount {
+		c.add(path+".MaxSkew", fmt.Sprintf("%d is not a skew: expected 1 or more", s.MaxSkew), "leave it out where the spread is only wished for")
+	}
+	sum := 0
+	for i, t := range s.SpreadTarget {
+		if t == nil {
+			continue
+		}
+		at := fmt.Sprintf("%s.SpreadTarget[%d]", path, i)
+		if t.Value == "" {
+			c.add(at+".Value", "value is missing", "name a value of the attribute")
+		}
+		if t.Percent < 0 || t.Percent > 100 {
+			c.add(at+".Percent", fmt.Sprintf("%d is not a share: expected 0 to 100 per cent", t.Percent), "write the share of the count in per cent")
+			continue
+		}
+		sum += t.Percent
+	}
+	if sum > 100 {
+		c.add(path+".SpreadTarget", fmt.Sprintf("the shares add up to %d: expected at most 100 per cent", sum), "lower them")
+	}
+}
+
+// checkConstraint checks that a constraint has what its operator needs and no
+// more. Only hard constraints of groups may count allocations.
+func (c *conversion) checkConstraint(path string, m *model.Constraint, k *client.Constraint, mayCount bool) {
+	if !m.Operator.Valid() || m.Operator.Counts() && !mayCount {
+		c.badOperator(path+".Operand", k.Operand, mayCount)
+		return
+	}
+	if m.Operator == model.OpDistinctHosts {
+		if m.Attribute != "" || m.Value != "" {
+			c.add(path, "distinct_hosts takes no attribute and no value", "remove them; for other domains than hosts use distinct_property")
+		}
+		return
+	}
+	if m.Attribute == "" {
+		c.add(path+".LTarget", "attribute is missing", "name an attribute, such as zone, ${attr.kernel.name} or ${node.class}")
+	}
+	if strings.Contains(k.RTarget, "${") {
+		c.add(path+".RTarget", fmt.Sprintf("%.60q: values are compared as they are written", k.RTarget), "write the value itself")
+		return
+	}
+	c.checkOperand(path+".RTarget", m)
+}
+
+func (c *conversion) badOperator(path, operand string, mayCount bool) {
+	var allowed []string
+	for _, o := range model.Operators {
+		if mayCount || !o.Counts() {
+			allowed = append(allowed, string(o))
+		}
+	}
+	remedy := "write one of " + strings.Join(allowed, " ")
+	switch near := suggest.Nearest(operand, allowed); {
+	case operand == "semver":
+		remedy = "use version"
+	case strings.HasPrefix(operand, "set_contains"):
+		remedy = "use regexp, or an attribute for each value"
+	case near != "" && len(operand) > 2:
+		remedy = fmt.Sprintf("did you mean %s?", near)
+	}
+	c.add(path, fmt.Sprintf("%.60q is not an operator here", operand), remedy)
+}
+
+func (c *conversion) checkOperand(path string, m *model.Constraint) {
+	switch m.Operator {
+	case model.OpIsSet, model.OpIsNotSet:
+		if m.Value != "" {
+			c.add(path, fmt.Sprintf("%s takes no value", m.Operator), "remove it")
+		}
+		return
+	case model.OpDistinctProperty:
+		if n, err := strconv.Atoi(m.Value); m.Value != "" && (err != nil || n < 1) {
+			c.add(path, fmt.Sprintf("%.60q is not how many instances may share a value: expected a whole number of 1 or more", m.Value), "leave it out for 1")
+		}
+		return
+	case model.OpIn, model.OpNotIn:
+		switch {
+		case len(m.Values) == 0:
+			c.add(path, "value is missing", `write value = ["a", "b"]`)
+		case slices.Contains(m.Values, ""):
+			c.add(path, "an empty text in the list", "remove it")
+		case len(m.Values) > maxEntries:
+			c.add(path, fmt.Sprintf("%d values: expected at most %d", len(m.Values), maxEntries), "give the nodes an attribute of their own")
+		}
+		return
+	}
+	switch {
+	case m.Value == "":
+		c.add(path, "value is missing", "add it; to ask whether the attribute is there use is_set or is_not_set")
+	case len(m.Value) > maxPattern:
+		c.add(path, fmt.Sprintf("a value of %d bytes: expected at most %d", len(m.Value), maxPattern), "use a shorter one")
+	case m.Operator == model.OpRegexp:
+		if _, err := regexp.Compile(m.Value); err != nil {
+			c.add(path, fmt.Sprintf("%.100q is not a regular expression: %s", m.Value, strings.TrimPrefix(err.Error(), "error parsing regexp: ")), "correct it; the syntax is RE2's")
+		}
+	case m.Operator == model.OpVersion:
+		if _, err := version.NewConstraint(m.Value); err != nil {
+			c.add(path, fmt.Sprintf("%.60q is not a range of versions", m.Value), `write it as ">= 1.2, < 2.0"`)
+		}
+	}
+}
+
+// checkKeys checks a mapping of texts.
+func (c *conversion) checkKeys(path string, m map[string]string) {
+	if len(m) > maxEntries {
+		c.add(path, fmt.Sprintf("%d entries: expected at most %d", len(m), maxEntries), "write fewer")
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		switch {
+		case key == "":
+			c.add(path, "one of the names is empty", "write a name")
+		case len(key) > maxName || len(m[key]) > maxText:
+			c.add(keyed(path, key), fmt.Sprintf("a name of %d and a text of %d bytes: expected at most %d and %d", len(key), len(m[key]), maxName, maxText), "write less")
+		}
+	}
+}
+
+// name checks a name that must be there: it goes into ids, addresses and files.
+func (c *conversion) name(path, what, s string) {
+	if s == "" {
+		c.add(path, what+" is missing", "add a name of letters, digits, ., _ and -")
+		return
+	}
+	if len(s) > maxName {
+		c.add(path, fmt.Sprintf("%s of %d bytes: expected at most %d", what, len(s), maxName), "use a shorter one")
+		return
+	}
+	bad := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')
+	}
+	if strings.ContainsFunc(s, bad) || strings.Trim(s, ".") == "" {
+		remedy := "use other characters"
+		if better := strings.Trim(strings.Map(func(r rune) rune {
+			if bad(r) {
+				return '-'
+			}
+			return r
+		}, s), "-."); better != "" {
+			remedy = fmt.Sprintf("write %q", better)
+		}
+		c.add(path, fmt.Sprintf("%.60q is not a name: expected letters, digits, ., _ and -", s), remedy)
+	}
+}
+
+func printable(s string) bool {
+	return len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\ufffd' })
+}
+
+// oneOf checks an enumeration; absent is fine.
+func (c *conversion) oneOf(path, value string, allowed ...string) {
+	if value == "" || slices.Contains(allowed, value) {
+		return
+	}
+	remedy := "write one of them"
+	if near := suggest.Nearest(value, allowed); near != "" {
+		remedy = fmt.Sprintf("did you mean %s?", near)
+	}
+	c.add(path, fmt.Sprintf("expected %s, found %.60q", strings.Join(allowed, ", "), value), remedy)
+}

@@ -1,0 +1,177 @@
+package jobspec
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// FromModel gives the API's job for the scheduler's noun: ToModel of it is the
+// same job. What is known of a job only with its allocations, its status, is the
+// caller's.
+func FromModel(m *model.Job) *client.Job {
+	if m == nil {
+		return nil
+	}
+	priority := int(m.Priority)
+	j := &client.Job{
+		ID: m.ID, Name: cmp.Or(m.Name, m.ID), Namespace: m.Namespace, Type: m.Type.String(), Priority: &priority,
+		AllAtOnce: m.AllAtOnce, Datacenters: slices.Clone(m.Datacenters), Meta: clone(m.Meta),
+		PriorityClass: m.PriorityClass, Policy: m.Policy,
+		Stop: m.Stopped, Version: m.Version, SubmitTime: m.SubmitTime,
+		CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex, JobModifyIndex: m.ModifyIndex,
+	}
+	switch {
+	case m.NeverPreempts:
+		j.PreemptionPolicy = "Never"
+	case m.PriorityClass != "":
+		j.PreemptionPolicy = "PreemptLowerPriority" // whatever the class says
+	}
+	if m.NonPreemptible {
+		j.Preemptible = new(bool)
+	}
+	for _, g := range m.Groups {
+		j.TaskGroups = append(j.TaskGroups, fromGroup(g))
+	}
+	return j
+}
+
+func fromGroup(m *model.Group) *client.TaskGroup {
+	count, parallel := m.Count, m.MaxParallelEvictions
+	g := &client.TaskGroup{
+		Name: m.Name, Count: &count, Constraints: fromConstraints(m.Constraints),
+		Migrate: &client.MigrateStrategy{MaxParallel: &parallel}, Meta: clone(m.Meta), Labels: clone(m.Labels),
+		Devices: fromDevices(m.Devices), Colocate: fromTerms(m.Colocate), Separate: fromTerms(m.Separate),
+		Duration: time.Duration(m.Duration), Checkpoint: time.Duration(m.Checkpoint), Annotations: clone(m.Annotations),
+	}
+	for i := range m.Affinities {
+		a := &m.Affinities[i]
+		c, weight := fromConstraint(&a.Constraint), a.Weight
+		g.Affinities = append(g.Affinities, &client.Affinity{LTarget: c.LTarget, RTarget: c.RTarget, Operand: c.Operand, Weight: &weight})
+	}
+	for i := range m.Spread {
+		g.Spreads = append(g.Spreads, fromSpread(&m.Spread[i]))
+	}
+	if len(m.Ports) > 0 {
+		n := &client.NetworkResource{}
+		for _, p := range m.Ports {
+			n.ReservedPorts = append(n.ReservedPorts, client.Port{Label: fmt.Sprintf("port%d", p), Value: int(p)})
+		}
+		g.Networks = append(g.Networks, n)
+	}
+	rest := maps.Clone(m.Resources)
+	for _, t := range m.Tasks {
+		g.Tasks = append(g.Tasks, fromTask(t))
+		for resource, n := range t.Resources {
+			rest[resource] -= n
+		}
+	}
+	maps.DeleteFunc(rest, func(_ string, n int64) bool { return n == 0 })
+	if len(rest) > 0 {
+		g.Resources = rest
+	}
+	return g
+}
+
+func fromTask(m *model.Task) *client.Task {
+	timeout := time.Duration(m.KillTimeout)
+	t := &client.Task{
+		Name: m.Name, Driver: m.Driver, User: m.User, Env: clone(m.Env), KillTimeout: &timeout, KillSignal: m.KillSignal, Leader: m.Leader,
+		Resources: &client.Resources{},
+	}
+	if len(m.Config) > 0 {
+		d := json.NewDecoder(bytes.NewReader(m.Config))
+		d.UseNumber()
+		if d.Decode(&t.Config) != nil {
+			t.Config = nil // ToModel made it; whoever else did is not understood
+		}
+		wholeNumbers(t.Config)
+	}
+	cpu, memory := int(m.Resources["cpu"]), int(m.Resources["memory"])
+	t.Resources.CPU, t.Resources.MemoryMB = &cpu, &memory // 0 where it has none, which is not the default
+	if disk := int(m.Resources["disk"]); disk > 0 {
+		t.Resources.DiskMB = &disk
+	}
+	for resource, n := range m.Resources {
+		if resource == "cpu" || resource == "memory" || resource == "disk" {
+			continue
+		}
+		if t.Resources.Other == nil {
+			t.Resources.Other = map[string]int64{}
+		}
+		t.Resources.Other[resource] = n
+	}
+	return t
+}
+
+// wholeNumbers turns a document's numbers into Go's, whole ones staying whole.
+func wholeNumbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = wholeNumbers(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = wholeNumbers(v[i])
+		}
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64() // it was one before
+		return f
+	}
+	return v
+}
+
+func fromConstraints(list []model.Constraint) []*client.Constraint {
+	var all []*client.Constraint
+	for i := range list {
+		all = append(all, fromConstraint(&list[i]))
+	}
+	return all
+}
+
+func fromConstraint(m *model.Constraint) *client.Constraint {
+	c := &client.Constraint{LTarget: m.Attribute, Operand: string(m.Operator), RTarget: m.Value}
+	if m.Operator == model.OpIn || m.Operator == model.OpNotIn {
+		if m.Values != nil {
+			c.RTarget = joinValues(m.Values)
+		}
+	}
+	return c
+}
+
+func fromDevices(list []model.DeviceRequest) []*client.RequestedDevice {
+	var all []*client.RequestedDevice
+	for i := range list {
+		count := uint64(list[i].Count)
+		all = append(all, &client.RequestedDevice{Name: list[i].ID, Count: &count, Constraints: fromConstraints(list[i].Constraints)})
+	}
+	return all
+}
+
+func fromSpread(m *model.Spread) *client.Spread {
+	weight := m.Weight
+	s := &client.Spread{Attribute: m.Attribute, Weight: &weight, MaxSkew: m.MaxSkew}
+	for _, value := range slices.Sorted(maps.Keys(m.Targets)) {
+		s.SpreadTarget = append(s.SpreadTarget, &client.SpreadTarget{Value: value, Percent: m.Targets[value]})
+	}
+	return s
+}
+
+func fromTerms(list []model.LabelTerm) []*client.LabelTerm {
+	var all []*client.LabelTerm
+	for i := range list {
+		all = append(all, &client.LabelTerm{Labels: clone(list[i].Labels), TopologyKey: list[i].TopologyKey})
+	}
+	return all
+}

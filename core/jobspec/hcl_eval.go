@@ -1,0 +1,108 @@
+package jobspec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// runtimeRoots begin what is known only on the node: ${attr.kernel.name},
+// ${node.class}, ${env["HOME"]}, ${NOMAD_PORT_http}. It stays text.
+var runtimeRoots = []string{"attr", "node", "meta", "env", "device", "unique"}
+
+func isRuntime(e hclsyntax.Expression) bool {
+	for _, t := range e.Variables() {
+		if root := t.RootName(); slices.Contains(runtimeRoots, root) || strings.HasPrefix(root, "NOMAD_") || strings.HasPrefix(root, "CEDE_") {
+			return true
+		}
+	}
+	return false
+}
+
+// keepRuntime puts the text itself in the place of what is known only on the
+// node, within quotes and heredocs.
+func (t *hclTree) keepRuntime(body *hclsyntax.Body) {
+	keep := func(part hclsyntax.Expression) hclsyntax.Expression {
+		if !isRuntime(part) {
+			return part
+		}
+		text := "${" + string(part.Range().SliceBytes(t.src)) + "}"
+		return &hclsyntax.LiteralValueExpr{Val: cty.StringVal(text), SrcRange: part.Range()}
+	}
+	_ = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
+		switch n := n.(type) {
+		case *hclsyntax.TemplateExpr:
+			for i, part := range n.Parts {
+				n.Parts[i] = keep(part)
+			}
+		case *hclsyntax.TemplateWrapExpr:
+			n.Wrapped = keep(n.Wrapped)
+		case *hclsyntax.ForExpr:
+			t.add(startOf(n.SrcRange), "for is not supported in job files", "write the elements out")
+		case *hclsyntax.SplatExpr:
+			t.add(startOf(n.SrcRange), "[*] is not supported in job files", "write the elements out")
+		}
+		return nil // problems are ours
+	})
+}
+
+// evaluate gives an expression's value.
+func (t *hclTree) evaluate(e hclsyntax.Expression) (cty.Value, bool) {
+	if t.full() || t.holdsLoops(e) {
+		return cty.NilVal, false
+	}
+	for _, v := range e.Variables() {
+		if !t.reference(v) {
+			return cty.NilVal, false
+		}
+	}
+	got, diags := e.Value(t.context)
+	if diags.HasErrors() {
+		for _, d := range diags {
+			at := startOf(e.Range())
+			if d.Subject != nil {
+				at = startOf(*d.Subject)
+			}
+			t.add(at, d.Summary, d.Detail)
+		}
+		return cty.NilVal, false
+	}
+	return got, true
+}
+
+// holdsLoops is whether an expression holds what keepRuntime has refused.
+func (t *hclTree) holdsLoops(e hclsyntax.Expression) bool {
+	found := false
+	_ = hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
+		switch n.(type) {
+		case *hclsyntax.ForExpr, *hclsyntax.SplatExpr:
+			found = true
+		}
+		return nil
+	})
+	return found
+}
+
+// reference checks a name in an expression, and what using it makes.
+func (t *hclTree) reference(v hcl.Traversal) bool {
+	at := startOf(v.SourceRange())
+	root := v.RootName()
+	if root != "var" {
+		source := string(v.SourceRange().SliceBytes(t.src))
+		remedy := "texts stand in quotes; variables are var.NAME"
+		if slices.Contains(runtimeRoots, root) {
+			remedy = fmt.Sprintf(`it is known only on the node: write "${%s}"`, source)
+		}
+		t.add(at, fmt.Sprintf("%.100s is no value", source), remedy)
+		return false
+	}
+	if !t.budget.take(t.varSize) {
+		t.add(at, "the values of variables make the file too large", "use shorter values, or use them less often")
+		return false
+	}
+	return true
+}

@@ -1,0 +1,137 @@
+package jobspec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/cede-scheduler/cede/core/internal/suggest"
+)
+
+// variables reads the blocks `variable "x" { default = ... }` and the values
+// that the caller gave, and makes them known as var.x.
+func (t *hclTree) variables(body *hclsyntax.Body, given map[string]string) {
+	t.context = &hcl.EvalContext{Functions: functions(&t.budget)}
+	known := map[string]cty.Value{}
+	for _, b := range body.Blocks {
+		if b.Type != "variable" {
+			continue
+		}
+		at := startOf(b.TypeRange)
+		if len(b.Labels) != 1 {
+			t.add(at, fmt.Sprintf("variable has %d names: expected one", len(b.Labels)), `write variable "name" { default = ... }`)
+			continue
+		}
+		name := b.Labels[0]
+		if _, twice := known[name]; twice {
+			t.add(at, fmt.Sprintf("there is a variable %.100q already", name), "give each its own name")
+			continue
+		}
+		text, isGiven := given[name]
+		known[name] = t.variable(name, b, text, isGiven)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if _, ok := known[name]; !ok {
+			remedy := "the file declares no variables"
+			if names := slices.Sorted(maps.Keys(known)); len(names) > 0 {
+				remedy = fmt.Sprintf("declared are %v", names)
+				if near := suggest.Nearest(name, names); near != "" {
+					remedy = fmt.Sprintf("did you mean %q?", near)
+				}
+			}
+			t.add(place{1, 1}, fmt.Sprintf("the file has no variable %.100q", name), remedy)
+		}
+	}
+	for _, v := range known {
+		t.varSize = max(t.varSize, sizeOf(v))
+	}
+	t.context.Variables = map[string]cty.Value{"var": cty.ObjectVal(known)}
+}
+
+// sizeOf is roughly how many bytes of text a value makes.
+func sizeOf(v cty.Value) int {
+	v, _ = v.Unmark()
+	switch {
+	case v.IsNull() || !v.IsKnown():
+		return 4
+	case v.Type() == cty.String:
+		return len(v.AsString())
+	case v.CanIterateElements():
+		n := 16
+		for k, e := range v.Elements() {
+			n += sizeOf(k) + sizeOf(e)
+		}
+		return n
+	}
+	return 16
+}
+
+// variable is the value of one variable; a problem makes it null.
+func (t *hclTree) variable(name string, b *hclsyntax.Block, given string, isGiven bool) cty.Value {
+	none := cty.NullVal(cty.DynamicPseudoType)
+	kind := cty.DynamicPseudoType
+	var preset *hclsyntax.Attribute
+	for _, key := range slices.Sorted(maps.Keys(b.Body.Attributes)) {
+		switch a := b.Body.Attributes[key]; key {
+		case "default":
+			preset = a
+		case "type":
+			k, diags := typeexpr.TypeConstraint(a.Expr)
+			if t.diagnose(diags) {
+				return none
+			}
+			kind = k
+		case "description":
+		default:
+			t.add(startOf(a.NameRange), fmt.Sprintf("a variable has no field %.100q", key), "known here: default, description, type")
+		}
+	}
+	for _, inner := range b.Body.Blocks {
+		t.add(startOf(inner.TypeRange), fmt.Sprintf("a variable has no block %.100q", inner.Type), "known here: default, description, type")
+	}
+	value, at := none, startOf(b.TypeRange)
+	switch {
+	case isGiven:
+		value = t.givenValue(given, kind)
+	case preset == nil:
+		t.add(at, fmt.Sprintf("variable %.100q has no value", name), fmt.Sprintf("add a default, or give one with -var %.100s=VALUE", name))
+		return none
+	default:
+		at = startOf(preset.Expr.Range())
+		got, ok := t.evaluate(preset.Expr)
+		if !ok {
+			return none
+		}
+		value = got
+	}
+	got, err := convert.Convert(value, kind)
+	if err != nil {
+		t.add(at, fmt.Sprintf("variable %.100q: %v", name, err), "write a value of its type")
+		return none
+	}
+	return got
+}
+
+// givenValue is what -var says: a text, unless the variable's type is none of
+// the plain ones; then HCL.
+func (t *hclTree) givenValue(text string, kind cty.Type) cty.Value {
+	if kind.IsPrimitiveType() || kind == cty.DynamicPseudoType {
+		return cty.StringVal(text)
+	}
+	inner := &reading{file: "-var", refused: map[string]bool{}, places: map[string]written{}}
+	if inner.boundedHCL([]byte(text)) {
+		if e, diags := hclsyntax.ParseExpression([]byte(text), "-var", hcl.InitialPos); !diags.HasErrors() {
+			tree := &hclTree{reading: inner, context: &hcl.EvalContext{}}
+			if got, ok := tree.evaluate(e); ok {
+				return got
+			}
+		}
+	}
+	return cty.StringVal(text) // converting it says what is wrong
+}

@@ -1,0 +1,366 @@
+package jobspec
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/internal/suggest"
+)
+
+// object is a mapping that is being read. What is asked of it is what it may
+// have: done refuses the rest.
+type object struct {
+	*reading
+	what   string // a job, a group: for messages
+	path   string // in the API's words; "" for the job
+	value  *value
+	known  map[string]bool
+	rename map[string]string // what this dialect knows and does not support -> what to do
+}
+
+func (r *reading) object(what, path string, v *value) *object {
+	return &object{reading: r, what: what, path: path, value: v, known: map[string]bool{}}
+}
+
+// below is the path of a field of the object.
+func (o *object) below(path string) string {
+	switch {
+	case o.path == "":
+		return path
+	case path == "" || path[0] == '[':
+		return o.path + path
+	}
+	return o.path + "." + path
+}
+
+// fields are those of a name, which the object may have from now on.
+func (o *object) fields(name string) []*field {
+	o.known[name] = true
+	var list []*field
+	for _, f := range o.value.fields {
+		if f.name == name {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// one is the value of a field that may stand once; nil when it is absent.
+func (o *object) one(name, path string) *value {
+	list := o.fields(name)
+	if len(list) == 0 {
+		return nil
+	}
+	for _, again := range list[1:] {
+		o.add(again.at, fmt.Sprintf("%s is given twice, first on line %d", name, list[0].at.line), "remove one of the two")
+	}
+	v := list[0].value
+	if v.kind == kindNull {
+		return nil
+	}
+	o.places[o.below(path)] = written{v.at, name}
+	return v
+}
+
+// wrong refuses a value of the wrong kind.
+func (o *object) wrong(name, path string, v *value, expected, remedy string) {
+	o.refuse(o.below(path), v.at, fmt.Sprintf("%s: expected %s, found %s", name, expected, v.found()), remedy)
+}
+
+// put and point are where values go.
+func put[T any](to *T) func(T)    { return func(v T) { *to = v } }
+func point[T any](to **T) func(T) { return func(v T) { *to = &v } }
+
+func (o *object) text(name, path string, to func(string)) {
+	v := o.one(name, path)
+	switch {
+	case v == nil:
+	case v.kind == kindText:
+		to(v.text)
+	case v.kind == kindNumber || v.kind == kindBool:
+		o.wrong(name, path, v, "a text", fmt.Sprintf("put it in quotes: %q", v.text))
+	default:
+		o.wrong(name, path, v, "a text", "write one value in quotes")
+	}
+}
+
+func (o *object) boolean(name, path string, to func(bool)) {
+	v := o.one(name, path)
+	switch {
+	case v == nil:
+	case v.kind == kindBool:
+		to(strings.EqualFold(v.text, "true"))
+	default:
+		o.wrong(name, path, v, "true or false", "write true or false, without quotes")
+	}
+}
+
+func (o *object) integer(name, path string, to func(int)) {
+	if v := o.one(name, path); v != nil {
+		if n, ok := o.whole(name, path, v); ok {
+			to(n)
+		}
+	}
+}
+
+// whole reads a number of 32 bits, which holds everything that is counted here
+// except amounts.
+func (o *object) whole(name, path string, v *value) (int, bool) {
+	if v.kind == kindNumber {
+		n, ok := wholeNumber(v.text)
+		if ok && n >= math.MinInt32 && n <= math.MaxInt32 {
+			return int(n), true
+		}
+		if ok {
+			o.wrong(name, path, v, "a number from -2147483648 to 2147483647", "check the number")
+			return 0, false
+		}
+	}
+	o.wrong(name, path, v, "a whole number", "write digits, without quotes")
+	return 0, false
+}
+
+func (o *object) duration(name, path string, to func(time.Duration)) {
+	v := o.one(name, path)
+	if v == nil {
+		return
+	}
+	d, err := span(v)
+	if err != nil {
+		o.wrong(name, path, v, "a duration", err.Error())
+		return
+	}
+	to(d)
+}
+
+// amount reads an amount of a resource.
+func (o *object) amount(resource, name, path string, to func(int64)) {
+	if v := o.one(name, path); v != nil {
+		o.amountOf(resource, name, path, v, to)
+	}
+}
+
+func (o *object) amountOf(resource, name, path string, v *value, to func(int64)) {
+	n, err := amount(resource, v)
+	if err != nil {
+		o.wrong(name, path, v, "an amount of "+resource, err.Error())
+		return
+	}
+	to(n)
+}
+
+// texts reads a list of texts.
+func (o *object) texts(name, path string, to func([]string)) {
+	v := o.one(name, path)
+	if v == nil {
+		return
+	}
+	if v.kind != kindList {
+		o.wrong(name, path, v, "a list", `write ["a", "b"]`)
+		return
+	}
+	list := make([]string, 0, len(v.list))
+	for i, e := range v.list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		o.places[o.below(at)] = written{e.at, name}
+		switch e.kind {
+		case kindText, kindNumber, kindBool:
+			list = append(list, e.text)
+		default:
+			o.wrong(name, at, e, "a text", "write one value in quotes")
+		}
+	}
+	to(list)
+}
+
+// table reads a mapping with free keys.
+func table[T any](o *object, name, path string, one func(key, path string, v *value) (T, bool)) map[string]T {
+	var m map[string]T
+	for _, f := range o.fields(name) { // blocks of a name are joined
+		if f.value.kind == kindNull {
+			continue
+		}
+		o.places[o.below(path)] = written{f.value.at, name}
+		if f.value.kind != kindObject {
+			o.wrong(name, path, f.value, "a mapping", "write { name = value } (HCL) or {name: value} (YAML)")
+			continue
+		}
+		if m == nil {
+			m = map[string]T{}
+		}
+		o.noLabels(f)
+		for _, e := range f.value.fields {
+			if _, twice := m[e.name]; twice {
+				o.add(e.at, fmt.Sprintf("%.100q is given twice", e.name), "remove one of the two")
+				continue
+			}
+			at := keyed(path, e.name)
+			o.places[o.below(at)] = written{e.value.at, e.name}
+			if v, ok := one(e.name, at, e.value); ok {
+				m[e.name] = v
+			}
+		}
+	}
+	return m
+}
+
+// keyed is the path of a key of a mapping.
+func keyed(path, key string) string {
+	for i := range len(key) {
+		if c := key[i]; !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return fmt.Sprintf("%s[%.100q]", path, key)
+		}
+	}
+	return path + "." + key
+}
+
+// textTable reads labels and their kind: any scalar, as it is written.
+func (o *object) textTable(name, path string, to func(map[string]string)) {
+	m := table(o, name, path, func(key, at string, v *value) (string, bool) {
+		switch v.kind {
+		case kindText, kindNumber, kindBool:
+			return v.text, true
+		}
+		o.wrong(key, at, v, "a text", `write one value; "" is the empty text`)
+		return "", false
+	})
+	if m != nil {
+		to(m)
+	}
+}
+
+func (o *object) amountTable(name, path string, to func(map[string]int64)) {
+	m := table(o, name, path, func(key, at string, v *value) (n int64, ok bool) {
+		o.amountOf(key, key, at, v, func(m int64) { n, ok = m, true })
+		return n, ok
+	})
+	if m != nil {
+		to(m)
+	}
+}
+
+func (o *object) numberTable(name, path string, to func(map[string]float64)) {
+	m := table(o, name, path, func(key, at string, v *value) (float64, bool) {
+		f, ok := number(v.text)
+		if v.kind != kindNumber || !ok {
+			o.wrong(key, at, v, "a number", "write a finite number, without quotes")
+			return 0, false
+		}
+		return f, true
+	})
+	if m != nil {
+		to(m)
+	}
+}
+
+// free reads a mapping of anything: what a driver reads.
+func (o *object) free(name, path string, to func(map[string]any)) {
+	v := o.one(name, path)
+	switch {
+	case v == nil:
+	case v.kind == kindObject:
+		to(v.plainObject())
+	default:
+		o.wrong(name, path, v, "a mapping", "write { key = value } (HCL) or {key: value} (YAML)")
+	}
+}
+
+// child reads a mapping that may stand once; nil when it is absent.
+func (o *object) child(what, name, path string) *object {
+	v := o.one(name, path)
+	if v == nil {
+		return nil
+	}
+	if v.kind != kindObject {
+		o.wrong(name, path, v, what, "write it as a block or mapping of its fields")
+		return nil
+	}
+	return o.object(what, o.below(path), v)
+}
+
+// each reads the blocks of a name, or the elements of one list.
+func (o *object) each(what, name, path string, one func(*object)) {
+	i := 0
+	visit := func(v *value) {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		i++
+		o.places[o.below(at)] = written{v.at, name}
+		if v.kind != kindObject {
+			o.wrong(name, at, v, what, "write it as a block or mapping of its fields")
+			return
+		}
+		if !o.full() {
+			one(o.object(what, o.below(at), v))
+		}
+	}
+	fields := o.fields(name)
+	for n, f := range fields {
+		if n > 0 && !f.block {
+			o.add(f.at, fmt.Sprintf("%s is given twice, first on line %d", name, fields[0].at.line), "remove one of the two")
+			continue
+		}
+		o.places[o.below(path)] = written{f.value.at, name}
+		switch {
+		case f.value.kind == kindNull:
+		case f.block:
+			visit(f.value)
+		case f.value.kind == kindList:
+			for _, e := range f.value.list {
+				visit(e)
+			}
+		default:
+			o.wrong(name, path, f.value, "a list", "write it as blocks (HCL) or as a list (YAML)")
+		}
+	}
+}
+
+// label is the one label of a block, which is its name.
+func (o *object) label(kind, path string, to func(string)) {
+	labels := o.value.labels
+	if len(labels) != 1 {
+		o.refuse(o.below(path), o.value.at, fmt.Sprintf("%s has %d names: expected one", kind, len(labels)), fmt.Sprintf("write %s \"name\" { ... }", kind))
+		return
+	}
+	o.places[o.below(path)] = written{labels[0].at, kind}
+	to(labels[0].text)
+}
+
+// noLabels refuses labels where none may stand.
+func (o *object) noLabels(f *field) {
+	if len(f.value.labels) > 0 {
+		o.add(f.value.labels[0].at, fmt.Sprintf("%s takes no name, found %.40q", f.name, f.value.labels[0].text), "remove the name")
+	}
+}
+
+// unsupported lists what Nomad knows here and cede does not do. It is refused by
+// name: what is ignored without a word is worse than what is missing.
+func (o *object) unsupported(fields map[string]string) { o.rename = fields }
+
+// done refuses every field that was not asked for.
+func (o *object) done() {
+	for _, f := range o.value.fields {
+		if o.known[f.name] {
+			continue
+		}
+		name := f.name[:min(len(f.name), 100)]
+		thing := "field"
+		if f.block {
+			thing = "block"
+		}
+		path := o.below(name)
+		if why, ok := o.rename[f.name]; ok {
+			o.refuse(path, f.at, fmt.Sprintf("%s %q of %s is not supported", thing, name, o.what), why)
+			continue
+		}
+		known := slices.Sorted(maps.Keys(o.known))
+		remedy := "known here: " + strings.Join(known, ", ")
+		if near := suggest.Nearest(name, known); near != "" {
+			remedy = fmt.Sprintf("did you mean %q?", near)
+		}
+		o.refuse(path, f.at, fmt.Sprintf("%s has no %s %q", o.what, thing, name), remedy)
+	}
+}

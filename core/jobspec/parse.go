@@ -1,0 +1,196 @@
+package jobspec
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// Options say how a file is read.
+type Options struct {
+	Vars map[string]string // values of an HCL file's variables
+}
+
+// File is a job and where its parts were written.
+type File struct {
+	Job     *client.Job
+	reading *reading
+}
+
+// Parse reads a job file: HCL2, YAML or JSON. The name is for messages, and its
+// ending says which of them it is; where it says nothing the text does. The
+// error is Problems.
+func Parse(name string, src []byte) (*client.Job, error) {
+	f, err := Load(name, src, Options{})
+	if err != nil {
+		return nil, err
+	}
+	return f.Job, nil
+}
+
+// Load is Parse for callers that have variables, or want to check the job and
+// tell what is wrong with it by its lines.
+func Load(name string, src []byte, opts Options) (*File, error) {
+	r := newReading(name)
+	f := &File{reading: r}
+	switch {
+	case len(src) > maxSize:
+		r.add(place{}, fmt.Sprintf("the file is larger than %d MiB", maxSize>>20), "check that this is a job file")
+	case !utf8.Valid(src) || bytes.IndexByte(src, 0) >= 0:
+		r.add(place{}, "the file is no UTF-8 text", "save it as UTF-8; check that this is a job file")
+	default:
+		f.Job = r.read(bytes.TrimPrefix(src, []byte("\ufeff")), opts)
+	}
+	if err := r.problems.err(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Model is ToModel of the job that was read; problems tell their lines.
+func (f *File) Model() (*model.Job, error) {
+	m, err := ToModel(f.Job)
+	if err == nil {
+		return m, nil
+	}
+	problems, ok := err.(Problems) //nolint:errorlint // ToModel returns nothing else
+	if !ok {
+		return nil, err
+	}
+	return nil, f.reading.locate(problems)
+}
+
+// locate says where problems of the job stand in its file.
+func (r *reading) locate(problems Problems) error {
+	located := make(Problems, 0, len(problems))
+	for _, p := range problems {
+		w := r.nearest(p.Path)
+		p.File, p.Line, p.Column, p.Path = r.file, max(w.at.line, 1), max(w.at.column, 1), ""
+		if w.name != "" {
+			p.Message = w.name + ": " + p.Message
+		}
+		located = append(located, p)
+	}
+	return located.err()
+}
+
+// nearest is where a path, or what is around it, was written.
+func (r *reading) nearest(path string) written {
+	for exact := true; ; exact = false {
+		if w, ok := r.places[path]; ok {
+			if !exact && !strings.HasSuffix(path, "]") {
+				w.name = ""
+			}
+			return w
+		}
+		at := strings.LastIndexAny(path, ".[")
+		if at < 0 {
+			return r.places[""]
+		}
+		path = path[:at]
+	}
+}
+
+// Languages are the syntaxes of job files.
+const (
+	HCL  = "hcl"
+	YAML = "yaml"
+	JSON = "json"
+)
+
+// Language is which syntax a file is in: by its name, else by its text.
+func Language(name string, src []byte) string {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".hcl", ".nomad", ".tf":
+		return HCL
+	case ".yaml", ".yml":
+		return YAML
+	case ".json":
+		return JSON
+	}
+	text := bytes.TrimLeft(src, " \t\r\n")
+	if len(text) > 0 && text[0] == '{' {
+		return JSON
+	}
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		switch {
+		case len(line) == 0, line[0] == '#', bytes.HasPrefix(line, []byte("//")), bytes.HasPrefix(line, []byte("---")):
+			continue
+		case bytes.HasPrefix(line, []byte("job ")), bytes.HasPrefix(line, []byte("variable ")), bytes.HasPrefix(line, []byte("/*")):
+			return HCL
+		}
+		break
+	}
+	return YAML
+}
+
+func (r *reading) read(src []byte, opts Options) *client.Job {
+	language := Language(r.file, src)
+	if len(opts.Vars) > 0 && language != HCL {
+		r.add(place{}, "variables are for HCL files alone", "leave -var out")
+		return nil
+	}
+	switch language {
+	case HCL:
+		if v := r.readHCL(src, opts.Vars); v != nil {
+			return r.hclFile(v)
+		}
+	case YAML:
+		if v := r.readYAML(src); v != nil {
+			return r.document(v)
+		}
+	default:
+		if v := r.readJSON(src); v != nil {
+			return r.document(v)
+		}
+	}
+	return nil
+}
+
+// document reads a YAML or JSON document: a job in the scenario's vocabulary, or
+// the API's own JSON, which begins its names with capitals.
+func (r *reading) document(v *value) *client.Job {
+	if v.kind != kindObject {
+		r.add(v.at, "expected a job, found "+v.found(), "start with `id: NAME`; `cede job init` writes a job to begin with")
+		return nil
+	}
+	outer, wrapped := v, false
+	for _, f := range v.fields {
+		if f.name == "Job" || f.name == "job" {
+			v, wrapped = f.value, true
+		}
+	}
+	if wrapped {
+		r.unwrap(outer)
+	}
+	if v.kind != kindObject {
+		r.add(v.at, "expected a job, found "+v.found(), "write its fields")
+		return nil
+	}
+	r.places[""] = written{at: v.at}
+	if slices.ContainsFunc(v.fields, func(f *field) bool { return f.name != "" && f.name[0] >= 'A' && f.name[0] <= 'Z' }) {
+		return r.apiJob(v)
+	}
+	j := &client.Job{}
+	plainJob(r.object("a job", "", v), j)
+	return j
+}
+
+// unwrap checks what stands beside a wrapped job. Nomad's tools write a few
+// fields there that ask for nothing.
+func (r *reading) unwrap(outer *value) {
+	o := r.object("a job file", "", outer)
+	o.fields("Job")
+	o.fields("job")
+	for _, name := range []string{"EnforceIndex", "JobModifyIndex", "PolicyOverride", "PreserveCounts", "Diff", "EvalPriority", "Submission"} {
+		o.fields(name)
+	}
+	o.done()
+}

@@ -1,0 +1,112 @@
+package jobspec
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxKept bounds what a hostile file makes us remember.
+	maxKept = 200
+	// maxPrinted is how many problems a message lists: more than anybody reads.
+	maxPrinted = 50
+)
+
+// Problem is one thing that is wrong with a job.
+type Problem struct {
+	File    string `json:"file,omitempty"` // as the caller named it
+	Line    int    `json:"line,omitempty"` // from 1; 0 where the job came from no file
+	Column  int    `json:"column,omitempty"`
+	Path    string `json:"path,omitempty"` // such as TaskGroups[0].Count; "" for the job itself
+	Message string `json:"message"`        // what is there, and what was expected
+	Remedy  string `json:"remedy"`         // what to do about it
+}
+
+// String is the problem in one line.
+func (p *Problem) String() string {
+	var b strings.Builder
+	switch {
+	case p.File != "" && p.Line > 0:
+		fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
+	case p.File != "":
+		b.WriteString(p.File + ": ")
+	}
+	if p.Path != "" {
+		b.WriteString(p.Path + ": ")
+	}
+	b.WriteString(p.Message)
+	if p.Remedy != "" {
+		b.WriteString("; " + p.Remedy)
+	}
+	return b.String()
+}
+
+// Problems is everything that is wrong with a job, in the order of the file.
+type Problems []Problem
+
+// Error lists the problems, one a line.
+func (ps Problems) Error() string {
+	var lines []string
+	for i := range ps {
+		if i == maxPrinted {
+			lines = append(lines, fmt.Sprintf("and %d more problems", len(ps)-i))
+			break
+		}
+		lines = append(lines, ps[i].String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// err is nil when there are none.
+func (ps Problems) err() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return ps
+}
+
+// place is where something stands in a file.
+type place struct{ line, column int }
+
+// reading is one file that is being read: what is wrong with it, and where the
+// parts of the job stand.
+type reading struct {
+	file     string
+	problems Problems
+	// places says where the value of a path of the API stands, and by what name
+	// the file calls it.
+	places map[string]written
+	// refused are the paths with a problem: what is checked later is silent
+	// about them, since their values are not what was written.
+	refused map[string]bool
+}
+
+// written is how a file says the value of a path.
+type written struct {
+	at   place
+	name string
+}
+
+func newReading(file string) *reading {
+	return &reading{file: file, places: map[string]written{}, refused: map[string]bool{}}
+}
+
+func (r *reading) add(at place, message, remedy string) {
+	if len(r.problems) < maxKept {
+		r.problems = append(r.problems, Problem{File: r.file, Line: max(at.line, 1), Column: max(at.column, 1), Message: message, Remedy: remedy})
+	}
+}
+
+// refuse is add for the value of a path.
+func (r *reading) refuse(path string, at place, message, remedy string) {
+	r.refused[path] = true
+	r.add(at, message, remedy)
+}
+
+// full is whether so much is wrong that reading on says nothing.
+func (r *reading) full() bool { return len(r.problems) >= maxKept }

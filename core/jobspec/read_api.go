@@ -1,0 +1,166 @@
+package jobspec
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// apiJob reads a job in the API's own JSON. The types of sdk/client are the
+// schema; what Nomad's tools write beyond them is refused where it says
+// something, and passed over where it is empty.
+func (r *reading) apiJob(v *value) *client.Job {
+	j := &client.Job{}
+	r.object("a job", "", v).reflect(reflect.ValueOf(j).Elem())
+	return j
+}
+
+// reflect fills a struct in.
+func (o *object) reflect(to reflect.Value) {
+	kind := to.Type()
+	for i := range kind.NumField() {
+		name := kind.Field(i).Name
+		if v := o.one(name, name); v != nil {
+			o.into(to.Field(i), name, v)
+		}
+	}
+	for _, f := range o.value.fields {
+		if !o.known[f.name] && f.value.empty() {
+			o.known[f.name] = true
+		}
+	}
+	o.done()
+}
+
+// empty is whether a value asks for nothing: Nomad's tools write every field
+// that they know.
+func (v *value) empty() bool {
+	switch v.kind {
+	case kindNull:
+		return true
+	case kindBool:
+		return v.text == "false"
+	case kindNumber:
+		f, _ := number(v.text)
+		return f == 0
+	case kindText:
+		return v.text == ""
+	}
+	return len(v.list)+len(v.fields) == 0
+}
+
+// into reads a value by the type of where it goes.
+func (o *object) into(to reflect.Value, path string, v *value) {
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	if to.Type() == reflect.TypeFor[time.Duration]() {
+		if v.kind == kindNumber { // the API counts nanoseconds
+			o.int64(to, name, path, v)
+			return
+		}
+		if d, err := span(v); err == nil && v.kind == kindText {
+			to.SetInt(int64(d))
+			return
+		}
+		o.wrong(name, path, v, "a duration in nanoseconds", `write a whole number, or a text such as "30s"`)
+		return
+	}
+	switch to.Kind() {
+	case reflect.Pointer:
+		p := reflect.New(to.Type().Elem())
+		o.into(p.Elem(), path, v)
+		to.Set(p)
+	case reflect.String:
+		if v.kind != kindText {
+			o.wrong(name, path, v, "a text", "write one value in quotes")
+			return
+		}
+		to.SetString(v.text)
+	case reflect.Bool:
+		if v.kind != kindBool {
+			o.wrong(name, path, v, "true or false", "write true or false, without quotes")
+			return
+		}
+		to.SetBool(v.text == "true")
+	case reflect.Int, reflect.Int64, reflect.Uint64:
+		o.int64(to, name, path, v)
+	case reflect.Float64:
+		f, ok := number(v.text)
+		if v.kind != kindNumber || !ok {
+			o.wrong(name, path, v, "a number", "write a finite number, without quotes")
+			return
+		}
+		to.SetFloat(f)
+	case reflect.Slice:
+		o.slice(to, name, path, v)
+	case reflect.Map:
+		o.mapping(to, name, path, v)
+	case reflect.Struct:
+		if v.kind != kindObject {
+			o.wrong(name, path, v, "a mapping", "write { }")
+			return
+		}
+		o.object(name, o.below(path), v).reflect(to)
+	case reflect.Interface:
+		if p := v.plain(); p != nil {
+			to.Set(reflect.ValueOf(p))
+		}
+	}
+}
+
+func (o *object) int64(to reflect.Value, name, path string, v *value) {
+	n, ok := wholeNumber(v.text)
+	if v.kind != kindNumber || !ok {
+		o.wrong(name, path, v, "a whole number", "write digits, without quotes")
+		return
+	}
+	if to.Kind() == reflect.Uint64 {
+		if n < 0 {
+			o.wrong(name, path, v, "a number of 0 or more", "remove the sign")
+			return
+		}
+		to.SetUint(uint64(n))
+		return
+	}
+	if to.Type() == reflect.TypeFor[int]() && (n < math.MinInt32 || n > math.MaxInt32) && !strings.HasSuffix(name, "MB") && name != "CPU" {
+		o.wrong(name, path, v, "a number from -2147483648 to 2147483647", "check the number")
+		return
+	}
+	to.SetInt(n)
+}
+
+func (o *object) slice(to reflect.Value, name, path string, v *value) {
+	if v.kind != kindList {
+		o.wrong(name, path, v, "a list", "write [ ]")
+		return
+	}
+	for i, e := range v.list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		o.places[o.below(at)] = written{e.at, name}
+		if e.kind == kindNull {
+			o.wrong(name, at, e, "a value", "remove it")
+			continue
+		}
+		element := reflect.New(to.Type().Elem()).Elem()
+		o.into(element, at, e)
+		to.Set(reflect.Append(to, element))
+	}
+}
+
+func (o *object) mapping(to reflect.Value, name, path string, v *value) {
+	if v.kind != kindObject {
+		o.wrong(name, path, v, "a mapping", "write { }")
+		return
+	}
+	to.Set(reflect.MakeMap(to.Type()))
+	for _, f := range v.fields {
+		at := keyed(path, f.name)
+		o.places[o.below(at)] = written{f.value.at, f.name}
+		element := reflect.New(to.Type().Elem()).Elem()
+		o.into(element, at, f.value)
+		to.SetMapIndex(reflect.ValueOf(f.name), element)
+	}
+}

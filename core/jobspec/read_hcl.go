@@ -1,0 +1,159 @@
+package jobspec
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// readHCL reads a file into a tree, expressions evaluated; nil after a problem
+// of syntax.
+func (r *reading) readHCL(src []byte, vars map[string]string) *value {
+	if !r.boundedHCL(src) {
+		return nil
+	}
+	file, diags := hclsyntax.ParseConfig(src, r.file, hcl.InitialPos)
+	if r.diagnose(diags) {
+		return nil
+	}
+	body, ok := file.Body.(*hclsyntax.Body)
+	if !ok {
+		return nil // it always is
+	}
+	t := &hclTree{reading: r, src: src}
+	t.keepRuntime(body)
+	t.variables(body, vars)
+	return t.body(body, 0)
+}
+
+// diagnose takes over the library's complaints and reports whether there were
+// errors.
+func (r *reading) diagnose(diags hcl.Diagnostics) bool {
+	for _, d := range diags {
+		if d.Severity != hcl.DiagError {
+			continue
+		}
+		at := place{1, 1}
+		if d.Subject != nil {
+			at = startOf(*d.Subject)
+		}
+		r.add(at, "not valid HCL: "+d.Summary, d.Detail)
+	}
+	return diags.HasErrors()
+}
+
+func startOf(r hcl.Range) place { return place{r.Start.Line, r.Start.Column} }
+
+// hclTree turns a body into our tree.
+type hclTree struct {
+	*reading
+	src     []byte
+	context *hcl.EvalContext
+	budget  budget
+	values  int
+	varSize int // bytes of the largest variable
+}
+
+// body makes an object of a block's body, in the order of the file.
+func (t *hclTree) body(b *hclsyntax.Body, depth int) *value {
+	v := &value{kind: kindObject, at: startOf(b.SrcRange), labels: []label{}}
+	for _, a := range b.Attributes {
+		v.fields = append(v.fields, &field{name: a.Name, at: startOf(a.NameRange), value: t.expression(a.Expr, depth+1)})
+	}
+	for _, block := range b.Blocks {
+		if depth == 0 && block.Type == "variable" {
+			continue // t.variables has read it
+		}
+		inner := t.body(block.Body, depth+1)
+		inner.at = startOf(block.TypeRange)
+		for i, l := range block.Labels {
+			inner.labels = append(inner.labels, label{l, startOf(block.LabelRanges[i])})
+		}
+		v.fields = append(v.fields, &field{name: block.Type, at: inner.at, block: true, value: inner})
+	}
+	slices.SortFunc(v.fields, func(a, b *field) int {
+		if a.at.line != b.at.line {
+			return a.at.line - b.at.line
+		}
+		return a.at.column - b.at.column
+	})
+	return v
+}
+
+// expression evaluates. Lists and mappings that are written out are entered, so
+// that what is in them has places of its own.
+func (t *hclTree) expression(e hclsyntax.Expression, depth int) *value {
+	at := startOf(e.Range())
+	switch e := e.(type) {
+	case *hclsyntax.TupleConsExpr:
+		v := &value{kind: kindList, at: at}
+		for _, x := range e.Exprs {
+			v.list = append(v.list, t.expression(x, depth+1))
+		}
+		return v
+	case *hclsyntax.ObjectConsExpr:
+		v := &value{kind: kindObject, at: at}
+		for _, item := range e.Items {
+			if key, ok := t.key(item.KeyExpr); ok {
+				v.fields = append(v.fields, &field{name: key, at: startOf(item.KeyExpr.Range()), value: t.expression(item.ValueExpr, depth+1)})
+			}
+		}
+		return v
+	}
+	got, ok := t.evaluate(e)
+	if !ok {
+		return &value{at: at}
+	}
+	return t.fromCty(got, at, depth)
+}
+
+func (t *hclTree) key(e hclsyntax.Expression) (string, bool) {
+	got, ok := t.evaluate(e)
+	if !ok {
+		return "", false
+	}
+	text, err := convert.Convert(got, cty.String)
+	if err != nil || text.IsNull() || !text.IsKnown() {
+		t.add(startOf(e.Range()), "a key of a mapping is no text", "write { name = value }")
+		return "", false
+	}
+	return text.AsString(), true
+}
+
+// fromCty makes a value of ours. All of it stands where its expression stands.
+func (t *hclTree) fromCty(got cty.Value, at place, depth int) *value {
+	v := &value{at: at}
+	if t.values++; t.values > maxValues || depth > maxDepth {
+		if t.values == maxValues+1 || depth == maxDepth+1 {
+			t.add(at, fmt.Sprintf("more than %d values, or nested more than %d deep", maxValues, maxDepth), "check that this is a job file")
+		}
+		return v
+	}
+	got, _ = got.Unmark()
+	switch kind := got.Type(); {
+	case got.IsNull() || !got.IsKnown():
+	case kind == cty.String:
+		v.kind, v.text = kindText, got.AsString()
+	case kind == cty.Bool:
+		v.kind, v.text = kindBool, fmt.Sprint(got.True())
+	case kind == cty.Number:
+		v.kind, v.text = kindNumber, got.AsBigFloat().Text('g', -1)
+		t.finite(v)
+	case kind.IsTupleType() || kind.IsListType() || kind.IsSetType():
+		v.kind = kindList
+		for _, e := range got.Elements() {
+			v.list = append(v.list, t.fromCty(e, at, depth+1))
+		}
+	case kind.IsObjectType() || kind.IsMapType():
+		v.kind = kindObject
+		for key, e := range got.Elements() {
+			name, _ := key.Unmark()
+			v.fields = append(v.fields, &field{name: name.AsString(), at: at, value: t.fromCty(e, at, depth+1)})
+		}
+	}
+	return v
+}

@@ -1,0 +1,141 @@
+package jobspec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+)
+
+// readJSON reads a document into a tree; nil after a problem.
+func (r *reading) readJSON(src []byte) *value {
+	t := &jsonTree{reading: r, d: json.NewDecoder(bytes.NewReader(src)), src: src}
+	for i, c := range src {
+		if c == '\n' {
+			t.lines = append(t.lines, i+1)
+		}
+	}
+	t.d.UseNumber()
+	v, err := t.value(0)
+	if err == nil {
+		if _, err = t.d.Token(); errors.Is(err, io.EOF) {
+			return v
+		}
+		r.add(t.next(), "something follows the job: a file is one job", "remove what follows")
+		return nil
+	}
+	t.failed(err)
+	return nil
+}
+
+// jsonTree turns tokens into our tree.
+type jsonTree struct {
+	*reading
+	d      *json.Decoder
+	src    []byte
+	lines  []int // offsets at which lines begin, the first apart
+	values int
+}
+
+// errStopped means that reading ended after a problem that was told.
+var errStopped = errors.New("stopped")
+
+func (t *jsonTree) failed(err error) {
+	at := t.next()
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		at = t.at(max(int(syntax.Offset)-1, 0))
+	}
+	switch {
+	case errors.Is(err, errStopped):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		t.add(t.at(len(t.src)), "the file ends in the middle of a value", "it seems to be cut off: write or copy it again")
+	default:
+		t.add(at, "not valid JSON: "+err.Error(), "check the commas, brackets and quotes just before")
+	}
+}
+
+// at is the place of an offset.
+func (t *jsonTree) at(offset int) place {
+	n, exact := slices.BinarySearch(t.lines, offset)
+	if exact {
+		n++
+	}
+	start := 0
+	if n > 0 {
+		start = t.lines[n-1]
+	}
+	return place{n + 1, utf8.RuneCount(t.src[start:min(offset, len(t.src))]) + 1}
+}
+
+// next is the place of the token that comes next.
+func (t *jsonTree) next() place {
+	at := int(t.d.InputOffset())
+	for at < len(t.src) && bytes.IndexByte([]byte(" \t\r\n,:"), t.src[at]) >= 0 {
+		at++
+	}
+	return t.at(at)
+}
+
+func (t *jsonTree) value(depth int) (*value, error) {
+	v := &value{at: t.next()}
+	if t.values++; t.values > maxValues || depth > maxDepth {
+		t.add(v.at, fmt.Sprintf("more than %d values, or nested more than %d deep", maxValues, maxDepth), "check that this is a job file")
+		return nil, errStopped
+	}
+	token, err := t.d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		if token == '{' {
+			v.kind = kindObject
+			return v, t.object(v, depth)
+		}
+		v.kind = kindList
+		for t.d.More() {
+			e, err := t.value(depth + 1)
+			if err != nil {
+				return nil, err
+			}
+			v.list = append(v.list, e)
+		}
+		_, err = t.d.Token()
+		return v, err
+	case string:
+		v.kind, v.text = kindText, token
+	case json.Number:
+		v.kind, v.text = kindNumber, token.String()
+		t.finite(v)
+	case bool:
+		v.kind, v.text = kindBool, fmt.Sprint(token)
+	}
+	return v, nil
+}
+
+func (t *jsonTree) object(v *value, depth int) error {
+	have := map[string]place{}
+	for t.d.More() {
+		at := t.next()
+		token, err := t.d.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := token.(string) // keys are strings
+		member, err := t.value(depth + 1)
+		if err != nil {
+			return err
+		}
+		if first, twice := have[name]; twice {
+			t.add(at, fmt.Sprintf("%.100q is given twice, first on line %d", name, first.line), "remove one of the two")
+			continue
+		}
+		have[name] = at
+		v.fields = append(v.fields, &field{name: name, at: at, value: member})
+	}
+	_, err := t.d.Token()
+	return err
+}

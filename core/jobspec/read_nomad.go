@@ -1,0 +1,361 @@
+package jobspec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// hclFile reads a file in Nomad's dialect: one job block.
+func (r *reading) hclFile(v *value) *client.Job {
+	file := r.object("a job file", "", v)
+	file.unsupported(map[string]string{
+		"locals":    "write the values out, or use variables",
+		"variables": `declare each by itself: variable "name" { default = ... }`,
+	})
+	jobs := file.fields("job")
+	file.known["variable"] = true
+	file.done()
+	if len(jobs) == 0 {
+		if len(r.problems) == 0 {
+			r.add(place{1, 1}, "the file holds no job", `write job "name" { ... }; `+"`cede job init` writes one to begin with")
+		}
+		return nil
+	}
+	for _, again := range jobs[1:] {
+		r.add(again.at, "a second job: a file is one job", "put it into a file of its own")
+	}
+	if jobs[0].value.kind != kindObject {
+		r.add(jobs[0].at, "expected a job block, found "+jobs[0].value.found(), `write job "name" { ... }`)
+		return nil
+	}
+	r.places[""] = written{at: jobs[0].value.at}
+	j := &client.Job{}
+	nomadJob(r.object("job", "", jobs[0].value), j)
+	return j
+}
+
+// What Nomad's jobs may hold and cede does not do, and what to do about it.
+const (
+	noRollout   = "remove it: cede replaces changed instances at once"
+	noContainer = "remove it: agents run the drivers exec and sim"
+	noElsewhere = "remove it: cede schedules and runs tasks and leaves the rest to other tools"
+)
+
+var nomadJobUnsupported = map[string]string{
+	"update": noRollout, "reschedule": "remove it: lost and failed instances are always placed again", "migrate": "write it in the group",
+	"periodic": "submit the job from a timer of your own", "parameterized": "submit a job for each run", "multiregion": "submit the job to each region",
+	"vault": noElsewhere, "consul": noElsewhere, "consul_token": noElsewhere, "vault_token": noElsewhere, "ui": noElsewhere,
+	"id": "the name of the job block is its id", "task": "put it into a group",
+}
+
+var nomadGroupUnsupported = map[string]string{
+	"update": noRollout, "reschedule": "remove it: lost and failed instances are always placed again", "restart": "remove it: failed instances are placed again",
+	"service": noElsewhere, "scaling": noElsewhere, "vault": noElsewhere, "consul": noElsewhere, "volume": noContainer,
+	"shutdown_delay": noRollout, "stop_after_client_disconnect": "remove it: instances of a lost node are replaced when its heartbeats stop",
+	"disconnect": "remove it: instances of a lost node are replaced when its heartbeats stop", "max_client_disconnect": "remove it: instances of a lost node are replaced when its heartbeats stop",
+	"prevent_reschedule_on_lost": "remove it: instances of a lost node are replaced when its heartbeats stop",
+}
+
+var nomadTaskUnsupported = map[string]string{
+	"artifact": noContainer, "template": noContainer, "volume_mount": noContainer, "csi_plugin": noContainer, "dispatch_payload": noContainer,
+	"service": noElsewhere, "scaling": noElsewhere, "vault": noElsewhere, "consul": noElsewhere, "identity": noElsewhere, "secret": noElsewhere, "action": noElsewhere,
+	"logs": "remove it: the agent's configuration bounds logs", "lifecycle": "all tasks of a group start together; leader = true ends them together",
+	"restart": "remove it: failed instances are placed again", "kind": noElsewhere, "shutdown_delay": noRollout, "schedule": noElsewhere,
+}
+
+func nomadJob(o *object, j *client.Job) {
+	o.label("job", "ID", put(&j.ID))
+	o.text("name", "Name", put(&j.Name))
+	o.text("namespace", "Namespace", put(&j.Namespace))
+	o.text("region", "Region", put(&j.Region))
+	o.text("type", "Type", put(&j.Type))
+	o.integer("priority", "Priority", point(&j.Priority))
+	o.boolean("all_at_once", "AllAtOnce", put(&j.AllAtOnce))
+	o.texts("datacenters", "Datacenters", put(&j.Datacenters))
+	o.text("node_pool", "NodePool", func(pool string) {
+		if pool != "default" && pool != "all" {
+			o.refuse("NodePool", o.places["NodePool"].at, fmt.Sprintf("node_pool: there is no node pool %.40q: cede has one, default", pool), "leave it out; name nodes by a constraint on ${node.class}")
+		}
+	})
+	o.nomadPlacement(&j.Constraints, &j.Affinities, &j.Spreads)
+	o.textTable("meta", "Meta", put(&j.Meta))
+	o.text("priority_class", "PriorityClass", put(&j.PriorityClass))
+	o.text("preemption_policy", "PreemptionPolicy", put(&j.PreemptionPolicy))
+	o.boolean("preemptible", "Preemptible", point(&j.Preemptible))
+	o.text("policy", "Policy", put(&j.Policy))
+	o.each("a group", "group", "TaskGroups", func(o *object) {
+		g := &client.TaskGroup{}
+		nomadGroup(o, g)
+		j.TaskGroups = append(j.TaskGroups, g)
+	})
+	o.unsupported(nomadJobUnsupported)
+	o.done()
+	o.exclusive(j)
+}
+
+// exclusive refuses two sources of one priority: in a file one of them is a
+// mistake. The API's own JSON has both, as the server gives them.
+func (o *object) exclusive(j *client.Job) {
+	if j.Priority != nil && j.PriorityClass != "" {
+		w := o.places["PriorityClass"]
+		o.refuse("PriorityClass", w.at, w.name+" and priority exclude each other", "remove one of the two")
+	}
+}
+
+func (o *object) nomadPlacement(constraints *[]*client.Constraint, affinities *[]*client.Affinity, spreads *[]*client.Spread) {
+	o.each("a constraint", "constraint", "Constraints", func(o *object) {
+		*constraints = append(*constraints, nomadConstraint(o))
+	})
+	o.each("an affinity", "affinity", "Affinities", func(o *object) {
+		a := &client.Affinity{}
+		o.integer("weight", "Weight", point(&a.Weight))
+		c := nomadConstraint(o)
+		a.LTarget, a.RTarget, a.Operand = c.LTarget, c.RTarget, c.Operand
+		*affinities = append(*affinities, a)
+	})
+	if spreads == nil {
+		return
+	}
+	o.each("a spread", "spread", "Spreads", func(o *object) {
+		s := &client.Spread{}
+		o.text("attribute", "Attribute", put(&s.Attribute))
+		o.integer("weight", "Weight", point(&s.Weight))
+		o.integer("max_skew", "MaxSkew", put(&s.MaxSkew))
+		o.each("a target", "target", "SpreadTarget", func(o *object) {
+			t := &client.SpreadTarget{}
+			if len(o.value.labels) > 0 {
+				o.label("target", "Value", put(&t.Value))
+			} else {
+				o.text("value", "Value", put(&t.Value))
+			}
+			o.integer("percent", "Percent", put(&t.Percent))
+			o.done()
+			s.SpreadTarget = append(s.SpreadTarget, t)
+		})
+		o.done()
+		*spreads = append(*spreads, s)
+	})
+}
+
+// nomadConstraint reads a constraint, Nomad's short forms included: version =
+// ">= 1.2" in place of operator and value. It asks for the last fields, so it
+// refuses the others.
+func nomadConstraint(o *object) *client.Constraint {
+	c := &client.Constraint{}
+	o.text("attribute", "LTarget", put(&c.LTarget))
+	o.text("operator", "Operand", put(&c.Operand))
+	o.operand("value", c)
+	for _, short := range []string{"version", "regexp"} {
+		o.text(short, "RTarget", func(text string) { c.Operand, c.RTarget = short, text })
+	}
+	o.text("distinct_property", "LTarget", func(text string) { c.Operand, c.LTarget = "distinct_property", text })
+	o.boolean("distinct_hosts", "Operand", func(on bool) {
+		c.Operand = "distinct_hosts"
+		if !on {
+			o.refuse(o.below("Operand"), o.places[o.below("Operand")].at, "distinct_hosts = false asks for nothing", "remove the constraint")
+		}
+	})
+	o.unsupported(map[string]string{
+		"semver": "use version", "set_contains": "use regexp, or an attribute for each value",
+		"set_contains_all": "use regexp, or an attribute for each value", "set_contains_any": "use regexp, or an attribute for each value",
+	})
+	o.done()
+	if c.Operand == "" && c.LTarget != "" {
+		c.Operand = "=" // Nomad's default
+	}
+	return c
+}
+
+// operand reads what a constraint compares with: one value of any kind, or a
+// list of them.
+func (o *object) operand(name string, c *client.Constraint) {
+	v := o.one(name, "RTarget")
+	switch {
+	case v == nil:
+	case v.kind == kindText || v.kind == kindNumber || v.kind == kindBool:
+		c.RTarget = v.text
+	case v.kind == kindList:
+		values := make([]string, len(v.list))
+		for i, e := range v.list {
+			if e.kind != kindText && e.kind != kindNumber && e.kind != kindBool {
+				o.wrong(name, "RTarget", e, "a text", "write one value in quotes")
+			}
+			values[i] = e.text
+		}
+		c.RTarget = joinValues(values)
+	default:
+		o.wrong(name, "RTarget", v, "a text or a list of texts", "write one value in quotes, or several in [ ]")
+	}
+}
+
+func nomadGroup(o *object, g *client.TaskGroup) {
+	o.label("group", "Name", put(&g.Name))
+	o.integer("count", "Count", point(&g.Count))
+	o.nomadPlacement(&g.Constraints, &g.Affinities, &g.Spreads)
+	o.textTable("meta", "Meta", put(&g.Meta))
+	o.textTable("labels", "Labels", put(&g.Labels))
+	o.each("a network", "network", "Networks", func(o *object) { g.Networks = append(g.Networks, nomadNetwork(o)) })
+	if m := o.child("a migrate block", "migrate", "Migrate"); m != nil {
+		g.Migrate = &client.MigrateStrategy{}
+		m.integer("max_parallel", "MaxParallel", point(&g.Migrate.MaxParallel))
+		m.unsupported(map[string]string{"health_check": noRollout, "min_healthy_time": noRollout, "healthy_deadline": noRollout})
+		m.done()
+	}
+	if d := o.child("an ephemeral_disk block", "ephemeral_disk", "EphemeralDisk"); d != nil {
+		g.EphemeralDisk = &client.EphemeralDisk{}
+		d.integer("size", "SizeMB", point(&g.EphemeralDisk.SizeMB))
+		d.unsupported(map[string]string{"sticky": "remove it: a replacement starts afresh", "migrate": "remove it: a replacement starts afresh"})
+		d.done()
+	}
+	g.Colocate, g.Separate = o.nomadTerms("colocate", "Colocate"), o.nomadTerms("separate", "Separate")
+	o.duration("duration", "Duration", put(&g.Duration))
+	o.duration("checkpoint", "Checkpoint", put(&g.Checkpoint))
+	o.numberTable("annotations", "Annotations", put(&g.Annotations))
+	if r := o.child("a resources block", "resources", "Resources"); r != nil {
+		g.Resources = map[string]int64{}
+		r.others(nil, func(resource string, n int64) { g.Resources[resource] = n })
+	}
+	o.each("a device", "device", "Devices", func(o *object) { g.Devices = append(g.Devices, nomadDevice(o)) })
+	o.each("a task", "task", "Tasks", func(o *object) {
+		t := &client.Task{}
+		nomadTask(o, t)
+		g.Tasks = append(g.Tasks, t)
+	})
+	o.unsupported(nomadGroupUnsupported)
+	o.done()
+}
+
+// nomadTerms reads the blocks colocate and separate.
+func (o *object) nomadTerms(name, path string) []*client.LabelTerm {
+	var terms []*client.LabelTerm
+	o.each("a "+name+" block", name, path, func(o *object) {
+		t := &client.LabelTerm{}
+		o.textTable("labels", "Labels", put(&t.Labels))
+		o.text("topology_key", "TopologyKey", put(&t.TopologyKey))
+		o.done()
+		terms = append(terms, t)
+	})
+	return terms
+}
+
+func nomadNetwork(o *object) *client.NetworkResource {
+	n := &client.NetworkResource{}
+	o.text("mode", "Mode", func(mode string) {
+		if n.Mode = mode; mode != "host" {
+			w := o.places[o.below("Mode")]
+			o.refuse(o.below("Mode"), w.at, fmt.Sprintf("mode: network mode %.40q is not supported", mode), "use host, or leave it out")
+		}
+	})
+	o.integer("mbits", "MBits", point(&n.MBits))
+	i := 0
+	for _, f := range o.fields("port") {
+		at := fmt.Sprintf("ReservedPorts[%d]", i)
+		i++
+		if f.value.kind != kindObject {
+			o.wrong("port", at, f.value, "a port block", `write port "http" { static = 8080 }`)
+			continue
+		}
+		p := o.object("a port", o.below(at), f.value)
+		port := client.Port{}
+		p.label("port", "Label", put(&port.Label))
+		p.places[p.path] = written{f.value.at, "port"}
+		p.integer("static", "Value", put(&port.Value))
+		p.integer("to", "To", put(&port.To))
+		p.text("host_network", "HostNetwork", put(&port.HostNetwork))
+		p.unsupported(map[string]string{"ignore_collision": "remove it: two instances cannot have one host port"})
+		p.done()
+		if !p.known["static"] || port.Value == 0 && !p.refused[p.below("Value")] {
+			if !slices.ContainsFunc(f.value.fields, func(f *field) bool { return f.name == "static" }) {
+				o.refuse(o.below(at), f.value.at, "a port without static: cede assigns no ports of its own choice", "add static = PORT")
+				continue
+			}
+		}
+		n.ReservedPorts = append(n.ReservedPorts, port)
+	}
+	o.unsupported(map[string]string{"dns": noContainer, "hostname": noContainer, "cni": noContainer})
+	o.done()
+	return n
+}
+
+func nomadDevice(o *object) *client.RequestedDevice {
+	d := &client.RequestedDevice{}
+	o.label("device", "Name", put(&d.Name))
+	o.integer("count", "Count", func(n int) { d.Count = deviceCount(o, n) })
+	o.each("a constraint", "constraint", "Constraints", func(o *object) {
+		d.Constraints = append(d.Constraints, nomadConstraint(o))
+	})
+	o.unsupported(map[string]string{"affinity": "use a constraint: devices are not ranked"})
+	o.done()
+	return d
+}
+
+// deviceCount checks the sign, which the API's type has no room for.
+func deviceCount(o *object, n int) *uint64 {
+	if n < 0 {
+		o.refuse(o.below("Count"), o.places[o.below("Count")].at, fmt.Sprintf("count: %d devices: expected 1 or more", n), "remove the sign")
+		return nil
+	}
+	count := uint64(n)
+	return &count
+}
+
+func nomadTask(o *object, t *client.Task) {
+	o.label("task", "Name", put(&t.Name))
+	o.text("driver", "Driver", put(&t.Driver))
+	o.text("user", "User", put(&t.User))
+	o.free("config", "Config", put(&t.Config))
+	o.textTable("env", "Env", put(&t.Env))
+	o.textTable("meta", "Meta", put(&t.Meta))
+	o.nomadPlacement(&t.Constraints, &t.Affinities, nil)
+	o.duration("kill_timeout", "KillTimeout", point(&t.KillTimeout))
+	o.text("kill_signal", "KillSignal", put(&t.KillSignal))
+	o.boolean("leader", "Leader", put(&t.Leader))
+	if r := o.child("a resources block", "resources", "Resources"); r != nil {
+		t.Resources = &client.Resources{}
+		nomadResources(r, t.Resources)
+	}
+	o.unsupported(nomadTaskUnsupported)
+	o.done()
+}
+
+func nomadResources(o *object, r *client.Resources) {
+	o.count("cpu", "CPU", &r.CPU)
+	o.count("memory", "MemoryMB", &r.MemoryMB)
+	o.count("disk", "DiskMB", &r.DiskMB)
+	o.each("a network", "network", "Networks", func(o *object) { r.Networks = append(r.Networks, nomadNetwork(o)) })
+	o.each("a device", "device", "Devices", func(o *object) { r.Devices = append(r.Devices, nomadDevice(o)) })
+	o.others(map[string]string{
+		"cores": "use cpu: cede reserves no whole cores", "memory_max": "remove it: memory is what the task may use",
+		"numa": "remove it", "secrets": "remove it", "iops": "remove it", "custom": "name the resource itself: licences = 2",
+	}, func(resource string, n int64) {
+		if r.Other == nil {
+			r.Other = map[string]int64{}
+		}
+		r.Other[resource] = n
+	})
+}
+
+// count reads an amount that the API keeps as an int.
+func (o *object) count(resource, path string, to **int) {
+	o.amount(resource, resource, path, func(n int64) { m := int(n); *to = &m })
+}
+
+// others reads every field that was not asked for as an amount of the resource
+// of its name, but for those that Nomad means something else by.
+func (o *object) others(unsupported map[string]string, to func(resource string, n int64)) {
+	inner := "Other"
+	if strings.HasSuffix(o.path, "]") || !strings.Contains(o.path, "Tasks[") {
+		inner = ""
+	}
+	for _, f := range o.value.fields {
+		if _, no := unsupported[f.name]; no || o.known[f.name] || f.block {
+			continue
+		}
+		o.amount(f.name, f.name, strings.TrimPrefix(keyed(inner, f.name), "."), func(n int64) { to(f.name, n) })
+	}
+	o.unsupported(unsupported)
+	o.done()
+}

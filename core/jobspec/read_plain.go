@@ -1,0 +1,181 @@
+package jobspec
+
+import (
+	"fmt"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// plainJob reads a job in the vocabulary of scenarios, with tasks.
+func plainJob(o *object, j *client.Job) {
+	o.text("id", "ID", put(&j.ID))
+	o.text("name", "Name", put(&j.Name))
+	o.text("namespace", "Namespace", put(&j.Namespace))
+	o.text("region", "Region", put(&j.Region))
+	o.text("type", "Type", put(&j.Type))
+	o.integer("priority", "Priority", point(&j.Priority))
+	o.text("priorityClass", "PriorityClass", put(&j.PriorityClass))
+	o.text("preemptionPolicy", "PreemptionPolicy", put(&j.PreemptionPolicy))
+	o.boolean("preemptible", "Preemptible", point(&j.Preemptible))
+	o.boolean("allAtOnce", "AllAtOnce", put(&j.AllAtOnce))
+	o.texts("datacenters", "Datacenters", put(&j.Datacenters))
+	o.text("policy", "Policy", put(&j.Policy))
+	o.textTable("meta", "Meta", put(&j.Meta))
+	o.plainPlacement(&j.Constraints, &j.Affinities, &j.Spreads)
+	o.each("a group", "groups", "TaskGroups", func(o *object) {
+		g := &client.TaskGroup{}
+		plainGroup(o, g)
+		j.TaskGroups = append(j.TaskGroups, g)
+	})
+	o.unsupported(map[string]string{
+		"toleration":     "remove it: it comes with a later version of cede",
+		"disruptionMode": "remove it: it comes with a later version of cede",
+	})
+	o.done()
+	o.exclusive(j)
+}
+
+func (o *object) plainPlacement(constraints *[]*client.Constraint, affinities *[]*client.Affinity, spreads *[]*client.Spread) {
+	o.each("a constraint", "constraints", "Constraints", func(o *object) {
+		*constraints = append(*constraints, plainConstraint(o))
+	})
+	o.each("an affinity", "affinities", "Affinities", func(o *object) {
+		a := &client.Affinity{}
+		o.integer("weight", "Weight", point(&a.Weight))
+		c := plainConstraint(o)
+		a.LTarget, a.RTarget, a.Operand = c.LTarget, c.RTarget, c.Operand
+		*affinities = append(*affinities, a)
+	})
+	if spreads == nil {
+		return
+	}
+	o.each("a spread", "spread", "Spreads", func(o *object) {
+		s := &client.Spread{}
+		o.text("attribute", "Attribute", put(&s.Attribute))
+		o.integer("weight", "Weight", point(&s.Weight))
+		o.integer("maxSkew", "MaxSkew", put(&s.MaxSkew))
+		i := 0
+		for _, f := range o.fields("targets") {
+			if f.value.kind != kindObject {
+				o.wrong("targets", "SpreadTarget", f.value, "a mapping from values to per cent", "write {a: 50, b: 50}")
+				continue
+			}
+			for _, e := range f.value.fields {
+				at := fmt.Sprintf("SpreadTarget[%d].Percent", i)
+				i++
+				o.places[o.below(at)] = written{e.value.at, e.name}
+				percent, _ := o.whole(e.name, at, e.value)
+				s.SpreadTarget = append(s.SpreadTarget, &client.SpreadTarget{Value: e.name, Percent: percent})
+			}
+		}
+		o.done()
+		*spreads = append(*spreads, s)
+	})
+}
+
+func plainConstraint(o *object) *client.Constraint {
+	c := &client.Constraint{}
+	o.text("attribute", "LTarget", put(&c.LTarget))
+	o.text("operator", "Operand", put(&c.Operand))
+	o.operand("value", c)
+	o.done()
+	return c
+}
+
+func plainGroup(o *object, g *client.TaskGroup) {
+	o.text("name", "Name", put(&g.Name))
+	o.integer("count", "Count", point(&g.Count))
+	o.amountTable("resources", "Resources", put(&g.Resources))
+	o.plainPorts(&g.Networks)
+	o.each("a device request", "devices", "Devices", func(o *object) { g.Devices = append(g.Devices, plainDevice(o)) })
+	o.textTable("labels", "Labels", put(&g.Labels))
+	o.textTable("meta", "Meta", put(&g.Meta))
+	o.plainPlacement(&g.Constraints, &g.Affinities, &g.Spreads)
+	g.Colocate, g.Separate = o.plainTerms("colocate", "Colocate"), o.plainTerms("separate", "Separate")
+	o.integer("maxParallelEvictions", "Migrate.MaxParallel", func(n int) { g.Migrate = &client.MigrateStrategy{MaxParallel: &n} })
+	o.duration("duration", "Duration", put(&g.Duration))
+	o.duration("checkpoint", "Checkpoint", put(&g.Checkpoint))
+	o.numberTable("annotations", "Annotations", put(&g.Annotations))
+	o.each("a task", "tasks", "Tasks", func(o *object) {
+		t := &client.Task{}
+		plainTask(o, t)
+		g.Tasks = append(g.Tasks, t)
+	})
+	o.unsupported(map[string]string{
+		"killTimeout": "write it in the tasks: each stops by itself",
+		"minCount":    "remove it: it comes with a later version of cede",
+		"tolerations": "remove it: it comes with a later version of cede",
+	})
+	o.done()
+}
+
+// plainPorts reads a list of host ports.
+func (o *object) plainPorts(to *[]*client.NetworkResource) {
+	v := o.one("ports", "Networks[0].ReservedPorts")
+	if v == nil {
+		return
+	}
+	if v.kind != kindList {
+		o.wrong("ports", "Networks[0].ReservedPorts", v, "a list of ports", "write [8080, 8443]")
+		return
+	}
+	n := &client.NetworkResource{}
+	for i, e := range v.list {
+		at := fmt.Sprintf("Networks[0].ReservedPorts[%d].Value", i)
+		o.places[o.below(at)] = written{e.at, "ports"}
+		port, _ := o.whole("ports", at, e)
+		n.ReservedPorts = append(n.ReservedPorts, client.Port{Label: fmt.Sprintf("port%d", port), Value: port})
+	}
+	if len(n.ReservedPorts) > 0 {
+		*to = append(*to, n)
+	}
+}
+
+func (o *object) plainTerms(name, path string) []*client.LabelTerm {
+	var terms []*client.LabelTerm
+	o.each("a term", name, path, func(o *object) {
+		t := &client.LabelTerm{}
+		o.textTable("labels", "Labels", put(&t.Labels))
+		o.text("topologyKey", "TopologyKey", put(&t.TopologyKey))
+		o.done()
+		terms = append(terms, t)
+	})
+	return terms
+}
+
+func plainDevice(o *object) *client.RequestedDevice {
+	d := &client.RequestedDevice{}
+	o.text("id", "Name", put(&d.Name))
+	o.integer("count", "Count", func(n int) { d.Count = deviceCount(o, n) })
+	o.each("a constraint", "constraints", "Constraints", func(o *object) {
+		d.Constraints = append(d.Constraints, plainConstraint(o))
+	})
+	o.done()
+	return d
+}
+
+func plainTask(o *object, t *client.Task) {
+	o.text("name", "Name", put(&t.Name))
+	o.text("driver", "Driver", put(&t.Driver))
+	o.text("user", "User", put(&t.User))
+	o.free("config", "Config", put(&t.Config))
+	o.textTable("env", "Env", put(&t.Env))
+	o.textTable("meta", "Meta", put(&t.Meta))
+	o.duration("killTimeout", "KillTimeout", point(&t.KillTimeout))
+	o.text("killSignal", "KillSignal", put(&t.KillSignal))
+	o.boolean("leader", "Leader", put(&t.Leader))
+	o.plainPlacement(&t.Constraints, &t.Affinities, nil)
+	if r := o.child("a mapping from resources to amounts", "resources", "Resources"); r != nil {
+		t.Resources = &client.Resources{}
+		r.count("cpu", "CPU", &t.Resources.CPU)
+		r.count("memory", "MemoryMB", &t.Resources.MemoryMB)
+		r.count("disk", "DiskMB", &t.Resources.DiskMB)
+		r.others(nil, func(resource string, n int64) {
+			if t.Resources.Other == nil {
+				t.Resources.Other = map[string]int64{}
+			}
+			t.Resources.Other[resource] = n
+		})
+	}
+	o.done()
+}

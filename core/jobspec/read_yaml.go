@@ -1,0 +1,193 @@
+package jobspec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// readYAML reads a document into a tree; nil after a problem.
+func (r *reading) readYAML(src []byte) *value {
+	d := yaml.NewDecoder(bytes.NewReader(src))
+	var document yaml.Node
+	if err := decodeYAML(d, &document); err != nil {
+		if errors.Is(err, io.EOF) {
+			r.add(place{1, 1}, "the file is empty: expected a job", "`cede job init` writes one to begin with")
+			return nil
+		}
+		r.add(yamlProblem(err))
+		return nil
+	}
+	var second yaml.Node
+	if err := decodeYAML(d, &second); !errors.Is(err, io.EOF) {
+		at := place{line: second.Line}
+		if err != nil {
+			r.add(yamlProblem(err))
+			return nil
+		}
+		r.add(at, "a second document starts here: a file is one job", "put it into a file of its own")
+		return nil
+	}
+	if len(document.Content) == 0 {
+		return nil
+	}
+	t := &yamlTree{reading: r}
+	v := t.value(document.Content[0], 0)
+	if t.stopped {
+		return nil
+	}
+	return v
+}
+
+func decodeYAML(d *yaml.Decoder, into *yaml.Node) (err error) {
+	defer func() {
+		// The library turns its own errors into values. Should a hostile file
+		// find a hole in it, that must not take the process down.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("unreadable: %v", p)
+		}
+	}()
+	return d.Decode(into)
+}
+
+var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
+
+func yamlProblem(err error) (at place, message, remedy string) {
+	found := yamlLine.FindStringSubmatch(err.Error())
+	line, _ := strconv.Atoi(found[1]) // 0 where it names none
+	return place{line: line}, "not valid YAML: " + strings.TrimPrefix(err.Error(), found[0]),
+		"check indentation, quotes and brackets at and before this line"
+}
+
+// yamlTree turns the library's tree into ours, aliases and merges resolved.
+type yamlTree struct {
+	*reading
+	values  int
+	stopped bool
+}
+
+// stop ends reading; nothing after it counts.
+func (t *yamlTree) stop(at place, message, remedy string) *value {
+	if !t.stopped {
+		t.add(at, message, remedy)
+	}
+	t.stopped = true
+	return &value{at: at}
+}
+
+func (t *yamlTree) value(n *yaml.Node, depth int) *value {
+	at := place{n.Line, n.Column}
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if t.values++; t.stopped || t.values > maxValues {
+		return t.stop(at, fmt.Sprintf("more than %d values", maxValues), "check that this is a job file; aliases count each time")
+	}
+	if depth > maxDepth {
+		return t.stop(at, fmt.Sprintf("values nested more than %d deep", maxDepth), "check the indentation")
+	}
+	v := &value{at: at, text: n.Value}
+	switch n.Kind {
+	case yaml.MappingNode:
+		v.kind, v.text = kindObject, ""
+		t.mapping(v, n, depth)
+	case yaml.SequenceNode:
+		v.kind, v.text = kindList, ""
+		for _, c := range n.Content {
+			v.list = append(v.list, t.value(c, depth+1))
+		}
+	default:
+		v.kind = scalarKind(n.Tag)
+		t.finite(v)
+	}
+	return v
+}
+
+// finite refuses what YAML calls a number and nobody can count with.
+func (r *reading) finite(v *value) {
+	if v.kind != kindNumber {
+		return
+	}
+	if _, ok := number(v.text); !ok {
+		n, err := strconv.ParseInt(strings.ReplaceAll(v.text, "_", ""), 0, 64)
+		if err != nil {
+			r.add(v.at, fmt.Sprintf("%.40s is not a number that can be read", v.text), "write a finite decimal number, or put it in quotes")
+		}
+		v.text = strconv.FormatInt(n, 10) // 0x1f, 0o17, 0b11
+	}
+}
+
+func scalarKind(tag string) kind {
+	switch tag {
+	case "!!null":
+		return kindNull
+	case "!!bool":
+		return kindBool
+	case "!!int", "!!float":
+		return kindNumber
+	}
+	return kindText // timestamps and private tags too: their text is what was meant
+}
+
+// mapping adds a mapping's fields to v: its own first, then merged ones that it
+// lacks.
+func (t *yamlTree) mapping(v *value, n *yaml.Node, depth int) {
+	have := map[string]place{}
+	for _, f := range v.fields {
+		have[f.name] = f.at
+	}
+	own := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if key.Tag == "!!merge" {
+			continue
+		}
+		at := place{key.Line, key.Column}
+		if key.Kind != yaml.ScalarNode {
+			t.add(at, "expected a field name", "write `field: value`")
+			continue
+		}
+		first, twice := have[key.Value]
+		switch {
+		case twice && own[key.Value]:
+			t.add(at, fmt.Sprintf("%.100q is given twice, first on line %d", key.Value, first.line), "remove one of the two")
+			continue
+		case twice:
+			continue // what merges has its own
+		}
+		have[key.Value], own[key.Value] = at, true
+		v.fields = append(v.fields, &field{name: key.Value, at: at, value: t.value(n.Content[i+1], depth+1)})
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Tag == "!!merge" {
+			t.merge(v, n.Content[i+1], depth+1)
+		}
+	}
+}
+
+func (t *yamlTree) merge(v *value, from *yaml.Node, depth int) {
+	at := place{from.Line, from.Column}
+	for from.Kind == yaml.AliasNode {
+		from = from.Alias
+	}
+	if t.values++; t.stopped || t.values > maxValues || depth > maxDepth {
+		t.stop(at, "merges (<<) repeat or nest too much", "write what you need in full")
+		return
+	}
+	switch from.Kind {
+	case yaml.MappingNode:
+		t.mapping(v, from, depth)
+	case yaml.SequenceNode:
+		for _, each := range from.Content {
+			t.merge(v, each, depth+1)
+		}
+	default:
+		t.add(at, "expected a mapping to merge with <<", "write `<<: *anchor`, where the anchor is on a mapping")
+	}
+}

@@ -1,0 +1,284 @@
+package jobspec
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// What stands for what a job leaves out. They are Nomad's.
+const (
+	// DefaultCPU is what a task needs that names none, in millicores, and
+	// DefaultMemoryMB, in MiB.
+	DefaultCPU      = 100
+	DefaultMemoryMB = 300
+	// DefaultKillTimeout lies between the signal and the kill.
+	DefaultKillTimeout = 5 * time.Second
+	// defaultWeight is the weight of an affinity or a spread.
+	defaultWeight = 50
+	// defaultSignal is what a task is asked to stop with.
+	defaultSignal = "SIGTERM"
+)
+
+// ToModel gives the scheduler's noun for a job of the API: defaults filled in,
+// everything checked. A class is named and not resolved: Priority is then the
+// default, and NeverPreempts what the job itself says. The error is Problems,
+// with paths of the API's JSON.
+func ToModel(j *client.Job) (*model.Job, error) {
+	c := &conversion{}
+	if j == nil {
+		c.add("", "there is no job", `send {"Job": {...}}`)
+		return nil, c.problems.err()
+	}
+	m := c.job(j)
+	if err := c.problems.err(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// conversion collects what is wrong with a job while it is converted.
+type conversion struct {
+	problems Problems
+	values   int // lists' elements so far
+}
+
+func (c *conversion) add(path, message, remedy string) {
+	if len(c.problems) < maxKept {
+		c.problems = append(c.problems, Problem{Path: path, Message: message, Remedy: remedy})
+	}
+}
+
+func (c *conversion) job(j *client.Job) *model.Job {
+	c.checkJob(j)
+	m := &model.Job{
+		Namespace: cmp.Or(j.Namespace, model.DefaultNamespace), ID: j.ID, Name: j.Name, Meta: clone(j.Meta),
+		Priority: model.DefaultPriority, PriorityClass: j.PriorityClass,
+		NeverPreempts:  j.PreemptionPolicy == "Never",
+		NonPreemptible: j.Preemptible != nil && !*j.Preemptible,
+		AllAtOnce:      j.AllAtOnce, Policy: j.Policy, Stopped: j.Stop,
+		Version: j.Version, SubmitTime: j.SubmitTime, CreateIndex: j.CreateIndex, ModifyIndex: j.ModifyIndex,
+	}
+	if m.Name == m.ID {
+		m.Name = ""
+	}
+	m.Type, _ = model.ParseJobType(cmp.Or(j.Type, "service")) // checked before
+	if j.Priority != nil {
+		m.Priority = int32(*j.Priority) // checked before
+	}
+	if !slices.Contains(j.Datacenters, "*") {
+		m.Datacenters = slices.Clone(j.Datacenters)
+	}
+	for i, g := range j.TaskGroups {
+		if len(c.problems) == maxKept {
+			break
+		}
+		path := fmt.Sprintf("TaskGroups[%d]", i)
+		if g == nil {
+			c.add(path, "there is no group", "remove the null")
+			continue
+		}
+		m.Groups = append(m.Groups, c.group(path, j, m, g))
+	}
+	return m
+}
+
+func clone[V any](m map[string]V) map[string]V {
+	if len(m) == 0 {
+		return nil
+	}
+	return maps.Clone(m)
+}
+
+func (c *conversion) group(path string, j *client.Job, job *model.Job, g *client.TaskGroup) *model.Group {
+	c.checkGroup(path, job, g)
+	m := &model.Group{
+		Name: g.Name, Count: 1, Labels: clone(g.Labels), Meta: clone(g.Meta), MaxParallelEvictions: 1,
+		Duration: int64(g.Duration), Checkpoint: int64(g.Checkpoint), Annotations: clone(g.Annotations),
+	}
+	if g.Count != nil {
+		m.Count = *g.Count
+	}
+	if g.Migrate != nil && g.Migrate.MaxParallel != nil {
+		m.MaxParallelEvictions = *g.Migrate.MaxParallel
+	}
+	needs := c.needs(path, m, g)
+	c.networks(path+".Networks", m, needs, g.Networks)
+	c.devices(path+".Devices", m, g.Devices)
+	for i, t := range g.Tasks {
+		at := fmt.Sprintf("%s.Tasks[%d]", path, i)
+		if t == nil {
+			c.add(at, "there is no task", "remove the null")
+			continue
+		}
+		c.task(at, m, needs, g, t)
+	}
+	c.placement(path, m, j, g)
+	m.Resources = c.total(path, needs)
+	return m
+}
+
+// needs is what a group needs beyond its tasks.
+func (c *conversion) needs(path string, _ *model.Group, g *client.TaskGroup) map[string]int64 {
+	needs := map[string]int64{}
+	for _, resource := range slices.Sorted(maps.Keys(g.Resources)) {
+		c.need(keyed(path+".Resources", resource), needs, resource, g.Resources[resource])
+	}
+	if d := g.EphemeralDisk; d != nil && d.SizeMB != nil {
+		c.need(path+".EphemeralDisk.SizeMB", needs, "disk", int64(*d.SizeMB))
+	}
+	return needs
+}
+
+// need adds an amount that is within bounds.
+func (c *conversion) need(path string, to map[string]int64, resource string, n int64) {
+	if c.checkAmount(path, resource, n) && n > 0 {
+		to[resource] += n
+	}
+}
+
+// total checks sums of amounts, each of which was within bounds. At most some
+// thousands of them make one, so they cannot overflow.
+func (c *conversion) total(path string, needs map[string]int64) model.Resources {
+	for _, resource := range slices.Sorted(maps.Keys(needs)) {
+		if needs[resource] > model.MaxAmount {
+			c.add(path, fmt.Sprintf("its tasks need %d %s of %s together: expected at most %d", needs[resource], model.Unit(resource), resource, int64(model.MaxAmount)), "check the numbers and their units")
+		}
+	}
+	if len(needs) == 0 {
+		return nil
+	}
+	return needs
+}
+
+// networks adds ports and bandwidth.
+func (c *conversion) networks(path string, m *model.Group, needs map[string]int64, networks []*client.NetworkResource) {
+	for i, n := range networks {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if n == nil {
+			c.add(at, "there is no network", "remove the null")
+			continue
+		}
+		if n.Mode != "" && n.Mode != "host" {
+			c.add(at+".Mode", fmt.Sprintf("network mode %.40q is not supported", n.Mode), "use host, or leave it out")
+		}
+		if n.MBits != nil {
+			c.need(at+".MBits", needs, "network", int64(*n.MBits))
+		}
+		if len(n.DynamicPorts) > 0 {
+			c.add(at+".DynamicPorts", "dynamic ports are not supported", "ask for fixed ports: ReservedPorts, in HCL static")
+		}
+		for k, p := range n.ReservedPorts {
+			c.port(fmt.Sprintf("%s.ReservedPorts[%d].Value", at, k), m, p.Value)
+		}
+	}
+}
+
+func (c *conversion) port(path string, m *model.Group, port int) {
+	switch {
+	case port < 1 || port > 65535:
+		c.add(path, fmt.Sprintf("%d is not a port: expected 1 to 65535", port), "write the port that is needed")
+	case slices.Contains(m.Ports, uint16(port)):
+		c.add(path, fmt.Sprintf("port %d is asked for twice", port), "ask for it once")
+	case len(m.Ports) == maxPorts:
+		c.add(path, fmt.Sprintf("more than %d ports", maxPorts), "ask for fewer")
+	default:
+		m.Ports = append(m.Ports, uint16(port))
+	}
+}
+
+func (c *conversion) devices(path string, m *model.Group, devices []*client.RequestedDevice) {
+	for i, d := range devices {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if d == nil {
+			c.add(at, "there is no device request", "remove the null")
+			continue
+		}
+		c.checkDevice(at, d)
+		request := model.DeviceRequest{ID: d.Name, Count: 1, Constraints: c.constraints(at+".Constraints", d.Constraints, false)}
+		if d.Count != nil && *d.Count <= maxDevices {
+			request.Count = int32(*d.Count)
+		}
+		if m.Devices = append(m.Devices, request); len(m.Devices) == maxRequests+1 {
+			c.add(at, fmt.Sprintf("more than %d device requests", maxRequests), "ask for several devices of a kind with Count")
+		}
+	}
+}
+
+func (c *conversion) task(path string, m *model.Group, needs map[string]int64, g *client.TaskGroup, t *client.Task) {
+	c.checkTask(path, g, t)
+	task := &model.Task{
+		Name: t.Name, Driver: t.Driver, User: t.User, Env: clone(t.Env), Leader: t.Leader,
+		KillSignal: cmp.Or(t.KillSignal, defaultSignal), KillTimeout: int64(DefaultKillTimeout), Config: c.config(path+".Config", t),
+	}
+	if t.KillTimeout != nil {
+		task.KillTimeout = int64(*t.KillTimeout)
+	}
+	task.Resources = c.share(path+".Resources", m, needs, g, t)
+	m.KillTimeout = max(m.KillTimeout, task.KillTimeout)
+	m.Tasks = append(m.Tasks, task)
+}
+
+// config is what the driver reads, as JSON.
+func (c *conversion) config(path string, t *client.Task) []byte {
+	if len(t.Config) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(t.Config)
+	switch {
+	case err != nil:
+		c.add(path, fmt.Sprintf("it cannot be written as JSON: %v", err), "use texts, numbers, true and false, lists and mappings")
+	case len(text) > maxConfig:
+		c.add(path, fmt.Sprintf("%d bytes of configuration: expected at most %d", len(text), maxConfig), "read it from a file on the node")
+	}
+	return text
+}
+
+// share is what a task needs, which is added to what its group needs. A task
+// that says nothing has the default; but where the group says what an instance
+// needs, that is meant to be all, and a single task may use the whole of it.
+func (c *conversion) share(path string, m *model.Group, needs map[string]int64, g *client.TaskGroup, t *client.Task) model.Resources {
+	if t.Resources == nil && len(g.Resources) > 0 {
+		if len(g.Tasks) == 1 && len(needs) > 0 {
+			return maps.Clone(needs)
+		}
+		return nil
+	}
+	share := map[string]int64{}
+	r := t.Resources
+	if r == nil {
+		r = &client.Resources{}
+	}
+	given := func(name, resource string, n *int, preset int64) {
+		if n != nil {
+			preset = int64(*n)
+		}
+		c.need(path+"."+name, share, resource, preset)
+	}
+	given("CPU", "cpu", r.CPU, DefaultCPU)
+	given("MemoryMB", "memory", r.MemoryMB, DefaultMemoryMB)
+	given("DiskMB", "disk", r.DiskMB, 0)
+	for _, resource := range slices.Sorted(maps.Keys(r.Other)) {
+		at := keyed(path+".Other", resource)
+		if _, own := share[resource]; own || resource == "cpu" || resource == "memory" || resource == "disk" {
+			c.add(at, fmt.Sprintf("%.40s has a field of its own", resource), "use CPU, MemoryMB or DiskMB")
+			continue
+		}
+		c.need(at, share, resource, r.Other[resource])
+	}
+	c.networks(path+".Networks", m, share, r.Networks)
+	c.devices(path+".Devices", m, r.Devices)
+	for resource, n := range share {
+		needs[resource] += n
+	}
+	if len(share) == 0 {
+		return nil
+	}
+	return share
+}
