@@ -15,9 +15,11 @@ const (
 	Deny OnFault = iota
 	// FallBack lets the policy named default decide.
 	FallBack
+	// AsConfigured does what the scheduler configuration says.
+	AsConfigured
 )
 
-func (f OnFault) String() string { return [...]string{"deny", "default"}[f] }
+func (f OnFault) String() string { return [...]string{"deny", "default", "as configured"}[f] }
 
 // ParseOnFault reads deny or default; nothing means deny.
 func ParseOnFault(text string) (OnFault, error) {

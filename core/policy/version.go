@@ -253,6 +253,13 @@ func (v *Version) FellBack() { v.fallbacks.Add(1) }
 // Stats counts hook calls and faults so far.
 func (v *Version) Stats() (calls, faults int64) { return v.calls.Load(), v.faults.Load() }
 
+// Instances counts those that wait to be asked and those that are handed out.
+func (v *Version) Instances() (idle, busy int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.idle), v.out
+}
+
 // Fallbacks counts evaluations in which default decided instead.
 func (v *Version) Fallbacks() int64 { return v.fallbacks.Load() }
 

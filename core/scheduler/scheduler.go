@@ -141,7 +141,7 @@ func (s *Scheduler) replan(failed *run, fault *policy.Error) (*run, error) {
 	if failed.asked {
 		at.Breaker.Fault(failed.now, fault)
 	}
-	if at.OnFault == policy.FallBack {
+	if fallsBack(at, failed.base.Config()) {
 		r, err := s.runAgain(failed, fault, func(r *run) { r.version = r.policies.Default() })
 		if _, again := errors.AsType[*policy.Error](err); !again {
 			at.FellBack()
@@ -149,6 +149,11 @@ func (s *Scheduler) replan(failed *run, fault *policy.Error) (*run, error) {
 		}
 	}
 	return s.runAgain(failed, fault, func(r *run) { r.preempts = false })
+}
+
+// fallsBack is whether default decides where the version is at fault.
+func fallsBack(v *policy.Version, c *model.SchedulerConfig) bool {
+	return v.OnFault == policy.FallBack || v.OnFault == policy.AsConfigured && c.OnFault == model.OnFaultDefault
 }
 
 // runAgain plans an evaluation afresh with a change.

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/model"
@@ -77,10 +76,8 @@ type policies struct {
 	inForce  []inForce // what the set in force was made of, ascending by name
 	lacks    []inForce // active, and not opened here
 	complete chan struct{}
+	steps    chan struct{} // closed and made anew at the end of every step
 	closed   bool
-
-	// settled is closed whenever run has done what the state asks for so far.
-	settled atomic.Pointer[chan struct{}]
 }
 
 // inForce is a version that decides under a name.
@@ -94,7 +91,7 @@ func newPolicies(c Config) (*policies, error) {
 		clock: c.Clock, logger: c.Logger, builtins: map[string]*policy.Version{},
 		loading: make(chan struct{}, 1), wake: make(chan struct{}, 1), trips: make(chan trip, 16),
 		opened: map[string]*policy.Version{}, failed: map[string]string{}, told: map[string]model.PolicyCheck{},
-		complete: make(chan struct{}),
+		complete: make(chan struct{}), steps: make(chan struct{}),
 	}
 	close(p.complete)
 	if p.voters == nil {

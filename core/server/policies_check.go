@@ -39,7 +39,23 @@ func (p *policies) step(ctx context.Context) (again time.Duration) {
 	if due := p.endTrials(ctx, states); due > 0 && (again == 0 || due < again) {
 		again = due
 	}
+	p.endStep()
 	return again
+}
+
+// stepped is closed at the end of the step that is under way, or of the next.
+func (p *policies) stepped() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.steps
+}
+
+// endStep wakes who waits for a step.
+func (p *policies) endStep() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.steps)
+	p.steps = make(chan struct{})
 }
 
 // urgentFirst lists versions with those first that are active, which workers may
@@ -170,7 +186,7 @@ func (p *policies) tell(ctx context.Context, v *model.PolicyVersion) error {
 	p.mu.Lock()
 	check, tried := p.told[v.ID]
 	p.mu.Unlock()
-	if was, there := v.Checks[p.id]; !tried || there && was.OK == check.OK && was.Error == check.Error {
+	if was, there := v.Checks[p.id]; !tried || there && sameCheck(was, check) {
 		return nil
 	}
 	_, err := p.apply(ctx, &replication.CheckPolicy{Version: v.ID, Server: p.id, Check: check})
@@ -180,6 +196,9 @@ func (p *policies) tell(ctx context.Context, v *model.PolicyVersion) error {
 	}
 	return err
 }
+
+// sameCheck is whether two checks found the same; when they did is of no account.
+func sameCheck(a, b model.PolicyCheck) bool { return a.OK == b.OK && a.Error == b.Error }
 
 // apply writes a command into the log. A refusal is an error of it.
 func (p *policies) apply(ctx context.Context, c replication.Command) (*replication.Result, error) {

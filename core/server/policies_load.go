@@ -1,0 +1,221 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// LoadPolicy takes a policy into the cluster and returns when every server that
+// must has checked it, or when the context ends: Checks then lack some. It
+// decides nothing until it is activated. Loading the same again changes nothing;
+// a server that refused it tries once more.
+func (s *Server) LoadPolicy(ctx context.Context, r LoadRequest) (*model.PolicyVersion, error) {
+	return s.policies.load(ctx, r)
+}
+
+func (p *policies) load(ctx context.Context, r LoadRequest) (*model.PolicyVersion, error) {
+	if err := p.leads(); err != nil {
+		return nil, err
+	}
+	if len(r.Module) > policy.MaxModule {
+		return nil, fail(CodeTooLarge, "the module has %d bytes, and a policy may have %d MiB", len(r.Module), policy.MaxModule>>20).
+			hint("strip it: -ldflags='-s -w' for Go, wasm-opt -Oz for any")
+	}
+	v, err := p.host.Describe(ctx, r)
+	if err != nil {
+		return nil, refusedPolicy(err)
+	}
+	select {
+	case p.loading <- struct{}{}:
+		defer func() { <-p.loading }()
+	case <-ctx.Done():
+		return nil, interrupted(ctx.Err())
+	}
+	v.Time = p.clock.Now().UnixNano()
+	if err := p.register(ctx, v, r.Module); err != nil {
+		return nil, err
+	}
+	return p.checked(ctx, v.ID)
+}
+
+// leads is nil on the leader.
+func (p *policies) leads() error {
+	if p.log.IsLeader() {
+		return nil
+	}
+	return p.unwritten(replication.ErrNotLeader)
+}
+
+// unwritten is why the log did not take an entry, in words for the caller; nil
+// stays nil.
+func (p *policies) unwritten(err error) error {
+	if err == nil {
+		return nil
+	}
+	return (&Server{cfg: Config{ID: p.id, Log: p.log}}).unwritten(err)
+}
+
+// refusedPolicy is a request that does not describe a policy which may be
+// loaded. A fault is the policy's own.
+func refusedPolicy(err error) *Error {
+	if ours, ok := errors.AsType[*Error](err); ok {
+		return ours
+	}
+	e := fail(CodeInvalid, "%v", err)
+	e.Err = err
+	details := map[string]any{"Problems": strings.Split(err.Error(), "\n")}
+	if fault, ok := errors.AsType[*policy.Error](err); ok {
+		details["Fault"] = fault.Fault.String()
+		e.Hint = fault.Hint
+	}
+	return e.with(details)
+}
+
+// register makes a version known, with its module where that is not there yet.
+func (p *policies) register(ctx context.Context, v *model.PolicyVersion, module []byte) error {
+	snap := p.store.Snapshot()
+	if known := snap.PolicyVersion(v.ID); known != nil {
+		return p.again(known, v)
+	}
+	if v.Kind == model.PolicyWasm && !hasModule(snap, v.Digest) {
+		if err := p.send(ctx, v.Digest, module); err != nil {
+			return err
+		}
+	}
+	_, err := p.apply(ctx, &replication.LoadPolicy{Version: v})
+	if refusal, ok := errors.AsType[*replication.Refusal](err); ok {
+		if known := p.store.Snapshot().PolicyVersion(v.ID); known != nil {
+			return p.again(known, v)
+		}
+		return refused(refusal)
+	}
+	return p.unwritten(err)
+}
+
+// again is the answer to who loads a version that is there.
+func (p *policies) again(known, v *model.PolicyVersion) error {
+	same := func(a, b []string) bool {
+		a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
+		return slices.Equal(a, b)
+	}
+	e := fail(CodeConflict, "version %s is loaded already, ", shortVersion(v.ID))
+	switch {
+	case known.Name != v.Name:
+		e.Message += fmt.Sprintf("as %s", known.Name)
+		e.Hint = fmt.Sprintf("activate it under that name, or unload it first: cede policy unload %s@%s", known.Name, shortVersion(v.ID))
+	case !same(known.Grants, v.Grants):
+		e.Message += fmt.Sprintf("with other grants: [%s]", strings.Join(known.Grants, ", "))
+	case known.OnFault != v.OnFault:
+		e.Message += fmt.Sprintf("with another answer to faults: %s", orInherited(known.OnFault))
+	default:
+		if check, tried := known.Checks[p.id]; tried && !check.OK {
+			p.retry(v.ID)
+		}
+		return nil
+	}
+	if e.Hint == "" {
+		e.Hint = fmt.Sprintf("unload it first: cede policy unload %s@%s", known.Name, shortVersion(v.ID))
+	}
+	return e.with(map[string]any{"Version": v.ID, "Name": known.Name})
+}
+
+func orInherited(onFault string) string {
+	if onFault == "" {
+		return "that of the scheduler configuration"
+	}
+	return onFault
+}
+
+// hasModule is whether the module came with another version, so that every
+// server has it.
+func hasModule(snap *state.Snapshot, digest string) bool {
+	return slices.ContainsFunc(snap.PolicyVersions(), func(v *model.PolicyVersion) bool {
+		return v.Digest == digest && v.Kind == model.PolicyWasm
+	})
+}
+
+// send puts a module into the log, piece by piece. What has arrived of it before
+// is not sent again.
+func (p *policies) send(ctx context.Context, digest string, module []byte) error {
+	sent := int64(0)
+	if up := p.store.Snapshot().Upload(digest); up != nil && up.Size <= int64(len(module)) {
+		sent = up.Size
+	}
+	for sent < int64(len(module)) {
+		end := min(sent+replication.MaxChunk, int64(len(module)))
+		_, err := p.apply(ctx, &replication.PutChunk{Digest: digest, Offset: sent, Data: module[sent:end]})
+		if refusal, ok := errors.AsType[*replication.Refusal](err); ok {
+			return refused(refusal)
+		}
+		if err != nil {
+			return p.unwritten(err)
+		}
+		sent = end
+	}
+	return nil
+}
+
+// checked waits until every server that must has checked a version.
+func (p *policies) checked(ctx context.Context, id string) (*model.PolicyVersion, error) {
+	for {
+		stepped := p.stepped()
+		watch := p.store.Watch(state.TablePolicies.Of(id))
+		v := p.store.Snapshot().PolicyVersion(id)
+		if v == nil {
+			watch.Stop()
+			return nil, fail(CodeConflict, "version %s was unloaded while it was being checked", shortVersion(id))
+		}
+		if len(p.unchecked(v)) == 0 && p.isTold(v) {
+			watch.Stop()
+			return v, nil
+		}
+		select {
+		case <-watch.C:
+		case <-stepped:
+			watch.Stop()
+		case <-ctx.Done():
+			watch.Stop()
+			return v, nil
+		}
+	}
+}
+
+// unchecked is the servers that must still check a version.
+func (p *policies) unchecked(v *model.PolicyVersion) []string {
+	return slices.DeleteFunc(p.required(), func(id string) bool {
+		_, checked := v.Checks[id]
+		return checked
+	})
+}
+
+// isTold is whether the log has what this server found last when it tried the
+// version.
+func (p *policies) isTold(v *model.PolicyVersion) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found, tried := p.told[v.ID]
+	return tried && sameCheck(v.Checks[p.id], found)
+}
+
+// refused is a command that was committed and did nothing.
+func refused(r *replication.Refusal) *Error {
+	e := fail(CodeConflict, "%s", r.Message)
+	switch r.Code {
+	case replication.CodeNotFound:
+		e.Code = CodeNotFound
+	case replication.CodeInvalid:
+		e.Code = CodeInvalid
+	case replication.CodeTooLarge:
+		e.Code = CodeTooLarge
+	}
+	e.Err = r
+	return e
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+)
+
+// decisionsShown is how many of the newest decisions a status has.
+const decisionsShown = 20
+
+// PolicyStatus is a policy, as the cluster has it and as it does on the server
+// that answers.
+type PolicyStatus struct {
+	Name    string
+	Builtin bool // a policy of this name is linked in, and decides where none of State does
+	// State is what role which version plays; nil where none ever played one.
+	State    *model.PolicyState
+	Versions []*model.PolicyVersion // that are loaded, the newest first
+
+	// Here is the version that decides on this server; nil: none does.
+	Here *PolicyHere
+	// Ready lists the versions that this server has opened, by id, and Refused why
+	// it could not open others.
+	Ready   []string
+	Refused map[string]string
+
+	Shadow    *ShadowStatus     // nil: there is no shadow run
+	Decisions []*PolicyDecision // of this server, the newest first
+	Lost      int64             // records that were not written, of all policies
+}
+
+// PolicyHere is what decides under a name on one server, with counts since it was
+// opened there.
+type PolicyHere struct {
+	Version, Digest string
+	Kind            string // builtin where the cluster has loaded none
+	Calls, Faults   int64
+	Fallbacks       int64  // evaluations in which default decided instead
+	Open            string // why it is not asked at present; "" while it is
+}
+
+// PolicyStatus tells of one policy.
+func (s *Server) PolicyStatus(_ context.Context, name string) (*PolicyStatus, error) {
+	p := s.policies
+	known := p.names()
+	if !slices.Contains(known, name) {
+		return nil, fail(CodeNotFound, "there is no policy named %q", name).hint("loaded or built in are %s", strings.Join(known, ", "))
+	}
+	return p.status(name), nil
+}
+
+// PolicyStatuses tells of every policy, ascending by name.
+func (s *Server) PolicyStatuses(context.Context) []*PolicyStatus {
+	var list []*PolicyStatus
+	for _, name := range s.policies.names() {
+		list = append(list, s.policies.status(name))
+	}
+	return list
+}
+
+// names lists the policies that are linked in, loaded, or play a role.
+func (p *policies) names() []string {
+	names := map[string]bool{}
+	for name := range p.builtins {
+		names[name] = true
+	}
+	snap := p.store.Snapshot()
+	for _, v := range snap.PolicyVersions() {
+		names[v.Name] = true
+	}
+	for _, s := range snap.PolicyStates() {
+		names[s.Name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func (p *policies) status(name string) *PolicyStatus {
+	snap := p.store.Snapshot()
+	st := &PolicyStatus{
+		Name: name, Builtin: p.builtins[name] != nil, State: snap.PolicyState(name), Versions: versionsOf(snap, name),
+		Here: p.here(name), Shadow: p.shadows.status(name), Refused: map[string]string{},
+	}
+	st.Decisions, st.Lost = p.records.decisions(name, decisionsShown)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, v := range st.Versions {
+		if p.opened[v.ID] != nil {
+			st.Ready = append(st.Ready, v.ID)
+		} else if why := p.failed[v.ID]; why != "" {
+			st.Refused[v.ID] = why
+		}
+	}
+	return st
+}
+
+// here is what decides under a name on this server.
+func (p *policies) here(name string) *PolicyHere {
+	set := p.Pin()
+	defer set.Unpin()
+	versions := set.Versions()
+	i := slices.IndexFunc(versions, func(v *policy.Version) bool { return v.Name == name })
+	if i < 0 {
+		return nil
+	}
+	v := versions[i]
+	h := &PolicyHere{Version: v.ID, Digest: v.Digest, Kind: model.PolicyBuiltin, Fallbacks: v.Fallbacks()}
+	h.Calls, h.Faults = v.Stats()
+	if loaded := p.store.Snapshot().PolicyVersion(v.ID); loaded != nil {
+		h.Kind = loaded.Kind
+	}
+	if why := v.Breaker.Open(p.clock.Now().UnixNano()); why != nil {
+		h.Open = why.Error()
+	}
+	return h
+}
