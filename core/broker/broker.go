@@ -19,6 +19,7 @@ type Broker struct {
 	mu      sync.Mutex
 	enabled bool
 	paused  bool
+	keepAll bool // nothing is shed
 	seq     uint64
 
 	seed    maphash.Seed
@@ -118,6 +119,15 @@ func (b *Broker) Paused() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.paused
+}
+
+// SetShedding says whether an Ack makes needless what its snapshot covers, and
+// what a newer evaluation of the job stands for. It does unless told otherwise;
+// without it every evaluation of a job runs, one after another.
+func (b *Broker) SetShedding(on bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.keepAll = !on
 }
 
 func (b *Broker) flush() {

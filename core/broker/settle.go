@@ -19,7 +19,11 @@ func (b *Broker) Ack(evalID string, token Token, snapshot uint64) error {
 	j := e.job
 	b.endLease(e)
 	j.turn = nil
-	b.shed(j, evalID, snapshot)
+	if b.keepAll {
+		b.promote(j)
+	} else {
+		b.shed(j, evalID, snapshot)
+	}
 	if again, index := e.again(snapshot); again != nil {
 		b.restart(e, again, index)
 	} else {
