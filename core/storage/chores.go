@@ -10,6 +10,7 @@ type chores struct {
 	stopped chan struct{}
 	kicked  chan struct{} // one slot: there is something to do
 	running sync.WaitGroup
+	once    sync.Once
 }
 
 // start runs each of works; the first of them hears kicks.
@@ -31,8 +32,9 @@ func (c *chores) kick() {
 	}
 }
 
+// stop ends them and waits; twice is once.
 func (c *chores) stop() {
-	close(c.stopped)
+	c.once.Do(func() { close(c.stopped) })
 	c.running.Wait()
 }
 

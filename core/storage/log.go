@@ -163,6 +163,13 @@ func (l *Log) LastIndex() (uint64, error) {
 	return l.state.last, nil
 }
 
+// reach is the first entry, 0 when there is none, and what was deleted last.
+func (l *Log) reach() (first, floor uint64) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.state.first, l.state.floor
+}
+
 // IsMonotonic tells Raft that the log has no gaps.
 func (l *Log) IsMonotonic() bool { return true }
 

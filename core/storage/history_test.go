@@ -1,0 +1,248 @@
+package storage_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/core/storage"
+)
+
+// clockOf is a time that a test moves.
+type clockOf struct{ at time.Time }
+
+func (c *clockOf) now() time.Time { return c.at }
+
+func withHistory(h storage.HistoryConfig) func(*storage.Config) {
+	return func(c *storage.Config) { c.History = h }
+}
+
+func appendTo(t testing.TB, h *storage.History, topic string, index, seq uint64, data string) {
+	t.Helper()
+	if err := h.Append(topic, index, seq, []byte(data)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func listed(t testing.TB, h *storage.History, q storage.Query) string {
+	t.Helper()
+	list, err := h.List(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	for _, r := range list {
+		fmt.Fprintf(&b, "%s%d.%d=%s ", r.Topic, r.Index, r.Seq, r.Data)
+	}
+	return b.String()
+}
+
+func TestHistory_ForwardAndBackwardByTopic(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir)
+	h := s.History()
+	appendTo(t, h, "e", 1, 0, "a")
+	appendTo(t, h, "d", 1, 1, "b")
+	appendTo(t, h, "e", 3, 0, "c")
+	appendTo(t, h, "d", 3, 0, "d")
+	appendTo(t, h, "dd", 5, 0, "x")
+	appendTo(t, h, "e", 3, 0, "again")
+	check := func(h *storage.History) {
+		t.Helper()
+		for _, c := range []struct {
+			q    storage.Query
+			want string
+		}{
+			{storage.Query{}, "e1.0=a d1.1=b d3.0=d e3.0=c dd5.0=x "},
+			{storage.Query{From: 2}, "d3.0=d e3.0=c dd5.0=x "},
+			{storage.Query{From: 1, Limit: 2}, "e1.0=a d1.1=b "},
+			{storage.Query{From: 9}, ""},
+			{storage.Query{Topic: "d"}, "d1.1=b d3.0=d "},
+			{storage.Query{Topic: "e", From: 2}, "e3.0=c "},
+			{storage.Query{Backward: true}, "dd5.0=x e3.0=c d3.0=d d1.1=b e1.0=a "},
+			{storage.Query{Backward: true, From: 3, Limit: 3}, "e3.0=c d3.0=d d1.1=b "},
+			{storage.Query{Backward: true, From: 2, Topic: "d"}, "d1.1=b "},
+			{storage.Query{Backward: true, Topic: "dd"}, "dd5.0=x "},
+			{storage.Query{Topic: "none"}, ""},
+		} {
+			if got := listed(t, h, c.q); got != c.want {
+				t.Errorf("%+v: got %q, want %q", c.q, got, c.want)
+			}
+		}
+	}
+	check(h)
+	if s := h.Stats(); s.Records != 5 || s.Last != (storage.Position{Index: 5}) {
+		t.Errorf("%+v", s)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h = openStore(t, dir).History()
+	check(h)
+	if s := h.Stats(); s.Records != 5 {
+		t.Errorf("after reopening: %+v", s)
+	}
+}
+
+func TestHistory_PagesContinue(t *testing.T) {
+	h := openStore(t, t.TempDir()).History()
+	for i := range uint64(50) {
+		appendTo(t, h, string(rune('a'+i%3)), 1+i/4, i%4, fmt.Sprint(i))
+	}
+	for _, q := range []storage.Query{{}, {Backward: true}, {Topic: "b"}, {Topic: "b", Backward: true}} {
+		whole := listed(t, h, q)
+		var pages string
+		q.Limit = 3
+		for {
+			list, err := h.List(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages += listed(t, h, q)
+			if len(list) < q.Limit {
+				break
+			}
+			q.After = &list[len(list)-1]
+		}
+		if pages != whole {
+			t.Errorf("%+v:\n%s\n%s", q, pages, whole)
+		}
+	}
+}
+
+func TestHistory_StaysWithinItsSize(t *testing.T) {
+	dir := t.TempDir()
+	const limit = 256 << 10
+	s := openStore(t, dir, withHistory(storage.HistoryConfig{MaxBytes: limit}))
+	h := s.History()
+	data := string(module(1000, 1))
+	for i := range uint64(2000) {
+		appendTo(t, h, "e", i+1, 0, data)
+	}
+	within(t, func() bool {
+		st := h.Stats()
+		return st.Bytes <= limit
+	})
+	st := h.Stats()
+	if st.Bytes < limit/2 || st.Last.Index != 2000 {
+		t.Errorf("it forgets too much: %+v", st)
+	}
+	list, err := h.List(storage.Query{Limit: 10_000})
+	if err != nil || int64(len(list)) != st.Records || list[0].Position != st.First {
+		t.Errorf("%d records, %v; accounted for are %+v", len(list), err, st)
+	}
+	appendTo(t, h, "e", 1, 0, "long ago")
+	if got := h.Stats(); got != st {
+		t.Errorf("what was forgotten came back: %+v", got)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h = openStore(t, dir, withHistory(storage.HistoryConfig{MaxBytes: limit})).History()
+	if got := h.Stats(); got != st {
+		t.Errorf("after reopening %+v, before %+v", got, st)
+	}
+}
+
+func TestHistory_ForgetsWhatIsOld(t *testing.T) {
+	c := &clockOf{time.Unix(1_800_000_000, 0)}
+	dir := t.TempDir()
+	open := withHistory(storage.HistoryConfig{MaxAge: 16 * time.Hour, Now: c.now, TrimEvery: time.Millisecond})
+	s := openStore(t, dir, open)
+	for i := range uint64(48) {
+		appendTo(t, s.History(), "e", i+1, 0, "x")
+		c.at = c.at.Add(30 * time.Minute)
+	}
+	if err := s.Close(); err != nil { // the clock may move only while nobody reads it
+		t.Fatal(err)
+	}
+	h := openStore(t, dir, open).History()
+	within(t, func() bool {
+		first := h.Stats().First.Index
+		return first >= 13 && first <= 17
+	})
+	if list, err := h.List(storage.Query{}); err != nil || list[0].Position != h.Stats().First || list[len(list)-1].Index != 48 {
+		t.Errorf("%d records, %v", len(list), err)
+	}
+}
+
+// within waits for background work.
+func within(t testing.TB, done func() bool) {
+	t.Helper()
+	for range 2000 {
+		if done() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("it did not come about in ten seconds")
+}
+
+// Against a sorted list, with records late and twice, and reopening between.
+func TestHistory_AgainstSortedList(t *testing.T) {
+	check(t, 6, func(t *rapid.T, dir string) {
+		open := func() *storage.Store {
+			s, err := storage.Open(config(dir, withHistory(storage.HistoryConfig{SegmentBytes: 400})))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		s := open()
+		defer func() { _ = s.Close() }()
+		var model []storage.Record
+		order := func(a, b storage.Record) int {
+			return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Topic, b.Topic))
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"append": func(t *rapid.T) {
+				r := storage.Record{Topic: rapid.SampledFrom([]string{"a", "b", "aa"}).Draw(t, "topic")}
+				r.Index, r.Seq = rapid.Uint64Range(1, 30).Draw(t, "index"), rapid.Uint64Range(0, 3).Draw(t, "seq")
+				r.Data = rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "data")
+				if err := s.History().Append(r.Topic, r.Index, r.Seq, r.Data); err != nil {
+					t.Fatal(err)
+				}
+				if at, there := slices.BinarySearchFunc(model, r, order); !there {
+					model = slices.Insert(model, at, r)
+				}
+			},
+			"reopen": func(t *rapid.T) {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				s = open()
+			},
+			"list": func(t *rapid.T) {
+				q := storage.Query{
+					From: rapid.Uint64Range(0, 31).Draw(t, "from"), Backward: rapid.Bool().Draw(t, "backward"),
+					Topic: rapid.SampledFrom([]string{"", "a", "b", "aa"}).Draw(t, "topic"), Limit: rapid.IntRange(1, 50).Draw(t, "limit"),
+				}
+				want := slices.Clone(model)
+				if q.Backward {
+					slices.Reverse(want)
+				}
+				want = slices.DeleteFunc(want, func(r storage.Record) bool {
+					return q.Topic != "" && r.Topic != q.Topic || !q.Backward && r.Index < q.From || q.Backward && q.From > 0 && r.Index > q.From
+				})
+				want = want[:min(len(want), q.Limit)]
+				got, err := s.History().List(q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !slices.EqualFunc(got, want, func(a, b storage.Record) bool { return order(a, b) == 0 && bytes.Equal(a.Data, b.Data) }) {
+					t.Fatalf("%+v:\n%v\nwant\n%v", q, got, want)
+				}
+			},
+			"": func(t *rapid.T) {
+				if n := s.History().Stats().Records; n != int64(len(model)) {
+					t.Fatalf("%d records, want %d", n, len(model))
+				}
+			},
+		})
+	})
+}

@@ -1,0 +1,224 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc64"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+// SnapshotConfig says how snapshots are kept. The zero value means the defaults.
+type SnapshotConfig struct {
+	// Retain is how many snapshots are kept. The one before the newest is what a
+	// server falls back on when the newest is damaged.
+	Retain int // default: 2
+
+	Logger hclog.Logger // default: none; Raft's own store wants this kind
+}
+
+// Snapshots are the snapshots in a data directory: Raft's own store of files,
+// whose errors name the file and the way back.
+type Snapshots struct {
+	*raft.FileSnapshotStore
+	layout Layout
+}
+
+var _ raft.SnapshotStore = (*Snapshots)(nil)
+
+// OpenSnapshots opens the snapshots in a data directory, and deletes what was
+// left half-written. Nobody else may be writing there.
+func OpenSnapshots(layout Layout, cfg SnapshotConfig) (*Snapshots, error) {
+	orElse(&cfg.Retain, 2)
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
+	}
+	list, err := ListSnapshots(layout, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range list {
+		if s.Unfinished {
+			if err := os.RemoveAll(s.Path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	store, err := raft.NewFileSnapshotStoreWithLogger(layout.Raft(), cfg.Retain, cfg.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", layout.Snapshots(), err)
+	}
+	return &Snapshots{store, layout}, nil
+}
+
+// Open checks a snapshot and gives its bytes.
+func (s *Snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	meta, r, err := s.FileSnapshotStore.Open(id)
+	if err == nil {
+		return meta, r, nil
+	}
+	path := filepath.Join(s.layout.Snapshots(), id)
+	if _, problem := inspectSnapshot(path, true); problem != nil {
+		return nil, nil, snapshotDamage(problem)
+	}
+	return nil, nil, fmt.Errorf("snapshot %s: %w", path, err)
+}
+
+// Snapshot is one folder of a snapshot.
+type Snapshot struct {
+	ID          string
+	Path        string
+	Index, Term uint64
+	Size        int64
+	Unfinished  bool  // it was never put into place
+	Problem     error // why it cannot be used; nil: it can
+}
+
+// ListSnapshots looks at the snapshots of a data directory, newest first, and
+// those that cannot be read at the end. whole means that every byte is read.
+func ListSnapshots(layout Layout, whole bool) ([]Snapshot, error) {
+	entries, err := os.ReadDir(layout.Snapshots())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var list []Snapshot
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		s := Snapshot{ID: e.Name(), Path: filepath.Join(layout.Snapshots(), e.Name()), Unfinished: strings.HasSuffix(e.Name(), ".tmp")}
+		if !s.Unfinished {
+			var meta *snapshotMeta
+			if meta, s.Problem = inspectSnapshot(s.Path, whole); meta != nil {
+				s.Index, s.Term, s.Size = meta.Index, meta.Term, meta.Size
+			}
+		}
+		list = append(list, s)
+	}
+	slices.SortStableFunc(list, func(a, b Snapshot) int {
+		if a.Index != b.Index {
+			return -compare(a.Index, b.Index)
+		}
+		return -strings.Compare(a.ID, b.ID)
+	})
+	return list, nil
+}
+
+func compare(a, b uint64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// snapshotMeta is how Raft's store describes a snapshot on the disk.
+type snapshotMeta struct {
+	raft.SnapshotMeta
+	CRC []byte
+}
+
+// fileProblem says which file is not as it should be.
+type fileProblem struct {
+	path string
+	err  error
+}
+
+func (p *fileProblem) Error() string { return fmt.Sprintf("%s: %v", filepath.Base(p.path), p.err) }
+func (p *fileProblem) Unwrap() error { return p.err }
+
+// inspectSnapshot reads a snapshot's description, and compares its bytes with
+// it when whole, its size otherwise. The error is a *fileProblem.
+func inspectSnapshot(path string, whole bool) (*snapshotMeta, error) {
+	metaPath, statePath := filepath.Join(path, "meta.json"), filepath.Join(path, "state.bin")
+	text, err := os.ReadFile(metaPath)
+	if err != nil {
+		return nil, &fileProblem{metaPath, plain(err)}
+	}
+	meta := &snapshotMeta{}
+	if err := json.Unmarshal(text, meta); err != nil {
+		return nil, &fileProblem{metaPath, fmt.Errorf("it is no JSON document: %w", err)}
+	}
+	f, err := os.Open(statePath)
+	if err != nil {
+		return meta, &fileProblem{statePath, plain(err)}
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return meta, &fileProblem{statePath, plain(err)}
+	}
+	if info.Size() != meta.Size {
+		return meta, &fileProblem{statePath, fmt.Errorf("it has %d bytes, and %d by meta.json", info.Size(), meta.Size)}
+	}
+	if !whole {
+		return meta, nil
+	}
+	sum := crc64.New(crc64.MakeTable(crc64.ECMA))
+	if _, err := io.Copy(sum, f); err != nil {
+		return meta, &fileProblem{statePath, plain(err)}
+	}
+	if !bytes.Equal(sum.Sum(nil), meta.CRC) {
+		return meta, &fileProblem{statePath, errors.New("its checksum is not that of meta.json")}
+	}
+	return meta, nil
+}
+
+// plain is err without the path, which is told already.
+func plain(err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+const remedySnapshot = "move that snapshot's folder out of the way: the one before it is used if the log still reaches back to it. " +
+	"Otherwise move the whole data directory aside and start with an empty one, which gets its state from the other servers; " +
+	"a lone server restores a saved snapshot"
+
+func snapshotDamage(problem error) error {
+	d := &DamageError{Part: "snapshot", Remedy: remedySnapshot, What: "it cannot be used", Err: problem}
+	if p := (*fileProblem)(nil); errors.As(problem, &p) {
+		d.Path, d.Err = p.path, p.err
+	}
+	return d
+}
+
+// checkCover is whether the log begins where a snapshot that can be used ends,
+// or before: a state that lacks the entries between the two could not be known
+// for what it is. Raft does not look.
+func checkCover(list []Snapshot, first, floor uint64) error {
+	if first <= 1 && floor == 0 {
+		return nil
+	}
+	var damaged error
+	for _, s := range list {
+		switch {
+		case s.Unfinished:
+		case s.Problem != nil:
+			if damaged == nil {
+				damaged = s.Problem
+			}
+		case first == 0 || s.Index+1 >= first:
+			return nil
+		}
+	}
+	if damaged != nil {
+		return snapshotDamage(damaged)
+	}
+	return &DamageError{
+		Part: "snapshot", What: fmt.Sprintf("no snapshot reaches entry %d, and the log has nothing before entry %d", max(first, 1)-1, max(first, floor+1)),
+		Remedy: "put the snapshot back that was here. Otherwise " + remedyRejoin,
+	}
+}
