@@ -100,7 +100,7 @@ func (o *offer) accepted() bool {
 		return true
 	}
 	// Claims only take room away, so what is there without them tells at a glance.
-	if !o.fits(&p.free) || !admits(g, p.node) {
+	if !o.fits(&p.free) || o.apart() || !admits(g, p.node) {
 		return false
 	}
 	whole := p.free
@@ -126,6 +126,23 @@ func (o *offer) accepted() bool {
 func (o *offer) replaces() bool {
 	return o.group.Job.Version > 0 && slices.ContainsFunc(o.node.rows, func(row state.Row) bool {
 		return row.Group.Job.Version != o.group.Job.Version && row.Group.Job.Key() == o.group.Job.Key()
+	})
+}
+
+// apart is whether something on the node keeps the group away that cannot be
+// evicted for it: an instance of its own job, or what has too high a priority.
+// When that ends, the node is offered again.
+func (o *offer) apart() bool {
+	if len(o.group.Labels)+len(o.group.Separate) == 0 {
+		return false
+	}
+	g, node := o.group, o.node.node
+	return slices.ContainsFunc(o.node.rows, func(row state.Row) bool {
+		if row.Group.Job.Namespace != g.Job.Namespace {
+			return false
+		}
+		stays := row.Group.Job.ID == g.Job.ID || int64(row.Priority) > o.need.ceiling
+		return stays && (excludes(g, row.Group, node) || excludes(row.Group, g, node))
 	})
 }
 
