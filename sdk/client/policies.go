@@ -9,6 +9,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
+	"time"
 )
 
 // MaxModule is the size of the largest module that servers take, in bytes.
@@ -17,6 +18,7 @@ const MaxModule = 8 << 20
 // The parts of a load's body.
 const (
 	partRequest   = "request"
+	partManifest  = "manifest"
 	partModule    = "module"
 	partSignature = "signature"
 )
@@ -52,6 +54,7 @@ func writeLoad(form *multipart.Writer, load *PolicyLoad) error {
 		data       []byte
 	}{
 		{partRequest, "application/json", request},
+		{partManifest, "application/yaml", load.Manifest},
 		{partSignature, "application/octet-stream", load.Signature},
 		{partModule, "application/wasm", load.Module},
 	} {
@@ -96,6 +99,19 @@ func (p Policies) Activate(ctx context.Context, name, version string) (*PolicySt
 	return p.change(ctx, name, version, "activate")
 }
 
+// Try is Activate for a while: the version is rolled back after it, unless it is
+// activated again before.
+func (p Policies) Try(ctx context.Context, name, version string, trial time.Duration) (*PolicyStatus, error) {
+	out := &PolicyStatus{}
+	return out, p.c.write(ctx, http.MethodPut, nil, false, &PolicyVersionRequest{Version: version, For: trial}, out, "policy", name, "activate")
+}
+
+// Reset lets a version be activated again that was taken out of service because
+// of its faults; "": every one of the policy.
+func (p Policies) Reset(ctx context.Context, name, version string) (*PolicyStatus, error) {
+	return p.change(ctx, name, version, "reset")
+}
+
 // Rollback lets the version decide that decided before.
 func (p Policies) Rollback(ctx context.Context, name string) (*PolicyStatus, error) {
 	return p.change(ctx, name, "", "rollback")
@@ -106,8 +122,8 @@ func (p Policies) Unload(ctx context.Context, name, version string) (*PolicyStat
 	return p.change(ctx, name, version, "unload")
 }
 
-// Differences lists what the shadow of a policy would have done otherwise, the
-// newest first.
+// Differences lists what the shadow of a policy would have done otherwise, on
+// the server that answers, the newest first.
 func (p Policies) Differences(ctx context.Context, name string, q *QueryOptions) (list []*PolicyDifference, meta *QueryMeta, err error) {
 	meta, err = p.c.get(ctx, q, &list, "policy", name, "differences")
 	return list, meta, err

@@ -33,28 +33,79 @@ type PolicyCheck struct {
 // PolicyStub is a policy in a list.
 type PolicyStub struct {
 	Name        string
+	Builtin     bool              `json:",omitempty"` // one of this name is linked in, and decides where no version does
 	Active      string            `json:",omitempty"` // version id
 	Previous    string            `json:",omitempty"` // version id that rollback returns to
 	Shadow      string            `json:",omitempty"` // version id
-	Tripped     map[string]string `json:",omitempty"` // version id to the reason its breaker opened
-	Versions    int
+	Tripped     map[string]string `json:",omitempty"` // version id to why it was taken out of service
+	Until       int64             `json:",omitempty"` // Unix nanoseconds at which an activation on trial is rolled back
+	Versions    int               // that are loaded
 	ModifyIndex uint64
 }
 
-// PolicyStatus is a policy with its versions.
+// PolicyStatus is a policy, as the cluster has it and as it does on the server
+// that answers.
 type PolicyStatus struct {
 	PolicyStub
-	Loaded []*PolicyVersion `json:",omitempty"` // every version, the newest first
-	Calls  []PolicyCalls    `json:",omitempty"` // by version, on the server that answers
+	Loaded    []*PolicyVersion  `json:",omitempty"` // every version, the newest first
+	Here      *PolicyHere       `json:",omitempty"` // what decides on the server that answers; absent: nothing
+	Ready     []string          `json:",omitempty"` // versions that this server has opened, by id
+	Refused   map[string]string `json:",omitempty"` // version id to why this server could not open it
+	ShadowRun *PolicyShadowRun  `json:",omitempty"` // absent: there is none
+	Decisions []*PolicyDecision `json:",omitempty"` // of this server, the newest first
+	Lost      int64             `json:",omitempty"` // records that were not written, of all policies
 }
 
-// PolicyCalls counts what a version was asked on one server.
-type PolicyCalls struct {
+// PolicyHere is what decides under a name on one server, with counts since it
+// was opened there.
+type PolicyHere struct {
+	Version   string
+	Digest    string
+	Kind      string // wasm, process or builtin
+	Calls     int64
+	Faults    int64
+	Fallbacks int64  // evaluations in which default decided instead
+	Open      string `json:",omitempty"` // why it is not asked at present
+}
+
+// PolicyShadowRun is how a version does that decides beside the active one.
+type PolicyShadowRun struct {
 	Version     string
-	Calls       uint64
-	Faults      uint64
-	Decisions   uint64 // in shadow: compared with the active version's
-	Differences uint64 // in shadow: decided otherwise
+	Since       int64 // Unix nanoseconds
+	Decisions   int64 // that were compared: the sum of the next three
+	Agreed      int64
+	Differed    int64
+	Failed      int64               // the version was at fault
+	Skipped     int64               // not compared: it was busy
+	Differences []*PolicyDifference `json:",omitempty"` // the newest first
+}
+
+// PolicyDecision is what a policy decided for one evaluation.
+type PolicyDecision struct {
+	Time      int64 // Unix nanoseconds
+	Index     uint64
+	EvalID    string
+	Namespace string
+	JobID     string
+	Policy    string
+	Version   string
+	Digest    string
+	Uses      []PolicyUse `json:",omitempty"`
+	Victims   []string    `json:",omitempty"`
+	Fault     string      `json:",omitempty"`
+}
+
+// PolicyUse adds up the calls of one hook of one version in a decision.
+type PolicyUse struct {
+	Policy   string
+	Version  string
+	Digest   string
+	Hook     string
+	Calls    int
+	Options  int
+	Rows     int
+	Fuel     uint64        `json:",omitempty"` // absent where nobody counts
+	Duration time.Duration // ns
 }
 
 // PolicyLoad is a version to load: exactly one of Module, Builtin and
@@ -68,12 +119,14 @@ type PolicyLoad struct {
 	OnFault    string          `json:",omitempty"` // deny or default
 
 	Module    []byte `json:"-"` // WebAssembly, at most 8 MiB; travels beside
-	Signature []byte `json:"-"` // over the module; travels beside
+	Manifest  []byte `json:"-"` // policy.yaml of the bundle that the module came in; travels beside
+	Signature []byte `json:"-"` // policy.yaml.sig of that bundle; travels beside
 }
 
 // PolicyVersionRequest names a version of a policy.
 type PolicyVersionRequest struct {
-	Version string // id, or a prefix of it that is unique
+	Version string        `json:",omitempty"` // id, or a prefix of it that is unique
+	For     time.Duration `json:",omitempty"` // ns; with activate: roll back after this unless it is activated again
 }
 
 // PolicyDifference is a decision that a shadow would have made otherwise.
@@ -83,18 +136,21 @@ type PolicyDifference struct {
 	EvalID    string
 	Namespace string
 	JobID     string
-	Group     string
 	Policy    string
 	Active    PolicyChoice
 	Shadow    PolicyChoice
 }
 
-// PolicyChoice is what a version chose: a place and its victims.
+// PolicyChoice is what one side of a comparison decides for an evaluation.
 type PolicyChoice struct {
-	Version string
-	NodeID  string   `json:",omitempty"`
-	Victims []string `json:",omitempty"`
-	Error   string   `json:",omitempty"`
+	Version  string
+	Places   []string      `json:",omitempty"` // allocations by name, each with its node: web.app[0]@n1
+	Victims  []string      `json:",omitempty"` // allocation ids
+	Why      string        `json:",omitempty"` // why something found no place; the fault of the policy
+	Fault    bool          `json:",omitempty"`
+	Calls    int           // of the policy
+	Fuel     uint64        `json:",omitempty"`
+	Duration time.Duration // ns
 }
 
 // Decision is one preemption as it was decided.
@@ -180,23 +236,25 @@ type Events struct {
 	Events []Event `json:",omitempty"`
 }
 
-// BrokerStatus counts what the evaluation broker holds.
+// BrokerStatus counts what the evaluation broker of the server that answers
+// holds. Only the leader's holds anything.
 type BrokerStatus struct {
-	Paused     bool
-	Leader     bool // whether this server's broker is the one at work
-	Ready      int
-	Unacked    int
-	Pending    int
-	Waiting    int
-	Blocked    int
-	Cancelable int
-	ByType     map[string]BrokerTypeStatus `json:",omitempty"` // by job type
+	Enabled bool // this server leads
+	Paused  bool
+	BrokerCounts
+	ByType map[string]BrokerCounts // by job type
 }
 
-// BrokerTypeStatus counts the evaluations of one job type.
-type BrokerTypeStatus struct {
-	Ready   int
-	Unacked int
+// BrokerCounts says how many evaluations are in which state.
+type BrokerCounts struct {
+	Ready      int
+	Unacked    int // handed out
+	Pending    int // another of the same job goes first
+	Delayed    int // until a time
+	Backoff    int // after a failed delivery
+	Cancelable int
+	Failed     int
+	Blocked    int // until there is room
 }
 
 // RaftServer is one server of the cluster.
