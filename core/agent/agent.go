@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -258,6 +257,3 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-t.C:
 	}
 }
-
-// nounErr adds an allocation's id to an error.
-func nounErr(id string, err error) error { return fmt.Errorf("allocation %s: %w", id, err) }

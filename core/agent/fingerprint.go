@@ -16,7 +16,7 @@ import (
 
 // The resources that a machine is asked for.
 const (
-	resourceCPU    = "cpu"    // MHz
+	resourceCPU    = "cpu"    // millicores
 	resourceMemory = "memory" // MiB
 	resourceDisk   = "disk"   // MiB
 )
@@ -31,10 +31,7 @@ func Fingerprint(n Node, dir string) (Node, error) {
 		}
 		n.Name = name
 	}
-	found, err := machine(dir)
-	if err != nil {
-		return n, err
-	}
+	found := machine(dir)
 	capacity := maps.Clone(found.Capacity)
 	maps.Copy(capacity, n.Capacity)
 	attributes := maps.Clone(found.Attributes)
@@ -45,20 +42,18 @@ func Fingerprint(n Node, dir string) (Node, error) {
 }
 
 // machine is what can be found out.
-func machine(dir string) (Node, error) {
+func machine(dir string) Node {
 	n := Node{Capacity: map[string]int64{}, Attributes: map[string]string{
 		"arch": runtime.GOARCH, "cpu.arch": runtime.GOARCH, "kernel.name": runtime.GOOS, "os.name": runtime.GOOS,
 	}}
 	cores := int64(runtime.NumCPU())
-	mhz := int64(1000)
+	n.Capacity[resourceCPU] = cores * 1000
+	n.Attributes["cpu.numcores"] = strconv.FormatInt(cores, 10)
 	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		if found := clockRate(info); found > 0 {
-			mhz = found
+		if mhz := clockRate(info); mhz > 0 {
+			n.Attributes["cpu.frequency"] = strconv.FormatInt(mhz, 10)
 		}
 	}
-	n.Capacity[resourceCPU] = cores * mhz
-	n.Attributes["cpu.numcores"] = strconv.FormatInt(cores, 10)
-	n.Attributes["cpu.frequency"] = strconv.FormatInt(mhz, 10)
 	if m, err := ReadMemory(); err == nil {
 		n.Capacity[resourceMemory] = m.Total >> 20
 		n.Attributes["memory.totalbytes"] = strconv.FormatInt(m.Total, 10)
@@ -72,7 +67,7 @@ func machine(dir string) (Node, error) {
 	if name, err := os.Hostname(); err == nil {
 		n.Attributes["unique.hostname"] = name
 	}
-	return n, nil
+	return n
 }
 
 // clockRate is the rate of the first processor, in MHz; 0 where nothing says it.

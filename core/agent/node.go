@@ -12,7 +12,7 @@ type Node struct {
 	Address    string // of the agent's HTTP; empty: it has none
 	Datacenter string
 	Class      string
-	Capacity   map[string]int64 // by resource: cpu in MHz, memory and disk in MiB
+	Capacity   map[string]int64 // by resource: cpu in millicores, memory and disk in MiB
 	Reserved   map[string]int64 // never offered
 	Ports      []int            // that the machine itself has taken
 	Devices    []Device
@@ -69,7 +69,7 @@ type Task struct {
 	User        string
 	Config      json.RawMessage // that the driver reads
 	Env         map[string]string
-	CPU         int64 // MHz
+	CPU         int64 // millicores
 	MemoryMB    int64
 	KillSignal  string
 	KillTimeout time.Duration

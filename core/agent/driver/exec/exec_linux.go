@@ -1,0 +1,270 @@
+package exec
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	osexec "os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cede-scheduler/cede/core/agent/driver"
+)
+
+// The files of a task's folder.
+const (
+	fileAlive   = "alive"
+	fileControl = "control"
+	fileTask    = "task.json"
+	fileExit    = "exit.json"
+	dirWork     = "work"
+)
+
+// Driver starts processes.
+type Driver struct {
+	o    Options
+	tree processTree
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+// New makes a driver.
+func New(o Options) (*Driver, error) {
+	o = o.withDefaults()
+	if len(o.Supervisor) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("exec: this program's own file, which supervises tasks: %w", err)
+		}
+		o.Supervisor = []string{self, SupervisorArg}
+	}
+	return &Driver{o: o}, nil
+}
+
+// Start starts a task under a supervisor of its own.
+func (d *Driver) Start(s *driver.Spec) (driver.Process, error) {
+	set, err := parse(s.Config)
+	if err != nil {
+		return nil, err
+	}
+	who, err := d.account(s.User)
+	if err != nil {
+		return nil, err
+	}
+	o := &order{
+		Env: s.Env, Dir: s.Dir, User: who, LogSize: d.o.LogSize, LogKeep: d.o.LogKeep, Bound: d.o.Bound,
+		WorkDir: filepath.Join(s.Dir, dirWork),
+	}
+	if err := makeWorkDir(o.WorkDir, who); err != nil {
+		return nil, err
+	}
+	if w := expand(set.WorkDir, s.Env); filepath.IsAbs(w) {
+		o.WorkDir = w
+	} else if w != "" {
+		o.WorkDir = filepath.Join(o.WorkDir, w)
+	}
+	o.Args = []string{expand(set.Command, s.Env)}
+	for _, a := range set.Args {
+		o.Args = append(o.Args, expand(a, s.Env))
+	}
+	if o.Path, err = lookPath(o.Args[0], o.WorkDir, s.Env); err != nil {
+		return nil, err
+	}
+	return d.supervise(s, o)
+}
+
+// account finds who a task runs as; nil: whoever the agent is.
+func (d *Driver) account(name string) (*account, error) {
+	if name == "" {
+		name = d.o.User
+	}
+	self, err := user.Current()
+	if err == nil && (name == "" || name == self.Username) {
+		name = self.Username
+	}
+	if slices.Contains(d.o.Denied, name) {
+		return nil, fmt.Errorf("exec: no task may run as %s here: set the task's user, or change client.drivers.exec.denied_users", name)
+	}
+	if err != nil || name == self.Username {
+		return nil, err
+	}
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("exec: the task wants to run as %s, and the agent runs as %s: only root may start work of others", name, self.Username)
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("exec: the task's user: %w", err)
+	}
+	groups, err := u.GroupIds()
+	if err != nil {
+		return nil, fmt.Errorf("exec: the groups of %s: %w", name, err)
+	}
+	a := &account{}
+	for _, id := range append([]string{u.Uid, u.Gid}, groups...) {
+		n, err := strconv.ParseUint(id, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("exec: user %s: %w", name, err)
+		}
+		a.Groups = append(a.Groups, uint32(n))
+	}
+	a.UID, a.GID, a.Groups = a.Groups[0], a.Groups[1], a.Groups[2:]
+	return a, nil
+}
+
+func makeWorkDir(dir string, who *account) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if who == nil {
+		return nil
+	}
+	return os.Chown(dir, int(who.UID), int(who.GID))
+}
+
+// lookPath finds a program as the task's own shell would.
+func lookPath(command, workDir string, env []string) (string, error) {
+	if strings.Contains(command, "/") {
+		if !filepath.IsAbs(command) {
+			command = filepath.Join(workDir, command)
+		}
+		return command, nil // whoever starts it says whether it is there
+	}
+	path := ""
+	for _, e := range env {
+		if value, ok := strings.CutPrefix(e, "PATH="); ok {
+			path = value
+		}
+	}
+	for _, dir := range filepath.SplitList(path) {
+		file := filepath.Join(dir, command)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file, nil
+		}
+	}
+	return "", fmt.Errorf("exec: there is no program %q in the task's PATH (%s)", command, path)
+}
+
+// supervise starts a supervisor. Its end of the pipe `alive` is open before it
+// exists, so that there is no moment at which a process of the task is there and
+// the pipe says that there is none.
+func (d *Driver) supervise(s *driver.Spec, o *order) (driver.Process, error) {
+	alive, theirs, err := openAlive(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = theirs.Close() }() // the supervisor has its own
+	control, err := openControl(s.Dir)
+	if err != nil {
+		return nil, errors.Join(err, alive.Close())
+	}
+	defer func() { _ = control.Close() }()
+	cmd := osexec.Command(d.o.Supervisor[0], d.o.Supervisor[1:]...)
+	cmd.Dir, cmd.Env = s.Dir, []string{cookie(s.Dir), "GOMAXPROCS=1", "GOGC=50"}
+	cmd.ExtraFiles = []*os.File{theirs, control}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, errors.Join(err, alive.Close())
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, errors.Join(err, alive.Close())
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("exec: supervisor: %w", err), alive.Close())
+	}
+	a, err := instruct(in, out, o)
+	p := &process{dir: s.Dir, alive: alive, done: make(chan struct{}), tree: &d.tree}
+	if d.o.Bound && err == nil {
+		p.tie = in
+	} else {
+		_ = in.Close() // it was told, or it is dead
+	}
+	if err == nil && a.Err != "" {
+		err = errors.New("exec: " + a.Err)
+	}
+	if err != nil {
+		_ = cmd.Process.Kill() // it may have ended by itself
+		_ = cmd.Wait()
+		return nil, errors.Join(err, alive.Close())
+	}
+	go func() { _ = cmd.Wait() }() // how it ended is in exit.json
+	p.watch()
+	return p, nil
+}
+
+// instruct tells a supervisor what to do, and hears what came of it.
+func instruct(in io.Writer, out io.Reader, o *order) (a answer, err error) {
+	line, err := json.Marshal(o)
+	if err != nil {
+		return a, err
+	}
+	_, err = in.Write(append(line, '\n'))
+	reply, errRead := bufio.NewReader(out).ReadBytes('\n')
+	if errRead != nil {
+		return a, fmt.Errorf("exec: the supervisor ended before it said a word (is %q wired to Supervise?): %w", SupervisorArg, errors.Join(err, errRead))
+	}
+	return a, errors.Join(err, json.Unmarshal(reply, &a))
+}
+
+// openAlive makes the pipe, and opens both of its ends.
+func openAlive(dir string) (ours, theirs *os.File, err error) {
+	path := filepath.Join(dir, fileAlive)
+	if err := fifo(path); err != nil {
+		return nil, nil, err
+	}
+	ours, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	theirs, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, errors.Join(err, ours.Close())
+	}
+	return ours, theirs, nil
+}
+
+// openControl opens the pipe for both: with a writer of its own the supervisor
+// never reads its end.
+func openControl(dir string) (*os.File, error) {
+	path := filepath.Join(dir, fileControl)
+	if err := fifo(path); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+func fifo(path string) error {
+	if err := unix.Mkfifo(path, 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
+		return &fs.PathError{Op: "mkfifo", Path: path, Err: err}
+	}
+	return nil
+}
+
+// Restore finds a task by its folder.
+func (d *Driver) Restore(s *driver.Spec, _ json.RawMessage) (driver.Process, error) {
+	alive, err := os.OpenFile(filepath.Join(s.Dir, fileAlive), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, driver.ErrNeverStarted
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &process{dir: s.Dir, alive: alive, done: make(chan struct{}), tree: &d.tree}
+	p.watch()
+	return p, nil
+}

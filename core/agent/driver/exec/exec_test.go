@@ -1,0 +1,300 @@
+//go:build linux
+
+package exec
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/cede-scheduler/cede/core/agent/driver"
+	"github.com/cede-scheduler/cede/core/agent/logfile"
+)
+
+// TestMain makes the test binary the supervisor as well.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == SupervisorArg {
+		os.Exit(Supervise())
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// patience is how long anything may take on a machine that is busy.
+const patience = 20 * time.Second
+
+type world struct {
+	t *testing.T
+	d *Driver
+}
+
+func newWorld(t *testing.T, o Options) *world {
+	d, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{t, d}
+}
+
+// spec is a shell script as a task. When the test ends, nothing of it may be left.
+func (w *world) spec(script string) *driver.Spec {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	w.t.Cleanup(func() {
+		if left := bearers(cookie(dir)); len(left) > 0 {
+			w.t.Errorf("processes %v of %q are left", left, script)
+			_ = sweep(cookie(dir))
+		}
+	})
+	config, _ := json.Marshal(map[string]any{"command": "/bin/sh", "args": []string{"-c", script}})
+	return &driver.Spec{AllocID: "a", Task: "t", Config: config, Dir: dir, Env: []string{"PATH=/usr/bin:/bin", "GREETING=hello"}}
+}
+
+func (w *world) start(s *driver.Spec) driver.Process {
+	w.t.Helper()
+	p, err := w.d.Start(s)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+func (w *world) await(p driver.Process) driver.Exit {
+	w.t.Helper()
+	select {
+	case <-p.Done():
+		return p.Exit()
+	case <-time.After(patience):
+		w.t.Fatal("the task does not end")
+		return driver.Exit{}
+	}
+}
+
+func (w *world) output(s *driver.Spec, name string) string {
+	w.t.Helper()
+	b := make([]byte, 1<<20)
+	n, _, err := logfile.ReadAt(filepath.Join(s.Dir, name), b, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(b[:n])
+}
+
+// awaitOutput waits until a task has said something.
+func (w *world) awaitOutput(s *driver.Spec, want string) {
+	w.t.Helper()
+	eventually(w.t, fmt.Sprintf("the task says %q", want), func() bool { return strings.Contains(w.output(s, "stdout"), want) })
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+func TestDriver_KeepsOutputAndExitCode(t *testing.T) {
+	w := newWorld(t, Options{})
+	s := w.spec(`echo "$GREETING from $(basename $PWD)"; echo trouble >&2; exit 7`)
+	exit := w.await(w.start(s))
+	if exit.Code != 7 || exit.Signal != "" || exit.Err != "" {
+		t.Errorf("ended with %+v, want code 7", exit)
+	}
+	if out := w.output(s, "stdout"); out != "hello from work\n" {
+		t.Errorf("stdout is %q", out)
+	}
+	if out := w.output(s, "stderr"); out != "trouble\n" {
+		t.Errorf("stderr is %q", out)
+	}
+}
+
+func TestDriver_SignalReachesTheTaskAndIsItsEnd(t *testing.T) {
+	w := newWorld(t, Options{})
+	s := w.spec(`echo up; sleep 1000 & wait`)
+	p := w.start(s)
+	w.awaitOutput(s, "up")
+	if err := p.Signal("SIGTERM"); err != nil {
+		t.Fatal(err)
+	}
+	if exit := w.await(p); exit.Signal != "SIGTERM" {
+		t.Errorf("ended with %+v, want SIGTERM; and the sleep in the background must be gone", exit)
+	}
+	if err := p.Signal("SIGNONE"); err == nil {
+		t.Error("a signal that there is none of was taken")
+	}
+}
+
+func TestDriver_KillEndsWhatLeftItsGroup(t *testing.T) {
+	w := newWorld(t, Options{})
+	// One ignores signals in the group, one has a session of its own, one is an
+	// orphan of an orphan.
+	s := w.spec(`trap "" TERM INT HUP
+		setsid sh -c 'trap "" TERM; while :; do sleep 1; done' &
+		(setsid sh -c '(trap "" TERM; exec sleep 1000) & exit' &)
+		echo up; while :; do sleep 1; done`)
+	p := w.start(s)
+	w.awaitOutput(s, "up")
+	eventually(t, "three at least are there", func() bool { return len(bearers(cookie(s.Dir))) >= 4 })
+	if err := p.Signal("SIGTERM"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if exit := w.await(p); exit.Signal != "SIGKILL" {
+		t.Errorf("ended with %+v, want SIGKILL", exit)
+	}
+}
+
+func TestDriver_TheEndOfTheFirstIsTheEndOfAll(t *testing.T) {
+	w := newWorld(t, Options{})
+	s := w.spec(`setsid sleep 1000 & sleep 1000 & exit 0`)
+	if exit := w.await(w.start(s)); !exit.OK() {
+		t.Errorf("ended with %+v", exit)
+	}
+}
+
+func TestRestore_FindsWhatRunsAndWhatEnded(t *testing.T) {
+	w := newWorld(t, Options{})
+	s := w.spec(`echo up; while [ ! -e go ]; do sleep 0.02; done; exit 3`)
+	p := w.start(s)
+	p.Leave()
+	again, err := newWorld(t, Options{}).d.Restore(s, p.State())
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-again.Done():
+		t.Fatalf("it was restored as ended: %+v", again.Exit())
+	default:
+	}
+	w.awaitOutput(s, "up")
+	again.Leave()
+	if err := os.WriteFile(filepath.Join(s.Dir, dirWork, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it ends while no agent looks", func() bool { return len(bearers(cookie(s.Dir))) == 0 })
+	last, err := w.d.Restore(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit := w.await(last); exit.Code != 3 {
+		t.Errorf("ended with %+v, want code 3", exit)
+	}
+	if err := last.Kill(); err != nil {
+		t.Errorf("a kill of what is gone: %v", err)
+	}
+}
+
+func TestRestore_NeverStarted(t *testing.T) {
+	w := newWorld(t, Options{})
+	if _, err := w.d.Restore(w.spec("exit"), nil); err != driver.ErrNeverStarted {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDriver_KilledSupervisorLeavesNothing(t *testing.T) {
+	w := newWorld(t, Options{})
+	s := w.spec(`setsid sh -c 'trap "" TERM; while :; do sleep 1; done' & echo up; while :; do sleep 1; done`)
+	p := w.start(s)
+	w.awaitOutput(s, "up")
+	var task started
+	b, err := os.ReadFile(filepath.Join(s.Dir, fileTask))
+	if err == nil {
+		err = json.Unmarshal(b, &task)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(task.Supervisor, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if exit := w.await(p); exit.Err == "" || exit.OK() {
+		t.Errorf("ended with %+v, want a word on the supervisor", exit)
+	}
+}
+
+func TestDriver_BoundTaskEndsWithItsAgent(t *testing.T) {
+	w := newWorld(t, Options{Bound: true})
+	s := w.spec(`trap "" TERM; echo up; while :; do sleep 1; done`)
+	p := w.start(s)
+	w.awaitOutput(s, "up")
+	p.Leave() // closes what the kernel closes when an agent is killed
+	eventually(t, "nothing is left", func() bool { return len(bearers(cookie(s.Dir))) == 0 })
+}
+
+func TestStart_SaysWhatIsWrong(t *testing.T) {
+	w := newWorld(t, Options{Denied: []string{"daemon"}})
+	for config, want := range map[string]string{
+		`{}`:                                "command is missing",
+		`{"command":"x","arg":["y"]}`:       `unknown field "arg"`,
+		`{"command":"no-such-program"}`:     `there is no program "no-such-program"`,
+		`{"command":"/no/such/program"}`:    "no such file",
+		`{"command":"true","work_dir":"z"}`: "no such file",
+	} {
+		s := w.spec("")
+		s.Config = json.RawMessage(config)
+		if _, err := w.d.Start(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", config, err, want)
+		}
+	}
+	s := w.spec("true")
+	s.User = "daemon"
+	if _, err := w.d.Start(s); err == nil || !strings.Contains(err.Error(), "no task may run as daemon") {
+		t.Errorf("a user that is denied: %v", err)
+	}
+}
+
+func TestStart_AsAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may start work of others")
+	}
+	w := newWorld(t, Options{})
+	s := w.spec(`id -un; touch mine && echo wrote`)
+	for dir := s.Dir; dir != "/"; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode()&0o001 == 0 {
+			if err := os.Chmod(dir, info.Mode()|0o011); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.User = "nobody"
+	if exit := w.await(w.start(s)); !exit.OK() {
+		t.Errorf("ended with %+v: %s", exit, w.output(s, "stderr"))
+	}
+	if out := w.output(s, "stdout"); out != "nobody\nwrote\n" {
+		t.Errorf("said %q", out)
+	}
+}
+
+func TestExpand(t *testing.T) {
+	env := []string{"NOMAD_PORT_http=80", "EMPTY="}
+	if got := expand("${NOMAD_PORT_http} ${env.NOMAD_PORT_http} ${EMPTY} ${HOME} $NOMAD_PORT_http", env); got != "80 80  ${HOME} $NOMAD_PORT_http" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestMemory_CountsTheTask(t *testing.T) {
+	w := newWorld(t, Options{})
+	s := w.spec(`echo up; sleep 1000 & wait`)
+	p := w.start(s)
+	w.awaitOutput(s, "up")
+	eventually(t, "its memory is known", func() bool { return p.Memory() > 100<<10 })
+	if m := p.Memory(); m > 100<<20 {
+		t.Errorf("a shell and a sleep hold %d bytes: the supervisor is counted too?", m)
+	}
+	_ = p.Kill()
+	w.await(p)
+}

@@ -1,0 +1,81 @@
+package exec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// settings are a task's configuration.
+type settings struct {
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+	WorkDir string   `json:"work_dir"` // absolute, or below the task's own; absent: that
+}
+
+func parse(config json.RawMessage) (s settings, err error) {
+	d := json.NewDecoder(bytes.NewReader(config))
+	d.DisallowUnknownFields()
+	if len(bytes.TrimSpace(config)) > 0 {
+		err = d.Decode(&s)
+	}
+	if err == nil && s.Command == "" {
+		err = errors.New("command is missing")
+	}
+	if err != nil {
+		return s, fmt.Errorf("exec: config: %w; it has command, and may have args and work_dir", err)
+	}
+	return s, nil
+}
+
+// Validate says what is wrong with a task's configuration.
+func Validate(config json.RawMessage) error {
+	_, err := parse(config)
+	return err
+}
+
+var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_.]*)\}`)
+
+// expand puts the environment's values in place of ${NAME}. A name that is not in
+// it stays as it is: it may be meant for a shell.
+func expand(text string, env []string) string {
+	return variable.ReplaceAllStringFunc(text, func(match string) string {
+		name := strings.TrimPrefix(match[2:len(match)-1], "env.")
+		for _, e := range env {
+			if value, ok := strings.CutPrefix(e, name+"="); ok {
+				return value
+			}
+		}
+		return match
+	})
+}
+
+// order is what a supervisor is told to do, as one line of JSON.
+type order struct {
+	Path    string   `json:"path"` // of the program
+	Args    []string `json:"args"` // its name first
+	Env     []string `json:"env"`
+	Dir     string   `json:"dir"` // the task's folder
+	WorkDir string   `json:"workDir"`
+	User    *account `json:"user,omitempty"`
+	LogSize int64    `json:"logSize"` // bytes of one file
+	LogKeep int      `json:"logKeep"` // files of each output
+	// Bound ends the task with the agent, gracefully for this long.
+	Bound bool `json:"bound,omitempty"`
+}
+
+// account is who a task runs as.
+type account struct {
+	UID    uint32   `json:"uid"`
+	GID    uint32   `json:"gid"`
+	Groups []uint32 `json:"groups,omitempty"`
+}
+
+// answer is what a supervisor says once the task runs, or why it does not.
+type answer struct {
+	PID int    `json:"pid,omitempty"`
+	Err string `json:"err,omitempty"`
+}
