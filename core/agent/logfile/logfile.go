@@ -36,7 +36,13 @@ func NewWriter(base string, maxSize int64, keep int) (*Writer, error) {
 		return nil, err
 	}
 	if n := len(parts); n > 0 {
-		w.end = parts[n-1].end()
+		last := parts[n-1]
+		w.end = last.end()
+		if last.size < maxSize {
+			w.size = last.size
+			w.f, err = os.OpenFile(last.path, os.O_WRONLY|os.O_APPEND, 0)
+			return w, err
+		}
 	}
 	return w, w.next()
 }
