@@ -241,14 +241,16 @@ type JobPlanResponse struct {
 	FailedTGAllocs map[string]*AllocationMetric `json:",omitempty"` // by group
 	Warnings       string
 
-	PlanToken string // carries the plan out: Jobs().Run
+	PlanToken string // carries the plan out: Jobs().Run; "" where there is nothing to do
 	Expires   time.Time
 	Index     uint64            // the state that was planned on
+	NewJob    bool              // no such job is registered
+	NewSpec   bool              // the specification differs from the registered one
 	Place     []*AllocationStub `json:",omitempty"`
 	Update    []*AllocationStub `json:",omitempty"` // in place
 	Stop      []*AllocationStub `json:",omitempty"`
-	Changes   []string          `json:",omitempty"` // of the specification, one a field
-	Policies  map[string]string `json:",omitempty"` // name to version of those that decided
+	Unplaced  map[string]int    `json:",omitempty"` // by group: instances without a place
+	Policies  []string          `json:",omitempty"` // versions of the policies that chose victims
 }
 
 // PlanAnnotations adds a plan up, in Nomad's form.
