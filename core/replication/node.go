@@ -6,7 +6,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -75,19 +74,3 @@ func (n *Node) Raft() *raft.Raft { return n.raft }
 
 // Hash is equal on servers with equal state.
 func Hash(*state.Snapshot) [32]byte { return [32]byte{} }
-
-// Encode writes an entry down.
-func Encode(*Entry) []byte { return nil }
-
-// Decode reads what Encode wrote.
-func Decode([]byte) (*Entry, error) { return nil, ErrClosed }
-
-// EncodeJob writes a job down as a token or a log entry holds it.
-func EncodeJob(*model.Job) []byte { return nil }
-
-// DecodeJob reads what EncodeJob wrote.
-func DecodeJob([]byte) (*model.Job, error) { return nil, ErrClosed }
-
-// JobHash is of a job's specification alone: equal for jobs that differ in
-// nothing but version, time and indexes.
-func JobHash(*model.Job) [32]byte { return [32]byte{} }

@@ -1,0 +1,215 @@
+package replication
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// checkProperty runs a property, more often when CEDE_SOAK asks for it.
+func checkProperty(t *testing.T, rounds int, prop func(*rapid.T)) {
+	t.Helper()
+	if os.Getenv("CEDE_SOAK") != "" {
+		rounds *= 50
+	}
+	for range rounds {
+		rapid.Check(t, prop)
+	}
+}
+
+// derived names the exported fields that are worked out anew by every server
+// and so are not written down. Every other exported field must be: whoever adds
+// one to the model adds it to the messages too.
+var derived = map[reflect.Type][]string{
+	reflect.TypeFor[model.Group]():      {"Job", "Position", "Ask"},
+	reflect.TypeFor[model.Node]():       {"Avail", "ClassKey"},
+	reflect.TypeFor[model.Allocation](): {"NodePos"},
+}
+
+// most is the greatest number of the types that stand for one of a few things.
+var most = map[reflect.Type]uint64{
+	reflect.TypeFor[model.JobType]():       model.JobTypes - 1,
+	reflect.TypeFor[model.NodeStatus]():    uint64(model.NodeDown),
+	reflect.TypeFor[model.DesiredStatus](): uint64(model.DesiredEvict),
+	reflect.TypeFor[model.ClientStatus]():  uint64(model.ClientLost),
+	reflect.TypeFor[model.EvalStatus]():    uint64(model.EvalCancelled),
+	reflect.TypeFor[PolicyOp]():            uint64(OpReset),
+}
+
+// filler puts something into every field. With t nil nothing is left at zero.
+type filler struct {
+	t *rapid.T
+	n int // makes values differ
+}
+
+func (f *filler) zero() bool { return f.t != nil && rapid.IntRange(0, 3).Draw(f.t, "zero") == 0 }
+
+func (f *filler) fill(v reflect.Value) {
+	f.n++
+	if f.zero() {
+		return
+	}
+	if v.Type() == reflect.TypeFor[*state.Batch]() {
+		v.Set(reflect.ValueOf(f.batch()))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		f.must(v.Elem())
+	case reflect.Struct:
+		f.fields(v)
+	case reflect.Slice:
+		n := 2
+		if f.t != nil {
+			n = rapid.IntRange(0, 2).Draw(f.t, "length")
+		}
+		v.Set(reflect.MakeSlice(v.Type(), n, n))
+		for i := range n {
+			f.must(v.Index(i))
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			f.fill(v.Index(i))
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for range 2 {
+			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			f.fill(key)
+			f.must(value)
+			v.SetMapIndex(key, value)
+		}
+	default:
+		f.scalar(v)
+	}
+}
+
+// must fills what may not be nil.
+func (f *filler) must(v reflect.Value) {
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.Struct {
+		f.n++
+		f.fields(v)
+		return
+	}
+	f.fill(v)
+}
+
+func (f *filler) fields(v reflect.Value) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if !slices.Contains(derived[v.Type()], field.Name) && (field.IsExported() || field.Anonymous) && v.Field(i).CanSet() {
+			f.fill(v.Field(i))
+		}
+	}
+}
+
+func (f *filler) scalar(v reflect.Value) {
+	number := uint64(f.n)
+	if f.t != nil {
+		number = rapid.Uint64().Draw(f.t, "number")
+	}
+	limit := uint64(math.MaxUint64)
+	if m, ok := most[v.Type()]; ok {
+		limit = m
+		if f.t == nil {
+			number = m
+		}
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(f.t == nil || number%2 == 1)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		if limit != math.MaxUint64 && f.t != nil {
+			number %= limit + 1
+		}
+		v.SetUint(number)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(number))
+	case reflect.Float64:
+		v.SetFloat(float64(number) / 3)
+	case reflect.String:
+		v.SetString(f.text())
+	default:
+		panic("no idea how to fill a " + v.Type().String())
+	}
+}
+
+func (f *filler) text() string {
+	if f.t == nil {
+		return fmt.Sprintf("%08x-0000-4000-8000-0123456789ab", f.n)
+	}
+	if rapid.Bool().Draw(f.t, "uuid") {
+		return formatUUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(f.t, "raw"))
+	}
+	return rapid.String().Draw(f.t, "text")
+}
+
+// batch has allocations of jobs that are in the state, by reference.
+func (f *filler) batch() *state.Batch {
+	b := &state.Batch{Now: int64(f.n), Ineligible: []string{"n1", "n2"}}
+	for p := range 2 {
+		plan := &model.Plan{}
+		f.must(reflect.ValueOf(plan).Elem())
+		plan.Groups = make([]model.CommitGroup, 3)
+		j := &model.Job{Namespace: "ns", ID: fmt.Sprint("j", p), ModifyIndex: uint64(7 + p), Groups: []*model.Group{{Name: "a"}, {Name: "b"}}}
+		for _, g := range []int{0, 2} {
+			to := &plan.Groups[g]
+			for i := range 3 {
+				to.Place = append(to.Place, f.alloc(j, i%2))
+			}
+			to.Update = append(to.Update, f.alloc(j, 1))
+			f.fill(reflect.ValueOf(&to.Stop).Elem())
+			f.fill(reflect.ValueOf(&to.Evict).Elem())
+			f.fill(reflect.ValueOf(&to.Claims).Elem())
+		}
+		b.Plans = append(b.Plans, state.BatchPlan{Plan: plan, Groups: []int{0, 2}})
+	}
+	return b
+}
+
+func (f *filler) alloc(j *model.Job, group int) *model.Allocation {
+	a := &model.Allocation{}
+	v := reflect.ValueOf(a).Elem()
+	for i := range v.NumField() {
+		if name := v.Type().Field(i).Name; name != "Job" && name != "Group" && name != "NodePos" {
+			f.fill(v.Field(i))
+		}
+	}
+	a.Job, a.Group = j, j.Groups[group]
+	return a
+}
+
+// equal compares what is written down. References to jobs and groups are
+// compared by what they name.
+var equal = cmp.Options{
+	cmpopts.EquateEmpty(), cmpopts.EquateNaNs(),
+	cmp.FilterPath(func(p cmp.Path) bool {
+		f, ok := p.Last().(cmp.StructField)
+		if !ok {
+			return false
+		}
+		owner := p.Index(-2).Type()
+		return slices.Contains(derived[owner], f.Name()) || f.Name()[0] >= 'a' && f.Name()[0] <= 'z'
+	}, cmp.Ignore()),
+	cmp.FilterPath(func(p cmp.Path) bool {
+		return len(p) > 1 && p.Index(-2).Type() == reflect.TypeFor[model.Allocation]() && p.Last().Type() == reflect.TypeFor[*model.Job]()
+	}, cmp.Comparer(func(a, b *model.Job) bool { return a.Key() == b.Key() && a.ModifyIndex == b.ModifyIndex })),
+	cmp.FilterPath(func(p cmp.Path) bool {
+		return len(p) > 1 && p.Index(-2).Type() == reflect.TypeFor[model.Allocation]() && p.Last().Type() == reflect.TypeFor[*model.Group]()
+	}, cmp.Comparer(func(a, b *model.Group) bool { return a.Name == b.Name })),
+}
