@@ -138,7 +138,7 @@ func (c *conversion) checkGroup(path string, job *model.Job, g *client.TaskGroup
 	}
 }
 
-func (c *conversion) checkTask(path string, g *client.TaskGroup, t *client.Task) {
+func (c *conversion) checkTask(path string, t *client.Task) {
 	c.name(path+".Name", "a task's name", t.Name)
 	if t.Driver == "" {
 		c.add(path+".Driver", "driver is missing", "write exec (a program on the node) or sim (pretends to work)")
@@ -166,7 +166,6 @@ func (c *conversion) checkTask(path string, g *client.TaskGroup, t *client.Task)
 	}
 	c.oneOf(path+".KillSignal", t.KillSignal, signals...)
 	c.checkConfig(path+".Config", t)
-	_ = g
 }
 
 // checkConfig checks what the drivers cannot do without; the rest is theirs.
@@ -188,7 +187,7 @@ func (c *conversion) checkConfig(path string, t *client.Task) {
 	}
 	for i, a := range list {
 		if _, ok := a.(string); !ok {
-			c.add(fmt.Sprintf("%s.args[%d]", path, i), fmt.Sprintf("expected a text, found %.40v", a), "put it in quotes")
+			c.add(fmt.Sprintf("%s.args[%d]", path, i), fmt.Sprintf("expected a text, found %.40s", fmt.Sprint(a)), "put it in quotes")
 		}
 	}
 }

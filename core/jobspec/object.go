@@ -59,7 +59,10 @@ func (o *object) one(name, path string) *value {
 		o.add(again.at, fmt.Sprintf("%s is given twice, first on line %d", name, list[0].at.line), "remove one of the two")
 	}
 	v := list[0].value
-	if v.kind == kindNull {
+	if v.bad {
+		o.refused[o.below(path)] = true
+	}
+	if v.bad || v.kind == kindNull {
 		return nil
 	}
 	o.places[o.below(path)] = written{v.at, name}
@@ -167,8 +170,9 @@ func (o *object) texts(name, path string, to func([]string)) {
 	for i, e := range v.list {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		o.places[o.below(at)] = written{e.at, name}
-		switch e.kind {
-		case kindText, kindNumber, kindBool:
+		switch {
+		case e.bad:
+		case e.kind == kindText || e.kind == kindNumber || e.kind == kindBool:
 			list = append(list, e.text)
 		default:
 			o.wrong(name, at, e, "a text", "write one value in quotes")
@@ -181,7 +185,7 @@ func (o *object) texts(name, path string, to func([]string)) {
 func table[T any](o *object, name, path string, one func(key, path string, v *value) (T, bool)) map[string]T {
 	var m map[string]T
 	for _, f := range o.fields(name) { // blocks of a name are joined
-		if f.value.kind == kindNull {
+		if f.value.bad || f.value.kind == kindNull {
 			continue
 		}
 		o.places[o.below(path)] = written{f.value.at, name}
@@ -200,6 +204,9 @@ func table[T any](o *object, name, path string, one func(key, path string, v *va
 			}
 			at := keyed(path, e.name)
 			o.places[o.below(at)] = written{e.value.at, e.name}
+			if e.value.bad {
+				continue
+			}
 			if v, ok := one(e.name, at, e.value); ok {
 				m[e.name] = v
 			}
@@ -289,6 +296,9 @@ func (o *object) each(what, name, path string, one func(*object)) {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		i++
 		o.places[o.below(at)] = written{v.at, name}
+		if v.bad {
+			return
+		}
 		if v.kind != kindObject {
 			o.wrong(name, at, v, what, "write it as a block or mapping of its fields")
 			return
@@ -305,7 +315,7 @@ func (o *object) each(what, name, path string, one func(*object)) {
 		}
 		o.places[o.below(path)] = written{f.value.at, name}
 		switch {
-		case f.value.kind == kindNull:
+		case f.value.bad, f.value.kind == kindNull:
 		case f.block:
 			visit(f.value)
 		case f.value.kind == kindList:

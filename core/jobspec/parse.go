@@ -47,10 +47,26 @@ func Load(name string, src []byte, opts Options) (*File, error) {
 	default:
 		f.Job = r.read(bytes.TrimPrefix(src, []byte("\ufeff")), opts)
 	}
-	if err := r.problems.err(); err != nil {
-		return nil, err
+	if len(r.problems) > 0 {
+		if f.Job != nil {
+			r.judge(f.Job)
+		}
+		return nil, r.problems.err()
 	}
 	return f, nil
+}
+
+// judge adds what is wrong with the meaning of a job whose form has problems
+// too, so that all are told at once. What was refused is not judged: its value
+// is not what was written.
+func (r *reading) judge(j *client.Job) {
+	_, err := ToModel(j)
+	problems, _ := err.(Problems) //nolint:errorlint // ToModel returns nothing else
+	for _, p := range r.locate(problems) {
+		if len(r.problems) < maxKept {
+			r.problems = append(r.problems, p)
+		}
+	}
 }
 
 // Model is ToModel of the job that was read; problems tell their lines.
@@ -63,13 +79,17 @@ func (f *File) Model() (*model.Job, error) {
 	if !ok {
 		return nil, err
 	}
-	return nil, f.reading.locate(problems)
+	return nil, f.reading.locate(problems).err()
 }
 
-// locate says where problems of the job stand in its file.
-func (r *reading) locate(problems Problems) error {
+// locate says where problems of the job stand in its file, and leaves those out
+// that come of something that was refused.
+func (r *reading) locate(problems Problems) Problems {
 	located := make(Problems, 0, len(problems))
 	for _, p := range problems {
+		if r.within(p.Path) {
+			continue
+		}
 		w := r.nearest(p.Path)
 		p.File, p.Line, p.Column, p.Path = r.file, max(w.at.line, 1), max(w.at.column, 1), ""
 		if w.name != "" {
@@ -77,7 +97,21 @@ func (r *reading) locate(problems Problems) error {
 		}
 		located = append(located, p)
 	}
-	return located.err()
+	return located
+}
+
+// within is whether the value of a path, or one around it, was refused.
+func (r *reading) within(path string) bool {
+	for {
+		if r.refused[path] {
+			return true
+		}
+		at := strings.LastIndexAny(path, ".[")
+		if at < 0 {
+			return false
+		}
+		path = path[:at]
+	}
 }
 
 // nearest is where a path, or what is around it, was written.

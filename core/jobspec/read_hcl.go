@@ -106,7 +106,7 @@ func (t *hclTree) expression(e hclsyntax.Expression, depth int) *value {
 	}
 	got, ok := t.evaluate(e)
 	if !ok {
-		return &value{at: at}
+		return &value{at: at, bad: true}
 	}
 	return t.fromCty(got, at, depth)
 }

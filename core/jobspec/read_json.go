@@ -6,18 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"unicode/utf8"
 )
 
 // readJSON reads a document into a tree; nil after a problem.
 func (r *reading) readJSON(src []byte) *value {
-	t := &jsonTree{reading: r, d: json.NewDecoder(bytes.NewReader(src)), src: src}
-	for i, c := range src {
-		if c == '\n' {
-			t.lines = append(t.lines, i+1)
-		}
-	}
+	t := &jsonTree{reading: r, d: json.NewDecoder(bytes.NewReader(src)), src: src, place: place{1, 1}}
 	t.d.UseNumber()
 	v, err := t.value(0)
 	if err == nil {
@@ -36,8 +30,9 @@ type jsonTree struct {
 	*reading
 	d      *json.Decoder
 	src    []byte
-	lines  []int // offsets at which lines begin, the first apart
 	values int
+	last   int // the offset that was asked for last
+	place  place
 }
 
 // errStopped means that reading ended after a problem that was told.
@@ -57,17 +52,21 @@ func (t *jsonTree) failed(err error) {
 	}
 }
 
-// at is the place of an offset.
+// at is the place of an offset. Offsets mostly grow, so it counts on from the
+// last one: a file may be a single line.
 func (t *jsonTree) at(offset int) place {
-	n, exact := slices.BinarySearch(t.lines, offset)
-	if exact {
-		n++
+	offset = min(offset, len(t.src))
+	if offset < t.last {
+		t.last, t.place = 0, place{1, 1}
 	}
-	start := 0
-	if n > 0 {
-		start = t.lines[n-1]
+	passed := t.src[t.last:offset]
+	if n := bytes.Count(passed, []byte{'\n'}); n > 0 {
+		t.place = place{t.place.line + n, 1}
+		passed = passed[bytes.LastIndexByte(passed, '\n')+1:]
 	}
-	return place{n + 1, utf8.RuneCount(t.src[start:min(offset, len(t.src))]) + 1}
+	t.place.column += utf8.RuneCount(passed)
+	t.last = offset
+	return t.place
 }
 
 // next is the place of the token that comes next.

@@ -180,7 +180,7 @@ func (o *object) operand(name string, c *client.Constraint) {
 	case v.kind == kindList:
 		values := make([]string, len(v.list))
 		for i, e := range v.list {
-			if e.kind != kindText && e.kind != kindNumber && e.kind != kindBool {
+			if !e.bad && e.kind != kindText && e.kind != kindNumber && e.kind != kindBool {
 				o.wrong(name, "RTarget", e, "a text", "write one value in quotes")
 			}
 			values[i] = e.text

@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -101,8 +102,17 @@ func plainGroup(o *object, g *client.TaskGroup) {
 		plainTask(o, t)
 		g.Tasks = append(g.Tasks, t)
 	})
+	o.duration("killTimeout", "Tasks.KillTimeout", func(d time.Duration) {
+		if len(g.Tasks) == 0 {
+			o.add(o.places[o.below("Tasks.KillTimeout")].at, "killTimeout: the group has no tasks to stop", "remove it, or add tasks")
+		}
+		for _, t := range g.Tasks {
+			if t.KillTimeout == nil {
+				t.KillTimeout = &d
+			}
+		}
+	})
 	o.unsupported(map[string]string{
-		"killTimeout": "write it in the tasks: each stops by itself",
 		"minCount":    "remove it: it comes with a later version of cede",
 		"tolerations": "remove it: it comes with a later version of cede",
 	})

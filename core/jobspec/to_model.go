@@ -44,10 +44,7 @@ func ToModel(j *client.Job) (*model.Job, error) {
 }
 
 // conversion collects what is wrong with a job while it is converted.
-type conversion struct {
-	problems Problems
-	values   int // lists' elements so far
-}
+type conversion struct{ problems Problems }
 
 func (c *conversion) add(path, message, remedy string) {
 	if len(c.problems) < maxKept {
@@ -108,7 +105,7 @@ func (c *conversion) group(path string, j *client.Job, job *model.Job, g *client
 	if g.Migrate != nil && g.Migrate.MaxParallel != nil {
 		m.MaxParallelEvictions = *g.Migrate.MaxParallel
 	}
-	needs := c.needs(path, m, g)
+	needs := c.needs(path, g)
 	c.networks(path+".Networks", m, needs, g.Networks)
 	c.devices(path+".Devices", m, g.Devices)
 	for i, t := range g.Tasks {
@@ -125,7 +122,7 @@ func (c *conversion) group(path string, j *client.Job, job *model.Job, g *client
 }
 
 // needs is what a group needs beyond its tasks.
-func (c *conversion) needs(path string, _ *model.Group, g *client.TaskGroup) map[string]int64 {
+func (c *conversion) needs(path string, g *client.TaskGroup) map[string]int64 {
 	needs := map[string]int64{}
 	for _, resource := range slices.Sorted(maps.Keys(g.Resources)) {
 		c.need(keyed(path+".Resources", resource), needs, resource, g.Resources[resource])
@@ -212,7 +209,7 @@ func (c *conversion) devices(path string, m *model.Group, devices []*client.Requ
 }
 
 func (c *conversion) task(path string, m *model.Group, needs map[string]int64, g *client.TaskGroup, t *client.Task) {
-	c.checkTask(path, g, t)
+	c.checkTask(path, t)
 	task := &model.Task{
 		Name: t.Name, Driver: t.Driver, User: t.User, Env: clone(t.Env), Leader: t.Leader,
 		KillSignal: cmp.Or(t.KillSignal, defaultSignal), KillTimeout: int64(DefaultKillTimeout), Config: c.config(path+".Config", t),

@@ -27,6 +27,7 @@ type value struct {
 	list   []*value
 	fields []*field
 	labels []label // of an HCL block
+	bad    bool    // it could not be read, which was told
 }
 
 // field is a key and its value. A block that stands several times is several

@@ -1,0 +1,43 @@
+package jobspec
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestStories plays the files of testdata/jobs: `parse NAME` shows the job as
+// the API has it, `model NAME` what the scheduler sees, each or what is wrong.
+// -rewrite writes what comes out.
+func TestStories(t *testing.T) {
+	datadriven.Walk(t, "testdata/jobs", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			opts := Options{}
+			for _, arg := range d.CmdArgs[1:] {
+				if opts.Vars == nil {
+					opts.Vars = map[string]string{}
+				}
+				opts.Vars[arg.Key] = strings.Join(arg.Vals, ",")
+			}
+			f, err := Load(d.CmdArgs[0].Key, []byte(d.Input), opts)
+			if err != nil {
+				return err.Error() + "\n"
+			}
+			var shown any = f.Job
+			if d.Cmd == "model" {
+				m, err := f.Model()
+				if err != nil {
+					return err.Error() + "\n"
+				}
+				shown = FromModel(m)
+			}
+			text, err := json.MarshalIndent(shown, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text) + "\n"
+		})
+	})
+}
