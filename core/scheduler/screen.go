@@ -129,20 +129,17 @@ func (o *offer) replaces() bool {
 	})
 }
 
-// apart is whether something on the node keeps the group away that cannot be
-// evicted for it: an instance of its own job, or what has too high a priority.
-// When that ends, the node is offered again.
+// apart is whether an instance of the group's own job on the node keeps it away:
+// that is never evicted for it, and when it ends the node is offered again.
+// Others may keep it away as well, but seldom; then it is woken in vain.
 func (o *offer) apart() bool {
-	if len(o.group.Labels)+len(o.group.Separate) == 0 {
+	g, node := o.group, o.node.node
+	if len(g.Labels)+len(g.Separate) == 0 {
 		return false
 	}
-	g, node := o.group, o.node.node
 	return slices.ContainsFunc(o.node.rows, func(row state.Row) bool {
-		if row.Group.Job.Namespace != g.Job.Namespace {
-			return false
-		}
-		stays := row.Group.Job.ID == g.Job.ID || int64(row.Priority) > o.need.ceiling
-		return stays && (excludes(g, row.Group, node) || excludes(row.Group, g, node))
+		return row.Priority == g.Job.Priority && row.Group.Job.Key() == g.Job.Key() &&
+			(excludes(g, row.Group, node) || excludes(row.Group, g, node))
 	})
 }
 
