@@ -144,8 +144,8 @@ func (m *Manifest) check() error {
 	if m.Version != 1 {
 		complain("version: %d is not known; want 1", m.Version)
 	}
-	if !nameForm.MatchString(m.Name) {
-		complain("name: %q does not fit; want lower-case letters, digits, dots and dashes, at most 64", m.Name)
+	if err := CheckName(m.Name); err != nil {
+		errs = append(errs, err)
 	}
 	if m.Kind != Wasm && m.Kind != Process {
 		complain("kind: %q does not fit; want wasm or process", m.Kind)

@@ -35,6 +35,11 @@ func readSignature(path string) (*signature, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseSignature(path, text)
+}
+
+// parseSignature reads a signature; path is what errors call it.
+func parseSignature(path string, text []byte) (*signature, error) {
 	var s signature
 	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, fmt.Errorf("%s: %w; sign the policy again", path, err)
@@ -52,11 +57,17 @@ func (b *Bundle) Sign(key ed25519.PrivateKey) error {
 	}
 	public := key.Public().(ed25519.PublicKey)
 	b.signature = &signature{Version: 1, Algorithm: "ed25519", Key: KeyID(public), Signature: ed25519.Sign(key, b.signed())}
-	text, err := json.MarshalIndent(b.signature, "", "  ")
+	text, err := b.signature.encode()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(b.Dir, SignatureFile), append(text, '\n'), 0o644)
+	return os.WriteFile(filepath.Join(b.Dir, SignatureFile), text, 0o644)
+}
+
+// encode writes a signature as it is on disk.
+func (s *signature) encode() ([]byte, error) {
+	text, err := json.MarshalIndent(s, "", "  ")
+	return append(text, '\n'), err
 }
 
 // signed is what the signature is over.

@@ -104,7 +104,7 @@ func (l *Loader) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
 
 // agrees compares a version with its manifest.
 func agrees(b *bundle.Bundle, v *policy.Version, m Module) error {
-	if b.Dir == "" {
+	if !b.Described() {
 		return nil
 	}
 	if err := b.Manifest.Agrees(v.Hooks(), m.Settings()); err != nil {

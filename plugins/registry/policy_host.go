@@ -1,0 +1,310 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+)
+
+// Executable is a program that an operator allows as a policy: it is run where
+// its checksum is this one, and nowhere else.
+type Executable struct {
+	Name   string // that operators load it by; empty: by the checksum alone
+	Path   string
+	SHA256 string // sha256:HEX
+}
+
+// PolicyOptions are what a PolicyHost is made of.
+type PolicyOptions struct {
+	Options
+	Names       []string // of the policies that are linked in; Options.Builtin finds them
+	Executables []Executable
+}
+
+// PolicyHost is how a server gets its policies: it says what a request to load
+// one comes to, and makes versions of what the state lists. It is safe for
+// concurrent use, and keeps no version.
+type PolicyHost struct {
+	o      PolicyOptions
+	loader *Loader
+}
+
+// NewPolicyHost makes a host. Its error lists everything that makes no sense.
+func NewPolicyHost(o PolicyOptions) (*PolicyHost, error) {
+	h := &PolicyHost{o: o, loader: NewLoader(o.Options)}
+	var errs []error
+	for _, name := range o.Names {
+		if _, _, ok := o.Builtin(name); !ok {
+			errs = append(errs, &UnknownError{name})
+		}
+	}
+	for i, e := range o.Executables {
+		if err := bundle.CheckDigest(e.SHA256); err != nil {
+			errs = append(errs, fmt.Errorf("executable %s: %w", e.Path, err))
+		}
+		if slices.ContainsFunc(o.Executables[:i], func(other Executable) bool { return e.Name != "" && other.Name == e.Name }) {
+			errs = append(errs, fmt.Errorf("two executables are named %s", e.Name))
+		}
+	}
+	if o.RequireSignature && len(o.Roots) == 0 {
+		errs = append(errs, errors.New("signatures are required and no key is trusted; name the public keys of those who may sign"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Builtins makes the policies that are linked in.
+func (h *PolicyHost) Builtins() []*policy.Version {
+	var list []*policy.Version
+	for _, name := range h.o.Names {
+		v, err := h.loader.Load(context.Background(), Spec{Use: name, OnFault: policy.AsConfigured})
+		if err != nil {
+			panic("registry: built-in policy " + name + ": " + err.Error()) // a slip of ours
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// Describe checks a request to load a policy and says what version it comes to.
+// It starts the policy, to learn what it is, and does not test it yet. Its error
+// names every problem, one a line.
+func (h *PolicyHost) Describe(ctx context.Context, r policy.LoadRequest) (*model.PolicyVersion, error) {
+	if err := check(r); err != nil {
+		return nil, err
+	}
+	onFault, err := parseOnFault(r.OnFault)
+	if err != nil {
+		return nil, err
+	}
+	spec := Spec{Name: r.Name, Config: r.Config, Grants: r.Grants, OnFault: onFault}
+	d := &model.PolicyVersion{OnFault: r.OnFault, Kind: model.PolicyBuiltin}
+	if r.Builtin != "" {
+		spec.Use = r.Builtin
+		if _, _, ok := h.o.Builtin(r.Builtin); !ok {
+			return nil, fmt.Errorf("there is no built-in policy named %q: there are %s", r.Builtin, strings.Join(h.o.Names, ", "))
+		}
+	} else if err := h.describeBundle(r, &spec, d); err != nil {
+		return nil, err
+	}
+	v, err := h.loader.Load(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	v.Hold()
+	defer v.Drop()
+	d.ID, d.Name, d.Digest, d.Config, d.Grants = v.ID, v.Name, v.Digest, v.Config(), v.Grants
+	if r.Name == "" && spec.Bundle != nil && !spec.Bundle.Described() {
+		d.Name = v.Info().Name // a module alone goes by what it calls itself
+	}
+	return d, bundle.CheckName(d.Name)
+}
+
+// describeBundle makes the bundle of a request, and says what a version of it is
+// held to.
+func (h *PolicyHost) describeBundle(r policy.LoadRequest, spec *Spec, d *model.PolicyVersion) error {
+	b, err := h.bundle(r)
+	if err != nil {
+		return err
+	}
+	if r.Name == "" && !b.Described() {
+		spec.Name = "the policy" // until it has said its name
+	}
+	own, err := b.Manifest.Limits.Read()
+	if err != nil {
+		return err
+	}
+	limits := own.Or(h.o.Limits).Or(policy.DefaultLimits).UpTo(h.o.Most)
+	d.Limits = model.PolicyLimits{
+		Fuel: limits.Fuel, FuelPerRow: limits.FuelPerRow, Memory: limits.Memory, Time: int64(limits.Time),
+	}
+	if len(h.o.Roots) > 0 && b.Signed() {
+		if d.Signer, err = h.o.Roots.Verify(b); err != nil {
+			return err
+		}
+	}
+	spec.Bundle, d.Kind, d.Size = b, string(b.Manifest.Kind), int64(len(b.Code))
+	return nil
+}
+
+// check finds what is wrong with a request before anything is read.
+func check(r policy.LoadRequest) error {
+	var errs []error
+	given := 0
+	for _, is := range []bool{len(r.Module) > 0, r.Builtin != "", r.Executable != ""} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		errs = append(errs, fmt.Errorf("%d of a module, a built-in policy and an executable are given; want exactly one", given))
+	}
+	if len(r.Module) > policy.MaxModule {
+		errs = append(errs, fmt.Errorf("the module has %d bytes, and a policy may have %d MiB", len(r.Module), policy.MaxModule>>20))
+	}
+	if r.Name != "" {
+		if err := bundle.CheckName(r.Name); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, g := range r.Grants {
+		if !slices.Contains(policy.Grants, g) {
+			errs = append(errs, fmt.Errorf("grants: there is nothing called %q to grant; want some of %s", g, strings.Join(policy.Grants, ", ")))
+		}
+	}
+	if _, err := parseOnFault(r.OnFault); err != nil {
+		errs = append(errs, fmt.Errorf("onFault: %w", err))
+	}
+	var settings map[string]json.RawMessage
+	if len(r.Config) > 0 {
+		if err := json.Unmarshal(r.Config, &settings); err != nil {
+			errs = append(errs, fmt.Errorf("configuration: want an object of settings: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func parseOnFault(text string) (policy.OnFault, error) {
+	if text == "" {
+		return policy.AsConfigured, nil
+	}
+	return policy.ParseOnFault(text)
+}
+
+// bundle is what a request is about.
+func (h *PolicyHost) bundle(r policy.LoadRequest) (*bundle.Bundle, error) {
+	if r.Executable == "" {
+		name := r.Name
+		if name == "" {
+			name = "the module"
+		}
+		return bundle.Assemble(name, r.Manifest, r.Signature, r.Module)
+	}
+	e, err := h.executable(r.Executable)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bundle.AssembleExecutable(e.Path, e.SHA256, r.Manifest, r.Signature)
+	if err == nil && !b.Described() && e.Name != "" {
+		b.Manifest.Name = e.Name
+	}
+	return b, err
+}
+
+// executable finds one on the operator's list, by its name or checksum.
+func (h *PolicyHost) executable(named string) (*Executable, error) {
+	var names []string
+	for i := range h.o.Executables {
+		e := &h.o.Executables[i]
+		if named == e.SHA256 || named == e.Name {
+			return e, nil
+		}
+		if e.Name != "" {
+			names = append(names, e.Name)
+		}
+	}
+	if len(h.o.Executables) == 0 {
+		return nil, fmt.Errorf("executable %s is not allowed here: this server allows none; list it with its checksum in the servers' configuration", named)
+	}
+	return nil, fmt.Errorf("executable %s is not among the %d that are allowed on this server (%s); list it with its checksum in the servers' configuration",
+		named, len(h.o.Executables), strings.Join(names, ", "))
+}
+
+// Open makes a version of what the state lists, and tests it. Whoever asks holds
+// it; when everybody has dropped it, its module is closed.
+func (h *PolicyHost) Open(ctx context.Context, v *model.PolicyVersion, module []byte) (*policy.Version, error) {
+	opened, err := h.open(ctx, v, module)
+	if err != nil {
+		return nil, err
+	}
+	if err := SelfTest(opened); err != nil {
+		opened.Hold()
+		opened.Drop()
+		return nil, fmt.Errorf("it failed its test before it may decide anything: %w", err)
+	}
+	return opened, nil
+}
+
+func (h *PolicyHost) open(ctx context.Context, v *model.PolicyVersion, module []byte) (*policy.Version, error) {
+	onFault, err := parseOnFault(v.OnFault)
+	if err != nil {
+		return nil, err
+	}
+	src := policy.Source{Name: v.Name, Config: v.Config, Grants: v.Grants, OnFault: onFault}
+	if v.Kind == model.PolicyBuiltin {
+		if src.Module = h.builtin(v.Digest); src.Module == nil {
+			return nil, fmt.Errorf("this release of cede has no built-in policy with digest %s", v.Digest)
+		}
+		return policy.NewVersion(src)
+	}
+	m, err := h.load(ctx, v, module)
+	if err != nil {
+		return nil, err
+	}
+	src.Module, src.Closed = m, m.Close
+	opened, err := policy.NewVersion(src)
+	if err != nil {
+		m.Close()
+	}
+	return opened, err
+}
+
+// builtin is the policy with this digest that is linked in; nil: there is none.
+func (h *PolicyHost) builtin(digest string) policy.Module {
+	for _, name := range h.o.Names {
+		if m, _, _ := h.o.Builtin(name); m.Digest() == digest {
+			return m
+		}
+	}
+	return nil
+}
+
+// load has a host load the module of a version, as far as this server's operator
+// lets it.
+func (h *PolicyHost) load(ctx context.Context, v *model.PolicyVersion, module []byte) (Module, error) {
+	if h.o.RequireSignature && !slices.Contains(h.signers(), v.Signer) {
+		if v.Signer == "" {
+			return nil, errors.New("it is not signed, and this server requires that")
+		}
+		return nil, fmt.Errorf("it is signed by %s, which is not among the %d keys that this server trusts", v.Signer, len(h.o.Roots))
+	}
+	b := &bundle.Bundle{Code: module, Path: v.Name, Manifest: bundle.Manifest{Name: v.Name, Kind: bundle.Kind(v.Kind), Digest: v.Digest}}
+	switch b.Manifest.Kind {
+	case bundle.Wasm:
+		if digest := bundle.Digest(module); digest != v.Digest {
+			return nil, fmt.Errorf("the module has %s, and the version is of %s", digest, v.Digest)
+		}
+	case bundle.Process:
+		e, err := h.executable(v.Digest)
+		if err != nil {
+			return nil, err
+		}
+		b.Path = e.Path
+	}
+	host := h.o.Hosts[b.Manifest.Kind]
+	if host == nil {
+		return nil, fmt.Errorf("policies of kind %s are not run here", v.Kind)
+	}
+	l := v.Limits
+	limits := policy.Limits{Fuel: l.Fuel, FuelPerRow: l.FuelPerRow, Memory: l.Memory, Time: time.Duration(l.Time)}
+	return host.Load(ctx, b, limits.Or(h.o.Limits).UpTo(h.o.Most))
+}
+
+// signers names the trusted keys.
+func (h *PolicyHost) signers() []string {
+	var ids []string
+	for _, key := range h.o.Roots {
+		ids = append(ids, bundle.KeyID(key))
+	}
+	return ids
+}
