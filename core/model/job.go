@@ -72,12 +72,14 @@ type Job struct {
 	Meta           map[string]string // for people and tools; nothing is decided by it
 	Type           JobType
 	Priority       int32
-	PriorityClass  string   // the class that Priority came from; "" when given by value
-	NeverPreempts  bool     // preemptionPolicy: Never
-	NonPreemptible bool     // preemptible: false; never a victim
-	AllAtOnce      bool     // gang: all groups are placed, or none is
-	Datacenters    []string // absent: all
-	Policy         string   // overrides the scheduler's policy for this job's placements
+	PriorityClass  string                // the class that Priority came from; "" when given by value
+	NeverPreempts  bool                  // preemptionPolicy: Never
+	NonPreemptible bool                  // preemptible: false; never a victim
+	EvictedWhole   bool                  // disruptionMode: all; no allocation of it is evicted without the others
+	Toleration     *PreemptionToleration // who is spared; nil: nobody
+	AllAtOnce      bool                  // gang: all groups are placed, or none is
+	Datacenters    []string              // absent: all
+	Policy         string                // overrides the scheduler's policy for this job's placements
 	Groups         []*Group
 	Stopped        bool
 
@@ -137,6 +139,7 @@ type Group struct {
 	Ports                []uint16 // host ports that each instance needs
 	Devices              []DeviceRequest
 	Labels               map[string]string
+	Tolerations          []Toleration // of taints
 	Constraints          []Constraint
 	Affinities           []Affinity
 	Spread               []Spread
@@ -156,10 +159,11 @@ type Group struct {
 	Ask      Ask
 	shape    string
 	apart    string
+	memo     *budgetMemo
 }
 
 func (g *Group) compile(j *Job, position int, dims *Dimensions) {
-	g.Job, g.Position = j, position
+	g.Job, g.Position, g.memo = j, position, &budgetMemo{}
 	g.Ask = Ask{Vec: dims.Vector(g.Resources), Ports: slices.Sorted(slices.Values(g.Ports)), Devices: g.Devices}
 	compileAll(g.Constraints)
 	for i := range g.Affinities {

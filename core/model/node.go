@@ -37,6 +37,7 @@ type Node struct {
 	Reserved   Resources // never offered
 	Ports      []uint16  // host ports that the host itself has taken, ascending
 	Devices    []Device
+	Taints     []Taint
 	Attributes map[string]string
 	Meta       map[string]string // what the operator says of it; read like Attributes, which go first
 
@@ -90,6 +91,12 @@ func (n *Node) classKey() uint64 {
 		write(d.ID)
 		write(strconv.Itoa(int(d.Count))) // a group of two serves no request for three
 		attributes(d.Attributes)
+	}
+	for _, t := range n.Taints {
+		write("taint")
+		write(t.Key)
+		write(t.Value)
+		write(string(t.Effect))
 	}
 	if len(n.Meta) > 0 {
 		write("meta")

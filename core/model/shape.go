@@ -18,6 +18,9 @@ func (g *Group) describe() string {
 	for _, d := range g.Ask.Dims {
 		fmt.Fprintf(&b, " %d:%d", d, g.Ask.Vec[d])
 	}
+	for i := range g.Tolerations {
+		fmt.Fprintf(&b, " ~%q", g.Tolerations[i])
+	}
 	own := len(g.Labels)+len(g.Colocate)+len(g.Separate)+len(g.Spread) > 0
 	for i := range g.Constraints {
 		fmt.Fprintf(&b, " %q", g.Constraints[i].String())

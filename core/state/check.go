@@ -55,6 +55,9 @@ func (sn *Snapshot) Check() error {
 	if err := sn.checkAside(); err != nil {
 		return err
 	}
+	if err := sn.checkBudgets(); err != nil {
+		return err
+	}
 	return sn.checkLabels()
 }
 
@@ -118,6 +121,7 @@ type expected struct {
 	rows        []Row
 	stopping    []*model.Allocation
 	lowest      int32
+	guarded     bool
 }
 
 func expect(n *model.Node, allocs []*model.Allocation) expected {
@@ -138,6 +142,7 @@ func expect(n *model.Node, allocs []*model.Allocation) expected {
 		e.free.Sub(&a.Group.Ask.Vec)
 		e.ports = append(e.ports, a.Group.Ask.Ports...)
 		takeDevices(e.devices, n, a.Devices, 1)
+		e.guarded = e.guarded || a.Job.Guarded()
 		if !a.Job.NonPreemptible {
 			e.lowest = min(e.lowest, a.Job.Priority)
 		}
@@ -177,6 +182,8 @@ func (sn *Snapshot) checkNode(pos int32, n *model.Node, allocs []*model.Allocati
 		return fmt.Errorf("has minimum priority %d, want %d", c.MinPriority(i), want.lowest)
 	case (c.Pinned()>>i&1 == 1) != (len(want.rows) > 0 && want.rows[0].Alloc.Job.NonPreemptible):
 		return fmt.Errorf("pinned bit is wrong")
+	case (c.Guarded()>>i&1 == 1) != want.guarded:
+		return fmt.Errorf("guarded bit is wrong")
 	case c.ModifyIndex(i) > c.MaxModifyIndex():
 		return fmt.Errorf("changed at %d, the chunk at %d", c.ModifyIndex(i), c.MaxModifyIndex())
 	}

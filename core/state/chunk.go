@@ -25,6 +25,7 @@ type Chunk struct {
 	free        []int64
 	minPriority [ChunkSize]int32
 	pinned      uint64 // see Pinned
+	guarded     uint64 // see Guarded
 
 	modifyIndex    [ChunkSize]uint64
 	maxModifyIndex uint64
@@ -44,6 +45,7 @@ type use struct {
 	owner     cow.Owner
 	rowsOwner cow.Owner // of the array behind rows
 	rows      []Row     // live, ascending by priority, then id
+	guarded   int32     // of rows
 	extra     *extra
 }
 
@@ -139,6 +141,10 @@ func (c *Chunk) MinPriority(i int) int32 { return c.minPriority[i] }
 // Pinned has a bit for every node whose live allocation of the lowest priority is
 // none that may be a victim. On the others MinPriority is the lowest of all.
 func (c *Chunk) Pinned() uint64 { return c.pinned }
+
+// Guarded has a bit for every node with a live allocation of whose job more than
+// priority says who may be a victim, or who goes with one.
+func (c *Chunk) Guarded() uint64 { return c.guarded }
 
 // Claims is the claims on node i, ascending by id, expired ones included.
 func (c *Chunk) Claims(i int) []*model.Claim { return slices.Clip(c.extra(i).claims) }

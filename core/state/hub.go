@@ -28,11 +28,12 @@ const (
 	TableClasses
 	TablePolicies
 	TableTokens
+	TableBudgets
 	tables = iota
 )
 
-// Key is a table, or one thing in it. Namespace is set for jobs alone; with an
-// empty ID the whole table is meant.
+// Key is a table, or one thing in it. Namespace is set for jobs and budgets
+// alone; with an empty ID the whole table is meant.
 type Key struct {
 	Table     Table
 	Namespace string

@@ -134,7 +134,9 @@ func (t *Txn) UpsertJob(j *model.Job) error {
 		t.stamp(&j.CreateIndex, &j.ModifyIndex, 0)
 	}
 	j.Compile(t.dims) // after the indexes: they are part of a group's shape
+	t.countJob(r, -1)
 	r.job = j
+	t.countJob(r, 1)
 	t.enlist(slot, r)
 	t.dirty(r)
 	t.touch(TableJobs.OfJob(r.key))
@@ -167,6 +169,7 @@ func (t *Txn) DeleteJob(key model.JobKey) {
 		return
 	}
 	slot, r := t.ownJob(key)
+	t.countJob(r, -1)
 	r.job, r.older = nil, nil
 	t.enlist(slot, r)
 	t.dirty(r)

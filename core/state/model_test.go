@@ -163,6 +163,8 @@ var writes = map[string]func(*rapid.T, *world){
 	"upload":       writeUpload,
 	"token":        writeToken,
 	"applied":      writeApplied,
+	"budget":       writeBudget,
+	"deleteBudget": deleteBudget,
 }
 
 // resourceNames has one name that few draw, so that dimensions grow late.
@@ -197,6 +199,9 @@ func writeNode(t *rapid.T, w *world) {
 		ID: drawNodeID(t), Datacenter: rapid.SampledFrom([]string{"dc1", "dc2"}).Draw(t, "dc"),
 		Capacity: drawResources(t, 500), Reserved: drawResources(t, 50), Ports: drawPorts(t),
 		Drain: rapid.Bool().Draw(t, "drain"),
+	}
+	if rapid.Bool().Draw(t, "tainted") {
+		n.Taints = []model.Taint{{Key: "t", Effect: rapid.SampledFrom(model.TaintEffects).Draw(t, "effect")}}
 	}
 	for _, id := range rapid.SliceOfNDistinct(rapid.SampledFrom(deviceIDs), 0, 3, rapid.ID).Draw(t, "devices") {
 		n.Devices = append(n.Devices, model.Device{ID: id, Count: rapid.Int32Range(0, 8).Draw(t, "count")})
@@ -270,11 +275,14 @@ func drawJob(t *rapid.T, key model.JobKey) *model.Job {
 		Namespace: key.Namespace, ID: key.ID,
 		Type:           model.JobType(rapid.IntRange(0, model.JobTypes-1).Draw(t, "type")),
 		Priority:       rapid.Int32Range(0, 100).Draw(t, "priority"),
-		NonPreemptible: rapid.Bool().Draw(t, "nonPreemptible"),
+		NonPreemptible: rapid.Bool().Draw(t, "nonPreemptible"), EvictedWhole: rapid.Bool().Draw(t, "whole"),
+	}
+	if rapid.Bool().Draw(t, "tolerant") {
+		j.Toleration = &model.PreemptionToleration{MinRuntime: 1}
 	}
 	for i := range rapid.IntRange(1, 2).Draw(t, "groups") {
 		j.Groups = append(j.Groups, &model.Group{
-			Name: fmt.Sprintf("g%d", i), Resources: drawResources(t, 100), Ports: drawPorts(t),
+			Name: fmt.Sprintf("g%d", i), Count: rapid.IntRange(0, 9).Draw(t, "count"), Resources: drawResources(t, 100), Ports: drawPorts(t),
 			Labels: drawLabels(t), Separate: []model.LabelTerm{{Labels: drawLabels(t)}},
 		})
 	}
@@ -358,6 +366,7 @@ func changeAlloc(t *rapid.T, w *world) {
 	a := *old
 	a.Desired = rapid.SampledFrom([]model.DesiredStatus{model.DesiredRun, model.DesiredRun, model.DesiredStop, model.DesiredEvict}).Draw(t, "desired")
 	a.Client = model.ClientStatus(rapid.IntRange(0, int(model.ClientLost)).Draw(t, "client"))
+	a.Started = rapid.Bool().Draw(t, "started")
 	if j := w.ref.jobs[a.Job.Key()]; j != nil && rapid.Bool().Draw(t, "newVersion") {
 		a.Job, a.Group = j, rapid.SampledFrom(j.Groups).Draw(t, "group")
 	}

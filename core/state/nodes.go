@@ -79,6 +79,18 @@ func (v *View) Classes() int { return v.classes.size() }
 // ClassKey is Node.ClassKey of the nodes of a class.
 func (v *View) ClassKey(id int32) uint64 { return v.classes.at(id).key }
 
+// Discouraging is whether some node has a taint that is a wish rather than a rule.
+func (v *View) Discouraging() bool { return v.discouraging > 0 }
+
+func (t *Txn) countDiscouraging(old, next *model.Node) {
+	if old != nil && old.Discourages() {
+		t.discouraging--
+	}
+	if next != nil && next.Discourages() {
+		t.discouraging++
+	}
+}
+
 // UpsertNode registers a node, or another version of it. It compiles the node
 // and sets its indexes. Allocations on it stay, whatever its capacity is now.
 func (t *Txn) UpsertNode(n *model.Node) error {

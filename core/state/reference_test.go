@@ -33,6 +33,7 @@ type reference struct {
 	tokens   map[string]*model.Token
 	meta     Meta
 	applied  []string // idempotency keys, the oldest first
+	budgets  map[model.BudgetKey]*model.Budget
 }
 
 func newReference() *reference {
@@ -44,6 +45,7 @@ func newReference() *reference {
 		classes:  map[string]*model.PriorityClass{},
 		versions: map[model.JobKey][]*model.Job{}, policies: map[string]*model.PolicyVersion{},
 		states: map[string]*model.PolicyState{}, uploads: map[string]*Upload{}, tokens: map[string]*model.Token{},
+		budgets: map[model.BudgetKey]*model.Budget{},
 	}
 }
 
@@ -57,6 +59,7 @@ func (r *reference) clone() *reference {
 	}
 	c.evals, c.claims, c.classes = maps.Clone(r.evals), maps.Clone(r.claims), maps.Clone(r.classes)
 	c.versions, c.policies, c.states = maps.Clone(r.versions), maps.Clone(r.policies), maps.Clone(r.states)
+	c.budgets = maps.Clone(r.budgets)
 	c.uploads, c.tokens, c.applied = maps.Clone(r.uploads), maps.Clone(r.tokens), slices.Clone(r.applied)
 	return &c
 }
@@ -181,6 +184,7 @@ func compareState(t *rapid.T, v *View, r *reference) {
 	compareJobs(t, v, r)
 	compareAside(t, v, r)
 	compareLabels(t, v, r)
+	compareBudgets(t, v, r)
 	compareNodes(t, v, r)
 	evals := sorted(r.evals, func(a, b *model.Evaluation) int { return strings.Compare(a.ID, b.ID) })
 	if !slices.Equal(slices.Collect(v.Evals()), evals) {

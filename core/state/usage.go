@@ -22,6 +22,9 @@ type nodeWriter struct {
 // account replaces what one allocation takes from its node: old and next are
 // two versions of it, nil where there is none. They share the node.
 func (t *Txn) account(old, next *model.Allocation) {
+	if len(t.budgets.list) > 0 {
+		t.countForBudgets(old, next)
+	}
 	was, is := standingOf(old), standingOf(next)
 	if was == absent && is == absent {
 		return
@@ -179,6 +182,9 @@ func (w *nodeWriter) insertRow(at int, row Row) {
 func (w *nodeWriter) addRow(a *model.Allocation) {
 	row := Row{Alloc: a, Group: a.Group, Priority: a.Job.Priority}
 	w.insertRow(searchRow(w.u.rows, a), row)
+	if a.Job.Guarded() {
+		w.u.guarded++
+	}
 	w.take(a, 1)
 }
 
@@ -186,6 +192,9 @@ func (w *nodeWriter) removeRow(a *model.Allocation) {
 	w.ownRows()
 	at := w.findRow(a)
 	w.u.rows = slices.Delete(w.u.rows, at, at+1)
+	if a.Job.Guarded() {
+		w.u.guarded--
+	}
 	w.take(a, -1)
 }
 
@@ -282,6 +291,7 @@ func findClaim(cs []*model.Claim, id string) (int, bool) {
 // away.
 func (w *nodeWriter) setNode(n *model.Node) {
 	s := w.still()
+	w.t.countDiscouraging(s.nodes[w.i], n)
 	var avail model.Vector
 	if n != nil {
 		avail = n.Avail
@@ -363,6 +373,11 @@ func (w *nodeWriter) roomChanged() {
 		w.c.pinned |= bit
 	} else {
 		w.c.pinned &^= bit
+	}
+	if w.u.guarded > 0 {
+		w.c.guarded |= bit
+	} else {
+		w.c.guarded &^= bit
 	}
 }
 

@@ -36,7 +36,12 @@ type View struct {
 	claimOrder *ordering
 
 	priorities []*model.PriorityClass // ascending by name; replaced whole
-	aside      *aside                 // never nil
+
+	budgets      *budgets // never nil
+	budgetCounts cow.Vec[budgetCount]
+	discouraging int // nodes with a taint that is a wish
+
+	aside *aside // never nil
 }
 
 // Snapshot is the state at one index.
@@ -46,7 +51,7 @@ func emptyView() View {
 	return View{
 		dims: model.NewDimensions(), config: &model.SchedulerConfig{Algorithm: model.Binpack},
 		nodeOrder: &ordering{}, jobOrder: &ordering{}, evalOrder: &ordering{}, claimOrder: &ordering{},
-		aside: &aside{},
+		aside: &aside{}, budgets: noBudgets,
 	}
 }
 

@@ -1,0 +1,86 @@
+package model
+
+import "strconv"
+
+// BudgetKey identifies a disruption budget.
+type BudgetKey struct{ Namespace, Name string }
+
+func (k BudgetKey) String() string { return k.Namespace + "/" + k.Name }
+
+// Compare orders keys by namespace, then name, bytewise.
+func (k BudgetKey) Compare(o BudgetKey) int {
+	return JobKey{k.Namespace, k.Name}.Compare(JobKey{o.Namespace, o.Name})
+}
+
+// Budget says how many allocations with certain labels evictions must leave.
+// Exactly one of MinAvailable and MaxUnavailable is set.
+type Budget struct {
+	Namespace      string
+	Name           string
+	Labels         map[string]string // selects groups of the namespace; never empty
+	MinAvailable   *Bound
+	MaxUnavailable *Bound
+	// Strict is whether no eviction may overrun it. Otherwise policies may, and
+	// it is reported.
+	Strict bool
+
+	CreateIndex uint64
+	ModifyIndex uint64
+
+	term LabelTerm // of Labels, set by Compile
+}
+
+// Key identifies the budget.
+func (b *Budget) Key() BudgetKey { return BudgetKey{b.Namespace, b.Name} }
+
+// Compile prepares the selector. The state calls it before it publishes a
+// budget.
+func (b *Budget) Compile() {
+	b.term = LabelTerm{Labels: b.Labels}
+	b.term.compile()
+}
+
+// Matches is whether a compiled budget is about allocations of the group.
+func (b *Budget) Matches(g *Group) bool {
+	return g.Job.Namespace == b.Namespace && len(b.Labels) > 0 && b.term.Matches(g.Labels)
+}
+
+// Counts is whether the budget depends on how many instances are desired.
+func (b *Budget) Counts() bool { return b.MinAvailable == nil || b.MinAvailable.Percent }
+
+// Keeps is how many allocations must stay available of so many that are
+// desired.
+func (b *Budget) Keeps(desired int) int {
+	switch {
+	case b.MinAvailable != nil:
+		return b.MinAvailable.Of(desired)
+	case b.MaxUnavailable != nil:
+		return max(0, desired-b.MaxUnavailable.Of(desired))
+	}
+	return 0
+}
+
+// Bound is a number of allocations, or a share of those desired.
+type Bound struct {
+	Number  int32
+	Percent bool
+}
+
+// Of is the bound in allocations; a share is rounded up.
+func (b Bound) Of(desired int) int {
+	if !b.Percent {
+		return int(b.Number)
+	}
+	return int((int64(desired)*int64(b.Number) + 99) / 100)
+}
+
+func (b Bound) String() string {
+	if b.Percent {
+		return strconv.Itoa(int(b.Number)) + "%"
+	}
+	return strconv.Itoa(int(b.Number))
+}
+
+// Available is whether the allocation works, so that evicting it costs its
+// budgets one. What has a place and has not begun disturbs nobody by losing it.
+func (a *Allocation) Available() bool { return a.Started && a.Live() }

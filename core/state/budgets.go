@@ -1,0 +1,318 @@
+package state
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state/internal/cow"
+)
+
+// Disruption budgets, and how many allocations each has. The counts follow every
+// write of an allocation, so that whoever asks what a budget has left pays for
+// that and not for a walk over its allocations.
+
+// budgets is the budgets in force. It is immutable: a change makes another one.
+type budgets struct {
+	// set is different from that of all others, for what groups remember.
+	set     uint64
+	list    []*model.Budget // ascending by key
+	byLabel map[namespaced][]int32
+	strict  int // how many of list
+}
+
+// namespaced is a label in a namespace.
+type namespaced struct {
+	namespace string
+	label
+}
+
+var (
+	noBudgets = &budgets{}
+	lastSet   atomic.Uint64
+)
+
+// newBudgets takes over a list that is ascending by key.
+func newBudgets(list []*model.Budget) *budgets {
+	if len(list) == 0 {
+		return noBudgets
+	}
+	b := &budgets{set: lastSet.Add(1), list: list, byLabel: map[namespaced][]int32{}}
+	for i, budget := range list {
+		key, ok := firstKey(budget.Labels)
+		if !ok {
+			continue // it matches nothing
+		}
+		at := namespaced{budget.Namespace, label{key, budget.Labels[key]}}
+		b.byLabel[at] = append(b.byLabel[at], int32(i))
+		if budget.Strict {
+			b.strict++
+		}
+	}
+	return b
+}
+
+// of is the positions of the budgets that a group is under, ascending.
+func (b *budgets) of(g *model.Group) []int32 {
+	if len(b.list) == 0 {
+		return nil
+	}
+	at, known := g.KnownBudgets(b.set)
+	if known {
+		return at
+	}
+	for key, value := range g.Labels {
+		for _, i := range b.byLabel[namespaced{g.Job.Namespace, label{key, value}}] {
+			if b.list[i].Matches(g) {
+				at = append(at, i)
+			}
+		}
+	}
+	slices.Sort(at)
+	g.KeepBudgets(b.set, at)
+	return at
+}
+
+func (b *budgets) find(key model.BudgetKey) (int, bool) {
+	return slices.BinarySearchFunc(b.list, key, func(b *model.Budget, key model.BudgetKey) int { return b.Key().Compare(key) })
+}
+
+// budgetCount is what a budget is measured by.
+type budgetCount struct {
+	available int32 // allocations that work
+	desired   int32 // instances of counted jobs that are wanted
+	done      int32 // of them those that ran to their end
+	perNode   int32 // groups under it that run on every node
+}
+
+// Budgets is the disruption budgets, ascending by namespace and name. It is
+// shared and read-only.
+func (v *View) Budgets() []*model.Budget { return v.budgets.list }
+
+// Budget is the budget under a key; nil when there is none.
+func (v *View) Budget(key model.BudgetKey) *model.Budget {
+	if at, ok := v.budgets.find(key); ok {
+		return v.budgets.list[at]
+	}
+	return nil
+}
+
+// BudgetsOf is the positions in Budgets of those that a group is under,
+// ascending. It is shared and read-only.
+func (v *View) BudgetsOf(g *model.Group) []int32 { return v.budgets.of(g) }
+
+// StrictBudgets is how many budgets are strict.
+func (v *View) StrictBudgets() int { return v.budgets.strict }
+
+// BudgetSlack is how many more available allocations may be evicted under the
+// budget at a position in Budgets. It is below zero when fewer are available
+// than it keeps.
+func (v *View) BudgetSlack(at int32) int {
+	b, c := v.budgets.list[at], v.budgetCounts.At(int(at))
+	desired := 0
+	if b.Counts() {
+		desired = max(0, int(c.desired-c.done))
+		if c.perNode > 0 {
+			desired += v.desiredPerNode(b)
+		}
+	}
+	return int(c.available) - b.Keeps(desired)
+}
+
+// desiredPerNode is how many instances the jobs under a budget want that run on
+// every node that may take them, whatever state the nodes are in.
+func (v *View) desiredPerNode(b *model.Budget) (n int) {
+	for slot := range v.perNode.All {
+		j := v.jobs.at(slot).job
+		if j.Stopped || j.Namespace != b.Namespace {
+			continue
+		}
+		for _, g := range j.Groups {
+			if g.Count > 0 && b.Matches(g) {
+				n += v.countAdmitting(g)
+			}
+		}
+	}
+	return n
+}
+
+func (v *View) countAdmitting(g *model.Group) (n int) {
+	verdicts := make([]int8, v.Classes()) // 0: not asked yet
+	for c := range v.Chunks() {
+		chunk := v.Chunk(c)
+		for i := range chunk.Len() {
+			node := chunk.Node(i)
+			if node == nil {
+				continue
+			}
+			verdict := &verdicts[chunk.Class(i)]
+			if *verdict == 0 || g.NamesNodes() {
+				*verdict = -1
+				if g.Admits(node) {
+					*verdict = 1
+				}
+			}
+			if *verdict > 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// UpsertBudget stores a disruption budget. It compiles it and sets its indexes.
+func (t *Txn) UpsertBudget(b *model.Budget) {
+	b.Compile()
+	list := slices.Clone(t.budgets.list)
+	at, found := t.budgets.find(b.Key())
+	if found {
+		t.stamp(&b.CreateIndex, &b.ModifyIndex, list[at].CreateIndex)
+		list[at] = b
+	} else {
+		t.stamp(&b.CreateIndex, &b.ModifyIndex, 0)
+		list = slices.Insert(list, at, b)
+	}
+	t.setBudgets(list, at)
+	t.touch(ofBudget(b.Key()))
+}
+
+// DeleteBudget forgets a disruption budget.
+func (t *Txn) DeleteBudget(key model.BudgetKey) {
+	at, found := t.budgets.find(key)
+	if !found {
+		return
+	}
+	t.setBudgets(slices.Delete(slices.Clone(t.budgets.list), at, at+1), -1)
+	t.touch(ofBudget(key))
+}
+
+// setBudgets puts another list in force, of which the budget at position changed
+// is new; -1: none is.
+func (t *Txn) setBudgets(list []*model.Budget, changed int) {
+	before, counts := t.budgets, t.budgetCounts
+	t.budgets, t.budgetCounts = newBudgets(list), cow.Vec[budgetCount]{}
+	for i, b := range list {
+		var count budgetCount
+		if i == changed {
+			count = t.countBudget(b)
+		} else {
+			at, _ := before.find(b.Key())
+			count = counts.At(at)
+		}
+		t.budgetCounts.Append(t.owner, count)
+	}
+}
+
+// countBudget counts everything that is under a budget.
+func (v *View) countBudget(b *model.Budget) (c budgetCount) {
+	for key := range v.Labelled(b.Labels) {
+		if key.Namespace != b.Namespace {
+			continue
+		}
+		r := v.jobRow(key)
+		for _, g := range r.countedGroups() {
+			if b.Matches(g) {
+				c.addGroup(g, 1)
+			}
+		}
+		for slot := range r.allocs.All {
+			if a := v.allocs.at(slot); b.Matches(a.Group) {
+				c.add(r, a, 1)
+			}
+		}
+	}
+	return c
+}
+
+// countedGroups is the groups of which instances are wanted.
+func (r *jobRow) countedGroups() []*model.Group {
+	if r.job == nil || r.job.Stopped {
+		return nil
+	}
+	return r.job.Groups
+}
+
+func (c *budgetCount) addGroup(g *model.Group, by int32) {
+	if g.Job.Type.PerNode() {
+		c.perNode += by
+	} else {
+		c.desired += by * int32(g.Count)
+	}
+}
+
+// add counts an allocation of a job's row that comes (1) or goes (-1).
+func (c *budgetCount) add(r *jobRow, a *model.Allocation, by int32) {
+	if a.Available() {
+		c.available += by
+	}
+	if r.done(a) {
+		c.done += by
+	}
+}
+
+// done is whether an allocation was one of the job's wanted instances and ran
+// to its end, so that nothing is missing without it.
+func (r *jobRow) done(a *model.Allocation) bool {
+	return a.Client == model.ClientComplete && a.Desired == model.DesiredRun && r.job != nil && !r.job.Stopped &&
+		r.job.Type == model.JobBatch
+}
+
+// countForBudgets lets the counts follow an allocation: old and next are two
+// versions of it, nil where there is none.
+func (t *Txn) countForBudgets(old, next *model.Allocation) {
+	if old != nil {
+		t.addToBudgets(old, -1)
+	}
+	if next != nil {
+		t.addToBudgets(next, 1)
+	}
+}
+
+func (t *Txn) addToBudgets(a *model.Allocation, by int32) {
+	under := t.budgets.of(a.Group)
+	if len(under) == 0 {
+		return
+	}
+	r := t.jobRow(a.Job.Key())
+	for _, at := range under {
+		before := t.budgetCounts.At(int(at))
+		after := before
+		if after.add(r, a, by); after != before {
+			t.budgetCounts.Set(t.owner, int(at), after)
+		}
+	}
+}
+
+// countJob counts what a job wants that comes (1) or goes (-1). What it has is
+// counted with the allocations.
+func (t *Txn) countJob(r *jobRow, by int32) {
+	if len(t.budgets.list) == 0 {
+		return
+	}
+	for _, g := range r.countedGroups() {
+		for _, at := range t.budgets.of(g) {
+			c := t.budgetCounts.At(int(at))
+			c.addGroup(g, by)
+			t.budgetCounts.Set(t.owner, int(at), c)
+		}
+	}
+	if r.job == nil || r.job.Type != model.JobBatch {
+		return
+	}
+	for slot := range r.allocs.All {
+		a := t.allocs.at(slot)
+		if !r.done(a) {
+			continue
+		}
+		for _, at := range t.budgets.of(a.Group) {
+			c := t.budgetCounts.At(int(at))
+			c.done += by
+			t.budgetCounts.Set(t.owner, int(at), c)
+		}
+	}
+}
+
+// ofBudget watches a disruption budget.
+func ofBudget(key model.BudgetKey) Key {
+	return Key{Table: TableBudgets, Namespace: key.Namespace, ID: key.Name}
+}
