@@ -1,0 +1,31 @@
+package policies
+
+import (
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/registry"
+)
+
+// ServerOptions say which policies a server runs beside those that are linked in.
+type ServerOptions struct {
+	Executables []registry.Executable
+	// Limits are those of calls where a policy's manifest sets none; its own count
+	// up to Most. Zero fields: the defaults, and no bound.
+	Limits, Most policy.Limits
+}
+
+// ForServer is how a server gets its policies. They run as long as the loader is
+// open. Its error lists everything that makes no sense.
+func (l *Loader) ForServer(o ServerOptions) (*registry.PolicyHost, error) {
+	return registry.NewPolicyHost(registry.PolicyOptions{
+		Options: registry.Options{
+			Hosts: map[bundle.Kind]registry.Host{
+				bundle.Wasm: hostFunc(l.loadWasm), bundle.Process: hostFunc(l.loadProcess),
+			},
+			Builtin: builtin.Module, Roots: l.o.Roots, RequireSignature: l.o.RequireSignature,
+			Limits: o.Limits, Most: o.Most, Log: l.o.Log,
+		},
+		Names: builtin.Names(), Executables: o.Executables,
+	})
+}
