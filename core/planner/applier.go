@@ -22,6 +22,9 @@ type Config struct {
 	MaxPlans   int           // plans in one batch; default: 128
 	MaxChanges int           // allocations and claims in a batch of several plans; default: 4096
 	WaitState  time.Duration // how long a plan's snapshot index is waited for; default: 5s
+
+	// Verified is told how long each check of a plan took, by Clock; nil: nobody is.
+	Verified func(time.Duration)
 }
 
 func (c Config) withDefaults() Config {

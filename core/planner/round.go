@@ -2,6 +2,7 @@ package planner
 
 import (
 	"slices"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
@@ -38,7 +39,9 @@ func (a *Applier) newRound(flying *state.Batch) round {
 // verify checks one plan behind those of the round.
 func (a *Applier) verify(r *round, p *Pending) {
 	r.now = max(r.now, a.now(p.plan))
+	from := a.began()
 	verdict, err := Verify(r.current(), p.plan, r.now, a.cfg.Rules, &a.scratch)
+	a.verified(from)
 	a.stats.add(func(s *Stats) { s.Nodes += uint64(verdict.Nodes) })
 	if err != nil {
 		a.stats.add(func(s *Stats) { s.Malformed++ })
@@ -47,6 +50,19 @@ func (a *Applier) verify(r *round, p *Pending) {
 	}
 	r.works = append(r.works, work{p, verdict})
 	r.changes += changesOf(&verdict)
+}
+
+func (a *Applier) began() (from time.Time) {
+	if a.cfg.Verified != nil && a.cfg.Clock != nil {
+		from = a.cfg.Clock.Now()
+	}
+	return from
+}
+
+func (a *Applier) verified(from time.Time) {
+	if !from.IsZero() {
+		a.cfg.Verified(a.cfg.Clock.Now().Sub(from))
+	}
 }
 
 // now is the clock's time, or the plan's where there is no clock.

@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/storage"
 )
 
 // Log is the replicated log: *replication.Node.
@@ -29,15 +30,16 @@ type Log interface {
 
 var _ Log = (*replication.Node)(nil)
 
-// History keeps records for longer than the newest events are held. Append is
-// called by one goroutine, with rising indexes, seq counting the records of an
-// index; what was appended before may be appended again after a restart.
+// History keeps records for longer than the newest events are held:
+// *storage.History. It is called by several goroutines, each with topics of its
+// own and rising indexes; seq counts the records of an index. What was appended
+// before may be appended again after a restart.
 type History interface {
-	Append(topic string, index uint64, seq uint32, data []byte) error
-	// Read yields records of a topic from an index on, ascending, until yield
-	// returns false.
-	Read(topic string, from uint64, yield func(index uint64, seq uint32, data []byte) bool) error
+	Append(topic string, index, seq uint64, data []byte) error
+	List(q storage.Query) ([]storage.Record, error)
 }
+
+var _ History = (*storage.History)(nil)
 
 // Config is what a server works with. Log, Store and Policies are needed; a zero
 // value elsewhere means the default.
@@ -47,7 +49,9 @@ type Config struct {
 	Log      Log
 	Store    *state.Store
 	Policies PolicyHost
-	History  History // nil: decisions are kept as long as events are
+	Modules  PolicyModules   // of policies, on this server; nil: none travel
+	Voters   func() []string // ids of the servers that vote; nil: this one
+	History  History         // nil: decisions are kept as long as events are
 
 	// Workers is how many evaluations are worked on at a time; default: half the
 	// processors, at least one; negative: none.

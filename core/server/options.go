@@ -15,6 +15,8 @@ type RegisterOptions struct {
 	Key string
 	// Token is of a plan to commit as it is, instead of scheduling.
 	Token string
+	// ExplicitPriority says that a priority of 0 is meant, rather than left out.
+	ExplicitPriority bool
 }
 
 // StopOptions go with the end of a job.
@@ -33,7 +35,9 @@ type Registered struct {
 }
 
 // PlanOptions go with a dry run.
-type PlanOptions struct{}
+type PlanOptions struct {
+	ExplicitPriority bool // as in RegisterOptions
+}
 
 // Proposal is what registering a job would do now.
 type Proposal struct {

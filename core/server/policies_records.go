@@ -44,7 +44,7 @@ type policyRecord struct {
 // recordAt is where the last record of a topic is.
 type recordAt struct {
 	index uint64
-	seq   uint32
+	seq   uint64
 }
 
 func newPolicyRecords(h History, logger *slog.Logger) *policyRecords {

@@ -53,6 +53,7 @@ type Report struct {
 	Plans   []*model.Plan
 	Results []*model.PlanResult
 	Err     error
+	Took    time.Duration
 }
 
 // Config is what a worker works with. All fields above Observe are needed.
@@ -94,6 +95,7 @@ func attempts(t model.JobType) int {
 // came of it is written down, else with Nack.
 func (w *Worker) Work(ctx context.Context, d broker.Delivery) error {
 	report := Report{Eval: d.Eval}
+	from := w.Clock.Now()
 	defer w.keep(d)()
 	snap, err := w.process(ctx, d, &report)
 	switch {
@@ -104,7 +106,7 @@ func (w *Worker) Work(ctx context.Context, d broker.Delivery) error {
 	case errors.Is(err, ErrTooManyAttempts) && w.Retry > 0:
 		err = w.retryLater(ctx, d, snap)
 	}
-	report.Err = err
+	report.Err, report.Took = err, w.Clock.Now().Sub(from)
 	if w.Observe != nil {
 		w.Observe(report)
 	}

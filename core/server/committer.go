@@ -1,0 +1,61 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/cede-scheduler/cede/core/planner"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// errOutOfOffice means that the term in which plans were checked is over.
+var errOutOfOffice = errors.New("the term of leadership in which the plan was checked is over")
+
+// committer writes the applier's batches into the log.
+//
+// What the applier checks next rests on what became of this batch, so an outcome
+// that nobody knows would have it check on a state that may not be. Then the term
+// ends: nothing more is written in it, the lead is given up, and whoever leads
+// next, perhaps this server, first waits for everything that was written before.
+// The same goes for any other failure: it means that this server leads no more.
+type committer struct {
+	term   *term
+	broken atomic.Bool
+}
+
+var _ planner.Committer = (*committer)(nil)
+
+// Commit writes a batch as one entry and waits until it is applied here.
+func (c *committer) Commit(ctx context.Context, batch *state.Batch) (planner.Outcome, error) {
+	if c.broken.Load() {
+		return planner.Outcome{}, errOutOfOffice
+	}
+	from := c.term.cfg.Clock.Now()
+	result, err := c.write(ctx, batch)
+	if err != nil {
+		c.broken.Store(true)
+		c.term.fall(err)
+		return planner.Outcome{}, err
+	}
+	c.term.metrics.committed(c.term.cfg.Clock.Now().Sub(from))
+	return planner.Outcome{Index: result.Index, Dropped: result.Dropped}, nil
+}
+
+func (c *committer) write(ctx context.Context, batch *state.Batch) (*replication.Result, error) {
+	log := c.term.cfg.Log
+	if now := log.Term(); now != c.term.number {
+		return nil, fmt.Errorf("%w: it was %d, now it is %d", errOutOfOffice, c.term.number, now)
+	}
+	entry := &replication.Entry{Time: batch.Now, Command: &replication.ApplyPlans{Batch: batch}}
+	result, err := log.Apply(ctx, entry)
+	if err != nil {
+		return nil, fmt.Errorf("plans are not written: %w", err)
+	}
+	if result.Err != nil {
+		return nil, fmt.Errorf("plans are refused: %w", result.Err)
+	}
+	return result, nil
+}

@@ -1,0 +1,218 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// RegisterJob stores a job, or another version of it, and has it scheduled. The
+// caller has applied every default but those that depend on the state. With a
+// plan's token exactly that plan is committed with the job, in one entry, or
+// nothing at all: the conflict's Details say what differs now.
+func (s *Server) RegisterJob(ctx context.Context, j *model.Job, o RegisterOptions) (*Registered, error) {
+	if err := s.leads(); err != nil {
+		return nil, err
+	}
+	job, err := s.resolve(j, o.ExplicitPriority)
+	if err != nil {
+		return nil, err
+	}
+	command := &replication.RegisterJob{Job: job, Check: o.Check}
+	entry := &replication.Entry{Key: o.Key, Hash: registerHash(job, o), Command: command}
+	if o.Token != "" {
+		return s.runPlan(ctx, entry, command, o)
+	}
+	command.Eval = s.newEval(job, model.TriggerJobRegister)
+	result, err := s.doEntry(ctx, entry)
+	if err != nil {
+		return nil, err
+	}
+	return s.registered(result, job.Key()), nil
+}
+
+// registerHash tells requests apart that come under one idempotency key.
+func registerHash(j *model.Job, o RegisterOptions) [32]byte {
+	h := sha256.New()
+	spec := replication.JobHash(j)
+	_, _ = h.Write(spec[:])
+	if o.Check != nil {
+		_ = binary.Write(h, binary.BigEndian, *o.Check)
+	}
+	_, _ = h.Write([]byte{0})
+	_, _ = h.Write([]byte(o.Token))
+	return [32]byte(h.Sum(nil))
+}
+
+// resolve fills in what depends on the state, and checks what only it can tell.
+// It returns a copy.
+func (s *Server) resolve(j *model.Job, explicit bool) (*model.Job, error) {
+	job := *j
+	job.Stopped = false
+	if job.Namespace == "" {
+		job.Namespace = model.DefaultNamespace
+	}
+	if job.SubmitTime == 0 {
+		job.SubmitTime = s.now()
+	}
+	snap := s.Snapshot()
+	problems := resolvePriority(snap, &job, explicit)
+	if job.ID == "" {
+		problems = append(problems, "it has no id")
+	}
+	if len(job.Groups) == 0 {
+		problems = append(problems, "it has no groups")
+	}
+	if job.Policy != "" {
+		set := s.policies.Pin()
+		_, err := set.Pick(job.Policy, "")
+		set.Unpin()
+		if err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	if len(problems) > 0 {
+		return nil, fail(CodeInvalid, "job %q: %s", job.ID, strings.Join(problems, "; ")).
+			with(map[string]any{"Problems": problems})
+	}
+	return &job, nil
+}
+
+// resolvePriority gives a job the priority of its class, or where it says
+// nothing that of the global default. It returns what is wrong.
+func resolvePriority(snap *state.Snapshot, j *model.Job, explicit bool) []string {
+	if j.PriorityClass == "" {
+		if explicit || j.Priority != 0 {
+			return nil
+		}
+		j.Priority = model.DefaultPriority
+		for _, c := range snap.PriorityClasses() {
+			if c.GlobalDefault {
+				inherit(j, c)
+			}
+		}
+		return nil
+	}
+	c := snap.PriorityClass(j.PriorityClass)
+	switch {
+	case c == nil:
+		return []string{fmt.Sprintf("there is no priority class %q; there are %s", j.PriorityClass, classNames(snap))}
+	case (explicit || j.Priority != 0) && j.Priority != c.Value:
+		return []string{fmt.Sprintf("its priority is %d and that of its class %s is %d: leave one of the two out", j.Priority, c.Name, c.Value)}
+	}
+	inherit(j, c)
+	return nil
+}
+
+func inherit(j *model.Job, c *model.PriorityClass) {
+	j.PriorityClass, j.Priority = c.Name, c.Value
+	j.NeverPreempts = j.NeverPreempts || c.NeverPreempts
+}
+
+func classNames(snap *state.Snapshot) string {
+	var names []string
+	for _, c := range snap.PriorityClasses() {
+		names = append(names, c.Name)
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// StopJob ends a job: what runs of it is stopped.
+func (s *Server) StopJob(ctx context.Context, key model.JobKey, o StopOptions) (*Registered, error) {
+	if err := s.leads(); err != nil {
+		return nil, err
+	}
+	job, err := s.job(key)
+	if err != nil {
+		return nil, err
+	}
+	result, err := s.doEntry(ctx, &replication.Entry{
+		Key: o.Key, Hash: sha256.Sum256(fmt.Appendf(nil, "stop %q %q %t", key.Namespace, key.ID, o.Purge)),
+		Command: &replication.StopJob{Key: key, Purge: o.Purge, Eval: s.newEval(job, model.TriggerJobStop)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.registered(result, key), nil
+}
+
+// Evaluate has a job looked at again.
+func (s *Server) Evaluate(ctx context.Context, key model.JobKey) (*Registered, error) {
+	if err := s.leads(); err != nil {
+		return nil, err
+	}
+	job, err := s.job(key)
+	if err != nil {
+		return nil, err
+	}
+	eval := s.newEval(job, triggerOperator)
+	result, err := s.evals.add(ctx, []*model.Evaluation{eval})
+	if err != nil {
+		return nil, err
+	}
+	if err := refusal(result); err != nil {
+		return nil, err
+	}
+	answer := s.registered(result, key)
+	answer.EvalID = eval.ID // the entry may hold those of others
+	return answer, nil
+}
+
+// triggerOperator is of an evaluation that somebody asked for.
+const triggerOperator model.Trigger = "job-evaluate"
+
+// StopAlloc ends one instance; its job gets another in its place.
+func (s *Server) StopAlloc(ctx context.Context, id string) (*Registered, error) {
+	if err := s.leads(); err != nil {
+		return nil, err
+	}
+	a := s.Snapshot().Alloc(id)
+	if a == nil {
+		return nil, fail(CodeNotFound, "there is no allocation %q", id)
+	}
+	result, err := s.do(ctx, &replication.StopAllocs{IDs: []string{id}, Reason: "stopped by an operator"})
+	if err != nil {
+		return nil, err
+	}
+	return s.registered(result, a.Job.Key()), nil
+}
+
+func (s *Server) job(key model.JobKey) (*model.Job, error) {
+	if j := s.Snapshot().Job(key); j != nil {
+		return j, nil
+	}
+	return nil, fail(CodeNotFound, "there is no job %q in namespace %q", key.ID, key.Namespace)
+}
+
+// newEval is an evaluation of a job.
+func (s *Server) newEval(j *model.Job, trigger model.Trigger) *model.Evaluation {
+	now := s.now()
+	return &model.Evaluation{
+		ID: s.cfg.NewID(), Namespace: j.Namespace, JobID: j.ID, Type: j.Type, Priority: j.Priority,
+		TriggeredBy: trigger, CreateTime: now, ModifyTime: now,
+	}
+}
+
+// registered is the answer to a write about a job.
+func (s *Server) registered(result *replication.Result, key model.JobKey) *Registered {
+	r := &Registered{Index: result.Index, Replayed: result.Replayed}
+	for _, e := range result.Evals {
+		if e.JobKey() == key {
+			r.EvalID = e.ID
+			break
+		}
+	}
+	if j := s.Snapshot().Job(key); j != nil {
+		r.JobModifyIndex = j.ModifyIndex
+	}
+	return r
+}

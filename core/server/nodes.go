@@ -1,0 +1,221 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// secretLength is how many bytes a node's secret must have at least.
+const secretLength = 16
+
+// RegisterNode stores a node, or what is new of it, and says within what time it
+// must report. The first registration sets the secret; later ones must know it.
+// One that changes nothing is a heartbeat.
+func (s *Server) RegisterNode(ctx context.Context, n *model.Node, secret string) (*NodeLease, error) {
+	if err := s.leads(); err != nil {
+		return nil, err
+	}
+	if err := checkNode(n, secret); err != nil {
+		return nil, err
+	}
+	node := *n
+	node.SecretHash = sha256.Sum256([]byte(secret))
+	node.Status = model.NodeReady
+	old := s.Snapshot().Node(n.ID)
+	if old != nil {
+		if err := knows(old, secret); err != nil {
+			return nil, err
+		}
+		// Whether it takes work is the operators' to say, not the node's.
+		node.Ineligible, node.Drain = old.Ineligible, old.Drain
+		if old.Status == model.NodeReady && sameNode(old, &node) {
+			return s.beat(ctx, old)
+		}
+	}
+	result, err := s.registrations.add(ctx, &node)
+	if err != nil {
+		return nil, err
+	}
+	if err := refusal(result); err != nil {
+		return nil, err
+	}
+	return &NodeLease{Index: result.Index, TTL: s.nodes.beat(n.ID, s.Snapshot().NodeCount())}, nil
+}
+
+// checkNode names everything that is wrong with a node.
+func checkNode(n *model.Node, secret string) error {
+	var problems []string
+	if n.ID == "" || strings.ContainsAny(n.ID, " \t\n/") {
+		problems = append(problems, fmt.Sprintf("the id %q is empty or has spaces or slashes", n.ID))
+	}
+	if len(secret) < secretLength {
+		problems = append(problems, fmt.Sprintf("its secret has %d characters, and needs %d", len(secret), secretLength))
+	}
+	for _, rs := range []struct {
+		what string
+		all  model.Resources
+	}{{"capacity", n.Capacity}, {"reserved", n.Reserved}} {
+		for _, name := range slices.Sorted(maps.Keys(rs.all)) {
+			if rs.all[name] < 0 {
+				problems = append(problems, fmt.Sprintf("its %s of %s is negative: %d", rs.what, name, rs.all[name]))
+			}
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return fail(CodeInvalid, "node %q: %s", n.ID, strings.Join(problems, "; ")).with(map[string]any{"Problems": problems})
+}
+
+// knows is nil for who knows the node's secret.
+func knows(n *model.Node, secret string) error {
+	if n.SecretHash == [32]byte{} { // of a time or a tool without secrets
+		return nil
+	}
+	hash := sha256.Sum256([]byte(secret))
+	if subtle.ConstantTimeCompare(hash[:], n.SecretHash[:]) == 1 {
+		return nil
+	}
+	return fail(CodeForbidden, "the secret of node %s is another", n.ID).
+		hint("the agent's data directory holds it; a machine that lost it needs another node id, or the old node deleted")
+}
+
+// sameNode is whether a registration says what is known already.
+func sameNode(a, b *model.Node) bool {
+	devices := func(x, y model.Device) bool {
+		return x.ID == y.ID && x.Count == y.Count && maps.Equal(x.Attributes, y.Attributes)
+	}
+	return a.Name == b.Name && a.Address == b.Address && a.Datacenter == b.Datacenter && a.Class == b.Class &&
+		a.SecretHash == b.SecretHash && maps.Equal(a.Capacity, b.Capacity) && maps.Equal(a.Reserved, b.Reserved) &&
+		maps.Equal(a.Attributes, b.Attributes) && maps.Equal(a.Meta, b.Meta) &&
+		slices.Equal(a.Ports, slices.Sorted(slices.Values(b.Ports))) && slices.EqualFunc(a.Devices, b.Devices, devices)
+}
+
+// Heartbeat notes that a node is there. Of one that is up nothing is written; one
+// that was down takes work again.
+func (s *Server) Heartbeat(ctx context.Context, id, secret string) (*NodeLease, error) {
+	n, err := s.knownNode(id, secret)
+	if err != nil {
+		return nil, err
+	}
+	return s.beat(ctx, n)
+}
+
+func (s *Server) knownNode(id, secret string) (*model.Node, error) {
+	if err := s.leads(); err != nil {
+		return nil, err
+	}
+	n, err := s.node(id)
+	if err != nil {
+		return nil, err
+	}
+	return n, knows(n, secret)
+}
+
+func (s *Server) node(id string) (*model.Node, error) {
+	if n := s.Snapshot().Node(id); n != nil {
+		return n, nil
+	}
+	return nil, fail(CodeNotFound, "there is no node %q", id).hint("an agent registers its node when it starts")
+}
+
+func (s *Server) beat(ctx context.Context, n *model.Node) (*NodeLease, error) {
+	snap := s.Snapshot()
+	lease := &NodeLease{Index: snap.Index()}
+	if n.Status == model.NodeDown {
+		result, err := s.returns.add(ctx, n.ID)
+		if err != nil {
+			return nil, err
+		}
+		if err := refusal(result); err != nil {
+			return nil, err
+		}
+		lease.Index = result.Index
+	}
+	lease.TTL = s.nodes.beat(n.ID, snap.NodeCount())
+	return lease, nil
+}
+
+// UpdateAllocs writes what a node says of its allocations, together with what
+// other nodes say at that moment. What is not on the node is refused, what has
+// gone already is skipped. It returns the index at which it is visible.
+func (s *Server) UpdateAllocs(ctx context.Context, nodeID, secret string, updates []state.ClientUpdate) (uint64, error) {
+	if _, err := s.knownNode(nodeID, secret); err != nil {
+		return 0, err
+	}
+	snap := s.Snapshot()
+	var known []state.ClientUpdate
+	for _, u := range updates {
+		a := snap.Alloc(u.AllocID)
+		if a == nil {
+			continue
+		}
+		if a.NodeID != nodeID {
+			return 0, fail(CodeForbidden, "allocation %s is on node %s, not on %s", a.ID, a.NodeID, nodeID)
+		}
+		known = append(known, u)
+	}
+	if len(known) == 0 {
+		return snap.Index(), nil
+	}
+	result, err := s.updates.add(ctx, known)
+	if err != nil {
+		return 0, err
+	}
+	return result.Index, refusal(result)
+}
+
+// Drain has everything on a node move away, or ends that.
+func (s *Server) Drain(ctx context.Context, id string, on bool) (uint64, error) {
+	return s.changeNode(ctx, id, state.NodeChange{Drain: &on})
+}
+
+// SetEligible says whether a node takes new work.
+func (s *Server) SetEligible(ctx context.Context, id string, on bool) (uint64, error) {
+	ineligible := !on
+	return s.changeNode(ctx, id, state.NodeChange{Ineligible: &ineligible})
+}
+
+func (s *Server) changeNode(ctx context.Context, id string, change state.NodeChange) (uint64, error) {
+	if _, err := s.node(id); err != nil {
+		return 0, err
+	}
+	return s.index(s.do(ctx, &replication.ChangeNodes{IDs: []string{id}, Change: change}))
+}
+
+// DeleteNode forgets a node on which nothing runs.
+func (s *Server) DeleteNode(ctx context.Context, id string) (uint64, error) {
+	n, err := s.node(id)
+	if err != nil {
+		return 0, err
+	}
+	live := 0
+	for _, a := range s.Snapshot().AppendNodeAllocs(nil, id) {
+		if !a.Client.Terminal() {
+			live++
+		}
+	}
+	if live > 0 && n.Status == model.NodeReady {
+		return 0, fail(CodeConflict, "%d allocations are on node %s, which is up", live, id).
+			hint("drain it first: cede node drain %s", id)
+	}
+	s.nodes.forget(id)
+	return s.index(s.do(ctx, &replication.DeleteNodes{IDs: []string{id}}))
+}
+
+// index is that of a result.
+func (*Server) index(result *replication.Result, err error) (uint64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return result.Index, nil
+}

@@ -1,0 +1,58 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// stateWait is how long a worker waits for this server's state to reach what its
+// evaluation needs. Beyond that another server may be faster, so it goes back.
+const stateWait = 5 * time.Second
+
+// patient waits for the state, with a limit.
+type patient struct{ store *state.Store }
+
+// WaitIndex waits until the state is at index or later.
+func (p patient) WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, error) {
+	if snap := p.store.Snapshot(); snap.Index() >= index {
+		return snap, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, stateWait)
+	defer cancel()
+	snap, err := p.store.WaitIndex(limited, index)
+	if err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("not reached in %v, it is at %d", stateWait, p.store.Snapshot().Index())
+	}
+	return snap, err
+}
+
+// source hands work out to this server's workers: while it leads, and has every
+// policy that is active.
+type source struct{ s *Server }
+
+// Dequeue waits for an evaluation.
+func (q source) Dequeue(ctx context.Context) (broker.Delivery, error) {
+	for {
+		changed := q.s.began.wait()
+		if q.s.term.Load() == nil {
+			select {
+			case <-changed:
+				continue
+			case <-ctx.Done():
+				return broker.Delivery{}, ctx.Err()
+			}
+		}
+		if err := q.s.policies.wait(ctx); err != nil {
+			return broker.Delivery{}, err
+		}
+		d, err := q.s.broker.Dequeue(ctx, nil, 0)
+		if err == nil {
+			q.s.metrics.delivered(&d)
+		}
+		return d, err
+	}
+}

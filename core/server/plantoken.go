@@ -1,0 +1,167 @@
+package server
+
+import (
+	"bytes"
+	"compress/flate"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/planner"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// A plan token is the entry that would be written, packed and signed: whichever
+// server gets it knows what was shown without having kept anything. The
+// signature keeps people from making placements and victims up.
+
+// planPrefix begins every token; the number is of what follows.
+const planPrefix = "cede_plan1."
+
+// planLimit is the size of the largest token, unpacked.
+const planLimit = 16 << 20
+
+type versionID = *policy.Version
+
+// sealPlan makes a token.
+func (s *Server) sealPlan(now int64, p *Proposal, eval *model.Evaluation, plan *model.Plan) string {
+	done := *eval
+	done.Queued = p.Queued
+	if len(p.Failed) == 0 {
+		done.Status = model.EvalComplete
+	}
+	groups := make([]int, len(plan.Groups))
+	for i := range groups {
+		groups[i] = i
+	}
+	check := p.JobModifyIndex
+	raw := replication.Encode(&replication.Entry{Time: now, Command: &replication.RegisterJob{
+		Job: p.Job, Eval: &done, Check: &check,
+		Batch: &state.Batch{Now: now, Plans: []state.BatchPlan{{Plan: plan, Groups: groups}}},
+	}})
+	var packed bytes.Buffer
+	w, _ := flate.NewWriter(&packed, flate.BestSpeed) // the level is valid
+	_, _ = w.Write(raw)                               // a buffer takes everything
+	_ = w.Close()
+	mac := s.sign(packed.Bytes())
+	return planPrefix + base64.RawURLEncoding.EncodeToString(append(mac, packed.Bytes()...))
+}
+
+func (s *Server) sign(packed []byte) []byte {
+	h := hmac.New(sha256.New, s.planKey())
+	_, _ = h.Write([]byte(planPrefix))
+	_, _ = h.Write(packed)
+	return h.Sum(nil)
+}
+
+// openPlan is what a token holds, and when it was made.
+func (s *Server) openPlan(token string) (*replication.RegisterJob, int64, error) {
+	invalid := func(why string) error {
+		return fail(CodeInvalid, "the plan token %s", why).hint("take it from `cede job plan` as it is, of this cluster")
+	}
+	text, ok := strings.CutPrefix(token, planPrefix)
+	if !ok {
+		return nil, 0, invalid("does not begin with " + planPrefix)
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(raw) < sha256.Size {
+		return nil, 0, invalid("is cut off or was changed")
+	}
+	mac, packed := raw[:sha256.Size], raw[sha256.Size:]
+	if !hmac.Equal(mac, s.sign(packed)) {
+		return nil, 0, invalid("is not of this cluster, or was changed")
+	}
+	plain, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), planLimit))
+	if err != nil {
+		return nil, 0, invalid("cannot be unpacked")
+	}
+	entry, err := replication.Decode(plain)
+	if err != nil {
+		return nil, 0, invalid("is of another release of the server")
+	}
+	c, ok := entry.Command.(*replication.RegisterJob)
+	if !ok || c.Batch == nil || c.Check == nil || c.Eval == nil {
+		return nil, 0, invalid("holds no plan")
+	}
+	return c, entry.Time, nil
+}
+
+// planKey signs tokens. Every server has the same, from the state.
+func (s *Server) planKey() []byte {
+	if s.cfg.Secret != nil {
+		return s.cfg.Secret()
+	}
+	key := sha256.Sum256([]byte("plan tokens of " + s.Snapshot().Meta().ClusterID))
+	return key[:]
+}
+
+// noLongerHolds lists what of a plan the applier would turn down now.
+func (s *Server) noLongerHolds(snap *state.Snapshot, p *replication.RegisterJob) []string {
+	job, err := cloneJob(p.Job)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	old := snap.Job(job.Key())
+	changed := old == nil || old.Stopped || replication.JobHash(old) != replication.JobHash(job)
+	after, err := registeredIn(snap, job, old, changed)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	stored := after.Job(job.Key())
+	var list []string
+	for _, bp := range p.Batch.Plans {
+		plan := *bp.Plan
+		plan.Groups = rebound(plan.Groups, stored)
+		verdict, err := planner.Verify(after, &plan, s.now(), &scheduler.CommitRules{}, &planner.Scratch{})
+		if err != nil {
+			return []string{err.Error()}
+		}
+		for _, r := range verdict.Rejected {
+			list = append(list, fmt.Sprintf("node %s: %s", r.NodeID, r.Reason))
+		}
+		for _, g := range bp.Plan.Groups {
+			list = append(list, goneVictims(snap, &g)...)
+		}
+	}
+	return list
+}
+
+// rebound is groups whose placements are of the job as it is stored.
+func rebound(groups []model.CommitGroup, job *model.Job) []model.CommitGroup {
+	bind := func(list []*model.Allocation) []*model.Allocation {
+		out := make([]*model.Allocation, len(list))
+		for i, a := range list {
+			bound := *a
+			bound.Job = job
+			if g := job.Group(a.Group.Name); g != nil {
+				bound.Group = g
+			}
+			out[i] = &bound
+		}
+		return out
+	}
+	out := make([]model.CommitGroup, len(groups))
+	for i, g := range groups {
+		g.Place, g.Update = bind(g.Place), bind(g.Update)
+		out[i] = g
+	}
+	return out
+}
+
+// goneVictims lists the victims that have ended: the plan shown had them run.
+func goneVictims(snap *state.Snapshot, g *model.CommitGroup) []string {
+	var list []string
+	for _, e := range g.Evict {
+		if a := snap.Alloc(e.AllocID); a == nil || !a.Live() {
+			list = append(list, fmt.Sprintf("allocation %s, which it evicts, is no longer running", e.AllocID))
+		}
+	}
+	return list
+}

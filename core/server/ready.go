@@ -1,0 +1,62 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/replication"
+)
+
+// behindLimit is how many entries a server may lack and still count as caught up.
+const behindLimit = 1000
+
+// Ready lists what this server needs to be of use, and whether it has it.
+func (s *Server) Ready(context.Context) []Check {
+	checks := []Check{s.hasLeader(), s.caughtUp(), s.policies.check(), s.working()}
+	if s.cfg.StorageHealthy != nil {
+		c := Check{Name: "storage", OK: true}
+		if err := s.cfg.StorageHealthy(); err != nil {
+			c.OK, c.Detail = false, err.Error()
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+func (s *Server) hasLeader() Check {
+	id, addr := s.cfg.Log.Leader()
+	switch {
+	case id == "":
+		return Check{Name: "leader", Detail: "no server leads, or none that this one can reach"}
+	case id == s.cfg.ID && s.term.Load() == nil:
+		return Check{Name: "leader", Detail: "this server was elected and is about to take over"}
+	default:
+		return Check{Name: "leader", OK: true, Detail: fmt.Sprintf("%s at %s", id, addr)}
+	}
+}
+
+// caughtUp is whether what is committed, as far as this server knows, is applied.
+func (s *Server) caughtUp() Check {
+	c := Check{Name: "caught up", OK: true, Detail: fmt.Sprintf("index %d", s.Snapshot().Index())}
+	log, ok := s.cfg.Log.(interface{ Stats() replication.Stats })
+	if !ok {
+		return c
+	}
+	stats := log.Stats()
+	if lacks := int64(stats.CommitIndex) - int64(stats.AppliedIndex); lacks > behindLimit {
+		c.OK, c.Detail = false, fmt.Sprintf("%d entries are committed and not applied here", lacks)
+	}
+	return c
+}
+
+// working says why no evaluations are worked on here; that is as the operator
+// wants it, so it is not held against the server.
+func (s *Server) working() Check {
+	wanted, holds := s.pool.Status()
+	c := Check{Name: "workers", OK: true, Detail: fmt.Sprintf("%d", wanted)}
+	if len(holds) > 0 {
+		c.OK, c.Detail = false, "held: "+strings.Join(holds, ", ")
+	}
+	return c
+}

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/worker"
+)
+
+// reapDelay is how long the reaper gathers what becomes needless: an entry for
+// each would undo what shedding saves.
+const reapDelay = 250 * time.Millisecond
+
+// reap writes the ends of evaluations that the broker found needless, or
+// delivered too often, until ctx ends.
+func (t *term) reap(ctx context.Context) {
+	for {
+		select {
+		case <-t.broker.Chores():
+		case <-ctx.Done():
+			return
+		}
+		if !t.full() && !pause(ctx, t.cfg.Clock, reapDelay) {
+			return
+		}
+		for t.reapOnce(ctx) {
+		}
+	}
+}
+
+// full is whether there is a whole entry to write.
+func (t *term) full() bool {
+	stats := t.broker.Stats()
+	total := stats.Total()
+	return total.Cancelable >= t.cfg.EvalBatch
+}
+
+// reapOnce writes one entry of each kind, and tells whether there may be more.
+func (t *term) reapOnce(ctx context.Context) (more bool) {
+	cancelable, failed := t.broker.TakeCancelable(0), t.broker.TakeFailed(0)
+	duplicates := t.blocked.TakeDuplicates(max(t.cfg.EvalBatch-len(cancelable), 1))
+	now := t.now()
+	var ends []*model.Evaluation
+	for _, c := range slices.Concat(cancelable, duplicates) {
+		ends = append(ends, worker.Cancelled(c.Eval, c.SupersededBy, now))
+	}
+	for _, e := range failed {
+		ends = append(ends, t.gaveUp(e, now)...)
+	}
+	if len(ends) == 0 {
+		return false
+	}
+	if _, err := t.do(ctx, &replication.WriteEvals{Evals: ends}); err != nil {
+		t.broker.ReturnCancelable(cancelable)
+		t.broker.ReturnFailed(failed)
+		t.blocked.ReturnDuplicates(duplicates)
+		if ctx.Err() == nil {
+			t.logger.Warn("needless evaluations not written", "evals", len(ends), "err", err)
+		}
+		return pause(ctx, t.cfg.Clock, time.Second)
+	}
+	return len(ends) >= t.cfg.EvalBatch
+}
+
+// gaveUp ends an evaluation that was delivered too often. Its job is looked at
+// again after a while, for its own sake and for whoever waits for it; not at
+// once, as what makes an evaluation fail seldom goes away by itself.
+func (t *term) gaveUp(e *model.Evaluation, now int64) []*model.Evaluation {
+	done := *e
+	done.Status, done.ModifyTime = model.EvalFailed, now
+	done.StatusText = "it was worked on several times and came to nothing: see the logs of the servers"
+	done.Classes, done.BlockedNodes = nil, nil
+	job := t.Snapshot().Job(e.JobKey())
+	if job == nil {
+		return []*model.Evaluation{&done}
+	}
+	wait := t.cfg.FollowUpDelay + time.Duration(t.cfg.Random(int64(t.cfg.FollowUpJitter)))
+	done.StatusText += fmt.Sprintf("; it is tried again in %v", wait.Round(time.Second))
+	again := t.newEval(job, model.TriggerFailed)
+	again.Previous, again.WaitUntil = e.ID, now+int64(wait)
+	return []*model.Evaluation{&done, again}
+}
+
+// end writes the ends of evaluations that wait for nothing any more.
+func (t *term) end(needless []*model.Evaluation) {
+	t.group.Go(func() {
+		if _, err := t.do(t.ctx, &replication.WriteEvals{Evals: needless}); err != nil && t.ctx.Err() == nil {
+			t.logger.Warn("needless evaluations not written", "evals", len(needless), "err", err)
+		}
+	})
+}

@@ -1,0 +1,228 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/events"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/planner"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/worker"
+)
+
+// Server answers the API and, while it leads, schedules. Make it with New.
+type Server struct {
+	cfg      Config
+	logger   *slog.Logger
+	policies *policies
+	metrics  *metrics
+
+	broker  *broker.Broker
+	blocked *broker.Blocked
+	plans   *planner.Queue
+	feeder  *feeder
+	pool    *worker.Pool
+	nodes   *heartbeats
+	times   *timetable
+	stream  *events.Buffer
+	teller  *teller
+
+	evals         *gather[[]*model.Evaluation]
+	registrations *gather[*model.Node]
+	returns       *gather[string] // nodes that were down and are heard of again
+	updates       *gather[[]state.ClientUpdate]
+
+	// term is what this server does as the leader; nil while it is not, or is about
+	// to be. began is closed and replaced whenever it changes.
+	term  atomic.Pointer[term]
+	began signal
+
+	mu      sync.Mutex
+	running bool
+}
+
+// New makes a server that does nothing before Run. Observe may be called at
+// once: a log that is opened applies what it holds.
+func New(cfg Config) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	s := &Server{cfg: cfg.withDefaults()}
+	s.logger = s.cfg.Logger
+	var err error
+	if s.policies, err = newPolicies(s.cfg); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	if err := s.assemble(); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Server) assemble() error {
+	var err error
+	s.broker, err = broker.New(broker.Config{
+		Clock: s.cfg.Clock, NackTimeout: s.cfg.NackTimeout, ReaperBatch: s.cfg.EvalBatch,
+		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+	})
+	if err != nil {
+		return err
+	}
+	s.blocked = broker.NewBlocked(s.broker)
+	s.plans = planner.NewQueue()
+	s.stream = events.NewBuffer(s.cfg.EventBuffer)
+	s.times = newTimetable()
+	s.feeder = newFeeder(s, &worker.Feed{Broker: s.broker, Blocked: s.blocked, Policies: s.policies})
+	s.nodes = newHeartbeats(s)
+	s.teller = newTeller(s)
+	s.began.init()
+	s.assembleWrites()
+	s.pool = worker.NewPool(worker.PoolConfig{
+		Source: source{s}, New: s.newWorker, Clock: s.cfg.Clock, Logger: s.logger,
+	}, s.cfg.Workers)
+	s.metrics = newMetrics(s)
+	return nil
+}
+
+// assembleWrites makes what turns many small writes into few entries.
+func (s *Server) assembleWrites() {
+	limit := func(n int) func() int { return func() int { return s.entrySize(n) } }
+	s.evals = &gather[[]*model.Evaluation]{
+		clock: s.cfg.Clock, limit: func() int { return s.cfg.EvalBatch },
+		size: func(list []*model.Evaluation) int { return len(list) }, write: s.writeEvals,
+	}
+	s.registrations = &gather[*model.Node]{
+		clock: s.cfg.Clock, limit: limit(s.cfg.RegisterBatch), size: one[*model.Node], write: s.writeNodes,
+	}
+	s.returns = &gather[string]{
+		clock: s.cfg.Clock, limit: limit(s.cfg.RegisterBatch), size: one[string], write: s.writeReturns,
+	}
+	s.updates = &gather[[]state.ClientUpdate]{
+		clock: s.cfg.Clock, window: s.cfg.UpdateWindow, limit: func() int { return s.cfg.UpdateBatch },
+		size: func(list []state.ClientUpdate) int { return len(list) }, write: s.writeUpdates,
+	}
+}
+
+// entrySize is how many changes of nodes go into one entry, at most n: one where
+// the operator switched coalescing off, to see what it is worth.
+func (s *Server) entrySize(n int) int {
+	if on := s.Snapshot().Config().Coalescing; on != nil && !*on {
+		return 1
+	}
+	return n
+}
+
+// newWorker makes a worker with a scheduler of its own.
+func (s *Server) newWorker() *worker.Worker {
+	return worker.New(worker.Config{
+		Broker: s.broker, Planner: s.plans, States: patient{s.cfg.Store}, Evals: evalWriter{s},
+		Scheduler: scheduler.New(scheduler.Config{
+			Policies: s.policies, NewID: s.newAllocID, Observe: s.decided,
+		}),
+		Clock: s.cfg.Clock, NewEvalID: s.cfg.NewID, Observe: s.worked,
+		Leases: s.broker, Renew: s.cfg.NackTimeout / 3, Retry: s.cfg.UnplacedRetry,
+	})
+}
+
+func (s *Server) newAllocID(*model.Group, int, int) string { return s.cfg.NewID() }
+
+// Run serves until ctx ends: it follows the leadership, works on evaluations,
+// and publishes events. It hands a leadership over before it returns.
+func (s *Server) Run(ctx context.Context) error {
+	s.mu.Lock()
+	if s.running {
+		s.mu.Unlock()
+		return errors.New("server: it runs already")
+	}
+	s.running = true
+	s.mu.Unlock()
+
+	// What is under way when ctx ends may still write and be applied.
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	s.setWrites(inner)
+	var beside sync.WaitGroup
+	for _, run := range []func(context.Context){s.feeder.run, s.teller.run, s.policies.run} {
+		beside.Go(func() { run(inner) })
+	}
+	pool := make(chan struct{})
+	go func() {
+		defer close(pool)
+		s.pool.Run(ctx)
+	}()
+	s.lead(ctx, pool)
+	cancel()
+	s.waitWrites()
+	beside.Wait()
+	s.stream.Close()
+	s.policies.close()
+	return nil
+}
+
+func (s *Server) setWrites(ctx context.Context) {
+	s.evals.begin(ctx)
+	s.registrations.begin(ctx)
+	s.returns.begin(ctx)
+	s.updates.begin(ctx)
+}
+
+func (s *Server) waitWrites() {
+	s.evals.wait()
+	s.registrations.wait()
+	s.returns.wait()
+	s.updates.wait()
+}
+
+// Observe is told of everything that is applied to the state, on the goroutine
+// that applies. It notes what others will look at, and returns.
+func (s *Server) Observe(list []replication.Applied) {
+	for i := range list {
+		a := &list[i]
+		s.times.witness(a)
+		s.feeder.note(a)
+	}
+	s.teller.note(list)
+}
+
+// Reload changes what may change while the server runs.
+func (s *Server) Reload(r Reloadable) error {
+	if r.Workers == nil {
+		return nil
+	}
+	if *r.Workers < 0 {
+		return fail(CodeInvalid, "the number of workers %d is negative", *r.Workers).hint("0 pauses this server's workers")
+	}
+	s.pool.Resize(*r.Workers)
+	return nil
+}
+
+// signal wakes everybody who waits for a change.
+type signal struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+func (g *signal) init() { g.ch = make(chan struct{}) }
+
+// wait is closed by the next change.
+func (g *signal) wait() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ch
+}
+
+func (g *signal) change() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.ch)
+	g.ch = make(chan struct{})
+}
