@@ -1,0 +1,231 @@
+package config
+
+import (
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// dev makes the defaults those of a try on one machine.
+func (l *Loaded) dev() {
+	c := &l.Config
+	c.Dev = true
+	c.Server.Enabled, c.Client.Enabled = true, true
+	c.Client.Drivers.Sim.Enabled = true
+	c.Client.Drivers.Exec.DeniedUsers = nil
+	c.Log.Level = "warn"
+}
+
+// fill completes what follows from other values.
+func (l *loading) fill(out *Loaded) {
+	c := &out.Config
+	if c.Name == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			l.problem("name", "", "the machine's name is not known (%v): set it", err)
+		}
+		c.Name = name
+	}
+	if c.ACL.BootstrapFile == "" && c.DataDir != "" {
+		c.ACL.BootstrapFile = filepath.Join(c.DataDir, "bootstrap.token")
+	}
+	if c.Client.Drivers.Exec.User == "" && !c.Dev && os.Geteuid() == 0 {
+		c.Client.Drivers.Exec.User = "nobody"
+	}
+}
+
+// check says everything that makes no sense.
+func (l *loading) check(out *Loaded) {
+	c := &out.Config
+	bad := func(key, format string, args ...any) {
+		where := ""
+		if f, ok := find(strings.Split(key, ".")); ok {
+			where = l.whereOf(f)
+		}
+		l.problem(key, where, format, args...)
+	}
+	switch {
+	case !c.Server.Enabled && !c.Client.Enabled:
+		bad("server.enabled", "the process has nothing to do: enable server, client or both (`cede agent --dev` is for a try)")
+	case c.DataDir == "" && !c.Dev:
+		bad("data_dir", "is needed: an absolute path that outlives restarts (`cede agent --dev` is for a try)")
+	case c.DataDir != "" && !filepath.IsAbs(c.DataDir):
+		bad("data_dir", "%s is no absolute path", c.DataDir)
+	}
+	for key, address := range map[string]string{"listen.http": c.Listen.HTTP, "listen.rpc": c.Listen.RPC, "listen.metrics": c.Listen.Metrics, "advertise.http": c.Advertise.HTTP, "advertise.rpc": c.Advertise.RPC} {
+		needed := key == "listen.http" || key == "listen.rpc" && c.Server.Enabled
+		if problem := addressProblem(address, needed); problem != "" {
+			bad(key, "%s", problem)
+		}
+	}
+	checkTLS(c, bad)
+	checkServer(c, bad)
+	checkClient(c, bad)
+	checkPolicy(c, bad)
+	checkLimits(c, bad)
+	slices.SortFunc(l.problems, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })
+}
+
+type report func(key, format string, args ...any)
+
+func addressProblem(address string, needed bool) string {
+	if address == "" {
+		if needed {
+			return "is needed: HOST:PORT"
+		}
+		return ""
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Sprintf("%q is no HOST:PORT", address)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Sprintf("%q has no port between 0 and 65535", address)
+	}
+	return ""
+}
+
+func checkTLS(c *Config, bad report) {
+	t := &c.TLS
+	if (t.Cert == "") != (t.Key == "") {
+		bad("tls.cert", "a certificate and its key go together: set tls.cert and tls.key, or neither")
+	}
+	if t.VerifyClient && t.CA == "" {
+		bad("tls.verify_client", "needs tls.ca: who signs the callers' certificates")
+	}
+	if t.VerifyClient && t.Cert == "" {
+		bad("tls.verify_client", "needs tls.cert: without TLS nobody shows a certificate")
+	}
+	if t.MinVersion != "1.2" && t.MinVersion != "1.3" {
+		bad("tls.min_version", "%q is none: want 1.2 or 1.3", t.MinVersion)
+	}
+}
+
+func checkServer(c *Config, bad report) {
+	s := &c.Server
+	if s.BootstrapExpect < 1 {
+		bad("server.bootstrap_expect", "%d servers are no cluster", s.BootstrapExpect)
+	}
+	if s.BootstrapExpect > 1 && s.BootstrapExpect%2 == 0 {
+		bad("server.bootstrap_expect", "%d servers survive no more losses than %d: want an odd number", s.BootstrapExpect, s.BootstrapExpect-1)
+	}
+	if s.Workers < 0 {
+		bad("server.workers", "%d is negative", s.Workers)
+	}
+	if s.Raft.Lease > s.Raft.Heartbeat {
+		bad("server.raft.lease", "%v is longer than server.raft.heartbeat, %v: two servers could lead at a time", s.Raft.Lease, s.Raft.Heartbeat)
+	}
+	if s.Raft.Election < s.Raft.Heartbeat {
+		bad("server.raft.election", "%v is shorter than server.raft.heartbeat, %v", s.Raft.Election, s.Raft.Heartbeat)
+	}
+	if s.Raft.SnapshotThreshold < 1 || s.Raft.TrailingLogs < 0 {
+		bad("server.raft.snapshot_threshold", "want at least 1, and no negative trailing_logs")
+	}
+	for key, positive := range map[string]bool{
+		"server.heartbeat.ttl": s.Heartbeat.TTL > 0, "server.raft.heartbeat": s.Raft.Heartbeat > 0, "server.raft.lease": s.Raft.Lease > 0,
+		"server.write_deadline": s.WriteDeadline > 0, "server.gc.interval": s.GC.Interval > 0,
+	} {
+		if !positive {
+			bad(key, "must be more than 0")
+		}
+	}
+}
+
+func checkClient(c *Config, bad report) {
+	n := &c.Client
+	if !n.Enabled {
+		return
+	}
+	if len(n.Servers) == 0 && !c.Server.Enabled {
+		bad("client.servers", "is needed where no server runs in this process: URLs such as https://10.0.0.1:4646")
+	}
+	for _, s := range n.Servers {
+		if u, err := url.Parse(s); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			bad("client.servers", "%q is no URL: want http://HOST:PORT or https://HOST:PORT", s)
+		}
+	}
+	if !n.Drivers.Exec.Enabled && !n.Drivers.Sim.Enabled {
+		bad("client.drivers.exec.enabled", "a node without a driver runs nothing: enable exec or sim")
+	}
+	if n.Drivers.Exec.LogFiles < 1 || n.Drivers.Exec.LogSize < 4096 {
+		bad("client.drivers.exec.log_size", "want at least 4KiB, and at least 1 of log_files")
+	}
+	for i, d := range n.Devices {
+		if strings.Count(d.ID, "/") != 2 || d.Count < 1 {
+			bad("client.devices", "number %d: want an id vendor/type/model and a count of at least 1", i+1)
+		}
+	}
+	for _, p := range n.Ports {
+		if p < 1 || p > 65535 {
+			bad("client.ports", "%d is no port", p)
+		}
+	}
+	for name, values := range map[string]map[string]int64{"client.resources": n.Resources, "client.reserved": n.Reserved} {
+		for k, v := range values {
+			if v < 0 {
+				bad(name, "%s: %d is negative", k, v)
+			}
+		}
+	}
+	if n.Pressure.MaxStall < 0 || n.Pressure.MaxStall > 100 {
+		bad("client.pressure.max_stall", "%v is no percentage", n.Pressure.MaxStall)
+	}
+	if n.Pressure.Enabled && n.Pressure.Interval <= 0 {
+		bad("client.pressure.interval", "must be more than 0")
+	}
+}
+
+func checkPolicy(c *Config, bad report) {
+	p := &c.Policy
+	if p.OnFault != "deny" && p.OnFault != "default" {
+		bad("policy.on_fault", "%q is neither deny nor default", p.OnFault)
+	}
+	if p.RequireSignature && len(p.Roots) == 0 {
+		bad("policy.require_signature", "needs policy.roots: whose signatures count")
+	}
+	for _, e := range p.Executables {
+		if _, _, err := ParseExecutable(e); err != nil {
+			bad("policy.executables", "%v", err)
+		}
+	}
+	if p.Limits.Fuel < 0 {
+		bad("policy.limits.fuel", "%d is negative", p.Limits.Fuel)
+	}
+}
+
+// ParseExecutable reads sha256:DIGEST=PATH.
+func ParseExecutable(text string) (digest, path string, err error) {
+	digest, path, ok := strings.Cut(text, "=")
+	sum, isSHA := strings.CutPrefix(digest, "sha256:")
+	raw, errHex := hex.DecodeString(sum)
+	if !ok || !isSHA || errHex != nil || len(raw) != 32 || !filepath.IsAbs(path) {
+		return "", "", fmt.Errorf("%q: want sha256:DIGEST=PATH with an absolute path (sha256sum PATH tells the digest)", text)
+	}
+	return digest, path, nil
+}
+
+func checkLimits(c *Config, bad report) {
+	if c.Limits.Body < 1<<20 {
+		bad("limits.body", "%v is too little for a policy's chunks: want at least 1MiB", c.Limits.Body)
+	}
+	if c.Limits.Rate < 0 || c.Limits.Rate > 0 && c.Limits.Burst < 1 {
+		bad("limits.rate", "want no negative rate, and with a rate at least 1 of limits.burst")
+	}
+	if c.Limits.Connections < 1 {
+		bad("limits.connections", "want at least 1")
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+		bad("log.level", "%q is none: want debug, info, warn or error", c.Log.Level)
+	}
+	if !slices.Contains([]string{"auto", "text", "json"}, c.Log.Format) {
+		bad("log.format", "%q is none: want auto, text or json", c.Log.Format)
+	}
+}

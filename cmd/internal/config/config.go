@@ -1,0 +1,218 @@
+package config
+
+import (
+	"time"
+)
+
+// Config is everything that an operator sets for one process. The tags give the
+// keys; `reload` marks what a running process takes over.
+type Config struct {
+	Name       string `koanf:"name"`       // of this server and node; default: the machine's
+	Region     string `koanf:"region"`     // default: global
+	Datacenter string `koanf:"datacenter"` // default: dc1
+	DataDir    string `koanf:"data_dir"`   // absolute
+
+	Listen    Listen    `koanf:"listen"`
+	Advertise Advertise `koanf:"advertise"`
+	TLS       TLS       `koanf:"tls"`
+	ACL       ACL       `koanf:"acl"`
+	Server    Server    `koanf:"server"`
+	Client    Client    `koanf:"client"`
+	Policy    Policy    `koanf:"policy"`
+	Limits    Limits    `koanf:"limits"`
+	Telemetry Telemetry `koanf:"telemetry"`
+	Log       Log       `koanf:"log"`
+
+	// Dev is a server of one and a node in one process, for a try; set by --dev.
+	Dev bool `koanf:"-"`
+}
+
+// Listen is where the process listens, HOST:PORT.
+type Listen struct {
+	HTTP    string `koanf:"http"`    // the API; default: 127.0.0.1:4646
+	RPC     string `koanf:"rpc"`     // servers among themselves; default: 127.0.0.1:4647
+	Metrics string `koanf:"metrics"` // /metrics and /debug/pprof; default: 127.0.0.1:4649; empty: nowhere
+}
+
+// Advertise is where others find the process, HOST:PORT. Default: where it
+// listens; with 0.0.0.0, the machine's first address.
+type Advertise struct {
+	HTTP string `koanf:"http"`
+	RPC  string `koanf:"rpc"`
+}
+
+// TLS is how the listeners are encrypted. The files are read again on reload.
+type TLS struct {
+	Cert         string `koanf:"cert" reload:"true"` // PEM file, with the chain; empty: plain text
+	Key          string `koanf:"key" reload:"true"`  // PEM file
+	CA           string `koanf:"ca" reload:"true"`   // PEM file: who signs servers and, with verify_client, clients
+	VerifyClient bool   `koanf:"verify_client"`      // callers of the API need a certificate too
+	MinVersion   string `koanf:"min_version"`        // 1.2 or 1.3; default: 1.2, where both sides can 1.3 is used
+}
+
+// ACL says who may do what.
+type ACL struct {
+	Enabled bool `koanf:"enabled"`
+	// BootstrapFile is where the first management token is written on the first
+	// run; default: DATA_DIR/bootstrap.token. Only its owner may read it.
+	BootstrapFile string `koanf:"bootstrap_file"`
+}
+
+// Server is the part that schedules.
+type Server struct {
+	Enabled         bool   `koanf:"enabled"`
+	BootstrapExpect int    `koanf:"bootstrap_expect"`      // servers of a new cluster; default: 1
+	Workers         int    `koanf:"workers" reload:"true"` // evaluations at a time; 0: half the processors
+	Secret          Secret `koanf:"secret" secret:"true"`  // signs plan tokens; empty: derived from the cluster
+
+	Heartbeat Heartbeat `koanf:"heartbeat"`
+	GC        GC        `koanf:"gc"`
+	Raft      Raft      `koanf:"raft"`
+	// WriteDeadline is how long the disk may take for one write before the server
+	// gives its leadership up and ends. Default: 30s.
+	WriteDeadline time.Duration `koanf:"write_deadline"`
+}
+
+// Heartbeat is how patient servers are with nodes.
+type Heartbeat struct {
+	TTL   time.Duration `koanf:"ttl"`   // default: 10s
+	Grace time.Duration `koanf:"grace"` // default: 10s
+}
+
+// GC is how long what is over is kept.
+type GC struct {
+	Interval time.Duration `koanf:"interval"` // default: 5m
+	Evals    time.Duration `koanf:"evals"`    // default: 1h
+	Allocs   time.Duration `koanf:"allocs"`   // default: 1h
+	Jobs     time.Duration `koanf:"jobs"`     // default: 4h
+	Nodes    time.Duration `koanf:"nodes"`    // default: 24h
+}
+
+// Raft is how patient servers are with each other, and when the log is cut.
+type Raft struct {
+	Heartbeat         time.Duration `koanf:"heartbeat"`          // default: 500ms
+	Election          time.Duration `koanf:"election"`           // default: 500ms
+	Lease             time.Duration `koanf:"lease"`              // default: 250ms
+	SnapshotInterval  time.Duration `koanf:"snapshot_interval"`  // default: 2m
+	SnapshotThreshold int           `koanf:"snapshot_threshold"` // entries; default: 8192
+	TrailingLogs      int           `koanf:"trailing_logs"`      // entries; default: 10240
+}
+
+// Client is the part that runs work.
+type Client struct {
+	Enabled    bool              `koanf:"enabled"`
+	Servers    []string          `koanf:"servers"` // URLs; default: this process's own server
+	Token      Secret            `koanf:"token" secret:"true"`
+	Class      string            `koanf:"class"`
+	Resources  map[string]int64  `koanf:"resources"` // in place of what is found: cpu in millicores, memory and disk in MiB
+	Reserved   map[string]int64  `koanf:"reserved"`  // never offered
+	Ports      []int             `koanf:"ports"`     // that the machine itself uses
+	Devices    []Device          `koanf:"devices"`
+	Attributes map[string]string `koanf:"attributes"`
+	Meta       map[string]string `koanf:"meta"`
+	Drivers    Drivers           `koanf:"drivers"`
+	Pressure   Pressure          `koanf:"pressure"`
+	// KeepDead is how long what an ended allocation said is kept. Default: 24h.
+	KeepDead time.Duration `koanf:"keep_dead"`
+}
+
+// Device is a group of equal devices.
+type Device struct {
+	ID         string            `koanf:"id"` // vendor/type/model
+	Count      int               `koanf:"count"`
+	Attributes map[string]string `koanf:"attributes"`
+}
+
+// Drivers are what tasks may run under.
+type Drivers struct {
+	Exec ExecDriver `koanf:"exec"`
+	Sim  SimDriver  `koanf:"sim"`
+}
+
+// ExecDriver runs processes.
+type ExecDriver struct {
+	Enabled bool `koanf:"enabled"` // default: true
+	// User is who tasks run as that do not say. Default: nobody where the agent
+	// is root, else the agent's own.
+	User        string   `koanf:"user"`
+	DeniedUsers []string `koanf:"denied_users"` // default: root
+	LogSize     Size     `koanf:"log_size"`     // of one file of output; default: 10MiB
+	LogFiles    int      `koanf:"log_files"`    // kept of each output; default: 5
+}
+
+// SimDriver pretends to run something.
+type SimDriver struct {
+	Enabled bool `koanf:"enabled"` // default: false
+}
+
+// Pressure is when a node evicts by itself.
+type Pressure struct {
+	Enabled      bool          `koanf:"enabled"`       // default: true
+	Interval     time.Duration `koanf:"interval"`      // default: 2s
+	MinAvailable Size          `koanf:"min_available"` // memory that must be left; 0: a twentieth
+	MaxStall     float64       `koanf:"max_stall"`     // percent of ten seconds (PSI full avg10); 0: not looked at
+}
+
+// Policy says which policies may decide, and within what.
+type Policy struct {
+	Directory        string       `koanf:"directory" reload:"true"` // of bundles that are known by name; empty: none
+	Roots            []string     `koanf:"roots"`                   // public key files of who signs policies
+	RequireSignature bool         `koanf:"require_signature"`       // refuse what no root has signed
+	Executables      []string     `koanf:"executables"`             // sha256:DIGEST=PATH of policies that may run as processes
+	Limits           PolicyLimits `koanf:"limits"`
+	OnFault          string       `koanf:"on_fault"` // deny or default; default: deny
+}
+
+// PolicyLimits bound one call of a policy.
+type PolicyLimits struct {
+	Fuel   int64         `koanf:"fuel"`   // instructions; 0: the engine's default
+	Memory Size          `koanf:"memory"` // 0: the engine's default
+	Time   time.Duration `koanf:"time"`   // 0: the engine's default
+}
+
+// Limits bound what callers may ask.
+type Limits struct {
+	Body        Size    `koanf:"body"`                // of one request; default: 16MiB
+	Rate        float64 `koanf:"rate" reload:"true"`  // requests a second of one caller; 0: unlimited; default: 0
+	Burst       int     `koanf:"burst" reload:"true"` // that may come at once; default: 100
+	Connections int     `koanf:"connections"`         // at a time, of all callers; default: 4096
+}
+
+// Telemetry is what the process says of itself.
+type Telemetry struct {
+	Pprof bool `koanf:"pprof"` // on the metrics listener; default: true
+}
+
+// Log is what the process logs, on standard error.
+type Log struct {
+	Level  string `koanf:"level" reload:"true"` // debug, info, warn or error; default: info
+	Format string `koanf:"format"`              // text, json or auto; default: auto, text on a terminal
+}
+
+// Defaults is the configuration of which nobody has said anything.
+func Defaults() Config {
+	return Config{
+		Region: "global", Datacenter: "dc1",
+		Listen: Listen{HTTP: "127.0.0.1:4646", RPC: "127.0.0.1:4647", Metrics: "127.0.0.1:4649"},
+		TLS:    TLS{MinVersion: "1.2"},
+		Server: Server{
+			BootstrapExpect: 1,
+			Heartbeat:       Heartbeat{TTL: 10 * time.Second, Grace: 10 * time.Second},
+			GC:              GC{Interval: 5 * time.Minute, Evals: time.Hour, Allocs: time.Hour, Jobs: 4 * time.Hour, Nodes: 24 * time.Hour},
+			Raft: Raft{
+				Heartbeat: 500 * time.Millisecond, Election: 500 * time.Millisecond, Lease: 250 * time.Millisecond,
+				SnapshotInterval: 2 * time.Minute, SnapshotThreshold: 8192, TrailingLogs: 10240,
+			},
+			WriteDeadline: 30 * time.Second,
+		},
+		Client: Client{
+			Drivers:  Drivers{Exec: ExecDriver{Enabled: true, DeniedUsers: []string{"root"}, LogSize: 10 << 20, LogFiles: 5}},
+			Pressure: Pressure{Enabled: true, Interval: 2 * time.Second},
+			KeepDead: 24 * time.Hour,
+		},
+		Policy:    Policy{OnFault: "deny"},
+		Limits:    Limits{Body: 16 << 20, Burst: 100, Connections: 4096},
+		Telemetry: Telemetry{Pprof: true},
+		Log:       Log{Level: "info", Format: "auto"},
+	}
+}

@@ -1,0 +1,221 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+)
+
+// write puts files into a folder and returns it.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func load(t *testing.T, s config.Sources) *config.Loaded {
+	t.Helper()
+	c, err := config.Load(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const minimal = "data_dir: /var/lib/cede\nserver: {enabled: true}\n"
+
+func TestLoad_LaterLayersWin(t *testing.T) {
+	dir := write(t, map[string]string{
+		"cede.yaml": minimal + "region: file\ndatacenter: file\nname: file\nlog: {level: debug}\n" +
+			"client: {attributes: {zone: a, cpu.arch: x}, meta: {a: 1}, ports: [1, 2]}\n",
+		"config.d/20.yaml":  "datacenter: second\nclient: {attributes: {rack: r1}, ports: [3]}\n",
+		"config.d/10.yml":   "datacenter: first\nname: first\n",
+		"config.d/note.txt": "not: [read",
+	})
+	file := filepath.Join(dir, "cede.yaml")
+	c := load(t, config.Sources{
+		Files:   []string{file},
+		Environ: []string{"CEDE_NAME=env", "CEDE_SERVER__WORKERS=7", "CEDE_CLIENT__PORTS=4,5", "CEDE_SERVER__HEARTBEAT__TTL=3s", "CEDE_TOKEN=another's", "CEDE_ADDR=x", "CEDE_LIMITS__BODY=2MiB"},
+		Flags:   map[string]string{"server.workers": "9", "client.drivers.sim.enabled": "true"},
+	})
+	if c.Region != "file" || c.Datacenter != "second" || c.Name != "env" || c.Server.Workers != 9 || c.Log.Level != "debug" {
+		t.Errorf("got region %s, datacenter %s, name %s, %d workers, level %s", c.Region, c.Datacenter, c.Name, c.Server.Workers, c.Log.Level)
+	}
+	if c.Server.Heartbeat.TTL != 3*time.Second || c.Limits.Body != 2<<20 || !c.Client.Drivers.Sim.Enabled {
+		t.Errorf("got TTL %v, body %v", c.Server.Heartbeat.TTL, c.Limits.Body)
+	}
+	if a := c.Client.Attributes; len(a) != 3 || a["zone"] != "a" || a["cpu.arch"] != "x" || a["rack"] != "r1" || c.Client.Meta["a"] != "1" {
+		t.Errorf("attributes %v, meta %v: maps are merged", a, c.Client.Meta)
+	}
+	if !slices.Equal(c.Client.Ports, []int{4, 5}) {
+		t.Errorf("ports %v: lists are replaced", c.Client.Ports)
+	}
+	want := map[string]string{
+		"region": file + ":3", "datacenter": filepath.Join(dir, "config.d/20.yaml") + ":1", "name": "CEDE_NAME", "server.workers": "the command line",
+		"server.bootstrap_expect": "default", "client.attributes.rack": filepath.Join(dir, "config.d/20.yaml") + ":2",
+	}
+	for _, v := range c.Values() {
+		if w, ok := want[v.Key]; ok && v.Source != w {
+			t.Errorf("%s comes from %s, want %s", v.Key, v.Source, w)
+		}
+		delete(want, v.Key)
+	}
+	if len(want) > 0 {
+		t.Errorf("not shown: %v", want)
+	}
+}
+
+func TestLoad_TellsEveryProblemWithItsPlace(t *testing.T) {
+	dir := write(t, map[string]string{"cede.yaml": `data_dir: /d
+server:
+  enable: true
+  workers: many
+  workers: 2
+  heartbeat: {ttl: 10}
+serfer: {x: 1}
+client:
+  token: hunter2
+  drivers: {exec: {log_size: 5MB}}
+  devices: [{id: a/b/c, cuont: 2}]
+bootstrap_expect: 3
+log: debug
+`})
+	file := filepath.Join(dir, "cede.yaml")
+	_, err := config.Load(config.Sources{Files: []string{file}, Environ: []string{"CEDE_SERVER__WORKRES=1"}})
+	var e *config.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []string{
+		file + ":3: server.enable: there is no such key; did you mean server.enabled?",
+		file + ":4: server.workers: \"many\" is not a whole number",
+		file + ":5: server.workers: is set twice, first on line 4",
+		file + ":6: server.heartbeat.ttl: 10 is no duration: want a number with ms, s, m or h",
+		file + ":7: serfer: there is no such key; did you mean server?",
+		file + ":9: client.token: a secret does not belong in a file of settings: write file:PATH, or set CEDE_CLIENT__TOKEN",
+		file + ":10: client.drivers.exec.log_size: \"5MB\" is no size",
+		file + ":11: client.devices: it may have id, count and attributes",
+		file + ":12: bootstrap_expect: there is no such key; did you mean server.bootstrap_expect?",
+		file + ":13: log: want keys with values",
+		"CEDE_SERVER__WORKRES: server.workres: there is no such key; did you mean server.workers?",
+	} {
+		if !slices.ContainsFunc(e.Problems, func(p config.Problem) bool { return strings.HasPrefix(p.String(), want) }) {
+			t.Errorf("not told: %s", want)
+		}
+	}
+	if len(e.Problems) != 11 {
+		t.Errorf("%d problems:\n%v", len(e.Problems), err)
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Error("the secret is told")
+	}
+}
+
+func TestLoad_ChecksWhatBelongsTogether(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        "server.enabled: the process has nothing to do",
+		"server: {enabled: true}": "data_dir: is needed",
+		"server: {enabled: true}\ndata_dir: here":                                        "data_dir: here is no absolute path",
+		minimal + "tls: {cert: c.pem}":                                                   "tls.cert: a certificate and its key go together",
+		minimal + "tls: {verify_client: true, cert: c, key: k}":                          "tls.verify_client: needs tls.ca",
+		minimal + "listen: {http: here}":                                                 `listen.http: "here" is no HOST:PORT`,
+		minimal + "listen: {rpc: ''}":                                                    "listen.rpc: is needed",
+		"data_dir: /d\nserver: {enabled: true, bootstrap_expect: 4}":                     "server.bootstrap_expect: 4 servers survive no more losses than 3",
+		"data_dir: /d\nserver: {enabled: true, raft: {lease: 2s}}":                       "server.raft.lease: 2s is longer",
+		"data_dir: /d\nclient: {enabled: true}":                                          "client.servers: is needed",
+		"data_dir: /d\nclient: {enabled: true, servers: [10.0.0.1:4646]}":                "no URL",
+		"data_dir: /d\nclient: {enabled: true, servers: [http://h], ports: [70000]}":     "client.ports: 70000 is no port",
+		"data_dir: /d\nclient: {enabled: true, servers: [http://h], resources: {a: -1}}": "client.resources: a: -1 is negative",
+		minimal + "policy: {require_signature: true, on_fault: x}":                       "policy.on_fault: \"x\" is neither",
+		minimal + "policy: {executables: [/bin/true]}":                                   "want sha256:DIGEST=PATH",
+		minimal + "limits: {body: 1KiB}":                                                 "limits.body: 1KiB is too little",
+		minimal + "log: {level: loud}":                                                   "log.level: \"loud\" is none",
+		minimal + "- a":                                                                  "did not find expected key",
+	} {
+		dir := write(t, map[string]string{"c.yaml": text})
+		_, err := config.Load(config.Sources{Files: []string{filepath.Join(dir, "c.yaml")}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q:\n got %v\nwant %s", text, err, want)
+		}
+	}
+	if _, err := config.Load(config.Sources{Files: []string{"/no/such/file"}}); err == nil || !strings.Contains(err.Error(), "/no/such/file: no such file") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestSecrets_AreReadAndNeverShown(t *testing.T) {
+	dir := write(t, map[string]string{"cede.yaml": "", "token": "hunter2\n", "empty": ""})
+	file := filepath.Join(dir, "cede.yaml")
+	text := minimal + "client: {token: file:" + filepath.Join(dir, "token") + "}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := load(t, config.Sources{Files: []string{file}, Environ: []string{"CEDE_SERVER__SECRET=hunter2"}})
+	if string(c.Client.Token) != "hunter2" || string(c.Server.Secret) != "hunter2" {
+		t.Error("the secrets were not read")
+	}
+	for _, v := range c.Values() {
+		if text, _ := v.Value.(string); strings.Contains(text, "hunter2") || strings.HasSuffix(v.Key, ".token") && text != "(secret)" {
+			t.Errorf("%s is shown as %v", v.Key, v.Value)
+		}
+	}
+	if _, err := config.Load(config.Sources{Files: []string{file}, Environ: []string{"CEDE_CLIENT__TOKEN=file:" + filepath.Join(dir, "empty")}}); err == nil || !strings.Contains(err.Error(), "is empty") {
+		t.Errorf("an empty secret: %v", err)
+	}
+}
+
+func TestChanges_SaysWhatCanBeTakenOver(t *testing.T) {
+	dir := write(t, map[string]string{"c.yaml": minimal})
+	file := filepath.Join(dir, "c.yaml")
+	old := load(t, config.Sources{Files: []string{file}})
+	if err := os.WriteFile(file, []byte(minimal+"log: {level: debug}\nname: other\nlimits: {rate: 5, burst: 9}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	next, err := old.Again()
+	if err != nil {
+		t.Fatal(err)
+	}
+	can, cannot := old.Changes(next)
+	if !slices.Equal(can, []string{"limits.rate", "limits.burst", "log.level"}) || !slices.Equal(cannot, []string{"name"}) {
+		t.Errorf("takes over %v, refuses %v", can, cannot)
+	}
+	with := old.With(next, can)
+	if with.Log.Level != "debug" || with.Limits.Rate != 5 || with.Name != old.Name || old.Log.Level != "info" {
+		t.Errorf("with the changes: level %s, name %s; before: level %s", with.Log.Level, with.Name, old.Log.Level)
+	}
+}
+
+func TestDev_NeedsNothing(t *testing.T) {
+	c := load(t, config.Sources{Dev: true})
+	if !c.Server.Enabled || !c.Client.Enabled || !c.Client.Drivers.Sim.Enabled || !c.Dev {
+		t.Errorf("got %+v", c.Config)
+	}
+}
+
+func TestSize_ReadsWhatItWrites(t *testing.T) {
+	for _, s := range []config.Size{0, 1, 1023, 1024, 1536, 10 << 20, 3 << 30, 1 << 40} {
+		if got, err := config.ParseSize(s.String()); err != nil || got != s {
+			t.Errorf("%d is written %s and read %d, %v", s, s, got, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "1.5MiB", "5MB", "9999999999TiB"} {
+		if s, err := config.ParseSize(text); err == nil {
+			t.Errorf("%q is read as %d", text, s)
+		}
+	}
+}

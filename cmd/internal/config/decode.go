@@ -1,0 +1,178 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+)
+
+// filePrefix names a file that holds a secret.
+const filePrefix = "file:"
+
+// decode puts what was loaded into the configuration.
+func (l *loading) decode(out *Loaded) {
+	for _, f := range fields() {
+		raw := l.ko.Get(strings.Join(f.path, separator))
+		if raw == nil {
+			continue
+		}
+		where := l.whereOf(f)
+		target := reflect.ValueOf(&out.Config).Elem().FieldByIndex(f.index)
+		value, err := f.decode(raw)
+		if err != nil {
+			l.problem(f.key, where, "%v", err)
+			continue
+		}
+		target.Set(value)
+	}
+}
+
+// whereOf is where a value came from; of a map, where its last entry did.
+func (l *loading) whereOf(f field) (where string) {
+	if w, ok := l.origin[f.key]; ok {
+		return w
+	}
+	for key, w := range l.origin {
+		if strings.HasPrefix(key, f.key+".") && w > where {
+			where = w
+		}
+	}
+	return where
+}
+
+// decode reads a value as YAML, a variable or a flag gives it.
+func (f *field) decode(raw any) (reflect.Value, error) {
+	target := reflect.New(f.typ)
+	if text, ok := raw.(string); ok && f.typ.Kind() == reflect.Slice && f.typ.Elem().Kind() != reflect.Struct {
+		raw = split(text)
+	}
+	if text, ok := raw.(string); ok && f.secret {
+		secret, err := readSecret(text)
+		return reflect.ValueOf(secret), err
+	}
+	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
+		Result: target.Interface(), TagName: "koanf", ErrorUnused: true, MatchName: func(key, name string) bool { return key == name },
+		DecodeHook: mapstructure.ComposeDecodeHookFunc(hookDuration, hookSize, hookText),
+	})
+	if err == nil {
+		err = d.Decode(raw)
+	}
+	if err != nil {
+		return target.Elem(), plain(err, f.typ)
+	}
+	return target.Elem(), nil
+}
+
+// plain is an error in the reader's words.
+func plain(err error, t reflect.Type) error {
+	text := err.Error()
+	if strings.Contains(text, "invalid keys") {
+		return fmt.Errorf("it may have id, count and attributes: %s", text[strings.LastIndex(text, "has "):])
+	}
+	if i := strings.LastIndex(text, errMark); i >= 0 {
+		return fmt.Errorf("%s", text[i+len(errMark):])
+	}
+	return fmt.Errorf("want %s", kindName(t))
+}
+
+// errMark begins an error of ours inside one of the decoder's.
+const errMark = "\x00"
+
+func kindName(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[time.Duration]():
+		return "a duration such as 10s"
+	case reflect.TypeFor[Size]():
+		return "a size such as 10MiB"
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map:
+		if t.Elem().Kind() == reflect.Int64 {
+			return "whole numbers by name"
+		}
+		return "texts by name"
+	}
+	return "a text"
+}
+
+func split(text string) (list []any) {
+	list = []any{}
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+func readSecret(text string) (Secret, error) {
+	path, ok := strings.CutPrefix(text, filePrefix)
+	if !ok {
+		return Secret(text), nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, cause(err))
+	}
+	if secret := strings.TrimSpace(string(b)); secret != "" {
+		return Secret(secret), nil
+	}
+	return "", fmt.Errorf("%s is empty", path)
+}
+
+// hookDuration reads durations, and nothing without a unit: what is 10, seconds?
+func hookDuration(_, to reflect.Type, v any) (any, error) {
+	if to != reflect.TypeFor[time.Duration]() {
+		return v, nil
+	}
+	text, ok := v.(string)
+	if v == 0 || v == "0" {
+		return time.Duration(0), nil
+	}
+	d, err := time.ParseDuration(text)
+	switch {
+	case !ok || err != nil:
+		return nil, fmt.Errorf("%s%v is no duration: want a number with ms, s, m or h", errMark, v)
+	case d < 0:
+		return nil, fmt.Errorf("%s%v is negative", errMark, v)
+	}
+	return d, nil
+}
+
+func hookSize(_, to reflect.Type, v any) (any, error) {
+	if to != reflect.TypeFor[Size]() {
+		return v, nil
+	}
+	s, err := ParseSize(fmt.Sprint(v))
+	if err != nil {
+		return nil, fmt.Errorf("%s%w", errMark, err)
+	}
+	return s, nil
+}
+
+// hookText reads numbers and truths of variables and flags, which are texts; and
+// texts that YAML takes for numbers or truths.
+func hookText(from, to reflect.Type, v any) (any, error) {
+	numbers := []reflect.Kind{reflect.Int, reflect.Int64, reflect.Float64, reflect.Bool}
+	text := fmt.Sprint(v)
+	switch {
+	case from.Kind() == reflect.String && slices.Contains(numbers, to.Kind()):
+		return scalar(text, to)
+	case to.Kind() == reflect.String && slices.Contains(numbers, from.Kind()):
+		return text, nil
+	}
+	return v, nil
+}

@@ -1,0 +1,113 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// field is one key that there is, and where its value is in a Config.
+type field struct {
+	key    string // with dots, for people
+	path   []string
+	index  []int
+	typ    reflect.Type
+	secret bool
+	reload bool
+}
+
+// fields lists the keys, in the order of the struct.
+func fields() []field { return walk(reflect.TypeFor[Config](), nil, nil) }
+
+func walk(t reflect.Type, path []string, index []int) (list []field) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name := f.Tag.Get("koanf")
+		if name == "-" {
+			continue
+		}
+		p, x := append(slices.Clone(path), name), append(slices.Clone(index), i)
+		if f.Type.Kind() == reflect.Struct {
+			list = append(list, walk(f.Type, p, x)...)
+			continue
+		}
+		list = append(list, field{
+			key: strings.Join(p, "."), path: p, index: x, typ: f.Type,
+			secret: f.Tag.Get("secret") != "", reload: f.Tag.Get("reload") != "",
+		})
+	}
+	return list
+}
+
+// value is the field's value in c.
+func (f *field) value(c *Config) any {
+	return reflect.ValueOf(c).Elem().FieldByIndex(f.index).Interface()
+}
+
+// find is the field with this path, or for which the path goes into: an entry of
+// a map.
+func find(path []string) (f field, ok bool) {
+	for _, f := range fields() {
+		if slices.Equal(f.path, path) || f.typ.Kind() == reflect.Map && len(path) == len(f.path)+1 && slices.Equal(f.path, path[:len(f.path)]) {
+			return f, true
+		}
+	}
+	return field{}, false
+}
+
+// isSection is whether keys begin with the path.
+func isSection(path []string) bool {
+	return slices.ContainsFunc(fields(), func(f field) bool { return len(f.path) > len(path) && slices.Equal(f.path[:len(path)], path) })
+}
+
+// suggest is the key nearest to what there is none of: first its neighbours, then
+// the same word elsewhere; empty: nothing is near.
+func suggest(path []string) string {
+	last := path[len(path)-1]
+	best, distance := "", 3
+	for _, name := range children(path[:len(path)-1]) {
+		if d := edits(last, name); d < distance && d < len(last) {
+			best, distance = strings.Join(append(slices.Clone(path[:len(path)-1]), name), "."), d
+		}
+	}
+	if best != "" {
+		return best
+	}
+	for _, f := range fields() {
+		if f.path[len(f.path)-1] == last {
+			return f.key
+		}
+	}
+	return ""
+}
+
+// children are the names right below a section.
+func children(path []string) (names []string) {
+	for _, f := range fields() {
+		if len(f.path) > len(path) && slices.Equal(f.path[:len(path)], path) && !slices.Contains(names, f.path[len(path)]) {
+			names = append(names, f.path[len(path)])
+		}
+	}
+	return names
+}
+
+// edits is how many letters must be put in, left out or changed between a and b.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := before
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			before = row[j]
+			row[j] = min(change, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,283 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/v2"
+	"go.yaml.in/yaml/v3"
+)
+
+// separator parts the names of a key inside koanf. It is none that anybody writes:
+// names of attributes may have dots and slashes.
+const separator = "\x1f"
+
+// envPrefix is what variables begin with that set keys: CEDE_SERVER__WORKERS.
+const envPrefix = "CEDE_"
+
+// Sources say where a configuration is read.
+type Sources struct {
+	// Files are YAML files, or folders of them; later ones win. Beside a file, a
+	// folder config.d is read after it.
+	Files []string
+	// Environ is NAME=value; nil: none.
+	Environ []string
+	// Flags are values of the command line, by key.
+	Flags map[string]string
+	// Dev is the configuration of a try, for what the layers above do not say.
+	Dev bool
+}
+
+// Loaded is a configuration with where each value came from.
+type Loaded struct {
+	Config
+	sources Sources
+	origin  map[string]string // by key; entries of maps by key.entry
+}
+
+// Problem is one thing that is wrong.
+type Problem struct {
+	Key   string // what is wrong; may be empty
+	Where string // file:line, a variable, a flag
+	Text  string
+}
+
+func (p Problem) String() string {
+	text := p.Text
+	if p.Key != "" {
+		text = p.Key + ": " + text
+	}
+	if p.Where != "" {
+		text = p.Where + ": " + text
+	}
+	return text
+}
+
+// Error is everything that is wrong with a configuration.
+type Error struct{ Problems []Problem }
+
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// loading is one Load.
+type loading struct {
+	ko       *koanf.Koanf
+	origin   map[string]string
+	problems []Problem
+}
+
+func (l *loading) problem(key, where, format string, args ...any) {
+	l.problems = append(l.problems, Problem{key, where, fmt.Sprintf(format, args...)})
+}
+
+// Load reads a configuration. Its error, if any, is an *Error with every problem.
+func Load(s Sources) (*Loaded, error) {
+	l := &loading{ko: koanf.New(separator), origin: map[string]string{}}
+	for _, file := range l.files(s.Files) {
+		l.file(file)
+	}
+	l.environ(s.Environ)
+	for _, key := range slices.Sorted(maps.Keys(s.Flags)) {
+		l.set(strings.Split(key, "."), s.Flags[key], "the command line")
+	}
+	out := &Loaded{Config: Defaults(), sources: s, origin: l.origin}
+	if s.Dev {
+		out.dev()
+	}
+	l.decode(out)
+	if len(l.problems) == 0 {
+		l.fill(out)
+		l.check(out)
+	}
+	if len(l.problems) > 0 {
+		return nil, &Error{l.problems}
+	}
+	return out, nil
+}
+
+// Again reads the same sources again.
+func (l *Loaded) Again() (*Loaded, error) { return Load(l.sources) }
+
+// files lists the files that are meant.
+func (l *loading) files(names []string) (files []string) {
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err != nil {
+			l.problem("", name, "%v", cause(err))
+			continue
+		}
+		if info.IsDir() {
+			files = append(files, l.folder(name)...)
+			continue
+		}
+		files = append(files, name)
+		beside := filepath.Join(filepath.Dir(name), "config.d")
+		if info, err := os.Stat(beside); err == nil && info.IsDir() && filepath.Base(filepath.Dir(name)) != "config.d" {
+			files = append(files, l.folder(beside)...)
+		}
+	}
+	return files
+}
+
+// folder lists the YAML files of a folder, by name.
+func (l *loading) folder(dir string) (files []string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		l.problem("", dir, "%v", cause(err))
+	}
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml") && !strings.HasPrefix(e.Name(), ".") {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	return files
+}
+
+func cause(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+// file loads one file.
+func (l *loading) file(name string) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		l.problem("", name, "%v", cause(err))
+		return
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		l.problem("", name, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return
+	}
+	if len(doc.Content) == 0 {
+		return // it is empty
+	}
+	l.mapping(name, nil, doc.Content[0])
+}
+
+// mapping loads what a file says below path.
+func (l *loading) mapping(file string, path []string, n *yaml.Node) {
+	where := func(n *yaml.Node) string { return fmt.Sprintf("%s:%d", file, n.Line) }
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		l.problem(strings.Join(path, "."), where(n), "want keys with values")
+		return
+	}
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, value := n.Content[i], n.Content[i+1]
+		p := append(slices.Clone(path), name.Value)
+		if line, twice := seen[name.Value]; twice {
+			l.problem(strings.Join(p, "."), where(name), "is set twice, first on line %d", line)
+			continue
+		}
+		seen[name.Value] = name.Line
+		if f, ok := find(p); ok {
+			l.leaf(f, p, value, where(name))
+		} else if isSection(p) {
+			l.mapping(file, p, value)
+		} else {
+			l.unknown(p, where(name))
+		}
+	}
+}
+
+func (l *loading) unknown(path []string, where string) {
+	hint := "`cede config show` lists the keys that there are"
+	if near := suggest(path); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	l.problem(strings.Join(path, "."), where, "there is no such key; %s", hint)
+}
+
+// leaf loads one value of a file.
+func (l *loading) leaf(f field, path []string, n *yaml.Node, where string) {
+	var v any
+	if err := n.Decode(&v); err != nil {
+		l.problem(f.key, where, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return
+	}
+	if v == nil {
+		return // nothing is said
+	}
+	if text, ok := v.(string); f.secret && (!ok || text != "" && !strings.HasPrefix(text, filePrefix)) {
+		l.problem(f.key, where, "a secret does not belong in a file of settings: write %sPATH, or set %s", filePrefix, variable(f))
+		return
+	}
+	entries, isMap := v.(map[string]any)
+	if !isMap {
+		l.set(path, v, where)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		l.set(append(slices.Clone(path), name), entries[name], where)
+	}
+}
+
+// variable is the one that sets a field.
+func variable(f field) string {
+	return envPrefix + strings.ToUpper(strings.Join(f.path, "__"))
+}
+
+// set notes a value. An entry of a map is set by itself.
+func (l *loading) set(path []string, v any, where string) {
+	if err := l.ko.Load(confmap.Provider(map[string]any{strings.Join(path, separator): v}, separator), nil); err != nil {
+		l.problem(strings.Join(path, "."), where, "%v", err)
+	}
+	l.origin[strings.Join(path, ".")] = where
+}
+
+// environ loads what variables say. One without __ is a key only where there is
+// such a key: commands have variables of their own.
+func (l *loading) environ(environ []string) {
+	values := koanf.New(separator)
+	names := map[string]string{}
+	p := env.Provider(separator, env.Opt{
+		Prefix:      envPrefix,
+		EnvironFunc: func() []string { return environ },
+		TransformFunc: func(name, value string) (string, any) {
+			key := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, envPrefix)), "__", separator)
+			if name == envPrefix+"LOG_LEVEL" {
+				key = "log" + separator + "level"
+			}
+			if _, ok := find(strings.Split(key, separator)); !ok && !strings.Contains(key, separator) {
+				return "", nil // another's
+			}
+			names[key] = name
+			return key, value
+		},
+	})
+	if err := values.Load(p, nil); err != nil {
+		l.problem("", "the environment", "%v", err)
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(names)) {
+		path := strings.Split(key, separator)
+		if _, ok := find(path); !ok {
+			l.unknown(path, names[key])
+			continue
+		}
+		l.set(path, values.String(key), names[key])
+	}
+}

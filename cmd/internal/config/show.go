@@ -1,0 +1,87 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Value is one key's value and where it came from.
+type Value struct {
+	Key    string
+	Value  any // a secret is masked
+	Source string
+}
+
+// Values lists every key, in the order of the struct; entries of maps one by one.
+func (l *Loaded) Values() (list []Value) {
+	for _, f := range fields() {
+		v := f.value(&l.Config)
+		if m := reflect.ValueOf(v); m.Kind() == reflect.Map && m.Len() > 0 {
+			entries := map[string]any{}
+			for k, e := range m.Seq2() {
+				entries[k.String()] = e.Interface()
+			}
+			for _, name := range slices.Sorted(maps.Keys(entries)) {
+				key := f.key + "." + name
+				list = append(list, Value{key, entries[name], l.source(key)})
+			}
+			continue
+		}
+		list = append(list, Value{f.key, shown(v), l.source(f.key)})
+	}
+	return list
+}
+
+func shown(v any) any {
+	if s, ok := v.(fmt.Stringer); ok {
+		return s.String()
+	}
+	return v
+}
+
+func (l *Loaded) source(key string) string {
+	if s, ok := l.origin[key]; ok {
+		return s
+	}
+	if l.Dev {
+		return "default of --dev"
+	}
+	return "default"
+}
+
+// Changes compares a configuration with the one that is to follow it: what a
+// running process can take over, and what it cannot.
+func (l *Loaded) Changes(next *Loaded) (reloadable, refused []string) {
+	for _, f := range fields() {
+		if reflect.DeepEqual(f.value(&l.Config), f.value(&next.Config)) {
+			continue
+		}
+		if f.reload {
+			reloadable = append(reloadable, f.key)
+		} else {
+			refused = append(refused, f.key)
+		}
+	}
+	return reloadable, refused
+}
+
+// With is the configuration with some values replaced by those of another; keys
+// are those of Changes.
+func (l *Loaded) With(next *Loaded, keys []string) *Loaded {
+	out := *l
+	out.origin = maps.Clone(l.origin)
+	for _, f := range fields() {
+		if !slices.Contains(keys, f.key) {
+			continue
+		}
+		reflect.ValueOf(&out.Config).Elem().FieldByIndex(f.index).Set(reflect.ValueOf(&next.Config).Elem().FieldByIndex(f.index))
+		maps.DeleteFunc(out.origin, func(k, _ string) bool { return k == f.key || strings.HasPrefix(k, f.key+".") })
+		if s, ok := next.origin[f.key]; ok {
+			out.origin[f.key] = s
+		}
+	}
+	return &out
+}

@@ -1,0 +1,58 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Size is a number of bytes; it is written 4096, 64KiB, 10MiB or 2GiB.
+type Size int64
+
+var units = []struct {
+	name  string
+	bytes int64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}}
+
+// ParseSize reads what String writes.
+func ParseSize(text string) (Size, error) {
+	number, factor := strings.TrimSpace(text), int64(1)
+	for _, u := range units {
+		if n, ok := strings.CutSuffix(number, u.name); ok {
+			number, factor = strings.TrimSpace(n), u.bytes
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/factor {
+		return 0, fmt.Errorf("%q is no size: want bytes, or a number with KiB, MiB, GiB or TiB", text)
+	}
+	return Size(n * factor), nil
+}
+
+func (s Size) String() string {
+	for i := len(units) - 1; i >= 0; i-- {
+		if u := units[i]; s != 0 && int64(s)%u.bytes == 0 {
+			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(int64(s), 10)
+}
+
+// Secret is a value that is never printed.
+type Secret string
+
+const masked = "(secret)"
+
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return masked
+}
+
+// GoString keeps a secret out of %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalText keeps a secret out of documents.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
