@@ -23,26 +23,26 @@ type StreamOptions struct {
 	Index     uint64   // the first events are those after this index; 0: from now on
 }
 
-// ErrEventsLost means that the events after the index asked for are no longer
-// kept: read what you follow anew, and stream from its index.
-var ErrEventsLost = errors.New("the events asked for are no longer kept")
-
 // errStop ends a stream that the caller has had enough of.
 var errStop = errors.New("stop")
 
 // Stream calls each for the events of one index after another, until it
 // returns an error, which Stream returns, or ctx ends. A connection that breaks
 // is made again where it broke off, on another server if need be; nothing is
-// left out or said twice.
+// said twice. Where events are missing that are no longer kept, Events.Lost says
+// so.
 func (s EventStreams) Stream(ctx context.Context, o *StreamOptions, each func(*Events) error) error {
-	options := StreamOptions{}
+	at := &place{}
 	if o != nil {
-		options = *o
+		at.StreamOptions = *o
+	}
+	if at.Index > 0 {
+		at.last = strconv.FormatUint(at.Index, 10)
 	}
 	for attempt := 0; ; attempt++ {
-		before := options.Index
-		err := s.follow(ctx, &options, each)
-		if options.Index != before {
+		before := at.last
+		err := s.follow(ctx, at, each)
+		if at.last != before {
 			attempt = 0
 		}
 		if ctx.Err() != nil {
@@ -61,6 +61,12 @@ func (s EventStreams) Stream(ctx context.Context, o *StreamOptions, each func(*E
 	}
 }
 
+// place is where a stream is.
+type place struct {
+	StreamOptions
+	last string // id of the last message
+}
+
 // callerError is what each returned, so that it is not taken for the stream's.
 type callerError struct{ err error }
 
@@ -69,22 +75,19 @@ func (e *callerError) Error() string { return e.err.Error() }
 // transient is whether a stream that ended by err is made again.
 func transient(err error) bool {
 	e := asError(err)
-	if e == nil {
-		return !errors.Is(err, ErrEventsLost)
-	}
-	return e.Code == CodeNoLeader || e.Code == CodeUnavailable || e.Code == CodeRateLimited
+	return e == nil || e.Code == CodeNoLeader || e.Code == CodeUnavailable || e.Code == CodeRateLimited
 }
 
-// follow is one connection's worth of a stream. It moves o.Index on.
-func (s EventStreams) follow(ctx context.Context, o *StreamOptions, each func(*Events) error) error {
+// follow is one connection's worth of a stream.
+func (s EventStreams) follow(ctx context.Context, o *place, each func(*Events) error) error {
 	r := s.c.call(http.MethodGet, "event", "stream")
 	r.header.Set("Accept", "text/event-stream")
 	r.namespace(o.Namespace)
 	for _, topic := range o.Topics {
 		r.query.Add("topic", topic)
 	}
-	if o.Index > 0 {
-		r.header.Set("Last-Event-ID", strconv.FormatUint(o.Index, 10))
+	if o.last != "" {
+		r.header.Set("Last-Event-ID", o.last)
 	}
 	resp, err := r.send(ctx)
 	if err != nil {
@@ -97,41 +100,41 @@ func (s EventStreams) follow(ctx context.Context, o *StreamOptions, each func(*E
 		if err != nil {
 			return err
 		}
-		if f.id > 0 {
-			o.Index = max(o.Index, f.id)
+		batch, err := f.read()
+		if err != nil {
+			return &callerError{fmt.Errorf("event stream: %w", err)}
 		}
-		switch f.event {
-		case "error":
-			return f.failure()
-		case "events":
-			batch := &Events{}
-			if err := json.Unmarshal(f.data, batch); err != nil {
-				return &callerError{fmt.Errorf("event stream: %w", err)}
-			}
+		if batch != nil {
 			if err := each(batch); err != nil {
 				return &callerError{err}
 			}
+		}
+		if f.id != "" {
+			o.last = f.id
 		}
 	}
 }
 
 // frame is one message of a stream of server-sent events.
 type frame struct {
-	id    uint64
+	id    string
 	event string
 	data  []byte
 }
 
-// failure is the error that a frame carries.
-func (f *frame) failure() error {
-	e := &Error{}
-	if err := json.Unmarshal(f.data, e); err != nil {
-		return fmt.Errorf("event stream: %w", err)
+// read is the events that a message has; nil for what says nothing that we
+// know.
+func (f *frame) read() (*Events, error) {
+	switch f.event {
+	case "events":
+		batch := &Events{}
+		return batch, json.Unmarshal(f.data, batch)
+	case "lost":
+		gap := &EventsLost{}
+		err := json.Unmarshal(f.data, gap)
+		return &Events{Index: gap.To, Lost: gap}, err
 	}
-	if e.Code == CodeNotFound {
-		return fmt.Errorf("%w: %s", ErrEventsLost, e.Message)
-	}
-	return e
+	return nil, nil
 }
 
 // frames reads messages.
@@ -159,7 +162,7 @@ func (f *frames) next() (*frame, error) {
 		value = strings.TrimPrefix(value, " ")
 		switch name {
 		case "id":
-			out.id, _ = strconv.ParseUint(value, 10, 64)
+			out.id = value
 		case "event":
 			out.event = value
 		case "data":

@@ -122,8 +122,9 @@ func (o Operator) TokenDelete(ctx context.Context, accessor string) error {
 	return o.c.write(ctx, http.MethodDelete, nil, false, nil, nil, "acl", "token", accessor)
 }
 
-// Decisions lists preemptions as they were decided, the newest first.
-func (o Operator) Decisions(ctx context.Context, q *QueryOptions) (list []*Decision, meta *QueryMeta, err error) {
+// Decisions lists what policies decided on the server that answers, the newest
+// first.
+func (o Operator) Decisions(ctx context.Context, q *QueryOptions) (list []*PolicyDecision, meta *QueryMeta, err error) {
 	meta, err = o.c.get(ctx, q, &list, "decisions")
 	return list, meta, err
 }

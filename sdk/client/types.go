@@ -153,23 +153,6 @@ type PolicyChoice struct {
 	Duration time.Duration // ns
 }
 
-// Decision is one preemption as it was decided.
-type Decision struct {
-	Index     uint64
-	Time      int64 // Unix nanoseconds
-	EvalID    string
-	Namespace string
-	JobID     string
-	Group     string   `json:",omitempty"`
-	AllocID   string   `json:",omitempty"` // that was placed
-	NodeID    string   `json:",omitempty"`
-	Policy    string   `json:",omitempty"`
-	Version   string   `json:",omitempty"`
-	Victims   []string `json:",omitempty"`
-	Outcome   string   `json:",omitempty"`
-	Reason    string   `json:",omitempty"`
-}
-
 // PriorityClass is a named priority.
 type PriorityClass struct {
 	Name             string
@@ -230,10 +213,18 @@ type Event struct {
 	Payload    json.RawMessage `json:",omitempty"`
 }
 
-// Events are those of one index.
+// Events are those of one index, or word of such as were missed.
 type Events struct {
-	Index  uint64  `json:",omitempty"`
-	Events []Event `json:",omitempty"`
+	Index  uint64      `json:",omitempty"`
+	Events []Event     `json:",omitempty"`
+	Lost   *EventsLost `json:",omitempty"` // what is followed must be read anew
+}
+
+// EventsLost is the indexes, both included, of which events may have been
+// missed: they are no longer kept, or the server came to its state without them.
+type EventsLost struct {
+	From uint64
+	To   uint64
 }
 
 // BrokerStatus counts what the evaluation broker of the server that answers
@@ -303,10 +294,9 @@ type Token struct {
 
 // TokenCreateRequest asks for a token.
 type TokenCreateRequest struct {
-	Name      string
-	Roles     []string
-	Namespace string        `json:",omitempty"` // the one it is bound to; absent: all
-	TTL       time.Duration `json:",omitempty"` // ns; absent: for ever
+	Name  string
+	Roles []string
+	TTL   time.Duration `json:",omitempty"` // ns; absent: for ever
 }
 
 // Member is a server as the pool sees it, in Nomad's form.
@@ -352,8 +342,6 @@ type GCResponse struct {
 	Allocations int
 	Jobs        int
 	Nodes       int
-	Policies    int
-	Index       uint64
 }
 
 // ReloadResponse lists what a reload changed.
