@@ -191,8 +191,11 @@ func checkPolicy(c *Config, bad report) {
 		bad("policy.require_signature", "needs policy.roots: whose signatures count")
 	}
 	for _, e := range p.Executables {
-		if _, _, err := ParseExecutable(e); err != nil {
+		if _, err := e.Digest(); err != nil {
 			bad("policy.executables", "%v", err)
+		}
+		if !filepath.IsAbs(e.Path) {
+			bad("policy.executables", "%q is no absolute path", e.Path)
 		}
 	}
 	if p.Limits.Fuel < 0 {
@@ -200,20 +203,18 @@ func checkPolicy(c *Config, bad report) {
 	}
 }
 
-// ParseExecutable reads sha256:DIGEST=PATH.
-func ParseExecutable(text string) (digest, path string, err error) {
-	digest, path, ok := strings.Cut(text, "=")
-	sum, isSHA := strings.CutPrefix(digest, "sha256:")
-	raw, errHex := hex.DecodeString(sum)
-	if !ok || !isSHA || errHex != nil || len(raw) != 32 || !filepath.IsAbs(path) {
-		return "", "", fmt.Errorf("%q: want sha256:DIGEST=PATH with an absolute path (sha256sum PATH tells the digest)", text)
+// Digest is the checksum as policies bear it; an error where it is none.
+func (e Executable) Digest() (string, error) {
+	sum := strings.TrimPrefix(e.SHA256, "sha256:")
+	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != 32 {
+		return "", fmt.Errorf("%q is no SHA-256 checksum: `sha256sum %s` tells it", e.SHA256, e.Path)
 	}
-	return digest, path, nil
+	return "sha256:" + strings.ToLower(sum), nil
 }
 
 func checkLimits(c *Config, bad report) {
-	if c.Limits.Body < 1<<20 {
-		bad("limits.body", "%v is too little for a policy's chunks: want at least 1MiB", c.Limits.Body)
+	if c.Limits.Body < 64<<10 || c.Limits.Job < c.Limits.Body {
+		bad("limits.body", "want at least 64KiB, and limits.job not less")
 	}
 	if c.Limits.Rate < 0 || c.Limits.Rate > 0 && c.Limits.Burst < 1 {
 		bad("limits.rate", "want no negative rate, and with a rate at least 1 of limits.burst")

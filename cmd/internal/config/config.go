@@ -158,9 +158,16 @@ type Policy struct {
 	Directory        string       `koanf:"directory" reload:"true"` // of bundles that are known by name; empty: none
 	Roots            []string     `koanf:"roots"`                   // public key files of who signs policies
 	RequireSignature bool         `koanf:"require_signature"`       // refuse what no root has signed
-	Executables      []string     `koanf:"executables"`             // sha256:DIGEST=PATH of policies that may run as processes
+	Executables      []Executable `koanf:"executables"`             // that may run as policies, by checksum
 	Limits           PolicyLimits `koanf:"limits"`
 	OnFault          string       `koanf:"on_fault"` // deny or default; default: deny
+}
+
+// Executable is a program that may run as a policy.
+type Executable struct {
+	Name   string `koanf:"name"`   // that it is loaded by; empty: by its checksum
+	Path   string `koanf:"path"`   // absolute
+	SHA256 string `koanf:"sha256"` // 64 hexadecimal digits, with or without sha256: before them
 }
 
 // PolicyLimits bound one call of a policy.
@@ -172,9 +179,10 @@ type PolicyLimits struct {
 
 // Limits bound what callers may ask.
 type Limits struct {
-	Body        Size    `koanf:"body"`                // of one request; default: 16MiB
-	Rate        float64 `koanf:"rate" reload:"true"`  // requests a second of one caller; 0: unlimited; default: 0
-	Burst       int     `koanf:"burst" reload:"true"` // that may come at once; default: 100
+	Body        Size    `koanf:"body"`                // of one request; default: 1MiB
+	Job         Size    `koanf:"job"`                 // of one request with a job; default: 4MiB
+	Rate        float64 `koanf:"rate" reload:"true"`  // requests a second of one address; 0: any number; default: 500
+	Burst       int     `koanf:"burst" reload:"true"` // that may come at once beyond that; default: 1000
 	Connections int     `koanf:"connections"`         // at a time, of all callers; default: 4096
 }
 
@@ -211,7 +219,7 @@ func Defaults() Config {
 			KeepDead: 24 * time.Hour,
 		},
 		Policy:    Policy{OnFault: "deny"},
-		Limits:    Limits{Body: 16 << 20, Burst: 100, Connections: 4096},
+		Limits:    Limits{Body: 1 << 20, Job: 4 << 20, Rate: 500, Burst: 1000, Connections: 4096},
 		Telemetry: Telemetry{Pprof: true},
 		Log:       Log{Level: "info", Format: "auto"},
 	}

@@ -72,12 +72,21 @@ func (f *field) decode(raw any) (reflect.Value, error) {
 func plain(err error, t reflect.Type) error {
 	text := err.Error()
 	if strings.Contains(text, "invalid keys") {
-		return fmt.Errorf("it may have id, count and attributes: %s", text[strings.LastIndex(text, "has "):])
+		return fmt.Errorf("it may have %s: %s", names(t.Elem()), text[strings.LastIndex(text, "has "):])
 	}
 	if i := strings.LastIndex(text, errMark); i >= 0 {
 		return fmt.Errorf("%s", text[i+len(errMark):])
 	}
 	return fmt.Errorf("want %s", kindName(t))
+}
+
+// names are the keys of one entry of a list.
+func names(t reflect.Type) string {
+	list := make([]string, t.NumField())
+	for i := range list {
+		list[i] = t.Field(i).Tag.Get("koanf")
+	}
+	return strings.Join(list, ", ")
 }
 
 // errMark begins an error of ours inside one of the decoder's.
