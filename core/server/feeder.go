@@ -37,8 +37,10 @@ type feeder struct {
 	sum   applied
 	more  chan struct{} // one slot
 
-	// work is held while the broker is fed, so that a term does not end amid it.
+	// work is held while the broker is fed, so that a term does not end amid it;
+	// term is whose broker it is, nil between terms.
 	work sync.Mutex
+	term *term
 }
 
 // applied is the sum of entries.
@@ -101,9 +103,10 @@ func addAll(set map[string]struct{}, ids []string) map[string]struct{} {
 }
 
 // take fills the broker from the state and follows the state from there on.
-func (f *feeder) take() {
+func (f *feeder) take(t *term) {
 	f.work.Lock()
 	defer f.work.Unlock()
+	f.term = t
 	f.s.broker.Enable()
 	f.restore()
 }
@@ -135,6 +138,7 @@ func (f *feeder) give() {
 	f.mu.Unlock()
 	f.work.Lock()
 	defer f.work.Unlock()
+	f.term = nil
 	f.s.broker.Disable()
 }
 
@@ -167,7 +171,7 @@ func (f *feeder) round() (owes bool) {
 	sum, takes := f.sum, f.takes
 	f.sum = applied{}
 	f.mu.Unlock()
-	if !takes {
+	if !takes || f.term == nil {
 		return false
 	}
 	if sum.whole {
@@ -190,8 +194,8 @@ func (f *feeder) put(sum *applied) {
 	f.feed.Changed(sum.changed)
 	f.feed.Room(sum.snap, now, slices.Sorted(maps.Keys(sum.rooms))...)
 	f.feed.Placed(sum.snap, now, slices.Sorted(maps.Keys(sum.placed))...)
-	if t := f.s.term.Load(); t != nil && len(needless) > 0 {
-		t.end(needless)
+	if len(needless) > 0 {
+		f.term.end(needless)
 	}
 }
 

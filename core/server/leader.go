@@ -175,7 +175,7 @@ func (t *term) establish(ctx context.Context) error {
 		Store: t.cfg.Store, Queue: t.plans, Committer: &committer{term: t}, Rules: &scheduler.CommitRules{},
 		Clock: t.cfg.Clock, Tracker: t.cfg.Tracker, Verified: t.metrics.verified,
 	})
-	t.feeder.take()
+	t.feeder.take(t)
 	t.nodes.begin()
 	t.plans.SetEnabled(true)
 	for _, run := range []func(context.Context){t.apply, t.reap, t.collect} {

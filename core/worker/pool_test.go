@@ -1,0 +1,331 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/worker"
+	"github.com/cede-scheduler/cede/policies/nomad"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// desk is a broker with workers whose planner a test holds in its hand.
+type desk struct {
+	t      *testing.T
+	broker *broker.Broker
+	store  *state.Store
+	pool   *worker.Pool
+
+	mu      sync.Mutex
+	plan    func(ctx context.Context, p *model.Plan) (*model.PlanResult, error)
+	written []*model.Evaluation
+	busy    int
+	busiest int
+}
+
+func newDesk(t *testing.T, workers int, change func(*worker.Config)) *desk {
+	t.Helper()
+	b, err := broker.New(broker.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{t: t, broker: b, store: coretest.Filled(4, 0)}
+	b.Enable()
+	policies := coretest.Policies(func() sdk.Policy { return nomad.New() })
+	t.Cleanup(policies.Unpin)
+	d.pool = worker.NewPool(worker.PoolConfig{
+		Source: d, Clock: clock.Real{},
+		New: func() *worker.Worker {
+			c := worker.Config{
+				Broker: b, Planner: d, States: d.store, Evals: d, Clock: clock.Real{},
+				Scheduler: scheduler.New(scheduler.Config{Policies: policies}), NewEvalID: func() string { return "next" },
+				Leases: b, Renew: 20 * time.Second,
+			}
+			if change != nil {
+				change(&c)
+			}
+			return worker.New(c)
+		},
+	}, workers)
+	return d
+}
+
+func (d *desk) Dequeue(ctx context.Context) (broker.Delivery, error) { return d.broker.Dequeue(ctx, nil, 0) }
+
+func (d *desk) Submit(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
+	d.mu.Lock()
+	d.busy++
+	d.busiest = max(d.busiest, d.busy)
+	plan := d.plan
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		d.busy--
+		d.mu.Unlock()
+	}()
+	return plan(ctx, p)
+}
+
+func (d *desk) WriteEvals(_ context.Context, evals ...*model.Evaluation) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.written = append(d.written, evals...)
+	return nil
+}
+
+// job has an evaluation of a job of its own wait for a worker.
+func (d *desk) job(id string) {
+	j := coretest.Job(id).Ask(10, 10, 10).Obj()
+	snap := coretest.Put(d.store, j)
+	e := coretest.Eval(j)
+	e.CreateIndex, e.ModifyIndex = snap.Index(), snap.Index()
+	d.broker.Enqueue(e)
+}
+
+func committed(_ context.Context, p *model.Plan) (*model.PlanResult, error) {
+	r := &model.PlanResult{Index: p.SnapshotIndex + 1}
+	for i := range p.Groups {
+		r.Committed = append(r.Committed, i)
+	}
+	return r, nil
+}
+
+func rejected(_ context.Context, p *model.Plan) (*model.PlanResult, error) {
+	return &model.PlanResult{Rejected: []model.Rejection{{Group: 0, Reason: "no"}}, RefreshIndex: p.SnapshotIndex}, nil
+}
+
+func (d *desk) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		d.pool.Run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (d *desk) locked(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f()
+}
+
+func (d *desk) counts() broker.Counts {
+	stats := d.broker.Stats()
+	return stats.Total()
+}
+
+func TestPool_WorksSideBySideAndIsResized(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 3, nil)
+		d.plan = func(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
+			time.Sleep(time.Second)
+			return committed(ctx, p)
+		}
+		defer d.run()()
+		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+			d.job(id)
+		}
+		time.Sleep(3 * time.Second)
+		d.locked(func() {
+			if d.busiest != 3 || len(d.written) != 6 {
+				t.Errorf("%d plans at a time, %d evaluations written, want 3 and 6", d.busiest, len(d.written))
+			}
+			d.busiest = 0
+		})
+		d.pool.Resize(0)
+		d.job("g")
+		time.Sleep(time.Minute)
+		if c := d.counts(); c.Ready != 1 {
+			t.Errorf("a pool of none left %+v, want one ready", c)
+		}
+		d.pool.Hold("policies")
+		d.pool.Resize(1)
+		time.Sleep(time.Minute)
+		if c := d.counts(); c.Ready != 1 {
+			t.Errorf("a pool that is held left %+v, want one ready", c)
+		}
+		d.pool.Release("policies")
+		d.job("h")
+		time.Sleep(3 * time.Second)
+		d.locked(func() {
+			if d.busiest != 1 || len(d.written) != 8 {
+				t.Errorf("%d plans at a time, %d evaluations written, want 1 and 8", d.busiest, len(d.written))
+			}
+		})
+	})
+}
+
+// A plan may wait in the queue for longer than a lease; another worker must not
+// get the evaluation meanwhile.
+func TestWorker_KeepsItsLeaseWhileThePlanIsQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 2, nil)
+		d.plan = func(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
+			time.Sleep(10 * time.Minute)
+			return committed(ctx, p)
+		}
+		defer d.run()()
+		d.job("a")
+		time.Sleep(11 * time.Minute)
+		d.locked(func() {
+			if d.busiest != 1 || len(d.written) != 1 {
+				t.Errorf("%d plans at a time, %d evaluations written, want 1 and 1", d.busiest, len(d.written))
+			}
+		})
+		if c := d.counts(); c != (broker.Counts{}) {
+			t.Errorf("left %+v", c)
+		}
+	})
+}
+
+func TestWorker_RenewsItsLeaseWhileItComputes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 2, func(c *worker.Config) { c.States = slowStates{c.States} })
+		d.plan = committed
+		defer d.run()()
+		d.job("a")
+		time.Sleep(4 * time.Minute)
+		d.locked(func() {
+			if len(d.written) != 1 {
+				t.Errorf("%d evaluations written, want 1", len(d.written))
+			}
+		})
+	})
+}
+
+// slowStates takes three leases to answer.
+type slowStates struct{ worker.States }
+
+func (s slowStates) WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, error) {
+	time.Sleep(3 * time.Minute)
+	return s.States.WaitIndex(ctx, index)
+}
+
+func TestWorker_PlansThatKeepBeingRejectedAreTriedAgainLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1, func(c *worker.Config) { c.Retry = time.Minute })
+		d.plan = rejected
+		defer d.run()()
+		d.job("a")
+		time.Sleep(time.Second)
+		d.locked(func() {
+			if len(d.written) != 2 {
+				t.Fatalf("written %v, want two evaluations", d.written)
+			}
+			done, again := d.written[0], d.written[1]
+			if done.Status != model.EvalFailed || again.TriggeredBy != worker.TriggerMaxPlans || again.Previous != done.ID {
+				t.Errorf("written %+v and %+v", done, again)
+			}
+			if wait := time.Until(time.Unix(0, again.WaitUntil)); wait < 58*time.Second || wait > time.Minute {
+				t.Errorf("it is tried again in %v, want a minute", wait)
+			}
+		})
+		if c := d.counts(); c != (broker.Counts{}) {
+			t.Errorf("left %+v, want it acked", c)
+		}
+	})
+}
+
+func TestWorker_AnEvaluationThatIsOverIsNotWorkedOnAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1, nil)
+		d.plan = committed
+		d.job("a")
+		txn := d.store.Begin(d.store.Snapshot().Index() + 1)
+		txn.UpsertEvals(&model.Evaluation{ID: "eval-a", Namespace: "default", JobID: "a", Status: model.EvalComplete})
+		txn.Commit()
+		defer d.run()()
+		time.Sleep(time.Second)
+		d.locked(func() {
+			if len(d.written) > 0 || d.busiest > 0 {
+				t.Errorf("written %v", d.written)
+			}
+		})
+		if c := d.counts(); c != (broker.Counts{}) {
+			t.Errorf("left %+v, want it acked", c)
+		}
+	})
+}
+
+func TestPool_EndsWhatWasBegunAndWaitsNoLongerThanItsGrace(t *testing.T) {
+	for _, c := range []struct {
+		takes time.Duration
+		ends  time.Duration
+		done  int
+	}{{time.Second, time.Second, 1}, {time.Hour, 5 * time.Second, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDesk(t, 1, nil)
+			d.plan = func(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
+				select {
+				case <-time.After(c.takes):
+					return committed(ctx, p)
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			stop := d.run()
+			d.job("a")
+			d.job("b")
+			synctest.Wait()
+			from := time.Now()
+			stop()
+			if took := time.Since(from); took != c.ends {
+				t.Errorf("it ended after %v, want %v", took, c.ends)
+			}
+			if len(d.written) != c.done {
+				t.Errorf("%d written, want %d", len(d.written), c.done)
+			}
+			d.broker.Disable()
+		})
+	}
+}
+
+func TestPool_BacksOffFromASourceThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var at []time.Duration
+		from := time.Now()
+		p := worker.NewPool(worker.PoolConfig{
+			Clock: clock.Real{}, New: func() *worker.Worker { return worker.New(worker.Config{}) },
+			Source: source(func(context.Context) (broker.Delivery, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				at = append(at, time.Since(from))
+				return broker.Delivery{}, errors.New("no")
+			}),
+		}, 1)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		p.Run(ctx)
+		for i, want := range []time.Duration{0, 20 * time.Millisecond, 60 * time.Millisecond, 140 * time.Millisecond} {
+			if at[i] != want {
+				t.Errorf("try %d at %v, want %v", i, at[i], want)
+			}
+		}
+		if n := len(at); n > 16 {
+			t.Errorf("%d tries in a minute", n)
+		}
+	})
+}
+
+type source func(context.Context) (broker.Delivery, error)
+
+func (s source) Dequeue(ctx context.Context) (broker.Delivery, error) { return s(ctx) }
