@@ -39,8 +39,11 @@ func engineOptions(dir string, log *slog.Logger) badger.Options {
 
 const memTableBytes = 16 << 20
 
-// openEngine opens a Badger directory.
+// openEngine opens a Badger directory whose tables can be opened.
 func openEngine(o badger.Options) (*badger.DB, error) {
+	if problems := checkEngine(o.Dir, false); len(problems) > 0 {
+		return nil, problems[0]
+	}
 	var db *badger.DB
 	err := guard(func() (err error) {
 		db, err = badger.Open(o)

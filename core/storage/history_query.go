@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -129,12 +130,12 @@ func (w *window) begin() []byte {
 		if p.before(w.mark) {
 			p = w.mark
 		}
-		return appendPosition(w.prefix[:len(w.prefix):len(w.prefix)], p)
+		return appendPosition(slices.Clip(w.prefix), p)
 	}
 	p := Position{w.q.From, math.MaxUint64}
 	if p.Index == 0 {
 		p.Index = math.MaxUint64
 	}
 	// Behind every topic of that position.
-	return append(appendPosition(w.prefix[:len(w.prefix):len(w.prefix)], p), 0xff, 0xff)
+	return append(appendPosition(slices.Clip(w.prefix), p), 0xff, 0xff)
 }

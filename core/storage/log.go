@@ -59,6 +59,12 @@ func OpenLog(layout Layout, cfg LogConfig) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkFree(layout.Raft(), cfg.MinFree/2); err != nil {
+		return nil, fmt.Errorf("opening the raft log: %w", err)
+	}
+	if err := tryLog(layout, mark, vouched, cfg); err != nil {
+		return nil, err
+	}
 	db, err := openEngine(engineOptions(layout.Log(), cfg.Logger).WithSyncWrites(true))
 	if err != nil {
 		return nil, engineError("raft log", layout.Log(), remedyRejoin, err)
@@ -82,6 +88,9 @@ func prepareLog(layout Layout) (mark tailMark, vouched bool, err error) {
 	}
 	mark, ok, err := readTail(layout.Tail())
 	missing := errors.Is(err, fs.ErrNotExist)
+	if begun && lostManifest(layout.Log()) {
+		return mark, false, logDamage(layout, "its MANIFEST is missing", nil)
+	}
 	switch {
 	case missing && begun:
 		return mark, false, &DamageError{Part: "side file of the raft log", Path: layout.Tail(), What: "it is missing", Remedy: remedyTail}
@@ -115,17 +124,31 @@ func engineError(part, path, remedy string, err error) error {
 	case strings.Contains(text, "no space left"):
 		return fmt.Errorf("%w: %s at %s: %w", ErrNoSpace, part, path, err)
 	}
+	if f := (*fileError)(nil); errors.As(err, &f) {
+		return &DamageError{Part: part, Path: f.path, What: "it cannot be used", Remedy: remedy, Err: f.err}
+	}
 	return &DamageError{Part: part, Path: path, What: "it does not open", Remedy: remedy, Err: err}
+}
+
+// tryLog looks at a log in a copy: Badger mends what it opens, and what is
+// refused should be left as it was found.
+func tryLog(layout Layout, mark tailMark, vouched bool, cfg LogConfig) error {
+	if _, err := os.Stat(layout.Log()); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return withShadow(layout.Log(), func(db *badger.DB) error {
+		v, err := verifyLog(db, mark, vouched, cfg.VerifyLast)
+		return v.verdict(layout, err)
+	}, func(err error) error {
+		return engineError("raft log", layout.Log(), remedyRejoin, err)
+	})
 }
 
 // load takes over the state on the disk once it is found to be whole.
 func (l *Log) load(mark tailMark, vouched bool) error {
 	v, err := verifyLog(l.db, mark, vouched, l.cfg.VerifyLast)
-	if err != nil {
-		return l.damage("it cannot be read", err)
-	}
-	if len(v.problems) > 0 {
-		return l.damage(v.problems[0], nil)
+	if err := v.verdict(l.layout, err); err != nil {
+		return err
 	}
 	if len(v.orphans) > 0 {
 		if err := l.deleteKeys(v.orphans); err != nil {
@@ -146,7 +169,11 @@ func (l *Log) load(mark tailMark, vouched bool) error {
 func (l *Log) mark() tailMark { return tailMark{l.state.seq, l.state.last, l.state.lastTerm} }
 
 func (l *Log) damage(what string, err error) error {
-	return &DamageError{Part: "raft log", Path: l.layout.Log(), What: what, Remedy: remedyRejoin, Err: err}
+	return logDamage(l.layout, what, err)
+}
+
+func logDamage(layout Layout, what string, err error) error {
+	return &DamageError{Part: "raft log", Path: layout.Log(), What: what, Remedy: remedyRejoin, Err: err}
 }
 
 // FirstIndex is the index of the first entry; 0 when there is none.

@@ -23,9 +23,11 @@ type LogConfig struct {
 	SweepBatch int           // default: 512
 	SweepPause time.Duration // default: 5ms; negative: none
 
-	// MinFree is how many bytes must be left on the disk for a write to begin.
-	// Badger maps its files: a full disk would kill the process.
-	MinFree int64 // default: 96 MiB; negative: 0
+	// MinFree is how many bytes must be left on the disk for entries to be
+	// written; votes, deletions and opening need half of it. Badger maps its
+	// files: a disk that fills up kills the process, and what it writes in the
+	// background is several tables at once.
+	MinFree int64 // default: 256 MiB; negative: 0
 
 	// Fault is told once when a write has failed and nothing more is taken. The
 	// server gives up its office or ends.
@@ -38,7 +40,7 @@ type LogConfig struct {
 func DefaultLogConfig() LogConfig {
 	return LogConfig{
 		VerifyLast: 1024, CacheEntries: 512, CacheBytes: 8 << 20,
-		SweepBatch: 512, SweepPause: 5 * time.Millisecond, MinFree: 96 << 20,
+		SweepBatch: 512, SweepPause: 5 * time.Millisecond, MinFree: 256 << 20,
 		Fault: func(error) {}, Logger: discard(nil),
 	}
 }

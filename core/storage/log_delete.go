@@ -218,7 +218,7 @@ func walkIndexes(txn *badger.Txn, from uint64, f func(key []byte, index uint64) 
 
 // sweepInBackground deletes when it is told to, and rests between batches so
 // that appending hardly notices.
-func (l *Log) sweepInBackground(stop <-chan struct{}, kicked <-chan struct{}) {
+func (l *Log) sweepInBackground(stop, kicked <-chan struct{}) {
 	for {
 		select {
 		case <-stop:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"testing"
@@ -27,8 +28,9 @@ func check(t *testing.T, runs int, property func(*rapid.T, string)) {
 	}
 	base := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp(base, "")
-		if err != nil {
+		runs++
+		dir := filepath.Join(base, strconv.Itoa(runs))
+		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = os.RemoveAll(dir) }()

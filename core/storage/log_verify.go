@@ -53,6 +53,17 @@ func verifyLog(db *badger.DB, mark tailMark, vouched bool, last int) (*logVerdic
 	return v, nil
 }
 
+// verdict is the error that refuses a log; nil when it is as it was written.
+func (v *logVerdict) verdict(layout Layout, err error) error {
+	switch {
+	case err != nil:
+		return logDamage(layout, "it cannot be read", err)
+	case len(v.problems) > 0:
+		return logDamage(layout, v.problems[0], nil)
+	}
+	return nil
+}
+
 // walk looks for holes.
 func (v *logVerdict) walk(db *badger.DB) error {
 	s := &v.state

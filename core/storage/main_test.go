@@ -10,6 +10,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if role := os.Getenv(childRole); role != "" {
+		os.Exit(child(role, os.Getenv(childDir)))
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/golang/glog.(*fileSink).flushDaemon"))
 }
 
@@ -22,7 +25,7 @@ func soak(n int) int {
 }
 
 // small asks for little room, for tests on small disks.
-func small() storage.LogConfig { return storage.LogConfig{MinFree: 8 << 20} }
+func small() storage.LogConfig { return storage.LogConfig{MinFree: 48 << 20} }
 
 // openLog opens the log in dir and closes it with the test.
 func openLog(t testing.TB, dir string) *storage.Log {

@@ -129,48 +129,48 @@ type snapshotMeta struct {
 	CRC []byte
 }
 
-// fileProblem says which file is not as it should be.
-type fileProblem struct {
+// fileError says which file is not as it should be.
+type fileError struct {
 	path string
 	err  error
 }
 
-func (p *fileProblem) Error() string { return fmt.Sprintf("%s: %v", filepath.Base(p.path), p.err) }
-func (p *fileProblem) Unwrap() error { return p.err }
+func (p *fileError) Error() string { return fmt.Sprintf("%s: %v", filepath.Base(p.path), p.err) }
+func (p *fileError) Unwrap() error { return p.err }
 
 // inspectSnapshot reads a snapshot's description, and compares its bytes with
-// it when whole, its size otherwise. The error is a *fileProblem.
+// it when whole, its size otherwise. The error is a *fileError.
 func inspectSnapshot(path string, whole bool) (*snapshotMeta, error) {
 	metaPath, statePath := filepath.Join(path, "meta.json"), filepath.Join(path, "state.bin")
 	text, err := os.ReadFile(metaPath)
 	if err != nil {
-		return nil, &fileProblem{metaPath, plain(err)}
+		return nil, &fileError{metaPath, plain(err)}
 	}
 	meta := &snapshotMeta{}
 	if err := json.Unmarshal(text, meta); err != nil {
-		return nil, &fileProblem{metaPath, fmt.Errorf("it is no JSON document: %w", err)}
+		return nil, &fileError{metaPath, fmt.Errorf("it is no JSON document: %w", err)}
 	}
 	f, err := os.Open(statePath)
 	if err != nil {
-		return meta, &fileProblem{statePath, plain(err)}
+		return meta, &fileError{statePath, plain(err)}
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
-		return meta, &fileProblem{statePath, plain(err)}
+		return meta, &fileError{statePath, plain(err)}
 	}
 	if info.Size() != meta.Size {
-		return meta, &fileProblem{statePath, fmt.Errorf("it has %d bytes, and %d by meta.json", info.Size(), meta.Size)}
+		return meta, &fileError{statePath, fmt.Errorf("it has %d bytes, and %d by meta.json", info.Size(), meta.Size)}
 	}
 	if !whole {
 		return meta, nil
 	}
 	sum := crc64.New(crc64.MakeTable(crc64.ECMA))
 	if _, err := io.Copy(sum, f); err != nil {
-		return meta, &fileProblem{statePath, plain(err)}
+		return meta, &fileError{statePath, plain(err)}
 	}
 	if !bytes.Equal(sum.Sum(nil), meta.CRC) {
-		return meta, &fileProblem{statePath, errors.New("its checksum is not that of meta.json")}
+		return meta, &fileError{statePath, errors.New("its checksum is not that of meta.json")}
 	}
 	return meta, nil
 }
@@ -189,7 +189,7 @@ const remedySnapshot = "move that snapshot's folder out of the way: the one befo
 
 func snapshotDamage(problem error) error {
 	d := &DamageError{Part: "snapshot", Remedy: remedySnapshot, What: "it cannot be used", Err: problem}
-	if p := (*fileProblem)(nil); errors.As(problem, &p) {
+	if p := (*fileError)(nil); errors.As(problem, &p) {
 		d.Path, d.Err = p.path, p.err
 	}
 	return d

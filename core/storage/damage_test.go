@@ -1,0 +1,443 @@
+package storage_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/storagetest"
+)
+
+// closedLog makes the data directory of a server that was stopped: its entries
+// are in a table. crashedLog makes that of one that was killed: they are in a
+// journal.
+func closedLog(t testing.TB) string { return logImage(t, true) }
+
+func crashedLog(t testing.TB) string { return logImage(t, false) }
+
+const imageEntries = 2000
+
+func logImage(t testing.TB, closed bool) string {
+	t.Helper()
+	from, to := t.TempDir(), t.TempDir()
+	l := openLog(t, from)
+	if err := l.SetUint64([]byte("CurrentTerm"), 3); err != nil {
+		t.Fatal(err)
+	}
+	for i := uint64(1); i <= imageEntries; i += 100 {
+		batch := storagetest.Entries(i, i+99, 1+i/800)
+		for _, e := range batch {
+			e.Data = append(e.Data, module(500, e.Index)...)
+		}
+		if err := l.StoreLogs(batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	giant := storagetest.Entry(imageEntries+1, 3)
+	giant.Data = module(2<<20, 1) // goes to the value log
+	if err := l.StoreLog(giant); err != nil {
+		t.Fatal(err)
+	}
+	if closed {
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copyTree(t, from, to)
+	return to
+}
+
+func copyTree(t testing.TB, from, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// one finds the one file that a pattern means, the last of several.
+func one(t testing.TB, dir, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no %s in %s: %v", pattern, dir, err)
+	}
+	return found[len(found)-1]
+}
+
+// flip changes four bytes of a file, at a part of what it really holds.
+func flip(t testing.TB, path string, part float64) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := len(bytes.TrimRight(b, "\x00"))
+	at := int(float64(end-8) * part)
+	for i := range 4 {
+		b[at+i] ^= 0xa5
+	}
+	write(t, path, b)
+}
+
+func write(t testing.TB, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cut leaves a part of what a file really holds.
+func cut(t testing.TB, path string, part float64) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := len(bytes.TrimRight(b, "\x00"))
+	if err := os.Truncate(path, int64(float64(end)*part)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t testing.TB, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fingerprint is a sum over a tree: names, sizes and bytes.
+func fingerprint(t testing.TB, dir string) string {
+	t.Helper()
+	h := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		_, _ = h.Write([]byte(path + "\x00"))
+		sum := sha256.Sum256(b)
+		_, _ = h.Write(sum[:])
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Whatever was damaged, a server does not start on less than it promised: it
+// refuses, and says what is wrong and what to do. Doctor sees the same, and
+// changes nothing.
+func TestDamage_IsRefusedWithTheWayBack(t *testing.T) {
+	closed, crashed := closedLog(t), crashedLog(t)
+	for _, c := range []struct {
+		name   string
+		image  string
+		damage func(t *testing.T, dir string)
+	}{
+		{"table: bytes flipped near its start", closed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/*.sst"), 0.05) }},
+		{"table: bytes flipped in the middle", closed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/*.sst"), 0.5) }},
+		{"table: bytes flipped in its index", closed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/*.sst"), 0.995) }},
+		{"table: bytes flipped at its end", closed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/*.sst"), 1) }},
+		{"table: cut short", closed, func(t *testing.T, dir string) { cut(t, one(t, dir, "raft/log/*.sst"), 0.6) }},
+		{"table: missing", closed, func(t *testing.T, dir string) { remove(t, one(t, dir, "raft/log/*.sst")) }},
+		{"value log: bytes flipped", closed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/*1.vlog"), 0.5) }},
+		{"value log: missing", closed, func(t *testing.T, dir string) { remove(t, one(t, dir, "raft/log/*1.vlog")) }},
+		{"list of tables: missing", closed, func(t *testing.T, dir string) { remove(t, one(t, dir, "raft/log/MANIFEST")) }},
+		{"list of tables: bytes flipped", closed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/MANIFEST"), 0.5) }},
+		{"log: missing", closed, func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "raft/log")) }},
+		{"log: emptied", closed, func(t *testing.T, dir string) {
+			remove(t, filepath.Join(dir, "raft/log"))
+			if err := os.Mkdir(filepath.Join(dir, "raft/log"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"log: older than it was", closed, func(t *testing.T, dir string) {
+			older := t.TempDir()
+			copyTree(t, dir, older)
+			l := openLog(t, dir)
+			if err := l.SetUint64([]byte("CurrentTerm"), 4); err != nil { // a vote is enough
+				t.Fatal(err)
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			remove(t, filepath.Join(dir, "raft/log"))
+			copyTree(t, filepath.Join(older, "raft/log"), filepath.Join(dir, "raft/log"))
+		}},
+		{"side file: missing", closed, func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "raft/tail")) }},
+		{"side file: both marks damaged", closed, func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/tail"), make([]byte, 1024)) }},
+		{"journal: bytes flipped in the middle", crashed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/*.mem"), 0.5) }},
+		{"journal: bytes flipped at its head", crashed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/*.mem"), 0) }},
+		{"journal: cut short", crashed, func(t *testing.T, dir string) { cut(t, one(t, dir, "raft/log/*.mem"), 0.9) }},
+		{"journal: missing", crashed, func(t *testing.T, dir string) { remove(t, one(t, dir, "raft/log/*.mem")) }},
+		{"journal: emptied", crashed, func(t *testing.T, dir string) { cut(t, one(t, dir, "raft/log/*.mem"), 0) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			copyTree(t, c.image, dir)
+			c.damage(t, dir)
+			before := fingerprint(t, dir)
+			report, err := storage.Doctor(t.Context(), dir)
+			if err != nil || !report.Damaged() {
+				t.Errorf("doctor: %+v, %v", report, err)
+			}
+			if fingerprint(t, dir) != before {
+				t.Error("doctor changed the directory")
+			}
+			said := run(t, "open", dir)
+			if !strings.HasPrefix(said, "refused true") || !strings.Contains(said, "move the whole data directory aside") {
+				t.Errorf("opening it, the child said %.1500s", said)
+			}
+			if fingerprint(t, dir) != before {
+				t.Error("what was refused was changed")
+			}
+		})
+	}
+}
+
+// What a crash may leave is no damage: the end of a journal that was never
+// acknowledged, and one torn mark of two.
+func TestDamage_OfWhatWasNotPromisedIsNone(t *testing.T) {
+	crashed := crashedLog(t)
+	for _, c := range []struct {
+		name   string
+		damage func(t *testing.T, dir string)
+	}{
+		{"nothing", func(*testing.T, string) {}},
+		{"torn end of the journal", func(t *testing.T, dir string) {
+			path := one(t, dir, "raft/log/*.mem")
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			end := len(bytes.TrimRight(b, "\x00"))
+			copy(b[end+8:], module(3000, 1))
+			write(t, path, b)
+		}},
+		{"one torn mark", func(t *testing.T, dir string) { flip(t, filepath.Join(dir, "raft/tail"), 0.01) }},
+		{"the other torn mark", func(t *testing.T, dir string) { flip(t, filepath.Join(dir, "raft/tail"), 0.99) }},
+		{"side file emptied by the operator", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/tail"), nil) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			copyTree(t, crashed, dir)
+			c.damage(t, dir)
+			if report, err := storage.Doctor(t.Context(), dir); err != nil || report.Damaged() || report.Log.Last != imageEntries+1 {
+				t.Errorf("doctor: %+v, %v", report, err)
+			}
+			for range 2 {
+				if said := run(t, "open", dir); said != "opened 1 2001\n" {
+					t.Errorf("the child said %.1500s", said)
+				}
+			}
+		})
+	}
+}
+
+// An entry that goes bad while the server runs is an error, never another entry.
+func TestDamage_ReadingChecksEveryEntry(t *testing.T) {
+	dir := closedLog(t)
+	flip(t, one(t, dir, "raft/log/*.sst"), 0.05)
+	cfg := small()
+	l, err := storage.OpenLog(storage.Layout{Dir: dir}, cfg)
+	if err == nil {
+		t.Cleanup(func() { _ = l.Close() })
+		for i := uint64(1); i <= imageEntries; i++ {
+			var e raft.Log
+			if err := l.GetLog(i, &e); err != nil {
+				return
+			}
+		}
+		t.Error("every entry was read from a damaged table")
+	}
+}
+
+// writeSnapshot makes a snapshot at index.
+func writeSnapshot(t testing.TB, s *storage.Snapshots, index uint64, data []byte) string {
+	t.Helper()
+	sink, err := s.Create(1, index, 2, raft.Configuration{}, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sink.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return sink.ID()
+}
+
+// serverImage is a stopped server with two snapshots, at 600 and 800, a log
+// from 701 on, two modules and some history.
+func serverImage(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	s := openStore(t, dir)
+	l := s.Log()
+	steps := []error{l.StoreLogs(storagetest.Entries(1, 1000, 2))}
+	writeSnapshot(t, s.Snapshots(), 600, module(5000, 1))
+	writeSnapshot(t, s.Snapshots(), 800, module(6000, 2))
+	steps = append(steps, l.DeleteRange(1, 700))
+	for i := range uint64(2) {
+		data := module(300_000, i)
+		digest := upload(t, s.Blobs(), data, storage.ChunkBytes)
+		steps = append(steps, s.Blobs().Finish(digest, int64(len(data))))
+	}
+	for i := range uint64(500) {
+		steps = append(steps, s.History().Append("event", 1+i, 0, module(200, i)))
+	}
+	steps = append(steps, os.WriteFile(s.Layout().NodeID(), []byte("server-1\n"), 0o600), s.Close())
+	for _, err := range steps {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func newest(t testing.TB, dir string) string { return one(t, dir, "raft/snapshots/2-800-*") }
+
+// Snapshots are told by file, and the newest is passed over only where the log
+// reaches back to the one before it.
+func TestSnapshots_DamageNamesTheFile(t *testing.T) {
+	image := serverImage(t)
+	for _, c := range []struct {
+		name   string
+		damage func(t *testing.T, path string)
+		want   string
+	}{
+		{"bytes flipped", func(t *testing.T, path string) { flip(t, filepath.Join(path, "state.bin"), 0.5) }, "state.bin: it cannot be used: its checksum is not that of meta.json"},
+		{"cut short", func(t *testing.T, path string) { cut(t, filepath.Join(path, "state.bin"), 0.5) }, "state.bin: it cannot be used: it has 3000 bytes, and 6000 by meta.json"},
+		{"no bytes", func(t *testing.T, path string) { remove(t, filepath.Join(path, "state.bin")) }, "state.bin: it cannot be used: no such file"},
+		{"no description", func(t *testing.T, path string) { remove(t, filepath.Join(path, "meta.json")) }, "meta.json: it cannot be used: no such file"},
+		{"half a description", func(t *testing.T, path string) { cut(t, filepath.Join(path, "meta.json"), 0.5) }, "meta.json: it cannot be used: it is no JSON document"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			copyTree(t, image, dir)
+			path := newest(t, dir)
+			c.damage(t, path)
+			report, err := storage.Doctor(t.Context(), dir)
+			if err != nil || !report.Damaged() || !strings.HasSuffix(report.Findings[0].Where+": "+report.Findings[0].What, c.want) && !strings.Contains(report.Findings[0].Where+": "+report.Findings[0].What, c.want) {
+				t.Errorf("doctor: %+v, %v", report, err)
+			}
+			_, err = storage.Open(config(dir))
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "move that snapshot's folder out of the way") {
+				t.Errorf("opening: %v", err)
+			}
+			s, err := storage.OpenSnapshots(storage.Layout{Dir: dir}, storage.SnapshotConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := s.Open(filepath.Base(path)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("reading: %v", err)
+			}
+		})
+	}
+}
+
+func TestSnapshots_TheOneBeforeServesWhereTheLogReachesIt(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir)
+	if err := s.Log().StoreLogs(storagetest.Entries(1, 1000, 2)); err != nil {
+		t.Fatal(err)
+	}
+	writeSnapshot(t, s.Snapshots(), 600, module(5000, 1))
+	writeSnapshot(t, s.Snapshots(), 800, module(6000, 2))
+	if err := s.Log().DeleteRange(1, 500); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	flip(t, filepath.Join(newest(t, dir), "state.bin"), 0.5)
+	half := filepath.Join(dir, "raft", "snapshots", "2-900-1.tmp")
+	if err := os.Mkdir(half, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s = openStore(t, dir)
+	if list, err := s.Snapshots().List(); err != nil || len(list) != 2 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if _, err := os.Stat(half); err == nil {
+		t.Error("what was half-written is still there")
+	}
+}
+
+func TestOpen_RefusesALogThatNoSnapshotReaches(t *testing.T) {
+	dir := t.TempDir()
+	copyTree(t, serverImage(t), dir)
+	remove(t, filepath.Join(dir, "raft", "snapshots"))
+	_, err := storage.Open(config(dir))
+	if err == nil || !strings.Contains(err.Error(), "no snapshot reaches entry 700") {
+		t.Errorf("%v", err)
+	}
+	report, err := storage.Doctor(t.Context(), dir)
+	if err != nil || !report.Damaged() {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+func TestDoctor_ReportsAHealthyServer(t *testing.T) {
+	dir := serverImage(t)
+	before := fingerprint(t, dir)
+	r, err := storage.Doctor(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fingerprint(t, dir) != before {
+		t.Error("it changed the directory")
+	}
+	if len(r.Findings) > 0 || r.NodeID != "server-1" || r.Log.First != 701 || r.Log.Last != 1000 || r.Log.Checked != 300 || r.Log.Term != 2 {
+		t.Errorf("%+v %+v", r, r.Log)
+	}
+	if len(r.Snapshots) != 2 || !r.Snapshots[0].Usable || r.Snapshots[0].Index != 800 || len(r.Blobs) != 2 || !r.Blobs[0].Whole {
+		t.Errorf("%+v", r)
+	}
+	if r.History.Records != 500 || r.History.First != 1 || r.History.Last != 500 || r.History.Oldest == nil {
+		t.Errorf("%+v", r.History)
+	}
+}
+
+func TestDoctor_FindsDamageInTheStore(t *testing.T) {
+	image := serverImage(t)
+	for _, part := range []float64{0.1, 0.3, 0.5, 0.7, 0.9} {
+		dir := t.TempDir()
+		copyTree(t, image, dir)
+		flip(t, one(t, dir, "store/*.sst"), part)
+		r, err := storage.Doctor(t.Context(), dir)
+		if err != nil || !r.Damaged() {
+			t.Errorf("flipped at %v: %+v, %v", part, r, err)
+		}
+	}
+}
+
+func TestDoctor_OfWhatIsNoServers(t *testing.T) {
+	r, err := storage.Doctor(t.Context(), t.TempDir())
+	if err != nil || r.Damaged() || len(r.Findings) != 2 {
+		t.Errorf("an empty directory: %+v, %v", r, err)
+	}
+	if _, err := storage.Doctor(t.Context(), filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("there is no such directory")
+	}
+	dir := t.TempDir()
+	copyTree(t, serverImage(t), dir)
+	remove(t, filepath.Join(dir, "node-id"))
+	write(t, filepath.Join(dir, "notes.txt"), []byte("x"))
+	r, err = storage.Doctor(t.Context(), dir)
+	if err != nil || r.Damaged() || !slices.ContainsFunc(r.Findings, func(f storage.Finding) bool { return f.Severity == storage.Warning }) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

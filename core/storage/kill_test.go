@@ -1,0 +1,98 @@
+package storage_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/storage"
+)
+
+// Killed at any moment, again and again on one directory.
+func TestKill_EveryAcknowledgedEntryIsThere(t *testing.T) {
+	dir := t.TempDir()
+	var a acked
+	for range soak(4) {
+		p := spawn(t, "append", dir)
+		left := 20 + rand.IntN(150)
+		p.read(func(line string) bool {
+			if !a.hear(line) {
+				t.Fatal(line)
+			}
+			left--
+			return left > 0
+		})
+		p.kill(func(line string) { a.hear(line) })
+		a.check(t, dir)
+	}
+	if a.last < 100 {
+		t.Errorf("only %d entries were written: %+v", a.last, a)
+	}
+}
+
+// History and modules outlive the process as well.
+func TestKill_HistoryAndModulesAreThere(t *testing.T) {
+	dir := t.TempDir()
+	last, blobs := uint64(0), map[string]bool{}
+	hear := func(line string) {
+		var digest string
+		if _, err := fmt.Sscanf(line, "event %d", &last); err == nil {
+			return
+		}
+		if _, err := fmt.Sscanf(line, "blob %s", &digest); err == nil {
+			blobs[digest] = true
+		}
+	}
+	for range soak(2) {
+		p := spawn(t, "keep", dir)
+		left := 100 + rand.IntN(100)
+		p.read(func(line string) bool {
+			if strings.HasPrefix(line, "error") {
+				t.Fatal(line)
+			}
+			hear(line)
+			left--
+			return left > 0
+		})
+		p.kill(hear)
+		s, err := storage.Open(storage.Config{Dir: dir, Log: small()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.History().List(storage.Query{Limit: 1 << 20})
+		if err != nil || uint64(len(list)) < last || int64(len(list)) != s.History().Stats().Records {
+			t.Errorf("%d records are there, %v; %d were acknowledged, %d are accounted for", len(list), err, last, s.History().Stats().Records)
+		}
+		for i, r := range list {
+			if !bytes.Equal(r.Data, fmt.Appendf(nil, "event %d", i+1)) {
+				t.Fatalf("record %d says %q", i+1, r.Data)
+			}
+		}
+		for digest := range blobs {
+			if _, err := s.Blobs().Get(digest); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if last == 0 || len(blobs) == 0 {
+		t.Errorf("%d events and %d modules were written", last, len(blobs))
+	}
+}
+
+// Two servers on one directory.
+func TestOpen_RefusesADirectoryInUse(t *testing.T) {
+	dir := t.TempDir()
+	openStore(t, dir)
+	_, err := storage.Open(config(dir))
+	if err == nil || !strings.Contains(err.Error(), "stop it, or give each server a directory of its own") {
+		t.Errorf("%v", err)
+	}
+	if _, err := storage.Doctor(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "has locked") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,234 @@
+package storage_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// lossyFS is a disk that forgets, when its power goes, every byte that was not
+// synced. Names and lengths are remembered at once. What is synced is in dir.
+type lossyFS struct {
+	dir, mount string
+	failSync   atomic.Bool // sync is an input/output error from now on
+	unsynced   atomic.Int64
+
+	mu    sync.Mutex
+	files map[uint64]*lossyPages // by inode
+}
+
+const lossyPage = 4096
+
+// lossyPages are the pages of a file that were not synced.
+type lossyPages struct {
+	mu    sync.Mutex
+	pages map[int64][]byte
+}
+
+// mountLossy mounts one for the test.
+func mountLossy(t *testing.T) *lossyFS {
+	t.Helper()
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		t.Skip("a file system that loses what was not synced is mounted for this: run the tests where /dev/fuse is")
+	}
+	l := &lossyFS{dir: t.TempDir(), mount: t.TempDir(), files: map[uint64]*lossyPages{}}
+	var st syscall.Stat_t
+	if err := syscall.Stat(l.dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	root := &fs.LoopbackRoot{Path: l.dir, Dev: st.Dev}
+	root.NewNode = func(r *fs.LoopbackRoot, _ *fs.Inode, _ string, _ *syscall.Stat_t) fs.InodeEmbedder {
+		return &lossyNode{LoopbackNode: fs.LoopbackNode{RootData: r}, fs: l}
+	}
+	top := root.NewNode(root, nil, "", nil)
+	root.RootNode = top
+	server, err := fs.Mount(l.mount, top, &fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "cede-lossy", MaxWrite: 1 << 20}})
+	if err != nil {
+		t.Skipf("a file system that loses what was not synced is mounted for this, and mounting is not allowed here (%v): run the tests as root", err)
+	}
+	t.Cleanup(func() {
+		if err := server.Unmount(); err != nil {
+			_ = syscall.Unmount(l.mount, syscall.MNT_DETACH)
+		}
+		server.Wait()
+	})
+	return l
+}
+
+// powerCut ends the power: nothing is synced from now on, whoever writes dies,
+// and what is on the disk is copied to the folder that it gives.
+func (l *lossyFS) powerCut(t *testing.T, writer *process) string {
+	t.Helper()
+	l.failSync.Store(true)
+	writer.kill(func(string) {})
+	dir := t.TempDir()
+	copyTree(t, l.dir, dir)
+	return dir
+}
+
+func (l *lossyFS) pagesOf(f *os.File) *lossyPages {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(int(f.Fd()), &st); err != nil {
+		panic(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.files[st.Ino]
+	if p == nil {
+		p = &lossyPages{pages: map[int64][]byte{}}
+		l.files[st.Ino] = p
+	}
+	if st.Size == 0 { // new, and the inode may have been another file's
+		p.mu.Lock()
+		clear(p.pages)
+		p.mu.Unlock()
+	}
+	return p
+}
+
+type lossyNode struct {
+	fs.LoopbackNode
+	fs *lossyFS
+}
+
+func (n *lossyNode) path() string { return filepath.Join(n.fs.dir, n.Path(n.Root())) }
+
+func (n *lossyNode) Open(_ context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	mode := os.O_RDWR
+	if flags&syscall.O_ACCMODE == syscall.O_RDONLY {
+		mode = os.O_RDONLY
+	}
+	f, err := os.OpenFile(n.path(), mode, 0)
+	if err != nil {
+		return nil, 0, fs.ToErrno(err)
+	}
+	return &lossyFile{fs: n.fs, f: f, p: n.fs.pagesOf(f)}, 0, 0
+}
+
+func (n *lossyNode) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
+	inode, h, _, errno := n.LoopbackNode.Create(ctx, name, flags&^syscall.O_ACCMODE|syscall.O_RDWR, mode, out)
+	if errno != 0 {
+		return nil, nil, 0, errno
+	}
+	_ = h.(fs.FileReleaser).Release(ctx)
+	f, err := os.OpenFile(filepath.Join(n.path(), name), os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, 0, fs.ToErrno(err)
+	}
+	return inode, &lossyFile{fs: n.fs, f: f, p: n.fs.pagesOf(f)}, 0, 0
+}
+
+func (n *lossyNode) Setattr(ctx context.Context, _ fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	if size, ok := in.GetSize(); ok {
+		f, err := os.OpenFile(n.path(), os.O_RDWR, 0)
+		if err != nil {
+			return fs.ToErrno(err)
+		}
+		n.fs.pagesOf(f).cut(int64(size))
+		_ = f.Close()
+	}
+	return n.LoopbackNode.Setattr(ctx, nil, in, out)
+}
+
+func (n *lossyNode) CopyFileRange(context.Context, fs.FileHandle, uint64, *fs.Inode, fs.FileHandle, uint64, uint64, uint64) (uint32, syscall.Errno) {
+	return 0, syscall.ENOTSUP
+}
+
+// cut forgets what is behind the end of a file.
+func (p *lossyPages) cut(size int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for at, page := range p.pages {
+		switch {
+		case at >= size:
+			delete(p.pages, at)
+		case at+lossyPage > size:
+			clear(page[size-at:])
+		}
+	}
+}
+
+type lossyFile struct {
+	fs *lossyFS
+	f  *os.File
+	p  *lossyPages
+}
+
+var (
+	_ fs.FileReader   = (*lossyFile)(nil)
+	_ fs.FileWriter   = (*lossyFile)(nil)
+	_ fs.FileFsyncer  = (*lossyFile)(nil)
+	_ fs.FileFlusher  = (*lossyFile)(nil)
+	_ fs.FileReleaser = (*lossyFile)(nil)
+)
+
+func (h *lossyFile) Read(_ context.Context, b []byte, off int64) (fuse.ReadResult, syscall.Errno) {
+	h.p.mu.Lock()
+	defer h.p.mu.Unlock()
+	n, _ := h.f.ReadAt(b, off)
+	for at := off / lossyPage * lossyPage; at < off+int64(n); at += lossyPage {
+		if page := h.p.pages[at]; page != nil {
+			from := max(at, off)
+			copy(b[from-off:n], page[from-at:])
+		}
+	}
+	return fuse.ReadResultData(b[:n]), 0
+}
+
+func (h *lossyFile) Write(_ context.Context, b []byte, off int64) (uint32, syscall.Errno) {
+	h.p.mu.Lock()
+	defer h.p.mu.Unlock()
+	end := off + int64(len(b))
+	if info, err := h.f.Stat(); err != nil {
+		return 0, fs.ToErrno(err)
+	} else if end > info.Size() {
+		if err := h.f.Truncate(end); err != nil {
+			return 0, fs.ToErrno(err)
+		}
+	}
+	for at := off / lossyPage * lossyPage; at < end; at += lossyPage {
+		page := h.p.pages[at]
+		if page == nil {
+			page = make([]byte, lossyPage)
+			_, _ = h.f.ReadAt(page, at)
+			h.p.pages[at] = page
+		}
+		from := max(at, off)
+		copy(page[from-at:], b[from-off:])
+		h.fs.unsynced.Add(1)
+	}
+	return uint32(len(b)), 0
+}
+
+func (h *lossyFile) Fsync(context.Context, uint32) syscall.Errno {
+	if h.fs.failSync.Load() {
+		return syscall.EIO
+	}
+	h.p.mu.Lock()
+	defer h.p.mu.Unlock()
+	if h.fs.failSync.Load() { // since the power went while this waited
+		return syscall.EIO
+	}
+	info, err := h.f.Stat()
+	if err != nil {
+		return fs.ToErrno(err)
+	}
+	for at, page := range h.p.pages {
+		if _, err := h.f.WriteAt(page[:min(lossyPage, max(info.Size()-at, 0))], at); err != nil {
+			return fs.ToErrno(err)
+		}
+	}
+	clear(h.p.pages)
+	return 0
+}
+
+func (h *lossyFile) Flush(context.Context) syscall.Errno { return 0 }
+
+func (h *lossyFile) Release(context.Context) syscall.Errno { return fs.ToErrno(h.f.Close()) }

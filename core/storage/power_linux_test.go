@@ -1,0 +1,70 @@
+package storage_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The power goes while entries are written. Those that were acknowledged are
+// there afterwards, whatever was not synced.
+func TestPowerLoss_EveryAcknowledgedEntryIsThere(t *testing.T) {
+	for range soak(2) {
+		l := mountLossy(t)
+		var a acked
+		p := spawn(t, "append", l.mount)
+		left := 80
+		p.read(func(line string) bool {
+			if !a.hear(line) {
+				t.Fatal(line)
+			}
+			left--
+			return left > 0
+		})
+		dir := l.powerCut(t, p)
+		a.check(t, dir)
+		if l.unsynced.Load() == 0 {
+			t.Error("nothing went through the file system")
+		}
+	}
+}
+
+// The rig does lose what nobody synced.
+func TestPowerLoss_LosesWhatWasNotSynced(t *testing.T) {
+	l := mountLossy(t)
+	p := spawn(t, "scribble", l.mount)
+	p.read(func(line string) bool { return line != "done" })
+	seen, err := os.ReadFile(filepath.Join(l.mount, "scribble"))
+	if err != nil || string(seen) != "unsynced" {
+		t.Errorf("before the power cut: %q, %v", seen, err)
+	}
+	dir := l.powerCut(t, p)
+	if left, err := os.ReadFile(filepath.Join(dir, "scribble")); err != nil || strings.Contains(string(left), "unsynced") {
+		t.Errorf("after it: %q, %v", left, err)
+	}
+}
+
+// A sync that fails ends all writing: the next one that succeeds would vouch
+// for what the disk never got.
+func TestFailingSync_EndsWriting(t *testing.T) {
+	l := mountLossy(t)
+	var a acked
+	var said strings.Builder
+	p := spawn(t, "append", l.mount)
+	left := 40
+	p.read(func(line string) bool {
+		if !a.hear(line) {
+			said.WriteString(line + "\n")
+		}
+		if left--; left == 0 {
+			l.failSync.Store(true)
+		}
+		return !strings.HasPrefix(line, "error")
+	})
+	dir := l.powerCut(t, p)
+	if text := said.String(); !strings.Contains(text, "fault ") || !strings.Contains(text, "refused false; again: true") {
+		t.Errorf("the child said %s", text)
+	}
+	a.check(t, dir)
+}

@@ -1,0 +1,153 @@
+package storage
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/fb"
+	"github.com/dgraph-io/badger/v4/pb"
+	"github.com/dgraph-io/badger/v4/table"
+	"github.com/dgraph-io/badger/v4/y"
+	"google.golang.org/protobuf/proto"
+)
+
+// A damaged table is worse than a missing one: some damage ends the process in
+// a goroutine of Badger's, and of some Badger says nothing and goes on without
+// the table. So tables are looked at before Badger sees them.
+
+// checkEngine looks at the list of tables of a Badger directory, and at the
+// index of each, or at all of it when whole. It gives what is wrong, by file.
+func checkEngine(dir string, whole bool) (problems []error) {
+	path := filepath.Join(dir, badger.ManifestFilename)
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // Badger begins a new directory; see lostManifest
+	}
+	if err != nil {
+		return []error{err}
+	}
+	defer func() { _ = f.Close() }()
+	var listed badger.Manifest
+	err = guard(func() (err error) {
+		listed, _, err = badger.ReplayManifestFile(f, 0, engineOptions(dir, discard(nil)))
+		return err
+	})
+	if err != nil {
+		return []error{&fileError{path, err}}
+	}
+	var ids []uint64
+	for id := range listed.Tables {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		path := table.NewFilename(id, dir)
+		if err := guard(func() error { return checkTable(path, whole) }); err != nil {
+			problems = append(problems, &fileError{path, plain(err)})
+		}
+	}
+	return problems
+}
+
+var errTable = errors.New("it is not as it was written")
+
+// checkTable reads a table from its end: the length of a checksum, the checksum,
+// the length of the index, and the index, which says where the blocks are.
+func checkTable(path string, whole bool) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	at := info.Size()
+	index, err := readSummed(f, &at)
+	if err != nil {
+		return fmt.Errorf("its index: %w", err)
+	}
+	if !whole {
+		return nil
+	}
+	root := fb.GetRootAsTableIndex(index, 0)
+	for i := range root.OffsetsLength() {
+		var o fb.BlockOffset
+		if !root.Offsets(&o, i) {
+			return fmt.Errorf("its index: %w", errTable)
+		}
+		if err := checkBlock(f, int64(o.Offset()), int64(o.Len()), at); err != nil {
+			return fmt.Errorf("its block %d at byte %d: %w", i, o.Offset(), err)
+		}
+	}
+	return nil
+}
+
+// readSummed reads what lies before at with its checksum behind it, and moves
+// at to where that begins.
+func readSummed(f *os.File, at *int64) ([]byte, error) {
+	sum, err := readSized(f, at)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readSized(f, at)
+	if err != nil {
+		return nil, err
+	}
+	return data, verifySum(data, sum)
+}
+
+// readSized reads what lies before at with its length behind it.
+func readSized(f *os.File, at *int64) ([]byte, error) {
+	length, err := readBefore(f, at, 4)
+	if err != nil {
+		return nil, err
+	}
+	return readBefore(f, at, int64(binary.BigEndian.Uint32(length)))
+}
+
+func readBefore(f *os.File, at *int64, size int64) ([]byte, error) {
+	if size > *at {
+		return nil, errTable
+	}
+	*at -= size
+	b := make([]byte, size)
+	_, err := f.ReadAt(b, *at)
+	return b, err
+}
+
+// checkBlock checks the block of a table without compression; it ends with its
+// checksum and the length of that.
+func checkBlock(f *os.File, from, size, end int64) error {
+	if from+size > end {
+		return errTable
+	}
+	at := from + size
+	sum, err := readSized(f, &at)
+	if err != nil {
+		return err
+	}
+	if at < from {
+		return errTable
+	}
+	data, err := readBefore(f, &at, at-from)
+	if err != nil {
+		return err
+	}
+	return verifySum(data, sum)
+}
+
+func verifySum(data, sum []byte) error {
+	var want pb.Checksum
+	if proto.Unmarshal(sum, &want) != nil || y.VerifyChecksum(data, &want) != nil {
+		return errTable
+	}
+	return nil
+}
