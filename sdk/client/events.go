@@ -40,9 +40,9 @@ func (s EventStreams) Stream(ctx context.Context, o *StreamOptions, each func(*E
 		at.last = strconv.FormatUint(at.Index, 10)
 	}
 	for attempt := 0; ; attempt++ {
-		before := at.last
+		at.connected = false
 		err := s.follow(ctx, at, each)
-		if at.last != before {
+		if at.connected {
 			attempt = 0
 		}
 		if ctx.Err() != nil {
@@ -64,7 +64,8 @@ func (s EventStreams) Stream(ctx context.Context, o *StreamOptions, each func(*E
 // place is where a stream is.
 type place struct {
 	StreamOptions
-	last string // id of the last message
+	last      string // id of the last message
+	connected bool   // a server took the stream up
 }
 
 // callerError is what each returned, so that it is not taken for the stream's.
@@ -93,6 +94,7 @@ func (s EventStreams) follow(ctx context.Context, o *place, each func(*Events) e
 	if err != nil {
 		return err
 	}
+	o.connected = true
 	defer func() { _ = resp.Body.Close() }()
 	lines := frames{r: bufio.NewReaderSize(resp.Body, 64<<10)}
 	for {

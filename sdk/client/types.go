@@ -276,7 +276,8 @@ type RaftStatus struct {
 	AppliedIndex uint64
 	LastSnapshot uint64        // index
 	LastContact  time.Duration // ns since the leader was heard
-	StateHash    string        `json:",omitempty"` // equal on servers with equal state
+	StateHash    string        `json:",omitempty"` // where it was asked for: equal on servers with equal state
+	StateIndex   uint64        `json:",omitempty"` // of the state that was hashed
 	Servers      []*RaftServer
 }
 
@@ -331,9 +332,9 @@ type Health struct {
 
 // HealthCheck is one thing that a server needs.
 type HealthCheck struct {
-	Name  string
-	OK    bool
-	Error string `json:",omitempty"`
+	Name   string
+	OK     bool
+	Detail string `json:",omitempty"`
 }
 
 // GCResponse counts what garbage collection removed.

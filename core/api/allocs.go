@@ -1,0 +1,276 @@
+package api
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+const (
+	tagAllocs = "allocations"
+	tagEvals  = "evaluations"
+)
+
+func allocRoutes() []route {
+	return []route{
+		{
+			methods: get, pattern: "/v1/allocations", name: "allocations_list", tag: tagAllocs, roles: []acl.Role{acl.Read}, scope: oneSpace,
+			doc: "Lists allocations, ascending by job, then by id.", reads: true, paged: true,
+			response: []*client.AllocationStub{}, handle: listAllocs,
+		},
+		{
+			methods: get, pattern: "/v1/allocation/{id}", name: "allocation_get", tag: tagAllocs, roles: []acl.Role{acl.Read}, scope: oneSpace,
+			doc: "Returns an allocation, with its job. The id may be any prefix that is unique.", reads: true,
+			response: client.Allocation{}, handle: getAlloc,
+		},
+		{
+			methods: post, pattern: "/v1/allocation/{id}/stop", name: "allocation_stop", tag: tagAllocs, roles: []acl.Role{acl.Submit}, scope: oneSpace, leads: true,
+			doc:      "Stops an allocation; its job gets another.",
+			response: client.AllocStopResponse{}, handle: stopAlloc,
+		},
+	}
+}
+
+func evalRoutes() []route {
+	return []route{
+		{
+			methods: get, pattern: "/v1/evaluations", name: "evaluations_list", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: oneSpace,
+			doc: "Lists evaluations, ascending by id.", reads: true, paged: true,
+			params: []param{
+				{"status", "string", "of those alone"},
+				{"job", "string", "of the job with this id alone"},
+			},
+			response: []*client.Evaluation{}, handle: listEvals,
+		},
+		{
+			methods: get, pattern: "/v1/evaluation/{id}", name: "evaluation_get", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: oneSpace,
+			doc: "Returns an evaluation, with why it placed nothing where it did not. The id may be any prefix that is unique.", reads: true,
+			params:   []param{{"related", "boolean", "with those that it made and that made it"}},
+			response: client.Evaluation{}, handle: getEval,
+		},
+		{
+			methods: get, pattern: "/v1/evaluation/{id}/allocations", name: "evaluation_allocations", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: oneSpace,
+			doc: "Lists the allocations that an evaluation placed.", reads: true,
+			response: []*client.AllocationStub{}, handle: evalAllocs,
+		},
+	}
+}
+
+// byJob yields every job that has, or had, allocations, ascending.
+func byJob(s *state.Snapshot) iter.Seq[model.JobKey] {
+	return func(yield func(model.JobKey) bool) {
+		var last model.JobKey
+		for a := range s.Allocs() {
+			key := a.Job.Key()
+			if key != last {
+				if !yield(key) {
+					return
+				}
+				last = key
+			}
+		}
+	}
+}
+
+func listAllocs(_ *API, c *call) (any, error) {
+	part, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	return c.read(view{
+		keys: []state.Key{state.TableAllocs.Whole()}, table: state.TableAllocs, whole: true,
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			p := pager[*client.AllocationStub]{page: part}
+			ns, changed := c.namespace(), uint64(0)
+			var row []*model.Allocation
+			for key := range byJob(s) {
+				if (ns != allNamespaces && ns != key.Namespace) || !c.sees(key.Namespace) {
+					continue
+				}
+				row = s.AppendJobAllocs(row[:0], key)
+				slices.SortFunc(row, func(a, b *model.Allocation) int { return strings.Compare(a.ID, b.ID) })
+				room := true
+				for _, a := range row {
+					if !strings.HasPrefix(a.ID, c.prefix()) {
+						continue
+					}
+					changed = max(changed, a.ModifyIndex)
+					if room = p.add(pageKey(key.Namespace, key.ID, a.ID), func() *client.AllocationStub { return allocStub(s, a) }); !room {
+						break
+					}
+				}
+				if !room {
+					break
+				}
+			}
+			return p.result(c), changed, nil
+		},
+	})
+}
+
+// findAlloc finds an allocation by its id or a prefix of it.
+func findAlloc(s *state.Snapshot, c *call, id string) (*model.Allocation, error) {
+	if a := s.Alloc(id); a != nil && c.sees(a.Job.Namespace) {
+		return a, nil
+	}
+	return only(c, "allocation", id, s.Allocs(), func(a *model.Allocation) (string, string) { return a.ID, a.Job.Namespace })
+}
+
+// findEval is findAlloc for evaluations.
+func findEval(s *state.Snapshot, c *call, id string) (*model.Evaluation, error) {
+	if e := s.Eval(id); e != nil && c.sees(e.Namespace) {
+		return e, nil
+	}
+	return only(c, "evaluation", id, s.Evals(), func(e *model.Evaluation) (string, string) { return e.ID, e.Namespace })
+}
+
+// shortest is how much of an id must be given.
+const shortest = 2
+
+// only is the one thing whose id begins with a prefix.
+func only[T any](c *call, what, prefix string, all iter.Seq[*T], of func(*T) (id, namespace string)) (*T, error) {
+	var found []*T
+	if len(prefix) >= shortest {
+		for x := range all {
+			id, namespace := of(x)
+			if strings.HasPrefix(id, prefix) && c.sees(namespace) {
+				if found = append(found, x); len(found) > 5 {
+					break
+				}
+			}
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return nil, notFound("there is no %s %s", what, quote(prefix)).hint("what is finished is forgotten after a while")
+	}
+	ids := make([]string, len(found))
+	for i, x := range found {
+		ids[i], _ = of(x)
+	}
+	return nil, invalid("several %ss begin with %s", what, quote(prefix)).hint("give more of the id: %s", strings.Join(ids, ", ")).with("IDs", ids)
+}
+
+func getAlloc(_ *API, c *call) (any, error) {
+	id := c.r.PathValue("id")
+	if a, err := findAlloc(c.api.cfg.Server.Snapshot(), c, id); err == nil {
+		id = a.ID
+	}
+	return c.read(view{
+		keys: []state.Key{state.TableAllocs.Of(id)},
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			a, err := findAlloc(s, c, id)
+			if err != nil {
+				return nil, 0, err
+			}
+			return allocOf(s, a, nil), a.ModifyIndex, nil
+		},
+	})
+}
+
+func stopAlloc(a *API, c *call) (any, error) {
+	alloc, err := findAlloc(a.cfg.Server.Snapshot(), c, c.r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	r, err := a.cfg.Server.StopAlloc(ctx, alloc.ID)
+	if err != nil {
+		return nil, err
+	}
+	c.index(r.Index)
+	return &client.AllocStopResponse{EvalID: r.EvalID, Index: r.Index}, nil
+}
+
+func listEvals(_ *API, c *call) (any, error) {
+	part, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	q := c.r.URL.Query()
+	status, job := q.Get("status"), q.Get("job")
+	return c.read(view{
+		keys: []state.Key{state.TableEvals.Whole()}, table: state.TableEvals, whole: true,
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			p := pager[*client.Evaluation]{page: part}
+			changed := uint64(0)
+			for e := range s.Evals() {
+				if !c.wants(e.Namespace, e.ID) || (status != "" && status != e.Status.String()) || (job != "" && job != e.JobID) {
+					continue
+				}
+				changed = max(changed, e.ModifyIndex)
+				if !p.add(pageKey(e.ID), func() *client.Evaluation { return evalOf(e) }) {
+					break
+				}
+			}
+			return p.result(c), changed, nil
+		},
+	})
+}
+
+func getEval(_ *API, c *call) (any, error) {
+	related, err := c.flag("related")
+	if err != nil {
+		return nil, err
+	}
+	id := c.r.PathValue("id")
+	if e, err := findEval(c.api.cfg.Server.Snapshot(), c, id); err == nil {
+		id = e.ID
+	}
+	return c.read(view{
+		keys: []state.Key{state.TableEvals.Of(id)},
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			e, err := findEval(s, c, id)
+			if err != nil {
+				return nil, 0, err
+			}
+			out := evalOf(e)
+			if related {
+				relate(s, e, out)
+			}
+			return out, e.ModifyIndex, nil
+		},
+	})
+}
+
+// relate adds the evaluations that e names and that name e.
+func relate(s *state.Snapshot, e *model.Evaluation, out *client.Evaluation) {
+	for _, o := range s.EvalsOfJob(e.JobKey()) {
+		named := o.ID == e.Previous || o.ID == e.Blocked || o.ID == e.SupersededBy
+		names := o.Previous == e.ID || o.Blocked == e.ID || o.SupersededBy == e.ID
+		if o.ID == e.ID || (!named && !names) {
+			continue
+		}
+		if o.Previous == e.ID && o.ID != e.Blocked {
+			out.NextEval = o.ID
+		}
+		out.RelatedEvals = append(out.RelatedEvals, evalStub(o))
+	}
+}
+
+func evalAllocs(_ *API, c *call) (any, error) {
+	id := c.r.PathValue("id")
+	if e, err := findEval(c.api.cfg.Server.Snapshot(), c, id); err == nil {
+		id = e.ID
+	}
+	return c.read(view{
+		keys: []state.Key{state.TableEvals.Of(id), state.TableAllocs.Whole()},
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			e, err := findEval(s, c, id)
+			if err != nil {
+				return nil, 0, err
+			}
+			mine := slices.DeleteFunc(s.AppendJobAllocs(nil, e.JobKey()), func(a *model.Allocation) bool { return a.EvalID != e.ID })
+			list, changed := stubsOf(s, mine)
+			return list, max(changed, e.ModifyIndex), nil
+		},
+	})
+}

@@ -1,0 +1,54 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+)
+
+// passedOn sends a request that only the leader can answer on to it, and is
+// whether it did. A request that was passed on is not passed on again: while
+// servers disagree about who leads it would go round.
+func (a *API) passedOn(c *call) bool {
+	if a.cfg.Replication == nil || a.cfg.Process.LeaderURL == nil || a.cfg.Replication.IsLeader() || !c.needsLeader() {
+		return false
+	}
+	if c.r.Header.Get(headerForwarded) != "" {
+		return false // answered with no_leader by whoever tries to write
+	}
+	target, err := url.Parse(a.cfg.Process.LeaderURL())
+	if err != nil || target.Host == "" {
+		return false
+	}
+	proxy := httputil.ReverseProxy{
+		Transport:     a.cfg.ForwardTransport,
+		FlushInterval: -1,
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(target)
+			p.SetXForwarded()
+			p.Out.Header.Set(headerForwarded, a.cfg.ID)
+			p.Out.Header.Set(headerRequestID, c.id)
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			resp.Header.Del(headerRequestID) // it is set
+			return nil
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
+			a.fail(c, &failure{
+				code: codeNoLeader, message: "the leader cannot be reached: " + err.Error(),
+				help: "it may be about to change: try again; a write may have been carried out, so use the same Idempotency-Key",
+			})
+		},
+	}
+	proxy.ServeHTTP(c.w, c.r)
+	return true
+}
+
+// needsLeader is whether only the leader can answer.
+func (c *call) needsLeader() bool {
+	if c.route.leads {
+		return true
+	}
+	consistent, _ := c.flag("consistent") // what is wrong with it is told later
+	return consistent
+}

@@ -1,0 +1,427 @@
+package api
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/jobspec"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+const tagJobs = "jobs"
+
+func jobRoutes() []route {
+	reader, submitter := []acl.Role{acl.Read}, []acl.Role{acl.Submit}
+	return []route{
+		{
+			methods: get, pattern: "/v1/jobs", name: "jobs_list", tag: tagJobs, roles: reader, scope: oneSpace,
+			doc:   "Lists jobs, ascending by namespace and id.",
+			reads: true, paged: true, response: []*client.JobStub{}, handle: listJobs,
+		},
+		{
+			methods: post, pattern: "/v1/jobs", name: "jobs_register", tag: tagJobs, roles: submitter, scope: oneSpace, leads: true,
+			doc:     "Registers a job or changes one; with PlanToken, carries out what a plan of it proposed.",
+			request: client.JobRegisterRequest{}, response: client.JobRegisterResponse{}, handle: registerJob,
+		},
+		{
+			methods: post, pattern: "/v1/job/{id}", name: "job_update", tag: tagJobs, roles: submitter, scope: oneSpace, leads: true,
+			doc:     "Registers the job of the path or changes it.",
+			request: client.JobRegisterRequest{}, response: client.JobRegisterResponse{}, handle: registerJob,
+		},
+		{
+			methods: post, pattern: "/v1/jobs/parse", name: "jobs_parse", tag: tagJobs, roles: submitter, scope: public,
+			doc:     "Turns the text of a job file (HCL, YAML or JSON) into a job.",
+			request: client.JobsParseRequest{}, response: client.Job{}, handle: parseJob,
+		},
+		{
+			methods: post, pattern: "/v1/validate/job", name: "job_validate", tag: tagJobs, roles: submitter, scope: oneSpace,
+			doc:     "Lists everything that is wrong with a job.",
+			request: client.JobValidateRequest{}, response: client.JobValidateResponse{}, handle: validateJob,
+		},
+		{
+			methods: post, pattern: "/v1/job/{id}/plan", name: "job_plan", tag: tagJobs, roles: submitter, scope: oneSpace, leads: true,
+			doc:     "Says what registering a job would do, whom it would evict included, and gives a token that does it.",
+			request: client.JobPlanRequest{}, response: client.JobPlanResponse{}, handle: planJob,
+		},
+		{
+			methods: get, pattern: "/v1/job/{id}", name: "job_get", tag: tagJobs, roles: reader, scope: oneSpace,
+			doc: "Returns a job.", reads: true, response: client.Job{}, handle: getJob,
+		},
+		{
+			methods: remove, pattern: "/v1/job/{id}", name: "job_stop", tag: tagJobs, roles: submitter, scope: oneSpace, leads: true,
+			doc:      "Stops a job.",
+			params:   []param{{"purge", "boolean", "forget the job once nothing of it runs"}},
+			response: client.JobStopResponse{}, handle: stopJob,
+		},
+		{
+			methods: post, pattern: "/v1/job/{id}/evaluate", name: "job_evaluate", tag: tagJobs, roles: submitter, scope: oneSpace, leads: true,
+			doc: "Has the scheduler look at a job again.", response: client.JobStopResponse{}, handle: evaluateJob,
+		},
+		{
+			methods: get, pattern: "/v1/job/{id}/summary", name: "job_summary", tag: tagJobs, roles: reader, scope: oneSpace,
+			doc: "Counts a job's allocations by group.", reads: true, response: client.JobSummary{}, handle: jobSummary,
+		},
+		{
+			methods: get, pattern: "/v1/job/{id}/versions", name: "job_versions", tag: tagJobs, roles: reader, scope: oneSpace,
+			doc: "Lists the last versions of a job, the newest first.", reads: true,
+			response: client.JobVersionsResponse{}, handle: jobVersions,
+		},
+		{
+			methods: get, pattern: "/v1/job/{id}/allocations", name: "job_allocations", tag: tagJobs, roles: reader, scope: oneSpace,
+			doc: "Lists a job's allocations, ascending by id.", reads: true,
+			response: []*client.AllocationStub{}, handle: jobAllocations,
+		},
+		{
+			methods: get, pattern: "/v1/job/{id}/evaluations", name: "job_evaluations", tag: tagJobs, roles: reader, scope: oneSpace,
+			doc: "Lists a job's evaluations, the newest first.", reads: true,
+			response: []*client.Evaluation{}, handle: jobEvaluations,
+		},
+	}
+}
+
+func listJobs(_ *API, c *call) (any, error) {
+	part, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	return c.read(view{
+		keys: []state.Key{state.TableJobs.Whole(), state.TableAllocs.Whole()}, table: state.TableJobs, whole: true,
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			p := pager[*client.JobStub]{page: part}
+			changed := uint64(0)
+			for j := range jobsOf(s, c) {
+				changed = max(changed, j.ModifyIndex)
+				if !p.add(pageKey(j.Namespace, j.ID), func() *client.JobStub {
+					stub, index := jobStub(s, j)
+					changed = max(changed, index)
+					return stub
+				}) {
+					break
+				}
+			}
+			return p.result(c), changed, nil
+		},
+	})
+}
+
+// jobsOf yields the jobs that are asked for, ascending.
+func jobsOf(s *state.Snapshot, c *call) func(func(*model.Job) bool) {
+	ns := c.namespace()
+	jobs := s.Jobs()
+	if ns != allNamespaces {
+		jobs = s.JobsPrefix(ns, c.prefix())
+	}
+	return func(yield func(*model.Job) bool) {
+		for j := range jobs {
+			if c.wants(j.Namespace, j.ID) && !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+// received makes a job of the scheduler's of what was sent.
+func received(c *call, job *client.Job) (*model.Job, error) {
+	if job == nil {
+		return nil, invalid("the body has no Job").hint(`want {"Job": {"ID": ..., "TaskGroups": [...]}}`)
+	}
+	id := c.r.PathValue("id")
+	switch {
+	case id != "" && job.ID == "":
+		job.ID = id
+	case id != "" && job.ID != id:
+		return nil, invalid("the path is of job %s, and the body of %s", quote(id), quote(job.ID))
+	}
+	ns := c.r.URL.Query().Get("namespace")
+	switch {
+	case ns == allNamespaces:
+		return nil, invalid("a job is in one namespace: want namespace=NAME, not *")
+	case job.Namespace == "":
+		job.Namespace = ns
+	case ns != "" && job.Namespace != ns && c.token != nil && c.token.Namespace != "":
+		return nil, forbidden(c, "access to namespace %s: it is bound to %s", quote(job.Namespace), quote(c.token.Namespace))
+	}
+	m, err := jobspec.ToModel(job)
+	if err != nil {
+		return nil, jobProblems(err)
+	}
+	if !c.sees(m.Namespace) {
+		return nil, forbidden(c, "access to namespace %s: it is bound to %s", quote(m.Namespace), quote(c.token.Namespace))
+	}
+	return m, nil
+}
+
+// jobProblems is what is wrong with a job, all of it.
+func jobProblems(err error) error {
+	var problems jobspec.Problems
+	if !errors.As(err, &problems) {
+		return invalid("%v", err)
+	}
+	f := invalid("the job has %d problems:\n%v", len(problems), err)
+	if len(problems) == 1 {
+		f.message = problems[0].String()
+	}
+	list := make([]any, len(problems))
+	for i := range problems {
+		list[i] = problems[i]
+	}
+	return f.with("Problems", list)
+}
+
+func registerJob(a *API, c *call) (any, error) {
+	var req client.JobRegisterRequest
+	warnings, err := c.jobBody(&req)
+	if err != nil {
+		return nil, err
+	}
+	job, err := received(c, req.Job)
+	if err != nil {
+		return nil, err
+	}
+	o := server.RegisterOptions{Token: req.PlanToken}
+	if o.Key, err = c.idempotencyKey(); err != nil {
+		return nil, err
+	}
+	if req.EnforceIndex {
+		o.Check = &req.JobModifyIndex
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	r, err := a.cfg.Server.RegisterJob(ctx, job, o)
+	if err != nil {
+		return nil, err
+	}
+	return c.registered(r, warnings), nil
+}
+
+func (c *call) registered(r *server.Registered, warnings []string) *client.JobRegisterResponse {
+	c.index(r.Index)
+	out := &client.JobRegisterResponse{
+		EvalID: r.EvalID, Index: r.Index, JobModifyIndex: r.JobModifyIndex, Replayed: r.Replayed,
+		WarningList: slices.Concat(warnings, r.Warnings),
+	}
+	if r.EvalID != "" {
+		out.EvalCreateIndex = r.Index
+	}
+	out.Warnings = strings.Join(out.WarningList, "\n")
+	return out
+}
+
+// maxKey is how long an idempotency key may be, in bytes.
+const maxKey = 128
+
+// idempotencyKey is the request's, apart from other callers'.
+func (c *call) idempotencyKey() (string, error) {
+	key := c.r.Header.Get(headerIdempotency)
+	if len(key) > maxKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return "", invalid("the %s is no key: want at most %d printable characters", headerIdempotency, maxKey)
+	}
+	if key != "" && c.token != nil {
+		key = c.token.Accessor + "/" + key
+	}
+	return key, nil
+}
+
+func parseJob(_ *API, c *call) (any, error) {
+	var req client.JobsParseRequest
+	text, err := c.text(c.api.cfg.Limits.Job)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := decode(text, &req, c.api.cfg.Limits.Depth); err != nil {
+		return nil, err
+	}
+	if req.Name == "" {
+		req.Name = "job.hcl"
+	}
+	job, err := jobspec.Parse(req.Name, []byte(req.JobHCL))
+	if err != nil {
+		return nil, jobProblems(err)
+	}
+	if req.Canonicalize {
+		m, err := jobspec.ToModel(job)
+		if err != nil {
+			return nil, jobProblems(err)
+		}
+		job = jobspec.FromModel(m)
+	}
+	return job, nil
+}
+
+func validateJob(_ *API, c *call) (any, error) {
+	var req client.JobValidateRequest
+	warnings, err := c.jobBody(&req)
+	if err != nil {
+		return nil, err
+	}
+	out := &client.JobValidateResponse{DriverConfigValidated: true, ValidationErrors: []string{}, Warnings: strings.Join(warnings, "\n")}
+	if _, err := received(c, req.Job); err != nil {
+		var problems jobspec.Problems
+		if f := failureOf(err); f.code != codeInvalid || req.Job == nil {
+			return nil, err
+		}
+		out.Error = err.Error()
+		if _, err := jobspec.ToModel(req.Job); errors.As(err, &problems) {
+			for i := range problems {
+				out.ValidationErrors = append(out.ValidationErrors, problems[i].String())
+			}
+		} else {
+			out.ValidationErrors = append(out.ValidationErrors, out.Error)
+		}
+	}
+	return out, nil
+}
+
+func planJob(a *API, c *call) (any, error) {
+	var req client.JobPlanRequest
+	warnings, err := c.jobBody(&req)
+	if err != nil {
+		return nil, err
+	}
+	job, err := received(c, req.Job)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	p, err := a.cfg.Server.PlanJob(ctx, job, server.PlanOptions{})
+	if err != nil {
+		return nil, err
+	}
+	c.index(p.Index)
+	return proposal(a.cfg.Server.Snapshot(), p, warnings), nil
+}
+
+func stopJob(a *API, c *call) (any, error) {
+	key, err := c.key()
+	if err != nil {
+		return nil, err
+	}
+	var o server.StopOptions
+	if o.Purge, err = c.flag("purge"); err != nil {
+		return nil, err
+	}
+	if o.Key, err = c.idempotencyKey(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	r, err := a.cfg.Server.StopJob(ctx, key, o)
+	if err != nil {
+		return nil, err
+	}
+	return c.registered(r, nil), nil
+}
+
+func evaluateJob(a *API, c *call) (any, error) {
+	key, err := c.key()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	r, err := a.cfg.Server.Evaluate(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return c.registered(r, nil), nil
+}
+
+// ofJob answers what is made of one job and what belongs to it.
+func (c *call) ofJob(made func(*state.Snapshot, *model.Job) (any, uint64)) (any, error) {
+	key, err := c.key()
+	if err != nil {
+		return nil, err
+	}
+	return c.read(view{
+		keys: []state.Key{state.TableJobs.OfJob(key), state.TableJobAllocs.OfJob(key), state.TableJobEvals.OfJob(key)},
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			j := s.Job(key)
+			if j == nil {
+				return nil, 0, noJob(s, key)
+			}
+			answer, changed := made(s, j)
+			return answer, max(changed, j.ModifyIndex), nil
+		},
+	})
+}
+
+// noJob says that a job is not there, and which namespace has one of its name.
+func noJob(s *state.Snapshot, key model.JobKey) error {
+	f := notFound("there is no job %s in namespace %s", quote(key.ID), quote(key.Namespace))
+	var like []string
+	for j := range s.JobsPrefix(key.Namespace, key.ID) {
+		if like = append(like, j.ID); len(like) == 5 {
+			break
+		}
+	}
+	if len(like) > 0 {
+		f.hint("jobs whose id begins so: %s", strings.Join(like, ", "))
+	}
+	return f
+}
+
+func getJob(_ *API, c *call) (any, error) {
+	return c.ofJob(func(s *state.Snapshot, j *model.Job) (any, uint64) {
+		_, changed := summarise(s, j)
+		return jobOf(s, j), changed
+	})
+}
+
+func jobSummary(_ *API, c *call) (any, error) {
+	return c.ofJob(func(s *state.Snapshot, j *model.Job) (any, uint64) {
+		summary, changed := summarise(s, j)
+		return summary, changed
+	})
+}
+
+func jobVersions(_ *API, c *call) (any, error) {
+	return c.ofJob(func(s *state.Snapshot, j *model.Job) (any, uint64) {
+		out := &client.JobVersionsResponse{Versions: []*client.Job{}}
+		for _, version := range s.JobVersions(j.Key()) {
+			out.Versions = append(out.Versions, jobOf(s, version))
+		}
+		return out, 0
+	})
+}
+
+// A job that was purged may have left allocations and evaluations behind, so
+// their lists ask for no job.
+
+func jobAllocations(_ *API, c *call) (any, error) {
+	key, err := c.key()
+	if err != nil {
+		return nil, err
+	}
+	return c.read(view{
+		keys: []state.Key{state.TableJobAllocs.OfJob(key)},
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			list, changed := stubsOf(s, s.AppendJobAllocs(nil, key))
+			return list, changed, nil
+		},
+	})
+}
+
+func jobEvaluations(_ *API, c *call) (any, error) {
+	key, err := c.key()
+	if err != nil {
+		return nil, err
+	}
+	return c.read(view{
+		keys: []state.Key{state.TableJobEvals.OfJob(key)},
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			list, changed := []*client.Evaluation{}, uint64(0)
+			for _, e := range s.EvalsOfJob(key) {
+				changed = max(changed, e.ModifyIndex)
+				list = append(list, evalOf(e))
+			}
+			slices.SortStableFunc(list, func(a, b *client.Evaluation) int { return compareDown(a.CreateIndex, b.CreateIndex) })
+			return list, changed, nil
+		},
+	})
+}

@@ -1,0 +1,37 @@
+package api
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics is what the API measures.
+type metrics struct {
+	seconds *prometheus.HistogramVec
+	panics  prometheus.Counter
+}
+
+// newMetrics makes metrics that work; with a nil registerer nobody reads them.
+func newMetrics(r *prometheus.Registry) *metrics {
+	m := &metrics{
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "cede_http_request_duration_seconds",
+			Help:    "How long requests to the API took, blocking and streaming included.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60, 600},
+		}, []string{"route", "code"}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "cede_http_panics_total",
+			Help: "Requests whose handler panicked; each is a bug, and in the log.",
+		}),
+	}
+	if r != nil {
+		r.MustRegister(m.seconds, m.panics)
+	}
+	return m
+}
+
+func (m *metrics) observe(route string, status int, took time.Duration) {
+	m.seconds.WithLabelValues(route, strconv.Itoa(status)).Observe(took.Seconds())
+}

@@ -1,0 +1,253 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+const tagOperator = "operator"
+
+func operatorRoutes() []route {
+	reader, operator, management := []acl.Role{acl.Read}, []acl.Role{acl.Operate}, []acl.Role{acl.Management}
+	return []route{
+		{
+			methods: put, pattern: "/v1/operator/broker/pause", name: "broker_pause", tag: tagOperator, roles: operator, leads: true,
+			doc: "Stops handing out evaluations, on whichever server leads; they are kept.", response: client.BrokerStatus{},
+			handle: func(a *API, c *call) (any, error) { return setPaused(a, c, a.cfg.Server.PauseBroker) },
+		},
+		{
+			methods: put, pattern: "/v1/operator/broker/resume", name: "broker_resume", tag: tagOperator, roles: operator, leads: true,
+			doc: "Hands evaluations out again.", response: client.BrokerStatus{},
+			handle: func(a *API, c *call) (any, error) { return setPaused(a, c, a.cfg.Server.ResumeBroker) },
+		},
+		{
+			methods: get, pattern: "/v1/operator/broker/status", name: "broker_status", tag: tagOperator, roles: reader, leads: true,
+			doc: "Counts what the evaluation broker of the leader holds.", response: client.BrokerStatus{}, handle: brokerStatus,
+		},
+		{
+			methods: get, pattern: "/v1/operator/raft/status", name: "raft_status", tag: tagOperator, roles: reader,
+			doc: "Says how replication stands on the server that answers.", params: []param{{"hash", "boolean", "with a hash over the state"}},
+			response: client.RaftStatus{}, handle: raftStatus,
+		},
+		{
+			methods: get, pattern: "/v1/operator/raft/configuration", name: "raft_configuration", tag: tagOperator, roles: reader,
+			doc: "Says who the cluster's servers are.", response: client.RaftConfiguration{}, handle: raftConfiguration,
+		},
+		{
+			methods: put, pattern: "/v1/operator/raft/transfer-leadership", name: "raft_transfer", tag: tagOperator, roles: operator, leads: true,
+			doc: "Has another server lead.", handle: transferLeadership,
+		},
+		{
+			methods: get, pattern: "/v1/operator/snapshot", name: "snapshot_save", tag: tagOperator, roles: management, binary: true,
+			doc: "Streams the whole state. It is whole when the trailer X-Cede-Complete is true.", handle: saveSnapshot,
+		},
+		{
+			methods: put, pattern: "/v1/operator/snapshot", name: "snapshot_restore", tag: tagOperator, roles: management, leads: true, binary: true,
+			doc: "Replaces the whole state by a snapshot.", handle: restoreSnapshot,
+		},
+		{
+			methods: put, pattern: "/v1/system/gc", name: "system_gc", tag: tagOperator, roles: operator, leads: true,
+			doc: "Forgets what has been over for long enough; with force, all that is over.", params: []param{{"force", "boolean", "however new it is"}},
+			response: client.GCResponse{}, handle: collectGarbage,
+		},
+		{
+			methods: put, pattern: "/v1/agent/reload", name: "agent_reload", tag: tagOperator, roles: operator,
+			doc: "Has the server that answers read its configuration again.", response: client.ReloadResponse{}, handle: reload,
+		},
+	}
+}
+
+func setPaused(a *API, c *call, set func(context.Context) (uint64, error)) (any, error) {
+	ctx, cancel := c.within()
+	defer cancel()
+	index, err := set(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.index(max(index, 1))
+	return brokerOf(a.cfg.Server), nil
+}
+
+func brokerStatus(a *API, c *call) (any, error) {
+	c.meta(a.cfg.Server.Snapshot())
+	return brokerOf(a.cfg.Server), nil
+}
+
+func brokerOf(s Server) *client.BrokerStatus {
+	stats, blocked := s.BrokerStats()
+	out := &client.BrokerStatus{Enabled: stats.Enabled, Paused: stats.Paused || s.Snapshot().Config().BrokerPaused, ByType: map[string]client.BrokerCounts{}}
+	total := stats.Total()
+	total.Blocked = blocked.Total
+	out.BrokerCounts = countsOf(total)
+	for t, counts := range stats.Types {
+		out.ByType[model.JobType(t).String()] = countsOf(counts)
+	}
+	return out
+}
+
+func countsOf(c broker.Counts) client.BrokerCounts {
+	return client.BrokerCounts{
+		Ready: c.Ready, Unacked: c.Unacked, Pending: c.Pending, Delayed: c.Delayed, Backoff: c.Backoff,
+		Cancelable: c.Cancelable, Failed: c.Failed, Blocked: c.Blocked,
+	}
+}
+
+// replicated is the log, where there is one to ask.
+func (a *API) replicated() (Replication, error) {
+	if a.cfg.Replication == nil {
+		return nil, unavailable("this server keeps no log of its own")
+	}
+	return a.cfg.Replication, nil
+}
+
+func (a *API) servers() []*client.RaftServer {
+	list := []*client.RaftServer{}
+	if a.cfg.Replication == nil {
+		return list
+	}
+	leader, _ := a.cfg.Replication.Leader()
+	for _, s := range a.cfg.Replication.Stats().Servers {
+		list = append(list, &client.RaftServer{
+			ID: string(s.ID), Node: string(s.ID), Address: string(s.Address),
+			Leader: string(s.ID) == leader, Voter: s.Suffrage == 0, RaftProtocol: "3",
+		})
+	}
+	return list
+}
+
+func raftStatus(a *API, c *call) (any, error) {
+	r, err := a.replicated()
+	if err != nil {
+		return nil, err
+	}
+	withHash, err := c.flag("hash")
+	if err != nil {
+		return nil, err
+	}
+	stats := r.Stats()
+	out := &client.RaftStatus{
+		ServerID: a.cfg.ID, State: stats.State, Term: stats.Term, LastIndex: stats.LastIndex, CommitIndex: stats.CommitIndex,
+		AppliedIndex: stats.AppliedIndex, Servers: a.servers(),
+	}
+	out.LeaderID, out.Leader = r.Leader()
+	_, out.LastContact = a.leadership()
+	snap := a.cfg.Server.Snapshot()
+	if withHash {
+		out.StateHash, out.StateIndex = hashOf(snap), snap.Index()
+	}
+	c.meta(snap)
+	return out, nil
+}
+
+func raftConfiguration(a *API, c *call) (any, error) {
+	snap := a.cfg.Server.Snapshot()
+	c.meta(snap)
+	return &client.RaftConfiguration{Servers: a.servers(), Index: snap.Index()}, nil
+}
+
+func transferLeadership(a *API, c *call) (any, error) {
+	r, err := a.replicated()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	if err := r.Transfer(ctx); err != nil {
+		return nil, unavailable("the leadership stays where it is: %v", err).hint("another server must be up to date: GET /v1/operator/raft/status on each")
+	}
+	return nil, nil
+}
+
+// saveSnapshot streams the state. That an answer ends says nothing: what broke
+// off has no trailer.
+func saveSnapshot(a *API, c *call) (any, error) {
+	r, err := a.replicated()
+	if err != nil {
+		return nil, err
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Trailer", headerComplete)
+	c.meta(a.cfg.Server.Snapshot())
+	if err := r.SaveSnapshot(c.r.Context(), c.w); err != nil {
+		if c.w.status == 0 {
+			h.Del("Trailer")
+		}
+		return nil, err
+	}
+	if c.w.status == 0 {
+		c.w.WriteHeader(http.StatusOK)
+	}
+	h.Set(headerComplete, "true")
+	return done, nil
+}
+
+// maxSnapshot is the largest snapshot that is taken, in bytes: far above what
+// a state that fits into memory comes to.
+const maxSnapshot = 64 << 30
+
+func restoreSnapshot(a *API, c *call) (any, error) {
+	r, err := a.replicated()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), a.cfg.Limits.Upload)
+	defer cancel()
+	body := c.bodyWithin(maxSnapshot, a.cfg.Limits.Upload)
+	if err := r.RestoreSnapshot(ctx, body); err != nil {
+		return nil, restoreError(err)
+	}
+	if _, err := io.Copy(io.Discard, body); err != nil {
+		return nil, bodyError(err)
+	}
+	c.bodyDone()
+	c.meta(a.cfg.Server.Snapshot())
+	return nil, nil
+}
+
+// restoreError tells what is the file's fault from what is the server's.
+func restoreError(err error) error {
+	for _, servers := range []error{replication.ErrNotLeader, replication.ErrUnknownOutcome, replication.ErrClosed, context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, servers) {
+			return unavailable("the snapshot was not restored: %v", err).hint("ask the leader, and look at GET /v1/operator/raft/status")
+		}
+	}
+	return invalid("the snapshot was not restored: %v", err).hint("check the file: cede operator snapshot inspect FILE")
+}
+
+func collectGarbage(a *API, c *call) (any, error) {
+	force, err := c.flag("force")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), 4*a.cfg.Limits.Call) // of several entries
+	defer cancel()
+	n, err := a.cfg.Server.CollectGarbage(ctx, force)
+	if err != nil {
+		return nil, err
+	}
+	c.meta(a.cfg.Server.Snapshot())
+	return &client.GCResponse{Evaluations: n.Evals, Allocations: n.Allocs, Jobs: n.Jobs, Nodes: n.Nodes}, nil
+}
+
+func reload(a *API, c *call) (any, error) {
+	if a.cfg.Process.Reload == nil {
+		return nil, unavailable("this process has no configuration to read again")
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	changed, err := a.cfg.Process.Reload(ctx)
+	if err != nil {
+		return nil, invalid("the configuration was not taken: %v", err).hint("what was in force before still is; cede config validate says the same")
+	}
+	c.meta(a.cfg.Server.Snapshot())
+	return &client.ReloadResponse{Changed: changed}, nil
+}

@@ -1,0 +1,355 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+const tagPolicies = "policies"
+
+func policyRoutes() []route {
+	reader, author := []acl.Role{acl.Read, acl.Policy}, []acl.Role{acl.Policy}
+	routes := []route{
+		{
+			methods: get, pattern: "/v1/policies", name: "policies_list", tag: tagPolicies, roles: reader,
+			doc: "Lists policies, built-in ones included, ascending by name.", response: []*client.PolicyStub{}, handle: listPolicies,
+		},
+		{
+			methods: post, pattern: "/v1/policies", name: "policy_load", tag: tagPolicies, roles: author, leads: true, binary: true,
+			doc: "Brings a version of a policy to every server. The body is multipart/form-data with the parts request (JSON) and, " +
+				"where a module travels, module (WebAssembly, at most 8 MiB), manifest and signature. JSON alone does where none travels.",
+			request: client.PolicyLoad{}, response: client.PolicyVersion{}, handle: loadPolicy,
+		},
+		{
+			methods: get, pattern: "/v1/policy/{name}", name: "policy_status", tag: tagPolicies, roles: reader,
+			doc: "Returns a policy with its versions, as the cluster has it and as it does on the server that answers.", response: client.PolicyStatus{}, handle: policyStatus,
+		},
+		{
+			methods: get, pattern: "/v1/policy/{name}/versions", name: "policy_versions", tag: tagPolicies, roles: reader,
+			doc: "Lists the versions of a policy that are loaded, the newest first.", response: []*client.PolicyVersion{}, handle: policyVersions,
+		},
+		{
+			methods: get, pattern: "/v1/policy/{name}/differences", name: "policy_differences", tag: tagPolicies, roles: reader,
+			doc: "Lists what the shadow of a policy would have decided otherwise, on the server that answers, the newest first.", response: []*client.PolicyDifference{}, handle: policyDifferences,
+		},
+	}
+	for verb, doc := range policyVerbs {
+		routes = append(routes, route{
+			methods: put, pattern: "/v1/policy/{name}/" + verb, name: "policy_" + verb, tag: tagPolicies, roles: author, leads: true,
+			doc: doc.doc, request: client.PolicyVersionRequest{}, response: client.PolicyStatus{},
+			handle: func(a *API, c *call) (any, error) { return changePolicy(a, c, doc.change) },
+		})
+	}
+	return append(routes, route{
+		methods: get, pattern: "/v1/decisions", name: "decisions_list", tag: tagPolicies, roles: reader,
+		doc:    "Lists what policies decided on the server that answers, the newest first.",
+		params: []param{{"policy", "string", "of this policy alone"}}, response: []*client.PolicyDecision{}, handle: listDecisions,
+	})
+}
+
+// policyVerb is one way of changing what role a version plays.
+type policyVerb struct {
+	doc    string
+	change func(ctx context.Context, s Policies, name string, req *client.PolicyVersionRequest) (uint64, error)
+}
+
+var policyVerbs = map[string]policyVerb{
+	"shadow": {
+		"Runs a version on live decisions without applying anything; without Version, ends that.",
+		func(ctx context.Context, s Policies, name string, req *client.PolicyVersionRequest) (uint64, error) {
+			return s.ShadowPolicy(ctx, name, req.Version)
+		},
+	},
+	"activate": {
+		"Lets a version decide, once every server has checked it; with For, rolls back after that time.",
+		func(ctx context.Context, s Policies, name string, req *client.PolicyVersionRequest) (uint64, error) {
+			if req.For != 0 {
+				return s.TryPolicy(ctx, name, req.Version, req.For)
+			}
+			return s.ActivatePolicy(ctx, name, req.Version)
+		},
+	},
+	"rollback": {
+		"Lets the version decide that decided before.",
+		func(ctx context.Context, s Policies, name string, req *client.PolicyVersionRequest) (uint64, error) {
+			if req.Version != "" {
+				return 0, invalid("a rollback takes no Version: it returns to the one before").hint("activate the version that you want")
+			}
+			return s.RollbackPolicy(ctx, name)
+		},
+	},
+	"unload": {
+		"Forgets a version that plays no role.",
+		func(ctx context.Context, s Policies, name string, req *client.PolicyVersionRequest) (uint64, error) {
+			return s.UnloadPolicy(ctx, name, req.Version)
+		},
+	},
+	"reset": {
+		"Lets a version be activated again that was taken out of service because of its faults; without Version, every one of the policy.",
+		func(ctx context.Context, s Policies, name string, req *client.PolicyVersionRequest) (uint64, error) {
+			return s.ResetPolicy(ctx, name, req.Version)
+		},
+	},
+}
+
+func changePolicy(a *API, c *call, change func(context.Context, Policies, string, *client.PolicyVersionRequest) (uint64, error)) (any, error) {
+	var req client.PolicyVersionRequest
+	if c.r.ContentLength != 0 {
+		if err := c.body(&req); err != nil {
+			return nil, err
+		}
+	}
+	name := c.r.PathValue("name")
+	ctx, cancel := c.within()
+	defer cancel()
+	index, err := change(ctx, a.cfg.Server, name, &req)
+	if err != nil {
+		return nil, err
+	}
+	c.index(index)
+	status, err := a.cfg.Server.PolicyStatus(ctx, name)
+	if code := server.CodeOf(err); err != nil && code == server.CodeNotFound {
+		return &client.PolicyStatus{PolicyStub: client.PolicyStub{Name: name}}, nil // its last version was unloaded
+	}
+	if err != nil {
+		return nil, err
+	}
+	return policyOf(status), nil
+}
+
+func listPolicies(a *API, c *call) (any, error) {
+	c.meta(a.cfg.Server.Snapshot())
+	list := []*client.PolicyStub{}
+	for _, s := range a.cfg.Server.PolicyStatuses(c.r.Context()) {
+		list = append(list, &policyOf(s).PolicyStub)
+	}
+	return list, nil
+}
+
+// policy is one with its status on this server.
+func (c *call) policy() (*client.PolicyStatus, error) {
+	c.meta(c.api.cfg.Server.Snapshot())
+	s, err := c.api.cfg.Server.PolicyStatus(c.r.Context(), c.r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	return policyOf(s), nil
+}
+
+func policyStatus(_ *API, c *call) (any, error) {
+	status, err := c.policy()
+	if err != nil {
+		return nil, err
+	}
+	return status, nil
+}
+
+func policyVersions(_ *API, c *call) (any, error) {
+	status, err := c.policy()
+	if err != nil {
+		return nil, err
+	}
+	if status.Loaded == nil {
+		status.Loaded = []*client.PolicyVersion{}
+	}
+	return status.Loaded, nil
+}
+
+func policyDifferences(_ *API, c *call) (any, error) {
+	status, err := c.policy()
+	if err != nil {
+		return nil, err
+	}
+	if status.ShadowRun == nil || status.ShadowRun.Differences == nil {
+		return []*client.PolicyDifference{}, nil
+	}
+	return status.ShadowRun.Differences, nil
+}
+
+func listDecisions(a *API, c *call) (any, error) {
+	only, list := c.r.URL.Query().Get("policy"), []*client.PolicyDecision{}
+	c.meta(a.cfg.Server.Snapshot())
+	for _, s := range a.cfg.Server.PolicyStatuses(c.r.Context()) {
+		if only == "" || only == s.Name {
+			list = append(list, policyOf(s).Decisions...)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *client.PolicyDecision) int { return cmp.Compare(b.Time, a.Time) })
+	return list, nil
+}
+
+// loadPolicy reads a version as it comes, and never more of it than is taken.
+func loadPolicy(a *API, c *call) (any, error) {
+	body := c.bodyWithin(client.MaxModule+a.cfg.Limits.Body, a.cfg.Limits.Upload)
+	var req server.LoadRequest
+	var err error
+	if strings.HasPrefix(c.r.Header.Get("Content-Type"), "multipart/form-data") {
+		c.r.Body = io.NopCloser(body)
+		req, err = loadParts(c)
+	} else {
+		req, err = loadJSON(c, body)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.bodyDone()
+	ctx, cancel := context.WithTimeout(c.r.Context(), a.cfg.Limits.Upload)
+	defer cancel()
+	v, err := a.cfg.Server.LoadPolicy(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	c.index(max(v.ModifyIndex, 1))
+	return versionOf(v), nil
+}
+
+func loadJSON(c *call, body io.Reader) (server.LoadRequest, error) {
+	text, err := io.ReadAll(io.LimitReader(body, c.api.cfg.Limits.Body+1))
+	switch {
+	case err != nil:
+		return server.LoadRequest{}, bodyError(err)
+	case int64(len(text)) > c.api.cfg.Limits.Body:
+		return server.LoadRequest{}, bodyTooLarge(c.api.cfg.Limits.Body)
+	}
+	return loadRequest(c, text)
+}
+
+func loadRequest(c *call, text []byte) (req server.LoadRequest, err error) {
+	var in client.PolicyLoad
+	unknown, err := decode(text, &in, c.api.cfg.Limits.Depth)
+	if err != nil {
+		return req, err
+	}
+	if len(unknown) > 0 {
+		return req, invalid("the request has %s that nobody reads here: %s", fields(len(unknown)), strings.Join(unknown, ", ")).with("Unknown", unknown)
+	}
+	return server.LoadRequest{
+		Name: in.Name, Builtin: in.Builtin, Executable: in.Executable, Config: in.Config, Grants: in.Grants, OnFault: in.OnFault,
+	}, nil
+}
+
+// loadParts reads the parts of a form.
+func loadParts(c *call) (req server.LoadRequest, err error) {
+	form, err := c.r.MultipartReader()
+	if err != nil {
+		return req, invalid("the body is no form: %v", err)
+	}
+	parts := map[string][]byte{}
+	for {
+		p, err := form.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return req, partError(err)
+		}
+		name := p.FormName()
+		limit, known := partLimits[name]
+		if _, twice := parts[name]; !known || twice {
+			return req, invalid("the form has a part %s, or has it twice: want request, module, manifest and signature, each once", quote(name))
+		}
+		if parts[name], err = readPart(p, limit); err != nil {
+			return req, err
+		}
+	}
+	if parts["request"] == nil {
+		parts["request"] = []byte("{}")
+	}
+	if req, err = loadRequest(c, parts["request"]); err != nil {
+		return req, err
+	}
+	req.Module, req.Manifest, req.Signature = parts["module"], parts["manifest"], parts["signature"]
+	return req, nil
+}
+
+// partLimits are how many bytes of each part are taken.
+var partLimits = map[string]int64{"request": 1 << 20, "module": client.MaxModule, "manifest": 64 << 10, "signature": 4 << 10}
+
+func readPart(p *multipart.Part, limit int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(p, limit+1))
+	if err != nil {
+		return nil, partError(err)
+	}
+	if int64(len(text)) > limit {
+		f := bodyTooLarge(limit)
+		f.message = fmt.Sprintf("the part %s is larger than the %d bytes that are taken", quote(p.FormName()), limit)
+		return nil, f
+	}
+	return text, nil
+}
+
+func partError(err error) error {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return bodyTooLarge(tooLarge.Limit)
+	}
+	var f *failure
+	if errors.As(bodyError(err), &f) && f.status != 0 {
+		return f
+	}
+	return invalid("the form broke off: %v", err)
+}
+
+// policyOf is a policy as the API tells of it.
+func policyOf(s *server.PolicyStatus) *client.PolicyStatus {
+	out := &client.PolicyStatus{
+		PolicyStub: client.PolicyStub{Name: s.Name, Builtin: s.Builtin, Versions: len(s.Versions)},
+		Ready:      s.Ready, Refused: s.Refused, Lost: s.Lost,
+	}
+	if st := s.State; st != nil {
+		out.Active, out.Previous, out.Shadow, out.Tripped, out.Until = st.Active, st.Previous, st.Shadow, st.Tripped, st.Until
+		out.ModifyIndex = st.ModifyIndex
+	}
+	for _, v := range s.Versions {
+		out.Loaded = append(out.Loaded, versionOf(v))
+		out.ModifyIndex = max(out.ModifyIndex, v.ModifyIndex)
+	}
+	if h := s.Here; h != nil {
+		out.Here = &client.PolicyHere{
+			Version: h.Version, Digest: h.Digest, Kind: h.Kind, Calls: h.Calls, Faults: h.Faults, Fallbacks: h.Fallbacks, Open: h.Open,
+		}
+	}
+	for _, d := range s.Decisions {
+		out.Decisions = append(out.Decisions, decisionOf(d))
+	}
+	out.ShadowRun = shadowOf(s.Shadow)
+	return out
+}
+
+func decisionOf(d *server.PolicyDecision) *client.PolicyDecision {
+	out := &client.PolicyDecision{
+		Time: d.Time, Index: d.Index, EvalID: d.EvalID, Namespace: d.Namespace, JobID: d.JobID,
+		Policy: d.Policy, Version: d.Version, Digest: d.Digest, Victims: d.Victims, Fault: d.Fault,
+	}
+	for _, u := range d.Uses {
+		out.Uses = append(out.Uses, client.PolicyUse(u))
+	}
+	return out
+}
+
+func shadowOf(s *server.ShadowStatus) *client.PolicyShadowRun {
+	if s == nil {
+		return nil
+	}
+	out := &client.PolicyShadowRun{
+		Version: s.Version, Since: s.Since, Decisions: s.Decisions, Agreed: s.Agreed, Differed: s.Differed, Failed: s.Failed, Skipped: s.Skipped,
+	}
+	for _, d := range s.Differences {
+		out.Differences = append(out.Differences, &client.PolicyDifference{
+			Time: d.Time, Index: d.Index, EvalID: d.EvalID, Namespace: d.Namespace, JobID: d.JobID, Policy: d.Policy,
+			Active: client.PolicyChoice(d.Active), Shadow: client.PolicyChoice(d.Shadow),
+		})
+	}
+	return out
+}

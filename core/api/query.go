@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// defaultWait is how long a blocking query waits that does not say.
+const defaultWait = 5 * time.Minute
+
+// allNamespaces stands for every namespace.
+const allNamespaces = "*"
+
+// namespace is the one that the request is about; "*": all.
+func (c *call) namespace() string {
+	if ns := c.r.URL.Query().Get("namespace"); ns != "" {
+		return ns
+	}
+	if c.token != nil && c.token.Namespace != "" {
+		return c.token.Namespace
+	}
+	return model.DefaultNamespace
+}
+
+// key is the job that the path names.
+func (c *call) key() (model.JobKey, error) {
+	key := model.JobKey{Namespace: c.namespace(), ID: c.r.PathValue("id")}
+	if key.Namespace == allNamespaces {
+		return key, invalid("a job is in one namespace: want namespace=NAME, not *")
+	}
+	return key, nil
+}
+
+// flag is whether a parameter is set: to true, 1, or nothing.
+func (c *call) flag(name string) (bool, error) {
+	q := c.r.URL.Query()
+	if !q.Has(name) {
+		return false, nil
+	}
+	text := q.Get(name)
+	if text == "" {
+		return true, nil
+	}
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, invalid("%s=%s: want true or false", name, quote(text)).with("Parameter", name)
+	}
+	return on, nil
+}
+
+// number is a parameter; 0 where it is absent.
+func (c *call) number(name string) (uint64, error) {
+	text := c.r.URL.Query().Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, invalid("%s=%s: want a whole number", name, quote(text)).with("Parameter", name)
+	}
+	return n, nil
+}
+
+// wait is how long the request may block: a duration such as 30s, or seconds.
+func (c *call) wait() (time.Duration, error) {
+	text := c.r.URL.Query().Get("wait")
+	if text == "" {
+		return min(defaultWait, c.api.cfg.Limits.Wait), nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		seconds, numeric := strconv.Atoi(text)
+		if numeric != nil || seconds > 1<<30 {
+			return 0, invalid("wait=%s: want a duration such as 30s or 5m", quote(text)).with("Parameter", "wait")
+		}
+		d = time.Duration(seconds) * time.Second
+	}
+	if d < 0 {
+		return 0, invalid("wait=%s is negative", quote(text)).with("Parameter", "wait")
+	}
+	return min(d, c.api.cfg.Limits.Wait), nil
+}
+
+// view is what a read is made from, and when that changed.
+type view struct {
+	keys  []state.Key // what the answer is made of
+	table state.Table // of which things of the answer may disappear
+	whole bool        // the answer is made of the whole table
+	// made makes the answer, and tells the greatest ModifyIndex in it.
+	made func(*state.Snapshot) (answer any, changed uint64, err error)
+}
+
+// read answers a query: at once, or, with index, when the answer has changed
+// since that index, or when the wait is over.
+func (c *call) read(v view) (any, error) {
+	index, err := c.number("index")
+	if err != nil {
+		return nil, err
+	}
+	wait, err := c.wait()
+	if err != nil {
+		return nil, err
+	}
+	snap, err := c.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	if index > 0 && wait > 0 {
+		ctx, cancel := context.WithTimeout(c.r.Context(), wait)
+		defer cancel()
+		if snap, err = c.changed(ctx, snap, index, v); err != nil {
+			return nil, err
+		}
+	}
+	answer, _, err := v.made(snap)
+	if err != nil {
+		return nil, err
+	}
+	c.meta(snap)
+	return answer, nil
+}
+
+// changed waits until v's answer is newer than index. A query that waited long
+// enough is answered with what there is.
+//
+// The watch is set before the snapshot is taken, so no change is missed. What
+// was changed before is told by the ModifyIndex of what is there; that something
+// disappeared, by the index of the last change of its whole table, as far as the
+// answer is made of that.
+func (c *call) changed(ctx context.Context, snap *state.Snapshot, index uint64, v view) (*state.Snapshot, error) {
+	for {
+		last := uint64(0)
+		if v.whole {
+			last = c.api.tables.changed(v.table)
+		}
+		watch := c.api.cfg.Server.Watch(v.keys...)
+		newest := c.api.cfg.Server.Snapshot()
+		if newest.Index() > snap.Index() {
+			snap = newest
+		}
+		_, changed, err := v.made(snap)
+		if err != nil || max(changed, last) > index {
+			watch.Stop()
+			return snap, err
+		}
+		select {
+		case <-watch.C:
+		case <-c.api.ending:
+			watch.Stop()
+			return c.api.cfg.Server.Snapshot(), nil
+		case <-ctx.Done():
+			watch.Stop()
+			if c.r.Context().Err() != nil {
+				return nil, c.r.Context().Err()
+			}
+			return c.api.cfg.Server.Snapshot(), nil
+		}
+	}
+}
+
+// snapshot is the state to read: the newest of this server, or with consistent
+// one that a majority stands behind.
+func (c *call) snapshot() (*state.Snapshot, error) {
+	consistent, err := c.flag("consistent")
+	if err != nil {
+		return nil, err
+	}
+	if stale, err := c.flag("stale"); err != nil || (stale && consistent) {
+		if err == nil {
+			err = invalid("stale and consistent contradict each other: give one of them")
+		}
+		return nil, err
+	}
+	if !consistent {
+		return c.api.cfg.Server.Snapshot(), nil
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.api.cfg.Server.Consistent(ctx)
+}
+
+// meta sets the headers by which clients go on.
+func (c *call) meta(snap *state.Snapshot) { c.index(max(snap.Index(), 1)) }
+
+func (c *call) index(index uint64) {
+	h := c.w.Header()
+	h.Set(headerIndex, strconv.FormatUint(index, 10))
+	known, contact := c.api.leadership()
+	h.Set(headerLeader, strconv.FormatBool(known))
+	h.Set(headerContact, strconv.FormatInt(contact.Milliseconds(), 10))
+}
+
+// leadership is whether a leader is known, and when it was heard last.
+func (a *API) leadership() (known bool, contact time.Duration) {
+	if a.cfg.Replication == nil || a.cfg.Replication.IsLeader() {
+		return true, 0
+	}
+	id, _ := a.cfg.Replication.Leader()
+	contact, err := time.ParseDuration(a.cfg.Replication.Stats().LastContact)
+	if err != nil || contact < 0 {
+		contact = 0
+	}
+	return id != "", contact
+}
+
+// within is the context of a write: it must be done in time.
+func (c *call) within() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.r.Context(), c.api.cfg.Limits.Call)
+}
+
+// host is the address of a client without its port.
+func host(remote string) string {
+	h, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return remote
+	}
+	return h
+}
+
+// prefix is that of the ids that are asked for.
+func (c *call) prefix() string { return c.r.URL.Query().Get("prefix") }
+
+// wants is whether something in a namespace, with an id, is asked for and may be
+// seen.
+func (c *call) wants(namespace, id string) bool {
+	ns := c.namespace()
+	return (ns == allNamespaces || ns == namespace) && strings.HasPrefix(id, c.prefix()) && c.sees(namespace)
+}

@@ -1,0 +1,124 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/acl"
+)
+
+// route is one thing that can be asked for. The mux, the OpenAPI document and
+// the test of authorization are made of the same list of routes.
+type route struct {
+	methods []string // of which the first is the one that is documented
+	pattern string   // of net/http's mux
+	name    string   // operationId, and what metrics and logs call it
+	doc     string   // a sentence
+	tag     string   // heading in the document
+
+	// roles are those of which any one suffices; none: everybody may, without a
+	// token.
+	roles []acl.Role
+	// scope is what a token that is bound to a namespace may reach by it.
+	scope scope
+	// leads is whether only the leader can answer: others pass the request on.
+	leads bool
+
+	reads    bool    // takes the parameters of queries, and may block
+	paged    bool    // takes those of pages
+	params   []param // further ones
+	request  any     // zero value of the body's type; nil: none
+	response any     // zero value of the answer's type; nil: none
+	binary   bool    // the request's body or the answer is no JSON
+	status   []int   // further answers that carry response
+
+	handle handler
+}
+
+// handler answers a request: with what is to be written as JSON, with an error,
+// or with done when it wrote the answer by itself.
+type handler func(a *API, c *call) (any, error)
+
+// done says that the answer was written.
+var done = new(struct{ written bool })
+
+// param is a parameter of a query, beyond the usual ones.
+type param struct{ name, kind, doc string } // kind is one of OpenAPI's
+
+// scope is what of the cluster a route is about.
+type scope int
+
+const (
+	cluster  scope = iota // everything: tokens that are bound to a namespace have no business here
+	oneSpace              // one namespace, or what belongs to one
+	public                // nothing that is anybody's
+)
+
+var (
+	get    = []string{http.MethodGet}
+	put    = []string{http.MethodPut, http.MethodPost} // Nomad's clients use one or the other
+	post   = []string{http.MethodPost, http.MethodPut}
+	remove = []string{http.MethodDelete}
+)
+
+// table is every route.
+func table() []route {
+	return slices.Concat(
+		jobRoutes(), allocRoutes(), evalRoutes(), nodeRoutes(), agentRoutes(),
+		schedulerRoutes(), policyRoutes(), eventRoutes(), operatorRoutes(),
+		tokenRoutes(), statusRoutes(), healthRoutes(),
+	)
+}
+
+// wildcards are the names in braces of a pattern, in order.
+func (r *route) wildcards() []string {
+	var names []string
+	for part := range strings.SplitSeq(r.pattern, "/") {
+		if strings.HasPrefix(part, "{") {
+			names = append(names, strings.Trim(part, "{}"))
+		}
+	}
+	return names
+}
+
+// mux is the routes' mux. A path that is known under other methods is answered
+// with those, one that is not known with 404, both as errors of the API.
+func (a *API) mux() http.Handler {
+	mux := http.NewServeMux()
+	methods := map[string][]string{}
+	for i := range a.routes {
+		r := &a.routes[i]
+		for _, m := range r.methods {
+			mux.Handle(m+" "+r.pattern, a.serve(r))
+			methods[r.pattern] = append(methods[r.pattern], m)
+		}
+	}
+	for pattern, allowed := range methods {
+		mux.Handle(pattern, a.serve(wrongMethod(pattern, allowed)))
+	}
+	mux.Handle("/", a.serve(&unknownPath))
+	return mux
+}
+
+var unknownPath = route{
+	name: "unknown", pattern: "/", scope: public,
+	handle: func(_ *API, c *call) (any, error) {
+		return nil, notFound("there is nothing at %s", quote(c.r.URL.Path)).hint("GET /v1/openapi.json lists everything there is")
+	},
+}
+
+func wrongMethod(pattern string, allowed []string) *route {
+	slices.Sort(allowed)
+	list := strings.Join(slices.Compact(allowed), ", ")
+	return &route{
+		name: "wrong_method", pattern: pattern, scope: public,
+		handle: func(_ *API, c *call) (any, error) {
+			c.w.Header().Set("Allow", list)
+			return nil, &failure{
+				status: http.StatusMethodNotAllowed, code: codeInvalid,
+				message: c.r.Method + " is not taken at " + quote(c.r.URL.Path) + ": want " + list,
+			}
+		},
+	}
+}

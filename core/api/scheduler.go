@@ -1,0 +1,231 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+
+	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+const tagScheduler = "scheduler"
+
+func schedulerRoutes() []route {
+	reader, operator := []acl.Role{acl.Read}, []acl.Role{acl.Operate}
+	var routes []route
+	for _, at := range []struct{ pattern, name, doc string }{
+		{"/v1/scheduler/configuration", "scheduler", ""},
+		{"/v1/operator/scheduler/configuration", "operator_scheduler", " As Nomad's clients ask for it."},
+	} {
+		routes = append(routes, route{
+			methods: get, pattern: at.pattern, name: at.name + "_get", tag: tagScheduler, roles: reader, scope: public,
+			doc:   "Returns what operators set for scheduling in the whole cluster." + at.doc,
+			reads: true, response: client.SchedulerConfigurationResponse{}, handle: getConfig,
+		}, route{
+			methods: put, pattern: at.pattern, name: at.name + "_set", tag: tagScheduler, roles: operator, leads: true,
+			doc:     "Replaces what operators set for scheduling. Fields that are absent keep their value." + at.doc,
+			params:  []param{{"cas", "integer", "write only while ModifyIndex is this"}},
+			request: client.SchedulerConfiguration{}, response: client.SchedulerSetConfigurationResponse{}, handle: setConfig,
+		})
+	}
+	return append(routes,
+		route{
+			methods: get, pattern: "/v1/priority-classes", name: "priority_classes_list", tag: tagScheduler, roles: reader, scope: public,
+			doc: "Lists priority classes, ascending by name.", reads: true, response: []*client.PriorityClass{}, handle: listClasses,
+		},
+		route{
+			methods: get, pattern: "/v1/priority-class/{name}", name: "priority_class_get", tag: tagScheduler, roles: reader, scope: public,
+			doc: "Returns a priority class.", reads: true, response: client.PriorityClass{}, handle: getClass,
+		},
+		route{
+			methods: put, pattern: "/v1/priority-class/{name}", name: "priority_class_put", tag: tagScheduler, roles: operator, leads: true,
+			doc:     "Makes or changes a priority class. Jobs that are registered keep the priority that they have.",
+			request: client.PriorityClass{}, response: client.IndexResponse{}, handle: putClass,
+		},
+		route{
+			methods: remove, pattern: "/v1/priority-class/{name}", name: "priority_class_delete", tag: tagScheduler, roles: operator, leads: true,
+			doc: "Forgets a priority class.", response: client.IndexResponse{}, handle: deleteClass,
+		},
+	)
+}
+
+func getConfig(_ *API, c *call) (any, error) {
+	return c.read(view{
+		keys: []state.Key{state.TableConfig.Whole()}, table: state.TableConfig, whole: true,
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			conf := configOf(s.Config())
+			return &client.SchedulerConfigurationResponse{SchedulerConfig: conf, Index: s.Index()}, conf.ModifyIndex, nil
+		},
+	})
+}
+
+func configOf(m *model.SchedulerConfig) *client.SchedulerConfiguration {
+	if m == nil {
+		m = &model.SchedulerConfig{}
+	}
+	out := &client.SchedulerConfiguration{
+		SchedulerAlgorithm: string(m.Algorithm), PauseEvalBroker: m.BrokerPaused, Policy: m.Policy, OnFault: m.OnFault,
+		Coalescing: m.Coalescing, Shedding: m.Shedding, CreateIndex: m.ModifyIndex, ModifyIndex: m.ModifyIndex,
+		PreemptionConfig: client.PreemptionConfig{
+			SystemSchedulerEnabled: m.Preemption[model.JobSystem], SysBatchSchedulerEnabled: m.Preemption[model.JobSysBatch],
+			BatchSchedulerEnabled: m.Preemption[model.JobBatch], ServiceSchedulerEnabled: m.Preemption[model.JobService],
+		},
+	}
+	if out.SchedulerAlgorithm == "" {
+		out.SchedulerAlgorithm = string(model.Binpack)
+	}
+	if m.PriorityDelta != nil {
+		delta := int(*m.PriorityDelta)
+		out.PriorityDelta = &delta
+	}
+	return out
+}
+
+// setConfig writes over what is set, so that a client that knows Nomad's fields
+// alone does not undo ours.
+func setConfig(a *API, c *call) (any, error) {
+	text, err := c.text(a.cfg.Limits.Body)
+	if err != nil {
+		return nil, err
+	}
+	current := a.cfg.Server.Snapshot().Config()
+	conf := configOf(current)
+	unknown, err := decode(text, conf, a.cfg.Limits.Depth)
+	if err != nil {
+		return nil, err
+	}
+	if len(unknown) > 0 {
+		return nil, invalid("the configuration has fields that are not acted upon: %v", unknown).
+			hint("remove them; what is configured says GET /v1/scheduler/configuration").with("Unknown", unknown)
+	}
+	if conf.MemoryOversubscriptionEnabled || conf.RejectJobRegistration {
+		return nil, invalid("MemoryOversubscriptionEnabled and RejectJobRegistration are not acted upon: want false")
+	}
+	m, err := configFrom(conf)
+	if err != nil {
+		return nil, err
+	}
+	var check *uint64
+	if c.r.URL.Query().Has("cas") {
+		n, err := c.number("cas")
+		if err != nil {
+			return nil, err
+		}
+		check = &n
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	index, err := a.cfg.Server.SetConfig(ctx, m, check)
+	var refused *server.Error
+	if check != nil && errors.As(err, &refused) && refused.Code == server.CodeConflict {
+		snap := a.cfg.Server.Snapshot()
+		c.meta(snap)
+		return &client.SchedulerSetConfigurationResponse{Index: snap.Index()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.index(index)
+	return &client.SchedulerSetConfigurationResponse{Updated: true, Index: index}, nil
+}
+
+func configFrom(conf *client.SchedulerConfiguration) (*model.SchedulerConfig, error) {
+	algorithm, err := model.ParseAlgorithm(conf.SchedulerAlgorithm)
+	if err != nil {
+		return nil, invalid("SchedulerAlgorithm: %v", err).with("Field", "SchedulerAlgorithm")
+	}
+	m := &model.SchedulerConfig{
+		Algorithm: algorithm, Policy: conf.Policy, OnFault: conf.OnFault, BrokerPaused: conf.PauseEvalBroker,
+		Coalescing: conf.Coalescing, Shedding: conf.Shedding,
+	}
+	p := conf.PreemptionConfig
+	m.Preemption[model.JobSystem], m.Preemption[model.JobSysBatch] = p.SystemSchedulerEnabled, p.SysBatchSchedulerEnabled
+	m.Preemption[model.JobBatch], m.Preemption[model.JobService] = p.BatchSchedulerEnabled, p.ServiceSchedulerEnabled
+	if conf.PriorityDelta != nil {
+		if *conf.PriorityDelta < 0 || *conf.PriorityDelta > math.MaxInt32 {
+			return nil, invalid("PriorityDelta is %d: want 0 to %d", *conf.PriorityDelta, math.MaxInt32).with("Field", "PriorityDelta")
+		}
+		delta := int32(*conf.PriorityDelta)
+		m.PriorityDelta = &delta
+	}
+	return m, nil
+}
+
+func listClasses(_ *API, c *call) (any, error) {
+	return c.read(view{
+		keys: []state.Key{state.TableClasses.Whole()}, table: state.TableClasses, whole: true,
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			list := []*client.PriorityClass{}
+			for _, p := range s.PriorityClasses() {
+				list = append(list, classOf(p))
+			}
+			return list, 0, nil
+		},
+	})
+}
+
+func getClass(_ *API, c *call) (any, error) {
+	name := c.r.PathValue("name")
+	return c.read(view{
+		keys: []state.Key{state.TableClasses.Of(name)}, table: state.TableClasses, whole: true,
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			p := s.PriorityClass(name)
+			if p == nil {
+				return nil, 0, notFound("there is no priority class %s", quote(name)).hint("GET /v1/priority-classes lists them")
+			}
+			return classOf(p), 0, nil
+		},
+	})
+}
+
+func putClass(a *API, c *call) (any, error) {
+	var req client.PriorityClass
+	if err := c.body(&req); err != nil {
+		return nil, err
+	}
+	name := c.r.PathValue("name")
+	if req.Name == "" {
+		req.Name = name
+	}
+	switch {
+	case req.Name != name:
+		return nil, invalid("the path is of class %s, and the body of %s", quote(name), quote(req.Name))
+	case req.Value < math.MinInt32 || req.Value > math.MaxInt32:
+		return nil, invalid("Value is %d: want %d to %d", req.Value, math.MinInt32, math.MaxInt32).with("Field", "Value")
+	case req.PreemptionPolicy != "" && req.PreemptionPolicy != preemptLower && req.PreemptionPolicy != preemptNever:
+		return nil, invalid("PreemptionPolicy is %s: want %s or %s", quote(req.PreemptionPolicy), preemptLower, preemptNever).with("Field", "PreemptionPolicy")
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.written(a.cfg.Server.PutPriorityClass(ctx, &model.PriorityClass{
+		Name: name, Value: int32(req.Value), GlobalDefault: req.GlobalDefault,
+		NeverPreempts: req.PreemptionPolicy == preemptNever, Description: req.Description,
+	}))
+}
+
+func deleteClass(a *API, c *call) (any, error) {
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.written(a.cfg.Server.DeletePriorityClass(ctx, c.r.PathValue("name")))
+}
+
+// written answers a write of which there is nothing to say but its index.
+func (c *call) written(index uint64, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	c.index(index)
+	return &client.IndexResponse{Index: index}, nil
+}
+
+// rawConfig is a policy's configuration, where it is JSON.
+func rawConfig(text []byte) json.RawMessage {
+	if len(text) == 0 || !json.Valid(text) {
+		return nil
+	}
+	return text
+}

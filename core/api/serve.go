@@ -1,0 +1,267 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// The headers that are the API's own, and those that Nomad's clients read.
+const (
+	headerIndex       = "X-Nomad-Index"
+	headerLeader      = "X-Nomad-KnownLeader"
+	headerContact     = "X-Nomad-LastContact"
+	headerNext        = "X-Nomad-NextToken"
+	headerNomadToken  = "X-Nomad-Token"
+	headerToken       = "X-Cede-Token"
+	headerNodeSecret  = "X-Cede-Node-Secret"
+	headerRequestID   = "X-Request-Id"
+	headerIdempotency = "Idempotency-Key"
+	headerComplete    = "X-Cede-Complete"
+	headerForwarded   = "X-Cede-Forwarded-By"
+)
+
+// call is one request on its way.
+type call struct {
+	api   *API
+	route *route
+	w     *recorder
+	r     *http.Request
+	id    string
+	token *model.Token // who asks; nil: nobody that we know
+}
+
+// serve is a route's handler: whatever comes of it, one answer is sent, one
+// line logged and one duration measured.
+func (a *API) serve(rt *route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := a.cfg.Clock.Now()
+		c := &call{api: a, route: rt, w: newRecorder(w, a.cfg.Limits.Write), r: r, id: requestID(r)}
+		c.w.Header().Set(headerRequestID, c.id)
+		c.w.Header().Set("X-Content-Type-Options", "nosniff")
+		defer func() {
+			thrown := recover()
+			if thrown != nil {
+				a.panicked(c, thrown)
+			}
+			a.finish(c, began)
+			if thrown != nil && c.w.broken {
+				// Half an answer is out: the client must not take it for a whole one.
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		a.answer(c)
+	})
+}
+
+// answer sends what the route's handler makes of the request.
+func (a *API) answer(c *call) {
+	err := a.admit(c)
+	if err == nil && a.passedOn(c) {
+		return
+	}
+	var out any
+	if err == nil {
+		out, err = c.route.handle(a, c)
+	}
+	switch {
+	case err != nil:
+		a.fail(c, err)
+	case out == any(done):
+	case out == nil:
+		c.w.WriteHeader(http.StatusNoContent)
+	default:
+		writeJSON(c.w, http.StatusOK, out)
+	}
+}
+
+// fail answers an error, unless something else was answered already.
+func (a *API) fail(c *call, err error) {
+	f := failureOf(err)
+	if f.code == codeInternal {
+		a.logger.LogAttrs(c.r.Context(), slog.LevelError, "request failed", c.attrs(slog.Any("err", err))...)
+	}
+	if c.w.status != 0 {
+		c.w.broken = true
+		panic(http.ErrAbortHandler)
+	}
+	c.refuseBody()
+	f.write(c.w)
+}
+
+// refuseBody closes the connection where a body was announced that nobody read
+// to its end: a client that is refused may go on sending for ever.
+func (c *call) refuseBody() {
+	if c.r.ContentLength != 0 && !c.w.bodyRead {
+		c.w.Header().Set("Connection", "close")
+	}
+}
+
+// panicked answers a request whose handler broke. The others go on.
+func (a *API) panicked(c *call, thrown any) {
+	if thrown == http.ErrAbortHandler { //nolint:errorlint // the very value that net/http means
+		c.w.broken = true
+		return
+	}
+	a.metrics.panics.Inc()
+	a.logger.LogAttrs(c.r.Context(), slog.LevelError, "request panicked",
+		c.attrs(slog.Any("panic", thrown), slog.String("stack", string(debug.Stack())))...)
+	if c.w.status != 0 {
+		c.w.broken = true
+		return
+	}
+	f := failureOf(nil)
+	f.write(c.w)
+}
+
+// finish tells the log and the metrics what became of a request.
+func (a *API) finish(c *call, began time.Time) {
+	took := a.cfg.Clock.Now().Sub(began)
+	status := c.w.status
+	if status == 0 {
+		status = 499 // the client went away before there was an answer
+	}
+	a.metrics.observe(c.route.name, status, took)
+	level := slog.LevelDebug
+	if c.route.leads && c.r.Method != http.MethodGet {
+		level = slog.LevelInfo // writes are what people look for
+	}
+	if c.route.quiet() {
+		level = slog.LevelDebug
+	}
+	a.logger.LogAttrs(context.WithoutCancel(c.r.Context()), level, "request", c.attrs(
+		slog.Int("status", status), slog.Duration("duration", took), slog.Int64("bytes", c.w.bytes))...)
+}
+
+// quiet is whether the route is asked all the time, by machines.
+func (r *route) quiet() bool { return r.tag == tagAgent }
+
+func (c *call) attrs(more ...slog.Attr) []slog.Attr {
+	list := []slog.Attr{
+		slog.String("request_id", c.id), slog.String("method", c.r.Method), slog.String("route", c.route.name),
+		slog.String("path", c.r.URL.Path), slog.String("remote", c.r.RemoteAddr),
+	}
+	if c.token != nil {
+		list = append(list, slog.String("accessor", c.token.Accessor))
+	}
+	return append(list, more...)
+}
+
+// admit is whether the request may go on: not too often, by somebody who may.
+func (a *API) admit(c *call) error {
+	if c.route.roles == nil && c.route.scope == public && c.route.tag == tagHealth {
+		return nil // who watches over a server must not be kept out
+	}
+	who := host(c.r.RemoteAddr)
+	if wait := a.rates.take(who); wait > 0 {
+		return &failure{
+			code: codeRateLimited, message: "too many requests from " + who, wait: wait,
+			help: "ask less often, or use blocking queries (index and wait) and the event stream instead of polling",
+		}
+	}
+	return a.authorize(c)
+}
+
+// authorize is whether the caller may use the route.
+func (a *API) authorize(c *call) error {
+	if !a.cfg.Security {
+		return nil
+	}
+	secret := secretOf(c.r)
+	if secret != "" {
+		token, ok := a.cfg.Server.Authenticate(secret)
+		if !ok {
+			return &failure{code: codeUnauthenticated, message: "the token is not known, or no longer valid", help: "check CEDE_TOKEN"}
+		}
+		c.token = token
+	}
+	if c.route.roles == nil {
+		return nil
+	}
+	if c.token == nil {
+		return &failure{code: codeUnauthenticated, message: "a token is needed", help: "give it by CEDE_TOKEN, or in the header Authorization: Bearer"}
+	}
+	if !acl.Allows(c.token.Roles, c.route.roles...) {
+		return forbidden(c, "the role %s", orWords(c.route.roles))
+	}
+	return c.withinScope()
+}
+
+func forbidden(c *call, format string, args ...any) *failure {
+	f := invalid("token "+quote(c.token.Name)+" lacks "+format, args...)
+	f.code, f.help = codeForbidden, "ask whoever manages tokens"
+	return f.with("Roles", c.token.Roles)
+}
+
+func orWords(roles []acl.Role) string {
+	list := make([]string, len(roles))
+	for i, r := range roles {
+		list[i] = string(r)
+	}
+	return strings.Join(list, " or ")
+}
+
+// withinScope is whether a token that is bound to a namespace stays within it.
+func (c *call) withinScope() error {
+	if c.token.Namespace == "" || c.route.scope == public {
+		return nil
+	}
+	if c.route.scope == cluster {
+		return forbidden(c, "what it needs for the whole cluster: it is bound to namespace %s", quote(c.token.Namespace))
+	}
+	if ns := c.namespace(); ns != c.token.Namespace {
+		return forbidden(c, "access to namespace %s: it is bound to %s", quote(ns), quote(c.token.Namespace))
+	}
+	return nil
+}
+
+// sees is whether the caller may see something of this namespace.
+func (c *call) sees(namespace string) bool {
+	return c.token == nil || c.token.Namespace == "" || c.token.Namespace == namespace
+}
+
+// secretOf is the secret that a request carries; "": none.
+func secretOf(r *http.Request) string {
+	if text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return strings.TrimSpace(text)
+	}
+	if text := r.Header.Get(headerToken); text != "" {
+		return text
+	}
+	return r.Header.Get(headerNomadToken)
+}
+
+// goodID is what a client may call its request.
+var goodID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
+
+// requestID is the one that the request came with, where that is fit for a log,
+// or a new one.
+func requestID(r *http.Request) string {
+	if id := r.Header.Get(headerRequestID); goodID.MatchString(id) {
+		return id
+	}
+	var raw [8]byte
+	_, _ = rand.Read(raw[:]) // never fails
+	return hex.EncodeToString(raw[:])
+}
+
+// writeJSON sends a value. One that cannot be encoded is a bug of ours.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("api: an answer that is no JSON: " + err.Error())
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // a client that went away
+}

@@ -1,0 +1,115 @@
+package api
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/events"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// Server is what requests are answered by: *server.Server. Its errors are
+// *server.Error.
+type Server interface {
+	States
+	Jobs
+	Nodes
+	Cluster
+	Policies
+	Tokens
+}
+
+// States is how the API reads.
+type States interface {
+	Snapshot() *state.Snapshot
+	Watch(keys ...state.Key) *state.Watch
+	// Consistent is a snapshot of everything acknowledged before the call.
+	Consistent(ctx context.Context) (*state.Snapshot, error)
+	Events(ctx context.Context, from uint64, topics []string) (*events.Subscription, error)
+	Ready(ctx context.Context) []server.Check
+}
+
+// Jobs is what can be done with jobs.
+type Jobs interface {
+	RegisterJob(ctx context.Context, job *model.Job, o server.RegisterOptions) (*server.Registered, error)
+	StopJob(ctx context.Context, key model.JobKey, o server.StopOptions) (*server.Registered, error)
+	PlanJob(ctx context.Context, job *model.Job, o server.PlanOptions) (*server.Proposal, error)
+	Evaluate(ctx context.Context, key model.JobKey) (*server.Registered, error)
+	StopAlloc(ctx context.Context, id string) (*server.Registered, error)
+}
+
+// Nodes is what can be done with nodes.
+type Nodes interface {
+	RegisterNode(ctx context.Context, node *model.Node, secret string) (*server.NodeLease, error)
+	Heartbeat(ctx context.Context, id, secret string) (*server.NodeLease, error)
+	UpdateAllocs(ctx context.Context, id, secret string, updates []state.ClientUpdate) (index uint64, err error)
+	Drain(ctx context.Context, id string, on bool) (index uint64, err error)
+	SetEligible(ctx context.Context, id string, on bool) (index uint64, err error)
+	DeleteNode(ctx context.Context, id string) (index uint64, err error)
+}
+
+// Cluster is what operators do.
+type Cluster interface {
+	SetConfig(ctx context.Context, c *model.SchedulerConfig, check *uint64) (index uint64, err error)
+	PutPriorityClass(ctx context.Context, class *model.PriorityClass) (index uint64, err error)
+	DeletePriorityClass(ctx context.Context, name string) (index uint64, err error)
+	PauseBroker(ctx context.Context) (index uint64, err error)
+	ResumeBroker(ctx context.Context) (index uint64, err error)
+	BrokerStats() (broker.Stats, broker.BlockedStats)
+	CollectGarbage(ctx context.Context, force bool) (server.Collected, error)
+}
+
+// Policies is what can be done with policies.
+type Policies interface {
+	LoadPolicy(ctx context.Context, r server.LoadRequest) (*model.PolicyVersion, error)
+	PolicyStatus(ctx context.Context, name string) (*server.PolicyStatus, error)
+	PolicyStatuses(ctx context.Context) []*server.PolicyStatus
+	ShadowPolicy(ctx context.Context, name, version string) (index uint64, err error)
+	ActivatePolicy(ctx context.Context, name, version string) (index uint64, err error)
+	TryPolicy(ctx context.Context, name, version string, trial time.Duration) (index uint64, err error)
+	RollbackPolicy(ctx context.Context, name string) (index uint64, err error)
+	UnloadPolicy(ctx context.Context, name, version string) (index uint64, err error)
+	ResetPolicy(ctx context.Context, name, version string) (index uint64, err error)
+}
+
+// Tokens is who callers are.
+type Tokens interface {
+	Authenticate(secret string) (*model.Token, bool)
+	BootstrapToken(ctx context.Context) (secret string, token *model.Token, err error)
+	CreateToken(ctx context.Context, name string, roles []string, ttl time.Duration) (secret string, token *model.Token, err error)
+	DeleteToken(ctx context.Context, accessor string) (index uint64, err error)
+}
+
+// Replication is this server's part in the log: *replication.Node.
+type Replication interface {
+	IsLeader() bool
+	Leader() (id, addr string)
+	Stats() replication.Stats
+	Transfer(ctx context.Context) error
+	SaveSnapshot(ctx context.Context, w io.Writer) error
+	RestoreSnapshot(ctx context.Context, r io.Reader) error
+}
+
+// Process is what the process that serves can say and do about itself; each
+// field may be nil.
+type Process struct {
+	Members func() []Member                                         // the pool; nil: the servers of the log alone
+	Reload  func(ctx context.Context) (changed []string, err error) // reads the configuration again
+	Config  func() map[string]any                                   // what may be shown of it: no secrets
+	// LeaderURL is where the leader's API listens, such as https://10.0.0.1:4646;
+	// "" while nobody knows. Requests that only the leader can answer are passed on
+	// to it. nil: they are refused.
+	LeaderURL func() string
+}
+
+// Member is a server of the pool.
+type Member struct {
+	Name, Address string // host:port of its gossip
+	Status        string // alive, leaving, left or failed
+	Tags          map[string]string
+}

@@ -1,0 +1,190 @@
+package api
+
+import (
+	"encoding/hex"
+	"maps"
+	"net"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+const (
+	tagStatus = "status"
+	tagHealth = "health"
+)
+
+func statusRoutes() []route {
+	reader := []acl.Role{acl.Read, acl.Node}
+	return []route{
+		{
+			methods: get, pattern: "/v1/status/leader", name: "status_leader", tag: tagStatus, roles: reader, scope: public,
+			doc: `Returns the address of the leader; "" while there is none.`, response: "", handle: leader,
+		},
+		{
+			methods: get, pattern: "/v1/status/peers", name: "status_peers", tag: tagStatus, roles: reader, scope: public,
+			doc: "Lists the addresses of the servers.", response: []string{}, handle: peers,
+		},
+		{
+			methods: get, pattern: "/v1/agent/members", name: "agent_members", tag: tagStatus, roles: reader, scope: public,
+			doc: "Lists the servers of the pool.", response: client.Members{}, handle: members,
+		},
+		{
+			methods: get, pattern: "/v1/agent/self", name: "agent_self", tag: tagStatus, roles: reader, scope: public,
+			doc: "Says what the process that answers is.", response: client.AgentSelf{}, handle: self,
+		},
+	}
+}
+
+func healthRoutes() []route {
+	return []route{
+		{
+			methods: get, pattern: "/livez", name: "livez", tag: tagHealth, scope: public,
+			doc: "Answers while the process lives.", response: client.Health{}, handle: livez,
+		},
+		readiness("/readyz", "readyz", "Answers 200 while the server can do its work and 503 while it cannot; with verbose, says what it needs."),
+		readiness("/healthz", "healthz", "Is /readyz."),
+		readiness("/v1/agent/health", "agent_health", "Is /readyz."),
+		{
+			methods: get, pattern: "/v1/openapi.json", name: "openapi", tag: tagHealth, scope: public, binary: true,
+			doc: "Returns this document.", handle: openapi,
+		},
+	}
+}
+
+func readiness(pattern, name, doc string) route {
+	return route{
+		methods: get, pattern: pattern, name: name, tag: tagHealth, scope: public, doc: doc,
+		params: []param{{"verbose", "boolean", "with every check"}}, response: client.Health{}, handle: readyz,
+	}
+}
+
+func livez(*API, *call) (any, error) { return &client.Health{OK: true}, nil }
+
+func readyz(a *API, c *call) (any, error) {
+	verbose, err := c.flag("verbose")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	out, lacking := &client.Health{OK: true}, []string{}
+	for _, check := range a.cfg.Server.Ready(ctx) {
+		h := client.HealthCheck{Name: check.Name, OK: check.OK, Detail: check.Detail}
+		out.Checks = append(out.Checks, h)
+		if !h.OK {
+			out.OK = false
+			lacking = append(lacking, h.Name+": "+h.Detail)
+		}
+	}
+	if out.OK {
+		if !verbose {
+			out.Checks = nil
+		}
+		return out, nil
+	}
+	f := unavailable("the server is not ready: %s", strings.Join(lacking, "; ")).with("OK", false)
+	if verbose {
+		f.with("Checks", out.Checks)
+	}
+	return nil, f
+}
+
+func leader(a *API, c *call) (any, error) {
+	c.meta(a.cfg.Server.Snapshot())
+	if a.cfg.Replication == nil {
+		return a.cfg.ID, nil
+	}
+	_, addr := a.cfg.Replication.Leader()
+	return addr, nil
+}
+
+func peers(a *API, c *call) (any, error) {
+	c.meta(a.cfg.Server.Snapshot())
+	list := []string{}
+	for _, s := range a.servers() {
+		list = append(list, s.Address)
+	}
+	return list, nil
+}
+
+// pool is the servers that are known: those of gossip, or else of the log.
+func (a *API) pool() []Member {
+	if a.cfg.Process.Members != nil {
+		return a.cfg.Process.Members()
+	}
+	var list []Member
+	for _, s := range a.servers() {
+		list = append(list, Member{Name: s.ID, Address: s.Address, Status: "alive"})
+	}
+	if len(list) == 0 {
+		list = append(list, Member{Name: a.cfg.ID, Status: "alive"})
+	}
+	return list
+}
+
+func memberOf(m Member) *client.Member {
+	out := &client.Member{Name: m.Name, Status: m.Status, Tags: m.Tags, Addr: m.Address}
+	if h, port, err := net.SplitHostPort(m.Address); err == nil {
+		n, _ := strconv.ParseUint(port, 10, 16)
+		out.Addr, out.Port = h, uint16(n)
+	}
+	return out
+}
+
+func members(a *API, c *call) (any, error) {
+	c.meta(a.cfg.Server.Snapshot())
+	out := &client.Members{ServerName: a.cfg.ID, ServerRegion: a.cfg.Region, ServerDC: a.cfg.Datacenter, Members: []*client.Member{}}
+	for _, m := range a.pool() {
+		out.Members = append(out.Members, memberOf(m))
+	}
+	return out, nil
+}
+
+// self is what Nomad's clients look at to learn whom they talk to.
+func self(a *API, c *call) (any, error) {
+	snap := a.cfg.Server.Snapshot()
+	c.meta(snap)
+	out := &client.AgentSelf{
+		Config: map[string]any{
+			"Region": a.cfg.Region, "Datacenter": a.cfg.Datacenter, "NodeName": a.cfg.ID,
+			"Version": map[string]string{"Version": a.cfg.Version}, "ACL": map[string]bool{"Enabled": a.cfg.Security},
+		},
+		Member: client.Member{Name: a.cfg.ID, Status: "alive"},
+	}
+	if a.cfg.Process.Config != nil {
+		maps.Copy(out.Config, a.cfg.Process.Config())
+	}
+	for _, m := range a.pool() {
+		if m.Name == a.cfg.ID {
+			out.Member = *memberOf(m)
+		}
+	}
+	known, _ := a.leadership()
+	out.Stats = map[string]map[string]string{
+		"cede": {
+			"leader": strconv.FormatBool(a.cfg.Replication == nil || a.cfg.Replication.IsLeader()), "known_leader": strconv.FormatBool(known),
+			"index": strconv.FormatUint(snap.Index(), 10), "nodes": strconv.Itoa(snap.NodeCount()), "allocations": strconv.Itoa(snap.AllocCount()),
+		},
+		"runtime": {"goroutines": strconv.Itoa(runtime.NumGoroutine()), "go": runtime.Version()},
+	}
+	return out, nil
+}
+
+func hashOf(s *state.Snapshot) string {
+	h := replication.Hash(s)
+	return hex.EncodeToString(h[:])
+}
+
+func openapi(_ *API, c *call) (any, error) {
+	c.w.Header().Set("Content-Type", "application/json")
+	c.w.WriteHeader(http.StatusOK)
+	_, _ = c.w.Write(document) // a client that went away
+	return done, nil
+}

@@ -1,0 +1,115 @@
+package api
+
+import (
+	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+const tagTokens = "tokens"
+
+func tokenRoutes() []route {
+	management := []acl.Role{acl.Management}
+	return []route{
+		{
+			methods: put, pattern: "/v1/acl/bootstrap", name: "acl_bootstrap", tag: tagTokens, scope: public, leads: true,
+			doc: "Makes the first token, which may do everything. It works once.", response: client.Token{}, handle: bootstrap,
+		},
+		{
+			methods: get, pattern: "/v1/acl/tokens", name: "tokens_list", tag: tagTokens, roles: management,
+			doc: "Lists tokens, without their secrets, ascending by accessor.", reads: true, paged: true, response: []*client.Token{}, handle: listTokens,
+		},
+		{
+			methods: get, pattern: "/v1/acl/token/self", name: "token_self", tag: tagTokens, scope: public, roles: acl.Roles,
+			doc: "Returns the caller's own token, without its secret.", response: client.Token{}, handle: ownToken,
+		},
+		{
+			methods: get, pattern: "/v1/acl/token/{accessor}", name: "token_get", tag: tagTokens, roles: management,
+			doc: "Returns a token, without its secret.", response: client.Token{}, handle: getToken,
+		},
+		{
+			methods: put, pattern: "/v1/acl/token", name: "token_create", tag: tagTokens, roles: management, leads: true,
+			doc: "Makes a token. Its secret is in this answer and nowhere else.", request: client.TokenCreateRequest{}, response: client.Token{}, handle: createToken,
+		},
+		{
+			methods: remove, pattern: "/v1/acl/token/{accessor}", name: "token_delete", tag: tagTokens, roles: management, leads: true,
+			doc: "Makes a token void.", response: client.IndexResponse{}, handle: deleteToken,
+		},
+	}
+}
+
+func bootstrap(a *API, c *call) (any, error) {
+	if !a.cfg.Security {
+		return nil, invalid("security is off: nobody needs a token").hint("turn it on in the configuration first, or a token protects nothing")
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.madeToken(a.cfg.Server.BootstrapToken(ctx))
+}
+
+func (c *call) madeToken(secret string, t *model.Token, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	c.w.Header().Set("Cache-Control", "no-store")
+	c.index(max(t.CreateIndex, 1))
+	out := tokenOf(t)
+	out.SecretID = secret
+	return out, nil
+}
+
+func createToken(a *API, c *call) (any, error) {
+	var req client.TokenCreateRequest
+	if err := c.body(&req); err != nil {
+		return nil, err
+	}
+	if req.Name == "" || len(req.Name) > 256 {
+		return nil, invalid("Name has %d bytes: want 1 to 256", len(req.Name)).with("Field", "Name")
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.madeToken(a.cfg.Server.CreateToken(ctx, req.Name, req.Roles, req.TTL))
+}
+
+func listTokens(a *API, c *call) (any, error) {
+	part, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	snap, err := c.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	p := pager[*client.Token]{page: part}
+	for _, t := range snap.Tokens() {
+		if !p.add(pageKey(t.Accessor), func() *client.Token { return tokenOf(t) }) {
+			break
+		}
+	}
+	c.meta(snap)
+	return p.result(c), nil
+}
+
+func ownToken(a *API, c *call) (any, error) {
+	if c.token == nil {
+		return nil, notFound("security is off: nobody has a token")
+	}
+	c.meta(a.cfg.Server.Snapshot())
+	return tokenOf(c.token), nil
+}
+
+func getToken(a *API, c *call) (any, error) {
+	snap := a.cfg.Server.Snapshot()
+	t := snap.Token(c.r.PathValue("accessor"))
+	if t == nil {
+		return nil, notFound("there is no token %s", quote(c.r.PathValue("accessor")))
+	}
+	c.meta(snap)
+	return tokenOf(t), nil
+}
+
+func deleteToken(a *API, c *call) (any, error) {
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.written(a.cfg.Server.DeleteToken(ctx, c.r.PathValue("accessor")))
+}
