@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -35,6 +36,8 @@ func child(role, dir string) int {
 		err = childAppends(dir, storage.LogConfig{MinFree: -1})
 	case "open":
 		err = childOpens(dir)
+	case "doctor":
+		err = childExamines(dir)
 	case "keep":
 		err = childKeeps(dir)
 	case "scribble":
@@ -117,6 +120,16 @@ func childOpens(dir string) error {
 	}
 	say("opened %d %d", first, last)
 	return l.Close()
+}
+
+// childExamines is in a process of its own because Badger leaves goroutines
+// behind when it does not open.
+func childExamines(dir string) error {
+	report, err := storage.Doctor(context.Background(), dir)
+	if err == nil {
+		say("damaged %v %+v", report.Damaged(), report.Findings)
+	}
+	return err
 }
 
 // childKeeps appends to the history and uploads modules.

@@ -1,0 +1,9 @@
+package storage
+
+// Sweeping is whether deleted entries are still on the disk.
+func (l *Log) Sweeping() bool {
+	_, floor := l.reach()
+	l.sweeping.Lock()
+	defer l.sweeping.Unlock()
+	return l.swept < floor
+}
