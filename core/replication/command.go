@@ -16,7 +16,7 @@ type Entry struct {
 	Command Command
 }
 
-// Command is what an entry does: one of the types of this file.
+// Command is what an entry does: a pointer to one of the types of this file.
 type Command interface{ command() kind }
 
 // The commands. What one refuses is a *Refusal in its Result, and leaves no
@@ -43,8 +43,8 @@ type (
 		// the version that the command registers.
 		Batch *state.Batch
 	}
-	// StopJob stops a job; with Purge the job is forgotten as soon as nothing of
-	// it runs, and its allocations are stopped by the command itself.
+	// StopJob stops a job; with Purge the job is forgotten at once. The evaluation
+	// ends what runs of it.
 	StopJob struct {
 		Key   model.JobKey
 		Purge bool
@@ -62,7 +62,9 @@ type (
 	// ApplyPlans writes what the planner accepted.
 	ApplyPlans struct{ Batch *state.Batch }
 
-	// RegisterNodes stores nodes, or other versions of them.
+	// RegisterNodes stores nodes, or other versions of them. Whether a node that
+	// is there drains or is ineligible stays as it is; another secret is a
+	// conflict.
 	RegisterNodes struct{ Nodes []*model.Node }
 	// ChangeNodes changes the status of nodes.
 	ChangeNodes struct {
@@ -84,8 +86,9 @@ type (
 	// DeletePriorityClass forgets one.
 	DeletePriorityClass struct{ Name string }
 
-	// Collect forgets what is over. What is no longer over, or is referred to, is
-	// left out; ids that are not there are skipped.
+	// Collect forgets what is over. What is not, or plays a role, is left out; ids
+	// that are not there are skipped. A job goes with all of its allocations and
+	// evaluations.
 	Collect struct {
 		Evals, Allocs   []string
 		Jobs            []model.JobKey

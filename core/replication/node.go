@@ -2,15 +2,30 @@ package replication
 
 import (
 	"context"
-	"io"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
-
-	"github.com/cede-scheduler/cede/core/state"
 )
 
+// maxAppend is how many entries go to a follower, and into one batch of
+// applying, at once.
+const maxAppend = 128
+
 // Node is this server's part in the log.
-type Node struct{ raft *raft.Raft }
+type Node struct {
+	cfg    Config
+	raft   *raft.Raft
+	fsm    *fsm
+	leads  chan bool
+	stop   chan struct{}
+	once   sync.Once
+	joined sync.WaitGroup
+}
 
 // Stats is what a node says of itself.
 type Stats struct {
@@ -19,58 +34,227 @@ type Stats struct {
 	LastIndex    uint64 // in the log
 	CommitIndex  uint64
 	AppliedIndex uint64
-	FSMPending   uint64
+	StateIndex   uint64 // of the last command that is in the state
+	FSMPending   uint64 // batches that wait to be applied
+	SnapshotAt   uint64 // index of the newest snapshot
+	LastContact  string // since the leader was heard, as Raft says it
 	Servers      []raft.Server
-	LastContact  string // since the leader was heard; "never" and "0" as raft says
+	Err          error // why this server stopped applying the log; nil: it did not
 }
 
-// Open starts a node.
-func Open(Config) (*Node, error) { return nil, ErrClosed }
+// Open starts a node. It returns when the newest snapshot is in the store; what
+// the log has beyond it follows.
+func Open(cfg Config) (*Node, error) {
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	conf := cfg.Timing.raft()
+	conf.LocalID = raft.ServerID(cfg.ServerID)
+	conf.Logger = raftLogger(log)
+	notify := make(chan bool)
+	conf.NotifyCh = notify
+	n := &Node{cfg: cfg, fsm: newFSM(&cfg, log), leads: make(chan bool), stop: make(chan struct{})}
+	logs, err := trackCommits(cfg.Log, cfg.Snapshots, conf)
+	if err != nil {
+		return nil, err
+	}
+	if n.raft, err = raft.NewRaft(conf, n.fsm, logs, cfg.Stable, cfg.Snapshots, cfg.Transport); err != nil {
+		return nil, fmt.Errorf("raft: %w", err)
+	}
+	n.joined.Go(func() { (&leadership{}).run(notify, n.leads, n.stop) })
+	n.joined.Go(n.stopWithFSM)
+	return n, nil
+}
 
-// Bootstrap makes the servers a cluster; on a log that holds anything it does nothing.
-func (n *Node) Bootstrap(_ ...raft.Server) error { return ErrClosed }
+// stopWithFSM takes this server out of the cluster once it cannot apply the log.
+func (n *Node) stopWithFSM() {
+	select {
+	case <-n.fsm.halt:
+		n.raft.Shutdown()
+	case <-n.stop:
+	}
+}
 
-// Apply has an entry written to the log of a majority and applied here.
-func (n *Node) Apply(context.Context, *Entry) (*Result, error) { return nil, ErrClosed }
+// Done is closed when this server stopped because it cannot apply the log. Err
+// tells why; it must be upgraded or repaired, and started again.
+func (n *Node) Done() <-chan struct{} { return n.fsm.halt }
 
-// Leadership tells when this server becomes the leader and when it stops being it.
-func (n *Node) Leadership() <-chan bool { return nil }
+// Err is why this server stopped applying the log; nil while it does.
+func (n *Node) Err() error { return n.fsm.stopped() }
 
-// IsLeader is whether this server leads.
-func (n *Node) IsLeader() bool { return false }
+// Close stops the node and waits for it. What it was given stays open, but for
+// a transport that can be closed.
+func (n *Node) Close() error {
+	var err error
+	n.once.Do(func() {
+		err = n.raft.Shutdown().Error()
+		close(n.stop)
+		n.joined.Wait()
+	})
+	return err
+}
+
+// Bootstrap makes the servers a cluster. Every one of them may do so with the
+// same list; on a server that has a log it does nothing.
+func (n *Node) Bootstrap(servers ...raft.Server) error {
+	err := n.raft.BootstrapCluster(raft.Configuration{Servers: servers}).Error()
+	if errors.Is(err, raft.ErrCantBootstrap) {
+		return nil
+	}
+	return err
+}
+
+// Apply has an entry written to the logs of a majority and applied here. A
+// large batch of plans may become several entries; the result is that of all.
+// It fails with ErrNotLeader (a *LeaderError), ErrBusy, ErrTooLarge or ErrClosed
+// when nothing was written, and with ErrUnknownOutcome when that is not known.
+func (n *Node) Apply(ctx context.Context, e *Entry) (*Result, error) {
+	parts, err := n.encode(e)
+	if err != nil {
+		return nil, err
+	}
+	var whole *Result
+	for i, p := range parts {
+		result, err := n.apply(ctx, p.data)
+		switch {
+		case err != nil && i > 0:
+			return nil, fmt.Errorf("%w: %d of %d parts of the plan were written: %w", ErrUnknownOutcome, i, len(parts), err)
+		case err != nil:
+			return nil, err
+		}
+		whole = p.join(whole, result)
+	}
+	return whole, nil
+}
+
+func (n *Node) apply(ctx context.Context, data []byte) (*Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	future := n.raft.Apply(data, n.cfg.Timing.defaults().Apply)
+	if err := n.wait(ctx, future); err != nil {
+		return nil, err
+	}
+	switch answer := future.Response().(type) {
+	case *Result:
+		return answer, nil
+	case error:
+		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, answer)
+	default:
+		return nil, fmt.Errorf("%w: answer %T", ErrUnknownOutcome, answer)
+	}
+}
+
+// wait waits for Raft, but not longer than ctx: a disk that hangs keeps Raft
+// from ever answering.
+func (n *Node) wait(ctx context.Context, f raft.Future) error {
+	if ctx.Done() == nil {
+		return n.explain(f.Error())
+	}
+	done := make(chan error, 1)
+	go func() { done <- f.Error() }()
+	select {
+	case err := <-done:
+		return n.explain(err)
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, context.Cause(ctx))
+	}
+}
+
+// explain says what an error of Raft means for who asked.
+func (n *Node) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, raft.ErrNotLeader):
+		id, addr := n.Leader()
+		if id == n.cfg.ServerID {
+			id, addr = "", "" // it was, a moment ago
+		}
+		return &LeaderError{ID: id, Addr: addr}
+	case errors.Is(err, raft.ErrEnqueueTimeout):
+		return ErrBusy
+	case errors.Is(err, raft.ErrRaftShutdown) && n.raft.State() == raft.Shutdown:
+		if halted := n.Err(); halted != nil {
+			return fmt.Errorf("%w: %w", ErrClosed, halted)
+		}
+		return ErrClosed
+	}
+	return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+}
+
+// Leadership tells when this server becomes the leader and when it stops being
+// it: true and false in turn, beginning with true. It is for one reader, who is
+// told of every loss of a leadership that it was told of. Close closes it.
+func (n *Node) Leadership() <-chan bool { return n.leads }
+
+// IsLeader is whether this server believes to lead. VerifyLeader asks.
+func (n *Node) IsLeader() bool { return n.raft.State() == raft.Leader }
 
 // Leader is who leads; "" when nobody is known to.
-func (n *Node) Leader() (id, addr string) { return "", "" }
+func (n *Node) Leader() (id, addr string) {
+	a, i := n.raft.LeaderWithID()
+	return string(i), string(a)
+}
 
 // Term is the current term.
-func (n *Node) Term() uint64 { return 0 }
+func (n *Node) Term() uint64 { return n.raft.CurrentTerm() }
 
-// Barrier waits until everything written so far is applied here.
-func (n *Node) Barrier(context.Context) error { return ErrClosed }
+// Barrier waits until everything that was committed before is in the store of
+// this server, which must lead.
+func (n *Node) Barrier(ctx context.Context) error {
+	return n.wait(ctx, n.raft.Barrier(untilDeadline(ctx)))
+}
 
 // VerifyLeader asks a majority whether this server still leads.
-func (n *Node) VerifyLeader(context.Context) error { return ErrClosed }
+func (n *Node) VerifyLeader(ctx context.Context) error {
+	return n.wait(ctx, n.raft.VerifyLeader())
+}
 
-// Transfer hands the leadership to another server.
-func (n *Node) Transfer(context.Context) error { return ErrClosed }
+// Transfer hands the leadership to the server that is furthest along.
+func (n *Node) Transfer(ctx context.Context) error {
+	done := make(chan error, 1)
+	future := n.raft.LeadershipTransfer()
+	go func() { done <- future.Error() }()
+	select {
+	case err := <-done:
+		if errors.Is(err, raft.ErrNotLeader) {
+			return n.explain(err)
+		}
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
-// Stats is what the node says of itself.
-func (n *Node) Stats() Stats { return Stats{} }
+// untilDeadline is how much time ctx leaves; 0: as much as it takes.
+func untilDeadline(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	return max(time.Until(deadline), 1) //nolint:forbidigo // a deadline is a matter of the real clock
+}
 
-// TakeSnapshot cuts the log.
-func (n *Node) TakeSnapshot(context.Context) error { return ErrClosed }
-
-// SaveSnapshot writes the state to a file.
-func (n *Node) SaveSnapshot(context.Context, io.Writer) error { return ErrClosed }
-
-// RestoreSnapshot replaces the state of the cluster by that of a file.
-func (n *Node) RestoreSnapshot(context.Context, io.Reader) error { return ErrClosed }
-
-// Close stops the node.
-func (n *Node) Close() error { return nil }
-
-// Raft is what is underneath, for membership.
+// Raft is what is underneath, for membership and for settings that may change.
 func (n *Node) Raft() *raft.Raft { return n.raft }
 
-// Hash is equal on servers with equal state.
-func Hash(*state.Snapshot) [32]byte { return [32]byte{} }
+// Stats is what the node says of itself.
+func (n *Node) Stats() Stats {
+	r := n.raft
+	told := r.Stats()
+	number := func(key string) uint64 {
+		v, _ := strconv.ParseUint(told[key], 10, 64)
+		return v
+	}
+	s := Stats{
+		State: r.State().String(), Term: r.CurrentTerm(), LastIndex: r.LastIndex(), CommitIndex: r.CommitIndex(),
+		AppliedIndex: r.AppliedIndex(), StateIndex: n.cfg.Store.Snapshot().Index(), FSMPending: number("fsm_pending"),
+		SnapshotAt: number("last_snapshot_index"), LastContact: told["last_contact"], Err: n.Err(),
+	}
+	if f := r.GetConfiguration(); f.Error() == nil {
+		s.Servers = f.Configuration().Servers
+	}
+	return s
+}

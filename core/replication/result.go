@@ -20,6 +20,10 @@ var ErrUnknownOutcome = errors.New("the leadership was lost before the outcome w
 // written.
 var ErrTooLarge = errors.New("entry is too large")
 
+// ErrBusy means that the log took no more entries for a while: nothing was
+// written, and the disk or the other servers are behind.
+var ErrBusy = errors.New("the log takes no more entries for now")
+
 // ErrClosed means that the node was closed.
 var ErrClosed = errors.New("replication is closed")
 

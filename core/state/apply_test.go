@@ -414,3 +414,26 @@ func TestFollowUpID_TellsNamespaceFromName(t *testing.T) {
 		t.Errorf("%q, %q", got, want)
 	}
 }
+
+func TestApplyStops_EndsWhatIsLiveAndAsksOnce(t *testing.T) {
+	s, _ := preempted(t)
+	txn := s.Begin(3)
+	evals, nodes := txn.ApplyStops(now, []string{"v00", "v10", "v00", "nobody"}, "stopped by hand")
+	if len(evals) != 1 || evals[0].JobID != "low0" || evals[0].TriggeredBy != model.TriggerAllocStop {
+		t.Errorf("evaluations %v, want one of low0", evals)
+	}
+	if !slices.Equal(nodes, []string{"n0", "n1"}) {
+		t.Errorf("nodes %v", nodes)
+	}
+	a := txn.Alloc("v00")
+	if a.Live() || a.DesiredReason != "stopped by hand" || a.EndTime != now || a.ModifyTime != now {
+		t.Errorf("it is %+v", a)
+	}
+	sn := txn.Commit()
+	if sn.Dirty(keyOf("low0")) != 3 {
+		t.Error("its job is not looked at again")
+	}
+	if err := sn.Check(); err != nil {
+		t.Error(err)
+	}
+}

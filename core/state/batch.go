@@ -75,10 +75,16 @@ func stillHolding(txn *Txn, bp *BatchPlan, spoilt spoiltNodes) []int {
 	}
 }
 
-// takesWork is whether every node takes work on which the group wants room.
+// takesWork is whether every node takes work on which the group wants room. A
+// placement without a group is of a version of its job that is no longer known.
 func takesWork(txn *Txn, g *model.CommitGroup) bool {
 	for _, a := range g.Place {
-		if n := txn.Node(a.NodeID); n == nil || !n.Schedulable() {
+		if n := txn.Node(a.NodeID); n == nil || !n.Schedulable() || a.Group == nil {
+			return false
+		}
+	}
+	for _, a := range g.Update {
+		if a.Group == nil {
 			return false
 		}
 	}

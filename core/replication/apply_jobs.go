@@ -1,0 +1,137 @@
+package replication
+
+import (
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+func (a *applier) registerJob(c *RegisterJob) *Refusal {
+	j := c.Job
+	if j == nil || j.ID == "" || j.Namespace == "" {
+		return refuse(CodeInvalid, "a job needs a namespace and an id")
+	}
+	old := a.txn.Job(j.Key())
+	if r := holds(c.Check, old, j.Key()); r != nil {
+		return r
+	}
+	if r := a.storeJob(old, j); r != nil {
+		return r
+	}
+	if c.Eval != nil {
+		if c.Eval.JobKey() != j.Key() {
+			return refuse(CodeInvalid, "evaluation %s of job %s comes with job %s", c.Eval.ID, c.Eval.JobKey(), j.Key())
+		}
+		if r := a.writeEvals([]*model.Evaluation{c.Eval}); r != nil {
+			return r
+		}
+	}
+	if c.Batch == nil {
+		return nil
+	}
+	return a.applyWhole(c.Batch, a.txn.Job(j.Key()))
+}
+
+// holds is whether the check of a job's index holds.
+func holds(check *uint64, old *model.Job, key model.JobKey) *Refusal {
+	switch {
+	case check == nil:
+		return nil
+	case old == nil && *check != 0:
+		return refuse(CodeConflict, "job %s is not there, and index %d of it was named", key, *check)
+	case old != nil && *check == 0:
+		return refuse(CodeConflict, "job %s is there already, at index %d", key, old.ModifyIndex)
+	case old != nil && *check != old.ModifyIndex:
+		return refuse(CodeConflict, "job %s was changed: it is at index %d, and %d was named", key, old.ModifyIndex, *check)
+	}
+	return nil
+}
+
+// storeJob stores another version where the specification changed. Where it did
+// not the job stays, and is looked at again.
+func (a *applier) storeJob(old, j *model.Job) *Refusal {
+	if j.SubmitTime == 0 {
+		j.SubmitTime = a.now
+	}
+	j.Version, j.CreateIndex, j.ModifyIndex = 0, 0, 0
+	if old != nil {
+		if JobHash(old) == JobHash(j) {
+			a.txn.MarkDirty(j.Key())
+			return nil
+		}
+		j.Version, j.SubmitTime = old.Version+1, old.SubmitTime
+	}
+	if err := a.txn.UpsertJob(j); err != nil {
+		return refuse(CodeInvalid, "job %s: %v", j.Key(), err)
+	}
+	return nil
+}
+
+func (a *applier) stopJob(c *StopJob) *Refusal {
+	old := a.txn.Job(c.Key)
+	if old == nil {
+		return refuse(CodeNotFound, "there is no job %s", c.Key)
+	}
+	if r := holds(c.Check, old, c.Key); r != nil {
+		return r
+	}
+	switch {
+	case c.Purge:
+		a.txn.DeleteJob(c.Key)
+	case old.Stopped:
+		a.txn.MarkDirty(c.Key)
+	default:
+		j := *old
+		j.Stopped, j.Version = true, old.Version+1
+		if err := a.txn.UpsertJob(&j); err != nil {
+			return refuse(CodeInvalid, "job %s: %v", c.Key, err)
+		}
+	}
+	if c.Eval == nil {
+		return nil
+	}
+	if c.Eval.JobKey() != c.Key {
+		return refuse(CodeInvalid, "evaluation %s of job %s comes with job %s", c.Eval.ID, c.Eval.JobKey(), c.Key)
+	}
+	return a.writeEvals([]*model.Evaluation{c.Eval})
+}
+
+func (a *applier) stopAllocs(c *StopAllocs) *Refusal {
+	if len(c.IDs) == 1 && a.txn.Alloc(c.IDs[0]) == nil {
+		return refuse(CodeNotFound, "there is no allocation %s", c.IDs[0])
+	}
+	evals, nodes := a.txn.ApplyStops(a.now, c.IDs, c.Reason)
+	a.derived(evals)
+	a.result.Rooms = append(a.result.Rooms, nodes...)
+	return nil
+}
+
+// writeEvals stores evaluations. One that has ended stays as it ended: whoever
+// still works on it comes too late.
+func (a *applier) writeEvals(evals []*model.Evaluation) *Refusal {
+	seen := make(map[string]struct{}, len(evals))
+	for _, e := range evals {
+		if e == nil || e.ID == "" || e.Namespace == "" || e.JobID == "" {
+			return refuse(CodeInvalid, "an evaluation needs an id, a namespace and a job")
+		}
+		if _, twice := seen[e.ID]; twice {
+			return refuse(CodeInvalid, "evaluation %s is written twice", e.ID)
+		}
+		seen[e.ID] = struct{}{}
+		if old := a.txn.Eval(e.ID); old != nil && old.JobKey() != e.JobKey() {
+			return refuse(CodeInvalid, "evaluation %s is of job %s, not of %s", e.ID, old.JobKey(), e.JobKey())
+		}
+	}
+	for _, e := range evals {
+		e.ModifyTime = a.now
+		switch old := a.txn.Eval(e.ID); {
+		case old != nil && old.Status.Final() && !e.Status.Final():
+			continue
+		case old != nil:
+			e.CreateTime = old.CreateTime
+		case e.CreateTime == 0:
+			e.CreateTime = a.now
+		}
+		a.txn.UpsertEvals(e)
+		a.result.Evals = append(a.result.Evals, e)
+	}
+	return nil
+}

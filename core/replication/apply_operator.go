@@ -1,0 +1,72 @@
+package replication
+
+import "github.com/cede-scheduler/cede/core/state"
+
+func (a *applier) bootstrap(c *Bootstrap) *Refusal {
+	if a.txn.Meta().ClusterID == "" && c.ClusterID != "" {
+		a.txn.SetMeta(state.Meta{ClusterID: c.ClusterID, Version: c.Version})
+	}
+	return nil
+}
+
+func (a *applier) setVersion(c *SetVersion) *Refusal {
+	m := a.txn.Meta()
+	switch {
+	case c.Version < m.Version:
+		return refuse(CodeConflict, "the cluster is at version %d and does not go back to %d", m.Version, c.Version)
+	case c.Version > m.Version:
+		m.Version = c.Version
+		a.txn.SetMeta(m)
+	}
+	return nil
+}
+
+func (a *applier) setConfig(c *SetConfig) *Refusal {
+	if at := a.txn.Config().ModifyIndex; c.Check != nil && *c.Check != at {
+		return refuse(CodeConflict, "the scheduler configuration was changed: it is at index %d, and %d was named", at, *c.Check)
+	}
+	a.txn.SetConfig(c.Config)
+	return nil
+}
+
+func (a *applier) upsertPriorityClass(c *UpsertPriorityClass) *Refusal {
+	if c.Class.Name == "" {
+		return refuse(CodeInvalid, "a priority class needs a name")
+	}
+	for _, other := range a.txn.PriorityClasses() {
+		if c.Class.GlobalDefault && other.GlobalDefault && other.Name != c.Class.Name {
+			return refuse(CodeConflict, "priority class %s is the global default already", other.Name)
+		}
+	}
+	a.txn.UpsertPriorityClass(c.Class)
+	return nil
+}
+
+func (a *applier) deletePriorityClass(c *DeletePriorityClass) *Refusal {
+	if a.txn.PriorityClass(c.Name) == nil {
+		return refuse(CodeNotFound, "there is no priority class %q", c.Name)
+	}
+	a.txn.DeletePriorityClass(c.Name)
+	return nil
+}
+
+func (a *applier) putToken(c *PutToken) *Refusal {
+	switch same := a.txn.TokenByHash(c.Token.Hash); {
+	case c.Token.Accessor == "":
+		return refuse(CodeInvalid, "a token needs an accessor")
+	case c.Bootstrap && len(a.txn.Tokens()) > 0:
+		return refuse(CodeConflict, "there are tokens already: the first one was made before")
+	case same != nil && same.Accessor != c.Token.Accessor:
+		return refuse(CodeExists, "token %s has the same secret", same.Accessor)
+	}
+	a.txn.UpsertToken(c.Token)
+	return nil
+}
+
+func (a *applier) deleteToken(c *DeleteToken) *Refusal {
+	if a.txn.Token(c.Accessor) == nil {
+		return refuse(CodeNotFound, "there is no token %s", c.Accessor)
+	}
+	a.txn.DeleteToken(c.Accessor)
+	return nil
+}

@@ -1,0 +1,125 @@
+package replication
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// fsm applies the log to the state, one entry after the other.
+//
+// Each entry gets a transaction of its own, although Raft hands them over in
+// batches: an entry's index is in what it writes and in the ids that it
+// derives, and whoever watches wants the state as each left it. What a batch
+// saves is that observers are called once.
+type fsm struct {
+	store   *state.Store
+	modules *modules
+	observe func([]Applied)
+	log     *slog.Logger
+
+	applied atomic.Uint64
+
+	mu     sync.Mutex
+	halted error
+	halt   chan struct{} // closed with halted
+}
+
+var _ raft.BatchingFSM = (*fsm)(nil)
+
+func newFSM(cfg *Config, log *slog.Logger) *fsm {
+	f := &fsm{
+		store: cfg.Store, modules: &modules{Modules: cfg.Modules, log: log}, observe: cfg.Observe, log: log,
+		halt: make(chan struct{}),
+	}
+	if f.observe == nil {
+		f.observe = func([]Applied) {}
+	}
+	return f
+}
+
+// stop takes this server out: it cannot do what every other server does with
+// an entry, and to go on without would make another state of it.
+func (f *fsm) stop(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.halted == nil {
+		f.log.Error("cannot apply the log; this server stops", "err", err)
+		f.halted = err
+		close(f.halt)
+	}
+}
+
+func (f *fsm) stopped() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.halted
+}
+
+// Apply implements raft.FSM.
+func (f *fsm) Apply(l *raft.Log) any { return f.ApplyBatch([]*raft.Log{l})[0] }
+
+// ApplyBatch implements raft.BatchingFSM. The answer to an entry is a *Result,
+// or an error when this server has stopped.
+func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
+	answers := make([]any, len(logs))
+	done := make([]Applied, 0, len(logs))
+	for i, l := range logs {
+		if l.Type != raft.LogCommand {
+			continue
+		}
+		if err := f.stopped(); err != nil {
+			answers[i] = err
+			continue
+		}
+		a, err := f.one(l)
+		if err != nil {
+			err = fmt.Errorf("log entry %d: %w", l.Index, err)
+			f.stop(err)
+			answers[i] = err
+			continue
+		}
+		done = append(done, a)
+		answers[i] = a.Result
+	}
+	if len(done) > 0 {
+		f.applied.Store(done[len(done)-1].Index)
+		f.observe(done)
+	}
+	return answers
+}
+
+func (f *fsm) one(l *raft.Log) (Applied, error) {
+	e, err := Decode(l.Data)
+	if err != nil {
+		return Applied{}, err
+	}
+	a := &applier{entry: e, now: e.Time, txn: f.store.Begin(l.Index), result: &Result{Index: l.Index}}
+	defer func() { a.txn.Abort() }()
+	if !a.replay() {
+		if refusal := a.run(); refusal != nil {
+			// It leaves no trace, but the state is at its index, and its key is known.
+			a.txn.Abort()
+			*a = applier{entry: e, now: e.Time, txn: f.store.Begin(l.Index), result: &Result{Index: l.Index, Err: refusal}}
+		}
+		a.remember()
+	}
+	if err := f.modules.add(a.modules); err != nil {
+		return Applied{}, err
+	}
+	snap := a.txn.Commit()
+	f.modules.drop(snap, a.unused)
+	a.result.Rooms, a.result.Placed = distinct(a.result.Rooms), distinct(a.result.Placed)
+	return Applied{Index: l.Index, Entry: e, Result: a.result, Snap: snap}, nil
+}
+
+func distinct(ids []string) []string {
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

@@ -1,0 +1,50 @@
+package replication
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// raftLogger has Raft speak through our logger.
+func raftLogger(log *slog.Logger) hclog.Logger {
+	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{Name: "raft", Level: hclog.Off, Output: io.Discard})
+	l.RegisterSink(logSink{log})
+	return l
+}
+
+type logSink struct{ log *slog.Logger }
+
+// Accept implements hclog.SinkAdapter.
+func (s logSink) Accept(_ string, level hclog.Level, msg string, args ...any) {
+	to := slog.LevelError
+	switch level {
+	case hclog.Trace, hclog.Debug, hclog.NoLevel, hclog.Off:
+		to = slog.LevelDebug
+	case hclog.Info:
+		to = slog.LevelInfo
+	case hclog.Warn:
+		to = slog.LevelWarn
+	case hclog.Error:
+	}
+	if !s.log.Enabled(context.Background(), to) {
+		return
+	}
+	attrs := make([]any, 0, len(args))
+	for i := 0; i+1 < len(args); i += 2 {
+		key := strings.ReplaceAll(fmt.Sprint(args[i]), "-", "_")
+		if key == "error" {
+			key = "err"
+		}
+		value := args[i+1]
+		if f, ok := value.(hclog.Format); ok && len(f) > 0 {
+			value = fmt.Sprintf(fmt.Sprint(f[0]), f[1:]...)
+		}
+		attrs = append(attrs, slog.Any(key, value))
+	}
+	s.log.Log(context.Background(), to, "raft: "+msg, attrs...)
+}

@@ -1,0 +1,151 @@
+package replication
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// allocsPerBlock bounds a record of allocations.
+const allocsPerBlock = 1000
+
+// writeSnapshot writes the state as a stream. get gives the bytes of a policy
+// module; nil leaves modules out.
+func writeSnapshot(out io.Writer, sn *state.Snapshot, get func(digest string) ([]byte, error)) error {
+	s := newRecords(out)
+	meta := sn.Meta()
+	s.write(&pb.Record{Record: &pb.Record_Head{Head: &pb.SnapshotHead{
+		Index: sn.Index(), Dimensions: sn.Dims().Names(), ClusterId: text(meta.ClusterID), ClusterVersion: meta.Version,
+	}}})
+	if get != nil {
+		if err := s.modules(sn, get); err != nil {
+			return err
+		}
+	}
+	s.state(sn)
+	return s.end(out)
+}
+
+// Hash is of all that servers share: equal on servers with equal state at the
+// same index. It costs a walk over everything.
+func Hash(sn *state.Snapshot) [32]byte {
+	h := sha256.New()
+	s := newRecords(h)
+	meta := sn.Meta()
+	s.write(&pb.Record{Record: &pb.Record_Head{Head: &pb.SnapshotHead{
+		Dimensions: sn.Dims().Names(), ClusterId: text(meta.ClusterID), ClusterVersion: meta.Version,
+	}}})
+	s.state(sn)
+	if err := s.end(h); err != nil {
+		panic("replication: hash: " + err.Error())
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// modules come first: a restore keeps them before it replaces the state.
+func (s *records) modules(sn *state.Snapshot, get func(string) ([]byte, error)) error {
+	var done []string
+	for _, v := range sn.PolicyVersions() {
+		if v.Kind != model.PolicyWasm || slices.Contains(done, v.Digest) {
+			continue
+		}
+		done = append(done, v.Digest)
+		data, err := get(v.Digest)
+		if err != nil {
+			return fmt.Errorf("module %s: %w", v.Digest, err)
+		}
+		for offset := 0; offset == 0 || offset < len(data); offset += MaxChunk {
+			end := min(offset+MaxChunk, len(data))
+			s.write(&pb.Record{Record: &pb.Record_ModuleChunk{ModuleChunk: &pb.ModuleChunk{
+				Digest: text(v.Digest), Offset: int64(offset), Data: data[offset:end], Last: end == len(data),
+			}}})
+		}
+	}
+	return s.err
+}
+
+func (s *records) state(sn *state.Snapshot) {
+	s.write(&pb.Record{Record: &pb.Record_Config{Config: configToPB(sn.Config())}})
+	for _, c := range sn.PriorityClasses() {
+		s.write(&pb.Record{Record: &pb.Record_PriorityClass{PriorityClass: classToPB(c)}})
+	}
+	for n := range sn.Nodes() {
+		var w writer
+		s.write(&pb.Record{Record: &pb.Record_Node{Node: w.node(n)}})
+	}
+	for key := range sn.Dirties() {
+		s.job(sn, key)
+	}
+	for e := range sn.Evals() {
+		var w writer
+		s.write(&pb.Record{Record: &pb.Record_Eval{Eval: w.eval(e)}})
+	}
+	for c := range sn.Claims() {
+		var w writer
+		s.write(&pb.Record{Record: &pb.Record_Claim{Claim: w.claim(c)}})
+	}
+	for key, index := range sn.Dirties() {
+		s.write(&pb.Record{Record: &pb.Record_Dirty{Dirty: &pb.JobKeyDirty{Key: keyToPB(key), Index: index}}})
+	}
+	s.aside(sn)
+}
+
+// job writes the versions of a job, its allocations behind them. They are in
+// the order in which they were inserted, which the scheduler can see.
+func (s *records) job(sn *state.Snapshot, key model.JobKey) {
+	own := sn.JobVersions(key)
+	allocs := sn.AppendJobAllocs(nil, key)
+	if len(own)+len(allocs) == 0 {
+		return // of evaluations alone is known of it
+	}
+	table := &jobTable{}
+	for _, j := range own {
+		table.number(j)
+	}
+	for _, a := range allocs {
+		table.number(a.Job)
+	}
+	block := &pb.JobBlock{Key: keyToPB(key), Own: uint32(len(own))}
+	for _, j := range table.list {
+		block.Versions = append(block.Versions, jobToPB(j))
+	}
+	s.write(&pb.Record{Record: &pb.Record_Job{Job: block}})
+	for part := range slices.Chunk(allocs, allocsPerBlock) {
+		w := writer{jobs: table}
+		list, storage := make([]*pb.Allocation, len(part)), make([]pb.Allocation, len(part))
+		for i, a := range part {
+			w.alloc(a, &storage[i])
+			list[i] = &storage[i]
+		}
+		s.write(&pb.Record{Record: &pb.Record_Allocs{Allocs: &pb.AllocBlock{Names: w.list, Allocs: list}}})
+	}
+}
+
+// aside writes what scheduling does not read.
+func (s *records) aside(sn *state.Snapshot) {
+	for _, v := range sn.PolicyVersions() {
+		s.write(&pb.Record{Record: &pb.Record_PolicyVersion{PolicyVersion: versionToPB(v)}})
+	}
+	for _, p := range sn.PolicyStates() {
+		s.write(&pb.Record{Record: &pb.Record_PolicyState{PolicyState: policyStateToPB(p)}})
+	}
+	for _, u := range sn.Uploads() {
+		s.write(&pb.Record{Record: &pb.Record_Upload{Upload: &pb.Upload{Digest: text(u.Digest), Time: u.Time}}})
+		for _, c := range u.Chunks {
+			s.write(&pb.Record{Record: &pb.Record_UploadChunk{UploadChunk: &pb.UploadChunk{Data: c}}})
+		}
+	}
+	for _, t := range sn.Tokens() {
+		s.write(&pb.Record{Record: &pb.Record_Token{Token: tokenToPB(t)}})
+	}
+	for key, a := range sn.AppliedKeys() {
+		s.write(&pb.Record{Record: &pb.Record_Applied{Applied: &pb.AppliedKey{
+			Key: text(key), Hash: hashBytes(&a.Hash), Index: a.Index, Time: a.Time, Result: a.Result,
+		}}})
+	}
+}
