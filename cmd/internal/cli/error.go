@@ -10,7 +10,9 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 // Error is what a command ends with, in the API's shape: what is wrong, and
@@ -40,6 +42,8 @@ const (
 	codePolicy      = "policy_fault"
 	codeCheck       = "check_failed"
 	codeInterrupted = "interrupted"
+	codeUnreachable = "unreachable"
+	codeUnplaced    = "unplaced"
 )
 
 // usagef is the user's slip on the command line.
@@ -61,6 +65,9 @@ func asError(err error) *Error {
 		own     *Error
 		invalid *scenario.Error
 		unknown *policies.UnknownError
+		jobs    jobspec.Problems
+		refusal *client.Error
+		nobody  *client.UnreachableError
 	)
 	switch {
 	case errors.As(err, &own):
@@ -69,6 +76,12 @@ func asError(err error) *Error {
 		return &Error{Exit: ExitInterrupted, Code: codeInterrupted, Message: "interrupted"}
 	case errors.As(err, &invalid):
 		return invalidFile(invalid)
+	case errors.As(err, &jobs):
+		return invalidJob(jobs)
+	case errors.As(err, &refusal):
+		return serverError(refusal)
+	case errors.As(err, &nobody):
+		return unreachable(nobody)
 	case errors.As(err, &unknown):
 		return &Error{Exit: ExitUsage, Code: codeUsage, Message: unknown.Error(), Hint: unknown.Hint()}
 	}

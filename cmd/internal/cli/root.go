@@ -27,6 +27,14 @@ place to higher-priority work, and a policy decides whose.`,
 	root.PersistentFlags().BoolP("help", "h", false, "describe the command")
 	group(root)
 	root.AddCommand(
+		newJobCmd(env),
+		newAllocCmd(env),
+		newEvalCmd(env),
+		newNodeCmd(env),
+		newEventCmd(env),
+		newPriorityClassCmd(env),
+		newServerCmd(env),
+		newOperatorCmd(env),
 		newSimCmd(env),
 		newCompareCmd(env),
 		newPolicyCmd(env),

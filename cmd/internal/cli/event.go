@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newEventCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "event", Short: "Follow what happens", Example: "  cede event stream --topic Preemption"}
+	group(cmd)
+	cmd.AddCommand(newEventStreamCmd(env))
+	return cmd
+}
+
+// eventTopics are what events are about.
+var eventTopics = []string{"Job", "Evaluation", "Allocation", "Node", "Policy", "Preemption", "Decision", "Operator"}
+
+// errEnough ends a stream after as many events as were asked for.
+var errEnough = errors.New("enough")
+
+// eventStream is one `cede event stream`.
+type eventStream struct {
+	out   *output
+	limit int
+	shown int
+}
+
+func newEventStreamCmd(env *Env) *cobra.Command {
+	s := &eventStream{}
+	cmd := &cobra.Command{
+		Use:   "stream",
+		Short: "Print events as they happen, until interrupted",
+		Long: `Print events as they happen, until interrupted: a line each, with -o json a JSON
+object a line. A connection that breaks is made again where it broke off. Topics:
+
+  ` + strings.Join(eventTopics, ", ") + `
+
+and TOPIC:KEY for those of one job, node or allocation.`,
+		Example: "  cede event stream --topic Preemption --topic Job:web\n  cede event stream --index 1200 -o json",
+		Args:    arguments(0, 0, "no arguments"),
+	}
+	s.out = outputFlags(cmd, env)
+	conn := serverFlags(cmd, env)
+	topics := cmd.Flags().StringArray("topic", nil, "`TOPIC` or TOPIC:KEY; may be given several times (default: all)")
+	index := cmd.Flags().Uint64("index", 0, "begin after this `INDEX` of the log; 0: now")
+	cmd.Flags().IntVar(&s.limit, "limit", 0, "end after `N` events; 0: when interrupted")
+	complete(cmd, "topic", eventTopics)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := s.out.resolve(); err != nil {
+			return err
+		}
+		for _, t := range *topics {
+			name, _, _ := strings.Cut(t, ":")
+			if name != "*" && !slices.Contains(eventTopics, name) {
+				return usagef("use "+oneOf(eventTopics), "--topic %s: there is no such topic", t)
+			}
+		}
+		return s.run(cmd.Context(), conn, &client.StreamOptions{Topics: *topics, Index: *index, Namespace: conn.namespaceFlag()})
+	}
+	return cmd
+}
+
+func (s *eventStream) run(ctx context.Context, conn *connection, o *client.StreamOptions) error {
+	api, err := conn.dial()
+	if err != nil {
+		return err
+	}
+	err = api.Events().Stream(ctx, o, func(batch *client.Events) error {
+		if l := batch.Lost; l != nil {
+			conn.env.warn(fmt.Sprintf("events of the indexes %d to %d are no longer kept: what happened then is not shown", l.From, l.To))
+		}
+		for i := range batch.Events {
+			if err := s.show(&batch.Events[i]); err != nil {
+				return err
+			}
+			if s.shown++; s.limit > 0 && s.shown == s.limit {
+				return errEnough
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return interruptedBy(ctx, err)
+}
+
+// show prints an event. Every event is a document of its own, and a line: whoever
+// follows wants it at once.
+func (s *eventStream) show(e *client.Event) error {
+	s.out.printed = 0 // no blank line between them
+	if s.out.format == formatYAML && s.shown > 0 {
+		s.out.printed = 1
+	}
+	return s.out.show(document{data: e, names: []string{e.Key}, page: func(p page) {
+		key := e.Key
+		if e.Namespace != "" && e.Namespace != "default" {
+			key = e.Namespace + "/" + key
+		}
+		p.printf("%s  %-10s  %-22s  %s", moment(e.Time), e.Topic, e.Type, p.id(key))
+		if text := payload(e.Payload, p.wide); text != "" {
+			p.printf("  %s", text)
+		}
+		p.printf("\n")
+	}})
+}
+
+// payload is an event's content in a few words: its plain fields.
+func payload(text json.RawMessage, wide bool) string {
+	if len(text) == 0 || bytes.Equal(text, []byte("null")) {
+		return ""
+	}
+	if wide {
+		return string(text)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var words []string
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return string(text)
+	}
+	for d.More() { // in the order in which the server writes them
+		key, err := d.Token()
+		if err != nil {
+			return strings.Join(words, " ")
+		}
+		var v any
+		if d.Decode(&v) != nil {
+			return strings.Join(words, " ")
+		}
+		switch v := v.(type) {
+		case string:
+			if v != "" {
+				words = append(words, fmt.Sprintf("%s=%s", key, v))
+			}
+		case json.Number, bool:
+			words = append(words, fmt.Sprintf("%s=%v", key, v))
+		case []any:
+			if len(v) > 0 {
+				words = append(words, fmt.Sprintf("%s=%s", key, listed(v)))
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func listed(list []any) string {
+	words := make([]string, len(list))
+	for i, v := range list {
+		words[i] = detail(v)
+	}
+	return strings.Join(words, ",")
+}

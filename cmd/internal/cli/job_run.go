@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// jobRun is one `cede job run`.
+type jobRun struct {
+	env     *Env
+	out     *output
+	conn    *connection
+	file    *jobFile
+	plan    string
+	key     string
+	check   uint64
+	checked bool
+	detach  bool
+	timeout time.Duration
+}
+
+func newJobRunCmd(env *Env) *cobra.Command {
+	r := &jobRun{env: env}
+	cmd := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Run a job, and wait until it is placed",
+		Long: `Run a job, or change one that runs, and wait until it is placed.
+
+Exits 6 when not everything could be placed, and says why; the job stays and is
+placed once there is room. Exits 5 when --check-index or the plan of --plan no
+longer holds, and says what differs.`,
+		Example: `  cede job run web.hcl
+  cede job run web.hcl --plan @plan.token
+  cede job run - --detach < web.hcl`,
+		Args: arguments(1, 1, "one job file"),
+	}
+	r.out, r.conn, r.file = outputFlags(cmd, env), serverFlags(cmd, env), jobFileFlags(cmd, env)
+	f := cmd.Flags()
+	f.StringVar(&r.plan, "plan", "", "carry out the plan of this `TOKEN` of cede job plan, or nothing; @FILE reads it from a file")
+	f.StringVar(&r.key, "idempotency-key", "", "`KEY` under which the same request does the same thing once")
+	f.Uint64Var(&r.check, "check-index", 0, "change the job only while its JobModifyIndex is `N`; 0: only where there is none yet")
+	f.BoolVar(&r.detach, "detach", false, "do not wait until it is placed")
+	f.DurationVar(&r.timeout, "timeout", 5*time.Minute, "wait for at most this `TIME`")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r.checked = f.Changed("check-index")
+		if err := r.out.resolve(); err != nil {
+			return err
+		}
+		return r.run(cmd.Context(), args[0])
+	}
+	return cmd
+}
+
+// runView is what running a job came to.
+type runView struct {
+	JobID     string
+	Namespace string
+	*client.JobRegisterResponse
+	Evaluation  *client.Evaluation       `json:",omitempty"`
+	Allocations []*client.AllocationStub `json:",omitempty"` // that the evaluation placed
+}
+
+func (r *jobRun) run(ctx context.Context, name string) error {
+	token, err := r.token()
+	if err != nil {
+		return err
+	}
+	read, err := r.file.read(name, r.conn.namespaceFlag())
+	if err != nil {
+		return err
+	}
+	api, err := r.conn.dial()
+	if err != nil {
+		return err
+	}
+	namespace := read.model.Namespace
+	options := &client.RegisterOptions{WriteOptions: client.WriteOptions{Namespace: namespace, IdempotencyKey: r.key}}
+	if r.checked {
+		options.Check = &r.check
+	}
+	answer, err := api.Jobs().Run(ctx, read.job, token, options)
+	if err != nil {
+		return planConflict(interruptedBy(ctx, err), token, name)
+	}
+	if answer.Warnings != "" {
+		r.env.warn(answer.Warnings)
+	}
+	v := &runView{JobID: read.model.ID, Namespace: namespace, JobRegisterResponse: answer}
+	if r.detach || answer.EvalID == "" && token == "" {
+		return r.show(v, false)
+	}
+	return r.follow(ctx, api, v)
+}
+
+// token is the plan's, from a file where it is given as one.
+func (r *jobRun) token() (string, error) {
+	if file, ok := strings.CutPrefix(r.plan, "@"); ok {
+		return r.env.secret(file)
+	}
+	return r.plan, nil
+}
+
+// planConflict says what to do where a plan no longer holds; the server says
+// what differs.
+func planConflict(err error, token, name string) error {
+	answer, ok := errors.AsType[*client.Error](err)
+	if !ok || answer.Code != client.CodeConflict || token == "" {
+		return err
+	}
+	e := serverError(answer)
+	if e.Hint == "" {
+		e.Hint = "plan it again: cede job plan " + name
+	}
+	return e
+}
+
+// follow waits for the evaluation, and says what came of it.
+func (r *jobRun) follow(ctx context.Context, api *client.Client, v *runView) error {
+	q := &client.QueryOptions{Namespace: v.Namespace}
+	if v.EvalID != "" {
+		e, err := r.conn.await(ctx, api, v.EvalID, r.timeout)
+		if err != nil {
+			return err
+		}
+		v.Evaluation = e
+		if v.Allocations, _, err = api.Evaluations().Allocations(ctx, e.ID, q); err != nil {
+			return interruptedBy(ctx, err)
+		}
+	} else {
+		all, _, err := api.Jobs().Allocations(ctx, v.JobID, q)
+		if err != nil {
+			return interruptedBy(ctx, err)
+		}
+		for _, a := range all {
+			if a.ModifyIndex >= v.Index && a.DesiredStatus == "run" {
+				v.Allocations = append(v.Allocations, a)
+			}
+		}
+	}
+	if err := r.show(v, true); err != nil {
+		return err
+	}
+	return unplacedError(v.JobID, v.Evaluation)
+}
+
+func (r *jobRun) show(v *runView, followed bool) error {
+	return r.out.show(document{data: v, names: []string{v.JobID}, page: func(p page) {
+		what := "Job " + v.JobID + " is registered"
+		if v.Replayed {
+			what = "Job " + v.JobID + " was registered before, under the same key"
+		}
+		if v.EvalID != "" {
+			what += ", evaluation " + p.id(v.EvalID)
+		}
+		p.printf("%s\n", what)
+		if !followed {
+			return
+		}
+		if len(v.Allocations) > 0 {
+			p.title("Allocations")
+			p.allocTable(r.env, v.Allocations, true)
+		}
+		if e := v.Evaluation; e != nil && len(e.FailedTGAllocs) > 0 {
+			p.title("Without a place")
+			for _, name := range slices.Sorted(maps.Keys(e.FailedTGAllocs)) {
+				explainGroup(p, name, e.QueuedAllocations[name], e.FailedTGAllocs[name])
+			}
+		}
+	}})
+}
+
+// unplacedError is what `job run` ends with when not everything was placed.
+func unplacedError(job string, e *client.Evaluation) error {
+	switch {
+	case e == nil:
+		return nil
+	case e.Status == "failed":
+		return &Error{
+			Exit: ExitError, Code: codeError, Message: fmt.Sprintf("evaluation %s failed: %s", e.ID, e.StatusDescription),
+			Hint: "the job is registered; `cede eval explain " + e.ID + "` says more",
+		}
+	case len(e.FailedTGAllocs) == 0 && e.Status != "blocked":
+		return nil
+	}
+	var groups []string
+	for _, name := range slices.Sorted(maps.Keys(e.FailedTGAllocs)) {
+		text := name
+		if n := e.QueuedAllocations[name]; n > 0 {
+			text += ": " + count(n, "instance", "instances")
+		}
+		groups = append(groups, text)
+	}
+	return &Error{
+		Exit: ExitUnplaced, Code: codeUnplaced, Details: e.FailedTGAllocs,
+		Message: fmt.Sprintf("not everything of job %s was placed (%s)", job, strings.Join(groups, ", ")),
+		Hint:    "the job stays and is placed once there is room; `cede eval explain " + e.ID + "` says why",
+	}
+}
+
+// await waits until an evaluation will change no more, or waits for room itself.
+// It follows those that took its place.
+func (c *connection) await(ctx context.Context, api *client.Client, id string, timeout time.Duration) (*client.Evaluation, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	progress := c.env.progress()
+	defer progress.Done()
+	q := &client.QueryOptions{Namespace: "*"}
+	for {
+		e, meta, err := api.Evaluations().Get(limited, id, q)
+		switch {
+		case err != nil && ctx.Err() == nil && limited.Err() != nil:
+			return nil, &Error{
+				Exit: ExitError, Code: codeError, Message: fmt.Sprintf("evaluation %s is not done after %v", id, timeout),
+				Hint: "the job is registered; `cede eval status " + id + "` follows it",
+			}
+		case err != nil:
+			return nil, interruptedBy(ctx, err)
+		case e.Status == "cancelled" && e.SupersededBy != "":
+			id, q.Index = e.SupersededBy, 0
+			continue
+		case e.Status != "pending":
+			return e, nil
+		}
+		progress.Show(func(elapsed time.Duration) string {
+			return fmt.Sprintf("evaluation %s is %s for %s", id, e.Status, age(elapsed))
+		})
+		if q.Index, q.Wait = meta.LastIndex, 5*time.Second; q.Index == 0 {
+			c.env.pause(limited, 200*time.Millisecond) // a server that cannot say when to ask again
+		}
+	}
+}
+
+// pause waits, or until ctx ends.
+func (env *Env) pause(ctx context.Context, d time.Duration) {
+	over := make(chan struct{})
+	timer := env.Clock.AfterFunc(d, func() { close(over) })
+	defer timer.Stop()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,17 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+func newOperatorCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "operator",
+		Short: "Keep a cluster well: replication, snapshots, the scheduler's settings, the broker",
+		Example: `  cede operator raft
+  cede operator snapshot save cluster.snap
+  cede operator scheduler set --preempt-service=true
+  cede operator broker pause`,
+	}
+	group(cmd)
+	cmd.AddCommand(newOperatorRaftCmd(env), newOperatorSnapshotCmd(env), newOperatorSchedulerCmd(env), newOperatorBrokerCmd(env))
+	return cmd
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newOperatorBrokerCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "broker",
+		Short: "Stop handing out evaluations, and see what waits",
+		Long: `Stop handing out evaluations, and see what waits. While the broker is paused,
+jobs are taken and evaluations kept, and nothing is placed or evicted.`,
+		Example: "  cede operator broker status\n  cede operator broker pause",
+	}
+	group(cmd)
+	cmd.AddCommand(
+		brokerCmd(env, "pause", "Stop handing out evaluations; they are kept", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) { return o.BrokerPause(ctx) }),
+		brokerCmd(env, "resume", "Hand evaluations out again", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) { return o.BrokerResume(ctx) }),
+		brokerCmd(env, "status", "Count the evaluations that wait, and for what", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) { return o.BrokerStatus(ctx) }),
+	)
+	return cmd
+}
+
+func brokerCmd(env *Env, verb, short string, do func(context.Context, client.Operator) (*client.BrokerStatus, error)) *cobra.Command {
+	cmd := &cobra.Command{Use: verb, Short: short, Args: arguments(0, 0, "no arguments"), Example: "  cede operator broker " + verb}
+	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		api, err := conn.dial()
+		if err != nil {
+			return err
+		}
+		s, err := do(cmd.Context(), api.Operator())
+		if err != nil {
+			return interruptedBy(cmd.Context(), err)
+		}
+		return out.show(document{data: s, names: []string{brokerState(s)}, page: func(p page) {
+			p.printf("The broker is %s\n", brokerState(s))
+			p.title("Evaluations")
+			t := columns("TYPE", "READY>", "HANDED OUT>", "PENDING>", "DELAYED>", "BACKOFF>", "BLOCKED>", "FAILED>", "CANCELABLE>")
+			row := func(name string, c client.BrokerCounts) {
+				cells := []string{name}
+				for _, n := range []int{c.Ready, c.Unacked, c.Pending, c.Delayed, c.Backoff, c.Blocked, c.Failed, c.Cancelable} {
+					cells = append(cells, fmt.Sprint(n))
+				}
+				t.Row(cells...)
+			}
+			for _, kind := range slices.Sorted(maps.Keys(s.ByType)) {
+				row(kind, s.ByType[kind])
+			}
+			row("all", s.BrokerCounts)
+			p.table(t)
+		}})
+	}
+	return cmd
+}
+
+// brokerState is whether evaluations are handed out.
+func brokerState(s *client.BrokerStatus) string {
+	switch {
+	case s.Paused:
+		return "paused"
+	case s.Enabled:
+		return "running"
+	}
+	return "elsewhere: this server does not lead"
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newOperatorRaftCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "raft",
+		Short:   "Say how replication stands, and who the servers are",
+		Example: "  cede operator raft\n  cede operator raft -t '{{.StateHash}}'",
+		Args:    arguments(0, 0, "no arguments"),
+	}
+	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		api, err := conn.dial()
+		if err != nil {
+			return err
+		}
+		s, err := api.Operator().RaftStatus(cmd.Context())
+		if err != nil {
+			return interruptedBy(cmd.Context(), err)
+		}
+		return out.show(document{data: s, names: []string{s.ServerID}, page: func(p page) {
+			leader := s.LeaderID
+			if s.Leader != "" {
+				leader += " (" + s.Leader + ")"
+			}
+			contact := ""
+			if s.State != "leader" {
+				contact = s.LastContact.String()
+			}
+			p.facts("server", s.ServerID, "state", s.State, "leader", leader, "term", fmt.Sprint(s.Term), "last index", fmt.Sprint(s.LastIndex),
+				"committed", fmt.Sprint(s.CommitIndex), "applied", fmt.Sprint(s.AppliedIndex), "last snapshot", fmt.Sprint(s.LastSnapshot),
+				"last contact", contact, "state hash", s.StateHash)
+			p.title("Servers")
+			t := columns("ID", "NAME", "ADDRESS", "LEADER", "VOTES")
+			for _, r := range s.Servers {
+				t.Row(r.ID, r.Node, r.Address, yes(r.Leader), yes(r.Voter))
+			}
+			p.table(t)
+		}})
+	}
+	return cmd
+}

@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newOperatorSchedulerCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "scheduler",
+		Short:   "Show and change the scheduler's settings",
+		Example: "  cede operator scheduler get\n  cede operator scheduler set --preempt-service=true --policy least-waste",
+	}
+	group(cmd)
+	cmd.AddCommand(newSchedulerGetCmd(env), newSchedulerSetCmd(env))
+	return cmd
+}
+
+func newSchedulerGetCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "get", Short: "Show the scheduler's settings", Args: arguments(0, 0, "no arguments"), Example: "  cede operator scheduler get -o yaml"}
+	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		api, err := conn.dial()
+		if err != nil {
+			return err
+		}
+		s, _, err := api.Scheduler().Get(cmd.Context(), conn.query())
+		if err != nil {
+			return interruptedBy(cmd.Context(), err)
+		}
+		return showScheduler(out, s)
+	}
+	return cmd
+}
+
+func showScheduler(out *output, s *client.SchedulerConfiguration) error {
+	return out.show(document{data: s, names: []string{"scheduler"}, page: func(p page) {
+		delta := "the policy's own"
+		if s.PriorityDelta != nil {
+			delta = strconv.Itoa(*s.PriorityDelta)
+		}
+		policy, fault := s.Policy, s.OnFault
+		if policy == "" {
+			policy = "default"
+		}
+		if fault == "" {
+			fault = "deny"
+		}
+		c := s.PreemptionConfig
+		p.facts("algorithm", s.SchedulerAlgorithm, "policy", policy, "priority delta", delta, "on fault", fault,
+			"preempts for service", yes(c.ServiceSchedulerEnabled), "preempts for batch", yes(c.BatchSchedulerEnabled),
+			"preempts for system", yes(c.SystemSchedulerEnabled), "preempts for sysbatch", yes(c.SysBatchSchedulerEnabled),
+			"broker paused", yes(s.PauseEvalBroker), "coalescing", yes(s.Coalescing == nil || *s.Coalescing), "shedding", yes(s.Shedding == nil || *s.Shedding),
+			"index", fmt.Sprint(s.ModifyIndex))
+	}})
+}
+
+// schedulerSet is one `cede operator scheduler set`.
+type schedulerSet struct {
+	algorithm, policy, delta, onFault string
+	service, batch, system, sysbatch  bool
+	coalescing, shedding              bool
+	check                             uint64
+}
+
+func newSchedulerSetCmd(env *Env) *cobra.Command {
+	s := &schedulerSet{}
+	cmd := &cobra.Command{
+		Use:   "set",
+		Short: "Change the scheduler's settings; what is not named stays",
+		Long: `Change the scheduler's settings; what is not named stays. Exits 5 when somebody
+else has changed them meanwhile.`,
+		Example: "  cede operator scheduler set --preempt-service --preempt-batch\n  cede operator scheduler set --policy least-waste --priority-delta 20",
+		Args:    arguments(0, 0, "no arguments"),
+	}
+	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
+	f := cmd.Flags()
+	f.StringVar(&s.algorithm, "algorithm", "", "`binpack or spread`: which of the nodes with room goes first")
+	f.StringVar(&s.policy, "policy", "", "`NAME` of the policy that decides who is evicted")
+	f.StringVar(&s.delta, "priority-delta", "", "gap of priority, a number of at least 0, or policy: the policy's own `GAP`")
+	f.StringVar(&s.onFault, "on-fault", "", "`deny or default`: what happens where a policy fails")
+	f.BoolVar(&s.service, "preempt-service", false, "service jobs may have others evicted")
+	f.BoolVar(&s.batch, "preempt-batch", false, "batch jobs may")
+	f.BoolVar(&s.system, "preempt-system", false, "system jobs may")
+	f.BoolVar(&s.sysbatch, "preempt-sysbatch", false, "sysbatch jobs may")
+	f.BoolVar(&s.coalescing, "coalescing", true, "write one evaluation for a job and log entry")
+	f.BoolVar(&s.shedding, "shedding", true, "keep one of a job's pending evaluations")
+	f.Uint64Var(&s.check, "check-index", 0, "change them only while their index is `N`")
+	complete(cmd, "algorithm", []string{"binpack", "spread"})
+	complete(cmd, "on-fault", []string{"deny", "default"})
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		changed := s.named(cmd)
+		if len(changed) == 0 {
+			return usagef(helpHint(cmd), "what shall be changed?")
+		}
+		conf, err := s.write(cmd.Context(), conn, cmd)
+		if err != nil {
+			return err
+		}
+		return showScheduler(out, conf)
+	}
+	return cmd
+}
+
+// settings are the flags that change something.
+var schedulerSettings = []string{
+	"algorithm", "policy", "priority-delta", "on-fault", "preempt-service", "preempt-batch", "preempt-system", "preempt-sysbatch", "coalescing", "shedding",
+}
+
+func (s *schedulerSet) named(cmd *cobra.Command) []string {
+	var list []string
+	for _, name := range schedulerSettings {
+		if cmd.Flags().Changed(name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// write reads the settings, changes them and writes them, unless they were
+// changed in between.
+func (s *schedulerSet) write(ctx context.Context, conn *connection, cmd *cobra.Command) (*client.SchedulerConfiguration, error) {
+	api, err := conn.dial()
+	if err != nil {
+		return nil, err
+	}
+	conf, _, err := api.Scheduler().Get(ctx, nil)
+	if err != nil {
+		return nil, interruptedBy(ctx, err)
+	}
+	if err := s.apply(cmd, conf); err != nil {
+		return nil, err
+	}
+	check := conf.ModifyIndex
+	if cmd.Flags().Changed("check-index") {
+		check = s.check
+	}
+	answer, err := api.Scheduler().Set(ctx, conf, &check)
+	if err != nil {
+		return nil, interruptedBy(ctx, err)
+	}
+	if !answer.Updated {
+		return nil, &Error{
+			Exit: ExitConflict, Code: client.CodeConflict, Message: fmt.Sprintf("the settings are not those of index %d any more", check),
+			Hint: "look at them again: cede operator scheduler get",
+		}
+	}
+	now, _, err := api.Scheduler().Get(ctx, nil)
+	return now, interruptedBy(ctx, err)
+}
+
+func (s *schedulerSet) apply(cmd *cobra.Command, conf *client.SchedulerConfiguration) error {
+	set := func(name string, to *bool, value bool) {
+		if cmd.Flags().Changed(name) {
+			*to = value
+		}
+	}
+	p := &conf.PreemptionConfig
+	set("preempt-service", &p.ServiceSchedulerEnabled, s.service)
+	set("preempt-batch", &p.BatchSchedulerEnabled, s.batch)
+	set("preempt-system", &p.SystemSchedulerEnabled, s.system)
+	set("preempt-sysbatch", &p.SysBatchSchedulerEnabled, s.sysbatch)
+	for _, name := range s.named(cmd) {
+		switch name {
+		case "algorithm":
+			if s.algorithm != "binpack" && s.algorithm != "spread" {
+				return usagef("use binpack or spread", "--algorithm %s: there is no such algorithm", s.algorithm)
+			}
+			conf.SchedulerAlgorithm = s.algorithm
+		case "on-fault":
+			if s.onFault != "deny" && s.onFault != "default" {
+				return usagef("use deny or default", "--on-fault %s: what shall happen?", s.onFault)
+			}
+			conf.OnFault = s.onFault
+		case "policy":
+			conf.Policy = s.policy
+		case "priority-delta":
+			delta, err := parseDelta(s.delta)
+			if err != nil {
+				return err
+			}
+			conf.PriorityDelta = delta
+		case "coalescing":
+			conf.Coalescing = &s.coalescing
+		case "shedding":
+			conf.Shedding = &s.shedding
+		}
+	}
+	return nil
+}
+
+func parseDelta(text string) (*int, error) {
+	if text == "policy" {
+		return nil, nil //nolint:nilnil // absent is a value: the policy's own
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return nil, usagef("write a whole number of 0 or more, or policy", "--priority-delta %s is no gap", text)
+	}
+	delta := int(n)
+	return &delta, nil
+}

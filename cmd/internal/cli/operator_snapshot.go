@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+func newOperatorSnapshotCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "snapshot",
+		Short:   "Save the whole state to a file, and restore it",
+		Example: "  cede operator snapshot save cluster.snap\n  cede operator snapshot restore cluster.snap",
+	}
+	group(cmd)
+	cmd.AddCommand(newSnapshotSaveCmd(env), newSnapshotRestoreCmd(env))
+	return cmd
+}
+
+// counted counts what passes through.
+type counted struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func newSnapshotSaveCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "save FILE",
+		Short: "Save the whole state to a file",
+		Long: `Save the whole state to a file: jobs, nodes, allocations, evaluations, classes,
+policies with their modules, and tokens (their hashes alone). A file that exists is
+replaced once the snapshot is whole.`,
+		Example: "  cede operator snapshot save cluster.snap",
+		Args:    arguments(1, 1, "one file"),
+	}
+	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		api, err := conn.dial()
+		if err != nil {
+			return err
+		}
+		var bytes int64
+		var failed error // what the server said, whole
+		err = env.write(args[0], func(w io.Writer) error {
+			c := &counted{w: w}
+			failed = api.Operator().SnapshotSave(cmd.Context(), c)
+			bytes = c.n
+			return failed
+		})
+		if failed != nil {
+			return interruptedBy(cmd.Context(), failed)
+		}
+		if err != nil || args[0] == stdin {
+			return err
+		}
+		v := struct {
+			File  string
+			Bytes int64
+		}{args[0], bytes}
+		return out.show(document{data: v, names: []string{args[0]}, page: func(p page) { p.printf("%s: %s\n", args[0], size(bytes)) }})
+	}
+	return cmd
+}
+
+func newSnapshotRestoreCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Replace the whole state of a cluster by a snapshot",
+		Long: `Replace the whole state of a cluster by a snapshot. What was done since the
+snapshot was saved is lost, so --yes has to be given.`,
+		Example: "  cede operator snapshot restore cluster.snap --yes",
+		Args:    arguments(1, 1, "one file"),
+	}
+	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
+	sure := cmd.Flags().Bool("yes", false, "really replace everything")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		if !*sure {
+			return usagef("add --yes; `cede operator snapshot save` keeps what is there now", "this replaces the whole state of the cluster")
+		}
+		if err := conn.restore(cmd.Context(), args[0]); err != nil {
+			return err
+		}
+		v := struct{ File string }{args[0]}
+		return out.show(document{data: v, names: []string{args[0]}, page: func(p page) { p.printf("The state is that of %s\n", args[0]) }})
+	}
+	return cmd
+}
+
+func (c *connection) restore(ctx context.Context, file string) error {
+	r, err := c.env.open(file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	api, err := c.dial()
+	if err != nil {
+		return err
+	}
+	if err := api.Operator().SnapshotRestore(ctx, r); err != nil {
+		return fmt.Errorf("%s: %w", file, interruptedBy(ctx, err))
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// connection is how a command reaches a server.
+type connection struct {
+	env       *Env
+	addr      string
+	token     string
+	caCert    string
+	namespace string
+	client    *client.Client
+}
+
+// serverFlags gives a command what it needs to ask a server.
+func serverFlags(cmd *cobra.Command, env *Env) *connection {
+	c := &connection{env: env}
+	f := cmd.Flags()
+	f.StringVar(&c.addr, "addr", "", "`URL` of a server, or several separated by commas (CEDE_ADDR; default "+client.DefaultAddress+")")
+	f.StringVar(&c.token, "token", "", "`TOKEN` to ask with, or file:PATH of a file that holds it (CEDE_TOKEN)")
+	f.StringVar(&c.caCert, "cacert", "", "`FILE` of the authority that signed the servers' certificates (CEDE_CACERT)")
+	f.StringVar(&c.namespace, "namespace", "", "`NAME` of the namespace, * for all where lists allow it (CEDE_NAMESPACE; default default)")
+	return c
+}
+
+// config is what the flags and the environment say; flags go first.
+func (c *connection) config() (client.Config, error) {
+	conf := client.FromLookup(func(name string) (string, bool) {
+		value := c.env.Getenv(name)
+		return value, value != ""
+	})
+	for _, given := range []struct {
+		flag string
+		to   *string
+	}{{c.addr, &conf.Address}, {c.token, &conf.Token}, {c.caCert, &conf.CACert}, {c.namespace, &conf.Namespace}} {
+		if given.flag != "" {
+			*given.to = given.flag
+		}
+	}
+	conf.UserAgent = "cede/" + c.env.Build.Version
+	if file, ok := strings.CutPrefix(conf.Token, "file:"); ok {
+		secret, err := c.env.secret(file)
+		if err != nil {
+			return conf, err
+		}
+		conf.Token = secret
+	}
+	return conf, nil
+}
+
+// secret reads a file that holds a secret and nothing else.
+func (env *Env) secret(name string) (string, error) {
+	text, err := env.readAll(name, 64<<10)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// readAll reads a file that the user named, up to a size; - is standard input.
+func (env *Env) readAll(name string, most int64) ([]byte, error) {
+	r, err := env.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	if int64(len(text)) > most {
+		return nil, &Error{
+			Exit: ExitUsage, Code: codeInvalid, Message: fmt.Sprintf("%s is larger than %s", name, size(most)),
+			Hint: "check that this is the file that is meant",
+		}
+	}
+	return text, nil
+}
+
+// dial makes the client.
+func (c *connection) dial() (*client.Client, error) {
+	if c.client != nil {
+		return c.client, nil
+	}
+	conf, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	c.client, err = client.New(conf)
+	if err != nil {
+		hint := "check --addr and CEDE_ADDR, --cacert and CEDE_CACERT"
+		if errors.Is(err, os.ErrNotExist) {
+			hint = "check the path"
+		}
+		return nil, usagef(hint, "%v", err)
+	}
+	return c.client, nil
+}
+
+// query is a read in the namespace that was asked for.
+func (c *connection) query() *client.QueryOptions { return &client.QueryOptions{} }
+
+// serverError is what a server answered instead of a result.
+func serverError(e *client.Error) *Error {
+	own := &Error{Exit: ExitError, Code: e.Code, Message: e.Message, Hint: e.Hint, err: e}
+	if own.Message == "" {
+		own.Message = "the server answered " + e.Code
+	}
+	if len(e.Details) > 0 {
+		own.Details = e.Details
+		own.lines = detailLines(e.Details)
+	}
+	switch e.Code {
+	case client.CodeInvalid:
+		own.Exit = ExitUsage
+	case client.CodeNotFound:
+		own.Exit = ExitNotFound
+	case client.CodeConflict:
+		own.Exit = ExitConflict
+	case client.CodeNoLeader:
+		own.Exit = ExitUnreachable
+		if own.Hint == "" {
+			own.Hint = "wait for an election, or start more servers; `cede operator raft` shows them"
+		}
+	case client.CodeUnauthenticated:
+		if own.Hint == "" {
+			own.Hint = "give a token: CEDE_TOKEN, or --token file:PATH"
+		}
+	}
+	return own
+}
+
+// unreachable is a server that could not be asked.
+func unreachable(e *client.UnreachableError) *Error {
+	return &Error{
+		Exit: ExitUnreachable, Code: codeUnreachable, err: e,
+		Message: fmt.Sprintf("no server reached at %s: %v", e.Address, rootCause(e.Err)),
+		Hint:    "is it running? --addr or CEDE_ADDR says where; `cede agent --dev` starts one to try",
+	}
+}
+
+// rootCause is the innermost error: what the system said, without the URL and
+// the operation that are wrapped around it.
+func rootCause(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// interruptedBy is the error of a call that ended because the command did.
+func interruptedBy(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	return err
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// detailLines lays an error's details out for people: a list is a line for each
+// of its elements, below its name.
+func detailLines(details map[string]any) []string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(details)) {
+		switch v := details[key].(type) {
+		case nil:
+		case []any:
+			if len(v) == 0 {
+				continue
+			}
+			if key != "Problems" {
+				lines = append(lines, key+":")
+			}
+			for _, e := range v {
+				text := detail(e)
+				if key != "Problems" {
+					text = "  " + text
+				}
+				lines = append(lines, text)
+			}
+		default:
+			lines = append(lines, key+": "+detail(v))
+		}
+	}
+	return lines
+}
+
+// detail is a value in one line.
+func detail(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case map[string]any:
+		message, ok := anyOf(v, "Message", "message").(string)
+		if !ok {
+			break
+		}
+		if path, _ := anyOf(v, "Path", "path").(string); path != "" {
+			message = path + ": " + message
+		}
+		if remedy, _ := anyOf(v, "Remedy", "remedy").(string); remedy != "" {
+			message += "; " + remedy
+		}
+		return message
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return strings.Trim(string(text), `"`)
+}
+
+func anyOf(m map[string]any, names ...string) any {
+	for _, name := range names {
+		if v, ok := m[name]; ok {
+			return v
+		}
+	}
+	return nil
+}
