@@ -52,6 +52,8 @@ func (s *Server) unwritten(err error) error {
 	switch {
 	case errors.Is(err, replication.ErrNotLeader):
 		return s.notLeader(err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return interrupted(err)
 	case errors.Is(err, replication.ErrUnknownOutcome):
 		e := fail(CodeUnavailable, "the leader changed while the request was written: it may have been done")
 		e.Err = err
@@ -60,8 +62,10 @@ func (s *Server) unwritten(err error) error {
 		e := fail(CodeTooLarge, "the request is larger than the log takes")
 		e.Err = err
 		return e
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return interrupted(err)
+	case errors.Is(err, replication.ErrBusy):
+		e := fail(CodeUnavailable, "the log takes no more writes for now: nothing was done")
+		e.Err = err
+		return e.hint("the disk or the other servers are behind: try again in a moment")
 	default:
 		e := fail(CodeUnavailable, "the log does not take writes: %v", err)
 		e.Err = err

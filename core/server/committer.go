@@ -21,6 +21,7 @@ var errOutOfOffice = errors.New("the term of leadership in which the plan was ch
 // ends: nothing more is written in it, the lead is given up, and whoever leads
 // next, perhaps this server, first waits for everything that was written before.
 // The same goes for any other failure: it means that this server leads no more.
+// Only a log that is too busy is told apart: it says that nothing was written.
 type committer struct {
 	term   *term
 	broken atomic.Bool
@@ -36,8 +37,10 @@ func (c *committer) Commit(ctx context.Context, batch *state.Batch) (planner.Out
 	from := c.term.cfg.Clock.Now()
 	result, err := c.write(ctx, batch)
 	if err != nil {
-		c.broken.Store(true)
-		c.term.fall(err)
+		if !errors.Is(err, replication.ErrBusy) {
+			c.broken.Store(true)
+			c.term.fall(err)
+		}
 		return planner.Outcome{}, err
 	}
 	c.term.metrics.committed(c.term.cfg.Clock.Now().Sub(from))

@@ -39,9 +39,13 @@ func (s *Server) lead(ctx context.Context, workersDone <-chan struct{}) {
 	signals := s.cfg.Log.Leadership()
 	for {
 		select {
-		case leads := <-signals:
+		case leads, open := <-signals:
 			current.end()
-			if current = nil; leads {
+			current = nil
+			switch {
+			case !open: // the log is closed: this server will not lead again
+				signals = nil
+			case leads:
 				current = s.startTerm(ctx)
 			}
 		case <-current.failed():

@@ -23,6 +23,7 @@ type teller struct {
 
 	mu    sync.Mutex
 	queue []replication.Applied
+	begun bool          // something was noted
 	more  chan struct{} // one slot
 
 	newest struct {
@@ -39,7 +40,14 @@ func newTeller(s *Server) *teller {
 
 // note queues entries. It is called by the goroutine that applies.
 func (t *teller) note(list []replication.Applied) {
+	if len(list) == 0 {
+		return
+	}
 	t.mu.Lock()
+	if !t.begun { // what was applied before this server was told is not known to it
+		t.begun = true
+		t.queue = append(t.queue, replication.Applied{Index: list[0].Index - 1})
+	}
 	t.queue = append(t.queue, list...)
 	t.mu.Unlock()
 	select {

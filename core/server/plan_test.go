@@ -1,0 +1,289 @@
+package server
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// propose plans a job on a server.
+func (w *world) propose(s *Server, b *coretest.JobBuilder) *Proposal {
+	w.t.Helper()
+	p, err := s.PlanJob(w.ctx, b.Obj(), PlanOptions{ExplicitPriority: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// runToken registers a job with a plan's token.
+func (w *world) runToken(s *Server, b *coretest.JobBuilder, token, key string) (*Registered, error) {
+	return s.RegisterJob(w.ctx, b.Obj(), RegisterOptions{Token: token, Key: key, ExplicitPriority: true})
+}
+
+func high() *coretest.JobBuilder { return coretest.Job("high").Priority(80).Count(1).Ask(800, 800, 0) }
+
+// fullWorld is two machines that two instances of low fill.
+func (w *world) fullWorld() {
+	w.everythingPreempts()
+	w.addMachines(2, 1000, 1000)
+	w.submit(coretest.Job("low").Priority(20).Count(2).Ask(800, 800, 0))
+	w.settle()
+}
+
+func TestPlanJob_RunsExactlyAsShownOnAnyServer(t *testing.T) {
+	play(t, 3, nil, func(w *world) {
+		w.fullWorld()
+		before := w.snap().Index()
+		first := w.leader()
+		p := w.propose(first.server, high())
+		if len(p.Place) != 1 || len(p.Evict) != 1 || p.Evict[0].NodeID != p.Place[0].NodeID || !p.Changes.NewJob || p.Changes.Groups["g"].Place != 1 {
+			t.Fatalf("proposed %+v", p)
+		}
+		if p.Evict[0].Policy == "" || p.Evict[0].By != p.Place[0].ID {
+			t.Errorf("the eviction is %+v", p.Evict[0])
+		}
+		if now := w.snap(); now.Index() != before || now.Job(p.Job.Key()) != nil {
+			t.Error("planning changed the state")
+		}
+		if err := first.node.Transfer(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		second := w.leader()
+		if second == first {
+			t.Fatal("the lead did not go to another server")
+		}
+		r, err := w.runToken(second.server, high(), p.Token, "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		placed := w.snap().Alloc(p.Place[0].ID)
+		victim := w.snap().Alloc(p.Evict[0].Alloc.ID)
+		if placed == nil || placed.NodeID != p.Place[0].NodeID || victim.Desired != model.DesiredEvict || victim.PreemptedBy != placed.ID {
+			t.Errorf("placed %+v, evicted %+v", placed, victim)
+		}
+		if e := w.snap().Eval(r.EvalID); e == nil || e.Status != model.EvalComplete {
+			t.Errorf("the evaluation is %+v", e)
+		}
+		again, err := w.runToken(second.server, high(), p.Token, "key")
+		if err != nil || !again.Replayed || again.EvalID != r.EvalID || again.Index != r.Index {
+			t.Errorf("under the same key it answers %+v, %v; first it was %+v", again, err, r)
+		}
+		w.settle()
+		w.expectLive("high", 1)
+		w.expectLive("low", 1)
+	})
+}
+
+func TestPlanJob_TellsWhatKeepsItFromBeingRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world, p *Proposal)
+		want   string
+	}{
+		"the job was registered meanwhile": {func(w *world, _ *Proposal) { w.submit(high()) }, "the job changed"},
+		"the victim ended": {func(w *world, p *Proposal) {
+			w.must(func(s *Server) error {
+				_, err := s.StopAlloc(w.ctx, p.Evict[0].Alloc.ID)
+				return err
+			})
+		}, "no longer running"},
+		"the node takes no work": {func(w *world, p *Proposal) {
+			w.must(func(s *Server) error {
+				_, err := s.SetEligible(w.ctx, p.Place[0].NodeID, false)
+				return err
+			})
+		}, "node " + "n00"},
+		"it is old": {func(*world, *Proposal) { time.Sleep(16 * time.Minute) }, "valid for 15m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, 1, nil, func(w *world) {
+				w.fullWorld()
+				p := w.propose(w.leader().server, high())
+				c.change(w, p)
+				index := w.snap().Job(model.JobKey{Namespace: "default", ID: "high"})
+				_, err := w.runToken(w.leader().server, high(), p.Token, "")
+				e, ok := errors.AsType[*Error](err)
+				if !ok || e.Code != CodeConflict || !strings.Contains(e.Message, c.want) {
+					t.Fatalf("it answers %v, want a conflict about %q", err, c.want)
+				}
+				if differences, ok := e.Details["Difference"].([]string); !ok || len(differences) == 0 {
+					t.Errorf("details are %v", e.Details)
+				}
+				if w.snap().Job(model.JobKey{Namespace: "default", ID: "high"}) != index {
+					t.Error("a plan that was refused changed the job")
+				}
+			})
+		})
+	}
+}
+
+func TestRegisterJob_TokensThatAreNotOurs(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.fullWorld()
+		p := w.propose(w.leader().server, high())
+		flipped := []byte(p.Token)
+		flipped[len(flipped)/2] ^= 1
+		for name, token := range map[string]string{
+			"none of ours": "abc", "cut off": p.Token[:40], "changed": string(flipped), "of nothing": planPrefix,
+		} {
+			if _, err := w.runToken(w.leader().server, high(), token, ""); CodeOf(err) != CodeInvalid {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		other := high().Ask(700, 700, 0)
+		if _, err := w.runToken(w.leader().server, other, p.Token, ""); CodeOf(err) != CodeConflict || !strings.Contains(err.Error(), "another specification") {
+			t.Errorf("with another job: %v", err)
+		}
+	})
+}
+
+func TestPlanJob_WhatFindsNoPlaceIsQueuedWhenThePlanIsRun(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.addMachines(1, 1000, 1000)
+		job := func() *coretest.JobBuilder { return coretest.Job("two").Count(2).Ask(800, 800, 0) }
+		p := w.propose(w.leader().server, job())
+		if len(p.Place) != 1 || p.Queued["g"] != 1 || p.Failed["g"] == nil || p.Changes.Groups["g"].Unplaced != 1 {
+			t.Fatalf("proposed %+v", p)
+		}
+		if _, err := w.runToken(w.leader().server, job(), p.Token, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		w.expectLive("two", 1)
+		w.machine("n900", 1000, 1000).present()
+		time.Sleep(time.Second)
+		w.settle()
+		w.expectLive("two", 2)
+	})
+}
+
+func TestRegisterJob_ChecksAndKeys(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		s := w.leader().server
+		none := uint64(0)
+		first, err := s.RegisterJob(w.ctx, coretest.Job("web").Obj(), RegisterOptions{Check: &none, Key: "k"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := s.RegisterJob(w.ctx, coretest.Job("web").Obj(), RegisterOptions{Check: &none, Key: "k"})
+		if err != nil || !again.Replayed || again.EvalID != first.EvalID || again.Index != first.Index {
+			t.Errorf("the same request answers %+v, %v, first %+v", again, err, first)
+		}
+		if _, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), RegisterOptions{Key: "k"}); CodeOf(err) != CodeConflict {
+			t.Errorf("another request under the key: %v", err)
+		}
+		if _, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), RegisterOptions{Check: &none}); CodeOf(err) != CodeConflict {
+			t.Errorf("a job that must not exist: %v", err)
+		}
+		index := first.JobModifyIndex
+		second, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), RegisterOptions{Check: &index})
+		if err != nil || second.JobModifyIndex <= index {
+			t.Errorf("with the right check: %+v, %v", second, err)
+		}
+		if _, err := s.RegisterJob(w.ctx, coretest.Job("x").Change(func(j *model.Job) { j.Policy, j.PriorityClass = "nobody", "gold" }).Obj(), RegisterOptions{}); CodeOf(err) != CodeInvalid ||
+			!strings.Contains(err.Error(), "nobody") || !strings.Contains(err.Error(), "gold") {
+			t.Errorf("two mistakes: %v", err)
+		}
+	})
+}
+
+func TestPriorityClasses_FollowTheRulesOfKubernetes(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		s := w.leader().server
+		put := func(c model.PriorityClass) error {
+			_, err := s.PutPriorityClass(w.ctx, &c)
+			return err
+		}
+		for _, c := range []struct {
+			class model.PriorityClass
+			want  Code
+		}{
+			{model.PriorityClass{Name: "gold", Value: 900, NeverPreempts: true}, ""},
+			{model.PriorityClass{Name: "gold", Value: 900, NeverPreempts: true, Description: "costly"}, ""},
+			{model.PriorityClass{Name: "gold", Value: 901, NeverPreempts: true}, CodeInvalid},
+			{model.PriorityClass{Name: "gold", Value: 900}, CodeInvalid},
+			{model.PriorityClass{Name: "system-mine", Value: 1}, CodeInvalid},
+			{model.PriorityClass{Name: "high", Value: 1_000_000_001}, CodeInvalid},
+			{model.PriorityClass{Name: "highest", Value: 1_000_000_000}, ""},
+			{model.PriorityClass{Name: "usual", Value: 30, GlobalDefault: true}, ""},
+			{model.PriorityClass{Name: "other", Value: 40, GlobalDefault: true}, CodeInvalid},
+		} {
+			if err := put(c.class); err == nil && c.want != "" || err != nil && CodeOf(err) != c.want {
+				t.Errorf("%+v: %v, want %q", c.class, err, c.want)
+			}
+		}
+		for _, c := range []struct {
+			job  *coretest.JobBuilder
+			set  bool
+			want int32
+		}{
+			{coretest.Job("a").Priority(0), false, 30},
+			{coretest.Job("b").Priority(0), true, 0},
+			{coretest.Job("c").Priority(0).Change(func(j *model.Job) { j.PriorityClass = "gold" }), false, 900},
+			{coretest.Job("d").Priority(70), false, 70},
+		} {
+			job := c.job.Obj()
+			if _, err := s.RegisterJob(w.ctx, job, RegisterOptions{ExplicitPriority: c.set}); err != nil {
+				t.Fatal(err)
+			}
+			stored := s.Snapshot().Job(job.Key())
+			if stored.Priority != c.want || stored.NeverPreempts != (stored.PriorityClass == "gold") {
+				t.Errorf("job %s has priority %d, want %d (%+v)", job.ID, stored.Priority, c.want, stored)
+			}
+		}
+		both := coretest.Job("e").Priority(5).Change(func(j *model.Job) { j.PriorityClass = "gold" }).Obj()
+		if _, err := s.RegisterJob(w.ctx, both, RegisterOptions{}); CodeOf(err) != CodeInvalid {
+			t.Errorf("a class and another priority: %v", err)
+		}
+		if _, err := s.DeletePriorityClass(w.ctx, "gold"); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.DeletePriorityClass(w.ctx, "gold"); CodeOf(err) != CodeNotFound {
+			t.Errorf("deleted twice: %v", err)
+		}
+	})
+}
+
+func TestNodes_NeedTheirSecret(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		s := w.leader().server
+		node, secret := coretest.Node("n1", 1000, 1000, 0), strings.Repeat("s", 32)
+		if _, err := s.RegisterNode(w.ctx, node, "short"); CodeOf(err) != CodeInvalid {
+			t.Errorf("a short secret: %v", err)
+		}
+		if _, err := s.RegisterNode(w.ctx, node, secret); err != nil {
+			t.Fatal(err)
+		}
+		other := strings.Repeat("x", 32)
+		_, registered := s.RegisterNode(w.ctx, node, other)
+		_, beat := s.Heartbeat(w.ctx, "n1", other)
+		_, updated := s.UpdateAllocs(w.ctx, "n1", other, nil)
+		for _, err := range []error{registered, beat, updated} {
+			if CodeOf(err) != CodeForbidden {
+				t.Errorf("another secret: %v", err)
+			}
+		}
+		if _, err := s.Heartbeat(w.ctx, "n2", secret); CodeOf(err) != CodeNotFound {
+			t.Errorf("a node that is not there: %v", err)
+		}
+		w.addMachines(1, 1000, 1000)
+		w.submit(coretest.Job("web").Ask(100, 100, 0))
+		w.settle()
+		for a := range w.snap().Allocs() {
+			foreign := []state.ClientUpdate{{AllocID: a.ID, Status: model.ClientFailed}}
+			elsewhere := "n1"
+			if a.NodeID == "n1" {
+				continue
+			}
+			if _, err := s.UpdateAllocs(w.ctx, elsewhere, secret, foreign); CodeOf(err) != CodeForbidden {
+				t.Errorf("a report of another node's allocation: %v", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,538 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// soak is whether tests run at the counts that the issues state.
+func soak() bool { return os.Getenv("CEDE_SOAK") != "" }
+
+// host has the built-in default alone.
+type host struct{}
+
+func (host) Builtins() []*policy.Version {
+	return []*policy.Version{coretest.Version(func() sdk.Policy { return rules.New() })}
+}
+
+func (host) Open(context.Context, *model.PolicyVersion, []byte) (*policy.Version, error) {
+	return nil, fmt.Errorf("this host opens nothing")
+}
+
+func (host) Describe(context.Context, policy.LoadRequest) (*model.PolicyVersion, error) {
+	return nil, fmt.Errorf("this host loads nothing")
+}
+
+// world is a cluster in virtual time: servers with their logs in memory, and
+// machines that report to whoever leads.
+type world struct {
+	t        *testing.T
+	members  []*member
+	change   func(*Config)
+	machines map[string]*machine
+	ctx      context.Context
+	cancel   context.CancelFunc
+	group    sync.WaitGroup
+}
+
+// member is one server; what is in memory of its disk outlives a restart.
+type member struct {
+	w         *world
+	id        string
+	log       *raft.InmemStore
+	snapshots raft.SnapshotStore
+	transport *raft.InmemTransport
+
+	node    *replication.Node
+	server  *Server
+	applied atomic.Pointer[Server]
+	faults  *faultyLog
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+// play runs a test in virtual time with so many servers, and at its end holds
+// the state to what must always be true.
+func play(t *testing.T, servers int, change func(*Config), story func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, change: change, machines: map[string]*machine{}}
+		w.ctx, w.cancel = context.WithCancel(context.Background())
+		for i := range servers {
+			w.members = append(w.members, w.newMember(fmt.Sprintf("s%d", i+1)))
+		}
+		for _, m := range w.members {
+			for _, o := range w.members {
+				m.transport.Connect(raft.ServerAddress(o.id), o.transport)
+			}
+			m.start()
+		}
+		var list []raft.Server
+		for _, m := range w.members {
+			list = append(list, raft.Server{ID: raft.ServerID(m.id), Address: raft.ServerAddress(m.id)})
+		}
+		if err := w.members[0].node.Bootstrap(list...); err != nil {
+			t.Fatal(err)
+		}
+		defer w.stop()
+		story(w)
+		w.settle()
+		w.check()
+	})
+}
+
+func (w *world) newMember(id string) *member {
+	m := &member{w: w, id: id, log: raft.NewInmemStore(), snapshots: raft.NewInmemSnapshotStore()}
+	_, m.transport = raft.NewInmemTransportWithTimeout(raft.ServerAddress(id), time.Second)
+	return m
+}
+
+// start opens the log and runs a server on it.
+func (m *member) start() {
+	t := m.w.t
+	m.applied.Store(nil)
+	store := state.New()
+	var err error
+	m.node, err = replication.Open(replication.Config{
+		ServerID: m.id, Log: m.log, Stable: m.log, Snapshots: m.snapshots, Transport: m.transport, Store: store,
+		Observe: func(list []replication.Applied) {
+			if s := m.applied.Load(); s != nil {
+				s.Observe(list)
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.faults = &faultyLog{Node: m.node}
+	cfg := Config{
+		ID: m.id, Log: m.faults, Store: store, Policies: host{}, Workers: 2,
+		Logger: slog.New(slog.NewTextHandler(m.w.output(), nil)),
+		Voters: func() []string { return []string{m.id} },
+	}
+	if m.w.change != nil {
+		m.w.change(&cfg)
+	}
+	if m.server, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	m.applied.Store(m.server)
+	var ctx context.Context
+	ctx, m.cancel = context.WithCancel(context.Background())
+	m.done = make(chan struct{})
+	go func() {
+		defer close(m.done)
+		if err := m.server.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+}
+
+func (w *world) output() io.Writer {
+	if testing.Verbose() {
+		return w.t.Output()
+	}
+	return io.Discard
+}
+
+// halt stops the server; its log stays.
+func (m *member) halt() {
+	if m.node == nil {
+		return
+	}
+	m.cancel()
+	<-m.done
+	if err := m.node.Close(); err != nil {
+		m.w.t.Error(err)
+	}
+	m.node = nil
+}
+
+func (w *world) stop() {
+	w.cancel()
+	w.group.Wait()
+	for _, m := range w.members {
+		m.halt()
+	}
+	for _, m := range w.members {
+		_ = m.transport.Close()
+	}
+	time.Sleep(time.Minute) // what Raft sent to servers that are gone ends by itself
+}
+
+// leader is the server that leads and has taken over.
+func (w *world) leader() *member {
+	w.t.Helper()
+	for range 600 {
+		for _, m := range w.members {
+			if m.node != nil && m.node.IsLeader() && m.server.term.Load() != nil {
+				return m
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	w.t.Fatal("nobody led in a minute")
+	return nil
+}
+
+func (w *world) snap() *state.Snapshot { return w.leader().server.Snapshot() }
+
+// call asks whoever leads, again where the lead changes meanwhile.
+func (w *world) call(f func(s *Server) error) error {
+	var err error
+	for range 100 {
+		err = f(w.leader().server)
+		switch CodeOf(err) {
+		case CodeNotLeader, CodeNoLeader, CodeUnavailable:
+			time.Sleep(200 * time.Millisecond)
+			continue
+		}
+		return err
+	}
+	return err
+}
+
+func (w *world) must(f func(s *Server) error) {
+	w.t.Helper()
+	if err := w.call(f); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// submit registers a job, whichever server takes it.
+func (w *world) submit(b *coretest.JobBuilder) *Registered {
+	w.t.Helper()
+	var r *Registered
+	key := fmt.Sprint(rand.Uint64())
+	w.must(func(s *Server) (err error) {
+		job, err := cloneJob(b.Obj())
+		if err != nil {
+			return err
+		}
+		r, err = s.RegisterJob(w.ctx, job, RegisterOptions{Key: key, ExplicitPriority: true})
+		return err
+	})
+	return r
+}
+
+// everythingPreempts switches preemption on for all types.
+func (w *world) everythingPreempts() {
+	w.must(func(s *Server) error {
+		_, err := s.SetConfig(w.ctx, coretest.AllPreempt(), nil)
+		return err
+	})
+}
+
+// settle waits until nothing is being worked on.
+func (w *world) settle() {
+	w.t.Helper()
+	for range 3000 {
+		time.Sleep(200 * time.Millisecond)
+		synctest.Wait()
+		s := w.leader().server
+		stats := s.broker.Stats()
+		total := stats.Total()
+		if total.Ready+total.Unacked+total.Pending+total.Backoff+total.Cancelable+total.Failed == 0 && w.quiet() {
+			return
+		}
+	}
+	s := w.leader().server
+	stats := s.broker.Stats()
+	w.t.Fatalf("it does not settle: %+v", stats.Total())
+}
+
+// quiet is whether machines have reported everything, and the reaper is done.
+func (w *world) quiet() bool {
+	if s := w.leader().server; s.blocked.Stats().Duplicates > 0 {
+		return false
+	}
+	snap := w.snap()
+	for a := range snap.Allocs() {
+		n := snap.Node(a.NodeID)
+		if n == nil || n.Status == model.NodeDown {
+			continue
+		}
+		if a.Stopping() || a.Live() && a.Client == model.ClientPending {
+			return false
+		}
+	}
+	return true
+}
+
+// live is the instances of a job that run or are about to, by node.
+func (w *world) live(job string) map[string]int {
+	snap, nodes := w.snap(), map[string]int{}
+	for _, a := range snap.AppendJobAllocs(nil, model.JobKey{Namespace: model.DefaultNamespace, ID: job}) {
+		if a.Live() {
+			nodes[a.NodeID]++
+		}
+	}
+	return nodes
+}
+
+func (w *world) expectLive(job string, want int) {
+	w.t.Helper()
+	n := 0
+	for _, c := range w.live(job) {
+		n += c
+	}
+	if n != want {
+		w.t.Errorf("job %s has %d live instances, want %d: %v", job, n, want, w.live(job))
+	}
+}
+
+// check is what must always be true, whatever happened.
+func (w *world) check() {
+	w.t.Helper()
+	w.agree()
+	snap := w.snap()
+	if err := snap.Check(); err != nil {
+		w.t.Errorf("the state does not hold together: %v", err)
+	}
+	instances := map[string]string{}
+	for a := range snap.Allocs() {
+		if a.Live() && !a.Job.Type.PerNode() {
+			name := a.Job.Key().String() + model.AllocName(a.Group, a.Index, 0)
+			if other := instances[name]; other != "" {
+				w.t.Errorf("%s runs twice: %s and %s", name, other, a.ID)
+			}
+			instances[name] = a.ID
+		}
+		if a.Desired != model.DesiredEvict {
+			continue
+		}
+		by := snap.Alloc(a.PreemptedBy)
+		if by == nil && snap.Claim(a.PreemptedBy) == nil {
+			w.t.Errorf("%s was evicted by %q, which is not there", a.ID, a.PreemptedBy)
+		}
+		if by != nil && (by.Job.Priority <= a.Job.Priority || !slices.Contains(by.Preempted, a.ID)) {
+			w.t.Errorf("%s of priority %d was evicted by %s of priority %d, which lists %v", a.ID, a.Job.Priority, by.ID, by.Job.Priority, by.Preempted)
+		}
+	}
+	w.checkCapacity(snap)
+	for e := range snap.Evals() {
+		where := w.leader().server.broker.Where(e.ID).State
+		if !e.Status.Final() && e.Status != model.EvalBlocked && e.WaitUntil == 0 {
+			w.t.Errorf("evaluation %s of %s is %s (%s in the broker)", e.ID, e.JobID, e.Status, where)
+		}
+		if e.Status == model.EvalBlocked && !w.leader().server.blocked.Holds(e.ID) {
+			w.t.Errorf("evaluation %s of %s is blocked and nobody would wake it (%s)", e.ID, e.JobID, where)
+		}
+	}
+}
+
+func (w *world) checkCapacity(snap *state.Snapshot) {
+	w.t.Helper()
+	for n := range snap.Nodes() {
+		used := model.Resources{}
+		for _, a := range snap.AppendNodeAllocs(nil, n.ID) {
+			if a.Live() {
+				for name, amount := range a.Group.Resources {
+					used[name] += amount
+				}
+			}
+		}
+		for name, amount := range used {
+			if amount > n.Capacity[name]-n.Reserved[name] {
+				w.t.Errorf("node %s has %d of %s in use, and %d", n.ID, amount, name, n.Capacity[name])
+			}
+		}
+	}
+}
+
+// agree waits until all servers are at one index, and compares their states.
+func (w *world) agree() {
+	w.t.Helper()
+	if err := w.leader().node.Barrier(w.ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	index := w.snap().Index()
+	hashes := map[[32]byte]string{}
+	for _, m := range w.members {
+		if m.node == nil {
+			continue
+		}
+		snap, err := m.server.WaitIndex(w.ctx, index)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if snap.Index() == index {
+			hashes[replication.Hash(snap)] = m.id
+		}
+	}
+	if len(hashes) > 1 {
+		w.t.Errorf("servers at index %d have different states: %v", index, slices.Collect(maps.Values(hashes)))
+	}
+}
+
+// faultyLog is a log that can be made to fail.
+type faultyLog struct {
+	*replication.Node
+	entries atomic.Int64
+	mu      sync.Mutex
+	fail    func(e *replication.Entry) (after bool, err error)
+}
+
+// Apply writes the entry, unless it is to fail: before it is written or after.
+func (l *faultyLog) Apply(ctx context.Context, e *replication.Entry) (*replication.Result, error) {
+	l.mu.Lock()
+	fail := l.fail
+	l.mu.Unlock()
+	var after bool
+	var err error
+	if fail != nil {
+		after, err = fail(e)
+	}
+	if err != nil && !after {
+		return nil, err
+	}
+	l.entries.Add(1)
+	result, applied := l.Node.Apply(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return result, applied
+}
+
+func (l *faultyLog) failWith(f func(e *replication.Entry) (after bool, err error)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fail = f
+}
+
+// machine is a node's agent in short: it registers, reports, starts what it is
+// given once what it displaces has stopped, and stops what it is told to.
+type machine struct {
+	w      *world
+	node   *model.Node
+	secret string
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func (w *world) machine(id string, cpu, memory int64) *machine {
+	m := &machine{w: w, node: coretest.Node(id, cpu, memory, 100_000), secret: fmt.Sprintf("%x", sha256.Sum256([]byte(id)))}
+	w.machines[id] = m
+	m.up()
+	return m
+}
+
+// present waits until a machine is registered.
+func (m *machine) present() *machine {
+	for m.w.snap().Node(m.node.ID) == nil {
+		time.Sleep(50 * time.Millisecond)
+	}
+	return m
+}
+
+func (w *world) addMachines(n int, cpu, memory int64) {
+	for i := range n {
+		w.machine(fmt.Sprintf("n%03d", i), cpu, memory)
+	}
+	for _, m := range w.machines {
+		m.present()
+	}
+}
+
+// up switches the machine on.
+func (m *machine) up() {
+	var ctx context.Context
+	ctx, m.cancel = context.WithCancel(m.w.ctx)
+	m.done = make(chan struct{})
+	m.w.group.Go(func() {
+		defer close(m.done)
+		m.run(ctx)
+	})
+}
+
+// down switches it off, without a word to anybody.
+func (m *machine) down() {
+	m.cancel()
+	<-m.done
+}
+
+func (m *machine) run(ctx context.Context) {
+	m.register(ctx)
+	next := time.Now()
+	for ctx.Err() == nil {
+		if s := m.w.current(); s != nil {
+			if !time.Now().Before(next) {
+				if lease, err := s.Heartbeat(ctx, m.node.ID, m.secret); err == nil {
+					next = time.Now().Add(lease.TTL / 2)
+				}
+			}
+			m.work(ctx, s)
+		}
+		select {
+		case <-time.After(250 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// current is a server that leads; nil: there is none at present.
+func (w *world) current() *Server {
+	for _, m := range w.members {
+		if n := m.faults; n != nil && n.IsLeader() && m.server.term.Load() != nil {
+			return m.server
+		}
+	}
+	return nil
+}
+
+func (m *machine) register(ctx context.Context) {
+	for ctx.Err() == nil {
+		node := *m.node
+		if s := m.w.current(); s != nil {
+			if _, err := s.RegisterNode(ctx, &node, m.secret); err == nil {
+				return
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// work reports what came of what the state wants of the machine.
+func (m *machine) work(ctx context.Context, s *Server) {
+	snap := s.Snapshot()
+	var updates []state.ClientUpdate
+	stopping := false
+	for _, a := range snap.AppendNodeAllocs(nil, m.node.ID) {
+		if a.Stopping() {
+			stopping = true
+			updates = append(updates, state.ClientUpdate{AllocID: a.ID, Status: model.ClientComplete})
+		}
+	}
+	for _, a := range snap.AppendNodeAllocs(nil, m.node.ID) {
+		if a.Live() && a.Client == model.ClientPending && !stopping {
+			updates = append(updates, state.ClientUpdate{
+				AllocID: a.ID, Status: model.ClientRunning, Started: true, StartTime: time.Now().UnixNano(),
+			})
+		}
+	}
+	if len(updates) > 0 {
+		_, _ = s.UpdateAllocs(ctx, m.node.ID, m.secret, updates) // it looks again soon
+	}
+}
