@@ -53,6 +53,10 @@ func (a *applier) run() *Refusal {
 		return a.upsertPriorityClass(c)
 	case *DeletePriorityClass:
 		return a.deletePriorityClass(c)
+	case *UpsertBudget:
+		return a.upsertBudget(c.Budget)
+	case *DeleteBudget:
+		return a.deleteBudget(c.Key)
 	case *Collect:
 		return a.collect(c)
 	case *PutChunk:

@@ -1,6 +1,9 @@
 package replication
 
-import "github.com/cede-scheduler/cede/core/state"
+import (
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
 
 func (a *applier) bootstrap(c *Bootstrap) *Refusal {
 	if a.txn.Meta().ClusterID == "" && c.ClusterID != "" {
@@ -47,6 +50,27 @@ func (a *applier) deletePriorityClass(c *DeletePriorityClass) *Refusal {
 		return refuse(CodeNotFound, "there is no priority class %q", c.Name)
 	}
 	a.txn.DeletePriorityClass(c.Name)
+	return nil
+}
+
+func (a *applier) upsertBudget(b *model.Budget) *Refusal {
+	switch {
+	case b.Namespace == "" || b.Name == "":
+		return refuse(CodeInvalid, "a disruption budget needs a namespace and a name")
+	case len(b.Labels) == 0:
+		return refuse(CodeInvalid, "disruption budget %s selects nothing: it needs labels", b.Key())
+	case (b.MinAvailable == nil) == (b.MaxUnavailable == nil):
+		return refuse(CodeInvalid, "disruption budget %s needs either minAvailable or maxUnavailable", b.Key())
+	}
+	a.txn.UpsertBudget(b)
+	return nil
+}
+
+func (a *applier) deleteBudget(key model.BudgetKey) *Refusal {
+	if a.txn.Budget(key) == nil {
+		return refuse(CodeNotFound, "there is no disruption budget %s", key)
+	}
+	a.txn.DeleteBudget(key)
 	return nil
 }
 

@@ -82,6 +82,12 @@ func (w *writer) operatorCommand(m *pb.Entry, command Command) {
 		m.Command = &pb.Entry_UpsertPriorityClass{UpsertPriorityClass: classToPB(c.Class)}
 	case *DeletePriorityClass:
 		m.Command = &pb.Entry_DeletePriorityClass{DeletePriorityClass: &pb.DeletePriorityClass{Name: text(c.Name)}}
+	case *UpsertBudget:
+		m.Command = &pb.Entry_UpsertBudget{UpsertBudget: budgetToPB(c.Budget)}
+	case *DeleteBudget:
+		m.Command = &pb.Entry_DeleteBudget{DeleteBudget: &pb.DeleteBudget{
+			Namespace: text(c.Key.Namespace), Name: text(c.Key.Name),
+		}}
 	case *Collect:
 		m.Command = &pb.Entry_Collect{Collect: &pb.Collect{
 			Evals: w.ids(c.Evals), Allocs: w.ids(c.Allocs), Nodes: w.ids(c.Nodes), Policies: texts(c.Policies),
@@ -171,6 +177,10 @@ func (r *reader) operatorCommand(m *pb.Entry) Command {
 		return &UpsertPriorityClass{classOf(c.UpsertPriorityClass)}
 	case *pb.Entry_DeletePriorityClass:
 		return &DeletePriorityClass{c.DeletePriorityClass.GetName()}
+	case *pb.Entry_UpsertBudget:
+		return &UpsertBudget{budgetOf(c.UpsertBudget)}
+	case *pb.Entry_DeleteBudget:
+		return &DeleteBudget{model.BudgetKey{Namespace: c.DeleteBudget.GetNamespace(), Name: c.DeleteBudget.GetName()}}
 	case *pb.Entry_Collect:
 		l := c.Collect
 		return &Collect{

@@ -56,6 +56,10 @@ func jobToPB(j *model.Job) *pb.Job {
 		NeverPreempts: j.NeverPreempts, NonPreemptible: j.NonPreemptible, AllAtOnce: j.AllAtOnce,
 		Datacenters: texts(j.Datacenters), Policy: text(j.Policy), Stopped: j.Stopped,
 		Version: j.Version, SubmitTime: j.SubmitTime, CreateIndex: j.CreateIndex, ModifyIndex: j.ModifyIndex,
+		EvictedWhole: j.EvictedWhole,
+	}
+	if t := j.Toleration; t != nil {
+		m.Toleration = &pb.PreemptionToleration{MinPreemptorPriority: t.MinPreemptorPriority, MinRuntime: t.MinRuntime}
 	}
 	for _, g := range j.Groups {
 		m.Groups = append(m.Groups, groupToPB(g))
@@ -73,6 +77,10 @@ func (r *reader) job(m *pb.Job) *model.Job {
 		NeverPreempts: m.NeverPreempts, NonPreemptible: m.NonPreemptible, AllAtOnce: m.AllAtOnce,
 		Datacenters: m.Datacenters, Policy: m.Policy, Stopped: m.Stopped,
 		Version: m.Version, SubmitTime: m.SubmitTime, CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
+		EvictedWhole: m.EvictedWhole,
+	}
+	if t := m.Toleration; t != nil {
+		j.Toleration = &model.PreemptionToleration{MinPreemptorPriority: t.MinPreemptorPriority, MinRuntime: t.MinRuntime}
 	}
 	for _, g := range m.Groups {
 		j.Groups = append(j.Groups, r.group(g))
@@ -84,6 +92,7 @@ func groupToPB(g *model.Group) *pb.Group {
 	m := &pb.Group{
 		Name: text(g.Name), Count: int64(g.Count), Resources: textMap(g.Resources), Ports: portNumbers(g.Ports),
 		Devices: each(g.Devices, deviceRequestToPB), Labels: stringMap(g.Labels),
+		Tolerations: each(g.Tolerations, tolerationToPB),
 		Constraints: each(g.Constraints, constraintToPB), Affinities: each(g.Affinities, affinityToPB),
 		Spread: each(g.Spread, spreadToPB), Colocate: each(g.Colocate, termToPB), Separate: each(g.Separate, termToPB),
 		MaxParallelEvictions: int64(g.MaxParallelEvictions), KillTimeout: g.KillTimeout, Duration: g.Duration,
@@ -99,6 +108,7 @@ func (r *reader) group(m *pb.Group) *model.Group {
 	g := &model.Group{
 		Name: m.Name, Count: int(m.Count), Resources: emptyNil(m.Resources), Ports: r.ports(m.Ports),
 		Devices: each(m.Devices, deviceRequestOf), Labels: emptyNil(m.Labels),
+		Tolerations: each(m.Tolerations, tolerationOf),
 		Constraints: each(m.Constraints, constraintOf), Affinities: each(m.Affinities, affinityOf),
 		Spread: each(m.Spread, spreadOf), Colocate: each(m.Colocate, termOf), Separate: each(m.Separate, termOf),
 		MaxParallelEvictions: int(m.MaxParallelEvictions), KillTimeout: m.KillTimeout, Duration: m.Duration,
@@ -130,6 +140,14 @@ func deviceRequestToPB(d *model.DeviceRequest) *pb.DeviceRequest {
 
 func deviceRequestOf(m **pb.DeviceRequest) model.DeviceRequest {
 	return model.DeviceRequest{ID: (*m).Id, Count: (*m).Count, Constraints: each((*m).Constraints, constraintOf)}
+}
+
+func tolerationToPB(t *model.Toleration) *pb.Toleration {
+	return &pb.Toleration{Key: text(t.Key), Operator: text(string(t.Operator)), Value: text(t.Value)}
+}
+
+func tolerationOf(m **pb.Toleration) model.Toleration {
+	return model.Toleration{Key: (*m).Key, Operator: model.TolerationOperator((*m).Operator), Value: (*m).Value}
 }
 
 func constraintToPB(c *model.Constraint) *pb.Constraint {

@@ -12,7 +12,7 @@ func (w *writer) node(n *model.Node) *pb.Node {
 		Datacenter: text(n.Datacenter), Class: text(n.Class), Capacity: textMap(n.Capacity), Reserved: textMap(n.Reserved),
 		Ports: portNumbers(n.Ports), Devices: each(n.Devices, deviceToPB), Attributes: stringMap(n.Attributes),
 		Meta: stringMap(n.Meta), Status: uint32(n.Status), Ineligible: n.Ineligible, Drain: n.Drain,
-		CreateIndex: n.CreateIndex, ModifyIndex: n.ModifyIndex,
+		Taints: each(n.Taints, taintToPB), CreateIndex: n.CreateIndex, ModifyIndex: n.ModifyIndex,
 	}
 }
 
@@ -22,12 +22,20 @@ func (r *reader) node(m *pb.Node) *model.Node {
 		Datacenter: m.Datacenter, Class: m.Class, Capacity: emptyNil(m.Capacity), Reserved: emptyNil(m.Reserved),
 		Ports: r.ports(m.Ports), Devices: each(m.Devices, deviceOf), Attributes: emptyNil(m.Attributes),
 		Meta: emptyNil(m.Meta), Status: r.nodeStatus(m.Status), Ineligible: m.Ineligible, Drain: m.Drain,
-		CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
+		Taints: each(m.Taints, taintOf), CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
 	}
 }
 
 func (r *reader) nodeStatus(v uint32) model.NodeStatus {
 	return model.NodeStatus(r.enum("node status", v, uint32(model.NodeDown)))
+}
+
+func taintToPB(t *model.Taint) *pb.Taint {
+	return &pb.Taint{Key: text(t.Key), Value: text(t.Value), Effect: text(string(t.Effect))}
+}
+
+func taintOf(m **pb.Taint) model.Taint {
+	return model.Taint{Key: (*m).Key, Value: (*m).Value, Effect: model.TaintEffect((*m).Effect)}
 }
 
 func deviceToPB(d *model.Device) *pb.Device {

@@ -99,6 +99,36 @@ func (r *reader) config(m *pb.SchedulerConfig) *model.SchedulerConfig {
 	return c
 }
 
+func budgetToPB(b *model.Budget) *pb.Budget {
+	return &pb.Budget{
+		Namespace: text(b.Namespace), Name: text(b.Name), Labels: stringMap(b.Labels), Strict: b.Strict,
+		MinAvailable: boundToPB(b.MinAvailable), MaxUnavailable: boundToPB(b.MaxUnavailable),
+		CreateIndex: b.CreateIndex, ModifyIndex: b.ModifyIndex,
+	}
+}
+
+func budgetOf(m *pb.Budget) *model.Budget {
+	return &model.Budget{
+		Namespace: m.Namespace, Name: m.Name, Labels: emptyNil(m.Labels), Strict: m.Strict,
+		MinAvailable: boundOf(m.MinAvailable), MaxUnavailable: boundOf(m.MaxUnavailable),
+		CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
+	}
+}
+
+func boundToPB(b *model.Bound) *pb.Bound {
+	if b == nil {
+		return nil
+	}
+	return &pb.Bound{Number: b.Number, Percent: b.Percent}
+}
+
+func boundOf(m *pb.Bound) *model.Bound {
+	if m == nil {
+		return nil
+	}
+	return &model.Bound{Number: m.Number, Percent: m.Percent}
+}
+
 func classToPB(c *model.PriorityClass) *pb.PriorityClass {
 	return &pb.PriorityClass{
 		Name: text(c.Name), Value: c.Value, GlobalDefault: c.GlobalDefault, NeverPreempts: c.NeverPreempts,

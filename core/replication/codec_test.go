@@ -15,7 +15,7 @@ func commands() []Command {
 		&Bootstrap{}, &SetVersion{}, &RegisterJob{}, &StopJob{}, &StopAllocs{}, &WriteEvals{}, &ApplyPlans{},
 		&RegisterNodes{}, &ChangeNodes{}, &DeleteNodes{}, &UpdateAllocs{}, &SetConfig{}, &UpsertPriorityClass{},
 		&DeletePriorityClass{}, &Collect{}, &PutChunk{}, &LoadPolicy{}, &CheckPolicy{}, &ChangePolicy{}, &PutToken{},
-		&DeleteToken{},
+		&DeleteToken{}, &UpsertBudget{}, &DeleteBudget{},
 	}
 }
 

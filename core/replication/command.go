@@ -86,6 +86,11 @@ type (
 	// DeletePriorityClass forgets one.
 	DeletePriorityClass struct{ Name string }
 
+	// UpsertBudget stores a disruption budget.
+	UpsertBudget struct{ Budget *model.Budget }
+	// DeleteBudget forgets one.
+	DeleteBudget struct{ Key model.BudgetKey }
+
 	// Collect forgets what is over. What is not, or plays a role, is left out; ids
 	// that are not there are skipped. A job goes with all of its allocations and
 	// evaluations.

@@ -26,6 +26,8 @@ const (
 	kindChangePolicy        kind = 28
 	kindPutToken            kind = 29
 	kindDeleteToken         kind = 30
+	kindUpsertBudget        kind = 31
+	kindDeleteBudget        kind = 32
 )
 
 func (*Bootstrap) command() kind           { return kindBootstrap }
@@ -49,3 +51,5 @@ func (*CheckPolicy) command() kind         { return kindCheckPolicy }
 func (*ChangePolicy) command() kind        { return kindChangePolicy }
 func (*PutToken) command() kind            { return kindPutToken }
 func (*DeleteToken) command() kind         { return kindDeleteToken }
+func (*UpsertBudget) command() kind        { return kindUpsertBudget }
+func (*DeleteBudget) command() kind        { return kindDeleteBudget }

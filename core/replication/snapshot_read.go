@@ -44,6 +44,8 @@ func (s *restorer) take(m *pb.Record) error {
 		s.txn.SetConfig(r.config(c.Config))
 	case *pb.Record_PriorityClass:
 		s.txn.UpsertPriorityClass(classOf(c.PriorityClass))
+	case *pb.Record_Budget:
+		s.txn.UpsertBudget(budgetOf(c.Budget))
 	case *pb.Record_Node:
 		if n := r.node(c.Node); r.err == nil {
 			err = s.txn.UpsertNode(n)

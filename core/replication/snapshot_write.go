@@ -74,6 +74,9 @@ func (s *records) state(sn *state.Snapshot) {
 	for _, c := range sn.PriorityClasses() {
 		s.write(&pb.Record{Record: &pb.Record_PriorityClass{PriorityClass: classToPB(c)}})
 	}
+	for _, b := range sn.Budgets() {
+		s.write(&pb.Record{Record: &pb.Record_Budget{Budget: budgetToPB(b)}})
+	}
 	for n := range sn.Nodes() {
 		var w writer
 		s.write(&pb.Record{Record: &pb.Record_Node{Node: w.node(n)}})

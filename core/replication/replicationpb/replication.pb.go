@@ -58,6 +58,8 @@ type Entry struct {
 	//	*Entry_ChangePolicy
 	//	*Entry_PutToken
 	//	*Entry_DeleteToken
+	//	*Entry_UpsertBudget
+	//	*Entry_DeleteBudget
 	Command       isEntry_Command `protobuf_oneof:"command"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -324,6 +326,24 @@ func (x *Entry) GetDeleteToken() *DeleteToken {
 	return nil
 }
 
+func (x *Entry) GetUpsertBudget() *Budget {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_UpsertBudget); ok {
+			return x.UpsertBudget
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetDeleteBudget() *DeleteBudget {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_DeleteBudget); ok {
+			return x.DeleteBudget
+		}
+	}
+	return nil
+}
+
 type isEntry_Command interface {
 	isEntry_Command()
 }
@@ -412,6 +432,14 @@ type Entry_DeleteToken struct {
 	DeleteToken *DeleteToken `protobuf:"bytes,30,opt,name=delete_token,json=deleteToken,proto3,oneof"`
 }
 
+type Entry_UpsertBudget struct {
+	UpsertBudget *Budget `protobuf:"bytes,31,opt,name=upsert_budget,json=upsertBudget,proto3,oneof"`
+}
+
+type Entry_DeleteBudget struct {
+	DeleteBudget *DeleteBudget `protobuf:"bytes,32,opt,name=delete_budget,json=deleteBudget,proto3,oneof"`
+}
+
 func (*Entry_Bootstrap) isEntry_Command() {}
 
 func (*Entry_SetVersion) isEntry_Command() {}
@@ -453,6 +481,10 @@ func (*Entry_ChangePolicy) isEntry_Command() {}
 func (*Entry_PutToken) isEntry_Command() {}
 
 func (*Entry_DeleteToken) isEntry_Command() {}
+
+func (*Entry_UpsertBudget) isEntry_Command() {}
+
+func (*Entry_DeleteBudget) isEntry_Command() {}
 
 type Bootstrap struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1538,6 +1570,210 @@ func (x *DeleteToken) GetAccessor() string {
 	return ""
 }
 
+type DeleteBudget struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteBudget) Reset() {
+	*x = DeleteBudget{}
+	mi := &file_replication_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteBudget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteBudget) ProtoMessage() {}
+
+func (x *DeleteBudget) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteBudget.ProtoReflect.Descriptor instead.
+func (*DeleteBudget) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *DeleteBudget) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DeleteBudget) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type Budget struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Namespace      string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name           string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Labels         map[string]string      `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	MinAvailable   *Bound                 `protobuf:"bytes,4,opt,name=min_available,json=minAvailable,proto3" json:"min_available,omitempty"`
+	MaxUnavailable *Bound                 `protobuf:"bytes,5,opt,name=max_unavailable,json=maxUnavailable,proto3" json:"max_unavailable,omitempty"`
+	Strict         bool                   `protobuf:"varint,6,opt,name=strict,proto3" json:"strict,omitempty"`
+	CreateIndex    uint64                 `protobuf:"varint,7,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
+	ModifyIndex    uint64                 `protobuf:"varint,8,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Budget) Reset() {
+	*x = Budget{}
+	mi := &file_replication_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Budget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Budget) ProtoMessage() {}
+
+func (x *Budget) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Budget.ProtoReflect.Descriptor instead.
+func (*Budget) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Budget) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Budget) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Budget) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *Budget) GetMinAvailable() *Bound {
+	if x != nil {
+		return x.MinAvailable
+	}
+	return nil
+}
+
+func (x *Budget) GetMaxUnavailable() *Bound {
+	if x != nil {
+		return x.MaxUnavailable
+	}
+	return nil
+}
+
+func (x *Budget) GetStrict() bool {
+	if x != nil {
+		return x.Strict
+	}
+	return false
+}
+
+func (x *Budget) GetCreateIndex() uint64 {
+	if x != nil {
+		return x.CreateIndex
+	}
+	return 0
+}
+
+func (x *Budget) GetModifyIndex() uint64 {
+	if x != nil {
+		return x.ModifyIndex
+	}
+	return 0
+}
+
+type Bound struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        int32                  `protobuf:"zigzag32,1,opt,name=number,proto3" json:"number,omitempty"`
+	Percent       bool                   `protobuf:"varint,2,opt,name=percent,proto3" json:"percent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Bound) Reset() {
+	*x = Bound{}
+	mi := &file_replication_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Bound) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Bound) ProtoMessage() {}
+
+func (x *Bound) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Bound.ProtoReflect.Descriptor instead.
+func (*Bound) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Bound) GetNumber() int32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Bound) GetPercent() bool {
+	if x != nil {
+		return x.Percent
+	}
+	return false
+}
+
 // Batch is parts of plans. Strings that repeat are in names, and fields that
 // say "name" hold one more than the position there; 0 is the empty string.
 type Batch struct {
@@ -1553,7 +1789,7 @@ type Batch struct {
 
 func (x *Batch) Reset() {
 	*x = Batch{}
-	mi := &file_replication_proto_msgTypes[20]
+	mi := &file_replication_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1565,7 +1801,7 @@ func (x *Batch) String() string {
 func (*Batch) ProtoMessage() {}
 
 func (x *Batch) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[20]
+	mi := &file_replication_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1578,7 +1814,7 @@ func (x *Batch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Batch.ProtoReflect.Descriptor instead.
 func (*Batch) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{20}
+	return file_replication_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Batch) GetNow() int64 {
@@ -1629,7 +1865,7 @@ type JobRef struct {
 
 func (x *JobRef) Reset() {
 	*x = JobRef{}
-	mi := &file_replication_proto_msgTypes[21]
+	mi := &file_replication_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1641,7 +1877,7 @@ func (x *JobRef) String() string {
 func (*JobRef) ProtoMessage() {}
 
 func (x *JobRef) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[21]
+	mi := &file_replication_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1654,7 +1890,7 @@ func (x *JobRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRef.ProtoReflect.Descriptor instead.
 func (*JobRef) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{21}
+	return file_replication_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *JobRef) GetNamespace() string {
@@ -1697,7 +1933,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_replication_proto_msgTypes[22]
+	mi := &file_replication_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1709,7 +1945,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[22]
+	mi := &file_replication_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1722,7 +1958,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{22}
+	return file_replication_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Plan) GetEvalId() []byte {
@@ -1801,7 +2037,7 @@ type CommitGroup struct {
 
 func (x *CommitGroup) Reset() {
 	*x = CommitGroup{}
-	mi := &file_replication_proto_msgTypes[23]
+	mi := &file_replication_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +2049,7 @@ func (x *CommitGroup) String() string {
 func (*CommitGroup) ProtoMessage() {}
 
 func (x *CommitGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[23]
+	mi := &file_replication_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +2062,7 @@ func (x *CommitGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitGroup.ProtoReflect.Descriptor instead.
 func (*CommitGroup) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{23}
+	return file_replication_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CommitGroup) GetPlace() []*Allocation {
@@ -1875,7 +2111,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_replication_proto_msgTypes[24]
+	mi := &file_replication_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1887,7 +2123,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[24]
+	mi := &file_replication_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1900,7 +2136,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{24}
+	return file_replication_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Stop) GetAllocId() []byte {
@@ -1935,7 +2171,7 @@ type Eviction struct {
 
 func (x *Eviction) Reset() {
 	*x = Eviction{}
-	mi := &file_replication_proto_msgTypes[25]
+	mi := &file_replication_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1947,7 +2183,7 @@ func (x *Eviction) String() string {
 func (*Eviction) ProtoMessage() {}
 
 func (x *Eviction) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[25]
+	mi := &file_replication_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1960,7 +2196,7 @@ func (x *Eviction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Eviction.ProtoReflect.Descriptor instead.
 func (*Eviction) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{25}
+	return file_replication_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Eviction) GetAllocId() []byte {
@@ -2001,7 +2237,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_replication_proto_msgTypes[26]
+	mi := &file_replication_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2013,7 +2249,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[26]
+	mi := &file_replication_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2026,7 +2262,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{26}
+	return file_replication_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Claim) GetId() []byte {
@@ -2102,7 +2338,7 @@ type DeviceUse struct {
 
 func (x *DeviceUse) Reset() {
 	*x = DeviceUse{}
-	mi := &file_replication_proto_msgTypes[27]
+	mi := &file_replication_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2114,7 +2350,7 @@ func (x *DeviceUse) String() string {
 func (*DeviceUse) ProtoMessage() {}
 
 func (x *DeviceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[27]
+	mi := &file_replication_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2127,7 +2363,7 @@ func (x *DeviceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceUse.ProtoReflect.Descriptor instead.
 func (*DeviceUse) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{27}
+	return file_replication_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DeviceUse) GetId() string {
@@ -2176,7 +2412,7 @@ type Allocation struct {
 
 func (x *Allocation) Reset() {
 	*x = Allocation{}
-	mi := &file_replication_proto_msgTypes[28]
+	mi := &file_replication_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2188,7 +2424,7 @@ func (x *Allocation) String() string {
 func (*Allocation) ProtoMessage() {}
 
 func (x *Allocation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[28]
+	mi := &file_replication_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2201,7 +2437,7 @@ func (x *Allocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allocation.ProtoReflect.Descriptor instead.
 func (*Allocation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{28}
+	return file_replication_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Allocation) GetId() []byte {
@@ -2382,7 +2618,7 @@ type JobKey struct {
 
 func (x *JobKey) Reset() {
 	*x = JobKey{}
-	mi := &file_replication_proto_msgTypes[29]
+	mi := &file_replication_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2394,7 +2630,7 @@ func (x *JobKey) String() string {
 func (*JobKey) ProtoMessage() {}
 
 func (x *JobKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[29]
+	mi := &file_replication_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2407,7 +2643,7 @@ func (x *JobKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKey.ProtoReflect.Descriptor instead.
 func (*JobKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{29}
+	return file_replication_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *JobKey) GetNamespace() string {
@@ -2444,13 +2680,15 @@ type Job struct {
 	SubmitTime     int64                  `protobuf:"fixed64,16,opt,name=submit_time,json=submitTime,proto3" json:"submit_time,omitempty"`
 	CreateIndex    uint64                 `protobuf:"varint,17,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
 	ModifyIndex    uint64                 `protobuf:"varint,18,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	EvictedWhole   bool                   `protobuf:"varint,19,opt,name=evicted_whole,json=evictedWhole,proto3" json:"evicted_whole,omitempty"`
+	Toleration     *PreemptionToleration  `protobuf:"bytes,20,opt,name=toleration,proto3" json:"toleration,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_replication_proto_msgTypes[30]
+	mi := &file_replication_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2462,7 +2700,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[30]
+	mi := &file_replication_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2475,7 +2713,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{30}
+	return file_replication_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Job) GetNamespace() string {
@@ -2604,6 +2842,72 @@ func (x *Job) GetModifyIndex() uint64 {
 	return 0
 }
 
+func (x *Job) GetEvictedWhole() bool {
+	if x != nil {
+		return x.EvictedWhole
+	}
+	return false
+}
+
+func (x *Job) GetToleration() *PreemptionToleration {
+	if x != nil {
+		return x.Toleration
+	}
+	return nil
+}
+
+type PreemptionToleration struct {
+	state                protoimpl.MessageState `protogen:"open.v1"`
+	MinPreemptorPriority *int32                 `protobuf:"zigzag32,1,opt,name=min_preemptor_priority,json=minPreemptorPriority,proto3,oneof" json:"min_preemptor_priority,omitempty"`
+	MinRuntime           int64                  `protobuf:"varint,2,opt,name=min_runtime,json=minRuntime,proto3" json:"min_runtime,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
+}
+
+func (x *PreemptionToleration) Reset() {
+	*x = PreemptionToleration{}
+	mi := &file_replication_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreemptionToleration) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreemptionToleration) ProtoMessage() {}
+
+func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreemptionToleration.ProtoReflect.Descriptor instead.
+func (*PreemptionToleration) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *PreemptionToleration) GetMinPreemptorPriority() int32 {
+	if x != nil && x.MinPreemptorPriority != nil {
+		return *x.MinPreemptorPriority
+	}
+	return 0
+}
+
+func (x *PreemptionToleration) GetMinRuntime() int64 {
+	if x != nil {
+		return x.MinRuntime
+	}
+	return 0
+}
+
 type Group struct {
 	state                protoimpl.MessageState `protogen:"open.v1"`
 	Name                 string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2624,13 +2928,14 @@ type Group struct {
 	Annotations          map[string]float64     `protobuf:"bytes,16,rep,name=annotations,proto3" json:"annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	Meta                 map[string]string      `protobuf:"bytes,17,rep,name=meta,proto3" json:"meta,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Tasks                []*Task                `protobuf:"bytes,18,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	Tolerations          []*Toleration          `protobuf:"bytes,19,rep,name=tolerations,proto3" json:"tolerations,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_replication_proto_msgTypes[31]
+	mi := &file_replication_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2947,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[31]
+	mi := &file_replication_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2960,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{31}
+	return file_replication_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Group) GetName() string {
@@ -2784,6 +3089,73 @@ func (x *Group) GetTasks() []*Task {
 	return nil
 }
 
+func (x *Group) GetTolerations() []*Toleration {
+	if x != nil {
+		return x.Tolerations
+	}
+	return nil
+}
+
+type Toleration struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Operator      string                 `protobuf:"bytes,2,opt,name=operator,proto3" json:"operator,omitempty"`
+	Value         string                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Toleration) Reset() {
+	*x = Toleration{}
+	mi := &file_replication_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Toleration) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Toleration) ProtoMessage() {}
+
+func (x *Toleration) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
+func (*Toleration) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *Toleration) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Toleration) GetOperator() string {
+	if x != nil {
+		return x.Operator
+	}
+	return ""
+}
+
+func (x *Toleration) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
 type Task struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2801,7 +3173,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_replication_proto_msgTypes[32]
+	mi := &file_replication_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2813,7 +3185,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[32]
+	mi := &file_replication_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2826,7 +3198,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{32}
+	return file_replication_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Task) GetName() string {
@@ -2903,7 +3275,7 @@ type DeviceRequest struct {
 
 func (x *DeviceRequest) Reset() {
 	*x = DeviceRequest{}
-	mi := &file_replication_proto_msgTypes[33]
+	mi := &file_replication_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2915,7 +3287,7 @@ func (x *DeviceRequest) String() string {
 func (*DeviceRequest) ProtoMessage() {}
 
 func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[33]
+	mi := &file_replication_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2928,7 +3300,7 @@ func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceRequest.ProtoReflect.Descriptor instead.
 func (*DeviceRequest) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{33}
+	return file_replication_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DeviceRequest) GetId() string {
@@ -2964,7 +3336,7 @@ type Constraint struct {
 
 func (x *Constraint) Reset() {
 	*x = Constraint{}
-	mi := &file_replication_proto_msgTypes[34]
+	mi := &file_replication_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2976,7 +3348,7 @@ func (x *Constraint) String() string {
 func (*Constraint) ProtoMessage() {}
 
 func (x *Constraint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[34]
+	mi := &file_replication_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2989,7 +3361,7 @@ func (x *Constraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Constraint.ProtoReflect.Descriptor instead.
 func (*Constraint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{34}
+	return file_replication_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Constraint) GetAttribute() string {
@@ -3030,7 +3402,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_replication_proto_msgTypes[35]
+	mi := &file_replication_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3042,7 +3414,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[35]
+	mi := &file_replication_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3055,7 +3427,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{35}
+	return file_replication_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Affinity) GetConstraint() *Constraint {
@@ -3084,7 +3456,7 @@ type Spread struct {
 
 func (x *Spread) Reset() {
 	*x = Spread{}
-	mi := &file_replication_proto_msgTypes[36]
+	mi := &file_replication_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3096,7 +3468,7 @@ func (x *Spread) String() string {
 func (*Spread) ProtoMessage() {}
 
 func (x *Spread) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[36]
+	mi := &file_replication_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3109,7 +3481,7 @@ func (x *Spread) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spread.ProtoReflect.Descriptor instead.
 func (*Spread) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{36}
+	return file_replication_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Spread) GetAttribute() string {
@@ -3150,7 +3522,7 @@ type LabelTerm struct {
 
 func (x *LabelTerm) Reset() {
 	*x = LabelTerm{}
-	mi := &file_replication_proto_msgTypes[37]
+	mi := &file_replication_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3162,7 +3534,7 @@ func (x *LabelTerm) String() string {
 func (*LabelTerm) ProtoMessage() {}
 
 func (x *LabelTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[37]
+	mi := &file_replication_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3175,7 +3547,7 @@ func (x *LabelTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelTerm.ProtoReflect.Descriptor instead.
 func (*LabelTerm) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{37}
+	return file_replication_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *LabelTerm) GetLabels() map[string]string {
@@ -3211,13 +3583,14 @@ type Node struct {
 	Drain         bool                   `protobuf:"varint,15,opt,name=drain,proto3" json:"drain,omitempty"`
 	CreateIndex   uint64                 `protobuf:"varint,16,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
 	ModifyIndex   uint64                 `protobuf:"varint,17,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	Taints        []*Taint               `protobuf:"bytes,18,rep,name=taints,proto3" json:"taints,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_replication_proto_msgTypes[38]
+	mi := &file_replication_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3229,7 +3602,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[38]
+	mi := &file_replication_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3242,7 +3615,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{38}
+	return file_replication_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Node) GetId() []byte {
@@ -3364,6 +3737,73 @@ func (x *Node) GetModifyIndex() uint64 {
 	return 0
 }
 
+func (x *Node) GetTaints() []*Taint {
+	if x != nil {
+		return x.Taints
+	}
+	return nil
+}
+
+type Taint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	Effect        string                 `protobuf:"bytes,3,opt,name=effect,proto3" json:"effect,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Taint) Reset() {
+	*x = Taint{}
+	mi := &file_replication_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Taint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Taint) ProtoMessage() {}
+
+func (x *Taint) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Taint.ProtoReflect.Descriptor instead.
+func (*Taint) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *Taint) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Taint) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *Taint) GetEffect() string {
+	if x != nil {
+		return x.Effect
+	}
+	return ""
+}
+
 type Device struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -3375,7 +3815,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_replication_proto_msgTypes[39]
+	mi := &file_replication_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3387,7 +3827,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[39]
+	mi := &file_replication_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3400,7 +3840,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{39}
+	return file_replication_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Device) GetId() string {
@@ -3455,7 +3895,7 @@ type Evaluation struct {
 
 func (x *Evaluation) Reset() {
 	*x = Evaluation{}
-	mi := &file_replication_proto_msgTypes[40]
+	mi := &file_replication_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3467,7 +3907,7 @@ func (x *Evaluation) String() string {
 func (*Evaluation) ProtoMessage() {}
 
 func (x *Evaluation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[40]
+	mi := &file_replication_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3480,7 +3920,7 @@ func (x *Evaluation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evaluation.ProtoReflect.Descriptor instead.
 func (*Evaluation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{40}
+	return file_replication_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Evaluation) GetId() []byte {
@@ -3660,7 +4100,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_replication_proto_msgTypes[41]
+	mi := &file_replication_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3672,7 +4112,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[41]
+	mi := &file_replication_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3685,7 +4125,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{41}
+	return file_replication_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Explanation) GetNodes() int64 {
@@ -3754,7 +4194,7 @@ type NodeReason struct {
 
 func (x *NodeReason) Reset() {
 	*x = NodeReason{}
-	mi := &file_replication_proto_msgTypes[42]
+	mi := &file_replication_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3766,7 +4206,7 @@ func (x *NodeReason) String() string {
 func (*NodeReason) ProtoMessage() {}
 
 func (x *NodeReason) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[42]
+	mi := &file_replication_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3779,7 +4219,7 @@ func (x *NodeReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeReason.ProtoReflect.Descriptor instead.
 func (*NodeReason) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{42}
+	return file_replication_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *NodeReason) GetNodeId() []byte {
@@ -3813,7 +4253,7 @@ type SchedulerConfig struct {
 
 func (x *SchedulerConfig) Reset() {
 	*x = SchedulerConfig{}
-	mi := &file_replication_proto_msgTypes[43]
+	mi := &file_replication_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3825,7 +4265,7 @@ func (x *SchedulerConfig) String() string {
 func (*SchedulerConfig) ProtoMessage() {}
 
 func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[43]
+	mi := &file_replication_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3838,7 +4278,7 @@ func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulerConfig.ProtoReflect.Descriptor instead.
 func (*SchedulerConfig) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{43}
+	return file_replication_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SchedulerConfig) GetAlgorithm() string {
@@ -3917,7 +4357,7 @@ type PriorityClass struct {
 
 func (x *PriorityClass) Reset() {
 	*x = PriorityClass{}
-	mi := &file_replication_proto_msgTypes[44]
+	mi := &file_replication_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3929,7 +4369,7 @@ func (x *PriorityClass) String() string {
 func (*PriorityClass) ProtoMessage() {}
 
 func (x *PriorityClass) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[44]
+	mi := &file_replication_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3942,7 +4382,7 @@ func (x *PriorityClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityClass.ProtoReflect.Descriptor instead.
 func (*PriorityClass) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{44}
+	return file_replication_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PriorityClass) GetName() string {
@@ -4002,7 +4442,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_replication_proto_msgTypes[45]
+	mi := &file_replication_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4014,7 +4454,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[45]
+	mi := &file_replication_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4027,7 +4467,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{45}
+	return file_replication_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PolicyVersion) GetId() string {
@@ -4140,7 +4580,7 @@ type PolicyLimits struct {
 
 func (x *PolicyLimits) Reset() {
 	*x = PolicyLimits{}
-	mi := &file_replication_proto_msgTypes[46]
+	mi := &file_replication_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4152,7 +4592,7 @@ func (x *PolicyLimits) String() string {
 func (*PolicyLimits) ProtoMessage() {}
 
 func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[46]
+	mi := &file_replication_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4165,7 +4605,7 @@ func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyLimits.ProtoReflect.Descriptor instead.
 func (*PolicyLimits) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{46}
+	return file_replication_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PolicyLimits) GetFuel() uint64 {
@@ -4207,7 +4647,7 @@ type PolicyCheck struct {
 
 func (x *PolicyCheck) Reset() {
 	*x = PolicyCheck{}
-	mi := &file_replication_proto_msgTypes[47]
+	mi := &file_replication_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4219,7 +4659,7 @@ func (x *PolicyCheck) String() string {
 func (*PolicyCheck) ProtoMessage() {}
 
 func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[47]
+	mi := &file_replication_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4232,7 +4672,7 @@ func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyCheck.ProtoReflect.Descriptor instead.
 func (*PolicyCheck) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{47}
+	return file_replication_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PolicyCheck) GetOk() bool {
@@ -4271,7 +4711,7 @@ type PolicyState struct {
 
 func (x *PolicyState) Reset() {
 	*x = PolicyState{}
-	mi := &file_replication_proto_msgTypes[48]
+	mi := &file_replication_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4283,7 +4723,7 @@ func (x *PolicyState) String() string {
 func (*PolicyState) ProtoMessage() {}
 
 func (x *PolicyState) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[48]
+	mi := &file_replication_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4296,7 +4736,7 @@ func (x *PolicyState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyState.ProtoReflect.Descriptor instead.
 func (*PolicyState) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{48}
+	return file_replication_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PolicyState) GetName() string {
@@ -4364,7 +4804,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_replication_proto_msgTypes[49]
+	mi := &file_replication_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4376,7 +4816,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[49]
+	mi := &file_replication_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4389,7 +4829,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{49}
+	return file_replication_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Token) GetAccessor() string {
@@ -4462,7 +4902,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4474,7 +4914,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4487,7 +4927,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{50}
+	return file_replication_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Result) GetCode() string {
@@ -4548,6 +4988,7 @@ type Record struct {
 	//	*Record_Applied
 	//	*Record_ModuleChunk
 	//	*Record_Tail
+	//	*Record_Budget
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4555,7 +4996,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4567,7 +5008,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4580,7 +5021,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{51}
+	return file_replication_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -4743,6 +5184,15 @@ func (x *Record) GetTail() *SnapshotTail {
 	return nil
 }
 
+func (x *Record) GetBudget() *Budget {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Budget); ok {
+			return x.Budget
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -4815,6 +5265,10 @@ type Record_Tail struct {
 	Tail *SnapshotTail `protobuf:"bytes,17,opt,name=tail,proto3,oneof"`
 }
 
+type Record_Budget struct {
+	Budget *Budget `protobuf:"bytes,18,opt,name=budget,proto3,oneof"`
+}
+
 func (*Record_Head) isRecord_Record() {}
 
 func (*Record_Config) isRecord_Record() {}
@@ -4849,6 +5303,8 @@ func (*Record_ModuleChunk) isRecord_Record() {}
 
 func (*Record_Tail) isRecord_Record() {}
 
+func (*Record_Budget) isRecord_Record() {}
+
 type SnapshotHead struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Index          uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -4861,7 +5317,7 @@ type SnapshotHead struct {
 
 func (x *SnapshotHead) Reset() {
 	*x = SnapshotHead{}
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4873,7 +5329,7 @@ func (x *SnapshotHead) String() string {
 func (*SnapshotHead) ProtoMessage() {}
 
 func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4886,7 +5342,7 @@ func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotHead.ProtoReflect.Descriptor instead.
 func (*SnapshotHead) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{52}
+	return file_replication_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *SnapshotHead) GetIndex() uint64 {
@@ -4931,7 +5387,7 @@ type JobBlock struct {
 
 func (x *JobBlock) Reset() {
 	*x = JobBlock{}
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4943,7 +5399,7 @@ func (x *JobBlock) String() string {
 func (*JobBlock) ProtoMessage() {}
 
 func (x *JobBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4956,7 +5412,7 @@ func (x *JobBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBlock.ProtoReflect.Descriptor instead.
 func (*JobBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{53}
+	return file_replication_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *JobBlock) GetKey() *JobKey {
@@ -4990,7 +5446,7 @@ type AllocBlock struct {
 
 func (x *AllocBlock) Reset() {
 	*x = AllocBlock{}
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5002,7 +5458,7 @@ func (x *AllocBlock) String() string {
 func (*AllocBlock) ProtoMessage() {}
 
 func (x *AllocBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5015,7 +5471,7 @@ func (x *AllocBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocBlock.ProtoReflect.Descriptor instead.
 func (*AllocBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{54}
+	return file_replication_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *AllocBlock) GetNames() [][]byte {
@@ -5042,7 +5498,7 @@ type JobKeyDirty struct {
 
 func (x *JobKeyDirty) Reset() {
 	*x = JobKeyDirty{}
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5054,7 +5510,7 @@ func (x *JobKeyDirty) String() string {
 func (*JobKeyDirty) ProtoMessage() {}
 
 func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5067,7 +5523,7 @@ func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKeyDirty.ProtoReflect.Descriptor instead.
 func (*JobKeyDirty) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{55}
+	return file_replication_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *JobKeyDirty) GetKey() *JobKey {
@@ -5094,7 +5550,7 @@ type Upload struct {
 
 func (x *Upload) Reset() {
 	*x = Upload{}
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5106,7 +5562,7 @@ func (x *Upload) String() string {
 func (*Upload) ProtoMessage() {}
 
 func (x *Upload) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5119,7 +5575,7 @@ func (x *Upload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Upload.ProtoReflect.Descriptor instead.
 func (*Upload) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{56}
+	return file_replication_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Upload) GetDigest() string {
@@ -5145,7 +5601,7 @@ type UploadChunk struct {
 
 func (x *UploadChunk) Reset() {
 	*x = UploadChunk{}
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5157,7 +5613,7 @@ func (x *UploadChunk) String() string {
 func (*UploadChunk) ProtoMessage() {}
 
 func (x *UploadChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5170,7 +5626,7 @@ func (x *UploadChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadChunk.ProtoReflect.Descriptor instead.
 func (*UploadChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{57}
+	return file_replication_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *UploadChunk) GetData() []byte {
@@ -5193,7 +5649,7 @@ type AppliedKey struct {
 
 func (x *AppliedKey) Reset() {
 	*x = AppliedKey{}
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5205,7 +5661,7 @@ func (x *AppliedKey) String() string {
 func (*AppliedKey) ProtoMessage() {}
 
 func (x *AppliedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5218,7 +5674,7 @@ func (x *AppliedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedKey.ProtoReflect.Descriptor instead.
 func (*AppliedKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{58}
+	return file_replication_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *AppliedKey) GetKey() string {
@@ -5268,7 +5724,7 @@ type ModuleChunk struct {
 
 func (x *ModuleChunk) Reset() {
 	*x = ModuleChunk{}
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5280,7 +5736,7 @@ func (x *ModuleChunk) String() string {
 func (*ModuleChunk) ProtoMessage() {}
 
 func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5293,7 +5749,7 @@ func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModuleChunk.ProtoReflect.Descriptor instead.
 func (*ModuleChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{59}
+	return file_replication_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ModuleChunk) GetDigest() string {
@@ -5333,7 +5789,7 @@ type SnapshotTail struct {
 
 func (x *SnapshotTail) Reset() {
 	*x = SnapshotTail{}
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5345,7 +5801,7 @@ func (x *SnapshotTail) String() string {
 func (*SnapshotTail) ProtoMessage() {}
 
 func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5358,7 +5814,7 @@ func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTail.ProtoReflect.Descriptor instead.
 func (*SnapshotTail) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{60}
+	return file_replication_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SnapshotTail) GetRecords() uint64 {
@@ -5372,7 +5828,7 @@ var File_replication_proto protoreflect.FileDescriptor
 
 const file_replication_proto_rawDesc = "" +
 	"\n" +
-	"\x11replication.proto\x12\x13cede.replication.v1\"\xba\f\n" +
+	"\x11replication.proto\x12\x13cede.replication.v1\"\xc8\r\n" +
 	"\x05Entry\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x12\n" +
 	"\x04time\x18\x02 \x01(\x10R\x04time\x12\x10\n" +
@@ -5406,7 +5862,9 @@ const file_replication_proto_rawDesc = "" +
 	"\fcheck_policy\x18\x1b \x01(\v2 .cede.replication.v1.CheckPolicyH\x00R\vcheckPolicy\x12H\n" +
 	"\rchange_policy\x18\x1c \x01(\v2!.cede.replication.v1.ChangePolicyH\x00R\fchangePolicy\x12<\n" +
 	"\tput_token\x18\x1d \x01(\v2\x1d.cede.replication.v1.PutTokenH\x00R\bputToken\x12E\n" +
-	"\fdelete_token\x18\x1e \x01(\v2 .cede.replication.v1.DeleteTokenH\x00R\vdeleteTokenB\t\n" +
+	"\fdelete_token\x18\x1e \x01(\v2 .cede.replication.v1.DeleteTokenH\x00R\vdeleteToken\x12B\n" +
+	"\rupsert_budget\x18\x1f \x01(\v2\x1b.cede.replication.v1.BudgetH\x00R\fupsertBudget\x12H\n" +
+	"\rdelete_budget\x18  \x01(\v2!.cede.replication.v1.DeleteBudgetH\x00R\fdeleteBudgetB\t\n" +
 	"\acommand\"D\n" +
 	"\tBootstrap\x12\x1d\n" +
 	"\n" +
@@ -5490,7 +5948,25 @@ const file_replication_proto_rawDesc = "" +
 	"\x05token\x18\x01 \x01(\v2\x1a.cede.replication.v1.TokenR\x05token\x12\x1c\n" +
 	"\tbootstrap\x18\x02 \x01(\bR\tbootstrap\")\n" +
 	"\vDeleteToken\x12\x1a\n" +
-	"\baccessor\x18\x01 \x01(\tR\baccessor\"\xb1\x01\n" +
+	"\baccessor\x18\x01 \x01(\tR\baccessor\"@\n" +
+	"\fDeleteBudget\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x9a\x03\n" +
+	"\x06Budget\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12?\n" +
+	"\x06labels\x18\x03 \x03(\v2'.cede.replication.v1.Budget.LabelsEntryR\x06labels\x12?\n" +
+	"\rmin_available\x18\x04 \x01(\v2\x1a.cede.replication.v1.BoundR\fminAvailable\x12C\n" +
+	"\x0fmax_unavailable\x18\x05 \x01(\v2\x1a.cede.replication.v1.BoundR\x0emaxUnavailable\x12\x16\n" +
+	"\x06strict\x18\x06 \x01(\bR\x06strict\x12!\n" +
+	"\fcreate_index\x18\a \x01(\x04R\vcreateIndex\x12!\n" +
+	"\fmodify_index\x18\b \x01(\x04R\vmodifyIndex\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"9\n" +
+	"\x05Bound\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x11R\x06number\x12\x18\n" +
+	"\apercent\x18\x02 \x01(\bR\apercent\"\xb1\x01\n" +
 	"\x05Batch\x12\x10\n" +
 	"\x03now\x18\x01 \x01(\x10R\x03now\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\fR\x05names\x12/\n" +
@@ -5575,7 +6051,7 @@ const file_replication_proto_rawDesc = "" +
 	"\fmodify_index\x18\x18 \x01(\x04R\vmodifyIndex\"6\n" +
 	"\x06JobKey\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\x88\x05\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xf8\x05\n" +
 	"\x03Job\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
@@ -5596,10 +6072,19 @@ const file_replication_proto_rawDesc = "" +
 	"\vsubmit_time\x18\x10 \x01(\x10R\n" +
 	"submitTime\x12!\n" +
 	"\fcreate_index\x18\x11 \x01(\x04R\vcreateIndex\x12!\n" +
-	"\fmodify_index\x18\x12 \x01(\x04R\vmodifyIndex\x1a7\n" +
+	"\fmodify_index\x18\x12 \x01(\x04R\vmodifyIndex\x12#\n" +
+	"\revicted_whole\x18\x13 \x01(\bR\fevictedWhole\x12I\n" +
+	"\n" +
+	"toleration\x18\x14 \x01(\v2).cede.replication.v1.PreemptionTolerationR\n" +
+	"toleration\x1a7\n" +
 	"\tMetaEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xfe\b\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8d\x01\n" +
+	"\x14PreemptionToleration\x129\n" +
+	"\x16min_preemptor_priority\x18\x01 \x01(\x11H\x00R\x14minPreemptorPriority\x88\x01\x01\x12\x1f\n" +
+	"\vmin_runtime\x18\x02 \x01(\x03R\n" +
+	"minRuntimeB\x19\n" +
+	"\x17_min_preemptor_priority\"\xc1\t\n" +
 	"\x05Group\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x12R\x05count\x12G\n" +
@@ -5623,7 +6108,8 @@ const file_replication_proto_rawDesc = "" +
 	"checkpoint\x12M\n" +
 	"\vannotations\x18\x10 \x03(\v2+.cede.replication.v1.Group.AnnotationsEntryR\vannotations\x128\n" +
 	"\x04meta\x18\x11 \x03(\v2$.cede.replication.v1.Group.MetaEntryR\x04meta\x12/\n" +
-	"\x05tasks\x18\x12 \x03(\v2\x19.cede.replication.v1.TaskR\x05tasks\x1a<\n" +
+	"\x05tasks\x18\x12 \x03(\v2\x19.cede.replication.v1.TaskR\x05tasks\x12A\n" +
+	"\vtolerations\x18\x13 \x03(\v2\x1f.cede.replication.v1.TolerationR\vtolerations\x1a<\n" +
 	"\x0eResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a9\n" +
@@ -5635,7 +6121,12 @@ const file_replication_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1a7\n" +
 	"\tMetaEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xae\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"P\n" +
+	"\n" +
+	"Toleration\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
+	"\boperator\x18\x02 \x01(\tR\boperator\x12\x14\n" +
+	"\x05value\x18\x03 \x01(\tR\x05value\"\xae\x03\n" +
 	"\x04Task\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x12\n" +
@@ -5681,7 +6172,7 @@ const file_replication_proto_rawDesc = "" +
 	"\ftopology_key\x18\x02 \x01(\tR\vtopologyKey\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xfc\x06\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb0\a\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -5707,7 +6198,8 @@ const file_replication_proto_rawDesc = "" +
 	"ineligible\x12\x14\n" +
 	"\x05drain\x18\x0f \x01(\bR\x05drain\x12!\n" +
 	"\fcreate_index\x18\x10 \x01(\x04R\vcreateIndex\x12!\n" +
-	"\fmodify_index\x18\x11 \x01(\x04R\vmodifyIndex\x1a;\n" +
+	"\fmodify_index\x18\x11 \x01(\x04R\vmodifyIndex\x122\n" +
+	"\x06taints\x18\x12 \x03(\v2\x1a.cede.replication.v1.TaintR\x06taints\x1a;\n" +
 	"\rCapacityEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a;\n" +
@@ -5719,7 +6211,11 @@ const file_replication_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a7\n" +
 	"\tMetaEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xba\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"G\n" +
+	"\x05Taint\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x12\x16\n" +
+	"\x06effect\x18\x03 \x01(\tR\x06effect\"\xba\x01\n" +
 	"\x06Device\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12K\n" +
@@ -5873,7 +6369,7 @@ const file_replication_proto_rawDesc = "" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
 	"\x05evals\x18\x03 \x03(\fR\x05evals\x128\n" +
 	"\teval_jobs\x18\x04 \x03(\v2\x1b.cede.replication.v1.JobKeyR\bevalJobs\x12\x18\n" +
-	"\adropped\x18\x05 \x03(\rR\adropped\"\x9f\b\n" +
+	"\adropped\x18\x05 \x03(\rR\adropped\"\xd6\b\n" +
 	"\x06Record\x127\n" +
 	"\x04head\x18\x01 \x01(\v2!.cede.replication.v1.SnapshotHeadH\x00R\x04head\x12>\n" +
 	"\x06config\x18\x02 \x01(\v2$.cede.replication.v1.SchedulerConfigH\x00R\x06config\x12K\n" +
@@ -5892,7 +6388,8 @@ const file_replication_proto_rawDesc = "" +
 	"\x05token\x18\x0e \x01(\v2\x1a.cede.replication.v1.TokenH\x00R\x05token\x12;\n" +
 	"\aapplied\x18\x0f \x01(\v2\x1f.cede.replication.v1.AppliedKeyH\x00R\aapplied\x12E\n" +
 	"\fmodule_chunk\x18\x10 \x01(\v2 .cede.replication.v1.ModuleChunkH\x00R\vmoduleChunk\x127\n" +
-	"\x04tail\x18\x11 \x01(\v2!.cede.replication.v1.SnapshotTailH\x00R\x04tailB\b\n" +
+	"\x04tail\x18\x11 \x01(\v2!.cede.replication.v1.SnapshotTailH\x00R\x04tail\x125\n" +
+	"\x06budget\x18\x12 \x01(\v2\x1b.cede.replication.v1.BudgetH\x00R\x06budgetB\b\n" +
 	"\x06record\"\x8c\x01\n" +
 	"\fSnapshotHead\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x1e\n" +
@@ -5945,92 +6442,99 @@ func file_replication_proto_rawDescGZIP() []byte {
 	return file_replication_proto_rawDescData
 }
 
-var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 84)
+var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
 var file_replication_proto_goTypes = []any{
-	(*Entry)(nil),               // 0: cede.replication.v1.Entry
-	(*Bootstrap)(nil),           // 1: cede.replication.v1.Bootstrap
-	(*SetVersion)(nil),          // 2: cede.replication.v1.SetVersion
-	(*RegisterJob)(nil),         // 3: cede.replication.v1.RegisterJob
-	(*StopJob)(nil),             // 4: cede.replication.v1.StopJob
-	(*StopAllocs)(nil),          // 5: cede.replication.v1.StopAllocs
-	(*WriteEvals)(nil),          // 6: cede.replication.v1.WriteEvals
-	(*RegisterNodes)(nil),       // 7: cede.replication.v1.RegisterNodes
-	(*ChangeNodes)(nil),         // 8: cede.replication.v1.ChangeNodes
-	(*DeleteNodes)(nil),         // 9: cede.replication.v1.DeleteNodes
-	(*UpdateAllocs)(nil),        // 10: cede.replication.v1.UpdateAllocs
-	(*ClientUpdate)(nil),        // 11: cede.replication.v1.ClientUpdate
-	(*SetConfig)(nil),           // 12: cede.replication.v1.SetConfig
-	(*DeletePriorityClass)(nil), // 13: cede.replication.v1.DeletePriorityClass
-	(*Collect)(nil),             // 14: cede.replication.v1.Collect
-	(*PutChunk)(nil),            // 15: cede.replication.v1.PutChunk
-	(*CheckPolicy)(nil),         // 16: cede.replication.v1.CheckPolicy
-	(*ChangePolicy)(nil),        // 17: cede.replication.v1.ChangePolicy
-	(*PutToken)(nil),            // 18: cede.replication.v1.PutToken
-	(*DeleteToken)(nil),         // 19: cede.replication.v1.DeleteToken
-	(*Batch)(nil),               // 20: cede.replication.v1.Batch
-	(*JobRef)(nil),              // 21: cede.replication.v1.JobRef
-	(*Plan)(nil),                // 22: cede.replication.v1.Plan
-	(*CommitGroup)(nil),         // 23: cede.replication.v1.CommitGroup
-	(*Stop)(nil),                // 24: cede.replication.v1.Stop
-	(*Eviction)(nil),            // 25: cede.replication.v1.Eviction
-	(*Claim)(nil),               // 26: cede.replication.v1.Claim
-	(*DeviceUse)(nil),           // 27: cede.replication.v1.DeviceUse
-	(*Allocation)(nil),          // 28: cede.replication.v1.Allocation
-	(*JobKey)(nil),              // 29: cede.replication.v1.JobKey
-	(*Job)(nil),                 // 30: cede.replication.v1.Job
-	(*Group)(nil),               // 31: cede.replication.v1.Group
-	(*Task)(nil),                // 32: cede.replication.v1.Task
-	(*DeviceRequest)(nil),       // 33: cede.replication.v1.DeviceRequest
-	(*Constraint)(nil),          // 34: cede.replication.v1.Constraint
-	(*Affinity)(nil),            // 35: cede.replication.v1.Affinity
-	(*Spread)(nil),              // 36: cede.replication.v1.Spread
-	(*LabelTerm)(nil),           // 37: cede.replication.v1.LabelTerm
-	(*Node)(nil),                // 38: cede.replication.v1.Node
-	(*Device)(nil),              // 39: cede.replication.v1.Device
-	(*Evaluation)(nil),          // 40: cede.replication.v1.Evaluation
-	(*Explanation)(nil),         // 41: cede.replication.v1.Explanation
-	(*NodeReason)(nil),          // 42: cede.replication.v1.NodeReason
-	(*SchedulerConfig)(nil),     // 43: cede.replication.v1.SchedulerConfig
-	(*PriorityClass)(nil),       // 44: cede.replication.v1.PriorityClass
-	(*PolicyVersion)(nil),       // 45: cede.replication.v1.PolicyVersion
-	(*PolicyLimits)(nil),        // 46: cede.replication.v1.PolicyLimits
-	(*PolicyCheck)(nil),         // 47: cede.replication.v1.PolicyCheck
-	(*PolicyState)(nil),         // 48: cede.replication.v1.PolicyState
-	(*Token)(nil),               // 49: cede.replication.v1.Token
-	(*Result)(nil),              // 50: cede.replication.v1.Result
-	(*Record)(nil),              // 51: cede.replication.v1.Record
-	(*SnapshotHead)(nil),        // 52: cede.replication.v1.SnapshotHead
-	(*JobBlock)(nil),            // 53: cede.replication.v1.JobBlock
-	(*AllocBlock)(nil),          // 54: cede.replication.v1.AllocBlock
-	(*JobKeyDirty)(nil),         // 55: cede.replication.v1.JobKeyDirty
-	(*Upload)(nil),              // 56: cede.replication.v1.Upload
-	(*UploadChunk)(nil),         // 57: cede.replication.v1.UploadChunk
-	(*AppliedKey)(nil),          // 58: cede.replication.v1.AppliedKey
-	(*ModuleChunk)(nil),         // 59: cede.replication.v1.ModuleChunk
-	(*SnapshotTail)(nil),        // 60: cede.replication.v1.SnapshotTail
-	nil,                         // 61: cede.replication.v1.Job.MetaEntry
-	nil,                         // 62: cede.replication.v1.Group.ResourcesEntry
-	nil,                         // 63: cede.replication.v1.Group.LabelsEntry
-	nil,                         // 64: cede.replication.v1.Group.AnnotationsEntry
-	nil,                         // 65: cede.replication.v1.Group.MetaEntry
-	nil,                         // 66: cede.replication.v1.Task.EnvEntry
-	nil,                         // 67: cede.replication.v1.Task.ResourcesEntry
-	nil,                         // 68: cede.replication.v1.Spread.TargetsEntry
-	nil,                         // 69: cede.replication.v1.LabelTerm.LabelsEntry
-	nil,                         // 70: cede.replication.v1.Node.CapacityEntry
-	nil,                         // 71: cede.replication.v1.Node.ReservedEntry
-	nil,                         // 72: cede.replication.v1.Node.AttributesEntry
-	nil,                         // 73: cede.replication.v1.Node.MetaEntry
-	nil,                         // 74: cede.replication.v1.Device.AttributesEntry
-	nil,                         // 75: cede.replication.v1.Evaluation.ClassesEntry
-	nil,                         // 76: cede.replication.v1.Evaluation.FailedEntry
-	nil,                         // 77: cede.replication.v1.Evaluation.QueuedEntry
-	nil,                         // 78: cede.replication.v1.Explanation.NotReadyEntry
-	nil,                         // 79: cede.replication.v1.Explanation.FilteredEntry
-	nil,                         // 80: cede.replication.v1.Explanation.ExhaustedEntry
-	nil,                         // 81: cede.replication.v1.Explanation.PreemptedEntry
-	nil,                         // 82: cede.replication.v1.PolicyVersion.ChecksEntry
-	nil,                         // 83: cede.replication.v1.PolicyState.TrippedEntry
+	(*Entry)(nil),                // 0: cede.replication.v1.Entry
+	(*Bootstrap)(nil),            // 1: cede.replication.v1.Bootstrap
+	(*SetVersion)(nil),           // 2: cede.replication.v1.SetVersion
+	(*RegisterJob)(nil),          // 3: cede.replication.v1.RegisterJob
+	(*StopJob)(nil),              // 4: cede.replication.v1.StopJob
+	(*StopAllocs)(nil),           // 5: cede.replication.v1.StopAllocs
+	(*WriteEvals)(nil),           // 6: cede.replication.v1.WriteEvals
+	(*RegisterNodes)(nil),        // 7: cede.replication.v1.RegisterNodes
+	(*ChangeNodes)(nil),          // 8: cede.replication.v1.ChangeNodes
+	(*DeleteNodes)(nil),          // 9: cede.replication.v1.DeleteNodes
+	(*UpdateAllocs)(nil),         // 10: cede.replication.v1.UpdateAllocs
+	(*ClientUpdate)(nil),         // 11: cede.replication.v1.ClientUpdate
+	(*SetConfig)(nil),            // 12: cede.replication.v1.SetConfig
+	(*DeletePriorityClass)(nil),  // 13: cede.replication.v1.DeletePriorityClass
+	(*Collect)(nil),              // 14: cede.replication.v1.Collect
+	(*PutChunk)(nil),             // 15: cede.replication.v1.PutChunk
+	(*CheckPolicy)(nil),          // 16: cede.replication.v1.CheckPolicy
+	(*ChangePolicy)(nil),         // 17: cede.replication.v1.ChangePolicy
+	(*PutToken)(nil),             // 18: cede.replication.v1.PutToken
+	(*DeleteToken)(nil),          // 19: cede.replication.v1.DeleteToken
+	(*DeleteBudget)(nil),         // 20: cede.replication.v1.DeleteBudget
+	(*Budget)(nil),               // 21: cede.replication.v1.Budget
+	(*Bound)(nil),                // 22: cede.replication.v1.Bound
+	(*Batch)(nil),                // 23: cede.replication.v1.Batch
+	(*JobRef)(nil),               // 24: cede.replication.v1.JobRef
+	(*Plan)(nil),                 // 25: cede.replication.v1.Plan
+	(*CommitGroup)(nil),          // 26: cede.replication.v1.CommitGroup
+	(*Stop)(nil),                 // 27: cede.replication.v1.Stop
+	(*Eviction)(nil),             // 28: cede.replication.v1.Eviction
+	(*Claim)(nil),                // 29: cede.replication.v1.Claim
+	(*DeviceUse)(nil),            // 30: cede.replication.v1.DeviceUse
+	(*Allocation)(nil),           // 31: cede.replication.v1.Allocation
+	(*JobKey)(nil),               // 32: cede.replication.v1.JobKey
+	(*Job)(nil),                  // 33: cede.replication.v1.Job
+	(*PreemptionToleration)(nil), // 34: cede.replication.v1.PreemptionToleration
+	(*Group)(nil),                // 35: cede.replication.v1.Group
+	(*Toleration)(nil),           // 36: cede.replication.v1.Toleration
+	(*Task)(nil),                 // 37: cede.replication.v1.Task
+	(*DeviceRequest)(nil),        // 38: cede.replication.v1.DeviceRequest
+	(*Constraint)(nil),           // 39: cede.replication.v1.Constraint
+	(*Affinity)(nil),             // 40: cede.replication.v1.Affinity
+	(*Spread)(nil),               // 41: cede.replication.v1.Spread
+	(*LabelTerm)(nil),            // 42: cede.replication.v1.LabelTerm
+	(*Node)(nil),                 // 43: cede.replication.v1.Node
+	(*Taint)(nil),                // 44: cede.replication.v1.Taint
+	(*Device)(nil),               // 45: cede.replication.v1.Device
+	(*Evaluation)(nil),           // 46: cede.replication.v1.Evaluation
+	(*Explanation)(nil),          // 47: cede.replication.v1.Explanation
+	(*NodeReason)(nil),           // 48: cede.replication.v1.NodeReason
+	(*SchedulerConfig)(nil),      // 49: cede.replication.v1.SchedulerConfig
+	(*PriorityClass)(nil),        // 50: cede.replication.v1.PriorityClass
+	(*PolicyVersion)(nil),        // 51: cede.replication.v1.PolicyVersion
+	(*PolicyLimits)(nil),         // 52: cede.replication.v1.PolicyLimits
+	(*PolicyCheck)(nil),          // 53: cede.replication.v1.PolicyCheck
+	(*PolicyState)(nil),          // 54: cede.replication.v1.PolicyState
+	(*Token)(nil),                // 55: cede.replication.v1.Token
+	(*Result)(nil),               // 56: cede.replication.v1.Result
+	(*Record)(nil),               // 57: cede.replication.v1.Record
+	(*SnapshotHead)(nil),         // 58: cede.replication.v1.SnapshotHead
+	(*JobBlock)(nil),             // 59: cede.replication.v1.JobBlock
+	(*AllocBlock)(nil),           // 60: cede.replication.v1.AllocBlock
+	(*JobKeyDirty)(nil),          // 61: cede.replication.v1.JobKeyDirty
+	(*Upload)(nil),               // 62: cede.replication.v1.Upload
+	(*UploadChunk)(nil),          // 63: cede.replication.v1.UploadChunk
+	(*AppliedKey)(nil),           // 64: cede.replication.v1.AppliedKey
+	(*ModuleChunk)(nil),          // 65: cede.replication.v1.ModuleChunk
+	(*SnapshotTail)(nil),         // 66: cede.replication.v1.SnapshotTail
+	nil,                          // 67: cede.replication.v1.Budget.LabelsEntry
+	nil,                          // 68: cede.replication.v1.Job.MetaEntry
+	nil,                          // 69: cede.replication.v1.Group.ResourcesEntry
+	nil,                          // 70: cede.replication.v1.Group.LabelsEntry
+	nil,                          // 71: cede.replication.v1.Group.AnnotationsEntry
+	nil,                          // 72: cede.replication.v1.Group.MetaEntry
+	nil,                          // 73: cede.replication.v1.Task.EnvEntry
+	nil,                          // 74: cede.replication.v1.Task.ResourcesEntry
+	nil,                          // 75: cede.replication.v1.Spread.TargetsEntry
+	nil,                          // 76: cede.replication.v1.LabelTerm.LabelsEntry
+	nil,                          // 77: cede.replication.v1.Node.CapacityEntry
+	nil,                          // 78: cede.replication.v1.Node.ReservedEntry
+	nil,                          // 79: cede.replication.v1.Node.AttributesEntry
+	nil,                          // 80: cede.replication.v1.Node.MetaEntry
+	nil,                          // 81: cede.replication.v1.Device.AttributesEntry
+	nil,                          // 82: cede.replication.v1.Evaluation.ClassesEntry
+	nil,                          // 83: cede.replication.v1.Evaluation.FailedEntry
+	nil,                          // 84: cede.replication.v1.Evaluation.QueuedEntry
+	nil,                          // 85: cede.replication.v1.Explanation.NotReadyEntry
+	nil,                          // 86: cede.replication.v1.Explanation.FilteredEntry
+	nil,                          // 87: cede.replication.v1.Explanation.ExhaustedEntry
+	nil,                          // 88: cede.replication.v1.Explanation.PreemptedEntry
+	nil,                          // 89: cede.replication.v1.PolicyVersion.ChecksEntry
+	nil,                          // 90: cede.replication.v1.PolicyState.TrippedEntry
 }
 var file_replication_proto_depIdxs = []int32{
 	1,   // 0: cede.replication.v1.Entry.bootstrap:type_name -> cede.replication.v1.Bootstrap
@@ -6039,110 +6543,119 @@ var file_replication_proto_depIdxs = []int32{
 	4,   // 3: cede.replication.v1.Entry.stop_job:type_name -> cede.replication.v1.StopJob
 	5,   // 4: cede.replication.v1.Entry.stop_allocs:type_name -> cede.replication.v1.StopAllocs
 	6,   // 5: cede.replication.v1.Entry.write_evals:type_name -> cede.replication.v1.WriteEvals
-	20,  // 6: cede.replication.v1.Entry.apply_plans:type_name -> cede.replication.v1.Batch
+	23,  // 6: cede.replication.v1.Entry.apply_plans:type_name -> cede.replication.v1.Batch
 	7,   // 7: cede.replication.v1.Entry.register_nodes:type_name -> cede.replication.v1.RegisterNodes
 	8,   // 8: cede.replication.v1.Entry.change_nodes:type_name -> cede.replication.v1.ChangeNodes
 	9,   // 9: cede.replication.v1.Entry.delete_nodes:type_name -> cede.replication.v1.DeleteNodes
 	10,  // 10: cede.replication.v1.Entry.update_allocs:type_name -> cede.replication.v1.UpdateAllocs
 	12,  // 11: cede.replication.v1.Entry.set_config:type_name -> cede.replication.v1.SetConfig
-	44,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
+	50,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
 	13,  // 13: cede.replication.v1.Entry.delete_priority_class:type_name -> cede.replication.v1.DeletePriorityClass
 	14,  // 14: cede.replication.v1.Entry.collect:type_name -> cede.replication.v1.Collect
 	15,  // 15: cede.replication.v1.Entry.put_chunk:type_name -> cede.replication.v1.PutChunk
-	45,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
+	51,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
 	16,  // 17: cede.replication.v1.Entry.check_policy:type_name -> cede.replication.v1.CheckPolicy
 	17,  // 18: cede.replication.v1.Entry.change_policy:type_name -> cede.replication.v1.ChangePolicy
 	18,  // 19: cede.replication.v1.Entry.put_token:type_name -> cede.replication.v1.PutToken
 	19,  // 20: cede.replication.v1.Entry.delete_token:type_name -> cede.replication.v1.DeleteToken
-	30,  // 21: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
-	40,  // 22: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
-	20,  // 23: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
-	29,  // 24: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
-	40,  // 25: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
-	40,  // 26: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
-	38,  // 27: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
-	11,  // 28: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
-	43,  // 29: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
-	29,  // 30: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
-	47,  // 31: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
-	49,  // 32: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
-	21,  // 33: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
-	22,  // 34: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
-	29,  // 35: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
-	23,  // 36: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
-	28,  // 37: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
-	28,  // 38: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
-	24,  // 39: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
-	25,  // 40: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
-	26,  // 41: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
-	29,  // 42: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
-	27,  // 43: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
-	27,  // 44: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
-	61,  // 45: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
-	31,  // 46: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
-	62,  // 47: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
-	33,  // 48: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
-	63,  // 49: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
-	34,  // 50: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
-	35,  // 51: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
-	36,  // 52: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
-	37,  // 53: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
-	37,  // 54: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
-	64,  // 55: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
-	65,  // 56: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
-	32,  // 57: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
-	66,  // 58: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
-	67,  // 59: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
-	34,  // 60: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
-	34,  // 61: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
-	68,  // 62: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
-	69,  // 63: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
-	70,  // 64: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
-	71,  // 65: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
-	39,  // 66: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
-	72,  // 67: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
-	73,  // 68: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
-	74,  // 69: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
-	75,  // 70: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
-	76,  // 71: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
-	77,  // 72: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
-	78,  // 73: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
-	79,  // 74: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
-	80,  // 75: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
-	81,  // 76: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
-	42,  // 77: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
-	46,  // 78: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
-	82,  // 79: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
-	83,  // 80: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
-	29,  // 81: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
-	52,  // 82: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
-	43,  // 83: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
-	44,  // 84: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
-	38,  // 85: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
-	53,  // 86: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
-	54,  // 87: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
-	40,  // 88: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
-	26,  // 89: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
-	55,  // 90: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
-	45,  // 91: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
-	48,  // 92: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
-	56,  // 93: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
-	57,  // 94: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
-	49,  // 95: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
-	58,  // 96: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
-	59,  // 97: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
-	60,  // 98: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
-	29,  // 99: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
-	30,  // 100: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
-	28,  // 101: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
-	29,  // 102: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
-	41,  // 103: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
-	47,  // 104: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
-	105, // [105:105] is the sub-list for method output_type
-	105, // [105:105] is the sub-list for method input_type
-	105, // [105:105] is the sub-list for extension type_name
-	105, // [105:105] is the sub-list for extension extendee
-	0,   // [0:105] is the sub-list for field type_name
+	21,  // 21: cede.replication.v1.Entry.upsert_budget:type_name -> cede.replication.v1.Budget
+	20,  // 22: cede.replication.v1.Entry.delete_budget:type_name -> cede.replication.v1.DeleteBudget
+	33,  // 23: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
+	46,  // 24: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
+	23,  // 25: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
+	32,  // 26: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
+	46,  // 27: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
+	46,  // 28: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
+	43,  // 29: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
+	11,  // 30: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
+	49,  // 31: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
+	32,  // 32: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
+	53,  // 33: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
+	55,  // 34: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
+	67,  // 35: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
+	22,  // 36: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
+	22,  // 37: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
+	24,  // 38: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
+	25,  // 39: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
+	32,  // 40: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
+	26,  // 41: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
+	31,  // 42: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
+	31,  // 43: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
+	27,  // 44: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
+	28,  // 45: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
+	29,  // 46: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
+	32,  // 47: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
+	30,  // 48: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
+	30,  // 49: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
+	68,  // 50: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
+	35,  // 51: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
+	34,  // 52: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
+	69,  // 53: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
+	38,  // 54: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
+	70,  // 55: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
+	39,  // 56: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
+	40,  // 57: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
+	41,  // 58: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
+	42,  // 59: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
+	42,  // 60: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
+	71,  // 61: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
+	72,  // 62: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
+	37,  // 63: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
+	36,  // 64: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
+	73,  // 65: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
+	74,  // 66: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
+	39,  // 67: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
+	39,  // 68: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
+	75,  // 69: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
+	76,  // 70: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
+	77,  // 71: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
+	78,  // 72: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
+	45,  // 73: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
+	79,  // 74: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
+	80,  // 75: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
+	44,  // 76: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
+	81,  // 77: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
+	82,  // 78: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
+	83,  // 79: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
+	84,  // 80: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
+	85,  // 81: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
+	86,  // 82: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
+	87,  // 83: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
+	88,  // 84: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
+	48,  // 85: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
+	52,  // 86: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
+	89,  // 87: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
+	90,  // 88: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
+	32,  // 89: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
+	58,  // 90: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
+	49,  // 91: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
+	50,  // 92: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
+	43,  // 93: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
+	59,  // 94: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
+	60,  // 95: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
+	46,  // 96: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
+	29,  // 97: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
+	61,  // 98: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
+	51,  // 99: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
+	54,  // 100: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
+	62,  // 101: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
+	63,  // 102: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
+	55,  // 103: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
+	64,  // 104: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
+	65,  // 105: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
+	66,  // 106: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
+	21,  // 107: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
+	32,  // 108: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
+	33,  // 109: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
+	31,  // 110: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
+	32,  // 111: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
+	47,  // 112: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
+	53,  // 113: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
+	114, // [114:114] is the sub-list for method output_type
+	114, // [114:114] is the sub-list for method input_type
+	114, // [114:114] is the sub-list for extension type_name
+	114, // [114:114] is the sub-list for extension extendee
+	0,   // [0:114] is the sub-list for field type_name
 }
 
 func init() { file_replication_proto_init() }
@@ -6172,13 +6685,16 @@ func file_replication_proto_init() {
 		(*Entry_ChangePolicy)(nil),
 		(*Entry_PutToken)(nil),
 		(*Entry_DeleteToken)(nil),
+		(*Entry_UpsertBudget)(nil),
+		(*Entry_DeleteBudget)(nil),
 	}
 	file_replication_proto_msgTypes[3].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[4].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[8].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[12].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[43].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[51].OneofWrappers = []any{
+	file_replication_proto_msgTypes[34].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[49].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[57].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Config)(nil),
 		(*Record_PriorityClass)(nil),
@@ -6196,6 +6712,7 @@ func file_replication_proto_init() {
 		(*Record_Applied)(nil),
 		(*Record_ModuleChunk)(nil),
 		(*Record_Tail)(nil),
+		(*Record_Budget)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -6203,7 +6720,7 @@ func file_replication_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_proto_rawDesc), len(file_replication_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   84,
+			NumMessages:   91,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
