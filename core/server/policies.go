@@ -73,8 +73,9 @@ type policies struct {
 	opened   map[string]*policy.Version // by version id, each held
 	failed   map[string]string          // why a version could not be opened here, by id
 	told     map[string]model.PolicyCheck
-	inForce  []inForce // what the set in force was made of, ascending by name
-	lacks    []inForce // active, and not opened here
+	made     map[string]*model.PolicyVersion // as it was when it was tried, by id
+	inForce  []inForce                       // what the set in force was made of, ascending by name
+	lacks    []inForce                       // active, and not opened here
 	complete chan struct{}
 	steps    chan struct{} // closed and made anew at the end of every step
 	closed   bool
@@ -91,6 +92,7 @@ func newPolicies(c Config) (*policies, error) {
 		clock: c.Clock, logger: c.Logger, builtins: map[string]*policy.Version{},
 		loading: make(chan struct{}, 1), wake: make(chan struct{}, 1), trips: make(chan trip, 16),
 		opened: map[string]*policy.Version{}, failed: map[string]string{}, told: map[string]model.PolicyCheck{},
+		made:     map[string]*model.PolicyVersion{},
 		complete: make(chan struct{}), steps: make(chan struct{}),
 	}
 	close(p.complete)

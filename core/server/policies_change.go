@@ -114,7 +114,7 @@ func (p *policies) activate(ctx context.Context, name, version string, trial tim
 	}
 	if s := p.store.Snapshot().PolicyState(name); s != nil && s.Tripped[v.ID] != "" {
 		return 0, fail(CodeConflict, "%s@%s was taken out of service: %s", name, shortVersion(v.ID), s.Tripped[v.ID]).
-			hint("load a corrected module, or allow this one again: cede policy reset %s@%s", name, shortVersion(v.ID))
+			hint("load a corrected module, or allow this one again: cede policy activate %s@%s --reset", name, shortVersion(v.ID))
 	}
 	change := &replication.ChangePolicy{Name: name, Op: replication.OpActivate, Version: v.ID}
 	if trial > 0 {

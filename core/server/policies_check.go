@@ -80,7 +80,7 @@ func (p *policies) forget(versions []*model.PolicyVersion) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id := range p.known() {
-		if slices.ContainsFunc(versions, func(v *model.PolicyVersion) bool { return v.ID == id }) {
+		if slices.ContainsFunc(versions, func(v *model.PolicyVersion) bool { return v.ID == id && p.isOf(v) }) {
 			continue
 		}
 		if v := p.opened[id]; v != nil && !p.closed {
@@ -89,7 +89,15 @@ func (p *policies) forget(versions []*model.PolicyVersion) {
 		delete(p.opened, id)
 		delete(p.failed, id)
 		delete(p.told, id)
+		delete(p.made, id)
 	}
+}
+
+// isOf is whether what was tried is the version as the state has it now: it may
+// have been loaded again with other grants. p.mu is held.
+func (p *policies) isOf(v *model.PolicyVersion) bool {
+	made := p.made[v.ID]
+	return made == nil || madeAlike(made, v)
 }
 
 // known is the versions that were looked at. p.mu is held.
@@ -127,6 +135,7 @@ func (p *policies) open(ctx context.Context, v *model.PolicyVersion) {
 func (p *policies) keep(v *model.PolicyVersion, opened *policy.Version, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.made[v.ID] = v
 	check := model.PolicyCheck{OK: err == nil, Time: p.clock.Now().UnixNano()}
 	if err != nil {
 		check.Error = err.Error()
@@ -216,6 +225,10 @@ func (p *policies) apply(ctx context.Context, c replication.Command) (*replicati
 func (p *policies) retry(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if v := p.opened[id]; v != nil && !p.closed {
+		v.Drop()
+	}
+	delete(p.opened, id)
 	delete(p.failed, id)
 	delete(p.told, id)
 	p.look()

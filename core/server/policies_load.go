@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -82,8 +81,17 @@ func refusedPolicy(err error) *Error {
 // register makes a version known, with its module where that is not there yet.
 func (p *policies) register(ctx context.Context, v *model.PolicyVersion, module []byte) error {
 	snap := p.store.Snapshot()
-	if known := snap.PolicyVersion(v.ID); known != nil {
-		return p.again(known, v)
+	known := snap.PolicyVersion(v.ID)
+	if known != nil {
+		if err := taken(known, v, snap.PolicyState(known.Name)); err != nil {
+			return err
+		}
+		if madeAlike(known, v) {
+			if check, tried := known.Checks[p.id]; tried && !check.OK {
+				p.retry(v.ID)
+			}
+			return nil
+		}
 	}
 	if v.Kind == model.PolicyWasm && !hasModule(snap, v.Digest) {
 		if err := p.send(ctx, v.Digest, module); err != nil {
@@ -92,46 +100,34 @@ func (p *policies) register(ctx context.Context, v *model.PolicyVersion, module 
 	}
 	_, err := p.apply(ctx, &replication.LoadPolicy{Version: v})
 	if refusal, ok := errors.AsType[*replication.Refusal](err); ok {
-		if known := p.store.Snapshot().PolicyVersion(v.ID); known != nil {
-			return p.again(known, v)
-		}
 		return refused(refusal)
+	}
+	if err == nil && known != nil {
+		p.retry(v.ID)
 	}
 	return p.unwritten(err)
 }
 
-// again is the answer to who loads a version that is there.
-func (p *policies) again(known, v *model.PolicyVersion) error {
-	same := func(a, b []string) bool {
-		a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
-		return slices.Equal(a, b)
-	}
-	e := fail(CodeConflict, "version %s is loaded already, ", shortVersion(v.ID))
+// taken is why a version cannot be loaded that is there: under another name, or
+// at work with other settings. nil: it can.
+func taken(known, v *model.PolicyVersion, s *model.PolicyState) error {
+	short := shortVersion(v.ID)
+	details := map[string]any{"Version": v.ID, "Name": known.Name}
 	switch {
 	case known.Name != v.Name:
-		e.Message += fmt.Sprintf("as %s", known.Name)
-		e.Hint = fmt.Sprintf("activate it under that name, or unload it first: cede policy unload %s@%s", known.Name, shortVersion(v.ID))
-	case !same(known.Grants, v.Grants):
-		e.Message += fmt.Sprintf("with other grants: [%s]", strings.Join(known.Grants, ", "))
-	case known.OnFault != v.OnFault:
-		e.Message += fmt.Sprintf("with another answer to faults: %s", orInherited(known.OnFault))
-	default:
-		if check, tried := known.Checks[p.id]; tried && !check.OK {
-			p.retry(v.ID)
-		}
-		return nil
+		return fail(CodeConflict, "version %s is loaded already, as %s", short, known.Name).with(details).
+			hint("activate it under that name, or forget it first: cede policy unload %s@%s", known.Name, short)
+	case !madeAlike(known, v) && s != nil && s.Uses(v.ID):
+		return fail(CodeConflict, "version %s is %s with other grants, limits, signer or another answer to faults", short, roleOf(s, v.ID)).
+			with(details).hint("let another version take its role first")
 	}
-	if e.Hint == "" {
-		e.Hint = fmt.Sprintf("unload it first: cede policy unload %s@%s", known.Name, shortVersion(v.ID))
-	}
-	return e.with(map[string]any{"Version": v.ID, "Name": known.Name})
+	return nil
 }
 
-func orInherited(onFault string) string {
-	if onFault == "" {
-		return "that of the scheduler configuration"
-	}
-	return onFault
+// madeAlike is whether two loads of one version come to the same on every server.
+func madeAlike(a, b *model.PolicyVersion) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a.Grants)), slices.Sorted(slices.Values(b.Grants))) &&
+		a.OnFault == b.OnFault && a.Limits == b.Limits && a.Signer == b.Signer
 }
 
 // hasModule is whether the module came with another version, so that every

@@ -1,0 +1,680 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/registry"
+	"github.com/cede-scheduler/cede/plugins/wasm"
+)
+
+func TestLoadPolicy_IsCheckedAndDecidesNothing(t *testing.T) {
+	c := start(t, newDisk())
+	v := c.load("first", func(r *server.LoadRequest) { r.Module = module("first", 700<<10) })
+	if check := v.Checks["s1"]; !check.OK || check.Time == 0 || v.Size < 700<<10 {
+		t.Errorf("%+v", v)
+	}
+	if c.role().Active != "" || c.inForce() != "" {
+		t.Error("it decides before it was activated")
+	}
+	sent := c.log.sent.Load()
+	if sent != 3 {
+		t.Errorf("%d chunks were sent", sent)
+	}
+	again := c.load("first", func(r *server.LoadRequest) { r.Module = module("first", 700<<10) })
+	other := c.load("first", func(r *server.LoadRequest) {
+		r.Module, r.Config = module("first", 700<<10), []byte(`{"knob":2}`)
+	})
+	if again.ID != v.ID || again.ModifyIndex != v.ModifyIndex || other.ID == v.ID || c.log.sent.Load() != sent {
+		t.Errorf("the module travelled again: %d chunks", c.log.sent.Load())
+	}
+	_, err := c.tryLoad("first", func(r *server.LoadRequest) { r.Module, r.Name = module("first", 700<<10), "q" })
+	c.fails(err, server.CodeConflict, "as p", "unload p@")
+	changed := func(r *server.LoadRequest) { r.Module, r.OnFault = module("first", 700<<10), "default" }
+	if better := c.load("first", changed); better.ID != v.ID || better.OnFault != "default" || !better.Checks["s1"].OK || c.log.sent.Load() != sent {
+		t.Errorf("loaded again with another answer to faults: %+v", better)
+	}
+	c.activate(v)
+	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module, r.OnFault = module("first", 700<<10), "deny" })
+	c.fails(err, server.CodeConflict, "is active with other grants")
+}
+
+func TestLoadPolicy_RefusesWhatIsNoPolicyAndSendsNothing(t *testing.T) {
+	c := start(t, newDisk())
+	before := c.Snapshot().Index()
+	_, err := c.tryLoad("broken")
+	c.fails(err, server.CodeInvalid, "cannot be compiled")
+	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":10,"nob":1}`) })
+	c.fails(err, server.CodeInvalid, "knob: 10 does not fit", "nob: there is no such setting")
+	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module = module("first", policy.MaxModule) })
+	c.fails(err, server.CodeTooLarge, "8 MiB")
+	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module, r.Executable = nil, "/bin/sh" })
+	c.fails(err, server.CodeInvalid, "not allowed")
+	if len(c.Snapshot().PolicyVersions()) != 0 || c.log.sent.Load() != 0 || c.Snapshot().Index() != before {
+		t.Error("something was written")
+	}
+	if n := c.shelf.open.Load(); n != 0 {
+		t.Errorf("%d refused modules are still open", n)
+	}
+}
+
+func TestActivatePolicy_RefusesWhatFailedItsTestAndSaysWhy(t *testing.T) {
+	c := start(t, newDisk())
+	for mood, why := range map[string]string{"nan": "NaN", "traps": "on purpose"} {
+		v := c.load(mood)
+		if check := v.Checks["s1"]; check.OK || !strings.Contains(check.Error, why) {
+			t.Errorf("%s: %+v", mood, check)
+		}
+		_, err := c.ActivatePolicy(t.Context(), "p", v.ID)
+		c.fails(err, server.CodeConflict, "server s1 refused it", why)
+		_, err = c.ShadowPolicy(t.Context(), "p", v.ID)
+		c.fails(err, server.CodeConflict, "server s1 refused it")
+	}
+	if c.role().Active != "" || c.ready() != "" {
+		t.Error("it is in force, or in the way", c.ready())
+	}
+}
+
+func TestPolicyVersions_AreNamedByTheirBeginnings(t *testing.T) {
+	c := start(t, newDisk())
+	_, err := c.ActivatePolicy(t.Context(), "p", "00")
+	c.fails(err, server.CodeNotFound, `no version of policy "p"`, "cede policy load")
+	v := c.load("first")
+	hash := strings.TrimPrefix(v.ID, "sha256:")
+	for _, prefix := range []string{hash[:1], hash[:12], "sha256:" + hash[:4], v.ID} {
+		if _, err := c.ActivatePolicy(t.Context(), "p", prefix); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err = c.ActivatePolicy(t.Context(), "p", "g")
+	c.fails(err, server.CodeNotFound, "has no version g", hash[:12])
+	_, err = c.ActivatePolicy(t.Context(), "q", hash)
+	c.fails(err, server.CodeNotFound, `no version of policy "q"`, "versions of p")
+	_, err = c.PolicyStatus(t.Context(), "q")
+	c.fails(err, server.CodeNotFound, `"q"`, "default, p")
+}
+
+func TestRollbackPolicy_ReturnsToTheLastGoodOne(t *testing.T) {
+	c := start(t, newDisk())
+	one, two := c.load("first"), c.load("last")
+	c.activate(one)
+	c.activate(two)
+	if c.inForce() != two.ID || c.role().Previous != one.ID {
+		t.Errorf("%+v", c.role())
+	}
+	_, err := c.UnloadPolicy(t.Context(), "p", one.ID)
+	c.fails(err, server.CodeConflict, "what a rollback returns to")
+	_, err = c.UnloadPolicy(t.Context(), "p", two.ID)
+	c.fails(err, server.CodeConflict, "is active")
+	for _, want := range []string{one.ID, two.ID, one.ID} {
+		if _, err := c.RollbackPolicy(t.Context(), "p"); err != nil || c.inForce() != want {
+			t.Errorf("in force is %s, want %s: %v", c.inForce(), want, err)
+		}
+	}
+}
+
+func TestUnloadPolicy_ForgetsTheModuleWithItsLastVersion(t *testing.T) {
+	c := start(t, newDisk())
+	one := c.load("first")
+	two := c.load("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":2}`) })
+	if n := c.disk.modules.count(); n != 1 {
+		t.Fatalf("%d modules are kept", n)
+	}
+	if _, err := c.UnloadPolicy(t.Context(), "p", one.ID); err != nil {
+		t.Fatal(err)
+	}
+	if n := c.disk.modules.count(); n != 1 {
+		t.Errorf("%d modules are kept while a version needs it", n)
+	}
+	if _, err := c.UnloadPolicy(t.Context(), "p", two.ID); err != nil {
+		t.Fatal(err)
+	}
+	c.until("everything is closed", func() bool { return c.shelf.open.Load() == 0 })
+	if n := c.disk.modules.count(); n != 0 || len(c.Snapshot().PolicyVersions()) != 0 {
+		t.Errorf("%d modules are kept", n)
+	}
+	if v := c.load("first"); !v.Checks["s1"].OK {
+		t.Errorf("loaded again: %+v", v)
+	}
+}
+
+// Versions take turns while workers preempt: nothing is dropped, every plan is of
+// one version, and of one that was active.
+func TestActivatePolicy_UnderLoadNothingIsDropped(t *testing.T) {
+	jobs, nodes := 120, 20
+	if os.Getenv("CEDE_SOAK") != "" {
+		jobs, nodes = 4000, 500
+	}
+	c := start(t, newDisk())
+	one, two := c.load("first"), c.load("last")
+	c.activate(one)
+	c.contend(nodes)
+	c.decideBy("p")
+	swapped := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(swapped)
+		for i := range 40 {
+			var err error
+			switch i % 4 {
+			case 0, 2:
+				_, err = c.ActivatePolicy(t.Context(), "p", []*model.PolicyVersion{two, one}[i/2%2].ID)
+			case 1:
+				_, err = c.ShadowPolicy(t.Context(), "p", []*model.PolicyVersion{one, two}[i/4%2].ID)
+			case 3:
+				_, err = c.RollbackPolicy(t.Context(), "p")
+			}
+			if err != nil && server.CodeOf(err) != server.CodeConflict {
+				t.Error(err)
+			}
+		}
+	})
+	for i := range jobs {
+		c.register(pushy(fmt.Sprintf("j%d", i)))
+	}
+	wg.Wait()
+	<-swapped
+	for i := range jobs {
+		id := fmt.Sprintf("j%d", i)
+		c.until(id+" is placed", func() bool { return c.running(id) == 1 })
+	}
+	used := map[string]int{}
+	c.plans(func(index uint64, p *model.Plan) {
+		versions := map[string]bool{}
+		for _, g := range p.Groups {
+			for _, e := range g.Evict {
+				versions[e.Policy] = true
+			}
+			for _, a := range g.Place {
+				if a.PolicyVersion != "" {
+					versions[a.PolicyVersion] = true
+				}
+			}
+		}
+		if len(versions) > 1 {
+			t.Errorf("the plan at %d is of %v", index, versions)
+		}
+		for v := range versions {
+			used[v]++
+		}
+	})
+	if used[one.ID]+used[two.ID] < jobs || len(used) > 2 {
+		t.Errorf("decided by %v", used)
+	}
+	st, err := c.PolicyStatus(t.Context(), "p")
+	if err != nil || len(st.Decisions) == 0 {
+		t.Fatal("no decision is recorded", err)
+	}
+	for _, d := range st.Decisions {
+		if d.Policy != "p" || d.Version != one.ID && d.Version != two.ID || d.Digest == "" || d.EvalID == "" || d.Index == 0 || len(d.Uses) == 0 {
+			t.Errorf("recorded %+v", d)
+		}
+		for _, u := range d.Uses {
+			if u.Hook == "" || u.Calls == 0 || u.Version != d.Version && u.Policy != policy.DefaultName {
+				t.Errorf("recorded use %+v", u)
+			}
+		}
+	}
+}
+
+func TestShadowPolicy_ShowsWhatWouldBeOtherwiseAndAppliesNothing(t *testing.T) {
+	c := start(t, newDisk())
+	one, two := c.load("first"), c.load("last")
+	c.activate(one)
+	c.contend(2)
+	c.decideBy("p")
+	if _, err := c.ShadowPolicy(t.Context(), "p", two.ID); err != nil {
+		t.Fatal(err)
+	}
+	var st *server.PolicyStatus
+	shadow := func() *server.ShadowStatus {
+		var err error
+		if st, err = c.PolicyStatus(t.Context(), "p"); err != nil {
+			t.Fatal(err)
+		}
+		return st.Shadow
+	}
+	c.until("the shadow runs", func() bool { return shadow() != nil })
+	for i := range 5 {
+		c.register(pushy(fmt.Sprintf("j%d", i)))
+	}
+	c.until("everything is compared", func() bool { s := shadow(); return s.Decisions+s.Skipped >= 5 })
+	s := st.Shadow
+	if s.Version != two.ID || s.Differed == 0 || s.Failed != 0 || len(s.Differences) == 0 {
+		t.Fatalf("%+v", s)
+	}
+	for _, d := range s.Differences {
+		if d.Active.Version != one.ID || d.Shadow.Version != two.ID || len(d.Active.Victims) != 1 || len(d.Shadow.Victims) != 1 ||
+			d.Active.Victims[0] == d.Shadow.Victims[0] || d.EvalID == "" || d.Index == 0 || len(d.Shadow.Places) != 1 || d.Shadow.Calls == 0 {
+			t.Errorf("%+v", d)
+		}
+	}
+	c.plans(func(_ uint64, p *model.Plan) {
+		for _, g := range p.Groups {
+			for _, e := range g.Evict {
+				if e.Policy != one.ID {
+					t.Errorf("the candidate decided: %+v", e)
+				}
+			}
+		}
+	})
+	_, err := c.UnloadPolicy(t.Context(), "p", two.ID)
+	c.fails(err, server.CodeConflict, "in a shadow run")
+	if _, err := c.ShadowPolicy(t.Context(), "p", ""); err != nil || c.role().Shadow != "" {
+		t.Error("the run does not end", err)
+	}
+	c.until("the shadow is gone", func() bool { return shadow() == nil })
+}
+
+func TestShadowPolicy_CandidatesThatFailHarmNobody(t *testing.T) {
+	c := start(t, newDisk())
+	one, bad := c.load("first"), c.load("breaks")
+	c.activate(one)
+	c.contend(2)
+	c.decideBy("p")
+	if _, err := c.ShadowPolicy(t.Context(), "p", bad.ID); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		id := fmt.Sprintf("j%d", i)
+		c.register(pushy(id))
+		c.until(id+" is placed", func() bool { return c.running(id) == 1 })
+	}
+	c.until("its faults are counted", func() bool {
+		st, err := c.PolicyStatus(t.Context(), "p")
+		return err == nil && st.Shadow != nil && st.Shadow.Failed > 0 && st.Shadow.Differences[0].Shadow.Fault
+	})
+	if s := c.role(); s.Active != one.ID || len(s.Tripped) != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestPolicy_ThatKeepsFailingIsTakenOutOfService(t *testing.T) {
+	c := start(t, newDisk())
+	good, bad := c.load("first"), c.load("breaks")
+	c.activate(good)
+	c.activate(bad)
+	c.contend(2)
+	c.decideBy("p")
+	for i := range 12 {
+		c.register(pushy(fmt.Sprintf("j%d", i)))
+	}
+	c.until("the last good one is back", func() bool { return c.role().Active == good.ID })
+	if why := c.role().Tripped[bad.ID]; !strings.Contains(why, "only when it matters") {
+		t.Errorf("tripped because of %q", why)
+	}
+	c.register(pushy("after"))
+	c.until("it decides", func() bool { return c.running("after") == 1 && c.inForce() == good.ID })
+	_, err := c.ActivatePolicy(t.Context(), "p", bad.ID)
+	c.fails(err, server.CodeConflict, "taken out of service", "only when it matters", "--reset")
+	if _, err := c.ResetPolicy(t.Context(), "p", bad.ID); err != nil {
+		t.Fatal(err)
+	}
+	c.activate(bad)
+	if c.inForce() != bad.ID {
+		t.Error("it cannot be allowed again")
+	}
+}
+
+func TestPolicy_WithNothingBeforeItTripsToWhatIsBuiltIn(t *testing.T) {
+	c := start(t, newDisk())
+	bad := c.load("breaks", func(r *server.LoadRequest) { r.Name = policy.DefaultName })
+	c.activate(bad)
+	c.contend(1)
+	for i := range 8 {
+		c.register(pushy(fmt.Sprintf("j%d", i)))
+	}
+	c.until("it is out of service", func() bool {
+		s := c.Snapshot().PolicyState(policy.DefaultName)
+		return s != nil && s.Active == "" && s.Tripped[bad.ID] != ""
+	})
+	c.register(pushy("after"))
+	c.until("what is built in decides", func() bool { return c.running("after") == 1 })
+}
+
+func TestTryPolicy_IsRolledBackUnlessItIsConfirmed(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	v := clock.NewVirtual(now)
+	c := start(t, newDisk(), withClock(v))
+	one, two := c.load("first"), c.load("last")
+	c.activate(one)
+	try := func() {
+		t.Helper()
+		if _, err := c.TryPolicy(t.Context(), "p", two.ID, 10*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if want := v.Now().Add(10 * time.Minute).UnixNano(); c.role().Until != want || c.inForce() != two.ID {
+			t.Fatalf("%+v", c.role())
+		}
+	}
+	try()
+	v.AdvanceTo(v.Now().Add(9 * time.Minute))
+	if c.inForce() != two.ID {
+		t.Error("rolled back too early")
+	}
+	c.until("the trial ends", func() bool { v.AdvanceTo(v.Now().Add(time.Minute)); return c.inForce() == one.ID })
+	if s := c.role(); s.Until != 0 {
+		t.Errorf("%+v", s)
+	}
+	try()
+	c.activate(two)
+	if s := c.role(); s.Until != 0 || s.Active != two.ID || s.Previous != one.ID {
+		t.Errorf("confirmed: %+v", s)
+	}
+	v.AdvanceTo(v.Now().Add(time.Hour))
+	c.load("third") // the server has looked at the state since
+	if c.inForce() != two.ID {
+		t.Error("rolled back although it was confirmed")
+	}
+	_, err := c.TryPolicy(t.Context(), "p", one.ID, -time.Second)
+	c.fails(err, server.CodeInvalid, "makes no sense")
+}
+
+func TestPolicies_ComeBackAfterARestartInEveryPhase(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	v := clock.NewVirtual(now)
+	c := start(t, newDisk(), withClock(v))
+	restart := func(phase string, holds func() bool) {
+		t.Helper()
+		c = c.restart(withClock(v))
+		c.until(phase+" comes back", holds)
+	}
+	one := c.load("first")
+	restart("what is loaded", func() bool {
+		st, err := c.PolicyStatus(t.Context(), "p")
+		return err == nil && len(st.Ready) == 1 && st.Versions[0].Checks["s1"].OK
+	})
+	c.activate(one)
+	restart("what is active", func() bool { return c.inForce() == one.ID })
+	bad, two := c.load("traps"), c.load("last")
+	if _, err := c.ShadowPolicy(t.Context(), "p", two.ID); err != nil {
+		t.Fatal(err)
+	}
+	restart("the shadow run", func() bool {
+		st, err := c.PolicyStatus(t.Context(), "p")
+		return err == nil && st.Shadow != nil && st.Shadow.Version == two.ID && st.Refused[bad.ID] != ""
+	})
+	if _, err := c.TryPolicy(t.Context(), "p", two.ID, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	restart("the trial", func() bool { return c.inForce() == two.ID && c.role().Until != 0 })
+	c.stop()
+	v.AdvanceTo(v.Now().Add(2 * time.Hour)) // the trial ends while nobody runs
+	c = start(t, c.disk, withClock(v))
+	c.until("the trial is over", func() bool { return c.inForce() == one.ID && c.role().Until == 0 })
+	restart("what was rolled back to", func() bool { return c.inForce() == one.ID })
+}
+
+func TestPolicies_ComeBackFromASnapshot(t *testing.T) {
+	c := start(t, newDisk())
+	one := c.load("first")
+	c.activate(one)
+	if err := c.log.TakeSnapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.stop()
+	c.disk.modules = &modules{stored: map[string][]byte{}} // only what the snapshot brings
+	c = start(t, c.disk)
+	c.until("what is active comes back", func() bool { return c.inForce() == one.ID })
+}
+
+// A server that cannot open what is active decides nothing and says so; it goes
+// on as soon as something else is active.
+func TestPolicies_AServerThatLacksTheActiveVersionDecidesNothing(t *testing.T) {
+	c := start(t, newDisk())
+	one, two := c.load("first"), c.load("last")
+	c.activate(one)
+	c.activate(two)
+	c.contend(1)
+	c.stop()
+	gate := make(chan struct{})
+	c = begin(t, c.disk)
+	c.shelf.gate.Store(&gate)
+	c.open(c.disk)
+	c.until("it says so", func() bool { return strings.Contains(c.ready(), "is active and not ready here") })
+	c.register(pushy("j"))
+	if c.running("j") != 0 {
+		t.Error("it decides by something else")
+	}
+	close(gate)
+	c.until("it goes on", func() bool { return c.ready() == "" && c.running("j") == 1 })
+}
+
+func TestLoadPolicy_TwoAtOnce(t *testing.T) {
+	c := start(t, newDisk())
+	const each = 4
+	var wg sync.WaitGroup
+	errs := make(chan error, 3*each)
+	for _, mood := range []string{"first", "last", "third"} {
+		for range each {
+			wg.Go(func() {
+				v, err := c.tryLoad(mood, func(r *server.LoadRequest) { r.Module = module(mood, 300<<10) })
+				if err == nil && !v.Checks["s1"].OK {
+					err = errors.New(v.Checks["s1"].Error)
+				}
+				errs <- err
+			})
+		}
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(c.Snapshot().PolicyVersions()); n != 3 || c.log.sent.Load() != 6 {
+		t.Errorf("%d versions, %d chunks", n, c.log.sent.Load())
+	}
+}
+
+func TestLoadPolicy_GoesOnWhereAChunkWasLost(t *testing.T) {
+	c := start(t, newDisk())
+	chunks := 0
+	c.log.fails = func(cmd replication.Command) error {
+		if _, ok := cmd.(*replication.PutChunk); ok {
+			if chunks++; chunks == 2 {
+				return replication.ErrUnknownOutcome
+			}
+		}
+		return nil
+	}
+	large := func(r *server.LoadRequest) { r.Module = module("first", 700<<10) }
+	_, err := c.tryLoad("first", large)
+	c.fails(err, server.CodeUnavailable, "changed")
+	if len(c.Snapshot().PolicyVersions()) != 0 {
+		t.Error("half a module is a version")
+	}
+	v := c.load("first", large)
+	if !v.Checks["s1"].OK || c.log.sent.Load() != 3 {
+		t.Errorf("%+v after %d chunks", v.Checks, c.log.sent.Load())
+	}
+}
+
+func TestLoadPolicy_AModuleThatIsNotWhatItsDigestSaysIsRefused(t *testing.T) {
+	c := start(t, newDisk())
+	v := c.load("first")
+	apply := func(cmd replication.Command) *replication.Refusal {
+		result, err := c.log.Apply(t.Context(), &replication.Entry{Time: 1, Command: cmd})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Err
+	}
+	wrong := bundle.Digest([]byte("something else"))
+	forged := *v
+	forged.ID, forged.Digest, forged.Checks = "sha256:"+strings.Repeat("0", 64), wrong, nil
+	_ = apply(&replication.PutChunk{Digest: wrong, Data: module("last", 0)})
+	if refusal := apply(&replication.LoadPolicy{Version: &forged}); refusal == nil {
+		t.Error("a module was taken that is not what its digest says")
+	}
+	if err := c.disk.modules.PutChunk(v.Digest, 0, module("last", 0)); err != nil { // the disk rots
+		t.Fatal(err)
+	}
+	rotten := c.load("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":2}`) })
+	if check := rotten.Checks["s1"]; !strings.Contains(check.Error, "damaged") {
+		t.Errorf("%+v", check)
+	}
+	_, err := c.ActivatePolicy(t.Context(), "p", rotten.ID)
+	c.fails(err, server.CodeConflict, "damaged")
+	if err := c.disk.modules.PutChunk(v.Digest, 0, module("first", 0)); err != nil { // and is mended
+		t.Fatal(err)
+	}
+	if mended := c.load("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":2}`) }); !mended.Checks["s1"].OK {
+		t.Errorf("tried again: %+v", mended.Checks)
+	}
+}
+
+func TestLoadPolicy_AsksForASignatureWhereTheOperatorDoes(t *testing.T) {
+	_, public, err := bundle.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(t.TempDir(), "key.pub")
+	if err := os.WriteFile(key, public, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	roots, err := bundle.ReadRoots(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDisk()
+	c := start(t, d)
+	v := c.load("first")
+	c.activate(v)
+	c.stop()
+	strict := begin(t, d, func(_ *server.Config, o *registry.PolicyOptions) { o.RequireSignature, o.Roots = true, roots })
+	strict.open(d)
+	strict.until("what is unsigned is refused", func() bool { return strings.Contains(strict.ready(), "not signed") })
+	_, err = strict.tryLoad("last")
+	strict.fails(err, server.CodeInvalid, "not signed")
+}
+
+// Modules that lie, spin, trap and write where they must not: whatever becomes of
+// them, the server goes on.
+func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
+	host, err := wasm.NewHost(wasm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = host.Close() })
+	c := start(t, newDisk(), func(_ *server.Config, o *registry.PolicyOptions) {
+		o.Hosts[bundle.Wasm] = wasmHost{host}
+		o.Limits = policy.Limits{Fuel: 1_000_000, FuelPerRow: 1000}
+	})
+	files, err := filepath.Glob("../../plugins/wasm/testdata/hostile/*.wasm")
+	if err != nil || len(files) < 50 {
+		t.Fatal(len(files), err)
+	}
+	refused := 0
+	for i, file := range files {
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := c.LoadPolicy(t.Context(), server.LoadRequest{Name: fmt.Sprintf("h%d", i), Module: code})
+		if err != nil {
+			refused++
+			if code := server.CodeOf(err); code != server.CodeInvalid {
+				t.Errorf("%s: %v", file, err)
+			}
+			continue
+		}
+		if !v.Checks["s1"].OK {
+			refused++
+			_, err := c.ActivatePolicy(t.Context(), v.Name, v.ID)
+			c.fails(err, server.CodeConflict, "refused it")
+		}
+	}
+	if refused < len(files)/2 {
+		t.Errorf("only %d of %d were refused", refused, len(files))
+	}
+	good, err := os.ReadFile("../../sdk/abi/testdata/guests/decay-c.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := c.LoadPolicy(t.Context(), server.LoadRequest{Name: "p", Module: good})
+	if err != nil || !v.Checks["s1"].OK {
+		t.Fatal("after them nothing works", v, err)
+	}
+	c.activate(v)
+	c.contend(1)
+	c.decideBy("p")
+	c.register(pushy("j"))
+	c.until("it decides", func() bool { return c.running("j") == 1 })
+	c.until("its fuel is recorded", func() bool {
+		st, err := c.PolicyStatus(t.Context(), "p")
+		return err == nil && len(st.Decisions) > 0 && st.Decisions[0].Uses[0].Fuel > 0
+	})
+}
+
+type wasmHost struct{ *wasm.Host }
+
+func (h wasmHost) Load(ctx context.Context, b *bundle.Bundle, limits policy.Limits) (registry.Module, error) {
+	m, err := h.Host.Load(ctx, b.Code, limits)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func TestPolicyMetrics_AreThoseOfTheContract(t *testing.T) {
+	c := start(t, newDisk())
+	good, bad := c.load("first"), c.load("breaks", func(r *server.LoadRequest) { r.OnFault = "default" })
+	c.activate(good)
+	c.contend(1)
+	c.decideBy("p")
+	c.register(pushy("j0"))
+	c.until("the good one decides", func() bool { return c.running("j0") == 1 })
+	c.activate(bad)
+	c.register(pushy("j1"))
+	c.until("default decides instead", func() bool { return c.running("j1") == 1 })
+	want := map[string]string{
+		"cede_policy_call_seconds":    `point="ScoreVictims" policy="p"`,
+		"cede_policy_faults_total":    `fault="guest" policy="p"`,
+		"cede_policy_fallbacks_total": `policy="p"`,
+		"cede_policy_active_info":     `digest="` + bad.Digest + `" policy="p"`,
+		"cede_policy_instances":       `policy="p" state="idle"`,
+	}
+	families, err := c.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		labels, wanted := want[f.GetName()]
+		if !wanted {
+			if strings.HasPrefix(f.GetName(), "cede_policy_") {
+				t.Errorf("%s is not in the contract", f.GetName())
+			}
+			continue
+		}
+		found := false
+		for _, m := range f.GetMetric() {
+			var words []string
+			for _, l := range m.GetLabel() {
+				words = append(words, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+			}
+			found = found || strings.Join(words, " ") == labels
+		}
+		if !found {
+			t.Errorf("%s has no %s", f.GetName(), labels)
+		}
+		delete(want, f.GetName())
+	}
+	if len(want) > 0 {
+		t.Errorf("missing are %v", want)
+	}
+}

@@ -1,0 +1,420 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/registry"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// shelf is a host whose modules are words after the magic number, which say how
+// the policy behaves.
+type shelf struct {
+	open atomic.Int64
+	// gate is passed by whoever loads; nil: it stands open.
+	gate atomic.Pointer[chan struct{}]
+}
+
+func (s *shelf) Load(ctx context.Context, b *bundle.Bundle, _ policy.Limits) (registry.Module, error) {
+	if gate := s.gate.Load(); gate != nil {
+		select {
+		case <-*gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	mood, _, _ := strings.Cut(string(b.Code[8:]), "\n")
+	if mood == "broken" {
+		return nil, errors.New("cannot be compiled")
+	}
+	s.open.Add(1)
+	return &moody{Module: policy.Native(b.Manifest.Digest, func() sdk.Policy { return guest{mood} }), shelf: s}, nil
+}
+
+type moody struct {
+	policy.Module
+	shelf *shelf
+	once  sync.Once
+}
+
+func (m *moody) Close() { m.once.Do(func() { m.shelf.open.Add(-1) }) }
+
+// guest scores victims in a mood: those of the lowest index go first, or the
+// last; or it fails, at once or not before anything is at stake.
+type guest struct{ mood string }
+
+func (g guest) Info() sdk.Info { return sdk.Info{Name: "p", Delta: 10} }
+
+func (g guest) Settings() []sdk.Setting {
+	return []sdk.Setting{{Name: "knob", Kind: sdk.Integer, Default: "1", Limits: sdk.Between(0, 9)}}
+}
+
+func (g guest) Configure(*sdk.Config) error { return nil }
+
+// tested is whether it is a server's test that asks.
+func tested(in *sdk.Candidates) bool { return in.Preemptor.Job == "asker" }
+
+func (g guest) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
+	switch {
+	case g.mood == "nan":
+		out.Score[0] = math.NaN()
+	case g.mood == "traps":
+		panic("on purpose")
+	case g.mood == "breaks" && !tested(in):
+		panic("only when it matters")
+	case g.mood == "last":
+		for i := range out.Score {
+			out.Score[i] = -float64(i)
+		}
+	}
+	return nil
+}
+
+// module is a module of a mood, of a size.
+func module(mood string, padding int) []byte {
+	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"+mood+"\n"), make([]byte, padding))
+}
+
+// modules keeps modules in memory; it outlives a restart.
+type modules struct {
+	mu     sync.Mutex
+	stored map[string][]byte
+}
+
+func (m *modules) PutChunk(digest string, offset int64, data []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	have := m.stored[digest]
+	if offset > int64(len(have)) {
+		return fmt.Errorf("a chunk at %d of %s came when %d bytes were there", offset, digest, len(have))
+	}
+	m.stored[digest] = append(have[:offset:offset], data...)
+	return nil
+}
+
+func (m *modules) Finish(digest string, size int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if have := m.stored[digest]; int64(len(have)) != size || bundle.Digest(have) != digest {
+		return fmt.Errorf("%s is not there", digest)
+	}
+	return nil
+}
+
+func (m *modules) Get(digest string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	have, ok := m.stored[digest]
+	if !ok {
+		return nil, os.ErrNotExist
+	}
+	return slices.Clone(have), nil
+}
+
+func (m *modules) Delete(digest string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.stored, digest)
+	return nil
+}
+
+func (m *modules) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.stored)
+}
+
+// disk is what a server finds again after a restart.
+type disk struct {
+	log       *raft.InmemStore
+	snapshots *raft.InmemSnapshotStore
+	modules   *modules
+}
+
+func newDisk() *disk {
+	return &disk{raft.NewInmemStore(), raft.NewInmemSnapshotStore(), &modules{stored: map[string][]byte{}}}
+}
+
+// lateLog is the log of a server that is made before its node.
+type lateLog struct {
+	*replication.Node
+	// fails is asked before every entry; nil: none fails.
+	fails func(replication.Command) error
+	sent  atomic.Int64 // chunks
+}
+
+func (l *lateLog) Apply(ctx context.Context, e *replication.Entry) (*replication.Result, error) {
+	if l.fails != nil {
+		if err := l.fails(e.Command); err != nil {
+			return nil, err
+		}
+	}
+	if _, chunk := e.Command.(*replication.PutChunk); chunk {
+		l.sent.Add(1)
+	}
+	return l.Node.Apply(ctx, e)
+}
+
+// cluster is a server of one.
+type cluster struct {
+	*server.Server
+	t        *testing.T
+	disk     *disk
+	log      *lateLog
+	store    *state.Store
+	shelf    *shelf
+	registry *prometheus.Registry
+	stop     func()
+
+	mu      sync.Mutex
+	entries []replication.Applied
+}
+
+// start starts a server of one on a disk, and waits until it leads.
+func start(t *testing.T, d *disk, change ...func(*server.Config, *registry.PolicyOptions)) *cluster {
+	t.Helper()
+	c := begin(t, d, change...)
+	c.open(d)
+	c.until("it leads", func() bool { return c.ready() == "" })
+	return c
+}
+
+// begin makes a server that does not run yet.
+func begin(t *testing.T, d *disk, change ...func(*server.Config, *registry.PolicyOptions)) *cluster {
+	t.Helper()
+	c := &cluster{t: t, disk: d, log: &lateLog{}, store: state.New(), shelf: &shelf{}, registry: prometheus.NewRegistry()}
+	hosts := registry.PolicyOptions{
+		Options: registry.Options{
+			Hosts: map[bundle.Kind]registry.Host{bundle.Wasm: c.shelf},
+			Builtin: func(name string) (policy.Module, []string, bool) {
+				return policy.Native("sha256:rules", func() sdk.Policy { return rules.New() }), nil, name == policy.DefaultName
+			},
+		},
+		Names: []string{policy.DefaultName},
+	}
+	config := server.Config{
+		ID: "s1", Log: c.log, Store: c.store, Modules: d.modules, Registry: c.registry, Workers: 2,
+		HeartbeatTTL: time.Hour, HeartbeatGrace: time.Hour,
+	}
+	for _, f := range change {
+		f(&config, &hosts)
+	}
+	host, err := registry.NewPolicyHost(hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Policies = host
+	if c.Server, err = server.New(config); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// open opens the log and runs the server.
+func (c *cluster) open(d *disk) {
+	address, transport := raft.NewInmemTransport("")
+	node, err := replication.Open(replication.Config{
+		ServerID: "s1", Log: d.log, Stable: d.log, Snapshots: d.snapshots, Transport: transport,
+		Store: c.store, Modules: d.modules, Observe: c.observe,
+		Timing: replication.Timing{Heartbeat: 50 * time.Millisecond, Election: 50 * time.Millisecond, Lease: 50 * time.Millisecond, Commit: 5 * time.Millisecond},
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.log.Node = node
+	if err := node.Bootstrap(raft.Server{ID: "s1", Address: address}); err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	c.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := errors.Join(<-done, node.Close(), transport.Close()); err != nil {
+			c.t.Error(err)
+		}
+	})
+	c.t.Cleanup(c.stop)
+}
+
+func (c *cluster) observe(list []replication.Applied) {
+	c.mu.Lock()
+	c.entries = append(c.entries, list...)
+	c.mu.Unlock()
+	c.Observe(list)
+}
+
+// restart stops the server and starts another on its disk.
+func (c *cluster) restart(change ...func(*server.Config, *registry.PolicyOptions)) *cluster {
+	c.t.Helper()
+	c.stop()
+	return start(c.t, c.disk, change...)
+}
+
+// ready is why the server is not.
+func (c *cluster) ready() string {
+	var why []string
+	for _, check := range c.Ready(c.t.Context()) {
+		if !check.OK {
+			why = append(why, check.Name+": "+check.Detail)
+		}
+	}
+	return strings.Join(why, "; ")
+}
+
+// patience bounds how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// until waits for something that must come.
+func (c *cluster) until(what string, is func() bool) {
+	c.t.Helper()
+	deadline := time.Now().Add(patience)
+	for !is() {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("waited in vain: %s; %s", what, c.ready())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// load loads a module of a mood as policy p.
+func (c *cluster) load(mood string, change ...func(*server.LoadRequest)) *model.PolicyVersion {
+	c.t.Helper()
+	v, err := c.tryLoad(mood, change...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return v
+}
+
+func (c *cluster) tryLoad(mood string, change ...func(*server.LoadRequest)) (*model.PolicyVersion, error) {
+	r := server.LoadRequest{Name: "p", Module: module(mood, 0)}
+	for _, f := range change {
+		f(&r)
+	}
+	return c.LoadPolicy(c.t.Context(), r)
+}
+
+func (c *cluster) activate(v *model.PolicyVersion) {
+	c.t.Helper()
+	if _, err := c.ActivatePolicy(c.t.Context(), v.Name, v.ID); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// role is what the state says of policy p.
+func (c *cluster) role() model.PolicyState {
+	if s := c.Snapshot().PolicyState("p"); s != nil {
+		return *s
+	}
+	return model.PolicyState{}
+}
+
+// inForce is the version of p that decides on the server.
+func (c *cluster) inForce() string {
+	st, err := c.PolicyStatus(c.t.Context(), "p")
+	if err != nil || st.Here == nil {
+		return ""
+	}
+	return st.Here.Version
+}
+
+// fails wants an error of a code that says something.
+func (c *cluster) fails(err error, code server.Code, words ...string) {
+	c.t.Helper()
+	for _, w := range words {
+		if err == nil || server.CodeOf(err) != code || !strings.Contains(err.Error(), w) {
+			c.t.Errorf("want %s %q, got %v", code, w, err)
+		}
+	}
+}
+
+// contend fills nodes with work that may be evicted, and lets p decide.
+func (c *cluster) contend(nodes int) {
+	c.t.Helper()
+	ctx := c.t.Context()
+	config := coretest.AllPreempt()
+	if _, err := c.SetConfig(ctx, config, nil); err != nil {
+		c.t.Fatal(err)
+	}
+	for n := range nodes {
+		if _, err := c.RegisterNode(ctx, coretest.Node(fmt.Sprintf("n%d", n), 100, 100, 0), strings.Repeat("s", 32)); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.register(coretest.Job("low").Priority(10).Count(10*nodes).Ask(10, 1, 0).Obj())
+	c.until("the nodes are full", func() bool { return c.running("low") == 10*nodes })
+}
+
+// decideBy makes p the cluster's policy.
+func (c *cluster) decideBy(name string) {
+	c.t.Helper()
+	config := *c.Snapshot().Config()
+	config.Policy = name
+	if _, err := c.SetConfig(c.t.Context(), &config, nil); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) register(j *model.Job) {
+	c.t.Helper()
+	if _, err := c.RegisterJob(c.t.Context(), j, server.RegisterOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// running counts the live allocations of a job.
+func (c *cluster) running(job string) (n int) {
+	for _, a := range c.Snapshot().AppendJobAllocs(nil, model.JobKey{Namespace: "default", ID: job}) {
+		if a.Live() {
+			n++
+		}
+	}
+	return n
+}
+
+// pushy is a job for which somebody must go.
+func pushy(id string) *model.Job { return coretest.Job(id).Priority(90).Ask(10, 1, 0).Obj() }
+
+// plans visits every plan that was applied.
+func (c *cluster) plans(visit func(index uint64, p *model.Plan)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range c.entries {
+		if a.Entry == nil {
+			continue
+		}
+		if apply, ok := a.Entry.Command.(*replication.ApplyPlans); ok {
+			for _, bp := range apply.Batch.Plans {
+				visit(a.Index, bp.Plan)
+			}
+		}
+	}
+}
+
+// withClock gives a server a clock that stands still until the test moves it.
+func withClock(v *clock.Virtual) func(*server.Config, *registry.PolicyOptions) {
+	return func(c *server.Config, _ *registry.PolicyOptions) { c.Clock = v }
+}
