@@ -3,6 +3,7 @@ package storage_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -113,6 +114,7 @@ func BenchmarkStorageDeleteRange(b *testing.B) {
 					b.Fatal(err)
 				}
 				for sweep && l.Sweeping() {
+					time.Sleep(time.Millisecond)
 				}
 			}
 		})

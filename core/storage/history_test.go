@@ -185,7 +185,7 @@ func within(t testing.TB, done func() bool) {
 
 // Against a sorted list, with records late and twice, and reopening between.
 func TestHistory_AgainstSortedList(t *testing.T) {
-	check(t, 6, func(t *rapid.T, dir string) {
+	check(t, 4, func(t *rapid.T, dir string) {
 		open := func() *storage.Store {
 			s, err := storage.Open(config(dir, withHistory(storage.HistoryConfig{SegmentBytes: 400})))
 			if err != nil {

@@ -56,7 +56,7 @@ func (m *model) drop(low, high uint64) {
 
 // Against a map: appending, deleting at both ends, votes, commits, reopening.
 func TestLog_AgainstMap(t *testing.T) {
-	check(t, 12, func(t *rapid.T, dir string) {
+	check(t, 8, func(t *rapid.T, dir string) {
 		cfg := small()
 		cfg.VerifyLast, cfg.CacheEntries, cfg.SweepBatch, cfg.SweepPause = -1, 8, 7, -1
 		open := func() *storage.Log {

@@ -3,7 +3,6 @@ package storage
 import (
 	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -98,20 +97,22 @@ func copySparse(from, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
 	block, zero := make([]byte, 1<<16), make([]byte, 1<<16)
-	for at := int64(0); ; {
-		n, err := io.ReadFull(in, block)
-		if n > 0 && !bytes.Equal(block[:n], zero[:n]) {
+	for at := nextData(in, 0, info.Size()); at < info.Size(); at = nextData(in, at, info.Size()) {
+		n, err := in.ReadAt(block, at)
+		if n == 0 && err != nil {
+			return err
+		}
+		if !bytes.Equal(block[:n], zero[:n]) {
 			if _, err := out.WriteAt(block[:n], at); err != nil {
 				return err
 			}
 		}
 		at += int64(n)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return out.Truncate(at)
-		}
-		if err != nil {
-			return err
-		}
 	}
+	return out.Truncate(info.Size())
 }
