@@ -1,4 +1,11 @@
-// Package app knows which build of cede this is. It reads nothing but what the
-// linker and the Go toolchain left in the binary. cmd/internal/cli calls it;
-// everything in it is read-only once the program runs.
+// Package app puts one process together: a server, a node's agent, or both, with
+// their listeners, from a configuration; it starts them in order, takes over what a
+// reload may change, and stops them in the opposite order. It also knows which
+// build of cede this is.
+//
+// It schedules nothing and parses no flags: cmd/internal/config has read what the
+// operator wants, cmd/internal/cli turns signals into a context and a channel.
+//
+// A Process is started by Start, which starts everything that runs, and ended by
+// Stop, which waits for it. Reload may be called by anybody at any time.
 package app

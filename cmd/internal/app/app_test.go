@@ -1,0 +1,393 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/core/agent/driver/exec"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// TestMain makes the test binary the supervisor of tasks as well.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == exec.SupervisorArg {
+		os.Exit(exec.Supervise())
+	}
+	goleak.VerifyTestMain(m,
+		// Badger's cache and its logger end after Close has returned.
+		goleak.IgnoreTopFunction("github.com/golang/glog.(*fileSink).flushDaemon"),
+	)
+}
+
+const patience = 20 * time.Second
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// logBuffer keeps what a process logs.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// loopback has every listener on a free port.
+func loopback(more map[string]string) map[string]string {
+	flags := map[string]string{"listen.http": "127.0.0.1:0", "listen.rpc": "127.0.0.1:0", "listen.metrics": "127.0.0.1:0"}
+	for k, v := range more {
+		flags[k] = v
+	}
+	return flags
+}
+
+func load(t *testing.T, s config.Sources) *config.Loaded {
+	t.Helper()
+	c, err := config.Load(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// started is a process of a test.
+type started struct {
+	*Process
+	t   *testing.T
+	log *logBuffer
+	c   *client.Client
+}
+
+func start(t *testing.T, c *config.Loaded, change ...func(*Options)) *started {
+	t.Helper()
+	log := &logBuffer{}
+	o := Options{Config: c, Build: Build{Version: "test"}, Stderr: log, Getenv: func(string) string { return "" }}
+	for _, f := range change {
+		f(&o)
+	}
+	p, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log)
+	}
+	s := &started{p, t, log, nil}
+	if s.c, err = client.New(client.Config{Address: p.URL()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.end)
+	return s
+}
+
+// end stops the process; twice is once.
+func (s *started) end() {
+	s.t.Helper()
+	s.c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := s.Stop(ctx); err != nil {
+		s.t.Errorf("stop: %v\n%s", err, s.log)
+	}
+}
+
+// job is one task, run count times.
+func job(id string, priority, count, memory int, driver string, config map[string]any) *client.Job {
+	kill := time.Second
+	return &client.Job{
+		ID: id, Type: "service", Priority: &priority,
+		TaskGroups: []*client.TaskGroup{{
+			Name: "g", Count: &count,
+			Tasks: []*client.Task{{Name: "main", Driver: driver, Config: config, Resources: &client.Resources{MemoryMB: &memory}, KillTimeout: &kill}},
+		}},
+	}
+}
+
+func shell(id string, priority, memory int, script string) *client.Job {
+	return job(id, priority, 1, memory, "exec", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}})
+}
+
+func (s *started) register(j *client.Job) {
+	s.t.Helper()
+	if _, err := s.c.Jobs().Register(s.t.Context(), j, nil); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// allocs are a job's allocations.
+func (s *started) allocs(jobID string) []*client.AllocationStub {
+	s.t.Helper()
+	list, _, err := s.c.Jobs().Allocations(s.t.Context(), jobID, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return list
+}
+
+// await waits until an allocation of the job has this status at its client, and
+// gives it.
+func (s *started) await(jobID, status string) (found *client.AllocationStub) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("%s is %s\n%s", jobID, status, s.log), func() bool {
+		for _, a := range s.allocs(jobID) {
+			if a.ClientStatus == status {
+				found = a
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+func (s *started) get(url string) (int, string) {
+	s.t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	return resp.StatusCode, string(b)
+}
+
+// A newcomer's way: one command, a job that runs, one that evicts it, and nothing
+// left behind.
+func TestDev_RunsEvictsAndLeavesNothing(t *testing.T) {
+	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.resources.memory": "1000"})}))
+	dir := s.dataDir
+	s.register(shell("low", 20, 900, `trap "" TERM; echo low is up; while :; do sleep 0.1; done`))
+	victim := s.await("low", "running")
+	eventually(t, "its output is served", func() bool {
+		code, text := s.get(s.URL() + "/v1/allocation/" + victim.ID[:8] + "/logs?stream=stdout")
+		return code == http.StatusOK && text == "low is up\n"
+	})
+	s.register(shell("high", 80, 900, `echo high is up; while :; do sleep 0.1; done`))
+	s.await("high", "running")
+	s.await("low", "complete")
+	victimNow, _, err := s.c.Allocations().Get(t.Context(), victim.ID, nil)
+	if err != nil || victimNow.DesiredStatus != "evict" {
+		t.Errorf("the victim is %+v, %v", victimNow, err)
+	}
+	code, metrics := s.get("http://" + s.MetricsAddress() + "/metrics")
+	for _, name := range []string{`cede_build_info{`, `cede_node_allocs{status="running"} 1`, "cede_config_last_reload_successful 1", "cede_raft_is_leader 1", `cede_storage_size_bytes{part="log"}`} {
+		if code != http.StatusOK || !strings.Contains(metrics, name) {
+			t.Errorf("metrics lack %s", name)
+		}
+	}
+	s.end()
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the data directory is still there: %v", err)
+	}
+	if left := processesOf(dir); len(left) > 0 {
+		t.Errorf("orphans: %v", left)
+	}
+}
+
+// processesOf lists the processes that work for a directory.
+func processesOf(dir string) (list []string) {
+	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range environs {
+		if b, err := os.ReadFile(file); err == nil && bytes.Contains(b, []byte("CEDE_TASK_FOLDER="+dir+"/")) {
+			list = append(list, file)
+		}
+	}
+	return list
+}
+
+// durable is a configuration file for a server and a node with a data directory.
+func durable(t *testing.T, more string) (file, dataDir string) {
+	t.Helper()
+	dir := t.TempDir()
+	dataDir = filepath.Join(dir, "data")
+	file = filepath.Join(dir, "cede.yaml")
+	rewrite(t, file, dataDir, more)
+	t.Cleanup(func() {
+		if left := processesOf(dataDir); len(left) > 0 {
+			t.Errorf("orphans: %v", left)
+		}
+	})
+	return file, dataDir
+}
+
+func rewrite(t *testing.T, file, dataDir, more string) {
+	t.Helper()
+	text := fmt.Sprintf(`data_dir: %s
+listen: {http: "127.0.0.1:0", rpc: "127.0.0.1:0", metrics: "127.0.0.1:0"}
+server: {enabled: true, workers: 1, raft: {heartbeat: 50ms, election: 50ms, lease: 50ms}}
+client: {enabled: true, resources: {memory: 1000}, drivers: {exec: {denied_users: [], user: ""}, sim: {enabled: true}}}
+%s`, dataDir, more)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asSelf has tasks run as whoever the test is.
+var asSelf = []string{"CEDE_CLIENT__DRIVERS__EXEC__USER=" + userName()}
+
+func userName() string {
+	if os.Geteuid() == 0 {
+		return "root"
+	}
+	return ""
+}
+
+func TestDurable_WorkAndStateOutliveARestart(t *testing.T) {
+	file, _ := durable(t, "")
+	c := load(t, config.Sources{Files: []string{file}, Environ: asSelf})
+	s := start(t, c)
+	s.register(shell("web", 50, 100, `echo up; while :; do sleep 0.1; done`))
+	before := s.await("web", "running")
+	node := s.NodeID()
+	s.end()
+
+	s = start(t, c)
+	if s.NodeID() != node {
+		t.Error("it is another node")
+	}
+	s.register(job("other", 50, 3, 10, "sim", nil))
+	s.await("other", "running")
+	list := s.allocs("web")
+	if len(list) != 1 || list[0].ID != before.ID || list[0].ClientStatus != "running" {
+		t.Errorf("after the restart: %+v", list)
+	}
+	eventually(t, "it said so once", func() bool {
+		_, text := s.get(s.URL() + "/v1/allocation/" + before.ID + "/logs")
+		return text == "up\n"
+	})
+	if _, err := s.c.Jobs().Stop(t.Context(), "web", nil); err != nil {
+		t.Fatal(err)
+	}
+	s.await("web", "complete")
+}
+
+func TestReload_TakesOverWhatItCanAndRefusesTheRestByName(t *testing.T) {
+	file, dataDir := durable(t, "log: {level: warn}\n")
+	s := start(t, load(t, config.Sources{Files: []string{file}, Environ: asSelf}))
+	rewrite(t, file, dataDir, "log: {level: debug}\nlimits: {rate: 1000}\n")
+	changed, err := s.c.Operator().Reload(t.Context())
+	if err != nil || !slices.Equal(changed.Changed, []string{"limits.rate", "log.level"}) {
+		t.Errorf("changed %+v, %v", changed, err)
+	}
+	if s.level.Level().String() != "DEBUG" {
+		t.Errorf("the level is %s", s.level.Level())
+	}
+	rewrite(t, file, dataDir, "name: other\nlog: {level: error}\n")
+	if _, err := s.c.Operator().Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "name cannot change while the process runs") {
+		t.Errorf("a change that cannot be: %v", err)
+	}
+	if s.level.Level().String() != "DEBUG" {
+		t.Errorf("a reload that was refused left the level %s", s.level.Level())
+	}
+	rewrite(t, file, dataDir, "log: {levle: error}\n")
+	if _, err := s.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "did you mean log.level?") {
+		t.Errorf("a file that is wrong: %v", err)
+	}
+	if _, metrics := s.get("http://" + s.MetricsAddress() + "/metrics"); !strings.Contains(metrics, "cede_config_last_reload_successful 0") {
+		t.Error("the gauge does not tell that the reload failed")
+	}
+}
+
+func TestStart_SaysWhatIsWrongAndLeavesNothing(t *testing.T) {
+	file, _ := durable(t, "tls: {cert: /no/such.pem, key: /no/such.key}\n")
+	_, err := Start(t.Context(), Options{Config: load(t, config.Sources{Files: []string{file}}), Stderr: io.Discard, Getenv: os.Getenv})
+	if err == nil || !strings.Contains(err.Error(), "tls.cert /no/such.pem") {
+		t.Errorf("got %v", err)
+	}
+	file, _ = durable(t, "")
+	s := start(t, load(t, config.Sources{Files: []string{file}, Environ: asSelf}))
+	_, err = Start(t.Context(), Options{Config: s.config, Stderr: io.Discard, Getenv: os.Getenv})
+	if err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("a second process on one data directory: %v", err)
+	}
+}
+
+func TestACL_FirstTokenAndNode(t *testing.T) {
+	file, dataDir := durable(t, "acl: {enabled: true}\n")
+	c := load(t, config.Sources{Files: []string{file}, Environ: asSelf})
+	s := start(t, c)
+	if _, _, err := s.c.Nodes().List(t.Context(), nil); !client.HasCode(err, client.CodeUnauthenticated) {
+		t.Fatalf("without a token: %v", err)
+	}
+	path := filepath.Join(dataDir, "bootstrap.token")
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("the first token's file: %v, %v", info, err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := strings.TrimSpace(string(b))
+	if strings.Contains(s.log.String(), secret) {
+		t.Error("the secret is in the log")
+	}
+	if s.c, err = client.New(client.Config{Address: s.URL(), Token: secret}); err != nil {
+		t.Fatal(err)
+	}
+	s.register(shell("web", 50, 100, `echo secret; while :; do sleep 0.1; done`))
+	a := s.await("web", "running") // so the node has a token of its own
+	read := func(token string) int {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/v1/allocation/"+a.ID+"/logs", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		http.DefaultClient.CloseIdleConnections()
+		return resp.StatusCode
+	}
+	if got := []int{read(""), read("wrong"), read(secret)}; !slices.Equal(got, []int{401, 401, 200}) {
+		t.Errorf("reading logs without a token, with a wrong one, with the first: %v", got)
+	}
+	if _, err := s.c.Jobs().Stop(t.Context(), "web", nil); err != nil {
+		t.Fatal(err)
+	}
+	s.await("web", "complete")
+	s.end()
+	s = start(t, c) // a second run makes no second token
+	if after, _ := os.ReadFile(path); !bytes.Equal(b, after) {
+		t.Error("the first token's file was written again")
+	}
+}
+
+func TestHealth_IsServed(t *testing.T) {
+	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(nil)}))
+	code, body := s.get(s.URL() + "/readyz?verbose")
+	var h client.Health
+	if err := json.Unmarshal([]byte(body), &h); code != http.StatusOK || err != nil || !h.OK || len(h.Checks) == 0 {
+		t.Errorf("%d %s", code, body)
+	}
+}

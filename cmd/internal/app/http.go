@@ -1,0 +1,209 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// httpPart is the process's listeners for people and programs.
+type httpPart struct {
+	listener       net.Listener
+	url            string // of this process, for itself
+	advertised     string // HOST:PORT for others
+	metrics        net.Listener
+	metricsAddress string
+}
+
+// listen opens the listeners; nothing is answered before serve.
+func (p *Process) listen(c *config.Config) (*httpPart, error) {
+	h := &httpPart{}
+	l, err := net.Listen("tcp", c.Listen.HTTP)
+	if err != nil {
+		return nil, listenError("listen.http", err)
+	}
+	p.down.push("HTTP listener", func(context.Context) error { return closed(l) })
+	h.listener = p.certs.wrap(netutil.LimitListener(l, c.Limits.Connections), c.TLS.VerifyClient)
+	h.advertised = advertise(c.Advertise.HTTP, l.Addr().String())
+	h.url = p.certs.scheme() + "://" + l.Addr().String()
+	if host, _, err := net.SplitHostPort(h.url[len(p.certs.scheme())+3:]); err == nil && net.ParseIP(host).IsUnspecified() {
+		h.url = p.certs.scheme() + "://" + h.advertised
+	}
+	if c.Listen.Metrics == "" {
+		return h, nil
+	}
+	if h.metrics, err = net.Listen("tcp", c.Listen.Metrics); err != nil {
+		return nil, listenError("listen.metrics", err)
+	}
+	m := h.metrics
+	h.metricsAddress = m.Addr().String()
+	p.down.push("metrics listener", func(context.Context) error { return closed(m) })
+	return h, nil
+}
+
+func listenError(key string, err error) error {
+	return fmt.Errorf("%s: %w; is another cede running? set another address", key, err)
+}
+
+// closed closes a listener that may have been closed by its server.
+func closed(l net.Listener) error {
+	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// reachable is an address that others can use: for one of all interfaces, the
+// machine's first that is not its loopback.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || !net.ParseIP(host).IsUnspecified() {
+		return address
+	}
+	addresses, _ := net.InterfaceAddrs() // without any, the address stands
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+			return net.JoinHostPort(n.IP.String(), port)
+		}
+	}
+	return address
+}
+
+// drainWithin is how long callers may take for the end of their answers.
+const drainWithin = 5 * time.Second
+
+// serve answers from now on.
+func (h *httpPart) serve(p *Process) {
+	handler := p.handler()
+	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	if p.server != nil {
+		srv = p.server.api.HTTPServer()
+		srv.Handler = handler
+	}
+	p.answer("HTTP", srv, h.listener)
+	if h.metrics != nil {
+		p.answer("metrics", &http.Server{Handler: p.metrics.handler(p.config.Telemetry.Pprof), ReadHeaderTimeout: 10 * time.Second}, h.metrics)
+	}
+	if p.server != nil {
+		// Before anything else stops: who waits for news is told that there is none.
+		p.down.push("streams", func(context.Context) error {
+			p.server.api.EndStreams()
+			return nil
+		})
+	}
+}
+
+// answer serves a listener until the process stops.
+func (p *Process) answer(name string, srv *http.Server, l net.Listener) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			p.fail(fmt.Errorf("%s: %w", name, err))
+		}
+	}()
+	p.down.push(name, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, drainWithin)
+		defer cancel()
+		if srv.Shutdown(ctx) != nil {
+			_ = srv.Close() // whoever is still there has had its time
+		}
+		<-done
+		return nil
+	})
+}
+
+// handler is everything that the process answers over HTTP: the API where a server
+// runs here, what allocations said, and where there is a node alone, how it does.
+func (p *Process) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/allocation/{id}/logs", p.serveLogs)
+	if p.server != nil {
+		mux.Handle("/", p.server.api)
+		return mux
+	}
+	for _, path := range []string{"GET /livez", "GET /readyz", "GET /healthz"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, client.Health{OK: true}) })
+	}
+	mux.HandleFunc("POST /v1/agent/reload", p.serveReload)
+	mux.HandleFunc("PUT /v1/agent/reload", p.serveReload)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusNotFound, client.CodeNotFound, r.URL.Path+" is not served by a node alone", "ask a server: set CEDE_ADDR to one of client.servers")
+	})
+	return mux
+}
+
+// serveLogs answers what an allocation said: here, or by the node where it is.
+func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if a := p.agent.Load(); a != nil && (p.server == nil || a.Has(id)) {
+		a.Handler().ServeHTTP(w, r)
+		return
+	}
+	if p.server == nil {
+		refuse(w, http.StatusNotFound, client.CodeNotFound, "no node runs in this process", "")
+		return
+	}
+	node, text := p.server.nodeOf(id)
+	if node == "" {
+		refuse(w, http.StatusNotFound, client.CodeNotFound, text, "`cede alloc status` tells where it ran")
+		return
+	}
+	proxy := httputil.ReverseProxy{
+		Transport:     p.server.transport,
+		FlushInterval: -1,
+		Rewrite: func(pr *httputil.ProxyRequest) {
+			pr.SetURL(&url.URL{Scheme: p.certs.scheme(), Host: node})
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			refuse(w, http.StatusServiceUnavailable, client.CodeUnavailable, fmt.Sprintf("the agent at %s cannot be reached: %v", node, err), "is the node up? its advertise.http must be reachable from the servers")
+		},
+	}
+	proxy.ServeHTTP(w, r)
+}
+
+// serveReload is reload where no API is.
+func (p *Process) serveReload(w http.ResponseWriter, r *http.Request) {
+	if p.as != nil {
+		if err := p.mayOperate(r); err != nil {
+			answerError(w, err)
+			return
+		}
+	}
+	changed, err := p.Reload(r.Context())
+	if err != nil {
+		answerError(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, client.ReloadResponse{Changed: changed})
+}
+
+func refuse(w http.ResponseWriter, status int, code, message, hint string) {
+	writeJSON(w, status, client.Error{Code: code, Message: message, Hint: hint})
+}
+
+func answerError(w http.ResponseWriter, err error) {
+	var e *client.Error
+	if errors.As(err, &e) && e.StatusCode != 0 {
+		writeJSON(w, e.StatusCode, e)
+		return
+	}
+	refuse(w, http.StatusBadRequest, client.CodeInvalid, err.Error(), "")
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // the caller may have gone
+}

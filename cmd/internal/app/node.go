@@ -1,0 +1,157 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/core/agent"
+	"github.com/cede-scheduler/cede/core/agent/driver"
+	"github.com/cede-scheduler/cede/core/agent/driver/exec"
+	"github.com/cede-scheduler/cede/core/agent/driver/sim"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// startAgent makes the node's agent and runs it.
+func (p *Process) startAgent(ctx context.Context, c *config.Config) error {
+	drivers, err := p.drivers(c)
+	if err != nil {
+		return err
+	}
+	node, err := agent.Fingerprint(nodeOf(c, p.http.advertised), p.dataDir)
+	if err != nil {
+		return err
+	}
+	transport := p.certs.transport()
+	p.down.push("connections to servers", func(context.Context) error {
+		transport.CloseIdleConnections()
+		return nil
+	})
+	calls := client.Config{Address: strings.Join(c.Client.Servers, ","), HTTPClient: &http.Client{Transport: transport}, UserAgent: "cede-agent/" + p.o.Build.Version}
+	if calls.Address == "" {
+		calls.Address = p.URL()
+	}
+	if calls.Token, err = p.nodeToken(ctx, c); err != nil {
+		return err
+	}
+	servers, err := client.New(calls)
+	if err != nil {
+		return err
+	}
+	conf := agent.Config{
+		Servers: agent.Remote(servers.NodeAgent()), DataDir: p.folder("client"), Node: node, Drivers: drivers,
+		Logger: p.log, KeepDead: c.Client.KeepDead, StopAll: c.Dev,
+	}
+	if c.ACL.Enabled {
+		p.as = func(token string) (*client.Client, error) {
+			as := calls
+			as.Token = token
+			return client.New(as)
+		}
+		conf.Authorize = p.mayRead
+	}
+	if pr := c.Client.Pressure; pr.Enabled {
+		conf.Pressure = &agent.Pressure{Interval: pr.Interval, MinAvailable: int64(pr.MinAvailable), MaxStall: pr.MaxStall}
+	}
+	a, err := agent.New(conf)
+	if err != nil {
+		return err
+	}
+	p.metrics.registry.MustRegister(allocGauges(a))
+	p.runAgent(a)
+	return nil
+}
+
+// drivers are what tasks may run under.
+func (p *Process) drivers(c *config.Config) (map[string]driver.Driver, error) {
+	list := map[string]driver.Driver{}
+	if e := c.Client.Drivers.Exec; e.Enabled {
+		d, err := exec.New(exec.Options{
+			Supervisor: p.o.Supervisor, User: e.User, Denied: e.DeniedUsers,
+			LogSize: int64(e.LogSize), LogKeep: e.LogFiles, Bound: c.Dev,
+		})
+		if err != nil {
+			return nil, err
+		}
+		list["exec"] = d
+	}
+	if c.Client.Drivers.Sim.Enabled {
+		list["sim"] = sim.Driver{}
+	}
+	return list, nil
+}
+
+// nodeOf is what the configuration says of the machine.
+func nodeOf(c *config.Config, address string) agent.Node {
+	n := agent.Node{
+		Name: c.Name, Address: address, Datacenter: c.Datacenter, Class: c.Client.Class,
+		Capacity: c.Client.Resources, Reserved: c.Client.Reserved, Ports: c.Client.Ports,
+		Attributes: map[string]string{}, Meta: c.Client.Meta,
+	}
+	if c.Client.Drivers.Exec.Enabled {
+		n.Attributes["driver.exec"] = "1"
+	}
+	if c.Client.Drivers.Sim.Enabled {
+		n.Attributes["driver.sim"] = "1"
+	}
+	for k, v := range c.Client.Attributes {
+		n.Attributes[k] = v
+	}
+	for _, d := range c.Client.Devices {
+		n.Devices = append(n.Devices, agent.Device(d))
+	}
+	return n
+}
+
+// runAgent runs the agent until the process stops.
+func (p *Process) runAgent(a *agent.Agent) {
+	p.agent.Store(a)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := a.Run(ctx); err != nil {
+			p.fail(err)
+		}
+	}()
+	p.down.push("node", func(ctx context.Context) error {
+		cancel()
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}
+
+// mayRead is whether the bearer of a token may read an allocation: whoever may at
+// the servers.
+func (p *Process) mayRead(ctx context.Context, token, allocID string) error {
+	c, err := p.as(token)
+	if err != nil {
+		return err
+	}
+	_, _, err = c.Allocations().Get(ctx, allocID, nil)
+	return err
+}
+
+// mayOperate is whether the caller may have this node do something.
+func (p *Process) mayOperate(r *http.Request) error {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	c, err := p.as(token)
+	if err != nil {
+		return err
+	}
+	who, err := c.Operator().TokenSelf(r.Context())
+	if err != nil {
+		return err
+	}
+	for _, role := range who.Roles {
+		if role == "operate" || role == "management" {
+			return nil
+		}
+	}
+	return &client.Error{StatusCode: http.StatusForbidden, Code: client.CodeForbidden, Message: "a reload needs the role operate"}
+}

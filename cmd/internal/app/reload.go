@@ -1,0 +1,71 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/core/server"
+)
+
+// Reload reads the configuration again and takes over what a running process can:
+// the log level, certificates, rates, workers, policies. Whatever else differs is
+// refused by name, and then nothing is taken over: half a configuration is one that
+// nobody wrote. What was in force stays in force on any error.
+func (p *Process) Reload(ctx context.Context) (changed []string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.notify.send(stateReloading(monotonic()))
+	defer p.notify.send(stateReady)
+	changed, err = p.reload(ctx)
+	p.metrics.reloaded(err)
+	if err != nil {
+		p.log.ErrorContext(ctx, "the configuration was not taken over; the last good one stays", "err", err)
+		return nil, err
+	}
+	p.log.InfoContext(ctx, "configuration read", "changed", changed)
+	return changed, nil
+}
+
+func (p *Process) reload(ctx context.Context) ([]string, error) {
+	next, err := p.config.Again()
+	if err != nil {
+		return nil, err
+	}
+	changed, refused := p.config.Changes(next)
+	if len(refused) > 0 {
+		return nil, fmt.Errorf("%s cannot change while the process runs: restart it, or undo the change", strings.Join(refused, ", "))
+	}
+	if p.certs == nil != (next.TLS.Cert == "" && next.TLS.CA == "") || p.certs.serves() != (next.TLS.Cert != "") {
+		return nil, errors.New("tls.cert: encryption cannot be switched on or off while the process runs: restart it")
+	}
+	if p.certs != nil {
+		if err := p.certs.load(next.TLS); err != nil {
+			return nil, err
+		}
+	}
+	return p.takeOver(ctx, next, changed)
+}
+
+// takeOver puts what may change in force. None of it can be refused any more, but
+// for policies: those that are refused are told, and the others are loaded.
+func (p *Process) takeOver(ctx context.Context, next *config.Loaded, changed []string) ([]string, error) {
+	c := &next.Config
+	p.level.Set(parseLevel(c.Log.Level))
+	p.config = next
+	if p.server == nil {
+		return changed, nil
+	}
+	p.server.api.SetRate(rateOf(c), c.Limits.Burst)
+	n := workers(c)
+	if err := p.server.server.Reload(server.Reloadable{Workers: &n}); err != nil {
+		return nil, err
+	}
+	loaded, err := p.loadPolicies(ctx, c)
+	for _, name := range loaded {
+		changed = append(changed, "policy "+name)
+	}
+	return changed, err
+}

@@ -1,0 +1,318 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/core/api"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/registry"
+)
+
+// serverPart is the server of a process.
+type serverPart struct {
+	id        string
+	store     *storage.Store
+	state     *state.Store
+	log       *replication.Node
+	server    *server.Server
+	api       *api.API
+	transport *http.Transport       // to nodes
+	hung      atomic.Pointer[error] // what is wrong with the storage
+	closing   chan struct{}         // closed before the log is
+}
+
+// errSeveral is what this program cannot do yet.
+var errSeveral = errors.New("server.bootstrap_expect: servers of one are all that there is so far; set it to 1")
+
+// startServer opens the storage and the log and starts the server. What is asked
+// of it is answered once the listeners serve.
+func (p *Process) startServer(ctx context.Context, c *config.Config) error {
+	if c.Server.BootstrapExpect > 1 {
+		return errSeveral
+	}
+	s := &serverPart{state: state.New(), transport: p.certs.transport(), closing: make(chan struct{})}
+	p.server = s
+	p.down.push("connections to nodes", func(context.Context) error {
+		s.transport.CloseIdleConnections()
+		return nil
+	})
+	host, err := p.openPolicies(c)
+	if err != nil {
+		return err
+	}
+	if err := p.openStorage(c); err != nil {
+		return err
+	}
+	r := &relay{}
+	if err := p.openLog(c, r); err != nil {
+		return err
+	}
+	s.server, err = server.New(server.Config{
+		ID: s.id, Region: c.Region, Datacenter: c.Datacenter,
+		Log: s.log, Store: s.state, Policies: host, Modules: s.store.Blobs(), History: s.store.History(),
+		Workers:      c.Server.Workers,
+		HeartbeatTTL: c.Server.Heartbeat.TTL, HeartbeatGrace: c.Server.Heartbeat.Grace,
+		Retention: server.Retention{
+			Evals: c.Server.GC.Evals, Allocs: c.Server.GC.Allocs, Jobs: c.Server.GC.Jobs, Nodes: c.Server.GC.Nodes,
+		},
+		CollectInterval: c.Server.GC.Interval, StorageHealthy: s.healthy, Secret: secretOf(c),
+		Logger: p.log, Registry: p.metrics.registry,
+	})
+	if err != nil {
+		return err
+	}
+	r.attach(s.server.Observe)
+	if err := p.makeAPI(c); err != nil {
+		return err
+	}
+	p.runServer(ctx)
+	return nil
+}
+
+func secretOf(c *config.Config) func() []byte {
+	if c.Server.Secret == "" {
+		return nil
+	}
+	return func() []byte { return []byte(c.Server.Secret) }
+}
+
+// openPolicies opens what runs policies.
+func (p *Process) openPolicies(c *config.Config) (*registry.PolicyHost, error) {
+	roots, err := bundle.ReadRoots(c.Policy.Roots...)
+	if err != nil {
+		return nil, fmt.Errorf("policy.roots: %w", err)
+	}
+	loader := policies.New(policies.Options{
+		CacheDir: p.folder("server/compiled"), RunDir: "", Roots: roots, RequireSignature: c.Policy.RequireSignature, Log: p.log,
+	})
+	p.down.push("policies", func(context.Context) error { return loader.Close() })
+	o := policies.ServerOptions{Most: policy.Limits{
+		Fuel: uint64(c.Policy.Limits.Fuel), Memory: int64(c.Policy.Limits.Memory), Time: c.Policy.Limits.Time,
+	}}
+	for _, e := range c.Policy.Executables {
+		digest, err := e.Digest()
+		if err != nil {
+			return nil, fmt.Errorf("policy.executables: %w", err)
+		}
+		o.Executables = append(o.Executables, registry.Executable{Name: e.Name, Path: e.Path, SHA256: digest})
+	}
+	return loader.ForServer(o)
+}
+
+// openStorage opens the data directory, and reads or makes the server's id.
+func (p *Process) openStorage(c *config.Config) error {
+	s := p.server
+	logConfig := storage.LogConfig{Fault: func(err error) {
+		s.setHung(err)
+		p.fail(fmt.Errorf("the log takes no more writes: %w", err))
+	}}
+	if c.Dev {
+		logConfig.MinFree = 16 << 20 // a try needs little
+	}
+	store, err := storage.Open(storage.Config{Dir: p.folder("server"), Log: logConfig, Logger: p.log})
+	if err != nil {
+		return err
+	}
+	s.store = store
+	p.down.push("storage", func(context.Context) error { return store.Close() })
+	p.metrics.registry.MustRegister(newGauges("cede_storage_size_bytes", "What each part of the data directory takes on the disk.", "part", func() map[string]float64 {
+		sizes := map[string]float64{}
+		for part, n := range store.Sizes() {
+			sizes[part] = float64(n)
+		}
+		return sizes
+	}))
+	s.id, err = serverID(store.Layout().NodeID())
+	return err
+}
+
+// serverID reads a server's id, or makes one, which stays for all time.
+func serverID(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	if id := strings.TrimSpace(string(b)); err == nil && id != "" {
+		return id, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	id := rand.Text()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	return id, os.WriteFile(path, []byte(id+"\n"), 0o600)
+}
+
+// openLog joins the server to its log; a new one begins a cluster of one.
+func (p *Process) openLog(c *config.Config, r *relay) error {
+	s := p.server
+	var transport raft.Transport
+	if c.Dev {
+		_, transport = raft.NewInmemTransport(raft.ServerAddress(s.id))
+	} else {
+		l, err := net.Listen("tcp", c.Listen.RPC)
+		if err != nil {
+			return listenError("listen.rpc", err)
+		}
+		network := newTransport(l, advertise(c.Advertise.RPC, l.Addr().String()), p.certs)
+		p.down.push("RPC", func(context.Context) error { return network.Close() })
+		transport = network
+	}
+	watched := storage.WithDeadline(s.store.Log(), c.Server.WriteDeadline, func(op string) {
+		err := fmt.Errorf("the disk did not finish %s within %v", op, c.Server.WriteDeadline)
+		s.setHung(err)
+		p.fail(err)
+	})
+	log, err := replication.Open(replication.Config{
+		ServerID: s.id, Log: watched, Stable: watched, Snapshots: s.store.Snapshots(), Transport: transport,
+		Store: s.state, Modules: s.store.Blobs(), Observe: r.observe, Logger: p.log, Timing: timing(c),
+	})
+	if err != nil {
+		return err
+	}
+	s.log = log
+	halted := make(chan struct{})
+	go func() {
+		defer close(halted)
+		select {
+		case <-log.Done():
+			p.fail(fmt.Errorf("this server cannot apply the log: %w", log.Err()))
+		case <-s.closing:
+		}
+	}()
+	p.down.push("log", func(context.Context) error {
+		close(s.closing)
+		<-halted
+		return log.Close()
+	})
+	return log.Bootstrap(raft.Server{ID: raft.ServerID(s.id), Address: transport.LocalAddr(), Suffrage: raft.Voter})
+}
+
+// timing is how patient Raft is. For a try nobody is waited for who cannot come.
+func timing(c *config.Config) replication.Timing {
+	r := &c.Server.Raft
+	t := replication.Timing{
+		Heartbeat: r.Heartbeat, Election: r.Election, Lease: r.Lease,
+		SnapshotInterval: r.SnapshotInterval, SnapshotThreshold: uint64(r.SnapshotThreshold), TrailingLogs: uint64(r.TrailingLogs),
+	}
+	if c.Dev {
+		t.Heartbeat, t.Election, t.Lease = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
+	}
+	return t
+}
+
+// makeAPI makes what answers requests.
+func (p *Process) makeAPI(c *config.Config) (err error) {
+	s := p.server
+	s.api, err = api.New(api.Config{
+		Server: s.server, Replication: s.log, ID: s.id, Region: c.Region, Datacenter: c.Datacenter, Version: p.o.Build.Version,
+		Process:  api.Process{Reload: p.Reload, Config: p.shown},
+		Security: c.ACL.Enabled,
+		Limits: api.Limits{
+			Body: int64(c.Limits.Body), Job: int64(c.Limits.Job), Rate: rateOf(c), Burst: c.Limits.Burst, Conns: c.Limits.Connections,
+		},
+		Logger: p.log, Registry: p.metrics.registry,
+	})
+	return err
+}
+
+// rateOf is the rate as the API takes it.
+func rateOf(c *config.Config) float64 {
+	if c.Limits.Rate == 0 {
+		return -1
+	}
+	return c.Limits.Rate
+}
+
+// shown is the configuration for whoever may see it.
+func (p *Process) shown() map[string]any {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := map[string]any{}
+	for _, v := range p.config.Values() {
+		all[v.Key] = v.Value
+	}
+	return all
+}
+
+// runServer runs the server until it is told to stop.
+func (p *Process) runServer(ctx context.Context) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := p.server.server.Run(ctx); err != nil {
+			p.fail(err)
+		}
+	}()
+	p.down.push("server", func(ctx context.Context) error {
+		cancel()
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}
+
+// workers is how many evaluations are worked on at a time.
+func workers(c *config.Config) int {
+	if c.Server.Workers > 0 {
+		return c.Server.Workers
+	}
+	return max(1, runtime.GOMAXPROCS(0)/2)
+}
+
+func (s *serverPart) setHung(err error) { s.hung.CompareAndSwap(nil, &err) }
+
+// healthy is what is wrong with the storage.
+func (s *serverPart) healthy() error {
+	if err := s.hung.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// nodeOf is the address of the agent that runs the allocation with this id, or
+// with one that begins like that; else why there is none.
+func (s *serverPart) nodeOf(id string) (address, why string) {
+	snap := s.state.Snapshot()
+	a := snap.Alloc(id)
+	for other := range snap.Allocs() {
+		if a != nil || id == "" {
+			break
+		}
+		if strings.HasPrefix(other.ID, id) {
+			a = other
+		}
+	}
+	if a == nil {
+		return "", fmt.Sprintf("there is no allocation %q", id)
+	}
+	n := snap.Node(a.NodeID)
+	if n == nil || n.Address == "" {
+		return "", fmt.Sprintf("the node %s of allocation %s cannot be asked: no address of its agent is known", a.NodeID, a.ID)
+	}
+	return n.Address, ""
+}

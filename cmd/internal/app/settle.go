@@ -1,0 +1,184 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+)
+
+// readyWithin is how long a server of one may take to lead itself.
+const readyWithin = 30 * time.Second
+
+// settle waits until the server can be asked, and does what is done once: the
+// first token, what a try is set up with, and the policies of the directory.
+func (p *Process) settle(ctx context.Context, c *config.Config) error {
+	if err := p.awaitReady(ctx); err != nil {
+		return err
+	}
+	if c.ACL.Enabled {
+		if err := p.firstToken(ctx, c); err != nil {
+			return err
+		}
+	}
+	if c.Dev {
+		if err := p.preemptAll(ctx); err != nil {
+			return err
+		}
+	}
+	if _, err := p.loadPolicies(ctx, c); err != nil {
+		p.log.ErrorContext(ctx, "not every policy was loaded; the others are", "err", err)
+	}
+	return nil
+}
+
+// awaitReady waits until everything that the server needs is there.
+func (p *Process) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		var lacks []string
+		for _, check := range p.server.server.Ready(ctx) {
+			if !check.OK {
+				lacks = append(lacks, check.Name+": "+check.Detail)
+			}
+		}
+		if len(lacks) == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(pause):
+		case err := <-p.failed:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("the server is not ready: %s", strings.Join(lacks, "; "))
+		}
+	}
+}
+
+// firstToken makes the token that may do everything, once in the life of a
+// cluster, and leaves it where its operator alone can read it.
+func (p *Process) firstToken(ctx context.Context, c *config.Config) error {
+	if len(p.server.state.Snapshot().Tokens()) > 0 {
+		return nil
+	}
+	f, err := os.OpenFile(c.ACL.BootstrapFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("acl.bootstrap_file: %s exists, and the cluster has no token yet: move the file away", c.ACL.BootstrapFile)
+	}
+	if err != nil {
+		return fmt.Errorf("acl.bootstrap_file: %w", err)
+	}
+	secret, _, err := p.server.server.BootstrapToken(ctx)
+	if err == nil {
+		_, err = f.WriteString(secret + "\n")
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(c.ACL.BootstrapFile) // it holds nothing that is worth keeping
+		return err
+	}
+	p.log.WarnContext(ctx, "the first token, which may do everything, was made; keep it and remove the file", "file", c.ACL.BootstrapFile)
+	return nil
+}
+
+// nodeToken is the token of this process's own node: what the configuration says,
+// else one that is made once and kept.
+func (p *Process) nodeToken(ctx context.Context, c *config.Config) (string, error) {
+	if c.Client.Token != "" || !c.ACL.Enabled || p.server == nil {
+		return string(c.Client.Token), nil
+	}
+	path := p.folder("client/token")
+	if b, err := os.ReadFile(path); err == nil {
+		if _, ok := p.server.server.Authenticate(strings.TrimSpace(string(b))); ok {
+			return strings.TrimSpace(string(b)), nil
+		}
+	}
+	secret, _, err := p.server.server.CreateToken(ctx, "node "+c.Name, []string{string(acl.Node)}, 0)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
+		return "", err
+	}
+	return secret, os.WriteFile(path, []byte(secret+"\n"), 0o600)
+}
+
+// preemptAll lets every type of job evict.
+func (p *Process) preemptAll(ctx context.Context) error {
+	config := *p.server.state.Snapshot().Config()
+	for i := range config.Preemption {
+		config.Preemption[i] = true
+	}
+	_, err := p.server.server.SetConfig(ctx, &config, nil)
+	return err
+}
+
+// loadPolicies brings the policies of the directory to the cluster. They decide
+// nothing until somebody activates them. Those that are there already stay as they
+// are; its error lists those that were refused.
+func (p *Process) loadPolicies(ctx context.Context, c *config.Config) (loaded []string, err error) {
+	if c.Policy.Directory == "" || p.server == nil {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(c.Policy.Directory)
+	if err != nil {
+		return nil, fmt.Errorf("policy.directory: %w", err)
+	}
+	known := map[string]bool{}
+	for _, v := range p.server.state.Snapshot().PolicyVersions() {
+		known[v.ID] = true
+	}
+	var errs []error
+	for _, e := range entries {
+		path := filepath.Join(c.Policy.Directory, e.Name())
+		if !e.IsDir() && filepath.Ext(path) != ".wasm" {
+			continue
+		}
+		r, err := requestOf(path)
+		var v *model.PolicyVersion
+		if err == nil {
+			v, err = p.server.server.LoadPolicy(ctx, r)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", path, err))
+			continue
+		}
+		if !known[v.ID] {
+			loaded = append(loaded, v.Name+"@"+v.ID)
+		}
+	}
+	return loaded, errors.Join(errs...)
+}
+
+// requestOf asks for the policy at a path to be loaded.
+func requestOf(path string) (r server.LoadRequest, err error) {
+	b, err := bundle.Open(path)
+	if err != nil {
+		return r, err
+	}
+	r = policy.LoadRequest{Module: b.Code}
+	if b.Manifest.Kind == bundle.Process {
+		r.Executable = b.Manifest.Digest
+	}
+	if b.Dir == "" {
+		return r, nil
+	}
+	if r.Manifest, err = os.ReadFile(filepath.Join(b.Dir, bundle.ManifestFile)); err != nil {
+		return r, err
+	}
+	if b.Signed() {
+		r.Signature, err = os.ReadFile(filepath.Join(b.Dir, bundle.SignatureFile))
+	}
+	return r, err
+}

@@ -1,0 +1,42 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// teardown is what must be undone, in the order in which it was done.
+type teardown struct {
+	mu    sync.Mutex
+	steps []step
+}
+
+type step struct {
+	name string
+	undo func(context.Context) error
+}
+
+func (t *teardown) push(name string, undo func(context.Context) error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.steps = append(t.steps, step{name, undo})
+}
+
+// run undoes everything, the last first. It does so once; a step that fails does
+// not keep the others from being undone.
+func (t *teardown) run(ctx context.Context) error {
+	t.mu.Lock()
+	steps := t.steps
+	t.steps = nil
+	t.mu.Unlock()
+	var errs []error
+	for _, s := range slices.Backward(steps) {
+		if err := s.undo(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("stop %s: %w", s.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

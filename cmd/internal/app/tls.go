@@ -1,0 +1,138 @@
+package app
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+)
+
+// certificates are the process's certificate and the authorities that it trusts.
+// Whoever listens or dials asks for them anew each time, so that a reload needs no
+// listener to be closed.
+type certificates struct{ now atomic.Pointer[keys] }
+
+type keys struct {
+	cert  *tls.Certificate
+	roots *x509.CertPool // nil: the system's
+	min   uint16
+}
+
+// newCertificates reads the files; nil where nothing is encrypted.
+func newCertificates(c config.TLS) (*certificates, error) {
+	if c.Cert == "" && c.CA == "" {
+		return nil, nil
+	}
+	s := &certificates{}
+	return s, s.load(c)
+}
+
+// load reads the files anew. On an error what was there stays.
+func (s *certificates) load(c config.TLS) error {
+	k := &keys{min: tls.VersionTLS12}
+	if c.MinVersion == "1.3" {
+		k.min = tls.VersionTLS13
+	}
+	var errs []error
+	if c.Cert != "" {
+		cert, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("tls.cert %s with tls.key %s: %w", c.Cert, c.Key, err))
+		} else if cert.Leaf != nil && time.Now().After(cert.Leaf.NotAfter) {
+			errs = append(errs, fmt.Errorf("tls.cert %s: it expired on %s", c.Cert, cert.Leaf.NotAfter.Format(time.DateOnly)))
+		}
+		k.cert = &cert
+	}
+	if c.CA != "" {
+		pem, err := os.ReadFile(c.CA)
+		k.roots = x509.NewCertPool()
+		if err == nil && !k.roots.AppendCertsFromPEM(pem) {
+			err = errors.New("there is no certificate in it")
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("tls.ca %s: %w", c.CA, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	s.now.Store(k)
+	return nil
+}
+
+// serves is whether listeners are encrypted.
+func (s *certificates) serves() bool { return s != nil && s.now.Load().cert != nil }
+
+// server is how a listener is encrypted; verify asks callers for certificates.
+func (s *certificates) server(verify bool) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			k := s.now.Load()
+			c := &tls.Config{MinVersion: k.min, Certificates: []tls.Certificate{*k.cert}, NextProtos: []string{"h2", "http/1.1"}}
+			if verify {
+				c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, k.roots
+			}
+			return c, nil
+		},
+	}
+}
+
+// client is how others of the cluster are called. The authorities are looked up at
+// each handshake, by the same check that Go makes by itself.
+func (s *certificates) client() *tls.Config {
+	return &tls.Config{
+		MinVersion: s.now.Load().min,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if cert := s.now.Load().cert; cert != nil {
+				return cert, nil
+			}
+			return &tls.Certificate{}, nil
+		},
+		InsecureSkipVerify: true, // VerifyConnection does it, with authorities that may change
+		VerifyConnection: func(state tls.ConnectionState) error {
+			opts := x509.VerifyOptions{DNSName: state.ServerName, Roots: s.now.Load().roots, Intermediates: x509.NewCertPool()}
+			for _, c := range state.PeerCertificates[1:] {
+				opts.Intermediates.AddCert(c)
+			}
+			_, err := state.PeerCertificates[0].Verify(opts)
+			return err
+		},
+	}
+}
+
+// transport is how HTTP goes to others of the cluster.
+func (s *certificates) transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 16
+	t.Proxy = nil // servers are near
+	if s != nil {
+		t.TLSClientConfig = s.client()
+		t.ForceAttemptHTTP2 = true
+	}
+	return t
+}
+
+// wrap encrypts a listener, where listeners are.
+func (s *certificates) wrap(l net.Listener, verify bool) net.Listener {
+	if !s.serves() {
+		return l
+	}
+	return tls.NewListener(l, s.server(verify))
+}
+
+// scheme is that of the process's URLs.
+func (s *certificates) scheme() string {
+	if s.serves() {
+		return "https"
+	}
+	return "http"
+}
