@@ -84,9 +84,6 @@ func play(t *testing.T, servers int, change func(*Config), story func(w *world))
 			w.members = append(w.members, w.newMember(fmt.Sprintf("s%d", i+1)))
 		}
 		for _, m := range w.members {
-			for _, o := range w.members {
-				m.transport.Connect(raft.ServerAddress(o.id), o.transport)
-			}
 			m.start()
 		}
 		var list []raft.Server
@@ -104,15 +101,25 @@ func play(t *testing.T, servers int, change func(*Config), story func(w *world))
 }
 
 func (w *world) newMember(id string) *member {
-	m := &member{w: w, id: id, log: raft.NewInmemStore(), snapshots: raft.NewInmemSnapshotStore()}
-	_, m.transport = raft.NewInmemTransportWithTimeout(raft.ServerAddress(id), time.Second)
-	return m
+	return &member{w: w, id: id, log: raft.NewInmemStore(), snapshots: raft.NewInmemSnapshotStore()}
+}
+
+// connect gives the server a network: closing a log cuts it off the old one.
+func (m *member) connect() {
+	_, m.transport = raft.NewInmemTransportWithTimeout(raft.ServerAddress(m.id), time.Second)
+	for _, o := range m.w.members {
+		if o.transport != nil {
+			m.transport.Connect(raft.ServerAddress(o.id), o.transport)
+			o.transport.Connect(raft.ServerAddress(m.id), m.transport)
+		}
+	}
 }
 
 // start opens the log and runs a server on it.
 func (m *member) start() {
 	t := m.w.t
 	m.applied.Store(nil)
+	m.connect()
 	store := state.New()
 	var err error
 	m.node, err = replication.Open(replication.Config{

@@ -1,0 +1,319 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/worker"
+)
+
+// The lead changes hands, a server is lost and comes back from its log, while
+// jobs come and go, machines fail and return: nothing is placed twice, nothing
+// that was acknowledged is lost, and every evaluation ends.
+func TestServer_LosesTheLeadAmidWork(t *testing.T) {
+	seeds := uint64(3)
+	if soak() {
+		seeds = 100
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			play(t, 3, nil, func(w *world) { w.turmoil(rand.New(rand.NewPCG(seed, 1))) })
+		})
+	}
+}
+
+func (w *world) turmoil(r *rand.Rand) {
+	w.everythingPreempts()
+	w.addMachines(8, 1000, 1000)
+	wanted := map[string]int{}
+	for i := range 60 {
+		switch r.IntN(12) {
+		case 0:
+			_ = w.leader().node.Transfer(w.ctx)
+		case 1:
+			m := w.leader()
+			m.halt()
+			time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+			m.start()
+		case 2:
+			m := w.machines[fmt.Sprintf("n%03d", r.IntN(8))]
+			m.down()
+			time.Sleep(time.Duration(r.IntN(60)) * time.Second)
+			m.up()
+		case 3:
+			id := fmt.Sprintf("j%d", r.IntN(i+1))
+			if _, ok := wanted[id]; ok {
+				w.must(func(s *Server) error {
+					_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: id}, StopOptions{})
+					return err
+				})
+				wanted[id] = 0
+			}
+		default:
+			id, n := fmt.Sprintf("j%d", i), 1+r.IntN(3)
+			w.submit(coretest.Job(id).Priority(int32(10 + r.IntN(90))).Count(n).Ask(int64(100+r.IntN(300)), 100, 0))
+			wanted[id] = n
+			time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
+		}
+	}
+	time.Sleep(time.Minute)
+	w.settle()
+	for id, n := range wanted {
+		job := w.snap().Job(model.JobKey{Namespace: "default", ID: id})
+		if job == nil {
+			w.t.Errorf("job %s was acknowledged and is gone", id)
+			continue
+		}
+		live := 0
+		for _, c := range w.live(id) {
+			live += c
+		}
+		if waits := w.waits(job.Key()); live != n && !waits {
+			w.t.Errorf("job %s has %d of %d instances, and waits for nothing", id, live, n)
+		}
+	}
+}
+
+// waits is whether an evaluation of the job waits for room.
+func (w *world) waits(key model.JobKey) bool {
+	return slices.ContainsFunc(w.snap().EvalsOfJob(key), func(e *model.Evaluation) bool {
+		return e.Status == model.EvalBlocked || e.Status == model.EvalPending && e.WaitUntil > 0
+	})
+}
+
+func TestServer_GoesOnWhereItsLogEnds(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.everythingPreempts()
+		w.addMachines(2, 1000, 1000)
+		w.submit(coretest.Job("web").Priority(30).Count(3).Ask(600, 600, 0)) // two of three fit
+		w.settle()
+		m := w.leader()
+		before, index := replication.Hash(w.snap()), w.snap().Index()
+		blocked := m.server.blocked.Stats().Total
+		m.halt()
+		m.start()
+		w.leader()
+		if snap := w.snap(); snap.Index() == index && replication.Hash(snap) != before {
+			t.Error("the log makes another state than before")
+		}
+		w.settle()
+		if now := w.leader().server.blocked.Stats().Total; now != blocked || blocked != 1 {
+			t.Errorf("%d evaluations wait for room, before it was %d", now, blocked)
+		}
+		w.machine("n900", 1000, 1000).present()
+		w.settle()
+		w.expectLive("web", 3)
+	})
+}
+
+// whereabouts is where the broker has each evaluation that is not over.
+func whereabouts(s *Server) map[string]broker.State {
+	all := map[string]broker.State{}
+	for e := range s.Snapshot().Evals() {
+		if !e.Status.Final() {
+			all[e.ID] = s.broker.Where(e.ID).State
+		}
+	}
+	return all
+}
+
+// What a server makes of the state when its term begins is what it would have
+// if it had led all along.
+func TestRestore_EqualsABrokerThatNeverLostTheLead(t *testing.T) {
+	play(t, 1, func(c *Config) { c.Workers = -1 }, func(w *world) {
+		w.everythingPreempts()
+		w.addMachines(2, 1000, 1000)
+		m := w.leader()
+		s := m.server
+		if err := s.Reload(Reloadable{Workers: new(1)}); err != nil {
+			t.Fatal(err)
+		}
+		w.submit(coretest.Job("fills").Priority(50).Count(2).Ask(900, 900, 0))
+		for i := range 6 {
+			w.submit(coretest.Job(fmt.Sprintf("waits%d", i)).Priority(int32(10 + i)).Ask(500, 500, 0))
+		}
+		w.settle()
+		s.pool.Resize(0)
+		synctest.Wait()
+		for i := range 5 {
+			w.submit(coretest.Job(fmt.Sprintf("queued%d", i)).Ask(100, 100, 0))
+		}
+		w.submit(coretest.Job("queued0").Ask(100, 100, 0).Count(2)) // a second evaluation of the job
+		later := s.newEval(coretest.Job("queued1").Obj(), model.TriggerRecheck)
+		later.WaitUntil = s.now() + int64(time.Hour)
+		if err := (evalWriter{s}).WriteEvals(w.ctx, later); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		before := whereabouts(s)
+		s.feeder.give()
+		s.feeder.take(s.term.Load())
+		after := whereabouts(s)
+		counts := map[broker.State]int{}
+		for id, state := range before {
+			counts[state]++
+			if after[id] != state && !(state == broker.StatePending && after[id] == broker.StateReady || state == broker.StateReady && after[id] == broker.StatePending) {
+				t.Errorf("%s of %s was %v and is %v", id, s.Snapshot().Eval(id).JobID, state, after[id])
+			}
+		}
+		if counts[broker.StateBlocked] != 6 || counts[broker.StateReady] != 5 || counts[broker.StatePending] != 1 || counts[broker.StateDelayed] != 1 {
+			t.Errorf("before, the broker had %v", counts)
+		}
+		s.pool.Resize(2)
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+// What the old leader applied and did not act upon must not be lost.
+func TestRestore_WakesWhoMissedRoom(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.addMachines(1, 1000, 1000)
+		w.submit(coretest.Job("first").Ask(900, 900, 0))
+		w.settle()
+		w.submit(coretest.Job("second").Ask(900, 900, 0))
+		w.settle()
+		s := w.leader().server
+		s.pool.Resize(0)
+		synctest.Wait()
+		s.feeder.give() // the leader is gone before it hears of the room
+		w.must(func(s *Server) error {
+			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "first"}, StopOptions{Purge: false})
+			return err
+		})
+		var ids []string
+		for a := range s.Snapshot().Allocs() {
+			ids = append(ids, a.ID)
+		}
+		if _, err := s.do(w.ctx, &replication.StopAllocs{IDs: ids, Reason: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		s.feeder.take(s.term.Load())
+		s.pool.Resize(1)
+		w.settle()
+		w.expectLive("second", 1)
+	})
+}
+
+// Nobody knows what became of an entry with plans: the term ends, the next one
+// finds out, and nothing is placed twice.
+func TestCommitter_GivesTheLeadUpWhereNobodyKnowsTheOutcome(t *testing.T) {
+	for _, servers := range []int{1, 3} {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d servers, written %t", servers, after), func(t *testing.T) {
+				play(t, servers, nil, func(w *world) {
+					w.addMachines(3, 1000, 1000)
+					first := w.leader()
+					began := first.server.term.Load()
+					failed := false
+					first.faults.failWith(func(e *replication.Entry) (bool, error) {
+						if _, plans := e.Command.(*replication.ApplyPlans); !plans || failed {
+							return false, nil
+						}
+						failed = true
+						return after, fmt.Errorf("%w: the disk hangs", replication.ErrUnknownOutcome)
+					})
+					for i := range 5 {
+						w.submit(coretest.Job(fmt.Sprintf("j%d", i)).Count(2).Ask(100, 100, 0))
+					}
+					w.settle()
+					if first.server.term.Load() == began {
+						t.Error("the term went on")
+					}
+					for i := range 5 {
+						w.expectLive(fmt.Sprintf("j%d", i), 2)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestLead_PairsOfSignalsAndTermsThatDoNotComeAbout(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.addMachines(1, 1000, 1000)
+		m := w.leader()
+		first := m.server.term.Load()
+		fails := 0
+		m.faults.failWith(func(e *replication.Entry) (bool, error) {
+			if fails > 0 {
+				fails--
+				return false, replication.ErrNotLeader
+			}
+			return false, nil
+		})
+		fails = 1
+		w.submit(coretest.Job("a").Ask(100, 100, 0)) // the plan or the registration fails once
+		first.fall(context.DeadlineExceeded)
+		w.settle()
+		if now := m.server.term.Load(); now == first || now == nil {
+			t.Error("a term that fell was not begun anew")
+		}
+		w.expectLive("a", 1)
+	})
+}
+
+func TestReaper_EvaluationsThatFailAreFollowedUp(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.addMachines(1, 1000, 1000)
+		s := w.leader().server
+		broken := true
+		w.leader().faults.failWith(func(e *replication.Entry) (bool, error) {
+			if _, plans := e.Command.(*replication.ApplyPlans); plans && broken {
+				return false, replication.ErrBusy
+			}
+			return false, nil
+		})
+		r := w.submit(coretest.Job("web").Ask(100, 100, 0))
+		time.Sleep(50 * time.Second) // three deliveries, 1 s and 20 s apart
+		e := s.Snapshot().Eval(r.EvalID)
+		if e.Status != model.EvalFailed {
+			t.Fatalf("after three deliveries it is %s", e.Status)
+		}
+		broken = false
+		var follow *model.Evaluation
+		for _, o := range s.Snapshot().EvalsOfJob(e.JobKey()) {
+			if o.Previous == e.ID && o.TriggeredBy == model.TriggerFailed {
+				follow = o
+			}
+		}
+		if follow == nil {
+			t.Fatal("nothing follows it")
+		}
+		if wait := time.Duration(follow.WaitUntil - follow.CreateTime); wait < time.Minute || wait > 6*time.Minute {
+			t.Errorf("it is followed up after %v, want 1 to 6 minutes", wait)
+		}
+		time.Sleep(7 * time.Minute)
+		w.settle()
+		w.expectLive("web", 1)
+	})
+}
+
+func TestFeeder_NeedlessEvaluationsEnd(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.submit(coretest.Job("web").Ask(100, 100, 0))
+		w.settle()
+		key := model.JobKey{Namespace: "default", ID: "web"}
+		w.must(func(s *Server) error {
+			_, err := s.StopJob(w.ctx, key, StopOptions{})
+			return err
+		})
+		w.settle()
+		time.Sleep(time.Second)
+		for _, e := range w.snap().EvalsOfJob(key) {
+			if !e.Status.Final() {
+				t.Errorf("%s (%s) is %s though the job is stopped", e.ID, e.TriggeredBy, e.Status)
+			}
+		}
+	})
+}
+
+var _ worker.Source = source{}
