@@ -162,7 +162,7 @@ func TestActivatePolicy_UnderLoadNothingIsDropped(t *testing.T) {
 	one, two := c.load("first"), c.load("last")
 	c.activate(one)
 	c.contend(nodes)
-	c.decideBy("p")
+	c.decideByP()
 	swapped := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -235,7 +235,7 @@ func TestShadowPolicy_ShowsWhatWouldBeOtherwiseAndAppliesNothing(t *testing.T) {
 	one, two := c.load("first"), c.load("last")
 	c.activate(one)
 	c.contend(2)
-	c.decideBy("p")
+	c.decideByP()
 	if _, err := c.ShadowPolicy(t.Context(), "p", two.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestShadowPolicy_CandidatesThatFailHarmNobody(t *testing.T) {
 	one, bad := c.load("first"), c.load("breaks")
 	c.activate(one)
 	c.contend(2)
-	c.decideBy("p")
+	c.decideByP()
 	if _, err := c.ShadowPolicy(t.Context(), "p", bad.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func TestPolicy_ThatKeepsFailingIsTakenOutOfService(t *testing.T) {
 	c.activate(good)
 	c.activate(bad)
 	c.contend(2)
-	c.decideBy("p")
+	c.decideByP()
 	for i := range 12 {
 		c.register(pushy(fmt.Sprintf("j%d", i)))
 	}
@@ -612,7 +612,7 @@ func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
 	}
 	c.activate(v)
 	c.contend(1)
-	c.decideBy("p")
+	c.decideByP()
 	c.register(pushy("j"))
 	c.until("it decides", func() bool { return c.running("j") == 1 })
 	c.until("its fuel is recorded", func() bool {
@@ -636,7 +636,7 @@ func TestPolicyMetrics_AreThoseOfTheContract(t *testing.T) {
 	good, bad := c.load("first"), c.load("breaks", func(r *server.LoadRequest) { r.OnFault = "default" })
 	c.activate(good)
 	c.contend(1)
-	c.decideBy("p")
+	c.decideByP()
 	c.register(pushy("j0"))
 	c.until("the good one decides", func() bool { return c.running("j0") == 1 })
 	c.activate(bad)

@@ -368,11 +368,11 @@ func (c *cluster) contend(nodes int) {
 	c.until("the nodes are full", func() bool { return c.running("low") == 10*nodes })
 }
 
-// decideBy makes p the cluster's policy.
-func (c *cluster) decideBy(name string) {
+// decideByP makes p the cluster's policy.
+func (c *cluster) decideByP() {
 	c.t.Helper()
 	config := *c.Snapshot().Config()
-	config.Policy = name
+	config.Policy = "p"
 	if _, err := c.SetConfig(c.t.Context(), &config, nil); err != nil {
 		c.t.Fatal(err)
 	}

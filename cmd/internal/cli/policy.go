@@ -5,8 +5,10 @@ import "github.com/spf13/cobra"
 func newPolicyCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Write policies: start one, build it, test it, measure it, sign it",
-		Long: `Write policies: start one, build it, test it, measure it, sign it.
+		Short: "Write policies, and have servers decide by them",
+		Long: `Write policies: start one, build it, test it, measure it, sign it. Have running
+servers decide by them: load one, compare it in the shadow of what decides now,
+activate it, roll it back.
 
 A policy decides who is evicted for whom. It is an ordinary program in Go, Rust,
 AssemblyScript or C, built as a WebAssembly module; Go ones also run as a process
@@ -14,12 +16,15 @@ of their own, or linked into cede.`,
 		Example: `  cede policy init thrifty
   cede policy build thrifty
   cede policy test thrifty
-  cede compare thrifty/scenario.yaml -p default -p thrifty`,
+  cede compare thrifty/scenario.yaml -p default -p thrifty
+  cede policy load thrifty`,
 	}
 	group(cmd)
 	cmd.AddCommand(
 		newPolicyInitCmd(env), newPolicyBuildCmd(env), newPolicyTestCmd(env), newPolicyBenchCmd(env),
 		newPolicyInspectCmd(env), newPolicySignCmd(env), newPolicyVerifyCmd(env),
+		newPolicyLoadCmd(env), newPolicyListCmd(env), newPolicyStatusCmd(env), newPolicyShadowCmd(env),
+		newPolicyActivateCmd(env), newPolicyRollbackCmd(env), newPolicyUnloadCmd(env),
 	)
 	return cmd
 }

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newPolicyActivateCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "activate N@V",
+		Short: "Let a version of a policy decide",
+		Long: `Let version V decide under the name N, from one moment to the next on every server:
+evaluations that have begun end on the version that they began with. What decided
+before is kept for cede policy rollback N.
+
+With --for V is on trial: the servers roll back by themselves when the time is
+over, unless cede policy activate N@V is said again before, without --for.
+
+A version that kept failing was taken out of service; --reset allows it again.`,
+		Example: `  cede policy activate thrifty@4f2a
+  cede policy activate thrifty@4f2a --for 10m`,
+		Args: arguments(1, 1, "one version of a policy, N@V"),
+	}
+	out := outputFlags(cmd, env)
+	server := serverFlags(cmd, env)
+	trial := cmd.Flags().Duration("for", 0, "roll back after a `DURATION` such as 10m, unless it is activated again")
+	reset := cmd.Flags().Bool("reset", false, "activate it although it was taken out of service")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		name, version, err := namedVersion(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		if *trial < 0 || cmd.Flags().Changed("for") && *trial == 0 {
+			return usagef("write a duration such as 10m", "--for %v: want a time that passes", *trial)
+		}
+		c, err := server.dial()
+		if err != nil {
+			return err
+		}
+		if *reset {
+			if _, err := c.Policies().Reset(cmd.Context(), name, version); err != nil {
+				return ofPolicy(err)
+			}
+		}
+		st, err := activate(cmd, c, name, version, *trial)
+		if err != nil {
+			return ofPolicy(err)
+		}
+		return out.changed(st, st.Active, func() string { return activated(st) })
+	}
+	return cmd
+}
+
+func activate(cmd *cobra.Command, c *client.Client, name, version string, trial time.Duration) (*client.PolicyStatus, error) {
+	if trial > 0 {
+		return c.Policies().Try(cmd.Context(), name, version, trial)
+	}
+	return c.Policies().Activate(cmd.Context(), name, version)
+}
+
+func activated(st *client.PolicyStatus) string {
+	now := versionName(st.Name, st.Active)
+	if st.Until != 0 {
+		return fmt.Sprintf("%s is active until %s; it stays if you say so before: cede policy activate %s", now, when(st.Until), now)
+	}
+	if st.Previous == "" {
+		return now + " is active"
+	}
+	return fmt.Sprintf("%s is active; cede policy rollback %s returns to %s", now, st.Name, shortVersion(st.Previous))
+}

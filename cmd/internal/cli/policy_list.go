@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newPolicyListCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the servers' policies",
+		Long: `List the policies that the servers have: what decides under each name, what a
+rollback returns to, and what runs in its shadow. Versions are shown by their
+first digits. A job names its policy, or else the scheduler's configuration does.`,
+		Example: `  cede policy list
+  cede policy list -o wide`,
+		Args: arguments(0, 0, "no arguments"),
+	}
+	out := outputFlags(cmd, env)
+	server := serverFlags(cmd, env)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		c, err := server.dial()
+		if err != nil {
+			return err
+		}
+		list, _, err := c.Policies().List(cmd.Context(), nil)
+		if err != nil {
+			return ofPolicy(err)
+		}
+		return out.show(listedPolicies(list))
+	}
+	return cmd
+}
+
+func listedPolicies(list []*client.PolicyStub) document {
+	d := document{data: list}
+	for _, p := range list {
+		d.names = append(d.names, p.Name)
+	}
+	d.page = func(p page) {
+		shown := shortVersion
+		if p.wide {
+			shown = func(id string) string { return id }
+		}
+		t := &term.Table{NoHeaders: p.bare, Columns: []term.Column{
+			{Title: "POLICY"}, {Title: "ACTIVE"}, {Title: "PREVIOUS"}, {Title: "SHADOW"}, {Title: "LOADED", Right: true}, {Title: "REMARKS"},
+		}}
+		for _, s := range list {
+			active := shown(s.Active)
+			if active == "" && s.Builtin {
+				active = "built in"
+			}
+			t.Row(s.Name, active, shown(s.Previous), shown(s.Shadow), fmt.Sprint(s.Versions), strings.Join(remarks(s), "; "))
+		}
+		_ = t.Write(p.w, p.style) // p.w keeps the error
+	}
+	return d
+}
+
+// remarks is what is out of the ordinary with a policy.
+func remarks(s *client.PolicyStub) []string {
+	var list []string
+	if s.Until != 0 {
+		list = append(list, "on trial until "+when(s.Until))
+	}
+	switch len(s.Tripped) {
+	case 0:
+	case 1:
+		list = append(list, "a version is out of service")
+	default:
+		list = append(list, fmt.Sprintf("%d versions are out of service", len(s.Tripped)))
+	}
+	return list
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// shortVersion is how a policy's version is shown: the first digits of its hash.
+func shortVersion(id string) string {
+	const digits = 12
+	hash := strings.TrimPrefix(id, "sha256:")
+	return hash[:min(len(hash), digits)]
+}
+
+// versionName is N@V, as commands take it.
+func versionName(name, id string) string {
+	if id == "" {
+		return name
+	}
+	return name + "@" + shortVersion(id)
+}
+
+// namedVersion reads N@V.
+func namedVersion(cmd *cobra.Command, arg string) (name, version string, err error) {
+	name, version, found := strings.Cut(arg, "@")
+	if !found || name == "" || version == "" {
+		return "", "", usagef("`cede policy status "+cmp.Or(name, "N")+"` lists versions; any unique beginning of one will do",
+			"%s takes N@V, a policy and a version of it: what is %q?", cmd.CommandPath(), arg)
+	}
+	return name, version, nil
+}
+
+// ofPolicy is what a server answered instead of a result; where the policy is at
+// fault, the exit code says so.
+func ofPolicy(err error) error {
+	answer, ok := errors.AsType[*client.Error](err)
+	if !ok {
+		return err
+	}
+	e := serverError(answer)
+	if _, fault := answer.Details["Fault"]; fault {
+		e.Exit = ExitPolicy
+	}
+	return e
+}
+
+// changed prints what a change of a policy's versions came to.
+func (o *output) changed(st *client.PolicyStatus, version string, words func() string) error {
+	return o.show(document{
+		data: st, names: []string{versionName(st.Name, version)},
+		page: func(p page) { p.printf("%s\n", words()) },
+	})
+}
+
+// when is a time of a server for people.
+func when(nanoseconds int64) string {
+	if nanoseconds == 0 {
+		return ""
+	}
+	return time.Unix(0, nanoseconds).Local().Format(time.DateTime)
+}

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+const (
+	oldVersion = "sha256:1111111111110000000000000000000000000000000000000000000000000000"
+	newVersion = "sha256:2222222222220000000000000000000000000000000000000000000000000000"
+)
+
+// asked is what a command sent to the server.
+type asked struct {
+	route string
+	body  map[string]string // by part; "" is all of it
+}
+
+// policyServer answers every route with a value or an error, and notes what it
+// was asked.
+func policyServer(t *testing.T, answers map[string]any) (url string, requests func() []asked) {
+	t.Helper()
+	var list []asked
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got := asked{route: r.Method + " " + r.URL.Path, body: map[string]string{}}
+		if form, err := r.MultipartReader(); err == nil {
+			for part, err := form.NextPart(); err == nil; part, err = form.NextPart() {
+				text, _ := io.ReadAll(part)
+				got.body[part.FormName()] = string(text)
+			}
+		} else {
+			text, _ := io.ReadAll(r.Body)
+			got.body[""] = string(text)
+		}
+		list = append(list, got)
+		w.Header().Set("Content-Type", "application/json")
+		answer := answers[got.route]
+		if e, ok := answer.(*client.Error); ok {
+			w.WriteHeader(e.StatusCode)
+		}
+		if answer == nil {
+			t.Errorf("nobody expected %s", got.route)
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, func() []asked { return list }
+}
+
+func thriftyStatus(change func(*client.PolicyStatus)) *client.PolicyStatus {
+	st := &client.PolicyStatus{
+		PolicyStub: client.PolicyStub{Name: "thrifty", Active: oldVersion, Versions: 2},
+		Loaded: []*client.PolicyVersion{
+			{ID: newVersion, Name: "thrifty", Kind: "wasm", Size: 2048, Checks: map[string]client.PolicyCheck{"s1": {OK: true}}},
+			{ID: oldVersion, Name: "thrifty", Kind: "builtin", Checks: map[string]client.PolicyCheck{"s1": {Error: "trap"}}},
+		},
+		Here: &client.PolicyHere{Version: oldVersion, Calls: 1200, Faults: 1},
+	}
+	if change != nil {
+		change(st)
+	}
+	return st
+}
+
+func TestPolicyCommands_AskTheServerAndSayWhatCameOfIt(t *testing.T) {
+	active := thriftyStatus(func(st *client.PolicyStatus) { st.Active, st.Previous = newVersion, oldVersion })
+	for _, c := range []struct {
+		args, route, body, out string
+		answer                 any
+	}{
+		{"policy activate thrifty@2222", "PUT /v1/policy/thrifty/activate", `"Version":"2222"`, "thrifty@222222222222 is active; cede policy rollback thrifty returns to 111111111111", active},
+		{
+			"policy activate thrifty@2222 --for 10m", "PUT /v1/policy/thrifty/activate", `"For":600000000000`, "it stays if you say so before: cede policy activate thrifty@222222222222",
+			thriftyStatus(func(st *client.PolicyStatus) { st.Active, st.Until = newVersion, 1e18 }),
+		},
+		{"policy rollback thrifty", "PUT /v1/policy/thrifty/rollback", "{}", "thrifty@111111111111 is active", thriftyStatus(nil)},
+		{
+			"policy shadow thrifty@2222", "PUT /v1/policy/thrifty/shadow", `"2222"`, "thrifty@222222222222 decides beside thrifty@111111111111",
+			thriftyStatus(func(st *client.PolicyStatus) { st.Shadow = newVersion }),
+		},
+		{"policy shadow thrifty --off", "PUT /v1/policy/thrifty/shadow", "{}", "no version of thrifty runs in the shadow any more", thriftyStatus(nil)},
+		{"policy unload thrifty@2222", "PUT /v1/policy/thrifty/unload", `"2222"`, "thrifty@2222 is forgotten", thriftyStatus(nil)},
+		{"policy list --no-headers", "GET /v1/policies", "", "thrifty  222222222222  -  -  1  a version is out of service", []*client.PolicyStub{
+			{Name: "thrifty", Active: newVersion, Versions: 1, Tripped: map[string]string{oldVersion: "trap"}},
+		}},
+		{"policy list -o name", "GET /v1/policies", "", "default\n", []*client.PolicyStub{{Name: "default", Builtin: true}}},
+		{"policy status thrifty -o name", "GET /v1/policy/thrifty", "", "thrifty@222222222222\nthrifty@111111111111\n", thriftyStatus(nil)},
+	} {
+		url, requests := policyServer(t, map[string]any{c.route: c.answer})
+		w := newWorld(nil, strings.Fields(c.args)...)
+		w.variables["CEDE_ADDR"] = url
+		if code := w.run(t); code != ExitOK || !strings.Contains(w.out.String(), c.out) {
+			t.Errorf("%s: exit %d, %s%s", c.args, code, w.out.String(), w.err.String())
+		}
+		if got := requests(); len(got) != 1 || got[0].route != c.route || !strings.Contains(got[0].body[""], c.body) {
+			t.Errorf("%s: asked %+v", c.args, got)
+		}
+	}
+}
+
+func TestPolicyStatus_ShowsChecksShadowAndDecisions(t *testing.T) {
+	st := thriftyStatus(func(st *client.PolicyStatus) {
+		st.Tripped = map[string]string{newVersion: "policy thrifty: trap"}
+		st.ShadowRun = &client.PolicyShadowRun{Version: newVersion, Decisions: 1500, Agreed: 1499, Differed: 1}
+		st.ShadowRun.Differences = []*client.PolicyDifference{{
+			Namespace: "default", JobID: "web",
+			Active: client.PolicyChoice{Victims: []string{"aaaaaaaaaa"}, Places: []string{"web.g[0]@n1"}},
+			Shadow: client.PolicyChoice{Victims: []string{"bbbbbbbbbb"}, Places: []string{"web.g[0]@n2"}},
+		}}
+		for range 12 {
+			st.Decisions = append(st.Decisions, &client.PolicyDecision{
+				Namespace: "default", JobID: "web", Version: oldVersion, Victims: []string{"aaaaaaaaaa"},
+				Uses: []client.PolicyUse{{Hook: "ScoreVictims", Calls: 2, Fuel: 12345, Duration: 1500}},
+			})
+		}
+	})
+	url, _ := policyServer(t, map[string]any{"GET /v1/policy/thrifty": st})
+	w := newWorld(nil, "policy", "status", "thrifty", "--addr", url)
+	if code := w.run(t); code != ExitOK {
+		t.Fatal(code, w.err.String())
+	}
+	for _, want := range []string{
+		"111111111111", "1,200, faults 1", "out of service", "policy thrifty: trap", "2.0 KiB", "refused by s1: trap", "by 1 server",
+		"1,500 decisions compared, 1,499 agreed, 1 differed", "aaaaaaaa for web.g[0]@n1", "bbbbbbbb for web.g[0]@n2", "12,345", "and 2 more",
+	} {
+		if !strings.Contains(w.out.String(), want) {
+			t.Errorf("no %q in\n%s", want, w.out.String())
+		}
+	}
+}
+
+func TestPolicyLoad_SendsWhatThePolicyIsMadeOf(t *testing.T) {
+	module := filepath.Join(t.TempDir(), "Thrifty one.wasm")
+	if err := os.WriteFile(module, []byte("\x00asm\x01\x00\x00\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	version := &client.PolicyVersion{ID: newVersion, Name: "thrifty", Kind: "wasm", Checks: map[string]client.PolicyCheck{"s1": {OK: true}}}
+	for _, c := range []struct {
+		args []string
+		want map[string]string
+	}{
+		{[]string{module}, map[string]string{"module": "\x00asm\x01\x00\x00\x00", "request": `{"Name":"thrifty-one"}`}},
+		{
+			[]string{"least-waste?bands=20", "--name", "frugal", "--on-fault", "default", "--grant", "keepRedundant"},
+			map[string]string{"request": `{"Name":"frugal","Builtin":"least-waste","Config":{"bands":20},"Grants":["keepRedundant"],"OnFault":"default"}`},
+		},
+		{[]string{"default", "--config", "s.yaml"}, map[string]string{"request": `{"Builtin":"default","Config":{"halfLife":"10m"}}`}},
+	} {
+		url, requests := policyServer(t, map[string]any{"POST /v1/policies": version})
+		w := newWorld(map[string]string{"s.yaml": "halfLife: 10m\n"}, append([]string{"policy", "load"}, c.args...)...)
+		w.variables["CEDE_ADDR"] = url
+		if code := w.run(t); code != ExitOK || !strings.Contains(w.out.String(), "thrifty@222222222222 is loaded (wasm) and checked by 1 of 1 servers") {
+			t.Fatalf("%v: exit %d, %s%s", c.args, code, w.out.String(), w.err.String())
+		}
+		got := requests()[0].body
+		for part, text := range c.want {
+			if got[part] != text {
+				t.Errorf("%v: %s is %s, want %s", c.args, part, got[part], text)
+			}
+		}
+		if len(got) != len(c.want) {
+			t.Errorf("%v: sent %v", c.args, got)
+		}
+	}
+}
+
+func TestPolicyLoad_ARefusalIsThePolicysFaultAndNothingIsActivated(t *testing.T) {
+	refused := &client.PolicyVersion{ID: newVersion, Name: "p", Kind: "builtin", Checks: map[string]client.PolicyCheck{
+		"s1": {OK: true}, "s2": {Error: "the same question had two answers"},
+	}}
+	url, requests := policyServer(t, map[string]any{"POST /v1/policies": refused})
+	w := newWorld(nil, "policy", "load", "default", "--name", "p", "--activate", "--addr", url)
+	if code := w.run(t); code != ExitPolicy || !strings.Contains(w.err.String(), "server s2: the same question had two answers") ||
+		!strings.Contains(w.err.String(), "refused by 1 of 2 servers") {
+		t.Errorf("exit %d: %s", code, w.err.String())
+	}
+	if len(requests()) != 1 {
+		t.Errorf("asked %+v", requests())
+	}
+}
+
+func TestPolicyCommands_ExitCodesTellWhatIsWrong(t *testing.T) {
+	answer := func(code string, status int, details map[string]any) *client.Error {
+		return &client.Error{Code: code, Message: "no", StatusCode: status, Details: details}
+	}
+	for _, c := range []struct {
+		args   string
+		answer any
+		want   Exit
+	}{
+		{"policy activate thrifty", nil, ExitUsage},
+		{"policy activate @1", nil, ExitUsage},
+		{"policy activate thrifty@1 --for 0s", nil, ExitUsage},
+		{"policy load default --grant all", nil, ExitUsage},
+		{"policy load default --on-fault shrug", nil, ExitUsage},
+		{"policy load gone", nil, ExitUsage},
+		{"policy activate thrifty@1", answer(client.CodeNotFound, 404, nil), ExitNotFound},
+		{"policy activate thrifty@1", answer(client.CodeConflict, 409, nil), ExitConflict},
+		{"policy activate thrifty@1", answer(client.CodeInvalid, 400, nil), ExitUsage},
+		{"policy activate thrifty@1", answer(client.CodeInvalid, 400, map[string]any{"Fault": "guest"}), ExitPolicy},
+		{"policy activate thrifty@1 --addr http://127.0.0.1:1", nil, ExitUnreachable},
+	} {
+		url, _ := policyServer(t, map[string]any{"PUT /v1/policy/thrifty/activate": c.answer})
+		w := newWorld(nil, strings.Fields(c.args)...)
+		w.variables["CEDE_ADDR"] = url
+		if code := w.run(t); code != c.want || w.err.Len() == 0 {
+			t.Errorf("%s: exit %d, want %d: %s", c.args, code, c.want, w.err.String())
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newPolicyStatusCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status [N]",
+		Short: "Show a policy: its versions, checks, shadow run and decisions",
+		Long: `Show policy N (all of them when absent) as the servers have it: its versions and
+what each server found when it checked them; what decides, with counts of the
+server that answers; how the version in the shadow does, and what it would have
+decided otherwise; and the newest decisions.`,
+		Example: `  cede policy status thrifty
+  cede policy status thrifty -o json`,
+		Args: arguments(0, 1, "one policy's name"),
+	}
+	out := outputFlags(cmd, env)
+	server := serverFlags(cmd, env)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		c, err := server.dial()
+		if err != nil {
+			return err
+		}
+		if len(args) == 0 {
+			list, _, err := c.Policies().List(cmd.Context(), nil)
+			if err != nil {
+				return ofPolicy(err)
+			}
+			return out.show(listedPolicies(list))
+		}
+		st, _, err := c.Policies().Status(cmd.Context(), args[0], nil)
+		if err != nil {
+			return ofPolicy(err)
+		}
+		return out.show(document{data: st, names: versionNames(st), page: func(p page) { policyStatus{st}.page(p) }})
+	}
+	return cmd
+}
+
+// versionNames is N@V of every version that is loaded.
+func versionNames(st *client.PolicyStatus) []string {
+	var names []string
+	for _, v := range st.Loaded {
+		names = append(names, versionName(st.Name, v.ID))
+	}
+	return names
+}
+
+// policyStatus is laid out for people.
+type policyStatus struct{ *client.PolicyStatus }
+
+func (s policyStatus) page(p page) {
+	t := &term.Table{NoHeaders: true, Columns: make([]term.Column, 2)}
+	row := func(name, value string) {
+		if value != "" {
+			t.Row(name, value)
+		}
+	}
+	row("policy", s.Name)
+	row("active", s.active())
+	if s.Until != 0 {
+		row("on trial until", when(s.Until))
+	}
+	row("previous", shortVersion(s.Previous))
+	row("shadow", shortVersion(s.Shadow))
+	if h := s.Here; h != nil {
+		row("calls here", fmt.Sprintf("%s, faults %s, fallbacks %s", thousands(int(h.Calls)), thousands(int(h.Faults)), thousands(int(h.Fallbacks))))
+		row("not asked", h.Open)
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Tripped)) {
+		row("out of service", shortVersion(id)+": "+s.Tripped[id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Refused)) {
+		row("refused here", shortVersion(id)+": "+s.Refused[id])
+	}
+	_ = t.Write(p.w, p.style) // p.w keeps the error
+	s.versions(p)
+	s.shadowRun(p)
+	s.decisions(p)
+}
+
+// active is what decides under the policy's name.
+func (s policyStatus) active() string {
+	switch {
+	case s.Active != "" && s.Here != nil && s.Here.Version != s.Active:
+		return shortVersion(s.Active) + " (not on the server that answers)"
+	case s.Active != "":
+		return shortVersion(s.Active)
+	case s.Builtin:
+		return "built in"
+	}
+	return "none"
+}
+
+// role is what a version does at present.
+func (s policyStatus) role(id string) string {
+	switch id {
+	case s.Active:
+		return "active"
+	case s.Previous:
+		return "previous"
+	case s.Shadow:
+		return "shadow"
+	}
+	if s.Tripped[id] != "" {
+		return "out of service"
+	}
+	return ""
+}
+
+func (s policyStatus) versions(p page) {
+	if len(s.Loaded) == 0 {
+		return
+	}
+	p.title("Versions")
+	t := &term.Table{Columns: []term.Column{
+		{Title: "VERSION"}, {Title: "ROLE"}, {Title: "KIND"}, {Title: "SIZE", Right: true}, {Title: "SIGNER"}, {Title: "LOADED"}, {Title: "CHECKED"},
+	}}
+	if p.wide {
+		t.Columns = append(t.Columns, term.Column{Title: "DIGEST"}, term.Column{Title: "CONFIGURATION"})
+	}
+	for _, v := range s.Loaded {
+		bytes := ""
+		if v.Size > 0 {
+			bytes = size(v.Size)
+		}
+		cells := []string{shortVersion(v.ID), s.role(v.ID), v.Kind, bytes, v.Signer, when(v.Time), checks(v)}
+		if p.wide {
+			cells = append(cells, v.Digest, string(v.Config))
+		}
+		t.Row(cells...)
+	}
+	p.table(t)
+}
+
+// checks is what servers found of a version.
+func checks(v *client.PolicyVersion) string {
+	if len(v.Checks) == 0 {
+		return "not yet"
+	}
+	var bad []string
+	for _, id := range slices.Sorted(maps.Keys(v.Checks)) {
+		if c := v.Checks[id]; !c.OK {
+			bad = append(bad, id+": "+c.Error)
+		}
+	}
+	if len(bad) > 0 {
+		return "refused by " + strings.Join(bad, "; ")
+	}
+	if len(v.Checks) == 1 {
+		return "by 1 server"
+	}
+	return fmt.Sprintf("by %d servers", len(v.Checks))
+}
+
+func (s policyStatus) shadowRun(p page) {
+	r := s.ShadowRun
+	if r == nil {
+		return
+	}
+	p.title("Shadow run of " + shortVersion(r.Version))
+	if !p.bare {
+		p.printf("  since %s: %s decisions compared, %s agreed, %s differed, %s faults; %s not compared\n",
+			when(r.Since), thousands(int(r.Decisions)), thousands(int(r.Agreed)), thousands(int(r.Differed)),
+			thousands(int(r.Failed)), thousands(int(r.Skipped)))
+	}
+	if len(r.Differences) == 0 {
+		return
+	}
+	t := &term.Table{Columns: []term.Column{{Title: "TIME"}, {Title: "JOB"}, {Title: "ACTIVE EVICTS"}, {Title: "SHADOW EVICTS"}, {Title: "WHY"}}}
+	if p.wide {
+		t.Columns = append(t.Columns, term.Column{Title: "EVALUATION"}, term.Column{Title: "INDEX", Right: true})
+	}
+	for _, d := range shownOf(p, r.Differences) {
+		cells := []string{when(d.Time), d.Namespace + "/" + d.JobID, evicts(p, &d.Active), evicts(p, &d.Shadow), cmp.Or(d.Shadow.Why, d.Active.Why)}
+		if p.wide {
+			cells = append(cells, d.EvalID, fmt.Sprint(d.Index))
+		}
+		t.Row(cells...)
+	}
+	p.table(t)
+	more(p, len(r.Differences))
+}
+
+// rowsShown is how many of many rows a page has that is not wide.
+const rowsShown = 10
+
+func shownOf[T any](p page, list []T) []T {
+	if p.wide {
+		return list
+	}
+	return list[:min(len(list), rowsShown)]
+}
+
+// more tells of rows that were left out.
+func more(p page, n int) {
+	if !p.wide && !p.bare && n > rowsShown {
+		p.printf("  and %d more: -o wide shows them\n", n-rowsShown)
+	}
+}
+
+// evicts is whom one side of a comparison evicts, and for what place.
+func evicts(p page, c *client.PolicyChoice) string {
+	switch {
+	case c.Fault:
+		return "fault"
+	case len(c.Victims) == 0 && len(c.Places) == 0:
+		return "nobody"
+	}
+	text := evicted(p, c.Victims)
+	if len(c.Places) > 0 {
+		text += " for " + strings.Join(shownOf(p, c.Places), ", ")
+	}
+	return text
+}
+
+// evicted names allocations, by the beginnings of their ids unless the page is
+// wide.
+func evicted(p page, ids []string) string {
+	if len(ids) == 0 {
+		return "nobody"
+	}
+	var words []string
+	for _, id := range shownOf(p, ids) {
+		if !p.wide {
+			id = id[:min(len(id), 8)]
+		}
+		words = append(words, id)
+	}
+	if left := len(ids) - len(words); left > 0 {
+		words = append(words, fmt.Sprintf("%d more", left))
+	}
+	return strings.Join(words, ", ")
+}
+
+func (s policyStatus) decisions(p page) {
+	if len(s.Decisions) == 0 {
+		return
+	}
+	p.title("Newest decisions of the server that answers")
+	t := &term.Table{Columns: []term.Column{
+		{Title: "TIME"},
+		{Title: "JOB"},
+		{Title: "VERSION"},
+		{Title: "EVICTS"},
+		{Title: "CALLS", Right: true},
+		{Title: "FUEL", Right: true},
+		{Title: "TOOK", Right: true},
+		{Title: "FAULT"},
+	}}
+	for _, d := range shownOf(p, s.Decisions) {
+		calls, fuel, took := 0, uint64(0), time.Duration(0)
+		for _, u := range d.Uses {
+			calls += u.Calls
+			fuel += u.Fuel
+			took += u.Duration
+		}
+		burnt := ""
+		if fuel > 0 {
+			burnt = thousands(int(fuel))
+		}
+		t.Row(when(d.Time), d.Namespace+"/"+d.JobID, shortVersion(d.Version), evicted(p, d.Victims), fmt.Sprint(calls), burnt,
+			took.Round(time.Microsecond).String(), d.Fault)
+	}
+	p.table(t)
+	more(p, len(s.Decisions))
+}
