@@ -88,7 +88,7 @@ type API struct {
 	rates   *rates
 	metrics *metrics
 	logger  *slog.Logger
-	handler http.Handler
+	routed  *http.ServeMux
 	ending  chan struct{} // closed by EndStreams
 }
 
@@ -106,7 +106,7 @@ func New(cfg Config) (*API, error) {
 		cfg: cfg, routes: table(), logger: cfg.Logger, ending: make(chan struct{}),
 		tables: newTables(cfg.Server), rates: newRates(cfg.Limits, cfg.Clock), metrics: newMetrics(cfg.Registry),
 	}
-	a.handler = a.mux()
+	a.routed = a.mux()
 	return a, nil
 }
 
@@ -115,10 +115,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The mux would answer an unclean path with a redirect, which turns a write
 	// into a read; an id that holds dots or slashes comes escaped and is left alone.
 	if p := r.URL.EscapedPath(); strings.Contains(p, "//") || strings.Contains(p, "/./") || strings.Contains(p, "/../") {
-		a.serve(&unknownPath).ServeHTTP(w, r)
+		a.serve(&unknown).ServeHTTP(w, r)
 		return
 	}
-	a.handler.ServeHTTP(w, r)
+	a.routed.ServeHTTP(w, r)
 }
 
 // SetRate changes what one client may ask a second, and at once beyond that;

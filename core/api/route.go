@@ -84,41 +84,41 @@ func (r *route) wildcards() []string {
 
 // mux is the routes' mux. A path that is known under other methods is answered
 // with those, one that is not known with 404, both as errors of the API.
-func (a *API) mux() http.Handler {
+func (a *API) mux() *http.ServeMux {
 	mux := http.NewServeMux()
-	methods := map[string][]string{}
 	for i := range a.routes {
 		r := &a.routes[i]
 		for _, m := range r.methods {
 			mux.Handle(m+" "+r.pattern, a.serve(r))
-			methods[r.pattern] = append(methods[r.pattern], m)
 		}
 	}
-	for pattern, allowed := range methods {
-		mux.Handle(pattern, a.serve(wrongMethod(pattern, allowed)))
-	}
-	mux.Handle("/", a.serve(&unknownPath))
+	mux.Handle("/", a.serve(&unknown))
 	return mux
 }
 
-var unknownPath = route{
-	name: "unknown", pattern: "/", scope: public,
-	handle: func(_ *API, c *call) (any, error) {
+var unknown = route{name: "unknown", pattern: "/", scope: public, handle: notThere}
+
+// notThere answers what no route is for.
+func notThere(a *API, c *call) (any, error) {
+	allowed := a.methodsFor(c.r)
+	if len(allowed) == 0 {
 		return nil, notFound("there is nothing at %s", quote(c.r.URL.Path)).hint("GET /v1/openapi.json lists everything there is")
-	},
+	}
+	list := strings.Join(allowed, ", ")
+	c.w.Header().Set("Allow", list)
+	f := invalid("%s is not taken at %s: want %s", c.r.Method, quote(c.r.URL.Path), list)
+	f.status = http.StatusMethodNotAllowed
+	return nil, f
 }
 
-func wrongMethod(pattern string, allowed []string) *route {
-	slices.Sort(allowed)
-	list := strings.Join(slices.Compact(allowed), ", ")
-	return &route{
-		name: "wrong_method", pattern: pattern, scope: public,
-		handle: func(_ *API, c *call) (any, error) {
-			c.w.Header().Set("Allow", list)
-			return nil, &failure{
-				status: http.StatusMethodNotAllowed, code: codeInvalid,
-				message: c.r.Method + " is not taken at " + quote(c.r.URL.Path) + ": want " + list,
-			}
-		},
+// methodsFor lists the methods under which the path of a request is known.
+func (a *API) methodsFor(r *http.Request) []string {
+	var list []string
+	for _, m := range []string{http.MethodDelete, http.MethodGet, http.MethodPost, http.MethodPut} {
+		other := &http.Request{Method: m, URL: r.URL, Host: r.Host}
+		if _, pattern := a.routed.Handler(other); pattern != "/" && pattern != "" {
+			list = append(list, m)
+		}
 	}
+	return list
 }

@@ -24,6 +24,11 @@ type Server interface {
 	Tokens
 }
 
+var (
+	_ Server      = (*server.Server)(nil)
+	_ Replication = (*replication.Node)(nil)
+)
+
 // States is how the API reads.
 type States interface {
 	Snapshot() *state.Snapshot

@@ -1,0 +1,383 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+var write = flag.Bool("write", false, "write openapi.json anew")
+
+// The committed document is what the table of routes and the types say.
+func TestDocument_IsWhatTheRoutesSay(t *testing.T) {
+	made, err := json.MarshalIndent(newDocument(t).whole(), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made = append(made, '\n')
+	if *write {
+		if err := os.WriteFile("openapi.json", made, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		document = made
+	}
+	if !bytes.Equal(made, document) {
+		t.Error("openapi.json is not what the routes and types say: go generate ./core/api")
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
+		t.Error(err)
+	}
+	for _, r := range table() {
+		item := doc.Paths.Find(r.pattern)
+		if item == nil || item.GetOperation(r.methods[0]) == nil {
+			t.Errorf("%s %s is not in the document", r.methods[0], r.pattern)
+		}
+		if r.doc == "" || r.name == "" || r.tag == "" || !strings.HasSuffix(r.doc, ".") && !strings.HasSuffix(r.doc, ";") {
+			t.Errorf("%s %s: name %q, tag %q, doc %q", r.methods[0], r.pattern, r.name, r.tag, r.doc)
+		}
+	}
+}
+
+// Two routes of one name would be one in metrics.
+func TestRoutes_HaveNamesOfTheirOwn(t *testing.T) {
+	names := map[string]string{}
+	for _, r := range table() {
+		if other := names[r.name]; other != "" {
+			t.Errorf("%s is %s and %s", r.name, other, r.pattern)
+		}
+		names[r.name] = r.pattern
+	}
+}
+
+// Every type that travels is told of, field by field, where it is not plain.
+func TestDocument_TypesHaveWords(t *testing.T) {
+	d := newDocument(t)
+	d.whole()
+	for name, s := range d.schemas {
+		if s.(object)["description"] == nil {
+			t.Errorf("type %s has no comment", name)
+		}
+	}
+}
+
+type object = map[string]any
+
+// documenting makes the document. It reads comments, so it runs where the
+// sources are: in tests.
+type documenting struct {
+	docs    map[string]string // of Type and Type.Field
+	sent    map[reflect.Type]bool
+	schemas object
+}
+
+func newDocument(t *testing.T) *documenting {
+	d := &documenting{docs: map[string]string{}, sent: map[reflect.Type]bool{}, schemas: object{}}
+	files, err := filepath.Glob("../../sdk/client/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no sources of sdk/client", err)
+	}
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, d.read)
+	}
+	for _, r := range table() {
+		if r.request != nil {
+			d.reach(reflect.TypeOf(r.request))
+		}
+	}
+	return d
+}
+
+// read takes the comments of types and their fields.
+func (d *documenting) read(n ast.Node) bool {
+	decl, ok := n.(*ast.GenDecl)
+	if !ok || decl.Tok != token.TYPE {
+		return true
+	}
+	for _, spec := range decl.Specs {
+		typ := spec.(*ast.TypeSpec)
+		d.docs[typ.Name.Name] = words(decl.Doc.Text())
+		fields, ok := typ.Type.(*ast.StructType)
+		if !ok {
+			continue
+		}
+		for _, f := range fields.Fields.List {
+			text := f.Comment.Text()
+			if text == "" {
+				text = f.Doc.Text()
+			}
+			for _, name := range f.Names {
+				d.docs[typ.Name.Name+"."+name.Name] = words(text)
+			}
+		}
+	}
+	return false
+}
+
+func words(text string) string {
+	text, _, _ = strings.Cut(text, "nolint")
+	text = strings.Join(strings.Fields(text), " ")
+	if text == "Set by the server." {
+		return ""
+	}
+	return text
+}
+
+// reach notes which types are sent: what they lack has a default.
+func (d *documenting) reach(t reflect.Type) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		d.reach(t.Elem())
+	case reflect.Struct:
+		if d.sent[t] || t == reflect.TypeFor[time.Time]() {
+			return
+		}
+		d.sent[t] = true
+		for f := range t.Fields() {
+			d.reach(f.Type)
+		}
+	}
+}
+
+func (d *documenting) whole() object {
+	paths := object{}
+	for _, r := range table() {
+		item, ok := paths[r.pattern].(object)
+		if !ok {
+			item = object{}
+			paths[r.pattern] = item
+		}
+		for i, m := range r.methods {
+			op := d.operation(&r)
+			if i > 0 {
+				op["operationId"] = r.name + "_" + strings.ToLower(m)
+			}
+			item[strings.ToLower(m)] = op
+		}
+	}
+	d.schema(reflect.TypeFor[client.Error]())
+	return object{
+		"openapi": "3.0.3",
+		"info": object{
+			"title": "cede", "version": "1",
+			"description": "A cluster scheduler with hot-loadable preemption policies. Field names are Nomad's where Nomad has the thing.",
+			"license":     object{"name": "Apache-2.0"},
+		},
+		"servers":  []object{{"url": client.DefaultAddress}},
+		"security": []object{{"bearer": []string{}}},
+		"paths":    paths,
+		"components": object{
+			"schemas":         d.schemas,
+			"securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer"}},
+		},
+	}
+}
+
+func (d *documenting) operation(r *route) object {
+	op := object{
+		"operationId": r.name, "summary": r.doc, "tags": []string{r.tag},
+		"parameters": parameters(r), "responses": d.responses(r),
+	}
+	if r.roles == nil {
+		op["security"] = []object{}
+	} else {
+		op["x-cede-roles"] = rolesThatMay(r)
+	}
+	if r.request != nil {
+		content := object{"application/json": object{"schema": d.schema(reflect.TypeOf(r.request))}}
+		if r.name == "policy_load" {
+			content["multipart/form-data"] = object{"schema": object{"type": "object", "properties": object{
+				"request": d.schema(reflect.TypeOf(r.request)), "module": bytesSchema(), "manifest": bytesSchema(), "signature": bytesSchema(),
+			}}}
+		}
+		op["requestBody"] = object{"content": content, "required": !strings.HasPrefix(r.name, "policy_") || r.name == "policy_load"}
+	}
+	if r.name == "snapshot_restore" {
+		op["requestBody"] = object{"required": true, "content": object{"application/octet-stream": object{"schema": bytesSchema()}}}
+	}
+	return op
+}
+
+func bytesSchema() object { return object{"type": "string", "format": "binary"} }
+
+func rolesThatMay(r *route) []string {
+	var list []string
+	for _, role := range acl.Roles {
+		if acl.Allows([]string{string(role)}, r.roles...) {
+			list = append(list, string(role))
+		}
+	}
+	return list
+}
+
+func parameters(r *route) []object {
+	list := []object{}
+	add := func(in, name, kind, doc string) {
+		list = append(list, object{"in": in, "name": name, "required": in == "path", "description": doc, "schema": object{"type": kind}})
+	}
+	for _, name := range r.wildcards() {
+		add("path", name, "string", "")
+	}
+	for _, p := range r.params {
+		add("query", p.name, p.kind, p.doc)
+	}
+	if r.scope == oneSpace && !slices.ContainsFunc(r.params, func(p param) bool { return p.name == "namespace" }) {
+		add("query", "namespace", "string", "default: default; lists take * for all")
+	}
+	if r.reads {
+		add("query", "index", "integer", "answer once what is asked about is newer than this index, that of the header X-Nomad-Index")
+		add("query", "wait", "string", "how long to wait for that, such as 30s; default: 5m")
+		add("query", "stale", "boolean", "any server answers from what it has, which is the default")
+		add("query", "consistent", "boolean", "the leader answers once a majority has confirmed that it leads")
+	}
+	if r.paged {
+		add("query", "prefix", "string", "of ids")
+		add("query", "per_page", "integer", "at most this many; the header X-Nomad-NextToken has what next_token takes")
+		add("query", "next_token", "string", "of the page before")
+	}
+	if r.leads && r.methods[0] != http.MethodGet {
+		add("header", headerIdempotency, "string", "the same key does the same thing once; registering, changing and stopping jobs heed it")
+	}
+	return list
+}
+
+func (d *documenting) responses(r *route) object {
+	problem := object{"description": "what went wrong, and what to do about it", "content": object{"application/json": object{"schema": d.schema(reflect.TypeFor[client.Error]())}}}
+	out := object{"default": problem}
+	switch {
+	case r.name == "openapi":
+		out["200"] = object{"description": "this document", "content": object{"application/json": object{"schema": object{"type": "object"}}}}
+	case r.name == "snapshot_save":
+		out["200"] = object{"description": "the snapshot", "content": object{"application/octet-stream": object{"schema": bytesSchema()}}}
+	case r.name == "event_stream":
+		schema := d.schema(reflect.TypeOf(r.response))
+		out["200"] = object{"description": "events", "content": object{"application/json": object{"schema": schema}, "text/event-stream": object{"schema": object{"type": "string"}}}}
+	case r.response == nil:
+		out["204"] = object{"description": "done"}
+	default:
+		out["200"] = object{"description": "done", "content": object{"application/json": object{"schema": d.schema(reflect.TypeOf(r.response))}}}
+	}
+	return out
+}
+
+// schema is that of a type; those of structs are shared.
+func (d *documenting) schema(t reflect.Type) object {
+	switch t {
+	case reflect.TypeFor[time.Time]():
+		return object{"type": "string", "format": "date-time"}
+	case reflect.TypeFor[json.RawMessage]():
+		return object{}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return d.schema(t.Elem())
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.String:
+		return object{"type": "string"}
+	case reflect.Float64:
+		return object{"type": "number", "format": "double"}
+	case reflect.Int, reflect.Int64:
+		return object{"type": "integer", "format": "int64"}
+	case reflect.Uint16:
+		return object{"type": "integer", "minimum": 0, "maximum": 65535}
+	case reflect.Uint64:
+		return object{"type": "integer", "minimum": 0}
+	case reflect.Slice:
+		return object{"type": "array", "items": d.schema(t.Elem())}
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": d.schema(t.Elem())}
+	case reflect.Interface:
+		return object{}
+	case reflect.Struct:
+		return d.structure(t)
+	}
+	panic(fmt.Sprintf("no schema for %s", t))
+}
+
+func (d *documenting) structure(t reflect.Type) object {
+	ref := object{"$ref": "#/components/schemas/" + t.Name()}
+	if d.schemas[t.Name()] != nil {
+		return ref
+	}
+	s := object{"type": "object", "description": d.docs[t.Name()]}
+	d.schemas[t.Name()] = s
+	properties, required := object{}, []string{}
+	d.fields(t, properties, &required)
+	s["properties"] = properties
+	if !d.sent[t] {
+		// What only servers say has exactly these fields.
+		s["additionalProperties"] = false
+		if len(required) > 0 {
+			slices.Sort(required)
+			s["required"] = required
+		}
+	}
+	return ref
+}
+
+func (d *documenting) fields(t reflect.Type, properties object, required *[]string) {
+	for f := range t.Fields() {
+		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
+		if f.Anonymous {
+			d.fields(f.Type, properties, required)
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		s := d.schema(f.Type)
+		if text := d.docs[t.Name()+"."+f.Name]; text != "" || d.nullable(t, f.Type, option) {
+			if s["$ref"] != nil {
+				s = object{"allOf": []object{s}}
+			} else {
+				s = maps.Clone(s)
+			}
+			if text != "" {
+				s["description"] = text
+			}
+			if d.nullable(t, f.Type, option) {
+				s["nullable"] = true
+			}
+		}
+		properties[name] = s
+		if option != "omitempty" {
+			*required = append(*required, name)
+		}
+	}
+}
+
+// nullable is whether a field may be null: Go's clients send so what they do not
+// set. Servers leave such a field out.
+func (d *documenting) nullable(owner, t reflect.Type, option string) bool {
+	kind := t.Kind()
+	return d.sent[owner] && option != "omitempty" && (kind == reflect.Pointer || kind == reflect.Slice || kind == reflect.Map)
+}

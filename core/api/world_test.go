@@ -1,0 +1,433 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/registry"
+	"github.com/cede-scheduler/cede/sdk/client"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is one server with its API on a loopback address. Every answer that
+// its clients get is held against the OpenAPI document.
+type world struct {
+	t        *testing.T
+	server   *server.Server
+	node     *replication.Node
+	api      *API
+	registry *prometheus.Registry
+	log      *output
+	url      string
+	http     *http.Client
+	client   *client.Client
+}
+
+// anyModule is a host whose modules are whatever begins as one does.
+type anyModule struct{}
+
+func (anyModule) Load(_ context.Context, b *bundle.Bundle, _ policy.Limits) (registry.Module, error) {
+	if bytes.Contains(b.Code, []byte("broken")) {
+		return nil, errors.New("cannot be compiled")
+	}
+	return closing{policy.Native(b.Manifest.Digest, func() sdk.Policy { return named{rules.New()} })}, nil
+}
+
+type named struct{ *rules.Default }
+
+func (named) Info() sdk.Info {
+	info := rules.New().Info()
+	info.Name = "mine"
+	return info
+}
+
+type closing struct{ policy.Module }
+
+func (closing) Close() {}
+
+// module is a module of a policy.
+func module(words string) []byte { return []byte("\x00asm\x01\x00\x00\x00" + words) }
+
+// modules keeps modules in memory.
+type modules struct {
+	mu     sync.Mutex
+	stored map[string][]byte
+}
+
+func (m *modules) PutChunk(digest string, offset int64, data []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	have := m.stored[digest]
+	m.stored[digest] = append(have[:offset:offset], data...)
+	return nil
+}
+
+func (m *modules) Finish(string, int64) error { return nil }
+
+func (m *modules) Get(digest string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return bytes.Clone(m.stored[digest]), nil
+}
+
+func (m *modules) Delete(digest string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.stored, digest)
+	return nil
+}
+
+// output is a log that tests read.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// start starts a server and its API; all of it ends with the test.
+func start(t *testing.T, change ...func(*Config)) *world {
+	t.Helper()
+	w := &world{t: t, registry: prometheus.NewRegistry(), log: &output{}}
+	w.lead()
+	cfg := Config{
+		Server: w.server, Replication: w.node, ID: "s1", Region: "global", Datacenter: "dc1", Version: "0.0.0",
+		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Registry: w.registry,
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	a, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.serve(a)
+	w.client = w.connect("")
+	return w
+}
+
+// lead starts a server of one, and waits until it leads.
+func (w *world) lead() {
+	store, late, mods := state.New(), &lateLog{}, &modules{stored: map[string][]byte{}}
+	host, err := registry.NewPolicyHost(registry.PolicyOptions{
+		Options: registry.Options{
+			Hosts: map[bundle.Kind]registry.Host{bundle.Wasm: anyModule{}},
+			Builtin: func(name string) (policy.Module, []string, bool) {
+				return policy.Native("sha256:rules", func() sdk.Policy { return rules.New() }), nil, name == policy.DefaultName
+			},
+		},
+		Names: []string{policy.DefaultName},
+	})
+	w.no(err)
+	w.server, err = server.New(server.Config{
+		ID: "s1", Log: late, Store: store, Modules: mods, Policies: host, Workers: 2,
+		HeartbeatTTL: time.Hour, HeartbeatGrace: time.Hour, UpdateWindow: time.Millisecond,
+	})
+	w.no(err)
+	address, transport := raft.NewInmemTransport("")
+	disk := raft.NewInmemStore()
+	w.node, err = replication.Open(replication.Config{
+		ServerID: "s1", Log: disk, Stable: disk, Snapshots: raft.NewInmemSnapshotStore(), Transport: transport,
+		Store: store, Modules: mods, Observe: w.server.Observe,
+		Timing: replication.Timing{Heartbeat: 50 * time.Millisecond, Election: 50 * time.Millisecond, Lease: 50 * time.Millisecond, Commit: 5 * time.Millisecond},
+	})
+	w.no(err)
+	late.Node = w.node
+	w.no(w.node.Bootstrap(raft.Server{ID: "s1", Address: address}))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.server.Run(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		w.no(errors.Join(<-done, w.node.Close(), transport.Close()))
+	})
+	w.until("it leads", func() bool {
+		for _, c := range w.server.Ready(ctx) {
+			if !c.OK {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// lateLog is the log of a server that is made before its node.
+type lateLog struct{ *replication.Node }
+
+// serve has the API listen until the test ends.
+func (w *world) serve(a *API) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	w.no(err)
+	w.api, w.url = a, "http://"+l.Addr().String()
+	srv := a.HTTPServer()
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(a.Listener(l)) }()
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	w.http = &http.Client{Transport: &checked{t: w.t, next: transport}}
+	w.t.Cleanup(func() {
+		a.EndStreams()
+		transport.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := srv.Shutdown(ctx); err != nil {
+			w.t.Errorf("the server does not end: %v", err)
+			_ = srv.Close()
+		}
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			w.t.Error(err)
+		}
+	})
+}
+
+// connect is a client with a token.
+func (w *world) connect(token string) *client.Client {
+	c, err := client.New(client.Config{Address: w.url, Token: token, HTTPClient: w.http, Retries: -1})
+	w.no(err)
+	return c
+}
+
+func (w *world) no(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// until waits for a condition, for a while.
+func (w *world) until(what string, ok func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); {
+		if time.Now().After(end) {
+			w.t.Fatalf("in vain: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// send makes one request as it is, and returns the answer with its body.
+func (w *world) send(method, path, body string, header ...string) (*http.Response, string) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
+	w.no(err)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := w.http.Do(req)
+	w.no(err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	w.no(err)
+	return resp, string(text)
+}
+
+// checked holds every answer against the OpenAPI document.
+type checked struct {
+	t    *testing.T
+	next http.RoundTripper
+}
+
+// described is the document, with a mux that finds the operation of a request.
+var described = sync.OnceValues(func() (*openapi3.T, *http.ServeMux) {
+	doc, err := openapi3.NewLoader().LoadFromData(document)
+	if err != nil {
+		panic(err)
+	}
+	mux := http.NewServeMux()
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			mux.HandleFunc(method+" "+path, func(http.ResponseWriter, *http.Request) {})
+		}
+	}
+	return doc, mux
+})
+
+func (c *checked) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := c.next.RoundTrip(r)
+	if err != nil {
+		return resp, err
+	}
+	doc, mux := described()
+	_, pattern := mux.Handler(r)
+	method, path, _ := strings.Cut(pattern, " ")
+	op := &openapi3.Operation{}
+	if item := doc.Paths.Find(path); item != nil && method == r.Method {
+		op = item.GetOperation(method)
+	} else if resp.StatusCode < 400 {
+		c.t.Errorf("%s %s was answered with %d, and is not in the document", r.Method, r.URL.Path, resp.StatusCode)
+		return resp, nil
+	}
+	kind := resp.Header.Get("Content-Type")
+	if op.OperationID == "" || op.OperationID == "event_stream" && resp.StatusCode == http.StatusOK || strings.Contains(kind, "octet-stream") {
+		if resp.StatusCode >= 400 && kind != "application/json" {
+			c.t.Errorf("%s %s: an error of type %q", r.Method, r.URL.Path, kind)
+		}
+		return resp, nil
+	}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, Route: &routers.Route{Spec: doc, Path: path, Method: method, Operation: op}},
+		Status:                 resp.StatusCode, Header: resp.Header, Options: &openapi3filter.Options{IncludeResponseStatus: true},
+	}
+	input.SetBodyBytes(body)
+	if err := openapi3filter.ValidateResponse(r.Context(), input); err != nil {
+		c.t.Errorf("%s %s: status %d: %v\n%s", r.Method, r.URL.Path, resp.StatusCode, err, clip(string(body)))
+	}
+	if resp.Header.Get(headerRequestID) == "" {
+		c.t.Errorf("%s %s: an answer without a request id", r.Method, r.URL.Path)
+	}
+	return resp, nil
+}
+
+// The wrapper finds what does not fit; else every other test would prove less.
+func TestChecked_FindsAnAnswerThatDoesNotFit(t *testing.T) {
+	inner := &testing.T{}
+	for path, body := range map[string]string{
+		"/v1/jobs":             `[{"ID": 7}]`,
+		"/v1/node/n1":          `[]`,
+		"/v1/allocation/a":     `{"ID":"a"}`,
+		"/v1/status/peers":     `null`,
+		"/v1/priority-class/x": `{"Name":"x","Value":"high"}`,
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set(headerRequestID, "x")
+			_, _ = fmt.Fprint(w, body)
+		}))
+		hc := &http.Client{Transport: &checked{t: inner, next: http.DefaultTransport}}
+		resp, err := hc.Get(srv.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		srv.Close()
+		if !inner.Failed() {
+			t.Errorf("%s: %s passes", path, body)
+		}
+		inner = &testing.T{}
+	}
+}
+
+// wholeNode is a node of a size, as an agent tells of it.
+func wholeNode(id string, cpu, memory int64) *client.Node {
+	return &client.Node{
+		ID: id, Name: id, Datacenter: "dc1", NodeClass: "small",
+		Capacity:   map[string]int64{"cpu": cpu, "memory": memory, "disk": 10_000},
+		Attributes: map[string]string{"kernel.name": "linux"},
+	}
+}
+
+// secretOfNode is what the tests' nodes know.
+const secretOfNode = "a secret of sixteen bytes or more"
+
+// join registers a node.
+func (w *world) join(id string, cpu, memory int64) {
+	w.t.Helper()
+	_, err := w.client.NodeAgent().Register(w.t.Context(), wholeNode(id, cpu, memory), secretOfNode)
+	w.no(err)
+}
+
+// job is a job of one group with one task.
+func job(id string, priority, count, cpu, memory int) *client.Job {
+	return &client.Job{
+		ID: id, Priority: &priority, Datacenters: []string{"dc1"},
+		TaskGroups: []*client.TaskGroup{{
+			Name: "app", Count: &count,
+			Tasks: []*client.Task{{
+				Name: "main", Driver: "sim", Config: map[string]any{"run_for": "1h"},
+				Resources: &client.Resources{CPU: &cpu, MemoryMB: &memory},
+			}},
+		}},
+	}
+}
+
+// register registers a job and waits until its evaluation is done.
+func (w *world) register(j *client.Job) *client.JobRegisterResponse {
+	w.t.Helper()
+	r, err := w.client.Jobs().Register(w.t.Context(), j, nil)
+	w.no(err)
+	w.evaluated(r.EvalID)
+	return r
+}
+
+func (w *world) evaluated(id string) *client.Evaluation {
+	w.t.Helper()
+	var e *client.Evaluation
+	w.until("evaluation "+id+" is done", func() bool {
+		var err error
+		e, _, err = w.client.Evaluations().Get(w.t.Context(), id, nil)
+		w.no(err)
+		return e.Status != "pending"
+	})
+	return e
+}
+
+// run says that every live allocation of a node runs.
+func (w *world) run(node string) {
+	w.t.Helper()
+	list, _, err := w.client.NodeAgent().Allocations(w.t.Context(), node, secretOfNode, nil)
+	w.no(err)
+	var updates []client.AllocUpdate
+	for _, a := range list {
+		if a.DesiredStatus == "run" && a.ClientStatus == "pending" {
+			updates = append(updates, client.AllocUpdate{AllocID: a.ID, ClientStatus: "running", StartTime: time.Now().UnixNano()})
+		}
+	}
+	_, err = w.client.NodeAgent().Update(w.t.Context(), node, secretOfNode, updates)
+	w.no(err)
+}
+
+// preempting lets nobody's priority protect them.
+func (w *world) preempting() {
+	w.t.Helper()
+	conf, _, err := w.client.Scheduler().Get(w.t.Context(), nil)
+	w.no(err)
+	conf.PreemptionConfig = client.PreemptionConfig{SystemSchedulerEnabled: true, SysBatchSchedulerEnabled: true, BatchSchedulerEnabled: true, ServiceSchedulerEnabled: true}
+	_, err = w.client.Scheduler().Set(w.t.Context(), conf, nil)
+	w.no(err)
+}
+
+// escaped is an id as it stands in a path.
+func escaped(id string) string { return url.PathEscape(id) }
