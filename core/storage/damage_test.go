@@ -273,7 +273,7 @@ func TestDamage_ReadingChecksEveryEntry(t *testing.T) {
 }
 
 // writeSnapshot makes a snapshot at index.
-func writeSnapshot(t testing.TB, s *storage.Snapshots, index uint64, data []byte) string {
+func writeSnapshot(t testing.TB, s *storage.Snapshots, index uint64, data []byte) {
 	t.Helper()
 	sink, err := s.Create(1, index, 2, raft.Configuration{}, 1, nil)
 	if err != nil {
@@ -285,7 +285,6 @@ func writeSnapshot(t testing.TB, s *storage.Snapshots, index uint64, data []byte
 	if err := sink.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return sink.ID()
 }
 
 // serverImage is a stopped server with two snapshots, at 600 and 800, a log

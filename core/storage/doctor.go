@@ -59,7 +59,7 @@ type doctor struct {
 // damaged reports an error of ours as a finding.
 func (d *doctor) damaged(err error) {
 	f := Finding{Severity: Damage, What: err.Error()}
-	if e := (*DamageError)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*DamageError](err); ok {
 		f = Finding{Severity: Damage, Part: e.Part, Where: e.Path, What: e.What, Remedy: e.Remedy}
 		if e.Err != nil {
 			f.What += ": " + e.Err.Error()
@@ -150,7 +150,7 @@ func (d *doctor) checkTables(part, dir, remedy string) bool {
 
 // orFail takes damage as a finding, and hands on what kept us from looking.
 func (d *doctor) orFail(err error) error {
-	if e := (*DamageError)(nil); errors.As(err, &e) {
+	if _, ok := errors.AsType[*DamageError](err); ok {
 		d.damaged(err)
 		return nil
 	}
@@ -177,7 +177,7 @@ func (d *doctor) looksAtSnapshots() error {
 		return nil
 	}
 	if err := checkCover(list, d.first, d.floor); err != nil {
-		if e := (*DamageError)(nil); errors.As(err, &e) && e.Path == "" {
+		if e, ok := errors.AsType[*DamageError](err); ok && e.Path == "" {
 			e.Path = d.layout.Snapshots()
 			d.damaged(e)
 		}

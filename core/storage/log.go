@@ -124,7 +124,7 @@ func engineError(part, path, remedy string, err error) error {
 	case strings.Contains(text, "no space left"):
 		return fmt.Errorf("%w: %s at %s: %w", ErrNoSpace, part, path, err)
 	}
-	if f := (*fileError)(nil); errors.As(err, &f) {
+	if f, ok := errors.AsType[*fileError](err); ok {
 		return &DamageError{Part: part, Path: f.path, What: "it cannot be used", Remedy: remedy, Err: f.err}
 	}
 	return &DamageError{Part: part, Path: path, What: "it does not open", Remedy: remedy, Err: err}

@@ -243,7 +243,7 @@ func (l *Log) sweepInBackground(stop, kicked <-chan struct{}) {
 }
 
 // syncInBackground brings the side file to the disk.
-func (l *Log) syncInBackground(stop <-chan struct{}, _ <-chan struct{}) {
+func (l *Log) syncInBackground(stop, _ <-chan struct{}) {
 	for rest(stop, time.Second) {
 		if err := l.tail.sync(); err != nil {
 			l.write.Lock()

@@ -39,16 +39,11 @@ func mountLossy(t *testing.T) *lossyFS {
 		t.Skip("a file system that loses what was not synced is mounted for this: run the tests where /dev/fuse is")
 	}
 	l := &lossyFS{dir: t.TempDir(), mount: t.TempDir(), files: map[uint64]*lossyPages{}}
-	var st syscall.Stat_t
-	if err := syscall.Stat(l.dir, &st); err != nil {
+	root, err := fs.NewLoopbackRoot(l.dir)
+	if err != nil {
 		t.Fatal(err)
 	}
-	root := &fs.LoopbackRoot{Path: l.dir, Dev: st.Dev}
-	root.NewNode = func(r *fs.LoopbackRoot, _ *fs.Inode, _ string, _ *syscall.Stat_t) fs.InodeEmbedder {
-		return &lossyNode{LoopbackNode: fs.LoopbackNode{RootData: r}, fs: l}
-	}
-	top := root.NewNode(root, nil, "", nil)
-	root.RootNode = top
+	top := &lossyNode{root.(*fs.LoopbackNode), l}
 	server, err := fs.Mount(l.mount, top, &fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "cede-lossy", MaxWrite: 1 << 20}})
 	if err != nil {
 		t.Skipf("a file system that loses what was not synced is mounted for this, and mounting is not allowed here (%v): run the tests as root", err)
@@ -94,8 +89,14 @@ func (l *lossyFS) pagesOf(f *os.File) *lossyPages {
 }
 
 type lossyNode struct {
-	fs.LoopbackNode
+	*fs.LoopbackNode
 	fs *lossyFS
+}
+
+var _ fs.NodeWrapChilder = (*lossyNode)(nil)
+
+func (n *lossyNode) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.InodeEmbedder {
+	return &lossyNode{child.(*fs.LoopbackNode), n.fs}
 }
 
 func (n *lossyNode) path() string { return filepath.Join(n.fs.dir, n.Path(n.Root())) }

@@ -177,7 +177,7 @@ func inspectSnapshot(path string, whole bool) (*snapshotMeta, error) {
 
 // plain is err without the path, which is told already.
 func plain(err error) error {
-	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err
@@ -189,7 +189,7 @@ const remedySnapshot = "move that snapshot's folder out of the way: the one befo
 
 func snapshotDamage(problem error) error {
 	d := &DamageError{Part: "snapshot", Remedy: remedySnapshot, What: "it cannot be used", Err: problem}
-	if p := (*fileError)(nil); errors.As(problem, &p) {
+	if p, ok := errors.AsType[*fileError](problem); ok {
 		d.Path, d.Err = p.path, p.err
 	}
 	return d

@@ -5,13 +5,15 @@ import "github.com/spf13/cobra"
 func newOperatorCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "operator",
-		Short: "Keep a cluster well: replication, snapshots, the scheduler's settings, the broker",
+		Short: "Keep a cluster well: replication, snapshots, the scheduler's settings, the broker, data directories",
 		Example: `  cede operator raft
   cede operator snapshot save cluster.snap
   cede operator scheduler set --preempt-service=true
-  cede operator broker pause`,
+  cede operator broker pause
+  cede operator doctor /var/lib/cede`,
 	}
 	group(cmd)
-	cmd.AddCommand(newOperatorRaftCmd(env), newOperatorSnapshotCmd(env), newOperatorSchedulerCmd(env), newOperatorBrokerCmd(env))
+	cmd.AddCommand(newOperatorRaftCmd(env), newOperatorSnapshotCmd(env), newOperatorSchedulerCmd(env), newOperatorBrokerCmd(env),
+		newOperatorDoctorCmd(env))
 	return cmd
 }
