@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -161,13 +158,14 @@ preemptionPolicy is PreemptLowerPriority (when absent) or Never.`,
 	return cmd
 }
 
-// classFile is one class as it is written.
+// classFile is one class as it is written, and where.
 type classFile struct {
-	Name             string `yaml:"name"`
-	Value            *int64 `yaml:"value"`
-	GlobalDefault    bool   `yaml:"globalDefault"`
-	PreemptionPolicy string `yaml:"preemptionPolicy"`
-	Description      string `yaml:"description"`
+	line             int
+	name             string
+	value            *int64
+	globalDefault    bool
+	preemptionPolicy string
+	description      string
 }
 
 // readClasses reads a file of classes, strictly, and checks them.
@@ -176,30 +174,24 @@ func readClasses(file string, text []byte) ([]*client.PriorityClass, error) {
 		file = "standard input"
 	}
 	var document yaml.Node
-	err := yaml.Unmarshal(text, &document)
-	if err == nil && len(document.Content) == 0 {
-		err = io.EOF
-	}
+	var problems classProblems
 	var written []classFile
-	if err == nil {
-		written, err = decodeClasses(document.Content[0])
-	}
-	var problems []string
-	switch types, ok := errors.AsType[*yaml.TypeError](err); {
-	case ok:
-		problems = types.Errors
-	case errors.Is(err, io.EOF):
-		problems = []string{"it is empty: expected priority classes"}
+	switch err := yaml.Unmarshal(text, &document); {
 	case err != nil:
-		problems = []string{strings.TrimPrefix(err.Error(), "yaml: ")}
+		problems.add(1, "not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	case len(document.Content) == 0:
+		problems.add(1, "it is empty: expected priority classes")
+	default:
+		written = problems.decode(document.Content[0])
 	}
-	list, more := checkClasses(written)
-	if problems = append(problems, more...); len(problems) == 0 {
+	list := problems.check(written)
+	if len(problems) == 0 {
 		return list, nil
 	}
+	slices.SortStableFunc(problems, func(a, b classProblem) int { return a.Line - b.Line })
 	lines := make([]string, len(problems))
 	for i, p := range problems {
-		lines[i] = file + ": " + p
+		lines[i] = fmt.Sprintf("%s:%d: %s", file, p.Line, p.Message)
 	}
 	return nil, &Error{
 		Exit: ExitUsage, Code: codeInvalid, lines: lines, Details: problems,
@@ -208,60 +200,98 @@ func readClasses(file string, text []byte) ([]*client.PriorityClass, error) {
 	}
 }
 
-// decodeClasses takes one class, a list of them, or either below
-// priorityClasses. Names may begin with capitals, as the API prints them.
-func decodeClasses(n *yaml.Node) ([]classFile, error) {
-	uncapital(n)
+// classProblem is one thing that is wrong with a file of classes.
+type classProblem struct {
+	Line    int    `json:"line"`
+	Message string `json:"message"`
+}
+
+type classProblems []classProblem
+
+func (ps *classProblems) add(line int, format string, args ...any) {
+	*ps = append(*ps, classProblem{max(line, 1), fmt.Sprintf(format, args...)})
+}
+
+// decode takes one class, a list of them, or either below priorityClasses.
+func (ps *classProblems) decode(n *yaml.Node) []classFile {
 	if n.Kind == yaml.MappingNode && len(n.Content) == 2 && n.Content[0].Value == "priorityClasses" {
 		n = n.Content[1]
 	}
-	if n.Kind != yaml.SequenceNode {
-		n = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{n}, Line: n.Line}
+	nodes := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		nodes = n.Content
 	}
-	text, err := yaml.Marshal(n)
-	if err != nil {
-		return nil, err
-	}
-	d := yaml.NewDecoder(bytes.NewReader(text))
-	d.KnownFields(true)
 	var list []classFile
-	return list, d.Decode(&list)
-}
-
-func uncapital(n *yaml.Node) {
-	for i, c := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 0 && c.Value != "" {
-			first := []rune(c.Value)
-			first[0] = unicode.ToLower(first[0])
-			c.Value = string(first)
+	for _, n := range nodes {
+		if n.Kind != yaml.MappingNode {
+			ps.add(n.Line, "expected a priority class; write {name: high, value: 90}")
 			continue
 		}
-		uncapital(c)
+		list = append(list, ps.decodeOne(n))
 	}
+	return list
 }
 
-func checkClasses(written []classFile) (list []*client.PriorityClass, problems []string) {
+// decodeOne reads one class. Names may begin with capitals, as the API prints
+// them.
+func (ps *classProblems) decodeOne(n *yaml.Node) classFile {
+	c := classFile{line: n.Line}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		var err error
+		switch uncapital(key.Value) {
+		case "name":
+			err = value.Decode(&c.name)
+		case "value":
+			err = value.Decode(&c.value)
+		case "globalDefault":
+			err = value.Decode(&c.globalDefault)
+		case "preemptionPolicy":
+			err = value.Decode(&c.preemptionPolicy)
+		case "description":
+			err = value.Decode(&c.description)
+		default:
+			ps.add(key.Line, "a priority class has no field %q; known are name, value, globalDefault, preemptionPolicy, description", key.Value)
+		}
+		if err != nil {
+			ps.add(value.Line, "%s: %q is not what it takes; value is a whole number, globalDefault true or false, the others texts", key.Value, value.Value)
+			if uncapital(key.Value) == "value" {
+				c.value = new(int64) // it is not missing
+			}
+		}
+	}
+	return c
+}
+
+func uncapital(name string) string {
+	first := []rune(name)
+	if len(first) > 0 {
+		first[0] = unicode.ToLower(first[0])
+	}
+	return string(first)
+}
+
+func (ps *classProblems) check(written []classFile) (list []*client.PriorityClass) {
 	seen := map[string]bool{}
-	for i, c := range written {
-		at := fmt.Sprintf("priorityClasses[%d]", i)
-		if c.Name == "" {
-			problems = append(problems, at+": name is missing; add one of lower-case letters, digits, . and -")
-		} else if seen[c.Name] {
-			problems = append(problems, fmt.Sprintf("%s: %q is there already; name each class once", at, c.Name))
+	for _, c := range written {
+		if c.name == "" {
+			ps.add(c.line, "name is missing; add one of letters, digits, ., _ and -")
+		} else if seen[c.name] {
+			ps.add(c.line, "%q is there already; name each class once", c.name)
 		}
-		seen[c.Name] = true
+		seen[c.name] = true
 		value := int64(0)
-		if c.Value == nil {
-			problems = append(problems, at+": value is missing; add a whole number: higher goes first")
-		} else if value = *c.Value; value < math.MinInt32 || value > math.MaxInt32 {
-			problems = append(problems, fmt.Sprintf("%s: value %d is no priority; write -2147483648 to 2147483647", at, value))
+		if c.value == nil {
+			ps.add(c.line, "value is missing; add a whole number: higher goes first")
+		} else if value = *c.value; value < math.MinInt32 || value > math.MaxInt32 {
+			ps.add(c.line, "value %d is no priority; write -2147483648 to 2147483647", value)
 		}
-		if c.PreemptionPolicy != "" && c.PreemptionPolicy != "Never" && c.PreemptionPolicy != "PreemptLowerPriority" {
-			problems = append(problems, fmt.Sprintf("%s: preemptionPolicy %q is not known; write PreemptLowerPriority or Never", at, c.PreemptionPolicy))
+		if c.preemptionPolicy != "" && c.preemptionPolicy != "Never" && c.preemptionPolicy != "PreemptLowerPriority" {
+			ps.add(c.line, "preemptionPolicy %q is not known; write PreemptLowerPriority or Never", c.preemptionPolicy)
 		}
 		list = append(list, &client.PriorityClass{
-			Name: c.Name, Value: int(value), GlobalDefault: c.GlobalDefault, PreemptionPolicy: c.PreemptionPolicy, Description: c.Description,
+			Name: c.name, Value: int(value), GlobalDefault: c.globalDefault, PreemptionPolicy: c.preemptionPolicy, Description: c.description,
 		})
 	}
-	return list, problems
+	return list
 }

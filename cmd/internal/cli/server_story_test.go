@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/jobspec"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// fakeServer answers with what a story says.
+type fakeServer struct {
+	mu      sync.Mutex
+	answers map[string]fakeAnswer // by method and path, with the query where that matters
+	asked   []string              // bodies of what was written
+}
+
+type fakeAnswer struct {
+	status int
+	body   string
+	kind   string
+}
+
+func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	path := r.Method + " " + r.URL.EscapedPath()
+	answer, ok := f.answers[path+"?"+r.URL.RawQuery]
+	if !ok {
+		answer, ok = f.answers[path]
+	}
+	if r.Method != http.MethodGet {
+		f.asked = append(f.asked, strings.TrimSpace(path+" "+string(body)))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Nomad-Index", "40")
+	w.Header().Set("X-Nomad-KnownLeader", "true")
+	if !ok {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = fmt.Fprintf(w, `{"Code":"not_found","Message":"nothing at %s"}`, path)
+		return
+	}
+	if answer.kind != "" {
+		w.Header().Set("Content-Type", answer.kind)
+	}
+	w.WriteHeader(answer.status)
+	_, _ = io.WriteString(w, answer.body)
+}
+
+// TestServerStories plays the files of testdata/server against a server that says
+// what the story says:
+//
+//	answer METHOD PATH [status=N] [type=TEXT]   what the server answers from now on
+//	file NAME                                  a file for the commands that follow
+//	cede                                       a command line, and its standard input below it
+//	asked                                      what was written to the server since
+//
+// -rewrite writes what comes out.
+func TestServerStories(t *testing.T) {
+	datadriven.Walk(t, "testdata/server", func(t *testing.T, path string) {
+		fake := &fakeServer{answers: map[string]fakeAnswer{}}
+		server := httptest.NewServer(fake)
+		defer server.Close()
+		files := map[string]string{}
+		variables := map[string]string{"CEDE_ADDR": server.URL}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "answer":
+				fake.answer(t, d, server.URL)
+			case "file":
+				files[d.CmdArgs[0].Key] = d.Input + "\n"
+			case "cede":
+				return runStory(t, d, files, variables, server.URL)
+			case "asked":
+				fake.mu.Lock()
+				defer fake.mu.Unlock()
+				text := strings.Join(fake.asked, "\n") + "\n"
+				fake.asked = nil
+				return text
+			default:
+				t.Fatalf("there is no command %s", d.Cmd)
+			}
+			return ""
+		})
+	})
+}
+
+func (f *fakeServer) answer(t *testing.T, d *datadriven.TestData, url string) {
+	answer := fakeAnswer{status: http.StatusOK, body: strings.ReplaceAll(d.Input, "http://SERVER", url)}
+	for _, arg := range d.CmdArgs[2:] {
+		switch arg.Key {
+		case "status":
+			n, err := strconv.Atoi(arg.Vals[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.status = n
+		case "type":
+			if answer.kind = arg.Vals[0]; answer.kind == "text/event-stream" {
+				answer.body += "\n\n" // which end its last message
+			}
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answers[d.CmdArgs[0].Key+" "+d.CmdArgs[1].String()] = answer
+}
+
+func runStory(t *testing.T, d *datadriven.TestData, files, variables map[string]string, url string) string {
+	line, input, _ := strings.Cut(d.Input, "\n")
+	w := newWorld(files, strings.Fields(line)...)
+	w.variables = variables
+	w.Stdin = strings.NewReader(input)
+	w.Clock = clock.NewVirtual(time.Unix(100_000, 0))
+	code := w.run(t)
+	text := w.out.String()
+	if w.err.Len() > 0 {
+		text += "-- stderr\n" + w.err.String()
+	}
+	if code != ExitOK {
+		text += fmt.Sprintf("-- exit %d\n", code)
+	}
+	return strings.ReplaceAll(text, url, "http://SERVER")
+}
+
+// TestJobTemplates_AreJobs: what `job init` writes validates, and means the same
+// in every form.
+func TestJobTemplates_AreJobs(t *testing.T) {
+	var first *client.Job
+	for _, name := range []string{"x.hcl", "x.yaml", "x.json"} {
+		text, err := jobTemplate(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := jobspec.Load(name, []byte(text), jobspec.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := f.Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := jobspec.FromModel(m)
+		if first == nil {
+			first = j
+		}
+		if diff := cmp.Diff(first, j); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// TestServerCommands_AreInterrupted: whoever waits for a server and is
+// interrupted ends with 130.
+func TestServerCommands_AreInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	for _, args := range []string{"job status", "event stream", "eval explain e1", "node list", "operator raft", "alloc logs a"} {
+		w := newWorld(nil, strings.Fields(args)...)
+		w.variables["CEDE_ADDR"] = server.URL
+		if code := run(ctx, w.Env); code != ExitInterrupted {
+			t.Errorf("%s: exit %d: %s", args, code, w.err.String())
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+	}
+	cancel()
+}
