@@ -27,10 +27,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == exec.SupervisorArg {
 		os.Exit(exec.Supervise())
 	}
-	goleak.VerifyTestMain(m,
-		// Badger's cache and its logger end after Close has returned.
-		goleak.IgnoreTopFunction("github.com/golang/glog.(*fileSink).flushDaemon"),
-	)
+	goleak.VerifyTestMain(m)
 }
 
 const patience = 20 * time.Second

@@ -184,7 +184,7 @@ func (p *Process) openLog(c *config.Config, r *relay) error {
 		p.fail(err)
 	})
 	log, err := replication.Open(replication.Config{
-		ServerID: s.id, Log: watched, Stable: watched, Snapshots: s.store.Snapshots(), Transport: transport,
+		ServerID: s.id, Log: untracked{watched}, Stable: watched, Snapshots: s.store.Snapshots(), Transport: transport,
 		Store: s.state, Modules: s.store.Blobs(), Observe: r.observe, Logger: p.log, Timing: timing(c),
 	})
 	if err != nil {
