@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 
@@ -120,7 +121,8 @@ func newPolicies(c Config) (*policies, error) {
 	return p, nil
 }
 
-// close gives up everything. Nothing may be pinned any more.
+// close gives up every version that was opened. What is built in stays, so that
+// whoever still asks how the policies are gets an answer.
 func (p *policies) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,11 +131,12 @@ func (p *policies) close() {
 	}
 	p.closed = true
 	p.shadows.close()
-	p.active.Close()
-	for _, v := range p.opened {
-		v.Drop()
+	set, err := policy.NewSetOver(p.fallback, slices.Collect(maps.Values(p.builtins))...)
+	if err != nil {
+		panic("server: " + err.Error()) // names of a map are unique
 	}
-	for _, v := range p.builtins {
+	p.active.Swap(set)
+	for _, v := range p.opened {
 		v.Drop()
 	}
 }

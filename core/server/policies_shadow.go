@@ -241,8 +241,8 @@ func (s *shadows) run(ctx context.Context) {
 		case task := <-s.queue:
 			began := s.clock.Now()
 			c.compare(task)
-			if !pause(ctx, s.clock, shadowRest*clock.Since(s.clock, began)) && ctx.Err() != nil {
-				return
+			if worked := clock.Since(s.clock, began); worked > 0 {
+				pause(ctx, s.clock, shadowRest*worked)
 			}
 		case <-ctx.Done():
 			return

@@ -418,6 +418,39 @@ func TestPolicies_ComeBackAfterARestartInEveryPhase(t *testing.T) {
 	restart("what was rolled back to", func() bool { return c.inForce() == one.ID })
 }
 
+// What is active is in the state, and so is a trial: every server follows, and a
+// new leader ends what an old one began.
+func TestPolicies_EveryServerFollowsAndATrialSurvivesItsLeader(t *testing.T) {
+	v := clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	all := trio(t, withClock(v))
+	leader := all[0]
+	one, two := leader.load("first"), leader.load("last")
+	everywhere := func(list []*cluster, id string) {
+		t.Helper()
+		for _, c := range list {
+			c.until("it follows", func() bool { return c.inForce() == id })
+		}
+	}
+	leader.activate(one)
+	everywhere(all, one.ID)
+	_, err := all[1].ActivatePolicy(t.Context(), "p", two.ID)
+	all[1].fails(err, server.CodeNotLeader, leader.disk.id)
+	_, err = all[1].tryLoad("third")
+	all[1].fails(err, server.CodeNotLeader, leader.disk.id)
+	if _, err := leader.TryPolicy(t.Context(), "p", two.ID, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	everywhere(all, two.ID)
+	leader.stop()
+	left := all[1:]
+	leaderFirst(left)
+	if left[0].inForce() != two.ID || left[0].role().Until == 0 {
+		t.Errorf("the new leader has %+v", left[0].role())
+	}
+	left[0].until("the trial ends", func() bool { v.AdvanceTo(v.Now().Add(time.Hour)); return left[0].inForce() == one.ID })
+	everywhere(left, one.ID)
+}
+
 func TestPolicies_ComeBackFromASnapshot(t *testing.T) {
 	c := start(t, newDisk())
 	one := c.load("first")
@@ -629,6 +662,26 @@ func (h wasmHost) Load(ctx context.Context, b *bundle.Bundle, limits policy.Limi
 		return nil, err
 	}
 	return m, nil
+}
+
+func TestPolicies_AnswerAfterTheServerHasStopped(t *testing.T) {
+	c := start(t, newDisk())
+	c.activate(c.load("first"))
+	c.stop()
+	if n := c.shelf.open.Load(); n != 0 {
+		t.Errorf("%d modules are still open", n)
+	}
+	if _, err := c.PolicyStatus(t.Context(), "p"); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.registry.Gather(); err != nil {
+		t.Error(err)
+	}
+	_ = c.ready()
+	_, err := c.tryLoad("last")
+	if err == nil {
+		t.Error("a server that has stopped took a policy in")
+	}
 }
 
 func TestPolicyMetrics_AreThoseOfTheContract(t *testing.T) {

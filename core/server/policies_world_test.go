@@ -148,13 +148,14 @@ func (m *modules) count() int {
 
 // disk is what a server finds again after a restart.
 type disk struct {
+	id        string
 	log       *raft.InmemStore
 	snapshots *raft.InmemSnapshotStore
 	modules   *modules
 }
 
 func newDisk() *disk {
-	return &disk{raft.NewInmemStore(), raft.NewInmemSnapshotStore(), &modules{stored: map[string][]byte{}}}
+	return &disk{"s1", raft.NewInmemStore(), raft.NewInmemSnapshotStore(), &modules{stored: map[string][]byte{}}}
 }
 
 // lateLog is the log of a server that is made before its node.
@@ -215,7 +216,7 @@ func begin(t *testing.T, d *disk, change ...func(*server.Config, *registry.Polic
 		Names: []string{policy.DefaultName},
 	}
 	config := server.Config{
-		ID: "s1", Log: c.log, Store: c.store, Modules: d.modules, Registry: c.registry, Workers: 2,
+		ID: d.id, Log: c.log, Store: c.store, Modules: d.modules, Registry: c.registry, Workers: 2,
 		HeartbeatTTL: time.Hour, HeartbeatGrace: time.Hour,
 	}
 	for _, f := range change {
@@ -232,11 +233,56 @@ func begin(t *testing.T, d *disk, change ...func(*server.Config, *registry.Polic
 	return c
 }
 
-// open opens the log and runs the server.
+// open opens the log of a server of one and runs the server.
 func (c *cluster) open(d *disk) {
-	address, transport := raft.NewInmemTransport("")
+	c.t.Helper()
+	address, transport := raft.NewInmemTransportWithTimeout("", 100*time.Millisecond)
+	c.join(d, transport, raft.Server{ID: raft.ServerID(d.id), Address: address})
+}
+
+// trio starts three servers, and returns them with the leader first.
+func trio(t *testing.T, change ...func(*server.Config, *registry.PolicyOptions)) []*cluster {
+	t.Helper()
+	var servers []raft.Server
+	var transports []*raft.InmemTransport
+	for i := range 3 {
+		address, transport := raft.NewInmemTransportWithTimeout("", 100*time.Millisecond)
+		for k, other := range transports {
+			other.Connect(address, transport)
+			transport.Connect(servers[k].Address, other)
+		}
+		servers = append(servers, raft.Server{ID: raft.ServerID(fmt.Sprintf("s%d", i+1)), Address: address})
+		transports = append(transports, transport)
+	}
+	var list []*cluster
+	for i := range 3 {
+		d := newDisk()
+		d.id = string(servers[i].ID)
+		c := begin(t, d, change...)
+		c.join(d, transports[i], servers...)
+		list = append(list, c)
+	}
+	leaderFirst(list)
+	return list
+}
+
+// leaderFirst waits for a leader that has taken over, and sorts it to the front.
+func leaderFirst(list []*cluster) {
+	list[0].t.Helper()
+	list[0].until("somebody leads", func() bool {
+		i := slices.IndexFunc(list, func(c *cluster) bool { return c.log.IsLeader() && c.ready() == "" })
+		if i > 0 {
+			list[0], list[i] = list[i], list[0]
+		}
+		return i >= 0
+	})
+}
+
+// join opens the log of a server and runs it.
+func (c *cluster) join(d *disk, transport *raft.InmemTransport, servers ...raft.Server) {
+	c.t.Helper()
 	node, err := replication.Open(replication.Config{
-		ServerID: "s1", Log: d.log, Stable: d.log, Snapshots: d.snapshots, Transport: transport,
+		ServerID: d.id, Log: d.log, Stable: d.log, Snapshots: d.snapshots, Transport: transport,
 		Store: c.store, Modules: d.modules, Observe: c.observe,
 		Timing: replication.Timing{Heartbeat: 50 * time.Millisecond, Election: 50 * time.Millisecond, Lease: 50 * time.Millisecond, Commit: 5 * time.Millisecond},
 	})
@@ -244,7 +290,7 @@ func (c *cluster) open(d *disk) {
 		c.t.Fatal(err)
 	}
 	c.log.Node = node
-	if err := node.Bootstrap(raft.Server{ID: "s1", Address: address}); err != nil {
+	if err := node.Bootstrap(servers...); err != nil {
 		c.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
