@@ -367,9 +367,7 @@ func (c *conversion) name(path, what, s string) {
 		c.add(path, fmt.Sprintf("%s of %d bytes: expected at most %d", what, len(s), maxName), "use a shorter one")
 		return
 	}
-	bad := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')
-	}
+	bad := func(r rune) bool { return !plainRune(r) && r != '.' }
 	if strings.ContainsFunc(s, bad) || strings.Trim(s, ".") == "" {
 		remedy := "use other characters"
 		if better := strings.Trim(strings.Map(func(r rune) rune {
@@ -382,6 +380,12 @@ func (c *conversion) name(path, what, s string) {
 		}
 		c.add(path, fmt.Sprintf("%.60q is not a name: expected letters, digits, ., _ and -", s), remedy)
 	}
+}
+
+// plainRune is whether a character stands for itself in names, paths and
+// addresses.
+func plainRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
 func printable(s string) bool {

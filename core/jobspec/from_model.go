@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -59,13 +58,6 @@ func fromGroup(m *model.Group) *client.TaskGroup {
 	for i := range m.Spread {
 		g.Spreads = append(g.Spreads, fromSpread(&m.Spread[i]))
 	}
-	if len(m.Ports) > 0 {
-		n := &client.NetworkResource{}
-		for _, p := range m.Ports {
-			n.ReservedPorts = append(n.ReservedPorts, client.Port{Label: fmt.Sprintf("port%d", p), Value: int(p)})
-		}
-		g.Networks = append(g.Networks, n)
-	}
 	rest := maps.Clone(m.Resources)
 	for _, t := range m.Tasks {
 		g.Tasks = append(g.Tasks, fromTask(t))
@@ -73,6 +65,7 @@ func fromGroup(m *model.Group) *client.TaskGroup {
 			rest[resource] -= n
 		}
 	}
+	fromPorts(m, g)
 	maps.DeleteFunc(rest, func(_ string, n int64) bool { return n == 0 })
 	if len(rest) > 0 {
 		g.Resources = rest

@@ -95,7 +95,8 @@ func (t *hclTree) variable(name string, b *hclsyntax.Block, given string, isGive
 	for _, inner := range b.Body.Blocks {
 		t.add(startOf(inner.TypeRange), fmt.Sprintf("a variable has no block %.100q", inner.Type), "known here: default, description, type")
 	}
-	value, at := none, startOf(b.TypeRange)
+	at := startOf(b.TypeRange)
+	var value cty.Value
 	switch {
 	case isGiven:
 		value = t.givenValue(given, kind)

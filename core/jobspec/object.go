@@ -217,10 +217,8 @@ func table[T any](o *object, name, path string, one func(key, path string, v *va
 
 // keyed is the path of a key of a mapping.
 func keyed(path, key string) string {
-	for i := range len(key) {
-		if c := key[i]; !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
-			return fmt.Sprintf("%s[%.100q]", path, key)
-		}
+	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return !plainRune(r) }) {
+		return fmt.Sprintf("%s[%.100q]", path, key)
 	}
 	return path + "." + key
 }

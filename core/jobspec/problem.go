@@ -44,7 +44,7 @@ func (p *Problem) String() string {
 }
 
 // Problems is everything that is wrong with a job, in the order of the file.
-type Problems []Problem
+type Problems []Problem //nolint:errname // it is what it lists; callers read it as a list
 
 // Error lists the problems, one a line.
 func (ps Problems) Error() string {

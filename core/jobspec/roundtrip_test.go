@@ -98,6 +98,9 @@ func drawGroup(t *rapid.T, i int, kind model.JobType) *model.Group {
 			Config: []byte(`{"args":["1","two"],"command":"/bin/x","n":5,"x":0.5}`), Env: drawTexts(t, "env"), Resources: share,
 			KillSignal: rapid.SampledFrom(signals).Draw(t, "signal"), KillTimeout: rapid.Int64Range(0, 1e12).Draw(t, "timeout"), Leader: k == 0,
 		}
+		if len(g.Ports) > 0 && rapid.Bool().Draw(t, "named") {
+			task.Env = map[string]string{"CEDE_PORT_http": fmt.Sprint(g.Ports[0]), "CEDE_PORT_other": fmt.Sprint(g.Ports[0])}
+		}
 		g.KillTimeout = max(g.KillTimeout, task.KillTimeout)
 		g.Tasks = append(g.Tasks, task)
 		if g.Resources == nil && share != nil {
@@ -134,10 +137,14 @@ func containsNUL(s string) bool {
 func drawConstraint(t *rapid.T, mayCount bool) model.Constraint {
 	attribute := rapid.SampledFrom([]string{"zone", "node.class", "kernel.version", "node.id"}).Draw(t, "attribute")
 	list := []model.Constraint{
-		{Attribute: attribute, Operator: "=", Value: "a b"}, {Attribute: attribute, Operator: "!=", Value: "[x"},
-		{Attribute: attribute, Operator: "in", Values: []string{"a", "b,c", " d", "[e"}}, {Attribute: attribute, Operator: "notin", Values: []string{"a", "b"}},
-		{Attribute: attribute, Operator: "regexp", Value: "^a.*$"}, {Attribute: attribute, Operator: "version", Value: ">= 1.2, < 2"},
-		{Attribute: attribute, Operator: "is_set"}, {Attribute: attribute, Operator: ">=", Value: "5"},
+		{Attribute: attribute, Operator: "=", Value: "a b"},
+		{Attribute: attribute, Operator: "!=", Value: "[x"},
+		{Attribute: attribute, Operator: "in", Values: []string{"a", "b,c", " d", "[e"}},
+		{Attribute: attribute, Operator: "notin", Values: []string{"a", "b"}},
+		{Attribute: attribute, Operator: "regexp", Value: "^a.*$"},
+		{Attribute: attribute, Operator: "version", Value: ">= 1.2, < 2"},
+		{Attribute: attribute, Operator: "is_set"},
+		{Attribute: attribute, Operator: ">=", Value: "5"},
 	}
 	if mayCount {
 		list = append(list, model.Constraint{Operator: "distinct_hosts"}, model.Constraint{Attribute: attribute, Operator: "distinct_property", Value: "2"})

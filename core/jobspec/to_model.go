@@ -44,7 +44,10 @@ func ToModel(j *client.Job) (*model.Job, error) {
 }
 
 // conversion collects what is wrong with a job while it is converted.
-type conversion struct{ problems Problems }
+type conversion struct {
+	problems Problems
+	ports    map[string]uint16 // of the group at hand, by name
+}
 
 func (c *conversion) add(path, message, remedy string) {
 	if len(c.problems) < maxKept {
@@ -95,6 +98,7 @@ func clone[V any](m map[string]V) map[string]V {
 
 func (c *conversion) group(path string, j *client.Job, job *model.Job, g *client.TaskGroup) *model.Group {
 	c.checkGroup(path, job, g)
+	c.ports = nil
 	m := &model.Group{
 		Name: g.Name, Count: 1, Labels: clone(g.Labels), Meta: clone(g.Meta), MaxParallelEvictions: 1,
 		Duration: int64(g.Duration), Checkpoint: int64(g.Checkpoint), Annotations: clone(g.Annotations),
@@ -116,6 +120,7 @@ func (c *conversion) group(path string, j *client.Job, job *model.Job, g *client
 		}
 		c.task(at, m, needs, g, t)
 	}
+	namePorts(m, c.ports)
 	c.placement(path, m, j, g)
 	m.Resources = c.total(path, needs)
 	return m
@@ -172,22 +177,39 @@ func (c *conversion) networks(path string, m *model.Group, needs map[string]int6
 			c.add(at+".DynamicPorts", "dynamic ports are not supported", "ask for fixed ports: ReservedPorts, in HCL static")
 		}
 		for k, p := range n.ReservedPorts {
-			c.port(fmt.Sprintf("%s.ReservedPorts[%d].Value", at, k), m, p.Value)
+			c.port(fmt.Sprintf("%s.ReservedPorts[%d]", at, k), m, p)
 		}
 	}
 }
 
-func (c *conversion) port(path string, m *model.Group, port int) {
+func (c *conversion) port(path string, m *model.Group, p client.Port) {
+	value := path + ".Value"
 	switch {
-	case port < 1 || port > 65535:
-		c.add(path, fmt.Sprintf("%d is not a port: expected 1 to 65535", port), "write the port that is needed")
-	case slices.Contains(m.Ports, uint16(port)):
-		c.add(path, fmt.Sprintf("port %d is asked for twice", port), "ask for it once")
+	case p.Value < 1 || p.Value > 65535:
+		c.add(value, fmt.Sprintf("%d is not a port: expected 1 to 65535", p.Value), "write the port that is needed")
+		return
+	case slices.Contains(m.Ports, uint16(p.Value)):
+		c.add(value, fmt.Sprintf("port %d is asked for twice", p.Value), "ask for it once")
+		return
 	case len(m.Ports) == maxPorts:
-		c.add(path, fmt.Sprintf("more than %d ports", maxPorts), "ask for fewer")
-	default:
-		m.Ports = append(m.Ports, uint16(port))
+		c.add(value, fmt.Sprintf("more than %d ports", maxPorts), "ask for fewer")
+		return
 	}
+	m.Ports = append(m.Ports, uint16(p.Value))
+	if p.Label == "" || p.Label == fmt.Sprintf("port%d", p.Value) {
+		return
+	}
+	if len(p.Label) > maxName || !isPortName(p.Label) {
+		c.add(path+".Label", fmt.Sprintf("%.60q is not the name of a port: expected letters, digits and _", p.Label), "tasks find the port as CEDE_PORT_NAME")
+		return
+	}
+	if c.ports == nil {
+		c.ports = map[string]uint16{}
+	}
+	if first, twice := c.ports[p.Label]; twice {
+		c.add(path+".Label", fmt.Sprintf("%.60q is the name of port %d already", p.Label, first), "give each port its own name")
+	}
+	c.ports[p.Label] = uint16(p.Value)
 }
 
 func (c *conversion) devices(path string, m *model.Group, devices []*client.RequestedDevice) {

@@ -70,7 +70,8 @@ func (c *connection) jobList(ctx context.Context, out *output) error {
 				status += " (stopped)"
 			}
 			cells := []term.Cell{
-				plain(j.ID), plain(j.Type), plain(fmt.Sprint(j.Priority)), {Text: status, Look: look(j.Status)},
+				plain(j.ID), plain(j.Type), plain(fmt.Sprint(j.Priority)),
+				{Text: status, Look: look(j.Status)},
 				plain(fmt.Sprint(running)), plain(fmt.Sprint(waiting)), plain(c.env.ago(j.SubmitTime)),
 			}
 			if namespaces {
