@@ -77,7 +77,7 @@ func TestSecret_MatchesItsOwnHashAlone(t *testing.T) {
 			t.Error("a secret matches the zero hash")
 		}
 	}
-	if NewAccessor() == NewAccessor() {
+	if a, b := NewAccessor(), NewAccessor(); a == b {
 		t.Error("two tokens have one name")
 	}
 }

@@ -82,13 +82,13 @@ type AllocatedResources struct {
 
 // AllocatedTaskResources is what one task of an allocation holds.
 type AllocatedTaskResources struct {
-	Cpu    AllocatedCpuResources //nolint:revive // Nomad's clients read this name
+	Cpu    AllocatedCpuResources
 	Memory AllocatedMemoryResources
 }
 
 // AllocatedCpuResources is a task's share of the processors.
-type AllocatedCpuResources struct { //nolint:revive // named as its field
-	CpuShares int64 //nolint:revive // Nomad's clients read this name
+type AllocatedCpuResources struct {
+	CpuShares int64
 }
 
 // AllocatedMemoryResources is a task's share of the memory.

@@ -50,8 +50,8 @@ func (e *Error) Error() string {
 
 // HasCode is whether err is, or wraps, an Error with this code.
 func HasCode(err error, code string) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Code == code
+	e := asError(err)
+	return e != nil && e.Code == code
 }
 
 // IsNotFound is whether err says that what was asked for does not exist.
@@ -63,12 +63,11 @@ func IsConflict(err error) bool { return HasCode(err, CodeConflict) }
 // IsUnreachable is whether err says that no server answered, or none that
 // knows a leader.
 func IsUnreachable(err error) bool {
-	var e *Error
-	if errors.As(err, &e) {
+	if e := asError(err); e != nil {
 		return e.Code == CodeNoLeader
 	}
-	var u *UnreachableError
-	return errors.As(err, &u)
+	_, ok := errors.AsType[*UnreachableError](err)
+	return ok
 }
 
 // UnreachableError means that no server could be asked.
@@ -129,12 +128,10 @@ func codeOf(status int) string {
 	return CodeInternal
 }
 
+// asError is the Error that err is or wraps; nil: none.
 func asError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return nil
+	e, _ := errors.AsType[*Error](err)
+	return e
 }
 
 // remarshal reads the details of an error as something more definite.

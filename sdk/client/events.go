@@ -48,8 +48,7 @@ func (s EventStreams) Stream(ctx context.Context, o *StreamOptions, each func(*E
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		var gave *callerError
-		if errors.As(err, &gave) {
+		if gave, ok := errors.AsType[*callerError](err); ok {
 			return gave.err
 		}
 		if !transient(err) || attempt >= s.c.attempts() {
@@ -96,7 +95,7 @@ func (s EventStreams) follow(ctx context.Context, o *place, each func(*Events) e
 	}
 	o.connected = true
 	defer func() { _ = resp.Body.Close() }()
-	lines := frames{r: bufio.NewReaderSize(resp.Body, 64<<10)}
+	lines := frames{r: newReader(resp.Body)}
 	for {
 		f, err := lines.next()
 		if err != nil {
@@ -141,6 +140,8 @@ func (f *frame) read() (*Events, error) {
 
 // frames reads messages.
 type frames struct{ r *bufio.Reader }
+
+func newReader(r io.Reader) *bufio.Reader { return bufio.NewReaderSize(r, 64<<10) }
 
 // maxFrame bounds one message, in bytes.
 const maxFrame = 64 << 20

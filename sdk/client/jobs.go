@@ -69,7 +69,7 @@ func (j Jobs) Parse(ctx context.Context, req *JobsParseRequest) (*Job, error) {
 func (j Jobs) Stop(ctx context.Context, id string, o *StopOptions) (*JobStopResponse, error) {
 	r := j.c.call(http.MethodDelete, "job", id)
 	if o != nil {
-		o.WriteOptions.apply(r)
+		o.apply(r)
 		r.query.Set("purge", strconv.FormatBool(o.Purge))
 	}
 	out := &JobStopResponse{}

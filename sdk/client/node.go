@@ -62,14 +62,14 @@ type NodeDevice struct {
 
 // NodeResources is a node's capacity in Nomad's form.
 type NodeResources struct {
-	Cpu    NodeCPUResources //nolint:revive // Nomad's clients read this name
+	Cpu    NodeCPUResources
 	Memory NodeMemoryResources
 	Disk   NodeDiskResources
 }
 
 // NodeCPUResources is a node's processors.
 type NodeCPUResources struct {
-	CpuShares int64 //nolint:revive // Nomad's clients read this name
+	CpuShares int64
 }
 
 // NodeMemoryResources is a node's memory.
@@ -84,7 +84,7 @@ type NodeDiskResources struct {
 
 // NodeReservedResources is what of a node is never offered, in Nomad's form.
 type NodeReservedResources struct {
-	Cpu    NodeCPUResources //nolint:revive // Nomad's clients read this name
+	Cpu    NodeCPUResources
 	Memory NodeMemoryResources
 	Disk   NodeDiskResources
 }

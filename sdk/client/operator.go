@@ -58,7 +58,7 @@ func (o Operator) SnapshotSave(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer drain(resp.Body)
+	defer func() { drain(resp.Body); _ = resp.Body.Close() }()
 	n, err := io.Copy(w, resp.Body)
 	if err == nil && resp.Trailer.Get(headerComplete) != "true" {
 		err = &Error{Code: CodeUnavailable, Message: "the snapshot broke off after " + strconv.FormatInt(n, 10) + " bytes", Hint: "save it again; what was written is of no use"}

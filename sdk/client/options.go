@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -75,9 +76,7 @@ func (q *QueryOptions) apply(r *request) {
 	if q.Consistent {
 		r.query.Set("consistent", "true")
 	}
-	for name, values := range q.Params {
-		r.query[name] = values
-	}
+	maps.Copy(r.query, q.Params)
 }
 
 func (w *WriteOptions) apply(r *request) {

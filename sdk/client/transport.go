@@ -77,7 +77,7 @@ func (r *request) do(ctx context.Context, out any) (*QueryMeta, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer drain(resp.Body)
+	defer func() { drain(resp.Body); _ = resp.Body.Close() }()
 	meta := readMeta(resp)
 	if out == nil {
 		return meta, nil
@@ -114,8 +114,8 @@ func (r *request) again(ctx context.Context, err error, attempt int) (time.Durat
 		return 0, false
 	}
 	delay := r.c.backoff(attempt)
-	var e *Error
-	if !errors.As(err, &e) {
+	e := asError(err)
+	if e == nil {
 		return delay, true // nobody answered
 	}
 	switch e.Code {
@@ -183,25 +183,21 @@ func (r *request) sendOnce(ctx context.Context, address string) (*http.Response,
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		var u *url.Error
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // the URL is named below
 		}
 		return nil, &UnreachableError{Address: address, Err: err}
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		defer drain(resp.Body)
+		defer func() { drain(resp.Body); _ = resp.Body.Close() }()
 		return nil, readError(resp)
 	}
 	return resp, nil
 }
 
 // drain empties a small rest of a body, so that its connection can be used
-// again, and closes it.
-func drain(body io.ReadCloser) {
-	_, _ = io.CopyN(io.Discard, body, 64<<10)
-	_ = body.Close()
-}
+// again.
+func drain(body io.Reader) { _, _ = io.CopyN(io.Discard, body, 64<<10) }
 
 // retryAfter is how long a response asks to wait.
 func retryAfter(resp *http.Response) time.Duration {

@@ -1,0 +1,367 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// served is a client of a handler.
+func served(t *testing.T, h http.HandlerFunc) *Client {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	c, err := New(Config{Address: srv.URL, RetryDelay: time.Millisecond, Token: "t0ken", Namespace: "team"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// Reads are repeated by themselves; writes only under a key, which stays the
+// same; other writes never.
+func TestClient_RepeatsWhatDoesNoHarm(t *testing.T) {
+	var asked atomic.Int32
+	var keys []string
+	c := served(t, func(w http.ResponseWriter, r *http.Request) {
+		if key := r.Header.Get("Idempotency-Key"); key != "" {
+			keys = append(keys, key)
+		}
+		if asked.Add(1) < 3 {
+			answer(w, http.StatusServiceUnavailable, &Error{Code: CodeNoLeader, Message: "there is no leader"})
+			return
+		}
+		answer(w, http.StatusOK, map[string]any{"EvalID": "e"})
+	})
+	ctx := t.Context()
+	for name, do := range map[string]func() error{
+		"get":      func() error { _, _, err := c.Jobs().Get(ctx, "web", nil); return err },
+		"register": func() error { _, err := c.Jobs().Register(ctx, &Job{ID: "web"}, nil); return err },
+		"stop":     func() error { _, err := c.Jobs().Stop(ctx, "web", nil); return err },
+		"report":   func() error { _, err := c.NodeAgent().Update(ctx, "n", "s", nil); return err },
+	} {
+		asked.Store(0)
+		keys = nil
+		if err := do(); err != nil || asked.Load() != 3 {
+			t.Errorf("%s: asked %d times: %v", name, asked.Load(), err)
+		}
+		if slices.Sort(keys); len(slices.Compact(keys)) > 1 {
+			t.Errorf("%s: several keys: %v", name, keys)
+		}
+	}
+	asked.Store(0)
+	if _, err := c.Jobs().Evaluate(ctx, "web", nil); !IsUnreachable(err) || asked.Load() != 1 {
+		t.Errorf("a write without a key: asked %d times: %v", asked.Load(), err)
+	}
+	asked.Store(-100) // never well
+	if _, _, err := c.Jobs().Get(ctx, "web", nil); !HasCode(err, CodeNoLeader) || asked.Load() != -96 {
+		t.Errorf("asked %d times: %v", asked.Load()+100, err)
+	}
+}
+
+// What the server says is wrong with a request is not asked again.
+func TestClient_ErrorsHaveACodeAndARemedy(t *testing.T) {
+	var asked atomic.Int32
+	c := served(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		w.Header().Set("X-Request-Id", "r1")
+		if strings.HasSuffix(r.URL.Path, "plain") {
+			http.Error(w, "bad gateway", http.StatusBadGateway)
+			return
+		}
+		answer(w, http.StatusConflict, &Error{Code: CodeConflict, Message: "no", Hint: "plan again", Details: map[string]any{"Index": 7}})
+	})
+	_, _, err := c.Jobs().Get(t.Context(), "web", nil)
+	e, ok := errors.AsType[*Error](err)
+	if !ok || !IsConflict(err) || e.Hint != "plan again" || e.StatusCode != http.StatusConflict || e.RequestID != "r1" || e.Details["Index"] != 7.0 || asked.Load() != 1 {
+		t.Errorf("%#v, asked %d times", err, asked.Load())
+	}
+	if err.Error() != "no; plan again" {
+		t.Errorf("in words: %s", err)
+	}
+	_, _, err = c.Jobs().Get(t.Context(), "plain", nil)
+	if !HasCode(err, CodeUnavailable) || !strings.Contains(err.Error(), "bad gateway") {
+		t.Errorf("a proxy's error: %v", err)
+	}
+}
+
+// A server that asks to wait is waited for.
+func TestClient_WaitsAsLongAsItIsTold(t *testing.T) {
+	var asked atomic.Int32
+	var last time.Time
+	c := served(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) == 1 {
+			last = time.Now()
+			w.Header().Set("Retry-After", "1")
+			answer(w, http.StatusTooManyRequests, &Error{Code: CodeRateLimited})
+			return
+		}
+		if time.Since(last) < time.Second {
+			t.Error("came back too early")
+		}
+		answer(w, http.StatusOK, []*JobStub{})
+	})
+	if _, _, err := c.Jobs().List(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	asked.Store(0)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, _, err := c.Jobs().List(ctx, nil); !HasCode(err, CodeRateLimited) {
+		t.Errorf("a caller that has no time: %v", err)
+	}
+}
+
+// Of several servers the next is asked when one does not answer, and the one
+// that answered is asked first from then on.
+func TestClient_GoesToTheNextServer(t *testing.T) {
+	var asked atomic.Int32
+	alive := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		answer(w, http.StatusOK, []*JobStub{})
+	}))
+	defer alive.Close()
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	c, err := New(Config{Address: dead.URL + "," + alive.URL + "/", RetryDelay: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 3 {
+		if _, _, err := c.Jobs().List(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if asked.Load() != 3 || c.Address() != alive.URL {
+		t.Errorf("asked %d times; first is %s", asked.Load(), c.Address())
+	}
+	alone, err := New(Config{Address: dead.URL, Retries: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := alone.Status().Leader(t.Context()); !IsUnreachable(err) || !strings.Contains(err.Error(), "CEDE_ADDR") {
+		t.Errorf("nobody there: %v", err)
+	}
+}
+
+// A request says who asks, about what, and how long it may take.
+func TestClient_SendsOptions(t *testing.T) {
+	var got *http.Request
+	c := served(t, func(w http.ResponseWriter, r *http.Request) {
+		got = r.Clone(context.Background())
+		w.Header().Set("X-Nomad-Index", "42")
+		w.Header().Set("X-Nomad-KnownLeader", "true")
+		w.Header().Set("X-Nomad-LastContact", "15")
+		w.Header().Set("X-Nomad-NextToken", "next")
+		answer(w, http.StatusOK, []*JobStub{})
+	})
+	_, meta, err := c.Jobs().List(t.Context(), &QueryOptions{
+		Prefix: "w", Index: 41, Wait: time.Minute, PerPage: 5, NextToken: "x", Consistent: true, Params: map[string][]string{"status": {"blocked"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q := got.URL.RawQuery; q != "consistent=true&index=41&namespace=team&next_token=x&per_page=5&prefix=w&status=blocked&wait=1m0s" {
+		t.Errorf("query %s", q)
+	}
+	if got.Header.Get("Authorization") != "Bearer t0ken" {
+		t.Error("no token")
+	}
+	if *meta != (QueryMeta{LastIndex: 42, LastContact: 15 * time.Millisecond, KnownLeader: true, NextToken: "next"}) {
+		t.Errorf("meta %+v", meta)
+	}
+	if _, _, err := c.Jobs().Get(t.Context(), "a/b c", &QueryOptions{Namespace: "other"}); err == nil {
+		t.Error("a list was taken for a job")
+	}
+	if got.URL.EscapedPath() != "/v1/job/a%2Fb%20c" || got.URL.Query().Get("namespace") != "other" {
+		t.Errorf("URL %s", got.URL)
+	}
+}
+
+// The files of a configuration make TLS connections, in both directions known.
+func TestClient_SpeaksTLSByFiles(t *testing.T) {
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "leader") }))
+	defer srv.Close()
+	dir := t.TempDir()
+	ca := filepath.Join(dir, "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"CEDE_ADDR": srv.URL, "CEDE_CACERT": ca}
+	c, err := New(FromLookup(func(name string) (string, bool) { v, ok := env[name]; return v, ok }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if leader, err := c.Status().Leader(t.Context()); err != nil || leader != "leader" {
+		t.Errorf("%q, %v", leader, err)
+	}
+	strange, err := New(Config{Address: srv.URL, Retries: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := strange.Status().Leader(t.Context()); !IsUnreachable(err) {
+		t.Errorf("a certificate that nobody vouches for: %v", err)
+	}
+	for _, bad := range []Config{
+		{CACert: filepath.Join(dir, "none")},
+		{CACert: os.Args[0]},
+		{ClientCert: ca},
+		{ClientCert: ca, ClientKey: ca},
+		{Address: "ftp://x"},
+		{Address: " , "},
+		{Address: "http://"},
+	} {
+		if _, err := New(bad); err == nil {
+			t.Errorf("%+v is taken", bad)
+		}
+	}
+}
+
+// A module travels in pieces, with what belongs to it beside it.
+func TestPolicies_LoadStreamsAForm(t *testing.T) {
+	module := strings.Repeat("m", 3<<20)
+	c := served(t, func(w http.ResponseWriter, r *http.Request) {
+		form, err := r.MultipartReader()
+		if err != nil || r.ContentLength != -1 {
+			t.Errorf("%v, length %d", err, r.ContentLength)
+			return
+		}
+		for {
+			p, err := form.NextPart()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			text, _ := io.ReadAll(p)
+			if want := map[string]string{"request": `{"Name":"p","Config":{"a":1}}`, "module": module, "manifest": "m", "signature": "s"}; string(text) != want[p.FormName()] {
+				t.Errorf("part %s has %d bytes", p.FormName(), len(text))
+			}
+		}
+		answer(w, http.StatusOK, &PolicyVersion{ID: "sha256:x"})
+	})
+	v, err := c.Policies().Load(t.Context(), &PolicyLoad{Name: "p", Config: json.RawMessage(`{"a":1}`), Module: []byte(module), Manifest: []byte("m"), Signature: []byte("s")})
+	if err != nil || v.ID != "sha256:x" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if _, err := c.Policies().Load(t.Context(), &PolicyLoad{Module: make([]byte, MaxModule+1)}); !HasCode(err, CodeTooLarge) {
+		t.Errorf("a huge module: %v", err)
+	}
+}
+
+// A snapshot that breaks off is no snapshot.
+func TestOperator_KnowsAWholeSnapshot(t *testing.T) {
+	whole := true
+	c := served(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Trailer", "X-Cede-Complete")
+		_, _ = io.WriteString(w, "state")
+		if whole {
+			w.Header().Set("X-Cede-Complete", "true")
+		}
+	})
+	var text strings.Builder
+	if err := c.Operator().SnapshotSave(t.Context(), &text); err != nil || text.String() != "state" {
+		t.Errorf("%q, %v", text.String(), err)
+	}
+	whole = false
+	if err := c.Operator().SnapshotSave(t.Context(), io.Discard); !HasCode(err, CodeUnavailable) {
+		t.Errorf("half a snapshot: %v", err)
+	}
+}
+
+// Health that is bad is an answer, not an error.
+func TestStatus_HealthTellsEveryCheck(t *testing.T) {
+	c := served(t, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusServiceUnavailable, &Error{Code: CodeUnavailable, Details: map[string]any{"OK": false, "Checks": []HealthCheck{{Name: "leader", Detail: "none"}}}})
+	})
+	h, err := c.Status().Health(t.Context())
+	if err != nil || h.OK || len(h.Checks) != 1 || h.Checks[0].Detail != "none" {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+// A stream that breaks is taken up where it was, in the middle of an index too.
+func TestEvents_ResumeWhereTheyBrokeOff(t *testing.T) {
+	var froms []string
+	c := served(t, func(w http.ResponseWriter, r *http.Request) {
+		froms = append(froms, r.Header.Get("Last-Event-ID"))
+		w.Header().Set("Content-Type", "text/event-stream")
+		switch len(froms) {
+		case 1:
+			_, _ = fmt.Fprint(w, ": alive\n\nid: 5.1\nevent: events\ndata: {\"Index\":5,\ndata: \"Events\":[{\"Key\":\"a\"}]}\n\nid: 6")
+		case 2:
+			answer(w, http.StatusServiceUnavailable, &Error{Code: CodeNoLeader})
+		default:
+			_, _ = fmt.Fprint(w, "id: 7\r\nevent: lost\r\ndata: {\"From\":6,\"To\":7}\r\n\r\nevent: new\ndata: x\n\nid: 8.1\nevent: events\ndata: {\"Index\":8,\"Events\":[{\"Key\":\"b\"}]}\n\n")
+		}
+	})
+	var seen []string
+	end := errors.New("enough")
+	err := c.Events().Stream(t.Context(), &StreamOptions{Index: 4, Topics: []string{"Job", "Node:n1"}}, func(e *Events) error {
+		if e.Lost != nil {
+			seen = append(seen, fmt.Sprint("lost ", e.Lost.From, "-", e.Lost.To))
+		}
+		for _, one := range e.Events {
+			seen = append(seen, one.Key)
+		}
+		if len(seen) == 3 {
+			return end
+		}
+		return nil
+	})
+	if !errors.Is(err, end) || !slices.Equal(seen, []string{"a", "lost 6-7", "b"}) || !slices.Equal(froms, []string{"4", "5.1", "5.1"}) {
+		t.Errorf("saw %v from %v: %v", seen, froms, err)
+	}
+}
+
+// What a server refuses is not asked for over and over.
+func TestEvents_EndWhenTheyAreRefused(t *testing.T) {
+	asked := 0
+	c := served(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		answer(w, http.StatusForbidden, &Error{Code: CodeForbidden})
+	})
+	if err := c.Events().Stream(t.Context(), nil, nil); !HasCode(err, CodeForbidden) || asked != 1 {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+}
+
+// Whatever comes as a stream, reading it ends, with messages that were there.
+func FuzzFrames(f *testing.F) {
+	f.Add("id: 1\nevent: events\ndata: {}\n\n")
+	f.Add(": alive\n\ndata\n\n:\n\nid\n\n")
+	f.Add("event: lost\ndata: {\"From\":1}\r\n\r\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		read := frames{r: newReader(strings.NewReader(text))}
+		for range len(text) + 1 {
+			m, err := read.next()
+			if err != nil {
+				return
+			}
+			if m.event == "" && m.data == nil {
+				t.Fatal("a message that says nothing")
+			}
+			_, _ = m.read()
+		}
+		t.Fatal("more messages than bytes")
+	})
+}
