@@ -2,9 +2,18 @@
 // policies. Its commands are in cmd/internal/cli.
 package main
 
-import "github.com/cede-scheduler/cede/cmd/internal/cli"
+import (
+	"os"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli"
+	"github.com/cede-scheduler/cede/core/agent/driver/exec"
+)
 
 func main() {
+	// The agent starts this program again, once for each task, as its supervisor.
+	if len(os.Args) == 2 && os.Args[1] == exec.SupervisorArg {
+		os.Exit(exec.Supervise())
+	}
 	env := cli.System()
 	env.Exit(int(cli.Main(env)))
 }

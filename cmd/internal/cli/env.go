@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 
 	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
@@ -27,12 +28,14 @@ type Env struct {
 	Width func(io.Writer) int
 
 	Getenv func(string) string
-	Files  Files
-	Clock  clock.Clock
-	Build  app.Build
-	Cores  int          // that may be used
-	Memory func() int64 // bytes that may be planned with; 0: unknown
-	Exit   func(code int)
+	// Environ is the whole environment, NAME=value.
+	Environ func() []string
+	Files   Files
+	Clock   clock.Clock
+	Build   app.Build
+	Cores   int          // that may be used
+	Memory  func() int64 // bytes that may be planned with; 0: unknown
+	Exit    func(code int)
 	// Policies makes versions of what a user or a scenario names.
 	Policies Policies
 	// Close ends what policies were run with.
@@ -40,6 +43,9 @@ type Env struct {
 
 	jsonErrors bool
 	stdinTaken bool
+	// endsItself is set by a command that ends in order once it is interrupted,
+	// however long that takes.
+	endsItself atomic.Bool
 }
 
 // Policies loads policies.
@@ -55,7 +61,7 @@ func System() *Env {
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		StdoutTerminal: term.IsTerminal(os.Stdout), StderrTerminal: term.IsTerminal(os.Stderr),
 		Width:  term.Width,
-		Getenv: os.Getenv, Files: OS{}, Clock: clock.Real{}, Build: app.Info(),
+		Getenv: os.Getenv, Environ: os.Environ, Files: OS{}, Clock: clock.Real{}, Build: app.Info(),
 		Cores: runtime.GOMAXPROCS(0), Memory: availableMemory, Exit: os.Exit, Policies: loader, Close: loader.Close,
 	}
 }

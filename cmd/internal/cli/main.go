@@ -23,6 +23,9 @@ func Main(env *Env) Exit {
 	defer stop()
 	defer context.AfterFunc(ctx, func() {
 		stop()
+		if env.endsItself.Load() {
+			return
+		}
 		env.Clock.AfterFunc(grace, func() {
 			env.report(ctx.Err())
 			env.leave()

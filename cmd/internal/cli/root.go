@@ -27,6 +27,7 @@ place to higher-priority work, and a policy decides whose.`,
 	root.PersistentFlags().BoolP("help", "h", false, "describe the command")
 	group(root)
 	root.AddCommand(
+		newAgentCmd(env),
 		newJobCmd(env),
 		newAllocCmd(env),
 		newEvalCmd(env),
@@ -35,6 +36,7 @@ place to higher-priority work, and a policy decides whose.`,
 		newPriorityClassCmd(env),
 		newServerCmd(env),
 		newOperatorCmd(env),
+		newConfigCmd(env),
 		newSimCmd(env),
 		newCompareCmd(env),
 		newPolicyCmd(env),

@@ -90,9 +90,7 @@ func Load(s Sources) (*Loaded, error) {
 		l.file(file)
 	}
 	l.environ(s.Environ)
-	for _, key := range slices.Sorted(maps.Keys(s.Flags)) {
-		l.set(strings.Split(key, "."), s.Flags[key], "the command line")
-	}
+	l.flags(s.Flags)
 	out := &Loaded{Config: Defaults(), sources: s, origin: l.origin}
 	if s.Dev {
 		out.dev()
@@ -279,5 +277,23 @@ func (l *loading) environ(environ []string) {
 			continue
 		}
 		l.set(path, values.String(key), names[key])
+	}
+}
+
+// flags loads what the command line says. Others can read that: secrets have no
+// place on it.
+func (l *loading) flags(flags map[string]string) {
+	const where = "the command line"
+	for _, key := range slices.Sorted(maps.Keys(flags)) {
+		path := strings.Split(key, ".")
+		f, ok := find(path)
+		switch {
+		case !ok:
+			l.unknown(path, where)
+		case f.secret:
+			l.problem(key, where, "a secret does not belong there: set %s, or write %sPATH into a file", variable(f), filePrefix)
+		default:
+			l.set(path, flags[key], where)
+		}
 	}
 }

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+)
+
+func newConfigCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check and show the configuration of `cede agent`",
+		Example: `  cede config validate -c /etc/cede/cede.yaml
+  cede config show -c /etc/cede/cede.yaml`,
+	}
+	group(cmd)
+	cmd.AddCommand(newConfigValidateCmd(env), newConfigShowCmd(env))
+	return cmd
+}
+
+func newConfigValidateCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "validate [FILE...]",
+		Short: "Say everything that is wrong with a configuration",
+		Long: `Say everything that is wrong with a configuration: keys that there are not, with
+what may have been meant, values that are none, and what does not belong together.
+FILE is a YAML file or a folder of them, as -c. Exits 2 when anything is wrong.`,
+		Example: "  cede config validate /etc/cede/cede.yaml",
+		Args:    arguments(0, -1, "files"),
+	}
+	out := outputFlags(cmd, env)
+	from := sourceFlags(cmd, env)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		from.files = append(from.files, args...)
+		c, err := from.load()
+		if err != nil {
+			return err
+		}
+		return out.show(document{
+			data:  struct{ Valid, Server, Node bool }{true, c.Server.Enabled, c.Client.Enabled},
+			names: from.files,
+			page:  func(p page) { p.printf("The configuration is valid: %s.\n", role(c)) },
+		})
+	}
+	return cmd
+}
+
+// role is what a process of this configuration is.
+func role(c *config.Loaded) string {
+	switch {
+	case c.Server.Enabled && c.Client.Enabled:
+		return "a server and a node"
+	case c.Server.Enabled:
+		return "a server"
+	}
+	return "a node"
+}
+
+func newConfigShowCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Print every value and where it came from",
+		Long: `Print every key of the configuration with its value and where that came from: the
+default, a line of a file, a variable, or the command line. Secrets are not shown.`,
+		Example: "  cede config show -c /etc/cede/cede.yaml\n  CEDE_LOG__LEVEL=debug cede config show --dev",
+		Args:    arguments(0, 0, "no arguments"),
+	}
+	out := outputFlags(cmd, env)
+	from := sourceFlags(cmd, env)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		c, err := from.load()
+		if err != nil {
+			return err
+		}
+		values := c.Values()
+		names := make([]string, len(values))
+		for i, v := range values {
+			names[i] = v.Key
+		}
+		return out.show(document{data: values, names: names, page: func(p page) {
+			t := &term.Table{Columns: []term.Column{{Title: "KEY"}, {Title: "VALUE"}, {Title: "SOURCE"}}}
+			for _, v := range values {
+				t.Row(v.Key, valueText(v.Value), v.Source)
+			}
+			p.table(t)
+		}})
+	}
+	return cmd
+}
+
+// valueText is a value as a table has it.
+func valueText(v any) string {
+	text := strings.TrimPrefix(fmt.Sprint(v), "map[]")
+	if text == "" || text == "[]" {
+		return "-"
+	}
+	return text
+}
+
+// invalidConfig is a configuration that does not validate.
+func invalidConfig(err error) error {
+	var e *config.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	noun := "problems"
+	if len(e.Problems) == 1 {
+		noun = "problem"
+	}
+	return &Error{
+		Exit: ExitUsage, Code: codeInvalid, Details: e.Problems,
+		Message: fmt.Sprintf("the configuration has %d %s", len(e.Problems), noun),
+		Hint:    "`cede config show --dev` lists every key",
+		lines:   strings.Split(e.Error(), "\n"), err: err,
+	}
+}
