@@ -22,6 +22,7 @@ type Node struct {
 	raft   *raft.Raft
 	fsm    *fsm
 	leads  chan bool
+	down   chan struct{} // closed once Raft has shut down
 	stop   chan struct{}
 	once   sync.Once
 	joined sync.WaitGroup
@@ -54,7 +55,10 @@ func Open(cfg Config) (*Node, error) {
 	conf.Logger = raftLogger(log)
 	notify := make(chan bool)
 	conf.NotifyCh = notify
-	n := &Node{cfg: cfg, fsm: newFSM(&cfg, log), leads: make(chan bool), stop: make(chan struct{})}
+	n := &Node{
+		cfg: cfg, fsm: newFSM(&cfg, log), leads: make(chan bool),
+		down: make(chan struct{}), stop: make(chan struct{}),
+	}
 	logs, err := trackCommits(cfg.Log, cfg.Snapshots, conf)
 	if err != nil {
 		return nil, err
@@ -62,6 +66,11 @@ func Open(cfg Config) (*Node, error) {
 	if n.raft, err = raft.NewRaft(conf, n.fsm, logs, cfg.Stable, cfg.Snapshots, cfg.Transport); err != nil {
 		return nil, fmt.Errorf("raft: %w", err)
 	}
+	states := make(chan raft.Observation, 1)
+	n.raft.RegisterObserver(raft.NewObserver(states, true, func(o *raft.Observation) bool {
+		return o.Data == raft.Shutdown
+	}))
+	n.joined.Go(func() { n.noticeShutdown(states) })
 	n.joined.Go(func() { (&leadership{}).run(notify, n.leads, n.stop) })
 	n.joined.Go(n.stopWithFSM)
 	return n, nil
@@ -72,6 +81,16 @@ func (n *Node) stopWithFSM() {
 	select {
 	case <-n.fsm.halt:
 		n.raft.Shutdown()
+	case <-n.stop:
+	}
+}
+
+// noticeShutdown has whoever waits for Raft wait no more when it is gone: it
+// leaves some without an answer.
+func (n *Node) noticeShutdown(states <-chan raft.Observation) {
+	defer close(n.down)
+	select {
+	case <-states:
 	case <-n.stop:
 	}
 }
@@ -132,6 +151,9 @@ func (n *Node) apply(ctx context.Context, data []byte) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if n.raft.State() == raft.Shutdown {
+		return nil, n.closed()
+	}
 	future := n.raft.Apply(data, n.cfg.Timing.defaults().Apply)
 	if err := n.wait(ctx, future); err != nil {
 		return nil, err
@@ -149,17 +171,24 @@ func (n *Node) apply(ctx context.Context, data []byte) (*Result, error) {
 // wait waits for Raft, but not longer than ctx: a disk that hangs keeps Raft
 // from ever answering.
 func (n *Node) wait(ctx context.Context, f raft.Future) error {
-	if ctx.Done() == nil {
-		return n.explain(f.Error())
-	}
 	done := make(chan error, 1)
 	go func() { done <- f.Error() }()
 	select {
 	case err := <-done:
 		return n.explain(err)
+	case <-n.down:
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, n.closed())
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrUnknownOutcome, context.Cause(ctx))
 	}
+}
+
+// closed is ErrClosed, with the reason where it is not Close.
+func (n *Node) closed() error {
+	if halted := n.Err(); halted != nil {
+		return fmt.Errorf("%w: %w", ErrClosed, halted)
+	}
+	return ErrClosed
 }
 
 // explain says what an error of Raft means for who asked.
@@ -176,10 +205,7 @@ func (n *Node) explain(err error) error {
 	case errors.Is(err, raft.ErrEnqueueTimeout):
 		return ErrBusy
 	case errors.Is(err, raft.ErrRaftShutdown) && n.raft.State() == raft.Shutdown:
-		if halted := n.Err(); halted != nil {
-			return fmt.Errorf("%w: %w", ErrClosed, halted)
-		}
-		return ErrClosed
+		return n.closed()
 	}
 	return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 }
@@ -204,11 +230,17 @@ func (n *Node) Term() uint64 { return n.raft.CurrentTerm() }
 // Barrier waits until everything that was committed before is in the store of
 // this server, which must lead.
 func (n *Node) Barrier(ctx context.Context) error {
+	if n.raft.State() == raft.Shutdown {
+		return n.closed()
+	}
 	return n.wait(ctx, n.raft.Barrier(untilDeadline(ctx)))
 }
 
 // VerifyLeader asks a majority whether this server still leads.
 func (n *Node) VerifyLeader(ctx context.Context) error {
+	if n.raft.State() == raft.Shutdown {
+		return n.closed()
+	}
 	return n.wait(ctx, n.raft.VerifyLeader())
 }
 

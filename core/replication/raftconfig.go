@@ -26,8 +26,10 @@ func (t Timing) raft() *raft.Config {
 	c := raft.DefaultConfig()
 	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout, c.CommitTimeout = t.Heartbeat, t.Election, t.Lease, t.Commit
 	c.SnapshotInterval, c.SnapshotThreshold, c.TrailingLogs = t.SnapshotInterval, t.SnapshotThreshold, t.TrailingLogs
-	c.MaxAppendEntries = maxAppend
-	c.BatchApplyCh = true
+	// Entries that wait while others are written go out together, as whoever
+	// proposes one waits at the channel. BatchApplyCh would put a buffer there,
+	// and what is in it when Raft shuts down is never answered.
+	c.MaxAppendEntries, c.BatchApplyCh = maxAppend, false
 	c.ShutdownOnRemove = true
 	c.NoLegacyTelemetry = true
 	return c
@@ -44,8 +46,19 @@ func NewTransport(streams raft.StreamLayer, addresses raft.ServerAddressProvider
 	})
 }
 
+// mostReplayed is how many entries are applied at once when a server starts.
+// Raft queues all of them before anything takes them from the queue, which
+// holds 128 batches: with more, the start would hang for ever. What is left out
+// is applied as soon as a leader is heard.
+const mostReplayed = 100 * maxAppend
+
 // trackCommits has a server that starts apply at once what it knows to be
-// committed, if its log keeps track of that.
+// committed, if its log keeps track of that: else it would answer readers from
+// its last snapshot until it hears a leader.
+//
+// Raft 1.8.0 does not look at membership in what it replays so, and a server
+// would forget who belongs to the cluster. So the replay ends before the first
+// entry of that kind; from there on Raft reads the log as it always did.
 func trackCommits(logs raft.LogStore, snapshots raft.SnapshotStore, c *raft.Config) (raft.LogStore, error) {
 	tracking, ok := logs.(raft.CommitTrackingLogStore)
 	if !ok {
@@ -55,32 +68,50 @@ func trackCommits(logs raft.LogStore, snapshots raft.SnapshotStore, c *raft.Conf
 	if err != nil {
 		return nil, fmt.Errorf("snapshots: %w", err)
 	}
-	c.RestoreCommittedLogs = true
 	from := uint64(0)
 	if len(metas) > 0 {
 		from = metas[0].Index
 	}
-	return &boundedCommits{CommitTrackingLogStore: tracking, most: from + mostReplayed}, nil
+	committed, err := tracking.GetCommitIndex()
+	if err != nil {
+		return nil, fmt.Errorf("commit index of the log: %w", err)
+	}
+	last, err := tracking.LastIndex()
+	if err != nil {
+		return nil, fmt.Errorf("end of the log: %w", err)
+	}
+	most, err := beforeMembership(tracking, from, min(committed, last, from+mostReplayed))
+	if err != nil {
+		return nil, err
+	}
+	c.RestoreCommittedLogs = true
+	return &boundedCommits{CommitTrackingLogStore: tracking, most: most}, nil
 }
 
-// mostReplayed is how many entries are applied at once when a server starts.
-// Raft queues all of them before anything takes them from the queue, which
-// holds 128 batches: with more, the start would hang for ever. What is left out
-// is applied as soon as a leader is heard.
-const mostReplayed = 100 * maxAppend
+// beforeMembership is the index up to which no entry changes who belongs to the
+// cluster.
+func beforeMembership(logs raft.LogStore, from, to uint64) (uint64, error) {
+	for index := from + 1; index <= to; index++ {
+		var l raft.Log
+		if err := logs.GetLog(index, &l); err != nil {
+			return 0, fmt.Errorf("log entry %d: %w", index, err)
+		}
+		if l.Type != raft.LogCommand && l.Type != raft.LogNoop && l.Type != raft.LogBarrier {
+			return index - 1, nil
+		}
+	}
+	return max(from, to), nil
+}
 
-// boundedCommits is a log that does not admit to more commits than can be
-// replayed at the start.
+// boundedCommits is a log that admits to no more commits than can be replayed
+// at the start.
 type boundedCommits struct {
 	raft.CommitTrackingLogStore
 	most uint64
 }
 
 // GetCommitIndex implements raft.CommitTrackingLogStore.
-func (b *boundedCommits) GetCommitIndex() (uint64, error) {
-	index, err := b.CommitTrackingLogStore.GetCommitIndex()
-	return min(index, b.most), err
-}
+func (b *boundedCommits) GetCommitIndex() (uint64, error) { return b.most, nil }
 
 // IsMonotonic implements raft.MonotonicLogStore.
 func (b *boundedCommits) IsMonotonic() bool {
