@@ -115,7 +115,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The mux would answer an unclean path with a redirect, which turns a write
 	// into a read; an id that holds dots or slashes comes escaped and is left alone.
 	if p := r.URL.EscapedPath(); strings.Contains(p, "//") || strings.Contains(p, "/./") || strings.Contains(p, "/../") {
-		a.serve(&unknown).ServeHTTP(w, r)
+		a.serve(&unclean).ServeHTTP(w, r)
 		return
 	}
 	a.routed.ServeHTTP(w, r)

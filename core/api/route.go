@@ -98,6 +98,14 @@ func (a *API) mux() *http.ServeMux {
 
 var unknown = route{name: "unknown", pattern: "/", scope: public, handle: notThere}
 
+// unclean answers paths that the mux would redirect.
+var unclean = route{
+	name: "unknown", pattern: "/", scope: public,
+	handle: func(_ *API, c *call) (any, error) {
+		return nil, notFound("there is nothing at %s", quote(c.r.URL.Path)).hint("the path has empty parts or dots: write %%2F for a slash in an id")
+	},
+}
+
 // notThere answers what no route is for.
 func notThere(a *API, c *call) (any, error) {
 	allowed := a.methodsFor(c.r)

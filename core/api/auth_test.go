@@ -1,0 +1,234 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// open is every route that anybody may use: health, this document, and making
+// the first token, which works once.
+var open = []string{"livez", "readyz", "healthz", "agent_health", "openapi", "acl_bootstrap"}
+
+// secured is a world in which callers need tokens, with one of each role.
+func secured(t *testing.T, change ...func(*Config)) (*world, map[acl.Role]string) {
+	w := start(t, append(change, func(c *Config) { c.Security = true })...)
+	first, err := w.client.Operator().Bootstrap(t.Context())
+	w.no(err)
+	secrets := map[acl.Role]string{acl.Management: first.SecretID}
+	manager := w.connect(first.SecretID)
+	for _, role := range acl.Roles {
+		if role == acl.Management {
+			continue
+		}
+		made, err := manager.Operator().TokenCreate(t.Context(), &client.TokenCreateRequest{Name: string(role), Roles: []string{string(role)}})
+		w.no(err)
+		secrets[role] = made.SecretID
+	}
+	return w, secrets
+}
+
+// path is a path of a route with something in every place.
+func (r *route) path() string {
+	p := r.pattern
+	for _, name := range r.wildcards() {
+		p = strings.ReplaceAll(p, "{"+name+"}", "x")
+	}
+	return p
+}
+
+// Every route under every method refuses whoever has no token, and whoever has
+// one whose roles do not cover it.
+func TestRoutes_RefuseWithoutATokenAndWithALesserRole(t *testing.T) {
+	w, secrets := secured(t)
+	seen := 0
+	for _, r := range table() {
+		for _, method := range r.methods {
+			resp, text := w.send(method, r.path(), "")
+			if slices.Contains(open, r.name) {
+				if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+					t.Errorf("%s %s is open, and answers %d: %s", method, r.pattern, resp.StatusCode, text)
+				}
+				continue
+			}
+			seen++
+			if resp.StatusCode != http.StatusUnauthorized || resp.Header.Get("WWW-Authenticate") == "" {
+				t.Errorf("%s %s without a token: %d: %s", method, r.pattern, resp.StatusCode, text)
+			}
+			resp, _ = w.send(method, r.path(), "", "Authorization", "Bearer cede_"+strings.Repeat("A", 43))
+			if resp.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%s %s with a token that nobody has: %d", method, r.pattern, resp.StatusCode)
+			}
+			for _, role := range acl.Roles {
+				if acl.Allows([]string{string(role)}, r.roles...) {
+					continue
+				}
+				resp, text = w.send(method, r.path(), "", "Authorization", "Bearer "+secrets[role])
+				if resp.StatusCode != http.StatusForbidden || !strings.Contains(text, "lacks the role") {
+					t.Errorf("%s %s with role %s: %d: %s", method, r.pattern, role, resp.StatusCode, text)
+				}
+			}
+		}
+	}
+	if seen < 60 {
+		t.Errorf("only %d routes and methods were tried", seen)
+	}
+	if strings.Contains(w.log.String(), secrets[acl.Management]) || strings.Contains(w.log.String(), secrets[acl.Read]) {
+		t.Error("a secret is in the log")
+	}
+}
+
+// What a role covers is let in; who is refused later is refused for another
+// reason.
+func TestRoutes_LetInWhoeverHasTheRole(t *testing.T) {
+	w, secrets := secured(t)
+	for i := range w.api.routes {
+		r := &w.api.routes[i]
+		for _, role := range acl.Roles {
+			req := httptest.NewRequest(r.methods[0], r.path(), nil)
+			req.Header.Set("Authorization", "Bearer "+secrets[role])
+			err := w.api.authorize(&call{api: w.api, route: r, r: req, w: newRecorder(httptest.NewRecorder(), 0)})
+			if want := r.roles == nil || acl.Allows([]string{string(role)}, r.roles...); (err == nil) != want {
+				t.Errorf("%s with role %s: %v", r.name, role, err)
+			}
+		}
+	}
+}
+
+// Only what reads may be asked for by who reads, and only what changes nothing
+// is read: a route that forgot its role would be found here.
+func TestRoutes_WritesNeedMoreThanRead(t *testing.T) {
+	for _, r := range table() {
+		if slices.Contains(open, r.name) {
+			continue
+		}
+		if len(r.roles) == 0 {
+			t.Errorf("%s asks for no role", r.name)
+		}
+		if r.methods[0] != http.MethodGet && acl.Allows([]string{string(acl.Read)}, r.roles...) {
+			t.Errorf("%s changes something, and read suffices", r.name)
+		}
+		if r.methods[0] != http.MethodGet && r.scope == public && r.name != "jobs_parse" {
+			t.Errorf("%s changes something of nobody's", r.name)
+		}
+	}
+}
+
+func TestTokens_LiveOnceBootstrappedUntilDeleted(t *testing.T) {
+	w, secrets := secured(t)
+	ctx := t.Context()
+	if _, err := w.client.Operator().Bootstrap(ctx); !client.IsConflict(err) {
+		t.Errorf("a second bootstrap: %v", err)
+	}
+	manager := w.connect(secrets[acl.Management])
+	list, _, err := manager.Operator().Tokens(ctx, nil)
+	w.no(err)
+	if len(list) != len(acl.Roles) {
+		t.Errorf("%d tokens", len(list))
+	}
+	for _, token := range list {
+		if token.SecretID != "" {
+			t.Errorf("the list shows a secret of %s", token.Name)
+		}
+	}
+	reader := w.connect(secrets[acl.Read])
+	mine, err := reader.Operator().TokenSelf(ctx)
+	w.no(err)
+	if mine.Name != "read" || !slices.Equal(mine.Roles, []string{"read"}) {
+		t.Errorf("self %+v", mine)
+	}
+	// Each way of showing a token works.
+	for _, header := range [][]string{{"Authorization", "Bearer " + secrets[acl.Read]}, {headerToken, secrets[acl.Read]}, {headerNomadToken, secrets[acl.Read]}} {
+		if resp, text := w.send("GET", "/v1/jobs", "", header...); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d %s", header[0], resp.StatusCode, text)
+		}
+	}
+	w.no(manager.Operator().TokenDelete(ctx, mine.AccessorID))
+	if _, err := reader.Operator().TokenSelf(ctx); !client.HasCode(err, client.CodeUnauthenticated) {
+		t.Errorf("a deleted token: %v", err)
+	}
+	if _, err := manager.Operator().TokenCreate(ctx, &client.TokenCreateRequest{Name: "x", Roles: []string{"root"}}); !client.HasCode(err, client.CodeInvalid) {
+		t.Errorf("a role that there is not: %v", err)
+	}
+}
+
+// A token that is bound to a namespace sees and changes that one alone.
+func TestTokens_BoundToANamespaceStayInIt(t *testing.T) {
+	w, secrets := secured(t)
+	secret, hash := acl.NewSecret()
+	_, err := w.node.Apply(t.Context(), &replication.Entry{Time: 1, Command: &replication.PutToken{Token: &model.Token{
+		Accessor: "bound", Name: "bound", Hash: hash, Roles: []string{"operate"}, Namespace: "team",
+	}}})
+	w.no(err)
+	ctx := t.Context()
+	manager, bound := w.connect(secrets[acl.Management]), w.connect(secret)
+	theirs, ours := job("theirs", 50, 1, 10, 10), job("ours", 50, 1, 10, 10)
+	ours.Namespace = "team"
+	_, err = manager.Jobs().Register(ctx, theirs, nil)
+	w.no(err)
+	done, err := bound.Jobs().Register(ctx, ours, nil)
+	w.no(err)
+
+	list, _, err := bound.Jobs().List(ctx, nil) // the namespace is the token's where none is named
+	w.no(err)
+	if len(list) != 1 || list[0].ID != "ours" {
+		t.Errorf("%d jobs", len(list))
+	}
+	stolen := job("stolen", 50, 1, 10, 10)
+	stolen.Namespace = "default"
+	theirEvals, _, err := manager.Jobs().Evaluations(ctx, "theirs", nil)
+	w.no(err)
+	for what, err := range map[string]error{
+		"all namespaces": second(bound.Jobs().List(ctx, &client.QueryOptions{Namespace: "*"})),
+		"another":        second(bound.Jobs().List(ctx, &client.QueryOptions{Namespace: "default"})),
+		"nodes":          second(bound.Nodes().List(ctx, nil)),
+		"a job in it":    first(bound.Jobs().Register(ctx, stolen, nil)),
+		"pausing":        first(bound.Operator().BrokerPause(ctx)),
+	} {
+		if !client.HasCode(err, client.CodeForbidden) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, _, err := bound.Evaluations().Get(ctx, theirEvals[0].ID, nil); !client.IsNotFound(err) {
+		t.Errorf("an evaluation of another namespace: %v", err)
+	}
+	if _, _, err := bound.Evaluations().Get(ctx, done.EvalID, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func first[T any](_ T, err error) error { return err }
+
+func second[T, U any](_ T, _ U, err error) error { return err }
+
+// An agent's token gets at its own node with the node's secret, and at no other.
+func TestAgentsToken_GetsAtItsOwnNode(t *testing.T) {
+	w, secrets := secured(t)
+	ctx := t.Context()
+	agent := w.connect(secrets[acl.Node]).NodeAgent()
+	_, err := agent.Register(ctx, wholeNode("n1", 100, 100), secretOfNode)
+	w.no(err)
+	_, err = agent.Heartbeat(ctx, "n1", secretOfNode)
+	w.no(err)
+	if _, _, err := agent.Allocations(ctx, "n1", secretOfNode, nil); err != nil {
+		t.Error(err)
+	}
+	const wrong = "another secret of some length"
+	for what, err := range map[string]error{
+		"allocations": second(agent.Allocations(ctx, "n1", wrong, nil)),
+		"heartbeat":   first(agent.Heartbeat(ctx, "n1", wrong)),
+		"update":      first(agent.Update(ctx, "n1", wrong, []client.AllocUpdate{{AllocID: "a", ClientStatus: "running"}})),
+		"register":    first(agent.Register(ctx, wholeNode("n1", 1, 1), wrong)),
+	} {
+		if !client.HasCode(err, client.CodeForbidden) {
+			t.Errorf("%s with a wrong secret: %v", what, err)
+		}
+	}
+}

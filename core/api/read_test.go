@@ -1,0 +1,282 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// A blocking query is answered by the change that it waits for, and by no other.
+func TestBlockingQuery_WaitsForWhatItAsksAbout(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	w.join("n1", 1000, 1000)
+	w.join("n2", 1000, 1000)
+	w.register(job("web", 50, 1, 100, 100))
+	list, meta, err := w.client.NodeAgent().Allocations(ctx, "n1", secretOfNode, nil)
+	w.no(err)
+	mine := "n1"
+	if len(list) == 0 {
+		mine = "n2"
+	}
+	_, meta, err = w.client.NodeAgent().Allocations(ctx, mine, secretOfNode, nil)
+	w.no(err)
+
+	type answer struct {
+		list []*client.Allocation
+		meta *client.QueryMeta
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		list, meta, err := w.client.NodeAgent().Allocations(ctx, mine, secretOfNode, &client.QueryOptions{Index: meta.LastIndex, Wait: time.Minute})
+		got <- answer{list, meta, err}
+	}()
+	// Entries that have nothing to do with the node do not end it.
+	for i := range 20 {
+		_, err = w.client.PriorityClasses().Put(ctx, &client.PriorityClass{Name: fmt.Sprintf("c%d", i), Value: i})
+		w.no(err)
+	}
+	select {
+	case a := <-got:
+		t.Fatalf("answered without a change: %d allocations at %d, %v", len(a.list), a.meta.LastIndex, a.err)
+	default:
+	}
+	_, err = w.client.Jobs().Stop(ctx, "web", nil)
+	w.no(err)
+	a := <-got
+	w.no(a.err)
+	if a.meta.LastIndex <= meta.LastIndex || len(a.list) != 1 || a.list[0].DesiredStatus != "stop" {
+		t.Errorf("answered with %+v at %d, asked after %d", a.list, a.meta.LastIndex, meta.LastIndex)
+	}
+}
+
+// What changed between two queries is told at once, what was deleted included.
+func TestBlockingQuery_MissesNothingBetweenTwo(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	put := func(name string) {
+		_, err := w.client.PriorityClasses().Put(ctx, &client.PriorityClass{Name: name, Value: 1})
+		w.no(err)
+	}
+	put("a")
+	put("b")
+	_, meta, err := w.client.PriorityClasses().List(ctx, nil)
+	w.no(err)
+	for _, change := range []func(){
+		func() { put("c") },
+		func() { w.no(first(w.client.PriorityClasses().Delete(ctx, "a"))) },
+	} {
+		change()
+		put2 := time.Now()
+		list, next, err := w.client.PriorityClasses().List(ctx, &client.QueryOptions{Index: meta.LastIndex, Wait: time.Minute})
+		w.no(err)
+		if next.LastIndex <= meta.LastIndex || time.Since(put2) > 30*time.Second {
+			t.Errorf("%d classes at %d, asked after %d", len(list), next.LastIndex, meta.LastIndex)
+		}
+		meta = next
+	}
+	// Nothing changed: the wait ends it, with what there is.
+	list, same, err := w.client.PriorityClasses().List(ctx, &client.QueryOptions{Index: meta.LastIndex, Wait: 10 * time.Millisecond})
+	w.no(err)
+	if len(list) != 2 || same.LastIndex < meta.LastIndex {
+		t.Errorf("%d classes at %d", len(list), same.LastIndex)
+	}
+}
+
+// A caller that goes away, or a server that stops, ends a blocking query.
+func TestBlockingQuery_EndsWithItsCallerAndWithTheServer(t *testing.T) {
+	w := start(t)
+	_, meta, err := w.client.Jobs().List(t.Context(), nil)
+	w.no(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	ask := func(ctx context.Context) {
+		_, _, err := w.client.Jobs().List(ctx, &client.QueryOptions{Index: meta.LastIndex + 1000, Wait: time.Hour})
+		ended <- err
+	}
+	go ask(ctx)
+	go ask(t.Context())
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("a query that was given up has an answer")
+	}
+	w.api.EndStreams()
+	w.no(<-ended)
+}
+
+// Pages are whole, in order and without overlap, while things come and go.
+func TestPages_ListEverythingOnce(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	ids := []string{"a", "a-b", "b", "web.1", "web", "web_2", "zz"}
+	for _, id := range ids {
+		_, err := w.client.Jobs().Register(ctx, job(id, 50, 1, 10, 10), nil)
+		w.no(err)
+	}
+	slices.Sort(ids)
+	for _, size := range []int{1, 2, 3, 100} {
+		var seen []string
+		w.no(client.AllPages(ctx, &client.QueryOptions{PerPage: size}, func(ctx context.Context, q *client.QueryOptions) (*client.QueryMeta, error) {
+			list, meta, err := w.client.Jobs().List(ctx, q)
+			for _, j := range list {
+				seen = append(seen, j.ID)
+			}
+			if len(list) > size {
+				t.Errorf("a page of %d has %d", size, len(list))
+			}
+			return meta, err
+		}))
+		if !slices.Equal(seen, ids) {
+			t.Errorf("pages of %d list %v, want %v", size, seen, ids)
+		}
+	}
+	list, _, err := w.client.Jobs().List(ctx, &client.QueryOptions{Prefix: "web"})
+	w.no(err)
+	for _, j := range list {
+		if !strings.HasPrefix(j.ID, "web") {
+			t.Errorf("prefix web lists %s", j.ID)
+		}
+	}
+	for _, id := range ids {
+		got, _, err := w.client.Jobs().Get(ctx, id, nil)
+		if err != nil || got.ID != id {
+			t.Errorf("job %q: %v", id, err)
+		}
+	}
+}
+
+func TestAllocations_ArePagedByJob(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	w.join("n1", 10_000, 10_000)
+	for _, id := range []string{"b", "a", "a-b"} {
+		w.register(job(id, 50, 3, 10, 10))
+	}
+	var jobs, ids []string
+	w.no(client.AllPages(ctx, &client.QueryOptions{PerPage: 2}, func(ctx context.Context, q *client.QueryOptions) (*client.QueryMeta, error) {
+		list, meta, err := w.client.Allocations().List(ctx, q)
+		for _, a := range list {
+			jobs, ids = append(jobs, a.JobID), append(ids, a.ID)
+		}
+		return meta, err
+	}))
+	slices.Sort(ids)
+	if !slices.IsSorted(jobs) || len(slices.Compact(ids)) != 9 {
+		t.Errorf("%d allocations of %v", len(ids), jobs)
+	}
+	// An id may be shortened while it is unique.
+	all, _, err := w.client.Allocations().List(ctx, nil)
+	w.no(err)
+	a, _, err := w.client.Allocations().Get(ctx, all[0].ID[:12], nil)
+	w.no(err)
+	if a.ID != all[0].ID {
+		t.Errorf("%s for %s", a.ID, all[0].ID)
+	}
+	if _, _, err := w.client.Allocations().Get(ctx, "zz", nil); !client.IsNotFound(err) {
+		t.Errorf("an allocation that there is not: %v", err)
+	}
+}
+
+// The same key does the same thing once, however often a client must ask.
+func TestIdempotencyKey_DoesTheSameOnce(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	o := &client.RegisterOptions{WriteOptions: client.WriteOptions{IdempotencyKey: "k1"}}
+	r, err := w.client.Jobs().Register(ctx, job("web", 50, 1, 10, 10), o)
+	w.no(err)
+	again, err := w.client.Jobs().Register(ctx, job("web", 50, 1, 10, 10), o)
+	w.no(err)
+	if !again.Replayed || again.EvalID != r.EvalID || again.JobModifyIndex != r.JobModifyIndex {
+		t.Errorf("again %+v, first %+v", again, r)
+	}
+	if _, err := w.client.Jobs().Register(ctx, job("other", 50, 1, 10, 10), o); !client.IsConflict(err) {
+		t.Errorf("another job under the same key: %v", err)
+	}
+	if resp, text := w.send("POST", "/v1/jobs", `{"Job":{"ID":"x"}}`, headerIdempotency, strings.Repeat("k", 200)); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("a long key: %d %s", resp.StatusCode, text)
+	}
+	check := uint64(0)
+	if _, err := w.client.Jobs().Register(ctx, job("web", 50, 1, 10, 10), &client.RegisterOptions{Check: &check}); !client.IsConflict(err) {
+		t.Errorf("a job that must not exist: %v", err)
+	}
+	check = r.JobModifyIndex
+	if _, err := w.client.Jobs().Register(ctx, job("web", 60, 1, 10, 10), &client.RegisterOptions{Check: &check}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A plan tells whom it would evict, and its token does exactly that, or says
+// that it no longer holds.
+func TestPlanToken_CarriesOutWhatWasPlanned(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	w.preempting()
+	w.join("n1", 1000, 1000)
+	w.register(job("low", 20, 2, 400, 400))
+	w.run("n1")
+	high := job("high", 90, 1, 500, 500)
+	plan, err := w.client.Jobs().Plan(ctx, high, nil)
+	w.no(err)
+	if !plan.NewJob || plan.PlanToken == "" || len(plan.Place) != 1 || len(plan.Annotations.PreemptedAllocs) != 1 || len(plan.Policies) != 1 {
+		t.Fatalf("plan %+v", plan)
+	}
+	r, err := w.client.Jobs().Run(ctx, high, plan.PlanToken, nil)
+	w.no(err)
+	w.evaluated(r.EvalID)
+	victim, _, err := w.client.Allocations().Get(ctx, plan.Annotations.PreemptedAllocs[0].ID, nil)
+	w.no(err)
+	if victim.DesiredStatus != "evict" || victim.PreemptedByAllocID == "" {
+		t.Errorf("victim %+v", victim)
+	}
+	if _, err := w.client.Jobs().Run(ctx, high, plan.PlanToken, nil); !client.IsConflict(err) {
+		t.Errorf("the same plan again: %v", err)
+	}
+	if _, err := w.client.Jobs().Run(ctx, high, "no token", nil); err == nil {
+		t.Error("what is no token is run")
+	}
+}
+
+// An evaluation that places nothing says why.
+func TestEvaluation_ExplainsWhatItDidNotPlace(t *testing.T) {
+	w := start(t)
+	w.join("n1", 100, 100)
+	r, err := w.client.Jobs().Register(t.Context(), job("big", 50, 1, 5000, 5000), nil)
+	w.no(err)
+	e := w.evaluated(r.EvalID)
+	m := e.FailedTGAllocs["app"]
+	if m == nil || m.NodesEvaluated != 1 || !strings.Contains(m.Explanation, "0 of 1 node") || e.BlockedEval == "" {
+		t.Fatalf("evaluation %+v, %+v", e, m)
+	}
+	if len(e.RelatedEvals) == 0 {
+		t.Error("the blocked evaluation is not named")
+	}
+	j, _, err := w.client.Jobs().Get(t.Context(), "big", nil)
+	w.no(err)
+	if j.Status != "pending" || !strings.Contains(j.StatusDescription, e.BlockedEval) {
+		t.Errorf("job is %s: %s", j.Status, j.StatusDescription)
+	}
+	blocked, _, err := w.client.Evaluations().List(t.Context(), &client.QueryOptions{Params: map[string][]string{"status": {"blocked"}}})
+	w.no(err)
+	if len(blocked) != 1 || blocked[0].ID != e.BlockedEval {
+		t.Errorf("blocked %+v", blocked)
+	}
+}
+
+func TestConsistentReads_AreTheLeadersAndContradictStale(t *testing.T) {
+	w := start(t)
+	if _, _, err := w.client.Jobs().List(t.Context(), &client.QueryOptions{Consistent: true}); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{"stale=1&consistent=1", "index=-1", "index=x", "wait=soon", "wait=-5s", "per_page=many", "next_token=%21", "consistent=perhaps"} {
+		if resp, text := w.send("GET", "/v1/jobs?"+bad, ""); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", bad, resp.StatusCode, text)
+		}
+	}
+}
