@@ -31,12 +31,6 @@ func parse(config json.RawMessage) (s settings, err error) {
 	return s, nil
 }
 
-// Validate says what is wrong with a task's configuration.
-func Validate(config json.RawMessage) error {
-	_, err := parse(config)
-	return err
-}
-
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_.]*)\}`)
 
 // expand puts the environment's values in place of ${NAME}. A name that is not in

@@ -21,8 +21,8 @@ type Driver struct{}
 
 var _ driver.Driver = Driver{}
 
-// settings are a task's configuration.
-type settings struct {
+// Settings are a task's configuration.
+type Settings struct {
 	// RunFor is how long the task takes; absent: its group's duration, else for ever.
 	RunFor Duration `json:"run_for"`
 	// ExitCode is what it ends with by itself.
@@ -58,7 +58,8 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-func parse(config json.RawMessage) (s settings, err error) {
+// Parse reads a task's configuration.
+func Parse(config json.RawMessage) (s Settings, err error) {
 	if len(bytes.TrimSpace(config)) == 0 {
 		return s, nil
 	}
@@ -68,12 +69,6 @@ func parse(config json.RawMessage) (s settings, err error) {
 		return s, fmt.Errorf("sim: config: %w; it may have run_for, exit_code, ignore_term, memory and stop_after", err)
 	}
 	return s, nil
-}
-
-// Validate says what is wrong with a task's configuration.
-func Validate(config json.RawMessage) error {
-	_, err := parse(config)
-	return err
 }
 
 // Start starts a task.
@@ -93,11 +88,16 @@ func (Driver) Restore(s *driver.Spec, state json.RawMessage) (driver.Process, er
 	return begin(s, at)
 }
 
+// Stops is whether a signal ends a task, as it would end most processes.
+func (s *Settings) Stops(signal string) bool {
+	return !s.IgnoreTerm && slices.Contains(signals, signal)
+}
+
 // signals that end a task at once, as they would end most processes.
 var signals = []string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT"}
 
 type task struct {
-	set   settings
+	set   Settings
 	start time.Time
 
 	mu   sync.Mutex
@@ -109,7 +109,7 @@ type task struct {
 var _ driver.Process = (*task)(nil)
 
 func begin(s *driver.Spec, at time.Time) (*task, error) {
-	set, err := parse(s.Config)
+	set, err := Parse(s.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (t *task) Exit() driver.Exit {
 }
 
 func (t *task) Signal(name string) error {
-	if t.set.IgnoreTerm || !slices.Contains(signals, name) {
+	if !t.set.Stops(name) {
 		return nil
 	}
 	if after := time.Duration(t.set.StopAfter); after > 0 {

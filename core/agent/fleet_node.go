@@ -1,0 +1,316 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/agent/driver/sim"
+)
+
+// fleetNode is one node of a fleet.
+type fleetNode struct {
+	fleet  *Fleet
+	node   Node
+	secret string
+	silent atomic.Bool
+
+	mu        sync.Mutex
+	known     bool // to the servers
+	counted   bool // that it was registered
+	allocs    map[string]*fleetAlloc
+	updates   map[string]Update
+	reporting bool // a report is on the agenda or under way
+	polling   bool // a question is on the agenda or under way
+	pollAgain bool // something changed while it was asked
+	index     uint64
+}
+
+// fleetAlloc is an allocation on a node of a fleet.
+type fleetAlloc struct {
+	alloc    *Allocation
+	set      sim.Settings
+	status   Status
+	started  time.Time
+	stopping bool
+	listed   bool
+}
+
+func (a *fleetAlloc) over() bool { return a.status.Terminal() }
+
+// lease registers the node or renews its lease, and asks for its allocations.
+func (n *fleetNode) lease(ctx context.Context) {
+	if n.silent.Load() {
+		return
+	}
+	f := n.fleet
+	n.mu.Lock()
+	known := n.known
+	n.mu.Unlock()
+	var lease Lease
+	var err error
+	if known {
+		lease, err = f.c.Servers.Heartbeat(ctx, n.node.ID, n.secret)
+		f.stats.heartbeats.Add(1)
+	} else {
+		lease, err = f.c.Servers.Register(ctx, &n.node, n.secret)
+		f.stats.registered.Add(1)
+	}
+	if err != nil {
+		if errors.Is(err, ErrUnknownNode) {
+			n.setKnown(false)
+		}
+		f.agenda.add(f.failed(ctx, "lease", n, err), n.lease)
+		return
+	}
+	n.setKnown(true)
+	f.agenda.add(time.Now().Add(halfTTL(lease.TTL)), n.lease)
+	if f.c.Poll <= 0 || !known {
+		n.pollSoon(0)
+	}
+}
+
+func (n *fleetNode) setKnown(known bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.known = known
+	if known && !n.counted {
+		n.counted = true
+		if n.fleet.unborn.Add(-1) == 0 {
+			close(n.fleet.born)
+		}
+	}
+}
+
+// pollSoon has the node ask for its allocations after d, once for all who want it.
+func (n *fleetNode) pollSoon(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.polling {
+		n.pollAgain = d == 0
+		return
+	}
+	n.polling = true
+	n.fleet.agenda.add(time.Now().Add(d), n.poll)
+}
+
+// poll asks for the node's allocations, and does what is wanted.
+func (n *fleetNode) poll(ctx context.Context) {
+	f := n.fleet
+	n.mu.Lock()
+	n.pollAgain = false
+	n.mu.Unlock()
+	var err error
+	if !n.silent.Load() {
+		var as *Assignment
+		as, err = f.c.Servers.Allocations(ctx, n.node.ID, n.secret, 0, 0)
+		f.stats.polls.Add(1)
+		if err == nil {
+			n.assign(as)
+		}
+	}
+	n.mu.Lock()
+	again := n.pollAgain
+	n.polling = false
+	n.mu.Unlock()
+	switch {
+	case err != nil:
+		n.pollSoon(time.Until(f.failed(ctx, "allocations", n, err)))
+	case again:
+		n.pollSoon(0)
+	case f.c.Poll > 0:
+		n.pollSoon(f.c.Poll)
+	}
+}
+
+// assign starts and stops what is wanted.
+func (n *fleetNode) assign(as *Assignment) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if as.Index < n.index {
+		return // older than what was done already
+	}
+	n.index = as.Index
+	for _, a := range n.allocs {
+		a.listed = false
+	}
+	for _, alloc := range as.Allocations {
+		a := n.allocs[alloc.ID]
+		if a == nil {
+			if alloc.Status.Terminal() {
+				continue
+			}
+			a = &fleetAlloc{alloc: alloc, status: StatusPending}
+			n.allocs[alloc.ID] = a
+		}
+		a.listed = true
+		if !alloc.Run {
+			n.stop(a)
+		}
+		if alloc.Status != a.status && a.status != StatusPending {
+			n.report(a, "")
+		}
+	}
+	for id, a := range n.allocs {
+		if !a.listed && !a.over() {
+			n.stop(a)
+		}
+		if !a.listed && a.over() && n.gone(a.alloc.Preempted, map[string]bool{}) {
+			delete(n.allocs, id)
+		}
+	}
+	n.startReady()
+}
+
+// startReady starts what waits for nothing. n.mu is held.
+func (n *fleetNode) startReady() {
+	for _, a := range n.allocs {
+		if a.status == StatusPending && !a.stopping && n.gone(a.alloc.Preempted, map[string]bool{}) {
+			n.start(a)
+		}
+	}
+}
+
+// gone is whether nothing of these is here any more, nor of what they displaced.
+func (n *fleetNode) gone(ids []string, seen map[string]bool) bool {
+	for _, id := range ids {
+		v := n.allocs[id]
+		if v == nil || seen[id] {
+			continue
+		}
+		seen[id] = true
+		if !v.over() || !n.gone(v.alloc.Preempted, seen) {
+			return false
+		}
+	}
+	return true
+}
+
+// start begins to pretend: as long as the longest of the tasks. n.mu is held.
+func (n *fleetNode) start(a *fleetAlloc) {
+	n.fleet.stats.started.Add(1)
+	longest, forever := time.Duration(0), len(a.alloc.Tasks) == 0
+	for i := range a.alloc.Tasks {
+		t := &a.alloc.Tasks[i]
+		set, err := sim.Parse(t.Config)
+		if t.Driver != "sim" {
+			err = fmt.Errorf("a simulated node has no driver %q", t.Driver)
+		}
+		if err != nil {
+			n.end(a, StatusFailed, "task "+t.Name+": "+err.Error())
+			return
+		}
+		run := time.Duration(set.RunFor)
+		if run == 0 {
+			run = a.alloc.Duration
+		}
+		forever = forever || run == 0
+		if run >= longest {
+			longest, a.set = run, set
+		}
+	}
+	a.status, a.started = StatusRunning, time.Now()
+	n.report(a, "")
+	if !forever {
+		n.endAfter(a, longest, func() (Status, string) {
+			if a.set.ExitCode != 0 {
+				return StatusFailed, fmt.Sprintf("exited with code %d", a.set.ExitCode)
+			}
+			return StatusComplete, ""
+		})
+	}
+}
+
+// stop ends an allocation: when its settings let it, at its kill timeout at the
+// latest. n.mu is held.
+func (n *fleetNode) stop(a *fleetAlloc) {
+	if a.over() || a.stopping {
+		return
+	}
+	a.stopping = true
+	why := a.alloc.Reason
+	if a.status == StatusPending {
+		n.end(a, StatusComplete, "stopped before it started")
+		return
+	}
+	after := time.Duration(a.set.StopAfter)
+	for i := range a.alloc.Tasks {
+		if t := &a.alloc.Tasks[i]; !a.set.Stops(killSignal(t)) {
+			after = max(after, killTimeout(t))
+		} else {
+			after = min(after, killTimeout(t))
+		}
+	}
+	if after <= 0 {
+		n.end(a, StatusComplete, why)
+		return
+	}
+	n.endAfter(a, after, func() (Status, string) { return StatusComplete, why })
+}
+
+func (n *fleetNode) endAfter(a *fleetAlloc, d time.Duration, how func() (Status, string)) {
+	n.fleet.agenda.add(time.Now().Add(d), func(context.Context) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if a.over() {
+			return
+		}
+		status, text := how()
+		n.end(a, status, text)
+		n.startReady()
+	})
+}
+
+// end notes that an allocation is over. n.mu is held.
+func (n *fleetNode) end(a *fleetAlloc, status Status, text string) {
+	n.fleet.stats.ended.Add(1)
+	a.status = status
+	n.report(a, text)
+}
+
+// report puts a status into the node's next report. n.mu is held.
+func (n *fleetNode) report(a *fleetAlloc, text string) {
+	if n.updates == nil {
+		n.updates = map[string]Update{}
+	}
+	n.updates[a.alloc.ID] = Update{ID: a.alloc.ID, Status: a.status, Text: text, Started: a.started}
+	if !n.reporting {
+		n.reporting = true
+		n.fleet.agenda.add(time.Now().Add(n.fleet.c.ReportWindow), n.send)
+	}
+}
+
+// send gives servers what was gathered, until they take it.
+func (n *fleetNode) send(ctx context.Context) {
+	f := n.fleet
+	n.mu.Lock()
+	batch := make([]Update, 0, len(n.updates))
+	for _, u := range n.updates {
+		batch = append(batch, u)
+	}
+	sending := n.updates
+	n.updates = nil
+	n.mu.Unlock()
+	err := errors.New("the node is silent")
+	if !n.silent.Load() {
+		err = f.c.Servers.Update(ctx, n.node.ID, n.secret, batch)
+		f.stats.reports.Add(1)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case err != nil:
+		for id, u := range n.updates {
+			sending[id] = u
+		}
+		n.updates = sending
+		f.agenda.add(f.failed(ctx, "report", n, err), n.send)
+	case len(n.updates) > 0:
+		f.agenda.add(time.Now().Add(f.c.ReportWindow), n.send)
+	default:
+		n.reporting = false
+	}
+}
