@@ -19,10 +19,7 @@ func commands() []Command {
 	}
 }
 
-func roundTrip(t interface {
-	Helper()
-	Fatalf(string, ...any)
-}, e *Entry) {
+func roundTrip(t rapid.TB, e *Entry) {
 	t.Helper()
 	got, err := Decode(Encode(e))
 	if err != nil {

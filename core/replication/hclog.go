@@ -34,7 +34,7 @@ func (s logSink) Accept(_ string, level hclog.Level, msg string, args ...any) {
 	if !s.log.Enabled(context.Background(), to) {
 		return
 	}
-	attrs := make([]any, 0, len(args))
+	attrs := append(make([]any, 0, 1+len(args)), slog.String("event", msg))
 	for i := 0; i+1 < len(args); i += 2 {
 		key := strings.ReplaceAll(fmt.Sprint(args[i]), "-", "_")
 		if key == "error" {
@@ -46,5 +46,5 @@ func (s logSink) Accept(_ string, level hclog.Level, msg string, args ...any) {
 		}
 		attrs = append(attrs, slog.Any(key, value))
 	}
-	s.log.Log(context.Background(), to, "raft: "+msg, attrs...)
+	s.log.Log(context.Background(), to, "raft", attrs...)
 }

@@ -94,10 +94,7 @@ func newServer() *server {
 }
 
 // apply is what Raft does with an entry once it is committed.
-func (s *server) apply(t interface {
-	Helper()
-	Fatal(...any)
-}, e *Entry) *Result {
+func (s *server) apply(t rapid.TB, e *Entry) *Result {
 	t.Helper()
 	s.index++
 	switch answer := s.fsm.Apply(&raft.Log{Index: s.index, Type: raft.LogCommand, Data: Encode(e)}).(type) {
@@ -109,10 +106,7 @@ func (s *server) apply(t interface {
 	}
 }
 
-func (s *server) do(t interface {
-	Helper()
-	Fatal(...any)
-}, c Command) *Result {
+func (s *server) do(t rapid.TB, c Command) *Result {
 	t.Helper()
 	return s.apply(t, &Entry{Time: int64(s.index) * 1000, Command: c})
 }

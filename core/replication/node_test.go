@@ -346,7 +346,7 @@ func TestRaftLogger_SpeaksOurWay(t *testing.T) {
 	l.Debug("left out")
 	l.Warn("failed to contact", "server-id", "s1", "error", io.EOF, "list", hclog.Fmt("%d-%d", 1, 2))
 	line := out.String()
-	for _, want := range []string{"level=WARN", `msg="raft: failed to contact"`, "server_id=s1", "err=EOF", "list=1-2"} {
+	for _, want := range []string{"level=WARN", "msg=raft", `event="failed to contact"`, "server_id=s1", "err=EOF", "list=1-2"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%q is not in %q", want, line)
 		}

@@ -105,8 +105,8 @@ func TestPolicies_ModulesArriveWhole(t *testing.T) {
 	s := newServer()
 	module := bytes.Repeat([]byte("0123456789"), 1000)
 	v := versionWith(module, "v1")
-	put := func(offset int, data []byte) *Result {
-		return s.do(t, &PutChunk{Digest: v.Digest, Offset: int64(offset), Data: data})
+	put := func(offset int, data []byte) {
+		s.done(t, &PutChunk{Digest: v.Digest, Offset: int64(offset), Data: data})
 	}
 	s.refuses(t, CodeNotFound, "has not come", &LoadPolicy{v})
 	s.refuses(t, CodeTooLarge, "at most", &PutChunk{Digest: v.Digest, Data: make([]byte, MaxChunk+1)})

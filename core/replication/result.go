@@ -53,7 +53,7 @@ const (
 
 // Refusal is why a committed command did nothing. It is part of applying: every
 // server refuses the same.
-type Refusal struct{ Code, Message string }
+type Refusal struct{ Code, Message string } //nolint:errname // it is an answer, and an error only to those who want one
 
 func (r *Refusal) Error() string { return r.Message }
 

@@ -28,7 +28,7 @@ func (*sink) ID() string      { return "test" }
 func (*sink) Close() error    { return nil }
 func (s *sink) Cancel() error { s.cancelled = true; return nil }
 
-func (s *server) persist(t interface{ Fatal(...any) }) []byte {
+func (s *server) persist(t rapid.TB) []byte {
 	frozen, err := s.fsm.Snapshot()
 	if err != nil {
 		t.Fatal(err)

@@ -60,11 +60,6 @@ type SnapshotInfo struct {
 // InspectSnapshot reads a snapshot as SaveSnapshot wrote it, checks all of it,
 // and says what it holds. Its error is a *SnapshotError.
 func InspectSnapshot(in io.Reader) (*SnapshotInfo, error) {
-	info, _, err := inspect(in)
-	return info, err
-}
-
-func inspect(in io.Reader) (*SnapshotInfo, *state.Snapshot, error) {
 	counted := &countedReader{in: in}
 	store := state.New()
 	s := &restorer{begin: store.BeginRestore}
@@ -74,7 +69,7 @@ func inspect(in io.Reader) (*SnapshotInfo, *state.Snapshot, error) {
 		}
 	}()
 	if err := s.read(counted); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	sn := s.txn.Commit()
 	info := &SnapshotInfo{
@@ -85,7 +80,7 @@ func inspect(in io.Reader) (*SnapshotInfo, *state.Snapshot, error) {
 	for range sn.Jobs() {
 		info.Jobs++
 	}
-	return info, sn, nil
+	return info, nil
 }
 
 type countedReader struct {
@@ -111,7 +106,7 @@ func (n *Node) RestoreSnapshot(ctx context.Context, in io.Reader) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
-	info, _, err := inspect(io.TeeReader(in, file))
+	info, err := InspectSnapshot(io.TeeReader(in, file))
 	if err != nil {
 		return err
 	}
