@@ -69,7 +69,7 @@ type Config struct {
 	EventBuffer     int                   // events kept for readers; default: events.DefaultCapacity
 	StorageHealthy  func() error          // nil: there is no storage that could fail
 	Secret          func() []byte         // signs plan tokens, the same on every server; nil: derived from the cluster
-	EvalBatch       int                   // evaluations in one entry at most; default: 2048
+	EvalBatch       int                   // evaluations in one entry at most; default: 4096
 	RegisterBatch   int                   // nodes in one entry at most; default: 512
 	UpdateBatch     int                   // updates of allocations in one entry at most; default: 4096
 	FollowUpDelay   time.Duration         // before a failed evaluation is tried again, at least; default: 1m
@@ -107,7 +107,7 @@ func (c Config) withDefaults() Config {
 	orElse(&c.Retention.Jobs, 4*time.Hour)
 	orElse(&c.Retention.Nodes, 24*time.Hour)
 	orElse(&c.Retention.Batch, 2048)
-	orElse(&c.EvalBatch, 2048)
+	orElse(&c.EvalBatch, 4096)
 	orElse(&c.RegisterBatch, 512)
 	orElse(&c.UpdateBatch, 4096)
 	orElse(&c.FollowUpDelay, time.Minute)

@@ -17,7 +17,7 @@ const (
 	// widest is how long nodes that fail together are gathered at most.
 	widest = 2 * time.Second
 	// stormNodes is how many nodes in one window make the next one twice as long.
-	stormNodes = 64
+	stormNodes = 4
 )
 
 // heartbeats knows by when each node must report, on the leader.

@@ -1,0 +1,336 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// storm is a cluster of one server with nodes that nobody plays: they register,
+// beat when they are told to, and report nothing.
+type storm struct {
+	*world
+	s         *Server
+	entries   *atomic.Int64
+}
+
+const stormSecret = "a secret of thirty-two characters"
+
+func newStorm(w *world) *storm {
+	m := w.leader()
+	return &storm{world: w, s: m.server, entries: &m.faults.entries}
+}
+
+// systemJobs registers jobs that want to be on every node.
+func (st *storm) systemJobs(n int) {
+	for i := range n {
+		st.submit(coretest.Job(fmt.Sprintf("sys%d", i)).Type(model.JobSystem).Priority(int32(50+i)).Ask(10, 10, 0))
+	}
+}
+
+func nodeName(i int) string { return fmt.Sprintf("node-%05d", i) }
+
+// registerAll registers nodes, many at a time.
+func (st *storm) registerAll(t testing.TB, n int) {
+	st.all(n, func(i int) {
+		node := coretest.Node(nodeName(i), 4000, 8192, 100_000)
+		if _, err := st.s.RegisterNode(st.ctx, node, stormSecret); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (st *storm) beatAll(t testing.TB, n int) {
+	st.all(n, func(i int) {
+		if _, err := st.s.Heartbeat(st.ctx, nodeName(i), stormSecret); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (*storm) all(n int, f func(i int)) {
+	var group sync.WaitGroup
+	const side = 256
+	for k := range side {
+		group.Go(func() {
+			for i := k; i < n; i += side {
+				f(i)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// settled waits until the broker has nothing to do.
+func (st *storm) settled(every time.Duration) {
+	for {
+		time.Sleep(every)
+		synctest.Wait()
+		stats := st.s.broker.Stats()
+		c := stats.Total()
+		if c.Ready+c.Unacked+c.Pending+c.Backoff+c.Cancelable+c.Failed == 0 && st.s.blocked.Stats().Duplicates == 0 {
+			return
+		}
+	}
+}
+
+func (st *storm) configure(change func(*model.SchedulerConfig)) {
+	config := coretest.AllPreempt()
+	change(config)
+	st.must(func(s *Server) error {
+		_, err := s.SetConfig(st.ctx, config, nil)
+		return err
+	})
+}
+
+// count begins to count.
+func (st *storm) count() { st.entries.Store(0) }
+
+// processed is how many evaluations were handed out since the server began.
+func (st *storm) processed() (n int) {
+	stats := st.s.broker.Stats()
+	for t := range stats.Waits {
+		n += stats.Waits[t].Deliveries
+	}
+	return n
+}
+
+func TestStorm_EvaluationsThatPileUpAreShed(t *testing.T) {
+	for _, shedding := range []bool{true, false} {
+		t.Run(fmt.Sprintf("shedding %t", shedding), func(t *testing.T) {
+			nodes := 300
+			if soak() && shedding { // without it each of 50,000 looks at 5,000 nodes
+				nodes = 5000
+			}
+			play(t, 1, nil, func(w *world) {
+				st := newStorm(w)
+				st.systemJobs(10)
+				st.settled(time.Second)
+				off := false
+				st.configure(func(c *model.SchedulerConfig) { c.BrokerPaused, c.Coalescing, c.Shedding = true, &off, &shedding })
+				st.registerAll(t, nodes)
+				time.Sleep(time.Second)
+				stats := st.s.broker.Stats()
+				if c := stats.Total(); c.Ready+c.Pending != 10*nodes {
+					t.Fatalf("the broker has %+v, want %d evaluations that wait", c, 10*nodes)
+				}
+				st.count()
+				before := st.processed()
+				st.configure(func(c *model.SchedulerConfig) { c.Coalescing, c.Shedding = &off, &shedding })
+				time.Sleep(time.Second)
+				st.settled(100 * time.Millisecond)
+				entries, processed := st.entries.Load(), st.processed()-before
+				t.Logf("%d evaluations: %d processed, %d entries", 10*nodes, processed, entries)
+				if shedding && (processed > 20 || entries > 40) {
+					t.Errorf("%d processed and %d entries, want at most 20 and 40", processed, entries)
+				}
+				if !shedding && processed < 10*nodes {
+					t.Errorf("%d of %d processed", processed, 10*nodes)
+				}
+				for i := range 10 {
+					w.expectLive(fmt.Sprintf("sys%d", i), nodes)
+				}
+				w.forgetMachines()
+			})
+		})
+	}
+}
+
+func TestStorm_NodesThatRegisterTogetherAreFewEntries(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		st := newStorm(w)
+		st.systemJobs(10)
+		st.settled(time.Second)
+		st.count()
+		st.registerAll(t, 2000)
+		if n := st.entries.Load(); n > 200 {
+			t.Errorf("2000 registrations made %d entries", n)
+		}
+		st.settled(time.Second)
+		w.expectLive("sys3", 2000)
+		st.count()
+		at := w.snap().Index()
+		st.beatAll(t, 2000)
+		st.registerAll(t, 2000) // of nodes that are known, and say nothing new
+		if n := st.entries.Load(); n != 0 || w.snap().Index() != at {
+			t.Errorf("heartbeats of healthy nodes made %d entries", n)
+		}
+		w.forgetMachines()
+	})
+}
+
+func TestStorm_NodesThatFailTogetherAreFewEntries(t *testing.T) {
+	nodes := 500
+	if soak() {
+		nodes = 5000
+	}
+	play(t, 1, func(c *Config) { c.HeartbeatRate = 1000 }, func(w *world) {
+		st := newStorm(w)
+		st.systemJobs(10)
+		st.registerAll(t, nodes)
+		st.submit(coretest.Job("service").Count(nodes).Ask(100, 100, 0))
+		st.settled(time.Second)
+		st.beatAll(t, nodes)
+		st.count()
+		time.Sleep(2*10*time.Second + 10*time.Second) // the last TTL and its grace
+		synctest.Wait()
+		last := time.Now()
+		for !st.allDown() {
+			time.Sleep(100 * time.Millisecond)
+			if time.Since(last) > time.Minute {
+				t.Fatal("nodes are not all down")
+			}
+		}
+		st.settled(100 * time.Millisecond)
+		t.Logf("%d nodes: %d entries, quiet %v after the last deadline", nodes, st.entries.Load(), time.Since(last))
+		if n := st.entries.Load(); n > 250 {
+			t.Errorf("%d nodes that failed made %d entries, want at most 250", nodes, n)
+		}
+		if quiet := time.Since(last); quiet > 5*time.Second {
+			t.Errorf("quiet %v after the last deadline, want 5 s at most", quiet)
+		}
+		st.beatAll(t, nodes)
+		st.settled(time.Second)
+		w.expectLive("service", nodes)
+		w.forgetMachines()
+	})
+}
+
+func (st *storm) allDown() bool {
+	for n := range st.s.Snapshot().Nodes() {
+		if n.Status != model.NodeDown {
+			return false
+		}
+	}
+	return true
+}
+
+// forgetMachines lets the end of a story wait for no reports of nodes that
+// nobody plays.
+func (w *world) forgetMachines() { w.silent = true }
+
+func TestHeartbeats_AfterAChangeOfLeaderNodesHaveTime(t *testing.T) {
+	play(t, 3, nil, func(w *world) {
+		st := newStorm(w)
+		st.registerAll(t, 20)
+		time.Sleep(15 * time.Second)
+		if err := w.leader().node.Transfer(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(25 * time.Second) // beyond what the first leader would have waited
+		snap := w.snap()
+		for n := range snap.Nodes() {
+			if n.Status != model.NodeReady {
+				t.Fatalf("%s is %s", n.ID, n.Status)
+			}
+		}
+		time.Sleep(40 * time.Second)
+		st.s = w.leader().server
+		if !st.allDown() {
+			t.Error("nodes that are silent stay up")
+		}
+	})
+}
+
+func TestHeartbeats_TTLGrowsWithTheCluster(t *testing.T) {
+	h := &heartbeats{s: &Server{cfg: Config{HeartbeatTTL: 10 * time.Second, HeartbeatRate: 50}}}
+	for nodes, want := range map[int]time.Duration{1: 10 * time.Second, 500: 10 * time.Second, 5000: 100 * time.Second} {
+		if got := h.base(nodes); got != want {
+			t.Errorf("%d nodes report within %v, want %v", nodes, got, want)
+		}
+	}
+}
+
+// A node that goes and comes, again and again, ends up as it is, and its work
+// runs somewhere.
+func TestHeartbeats_ANodeThatFlaps(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.addMachines(3, 1000, 1000)
+		w.submit(coretest.Job("web").Count(3).Ask(300, 300, 0))
+		w.settle()
+		m := w.machines["n000"]
+		for range 5 {
+			m.down()
+			time.Sleep(40 * time.Second)
+			m.up()
+			time.Sleep(3 * time.Second)
+		}
+		w.settle()
+		w.expectLive("web", 3)
+		if n := w.snap().Node("n000"); n.Status != model.NodeReady {
+			t.Errorf("it is %s", n.Status)
+		}
+	})
+}
+
+// One registration that is refused must not take those down that it came with.
+func TestGather_ARefusalIsItsCallersAlone(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		st := newStorm(w)
+		st.registerAll(t, 5)
+		st.s.registrations.mu.Lock()
+		st.s.registrations.busy = true // a write is under way
+		st.s.registrations.hurry = make(chan struct{}, 1)
+		st.s.registrations.mu.Unlock()
+		var group sync.WaitGroup
+		var failed, done atomic.Int64
+		for i := range 10 {
+			group.Go(func() {
+				node := coretest.Node(fmt.Sprintf("more-%d", i), 100, 100, 0)
+				if i == 4 { // more resources than the cluster can count
+					for k := range 100 {
+						node.Capacity[fmt.Sprintf("resource-%d", k)] = 1
+					}
+				}
+				if _, err := st.s.RegisterNode(st.ctx, node, strings.Repeat("x", 40)); err != nil {
+					failed.Add(1)
+				} else {
+					done.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		st.count()
+		st.s.registrations.group.Go(st.s.registrations.run)
+		group.Wait()
+		if failed.Load() != 1 || done.Load() != 9 {
+			t.Errorf("%d failed and %d were registered, want 1 and 9", failed.Load(), done.Load())
+		}
+	})
+}
+
+func TestUpdateAllocs_OfManyNodesAreOneEntry(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		st := newStorm(w)
+		st.registerAll(t, 50)
+		st.submit(coretest.Job("web").Count(50).Ask(3000, 3000, 0))
+		st.settled(time.Second)
+		updates := map[string]string{}
+		for a := range st.s.Snapshot().Allocs() {
+			updates[a.NodeID] = a.ID
+		}
+		st.count()
+		st.all(50, func(i int) {
+			id := updates[nodeName(i)]
+			if _, err := st.s.UpdateAllocs(st.ctx, nodeName(i), stormSecret, updateOf(id)); err != nil {
+				t.Error(err)
+			}
+		})
+		if n := st.entries.Load(); n != 1 {
+			t.Errorf("50 reports made %d entries, want 1", n)
+		}
+		w.forgetMachines()
+	})
+}
+
+func updateOf(id string) []state.ClientUpdate {
+	return []state.ClientUpdate{{AllocID: id, Status: model.ClientRunning, Started: true, StartTime: 1}}
+}

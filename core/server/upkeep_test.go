@@ -1,0 +1,384 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/events"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+func TestCollectGarbage_ForgetsWhatIsOverAndNothingElse(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.addMachines(3, 1000, 1000)
+		s := w.leader().server
+		key := func(id string) model.JobKey { return model.JobKey{Namespace: "default", ID: id} }
+		w.submit(coretest.Job("runs").Ask(100, 100, 0))
+		w.submit(coretest.Job("stopped").Ask(100, 100, 0))
+		w.submit(coretest.Job("done").Type(model.JobBatch).Count(2).Ask(100, 100, 0))
+		w.submit(coretest.Job("half").Type(model.JobBatch).Count(2).Ask(100, 100, 0))
+		w.settle()
+		w.must(func(s *Server) error {
+			_, err := s.StopJob(w.ctx, key("stopped"), StopOptions{})
+			return err
+		})
+		w.complete("done", 2)
+		w.complete("half", 1)
+		w.settle()
+		gone := w.machines["n002"]
+		for a := range w.snap().Allocs() {
+			if a.NodeID == "n002" && a.Live() {
+				gone = nil
+			}
+		}
+		if gone != nil {
+			gone.down()
+		}
+
+		young, err := s.CollectGarbage(w.ctx, false)
+		if err != nil || young != (Collected{}) {
+			t.Errorf("what is young was forgotten: %+v, %v", young, err)
+		}
+		time.Sleep(30 * time.Hour) // the collector has come by itself
+		snap := w.snap()
+		for id, stays := range map[string]bool{"runs": true, "stopped": false, "done": false, "half": true} {
+			if there := snap.Job(key(id)) != nil; there != stays {
+				t.Errorf("job %s is there: %t, want %t", id, there, stays)
+			}
+		}
+		w.expectLive("runs", 1)
+		w.expectLive("half", 1)
+		if n := snap.JobAllocCount(key("half")); n != 2 {
+			t.Errorf("the job that is half done has %d allocations, want that what it did is remembered", n)
+		}
+		for e := range snap.Evals() {
+			if e.Status.Final() {
+				t.Errorf("evaluation %s is %s since %v", e.ID, e.Status, time.Since(time.Unix(0, e.ModifyTime)))
+			}
+		}
+		if gone != nil && snap.Node("n002") != nil {
+			t.Error("a node that is down for a day is still there")
+		}
+		w.submit(coretest.Job("brief").Ask(100, 100, 0))
+		w.settle()
+		w.must(func(s *Server) error {
+			_, err := s.StopJob(w.ctx, key("brief"), StopOptions{})
+			return err
+		})
+		w.settle()
+		if forced, err := s.CollectGarbage(w.ctx, true); err != nil || forced.Jobs != 1 || w.snap().Job(key("brief")) != nil {
+			t.Errorf("with force: %+v, %v", forced, err)
+		}
+	})
+}
+
+// complete has instances of a job end well.
+func (w *world) complete(job string, n int) {
+	w.t.Helper()
+	for _, a := range w.snap().AppendJobAllocs(nil, model.JobKey{Namespace: "default", ID: job}) {
+		if n == 0 {
+			return
+		}
+		n--
+		m := w.machines[a.NodeID]
+		w.must(func(s *Server) error {
+			_, err := s.UpdateAllocs(w.ctx, a.NodeID, m.secret, []state.ClientUpdate{{AllocID: a.ID, Status: model.ClientComplete}})
+			return err
+		})
+	}
+}
+
+func TestGarbage_IsWrittenInBoundedEntries(t *testing.T) {
+	g := &garbage{}
+	for i := range 25 {
+		g.evals = append(g.evals, fmt.Sprint("e", i))
+	}
+	g.jobs = []model.JobKey{{ID: "a"}, {ID: "b"}}
+	sizes := []int{}
+	for _, c := range g.commands(10) {
+		c := c.(*replication.Collect)
+		sizes = append(sizes, len(c.Evals)+len(c.Allocs)+len(c.Jobs)+len(c.Nodes))
+	}
+	if !slices.Equal(sizes, []int{10, 10, 5, 2}) {
+		t.Errorf("entries of %v things", sizes)
+	}
+}
+
+func TestTimetable_TellsIndexesFromTimes(t *testing.T) {
+	table := newTimetable()
+	for i := uint64(1); i <= 10; i++ {
+		table.witness(&replication.Applied{Index: i * 10, Entry: &replication.Entry{Time: int64(time.Duration(i) * time.Minute)}})
+	}
+	for at, want := range map[time.Duration]uint64{0: 0, time.Minute: 10, 90 * time.Second: 10, 5 * time.Minute: 50, time.Hour: 100} {
+		if got := table.before(int64(at)); got != want {
+			t.Errorf("before %v it was %d, want %d", at, got, want)
+		}
+	}
+}
+
+// The table in METRICS.md is what people build dashboards from.
+func TestMetrics_AreThoseOfTheTable(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	play(t, 1, func(c *Config) { c.Registry = registry }, func(w *world) {
+		w.everythingPreempts()
+		w.addMachines(2, 1000, 1000)
+		w.submit(coretest.Job("low").Priority(20).Count(2).Ask(800, 800, 0))
+		w.settle()
+		w.submit(coretest.Job("high").Priority(80).Count(3).Ask(800, 800, 0))
+		w.settle()
+		page, err := os.ReadFile("METRICS.md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := map[string][]string{}
+		for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| [a-z, 1]+ \\| ([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
+			table[row[1]] = nil
+			for _, label := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(row[2], -1) {
+				table[row[1]] = append(table[row[1]], label[1])
+			}
+			slices.Sort(table[row[1]])
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, f := range families {
+			seen[f.GetName()] = true
+			labels, ok := table[f.GetName()]
+			if !ok {
+				t.Errorf("%s is not in the table", f.GetName())
+				continue
+			}
+			for _, m := range f.GetMetric() {
+				var have []string
+				for _, l := range m.GetLabel() {
+					have = append(have, l.GetName())
+				}
+				slices.Sort(have)
+				if !slices.Equal(have, labels) {
+					t.Errorf("%s has labels %v, the table says %v", f.GetName(), have, labels)
+				}
+			}
+		}
+		// Faults and fallbacks have no rows before the first one.
+		for name := range table {
+			if !seen[name] && !strings.Contains(name, "fault") && !strings.Contains(name, "fallback") {
+				t.Errorf("%s is in the table and nobody counts it", name)
+			}
+		}
+		w.checkCounts(sumsOf(families))
+	})
+}
+
+// sumsOf is the sums of counters by name and first label value.
+func sumsOf(families []*dto.MetricFamily) map[string]float64 {
+	sums := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			v := m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount()+m.GetSummary().GetSampleCount())
+			name := f.GetName()
+			sums[name] += v
+			for _, l := range m.GetLabel() {
+				sums[name+"/"+l.GetValue()] += v
+			}
+		}
+	}
+	return sums
+}
+
+func (w *world) checkCounts(sums map[string]float64) {
+	w.t.Helper()
+	for name, want := range map[string]float64{
+		"cede_sched_placements_total/placed": 4, "cede_preempt_victims_total/default": 2,
+		"cede_preempt_decisions_total/evicted": 1, "cede_raft_is_leader": 1, "cede_broker_evals/blocked": 2,
+	} {
+		if sums[name] != want {
+			w.t.Errorf("%s is %v, want %v", name, sums[name], want)
+		}
+	}
+	for _, name := range []string{"cede_plan_commit_seconds", "cede_plan_verify_seconds", "cede_worker_process_seconds", "cede_raft_applied_index"} {
+		if sums[name] == 0 {
+			w.t.Errorf("%s counted nothing", name)
+		}
+	}
+}
+
+func TestReady_ListsWhatIsLacking(t *testing.T) {
+	var broken error
+	play(t, 1, func(c *Config) { c.StorageHealthy = func() error { return broken } }, func(w *world) {
+		s := w.leader().server
+		bad := func() (names []string) {
+			for _, c := range s.Ready(w.ctx) {
+				if !c.OK {
+					names = append(names, c.Name)
+				}
+			}
+			return names
+		}
+		if names := bad(); len(names) > 0 {
+			t.Errorf("a server that is well lacks %v", names)
+		}
+		broken = errors.New("disk full")
+		s.pool.Hold("maintenance")
+		if names := bad(); !slices.Equal(names, []string{"workers", "storage"}) {
+			t.Errorf("it lacks %v", names)
+		}
+		broken = nil
+		s.pool.Release("maintenance")
+	})
+}
+
+func TestEvents_TellAStoryAndResumeOnAnotherServer(t *testing.T) {
+	play(t, 3, nil, func(w *world) {
+		w.fullWorld()
+		first := w.leader()
+		r := w.submit(high())
+		w.settle()
+		w.agree()
+		read := func(s *Server, from uint64, topics ...string) (types []string, last uint64) {
+			sub, err := s.Events(w.ctx, from, topics)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for {
+				ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+				batch, err := sub.Next(ctx)
+				cancel()
+				if err != nil {
+					return types, last
+				}
+				if batch.Lost != nil && from > 1 {
+					t.Errorf("lost %+v", batch.Lost)
+				}
+				for _, e := range batch.Events {
+					types, last = append(types, fmt.Sprint(e.Index, " ", e.Type, " ", e.Key)), e.Index
+				}
+			}
+		}
+		var follower *member
+		for _, m := range w.members {
+			if m != first {
+				follower = m
+			}
+		}
+		mine, _ := read(first.server, r.Index)
+		theirs, _ := read(follower.server, r.Index)
+		if !slices.Equal(mine, theirs) || len(mine) == 0 {
+			t.Errorf("servers tell different stories:\n%v\n%v", mine, theirs)
+		}
+		kinds := strings.Join(mine, "\n")
+		for _, want := range []string{"JobRegistered high", "EvaluationCreated", "AllocationEvicted", "AllocationPlaced", "AllocationPreempted", "PreemptionDecided", "EvaluationUpdated", "AllocationUpdated"} {
+			if !strings.Contains(kinds, want) {
+				t.Errorf("no %s among\n%s", want, kinds)
+			}
+		}
+		if only, _ := read(first.server, r.Index, string(events.Decision)); len(only) != 1 {
+			t.Errorf("decisions are %v, want one", only)
+		}
+		if none, _ := read(first.server, r.Index, "Deployment"); len(none) != 0 {
+			t.Errorf("of a topic that there is not came %v", none)
+		}
+	})
+}
+
+func TestBroker_PauseSurvivesAChangeOfLeader(t *testing.T) {
+	play(t, 3, nil, func(w *world) {
+		w.addMachines(1, 1000, 1000)
+		w.must(func(s *Server) error {
+			_, err := s.PauseBroker(w.ctx)
+			return err
+		})
+		w.submit(coretest.Job("web").Ask(100, 100, 0))
+		if err := w.leader().node.Transfer(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		w.expectLive("web", 0)
+		stats, _ := w.leader().server.BrokerStats()
+		if !stats.Paused {
+			t.Error("the new leader hands evaluations out")
+		}
+		w.must(func(s *Server) error {
+			_, err := s.ResumeBroker(w.ctx)
+			return err
+		})
+		time.Sleep(time.Second)
+		w.settle()
+		w.expectLive("web", 1)
+	})
+}
+
+func TestTokens_TheFirstOnceAndOthersUntilTheyExpire(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		s := w.leader().server
+		secret, first, err := s.BootstrapToken(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, ok := s.Authenticate(secret); !ok || found.Accessor != first.Accessor {
+			t.Errorf("the first token: %+v, %t", found, ok)
+		}
+		if _, _, err := s.BootstrapToken(w.ctx); CodeOf(err) != CodeConflict {
+			t.Errorf("a second first token: %v", err)
+		}
+		if _, _, err := s.CreateToken(w.ctx, "x", []string{"root"}, 0); CodeOf(err) != CodeInvalid {
+			t.Errorf("a role that there is not: %v", err)
+		}
+		brief, token, err := s.CreateToken(w.ctx, "ci", []string{"submit", "policy"}, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := s.Authenticate(brief); !ok {
+			t.Error("a fresh token is not known")
+		}
+		if _, ok := s.Authenticate(brief + "x"); ok {
+			t.Error("another secret is known")
+		}
+		time.Sleep(2 * time.Hour)
+		if _, ok := s.Authenticate(brief); ok {
+			t.Error("a token outlives its time")
+		}
+		if _, err := s.DeleteToken(w.ctx, token.Accessor); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.DeleteToken(w.ctx, token.Accessor); CodeOf(err) != CodeNotFound {
+			t.Errorf("deleted twice: %v", err)
+		}
+	})
+}
+
+func TestServer_OnAFollowerSaysWhoLeads(t *testing.T) {
+	play(t, 3, nil, func(w *world) {
+		leader := w.leader()
+		for _, m := range w.members {
+			if m == leader {
+				continue
+			}
+			_, err := m.server.RegisterJob(w.ctx, coretest.Job("web").Obj(), RegisterOptions{})
+			e, ok := errors.AsType[*Error](err)
+			if !ok || e.Code != CodeNotLeader || e.Details["LeaderID"] != leader.id {
+				t.Errorf("%s answers %+v", m.id, err)
+			}
+			if _, err := m.server.Consistent(w.ctx); CodeOf(err) != CodeNotLeader {
+				t.Errorf("%s claims to be consistent: %v", m.id, err)
+			}
+		}
+		if _, err := leader.server.Consistent(w.ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
