@@ -1,0 +1,83 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+)
+
+const deploy = "../../../examples/deploy"
+
+func example(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(deploy, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// What people copy must be right: every example is a configuration that is taken.
+func TestDeploy_ExamplesAreValid(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(deploy, "etc", "*.yaml"))
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		dev := filepath.Base(file) == "dev.yaml"
+		// The token's file is on no machine that tests.
+		if _, err := config.Load(config.Sources{Files: []string{file}, Dev: dev, Environ: []string{"CEDE_CLIENT__TOKEN=x"}}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestDeploy_UnitsDoWhatThisProgramUnderstands(t *testing.T) {
+	for unit, more := range map[string][]string{
+		"cede-server.service": {"DynamicUser=yes", "StateDirectory=cede"},
+		"cede-client.service": {"KillMode=process", "StateDirectory=cede-node"}, // work outlives the agent
+	} {
+		text := example(t, unit)
+		for _, line := range append(more, "Type=notify", "ExecReload=/bin/kill -HUP $MAINPID", "KillSignal=SIGINT", "LimitNOFILE=65536", "Restart=on-failure") {
+			if !strings.Contains(text, "\n"+line+"\n") {
+				t.Errorf("%s lacks %s", unit, line)
+			}
+		}
+		if !regexp.MustCompile(`(?m)^WatchdogSec=\d+$`).MatchString(text) {
+			t.Errorf("%s has no watchdog", unit)
+		}
+		start := regexp.MustCompile(`(?m)^ExecStart=\S+/cede agent -c /etc/cede/(\S+)$`).FindStringSubmatch(text)
+		if start == nil {
+			t.Errorf("%s starts something else", unit)
+			continue
+		}
+		directory := regexp.MustCompile(`(?m)^StateDirectory=(\S+)$`).FindStringSubmatch(text)[1]
+		if !strings.Contains(example(t, filepath.Join("etc", start[1])), "data_dir: /var/lib/"+directory+"\n") {
+			t.Errorf("%s keeps its state elsewhere than %s says", unit, start[1])
+		}
+	}
+}
+
+func TestDeploy_ContainerIsAServerOfNobodys(t *testing.T) {
+	text := example(t, "Containerfile")
+	variables := regexp.MustCompile(`CEDE_[A-Z_]+=\S+`).FindAllString(text, -1)
+	c, err := config.Load(config.Sources{Environ: variables})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Server.Enabled || c.Listen.HTTP != "0.0.0.0:4646" {
+		t.Errorf("it is %+v", c.Config)
+	}
+	stages := strings.Split(text, "\nFROM ")
+	last := stages[len(stages)-1]
+	if !strings.HasPrefix(last, "scratch\n") || !strings.Contains(last, "\nUSER 65532:65532\n") || !strings.Contains(text, "CGO_ENABLED=0") {
+		t.Errorf("want a static program in an empty image, run by nobody in particular:\n%s", last)
+	}
+	if !strings.Contains(last, "VOLUME "+c.DataDir+"\n") {
+		t.Errorf("what it keeps in %s goes with the container", c.DataDir)
+	}
+}
