@@ -7,7 +7,7 @@ import (
 
 func (a *applier) bootstrap(c *Bootstrap) *Refusal {
 	if a.txn.Meta().ClusterID == "" && c.ClusterID != "" {
-		a.txn.SetMeta(state.Meta{ClusterID: c.ClusterID, Version: c.Version})
+		a.txn.SetMeta(state.Meta{ClusterID: c.ClusterID, Version: c.Version, Key: c.Key})
 	}
 	return nil
 }

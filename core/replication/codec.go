@@ -36,7 +36,7 @@ func (w *writer) entry(e *Entry) *pb.Entry {
 	m := &pb.Entry{Format: format, Time: e.Time, Key: text(e.Key), Hash: hashBytes(&e.Hash), Kind: uint32(e.Command.command())}
 	switch c := e.Command.(type) {
 	case *Bootstrap:
-		m.Command = &pb.Entry_Bootstrap{Bootstrap: &pb.Bootstrap{ClusterId: text(c.ClusterID), Version: c.Version}}
+		m.Command = &pb.Entry_Bootstrap{Bootstrap: &pb.Bootstrap{ClusterId: text(c.ClusterID), Version: c.Version, Key: hashBytes(&c.Key)}}
 	case *SetVersion:
 		m.Command = &pb.Entry_SetVersion{SetVersion: &pb.SetVersion{Version: c.Version}}
 	case *RegisterJob:
@@ -142,7 +142,7 @@ func Decode(b []byte) (*Entry, error) {
 func (r *reader) command(m *pb.Entry) Command {
 	switch c := m.Command.(type) {
 	case *pb.Entry_Bootstrap:
-		return &Bootstrap{ClusterID: c.Bootstrap.GetClusterId(), Version: c.Bootstrap.GetVersion()}
+		return &Bootstrap{ClusterID: c.Bootstrap.GetClusterId(), Version: c.Bootstrap.GetVersion(), Key: r.hash(c.Bootstrap.GetKey())}
 	case *pb.Entry_SetVersion:
 		return &SetVersion{c.SetVersion.GetVersion()}
 	case *pb.Entry_RegisterJob:

@@ -25,7 +25,8 @@ type (
 	// Bootstrap names the cluster; it does nothing to one that has a name.
 	Bootstrap struct {
 		ClusterID string
-		Version   uint32 // of the meaning of entries
+		Version   uint32   // of the meaning of entries
+		Key       [32]byte // by chance; see state.Meta
 	}
 	// SetVersion raises the version of the meaning of entries.
 	SetVersion struct{ Version uint32 }

@@ -107,7 +107,11 @@ func (s *restorer) head(m *pb.SnapshotHead) error {
 	}
 	s.txn = s.begin(m.Index)
 	if m.ClusterId != "" || m.ClusterVersion != 0 {
-		s.txn.SetMeta(state.Meta{ClusterID: m.ClusterId, Version: m.ClusterVersion})
+		var r reader
+		s.txn.SetMeta(state.Meta{ClusterID: m.ClusterId, Version: m.ClusterVersion, Key: r.hash(m.ClusterKey)})
+		if r.err != nil {
+			return r.err
+		}
 	}
 	return s.txn.GrowDimensions(m.Dimensions...)
 }

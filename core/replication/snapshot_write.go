@@ -21,6 +21,7 @@ func writeSnapshot(out io.Writer, sn *state.Snapshot, get func(digest string) ([
 	meta := sn.Meta()
 	s.write(&pb.Record{Record: &pb.Record_Head{Head: &pb.SnapshotHead{
 		Index: sn.Index(), Dimensions: sn.Dims().Names(), ClusterId: text(meta.ClusterID), ClusterVersion: meta.Version,
+		ClusterKey: hashBytes(&meta.Key),
 	}}})
 	if get != nil {
 		if err := s.modules(sn, get); err != nil {
@@ -39,6 +40,7 @@ func Hash(sn *state.Snapshot) [32]byte {
 	meta := sn.Meta()
 	s.write(&pb.Record{Record: &pb.Record_Head{Head: &pb.SnapshotHead{
 		Dimensions: sn.Dims().Names(), ClusterId: text(meta.ClusterID), ClusterVersion: meta.Version,
+		ClusterKey: hashBytes(&meta.Key),
 	}}})
 	s.state(sn)
 	if err := s.end(h); err != nil {

@@ -68,7 +68,7 @@ type Config struct {
 	Tracker         planner.TrackerConfig // of nodes that keep rejecting plans; default: off
 	EventBuffer     int                   // events kept for readers; default: events.DefaultCapacity
 	StorageHealthy  func() error          // nil: there is no storage that could fail
-	Secret          func() []byte         // signs plan tokens, the same on every server; nil: derived from the cluster
+	Secret          func() []byte         // signs plan tokens, the same on every server; nil: the key in the state
 	EvalBatch       int                   // evaluations in one entry at most; default: 4096
 	RegisterBatch   int                   // nodes in one entry at most; default: 512
 	UpdateBatch     int                   // updates of allocations in one entry at most; default: 4096

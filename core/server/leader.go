@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -201,12 +202,14 @@ func (t *term) abolish() {
 	t.logger.Info("leadership left", "term", t.number)
 }
 
-// nameCluster gives a new cluster its name.
+// nameCluster gives a new cluster its name, and the key that its servers share.
 func (t *term) nameCluster(ctx context.Context) error {
 	if t.Snapshot().Meta().ClusterID != "" {
 		return nil
 	}
-	_, err := t.do(ctx, &replication.Bootstrap{ClusterID: t.cfg.NewID(), Version: entryVersion})
+	name := &replication.Bootstrap{ClusterID: t.cfg.NewID(), Version: entryVersion}
+	_, _ = rand.Read(name.Key[:]) // never fails
+	_, err := t.do(ctx, name)
 	if err != nil {
 		return fmt.Errorf("the cluster gets no name: %w", err)
 	}

@@ -83,6 +83,10 @@ func (n *narrator) tellOperator() {
 		n.operator("SchedulerConfigChanged", "", fmt.Sprintf("algorithm %s, policy %q, broker paused %t", c.Config.Algorithm, c.Config.Policy, c.Config.BrokerPaused))
 	case *replication.UpsertPriorityClass:
 		n.operator("PriorityClassPut", c.Class.Name, fmt.Sprintf("value %d", c.Class.Value))
+	case *replication.UpsertBudget:
+		n.operator("BudgetPut", c.Budget.Key().String(), "")
+	case *replication.DeleteBudget:
+		n.operator("BudgetDeleted", c.Key.String(), "")
 	case *replication.DeletePriorityClass:
 		n.operator("PriorityClassDeleted", c.Name, "")
 	case *replication.Collect:

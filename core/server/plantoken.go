@@ -98,8 +98,10 @@ func (s *Server) planKey() []byte {
 	if s.cfg.Secret != nil {
 		return s.cfg.Secret()
 	}
-	key := sha256.Sum256([]byte("plan tokens of " + s.Snapshot().Meta().ClusterID))
-	return key[:]
+	meta := s.Snapshot().Meta()
+	h := hmac.New(sha256.New, meta.Key[:])
+	_, _ = h.Write([]byte("plan tokens of " + meta.ClusterID))
+	return h.Sum(nil)
 }
 
 // noLongerHolds lists what of a plan the applier would turn down now.

@@ -18,6 +18,9 @@ type aside struct {
 type Meta struct {
 	ClusterID string // "": it has not been named yet
 	Version   uint32 // of the meaning of log entries
+	// Key signs what one server hands out and another must know again. It is a
+	// secret of the servers: nothing shows it.
+	Key [32]byte
 }
 
 // Meta is what the cluster says of itself.

@@ -490,6 +490,7 @@ type Bootstrap struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
 	Version       uint32                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	Key           []byte                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -536,6 +537,13 @@ func (x *Bootstrap) GetVersion() uint32 {
 		return x.Version
 	}
 	return 0
+}
+
+func (x *Bootstrap) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
 }
 
 type SetVersion struct {
@@ -5311,6 +5319,7 @@ type SnapshotHead struct {
 	Dimensions     []string               `protobuf:"bytes,2,rep,name=dimensions,proto3" json:"dimensions,omitempty"` // vectors mean nothing without their order
 	ClusterId      string                 `protobuf:"bytes,3,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
 	ClusterVersion uint32                 `protobuf:"varint,4,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"`
+	ClusterKey     []byte                 `protobuf:"bytes,5,opt,name=cluster_key,json=clusterKey,proto3" json:"cluster_key,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -5371,6 +5380,13 @@ func (x *SnapshotHead) GetClusterVersion() uint32 {
 		return x.ClusterVersion
 	}
 	return 0
+}
+
+func (x *SnapshotHead) GetClusterKey() []byte {
+	if x != nil {
+		return x.ClusterKey
+	}
+	return nil
 }
 
 // JobBlock is every version of a job that something refers to.
@@ -5865,11 +5881,12 @@ const file_replication_proto_rawDesc = "" +
 	"\fdelete_token\x18\x1e \x01(\v2 .cede.replication.v1.DeleteTokenH\x00R\vdeleteToken\x12B\n" +
 	"\rupsert_budget\x18\x1f \x01(\v2\x1b.cede.replication.v1.BudgetH\x00R\fupsertBudget\x12H\n" +
 	"\rdelete_budget\x18  \x01(\v2!.cede.replication.v1.DeleteBudgetH\x00R\fdeleteBudgetB\t\n" +
-	"\acommand\"D\n" +
+	"\acommand\"V\n" +
 	"\tBootstrap\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\rR\aversion\"&\n" +
+	"\aversion\x18\x02 \x01(\rR\aversion\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\"&\n" +
 	"\n" +
 	"SetVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\"\xc5\x01\n" +
@@ -6390,7 +6407,7 @@ const file_replication_proto_rawDesc = "" +
 	"\fmodule_chunk\x18\x10 \x01(\v2 .cede.replication.v1.ModuleChunkH\x00R\vmoduleChunk\x127\n" +
 	"\x04tail\x18\x11 \x01(\v2!.cede.replication.v1.SnapshotTailH\x00R\x04tail\x125\n" +
 	"\x06budget\x18\x12 \x01(\v2\x1b.cede.replication.v1.BudgetH\x00R\x06budgetB\b\n" +
-	"\x06record\"\x8c\x01\n" +
+	"\x06record\"\xad\x01\n" +
 	"\fSnapshotHead\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x1e\n" +
 	"\n" +
@@ -6398,7 +6415,9 @@ const file_replication_proto_rawDesc = "" +
 	"dimensions\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x03 \x01(\tR\tclusterId\x12'\n" +
-	"\x0fcluster_version\x18\x04 \x01(\rR\x0eclusterVersion\"\x81\x01\n" +
+	"\x0fcluster_version\x18\x04 \x01(\rR\x0eclusterVersion\x12\x1f\n" +
+	"\vcluster_key\x18\x05 \x01(\fR\n" +
+	"clusterKey\"\x81\x01\n" +
 	"\bJobBlock\x12-\n" +
 	"\x03key\x18\x01 \x01(\v2\x1b.cede.replication.v1.JobKeyR\x03key\x124\n" +
 	"\bversions\x18\x02 \x03(\v2\x18.cede.replication.v1.JobR\bversions\x12\x10\n" +
