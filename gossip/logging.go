@@ -1,0 +1,44 @@
+package gossip
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+)
+
+func (c *Config) log() *slog.Logger {
+	if c.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.Logger
+}
+
+// bridge writes memberlist's lines to a logger.
+func bridge(to *slog.Logger) io.Writer { return &lines{to} }
+
+// lines turns "[WARN] memberlist: text" into a record of that level.
+type lines struct{ to *slog.Logger }
+
+// levels has memberlist's chatter about every exchange one lower than it says.
+var levels = []struct {
+	prefix string
+	level  slog.Level
+}{
+	{"[DEBUG]", slog.LevelDebug},
+	{"[INFO]", slog.LevelDebug},
+	{"[WARN]", slog.LevelWarn},
+	{"[ERR]", slog.LevelError},
+}
+
+func (l *lines) Write(line []byte) (int, error) {
+	text, level := bytes.TrimSpace(line), slog.LevelInfo
+	for _, known := range levels {
+		if rest, ok := bytes.CutPrefix(text, []byte(known.prefix)); ok {
+			text, level = bytes.TrimSpace(rest), known.level
+		}
+	}
+	text = bytes.TrimPrefix(text, []byte("memberlist: "))
+	l.to.LogAttrs(context.Background(), level, "memberlist", slog.String("says", string(text)))
+	return len(line), nil
+}

@@ -1,0 +1,256 @@
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// Pool is this server's membership of the pool.
+type Pool struct {
+	cfg    Config
+	list   *memberlist.Memberlist
+	roster *roster
+	keys   *memberlist.Keyring // nil: not sealed
+	cancel context.CancelFunc
+	loops  sync.WaitGroup
+	once   sync.Once
+	closed error
+}
+
+// Start takes part in the pool. It joins the seeds in the background and goes
+// on trying; Join tells at once what is wrong.
+func Start(cfg Config) (*Pool, error) {
+	cfg.Timing = cfg.Timing.withDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	p := &Pool{cfg: cfg, roster: newRoster(&cfg)}
+	conf, err := p.memberlistConfig()
+	if err != nil {
+		return nil, err
+	}
+	if p.list, err = memberlist.Create(conf); err != nil {
+		return nil, fmt.Errorf("gossip at %s: %w", cfg.Bind, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	p.loops.Go(func() { p.rejoin(ctx) })
+	return p, nil
+}
+
+// memberlistConfig is tuned for pools of three to seven: a suspicion can hardly
+// be confirmed there by others, so it must not wait for them for long.
+func (p *Pool) memberlistConfig() (*memberlist.Config, error) {
+	c := memberlist.DefaultLANConfig()
+	c.Name, c.Label, c.RequireNodeNames = p.cfg.ID, p.cfg.Cluster, false
+	c.ProbeInterval, c.ProbeTimeout = p.cfg.Timing.Probe, p.cfg.Timing.ProbeTimeout
+	c.GossipInterval, c.PushPullInterval = p.cfg.Timing.Gossip, p.cfg.Timing.PushPull
+	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 3, 2
+	c.DeadNodeReclaimTime = 30 * time.Second
+	c.Delegate, c.Events, c.Merge, c.Alive, c.Conflict = p.roster, p.roster, p.roster, p.roster, p.roster
+	c.LogOutput = bridge(p.cfg.log())
+	c.Transport = p.cfg.Transport
+	if err := p.addresses(c); err != nil {
+		return nil, err
+	}
+	if len(p.cfg.Keys) > 0 {
+		var err error
+		if c.Keyring, err = memberlist.NewKeyring(p.cfg.Keys, p.cfg.Keys[0]); err != nil {
+			return nil, fmt.Errorf("gossip keys: %w", err)
+		}
+		p.keys = c.Keyring
+	}
+	return c, nil
+}
+
+func (p *Pool) addresses(c *memberlist.Config) (err error) {
+	if p.cfg.Transport == nil {
+		if c.BindAddr, c.BindPort, err = splitAddr(p.cfg.Bind); err != nil {
+			return fmt.Errorf("the address to bind: %w", err)
+		}
+		c.AdvertisePort = c.BindPort
+		if !net.ParseIP(c.BindAddr).IsUnspecified() {
+			c.AdvertiseAddr = c.BindAddr
+		} else if p.cfg.Advertise == "" {
+			return fmt.Errorf("it is bound to %s, every address of the machine: say in advertise which one others shall use", p.cfg.Bind)
+		}
+	}
+	if p.cfg.Advertise == "" {
+		return nil
+	}
+	host, port, err := splitAddr(p.cfg.Advertise)
+	if err != nil {
+		return fmt.Errorf("the address to advertise: %w", err)
+	}
+	if host != "" {
+		c.AdvertiseAddr = host
+	}
+	if port != 0 {
+		c.AdvertisePort = port
+	}
+	return nil
+}
+
+// splitAddr reads host:port and looks the host up: memberlist wants an address.
+func splitAddr(s string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(s)
+	if err != nil {
+		return "", 0, err
+	}
+	if text != "" {
+		if port, err = strconv.Atoi(text); err != nil || port < 0 || port > 65535 {
+			return "", 0, fmt.Errorf("port %q is not between 0 and 65535", text)
+		}
+	}
+	if host == "" || net.ParseIP(host) != nil {
+		return host, port, nil
+	}
+	found, err := net.LookupHost(host)
+	if err != nil {
+		return "", 0, err
+	}
+	return found[0], port, nil
+}
+
+// Addr is the host:port that others reach this member at.
+func (p *Pool) Addr() string {
+	n := p.list.LocalNode()
+	return net.JoinHostPort(n.Addr.String(), strconv.Itoa(int(n.Port)))
+}
+
+// Members lists the pool as this member sees it, itself and who left or failed
+// of late included, ascending by id.
+func (p *Pool) Members() []Member { return p.roster.list() }
+
+// Events tells of changes. There is one channel, and what nobody takes in time is
+// dropped.
+func (p *Pool) Events() <-chan Event { return p.roster.events }
+
+// Join asks members to let this one in, and returns how many did. The error
+// says why each of the others did not.
+func (p *Pool) Join(addrs ...string) (int, error) {
+	n, err := p.list.Join(addrs)
+	if err != nil {
+		if refused := p.roster.takeRefusal(); refused != nil {
+			err = refused
+		}
+		err = fmt.Errorf("join %s: %w", addrs, err)
+	}
+	return n, err
+}
+
+// SetTags changes what this member says of itself.
+func (p *Pool) SetTags(t Tags) error {
+	if err := p.roster.setTags(t); err != nil {
+		return err
+	}
+	// Everybody hears of it in the end; how soon is no matter.
+	if err := p.list.UpdateNode(0); err != nil {
+		return fmt.Errorf("gossip: %w", err)
+	}
+	return nil
+}
+
+// Conflicts lists members that claimed an id which another one holds, newest
+// first. They are not in the pool, and may not know it.
+func (p *Pool) Conflicts() []Conflict { return p.roster.listConflicts() }
+
+// Leave tells the pool that this member goes for good, and waits until somebody
+// heard it. Close must still be called.
+func (p *Pool) Leave(timeout time.Duration) error {
+	p.stop()
+	// memberlist's word for leaving and for failing is the same, so this is said first.
+	told := p.roster.leave()
+	if told == nil && !p.alone() {
+		told = p.list.UpdateNode(timeout)
+	}
+	if err := errors.Join(told, p.list.Leave(timeout)); err != nil {
+		return fmt.Errorf("gossip: the others may not have heard that this member leaves: %w", err)
+	}
+	return nil
+}
+
+// Close stops without a word: to the others it looks like a failure, from which
+// it may come back.
+func (p *Pool) Close() error {
+	p.once.Do(func() {
+		p.stop()
+		p.closed = p.list.Shutdown()
+	})
+	return p.closed
+}
+
+func (p *Pool) stop() {
+	p.cancel()
+	p.loops.Wait()
+}
+
+// rejoin joins the seeds, and again whenever one of them is missing: members that
+// were apart for longer than gossip remembers the dead would stay apart for ever.
+func (p *Pool) rejoin(ctx context.Context) {
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wait.C:
+		}
+		next := p.cfg.Timing.Rejoin
+		if missing := p.missing(); len(missing) > 0 {
+			if n, err := p.Join(missing...); n == 0 {
+				p.cfg.log().WarnContext(ctx, "nobody to join was reached", "seeds", missing, "err", err)
+				if p.alone() {
+					next = min(next, time.Second)
+				}
+			}
+		}
+		p.roster.forget(p.cfg.Timing.Forget)
+		wait.Reset(next)
+	}
+}
+
+// missing is the seeds and the failed members that are not in the pool now.
+func (p *Pool) missing() []string {
+	here := map[string]bool{p.Addr(): true}
+	var missing []string
+	for _, m := range p.Members() {
+		switch m.Status {
+		case Alive:
+			here[m.Addr] = true
+		case Failed:
+			missing = append(missing, m.Addr)
+		}
+	}
+	for _, s := range p.cfg.Seeds {
+		if addr := resolved(s); !here[addr] {
+			missing = append(missing, s)
+		}
+	}
+	slices.Sort(missing)
+	return slices.Compact(missing)
+}
+
+// resolved is a seed's address as members are listed with; the seed itself where
+// that cannot be told.
+func resolved(seed string) string {
+	host, port, err := splitAddr(seed)
+	if err != nil {
+		return seed
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+func (p *Pool) alone() bool {
+	return !slices.ContainsFunc(p.Members(), func(m Member) bool { return m.Status == Alive && m.ID != p.cfg.ID })
+}
+
+var errNotSealed = errors.New("the pool has no key: start its members with one to turn encryption on")

@@ -1,0 +1,270 @@
+package gossip_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cede-scheduler/cede/gossip"
+)
+
+// member takes part in a pool of the network.
+func member(t *testing.T, n *network, i int, change ...func(*gossip.Config)) *gossip.Pool {
+	t.Helper()
+	ip := fmt.Sprintf("10.0.0.%d", i)
+	cfg := gossip.Config{
+		ID: fmt.Sprintf("server-%d", i), Cluster: "prod", Transport: n.host(ip),
+		Tags: gossip.Tags{Raft: ip + ":4647", Oldest: 1, Newest: 2},
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	p, err := gossip.Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Close()
+		time.Sleep(30 * time.Second) // probes under way end by their timers
+	})
+	return p
+}
+
+func seeds(addrs ...string) func(*gossip.Config) {
+	return func(c *gossip.Config) { c.Seeds = addrs }
+}
+
+// seen is the statuses that a member sees, by id.
+func seen(p *gossip.Pool) string {
+	var b strings.Builder
+	for _, m := range p.Members() {
+		fmt.Fprintf(&b, "%s:%s ", m.ID, m.Status)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func expect(t *testing.T, p *gossip.Pool, want string) {
+	t.Helper()
+	if got := seen(p); got != want {
+		t.Errorf("members are %q, want %q", got, want)
+	}
+}
+
+const first = "10.0.0.1:7946"
+
+func TestPool_FindsEverybodyThroughOneSeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		a := member(t, n, 1)
+		b, c := member(t, n, 2, seeds(first)), member(t, n, 3, seeds(first))
+		time.Sleep(5 * time.Second)
+		for _, p := range []*gossip.Pool{a, b, c} {
+			expect(t, p, "server-1:alive server-2:alive server-3:alive")
+		}
+		if got := a.Members()[2].Tags.Raft; got != "10.0.0.3:4647" {
+			t.Errorf("the third says Raft is at %q", got)
+		}
+	})
+}
+
+func TestPool_TellsLeavingFromFailing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		a := member(t, n, 1)
+		b, c := member(t, n, 2, seeds(first)), member(t, n, 3, seeds(first))
+		time.Sleep(5 * time.Second)
+		if err := b.Leave(5 * time.Second); err != nil {
+			t.Fatal(err)
+		}
+		_ = b.Close()
+		time.Sleep(5 * time.Second)
+		expect(t, a, "server-1:alive server-2:left server-3:alive")
+		_ = c.Close()
+		time.Sleep(20 * time.Second)
+		expect(t, a, "server-1:alive server-2:left server-3:failed")
+		time.Sleep(25 * time.Hour)
+		expect(t, a, "server-1:alive")
+	})
+}
+
+func TestPool_FindsTogetherAfterALongSplit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		a := member(t, n, 1)
+		b, c := member(t, n, 2, seeds(first)), member(t, n, 3, seeds(first))
+		time.Sleep(5 * time.Second)
+		n.cut("10.0.0.3:7946")
+		time.Sleep(time.Hour) // far longer than gossip remembers the dead
+		expect(t, a, "server-1:alive server-2:alive server-3:failed")
+		expect(t, c, "server-1:failed server-2:failed server-3:alive")
+		n.cut()
+		time.Sleep(2 * time.Minute)
+		for _, p := range []*gossip.Pool{a, b, c} {
+			expect(t, p, "server-1:alive server-2:alive server-3:alive")
+		}
+	})
+}
+
+func TestPool_HearsWhatMembersSayAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		a, b := member(t, n, 1), member(t, n, 2, seeds(first))
+		time.Sleep(5 * time.Second)
+		if err := b.SetTags(gossip.Tags{Raft: "10.0.0.2:4647", ClusterID: "c1", Oldest: 1, Newest: 2}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Second)
+		if got := a.Members()[1].Tags.ClusterID; got != "c1" {
+			t.Errorf("the other's cluster is %q, want c1", got)
+		}
+		var updated bool
+		for len(a.Events()) > 0 {
+			e := <-a.Events()
+			updated = updated || e.Member.Tags.ClusterID == "c1" && e.Before == gossip.Alive && !e.New
+		}
+		if !updated {
+			t.Error("no event tells of the new tags")
+		}
+	})
+}
+
+func TestPool_RefusesStrangers(t *testing.T) {
+	cluster := func(id string) func(*gossip.Config) {
+		return func(c *gossip.Config) { c.Tags.ClusterID = id }
+	}
+	tests := map[string]struct {
+		ours, theirs func(*gossip.Config)
+		says         string
+	}{
+		"another cluster": {cluster("c1"), cluster("c2"), "belongs to cluster c1, this server to c2"},
+		"another pool": {
+			func(*gossip.Config) {},
+			func(c *gossip.Config) { c.Cluster = "test" }, "10.0.0.1",
+		},
+		"a version too new": {
+			func(*gossip.Config) {},
+			func(c *gossip.Config) { c.Tags.Oldest, c.Tags.Newest = 3, 4 }, "upgrade one release at a time",
+		},
+		"another key": {
+			func(c *gossip.Config) { c.Keys = [][]byte{bytes.Repeat([]byte{1}, 32)} },
+			func(c *gossip.Config) { c.Keys = [][]byte{bytes.Repeat([]byte{2}, 32)} }, "10.0.0.1",
+		},
+		"no key": {
+			func(c *gossip.Config) { c.Keys = [][]byte{bytes.Repeat([]byte{1}, 32)} },
+			func(*gossip.Config) {}, "10.0.0.1",
+		},
+		"the same id": {
+			func(*gossip.Config) {},
+			func(c *gossip.Config) { c.ID = "server-1" }, "was a data directory copied?",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork()
+				a := member(t, n, 1, tc.ours)
+				b := member(t, n, 2, tc.theirs)
+				_, err := b.Join(first)
+				if err == nil || !strings.Contains(err.Error(), tc.says) {
+					t.Errorf("joining says %v, want %q in it", err, tc.says)
+				}
+				time.Sleep(time.Minute)
+				expect(t, a, "server-1:alive")
+			})
+		})
+	}
+}
+
+func TestPool_AServerMayMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		a, b := member(t, n, 1), member(t, n, 2, seeds(first))
+		time.Sleep(5 * time.Second)
+		_ = b.Close()
+		moved := member(t, n, 3, seeds(first), func(c *gossip.Config) { c.ID = "server-2" })
+		time.Sleep(3 * time.Minute)
+		expect(t, a, "server-1:alive server-2:alive")
+		expect(t, moved, "server-1:alive server-2:alive")
+		if got := a.Members()[1].Addr; got != "10.0.0.3:7946" {
+			t.Errorf("the moved server is at %s", got)
+		}
+	})
+}
+
+func TestPool_KeysRotate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old, fresh := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
+		sealed := func(c *gossip.Config) { c.Keys = [][]byte{old} }
+		n := newNetwork()
+		a, b := member(t, n, 1, sealed), member(t, n, 2, seeds(first), sealed)
+		pools := []*gossip.Pool{a, b}
+		time.Sleep(5 * time.Second)
+		if err := a.UseKey(fresh); err == nil {
+			t.Error("a key that is not installed seals")
+		}
+		for _, step := range []func(*gossip.Pool) error{
+			func(p *gossip.Pool) error { return p.InstallKey(fresh) },
+			func(p *gossip.Pool) error { return p.UseKey(fresh) },
+			func(p *gossip.Pool) error { return p.RemoveKey(old) },
+		} {
+			for _, p := range pools {
+				if err := step(p); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second)
+				expect(t, a, "server-1:alive server-2:alive")
+			}
+		}
+		stale := member(t, n, 3, sealed)
+		if _, err := stale.Join(first); err == nil {
+			t.Error("the old key still opens")
+		}
+	})
+}
+
+func TestStart_TellsEveryProblem(t *testing.T) {
+	_, err := gossip.Start(gossip.Config{
+		Bind: "nowhere", Advertise: "x", Keys: [][]byte{{1}}, Seeds: []string{" "},
+		Tags: gossip.Tags{Region: strings.Repeat("r", 600)}, Timing: gossip.Timing{Probe: -1},
+	})
+	if err == nil {
+		t.Fatal("it starts")
+	}
+	for _, want := range []string{"id is missing", "name is missing", `"nowhere"`, `"x"`, "key 1 has 1 bytes", "a seed is empty", "shorten", "probe interval"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not speak of %s:\n%v", want, err)
+		}
+	}
+}
+
+func TestPool_OverLoopback(t *testing.T) {
+	start := func(id string, seeds ...string) *gossip.Pool {
+		p, err := gossip.Start(gossip.Config{
+			ID: id, Cluster: "prod", Bind: "127.0.0.1:0", Seeds: seeds,
+			Keys: [][]byte{bytes.Repeat([]byte{7}, 16)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close() })
+		return p
+	}
+	a := start("a")
+	b := start("b", a.Addr())
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if seen(a) == "a:alive b:alive" && seen(b) == "a:alive b:alive" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("they see %q and %q", seen(a), seen(b))
+		}
+		select {
+		case <-a.Events():
+		case <-b.Events():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

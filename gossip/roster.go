@@ -1,0 +1,235 @@
+package gossip
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// Conflict is a member that claimed the id of another.
+type Conflict struct {
+	ID, Holder, Claimant string // the latter two are host:port
+	Time                 time.Time
+}
+
+// conflictsKept bounds what is remembered of claimants.
+const conflictsKept = 16
+
+// roster is who is in the pool, and the doorkeeper. memberlist calls it with its
+// own locks held, so it never calls back.
+type roster struct {
+	id      string
+	cluster string
+	log     interface {
+		Warn(msg string, args ...any)
+		Info(msg string, args ...any)
+	}
+	events chan Event
+
+	mu        sync.Mutex
+	tags      Tags
+	encoded   []byte
+	members   map[string]Member
+	conflicts []Conflict
+	refusal   error // why the last conversation was broken off
+}
+
+var (
+	_ memberlist.Delegate         = (*roster)(nil)
+	_ memberlist.EventDelegate    = (*roster)(nil)
+	_ memberlist.MergeDelegate    = (*roster)(nil)
+	_ memberlist.AliveDelegate    = (*roster)(nil)
+	_ memberlist.ConflictDelegate = (*roster)(nil)
+)
+
+func newRoster(cfg *Config) *roster {
+	encoded, _ := cfg.Tags.encode() // Validate has seen it
+	return &roster{
+		id: cfg.ID, cluster: cfg.Cluster, log: cfg.log(), tags: cfg.Tags, encoded: encoded,
+		members: map[string]Member{}, events: make(chan Event, 256),
+	}
+}
+
+func (r *roster) setTags(t Tags) error {
+	encoded, err := t.encode()
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tags, r.encoded = t, encoded
+	return nil
+}
+
+// leave adds to the tags that this member is leaving.
+func (r *roster) leave() error {
+	r.mu.Lock()
+	t := r.tags
+	r.mu.Unlock()
+	t.Leaving = true
+	return r.setTags(t)
+}
+
+func (r *roster) list() []Member {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	members := make([]Member, 0, len(r.members))
+	for _, m := range r.members {
+		members = append(members, m)
+	}
+	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+	return members
+}
+
+func (r *roster) listConflicts() []Conflict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := slices.Clone(r.conflicts)
+	slices.Reverse(list)
+	return list
+}
+
+// forget drops members that have been gone for longer than after.
+func (r *roster) forget(after time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, m := range r.members {
+		if m.Status != Alive && time.Since(m.Since) > after {
+			delete(r.members, id)
+		}
+	}
+}
+
+// takeRefusal is why the last conversation was broken off, once.
+func (r *roster) takeRefusal() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.refusal
+	r.refusal = nil
+	return err
+}
+
+// NotifyJoin is told of a member that is there.
+func (r *roster) NotifyJoin(n *memberlist.Node) { r.saw(n, Alive) }
+
+// NotifyUpdate is told of a member that moved or says something else of itself.
+func (r *roster) NotifyUpdate(n *memberlist.Node) { r.saw(n, Alive) }
+
+// NotifyLeave is told of a member that left or failed.
+func (r *roster) NotifyLeave(n *memberlist.Node) {
+	m, err := memberOf(n)
+	if err == nil && m.Tags.Leaving {
+		r.saw(n, Left)
+		return
+	}
+	r.saw(n, Failed)
+}
+
+func (r *roster) saw(n *memberlist.Node, status Status) {
+	m, err := memberOf(n)
+	if err != nil { // NotifyAlive lets nobody in whose tags cannot be read
+		r.log.Warn("a member is ignored", "member", n.Name, "err", err)
+		return
+	}
+	m.Status, m.Since = status, time.Now()
+	r.mu.Lock()
+	before, known := r.members[m.ID]
+	if known && before.Status == status {
+		m.Since = before.Since
+	}
+	r.members[m.ID] = m
+	r.mu.Unlock()
+	if !known || before.Status != status {
+		r.log.Info("member", "id", m.ID, "address", m.Addr, "status", status.String())
+	}
+	select {
+	case r.events <- Event{Member: m, Before: before.Status, New: !known}:
+	default:
+	}
+}
+
+// NotifyMerge looks at everybody whom the other side of a join knows. One
+// stranger among them means that two pools are about to become one.
+func (r *roster) NotifyMerge(peers []*memberlist.Node) error {
+	var errs []error
+	for _, n := range peers {
+		if err := r.admit(n); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	err := errors.Join(errs...)
+	r.mu.Lock()
+	r.refusal = err
+	r.mu.Unlock()
+	return err
+}
+
+// NotifyAlive looks at one member that somebody tells of.
+func (r *roster) NotifyAlive(n *memberlist.Node) error {
+	if n.Name == r.id {
+		return nil
+	}
+	return r.admit(n)
+}
+
+// admit says why a member may not be in the pool.
+func (r *roster) admit(n *memberlist.Node) error {
+	m, err := memberOf(n)
+	if err != nil {
+		return fmt.Errorf("member %s at %s: %w", n.Name, m.Addr, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ours, theirs := r.tags.ClusterID, m.Tags.ClusterID; ours != "" && theirs != "" && ours != theirs {
+		return fmt.Errorf("member %s at %s belongs to cluster %s, this server to %s: give one of them another name or other seeds", m.ID, m.Addr, theirs, ours)
+	}
+	if r.tags.Newest != 0 && m.Tags.Newest != 0 && (m.Tags.Oldest > r.tags.Newest || m.Tags.Newest < r.tags.Oldest) {
+		return fmt.Errorf("member %s at %s (build %s) understands log versions %d to %d, this server %d to %d: upgrade one release at a time",
+			m.ID, m.Addr, m.Tags.Build, m.Tags.Oldest, m.Tags.Newest, r.tags.Oldest, r.tags.Newest)
+	}
+	if held, known := r.members[m.ID]; known && held.Status == Alive && held.Addr != m.Addr && n.State == memberlist.StateAlive {
+		if m.ID == r.id {
+			return fmt.Errorf("the id %s is used by a server at %s as well: was a data directory copied?", m.ID, m.Addr)
+		}
+	}
+	return nil
+}
+
+// NotifyConflict is told of a member that claims the id of one that is there.
+func (r *roster) NotifyConflict(holder, claimant *memberlist.Node) {
+	at := func(n *memberlist.Node) string { return net.JoinHostPort(n.Addr.String(), strconv.Itoa(int(n.Port))) }
+	c := Conflict{ID: holder.Name, Holder: at(holder), Claimant: at(claimant), Time: time.Now()}
+	r.mu.Lock()
+	if len(r.conflicts) == conflictsKept {
+		r.conflicts = slices.Delete(r.conflicts, 0, 1)
+	}
+	r.conflicts = append(r.conflicts, c)
+	r.mu.Unlock()
+	r.log.Warn("two servers have one id: was a data directory copied?", "id", c.ID, "holder", c.Holder, "claimant", c.Claimant)
+}
+
+// NodeMeta is what this member says of itself.
+func (r *roster) NodeMeta(int) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.encoded
+}
+
+// NotifyMsg takes messages of members; there are none.
+func (r *roster) NotifyMsg([]byte) {}
+
+// GetBroadcasts is what to spread beside rumours of members: nothing.
+func (r *roster) GetBroadcasts(int, int) [][]byte { return nil }
+
+// LocalState is what to exchange in full beside members: nothing.
+func (r *roster) LocalState(bool) []byte { return nil }
+
+// MergeRemoteState takes what others exchange in full.
+func (r *roster) MergeRemoteState([]byte, bool) {}
