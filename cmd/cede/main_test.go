@@ -11,11 +11,16 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	supervisor "github.com/cede-scheduler/cede/core/agent/driver/exec"
 )
 
 // TestMain makes the test binary the command as well, so that scripts run what
 // users run.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == supervisor.SupervisorArg { // by an agent that a test runs
+		os.Exit(supervisor.Supervise())
+	}
 	testscript.Main(m, map[string]func(){"cede": main})
 }
 

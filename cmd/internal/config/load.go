@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -272,9 +273,13 @@ func (l *loading) environ(environ []string) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(names)) {
 		path := strings.Split(key, separator)
-		if _, ok := find(path); !ok {
+		f, ok := find(path)
+		if !ok {
 			l.unknown(path, names[key])
 			continue
+		}
+		if values.String(key) == "" && f.typ.Kind() != reflect.String && f.typ.Kind() != reflect.Slice {
+			continue // a variable without a value says nothing, unless nothing is a value
 		}
 		l.set(path, values.String(key), names[key])
 	}
