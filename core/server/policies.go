@@ -75,6 +75,7 @@ type policies struct {
 	failed   map[string]string          // why a version could not be opened here, by id
 	told     map[string]model.PolicyCheck
 	made     map[string]*model.PolicyVersion // as it was when it was tried, by id
+	tests    map[string]int64                // calls that its test took, by id
 	inForce  []inForce                       // what the set in force was made of, ascending by name
 	lacks    []inForce                       // active, and not opened here
 	complete chan struct{}
@@ -93,7 +94,7 @@ func newPolicies(c Config) (*policies, error) {
 		clock: c.Clock, logger: c.Logger, builtins: map[string]*policy.Version{},
 		loading: make(chan struct{}, 1), wake: make(chan struct{}, 1), trips: make(chan trip, 16),
 		opened: map[string]*policy.Version{}, failed: map[string]string{}, told: map[string]model.PolicyCheck{},
-		made:     map[string]*model.PolicyVersion{},
+		made: map[string]*model.PolicyVersion{}, tests: map[string]int64{},
 		complete: make(chan struct{}), steps: make(chan struct{}),
 	}
 	close(p.complete)
@@ -147,7 +148,12 @@ func (p *policies) run(ctx context.Context) {
 	var beside sync.WaitGroup
 	beside.Go(func() { p.shadows.run(ctx) })
 	beside.Go(func() { p.records.run(ctx) })
-	defer beside.Wait()
+	p.work(ctx)
+	beside.Wait() // not deferred: a panic must end the process, not wait for others
+}
+
+// work is run's own part.
+func (p *policies) work(ctx context.Context) {
 	for {
 		watch := p.store.Watch(state.TablePolicies.Whole())
 		again := p.step(ctx)

@@ -90,6 +90,7 @@ func (p *policies) forget(versions []*model.PolicyVersion) {
 		delete(p.failed, id)
 		delete(p.told, id)
 		delete(p.made, id)
+		delete(p.tests, id)
 	}
 }
 
@@ -144,6 +145,7 @@ func (p *policies) keep(v *model.PolicyVersion, opened *policy.Version, err erro
 	} else {
 		opened.Hold()
 		p.opened[v.ID] = opened
+		p.tests[v.ID], _ = opened.Stats()
 		p.logger.Info("policy ready", "policy", v.Name, "version", v.ID, "digest", v.Digest)
 		if states := p.store.Snapshot().PolicyStates(); slices.ContainsFunc(p.lacks, func(f inForce) bool { return f.version == v.ID }) {
 			p.swap(states)

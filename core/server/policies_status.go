@@ -35,7 +35,7 @@ type PolicyStatus struct {
 }
 
 // PolicyHere is what decides under a name on one server, with counts since it was
-// opened there.
+// opened and tested there.
 type PolicyHere struct {
 	Version, Digest string
 	Kind            string // builtin where the cluster has loaded none
@@ -110,6 +110,9 @@ func (p *policies) here(name string) *PolicyHere {
 	v := versions[i]
 	h := &PolicyHere{Version: v.ID, Digest: v.Digest, Kind: model.PolicyBuiltin, Fallbacks: v.Fallbacks()}
 	h.Calls, h.Faults = v.Stats()
+	p.mu.Lock()
+	h.Calls -= p.tests[v.ID]
+	p.mu.Unlock()
 	if loaded := p.store.Snapshot().PolicyVersion(v.ID); loaded != nil {
 		h.Kind = loaded.Kind
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,14 +74,11 @@ refused the policy.`,
 		if err != nil {
 			return ofPolicy(err)
 		}
-		activated := false
-		if f.activate && refusals(v) == nil {
-			if _, err := c.Policies().Activate(cmd.Context(), v.Name, v.ID); err != nil {
-				return ofPolicy(err)
-			}
-			activated = true
+		role, err := loadedAs(cmd.Context(), c, v, f.activate)
+		if err != nil {
+			return ofPolicy(err)
 		}
-		if err := out.show(loaded(v, activated)); err != nil {
+		if err := out.show(loaded(v, role)); err != nil {
 			return err
 		}
 		return refusals(v)
@@ -88,8 +86,26 @@ refused the policy.`,
 	return cmd
 }
 
+// loadedAs is what a version does that was loaded: it may have been there before.
+// With activate it is activated, unless a server refused it.
+func loadedAs(ctx context.Context, c *client.Client, v *client.PolicyVersion, activate bool) (role string, err error) {
+	var st *client.PolicyStatus
+	switch {
+	case refusals(v) != nil:
+		return "", nil
+	case activate:
+		st, err = c.Policies().Activate(ctx, v.Name, v.ID)
+	default:
+		st, _, err = c.Policies().Status(ctx, v.Name, nil)
+	}
+	if err != nil {
+		return "", err
+	}
+	return policyStatus{st}.role(v.ID), nil
+}
+
 // loaded is the version that was loaded.
-func loaded(v *client.PolicyVersion, activated bool) document {
+func loaded(v *client.PolicyVersion, role string) document {
 	name := versionName(v.Name, v.ID)
 	return document{data: v, names: []string{name}, page: func(p page) {
 		what := v.Kind
@@ -105,8 +121,8 @@ func loaded(v *client.PolicyVersion, activated bool) document {
 		p.printf("%s is loaded (%s) and checked by %d of %d servers\n", name, what, checked, max(1, len(v.Checks)))
 		switch {
 		case p.bare || checked < len(v.Checks):
-		case activated:
-			p.printf("It is active. A job uses it that says policy: %s, or all do once the scheduler's configuration does.\n", v.Name)
+		case role == roleActive:
+			p.printf("It is active: it decides for jobs with policy: %s, and for all that name none once the scheduler is set to it.\n", v.Name)
 		default:
 			p.printf("It decides nothing yet: cede policy shadow %s compares it, cede policy activate %s lets it decide.\n", name, name)
 		}

@@ -155,7 +155,7 @@ func TestPolicyLoad_SendsWhatThePolicyIsMadeOf(t *testing.T) {
 		},
 		{[]string{"default", "--config", "s.yaml"}, map[string]string{"request": `{"Builtin":"default","Config":{"halfLife":"10m"}}`}},
 	} {
-		url, requests := policyServer(t, map[string]any{"POST /v1/policies": version})
+		url, requests := policyServer(t, map[string]any{"POST /v1/policies": version, "GET /v1/policy/thrifty": thriftyStatus(nil)})
 		w := newWorld(map[string]string{"s.yaml": "halfLife: 10m\n"}, append([]string{"policy", "load"}, c.args...)...)
 		w.variables["CEDE_ADDR"] = url
 		if code := w.run(t); code != ExitOK || !strings.Contains(w.out.String(), "thrifty@222222222222 is loaded (wasm) and checked by 1 of 1 servers") {

@@ -107,11 +107,14 @@ func (s policyStatus) active() string {
 	return "none"
 }
 
+// roleActive is the role of the version that decides.
+const roleActive = "active"
+
 // role is what a version does at present.
 func (s policyStatus) role(id string) string {
 	switch id {
 	case s.Active:
-		return "active"
+		return roleActive
 	case s.Previous:
 		return "previous"
 	case s.Shadow:
