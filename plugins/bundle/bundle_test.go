@@ -132,7 +132,7 @@ func TestParseManifest_ListsEveryProblem(t *testing.T) {
 		"":                                  {"m.yaml is empty"},
 		"\x00":                              {"m.yaml: "},
 		"version: [\n":                      {"m.yaml: line 1: did not find"},
-		withABI(`{min: "1.7"}`):             {"needs 1.7, and this cede speaks 1.0"},
+		withABI(`{min: "1.7"}`):             {"needs 1.7, and this cede speaks 1.1"},
 		withABI(`{min: "2.0"}`):             {"needs 2.0"},
 		withABI(`{min: "0.1", max: "0.9"}`): {"works up to 0.9"},
 	} {

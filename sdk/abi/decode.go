@@ -47,6 +47,7 @@ type Decoder struct {
 	table      policy.Options
 	labels     policy.LabelTable
 	notes      policy.AnnotationTable
+	budgets    policy.BudgetRefs
 	shared     policy.Shared
 	dimNames   []int32
 	devices    int // requests that were told of

@@ -5,7 +5,7 @@ package abi
 // operations that the host does not have.
 const (
 	Major = 1
-	Minor = 0
+	Minor = 1
 	// Version is what cede_abi_version returns.
 	Version = Major<<16 | Minor
 )
@@ -215,14 +215,19 @@ const (
 	RowLabelValue    ID = 0x040E // i32[n], text
 	RowNoteName      ID = 0x040F // i32[names], text, with AnnotationColumns
 	RowNoteValue     ID = 0x0410 // f64[names][rows]
+	RowBudgetFirst   ID = 0x0411 // i32[rows+1], with BudgetColumns
+	RowBudget        ID = 0x0412 // i32[n]: rows of the table of budgets
 )
 
-// Shared tables, with SharedTables.
+// Shared tables, with SharedTables unless noted.
 const (
 	TotalCapacity   ID = 0x0501 // f64[dims]; with TotalsColumn too
 	NamespaceName   ID = 0x0502 // i32[n], text
 	NamespaceWeight ID = 0x0503 // f64[n]
 	NamespaceUse    ID = 0x0504 // f64[dims][n]
+	BudgetName      ID = 0x0505 // i32[n], text, with BudgetColumns
+	BudgetSlack     ID = 0x0506 // i32[n]
+	BudgetStrict    ID = 0x0507 // u8[n]
 )
 
 // Columns of ScoreOptions.
@@ -236,6 +241,7 @@ const (
 	FitAfter        ID = 0x0607 // f64[options], with FitColumns
 	Components      ID = 0x0608 // f64[3][options], with FitColumns
 	Present         ID = 0x0609 // u8[options], with FitColumns
+	Violations      ID = 0x060A // i32[options], with BudgetColumns
 )
 
 // Columns of Configure: a row per value. A setting with several values has

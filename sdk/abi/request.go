@@ -108,6 +108,9 @@ func (e *Encoder) Options(in *policy.Options, columns policy.Columns) int {
 		e.table(DeviceNeed, in.DeviceNeed, e.options)
 		e.idTable(DeviceGroup, in.DeviceGroup, e.options)
 	}
+	if columns.Has(policy.BudgetColumns) {
+		e.int32s(Violations, in.BudgetViolations)
+	}
 	if columns.Has(policy.FitColumns) {
 		e.floats(FitBefore, in.FitBefore)
 		e.floats(FitAfter, in.FitAfter)
@@ -158,6 +161,10 @@ func (e *Encoder) rowsOf(r *policy.Rows, columns policy.Columns) {
 		e.int32s(RowLabelKey, l.Key)
 		e.int32s(RowLabelValue, l.Value)
 	}
+	if b := r.Budgets; b != nil && columns.Has(policy.BudgetColumns) {
+		e.int32s(RowBudgetFirst, b.First)
+		e.int32s(RowBudget, b.At)
+	}
 	if n := r.Annotations; n != nil && columns.Has(policy.AnnotationColumns) {
 		e.preemptor.names = e.strings.appendIDs(e.preemptor.names[:0], n.Names)
 		e.int32s(RowNoteName, e.preemptor.names)
@@ -166,7 +173,15 @@ func (e *Encoder) rowsOf(r *policy.Rows, columns policy.Columns) {
 }
 
 func (e *Encoder) sharedOf(s *policy.Shared, columns policy.Columns) {
-	if s == nil || columns&(policy.SharedTables|policy.TotalsColumn) == 0 {
+	if s == nil {
+		return
+	}
+	if columns.Has(policy.BudgetColumns) {
+		e.int32s(BudgetName, s.Budgets.Name)
+		e.int32s(BudgetSlack, s.Budgets.Slack)
+		e.bytes(BudgetStrict, s.Budgets.Strict)
+	}
+	if columns&(policy.SharedTables|policy.TotalsColumn) == 0 {
 		return
 	}
 	e.floats(TotalCapacity, s.Totals)

@@ -44,6 +44,7 @@ func (d *Decoder) Options() (*policy.Options, error) {
 	o.Node, o.Place = d.int32s(OptionNode, n), d.int32s(Place, n)
 	o.HighestPriority, o.VictimCount = d.int32s(HighestPriority, n), d.int32s(VictimCount, n)
 	o.PrioritySum, o.LostWork = d.int64s(PrioritySum, n), d.int64s(LostWork, n)
+	o.BudgetViolations = d.int32s(Violations, n)
 	o.Need = d.floatTable(o.Need[:0], Need, d.dims, n)
 	o.DeviceNeed = d.floatTable(o.DeviceNeed[:0], DeviceNeed, d.requests, n)
 	o.DeviceGroup = d.deviceGroups(o.DeviceGroup[:0])
@@ -87,7 +88,22 @@ func (d *Decoder) rowsOf(r *policy.Rows) {
 	r.Evictions, r.EvictionLimit = d.int32s(RowEvictions, n), d.int32s(RowEvictionLimit, n)
 	r.MustLeave = d.bytes(RowMustLeave, n)
 	r.Devices = d.floatTable(r.Devices[:0], RowDevices, d.requests, n)
-	r.Labels, r.Annotations = d.labelsOf(), d.annotationsOf()
+	r.Labels, r.Annotations, r.Budgets = d.labelsOf(), d.annotationsOf(), d.budgetsOf()
+}
+
+// budgetsOf is the budgets of rows; nil where the frame has none.
+func (d *Decoder) budgetsOf() *policy.BudgetRefs {
+	b := &d.budgets
+	b.At = d.int32s(RowBudget, -1)
+	b.First = d.positions(RowBudgetFirst, d.rows+1, len(b.At))
+	if b.First == nil {
+		return nil
+	}
+	known := len(d.int32s(BudgetSlack, -1))
+	for _, at := range b.At {
+		d.check(at >= 0 && int(at) < known)
+	}
+	return b
 }
 
 // labelsOf is the labels of rows; nil where the frame has none.
@@ -127,7 +143,10 @@ func (d *Decoder) sharedOf() *policy.Shared {
 	if d.dims > 0 {
 		n.Use = d.floatTable(n.Use, NamespaceUse, d.dims, len(n.Name))
 	}
-	if !d.has(TotalCapacity) {
+	b := &s.Budgets
+	b.Name, b.Slack, b.Strict = d.int32s(BudgetName, -1), d.int32s(BudgetSlack, -1), d.bytes(BudgetStrict, -1)
+	d.check(len(b.Name) == len(b.Slack) && len(b.Strict) == len(b.Slack))
+	if !d.has(TotalCapacity) && !d.has(BudgetSlack) {
 		return nil
 	}
 	return s

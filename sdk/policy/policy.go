@@ -53,6 +53,10 @@ type Info struct {
 	// policy weighs. The host then shows, for each option, no candidate above the
 	// lowest priority with which the option fits once everything up to it is gone:
 	// the policy would not reach it. Much less has to be laid out and looked at.
+	//
+	// With BudgetColumns it may be said by policies that put budgets before
+	// priorities: where candidates of an option would overrun one between them, all
+	// of its candidates are shown.
 	Ascending bool
 	// KeepRedundant asks that the lists of SelectVictims stand whole: no early
 	// stop, no sparing. It takes effect only where the operator grants it.
@@ -102,6 +106,10 @@ const (
 	// by them, but decline nobody by them, for who was declined is asked about
 	// again when the node changes and not when totals do.
 	TotalsColumn
+	// BudgetColumns: Rows.Budgets, Shared.Budgets, and BudgetViolations of options.
+	// An answer about an option may depend on the budgets that its rows name, and
+	// not on others.
+	BudgetColumns
 )
 
 // Has is whether every column of want is in c.
@@ -180,6 +188,7 @@ type Rows struct {
 	Devices                  [][]float64 // [request][row]: instances held of the device group chosen for the request
 	Labels                   *LabelTable
 	Annotations              *AnnotationTable
+	Budgets                  *BudgetRefs
 }
 
 // Len is the number of rows.
@@ -202,10 +211,23 @@ type AnnotationTable struct {
 	Values [][]float64 // [name][row]
 }
 
+// BudgetRefs says which disruption budgets evicting a row costs one: those of
+// row i are rows At[First[i]] to At[First[i+1]-1] of the table of budgets. A row
+// that has not begun to work costs none.
+type BudgetRefs struct{ First, At []int32 }
+
 // Shared holds tables that are the same for every option.
 type Shared struct {
 	Totals     []float64 // capacity of all ready nodes, by dimension
 	Namespaces NamespaceTable
+	Budgets    BudgetTable
+}
+
+// BudgetTable is a row per disruption budget.
+type BudgetTable struct {
+	Name   []int32 // id, unique to namespace and name
+	Slack  []int32 // how many rows under it may go before it is overrun
+	Strict []uint8 // 1: the host lets nobody overrun it; 0: policies may
 }
 
 // NamespaceTable is a row per namespace.
@@ -227,7 +249,9 @@ type Options struct {
 	VictimCount     []int32
 	PrioritySum     []int64
 	LostWork        []int64 // nanoseconds, all victims together
-	Place           []int32
+	// BudgetViolations counts the victims whose eviction overruns a budget.
+	BudgetViolations []int32
+	Place            []int32
 	// Need[d][i] is what was missing in dimension d before any victim went, zero
 	// or negative: nothing. It comes with VictimColumns.
 	Need [][]float64

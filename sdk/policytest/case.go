@@ -19,6 +19,15 @@ type Case struct {
 	Totals []float64
 	// Namespaces are those that more is known of than what its rows use.
 	Namespaces []Namespace
+	// Budgets are the disruption budgets that rows may be under, none of them
+	// strict: strict ones are the host's business.
+	Budgets []Budget
+}
+
+// Budget is a disruption budget.
+type Budget struct {
+	Name  string
+	Slack int32 // rows under it that may go before it is overrun
 }
 
 // Namespace is a tenant.
@@ -55,6 +64,7 @@ type Row struct {
 	Age, LostWork         int64  // nanoseconds
 	Labels                map[string]string
 	Annotations           map[string]float64
+	Budgets               []string // names; of work that has begun
 }
 
 // Sort puts the rows of each option in the order in which a policy sees them:
@@ -127,6 +137,7 @@ func (c *Case) OptionsOf(victims [][]int) *policy.Options {
 	for i := range c.Options {
 		o := &c.Options[i]
 		highest, sum, lost := int32(0), int64(0), int64(0)
+		in.BudgetViolations = append(in.BudgetViolations, c.violations(o, victims[i]))
 		for k, v := range victims[i] {
 			l.append(&in.Victims, &o.Rows[v])
 			sum += int64(o.Rows[v].Priority)

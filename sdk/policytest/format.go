@@ -25,6 +25,9 @@ func Format(c *Case) string {
 		}
 		f.line(append(words, f.amounts(n.Use))...)
 	}
+	for _, b := range c.Budgets {
+		f.line("budget", b.Name, "slack="+strconv.Itoa(int(b.Slack)))
+	}
 	f.preemptor()
 	for i := range c.Options {
 		f.option(&c.Options[i])
@@ -123,6 +126,9 @@ func (f formatter) row(r *Row) {
 	}
 	if r.LostWork != r.Age {
 		words = append(words, "lostwork="+time.Duration(r.LostWork).String())
+	}
+	for _, name := range r.Budgets {
+		words = append(words, "budget="+name)
 	}
 	f.line(append(words, marks(r.Labels, r.Annotations)...)...)
 }

@@ -24,7 +24,26 @@ func RandomCandidates(r *rand.Rand, options, rows int) *policy.Candidates {
 	in.MustLeave, in.Place = f.ints(n, 9), f.ints(n, len(in.Strings))
 	in.Rows = f.rows(dims, len(in.Preemptor.Devices), int(in.FirstRow[n]), in.Strings)
 	in.Shared = f.shared(dims, in.Strings)
+	f.budgets(in)
 	return in
+}
+
+// budgets adds a table of budgets, and to each row some of them. It draws apart
+// from all else, which golden frames hold.
+func (f filler) budgets(in *policy.Candidates) {
+	f.Rand = rand.New(rand.NewPCG(uint64(in.Now), 1))
+	n, rows := f.IntN(5), in.Rows.Len()
+	t := &in.Shared.Budgets
+	t.Name, t.Slack, t.Strict = f.ints(n, len(in.Strings)), f.ints(n, 4), make([]uint8, n)
+	for i := range t.Strict {
+		t.Strict[i] = uint8(f.IntN(2))
+	}
+	refs := &policy.BudgetRefs{First: make([]int32, rows+1)}
+	if n > 0 {
+		refs.First = f.first(rows, 3)
+		refs.At = f.ints(int(refs.First[rows]), n)
+	}
+	in.Rows.Budgets = refs
 }
 
 // RandomOptions is RandomCandidates for ScoreOptions.
@@ -39,6 +58,7 @@ func RandomOptions(r *rand.Rand, options, rows int) *policy.Options {
 		PrioritySum: f.longs(n, 1<<40), LostWork: f.longs(n, 1<<50),
 		FitBefore: f.unit(n), FitAfter: f.unit(n), Present: make([]uint8, n),
 	}
+	in.BudgetViolations = filler{rand.New(rand.NewPCG(uint64(c.Now), 2))}.ints(n, 3)
 	for range requests {
 		in.DeviceGroup = append(in.DeviceGroup, f.ints(n, 50))
 	}

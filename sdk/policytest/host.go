@@ -66,10 +66,14 @@ func Fits(in *policy.Candidates, i int, gone []int) bool {
 
 // Truncate drops the rows that a host does not show to a policy that declares
 // Info.Ascending: for each option those above the lowest priority with which it
-// fits once everything up to it is gone.
+// fits once everything up to it is gone. Where rows would overrun a budget between
+// them it shows all.
 func (c *Case) Truncate() {
 	in := c.Candidates()
 	for i := range c.Options {
+		if c.overruns(&c.Options[i]) {
+			continue
+		}
 		rows := c.Options[i].Rows
 		gone := []int{}
 		for k, row := range rows {

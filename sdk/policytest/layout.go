@@ -32,7 +32,7 @@ func (l *layout) id(s string) int32 {
 func (l *layout) rows() policy.Rows {
 	return policy.Rows{
 		Use: columns(len(l.c.Dims)), Devices: columns(len(l.c.Preemptor.Devices)),
-		Labels: &policy.LabelTable{First: []int32{0}},
+		Labels: &policy.LabelTable{First: []int32{0}}, Budgets: &policy.BudgetRefs{First: []int32{0}},
 	}
 }
 
@@ -58,6 +58,7 @@ func (l *layout) append(to *policy.Rows, r *Row) {
 		to.Labels.Value = append(to.Labels.Value, l.id(r.Labels[key]))
 	}
 	to.Labels.First = append(to.Labels.First, int32(len(to.Labels.Key)))
+	l.appendBudgets(to.Budgets, r)
 	l.notes = append(l.notes, r.Annotations)
 }
 
@@ -89,7 +90,7 @@ func (l *layout) annotations() *policy.AnnotationTable {
 // shared are the totals, and a row for every namespace that is named, ascending.
 func (l *layout) shared() *policy.Shared {
 	c := l.c
-	s := &policy.Shared{Totals: slices.Clone(c.Totals)}
+	s := &policy.Shared{Totals: slices.Clone(c.Totals), Budgets: l.budgetTable()}
 	s.Namespaces.Use = columns(len(c.Dims))
 	use := map[string][]float64{cmp.Or(c.Preemptor.Namespace, "default"): make([]float64, len(c.Dims))}
 	sum := make([]float64, len(c.Dims))

@@ -16,6 +16,7 @@ import (
 //
 //	cluster cpu=8000 memory=8000
 //	namespace team-a weight=2 cpu=6000
+//	budget web slack=1
 //	preemptor 90 cpu=1000 memory=1000 device:gpu=4 namespace=team-b waiting=10m
 //	node n1 cpu=0 memory=100 device:gpu=2@0
 //	  small 20 cpu=200 memory=200 evictions=1/2 namespace=team-a age=2h
@@ -28,8 +29,8 @@ import (
 //
 // Of the preemptor may be said delta (else 10), waiting, attempts, type,
 // namespace, job, group and ports; of a row namespace, job (else its name),
-// group, age, and lostwork (else its age); of both label:KEY and note:NAME, which
-// is an annotation. What the cluster offers, and a namespace uses, is what the
+// group, age, lostwork (else its age), and each budget that it is under; of both
+// label:KEY and note:NAME, which is an annotation. What the cluster offers, and a namespace uses, is what the
 // case adds up to, unless a line says otherwise. It is Now.
 func Parse(text string) (*Case, error) {
 	p := &parser{c: Case{Now: Now}}
@@ -41,6 +42,9 @@ func Parse(text string) (*Case, error) {
 		if err := p.line(strings.Fields(line)); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n+1, err)
 		}
+	}
+	if name, found := p.c.unknownBudget(); found {
+		return nil, fmt.Errorf("budget=%s: no line says budget %s", name, name)
 	}
 	p.widen()
 	p.c.Sort()
@@ -69,6 +73,8 @@ func (p *parser) line(f []string) error {
 		return p.amounts(f[1:], &p.c.Totals)
 	case "namespace":
 		return p.namespace(f[1:])
+	case "budget":
+		return p.budget(f[1:])
 	}
 	if len(p.c.Options) == 0 {
 		return fmt.Errorf("%q: expected preemptor or node", f[0])
@@ -200,6 +206,19 @@ func (p *parser) namespace(f []string) error {
 		return err
 	}
 	p.c.Namespaces = append(p.c.Namespaces, n)
+	return nil
+}
+
+// budget reads a disruption budget: its name, and what is left of it.
+func (p *parser) budget(f []string) error {
+	if len(f) != 2 || !strings.HasPrefix(f[1], "slack=") {
+		return fmt.Errorf("budget: expected a name and slack=number")
+	}
+	b := Budget{Name: f[0]}
+	if err := whole(&b.Slack, f[1][len("slack="):]); err != nil {
+		return err
+	}
+	p.c.Budgets = append(p.c.Budgets, b)
 	return nil
 }
 

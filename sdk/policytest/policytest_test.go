@@ -96,6 +96,28 @@ func (patient) PriorityDelta(in *policy.Candidates, gap []int32, recheck *policy
 	return nil
 }
 
+func TestParse_ReadsBudgets(t *testing.T) {
+	const text = `budget web slack=1
+budget all slack=0
+preemptor 90 cpu=10
+node n1 cpu=5
+  x 20 cpu=5 budget=web budget=all
+  y 30 cpu=7
+  z 40 cpu=7 budget=web
+`
+	c := policytest.MustParse(t, text)
+	in := c.Candidates()
+	if got, want := fmt.Sprint(*in.Rows.Budgets, in.Shared.Budgets.Slack), "{[0 2 2 3] [0 1 0]} [1 0]"; got != want {
+		t.Errorf("budgets %s, want %s", got, want)
+	}
+	if got := fmt.Sprint(c.OptionsOf([][]int{{2, 1, 0}}).BudgetViolations, c.OptionsOf([][]int{{2}}).BudgetViolations); got != "[1] [0]" {
+		t.Errorf("violations %s", got)
+	}
+	if got := policytest.Format(c); got != text {
+		t.Errorf("written as\n%s", got)
+	}
+}
+
 func TestParse_SaysWhereItFails(t *testing.T) {
 	for text, want := range map[string]string{
 		"  a 20 cpu=1":                               "line 1",
@@ -107,6 +129,9 @@ func TestParse_SaysWhereItFails(t *testing.T) {
 		"preemptor 90 waiting=soon":                  "waiting=soon",
 		"preemptor 90\nnode n1\n  a 2 age=1":         "age=1",
 		"namespace":                                  "name",
+		"budget web":                                 "slack=number",
+		"budget web slack=few":                       "line 1",
+		"preemptor 90\nnode n1\n  a 2 budget=web":    "no line says budget web",
 		"namespace a weight=x":                       "line 1",
 		"cluster cpu":                                "name=number",
 	} {

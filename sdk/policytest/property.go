@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
 // Property is what a policy should have whatever it prefers.
@@ -116,7 +118,9 @@ func (p *Property) find(fresh func() (*Subject, error), o CheckOptions, stream u
 	}
 	var first, unasked *Finding
 	for k := range o.Runs {
-		c := Random(r, p.shape(shapes[k%len(shapes)]))
+		shape := p.shape(shapes[k%len(shapes)])
+		shape.Budgets = t.subject.Info.Columns.Has(policy.BudgetColumns)
+		c := Random(r, shape)
 		t.seed = uint64(k)
 		err := p.holds(t, c)
 		if err != nil && !asks(c) { // no engine would come to ask this; look on

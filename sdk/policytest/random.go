@@ -26,6 +26,7 @@ type Shape struct {
 	NoTies        bool // large amounts and no zeros, for hardly any
 	Work          bool // work that is lost, and costs that operators attached
 	Tenants       bool // namespaces of different weights, with more than is shown
+	Budgets       bool // disruption budgets, some of them nearly used up
 }
 
 // Random returns a case within the bounds.
@@ -51,6 +52,9 @@ func Random(r *rand.Rand, s Shape) *Case {
 	}
 	if s.Tenants {
 		c.tenants(r, s)
+	}
+	if s.Budgets {
+		c.budgets(r)
 	}
 	c.Sort()
 	return c

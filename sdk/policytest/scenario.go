@@ -46,6 +46,7 @@ func Scenario(c *Case, name, use string) []byte {
 			w.job(i, &c.Options[i].Rows[k])
 		}
 	}
+	w.budgets()
 	w.say("running:")
 	for _, i := range w.nodes() {
 		for _, r := range c.Options[i].Rows {
@@ -98,8 +99,48 @@ func (w *scenarioWriter) notes() []string {
 			}
 		}
 	}
+	for _, b := range w.c.Budgets {
+		if len(w.under(b.Name)) > 1 {
+			add("left out: budget " + b.Name + ", which is of several namespaces")
+		}
+	}
 	return notes
 }
+
+// under counts the rows under a budget by namespace.
+func (w *scenarioWriter) under(budget string) map[string]int32 {
+	rows := map[string]int32{}
+	for _, i := range w.nodes() {
+		for _, r := range w.c.Options[i].Rows {
+			if slices.Contains(r.Budgets, budget) {
+				rows[orDefault(r.Namespace)]++
+			}
+		}
+	}
+	return rows
+}
+
+// budgets writes the budgets that rows of one namespace are under, which have a
+// label for each.
+func (w *scenarioWriter) budgets() {
+	head := "budgets:"
+	for _, b := range w.c.Budgets {
+		rows := w.under(b.Name)
+		if len(rows) != 1 {
+			continue
+		}
+		if head != "" {
+			w.say("%s", head)
+			head = ""
+		}
+		for namespace, n := range rows {
+			w.say("  - {name: %s, namespace: %s, labels: {%s: \"\"}, minAvailable: %d}", b.Name, namespace, strconv.Quote(budgetLabel+b.Name), max(0, n-b.Slack))
+		}
+	}
+}
+
+// budgetLabel begins the labels that budgets select by.
+const budgetLabel = "budget/"
 
 func (w *scenarioWriter) node(i int) {
 	c, o := w.c, &w.c.Options[i]
@@ -186,7 +227,11 @@ func (w *scenarioWriter) job(i int, r *Row) {
 	if devices != nil {
 		w.say("        devices: [%s]", strings.Join(devices, ", "))
 	}
-	w.marks(r.Labels, r.Annotations)
+	labels := maps.Clone(r.Labels)
+	for _, name := range r.Budgets {
+		put(&labels, budgetLabel+name, "")
+	}
+	w.marks(labels, r.Annotations)
 }
 
 func (w *scenarioWriter) marks(labels map[string]string, notes map[string]float64) {

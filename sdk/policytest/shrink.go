@@ -144,7 +144,7 @@ func plainer(c *Case, yield func(*Case) bool) bool {
 // samePlain is whether a row has nothing beside its amounts.
 func samePlain(r *Row) bool {
 	return r.MustLeave == 0 && r.Evictions == 0 && r.EvictionLimit == 0 && r.Namespace == "" && r.Job == "" && r.Group == "" &&
-		r.Age == 0 && r.LostWork == 0 && r.Labels == nil && r.Annotations == nil
+		r.Age == 0 && r.LostWork == 0 && r.Labels == nil && r.Annotations == nil && r.Budgets == nil
 }
 
 // lessAmounts puts 0, 1 or half in the place of an amount.

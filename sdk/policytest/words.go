@@ -64,6 +64,7 @@ var rowWords = words[Row]{
 		return err
 	},
 	"lostwork": func(r *Row, _, v string) error { return duration(&r.LostWork, v) },
+	"budget":   func(r *Row, _, v string) error { r.Budgets = append(r.Budgets, v); return nil },
 	"label:":   func(r *Row, name, v string) error { put(&r.Labels, name, v); return nil },
 	"note:":    func(r *Row, name, v string) error { return number(&r.Annotations, name, v) },
 }

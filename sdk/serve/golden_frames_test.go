@@ -78,6 +78,10 @@ func questions(op abi.Op) []golden {
 		})},
 		{name: name + "-fails-without-room", frame: change(question(op, 2, 0, func(p *policy.Preemptor) { p.Job = "fail" }), 64, 1<<31+8)},
 	}
+	if op == abi.OpScoreVictims || op == abi.OpScoreOptions {
+		frame := question(op, 3, probe.AllColumns|policy.BudgetColumns, nil)
+		list = append(list, golden{name: name + "-budgets", frame: change(frame, 4, 1<<16|abi.Major)})
+	}
 	if op == abi.OpSelectVictims {
 		list = append(list, golden{name: name + "-too-many", frame: question(op, 3, 0, func(p *policy.Preemptor) { p.Job = "twice" })})
 	}
@@ -124,11 +128,12 @@ func nothing(op abi.Op) []byte {
 	return written(&e)
 }
 
+// written is a frame as a host of version 1.0 writes it.
 func written(e *abi.Encoder) []byte {
 	frame := abi.Grow(nil, e.Size())
 	clear(frame)
 	e.Write(frame)
-	return frame
+	return change(frame, 4, abi.Major)
 }
 
 func copyOf(b []byte) []byte { return append([]byte(nil), b...) }
