@@ -20,6 +20,7 @@ import (
 	"github.com/cede-scheduler/cede/policies/aging"
 	defaults "github.com/cede-scheduler/cede/policies/default"
 	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
+	"github.com/cede-scheduler/cede/policies/kubernetes"
 	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
 	"github.com/cede-scheduler/cede/policies/nomad"
 	"github.com/cede-scheduler/cede/policies/optimal"
@@ -37,6 +38,7 @@ var shipped = map[string]struct {
 	"default":     {native: defaults.New},
 	"nomad":       {native: func() sdk.Policy { return nomad.New() }},
 	"least-waste": {native: func() sdk.Policy { return leastwaste.New() }},
+	"kubernetes":  {native: func() sdk.Policy { return kubernetes.New() }, configs: []string{`{"minCandidateNodesPercentage":40,"minCandidateNodesAbsolute":1}`}},
 	"optimal":     {native: func() sdk.Policy { return optimal.New() }, configs: []string{`{"cost":"victims","maxSteps":50}`}},
 	"fair-share":  {native: func() sdk.Policy { return fairshare.New() }, configs: []string{`{"onlyAbove":true}`}},
 	"aging":       {native: func() sdk.Policy { return aging.New() }, configs: []string{`{"halfLife":"1h","settle":"1m"}`}},

@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/policies/aging"
 	defaults "github.com/cede-scheduler/cede/policies/default"
 	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
+	"github.com/cede-scheduler/cede/policies/kubernetes"
 	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
 	"github.com/cede-scheduler/cede/policies/nomad"
 	"github.com/cede-scheduler/cede/policies/optimal"
@@ -32,6 +33,10 @@ var shipped = map[string]struct {
 	"nomad":       {native: func() sdk.Policy { return nomad.New() }},
 	"least-waste": {native: func() sdk.Policy { return leastwaste.New() }},
 	"optimal":     {native: func() sdk.Policy { return optimal.New() }},
+	"kubernetes": {
+		native:  func() sdk.Policy { return kubernetes.New() },
+		configs: []string{`{"minCandidateNodesPercentage":40,"minCandidateNodesAbsolute":1}`},
+	},
 	"fair-share": {
 		native:  func() sdk.Policy { return fairshare.New() },
 		configs: []string{`{"onlyAbove":true}`},

@@ -1,0 +1,12 @@
+package kubernetes_test
+
+import (
+	"testing"
+
+	"github.com/cede-scheduler/cede/policies/kubernetes"
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+func TestCases(t *testing.T) {
+	policytest.Cases(t, policytest.Of(policytest.Configured(t, kubernetes.New(), "{}")), "cases")
+}

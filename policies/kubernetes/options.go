@@ -1,0 +1,86 @@
+package kubernetes
+
+import (
+	"math"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// shift makes every priority a number of 0 or more: then fewer victims beat a sum
+// of negative priorities.
+const shift = 1 << 31
+
+// ScoreOptions implements policy.OptionScorer.
+func (p *Policy) ScoreOptions(in *policy.Options, out *policy.OptionScores) error {
+	for i := range in.Len() {
+		out.Tiers[0][i] = violations(in, i)<<32 + int64(in.HighestPriority[i]) + shift
+		out.Tiers[1][i] = in.PrioritySum[i] + int64(in.VictimCount[i])*shift
+		out.Tiers[2][i] = int64(in.VictimCount[i])
+		out.Tiers[3][i] = -earliest(in, i)
+	}
+	if p.percentage < everything && !perNode(in.Preemptor) {
+		p.sample(in, out.Tiers[0])
+	}
+	return nil
+}
+
+// violations is the number of budgets' victims too many.
+func violations(in *policy.Options, i int) int64 {
+	if len(in.BudgetViolations) == 0 {
+		return 0
+	}
+	return int64(in.BudgetViolations[i])
+}
+
+// earliest is when the first of the victims with the highest priority started.
+func earliest(in *policy.Options, i int) int64 {
+	start := int64(math.MaxInt64)
+	for row := in.FirstVictim[i]; row < in.FirstVictim[i+1]; row++ {
+		if in.Victims.Priority[row] == in.HighestPriority[i] {
+			start = min(start, in.Victims.Start[row])
+		}
+	}
+	return start
+}
+
+// perNode is whether the preemptor runs on every node: each of its instances has
+// one node to go to.
+func perNode(p *policy.Preemptor) bool { return p.JobType == "system" || p.JobType == "sysbatch" }
+
+// sample leaves options out as kube-scheduler does, which looks at no more than it
+// needs: it walks in a circle from somewhere until it has seen enough, and one
+// that overruns no budget among them. Where it begins follows from the preemptor
+// and how often it has tried, for a policy has no chance to draw from.
+func (p *Policy) sample(in *policy.Options, tier []int64) {
+	n := in.Len()
+	enough := min(n, int(max(int64(n)*p.percentage/100, min(p.absolute, int64(n)))))
+	if n == 0 {
+		return
+	}
+	seen, harmless := 0, false
+	for k, at := 0, int(begin(in.Preemptor)%uint64(n)); k < n; k, at = k+1, (at+1)%n {
+		if harmless && seen >= enough {
+			tier[at] = math.MaxInt64
+			continue
+		}
+		seen++
+		harmless = harmless || violations(in, at) == 0
+	}
+}
+
+// begin is a number that differs from preemptor to preemptor and from attempt to
+// attempt (FNV-1a).
+func begin(p *policy.Preemptor) uint64 {
+	h := uint64(14695981039346656037)
+	add := func(b byte) { h = (h ^ uint64(b)) * 1099511628211 }
+	for _, text := range []string{p.Namespace, p.Job, p.Group} {
+		for i := range len(text) {
+			add(text[i])
+		}
+		add(0)
+	}
+	for shift := 0; shift < 32; shift += 8 {
+		add(byte(p.Attempts >> shift))
+	}
+	return h
+}
