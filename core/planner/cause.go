@@ -18,11 +18,12 @@ const (
 	CausePlaced                // the instance is placed already, or what is to be updated has ended
 	CauseRules                 // a topology rule no longer holds
 	CauseDropped               // the node went away between verification and commit
+	CauseBudget                // a strict disruption budget allows no more evictions
 	causes        = iota
 )
 
 var causeNames = [causes]string{
-	"node", "resource", "port", "device", "victim", "eviction", "job", "placed", "rules", "dropped",
+	"node", "resource", "port", "device", "victim", "eviction", "job", "placed", "rules", "dropped", "budget",
 }
 
 func (c Cause) String() string { return causeNames[c] }

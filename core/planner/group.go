@@ -22,6 +22,10 @@ func (s *Scratch) ends(i int) refusal {
 			return r
 		}
 	}
+	if s.whole {
+		s.whole = false
+		return s.goWhole(g)
+	}
 	return refusal{}
 }
 
@@ -74,8 +78,10 @@ func (s *Scratch) evicts(g *model.CommitGroup, group, k int) refusal {
 	}
 	if !s.end(victim) {
 		s.omitted = append(s.omitted, omittedEviction(group, k))
+		return refusal{}
 	}
-	return refusal{}
+	s.whole = s.whole || victim.Job.EvictedWhole
+	return s.charge(victim)
 }
 
 // spares is why an allocation may be nobody's victim here; "" when it may.
@@ -89,6 +95,10 @@ func (s *Scratch) spares(victim *model.Allocation) string {
 		return "its job is not preemptible"
 	case s.job != nil && s.job.NeverPreempts:
 		return "the job that asks never preempts"
+	}
+	// Whoever planned may have a clock that is ahead.
+	if _, spared := victim.Job.Spares(victim, s.priority, max(s.now, s.plan.Now)); spared {
+		return "its job spares it from preemptors of this priority, or it has not run for long enough"
 	}
 	return ""
 }

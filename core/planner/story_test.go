@@ -26,7 +26,9 @@ import (
 //	node n1 cpu=1000 memory=1000 ports=80 devices=acme/gpu/x:4
 //	node n1 set=down|ready|ineligible|drain
 //	job web priority=70 cpu=500 memory=250 count=2 version=1 ports=80 gpu=2
-//	    stopped nonpreemptible neverpreempts system
+//	    stopped nonpreemptible neverpreempts system labels=web,db
+//	    whole minruntime=60 minpreemptor=80
+//	budget web min=1 strict                   of the label web; max=50%, gone
 //	run a1 job=low index=0 node=n1 devices=acme/gpu/x:2
 //	end a1                                    it completes
 //	tick 30                                   seconds
@@ -144,6 +146,8 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) string {
 		s.node(name, w)
 	case "job":
 		s.job(name, w)
+	case "budget":
+		s.budget(name, w)
 	case "run":
 		s.write(func(txn *state.Txn) {
 			a := coretest.Running(name, txn.Job(key(w["job"])), 0, int(w.num("index")), w["node"])
@@ -213,6 +217,12 @@ func (s *story) job(id string, w words) {
 		j := coretest.Job(id).Priority(int32(w.num("priority"))).Ask(w.num("cpu"), w.num("memory"), 0).
 			Count(max(1, int(w.num("count")))).With(func(g *model.Group) {
 			g.Ports = w.ports()
+			for _, label := range w.list("labels") {
+				if g.Labels == nil {
+					g.Labels = map[string]string{}
+				}
+				g.Labels[label] = ""
+			}
 			for _, count := range w.list("gpu") {
 				n, _ := strconv.Atoi(count)
 				g.Devices = append(g.Devices, model.DeviceRequest{ID: "gpu", Count: int32(n)})
@@ -223,9 +233,36 @@ func (s *story) job(id string, w words) {
 		if w.has("system") {
 			j.Type = model.JobSystem
 		}
+		j.EvictedWhole = w.has("whole")
+		if w.has("minruntime") || w.has("minpreemptor") {
+			j.Toleration = &model.PreemptionToleration{MinRuntime: w.num("minruntime") * int64(time.Second)}
+			if w.has("minpreemptor") {
+				j.Toleration.MinPreemptorPriority = new(int32(w.num("minpreemptor")))
+			}
+		}
 		if err := txn.UpsertJob(j); err != nil {
 			s.t.Fatal(err)
 		}
+	})
+}
+
+func (s *story) budget(name string, w words) {
+	s.write(func(txn *state.Txn) {
+		b := &model.Budget{Namespace: model.DefaultNamespace, Name: name, Labels: map[string]string{name: ""}, Strict: w.has("strict")}
+		if w.has("gone") {
+			txn.DeleteBudget(b.Key())
+			return
+		}
+		bound := func(k string) *model.Bound {
+			if !w.has(k) {
+				return nil
+			}
+			text, percent := strings.CutSuffix(w[k], "%")
+			n, _ := strconv.Atoi(text)
+			return &model.Bound{Number: int32(n), Percent: percent}
+		}
+		b.MinAvailable, b.MaxUnavailable = bound("min"), bound("max")
+		txn.UpsertBudget(b)
 	})
 }
 

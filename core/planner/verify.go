@@ -54,6 +54,12 @@ type Scratch struct {
 	taken    []holding // what groups changed in held, for undo
 	existing []*model.Allocation
 
+	// charges counts what is taken from strict budgets, by position in the state's
+	// list; charged is by whom, for undo.
+	charges []int
+	charged []int32
+	whole   bool // the group at hand evicts of a job that goes whole
+
 	// omitted lists what is left out because it has ended, by group.
 	omitted []omission
 
@@ -139,6 +145,7 @@ func (s *Scratch) begin(snap *state.Snapshot, plan *model.Plan, now int64, rules
 func (s *Scratch) forget() {
 	s.undo(0)
 	s.untake(0)
+	s.uncharge(0)
 	s.omitted, s.accepted = s.omitted[:0], s.accepted[:0]
 }
 
@@ -146,6 +153,7 @@ func (s *Scratch) forget() {
 // old snapshot alive.
 func (s *Scratch) release() {
 	s.rooms.release()
+	s.uncharge(0)
 	s.rules, s.check, s.job = nil, nil, nil
 	// Emptying a map costs what it once held, so a large one is not kept.
 	if len(s.written)+len(s.held) > 1<<14 {
@@ -273,7 +281,7 @@ func endsOnly(g *model.CommitGroup) bool {
 
 // one checks a group; one that does not hold leaves no trace.
 func (s *Scratch) one(i int) refusal {
-	journal, taken, omitted := len(s.journal), len(s.taken), len(s.omitted)
+	journal, taken, omitted, charged := len(s.journal), len(s.taken), len(s.omitted), len(s.charged)
 	s.accepted = append(s.accepted, i)
 	r := s.ends(i)
 	if r.reason == "" {
@@ -285,6 +293,7 @@ func (s *Scratch) one(i int) refusal {
 	if r.reason != "" {
 		s.undo(journal)
 		s.untake(taken)
+		s.uncharge(charged)
 		s.omitted, s.accepted = s.omitted[:omitted], s.accepted[:len(s.accepted)-1]
 	}
 	return r

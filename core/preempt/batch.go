@@ -35,6 +35,8 @@ type place struct {
 	i      int32 // in chunk
 	// separated counts rows that exclude the preemptor, candidates or not.
 	separated int32
+	guarded   bool // see searcher.guarded
+	showsAll  bool // its candidates would overrun a budget between them
 	rows      []state.Row
 	claimed   *model.Room // what claims leave; nil: they take nothing
 	choice    []int16
@@ -77,6 +79,9 @@ func (b *batch) begin(f *Finder, columns sdk.Columns) {
 	resize(&b.cand.Rows.Use, b.dims)
 	b.strings.reset()
 	b.cand.Shared = f.sharedFor(columns, &b.strings)
+	if !columns.Has(sdk.BudgetColumns) {
+		b.cand.Rows.Budgets = nil
+	}
 	b.reset()
 }
 
@@ -129,8 +134,9 @@ func (b *batch) addOption(f *Finder, p *place, lacks []int64, mustLeave []uint8)
 	b.places = append(b.places, *p)
 	c.FirstRow = append(c.FirstRow, int32(len(b.rows)))
 	if len(mustLeave) > 0 && b.columns.Has(sdk.MustLeaveColumn) {
-		c.MustLeave = append(c.MustLeave, marked(mustLeave))
-		c.Rows.MustLeave = append(c.Rows.MustLeave, mustLeave...)
+		// Options before this one may have had none: those columns were not begun.
+		c.MustLeave = append(extended(c.MustLeave, len(b.places)-1), marked(mustLeave))
+		c.Rows.MustLeave = append(extended(c.Rows.MustLeave, len(b.rows)-len(rows)), mustLeave...)
 	}
 	if len(p.choice) > 0 {
 		b.addDevices(f, p, rows)
@@ -249,6 +255,9 @@ func addLabels(r *sdk.Rows, ids *dictionary, labels map[string]string) {
 func (b *batch) complete(f *Finder) {
 	b.fillNeeds(f)
 	fillRows(&b.cand.Rows, b.rows, b.columns, f.req.Evicted)
+	if b.columns.Has(sdk.BudgetColumns) {
+		addBudgets(&b.cand.Rows, f.snap, b.rows)
+	}
 	b.cand.Strings = b.strings.list
 	if b.columns.Has(sdk.AnnotationColumns) {
 		b.cand.Rows.Annotations = annotationsOf(b.rows)
@@ -272,9 +281,17 @@ func (b *batch) fillNeeds(f *Finder) {
 			need[o] = float64(-b.places[o].free(d)) // not asked
 		}
 	}
-	if b.columns.Has(sdk.MustLeaveColumn) && len(c.MustLeave) == 0 {
-		c.MustLeave, c.Rows.MustLeave = zeroed(c.MustLeave, n), zeroed(c.Rows.MustLeave, len(b.rows))
+	if b.columns.Has(sdk.MustLeaveColumn) {
+		c.MustLeave, c.Rows.MustLeave = extended(c.MustLeave, n), extended(c.Rows.MustLeave, len(b.rows))
 	}
+}
+
+// extended is a column with zeros to a length.
+func extended[T any](column []T, n int) []T {
+	from := len(column)
+	column = slices.Grow(column, n-from)[:n]
+	clear(column[from:])
+	return column
 }
 
 // fillRows lays out what many policies read of rows.

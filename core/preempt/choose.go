@@ -142,11 +142,11 @@ func (f *Finder) fillTable() {
 	}
 	n := len(t.at)
 	o.Node, o.HighestPriority, o.VictimCount = sized(o.Node, n), sized(o.HighestPriority, n), sized(o.VictimCount, n)
-	o.PrioritySum, o.LostWork = sized(o.PrioritySum, n), sized(o.LostWork, n)
+	o.PrioritySum, o.LostWork, o.BudgetViolations = sized(o.PrioritySum, n), sized(o.LostWork, n), sized(o.BudgetViolations, n)
 	for i, at := range t.at {
 		opt := &f.options[at]
 		o.Node[i], o.HighestPriority[i], o.VictimCount[i] = opt.pos, opt.highest, int32(len(opt.victims))
-		o.PrioritySum[i], o.LostWork[i] = opt.sum, opt.lost
+		o.PrioritySum[i], o.LostWork[i], o.BudgetViolations[i] = opt.sum, opt.lost, opt.violations
 	}
 	if f.columns.Has(sdk.FitColumns) {
 		f.fillFit()
@@ -245,6 +245,9 @@ func (f *Finder) fillVictims() {
 		}
 	}
 	fillRows(v, t.rows, f.columns, f.req.Evicted)
+	if v.Budgets = nil; f.columns.Has(sdk.BudgetColumns) {
+		addBudgets(v, f.snap, t.rows)
+	}
 	f.fillRareColumns(v)
 	if f.columns.Has(sdk.AnnotationColumns) {
 		v.Annotations = annotationsOf(t.rows)
@@ -271,7 +274,8 @@ func (f *Finder) fillRareColumns(v *sdk.Rows) {
 
 func (f *Finder) fillVictim(v *sdk.Rows, opt *option, x int32) {
 	row := f.table.rows[x]
-	if w := f.workers[0]; !w.plain && f.columns.Has(sdk.MustLeaveColumn) {
+	here := row.Alloc.NodePos == opt.pos // else it goes with another victim
+	if w := f.workers[0]; here && !w.plain && f.columns.Has(sdk.MustLeaveColumn) {
 		v.MustLeave[x] = w.mustGo(opt.pos, row)
 	}
 	if f.columns&rareColumns != 0 {
@@ -280,7 +284,11 @@ func (f *Finder) fillVictim(v *sdk.Rows, opt *option, x int32) {
 	if len(v.Devices) > 0 {
 		node := f.snap.NodeAt(opt.pos)
 		for r, at := range f.device(opt, node) {
-			v.Devices[r] = append(v.Devices[r], held(node, row.Alloc, at))
+			n := 0.0
+			if here {
+				n = held(node, row.Alloc, at)
+			}
+			v.Devices[r] = append(v.Devices[r], n)
 		}
 	}
 }

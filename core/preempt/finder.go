@@ -35,6 +35,17 @@ type Finder struct {
 	holders []int32   // scratch of queueHolders, as is allocs
 	allocs  []*model.Allocation
 
+	// budgeted is whether what disruption budgets have left matters to the search;
+	// slacks is that by position in the state's list, below zero where too few are
+	// available already. stoppedBy is one more than the strict budget that kept
+	// somebody, by k; 0: none did.
+	budgeted  bool
+	slacks    []int
+	before    []int   // scratch of refreshBudgets
+	affected  []int32 // by what it found
+	stoppedBy []int32
+	unsettled bool
+
 	watch   watched
 	workers []*searcher
 	chooser asked       // who scores options
@@ -53,11 +64,12 @@ type option struct {
 	alive   bool
 	victims []*state.Row // in picking order
 
-	highest   int32
-	sum       int64
-	lost      int64
-	fitBefore float64
-	fitAfter  float64
+	highest    int32
+	violations int32 // only for policies that read it
+	sum        int64
+	lost       int64
+	fitBefore  float64
+	fitAfter   float64
 	// need is what was missing before any victim went, by dimension; kept only
 	// for policies that read it.
 	need []float64
@@ -73,6 +85,7 @@ const (
 	NoCandidates         // nothing there may be evicted for this preemptor
 	NotEnough            // the group does not fit even with every candidate gone
 	Declined             // the policy's victims free too little
+	Protected            // strict disruption budgets keep too many
 	// Outcomes is how many there are.
 	Outcomes = iota
 )
@@ -81,6 +94,7 @@ func (o Outcome) String() string {
 	return [...]string{
 		"not looked at", "possible", "nothing there may be evicted for this priority",
 		"not enough room even with every candidate evicted", "the policy's victims free too little",
+		"strict disruption budgets keep too many",
 	}[o]
 }
 
@@ -90,7 +104,7 @@ func (f *Finder) Begin(snap *state.Snapshot, req Request) error {
 	f.dimNames = f.dims.AppendNames(f.dimNames[:0])
 	req.describe(&f.preemptor, f.dims.Len())
 	f.watch.reset(&req.Group.Ask, f.dims.Len())
-	f.recheck, f.fault, f.slotted, f.totals = sdk.Recheck{}, nil, false, nil
+	f.recheck, f.fault, f.slotted, f.totals, f.unsettled = sdk.Recheck{}, nil, false, nil, false
 	scorer := req.Policy
 	if !scorer.Hooks().Has(policy.HookScoreOptions) {
 		scorer = req.Default
@@ -101,6 +115,7 @@ func (f *Finder) Begin(snap *state.Snapshot, req Request) error {
 	}
 	f.columns = scorer.Info().Columns
 	f.layOut()
+	f.lookAtBudgets()
 	if err := f.hire(); err != nil {
 		return err
 	}
@@ -132,6 +147,18 @@ func (f *Finder) addOption(pos int32, device int16) {
 	f.options = slices.Grow(f.options, 1)[:n+1]
 	o := &f.options[n]
 	o.pos, o.device, o.alive = pos, device, false
+}
+
+// lookAtBudgets finds out whether budgets matter, and what they have left.
+func (f *Finder) lookAtBudgets() {
+	strict := f.snap.StrictBudgets() > 0
+	reads := func(v *policy.Version) bool { return v.Info().Columns.Has(sdk.BudgetColumns) }
+	f.budgeted = len(f.snap.Budgets()) > 0 && (strict || reads(f.req.Policy) || reads(f.req.Default))
+	f.findSlacks()
+	f.stoppedBy = f.stoppedBy[:0]
+	if strict {
+		f.stoppedBy = zeroed(f.stoppedBy, len(f.req.Nodes))
+	}
 }
 
 // hire gets as many workers ready as the search is worth.
@@ -192,6 +219,7 @@ func (f *Finder) collect() {
 		if t := w.recheck.Time(); t != 0 {
 			f.recheck.At(t)
 		}
+		f.unsettled = f.unsettled || w.unsettled
 		if w.fault != nil && (block < 0 || w.faultBlock < block) {
 			f.fault, block = w.fault, w.faultBlock
 		}
@@ -215,8 +243,13 @@ func (f *Finder) End() {
 func (f *Finder) Changed(snap *state.Snapshot, positions []int32, evicted []*model.Group) error {
 	f.snap = snap
 	w := f.workers[0]
+	clear(w.units)
 	if w.reads(sdk.SharedTables) {
+		f.findSlacks()
 		return f.searchAgain() // what a namespace uses has changed, and with it every answer
+	}
+	if f.affected = f.affected[:0]; len(evicted) > 0 {
+		f.refreshBudgets(w)
 	}
 	for _, pos := range positions {
 		if k, ok := f.slot(pos); ok {
@@ -225,6 +258,9 @@ func (f *Finder) Changed(snap *state.Snapshot, positions []int32, evicted []*mod
 	}
 	if len(evicted) > 0 && w.reads(sdk.EvictionColumns) {
 		f.queueHolders(w, evicted)
+	}
+	for _, k := range f.affected {
+		w.queue(int(k))
 	}
 	w.finish()
 	f.collect()
@@ -289,6 +325,19 @@ func (f *Finder) slot(pos int32) (k int32, ok bool) {
 // Outcomes tells what became of each node of the request, and which those are.
 // Both are valid until the next search.
 func (f *Finder) Outcomes() ([]Outcome, []int32) { return f.why, f.req.Nodes }
+
+// Unsettled is whether something beside the room of nodes and time stood in the way
+// of an eviction: a strict budget, or who would have to go elsewhere.
+func (f *Finder) Unsettled() bool { return f.unsettled }
+
+// StoppedBy is the strict budget that kept somebody on the node at k of the
+// request's; nil: none did.
+func (f *Finder) StoppedBy(k int) *model.Budget {
+	if len(f.stoppedBy) == 0 || f.stoppedBy[k] == 0 {
+		return nil
+	}
+	return f.snap.Budgets()[f.stoppedBy[k]-1]
+}
 
 // RecheckAt is the earliest time at which a policy wants to be asked again; 0
 // when it does not.

@@ -26,6 +26,8 @@ type searcher struct {
 	separates bool    // some rows may exclude the preemptor
 	ascending bool    // candidates above the first sufficient priority do not matter
 	quick     bool    // queueQuickly does
+	around    bool    // ascending only where no budget is overrun
+	strict    bool    // there are strict budgets
 	lacks     []int64 // of the place at hand
 	missing   []int64 // scratch of queueQuickly
 
@@ -45,6 +47,14 @@ type searcher struct {
 	kept      []int32      // victims of the options of a call, as positions among their candidates
 	arena     []*state.Row // of option.victims
 	needs     []float64    // of option.need
+
+	units   map[model.JobKey]*unit
+	charged charges // of the option or node at hand
+	costs   charges // scratch of costsOf
+	blocked []int32 // picks of the option at hand that strict budgets kept
+	retries []again
+	// unsettled is whether something beside the nodes' room stood in the way.
+	unsettled bool
 
 	recheck    sdk.Recheck
 	block      int
@@ -73,7 +83,7 @@ func (a *asked) release() {
 // begin gets instances for a search of f.
 func (s *searcher) begin(f *Finder) (err error) {
 	s.f, s.idle = f, false
-	s.recheck, s.fault = sdk.Recheck{}, nil
+	s.recheck, s.fault, s.unsettled = sdk.Recheck{}, nil, false
 	s.arena, s.needs = s.arena[:0], s.needs[:0]
 	s.ceiling = Ceiling(f.req.Group.Job.Priority, f.req.Policy, f.req.Delta)
 	s.delta = nil
@@ -95,6 +105,8 @@ func (s *searcher) begin(f *Finder) (err error) {
 	s.separates = f.req.Rules != nil && f.req.Rules.Separates()
 	s.plain = len(f.req.Group.Ask.Ports) == 0 && len(f.req.Group.Ask.Devices) == 0 && !s.separates
 	s.ascending = chooser.Info().Ascending
+	s.around = s.ascending && s.columns.Has(sdk.BudgetColumns) && len(f.snap.Budgets()) > 0
+	s.strict = f.snap.StrictBudgets() > 0
 	s.quick = s.plain && s.ascending && s.delta == nil && f.req.Ties.ByID() &&
 		(f.req.Rules == nil || len(f.req.Group.Colocate) == 0)
 	s.renew()
@@ -108,6 +120,7 @@ func (s *searcher) reads(column sdk.Columns) bool {
 
 // renew empties the calls in the making; shared tables are made afresh.
 func (s *searcher) renew() {
+	clear(s.units)
 	s.batch.begin(s.f, s.columns)
 	s.twins.begin(s.columns)
 	if s.delta != nil {
@@ -115,8 +128,17 @@ func (s *searcher) renew() {
 	}
 }
 
+// renewShared brings the shared tables up to date.
+func (s *searcher) renewShared() {
+	s.batch.cand.Shared = s.f.sharedFor(s.columns, &s.batch.strings)
+	if s.delta != nil {
+		s.lower.cand.Shared = s.f.sharedFor(s.delta.version.Info().Columns, &s.lower.strings)
+	}
+}
+
 // end gives the instances back.
 func (s *searcher) end() {
+	clear(s.units)
 	s.victims.release()
 	if s.delta != nil {
 		s.delta.release()
@@ -157,9 +179,13 @@ func (s *searcher) queue(k int) {
 	if len(chunk.Claims(i)) > 0 {
 		p.claimed = s.claimed(int32(pos))
 	}
-	if s.quick {
+	p.guarded = s.guarded(&p)
+	if s.quick && !p.guarded && (!s.around || !s.mayOverrun(p.rows)) {
 		s.queueQuickly(&p)
 		return
+	}
+	if s.strict {
+		f.stoppedBy[k] = 0
 	}
 	if s.short(&p) {
 		f.why[k] = NotEnough
@@ -167,9 +193,13 @@ func (s *searcher) queue(k int) {
 	}
 	s.candidates(&p, int32(pos))
 	if len(s.eligible) == 0 {
+		f.why[k] = s.missed(p.k, NoCandidates)
 		return
 	}
 	if s.delta != nil {
+		if p.guarded {
+			s.addCompany(&p)
+		}
 		s.lower.rows = append(s.lower.rows, s.eligible...)
 		s.lower.addOption(f, &p, f.watch.appendLacks(s.lacks[:0], &p, &f.req.Group.Ask), s.mustLeave)
 		if len(s.lower.rows) >= batchRows {
@@ -270,6 +300,9 @@ func (s *searcher) candidates(p *place, pos int32) {
 		if f.req.Rules != nil && f.req.Rules.Anchors(row) {
 			continue
 		}
+		if p.guarded && !s.mayGo(p, row) {
+			continue
+		}
 		s.eligible, s.mustLeave = append(s.eligible, row), append(s.mustLeave, s.mustGo(pos, row))
 	}
 	if s.separates {
@@ -318,7 +351,8 @@ func (s *searcher) shuffle() {
 // to the next call, each with the candidates that matter to it.
 func (s *searcher) layOut(p place) {
 	f := s.f
-	f.why[p.k] = NotEnough
+	f.why[p.k] = s.missed(p.k, NotEnough)
+	p.showsAll = s.around && s.overrun(s.eligible)
 	defer func() {
 		if len(s.batch.rows) >= batchRows {
 			s.flush()
@@ -366,13 +400,13 @@ func (s *searcher) reachPlain(p *place) int {
 		}
 		n = max(n, at)
 	}
-	return s.level(n)
+	return s.level(p, n)
 }
 
 // level extends a prefix of the candidates to the end of its priority; without
 // an ascending policy to all of them.
-func (s *searcher) level(n int) int {
-	if !s.ascending {
+func (s *searcher) level(p *place, n int) int {
+	if !s.ascending || p.showsAll {
 		return len(s.eligible)
 	}
 	for n < len(s.eligible) && n > 0 && s.eligible[n].Priority == s.eligible[n-1].Priority {
@@ -386,7 +420,7 @@ func (s *searcher) level(n int) int {
 func (s *searcher) reach(p *place) int {
 	s.trial.reset(p, &s.f.req.Group.Ask, &s.f.watch, s.lacks)
 	for n := 0; n < len(s.eligible); {
-		for to := s.level(n + 1); n < to; n++ {
+		for to := s.level(p, n+1); n < to; n++ {
 			s.trial.remove(s.eligible[n], s.mustLeave[n])
 		}
 		if s.trial.fits() {
@@ -402,9 +436,19 @@ func (s *searcher) finish() {
 	s.flush()
 }
 
-// flush asks the policy about the options laid out and takes its answer over.
+// flush asks the policy about the options laid out and takes its answer over. Where
+// it chose somebody whom a strict budget keeps, it is asked again without them.
 func (s *searcher) flush() {
-	defer s.forget()
+	s.ask()
+	for len(s.retries) > 0 && s.fault == nil {
+		s.layOutAgain()
+		s.ask()
+	}
+	s.retries = nil
+	s.forget()
+}
+
+func (s *searcher) ask() {
 	if len(s.batch.places) == 0 || s.fault != nil {
 		return
 	}
@@ -463,6 +507,9 @@ func (s *searcher) askDelta() {
 				s.eligible = append(s.eligible, b.rows[row])
 				s.mustLeave = append(s.mustLeave, s.mustGo(s.f.req.Nodes[p.k], b.rows[row]))
 			}
+		}
+		if p.guarded {
+			s.keepUnits(&p, b.rows[c.FirstRow[o]:c.FirstRow[o+1]])
 		}
 		if len(s.eligible) > 0 {
 			s.layOut(p)
@@ -542,144 +589,4 @@ func (s *searcher) noteRecheck(r sdk.Recheck) {
 	if t := r.Time(); t != 0 {
 		s.recheck.At(t)
 	}
-}
-
-// accept evicts the picks (rows of the call) of option o one by one until the
-// group fits, then spares in reverse what is not needed. With whole the list
-// stands as it is.
-func (s *searcher) accept(o int, picks []int32, whole bool) error {
-	f := s.f
-	p := &s.batch.places[o]
-	opt := &f.options[p.option]
-	s.trial.reset(p, &f.req.Group.Ask, &f.watch, s.batch.lacksOf(o, &f.watch))
-	before := s.fitOf()
-	n, fits, err := s.evict(o, picks, whole)
-	if err != nil {
-		return err
-	}
-	if f.why[p.k] != Possible {
-		f.why[p.k] = Declined
-	}
-	if !fits || n == 0 {
-		return nil
-	}
-	f.why[p.k] = Possible
-	s.picks = append(s.picks[:0], picks[:n]...)
-	if !whole && n > 1 {
-		s.picks = s.spare(o, s.picks)
-	}
-	s.fill(opt, s.picks)
-	s.keep(o, s.picks)
-	if s.f.columns.Has(sdk.VictimColumns) {
-		from := len(s.needs)
-		for d := range s.batch.cand.Need {
-			s.needs = append(s.needs, s.batch.cand.Need[d][o]+s.batch.cand.Freed[d][o])
-		}
-		opt.need = s.needs[from:]
-	}
-	opt.fitBefore, opt.fitAfter = before, s.fitOf()
-	return nil
-}
-
-// evict removes picks until the group fits and tells how many it took.
-func (s *searcher) evict(o int, picks []int32, whole bool) (n int, fits bool, err error) {
-	b := &s.batch
-	first, last := b.cand.FirstRow[o], b.cand.FirstRow[o+1]
-	s.stamp++
-	if len(s.seen) < len(b.rows) {
-		s.seen = make([]uint32, 2*len(b.rows))
-	}
-	fits = s.trial.fits()
-	for _, row := range picks {
-		if fits && !whole {
-			break
-		}
-		if row < first || row >= last {
-			return 0, false, s.victims.version.Misanswer("SelectVictims",
-				"option %d lists row %d, which is none of its rows %d to %d", o, row, first, last-1)
-		}
-		if s.seen[row] == s.stamp {
-			return 0, false, s.victims.version.Misanswer("SelectVictims", "option %d lists row %d twice", o, row)
-		}
-		s.seen[row] = s.stamp
-		s.trial.remove(b.rows[row], s.marks(o, row))
-		n++
-		fits = s.trial.fits()
-	}
-	return n, fits, nil
-}
-
-// marks is why a row of the call must leave; it matters for separation alone.
-func (s *searcher) marks(o int, row int32) uint8 {
-	if !s.separates {
-		return 0
-	}
-	return s.separationMark(o, row)
-}
-
-func (s *searcher) separationMark(o int, row int32) uint8 {
-	if s.f.req.Rules.Separated(s.f.options[s.batch.places[o].option].pos, s.batch.rows[row]) {
-		return sdk.MustLeaveSeparation
-	}
-	return 0
-}
-
-// spare puts victims back in reverse order of picking where the group still
-// fits, and returns those that remain. The last pick is always needed: without
-// it the group did not fit.
-func (s *searcher) spare(o int, picks []int32) []int32 {
-	const spared = -1
-	for i := len(picks) - 2; i >= 0; i-- {
-		row, marks := s.batch.rows[picks[i]], s.marks(o, picks[i])
-		s.trial.restore(row, marks)
-		if s.trial.fits() {
-			picks[i] = spared
-		} else {
-			s.trial.remove(row, marks)
-		}
-	}
-	return slices.DeleteFunc(picks, func(row int32) bool { return row == spared })
-}
-
-// fill records an option's victims.
-func (s *searcher) fill(opt *option, picks []int32) {
-	from := len(s.arena)
-	opt.alive, opt.highest, opt.sum, opt.lost = true, math.MinInt32, 0, 0
-	for _, at := range picks {
-		row := s.batch.rows[at]
-		s.arena = append(s.arena, row)
-		opt.highest = max(opt.highest, row.Priority)
-		opt.sum += int64(row.Priority)
-	}
-	opt.victims = s.arena[from:len(s.arena):len(s.arena)]
-	if s.f.columns.Has(sdk.LostWorkColumn) {
-		opt.lost = s.lostWork(opt.victims)
-	}
-}
-
-func (s *searcher) lostWork(victims []*state.Row) (lost int64) {
-	for _, row := range victims {
-		lost += row.Group.LostWork(row.Alloc.Age(s.f.req.Now))
-	}
-	return lost
-}
-
-// keep remembers the victims of option o for its twins.
-func (s *searcher) keep(o int, picks []int32) {
-	if len(s.twins.list) == 0 {
-		return
-	}
-	p := &s.batch.places[o]
-	p.kept, p.keeps = int32(len(s.kept)), int32(len(picks))
-	for _, row := range picks {
-		s.kept = append(s.kept, row-s.batch.cand.FirstRow[o])
-	}
-}
-
-// fitOf ranks the node with the group placed in the trial's room.
-func (s *searcher) fitOf() float64 {
-	if !s.f.columns.Has(sdk.FitColumns) {
-		return 0
-	}
-	return s.trial.rank(s.f.req.Algorithm)
 }

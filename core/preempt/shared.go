@@ -33,6 +33,20 @@ func (f *Finder) shared(ids *dictionary) *sdk.Shared {
 
 // sharedFor is what the columns ask for of the shared tables; nil: nothing.
 func (f *Finder) sharedFor(columns sdk.Columns, ids *dictionary) *sdk.Shared {
+	s := f.sharedBut(columns, ids)
+	if !columns.Has(sdk.BudgetColumns) {
+		return s
+	}
+	var with sdk.Shared
+	if s != nil {
+		with = *s
+	}
+	with.Budgets = f.budgetTable(ids)
+	return &with
+}
+
+// sharedBut is sharedFor without budgets.
+func (f *Finder) sharedBut(columns sdk.Columns, ids *dictionary) *sdk.Shared {
 	switch {
 	case columns.Has(sdk.SharedTables):
 		return f.shared(ids)

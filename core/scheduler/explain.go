@@ -59,6 +59,7 @@ type explainer struct {
 	why      model.Explanation
 	outcomes []preempt.Outcome
 	searched []int32 // nodes that outcomes are about, a subsequence of all
+	at       int     // of the first of them, in the search
 	byClass  []int   // nodes by class that the group's own constraints rule out
 	lacking  [model.MaxDimensions]int
 	hindered [obstacles]int
@@ -69,11 +70,14 @@ func (x *explainer) node(pos int32) {
 	chunk, i := x.run.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
 	outcome := preempt.NoCandidates
 	for len(x.searched) > 0 && x.rankOf(x.searched[0]) < x.rankOf(pos) {
-		x.searched, x.outcomes = x.searched[1:], x.outcomes[1:] // not asked about
+		x.next() // not asked about
 	}
+	by := (*model.Budget)(nil)
 	if len(x.searched) > 0 && x.searched[0] == pos {
-		outcome = x.outcomes[0]
-		x.searched, x.outcomes = x.searched[1:], x.outcomes[1:]
+		if outcome = x.outcomes[0]; outcome == preempt.Protected {
+			by = x.run.s.finder.StoppedBy(x.at)
+		}
+		x.next()
 	}
 	named := len(x.why.Samples) < samples
 	switch {
@@ -82,9 +86,12 @@ func (x *explainer) node(pos int32) {
 	case !x.feasible.node(chunk, i):
 		x.infeasible(chunk, i, named)
 	default:
-		x.full(chunk, i, pos, outcome, named)
+		x.full(chunk, i, pos, outcome, by, named)
 	}
 }
+
+// next goes on to the next node of the search.
+func (x *explainer) next() { x.searched, x.outcomes, x.at = x.searched[1:], x.outcomes[1:], x.at+1 }
 
 func (x *explainer) rankOf(pos int32) int32 { return x.run.s.order.rankOf[pos] }
 
@@ -121,7 +128,7 @@ func (x *explainer) infeasible(chunk *state.Chunk, i int, named bool) {
 }
 
 // full counts a node that might take the group if it had room.
-func (x *explainer) full(chunk *state.Chunk, i int, pos int32, outcome preempt.Outcome, named bool) {
+func (x *explainer) full(chunk *state.Chunk, i int, pos int32, outcome preempt.Outcome, by *model.Budget, named bool) {
 	node := chunk.Node(i)
 	if x.rules != nil && !x.rules.ranksOnly {
 		if reason := x.rules.ruledOutBy(pos, node); reason != "" {
@@ -145,7 +152,13 @@ func (x *explainer) full(chunk *state.Chunk, i int, pos int32, outcome preempt.O
 		x.why.Exhaust(what)
 	}
 	if x.run.preempts {
-		if o := x.obstacle(chunk, i, outcome); o != unhindered {
+		switch o := x.obstacle(chunk, i, outcome); o {
+		case unhindered:
+		case protected:
+			why := protects(by)
+			model.Count(&x.why.Preempted, why, 1)
+			what += "; " + why
+		default:
 			x.hindered[o]++
 			if named {
 				what += "; " + o.tell(x.ranker.ceiling)

@@ -18,10 +18,12 @@ const (
 	nothingRuns                    // there is nobody to evict
 	tooHigh                        // nobody's priority is low enough
 	notPreemptible                 // whose priority is low enough may not be a victim
+	tolerant                       // jobs spare themselves, from this preemptor or still
 	anchored                       // the group must be beside those that are left
 	spared                         // the policy wants a larger gap
 	notEnough
 	declined
+	protected // see protects
 	obstacles = iota
 )
 
@@ -35,6 +37,8 @@ func (o obstacle) tell(ceiling int64) string {
 		return fmt.Sprintf("nothing has a priority of %d or less", ceiling)
 	case notPreemptible:
 		return fmt.Sprintf("what has a priority of %d or less is not preemptible", ceiling)
+	case tolerant:
+		return "what could be evicted is spared from preemptors of this priority, or has not run for long enough"
 	case anchored:
 		return "what could be evicted is what the group must be beside"
 	case spared:
@@ -45,6 +49,11 @@ func (o obstacle) tell(ceiling int64) string {
 		return "the policy's victims free too little"
 	}
 	return ""
+}
+
+// protects is that a strict budget stands in the way.
+func protects(b *model.Budget) string {
+	return "the strict disruption budget " + b.Name + " allows too few evictions"
 }
 
 // obstacle tells why the search found nothing on a node.
@@ -59,6 +68,8 @@ func (x *explainer) obstacle(chunk *state.Chunk, i int, outcome preempt.Outcome)
 		return notEnough
 	case preempt.Declined:
 		return declined
+	case preempt.Protected:
+		return protected
 	}
 	return unhindered
 }
@@ -81,6 +92,8 @@ func (x *explainer) nobody(rows []state.Row) obstacle {
 		case row.Group.Job.Key() == x.group.Job.Key(): // of an earlier, lower version
 		case row.Group.Job.NonPreemptible:
 			found = notPreemptible
+		case x.tolerates(row):
+			found = tolerant
 		case x.rules != nil && x.rules.Anchors(row):
 			found = anchored
 		default:
@@ -88,6 +101,20 @@ func (x *explainer) nobody(rows []state.Row) obstacle {
 		}
 	}
 	return found
+}
+
+// tolerates is whether the row's job keeps it, or somebody who would go with it,
+// from being evicted for this group now.
+func (x *explainer) tolerates(row *state.Row) bool {
+	job := row.Group.Job
+	if !job.EvictedWhole {
+		_, spared := job.Spares(row.Alloc, x.run.job.Priority, x.run.now)
+		return spared
+	}
+	return slices.ContainsFunc(x.run.proposed.AppendJobAllocs(nil, job.Key()), func(a *model.Allocation) bool {
+		_, spared := a.Job.Spares(a, x.run.job.Priority, x.run.now)
+		return a.Live() && (spared || a.Job.NonPreemptible || int64(a.Job.Priority) > x.ranker.ceiling)
+	})
 }
 
 // ownPort is whether the node itself holds one of the ports that the group

@@ -10,7 +10,7 @@ import (
 )
 
 // feasibility answers whether a node may take a group by what the node is:
-// datacenter, constraints and devices, whatever runs there. Nodes of one class
+// datacenter, taints, constraints and devices, whatever runs there. Nodes of one class
 // share the answer; a constraint on node.id is asked of each node.
 type feasibility struct {
 	job     *model.Job
@@ -20,9 +20,6 @@ type feasibility struct {
 	escaped []*model.Constraint
 	shared  []*model.Constraint
 }
-
-// attributeNodeID is the attribute that tells nodes of one class apart.
-const attributeNodeID = "node.id"
 
 func newFeasibility(g *model.Group, classes int) *feasibility {
 	return (&feasibility{}).reset(g, classes)
@@ -36,7 +33,7 @@ func (f *feasibility) reset(g *model.Group, classes int) *feasibility {
 	for i := range g.Constraints {
 		switch c := &g.Constraints[i]; {
 		case c.Operator.Counts():
-		case c.Attribute == attributeNodeID:
+		case c.Attribute == model.AttributeNodeID:
 			f.escaped = append(f.escaped, c)
 		default:
 			f.shared = append(f.shared, c)
@@ -66,6 +63,9 @@ func (f *feasibility) classReason(n *model.Node) string {
 	if len(f.job.Datacenters) > 0 && !slices.Contains(f.job.Datacenters, n.Datacenter) {
 		return "datacenter in " + strings.Join(f.job.Datacenters, ", ")
 	}
+	if t := f.group.Repelled(n); t != nil {
+		return "taint " + t.String()
+	}
 	if c := firstBroken(f.shared, n); c != nil {
 		return c.String()
 	}
@@ -80,23 +80,6 @@ func (f *feasibility) escapedReason(n *model.Node) string {
 		return c.String()
 	}
 	return ""
-}
-
-// admits is feasibility.node for a single node, without the memory of classes.
-func admits(g *model.Group, n *model.Node) bool {
-	if len(g.Job.Datacenters) > 0 && !slices.Contains(g.Job.Datacenters, n.Datacenter) {
-		return false
-	}
-	for i := range g.Constraints {
-		c := &g.Constraints[i]
-		if c.Operator.Counts() {
-			continue
-		}
-		if value, set := n.Attribute(c.Attribute); !c.Holds(value, set) {
-			return false
-		}
-	}
-	return len(n.DeviceChoices(&g.Ask)) > 0
 }
 
 // classes tells for every class seen whether it is feasible.

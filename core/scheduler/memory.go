@@ -76,7 +76,7 @@ func (r *run) stillHopeless(g *model.Group, rules *groupRules) (failure, bool) {
 	changed := r.changedSince(f.index)
 	for k := range changed {
 		n := &changed[k]
-		if n.index > f.index && r.mightTake(&g.Ask, n) && admits(g, r.proposed.NodeAt(n.pos)) && (rules == nil || rules.Allows(n.pos)) {
+		if n.index > f.index && r.mightTake(&g.Ask, n) && g.Admits(r.proposed.NodeAt(n.pos)) && (rules == nil || rules.Allows(n.pos)) {
 			return failure{}, false
 		}
 	}
@@ -171,7 +171,7 @@ func (p *placer) remember(failed bool) {
 		return
 	}
 	m := &p.run.s.memory
-	if !failed || p.recheckAt() != 0 || p.run.job.AllAtOnce && p.run.proposed != p.run.base {
+	if !failed || p.isFickle() || p.run.job.AllAtOnce && p.run.proposed != p.run.base {
 		delete(m.failed, p.group.Shape())
 		return
 	}

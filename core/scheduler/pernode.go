@@ -68,7 +68,7 @@ func (r *run) release(g *model.Group, f *feasibility, a *model.Allocation, c *co
 		r.plan.stop(a, "its node is draining", false)
 	case c.live[a.NodeID] != nil:
 		r.plan.stop(a, "another allocation of the group is on this node", false)
-	case g.Count == 0 || !f.node(r.base.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize):
+	case g.Count == 0 || !f.node(r.base.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize) && !g.Keeps(node):
 		r.plan.stop(a, "the node no longer matches", false)
 	case a.Job.Version != r.job.Version:
 		return r.renew(g, a)
@@ -133,7 +133,7 @@ func (r *run) placeEverywhere(g *model.Group, others bool) error {
 		}
 	}
 	if others {
-		r.propose(e.placed, e.victims, model.DesiredEvict)
+		e.settle()
 	}
 	return nil
 }
@@ -154,6 +154,10 @@ type everywhere struct {
 	have    *coverage
 	placed  []*model.Allocation
 	victims []*model.Allocation
+	// The first so many of both have taken effect in the state as proposed; charged
+	// is what the others cost strict budgets.
+	settledPlaced, settled int
+	charged                map[int32]int
 }
 
 // placeReady fills the nodes that have room and returns those that may take the
@@ -187,15 +191,32 @@ func (e *everywhere) placeReady() (hopeful, hopeless []int32) {
 // others.
 func (e *everywhere) allowed(pos int32) bool { return e.rules == nil || e.rules.Allows(pos) }
 
-// evictFor searches all full nodes at once and returns those for which there is
-// no option.
+// evictFor evicts on full nodes and returns those for which there is no option, in
+// tie order. All are searched at once, each on the state as it is: victims of one
+// seldom concern another. Where they do, the nodes that are left are looked at
+// again on the state that the others leave.
 func (e *everywhere) evictFor(full []int32) (rest []int32, err error) {
+	for {
+		rest, clashed, err := e.evictOnce(full)
+		if err != nil || !clashed {
+			return rest, err
+		}
+		e.settle()
+		if full = e.placeWhereRoomCameUp(rest); len(full) == 0 {
+			return nil, nil
+		}
+	}
+}
+
+// evictOnce is one look at all full nodes. clashed is whether a node is among the
+// rest because of what was evicted for others.
+func (e *everywhere) evictOnce(full []int32) (rest []int32, clashed bool, err error) {
 	e.waits = e.run.now
 	for _, pos := range full {
 		e.waits = min(e.waits, e.run.missingSince(e.have.last[e.run.proposed.NodeAt(pos).ID]))
 	}
 	if err := e.search(full); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	next := 0
 	err = e.run.s.finder.Each(func(c preempt.Choice) {
@@ -204,13 +225,70 @@ func (e *everywhere) evictFor(full []int32) (rest []int32, err error) {
 			next++
 		}
 		next++
-		if !e.allowed(c.Pos) {
+		clashes := e.clashes(c)
+		clashed = clashed || clashes
+		if clashes || !e.allowed(c.Pos) {
 			rest = append(rest, c.Pos)
 			return
 		}
 		e.add(c)
 	})
-	return append(rest, full[next:]...), err
+	return append(rest, full[next:]...), clashed, err
+}
+
+// clashes is whether an option needs somebody who is gone for another node, or
+// more of a strict budget than others left.
+func (e *everywhere) clashes(c preempt.Choice) bool {
+	snap := e.run.proposed
+	costs := map[int32]int{}
+	for _, v := range c.Victims {
+		if v.Job.EvictedWhole && slices.Contains(e.victims[e.settled:], v) {
+			return true
+		}
+		if snap.StrictBudgets() == 0 || !v.Available() {
+			continue
+		}
+		for _, at := range snap.BudgetsOf(v.Group) {
+			if snap.Budgets()[at].Strict {
+				costs[at]++
+			}
+		}
+	}
+	for at, n := range costs {
+		if e.charged[at]+n > snap.BudgetSlack(at) {
+			return true
+		}
+	}
+	for at, n := range costs {
+		if e.charged == nil {
+			e.charged = map[int32]int{}
+		}
+		e.charged[at] += n
+	}
+	return false
+}
+
+// settle lets what was placed and evicted so far take effect.
+func (e *everywhere) settle() {
+	e.close() // the next search begins afresh
+	e.run.propose(e.placed[e.settledPlaced:], e.victims[e.settled:], model.DesiredEvict)
+	e.settledPlaced, e.settled, e.charged = len(e.placed), len(e.victims), nil
+}
+
+// placeWhereRoomCameUp fills those of some nodes that have room now, and returns
+// the others.
+func (e *everywhere) placeWhereRoomCameUp(nodes []int32) (full []int32) {
+	for _, pos := range nodes {
+		e.ranker.update(pos)
+		rank := e.run.s.order.rankOf[pos]
+		if e.ranker.standing[rank] != standsReady || !e.allowed(pos) {
+			full = append(full, pos)
+			continue
+		}
+		choice, _ := e.ranker.device(pos, e.run.proposed.NodeAt(pos))
+		e.add(preempt.Choice{Pos: pos, Device: choice, Score: e.ranker.score[rank]})
+	}
+	return full
 }
 
 // add places an instance.

@@ -19,6 +19,7 @@ type placer struct {
 	waits    int64  // since when the instance is missing that has waited longest
 
 	searching bool // the finder has been begun for this group
+	fickle    bool // what a search that is over found does not depend on room alone
 	known     *model.Explanation
 	seen      *classes // as the failure that is recalled knows them; nil: there is none
 	among     []int32  // nodes that an explanation is about, in tie order; nil: all
@@ -41,6 +42,7 @@ func (r *run) newPlacer(g *model.Group, rules *groupRules) *placer {
 func (p *placer) close() {
 	if p.searching {
 		p.run.recheck(p.recheckAt())
+		p.fickle = p.isFickle()
 		p.run.s.finder.End()
 		p.searching = false
 	}
@@ -53,6 +55,12 @@ func (p *placer) recheckAt() int64 {
 		return 0
 	}
 	return p.run.s.finder.RecheckAt()
+}
+
+// isFickle is whether something beside the room of nodes stood in the way of an
+// eviction, so that it may be possible later though no node changes.
+func (p *placer) isFickle() bool {
+	return p.fickle || p.recheckAt() != 0 || p.searching && p.run.s.finder.Unsettled()
 }
 
 // recheck notes the earliest such time.
@@ -192,10 +200,14 @@ func (p *placer) follow(a *model.Allocation, c preempt.Choice, more bool) error 
 	r := p.run
 	r.propose([]*model.Allocation{a}, c.Victims, model.DesiredEvict)
 	var groups []*model.Group
+	touched := []int32{c.Pos}
 	for _, v := range c.Victims {
 		r.evicted.Add(v.Group)
 		if !slices.Contains(groups, v.Group) {
 			groups = append(groups, v.Group)
+		}
+		if !slices.Contains(touched, v.NodePos) {
+			touched = append(touched, v.NodePos)
 		}
 	}
 	p.count(a, 1)
@@ -210,9 +222,13 @@ func (p *placer) follow(a *model.Allocation, c preempt.Choice, more bool) error 
 		p.close()
 		return nil
 	}
-	p.ranker.update(c.Pos)
+	for _, pos := range touched {
+		if r.proposed.NodeAt(pos) != nil {
+			p.ranker.update(pos)
+		}
+	}
 	if p.searching {
-		return r.s.finder.Changed(r.proposed, []int32{c.Pos}, groups)
+		return r.s.finder.Changed(r.proposed, touched, groups)
 	}
 	return nil
 }

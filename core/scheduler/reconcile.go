@@ -127,7 +127,7 @@ func (r *run) replacement(a, last *model.Allocation, reason string) want {
 // what it runs with stays the same and its node still may take it, else by
 // replacement.
 func (r *run) outdated(g *model.Group, a, last *model.Allocation, node *model.Node) (want, bool) {
-	if !sameInstance(a.Group, g) || !admits(g, node) {
+	if !sameInstance(a.Group, g) || !g.Keeps(node) {
 		return r.replacement(a, last, "the job was updated"), true
 	}
 	next := *a

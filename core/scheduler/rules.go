@@ -33,6 +33,7 @@ type groupRules struct {
 	spans         bool // a separation has domains of several nodes
 	ranksOnly     bool // no rule can rule a node out
 	affinityTotal float64
+	discouraging  bool // some nodes have taints that are wishes
 
 	counted    bool
 	onNode     *tally // live instances of the group by node position
@@ -43,14 +44,15 @@ type groupRules struct {
 }
 
 // newRules says what rules the group has; nil when it has none. A group whose
-// instances merely prefer to be apart has rules too, once there is more than one.
+// instances merely prefer to be apart has rules too, once there is more than one,
+// and so has every group where nodes have taints that are wishes.
 func (r *run) newRules(g *model.Group) *groupRules {
 	apart := r.separators(g)
 	others := apart.jobs
-	if !ownRules(g) && len(others) == 0 {
+	if !ownRules(g) && len(others) == 0 && !r.base.Discouraging() {
 		return nil
 	}
-	u := &groupRules{run: r, group: g, others: others}
+	u := &groupRules{run: r, group: g, others: others, discouraging: r.base.Discouraging()}
 	u.distinctHosts = slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool {
 		return c.Operator == model.OpDistinctHosts
 	})
@@ -269,7 +271,7 @@ func (u *groupRules) ruledOutBy(pos int32, n *model.Node) string {
 // Components ranks a node beside its fit.
 func (u *groupRules) Components(pos int32) (values [sdk.NumComponents]float64, present uint8) {
 	u.ready()
-	wishes := u.affinityTotal != 0 || len(u.spreads) != 0
+	wishes := u.affinityTotal != 0 || len(u.spreads) != 0 || u.discouraging
 	if u.onNode.empty() && !wishes {
 		return values, present
 	}
@@ -293,20 +295,29 @@ func (u *groupRules) Components(pos int32) (values [sdk.NumComponents]float64, p
 	return values, present
 }
 
+// taintWeight is the weight of a taint that is a wish, as if it were an affinity
+// of the group: the strongest there is.
+const taintWeight = 100
+
 // affinity is the sum of the weights of the wishes that hold over the sum of
-// all weights' magnitudes.
+// all weights' magnitudes. A taint that the group does not tolerate is a wish to
+// be elsewhere.
 func (u *groupRules) affinity(n *model.Node) float64 {
-	if u.affinityTotal == 0 {
+	sum, total := 0.0, u.affinityTotal
+	if u.discouraging {
+		against := float64(taintWeight * u.group.Discouraged(n))
+		sum, total = -against, total+against
+	}
+	if total == 0 {
 		return 0
 	}
-	sum := 0.0
 	for i := range u.group.Affinities {
 		a := &u.group.Affinities[i]
 		if value, set := n.Attribute(a.Attribute); a.Holds(value, set) {
 			sum += float64(a.Weight)
 		}
 	}
-	return sum / u.affinityTotal
+	return sum / total
 }
 
 // balance is the weighted mean of the spreads' wishes.

@@ -100,7 +100,7 @@ func (o *offer) accepted() bool {
 		return true
 	}
 	// Claims only take room away, so what is there without them tells at a glance.
-	if !o.fits(&p.free) || o.apart() || !admits(g, p.node) {
+	if !o.fits(&p.free) || o.apart() || !g.Admits(p.node) {
 		return false
 	}
 	whole := p.free

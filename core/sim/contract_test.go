@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/policies/kubernetes"
 	"github.com/cede-scheduler/cede/policies/nomad"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
@@ -21,6 +22,9 @@ func resolve(spec sim.PolicySpec) (*policy.Version, error) {
 	if spec.Use == "nomad" {
 		make = func() sdk.Policy { return nomad.New() }
 		grants = append(grants, policy.GrantKeepRedundant)
+	}
+	if spec.Use == "kubernetes" {
+		make = func() sdk.Policy { return kubernetes.New() }
 	}
 	config, err := json.Marshal(spec.Config)
 	if err != nil {

@@ -130,6 +130,10 @@ func (e *engine) lay() error {
 		}
 		e.wanted.register(j)
 	}
+	for _, b := range e.file.Budgets {
+		own := *b
+		txn.UpsertBudget(&own)
+	}
 	txn.UpsertAllocs(e.file.Running...)
 	config := e.file.Config
 	txn.SetConfig(&config)

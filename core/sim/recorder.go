@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
@@ -25,7 +26,7 @@ func (r *recorder) begin(e *engine, snap *state.Snapshot) {
 	r.timing = e.opts.Timing
 	config := metrics.Config{
 		Dims: snap.Dims(), Jobs: e.file.Jobs, Weights: e.file.Weights, Timing: e.opts.Timing,
-		Nodes: slices.Collect(snap.Nodes()),
+		Nodes: slices.Collect(snap.Nodes()), Budgets: len(e.file.Budgets) > 0,
 	}
 	if e.file.Until != nil {
 		config.Until = *e.file.Until
@@ -72,10 +73,14 @@ func (r *recorder) placed(e *engine, view *unfolding, a *model.Allocation, victi
 		Preempted: []string{}, Score: rounded(a.Score),
 	}
 	var told []metrics.Victim
-	for _, v := range victims {
+	overrun := make([]bool, len(victims))
+	preempt.Violated(&view.now().View, victims, func(i int) { overrun[i] = true })
+	for i, v := range victims {
 		lost := v.Group.LostWork(v.Age(now))
-		r.evicted = append(r.evicted, Evicted{At: At(now), Alloc: v.ID, By: a.ID, Node: v.NodeID, LostWork: At(lost)})
-		told = append(told, metrics.Victim{Alloc: v.ID, LostWork: lost, Elsewhere: v.NodeID != a.NodeID})
+		r.evicted = append(r.evicted, Evicted{
+			At: At(now), Alloc: v.ID, By: a.ID, Node: v.NodeID, LostWork: At(lost), BudgetViolated: overrun[i],
+		})
+		told = append(told, metrics.Victim{Alloc: v.ID, LostWork: lost, Elsewhere: v.NodeID != a.NodeID, BudgetViolated: overrun[i]})
 		if v.NodeID == a.NodeID {
 			p.Preempted = append(p.Preempted, v.ID)
 			continue

@@ -66,6 +66,9 @@ func (r *recorder) choose(e *engine, snap *state.Snapshot, a *model.Allocation) 
 		if int64(row.Priority) > ceiling || row.Group.Job.NonPreemptible || row.Group.Job.Key() == a.Job.Key() {
 			continue
 		}
+		if _, spared := row.Group.Job.Spares(row.Alloc, a.Job.Priority, e.now()); spared {
+			continue
+		}
 		r.choice.Add(q.frees(row)...)
 	}
 	return &r.choice

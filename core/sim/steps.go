@@ -166,4 +166,5 @@ func (e *engine) start(ids ...string) {
 		e.record.collector.Started(now, a)
 		e.scheduleEnd(a)
 	}
+	e.feed.Started(snap, now, ids...)
 }

@@ -60,11 +60,32 @@ func show(t *testing.T, f *File) string {
 	for _, n := range r.Nodes {
 		fmt.Fprintf(&b, "node %s: %s %s class %q capacity %v reserved %v ports %v devices %v attributes %v\n", n.ID, n.Status, n.Datacenter, n.Class, n.Capacity, n.Reserved, n.Ports, n.Devices, n.Attributes)
 	}
+	for _, n := range r.Nodes {
+		for _, taint := range n.Taints {
+			fmt.Fprintf(&b, "  node %s is tainted %s\n", n.ID, taint)
+		}
+	}
+	for _, d := range r.Budgets {
+		fmt.Fprintf(&b, "budget %s: %v min %v max %v strict %t\n", d.Key(), d.Labels, d.MinAvailable, d.MaxUnavailable, d.Strict)
+	}
 	for _, j := range r.Jobs {
 		fmt.Fprintf(&b, "job %s: %s priority %d class %q never preempts %v, never a victim %v, gang %v\n", j.Key(), j.Type, j.Priority, j.PriorityClass, j.NeverPreempts, j.NonPreemptible, j.AllAtOnce)
+		if j.Guarded() {
+			fmt.Fprintf(&b, "  is evicted whole: %t", j.EvictedWhole)
+			if tol := j.Toleration; tol != nil {
+				fmt.Fprintf(&b, ", spared while younger than %v", Duration(tol.MinRuntime))
+				if tol.MinPreemptorPriority != nil {
+					fmt.Fprintf(&b, " and from preemptors below %d", *tol.MinPreemptorPriority)
+				}
+			}
+			fmt.Fprintln(&b)
+		}
 		for _, g := range j.Groups {
 			fmt.Fprintf(&b, "  group %s: count %d needs %v ports %v devices %v labels %v\n", g.Name, g.Count, g.Resources, g.Ports, g.Devices, g.Labels)
 			fmt.Fprintf(&b, "    evictions %d kill %v duration %v checkpoint %v annotations %v\n", g.MaxParallelEvictions, Duration(g.KillTimeout), Duration(g.Duration), Duration(g.Checkpoint), g.Annotations)
+			for _, tol := range g.Tolerations {
+				fmt.Fprintf(&b, "    tolerates %+v\n", tol)
+			}
 			for _, c := range g.Constraints {
 				fmt.Fprintf(&b, "    must %s\n", c.String())
 			}

@@ -21,6 +21,7 @@ type Resolved struct {
 	Classes  []model.PriorityClass
 	Nodes    []*model.Node
 	Jobs     []*model.Job
+	Budgets  []*model.Budget
 	Running  []*model.Allocation // in file order
 	Steps    []Step
 	Until    *int64 // Unix nanoseconds
@@ -85,6 +86,9 @@ func Resolve(f *File) (*Resolved, error) {
 	r.Jobs = make([]*model.Job, len(f.Jobs))
 	for i := range f.Jobs {
 		r.Jobs[i] = f.Jobs[i].resolve(classes)
+	}
+	for i := range f.Budgets {
+		r.Budgets = append(r.Budgets, f.Budgets[i].resolve())
 	}
 	r.Running = c.allocations(r.Jobs)
 	r.Steps = c.steps(r.Jobs)
@@ -172,6 +176,9 @@ func (n *Node) model() *model.Node {
 	}
 	for _, d := range n.Devices {
 		node.Devices = append(node.Devices, model.Device{ID: d.ID, Count: d.Count, Attributes: d.Attributes})
+	}
+	for _, t := range n.Taints {
+		node.Taints = append(node.Taints, model.Taint{Key: t.Key, Value: t.Value, Effect: model.TaintEffect(t.Effect)})
 	}
 	// In order of their ids, so that the order in the file decides nothing.
 	slices.SortFunc(node.Devices, func(a, b model.Device) int { return cmp.Compare(a.ID, b.ID) })

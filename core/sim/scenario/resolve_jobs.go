@@ -10,8 +10,12 @@ func (j *Job) resolve(classes *classes) *model.Job {
 	job := &model.Job{
 		Namespace: cmp.Or(j.Namespace, model.DefaultNamespace), ID: j.ID, Type: j.jobType(),
 		NonPreemptible: j.Preemptible != nil && !*j.Preemptible,
+		EvictedWhole:   j.DisruptionMode == disruptAll,
 		AllAtOnce:      j.AllAtOnce, Datacenters: j.Datacenters, Policy: j.Policy,
 		Groups: make([]*model.Group, len(j.Groups)),
+	}
+	if t := j.Toleration; t != nil {
+		job.Toleration = &model.PreemptionToleration{MinPreemptorPriority: t.MinPreemptorPriority, MinRuntime: int64(t.MinRuntime)}
 	}
 	class := classes.byName[j.PriorityClass]
 	if j.Priority == nil && class == nil {
@@ -59,6 +63,9 @@ func (g *Group) resolve() *model.Group {
 			request.Count = *d.Count
 		}
 		group.Devices = append(group.Devices, request)
+	}
+	for _, t := range g.Tolerations {
+		group.Tolerations = append(group.Tolerations, model.Toleration{Key: t.Key, Operator: model.TolerationOperator(t.Operator), Value: t.Value})
 	}
 	for _, a := range g.Affinities {
 		group.Affinities = append(group.Affinities, model.Affinity{Constraint: a.resolve(), Weight: a.Weight})

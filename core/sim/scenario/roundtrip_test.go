@@ -95,8 +95,26 @@ func drawFile(t *rapid.T) *File {
 	for i := range rapid.IntRange(1, 3).Draw(t, "jobs") {
 		f.Jobs = append(f.Jobs, drawJob(t, i, len(f.Classes)))
 	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "budgets") {
+		f.Budgets = append(f.Budgets, drawBudget(t, i))
+	}
 	drawStory(t, f)
 	return f
+}
+
+func drawBudget(t *rapid.T, i int) Budget {
+	b := Budget{
+		Name: fmt.Sprintf("b%d", i), Namespace: name.Draw(t, "namespace"),
+		Labels:      rapid.MapOfN(word, text, 1, 2).Draw(t, "labels"),
+		Enforcement: rapid.SampledFrom([]string{"", "bestEffort", "strict"}).Draw(t, "enforcement"),
+	}
+	bound := &Bound{Number: rapid.Int32Range(0, 100).Draw(t, "bound"), Percent: rapid.Bool().Draw(t, "percent")}
+	if rapid.Bool().Draw(t, "min") {
+		b.MinAvailable = bound
+	} else {
+		b.MaxUnavailable = bound
+	}
+	return b
 }
 
 var (
@@ -163,6 +181,10 @@ func drawNode(t *rapid.T, i int) Node {
 	for resource, has := range n.Capacity {
 		n.Reserved[resource] = has / 2
 	}
+	for j := range rapid.IntRange(0, 2).Draw(t, "taints") {
+		effect := rapid.SampledFrom([]string{"NoSchedule", "PreferNoSchedule"}).Draw(t, "effect")
+		n.Taints = append(n.Taints, Taint{Key: fmt.Sprintf("t%d", j), Value: text.Draw(t, "value"), Effect: effect})
+	}
 	for j := range rapid.IntRange(0, 2).Draw(t, "devices") {
 		n.Devices = append(n.Devices, Device{
 			ID: fmt.Sprintf("v/t/%d", j), Count: rapid.Int32Min(0).Draw(t, "count"), Attributes: texts().Draw(t, "attributes"),
@@ -177,6 +199,12 @@ func drawJob(t *rapid.T, i, classes int) Job {
 		Type:             rapid.SampledFrom([]string{"", "service", "batch", "system", "sysbatch"}).Draw(t, "type"),
 		PreemptionPolicy: never.Draw(t, "policy"), Preemptible: maybe(rapid.Bool()).Draw(t, "preemptible"),
 		AllAtOnce: rapid.Bool().Draw(t, "gang"), Datacenters: rapid.SliceOfN(name, 0, 2).Draw(t, "dcs"), Policy: text.Draw(t, "p"),
+	}
+	j.DisruptionMode = rapid.SampledFrom([]string{"", "single", "all"}).Draw(t, "mode")
+	if rapid.Bool().Draw(t, "tolerant") {
+		j.Toleration = &PreemptionToleration{
+			MinPreemptorPriority: maybe(rapid.Int32()).Draw(t, "preemptor"), MinRuntime: span.Draw(t, "runtime"),
+		}
 	}
 	if classes > 0 && rapid.Bool().Draw(t, "by class") {
 		j.PriorityClass = "c0"
@@ -198,6 +226,9 @@ func drawGroup(t *rapid.T, k int) Group {
 		KillTimeout:          span.Draw(t, "kill"), Duration: span.Draw(t, "duration"), Checkpoint: span.Draw(t, "checkpoint"),
 		Annotations: rapid.MapOfN(text, rapid.Float64(), 0, 2).Draw(t, "annotations"),
 	}
+	g.Tolerations = rapid.SampledFrom([][]Toleration{
+		nil, {{Operator: "Exists"}}, {{Key: "a", Value: "b"}, {Key: "c", Operator: "Equal"}, {Key: "d", Operator: "Exists"}},
+	}).Draw(t, "tolerations")
 	for range rapid.IntRange(0, 3).Draw(t, "constraints") {
 		g.Constraints = append(g.Constraints, drawConstraint(t))
 		weight := rapid.IntRange(-100, 100).Draw(t, "weight")

@@ -37,29 +37,33 @@ type fieldPlan struct {
 
 // words describes the types that a message may have to name.
 var words = map[reflect.Type][2]string{ // one, many
-	reflect.TypeFor[File]():            {"a scenario", ""},
-	reflect.TypeFor[Scheduler]():       {"a scheduler configuration", ""},
-	reflect.TypeFor[Preemption]():      {"a mapping from job types to true or false", ""},
-	reflect.TypeFor[PolicyVariant]():   {"a policy variant", "policy variants"},
-	reflect.TypeFor[Namespace]():       {"a namespace", "namespaces"},
-	reflect.TypeFor[PriorityClass]():   {"a priority class", "priority classes"},
-	reflect.TypeFor[Node]():            {"a node", "nodes"},
-	reflect.TypeFor[Device]():          {"a group of devices", "groups of devices"},
-	reflect.TypeFor[Job]():             {"a job", "jobs"},
-	reflect.TypeFor[Group]():           {"a group", "groups"},
-	reflect.TypeFor[DeviceRequest]():   {"a device request", "device requests"},
-	reflect.TypeFor[Constraint]():      {"a constraint", "constraints"},
-	reflect.TypeFor[Affinity]():        {"an affinity", "affinities"},
-	reflect.TypeFor[Spread]():          {"a spread", "spreads"},
-	reflect.TypeFor[LabelTerm]():       {"a term of labels and topologyKey", "terms of labels and topologyKey"},
-	reflect.TypeFor[Running]():         {"a running allocation", "running allocations"},
-	reflect.TypeFor[Event]():           {"an event", "events"},
-	reflect.TypeFor[Expect]():          {"expectations", ""},
-	reflect.TypeFor[ExpectPlacement](): {"an expected placement", "expected placements"},
-	reflect.TypeFor[ExpectBinding]():   {"an expected binding", "expected bindings"},
-	reflect.TypeFor[ExpectUnplaced]():  {"an expected unplaced group", "expected unplaced groups"},
-	reflect.TypeFor[string]():          {"a text", "texts"},
-	reflect.TypeFor[uint16]():          {"a port", "ports"},
+	reflect.TypeFor[File]():                 {"a scenario", ""},
+	reflect.TypeFor[Scheduler]():            {"a scheduler configuration", ""},
+	reflect.TypeFor[Preemption]():           {"a mapping from job types to true or false", ""},
+	reflect.TypeFor[PolicyVariant]():        {"a policy variant", "policy variants"},
+	reflect.TypeFor[Namespace]():            {"a namespace", "namespaces"},
+	reflect.TypeFor[PriorityClass]():        {"a priority class", "priority classes"},
+	reflect.TypeFor[Node]():                 {"a node", "nodes"},
+	reflect.TypeFor[Device]():               {"a group of devices", "groups of devices"},
+	reflect.TypeFor[Taint]():                {"a taint", "taints"},
+	reflect.TypeFor[Job]():                  {"a job", "jobs"},
+	reflect.TypeFor[PreemptionToleration](): {"a preemption toleration", ""},
+	reflect.TypeFor[Group]():                {"a group", "groups"},
+	reflect.TypeFor[Toleration]():           {"a toleration", "tolerations"},
+	reflect.TypeFor[DeviceRequest]():        {"a device request", "device requests"},
+	reflect.TypeFor[Constraint]():           {"a constraint", "constraints"},
+	reflect.TypeFor[Affinity]():             {"an affinity", "affinities"},
+	reflect.TypeFor[Spread]():               {"a spread", "spreads"},
+	reflect.TypeFor[LabelTerm]():            {"a term of labels and topologyKey", "terms of labels and topologyKey"},
+	reflect.TypeFor[Budget]():               {"a disruption budget", "disruption budgets"},
+	reflect.TypeFor[Running]():              {"a running allocation", "running allocations"},
+	reflect.TypeFor[Event]():                {"an event", "events"},
+	reflect.TypeFor[Expect]():               {"expectations", ""},
+	reflect.TypeFor[ExpectPlacement]():      {"an expected placement", "expected placements"},
+	reflect.TypeFor[ExpectBinding]():        {"an expected binding", "expected bindings"},
+	reflect.TypeFor[ExpectUnplaced]():       {"an expected unplaced group", "expected unplaced groups"},
+	reflect.TypeFor[string]():               {"a text", "texts"},
+	reflect.TypeFor[uint16]():               {"a port", "ports"},
 }
 
 // later lists fields that belong to the format and to a later version of cede.
@@ -67,11 +71,9 @@ var words = map[reflect.Type][2]string{ // one, many
 // is evicted.
 var later = map[reflect.Type]map[string]string{
 	reflect.TypeFor[File](): {
-		"budgets": "disruption budgets", "bindings": "bindings", "clusters": "member clusters",
+		"bindings": "bindings", "clusters": "member clusters",
 	},
-	reflect.TypeFor[Node]():    {"taints": "taints"},
-	reflect.TypeFor[Job]():     {"toleration": "preemption tolerations", "disruptionMode": "disruption modes"},
-	reflect.TypeFor[Group]():   {"tolerations": "taints", "minCount": "elastic groups"},
+	reflect.TypeFor[Group]():   {"minCount": "elastic groups"},
 	reflect.TypeFor[Running](): {"binding": "bindings", "clusters": "bindings"},
 	reflect.TypeFor[ExpectBinding](): {
 		"clusters": "bindings",
@@ -90,6 +92,8 @@ var required = map[reflect.Type][][2]string{
 	reflect.TypeFor[PriorityClass](): {{"name", nameWords}, {"value", "a whole number"}},
 	reflect.TypeFor[Node]():          {{"id", nameWords}},
 	reflect.TypeFor[Device]():        {{"id", "vendor/type/model"}, {"count", "a whole number"}},
+	reflect.TypeFor[Taint]():         {{"key", "a word such as gpu"}, {"effect", "NoSchedule or PreferNoSchedule"}},
+	reflect.TypeFor[Budget]():        {{"name", nameWords}},
 	reflect.TypeFor[Job]():           {{"id", nameWords}, {"groups", "at least one, such as `[{name: main, count: 1, resources: {cpu: 500}}]`"}},
 	reflect.TypeFor[Group]():         {{"name", nameWords}},
 	reflect.TypeFor[DeviceRequest](): {{"id", "type, vendor/type or vendor/type/model"}},
@@ -108,6 +112,8 @@ func special(t reflect.Type) *plan {
 	switch t {
 	case reflect.TypeFor[Duration]():
 		return &plan{what: "a duration", decode: decodeDuration}
+	case reflect.TypeFor[Bound]():
+		return &plan{what: "a number, or a percentage", decode: decodeBound}
 	case reflect.TypeFor[Quantities]():
 		return &plan{what: "a mapping from resources to amounts", decode: decodeQuantities}
 	case reflect.TypeFor[map[string]any]():

@@ -14,6 +14,7 @@ type File struct {
 	Classes     []PriorityClass `json:"priorityClasses,omitempty"`
 	Nodes       []Node          `json:"nodes,omitempty"`
 	Jobs        []Job           `json:"jobs,omitempty"`
+	Budgets     []Budget        `json:"budgets,omitempty"`
 	Running     []Running       `json:"running,omitempty"`
 	Events      []Event         `json:"events,omitempty"`
 	Until       *Duration       `json:"until,omitempty"`
@@ -79,6 +80,7 @@ type Node struct {
 	Ports      []uint16          `json:"ports,omitempty"`
 	Devices    []Device          `json:"devices,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
+	Taints     []Taint           `json:"taints,omitempty"`
 	Ready      *bool             `json:"ready,omitempty"`
 }
 
@@ -89,19 +91,35 @@ type Device struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
+// Taint keeps groups off a node that do not tolerate it.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"`
+}
+
 // Job is one job.
 type Job struct {
-	ID               string   `json:"id"`
-	Namespace        string   `json:"namespace,omitempty"`
-	Type             string   `json:"type,omitempty"`
-	Priority         *int32   `json:"priority,omitempty"`
-	PriorityClass    string   `json:"priorityClass,omitempty"`
-	PreemptionPolicy string   `json:"preemptionPolicy,omitempty"`
-	Preemptible      *bool    `json:"preemptible,omitempty"`
-	AllAtOnce        bool     `json:"allAtOnce,omitempty"`
-	Datacenters      []string `json:"datacenters,omitempty"`
-	Policy           string   `json:"policy,omitempty"`
-	Groups           []Group  `json:"groups,omitempty"`
+	ID               string                `json:"id"`
+	Namespace        string                `json:"namespace,omitempty"`
+	Type             string                `json:"type,omitempty"`
+	Priority         *int32                `json:"priority,omitempty"`
+	PriorityClass    string                `json:"priorityClass,omitempty"`
+	PreemptionPolicy string                `json:"preemptionPolicy,omitempty"`
+	Preemptible      *bool                 `json:"preemptible,omitempty"`
+	Toleration       *PreemptionToleration `json:"toleration,omitempty"`
+	DisruptionMode   string                `json:"disruptionMode,omitempty"`
+	AllAtOnce        bool                  `json:"allAtOnce,omitempty"`
+	Datacenters      []string              `json:"datacenters,omitempty"`
+	Policy           string                `json:"policy,omitempty"`
+	Groups           []Group               `json:"groups,omitempty"`
+}
+
+// PreemptionToleration spares a job's allocations from some preemptors, or for
+// some time.
+type PreemptionToleration struct {
+	MinPreemptorPriority *int32   `json:"minPreemptorPriority,omitempty"`
+	MinRuntime           Duration `json:"minRuntime,omitempty"`
 }
 
 // Group is one group of a job.
@@ -112,6 +130,7 @@ type Group struct {
 	Ports                []uint16           `json:"ports,omitempty"`
 	Devices              []DeviceRequest    `json:"devices,omitempty"`
 	Labels               map[string]string  `json:"labels,omitempty"`
+	Tolerations          []Toleration       `json:"tolerations,omitempty"`
 	Constraints          []Constraint       `json:"constraints,omitempty"`
 	Affinities           []Affinity         `json:"affinities,omitempty"`
 	Spread               []Spread           `json:"spread,omitempty"`
@@ -122,6 +141,13 @@ type Group struct {
 	Duration             Duration           `json:"duration,omitempty"`
 	Checkpoint           Duration           `json:"checkpoint,omitempty"`
 	Annotations          map[string]float64 `json:"annotations,omitempty"`
+}
+
+// Toleration lets a group go to nodes with a taint.
+type Toleration struct {
+	Key      string `json:"key,omitempty"`
+	Operator string `json:"operator,omitempty"`
+	Value    string `json:"value,omitempty"`
 }
 
 // DeviceRequest asks for instances of one device group.
@@ -158,6 +184,22 @@ type Spread struct {
 type LabelTerm struct {
 	Labels      map[string]string `json:"labels"`
 	TopologyKey string            `json:"topologyKey"`
+}
+
+// Budget is a disruption budget, by labels.
+type Budget struct {
+	Name           string            `json:"name"`
+	Namespace      string            `json:"namespace,omitempty"`
+	Labels         map[string]string `json:"labels,omitempty"`
+	MinAvailable   *Bound            `json:"minAvailable,omitempty"`
+	MaxUnavailable *Bound            `json:"maxUnavailable,omitempty"`
+	Enforcement    string            `json:"enforcement,omitempty"`
+}
+
+// Bound is written as a number, or as a percentage such as "50%".
+type Bound struct {
+	Number  int32
+	Percent bool
 }
 
 // Running is an allocation that is placed before time 0.

@@ -124,6 +124,7 @@ func (c *checker) checkAll() {
 	c.checkHead()
 	c.checkNodes()
 	c.checkJobs()
+	c.checkBudgets()
 	c.checkDimensions()
 	if c.later {
 		return // what is refused may be what these refer to

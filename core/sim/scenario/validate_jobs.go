@@ -59,6 +59,10 @@ func (c *checker) checkJob(p *path, j *Job) {
 			c.unknown(class, "priorityClasses", "priority class", j.PriorityClass, c.classes)
 		}
 	}
+	if t := j.Toleration; t != nil {
+		c.span(p.field("toleration").field("minRuntime"), t.MinRuntime)
+	}
+	c.oneOf(p.field("disruptionMode"), j.DisruptionMode, disruptionModes...)
 	for i, dc := range j.Datacenters {
 		c.name(p.field("datacenters").item(i), "datacenter", dc)
 	}
@@ -114,6 +118,9 @@ func (c *checker) span(p *path, d Duration) {
 
 // checkPlacement checks what says where a group's instances may run.
 func (c *checker) checkPlacement(p *path, g *Group) {
+	for i := range g.Tolerations {
+		c.checkToleration(p.field("tolerations").item(i), &g.Tolerations[i])
+	}
 	for i := range g.Constraints {
 		c.checkConstraint(p.field("constraints").item(i), &g.Constraints[i], true)
 	}

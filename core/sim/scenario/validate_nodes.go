@@ -128,6 +128,7 @@ func (c *checker) checkNode(p *path, n *Node) {
 		}
 	}
 	c.noEmptyKey(p.field("attributes"), n.Attributes)
+	c.checkTaints(p.field("taints"), n.Taints)
 }
 
 func (c *checker) checkDevice(p *path, d *Device, j int, seen map[string]int) {

@@ -1,0 +1,227 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/planner"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+func strict(name string, atLeast int32) *model.Budget {
+	return &model.Budget{
+		Namespace: model.DefaultNamespace, Name: name, Labels: map[string]string{"app": name},
+		MinAvailable: &model.Bound{Number: atLeast}, Strict: true,
+	}
+}
+
+func labelled(app string) func(*model.Group) {
+	return func(g *model.Group) { g.Labels = map[string]string{"app": app} }
+}
+
+// Sixty instances on sixty nodes, of which forty must stay, and a plan against
+// each of them, all made on one snapshot and submitted at once: twenty may hold,
+// however they fall into batches.
+func TestApplier_ManyPlansNeverOverrunAStrictBudgetTogether(t *testing.T) {
+	const instances, keeps = 60, 40
+	c := newCluster(t, instances,
+		coretest.Job("web").Priority(20).Ask(800, 100, 0).Count(instances).With(labelled("web")).Obj(),
+		coretest.Job("urgent").Priority(90).Ask(500, 100, 0).Count(instances).Obj())
+	c.write(func(txn *state.Txn) { txn.UpsertBudget(strict("web", keeps)) })
+	for i := range instances {
+		c.run(fmt.Sprintf("w%d", i), "web", i, fmt.Sprintf("n%d", i))
+	}
+	applier, stop := c.start(c)
+	defer stop()
+	plans := make([]*model.Plan, instances)
+	for i := range plans {
+		plans[i] = c.place(fmt.Sprintf("u%d", i), "urgent", i, fmt.Sprintf("n%d", i), fmt.Sprintf("w%d", i))
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	committed := 0
+	for _, plan := range plans {
+		wg.Go(func() {
+			result, err := applier.Queue().Submit(t.Context(), plan)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				t.Error(err)
+			case result.Full():
+				committed++
+			case !strings.Contains(result.Rejected[0].Reason, `the strict disruption budget "default/web" allows 0 more evictions`):
+				t.Errorf("rejected: %s", result.Rejected[0].Reason)
+			}
+		})
+	}
+	wg.Wait()
+	if committed != instances-keeps {
+		t.Errorf("%d plans were committed, want %d", committed, instances-keeps)
+	}
+	snap := c.store.Snapshot()
+	if slack := snap.BudgetSlack(0); slack != 0 {
+		t.Errorf("the budget has a slack of %d", slack)
+	}
+	if err := snap.Check(); err != nil {
+		t.Error(err)
+	}
+	if n := applier.Stats().Rejected[planner.CauseBudget]; n != keeps {
+		t.Errorf("%d rejections are counted as the budget's", n)
+	}
+}
+
+// guardedWorld is newWorld with budgets, tolerations and a job that goes whole.
+func guardedWorld(t testing.TB) *world {
+	w := newWorld(t)
+	w.write(func(txn *state.Txn) {
+		for id, change := range map[string]func(*model.Job){
+			"a20": func(j *model.Job) { labelled("x")(j.Groups[0]) },
+			"b50": func(j *model.Job) { j.Groups[0].Labels = map[string]string{"app": "x", "tier": "y"} },
+			"c50": func(j *model.Job) { j.EvictedWhole = true; labelled("z")(j.Groups[0]) },
+			"e70": func(j *model.Job) { j.Toleration = &model.PreemptionToleration{MinPreemptorPriority: new(int32(95))} },
+		} {
+			j := *txn.Job(key(id))
+			groups := j.Groups
+			j.Groups = nil
+			for _, g := range groups {
+				own := *g
+				j.Groups = append(j.Groups, &own)
+			}
+			change(&j)
+			if err := txn.UpsertJob(&j); err != nil {
+				t.Fatal(err)
+			}
+		}
+		txn.UpsertBudget(strict("x", 1))
+		y := strict("y", 0)
+		y.MinAvailable, y.MaxUnavailable, y.Labels = nil, &model.Bound{Number: 95, Percent: true}, map[string]string{"tier": "y"}
+		txn.UpsertBudget(y)
+		txn.UpsertBudget(strict("z", 2))
+	})
+	w.past = []*state.Snapshot{w.store.Snapshot()}
+	return w
+}
+
+// start lets everything placed begin to work, so that it counts for budgets.
+func (w *world) startAll() {
+	w.write(func(txn *state.Txn) {
+		var updates []state.ClientUpdate
+		for a := range txn.Allocs() {
+			if a.Live() && !a.Started {
+				updates = append(updates, state.ClientUpdate{AllocID: a.ID, Status: model.ClientRunning, Started: true})
+			}
+		}
+		txn.ApplyClientUpdates(0, updates)
+	})
+	w.past = append(w.past, w.store.Snapshot())
+}
+
+// protected checks what an entry did to budgets, tolerations and jobs that go
+// whole, from the plain tables.
+func protected(before, after *state.Snapshot) error {
+	evicted := map[string]*model.Allocation{}
+	for a := range after.Allocs() {
+		if old := before.Alloc(a.ID); a.Desired == model.DesiredEvict && old != nil && old.Live() {
+			evicted[a.ID] = old
+		}
+	}
+	for _, b := range before.Budgets() {
+		available, desired, lost := 0, 0, 0
+		for j := range before.Jobs() {
+			if b.Matches(j.Groups[0]) && !j.Stopped {
+				desired += j.Groups[0].Count
+			}
+		}
+		for a := range before.Allocs() {
+			if !b.Matches(a.Group) || !a.Available() {
+				continue
+			}
+			available++
+			if evicted[a.ID] != nil {
+				lost++
+			}
+		}
+		if b.Strict && lost > 0 && available-lost < b.Keeps(desired) {
+			return fmt.Errorf("budget %s keeps %d of %d: %d were available and %d were evicted", b.Key(), b.Keeps(desired), desired, available, lost)
+		}
+	}
+	for id, a := range evicted {
+		if t := a.Job.Toleration; t != nil {
+			return fmt.Errorf("%s tolerates no preemptor below %d", id, *t.MinPreemptorPriority)
+		}
+		if !a.Job.EvictedWhole {
+			continue
+		}
+		for _, mate := range after.AppendJobAllocs(nil, a.Job.Key()) {
+			if old := before.Alloc(mate.ID); old != nil && mate.Live() {
+				return fmt.Errorf("%s was evicted without %s", id, mate.ID)
+			}
+		}
+	}
+	return nil
+}
+
+func TestApplier_AnyInterleavingOfStalePlansKeepsBudgets(t *testing.T) {
+	outer := t
+	evicted, refused := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := guardedWorld(outer)
+		flaky := &flaky{cluster: w.cluster, every: 4}
+		applier := planner.NewApplier(planner.Config{Store: w.store, Committer: flaky, MaxPlans: 3})
+		applier.Queue().SetEnabled(true)
+		for range rapid.IntRange(1, soak(8)).Draw(t, "batches") {
+			var pending []*planner.Pending
+			for range rapid.IntRange(1, 3).Draw(t, "plans") {
+				p, err := applier.Queue().Enqueue(w.plan(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				pending = append(pending, p)
+			}
+			before := w.store.Snapshot()
+			if _, err := applier.Step(context.Background()); err != nil && !errors.Is(err, context.Canceled) {
+				continue
+			}
+			after := w.store.Snapshot()
+			if after != before {
+				w.past = append(w.past, after)
+				if err := promises(before, after, flaky.last); err != nil {
+					t.Fatal(err)
+				}
+				if err := protected(before, after); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, p := range pending {
+				if r, err := p.Result(); err == nil {
+					for _, x := range r.Rejected {
+						if strings.Contains(x.Reason, "budget") || strings.Contains(x.Reason, "whole") {
+							refused++
+						}
+					}
+				}
+			}
+			for a := range after.Allocs() {
+				if a.Desired == model.DesiredEvict {
+					evicted++
+				}
+			}
+			if rapid.Bool().Draw(t, "start") {
+				w.startAll()
+			}
+		}
+	})
+	t.Logf("%d evicted, %d groups refused", evicted, refused)
+	if evicted == 0 || refused == 0 {
+		t.Error("the property was not exercised")
+	}
+}

@@ -1,0 +1,67 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// What protects victims beside their priority, as of the newest state: others'
+// plans may have used up a budget, or placed more of a job that goes whole.
+
+// charge takes a victim off the strict budgets that it is under. Plans in flight
+// are in the state that is looked at, and groups of this plan that hold are
+// counted here, so no two of them overrun a budget together.
+func (s *Scratch) charge(victim *model.Allocation) refusal {
+	if s.snap.StrictBudgets() == 0 || !victim.Available() {
+		return refusal{}
+	}
+	for _, at := range s.snap.BudgetsOf(victim.Group) {
+		b := s.snap.Budgets()[at]
+		if !b.Strict {
+			continue
+		}
+		for len(s.charges) <= int(at) {
+			s.charges = append(s.charges, 0)
+		}
+		s.charges[at]++
+		s.charged = append(s.charged, at)
+		if slack := s.snap.BudgetSlack(at); s.charges[at] > slack {
+			return refusal{
+				cause: CauseBudget, nodeID: victim.NodeID,
+				reason: fmt.Sprintf("allocation %q may not be evicted: the strict disruption budget %q allows %d more evictions", victim.ID, b.Key(), max(0, slack)),
+			}
+		}
+	}
+	return refusal{}
+}
+
+// uncharge forgets the charges since charged had this length.
+func (s *Scratch) uncharge(length int) {
+	for _, at := range s.charged[length:] {
+		s.charges[at]--
+	}
+	s.charged = s.charged[:length]
+}
+
+// goWhole checks that of jobs that are evicted whole nothing stays.
+func (s *Scratch) goWhole(g *model.CommitGroup) refusal {
+	var checked []model.JobKey
+	for i := range g.Evict {
+		victim := s.snap.Alloc(g.Evict[i].AllocID)
+		if victim == nil || !victim.Job.EvictedWhole || !victim.Live() || slices.Contains(checked, victim.Job.Key()) {
+			continue
+		}
+		checked = append(checked, victim.Job.Key())
+		for _, a := range s.snap.AppendJobAllocs(nil, victim.Job.Key()) {
+			if a.Live() && !s.ended(a) {
+				return refusal{
+					cause: CauseVictim, nodeID: victim.NodeID,
+					reason: fmt.Sprintf("allocation %q may not be evicted: its job goes whole or not at all, and %q stays", victim.ID, a.ID),
+				}
+			}
+		}
+	}
+	return refusal{}
+}

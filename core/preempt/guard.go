@@ -1,0 +1,338 @@
+package preempt
+
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// What keeps a row from being a candidate beside its priority, and who goes with
+// it: preemption tolerations, jobs that are evicted whole, strict budgets. Nodes
+// without any of it never come here.
+
+// unit is the live allocations of a job that is evicted whole.
+type unit struct {
+	rows []*state.Row // ascending by id
+	// spared is whether one of them may not go, so that none may.
+	spared bool
+	// costs is how many of them work under each strict budget.
+	costs charges
+}
+
+// guarded is whether something on the node says more of its rows than their
+// priority.
+func (s *searcher) guarded(p *place) bool {
+	return p.chunk.Guarded()>>p.i&1 == 1 || s.strict && s.underStrict(p.rows)
+}
+
+// mayGo is whether a row of a guarded node may be a victim.
+func (s *searcher) mayGo(p *place, row *state.Row) bool {
+	job := row.Group.Job
+	if job.EvictedWhole {
+		u := s.unit(job.Key())
+		if u.spared {
+			s.unsettled = true // who is elsewhere decides, too
+			return false
+		}
+		return s.within(p, u.costs)
+	}
+	if s.spares(row) {
+		return false
+	}
+	if !s.strict || !row.Alloc.Available() {
+		return true
+	}
+	return s.within(p, s.costsOf(row))
+}
+
+// spares is whether the row's job spares it from this preemptor now.
+func (s *searcher) spares(row *state.Row) bool {
+	until, spared := row.Group.Job.Spares(row.Alloc, s.f.req.Group.Job.Priority, s.f.req.Now)
+	if until != 0 {
+		s.recheck.At(until)
+	}
+	return spared
+}
+
+// costsOf is what evicting a row takes from strict budgets. It is good until it
+// is asked for again.
+func (s *searcher) costsOf(row *state.Row) charges {
+	s.costs = s.costs[:0]
+	for _, at := range s.f.snap.BudgetsOf(row.Group) {
+		if s.f.snap.Budgets()[at].Strict {
+			s.costs = append(s.costs, charge{at, 1})
+		}
+	}
+	return s.costs
+}
+
+// within is whether strict budgets have as much left as somebody costs.
+func (s *searcher) within(p *place, costs charges) bool {
+	for _, c := range costs {
+		if c.count > s.f.slacks[c.budget] {
+			s.stop(p.k, c.budget)
+			return false
+		}
+	}
+	return true
+}
+
+// stop notes that a strict budget keeps somebody on a node.
+func (s *searcher) stop(k, budget int32) {
+	s.unsettled = true // what a budget has left changes elsewhere
+	s.f.stoppedBy[k] = budget + 1
+}
+
+// missed is the outcome for a node where the candidates do not suffice.
+func (s *searcher) missed(k int32, otherwise Outcome) Outcome {
+	if s.strict && s.f.stoppedBy[k] != 0 {
+		return Protected
+	}
+	return otherwise
+}
+
+// unit finds who goes with an allocation of a job that is evicted whole.
+func (s *searcher) unit(key model.JobKey) *unit {
+	if u := s.units[key]; u != nil {
+		return u
+	}
+	u := &unit{}
+	for _, a := range s.f.snap.AppendJobAllocs(nil, key) {
+		if !a.Live() {
+			continue
+		}
+		row := s.rowOf(a)
+		u.rows = append(u.rows, row)
+		u.spared = u.spared || int64(row.Priority) > s.ceiling || a.Job.NonPreemptible || s.spares(row) ||
+			s.f.req.Rules != nil && s.f.req.Rules.Anchors(row)
+		if !s.strict || !a.Available() {
+			continue
+		}
+		for _, c := range s.costsOf(row) {
+			u.costs.add(c.budget, 1)
+		}
+	}
+	slices.SortFunc(u.rows, func(a, b *state.Row) int { return s.f.req.Ties.Compare(a.Alloc.ID, b.Alloc.ID) })
+	if s.units == nil {
+		s.units = map[model.JobKey]*unit{}
+	}
+	s.units[key] = u
+	return u
+}
+
+// rowOf is the row of a live allocation.
+func (s *searcher) rowOf(a *model.Allocation) *state.Row {
+	rows := s.f.snap.Chunk(int(a.NodePos) / state.ChunkSize).Rows(int(a.NodePos) % state.ChunkSize)
+	return &rows[slices.IndexFunc(rows, func(row state.Row) bool { return row.Alloc == a })]
+}
+
+// mates visits the rows that go when a row goes, itself first, then those on the
+// same node, then those on others.
+func (s *searcher) mates(row *state.Row, visit func(*state.Row)) {
+	visit(row)
+	if !row.Group.Job.EvictedWhole {
+		return
+	}
+	u := s.unit(row.Group.Job.Key())
+	for _, here := range []bool{true, false} {
+		for _, mate := range u.rows {
+			if mate.Alloc != row.Alloc && (mate.Alloc.NodePos == row.Alloc.NodePos) == here {
+				visit(mate)
+			}
+		}
+	}
+}
+
+// takeOff takes a row off the node of option o, with those that go with it.
+func (s *searcher) takeOff(o int, row *state.Row) {
+	s.mates(row, func(mate *state.Row) {
+		if mate.Alloc.NodePos == row.Alloc.NodePos {
+			s.trial.remove(mate, s.marksOf(o, mate))
+		}
+	})
+}
+
+// putBack undoes takeOff.
+func (s *searcher) putBack(o int, row *state.Row) {
+	s.mates(row, func(mate *state.Row) {
+		if mate.Alloc.NodePos == row.Alloc.NodePos {
+			s.trial.restore(mate, s.marksOf(o, mate))
+		}
+	})
+}
+
+// evictGuarded is evict for a guarded node: it fills picks with the rows that it
+// took, and blocked with those that strict budgets kept.
+func (s *searcher) evictGuarded(o int, picks []int32, whole bool) (fits bool, err error) {
+	p := &s.batch.places[o]
+	s.picks, s.blocked, s.charged = s.picks[:0], s.blocked[:0], s.charged[:0]
+	s.newStamp()
+	fits = s.trial.fits()
+	for _, pick := range picks {
+		if fits && !whole {
+			break
+		}
+		if err := s.checkPick(o, pick); err != nil {
+			return false, err
+		}
+		row := s.batch.rows[pick]
+		if s.went(row) {
+			continue
+		}
+		if !s.charge(p.k, row) {
+			s.blocked = append(s.blocked, pick)
+			continue
+		}
+		s.takeOff(o, row)
+		s.picks = append(s.picks, pick)
+		fits = s.trial.fits()
+	}
+	return fits, nil
+}
+
+// went is whether a row went with an earlier pick of the option.
+func (s *searcher) went(row *state.Row) bool {
+	if !row.Group.Job.EvictedWhole {
+		return false
+	}
+	key := row.Group.Job.Key()
+	return slices.ContainsFunc(s.picks, func(pick int32) bool { return s.batch.rows[pick].Group.Job.Key() == key })
+}
+
+// charge charges a victim, and whoever goes with it, to strict budgets; false when
+// one has not enough left.
+func (s *searcher) charge(k int32, row *state.Row) bool {
+	if !s.strict {
+		return true
+	}
+	var costs charges
+	switch {
+	case row.Group.Job.EvictedWhole:
+		costs = s.unit(row.Group.Job.Key()).costs
+	case row.Alloc.Available():
+		costs = s.costsOf(row)
+	}
+	for _, c := range costs {
+		if s.charged.of(c.budget)+c.count > s.f.slacks[c.budget] {
+			s.stop(k, c.budget)
+			return false
+		}
+	}
+	for _, c := range costs {
+		s.charged.add(c.budget, c.count)
+	}
+	return true
+}
+
+// spareGuarded is spare for a guarded node.
+func (s *searcher) spareGuarded(o int) {
+	const spared = -1
+	for i := len(s.picks) - 2; i >= 0; i-- {
+		row := s.batch.rows[s.picks[i]]
+		s.putBack(o, row)
+		if s.trial.fits() {
+			s.picks[i] = spared
+		} else {
+			s.takeOff(o, row)
+		}
+	}
+	s.picks = slices.DeleteFunc(s.picks, func(row int32) bool { return row == spared })
+}
+
+// again is an option to ask about once more, without some of its candidates.
+type again struct {
+	place place
+	rows  []*state.Row
+}
+
+// askAgain notes that option o shall be asked about without the rows that strict
+// budgets kept: the policy chooses among what is left, too.
+func (s *searcher) askAgain(o int) {
+	c := &s.batch.cand
+	from := c.FirstRow[o]
+	rows := make([]*state.Row, 0, c.FirstRow[o+1]-from)
+	for row := from; row < c.FirstRow[o+1]; row++ {
+		if !slices.Contains(s.blocked, row) {
+			rows = append(rows, s.batch.rows[row])
+		}
+	}
+	s.retries = append(s.retries, again{s.batch.places[o], rows})
+}
+
+// layOutAgain lays out the options that are to be asked about once more, as far as
+// what is left of their candidates suffices.
+func (s *searcher) layOutAgain() {
+	list := s.retries
+	s.retries = nil
+	s.forget()
+	for i := range list {
+		p := &list[i].place
+		s.eligible, s.mustLeave = append(s.eligible[:0], list[i].rows...), s.mustLeave[:0]
+		for _, row := range s.eligible {
+			s.mustLeave = append(s.mustLeave, s.mustGo(s.f.req.Nodes[p.k], row))
+		}
+		s.lacks = s.f.watch.appendLacks(s.lacks[:0], p, &s.f.req.Group.Ask)
+		n := 0
+		if s.plain {
+			n = s.reachPlain(p)
+		} else {
+			n = s.reach(p)
+		}
+		if n > 0 {
+			s.addOption(p, n)
+		}
+	}
+}
+
+// addCompany adds those who would go with candidates of a guarded node and are on
+// others, so that the policy is asked whether they may.
+func (s *searcher) addCompany(p *place) {
+	here := s.f.req.Nodes[p.k]
+	var asked []model.JobKey
+	for _, row := range slices.Clone(s.eligible) {
+		key := row.Group.Job.Key()
+		if !row.Group.Job.EvictedWhole || slices.Contains(asked, key) {
+			continue
+		}
+		asked = append(asked, key)
+		for _, mate := range s.unit(key).rows {
+			if mate.Alloc.NodePos != here {
+				s.insertEligible(mate, 0)
+			}
+		}
+	}
+}
+
+// insertEligible adds a candidate where it belongs by priority and tie order.
+func (s *searcher) insertEligible(row *state.Row, mark uint8) {
+	at, _ := slices.BinarySearchFunc(s.eligible, row, func(a, b *state.Row) int {
+		if a.Priority != b.Priority {
+			return int(a.Priority) - int(b.Priority)
+		}
+		return s.f.req.Ties.Compare(a.Alloc.ID, b.Alloc.ID)
+	})
+	s.eligible, s.mustLeave = slices.Insert(s.eligible, at, row), slices.Insert(s.mustLeave, at, mark)
+}
+
+// keepUnits drops the candidates of a guarded node with which somebody would have
+// to go whom the policy lets nobody evict, and whoever is not on the node. asked
+// are those that the policy was asked about, and eligible those it lets go.
+func (s *searcher) keepUnits(p *place, asked []*state.Row) {
+	here := s.f.req.Nodes[p.k]
+	var broken []model.JobKey
+	for _, row := range asked {
+		if row.Group.Job.EvictedWhole && !slices.Contains(s.eligible, row) {
+			broken = append(broken, row.Group.Job.Key())
+		}
+	}
+	kept := 0
+	for i, row := range s.eligible {
+		if row.Alloc.NodePos != here || slices.Contains(broken, row.Group.Job.Key()) {
+			continue
+		}
+		s.eligible[kept], s.mustLeave[kept] = row, s.mustLeave[i]
+		kept++
+	}
+	s.eligible, s.mustLeave = s.eligible[:kept], s.mustLeave[:kept]
+}

@@ -1,0 +1,243 @@
+package sim_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/sim"
+)
+
+// tale is story with who went elsewhere, which budgets were overrun, and why the
+// rest was left out.
+func tale(r *sim.Result) string {
+	var lines []string
+	for _, p := range r.Placements {
+		line := fmt.Sprintf("%s %s@%s", p.At, p.Alloc, p.Node)
+		if len(p.Preempted) > 0 {
+			line += " over " + strings.Join(p.Preempted, " ")
+		}
+		for _, node := range slices.Sorted(maps.Keys(p.PreemptedElsewhere)) {
+			line += ", " + node + ": " + strings.Join(p.PreemptedElsewhere[node], " ")
+		}
+		lines = append(lines, line)
+	}
+	for _, e := range r.Evicted {
+		if e.BudgetViolated {
+			lines = append(lines, e.Alloc+" overran a budget")
+		}
+	}
+	for _, u := range r.Unplaced {
+		lines = append(lines, fmt.Sprintf("%s.%s lacks %d: %s", u.Job, u.Group, u.Count, u.Reason))
+	}
+	return strings.Join(append(lines, "runs "+strings.Join(r.Running, " ")), "\n")
+}
+
+// What keeps work from being evicted, and work away from nodes.
+func TestGuards(t *testing.T) {
+	for _, c := range []struct{ name, scenario, want string }{
+		{"a taint keeps off who does not tolerate it, whatever could be evicted", `
+nodes: [{id: n1, capacity: {cpu: 10}, taints: [{key: gpu, value: "true", effect: NoSchedule}]}]
+jobs:
+  - {id: old, priority: 10, groups: [{name: g, resources: {cpu: 10}, tolerations: [{key: gpu, operator: Exists}]}]}
+  - {id: new, priority: 90, groups: [{name: g, resources: {cpu: 10}, tolerations: [{key: gpu, value: "false"}]}]}
+running: [{id: a, job: old, group: g, node: n1, startedAt: -1h}]
+events: [{at: 0s, submit: new}]
+`, `new.g lacks 1: 0 of 1 node: 1 excluded by taint gpu=true:NoSchedule
+runs a`},
+		{"tolerations: by value, by key, of everything", `
+nodes:
+  - {id: n1, capacity: {cpu: 10}, taints: [{key: gpu, value: "true", effect: NoSchedule}]}
+  - {id: n2, capacity: {cpu: 10}, taints: [{key: gpu, value: "true", effect: NoSchedule}, {key: old, effect: NoSchedule}]}
+jobs:
+  - {id: a, priority: 10, groups: [{name: g, resources: {cpu: 6}, tolerations: [{key: gpu, value: "true"}]}]}
+  - {id: b, priority: 10, groups: [{name: g, resources: {cpu: 6}, tolerations: [{key: gpu, operator: Exists}, {key: old, operator: Equal}]}]}
+  - {id: c, priority: 10, groups: [{name: g, resources: {cpu: 2}, count: 3, tolerations: [{operator: Exists}]}]}
+events: [{at: 0s, submit: a}, {at: 0s, submit: b}, {at: 0s, submit: c}]
+`, `0s a.g[0]@n1
+0s b.g[0]@n2
+0s c.g[0]@n1
+0s c.g[2]@n1
+0s c.g[1]@n2
+runs a.g[0] b.g[0] c.g[0] c.g[1] c.g[2]`},
+		{"a taint that is a wish: elsewhere where there is room, there rather than evict", `
+nodes:
+  - {id: n1, capacity: {cpu: 10}, taints: [{key: spot, effect: PreferNoSchedule}]}
+  - {id: n2, capacity: {cpu: 10}}
+jobs:
+  - {id: low, priority: 10, groups: [{name: g, resources: {cpu: 8}}]}
+  - {id: a, priority: 50, groups: [{name: g, resources: {cpu: 2}, count: 2}]}
+  - {id: any, priority: 50, groups: [{name: g, resources: {cpu: 2}, tolerations: [{operator: Exists}]}]}
+running: [{id: x, job: low, group: g, node: n2, startedAt: -1h}]
+events: [{at: 0s, submit: a}, {at: 1s, submit: any}]
+`, `0s a.g[0]@n2
+0s a.g[1]@n1
+1s any.g[0]@n1
+runs a.g[0] a.g[1] any.g[0] x`},
+		{"a system job goes where it is tolerated, and stays when it is there", `
+nodes:
+  - {id: n1, capacity: {cpu: 10}, taints: [{key: gpu, effect: NoSchedule}]}
+  - {id: n2, capacity: {cpu: 10}, taints: [{key: gpu, effect: NoSchedule}]}
+  - {id: n3, capacity: {cpu: 10}}
+jobs: [{id: s, type: system, priority: 50, groups: [{name: g, resources: {cpu: 1}}]}]
+running: [{id: a, job: s, group: g, node: n1}]
+events: [{at: 0s, submit: s}]
+`, `0s s.g[1]@n3
+runs a s.g[1]`},
+		{"who tolerates no preemptor below 90", oneNode + `
+jobs:
+  - {id: low, priority: 10, toleration: {minPreemptorPriority: 90}, groups: [{name: g, resources: {cpu: 10}}]}
+  - {id: mid, priority: 80, groups: [{name: g, resources: {cpu: 10}}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 10}}]}
+running: [{id: a, job: low, group: g, node: n1, startedAt: -1h}]
+events: [{at: 0s, submit: mid}, {at: 5s, submit: top}]
+`, `5s top.g[0]@n1 over a
+low.g lacks 1: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 0 or less
+mid.g lacks 1: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 what could be evicted is spared from preemptors of this priority, or has not run for long enough
+runs top.g[0]`},
+		{"who is spared until it has run for ten minutes is evicted at that moment", oneNode + `
+jobs:
+  - {id: low, priority: 10, toleration: {minRuntime: 10m}, groups: [{name: g, resources: {cpu: 5}, count: 2}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 5}, count: 3}]}
+running: [{id: a, job: low, group: g, node: n1, startedAt: -1m}, {id: b, job: low, group: g, node: n1, startedAt: -12m}]
+events: [{at: 0s, submit: top}]
+until: 1h
+`, `0s top.g[0]@n1 over b
+9m0s top.g[1]@n1 over a
+low.g lacks 2: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 0 or less
+top.g lacks 1: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 80 or less
+runs top.g[0] top.g[1]`},
+		{"what has not begun to work is not spared", `
+nodes: [{id: n1, capacity: {cpu: 10}}]
+jobs:
+  - {id: slow, priority: 10, groups: [{name: g, resources: {cpu: 10}, killTimeout: 1m}]}
+  - {id: mid, priority: 50, toleration: {minRuntime: 10m}, groups: [{name: g, resources: {cpu: 10}}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 10}}]}
+running: [{id: a, job: slow, group: g, node: n1, startedAt: -1h}]
+events: [{at: 0s, submit: mid}, {at: 30s, submit: top}]
+until: 2m
+`, `0s mid.g[0]@n1 over a
+30s top.g[0]@n1 over mid.g[0]
+slow.g lacks 1: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 0 or less
+mid.g lacks 1: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 40 or less
+runs top.g[0]`},
+		{"a job that is evicted whole goes on all nodes, and its room is used", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
+jobs:
+  - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 6}, count: 3}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 8}, count: 2}]}
+  - {id: late, priority: 50, groups: [{name: g, resources: {cpu: 10}}]}
+running:
+  - {id: a, job: mpi, group: g, node: n1, startedAt: -1h}
+  - {id: b, job: mpi, group: g, node: n2, startedAt: -1h}
+  - {id: c, job: mpi, group: g, node: n3}
+events: [{at: 0s, submit: top}, {at: 1s, submit: late}]
+`, `0s top.g[0]@n1 over a, n2: b, n3: c
+0s top.g[1]@n2
+0s mpi.g[0]#1@n3
+1s late.g[0]@n3 over mpi.g[0]#1
+mpi.g lacks 3: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
+runs late.g[0] top.g[0] top.g[1]`},
+		{"nobody goes alone when one of the others is spared", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
+jobs:
+  - {id: mpi, priority: 10, disruptionMode: all, allAtOnce: true, toleration: {minRuntime: 10m}, groups: [{name: g, resources: {cpu: 10}, count: 2}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 8}}]}
+running:
+  - {id: a, job: mpi, group: g, node: n1, startedAt: -1h}
+  - {id: b, job: mpi, group: g, node: n2, startedAt: -6m}
+events: [{at: 0s, submit: top}]
+until: 1h
+`, `4m0s top.g[0]@n1 over a, n2: b
+mpi.g lacks 2: 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 0 or less
+runs top.g[0]`},
+		{"a system job that would evict a whole job twice evicts it once", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
+jobs:
+  - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 10}, count: 2}]}
+  - {id: top, type: system, priority: 90, groups: [{name: g, resources: {cpu: 8}}]}
+running:
+  - {id: a, job: mpi, group: g, node: n1, startedAt: -1h}
+  - {id: b, job: mpi, group: g, node: n2, startedAt: -1h}
+events: [{at: 0s, submit: top}]
+`, `0s top.g[0]@n1 over a, n2: b
+0s top.g[1]@n2
+mpi.g lacks 2: 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 0 or less
+runs top.g[0] top.g[1]`},
+		{"a strict budget is never overrun, and says so", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
+jobs:
+  - {id: web, priority: 10, groups: [{name: g, resources: {cpu: 10}, count: 3, labels: {app: web}}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 8}, count: 3}]}
+budgets: [{name: web-pdb, labels: {app: web}, minAvailable: 50%, enforcement: strict}]
+running:
+  - {id: a, job: web, group: g, node: n1}
+  - {id: b, job: web, group: g, node: n2}
+  - {id: c, job: web, group: g, node: n3}
+events: [{at: 0s, submit: top}]
+`, `0s top.g[0]@n1 over a
+web.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
+top.g lacks 2: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 2 the strict disruption budget web-pdb allows too few evictions, on 1 nothing has a priority of 80 or less
+runs b c top.g[0]`},
+		{"best effort is overrun where nothing else helps, and reported", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
+jobs:
+  - {id: web, priority: 10, groups: [{name: g, resources: {cpu: 10}, count: 2, labels: {app: web}}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 8}, count: 2}]}
+budgets: [{name: web-pdb, labels: {app: web}, maxUnavailable: 1}]
+running:
+  - {id: a, job: web, group: g, node: n1}
+  - {id: b, job: web, group: g, node: n2}
+events: [{at: 0s, submit: top}]
+`, `0s top.g[0]@n1 over a
+0s top.g[1]@n2 over b
+b overran a budget
+web.g lacks 2: 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 0 or less
+runs top.g[0] top.g[1]`},
+		{"kubernetes goes around a budget where default does not", `
+scheduler: {policy: kubernetes}
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
+jobs:
+  - {id: web, priority: 10, groups: [{name: g, resources: {cpu: 10}, labels: {app: web}}]}
+  - {id: api, priority: 40, preemptionPolicy: Never, groups: [{name: g, resources: {cpu: 10}}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 8}}]}
+budgets: [{name: web-pdb, labels: {app: web}, minAvailable: 1}]
+running:
+  - {id: a, job: web, group: g, node: n1}
+  - {id: b, job: api, group: g, node: n2}
+events: [{at: 0s, submit: top}]
+`, `0s top.g[0]@n2 over b
+api.g lacks 1: 0 of 2 nodes: 2 lack cpu; nobody is evicted: the job's preemptionPolicy is Never
+runs a top.g[0]`},
+		{"who waits for a strict budget is asked again when it has something left", `
+nodes:
+  - {id: n1, capacity: {cpu: 10}}
+  - {id: n2, capacity: {cpu: 10}}
+  - {id: n3, capacity: {cpu: 10}, taints: [{key: web, effect: NoSchedule}]}
+jobs:
+  - {id: web, priority: 10, groups: [{name: g, resources: {cpu: 10}, count: 2, labels: {app: web}, tolerations: [{key: web}]}]}
+  - {id: batch, type: batch, priority: 95, groups: [{name: g, resources: {cpu: 10}, duration: 10m, tolerations: [{key: web}]}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 8}, count: 2}]}
+budgets: [{name: web-pdb, labels: {app: web}, minAvailable: 1, enforcement: strict}]
+running:
+  - {id: a, job: web, group: g, node: n1}
+  - {id: b, job: web, group: g, node: n2}
+  - {id: c, job: batch, group: g, node: n3}
+events: [{at: 0s, submit: top}]
+until: 1h
+`, `0s top.g[0]@n1 over a
+10m0s web.g[0]#1@n3
+10m0s top.g[1]@n2 over b
+web.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
+runs top.g[0] top.g[1] web.g[0]#1`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := play(t, decode(t, c.scenario), sim.Options{})
+			if got := tale(run.Result); got != c.want {
+				t.Errorf("got\n%s\n\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,36 @@
+package scenario
+
+import (
+	"fmt"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+func (c *checker) checkTaints(list *path, taints []Taint) {
+	type same struct{ key, effect string }
+	seen := map[same]int{}
+	for i := range taints {
+		t, p := &taints[i], list.item(i)
+		if t.Key == "" {
+			c.add(p.field("key"), "key is missing", "write a word such as gpu")
+		}
+		if t.Effect == "" {
+			c.add(p.field("effect"), "effect is missing", "write NoSchedule or PreferNoSchedule")
+		}
+		c.oneOf(p.field("effect"), t.Effect, string(model.NoSchedule), string(model.PreferNoSchedule))
+		if first, ok := seen[same{t.Key, t.Effect}]; ok {
+			c.add(p, fmt.Sprintf("taints[%d] has the same key and effect", first), "remove one of the two")
+		}
+		seen[same{t.Key, t.Effect}] = i
+	}
+}
+
+func (c *checker) checkToleration(p *path, t *Toleration) {
+	c.oneOf(p.field("operator"), t.Operator, string(model.TolerationEqual), string(model.TolerationExists))
+	switch exists := t.Operator == string(model.TolerationExists); {
+	case exists && t.Value != "":
+		c.add(p.field("value"), "Exists reads no value", "remove the value, or write operator Equal")
+	case !exists && t.Key == "":
+		c.add(p.field("key"), "key is missing", "name the taint's key; operator Exists without a key tolerates every taint")
+	}
+}
