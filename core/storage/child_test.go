@@ -31,9 +31,11 @@ func child(role, dir string) int {
 	var err error
 	switch role {
 	case "append":
-		err = childAppends(dir, small())
-	case "append to the last byte":
-		err = childAppends(dir, storage.LogConfig{MinFree: -1})
+		err = childAppends(dir, small(), true)
+	case "fill":
+		err = childAppends(dir, small(), false)
+	case "fill to the last byte":
+		err = childAppends(dir, storage.LogConfig{MinFree: -1}, false)
 	case "open":
 		err = childOpens(dir)
 	case "doctor":
@@ -49,10 +51,10 @@ func child(role, dir string) int {
 	return 0
 }
 
-// childAppends appends, deletes at both ends, and tells each time what must be
+// childAppends appends, deletes the newest and perhaps the oldest, and tells each time what must be
 // there from then on: first, last, and the term of the last batch with where
 // that began.
-func childAppends(dir string, cfg storage.LogConfig) error {
+func childAppends(dir string, cfg storage.LogConfig, compact bool) error {
 	cfg.Fault = func(err error) { say("fault %v", err) }
 	l, err := storage.OpenLog(storage.Layout{Dir: dir}, cfg)
 	if err != nil {
@@ -65,6 +67,10 @@ func childAppends(dir string, cfg storage.LogConfig) error {
 		return err
 	}
 	first = max(first, 1)
+	size := 1000
+	if !compact {
+		size = 16_000
+	}
 	giveUp := func(err error) error {
 		again := l.StoreLog(storagetest.Entry(last+1, term))
 		say("refused %v; again: %v", errors.Is(err, storage.ErrNoSpace), errors.Is(again, storage.ErrFailed))
@@ -78,7 +84,7 @@ func childAppends(dir string, cfg storage.LogConfig) error {
 		}
 		batch := storagetest.Entries(last+1, last+1+round%64, term)
 		for _, e := range batch {
-			e.Data = append(e.Data, make([]byte, 1000)...)
+			e.Data = append(e.Data, make([]byte, size)...)
 		}
 		if err := l.StoreLogs(batch); err != nil {
 			return giveUp(err)
@@ -90,7 +96,7 @@ func childAppends(dir string, cfg storage.LogConfig) error {
 			}
 			last -= 2
 		}
-		if round%50 == 0 && last > first+600 {
+		if compact && round%50 == 0 && last > first+600 {
 			// What is being deleted while the process dies may be there or not.
 			say("deleting %d", last-500)
 			if err := l.DeleteRange(first, last-500); err != nil {

@@ -35,7 +35,7 @@ func smallDisk(t *testing.T, megabytes string) (dir string, grow func(megabytes 
 func TestFullDisk_RefusesInTime(t *testing.T) {
 	dir, grow := smallDisk(t, "110")
 	var a acked
-	said := runUntil(t, "append", dir, &a)
+	said := runUntil(t, "fill", dir, &a)
 	if !strings.Contains(said, "refused true; again: false") || !strings.Contains(said, "make room") {
 		t.Errorf("the child said %s", said)
 	}
@@ -56,9 +56,9 @@ func TestFullDisk_RefusesInTime(t *testing.T) {
 func TestFullDisk_LosesNothingWhenItIsFull(t *testing.T) {
 	dir, grow := smallDisk(t, "110")
 	var a acked
-	said := runUntil(t, "append to the last byte", dir, &a)
+	said := runUntil(t, "fill to the last byte", dir, &a)
 	t.Logf("after entry %d the child said %.200s", a.last, said)
-	grow("200")
+	grow("500") // compacting what is there takes as much again
 	a.check(t, dir)
 }
 

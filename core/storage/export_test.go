@@ -10,3 +10,6 @@ func (l *Log) Sweeping() bool {
 
 // CopySparse copies a file and leaves its holes.
 var CopySparse = copySparse
+
+// NextData is where a file goes on after a hole.
+var NextData = nextData
