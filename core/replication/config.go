@@ -28,7 +28,7 @@ type Config struct {
 	Transport raft.Transport
 	Store     *state.Store
 	Modules   Modules
-	Observe   func([]Applied) // nil: nobody is told
+	Observe   func([]Applied) // nil: nobody is told; the first call may come before Open returns
 	Logger    *slog.Logger    // nil: nothing is logged
 	Timing    Timing
 }

@@ -35,8 +35,9 @@ func (l *leadership) pop() {
 	l.told, l.pending = l.pending[0], l.pending[1:]
 }
 
-// run passes on until stop is closed; then it closes out.
-func (l *leadership) run(in <-chan bool, out chan<- bool, stop <-chan struct{}) {
+// run passes on until stop is closed; then it closes out. From down on nobody
+// leads: Raft does not insist on saying so when it shuts down.
+func (l *leadership) run(in <-chan bool, out chan<- bool, down, stop <-chan struct{}) {
 	defer close(out)
 	for {
 		var to chan<- bool
@@ -47,6 +48,9 @@ func (l *leadership) run(in <-chan bool, out chan<- bool, stop <-chan struct{}) 
 		select {
 		case leads := <-in:
 			l.push(leads)
+		case <-down:
+			l.push(false)
+			in, down = nil, nil
 		case to <- next:
 			l.pop()
 		case <-stop:

@@ -71,7 +71,7 @@ func Open(cfg Config) (*Node, error) {
 		return o.Data == raft.Shutdown
 	}))
 	n.joined.Go(func() { n.noticeShutdown(states) })
-	n.joined.Go(func() { (&leadership{}).run(notify, n.leads, n.stop) })
+	n.joined.Go(func() { (&leadership{}).run(notify, n.leads, n.down, n.stop) })
 	n.joined.Go(n.stopWithFSM)
 	return n, nil
 }
@@ -125,24 +125,29 @@ func (n *Node) Bootstrap(servers ...raft.Server) error {
 }
 
 // Apply has an entry written to the logs of a majority and applied here. A
-// large batch of plans may become several entries; the result is that of all.
-// It fails with ErrNotLeader (a *LeaderError), ErrBusy, ErrTooLarge or ErrClosed
-// when nothing was written, and with ErrUnknownOutcome when that is not known.
+// large batch of plans, or a long list of evaluations or of reports, becomes
+// several entries; the result is that of all.
+// It fails with ErrNotLeader (a *LeaderError), ErrBusy, ErrTooLarge, ErrClosed or
+// the error of a ctx that was over before when nothing was written, and with
+// ErrUnknownOutcome when that is not known.
 func (n *Node) Apply(ctx context.Context, e *Entry) (*Result, error) {
 	parts, err := n.encode(e)
 	if err != nil {
 		return nil, err
 	}
-	var whole *Result
+	whole := &Result{} // what observers were told of each part is not ours to add to
 	for i, p := range parts {
 		result, err := n.apply(ctx, p.data)
 		switch {
 		case err != nil && i > 0:
-			return nil, fmt.Errorf("%w: %d of %d parts of the plan were written: %w", ErrUnknownOutcome, i, len(parts), err)
+			return nil, fmt.Errorf("%w: %d of %d parts were written: %w", ErrUnknownOutcome, i, len(parts), err)
 		case err != nil:
 			return nil, err
 		}
-		whole = p.join(whole, result)
+		if len(parts) == 1 {
+			return result, nil
+		}
+		p.join(whole, result)
 	}
 	return whole, nil
 }
@@ -156,7 +161,7 @@ func (n *Node) apply(ctx context.Context, data []byte) (*Result, error) {
 	}
 	future := n.raft.Apply(data, n.cfg.Timing.defaults().Apply)
 	if err := n.wait(ctx, future); err != nil {
-		return nil, err
+		return nil, n.explain(err)
 	}
 	switch answer := future.Response().(type) {
 	case *Result:
@@ -168,18 +173,18 @@ func (n *Node) apply(ctx context.Context, data []byte) (*Result, error) {
 	}
 }
 
-// wait waits for Raft, but not longer than ctx: a disk that hangs keeps Raft
-// from ever answering.
+// wait waits for what Raft says, but not longer than ctx: a disk that hangs
+// keeps Raft from ever answering.
 func (n *Node) wait(ctx context.Context, f raft.Future) error {
 	done := make(chan error, 1)
 	go func() { done <- f.Error() }()
 	select {
 	case err := <-done:
-		return n.explain(err)
+		return err
 	case <-n.down:
-		return fmt.Errorf("%w: %w", ErrUnknownOutcome, n.closed())
+		return raft.ErrRaftShutdown
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ErrUnknownOutcome, context.Cause(ctx))
+		return context.Cause(ctx)
 	}
 }
 
@@ -191,23 +196,41 @@ func (n *Node) closed() error {
 	return ErrClosed
 }
 
-// explain says what an error of Raft means for who asked.
+// explain says what an error of Raft means for an entry.
 func (n *Node) explain(err error) error {
+	switch {
+	case errors.Is(err, raft.ErrNotLeader):
+		return n.notLeader()
+	case errors.Is(err, raft.ErrEnqueueTimeout):
+		return ErrBusy
+	case errors.Is(err, raft.ErrRaftShutdown):
+		err = n.closed()
+	}
+	return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+}
+
+// explainRead says what an error of Raft means where nothing is written.
+func (n *Node) explainRead(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, raft.ErrNotLeader):
-		id, addr := n.Leader()
-		if id == n.cfg.ServerID {
-			id, addr = "", "" // it was, a moment ago
-		}
-		return &LeaderError{ID: id, Addr: addr}
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipLost),
+		errors.Is(err, raft.ErrLeadershipTransferInProgress):
+		return n.notLeader()
 	case errors.Is(err, raft.ErrEnqueueTimeout):
 		return ErrBusy
-	case errors.Is(err, raft.ErrRaftShutdown) && n.raft.State() == raft.Shutdown:
+	case errors.Is(err, raft.ErrRaftShutdown):
 		return n.closed()
 	}
-	return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	return err
+}
+
+func (n *Node) notLeader() error {
+	id, addr := n.Leader()
+	if id == n.cfg.ServerID {
+		id, addr = "", "" // it was, a moment ago
+	}
+	return &LeaderError{ID: id, Addr: addr}
 }
 
 // Leadership tells when this server becomes the leader and when it stops being
@@ -233,7 +256,7 @@ func (n *Node) Barrier(ctx context.Context) error {
 	if n.raft.State() == raft.Shutdown {
 		return n.closed()
 	}
-	return n.wait(ctx, n.raft.Barrier(untilDeadline(ctx)))
+	return n.explainRead(n.wait(ctx, n.raft.Barrier(untilDeadline(ctx))))
 }
 
 // VerifyLeader asks a majority whether this server still leads.
@@ -241,23 +264,12 @@ func (n *Node) VerifyLeader(ctx context.Context) error {
 	if n.raft.State() == raft.Shutdown {
 		return n.closed()
 	}
-	return n.wait(ctx, n.raft.VerifyLeader())
+	return n.explainRead(n.wait(ctx, n.raft.VerifyLeader()))
 }
 
 // Transfer hands the leadership to the server that is furthest along.
 func (n *Node) Transfer(ctx context.Context) error {
-	done := make(chan error, 1)
-	future := n.raft.LeadershipTransfer()
-	go func() { done <- future.Error() }()
-	select {
-	case err := <-done:
-		if errors.Is(err, raft.ErrNotLeader) {
-			return n.explain(err)
-		}
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return n.explainRead(n.wait(ctx, n.raft.LeadershipTransfer()))
 }
 
 // untilDeadline is how much time ctx leaves; 0: as much as it takes.

@@ -285,6 +285,15 @@ func TestNode_LargeEntries(t *testing.T) {
 		if want := 2*300*100 - 100; sn.AllocCount() != want {
 			t.Errorf("%d allocations, want %d", sn.AllocCount(), want)
 		}
+		evals := &WriteEvals{}
+		for i := range 20_000 {
+			evals.Evals = append(evals.Evals, evalOf(uuid(9, i), webKey))
+		}
+		before := sn.Index()
+		result, err = m.node.Apply(t.Context(), &Entry{Command: evals})
+		if err != nil || len(result.Evals) != len(evals.Evals) || result.Index < before+2 {
+			t.Errorf("%d evaluations at %d after %d, %v", len(result.Evals), result.Index, before, err)
+		}
 		gang := largeBatch(t, c, m, 1, 30_000)
 		if _, err := m.node.Apply(t.Context(), &Entry{Command: &ApplyPlans{gang}}); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("a gang that is too large: %v", err)

@@ -18,11 +18,7 @@ const allocsPerBlock = 1000
 // module; nil leaves modules out.
 func writeSnapshot(out io.Writer, sn *state.Snapshot, get func(digest string) ([]byte, error)) error {
 	s := newRecords(out)
-	meta := sn.Meta()
-	s.write(&pb.Record{Record: &pb.Record_Head{Head: &pb.SnapshotHead{
-		Index: sn.Index(), Dimensions: sn.Dims().Names(), ClusterId: text(meta.ClusterID), ClusterVersion: meta.Version,
-		ClusterKey: hashBytes(&meta.Key),
-	}}})
+	s.begin(sn, sn.Index())
 	if get != nil {
 		if err := s.modules(sn, get); err != nil {
 			return err
@@ -37,16 +33,20 @@ func writeSnapshot(out io.Writer, sn *state.Snapshot, get func(digest string) ([
 func Hash(sn *state.Snapshot) [32]byte {
 	h := sha256.New()
 	s := newRecords(h)
-	meta := sn.Meta()
-	s.write(&pb.Record{Record: &pb.Record_Head{Head: &pb.SnapshotHead{
-		Dimensions: sn.Dims().Names(), ClusterId: text(meta.ClusterID), ClusterVersion: meta.Version,
-		ClusterKey: hashBytes(&meta.Key),
-	}}})
+	s.begin(sn, 0) // a restore may be at a later index than what it restored
 	s.state(sn)
 	if err := s.end(h); err != nil {
 		panic("replication: hash: " + err.Error())
 	}
 	return [32]byte(h.Sum(nil))
+}
+
+func (s *records) begin(sn *state.Snapshot, index uint64) {
+	meta := sn.Meta()
+	s.write(&pb.Record{Record: &pb.Record_Head{Head: &pb.SnapshotHead{
+		Index: index, Dimensions: sn.Dims().Names(),
+		ClusterId: text(meta.ClusterID), ClusterVersion: meta.Version, ClusterKey: hashBytes(&meta.Key),
+	}}})
 }
 
 // modules come first: a restore keeps them before it replaces the state.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -18,13 +19,7 @@ type part struct {
 }
 
 // join adds what a part did to what those before it did.
-func (p *part) join(whole, r *Result) *Result {
-	if whole == nil && p.plans == nil {
-		return r
-	}
-	if whole == nil {
-		whole = &Result{}
-	}
+func (p *part) join(whole, r *Result) {
 	whole.Index, whole.Replayed = r.Index, r.Replayed
 	if whole.Err == nil {
 		whole.Err = r.Err
@@ -35,7 +30,6 @@ func (p *part) join(whole, r *Result) *Result {
 	for _, d := range r.Dropped {
 		whole.Dropped = append(whole.Dropped, state.Dropped{Plan: p.plans[d.Plan], Group: d.Group})
 	}
-	return whole
 }
 
 // encode writes an entry down, as several where its plans are too large for one.
@@ -44,11 +38,38 @@ func (n *Node) encode(e *Entry) ([]part, error) {
 	if len(data) <= MaxEntry {
 		return []part{{data: data}}, nil
 	}
-	c, ok := e.Command.(*ApplyPlans)
-	if !ok || e.Key != "" {
-		return nil, fmt.Errorf("%w: %d bytes, and an entry has at most %d", ErrTooLarge, len(data), MaxEntry)
+	if e.Key == "" {
+		switch c := e.Command.(type) {
+		case *ApplyPlans:
+			return splitPlans(e, c.Batch, n.cfg.Store.Snapshot())
+		case *WriteEvals:
+			return splitList(e, c.Evals, func(some []*model.Evaluation) Command { return &WriteEvals{some} })
+		case *UpdateAllocs:
+			return splitList(e, c.Updates, func(some []state.ClientUpdate) Command { return &UpdateAllocs{some} })
+		}
 	}
-	return splitPlans(e, c.Batch, n.cfg.Store.Snapshot())
+	return nil, tooLarge("it", len(data))
+}
+
+func tooLarge(what string, size int) error {
+	return fmt.Errorf("%w: %s has %d bytes, and at most %d are taken", ErrTooLarge, what, size, MaxEntry)
+}
+
+// splitList makes several entries of a list of which no part needs the other.
+func splitList[T any](e *Entry, list []T, command func([]T) Command) ([]part, error) {
+	data := Encode(&Entry{Time: e.Time, Hash: e.Hash, Command: command(list)})
+	switch {
+	case len(data) <= MaxEntry:
+		return []part{{data: data}}, nil
+	case len(list) <= 1:
+		return nil, tooLarge("one of a list", len(data))
+	}
+	head, err := splitList(e, list[:len(list)/2], command)
+	if err != nil {
+		return nil, err
+	}
+	tail, err := splitList(e, list[len(list)/2:], command)
+	return append(head, tail...), err
 }
 
 // unit is a commit group: the plan and the group in it.
@@ -67,8 +88,7 @@ func pack(e *Entry, b *state.Batch, sets [][]unit) ([]part, error) {
 	case len(p.data) <= MaxEntry:
 		return []part{p}, nil
 	case len(sets) <= 1:
-		return nil, fmt.Errorf("%w: commit groups that cannot be parted have %d bytes, and an entry has at most %d",
-			ErrTooLarge, len(p.data), MaxEntry)
+		return nil, tooLarge("a set of commit groups that cannot be parted", len(p.data))
 	}
 	half := len(sets) / 2
 	first := *b

@@ -18,7 +18,7 @@ func (n *Node) TakeSnapshot(ctx context.Context) error {
 	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return nil
 	}
-	return err
+	return n.explainRead(err)
 }
 
 // SaveSnapshot writes the state of this server, policy modules included. On the
@@ -99,7 +99,7 @@ func (r *countedReader) Read(p []byte) (int, error) {
 // before anything is replaced.
 func (n *Node) RestoreSnapshot(ctx context.Context, in io.Reader) (err error) {
 	if !n.IsLeader() {
-		return n.explain(raft.ErrNotLeader)
+		return n.notLeader()
 	}
 	file, err := os.CreateTemp("", "cede-restore-*")
 	if err != nil {
