@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
 // Bounds of shadow runs.
@@ -57,7 +58,7 @@ type ShadowChoice struct {
 	Version  string
 	Places   []string // allocations by name, each with its node: web.app[0]@n1; ascending
 	Victims  []string // allocation ids, ascending
-	Why      string   // group by group, why something found no place; the fault of the policy
+	Why      string   // who the victims are and what they lose; why something found no place; the fault
 	Fault    bool
 	Calls    int
 	Fuel     uint64
@@ -172,7 +173,7 @@ func (s *shadows) offer(d scheduler.Decision, record *PolicyDecision) {
 		return
 	}
 	select {
-	case s.queue <- shadowTask{d, name, choiceOf(d.Outcome, record.Version, record.Uses)}:
+	case s.queue <- shadowTask{d, name, choiceOf(d.Snap, d.Outcome, record.Version, record.Uses)}:
 	default:
 		r.status.Skipped++
 	}
@@ -193,7 +194,7 @@ func decidedUnder(d scheduler.Decision) string {
 }
 
 // choiceOf is one side of a comparison.
-func choiceOf(out *scheduler.Outcome, version string, uses []PolicyUse) ShadowChoice {
+func choiceOf(snap *state.Snapshot, out *scheduler.Outcome, version string, uses []PolicyUse) ShadowChoice {
 	c := ShadowChoice{Version: version, Victims: victimsOf(out), Fault: out.Fault != nil}
 	for i := range out.Plan.Groups {
 		for _, a := range out.Plan.Groups[i].Place {
@@ -206,20 +207,38 @@ func choiceOf(out *scheduler.Outcome, version string, uses []PolicyUse) ShadowCh
 		c.Fuel += u.Fuel
 		c.Duration += u.Duration
 	}
-	c.Why = whyNot(out)
+	c.Why = strings.Join(append(losses(snap, c.Victims, out.Plan.Now), whyNot(out)...), "; ")
 	return c
 }
 
 // whyNot is why something found no place, group by group, and the fault.
-func whyNot(out *scheduler.Outcome) string {
-	var words []string
+func whyNot(out *scheduler.Outcome) (words []string) {
 	if out.Fault != nil {
 		words = append(words, out.Fault.Error())
 	}
 	for _, group := range slices.Sorted(maps.Keys(out.Failed)) {
 		words = append(words, fmt.Sprintf("%s: %d without a place: %s", group, out.Queued[group], out.Failed[group]))
 	}
-	return strings.Join(words, "; ")
+	return words
+}
+
+// victimsTold is how many victims a comparison describes.
+const victimsTold = 8
+
+// losses says who victims are, and how much work each loses.
+func losses(snap *state.Snapshot, victims []string, now int64) (words []string) {
+	for i, id := range victims {
+		if i == victimsTold {
+			return append(words, fmt.Sprintf("%d more", len(victims)-i))
+		}
+		a := snap.Alloc(id)
+		if a == nil {
+			continue
+		}
+		lost := time.Duration(a.Group.LostWork(a.Age(now))).Round(time.Second)
+		words = append(words, fmt.Sprintf("%s (priority %d, loses %v)", model.AllocName(a.Group, a.Index, a.Incarnation), a.Job.Priority, lost))
+	}
+	return words
 }
 
 // agrees is whether both sides place and evict the same.
@@ -276,7 +295,7 @@ func (c *comparer) compare(t shadowTask) {
 	if err != nil {
 		return // the job's policy is not loaded any more
 	}
-	shadow := choiceOf(out, r.candidate.ID, PolicyUses(out.Calls))
+	shadow := choiceOf(d.Snap, out, r.candidate.ID, PolicyUses(out.Calls))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.status.Decisions++

@@ -113,8 +113,8 @@ func TestPolicyStatus_ShowsChecksShadowAndDecisions(t *testing.T) {
 		st.ShadowRun = &client.PolicyShadowRun{Version: newVersion, Decisions: 1500, Agreed: 1499, Differed: 1}
 		st.ShadowRun.Differences = []*client.PolicyDifference{{
 			Namespace: "default", JobID: "web",
-			Active: client.PolicyChoice{Victims: []string{"aaaaaaaaaa"}, Places: []string{"web.g[0]@n1"}},
-			Shadow: client.PolicyChoice{Victims: []string{"bbbbbbbbbb"}, Places: []string{"web.g[0]@n2"}},
+			Active: client.PolicyChoice{Victims: []string{"aaaaaaaaaa"}, Why: "low.g[0] (priority 10, loses 3s)"},
+			Shadow: client.PolicyChoice{Why: "g: 1 without a place"},
 		}}
 		for range 12 {
 			st.Decisions = append(st.Decisions, &client.PolicyDecision{
@@ -130,7 +130,7 @@ func TestPolicyStatus_ShowsChecksShadowAndDecisions(t *testing.T) {
 	}
 	for _, want := range []string{
 		"111111111111", "1,200, faults 1", "out of service", "policy thrifty: trap", "2.0 KiB", "refused by s1: trap", "by 1 server",
-		"1,500 decisions compared, 1,499 agreed, 1 differed", "aaaaaaaa for web.g[0]@n1", "bbbbbbbb for web.g[0]@n2", "12,345", "and 2 more",
+		"1,500 decisions compared, 1,499 agreed, 1 differed", "low.g[0] (priority 10, loses 3s)  nobody: g: 1 without a place", "aaaaaaaa ", "12,345", "and 2 more",
 	} {
 		if !strings.Contains(w.out.String(), want) {
 			t.Errorf("no %q in\n%s", want, w.out.String())

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -185,12 +184,12 @@ func (s policyStatus) shadowRun(p page) {
 	if len(r.Differences) == 0 {
 		return
 	}
-	t := &term.Table{Columns: []term.Column{{Title: "TIME"}, {Title: "JOB"}, {Title: "ACTIVE EVICTS"}, {Title: "SHADOW EVICTS"}, {Title: "WHY"}}}
+	t := &term.Table{Columns: []term.Column{{Title: "TIME"}, {Title: "JOB"}, {Title: "ACTIVE EVICTS"}, {Title: "SHADOW EVICTS"}}}
 	if p.wide {
 		t.Columns = append(t.Columns, term.Column{Title: "EVALUATION"}, term.Column{Title: "INDEX", Right: true})
 	}
 	for _, d := range shownOf(p, r.Differences) {
-		cells := []string{when(d.Time), d.Namespace + "/" + d.JobID, evicts(p, &d.Active), evicts(p, &d.Shadow), cmp.Or(d.Shadow.Why, d.Active.Why)}
+		cells := []string{when(d.Time), d.Namespace + "/" + d.JobID, evicts(p, &d.Active), evicts(p, &d.Shadow)}
 		if p.wide {
 			cells = append(cells, d.EvalID, fmt.Sprint(d.Index))
 		}
@@ -217,17 +216,18 @@ func more(p page, n int) {
 	}
 }
 
-// evicts is whom one side of a comparison evicts, and for what place.
+// evicts is whom one side of a comparison evicts; on a wide page also for what
+// place.
 func evicts(p page, c *client.PolicyChoice) string {
+	text := c.Why
 	switch {
 	case c.Fault:
-		return "fault"
-	case len(c.Victims) == 0 && len(c.Places) == 0:
-		return "nobody"
+		return "fault: " + text
+	case len(c.Victims) == 0:
+		text = strings.TrimSuffix("nobody: "+text, ": ")
 	}
-	text := evicted(p, c.Victims)
-	if len(c.Places) > 0 {
-		text += " for " + strings.Join(shownOf(p, c.Places), ", ")
+	if p.wide && len(c.Places) > 0 {
+		text += " for " + strings.Join(c.Places, ", ")
 	}
 	return text
 }
