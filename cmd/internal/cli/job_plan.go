@@ -230,13 +230,13 @@ func (v *planView) next(p page) {
 		until = ", valid until " + v.Expires.UTC().Format("15:04:05 MST")
 	}
 	p.printf("\nPlan token%s:\n  %s\n", until, v.PlanToken)
-	if len(v.PlanToken) > 200 {
-		p.printf("\nRun exactly this plan with\n  cede job plan %s%s -t '{{.PlanToken}}' > plan.token && cede job run %s%s --plan @plan.token\n", v.file, namespace, v.file, namespace)
-		p.printf("or this one with\n")
-	} else {
-		p.printf("\nRun exactly this plan with\n")
+	command := "cede job run " + v.file + namespace
+	if len(v.PlanToken) <= 100 {
+		p.printf("\nRun exactly this plan with\n  %s --plan %s\n", command, v.PlanToken)
+		return
 	}
-	p.printf("  cede job run %s%s --plan %s\n", v.file, namespace, v.PlanToken)
+	p.printf("\nRun exactly this plan with\n  %s --plan TOKEN\nor keep the token of the next one in a file:\n", command)
+	p.printf("  cede job plan %s%s -t '{{.PlanToken}}' > plan.token\n  %s --plan @plan.token\n", v.file, namespace, command)
 }
 
 // explainGroup says why instances of a group found no place, node by node.

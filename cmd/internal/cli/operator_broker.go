@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,9 +22,15 @@ jobs are taken and evaluations kept, and nothing is placed or evicted.`,
 	}
 	group(cmd)
 	cmd.AddCommand(
-		brokerCmd(env, "pause", "Stop handing out evaluations; they are kept", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) { return o.BrokerPause(ctx) }),
-		brokerCmd(env, "resume", "Hand evaluations out again", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) { return o.BrokerResume(ctx) }),
-		brokerCmd(env, "status", "Count the evaluations that wait, and for what", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) { return o.BrokerStatus(ctx) }),
+		brokerCmd(env, "pause", "Stop handing out evaluations; they are kept", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) {
+			return env.settled(ctx, o, true, o.BrokerPause)
+		}),
+		brokerCmd(env, "resume", "Hand evaluations out again", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) {
+			return env.settled(ctx, o, false, o.BrokerResume)
+		}),
+		brokerCmd(env, "status", "Count the evaluations that wait, and for what", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) {
+			return o.BrokerStatus(ctx)
+		}),
 	)
 	return cmd
 }
@@ -62,6 +69,20 @@ func brokerCmd(env *Env, verb, short string, do func(context.Context, client.Ope
 		}})
 	}
 	return cmd
+}
+
+// settled changes the broker, and looks again until it is as it was asked to be:
+// the change is written to the log first, and reaches the broker a moment later.
+func (env *Env) settled(ctx context.Context, o client.Operator, paused bool, change func(context.Context) (*client.BrokerStatus, error)) (*client.BrokerStatus, error) {
+	s, err := change(ctx)
+	for range 20 {
+		if err != nil || s.Paused == paused || !s.Enabled && !s.Paused {
+			break
+		}
+		env.pause(ctx, 100*time.Millisecond)
+		s, err = o.BrokerStatus(ctx)
+	}
+	return s, err
 }
 
 // brokerState is whether evaluations are handed out.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -28,14 +29,14 @@ func newOperatorRaftCmd(env *Env) *cobra.Command {
 		}
 		return out.show(document{data: s, names: []string{s.ServerID}, page: func(p page) {
 			leader := s.LeaderID
-			if s.Leader != "" {
+			if s.Leader != "" && s.Leader != leader {
 				leader += " (" + s.Leader + ")"
 			}
 			contact := ""
-			if s.State != "leader" {
+			if !strings.EqualFold(s.State, "leader") {
 				contact = s.LastContact.String()
 			}
-			p.facts("server", s.ServerID, "state", s.State, "leader", leader, "term", fmt.Sprint(s.Term), "last index", fmt.Sprint(s.LastIndex),
+			p.facts("server", s.ServerID, "state", strings.ToLower(s.State), "leader", leader, "term", fmt.Sprint(s.Term), "last index", fmt.Sprint(s.LastIndex),
 				"committed", fmt.Sprint(s.CommitIndex), "applied", fmt.Sprint(s.AppliedIndex), "last snapshot", fmt.Sprint(s.LastSnapshot),
 				"last contact", contact, "state hash", s.StateHash)
 			p.title("Servers")

@@ -1,7 +1,8 @@
 package cli
 
 import (
-	"fmt"
+	"net"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +50,11 @@ func newServerMembersCmd(env *Env) *cobra.Command {
 			}
 			t := columns(titles...)
 			for _, m := range m.Members {
-				cells := []string{m.Name, fmt.Sprintf("%s:%d", m.Addr, m.Port), m.Status}
+				address := m.Addr
+				if m.Port > 0 {
+					address = net.JoinHostPort(m.Addr, strconv.Itoa(int(m.Port)))
+				}
+				cells := []string{m.Name, address, m.Status}
 				if p.wide {
 					cells = append(cells, texts(m.Tags))
 				}

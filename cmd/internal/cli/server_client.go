@@ -120,6 +120,7 @@ func serverError(e *client.Error) *Error {
 	if len(e.Details) > 0 {
 		own.Details = e.Details
 		own.lines = detailLines(e.Details)
+		own.Message = withoutDetails(own.Message, own.lines)
 	}
 	switch e.Code {
 	case client.CodeInvalid:

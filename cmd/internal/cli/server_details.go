@@ -69,3 +69,14 @@ func anyOf(m map[string]any, names ...string) any {
 	}
 	return nil
 }
+
+// withoutDetails cuts off a message what the lines above it say as well.
+func withoutDetails(message string, lines []string) string {
+	cut := len(message)
+	for _, l := range lines {
+		if at := strings.Index(message, strings.TrimSpace(l)); at > 0 {
+			cut = min(cut, at)
+		}
+	}
+	return strings.TrimRight(message[:cut], " :;(")
+}

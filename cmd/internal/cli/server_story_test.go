@@ -166,19 +166,20 @@ func TestJobTemplates_AreJobs(t *testing.T) {
 // TestServerCommands_AreInterrupted: whoever waits for a server and is
 // interrupted ends with 130.
 func TestServerCommands_AreInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		cancel()
-		<-r.Context().Done()
-	}))
-	defer server.Close()
 	for _, args := range []string{"job status", "event stream", "eval explain e1", "node list", "operator raft", "alloc logs a"} {
-		w := newWorld(nil, strings.Fields(args)...)
-		w.variables["CEDE_ADDR"] = server.URL
-		if code := run(ctx, w.Env); code != ExitInterrupted {
-			t.Errorf("%s: exit %d: %s", args, code, w.err.String())
-		}
-		ctx, cancel = context.WithCancel(t.Context())
+		t.Run(args, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				cancel()
+				<-r.Context().Done()
+			}))
+			defer server.Close()
+			w := newWorld(nil, strings.Fields(args)...)
+			w.variables["CEDE_ADDR"] = server.URL
+			if code := run(ctx, w.Env); code != ExitInterrupted {
+				t.Errorf("exit %d: %s", code, w.err.String())
+			}
+		})
 	}
-	cancel()
 }
