@@ -83,7 +83,8 @@ func brokerStatus(a *API, c *call) (any, error) {
 
 func brokerOf(s Server) *client.BrokerStatus {
 	stats, blocked := s.BrokerStats()
-	out := &client.BrokerStatus{Enabled: stats.Enabled, Paused: stats.Paused || s.Snapshot().Config().BrokerPaused, ByType: map[string]client.BrokerCounts{}}
+	// What operators want is in the state; the broker follows in a moment.
+	out := &client.BrokerStatus{Enabled: stats.Enabled, Paused: s.Snapshot().Config().BrokerPaused, ByType: map[string]client.BrokerCounts{}}
 	total := stats.Total()
 	total.Blocked = blocked.Total
 	out.BrokerCounts = countsOf(total)

@@ -1,0 +1,122 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/jobspec"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// refusal is whether an error is one that a client is answered with.
+func refusal(err error) bool {
+	f, ok := errors.AsType[*failure](err)
+	return ok && f.message != "" && f.code != codeInternal
+}
+
+// Whatever is sent as a job, reading it and making a job of the scheduler's of
+// it ends in a job or in words.
+func FuzzJob(f *testing.F) {
+	for _, body := range hostile() {
+		if len(body) < 1000 {
+			f.Add(body)
+		}
+	}
+	whole, _ := json.Marshal(client.JobRegisterRequest{Job: job("web", 50, 1, 100, 100)})
+	f.Add(string(whole))
+	f.Fuzz(func(t *testing.T, text string) {
+		var req client.JobRegisterRequest
+		unknown, err := decode([]byte(text), &req, 64)
+		if err != nil {
+			if !refusal(err) {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		if len(unknown) > maxUnknown {
+			t.Fatalf("%d names", len(unknown))
+		}
+		if req.Job == nil {
+			return
+		}
+		m, err := jobspec.ToModel(req.Job)
+		if err == nil {
+			_ = jobspec.FromModel(m)
+		}
+	})
+}
+
+// Whatever an agent says of its node becomes a node or words.
+func FuzzNode(f *testing.F) {
+	whole, _ := json.Marshal(client.NodeRegisterRequest{Node: wholeNode("n1", 1, 1), Secret: "x"})
+	f.Add(string(whole))
+	f.Add(`{"Node":{"Devices":[{"ID":"a/b/c","Count":99999999999}],"Capacity":{"cpu":-1}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var req client.NodeRegisterRequest
+		if _, err := decode([]byte(text), &req, 64); err != nil || req.Node == nil {
+			return
+		}
+		n, err := nodeFrom(req.Node)
+		if err != nil && !refusal(err) {
+			t.Fatalf("%v", err)
+		}
+		if err == nil {
+			_ = nodeOf(n)
+		}
+	})
+}
+
+// Whatever stands in a query is a parameter or an error.
+func FuzzQuery(f *testing.F) {
+	f.Add("index=1&wait=5s&per_page=2&next_token=YQ&stale&namespace=*&topic=Job:x", "1.2")
+	f.Add("index=%ff&wait=99999h", "x")
+	a := &API{cfg: Config{Limits: Limits{}.withDefaults()}}
+	f.Fuzz(func(t *testing.T, query, last string) {
+		r := httptest.NewRequest("GET", "/v1/jobs", nil)
+		r.URL.RawQuery = query
+		r.Header.Set("Last-Event-ID", strings.ToValidUTF8(last, ""))
+		c := &call{api: a, r: r}
+		wait, err := c.wait()
+		if err == nil && (wait < 0 || wait > a.cfg.Limits.Wait) {
+			t.Fatalf("wait %v", wait)
+		}
+		part, errPage := c.page()
+		if errPage == nil && (part.most < 0 || part.most > maxPage) {
+			t.Fatalf("page %+v", part)
+		}
+		_, skip, errStart := c.start()
+		if errStart == nil && skip < 0 {
+			t.Fatalf("skip %d", skip)
+		}
+		_, _, errTopics := filterOf(c)
+		_, errFlag := c.flag("stale")
+		for _, err := range []error{err, errPage, errStart, errTopics, errFlag} {
+			if err != nil && !refusal(err) {
+				t.Fatalf("%v", err)
+			}
+		}
+	})
+}
+
+// Whatever form comes, at most what is taken of each part is kept of it.
+func FuzzForm(f *testing.F) {
+	f.Add("--b\r\nContent-Disposition: form-data; name=\"module\"\r\n\r\nx\r\n--b--\r\n")
+	f.Add("--b\r\nContent-Disposition: form-data; name=\"request\"\r\n\r\n{\"Name\":\"x\"}\r\n--b--")
+	a := &API{cfg: Config{Limits: Limits{}.withDefaults()}}
+	f.Fuzz(func(t *testing.T, body string) {
+		r := httptest.NewRequest("POST", "/v1/policies", strings.NewReader(body))
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+		c := &call{api: a, r: r, w: newRecorder(httptest.NewRecorder(), time.Second)}
+		req, err := loadParts(c)
+		if err != nil && !refusal(err) {
+			t.Fatalf("%v", err)
+		}
+		if len(req.Module) > client.MaxModule || int64(len(req.Signature)) > partLimits["signature"] {
+			t.Fatal("more than is taken")
+		}
+	})
+}

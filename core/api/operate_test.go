@@ -1,0 +1,349 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// A module is loaded, shadowed, tried, activated, rolled back and unloaded.
+func TestPolicies_LiveFromLoadToUnload(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	load := func(words, name string) *client.PolicyVersion {
+		v, err := w.client.Policies().Load(ctx, &client.PolicyLoad{Name: name, Module: module(words + strings.Repeat(".", 600<<10))})
+		w.no(err)
+		return v
+	}
+	one, two := load("one", "mine"), load("two", "mine")
+	if one.ID == two.ID || one.Kind != "wasm" || !one.Checks["s1"].OK || one.Size < 600<<10 {
+		t.Fatalf("loaded %+v", one)
+	}
+	status, err := w.client.Policies().Activate(ctx, "mine", one.ID)
+	w.no(err)
+	if status.Active != one.ID || status.Here == nil || status.Here.Version != one.ID || len(status.Loaded) != 2 {
+		t.Errorf("after activate: %+v", status)
+	}
+	status, err = w.client.Policies().Shadow(ctx, "mine", two.ID[:20])
+	w.no(err)
+	if status.Shadow != two.ID {
+		t.Errorf("after shadow: %+v", status)
+	}
+	w.until("the shadow runs", func() bool {
+		status, _, err = w.client.Policies().Status(ctx, "mine", nil)
+		w.no(err)
+		return status.ShadowRun != nil && status.ShadowRun.Version == two.ID
+	})
+	if _, _, err := w.client.Policies().Differences(ctx, "mine", nil); err != nil {
+		t.Error(err)
+	}
+	if status, err = w.client.Policies().Try(ctx, "mine", two.ID, time.Hour); err != nil || status.Until == 0 || status.Previous != one.ID {
+		t.Errorf("on trial: %+v, %v", status, err)
+	}
+	if status, err = w.client.Policies().Rollback(ctx, "mine"); err != nil || status.Active != one.ID {
+		t.Errorf("after rollback: %+v, %v", status, err)
+	}
+	if _, err := w.client.Policies().Unload(ctx, "mine", one.ID); !client.IsConflict(err) {
+		t.Errorf("unloading what is active: %v", err)
+	}
+	list, _, err := w.client.Policies().List(ctx, nil)
+	w.no(err)
+	if len(list) != 2 || list[0].Name != "default" || !list[0].Builtin || list[1].Versions != 2 {
+		t.Errorf("policies %+v", list)
+	}
+	for what, err := range map[string]error{
+		"no such policy":  second(w.client.Policies().Status(ctx, "nothing", nil)),
+		"no such version": first(w.client.Policies().Activate(ctx, "mine", "sha256:0000")),
+	} {
+		if !client.IsNotFound(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// What is no policy is refused with what is wrong with it; so is a form that
+// holds what it should not.
+func TestPolicies_LoadRefusesInWords(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	for what, load := range map[string]*client.PolicyLoad{
+		"nothing":       {},
+		"no module":     {Module: []byte("#!/bin/sh")},
+		"two things":    {Module: module("x"), Builtin: "default"},
+		"no such":       {Builtin: "nothing"},
+		"bad settings":  {Module: module("x"), Config: []byte(`{"nobody": 1}`)},
+		"bad answer":    {Module: module("x"), OnFault: "hope"},
+		"not permitted": {Executable: "/bin/sh"},
+	} {
+		if _, err := w.client.Policies().Load(ctx, load); !client.HasCode(err, client.CodeInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for what, body := range map[string]string{
+		"another part":  "--b\r\nContent-Disposition: form-data; name=\"else\"\r\n\r\nx\r\n--b--\r\n",
+		"a part twice":  "--b\r\nContent-Disposition: form-data; name=\"module\"\r\n\r\nx\r\n--b\r\nContent-Disposition: form-data; name=\"module\"\r\n\r\ny\r\n--b--\r\n",
+		"a broken form": "--b\r\nContent-Disposition: form-data; name=\"module\"\r\n\r\nx",
+		"no form":       "hello",
+	} {
+		resp, text := w.send("POST", "/v1/policies", body, "Content-Type", "multipart/form-data; boundary=b")
+		if resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", what, resp.StatusCode, text)
+		}
+	}
+	resp, text := w.send("POST", "/v1/policies", "--b\r\nContent-Disposition: form-data; name=\"module\"\r\n\r\n"+strings.Repeat("x", client.MaxModule+1)+"\r\n--b--\r\n", "Content-Type", "multipart/form-data; boundary=b")
+	if resp.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(text, "module") {
+		t.Errorf("a huge module: %d %s", resp.StatusCode, text)
+	}
+	resp, text = w.send("POST", "/v1/policies", `{"Builtin":"default","Nmae":"x"}`)
+	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(text, "Nmae") {
+		t.Errorf("a wrong field: %d %s", resp.StatusCode, text)
+	}
+}
+
+func TestOperator_PausesAndCollects(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	o := w.client.Operator()
+	paused, err := o.BrokerPause(ctx)
+	w.no(err)
+	conf, _, err := w.client.Scheduler().Get(ctx, nil)
+	w.no(err)
+	if !paused.Paused || !paused.Enabled || !conf.PauseEvalBroker {
+		t.Errorf("paused %+v, configuration %+v", paused, conf)
+	}
+	r, err := w.client.Jobs().Register(ctx, job("web", 50, 1, 10, 10), nil)
+	w.no(err)
+	w.until("the evaluation waits", func() bool {
+		s, err := o.BrokerStatus(ctx)
+		w.no(err)
+		return s.Ready == 1 && s.ByType["service"].Ready == 1
+	})
+	resumed, err := o.BrokerResume(ctx)
+	w.no(err)
+	if resumed.Paused {
+		t.Errorf("resumed %+v", resumed)
+	}
+	w.evaluated(r.EvalID)
+	_, err = w.client.Jobs().Stop(ctx, "web", &client.StopOptions{Purge: true})
+	w.no(err)
+	w.until("all of it is forgotten", func() bool {
+		_, err := o.GC(ctx, true)
+		w.no(err)
+		_, _, err = w.client.Jobs().Get(ctx, "web", nil)
+		return client.IsNotFound(err)
+	})
+}
+
+// The configuration is written over, so that a client that knows some fields
+// keeps the others; an index that no longer holds writes nothing.
+func TestScheduler_KeepsWhatAClientDoesNotKnow(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	delta := 25
+	conf, _, err := w.client.Scheduler().Get(ctx, nil)
+	w.no(err)
+	conf.PriorityDelta, conf.OnFault, conf.SchedulerAlgorithm = &delta, "default", "spread"
+	set, err := w.client.Scheduler().Set(ctx, conf, nil)
+	w.no(err)
+	resp, text := w.send("PUT", "/v1/operator/scheduler/configuration", `{"SchedulerAlgorithm":"binpack","PreemptionConfig":{"BatchSchedulerEnabled":true},"NodeLimitForFeasibilityChecks":0}`)
+	if resp.StatusCode != http.StatusOK {
+		t.Fatal(text)
+	}
+	conf, _, err = w.client.Scheduler().Get(ctx, nil)
+	w.no(err)
+	if conf.PriorityDelta == nil || *conf.PriorityDelta != 25 || conf.OnFault != "default" || conf.SchedulerAlgorithm != "binpack" || !conf.PreemptionConfig.BatchSchedulerEnabled {
+		t.Errorf("configuration %+v", conf)
+	}
+	old := set.Index
+	if again, err := w.client.Scheduler().Set(ctx, conf, &old); err != nil || again.Updated {
+		t.Errorf("written at an old index: %+v, %v", again, err)
+	}
+	if again, err := w.client.Scheduler().Set(ctx, conf, &conf.ModifyIndex); err != nil || !again.Updated {
+		t.Errorf("not written at the index that holds: %+v, %v", again, err)
+	}
+	for _, bad := range []string{`{"SchedulerAlgorithm":"random"}`, `{"PriorityDelta":-1}`, `{"Policy":"nothing"}`, `{"OnFault":"hope"}`, `{"RejectJobRegistration":true}`, `{"Unknown":true}`} {
+		if resp, text := w.send("PUT", "/v1/scheduler/configuration", bad); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", bad, resp.StatusCode, text)
+		}
+	}
+}
+
+// A snapshot that was saved brings everything back that was there then.
+func TestSnapshot_SavesAndRestores(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	w.register(job("kept", 50, 1, 10, 10))
+	var file bytes.Buffer
+	w.no(w.client.Operator().SnapshotSave(ctx, &file))
+	w.register(job("later", 50, 1, 10, 10))
+	before, err := w.client.Operator().RaftStatus(ctx)
+	w.no(err)
+	if before.State != "leader" && before.State != "Leader" || before.LeaderID != "s1" || before.AppliedIndex == 0 || len(before.Servers) != 1 {
+		t.Errorf("raft %+v", before)
+	}
+	if err := w.client.Operator().SnapshotRestore(ctx, strings.NewReader("no snapshot at all")); !client.HasCode(err, client.CodeInvalid) {
+		t.Errorf("what is no snapshot: %v", err)
+	}
+	w.no(w.client.Operator().SnapshotRestore(ctx, bytes.NewReader(file.Bytes())))
+	w.until("the state is that of the snapshot", func() bool {
+		_, _, err := w.client.Jobs().Get(ctx, "later", nil)
+		return client.IsNotFound(err)
+	})
+	if _, _, err := w.client.Jobs().Get(ctx, "kept", nil); err != nil {
+		t.Error(err)
+	}
+	resp, text := w.send("GET", "/v1/operator/raft/status?hash=true", "")
+	if resp.StatusCode != http.StatusOK || !strings.Contains(text, "StateHash") {
+		t.Errorf("%d %s", resp.StatusCode, text)
+	}
+}
+
+// halfLog breaks off in the middle of a snapshot.
+type halfLog struct{ Replication }
+
+func (halfLog) SaveSnapshot(_ context.Context, w io.Writer) error {
+	_, _ = w.Write([]byte("half"))
+	return errors.New("the disk is full")
+}
+
+func TestSnapshot_ThatBreaksOffIsNoSnapshot(t *testing.T) {
+	w := start(t, func(c *Config) { c.Replication = halfLog{c.Replication} })
+	var file bytes.Buffer
+	if err := w.client.Operator().SnapshotSave(t.Context(), &file); err == nil {
+		t.Errorf("half a snapshot is taken: %q", file.String())
+	}
+}
+
+func TestHealth_SaysWhatIsLacking(t *testing.T) {
+	w := start(t)
+	h, err := w.client.Status().Health(t.Context())
+	w.no(err)
+	if !h.OK || len(h.Checks) == 0 {
+		t.Errorf("health %+v", h)
+	}
+	sick := start(t, func(c *Config) { c.Server = sickServer{c.Server} })
+	h, err = sick.client.Status().Health(t.Context())
+	sick.no(err)
+	if h.OK || len(h.Checks) != 1 || h.Checks[0].Detail != "full" {
+		t.Errorf("health %+v", h)
+	}
+	if resp, _ := sick.send("GET", "/healthz", ""); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("healthz: %d", resp.StatusCode)
+	}
+	if resp, _ := sick.send("GET", "/livez", ""); resp.StatusCode != http.StatusOK {
+		t.Errorf("livez: %d", resp.StatusCode)
+	}
+}
+
+type sickServer struct{ Server }
+
+func (sickServer) Ready(context.Context) []server.Check {
+	return []server.Check{{Name: "storage", Detail: "full"}}
+}
+
+func TestReload_AnswersWhatChanged(t *testing.T) {
+	fails := errors.New("line 7: unknown key")
+	w := start(t, func(c *Config) {
+		c.Process.Reload = func(context.Context) ([]string, error) { return []string{"log.level"}, fails }
+	})
+	if _, err := w.client.Operator().Reload(t.Context()); !client.HasCode(err, client.CodeInvalid) || !strings.Contains(err.Error(), "line 7") {
+		t.Errorf("a bad configuration: %v", err)
+	}
+	fails = nil
+	r, err := w.client.Operator().Reload(t.Context())
+	w.no(err)
+	if !slices.Equal(r.Changed, []string{"log.level"}) {
+		t.Errorf("changed %v", r.Changed)
+	}
+}
+
+// follower is a server that does not lead.
+type follower struct{ Replication }
+
+func (follower) IsLeader() bool { return false }
+
+// refuses is a server that cannot write, as a follower cannot.
+type refuses struct{ Server }
+
+func (refuses) PauseBroker(context.Context) (uint64, error) {
+	return 0, &server.Error{Code: server.CodeNotLeader, Message: "s1 leads"}
+}
+
+// What only the leader can answer is passed on to it, once; what any server can
+// answer is not.
+func TestFollower_PassesOnWhatOnlyTheLeaderCanAnswer(t *testing.T) {
+	leads := start(t)
+	url := leads.url
+	w := start(t, func(c *Config) {
+		c.ID, c.Replication, c.Server = "s2", follower{c.Replication}, refuses{c.Server}
+		c.Process.LeaderURL = func() string { return url }
+		c.ForwardTransport = leads.http.Transport
+	})
+	ctx := t.Context()
+	if _, err := w.client.Jobs().Register(ctx, job("web", 50, 1, 10, 10), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := leads.client.Jobs().Get(ctx, "web", nil); err != nil {
+		t.Errorf("the leader does not have it: %v", err)
+	}
+	if _, _, err := w.client.Jobs().Get(ctx, "web", nil); !client.IsNotFound(err) {
+		t.Errorf("a stale read was passed on: %v", err)
+	}
+	if _, _, err := w.client.Jobs().Get(ctx, "web", &client.QueryOptions{Consistent: true}); err != nil {
+		t.Errorf("a consistent read was not passed on: %v", err)
+	}
+	resp, text := w.send("PUT", "/v1/operator/broker/pause", "", headerForwarded, "s3")
+	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, `"no_leader"`) || strings.Contains(text, "not_leader") {
+		t.Errorf("passed on twice: %d %s", resp.StatusCode, text)
+	}
+	url = "http://127.0.0.1:1"
+	if _, err := w.client.Jobs().Register(ctx, job("web", 50, 1, 10, 10), nil); !client.HasCode(err, client.CodeNoLeader) {
+		t.Errorf("a leader that is not there: %v", err)
+	}
+}
+
+func TestNodes_AreCheckedBeforeTheyAreTaken(t *testing.T) {
+	w := start(t)
+	bad := wholeNode("n1", -1, 1)
+	bad.Devices = []client.NodeDevice{{ID: "gpu", Count: 1}, {ID: "a/b/c", Count: 0}}
+	bad.Capacity[""] = 7
+	_, err := w.client.NodeAgent().Register(t.Context(), bad, secretOfNode)
+	e, ok := errors.AsType[*client.Error](err)
+	if !ok || e.Code != client.CodeInvalid {
+		t.Fatalf("a bad node: %v", err)
+	}
+	if list, _ := e.Details["Problems"].([]any); len(list) != 4 {
+		t.Errorf("problems %v", e.Details)
+	}
+	w.join("n1", 100, 100)
+	for what, err := range map[string]error{
+		"a status that there is not": first(w.client.NodeAgent().Update(t.Context(), "n1", secretOfNode, []client.AllocUpdate{{AllocID: "a", ClientStatus: "lost"}})),
+		"no eligibility":             third(w, "PUT", "/v1/node/n1/eligibility", `{"Eligibility":"maybe"}`),
+		"another node":               third(w, "PUT", "/v1/node/n1/eligibility", `{"NodeID":"n2","Eligibility":"eligible"}`),
+	} {
+		if !client.HasCode(err, client.CodeInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	w.no(first(w.client.Nodes().Delete(t.Context(), "n1")))
+	if _, _, err := w.client.Nodes().Get(t.Context(), "n1", nil); !client.IsNotFound(err) {
+		t.Errorf("after delete: %v", err)
+	}
+}
+
+func third(w *world, method, path, body string) error {
+	resp, text := w.send(method, path, body)
+	if resp.StatusCode < 400 {
+		return nil
+	}
+	return &client.Error{Code: map[bool]string{true: client.CodeInvalid}[resp.StatusCode == http.StatusBadRequest], Message: text}
+}

@@ -1,0 +1,218 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/events"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// buffered is a server whose events are the test's.
+type buffered struct {
+	Server
+	buffer *events.Buffer
+}
+
+func (b buffered) Events(_ context.Context, from uint64, topics []string) (*events.Subscription, error) {
+	var f events.Filter
+	for _, t := range topics {
+		f = append(f, events.Topic(t))
+	}
+	return b.buffer.Subscribe(from, f), nil
+}
+
+// streaming is a world with events of its own.
+func streaming(t *testing.T, capacity int) (*world, *events.Buffer) {
+	buffer := events.NewBuffer(capacity)
+	w := start(t, func(c *Config) { c.Server, c.Limits.Beat = buffered{c.Server, buffer}, 10*time.Millisecond })
+	return w, buffer
+}
+
+func event(index uint64, namespace, key string) events.Event {
+	return events.Event{Index: index, Time: int64(index), Topic: events.Job, Type: "JobRegistered", Namespace: namespace, Key: key, Payload: events.JobPayload{JobID: key}}
+}
+
+// follow reads keys, and what was lost, until there are so many.
+func (w *world) follow(o *client.StreamOptions, want int) []string {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	defer cancel()
+	var seen []string
+	err := w.client.Events().Stream(ctx, o, func(e *client.Events) error {
+		if e.Lost != nil {
+			seen = append(seen, fmt.Sprintf("lost %d-%d", e.Lost.From, e.Lost.To))
+		}
+		for _, one := range e.Events {
+			seen = append(seen, one.Key)
+		}
+		if len(seen) >= want {
+			return io.EOF
+		}
+		return nil
+	})
+	if !errors.Is(err, io.EOF) {
+		w.t.Errorf("after %d of %d: %v", len(seen), want, err)
+	}
+	return seen
+}
+
+// Who was away is told what it missed, and that something is gone for good.
+func TestStream_ResumesAndTellsWhatIsLost(t *testing.T) {
+	w, buffer := streaming(t, 4)
+	for i := range uint64(10) {
+		buffer.Publish(event(i+1, "default", fmt.Sprint("j", i+1)))
+	}
+	if seen := w.follow(&client.StreamOptions{Index: 8}, 2); !slices.Equal(seen, []string{"j9", "j10"}) {
+		t.Errorf("after 8: %v", seen)
+	}
+	if seen := w.follow(&client.StreamOptions{Index: 1}, 5); !slices.Equal(seen, []string{"lost 2-6", "j7", "j8", "j9", "j10"}) {
+		t.Errorf("after 1: %v", seen)
+	}
+}
+
+// A reader that broke off in the middle of an index goes on there: nothing is
+// said twice, nothing is left out.
+func TestStream_GoesOnInTheMiddleOfAnIndex(t *testing.T) {
+	w, buffer := streaming(t, 4096)
+	var batch []events.Event
+	for i := range 1000 { // more than is read at once
+		batch = append(batch, event(7, []string{"default", "other"}[i%2], fmt.Sprint(i)))
+	}
+	buffer.Publish(batch...)
+	buffer.Publish(event(8, "default", "last"))
+
+	var ids, keys []string
+	last := "6"
+	for len(keys) < 501 {
+		id, list := w.oneMessage(last)
+		ids, keys, last = append(ids, id), append(keys, list...), id
+	}
+	for i, key := range keys[:500] {
+		if key != fmt.Sprint(i*2) {
+			t.Fatalf("event %d is %s", i, key)
+		}
+	}
+	if len(ids) < 4 || keys[500] != "last" || !strings.HasPrefix(ids[0], "7.") {
+		t.Errorf("ids %v", ids)
+	}
+}
+
+// oneMessage reads one message of a stream and breaks it off.
+func (w *world) oneMessage(last string) (id string, keys []string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", w.url+"/v1/event/stream?topic=Job&namespace=default", nil)
+	w.no(err)
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Last-Event-ID", last)
+	resp, err := w.http.Do(req)
+	w.no(err)
+	defer func() { _ = resp.Body.Close() }()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if text, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+			id = text
+		}
+		if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			var e client.Events
+			w.no(json.Unmarshal([]byte(text), &e))
+			for _, one := range e.Events {
+				keys = append(keys, one.Key)
+			}
+			return id, keys
+		}
+	}
+	w.t.Fatalf("no message after %s: %v", last, lines.Err())
+	return "", nil
+}
+
+// A reader gets the namespace, topics and keys that it asks for.
+func TestStream_Filters(t *testing.T) {
+	w, buffer := streaming(t, 64)
+	buffer.Publish(
+		event(1, "default", "a"), event(1, "team", "b"), event(1, "default", "c"),
+		events.Event{Index: 2, Topic: events.Node, Type: "NodeRegistered", Key: "n1", Payload: events.NodePayload{}},
+		events.Event{Index: 3, Topic: events.Operator, Key: "end", Payload: events.OperatorPayload{}},
+	)
+	for _, c := range []struct {
+		options client.StreamOptions
+		want    []string
+	}{
+		{client.StreamOptions{}, []string{"a", "c", "n1", "end"}},
+		{client.StreamOptions{Namespace: "*"}, []string{"a", "b", "c", "n1", "end"}},
+		{client.StreamOptions{Namespace: "team"}, []string{"b", "n1", "end"}},
+		{client.StreamOptions{Topics: []string{"Job:c", "Operator"}}, []string{"c", "end"}},
+		{client.StreamOptions{Topics: []string{"Node:*", "Deployment", "Operator:end"}}, []string{"n1", "end"}},
+		{client.StreamOptions{Topics: []string{"*:a", "*:end"}}, []string{"a", "end"}},
+	} {
+		// From the beginning: index 1 by the parameter, since the option is what was seen.
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		var seen []string
+		params := "?index=1&namespace=" + c.options.Namespace
+		for _, topic := range c.options.Topics {
+			params += "&topic=" + topic
+		}
+		req, err := http.NewRequestWithContext(ctx, "GET", w.url+"/v1/event/stream"+params, nil)
+		w.no(err)
+		resp, err := w.http.Do(req)
+		w.no(err)
+		dec := json.NewDecoder(resp.Body)
+		for !slices.Contains(seen, "end") {
+			var e client.Events
+			w.no(dec.Decode(&e))
+			for _, one := range e.Events {
+				seen = append(seen, one.Key)
+			}
+		}
+		_ = resp.Body.Close()
+		cancel()
+		if !slices.Equal(seen, c.want) {
+			t.Errorf("%+v: %v, want %v", c.options, seen, c.want)
+		}
+	}
+	for _, bad := range []string{"?topic=Weather", "?index=x"} {
+		if resp, _ := w.send("GET", "/v1/event/stream"+bad, ""); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d", bad, resp.StatusCode)
+		}
+	}
+	for _, bad := range []string{"x", "1.x", "1.-1", "-1"} {
+		if resp, _ := w.send("GET", "/v1/event/stream", "", "Last-Event-ID", bad); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("Last-Event-ID %s: %d", bad, resp.StatusCode)
+		}
+	}
+}
+
+// A silent stream shows that it lives, and ends when the server does.
+func TestStream_LivesWhileTheServerDoes(t *testing.T) {
+	w, _ := streaming(t, 4)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", w.url+"/v1/event/stream", nil)
+	w.no(err)
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := w.http.Do(req)
+	w.no(err)
+	defer func() { _ = resp.Body.Close() }()
+	lines := bufio.NewReader(resp.Body)
+	for range 4 {
+		line, err := lines.ReadString('\n')
+		w.no(err)
+		if strings.TrimSpace(line) != "" && line != ": alive\n" {
+			t.Errorf("line %q", line)
+		}
+	}
+	w.api.EndStreams()
+	if _, err := io.Copy(io.Discard, lines); err != nil {
+		t.Errorf("the stream does not end in order: %v", err)
+	}
+}
