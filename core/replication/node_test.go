@@ -135,8 +135,7 @@ func TestNode_OutcomeIsUnknownWithoutAMajority(t *testing.T) {
 		c := newCluster(t, 2, 3)
 		defer c.close()
 		lead := c.leader()
-		lead.cut = true
-		c.connect()
+		c.cut(true, lead)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		_, err := lead.node.Apply(ctx, &Entry{Command: &SetVersion{1}})
@@ -150,8 +149,7 @@ func TestNode_OutcomeIsUnknownWithoutAMajority(t *testing.T) {
 		if r := c.send(&Entry{Command: &Bootstrap{ClusterID: "of the others"}}); r.Err != nil {
 			t.Error(r.Err)
 		}
-		lead.cut = false
-		c.connect()
+		c.cut(false, lead)
 		c.settle()
 		if v := lead.store.Snapshot().Meta().Version; v != 0 {
 			t.Errorf("an entry that no majority had is in the state: %d", v)
