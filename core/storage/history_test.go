@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,9 +15,9 @@ import (
 )
 
 // clockOf is a time that a test moves.
-type clockOf struct{ at time.Time }
+type clockOf struct{ ns atomic.Int64 }
 
-func (c *clockOf) now() time.Time { return c.at }
+func (c *clockOf) now() time.Time { return time.Unix(1_800_000_000, c.ns.Load()) }
 
 func withHistory(h storage.HistoryConfig) func(*storage.Config) {
 	return func(c *storage.Config) { c.History = h }
@@ -150,15 +151,15 @@ func TestHistory_StaysWithinItsSize(t *testing.T) {
 }
 
 func TestHistory_ForgetsWhatIsOld(t *testing.T) {
-	c := &clockOf{time.Unix(1_800_000_000, 0)}
+	c := &clockOf{}
 	dir := t.TempDir()
 	open := withHistory(storage.HistoryConfig{MaxAge: 16 * time.Hour, Now: c.now, TrimEvery: time.Millisecond})
 	s := openStore(t, dir, open)
 	for i := range uint64(48) {
 		appendTo(t, s.History(), "e", i+1, 0, "x")
-		c.at = c.at.Add(30 * time.Minute)
+		c.ns.Add(int64(30 * time.Minute))
 	}
-	if err := s.Close(); err != nil { // the clock may move only while nobody reads it
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	h := openStore(t, dir, open).History()
@@ -212,6 +213,9 @@ func TestHistory_AgainstSortedList(t *testing.T) {
 				}
 			},
 			"reopen": func(t *rapid.T) {
+				if rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
+					return
+				}
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
