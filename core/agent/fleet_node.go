@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -303,9 +304,7 @@ func (n *fleetNode) send(ctx context.Context) {
 	defer n.mu.Unlock()
 	switch {
 	case err != nil:
-		for id, u := range n.updates {
-			sending[id] = u
-		}
+		maps.Copy(sending, n.updates) // what is newer counts
 		n.updates = sending
 		f.agenda.add(f.failed(ctx, "report", n, err), n.send)
 	case len(n.updates) > 0:

@@ -188,7 +188,7 @@ const lookAgain = 100 * time.Millisecond
 func copyLogs(ctx context.Context, w http.ResponseWriter, q *question) error {
 	b := make([]byte, 64<<10)
 	begun := false
-	for {
+	for ctx.Err() == nil {
 		over := isClosed(q.gone) // before reading: what is written last is read too
 		n, from, err := logfile.ReadAt(q.base, b, q.offset)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -207,7 +207,7 @@ func copyLogs(ctx context.Context, w http.ResponseWriter, q *question) error {
 			begun = true
 		}
 		if _, err := w.Write(b[:n]); err != nil {
-			return nil // the caller went
+			return nil //nolint:nilerr // the caller went
 		}
 		q.offset = from + int64(n)
 		if n > 0 {
@@ -218,10 +218,8 @@ func copyLogs(ctx context.Context, w http.ResponseWriter, q *question) error {
 		}
 		_ = http.NewResponseController(w).Flush() // a writer that cannot is no writer of ours
 		sleep(ctx, lookAgain)
-		if ctx.Err() != nil {
-			return nil
-		}
 	}
+	return nil // the caller went
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -178,13 +177,6 @@ func (c *cluster) order() (list []string) {
 	return list
 }
 
-// before is whether one report came before another, and both came.
-func (c *cluster) before(first, second string) bool {
-	list := c.order()
-	i, j := slices.Index(list, first), slices.Index(list, second)
-	return i >= 0 && j >= 0 && i < j
-}
-
 // work is an allocation with one task.
 func work(id, driverName string, priority int, config string, victims ...string) *agent.Allocation {
 	return &agent.Allocation{
@@ -194,7 +186,7 @@ func work(id, driverName string, priority int, config string, victims ...string)
 	}
 }
 
-func simulated(id string, config string, victims ...string) *agent.Allocation {
+func simulated(id, config string, victims ...string) *agent.Allocation {
 	return work(id, "sim", 50, config, victims...)
 }
 

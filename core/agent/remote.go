@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -132,9 +133,7 @@ func (a *Allocation) ofGroup(job *client.Job, g *client.TaskGroup) error {
 	a.Duration = g.Duration
 	a.Meta = map[string]string{}
 	for _, meta := range []map[string]string{job.Meta, g.Meta} {
-		for k, v := range meta {
-			a.Meta[k] = v
-		}
+		maps.Copy(a.Meta, meta)
 	}
 	networks := g.Networks
 	for _, t := range g.Tasks {

@@ -41,9 +41,7 @@ type runner struct {
 	leave   chan struct{} // closed to let go of it
 	gone    chan struct{} // closed when it is over
 
-	saving sync.Mutex // one writer of the record at a time
-	tasks  map[string]taskRecord
-
+	tasks     map[string]taskRecord
 	processes map[string]driver.Process
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -62,9 +63,7 @@ func (l *logBuffer) String() string {
 // loopback has every listener on a free port.
 func loopback(more map[string]string) map[string]string {
 	flags := map[string]string{"listen.http": "127.0.0.1:0", "listen.rpc": "127.0.0.1:0", "listen.metrics": "127.0.0.1:0"}
-	for k, v := range more {
-		flags[k] = v
-	}
+	maps.Copy(flags, more)
 	return flags
 }
 
@@ -307,7 +306,7 @@ func TestReload_TakesOverWhatItCanAndRefusesTheRestByName(t *testing.T) {
 	if s.level.Level().String() != "DEBUG" {
 		t.Errorf("a reload that was refused left the level %s", s.level.Level())
 	}
-	rewrite(t, file, dataDir, "log: {levle: error}\n")
+	rewrite(t, file, dataDir, "log: {levels: error}\n")
 	if _, err := s.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "did you mean log.level?") {
 		t.Errorf("a file that is wrong: %v", err)
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -95,9 +96,7 @@ func nodeOf(c *config.Config, address string) agent.Node {
 	if c.Client.Drivers.Sim.Enabled {
 		n.Attributes["driver.sim"] = "1"
 	}
-	for k, v := range c.Client.Attributes {
-		n.Attributes[k] = v
-	}
+	maps.Copy(n.Attributes, c.Client.Attributes)
 	for _, d := range c.Client.Devices {
 		n.Devices = append(n.Devices, agent.Device(d))
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -31,8 +32,8 @@ func ParseSize(text string) (Size, error) {
 }
 
 func (s Size) String() string {
-	for i := len(units) - 1; i >= 0; i-- {
-		if u := units[i]; s != 0 && int64(s)%u.bytes == 0 {
+	for _, u := range slices.Backward(units) {
+		if s != 0 && int64(s)%u.bytes == 0 {
 			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.name
 		}
 	}

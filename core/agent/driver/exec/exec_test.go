@@ -4,7 +4,7 @@ package exec
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,10 +86,10 @@ func (w *world) output(s *driver.Spec, name string) string {
 	return string(b[:n])
 }
 
-// awaitOutput waits until a task has said something.
-func (w *world) awaitOutput(s *driver.Spec, want string) {
+// awaitUp waits until a task has said that it is up.
+func (w *world) awaitUp(s *driver.Spec) {
 	w.t.Helper()
-	eventually(w.t, fmt.Sprintf("the task says %q", want), func() bool { return strings.Contains(w.output(s, "stdout"), want) })
+	eventually(w.t, "the task says that it is up", func() bool { return strings.Contains(w.output(s, "stdout"), "up") })
 }
 
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -120,7 +120,7 @@ func TestDriver_SignalReachesTheTaskAndIsItsEnd(t *testing.T) {
 	w := newWorld(t, Options{})
 	s := w.spec(`echo up; sleep 1000 & wait`)
 	p := w.start(s)
-	w.awaitOutput(s, "up")
+	w.awaitUp(s)
 	if err := p.Signal("SIGTERM"); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestDriver_KillEndsWhatLeftItsGroup(t *testing.T) {
 		(setsid sh -c '(trap "" TERM; exec sleep 1000) & exit' &)
 		echo up; while :; do sleep 1; done`)
 	p := w.start(s)
-	w.awaitOutput(s, "up")
+	w.awaitUp(s)
 	eventually(t, "three at least are there", func() bool { return len(bearers(cookie(s.Dir))) >= 4 })
 	if err := p.Signal("SIGTERM"); err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestRestore_FindsWhatRunsAndWhatEnded(t *testing.T) {
 		t.Fatalf("it was restored as ended: %+v", again.Exit())
 	default:
 	}
-	w.awaitOutput(s, "up")
+	w.awaitUp(s)
 	again.Leave()
 	if err := os.WriteFile(filepath.Join(s.Dir, dirWork, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestRestore_FindsWhatRunsAndWhatEnded(t *testing.T) {
 
 func TestRestore_NeverStarted(t *testing.T) {
 	w := newWorld(t, Options{})
-	if _, err := w.d.Restore(w.spec("exit"), nil); err != driver.ErrNeverStarted {
+	if _, err := w.d.Restore(w.spec("exit"), nil); !errors.Is(err, driver.ErrNeverStarted) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -205,7 +205,7 @@ func TestDriver_KilledSupervisorLeavesNothing(t *testing.T) {
 	w := newWorld(t, Options{})
 	s := w.spec(`setsid sh -c 'trap "" TERM; while :; do sleep 1; done' & echo up; while :; do sleep 1; done`)
 	p := w.start(s)
-	w.awaitOutput(s, "up")
+	w.awaitUp(s)
 	var task started
 	b, err := os.ReadFile(filepath.Join(s.Dir, fileTask))
 	if err == nil {
@@ -226,7 +226,7 @@ func TestDriver_BoundTaskEndsWithItsAgent(t *testing.T) {
 	w := newWorld(t, Options{Bound: true})
 	s := w.spec(`trap "" TERM; echo up; while :; do sleep 1; done`)
 	p := w.start(s)
-	w.awaitOutput(s, "up")
+	w.awaitUp(s)
 	p.Leave() // closes what the kernel closes when an agent is killed
 	eventually(t, "nothing is left", func() bool { return len(bearers(cookie(s.Dir))) == 0 })
 }
@@ -290,7 +290,7 @@ func TestMemory_CountsTheTask(t *testing.T) {
 	w := newWorld(t, Options{})
 	s := w.spec(`echo up; sleep 1000 & wait`)
 	p := w.start(s)
-	w.awaitOutput(s, "up")
+	w.awaitUp(s)
 	eventually(t, "its memory is known", func() bool { return p.Memory() > 100<<10 })
 	if m := p.Memory(); m > 100<<20 {
 		t.Errorf("a shell and a sleep hold %d bytes: the supervisor is counted too?", m)
