@@ -68,12 +68,17 @@ func refusedPolicy(err error) *Error {
 	if ours, ok := errors.AsType[*Error](err); ok {
 		return ours
 	}
-	e := fail(CodeInvalid, "%v", err)
+	problems := strings.Split(err.Error(), "\n")
+	e := fail(CodeInvalid, "%s", strings.Join(problems, "; "))
 	e.Err = err
-	details := map[string]any{"Problems": strings.Split(err.Error(), "\n")}
+	details := map[string]any{}
 	if fault, ok := errors.AsType[*policy.Error](err); ok {
 		details["Fault"] = fault.Fault.String()
 		e.Hint = fault.Hint
+		e.Message = strings.TrimSuffix(e.Message, " ("+fault.Hint+")")
+	}
+	if len(problems) > 1 {
+		details["Problems"] = problems
 	}
 	return e.with(details)
 }

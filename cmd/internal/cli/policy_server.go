@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -44,6 +45,11 @@ func ofPolicy(err error) error {
 		return err
 	}
 	e := serverError(answer)
+	e.lines = nil // the message has it all
+	if problems, several := answer.Details["Problems"]; several {
+		e.lines = detailLines(map[string]any{"Problems": problems})
+		e.Message = fmt.Sprintf("%d problems", len(e.lines))
+	}
 	if _, fault := answer.Details["Fault"]; fault {
 		e.Exit = ExitPolicy
 	}

@@ -188,6 +188,17 @@ func TestPolicyLoad_ARefusalIsThePolicysFaultAndNothingIsActivated(t *testing.T)
 	}
 }
 
+func TestPolicyCommands_TellEveryProblemOnce(t *testing.T) {
+	url, _ := policyServer(t, map[string]any{"POST /v1/policies": &client.Error{
+		Code: client.CodeInvalid, Message: "a does not fit; b is not known", StatusCode: 400,
+		Details: map[string]any{"Problems": []string{"a does not fit", "b is not known"}, "Fault": "abi"},
+	}})
+	w := newWorld(nil, "policy", "load", "default", "--addr", url)
+	if code, want := w.run(t), "a does not fit\nb is not known\nerror: 2 problems\n"; code != ExitPolicy || w.err.String() != want {
+		t.Errorf("exit %d: %s", code, w.err.String())
+	}
+}
+
 func TestPolicyCommands_ExitCodesTellWhatIsWrong(t *testing.T) {
 	answer := func(code string, status int, details map[string]any) *client.Error {
 		return &client.Error{Code: code, Message: "no", StatusCode: status, Details: details}
