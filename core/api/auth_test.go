@@ -18,8 +18,8 @@ import (
 var open = []string{"livez", "readyz", "healthz", "agent_health", "openapi", "acl_bootstrap"}
 
 // secured is a world in which callers need tokens, with one of each role.
-func secured(t *testing.T, change ...func(*Config)) (*world, map[acl.Role]string) {
-	w := start(t, append(change, func(c *Config) { c.Security = true })...)
+func secured(t *testing.T) (*world, map[acl.Role]string) {
+	w := start(t, func(c *Config) { c.Security = true })
 	first, err := w.client.Operator().Bootstrap(t.Context())
 	w.no(err)
 	secrets := map[acl.Role]string{acl.Management: first.SecretID}

@@ -321,13 +321,16 @@ func resources(r model.Resources) map[string]int64 {
 }
 
 func nomadResources(n *model.Node) (*client.NodeResources, *client.NodeReservedResources) {
-	return &client.NodeResources{
-			Cpu: client.NodeCPUResources{CpuShares: n.Capacity["cpu"]}, Memory: client.NodeMemoryResources{MemoryMB: n.Capacity["memory"]},
-			Disk: client.NodeDiskResources{DiskMB: n.Capacity["disk"]},
-		}, &client.NodeReservedResources{
-			Cpu: client.NodeCPUResources{CpuShares: n.Reserved["cpu"]}, Memory: client.NodeMemoryResources{MemoryMB: n.Reserved["memory"]},
-			Disk: client.NodeDiskResources{DiskMB: n.Reserved["disk"]},
-		}
+	have, reserved := inNomadsForm(n.Capacity), client.NodeReservedResources(inNomadsForm(n.Reserved))
+	return &have, &reserved
+}
+
+func inNomadsForm(r model.Resources) client.NodeResources {
+	return client.NodeResources{
+		Cpu:    client.NodeCPUResources{CpuShares: r["cpu"]},
+		Memory: client.NodeMemoryResources{MemoryMB: r["memory"]},
+		Disk:   client.NodeDiskResources{DiskMB: r["disk"]},
+	}
 }
 
 func devicesOf(devices []model.Device) (list []client.NodeDevice) {

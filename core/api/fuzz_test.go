@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -76,7 +77,7 @@ func FuzzQuery(f *testing.F) {
 	f.Add("index=%ff&wait=99999h", "x")
 	a := &API{cfg: Config{Limits: Limits{}.withDefaults()}}
 	f.Fuzz(func(t *testing.T, query, last string) {
-		r := httptest.NewRequest("GET", "/v1/jobs", nil)
+		r := httptest.NewRequest(http.MethodGet, "/v1/jobs", nil)
 		r.URL.RawQuery = query
 		r.Header.Set("Last-Event-ID", strings.ToValidUTF8(last, ""))
 		c := &call{api: a, r: r}
@@ -108,7 +109,7 @@ func FuzzForm(f *testing.F) {
 	f.Add("--b\r\nContent-Disposition: form-data; name=\"request\"\r\n\r\n{\"Name\":\"x\"}\r\n--b--")
 	a := &API{cfg: Config{Limits: Limits{}.withDefaults()}}
 	f.Fuzz(func(t *testing.T, body string) {
-		r := httptest.NewRequest("POST", "/v1/policies", strings.NewReader(body))
+		r := httptest.NewRequest(http.MethodPost, "/v1/policies", strings.NewReader(body))
 		r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 		c := &call{api: a, r: r, w: newRecorder(httptest.NewRecorder(), time.Second)}
 		req, err := loadParts(c)

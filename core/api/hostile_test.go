@@ -126,7 +126,7 @@ func TestBodies_TooLargeAreRefusedBeforeTheyAreRead(t *testing.T) {
 	// A body that claims to be endless is not read to its end.
 	endless, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
-	req, err := http.NewRequestWithContext(endless, "PUT", w.url+"/v1/jobs", forever{})
+	req, err := http.NewRequestWithContext(endless, http.MethodPut, w.url+"/v1/jobs", forever{})
 	w.no(err)
 	if resp, err := w.http.Do(req); err == nil {
 		_ = resp.Body.Close()
@@ -208,7 +208,7 @@ func TestSlowClients_AreCutOffAndWaitingOnesAreNot(t *testing.T) {
 // One client that asks too often is told to wait; health never is refused.
 func TestRates_BoundOneClient(t *testing.T) {
 	w := start(t, func(c *Config) { c.Limits.Rate, c.Limits.Burst = 0.001, 3 })
-	var last *http.Response
+	var last *reply
 	for i := range 4 {
 		resp, _ := w.send("GET", "/v1/jobs", "")
 		if last = resp; (i < 3) != (resp.StatusCode == http.StatusOK) {
@@ -407,7 +407,7 @@ func (stopped) AfterFunc(time.Duration, func()) clock.Timer { panic("nobody wait
 func TestAPI_WorksWithoutAConnection(t *testing.T) {
 	w := start(t)
 	rec := httptest.NewRecorder()
-	w.api.ServeHTTP(rec, httptest.NewRequest("PUT", "/v1/priority-class/x", strings.NewReader(`{"Value":7}`)))
+	w.api.ServeHTTP(rec, httptest.NewRequest(http.MethodPut, "/v1/priority-class/x", strings.NewReader(`{"Value":7}`)))
 	if rec.Code != http.StatusOK {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}

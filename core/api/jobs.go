@@ -361,7 +361,7 @@ func noJob(s *state.Snapshot, key model.JobKey) error {
 		}
 	}
 	if len(like) > 0 {
-		f.hint("jobs whose id begins so: %s", strings.Join(like, ", "))
+		return f.hint("jobs whose id begins so: %s", strings.Join(like, ", "))
 	}
 	return f
 }

@@ -103,8 +103,8 @@ func TestPolicies_LoadRefusesInWords(t *testing.T) {
 	if resp.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(text, "module") {
 		t.Errorf("a huge module: %d %s", resp.StatusCode, text)
 	}
-	resp, text = w.send("POST", "/v1/policies", `{"Builtin":"default","Nmae":"x"}`)
-	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(text, "Nmae") {
+	resp, text = w.send("POST", "/v1/policies", `{"Builtin":"default","Title":"x"}`)
+	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(text, "Title") {
 		t.Errorf("a wrong field: %d %s", resp.StatusCode, text)
 	}
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/base64"
+	"strings"
 )
 
 // page is which part of a list is asked for.
@@ -27,14 +28,8 @@ func (c *call) page() (page, error) {
 }
 
 // pageKey is the key of something in a list, ordered by its parts one after
-// another.
-func pageKey(parts ...string) string {
-	key := parts[0]
-	for _, p := range parts[1:] {
-		key += "\x00" + p // below whatever an id may hold
-	}
-	return key
-}
+// another: what is between them is below whatever an id may hold.
+func pageKey(parts ...string) string { return strings.Join(parts, "\x00") }
 
 // pager fills a page with what comes in ascending order of its keys.
 type pager[T any] struct {

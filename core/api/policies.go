@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime/multipart"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 
@@ -44,11 +46,12 @@ func policyRoutes() []route {
 			doc: "Lists what the shadow of a policy would have decided otherwise, on the server that answers, the newest first.", response: []*client.PolicyDifference{}, handle: policyDifferences,
 		},
 	}
-	for verb, doc := range policyVerbs {
+	for _, verb := range slices.Sorted(maps.Keys(policyVerbs)) {
+		v := policyVerbs[verb]
 		routes = append(routes, route{
 			methods: put, pattern: "/v1/policy/{name}/" + verb, name: "policy_" + verb, tag: tagPolicies, roles: author, leads: true,
-			doc: doc.doc, request: client.PolicyVersionRequest{}, response: client.PolicyStatus{},
-			handle: func(a *API, c *call) (any, error) { return changePolicy(a, c, doc.change) },
+			doc: v.doc, request: client.PolicyVersionRequest{}, response: client.PolicyStatus{},
+			handle: func(a *API, c *call) (any, error) { return changePolicy(a, c, v.change) },
 		})
 	}
 	return append(routes, route{
@@ -290,13 +293,11 @@ func readPart(p *multipart.Part, limit int64) ([]byte, error) {
 }
 
 func partError(err error) error {
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return bodyTooLarge(tooLarge.Limit)
 	}
-	var f *failure
-	if errors.As(bodyError(err), &f) && f.status != 0 {
-		return f
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return bodyError(err)
 	}
 	return invalid("the form broke off: %v", err)
 }

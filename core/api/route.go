@@ -31,7 +31,6 @@ type route struct {
 	request  any     // zero value of the body's type; nil: none
 	response any     // zero value of the answer's type; nil: none
 	binary   bool    // the request's body or the answer is no JSON
-	status   []int   // further answers that carry response
 
 	handle handler
 }

@@ -91,7 +91,7 @@ func readyz(a *API, c *call) (any, error) {
 	}
 	f := unavailable("the server is not ready: %s", strings.Join(lacking, "; ")).with("OK", false)
 	if verbose {
-		f.with("Checks", out.Checks)
+		return nil, f.with("Checks", out.Checks)
 	}
 	return nil, f
 }

@@ -112,7 +112,7 @@ func (w *world) oneMessage(last string) (id string, keys []string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "GET", w.url+"/v1/event/stream?topic=Job&namespace=default", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/v1/event/stream?topic=Job&namespace=default", nil)
 	w.no(err)
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("Last-Event-ID", last)
@@ -164,7 +164,7 @@ func TestStream_Filters(t *testing.T) {
 		for _, topic := range c.options.Topics {
 			params += "&topic=" + topic
 		}
-		req, err := http.NewRequestWithContext(ctx, "GET", w.url+"/v1/event/stream"+params, nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/v1/event/stream"+params, nil)
 		w.no(err)
 		resp, err := w.http.Do(req)
 		w.no(err)
@@ -197,7 +197,7 @@ func TestStream_Filters(t *testing.T) {
 // A silent stream shows that it lives, and ends when the server does.
 func TestStream_LivesWhileTheServerDoes(t *testing.T) {
 	w, _ := streaming(t, 4)
-	req, err := http.NewRequestWithContext(t.Context(), "GET", w.url+"/v1/event/stream", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/v1/event/stream", nil)
 	w.no(err)
 	req.Header.Set("Accept", "text/event-stream")
 	resp, err := w.http.Do(req)

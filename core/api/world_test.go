@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -241,8 +240,14 @@ func (w *world) until(what string, ok func() bool) {
 	}
 }
 
+// reply is an answer whose body was read.
+type reply struct {
+	StatusCode int
+	Header     http.Header
+}
+
 // send makes one request as it is, and returns the answer with its body.
-func (w *world) send(method, path, body string, header ...string) (*http.Response, string) {
+func (w *world) send(method, path, body string, header ...string) (*reply, string) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
 	w.no(err)
@@ -254,7 +259,7 @@ func (w *world) send(method, path, body string, header ...string) (*http.Respons
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
 	w.no(err)
-	return resp, string(text)
+	return &reply{resp.StatusCode, resp.Header}, string(text)
 }
 
 // checked holds every answer against the OpenAPI document.
@@ -428,6 +433,3 @@ func (w *world) preempting() {
 	_, err = w.client.Scheduler().Set(w.t.Context(), conf, nil)
 	w.no(err)
 }
-
-// escaped is an id as it stands in a path.
-func escaped(id string) string { return url.PathEscape(id) }
