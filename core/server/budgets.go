@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
@@ -9,8 +10,19 @@ import (
 
 // PutBudget stores a disruption budget, or another version of it.
 func (s *Server) PutBudget(ctx context.Context, b *model.Budget) (uint64, error) {
+	var problems []string
 	if b.Name == "" || b.Namespace == "" {
-		return 0, fail(CodeInvalid, "a disruption budget needs a namespace and a name")
+		problems = append(problems, "it needs a namespace and a name")
+	}
+	if len(b.Labels) == 0 {
+		problems = append(problems, "it selects nothing: it needs labels")
+	}
+	if (b.MinAvailable == nil) == (b.MaxUnavailable == nil) {
+		problems = append(problems, "it needs one of minAvailable and maxUnavailable")
+	}
+	if len(problems) > 0 {
+		return 0, fail(CodeInvalid, "disruption budget %q: %s", b.Name, strings.Join(problems, "; ")).
+			with(map[string]any{"Problems": problems})
 	}
 	budget := *b
 	return s.index(s.do(ctx, &replication.UpsertBudget{Budget: &budget}))

@@ -60,7 +60,7 @@ func (w *world) turmoil(r *rand.Rand) {
 			}
 		default:
 			id, n := fmt.Sprintf("j%d", i), 1+r.IntN(3)
-			w.submit(coretest.Job(id).Priority(int32(10 + r.IntN(90))).Count(n).Ask(int64(100+r.IntN(300)), 100, 0))
+			w.submit(coretest.Job(id).Priority(int32(10+r.IntN(90))).Count(n).Ask(int64(100+r.IntN(300)), 100, 0))
 			wanted[id] = n
 			time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
 		}
@@ -139,7 +139,7 @@ func TestRestore_EqualsABrokerThatNeverLostTheLead(t *testing.T) {
 		}
 		w.submit(coretest.Job("fills").Priority(50).Count(2).Ask(900, 900, 0))
 		for i := range 6 {
-			w.submit(coretest.Job(fmt.Sprintf("waits%d", i)).Priority(int32(10 + i)).Ask(500, 500, 0))
+			w.submit(coretest.Job(fmt.Sprintf("waits%d", i)).Priority(int32(10+i)).Ask(500, 500, 0))
 		}
 		w.settle()
 		s.pool.Resize(0)

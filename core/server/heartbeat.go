@@ -121,6 +121,13 @@ func (h *heartbeats) beat(id string, nodes int) time.Duration {
 	return ttl
 }
 
+// pending is how many nodes have a deadline ahead.
+func (h *heartbeats) pending() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.due)
+}
+
 // forget stops watching a node.
 func (h *heartbeats) forget(id string) {
 	h.mu.Lock()

@@ -18,15 +18,16 @@ import (
 // beat when they are told to, and report nothing.
 type storm struct {
 	*world
-	s         *Server
-	entries   *atomic.Int64
+	s       *Server
+	entries *atomic.Int64
+	wait    func() // until nobody does anything, where time is virtual
 }
 
 const stormSecret = "a secret of thirty-two characters"
 
 func newStorm(w *world) *storm {
 	m := w.leader()
-	return &storm{world: w, s: m.server, entries: &m.faults.entries}
+	return &storm{world: w, s: m.server, entries: &m.faults.entries, wait: synctest.Wait}
 }
 
 // systemJobs registers jobs that want to be on every node.
@@ -73,7 +74,7 @@ func (*storm) all(n int, f func(i int)) {
 func (st *storm) settled(every time.Duration) {
 	for {
 		time.Sleep(every)
-		synctest.Wait()
+		st.wait()
 		stats := st.s.broker.Stats()
 		c := stats.Total()
 		if c.Ready+c.Unacked+c.Pending+c.Backoff+c.Cancelable+c.Failed == 0 && st.s.blocked.Stats().Duplicates == 0 {

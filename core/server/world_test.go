@@ -48,7 +48,7 @@ func (host) Describe(context.Context, policy.LoadRequest) (*model.PolicyVersion,
 // world is a cluster in virtual time: servers with their logs in memory, and
 // machines that report to whoever leads.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	members  []*member
 	change   func(*Config)
 	machines map[string]*machine

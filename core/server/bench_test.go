@@ -1,0 +1,162 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/storage"
+)
+
+// onDisk is a cluster of one server in real time, with its log on disk.
+func onDisk(b *testing.B, change func(*Config)) *storm {
+	b.Helper()
+	disk, err := storage.Open(storage.Config{Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = disk.Close() })
+	return inRealTime(b, change, replication.Config{Log: disk.Log(), Stable: disk.Log(), Snapshots: disk.Snapshots(), Modules: disk.Blobs()})
+}
+
+// inMemory is the same without a disk, for storms whose making would be 5,000
+// writes.
+func inMemory(b *testing.B, change func(*Config)) *storm {
+	b.Helper()
+	log := raft.NewInmemStore()
+	return inRealTime(b, change, replication.Config{Log: log, Stable: log, Snapshots: raft.NewInmemSnapshotStore()})
+}
+
+func inRealTime(b *testing.B, change func(*Config), rc replication.Config) *storm {
+	b.Helper()
+	_, transport := raft.NewInmemTransport("s1")
+	store := state.New()
+	m := &member{id: "s1"}
+	rc.ServerID, rc.Transport, rc.Store = m.id, transport, store
+	var err error
+	rc.Observe = func(list []replication.Applied) {
+		if s := m.applied.Load(); s != nil {
+			s.Observe(list)
+		}
+	}
+	m.node, err = replication.Open(rc)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m.faults = &faultyLog{Node: m.node}
+	cfg := Config{ID: m.id, Log: m.faults, Store: store, Policies: host{}, Workers: 2}
+	change(&cfg)
+	if m.server, err = New(cfg); err != nil {
+		b.Fatal(err)
+	}
+	m.applied.Store(m.server)
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() { _ = m.server.Run(ctx) })
+	b.Cleanup(func() {
+		cancel()
+		group.Wait()
+		_ = m.node.Close()
+	})
+	if err := m.node.Bootstrap(raft.Server{ID: "s1", Address: "s1"}); err != nil {
+		b.Fatal(err)
+	}
+	w := &world{t: b, members: []*member{m}, ctx: ctx}
+	for m.server.term.Load() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	return &storm{world: w, s: m.server, entries: &m.faults.entries, wait: func() {}}
+}
+
+// 5,000 nodes times 10 system jobs with coalescing off, then drained.
+func BenchmarkStorm1(b *testing.B) {
+	const nodes = 5000
+	for b.Loop() {
+		b.StopTimer()
+		st := inMemory(b, func(*Config) {})
+		st.systemJobs(10)
+		st.settled(10 * time.Millisecond)
+		off := false
+		st.configure(func(c *model.SchedulerConfig) { c.BrokerPaused, c.Coalescing = true, &off })
+		for !st.s.broker.Paused() {
+			time.Sleep(time.Millisecond)
+		}
+		st.registerAll(b, nodes)
+		for stats := st.s.broker.Stats(); stats.Types[model.JobSystem].Ready+stats.Types[model.JobSystem].Pending < 10*nodes; stats = st.s.broker.Stats() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		st.count()
+		before := st.processed()
+		b.StartTimer()
+		st.configure(func(c *model.SchedulerConfig) { c.Coalescing = &off })
+		for st.processed() == before {
+			time.Sleep(time.Millisecond)
+		}
+		st.settled(5 * time.Millisecond)
+		b.ReportMetric(float64(st.entries.Load()), "entries")
+		b.ReportMetric(float64(st.processed()-before), "processed")
+	}
+}
+
+// All of 5,000 nodes stop heartbeating; from the last expiry to quiet.
+func BenchmarkStorm2(b *testing.B) {
+	const nodes = 5000
+	for b.Loop() {
+		b.StopTimer()
+		st := inMemory(b, func(c *Config) { c.HeartbeatRate = 1000 })
+		st.systemJobs(10)
+		st.registerAll(b, nodes)
+		st.submitOnce(b, coretest.Job("service").Count(nodes).Ask(100, 100, 0).Obj())
+		st.settled(20 * time.Millisecond)
+		st.beatAll(b, nodes)
+		st.count()
+		for st.s.nodes.pending() > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		b.StartTimer()
+		for !st.allDown() {
+			time.Sleep(5 * time.Millisecond)
+		}
+		st.settled(5 * time.Millisecond)
+		b.ReportMetric(float64(st.entries.Load()), "entries")
+	}
+}
+
+// Allocations placed by way of the whole server, durably.
+func BenchmarkPlace(b *testing.B) {
+	const nodes, jobs, each = 1000, 100, 1000
+	for b.Loop() {
+		b.StopTimer()
+		st := onDisk(b, func(*Config) {})
+		st.all(nodes, func(i int) {
+			node := coretest.Node(nodeName(i), 400_000, 800_000, 10_000_000)
+			if _, err := st.s.RegisterNode(st.ctx, node, stormSecret); err != nil {
+				b.Error(err)
+			}
+		})
+		b.StartTimer()
+		for i := range jobs {
+			st.submitOnce(b, coretest.Job(fmt.Sprintf("job-%d", i)).Type(model.JobBatch).Count(each).Ask(10, 10, 0).Obj())
+		}
+		for st.s.Snapshot().AllocCount() < jobs*each {
+			time.Sleep(time.Millisecond)
+		}
+		b.ReportMetric(float64(jobs*each)/b.Elapsed().Seconds()*float64(b.N), "allocs/s")
+		b.ReportMetric(float64(st.entries.Load()), "entries")
+	}
+}
+
+func (st *storm) submitOnce(b *testing.B, j *model.Job) {
+	b.Helper()
+	if _, err := st.s.RegisterJob(st.ctx, j, RegisterOptions{}); err != nil {
+		b.Fatal(err)
+	}
+}
