@@ -89,13 +89,15 @@ refused the policy.`,
 // loadedAs is what a version does that was loaded: it may have been there before.
 // With activate it is activated, unless a server refused it.
 func loadedAs(ctx context.Context, c *client.Client, v *client.PolicyVersion, activate bool) (role string, err error) {
+	for _, check := range v.Checks {
+		if !check.OK {
+			return "", nil
+		}
+	}
 	var st *client.PolicyStatus
-	switch {
-	case refusals(v) != nil:
-		return "", nil
-	case activate:
+	if activate {
 		st, err = c.Policies().Activate(ctx, v.Name, v.ID)
-	default:
+	} else {
 		st, _, err = c.Policies().Status(ctx, v.Name, nil)
 	}
 	if err != nil {

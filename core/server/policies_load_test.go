@@ -1,0 +1,247 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/registry"
+	"github.com/cede-scheduler/cede/plugins/wasm"
+)
+
+func TestLoadPolicy_IsCheckedAndDecidesNothing(t *testing.T) {
+	c := start(t, newDisk())
+	v := c.load("first", func(r *server.LoadRequest) { r.Module = module("first", 700<<10) })
+	if check := v.Checks["s1"]; !check.OK || check.Time == 0 || v.Size < 700<<10 {
+		t.Errorf("%+v", v)
+	}
+	if c.role().Active != "" || c.inForce() != "" {
+		t.Error("it decides before it was activated")
+	}
+	sent := c.log.sent.Load()
+	if sent != 3 {
+		t.Errorf("%d chunks were sent", sent)
+	}
+	again := c.load("first", func(r *server.LoadRequest) { r.Module = module("first", 700<<10) })
+	other := c.load("first", func(r *server.LoadRequest) {
+		r.Module, r.Config = module("first", 700<<10), []byte(`{"knob":2}`)
+	})
+	if again.ID != v.ID || again.ModifyIndex != v.ModifyIndex || other.ID == v.ID || c.log.sent.Load() != sent {
+		t.Errorf("the module travelled again: %d chunks", c.log.sent.Load())
+	}
+	_, err := c.tryLoad("first", func(r *server.LoadRequest) { r.Module, r.Name = module("first", 700<<10), "q" })
+	c.fails(err, server.CodeConflict, "as p", "unload p@")
+	changed := func(r *server.LoadRequest) { r.Module, r.OnFault = module("first", 700<<10), "default" }
+	if better := c.load("first", changed); better.ID != v.ID || better.OnFault != "default" || !better.Checks["s1"].OK || c.log.sent.Load() != sent {
+		t.Errorf("loaded again with another answer to faults: %+v", better)
+	}
+	c.activate(v)
+	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module, r.OnFault = module("first", 700<<10), "deny" })
+	c.fails(err, server.CodeConflict, "is active with other grants")
+}
+
+func TestLoadPolicy_RefusesWhatIsNoPolicyAndSendsNothing(t *testing.T) {
+	c := start(t, newDisk())
+	before := c.Snapshot().Index()
+	_, err := c.tryLoad("broken")
+	c.fails(err, server.CodeInvalid, "cannot be compiled")
+	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":10,"nob":1}`) })
+	c.fails(err, server.CodeInvalid, "knob: 10 does not fit", "nob: there is no such setting")
+	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module = module("first", policy.MaxModule) })
+	c.fails(err, server.CodeTooLarge, "8 MiB")
+	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module, r.Executable = nil, "/bin/sh" })
+	c.fails(err, server.CodeInvalid, "not allowed")
+	if len(c.Snapshot().PolicyVersions()) != 0 || c.log.sent.Load() != 0 || c.Snapshot().Index() != before {
+		t.Error("something was written")
+	}
+	if n := c.shelf.open.Load(); n != 0 {
+		t.Errorf("%d refused modules are still open", n)
+	}
+}
+
+func TestLoadPolicy_TwoAtOnce(t *testing.T) {
+	c := start(t, newDisk())
+	const each = 4
+	var wg sync.WaitGroup
+	errs := make(chan error, 3*each)
+	for _, mood := range []string{"first", "last", "third"} {
+		for range each {
+			wg.Go(func() {
+				v, err := c.tryLoad(mood, func(r *server.LoadRequest) { r.Module = module(mood, 300<<10) })
+				if err == nil && !v.Checks["s1"].OK {
+					err = errors.New(v.Checks["s1"].Error)
+				}
+				errs <- err
+			})
+		}
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(c.Snapshot().PolicyVersions()); n != 3 || c.log.sent.Load() != 6 {
+		t.Errorf("%d versions, %d chunks", n, c.log.sent.Load())
+	}
+}
+
+func TestLoadPolicy_GoesOnWhereAChunkWasLost(t *testing.T) {
+	c := start(t, newDisk())
+	chunks := 0
+	c.log.fails = func(cmd replication.Command) error {
+		if _, ok := cmd.(*replication.PutChunk); ok {
+			if chunks++; chunks == 2 {
+				return replication.ErrUnknownOutcome
+			}
+		}
+		return nil
+	}
+	large := func(r *server.LoadRequest) { r.Module = module("first", 700<<10) }
+	_, err := c.tryLoad("first", large)
+	c.fails(err, server.CodeUnavailable, "changed")
+	if len(c.Snapshot().PolicyVersions()) != 0 {
+		t.Error("half a module is a version")
+	}
+	v := c.load("first", large)
+	if !v.Checks["s1"].OK || c.log.sent.Load() != 3 {
+		t.Errorf("%+v after %d chunks", v.Checks, c.log.sent.Load())
+	}
+}
+
+func TestLoadPolicy_AModuleThatIsNotWhatItsDigestSaysIsRefused(t *testing.T) {
+	c := start(t, newDisk())
+	v := c.load("first")
+	apply := func(cmd replication.Command) *replication.Refusal {
+		result, err := c.log.Apply(t.Context(), &replication.Entry{Time: 1, Command: cmd})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Err
+	}
+	wrong := bundle.Digest([]byte("something else"))
+	forged := *v
+	forged.ID, forged.Digest, forged.Checks = "sha256:"+strings.Repeat("0", 64), wrong, nil
+	_ = apply(&replication.PutChunk{Digest: wrong, Data: module("last", 0)})
+	if refusal := apply(&replication.LoadPolicy{Version: &forged}); refusal == nil {
+		t.Error("a module was taken that is not what its digest says")
+	}
+	if err := c.disk.modules.PutChunk(v.Digest, 0, module("last", 0)); err != nil { // the disk rots
+		t.Fatal(err)
+	}
+	rotten := c.load("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":2}`) })
+	if check := rotten.Checks["s1"]; !strings.Contains(check.Error, "damaged") {
+		t.Errorf("%+v", check)
+	}
+	_, err := c.ActivatePolicy(t.Context(), "p", rotten.ID)
+	c.fails(err, server.CodeConflict, "damaged")
+	if err := c.disk.modules.PutChunk(v.Digest, 0, module("first", 0)); err != nil { // and is mended
+		t.Fatal(err)
+	}
+	if mended := c.load("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":2}`) }); !mended.Checks["s1"].OK {
+		t.Errorf("tried again: %+v", mended.Checks)
+	}
+}
+
+func TestLoadPolicy_AsksForASignatureWhereTheOperatorDoes(t *testing.T) {
+	_, public, err := bundle.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(t.TempDir(), "key.pub")
+	if err := os.WriteFile(key, public, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	roots, err := bundle.ReadRoots(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDisk()
+	c := start(t, d)
+	v := c.load("first")
+	c.activate(v)
+	c.stop()
+	strict := begin(t, d, func(_ *server.Config, o *registry.PolicyOptions) { o.RequireSignature, o.Roots = true, roots })
+	strict.open(d)
+	strict.until("what is unsigned is refused", func() bool { return strings.Contains(strict.ready(), "not signed") })
+	_, err = strict.tryLoad("last")
+	strict.fails(err, server.CodeInvalid, "not signed")
+}
+
+// Modules that lie, spin, trap and write where they must not: whatever becomes of
+// them, the server goes on.
+func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
+	host, err := wasm.NewHost(wasm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = host.Close() })
+	c := start(t, newDisk(), func(_ *server.Config, o *registry.PolicyOptions) {
+		o.Hosts[bundle.Wasm] = wasmHost{host}
+		o.Limits = policy.Limits{Fuel: 1_000_000, FuelPerRow: 1000}
+	})
+	files, err := filepath.Glob("../../plugins/wasm/testdata/hostile/*.wasm")
+	if err != nil || len(files) < 50 {
+		t.Fatal(len(files), err)
+	}
+	refused := 0
+	for i, file := range files {
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := c.LoadPolicy(t.Context(), server.LoadRequest{Name: fmt.Sprintf("h%d", i), Module: code})
+		if err != nil {
+			refused++
+			if code := server.CodeOf(err); code != server.CodeInvalid {
+				t.Errorf("%s: %v", file, err)
+			}
+			continue
+		}
+		if !v.Checks["s1"].OK {
+			refused++
+			_, err := c.ActivatePolicy(t.Context(), v.Name, v.ID)
+			c.fails(err, server.CodeConflict, "refused it")
+		}
+	}
+	if refused < len(files)/2 {
+		t.Errorf("only %d of %d were refused", refused, len(files))
+	}
+	good, err := os.ReadFile("../../sdk/abi/testdata/guests/decay-c.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := c.LoadPolicy(t.Context(), server.LoadRequest{Name: "p", Module: good})
+	if err != nil || !v.Checks["s1"].OK {
+		t.Fatal("after them nothing works", v, err)
+	}
+	c.activate(v)
+	c.contend(1)
+	c.decideByP()
+	c.register(pushy("j"))
+	c.until("it decides", func() bool { return c.running("j") == 1 })
+	c.until("its fuel is recorded", func() bool {
+		st, err := c.PolicyStatus(t.Context(), "p")
+		return err == nil && len(st.Decisions) > 0 && st.Decisions[0].Uses[0].Fuel > 0
+	})
+}
+
+type wasmHost struct{ *wasm.Host }
+
+func (h wasmHost) Load(ctx context.Context, b *bundle.Bundle, limits policy.Limits) (registry.Module, error) {
+	m, err := h.Host.Load(ctx, b.Code, limits)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
