@@ -43,7 +43,7 @@ type Limits struct {
 	Rate    float64       // requests a second of one client; default: 500; negative: any
 	Burst   int           // at once beyond that rate; default: 1000
 	Clients int           // clients that are told apart; default: 16,384
-	Conns   int           // connections at a time; default: 4096
+	Conns   int           // connections at a time; default: 32,768
 	Wait    time.Duration // a blocking query waits at most; default: 10m
 	Header  time.Duration // within which a request's header must be there; default: 10s
 	Read    time.Duration // within which its body must be there; default: 30s
@@ -61,7 +61,7 @@ func (l Limits) withDefaults() Limits {
 	orElse(&l.Rate, 500)
 	orElse(&l.Burst, 1000)
 	orElse(&l.Clients, 16384)
-	orElse(&l.Conns, 4096)
+	orElse(&l.Conns, 32768)
 	orElse(&l.Wait, 10*time.Minute)
 	orElse(&l.Header, 10*time.Second)
 	orElse(&l.Read, 30*time.Second)

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
+	"time"
 )
 
 // passedOn sends a request that only the leader can answer on to it, and is
@@ -20,6 +22,12 @@ func (a *API) passedOn(c *call) bool {
 	if err != nil || target.Host == "" {
 		return false
 	}
+	within := a.cfg.Limits.Read
+	if c.route.binary {
+		within = a.cfg.Limits.Upload
+	}
+	// The body must come in time; then the leader has its time to answer.
+	_ = c.w.control.SetReadDeadline(time.Now().Add(within + a.cfg.Limits.Call))
 	proxy := httputil.ReverseProxy{
 		Transport:     a.cfg.ForwardTransport,
 		FlushInterval: -1,
@@ -51,4 +59,12 @@ func (c *call) needsLeader() bool {
 	}
 	consistent, _ := c.flag("consistent") // what is wrong with it is told later
 	return consistent
+}
+
+// passedOnBy is whether a request came by way of another server of the pool. The
+// header alone proves nothing: the address must be one of theirs.
+func (a *API) passedOnBy(c *call, address string) bool {
+	return c.r.Header.Get(headerForwarded) != "" && slices.ContainsFunc(a.pool(), func(m Member) bool {
+		return m.Name != a.cfg.ID && host(m.Address) == address
+	})
 }

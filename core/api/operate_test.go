@@ -347,3 +347,24 @@ func third(w *world, method, path, body string) error {
 	}
 	return &client.Error{Code: map[bool]string{true: client.CodeInvalid}[resp.StatusCode == http.StatusBadRequest], Message: text}
 }
+
+// What a follower passes on counts against its caller there, not against the
+// follower here; what only says that it was passed on does.
+func TestRates_ServersOfThePoolPassOnFreely(t *testing.T) {
+	var peers []Member
+	w := start(t, func(c *Config) {
+		c.Limits.Rate, c.Limits.Burst = 0.001, 1
+		c.Process.Members = func() []Member { return peers }
+	})
+	ask := func() int {
+		resp, _ := w.send("GET", "/v1/status/peers", "", headerForwarded, "s2")
+		return resp.StatusCode
+	}
+	if got := []int{ask(), ask()}; !slices.Equal(got, []int{http.StatusOK, http.StatusTooManyRequests}) {
+		t.Errorf("a stranger: %v", got)
+	}
+	peers = []Member{{Name: "s2", Address: "127.0.0.1:7946", Status: "alive"}}
+	if got := ask(); got != http.StatusOK {
+		t.Errorf("a server of the pool: %d", got)
+	}
+}

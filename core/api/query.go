@@ -111,19 +111,21 @@ func (c *call) read(v view) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if index > 0 && wait > 0 {
-		ctx, cancel := context.WithTimeout(c.r.Context(), wait)
-		defer cancel()
-		if snap, err = c.changed(ctx, snap, index, v); err != nil {
-			return nil, err
-		}
+	if index == 0 || wait == 0 {
+		return c.answered(v, snap)
 	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), wait)
+	defer cancel()
+	return c.changed(ctx, snap, index, v)
+}
+
+// answered is the answer from a snapshot.
+func (c *call) answered(v view, snap *state.Snapshot) (any, error) {
 	answer, _, err := v.made(snap)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		c.meta(snap)
 	}
-	c.meta(snap)
-	return answer, nil
+	return answer, err
 }
 
 // changed waits until v's answer is newer than index. A query that waited long
@@ -133,33 +135,38 @@ func (c *call) read(v view) (any, error) {
 // was changed before is told by the ModifyIndex of what is there; that something
 // disappeared, by the index of the last change of its whole table, as far as the
 // answer is made of that.
-func (c *call) changed(ctx context.Context, snap *state.Snapshot, index uint64, v view) (*state.Snapshot, error) {
+func (c *call) changed(ctx context.Context, snap *state.Snapshot, index uint64, v view) (any, error) {
 	for {
 		last := uint64(0)
 		if v.whole {
 			last = c.api.tables.changed(v.table)
 		}
 		watch := c.api.cfg.Server.Watch(v.keys...)
-		newest := c.api.cfg.Server.Snapshot()
-		if newest.Index() > snap.Index() {
+		if newest := c.api.cfg.Server.Snapshot(); newest.Index() > snap.Index() {
 			snap = newest
 		}
-		_, changed, err := v.made(snap)
+		answer, changed, err := v.made(snap)
 		if err != nil || max(changed, last) > index {
 			watch.Stop()
-			return snap, err
+			if err == nil {
+				c.meta(snap)
+			}
+			return answer, err
 		}
+		ended := false
 		select {
 		case <-watch.C:
 		case <-c.api.ending:
-			watch.Stop()
-			return c.api.cfg.Server.Snapshot(), nil
+			ended = true
 		case <-ctx.Done():
-			watch.Stop()
-			if c.r.Context().Err() != nil {
-				return nil, c.r.Context().Err()
-			}
-			return c.api.cfg.Server.Snapshot(), nil
+			ended = true
+		}
+		watch.Stop()
+		if err := c.r.Context().Err(); err != nil {
+			return nil, err
+		}
+		if ended {
+			return c.answered(v, c.api.cfg.Server.Snapshot())
 		}
 	}
 }

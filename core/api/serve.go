@@ -60,6 +60,10 @@ func (a *API) serve(rt *route) http.Handler {
 				panic(http.ErrAbortHandler)
 			}
 		}()
+		if r.ContentLength != 0 {
+			// Whoever announces a body must send it, whether or not it is read.
+			_ = c.w.control.SetReadDeadline(time.Now().Add(a.cfg.Limits.Read)) // what has no deadlines needs none
+		}
 		a.answer(c)
 	})
 }
@@ -163,6 +167,9 @@ func (a *API) admit(c *call) error {
 		return nil // who watches over a server must not be kept out
 	}
 	who := host(c.r.RemoteAddr)
+	if a.passedOnBy(c, who) {
+		return a.authorize(c) // its own server has counted it
+	}
 	if wait := a.rates.take(who); wait > 0 {
 		return &failure{
 			code: codeRateLimited, message: "too many requests from " + who, wait: wait,
