@@ -82,7 +82,7 @@ func BenchmarkStorm1(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		st := inMemory(b, func(*Config) {})
-		st.systemJobs(10)
+		st.systemJobs()
 		st.settled(10 * time.Millisecond)
 		off := false
 		st.configure(func(c *model.SchedulerConfig) { c.BrokerPaused, c.Coalescing = true, &off })
@@ -112,7 +112,7 @@ func BenchmarkStorm2(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		st := inMemory(b, func(c *Config) { c.HeartbeatRate = 1000 })
-		st.systemJobs(10)
+		st.systemJobs()
 		st.registerAll(b, nodes)
 		st.submitOnce(b, coretest.Job("service").Count(nodes).Ask(100, 100, 0).Obj())
 		st.settled(20 * time.Millisecond)

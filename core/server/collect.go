@@ -17,7 +17,7 @@ func (t *term) collect(ctx context.Context) {
 	}
 	for pause(ctx, t.cfg.Clock, t.cfg.CollectInterval) {
 		if _, err := t.CollectGarbage(ctx, false); err != nil && ctx.Err() == nil {
-			t.logger.Warn("what is over was not forgotten", "err", err)
+			t.logger.WarnContext(ctx, "what is over was not forgotten", "err", err)
 		}
 	}
 }

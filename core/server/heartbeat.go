@@ -235,11 +235,11 @@ func (h *heartbeats) markDown(ctx context.Context, ids []string) error {
 	_, err := h.s.do(ctx, &replication.ChangeNodes{IDs: ids, Change: state.NodeChange{Status: &down}})
 	if err != nil {
 		if ctx.Err() == nil {
-			h.s.logger.Warn("nodes not marked down", "nodes", len(ids), "err", err)
+			h.s.logger.WarnContext(ctx, "nodes not marked down", "nodes", len(ids), "err", err)
 		}
 		return err
 	}
-	h.s.logger.Info("nodes missed their heartbeats", "nodes", len(ids), "node_id", ids[0])
+	h.s.logger.InfoContext(ctx, "nodes missed their heartbeats", "nodes", len(ids), "node_id", ids[0])
 	return nil
 }
 

@@ -53,7 +53,7 @@ func (s *Server) lead(ctx context.Context, workersDone <-chan struct{}) {
 			current.end()
 			current = nil
 			if current = s.afterFailure(ctx); current == nil {
-				s.logger.Warn("leadership given up")
+				s.logger.WarnContext(ctx, "leadership given up")
 			}
 		case <-ctx.Done():
 			<-workersDone // they still need the broker and the applier
@@ -119,7 +119,7 @@ func (s *Server) startTerm(ctx context.Context) *running {
 		defer close(r.done)
 		t := &term{Server: s, number: s.cfg.Log.Term()}
 		if err := t.run(inner); err != nil && inner.Err() == nil {
-			s.logger.Error("leadership does not work", "err", err)
+			s.logger.ErrorContext(inner, "leadership does not work", "err", err)
 			r.broken <- struct{}{}
 		}
 	}()
@@ -147,7 +147,7 @@ func (t *term) run(ctx context.Context) error {
 		return err
 	}
 	defer t.abolish()
-	t.logger.Info("leadership taken", "term", t.number, "index", t.Snapshot().Index())
+	t.logger.InfoContext(ctx, "leadership taken", "term", t.number, "index", t.Snapshot().Index())
 	select {
 	case <-ctx.Done():
 		return nil

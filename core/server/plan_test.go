@@ -31,7 +31,7 @@ func high() *coretest.JobBuilder { return coretest.Job("high").Priority(80).Coun
 // fullWorld is two machines that two instances of low fill.
 func (w *world) fullWorld() {
 	w.everythingPreempts()
-	w.addMachines(2, 1000, 1000)
+	w.addMachines(2)
 	w.submit(coretest.Job("low").Priority(20).Count(2).Ask(800, 800, 0))
 	w.settle()
 }
@@ -145,7 +145,7 @@ func TestRegisterJob_TokensThatAreNotOurs(t *testing.T) {
 
 func TestPlanJob_WhatFindsNoPlaceIsQueuedWhenThePlanIsRun(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
-		w.addMachines(1, 1000, 1000)
+		w.addMachines(1)
 		job := func() *coretest.JobBuilder { return coretest.Job("two").Count(2).Ask(800, 800, 0) }
 		p := w.propose(w.leader().server, job())
 		if len(p.Place) != 1 || p.Queued["g"] != 1 || p.Failed["g"] == nil || p.Changes.Groups["g"].Unplaced != 1 {
@@ -156,7 +156,7 @@ func TestPlanJob_WhatFindsNoPlaceIsQueuedWhenThePlanIsRun(t *testing.T) {
 		}
 		w.settle()
 		w.expectLive("two", 1)
-		w.machine("n900", 1000, 1000).present()
+		w.machine("n900").present()
 		time.Sleep(time.Second)
 		w.settle()
 		w.expectLive("two", 2)
@@ -272,7 +272,7 @@ func TestNodes_NeedTheirSecret(t *testing.T) {
 		if _, err := s.Heartbeat(w.ctx, "n2", secret); CodeOf(err) != CodeNotFound {
 			t.Errorf("a node that is not there: %v", err)
 		}
-		w.addMachines(1, 1000, 1000)
+		w.addMachines(1)
 		w.submit(coretest.Job("web").Ask(100, 100, 0))
 		w.settle()
 		for a := range w.snap().Allocs() {

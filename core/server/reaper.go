@@ -59,7 +59,7 @@ func (t *term) reapOnce(ctx context.Context) (more bool) {
 		t.broker.ReturnFailed(failed)
 		t.blocked.ReturnDuplicates(duplicates)
 		if ctx.Err() == nil {
-			t.logger.Warn("needless evaluations not written", "evals", len(ends), "err", err)
+			t.logger.WarnContext(ctx, "needless evaluations not written", "evals", len(ends), "err", err)
 		}
 		return pause(ctx, t.cfg.Clock, time.Second)
 	}
@@ -89,7 +89,7 @@ func (t *term) gaveUp(e *model.Evaluation, now int64) []*model.Evaluation {
 func (t *term) end(needless []*model.Evaluation) {
 	t.group.Go(func() {
 		if _, err := t.do(t.ctx, &replication.WriteEvals{Evals: needless}); err != nil && t.ctx.Err() == nil {
-			t.logger.Warn("needless evaluations not written", "evals", len(needless), "err", err)
+			t.logger.WarnContext(t.ctx, "needless evaluations not written", "evals", len(needless), "err", err)
 		}
 	})
 }

@@ -30,9 +30,9 @@ func newStorm(w *world) *storm {
 	return &storm{world: w, s: m.server, entries: &m.faults.entries, wait: synctest.Wait}
 }
 
-// systemJobs registers jobs that want to be on every node.
-func (st *storm) systemJobs(n int) {
-	for i := range n {
+// systemJobs registers ten jobs that want to be on every node.
+func (st *storm) systemJobs() {
+	for i := range 10 {
 		st.submit(coretest.Job(fmt.Sprintf("sys%d", i)).Type(model.JobSystem).Priority(int32(50+i)).Ask(10, 10, 0))
 	}
 }
@@ -113,7 +113,7 @@ func TestStorm_EvaluationsThatPileUpAreShed(t *testing.T) {
 			}
 			play(t, 1, nil, func(w *world) {
 				st := newStorm(w)
-				st.systemJobs(10)
+				st.systemJobs()
 				st.settled(time.Second)
 				off := false
 				st.configure(func(c *model.SchedulerConfig) { c.BrokerPaused, c.Coalescing, c.Shedding = true, &off, &shedding })
@@ -148,7 +148,7 @@ func TestStorm_EvaluationsThatPileUpAreShed(t *testing.T) {
 func TestStorm_NodesThatRegisterTogetherAreFewEntries(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
 		st := newStorm(w)
-		st.systemJobs(10)
+		st.systemJobs()
 		st.settled(time.Second)
 		st.count()
 		st.registerAll(t, 2000)
@@ -175,7 +175,7 @@ func TestStorm_NodesThatFailTogetherAreFewEntries(t *testing.T) {
 	}
 	play(t, 1, func(c *Config) { c.HeartbeatRate = 1000 }, func(w *world) {
 		st := newStorm(w)
-		st.systemJobs(10)
+		st.systemJobs()
 		st.registerAll(t, nodes)
 		st.submit(coretest.Job("service").Count(nodes).Ask(100, 100, 0))
 		st.settled(time.Second)
@@ -254,7 +254,7 @@ func TestHeartbeats_TTLGrowsWithTheCluster(t *testing.T) {
 // runs somewhere.
 func TestHeartbeats_ANodeThatFlaps(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
-		w.addMachines(3, 1000, 1000)
+		w.addMachines(3)
 		w.submit(coretest.Job("web").Count(3).Ask(300, 300, 0))
 		w.settle()
 		m := w.machines["n000"]

@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestServer_PlacesWhatIsSubmitted(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
-		w.addMachines(3, 1000, 1000)
+		w.addMachines(3)
 		r := w.submit(coretest.Job("web").Count(4).Ask(500, 500, 0))
 		w.settle()
 		w.expectLive("web", 4)
@@ -32,7 +32,7 @@ func TestServer_PlacesWhatIsSubmitted(t *testing.T) {
 func TestServer_UrgentWorkTakesThePlaceOfOtherAndGivesItBack(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
 		w.everythingPreempts()
-		w.addMachines(2, 1000, 1000)
+		w.addMachines(2)
 		w.submit(coretest.Job("low").Priority(20).Count(2).Ask(800, 800, 0))
 		w.settle()
 		w.submit(coretest.Job("high").Priority(80).Count(1).Ask(800, 800, 0))
@@ -55,7 +55,7 @@ func TestServer_UrgentWorkTakesThePlaceOfOtherAndGivesItBack(t *testing.T) {
 
 func TestServer_DrainMovesWorkAway(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
-		w.addMachines(3, 1000, 1000)
+		w.addMachines(3)
 		w.submit(coretest.Job("web").Count(3).Ask(400, 400, 0))
 		w.settle()
 		var from string
@@ -76,7 +76,7 @@ func TestServer_DrainMovesWorkAway(t *testing.T) {
 
 func TestServer_WorkOfANodeThatIsSilentIsPlacedElsewhere(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
-		w.addMachines(3, 1000, 1000)
+		w.addMachines(3)
 		w.submit(coretest.Job("web").Count(3).Ask(400, 400, 0))
 		w.settle()
 		var lost *machine

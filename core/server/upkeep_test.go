@@ -23,7 +23,7 @@ import (
 
 func TestCollectGarbage_ForgetsWhatIsOverAndNothingElse(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
-		w.addMachines(3, 1000, 1000)
+		w.addMachines(3)
 		s := w.leader().server
 		key := func(id string) model.JobKey { return model.JobKey{Namespace: "default", ID: id} }
 		w.submit(coretest.Job("runs").Ask(100, 100, 0))
@@ -134,7 +134,7 @@ func TestMetrics_AreThoseOfTheTable(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	play(t, 1, func(c *Config) { c.Registry = registry }, func(w *world) {
 		w.everythingPreempts()
-		w.addMachines(2, 1000, 1000)
+		w.addMachines(2)
 		w.submit(coretest.Job("low").Priority(20).Count(2).Ask(800, 800, 0))
 		w.settle()
 		w.submit(coretest.Job("high").Priority(80).Count(3).Ask(800, 800, 0))
@@ -249,7 +249,7 @@ func TestEvents_TellAStoryAndResumeOnAnotherServer(t *testing.T) {
 		r := w.submit(high())
 		w.settle()
 		w.agree()
-		read := func(s *Server, from uint64, topics ...string) (types []string, last uint64) {
+		read := func(s *Server, from uint64, topics ...string) (types []string) {
 			sub, err := s.Events(w.ctx, from, topics)
 			if err != nil {
 				t.Fatal(err)
@@ -259,13 +259,13 @@ func TestEvents_TellAStoryAndResumeOnAnotherServer(t *testing.T) {
 				batch, err := sub.Next(ctx)
 				cancel()
 				if err != nil {
-					return types, last
+					return types
 				}
 				if batch.Lost != nil && from > 1 {
 					t.Errorf("lost %+v", batch.Lost)
 				}
 				for _, e := range batch.Events {
-					types, last = append(types, fmt.Sprint(e.Index, " ", e.Type, " ", e.Key)), e.Index
+					types = append(types, fmt.Sprint(e.Index, " ", e.Type, " ", e.Key))
 				}
 			}
 		}
@@ -275,8 +275,8 @@ func TestEvents_TellAStoryAndResumeOnAnotherServer(t *testing.T) {
 				follower = m
 			}
 		}
-		mine, _ := read(first.server, r.Index)
-		theirs, _ := read(follower.server, r.Index)
+		mine := read(first.server, r.Index)
+		theirs := read(follower.server, r.Index)
 		if !slices.Equal(mine, theirs) || len(mine) == 0 {
 			t.Errorf("servers tell different stories:\n%v\n%v", mine, theirs)
 		}
@@ -286,10 +286,10 @@ func TestEvents_TellAStoryAndResumeOnAnotherServer(t *testing.T) {
 				t.Errorf("no %s among\n%s", want, kinds)
 			}
 		}
-		if only, _ := read(first.server, r.Index, string(events.Decision)); len(only) != 1 {
+		if only := read(first.server, r.Index, string(events.Decision)); len(only) != 1 {
 			t.Errorf("decisions are %v, want one", only)
 		}
-		if none, _ := read(first.server, r.Index, "Deployment"); len(none) != 0 {
+		if none := read(first.server, r.Index, "Deployment"); len(none) != 0 {
 			t.Errorf("of a topic that there is not came %v", none)
 		}
 	})
@@ -297,7 +297,7 @@ func TestEvents_TellAStoryAndResumeOnAnotherServer(t *testing.T) {
 
 func TestBroker_PauseSurvivesAChangeOfLeader(t *testing.T) {
 	play(t, 3, nil, func(w *world) {
-		w.addMachines(1, 1000, 1000)
+		w.addMachines(1)
 		w.must(func(s *Server) error {
 			_, err := s.PauseBroker(w.ctx)
 			return err

@@ -443,24 +443,23 @@ type machine struct {
 	done   chan struct{}
 }
 
-func (w *world) machine(id string, cpu, memory int64) *machine {
-	m := &machine{w: w, node: coretest.Node(id, cpu, memory, 100_000), secret: fmt.Sprintf("%x", sha256.Sum256([]byte(id)))}
+func (w *world) machine(id string) *machine {
+	m := &machine{w: w, node: coretest.Node(id, 1000, 1000, 100_000), secret: fmt.Sprintf("%x", sha256.Sum256([]byte(id)))}
 	w.machines[id] = m
 	m.up()
 	return m
 }
 
 // present waits until a machine is registered.
-func (m *machine) present() *machine {
+func (m *machine) present() {
 	for m.w.snap().Node(m.node.ID) == nil {
 		time.Sleep(50 * time.Millisecond)
 	}
-	return m
 }
 
-func (w *world) addMachines(n int, cpu, memory int64) {
+func (w *world) addMachines(n int) {
 	for i := range n {
-		w.machine(fmt.Sprintf("n%03d", i), cpu, memory)
+		w.machine(fmt.Sprintf("n%03d", i))
 	}
 	for _, m := range w.machines {
 		m.present()

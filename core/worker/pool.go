@@ -149,7 +149,7 @@ func (p *Pool) loop(taking, working context.Context) {
 		if err == nil {
 			err = w.Work(working, d)
 			if err != nil && working.Err() == nil {
-				p.cfg.Logger.Warn("evaluation was given back", "eval_id", d.Eval.ID, "job_id", d.Eval.JobID, "err", err)
+				p.cfg.Logger.WarnContext(working, "evaluation was given back", "eval_id", d.Eval.ID, "job_id", d.Eval.JobID, "err", err)
 			}
 		}
 		wait = p.next(wait, err)

@@ -64,7 +64,9 @@ func newDesk(t *testing.T, workers int, change func(*worker.Config)) *desk {
 	return d
 }
 
-func (d *desk) Dequeue(ctx context.Context) (broker.Delivery, error) { return d.broker.Dequeue(ctx, nil, 0) }
+func (d *desk) Dequeue(ctx context.Context) (broker.Delivery, error) {
+	return d.broker.Dequeue(ctx, nil, 0)
+}
 
 func (d *desk) Submit(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
 	d.mu.Lock()
