@@ -236,7 +236,7 @@ func begin(t *testing.T, d *disk, change ...func(*server.Config, *registry.Polic
 // open opens the log of a server of one and runs the server.
 func (c *cluster) open(d *disk) {
 	c.t.Helper()
-	address, transport := raft.NewInmemTransportWithTimeout("", 100*time.Millisecond)
+	address, transport := raft.NewInmemTransportWithTimeout("", 25*time.Millisecond)
 	c.join(d, transport, raft.Server{ID: raft.ServerID(d.id), Address: address})
 }
 
@@ -246,7 +246,7 @@ func trio(t *testing.T, change ...func(*server.Config, *registry.PolicyOptions))
 	var servers []raft.Server
 	var transports []*raft.InmemTransport
 	for i := range 3 {
-		address, transport := raft.NewInmemTransportWithTimeout("", 100*time.Millisecond)
+		address, transport := raft.NewInmemTransportWithTimeout("", 25*time.Millisecond)
 		for k, other := range transports {
 			other.Connect(address, transport)
 			transport.Connect(servers[k].Address, other)
