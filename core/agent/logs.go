@@ -164,7 +164,7 @@ func (a *Agent) find(id string) (*runner, error) {
 	case 0:
 		return nil, &client.Error{
 			StatusCode: http.StatusNotFound, Code: client.CodeNotFound,
-			Message: fmt.Sprintf("node %s knows no allocation %q", a.node.ID, id), Hint: "what an allocation said is kept for a while after its end; `cede alloc status` tells where it ran",
+			Message: fmt.Sprintf("node %s knows no allocation %q", a.node.ID, id), Hint: "one that was placed just now may not be here yet, and what one said goes a while after its end; `cede alloc status` tells where it ran",
 		}
 	case 1:
 		return found[0], nil

@@ -379,6 +379,28 @@ func TestACL_FirstTokenAndNode(t *testing.T) {
 	}
 }
 
+// A node may say that it is reached where in truth a server answers.
+func TestLogs_OfANodeThatIsNotThere(t *testing.T) {
+	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.enabled": "false"})}))
+	secret := "a-secret-of-the-node"
+	_, err := s.c.NodeAgent().Register(t.Context(), &client.Node{
+		ID: "11111111-1111-4111-8111-111111111111", Name: "n", Datacenter: "dc1",
+		HTTPAddr: strings.TrimPrefix(s.URL(), "http://"), Capacity: map[string]int64{"cpu": 1000, "memory": 1000},
+	}, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.register(job("web", 50, 1, 10, "sim", nil))
+	eventually(t, "it is placed", func() bool { return len(s.allocs("web")) == 1 })
+	id := s.allocs("web")[0].ID
+	if code, text := s.get(s.URL() + "/v1/allocation/" + id + "/logs"); code != http.StatusNotFound || !strings.Contains(text, "a server does") {
+		t.Errorf("%d %s", code, text)
+	}
+	if code, text := s.get(s.URL() + "/v1/allocation/none/logs"); code != http.StatusNotFound || !strings.Contains(text, "there is no allocation") {
+		t.Errorf("%d %s", code, text)
+	}
+}
+
 func TestHealth_IsServed(t *testing.T) {
 	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(nil)}))
 	code, body := s.get(s.URL() + "/readyz?verbose")

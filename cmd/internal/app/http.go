@@ -144,30 +144,44 @@ func (p *Process) handler() http.Handler {
 	return mux
 }
 
+// headerForwarded marks a request that a server has passed on to a node.
+const headerForwarded = "X-Cede-Forwarded-By"
+
 // serveLogs answers what an allocation said: here, or by the node where it is.
 func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	if a := p.agent.Load(); a != nil && (p.server == nil || a.Has(id)) {
-		a.Handler().ServeHTTP(w, r)
-		return
-	}
-	if p.server == nil {
+	a := p.agent.Load()
+	here := a != nil && (p.server == nil || a.Has(id))
+	if !here && p.server == nil {
 		refuse(w, http.StatusNotFound, client.CodeNotFound, "no node runs in this process", "")
 		return
 	}
-	node, text := p.server.nodeOf(id)
-	if node == "" {
+	node, address, text := "", "", ""
+	if !here {
+		node, address, text = p.server.nodeOf(id)
+		here = a != nil && node == a.NodeID() // placed here, and not heard of yet
+	}
+	switch {
+	case here:
+		a.Handler().ServeHTTP(w, r)
+		return
+	case address == "":
 		refuse(w, http.StatusNotFound, client.CodeNotFound, text, "`cede alloc status` tells where it ran")
+		return
+	case r.Header.Get(headerForwarded) != "":
+		// An address that leads back to us would have it go round for ever.
+		refuse(w, http.StatusNotFound, client.CodeNotFound, fmt.Sprintf("node %s does not answer at %s: a server does", node, address), "correct the node's advertise.http")
 		return
 	}
 	proxy := httputil.ReverseProxy{
 		Transport:     p.server.transport,
 		FlushInterval: -1,
 		Rewrite: func(pr *httputil.ProxyRequest) {
-			pr.SetURL(&url.URL{Scheme: p.certs.scheme(), Host: node})
+			pr.SetURL(&url.URL{Scheme: p.certs.scheme(), Host: address})
+			pr.Out.Header.Set(headerForwarded, p.server.id)
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			refuse(w, http.StatusServiceUnavailable, client.CodeUnavailable, fmt.Sprintf("the agent at %s cannot be reached: %v", node, err), "is the node up? its advertise.http must be reachable from the servers")
+			refuse(w, http.StatusServiceUnavailable, client.CodeUnavailable, fmt.Sprintf("the agent at %s cannot be reached: %v", address, err), "is the node up? its advertise.http must be reachable from the servers")
 		},
 	}
 	proxy.ServeHTTP(w, r)

@@ -294,9 +294,10 @@ func (s *serverPart) healthy() error {
 	return nil
 }
 
-// nodeOf is the address of the agent that runs the allocation with this id, or
-// with one that begins like that; else why there is none.
-func (s *serverPart) nodeOf(id string) (address, why string) {
+// nodeOf is the node that the allocation with this id is on, or with one that
+// begins like that, and the address of its agent; without an address, text says why
+// there is none.
+func (s *serverPart) nodeOf(id string) (node, address, text string) {
 	snap := s.state.Snapshot()
 	a := snap.Alloc(id)
 	for other := range snap.Allocs() {
@@ -308,11 +309,11 @@ func (s *serverPart) nodeOf(id string) (address, why string) {
 		}
 	}
 	if a == nil {
-		return "", fmt.Sprintf("there is no allocation %q", id)
+		return "", "", fmt.Sprintf("there is no allocation %q", id)
 	}
 	n := snap.Node(a.NodeID)
 	if n == nil || n.Address == "" {
-		return "", fmt.Sprintf("the node %s of allocation %s cannot be asked: no address of its agent is known", a.NodeID, a.ID)
+		return a.NodeID, "", fmt.Sprintf("the node %s of allocation %s cannot be asked: no address of its agent is known", a.NodeID, a.ID)
 	}
-	return n.Address, ""
+	return n.ID, n.Address, ""
 }
