@@ -11,11 +11,11 @@ import (
 func newOperatorSnapshotCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "snapshot",
-		Short:   "Save the whole state to a file, and restore it",
+		Short:   "Save the whole state to a file, look at it, and restore it",
 		Example: "  cede operator snapshot save cluster.snap\n  cede operator snapshot restore cluster.snap",
 	}
 	group(cmd)
-	cmd.AddCommand(newSnapshotSaveCmd(env), newSnapshotRestoreCmd(env))
+	cmd.AddCommand(newSnapshotSaveCmd(env), newSnapshotRestoreCmd(env), newSnapshotInspectCmd(env))
 	return cmd
 }
 
