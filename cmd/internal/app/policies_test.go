@@ -1,0 +1,58 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+)
+
+func TestPolicies_OfTheDirectoryAreLoadedAtTheStartAndByAReload(t *testing.T) {
+	module, err := os.ReadFile("../../../sdk/abi/testdata/guests/decay-c.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	put := func(name string, b []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, _ := durable(t, fmt.Sprintf("policy: {directory: %s}\n", dir))
+	c := load(t, config.Sources{Files: []string{file}, Environ: asSelf})
+	s := start(t, c)
+	loaded := func() (kinds []string) {
+		for _, v := range s.server.state.Snapshot().PolicyVersions() {
+			kinds = append(kinds, v.Kind)
+		}
+		return kinds
+	}
+	if got := loaded(); len(got) > 0 {
+		t.Fatalf("an empty directory gave %v", got)
+	}
+	put("decay.wasm", module)
+	put("note.txt", []byte("no policy"))
+	changed, err := s.Reload(t.Context())
+	if err != nil || len(changed) != 1 || !strings.HasPrefix(changed[0], "policy ") {
+		t.Errorf("changed %v, %v", changed, err)
+	}
+	if changed, err = s.Reload(t.Context()); err != nil || len(changed) > 0 {
+		t.Errorf("nothing is new, and it changed %v, %v", changed, err)
+	}
+	put("broken.wasm", []byte("\x00asm and then nothing"))
+	if _, err := s.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "broken.wasm") {
+		t.Errorf("a module that is none: %v", err)
+	}
+	s.end()
+	s = start(t, c) // with a policy that is broken: the others are there, and it says so
+	if got := loaded(); !slices.Equal(got, []string{"wasm"}) {
+		t.Errorf("after a restart there are %v", got)
+	}
+	if !strings.Contains(s.log.String(), "broken.wasm") {
+		t.Error("the log does not name the policy that is broken")
+	}
+}
