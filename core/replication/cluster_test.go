@@ -104,6 +104,9 @@ func (c *cluster) up(m *member) *Node {
 
 // observe compares the state at every index with what other servers made of it.
 func (c *cluster) observe(as []Applied) {
+	if len(c.members) == 1 {
+		return // there is nobody to compare it with
+	}
 	c.seen.Lock()
 	defer c.seen.Unlock()
 	for _, a := range as {

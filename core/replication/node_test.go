@@ -274,17 +274,17 @@ func TestNode_LargeEntries(t *testing.T) {
 		if _, err := m.node.Apply(t.Context(), &Entry{Command: &RegisterJob{Job: wide}}); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("a large job: %v", err)
 		}
-		b := largeBatch(t, c, m, 300, 100)
+		b := largeBatch(t, c, m, 100, 100)
 		result, err := m.node.Apply(t.Context(), &Entry{Command: &ApplyPlans{b}})
-		if err != nil || len(result.Dropped) != 1 || result.Dropped[0] != (state.Dropped{Plan: 1, Group: 299}) {
+		if err != nil || len(result.Dropped) != 1 || result.Dropped[0] != (state.Dropped{Plan: 1, Group: 99}) {
 			t.Fatalf("dropped %+v, %v", result, err)
 		}
 		sn := m.store.Snapshot()
-		if want := 2*300*100 - 100; sn.AllocCount() != want {
+		if want := 2*100*100 - 100; sn.AllocCount() != want {
 			t.Errorf("%d allocations, want %d", sn.AllocCount(), want)
 		}
 		evals := &WriteEvals{}
-		for i := range 20_000 {
+		for i := range 8_000 {
 			evals.Evals = append(evals.Evals, evalOf(uuid(9, i), webKey))
 		}
 		before := sn.Index()
@@ -292,7 +292,7 @@ func TestNode_LargeEntries(t *testing.T) {
 		if err != nil || len(result.Evals) != len(evals.Evals) || result.Index < before+2 {
 			t.Errorf("%d evaluations at %d after %d, %v", len(result.Evals), result.Index, before, err)
 		}
-		gang := largeBatch(t, c, m, 1, 30_000)
+		gang := largeBatch(t, c, m, 1, 10_000)
 		if _, err := m.node.Apply(t.Context(), &Entry{Command: &ApplyPlans{gang}}); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("a gang that is too large: %v", err)
 		}
