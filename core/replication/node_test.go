@@ -284,7 +284,7 @@ func TestNode_LargeEntries(t *testing.T) {
 			t.Errorf("%d allocations, want %d", sn.AllocCount(), want)
 		}
 		evals := &WriteEvals{}
-		for i := range 8_000 {
+		for i := range 12_000 {
 			evals.Evals = append(evals.Evals, evalOf(uuid(9, i), webKey))
 		}
 		before := sn.Index()
@@ -292,7 +292,7 @@ func TestNode_LargeEntries(t *testing.T) {
 		if err != nil || len(result.Evals) != len(evals.Evals) || result.Index < before+2 {
 			t.Errorf("%d evaluations at %d after %d, %v", len(result.Evals), result.Index, before, err)
 		}
-		gang := largeBatch(t, c, m, 1, 10_000)
+		gang := largeBatch(t, c, m, 1, 25_000)
 		if _, err := m.node.Apply(t.Context(), &Entry{Command: &ApplyPlans{gang}}); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("a gang that is too large: %v", err)
 		}
