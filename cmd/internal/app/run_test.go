@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+func options(c *config.Loaded) (Options, *logBuffer) {
+	log := &logBuffer{}
+	return Options{Config: c, Build: Build{Version: "test"}, Stderr: log, Getenv: func(string) string { return "" }}, log
+}
+
+func TestRun_EndsWithItsContext(t *testing.T) {
+	o, log := options(load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"log.level": "info"})}))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if err := Run(ctx, o, nil, func(*Process) { cancel() }); err != nil {
+		t.Errorf("%v\n%s", err, log)
+	}
+	if !strings.Contains(log.String(), `"msg":"stopped"`) {
+		t.Errorf("it did not stop in order: %s", log)
+	}
+}
+
+// A disk that hangs or fails is told by the storage; the process ends with it, so
+// that whoever watches over it starts another.
+func TestRun_EndsWhenTheStorageFails(t *testing.T) {
+	hangs := errors.New("the disk hangs")
+	o, log := options(load(t, config.Sources{Dev: true, Flags: loopback(nil)}))
+	var dir string
+	err := Run(t.Context(), o, nil, func(p *Process) {
+		dir = p.dataDir
+		p.server.setHung(hangs)
+		if err := p.server.healthy(); !errors.Is(err, hangs) {
+			t.Errorf("the watchdog hears %v", err)
+		}
+		p.fail(hangs)
+	})
+	if !errors.Is(err, hangs) {
+		t.Errorf("it ended with %v\n%s", err, log)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("its data directory is still there: %v", err)
+	}
+}
+
+func TestRun_ReloadsWhenItIsTold(t *testing.T) {
+	file, dataDir := durable(t, "log: {level: info}\n")
+	o, log := options(load(t, config.Sources{Files: []string{file}, Environ: asSelf}))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	hangup := make(chan os.Signal, 1)
+	done := make(chan error, 1)
+	go func() {
+		done <- Run(ctx, o, hangup, func(*Process) {
+			rewrite(t, file, dataDir, "log: {level: debug}\n")
+			hangup <- os.Interrupt
+		})
+	}()
+	eventually(t, "it has read its configuration again", func() bool { return strings.Contains(log.String(), `"changed":["log.level"]`) })
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("%v\n%s", err, log)
+	}
+}
+
+// What the log applies before there is a server is not lost, and what a snapshot
+// holds is not told twice.
+func TestRelay_KeepsWhatCameEarly(t *testing.T) {
+	var got []uint64
+	r := &relay{}
+	entry := func(i uint64) replication.Applied {
+		return replication.Applied{Index: i, Entry: &replication.Entry{}}
+	}
+	r.observe([]replication.Applied{entry(1), entry(2)})
+	r.observe([]replication.Applied{{Index: 7, Snap: state.New().Snapshot()}, entry(8)})
+	r.observe([]replication.Applied{entry(9)})
+	r.attach(func(list []replication.Applied) {
+		for _, a := range list {
+			got = append(got, a.Index)
+		}
+	})
+	r.observe([]replication.Applied{entry(10)})
+	if want := []uint64{7, 8, 9, 10}; !slices.Equal(got, want) {
+		t.Errorf("it was told %v, want %v", got, want)
+	}
+}
