@@ -1,0 +1,156 @@
+package rpc
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/cede-scheduler/cede/core/rpc/rpcpb"
+)
+
+const (
+	// largestMessage bounds a call, in bytes: a plan of some 200,000 placements.
+	largestMessage = 64 << 20
+	// longestWait bounds how long Dequeue waits.
+	longestWait = 60 * time.Second
+	// serveWithin bounds a call whose caller gave it no deadline.
+	serveWithin = 60 * time.Second
+)
+
+// The metadata of every call.
+const (
+	metaCluster = "cede-cluster"
+	metaServer  = "cede-server"
+)
+
+// Server answers calls on the gRPC half of a listener.
+type Server struct {
+	rpcpb.UnimplementedPoolServer
+	cfg     Config
+	handler Handler
+	grpc    *grpc.Server
+	done    chan struct{}
+	once    sync.Once
+}
+
+// Serve answers calls that come to the listener until Close.
+func (t *Listener) Serve(h Handler) *Server {
+	s := &Server{cfg: t.cfg, handler: h, done: make(chan struct{})}
+	s.grpc = grpc.NewServer(
+		// The listener has made the handshake.
+		grpc.Creds(insecure.NewCredentials()),
+		grpc.MaxRecvMsgSize(largestMessage), grpc.MaxSendMsgSize(largestMessage),
+		grpc.ConnectionTimeout(firstWithin), grpc.MaxConcurrentStreams(1024),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
+		grpc.UnaryInterceptor(s.admit),
+	)
+	rpcpb.RegisterPoolServer(s.grpc, s)
+	go func() {
+		defer close(s.done)
+		_ = s.grpc.Serve(t.grpc) // ends with the listener
+	}()
+	return s
+}
+
+// Close ends every call and every connection.
+func (s *Server) Close() {
+	s.once.Do(s.grpc.Stop)
+	<-s.done
+}
+
+// admit refuses callers of other clusters, and bounds the call.
+func (s *Server) admit(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	caller := callerOf(ctx)
+	if caller.ServerID == "" {
+		return nil, status.Error(codes.PermissionDenied, "the caller does not say who it is")
+	}
+	if err := s.cfg.knows(caller); err != nil {
+		s.cfg.log().Warn("a caller was sent away", "server", caller.ServerID, "call", info.FullMethod, "err", err)
+		return nil, status.Error(codes.PermissionDenied, err.Error())
+	}
+	if _, bounded := ctx.Deadline(); !bounded {
+		limited, cancel := context.WithTimeout(ctx, serveWithin)
+		defer cancel()
+		ctx = limited
+	}
+	out, err := handle(ctx, req)
+	return out, wire(err)
+}
+
+func callerOf(ctx context.Context) Identity {
+	md, _ := metadata.FromIncomingContext(ctx)
+	first := func(key string) string {
+		if list := md.Get(key); len(list) > 0 {
+			return list[0]
+		}
+		return ""
+	}
+	return Identity{ServerID: first(metaServer), ClusterID: first(metaCluster)}
+}
+
+// Status implements rpcpb.PoolServer.
+func (s *Server) Status(ctx context.Context, r *rpcpb.StatusRequest) (*rpcpb.StatusReply, error) {
+	st, err := s.handler.Status(ctx, r.GetBegin())
+	if err != nil {
+		return nil, err
+	}
+	return &rpcpb.StatusReply{
+		ServerId: st.ServerID, ClusterId: st.ClusterID, LastIndex: st.LastIndex, LastTerm: st.LastTerm, HasPeers: st.HasPeers,
+		LastContact: int64(st.LastContact), Applied: st.Applied, LeaderId: st.LeaderID, Term: st.Term, Expect: int32(st.Expect),
+		Oldest: st.Oldest, Newest: st.Newest, Build: st.Build, Promised: st.Promised,
+	}, nil
+}
+
+// Dequeue implements rpcpb.PoolServer.
+func (s *Server) Dequeue(ctx context.Context, r *rpcpb.DequeueRequest) (*rpcpb.DequeueReply, error) {
+	wait := min(max(time.Duration(r.GetWait()), time.Millisecond), longestWait)
+	d, err := s.handler.Dequeue(ctx, int(min(max(r.GetMost(), 1), 1024)), wait)
+	if err != nil {
+		return nil, err
+	}
+	out := &rpcpb.DequeueReply{Evals: d.Evals, Term: d.Term}
+	for _, one := range d.List {
+		out.Deliveries = append(out.Deliveries, &rpcpb.Delivery{Token: one.Token, WaitIndex: one.WaitIndex, Attempt: uint32(one.Attempt)})
+	}
+	return out, nil
+}
+
+// Settle implements rpcpb.PoolServer.
+func (s *Server) Settle(ctx context.Context, r *rpcpb.SettleRequest) (*rpcpb.Done, error) {
+	return &rpcpb.Done{}, s.handler.Settle(ctx, Settlement{
+		Verb: Verb(r.GetVerb()), EvalID: r.GetEvalId(), Token: r.GetToken(), Snapshot: r.GetSnapshot(),
+	})
+}
+
+// SubmitPlan implements rpcpb.PoolServer.
+func (s *Server) SubmitPlan(ctx context.Context, r *rpcpb.PlanRequest) (*rpcpb.PlanReply, error) {
+	result, err := s.handler.SubmitPlan(ctx, r.GetPlan())
+	return &rpcpb.PlanReply{Result: result}, err
+}
+
+// WriteEvals implements rpcpb.PoolServer.
+func (s *Server) WriteEvals(ctx context.Context, r *rpcpb.EvalsRequest) (*rpcpb.Done, error) {
+	return &rpcpb.Done{}, s.handler.WriteEvals(ctx, r.GetEvals())
+}
+
+// Apply implements rpcpb.PoolServer.
+func (s *Server) Apply(ctx context.Context, r *rpcpb.ApplyRequest) (*rpcpb.ApplyReply, error) {
+	a, err := s.handler.Apply(ctx, r.GetEntry())
+	return &rpcpb.ApplyReply{Index: a.Index, RefusalCode: a.RefusalCode, Refusal: a.Refusal}, err
+}
+
+// Keyring implements rpcpb.PoolServer.
+func (s *Server) Keyring(ctx context.Context, r *rpcpb.KeyringRequest) (*rpcpb.KeyringReply, error) {
+	keys, err := s.handler.Keyring(ctx, KeyVerb(r.GetVerb()), r.GetKey())
+	return &rpcpb.KeyringReply{Keys: keys}, err
+}
+
+var _ rpcpb.PoolServer = (*Server)(nil)
