@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,12 +215,11 @@ func TestCommitter_GivesTheLeadUpWhereNobodyKnowsTheOutcome(t *testing.T) {
 					w.addMachines(3)
 					first := w.leader()
 					began := first.server.term.Load()
-					failed := false
+					var failed atomic.Bool
 					first.faults.failWith(func(e *replication.Entry) (bool, error) {
-						if _, plans := e.Command.(*replication.ApplyPlans); !plans || failed {
+						if _, plans := e.Command.(*replication.ApplyPlans); !plans || !failed.CompareAndSwap(false, true) {
 							return false, nil
 						}
-						failed = true
 						return after, fmt.Errorf("%w: the disk hangs", replication.ErrUnknownOutcome)
 					})
 					for i := range 5 {
@@ -243,15 +243,13 @@ func TestLead_PairsOfSignalsAndTermsThatDoNotComeAbout(t *testing.T) {
 		w.addMachines(1)
 		m := w.leader()
 		first := m.server.term.Load()
-		fails := 0
-		m.faults.failWith(func(e *replication.Entry) (bool, error) {
-			if fails > 0 {
-				fails--
+		var failed atomic.Bool
+		m.faults.failWith(func(*replication.Entry) (bool, error) {
+			if failed.CompareAndSwap(false, true) {
 				return false, replication.ErrNotLeader
 			}
 			return false, nil
 		})
-		fails = 1
 		w.submit(coretest.Job("a").Ask(100, 100, 0)) // the plan or the registration fails once
 		first.fall(context.DeadlineExceeded)
 		w.settle()
@@ -266,9 +264,10 @@ func TestReaper_EvaluationsThatFailAreFollowedUp(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
 		w.addMachines(1)
 		s := w.leader().server
-		broken := true
+		var broken atomic.Bool
+		broken.Store(true)
 		w.leader().faults.failWith(func(e *replication.Entry) (bool, error) {
-			if _, plans := e.Command.(*replication.ApplyPlans); plans && broken {
+			if _, plans := e.Command.(*replication.ApplyPlans); plans && broken.Load() {
 				return false, replication.ErrBusy
 			}
 			return false, nil
@@ -279,7 +278,7 @@ func TestReaper_EvaluationsThatFailAreFollowedUp(t *testing.T) {
 		if e.Status != model.EvalFailed {
 			t.Fatalf("after three deliveries it is %s", e.Status)
 		}
-		broken = false
+		broken.Store(false)
 		var follow *model.Evaluation
 		for _, o := range s.Snapshot().EvalsOfJob(e.JobKey()) {
 			if o.Previous == e.ID && o.TriggeredBy == model.TriggerFailed {

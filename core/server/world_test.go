@@ -505,8 +505,8 @@ func (m *machine) run(ctx context.Context) {
 // current is a server that leads; nil: there is none at present.
 func (w *world) current() *Server {
 	for _, m := range w.members {
-		if n := m.faults; n != nil && n.IsLeader() && m.server.term.Load() != nil {
-			return m.server
+		if s := m.applied.Load(); s != nil && s.cfg.Log.IsLeader() && s.term.Load() != nil {
+			return s
 		}
 	}
 	return nil
