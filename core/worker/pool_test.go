@@ -153,6 +153,7 @@ func TestPool_WorksSideBySideAndIsResized(t *testing.T) {
 			d.busiest = 0
 		})
 		d.pool.Resize(0)
+		synctest.Wait() // who waited for work has gone home
 		d.job("g")
 		time.Sleep(time.Minute)
 		if c := d.counts(); c.Ready != 1 {
