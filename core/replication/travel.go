@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -91,6 +92,9 @@ func versionIn(snap *state.Snapshot, ref *model.Job) *model.Job {
 	}
 	return nil
 }
+
+// RaftLogger has what belongs to Raft speak through a logger.
+func RaftLogger(log *slog.Logger) hclog.Logger { return raftLogger(log) }
 
 // Recover gives a cluster that lost its quorum another list of servers, on one
 // server that is stopped. All that its log holds counts as committed from then on,

@@ -50,8 +50,19 @@ type Config struct {
 	Store    *state.Store
 	Policies PolicyHost
 	Modules  PolicyModules   // of policies, on this server; nil: none travel
-	Voters   func() []string // ids of the servers that vote; nil: this one
+	Voters   func() []string // ids of the servers that vote; nil: those of Raft, or else this one
 	History  History         // nil: decisions are kept as long as events are
+
+	// Membership is the pool that this server belongs to; nil: it is alone. Peers and
+	// Raft go with it.
+	Membership Membership
+	Peers      Peers
+	Raft       Raft
+	// Expect is how many servers begin a new cluster together; 0: this one waits for
+	// a cluster to take it in.
+	Expect int
+	Build  string // version of the binary, for others to see
+	Pool   PoolTiming
 
 	// Workers is how many evaluations are worked on at a time; default: half the
 	// processors, at least one; negative: none.
@@ -115,6 +126,7 @@ func (c Config) withDefaults() Config {
 	orElse(&c.UnplacedRetry, time.Minute)
 	orElse(&c.CollectInterval, 5*time.Minute)
 	orElse(&c.Clock, clock.Clock(clock.Real{}))
+	c.Pool = c.Pool.withDefaults()
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -145,6 +157,8 @@ func (c *Config) Validate() error {
 	need(c.ID != "", "the server's id")
 	need(c.Log != nil, "the log")
 	need(c.Store != nil, "the state")
+	need(c.Membership == nil || c.Peers != nil, "how other servers of the pool are asked")
+	need(c.Membership == nil || c.Raft != nil, "who votes in the pool")
 	for _, d := range []struct {
 		name  string
 		value time.Duration

@@ -183,7 +183,7 @@ func (t *term) establish(ctx context.Context) error {
 	t.feeder.take(t)
 	t.nodes.begin()
 	t.plans.SetEnabled(true)
-	for _, run := range []func(context.Context){t.apply, t.reap, t.collect} {
+	for _, run := range []func(context.Context){t.apply, t.reap, t.collect, t.follow, t.promote} {
 		t.group.Go(func() { run(ctx) })
 	}
 	t.term.Store(t)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,15 +31,15 @@ func (p patient) WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, 
 	return snap, err
 }
 
-// source hands work out to this server's workers: while it leads, and has every
-// policy that is active.
+// source hands work out to this server's workers, its own or the leader's, while it
+// has every policy that is active.
 type source struct{ s *Server }
 
 // Dequeue waits for an evaluation.
 func (q source) Dequeue(ctx context.Context) (broker.Delivery, error) {
 	for {
 		changed := q.s.began.wait()
-		if q.s.term.Load() == nil {
+		if q.s.term.Load() == nil && q.s.cfg.Peers == nil {
 			select {
 			case <-changed:
 				continue
@@ -48,6 +49,13 @@ func (q source) Dequeue(ctx context.Context) (broker.Delivery, error) {
 		}
 		if err := q.s.policies.wait(ctx); err != nil {
 			return broker.Delivery{}, err
+		}
+		if q.s.term.Load() == nil && q.s.cfg.Peers != nil {
+			d, err := q.s.fetcher.dequeue(ctx)
+			if errors.Is(err, errLeads) {
+				continue
+			}
+			return d, err
 		}
 		d, err := q.s.broker.Dequeue(ctx, nil, 0)
 		if err == nil {

@@ -35,6 +35,8 @@ type Server struct {
 	times   *timetable
 	stream  *events.Buffer
 	teller  *teller
+	fetcher *fetcher
+	promise promise
 
 	evals         *gather[[]*model.Evaluation]
 	registrations *gather[*model.Node]
@@ -59,13 +61,23 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg.withDefaults()}
 	s.logger = s.cfg.Logger
 	var err error
-	if s.policies, err = newPolicies(s.cfg); err != nil {
+	if s.policies, err = newPolicies(s.policyConfig()); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	if err := s.assemble(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	return s, nil
+}
+
+// policyConfig has what policies tell the cluster go to the leader.
+func (s *Server) policyConfig() Config {
+	c := s.cfg
+	c.Log = atLeader{Log: s.cfg.Log, s: s}
+	if c.Voters == nil && c.Raft != nil {
+		c.Voters = s.voters
+	}
+	return c
 }
 
 func (s *Server) assemble() error {
@@ -84,6 +96,7 @@ func (s *Server) assemble() error {
 	s.feeder = newFeeder(s, &worker.Feed{Broker: s.broker, Blocked: s.blocked, Policies: s.policies})
 	s.nodes = newHeartbeats(s)
 	s.teller = newTeller(s)
+	s.fetcher = &fetcher{s: s}
 	s.began.init()
 	s.assembleWrites()
 	s.pool = worker.NewPool(worker.PoolConfig{
@@ -124,12 +137,12 @@ func (s *Server) entrySize(n int) int {
 // newWorker makes a worker with a scheduler of its own.
 func (s *Server) newWorker() *worker.Worker {
 	return worker.New(worker.Config{
-		Broker: s.broker, Planner: s.plans, States: patient{s.cfg.Store}, Evals: evalWriter{s},
+		Broker: office{s}, Planner: office{s}, States: patient{s.cfg.Store}, Evals: office{s},
 		Scheduler: scheduler.New(scheduler.Config{
 			Policies: s.policies, NewID: s.newAllocID, Observe: s.decided,
 		}),
 		Clock: s.cfg.Clock, NewEvalID: s.cfg.NewID, Observe: s.worked,
-		Leases: s.broker, Renew: s.cfg.NackTimeout / 3, Retry: s.cfg.UnplacedRetry,
+		Leases: office{s}, Renew: s.cfg.NackTimeout / 3, Retry: s.cfg.UnplacedRetry,
 	})
 }
 
@@ -150,8 +163,9 @@ func (s *Server) Run(ctx context.Context) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	s.setWrites(inner)
+	s.fetcher.begin(inner)
 	var beside sync.WaitGroup
-	for _, run := range []func(context.Context){s.feeder.run, s.teller.run, s.policies.run} {
+	for _, run := range []func(context.Context){s.feeder.run, s.teller.run, s.policies.run, s.pooled} {
 		beside.Go(func() { run(inner) })
 	}
 	pool := make(chan struct{})
@@ -161,6 +175,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}()
 	s.lead(ctx, pool)
 	cancel()
+	s.fetcher.wait()
 	s.waitWrites()
 	beside.Wait()
 	s.stream.Close()

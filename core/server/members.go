@@ -1,0 +1,269 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cede-scheduler/cede/core/rpc"
+)
+
+const (
+	// changeWithin bounds one change of who belongs to the cluster.
+	changeWithin = 10 * time.Second
+	// leaveWithin bounds how long a server that leaves waits to be let go.
+	leaveWithin = 15 * time.Second
+)
+
+// pooled is what a server does for its pool, whether it leads or not.
+func (s *Server) pooled(ctx context.Context) {
+	if s.cfg.Membership == nil {
+		return
+	}
+	s.beginCluster(ctx)
+	for known := ""; ; {
+		if id := s.Snapshot().Meta().ClusterID; id != known {
+			if err := s.cfg.Membership.SetCluster(id); err != nil {
+				s.logger.Warn("the pool was not told of the cluster", "err", err)
+			} else {
+				known = id
+			}
+		}
+		if !pause(ctx, s.cfg.Clock, s.cfg.Pool.Look) || known != "" {
+			return
+		}
+	}
+}
+
+// follow keeps who belongs to the cluster as the pool has it, on the leader. What
+// the pool tells of may get lost, so all is compared now and then.
+func (t *term) follow(ctx context.Context) {
+	if t.cfg.Membership == nil || t.cfg.Raft == nil {
+		return
+	}
+	for {
+		t.reconcile(ctx)
+		limited, cancel := timeLimit(ctx, t.cfg.Clock, t.cfg.Pool.Reconcile)
+		select {
+		case <-t.cfg.Membership.Changed():
+		case <-limited.Done():
+		}
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func (t *term) reconcile(ctx context.Context) {
+	for _, m := range t.Members() {
+		if ctx.Err() != nil {
+			return
+		}
+		var err error
+		switch m.Status {
+		case MemberAlive:
+			err = t.takeIn(ctx, m)
+		case MemberLeft:
+			if _, there := t.inRaft(m.ID); there && m.ID != t.cfg.ID {
+				err = t.remove(m.ID, "left")
+			}
+		case MemberFailed: // autopilot's business: it may be restarting
+		}
+		if err != nil {
+			t.logger.Warn("a member is not taken over", "server", m.ID, "status", m.Status.String(), "err", err)
+		}
+	}
+}
+
+func (s *Server) inRaft(id string) (raft.Server, bool) {
+	for _, r := range s.servers() {
+		if string(r.ID) == id {
+			return r, true
+		}
+	}
+	return raft.Server{}, false
+}
+
+// takeIn adds a member that is there, or tells Raft that it moved.
+func (t *term) takeIn(ctx context.Context, m Member) error {
+	known, there := t.inRaft(m.ID)
+	if there && string(known.Address) == m.Raft || m.Raft == "" {
+		return nil
+	}
+	cluster := t.Snapshot().Meta().ClusterID
+	if m.ClusterID != "" && m.ClusterID != cluster {
+		return fmt.Errorf("it belongs to cluster %s", m.ClusterID)
+	}
+	if m.ID != t.cfg.ID {
+		st, err := t.cfg.Peers.Status(ctx, m.ID, "")
+		if err != nil {
+			return err
+		}
+		if st.ClusterID != "" && st.ClusterID != cluster {
+			return fmt.Errorf("it belongs to cluster %s", st.ClusterID)
+		}
+	}
+	if err := t.clearAddress(m); err != nil {
+		return err
+	}
+	id, address := raft.ServerID(m.ID), raft.ServerAddress(m.Raft)
+	if there && known.Suffrage == raft.Voter {
+		t.logger.Info("server moved", "server", m.ID, "address", m.Raft)
+		return t.cfg.Raft.AddVoter(id, address, 0, changeWithin).Error()
+	}
+	t.logger.Info("server taken in", "server", m.ID, "address", m.Raft)
+	return t.cfg.Raft.AddNonvoter(id, address, 0, changeWithin).Error()
+}
+
+// clearAddress removes a server that is gone and whose address the member has now:
+// one that came back with an empty disk has another id.
+func (t *term) clearAddress(m Member) error {
+	for _, r := range t.servers() {
+		if string(r.Address) != m.Raft || string(r.ID) == m.ID {
+			continue
+		}
+		if other, known := t.member(string(r.ID)); known && other.Status == MemberAlive && other.Raft == m.Raft {
+			return fmt.Errorf("server %s is at %s as well", r.ID, m.Raft)
+		} else if known && other.Status == MemberAlive {
+			continue // it moved, and is told so in its turn
+		}
+		if err := t.remove(string(r.ID), "its address belongs to server "+m.ID+" now"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) remove(id, why string) error {
+	s.logger.Info("server removed", "server", id, "reason", why)
+	return s.cfg.Raft.RemoveServer(raft.ServerID(id), 0, changeWithin).Error()
+}
+
+// noPool is the error of what needs a pool.
+func noPool() error {
+	return fail(CodeUnavailable, "this server has no pool").hint("set listen.gossip, and server.join or server.bootstrap_expect, and restart it")
+}
+
+// JoinPool joins the pool through members at addresses, and returns through how
+// many it did.
+func (s *Server) JoinPool(_ context.Context, addrs ...string) (int, error) {
+	if s.cfg.Membership == nil {
+		return 0, noPool()
+	}
+	if len(addrs) == 0 {
+		return 0, fail(CodeInvalid, "no address to join is given").hint("HOST:PORT of any member's gossip")
+	}
+	n, err := s.cfg.Membership.Join(addrs...)
+	if err != nil && n == 0 {
+		e := fail(CodeUnavailable, "the pool was not joined: %v", err)
+		e.Err = err
+		return 0, e.hint("check the address, server.name of the pool and gossip.keys, which must be the same everywhere")
+	}
+	return n, nil
+}
+
+// LeavePool hands the lead over, tells the pool that this server goes for good, and
+// waits until it is no part of the cluster any more. It must then be stopped.
+func (s *Server) LeavePool(ctx context.Context) error {
+	if s.cfg.Membership == nil {
+		return noPool()
+	}
+	voters := s.voters()
+	if len(voters) < 2 {
+		return fail(CodeConflict, "this is the only server that votes").hint("a cluster without servers is none: stop it instead")
+	}
+	if s.cfg.Log.IsLeader() {
+		if err := s.cfg.Log.Transfer(ctx); err != nil {
+			e := fail(CodeUnavailable, "nobody takes the lead over: %v", err)
+			e.Err = err
+			return e.hint("another server must be up to date: `cede operator raft`")
+		}
+	}
+	if err := s.cfg.Membership.Leave(ctx); err != nil {
+		s.logger.Warn("not everybody may have heard that this server leaves", "err", err)
+	}
+	limited, cancel := timeLimit(ctx, s.cfg.Clock, leaveWithin)
+	defer cancel()
+	for {
+		if _, there := s.inRaft(s.cfg.ID); !there || s.cfg.Raft.State() == raft.Shutdown {
+			return nil
+		}
+		if !pause(limited, s.cfg.Clock, 50*time.Millisecond) {
+			return fail(CodeUnavailable, "the leader did not let this server go within %v", leaveWithin).
+				hint("the pool knows that it leaves: stop it, and see `cede operator raft` on another one")
+		}
+	}
+}
+
+// RemovePeer removes a server from the cluster that will not come back.
+func (s *Server) RemovePeer(_ context.Context, id string) error {
+	if err := s.leads(); err != nil {
+		return err
+	}
+	if s.cfg.Raft == nil {
+		return noPool()
+	}
+	known, there := s.inRaft(id)
+	switch {
+	case !there:
+		return fail(CodeNotFound, "server %q does not belong to the cluster", id).hint("`cede operator raft` lists who does")
+	case id == s.cfg.ID:
+		return fail(CodeConflict, "server %s leads", id).hint("have another one lead, or use `cede server leave` on it")
+	}
+	if m, known := s.member(id); known && m.Status == MemberAlive {
+		return fail(CodeConflict, "server %s is alive and would be taken in again", id).hint("`cede server leave` on it, or stop it first")
+	}
+	if err := s.remove(string(known.ID), "an operator wants it"); err != nil {
+		return s.unwritten(err)
+	}
+	return nil
+}
+
+// KeyringAnswer is what one server says of its keys.
+type KeyringAnswer struct {
+	Server string
+	Keys   []string // digests, the one that seals first
+	Err    error
+}
+
+// Keyring reads or changes the keys of gossip on every member that is alive. A step
+// of a rotation is done when no answer has an error.
+func (s *Server) Keyring(ctx context.Context, verb rpc.KeyVerb, key []byte) ([]KeyringAnswer, error) {
+	if s.cfg.Membership == nil {
+		return nil, noPool()
+	}
+	if n := len(key); verb != rpc.KeyList && n != 16 && n != 24 && n != 32 {
+		return nil, fail(CodeInvalid, "the key has %d bytes: a key has 16, 24 or 32", n).hint("`openssl rand -base64 32` makes one")
+	}
+	var list []KeyringAnswer
+	for _, m := range s.Members() {
+		if m.Status != MemberAlive {
+			continue
+		}
+		a := KeyringAnswer{Server: m.ID}
+		if m.ID == s.cfg.ID {
+			a.Keys, a.Err = s.cfg.Membership.Keyring(verb, key)
+		} else {
+			a.Keys, a.Err = s.cfg.Peers.Keyring(ctx, m.ID, verb, key)
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+// voters is the ids of the servers that vote.
+func (s *Server) voters() []string {
+	var ids []string
+	for _, r := range s.servers() {
+		if r.Suffrage == raft.Voter {
+			ids = append(ids, string(r.ID))
+		}
+	}
+	if len(ids) == 0 {
+		return []string{s.cfg.ID}
+	}
+	return ids
+}
