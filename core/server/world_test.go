@@ -55,7 +55,8 @@ type world struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	group    sync.WaitGroup
-	silent   bool // nodes do not report
+	silent   bool  // nodes do not report
+	pool     *pool // the servers find each other by it; nil: each is alone
 }
 
 // member is one server; what is in memory of its disk outlives a restart.
@@ -78,8 +79,17 @@ type member struct {
 // the state to what must always be true.
 func play(t *testing.T, servers int, change func(*Config), story func(w *world)) {
 	t.Helper()
+	playIn(t, nil, servers, change, story)
+}
+
+// playIn is play with servers that find each other in a pool; nil: they are told.
+func playIn(t *testing.T, makePool func() *pool, servers int, change func(*Config), story func(w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, change: change, machines: map[string]*machine{}}
+		if makePool != nil {
+			w.pool = makePool()
+		}
 		w.ctx, w.cancel = context.WithCancel(context.Background())
 		for i := range servers {
 			w.members = append(w.members, w.newMember(fmt.Sprintf("s%d", i+1)))
@@ -89,10 +99,15 @@ func play(t *testing.T, servers int, change func(*Config), story func(w *world))
 		}
 		var list []raft.Server
 		for _, m := range w.members {
+			if w.pool != nil {
+				break // they begin by themselves
+			}
 			list = append(list, raft.Server{ID: raft.ServerID(m.id), Address: raft.ServerAddress(m.id)})
 		}
-		if err := w.members[0].node.Bootstrap(list...); err != nil {
-			t.Fatal(err)
+		if len(list) > 0 {
+			if err := w.members[0].node.Bootstrap(list...); err != nil {
+				t.Fatal(err)
+			}
 		}
 		defer w.stop()
 		story(w)
@@ -140,6 +155,9 @@ func (m *member) start() {
 		Logger: slog.New(slog.NewTextHandler(m.w.output(), nil)),
 		Voters: func() []string { return []string{m.id} },
 	}
+	if m.w.pool != nil {
+		m.w.pool.enter(m, &cfg)
+	}
 	if m.w.change != nil {
 		m.w.change(&cfg)
 	}
@@ -147,6 +165,9 @@ func (m *member) start() {
 		t.Fatal(err)
 	}
 	m.applied.Store(m.server)
+	if m.w.pool != nil {
+		m.w.pool.serve(m.id, m.server)
+	}
 	var ctx context.Context
 	ctx, m.cancel = context.WithCancel(context.Background())
 	m.done = make(chan struct{})
@@ -172,6 +193,9 @@ func (m *member) halt() {
 	}
 	m.cancel()
 	<-m.done
+	if m.w.pool != nil {
+		m.w.pool.fail(m.id)
+	}
 	if err := m.node.Close(); err != nil {
 		m.w.t.Error(err)
 	}

@@ -1,0 +1,535 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/rpc"
+)
+
+// pool is gossip and calls between servers, in memory: what everybody would know
+// after a while everybody knows at once.
+type pool struct {
+	expect int
+
+	mu      sync.Mutex
+	members map[string]Member
+	changed map[string]chan struct{}
+	servers map[string]*Server
+	cut     map[string]bool // off the network, for calls
+	asked   map[string]int  // calls that reached a server, by "server method"
+	address map[string]string
+}
+
+func newPool(expect int) func() *pool {
+	return func() *pool {
+		return &pool{
+			expect: expect, members: map[string]Member{}, changed: map[string]chan struct{}{}, servers: map[string]*Server{},
+			cut: map[string]bool{}, asked: map[string]int{}, address: map[string]string{},
+		}
+	}
+}
+
+// enter makes a server a member.
+func (p *pool) enter(m *member, cfg *Config) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := m.id
+	if moved := p.address[m.id]; moved != "" {
+		at = moved
+	}
+	was := p.members[m.id]
+	p.members[m.id] = Member{ID: m.id, Since: time.Now(), ClusterID: was.ClusterID, Raft: at, RPC: at, HTTP: "http://" + m.id, Expect: p.expect}
+	p.changed[m.id] = make(chan struct{}, 1)
+	cfg.Membership, cfg.Peers, cfg.Raft = &seatInPool{p, m.id}, &callsIn{p, m.id}, m.node.Raft()
+	cfg.Expect, cfg.Voters = p.expect, nil
+	cfg.Pool = PoolTiming{Dead: 5 * time.Minute}
+	p.tell()
+}
+
+// serve has a server answer the others.
+func (p *pool) serve(id string, s *Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.servers[id] = s
+}
+
+// fail takes a server away.
+func (p *pool) fail(id string) { p.set(id, MemberFailed) }
+
+func (p *pool) set(id string, status MemberStatus) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.members[id]
+	if m.Status == MemberAlive {
+		m.Status, m.Since = status, time.Now()
+	}
+	p.members[id] = m
+	if status == MemberFailed {
+		delete(p.servers, id)
+	}
+	p.tell()
+}
+
+func (p *pool) tell() {
+	for _, c := range p.changed {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (p *pool) setCut(id string, off bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut[id] = off
+}
+
+func (p *pool) count(what string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked[what]
+}
+
+type seatInPool struct {
+	p  *pool
+	id string
+}
+
+func (s *seatInPool) Members() []Member {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	var list []Member
+	for _, m := range s.p.members {
+		list = append(list, m)
+	}
+	slices.SortFunc(list, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
+	return list
+}
+
+func (s *seatInPool) Changed() <-chan struct{} {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	return s.p.changed[s.id]
+}
+
+func (s *seatInPool) SetCluster(id string) error {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	m := s.p.members[s.id]
+	m.ClusterID = id
+	s.p.members[s.id] = m
+	s.p.tell()
+	return nil
+}
+
+func (s *seatInPool) Join(...string) (int, error) { return 0, errors.New("nobody answers") }
+
+func (s *seatInPool) Leave(context.Context) error {
+	s.p.set(s.id, MemberLeft)
+	return nil
+}
+
+func (s *seatInPool) Keyring(rpc.KeyVerb, []byte) ([]string, error) { return []string{s.id}, nil }
+
+// callsIn is how one server asks others.
+type callsIn struct {
+	p    *pool
+	from string
+}
+
+func (c *callsIn) to(id, method string) (rpc.Handler, error) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	s := c.p.servers[id]
+	if s == nil || c.p.cut[id] || c.p.cut[c.from] {
+		return nil, fmt.Errorf("server %s: %w", id, rpc.ErrUnreachable)
+	}
+	c.p.asked[id+" "+method]++
+	return s.Answers(), nil
+}
+
+func (c *callsIn) Status(ctx context.Context, to, begin string) (*rpc.Status, error) {
+	h, err := c.to(to, "status")
+	if err != nil {
+		return nil, err
+	}
+	return h.Status(ctx, begin)
+}
+
+func (c *callsIn) Dequeue(ctx context.Context, to string, most int, wait time.Duration) (*rpc.Deliveries, error) {
+	h, err := c.to(to, "dequeue")
+	if err != nil {
+		return nil, err
+	}
+	d, err := h.Dequeue(ctx, most, wait)
+	if _, lost := c.to(to, "answer"); lost != nil {
+		return nil, lost // the answer does not get through
+	}
+	return d, err
+}
+
+func (c *callsIn) Settle(ctx context.Context, to string, s rpc.Settlement) error {
+	h, err := c.to(to, "settle")
+	if err != nil {
+		return err
+	}
+	return h.Settle(ctx, s)
+}
+
+func (c *callsIn) SubmitPlan(ctx context.Context, to string, plan []byte) ([]byte, error) {
+	h, err := c.to(to, "plan")
+	if err != nil {
+		return nil, err
+	}
+	out, err := h.SubmitPlan(ctx, plan)
+	if _, lost := c.to(to, "answer"); lost != nil {
+		return nil, lost
+	}
+	return out, err
+}
+
+func (c *callsIn) WriteEvals(ctx context.Context, to string, evals []byte) error {
+	h, err := c.to(to, "evals")
+	if err != nil {
+		return err
+	}
+	return h.WriteEvals(ctx, evals)
+}
+
+func (c *callsIn) Apply(ctx context.Context, to string, entry []byte) (rpc.Applied, error) {
+	h, err := c.to(to, "apply")
+	if err != nil {
+		return rpc.Applied{}, err
+	}
+	return h.Apply(ctx, entry)
+}
+
+func (c *callsIn) Keyring(ctx context.Context, to string, verb rpc.KeyVerb, key []byte) ([]string, error) {
+	h, err := c.to(to, "keyring")
+	if err != nil {
+		return nil, err
+	}
+	return h.Keyring(ctx, verb, key)
+}
+
+// follower is a server that follows.
+func (w *world) follower() *member {
+	lead := w.leader()
+	for _, m := range w.members {
+		if m != lead && m.node != nil {
+			return m
+		}
+	}
+	w.t.Fatal("nobody follows")
+	return nil
+}
+
+// voting waits until these servers, and no others, vote.
+func (w *world) voting(ids ...string) {
+	w.t.Helper()
+	var got []string
+	for range 1200 {
+		if got = w.leader().server.voters(); slices.Equal(slices.Sorted(slices.Values(got)), ids) {
+			return
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	w.t.Fatalf("%v vote, want %v", got, ids)
+}
+
+func TestPool_ServersBeginAClusterTogether(t *testing.T) {
+	playIn(t, newPool(3), 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		id := w.snap().Meta().ClusterID
+		time.Sleep(time.Minute)
+		for _, m := range w.leader().server.Members() {
+			if m.ClusterID != id || id == "" {
+				t.Errorf("server %s says that it belongs to cluster %q, not %q", m.ID, m.ClusterID, id)
+			}
+		}
+	})
+}
+
+func TestPool_NobodyBeginsBeforeAllAreThere(t *testing.T) {
+	playIn(t, newPool(3), 2, nil, func(w *world) {
+		time.Sleep(10 * time.Minute)
+		for _, m := range w.members {
+			if m.server.hasLog() {
+				t.Fatalf("server %s has a log, with a server missing", m.id)
+			}
+		}
+		late := w.newMember("s0") // whose id is the lowest
+		w.members = append(w.members, late)
+		late.start()
+		w.voting("s0", "s1", "s2")
+	})
+}
+
+func TestPool_ExpectationsThatDifferBeginNothing(t *testing.T) {
+	change := func(c *Config) {
+		if c.ID == "s2" {
+			c.Membership.(*seatInPool).p.expectOf("s2", 2)
+			c.Expect = 2
+		}
+	}
+	playIn(t, newPool(3), 3, change, func(w *world) {
+		time.Sleep(10 * time.Minute)
+		for _, m := range w.members {
+			if m.server.hasLog() {
+				t.Errorf("server %s has a log", m.id)
+			}
+		}
+		m := w.members[1]
+		m.halt()
+		w.change = nil
+		m.start()
+		w.voting("s1", "s2", "s3")
+	})
+}
+
+func (p *pool) expectOf(id string, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.members[id]
+	m.Expect = n
+	p.members[id] = m
+}
+
+// Two servers that see different ones do not both begin.
+func TestPromise_IsToOneListAtATime(t *testing.T) {
+	p, now := &promise{}, time.Now()
+	if !p.give("a", now) || !p.give("a", now.Add(time.Second)) {
+		t.Error("the first list gets no promise")
+	}
+	if p.give("b", now.Add(promiseHolds)) {
+		t.Error("another list gets the promise that the first one holds")
+	}
+	if !p.give("b", now.Add(promiseHolds+2*time.Second)) {
+		t.Error("the promise holds for ever")
+	}
+	if beginWithin >= promiseHolds {
+		t.Error("a list may be used after its promises ended")
+	}
+}
+
+func TestPool_NewcomersFirstFollowThenVote(t *testing.T) {
+	playIn(t, newPool(3), 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		time.Sleep(time.Minute)
+		w.pool.expect = 0
+		fourth := w.newMember("s4")
+		w.members = append(w.members, fourth)
+		fourth.start()
+		for range 100 {
+			if _, there := w.leader().server.inRaft("s4"); there {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if slices.Contains(w.leader().server.voters(), "s4") {
+			t.Error("a newcomer votes at once")
+		}
+		w.voting("s1", "s2", "s3", "s4")
+	})
+}
+
+func TestPool_ARestartKeepsItsPlaceAndTheDeadAreRemoved(t *testing.T) {
+	playIn(t, newPool(3), 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		m := w.follower()
+		m.halt()
+		time.Sleep(4 * time.Minute)
+		if n := len(w.leader().server.voters()); n != 3 {
+			t.Errorf("%d vote after a server was away for less than it may be", n)
+		}
+		m.start()
+		time.Sleep(time.Minute)
+		w.voting("s1", "s2", "s3")
+		m.halt()
+		time.Sleep(7 * time.Minute)
+		if slices.Contains(w.leader().server.voters(), m.id) {
+			t.Errorf("server %s, which is gone, still votes", m.id)
+		}
+		// Who fails next is kept: two are what was meant to be the least.
+		other := w.follower()
+		other.halt()
+		time.Sleep(10 * time.Minute)
+		other.start()
+		m.start()
+		w.voting("s1", "s2", "s3")
+	})
+}
+
+func TestPool_WhoLeavesIsRemovedAtOnce(t *testing.T) {
+	playIn(t, newPool(3), 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		lead := w.leader()
+		if err := lead.server.LeavePool(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		lead.halt()
+		var rest []string
+		for _, m := range w.members {
+			if m != lead {
+				rest = append(rest, m.id)
+			}
+		}
+		w.voting(rest...)
+		if err := w.leader().server.LeavePool(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestPool_AServerMayMove(t *testing.T) {
+	playIn(t, newPool(3), 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		m := w.follower()
+		m.halt()
+		w.pool.mu.Lock()
+		w.pool.address[m.id] = "moved"
+		w.pool.mu.Unlock()
+		m.start()
+		for range 600 {
+			if r, _ := w.leader().server.inRaft(m.id); r.Address == "moved" {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		r, there := w.leader().server.inRaft(m.id)
+		if !there || r.Address != "moved" || r.Suffrage != 0 {
+			t.Errorf("Raft knows the server as %+v", r)
+		}
+		// Back, so that the test's network finds it.
+		w.pool.mu.Lock()
+		w.pool.address[m.id] = m.id
+		w.pool.mu.Unlock()
+		m.halt()
+		m.start()
+	})
+}
+
+// Workers of followers take work, and the leader's own may be switched off.
+func TestPool_FollowersWork(t *testing.T) {
+	playIn(t, newPool(3), 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		lead := w.leader()
+		none := 0
+		if err := lead.server.Reload(Reloadable{Workers: &none}); err != nil {
+			t.Fatal(err)
+		}
+		w.addMachines(20)
+		for i := range 20 {
+			w.submit(coretest.Job(fmt.Sprint("job", i)).Priority(50).Count(2).Ask(300, 300, 0))
+		}
+		w.settle()
+		for i := range 20 {
+			w.expectLive(fmt.Sprint("job", i), 2)
+		}
+		if lead == w.leader() && w.pool.count(lead.id+" plan") < 20 {
+			t.Errorf("%d plans came from elsewhere", w.pool.count(lead.id+" plan"))
+		}
+	})
+}
+
+// The lead changes while followers are at work, and the network loses answers: all
+// that was submitted is placed once, and every evaluation ends.
+func TestPool_ChangesOfLeaderLoseNoWork(t *testing.T) {
+	playIn(t, newPool(3), 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		w.addMachines(20)
+		stop := make(chan struct{})
+		var chaos sync.WaitGroup
+		chaos.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(700 * time.Millisecond):
+				}
+				lead := w.current()
+				if lead == nil {
+					continue
+				}
+				if i%2 == 0 {
+					ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+					_ = lead.cfg.Log.Transfer(ctx)
+					cancel()
+					continue
+				}
+				id := w.members[i/2%3].id
+				w.pool.setCut(id, true)
+				time.Sleep(time.Second)
+				w.pool.setCut(id, false)
+			}
+		})
+		for i := range 60 {
+			w.submit(coretest.Job(fmt.Sprint("job", i)).Priority(50).Count(2).Ask(100, 100, 0))
+		}
+		close(stop)
+		chaos.Wait()
+		w.settle()
+		for i := range 60 {
+			w.expectLive(fmt.Sprint("job", i), 2)
+		}
+	})
+}
+
+func TestAnswers_OnlyTheLeaderAnswersAndOnlyWhatServersAsk(t *testing.T) {
+	playIn(t, newPool(3), 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		lead, other := w.leader(), w.follower()
+		_, err := other.server.Answers().Dequeue(w.ctx, 1, time.Second)
+		var away *rpc.NotLeaderError
+		if !errors.As(err, &away) || away.LeaderID != lead.id || away.Term == 0 {
+			t.Errorf("a follower says %v, not who leads in which term", err)
+		}
+		entry := replication.Encode(&replication.Entry{Command: &replication.DeleteNodes{IDs: []string{"n1"}}})
+		if _, err := lead.server.Answers().Apply(w.ctx, entry); err == nil {
+			t.Error("a server has the leader delete a node")
+		}
+		// Who waits when the lead goes is told.
+		done := make(chan error, 1)
+		go func() {
+			_, err := lead.server.Answers().Dequeue(w.ctx, 1, time.Hour)
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		if err := lead.node.Transfer(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; !errors.As(err, &away) {
+			t.Errorf("who waited is told %v", err)
+		}
+	})
+}
+
+// A policy decides only once every server that votes has looked at it, and servers
+// that follow tell of it by way of the leader.
+func TestPool_PoliciesAreCheckedByAllWhoVote(t *testing.T) {
+	playIn(t, newPool(3), 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		for _, m := range w.members {
+			if got := m.server.policies.required(); !slices.Equal(got, []string{"s1", "s2", "s3"}) {
+				t.Errorf("server %s asks %v for a check", m.id, got)
+			}
+		}
+		other := w.follower()
+		_, err := other.server.policies.apply(w.ctx, &replication.CheckPolicy{Version: "sha256:none", Server: other.id, Check: model.PolicyCheck{OK: true}})
+		var refusal *replication.Refusal
+		if !errors.As(err, &refusal) || refusal.Code != replication.CodeNotFound {
+			t.Errorf("a check of a version that is not there: %v", err)
+		}
+	})
+}
