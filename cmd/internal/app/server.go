@@ -72,7 +72,7 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 		ID: s.id, Region: c.Region, Datacenter: c.Datacenter,
 		Log: s.log, Store: s.state, Policies: host, Modules: s.store.Blobs(), History: s.store.History(),
 		Workers:      c.Server.Workers,
-		HeartbeatTTL: c.Server.Heartbeat.TTL, HeartbeatGrace: c.Server.Heartbeat.Grace,
+		HeartbeatTTL: c.Server.Heartbeat.TTL, HeartbeatGrace: c.Server.Heartbeat.Grace, HeartbeatRate: c.Server.Heartbeat.Rate,
 		Retention: server.Retention{
 			Evals: c.Server.GC.Evals, Allocs: c.Server.GC.Allocs, Jobs: c.Server.GC.Jobs, Nodes: c.Server.GC.Nodes,
 		},

@@ -129,7 +129,7 @@ func checkServer(c *Config, bad report) {
 		bad("server.raft.snapshot_threshold", "want at least 1, and no negative trailing_logs")
 	}
 	for key, positive := range map[string]bool{
-		"server.heartbeat.ttl": s.Heartbeat.TTL > 0, "server.raft.heartbeat": s.Raft.Heartbeat > 0, "server.raft.lease": s.Raft.Lease > 0,
+		"server.heartbeat.ttl": s.Heartbeat.TTL > 0, "server.heartbeat.rate": s.Heartbeat.Rate > 0, "server.raft.heartbeat": s.Raft.Heartbeat > 0, "server.raft.lease": s.Raft.Lease > 0,
 		"server.write_deadline": s.WriteDeadline > 0, "server.gc.interval": s.GC.Interval > 0,
 	} {
 		if !positive {

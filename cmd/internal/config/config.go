@@ -77,6 +77,7 @@ type Server struct {
 type Heartbeat struct {
 	TTL   time.Duration `koanf:"ttl"`   // default: 10s
 	Grace time.Duration `koanf:"grace"` // default: 10s
+	Rate  int           `koanf:"rate"`  // heartbeats a second that TTLs are stretched for in large clusters; default: 50
 }
 
 // GC is how long what is over is kept.
@@ -205,7 +206,7 @@ func Defaults() Config {
 		TLS:    TLS{MinVersion: "1.2"},
 		Server: Server{
 			BootstrapExpect: 1,
-			Heartbeat:       Heartbeat{TTL: 10 * time.Second, Grace: 10 * time.Second},
+			Heartbeat:       Heartbeat{TTL: 10 * time.Second, Grace: 10 * time.Second, Rate: 50},
 			GC:              GC{Interval: 5 * time.Minute, Evals: time.Hour, Allocs: time.Hour, Jobs: 4 * time.Hour, Nodes: 24 * time.Hour},
 			Raft: Raft{
 				Heartbeat: 500 * time.Millisecond, Election: 500 * time.Millisecond, Lease: 250 * time.Millisecond,
