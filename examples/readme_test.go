@@ -1,8 +1,10 @@
 package examples_test
 
 import (
+	"bufio"
 	"bytes"
 	"flag"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -17,6 +19,9 @@ var update = flag.Bool("update", false, "write what the commands print into the 
 // shown is a command in a page and what it prints, or a block of commands whose
 // output is not shown. An output that ends with … is cut short: as many
 // paragraphs are shown as there are blank lines above it.
+//
+// A block of sh that begins with cede agent goes on until the page ends; what the
+// page says after it is said to that agent.
 var shown = regexp.MustCompile("(?s)```console\n\\$ ([^\n]+)\n(.*?)```\n|```sh\n(.*?)```\n")
 
 func TestReadmes_ShowWhatTheCommandsPrint(t *testing.T) {
@@ -41,7 +46,11 @@ func TestReadmes_ShowWhatTheCommandsPrint(t *testing.T) {
 			after := shown.ReplaceAllStringFunc(string(before), func(block string) string {
 				blocks++
 				parts := shown.FindStringSubmatch(block)
-				if parts[1] == "" {
+				switch {
+				case strings.HasPrefix(parts[3], "bin/cede agent "):
+					startAgent(t, home, parts[3])
+					return block
+				case parts[1] == "":
 					run(t, home, "set -e\n"+parts[3])
 					return block
 				}
@@ -90,6 +99,40 @@ func workshop(t *testing.T) string {
 		}
 	}
 	return home
+}
+
+// startAgent runs an agent until the page ends, at an address of its own.
+func startAgent(t *testing.T, home, line string) {
+	t.Helper()
+	for _, listener := range []string{"http", "rpc", "metrics"} {
+		line = strings.TrimSpace(line) + " --set listen." + listener + "=127.0.0.1:0"
+	}
+	cmd := exec.Command("sh", "-c", "exec "+line)
+	cmd.Dir = home
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s: %v\n%s", line, err, errs.String())
+		}
+	})
+	said := bufio.NewScanner(out)
+	for said.Scan() {
+		if address, ok := strings.CutPrefix(said.Text(), "cede is ready at "); ok {
+			t.Setenv("CEDE_ADDR", address)
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			return
+		}
+	}
+	t.Fatalf("%s: it is not ready\n%s", line, errs.String())
 }
 
 func run(t *testing.T, home, line string) string {
