@@ -88,6 +88,12 @@ func AllPreempt() *model.SchedulerConfig {
 // and 100 GiB with 100/256/4 GiB reserved; the allocation in slot k asks
 // 390/790/300 and has priority 20+5·(k mod 7), in one of 70 jobs.
 func Filled(nodes, perNode int) *state.Store {
+	return FilledWith(nodes, perNode, func(*model.Job) {}, func(*model.Allocation) {})
+}
+
+// FilledWith is Filled with changes: to each job before it is stored, and to each
+// allocation.
+func FilledWith(nodes, perNode int, change func(*model.Job), alter func(*model.Allocation)) *state.Store {
 	s := state.New()
 	txn := s.Begin(1)
 	for i := range nodes {
@@ -106,11 +112,13 @@ func Filled(nodes, perNode int) *state.Store {
 			job := jobs[id]
 			if job == nil {
 				job = Job(id).Priority(priority).Ask(390, 790, 300).Obj()
+				change(job)
 				must(txn.UpsertJob(job))
 				jobs[id] = job
 			}
 			job.Groups[0].Count++
 			a := Running(fmt.Sprintf("a%05d-%02d", i, k), job, 0, i*perNode+k, fmt.Sprintf("n%05d", i))
+			alter(a)
 			txn.UpsertAllocs(a)
 		}
 	}

@@ -28,7 +28,11 @@ type Budget struct {
 	ModifyIndex uint64
 
 	term LabelTerm // of Labels, set by Compile
+	id   string
 }
+
+// ID is a text of its own for each key, which is not for people.
+func (b *Budget) ID() string { return b.id }
 
 // Key identifies the budget.
 func (b *Budget) Key() BudgetKey { return BudgetKey{b.Namespace, b.Name} }
@@ -38,6 +42,7 @@ func (b *Budget) Key() BudgetKey { return BudgetKey{b.Namespace, b.Name} }
 func (b *Budget) Compile() {
 	b.term = LabelTerm{Labels: b.Labels}
 	b.term.compile()
+	b.id = b.Namespace + "\x00" + b.Name
 }
 
 // Matches is whether a compiled budget is about allocations of the group.

@@ -135,7 +135,7 @@ func (s *searcher) fill(p *place, opt *option, picks []int32) {
 	opt.alive, opt.highest, opt.sum, opt.lost, opt.violations = true, math.MinInt32, 0, 0, 0
 	for _, at := range picks {
 		row := s.batch.rows[at]
-		if p.guarded {
+		if p.guarded && row.Group.Job.EvictedWhole {
 			s.mates(row, func(mate *state.Row) { s.arena = append(s.arena, mate) })
 		} else {
 			s.arena = append(s.arena, row)
@@ -152,6 +152,20 @@ func (s *searcher) fill(p *place, opt *option, picks []int32) {
 	if s.f.columns.Has(sdk.BudgetColumns) {
 		opt.violations = s.violations(opt.victims)
 	}
+	if s.f.columns.Has(sdk.StartColumn) {
+		opt.start = s.start(opt)
+	}
+}
+
+// start is when the first of an option's victims with the highest priority started.
+func (s *searcher) start(opt *option) int64 {
+	start := int64(math.MaxInt64)
+	for _, row := range opt.victims {
+		if row.Priority == opt.highest {
+			start = min(start, s.f.req.Now-row.Alloc.Age(s.f.req.Now))
+		}
+	}
+	return start
 }
 
 func (s *searcher) lostWork(victims []*state.Row) (lost int64) {

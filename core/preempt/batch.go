@@ -35,14 +35,21 @@ type place struct {
 	i      int32 // in chunk
 	// separated counts rows that exclude the preemptor, candidates or not.
 	separated int32
-	guarded   bool // see searcher.guarded
-	showsAll  bool // its candidates would overrun a budget between them
+	guarded   bool    // see searcher.guarded
+	showsAll  bool    // its candidates would overrun a budget between them
+	limits    *limits // nil: none
 	rows      []state.Row
 	claimed   *model.Room // what claims leave; nil: they take nothing
 	choice    []int16
 	// searcher.kept[kept:][:keeps] are the candidates that are its victims, once
 	// that is known.
 	kept, keeps int32
+}
+
+// limits is what has to be known of an option to ask about it again.
+type limits struct {
+	excluded []*state.Row // candidates that the policy chose and strict budgets kept
+	all      []*state.Row // every candidate, where the policy has a say in who is one
 }
 
 // offer is what the node offers of a dimension when it is empty.

@@ -148,6 +148,12 @@ func (f *Finder) fillTable() {
 		o.Node[i], o.HighestPriority[i], o.VictimCount[i] = opt.pos, opt.highest, int32(len(opt.victims))
 		o.PrioritySum[i], o.LostWork[i], o.BudgetViolations[i] = opt.sum, opt.lost, opt.violations
 	}
+	if f.columns.Has(sdk.StartColumn) {
+		o.Start = sized(o.Start, n)
+		for i, at := range t.at {
+			o.Start[i] = f.options[at].start
+		}
+	}
 	if f.columns.Has(sdk.FitColumns) {
 		f.fillFit()
 	}

@@ -39,12 +39,14 @@ type Finder struct {
 	// slacks is that by position in the state's list, below zero where too few are
 	// available already. stoppedBy is one more than the strict budget that kept
 	// somebody, by k; 0: none did.
-	budgeted  bool
-	slacks    []int
-	before    []int   // scratch of refreshBudgets
-	affected  []int32 // by what it found
-	stoppedBy []int32
-	unsettled bool
+	budgeted bool
+	slacks   []int
+	// leastSlack is the smallest of them: no node with fewer candidates overruns any.
+	leastSlack int
+	before     []int   // scratch of refreshBudgets
+	affected   []int32 // that refreshGuards found
+	stoppedBy  []int32
+	unsettled  bool
 
 	watch   watched
 	workers []*searcher
@@ -65,7 +67,8 @@ type option struct {
 	victims []*state.Row // in picking order
 
 	highest    int32
-	violations int32 // only for policies that read it
+	violations int32 // only for policies that read it, as start
+	start      int64
 	sum        int64
 	lost       int64
 	fitBefore  float64
@@ -249,7 +252,7 @@ func (f *Finder) Changed(snap *state.Snapshot, positions []int32, evicted []*mod
 		return f.searchAgain() // what a namespace uses has changed, and with it every answer
 	}
 	if f.affected = f.affected[:0]; len(evicted) > 0 {
-		f.refreshBudgets(w)
+		f.refreshGuards(w, evicted)
 	}
 	for _, pos := range positions {
 		if k, ok := f.slot(pos); ok {
@@ -289,10 +292,12 @@ func (f *Finder) queueHolders(w *searcher, evicted []*model.Group) {
 	}
 }
 
-// asked is whether the policy chose victims on the node at k, or declined to.
-// Elsewhere the group does not fit whatever it says, as long as it has no say in
-// who is a candidate.
-func (f *Finder) asked(k int32) bool { return f.why[k] == Possible || f.why[k] == Declined }
+// asked is whether the policy chose victims on the node at k, declined to, or may
+// have chosen some that budgets keep. Elsewhere the group does not fit whatever it
+// says, as long as it has no say in who is a candidate.
+func (f *Finder) asked(k int32) bool {
+	return f.why[k] == Possible || f.why[k] == Declined || f.why[k] == Protected
+}
 
 // searchAgain evaluates every node afresh on the snapshot at hand.
 func (f *Finder) searchAgain() error {

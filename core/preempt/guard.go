@@ -40,7 +40,7 @@ func (s *searcher) mayGo(p *place, row *state.Row) bool {
 	if s.spares(row) {
 		return false
 	}
-	if !s.strict || !row.Alloc.Available() {
+	if !s.strict || !row.Started {
 		return true
 	}
 	return s.within(p, s.costsOf(row))
@@ -127,13 +127,10 @@ func (s *searcher) rowOf(a *model.Allocation) *state.Row {
 	return &rows[slices.IndexFunc(rows, func(row state.Row) bool { return row.Alloc == a })]
 }
 
-// mates visits the rows that go when a row goes, itself first, then those on the
-// same node, then those on others.
+// mates visits the rows that go when a row of a job goes that is evicted whole,
+// itself first, then those on the same node, then those on others.
 func (s *searcher) mates(row *state.Row, visit func(*state.Row)) {
 	visit(row)
-	if !row.Group.Job.EvictedWhole {
-		return
-	}
 	u := s.unit(row.Group.Job.Key())
 	for _, here := range []bool{true, false} {
 		for _, mate := range u.rows {
@@ -146,6 +143,10 @@ func (s *searcher) mates(row *state.Row, visit func(*state.Row)) {
 
 // takeOff takes a row off the node of option o, with those that go with it.
 func (s *searcher) takeOff(o int, row *state.Row) {
+	if !row.Group.Job.EvictedWhole {
+		s.trial.remove(row, s.marksOf(o, row))
+		return
+	}
 	s.mates(row, func(mate *state.Row) {
 		if mate.Alloc.NodePos == row.Alloc.NodePos {
 			s.trial.remove(mate, s.marksOf(o, mate))
@@ -155,6 +156,10 @@ func (s *searcher) takeOff(o int, row *state.Row) {
 
 // putBack undoes takeOff.
 func (s *searcher) putBack(o int, row *state.Row) {
+	if !row.Group.Job.EvictedWhole {
+		s.trial.restore(row, s.marksOf(o, row))
+		return
+	}
 	s.mates(row, func(mate *state.Row) {
 		if mate.Alloc.NodePos == row.Alloc.NodePos {
 			s.trial.restore(mate, s.marksOf(o, mate))
@@ -210,7 +215,7 @@ func (s *searcher) charge(k int32, row *state.Row) bool {
 	switch {
 	case row.Group.Job.EvictedWhole:
 		costs = s.unit(row.Group.Job.Key()).costs
-	case row.Alloc.Available():
+	case row.Started:
 		costs = s.costsOf(row)
 	}
 	for _, c := range costs {
@@ -240,24 +245,19 @@ func (s *searcher) spareGuarded(o int) {
 	s.picks = slices.DeleteFunc(s.picks, func(row int32) bool { return row == spared })
 }
 
-// again is an option to ask about once more, without some of its candidates.
-type again struct {
-	place place
-	rows  []*state.Row
-}
-
 // askAgain notes that option o shall be asked about without the rows that strict
 // budgets kept: the policy chooses among what is left, too.
 func (s *searcher) askAgain(o int) {
-	c := &s.batch.cand
-	from := c.FirstRow[o]
-	rows := make([]*state.Row, 0, c.FirstRow[o+1]-from)
-	for row := from; row < c.FirstRow[o+1]; row++ {
-		if !slices.Contains(s.blocked, row) {
-			rows = append(rows, s.batch.rows[row])
-		}
+	p := s.batch.places[o]
+	l := &limits{}
+	if p.limits != nil {
+		l.excluded, l.all = slices.Clone(p.limits.excluded), p.limits.all
 	}
-	s.retries = append(s.retries, again{s.batch.places[o], rows})
+	for _, at := range s.blocked {
+		l.excluded = append(l.excluded, s.batch.rows[at])
+	}
+	p.limits = l
+	s.retries = append(s.retries, p)
 }
 
 // layOutAgain lays out the options that are to be asked about once more, as far as
@@ -267,12 +267,10 @@ func (s *searcher) layOutAgain() {
 	s.retries = nil
 	s.forget()
 	for i := range list {
-		p := &list[i].place
-		s.eligible, s.mustLeave = append(s.eligible[:0], list[i].rows...), s.mustLeave[:0]
-		for _, row := range s.eligible {
-			s.mustLeave = append(s.mustLeave, s.mustGo(s.f.req.Nodes[p.k], row))
-		}
+		p := &list[i]
+		s.findAgain(p)
 		s.lacks = s.f.watch.appendLacks(s.lacks[:0], p, &s.f.req.Group.Ask)
+		s.narrow(p)
 		n := 0
 		if s.plain {
 			n = s.reachPlain(p)
@@ -281,6 +279,24 @@ func (s *searcher) layOutAgain() {
 		}
 		if n > 0 {
 			s.addOption(p, n)
+		}
+	}
+}
+
+// findAgain collects the candidates of an option without those that strict budgets
+// kept.
+func (s *searcher) findAgain(p *place) {
+	pos := s.f.req.Nodes[p.k]
+	all := p.limits.all
+	if s.delta == nil {
+		p.separated = 0
+		s.candidates(p, pos)
+		all = slices.Clone(s.eligible)
+	}
+	s.eligible, s.mustLeave = s.eligible[:0], s.mustLeave[:0]
+	for _, row := range all {
+		if !slices.Contains(p.limits.excluded, row) {
+			s.eligible, s.mustLeave = append(s.eligible, row), append(s.mustLeave, s.mustGo(pos, row))
 		}
 	}
 }

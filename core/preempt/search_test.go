@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/policies/kubernetes"
 	"github.com/cede-scheduler/cede/policies/nomad"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
@@ -25,6 +26,8 @@ func versions() map[string]*policy.Version {
 	return map[string]*policy.Version{
 		"default": coretest.Version(func() sdk.Policy { return rules.New() }),
 		"nomad":   coretest.Version(func() sdk.Policy { return nomad.New() }),
+		// Reads budgets, starts, and shows how Ascending goes around budgets.
+		"kubernetes": coretest.Version(func() sdk.Policy { return kubernetes.New() }),
 		// Spares groups that lost much in this plan, and namespaces in need.
 		"counting": coretest.Version(func() sdk.Policy {
 			return struct {
@@ -284,76 +287,79 @@ func TestTies_OrderByHashAndByID(t *testing.T) {
 // evicted before, on the chosen node or elsewhere.
 func TestFinder_ChangedIsAFreshSearch(t *testing.T) {
 	for name, v := range versions() {
-		t.Run(name, func(t *testing.T) {
-			steps := 0
-			check(t, func(t *rapid.T) {
-				w := drawWorld(t, shape{devices: true, ports: true})
-				w.splitVersions(t)
-				r := w.request(coretest.Policies(), v)
-				f := &preempt.Finder{}
-				if err := f.Begin(w.snap, r); err != nil {
-					t.Fatal(err)
-				}
-				defer f.End()
-				for i := range 4 {
-					c, ok, err := f.Best()
-					if err != nil {
-						t.Fatal(err)
-					}
-					var touched []int32
-					var groups []*model.Group
-					txn := w.snap.Fork(w.snap.Index() + 1)
-					evict := func(a *model.Allocation) {
-						gone := *a
-						gone.Desired = model.DesiredEvict
-						txn.UpsertAllocs(&gone)
-						r.Evicted.Add(a.Group)
-						if !slices.Contains(groups, a.Group) {
-							groups = append(groups, a.Group)
-						}
-						pos, _ := w.snap.Position(a.NodeID)
-						touched = append(touched, pos)
-					}
-					if ok {
-						for _, victim := range c.Victims {
-							evict(victim)
-						}
-						a := coretest.Running(fmt.Sprintf("new%d", i), w.asker.Job, 0, 100+i, w.snap.NodeAt(c.Pos).ID)
-						for k, at := range c.Device {
-							a.Devices = append(a.Devices, model.DeviceUse{ID: w.snap.NodeAt(c.Pos).Devices[at].ID, Count: w.asker.Devices[k].Count})
-						}
-						txn.UpsertAllocs(a)
-					}
-					if rapid.Bool().Draw(t, "elsewhere") || !ok {
-						others := slices.DeleteFunc(slices.Collect(txn.Allocs()), func(a *model.Allocation) bool { return !a.Live() })
-						if len(others) == 0 {
-							return
-						}
-						evict(rapid.SampledFrom(others).Draw(t, "other"))
-					}
-					w.snap = txn.Snapshot()
-					if err := f.Changed(w.snap, touched, groups); err != nil {
-						t.Fatal(err)
-					}
-					fresh := &preempt.Finder{}
-					if err := fresh.Begin(w.snap, r); err != nil {
-						t.Fatal(err)
-					}
-					got, want := summary(t, w.snap, f), summary(t, w.snap, fresh)
-					fresh.End()
-					if got != want {
-						t.Fatalf("after step %d (%v)\n%s\nwant\n%s", i, found(w.snap, c), got, want)
-					}
-					if ok {
-						steps++
-					}
-				}
-			})
-			t.Logf("%d placements", steps)
-			if steps == 0 {
-				t.Error("the property was not exercised")
+		t.Run(name, func(t *testing.T) { changedIsFresh(t, v, shape{devices: true, ports: true}) })
+		t.Run(name+"/guards", func(t *testing.T) { changedIsFresh(t, v, shape{guards: true}) })
+	}
+}
+
+func changedIsFresh(t *testing.T, v *policy.Version, s shape) {
+	steps := 0
+	check(t, func(t *rapid.T) {
+		w := drawWorld(t, s)
+		w.splitVersions(t)
+		r := w.request(coretest.Policies(), v)
+		f := &preempt.Finder{}
+		if err := f.Begin(w.snap, r); err != nil {
+			t.Fatal(err)
+		}
+		defer f.End()
+		for i := range 4 {
+			c, ok, err := f.Best()
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
+			var touched []int32
+			var groups []*model.Group
+			txn := w.snap.Fork(w.snap.Index() + 1)
+			evict := func(a *model.Allocation) {
+				gone := *a
+				gone.Desired = model.DesiredEvict
+				txn.UpsertAllocs(&gone)
+				r.Evicted.Add(a.Group)
+				if !slices.Contains(groups, a.Group) {
+					groups = append(groups, a.Group)
+				}
+				pos, _ := w.snap.Position(a.NodeID)
+				touched = append(touched, pos)
+			}
+			if ok {
+				for _, victim := range c.Victims {
+					evict(victim)
+				}
+				a := coretest.Running(fmt.Sprintf("new%d", i), w.asker.Job, 0, 100+i, w.snap.NodeAt(c.Pos).ID)
+				for k, at := range c.Device {
+					a.Devices = append(a.Devices, model.DeviceUse{ID: w.snap.NodeAt(c.Pos).Devices[at].ID, Count: w.asker.Devices[k].Count})
+				}
+				txn.UpsertAllocs(a)
+			}
+			if rapid.Bool().Draw(t, "elsewhere") || !ok {
+				others := slices.DeleteFunc(slices.Collect(txn.Allocs()), func(a *model.Allocation) bool { return !a.Live() })
+				if len(others) == 0 {
+					return
+				}
+				evict(rapid.SampledFrom(others).Draw(t, "other"))
+			}
+			w.snap = txn.Snapshot()
+			if err := f.Changed(w.snap, touched, groups); err != nil {
+				t.Fatal(err)
+			}
+			fresh := &preempt.Finder{}
+			if err := fresh.Begin(w.snap, r); err != nil {
+				t.Fatal(err)
+			}
+			got, want := summary(t, w.snap, f), summary(t, w.snap, fresh)
+			fresh.End()
+			if got != want {
+				t.Fatalf("after step %d (%v)\n%s\nwant\n%s", i, found(w.snap, c), got, want)
+			}
+			if ok {
+				steps++
+			}
+		}
+	})
+	t.Logf("%d placements", steps)
+	if steps == 0 {
+		t.Error("the property was not exercised")
 	}
 }
 

@@ -50,9 +50,11 @@ type searcher struct {
 
 	units   map[model.JobKey]*unit
 	charged charges // of the option or node at hand
+	tight   []bool  // by eligible: it overruns a budget
+	reached []bool  // by eligible
 	costs   charges // scratch of costsOf
 	blocked []int32 // picks of the option at hand that strict budgets kept
-	retries []again
+	retries []place // of options to ask about again
 	// unsettled is whether something beside the nodes' room stood in the way.
 	unsettled bool
 
@@ -179,13 +181,13 @@ func (s *searcher) queue(k int) {
 	if len(chunk.Claims(i)) > 0 {
 		p.claimed = s.claimed(int32(pos))
 	}
+	if s.strict {
+		f.stoppedBy[k] = 0
+	}
 	p.guarded = s.guarded(&p)
 	if s.quick && !p.guarded && (!s.around || !s.mayOverrun(p.rows)) {
 		s.queueQuickly(&p)
 		return
-	}
-	if s.strict {
-		f.stoppedBy[k] = 0
 	}
 	if s.short(&p) {
 		f.why[k] = NotEnough
@@ -352,13 +354,16 @@ func (s *searcher) shuffle() {
 func (s *searcher) layOut(p place) {
 	f := s.f
 	f.why[p.k] = s.missed(p.k, NotEnough)
-	p.showsAll = s.around && s.overrun(s.eligible)
+	if p.guarded && s.strict && s.delta != nil {
+		p.limits = &limits{all: slices.Clone(s.eligible)}
+	}
 	defer func() {
 		if len(s.batch.rows) >= batchRows {
 			s.flush()
 		}
 	}()
 	s.lacks = f.watch.appendLacks(s.lacks[:0], &p, &f.req.Group.Ask)
+	s.narrow(&p)
 	first, last := f.first[p.k], f.first[p.k+1]
 	if s.plain {
 		if n := s.reachPlain(&p); n > 0 {

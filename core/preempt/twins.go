@@ -144,6 +144,9 @@ func (s *searcher) fillTwin(opt, leader *option, victims []*state.Row, t *twin) 
 	if s.f.columns.Has(sdk.BudgetColumns) {
 		opt.violations = s.violations(victims)
 	}
+	if s.f.columns.Has(sdk.StartColumn) {
+		opt.start = s.start(opt)
+	}
 	if s.f.columns.Has(sdk.LostWorkColumn) {
 		opt.lost = s.lostWork(victims)
 	}

@@ -49,8 +49,9 @@ type world struct {
 	ties  preempt.Ties
 }
 
-// shape bounds a random world.
-type shape struct{ devices, ports bool }
+// shape bounds a random world. guards adds disruption budgets, preemption
+// tolerations and jobs that are evicted whole.
+type shape struct{ devices, ports, guards bool }
 
 var resourceNames = []string{"cpu", "memory", "disk", "network", "licence", "tape", "fpga"}
 
@@ -136,6 +137,9 @@ func rollWorld(d dice, s shape, nodes, jobCount, attempts int) *world {
 		j := coretest.Job(fmt.Sprintf("j%d", i)).Priority(pick[int32](d, -30, -5, 0, 10, 10, 20, 40)).Obj()
 		j.NonPreemptible = d.oneIn(10)
 		d.group(j.Groups[0], names, s, 7)
+		if s.guards {
+			d.guard(j)
+		}
 		jobs[i] = j
 		must(txn.UpsertJob(j))
 	}
@@ -155,6 +159,9 @@ func rollWorld(d dice, s shape, nodes, jobCount, attempts int) *world {
 	for i := range attempts {
 		j := pick(d, jobs...)
 		a := coretest.Running(fmt.Sprintf("a%05d", d.IntN(100000)), j, 0, i, pick(d, ids...))
+		if s.guards {
+			a.Started, a.StartTime = !d.oneIn(6), int64(d.in(0, 999))
+		}
 		if proposed.Alloc(a.ID) != nil {
 			continue
 		}
@@ -166,6 +173,11 @@ func rollWorld(d dice, s shape, nodes, jobCount, attempts int) *world {
 			a.Devices = append(a.Devices, model.DeviceUse{ID: dev, Count: a.Group.Devices[r].Count})
 		}
 		proposed.UpsertAllocs(a)
+	}
+	if s.guards {
+		for i := range d.in(0, 4) {
+			txn.UpsertBudget(d.budget(i))
+		}
 	}
 	w.snap = txn.Commit()
 	for _, id := range slices.Sorted(slices.Values(ids)) {

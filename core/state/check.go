@@ -138,7 +138,7 @@ func expect(n *model.Node, allocs []*model.Allocation) expected {
 			e.stopping = append(e.stopping, a)
 			continue
 		}
-		e.rows = append(e.rows, Row{a, a.Group, a.Job.Priority})
+		e.rows = append(e.rows, Row{a, a.Group, a.Job.Priority, a.Started})
 		e.free.Sub(&a.Group.Ask.Vec)
 		e.ports = append(e.ports, a.Group.Ask.Ports...)
 		takeDevices(e.devices, n, a.Devices, 1)

@@ -63,6 +63,7 @@ type Row struct {
 	Alloc    *model.Allocation
 	Group    *model.Group
 	Priority int32 // of Alloc.Job
+	Started  bool  // Alloc's: it works, so that evicting it costs its budgets
 }
 
 var (

@@ -155,7 +155,8 @@ func (w *nodeWriter) findRow(a *model.Allocation) int {
 
 func (w *nodeWriter) replaceRow(next *model.Allocation) {
 	w.ownRows()
-	w.u.rows[w.findRow(next)].Alloc = next
+	row := &w.u.rows[w.findRow(next)]
+	row.Alloc, row.Started = next, next.Started
 }
 
 func (w *nodeWriter) ownRows() {
@@ -180,7 +181,7 @@ func (w *nodeWriter) insertRow(at int, row Row) {
 }
 
 func (w *nodeWriter) addRow(a *model.Allocation) {
-	row := Row{Alloc: a, Group: a.Group, Priority: a.Job.Priority}
+	row := Row{Alloc: a, Group: a.Group, Priority: a.Job.Priority, Started: a.Started}
 	w.insertRow(searchRow(w.u.rows, a), row)
 	if a.Job.Guarded() {
 		w.u.guarded++

@@ -36,7 +36,7 @@ func (*Policy) Info() policy.Info {
 		Delta:     1,
 		Ascending: true,
 		Columns: policy.UseColumns | policy.StartColumn | policy.MustLeaveColumn | policy.DeviceColumns |
-			policy.BudgetColumns | policy.VictimColumns,
+			policy.BudgetColumns,
 	}
 }
 

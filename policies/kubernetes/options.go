@@ -16,7 +16,7 @@ func (p *Policy) ScoreOptions(in *policy.Options, out *policy.OptionScores) erro
 		out.Tiers[0][i] = violations(in, i)<<32 + int64(in.HighestPriority[i]) + shift
 		out.Tiers[1][i] = in.PrioritySum[i] + int64(in.VictimCount[i])*shift
 		out.Tiers[2][i] = int64(in.VictimCount[i])
-		out.Tiers[3][i] = -earliest(in, i)
+		out.Tiers[3][i] = -in.Start[i]
 	}
 	if p.percentage < everything && !perNode(in.Preemptor) {
 		p.sample(in, out.Tiers[0])
@@ -30,17 +30,6 @@ func violations(in *policy.Options, i int) int64 {
 		return 0
 	}
 	return int64(in.BudgetViolations[i])
-}
-
-// earliest is when the first of the victims with the highest priority started.
-func earliest(in *policy.Options, i int) int64 {
-	start := int64(math.MaxInt64)
-	for row := in.FirstVictim[i]; row < in.FirstVictim[i+1]; row++ {
-		if in.Victims.Priority[row] == in.HighestPriority[i] {
-			start = min(start, in.Victims.Start[row])
-		}
-	}
-	return start
 }
 
 // perNode is whether the preemptor runs on every node: each of its instances has

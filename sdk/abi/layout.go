@@ -242,6 +242,7 @@ const (
 	Components      ID = 0x0608 // f64[3][options], with FitColumns
 	Present         ID = 0x0609 // u8[options], with FitColumns
 	Violations      ID = 0x060A // i32[options], with BudgetColumns
+	OptionStart     ID = 0x060B // i64[options], with StartColumn
 )
 
 // Columns of Configure: a row per value. A setting with several values has

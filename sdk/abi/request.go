@@ -108,6 +108,9 @@ func (e *Encoder) Options(in *policy.Options, columns policy.Columns) int {
 		e.table(DeviceNeed, in.DeviceNeed, e.options)
 		e.idTable(DeviceGroup, in.DeviceGroup, e.options)
 	}
+	if columns.Has(policy.StartColumn) && in.Start != nil { // hosts of 1.0 had none
+		e.int64s(OptionStart, in.Start)
+	}
 	if columns.Has(policy.BudgetColumns) {
 		e.int32s(Violations, in.BudgetViolations)
 	}

@@ -44,7 +44,7 @@ func (d *Decoder) Options() (*policy.Options, error) {
 	o.Node, o.Place = d.int32s(OptionNode, n), d.int32s(Place, n)
 	o.HighestPriority, o.VictimCount = d.int32s(HighestPriority, n), d.int32s(VictimCount, n)
 	o.PrioritySum, o.LostWork = d.int64s(PrioritySum, n), d.int64s(LostWork, n)
-	o.BudgetViolations = d.int32s(Violations, n)
+	o.Start, o.BudgetViolations = d.int64s(OptionStart, n), d.int32s(Violations, n)
 	o.Need = d.floatTable(o.Need[:0], Need, d.dims, n)
 	o.DeviceNeed = d.floatTable(o.DeviceNeed[:0], DeviceNeed, d.requests, n)
 	o.DeviceGroup = d.deviceGroups(o.DeviceGroup[:0])

@@ -54,9 +54,11 @@ type Info struct {
 	// lowest priority with which the option fits once everything up to it is gone:
 	// the policy would not reach it. Much less has to be laid out and looked at.
 	//
-	// With BudgetColumns it may be said by policies that put budgets before
-	// priorities: where candidates of an option would overrun one between them, all
-	// of its candidates are shown.
+	// With BudgetColumns it may also be said by policies that put budgets before
+	// priorities: first go, by ascending priority, those who overrun no budget when
+	// all candidates are charged, the highest priority first; then, by ascending
+	// priority, the others. The host shows what such a policy would reach, and all
+	// candidates where somebody overruns a budget that has something left.
 	Ascending bool
 	// KeepRedundant asks that the lists of SelectVictims stand whole: no early
 	// stop, no sparing. It takes effect only where the operator grants it.
@@ -71,7 +73,7 @@ type Columns uint64
 const (
 	// UseColumns: Rows.Use.
 	UseColumns Columns = 1 << iota
-	// StartColumn: Rows.Start.
+	// StartColumn: Rows.Start; in Options also Start.
 	StartColumn
 	// LostWorkColumn: Rows.LostWork; in Options also LostWork.
 	LostWorkColumn
@@ -249,6 +251,8 @@ type Options struct {
 	VictimCount     []int32
 	PrioritySum     []int64
 	LostWork        []int64 // nanoseconds, all victims together
+	// Start is when the first of the victims with the highest priority started.
+	Start []int64
 	// BudgetViolations counts the victims whose eviction overruns a budget.
 	BudgetViolations []int32
 	Place            []int32

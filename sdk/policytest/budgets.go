@@ -46,6 +46,16 @@ func (c *Case) overruns(o *Option) bool {
 	return overrun
 }
 
+// under is how many rows of an option are under a budget.
+func (c *Case) under(o *Option, budget string) (n int32) {
+	for k := range o.Rows {
+		if slices.Contains(o.Rows[k].Budgets, budget) {
+			n++
+		}
+	}
+	return n
+}
+
 // budgets puts the rows under some of three budgets.
 func (c *Case) budgets(r *rand.Rand) {
 	for k := range 3 {

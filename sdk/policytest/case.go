@@ -136,14 +136,16 @@ func (c *Case) OptionsOf(victims [][]int) *policy.Options {
 	}
 	for i := range c.Options {
 		o := &c.Options[i]
-		highest, sum, lost := int32(0), int64(0), int64(0)
+		highest, sum, lost, start := int32(0), int64(0), int64(0), int64(0)
 		in.BudgetViolations = append(in.BudgetViolations, c.violations(o, victims[i]))
 		for k, v := range victims[i] {
 			l.append(&in.Victims, &o.Rows[v])
 			sum += int64(o.Rows[v].Priority)
 			lost += o.Rows[v].LostWork
 			if k == 0 || o.Rows[v].Priority > highest {
-				highest = o.Rows[v].Priority
+				highest, start = o.Rows[v].Priority, c.Now-o.Rows[v].Age
+			} else if o.Rows[v].Priority == highest {
+				start = min(start, c.Now-o.Rows[v].Age)
 			}
 		}
 		in.FirstVictim = append(in.FirstVictim, int32(in.Victims.Len()))
@@ -151,7 +153,7 @@ func (c *Case) OptionsOf(victims [][]int) *policy.Options {
 		in.HighestPriority = append(in.HighestPriority, highest)
 		in.VictimCount = append(in.VictimCount, int32(len(victims[i])))
 		in.PrioritySum = append(in.PrioritySum, sum)
-		in.LostWork = append(in.LostWork, lost)
+		in.LostWork, in.Start = append(in.LostWork, lost), append(in.Start, start)
 		for d := range c.Dims {
 			in.Need[d] = append(in.Need[d], c.Preemptor.Ask[d]-o.Free[d])
 		}

@@ -58,7 +58,8 @@ func RandomOptions(r *rand.Rand, options, rows int) *policy.Options {
 		PrioritySum: f.longs(n, 1<<40), LostWork: f.longs(n, 1<<50),
 		FitBefore: f.unit(n), FitAfter: f.unit(n), Present: make([]uint8, n),
 	}
-	in.BudgetViolations = filler{rand.New(rand.NewPCG(uint64(c.Now), 2))}.ints(n, 3)
+	apart := filler{rand.New(rand.NewPCG(uint64(c.Now), 2))} // see budgets
+	in.BudgetViolations, in.Start = apart.ints(n, 3), apart.longs(n, 1<<60)
 	for range requests {
 		in.DeviceGroup = append(in.DeviceGroup, f.ints(n, 50))
 	}

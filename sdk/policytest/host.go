@@ -1,6 +1,10 @@
 package policytest
 
-import "github.com/cede-scheduler/cede/sdk/policy"
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
 
 // Settle does with the answer of SelectVictims what the host does: it evicts
 // in the order given until the option fits, and spares in reverse order of
@@ -66,12 +70,14 @@ func Fits(in *policy.Candidates, i int, gone []int) bool {
 
 // Truncate drops the rows that a host does not show to a policy that declares
 // Info.Ascending: for each option those above the lowest priority with which it
-// fits once everything up to it is gone. Where rows would overrun a budget between
-// them it shows all.
+// fits once everything up to it is gone. Rows that overrun a budget with nothing
+// left come after all others; where one with something left is overrun, it drops
+// none.
 func (c *Case) Truncate() {
 	in := c.Candidates()
 	for i := range c.Options {
 		if c.overruns(&c.Options[i]) {
+			c.truncateAround(in, i)
 			continue
 		}
 		rows := c.Options[i].Rows
@@ -84,4 +90,37 @@ func (c *Case) Truncate() {
 			gone = append(gone, k)
 		}
 	}
+}
+
+func (c *Case) truncateAround(in *policy.Candidates, i int) {
+	o := &c.Options[i]
+	left := c.slacks()
+	tight := make([]bool, len(o.Rows))
+	for k := range o.Rows {
+		for _, name := range o.Rows[k].Budgets {
+			if left[name] > 0 && c.under(o, name) > left[name] {
+				return
+			}
+			tight[k] = tight[k] || left[name] <= 0
+		}
+	}
+	var gone []int
+	for _, overrun := range []bool{false, true} {
+		reached := false
+		for k := range o.Rows {
+			if tight[k] != overrun {
+				continue
+			}
+			if same := reached && o.Rows[k].Priority == o.Rows[gone[len(gone)-1]].Priority; !same && Fits(in, i, gone) {
+				break
+			}
+			gone, reached = append(gone, k), true
+		}
+	}
+	slices.Sort(gone)
+	var rows []Row
+	for _, k := range gone {
+		rows = append(rows, o.Rows[k])
+	}
+	o.Rows = rows
 }

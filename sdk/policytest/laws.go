@@ -38,11 +38,17 @@ func (l Laws) CheckAscending(t *testing.T) {
 	p := l.New()
 	for k := range Count(t) / 4 {
 		c := Random(r, l.Shape(k))
-		want := picksOf(t, p, c.Candidates())
+		names := func() (lists [][]string) {
+			for i, picks := range picksOf(t, p, c.Candidates()) {
+				lists = append(lists, c.Names(i, picks))
+			}
+			return lists
+		}
+		want := names()
 		c.Truncate()
-		for i, got := range picksOf(t, p, c.Candidates()) {
+		for i, got := range names() {
 			if !slices.Equal(got, want[i]) {
-				t.Fatalf("case %d, option %d: picks %v, without the rows above %v", k, i, want[i], got)
+				t.Fatalf("case %d, option %d: picks %v, without the rows that are not reached %v", k, i, want[i], got)
 			}
 		}
 	}

@@ -103,6 +103,9 @@ func question(op abi.Op, options int, columns policy.Columns, edit func(*policy.
 		if edit != nil {
 			edit(in.Preemptor)
 		}
+		if !columns.Has(policy.BudgetColumns) {
+			in.Start = nil // it is of 1.1, as budgets are
+		}
 		e.Options(in, columns)
 		return written(&e)
 	}
