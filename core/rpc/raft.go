@@ -149,4 +149,3 @@ func readText(r io.Reader) (string, error) {
 	_, err := io.ReadFull(r, text)
 	return string(text), err
 }
-

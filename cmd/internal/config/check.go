@@ -33,6 +33,9 @@ func (l *loading) fill(out *Loaded) {
 		}
 		c.Name = name
 	}
+	if c.Listen.Gossip == "" && !c.Dev && c.Server.Enabled && (len(c.Server.Join) > 0 || c.Server.BootstrapExpect > 1) {
+		c.Listen.Gossip = "127.0.0.1:4648"
+	}
 	if c.ACL.BootstrapFile == "" && c.DataDir != "" {
 		c.ACL.BootstrapFile = filepath.Join(c.DataDir, "bootstrap.token")
 	}
@@ -59,7 +62,7 @@ func (l *loading) check(out *Loaded) {
 	case c.DataDir != "" && !filepath.IsAbs(c.DataDir):
 		bad("data_dir", "%s is no absolute path", c.DataDir)
 	}
-	for key, address := range map[string]string{"listen.http": c.Listen.HTTP, "listen.rpc": c.Listen.RPC, "listen.metrics": c.Listen.Metrics, "advertise.http": c.Advertise.HTTP, "advertise.rpc": c.Advertise.RPC} {
+	for key, address := range map[string]string{"listen.http": c.Listen.HTTP, "listen.rpc": c.Listen.RPC, "listen.metrics": c.Listen.Metrics, "advertise.http": c.Advertise.HTTP, "advertise.rpc": c.Advertise.RPC, "listen.gossip": c.Listen.Gossip, "advertise.gossip": c.Advertise.Gossip} {
 		needed := key == "listen.http" || key == "listen.rpc" && c.Server.Enabled
 		if problem := addressProblem(address, needed); problem != "" {
 			bad(key, "%s", problem)
@@ -67,6 +70,7 @@ func (l *loading) check(out *Loaded) {
 	}
 	checkTLS(c, bad)
 	checkServer(c, bad)
+	checkPool(c, bad)
 	checkClient(c, bad)
 	checkPolicy(c, bad)
 	checkLimits(c, bad)
@@ -136,6 +140,43 @@ func checkServer(c *Config, bad report) {
 			bad(key, "must be more than 0")
 		}
 	}
+}
+
+// checkPool is about servers among themselves. In plain text they talk on one
+// machine alone.
+func checkPool(c *Config, bad report) {
+	if _, err := c.Gossip.KeyList(); err != nil {
+		bad("gossip.keys", "%v", err)
+	}
+	if c.Gossip.Name == "" || len(c.Gossip.Name) > 100 {
+		bad("gossip.name", "want a name of 1 to 100 bytes")
+	}
+	for _, seed := range c.Server.Join {
+		if problem := addressProblem(seed, true); problem != "" {
+			bad("server.join", "%s", problem)
+		}
+	}
+	if !c.Pooled() {
+		return
+	}
+	if c.TLS.Cert != "" && c.TLS.CA == "" {
+		bad("tls.ca", "is needed where servers talk to each other: who signs their certificates")
+	}
+	if !onLoopback(c.Listen.RPC) && c.TLS.Cert == "" {
+		bad("listen.rpc", "servers would talk in plain text at %s: set tls.cert, tls.key and tls.ca, or listen on a loopback address", c.Listen.RPC)
+	}
+	if !onLoopback(c.Listen.Gossip) && c.Gossip.Keys == "" {
+		bad("gossip.keys", "is needed at %s: whoever reaches it could join the pool (`openssl rand -base64 32` makes a key)", c.Listen.Gossip)
+	}
+}
+
+func onLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func checkClient(c *Config, bad report) {

@@ -1,7 +1,11 @@
 package config
 
 import (
+	"encoding/base64"
+	"fmt"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // Config is everything that an operator sets for one process. The tags give the
@@ -17,6 +21,7 @@ type Config struct {
 	TLS       TLS       `koanf:"tls"`
 	ACL       ACL       `koanf:"acl"`
 	Server    Server    `koanf:"server"`
+	Gossip    Gossip    `koanf:"gossip"`
 	Client    Client    `koanf:"client"`
 	Policy    Policy    `koanf:"policy"`
 	Limits    Limits    `koanf:"limits"`
@@ -31,14 +36,16 @@ type Config struct {
 type Listen struct {
 	HTTP    string `koanf:"http"`    // the API; default: 127.0.0.1:4646
 	RPC     string `koanf:"rpc"`     // servers among themselves; default: 127.0.0.1:4647
+	Gossip  string `koanf:"gossip"`  // servers find each other, TCP and UDP; default: nowhere, and 127.0.0.1:4648 where the server is one of several
 	Metrics string `koanf:"metrics"` // /metrics and /debug/pprof; default: 127.0.0.1:4649; empty: nowhere
 }
 
 // Advertise is where others find the process, HOST:PORT. Default: where it
 // listens; with 0.0.0.0, the machine's first address.
 type Advertise struct {
-	HTTP string `koanf:"http"`
-	RPC  string `koanf:"rpc"`
+	HTTP   string `koanf:"http"`
+	RPC    string `koanf:"rpc"`
+	Gossip string `koanf:"gossip"`
 }
 
 // TLS is how the listeners are encrypted. The files are read again on reload.
@@ -47,6 +54,7 @@ type TLS struct {
 	Key          string `koanf:"key" reload:"true"`  // PEM file
 	CA           string `koanf:"ca" reload:"true"`   // PEM file: who signs servers and, with verify_client, clients
 	VerifyClient bool   `koanf:"verify_client"`      // callers of the API need a certificate too
+	ServerName   string `koanf:"server_name"`        // that every server's certificate bears; empty: the name or address that it is called at
 	MinVersion   string `koanf:"min_version"`        // 1.2 or 1.3; default: 1.2, where both sides can 1.3 is used
 }
 
@@ -60,10 +68,16 @@ type ACL struct {
 
 // Server is the part that schedules.
 type Server struct {
-	Enabled         bool   `koanf:"enabled"`
-	BootstrapExpect int    `koanf:"bootstrap_expect"`      // servers of a new cluster; default: 1
-	Workers         int    `koanf:"workers" reload:"true"` // evaluations at a time; 0: half the processors
-	Secret          Secret `koanf:"secret" secret:"true"`  // signs plan tokens; empty: derived from the cluster
+	Enabled bool `koanf:"enabled"`
+	// BootstrapExpect is how many servers begin a new cluster together, the same on all
+	// of them. Default: 1; with server.join 1 means that it begins none, and waits for
+	// a cluster to take it in.
+	BootstrapExpect int `koanf:"bootstrap_expect"`
+	// Join is HOST:PORT of the gossip of other servers; one that is there suffices.
+	Join []string `koanf:"join"`
+
+	Workers int    `koanf:"workers" reload:"true"` // evaluations at a time; 0: half the processors
+	Secret  Secret `koanf:"secret" secret:"true"`  // signs plan tokens; empty: derived from the cluster
 
 	Heartbeat Heartbeat `koanf:"heartbeat"`
 	GC        GC        `koanf:"gc"`
@@ -71,6 +85,41 @@ type Server struct {
 	// WriteDeadline is how long the disk may take for one write before the server
 	// gives its leadership up and ends. Default: 30s.
 	WriteDeadline time.Duration `koanf:"write_deadline"`
+}
+
+// Pooled is whether the server is one of several, or may become one.
+func (c *Config) Pooled() bool { return c.Server.Enabled && !c.Dev && c.Listen.Gossip != "" }
+
+// Founders is how many servers begin a cluster; 0: this one joins one.
+func (s *Server) Founders() int {
+	if s.BootstrapExpect == 1 && len(s.Join) > 0 {
+		return 0
+	}
+	return s.BootstrapExpect
+}
+
+// Gossip is how servers find each other.
+type Gossip struct {
+	Name string `koanf:"name"` // of the pool, the same on all its servers; default: cede
+	// Keys seal gossip: base64 of 16, 24 or 32 bytes each, parted by commas or lines.
+	// The first seals, and all open. The same on all servers.
+	Keys Secret `koanf:"keys" secret:"true" reload:"true"`
+}
+
+// KeyList reads the keys.
+func (g *Gossip) KeyList() (keys [][]byte, err error) {
+	parts := strings.FieldsFunc(string(g.Keys), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	for i, text := range parts {
+		key, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, fmt.Errorf("key %d is no base64: `openssl rand -base64 32` makes one", i+1)
+		}
+		if n := len(key); n != 16 && n != 24 && n != 32 {
+			return nil, fmt.Errorf("key %d has %d bytes: a key has 16, 24 or 32", i+1, n)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }
 
 // Heartbeat is how patient servers are with nodes.
@@ -214,6 +263,7 @@ func Defaults() Config {
 			},
 			WriteDeadline: 30 * time.Second,
 		},
+		Gossip: Gossip{Name: "cede"},
 		Client: Client{
 			Drivers:  Drivers{Exec: ExecDriver{Enabled: true, DeniedUsers: []string{"root"}, LogSize: 10 << 20, LogFiles: 5}},
 			Pressure: Pressure{Enabled: true, Interval: 2 * time.Second},
