@@ -56,7 +56,7 @@ type Blocked struct {
 	seen   sightings
 	// classes numbers what the records in ids rule out.
 	classes classNumbers
-	types   [model.JobTypes]int
+	types   [model.EvalTypes]int
 
 	cursors heapq.Heap[cursor] // empty between calls
 }
@@ -101,7 +101,7 @@ func (t *Blocked) reset() {
 	t.shapes = make(map[uint64]group)
 	t.nodal, t.single, t.dups = nil, nil, nil
 	t.seen, t.classes = newSightings(), newClassNumbers()
-	t.types = [model.JobTypes]int{}
+	t.types = [model.EvalTypes]int{}
 }
 
 // Block takes an evaluation that found no room in the state at its
@@ -233,7 +233,7 @@ func (t *Blocked) ReturnDuplicates(cs []*Cancelled) {
 	}
 }
 
-func (t *Blocked) counts() [model.JobTypes]int {
+func (t *Blocked) counts() [model.EvalTypes]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.types

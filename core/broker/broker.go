@@ -28,7 +28,7 @@ type Broker struct {
 	jobs    arena[job]
 	keys    table // jobs by key
 
-	ready   [model.JobTypes]heapq.Lanes[ref]
+	ready   [model.EvalTypes]heapq.Lanes[ref]
 	leases  list // unacked with a running lease; all leases are equally long, so by due time
 	delays  heapq.Heap[ref]
 	cancels list // cancelable, oldest first
@@ -41,8 +41,8 @@ type Broker struct {
 	armed    bool
 	armedFor int64
 
-	counts [numStates][model.JobTypes]int
-	waits  [model.JobTypes]Waits
+	counts [numStates][model.EvalTypes]int
+	waits  [model.EvalTypes]Waits
 
 	blocked *Blocked // set once by NewBlocked
 }
@@ -140,7 +140,7 @@ func (b *Broker) flush() {
 	}
 	b.delays.Reset()
 	b.leases, b.cancels, b.fails = list{}, list{}, list{}
-	b.counts = [numStates][model.JobTypes]int{}
+	b.counts = [numStates][model.EvalTypes]int{}
 	for _, w := range b.waiters {
 		w.finish(ErrDisabled)
 	}

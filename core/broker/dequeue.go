@@ -132,7 +132,7 @@ func (b *Broker) fill(w *waiter) bool {
 	return len(w.got) > 0
 }
 
-const allTypes = 1<<model.JobTypes - 1
+const allTypes = 1<<model.EvalTypes - 1
 
 func maskOf(types []model.JobType) uint {
 	if len(types) == 0 {

@@ -29,8 +29,8 @@ func (w *Waits) add(d time.Duration) {
 // so none can drift or go below zero.
 type Stats struct {
 	Enabled, Paused bool
-	Types           [model.JobTypes]Counts // by model.JobType
-	Waits           [model.JobTypes]Waits
+	Types           [model.EvalTypes]Counts // by model.JobType
+	Waits           [model.EvalTypes]Waits
 	Waiters         int // Dequeue calls that wait
 }
 
@@ -52,7 +52,7 @@ func (s *Stats) Total() Counts {
 
 // Stats is how things stand now.
 func (b *Broker) Stats() Stats {
-	var blocked [model.JobTypes]int
+	var blocked [model.EvalTypes]int
 	if t := b.attached(); t != nil {
 		blocked = t.counts()
 	}

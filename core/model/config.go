@@ -26,13 +26,13 @@ func ParseAlgorithm(s string) (Algorithm, error) {
 // state, so every worker that plans on one snapshot uses the same one.
 type SchedulerConfig struct {
 	Algorithm     Algorithm
-	Preemption    [JobTypes]bool // by JobType
-	PriorityDelta *int32         // the base gap; nil: the policy's own
-	Policy        string         // name of the active policy
-	OnFault       string         // OnFaultDeny (also where empty) or OnFaultDefault
-	BrokerPaused  bool           // evaluations are kept and none is handed out
-	Coalescing    *bool          // one evaluation of a job is kept for many; nil: on
-	Shedding      *bool          // what is superseded is cancelled; nil: on
+	Preemption    [EvalTypes]bool // by JobType
+	PriorityDelta *int32          // the base gap; nil: the policy's own
+	Policy        string          // name of the active policy
+	OnFault       string          // OnFaultDeny (also where empty) or OnFaultDefault
+	BrokerPaused  bool            // evaluations are kept and none is handed out
+	Coalescing    *bool           // one evaluation of a job is kept for many; nil: on
+	Shedding      *bool           // what is superseded is cancelled; nil: on
 
 	ModifyIndex uint64
 }

@@ -18,13 +18,20 @@ const (
 	JobTypes = iota
 )
 
-var jobTypeNames = [...]string{"service", "batch", "system", "sysbatch"}
+// JobBinding is the type of evaluations of bindings. No job has it.
+const (
+	JobBinding JobType = JobTypes
+	// EvalTypes is how many types evaluations have.
+	EvalTypes = JobTypes + 1
+)
+
+var jobTypeNames = [...]string{"service", "batch", "system", "sysbatch", "binding"}
 
 func (t JobType) String() string { return jobTypeNames[t] }
 
-// ParseJobType is the inverse of String.
+// ParseJobType is the inverse of String for types that jobs have.
 func ParseJobType(s string) (JobType, error) {
-	if i := slices.Index(jobTypeNames[:], s); i >= 0 {
+	if i := slices.Index(jobTypeNames[:JobTypes], s); i >= 0 {
 		return JobType(i), nil
 	}
 	return 0, fmt.Errorf("unknown job type %q: want service, batch, system or sysbatch", s)

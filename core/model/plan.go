@@ -23,7 +23,16 @@ type CommitGroup struct {
 	Stop   []Stop
 	Evict  []Eviction
 	Claims []*Claim
+
+	// What happens to bindings. A plan of a binding has one group and nothing of
+	// the above but claims: it is placed whole or not at all.
+	Assign   []*Assignment // new, or the same with another number of replicas
+	Withdraw []Withdrawal
+	Release  []string // claims of the plan's own binding that are given up
 }
+
+// Bindings is whether the group is about bindings.
+func (g *CommitGroup) Bindings() bool { return len(g.Assign)+len(g.Withdraw)+len(g.Release) > 0 }
 
 // Stop ends an allocation that is no longer wanted.
 type Stop struct {
@@ -40,18 +49,19 @@ type Eviction struct {
 	Policy  string // version of the policy that chose it
 }
 
-// Claim is room reserved on a node for a claimant until it is placed or the
-// claim expires. It counts against everybody of lower or equal priority but
-// the claimant.
+// Claim is room reserved on a node, or on a member cluster, for a claimant until
+// it is placed or the claim expires. It counts against everybody of lower or
+// equal priority but the claimant.
 type Claim struct {
-	ID       string
-	Claimant JobKey
-	NodeID   string
-	Vec      Vector
-	Ports    []uint16
-	Devices  []DeviceUse
-	Priority int32
-	Expiry   int64 // Unix nanoseconds
+	ID        string
+	Claimant  JobKey
+	NodeID    string
+	ClusterID string // instead of NodeID: it is a binding's
+	Vec       Vector
+	Ports     []uint16
+	Devices   []DeviceUse
+	Priority  int32
+	Expiry    int64 // Unix nanoseconds
 
 	CreateIndex uint64
 }

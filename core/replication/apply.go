@@ -57,6 +57,14 @@ func (a *applier) run() *Refusal {
 		return a.upsertBudget(c.Budget)
 	case *DeleteBudget:
 		return a.deleteBudget(c.Key)
+	case *UpsertClusters:
+		return a.upsertClusters(c.Clusters)
+	case *UpsertBinding:
+		return a.upsertBinding(c)
+	case *DeleteBinding:
+		return a.deleteBinding(c.Key)
+	case *EndAssignments:
+		return a.endAssignments(c.IDs)
 	case *Collect:
 		return a.collect(c)
 	case *PutChunk:

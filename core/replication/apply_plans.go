@@ -190,6 +190,7 @@ func (a *applier) notice(b *state.Batch) {
 			for _, u := range g.Update {
 				a.result.Rooms = append(a.result.Rooms, u.NodeID)
 			}
+			a.noticeBindings(b.Plans[p].Plan.Job, g)
 			for _, alloc := range g.Place {
 				if alloc.Group != nil && len(alloc.Group.Labels) > 0 {
 					a.result.Placed = append(a.result.Placed, alloc.NodeID)

@@ -88,6 +88,8 @@ func (w *writer) operatorCommand(m *pb.Entry, command Command) {
 		m.Command = &pb.Entry_DeleteBudget{DeleteBudget: &pb.DeleteBudget{
 			Namespace: text(c.Key.Namespace), Name: text(c.Key.Name),
 		}}
+	case *UpsertClusters, *UpsertBinding, *DeleteBinding, *EndAssignments:
+		w.bindingCommand(m, c)
 	case *Collect:
 		m.Command = &pb.Entry_Collect{Collect: &pb.Collect{
 			Evals: w.ids(c.Evals), Allocs: w.ids(c.Allocs), Nodes: w.ids(c.Nodes), Policies: texts(c.Policies),
@@ -181,6 +183,8 @@ func (r *reader) operatorCommand(m *pb.Entry) Command {
 		return &UpsertBudget{budgetOf(c.UpsertBudget)}
 	case *pb.Entry_DeleteBudget:
 		return &DeleteBudget{model.BudgetKey{Namespace: c.DeleteBudget.GetNamespace(), Name: c.DeleteBudget.GetName()}}
+	case *pb.Entry_UpsertClusters, *pb.Entry_UpsertBinding, *pb.Entry_DeleteBinding, *pb.Entry_EndAssignments:
+		return r.bindingCommand(m)
 	case *pb.Entry_Collect:
 		l := c.Collect
 		return &Collect{

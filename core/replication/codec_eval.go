@@ -32,7 +32,7 @@ func (r *reader) eval(m *pb.Evaluation) *model.Evaluation {
 	}
 	e := &model.Evaluation{
 		ID: r.id(m.Id), Namespace: m.Namespace, JobID: m.JobId,
-		Type: model.JobType(r.enum("job type", m.Type, model.JobTypes-1)), Priority: m.Priority,
+		Type: model.JobType(r.enum("job type", m.Type, model.EvalTypes-1)), Priority: m.Priority,
 		TriggeredBy: model.Trigger(m.TriggeredBy), Status: model.EvalStatus(r.enum("evaluation status", m.Status, uint32(model.EvalCancelled))),
 		StatusText: m.StatusText, WaitUntil: m.WaitUntil, SnapshotIndex: m.SnapshotIndex, Attempts: m.Attempts,
 		Previous: r.id(m.Previous), Blocked: r.id(m.Blocked), SupersededBy: r.id(m.SupersededBy),

@@ -102,6 +102,8 @@ func (w *writer) rest(g *model.CommitGroup, to *pb.CommitGroup) {
 	for _, c := range g.Claims {
 		to.Claims = append(to.Claims, w.claim(c))
 	}
+	to.Assign, to.Withdraw = each(g.Assign, w.assignment), each(g.Withdraw, w.withdrawal)
+	to.Release = w.ids(g.Release)
 }
 
 func (w *writer) alloc(a *model.Allocation, m *pb.Allocation) {
@@ -117,15 +119,21 @@ func (w *writer) alloc(a *model.Allocation, m *pb.Allocation) {
 }
 
 func (w *writer) claim(c *model.Claim) *pb.Claim {
-	used := len(c.Vec)
-	for used > 0 && c.Vec[used-1] == 0 {
-		used--
-	}
 	return &pb.Claim{
-		Id: w.id(c.ID), Claimant: keyToPB(c.Claimant), NodeId: w.id(c.NodeID), Vec: c.Vec[:used:used],
-		Ports: portNumbers(c.Ports), Devices: each(c.Devices, useToPB), Priority: c.Priority, Expiry: c.Expiry,
+		Id: w.id(c.ID), Claimant: keyToPB(c.Claimant), NodeId: w.id(c.NodeID), Vec: amounts(&c.Vec),
+		ClusterId: w.id(c.ClusterID),
+		Ports:     portNumbers(c.Ports), Devices: each(c.Devices, useToPB), Priority: c.Priority, Expiry: c.Expiry,
 		CreateIndex: c.CreateIndex,
 	}
+}
+
+// amounts is a vector without zeros at the end.
+func amounts(v *model.Vector) []int64 {
+	used := len(v)
+	for used > 0 && v[used-1] == 0 {
+		used--
+	}
+	return v[:used:used]
 }
 
 func useToPB(u *model.DeviceUse) *pb.DeviceUse { return &pb.DeviceUse{Id: text(u.ID), Count: u.Count} }
@@ -204,6 +212,8 @@ func (r *reader) rest(m *pb.CommitGroup, to *model.CommitGroup) {
 	for _, c := range m.Claims {
 		to.Claims = append(to.Claims, r.claim(c))
 	}
+	to.Assign, to.Withdraw = each(m.Assign, r.assignment), each(m.Withdraw, r.withdrawal)
+	to.Release = r.ids(m.Release)
 }
 
 func (r *reader) alloc(m *pb.Allocation, a *model.Allocation) {
@@ -238,12 +248,17 @@ func (r *reader) groupOf(j *model.Job, name string) *model.Group {
 
 func (r *reader) claim(m *pb.Claim) *model.Claim {
 	c := &model.Claim{
-		ID: r.id(m.Id), Claimant: keyOf(m.Claimant), NodeID: r.id(m.NodeId), Ports: r.ports(m.Ports),
+		ID: r.id(m.Id), Claimant: keyOf(m.Claimant), NodeID: r.id(m.NodeId), ClusterID: r.id(m.ClusterId), Ports: r.ports(m.Ports),
 		Devices: each(m.Devices, useOf), Priority: m.Priority, Expiry: m.Expiry, CreateIndex: m.CreateIndex,
 	}
-	if len(m.Vec) > len(c.Vec) {
-		r.fail("claim %s is over %d dimensions", c.ID, len(m.Vec))
-	}
-	copy(c.Vec[:], m.Vec)
+	c.Vec = r.vector("claim", c.ID, m.Vec)
 	return c
+}
+
+func (r *reader) vector(what, id string, amounts []int64) (v model.Vector) {
+	if len(amounts) > len(v) {
+		r.fail("%s %s is over %d dimensions", what, id, len(amounts))
+	}
+	copy(v[:], amounts)
+	return v
 }

@@ -80,10 +80,19 @@ func (r *reader) token(m *pb.Token) *model.Token {
 
 func configToPB(c *model.SchedulerConfig) *pb.SchedulerConfig {
 	return &pb.SchedulerConfig{
-		Algorithm: text(string(c.Algorithm)), Preemption: c.Preemption[:], PriorityDelta: c.PriorityDelta,
+		Algorithm: text(string(c.Algorithm)), Preemption: preemptionToPB(&c.Preemption), PriorityDelta: c.PriorityDelta,
 		Policy: text(c.Policy), OnFault: text(c.OnFault), BrokerPaused: c.BrokerPaused,
 		Coalescing: c.Coalescing, Shedding: c.Shedding, ModifyIndex: c.ModifyIndex,
 	}
+}
+
+// preemptionToPB leaves bindings out as long as it is off for them: servers that
+// know of none read the rest.
+func preemptionToPB(on *[model.EvalTypes]bool) []bool {
+	if on[model.JobBinding] {
+		return on[:]
+	}
+	return on[:model.JobTypes]
 }
 
 func (r *reader) config(m *pb.SchedulerConfig) *model.SchedulerConfig {

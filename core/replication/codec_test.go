@@ -15,7 +15,8 @@ func commands() []Command {
 		&Bootstrap{}, &SetVersion{}, &RegisterJob{}, &StopJob{}, &StopAllocs{}, &WriteEvals{}, &ApplyPlans{},
 		&RegisterNodes{}, &ChangeNodes{}, &DeleteNodes{}, &UpdateAllocs{}, &SetConfig{}, &UpsertPriorityClass{},
 		&DeletePriorityClass{}, &Collect{}, &PutChunk{}, &LoadPolicy{}, &CheckPolicy{}, &ChangePolicy{}, &PutToken{},
-		&DeleteToken{}, &UpsertBudget{}, &DeleteBudget{},
+		&DeleteToken{}, &UpsertBudget{}, &DeleteBudget{}, &UpsertClusters{}, &UpsertBinding{}, &DeleteBinding{},
+		&EndAssignments{},
 	}
 }
 

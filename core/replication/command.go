@@ -92,6 +92,19 @@ type (
 	// DeleteBudget forgets one.
 	DeleteBudget struct{ Key model.BudgetKey }
 
+	// UpsertClusters stores member clusters, or other versions of them.
+	UpsertClusters struct{ Clusters []*model.Cluster }
+	// UpsertBinding stores a binding, or another version of it, with an
+	// evaluation.
+	UpsertBinding struct {
+		Binding *model.Binding
+		Eval    *model.Evaluation // nil: none
+	}
+	// DeleteBinding forgets a binding that holds nothing any more.
+	DeleteBinding struct{ Key model.JobKey }
+	// EndAssignments writes that assignments are gone, or have done their work.
+	EndAssignments struct{ IDs []string }
+
 	// Collect forgets what is over. What is not, or plays a role, is left out; ids
 	// that are not there are skipped. A job goes with all of its allocations and
 	// evaluations.

@@ -34,6 +34,8 @@ var derived = map[reflect.Type][]string{
 	reflect.TypeFor[model.Group]():      {"Job", "Position", "Ask"},
 	reflect.TypeFor[model.Node]():       {"Avail", "ClassKey"},
 	reflect.TypeFor[model.Allocation](): {"NodePos"},
+	reflect.TypeFor[model.Cluster]():    {"Avail"},
+	reflect.TypeFor[model.Binding]():    {"Ask"},
 }
 
 // most is the greatest number of the types that stand for one of a few things.
@@ -176,6 +178,9 @@ func (f *filler) batch() *state.Batch {
 			f.fill(reflect.ValueOf(&to.Stop).Elem())
 			f.fill(reflect.ValueOf(&to.Evict).Elem())
 			f.fill(reflect.ValueOf(&to.Claims).Elem())
+			f.fill(reflect.ValueOf(&to.Assign).Elem())
+			f.fill(reflect.ValueOf(&to.Withdraw).Elem())
+			f.fill(reflect.ValueOf(&to.Release).Elem())
 		}
 		b.Plans = append(b.Plans, state.BatchPlan{Plan: plan, Groups: []int{0, 2}})
 	}

@@ -137,6 +137,7 @@ func (h *history) entry() *Entry {
 	draw := rapid.SampledFrom([]func() Command{
 		h.register, h.register, h.register, h.node, h.node, h.place, h.place, h.place, h.place, h.change, h.update, h.update,
 		h.stop, h.stopAllocs, h.evals, h.collect, h.policy, h.policy, h.policy, h.policy, h.operator, h.operator, h.confirm,
+		h.clusters, h.bind, h.bind, h.assign, h.assign, h.assign, h.end, h.unbind,
 	}).Draw(h.t, "command")
 	h.time += rapid.Int64Range(-10, state.AppliedFor/8).Draw(h.t, "time")
 	e := &Entry{Time: h.time, Command: draw()}

@@ -28,6 +28,10 @@ const (
 	kindDeleteToken         kind = 30
 	kindUpsertBudget        kind = 31
 	kindDeleteBudget        kind = 32
+	kindUpsertClusters      kind = 33
+	kindUpsertBinding       kind = 34
+	kindDeleteBinding       kind = 35
+	kindEndAssignments      kind = 36
 )
 
 func (*Bootstrap) command() kind           { return kindBootstrap }
@@ -53,3 +57,7 @@ func (*PutToken) command() kind            { return kindPutToken }
 func (*DeleteToken) command() kind         { return kindDeleteToken }
 func (*UpsertBudget) command() kind        { return kindUpsertBudget }
 func (*DeleteBudget) command() kind        { return kindDeleteBudget }
+func (*UpsertClusters) command() kind      { return kindUpsertClusters }
+func (*UpsertBinding) command() kind       { return kindUpsertBinding }
+func (*DeleteBinding) command() kind       { return kindDeleteBinding }
+func (*EndAssignments) command() kind      { return kindEndAssignments }

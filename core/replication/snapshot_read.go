@@ -72,6 +72,8 @@ func (s *restorer) take(m *pb.Record) error {
 
 func (s *restorer) aside(r *reader, m *pb.Record) error {
 	switch c := m.Record.(type) {
+	case *pb.Record_Cluster, *pb.Record_Binding, *pb.Record_Assignment:
+		return s.bindings(r, m)
 	case *pb.Record_PolicyVersion:
 		s.txn.UpsertPolicyVersion(versionOf(c.PolicyVersion))
 	case *pb.Record_PolicyState:
@@ -99,6 +101,29 @@ func (s *restorer) aside(r *reader, m *pb.Record) error {
 		return fmt.Errorf("%T is not read", m.Record)
 	}
 	return nil
+}
+
+func (s *restorer) bindings(r *reader, m *pb.Record) error {
+	switch c := m.Record.(type) {
+	case *pb.Record_Cluster:
+		if cluster := r.cluster(&c.Cluster); r.err == nil {
+			return s.txn.UpsertCluster(cluster)
+		}
+	case *pb.Record_Binding:
+		if b := r.binding(c.Binding); r.err == nil {
+			return s.txn.UpsertBinding(b)
+		}
+	case *pb.Record_Assignment:
+		a := r.assignment(&c.Assignment)
+		switch {
+		case r.err != nil:
+		case s.txn.Assignment(a.ID) != nil:
+			return fmt.Errorf("assignment %s comes twice", a.ID)
+		default:
+			s.txn.UpsertAssignment(a)
+		}
+	}
+	return r.err
 }
 
 func (s *restorer) head(m *pb.SnapshotHead) error {

@@ -86,6 +86,7 @@ func (s *records) state(sn *state.Snapshot) {
 	for key := range sn.Dirties() {
 		s.job(sn, key)
 	}
+	s.bindings(sn)
 	for e := range sn.Evals() {
 		var w writer
 		s.write(&pb.Record{Record: &pb.Record_Eval{Eval: w.eval(e)}})
@@ -128,6 +129,20 @@ func (s *records) job(sn *state.Snapshot, key model.JobKey) {
 			list[i] = &storage[i]
 		}
 		s.write(&pb.Record{Record: &pb.Record_Allocs{Allocs: &pb.AllocBlock{Names: w.list, Allocs: list}}})
+	}
+}
+
+// bindings writes member clusters, bindings, and what they have there.
+func (s *records) bindings(sn *state.Snapshot) {
+	var w writer
+	for c := range sn.Clusters() {
+		s.write(&pb.Record{Record: &pb.Record_Cluster{Cluster: w.cluster(&c)}})
+	}
+	for b := range sn.Bindings() {
+		s.write(&pb.Record{Record: &pb.Record_Binding{Binding: w.binding(b)}})
+	}
+	for a := range sn.Assignments() {
+		s.write(&pb.Record{Record: &pb.Record_Assignment{Assignment: w.assignment(&a)}})
 	}
 }
 

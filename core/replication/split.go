@@ -76,7 +76,7 @@ func splitList[T any](e *Entry, list []T, command func([]T) Command) ([]part, er
 type unit struct{ plan, group int }
 
 // splitPlans makes several entries of one that is too large. Commit groups that
-// touch a node in common stay together: one may stand on room that the other
+// touch a node or a cluster in common stay together: one may stand on room that the other
 // frees, and it must not be written without it.
 func splitPlans(e *Entry, b *state.Batch, snap *state.Snapshot) ([]part, error) {
 	return pack(e, b, connected(b, snap))
@@ -163,7 +163,7 @@ func connected(b *state.Batch, snap *state.Snapshot) [][]unit {
 	return sets
 }
 
-// nodesOf is the nodes that a commit group touches.
+// nodesOf is the nodes and the clusters that a commit group touches.
 func nodesOf(b *state.Batch, plan, group int, snap *state.Snapshot) (nodes []string) {
 	g := &b.Plans[plan].Plan.Groups[group]
 	of := func(id string) {
@@ -178,7 +178,19 @@ func nodesOf(b *state.Batch, plan, group int, snap *state.Snapshot) (nodes []str
 		nodes = append(nodes, a.NodeID)
 	}
 	for _, c := range g.Claims {
+		if c.ClusterID != "" {
+			nodes = append(nodes, model.ClusterPlace(c.ClusterID))
+			continue
+		}
 		nodes = append(nodes, c.NodeID)
+	}
+	for _, a := range g.Assign {
+		nodes = append(nodes, model.ClusterPlace(a.ClusterID))
+	}
+	for i := range g.Withdraw {
+		if a := snap.Assignment(g.Withdraw[i].AssignmentID); a != nil {
+			nodes = append(nodes, model.ClusterPlace(a.ClusterID))
+		}
 	}
 	for i := range g.Stop {
 		of(g.Stop[i].AllocID)

@@ -33,25 +33,44 @@ func FollowUpID(index uint64, key model.JobKey) string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// followUps collects the jobs that must be looked at again.
+// followUps collects the jobs and bindings that must be looked at again.
 type followUps struct {
 	trigger  model.Trigger
 	previous string
 	jobs     map[model.JobKey]*model.Job
+	bindings map[model.JobKey]*model.Binding
 }
 
 func newFollowUps(trigger model.Trigger, previous string) *followUps {
-	return &followUps{trigger: trigger, previous: previous, jobs: map[model.JobKey]*model.Job{}}
+	return &followUps{trigger: trigger, previous: previous, jobs: map[model.JobKey]*model.Job{}, bindings: map[model.JobKey]*model.Binding{}}
 }
 
 // add notes a job; version serves when the job itself was deleted meanwhile.
 func (f *followUps) add(version *model.Job) { f.jobs[version.Key()] = version }
 
+// addBinding is add for a binding.
+func (f *followUps) addBinding(version *model.Binding) { f.bindings[version.Key()] = version }
+
+// of is the type and the priority of what is under a key.
+func (f *followUps) of(t *Txn, key model.JobKey) (model.JobType, int32) {
+	if b := f.bindings[key]; b != nil {
+		return model.JobBinding, b.Priority
+	}
+	job := t.Job(key)
+	if job == nil {
+		job = f.jobs[key]
+	}
+	return job.Type, job.Priority
+}
+
 // write marks the jobs dirty and stores one evaluation for each that has none
 // of this index yet. It returns what it stored, ascending by job.
 func (f *followUps) write(t *Txn, now int64) []*model.Evaluation {
-	keys := make([]model.JobKey, 0, len(f.jobs))
+	keys := make([]model.JobKey, 0, len(f.jobs)+len(f.bindings))
 	for key := range f.jobs {
+		keys = append(keys, key)
+	}
+	for key := range f.bindings {
 		keys = append(keys, key)
 	}
 	slices.SortFunc(keys, model.JobKey.Compare)
@@ -62,12 +81,9 @@ func (f *followUps) write(t *Txn, now int64) []*model.Evaluation {
 		if t.Eval(id) != nil {
 			continue
 		}
-		job := t.Job(key)
-		if job == nil {
-			job = f.jobs[key]
-		}
+		kind, priority := f.of(t, key)
 		e := &model.Evaluation{
-			ID: id, Namespace: key.Namespace, JobID: key.ID, Type: job.Type, Priority: job.Priority,
+			ID: id, Namespace: key.Namespace, JobID: key.ID, Type: kind, Priority: priority,
 			TriggeredBy: f.trigger, Status: model.EvalPending, Previous: f.previous,
 			CreateTime: now, ModifyTime: now,
 		}

@@ -3,7 +3,7 @@ package state
 import "github.com/cede-scheduler/cede/core/model"
 
 // ApplyPlan writes the commit groups of a plan that the planner accepted, with
-// a follow-up evaluation for every other job that loses an allocation by it.
+// a follow-up evaluation for every other job or binding that loses something by it.
 // It returns those evaluations, ascending by job. The plan stays as it is: what
 // is stored are copies.
 //
@@ -36,6 +36,9 @@ func (t *Txn) ApplyPlan(now int64, plan *model.Plan, committed []int) []*model.E
 			claim := *c
 			t.UpsertClaim(&claim)
 		}
+		if g.Bindings() {
+			t.applyBindings(now, plan, g, lost)
+		}
 	}
 	return lost.write(t, now)
 }
@@ -51,11 +54,11 @@ func (t *Txn) takesWork(g *model.CommitGroup) bool {
 		}
 	}
 	for _, c := range g.Claims {
-		if !ready(c.NodeID) {
+		if c.ClusterID == "" && !ready(c.NodeID) {
 			return false
 		}
 	}
-	return true
+	return t.clustersTakeWork(g)
 }
 
 func (t *Txn) applyStop(now int64, s model.Stop) {

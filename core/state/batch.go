@@ -89,14 +89,25 @@ func takesWork(txn *Txn, g *model.CommitGroup) bool {
 		}
 	}
 	for _, c := range g.Claims {
+		if c.ClusterID != "" {
+			continue
+		}
 		if n := txn.Node(c.NodeID); n == nil || !n.Schedulable() {
 			return false
 		}
 	}
-	return true
+	return txn.clustersTakeWork(g)
 }
 
-// spoiltNodes is the nodes on which a dropped group was to free room.
+// place is where a claim reserves room.
+func place(c *model.Claim) string {
+	if c.ClusterID != "" {
+		return model.ClusterPlace(c.ClusterID)
+	}
+	return c.NodeID
+}
+
+// spoiltNodes is the nodes and the clusters on which a dropped group was to free room.
 type spoiltNodes map[string]struct{}
 
 func (s spoiltNodes) add(txn *Txn, g *model.CommitGroup) {
@@ -114,6 +125,11 @@ func (s spoiltNodes) add(txn *Txn, g *model.CommitGroup) {
 	for _, a := range g.Update {
 		free(a.ID)
 	}
+	for i := range g.Withdraw {
+		if a := txn.Assignment(g.Withdraw[i].AssignmentID); a != nil {
+			s[model.ClusterPlace(a.ClusterID)] = struct{}{}
+		}
+	}
 }
 
 // touches is whether the group wants room on such a node.
@@ -126,7 +142,12 @@ func (s spoiltNodes) touches(g *model.CommitGroup) bool {
 		}
 	}
 	for _, c := range g.Claims {
-		if _, ok := s[c.NodeID]; ok {
+		if _, ok := s[place(c)]; ok {
+			return true
+		}
+	}
+	for _, a := range g.Assign {
+		if _, ok := s[model.ClusterPlace(a.ClusterID)]; ok {
 			return true
 		}
 	}

@@ -32,7 +32,7 @@ func (sn *Snapshot) Check() error {
 	}
 	for _, slot := range sn.sortedJobs() {
 		r := sn.jobs.at(slot)
-		if r.job == nil && r.allocs.Len() == 0 && r.evals.Len() == 0 {
+		if r.empty() {
 			return fmt.Errorf("job %s has a row and nothing in it", r.key)
 		}
 		if got := sn.JobAllocCount(r.key); got != byJob[r.key] {
@@ -41,7 +41,9 @@ func (sn *Snapshot) Check() error {
 	}
 	claims := map[string][]*model.Claim{}
 	for c := range sn.Claims() {
-		claims[c.NodeID] = append(claims[c.NodeID], c)
+		if c.ClusterID == "" {
+			claims[c.NodeID] = append(claims[c.NodeID], c)
+		}
 	}
 	if err := sn.checkNodes(byNode, claims); err != nil {
 		return err

@@ -39,6 +39,9 @@ func (sn *Snapshot) checkAside() error {
 			}
 		}
 	}
+	if err := sn.checkBindings(); err != nil {
+		return err
+	}
 	return sn.checkApplied()
 }
 

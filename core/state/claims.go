@@ -45,8 +45,12 @@ func (t *Txn) UpsertClaim(c *model.Claim) {
 	}
 	slot := t.claims.insert(t.owner, hashID(c.ID), c)
 	t.claimOrder = t.claimOrder.with(t.owner, slot)
-	w := t.open(c.NodeID)
-	w.addClaim(c)
+	if c.ClusterID != "" {
+		t.claimCluster(c)
+	} else {
+		w := t.open(c.NodeID)
+		w.addClaim(c)
+	}
 	t.touch(TableClaims.Of(c.ID))
 }
 
@@ -59,7 +63,11 @@ func (t *Txn) DeleteClaim(id string) {
 	c := t.claims.at(slot)
 	t.claims.delete(t.owner, hashID(id), slot)
 	t.claimOrder = t.claimOrder.with(t.owner, slot)
-	w := t.open(c.NodeID)
-	w.removeClaim(c)
+	if c.ClusterID != "" {
+		t.unclaimCluster(c)
+	} else {
+		w := t.open(c.NodeID)
+		w.removeClaim(c)
+	}
 	t.touch(TableClaims.Of(id))
 }

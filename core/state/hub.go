@@ -14,6 +14,8 @@ type Table uint8
 // The tables. TableConfig is what operators set, priority classes included;
 // TablePolicies is versions by id and states by name. TableJobAllocs and the
 // two after it are views of allocations and evaluations by what they belong to.
+// TableClusters is touched by what is assigned or claimed there too, TableBindings
+// by assignments of the binding.
 const (
 	TableNodes Table = iota
 	TableJobs
@@ -29,11 +31,14 @@ const (
 	TablePolicies
 	TableTokens
 	TableBudgets
+	TableClusters
+	TableBindings
+	TableAssignments
 	tables = iota
 )
 
-// Key is a table, or one thing in it. Namespace is set for jobs and budgets
-// alone; with an empty ID the whole table is meant.
+// Key is a table, or one thing in it. Namespace is set for jobs, bindings and
+// budgets alone; with an empty ID the whole table is meant.
 type Key struct {
 	Table     Table
 	Namespace string

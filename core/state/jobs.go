@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"sort"
@@ -10,8 +11,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-// jobRow is everything that belongs to one job key. It is there for as long as
-// the job, an allocation or an evaluation of it is.
+// jobRow is everything that belongs to one job key, or to the binding that has
+// it. It is there for as long as any of it is.
 type jobRow struct {
 	owner     cow.Owner
 	key       model.JobKey
@@ -22,6 +23,13 @@ type jobRow struct {
 	evals     cow.List
 	perNodeAt int32 // position in View.perNode; -1 when not listed
 	labels    []listing
+	binding   *model.Binding      // nil: none; then job is
+	assigned  []*model.Assignment // of the binding, ascending by id; replaced whole
+}
+
+// empty is whether nothing belongs to the key any more.
+func (r *jobRow) empty() bool {
+	return r.job == nil && r.binding == nil && r.allocs.Len() == 0 && r.evals.Len() == 0 && len(r.assigned) == 0
 }
 
 func (v *View) findJob(key model.JobKey) (int32, bool) {
@@ -115,8 +123,12 @@ func (v *View) sortedJobs() []int32 {
 }
 
 // UpsertJob stores a job, or another version of it. It compiles the job, sets
-// its indexes and marks it dirty.
+// its indexes and marks it dirty. It fails with ErrKeyTaken, and for a name of
+// a resource too many.
 func (t *Txn) UpsertJob(j *model.Job) error {
+	if t.Binding(j.Key()) != nil {
+		return fmt.Errorf("%w: %s is a binding", ErrKeyTaken, j.Key())
+	}
 	if err := t.grow(j.Resources()...); err != nil {
 		return err
 	}
@@ -223,7 +235,7 @@ func (t *Txn) ownJobAt(slot int32) *jobRow {
 
 // releaseJob drops the row when nothing belongs to the key any more.
 func (t *Txn) releaseJob(slot int32, r *jobRow) {
-	if r.job != nil || r.allocs.Len() > 0 || r.evals.Len() > 0 {
+	if !r.empty() {
 		return
 	}
 	t.delistLabels(r)

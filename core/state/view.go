@@ -35,6 +35,11 @@ type View struct {
 	claims     table[*model.Claim]
 	claimOrder *ordering
 
+	clusters     table[*clusterRow]
+	clusterOrder *ordering
+	assignments  table[*model.Assignment]
+	bindings     int // rows of jobs that hold a binding
+
 	priorities []*model.PriorityClass // ascending by name; replaced whole
 
 	budgets      *budgets // never nil
@@ -50,7 +55,7 @@ type Snapshot struct{ View }
 func emptyView() View {
 	return View{
 		dims: model.NewDimensions(), config: &model.SchedulerConfig{Algorithm: model.Binpack},
-		nodeOrder: &ordering{}, jobOrder: &ordering{}, evalOrder: &ordering{}, claimOrder: &ordering{},
+		nodeOrder: &ordering{}, jobOrder: &ordering{}, evalOrder: &ordering{}, claimOrder: &ordering{}, clusterOrder: &ordering{},
 		aside: &aside{}, budgets: noBudgets,
 	}
 }

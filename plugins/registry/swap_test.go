@@ -68,7 +68,7 @@ func goGuest(t *testing.T, name string) string {
 func contended() (*state.Snapshot, *model.Evaluation) {
 	store := state.New()
 	txn := store.Begin(1)
-	txn.SetConfig(&model.SchedulerConfig{Preemption: [model.JobTypes]bool{true, true, true, true}, Policy: "p"})
+	txn.SetConfig(&model.SchedulerConfig{Preemption: [model.EvalTypes]bool{true, true, true, true}, Policy: "p"})
 	check := func(err error) {
 		if err != nil {
 			panic(err)

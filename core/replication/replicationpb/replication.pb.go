@@ -60,6 +60,10 @@ type Entry struct {
 	//	*Entry_DeleteToken
 	//	*Entry_UpsertBudget
 	//	*Entry_DeleteBudget
+	//	*Entry_UpsertClusters
+	//	*Entry_UpsertBinding
+	//	*Entry_DeleteBinding
+	//	*Entry_EndAssignments
 	Command       isEntry_Command `protobuf_oneof:"command"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -344,6 +348,42 @@ func (x *Entry) GetDeleteBudget() *DeleteBudget {
 	return nil
 }
 
+func (x *Entry) GetUpsertClusters() *UpsertClusters {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_UpsertClusters); ok {
+			return x.UpsertClusters
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetUpsertBinding() *UpsertBinding {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_UpsertBinding); ok {
+			return x.UpsertBinding
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetDeleteBinding() *DeleteBinding {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_DeleteBinding); ok {
+			return x.DeleteBinding
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetEndAssignments() *EndAssignments {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_EndAssignments); ok {
+			return x.EndAssignments
+		}
+	}
+	return nil
+}
+
 type isEntry_Command interface {
 	isEntry_Command()
 }
@@ -440,6 +480,22 @@ type Entry_DeleteBudget struct {
 	DeleteBudget *DeleteBudget `protobuf:"bytes,32,opt,name=delete_budget,json=deleteBudget,proto3,oneof"`
 }
 
+type Entry_UpsertClusters struct {
+	UpsertClusters *UpsertClusters `protobuf:"bytes,33,opt,name=upsert_clusters,json=upsertClusters,proto3,oneof"`
+}
+
+type Entry_UpsertBinding struct {
+	UpsertBinding *UpsertBinding `protobuf:"bytes,34,opt,name=upsert_binding,json=upsertBinding,proto3,oneof"`
+}
+
+type Entry_DeleteBinding struct {
+	DeleteBinding *DeleteBinding `protobuf:"bytes,35,opt,name=delete_binding,json=deleteBinding,proto3,oneof"`
+}
+
+type Entry_EndAssignments struct {
+	EndAssignments *EndAssignments `protobuf:"bytes,36,opt,name=end_assignments,json=endAssignments,proto3,oneof"`
+}
+
 func (*Entry_Bootstrap) isEntry_Command() {}
 
 func (*Entry_SetVersion) isEntry_Command() {}
@@ -485,6 +541,14 @@ func (*Entry_DeleteToken) isEntry_Command() {}
 func (*Entry_UpsertBudget) isEntry_Command() {}
 
 func (*Entry_DeleteBudget) isEntry_Command() {}
+
+func (*Entry_UpsertClusters) isEntry_Command() {}
+
+func (*Entry_UpsertBinding) isEntry_Command() {}
+
+func (*Entry_DeleteBinding) isEntry_Command() {}
+
+func (*Entry_EndAssignments) isEntry_Command() {}
 
 type Bootstrap struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1630,6 +1694,718 @@ func (x *DeleteBudget) GetName() string {
 	return ""
 }
 
+type UpsertClusters struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Clusters      []*Cluster             `protobuf:"bytes,1,rep,name=clusters,proto3" json:"clusters,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpsertClusters) Reset() {
+	*x = UpsertClusters{}
+	mi := &file_replication_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpsertClusters) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpsertClusters) ProtoMessage() {}
+
+func (x *UpsertClusters) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpsertClusters.ProtoReflect.Descriptor instead.
+func (*UpsertClusters) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *UpsertClusters) GetClusters() []*Cluster {
+	if x != nil {
+		return x.Clusters
+	}
+	return nil
+}
+
+type UpsertBinding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Binding       *Binding               `protobuf:"bytes,1,opt,name=binding,proto3" json:"binding,omitempty"`
+	Eval          *Evaluation            `protobuf:"bytes,2,opt,name=eval,proto3" json:"eval,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpsertBinding) Reset() {
+	*x = UpsertBinding{}
+	mi := &file_replication_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpsertBinding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpsertBinding) ProtoMessage() {}
+
+func (x *UpsertBinding) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpsertBinding.ProtoReflect.Descriptor instead.
+func (*UpsertBinding) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *UpsertBinding) GetBinding() *Binding {
+	if x != nil {
+		return x.Binding
+	}
+	return nil
+}
+
+func (x *UpsertBinding) GetEval() *Evaluation {
+	if x != nil {
+		return x.Eval
+	}
+	return nil
+}
+
+type DeleteBinding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           *JobKey                `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteBinding) Reset() {
+	*x = DeleteBinding{}
+	mi := &file_replication_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteBinding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteBinding) ProtoMessage() {}
+
+func (x *DeleteBinding) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteBinding.ProtoReflect.Descriptor instead.
+func (*DeleteBinding) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *DeleteBinding) GetKey() *JobKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+type EndAssignments struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ids           [][]byte               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndAssignments) Reset() {
+	*x = EndAssignments{}
+	mi := &file_replication_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndAssignments) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndAssignments) ProtoMessage() {}
+
+func (x *EndAssignments) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndAssignments.ProtoReflect.Descriptor instead.
+func (*EndAssignments) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *EndAssignments) GetIds() [][]byte {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+type Cluster struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Capacity      map[string]int64       `protobuf:"bytes,2,rep,name=capacity,proto3" json:"capacity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Attributes    map[string]string      `protobuf:"bytes,3,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Down          bool                   `protobuf:"varint,4,opt,name=down,proto3" json:"down,omitempty"`
+	CreateIndex   uint64                 `protobuf:"varint,5,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
+	ModifyIndex   uint64                 `protobuf:"varint,6,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Cluster) Reset() {
+	*x = Cluster{}
+	mi := &file_replication_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Cluster) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Cluster) ProtoMessage() {}
+
+func (x *Cluster) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Cluster.ProtoReflect.Descriptor instead.
+func (*Cluster) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Cluster) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *Cluster) GetCapacity() map[string]int64 {
+	if x != nil {
+		return x.Capacity
+	}
+	return nil
+}
+
+func (x *Cluster) GetAttributes() map[string]string {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+func (x *Cluster) GetDown() bool {
+	if x != nil {
+		return x.Down
+	}
+	return false
+}
+
+func (x *Cluster) GetCreateIndex() uint64 {
+	if x != nil {
+		return x.CreateIndex
+	}
+	return 0
+}
+
+func (x *Cluster) GetModifyIndex() uint64 {
+	if x != nil {
+		return x.ModifyIndex
+	}
+	return 0
+}
+
+type Binding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	ClusterScoped bool                   `protobuf:"varint,3,opt,name=cluster_scoped,json=clusterScoped,proto3" json:"cluster_scoped,omitempty"`
+	Priority      int32                  `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`
+	PriorityClass string                 `protobuf:"bytes,5,opt,name=priority_class,json=priorityClass,proto3" json:"priority_class,omitempty"`
+	ClassSource   string                 `protobuf:"bytes,6,opt,name=class_source,json=classSource,proto3" json:"class_source,omitempty"`
+	Preempts      bool                   `protobuf:"varint,7,opt,name=preempts,proto3" json:"preempts,omitempty"`
+	Replicas      int64                  `protobuf:"zigzag64,8,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	Resources     map[string]int64       `protobuf:"bytes,9,rep,name=resources,proto3" json:"resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Clusters      [][]byte               `protobuf:"bytes,10,rep,name=clusters,proto3" json:"clusters,omitempty"`
+	Weights       map[string]int64       `protobuf:"bytes,11,rep,name=weights,proto3" json:"weights,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"zigzag64,2,opt,name=value"`
+	Constraints   []*Constraint          `protobuf:"bytes,12,rep,name=constraints,proto3" json:"constraints,omitempty"`
+	Duplicated    bool                   `protobuf:"varint,13,opt,name=duplicated,proto3" json:"duplicated,omitempty"`
+	MinClusters   int64                  `protobuf:"zigzag64,14,opt,name=min_clusters,json=minClusters,proto3" json:"min_clusters,omitempty"`
+	MaxClusters   int64                  `protobuf:"zigzag64,15,opt,name=max_clusters,json=maxClusters,proto3" json:"max_clusters,omitempty"`
+	KillTimeout   int64                  `protobuf:"varint,16,opt,name=kill_timeout,json=killTimeout,proto3" json:"kill_timeout,omitempty"`
+	Duration      int64                  `protobuf:"varint,17,opt,name=duration,proto3" json:"duration,omitempty"`
+	Stopped       bool                   `protobuf:"varint,18,opt,name=stopped,proto3" json:"stopped,omitempty"`
+	Version       uint64                 `protobuf:"varint,19,opt,name=version,proto3" json:"version,omitempty"`
+	SubmitTime    int64                  `protobuf:"fixed64,20,opt,name=submit_time,json=submitTime,proto3" json:"submit_time,omitempty"`
+	CreateIndex   uint64                 `protobuf:"varint,21,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
+	ModifyIndex   uint64                 `protobuf:"varint,22,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Binding) Reset() {
+	*x = Binding{}
+	mi := &file_replication_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Binding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Binding) ProtoMessage() {}
+
+func (x *Binding) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Binding.ProtoReflect.Descriptor instead.
+func (*Binding) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Binding) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Binding) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Binding) GetClusterScoped() bool {
+	if x != nil {
+		return x.ClusterScoped
+	}
+	return false
+}
+
+func (x *Binding) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *Binding) GetPriorityClass() string {
+	if x != nil {
+		return x.PriorityClass
+	}
+	return ""
+}
+
+func (x *Binding) GetClassSource() string {
+	if x != nil {
+		return x.ClassSource
+	}
+	return ""
+}
+
+func (x *Binding) GetPreempts() bool {
+	if x != nil {
+		return x.Preempts
+	}
+	return false
+}
+
+func (x *Binding) GetReplicas() int64 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *Binding) GetResources() map[string]int64 {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+func (x *Binding) GetClusters() [][]byte {
+	if x != nil {
+		return x.Clusters
+	}
+	return nil
+}
+
+func (x *Binding) GetWeights() map[string]int64 {
+	if x != nil {
+		return x.Weights
+	}
+	return nil
+}
+
+func (x *Binding) GetConstraints() []*Constraint {
+	if x != nil {
+		return x.Constraints
+	}
+	return nil
+}
+
+func (x *Binding) GetDuplicated() bool {
+	if x != nil {
+		return x.Duplicated
+	}
+	return false
+}
+
+func (x *Binding) GetMinClusters() int64 {
+	if x != nil {
+		return x.MinClusters
+	}
+	return 0
+}
+
+func (x *Binding) GetMaxClusters() int64 {
+	if x != nil {
+		return x.MaxClusters
+	}
+	return 0
+}
+
+func (x *Binding) GetKillTimeout() int64 {
+	if x != nil {
+		return x.KillTimeout
+	}
+	return 0
+}
+
+func (x *Binding) GetDuration() int64 {
+	if x != nil {
+		return x.Duration
+	}
+	return 0
+}
+
+func (x *Binding) GetStopped() bool {
+	if x != nil {
+		return x.Stopped
+	}
+	return false
+}
+
+func (x *Binding) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Binding) GetSubmitTime() int64 {
+	if x != nil {
+		return x.SubmitTime
+	}
+	return 0
+}
+
+func (x *Binding) GetCreateIndex() uint64 {
+	if x != nil {
+		return x.CreateIndex
+	}
+	return 0
+}
+
+func (x *Binding) GetModifyIndex() uint64 {
+	if x != nil {
+		return x.ModifyIndex
+	}
+	return 0
+}
+
+type Assignment struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Binding       *JobKey                `protobuf:"bytes,2,opt,name=binding,proto3" json:"binding,omitempty"`
+	ClusterId     []byte                 `protobuf:"bytes,3,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Replicas      int64                  `protobuf:"zigzag64,4,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	Vec           []int64                `protobuf:"zigzag64,5,rep,packed,name=vec,proto3" json:"vec,omitempty"` // by dimension, without zeros at the end
+	EvalId        []byte                 `protobuf:"bytes,6,opt,name=eval_id,json=evalId,proto3" json:"eval_id,omitempty"`
+	Desired       uint32                 `protobuf:"varint,7,opt,name=desired,proto3" json:"desired,omitempty"`
+	DesiredReason string                 `protobuf:"bytes,8,opt,name=desired_reason,json=desiredReason,proto3" json:"desired_reason,omitempty"`
+	Done          bool                   `protobuf:"varint,9,opt,name=done,proto3" json:"done,omitempty"`
+	PreemptedBy   []byte                 `protobuf:"bytes,10,opt,name=preempted_by,json=preemptedBy,proto3" json:"preempted_by,omitempty"`
+	PolicyVersion string                 `protobuf:"bytes,11,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
+	CreateTime    int64                  `protobuf:"fixed64,12,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	StartTime     int64                  `protobuf:"fixed64,13,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	EndTime       int64                  `protobuf:"fixed64,14,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	CreateIndex   uint64                 `protobuf:"varint,15,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
+	ModifyIndex   uint64                 `protobuf:"varint,16,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Assignment) Reset() {
+	*x = Assignment{}
+	mi := &file_replication_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Assignment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Assignment) ProtoMessage() {}
+
+func (x *Assignment) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
+func (*Assignment) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Assignment) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *Assignment) GetBinding() *JobKey {
+	if x != nil {
+		return x.Binding
+	}
+	return nil
+}
+
+func (x *Assignment) GetClusterId() []byte {
+	if x != nil {
+		return x.ClusterId
+	}
+	return nil
+}
+
+func (x *Assignment) GetReplicas() int64 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *Assignment) GetVec() []int64 {
+	if x != nil {
+		return x.Vec
+	}
+	return nil
+}
+
+func (x *Assignment) GetEvalId() []byte {
+	if x != nil {
+		return x.EvalId
+	}
+	return nil
+}
+
+func (x *Assignment) GetDesired() uint32 {
+	if x != nil {
+		return x.Desired
+	}
+	return 0
+}
+
+func (x *Assignment) GetDesiredReason() string {
+	if x != nil {
+		return x.DesiredReason
+	}
+	return ""
+}
+
+func (x *Assignment) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+func (x *Assignment) GetPreemptedBy() []byte {
+	if x != nil {
+		return x.PreemptedBy
+	}
+	return nil
+}
+
+func (x *Assignment) GetPolicyVersion() string {
+	if x != nil {
+		return x.PolicyVersion
+	}
+	return ""
+}
+
+func (x *Assignment) GetCreateTime() int64 {
+	if x != nil {
+		return x.CreateTime
+	}
+	return 0
+}
+
+func (x *Assignment) GetStartTime() int64 {
+	if x != nil {
+		return x.StartTime
+	}
+	return 0
+}
+
+func (x *Assignment) GetEndTime() int64 {
+	if x != nil {
+		return x.EndTime
+	}
+	return 0
+}
+
+func (x *Assignment) GetCreateIndex() uint64 {
+	if x != nil {
+		return x.CreateIndex
+	}
+	return 0
+}
+
+func (x *Assignment) GetModifyIndex() uint64 {
+	if x != nil {
+		return x.ModifyIndex
+	}
+	return 0
+}
+
+type Withdrawal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	AssignmentId  []byte                 `protobuf:"bytes,1,opt,name=assignment_id,json=assignmentId,proto3" json:"assignment_id,omitempty"`
+	By            []byte                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	Policy        string                 `protobuf:"bytes,3,opt,name=policy,proto3" json:"policy,omitempty"`
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Withdrawal) Reset() {
+	*x = Withdrawal{}
+	mi := &file_replication_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Withdrawal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Withdrawal) ProtoMessage() {}
+
+func (x *Withdrawal) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Withdrawal.ProtoReflect.Descriptor instead.
+func (*Withdrawal) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *Withdrawal) GetAssignmentId() []byte {
+	if x != nil {
+		return x.AssignmentId
+	}
+	return nil
+}
+
+func (x *Withdrawal) GetBy() []byte {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *Withdrawal) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *Withdrawal) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type Budget struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Namespace      string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1646,7 +2422,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_replication_proto_msgTypes[21]
+	mi := &file_replication_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1658,7 +2434,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[21]
+	mi := &file_replication_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1671,7 +2447,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{21}
+	return file_replication_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Budget) GetNamespace() string {
@@ -1740,7 +2516,7 @@ type Bound struct {
 
 func (x *Bound) Reset() {
 	*x = Bound{}
-	mi := &file_replication_proto_msgTypes[22]
+	mi := &file_replication_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1752,7 +2528,7 @@ func (x *Bound) String() string {
 func (*Bound) ProtoMessage() {}
 
 func (x *Bound) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[22]
+	mi := &file_replication_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1765,7 +2541,7 @@ func (x *Bound) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bound.ProtoReflect.Descriptor instead.
 func (*Bound) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{22}
+	return file_replication_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Bound) GetNumber() int32 {
@@ -1797,7 +2573,7 @@ type Batch struct {
 
 func (x *Batch) Reset() {
 	*x = Batch{}
-	mi := &file_replication_proto_msgTypes[23]
+	mi := &file_replication_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1809,7 +2585,7 @@ func (x *Batch) String() string {
 func (*Batch) ProtoMessage() {}
 
 func (x *Batch) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[23]
+	mi := &file_replication_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1822,7 +2598,7 @@ func (x *Batch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Batch.ProtoReflect.Descriptor instead.
 func (*Batch) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{23}
+	return file_replication_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Batch) GetNow() int64 {
@@ -1873,7 +2649,7 @@ type JobRef struct {
 
 func (x *JobRef) Reset() {
 	*x = JobRef{}
-	mi := &file_replication_proto_msgTypes[24]
+	mi := &file_replication_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1885,7 +2661,7 @@ func (x *JobRef) String() string {
 func (*JobRef) ProtoMessage() {}
 
 func (x *JobRef) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[24]
+	mi := &file_replication_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1898,7 +2674,7 @@ func (x *JobRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRef.ProtoReflect.Descriptor instead.
 func (*JobRef) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{24}
+	return file_replication_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *JobRef) GetNamespace() string {
@@ -1941,7 +2717,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_replication_proto_msgTypes[25]
+	mi := &file_replication_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1953,7 +2729,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[25]
+	mi := &file_replication_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1966,7 +2742,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{25}
+	return file_replication_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Plan) GetEvalId() []byte {
@@ -2039,13 +2815,16 @@ type CommitGroup struct {
 	Stop          []*Stop                `protobuf:"bytes,3,rep,name=stop,proto3" json:"stop,omitempty"`
 	Evict         []*Eviction            `protobuf:"bytes,4,rep,name=evict,proto3" json:"evict,omitempty"`
 	Claims        []*Claim               `protobuf:"bytes,5,rep,name=claims,proto3" json:"claims,omitempty"`
+	Assign        []*Assignment          `protobuf:"bytes,6,rep,name=assign,proto3" json:"assign,omitempty"`
+	Withdraw      []*Withdrawal          `protobuf:"bytes,7,rep,name=withdraw,proto3" json:"withdraw,omitempty"`
+	Release       [][]byte               `protobuf:"bytes,8,rep,name=release,proto3" json:"release,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CommitGroup) Reset() {
 	*x = CommitGroup{}
-	mi := &file_replication_proto_msgTypes[26]
+	mi := &file_replication_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2057,7 +2836,7 @@ func (x *CommitGroup) String() string {
 func (*CommitGroup) ProtoMessage() {}
 
 func (x *CommitGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[26]
+	mi := &file_replication_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2070,7 +2849,7 @@ func (x *CommitGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitGroup.ProtoReflect.Descriptor instead.
 func (*CommitGroup) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{26}
+	return file_replication_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CommitGroup) GetPlace() []*Allocation {
@@ -2108,6 +2887,27 @@ func (x *CommitGroup) GetClaims() []*Claim {
 	return nil
 }
 
+func (x *CommitGroup) GetAssign() []*Assignment {
+	if x != nil {
+		return x.Assign
+	}
+	return nil
+}
+
+func (x *CommitGroup) GetWithdraw() []*Withdrawal {
+	if x != nil {
+		return x.Withdraw
+	}
+	return nil
+}
+
+func (x *CommitGroup) GetRelease() [][]byte {
+	if x != nil {
+		return x.Release
+	}
+	return nil
+}
+
 type Stop struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	AllocId       []byte                 `protobuf:"bytes,1,opt,name=alloc_id,json=allocId,proto3" json:"alloc_id,omitempty"`
@@ -2119,7 +2919,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_replication_proto_msgTypes[27]
+	mi := &file_replication_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2131,7 +2931,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[27]
+	mi := &file_replication_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2144,7 +2944,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{27}
+	return file_replication_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Stop) GetAllocId() []byte {
@@ -2179,7 +2979,7 @@ type Eviction struct {
 
 func (x *Eviction) Reset() {
 	*x = Eviction{}
-	mi := &file_replication_proto_msgTypes[28]
+	mi := &file_replication_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2191,7 +2991,7 @@ func (x *Eviction) String() string {
 func (*Eviction) ProtoMessage() {}
 
 func (x *Eviction) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[28]
+	mi := &file_replication_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2204,7 +3004,7 @@ func (x *Eviction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Eviction.ProtoReflect.Descriptor instead.
 func (*Eviction) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{28}
+	return file_replication_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Eviction) GetAllocId() []byte {
@@ -2239,13 +3039,14 @@ type Claim struct {
 	Priority      int32                  `protobuf:"varint,7,opt,name=priority,proto3" json:"priority,omitempty"`
 	Expiry        int64                  `protobuf:"fixed64,8,opt,name=expiry,proto3" json:"expiry,omitempty"`
 	CreateIndex   uint64                 `protobuf:"varint,9,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
+	ClusterId     []byte                 `protobuf:"bytes,10,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"` // instead of node_id
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_replication_proto_msgTypes[29]
+	mi := &file_replication_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2257,7 +3058,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[29]
+	mi := &file_replication_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2270,7 +3071,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{29}
+	return file_replication_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Claim) GetId() []byte {
@@ -2336,6 +3137,13 @@ func (x *Claim) GetCreateIndex() uint64 {
 	return 0
 }
 
+func (x *Claim) GetClusterId() []byte {
+	if x != nil {
+		return x.ClusterId
+	}
+	return nil
+}
+
 type DeviceUse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2346,7 +3154,7 @@ type DeviceUse struct {
 
 func (x *DeviceUse) Reset() {
 	*x = DeviceUse{}
-	mi := &file_replication_proto_msgTypes[30]
+	mi := &file_replication_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2358,7 +3166,7 @@ func (x *DeviceUse) String() string {
 func (*DeviceUse) ProtoMessage() {}
 
 func (x *DeviceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[30]
+	mi := &file_replication_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2371,7 +3179,7 @@ func (x *DeviceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceUse.ProtoReflect.Descriptor instead.
 func (*DeviceUse) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{30}
+	return file_replication_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DeviceUse) GetId() string {
@@ -2420,7 +3228,7 @@ type Allocation struct {
 
 func (x *Allocation) Reset() {
 	*x = Allocation{}
-	mi := &file_replication_proto_msgTypes[31]
+	mi := &file_replication_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2432,7 +3240,7 @@ func (x *Allocation) String() string {
 func (*Allocation) ProtoMessage() {}
 
 func (x *Allocation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[31]
+	mi := &file_replication_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2445,7 +3253,7 @@ func (x *Allocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allocation.ProtoReflect.Descriptor instead.
 func (*Allocation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{31}
+	return file_replication_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Allocation) GetId() []byte {
@@ -2626,7 +3434,7 @@ type JobKey struct {
 
 func (x *JobKey) Reset() {
 	*x = JobKey{}
-	mi := &file_replication_proto_msgTypes[32]
+	mi := &file_replication_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2638,7 +3446,7 @@ func (x *JobKey) String() string {
 func (*JobKey) ProtoMessage() {}
 
 func (x *JobKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[32]
+	mi := &file_replication_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2651,7 +3459,7 @@ func (x *JobKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKey.ProtoReflect.Descriptor instead.
 func (*JobKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{32}
+	return file_replication_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *JobKey) GetNamespace() string {
@@ -2696,7 +3504,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_replication_proto_msgTypes[33]
+	mi := &file_replication_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2708,7 +3516,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[33]
+	mi := &file_replication_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2721,7 +3529,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{33}
+	return file_replication_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Job) GetNamespace() string {
@@ -2874,7 +3682,7 @@ type PreemptionToleration struct {
 
 func (x *PreemptionToleration) Reset() {
 	*x = PreemptionToleration{}
-	mi := &file_replication_proto_msgTypes[34]
+	mi := &file_replication_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2886,7 +3694,7 @@ func (x *PreemptionToleration) String() string {
 func (*PreemptionToleration) ProtoMessage() {}
 
 func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[34]
+	mi := &file_replication_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2899,7 +3707,7 @@ func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptionToleration.ProtoReflect.Descriptor instead.
 func (*PreemptionToleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{34}
+	return file_replication_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PreemptionToleration) GetMinPreemptorPriority() int32 {
@@ -2943,7 +3751,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_replication_proto_msgTypes[35]
+	mi := &file_replication_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2955,7 +3763,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[35]
+	mi := &file_replication_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2968,7 +3776,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{35}
+	return file_replication_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Group) GetName() string {
@@ -3115,7 +3923,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_replication_proto_msgTypes[36]
+	mi := &file_replication_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3127,7 +3935,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[36]
+	mi := &file_replication_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3140,7 +3948,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{36}
+	return file_replication_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Toleration) GetKey() string {
@@ -3181,7 +3989,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_replication_proto_msgTypes[37]
+	mi := &file_replication_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3193,7 +4001,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[37]
+	mi := &file_replication_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3206,7 +4014,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{37}
+	return file_replication_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Task) GetName() string {
@@ -3283,7 +4091,7 @@ type DeviceRequest struct {
 
 func (x *DeviceRequest) Reset() {
 	*x = DeviceRequest{}
-	mi := &file_replication_proto_msgTypes[38]
+	mi := &file_replication_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3295,7 +4103,7 @@ func (x *DeviceRequest) String() string {
 func (*DeviceRequest) ProtoMessage() {}
 
 func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[38]
+	mi := &file_replication_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3308,7 +4116,7 @@ func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceRequest.ProtoReflect.Descriptor instead.
 func (*DeviceRequest) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{38}
+	return file_replication_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DeviceRequest) GetId() string {
@@ -3344,7 +4152,7 @@ type Constraint struct {
 
 func (x *Constraint) Reset() {
 	*x = Constraint{}
-	mi := &file_replication_proto_msgTypes[39]
+	mi := &file_replication_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3356,7 +4164,7 @@ func (x *Constraint) String() string {
 func (*Constraint) ProtoMessage() {}
 
 func (x *Constraint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[39]
+	mi := &file_replication_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3369,7 +4177,7 @@ func (x *Constraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Constraint.ProtoReflect.Descriptor instead.
 func (*Constraint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{39}
+	return file_replication_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Constraint) GetAttribute() string {
@@ -3410,7 +4218,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_replication_proto_msgTypes[40]
+	mi := &file_replication_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3422,7 +4230,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[40]
+	mi := &file_replication_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3435,7 +4243,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{40}
+	return file_replication_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Affinity) GetConstraint() *Constraint {
@@ -3464,7 +4272,7 @@ type Spread struct {
 
 func (x *Spread) Reset() {
 	*x = Spread{}
-	mi := &file_replication_proto_msgTypes[41]
+	mi := &file_replication_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3476,7 +4284,7 @@ func (x *Spread) String() string {
 func (*Spread) ProtoMessage() {}
 
 func (x *Spread) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[41]
+	mi := &file_replication_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3489,7 +4297,7 @@ func (x *Spread) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spread.ProtoReflect.Descriptor instead.
 func (*Spread) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{41}
+	return file_replication_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Spread) GetAttribute() string {
@@ -3530,7 +4338,7 @@ type LabelTerm struct {
 
 func (x *LabelTerm) Reset() {
 	*x = LabelTerm{}
-	mi := &file_replication_proto_msgTypes[42]
+	mi := &file_replication_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3542,7 +4350,7 @@ func (x *LabelTerm) String() string {
 func (*LabelTerm) ProtoMessage() {}
 
 func (x *LabelTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[42]
+	mi := &file_replication_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3555,7 +4363,7 @@ func (x *LabelTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelTerm.ProtoReflect.Descriptor instead.
 func (*LabelTerm) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{42}
+	return file_replication_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *LabelTerm) GetLabels() map[string]string {
@@ -3598,7 +4406,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_replication_proto_msgTypes[43]
+	mi := &file_replication_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3610,7 +4418,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[43]
+	mi := &file_replication_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3623,7 +4431,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{43}
+	return file_replication_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Node) GetId() []byte {
@@ -3763,7 +4571,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_replication_proto_msgTypes[44]
+	mi := &file_replication_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3775,7 +4583,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[44]
+	mi := &file_replication_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3788,7 +4596,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{44}
+	return file_replication_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Taint) GetKey() string {
@@ -3823,7 +4631,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_replication_proto_msgTypes[45]
+	mi := &file_replication_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3835,7 +4643,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[45]
+	mi := &file_replication_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3848,7 +4656,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{45}
+	return file_replication_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Device) GetId() string {
@@ -3903,7 +4711,7 @@ type Evaluation struct {
 
 func (x *Evaluation) Reset() {
 	*x = Evaluation{}
-	mi := &file_replication_proto_msgTypes[46]
+	mi := &file_replication_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3915,7 +4723,7 @@ func (x *Evaluation) String() string {
 func (*Evaluation) ProtoMessage() {}
 
 func (x *Evaluation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[46]
+	mi := &file_replication_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3928,7 +4736,7 @@ func (x *Evaluation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evaluation.ProtoReflect.Descriptor instead.
 func (*Evaluation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{46}
+	return file_replication_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Evaluation) GetId() []byte {
@@ -4108,7 +4916,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_replication_proto_msgTypes[47]
+	mi := &file_replication_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4120,7 +4928,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[47]
+	mi := &file_replication_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4133,7 +4941,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{47}
+	return file_replication_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Explanation) GetNodes() int64 {
@@ -4202,7 +5010,7 @@ type NodeReason struct {
 
 func (x *NodeReason) Reset() {
 	*x = NodeReason{}
-	mi := &file_replication_proto_msgTypes[48]
+	mi := &file_replication_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4214,7 +5022,7 @@ func (x *NodeReason) String() string {
 func (*NodeReason) ProtoMessage() {}
 
 func (x *NodeReason) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[48]
+	mi := &file_replication_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4227,7 +5035,7 @@ func (x *NodeReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeReason.ProtoReflect.Descriptor instead.
 func (*NodeReason) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{48}
+	return file_replication_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *NodeReason) GetNodeId() []byte {
@@ -4261,7 +5069,7 @@ type SchedulerConfig struct {
 
 func (x *SchedulerConfig) Reset() {
 	*x = SchedulerConfig{}
-	mi := &file_replication_proto_msgTypes[49]
+	mi := &file_replication_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4273,7 +5081,7 @@ func (x *SchedulerConfig) String() string {
 func (*SchedulerConfig) ProtoMessage() {}
 
 func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[49]
+	mi := &file_replication_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4286,7 +5094,7 @@ func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulerConfig.ProtoReflect.Descriptor instead.
 func (*SchedulerConfig) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{49}
+	return file_replication_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SchedulerConfig) GetAlgorithm() string {
@@ -4365,7 +5173,7 @@ type PriorityClass struct {
 
 func (x *PriorityClass) Reset() {
 	*x = PriorityClass{}
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4377,7 +5185,7 @@ func (x *PriorityClass) String() string {
 func (*PriorityClass) ProtoMessage() {}
 
 func (x *PriorityClass) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4390,7 +5198,7 @@ func (x *PriorityClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityClass.ProtoReflect.Descriptor instead.
 func (*PriorityClass) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{50}
+	return file_replication_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *PriorityClass) GetName() string {
@@ -4450,7 +5258,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4462,7 +5270,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4475,7 +5283,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{51}
+	return file_replication_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PolicyVersion) GetId() string {
@@ -4588,7 +5396,7 @@ type PolicyLimits struct {
 
 func (x *PolicyLimits) Reset() {
 	*x = PolicyLimits{}
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4600,7 +5408,7 @@ func (x *PolicyLimits) String() string {
 func (*PolicyLimits) ProtoMessage() {}
 
 func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4613,7 +5421,7 @@ func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyLimits.ProtoReflect.Descriptor instead.
 func (*PolicyLimits) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{52}
+	return file_replication_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PolicyLimits) GetFuel() uint64 {
@@ -4655,7 +5463,7 @@ type PolicyCheck struct {
 
 func (x *PolicyCheck) Reset() {
 	*x = PolicyCheck{}
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4667,7 +5475,7 @@ func (x *PolicyCheck) String() string {
 func (*PolicyCheck) ProtoMessage() {}
 
 func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4680,7 +5488,7 @@ func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyCheck.ProtoReflect.Descriptor instead.
 func (*PolicyCheck) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{53}
+	return file_replication_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PolicyCheck) GetOk() bool {
@@ -4719,7 +5527,7 @@ type PolicyState struct {
 
 func (x *PolicyState) Reset() {
 	*x = PolicyState{}
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4731,7 +5539,7 @@ func (x *PolicyState) String() string {
 func (*PolicyState) ProtoMessage() {}
 
 func (x *PolicyState) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4744,7 +5552,7 @@ func (x *PolicyState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyState.ProtoReflect.Descriptor instead.
 func (*PolicyState) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{54}
+	return file_replication_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PolicyState) GetName() string {
@@ -4812,7 +5620,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4824,7 +5632,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4837,7 +5645,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{55}
+	return file_replication_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Token) GetAccessor() string {
@@ -4910,7 +5718,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4922,7 +5730,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4935,7 +5743,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{56}
+	return file_replication_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Result) GetCode() string {
@@ -4997,6 +5805,9 @@ type Record struct {
 	//	*Record_ModuleChunk
 	//	*Record_Tail
 	//	*Record_Budget
+	//	*Record_Cluster
+	//	*Record_Binding
+	//	*Record_Assignment
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5004,7 +5815,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5016,7 +5827,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5029,7 +5840,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{57}
+	return file_replication_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -5201,6 +6012,33 @@ func (x *Record) GetBudget() *Budget {
 	return nil
 }
 
+func (x *Record) GetCluster() *Cluster {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Cluster); ok {
+			return x.Cluster
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetBinding() *Binding {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Binding); ok {
+			return x.Binding
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetAssignment() *Assignment {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Assignment); ok {
+			return x.Assignment
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -5277,6 +6115,18 @@ type Record_Budget struct {
 	Budget *Budget `protobuf:"bytes,18,opt,name=budget,proto3,oneof"`
 }
 
+type Record_Cluster struct {
+	Cluster *Cluster `protobuf:"bytes,19,opt,name=cluster,proto3,oneof"`
+}
+
+type Record_Binding struct {
+	Binding *Binding `protobuf:"bytes,20,opt,name=binding,proto3,oneof"`
+}
+
+type Record_Assignment struct {
+	Assignment *Assignment `protobuf:"bytes,21,opt,name=assignment,proto3,oneof"`
+}
+
 func (*Record_Head) isRecord_Record() {}
 
 func (*Record_Config) isRecord_Record() {}
@@ -5313,6 +6163,12 @@ func (*Record_Tail) isRecord_Record() {}
 
 func (*Record_Budget) isRecord_Record() {}
 
+func (*Record_Cluster) isRecord_Record() {}
+
+func (*Record_Binding) isRecord_Record() {}
+
+func (*Record_Assignment) isRecord_Record() {}
+
 type SnapshotHead struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Index          uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -5326,7 +6182,7 @@ type SnapshotHead struct {
 
 func (x *SnapshotHead) Reset() {
 	*x = SnapshotHead{}
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5338,7 +6194,7 @@ func (x *SnapshotHead) String() string {
 func (*SnapshotHead) ProtoMessage() {}
 
 func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5351,7 +6207,7 @@ func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotHead.ProtoReflect.Descriptor instead.
 func (*SnapshotHead) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{58}
+	return file_replication_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SnapshotHead) GetIndex() uint64 {
@@ -5403,7 +6259,7 @@ type JobBlock struct {
 
 func (x *JobBlock) Reset() {
 	*x = JobBlock{}
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5415,7 +6271,7 @@ func (x *JobBlock) String() string {
 func (*JobBlock) ProtoMessage() {}
 
 func (x *JobBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5428,7 +6284,7 @@ func (x *JobBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBlock.ProtoReflect.Descriptor instead.
 func (*JobBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{59}
+	return file_replication_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *JobBlock) GetKey() *JobKey {
@@ -5462,7 +6318,7 @@ type AllocBlock struct {
 
 func (x *AllocBlock) Reset() {
 	*x = AllocBlock{}
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5474,7 +6330,7 @@ func (x *AllocBlock) String() string {
 func (*AllocBlock) ProtoMessage() {}
 
 func (x *AllocBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5487,7 +6343,7 @@ func (x *AllocBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocBlock.ProtoReflect.Descriptor instead.
 func (*AllocBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{60}
+	return file_replication_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *AllocBlock) GetNames() [][]byte {
@@ -5514,7 +6370,7 @@ type JobKeyDirty struct {
 
 func (x *JobKeyDirty) Reset() {
 	*x = JobKeyDirty{}
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5526,7 +6382,7 @@ func (x *JobKeyDirty) String() string {
 func (*JobKeyDirty) ProtoMessage() {}
 
 func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5539,7 +6395,7 @@ func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKeyDirty.ProtoReflect.Descriptor instead.
 func (*JobKeyDirty) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{61}
+	return file_replication_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *JobKeyDirty) GetKey() *JobKey {
@@ -5566,7 +6422,7 @@ type Upload struct {
 
 func (x *Upload) Reset() {
 	*x = Upload{}
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5578,7 +6434,7 @@ func (x *Upload) String() string {
 func (*Upload) ProtoMessage() {}
 
 func (x *Upload) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5591,7 +6447,7 @@ func (x *Upload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Upload.ProtoReflect.Descriptor instead.
 func (*Upload) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{62}
+	return file_replication_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Upload) GetDigest() string {
@@ -5617,7 +6473,7 @@ type UploadChunk struct {
 
 func (x *UploadChunk) Reset() {
 	*x = UploadChunk{}
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5629,7 +6485,7 @@ func (x *UploadChunk) String() string {
 func (*UploadChunk) ProtoMessage() {}
 
 func (x *UploadChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5642,7 +6498,7 @@ func (x *UploadChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadChunk.ProtoReflect.Descriptor instead.
 func (*UploadChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{63}
+	return file_replication_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *UploadChunk) GetData() []byte {
@@ -5665,7 +6521,7 @@ type AppliedKey struct {
 
 func (x *AppliedKey) Reset() {
 	*x = AppliedKey{}
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5677,7 +6533,7 @@ func (x *AppliedKey) String() string {
 func (*AppliedKey) ProtoMessage() {}
 
 func (x *AppliedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5690,7 +6546,7 @@ func (x *AppliedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedKey.ProtoReflect.Descriptor instead.
 func (*AppliedKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{64}
+	return file_replication_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *AppliedKey) GetKey() string {
@@ -5740,7 +6596,7 @@ type ModuleChunk struct {
 
 func (x *ModuleChunk) Reset() {
 	*x = ModuleChunk{}
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5752,7 +6608,7 @@ func (x *ModuleChunk) String() string {
 func (*ModuleChunk) ProtoMessage() {}
 
 func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5765,7 +6621,7 @@ func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModuleChunk.ProtoReflect.Descriptor instead.
 func (*ModuleChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{65}
+	return file_replication_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ModuleChunk) GetDigest() string {
@@ -5805,7 +6661,7 @@ type SnapshotTail struct {
 
 func (x *SnapshotTail) Reset() {
 	*x = SnapshotTail{}
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5817,7 +6673,7 @@ func (x *SnapshotTail) String() string {
 func (*SnapshotTail) ProtoMessage() {}
 
 func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5830,7 +6686,7 @@ func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTail.ProtoReflect.Descriptor instead.
 func (*SnapshotTail) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{66}
+	return file_replication_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *SnapshotTail) GetRecords() uint64 {
@@ -5844,7 +6700,7 @@ var File_replication_proto protoreflect.FileDescriptor
 
 const file_replication_proto_rawDesc = "" +
 	"\n" +
-	"\x11replication.proto\x12\x13cede.replication.v1\"\xc8\r\n" +
+	"\x11replication.proto\x12\x13cede.replication.v1\"\x82\x10\n" +
 	"\x05Entry\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x12\n" +
 	"\x04time\x18\x02 \x01(\x10R\x04time\x12\x10\n" +
@@ -5880,7 +6736,11 @@ const file_replication_proto_rawDesc = "" +
 	"\tput_token\x18\x1d \x01(\v2\x1d.cede.replication.v1.PutTokenH\x00R\bputToken\x12E\n" +
 	"\fdelete_token\x18\x1e \x01(\v2 .cede.replication.v1.DeleteTokenH\x00R\vdeleteToken\x12B\n" +
 	"\rupsert_budget\x18\x1f \x01(\v2\x1b.cede.replication.v1.BudgetH\x00R\fupsertBudget\x12H\n" +
-	"\rdelete_budget\x18  \x01(\v2!.cede.replication.v1.DeleteBudgetH\x00R\fdeleteBudgetB\t\n" +
+	"\rdelete_budget\x18  \x01(\v2!.cede.replication.v1.DeleteBudgetH\x00R\fdeleteBudget\x12N\n" +
+	"\x0fupsert_clusters\x18! \x01(\v2#.cede.replication.v1.UpsertClustersH\x00R\x0eupsertClusters\x12K\n" +
+	"\x0eupsert_binding\x18\" \x01(\v2\".cede.replication.v1.UpsertBindingH\x00R\rupsertBinding\x12K\n" +
+	"\x0edelete_binding\x18# \x01(\v2\".cede.replication.v1.DeleteBindingH\x00R\rdeleteBinding\x12N\n" +
+	"\x0fend_assignments\x18$ \x01(\v2#.cede.replication.v1.EndAssignmentsH\x00R\x0eendAssignmentsB\t\n" +
 	"\acommand\"V\n" +
 	"\tBootstrap\x12\x1d\n" +
 	"\n" +
@@ -5968,7 +6828,92 @@ const file_replication_proto_rawDesc = "" +
 	"\baccessor\x18\x01 \x01(\tR\baccessor\"@\n" +
 	"\fDeleteBudget\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\x9a\x03\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"J\n" +
+	"\x0eUpsertClusters\x128\n" +
+	"\bclusters\x18\x01 \x03(\v2\x1c.cede.replication.v1.ClusterR\bclusters\"|\n" +
+	"\rUpsertBinding\x126\n" +
+	"\abinding\x18\x01 \x01(\v2\x1c.cede.replication.v1.BindingR\abinding\x123\n" +
+	"\x04eval\x18\x02 \x01(\v2\x1f.cede.replication.v1.EvaluationR\x04eval\">\n" +
+	"\rDeleteBinding\x12-\n" +
+	"\x03key\x18\x01 \x01(\v2\x1b.cede.replication.v1.JobKeyR\x03key\"\"\n" +
+	"\x0eEndAssignments\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\fR\x03ids\"\x85\x03\n" +
+	"\aCluster\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12F\n" +
+	"\bcapacity\x18\x02 \x03(\v2*.cede.replication.v1.Cluster.CapacityEntryR\bcapacity\x12L\n" +
+	"\n" +
+	"attributes\x18\x03 \x03(\v2,.cede.replication.v1.Cluster.AttributesEntryR\n" +
+	"attributes\x12\x12\n" +
+	"\x04down\x18\x04 \x01(\bR\x04down\x12!\n" +
+	"\fcreate_index\x18\x05 \x01(\x04R\vcreateIndex\x12!\n" +
+	"\fmodify_index\x18\x06 \x01(\x04R\vmodifyIndex\x1a;\n" +
+	"\rCapacityEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a=\n" +
+	"\x0fAttributesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa5\a\n" +
+	"\aBinding\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12%\n" +
+	"\x0ecluster_scoped\x18\x03 \x01(\bR\rclusterScoped\x12\x1a\n" +
+	"\bpriority\x18\x04 \x01(\x05R\bpriority\x12%\n" +
+	"\x0epriority_class\x18\x05 \x01(\tR\rpriorityClass\x12!\n" +
+	"\fclass_source\x18\x06 \x01(\tR\vclassSource\x12\x1a\n" +
+	"\bpreempts\x18\a \x01(\bR\bpreempts\x12\x1a\n" +
+	"\breplicas\x18\b \x01(\x12R\breplicas\x12I\n" +
+	"\tresources\x18\t \x03(\v2+.cede.replication.v1.Binding.ResourcesEntryR\tresources\x12\x1a\n" +
+	"\bclusters\x18\n" +
+	" \x03(\fR\bclusters\x12C\n" +
+	"\aweights\x18\v \x03(\v2).cede.replication.v1.Binding.WeightsEntryR\aweights\x12A\n" +
+	"\vconstraints\x18\f \x03(\v2\x1f.cede.replication.v1.ConstraintR\vconstraints\x12\x1e\n" +
+	"\n" +
+	"duplicated\x18\r \x01(\bR\n" +
+	"duplicated\x12!\n" +
+	"\fmin_clusters\x18\x0e \x01(\x12R\vminClusters\x12!\n" +
+	"\fmax_clusters\x18\x0f \x01(\x12R\vmaxClusters\x12!\n" +
+	"\fkill_timeout\x18\x10 \x01(\x03R\vkillTimeout\x12\x1a\n" +
+	"\bduration\x18\x11 \x01(\x03R\bduration\x12\x18\n" +
+	"\astopped\x18\x12 \x01(\bR\astopped\x12\x18\n" +
+	"\aversion\x18\x13 \x01(\x04R\aversion\x12\x1f\n" +
+	"\vsubmit_time\x18\x14 \x01(\x10R\n" +
+	"submitTime\x12!\n" +
+	"\fcreate_index\x18\x15 \x01(\x04R\vcreateIndex\x12!\n" +
+	"\fmodify_index\x18\x16 \x01(\x04R\vmodifyIndex\x1a<\n" +
+	"\x0eResourcesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a:\n" +
+	"\fWeightsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x12R\x05value:\x028\x01\"\xf9\x03\n" +
+	"\n" +
+	"Assignment\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x125\n" +
+	"\abinding\x18\x02 \x01(\v2\x1b.cede.replication.v1.JobKeyR\abinding\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x03 \x01(\fR\tclusterId\x12\x1a\n" +
+	"\breplicas\x18\x04 \x01(\x12R\breplicas\x12\x10\n" +
+	"\x03vec\x18\x05 \x03(\x12R\x03vec\x12\x17\n" +
+	"\aeval_id\x18\x06 \x01(\fR\x06evalId\x12\x18\n" +
+	"\adesired\x18\a \x01(\rR\adesired\x12%\n" +
+	"\x0edesired_reason\x18\b \x01(\tR\rdesiredReason\x12\x12\n" +
+	"\x04done\x18\t \x01(\bR\x04done\x12!\n" +
+	"\fpreempted_by\x18\n" +
+	" \x01(\fR\vpreemptedBy\x12%\n" +
+	"\x0epolicy_version\x18\v \x01(\tR\rpolicyVersion\x12\x1f\n" +
+	"\vcreate_time\x18\f \x01(\x10R\n" +
+	"createTime\x12\x1d\n" +
+	"\n" +
+	"start_time\x18\r \x01(\x10R\tstartTime\x12\x19\n" +
+	"\bend_time\x18\x0e \x01(\x10R\aendTime\x12!\n" +
+	"\fcreate_index\x18\x0f \x01(\x04R\vcreateIndex\x12!\n" +
+	"\fmodify_index\x18\x10 \x01(\x04R\vmodifyIndex\"q\n" +
+	"\n" +
+	"Withdrawal\x12#\n" +
+	"\rassignment_id\x18\x01 \x01(\fR\fassignmentId\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\fR\x02by\x12\x16\n" +
+	"\x06policy\x18\x03 \x01(\tR\x06policy\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x9a\x03\n" +
 	"\x06Budget\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12?\n" +
@@ -6006,13 +6951,16 @@ const file_replication_proto_rawDesc = "" +
 	"\x03now\x18\x06 \x01(\x10R\x03now\x128\n" +
 	"\x06groups\x18\a \x03(\v2 .cede.replication.v1.CommitGroupR\x06groups\x12\x1c\n" +
 	"\tcommitted\x18\b \x03(\rR\tcommitted\x12\x16\n" +
-	"\x06length\x18\t \x01(\rR\x06length\"\x95\x02\n" +
+	"\x06length\x18\t \x01(\rR\x06length\"\xa5\x03\n" +
 	"\vCommitGroup\x125\n" +
 	"\x05place\x18\x01 \x03(\v2\x1f.cede.replication.v1.AllocationR\x05place\x127\n" +
 	"\x06update\x18\x02 \x03(\v2\x1f.cede.replication.v1.AllocationR\x06update\x12-\n" +
 	"\x04stop\x18\x03 \x03(\v2\x19.cede.replication.v1.StopR\x04stop\x123\n" +
 	"\x05evict\x18\x04 \x03(\v2\x1d.cede.replication.v1.EvictionR\x05evict\x122\n" +
-	"\x06claims\x18\x05 \x03(\v2\x1a.cede.replication.v1.ClaimR\x06claims\"M\n" +
+	"\x06claims\x18\x05 \x03(\v2\x1a.cede.replication.v1.ClaimR\x06claims\x127\n" +
+	"\x06assign\x18\x06 \x03(\v2\x1f.cede.replication.v1.AssignmentR\x06assign\x12;\n" +
+	"\bwithdraw\x18\a \x03(\v2\x1f.cede.replication.v1.WithdrawalR\bwithdraw\x12\x18\n" +
+	"\arelease\x18\b \x03(\fR\arelease\"M\n" +
 	"\x04Stop\x12\x19\n" +
 	"\balloc_id\x18\x01 \x01(\fR\aallocId\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\rR\x06reason\x12\x12\n" +
@@ -6020,7 +6968,7 @@ const file_replication_proto_rawDesc = "" +
 	"\bEviction\x12\x19\n" +
 	"\balloc_id\x18\x01 \x01(\fR\aallocId\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\fR\x02by\x12\x16\n" +
-	"\x06policy\x18\x03 \x01(\rR\x06policy\"\xa2\x02\n" +
+	"\x06policy\x18\x03 \x01(\rR\x06policy\"\xc1\x02\n" +
 	"\x05Claim\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x127\n" +
 	"\bclaimant\x18\x02 \x01(\v2\x1b.cede.replication.v1.JobKeyR\bclaimant\x12\x17\n" +
@@ -6030,7 +6978,10 @@ const file_replication_proto_rawDesc = "" +
 	"\adevices\x18\x06 \x03(\v2\x1e.cede.replication.v1.DeviceUseR\adevices\x12\x1a\n" +
 	"\bpriority\x18\a \x01(\x05R\bpriority\x12\x16\n" +
 	"\x06expiry\x18\b \x01(\x10R\x06expiry\x12!\n" +
-	"\fcreate_index\x18\t \x01(\x04R\vcreateIndex\"1\n" +
+	"\fcreate_index\x18\t \x01(\x04R\vcreateIndex\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\n" +
+	" \x01(\fR\tclusterId\"1\n" +
 	"\tDeviceUse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\"\xdb\x05\n" +
@@ -6386,7 +7337,8 @@ const file_replication_proto_rawDesc = "" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
 	"\x05evals\x18\x03 \x03(\fR\x05evals\x128\n" +
 	"\teval_jobs\x18\x04 \x03(\v2\x1b.cede.replication.v1.JobKeyR\bevalJobs\x12\x18\n" +
-	"\adropped\x18\x05 \x03(\rR\adropped\"\xd6\b\n" +
+	"\adropped\x18\x05 \x03(\rR\adropped\"\x8d\n" +
+	"\n" +
 	"\x06Record\x127\n" +
 	"\x04head\x18\x01 \x01(\v2!.cede.replication.v1.SnapshotHeadH\x00R\x04head\x12>\n" +
 	"\x06config\x18\x02 \x01(\v2$.cede.replication.v1.SchedulerConfigH\x00R\x06config\x12K\n" +
@@ -6406,7 +7358,12 @@ const file_replication_proto_rawDesc = "" +
 	"\aapplied\x18\x0f \x01(\v2\x1f.cede.replication.v1.AppliedKeyH\x00R\aapplied\x12E\n" +
 	"\fmodule_chunk\x18\x10 \x01(\v2 .cede.replication.v1.ModuleChunkH\x00R\vmoduleChunk\x127\n" +
 	"\x04tail\x18\x11 \x01(\v2!.cede.replication.v1.SnapshotTailH\x00R\x04tail\x125\n" +
-	"\x06budget\x18\x12 \x01(\v2\x1b.cede.replication.v1.BudgetH\x00R\x06budgetB\b\n" +
+	"\x06budget\x18\x12 \x01(\v2\x1b.cede.replication.v1.BudgetH\x00R\x06budget\x128\n" +
+	"\acluster\x18\x13 \x01(\v2\x1c.cede.replication.v1.ClusterH\x00R\acluster\x128\n" +
+	"\abinding\x18\x14 \x01(\v2\x1c.cede.replication.v1.BindingH\x00R\abinding\x12A\n" +
+	"\n" +
+	"assignment\x18\x15 \x01(\v2\x1f.cede.replication.v1.AssignmentH\x00R\n" +
+	"assignmentB\b\n" +
 	"\x06record\"\xad\x01\n" +
 	"\fSnapshotHead\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x1e\n" +
@@ -6461,7 +7418,7 @@ func file_replication_proto_rawDescGZIP() []byte {
 	return file_replication_proto_rawDescData
 }
 
-var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
+var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 103)
 var file_replication_proto_goTypes = []any{
 	(*Entry)(nil),                // 0: cede.replication.v1.Entry
 	(*Bootstrap)(nil),            // 1: cede.replication.v1.Bootstrap
@@ -6484,76 +7441,88 @@ var file_replication_proto_goTypes = []any{
 	(*PutToken)(nil),             // 18: cede.replication.v1.PutToken
 	(*DeleteToken)(nil),          // 19: cede.replication.v1.DeleteToken
 	(*DeleteBudget)(nil),         // 20: cede.replication.v1.DeleteBudget
-	(*Budget)(nil),               // 21: cede.replication.v1.Budget
-	(*Bound)(nil),                // 22: cede.replication.v1.Bound
-	(*Batch)(nil),                // 23: cede.replication.v1.Batch
-	(*JobRef)(nil),               // 24: cede.replication.v1.JobRef
-	(*Plan)(nil),                 // 25: cede.replication.v1.Plan
-	(*CommitGroup)(nil),          // 26: cede.replication.v1.CommitGroup
-	(*Stop)(nil),                 // 27: cede.replication.v1.Stop
-	(*Eviction)(nil),             // 28: cede.replication.v1.Eviction
-	(*Claim)(nil),                // 29: cede.replication.v1.Claim
-	(*DeviceUse)(nil),            // 30: cede.replication.v1.DeviceUse
-	(*Allocation)(nil),           // 31: cede.replication.v1.Allocation
-	(*JobKey)(nil),               // 32: cede.replication.v1.JobKey
-	(*Job)(nil),                  // 33: cede.replication.v1.Job
-	(*PreemptionToleration)(nil), // 34: cede.replication.v1.PreemptionToleration
-	(*Group)(nil),                // 35: cede.replication.v1.Group
-	(*Toleration)(nil),           // 36: cede.replication.v1.Toleration
-	(*Task)(nil),                 // 37: cede.replication.v1.Task
-	(*DeviceRequest)(nil),        // 38: cede.replication.v1.DeviceRequest
-	(*Constraint)(nil),           // 39: cede.replication.v1.Constraint
-	(*Affinity)(nil),             // 40: cede.replication.v1.Affinity
-	(*Spread)(nil),               // 41: cede.replication.v1.Spread
-	(*LabelTerm)(nil),            // 42: cede.replication.v1.LabelTerm
-	(*Node)(nil),                 // 43: cede.replication.v1.Node
-	(*Taint)(nil),                // 44: cede.replication.v1.Taint
-	(*Device)(nil),               // 45: cede.replication.v1.Device
-	(*Evaluation)(nil),           // 46: cede.replication.v1.Evaluation
-	(*Explanation)(nil),          // 47: cede.replication.v1.Explanation
-	(*NodeReason)(nil),           // 48: cede.replication.v1.NodeReason
-	(*SchedulerConfig)(nil),      // 49: cede.replication.v1.SchedulerConfig
-	(*PriorityClass)(nil),        // 50: cede.replication.v1.PriorityClass
-	(*PolicyVersion)(nil),        // 51: cede.replication.v1.PolicyVersion
-	(*PolicyLimits)(nil),         // 52: cede.replication.v1.PolicyLimits
-	(*PolicyCheck)(nil),          // 53: cede.replication.v1.PolicyCheck
-	(*PolicyState)(nil),          // 54: cede.replication.v1.PolicyState
-	(*Token)(nil),                // 55: cede.replication.v1.Token
-	(*Result)(nil),               // 56: cede.replication.v1.Result
-	(*Record)(nil),               // 57: cede.replication.v1.Record
-	(*SnapshotHead)(nil),         // 58: cede.replication.v1.SnapshotHead
-	(*JobBlock)(nil),             // 59: cede.replication.v1.JobBlock
-	(*AllocBlock)(nil),           // 60: cede.replication.v1.AllocBlock
-	(*JobKeyDirty)(nil),          // 61: cede.replication.v1.JobKeyDirty
-	(*Upload)(nil),               // 62: cede.replication.v1.Upload
-	(*UploadChunk)(nil),          // 63: cede.replication.v1.UploadChunk
-	(*AppliedKey)(nil),           // 64: cede.replication.v1.AppliedKey
-	(*ModuleChunk)(nil),          // 65: cede.replication.v1.ModuleChunk
-	(*SnapshotTail)(nil),         // 66: cede.replication.v1.SnapshotTail
-	nil,                          // 67: cede.replication.v1.Budget.LabelsEntry
-	nil,                          // 68: cede.replication.v1.Job.MetaEntry
-	nil,                          // 69: cede.replication.v1.Group.ResourcesEntry
-	nil,                          // 70: cede.replication.v1.Group.LabelsEntry
-	nil,                          // 71: cede.replication.v1.Group.AnnotationsEntry
-	nil,                          // 72: cede.replication.v1.Group.MetaEntry
-	nil,                          // 73: cede.replication.v1.Task.EnvEntry
-	nil,                          // 74: cede.replication.v1.Task.ResourcesEntry
-	nil,                          // 75: cede.replication.v1.Spread.TargetsEntry
-	nil,                          // 76: cede.replication.v1.LabelTerm.LabelsEntry
-	nil,                          // 77: cede.replication.v1.Node.CapacityEntry
-	nil,                          // 78: cede.replication.v1.Node.ReservedEntry
-	nil,                          // 79: cede.replication.v1.Node.AttributesEntry
-	nil,                          // 80: cede.replication.v1.Node.MetaEntry
-	nil,                          // 81: cede.replication.v1.Device.AttributesEntry
-	nil,                          // 82: cede.replication.v1.Evaluation.ClassesEntry
-	nil,                          // 83: cede.replication.v1.Evaluation.FailedEntry
-	nil,                          // 84: cede.replication.v1.Evaluation.QueuedEntry
-	nil,                          // 85: cede.replication.v1.Explanation.NotReadyEntry
-	nil,                          // 86: cede.replication.v1.Explanation.FilteredEntry
-	nil,                          // 87: cede.replication.v1.Explanation.ExhaustedEntry
-	nil,                          // 88: cede.replication.v1.Explanation.PreemptedEntry
-	nil,                          // 89: cede.replication.v1.PolicyVersion.ChecksEntry
-	nil,                          // 90: cede.replication.v1.PolicyState.TrippedEntry
+	(*UpsertClusters)(nil),       // 21: cede.replication.v1.UpsertClusters
+	(*UpsertBinding)(nil),        // 22: cede.replication.v1.UpsertBinding
+	(*DeleteBinding)(nil),        // 23: cede.replication.v1.DeleteBinding
+	(*EndAssignments)(nil),       // 24: cede.replication.v1.EndAssignments
+	(*Cluster)(nil),              // 25: cede.replication.v1.Cluster
+	(*Binding)(nil),              // 26: cede.replication.v1.Binding
+	(*Assignment)(nil),           // 27: cede.replication.v1.Assignment
+	(*Withdrawal)(nil),           // 28: cede.replication.v1.Withdrawal
+	(*Budget)(nil),               // 29: cede.replication.v1.Budget
+	(*Bound)(nil),                // 30: cede.replication.v1.Bound
+	(*Batch)(nil),                // 31: cede.replication.v1.Batch
+	(*JobRef)(nil),               // 32: cede.replication.v1.JobRef
+	(*Plan)(nil),                 // 33: cede.replication.v1.Plan
+	(*CommitGroup)(nil),          // 34: cede.replication.v1.CommitGroup
+	(*Stop)(nil),                 // 35: cede.replication.v1.Stop
+	(*Eviction)(nil),             // 36: cede.replication.v1.Eviction
+	(*Claim)(nil),                // 37: cede.replication.v1.Claim
+	(*DeviceUse)(nil),            // 38: cede.replication.v1.DeviceUse
+	(*Allocation)(nil),           // 39: cede.replication.v1.Allocation
+	(*JobKey)(nil),               // 40: cede.replication.v1.JobKey
+	(*Job)(nil),                  // 41: cede.replication.v1.Job
+	(*PreemptionToleration)(nil), // 42: cede.replication.v1.PreemptionToleration
+	(*Group)(nil),                // 43: cede.replication.v1.Group
+	(*Toleration)(nil),           // 44: cede.replication.v1.Toleration
+	(*Task)(nil),                 // 45: cede.replication.v1.Task
+	(*DeviceRequest)(nil),        // 46: cede.replication.v1.DeviceRequest
+	(*Constraint)(nil),           // 47: cede.replication.v1.Constraint
+	(*Affinity)(nil),             // 48: cede.replication.v1.Affinity
+	(*Spread)(nil),               // 49: cede.replication.v1.Spread
+	(*LabelTerm)(nil),            // 50: cede.replication.v1.LabelTerm
+	(*Node)(nil),                 // 51: cede.replication.v1.Node
+	(*Taint)(nil),                // 52: cede.replication.v1.Taint
+	(*Device)(nil),               // 53: cede.replication.v1.Device
+	(*Evaluation)(nil),           // 54: cede.replication.v1.Evaluation
+	(*Explanation)(nil),          // 55: cede.replication.v1.Explanation
+	(*NodeReason)(nil),           // 56: cede.replication.v1.NodeReason
+	(*SchedulerConfig)(nil),      // 57: cede.replication.v1.SchedulerConfig
+	(*PriorityClass)(nil),        // 58: cede.replication.v1.PriorityClass
+	(*PolicyVersion)(nil),        // 59: cede.replication.v1.PolicyVersion
+	(*PolicyLimits)(nil),         // 60: cede.replication.v1.PolicyLimits
+	(*PolicyCheck)(nil),          // 61: cede.replication.v1.PolicyCheck
+	(*PolicyState)(nil),          // 62: cede.replication.v1.PolicyState
+	(*Token)(nil),                // 63: cede.replication.v1.Token
+	(*Result)(nil),               // 64: cede.replication.v1.Result
+	(*Record)(nil),               // 65: cede.replication.v1.Record
+	(*SnapshotHead)(nil),         // 66: cede.replication.v1.SnapshotHead
+	(*JobBlock)(nil),             // 67: cede.replication.v1.JobBlock
+	(*AllocBlock)(nil),           // 68: cede.replication.v1.AllocBlock
+	(*JobKeyDirty)(nil),          // 69: cede.replication.v1.JobKeyDirty
+	(*Upload)(nil),               // 70: cede.replication.v1.Upload
+	(*UploadChunk)(nil),          // 71: cede.replication.v1.UploadChunk
+	(*AppliedKey)(nil),           // 72: cede.replication.v1.AppliedKey
+	(*ModuleChunk)(nil),          // 73: cede.replication.v1.ModuleChunk
+	(*SnapshotTail)(nil),         // 74: cede.replication.v1.SnapshotTail
+	nil,                          // 75: cede.replication.v1.Cluster.CapacityEntry
+	nil,                          // 76: cede.replication.v1.Cluster.AttributesEntry
+	nil,                          // 77: cede.replication.v1.Binding.ResourcesEntry
+	nil,                          // 78: cede.replication.v1.Binding.WeightsEntry
+	nil,                          // 79: cede.replication.v1.Budget.LabelsEntry
+	nil,                          // 80: cede.replication.v1.Job.MetaEntry
+	nil,                          // 81: cede.replication.v1.Group.ResourcesEntry
+	nil,                          // 82: cede.replication.v1.Group.LabelsEntry
+	nil,                          // 83: cede.replication.v1.Group.AnnotationsEntry
+	nil,                          // 84: cede.replication.v1.Group.MetaEntry
+	nil,                          // 85: cede.replication.v1.Task.EnvEntry
+	nil,                          // 86: cede.replication.v1.Task.ResourcesEntry
+	nil,                          // 87: cede.replication.v1.Spread.TargetsEntry
+	nil,                          // 88: cede.replication.v1.LabelTerm.LabelsEntry
+	nil,                          // 89: cede.replication.v1.Node.CapacityEntry
+	nil,                          // 90: cede.replication.v1.Node.ReservedEntry
+	nil,                          // 91: cede.replication.v1.Node.AttributesEntry
+	nil,                          // 92: cede.replication.v1.Node.MetaEntry
+	nil,                          // 93: cede.replication.v1.Device.AttributesEntry
+	nil,                          // 94: cede.replication.v1.Evaluation.ClassesEntry
+	nil,                          // 95: cede.replication.v1.Evaluation.FailedEntry
+	nil,                          // 96: cede.replication.v1.Evaluation.QueuedEntry
+	nil,                          // 97: cede.replication.v1.Explanation.NotReadyEntry
+	nil,                          // 98: cede.replication.v1.Explanation.FilteredEntry
+	nil,                          // 99: cede.replication.v1.Explanation.ExhaustedEntry
+	nil,                          // 100: cede.replication.v1.Explanation.PreemptedEntry
+	nil,                          // 101: cede.replication.v1.PolicyVersion.ChecksEntry
+	nil,                          // 102: cede.replication.v1.PolicyState.TrippedEntry
 }
 var file_replication_proto_depIdxs = []int32{
 	1,   // 0: cede.replication.v1.Entry.bootstrap:type_name -> cede.replication.v1.Bootstrap
@@ -6562,119 +7531,138 @@ var file_replication_proto_depIdxs = []int32{
 	4,   // 3: cede.replication.v1.Entry.stop_job:type_name -> cede.replication.v1.StopJob
 	5,   // 4: cede.replication.v1.Entry.stop_allocs:type_name -> cede.replication.v1.StopAllocs
 	6,   // 5: cede.replication.v1.Entry.write_evals:type_name -> cede.replication.v1.WriteEvals
-	23,  // 6: cede.replication.v1.Entry.apply_plans:type_name -> cede.replication.v1.Batch
+	31,  // 6: cede.replication.v1.Entry.apply_plans:type_name -> cede.replication.v1.Batch
 	7,   // 7: cede.replication.v1.Entry.register_nodes:type_name -> cede.replication.v1.RegisterNodes
 	8,   // 8: cede.replication.v1.Entry.change_nodes:type_name -> cede.replication.v1.ChangeNodes
 	9,   // 9: cede.replication.v1.Entry.delete_nodes:type_name -> cede.replication.v1.DeleteNodes
 	10,  // 10: cede.replication.v1.Entry.update_allocs:type_name -> cede.replication.v1.UpdateAllocs
 	12,  // 11: cede.replication.v1.Entry.set_config:type_name -> cede.replication.v1.SetConfig
-	50,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
+	58,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
 	13,  // 13: cede.replication.v1.Entry.delete_priority_class:type_name -> cede.replication.v1.DeletePriorityClass
 	14,  // 14: cede.replication.v1.Entry.collect:type_name -> cede.replication.v1.Collect
 	15,  // 15: cede.replication.v1.Entry.put_chunk:type_name -> cede.replication.v1.PutChunk
-	51,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
+	59,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
 	16,  // 17: cede.replication.v1.Entry.check_policy:type_name -> cede.replication.v1.CheckPolicy
 	17,  // 18: cede.replication.v1.Entry.change_policy:type_name -> cede.replication.v1.ChangePolicy
 	18,  // 19: cede.replication.v1.Entry.put_token:type_name -> cede.replication.v1.PutToken
 	19,  // 20: cede.replication.v1.Entry.delete_token:type_name -> cede.replication.v1.DeleteToken
-	21,  // 21: cede.replication.v1.Entry.upsert_budget:type_name -> cede.replication.v1.Budget
+	29,  // 21: cede.replication.v1.Entry.upsert_budget:type_name -> cede.replication.v1.Budget
 	20,  // 22: cede.replication.v1.Entry.delete_budget:type_name -> cede.replication.v1.DeleteBudget
-	33,  // 23: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
-	46,  // 24: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
-	23,  // 25: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
-	32,  // 26: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
-	46,  // 27: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
-	46,  // 28: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
-	43,  // 29: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
-	11,  // 30: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
-	49,  // 31: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
-	32,  // 32: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
-	53,  // 33: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
-	55,  // 34: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
-	67,  // 35: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
-	22,  // 36: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
-	22,  // 37: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
-	24,  // 38: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
-	25,  // 39: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
-	32,  // 40: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
-	26,  // 41: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
-	31,  // 42: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
-	31,  // 43: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
-	27,  // 44: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
-	28,  // 45: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
-	29,  // 46: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
-	32,  // 47: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
-	30,  // 48: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
-	30,  // 49: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
-	68,  // 50: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
-	35,  // 51: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
-	34,  // 52: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
-	69,  // 53: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
-	38,  // 54: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
-	70,  // 55: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
-	39,  // 56: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
-	40,  // 57: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
-	41,  // 58: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
-	42,  // 59: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
-	42,  // 60: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
-	71,  // 61: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
-	72,  // 62: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
-	37,  // 63: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
-	36,  // 64: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
-	73,  // 65: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
-	74,  // 66: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
-	39,  // 67: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
-	39,  // 68: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
-	75,  // 69: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
-	76,  // 70: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
-	77,  // 71: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
-	78,  // 72: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
-	45,  // 73: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
-	79,  // 74: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
-	80,  // 75: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
-	44,  // 76: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
-	81,  // 77: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
-	82,  // 78: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
-	83,  // 79: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
-	84,  // 80: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
-	85,  // 81: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
-	86,  // 82: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
-	87,  // 83: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
-	88,  // 84: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
-	48,  // 85: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
-	52,  // 86: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
-	89,  // 87: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
-	90,  // 88: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
-	32,  // 89: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
-	58,  // 90: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
-	49,  // 91: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
-	50,  // 92: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
-	43,  // 93: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
-	59,  // 94: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
-	60,  // 95: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
-	46,  // 96: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
-	29,  // 97: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
-	61,  // 98: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
-	51,  // 99: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
-	54,  // 100: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
-	62,  // 101: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
-	63,  // 102: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
-	55,  // 103: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
-	64,  // 104: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
-	65,  // 105: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
-	66,  // 106: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
-	21,  // 107: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
-	32,  // 108: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
-	33,  // 109: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
-	31,  // 110: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
-	32,  // 111: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
-	47,  // 112: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
-	53,  // 113: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
-	114, // [114:114] is the sub-list for method output_type
-	114, // [114:114] is the sub-list for method input_type
-	114, // [114:114] is the sub-list for extension type_name
-	114, // [114:114] is the sub-list for extension extendee
-	0,   // [0:114] is the sub-list for field type_name
+	21,  // 23: cede.replication.v1.Entry.upsert_clusters:type_name -> cede.replication.v1.UpsertClusters
+	22,  // 24: cede.replication.v1.Entry.upsert_binding:type_name -> cede.replication.v1.UpsertBinding
+	23,  // 25: cede.replication.v1.Entry.delete_binding:type_name -> cede.replication.v1.DeleteBinding
+	24,  // 26: cede.replication.v1.Entry.end_assignments:type_name -> cede.replication.v1.EndAssignments
+	41,  // 27: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
+	54,  // 28: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
+	31,  // 29: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
+	40,  // 30: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
+	54,  // 31: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
+	54,  // 32: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
+	51,  // 33: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
+	11,  // 34: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
+	57,  // 35: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
+	40,  // 36: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
+	61,  // 37: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
+	63,  // 38: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
+	25,  // 39: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
+	26,  // 40: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
+	54,  // 41: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
+	40,  // 42: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
+	75,  // 43: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
+	76,  // 44: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
+	77,  // 45: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
+	78,  // 46: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
+	47,  // 47: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
+	40,  // 48: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
+	79,  // 49: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
+	30,  // 50: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
+	30,  // 51: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
+	32,  // 52: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
+	33,  // 53: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
+	40,  // 54: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
+	34,  // 55: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
+	39,  // 56: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
+	39,  // 57: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
+	35,  // 58: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
+	36,  // 59: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
+	37,  // 60: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
+	27,  // 61: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
+	28,  // 62: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
+	40,  // 63: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
+	38,  // 64: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
+	38,  // 65: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
+	80,  // 66: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
+	43,  // 67: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
+	42,  // 68: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
+	81,  // 69: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
+	46,  // 70: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
+	82,  // 71: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
+	47,  // 72: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
+	48,  // 73: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
+	49,  // 74: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
+	50,  // 75: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
+	50,  // 76: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
+	83,  // 77: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
+	84,  // 78: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
+	45,  // 79: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
+	44,  // 80: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
+	85,  // 81: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
+	86,  // 82: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
+	47,  // 83: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
+	47,  // 84: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
+	87,  // 85: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
+	88,  // 86: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
+	89,  // 87: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
+	90,  // 88: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
+	53,  // 89: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
+	91,  // 90: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
+	92,  // 91: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
+	52,  // 92: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
+	93,  // 93: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
+	94,  // 94: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
+	95,  // 95: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
+	96,  // 96: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
+	97,  // 97: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
+	98,  // 98: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
+	99,  // 99: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
+	100, // 100: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
+	56,  // 101: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
+	60,  // 102: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
+	101, // 103: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
+	102, // 104: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
+	40,  // 105: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
+	66,  // 106: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
+	57,  // 107: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
+	58,  // 108: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
+	51,  // 109: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
+	67,  // 110: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
+	68,  // 111: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
+	54,  // 112: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
+	37,  // 113: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
+	69,  // 114: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
+	59,  // 115: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
+	62,  // 116: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
+	70,  // 117: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
+	71,  // 118: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
+	63,  // 119: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
+	72,  // 120: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
+	73,  // 121: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
+	74,  // 122: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
+	29,  // 123: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
+	25,  // 124: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
+	26,  // 125: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
+	27,  // 126: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
+	40,  // 127: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
+	41,  // 128: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
+	39,  // 129: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
+	40,  // 130: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
+	55,  // 131: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
+	61,  // 132: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
+	133, // [133:133] is the sub-list for method output_type
+	133, // [133:133] is the sub-list for method input_type
+	133, // [133:133] is the sub-list for extension type_name
+	133, // [133:133] is the sub-list for extension extendee
+	0,   // [0:133] is the sub-list for field type_name
 }
 
 func init() { file_replication_proto_init() }
@@ -6706,14 +7694,18 @@ func file_replication_proto_init() {
 		(*Entry_DeleteToken)(nil),
 		(*Entry_UpsertBudget)(nil),
 		(*Entry_DeleteBudget)(nil),
+		(*Entry_UpsertClusters)(nil),
+		(*Entry_UpsertBinding)(nil),
+		(*Entry_DeleteBinding)(nil),
+		(*Entry_EndAssignments)(nil),
 	}
 	file_replication_proto_msgTypes[3].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[4].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[8].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[12].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[34].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[49].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[57].OneofWrappers = []any{
+	file_replication_proto_msgTypes[42].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[57].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[65].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Config)(nil),
 		(*Record_PriorityClass)(nil),
@@ -6732,6 +7724,9 @@ func file_replication_proto_init() {
 		(*Record_ModuleChunk)(nil),
 		(*Record_Tail)(nil),
 		(*Record_Budget)(nil),
+		(*Record_Cluster)(nil),
+		(*Record_Binding)(nil),
+		(*Record_Assignment)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -6739,7 +7734,7 @@ func file_replication_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_proto_rawDesc), len(file_replication_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   91,
+			NumMessages:   103,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

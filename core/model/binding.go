@@ -1,0 +1,191 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ClassSource says where the class that a binding's priority came from was
+// named.
+type ClassSource string
+
+// The sources. A federated class is reserved and means nothing yet.
+const (
+	KubePriorityClass      ClassSource = "KubePriorityClass"      // by the binding itself
+	PodPriorityClass       ClassSource = "PodPriorityClass"       // by its pod template
+	FederatedPriorityClass ClassSource = "FederatedPriorityClass" // refused
+)
+
+// Binding is a workload that wants replicas on member clusters. It shares the
+// space of keys with jobs: an evaluation names either.
+type Binding struct {
+	Namespace     string
+	ID            string
+	ClusterScoped bool // neither evicts nor is evicted
+	Priority      int32
+	PriorityClass string      // the class that Priority came from; "" when given by value
+	ClassSource   ClassSource // of PriorityClass; "" without one
+	Preempts      bool        // preemptionPolicy: PreemptLowerPriority; false: Never
+	Replicas      int
+	Resources     Resources      // of one replica
+	Clusters      []string       // allowed member clusters; absent: all
+	Weights       map[string]int // how replicas divide over clusters; absent: by the room there is
+	Constraints   []Constraint   // over attributes of clusters
+	Duplicated    bool           // all replicas on each cluster, rather than divided over them
+	MinClusters   int            // 0: one
+	MaxClusters   int            // 0: any number
+	KillTimeout   int64          // nanoseconds an evicted assignment takes to stop
+	Duration      int64          // nanoseconds an assignment runs; 0: for ever
+	Stopped       bool
+
+	Version     uint64 // raised by every change of the specification
+	SubmitTime  int64  // Unix nanoseconds of the first submission
+	CreateIndex uint64
+	ModifyIndex uint64
+
+	Ask Vector // of one replica; set by Compile
+}
+
+// Key identifies the binding, among bindings and jobs.
+func (b *Binding) Key() JobKey { return JobKey{b.Namespace, b.ID} }
+
+// Compile derives Ask and prepares the constraints. The state calls it before it
+// publishes a binding; dims must know every name in Resources.
+func (b *Binding) Compile(dims *Dimensions) {
+	b.Ask = dims.Vector(b.Resources)
+	compileAll(b.Constraints)
+}
+
+// Admits is whether the cluster may take the binding by what it is, whatever is
+// assigned to it.
+func (b *Binding) Admits(c *Cluster) bool { return b.Refusal(c) == "" }
+
+// Refusal is why the cluster may not take the binding by what it is; "": it may.
+func (b *Binding) Refusal(c *Cluster) string {
+	if len(b.Clusters) > 0 && !slices.Contains(b.Clusters, c.ID) {
+		return "the clusters that the binding allows"
+	}
+	if len(b.Weights) > 0 && b.Weights[c.ID] <= 0 {
+		return "a weight of 0"
+	}
+	for i := range b.Constraints {
+		cond := &b.Constraints[i]
+		if value, set := c.Attribute(cond.Attribute); !cond.Holds(value, set) {
+			return cond.String()
+		}
+	}
+	return ""
+}
+
+// Needs is what a number of replicas take.
+func (b *Binding) Needs(replicas int) (v Vector) {
+	for d, amount := range b.Ask {
+		v[d] = amount * int64(replicas)
+	}
+	return v
+}
+
+// Empty is whether a replica asks for nothing: it then needs no room, and
+// evicting it would make none.
+func (b *Binding) Empty() bool { return b.Ask == Vector{} }
+
+// Fits is how many replicas, at most as many as wanted, find room in what is
+// free.
+func (b *Binding) Fits(free *Vector, wanted int) int {
+	n := int64(wanted)
+	for d, ask := range b.Ask {
+		if ask > 0 {
+			n = min(n, max(0, free[d])/ask)
+		}
+	}
+	return int(n)
+}
+
+// Validate says everything that is wrong with the binding by itself; nil:
+// nothing is.
+func (b *Binding) Validate() (problems []string) {
+	add := func(wrong bool, format string, args ...any) {
+		if wrong {
+			problems = append(problems, fmt.Sprintf(format, args...))
+		}
+	}
+	add(b.Namespace == "" || b.ID == "", "a binding needs a namespace and an id")
+	add(b.ClusterScoped && b.Preempts, "a cluster-scoped binding preempts nobody: its preemptionPolicy must be Never")
+	add(b.ClassSource == FederatedPriorityClass, "priorityClassSource FederatedPriorityClass is reserved and not defined: use KubePriorityClass or PodPriorityClass")
+	add(b.Replicas < 0, "%d replicas: expected 0 or more", b.Replicas)
+	add(int64(b.Replicas) > maxReplicas, "%d replicas: expected at most %d", b.Replicas, maxReplicas)
+	for name, amount := range b.Resources {
+		add(amount < 0 || amount > maxAmount, "%d of %s: expected 0 to %d", amount, name, int64(maxAmount))
+	}
+	for cluster, weight := range b.Weights {
+		add(weight < 0 || weight > maxReplicas, "a weight of %d on %s: expected 0 to %d", weight, cluster, maxReplicas)
+	}
+	add(b.MinClusters < 0 || b.MaxClusters < 0, "spread: negative numbers of clusters")
+	add(b.MaxClusters > 0 && b.MinClusters > b.MaxClusters, "spread: minClusters %d is above maxClusters %d", b.MinClusters, b.MaxClusters)
+	add(!b.Duplicated && b.MinClusters > b.Replicas && b.Replicas > 0, "spread: %d replicas cannot be divided over %d clusters", b.Replicas, b.MinClusters)
+	add(b.KillTimeout < 0 || b.Duration < 0, "negative durations")
+	for i := range b.Constraints {
+		op := b.Constraints[i].Operator
+		add(op.Counts(), "constraint %s counts instances on nodes: a binding has spread", op)
+		add(!op.Valid(), "unknown operator %q", op)
+	}
+	slices.Sort(problems) // maps have been walked
+	return problems
+}
+
+// Amounts and replicas are bounded so that their products cannot overflow.
+const (
+	maxReplicas = 1 << 20
+	maxAmount   = 1 << 42
+)
+
+// Assignment is replicas of a binding on one member cluster. It knows what it
+// holds there by itself, so that it outlives versions of its binding and the
+// binding too.
+type Assignment struct {
+	ID        string
+	Binding   JobKey
+	ClusterID string
+	Replicas  int
+	Vec       Vector // what all replicas hold of the cluster
+	EvalID    string // that placed it
+
+	Desired       DesiredStatus
+	DesiredReason string
+	Done          bool   // its work ended by itself; it holds nothing any more
+	PreemptedBy   string // the claim that it made room for
+	PolicyVersion string // of the policy that chose it as a victim
+
+	CreateTime  int64 // Unix nanoseconds at which its plan committed
+	StartTime   int64 // Unix nanoseconds at which it started to work
+	EndTime     int64 // Unix nanoseconds at which it was no longer wanted, or ended by itself
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// Live is whether the assignment is wanted and has not ended.
+func (a *Assignment) Live() bool { return a.Desired == DesiredRun && !a.Done }
+
+// Holds is whether the assignment holds room: one that was told to stop does so
+// until it is gone, as nobody can hurry another cluster.
+func (a *Assignment) Holds() bool { return !a.Done }
+
+// Counts is whether the replicas count towards what the binding wants: they run,
+// or ran to their end.
+func (a *Assignment) Counts() bool { return a.Desired == DesiredRun }
+
+// AssignmentID names replicas that an evaluation places on a cluster.
+func AssignmentID(key JobKey, cluster, evalID string) string {
+	return strings.Join([]string{key.Namespace, key.ID, cluster, evalID}, "/")
+}
+
+// Withdrawal ends an assignment.
+type Withdrawal struct {
+	AssignmentID string
+	// By is the claim that the assignment makes room for; "": the plan's own
+	// binding no longer wants it.
+	By     string
+	Policy string // version of the policy that chose it
+	Reason string
+}

@@ -1,0 +1,135 @@
+package state
+
+import "github.com/cede-scheduler/cede/core/model"
+
+// ApplyClusters registers member clusters, or new versions of them, with at most
+// one evaluation for each binding that may go to one of them and does not have
+// all that it wants. Nothing is written when it fails.
+func (t *Txn) ApplyClusters(now int64, clusters ...*model.Cluster) ([]*model.Evaluation, error) {
+	rs := make([]model.Resources, len(clusters))
+	for i, c := range clusters {
+		rs[i] = c.Capacity
+	}
+	if err := t.grow(rs...); err != nil {
+		return nil, err
+	}
+	for _, c := range clusters {
+		if err := t.UpsertCluster(c); err != nil {
+			return nil, err
+		}
+	}
+	affected := newFollowUps(model.TriggerNodeUpdate, "")
+	for b := range t.Bindings() {
+		if !b.Stopped && !t.bound(b) && admitsAny(b, clusters) {
+			affected.addBinding(b)
+		}
+	}
+	return affected.write(t, now), nil
+}
+
+func admitsAny(b *model.Binding, clusters []*model.Cluster) bool {
+	for _, c := range clusters {
+		if !c.Down && b.Admits(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// bound is whether a binding has all the replicas that it wants divided. What is
+// duplicated wants more with every cluster.
+func (t *Txn) bound(b *model.Binding) bool {
+	missing := b.Replicas
+	for _, a := range t.BindingAssignments(b.Key()) {
+		if a.Counts() {
+			missing -= a.Replicas
+		}
+	}
+	return missing <= 0 && !b.Duplicated
+}
+
+// applyBindings writes what a commit group does to bindings, behind its other
+// parts.
+func (t *Txn) applyBindings(now int64, plan *model.Plan, g *model.CommitGroup, lost *followUps) {
+	for i := range g.Withdraw {
+		w := &g.Withdraw[i]
+		old := t.Assignment(w.AssignmentID)
+		if old == nil || !old.Live() {
+			continue
+		}
+		a := *old
+		a.Desired, a.DesiredReason = model.DesiredStop, w.Reason
+		if w.By != "" {
+			a.Desired, a.DesiredReason = model.DesiredEvict, "preempted by "+w.By
+			a.PreemptedBy, a.PolicyVersion = w.By, w.Policy
+		}
+		a.EndTime = now
+		t.UpsertAssignment(&a)
+		if b := t.Binding(a.Binding); b != nil && a.Binding != plan.Job {
+			lost.addBinding(b)
+		}
+	}
+	for _, id := range g.Release {
+		if c := t.Claim(id); c != nil && c.Claimant == plan.Job {
+			t.DeleteClaim(id)
+		}
+	}
+	if len(g.Assign) > 0 {
+		t.releaseClusterClaims(plan.Job) // it has what it claimed for
+	}
+	for _, planned := range g.Assign {
+		a := *planned
+		if old := t.Assignment(a.ID); old != nil {
+			a.CreateTime, a.StartTime = old.CreateTime, old.StartTime
+		} else {
+			a.CreateTime, a.StartTime = now, now
+		}
+		t.UpsertAssignment(&a)
+	}
+}
+
+// clustersTakeWork is whether every cluster takes work on which the group wants
+// room.
+func (v *View) clustersTakeWork(g *model.CommitGroup) bool {
+	ready := func(id string) bool {
+		c := v.Cluster(id)
+		return c != nil && !c.Down
+	}
+	for _, a := range g.Assign {
+		if !ready(a.ClusterID) {
+			return false
+		}
+	}
+	for _, c := range g.Claims {
+		if c.ClusterID != "" && !ready(c.ClusterID) {
+			return false
+		}
+	}
+	return true
+}
+
+// ApplyAssignmentEnds writes that assignments have ended: what was told to stop
+// is gone, what was not has done its work. Ids that are not there, or ended
+// before, are skipped. It returns the clusters on which there is room by it,
+// each once, in the order of ids.
+func (t *Txn) ApplyAssignmentEnds(now int64, ids ...string) (clusters []string) {
+	seen := map[string]bool{}
+	for _, id := range ids {
+		old := t.Assignment(id)
+		if old == nil || old.Done {
+			continue
+		}
+		if !seen[old.ClusterID] {
+			seen[old.ClusterID] = true
+			clusters = append(clusters, old.ClusterID)
+		}
+		if !old.Live() {
+			t.DeleteAssignment(id)
+			continue
+		}
+		a := *old
+		a.Done, a.EndTime = true, now
+		t.UpsertAssignment(&a)
+	}
+	return clusters
+}

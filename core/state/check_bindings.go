@@ -1,0 +1,80 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// checkBindings works out what clusters hold from assignments and claims alone.
+func (sn *Snapshot) checkBindings() error {
+	assigned, n, bindings := map[string][]*model.Assignment{}, 0, 0
+	for _, slot := range sn.sortedJobs() {
+		r := sn.jobs.at(slot)
+		if r.binding != nil {
+			bindings++
+			if r.job != nil {
+				return fmt.Errorf("%s is a job and a binding", r.key)
+			}
+		}
+		for i, a := range r.assigned {
+			n++
+			switch {
+			case a.Binding != r.key:
+				return fmt.Errorf("assignment %s of %s is listed under %s", a.ID, a.Binding, r.key)
+			case i > 0 && r.assigned[i-1].ID >= a.ID:
+				return fmt.Errorf("assignments of %s are not ascending", r.key)
+			case sn.Assignment(a.ID) != a:
+				return fmt.Errorf("assignment %s is not found by its id", a.ID)
+			}
+			if a.Holds() {
+				assigned[a.ClusterID] = append(assigned[a.ClusterID], a)
+			}
+		}
+	}
+	if n != sn.AssignmentCount() || bindings != sn.BindingCount() {
+		return fmt.Errorf("%d assignments and %d bindings, counted %d and %d", n, bindings, sn.AssignmentCount(), sn.BindingCount())
+	}
+	claims := map[string][]*model.Claim{}
+	for c := range sn.Claims() {
+		if c.ClusterID != "" {
+			claims[c.ClusterID] = append(claims[c.ClusterID], c)
+		}
+	}
+	for _, slot := range sn.sortedClusters() {
+		r := sn.clusters.at(slot)
+		if err := r.check(assigned[r.id], claims[r.id]); err != nil {
+			return fmt.Errorf("cluster %s: %w", r.id, err)
+		}
+		delete(assigned, r.id)
+		delete(claims, r.id)
+	}
+	if len(assigned)+len(claims) > 0 {
+		return fmt.Errorf("assignments on %d and claims on %d clusters without a row", len(assigned), len(claims))
+	}
+	return nil
+}
+
+func (r *clusterRow) check(assigned []*model.Assignment, claims []*model.Claim) error {
+	slices.SortFunc(assigned, func(a, b *model.Assignment) int { return strings.Compare(a.ID, b.ID) })
+	var held, stopping model.Vector
+	for _, a := range assigned {
+		held.Add(&a.Vec)
+		if !a.Live() {
+			stopping.Add(&a.Vec)
+		}
+	}
+	switch {
+	case !slices.Equal(r.assigned, assigned):
+		return fmt.Errorf("has %d assignments, want %d, or others", len(r.assigned), len(assigned))
+	case !slices.Equal(r.claims, claims):
+		return fmt.Errorf("has %d claims, want %d, or others", len(r.claims), len(claims))
+	case r.held != held || r.stopping != stopping:
+		return fmt.Errorf("holds %v of which %v stop, want %v and %v", r.held, r.stopping, held, stopping)
+	case r.cluster == nil && len(assigned)+len(claims) == 0:
+		return fmt.Errorf("has a row, which nothing refers to")
+	}
+	return nil
+}
