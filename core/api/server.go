@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/rpc"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/state"
 )
@@ -22,6 +23,7 @@ type Server interface {
 	Cluster
 	Policies
 	Tokens
+	Pool
 }
 
 var (
@@ -69,6 +71,14 @@ type Cluster interface {
 	CollectGarbage(ctx context.Context, force bool) (server.Collected, error)
 }
 
+// Pool is what can be done with the pool of servers.
+type Pool interface {
+	JoinPool(ctx context.Context, addrs ...string) (int, error)
+	LeavePool(ctx context.Context) error
+	RemovePeer(ctx context.Context, id string) error
+	Keyring(ctx context.Context, verb rpc.KeyVerb, key []byte) ([]server.KeyringAnswer, error)
+}
+
 // Policies is what can be done with policies.
 type Policies interface {
 	LoadPolicy(ctx context.Context, r server.LoadRequest) (*model.PolicyVersion, error)
@@ -110,6 +120,8 @@ type Process struct {
 	// "" while nobody knows. Requests that only the leader can answer are passed on
 	// to it. nil: they are refused.
 	LeaderURL func() string
+	// Left stops the process, which has left its pool, once the request is answered.
+	Left func()
 }
 
 // Member is a server of the pool.

@@ -24,14 +24,14 @@ func (s *Server) pooled(ctx context.Context) {
 	}
 	s.beginCluster(ctx)
 	for known := ""; ; {
-		if id := s.Snapshot().Meta().ClusterID; id != known {
+		if id := s.Snapshot().Meta().ClusterID; id != known && id != "" { // a restored snapshot may be of another one
 			if err := s.cfg.Membership.SetCluster(id); err != nil {
 				s.logger.Warn("the pool was not told of the cluster", "err", err)
 			} else {
 				known = id
 			}
 		}
-		if !pause(ctx, s.cfg.Clock, s.cfg.Pool.Look) || known != "" {
+		if !pause(ctx, s.cfg.Clock, s.cfg.Pool.Look) {
 			return
 		}
 	}
@@ -160,7 +160,7 @@ func (s *Server) JoinPool(_ context.Context, addrs ...string) (int, error) {
 	if err != nil && n == 0 {
 		e := fail(CodeUnavailable, "the pool was not joined: %v", err)
 		e.Err = err
-		return 0, e.hint("check the address, server.name of the pool and gossip.keys, which must be the same everywhere")
+		return 0, e.hint("check the address, and that gossip.name, region and gossip.keys are the same everywhere")
 	}
 	return n, nil
 }

@@ -85,7 +85,10 @@ func (p *Process) start(ctx context.Context) (err error) {
 		}
 	}
 	p.http.serve(p)
-	if c.Server.Enabled {
+	switch {
+	case c.Pooled():
+		p.settleLater(c)
+	case c.Server.Enabled:
 		if err := p.settle(ctx, c); err != nil {
 			return err
 		}
@@ -142,6 +145,12 @@ func (p *Process) fail(err error) {
 	}
 }
 
+// errLeft is that the server left its pool: the process has nothing to do any more.
+var errLeft = errors.New("the server left the pool")
+
+// left stops the process once whoever asked for it was answered.
+func (p *Process) left() { p.fail(errLeft) }
+
 // stopWithin is how long a process may take to stop.
 const stopWithin = 30 * time.Second
 
@@ -170,6 +179,9 @@ func Run(ctx context.Context, o Options, reload <-chan os.Signal, ready func(*Pr
 		case <-reload:
 			_, _ = p.Reload(ctx) // it is logged, and the process goes on as it was
 		case err = <-p.failed:
+			if errors.Is(err, errLeft) {
+				return p.stop(ctx)
+			}
 			p.log.ErrorContext(ctx, "the process cannot go on", "err", err)
 		case <-ctx.Done():
 			return p.stop(ctx)

@@ -46,6 +46,15 @@ func (p *Process) reload(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 	}
+	keys, err := next.Gossip.KeyList()
+	if err != nil {
+		return nil, fmt.Errorf("gossip.keys: %w", err)
+	}
+	if p.server != nil {
+		if err := p.server.pool.takeKeys(keys); err != nil {
+			return nil, err
+		}
+	}
 	return p.takeOver(ctx, next, changed)
 }
 

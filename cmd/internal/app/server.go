@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -40,17 +39,12 @@ type serverPart struct {
 	transport *http.Transport       // to nodes
 	hung      atomic.Pointer[error] // what is wrong with the storage
 	closing   chan struct{}         // closed before the log is
+	pool      *poolPart             // nil: a try, which nobody can join
 }
-
-// errSeveral is what this program cannot do yet.
-var errSeveral = errors.New("server.bootstrap_expect: servers of one are all that there is so far; set it to 1")
 
 // startServer opens the storage and the log and starts the server. What is asked
 // of it is answered once the listeners serve.
 func (p *Process) startServer(ctx context.Context, c *config.Config) error {
-	if c.Server.BootstrapExpect > 1 {
-		return errSeveral
-	}
 	s := &serverPart{state: state.New(), transport: p.certs.transport(), closing: make(chan struct{})}
 	p.server = s
 	p.down.push("connections to nodes", func(context.Context) error {
@@ -68,7 +62,7 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 	if err := p.openLog(c, r); err != nil {
 		return err
 	}
-	s.server, err = server.New(server.Config{
+	conf := server.Config{
 		ID: s.id, Region: c.Region, Datacenter: c.Datacenter,
 		Log: s.log, Store: s.state, Policies: host, Modules: s.store.Blobs(), History: s.store.History(),
 		Workers:      c.Server.Workers,
@@ -77,14 +71,20 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 			Evals: c.Server.GC.Evals, Allocs: c.Server.GC.Allocs, Jobs: c.Server.GC.Jobs, Nodes: c.Server.GC.Nodes,
 		},
 		CollectInterval: c.Server.GC.Interval, StorageHealthy: s.healthy, Secret: secretOf(c),
-		Logger: p.log, Registry: p.metrics.registry,
-	})
-	if err != nil {
+		Logger: p.log, Registry: p.metrics.registry, Build: p.o.Build.Version,
+	}
+	if c.Pooled() {
+		conf.Membership, conf.Peers, conf.Raft, conf.Expect = s.pool, s.pool.client, s.log.Raft(), c.Server.Founders()
+	}
+	if s.server, err = server.New(conf); err != nil {
 		return err
 	}
 	r.attach(s.server.Observe)
 	if err := p.makeAPI(c); err != nil {
 		return err
+	}
+	if c.Pooled() {
+		p.openPool()
 	}
 	p.runServer(ctx)
 	return nil
@@ -163,20 +163,25 @@ func serverID(path string) (string, error) {
 	return id, os.WriteFile(path, []byte(id+"\n"), 0o600)
 }
 
-// openLog joins the server to its log; a new one begins a cluster of one.
+// openLog joins the server to its log; a new one begins a cluster of one, unless it
+// is to be of several.
 func (p *Process) openLog(c *config.Config, r *relay) error {
 	s := p.server
 	var transport raft.Transport
 	if c.Dev {
 		_, transport = raft.NewInmemTransport(raft.ServerAddress(s.id))
 	} else {
-		l, err := net.Listen("tcp", c.Listen.RPC)
-		if err != nil {
-			return listenError("listen.rpc", err)
+		if err := p.openRPC(c); err != nil {
+			return err
 		}
-		network := newTransport(l, advertise(c.Advertise.RPC, l.Addr().String()), p.certs)
-		p.down.push("RPC", func(context.Context) error { return network.Close() })
+		network := replication.NewTransport(s.pool.rpc.Raft(), s.pool, p.log)
+		p.down.push("Raft's connections", func(context.Context) error { return network.Close() })
 		transport = network
+		if c.Pooled() {
+			if err := p.openGossip(c); err != nil {
+				return err
+			}
+		}
 	}
 	watched := storage.WithDeadline(s.store.Log(), c.Server.WriteDeadline, func(op string) {
 		err := fmt.Errorf("the disk did not finish %s within %v", op, c.Server.WriteDeadline)
@@ -205,6 +210,9 @@ func (p *Process) openLog(c *config.Config, r *relay) error {
 		<-halted
 		return log.Close()
 	})
+	if c.Server.Founders() != 1 && !c.Dev {
+		return nil
+	}
 	return log.Bootstrap(raft.Server{ID: raft.ServerID(s.id), Address: transport.LocalAddr(), Suffrage: raft.Voter})
 }
 
@@ -226,14 +234,23 @@ func (p *Process) makeAPI(c *config.Config) (err error) {
 	s := p.server
 	s.api, err = api.New(api.Config{
 		Server: s.server, Replication: s.log, ID: s.id, Region: c.Region, Datacenter: c.Datacenter, Version: p.o.Build.Version,
-		Process:  api.Process{Reload: p.Reload, Config: p.shown},
-		Security: c.ACL.Enabled,
+		Process:  p.apiProcess(c),
+		Security: c.ACL.Enabled, ForwardTransport: s.transport,
 		Limits: api.Limits{
 			Body: int64(c.Limits.Body), Job: int64(c.Limits.Job), Rate: rateOf(c), Burst: c.Limits.Burst, Conns: c.Limits.Connections,
 		},
 		Logger: p.log, Registry: p.metrics.registry,
 	})
 	return err
+}
+
+// apiProcess is what the API can ask of the process.
+func (p *Process) apiProcess(c *config.Config) api.Process {
+	a := api.Process{Reload: p.Reload, Config: p.shown}
+	if c.Pooled() {
+		a.Members, a.LeaderURL, a.Left = p.server.pool.apiMembers, p.server.server.LeaderURL, p.left
+	}
+	return a
 }
 
 // rateOf is the rate as the API takes it.

@@ -43,6 +43,51 @@ func (p *Process) settle(ctx context.Context, c *config.Config) error {
 	return nil
 }
 
+// settleLater does what settle does as soon as this server leads its pool, which may
+// be never: another one does it then. Whether anybody leads is not waited for, as
+// the others may start later.
+func (p *Process) settleLater(c *config.Config) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for tick := time.NewTicker(settleEvery); ; {
+			if p.server.log.IsLeader() && p.awaitReady(ctx) == nil {
+				err := p.settleLeading(ctx, c)
+				if err == nil {
+					return
+				}
+				p.log.WarnContext(ctx, "the cluster is not set up", "err", err)
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	p.down.push("setting up", func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	})
+}
+
+// settleEvery is how often a server looks whether it leads.
+const settleEvery = time.Second
+
+func (p *Process) settleLeading(ctx context.Context, c *config.Config) error {
+	if c.ACL.Enabled {
+		if err := p.firstToken(ctx, c); err != nil {
+			return err
+		}
+	}
+	if _, err := p.loadPolicies(ctx, c); err != nil {
+		p.log.ErrorContext(ctx, "not every policy was loaded; the others are", "err", err)
+	}
+	return nil
+}
+
 // awaitReady waits until everything that the server needs is there.
 func (p *Process) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
@@ -60,6 +105,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 		select {
 		case <-time.After(pause):
 		case err := <-p.failed:
+			p.fail(err) // for whoever stops the process
 			return err
 		case <-ctx.Done():
 			return fmt.Errorf("the server is not ready: %s", strings.Join(lacks, "; "))

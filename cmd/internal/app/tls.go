@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/core/rpc"
 )
 
 // certificates are the process's certificate and the authorities that it trusts.
@@ -106,6 +107,18 @@ func (s *certificates) client() *tls.Config {
 			_, err := state.PeerCertificates[0].Verify(opts)
 			return err
 		},
+	}
+}
+
+// amongServers is how servers know each other; nil where nothing is encrypted.
+func (s *certificates) amongServers(c config.TLS) *rpc.Credentials {
+	if !s.serves() {
+		return nil
+	}
+	return &rpc.Credentials{
+		Certificate: func() *tls.Certificate { return s.now.Load().cert },
+		Authority:   func() *x509.CertPool { return s.now.Load().roots },
+		Name:        c.ServerName, MinVersion: s.now.Load().min,
 	}
 }
 

@@ -1,0 +1,311 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/core/api"
+	"github.com/cede-scheduler/cede/core/rpc"
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/gossip"
+)
+
+// poolPart is what joins this server to others.
+type poolPart struct {
+	p        *Process
+	id       string
+	rpc      *rpc.Listener
+	client   *rpc.Client
+	gossip   *gossip.Pool // nil: this server is alone
+	changed  chan struct{}
+	identity string // file that keeps the cluster's id
+
+	mu   sync.Mutex
+	tags gossip.Tags
+}
+
+// logVersion is the meaning of log entries that this program understands.
+const logVersion = 1
+
+// openRPC listens for other servers. Who they are is asked by certificate, where
+// there are any.
+func (p *Process) openRPC(c *config.Config) error {
+	s := p.server
+	l, err := net.Listen("tcp", c.Listen.RPC)
+	if err != nil {
+		return listenError("listen.rpc", err)
+	}
+	s.pool = &poolPart{p: p, id: s.id, changed: make(chan struct{}, 1), identity: filepath.Join(filepath.Dir(s.store.Layout().NodeID()), "cluster-id")}
+	if b, err := os.ReadFile(s.pool.identity); err == nil {
+		s.pool.tags.ClusterID = strings.TrimSpace(string(b))
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, l.Close())
+	}
+	conf := rpc.Config{ID: s.pool.who, Credentials: p.certs.amongServers(c.TLS), Logger: p.log}
+	s.pool.rpc = rpc.Listen(l, advertise(c.Advertise.RPC, l.Addr().String()), conf)
+	s.pool.client = rpc.NewClient(conf, s.pool.rpcAddress)
+	p.down.push("RPC", func(context.Context) error {
+		s.pool.client.Close()
+		return s.pool.rpc.Close()
+	})
+	return nil
+}
+
+// who is this server to others.
+func (t *poolPart) who() rpc.Identity {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return rpc.Identity{ServerID: t.id, ClusterID: t.tags.ClusterID}
+}
+
+// openGossip takes part in the pool.
+func (p *Process) openGossip(c *config.Config) error {
+	t := p.server.pool
+	keys, err := c.Gossip.KeyList()
+	if err != nil {
+		return fmt.Errorf("gossip.keys: %w", err)
+	}
+	t.mu.Lock()
+	t.tags.Region, t.tags.Datacenter, t.tags.Raft, t.tags.RPC = c.Region, c.Datacenter, t.rpc.Addr(), t.rpc.Addr()
+	t.tags.HTTP, t.tags.Build = p.certs.scheme()+"://"+p.http.advertised, p.o.Build.Version
+	t.tags.Oldest, t.tags.Newest, t.tags.Expect = logVersion, logVersion, c.Server.Founders()
+	tags := t.tags
+	t.mu.Unlock()
+	conf := gossip.Config{
+		ID: t.id, Cluster: c.Gossip.Name + "." + c.Region, Bind: c.Listen.Gossip, Advertise: advertise(c.Advertise.Gossip, c.Listen.Gossip),
+		Tags: tags, Keys: keys, Seeds: c.Server.Join, Logger: p.log, Timing: gossip.Timing{Rejoin: 5 * time.Second},
+	}
+	if c.Server.BootstrapExpect == 1 && len(c.Server.Join) == 0 {
+		conf.Timing.Rejoin = 30 * time.Second
+	}
+	if conf.Advertise == conf.Bind {
+		conf.Advertise = ""
+	}
+	if t.gossip, err = gossip.Start(conf); err != nil {
+		return fmt.Errorf("listen.gossip: %w", err)
+	}
+	done := make(chan struct{})
+	stop := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.relay(stop)
+	}()
+	p.down.push("gossip", func(context.Context) error {
+		close(stop)
+		<-done
+		return t.gossip.Close()
+	})
+	p.metrics.registry.MustRegister(newGauges("cede_gossip_members", "Servers of the pool, as this one sees them.", "status", func() map[string]float64 {
+		n := map[string]float64{"alive": 0, "failed": 0, "left": 0}
+		for _, m := range t.gossip.Members() {
+			n[m.Status.String()]++
+		}
+		return n
+	}))
+	return nil
+}
+
+// relay makes one sign of many events.
+func (t *poolPart) relay(stop <-chan struct{}) {
+	for {
+		select {
+		case <-t.gossip.Events():
+			select {
+			case t.changed <- struct{}{}:
+			default:
+			}
+		case <-stop:
+			return
+		}
+	}
+}
+
+// openPool has other servers answered by the server.
+func (p *Process) openPool() {
+	t := p.server.pool
+	answers := t.rpc.Serve(p.server.server.Answers())
+	p.down.push("calls of other servers", func(context.Context) error {
+		answers.Close()
+		return nil
+	})
+}
+
+// The pool as the server sees it.
+var _ server.Membership = (*poolPart)(nil)
+
+// Members lists the pool.
+func (t *poolPart) Members() []server.Member {
+	list := t.gossip.Members()
+	out := make([]server.Member, len(list))
+	for i, m := range list {
+		out[i] = server.Member{
+			ID: m.ID, Since: m.Since, ClusterID: m.Tags.ClusterID, Gossip: m.Addr, Raft: m.Tags.Raft, RPC: m.Tags.RPC, HTTP: m.Tags.HTTP,
+			Region: m.Tags.Region, Datacenter: m.Tags.Datacenter, Build: m.Tags.Build, Oldest: m.Tags.Oldest, Newest: m.Tags.Newest,
+			Expect: m.Tags.Expect, NonVoter: m.Tags.NonVoter, Status: statuses[m.Status],
+		}
+	}
+	return out
+}
+
+var statuses = map[gossip.Status]server.MemberStatus{
+	gossip.Alive: server.MemberAlive, gossip.Failed: server.MemberFailed, gossip.Left: server.MemberLeft,
+}
+
+// Changed has a value when Members may have changed.
+func (t *poolPart) Changed() <-chan struct{} { return t.changed }
+
+// SetCluster notes the cluster that this server belongs to, on the disk as well: it
+// must know after a restart, before anybody tells it.
+func (t *poolPart) SetCluster(id string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if was := t.tags.ClusterID; was != id {
+		if was != "" {
+			t.p.log.Warn("the cluster has another id: a snapshot of another one was restored", "before", was, "after", id)
+		}
+		if err := os.WriteFile(t.identity, []byte(id+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	t.tags.ClusterID = id
+	return t.gossip.SetTags(t.tags)
+}
+
+// Join joins the pool through other members.
+func (t *poolPart) Join(addrs ...string) (int, error) { return t.gossip.Join(addrs...) }
+
+// leaveWithin bounds how long the others may take to hear that this server leaves.
+const leaveWithin = 5 * time.Second
+
+// Leave tells the pool that this server goes for good.
+func (t *poolPart) Leave(context.Context) error { return t.gossip.Leave(leaveWithin) }
+
+// Keyring changes the keys that gossip is sealed with, until the next start: then
+// those of the configuration count.
+func (t *poolPart) Keyring(verb rpc.KeyVerb, key []byte) ([]string, error) {
+	var err error
+	switch verb {
+	case rpc.KeyInstall:
+		err = t.gossip.InstallKey(key)
+	case rpc.KeyUse:
+		err = t.gossip.UseKey(key)
+	case rpc.KeyRemove:
+		err = t.gossip.RemoveKey(key)
+	case rpc.KeyList:
+	}
+	var digests []string
+	for _, k := range t.gossip.Keys() {
+		sum := sha256.Sum256(k)
+		digests = append(digests, hex.EncodeToString(sum[:8]))
+	}
+	return digests, err
+}
+
+// takeKeys brings the keys in line with a configuration that was read again.
+func (t *poolPart) takeKeys(keys [][]byte) error {
+	if t == nil || t.gossip == nil {
+		return nil
+	}
+	had := t.gossip.Keys()
+	if (len(had) == 0) != (len(keys) == 0) {
+		return errors.New("gossip.keys: sealing cannot be switched on or off while the process runs: restart it")
+	}
+	for _, k := range keys {
+		if err := t.gossip.InstallKey(k); err != nil {
+			return err
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	if err := t.gossip.UseKey(keys[0]); err != nil {
+		return err
+	}
+	for _, old := range had {
+		if !contains(keys, old) {
+			if err := t.gossip.RemoveKey(old); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func contains(keys [][]byte, key []byte) bool {
+	for _, k := range keys {
+		if string(k) == string(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// member is a member of the pool.
+func (t *poolPart) member(id string) (gossip.Member, bool) {
+	if t.gossip == nil {
+		return gossip.Member{}, false
+	}
+	for _, m := range t.gossip.Members() {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return gossip.Member{}, false
+}
+
+// rpcAddress is where a server is called.
+func (t *poolPart) rpcAddress(id string) (string, bool) {
+	m, ok := t.member(id)
+	if ok && m.Tags.RPC != "" {
+		return m.Tags.RPC, true
+	}
+	// Gossip has not heard of it yet; the log has, and both are on one port.
+	if log := t.p.server.log; log != nil {
+		for _, s := range log.Stats().Servers {
+			if string(s.ID) == id {
+				return string(s.Address), true
+			}
+		}
+	}
+	return "", false
+}
+
+// ServerAddr is where Raft calls a server: where it says that it is now, else where
+// the log says that it was.
+func (t *poolPart) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
+	if m, ok := t.member(string(id)); ok && m.Tags.Raft != "" {
+		return raft.ServerAddress(m.Tags.Raft), nil
+	}
+	return "", fmt.Errorf("server %s is not known to the pool", id)
+}
+
+// apiMembers is the pool as the API shows it.
+func (t *poolPart) apiMembers() []api.Member {
+	var out []api.Member
+	for _, m := range t.gossip.Members() {
+		tags := map[string]string{
+			"raft": m.Tags.Raft, "rpc": m.Tags.RPC, "http": m.Tags.HTTP, "build": m.Tags.Build, "region": m.Tags.Region, "dc": m.Tags.Datacenter,
+			"cluster": m.Tags.ClusterID, "role": "server",
+		}
+		for name, value := range tags {
+			if value == "" {
+				delete(tags, name)
+			}
+		}
+		out = append(out, api.Member{Name: m.ID, Address: m.Addr, Status: m.Status.String(), Tags: tags})
+	}
+	return out
+}
