@@ -24,9 +24,10 @@ type fleetNode struct {
 	counted   bool // that it was registered
 	allocs    map[string]*fleetAlloc
 	updates   map[string]Update
-	reporting bool // a report is on the agenda or under way
-	polling   bool // a question is on the agenda or under way
-	pollAgain bool // something changed while it was asked
+	reporting bool      // a report is on the agenda or under way
+	asking    bool      // a question is under way
+	askAgain  bool      // something changed meanwhile
+	askAt     time.Time // when the next question is on the agenda; zero: none is
 	index     uint64
 }
 
@@ -86,23 +87,31 @@ func (n *fleetNode) setKnown(known bool) {
 	}
 }
 
-// pollSoon has the node ask for its allocations after d, once for all who want it.
+// pollSoon has the node ask for its allocations after d, once for all who want it:
+// a question that is on the agenda for later gives way.
 func (n *fleetNode) pollSoon(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.polling {
-		n.pollAgain = d == 0
-		return
+	at := time.Now().Add(d)
+	switch {
+	case n.asking:
+		n.askAgain = n.askAgain || d == 0
+	case n.askAt.IsZero() || at.Before(n.askAt):
+		n.askAt = at
+		n.fleet.agenda.add(at, func(ctx context.Context) { n.poll(ctx, at) })
 	}
-	n.polling = true
-	n.fleet.agenda.add(time.Now().Add(d), n.poll)
 }
 
-// poll asks for the node's allocations, and does what is wanted.
-func (n *fleetNode) poll(ctx context.Context) {
+// poll asks for the node's allocations, and does what is wanted, unless another
+// question than that of at is on the agenda.
+func (n *fleetNode) poll(ctx context.Context, at time.Time) {
 	f := n.fleet
 	n.mu.Lock()
-	n.pollAgain = false
+	if !n.askAt.Equal(at) {
+		n.mu.Unlock()
+		return
+	}
+	n.askAt, n.asking, n.askAgain = time.Time{}, true, false
 	n.mu.Unlock()
 	var err error
 	if !n.silent.Load() {
@@ -114,8 +123,8 @@ func (n *fleetNode) poll(ctx context.Context) {
 		}
 	}
 	n.mu.Lock()
-	again := n.pollAgain
-	n.polling = false
+	again := n.askAgain
+	n.asking = false
 	n.mu.Unlock()
 	switch {
 	case err != nil:

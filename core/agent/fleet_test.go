@@ -45,13 +45,17 @@ func (c *clusters) Update(ctx context.Context, id, secret string, updates []agen
 	return c.of(id).Update(ctx, id, secret, updates)
 }
 
-func fleet(t *testing.T, c *clusters, nodes int) *agent.Fleet {
+func fleet(t *testing.T, c *clusters, nodes int, change ...func(*agent.FleetConfig)) *agent.Fleet {
 	t.Helper()
-	f, err := agent.NewFleet(agent.FleetConfig{
+	conf := agent.FleetConfig{
 		Servers: c, Nodes: nodes, Node: func(n int) agent.Node {
 			return agent.Node{ID: fmt.Sprint("n", n), Capacity: map[string]int64{"cpu": 1000}}
 		},
-	})
+	}
+	for _, f := range change {
+		f(&conf)
+	}
+	f, err := agent.NewFleet(conf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +133,32 @@ func TestFleet_PretendsAsTheDriverDoes(t *testing.T) {
 		}
 		if list := n.order(); !slices.Contains(list, "heir running") {
 			t.Errorf("reports: %v", list)
+		}
+	})
+}
+
+// Whoever is told of a change asks at once, however long it would be until it asks
+// by itself.
+func TestFleet_ChangedGoesBeforeTheNextPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &clusters{nodes: map[string]*cluster{}}
+		f := fleet(t, c, 3, func(conf *agent.FleetConfig) { conf.Poll = time.Hour })
+		settle(time.Minute)
+		before := f.Stats().Polls
+		c.of("n1").place(simulated("late", ""))
+		for range 5 {
+			f.Changed("n1")
+		}
+		settle(2 * time.Second)
+		if got := c.of("n1").status("late"); got != agent.StatusRunning {
+			t.Errorf("it is %s", got)
+		}
+		if polls := f.Stats().Polls - before; polls < 1 || polls > 2 {
+			t.Errorf("it asked %d times for one change", polls)
+		}
+		settle(time.Hour)
+		if polls := f.Stats().Polls - before; polls < 4 || polls > 5 {
+			t.Errorf("after an hour three nodes asked %d times", polls)
 		}
 	})
 }

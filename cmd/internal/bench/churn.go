@@ -1,0 +1,259 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// ChurnConfig is the day of a large cluster.
+type ChurnConfig struct {
+	FillConfig
+	For  time.Duration // of the churn
+	Rate float64       // jobs a second that are submitted, and stopped after a while
+}
+
+// ChurnResult is what was measured.
+type ChurnResult struct {
+	Fill *FillResult `json:"fill"`
+	// Heartbeats and their failures, a second, under churn.
+	Heartbeats        float64 `json:"heartbeatsPerSecond"`
+	HeartbeatFailures int64   `json:"requestFailures"`
+	// Idle is the time from a job that is submitted to its instance being placed, as a
+	// client sees it, while nothing else happens.
+	Idle  Latency `json:"submittedToPlacedIdle"`
+	Churn struct {
+		Seconds  float64 `json:"seconds"`
+		Jobs     int     `json:"jobs"`
+		Allocs   int     `json:"allocs"`
+		Entries  uint64  `json:"entries"`
+		Placed   Latency `json:"submittedToPlaced"` // of all instances of a job
+		Register Latency `json:"register"`
+		Status   Latency `json:"status"`
+		List     Latency `json:"list"` // of 100 jobs
+	} `json:"churn"`
+	MemoryBytes int64 `json:"memoryBytes,omitempty"` // at most
+	// CPU is processors used by the server's process under churn.
+	CPU float64 `json:"cpu,omitempty"`
+}
+
+const (
+	churnEach   = 10              // instances of a job that comes and goes
+	churnLife   = 5 * time.Second // of such a job
+	idleSamples = 100
+	readsRate   = 20 // of each kind a second
+	listed      = 100
+)
+
+// churning is one Churn under way.
+type churning struct {
+	*filling
+	churn                          ChurnConfig
+	r                              *ChurnResult
+	placed, register, status, list latencies
+	submitted                      atomic.Int64
+}
+
+// Churn fills a cluster whose nodes work and report, then has jobs come and go.
+func Churn(ctx context.Context, t *Target, c ChurnConfig) (*ChurnResult, error) {
+	u := &churning{filling: newFilling(t, c.FillConfig), churn: c, r: &ChurnResult{}}
+	defer u.close()
+	if err := u.connectAll(ctx, 0); err != nil {
+		return nil, err
+	}
+	if err := u.filling.submit(ctx); err != nil {
+		return nil, err
+	}
+	if err := u.startAll(ctx); err != nil {
+		return nil, err
+	}
+	if err := u.idle(ctx); err != nil {
+		return nil, err
+	}
+	if err := u.day(ctx); err != nil {
+		return nil, err
+	}
+	u.filling.r.MemoryBytes = u.peak
+	u.r.Fill, u.r.MemoryBytes = u.filling.r, u.peak
+	return u.r, nil
+}
+
+// idle submits one small job after the other.
+func (u *churning) idle(ctx context.Context) error {
+	var placed latencies
+	for i := range idleSamples {
+		u.show("one job at a time", i, idleSamples)
+		j := job(u.id("idle", i), "service", 50, 1, ask, ask)
+		began := time.Now()
+		if err := u.place(ctx, j, &latencies{}); err != nil {
+			return err
+		}
+		placed.since(began)
+	}
+	u.r.Idle = placed.summary()
+	_, err := u.quiet(ctx, "nodes report", true)
+	return err
+}
+
+// place submits a job and waits until all of it is placed.
+func (u *churning) place(ctx context.Context, j *client.Job, register *latencies) error {
+	began := time.Now()
+	resp, err := u.Target.c.Jobs().Register(ctx, j, nil)
+	if err != nil {
+		return err
+	}
+	register.since(began)
+	want := *j.TaskGroups[0].Count
+	for index := resp.Index; ; {
+		list, meta, err := u.Target.c.Jobs().Allocations(ctx, j.ID, &client.QueryOptions{Index: index, Wait: time.Minute})
+		if err != nil {
+			return err
+		}
+		if len(list) >= want {
+			return nil
+		}
+		if meta.LastIndex == index {
+			return fmt.Errorf("job %s: %d of %d instances are placed after a minute", j.ID, len(list), want)
+		}
+		index = meta.LastIndex
+	}
+}
+
+// day has jobs come and go while others read.
+func (u *churning) day(ctx context.Context) error {
+	from, err := u.index(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := u.scrape(ctx)
+	if err != nil {
+		return err
+	}
+	stats, began := u.nodes.fleet.Stats(), time.Now()
+	if err := u.load(ctx); err != nil {
+		return err
+	}
+	took := time.Since(began).Seconds()
+	after, err := u.scrape(ctx)
+	if err != nil {
+		return err
+	}
+	to, err := u.index(ctx)
+	if err != nil {
+		return err
+	}
+	now := u.nodes.fleet.Stats()
+	u.r.Heartbeats = float64(now.Heartbeats-stats.Heartbeats) / took
+	u.r.HeartbeatFailures = now.Failures - stats.Failures
+	if after != nil {
+		u.r.CPU = (after[metricCPU] - before[metricCPU]) / took
+	}
+	c := &u.r.Churn
+	c.Seconds, c.Jobs, c.Entries = took, int(u.submitted.Load()), to-from
+	c.Allocs = c.Jobs * churnEach
+	c.Placed, c.Register, c.Status, c.List = u.placed.summary(), u.register.summary(), u.status.summary(), u.list.summary()
+	return nil
+}
+
+// load puts the load on, for as long as was asked for.
+func (u *churning) load(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	end := time.Now().Add(u.churn.For)
+	var group sync.WaitGroup
+	run := func(rate float64, f func(int) error) {
+		group.Go(func() {
+			if err := u.paced(ctx, rate, end, f); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	run(u.churn.Rate, u.comeAndGo(ctx))
+	run(readsRate, func(i int) error {
+		began := time.Now()
+		_, _, err := u.Target.c.Jobs().Get(ctx, u.jobs[i%len(u.jobs)], nil)
+		u.status.since(began)
+		return err
+	})
+	run(readsRate, func(int) error {
+		began := time.Now()
+		_, _, err := u.Target.c.Jobs().List(ctx, &client.QueryOptions{PerPage: listed})
+		u.list.since(began)
+		return err
+	})
+	began := time.Now()
+	err := u.until(ctx, "seconds of churn", int(u.churn.For.Seconds()), 100*time.Millisecond, func() (int, error) {
+		return int(time.Since(began).Seconds()), nil
+	})
+	if err != nil {
+		cancel(err)
+	}
+	group.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// paced calls f so many times a second, each call by itself, and waits for all.
+func (*churning) paced(ctx context.Context, rate float64, end time.Time, f func(int) error) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	errs := make(chan error, 1)
+	began := time.Now()
+	for i := 0; ; i++ {
+		at := began.Add(time.Duration(float64(i) * float64(time.Second) / rate))
+		if at.After(end) {
+			break
+		}
+		if err := sleep(ctx, time.Until(at)); err != nil {
+			return err
+		}
+		group.Go(func() {
+			if err := f(i); err != nil {
+				select {
+				case errs <- err:
+				default:
+				}
+			}
+		})
+		select {
+		case err := <-errs:
+			return err
+		default:
+		}
+	}
+	group.Wait()
+	select {
+	case err := <-errs:
+		return err
+	default:
+		return nil
+	}
+}
+
+// comeAndGo is the life of the i-th job.
+func (u *churning) comeAndGo(ctx context.Context) func(int) error {
+	return func(i int) error {
+		j := job(u.id("churn", i), "service", 1+i%100, churnEach, ask, ask)
+		began := time.Now()
+		if err := u.place(ctx, j, &u.register); err != nil {
+			return err
+		}
+		u.placed.since(began)
+		u.submitted.Add(1)
+		if err := sleep(ctx, churnLife); err != nil {
+			return err
+		}
+		_, err := u.Target.c.Jobs().Stop(ctx, j.ID, &client.StopOptions{Purge: true})
+		if client.IsNotFound(err) || errors.Is(err, context.Canceled) && ctx.Err() == nil {
+			return nil
+		}
+		return err
+	}
+}

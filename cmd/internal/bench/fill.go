@@ -1,0 +1,210 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// FillConfig is a cluster that is filled.
+type FillConfig struct {
+	Nodes, Allocs int
+	Each          int // instances of a job
+	Seed          uint64
+	// Start is whether nodes start what they are given and report it, once all is
+	// placed.
+	Start bool
+}
+
+// FillResult is what it took.
+type FillResult struct {
+	Nodes  int `json:"nodes"`
+	Jobs   int `json:"jobs"`
+	Allocs int `json:"allocs"`
+	// Seconds is from the first job that is submitted to the last instance that is
+	// placed, and on the disk.
+	Seconds         float64 `json:"seconds"`
+	AllocsPerSecond float64 `json:"allocsPerSecond"`
+	Entries         uint64  `json:"entries"`
+	// What the log takes on the disk; absent where metrics are not served.
+	LogBytes         int64   `json:"logBytes,omitempty"`
+	LogBytesPerAlloc float64 `json:"logBytesPerAlloc,omitempty"`
+	// MemoryBytes is the most that the server's process had resident. In a server of
+	// our own that is the nodes' memory as well.
+	MemoryBytes int64 `json:"memoryBytes,omitempty"`
+	// StartSeconds is until nodes had started and reported everything.
+	StartSeconds float64 `json:"startSeconds,omitempty"`
+}
+
+// What an instance asks for: millicores, MiB.
+const ask = 10
+
+// submitters is how many jobs are submitted at a time.
+const submitters = 8
+
+// filling is one Fill under way.
+type filling struct {
+	*Target
+	c     FillConfig
+	nodes *machines
+	jobs  []string
+	r     *FillResult
+}
+
+// Fill fills a cluster and measures how long that takes.
+func Fill(ctx context.Context, t *Target, c FillConfig) (*FillResult, error) {
+	f := newFilling(t, c)
+	defer f.close()
+	if err := f.connectAll(ctx, never); err != nil {
+		return nil, err
+	}
+	if err := f.submit(ctx); err != nil {
+		return nil, err
+	}
+	if c.Start {
+		if err := f.startAll(ctx); err != nil {
+			return nil, err
+		}
+	}
+	f.r.MemoryBytes = f.peak
+	return f.r, nil
+}
+
+func newFilling(t *Target, c FillConfig) *filling {
+	return &filling{Target: t, c: c, r: &FillResult{Nodes: c.Nodes, Jobs: (c.Allocs + c.Each - 1) / c.Each, Allocs: c.Allocs}}
+}
+
+func (f *filling) close() {
+	if f.nodes != nil {
+		f.nodes.close()
+	}
+}
+
+// connectAll connects nodes that are a third larger than what is to run on them.
+func (f *filling) connectAll(ctx context.Context, poll time.Duration) (err error) {
+	room := int64(f.c.Allocs/f.c.Nodes+1)*ask*4/3 + 10*ask
+	f.nodes, err = f.connect(ctx, f.c.Nodes, f.c.Seed, poll, map[string]int64{"cpu": room, "memory": room})
+	if err != nil {
+		return err
+	}
+	return f.nodes.registered(ctx)
+}
+
+// submit submits all jobs and waits until they are placed.
+func (f *filling) submit(ctx context.Context) error {
+	from, err := f.index(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := f.scrape(ctx)
+	if err != nil {
+		return err
+	}
+	list := f.make()
+	began := time.Now()
+	if err := f.submitAll(ctx, list); err != nil {
+		return err
+	}
+	end, err := f.quiet(ctx, "evaluations are worked on", false)
+	if err != nil {
+		return err
+	}
+	f.r.Seconds = end.at.Sub(began).Seconds()
+	f.r.AllocsPerSecond = float64(f.c.Allocs) / f.r.Seconds
+	f.r.Entries = end.index - from
+	after, err := f.scrape(ctx)
+	if err != nil {
+		return err
+	}
+	if after != nil {
+		f.r.LogBytes = int64(after[metricLog] - before[metricLog])
+		f.r.LogBytesPerAlloc = float64(f.r.LogBytes) / float64(f.c.Allocs)
+	}
+	return f.placed(ctx)
+}
+
+// make makes the jobs, of any priority.
+func (f *filling) make() []*client.Job {
+	random := rand.New(rand.NewPCG(f.c.Seed, 2)) //nolint:gosec // priorities are no secret
+	list := make([]*client.Job, f.r.Jobs)
+	left := f.c.Allocs
+	for i := range list {
+		list[i] = job(f.id("job", i), "service", 1+random.IntN(100), min(left, f.c.Each), ask, ask)
+		left -= f.c.Each
+		f.jobs = append(f.jobs, list[i].ID)
+	}
+	return list
+}
+
+// submitAll submits jobs, several at a time.
+func (f *filling) submitAll(ctx context.Context, list []*client.Job) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next, done atomic.Int64
+	var group sync.WaitGroup
+	for range submitters {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(list) {
+					return
+				}
+				if _, err := f.Target.c.Jobs().Register(ctx, list[i], nil); err != nil {
+					cancel(err)
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	err := f.until(ctx, "jobs are submitted", len(list), 20*time.Millisecond, func() (int, error) { return int(done.Load()), nil })
+	if err != nil {
+		cancel(err)
+	}
+	group.Wait()
+	if err != nil && context.Cause(ctx) != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// placed holds the result to what was asked for.
+func (f *filling) placed(ctx context.Context) error {
+	total := 0
+	for i, id := range f.jobs {
+		sum, _, err := f.Target.c.Jobs().Summary(ctx, id, nil)
+		if err != nil {
+			return err
+		}
+		g := sum.Summary["g"]
+		total += g.Starting + g.Running
+		f.show("jobs are looked at", i, len(f.jobs))
+	}
+	if total != f.c.Allocs {
+		return fmt.Errorf("%d of %d instances are placed", total, f.c.Allocs)
+	}
+	return nil
+}
+
+// startAll has nodes start what they were given, and waits for their reports.
+func (f *filling) startAll(ctx context.Context) error {
+	began := time.Now()
+	f.nodes.ask()
+	err := f.until(ctx, "nodes start what they were given", f.c.Allocs, 50*time.Millisecond, func() (int, error) {
+		return int(f.nodes.fleet.Stats().Started), nil
+	})
+	if err != nil {
+		return err
+	}
+	end, err := f.quiet(ctx, "nodes report", true)
+	if err != nil {
+		return err
+	}
+	f.r.StartSeconds = end.at.Sub(began).Seconds()
+	return nil
+}

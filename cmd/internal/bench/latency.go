@@ -1,0 +1,45 @@
+package bench
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Latency is how long something took that was done many times.
+type Latency struct {
+	Count int     `json:"count"`
+	P50   float64 `json:"p50"` // milliseconds
+	P99   float64 `json:"p99"`
+	Max   float64 `json:"max"`
+}
+
+// latencies gathers them.
+type latencies struct {
+	mu   sync.Mutex
+	list []time.Duration
+}
+
+func (l *latencies) since(began time.Time) {
+	d := time.Since(began)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, d)
+}
+
+// summary is what they come to: of the value below which so many lie.
+func (l *latencies) summary() Latency {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slices.Sort(l.list)
+	n := len(l.list)
+	if n == 0 {
+		return Latency{}
+	}
+	at := func(share float64) float64 {
+		i := int(math.Ceil(share*float64(n))) - 1
+		return float64(l.list[max(i, 0)]) / float64(time.Millisecond)
+	}
+	return Latency{Count: n, P50: at(.5), P99: at(.99), Max: at(1)}
+}

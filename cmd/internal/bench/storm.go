@@ -1,0 +1,302 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// StormConfig is a storm of evaluations.
+type StormConfig struct {
+	Nodes, Jobs int
+	Seed        uint64
+	// Shedding is whether what is superseded is cancelled. Coalescing is whether nodes
+	// that fail together are one entry with one evaluation for each job; the nodes of
+	// the first storm register without it, or there would be none.
+	Shedding, Coalescing bool
+}
+
+// StormResult is what came of it.
+type StormResult struct {
+	Nodes      int  `json:"nodes"`
+	Jobs       int  `json:"jobs"`
+	Shedding   bool `json:"shedding"`
+	Coalescing bool `json:"coalescing"`
+	// Register is the making of the first storm: nodes times jobs evaluations are
+	// written while nobody works on them.
+	Register Phase `json:"register"`
+	// Backlog is the first storm: from the moment at which they are worked on.
+	Backlog Phase `json:"backlog"`
+	// Start is nodes that hear of their work and report that it runs.
+	Start Phase `json:"start"`
+	// Silence is the second storm: all nodes fall silent; its time is from the end of
+	// the last one's lease.
+	Silence Phase `json:"silence"`
+}
+
+// Phase is a part of a run.
+type Phase struct {
+	Seconds     float64     `json:"seconds"`
+	Evaluations Evaluations `json:"evaluations"`
+	Entries     uint64      `json:"entries"` // of the log
+}
+
+// Evaluations counts them. Blocked ones were made by processed ones.
+type Evaluations struct {
+	Created   int `json:"created"`
+	Processed int `json:"processed"`
+	Cancelled int `json:"cancelled"`
+}
+
+// storm is one Storm under way.
+type storm struct {
+	*Target
+	c      StormConfig
+	before client.SchedulerConfiguration
+	nodes  *machines
+	r      *StormResult
+}
+
+// Storm puts a cluster through two storms: nodes times jobs evaluations that have
+// piled up, and all nodes that fall silent.
+func Storm(ctx context.Context, t *Target, c StormConfig) (_ *StormResult, err error) {
+	s := &storm{Target: t, c: c, r: &StormResult{Nodes: c.Nodes, Jobs: c.Jobs, Shedding: c.Shedding, Coalescing: c.Coalescing}}
+	was, _, err := t.c.Scheduler().Get(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.before = *was
+	defer func() {
+		if s.nodes != nil {
+			s.nodes.close()
+		}
+		err = errors.Join(err, s.restore(ctx))
+	}()
+	for _, step := range []func(context.Context) error{s.register, s.backlog, s.start, s.silence} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.r, nil
+}
+
+// set says how evaluations are handled.
+func (s *storm) set(ctx context.Context, paused, coalescing bool) error {
+	return s.configure(ctx, func(c *client.SchedulerConfiguration) {
+		c.PauseEvalBroker, c.Coalescing, c.Shedding = paused, &coalescing, &s.c.Shedding
+	})
+}
+
+// restore sets a server that goes on to what it was.
+func (s *storm) restore(ctx context.Context) error {
+	if s.process != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
+	defer cancel()
+	return s.configure(ctx, func(c *client.SchedulerConfiguration) {
+		c.PauseEvalBroker, c.Coalescing, c.Shedding = s.before.PauseEvalBroker, s.before.Coalescing, s.before.Shedding
+	})
+}
+
+// register piles up evaluations: a node, an entry, an evaluation for each job.
+func (s *storm) register(ctx context.Context) (err error) {
+	if err := s.set(ctx, true, false); err != nil {
+		return err
+	}
+	from, err := s.index(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	for i := range s.c.Jobs {
+		j := job(s.id("job", i), "system", 50+i%50, 0, 10, 10)
+		if _, err := s.Target.c.Jobs().Register(ctx, j, nil); err != nil {
+			return err
+		}
+	}
+	s.nodes, err = s.connect(ctx, s.c.Nodes, s.c.Seed, never, map[string]int64{"cpu": 100 + 20*int64(s.c.Jobs), "memory": 100 + 20*int64(s.c.Jobs)})
+	if err != nil {
+		return err
+	}
+	if err := s.nodes.registered(ctx); err != nil {
+		return err
+	}
+	want := s.c.Jobs * (s.c.Nodes + 1)
+	err = s.until(ctx, "evaluations pile up", want, 20*time.Millisecond, func() (int, error) {
+		b, err := s.Target.c.Operator().BrokerStatus(ctx)
+		if err != nil {
+			return 0, err
+		}
+		return busy(b), nil
+	})
+	if err != nil {
+		return err
+	}
+	s.r.Register.Seconds = time.Since(began).Seconds()
+	return s.count(ctx, &s.r.Register, from)
+}
+
+// backlog has them worked on.
+func (s *storm) backlog(ctx context.Context) error {
+	from, err := s.index(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := s.set(ctx, false, false); err != nil {
+		return err
+	}
+	end, err := s.quiet(ctx, "evaluations that piled up", true)
+	if err != nil {
+		return err
+	}
+	s.r.Backlog.Seconds = end.at.Sub(began).Seconds()
+	if err := s.count(ctx, &s.r.Backlog, from); err != nil {
+		return err
+	}
+	return s.placed(ctx)
+}
+
+// placed holds the result to what was asked for.
+func (s *storm) placed(ctx context.Context) error {
+	for i := range s.c.Jobs {
+		sum, _, err := s.Target.c.Jobs().Summary(ctx, s.id("job", i), nil)
+		if err != nil {
+			return err
+		}
+		if g := sum.Summary["g"]; g.Starting+g.Running < s.c.Nodes {
+			return fmt.Errorf("job %s is on %d of %d nodes: %+v", sum.JobID, g.Starting+g.Running, s.c.Nodes, g)
+		}
+	}
+	return nil
+}
+
+// start has the nodes start their work and report it.
+func (s *storm) start(ctx context.Context) error {
+	if err := s.set(ctx, false, s.c.Coalescing); err != nil {
+		return err
+	}
+	from, err := s.index(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	s.nodes.ask()
+	want := s.c.Nodes * s.c.Jobs
+	err = s.until(ctx, "nodes start what they were given", want, 20*time.Millisecond, func() (int, error) {
+		return int(s.nodes.fleet.Stats().Started), nil
+	})
+	if err != nil {
+		return err
+	}
+	end, err := s.quiet(ctx, "nodes report", true)
+	if err != nil {
+		return err
+	}
+	s.r.Start.Seconds = end.at.Sub(began).Seconds()
+	return s.count(ctx, &s.r.Start, from)
+}
+
+// silence has all nodes fall silent.
+func (s *storm) silence(ctx context.Context) error {
+	from, err := s.index(ctx)
+	if err != nil {
+		return err
+	}
+	s.nodes.fleet.SetSilent(s.c.Nodes)
+	began := time.Now()
+	var last time.Time
+	var id string
+	for {
+		at, who := s.nodes.leases.end() // a request that was under way may have come in yet
+		last, id = at.Add(s.grace), who
+		left := time.Until(last)
+		if left <= 0 {
+			break
+		}
+		s.show("seconds until the last lease ends", int(time.Since(began).Seconds()), int(last.Sub(began).Seconds()))
+		if err := sleep(ctx, min(left, 250*time.Millisecond)); err != nil {
+			return err
+		}
+	}
+	err = s.until(ctx, "the last node is taken for down", 1, pollEvery, func() (int, error) {
+		n, _, err := s.Target.c.Nodes().Get(ctx, id, nil)
+		if err != nil || n.Status != "down" {
+			return 0, err
+		}
+		return 1, nil
+	})
+	if err != nil {
+		return err
+	}
+	end, err := s.allDown(ctx)
+	if err != nil {
+		return err
+	}
+	s.r.Silence.Seconds = end.at.Sub(last).Seconds()
+	return s.count(ctx, &s.r.Silence, from)
+}
+
+// allDown waits until the server has nothing to do and holds every node for down.
+func (s *storm) allDown(ctx context.Context) (moment, error) {
+	for {
+		end, err := s.quiet(ctx, "what the silence left to do", true)
+		if err != nil {
+			return end, err
+		}
+		nodes, _, err := s.Target.c.Nodes().List(ctx, &client.QueryOptions{Prefix: s.run})
+		if err != nil {
+			return end, err
+		}
+		up := 0
+		for _, n := range nodes {
+			if n.Status != "down" {
+				up++
+			}
+		}
+		if up == 0 && len(nodes) == s.c.Nodes {
+			return end, nil
+		}
+		s.show("nodes are taken for down", len(nodes)-up, s.c.Nodes)
+	}
+}
+
+// pageSize is how many evaluations are listed at a time.
+const pageSize = 10_000
+
+// count counts what was done since an index. What is counted stays as it is
+// meanwhile: the phase is over.
+func (s *storm) count(ctx context.Context, p *Phase, from uint64) error {
+	to, err := s.index(ctx)
+	if err != nil {
+		return err
+	}
+	p.Entries = to - from
+	q := &client.QueryOptions{PerPage: pageSize}
+	return client.AllPages(ctx, q, func(ctx context.Context, q *client.QueryOptions) (*client.QueryMeta, error) {
+		list, meta, err := s.Target.c.Evaluations().List(ctx, q)
+		for _, e := range list {
+			p.Evaluations.add(e, from)
+		}
+		return meta, err
+	})
+}
+
+func (n *Evaluations) add(e *client.Evaluation, from uint64) {
+	if e.CreateIndex > from {
+		n.Created++
+	}
+	if e.ModifyIndex <= from {
+		return
+	}
+	switch e.Status {
+	case "complete", "failed":
+		n.Processed++
+	case "cancelled":
+		n.Cancelled++
+	}
+}

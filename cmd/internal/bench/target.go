@@ -1,0 +1,205 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/app"
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// Options say what is measured.
+type Options struct {
+	// Server is one that runs; nil: one is started.
+	Server *client.Config
+	// Metrics is the address of that server's metrics, HOST:PORT; empty: what they
+	// would tell is not measured.
+	Metrics string
+	// Dir is where the temporary folder of a server of our own is made; empty: the
+	// system's.
+	Dir string
+	// TTL and Grace of heartbeats of a server of our own, and how many heartbeats a
+	// second it stretches TTLs for; 0: its defaults.
+	TTL, Grace time.Duration
+	Rate       int
+
+	Build  app.Build
+	Log    io.Writer // errors of a server of our own
+	Getenv func(string) string
+	// Show is told what is under way, often.
+	Show func(what string, done, total int)
+}
+
+// Target is a server under load.
+type Target struct {
+	c       *client.Client
+	o       Options
+	run     string // begins the ids of whatever we make
+	metrics string // URL; empty: there is none
+	grace   time.Duration
+
+	transport *http.Transport
+	process   *app.Process // nil: not ours
+	dir       string       // of the process
+	peak      int64        // bytes
+	probed    time.Time
+}
+
+// Open reaches the server, or starts one.
+func Open(ctx context.Context, o Options) (*Target, error) {
+	t := &Target{o: o, run: "bench-" + strings.ToLower(rand.Text()[:8])}
+	t.transport = http.DefaultTransport.(*http.Transport).Clone()
+	t.transport.MaxIdleConnsPerHost = 256
+	t.transport.Proxy = nil
+	conf := client.Config{}
+	if o.Server != nil {
+		conf = *o.Server
+		if o.Metrics != "" {
+			t.metrics = "http://" + o.Metrics + "/metrics"
+		}
+	} else {
+		if err := t.start(ctx); err != nil {
+			return nil, err
+		}
+		conf.Address = t.process.URL()
+		t.metrics = "http://" + t.process.MetricsAddress() + "/metrics"
+	}
+	if conf.CACert == "" {
+		conf.HTTPClient = &http.Client{Transport: t.transport}
+	}
+	var err error
+	if t.c, err = client.New(conf); err == nil {
+		err = t.learn(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.Close(ctx))
+	}
+	return t, nil
+}
+
+// start runs a server of our own.
+func (t *Target) start(ctx context.Context) (err error) {
+	if t.dir, err = os.MkdirTemp(t.o.Dir, "cede-bench-"); err != nil {
+		return err
+	}
+	flags := map[string]string{
+		"data_dir": t.dir, "server.enabled": "true", "log.level": "error", "limits.rate": "0",
+		"listen.http": "127.0.0.1:0", "listen.rpc": "127.0.0.1:0", "listen.metrics": "127.0.0.1:0",
+	}
+	for key, d := range map[string]time.Duration{"server.heartbeat.ttl": t.o.TTL, "server.heartbeat.grace": t.o.Grace} {
+		if d > 0 {
+			flags[key] = d.String()
+		}
+	}
+	if t.o.Rate > 0 {
+		flags["server.heartbeat.rate"] = fmt.Sprint(t.o.Rate)
+	}
+	c, err := config.Load(config.Sources{Flags: flags})
+	if err == nil {
+		t.process, err = app.Start(ctx, app.Options{Config: c, Build: t.o.Build, Stderr: t.o.Log, Getenv: t.o.Getenv})
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(t.dir))
+	}
+	return nil
+}
+
+// learn asks how patient the server is with nodes.
+func (t *Target) learn(ctx context.Context) error {
+	self, err := t.c.Status().Self(ctx)
+	if err != nil {
+		return err
+	}
+	t.grace = config.Defaults().Server.Heartbeat.Grace
+	if text, ok := self.Config["server.heartbeat.grace"].(string); ok {
+		if d, err := time.ParseDuration(text); err == nil {
+			t.grace = d
+		}
+	}
+	if ns, ok := self.Config["server.heartbeat.grace"].(float64); ok {
+		t.grace = time.Duration(ns)
+	}
+	return nil
+}
+
+// closeWithin is how long the end may take.
+const closeWithin = time.Minute
+
+// Close ends what was started, and forgets what was made on a server that goes on.
+func (t *Target) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
+	defer cancel()
+	var errs []error
+	if t.process != nil {
+		errs = append(errs, t.process.Stop(ctx), os.RemoveAll(t.dir))
+	} else if t.c != nil {
+		errs = append(errs, t.forget(ctx))
+	}
+	t.transport.CloseIdleConnections()
+	if t.c != nil {
+		t.c.Close()
+	}
+	return errors.Join(errs...)
+}
+
+// forget takes our jobs and nodes from a server that is not ours.
+func (t *Target) forget(ctx context.Context) error {
+	jobs, _, err := t.c.Jobs().List(ctx, &client.QueryOptions{Prefix: t.run})
+	if err != nil {
+		return fmt.Errorf("jobs and nodes %s-* are still there: %w", t.run, err)
+	}
+	var errs []error
+	for _, j := range jobs {
+		if _, err := t.c.Jobs().Stop(ctx, j.ID, &client.StopOptions{Purge: true}); err != nil && !client.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	nodes, _, err := t.c.Nodes().List(ctx, &client.QueryOptions{Prefix: t.run})
+	errs = append(errs, err)
+	for _, n := range nodes {
+		if _, err := t.c.Nodes().Delete(ctx, n.ID); err != nil && !client.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 5 {
+		errs = append(errs[:5:5], fmt.Errorf("and %d more", len(errs)-5))
+	}
+	return errors.Join(errs...)
+}
+
+// id is the name of something of ours.
+func (t *Target) id(kind string, n int) string { return fmt.Sprintf("%s-%s-%05d", t.run, kind, n) }
+
+func (t *Target) show(what string, done, total int) {
+	if t.o.Show != nil {
+		t.o.Show(what, done, total)
+	}
+}
+
+// index is that of the newest entry that was applied.
+func (t *Target) index(ctx context.Context) (uint64, error) {
+	s, err := t.c.Operator().RaftStatus(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return s.AppliedIndex, nil
+}
+
+// configure changes what operators set.
+func (t *Target) configure(ctx context.Context, change func(*client.SchedulerConfiguration)) error {
+	c, _, err := t.c.Scheduler().Get(ctx, nil)
+	if err != nil {
+		return err
+	}
+	change(c)
+	_, err = t.c.Scheduler().Set(ctx, c, nil)
+	return err
+}

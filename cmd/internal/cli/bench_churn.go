@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/bench"
+)
+
+func newBenchChurnCmd(env *Env) *cobra.Command {
+	c := bench.ChurnConfig{}
+	cmd := &cobra.Command{
+		Use:   "churn",
+		Short: "The day of a large cluster: heartbeats, jobs that come and go, and readers",
+		Long: `The day of a large cluster. It is filled with jobs whose instances nodes start and
+report; then single jobs are submitted one after the other, while nothing else
+happens; then jobs of ten instances come and go at a steady rate while others read.
+
+Latencies are those that a client sees, over HTTP. The memory is that of the
+server's process, which is the nodes' as well where the server is its own.`,
+		Example: "  cede bench churn\n  cede bench churn --nodes 1000 --allocs 10000 --for 30s\n  cede bench churn --addr http://127.0.0.1:4646 --metrics 127.0.0.1:4649",
+		Args:    arguments(0, 0, "no arguments"),
+	}
+	b := benchFlags(cmd, env, 10_000)
+	f := cmd.Flags()
+	f.IntVar(&c.Allocs, "allocs", 100_000, "fill the cluster with `N` instances")
+	f.IntVar(&c.Each, "each", 100, "of jobs of `N` instances")
+	f.DurationVar(&c.For, "for", time.Minute, "let jobs come and go for `DURATION`")
+	f.Float64Var(&c.Rate, "rate", 10, "submit `N` jobs a second meanwhile")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := b.check("allocs", c.Allocs, "each", c.Each); err != nil {
+			return err
+		}
+		if c.For < time.Second || c.Rate <= 0 {
+			return usagef("ask for at least 1s, and for more than 0 jobs a second", "--for %v --rate %v: nothing would come and go", c.For, c.Rate)
+		}
+		c.Nodes, c.Seed = b.nodes, b.seed
+		var r *bench.ChurnResult
+		err := b.on(cmd.Context(), func(*bench.Options) {}, func(t *bench.Target) (err error) {
+			r, err = bench.Churn(cmd.Context(), t, c)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return b.out.show(document{data: r, names: []string{"churn"}, page: func(p page) { churnPage(p, r) }})
+	}
+	return cmd
+}
+
+func churnPage(p page, r *bench.ChurnResult) {
+	fillPage(p, r.Fill)
+	p.title("Churn")
+	c := &r.Churn
+	p.facts("for", seconds(c.Seconds), "jobs", thousands(c.Jobs), "instances", thousands(c.Allocs), "log entries", thousands(int(c.Entries)),
+		"heartbeats a second", fmt.Sprintf("%.0f", r.Heartbeats), "requests of nodes that failed", fmt.Sprint(r.HeartbeatFailures),
+		"processors used", some(r.CPU))
+	p.title("Latencies, as a client sees them")
+	t := columns("OF", "COUNT>", "P50>", "P99>", "MAX>")
+	for _, l := range []struct {
+		name string
+		of   bench.Latency
+	}{
+		{"submitted to placed, idle", r.Idle},
+		{"submitted to placed, churn", c.Placed},
+		{"register a job", c.Register},
+		{"status of a job", c.Status},
+		{"list of 100 jobs", c.List},
+	} {
+		t.Row(l.name, fmt.Sprint(l.of.Count), milliseconds(l.of.P50), milliseconds(l.of.P99), milliseconds(l.of.Max))
+	}
+	p.table(t)
+}
+
+func milliseconds(ms float64) string { return fmt.Sprintf("%.1f ms", ms) }
+
+// some is a measure that may be absent.
+func some(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", v)
+}
