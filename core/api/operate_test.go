@@ -201,9 +201,10 @@ func TestSnapshot_SavesAndRestores(t *testing.T) {
 	if _, _, err := w.client.Jobs().Get(ctx, "kept", nil); err != nil {
 		t.Error(err)
 	}
-	resp, text := w.send("GET", "/v1/operator/raft/status?hash=true", "")
-	if resp.StatusCode != http.StatusOK || !strings.Contains(text, "StateHash") {
-		t.Errorf("%d %s", resp.StatusCode, text)
+	after, err := w.client.Operator().RaftStatusWithHash(ctx)
+	w.no(err)
+	if len(after.StateHash) != 64 || after.StateIndex == 0 || after.LastSnapshot == 0 || before.StateHash != "" {
+		t.Errorf("raft %+v, before %+v", after, before)
 	}
 }
 

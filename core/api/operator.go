@@ -136,7 +136,7 @@ func raftStatus(a *API, c *call) (any, error) {
 	stats := r.Stats()
 	out := &client.RaftStatus{
 		ServerID: a.cfg.ID, State: stats.State, Term: stats.Term, LastIndex: stats.LastIndex, CommitIndex: stats.CommitIndex,
-		AppliedIndex: stats.AppliedIndex, Servers: a.servers(),
+		AppliedIndex: stats.AppliedIndex, LastSnapshot: stats.SnapshotAt, Servers: a.servers(),
 	}
 	out.LeaderID, out.Leader = r.Leader()
 	_, out.LastContact = a.leadership()

@@ -38,6 +38,16 @@ func (o Operator) RaftStatus(ctx context.Context) (*RaftStatus, error) {
 	return out, err
 }
 
+// RaftStatusWithHash is RaftStatus with a hash over the server's state, which costs it
+// a walk over everything.
+func (o Operator) RaftStatusWithHash(ctx context.Context) (*RaftStatus, error) {
+	r := o.c.call(http.MethodGet, "operator", "raft", "status")
+	r.query.Set("hash", "true")
+	out := &RaftStatus{}
+	_, err := r.do(ctx, out)
+	return out, err
+}
+
 // RaftConfiguration says who the cluster's servers are.
 func (o Operator) RaftConfiguration(ctx context.Context) (*RaftConfiguration, error) {
 	out := &RaftConfiguration{}

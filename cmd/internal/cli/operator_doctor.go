@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -21,27 +23,57 @@ func newOperatorDoctorCmd(env *Env) *cobra.Command {
 every byte of snapshots and policy modules, and the history. Nothing in it is
 changed; copies of what must be opened go to the folder for temporary files.
 
+With --replay the newest snapshot and the entries after it are applied to an empty
+state. Its hash is that which cede operator raft shows of every server with the
+same state, and the state itself is checked.
+
 Exit code 1 means damage: something that was written is gone, or is not what it
 was. Each finding says what to do.`,
-		Example: "  cede operator doctor /var/lib/cede\n  cede operator doctor /var/lib/cede -t '{{range .findings}}{{.what}}{{\"\\n\"}}{{end}}'",
+		Example: "  cede operator doctor /var/lib/cede\n  cede operator doctor /var/lib/cede --replay\n  cede operator doctor /var/lib/cede -t '{{range .findings}}{{.what}}{{\"\\n\"}}{{end}}'",
 		Args:    arguments(1, 1, "one data directory"),
 	}
 	out := outputFlags(cmd, env)
+	again, until := false, uint64(0)
+	cmd.Flags().BoolVar(&again, "replay", false, "work the state out again, and print its hash")
+	cmd.Flags().Uint64Var(&until, "until", 0, "replay up to the entry `INDEX` (default: the last)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := out.resolve(); err != nil {
 			return err
 		}
-		report, err := storage.Doctor(cmd.Context(), args[0])
-		if err != nil {
-			return doctorError(args[0], err)
+		if until > 0 && !again {
+			return usagef("add --replay", "--until says how far to replay, and --replay is not there")
 		}
-		err = out.show(document{data: report, names: []string{report.Dir}, page: func(p page) { examination{report}.page(p) }})
-		if err == nil && report.Damaged() {
+		dir := serverDir(args[0])
+		report, err := storage.Doctor(cmd.Context(), dir)
+		if err != nil {
+			return doctorError(dir, err)
+		}
+		e := examination{Report: report}
+		if again && report.Log != nil && report.Log.Last > 0 && !report.Damaged() {
+			if e.Replay, err = replay(cmd.Context(), dir, until); err != nil {
+				return interruptedBy(cmd.Context(), err)
+			}
+		}
+		err = out.show(document{data: e, names: []string{report.Dir}, page: e.page})
+		if err == nil && e.bad() {
 			err = told(ExitError)
 		}
 		return err
 	}
 	return cmd
+}
+
+// serverDir is the server's part of a data directory, which people know by its
+// parent: the process's, as data_dir names it.
+func serverDir(dir string) string {
+	if _, err := os.Stat(storage.Layout{Dir: dir}.Raft()); err == nil {
+		return dir
+	}
+	part := filepath.Join(dir, "server")
+	if info, err := os.Stat(part); err == nil && info.IsDir() {
+		return part
+	}
+	return dir
 }
 
 // doctorError is that the directory could not be examined.
@@ -55,8 +87,14 @@ func doctorError(dir string, err error) error {
 	return err
 }
 
-// examination is laid out for people.
-type examination struct{ *storage.Report }
+// examination is what was found, for programs and laid out for people.
+type examination struct {
+	*storage.Report
+	Replay *replayView `json:"replay,omitempty"`
+}
+
+// bad is whether something is lost or wrong.
+func (e examination) bad() bool { return e.Damaged() || e.Replay != nil && e.Replay.Problem != "" }
 
 func (e examination) page(p page) {
 	t := &term.Table{NoHeaders: true, Columns: make([]term.Column, 2)}
@@ -67,8 +105,13 @@ func (e examination) page(p page) {
 	t.Row("policy modules", e.blobs())
 	t.Row("history", e.history())
 	_ = t.Write(p.w, p.style) // p.w keeps the error
-	if len(e.Findings) == 0 {
+	if e.Replay != nil {
+		e.Replay.page(p)
+	}
+	if len(e.Findings) == 0 && !e.bad() {
 		p.printf("\nNothing is wrong.\n")
+	}
+	if len(e.Findings) == 0 {
 		return
 	}
 	p.title("Findings")

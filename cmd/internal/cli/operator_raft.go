@@ -9,8 +9,13 @@ import (
 
 func newOperatorRaftCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "raft",
-		Short:   "Say how replication stands, and who the servers are",
+		Use:   "raft",
+		Short: "Say how replication stands, and who the servers are",
+		Long: `Say how replication stands on the server that is asked, and who the servers are.
+
+The state's hash is equal on servers whose state is, and at the same index it must
+be: it is worked out when it is asked for. cede operator doctor DIR --replay works it
+out for a server that is stopped.`,
 		Example: "  cede operator raft\n  cede operator raft -t '{{.StateHash}}'",
 		Args:    arguments(0, 0, "no arguments"),
 	}
@@ -23,7 +28,7 @@ func newOperatorRaftCmd(env *Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		s, err := api.Operator().RaftStatus(cmd.Context())
+		s, err := api.Operator().RaftStatusWithHash(cmd.Context())
 		if err != nil {
 			return interruptedBy(cmd.Context(), err)
 		}
@@ -38,7 +43,7 @@ func newOperatorRaftCmd(env *Env) *cobra.Command {
 			}
 			p.facts("server", s.ServerID, "state", strings.ToLower(s.State), "leader", leader, "term", fmt.Sprint(s.Term), "last index", fmt.Sprint(s.LastIndex),
 				"committed", fmt.Sprint(s.CommitIndex), "applied", fmt.Sprint(s.AppliedIndex), "last snapshot", fmt.Sprint(s.LastSnapshot),
-				"last contact", contact, "state hash", s.StateHash)
+				"last contact", contact, "state index", fmt.Sprint(s.StateIndex), "state hash", s.StateHash)
 			p.title("Servers")
 			t := columns("ID", "NAME", "ADDRESS", "LEADER", "VOTES")
 			for _, r := range s.Servers {
