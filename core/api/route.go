@@ -65,7 +65,7 @@ var (
 func table() []route {
 	return slices.Concat(
 		jobRoutes(), allocRoutes(), evalRoutes(), nodeRoutes(), agentRoutes(),
-		schedulerRoutes(), policyRoutes(), eventRoutes(), operatorRoutes(),
+		schedulerRoutes(), policyRoutes(), eventRoutes(), operatorRoutes(), poolRoutes(),
 		tokenRoutes(), statusRoutes(), healthRoutes(),
 	)
 }

@@ -232,11 +232,11 @@ type KeyringAnswer struct {
 // Keyring reads or changes the keys of gossip on every member that is alive. A step
 // of a rotation is done when no answer has an error.
 func (s *Server) Keyring(ctx context.Context, verb rpc.KeyVerb, key []byte) ([]KeyringAnswer, error) {
-	if s.cfg.Membership == nil {
-		return nil, noPool()
-	}
 	if n := len(key); verb != rpc.KeyList && n != 16 && n != 24 && n != 32 {
 		return nil, fail(CodeInvalid, "the key has %d bytes: a key has 16, 24 or 32", n).hint("`openssl rand -base64 32` makes one")
+	}
+	if s.cfg.Membership == nil {
+		return nil, noPool()
 	}
 	var list []KeyringAnswer
 	for _, m := range s.Members() {

@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 func newOperatorCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "operator",
-		Short: "Keep a cluster well: replication, snapshots, the scheduler's settings, the broker, data directories",
+		Short: "Keep a cluster well: replication, snapshots, the scheduler's settings, the broker, keys, data directories",
 		Example: `  cede operator raft
   cede operator snapshot save cluster.snap
   cede operator scheduler set --preempt-service=true
@@ -14,6 +14,6 @@ func newOperatorCmd(env *Env) *cobra.Command {
 	}
 	group(cmd)
 	cmd.AddCommand(newOperatorRaftCmd(env), newOperatorSnapshotCmd(env), newOperatorSchedulerCmd(env), newOperatorBrokerCmd(env),
-		newOperatorDoctorCmd(env))
+		newOperatorDoctorCmd(env), newOperatorKeyringCmd(env))
 	return cmd
 }

@@ -19,6 +19,7 @@ out for a server that is stopped.`,
 		Example: "  cede operator raft\n  cede operator raft -t '{{.StateHash}}'",
 		Args:    arguments(0, 0, "no arguments"),
 	}
+	cmd.AddCommand(newRaftRemoveCmd(env), newRaftRecoverCmd(env))
 	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := out.resolve(); err != nil {

@@ -10,9 +10,9 @@ import (
 )
 
 func newServerCmd(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "server", Short: "Look at the pool of servers", Example: "  cede server members"}
+	cmd := &cobra.Command{Use: "server", Short: "Look at the pool of servers, join one, leave it", Example: "  cede server members"}
 	group(cmd)
-	cmd.AddCommand(newServerMembersCmd(env))
+	cmd.AddCommand(newServerMembersCmd(env), newServerJoinCmd(env), newServerLeaveCmd(env))
 	return cmd
 }
 

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/hashicorp/raft"
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/storage"
+)
+
+func newRaftRemoveCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "remove ID", Short: "Remove a server that will not come back",
+		Long: `Remove a server from replication that will not come back. Servers that are gone for
+ten minutes are removed by themselves, unless too few would be left; one that is alive
+leaves with "cede server leave".`,
+		Example: "  cede operator raft remove IYYFA72375IVMBUU637ZSVNWYI",
+		Args:    arguments(1, 1, "one server's id"),
+	}
+	conn := serverFlags(cmd, env)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := conn.dial()
+		if err != nil {
+			return err
+		}
+		return interruptedBy(cmd.Context(), api.Operator().RemovePeer(cmd.Context(), args[0]))
+	}
+	return cmd
+}
+
+func newRaftRecoverCmd(env *Env) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "recover DIR --peers FILE", Short: "Give a cluster that lost its quorum another list of servers",
+		Long: `Give a cluster that lost its quorum for good another list of servers, in the data
+directory of a server that is stopped. The file lists those that are left:
+
+  [{"id": "IYYFA72375IVMBUU637ZSVNWYI", "address": "10.0.0.1:4647"}]
+
+Do it on one server alone, the one whose log is longest (cede operator doctor DIR),
+with itself in the list. Everything in its log counts from then on, what no majority
+had included. Start it; servers with an empty data directory and server.join are taken
+in by it.`,
+		Example: "  cede operator raft recover /var/lib/cede --peers peers.json",
+		Args:    arguments(1, 1, "one data directory"),
+	}
+	cmd.Flags().StringVar(&file, "peers", "", "`FILE` that lists the servers, JSON")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if file == "" {
+			return usagef("see cede operator raft recover --help for what it holds", "--peers is needed: a file that lists the servers")
+		}
+		servers, err := raft.ReadConfigJSON(file)
+		if err != nil {
+			return &Error{Exit: ExitUsage, Code: codeInvalid, Message: fmt.Sprintf("%s: %v", file, cause(err)), Hint: `want [{"id": "...", "address": "HOST:PORT"}]`, err: err}
+		}
+		id, err := recoverServer(args[0], servers.Servers)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(env.Stdout, "Server %s begins again with %d in its cluster\n", id, len(servers.Servers))
+		return err
+	}
+	return cmd
+}
+
+// recoverServer writes another list of servers into a data directory, and returns
+// the id of the server whose it is.
+func recoverServer(dir string, servers []raft.Server) (string, error) {
+	if sub := dir + "/server"; !isStore(dir) && isStore(sub) {
+		dir = sub // of an agent's directory
+	}
+	if !isStore(dir) {
+		return "", &Error{Exit: ExitUsage, Code: codeInvalid, Message: dir + " is no data directory of a server", Hint: "give data_dir of its configuration"}
+	}
+	store, err := storage.Open(storage.Config{Dir: dir})
+	if err != nil {
+		return "", doctorError(dir, err)
+	}
+	raw, err := os.ReadFile(store.Layout().NodeID())
+	id := strings.TrimSpace(string(raw))
+	if err == nil && !hasServer(servers, id) {
+		err = &Error{Exit: ExitUsage, Code: codeInvalid, Message: fmt.Sprintf("the server of %s, %s, is not in the list", dir, id), Hint: "do it on a server that goes on"}
+	}
+	if err == nil {
+		err = replication.Recover(replication.Config{
+			ServerID: id, Log: store.Log(), Stable: store.Log(), Snapshots: store.Snapshots(), Store: state.New(), Modules: store.Blobs(),
+		}, servers)
+	}
+	return id, errors.Join(err, store.Close())
+}
+
+func isStore(dir string) bool {
+	_, err := os.Stat(storage.Layout{Dir: dir}.NodeID())
+	return err == nil
+}
+
+func hasServer(servers []raft.Server, id string) bool {
+	for _, s := range servers {
+		if string(s.ID) == id {
+			return true
+		}
+	}
+	return false
+}
