@@ -1,14 +1,17 @@
 package client
 
 import (
+	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 )
 
 // Client asks servers. Make one by New and share it.
 type Client struct {
-	addresses  []string
+	addresses  atomic.Pointer[[]string]
 	preferred  atomic.Uint32 // position in addresses of the server that answered last
 	http       *http.Client
 	token      string
@@ -29,9 +32,10 @@ func New(conf Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		addresses: addresses, http: sender, token: conf.Token, defaultNS: conf.Namespace,
+		http: sender, token: conf.Token, defaultNS: conf.Namespace,
 		retries: conf.Retries, retryDelay: conf.RetryDelay, userAgent: conf.UserAgent,
 	}
+	c.addresses.Store(&addresses)
 	switch {
 	case c.retries == 0:
 		c.retries = 3
@@ -48,7 +52,27 @@ func New(conf Config) (*Client, error) {
 }
 
 // Address is the server that is asked first.
-func (c *Client) Address() string { return c.addresses[int(c.preferred.Load())%len(c.addresses)] }
+func (c *Client) Address() string {
+	list := *c.addresses.Load()
+	return list[int(c.preferred.Load())%len(list)]
+}
+
+// SetAddresses replaces the servers to ask, as in Config.Address, while requests go
+// on. The one that answered last is asked first if it is among them.
+func (c *Client) SetAddresses(urls ...string) error {
+	conf := Config{Address: strings.Join(urls, ",")}
+	if len(urls) == 0 {
+		return errors.New("no server to ask")
+	}
+	list, err := conf.addresses()
+	if err != nil {
+		return err
+	}
+	at := max(slices.Index(list, c.Address()), 0)
+	c.addresses.Store(&list)
+	c.preferred.Store(uint32(at))
+	return nil
+}
 
 // Namespace is that of requests that name none; "": the server's default.
 func (c *Client) Namespace() string { return c.defaultNS }

@@ -92,8 +92,9 @@ func (r *request) do(ctx context.Context, out any) (*QueryMeta, error) {
 func (r *request) send(ctx context.Context) (*http.Response, error) {
 	first := r.c.preferred.Load()
 	for attempt := 0; ; attempt++ {
-		at := (first + uint32(attempt)) % uint32(len(r.c.addresses))
-		resp, err := r.sendOnce(ctx, r.c.addresses[at])
+		list := *r.c.addresses.Load()
+		at := (first + uint32(attempt)) % uint32(len(list))
+		resp, err := r.sendOnce(ctx, list[at])
 		if err == nil {
 			r.c.preferred.Store(at)
 			return resp, nil
@@ -130,7 +131,7 @@ func (c *Client) attempts() int {
 	if c.retries == 0 {
 		return 0
 	}
-	return max(c.retries, len(c.addresses)-1)
+	return max(c.retries, len(*c.addresses.Load())-1)
 }
 
 // backoff doubles with each attempt, up to 5 s; half of it is chance, so that

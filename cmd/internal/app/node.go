@@ -4,7 +4,9 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/core/agent"
@@ -61,6 +63,9 @@ func (p *Process) startAgent(ctx context.Context, c *config.Config) error {
 	}
 	p.metrics.registry.MustRegister(allocGauges(a))
 	p.runAgent(a)
+	if len(c.Client.Servers) > 0 {
+		p.learnServers(servers, c.Client.Servers)
+	}
 	return nil
 }
 
@@ -101,6 +106,63 @@ func nodeOf(c *config.Config, address string) agent.Node {
 		n.Devices = append(n.Devices, agent.Device(d))
 	}
 	return n
+}
+
+// learnEvery is how often a node asks who the servers are.
+const learnEvery = time.Minute
+
+// learnServers keeps the list of servers that a node asks as their pool says, those
+// that are configured behind it: one that was added later is found when the others
+// are gone.
+func (p *Process) learnServers(c *client.Client, configured []string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for tick := time.NewTicker(learnEvery); ; {
+			if list := serversOf(ctx, c); len(list) > 0 {
+				if err := c.SetAddresses(withOthers(list, configured)...); err != nil {
+					p.log.Warn("the servers' addresses were not taken over", "err", err)
+				}
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	p.down.push("news of servers", func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	})
+}
+
+// serversOf is the URLs of the servers that are alive, as one of them says; none
+// where it says nothing of that.
+func serversOf(ctx context.Context, c *client.Client) (list []string) {
+	ctx, cancel := context.WithTimeout(ctx, learnEvery/2)
+	defer cancel()
+	m, err := c.Status().Members(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, one := range m.Members {
+		if url := one.Tags["http"]; url != "" && one.Status == "alive" {
+			list = append(list, url)
+		}
+	}
+	return list
+}
+
+func withOthers(list, others []string) []string {
+	for _, o := range others {
+		if !slices.Contains(list, strings.TrimRight(o, "/")) {
+			list = append(list, o)
+		}
+	}
+	return list
 }
 
 // runAgent runs the agent until the process stops.
