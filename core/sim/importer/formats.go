@@ -2,7 +2,7 @@ package importer
 
 import "github.com/cede-scheduler/cede/core/sim/scenario"
 
-// Format is one kind of trace.
+// Format is one kind of trace, or of dump.
 type Format struct {
 	Name   string // as `cede sim import` takes it
 	Title  string // one line for people
@@ -13,6 +13,7 @@ type Format struct {
 func Formats() []Format {
 	return []Format{
 		{"google", "Google cluster trace of 2011: a folder with tasks.csv and machines.csv, or the raw event files", Google},
+		{"kube", "a Kubernetes cluster: what `kubectl get nodes,pods,pdb,priorityclasses,namespaces -A -o json` writes", Kube},
 		{"openb", "Alibaba GPU cluster trace of 2023: a folder with a node list and pod lists", OpenB},
 		{"swf", "Standard Workload Format: a .swf file with its .machines beside it", SWF},
 	}

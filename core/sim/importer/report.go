@@ -24,6 +24,8 @@ type Report struct {
 	Groups    int               `json:"groups"`
 	First     scenario.Duration `json:"first"` // submission
 	Last      scenario.Duration `json:"last"`
+	Running   int               `json:"running,omitempty"` // of Tasks, at the start: dumps of clusters
+	Budgets   int               `json:"budgets,omitempty"`
 	Notes     []Note            `json:"notes"`
 }
 
@@ -63,8 +65,16 @@ func (r *Report) String() string {
 	line := func(n int, text string) { fmt.Fprintf(w, "%s\t\t%s\n", thousands(n), text) }
 	line(r.Nodes, "nodes, of "+thousands(r.NodesRead))
 	line(r.Tasks, "tasks, of "+thousands(r.TasksRead))
-	line(r.Jobs, fmt.Sprintf("jobs with %s groups, submitted from %v to %v",
-		thousands(r.Groups), r.First, r.Last))
+	if r.Running == 0 {
+		line(r.Jobs, fmt.Sprintf("jobs with %s groups, submitted from %v to %v",
+			thousands(r.Groups), r.First, r.Last))
+	} else {
+		line(r.Jobs, fmt.Sprintf("jobs with %s groups; %s tasks run at the start, %s are submitted then",
+			thousands(r.Groups), thousands(r.Running), thousands(r.Tasks-r.Running)))
+	}
+	if r.Budgets > 0 {
+		line(r.Budgets, "disruption budgets")
+	}
 	for _, n := range r.Notes {
 		line(n.Count, n.What+": "+n.Done)
 	}

@@ -1,0 +1,89 @@
+package kube
+
+import (
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// translateBudgets translates disruption budgets. Which pods a budget is about is
+// told by labels, if need be by one of its own.
+func (c *Cluster) translateBudgets(d *Dump, w *workforce) {
+	names := map[string]int{}
+	for _, b := range d.Budgets {
+		names[b.Metadata.Name]++
+	}
+	taken := map[string]bool{}
+	for _, b := range d.Budgets {
+		namespace := b.Metadata.Namespace
+		if namespace == "" {
+			namespace = model.DefaultNamespace
+		}
+		name := b.Metadata.Name
+		if names[name] > 1 {
+			name = namespace + "." + name
+		}
+		made := &model.Budget{Namespace: namespace, Name: name}
+		switch {
+		case b.Spec.Selector == nil:
+			c.Notes.soft("disruption budgets without a selector, which select nothing", "left out")
+			continue
+		case b.Spec.MinAvailable != nil && b.Spec.MaxUnavailable == nil:
+			made.MinAvailable = (*model.Bound)(b.Spec.MinAvailable)
+		case b.Spec.MaxUnavailable != nil && b.Spec.MinAvailable == nil:
+			made.MaxUnavailable = (*model.Bound)(b.Spec.MaxUnavailable)
+		default:
+			c.Notes.soft("disruption budgets that do not say one of minAvailable and maxUnavailable", "left out")
+			continue
+		}
+		if taken[name] {
+			c.Notes.soft("disruption budgets whose name another one has", "left out")
+			continue
+		}
+		taken[name] = true
+		made.Labels = c.labelFor(namespace, b.Spec.Selector)
+		if b.Spec.UnhealthyPodEvictionPolicy == "AlwaysAllow" {
+			c.Notes.soft("disruption budgets that let unhealthy pods go (AlwaysAllow)", "they count as healthy")
+		}
+		c.Budgets = append(c.Budgets, made)
+		if allowed := b.Status.DisruptionsAllowed; allowed != nil && int(*allowed) != w.allowed(b, made) {
+			c.Notes.Add(Note{
+				Count: 1, What: "disruption budgets whose status allows another number of disruptions than their running pods leave",
+				Done: "counted by running pods: a dump of pods that are not ready, or an old status",
+			})
+		}
+	}
+}
+
+// allowed is how many disruptions a budget has left, counted as cede counts.
+func (w *workforce) allowed(b *Budget, made *model.Budget) int {
+	available, desired := 0, 0
+	for _, j := range w.Jobs {
+		if j.Namespace != made.Namespace || j.Stops {
+			continue
+		}
+		for _, g := range j.Groups {
+			if b.Spec.Selector.Matches(g.Labels) {
+				desired += w.instances(j, g)
+				available += w.running(g)
+			}
+		}
+	}
+	return max(0, available-made.Keeps(desired))
+}
+
+func (w *workforce) instances(j *Job, g *model.Group) int {
+	if j.Type.PerNode() {
+		return w.running(g)
+	}
+	return g.Count
+}
+
+// running is how many instances of a group run.
+func (w *workforce) running(g *model.Group) int {
+	if w.counted == nil {
+		w.counted = map[*model.Group]int{}
+		for _, i := range w.Instances {
+			w.counted[i.Group]++
+		}
+	}
+	return w.counted[g]
+}

@@ -1,0 +1,393 @@
+package kube
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// ErrEmpty means that a dump has nothing in it that bears on scheduling.
+var ErrEmpty = errors.New("there is no node and no pod in it")
+
+// SyntaxError is a dump that cannot be read further.
+type SyntaxError struct {
+	Line int
+	Err  error
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+
+// Unwrap gives what is wrong.
+func (e *SyntaxError) Unwrap() error { return e.Err }
+
+// ObjectError is one object of a dump that is not as its kind is.
+type ObjectError struct {
+	Line int
+	Kind string
+	Name string // with the namespace; "" where it could not be read
+	Err  error
+}
+
+func (e *ObjectError) Error() string {
+	return fmt.Sprintf("line %d: %s: %v", e.Line, strings.TrimSpace(e.Kind+" "+e.Name), e.Err)
+}
+
+// Unwrap gives what is wrong.
+func (e *ObjectError) Unwrap() error { return e.Err }
+
+// Dump is what was read of a cluster, each kind in the order of the dump. Of an
+// object that comes several times the last counts, in the place of the first.
+type Dump struct {
+	Nodes      []*Node
+	Pods       []*Pod
+	Budgets    []*Budget
+	Classes    []*PriorityClass
+	Namespaces []*Namespace
+	Workloads  []*Workload
+	Other      map[string]int // kinds that do not bear on scheduling
+	Deleted    []any          // of a watch: objects that are gone
+	Objects    int            // in all
+	Bytes      int64
+}
+
+// maxProblems is how many objects that are not as they should be are told.
+const maxProblems = 20
+
+// Read reads what `kubectl get … -o json` or `-o yaml` writes, whole or as a
+// watch goes on, also packed with gzip; of several files one cluster is made. The
+// text is not kept. The error lists objects that are not as their kind is, each
+// with its line.
+func Read(readers ...io.Reader) (*Dump, error) {
+	c := newCollector()
+	var err error
+	var bytes int64
+	for _, r := range readers {
+		counted := &counter{r: r}
+		if err = readOne(counted, c); err != nil {
+			break
+		}
+		bytes += counted.n
+	}
+	d, problems := c.end()
+	d.Bytes = bytes
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	return d, err
+}
+
+// readOne reads one file of a dump.
+func readOne(r io.Reader, c *collector) error {
+	in := bufio.NewReaderSize(r, 1<<18)
+	if magic, _ := in.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return split(in, c.add)
+	}
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		return fmt.Errorf("not a gzip file: %w", err)
+	}
+	return split(bufio.NewReaderSize(z, 1<<18), c.add)
+}
+
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// split finds out whether a dump is JSON or YAML and splits it.
+func split(in *bufio.Reader, emit func(piece) error) error {
+	head, _ := in.Peek(512)
+	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	if bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head[:max(0, len(head)-utf8.UTFMax)]) {
+		return &SyntaxError{Line: 1, Err: errors.New("this is no text: expected JSON or YAML, as kubectl writes it")}
+	}
+	if first := bytes.TrimLeft(head, " \t\r\n\x1e"); len(first) > 0 && (first[0] == '{' || first[0] == '[') {
+		s := &jsonSplitter{r: skipMark(in), buf: make([]byte, 0, 1<<16), line: 1, emit: emit}
+		return s.run()
+	}
+	s := &yamlSplitter{r: bufio.NewReader(skipMark(in)), emit: emit}
+	return s.run()
+}
+
+// skipMark skips a byte order mark.
+func skipMark(in *bufio.Reader) io.Reader {
+	if mark, _ := in.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
+		_, _ = in.Discard(3)
+	}
+	return in
+}
+
+// collector decodes objects side by side and puts them in order.
+type collector struct {
+	work chan numbered
+	wg   sync.WaitGroup
+	next int
+	crew []*decoder
+	stop chan struct{} // closed when there are too many problems
+	once sync.Once
+}
+
+type numbered struct {
+	seq int
+	piece
+}
+
+// decoder is what one goroutine has decoded.
+type decoder struct {
+	found    []decoded
+	problems []ObjectError
+	other    map[string]int
+	objects  int
+}
+
+type decoded struct {
+	seq     int
+	deleted bool
+	object  any
+}
+
+func newCollector() *collector {
+	c := &collector{work: make(chan numbered, 64), stop: make(chan struct{})}
+	for range max(1, min(4, runtime.GOMAXPROCS(0))) {
+		d := &decoder{other: map[string]int{}}
+		c.crew = append(c.crew, d)
+		c.wg.Go(func() {
+			for p := range c.work {
+				if d.take(p); len(d.problems) >= maxProblems {
+					c.once.Do(func() { close(c.stop) })
+				}
+			}
+		})
+	}
+	return c
+}
+
+// errEnough ends the reading of a dump of which too much is wrong.
+var errEnough = errors.New("too many objects are wrong")
+
+func (c *collector) add(p piece) error {
+	select {
+	case <-c.stop:
+		return errEnough
+	case c.work <- numbered{c.next, p}:
+		c.next++
+		return nil
+	}
+}
+
+// end waits for what is being decoded.
+func (c *collector) end() (*Dump, []error) {
+	close(c.work)
+	c.wg.Wait()
+	d := &Dump{Other: map[string]int{}}
+	var all []decoded
+	var problems []ObjectError
+	for _, w := range c.crew {
+		all = append(all, w.found...)
+		problems = append(problems, w.problems...)
+		d.Objects += w.objects
+		for kind, n := range w.other {
+			d.Other[kind] += n
+		}
+	}
+	slices.SortFunc(all, func(a, b decoded) int { return cmp.Compare(a.seq, b.seq) })
+	slices.SortFunc(problems, func(a, b ObjectError) int { return cmp.Compare(a.Line, b.Line) })
+	d.sort(all)
+	var errs []error
+	for i := range problems[:min(len(problems), maxProblems)] {
+		errs = append(errs, &problems[i])
+	}
+	return d, errs
+}
+
+// sort puts objects into the lists of their kinds.
+func (d *Dump) sort(all []decoded) {
+	at := make(map[[3]string]int, len(all))
+	for _, x := range all {
+		if x.deleted {
+			d.Deleted = append(d.Deleted, x.object)
+			continue
+		}
+		switch o := x.object.(type) {
+		case *Node:
+			d.Nodes = put(d.Nodes, at, [3]string{"node", "", o.Metadata.Name}, o)
+		case *Pod:
+			d.Pods = put(d.Pods, at, [3]string{"pod", o.Metadata.Namespace, o.Metadata.Name}, o)
+		case *Budget:
+			d.Budgets = put(d.Budgets, at, [3]string{"budget", o.Metadata.Namespace, o.Metadata.Name}, o)
+		case *PriorityClass:
+			d.Classes = put(d.Classes, at, [3]string{"class", "", o.Metadata.Name}, o)
+		case *Namespace:
+			d.Namespaces = put(d.Namespaces, at, [3]string{"namespace", "", o.Metadata.Name}, o)
+		case *Workload:
+			d.Workloads = put(d.Workloads, at, [3]string{o.Kind, o.Metadata.Namespace, o.Metadata.Name}, o)
+		}
+	}
+}
+
+func put[T any](list []T, at map[[3]string]int, key [3]string, o T) []T {
+	if i, ok := at[key]; ok {
+		list[i] = o
+		return list
+	}
+	at[key] = len(list)
+	return append(list, o)
+}
+
+// take decodes one piece.
+func (d *decoder) take(p numbered) {
+	texts := [][]byte{p.text}
+	if p.yaml {
+		var err error
+		if texts, err = fromYAML(p.text); err != nil {
+			d.wrong(p.line, "object", "", err)
+			return
+		}
+	}
+	for _, text := range texts {
+		d.object(p, text)
+	}
+}
+
+func (d *decoder) wrong(line int, kind, name string, err error) {
+	d.problems = append(d.problems, ObjectError{Line: line, Kind: kind, Name: name, Err: explain(err)})
+}
+
+// explain says a decoder's error in words of the object.
+func explain(err error) error {
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
+		return fmt.Errorf("%s is a %s, which it cannot be", e.Field, e.Value)
+	}
+	return err
+}
+
+func (d *decoder) object(p numbered, text []byte) {
+	d.objects++
+	kind := cmp.Or(kindOf(text), p.kind)
+	object, err := decode(kind, text)
+	switch {
+	case err == nil && object == nil && kind == "":
+		d.event(p, text)
+	case err == nil && object == nil:
+		if d.other[short(kind)]++; !json.Valid(text) {
+			d.wrong(p.line, short(kind), "", errors.New("it is no JSON"))
+		}
+	case err != nil:
+		var named struct{ Metadata Metadata }
+		_ = json.Unmarshal(text, &named) // as far as it goes
+		d.wrong(p.line, short(kind), named.Metadata.full(), err)
+	default:
+		if name := nameOf(object); !goodName(name) {
+			d.wrong(p.line, kind, "", errors.New("it has no name, or one that Kubernetes would not take"))
+			return
+		}
+		d.found = append(d.found, decoded{seq: p.seq, object: object})
+	}
+}
+
+func short(kind string) string {
+	if len(kind) > 60 {
+		return kind[:60] + "…"
+	}
+	return kind
+}
+
+// event is what a watch tells, or nothing that is known.
+func (d *decoder) event(p numbered, text []byte) {
+	var event struct {
+		Type   string          `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	err := json.Unmarshal(text, &event)
+	switch {
+	case err == nil && event.Type == "BOOKMARK":
+	case err == nil && set(event.Object) && kindOf(event.Object) != "":
+		p.text, p.yaml = event.Object, false
+		before := len(d.found)
+		d.objects--
+		d.object(p, event.Object)
+		if event.Type == "DELETED" && len(d.found) > before {
+			d.found[before].deleted = true
+		}
+	case err != nil:
+		d.wrong(p.line, "object", "", err)
+	default:
+		d.wrong(p.line, "object", "", errors.New("it has no kind"))
+	}
+}
+
+// decode decodes an object of a kind that bears on scheduling; nil for others.
+func decode(kind string, text []byte) (any, error) {
+	var to any
+	switch kind {
+	case "Node":
+		to = &Node{}
+	case "Pod":
+		to = &Pod{}
+	case "PodDisruptionBudget":
+		to = &Budget{}
+	case "PriorityClass":
+		to = &PriorityClass{}
+	case "Namespace":
+		to = &Namespace{}
+	case "Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "DaemonSet", "Job":
+		to = &Workload{Kind: kind}
+	default:
+		return nil, nil
+	}
+	return to, json.Unmarshal(text, to)
+}
+
+func nameOf(object any) string {
+	switch o := object.(type) {
+	case *Node:
+		return o.Metadata.Name
+	case *Pod:
+		return o.Metadata.Name
+	case *Budget:
+		return o.Metadata.Name
+	case *PriorityClass:
+		return o.Metadata.Name
+	case *Namespace:
+		return o.Metadata.Name
+	case *Workload:
+		return o.Metadata.Name
+	}
+	return ""
+}
+
+// goodName is whether a name is as Kubernetes has them: lower-case letters,
+// digits, dots and dashes.
+func goodName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 253
+}
+
+// full is the name with the namespace.
+func (m *Metadata) full() string {
+	if m.Namespace == "" {
+		return m.Name
+	}
+	return m.Namespace + "/" + m.Name
+}

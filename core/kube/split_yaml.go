@@ -1,0 +1,173 @@
+package kube
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// yamlSplitter finds the objects of a YAML dump by its lines: documents between
+// --- and, in a list as kubectl writes it, the items. It keeps one object at a
+// time. A list in another form, such as one in braces, is read whole.
+type yamlSplitter struct {
+	r    *bufio.Reader
+	line int
+	emit func(piece) error
+
+	doc     []byte // of the document, without its items
+	docLine int
+	item    []byte // of the item at hand
+	itemAt  int
+	items   bool // the lines at hand are a list's items
+	indent  int  // of their dashes; -1: not known yet
+	listed  bool // the document had items
+}
+
+func (s *yamlSplitter) fail(format string, args ...any) error {
+	return &SyntaxError{Line: s.line, Err: fmt.Errorf(format, args...)}
+}
+
+func (s *yamlSplitter) run() error {
+	s.line = 0
+	for {
+		line, err := s.next()
+		if errors.Is(err, io.EOF) {
+			return s.endDocument()
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.take(line); err != nil {
+			return err
+		}
+	}
+}
+
+// next is the next line, with its end.
+func (s *yamlSplitter) next() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := s.r.ReadSlice('\n')
+		line = append(line, part...)
+		if errors.Is(err, bufio.ErrBufferFull) {
+			if len(line) > maxObject {
+				return nil, s.fail("a line of more than %d MiB: this is no dump of a cluster", maxObject>>20)
+			}
+			continue
+		}
+		if len(line) > 0 {
+			s.line++
+			return line, nil
+		}
+		return nil, err
+	}
+}
+
+// take takes a line.
+func (s *yamlSplitter) take(line []byte) error {
+	text := bytes.TrimRight(line, "\r\n \t")
+	if bytes.Equal(text, []byte("---")) || bytes.HasPrefix(line, []byte("--- ")) || bytes.Equal(text, []byte("...")) {
+		return s.endDocument()
+	}
+	if s.items {
+		if ended, err := s.takeItem(line, text); err != nil || !ended {
+			return err
+		}
+	}
+	if bytes.Equal(text, []byte("items:")) {
+		s.items, s.listed, s.indent = true, true, -1
+		return nil
+	}
+	if len(s.doc) == 0 {
+		s.docLine = s.line
+	}
+	if s.doc = append(s.doc, line...); len(s.doc) > maxObject {
+		return s.fail("an object of more than %d MiB: this is no dump of a cluster", maxObject>>20)
+	}
+	return nil
+}
+
+// takeItem takes a line within a list's items; ended is whether it is the first
+// one after them.
+func (s *yamlSplitter) takeItem(line, text []byte) (ended bool, err error) {
+	depth := len(text) - len(bytes.TrimLeft(text, " "))
+	dash := depth < len(text) && text[depth] == '-' && (depth+1 == len(text) || text[depth+1] == ' ')
+	switch {
+	case len(text) == 0 || text[depth] == '#' && len(s.item) == 0:
+	case dash && (s.indent < 0 || depth == s.indent):
+		if err := s.endItem(); err != nil {
+			return false, err
+		}
+		s.indent, s.itemAt = depth, s.line
+		line = bytes.Clone(line)
+		line[depth] = ' '
+	case depth <= s.indent || s.indent < 0:
+		s.items = false
+		return true, s.endItem()
+	}
+	if s.item = append(s.item, line...); len(s.item) > maxObject {
+		return false, s.fail("an object of more than %d MiB: this is no dump of a cluster", maxObject>>20)
+	}
+	return false, nil
+}
+
+func (s *yamlSplitter) endItem() error {
+	text := s.item
+	s.item = nil
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil
+	}
+	return s.emit(piece{line: s.itemAt, text: text, yaml: true})
+}
+
+func (s *yamlSplitter) endDocument() error {
+	if err := s.endItem(); err != nil {
+		return err
+	}
+	text, list := s.doc, s.listed
+	s.doc, s.items, s.listed = nil, false, false
+	if list || len(bytes.TrimSpace(text)) == 0 {
+		return nil
+	}
+	return s.emit(piece{line: s.docLine, text: text, yaml: true})
+}
+
+// fromYAML turns an object, or a list of them, into JSON.
+func fromYAML(text []byte) ([][]byte, error) {
+	var value any
+	if err := yaml.Unmarshal(text, &value); err != nil {
+		return nil, err
+	}
+	switch v := value.(type) {
+	case nil:
+		return nil, nil // comments alone
+	case map[string]any:
+		if items, ok := v["items"].([]any); ok {
+			return marshalAll(items)
+		}
+		return marshalAll([]any{v})
+	case []any:
+		return marshalAll(v)
+	}
+	return nil, fmt.Errorf("expected an object, found %.40q", fmt.Sprint(value))
+}
+
+func marshalAll(values []any) ([][]byte, error) {
+	var list [][]byte
+	for _, v := range values {
+		if _, ok := v.(map[string]any); !ok {
+			return nil, fmt.Errorf("expected an object, found %.40q", fmt.Sprint(v))
+		}
+		text, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, text)
+	}
+	return list, nil
+}

@@ -1,0 +1,199 @@
+package kube
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// Translator turns pods into groups of one cluster: one set of nodes, whose
+// attributes and taints say what a pod's wishes come to.
+//
+// What a constraint or a term of ours cannot say is told by an attribute or a
+// label of its own, which is put on the nodes or the groups that are meant: exact
+// for this cluster, and no more than that.
+type Translator struct {
+	Nodes []*model.Node // attributes are added to those of these
+	Notes *Notes
+
+	told    map[string]bool // resources; nil: all
+	slots   bool            // a pod takes one of the node's slots
+	amounts amounts
+
+	hosts     bool                   // hostnames tell nodes apart
+	repelling map[string]taintUse    // what taints there are, by key
+	marks     map[string]string      // attributes made, by what they stand for
+	selectors []*selector            // labels made, by number
+	within    map[string][]*selector // the same, by namespace
+	selected  map[string]*selector
+	ports     portBook
+	keeps     map[string]bool // labels that some selector reads
+	numeric   map[string]bool // by label: every value is a whole number
+	spreads   map[string]*spreading
+}
+
+// spreading is a selector of topology spread constraints.
+type spreading struct {
+	namespace string
+	selector  *LabelSelector
+	pods      int
+}
+
+const (
+	hostname = "kubernetes.io/hostname"
+	// The names of attributes and labels that are made begin so.
+	markNodes = "cede.import/nodes-"
+	markPods  = "cede.import/pods-"
+)
+
+// selector is a label that stands for a selector.
+type selector struct {
+	label     string
+	namespace string
+	all       *LabelSelector
+}
+
+// NewTranslator makes a translator for nodes that were translated already, such
+// as those of a scenario. Its groups' resources are all told.
+func NewTranslator(nodes []*model.Node, notes *Notes) *Translator {
+	t := &Translator{
+		Nodes: nodes, Notes: notes, amounts: amounts{}, marks: map[string]string{}, selected: map[string]*selector{},
+		keeps: map[string]bool{}, numeric: map[string]bool{}, spreads: map[string]*spreading{}, within: map[string][]*selector{},
+	}
+	t.lookAtNodes()
+	return t
+}
+
+// lookAtNodes finds out what the nodes' labels and taints can tell.
+func (t *Translator) lookAtNodes() {
+	names := make(map[string]bool, len(t.Nodes))
+	t.hosts = true
+	t.repelling = map[string]taintUse{}
+	for _, n := range t.Nodes {
+		host, ok := n.Attributes[hostname]
+		t.hosts = t.hosts && ok && !names[host]
+		names[host] = true
+		for _, taint := range n.Taints {
+			t.repelling[taint.Key] |= useOf(string(taint.Effect))
+		}
+		for key := range n.Attributes {
+			if _, ok := cutNumber(key, markNodes); ok {
+				t.marks["taken "+key] = key
+			}
+		}
+		if _, ok := n.Capacity[podSlots]; ok {
+			t.slots = true
+		}
+	}
+}
+
+func cutNumber(name, prefix string) (int, bool) {
+	if len(name) <= len(prefix) || name[:len(prefix)] != prefix {
+		return 0, false
+	}
+	n, err := strconv.Atoi(name[len(prefix):])
+	return n, err == nil
+}
+
+// mark is the attribute of the nodes for which holds is true.
+func (t *Translator) mark(of string, holds func(*model.Node) bool) string {
+	if name, ok := t.marks[of]; ok {
+		return name
+	}
+	name := t.freeMark()
+	t.marks[of] = name
+	for _, n := range t.Nodes {
+		if holds(n) {
+			if n.Attributes == nil {
+				n.Attributes = map[string]string{}
+			}
+			n.Attributes[name] = "true"
+		}
+	}
+	return name
+}
+
+// freeMark is a name that no attribute has.
+func (t *Translator) freeMark() string {
+	for i := 1; ; i++ {
+		name := markNodes + strconv.Itoa(i)
+		taken := false
+		for _, other := range t.marks {
+			taken = taken || other == name
+		}
+		if !taken {
+			return name
+		}
+	}
+}
+
+// labelFor is the label of the groups of a namespace that a selector selects.
+func (t *Translator) labelFor(namespace string, s *LabelSelector) map[string]string {
+	if pairs, ok := s.pairs(); ok {
+		return pairs
+	}
+	key := namespace + " " + canonical(s)
+	made := t.selected[key]
+	if made == nil {
+		made = &selector{label: markPods + strconv.Itoa(len(t.selectors)+1), namespace: namespace, all: s}
+		t.selected[key] = made
+		t.selectors = append(t.selectors, made)
+		t.within[namespace] = append(t.within[namespace], made)
+	}
+	return map[string]string{made.label: "true"}
+}
+
+// Label adds to a group's labels those that stand for selectors.
+func (t *Translator) Label(namespace string, labels map[string]string) map[string]string {
+	var own []*selector
+	for _, s := range t.within[namespace] {
+		if s.all.Matches(labels) {
+			own = append(own, s)
+		}
+	}
+	if len(own) == 0 {
+		return labels
+	}
+	more := make(map[string]string, len(labels)+len(own))
+	for k, v := range labels {
+		more[k] = v
+	}
+	for _, s := range own {
+		more[s.label] = "true"
+	}
+	return more
+}
+
+// Known tells of a group that is there already: labels that are made get numbers
+// after those that it has.
+func (t *Translator) Known(labels map[string]string) {
+	for key := range labels {
+		if n, ok := cutNumber(key, markPods); ok {
+			for len(t.selectors) < min(n, 1<<16) {
+				t.selectors = append(t.selectors, &selector{})
+			}
+		}
+	}
+}
+
+// perInstance are labels that controllers give each pod of a workload another
+// value of. They are kept where something selects by them.
+var perInstance = []string{
+	"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "controller-revision-hash",
+	"pod-template-generation", "batch.kubernetes.io/job-completion-index", "controller-uid", "batch.kubernetes.io/controller-uid",
+}
+
+// labels are a pod's without those that only tell its siblings apart.
+func (t *Translator) labels(p *Pod) map[string]string {
+	if !slices.ContainsFunc(perInstance, func(k string) bool { _, ok := p.Metadata.Labels[k]; return ok && !t.keeps[k] }) {
+		return p.Metadata.Labels
+	}
+	kept := make(map[string]string, len(p.Metadata.Labels))
+	for k, v := range p.Metadata.Labels {
+		if t.keeps[k] || !slices.Contains(perInstance, k) {
+			kept[k] = v
+		}
+	}
+	return kept
+}

@@ -1,0 +1,230 @@
+package importer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/kube"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// kubePolicy decides where a scenario of a Kubernetes cluster is played as it is.
+const kubePolicy = "kubernetes"
+
+// Kube imports a dump of a Kubernetes cluster. The package documentation says how.
+func Kube(opts Options, src Source) (*scenario.File, *Report, error) {
+	if err := errors.Join(opts.Validate(), opts.ownToTraces()); err != nil {
+		return nil, nil, err
+	}
+	report := &Report{Trace: "Kubernetes cluster"}
+	dump, err := readDump(src, report)
+	if err != nil {
+		return nil, report, err
+	}
+	blame := func(err error) error { return &FileError{File: strings.Join(report.Files, ", "), Err: err} }
+	cluster, err := kube.Translate(dump)
+	if err != nil {
+		return nil, report, blame(fmt.Errorf("%w; make the dump with `kubectl get nodes,pods,pdb,priorityclasses,namespaces -A -o json`", err))
+	}
+	f := kubeFile(cluster)
+	f.Name = cmp.Or(opts.Name, "kube")
+	f.Description = "a Kubernetes cluster"
+	if !cluster.Taken.IsZero() {
+		f.Description += " as it was at " + cluster.Taken.UTC().Format("2006-01-02 15:04:05 MST")
+	}
+	tellOf(report, dump, cluster, f)
+	if err := f.Validate(); err != nil {
+		return nil, report, blame(fmt.Errorf("the scenario would not be valid: %w", err))
+	}
+	return f, report, nil
+}
+
+// ownToTraces refuses the options that choose a part of a trace.
+func (o *Options) ownToTraces() error {
+	all := *o
+	all.Name = ""
+	if len(all.words("")) == 0 && len(o.Bands) == 0 && o.NeverRan == NeverRanDefault && !o.WholeGPUs && !o.RawPriority {
+		return nil
+	}
+	return errors.New("a dump of a Kubernetes cluster is imported whole: name is the only option that it takes")
+}
+
+// readDump reads the file that was named, or every dump of a folder.
+func readDump(src Source, report *Report) (*kube.Dump, error) {
+	files := []string{src.File}
+	if src.File == "" {
+		files = src.match("*.json", "*.yaml", "*.yml")
+		if len(files) == 0 {
+			return nil, fmt.Errorf("no .json, .yaml or .yml file here (there is %s)", src.listing())
+		}
+	}
+	report.Files = files
+	var readers []io.Reader
+	for _, name := range files {
+		f, err := src.FS.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		readers = append(readers, f)
+	}
+	dump, err := kube.Read(readers...)
+	if err != nil {
+		return nil, &FileError{File: strings.Join(files, ", "), Err: err}
+	}
+	return dump, nil
+}
+
+// tellOf fills the report.
+func tellOf(r *Report, d *kube.Dump, c *kube.Cluster, f *scenario.File) {
+	r.NodesRead, r.Nodes = len(d.Nodes), len(f.Nodes)
+	r.TasksRead, r.Tasks, r.Jobs = c.PodsRead, c.Pods, len(f.Jobs)
+	r.Running, r.Budgets = len(f.Running), len(f.Budgets)
+	for i := range f.Jobs {
+		r.Groups += len(f.Jobs[i].Groups)
+	}
+	for _, n := range c.Notes.List {
+		r.add(n.Count, n.What, n.Done, n.LeftOut)
+	}
+}
+
+// kubeFile is a cluster as a scenario.
+func kubeFile(c *kube.Cluster) *scenario.File {
+	f := &scenario.File{Version: 1, Scheduler: scenario.Scheduler{Algorithm: string(model.SpreadRank), Policy: kubePolicy}}
+	for _, name := range c.Namespaces {
+		f.Namespaces = append(f.Namespaces, scenario.Namespace{Name: name})
+	}
+	classes := map[string]bool{}
+	for _, k := range c.Classes {
+		classes[k.Name] = true
+		f.Classes = append(f.Classes, scenario.PriorityClass{
+			Name: k.Name, Value: k.Value, GlobalDefault: k.GlobalDefault,
+			PreemptionPolicy: preemptionPolicy(k.NeverPreempts), Description: k.Description,
+		})
+	}
+	for _, n := range c.Nodes {
+		f.Nodes = append(f.Nodes, nodeOf(n))
+	}
+	for _, j := range c.Jobs {
+		f.Jobs = append(f.Jobs, jobOf(j.Job, classes))
+	}
+	for _, b := range c.Budgets {
+		f.Budgets = append(f.Budgets, scenario.Budget{
+			Name: b.Name, Namespace: b.Namespace, Labels: b.Labels,
+			MinAvailable: (*scenario.Bound)(b.MinAvailable), MaxUnavailable: (*scenario.Bound)(b.MaxUnavailable),
+		})
+	}
+	for _, i := range c.Instances {
+		f.Running = append(f.Running, scenario.Running{
+			ID: i.ID, Job: i.Job.ID, Group: i.Group.Name, Node: i.Node, StartedAt: scenario.Duration(i.Started),
+		})
+	}
+	f.Events = kubeEvents(c.Jobs)
+	return f
+}
+
+// kubeEvents is what happens at the start: what is on its way out goes, and what
+// waits is submitted, in the order in which kube-scheduler would take it within
+// one priority.
+func kubeEvents(jobs []*kube.Job) []scenario.Event {
+	var events []scenario.Event
+	var waiting []*kube.Job
+	for _, j := range jobs {
+		switch {
+		case j.Stops:
+			events = append(events, scenario.Event{Stop: j.ID})
+		case j.Pending > 0:
+			waiting = append(waiting, j)
+		}
+	}
+	slices.SortStableFunc(waiting, func(a, b *kube.Job) int {
+		if a.Nominated != b.Nominated {
+			if a.Nominated {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	for _, j := range waiting {
+		events = append(events, scenario.Event{Submit: j.ID})
+	}
+	return events
+}
+
+func preemptionPolicy(never bool) string {
+	if never {
+		return "Never"
+	}
+	return ""
+}
+
+func nodeOf(n *model.Node) scenario.Node {
+	node := scenario.Node{ID: n.ID, Capacity: scenario.Quantities(n.Capacity), Attributes: n.Attributes}
+	for _, t := range n.Taints {
+		node.Taints = append(node.Taints, scenario.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	return node
+}
+
+// jobOf is a job as it is written. Classes are those that the file has.
+func jobOf(j *model.Job, classes map[string]bool) scenario.Job {
+	job := scenario.Job{ID: j.ID, Namespace: j.Namespace, Type: j.Type.String()}
+	if j.PriorityClass != "" && classes[j.PriorityClass] {
+		job.PriorityClass = j.PriorityClass
+	} else {
+		job.Priority, job.PreemptionPolicy = new(j.Priority), preemptionPolicy(j.NeverPreempts)
+	}
+	for _, g := range j.Groups {
+		job.Groups = append(job.Groups, groupOf(g))
+	}
+	return job
+}
+
+func groupOf(g *model.Group) scenario.Group {
+	group := scenario.Group{
+		Name: g.Name, Count: new(g.Count), Resources: scenario.Quantities(g.Resources), Ports: g.Ports, Labels: g.Labels,
+		Constraints: constraintsOf(g.Constraints), KillTimeout: scenario.Duration(g.KillTimeout),
+		Colocate: termsOf(g.Colocate), Separate: termsOf(g.Separate),
+	}
+	for _, t := range g.Tolerations {
+		group.Tolerations = append(group.Tolerations, scenario.Toleration{Key: t.Key, Operator: string(t.Operator), Value: t.Value})
+	}
+	for i := range g.Affinities {
+		a := &g.Affinities[i]
+		group.Affinities = append(group.Affinities, scenario.Affinity{Constraint: constraintOf(&a.Constraint), Weight: a.Weight})
+	}
+	for _, s := range g.Spread {
+		spread := scenario.Spread{Attribute: s.Attribute, Weight: new(s.Weight), Targets: s.Targets}
+		if s.MaxSkew > 0 {
+			spread.MaxSkew = new(s.MaxSkew)
+		}
+		group.Spread = append(group.Spread, spread)
+	}
+	return group
+}
+
+func constraintsOf(list []model.Constraint) []scenario.Constraint {
+	var written []scenario.Constraint
+	for i := range list {
+		written = append(written, constraintOf(&list[i]))
+	}
+	return written
+}
+
+func constraintOf(c *model.Constraint) scenario.Constraint {
+	return scenario.Constraint{Attribute: c.Attribute, Operator: string(c.Operator), Value: c.Value, Values: c.Values}
+}
+
+func termsOf(list []model.LabelTerm) []scenario.LabelTerm {
+	var written []scenario.LabelTerm
+	for _, t := range list {
+		written = append(written, scenario.LabelTerm{Labels: t.Labels, TopologyKey: t.TopologyKey})
+	}
+	return written
+}
