@@ -1,0 +1,391 @@
+package rpc
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// authority signs certificates of a test.
+type authority struct {
+	t    *testing.T
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &authority{t: t, key: key, pool: x509.NewCertPool()}
+	if a.cert, err = x509.ParseCertificate(raw); err != nil {
+		t.Fatal(err)
+	}
+	a.pool.AddCert(a.cert)
+	return a
+}
+
+// issue signs a certificate for a name, or for the loopback address where it is
+// empty.
+func (a *authority) issue(name string, uses ...x509.ExtKeyUsage) *tls.Certificate {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	form := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "server"}, NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: uses,
+	}
+	if name == "" {
+		form.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	} else {
+		form.DNSNames = []string{name}
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, form, a.cert, &key.PublicKey, a.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
+}
+
+var bothUses = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+
+func (a *authority) credentials(cert *tls.Certificate, name string) *Credentials {
+	return &Credentials{Certificate: func() *tls.Certificate { return cert }, Authority: func() *x509.CertPool { return a.pool }, Name: name}
+}
+
+// scripted answers as a test says.
+type scripted struct {
+	mu      sync.Mutex
+	status  Status
+	err     error
+	got     []Settlement
+	waiting chan struct{}
+	gone    chan error
+}
+
+func (s *scripted) Status(_ context.Context, begin string) (*Status, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.status
+	st.Promised = begin != ""
+	return &st, s.err
+}
+
+func (s *scripted) Dequeue(ctx context.Context, most int, wait time.Duration) (*Deliveries, error) {
+	if s.waiting == nil {
+		return &Deliveries{Evals: []byte("evals"), List: []Delivery{{Token: 1<<63 + 5, WaitIndex: uint64(wait), Attempt: most}}, Term: 7}, s.err
+	}
+	close(s.waiting)
+	<-ctx.Done()
+	s.gone <- ctx.Err()
+	return nil, ctx.Err()
+}
+
+func (s *scripted) Settle(_ context.Context, x Settlement) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.got = append(s.got, x)
+	return s.err
+}
+
+func (s *scripted) SubmitPlan(_ context.Context, plan []byte) ([]byte, error) {
+	return append(plan, " committed"...), s.err
+}
+
+func (s *scripted) WriteEvals(context.Context, []byte) error { return s.err }
+
+func (s *scripted) Apply(context.Context, []byte) (Applied, error) {
+	return Applied{Index: 9, RefusalCode: "conflict", Refusal: "no"}, s.err
+}
+
+func (s *scripted) Keyring(_ context.Context, verb KeyVerb, key []byte) ([]string, error) {
+	return []string{string(rune('0' + verb)), string(key)}, s.err
+}
+
+// side is one server of a test.
+type side struct {
+	id       Identity
+	listener *Listener
+	client   *Client
+	raft     raft.StreamLayer
+}
+
+// start runs a server; others are where it finds them.
+func start(t *testing.T, id Identity, c *Credentials, h Handler, others func(string) (string, bool)) *side {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := Config{ID: func() Identity { return id }, Credentials: c}
+	s := &side{id: id, listener: Listen(l, "", conf), client: NewClient(conf, others)}
+	s.raft = s.listener.Raft()
+	server := s.listener.Serve(h)
+	t.Cleanup(func() {
+		s.client.Close()
+		server.Close()
+		if err := errors.Join(s.raft.Close(), s.listener.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// pair is two servers of which the second answers.
+func pair(t *testing.T, a, b Identity, ca, cb *Credentials, h Handler) (caller, called *side) {
+	t.Helper()
+	called = start(t, b, cb, h, nil)
+	caller = start(t, a, ca, &scripted{}, func(id string) (string, bool) { return called.listener.Addr(), id == b.ServerID })
+	return caller, called
+}
+
+var one, two = Identity{"s1", "c1"}, Identity{"s2", "c1"}
+
+// raftEcho sends a word over a connection of Raft and returns what came of it.
+func raftEcho(from, to *side) error {
+	done := make(chan error, 1)
+	go func() {
+		c, err := to.raft.Accept()
+		if err != nil {
+			done <- err
+			return
+		}
+		_, err = io.CopyN(c, c, 4)
+		done <- errors.Join(err, c.Close())
+	}()
+	c, err := from.raft.Dial(raft.ServerAddress(to.listener.Addr()), 5*time.Second)
+	if err != nil {
+		_ = to.raft.Close()
+		<-done
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := c.Write([]byte("word")); err != nil {
+		return err
+	}
+	answer := make([]byte, 4)
+	if _, err := io.ReadFull(c, answer); err != nil {
+		return err
+	}
+	if string(answer) != "word" {
+		return errors.New("it answers " + string(answer))
+	}
+	return <-done
+}
+
+func TestListener_CarriesRaftAndCallsSideBySide(t *testing.T) {
+	ca := newAuthority(t)
+	for name, c := range map[string]*Credentials{
+		"plain":   nil,
+		"address": ca.credentials(ca.issue("", bothUses...), ""),
+		"name":    ca.credentials(ca.issue("server.global.cede", bothUses...), "server.global.cede"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &scripted{status: Status{ServerID: "s2", ClusterID: "c1", LastIndex: 5, LastTerm: 2, LastContact: -1, HasPeers: true, Expect: 3, Build: "b"}}
+			a, b := pair(t, one, two, c, c, h)
+			st, err := a.client.Status(t.Context(), "s2", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *st != h.status {
+				t.Errorf("the status is %+v, want %+v", *st, h.status)
+			}
+			if err := raftEcho(a, b); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestClient_CarriesEveryCall(t *testing.T) {
+	h := &scripted{status: Status{ServerID: "s2"}}
+	a, _ := pair(t, one, two, nil, nil, h)
+	ctx := t.Context()
+	d, err := a.client.Dequeue(ctx, "s2", 3, time.Second)
+	if err != nil || string(d.Evals) != "evals" || d.Term != 7 || len(d.List) != 1 || d.List[0] != (Delivery{1<<63 + 5, uint64(time.Second), 3}) {
+		t.Errorf("dequeue: %+v, %v", d, err)
+	}
+	want := Settlement{Verb: Ack, EvalID: "e", Token: 5, Snapshot: 6}
+	if err := a.client.Settle(ctx, "s2", want); err != nil || len(h.got) != 1 || h.got[0] != want {
+		t.Errorf("settle: %+v, %v", h.got, err)
+	}
+	if out, err := a.client.SubmitPlan(ctx, "s2", []byte("plan")); err != nil || string(out) != "plan committed" {
+		t.Errorf("plan: %q, %v", out, err)
+	}
+	if err := a.client.WriteEvals(ctx, "s2", nil); err != nil {
+		t.Error(err)
+	}
+	if out, err := a.client.Apply(ctx, "s2", nil); err != nil || out != (Applied{9, "conflict", "no"}) {
+		t.Errorf("apply: %+v, %v", out, err)
+	}
+	if keys, err := a.client.Keyring(ctx, "s2", KeyUse, []byte("k")); err != nil || strings.Join(keys, " ") != "2 k" {
+		t.Errorf("keyring: %v, %v", keys, err)
+	}
+}
+
+func TestClient_HearsWhoLeadsInstead(t *testing.T) {
+	h := &scripted{err: &NotLeaderError{LeaderID: "s3", Term: 12}}
+	a, _ := pair(t, one, two, nil, nil, h)
+	_, err := a.client.Dequeue(t.Context(), "s2", 1, time.Second)
+	away, ok := errors.AsType[*NotLeaderError](err)
+	if !ok || *away != (NotLeaderError{"s3", 12}) {
+		t.Errorf("it says %v", err)
+	}
+}
+
+func TestClient_EndsAWaitWithItsContext(t *testing.T) {
+	h := &scripted{waiting: make(chan struct{}), gone: make(chan error, 1)}
+	a, _ := pair(t, one, two, nil, nil, h)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-h.waiting
+		cancel()
+	}()
+	if _, err := a.client.Dequeue(ctx, "s2", 1, time.Minute); !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller hears %v", err)
+	}
+	if err := <-h.gone; !errors.Is(err, context.Canceled) {
+		t.Errorf("the server hears %v", err)
+	}
+}
+
+func TestClient_SaysWhatKeepsItFromAsking(t *testing.T) {
+	a, b := pair(t, one, two, nil, nil, &scripted{status: Status{ServerID: "other"}})
+	if _, err := a.client.Status(t.Context(), "s9", ""); !errors.Is(err, ErrUnknownServer) {
+		t.Errorf("an unknown server: %v", err)
+	}
+	if _, err := a.client.Status(t.Context(), "s2", ""); !errors.Is(err, ErrStranger) {
+		t.Errorf("another server at the address: %v", err)
+	}
+	if err := errors.Join(b.raft.Close(), b.listener.Close()); err != nil {
+		t.Fatal(err)
+	}
+	a.client.Forget("s2")
+	if err := a.client.WriteEvals(t.Context(), "s2", nil); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("a server that is gone: %v", err)
+	}
+}
+
+func TestStrangers_AreRefused(t *testing.T) {
+	ca, others := newAuthority(t), newAuthority(t)
+	good := ca.credentials(ca.issue("", bothUses...), "")
+	trusting := func(cert *tls.Certificate) *Credentials { return ca.credentials(cert, "") }
+	tests := map[string]struct {
+		who    Identity
+		theirs *Credentials // of the caller
+		ours   *Credentials
+	}{
+		"another cluster":             {Identity{"s1", "c9"}, good, good},
+		"another cluster, plain":      {Identity{"s1", "c9"}, nil, nil},
+		"no certificate":              {one, trusting(nil), good},
+		"another authority":           {one, trusting(others.issue("", bothUses...)), good},
+		"a node's certificate":        {one, trusting(ca.issue("", x509.ExtKeyUsageClientAuth)), good},
+		"plain where there is TLS":    {one, nil, good},
+		"TLS where there is none":     {one, good, nil},
+		"not a server of this name":   {one, trusting(ca.issue("web.example", bothUses...)), ca.credentials(ca.issue("server.cede", bothUses...), "server.cede")},
+		"a server that is of no name": {one, ca.credentials(ca.issue("", bothUses...), "server.cede"), good},
+		"a server of another's":       {one, good, others.credentials(others.issue("", bothUses...), "")},
+		"no name":                     {Identity{"", "c1"}, good, good},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t, tc.who, two, tc.theirs, tc.ours, &scripted{status: Status{ServerID: "s2"}})
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			if st, err := a.client.Status(ctx, "s2", ""); err == nil {
+				t.Errorf("a call is answered: %+v", st)
+			}
+			if tc.who.ServerID == "" {
+				return // calls need one; Raft has its own
+			}
+			if err := raftEcho(a, b); err == nil {
+				t.Error("Raft talks to it")
+			}
+		})
+	}
+}
+
+// A server without a cluster may be taken in by any.
+func TestStrangers_NewcomersAreNone(t *testing.T) {
+	for _, ids := range [][2]Identity{{{"s1", ""}, two}, {one, {"s2", ""}}} {
+		a, b := pair(t, ids[0], ids[1], nil, nil, &scripted{status: Status{ServerID: "s2"}})
+		if _, err := a.client.Status(t.Context(), "s2", ""); err != nil {
+			t.Error(err)
+		}
+		if err := raftEcho(a, b); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Who says nothing, or nonsense, holds nobody up.
+func TestListener_IsNotHeldUp(t *testing.T) {
+	a, b := pair(t, one, two, nil, nil, &scripted{status: Status{ServerID: "s2"}})
+	var silent []net.Conn
+	for _, says := range []string{"", "R", "R\x01\xff\xff", "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01"} {
+		c, err := net.Dial("tcp", b.listener.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent = append(silent, c)
+		if _, err := c.Write([]byte(says)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.client.Status(t.Context(), "s2", ""); err != nil {
+		t.Error(err)
+	}
+	if err := raftEcho(a, b); err != nil {
+		t.Error(err)
+	}
+	for _, c := range silent {
+		_ = c.Close()
+	}
+}
+
+// A server that moved is called where it is now.
+func TestClient_FollowsAServerThatMoves(t *testing.T) {
+	h := &scripted{status: Status{ServerID: "s2"}}
+	first, second := start(t, two, nil, h, nil), start(t, two, nil, h, nil)
+	at := first.listener.Addr()
+	a := start(t, one, nil, h, func(string) (string, bool) { return at, true })
+	if _, err := a.client.Status(t.Context(), "s2", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(first.raft.Close(), first.listener.Close()); err != nil {
+		t.Fatal(err)
+	}
+	at = second.listener.Addr()
+	if _, err := a.client.Status(t.Context(), "s2", ""); err != nil {
+		t.Error(err)
+	}
+}
