@@ -46,10 +46,20 @@ type place struct {
 	kept, keeps int32
 }
 
-// limits is what has to be known of an option to ask about it again.
+// limits is what few options have: who has to leave other nodes, and what has to
+// be known to ask about the option again.
 type limits struct {
-	excluded []*state.Row // candidates that the policy chose and strict budgets kept
-	all      []*state.Row // every candidate, where the policy has a say in who is one
+	elsewhere []*state.Row // ascending by priority
+	excluded  []*state.Row // candidates that the policy chose and strict budgets kept
+	all       []*state.Row // every candidate, where the policy has a say in who is one
+}
+
+// elsewhere is the rows of other nodes that have to leave.
+func (p *place) elsewhere() []*state.Row {
+	if p.limits == nil {
+		return nil
+	}
+	return p.limits.elsewhere
 }
 
 // offer is what the node offers of a dimension when it is empty.
@@ -266,8 +276,31 @@ func (b *batch) complete(f *Finder) {
 		addBudgets(&b.cand.Rows, f.snap, b.rows)
 	}
 	b.cand.Strings = b.strings.list
+	b.freeNothingElsewhere()
 	if b.columns.Has(sdk.AnnotationColumns) {
 		b.cand.Rows.Annotations = annotationsOf(b.rows)
+	}
+}
+
+// freeNothingElsewhere lays out that rows of other nodes free nothing on an
+// option's own.
+func (b *batch) freeNothingElsewhere() {
+	c := &b.cand
+	for o := range b.places {
+		for _, row := range b.places[o].elsewhere() {
+			at := slices.Index(b.rows[c.FirstRow[o]:c.FirstRow[o+1]], row)
+			if at < 0 {
+				continue // the policy spares it
+			}
+			at += int(c.FirstRow[o])
+			for _, table := range [][][]float64{c.Rows.Use, c.Rows.Devices} {
+				for _, column := range table {
+					if at < len(column) {
+						column[at] = 0
+					}
+				}
+			}
+		}
 	}
 }
 

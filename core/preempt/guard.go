@@ -148,7 +148,7 @@ func (s *searcher) takeOff(o int, row *state.Row) {
 		return
 	}
 	s.mates(row, func(mate *state.Row) {
-		if mate.Alloc.NodePos == row.Alloc.NodePos {
+		if s.concerns(o, mate) {
 			s.trial.remove(mate, s.marksOf(o, mate))
 		}
 	})
@@ -161,10 +161,17 @@ func (s *searcher) putBack(o int, row *state.Row) {
 		return
 	}
 	s.mates(row, func(mate *state.Row) {
-		if mate.Alloc.NodePos == row.Alloc.NodePos {
+		if s.concerns(o, mate) {
 			s.trial.restore(mate, s.marksOf(o, mate))
 		}
 	})
+}
+
+// concerns is whether a row is on the node of option o, or has to leave another
+// for its sake.
+func (s *searcher) concerns(o int, row *state.Row) bool {
+	p := &s.batch.places[o]
+	return row.Alloc.NodePos == s.f.options[p.option].pos || slices.Contains(p.elsewhere(), row)
 }
 
 // evictGuarded is evict for a guarded node: it fills picks with the rows that it
@@ -251,7 +258,8 @@ func (s *searcher) askAgain(o int) {
 	p := s.batch.places[o]
 	l := &limits{}
 	if p.limits != nil {
-		l.excluded, l.all = slices.Clone(p.limits.excluded), p.limits.all
+		*l = *p.limits
+		l.excluded = slices.Clone(l.excluded)
 	}
 	for _, at := range s.blocked {
 		l.excluded = append(l.excluded, s.batch.rows[at])
@@ -313,7 +321,7 @@ func (s *searcher) addCompany(p *place) {
 		}
 		asked = append(asked, key)
 		for _, mate := range s.unit(key).rows {
-			if mate.Alloc.NodePos != here {
+			if mate.Alloc.NodePos != here && !slices.Contains(s.eligible, mate) {
 				s.insertEligible(mate, 0)
 			}
 		}
@@ -332,8 +340,8 @@ func (s *searcher) insertEligible(row *state.Row, mark uint8) {
 }
 
 // keepUnits drops the candidates of a guarded node with which somebody would have
-// to go whom the policy lets nobody evict, and whoever is not on the node. asked
-// are those that the policy was asked about, and eligible those it lets go.
+// to go whom the policy lets nobody evict, and whoever only goes along. asked are
+// those that the policy was asked about, and eligible those it lets go.
 func (s *searcher) keepUnits(p *place, asked []*state.Row) {
 	here := s.f.req.Nodes[p.k]
 	var broken []model.JobKey
@@ -344,11 +352,36 @@ func (s *searcher) keepUnits(p *place, asked []*state.Row) {
 	}
 	kept := 0
 	for i, row := range s.eligible {
-		if row.Alloc.NodePos != here || slices.Contains(broken, row.Group.Job.Key()) {
+		if row.Alloc.NodePos != here && !slices.Contains(p.elsewhere(), row) || slices.Contains(broken, row.Group.Job.Key()) {
 			continue
 		}
 		s.eligible[kept], s.mustLeave[kept] = row, s.mustLeave[i]
 		kept++
 	}
 	s.eligible, s.mustLeave = s.eligible[:kept], s.mustLeave[:kept]
+}
+
+// lookElsewhere finds out whether evictions on other nodes make a node possible
+// that the rules forbid: everybody who keeps the group out must be one who may be
+// evicted.
+func (s *searcher) lookElsewhere(p *place, pos int32) bool {
+	if !s.wide {
+		return false
+	}
+	own := s.f.req.Group.Job.Key()
+	allocs, ok := s.f.req.Rules.Elsewhere(pos)
+	if !ok {
+		return false
+	}
+	s.unsettled = true // who is elsewhere decides
+	var rows []*state.Row
+	for _, a := range allocs {
+		row := s.rowOf(a)
+		if int64(row.Priority) > s.ceiling || a.Job.NonPreemptible || a.Job.Key() == own || s.f.req.Rules.Anchors(row) || !s.mayGo(p, row) {
+			return false
+		}
+		rows = append(rows, row)
+	}
+	p.limits = &limits{elsewhere: rows}
+	return true
 }

@@ -26,6 +26,9 @@ type Request struct {
 	Nodes []int32
 	// Rules adds what the scheduler knows beyond vectors; nil: nothing.
 	Rules Rules
+	// Elsewhere is whether Rules may be asked for evictions on other nodes that make
+	// a node possible.
+	Elsewhere bool
 	// Evicted counts the plan's victims by group; nil: none yet.
 	Evicted *Evicted
 
@@ -50,6 +53,10 @@ type Rules interface {
 	// Allows is whether the node at pos may take one more instance of the group,
 	// eviction aside. It is asked again when the node changes.
 	Allows(pos int32) bool
+	// Elsewhere lists the allocations on other nodes that have to leave before the
+	// node at pos may take one more instance of the group, ascending by priority and
+	// id; false where their leaving would not help. Workers ask side by side.
+	Elsewhere(pos int32) ([]*model.Allocation, bool)
 	// Anchors is whether the group goes where the row is: it is no candidate.
 	Anchors(row *state.Row) bool
 	// Separates is whether Separated can be true at all.

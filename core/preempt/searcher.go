@@ -28,6 +28,7 @@ type searcher struct {
 	quick     bool    // queueQuickly does
 	around    bool    // ascending only where no budget is overrun
 	strict    bool    // there are strict budgets
+	wide      bool    // evictions on other nodes may make a node possible
 	lacks     []int64 // of the place at hand
 	missing   []int64 // scratch of queueQuickly
 
@@ -105,6 +106,7 @@ func (s *searcher) begin(f *Finder) (err error) {
 	}
 	s.columns = chooser.Info().Columns
 	s.separates = f.req.Rules != nil && f.req.Rules.Separates()
+	s.wide = s.separates && f.req.Elsewhere
 	s.plain = len(f.req.Group.Ask.Ports) == 0 && len(f.req.Group.Ask.Devices) == 0 && !s.separates
 	s.ascending = chooser.Info().Ascending
 	s.around = s.ascending && s.columns.Has(sdk.BudgetColumns) && len(f.snap.Budgets()) > 0
@@ -171,20 +173,21 @@ func (s *searcher) queue(k int) {
 	pos := int(f.req.Nodes[k])
 	chunk, i := f.snap.Chunk(pos/state.ChunkSize), pos%state.ChunkSize
 	f.why[k] = NoCandidates
-	if int64(chunk.MinPriority(i)) > s.ceiling || chunk.Schedulable()>>i&1 == 0 {
-		return
-	}
-	if f.req.Rules != nil && !f.req.Rules.Allows(int32(pos)) {
+	if int64(chunk.MinPriority(i)) > s.ceiling && !s.wide || chunk.Schedulable()>>i&1 == 0 {
 		return
 	}
 	p := place{k: int32(k), chunk: chunk, i: int32(i), rows: chunk.Rows(i)}
-	if len(chunk.Claims(i)) > 0 {
-		p.claimed = s.claimed(int32(pos))
-	}
 	if s.strict {
 		f.stoppedBy[k] = 0
 	}
-	p.guarded = s.guarded(&p)
+	if f.req.Rules != nil && !f.req.Rules.Allows(int32(pos)) && !s.lookElsewhere(&p, int32(pos)) {
+		f.why[k] = s.missed(p.k, NoCandidates)
+		return
+	}
+	if len(chunk.Claims(i)) > 0 {
+		p.claimed = s.claimed(int32(pos))
+	}
+	p.guarded = s.guarded(&p) || p.limits != nil
 	if s.quick && !p.guarded && (!s.around || !s.mayOverrun(p.rows)) {
 		s.queueQuickly(&p)
 		return
@@ -314,13 +317,20 @@ func (s *searcher) candidates(p *place, pos int32) {
 			}
 		}
 	}
+	p.separated += int32(len(p.elsewhere()))
 	if !f.req.Ties.ByID() {
 		s.shuffle()
+	}
+	for _, row := range p.elsewhere() {
+		s.insertEligible(row, sdk.MustLeaveSeparation)
 	}
 }
 
 // mustGo is why a row must leave whatever it frees.
 func (s *searcher) mustGo(pos int32, row *state.Row) (why uint8) {
+	if s.wide && row.Alloc.NodePos != pos {
+		return sdk.MustLeaveSeparation
+	}
 	if s.separates && s.f.req.Rules.Separated(pos, row) {
 		why |= sdk.MustLeaveSeparation
 	}
@@ -355,7 +365,7 @@ func (s *searcher) layOut(p place) {
 	f := s.f
 	f.why[p.k] = s.missed(p.k, NotEnough)
 	if p.guarded && s.strict && s.delta != nil {
-		p.limits = &limits{all: slices.Clone(s.eligible)}
+		p.limits = &limits{elsewhere: p.elsewhere(), all: slices.Clone(s.eligible)}
 	}
 	defer func() {
 		if len(s.batch.rows) >= batchRows {

@@ -61,15 +61,17 @@ type trial struct {
 	free    model.Vector // scratch of fits
 	ports   []uint16
 	devices []int32
-	// separated counts rows that exclude the preemptor and are still there.
+	// separated counts rows that exclude the preemptor and are still there, those
+	// elsewhere among them.
 	separated int32
+	elsewhere []*state.Row
 }
 
 // reset starts from the room as it is. Ports and devices are copied only when
 // the ask looks at them.
 func (t *trial) reset(p *place, ask *model.Ask, watch *watched, lacks []int64) {
 	t.ask, t.watch, t.choice, t.chunk, t.i = ask, watch, p.choice, p.chunk, p.i
-	t.separated, t.short = p.separated, 0
+	t.separated, t.short, t.elsewhere = p.separated, 0, p.elsewhere()
 	t.lacks = append(t.lacks[:0], lacks...)
 	for _, lack := range lacks[:watch.asked] {
 		if lack > 0 {
@@ -131,6 +133,10 @@ func (t *trial) rank(algorithm model.Algorithm) float64 {
 
 // remove takes a row off the node; marks say why it must leave.
 func (t *trial) remove(row *state.Row, marks uint8) {
+	if len(t.elsewhere) > 0 && slices.Contains(t.elsewhere, row) {
+		t.separated--
+		return
+	}
 	held := &row.Group.Ask
 	t.short -= t.watch.frees(t.lacks, &held.Vec)
 	if marks&sdk.MustLeaveSeparation != 0 {
@@ -153,6 +159,10 @@ func (t *trial) remove(row *state.Row, marks uint8) {
 
 // restore puts a row back.
 func (t *trial) restore(row *state.Row, marks uint8) {
+	if len(t.elsewhere) > 0 && slices.Contains(t.elsewhere, row) {
+		t.separated++
+		return
+	}
 	held := &row.Group.Ask
 	t.short += t.watch.takes(t.lacks, &held.Vec)
 	if marks&sdk.MustLeaveSeparation != 0 {

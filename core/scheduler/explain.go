@@ -132,6 +132,9 @@ func (x *explainer) full(chunk *state.Chunk, i int, pos int32, outcome preempt.O
 	node := chunk.Node(i)
 	if x.rules != nil && !x.rules.ranksOnly {
 		if reason := x.rules.ruledOutBy(pos, node); reason != "" {
+			if outcome == preempt.Protected {
+				model.Count(&x.why.Preempted, protects(by), 1)
+			}
 			x.filter(node, reason, named)
 			return
 		}

@@ -168,6 +168,9 @@ func (p *placer) search(nodes []int32) error {
 		Policy: r.version, Default: r.policies.Default(),
 		Nodes: nodes, Evicted: &r.evicted, Weights: r.s.config.Weights,
 		Ties: r.s.config.Ties, Workers: r.s.config.Workers, Tell: r.s.tell,
+		// What runs on every node has nowhere else to go, and its instances are placed
+		// together.
+		Elsewhere: !r.job.Type.PerNode(),
 	}
 	if p.rules != nil {
 		request.Rules = p.rules.ready() // before workers share them

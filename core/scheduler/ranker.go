@@ -161,6 +161,13 @@ func (k *ranker) assess(rank int32, chunk *state.Chunk, i int, pos int32, covers
 		case ruledOut:
 			k.standing[rank] = standsOut
 			return
+		case ruledByWide:
+			if k.run.preempts && !k.run.job.Type.PerNode() {
+				k.standing[rank] = standsFull // whatever there is to evict on the node itself
+			} else {
+				k.standing[rank] = standsOut
+			}
+			return
 		case ruledByLocal:
 			return
 		}

@@ -16,6 +16,7 @@ type ruling int8
 const (
 	ruledIn      ruling = iota
 	ruledByLocal        // only allocations on the node itself stand in the way
+	ruledByWide         // and some on other nodes
 	ruledOut
 )
 
@@ -41,6 +42,7 @@ type groupRules struct {
 	spreads    []*spread
 	colocate   []*term
 	sep        *separation
+	away       *away
 }
 
 // newRules says what rules the group has; nil when it has none. A group whose
@@ -94,7 +96,7 @@ func (u *groupRules) ready() *groupRules {
 		u.spreads = append(u.spreads, newSpread(&g.Spread[i], g, r))
 	}
 	u.colocate = r.newTerms(g.Colocate)
-	u.sep = r.separation(g, u.others)
+	u.sep, u.away = r.separation(g, u.others), &away{}
 	u.countPresent()
 	return u
 }
@@ -196,7 +198,13 @@ func (u *groupRules) binds() bool {
 // count follows an allocation of any job that comes (1) or goes (-1). Before the
 // counts are there it does nothing: they are made from the state as proposed.
 func (u *groupRules) count(a *model.Allocation, by int) {
-	if u == nil || !u.counted || a.Job.Namespace != u.group.Job.Namespace {
+	if u == nil || !u.counted {
+		return
+	}
+	if u.spans {
+		u.away = &away{}
+	}
+	if a.Job.Namespace != u.group.Job.Namespace {
 		return
 	}
 	own := a.Job.ID == u.group.Job.ID && a.Group.Name == u.group.Name
@@ -229,10 +237,12 @@ func (u *groupRules) place(pos int32, n *model.Node) ruling {
 	if u.ranksOnly {
 		return ruledIn
 	}
-	if u.ruledOutBy(pos, n) != "" {
+	switch {
+	case u.fixedBy(pos, n) != "":
 		return ruledOut
-	}
-	if u.ready().sep.apart.at(pos) > 0 {
+	case u.spans && u.sep.widelyBy(pos, n) != "":
+		return ruledByWide
+	case u.sep.apart.at(pos) > 0:
 		return ruledByLocal
 	}
 	return ruledIn
@@ -246,6 +256,14 @@ func (u *groupRules) Allows(pos int32) bool {
 // ruledOutBy names the rule that no eviction on the node itself can satisfy; ""
 // when there is none.
 func (u *groupRules) ruledOutBy(pos int32, n *model.Node) string {
+	if why := u.fixedBy(pos, n); why != "" {
+		return why
+	}
+	return u.sep.widelyBy(pos, n)
+}
+
+// fixedBy names the rule that no eviction at all can satisfy; "" when there is none.
+func (u *groupRules) fixedBy(pos int32, n *model.Node) string {
 	u.ready()
 	if u.distinctHosts && u.onNode.at(pos) > 0 {
 		return string(model.OpDistinctHosts)
@@ -265,7 +283,7 @@ func (u *groupRules) ruledOutBy(pos int32, n *model.Node) string {
 			return "colocate with " + t.String()
 		}
 	}
-	return u.sep.ruledOutBy(pos, n)
+	return u.sep.fixedBy(pos)
 }
 
 // Components ranks a node beside its fit.

@@ -27,14 +27,20 @@ func (r *run) separation(g *model.Group, others []model.JobKey) *separation {
 	s := &separation{run: r, group: g, apart: r.s.tallies.take(r.base), ownApart: r.s.tallies.take(r.base)}
 	s.terms = r.newTerms(g.Separate)
 	if len(g.Separate)+len(others) > 0 {
-		keys := append([]model.JobKey{g.Job.Key()}, others...)
-		for i := range g.Separate {
-			keys = append(keys, r.distinct(r.proposed.Labelled(g.Separate[i].Labels), g.Job.Namespace)...)
-		}
-		r.eachLive(keys, func(a *model.Allocation) { s.count(a, 1) })
+		r.eachLive(r.aboutSeparation(g, others), func(a *model.Allocation) { s.count(a, 1) })
 	}
 	r.separations = append(r.separations, s)
 	return s
+}
+
+// aboutSeparation is the jobs that the separation of a group is about: its own,
+// those that may want to be apart from it, and those that it wants to be apart from.
+func (r *run) aboutSeparation(g *model.Group, others []model.JobKey) []model.JobKey {
+	keys := append([]model.JobKey{g.Job.Key()}, others...)
+	for i := range g.Separate {
+		keys = append(keys, r.distinct(r.proposed.Labelled(g.Separate[i].Labels), g.Job.Namespace)...)
+	}
+	return keys
 }
 
 // count follows an allocation of any job that comes (1) or goes (-1).
@@ -94,12 +100,17 @@ func (s *separation) foreignTerm(rule *model.LabelTerm) *term {
 	return t
 }
 
-// ruledOutBy names the separation that no eviction on the node itself can
-// satisfy; "" when there is none.
-func (s *separation) ruledOutBy(pos int32, n *model.Node) string {
+// fixedBy names the separation that no eviction can satisfy; "" when there is none.
+func (s *separation) fixedBy(pos int32) string {
 	if s.ownApart.at(pos) > 0 {
 		return "separate from allocations of its own job"
 	}
+	return ""
+}
+
+// widelyBy names the separation that no eviction on the node itself can satisfy,
+// but perhaps some on others; "" when there is none.
+func (s *separation) widelyBy(pos int32, n *model.Node) string {
 	for _, t := range s.terms {
 		if !local(t.rule) && t.inDomain(pos, n) > t.onNode.at(pos) {
 			return "separate from " + t.String()

@@ -78,6 +78,7 @@ func (e *engine) assemble() error {
 	if err := e.lay(); err != nil {
 		return err
 	}
+	e.feed.Budgets(e.store.Snapshot(), e.now()) // as things begin
 	e.applier = planner.NewApplier(planner.Config{
 		Store: e.store, Committer: planner.Direct{Store: e.store, Observe: e.committed}, Rules: &scheduler.CommitRules{},
 	})
@@ -197,7 +198,8 @@ func (e *engine) nextInstant() (at int64, ok bool) {
 func (e *engine) drain(ctx context.Context) error {
 	for {
 		d, ok := e.broker.TryDequeue(nil)
-		if !ok && !e.feed.Settle(e.store.Snapshot(), e.now()) {
+		snap := e.store.Snapshot()
+		if !ok && !e.feed.Budgets(snap, e.now()) && !e.feed.Settle(snap, e.now()) {
 			return nil
 		}
 		if !ok {

@@ -232,6 +232,67 @@ until: 1h
 10m0s top.g[1]@n2 over b
 web.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
 runs top.g[0] top.g[1] web.g[0]#1`},
+		{"who keeps another zone free of others goes elsewhere for it", `
+nodes:
+  - {id: a1, capacity: {cpu: 10}, attributes: {zone: a}}
+  - {id: a2, capacity: {cpu: 10}, attributes: {zone: a}}
+  - {id: b1, capacity: {cpu: 10}, attributes: {zone: b}}
+jobs:
+  - {id: noisy, priority: 10, groups: [{name: g, resources: {cpu: 2}, count: 2, labels: {app: noisy}}]}
+  - {id: wall, priority: 95, groups: [{name: g, resources: {cpu: 10}}]}
+  - {id: quiet, priority: 90, groups: [{name: g, resources: {cpu: 2}, separate: [{labels: {app: noisy}, topologyKey: zone}]}]}
+running:
+  - {id: x, job: noisy, group: g, node: a2}
+  - {id: w, job: wall, group: g, node: b1}
+events: [{at: 0s, submit: quiet}]
+`, `0s quiet.g[0]@a1, a2: x
+noisy.g lacks 2: 0 of 3 nodes: 1 lacks cpu, 1 lacks room apart from other allocations, 1 excluded by separate from allocations that exclude it by zone; eviction does not help: on 2 nothing has a priority of 0 or less
+runs quiet.g[0] w`},
+		{"on the node and on others at once, and everybody who goes with them", `
+nodes:
+  - {id: a1, capacity: {cpu: 10}, attributes: {zone: a}}
+  - {id: a2, capacity: {cpu: 10}, attributes: {zone: a}}
+  - {id: b1, capacity: {cpu: 10}, attributes: {zone: b}}
+jobs:
+  - {id: low, priority: 20, groups: [{name: g, resources: {cpu: 9}}]}
+  - {id: noisy, priority: 10, disruptionMode: all, allAtOnce: true, groups: [{name: g, resources: {cpu: 9}, count: 2, labels: {app: noisy}}]}
+  - {id: quiet, priority: 90, groups: [{name: g, resources: {cpu: 2}, separate: [{labels: {app: noisy}, topologyKey: zone}], constraints: [{attribute: zone, operator: "=", value: a}]}]}
+running:
+  - {id: l, job: low, group: g, node: a1}
+  - {id: x, job: noisy, group: g, node: a2}
+  - {id: y, job: noisy, group: g, node: b1}
+events: [{at: 0s, submit: quiet}]
+`, `0s quiet.g[0]@a2 over x, b1: y
+noisy.g lacks 2: 0 of 3 nodes: 2 lack cpu, 1 excluded by separate from allocations that exclude it by zone; eviction does not help: on 2 nothing has a priority of 0 or less
+runs l quiet.g[0]`},
+		{"nobody goes elsewhere who may not be evicted", `
+nodes:
+  - {id: a1, capacity: {cpu: 10}, attributes: {zone: a}}
+  - {id: a2, capacity: {cpu: 10}, attributes: {zone: a}}
+jobs:
+  - {id: noisy, priority: 10, groups: [{name: g, resources: {cpu: 2}, labels: {app: noisy}}]}
+  - {id: loud, priority: 85, groups: [{name: g, resources: {cpu: 2}, labels: {app: noisy}}]}
+  - {id: quiet, priority: 90, groups: [{name: g, resources: {cpu: 2}, separate: [{labels: {app: noisy}, topologyKey: zone}]}]}
+running:
+  - {id: x, job: noisy, group: g, node: a2}
+  - {id: y, job: loud, group: g, node: a1}
+events: [{at: 0s, submit: quiet}]
+`, `quiet.g lacks 1: 0 of 2 nodes: 2 excluded by separate from app=noisy by zone
+runs x y`},
+		{"a strict budget holds on other nodes, too", `
+nodes:
+  - {id: a1, capacity: {cpu: 10}, attributes: {zone: a}}
+  - {id: a2, capacity: {cpu: 10}, attributes: {zone: a}}
+jobs:
+  - {id: noisy, priority: 10, groups: [{name: g, resources: {cpu: 2}, count: 2, labels: {app: noisy}}]}
+  - {id: quiet, priority: 90, groups: [{name: g, resources: {cpu: 2}, separate: [{labels: {app: noisy}, topologyKey: zone}]}]}
+budgets: [{name: one, labels: {app: noisy}, maxUnavailable: 1, enforcement: strict}]
+running:
+  - {id: x, job: noisy, group: g, node: a1}
+  - {id: y, job: noisy, group: g, node: a2}
+events: [{at: 0s, submit: quiet}]
+`, `quiet.g lacks 1: 0 of 2 nodes: 2 excluded by separate from app=noisy by zone; eviction does not help: on 2 the strict disruption budget one allows too few evictions
+runs x y`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := play(t, decode(t, c.scenario), sim.Options{})

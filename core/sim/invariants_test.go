@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -21,6 +22,7 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
+	"github.com/cede-scheduler/cede/policies/kubernetes"
 	"github.com/cede-scheduler/cede/policies/nomad"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -64,6 +66,7 @@ type server struct {
 	worker  *worker.Worker
 	minimal bool // the policy at work promises minimal victims
 	rich    bool // jobs have rules between allocations
+	guarded bool // there are taints, budgets, tolerations, jobs that go whole
 
 	// oracle plans everything again, without memory and with more workers.
 	oracle   *scheduler.Scheduler
@@ -310,49 +313,122 @@ func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
 		g := &plan.Groups[i]
 		stops = stops || len(g.Stop)+len(g.Update) > 0
 	}
-	for i := range plan.Groups {
-		g := &plan.Groups[i]
-		served := 0
-		for _, a := range g.Place {
-			node := after.Node(a.NodeID)
-			var victims []*model.Allocation
-			for _, e := range g.Evict {
-				if e.By == a.ID {
-					victims = append(victims, s.before.Alloc(e.AllocID))
-				}
-			}
-			served += len(victims)
-			for _, v := range victims {
-				s.evicted++
-				if !v.Live() || gone[v.ID] || v.Job.Priority >= a.Job.Priority || v.Job.Key() == a.Job.Key() || v.Job.NonPreemptible || v.NodeID != a.NodeID {
-					s.t.Fatalf("%s (%d) may not be evicted for %s (%d)", v.ID, v.Job.Priority, a.ID, a.Job.Priority)
-				}
-				if a.Job.NeverPreempts || e2(after.EvalsOfJob(v.Job.Key()), after.Index()) == nil {
-					s.t.Fatalf("%s is evicted by one that never preempts, or nothing follows", v.ID)
-				}
-				if got := after.Alloc(v.ID); got.Desired != model.DesiredEvict || got.PreemptedBy != a.ID {
-					s.t.Fatalf("%s is %s by %q", v.ID, got.Desired, got.PreemptedBy)
-				}
-				gone[v.ID] = true
-			}
-			if len(victims) != len(after.Alloc(a.ID).Preempted) {
-				s.t.Fatalf("%s lists %v", a.ID, after.Alloc(a.ID).Preempted)
-			}
-			more = append(more, a)
-			on := slices.DeleteFunc(slices.Clone(more), func(a *model.Allocation) bool { return a.NodeID != node.ID })
-			for _, v := range victims {
-				if stops || !s.minimal {
-					break // room may come from elsewhere
-				}
-				gone[v.ID] = false
-				if overfull(node, live(s.before, node.ID), gone, on) == "" && !apart(a.Group, v.Group, node, node) {
-					s.t.Fatalf("%s is evicted for %s in vain\n%s", v.ID, a.ID, inWords(plan))
-				}
-				gone[v.ID] = true
+	s.checkBudgets(after, plan)
+	served := map[*model.CommitGroup]int{}
+	for _, p := range inOrder(plan) {
+		a, g := p.alloc, p.group
+		node := after.Node(a.NodeID)
+		var victims []*model.Allocation
+		for _, e := range g.Evict {
+			if e.By == a.ID {
+				victims = append(victims, s.before.Alloc(e.AllocID))
 			}
 		}
-		if served != len(g.Evict) {
+		served[g] += len(victims)
+		for _, v := range victims {
+			s.evicted++
+			_, spared := v.Job.Spares(v, a.Job.Priority, plan.Now)
+			if !v.Live() || gone[v.ID] || v.Job.Priority >= a.Job.Priority || v.Job.Key() == a.Job.Key() || v.Job.NonPreemptible || spared {
+				s.t.Fatalf("%s (%d) may not be evicted for %s (%d)", v.ID, v.Job.Priority, a.ID, a.Job.Priority)
+			}
+			if !s.concerns(a, v) && !slices.ContainsFunc(victims, func(w *model.Allocation) bool {
+				return v.Job.EvictedWhole && w.Job.Key() == v.Job.Key() && s.concerns(a, w)
+			}) {
+				s.t.Fatalf("%s is on %s, and evicted for %s on %s", v.ID, v.NodeID, a.ID, a.NodeID)
+			}
+			if a.Job.NeverPreempts || e2(after.EvalsOfJob(v.Job.Key()), after.Index()) == nil {
+				s.t.Fatalf("%s is evicted by one that never preempts, or nothing follows", v.ID)
+			}
+			if got := after.Alloc(v.ID); got.Desired != model.DesiredEvict || got.PreemptedBy != a.ID {
+				s.t.Fatalf("%s is %s by %q", v.ID, got.Desired, got.PreemptedBy)
+			}
+			gone[v.ID] = true
+		}
+		if len(victims) != len(after.Alloc(a.ID).Preempted) {
+			s.t.Fatalf("%s lists %v", a.ID, after.Alloc(a.ID).Preempted)
+		}
+		more = append(more, a)
+		on := slices.DeleteFunc(slices.Clone(more), func(a *model.Allocation) bool { return a.NodeID != node.ID })
+		for _, v := range victims {
+			if stops || !s.minimal || s.guarded && a.Job.Type.PerNode() {
+				break // room may come from elsewhere, in an order that the plan does not tell
+			}
+			mates := []*model.Allocation{v}
+			if v.Job.EvictedWhole {
+				mates = slices.DeleteFunc(slices.Clone(victims), func(w *model.Allocation) bool { return w.Job.Key() != v.Job.Key() })
+			}
+			apartFrom := false
+			for _, w := range mates {
+				gone[w.ID] = false
+				apartFrom = apartFrom || apart(a.Group, w.Group, node, s.before.Node(w.NodeID))
+			}
+			if overfull(node, live(s.before, node.ID), gone, on) == "" && !apartFrom {
+				s.t.Fatalf("%s is evicted for %s in vain\n%s", v.ID, a.ID, inWords(plan))
+			}
+			for _, w := range mates {
+				gone[w.ID] = true
+			}
+		}
+	}
+	for i := range plan.Groups {
+		if g := &plan.Groups[i]; served[g] != len(g.Evict) {
 			s.t.Fatalf("somebody is evicted for no placement\n%s", inWords(plan))
+		}
+	}
+}
+
+// placed is a placement and the commit group that it is in.
+type placed struct {
+	alloc *model.Allocation
+	group *model.CommitGroup
+}
+
+// inOrder is the placements of a plan as a scheduler makes them.
+func inOrder(plan *model.Plan) (list []placed) {
+	for i := range plan.Groups {
+		for _, a := range plan.Groups[i].Place {
+			list = append(list, placed{a, &plan.Groups[i]})
+		}
+	}
+	slices.SortStableFunc(list, func(p, q placed) int {
+		if p.alloc.Job.Type.PerNode() {
+			return 0
+		}
+		return cmp.Or(cmp.Compare(p.alloc.Group.Position, q.alloc.Group.Position), cmp.Compare(p.alloc.Index, q.alloc.Index))
+	})
+	return list
+}
+
+// concerns is whether a victim makes room on the node of a placement, or keeps it
+// out from another one.
+func (s *server) concerns(a, victim *model.Allocation) bool {
+	return victim.NodeID == a.NodeID || apart(a.Group, victim.Group, s.before.Node(a.NodeID), s.before.Node(victim.NodeID))
+}
+
+// checkBudgets looks at what a plan takes from budgets, and whom it leaves behind.
+func (s *server) checkBudgets(after *state.Snapshot, plan *model.Plan) {
+	lost := map[*model.Budget]int{}
+	for i := range plan.Groups {
+		for _, e := range plan.Groups[i].Evict {
+			v := s.before.Alloc(e.AllocID)
+			for _, b := range s.before.Budgets() {
+				if v.Available() && b.Matches(v.Group) {
+					lost[b]++
+				}
+			}
+			if !v.Job.EvictedWhole {
+				continue
+			}
+			for _, mate := range s.before.AppendJobAllocs(nil, v.Job.Key()) {
+				if mate.Live() && after.Alloc(mate.ID).Live() {
+					s.t.Fatalf("%s is evicted without %s", v.ID, mate.ID)
+				}
+			}
+		}
+	}
+	for at, b := range s.before.Budgets() {
+		if b.Strict && lost[b] > max(0, s.before.BudgetSlack(int32(at))) {
+			s.t.Fatalf("budget %s has %d left and loses %d\n%s", b.Name, s.before.BudgetSlack(int32(at)), lost[b], inWords(plan))
 		}
 	}
 }
@@ -422,10 +498,8 @@ func (s *server) checkRules(snap *state.Snapshot, a *model.Allocation) {
 
 // settle asks those again who were turned away in favour of others.
 func (s *server) settle() bool {
-	f, ok := any(s.feed).(interface {
-		Settle(snap *state.Snapshot, now int64) bool
-	})
-	return ok && f.Settle(s.store.Snapshot(), s.now())
+	snap := s.store.Snapshot()
+	return s.feed.Budgets(snap, s.now()) || s.feed.Settle(snap, s.now())
 }
 
 // drain works until nothing is ready, and looks at what is left.
@@ -522,6 +596,35 @@ func (d dice) job(id string, rich bool) *model.Job {
 	return j
 }
 
+// guard says who may be evicted, and adds what budgets and taints go by.
+func (d dice) guard(j *model.Job) {
+	j.EvictedWhole = d.oneIn(4)
+	if d.oneIn(5) {
+		j.Toleration = &model.PreemptionToleration{MinPreemptorPriority: new(int32(d.in(3, 9) * 10))}
+	}
+	for _, g := range j.Groups {
+		if g.Labels == nil {
+			g.Labels = map[string]string{}
+		}
+		g.Labels["tier"] = pick(d, "x", "y")
+		if d.oneIn(2) {
+			g.Tolerations = []model.Toleration{{Key: "spot", Operator: model.TolerationExists}}
+		}
+	}
+}
+
+func (d dice) budget(name string) *model.Budget {
+	b := &model.Budget{
+		Namespace: model.DefaultNamespace, Name: name, Strict: !d.oneIn(3), Labels: map[string]string{"tier": name},
+	}
+	if d.oneIn(2) {
+		b.MinAvailable = &model.Bound{Number: int32(d.in(0, 4))}
+	} else {
+		b.MaxUnavailable = &model.Bound{Number: int32(d.in(0, 100)), Percent: true}
+	}
+	return b
+}
+
 // rules between allocations.
 func (d dice) rules(g *model.Group) {
 	app := func() map[string]string { return map[string]string{"app": pick(d, "x", "y")} }
@@ -563,6 +666,9 @@ func (s *server) step(d dice, jobs, nodes []string, rich bool) {
 		id := pick(d, jobs...)
 		s.do(func(txn *state.Txn) []*model.Evaluation {
 			j := d.job(id, rich)
+			if s.guarded {
+				d.guard(j)
+			}
 			if old := txn.Job(j.Key()); old != nil && !old.Stopped {
 				j = d.next(old, j)
 			} else if old != nil {
@@ -591,6 +697,21 @@ func (s *server) step(d dice, jobs, nodes []string, rich bool) {
 			e.ID = s.evalID()
 			txn.UpsertEvals(e)
 			return []*model.Evaluation{e}
+		})
+	case kind < 9 && s.guarded: // what was placed begins to work
+		s.do(func(txn *state.Txn) []*model.Evaluation {
+			var updates []state.ClientUpdate
+			for a := range snap.Allocs() {
+				if a.Live() && !a.Started {
+					updates = append(updates, state.ClientUpdate{AllocID: a.ID, Status: model.ClientRunning, Started: true, StartTime: now})
+				}
+			}
+			return txn.ApplyClientUpdates(now, updates)
+		})
+	case kind < 10 && s.guarded: // a budget is changed
+		s.do(func(txn *state.Txn) []*model.Evaluation {
+			txn.UpsertBudget(d.budget(pick(d, "x", "y")))
+			return nil
 		})
 	case kind < 12: // an instance ends
 		all := slices.DeleteFunc(slices.Collect(snap.Allocs()), func(a *model.Allocation) bool { return a.Client.Terminal() })
@@ -650,15 +771,23 @@ func TestServer_KeepsItsPromisesWhateverHappens(t *testing.T) {
 		name    string
 		rich    bool
 		minimal bool
-	}{{"default", false, true}, {"default", true, true}, {"nomad", true, false}} {
-		t.Run(fmt.Sprintf("%s rich=%t", c.name, c.rich), func(t *testing.T) {
-			policies := coretest.Policies(func() sdk.Policy { return nomad.New() })
+		guarded bool
+	}{
+		{"default", false, true, false},
+		{"default", true, true, false},
+		{"nomad", true, false, false},
+		{"default", true, true, true},
+		{"kubernetes", false, true, true},
+		{"kubernetes", true, true, true},
+	} {
+		t.Run(fmt.Sprintf("%s rich=%t guarded=%t", c.name, c.rich, c.guarded), func(t *testing.T) {
+			policies := coretest.Policies(func() sdk.Policy { return nomad.New() }, func() sdk.Policy { return kubernetes.New() })
 			placed, evicted, blocked := 0, 0, 0
 			for range soak(5) {
 				rapid.Check(t, func(t *rapid.T) {
 					d := drawDice(t)
 					s := newServer(t, policies, c.minimal)
-					s.rich = c.rich
+					s.rich, s.guarded = c.rich, c.guarded
 					nodes := []string{"n0", "n1", "n2", "n3"}[:d.in(1, 4)]
 					s.do(func(txn *state.Txn) []*model.Evaluation {
 						config := coretest.AllPreempt()
@@ -667,6 +796,9 @@ func TestServer_KeepsItsPromisesWhateverHappens(t *testing.T) {
 						txn.SetConfig(config)
 						for _, id := range nodes {
 							n := d.node(id)
+							if c.guarded && d.oneIn(3) {
+								n.Taints = []model.Taint{{Key: "spot", Effect: pick(d, model.NoSchedule, model.PreferNoSchedule)}}
+							}
 							s.t.Logf("node %+v", *n)
 							must(txn.UpsertNode(n))
 						}

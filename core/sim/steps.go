@@ -166,5 +166,4 @@ func (e *engine) start(ids ...string) {
 		e.record.collector.Started(now, a)
 		e.scheduleEnd(a)
 	}
-	e.feed.Started(snap, now, ids...)
 }

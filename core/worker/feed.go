@@ -26,6 +26,8 @@ type Feed struct {
 	// needsOf, the policies and the configuration that it depends on.
 	needs   scheduler.Needs
 	needsOf rules
+	// slacks is what budgets had left when Budgets was last called.
+	slacks map[model.BudgetKey]slack
 }
 
 // rules is what decides who may be evicted for whom.

@@ -1,50 +1,71 @@
 package worker
 
 import (
-	"maps"
 	"slices"
 
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Started wakes the evaluations that may have waited for a disruption budget to
-// allow an eviction, after allocations began to work at snap. Others need not be
-// asked: what has begun makes room for nobody.
-func (f *Feed) Started(snap *state.Snapshot, now int64, allocIDs ...string) {
-	if len(snap.Budgets()) == 0 {
-		return
+// ample is what a budget has left when nobody waits for it: no node's victims are
+// that many.
+const ample = 64
+
+// Budgets wakes the evaluations that may have waited for a disruption budget of
+// which more is left at snap than when it was last called: others began to work,
+// less is wanted, or the budget itself was changed. The first call asks everybody,
+// for nobody knows what was left before. It tells whether that woke anybody. Evictions that a budget stopped are no matter of room, so Room does not
+// see when they become possible.
+func (f *Feed) Budgets(snap *state.Snapshot, now int64) (woke bool) {
+	if len(snap.Budgets()) == 0 && len(f.slacks) == 0 {
+		return false
 	}
-	began := map[int32]int{}
-	for _, id := range allocIDs {
-		if a := snap.Alloc(id); a != nil && a.Available() {
-			for _, at := range snap.BudgetsOf(a.Group) {
-				began[at]++
-			}
+	slacks := make(map[model.BudgetKey]slack, len(snap.Budgets()))
+	var nodes []string
+	for at, b := range snap.Budgets() {
+		is := slack{snap.BudgetSlack(int32(at)), b}
+		slacks[b.Key()] = is
+		was, known := f.slacks[b.Key()]
+		if f.slacks == nil || known && was.left < ample && (is.left > was.left || is.of != was.of) {
+			nodes = appendHolders(nodes, snap, b)
 		}
 	}
-	for _, at := range slices.Sorted(maps.Keys(began)) {
-		// Before them nothing was left, and now something is.
-		if slack := snap.BudgetSlack(at); slack > 0 && slack <= began[at] {
-			f.Room(snap, now, holders(snap, at)...)
+	for key, was := range f.slacks {
+		if _, still := slacks[key]; !still && was.left < ample {
+			nodes = appendHolders(nodes, snap, was.of)
 		}
 	}
+	f.slacks = slacks
+	if len(nodes) == 0 {
+		return false
+	}
+	slices.Sort(nodes)
+	screen := f.screen(snap, now)
+	defer screen.Policies.Unpin()
+	for _, id := range slices.Compact(nodes) {
+		woke = f.unblock(snap, id, snap.Index(), screen) || woke
+	}
+	f.owe(screen)
+	return woke
 }
 
-// holders is the nodes with something that the budget at a position is about,
-// each once.
-func holders(snap *state.Snapshot, at int32) (nodeIDs []string) {
-	b, seen := snap.Budgets()[at], map[string]bool{}
+// slack is what a budget had left.
+type slack struct {
+	left int
+	of   *model.Budget
+}
+
+// appendHolders appends the nodes with something that a budget is about.
+func appendHolders(nodes []string, snap *state.Snapshot, b *model.Budget) []string {
 	for key := range snap.Labelled(b.Labels) {
 		if key.Namespace != b.Namespace {
 			continue
 		}
 		for _, a := range snap.AppendJobAllocs(nil, key) {
-			if a.Available() && b.Matches(a.Group) && !seen[a.NodeID] {
-				seen[a.NodeID] = true
-				nodeIDs = append(nodeIDs, a.NodeID)
+			if a.Live() && b.Matches(a.Group) {
+				nodes = append(nodes, a.NodeID)
 			}
 		}
 	}
-	slices.Sort(nodeIDs)
-	return nodeIDs
+	return nodes
 }

@@ -1,0 +1,93 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// maxElsewhere is how many allocations on other nodes an eviction may take along to
+// make one node possible. Each keeps the group out by itself, so all of them have
+// to go: there is nothing to search for, and more than these would be a high price.
+const maxElsewhere = 64
+
+// away is who keeps a group out of domains of several nodes by separation, from
+// either side. It is made when it is first asked for, by whichever worker asks, and
+// is good as long as nothing is placed or evicted.
+type away struct {
+	once     sync.Once
+	byDomain map[domain][]*model.Allocation
+	keys     []string // topology keys
+}
+
+// domain is a value of a topology key.
+type domain struct{ key, value string }
+
+// Elsewhere is the allocations on other nodes that have to leave before the group
+// may go to a node, ascending by priority and id; false where their leaving would
+// not help, or is not possible.
+func (u *groupRules) Elsewhere(pos int32) ([]*model.Allocation, bool) {
+	n := u.run.proposed.NodeAt(pos)
+	if !u.spans || u.fixedBy(pos, n) != "" {
+		return nil, false
+	}
+	u.away.once.Do(u.findAway)
+	var list []*model.Allocation
+	for _, key := range u.away.keys {
+		value, ok := n.Domain(key)
+		if !ok {
+			continue
+		}
+		for _, a := range u.away.byDomain[domain{key, value}] {
+			if a.NodePos == pos || slices.Contains(list, a) {
+				continue
+			}
+			if a.Job.ID == u.group.Job.ID || len(list) == maxElsewhere {
+				return nil, false
+			}
+			list = append(list, a)
+		}
+	}
+	slices.SortFunc(list, func(a, b *model.Allocation) int {
+		return cmp.Or(cmp.Compare(a.Job.Priority, b.Job.Priority), strings.Compare(a.ID, b.ID))
+	})
+	return list, len(list) > 0
+}
+
+// findAway looks at everything that the separation of the group is about.
+func (u *groupRules) findAway() {
+	w := u.away
+	w.byDomain = map[domain][]*model.Allocation{}
+	r := u.run
+	r.eachLive(r.aboutSeparation(u.group, u.others), func(a *model.Allocation) {
+		if a.Job.Namespace != u.group.Job.Namespace {
+			return
+		}
+		w.add(r, a, u.group.Separate, a.Group.Labels)
+		w.add(r, a, a.Group.Separate, u.group.Labels)
+	})
+}
+
+// add notes an allocation in the domains that wide terms keep it and the group
+// apart in: terms are of one side and labels of the other.
+func (w *away) add(r *run, a *model.Allocation, terms []model.LabelTerm, labels map[string]string) {
+	for i := range terms {
+		t := &terms[i]
+		node := r.proposed.NodeAt(a.NodePos)
+		if local(t) || node == nil || !t.Matches(labels) {
+			continue
+		}
+		value, ok := node.Domain(t.TopologyKey)
+		if !ok {
+			continue
+		}
+		if !slices.Contains(w.keys, t.TopologyKey) {
+			w.keys = append(w.keys, t.TopologyKey)
+		}
+		at := domain{t.TopologyKey, value}
+		w.byDomain[at] = append(w.byDomain[at], a)
+	}
+}
