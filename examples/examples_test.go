@@ -17,6 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/policies/aging"
 	defaults "github.com/cede-scheduler/cede/policies/default"
 	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
+	"github.com/cede-scheduler/cede/policies/karmada"
 	"github.com/cede-scheduler/cede/policies/kubernetes"
 	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
 	"github.com/cede-scheduler/cede/policies/nomad"
@@ -30,6 +31,7 @@ var known = map[string]func() sdk.Policy{
 	"aging":       func() sdk.Policy { return aging.New() },
 	"default":     defaults.New,
 	"fair-share":  func() sdk.Policy { return fairshare.New() },
+	"karmada":     func() sdk.Policy { return karmada.New() },
 	"kubernetes":  func() sdk.Policy { return kubernetes.New() },
 	"least-waste": func() sdk.Policy { return leastwaste.New() },
 	"nomad":       func() sdk.Policy { return nomad.New() },

@@ -13,6 +13,7 @@ const (
 	HookScoreVictims
 	HookSelectVictims
 	HookScoreOptions
+	HookPreemptBindings
 )
 
 // Has is whether every hook of want is in h.
@@ -39,6 +40,7 @@ type Instance interface {
 	ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error
 	SelectVictims(in *sdk.Candidates, out *sdk.Selection) error
 	ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error
+	PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error
 
 	// Fuel is what the last call of a hook used; 0 where nobody counts.
 	Fuel() uint64

@@ -18,6 +18,7 @@ type native struct {
 	scorer   sdk.VictimScorer
 	selector sdk.VictimSelector
 	options  sdk.OptionScorer
+	bindings sdk.BindingPreemptor
 }
 
 var _ Instance = (*native)(nil)
@@ -67,6 +68,9 @@ func newNative(p sdk.Policy) *native {
 	if n.options, ok = p.(sdk.OptionScorer); ok {
 		n.hooks |= HookScoreOptions
 	}
+	if n.bindings, ok = p.(sdk.BindingPreemptor); ok {
+		n.hooks |= HookPreemptBindings
+	}
 	return n
 }
 
@@ -106,6 +110,14 @@ func (n *native) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) (err error
 	}
 	defer caught(&err)
 	return n.options.ScoreOptions(in, out)
+}
+
+func (n *native) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) (err error) {
+	if n.bindings == nil {
+		return errNoHook
+	}
+	defer caught(&err)
+	return n.bindings.PreemptBindings(in, out)
 }
 
 // caught turns a panic of the policy into its fault: a guest must never take

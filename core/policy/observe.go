@@ -57,3 +57,7 @@ func (o *observed) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
 func (o *observed) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
 	return o.tell("ScoreOptions", in.Len(), in.Victims.Len(), func() error { return o.Instance.ScoreOptions(in, out) })
 }
+
+func (o *observed) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
+	return o.tell("PreemptBindings", in.Len(), in.Rows.Len(), func() error { return o.Instance.PreemptBindings(in, out) })
+}

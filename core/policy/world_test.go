@@ -65,6 +65,10 @@ func (p *product) SelectVictims(*sdk.Candidates, *sdk.Selection) error { return 
 
 func (p *product) ScoreOptions(*sdk.Options, *sdk.OptionScores) error { return errors.ErrUnsupported }
 
+func (p *product) PreemptBindings(*sdk.Candidates, *sdk.BindingVictims) error {
+	return errors.ErrUnsupported
+}
+
 func version(t testing.TB, f *factory, change ...func(*policy.Source)) *policy.Version {
 	t.Helper()
 	src := policy.Source{Name: f.name, Module: f}

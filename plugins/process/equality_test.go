@@ -20,6 +20,7 @@ import (
 	"github.com/cede-scheduler/cede/policies/aging"
 	defaults "github.com/cede-scheduler/cede/policies/default"
 	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
+	"github.com/cede-scheduler/cede/policies/karmada"
 	"github.com/cede-scheduler/cede/policies/kubernetes"
 	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
 	"github.com/cede-scheduler/cede/policies/nomad"
@@ -38,6 +39,7 @@ var shipped = map[string]struct {
 	"default":     {native: defaults.New},
 	"nomad":       {native: func() sdk.Policy { return nomad.New() }},
 	"least-waste": {native: func() sdk.Policy { return leastwaste.New() }},
+	"karmada":     {native: func() sdk.Policy { return karmada.New() }, configs: []string{`{"victims":"fewest","clusters":"priority"}`}},
 	"kubernetes":  {native: func() sdk.Policy { return kubernetes.New() }, configs: []string{`{"minCandidateNodesPercentage":40,"minCandidateNodesAbsolute":1}`}},
 	"optimal":     {native: func() sdk.Policy { return optimal.New() }, configs: []string{`{"cost":"victims","maxSteps":50}`}},
 	"fair-share":  {native: func() sdk.Policy { return fairshare.New() }, configs: []string{`{"onlyAbove":true}`}},

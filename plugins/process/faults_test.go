@@ -30,7 +30,7 @@ func TestLoad_NamesWhatIsNoPolicy(t *testing.T) {
 		"nobody listens":        {policy.FaultTimeout, []string{"not ready"}},
 		"old transport":         {policy.FaultABI, []string{"netrpc"}},
 		"future protocol":       {policy.FaultABI, []string{"speaks version 9", "this host has 1", "newer version of cede"}},
-		"future ABI":            {policy.FaultABI, []string{"Describe", "version 1.2", "this host has 1.1", "newer version of cede"}},
+		"future ABI":            {policy.FaultABI, []string{"Describe", "version 1.3", "this host has 1.2", "newer version of cede"}},
 		"other ABI":             {policy.FaultABI, []string{"version 2.0", "newer version of cede"}},
 		"ancient ABI":           {policy.FaultABI, []string{"version 0.0", "build it again"}},
 		"no hooks":              {policy.FaultABI, []string{"implements no hook"}},

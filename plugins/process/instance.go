@@ -89,7 +89,11 @@ func (i *instance) candidates(op abi.Op, in *sdk.Candidates) ([]byte, error) {
 	if !i.has(op) {
 		return nil, errNoHook(op)
 	}
-	i.encoder.Candidates(op, in, i.info.Columns)
+	columns := i.info.Columns
+	if op == abi.OpPreemptBindings {
+		columns = sdk.BindingColumns
+	}
+	i.encoder.Candidates(op, in, columns)
 	return i.ask(op)
 }
 
@@ -141,6 +145,18 @@ func (i *instance) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
 	frame, err := i.ask(abi.OpScoreOptions)
 	if err == nil {
 		i.encoder.OptionScores(frame, out)
+	}
+	return i.counted(err)
+}
+
+// PreemptBindings asks which bindings leave which member cluster.
+func (i *instance) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
+	frame, err := i.candidates(abi.OpPreemptBindings, in)
+	if err == nil {
+		if bad := i.encoder.BindingVictims(frame, out); bad != nil {
+			i.p.close()
+			err = &policy.Error{Fault: policy.FaultAnswer, Err: bad}
+		}
 	}
 	return i.counted(err)
 }

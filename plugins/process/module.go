@@ -124,7 +124,8 @@ func (m *Module) accept(d *abi.Description) (err error) {
 }
 
 func checkHooks(d *abi.Description) error {
-	const all = abi.HookPriorityDelta | abi.HookScoreVictims | abi.HookSelectVictims | abi.HookScoreOptions
+	const all = abi.HookPriorityDelta | abi.HookScoreVictims | abi.HookSelectVictims | abi.HookScoreOptions |
+		abi.HookPreemptBindings
 	switch {
 	case d.Hooks == 0:
 		return errors.New("it implements no hook")

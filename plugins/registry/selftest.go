@@ -94,30 +94,55 @@ func (q *question) ask(v *policy.Version, in policy.Instance) (string, error) {
 		}
 		all = append(all, out)
 	}
+	if v.Hooks().Has(policy.HookPreemptBindings) {
+		out, err := q.bindings(v, in)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, out)
+	}
 	return fmt.Sprint(all...), nil
+}
+
+func (q *question) bindings(v *policy.Version, in policy.Instance) (sdk.BindingVictims, error) {
+	const hook = "PreemptBindings"
+	var out sdk.BindingVictims
+	out.Reset()
+	for k := range out.Tiers {
+		out.Tiers[k] = make([]int64, q.candidates.Len())
+	}
+	if err := v.Count(hook, in.PreemptBindings(q.candidates, &out)); err != nil {
+		return out, err
+	}
+	return out, q.check(v, hook, &out.Selection)
 }
 
 func (q *question) selection(v *policy.Version, in policy.Instance) (sdk.Selection, error) {
 	const hook = "SelectVictims"
 	var out sdk.Selection
 	out.Reset()
-	c := q.candidates
-	if err := v.Count(hook, in.SelectVictims(c, &out)); err != nil {
+	if err := v.Count(hook, in.SelectVictims(q.candidates, &out)); err != nil {
 		return out, err
 	}
+	return out, q.check(v, hook, &out)
+}
+
+// check is whether a list names rows of its options, each once.
+func (q *question) check(v *policy.Version, hook string, out *sdk.Selection) error {
+	c := q.candidates
 	if out.Len() != c.Len() {
-		return out, v.Misanswer(hook, "answered %d options of %d", out.Len(), c.Len())
+		return v.Misanswer(hook, "answered %d options of %d", out.Len(), c.Len())
 	}
 	for i := range c.Len() {
 		rows := slices.Sorted(slices.Values(out.Rows(i)))
 		for k, row := range rows {
 			if row < c.FirstRow[i] || row >= c.FirstRow[i+1] {
-				return out, v.Misanswer(hook, "option %d lists row %d, which is not one of its rows %d to %d", i, row, c.FirstRow[i], c.FirstRow[i+1]-1)
+				return v.Misanswer(hook, "option %d lists row %d, which is not one of its rows %d to %d", i, row, c.FirstRow[i], c.FirstRow[i+1]-1)
 			}
 			if k > 0 && rows[k-1] == row {
-				return out, v.Misanswer(hook, "option %d lists row %d twice", i, row)
+				return v.Misanswer(hook, "option %d lists row %d twice", i, row)
 			}
 		}
 	}
-	return out, nil
+	return nil
 }

@@ -134,7 +134,11 @@ func (i *instance) candidates(op abi.Op, in *sdk.Candidates) ([]byte, error) {
 	if !i.has(op) {
 		return nil, fmt.Errorf("the policy has no %s", abi.Names[op])
 	}
-	i.encoder.Candidates(op, in, i.info.Columns)
+	columns := i.info.Columns
+	if op == abi.OpPreemptBindings {
+		columns = sdk.BindingColumns
+	}
+	i.encoder.Candidates(op, in, columns)
 	return i.ask(op, in.Now, i.allowance(in.Rows.Len(), in.Len()))
 }
 
@@ -181,4 +185,16 @@ func (i *instance) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
 		i.encoder.OptionScores(frame, out)
 	}
 	return err
+}
+
+// PreemptBindings asks which bindings leave which member cluster.
+func (i *instance) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
+	frame, err := i.candidates(abi.OpPreemptBindings, in)
+	if err != nil {
+		return err
+	}
+	if err := i.encoder.BindingVictims(frame, out); err != nil {
+		return &policy.Error{Fault: policy.FaultAnswer, Err: err}
+	}
+	return nil
 }

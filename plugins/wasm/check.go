@@ -46,6 +46,7 @@ var exports = []export{
 	{abi.Exports[abi.OpScoreVictims], call, false},
 	{abi.Exports[abi.OpSelectVictims], call, false},
 	{abi.Exports[abi.OpScoreOptions], call, false},
+	{abi.Exports[abi.OpPreemptBindings], call, false},
 	{abi.ExportInitialize, signature(nil), false},
 }
 
@@ -120,7 +121,7 @@ func checkExports(m *meter.Module) (errs []error) {
 // checkHooks compares what a policy says it has with what its module exports.
 func (i *instance) checkHooks(d *abi.Description) error {
 	var missing []string
-	for op := abi.OpPriorityDelta; op <= abi.OpScoreOptions; op++ {
+	for op := abi.OpPriorityDelta; op <= abi.OpPreemptBindings; op++ {
 		if d.Hooks&hookBit(op) != 0 && i.ops[op] == nil {
 			missing = append(missing, abi.Exports[op])
 		}
@@ -132,7 +133,7 @@ func (i *instance) checkHooks(d *abi.Description) error {
 	if len(missing) > 0 {
 		errs = append(errs, fmt.Errorf("it says that it has %s and does not export it", strings.Join(missing, ", ")))
 	}
-	if unknown := d.Hooks >> (abi.OpScoreOptions - abi.OpPriorityDelta + 1); unknown != 0 {
+	if unknown := d.Hooks >> (abi.OpPreemptBindings - abi.OpPriorityDelta + 1); unknown != 0 {
 		errs = append(errs, fmt.Errorf("it says that it has hooks of which version %d.%d of the ABI knows nothing (%#x)", abi.Major, abi.Minor, d.Hooks))
 	}
 	if unknown := d.Info.Columns &^ knownColumns; unknown != 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/policies/aging"
 	defaults "github.com/cede-scheduler/cede/policies/default"
 	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
+	"github.com/cede-scheduler/cede/policies/karmada"
 	"github.com/cede-scheduler/cede/policies/kubernetes"
 	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
 	"github.com/cede-scheduler/cede/policies/nomad"
@@ -36,6 +37,10 @@ var shipped = map[string]struct {
 	"kubernetes": {
 		native:  func() sdk.Policy { return kubernetes.New() },
 		configs: []string{`{"minCandidateNodesPercentage":40,"minCandidateNodesAbsolute":1}`},
+	},
+	"karmada": {
+		native:  func() sdk.Policy { return karmada.New() },
+		configs: []string{`{"victims":"fewest","clusters":"priority"}`},
 	},
 	"fair-share": {
 		native:  func() sdk.Policy { return fairshare.New() },

@@ -65,7 +65,7 @@ func (m *Module) instantiate() (*instance, error) {
 func (i *instance) start() *policy.Error {
 	m := i.m
 	i.alloc = i.module.ExportedFunction(abi.ExportAlloc)
-	for op := abi.OpDescribe; op <= abi.OpScoreOptions; op++ {
+	for op := abi.OpDescribe; op <= abi.OpPreemptBindings; op++ {
 		i.ops[op] = i.module.ExportedFunction(abi.Exports[op])
 	}
 	if init := i.module.ExportedFunction(abi.ExportInitialize); init != nil {

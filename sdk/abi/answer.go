@@ -100,6 +100,19 @@ func (e *Encoder) VictimScores(frame []byte, out *policy.VictimScores) {
 	e.recheck(frame, &out.Recheck)
 }
 
+// BindingVictims reads the answer to PreemptBindings. An error is a fault of the
+// guest, as of Selection.
+func (e *Encoder) BindingVictims(frame []byte, out *policy.BindingVictims) error {
+	if err := e.Selection(frame, &out.Selection); err != nil {
+		return err
+	}
+	tiers := e.area(frame, AnswerTier)
+	for k := range out.Tiers {
+		copy(raw(out.Tiers[k]), tiers[8*k*e.options:])
+	}
+	return nil
+}
+
 // OptionScores reads the answer to ScoreOptions.
 func (e *Encoder) OptionScores(frame []byte, out *policy.OptionScores) {
 	tiers := e.area(frame, AnswerTier)

@@ -5,7 +5,7 @@ package abi
 // operations that the host does not have.
 const (
 	Major = 1
-	Minor = 1
+	Minor = 2
 	// Version is what cede_abi_version returns.
 	Version = Major<<16 | Minor
 )
@@ -56,27 +56,30 @@ const (
 	OpScoreVictims
 	OpSelectVictims
 	OpScoreOptions
+	OpPreemptBindings // since 1.2
 )
 
 // Exports are the names of the functions of a module, by Op. Each takes the
 // address and the length of a frame and returns a Status.
 var Exports = [...]string{
-	OpDescribe:      "cede_describe",
-	OpConfigure:     "cede_configure",
-	OpPriorityDelta: "cede_priority_delta",
-	OpScoreVictims:  "cede_score_victims",
-	OpSelectVictims: "cede_select_victims",
-	OpScoreOptions:  "cede_score_options",
+	OpDescribe:        "cede_describe",
+	OpConfigure:       "cede_configure",
+	OpPriorityDelta:   "cede_priority_delta",
+	OpScoreVictims:    "cede_score_victims",
+	OpSelectVictims:   "cede_select_victims",
+	OpScoreOptions:    "cede_score_options",
+	OpPreemptBindings: "cede_preempt_bindings",
 }
 
 // Names are the names of the hooks, by Op, as they appear in faults.
 var Names = [...]string{
-	OpDescribe:      "Describe",
-	OpConfigure:     "Configure",
-	OpPriorityDelta: "PriorityDelta",
-	OpScoreVictims:  "ScoreVictims",
-	OpSelectVictims: "SelectVictims",
-	OpScoreOptions:  "ScoreOptions",
+	OpDescribe:        "Describe",
+	OpConfigure:       "Configure",
+	OpPriorityDelta:   "PriorityDelta",
+	OpScoreVictims:    "ScoreVictims",
+	OpSelectVictims:   "SelectVictims",
+	OpScoreOptions:    "ScoreOptions",
+	OpPreemptBindings: "PreemptBindings",
 }
 
 // The other exports of a module and its one import.
@@ -118,6 +121,7 @@ const (
 	HookScoreVictims
 	HookSelectVictims
 	HookScoreOptions
+	HookPreemptBindings
 )
 
 // Flags of a policy, as bits of AnswerFlags: policy.Info.
@@ -268,7 +272,7 @@ const (
 	AnswerSettings ID = 0x1007 // u8[any]: JSON, see ../settings
 
 	AnswerGap     ID = 0x1011 // i32[rows], filled with the base gap
-	AnswerTier    ID = 0x1012 // i64[rows], filled with 0; in ScoreOptions [4][options]
+	AnswerTier    ID = 0x1012 // i64[rows], filled with 0; in ScoreOptions and PreemptBindings [4][options]
 	AnswerScore   ID = 0x1013 // f64[rows], filled with 0; in ScoreOptions [options]
 	AnswerPicks   ID = 0x1014 // i32[any]: rows
 	AnswerEnds    ID = 0x1015 // i32[options]: where each option's picks end

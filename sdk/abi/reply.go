@@ -67,6 +67,19 @@ func (d *Decoder) VictimScores(out *policy.VictimScores) (err error) {
 	return err
 }
 
+// BindingTiers is what ranks the options in the answer of PreemptBindings, all
+// zero.
+func (d *Decoder) BindingTiers(out *policy.BindingVictims) error {
+	tiers, _, err := reply[int64](d, AnswerTier, I64, int64(len(out.Tiers))*int64(d.options))
+	if err != nil {
+		return err
+	}
+	for k := range out.Tiers {
+		out.Tiers[k] = tiers[k*d.options : (k+1)*d.options]
+	}
+	return nil
+}
+
 // OptionScores is the answer of ScoreOptions, all zero.
 func (d *Decoder) OptionScores(out *policy.OptionScores) error {
 	*out = policy.OptionScores{}

@@ -83,6 +83,10 @@ func (e *Encoder) Candidates(op Op, in *policy.Candidates, columns policy.Column
 	case OpSelectVictims:
 		e.answer(AnswerPicks, I32, e.rows)
 		e.answer(AnswerEnds, I32, e.options)
+	case OpPreemptBindings:
+		e.answer(AnswerPicks, I32, e.rows)
+		e.answer(AnswerEnds, I32, e.options)
+		e.answer(AnswerTier, I64, len(policy.BindingVictims{}.Tiers)*e.options)
 	}
 	e.answer(AnswerRecheck, I64, 1)
 	return e.layOut()

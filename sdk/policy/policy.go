@@ -40,6 +40,27 @@ type OptionScorer interface {
 	ScoreOptions(in *Options, out *OptionScores) error
 }
 
+// BindingPreemptor decides which bindings leave which member cluster.
+type BindingPreemptor interface {
+	// PreemptBindings lists, for each option, rows in the order in which the host
+	// shall evict them until the preemptor fits, and ranks the options. An option
+	// is a member cluster that would have to hold all that the preemptor still
+	// misses; a row is what another binding has there. Of the optional columns
+	// BindingColumns come, whatever Info asks for, and no others. It must call
+	// out.Next once for every option, in order, after the option's picks.
+	//
+	// The host takes rows until the preemptor fits, spares those that are
+	// redundant, the last first, and asks again with those rows alone: the tiers
+	// of that answer choose the cluster, lower ones first, compared in order, then
+	// option order. On entry all are 0.
+	PreemptBindings(in *Candidates, out *BindingVictims) error
+}
+
+// BindingColumns are the optional columns that PreemptBindings sees: the names
+// of clusters, and of the rows what they hold, when they started, and whose they
+// are.
+const BindingColumns = PlaceColumn | UseColumns | StartColumn | JobColumns
+
 // Info is what a policy says of itself.
 type Info struct {
 	Name    string
@@ -120,7 +141,7 @@ func (c Columns) Has(want Columns) bool { return c&want == want }
 // Preemptor is the work that needs room.
 type Preemptor struct {
 	Namespace, Job, Group string
-	JobType               string // service, batch, system, sysbatch
+	JobType               string // service, batch, system, sysbatch, binding
 	Priority              int32
 	Delta                 int32     // base gap: the operator's, else Info.Delta
 	Ask                   []float64 // by dimension
@@ -141,8 +162,9 @@ type DeviceAsk struct {
 	Count int32
 }
 
-// Candidates is what PriorityDelta, ScoreVictims and SelectVictims see: options
-// that do not fit yet, each with the allocations that might be evicted for it.
+// Candidates is what PriorityDelta, ScoreVictims, SelectVictims and
+// PreemptBindings see: options that do not fit yet, each with the allocations (of
+// PreemptBindings, the bindings' replicas) that might be evicted for it.
 type Candidates struct {
 	Now       int64
 	Preemptor *Preemptor
@@ -319,6 +341,12 @@ type OptionScores struct {
 	Tiers   [4][]int64
 	Score   []float64
 	Recheck Recheck
+}
+
+// BindingVictims is the answer of PreemptBindings.
+type BindingVictims struct {
+	Selection
+	Tiers [4][]int64 // per option
 }
 
 // Selection is the answer of SelectVictims.

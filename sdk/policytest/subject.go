@@ -16,6 +16,7 @@ type Subject struct {
 	Scorer   policy.VictimScorer
 	Selector policy.VictimSelector
 	Options  policy.OptionScorer
+	Bindings policy.BindingPreemptor
 	// KeepRedundant is whether its lists of victims stand whole: it asks for it
 	// and is granted it.
 	KeepRedundant bool
@@ -28,6 +29,7 @@ func Of(p policy.Policy) *Subject {
 	s.Scorer, _ = p.(policy.VictimScorer)
 	s.Selector, _ = p.(policy.VictimSelector)
 	s.Options, _ = p.(policy.OptionScorer)
+	s.Bindings, _ = p.(policy.BindingPreemptor)
 	s.KeepRedundant = s.Info.KeepRedundant
 	return s
 }
@@ -57,7 +59,13 @@ func (e *AnswerError) Error() string { return e.Hook + ": " + e.Text }
 // their order, and those of default where the policy has none, evicts until an
 // option fits, spares what is not needed, and chooses. It is written for
 // clarity, not speed.
+//
+// A preemptor of the type binding is decided about by PreemptBindings: nodes are
+// member clusters.
 func (s *Subject) Decide(c *Case) (*Decision, error) {
+	if c.Preemptor.JobType == JobTypeBinding {
+		return s.decideBindings(c)
+	}
 	d := &Decision{Chosen: -1}
 	shown, err := s.shown(c, d)
 	if err != nil {
@@ -167,19 +175,8 @@ func (s *Subject) selected(in *policy.Candidates, p policy.VictimSelector, keep 
 	if err := p.SelectVictims(in, &list); err != nil {
 		return nil, err
 	}
-	if list.Len() != in.Len() {
-		return nil, &AnswerError{hook, fmt.Sprintf("it answers %d options of %d", list.Len(), in.Len())}
-	}
-	for i := range in.Len() {
-		rows := slices.Sorted(slices.Values(list.Rows(i)))
-		for k, row := range rows {
-			if row < in.FirstRow[i] || row >= in.FirstRow[i+1] {
-				return nil, &AnswerError{hook, fmt.Sprintf("option %d lists row %d, which is not one of its rows %d to %d", i, row, in.FirstRow[i], in.FirstRow[i+1]-1)}
-			}
-			if k > 0 && rows[k-1] == row {
-				return nil, &AnswerError{hook, fmt.Sprintf("option %d lists row %d twice", i, row)}
-			}
-		}
+	if err := checkSelection(hook, in, &list); err != nil {
+		return nil, err
 	}
 	return Settle(in, &list, keep), nil
 }

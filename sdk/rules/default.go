@@ -10,12 +10,16 @@ type Default struct {
 	need Need
 	lack Lack
 	gone []bool // by row of the priority group at hand; all false between groups
+
+	bindings Bindings
 }
 
 var (
 	_ policy.Policy         = (*Default)(nil)
 	_ policy.VictimSelector = (*Default)(nil)
 	_ policy.OptionScorer   = (*Default)(nil)
+
+	_ policy.BindingPreemptor = (*Default)(nil)
 )
 
 // New returns a ready policy.
@@ -52,6 +56,12 @@ func (p *Default) SelectVictims(in *policy.Candidates, out *policy.Selection) er
 		out.Next()
 	}
 	return nil
+}
+
+// PreemptBindings implements policy.BindingPreemptor: bindings have an order of
+// their own, which is Karmada's.
+func (p *Default) PreemptBindings(in *policy.Candidates, out *policy.BindingVictims) error {
+	return p.bindings.PreemptBindings(in, out)
 }
 
 // pickGroup picks from rows of one priority until the option fits or none is

@@ -33,6 +33,9 @@ func hooks(p policy.Policy) uint32 {
 	if _, ok := p.(policy.OptionScorer); ok {
 		bits |= abi.HookScoreOptions
 	}
+	if _, ok := p.(policy.BindingPreemptor); ok {
+		bits |= abi.HookPreemptBindings
+	}
 	return bits
 }
 

@@ -29,6 +29,7 @@ type guest struct {
 	selection  policy.Selection
 	victims    policy.VictimScores
 	options    policy.OptionScores
+	bindings   policy.BindingVictims
 	configured bool
 }
 
@@ -81,6 +82,10 @@ func (g *guest) dispatch(op abi.Op) (err error, supported bool) {
 	case abi.OpScoreOptions:
 		if p, ok := g.policy.(policy.OptionScorer); ok {
 			return g.scoreOptions(p), true
+		}
+	case abi.OpPreemptBindings:
+		if p, ok := g.policy.(policy.BindingPreemptor); ok {
+			return g.preemptBindings(p), true
 		}
 	}
 	return nil, false
@@ -143,4 +148,22 @@ func (g *guest) scoreOptions(p policy.OptionScorer) error {
 		return err
 	}
 	return g.decoder.PutRecheck(&g.options.Recheck)
+}
+
+func (g *guest) preemptBindings(p policy.BindingPreemptor) error {
+	in, err := g.decoder.Candidates()
+	if err != nil {
+		return err
+	}
+	g.bindings.Reset()
+	if err := g.decoder.BindingTiers(&g.bindings); err != nil {
+		return err
+	}
+	if err := p.PreemptBindings(in, &g.bindings); err != nil {
+		return err
+	}
+	if err := g.decoder.PutSelection(&g.bindings.Selection); err != nil {
+		return err
+	}
+	return g.decoder.PutRecheck(&g.bindings.Recheck)
 }

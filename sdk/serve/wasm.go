@@ -46,6 +46,9 @@ func selectVictims(at, n int32) int32 { return answer(abi.OpSelectVictims, at, n
 //go:wasmexport cede_score_options
 func scoreOptions(at, n int32) int32 { return answer(abi.OpScoreOptions, at, n) }
 
+//go:wasmexport cede_preempt_bindings
+func preemptBindings(at, n int32) int32 { return answer(abi.OpPreemptBindings, at, n) }
+
 // answer answers the frame in the buffer that alloc gave out. Another address
 // is refused: nothing else in this memory is the host's.
 func answer(op abi.Op, at, n int32) int32 {

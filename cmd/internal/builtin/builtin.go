@@ -7,6 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/policies/aging"
 	defaults "github.com/cede-scheduler/cede/policies/default"
 	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
+	"github.com/cede-scheduler/cede/policies/karmada"
 	"github.com/cede-scheduler/cede/policies/kubernetes"
 	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
 	"github.com/cede-scheduler/cede/policies/nomad"
@@ -40,6 +41,10 @@ func List() []Policy {
 		{
 			Name: "fair-share", Summary: "evicts work of the namespaces that have most for their weight",
 			rules: "1", make: func() sdk.Policy { return fairshare.New() },
+		},
+		{
+			Name: "karmada", Summary: "evicts bindings from member clusters, as Karmada's proposal has it",
+			rules: "1", make: func() sdk.Policy { return karmada.New() },
 		},
 		{
 			Name: "kubernetes", Summary: "evicts whom kube-scheduler would evict, by importance and disruption budgets",

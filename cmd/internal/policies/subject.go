@@ -69,6 +69,9 @@ func (t *Trial) Subject() (*policytest.Subject, error) {
 	if hooks.Has(policy.HookScoreOptions) {
 		s.Options = g
 	}
+	if hooks.Has(policy.HookPreemptBindings) {
+		s.Bindings = g
+	}
 	return s, nil
 }
 
@@ -84,6 +87,8 @@ var (
 	_ sdk.VictimScorer   = (*guest)(nil)
 	_ sdk.VictimSelector = (*guest)(nil)
 	_ sdk.OptionScorer   = (*guest)(nil)
+
+	_ sdk.BindingPreemptor = (*guest)(nil)
 )
 
 func (g *guest) revive() (err error) {
@@ -148,4 +153,8 @@ func (g *guest) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
 
 func (g *guest) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
 	return g.call("ScoreOptions", in.Len()+in.Victims.Len(), func() error { return g.instance.ScoreOptions(in, out) })
+}
+
+func (g *guest) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
+	return g.call("PreemptBindings", in.Len()+in.Rows.Len(), func() error { return g.instance.PreemptBindings(in, out) })
 }

@@ -22,8 +22,10 @@ type Answers struct {
 	Victims Scores
 	Picks   [][]int32
 	Options Scores
-	Recheck [4]int64
-	Err     [4]string
+	Leave   [][]int32 // picks of PreemptBindings
+	Tiers   [4][]int64
+	Recheck [5]int64
+	Err     [5]string
 }
 
 // Scores are tiers and scores, of victims or of options.
@@ -35,7 +37,7 @@ type Scores struct {
 // Told is answers, and what they took.
 type Told struct {
 	Answers
-	Fuel [4]uint64
+	Fuel [5]uint64
 }
 
 // Ask puts a question to every hook that a policy has.
@@ -80,6 +82,14 @@ func Ask(t testing.TB, in policy.Instance, q Question) (a Told) {
 		note(3, in.ScoreOptions(q.Options, out))
 		a.Options = Scores{out.Tiers, out.Score}
 		a.Recheck[3] = out.Recheck.Time()
+	}
+	if in.Hooks().Has(policy.HookPreemptBindings) {
+		out := policytest.NewBindingVictims(c.Len())
+		note(4, in.PreemptBindings(c, out))
+		for i := range out.Len() {
+			a.Leave = append(a.Leave, append([]int32{}, out.Rows(i)...))
+		}
+		a.Tiers, a.Recheck[4] = out.Tiers, out.Recheck.Time()
 	}
 	if !in.Alive() {
 		t.Fatalf("the instance is dead: %v", a.Err)

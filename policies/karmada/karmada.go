@@ -1,0 +1,69 @@
+package karmada
+
+import (
+	"github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// Policy is the policy named karmada. Configure it before it is asked.
+type Policy struct {
+	fewest bool
+	rules  rules.Bindings
+	search search
+}
+
+var (
+	_ policy.Policy           = (*Policy)(nil)
+	_ policy.Configurable     = (*Policy)(nil)
+	_ policy.BindingPreemptor = (*Policy)(nil)
+)
+
+// New returns a policy to be configured.
+func New() *Policy { return &Policy{} }
+
+// Info implements policy.Policy.
+func (*Policy) Info() policy.Info { return policy.Info{Name: "karmada", Delta: 1} }
+
+// The settings and their values.
+const (
+	victims, clusters = "victims", "clusters"
+
+	lowest, fewest   = "lowest", "fewest"
+	number, priority = "number", "priority"
+)
+
+// Settings implements policy.Configurable.
+func (*Policy) Settings() []policy.Setting {
+	return []policy.Setting{
+		{
+			Name: victims, Kind: policy.Text, Default: lowest, OneOf: []string{lowest, fewest},
+			Doc: "who leaves a cluster: the lowest priorities that make room, or the fewest bindings that do",
+		},
+		{
+			Name: clusters, Kind: policy.Text, Default: number, OneOf: []string{number, priority},
+			Doc: "which cluster is chosen: by the number of victims and then their priorities, or by priorities first",
+		},
+	}
+}
+
+// Configure implements policy.Configurable.
+func (p *Policy) Configure(c *policy.Config) error {
+	p.fewest = c.Text(victims) == fewest
+	p.rules.PriorityFirst = c.Text(clusters) == priority
+	return nil
+}
+
+// PreemptBindings implements policy.BindingPreemptor.
+func (p *Policy) PreemptBindings(in *policy.Candidates, out *policy.BindingVictims) error {
+	if !p.fewest {
+		return p.rules.PreemptBindings(in, out)
+	}
+	for i := range in.Len() {
+		for _, row := range p.search.fewest(in, i, p.rules.Order(in, i)) {
+			out.Pick(int(row))
+		}
+		out.Next()
+	}
+	p.rules.Rank(in, out)
+	return nil
+}
