@@ -30,6 +30,9 @@ type Options struct {
 	// second it stretches TTLs for; 0: its defaults.
 	TTL, Grace time.Duration
 	Rate       int
+	// Workers is how many evaluations a server of our own works on at a time; 0: its
+	// default.
+	Workers int
 
 	Build  app.Build
 	Log    io.Writer // errors of a server of our own
@@ -99,8 +102,10 @@ func (t *Target) start(ctx context.Context) (err error) {
 			flags[key] = d.String()
 		}
 	}
-	if t.o.Rate > 0 {
-		flags["server.heartbeat.rate"] = fmt.Sprint(t.o.Rate)
+	for key, n := range map[string]int{"server.heartbeat.rate": t.o.Rate, "server.workers": t.o.Workers} {
+		if n > 0 {
+			flags[key] = fmt.Sprint(n)
+		}
 	}
 	c, err := config.Load(config.Sources{Flags: flags})
 	if err == nil {

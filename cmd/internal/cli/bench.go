@@ -35,6 +35,7 @@ type bencher struct {
 	metrics string
 	seed    uint64
 	nodes   int
+	workers int
 }
 
 func benchFlags(cmd *cobra.Command, env *Env, nodes int) *bencher {
@@ -43,6 +44,7 @@ func benchFlags(cmd *cobra.Command, env *Env, nodes int) *bencher {
 	f.IntVar(&b.nodes, "nodes", nodes, "simulate `N` nodes")
 	f.Uint64Var(&b.seed, "seed", 1, "`N` that chooses how large nodes and jobs are")
 	f.StringVar(&b.dir, "data-dir", "", "make the server's temporary folder in `DIR`: the disk that is measured (default the system's)")
+	f.IntVar(&b.workers, "workers", 0, "have its server work on `N` evaluations at a time (default half the processors)")
 	f.StringVar(&b.conn.addr, "addr", "", "`URL` of a server that runs, in place of one of its own")
 	f.StringVar(&b.conn.token, "token", "", "`TOKEN` for that server, or file:PATH of a file that holds it (CEDE_TOKEN)")
 	f.StringVar(&b.metrics, "metrics", "", "`HOST:PORT` of that server's metrics; without it its memory is not measured")
@@ -51,7 +53,7 @@ func benchFlags(cmd *cobra.Command, env *Env, nodes int) *bencher {
 
 // options is what to measure, for those who are many.
 func (b *bencher) options(show func(string, int, int)) (bench.Options, error) {
-	o := bench.Options{Dir: b.dir, Metrics: b.metrics, Build: b.env.Build, Log: b.env.Stderr, Getenv: b.env.Getenv, Show: show}
+	o := bench.Options{Dir: b.dir, Metrics: b.metrics, Workers: b.workers, Build: b.env.Build, Log: b.env.Stderr, Getenv: b.env.Getenv, Show: show}
 	if b.conn.addr == "" {
 		return o, nil
 	}
@@ -76,6 +78,9 @@ func (b *bencher) check(amounts ...any) error {
 	}
 	if b.conn.addr != "" && b.dir != "" {
 		return usagef("leave --data-dir out", "--data-dir is for a server of its own, and --addr names one that runs")
+	}
+	if b.workers < 0 {
+		return usagef("ask for 1 or more, or leave it out", "--workers %d: nothing would be worked on", b.workers)
 	}
 	return nil
 }
