@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"slices"
 	"strconv"
@@ -56,7 +57,7 @@ func (p *Pool) memberlistConfig() (*memberlist.Config, error) {
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 3, 2
 	c.DeadNodeReclaimTime = 30 * time.Second
 	c.Delegate, c.Events, c.Merge, c.Alive, c.Conflict = p.roster, p.roster, p.roster, p.roster, p.roster
-	c.LogOutput = bridge(p.cfg.log())
+	c.Logger = log.New(bridge(p.cfg.log()), "", 0)
 	c.Transport = p.cfg.Transport
 	if err := p.addresses(c); err != nil {
 		return nil, err
@@ -147,15 +148,18 @@ func (p *Pool) Join(addrs ...string) (int, error) {
 	return n, err
 }
 
+// toldWithin is how long SetTags waits for the rumour to be on its way.
+const toldWithin = 100 * time.Millisecond
+
 // SetTags changes what this member says of itself.
 func (p *Pool) SetTags(t Tags) error {
 	if err := p.roster.setTags(t); err != nil {
 		return err
 	}
-	// Everybody hears of it in the end; how soon is no matter.
-	if err := p.list.UpdateNode(0); err != nil {
-		return fmt.Errorf("gossip: %w", err)
-	}
+	// Everybody hears of it in the end, by the next exchange of everything at the
+	// latest; how soon is no matter. Without a limit it would wait for ever where
+	// this member is leaving.
+	_ = p.list.UpdateNode(toldWithin)
 	return nil
 }
 
