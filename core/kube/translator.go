@@ -24,8 +24,7 @@ type Translator struct {
 	hosts     bool                   // hostnames tell nodes apart
 	repelling map[string]taintUse    // what taints there are, by key
 	marks     map[string]string      // attributes made, by what they stand for
-	selectors []*selector            // labels made, by number
-	within    map[string][]*selector // the same, by namespace
+	within    map[string][]*selector // labels made, by namespace
 	selected  map[string]*selector
 	ports     portBook
 	keeps     map[string]bool // labels that some selector reads
@@ -42,16 +41,14 @@ type spreading struct {
 
 const (
 	hostname = "kubernetes.io/hostname"
-	// The names of attributes and labels that are made begin so.
+	// markNodes and a number is an attribute that is made.
 	markNodes = "cede.import/nodes-"
-	markPods  = "cede.import/pods-"
 )
 
 // selector is a label that stands for a selector.
 type selector struct {
-	label     string
-	namespace string
-	all       *LabelSelector
+	label string
+	all   *LabelSelector
 }
 
 // NewTranslator makes a translator for nodes that were translated already, such
@@ -136,9 +133,8 @@ func (t *Translator) labelFor(namespace string, s *LabelSelector) map[string]str
 	key := namespace + " " + canonical(s)
 	made := t.selected[key]
 	if made == nil {
-		made = &selector{label: markPods + strconv.Itoa(len(t.selectors)+1), namespace: namespace, all: s}
+		made = &selector{label: SelectorLabel(s), all: s}
 		t.selected[key] = made
-		t.selectors = append(t.selectors, made)
 		t.within[namespace] = append(t.within[namespace], made)
 	}
 	return map[string]string{made.label: "true"}
@@ -163,18 +159,6 @@ func (t *Translator) Label(namespace string, labels map[string]string) map[strin
 		more[s.label] = "true"
 	}
 	return more
-}
-
-// Known tells of a group that is there already: labels that are made get numbers
-// after those that it has.
-func (t *Translator) Known(labels map[string]string) {
-	for key := range labels {
-		if n, ok := cutNumber(key, markPods); ok {
-			for len(t.selectors) < min(n, 1<<16) {
-				t.selectors = append(t.selectors, &selector{})
-			}
-		}
-	}
 }
 
 // perInstance are labels that controllers give each pod of a workload another

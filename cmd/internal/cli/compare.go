@@ -40,9 +40,13 @@ the policies differ: by each metric, and in the first decisions that part them.
 The first policy is the one that the others are measured against.
 
 Run 1 decides ties by id, as ` + "`cede sim run`" + ` does; the runs of further seeds decide
-them otherwise, so that a difference can be told from luck.`,
+them otherwise, so that a difference can be told from luck.
+
+With --what-if nothing is played but one instant: the work of a manifest comes
+to the cluster as it is, and the answer says whom each policy would evict for it.`,
 		Example: `  cede compare scenario.yaml -p default -p nomad
   cede compare a.yaml b.yaml -p default -p nomad --seeds 11 --html report.html
+  cede compare cluster.yaml -p kubernetes -p my.wasm --what-if pod.yaml
   cede compare scenario.yaml -p default -p nomad --fail-if 'victims(nomad) > 2 * victims(default)'`,
 		Args: arguments(1, -1, "one or more scenario files"),
 	}
@@ -53,22 +57,26 @@ them otherwise, so that a difference can be told from luck.`,
 	f.StringVar(&c.html, "html", "", "write a report with charts to `FILE`")
 	failIf := f.StringArray("fail-if", nil, "exit with 8 when `EXPR` holds of the comparison; see cede help fail-if")
 	f.BoolVar(&c.timing, "timing", false, "measure decisions by the wall clock; results then differ from run to run")
-	whatIf := f.String("what-if", "", "")
-	_ = f.MarkHidden("what-if") // there is such a flag
+	work := f.String("what-if", "", "play nothing, but ask whom the work of `FILE` would evict if it came now: a manifest of a Pod, Deployment, StatefulSet, DaemonSet or Job, or a job file")
 	c.players = playerFlags(cmd, env)
 	completePolicies(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
-		if *whatIf != "" {
-			return usagef("write a scenario in which the job is submitted, and compare that", "--what-if is not supported yet")
+		resolve := c.resolve
+		if *work != "" {
+			resolve = c.resolveWhatIf
 		}
-		if err := c.resolve(*failIf); err != nil {
+		if err := resolve(*failIf); err != nil {
 			return err
 		}
 		stop, err := c.players.start()
 		if err != nil {
 			return err
 		}
-		err = c.files(cmd.Context(), files)
+		if *work != "" {
+			err = c.whatIf(cmd.Context(), files, *work)
+		} else {
+			err = c.files(cmd.Context(), files)
+		}
 		return errors.Join(err, stop())
 	}
 	return cmd
@@ -76,11 +84,19 @@ them otherwise, so that a difference can be told from luck.`,
 
 // resolve checks everything that can be checked before a long run.
 func (c *comparison) resolve(failIf []string) error {
+	if err := c.check(2, "compare takes two or more policies"); err != nil {
+		return err
+	}
+	return c.parse(failIf)
+}
+
+// check checks what every comparison needs.
+func (c *comparison) check(policies int, takes string) error {
 	if err := c.out.resolve(); err != nil {
 		return err
 	}
-	if len(c.policies) < 2 {
-		return usagef("name them as in -p default -p nomad", "compare takes two or more policies: %d given", len(c.policies))
+	if len(c.policies) < policies {
+		return usagef("name them as in -p default -p nomad", "%s: %d given", takes, len(c.policies))
 	}
 	for i, p := range c.policies {
 		if p == "" {
@@ -93,10 +109,7 @@ func (c *comparison) resolve(failIf []string) error {
 	if c.seeds < 1 {
 		return usagef("ask for 1 or more", "--seeds %d: how often shall each file be played?", c.seeds)
 	}
-	if err := c.players.resolve(c.policies); err != nil {
-		return err
-	}
-	return c.parse(failIf)
+	return c.players.resolve(c.policies)
 }
 
 // parse reads conditions. They may name policies as results do, or as -p does.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -28,9 +29,9 @@ func newSimImportCmd(env *Env) *cobra.Command {
 	s := &simImport{env: env}
 	cmd := &cobra.Command{
 		Use:     "import FORMAT SRC -w OUT",
-		Short:   "Make a scenario of a public trace",
-		Long:    "Make a scenario of a public trace, whole or a part of it. FORMAT is one of\n\n" + formatList(),
-		Example: "  cede sim import google traces/google-2011 -w google.yaml\n  cede sim import openb traces/openb-2023 --nodes 14 -w openb.yaml",
+		Short:   "Make a scenario of a public trace, or of one's own cluster",
+		Long:    "Make a scenario of a public trace, whole or a part of it, or of a dump of a cluster.\nFORMAT is one of\n\n" + formatList(),
+		Example: "  kubectl get nodes,pods,pdb,priorityclasses,namespaces -A -o json > dump.json\n  cede sim import kube dump.json -w cluster.yaml\n  cede sim import google traces/google-2011 -w google.yaml\n  cede sim import openb traces/openb-2023 --nodes 14 -w openb.yaml",
 		Args:    arguments(2, 2, "a format and the trace's folder or file"),
 	}
 	for _, f := range importer.Formats() {
@@ -143,6 +144,18 @@ func (s *simImport) run(name, src string) error {
 	})
 }
 
+// formatKube is the one that may come from standard input: a dump is one file.
+const formatKube = "kube"
+
+// onlyFile is a folder that holds what is being read already.
+type onlyFile struct{ io.ReadCloser }
+
+// Open gives the file, once.
+func (f onlyFile) Open(string) (fs.File, error) { return f, nil }
+
+// Stat says nothing: a stream has no size.
+func (f onlyFile) Stat() (fs.FileInfo, error) { return nil, errors.ErrUnsupported }
+
 // notImported is a trace of which no scenario can be made. A file of it is told
 // by its path: the importer knows it within its folder only.
 func notImported(src string, from importer.Source, err error) error {
@@ -171,7 +184,7 @@ func traceFormat(name string) (*importer.Format, error) {
 		names = append(names, f.Name)
 	}
 	hint := "use " + oneOf(names)
-	if name == "kube" || name == "nomad" {
+	if name == "nomad" {
 		return nil, usagef(hint, "importing from %s is not supported yet", name)
 	}
 	return nil, usagef(hint, "there is no trace format %q", name)
@@ -207,7 +220,11 @@ func (s *simImport) choose() error {
 
 // trace opens a trace.
 func (env *Env) trace(format, src string) (importer.Source, error) {
-	if src == stdin {
+	switch {
+	case src == stdin && format == formatKube:
+		in, err := env.open(src)
+		return importer.Source{FS: onlyFile{in}, File: "standard input"}, err
+	case src == stdin:
 		return importer.Source{}, usagef("name the folder or file", "a trace is several files: %s cannot be read from standard input", format)
 	}
 	from, err := importer.Open(src)

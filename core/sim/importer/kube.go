@@ -174,7 +174,18 @@ func nodeOf(n *model.Node) scenario.Node {
 
 // jobOf is a job as it is written. Classes are those that the file has.
 func jobOf(j *model.Job, classes map[string]bool) scenario.Job {
-	job := scenario.Job{ID: j.ID, Namespace: j.Namespace, Type: j.Type.String()}
+	job := scenario.Job{
+		ID: j.ID, Namespace: j.Namespace, Type: j.Type.String(), AllAtOnce: j.AllAtOnce, Datacenters: j.Datacenters, Policy: j.Policy,
+	}
+	if j.NonPreemptible {
+		job.Preemptible = new(false)
+	}
+	if j.EvictedWhole {
+		job.DisruptionMode = "all"
+	}
+	if t := j.Toleration; t != nil {
+		job.Toleration = &scenario.PreemptionToleration{MinPreemptorPriority: t.MinPreemptorPriority, MinRuntime: scenario.Duration(t.MinRuntime)}
+	}
 	if j.PriorityClass != "" && classes[j.PriorityClass] {
 		job.PriorityClass = j.PriorityClass
 	} else {
@@ -191,6 +202,13 @@ func groupOf(g *model.Group) scenario.Group {
 		Name: g.Name, Count: new(g.Count), Resources: scenario.Quantities(g.Resources), Ports: g.Ports, Labels: g.Labels,
 		Constraints: constraintsOf(g.Constraints), KillTimeout: scenario.Duration(g.KillTimeout),
 		Colocate: termsOf(g.Colocate), Separate: termsOf(g.Separate),
+		Duration: scenario.Duration(g.Duration), Checkpoint: scenario.Duration(g.Checkpoint), Annotations: g.Annotations,
+	}
+	if g.MaxParallelEvictions != 1 {
+		group.MaxParallelEvictions = new(g.MaxParallelEvictions)
+	}
+	for _, d := range g.Devices {
+		group.Devices = append(group.Devices, scenario.DeviceRequest{ID: d.ID, Count: new(d.Count), Constraints: constraintsOf(d.Constraints)})
 	}
 	for _, t := range g.Tolerations {
 		group.Tolerations = append(group.Tolerations, scenario.Toleration{Key: t.Key, Operator: string(t.Operator), Value: t.Value})

@@ -1,0 +1,83 @@
+package kube
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// ErrNoWork means that a manifest has no pod and nothing that makes pods.
+var ErrNoWork = errors.New("there is no Pod and no Deployment, StatefulSet, ReplicaSet, DaemonSet or Job in it")
+
+// Work turns manifests into jobs: pods, and the pods that workloads would make.
+// Priorities come from the classes of the dump and those given, by name.
+func (t *Translator) Work(d *Dump, known []*PriorityClass) ([]*model.Job, error) {
+	classes := map[string]*PriorityClass{}
+	for _, list := range [][]*PriorityClass{known, d.Classes} {
+		for _, k := range list {
+			classes[k.Metadata.Name] = k
+		}
+	}
+	if len(d.Pods)+len(d.Workloads) == 0 {
+		return nil, ErrNoWork
+	}
+	for _, p := range d.Pods {
+		p.selectors(func(s *LabelSelector, _ []string) { s.keys(func(key string) { t.keeps[key] = true }) })
+	}
+	t.ports.reserve(d.Pods)
+	var jobs []*model.Job
+	for _, p := range d.Pods {
+		bare := *p
+		bare.Spec.NodeName = "" // where it would go is the question
+		job, err := t.work(&bare, owner{kind: kindBare, name: p.Metadata.Name, group: "pod"}, 1, classes)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, job)
+	}
+	for _, w := range d.Workloads {
+		count := 1
+		for _, n := range []*int32{w.Spec.Replicas, w.Spec.Parallelism} {
+			if n != nil {
+				count = int(*n)
+			}
+		}
+		if n := w.Spec.Completions; n != nil {
+			count = min(count, int(*n))
+		}
+		if count < 0 || w.Kind == kindDaemonSet {
+			count = 1
+		}
+		p := &Pod{Metadata: w.Spec.Template.Metadata, Spec: w.Spec.Template.Spec}
+		p.Metadata.Name, p.Metadata.Namespace = w.Metadata.Name, w.Metadata.Namespace
+		job, err := t.work(p, owner{kind: w.Kind, name: w.Metadata.Name, group: "pods"}, count, classes)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, job)
+	}
+	return jobs, nil
+}
+
+// work is one job.
+func (t *Translator) work(p *Pod, o owner, count int, classes map[string]*PriorityClass) (*model.Job, error) {
+	if name := p.Spec.PriorityClassName; name != "" && p.Spec.Priority == nil && classes[name] == nil && !systemClass(name) {
+		return nil, fmt.Errorf("%s %s has the priority class %q, which neither the manifest nor the scenario has", o.kind, p.Metadata.full(), name)
+	}
+	if len(p.Spec.Containers) == 0 {
+		return nil, fmt.Errorf("%s %s has no containers", o.kind, p.Metadata.full())
+	}
+	priority, class, neverPreempts := priorityOf(p, classes)
+	g := t.Group(p, o.kind == kindDaemonSet)
+	g.Name, g.Count = o.group, count
+	return &model.Job{
+		Namespace: p.namespace(), ID: cmp.Or(o.name, "work"), Type: jobType(o.kind, p), Priority: priority, PriorityClass: class,
+		NeverPreempts: neverPreempts, Groups: []*model.Group{g},
+	}, nil
+}
+
+func systemClass(name string) bool {
+	return name == "system-node-critical" || name == "system-cluster-critical"
+}

@@ -1,0 +1,162 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/kube"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// KubeWork adds the work of manifests to a scenario, which is not changed: it
+// returns another one with the jobs at its end, and notes of what the manifests
+// say and a scenario cannot.
+func KubeWork(f *scenario.File, d *kube.Dump) (with *scenario.File, jobs []scenario.Job, notes []Note, err error) {
+	nodes := make([]*model.Node, len(f.Nodes))
+	for i := range f.Nodes {
+		nodes[i] = plainNode(&f.Nodes[i])
+	}
+	told := &kube.Notes{}
+	t := kube.NewTranslator(nodes, told)
+	var classes []*kube.PriorityClass
+	for i := range f.Classes {
+		k := &f.Classes[i]
+		classes = append(classes, &kube.PriorityClass{
+			Metadata: kube.Metadata{Name: k.Name}, Value: k.Value, GlobalDefault: k.GlobalDefault, PreemptionPolicy: k.PreemptionPolicy,
+		})
+	}
+	work, err := t.Work(d, classes)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	copied := *f
+	copied.Nodes = withAttributes(f.Nodes, nodes)
+	copied.Jobs = withLabels(f.Jobs, t)
+	made := selectorLabels(f)
+	have := map[string]bool{}
+	for i := range f.Classes {
+		have[f.Classes[i].Name] = true
+	}
+	for _, j := range work {
+		for _, g := range j.Groups {
+			g.Labels = labelled(t.Label(j.Namespace, g.Labels), made)
+		}
+		jobs = append(jobs, jobOf(j, have))
+	}
+	for _, n := range told.List {
+		notes = append(notes, Note{Count: n.Count, What: n.What, Done: n.Done, LeftOut: n.LeftOut})
+	}
+	with, jobs = WithWork(&copied, jobs)
+	return with, jobs, notes, nil
+}
+
+// WithWork adds jobs to a scenario, which is not changed. A job whose id is taken
+// gets another one.
+func WithWork(f *scenario.File, jobs []scenario.Job) (*scenario.File, []scenario.Job) {
+	taken := make(map[string]bool, len(f.Jobs))
+	for i := range f.Jobs {
+		taken[f.Jobs[i].ID] = true
+	}
+	jobs = slices.Clone(jobs)
+	for i := range jobs {
+		base := jobs[i].ID
+		for n := 1; taken[jobs[i].ID]; n++ {
+			if jobs[i].ID = base + "-what-if"; n > 1 {
+				jobs[i].ID = fmt.Sprintf("%s-what-if-%d", base, n)
+			}
+		}
+		taken[jobs[i].ID] = true
+	}
+	with := *f
+	with.Jobs = slices.Concat(f.Jobs, jobs)
+	return &with, jobs
+}
+
+// JobOf is a job of the model as a scenario has it.
+func JobOf(j *model.Job) scenario.Job { return jobOf(j, nil) }
+
+// plainNode is what a manifest's wishes read of a node.
+func plainNode(n *scenario.Node) *model.Node {
+	node := &model.Node{ID: n.ID, Capacity: model.Resources(n.Capacity), Attributes: maps.Clone(n.Attributes)}
+	for _, t := range n.Taints {
+		node.Taints = append(node.Taints, model.Taint{Key: t.Key, Value: t.Value, Effect: model.TaintEffect(t.Effect)})
+	}
+	return node
+}
+
+// withAttributes are the nodes with the attributes that were made for the work.
+func withAttributes(list []scenario.Node, made []*model.Node) []scenario.Node {
+	nodes := slices.Clone(list)
+	for i := range nodes {
+		if len(made[i].Attributes) != len(nodes[i].Attributes) {
+			nodes[i].Attributes = made[i].Attributes
+		}
+	}
+	return nodes
+}
+
+// withLabels are the jobs with the labels that were made for the work.
+func withLabels(list []scenario.Job, t *kube.Translator) []scenario.Job {
+	jobs := slices.Clone(list)
+	for i := range jobs {
+		namespace := jobs[i].Namespace
+		if namespace == "" {
+			namespace = model.DefaultNamespace
+		}
+		cloned := false
+		for k := range jobs[i].Groups {
+			labels := t.Label(namespace, jobs[i].Groups[k].Labels)
+			if len(labels) == len(jobs[i].Groups[k].Labels) {
+				continue
+			}
+			if !cloned {
+				jobs[i].Groups, cloned = slices.Clone(jobs[i].Groups), true
+			}
+			jobs[i].Groups[k].Labels = labels
+		}
+	}
+	return jobs
+}
+
+// selectorLabels are the labels of a scenario that stand for selectors.
+func selectorLabels(f *scenario.File) map[string]*kube.LabelSelector {
+	made := map[string]*kube.LabelSelector{}
+	see := func(labels map[string]string) {
+		for label := range labels {
+			if s, ok := kube.LabelledSelector(label); ok {
+				made[label] = s
+			}
+		}
+	}
+	for i := range f.Budgets {
+		see(f.Budgets[i].Labels)
+	}
+	for i := range f.Jobs {
+		for k := range f.Jobs[i].Groups {
+			g := &f.Jobs[i].Groups[k]
+			for _, terms := range [][]scenario.LabelTerm{g.Colocate, g.Separate} {
+				for _, term := range terms {
+					see(term.Labels)
+				}
+			}
+		}
+	}
+	return made
+}
+
+// labelled are a pod's labels with those that stand for selectors of which it is
+// selected.
+func labelled(labels map[string]string, made map[string]*kube.LabelSelector) map[string]string {
+	more := maps.Clone(labels)
+	for label, s := range made {
+		if s.Matches(labels) {
+			if more == nil {
+				more = map[string]string{}
+			}
+			more[label] = "true"
+		}
+	}
+	return more
+}
