@@ -24,10 +24,12 @@ func (t *term) reap(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if !t.full() && !pause(ctx, t.cfg.Clock, reapDelay) {
-			return
-		}
-		for t.reapOnce(ctx) {
+		// What is left of a full entry waits for company as well: where a backlog of one
+		// job after another becomes needless, every second entry would be a small one.
+		for more := true; more; more = t.reapOnce(ctx) {
+			if !t.full() && !pause(ctx, t.cfg.Clock, reapDelay) {
+				return
+			}
 		}
 	}
 }
