@@ -1,0 +1,523 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// Servers of several processes on loopback.
+
+// poolServer is one server, in as many lives as a test gives it.
+type poolServer struct {
+	p                 *processPool
+	name              string
+	http, rpc, gossip string // HOST:PORT
+	cmd               *exec.Cmd
+	log               bytes.Buffer
+	ended             chan struct{}
+	c                 *client.Client // of this server alone
+	more              string         // of its configuration
+}
+
+type processPool struct {
+	t       *testing.T
+	dir     string
+	servers []*poolServer
+	c       *client.Client // of all
+}
+
+// freePort is a port of loopback that was free a moment ago.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func newProcessPool(t *testing.T, n int) *processPool {
+	t.Helper()
+	p := &processPool{t: t, dir: t.TempDir()}
+	for i := range n {
+		p.servers = append(p.servers, &poolServer{
+			p: p, name: fmt.Sprintf("s%d", i+1), http: freePort(t), rpc: freePort(t), gossip: freePort(t),
+		})
+	}
+	p.dial()
+	return p
+}
+
+// dial makes the client of all servers.
+func (p *processPool) dial() {
+	p.t.Helper()
+	var urls []string
+	for _, s := range p.servers {
+		urls = append(urls, "http://"+s.http)
+	}
+	c, err := client.New(client.Config{Address: strings.Join(urls, ","), Retries: 40, RetryDelay: 20 * time.Millisecond})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(c.Close)
+	p.c = c
+}
+
+func (p *processPool) run(name, conf string, log *bytes.Buffer) (*exec.Cmd, chan struct{}) {
+	p.t.Helper()
+	file := filepath.Join(p.dir, name+".yaml")
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(p.t.Context(), self)
+	cmd.Args = []string{"cede", "agent", "--config", file}
+	cmd.Env = append(os.Environ(), "TMPDIR="+p.dir)
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended is for those who want to know
+		close(ended)
+	}()
+	p.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended, unless the test failed or left it
+		<-ended
+		if p.t.Failed() {
+			p.t.Logf("%s said:\n%s", name, tail(log.String(), 6000))
+		}
+	})
+	return cmd, ended
+}
+
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }
+
+// start starts a server.
+func (s *poolServer) start() {
+	s.p.t.Helper()
+	var join []string
+	for _, o := range s.p.servers {
+		join = append(join, o.gossip)
+	}
+	s.cmd, s.ended = s.p.run(s.name, fmt.Sprintf(`
+name: %s
+data_dir: %s
+listen: {http: "%s", rpc: "%s", gossip: "%s", metrics: ""}
+server: {enabled: true, bootstrap_expect: 3, workers: 2, join: ["%s"], heartbeat: {ttl: 10s}}
+limits: {rate: 0}
+%s`, s.name, filepath.Join(s.p.dir, s.name), s.http, s.rpc, s.gossip, strings.Join(join, `","`), s.more), &s.log)
+	c, err := client.New(client.Config{Address: "http://" + s.http, Retries: -1})
+	if err != nil {
+		s.p.t.Fatal(err)
+	}
+	s.c = c
+}
+
+// kill ends a server as a power cut does.
+func (s *poolServer) kill() {
+	s.p.t.Helper()
+	if err := s.cmd.Process.Kill(); err != nil {
+		s.p.t.Fatal(err)
+	}
+	<-s.ended
+	s.c.Close()
+}
+
+// status is how replication stands on a server, with the hash of its state.
+func (s *poolServer) status() (st client.RaftStatus, err error) {
+	resp, err := http.Get("http://" + s.http + "/v1/operator/raft/status?hash=true")
+	if err != nil {
+		return st, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return st, json.NewDecoder(resp.Body).Decode(&st)
+}
+
+// leader waits for a server that leads, and that says so itself.
+func (p *processPool) leader() *poolServer {
+	p.t.Helper()
+	var lead *poolServer
+	eventually(p.t, "somebody leads", func() bool {
+		for _, s := range p.servers {
+			if st, err := s.status(); err == nil && st.State == "Leader" && s.ready() {
+				lead = s
+				return true
+			}
+		}
+		return false
+	})
+	return lead
+}
+
+func (s *poolServer) ready() bool {
+	resp, err := http.Get("http://" + s.http + "/readyz")
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+func (p *processPool) node(name string) {
+	p.t.Helper()
+	var urls []string
+	for _, s := range p.servers {
+		urls = append(urls, "http://"+s.http)
+	}
+	p.run(name, fmt.Sprintf(`
+name: %s
+data_dir: %s
+listen: {http: "127.0.0.1:0", metrics: ""}
+client:
+  enabled: true
+  servers: ["%s"]
+  resources: {cpu: 1000000, memory: 1000000, disk: 1000000}
+  drivers: {sim: {enabled: true}, exec: {enabled: false}}
+  pressure: {enabled: false}
+`, name, filepath.Join(p.dir, name), strings.Join(urls, `","`)), &bytes.Buffer{})
+	eventually(p.t, "the node is ready", func() bool {
+		list, _, err := p.c.Nodes().List(p.t.Context(), nil)
+		return err == nil && slices.ContainsFunc(list, func(n *client.NodeStub) bool { return n.Name == name && n.Status == "ready" })
+	})
+}
+
+func simJob(id string) *client.Job {
+	count, cpu, memory, priority := 2, 10, 10, 50
+	return &client.Job{ID: id, Type: "service", Priority: &priority, TaskGroups: []*client.TaskGroup{{Name: "g", Count: &count, Tasks: []*client.Task{{
+		Name: "main", Driver: "sim", Resources: &client.Resources{CPU: &cpu, MemoryMB: &memory},
+	}}}}}
+}
+
+// poolLoad registers jobs until it is told to stop, and keeps who was acknowledged.
+type poolLoad struct {
+	mu    sync.Mutex
+	acked []string
+	group sync.WaitGroup
+	stop  context.CancelFunc
+}
+
+func (p *processPool) load(writers int) *poolLoad {
+	ctx, stop := context.WithCancel(p.t.Context())
+	l := &poolLoad{stop: stop}
+	for w := range writers {
+		l.group.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				id := fmt.Sprintf("job-%d-%d", w, i)
+				if _, err := p.c.Jobs().Register(ctx, simJob(id), nil); err != nil {
+					continue // nobody promised anything
+				}
+				l.mu.Lock()
+				l.acked = append(l.acked, id)
+				l.mu.Unlock()
+			}
+		})
+	}
+	return l
+}
+
+func (l *poolLoad) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.acked)
+}
+
+// A server of three is killed while it leads and jobs come in, another one starts
+// late, and the killed one comes back at other addresses: what was acknowledged is
+// there and runs, every evaluation ends, and the servers agree to the bit.
+func TestPool_LosesItsLeaderUnderLoad(t *testing.T) {
+	p := newProcessPool(t, 3)
+	p.servers[0].start()
+	p.servers[1].start()
+	eventually(t, "two of three know each other", func() bool {
+		m, err := p.servers[1].c.Status().Members(t.Context())
+		return err == nil && len(m.Members) == 2
+	})
+	if leader, err := p.servers[0].c.Status().Leader(t.Context()); err == nil && leader != "" {
+		t.Errorf("%s leads, with a server missing", leader)
+	}
+	p.servers[2].start()
+	lead := p.leader()
+	p.node("n1")
+	l := p.load(4)
+	eventually(t, "jobs are taken", func() bool { return l.count() > 100 })
+
+	killed := time.Now()
+	lead.kill()
+	before := l.count()
+	t.Logf("leader killed under load of 4 writers: the first write was committed after %v", p.firstWrite(lead, killed))
+	eventually(t, "jobs are taken again", func() bool { return l.count() > before+50 })
+
+	// It comes back elsewhere.
+	lead.http, lead.rpc = freePort(t), freePort(t)
+	lead.start()
+	eventually(t, "the server is back", func() bool {
+		st, err := lead.status()
+		other, _ := p.leader().status()
+		return err == nil && st.State == "Follower" && st.AppliedIndex+100 > other.AppliedIndex
+	})
+	l.stop()
+	l.group.Wait()
+	p.settled(append(l.acked, "first"))
+}
+
+// firstWrite is how long after a time the first write is committed, by whichever
+// server that is left takes it.
+func (p *processPool) firstWrite(gone *poolServer, since time.Time) time.Duration {
+	p.t.Helper()
+	eventually(p.t, "a write is committed", func() bool {
+		for _, s := range p.servers {
+			if s == gone {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(p.t.Context(), time.Second)
+			_, err := s.c.Jobs().Register(ctx, simJob("first"), nil)
+			cancel()
+			if err == nil {
+				return true
+			}
+		}
+		return false
+	})
+	return time.Since(since)
+}
+
+// settled is whether every job is there and runs, evaluations have ended, and all
+// servers have the same state.
+func (p *processPool) settled(jobs []string) {
+	p.t.Helper()
+	p.dial()
+	open := 0
+	for end := time.Now().Add(60 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		open = 0
+		if list, err := everything(p.t.Context(), p.c.Evaluations().List); err == nil {
+			for _, e := range list {
+				if e.Status != "complete" && e.Status != "cancelled" && e.Status != "canceled" && e.Status != "failed" {
+					open++
+				}
+			}
+			if open == 0 {
+				break
+			}
+		}
+		if time.Now().After(end) {
+			p.t.Fatalf("%d evaluations do not end", open)
+		}
+	}
+	var running map[string]int
+	eventually(p.t, "everything runs", func() bool {
+		running = map[string]int{}
+		list, err := everything(p.t.Context(), p.c.Allocations().List)
+		if err != nil {
+			return false
+		}
+		for _, a := range list {
+			if a.DesiredStatus == "run" && a.ClientStatus == "running" {
+				running[a.JobID]++
+			}
+		}
+		return !slices.ContainsFunc(jobs, func(id string) bool { return running[id] < 2 })
+	})
+	for _, id := range jobs {
+		if running[id] != 2 {
+			p.t.Errorf("%d instances of job %s run, want 2", running[id], id)
+		}
+	}
+	var hashes []string
+	eventually(p.t, "all servers have the same state", func() bool {
+		hashes = nil
+		for _, s := range p.servers {
+			st, err := s.status()
+			if err != nil {
+				return false
+			}
+			hashes = append(hashes, fmt.Sprintf("%d %s", st.StateIndex, st.StateHash))
+		}
+		return len(slices.Compact(slices.Clone(hashes))) == 1
+	})
+	p.t.Logf("%d jobs acknowledged; every server has %s", len(jobs), hashes[0])
+}
+
+// everything reads a list page by page.
+func everything[T any](ctx context.Context, list func(context.Context, *client.QueryOptions) ([]T, *client.QueryMeta, error)) (all []T, err error) {
+	q := &client.QueryOptions{PerPage: 1000}
+	for {
+		page, meta, err := list(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if meta.NextToken == "" {
+			return all, nil
+		}
+		q.NextToken = meta.NextToken
+	}
+}
+
+// One of three commits nothing by itself, and says so; what it knows it tells.
+func TestPool_AMinorityCommitsNothing(t *testing.T) {
+	p := newProcessPool(t, 3)
+	for _, s := range p.servers {
+		s.start()
+	}
+	lead := p.leader()
+	if _, err := lead.c.Jobs().Register(t.Context(), simJob("before"), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range p.servers {
+		if s != lead {
+			s.kill()
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if _, err := lead.c.Jobs().Register(ctx, simJob("alone"), nil); err == nil {
+		t.Fatal("one of three takes a job")
+	}
+	eventually(t, "who was left alone leads no more", func() bool {
+		st, err := lead.status()
+		return err == nil && st.State != "Leader"
+	})
+	_, _, err := lead.c.Jobs().Get(t.Context(), "before", &client.QueryOptions{Consistent: true})
+	if !client.HasCode(err, client.CodeNoLeader) && !client.HasCode(err, client.CodeUnavailable) {
+		t.Errorf("a consistent read says %v", err)
+	}
+	if _, _, err := lead.c.Jobs().Get(t.Context(), "before", &client.QueryOptions{Stale: true}); err != nil {
+		t.Errorf("a stale read says %v", err)
+	}
+	for _, s := range p.servers {
+		if s != lead {
+			s.start()
+		}
+	}
+	p.leader()
+	if _, err := p.c.Jobs().Register(t.Context(), simJob("after"), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range p.servers { // whichever is asked
+		if _, _, err := s.c.Jobs().Get(t.Context(), "after", &client.QueryOptions{Consistent: true}); err != nil {
+			t.Errorf("%s does not know what was written: %v", s.name, err)
+		}
+	}
+	if _, _, err := p.c.Jobs().Get(t.Context(), "nobody", nil); !client.IsNotFound(err) {
+		t.Errorf("a job that is not there: %v", err)
+	}
+}
+
+// A server that leaves stops by itself and is removed; two that are left go on.
+func TestPool_AServerLeaves(t *testing.T) {
+	p := newProcessPool(t, 3)
+	for _, s := range p.servers {
+		s.start()
+	}
+	lead := p.leader()
+	if err := lead.c.Operator().Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-lead.ended:
+	case <-time.After(patience):
+		t.Fatal("a server that left does not stop")
+	}
+	if code := lead.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("it ends with code %d", code)
+	}
+	p.servers = slices.DeleteFunc(p.servers, func(s *poolServer) bool { return s == lead })
+	next := p.leader()
+	eventually(t, "the server is removed", func() bool {
+		st, err := next.status()
+		return err == nil && len(st.Servers) == 2
+	})
+	if _, err := next.c.Jobs().Register(t.Context(), simJob("after"), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where the quorum is lost for good, one server begins again with what it has.
+func TestPool_RecoversFromALostQuorum(t *testing.T) {
+	p := newProcessPool(t, 3)
+	for _, s := range p.servers {
+		s.start()
+	}
+	lead := p.leader()
+	if _, err := lead.c.Jobs().Register(t.Context(), simJob("kept"), nil); err != nil {
+		t.Fatal(err)
+	}
+	st, err := lead.status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range p.servers {
+		s.kill()
+		if s != lead {
+			if err := os.RemoveAll(filepath.Join(p.dir, s.name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	peers := filepath.Join(p.dir, "peers.json")
+	if err := os.WriteFile(peers, fmt.Appendf(nil, `[{"id": %q, "address": %q}]`, st.ServerID, lead.rpc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := cede(t, "operator", "raft", "recover", filepath.Join(p.dir, lead.name), "--peers", peers); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, s := range p.servers { // two of them with empty disks
+		s.start()
+	}
+	eventually(t, "three vote again", func() bool {
+		st, err := lead.status()
+		if err != nil {
+			return false
+		}
+		votes := 0
+		for _, r := range st.Servers {
+			if r.Voter {
+				votes++
+			}
+		}
+		return votes == 3
+	})
+	for _, s := range p.servers {
+		eventually(t, "everybody has what was kept", func() bool {
+			_, _, err := s.c.Jobs().Get(t.Context(), "kept", &client.QueryOptions{Stale: true})
+			return err == nil
+		})
+	}
+}
+
+// cede runs a command.
+func cede(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Args = append([]string{"cede"}, args...)
+	out, err := cmd.CombinedOutput()
+	if _, failed := errors.AsType[*exec.ExitError](err); failed {
+		err = fmt.Errorf("cede %s: %w", strings.Join(args, " "), err)
+	}
+	return string(out), err
+}
