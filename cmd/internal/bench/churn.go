@@ -173,7 +173,7 @@ func (u *churning) load(ctx context.Context) error {
 			}
 		})
 	}
-	run(u.churn.Rate, u.comeAndGo(ctx))
+	run(u.churn.Rate, u.comeAndGo(ctx, end))
 	run(readsRate, func(i int) error {
 		began := time.Now()
 		_, _, err := u.Target.c.Jobs().Get(ctx, u.jobs[i%len(u.jobs)], nil)
@@ -237,8 +237,8 @@ func (*churning) paced(ctx context.Context, rate float64, end time.Time, f func(
 	}
 }
 
-// comeAndGo is the life of the i-th job.
-func (u *churning) comeAndGo(ctx context.Context) func(int) error {
+// comeAndGo is the life of the i-th job; at the end all of them go.
+func (u *churning) comeAndGo(ctx context.Context, end time.Time) func(int) error {
 	return func(i int) error {
 		j := job(u.id("churn", i), "service", 1+i%100, churnEach, ask, ask)
 		began := time.Now()
@@ -247,7 +247,7 @@ func (u *churning) comeAndGo(ctx context.Context) func(int) error {
 		}
 		u.placed.since(began)
 		u.submitted.Add(1)
-		if err := sleep(ctx, churnLife); err != nil {
+		if err := sleep(ctx, min(churnLife, time.Until(end))); err != nil {
 			return err
 		}
 		_, err := u.Target.c.Jobs().Stop(ctx, j.ID, &client.StopOptions{Purge: true})

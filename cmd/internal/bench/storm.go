@@ -98,8 +98,15 @@ func (s *storm) restore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer cancel()
 	return s.configure(ctx, func(c *client.SchedulerConfiguration) {
-		c.PauseEvalBroker, c.Coalescing, c.Shedding = s.before.PauseEvalBroker, s.before.Coalescing, s.before.Shedding
+		c.PauseEvalBroker, c.Coalescing, c.Shedding = s.before.PauseEvalBroker, orOn(s.before.Coalescing), orOn(s.before.Shedding)
 	})
+}
+
+// orOn is a setting whose absence means that it is on; what is absent from a change
+// stays as it is.
+func orOn(set *bool) *bool {
+	on := set == nil || *set
+	return &on
 }
 
 // register piles up evaluations: a node, an entry, an evaluation for each job.

@@ -1,0 +1,181 @@
+package bench_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/cede-scheduler/cede/cmd/internal/app"
+	"github.com/cede-scheduler/cede/cmd/internal/bench"
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// options is a server of its own below dir, which is patient enough for a machine
+// with other things to do.
+func options(t *testing.T, dir string) bench.Options {
+	return bench.Options{
+		Dir: dir, TTL: time.Second, Grace: 2 * time.Second, Rate: 1000,
+		Build: app.Build{Version: "test"}, Log: t.Output(), Getenv: func(string) string { return "" },
+	}
+}
+
+func open(t *testing.T, o bench.Options) *bench.Target {
+	t.Helper()
+	target, err := bench.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target
+}
+
+// closed ends a target, of which nothing may be left.
+func closed(t *testing.T, target *bench.Target, dir string) {
+	t.Helper()
+	if err := target.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("it left %v behind (%v)", left, err)
+	}
+}
+
+func TestStorm_CountsWhatWasDone(t *testing.T) {
+	t.Parallel()
+	const nodes, jobs = 200, 5
+	dir := t.TempDir()
+	target := open(t, options(t, dir))
+	defer closed(t, target, dir)
+	r, err := bench.Storm(t.Context(), target, bench.StormConfig{Nodes: nodes, Jobs: jobs, Seed: 1, Shedding: true, Coalescing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", r)
+	if want := (bench.Evaluations{Created: jobs * (nodes + 1)}); r.Register.Evaluations != want || r.Register.Entries != jobs+nodes {
+		t.Errorf("registering made %+v, want %+v in %d entries", r.Register, want, jobs+nodes)
+	}
+	b := r.Backlog.Evaluations
+	if b.Created != 0 || b.Processed+b.Cancelled != r.Register.Evaluations.Created || b.Processed < jobs || b.Processed > 2*jobs {
+		t.Errorf("of the backlog: %+v, want all of it, and at most two processed for a job", b)
+	}
+	if r.Backlog.Entries > 1+2*2*jobs+5 { // the switch, for each a plan and its end, and the cancelled ones
+		t.Errorf("the backlog took %d entries", r.Backlog.Entries)
+	}
+	if r.Start.Evaluations != (bench.Evaluations{}) {
+		t.Errorf("nodes that start their work made evaluations: %+v", r.Start)
+	}
+	s := r.Silence.Evaluations
+	if s.Created == 0 || s.Created%jobs != 0 || s.Processed+s.Cancelled != s.Created {
+		t.Errorf("of the silence: %+v, want one for each job and entry, and all of them over", s)
+	}
+	if s.Created > 20*jobs || r.Silence.Entries > 21*(1+2*jobs) {
+		t.Errorf("the silence took %+v: nodes that fail together are not one entry", r.Silence)
+	}
+}
+
+// Without them every evaluation is processed, and every node is an entry.
+func TestStorm_WithoutSheddingAndCoalescing(t *testing.T) {
+	t.Parallel()
+	const nodes, jobs = 40, 3
+	dir := t.TempDir()
+	target := open(t, options(t, dir))
+	defer closed(t, target, dir)
+	r, err := bench.Storm(t.Context(), target, bench.StormConfig{Nodes: nodes, Jobs: jobs, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", r)
+	if want := (bench.Evaluations{Processed: jobs * (nodes + 1)}); r.Backlog.Evaluations != want {
+		t.Errorf("of the backlog: %+v, want %+v", r.Backlog.Evaluations, want)
+	}
+	if want := (bench.Evaluations{Created: nodes * jobs, Processed: nodes * jobs}); r.Silence.Evaluations != want {
+		t.Errorf("of the silence: %+v, want %+v", r.Silence.Evaluations, want)
+	}
+	if r.Silence.Entries < nodes {
+		t.Errorf("%d nodes fell silent in %d entries", nodes, r.Silence.Entries)
+	}
+}
+
+// On a server that goes on, everything is afterwards as it was.
+func TestStorm_OnAServerThatRuns(t *testing.T) {
+	t.Parallel()
+	c, err := config.Load(config.Sources{Dev: true, Flags: map[string]string{
+		"listen.http": "127.0.0.1:0", "listen.rpc": "127.0.0.1:0", "listen.metrics": "127.0.0.1:0",
+		"client.enabled": "false", "limits.rate": "0", "server.heartbeat.ttl": "1s", "server.heartbeat.grace": "2s", "log.level": "error",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := app.Start(t.Context(), app.Options{Config: c, Build: app.Build{Version: "test"}, Stderr: t.Output(), Getenv: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	api, err := client.New(client.Config{Address: p.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Close()
+	before, _, err := api.Scheduler().Get(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := open(t, bench.Options{Server: &client.Config{Address: p.URL()}, Metrics: p.MetricsAddress()})
+	if _, err := bench.Storm(t.Context(), target, bench.StormConfig{Nodes: 10, Jobs: 2, Shedding: false, Coalescing: false}); err != nil {
+		t.Fatal(err)
+	}
+	if err := target.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	after, _, err := api.Scheduler().Get(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.PauseEvalBroker || !on(after.Coalescing) || !on(after.Shedding) || before.Policy != after.Policy {
+		t.Errorf("the settings are %+v, they were %+v", after, before)
+	}
+	nodes, _, err := api.Nodes().List(t.Context(), nil)
+	if err != nil || len(nodes) > 0 {
+		t.Errorf("%d of its nodes are still there (%v)", len(nodes), err)
+	}
+	jobs, _, err := api.Jobs().List(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range jobs {
+		if j.Status != "dead" {
+			t.Errorf("job %s is %s", j.ID, j.Status)
+		}
+	}
+}
+
+func on(set *bool) bool { return set == nil || *set }
+
+func TestStorm_Interrupted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	o := options(t, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o.Show = func(what string, _, _ int) {
+		if strings.HasPrefix(what, "seconds until") {
+			cancel()
+		}
+	}
+	target := open(t, o)
+	defer closed(t, target, dir)
+	if _, err := bench.Storm(ctx, target, bench.StormConfig{Nodes: 5, Jobs: 1, Shedding: true, Coalescing: true}); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+}
