@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -33,7 +32,7 @@ func Doctor(ctx context.Context, dir string) (report *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.unlock()) }()
-	for _, look := range []func() error{d.looksAround, d.looksAtLog, d.looksAtSnapshots, d.looksAtStore} {
+	for _, look := range []func() error{d.looksAround, d.looksAtLog, d.looksAtID, d.looksAtSnapshots, d.looksAtStore} {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -74,7 +73,7 @@ func (d *doctor) looksAround() error {
 	if err != nil {
 		return err
 	}
-	ours := []string{lockName, nodeIDName, raftName, storeName}
+	ours := []string{lockName, nodeIDName, raftName, storeName, "cluster-id", "compiled"} // the last two are others'
 	for _, e := range entries {
 		if !slices.Contains(ours, e.Name()) {
 			d.report.add(Finding{Severity: Info, Part: "layout", Where: filepath.Join(d.layout.Dir, e.Name()), What: "this is not the storage's"})
@@ -82,16 +81,15 @@ func (d *doctor) looksAround() error {
 	}
 	_, err = os.Stat(d.layout.Log())
 	d.begun = err == nil
-	id, err := os.ReadFile(d.layout.NodeID())
-	switch {
-	case err == nil:
-		d.report.NodeID = strings.TrimSpace(string(id))
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	case d.begun:
+	d.report.NodeID, err = readID(d.layout)
+	return err
+}
+
+// looksAtID is about the server's id, which a log makes no sense without.
+func (d *doctor) looksAtID() error {
+	if l := d.report.Log; d.report.NodeID == "" && d.begun && (l == nil || l.Last > 0) {
 		d.report.add(Finding{
-			Severity: Warning, Part: "layout", Where: d.layout.NodeID(), What: "the server's id is missing, and its log is there",
-			Remedy: "write the id that the other servers know it by into the file; `cede server members` lists ids",
+			Severity: Damage, Part: "server's id", Where: d.layout.NodeID(), What: "it is missing, and its log is there", Remedy: remedyID(nil),
 		})
 	}
 	return nil
@@ -101,9 +99,13 @@ func (d *doctor) looksAround() error {
 func (d *doctor) looksAtLog() error {
 	if !d.begun {
 		mark, _, err := readTail(d.layout.Tail())
-		if err == nil && mark.seq > 0 {
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && d.report.NodeID != "":
+			_, _, err := prepareLog(d.layout)
+			return d.orFail(err)
+		case err == nil && mark.seq > 0:
 			d.damaged(logDamage(d.layout, fmt.Sprintf("it is missing, and once held entries up to %d", mark.last), nil))
-		} else {
+		default:
 			d.report.add(Finding{Severity: Info, Part: "raft log", Where: d.layout.Log(), What: "there is none yet"})
 		}
 		return nil
@@ -122,6 +124,9 @@ func (d *doctor) looksAtLog() error {
 		v, err := verifyLog(db, mark, vouched, -1)
 		if err != nil {
 			return logDamage(d.layout, "it cannot be read", err)
+		}
+		if v.newer != nil {
+			d.damaged(logDamage(d.layout, "it cannot be read", v.newer))
 		}
 		for _, p := range v.problems {
 			d.damaged(logDamage(d.layout, p, nil))
@@ -176,11 +181,9 @@ func (d *doctor) looksAtSnapshots() error {
 	if !d.known {
 		return nil
 	}
-	if err := checkCover(list, d.first, d.floor); err != nil {
-		if e, ok := errors.AsType[*DamageError](err); ok && e.Path == "" {
-			e.Path = d.layout.Snapshots()
-			d.damaged(e)
-		}
+	err = checkCover(d.layout, list, d.first, d.floor)
+	if e, ok := errors.AsType[*DamageError](err); ok && e.Err == nil { // else it was told already
+		d.damaged(e)
 	}
 	return nil
 }

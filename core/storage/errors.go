@@ -29,6 +29,10 @@ var ErrIncomplete = errors.New("the blob is incomplete")
 // ErrDigest means that a blob's bytes are not those of its digest.
 var ErrDigest = errors.New("the blob does not have its digest")
 
+// ErrNewer means that something was written by a later release, in a form that
+// this one does not know. Nothing is wrong with it.
+var ErrNewer = errors.New("a later release wrote it")
+
 // ErrClosed means that the storage was closed.
 var ErrClosed = errors.New("the storage is closed")
 

@@ -103,6 +103,13 @@ func prepareLog(layout Layout) (mark tailMark, vouched bool, err error) {
 	case begun:
 		return mark, !ok, nil
 	}
+	// The id is written once there is a log.
+	switch id, err := readID(layout); {
+	case err != nil:
+		return mark, false, err
+	case id != "":
+		return mark, false, &DamageError{Part: "raft log", Path: layout.Raft(), What: "it is missing, and this is the directory of server " + id, Remedy: remedyRejoin}
+	}
 	// The side file comes first: a log without one is then always damage.
 	if err := os.MkdirAll(layout.Raft(), 0o700); err != nil {
 		return mark, false, err
@@ -123,6 +130,9 @@ func engineError(part, path, remedy string, err error) error {
 		return fmt.Errorf("%s at %s: %w", part, path, err)
 	case strings.Contains(text, "no space left"):
 		return fmt.Errorf("%w: %s at %s: %w", ErrNoSpace, part, path, err)
+	}
+	if strings.Contains(text, "unsupported version") { // of Badger's list of tables
+		return &DamageError{Part: part, Path: path, What: "it cannot be read", Remedy: remedyNewer, Err: fmt.Errorf("%w: %w", ErrNewer, err)}
 	}
 	if f, ok := errors.AsType[*fileError](err); ok {
 		return &DamageError{Part: part, Path: f.path, What: "it cannot be used", Remedy: remedy, Err: f.err}
@@ -173,6 +183,9 @@ func (l *Log) damage(what string, err error) error {
 }
 
 func logDamage(layout Layout, what string, err error) error {
+	if errors.Is(err, ErrNewer) {
+		return &DamageError{Part: "raft log", Path: layout.Log(), What: what, Remedy: remedyNewer, Err: err}
+	}
 	return &DamageError{Part: "raft log", Path: layout.Log(), What: what, Remedy: remedyRejoin, Err: err}
 }
 

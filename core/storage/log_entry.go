@@ -61,7 +61,7 @@ func decodeEntry(b []byte, index uint64, into *raft.Log) error {
 		return errEntry
 	}
 	if b[4] != entryFormat {
-		return fmt.Errorf("it is of format %d, which this release does not know", b[4])
+		return fmt.Errorf("%w: it is of format %d, and this one reads format %d", ErrNewer, b[4], entryFormat)
 	}
 	if got := binary.BigEndian.Uint64(b[6:]); got != index {
 		return fmt.Errorf("it is entry %d", got)

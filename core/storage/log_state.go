@@ -62,11 +62,15 @@ func (s *logState) encode() []byte {
 }
 
 func (s *logState) decode(b []byte) error {
-	if len(b) != stateSize || crc32.Checksum(b[:stateSize-4], castagnoli) != binary.BigEndian.Uint32(b[stateSize-4:]) {
+	end := len(b) - 4 // of whatever format: a later one may have another size
+	if end < 1 || crc32.Checksum(b[:end], castagnoli) != binary.BigEndian.Uint32(b[end:]) {
 		return errEntry
 	}
 	if b[0] != stateFormat {
-		return fmt.Errorf("it is of format %d, which this release does not know: %s", b[0], remedyNewer)
+		return fmt.Errorf("%w: it is of format %d, and this one reads format %d", ErrNewer, b[0], stateFormat)
+	}
+	if len(b) != stateSize {
+		return errEntry
 	}
 	for i, v := range []*uint64{&s.seq, &s.first, &s.last, &s.lastTerm, &s.commit, &s.floor} {
 		*v = binary.BigEndian.Uint64(b[1+8*i:])

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
@@ -15,6 +16,7 @@ type logVerdict struct {
 	checked  uint64   // entries that were read
 	orphans  [][]byte // keys after the last entry, left by a deletion that a crash cut short
 	problems []string
+	newer    error // what this release cannot read, though nothing is wrong with it
 }
 
 func (v *logVerdict) problem(format string, args ...any) {
@@ -58,6 +60,8 @@ func (v *logVerdict) verdict(layout Layout, err error) error {
 	switch {
 	case err != nil:
 		return logDamage(layout, "it cannot be read", err)
+	case v.newer != nil:
+		return logDamage(layout, "it cannot be read", v.newer)
 	case len(v.problems) > 0:
 		return logDamage(layout, v.problems[0], nil)
 	}
@@ -115,6 +119,10 @@ func (v *logVerdict) readLast(db *badger.DB, last int) {
 	for i := from; i <= s.last; i++ {
 		var e raft.Log
 		if err := readEntry(db, i, &e); err != nil {
+			if errors.Is(err, ErrNewer) && v.newer == nil {
+				v.newer = fmt.Errorf("entry %d: %w", i, err)
+				continue
+			}
 			v.problem("entry %d cannot be read: %v", i, err)
 			continue
 		}

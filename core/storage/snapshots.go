@@ -198,7 +198,7 @@ func snapshotDamage(problem error) error {
 // checkCover is whether the log begins where a snapshot that can be used ends,
 // or before: a state that lacks the entries between the two could not be known
 // for what it is. Raft does not look.
-func checkCover(list []Snapshot, first, floor uint64) error {
+func checkCover(layout Layout, list []Snapshot, first, floor uint64) error {
 	if first <= 1 && floor == 0 {
 		return nil
 	}
@@ -218,7 +218,7 @@ func checkCover(list []Snapshot, first, floor uint64) error {
 		return snapshotDamage(damaged)
 	}
 	return &DamageError{
-		Part: "snapshot", What: fmt.Sprintf("no snapshot reaches entry %d, and the log has nothing before entry %d", max(first, 1)-1, max(first, floor+1)),
+		Part: "snapshot", Path: layout.Snapshots(), What: fmt.Sprintf("no snapshot reaches entry %d, and the log has nothing before entry %d", max(first, 1)-1, max(first, floor+1)),
 		Remedy: "put the snapshot back that was here. Otherwise " + remedyRejoin,
 	}
 }

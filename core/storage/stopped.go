@@ -47,7 +47,7 @@ func ReadStopped(dir string, look func(*Stopped) error) (err error) {
 		if err := v.verdict(layout, err); err != nil {
 			return err
 		}
-		if err := checkCover(s.snapshots, v.state.first, v.state.floor); err != nil {
+		if err := checkCover(layout, s.snapshots, v.state.first, v.state.floor); err != nil {
 			return err
 		}
 		s.db, s.state = db, v.state

@@ -64,7 +64,7 @@ func (s *Store) open(cfg Config) (err error) {
 		return fmt.Errorf("%s: %w", s.layout.Snapshots(), err)
 	}
 	first, floor := s.log.reach()
-	if err := checkCover(list, first, floor); err != nil {
+	if err := checkCover(s.layout, list, first, floor); err != nil {
 		return err
 	}
 	if s.shelf, err = openShelf(s.layout, cfg.Log.filled().MinFree, discard(cfg.Logger)); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"os"
-	"path/filepath"
 	"sync"
 )
 
@@ -83,19 +82,7 @@ func createTail(path string, m tailMark) error {
 	b := make([]byte, tailSize)
 	copy(b, m.encode())
 	copy(b[slotApart:], m.encode())
-	tmp := path + ".new"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
+	return writeWhole(path, b)
 }
 
 func openTail(path string) (*tailFile, error) {

@@ -3,12 +3,8 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -143,24 +139,8 @@ func (p *Process) openStorage(c *config.Config) error {
 		}
 		return sizes
 	}))
-	s.id, err = serverID(store.Layout().NodeID())
+	s.id, err = store.ServerID(rand.Text)
 	return err
-}
-
-// serverID reads a server's id, or makes one, which stays for all time.
-func serverID(path string) (string, error) {
-	b, err := os.ReadFile(path)
-	if id := strings.TrimSpace(string(b)); err == nil && id != "" {
-		return id, nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	id := rand.Text()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
-	}
-	return id, os.WriteFile(path, []byte(id+"\n"), 0o600)
 }
 
 // openLog joins the server to its log; a new one begins a cluster of one, unless it
@@ -189,7 +169,7 @@ func (p *Process) openLog(c *config.Config, r *relay) error {
 		p.fail(err)
 	})
 	log, err := replication.Open(replication.Config{
-		ServerID: s.id, Log: untracked{watched}, Stable: watched, Snapshots: s.store.Snapshots(), Transport: transport,
+		ServerID: s.id, Log: watched, Stable: watched, Snapshots: s.store.Snapshots(), Transport: transport,
 		Store: s.state, Modules: s.store.Blobs(), Observe: r.observe, Logger: p.log, Timing: timing(c),
 	})
 	if err != nil {

@@ -42,9 +42,13 @@ out for a server that is stopped.`,
 			if !strings.EqualFold(s.State, "leader") {
 				contact = s.LastContact.String()
 			}
+			at := ""
+			if s.StateIndex > 0 {
+				at = fmt.Sprint(s.StateIndex)
+			}
 			p.facts("server", s.ServerID, "state", strings.ToLower(s.State), "leader", leader, "term", fmt.Sprint(s.Term), "last index", fmt.Sprint(s.LastIndex),
 				"committed", fmt.Sprint(s.CommitIndex), "applied", fmt.Sprint(s.AppliedIndex), "last snapshot", fmt.Sprint(s.LastSnapshot),
-				"last contact", contact, "state index", fmt.Sprint(s.StateIndex), "state hash", s.StateHash)
+				"last contact", contact, "state index", at, "state hash", s.StateHash)
 			p.title("Servers")
 			t := columns("ID", "NAME", "ADDRESS", "LEADER", "VOTES")
 			for _, r := range s.Servers {

@@ -1,0 +1,64 @@
+package storage_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cede-scheduler/cede/core/storage"
+)
+
+// An id is made once. Without it a log is nobody's, and without a log an id is of
+// a server that has forgotten everything: neither is taken for a new server.
+func TestServerID_StaysAndIsNeverMadeAnew(t *testing.T) {
+	dir := t.TempDir()
+	open := func() (*storage.Store, error) {
+		return storage.Open(storage.Config{Dir: dir, Log: storage.LogConfig{MinFree: -1}})
+	}
+	idOf := func(id string) (string, error) {
+		t.Helper()
+		s, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.ServerID(func() string { return id })
+		if id == "first" && err == nil {
+			members := raft.Configuration{Servers: []raft.Server{{ID: "first", Address: "10.0.0.1:4647"}}}
+			err = s.Log().StoreLogs([]*raft.Log{{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(members)}, {Index: 2, Term: 1}})
+		}
+		return got, errors.Join(err, s.Close())
+	}
+	for _, candidate := range []string{"first", "second"} {
+		if got, err := idOf(candidate); got != "first" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	path := filepath.Join(dir, "node-id")
+	for _, lose := range []func() error{func() error { return os.WriteFile(path, nil, 0o600) }, func() error { return os.Remove(path) }} {
+		if err := lose(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := idOf("third")
+		if d, ok := errors.AsType[*storage.DamageError](err); !ok || d.Path != path || !strings.Contains(d.Remedy, "first at 10.0.0.1:4647") {
+			t.Errorf("without the id: %v", err)
+		}
+		if r, err := storage.Doctor(t.Context(), dir); err != nil || !r.Damaged() {
+			t.Errorf("doctor: %+v, %v", r, err)
+		}
+	}
+	write(t, path, []byte("first\n"))
+	if err := os.Rename(filepath.Join(dir, "raft"), filepath.Join(dir, "lost")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := open()
+	if d, ok := errors.AsType[*storage.DamageError](err); !ok || !strings.Contains(d.What, "server first") {
+		t.Errorf("without the log: %v", err)
+	}
+	if r, err := storage.Doctor(t.Context(), dir); err != nil || !r.Damaged() {
+		t.Errorf("doctor: %+v, %v", r, err)
+	}
+}
