@@ -79,6 +79,10 @@ demo: build ## play the examples and compare two policies, in under a minute
 	@printf '== Charts, and the decisions that differ: open %s%s in a browser.\n' $(DEMO_OUT)/contended.html \
 	  "$$([ ! -d '$(CEDE_TRACES)/openb-2023' ] || echo ' and $(DEMO_OUT)/openb.html')"
 
+.PHONY: pool
+pool: build ## three servers and ten nodes on loopback; the leader is killed
+	@examples/pool/pool.sh $(CEDE)
+
 .PHONY: test
 test: ## vet, every test with reduced counts, and the race detector where it matters
 	$(GO) vet ./...

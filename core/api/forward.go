@@ -1,10 +1,12 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -39,6 +41,7 @@ func (a *API) passedOn(c *call) bool {
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			resp.Header.Del(headerRequestID) // it is set
+			a.catchUp(c, resp)
 			return nil
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
@@ -50,6 +53,22 @@ func (a *API) passedOn(c *call) bool {
 	}
 	proxy.ServeHTTP(c.w, c.r)
 	return true
+}
+
+// catchUpWithin bounds how long a write is held back for this server to have it.
+const catchUpWithin = 2 * time.Second
+
+// catchUp waits until this server has what was written at the leader for a caller
+// who goes on here: what it wrote, it reads. A server that is far behind holds nobody
+// up for it.
+func (a *API) catchUp(c *call, resp *http.Response) {
+	index, err := strconv.ParseUint(resp.Header.Get(headerIndex), 10, 64)
+	if err != nil || c.r.Method == http.MethodGet || resp.StatusCode >= http.StatusMultipleChoices {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), catchUpWithin)
+	defer cancel()
+	_, _ = a.cfg.Server.WaitIndex(ctx, index) // else it reads what this server has
 }
 
 // needsLeader is whether only the leader can answer.

@@ -35,6 +35,8 @@ var (
 type States interface {
 	Snapshot() *state.Snapshot
 	Watch(keys ...state.Key) *state.Watch
+	// WaitIndex waits until this server has the state at index.
+	WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, error)
 	// Consistent is a snapshot of everything acknowledged before the call.
 	Consistent(ctx context.Context) (*state.Snapshot, error)
 	Events(ctx context.Context, from uint64, topics []string) (*events.Subscription, error)
