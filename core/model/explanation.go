@@ -10,7 +10,8 @@ import (
 // Explanation is why instances of a group were not placed, node by node and
 // dimension by dimension, added up for people.
 type Explanation struct {
-	Nodes      int            // nodes looked at
+	Of         string         // what is looked at, in the plural; "": nodes
+	Nodes      int            // nodes, or whatever Of says, looked at
 	NotReady   map[string]int // what nodes that take no work are ("draining") -> nodes
 	Filtered   map[string]int // constraint or rule that excludes nodes -> nodes
 	Exhausted  map[string]int // what nodes lacked ("memory", "port 80") -> nodes
@@ -45,15 +46,19 @@ func Count(m *map[string]int, reason string, n int) {
 //	0 of 4 nodes: 2 lack memory, 1 is down, 1 excluded by zone = a; eviction does
 //	not help: on 2 nothing has a priority of 60 or less
 func (e *Explanation) String() string {
-	if e == nil || e.Nodes == 0 {
+	if e == nil {
 		return "there are no nodes"
+	}
+	many := cmp.Or(e.Of, "nodes")
+	if e.Nodes == 0 {
+		return "there are no " + many
 	}
 	parts := appendCounts(nil, e.Exhausted, "%d lacks %s", "%d lack %s")
 	parts = appendCounts(parts, e.NotReady, "%d is %s", "%d are %s")
 	parts = appendCounts(parts, e.Filtered, "%d excluded by %s", "%d excluded by %s")
-	noun := "nodes"
+	noun := many
 	if e.Nodes == 1 {
-		noun = "node"
+		noun = strings.TrimSuffix(many, "s")
 	}
 	text := fmt.Sprintf("0 of %d %s: %s", e.Nodes, noun, strings.Join(parts, ", "))
 	switch {

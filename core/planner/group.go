@@ -132,6 +132,9 @@ func (s *Scratch) begins(i int) refusal {
 			return r
 		}
 	}
+	if aboutBindings(g) {
+		return s.bindings(g)
+	}
 	for _, c := range g.Claims {
 		if r := s.claim(c); r.reason != "" {
 			return r

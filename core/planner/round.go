@@ -77,7 +77,8 @@ func changesOf(v *Verdict) int {
 	n := 0
 	for _, i := range v.Committed {
 		g := &v.Plan.Groups[i]
-		n += len(g.Place) + len(g.Update) + len(g.Stop) + len(g.Evict) + len(g.Claims)
+		n += len(g.Place) + len(g.Update) + len(g.Stop) + len(g.Evict) + len(g.Claims) +
+			len(g.Assign) + len(g.Withdraw) + len(g.Release)
 	}
 	return n
 }
@@ -117,7 +118,11 @@ func (a *Applier) seal(r *round) *state.Batch {
 			batch.Plans = append(batch.Plans, state.BatchPlan{Plan: v.Plan, Groups: v.Committed})
 		}
 		for k, cause := range v.Causes {
-			if node := v.Rejected[k].NodeID; cause.ofNode() && a.tracker.reject(node, r.now) {
+			node := v.Rejected[k].NodeID
+			if _, cluster := model.ClusterOfPlace(node); cluster {
+				continue // what rejects there is its own scheduler
+			}
+			if cause.ofNode() && a.tracker.reject(node, r.now) {
 				batch.Ineligible = append(batch.Ineligible, node)
 			}
 		}

@@ -49,6 +49,9 @@ func faultOf(plan *model.Plan, g *model.CommitGroup) string {
 			return fault
 		}
 	}
+	if aboutBindings(g) {
+		return bindingFault(plan, g)
+	}
 	return ""
 }
 
@@ -86,8 +89,8 @@ func claimFault(plan *model.Plan, c *model.Claim) string {
 		return "a claim is missing"
 	case c.ID == "":
 		return "a claim has no id"
-	case c.NodeID == "":
-		return fmt.Sprintf("claim %q names no node", c.ID)
+	case c.NodeID == "" && c.ClusterID == "":
+		return fmt.Sprintf("claim %q names no node and no cluster", c.ID)
 	case c.Claimant != plan.Job:
 		return fmt.Sprintf("claim %q is of %s, the plan of %s", c.ID, c.Claimant, plan.Job)
 	}

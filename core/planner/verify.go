@@ -23,7 +23,7 @@ type Verdict struct {
 func (v *Verdict) Empty() bool {
 	for _, i := range v.Committed {
 		g := &v.Plan.Groups[i]
-		if len(g.Place)+len(g.Update)+len(g.Stop)+len(g.Evict)+len(g.Claims) > 0 {
+		if len(g.Place)+len(g.Update)+len(g.Stop)+len(g.Evict)+len(g.Claims) > 0 || g.Bindings() {
 			return false
 		}
 	}
@@ -276,7 +276,7 @@ func (s *Scratch) oneByOne() (int, refusal) {
 }
 
 func endsOnly(g *model.CommitGroup) bool {
-	return len(g.Place)+len(g.Update)+len(g.Evict)+len(g.Claims) == 0
+	return len(g.Place)+len(g.Update)+len(g.Evict)+len(g.Claims) == 0 && !g.Bindings()
 }
 
 // one checks a group; one that does not hold leaves no trace.

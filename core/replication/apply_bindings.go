@@ -104,13 +104,12 @@ func (a *applier) clusterRoom(id string) {
 
 // noticeBindings notes the clusters whose claims a group gives up.
 func (a *applier) noticeBindings(key model.JobKey, g *model.CommitGroup) {
-	ids := g.Release
-	if len(g.Assign) > 0 {
-		ids = a.txn.ClaimsOf(key)
-	}
-	for _, id := range ids {
-		if c := a.txn.Claim(id); c != nil && c.ClusterID != "" {
+	for _, id := range g.Release {
+		if c := a.txn.Claim(id); c != nil && c.Claimant == key {
 			a.clusterRoom(c.ClusterID)
 		}
+	}
+	for _, x := range g.Assign { // it may give up a claim, or replicas
+		a.clusterRoom(x.ClusterID)
 	}
 }

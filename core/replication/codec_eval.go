@@ -55,7 +55,7 @@ func (w *writer) explanation(x *model.Explanation) *pb.Explanation {
 	m := &pb.Explanation{
 		Nodes: int64(x.Nodes), NotReady: countMap(x.NotReady), Filtered: countMap(x.Filtered),
 		Exhausted: countMap(x.Exhausted), Preempted: countMap(x.Preempted), NoEviction: text(x.NoEviction),
-		Waiting: int64(x.Waiting),
+		Waiting: int64(x.Waiting), Of: text(x.Of),
 	}
 	for i := range x.Samples {
 		s := &x.Samples[i]
@@ -68,7 +68,7 @@ func (r *reader) explanation(m *pb.Explanation) *model.Explanation {
 	x := &model.Explanation{
 		Nodes: int(m.GetNodes()), NotReady: countsOf(m.GetNotReady()), Filtered: countsOf(m.GetFiltered()),
 		Exhausted: countsOf(m.GetExhausted()), Preempted: countsOf(m.GetPreempted()), NoEviction: m.GetNoEviction(),
-		Waiting: int(m.GetWaiting()),
+		Waiting: int(m.GetWaiting()), Of: m.GetOf(),
 	}
 	for _, s := range m.GetSamples() {
 		x.Samples = append(x.Samples, model.NodeReason{NodeID: r.id(s.NodeId), Reason: s.Reason})

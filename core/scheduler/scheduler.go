@@ -118,6 +118,9 @@ func (s *Scheduler) Process(eval *model.Evaluation, snap *state.Snapshot, now in
 }
 
 func (s *Scheduler) plan(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*Outcome, error) {
+	if eval.Type == model.JobBinding {
+		return s.planBinding(policies, eval, snap, now)
+	}
 	r, err := s.newRun(policies, eval, snap, now)
 	if err != nil {
 		return nil, err

@@ -29,6 +29,8 @@ type Screen struct {
 	Owed map[string]struct{}
 	left map[string]*model.Vector // what is handed out no more, by node
 	node place                    // the node asked about last
+
+	lowest map[string]int32 // priority of what may be evicted first, by cluster asked about
 }
 
 // place is a node as a screen sees it.
@@ -44,8 +46,15 @@ type place struct {
 }
 
 // MayPlace is whether some group that the evaluation could not place may go to
-// the node.
+// the node, or replicas of its binding to the cluster.
 func (s *Screen) MayPlace(eval *model.Evaluation, nodeID string) bool {
+	id, cluster := model.ClusterOfPlace(nodeID)
+	switch binding := eval.Type == model.JobBinding; {
+	case cluster != binding:
+		return false
+	case cluster:
+		return s.mayBind(eval, id)
+	}
 	if s.node.id != nodeID && !s.look(nodeID) {
 		return false
 	}

@@ -74,11 +74,9 @@ func (t *Txn) applyBindings(now int64, plan *model.Plan, g *model.CommitGroup, l
 			t.DeleteClaim(id)
 		}
 	}
-	if len(g.Assign) > 0 {
-		t.releaseClusterClaims(plan.Job) // it has what it claimed for
-	}
 	for _, planned := range g.Assign {
 		a := *planned
+		t.releaseClaimsOn(a.ClusterID, plan.Job) // it has what it claimed
 		if old := t.Assignment(a.ID); old != nil {
 			a.CreateTime, a.StartTime = old.CreateTime, old.StartTime
 		} else {

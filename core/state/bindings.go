@@ -91,6 +91,15 @@ func (t *Txn) releaseClusterClaims(claimant model.JobKey) {
 	}
 }
 
+// releaseClaimsOn deletes what a binding had reserved on a cluster.
+func (t *Txn) releaseClaimsOn(cluster string, claimant model.JobKey) {
+	for _, c := range t.ClusterClaims(cluster) { // each deletion makes another list
+		if c.Claimant == claimant {
+			t.DeleteClaim(c.ID)
+		}
+	}
+}
+
 // ClaimsOf is the ids of the claims that a binding has on clusters, ascending.
 func (v *View) ClaimsOf(claimant model.JobKey) (ids []string) {
 	if v.claims.len() == 0 {

@@ -19,6 +19,7 @@ type clusterRow struct {
 	stopping model.Vector        // of held, by those that were told to stop
 	assigned []*model.Assignment // that hold room, ascending by id; replaced whole
 	claims   []*model.Claim      // ascending by id; replaced whole
+	changed  uint64              // index at which its room last changed
 }
 
 func (v *View) findCluster(id string) (int32, bool) {
@@ -97,6 +98,15 @@ func (v *View) ClusterRoom(id string, asker model.JobKey, priority int32, now in
 	return free, soon
 }
 
+// ClusterChanged is the index at which the room of a cluster last changed; 0
+// when nothing is known of it.
+func (v *View) ClusterChanged(id string) uint64 {
+	if r := v.clusterRow(id); r != nil {
+		return r.changed
+	}
+	return 0
+}
+
 // UpsertCluster stores a member cluster, or another version of it. It compiles
 // the cluster and sets its indexes.
 func (t *Txn) UpsertCluster(c *model.Cluster) error {
@@ -122,17 +132,18 @@ func (t *Txn) UpsertCluster(c *model.Cluster) error {
 func (t *Txn) ownCluster(id string) *clusterRow {
 	slot, ok := t.findCluster(id)
 	if !ok {
-		r := &clusterRow{owner: t.owner, id: id}
+		r := &clusterRow{owner: t.owner, id: id, changed: t.index}
 		slot = t.clusters.insert(t.owner, hashID(id), r)
 		t.clusterOrder = t.clusterOrder.with(t.owner, slot)
 		return r
 	}
 	r := t.clusters.at(slot)
 	if r.owner == t.owner {
+		r.changed = t.index
 		return r
 	}
 	own := *r
-	own.owner = t.owner
+	own.owner, own.changed = t.owner, t.index
 	t.clusters.set(t.owner, slot, &own)
 	return &own
 }

@@ -94,7 +94,8 @@ func (f *Feed) Placed(snap *state.Snapshot, now int64, nodeIDs ...string) {
 	}
 }
 
-// Room wakes the evaluations that may use room that came up at snap on nodes.
+// Room wakes the evaluations that may use room that came up at snap on nodes, or
+// on what model.ClusterPlace names.
 func (f *Feed) Room(snap *state.Snapshot, now int64, nodeIDs ...string) {
 	if f.Blocked.Len() == 0 {
 		// Nobody waits, but one that is being computed may be about to.
@@ -140,6 +141,10 @@ func (f *Feed) offer(snap *state.Snapshot, now int64, nodes []string) (woke bool
 	screen := f.screen(snap, now)
 	defer screen.Policies.Unpin()
 	for _, id := range nodes {
+		if cluster, ok := model.ClusterOfPlace(id); ok {
+			woke = f.unblock(snap, id, snap.ClusterChanged(cluster), screen) || woke
+			continue
+		}
 		if pos, ok := snap.Position(id); ok {
 			index := snap.Chunk(int(pos) / state.ChunkSize).ModifyIndex(int(pos) % state.ChunkSize)
 			woke = f.unblock(snap, id, index, screen) || woke
@@ -152,6 +157,9 @@ func (f *Feed) offer(snap *state.Snapshot, now int64, nodes []string) (woke bool
 }
 
 func (f *Feed) unblock(snap *state.Snapshot, nodeID string, index uint64, screen broker.Screen) (woke bool) {
+	if id, ok := model.ClusterOfPlace(nodeID); ok { // no class of nodes takes bindings
+		return snap.Cluster(id) != nil && len(f.Blocked.Unblock(0, nodeID, index, screen)) > 0
+	}
 	node := snap.Node(nodeID)
 	return node != nil && len(f.Blocked.Unblock(node.ClassKey, nodeID, index, screen)) > 0
 }

@@ -4910,6 +4910,7 @@ type Explanation struct {
 	NoEviction    string                 `protobuf:"bytes,6,opt,name=no_eviction,json=noEviction,proto3" json:"no_eviction,omitempty"`
 	Waiting       int64                  `protobuf:"zigzag64,7,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	Samples       []*NodeReason          `protobuf:"bytes,8,rep,name=samples,proto3" json:"samples,omitempty"`
+	Of            string                 `protobuf:"bytes,9,opt,name=of,proto3" json:"of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4998,6 +4999,13 @@ func (x *Explanation) GetSamples() []*NodeReason {
 		return x.Samples
 	}
 	return nil
+}
+
+func (x *Explanation) GetOf() string {
+	if x != nil {
+		return x.Of
+	}
+	return ""
 }
 
 type NodeReason struct {
@@ -7231,7 +7239,7 @@ const file_replication_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\v2 .cede.replication.v1.ExplanationR\x05value:\x028\x01\x1a9\n" +
 	"\vQueuedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x12R\x05value:\x028\x01\"\xc6\x05\n" +
+	"\x05value\x18\x02 \x01(\x12R\x05value:\x028\x01\"\xd6\x05\n" +
 	"\vExplanation\x12\x14\n" +
 	"\x05nodes\x18\x01 \x01(\x12R\x05nodes\x12K\n" +
 	"\tnot_ready\x18\x02 \x03(\v2..cede.replication.v1.Explanation.NotReadyEntryR\bnotReady\x12J\n" +
@@ -7241,7 +7249,8 @@ const file_replication_proto_rawDesc = "" +
 	"\vno_eviction\x18\x06 \x01(\tR\n" +
 	"noEviction\x12\x18\n" +
 	"\awaiting\x18\a \x01(\x12R\awaiting\x129\n" +
-	"\asamples\x18\b \x03(\v2\x1f.cede.replication.v1.NodeReasonR\asamples\x1a;\n" +
+	"\asamples\x18\b \x03(\v2\x1f.cede.replication.v1.NodeReasonR\asamples\x12\x0e\n" +
+	"\x02of\x18\t \x01(\tR\x02of\x1a;\n" +
 	"\rNotReadyEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x12R\x05value:\x028\x01\x1a;\n" +

@@ -1,0 +1,490 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// claimTime is how long room on a member cluster is kept for a binding after the
+// last of those that make it has had its time to stop, in nanoseconds.
+const claimTime = int64(10 * 60e9)
+
+// planBinding plans an evaluation of a binding. Where its room is there it is
+// assigned at once. Where it is not, others are evicted and the room is claimed:
+// the binding gets it by another evaluation, once it is free. Nothing on a member
+// cluster counts as free before it is gone, since what runs there is not ours to
+// hurry.
+func (s *Scheduler) planBinding(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*Outcome, error) {
+	r, err := s.newBindingRun(policies, eval, snap, now)
+	if err != nil {
+		return nil, err
+	}
+	err = r.process()
+	fault, faulty := errors.AsType[*policy.Error](err)
+	if !faulty {
+		if err == nil && r.asked {
+			r.version.Breaker.Well()
+		}
+		return r.finish(), err
+	}
+	at := r.version
+	if r.asked {
+		at.Breaker.Fault(now, fault)
+	}
+	if fallsBack(at, snap.Config()) {
+		again, err := s.newBindingRun(policies, eval, snap, now)
+		if err != nil {
+			return nil, err
+		}
+		again.version, again.out.Fault = policies.Default(), fault
+		err = again.process()
+		if _, twice := errors.AsType[*policy.Error](err); !twice {
+			at.FellBack()
+			return again.finish(), err
+		}
+	}
+	if r, err = s.newBindingRun(policies, eval, snap, now); err != nil {
+		return nil, err
+	}
+	r.preempts, r.out.Fault = false, fault
+	err = r.process()
+	return r.finish(), err
+}
+
+// bindingRun is an evaluation of a binding being planned.
+type bindingRun struct {
+	s        *Scheduler
+	eval     *model.Evaluation
+	snap     *state.Snapshot
+	now      int64
+	binding  *model.Binding // nil: gone
+	policies *policy.Set
+	version  *policy.Version
+	asked    bool
+	preempts bool
+
+	live     []*model.Assignment // that are wanted
+	on       map[string]int      // replicas that are there, by cluster
+	admitted []*model.Cluster    // that take it by what they are, and are up; ascending by id
+	kept     string              // claim that it goes on waiting with
+	plan     model.CommitGroup
+	out      Outcome
+}
+
+func (s *Scheduler) newBindingRun(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*bindingRun, error) {
+	r := &bindingRun{
+		s: s, eval: eval, snap: snap, now: now, binding: snap.Binding(eval.JobKey()), policies: policies, on: map[string]int{},
+	}
+	if r.binding == nil {
+		return r, nil
+	}
+	version, err := policies.Pick("", snap.Config().Policy)
+	if err != nil {
+		return nil, fmt.Errorf("binding %s: %w", r.binding.Key(), err)
+	}
+	r.version = version
+	r.preempts = snap.Config().Preemption[model.JobBinding] && r.binding.Preempts && !r.binding.ClusterScoped && !r.binding.Empty()
+	return r, nil
+}
+
+func (r *bindingRun) process() error {
+	assigned := r.snap.BindingAssignments(r.eval.JobKey())
+	if r.binding == nil || r.binding.Stopped {
+		for _, a := range assigned {
+			if a.Live() {
+				r.withdraw(a, "the binding was stopped")
+			}
+		}
+		r.release()
+		return nil
+	}
+	r.reconcile(assigned)
+	for c := range r.snap.Clusters() {
+		if !c.Down && r.binding.Admits(c) {
+			r.admitted = append(r.admitted, c)
+		}
+	}
+	var err error
+	if r.binding.Duplicated {
+		err = r.duplicate()
+	} else {
+		err = r.spread()
+	}
+	r.release()
+	return err
+}
+
+// reconcile withdraws what is not as the binding wants it now, and counts the
+// rest.
+func (r *bindingRun) reconcile(assigned []*model.Assignment) {
+	b := r.binding
+	for _, a := range assigned {
+		cluster := r.snap.Cluster(a.ClusterID)
+		switch {
+		case !a.Counts():
+		case a.Done:
+			r.on[a.ClusterID] += a.Replicas
+		case a.Vec != b.Needs(a.Replicas):
+			r.withdraw(a, "the binding was changed")
+		case cluster != nil && !b.Admits(cluster):
+			r.withdraw(a, "the cluster is excluded by "+b.Refusal(cluster))
+		case b.Duplicated && a.Replicas != b.Replicas:
+			r.withdraw(a, "the number of replicas was changed")
+		default:
+			r.live = append(r.live, a)
+			r.on[a.ClusterID] += a.Replicas
+		}
+	}
+}
+
+// spread divides what is missing.
+func (r *bindingRun) spread() error {
+	missing := r.binding.Replicas
+	for _, n := range r.on {
+		missing -= n
+	}
+	if missing <= 0 {
+		r.shrink(-missing)
+		return nil
+	}
+	slots := make([]slot, len(r.admitted))
+	for i, c := range r.admitted {
+		free, _ := r.room(c)
+		_, has := r.on[c.ID]
+		slots[i] = slot{
+			cluster: c, room: r.binding.Fits(&free, missing), weight: int64(r.binding.Weights[c.ID]), has: has,
+		}
+	}
+	if chosen, ok := divide(missing, slots, r.binding, len(r.on)); ok {
+		for _, s := range chosen {
+			r.assign(s.cluster.ID, s.add)
+		}
+		return nil
+	}
+	var whole []*model.Cluster
+	for _, c := range r.admitted {
+		if r.maySingle(c) {
+			whole = append(whole, c)
+		}
+	}
+	return r.makeRoom(whole, missing, missing)
+}
+
+// maySingle is whether all that is missing may go to one cluster.
+func (r *bindingRun) maySingle(c *model.Cluster) bool {
+	on := len(r.on)
+	if _, has := r.on[c.ID]; !has {
+		on++
+	}
+	return on >= r.binding.MinClusters && (r.binding.MaxClusters == 0 || on <= r.binding.MaxClusters)
+}
+
+// shrink takes replicas away that are too many, from the last cluster on.
+func (r *bindingRun) shrink(surplus int) {
+	for i := len(r.live) - 1; i >= 0 && surplus > 0; i-- {
+		a := r.live[i]
+		if a.Replicas <= surplus {
+			surplus -= a.Replicas
+			r.withdraw(a, "the binding wants fewer replicas")
+			continue
+		}
+		r.grow(a, -surplus)
+		surplus = 0
+	}
+}
+
+// duplicate puts all replicas on each cluster: on as many as may be, and on none
+// before they are as many as must be.
+func (r *bindingRun) duplicate() error {
+	b := r.binding
+	wanted := len(r.admitted)
+	for id := range r.on {
+		if !slices.ContainsFunc(r.admitted, func(c *model.Cluster) bool { return c.ID == id }) {
+			wanted++ // it is down, and what is there stays
+		}
+	}
+	wanted = max(wanted, 1, b.MinClusters)
+	if b.MaxClusters > 0 {
+		wanted = min(wanted, b.MaxClusters)
+	}
+	missing := wanted - len(r.on)
+	if missing <= 0 || b.Replicas == 0 {
+		return nil
+	}
+	var fits, lacks []*model.Cluster
+	for _, c := range r.admitted {
+		if _, has := r.on[c.ID]; has {
+			continue
+		}
+		if free, _ := r.room(c); b.Fits(&free, b.Replicas) == b.Replicas {
+			fits = append(fits, c)
+		} else {
+			lacks = append(lacks, c)
+		}
+	}
+	slices.SortStableFunc(fits, func(x, y *model.Cluster) int { return b.Weights[y.ID] - b.Weights[x.ID] })
+	fits = fits[:min(missing, len(fits))]
+	still := missing - len(fits)
+	if len(r.on)+len(fits) < b.MinClusters {
+		if len(r.on)+len(fits)+1 < b.MinClusters {
+			lacks = nil // room on one more would not do
+		}
+		fits = nil
+		still = missing
+	}
+	for _, c := range fits {
+		r.assign(c.ID, b.Replicas)
+	}
+	if still == 0 {
+		return nil
+	}
+	return r.makeRoom(lacks, b.Replicas, still*b.Replicas)
+}
+
+// room is what a cluster offers to the binding, now and soon.
+func (r *bindingRun) room(c *model.Cluster) (free, soon model.Vector) {
+	return r.snap.ClusterRoom(c.ID, r.binding.Key(), r.binding.Priority, r.now)
+}
+
+// makeRoom claims room for replicas on one of the clusters, by eviction where
+// there must be, and says why the binding waits. queued is how many replicas do.
+func (r *bindingRun) makeRoom(clusters []*model.Cluster, replicas, queued int) error {
+	why := r.explain(replicas)
+	r.out.Failed = map[string]*model.Explanation{r.binding.ID: why}
+	r.out.Queued = map[string]int{r.binding.ID: queued}
+	r.out.BlockedNodes = r.waitsFor()
+	switch {
+	case !r.preempts:
+		why.NoEviction = r.noEviction()
+		return nil
+	case len(clusters) == 0:
+		why.NoEviction = "it needs room on several clusters at once, and eviction makes room on one"
+		return nil
+	}
+	needs := r.binding.Needs(replicas)
+	var lacking, leaving []*model.Cluster
+	for _, c := range clusters {
+		if _, soon := r.room(c); covers(&soon, &needs) {
+			leaving = append(leaving, c)
+		} else {
+			lacking = append(lacking, c)
+		}
+	}
+	if len(leaving) > 0 {
+		return r.await(leaving, &needs, why)
+	}
+	return r.evict(lacking, replicas, &needs, why)
+}
+
+func covers(have, want *model.Vector) bool {
+	for d := range want {
+		if want[d] > max(0, have[d]) {
+			return false
+		}
+	}
+	return true
+}
+
+// await waits on a cluster where others are stopping already: with the claim that
+// the binding has on one, else with a new one on the first.
+func (r *bindingRun) await(clusters []*model.Cluster, needs *model.Vector, why *model.Explanation) error {
+	for _, id := range r.snap.ClaimsOf(r.binding.Key()) {
+		claim := r.snap.Claim(id)
+		here := slices.ContainsFunc(clusters, func(c *model.Cluster) bool { return c.ID == claim.ClusterID })
+		if here && r.now < claim.Expiry && claim.Vec == *needs && claim.Priority == r.binding.Priority {
+			r.kept = id
+			why.NoEviction = "its room on " + claim.ClusterID + " is claimed and has yet to be left"
+			return nil
+		}
+	}
+	cluster := clusters[0]
+	wait := int64(0)
+	for _, a := range r.snap.ClusterAssignments(cluster.ID) {
+		if !a.Live() {
+			wait = max(wait, r.killTimeout(a))
+		}
+	}
+	r.claim(cluster.ID, needs, wait)
+	why.NoEviction = "its room on " + cluster.ID + " is claimed and has yet to be left"
+	return nil
+}
+
+func (r *bindingRun) killTimeout(a *model.Assignment) int64 {
+	if b := r.snap.Binding(a.Binding); b != nil {
+		return b.KillTimeout
+	}
+	return 0
+}
+
+// evict asks who has to leave, and where.
+func (r *bindingRun) evict(clusters []*model.Cluster, replicas int, needs *model.Vector, why *model.Explanation) error {
+	if open := r.version.Breaker.Open(r.now); open != nil {
+		return open
+	}
+	r.asked = true
+	delta := r.snap.Config().PriorityDelta
+	found, err := preempt.FindBinding(r.snap, &preempt.BindingRequest{
+		Binding: r.binding, Replicas: replicas, Now: r.now, Delta: delta,
+		Waiting: max(0, r.now-r.binding.SubmitTime), Attempts: r.eval.Attempts,
+		Policy: r.version, Default: r.policies.Default(), Clusters: r.inOrder(clusters),
+		Ties: r.s.config.Ties, Tell: r.s.tell,
+	})
+	if err != nil {
+		return err
+	}
+	if found.Cluster == nil {
+		r.out.RecheckAt = found.RecheckAt
+		ceiling := preempt.BindingCeiling(r.binding.Priority, r.version, delta)
+		for _, o := range found.Outcomes {
+			model.Count(&why.Preempted, bindingObstacle(o, ceiling), 1)
+		}
+		return nil
+	}
+	wait := int64(0)
+	for _, v := range found.Victims {
+		wait = max(wait, r.killTimeout(v))
+	}
+	id := r.claim(found.Cluster.ID, needs, wait)
+	for _, v := range found.Victims {
+		r.plan.Withdraw = append(r.plan.Withdraw, model.Withdrawal{AssignmentID: v.ID, By: id, Policy: found.Version.ID})
+	}
+	why.NoEviction = "its room on " + found.Cluster.ID + " is claimed and has yet to be left"
+	return nil
+}
+
+// inOrder is the clusters in tie order.
+func (r *bindingRun) inOrder(clusters []*model.Cluster) []*model.Cluster {
+	slices.SortFunc(clusters, func(x, y *model.Cluster) int { return r.s.config.Ties.Compare(x.ID, y.ID) })
+	return clusters
+}
+
+func bindingObstacle(o preempt.Outcome, ceiling int64) string {
+	switch o {
+	case preempt.NoCandidates:
+		return tooHigh.tell(ceiling)
+	case preempt.NotEnough:
+		return notEnough.tell(ceiling)
+	}
+	return declined.tell(ceiling)
+}
+
+// claim reserves room until wait is over and the time for claims as well.
+func (r *bindingRun) claim(cluster string, needs *model.Vector, wait int64) string {
+	id := fmt.Sprintf("claim/%s/%d", model.AssignmentID(r.binding.Key(), cluster, r.eval.ID), r.snap.Index())
+	expiry := r.now + claimTime
+	if wait < math.MaxInt64-expiry {
+		expiry += wait
+	}
+	r.plan.Claims = append(r.plan.Claims, &model.Claim{
+		ID: id, Claimant: r.binding.Key(), ClusterID: cluster, Vec: *needs, Priority: r.binding.Priority, Expiry: expiry,
+	})
+	r.out.RecheckAt = expiry
+	return id
+}
+
+// release gives up the claims that the binding does not go on waiting with.
+func (r *bindingRun) release() {
+	for _, id := range r.snap.ClaimsOf(r.eval.JobKey()) {
+		if id != r.kept {
+			r.plan.Release = append(r.plan.Release, id)
+		}
+	}
+}
+
+func (r *bindingRun) withdraw(a *model.Assignment, reason string) {
+	r.plan.Withdraw = append(r.plan.Withdraw, model.Withdrawal{AssignmentID: a.ID, Reason: reason})
+}
+
+// assign puts more replicas on a cluster.
+func (r *bindingRun) assign(cluster string, replicas int) {
+	if at := slices.IndexFunc(r.live, func(a *model.Assignment) bool { return a.ClusterID == cluster }); at >= 0 {
+		r.grow(r.live[at], replicas)
+		return
+	}
+	key := r.binding.Key()
+	r.plan.Assign = append(r.plan.Assign, &model.Assignment{
+		ID: model.AssignmentID(key, cluster, r.eval.ID), Binding: key, ClusterID: cluster, Replicas: replicas,
+		Vec: r.binding.Needs(replicas), EvalID: r.eval.ID,
+	})
+}
+
+// grow changes the number of replicas of an assignment.
+func (r *bindingRun) grow(a *model.Assignment, by int) {
+	next := *a
+	next.Replicas += by
+	next.Vec, next.EvalID = r.binding.Needs(next.Replicas), r.eval.ID
+	r.plan.Assign = append(r.plan.Assign, &next)
+}
+
+// waitsFor is the clusters on which room could help.
+func (r *bindingRun) waitsFor() []string {
+	places := []string{model.ClusterPlace("")} // none: it waits for clusters to come
+	for c := range r.snap.Clusters() {
+		if r.binding.Admits(c) {
+			places = append(places, model.ClusterPlace(c.ID))
+		}
+	}
+	return places
+}
+
+func (r *bindingRun) noEviction() string {
+	switch {
+	case r.out.Fault != nil:
+		return "the policy was at fault"
+	case r.binding.ClusterScoped:
+		return "the binding is cluster-scoped"
+	case !r.binding.Preempts:
+		return "the binding's preemptionPolicy is Never"
+	case r.binding.Empty():
+		return "the binding asks for nothing"
+	}
+	return "preemption is off for bindings"
+}
+
+// explain says why no cluster takes so many replicas.
+func (r *bindingRun) explain(replicas int) *model.Explanation {
+	why := &model.Explanation{Of: "clusters"}
+	needs := r.binding.Needs(replicas)
+	for c := range r.snap.Clusters() {
+		why.Nodes++
+		refusal := r.binding.Refusal(c)
+		switch {
+		case refusal != "":
+			why.Filter(refusal)
+			continue
+		case c.Down:
+			model.Count(&why.NotReady, "down", 1)
+			continue
+		}
+		free, _ := r.room(c)
+		for d := range r.snap.Dims().Len() {
+			if needs[d] > 0 && free[d] < needs[d] {
+				why.Exhaust(r.snap.Dims().Name(d))
+				break
+			}
+		}
+	}
+	return why
+}
+
+// finish makes the plan.
+func (r *bindingRun) finish() *Outcome {
+	plan := &model.Plan{
+		EvalID: r.eval.ID, Job: r.eval.JobKey(), Priority: r.eval.Priority, SnapshotIndex: r.snap.Index(), Now: r.now,
+	}
+	if r.binding != nil {
+		plan.Priority = r.binding.Priority
+	}
+	if g := r.plan; g.Bindings() || len(g.Claims) > 0 {
+		plan.Groups = []model.CommitGroup{g}
+	}
+	r.out.Plan, r.out.Version = plan, r.version
+	return &r.out
+}
