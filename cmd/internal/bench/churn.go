@@ -63,7 +63,8 @@ type churning struct {
 func Churn(ctx context.Context, t *Target, c ChurnConfig) (*ChurnResult, error) {
 	u := &churning{filling: newFilling(t, c.FillConfig), churn: c, r: &ChurnResult{}}
 	defer u.close()
-	if err := u.connectAll(ctx, 0); err != nil {
+	beside := idleSamples + int(2*c.Rate*churnLife.Seconds())*churnEach // were there no room, they would wait for each other
+	if err := u.connectAll(ctx, 0, beside); err != nil {
 		return nil, err
 	}
 	if err := u.filling.submit(ctx); err != nil {

@@ -60,7 +60,7 @@ type filling struct {
 func Fill(ctx context.Context, t *Target, c FillConfig) (*FillResult, error) {
 	f := newFilling(t, c)
 	defer f.close()
-	if err := f.connectAll(ctx, never); err != nil {
+	if err := f.connectAll(ctx, never, 0); err != nil {
 		return nil, err
 	}
 	if err := f.submit(ctx); err != nil {
@@ -85,9 +85,10 @@ func (f *filling) close() {
 	}
 }
 
-// connectAll connects nodes that are a third larger than what is to run on them.
-func (f *filling) connectAll(ctx context.Context, poll time.Duration) (err error) {
-	room := int64(f.c.Allocs/f.c.Nodes+1)*ask*4/3 + 10*ask
+// connectAll connects nodes that are a third larger than what is to run on them:
+// what fills the cluster, and more instances beside it.
+func (f *filling) connectAll(ctx context.Context, poll time.Duration, more int) (err error) {
+	room := int64((f.c.Allocs+more)/f.c.Nodes+1)*ask*4/3 + 10*ask
 	f.nodes, err = f.connect(ctx, f.c.Nodes, f.c.Seed, poll, map[string]int64{"cpu": room, "memory": room})
 	if err != nil {
 		return err
