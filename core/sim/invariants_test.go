@@ -1,7 +1,6 @@
 package sim_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -40,19 +39,6 @@ func must(err error) {
 		panic(err)
 	}
 }
-
-// dice draws details evenly, which rapid does not: it prefers small values, and
-// an almost empty cluster shows nothing.
-type dice struct{ *rand.Rand }
-
-func drawDice(t *rapid.T) dice {
-	return dice{rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "details"), rapid.Uint64().Draw(t, "more details")))}
-}
-
-func (d dice) in(least, most int) int { return least + d.IntN(most-least+1) }
-func (d dice) oneIn(n int) bool       { return d.IntN(n) == 0 }
-
-func pick[T any](d dice, of ...T) T { return of[d.IntN(len(of))] }
 
 // server is one server's parts as the simulator puts them together, with eyes
 // on every commit and on every evaluation.
@@ -302,162 +288,6 @@ func overfull(n *model.Node, here []*model.Allocation, gone map[string]bool, mor
 	return ""
 }
 
-// checkEvictions goes through a plan step by step: nobody goes without a
-// placement of the same plan on the same node, at or above its priority, or in
-// vain.
-func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
-	gone := map[string]bool{}
-	var more []*model.Allocation
-	stops := false
-	for i := range plan.Groups {
-		g := &plan.Groups[i]
-		stops = stops || len(g.Stop)+len(g.Update) > 0
-	}
-	s.checkBudgets(after, plan)
-	served := map[*model.CommitGroup]int{}
-	for _, p := range inOrder(plan) {
-		a, g := p.alloc, p.group
-		node := after.Node(a.NodeID)
-		var victims []*model.Allocation
-		for _, e := range g.Evict {
-			if e.By == a.ID {
-				victims = append(victims, s.before.Alloc(e.AllocID))
-			}
-		}
-		served[g] += len(victims)
-		for _, v := range victims {
-			s.evicted++
-			_, spared := v.Job.Spares(v, a.Job.Priority, plan.Now)
-			if !v.Live() || gone[v.ID] || v.Job.Priority >= a.Job.Priority || v.Job.Key() == a.Job.Key() || v.Job.NonPreemptible || spared {
-				s.t.Fatalf("%s (%d) may not be evicted for %s (%d)", v.ID, v.Job.Priority, a.ID, a.Job.Priority)
-			}
-			if !s.concerns(a, v) && !slices.ContainsFunc(victims, func(w *model.Allocation) bool {
-				return v.Job.EvictedWhole && w.Job.Key() == v.Job.Key() && s.concerns(a, w)
-			}) {
-				s.t.Fatalf("%s is on %s, and evicted for %s on %s", v.ID, v.NodeID, a.ID, a.NodeID)
-			}
-			if a.Job.NeverPreempts || e2(after.EvalsOfJob(v.Job.Key()), after.Index()) == nil {
-				s.t.Fatalf("%s is evicted by one that never preempts, or nothing follows", v.ID)
-			}
-			if got := after.Alloc(v.ID); got.Desired != model.DesiredEvict || got.PreemptedBy != a.ID {
-				s.t.Fatalf("%s is %s by %q", v.ID, got.Desired, got.PreemptedBy)
-			}
-			gone[v.ID] = true
-		}
-		if len(victims) != len(after.Alloc(a.ID).Preempted) {
-			s.t.Fatalf("%s lists %v", a.ID, after.Alloc(a.ID).Preempted)
-		}
-		more = append(more, a)
-		on := slices.DeleteFunc(slices.Clone(more), func(a *model.Allocation) bool { return a.NodeID != node.ID })
-		for _, v := range victims {
-			if stops || !s.minimal || s.guarded && a.Job.Type.PerNode() {
-				break // room may come from elsewhere, in an order that the plan does not tell
-			}
-			mates := []*model.Allocation{v}
-			if v.Job.EvictedWhole {
-				mates = slices.DeleteFunc(slices.Clone(victims), func(w *model.Allocation) bool { return w.Job.Key() != v.Job.Key() })
-			}
-			apartFrom := false
-			for _, w := range mates {
-				gone[w.ID] = false
-				apartFrom = apartFrom || apart(a.Group, w.Group, node, s.before.Node(w.NodeID))
-			}
-			if overfull(node, live(s.before, node.ID), gone, on) == "" && !apartFrom {
-				s.t.Fatalf("%s is evicted for %s in vain\n%s", v.ID, a.ID, inWords(plan))
-			}
-			for _, w := range mates {
-				gone[w.ID] = true
-			}
-		}
-	}
-	for i := range plan.Groups {
-		if g := &plan.Groups[i]; served[g] != len(g.Evict) {
-			s.t.Fatalf("somebody is evicted for no placement\n%s", inWords(plan))
-		}
-	}
-}
-
-// placed is a placement and the commit group that it is in.
-type placed struct {
-	alloc *model.Allocation
-	group *model.CommitGroup
-}
-
-// inOrder is the placements of a plan as a scheduler makes them.
-func inOrder(plan *model.Plan) (list []placed) {
-	for i := range plan.Groups {
-		for _, a := range plan.Groups[i].Place {
-			list = append(list, placed{a, &plan.Groups[i]})
-		}
-	}
-	slices.SortStableFunc(list, func(p, q placed) int {
-		if p.alloc.Job.Type.PerNode() {
-			return 0
-		}
-		return cmp.Or(cmp.Compare(p.alloc.Group.Position, q.alloc.Group.Position), cmp.Compare(p.alloc.Index, q.alloc.Index))
-	})
-	return list
-}
-
-// concerns is whether a victim makes room on the node of a placement, or keeps it
-// out from another one.
-func (s *server) concerns(a, victim *model.Allocation) bool {
-	return victim.NodeID == a.NodeID || apart(a.Group, victim.Group, s.before.Node(a.NodeID), s.before.Node(victim.NodeID))
-}
-
-// checkBudgets looks at what a plan takes from budgets, and whom it leaves behind.
-func (s *server) checkBudgets(after *state.Snapshot, plan *model.Plan) {
-	lost := map[*model.Budget]int{}
-	for i := range plan.Groups {
-		for _, e := range plan.Groups[i].Evict {
-			v := s.before.Alloc(e.AllocID)
-			for _, b := range s.before.Budgets() {
-				if v.Available() && b.Matches(v.Group) {
-					lost[b]++
-				}
-			}
-			if !v.Job.EvictedWhole {
-				continue
-			}
-			for _, mate := range s.before.AppendJobAllocs(nil, v.Job.Key()) {
-				if mate.Live() && after.Alloc(mate.ID).Live() {
-					s.t.Fatalf("%s is evicted without %s", v.ID, mate.ID)
-				}
-			}
-		}
-	}
-	for at, b := range s.before.Budgets() {
-		if b.Strict && lost[b] > max(0, s.before.BudgetSlack(int32(at))) {
-			s.t.Fatalf("budget %s has %d left and loses %d\n%s", b.Name, s.before.BudgetSlack(int32(at)), lost[b], inWords(plan))
-		}
-	}
-}
-
-// e2 finds the evaluation of an index.
-func e2(evals []*model.Evaluation, index uint64) *model.Evaluation {
-	for _, e := range evals {
-		if e.CreateIndex == index {
-			return e
-		}
-	}
-	return nil
-}
-
-// apart is whether two groups exclude one another on these nodes.
-func apart(a, b *model.Group, on, other *model.Node) bool {
-	if a.Job.Namespace != b.Job.Namespace {
-		return false
-	}
-	excludes := func(a, b *model.Group) bool {
-		return slices.ContainsFunc(a.Separate, func(t model.LabelTerm) bool {
-			x, ok := on.Domain(t.TopologyKey)
-			y, too := other.Domain(t.TopologyKey)
-			return t.Matches(b.Labels) && ok && too && x == y
-		})
-	}
-	return excludes(a, b) || excludes(b, a)
-}
-
 // checkRules asks of a placement what its constraints and others' say.
 func (s *server) checkRules(snap *state.Snapshot, a *model.Allocation) {
 	node, g := snap.Node(a.NodeID), a.Group
@@ -560,103 +390,6 @@ func (s *server) checkBlocked(snap *state.Snapshot, e *model.Evaluation) {
 	}
 }
 
-func (d dice) job(id string, rich bool) *model.Job {
-	b := coretest.Job(id).Priority(int32(d.in(0, 9) * 10))
-	j := b.Obj()
-	j.Type = map[string]model.JobType{"c": model.JobBatch, "d": model.JobSystem, "e": model.JobSysBatch}[id]
-	j.NeverPreempts, j.NonPreemptible = d.oneIn(8), d.oneIn(8)
-	if d.oneIn(6) {
-		j.Datacenters = []string{pick(d, "dc1", "dc2")}
-	}
-	j.AllAtOnce = !j.Type.PerNode() && d.oneIn(5)
-	j.Groups = j.Groups[:0]
-	for i := range d.in(1, 2) {
-		g := &model.Group{Name: fmt.Sprintf("g%d", i), Count: d.in(1, 4), MaxParallelEvictions: d.in(0, 2)}
-		if j.Type.PerNode() {
-			g.Count = 1
-		}
-		g.Resources = model.Resources{"cpu": int64(d.in(0, 6)), "memory": int64(d.in(0, 6)), "licence": int64(d.in(0, 1))}
-		if d.oneIn(6) {
-			g.Ports = []uint16{uint16(d.in(80, 81))}
-		}
-		if d.oneIn(5) {
-			g.Devices = []model.DeviceRequest{{ID: pick(d, "gpu", "acme/gpu/b"), Count: int32(d.in(1, 2))}}
-		}
-		if d.oneIn(4) {
-			g.Constraints = append(g.Constraints, pick(d,
-				model.Constraint{Attribute: "zone", Operator: model.OpEqual, Value: "a"},
-				model.Constraint{Attribute: "zone", Operator: model.OpIsSet},
-				model.Constraint{Attribute: "node.id", Operator: model.OpNotEqual, Value: "n1"}))
-		}
-		if rich && !j.Type.PerNode() {
-			d.rules(g)
-		}
-		j.Groups = append(j.Groups, g)
-	}
-	return j
-}
-
-// guard says who may be evicted, and adds what budgets and taints go by.
-func (d dice) guard(j *model.Job) {
-	j.EvictedWhole = d.oneIn(4)
-	if d.oneIn(5) {
-		j.Toleration = &model.PreemptionToleration{MinPreemptorPriority: new(int32(d.in(3, 9) * 10))}
-	}
-	for _, g := range j.Groups {
-		if g.Labels == nil {
-			g.Labels = map[string]string{}
-		}
-		g.Labels["tier"] = pick(d, "x", "y")
-		if d.oneIn(2) {
-			g.Tolerations = []model.Toleration{{Key: "spot", Operator: model.TolerationExists}}
-		}
-	}
-}
-
-func (d dice) budget(name string) *model.Budget {
-	b := &model.Budget{
-		Namespace: model.DefaultNamespace, Name: name, Strict: !d.oneIn(3), Labels: map[string]string{"tier": name},
-	}
-	if d.oneIn(2) {
-		b.MinAvailable = &model.Bound{Number: int32(d.in(0, 4))}
-	} else {
-		b.MaxUnavailable = &model.Bound{Number: int32(d.in(0, 100)), Percent: true}
-	}
-	return b
-}
-
-// rules between allocations.
-func (d dice) rules(g *model.Group) {
-	app := func() map[string]string { return map[string]string{"app": pick(d, "x", "y")} }
-	if d.oneIn(2) {
-		g.Labels = app()
-	}
-	switch d.IntN(8) {
-	case 0:
-		g.Constraints = append(g.Constraints, model.Constraint{Operator: model.OpDistinctHosts})
-	case 1:
-		g.Constraints = append(g.Constraints, model.Constraint{Operator: model.OpDistinctProperty, Attribute: "zone"})
-	case 2:
-		g.Separate = []model.LabelTerm{{Labels: app(), TopologyKey: pick(d, "node", "node", "zone")}}
-	case 3:
-		g.Spread = []model.Spread{{Attribute: "zone", Weight: 50, MaxSkew: d.in(0, 2)}}
-	case 4:
-		g.Affinities = []model.Affinity{{Constraint: model.Constraint{Attribute: "zone", Operator: model.OpEqual, Value: "b"}, Weight: d.in(-100, 100)}}
-	}
-}
-
-func (d dice) node(id string) *model.Node {
-	n := &model.Node{
-		ID: id, Datacenter: pick(d, "dc1", "dc1", "dc2"),
-		Capacity:   model.Resources{"cpu": int64(d.in(4, 14)), "memory": int64(d.in(4, 14)), "licence": 4},
-		Attributes: map[string]string{"zone": pick(d, "a", "b")},
-	}
-	if d.oneIn(3) {
-		n.Devices = []model.Device{{ID: "acme/gpu/a", Count: int32(d.in(1, 3))}, {ID: "acme/gpu/b", Count: int32(d.in(1, 3))}}
-	}
-	return n
-}
-
 // step lets something happen.
 func (s *server) step(d dice, jobs, nodes []string, rich bool) {
 	now := s.now()
@@ -733,33 +466,6 @@ func (s *server) step(d dice, jobs, nodes []string, rich bool) {
 		after := s.do(func(txn *state.Txn) []*model.Evaluation { return txn.ApplyNodeStatus(now, []string{id}, change) })
 		s.feed.Room(after, now, id)
 	}
-}
-
-// next is another version of a job: of another size, or of other needs.
-func (d dice) next(old, other *model.Job) *model.Job {
-	j := *old
-	j.Version++
-	j.Groups = nil
-	for _, g := range old.Groups {
-		copied := *g
-		j.Groups = append(j.Groups, &copied)
-	}
-	switch d.IntN(4) {
-	case 0:
-		j.Priority = other.Priority
-	case 1:
-		if !j.Type.PerNode() {
-			j.Groups[0].Count = d.in(0, 5)
-		}
-	case 2:
-		j.Groups[0].Resources = other.Groups[0].Resources
-	case 3:
-		j.Groups = j.Groups[:1]
-		if !j.Type.PerNode() { // their instances are counted by node, not by property
-			j.Groups[0].Constraints = other.Groups[0].Constraints
-		}
-	}
-	return &j
 }
 
 // Whatever happens to a small cluster: no node is ever over capacity, nobody is

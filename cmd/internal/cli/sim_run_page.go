@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -93,15 +94,15 @@ func (s *story) placed() {
 	s.more(len(list) - shown)
 }
 
-// victims are all that a placement evicted, those elsewhere with their node.
+// victims are all that a placement evicted: those on its node, then those
+// elsewhere with their node.
 func victims(p *sim.Placement) []string {
-	all := slices.Clone(p.Preempted)
-	for node, ids := range p.PreemptedElsewhere {
-		for _, id := range ids {
+	all := slices.Sorted(slices.Values(p.Preempted))
+	for _, node := range slices.Sorted(maps.Keys(p.PreemptedElsewhere)) {
+		for _, id := range slices.Sorted(slices.Values(p.PreemptedElsewhere[node])) {
 			all = append(all, id+" on "+node)
 		}
 	}
-	slices.Sort(all)
 	return all
 }
 
@@ -112,10 +113,21 @@ func (s *story) evicted() {
 	}
 	s.title("Evicted")
 	t := &term.Table{Columns: []term.Column{{Title: "AT"}, {Title: "ALLOCATION"}, {Title: "NODE"}, {Title: "BY"}, {Title: "LOST WORK", Right: true}}}
+	overrun := slices.ContainsFunc(list, func(e sim.Evicted) bool { return e.BudgetViolated })
+	if overrun {
+		t.Columns = append(t.Columns, term.Column{Title: "BUDGET"})
+	}
 	shown := s.some(len(list))
 	for i := range list[:shown] {
 		e := &list[i]
-		t.Row(duration(e.At), e.Alloc, e.Node, e.By, duration(e.LostWork))
+		row := []string{duration(e.At), e.Alloc, e.Node, e.By, duration(e.LostWork)}
+		switch {
+		case e.BudgetViolated:
+			row = append(row, "overrun")
+		case overrun:
+			row = append(row, "-")
+		}
+		t.Row(row...)
 	}
 	s.table(t)
 	s.more(len(list) - shown)
