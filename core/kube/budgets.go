@@ -44,6 +44,12 @@ func (c *Cluster) translateBudgets(d *Dump, w *workforce) {
 			c.Notes.soft("disruption budgets that let unhealthy pods go (AlwaysAllow)", "they count as healthy")
 		}
 		c.Budgets = append(c.Budgets, made)
+		if b.Status.DisruptionsAllowed != nil {
+			if c.allows == nil {
+				c.allows = map[*model.Budget]int32{}
+			}
+			c.allows[made] = *b.Status.DisruptionsAllowed
+		}
 		if allowed := b.Status.DisruptionsAllowed; allowed != nil && int(*allowed) != w.allowed(b, made) {
 			c.Notes.Add(Note{
 				Count: 1, What: "disruption budgets whose status allows another number of disruptions than their running pods leave",
@@ -86,4 +92,29 @@ func (w *workforce) running(g *model.Group) int {
 		}
 	}
 	return w.counted[g]
+}
+
+// TrustBudgets makes budgets leave as many disruptions as their status says, for a
+// cluster of which only a part of the pods is known.
+func (c *Cluster) TrustBudgets() {
+	available := map[*model.Group]int{}
+	for _, i := range c.Instances {
+		available[i.Group]++
+	}
+	for _, b := range c.Budgets {
+		allowed, ok := c.allows[b]
+		if !ok {
+			continue
+		}
+		term, n := model.LabelTerm{Labels: b.Labels}, 0
+		for _, j := range c.Jobs {
+			for _, g := range j.Groups {
+				if j.Namespace == b.Namespace && term.Matches(g.Labels) {
+					n += available[g]
+				}
+			}
+		}
+		b.MaxUnavailable = nil
+		b.MinAvailable = &model.Bound{Number: int32(max(0, n-int(max(0, allowed))))}
+	}
 }

@@ -21,6 +21,8 @@ type Cluster struct {
 
 	PodsRead int
 	Pods     int // that are told
+
+	allows map[*model.Budget]int32 // disruptions that a budget's status allows
 }
 
 // Job is a job with what shall happen to it.

@@ -33,11 +33,14 @@ func gracePeriod(p *Pod) time.Duration {
 	return 30 * time.Second
 }
 
+// VolumesNote is what Notes say of pods whose volumes may bind them to nodes.
+const VolumesNote = "pods with volumes that may bind them to nodes or zones, or run into limits of volumes a node"
+
 // unexpressed names what a pod says and nothing here can say.
 func (t *Translator) unexpressed(p *Pod) {
 	s := &p.Spec
 	if slices.ContainsFunc(s.Volumes, func(v Volume) bool { return v.binds() }) {
-		t.Notes.hard("pods with volumes that may bind them to nodes or zones, or run into limits of volumes a node", "placed as if every node reached them")
+		t.Notes.hard(VolumesNote, "placed as if every node reached them")
 	}
 	if len(s.ResourceClaims) > 0 {
 		t.Notes.hard("pods with resource claims (dynamic resource allocation)", "placed as if they had none")

@@ -25,6 +25,7 @@ var house = []component{
 	{"core/sim", 6, "the simulator is believed because it runs the server's own packages unchanged; a package that knew it could behave differently in it"},
 	{"core/server", 6, "the server drives the packages beneath it; they must run without one, or the simulator would be a second implementation"},
 
+	{"core/kube/extender", 5, "the extender asks the scheduler and its policies as a worker does; it serves another cluster than the one that the server runs"},
 	{"core/worker", 5, "a worker drives the scheduler and submits plans; neither may depend on who drives it"},
 
 	{"core/scheduler", 4, "scheduling is one function from an evaluation and a snapshot to a plan; what it is made of is checked without it"},

@@ -1,0 +1,504 @@
+package extender
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/policies/kubernetes"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is an extender behind HTTP, under a policy.
+type world struct {
+	t        *testing.T
+	extender *Extender
+	url      string
+	log      *lockedBuffer
+	registry *prometheus.Registry
+}
+
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// always is a set that never changes.
+type always struct{ set *policy.Set }
+
+func (a always) Pin() *policy.Set { return a.set.Pin() }
+
+func start(t *testing.T, active func() sdk.Policy, change func(*Config)) *world {
+	t.Helper()
+	native := func(name string, p func() sdk.Policy) *policy.Version {
+		v, err := policy.NewVersion(policy.Source{Name: name, Module: policy.Native(policy.BuiltinDigest(name, "test"), p)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	fallback := native("behind", func() sdk.Policy { return rules.New() })
+	set, err := policy.NewSetOver(fallback, native("default", active))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(set.Unpin)
+	w := &world{t: t, log: &lockedBuffer{}, registry: prometheus.NewRegistry()}
+	cfg := Config{Policies: always{set}, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Registry: w.registry}
+	if change != nil {
+		change(&cfg)
+	}
+	if w.extender, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(w.extender.Handler("/kube/v1"))
+	t.Cleanup(server.Close)
+	w.url = server.URL + "/kube/v1/"
+	return w
+}
+
+func kubePolicy() sdk.Policy { return kubernetes.New() }
+
+// send posts what kube-scheduler's own types make, and reads the answer into them.
+func (w *world) send(verb string, in, out any) {
+	w.t.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	status, text := w.raw(http.MethodPost, verb, body)
+	if status != http.StatusOK {
+		w.t.Fatalf("%s: %d %s", verb, status, text)
+	}
+	strict := json.NewDecoder(strings.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(out); err != nil {
+		w.t.Fatalf("%s: %v in %s", verb, err, text)
+	}
+}
+
+func (w *world) raw(method, verb string, body []byte) (int, string) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+verb, bytes.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close(); http.DefaultClient.CloseIdleConnections() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+func node(name, cpu string) *corev1.Node {
+	return &corev1.Node{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name, "zone": name[:1]}},
+		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110"),
+		}},
+	}
+}
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func pod(name, on, cpu string, priority int32) *corev1.Pod {
+	p := &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "default", UID: types.UID("uid-" + name), Labels: map[string]string{"app": name}, CreationTimestamp: metav1.NewTime(epoch),
+		},
+		Spec: corev1.PodSpec{NodeName: on, Priority: &priority, Containers: []corev1.Container{{
+			Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}},
+		}}},
+	}
+	if on != "" {
+		at := metav1.NewTime(epoch)
+		p.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &at}
+	}
+	return p
+}
+
+// feed tells the extender of a cluster as kubectl would.
+func (w *world) feed(objects ...any) {
+	w.t.Helper()
+	body, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if status, text := w.raw(http.MethodPut, "objects?replace=true", body); status != http.StatusOK {
+		w.t.Fatalf("objects: %d %s", status, text)
+	}
+}
+
+// whole is a proposal with victims as pods, meta one with their UIDs.
+func whole(asker *corev1.Pod, victims map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs {
+	args := &extenderv1.ExtenderPreemptionArgs{Pod: asker, NodeNameToVictims: map[string]*extenderv1.Victims{}}
+	for node, pods := range victims {
+		args.NodeNameToVictims[node] = &extenderv1.Victims{Pods: pods}
+	}
+	return args
+}
+
+func meta(asker *corev1.Pod, victims map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs {
+	args := &extenderv1.ExtenderPreemptionArgs{Pod: asker, NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
+	for node, pods := range victims {
+		m := &extenderv1.MetaVictims{}
+		for _, p := range pods {
+			m.Pods = append(m.Pods, &extenderv1.MetaPod{UID: string(p.UID)})
+		}
+		args.NodeNameToMetaVictims[node] = m
+	}
+	return args
+}
+
+// preempt asks, and shows the answer as node: uids, nodes ascending.
+func (w *world) preempt(verb string, args *extenderv1.ExtenderPreemptionArgs) string {
+	w.t.Helper()
+	var out extenderv1.ExtenderPreemptionResult
+	w.send(verb, args, &out)
+	var lines []string
+	for node, victims := range out.NodeNameToMetaVictims {
+		var ids []string
+		for _, p := range victims.Pods {
+			ids = append(ids, strings.TrimPrefix(p.UID, "uid-"))
+		}
+		line := node + ": " + strings.Join(ids, " ")
+		if victims.NumPDBViolations > 0 {
+			line += fmt.Sprintf(" (%d violations)", victims.NumPDBViolations)
+		}
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "; ")
+}
+
+func (w *world) counted(outcome string) float64 {
+	families, err := w.registry.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if f.GetName() == "cede_kube_preemptions_total" && l.GetValue() == outcome {
+					return m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// cluster is two full nodes: a big pod on one, two small ones of higher priority
+// on the other.
+func cluster() (nodes []any, big, small1, small2 *corev1.Pod) {
+	return []any{node("n1", "4"), node("n2", "4")}, pod("big", "n1", "4", 100), pod("small1", "n2", "2", 10), pod("small2", "n2", "2", 50)
+}
+
+func TestPreempt_ChoosesAmongAllPodsOfNodesThatAreKnown(t *testing.T) {
+	for _, mode := range []func(*corev1.Pod, map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs{whole, meta} {
+		w := start(t, kubePolicy, nil)
+		nodes, big, small1, small2 := cluster()
+		w.feed(append(nodes, big, small1, small2)...)
+		// kube-scheduler proposes the wrong one on n2: the policy knows of small1.
+		proposal := map[string][]*corev1.Pod{"n1": {big}, "n2": {small2}}
+		asker := pod("asker", "", "2", 1000)
+		if got, want := w.preempt("preempt", mode(asker, proposal)), "n2: small1"; got != want {
+			t.Errorf("answer %q, want %q", got, want)
+		}
+		if got, want := w.preempt("preempt?nodes=all", mode(asker, proposal)), "n1: big; n2: small1"; got != want {
+			t.Errorf("answer %q for all nodes, want %q", got, want)
+		}
+		if w.counted(endChosen) != 2 {
+			t.Errorf("%v preemptions counted as chosen, want 2\n%s", w.counted(endChosen), w.log)
+		}
+	}
+}
+
+func TestPreempt_NamesTheMostImportantVictimFirstAndCountsBudgets(t *testing.T) {
+	w := start(t, kubePolicy, nil)
+	small1, small2 := pod("small1", "n2", "2", 10), pod("small2", "n2", "2", 50)
+	one := intstr.FromInt32(1)
+	budget := &policyv1.PodDisruptionBudget{
+		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "default"},
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "small1"}}},
+	}
+	w.feed(node("n2", "4"), small1, small2, budget)
+	got := w.preempt("preempt", whole(pod("asker", "", "4", 1000), map[string][]*corev1.Pod{"n2": {small1, small2}}))
+	if want := "n2: small2 small1 (1 violations)"; got != want {
+		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
+	}
+}
+
+func TestPreempt_ChoosesTheNodeWhereVictimsAloneAreKnown(t *testing.T) {
+	w := start(t, kubePolicy, nil)
+	_, big, small1, small2 := cluster()
+	proposal := map[string][]*corev1.Pod{"n1": {big}, "n2": {small2, small1}}
+	small1.Namespace = "other" // victims are anywhere
+	asker := pod("asker", "", "3", 1000)
+	asker.Spec.NodeSelector = map[string]string{"disk": "ssd"} // kube-scheduler has seen to it
+	if got, want := w.preempt("preempt", whole(asker, proposal)), "n2: small2 small1"; got != want {
+		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
+	}
+	if got, want := w.preempt("preempt?nodes=all", whole(asker, proposal)), "n1: big; n2: small2 small1"; got != want {
+		t.Errorf("answer %q for all nodes, want %q", got, want)
+	}
+}
+
+// shield lets nobody be evicted whose priority is 50 or more.
+type shield struct{ *rules.Default }
+
+func (shield) PriorityDelta(in *sdk.Candidates, gap []int32, _ *sdk.Recheck) error {
+	for i := range gap {
+		if gap[i] = 1; in.Rows.Priority[i] >= 50 {
+			gap[i] = 1 << 30
+		}
+	}
+	return nil
+}
+
+func TestPreempt_DropsNodesThatThePolicyForbids(t *testing.T) {
+	w := start(t, func() sdk.Policy { return shield{rules.New()} }, nil)
+	_, big, small1, small2 := cluster()
+	asker := pod("asker", "", "2", 1000)
+	if got, want := w.preempt("preempt?nodes=all", whole(asker, map[string][]*corev1.Pod{"n1": {big}, "n2": {small1}})), "n2: small1"; got != want {
+		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
+	}
+	if got := w.preempt("preempt", whole(asker, map[string][]*corev1.Pod{"n1": {big}, "n2": {small2}})); got != "" {
+		t.Errorf("answer %q, want none", got)
+	}
+	if w.counted(endVetoed) != 1 {
+		t.Errorf("%v vetoes counted, want 1", w.counted(endVetoed))
+	}
+}
+
+// failing is a policy that is at fault, slow one that waits until it may go on.
+type failing struct{ *rules.Default }
+
+func (failing) SelectVictims(*sdk.Candidates, *sdk.Selection) error {
+	return errors.New("cannot tell")
+}
+
+type slow struct {
+	*rules.Default
+	wait chan struct{}
+}
+
+func (s slow) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
+	<-s.wait
+	return s.Default.SelectVictims(in, out)
+}
+
+func TestPreempt_KeepsTheProposalOfABadOrSlowPolicy(t *testing.T) {
+	_, big, small1, _ := cluster()
+	proposal := map[string][]*corev1.Pod{"n1": {big}, "n2": {small1}}
+	asker := pod("asker", "", "2", 1000)
+	released := make(chan struct{})
+	for name, c := range map[string]struct {
+		policy func() sdk.Policy
+		end    string
+	}{
+		"bad":  {func() sdk.Policy { return failing{rules.New()} }, endFault},
+		"slow": {func() sdk.Policy { return slow{rules.New(), released} }, endTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := start(t, c.policy, func(cfg *Config) { cfg.Deadline = 20 * time.Millisecond })
+			if name == "bad" {
+				w.extender.cfg.Deadline = time.Minute
+			}
+			if got, want := w.preempt("preempt", whole(asker, proposal)), "n1: big; n2: small1"; got != want {
+				t.Errorf("answer %q, want what was proposed, %q\n%s", got, want, w.log)
+			}
+			if got := w.preempt("preempt?onFault=none", whole(asker, proposal)); got != "" {
+				t.Errorf("answer %q, want none, as was asked for", got)
+			}
+			if w.counted(c.end) != 2 || !strings.Contains(w.log.String(), "outcome="+c.end) {
+				t.Errorf("%v counted as %s\n%s", w.counted(c.end), c.end, w.log)
+			}
+			if name == "slow" {
+				close(released)
+				for range searches { // until whoever was late has ended
+					w.extender.busy <- struct{}{}
+				}
+			}
+		})
+	}
+}
+
+func TestPreempt_KeepsTheProposalWhereTooLittleIsKnown(t *testing.T) {
+	w := start(t, kubePolicy, nil)
+	_, big, _, _ := cluster()
+	asker := pod("asker", "", "2", 1000)
+	for name, args := range map[string]*extenderv1.ExtenderPreemptionArgs{
+		"victims by UID, and nothing was fed": meta(asker, map[string][]*corev1.Pod{"n1": {big}}),
+		"no pod":                              whole(nil, map[string][]*corev1.Pod{"n1": {big}}),
+	} {
+		if got, want := w.preempt("preempt", args), "n1: big"; got != want {
+			t.Errorf("%s: answer %q, want %q", name, got, want)
+		}
+	}
+	if got := w.preempt("preempt", whole(asker, nil)); got != "" {
+		t.Errorf("answer %q to no proposal", got)
+	}
+	// What the pod asks for cannot be told: other namespaces' pods.
+	other, n1 := pod("other", "", "2", 1000), node("n1", "4")
+	w.feed(n1, big)
+	other.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}, TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"prod"},
+	}}}}
+	if got, want := w.preempt("preempt", meta(other, map[string][]*corev1.Pod{"n1": {big}})), "n1: big"; got != want || !strings.Contains(w.log.String(), "other namespaces") {
+		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
+	}
+}
+
+func TestFilterAndPrioritize_GiveBackEveryNode(t *testing.T) {
+	w := start(t, kubePolicy, nil)
+	n1, n2 := node("n1", "4"), node("n2", "4")
+	asker := pod("asker", "", "1", 0)
+	var filtered extenderv1.ExtenderFilterResult
+	w.send("filter", &extenderv1.ExtenderArgs{Pod: asker, Nodes: &corev1.NodeList{Items: []corev1.Node{*n1, *n2}}}, &filtered)
+	if filtered.Nodes == nil || len(filtered.Nodes.Items) != 2 || filtered.Nodes.Items[1].Status.Allocatable.Cpu().String() != "4" || filtered.Error != "" {
+		t.Errorf("filter answers %+v", filtered)
+	}
+	names := []string{"n1", "n2"}
+	filtered = extenderv1.ExtenderFilterResult{}
+	w.send("filter", &extenderv1.ExtenderArgs{Pod: asker, NodeNames: &names}, &filtered)
+	if filtered.NodeNames == nil || !slices.Equal(*filtered.NodeNames, names) || filtered.Nodes != nil {
+		t.Errorf("filter answers %+v", filtered)
+	}
+	var scores extenderv1.HostPriorityList
+	w.send("prioritize", &extenderv1.ExtenderArgs{Pod: asker, NodeNames: &names}, &scores)
+	if len(scores) != 2 || scores[0].Score != 0 || scores[1].Score != 0 {
+		t.Errorf("scores %v of nodes of which nothing is known", scores)
+	}
+	w.feed(n1, n2, pod("busy", "n1", "3", 0))
+	w.send("prioritize", &extenderv1.ExtenderArgs{Pod: asker, NodeNames: &names}, &scores)
+	if scores[1].Host != "n2" || scores[1].Score <= scores[0].Score || scores[1].Score > 10 {
+		t.Errorf("scores %v: n2 is empty", scores)
+	}
+}
+
+
+func TestBind_AsksTheAPIServer(t *testing.T) {
+	var path, auth, body string
+	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		path, auth, body = r.URL.Path, r.Header.Get("Authorization"), string(text)
+		if strings.Contains(path, "taken") {
+			rw.WriteHeader(http.StatusConflict)
+			_, _ = io.WriteString(rw, `{"message":"pod taken is already assigned"}`)
+		}
+	}))
+	defer api.Close()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	w := start(t, kubePolicy, func(c *Config) {
+		c.Binder = &APIBinder{URL: api.URL, Client: client, Token: func() (string, error) { return "secret", nil }}
+	})
+	var out extenderv1.ExtenderBindingResult
+	w.send("bind", &extenderv1.ExtenderBindingArgs{PodName: "p", PodNamespace: "ns", PodUID: "uid-p", Node: "n1"}, &out)
+	if out.Error != "" || path != "/api/v1/namespaces/ns/pods/p/binding" || auth != "Bearer secret" || !strings.Contains(body, `"name":"n1"`) {
+		t.Errorf("%q: asked %s with %q: %s", out.Error, path, auth, body)
+	}
+	w.send("bind", &extenderv1.ExtenderBindingArgs{PodName: "taken", PodNamespace: "ns", Node: "n1"}, &out)
+	if !strings.Contains(out.Error, "already assigned") {
+		t.Errorf("error %q", out.Error)
+	}
+	if strings.Contains(w.log.String(), "secret") {
+		t.Error("the token is in the log")
+	}
+}
+
+func TestBind_IsRefusedWithoutABinder(t *testing.T) {
+	w := start(t, kubePolicy, nil)
+	var out extenderv1.ExtenderBindingResult
+	w.send("bind", &extenderv1.ExtenderBindingArgs{PodName: "p", PodNamespace: "ns", Node: "n1"}, &out)
+	if out.Error != ErrNoBinder.Error() {
+		t.Errorf("error %q", out.Error)
+	}
+}
+
+// What later versions may send: fields of other types keep the proposal, and what
+// is no JSON is refused with 400.
+func TestServe_HostileRequests(t *testing.T) {
+	w := start(t, kubePolicy, nil)
+	odd := `{"Pod":{"metadata":{"name":"p"},"spec":{"containers":7}},"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u"}],"NumPDBViolations":2}}}`
+	if status, text := w.raw(http.MethodPost, "preempt", []byte(odd)); status != 200 || !strings.Contains(text, `"UID":"u"`) || !strings.Contains(text, `"NumPDBViolations":2`) {
+		t.Errorf("%d %s, want what was proposed", status, text)
+	}
+	for _, body := range []string{"", "[", "null7", strings.Repeat("[", 100_000)} {
+		for _, verb := range []string{"preempt", "filter", "prioritize", "bind"} {
+			if status, _ := w.raw(http.MethodPost, verb, []byte(body)); status != http.StatusBadRequest {
+				t.Errorf("%s of %.10q: status %d", verb, body, status)
+			}
+		}
+	}
+	for _, body := range []string{`{"NodeNameToVictims":{"n":null}}`, `{"Pod":null}`, `{"Pod":{"metadata":{"name":"p"}},"NodeNameToVictims":{"n":{"Pods":[null]}}}`, `{"Nodes":{"items":[null,7]}}`, `{}`} {
+		for _, verb := range []string{"preempt", "filter", "prioritize", "bind"} {
+			if status, text := w.raw(http.MethodPost, verb, []byte(body)); status != http.StatusOK {
+				t.Errorf("%s of %s: status %d: %s", verb, body, status, text)
+			}
+		}
+	}
+	if strings.Contains(w.log.String(), "panicked") {
+		t.Error(w.log)
+	}
+}
+
+// 5,000 nodes with 10 pods each, of which 100 are proposed, as kube-scheduler
+// samples them.
+func BenchmarkPreempt(b *testing.B) {
+	for _, proposed := range []int{100, 500} {
+		b.Run(fmt.Sprintf("nodes=5000/proposed=%d", proposed), func(b *testing.B) {
+			e, args := busyCluster(b, 5000, proposed)
+			b.ReportAllocs()
+			for b.Loop() {
+				if out := e.Preempt(context.Background(), args, Wishes{}); len(out.NodeNameToMetaVictims) != 1 {
+					b.Fatalf("%d nodes in the answer", len(out.NodeNameToMetaVictims))
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,211 @@
+package extender
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/kube"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
+)
+
+// Verb is one thing that kube-scheduler, or whoever feeds the extender, asks for.
+type Verb string
+
+// The verbs: all but the last are kube-scheduler's.
+const (
+	Filter     Verb = "filter"
+	Prioritize Verb = "prioritize"
+	Preempt    Verb = "preempt"
+	Bind       Verb = "bind"
+	Objects    Verb = "objects"
+)
+
+// Verbs lists every verb.
+var Verbs = []Verb{Filter, Prioritize, Preempt, Bind, Objects}
+
+// maxBody bounds a request without a limit of its own, in bytes: filter may carry
+// every node of a cluster, whole.
+const maxBody = 1 << 30
+
+// Handler serves every verb under a prefix, such as /kube/v1, for a process that
+// has no API of its own.
+func (e *Extender) Handler(prefix string) http.Handler {
+	mux := http.NewServeMux()
+	for _, v := range Verbs {
+		method := http.MethodPost
+		if v == Objects {
+			method = http.MethodPut
+		}
+		mux.HandleFunc(method+" "+prefix+"/"+string(v), func(w http.ResponseWriter, r *http.Request) {
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+			e.Serve(v, w, r)
+		})
+	}
+	return mux
+}
+
+// Serve answers one request. Whoever calls it bounds the body.
+func (e *Extender) Serve(v Verb, w http.ResponseWriter, r *http.Request) {
+	answer, err := e.answer(v, r)
+	if err != nil {
+		e.cfg.Logger.Warn("request of kube-scheduler not understood", "verb", string(v), "err", err)
+		write(w, http.StatusBadRequest, map[string]string{"Code": "invalid", "Message": err.Error()})
+		return
+	}
+	write(w, http.StatusOK, answer)
+}
+
+func write(w http.ResponseWriter, status int, answer any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer) // who asked has gone, if anything
+}
+
+func (e *Extender) answer(v Verb, r *http.Request) (any, error) {
+	switch v {
+	case Preempt:
+		return e.servePreempt(r)
+	case Filter, Prioritize:
+		return e.serveNodes(v, r.Body)
+	case Bind:
+		return e.serveBind(r)
+	case Objects:
+		return e.serveObjects(r)
+	}
+	return nil, errors.New("there is no such verb")
+}
+
+// decode reads a request. A field of a type that we do not expect, as a later
+// version of Kubernetes may have, leaves the rest readable: odd says that there is
+// one.
+func decode(body io.Reader, v any) (odd bool, err error) {
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return false, err
+	}
+	err = json.Unmarshal(text, v)
+	if _, is := errors.AsType[*json.UnmarshalTypeError](err); is {
+		return true, nil
+	}
+	return false, err
+}
+
+func (e *Extender) servePreempt(r *http.Request) (any, error) {
+	var args kube.ExtenderPreemptionArgs
+	odd, err := decode(r.Body, &args)
+	if err != nil {
+		return nil, err
+	}
+	q := r.URL.Query()
+	wishes := Wishes{OnFault: OnFault(q.Get("onFault") == "none"), AllNodes: q.Get("nodes") == "all"}
+	for _, victims := range args.NodeNameToVictims {
+		if victims != nil {
+			e.cache.see(nil, slices.DeleteFunc(slices.Clone(victims.Pods), func(p *kube.Pod) bool { return p == nil || p.Metadata.UID == "" })...)
+		}
+	}
+	if odd {
+		args.Pod = nil // what the policy would be told is not what was said
+	}
+	return e.Preempt(r.Context(), &args, wishes), nil
+}
+
+// serveNodes answers filter and prioritize, and takes over what they carry.
+// kube-scheduler has filtered already, and no rule of ours keeps a pod off a node
+// that its own rules let it go to.
+func (e *Extender) serveNodes(v Verb, body io.Reader) (any, error) {
+	var args kube.ExtenderArgs
+	if _, err := decode(body, &args); err != nil {
+		return nil, err
+	}
+	var names []string
+	var nodes []*kube.Node
+	if args.NodeNames != nil {
+		names = *args.NodeNames
+	}
+	if args.Nodes != nil {
+		for _, text := range args.Nodes.Items {
+			n := &kube.Node{}
+			_ = json.Unmarshal(text, n) // as far as it goes
+			names = append(names, n.Metadata.Name)
+			if n.Metadata.Name != "" {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	e.cache.see(nodes, args.Pod)
+	if v == Filter {
+		return &kube.ExtenderFilterResult{Nodes: args.Nodes, NodeNames: args.NodeNames, FailedNodes: map[string]string{}}, nil
+	}
+	return e.scores(names), nil
+}
+
+// scores ranks nodes by how full they are, as the cluster's algorithm wants them,
+// 0 to 10. Where some node is not known none is preferred.
+func (e *Extender) scores(names []string) []kube.HostPriority {
+	list := make([]kube.HostPriority, len(names))
+	settings := e.cfg.Settings()
+	algorithm := model.SpreadRank
+	if settings != nil && settings.Algorithm != "" {
+		algorithm = settings.Algorithm
+	}
+	c := e.cache
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	known := !c.fed.IsZero()
+	for i, name := range names {
+		list[i].Host = name
+		n := c.nodes[name]
+		if known = known && n != nil; !known {
+			continue
+		}
+		cpu, memory := n.Offers()
+		freeCPU, freeMemory := cpu, memory
+		for _, p := range c.onNode[name] {
+			usedCPU, usedMemory := p.Asks()
+			freeCPU, freeMemory = freeCPU-usedCPU, freeMemory-usedMemory
+		}
+		fit := preempt.Fit(algorithm, cpu, memory, max(freeCPU, 0), max(freeMemory, 0))
+		list[i].Score = int64(min(10, max(0, math.Round(float64(fit*10)))))
+	}
+	if !known {
+		for i := range list {
+			list[i].Score = 0
+		}
+	}
+	return list
+}
+
+// ErrNoBinder is what bind is answered where nobody binds.
+var ErrNoBinder = errors.New("this extender binds nothing: leave bindVerb out of kube-scheduler's configuration")
+
+func (e *Extender) serveBind(r *http.Request) (any, error) {
+	var args kube.ExtenderBindingArgs
+	if _, err := decode(r.Body, &args); err != nil {
+		return nil, err
+	}
+	err := ErrNoBinder
+	if e.cfg.Binder != nil {
+		err = e.cfg.Binder.Bind(r.Context(), &args)
+	}
+	if err != nil {
+		return &kube.ExtenderBindingResult{Error: err.Error()}, nil
+	}
+	e.cache.bound(args.PodUID, args.Node)
+	return &kube.ExtenderBindingResult{}, nil
+}
+
+// serveObjects takes over what `kubectl get -o json` writes.
+func (e *Extender) serveObjects(r *http.Request) (any, error) {
+	d, err := kube.Read(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	e.Feed(d, r.URL.Query().Get("replace") == "true")
+	nodes, pods := e.cache.size()
+	return map[string]int{"Nodes": nodes, "Pods": pods}, nil
+}
