@@ -1,0 +1,187 @@
+package app
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/core/rpc"
+	"github.com/cede-scheduler/cede/core/server"
+)
+
+// free is an address of loopback that was free a moment ago.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// pooled starts a server that gossips; what flags say goes first.
+func pooled(t *testing.T, more map[string]string) (*started, string) {
+	t.Helper()
+	flags := loopback(map[string]string{"server.enabled": "true", "data_dir": t.TempDir(), "listen.gossip": free(t)})
+	var environ []string
+	for k, v := range more {
+		if k == "gossip.keys" { // secrets do not come by flags
+			environ = append(environ, "CEDE_GOSSIP__KEYS="+v)
+			continue
+		}
+		flags[k] = v
+	}
+	return start(t, load(t, config.Sources{Flags: flags, Environ: environ})), flags["listen.gossip"]
+}
+
+func leads(s *started) func() bool { return func() bool { return s.server.log.IsLeader() } }
+
+// voters is how many servers vote, as one of them knows.
+func voters(s *started) (n int) {
+	for _, r := range s.server.log.Stats().Servers {
+		if r.Suffrage == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func TestPool_ServersOfTwoClustersStayApart(t *testing.T) {
+	a, _ := pooled(t, nil)
+	b, at := pooled(t, nil)
+	eventually(t, "each leads its own cluster", func() bool {
+		return a.server.pool.who().ClusterID != "" && b.server.pool.who().ClusterID != ""
+	})
+	_, err := a.server.server.JoinPool(t.Context(), at)
+	if err == nil || !strings.Contains(err.Error(), "belongs to cluster") {
+		t.Errorf("joining another cluster says %v", err)
+	}
+	if n := len(a.server.pool.Members()); n != 1 {
+		t.Errorf("the pool has %d members", n)
+	}
+}
+
+func TestPool_KeysKeepStrangersOutAndRotate(t *testing.T) {
+	const first = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" // 32 bytes
+	a, at := pooled(t, map[string]string{"gossip.keys": first})
+	stranger, _ := pooled(t, map[string]string{"server.bootstrap_expect": "3"})
+	if _, err := stranger.server.server.JoinPool(t.Context(), at); err == nil {
+		t.Error("a server without the key joins")
+	}
+	b, _ := pooled(t, map[string]string{"gossip.keys": first, "server.join": at})
+	eventually(t, "both know each other", func() bool { return len(a.server.pool.Members()) == 2 && len(b.server.pool.Members()) == 2 })
+	eventually(t, "the newcomer is taken in", func() bool { return len(b.server.log.Stats().Servers) == 2 })
+	for _, step := range []struct {
+		verb rpc.KeyVerb
+		key  byte
+		keys int
+	}{{rpc.KeyInstall, 1, 2}, {rpc.KeyUse, 1, 2}, {rpc.KeyRemove, 0, 1}} {
+		key := make([]byte, 32)
+		for i := range key {
+			key[i] = step.key
+		}
+		answers, err := b.server.server.Keyring(t.Context(), step.verb, key)
+		if err != nil || len(answers) != 2 {
+			t.Fatalf("%d servers answer: %v", len(answers), err)
+		}
+		for _, one := range answers {
+			if one.Err != nil || len(one.Keys) != step.keys {
+				t.Errorf("server %s after step %d has keys %v: %v", one.Server, step.verb, one.Keys, one.Err)
+			}
+		}
+	}
+}
+
+// pki writes an authority and a server's certificate, and returns the flags for it.
+func pki(t *testing.T) map[string]string {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, kind string, raw []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "cede"}, NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := write("cert.pem", "CERTIFICATE", raw)
+	return map[string]string{"tls.cert": cert, "tls.ca": cert, "tls.key": write("key.pem", "PRIVATE KEY", secret)}
+}
+
+func with(a map[string]string, more map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, m := range []map[string]string{a, more} {
+		for k, v := range m {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// Over TLS a newcomer is taken in and votes; one with another authority's
+// certificate gossips, and gets nothing else.
+func TestPool_CertificatesTellServersFromStrangers(t *testing.T) {
+	ours := pki(t)
+	a, at := pooled(t, ours)
+	eventually(t, "the first one leads", leads(a))
+	b, _ := pooled(t, with(ours, map[string]string{"server.join": at}))
+	eventually(t, "the newcomer votes", func() bool { return voters(a) == 2 && voters(b) == 2 })
+	stranger, _ := pooled(t, with(pki(t), map[string]string{"server.join": at}))
+	eventually(t, "the stranger is heard of", func() bool { return len(a.server.pool.Members()) == 3 })
+	if _, err := a.server.pool.client.Status(t.Context(), stranger.server.id, ""); err == nil {
+		t.Error("the stranger is asked")
+	}
+	if _, err := stranger.server.pool.client.Status(t.Context(), a.server.id, ""); err == nil {
+		t.Error("the stranger is answered")
+	}
+	if n := len(a.server.log.Stats().Servers); n != 2 {
+		t.Errorf("%d servers belong to the cluster", n)
+	}
+}
+
+// A policy decides once every server that votes has checked it, whoever loads it.
+func TestPool_APolicyWaitsForAllWhoVote(t *testing.T) {
+	a, at := pooled(t, nil)
+	eventually(t, "the first one leads", leads(a))
+	b, _ := pooled(t, map[string]string{"server.join": at})
+	eventually(t, "both vote", func() bool { return voters(a) == 2 && voters(b) == 2 })
+	v, err := a.server.server.LoadPolicy(t.Context(), server.LoadRequest{Builtin: "nomad", Grants: []string{"keepRedundant"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.server.server.ActivatePolicy(t.Context(), v.Name, v.ID); err != nil {
+		t.Fatal(err)
+	}
+	checks := a.server.state.Snapshot().PolicyVersion(v.ID).Checks
+	if !checks[a.server.id].OK || !checks[b.server.id].OK {
+		t.Errorf("it decides, and its checks are %+v", checks)
+	}
+}
