@@ -3,7 +3,6 @@ package scenario
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -14,14 +13,6 @@ func TestDecode_ContractScenarios(t *testing.T) {
 	}
 	for _, name := range files {
 		f, err := decodeFile(t, name)
-		if strings.Contains(name, "karmada") {
-			for _, want := range []string{`clusters: "clusters" is not supported yet`, `bindings: "bindings" is not supported yet`} {
-				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("%s: %v; want %q", name, err, want)
-				}
-			}
-			continue
-		}
 		if err != nil {
 			t.Errorf("%v", err)
 			continue

@@ -35,7 +35,10 @@ func (s *structPlan) decode(d *decoder, v reflect.Value, start event) {
 		}
 		d.pop(mark)
 	}
-	for _, r := range s.required {
+	for i, r := range s.required {
+		if i > 0 && s.instead >= 0 && seen[s.instead] > 0 {
+			break
+		}
 		if field := &s.fields[r.field]; seen[r.field] == 0 && !later {
 			mark := d.push(step{key: field.name, index: -1}, start.line)
 			d.problem(start.line, field.name+" is missing", fmt.Sprintf("add `%s: ` and %s", field.name, r.what))

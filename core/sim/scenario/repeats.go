@@ -14,6 +14,8 @@ var nameFields = map[reflect.Type]string{
 	reflect.TypeFor[Job]():           "id",
 	reflect.TypeFor[Group]():         "name",
 	reflect.TypeFor[Running]():       "id",
+	reflect.TypeFor[Cluster]():       "id",
+	reflect.TypeFor[Binding]():       "id",
 }
 
 // manyItems is how long a list is before its names are compared while it is

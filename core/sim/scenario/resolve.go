@@ -23,6 +23,9 @@ type Resolved struct {
 	Jobs     []*model.Job
 	Budgets  []*model.Budget
 	Running  []*model.Allocation // in file order
+	Clusters []*model.Cluster
+	Bindings []*model.Binding
+	Assigned []Assigned // in file order
 	Steps    []Step
 	Until    *int64 // Unix nanoseconds
 	Expect   *Expect
@@ -31,10 +34,12 @@ type Resolved struct {
 
 // Step is one thing that happens.
 type Step struct {
-	At   int64 // Unix nanoseconds
-	Do   Action
-	Job  *model.Job // of Submit and Stop
-	Node string     // of the others
+	At  int64 // Unix nanoseconds
+	Do  Action
+	Job *model.Job // of Submit and Stop
+	// Binding is of Submit and Stop where Job is nil.
+	Binding *model.Binding
+	Node    string // of the others
 }
 
 // Action is what happens in a step.
@@ -91,7 +96,18 @@ func Resolve(f *File) (*Resolved, error) {
 		r.Budgets = append(r.Budgets, f.Budgets[i].resolve())
 	}
 	r.Running = c.allocations(r.Jobs)
-	r.Steps = c.steps(r.Jobs)
+	for i := range f.Clusters {
+		r.Clusters = append(r.Clusters, f.Clusters[i].resolve())
+	}
+	for i := range f.Bindings {
+		b, warning := f.Bindings[i].resolve(classes)
+		r.Bindings = append(r.Bindings, b)
+		if warning != "" {
+			r.Warnings = append(r.Warnings, warning)
+		}
+	}
+	r.Assigned = c.assigned(r.Bindings)
+	r.Steps = c.steps(r.Jobs, r.Bindings)
 	if f.Until != nil {
 		r.Until = new(int64(*f.Until))
 	}
@@ -110,6 +126,7 @@ func (s *Scheduler) resolve() model.SchedulerConfig {
 	}
 	for t, on := range map[model.JobType]*bool{
 		model.JobService: p.Service, model.JobBatch: p.Batch, model.JobSystem: p.System, model.JobSysBatch: p.SysBatch,
+		model.JobBinding: p.Binding,
 	} {
 		config.Preemption[t] = on == nil || *on
 	}

@@ -25,6 +25,10 @@ func (c *checker) checkRunning() {
 		case r.StartedAt < -maxDuration:
 			c.add(p.field("startedAt"), fmt.Sprintf("%v is too long ago: expected at most %v (50 years)", r.StartedAt, maxDuration), "check the unit")
 		}
+		if r.Binding != "" {
+			c.checkRunningBinding(p, r)
+			continue
+		}
 		placeable := c.needJob(p.field("job"), r.Job) && c.needGroup(p.field("group"), r.Job, r.Group)
 		c.needNode(p.field("node"), r.Node)
 		if _, ok := c.node(r.Node); ok && placeable {
@@ -153,9 +157,12 @@ func (r *room) take(ask *model.Ask, choice []int16) []deviceUse {
 // free index of its group; what runs on every node has index 0.
 func (c *checker) allocations(jobs []*model.Job) []*model.Allocation {
 	next := map[*model.Group]int{}
-	allocs := make([]*model.Allocation, len(c.f.Running))
+	allocs := make([]*model.Allocation, 0, len(c.f.Running))
 	for i := range c.f.Running {
 		r := &c.f.Running[i]
+		if r.Binding != "" {
+			continue
+		}
 		at := c.jobs[r.Job]
 		job := jobs[at]
 		a := &model.Allocation{
@@ -165,22 +172,32 @@ func (c *checker) allocations(jobs []*model.Job) []*model.Allocation {
 		}
 		a.Index = next[a.Group]
 		next[a.Group]++
-		allocs[i] = a
+		allocs = append(allocs, a)
 	}
 	return allocs
 }
 
+// work is what an id names: a job or a binding, the other being nil.
+func (c *checker) work(id string, jobs []*model.Job, bindings []*model.Binding) (*model.Job, *model.Binding) {
+	if at, ok := c.bindings[id]; ok {
+		return nil, bindings[at]
+	}
+	return jobs[c.jobs[id]], nil
+}
+
 // steps turns events into steps.
-func (c *checker) steps(jobs []*model.Job) []Step {
+func (c *checker) steps(jobs []*model.Job, bindings []*model.Binding) []Step {
 	var steps []Step
 	for i := range c.f.Events {
 		e := &c.f.Events[i]
 		s := Step{At: int64(e.At)}
 		switch {
 		case e.Submit != "":
-			s.Do, s.Job = Submit, jobs[c.jobs[e.Submit]]
+			s.Do = Submit
+			s.Job, s.Binding = c.work(e.Submit, jobs, bindings)
 		case e.Stop != "":
-			s.Do, s.Job = Stop, jobs[c.jobs[e.Stop]]
+			s.Do = Stop
+			s.Job, s.Binding = c.work(e.Stop, jobs, bindings)
 		case e.NodeDown != "":
 			s.Do, s.Node = NodeDown, e.NodeDown
 		case e.NodeUp != "":

@@ -20,6 +20,7 @@ type structPlan struct {
 	fields   []fieldPlan
 	byName   map[string]int
 	required []requirement
+	instead  int               // field that spares all of required but the first; -1: none does
 	later    map[string]string // fields that this version refuses -> what they are
 }
 
@@ -46,6 +47,9 @@ var words = map[reflect.Type][2]string{ // one, many
 	reflect.TypeFor[Node]():                 {"a node", "nodes"},
 	reflect.TypeFor[Device]():               {"a group of devices", "groups of devices"},
 	reflect.TypeFor[Taint]():                {"a taint", "taints"},
+	reflect.TypeFor[Cluster]():              {"a member cluster", "member clusters"},
+	reflect.TypeFor[Binding]():              {"a binding", "bindings"},
+	reflect.TypeFor[ClusterSpread]():        {"a spread over clusters", ""},
 	reflect.TypeFor[Job]():                  {"a job", "jobs"},
 	reflect.TypeFor[PreemptionToleration](): {"a preemption toleration", ""},
 	reflect.TypeFor[Group]():                {"a group", "groups"},
@@ -70,16 +74,13 @@ var words = map[reflect.Type][2]string{ // one, many
 // They are refused rather than ignored, because ignoring them would change who
 // is evicted.
 var later = map[reflect.Type]map[string]string{
-	reflect.TypeFor[File](): {
-		"bindings": "bindings", "clusters": "member clusters",
-	},
 	reflect.TypeFor[Group]():   {"minCount": "elastic groups"},
-	reflect.TypeFor[Running](): {"binding": "bindings", "clusters": "bindings"},
-	reflect.TypeFor[ExpectBinding](): {
-		"clusters": "bindings",
-	},
-	reflect.TypeFor[ExpectUnplaced](): {"binding": "bindings"},
+	reflect.TypeFor[Binding](): {"minReplicas": "elastic bindings"},
 }
+
+// instead names the field that makes an element something else, of which only the
+// id is required of what stands in required.
+var instead = map[reflect.Type]string{reflect.TypeFor[Running](): "binding"}
 
 // required lists fields that must be there, and what to write in them: those
 // whose zero value is as good as any other, so that only the decoder can tell
@@ -94,6 +95,8 @@ var required = map[reflect.Type][][2]string{
 	reflect.TypeFor[Device]():        {{"id", "vendor/type/model"}, {"count", "a whole number"}},
 	reflect.TypeFor[Taint]():         {{"key", "a word such as gpu"}, {"effect", "NoSchedule or PreferNoSchedule"}},
 	reflect.TypeFor[Budget]():        {{"name", nameWords}},
+	reflect.TypeFor[Cluster]():       {{"id", nameWords}},
+	reflect.TypeFor[Binding]():       {{"id", nameWords}},
 	reflect.TypeFor[Job]():           {{"id", nameWords}, {"groups", "at least one, such as `[{name: main, count: 1, resources: {cpu: 500}}]`"}},
 	reflect.TypeFor[Group]():         {{"name", nameWords}},
 	reflect.TypeFor[DeviceRequest](): {{"id", "type, vendor/type or vendor/type/model"}},
@@ -114,6 +117,8 @@ func special(t reflect.Type) *plan {
 		return &plan{what: "a duration", decode: decodeDuration}
 	case reflect.TypeFor[Bound]():
 		return &plan{what: "a number, or a percentage", decode: decodeBound}
+	case reflect.TypeFor[ExpectClusters]():
+		return &plan{what: "a list of clusters, or a mapping from them to replicas", decode: decodeExpectClusters}
 	case reflect.TypeFor[Quantities]():
 		return &plan{what: "a mapping from resources to amounts", decode: decodeQuantities}
 	case reflect.TypeFor[map[string]any]():
@@ -152,8 +157,11 @@ func newPlan(t reflect.Type) *plan {
 }
 
 func newStructPlan(t reflect.Type) *plan {
-	s := &structPlan{byName: map[string]int{}, later: later[t]}
+	s := &structPlan{byName: map[string]int{}, later: later[t], instead: -1}
 	s.addFields(t, nil)
+	if name, ok := instead[t]; ok {
+		s.instead = s.byName[name]
+	}
 	for _, r := range required[t] {
 		s.required = append(s.required, requirement{field: s.byName[r[0]], what: r[1]})
 	}
@@ -188,7 +196,7 @@ func (s *structPlan) addFields(t reflect.Type, at []int) {
 			index = at // it is two fields, Value and Values
 			p = &plan{what: "a text, a number, true, false or a list of them", decode: decodeOperand}
 		}
-		if t == reflect.TypeFor[Group]() && name == "duration" {
+		if (t == reflect.TypeFor[Group]() || t == reflect.TypeFor[Binding]()) && name == "duration" {
 			p = &plan{what: p.what, decode: decodePositive}
 		}
 		s.byName[name] = len(s.fields)

@@ -13,8 +13,10 @@ type File struct {
 	Namespaces  []Namespace     `json:"namespaces,omitempty"`
 	Classes     []PriorityClass `json:"priorityClasses,omitempty"`
 	Nodes       []Node          `json:"nodes,omitempty"`
+	Clusters    []Cluster       `json:"clusters,omitempty"`
 	Jobs        []Job           `json:"jobs,omitempty"`
 	Budgets     []Budget        `json:"budgets,omitempty"`
+	Bindings    []Binding       `json:"bindings,omitempty"`
 	Running     []Running       `json:"running,omitempty"`
 	Events      []Event         `json:"events,omitempty"`
 	Until       *Duration       `json:"until,omitempty"`
@@ -202,13 +204,48 @@ type Bound struct {
 	Percent bool
 }
 
-// Running is an allocation that is placed before time 0.
+// Cluster is a member cluster: one pool of capacity for bindings.
+type Cluster struct {
+	ID         string            `json:"id"`
+	Capacity   Quantities        `json:"capacity,omitempty"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+}
+
+// Binding is a workload that is spread over member clusters.
+type Binding struct {
+	ID                string         `json:"id"`
+	Namespace         string         `json:"namespace,omitempty"`
+	Scope             string         `json:"scope,omitempty"`
+	Priority          *int32         `json:"priority,omitempty"`
+	PriorityClass     string         `json:"priorityClass,omitempty"`
+	ClassSource       string         `json:"priorityClassSource,omitempty"`
+	PreemptionPolicy  string         `json:"preemptionPolicy,omitempty"`
+	KillTimeout       Duration       `json:"killTimeout,omitempty"`
+	Replicas          *int           `json:"replicas,omitempty"`
+	Resources         Quantities     `json:"resources,omitempty"`
+	Clusters          []string       `json:"clusters,omitempty"`
+	Weights           map[string]int `json:"weights,omitempty"`
+	Constraints       []Constraint   `json:"constraints,omitempty"`
+	ReplicaScheduling string         `json:"replicaScheduling,omitempty"`
+	Spread            ClusterSpread  `json:"spread,omitzero"`
+	Duration          Duration       `json:"duration,omitempty"`
+}
+
+// ClusterSpread bounds over how many clusters a binding is spread.
+type ClusterSpread struct {
+	MinClusters *int `json:"minClusters,omitempty"`
+	MaxClusters *int `json:"maxClusters,omitempty"`
+}
+
+// Running is an allocation, or replicas of a binding, placed before time 0.
 type Running struct {
-	ID        string   `json:"id"`
-	Job       string   `json:"job"`
-	Group     string   `json:"group"`
-	Node      string   `json:"node"`
-	StartedAt Duration `json:"startedAt,omitempty"`
+	ID        string         `json:"id"`
+	Job       string         `json:"job,omitempty"`
+	Group     string         `json:"group,omitempty"`
+	Node      string         `json:"node,omitempty"`
+	Binding   string         `json:"binding,omitempty"`
+	Clusters  map[string]int `json:"clusters,omitempty"` // replicas
+	StartedAt Duration       `json:"startedAt,omitempty"`
 }
 
 // Event is one thing that happens; exactly one of the fields but At is set.
@@ -243,17 +280,25 @@ type ExpectPlacement struct {
 	PreemptedElsewhere map[string][]string `json:"preemptedElsewhere,omitzero"`
 }
 
-// ExpectBinding is read, and can only hold as an empty list, until bindings
-// are scheduled.
+// ExpectBinding matches a binding of the result when every field it names does.
 type ExpectBinding struct {
-	At        *Duration `json:"at,omitempty"`
-	Binding   *string   `json:"binding,omitempty"`
-	Preempted *[]string `json:"preempted,omitempty"`
+	At        *Duration       `json:"at,omitempty"`
+	Binding   *string         `json:"binding,omitempty"`
+	Clusters  *ExpectClusters `json:"clusters,omitempty"`
+	Preempted *[]string       `json:"preempted,omitempty"`
+}
+
+// ExpectClusters is written as a list of the clusters, or as a mapping from them
+// to replicas. Either is compared whole.
+type ExpectClusters struct {
+	Names    []string
+	Replicas map[string]int // nil: Names counts
 }
 
 // ExpectUnplaced matches an entry of the result's unplaced list.
 type ExpectUnplaced struct {
-	Job   *string `json:"job,omitempty"`
-	Group *string `json:"group,omitempty"`
-	Count *int    `json:"count,omitempty"`
+	Job     *string `json:"job,omitempty"`
+	Group   *string `json:"group,omitempty"`
+	Binding *string `json:"binding,omitempty"`
+	Count   *int    `json:"count,omitempty"`
 }

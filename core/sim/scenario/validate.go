@@ -30,17 +30,21 @@ type checker struct {
 	tainted map[string]bool // elements with a problem, such as jobs[2]
 	unsure  map[string]bool // lists of which not every name is known
 
-	nodes   map[string]int // by the id that is written, as are the following
-	jobs    map[string]int
-	classes map[string]int
-	running map[string]int
-	groupAt map[int]map[string]int // of jobs that something refers to: positions of groups by name
+	nodes    map[string]int // by the id that is written, as are the following
+	jobs     map[string]int
+	classes  map[string]int
+	running  map[string]int
+	clusters map[string]int
+	bindings map[string]int
+	groupAt  map[int]map[string]int // of jobs that something refers to: positions of groups by name
 
 	// Filled where expectations may refer to them.
 	groups   map[string]bool // job.group: what generated allocation ids start with
 	anyGroup map[string]int  // names of groups of any job
 
-	placed   [][]deviceUse // devices of the running entries
+	left     map[string]map[string]int64 // of clusters, by cluster and resource
+	bound    map[string]int              // replicas that run, by binding
+	placed   [][]deviceUse               // devices of the running entries
 	warnings []string
 }
 
@@ -48,6 +52,7 @@ func newChecker(f *File) *checker {
 	return &checker{
 		f: f, tainted: map[string]bool{}, unsure: map[string]bool{},
 		nodes: map[string]int{}, jobs: map[string]int{}, classes: map[string]int{}, running: map[string]int{},
+		clusters: map[string]int{}, bindings: map[string]int{},
 		groupAt: map[int]map[string]int{}, groups: map[string]bool{}, anyGroup: map[string]int{},
 	}
 }
@@ -124,6 +129,8 @@ func (c *checker) checkAll() {
 	c.checkHead()
 	c.checkNodes()
 	c.checkJobs()
+	c.checkClusters()
+	c.checkBindings()
 	c.checkBudgets()
 	c.checkDimensions()
 	if c.later {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -31,7 +32,7 @@ func (c *checker) checkEvents() {
 func (c *checker) warnOfStops() {
 	there := map[string]bool{}
 	for i := range c.f.Running {
-		there[c.f.Running[i].Job] = true
+		there[cmp.Or(c.f.Running[i].Binding, c.f.Running[i].Job)] = true
 	}
 	for i := range c.f.Events {
 		e := &c.f.Events[i]
@@ -55,7 +56,7 @@ func (c *checker) checkAction(p *path, e *Event) {
 		case said != "":
 			c.add(p.field(a.field), fmt.Sprintf("%s and %s in one event: expected one of submit, stop, nodeDown, nodeUp and drain", said, a.field), "write two events; those of the same time happen in file order")
 		case i < 2:
-			c.needJob(p.field(a.field), a.value)
+			c.needWork(p.field(a.field), a.value)
 		default:
 			c.needNode(p.field(a.field), a.value)
 		}
@@ -118,13 +119,14 @@ func (c *checker) checkExpect() {
 	}
 	for i := range deref(x.Bindings) {
 		b, p := &(*x.Bindings)[i], expect.field("bindings").item(i)
-		if b.At != nil {
-			c.span(p.field("at"), *b.At)
-		}
+		c.checkExpectedBinding(p, b)
 	}
 	for i := range deref(x.Unplaced) {
 		u, p := &(*x.Unplaced)[i], expect.field("unplaced").item(i)
 		c.checkExpectedGroup(p, u.Job, u.Group)
+		if u.Binding != nil {
+			c.needBinding(p.field("binding"), *u.Binding)
+		}
 		if u.Count != nil && *u.Count < 1 {
 			c.add(p.field("count"), fmt.Sprintf("%d instances: expected 1 or more", *u.Count), "leave out what is placed; `unplaced: []` means that nothing is unplaced")
 		}
@@ -183,9 +185,12 @@ func (c *checker) allocs(p *path, ids []string) {
 }
 
 // alloc checks a reference to an allocation: the id of a running entry, or one
-// that the engine makes, <job>.<group>[i] or <job>.<group>[i]#n.
+// that the engine makes, <job>.<group>[i] or <job>.<group>[i]#n, or a binding's.
 func (c *checker) alloc(p *path, id string) {
 	if _, ok := c.running[id]; ok || c.generated(id) {
+		return
+	}
+	if _, ok := c.bindings[id]; ok {
 		return
 	}
 	c.unknown(p, "running", "allocation", id, c.running)

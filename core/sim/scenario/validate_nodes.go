@@ -221,6 +221,18 @@ func (c *checker) checkDimensions() {
 			return
 		}
 	}
+	for i := range c.f.Clusters {
+		if name, over := have.add(c.f.Clusters[i].Capacity); over {
+			refuse(root.field("clusters").item(i).field("capacity"), name)
+			return
+		}
+	}
+	for i := range c.f.Bindings {
+		if name, over := have.add(c.f.Bindings[i].Resources); over {
+			refuse(root.field("bindings").item(i).field("resources"), name)
+			return
+		}
+	}
 	for i := range c.f.Jobs {
 		for j := range c.f.Jobs[i].Groups {
 			if name, over := have.add(c.f.Jobs[i].Groups[j].Resources); over {

@@ -1,0 +1,328 @@
+package scenario
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// Where a binding is, and how its replicas are scheduled.
+const (
+	scopeNamespace = "namespace"
+	scopeCluster   = "cluster"
+	divided        = "divided"
+	duplicated     = "duplicated"
+)
+
+// MarshalJSON writes whichever of the two there is.
+func (x ExpectClusters) MarshalJSON() ([]byte, error) {
+	if x.Replicas != nil {
+		return json.Marshal(x.Replicas)
+	}
+	return json.Marshal(append([]string{}, x.Names...))
+}
+
+func decodeExpectClusters(d *decoder, v reflect.Value, ev event) {
+	x := v.Addr().Interface().(*ExpectClusters)
+	if ev.kind == kindObject {
+		mapPlan(newPlan(reflect.TypeFor[int]()), false).decode(d, reflect.ValueOf(&x.Replicas).Elem(), ev)
+		return
+	}
+	if ev.kind != kindList {
+		d.wrong(ev, "a list of clusters, or a mapping from them to replicas", "write [m1, m2] or {m1: 2, m2: 1}")
+		return
+	}
+	slicePlan(newPlan(reflect.TypeFor[string]()), "texts").decode(d, reflect.ValueOf(&x.Names).Elem(), ev)
+}
+
+func (c *checker) checkClusters() {
+	var root *path
+	for i := range c.f.Clusters {
+		m, p := &c.f.Clusters[i], root.field("clusters").item(i)
+		c.unique(p.field("id"), "clusters", "id", m.ID, i, c.clusters)
+		c.amounts(p.field("capacity"), m.Capacity)
+		c.noEmptyKey(p.field("attributes"), m.Attributes)
+		if _, ok := m.Attributes[model.AttributeClusterID]; ok {
+			c.add(p.field("attributes").field(model.AttributeClusterID), model.AttributeClusterID+" is built in and cannot be set as an attribute", "set the cluster's id")
+		}
+	}
+}
+
+func (c *checker) checkBindings() {
+	var root *path
+	for i := range c.f.Bindings {
+		b, p := &c.f.Bindings[i], root.field("bindings").item(i)
+		c.unique(p.field("id"), "bindings", "id", b.ID, i, c.bindings)
+		if at, ok := c.jobs[b.ID]; ok {
+			c.add(p.field("id"), fmt.Sprintf("%.100q is already the id of jobs[%d]", b.ID, at), "give each its own id: jobs and bindings share one space of names")
+		}
+		c.checkBinding(p, b)
+	}
+}
+
+func (c *checker) checkBinding(p *path, b *Binding) {
+	c.optionalName(p.field("namespace"), b.Namespace)
+	c.oneOf(p.field("scope"), b.Scope, scopeNamespace, scopeCluster)
+	c.oneOf(p.field("preemptionPolicy"), b.PreemptionPolicy, preemptionPolicies...)
+	c.oneOf(p.field("replicaScheduling"), b.ReplicaScheduling, divided, duplicated)
+	c.amounts(p.field("resources"), b.Resources)
+	c.span(p.field("killTimeout"), b.KillTimeout)
+	c.span(p.field("duration"), b.Duration)
+	c.checkClass(p, b)
+	if b.Scope == scopeCluster && b.PreemptionPolicy == preemptionPolicies[0] {
+		c.add(p.field("preemptionPolicy"), "a cluster-scoped binding preempts nobody", "write Never, or leave it out")
+	}
+	if n := b.replicas(); n < 0 || n > maxReplicas {
+		c.add(p.field("replicas"), fmt.Sprintf("%d replicas: expected 0 to %d", n, maxReplicas), "check the number")
+	}
+	for i, id := range b.Clusters {
+		c.needCluster(p.field("clusters").item(i), id)
+	}
+	for _, id := range keys(b.Weights) {
+		at := p.field("weights").field(id)
+		c.needCluster(at, id)
+		if w := b.Weights[id]; w < 0 || w > maxReplicas {
+			c.add(at, fmt.Sprintf("%d is not a weight: expected 0 to %d", w, maxReplicas), "write 0 to leave the cluster out")
+		}
+	}
+	for i := range b.Constraints {
+		c.checkConstraint(p.field("constraints").item(i), &b.Constraints[i], false)
+	}
+	c.checkSpreadOf(p.field("spread"), b)
+}
+
+// maxReplicas bounds replicas and weights.
+const maxReplicas = 1 << 20
+
+func (c *checker) checkClass(p *path, b *Binding) {
+	source := p.field("priorityClassSource")
+	if b.ClassSource == string(model.FederatedPriorityClass) {
+		c.add(source, "FederatedPriorityClass is reserved, and nothing defines it", "write KubePriorityClass or PodPriorityClass")
+		return
+	}
+	c.oneOf(source, b.ClassSource, string(model.KubePriorityClass), string(model.PodPriorityClass))
+	if b.PriorityClass != "" && b.Priority != nil {
+		c.add(p.field("priorityClass"), "priority and priorityClass exclude each other", "remove one of the two")
+	}
+	if b.ClassSource != "" && b.Priority != nil {
+		c.add(source, "priority and priorityClassSource exclude each other", "remove one of the two")
+	}
+}
+
+func (c *checker) checkSpreadOf(p *path, b *Binding) {
+	least, most := b.spread()
+	switch {
+	case least < 0 || b.Spread.MinClusters != nil && least == 0:
+		c.add(p.field("minClusters"), fmt.Sprintf("%d clusters: expected 1 or more", least), "leave it out for 1")
+	case b.Spread.MaxClusters != nil && most < 1:
+		c.add(p.field("maxClusters"), fmt.Sprintf("%d clusters: expected 1 or more", most), "leave it out for any number")
+	case most > 0 && least > most:
+		c.add(p.field("minClusters"), fmt.Sprintf("at least %d and at most %d clusters: expected no more than maxClusters", least, most), "lower it")
+	case b.ReplicaScheduling != duplicated && least > b.replicas() && b.replicas() > 0:
+		c.add(p.field("minClusters"), fmt.Sprintf("%d replicas cannot be divided over %d clusters", b.replicas(), least), "lower it, or ask for more replicas")
+	}
+}
+
+func (b *Binding) replicas() int {
+	if b.Replicas == nil {
+		return 1
+	}
+	return *b.Replicas
+}
+
+// spread is the least and the greatest number of clusters; 0: it is not bounded.
+func (b *Binding) spread() (least, most int) {
+	if n := b.Spread.MinClusters; n != nil {
+		least = *n
+	}
+	if n := b.Spread.MaxClusters; n != nil {
+		most = *n
+	}
+	return least, most
+}
+
+func (c *checker) needCluster(p *path, id string) bool {
+	_, ok := c.clusters[id]
+	if !ok {
+		c.unknown(p, "clusters", "member cluster", id, c.clusters)
+	}
+	return ok
+}
+
+func (c *checker) needBinding(p *path, id string) bool {
+	_, ok := c.bindings[id]
+	if !ok {
+		c.unknown(p, "bindings", "binding", id, c.bindings)
+	}
+	return ok
+}
+
+// needWork checks a reference to a job or a binding.
+func (c *checker) needWork(p *path, id string) {
+	if _, ok := c.bindings[id]; ok || c.unsure["bindings"] {
+		return
+	}
+	if len(c.jobs) == 0 && len(c.bindings) > 0 {
+		c.needBinding(p, id)
+		return
+	}
+	c.needJob(p, id)
+}
+
+// checkRunningBinding checks replicas that are there before time 0: they are where
+// the binding may be, as many as it wants at most, and there is room for them.
+func (c *checker) checkRunningBinding(p *path, r *Running) {
+	for field, value := range map[string]string{"job": r.Job, "group": r.Group, "node": r.Node} {
+		if value != "" {
+			c.add(p.field(field), field+" and binding exclude each other", "remove one of the two")
+		}
+	}
+	known := c.needBinding(p.field("binding"), r.Binding)
+	if len(r.Clusters) == 0 {
+		c.add(p.field("clusters"), "clusters are missing", "write how many replicas are where, as {m1: 2}")
+	}
+	for _, id := range keys(r.Clusters) {
+		at := p.field("clusters").field(id)
+		if r.Clusters[id] < 1 {
+			c.add(at, fmt.Sprintf("%d replicas: expected 1 or more", r.Clusters[id]), "leave the cluster out")
+			known = false
+		}
+		if !c.needCluster(at, id) || !known {
+			continue
+		}
+		b := c.bindings[r.Binding]
+		if c.tainted[fmt.Sprintf("bindings[%d]", b)] || c.tainted[fmt.Sprintf("clusters[%d]", c.clusters[id])] {
+			continue
+		}
+		c.place(at, r, id, &c.f.Bindings[b], &c.f.Clusters[c.clusters[id]])
+	}
+}
+
+// place takes replicas off a cluster and off what the binding wants.
+func (c *checker) place(p *path, r *Running, id string, b *Binding, m *Cluster) {
+	if c.left == nil {
+		c.left, c.bound = map[string]map[string]int64{}, map[string]int{}
+	}
+	n := r.Clusters[id]
+	binding, _ := b.resolve(&classes{})
+	binding.Resources = nil // what it needs is looked up by name
+	binding.Compile(model.NewDimensions())
+	if why := binding.Refusal(m.resolve()); why != "" {
+		c.add(p, fmt.Sprintf("the binding may not be on cluster %s: it is excluded by %s", id, why), "put its replicas elsewhere")
+		return
+	}
+	if once := b.ID + "\x00" + id; c.bound[once] > 0 {
+		c.add(p, fmt.Sprintf("another entry has replicas of %s on cluster %s", b.ID, id), "add the replicas up in one entry")
+		return
+	}
+	c.bound[b.ID+"\x00"+id] = n
+	wanted, key := b.replicas(), b.ID
+	if b.ReplicaScheduling == duplicated {
+		key += "@" + id
+	}
+	if c.bound[key] += n; c.bound[key] > wanted {
+		c.add(p, fmt.Sprintf("%d replicas of %s run, of %d that it wants", c.bound[key], b.ID, wanted), "run fewer, or ask for more")
+		return
+	}
+	left := c.left[id]
+	if left == nil {
+		left = map[string]int64{}
+		for name, amount := range m.Capacity {
+			left[name] = amount
+		}
+		c.left[id] = left
+	}
+	for _, name := range keys(b.Resources) {
+		if need := b.Resources[name] * int64(n); need > left[name] {
+			c.add(p, fmt.Sprintf("%s needs %d %s of %s, of which cluster %s has %d left", r.ID, need, model.Unit(name), name, id, left[name]), "run less there before the start, or give the cluster more")
+			return
+		}
+	}
+	for name, amount := range b.Resources {
+		left[name] -= amount * int64(n)
+	}
+}
+
+func (c *checker) checkExpectedBinding(p *path, x *ExpectBinding) {
+	if x.At != nil {
+		c.span(p.field("at"), *x.At)
+	}
+	if x.Binding != nil {
+		c.needBinding(p.field("binding"), *x.Binding)
+	}
+	if x.Clusters != nil {
+		for i, id := range x.Clusters.Names {
+			c.needCluster(p.field("clusters").item(i), id)
+		}
+		for _, id := range keys(x.Clusters.Replicas) {
+			c.needCluster(p.field("clusters").field(id), id)
+		}
+	}
+	c.allocs(p.field("preempted"), deref(x.Preempted))
+}
+
+func (m *Cluster) resolve() *model.Cluster {
+	return &model.Cluster{ID: m.ID, Capacity: model.Resources(m.Capacity), Attributes: m.Attributes}
+}
+
+// resolve fills in what is absent. A class that is not there is no error, as it
+// may have been deleted since: there is a warning.
+func (b *Binding) resolve(all *classes) (binding *model.Binding, warning string) {
+	least, most := b.spread()
+	binding = &model.Binding{
+		Namespace: cmp.Or(b.Namespace, model.DefaultNamespace), ID: b.ID, ClusterScoped: b.Scope == scopeCluster,
+		Replicas: b.replicas(), Resources: model.Resources(b.Resources), Clusters: b.Clusters, Weights: b.Weights,
+		Constraints: resolveConstraints(b.Constraints), Duplicated: b.ReplicaScheduling == duplicated,
+		MinClusters: least, MaxClusters: most, KillTimeout: int64(b.KillTimeout), Duration: int64(b.Duration),
+	}
+	class := all.byName[b.PriorityClass]
+	source := cmp.Or(model.ClassSource(b.ClassSource), model.KubePriorityClass)
+	missing := b.PriorityClass != "" && class == nil
+	if missing {
+		warning = fmt.Sprintf("binding %s: there is no priority class %q", b.ID, b.PriorityClass)
+	}
+	// A pod template's class that is gone falls back to the global default; one
+	// that the binding itself names gives 0 and Never.
+	if class == nil && b.Priority == nil && (!missing || source == model.PodPriorityClass) {
+		class = all.fallback
+	}
+	switch {
+	case b.Priority != nil:
+		binding.Priority = *b.Priority
+	case class != nil:
+		binding.Priority, binding.PriorityClass, binding.ClassSource = class.Value, class.Name, source
+		binding.Preempts = !class.NeverPreempts && !binding.ClusterScoped
+	}
+	if b.PreemptionPolicy != "" {
+		binding.Preempts = b.PreemptionPolicy != "Never"
+	}
+	return binding, warning
+}
+
+// Assigned is replicas of a binding that are on a cluster before time 0.
+type Assigned struct {
+	ID        string // of the running entry
+	Binding   *model.Binding
+	Cluster   string
+	Replicas  int
+	StartedAt int64 // Unix nanoseconds
+}
+
+// assigned turns the running entries of bindings into what is on each cluster.
+func (c *checker) assigned(bindings []*model.Binding) (list []Assigned) {
+	for i := range c.f.Running {
+		r := &c.f.Running[i]
+		if r.Binding == "" {
+			continue
+		}
+		for _, id := range keys(r.Clusters) {
+			list = append(list, Assigned{
+				ID: r.ID, Binding: bindings[c.bindings[r.Binding]], Cluster: id, Replicas: r.Clusters[id], StartedAt: int64(r.StartedAt),
+			})
+		}
+	}
+	return list
+}
