@@ -194,6 +194,7 @@ func (f *feeder) put(sum *applied) {
 	f.feed.Changed(sum.changed)
 	f.feed.Room(sum.snap, now, slices.Sorted(maps.Keys(sum.rooms))...)
 	f.feed.Placed(sum.snap, now, slices.Sorted(maps.Keys(sum.placed))...)
+	f.feed.Budgets(sum.snap, now)
 	if len(needless) > 0 {
 		f.term.end(needless)
 	}

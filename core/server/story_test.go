@@ -59,6 +59,35 @@ func TestServer_UrgentWorkTakesThePlaceOfOtherAndGivesItBack(t *testing.T) {
 	})
 }
 
+func TestServer_WhoWaitsForABudgetIsPlacedWhenItAllowsMore(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.everythingPreempts()
+		w.addMachines(2)
+		budget := func(keep int32) {
+			w.must(func(s *Server) error {
+				_, err := s.PutBudget(w.ctx, &model.Budget{
+					Namespace: "default", Name: "web", Labels: map[string]string{"app": "web"},
+					MinAvailable: &model.Bound{Number: keep}, Strict: true,
+				})
+				return err
+			})
+		}
+		budget(2)
+		w.submit(coretest.Job("low").Priority(20).Count(2).Ask(800, 800, 0).With(func(g *model.Group) {
+			g.Labels = map[string]string{"app": "web"}
+		}))
+		w.settle()
+		w.submit(coretest.Job("high").Priority(80).Count(1).Ask(800, 800, 0))
+		w.settle()
+		w.expectLive("low", 2)
+		w.expectLive("high", 0)
+		budget(1)
+		w.settle()
+		w.expectLive("low", 1)
+		w.expectLive("high", 1)
+	})
+}
+
 func TestServer_DrainMovesWorkAway(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
 		w.addMachines(3)

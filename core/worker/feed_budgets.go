@@ -14,8 +14,9 @@ const ample = 64
 // Budgets wakes the evaluations that may have waited for a disruption budget of
 // which more is left at snap than when it was last called: others began to work,
 // less is wanted, or the budget itself was changed. The first call asks everybody,
-// for nobody knows what was left before. It tells whether that woke anybody. Evictions that a budget stopped are no matter of room, so Room does not
-// see when they become possible.
+// for nobody knows what was left before. It tells whether that woke anybody.
+// Evictions that a budget stopped are no matter of room, so Room does not see when
+// they become possible.
 func (f *Feed) Budgets(snap *state.Snapshot, now int64) (woke bool) {
 	if len(snap.Budgets()) == 0 && len(f.slacks) == 0 {
 		return false

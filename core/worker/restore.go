@@ -21,7 +21,7 @@ const askEach = 20_000_000
 // may make room for anybody, such as of the policies.
 func (f *Feed) Restore(snap *state.Snapshot, now int64, changed uint64) {
 	f.beside, f.owed = nil, nil
-	f.needs = nil
+	f.needs, f.slacks = nil, nil
 	var pending, blocked []*model.Evaluation
 	for e := range snap.Evals() {
 		switch e.Status {
@@ -37,6 +37,7 @@ func (f *Feed) Restore(snap *state.Snapshot, now int64, changed uint64) {
 	}
 	f.Changed(changed)
 	f.offerAll(snap, now)
+	f.Budgets(snap, now)
 }
 
 func byAge(a, b *model.Evaluation) int {
