@@ -25,6 +25,7 @@ type fsm struct {
 	log     *slog.Logger
 
 	applied atomic.Uint64
+	unread  error // why a snapshot could not be restored; Raft keeps it to itself
 
 	mu     sync.Mutex
 	halted error

@@ -64,6 +64,9 @@ func Open(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	if n.raft, err = raft.NewRaft(conf, n.fsm, logs, cfg.Stable, cfg.Snapshots, cfg.Transport); err != nil {
+		if n.fsm.unread != nil {
+			err = fmt.Errorf("%w: %w", err, n.fsm.unread)
+		}
 		return nil, fmt.Errorf("raft: %w", err)
 	}
 	states := make(chan raft.Observation, 1)

@@ -58,6 +58,7 @@ func (f *fsm) Restore(in io.ReadCloser) error {
 		}
 	}()
 	if err := s.read(in); err != nil {
+		f.unread = err
 		return err
 	}
 	snap := s.txn.Commit()

@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,7 +36,7 @@ func lostManifest(dir string) bool {
 func withShadow(dir string, look func(*badger.DB) error, refused func(error) error) (err error) {
 	tmp, err := os.MkdirTemp("", "cede-check-")
 	if err != nil {
-		return err
+		return fmt.Errorf("a folder for temporary files: %w; TMPDIR may name another place for them", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 	copied := filepath.Join(tmp, filepath.Base(dir))

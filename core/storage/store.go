@@ -41,10 +41,10 @@ func Open(cfg Config) (*Store, error) {
 	}
 	s := &Store{layout: Layout{cfg.Dir}}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		return nil, err
+		return nil, explainAccess(cfg.Dir, err)
 	}
 	if err := s.open(cfg); err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(explainAccess(cfg.Dir, err), s.Close())
 	}
 	return s, nil
 }
@@ -98,6 +98,9 @@ func (s *Store) Sizes() map[string]int64 {
 		"store":     usage(s.layout.Store()),
 	}
 }
+
+// Full is an ErrNoSpace while the disk has too little room for entries.
+func (s *Store) Full() error { return checkFree(s.layout.Raft(), s.log.cfg.MinFree) }
 
 // Close brings everything to the disk and lets go of the directory. Twice is
 // once.

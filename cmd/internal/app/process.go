@@ -109,7 +109,10 @@ func (p *Process) start(ctx context.Context) (err error) {
 func (p *Process) makeDataDir(c *config.Config) error {
 	p.dataDir = c.DataDir
 	if p.dataDir != "" {
-		return os.MkdirAll(p.dataDir, 0o711)
+		if err := os.MkdirAll(p.dataDir, 0o711); err != nil {
+			return fmt.Errorf("data_dir: %w; make the directory, and give it to the user that cede runs as", err)
+		}
+		return nil
 	}
 	dir, err := os.MkdirTemp("", "cede-dev-")
 	if err != nil {

@@ -34,6 +34,7 @@ type serverPart struct {
 	api       *api.API
 	transport *http.Transport       // to nodes
 	hung      atomic.Pointer[error] // what is wrong with the storage
+	voteless  atomic.Bool           // a vote could not be written
 	closing   chan struct{}         // closed before the log is
 	pool      *poolPart             // nil: a try, which nobody can join
 }
@@ -66,7 +67,7 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 		Retention: server.Retention{
 			Evals: c.Server.GC.Evals, Allocs: c.Server.GC.Allocs, Jobs: c.Server.GC.Jobs, Nodes: c.Server.GC.Nodes,
 		},
-		CollectInterval: c.Server.GC.Interval, StorageHealthy: s.healthy, Secret: secretOf(c),
+		CollectInterval: c.Server.GC.Interval, StorageHealthy: s.writable, Secret: secretOf(c),
 		Logger: p.log, Registry: p.metrics.registry, Build: p.o.Build.Version,
 	}
 	if c.Pooled() {
@@ -168,8 +169,13 @@ func (p *Process) openLog(c *config.Config, r *relay) error {
 		s.setHung(err)
 		p.fail(err)
 	})
+	votes := storage.NewVotes(watched, func(err error) {
+		s.voteless.Store(true)
+		s.setHung(err)
+		p.fail(fmt.Errorf("this server cannot write down how it votes, and ends: %w", err))
+	})
 	log, err := replication.Open(replication.Config{
-		ServerID: s.id, Log: watched, Stable: watched, Snapshots: s.store.Snapshots(), Transport: transport,
+		ServerID: s.id, Log: watched, Stable: votes, Snapshots: s.store.Snapshots(), Transport: transport,
 		Store: s.state, Modules: s.store.Blobs(), Observe: r.observe, Logger: p.log, Timing: timing(c),
 	})
 	if err != nil {
@@ -188,6 +194,9 @@ func (p *Process) openLog(c *config.Config, r *relay) error {
 	p.down.push("log", func(context.Context) error {
 		close(s.closing)
 		<-halted
+		if s.voteless.Load() {
+			return nil // Raft waits for a vote to be written, for good
+		}
 		return log.Close()
 	})
 	if c.Server.Founders() != 1 && !c.Dev {
@@ -212,9 +221,13 @@ func timing(c *config.Config) replication.Timing {
 // makeAPI makes what answers requests.
 func (p *Process) makeAPI(c *config.Config) (err error) {
 	s := p.server
+	kube, err := p.makeExtender()
+	if err != nil {
+		return err
+	}
 	s.api, err = api.New(api.Config{
 		Server: s.server, Replication: s.log, ID: s.id, Region: c.Region, Datacenter: c.Datacenter, Version: p.o.Build.Version,
-		Process:  p.apiProcess(c),
+		Process: p.apiProcess(c), Kube: kube,
 		Security: c.ACL.Enabled, ForwardTransport: s.transport,
 		Limits: api.Limits{
 			Body: int64(c.Limits.Body), Job: int64(c.Limits.Job), Rate: rateOf(c), Burst: c.Limits.Burst, Conns: c.Limits.Connections,
@@ -283,7 +296,16 @@ func workers(c *config.Config) int {
 
 func (s *serverPart) setHung(err error) { s.hung.CompareAndSwap(nil, &err) }
 
-// healthy is what is wrong with the storage.
+// writable is what keeps the storage from taking entries: that there is no room goes
+// by when there is some.
+func (s *serverPart) writable() error {
+	if err := s.healthy(); err != nil {
+		return err
+	}
+	return s.store.Full()
+}
+
+// healthy is what is wrong with the storage for good.
 func (s *serverPart) healthy() error {
 	if err := s.hung.Load(); err != nil {
 		return *err
