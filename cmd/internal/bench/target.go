@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -91,6 +92,9 @@ func Open(ctx context.Context, o Options) (*Target, error) {
 // start runs a server of our own.
 func (t *Target) start(ctx context.Context) (err error) {
 	if t.dir, err = os.MkdirTemp(t.o.Dir, "cede-bench-"); err != nil {
+		return err
+	}
+	if t.dir, err = filepath.Abs(t.dir); err != nil {
 		return err
 	}
 	flags := map[string]string{
