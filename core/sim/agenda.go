@@ -14,6 +14,8 @@ type end struct {
 	seq   int // of those of one moment, the one noted first comes first
 	alloc string
 	stop  bool // it was told to stop
+	// binding is whether alloc names an assignment of a binding.
+	binding bool
 }
 
 // agenda holds the ends to come. An end that no longer holds, because the
@@ -42,7 +44,13 @@ func (a *agenda) Pop() any {
 
 func (a *agenda) add(at int64, alloc string, stop bool) {
 	a.seq++
-	heap.Push(a, end{at, a.seq, alloc, stop})
+	heap.Push(a, end{at: at, seq: a.seq, alloc: alloc, stop: stop})
+}
+
+// addBinding is add for an assignment.
+func (a *agenda) addBinding(at int64, assignment string, stop bool) {
+	a.seq++
+	heap.Push(a, end{at: at, seq: a.seq, alloc: assignment, stop: stop, binding: true})
 }
 
 // first is the earliest moment noted.

@@ -15,6 +15,7 @@ func (e *engine) committed(snap *state.Snapshot, batch *state.Batch, evals []*mo
 		for _, i := range bp.Groups {
 			g := &bp.Plan.Groups[i]
 			rooms = e.stopAll(g, e.before, rooms)
+			rooms = e.committedBinding(bp.Plan, g, e.before, snap, rooms)
 			for _, a := range g.Place {
 				if len(a.Group.Labels) > 0 {
 					taken = append(taken, a.NodeID)

@@ -37,6 +37,7 @@ type engine struct {
 	evals   int      // made, for their names
 	over    []string // evaluations that reached their end
 	waiting waiting
+	bound   bindings
 	wanted  ledger
 	record  recorder
 	faults  []error
@@ -50,7 +51,7 @@ func Play(ctx context.Context, f *scenario.File, o Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{opts: o, file: resolved, waiting: newWaiting(), wanted: newLedger()}
+	e := &engine{opts: o, file: resolved, waiting: newWaiting(), wanted: newLedger(), bound: newBindings()}
 	if err := e.loadPolicies(); err != nil {
 		return nil, err
 	}
@@ -136,6 +137,9 @@ func (e *engine) lay() error {
 		txn.UpsertBudget(&own)
 	}
 	txn.UpsertAllocs(e.file.Running...)
+	if err := e.layBindings(txn); err != nil {
+		return err
+	}
 	config := e.file.Config
 	txn.SetConfig(&config)
 	snap := txn.Commit()
@@ -145,6 +149,7 @@ func (e *engine) lay() error {
 		e.record.initial(stored)
 		e.scheduleEnd(stored)
 	}
+	e.beginBindings(snap)
 	return nil
 }
 

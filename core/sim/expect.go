@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/sim/scenario"
@@ -17,9 +18,7 @@ func CheckExpect(f *scenario.File, r *Result) []string {
 	var d []string
 	d = append(d, checkPlacements(f.Expect.Placements, r.Placements)...)
 	d = append(d, checkUnplaced(f.Expect.Unplaced, r.Unplaced)...)
-	if f.Expect.Bindings != nil && len(*f.Expect.Bindings) > 0 {
-		d = append(d, "bindings: expected, but this version schedules none")
-	}
+	d = append(d, checkBindings(f.Expect.Bindings, r.Bindings)...)
 	return append(d, checkRunning(f, r)...)
 }
 
@@ -34,8 +33,26 @@ func checkPlacements(want *[]scenario.ExpectPlacement, got []Placement) (d []str
 
 func checkUnplaced(want *[]scenario.ExpectUnplaced, got []Unplaced) []string {
 	return subset("unplaced", want, got, func(w scenario.ExpectUnplaced, g Unplaced) bool {
-		return matches(w.Job, g.Job) && matches(w.Group, g.Group) && matches(w.Count, g.Count)
+		return matches(w.Job, g.Job) && matches(w.Group, g.Group) && matches(w.Binding, g.Binding) &&
+			matches(w.Count, g.Count)
 	})
+}
+
+func checkBindings(want *[]scenario.ExpectBinding, got []Binding) []string {
+	return subset("bindings", want, got, func(w scenario.ExpectBinding, g Binding) bool {
+		return matches((*int64)(w.At), int64(g.At)) && matches(w.Binding, g.Binding) && onClusters(w.Clusters, g.Clusters) &&
+			(w.Preempted == nil || sameSet(*w.Preempted, g.Preempted))
+	})
+}
+
+func onClusters(want *scenario.ExpectClusters, got map[string]int) bool {
+	switch {
+	case want == nil:
+		return true
+	case want.Replicas != nil:
+		return maps.Equal(want.Replicas, got)
+	}
+	return sameSet(want.Names, slices.Collect(maps.Keys(got)))
 }
 
 // subset is the rule for lists: each wanted entry is found, and an empty list

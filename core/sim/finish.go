@@ -22,8 +22,8 @@ func (e *engine) finish() *Run {
 		Metrics: m, Series: e.record.collector.Series(), Faults: e.faults, Warnings: e.file.Warnings,
 		Result: &Result{
 			Version: 1, Scenario: e.file.Name, Policy: e.policyName(), PolicyVersion: e.version.ID,
-			Seed: e.file.Seed, Placements: e.record.placements, Bindings: []struct{}{},
-			Unplaced: e.wanted.unplaced(snap), Evicted: e.record.evicted, Running: e.running(), Metrics: m,
+			Seed: e.file.Seed, Placements: e.record.placements, Bindings: e.bound.list,
+			Unplaced: append(e.wanted.unplaced(snap), e.unbound(snap)...), Evicted: e.record.evicted, Running: e.running(), Metrics: m,
 		},
 	}
 }
@@ -36,6 +36,7 @@ func (e *engine) running() []string {
 			ids = append(ids, a.ID)
 		}
 	}
+	ids = append(ids, e.bound.running(e.store.Snapshot())...)
 	slices.Sort(ids)
 	return ids
 }

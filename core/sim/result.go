@@ -15,7 +15,7 @@ type Result struct {
 	PolicyVersion string      `json:"policyVersion"`
 	Seed          uint64      `json:"seed"`
 	Placements    []Placement `json:"placements"`
-	Bindings      []struct{}  `json:"bindings"`
+	Bindings      []Binding   `json:"bindings"`
 	Unplaced      []Unplaced  `json:"unplaced"`
 	Evicted       []Evicted   `json:"evicted"`
 	Running       []string    `json:"running"`
@@ -45,20 +45,36 @@ type Placement struct {
 	Score              float64             `json:"score"`
 }
 
-// Unplaced counts what was wanted and not placed at the end.
-type Unplaced struct {
-	Job    string `json:"job"`
-	Group  string `json:"group"`
-	Count  int    `json:"count"`
-	Reason string `json:"reason"`
+// Binding is a binding that got room: where, and how many replicas. It is listed
+// at the instant at which its plan committed, or where others were evicted for it,
+// at that of their evictions and of its claim.
+type Binding struct {
+	At        At             `json:"at"`
+	Binding   string         `json:"binding"`
+	Clusters  map[string]int `json:"clusters"`
+	Preempted []string       `json:"preempted"`
 }
 
-// Evicted is a victim.
+// Unplaced counts what was wanted and not placed at the end: instances of a group
+// of a job, or replicas of a binding.
+type Unplaced struct {
+	Job     string `json:"job,omitempty"`
+	Group   string `json:"group,omitempty"`
+	Binding string `json:"binding,omitempty"`
+	Count   int    `json:"count"`
+	Reason  string `json:"reason"`
+}
+
+// Evicted is a victim: an allocation on a node, or what a binding had on a
+// cluster.
 type Evicted struct {
 	At             At     `json:"at"`
-	Alloc          string `json:"alloc"`
+	Alloc          string `json:"alloc,omitempty"`
+	Binding        string `json:"binding,omitempty"`
 	By             string `json:"by"`
-	Node           string `json:"node"`
+	Node           string `json:"node,omitempty"`
+	Cluster        string `json:"cluster,omitempty"`
+	Replicas       int    `json:"replicas,omitempty"`
 	LostWork       At     `json:"lostWork"`
 	BudgetViolated bool   `json:"budgetViolated"`
 }

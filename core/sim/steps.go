@@ -24,8 +24,14 @@ func (e *engine) step(s *scenario.Step) error {
 	ready, down, yes, no := model.NodeReady, model.NodeDown, true, false
 	switch s.Do {
 	case scenario.Submit:
+		if s.Job == nil {
+			return e.submitBinding(s.Binding)
+		}
 		return e.submit(s.Job)
 	case scenario.Stop:
+		if s.Job == nil {
+			return e.stopBinding(s.Binding)
+		}
 		return e.stop(s.Job)
 	case scenario.NodeDown:
 		e.changeNode(s.Node, state.NodeChange{Status: &down})
@@ -111,7 +117,12 @@ func (e *engine) ends(at int64) {
 	var updates []state.ClientUpdate
 	var rooms, stopped []string
 	snap := e.store.Snapshot()
-	for _, end := range e.agenda.due(at) {
+	due := e.agenda.due(at)
+	e.endBindings(at, due)
+	for _, end := range due {
+		if end.binding {
+			continue
+		}
 		a := snap.Alloc(end.alloc)
 		if a == nil || a.Client.Terminal() || end.stop != (a.Desired != model.DesiredRun) {
 			continue

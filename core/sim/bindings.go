@@ -1,0 +1,262 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// bindings writes down what becomes of bindings.
+type bindings struct {
+	list []Binding
+	// entries are the ids of the running entries that assignments came from;
+	// others go by their binding's id.
+	entries map[string]string
+	// listed is the claims with which a binding was listed already: when it gets
+	// its room there, that is no news.
+	listed map[string]int
+}
+
+func newBindings() bindings {
+	return bindings{list: []Binding{}, entries: map[string]string{}, listed: map[string]int{}}
+}
+
+// name is what results call an assignment by.
+func (b *bindings) name(a *model.Assignment) string {
+	if id, ok := b.entries[a.ID]; ok {
+		return id
+	}
+	return a.Binding.ID
+}
+
+// running is the names of what is assigned, each once.
+func (b *bindings) running(snap *state.Snapshot) (ids []string) {
+	for a := range snap.Assignments() {
+		if id := b.name(a); a.Live() && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// layBindings writes member clusters, and the bindings that run at time 0.
+func (e *engine) layBindings(txn *state.Txn) error {
+	for _, c := range e.file.Clusters {
+		if err := txn.UpsertCluster(c); err != nil {
+			return err
+		}
+	}
+	for _, a := range e.file.Assigned {
+		key := a.Binding.Key()
+		if txn.Binding(key) == nil {
+			if err := txn.UpsertBinding(a.Binding); err != nil {
+				return err
+			}
+		}
+		id := model.AssignmentID(key, a.Cluster, "running")
+		e.bound.entries[id] = a.ID
+		txn.UpsertAssignment(&model.Assignment{
+			ID: id, Binding: key, ClusterID: a.Cluster, Replicas: a.Replicas, Vec: a.Binding.Needs(a.Replicas),
+			CreateTime: a.StartedAt, StartTime: a.StartedAt,
+		})
+	}
+	return nil
+}
+
+// beginBindings notes when what runs at time 0 ends.
+func (e *engine) beginBindings(snap *state.Snapshot) {
+	for a := range snap.Assignments() {
+		e.scheduleBindingEnd(snap, a)
+	}
+}
+
+func (e *engine) scheduleBindingEnd(snap *state.Snapshot, a *model.Assignment) {
+	if b := snap.Binding(a.Binding); b != nil && b.Duration > 0 {
+		e.agenda.addBinding(max(a.StartTime+b.Duration, 0), a.ID, false)
+	}
+}
+
+func (e *engine) submitBinding(b *model.Binding) error {
+	return e.changeBinding(b, false, model.TriggerJobRegister)
+}
+
+func (e *engine) stopBinding(b *model.Binding) error {
+	if known := e.store.Snapshot().Binding(b.Key()); known == nil || known.Stopped {
+		return nil
+	}
+	return e.changeBinding(b, true, model.TriggerJobStop)
+}
+
+// changeBinding registers a binding or marks it as no longer wanted, and has it
+// evaluated.
+func (e *engine) changeBinding(b *model.Binding, stopped bool, trigger model.Trigger) error {
+	txn := e.begin()
+	known := txn.Binding(b.Key())
+	if known == nil || known.Stopped != stopped {
+		fresh := *b
+		fresh.Stopped, fresh.SubmitTime = stopped, e.now()
+		if err := txn.UpsertBinding(&fresh); err != nil {
+			txn.Abort()
+			return err
+		}
+	}
+	ev := &model.Evaluation{
+		ID: e.evalID(), Namespace: b.Namespace, JobID: b.ID, Type: model.JobBinding, Priority: b.Priority,
+		TriggeredBy: trigger, CreateTime: e.now(), ModifyTime: e.now(),
+	}
+	txn.UpsertEvals(ev)
+	snap := txn.Commit()
+	if stopped {
+		delete(e.wanted.last, b.Key())
+	}
+	e.record.collector.EvaluationCreated(1)
+	e.feed.Evals(snap, e.now(), ev)
+	return nil
+}
+
+// endBindings completes the work and the stops of bindings that are due.
+func (e *engine) endBindings(at int64, due []end) {
+	var ids []string
+	snap := e.store.Snapshot()
+	for _, end := range due {
+		if !end.binding {
+			continue
+		}
+		if a := snap.Assignment(end.alloc); a != nil && !a.Done && end.stop != a.Live() {
+			ids = append(ids, a.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	txn := e.begin()
+	var places []string
+	for _, id := range txn.ApplyAssignmentEnds(at, ids...) {
+		places = append(places, model.ClusterPlace(id))
+	}
+	e.feed.Room(txn.Commit(), at, places...)
+}
+
+// committedBinding follows a commit of a binding: victims begin to stop, and what
+// is assigned begins to work. It adds the clusters that may have room now.
+func (e *engine) committedBinding(plan *model.Plan, g *model.CommitGroup, before, after *state.Snapshot, rooms []string) []string {
+	victims := e.withdrawn(plan, g, before)
+	for _, c := range g.Claims {
+		if c.ClusterID == "" || len(victims[c.ID]) == 0 {
+			continue
+		}
+		b := after.Binding(plan.Job)
+		n := b.Fits(&c.Vec, b.Replicas)
+		slices.Sort(victims[c.ID])
+		e.bound.list = append(e.bound.list, Binding{
+			At: At(e.now()), Binding: b.ID, Clusters: map[string]int{c.ClusterID: n}, Preempted: victims[c.ID],
+		})
+		e.bound.listed[c.ID] = n
+	}
+	rooms = e.released(g, before, rooms)
+	return e.assigned(plan, g, before, after, rooms)
+}
+
+// withdrawn lets what was withdrawn take its time to stop, and names the victims
+// by the claim that they make room for.
+func (e *engine) withdrawn(plan *model.Plan, g *model.CommitGroup, before *state.Snapshot) map[string][]string {
+	victims := map[string][]string{}
+	for i := range g.Withdraw {
+		w := &g.Withdraw[i]
+		a := before.Assignment(w.AssignmentID)
+		if a == nil || !a.Live() {
+			continue
+		}
+		wait := int64(0)
+		if b := before.Binding(a.Binding); b != nil {
+			wait = b.KillTimeout
+		}
+		e.agenda.addBinding(e.now()+wait, a.ID, true)
+		if w.By == "" {
+			continue
+		}
+		victims[w.By] = append(victims[w.By], e.bound.name(a))
+		e.record.evicted = append(e.record.evicted, Evicted{
+			At: At(e.now()), Binding: a.Binding.ID, By: plan.Job.ID, Cluster: a.ClusterID, Replicas: a.Replicas,
+			LostWork: At(max(0, e.now()-a.StartTime)),
+		})
+	}
+	return victims
+}
+
+// released adds the clusters on which claims were given up.
+func (e *engine) released(g *model.CommitGroup, before *state.Snapshot, rooms []string) []string {
+	for _, id := range g.Release {
+		if c := before.Claim(id); c != nil {
+			rooms = append(rooms, model.ClusterPlace(c.ClusterID))
+		}
+	}
+	return rooms
+}
+
+// assigned lists what was assigned, unless it was with the claim, and notes when
+// it ends.
+func (e *engine) assigned(plan *model.Plan, g *model.CommitGroup, before, after *state.Snapshot, rooms []string) []string {
+	clusters := map[string]int{}
+	for _, planned := range g.Assign {
+		a, old := after.Assignment(planned.ID), before.Assignment(planned.ID)
+		if a == nil {
+			continue
+		}
+		more := a.Replicas
+		if old != nil {
+			more -= old.Replicas
+		} else {
+			e.scheduleBindingEnd(after, a)
+		}
+		known := false
+		for _, c := range before.ClusterClaims(a.ClusterID) {
+			known = known || c.Claimant == plan.Job && e.bound.listed[c.ID] == more
+		}
+		if !known && more > 0 {
+			clusters[a.ClusterID] = more
+		}
+		rooms = append(rooms, model.ClusterPlace(a.ClusterID))
+	}
+	if len(clusters) > 0 {
+		e.bound.list = append(e.bound.list, Binding{At: At(e.now()), Binding: plan.Job.ID, Clusters: clusters, Preempted: []string{}})
+	}
+	return rooms
+}
+
+// unbound lists the replicas that bindings want and that are not there at the
+// end, in order of the bindings. What did its work was there.
+func (e *engine) unbound(snap *state.Snapshot) (list []Unplaced) {
+	for b := range snap.Bindings() {
+		if b.Stopped {
+			continue
+		}
+		out := e.wanted.last[b.Key()]
+		missing := b.Replicas
+		for _, a := range snap.BindingAssignments(b.Key()) {
+			if a.Counts() {
+				missing -= a.Replicas
+			}
+		}
+		if b.Duplicated { // how many clusters it wants is the scheduler's to say
+			missing = 0
+			if out != nil {
+				missing = out.Queued[b.ID]
+			}
+		}
+		if missing <= 0 {
+			continue
+		}
+		reason := fmt.Sprintf("%d replicas have ended", missing)
+		switch {
+		case out != nil && out.Fault != nil:
+			reason = out.Fault.Error()
+		case out != nil && out.Failed[b.ID] != nil:
+			reason = out.Failed[b.ID].String()
+		}
+		list = append(list, Unplaced{Binding: b.ID, Count: missing, Reason: reason})
+	}
+	return list
+}
