@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/kube/extender"
 )
 
 // Config is what an API works with. Server is needed.
@@ -17,6 +18,7 @@ type Config struct {
 	Server      Server
 	Replication Replication // nil: there is one server, and it leads
 	Process     Process
+	Kube        *extender.Extender // nil: no kube-scheduler is answered
 
 	ID, Region, Datacenter string // of this server, as its pool calls it
 	Version                string // of the program

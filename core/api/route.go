@@ -66,7 +66,7 @@ func table() []route {
 	return slices.Concat(
 		jobRoutes(), allocRoutes(), evalRoutes(), nodeRoutes(), agentRoutes(),
 		schedulerRoutes(), policyRoutes(), eventRoutes(), operatorRoutes(), poolRoutes(),
-		tokenRoutes(), statusRoutes(), healthRoutes(),
+		tokenRoutes(), statusRoutes(), healthRoutes(), kubeRoutes(),
 	)
 }
 

@@ -245,6 +245,9 @@ func secretOf(r *http.Request) string {
 	if text := r.Header.Get(headerToken); text != "" {
 		return text
 	}
+	if _, secret, ok := r.BasicAuth(); ok {
+		return secret // kube-scheduler can send nothing else: https://cede:SECRET@host/kube/v1
+	}
 	return r.Header.Get(headerNomadToken)
 }
 

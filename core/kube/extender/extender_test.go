@@ -421,7 +421,6 @@ func TestFilterAndPrioritize_GiveBackEveryNode(t *testing.T) {
 	}
 }
 
-
 func TestBind_AsksTheAPIServer(t *testing.T) {
 	var path, auth, body string
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,27 @@
+package app
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/cede-scheduler/cede/core/kube/extender"
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// makeExtender makes what answers kube-scheduler. It binds pods where the server
+// runs in their cluster itself.
+func (p *Process) makeExtender() (*extender.Extender, error) {
+	s := p.server.server
+	cfg := extender.Config{
+		Policies: s, Settings: func() *model.SchedulerConfig { return s.Snapshot().Config() },
+		Logger: p.log, Registry: p.metrics.registry,
+	}
+	binder, err := extender.InCluster(os.Getenv, extender.ServiceAccount)
+	if err != nil {
+		return nil, fmt.Errorf("the service account of this pod: %w", err)
+	}
+	if binder != nil {
+		cfg.Binder = binder
+	}
+	return extender.New(cfg)
+}
