@@ -80,7 +80,7 @@ type Config struct {
 	EventBuffer     int                   // events kept for readers; default: events.DefaultCapacity
 	StorageHealthy  func() error          // nil: there is no storage that could fail
 	Secret          func() []byte         // signs plan tokens, the same on every server; nil: the key in the state
-	EvalBatch       int                   // evaluations in one entry at most; default: 4096
+	EvalBatch       int                   // evaluations in one entry at most; default: 3072, which replication.MaxEntry has room for
 	RegisterBatch   int                   // nodes in one entry at most; default: 512
 	UpdateBatch     int                   // updates of allocations in one entry at most; default: 4096
 	FollowUpDelay   time.Duration         // before a failed evaluation is tried again, at least; default: 1m
@@ -118,7 +118,7 @@ func (c Config) withDefaults() Config {
 	orElse(&c.Retention.Jobs, 4*time.Hour)
 	orElse(&c.Retention.Nodes, 24*time.Hour)
 	orElse(&c.Retention.Batch, 2048)
-	orElse(&c.EvalBatch, 4096)
+	orElse(&c.EvalBatch, 3072)
 	orElse(&c.RegisterBatch, 512)
 	orElse(&c.UpdateBatch, 4096)
 	orElse(&c.FollowUpDelay, time.Minute)
