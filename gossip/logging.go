@@ -17,6 +17,9 @@ func (c *Config) log() *slog.Logger {
 // bridge writes memberlist's lines to a logger.
 func bridge(to *slog.Logger) io.Writer { return &lines{to} }
 
+// longestTime is how many bytes the time takes that memberlist begins lines with.
+const longestTime = len("2006/01/02 15:04:05 ")
+
 // lines turns "[WARN] memberlist: text" into a record of that level.
 type lines struct{ to *slog.Logger }
 
@@ -33,6 +36,9 @@ var levels = []struct {
 
 func (l *lines) Write(line []byte) (int, error) {
 	text, level := bytes.TrimSpace(line), slog.LevelInfo
+	if at := bytes.IndexByte(text, '['); at > 0 && at <= longestTime {
+		text = text[at:] // the record has its own time
+	}
 	for _, known := range levels {
 		if rest, ok := bytes.CutPrefix(text, []byte(known.prefix)); ok {
 			text, level = bytes.TrimSpace(rest), known.level

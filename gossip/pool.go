@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"slices"
 	"strconv"
@@ -57,7 +56,7 @@ func (p *Pool) memberlistConfig() (*memberlist.Config, error) {
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 3, 2
 	c.DeadNodeReclaimTime = 30 * time.Second
 	c.Delegate, c.Events, c.Merge, c.Alive, c.Conflict = p.roster, p.roster, p.roster, p.roster, p.roster
-	c.Logger = log.New(bridge(p.cfg.log()), "", 0)
+	c.LogOutput = bridge(p.cfg.log())
 	c.Transport = p.cfg.Transport
 	if err := p.addresses(c); err != nil {
 		return nil, err

@@ -52,10 +52,11 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func newProcessPool(t *testing.T, n int) *processPool {
+// newProcessPool is three servers that are not started yet.
+func newProcessPool(t *testing.T) *processPool {
 	t.Helper()
 	p := &processPool{t: t, dir: t.TempDir()}
-	for i := range n {
+	for i := range 3 {
 		p.servers = append(p.servers, &poolServer{
 			p: p, name: fmt.Sprintf("s%d", i+1), http: freePort(t), rpc: freePort(t), gossip: freePort(t),
 		})
@@ -246,7 +247,7 @@ func (l *poolLoad) count() int {
 // late, and the killed one comes back at other addresses: what was acknowledged is
 // there and runs, every evaluation ends, and the servers agree to the bit.
 func TestPool_LosesItsLeaderUnderLoad(t *testing.T) {
-	p := newProcessPool(t, 3)
+	p := newProcessPool(t)
 	p.servers[0].start()
 	p.servers[1].start()
 	eventually(t, "two of three know each other", func() bool {
@@ -376,7 +377,7 @@ func everything[T any](ctx context.Context, list func(context.Context, *client.Q
 
 // One of three commits nothing by itself, and says so; what it knows it tells.
 func TestPool_AMinorityCommitsNothing(t *testing.T) {
-	p := newProcessPool(t, 3)
+	p := newProcessPool(t)
 	for _, s := range p.servers {
 		s.start()
 	}
@@ -426,7 +427,7 @@ func TestPool_AMinorityCommitsNothing(t *testing.T) {
 
 // A server that leaves stops by itself and is removed; two that are left go on.
 func TestPool_AServerLeaves(t *testing.T) {
-	p := newProcessPool(t, 3)
+	p := newProcessPool(t)
 	for _, s := range p.servers {
 		s.start()
 	}
@@ -455,7 +456,7 @@ func TestPool_AServerLeaves(t *testing.T) {
 
 // Where the quorum is lost for good, one server begins again with what it has.
 func TestPool_RecoversFromALostQuorum(t *testing.T) {
-	p := newProcessPool(t, 3)
+	p := newProcessPool(t)
 	for _, s := range p.servers {
 		s.start()
 	}

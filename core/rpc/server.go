@@ -73,7 +73,7 @@ func (s *Server) admit(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 		return nil, status.Error(codes.PermissionDenied, "the caller does not say who it is")
 	}
 	if err := s.cfg.knows(caller); err != nil {
-		s.cfg.log().Warn("a caller was sent away", "server", caller.ServerID, "call", info.FullMethod, "err", err)
+		s.cfg.log().WarnContext(ctx, "a caller was sent away", "server", caller.ServerID, "call", info.FullMethod, "err", err)
 		return nil, status.Error(codes.PermissionDenied, err.Error())
 	}
 	if _, bounded := ctx.Deadline(); !bounded {

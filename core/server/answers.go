@@ -168,7 +168,7 @@ func (a answers) WriteEvals(ctx context.Context, raw []byte) error {
 	if a.s.term.Load() == nil {
 		return a.away()
 	}
-	return a.known(evalWriter{a.s}.WriteEvals(ctx, evals...))
+	return a.known(evalWriter(a).WriteEvals(ctx, evals...))
 }
 
 // Apply writes what a server has to say of itself, and nothing else: whatever

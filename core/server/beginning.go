@@ -58,7 +58,7 @@ func (s *Server) beginCluster(ctx context.Context) {
 			why = err.Error()
 		}
 		if why != said && why != "" {
-			s.logger.Info("this server has no cluster yet", "reason", why)
+			s.logger.InfoContext(ctx, "this server has no cluster yet", "reason", why)
 		}
 		said = why
 		if !pause(ctx, s.cfg.Clock, s.cfg.Pool.Look) {
@@ -88,7 +88,7 @@ func (s *Server) tryBegin(ctx context.Context) (waitsFor string, err error) {
 			return "", err
 		}
 	}
-	if s.cfg.Clock.Now().Sub(from) > beginWithin || ctx.Err() != nil {
+	if s.cfg.Clock.Now().Sub(from) > beginWithin {
 		return "the others took too long to answer", nil
 	}
 	var c raft.Configuration
@@ -98,7 +98,7 @@ func (s *Server) tryBegin(ctx context.Context) (waitsFor string, err error) {
 	if err := s.cfg.Raft.BootstrapCluster(c).Error(); err != nil {
 		return "", fmt.Errorf("the first entry was not written: %w", err)
 	}
-	s.logger.Info("cluster begun", "servers", len(c.Servers))
+	s.logger.InfoContext(ctx, "cluster begun", "servers", len(c.Servers))
 	return "", nil
 }
 

@@ -26,7 +26,7 @@ func (s *Server) pooled(ctx context.Context) {
 	for known := ""; ; {
 		if id := s.Snapshot().Meta().ClusterID; id != known && id != "" { // a restored snapshot may be of another one
 			if err := s.cfg.Membership.SetCluster(id); err != nil {
-				s.logger.Warn("the pool was not told of the cluster", "err", err)
+				s.logger.WarnContext(ctx, "the pool was not told of the cluster", "err", err)
 			} else {
 				known = id
 			}
@@ -73,7 +73,7 @@ func (t *term) reconcile(ctx context.Context) {
 		case MemberFailed: // autopilot's business: it may be restarting
 		}
 		if err != nil {
-			t.logger.Warn("a member is not taken over", "server", m.ID, "status", m.Status.String(), "err", err)
+			t.logger.WarnContext(ctx, "a member is not taken over", "server", m.ID, "status", m.Status.String(), "err", err)
 		}
 	}
 }
@@ -111,10 +111,10 @@ func (t *term) takeIn(ctx context.Context, m Member) error {
 	}
 	id, address := raft.ServerID(m.ID), raft.ServerAddress(m.Raft)
 	if there && known.Suffrage == raft.Voter {
-		t.logger.Info("server moved", "server", m.ID, "address", m.Raft)
+		t.logger.InfoContext(ctx, "server moved", "server", m.ID, "address", m.Raft)
 		return t.cfg.Raft.AddVoter(id, address, 0, changeWithin).Error()
 	}
-	t.logger.Info("server taken in", "server", m.ID, "address", m.Raft)
+	t.logger.InfoContext(ctx, "server taken in", "server", m.ID, "address", m.Raft)
 	return t.cfg.Raft.AddNonvoter(id, address, 0, changeWithin).Error()
 }
 
@@ -183,7 +183,7 @@ func (s *Server) LeavePool(ctx context.Context) error {
 		}
 	}
 	if err := s.cfg.Membership.Leave(ctx); err != nil {
-		s.logger.Warn("not everybody may have heard that this server leaves", "err", err)
+		s.logger.WarnContext(ctx, "not everybody may have heard that this server leaves", "err", err)
 	}
 	limited, cancel := timeLimit(ctx, s.cfg.Clock, leaveWithin)
 	defer cancel()

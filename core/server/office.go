@@ -111,7 +111,7 @@ func (o office) WriteEvals(ctx context.Context, evals ...*model.Evaluation) erro
 	case err != nil:
 		return err
 	case here:
-		return evalWriter{o.s}.WriteEvals(ctx, evals...)
+		return evalWriter(o).WriteEvals(ctx, evals...)
 	}
 	return o.s.cfg.Peers.WriteEvals(ctx, id, replication.EncodeEvals(evals))
 }

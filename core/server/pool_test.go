@@ -30,12 +30,10 @@ type pool struct {
 	address map[string]string
 }
 
-func newPool(expect int) func() *pool {
-	return func() *pool {
-		return &pool{
-			expect: expect, members: map[string]Member{}, changed: map[string]chan struct{}{}, servers: map[string]*Server{},
-			cut: map[string]bool{}, asked: map[string]int{}, address: map[string]string{},
-		}
+func newPool() *pool {
+	return &pool{
+		expect: 3, members: map[string]Member{}, changed: map[string]chan struct{}{}, servers: map[string]*Server{},
+		cut: map[string]bool{}, asked: map[string]int{}, address: map[string]string{},
 	}
 }
 
@@ -249,7 +247,7 @@ func (w *world) voting(ids ...string) {
 }
 
 func TestPool_ServersBeginAClusterTogether(t *testing.T) {
-	playIn(t, newPool(3), 3, nil, func(w *world) {
+	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
 		id := w.snap().Meta().ClusterID
 		time.Sleep(time.Minute)
@@ -262,7 +260,7 @@ func TestPool_ServersBeginAClusterTogether(t *testing.T) {
 }
 
 func TestPool_NobodyBeginsBeforeAllAreThere(t *testing.T) {
-	playIn(t, newPool(3), 2, nil, func(w *world) {
+	playIn(t, newPool, 2, nil, func(w *world) {
 		time.Sleep(10 * time.Minute)
 		for _, m := range w.members {
 			if m.server.hasLog() {
@@ -283,7 +281,7 @@ func TestPool_ExpectationsThatDifferBeginNothing(t *testing.T) {
 			c.Expect = 2
 		}
 	}
-	playIn(t, newPool(3), 3, change, func(w *world) {
+	playIn(t, newPool, 3, change, func(w *world) {
 		time.Sleep(10 * time.Minute)
 		for _, m := range w.members {
 			if m.server.hasLog() {
@@ -324,7 +322,7 @@ func TestPromise_IsToOneListAtATime(t *testing.T) {
 }
 
 func TestPool_NewcomersFirstFollowThenVote(t *testing.T) {
-	playIn(t, newPool(3), 3, nil, func(w *world) {
+	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
 		time.Sleep(time.Minute)
 		w.pool.expect = 0
@@ -345,7 +343,7 @@ func TestPool_NewcomersFirstFollowThenVote(t *testing.T) {
 }
 
 func TestPool_ARestartKeepsItsPlaceAndTheDeadAreRemoved(t *testing.T) {
-	playIn(t, newPool(3), 3, nil, func(w *world) {
+	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
 		m := w.follower()
 		m.halt()
@@ -372,7 +370,7 @@ func TestPool_ARestartKeepsItsPlaceAndTheDeadAreRemoved(t *testing.T) {
 }
 
 func TestPool_WhoLeavesIsRemovedAtOnce(t *testing.T) {
-	playIn(t, newPool(3), 3, nil, func(w *world) {
+	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
 		lead := w.leader()
 		if err := lead.server.LeavePool(w.ctx); err != nil {
@@ -393,7 +391,7 @@ func TestPool_WhoLeavesIsRemovedAtOnce(t *testing.T) {
 }
 
 func TestPool_AServerMayMove(t *testing.T) {
-	playIn(t, newPool(3), 3, nil, func(w *world) {
+	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
 		m := w.follower()
 		m.halt()
@@ -422,7 +420,7 @@ func TestPool_AServerMayMove(t *testing.T) {
 
 // Workers of followers take work, and the leader's own may be switched off.
 func TestPool_FollowersWork(t *testing.T) {
-	playIn(t, newPool(3), 3, nil, func(w *world) {
+	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
 		lead := w.leader()
 		none := 0
@@ -446,7 +444,7 @@ func TestPool_FollowersWork(t *testing.T) {
 // The lead changes while followers are at work, and the network loses answers: all
 // that was submitted is placed once, and every evaluation ends.
 func TestPool_ChangesOfLeaderLoseNoWork(t *testing.T) {
-	playIn(t, newPool(3), 3, nil, func(w *world) {
+	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
 		w.addMachines(20)
 		stop := make(chan struct{})
@@ -487,7 +485,7 @@ func TestPool_ChangesOfLeaderLoseNoWork(t *testing.T) {
 }
 
 func TestAnswers_OnlyTheLeaderAnswersAndOnlyWhatServersAsk(t *testing.T) {
-	playIn(t, newPool(3), 3, nil, func(w *world) {
+	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
 		lead, other := w.leader(), w.follower()
 		_, err := other.server.Answers().Dequeue(w.ctx, 1, time.Second)
@@ -518,7 +516,7 @@ func TestAnswers_OnlyTheLeaderAnswersAndOnlyWhatServersAsk(t *testing.T) {
 // A policy decides only once every server that votes has looked at it, and servers
 // that follow tell of it by way of the leader.
 func TestPool_PoliciesAreCheckedByAllWhoVote(t *testing.T) {
-	playIn(t, newPool(3), 3, nil, func(w *world) {
+	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
 		for _, m := range w.members {
 			if got := m.server.policies.required(); !slices.Equal(got, []string{"s1", "s2", "s3"}) {

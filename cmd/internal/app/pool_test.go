@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"maps"
 	"math/big"
 	"net"
 	"os"
@@ -136,13 +137,10 @@ func pki(t *testing.T) map[string]string {
 	return map[string]string{"tls.cert": cert, "tls.ca": cert, "tls.key": write("key.pem", "PRIVATE KEY", secret)}
 }
 
-func with(a map[string]string, more map[string]string) map[string]string {
+func with(a, more map[string]string) map[string]string {
 	out := map[string]string{}
-	for _, m := range []map[string]string{a, more} {
-		for k, v := range m {
-			out[k] = v
-		}
-	}
+	maps.Copy(out, a)
+	maps.Copy(out, more)
 	return out
 }
 
