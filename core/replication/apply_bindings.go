@@ -102,11 +102,16 @@ func (a *applier) clusterRoom(id string) {
 	a.result.Rooms = append(a.result.Rooms, model.ClusterPlace(id))
 }
 
-// noticeBindings notes the clusters whose claims a group gives up.
+// noticeBindings notes the clusters on which a group may make room.
 func (a *applier) noticeBindings(key model.JobKey, g *model.CommitGroup) {
 	for _, id := range g.Release {
 		if c := a.txn.Claim(id); c != nil && c.Claimant == key {
 			a.clusterRoom(c.ClusterID)
+		}
+	}
+	for i := range g.Withdraw { // it has yet to go, and others may plan with its room
+		if x := a.txn.Assignment(g.Withdraw[i].AssignmentID); x != nil {
+			a.clusterRoom(x.ClusterID)
 		}
 	}
 	for _, x := range g.Assign { // it may give up a claim, or replicas

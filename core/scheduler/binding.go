@@ -253,8 +253,8 @@ func (r *bindingRun) room(c *model.Cluster) (free, soon model.Vector) {
 	return r.snap.ClusterRoom(c.ID, r.binding.Key(), r.binding.Priority, r.now)
 }
 
-// makeRoom claims room for replicas on one of the clusters, by eviction where
-// there must be, and says why the binding waits. queued is how many replicas do.
+// makeRoom has others evicted from one of the clusters where none is being left
+// anyway, and says why the binding waits. queued is how many replicas do.
 func (r *bindingRun) makeRoom(clusters []*model.Cluster, replicas, queued int) error {
 	why := r.explain(replicas)
 	r.out.Failed = map[string]*model.Explanation{r.binding.ID: why}
@@ -278,7 +278,8 @@ func (r *bindingRun) makeRoom(clusters []*model.Cluster, replicas, queued int) e
 		}
 	}
 	if len(leaving) > 0 {
-		return r.await(leaving, &needs, why)
+		r.await(leaving, &needs, why)
+		return nil
 	}
 	return r.evict(lacking, replicas, &needs, why)
 }
@@ -292,28 +293,25 @@ func covers(have, want *model.Vector) bool {
 	return true
 }
 
-// await waits on a cluster where others are stopping already: with the claim that
-// the binding has on one, else with a new one on the first.
-func (r *bindingRun) await(clusters []*model.Cluster, needs *model.Vector, why *model.Explanation) error {
+// await waits on clusters where others are stopping already: with the claim that
+// the binding has on one, if it has. Without one it needs none: whoever waits is
+// asked in order of priority once the room is there.
+func (r *bindingRun) await(clusters []*model.Cluster, needs *model.Vector, why *model.Explanation) {
+	why.NoEviction = "others are leaving " + clusters[0].ID + " already"
 	for _, id := range r.snap.ClaimsOf(r.binding.Key()) {
 		claim := r.snap.Claim(id)
 		here := slices.ContainsFunc(clusters, func(c *model.Cluster) bool { return c.ID == claim.ClusterID })
 		if here && r.now < claim.Expiry && claim.Vec == *needs && claim.Priority == r.binding.Priority {
 			r.kept = id
-			why.NoEviction = "its room on " + claim.ClusterID + " is claimed and has yet to be left"
-			return nil
+			why.NoEviction = claimed(claim.ClusterID)
+			return
 		}
 	}
-	cluster := clusters[0]
-	wait := int64(0)
-	for _, a := range r.snap.ClusterAssignments(cluster.ID) {
-		if !a.Live() {
-			wait = max(wait, r.killTimeout(a))
-		}
-	}
-	r.claim(cluster.ID, needs, wait)
-	why.NoEviction = "its room on " + cluster.ID + " is claimed and has yet to be left"
-	return nil
+}
+
+// claimed is why nobody else is evicted for a binding.
+func claimed(cluster string) string {
+	return "its room on " + cluster + " is claimed and has yet to be left"
 }
 
 func (r *bindingRun) killTimeout(a *model.Assignment) int64 {
@@ -355,7 +353,7 @@ func (r *bindingRun) evict(clusters []*model.Cluster, replicas int, needs *model
 	for _, v := range found.Victims {
 		r.plan.Withdraw = append(r.plan.Withdraw, model.Withdrawal{AssignmentID: v.ID, By: id, Policy: found.Version.ID})
 	}
-	why.NoEviction = "its room on " + found.Cluster.ID + " is claimed and has yet to be left"
+	why.NoEviction = claimed(found.Cluster.ID)
 	return nil
 }
 

@@ -186,11 +186,17 @@ func (e *engine) withdrawn(plan *model.Plan, g *model.CommitGroup, before *state
 	return victims
 }
 
-// released adds the clusters on which claims were given up.
+// released adds the clusters on which claims were given up, or work is no longer
+// wanted: it has yet to go, and others may plan with its room.
 func (e *engine) released(g *model.CommitGroup, before *state.Snapshot, rooms []string) []string {
 	for _, id := range g.Release {
 		if c := before.Claim(id); c != nil {
 			rooms = append(rooms, model.ClusterPlace(c.ClusterID))
+		}
+	}
+	for i := range g.Withdraw {
+		if a := before.Assignment(g.Withdraw[i].AssignmentID); a != nil {
+			rooms = append(rooms, model.ClusterPlace(a.ClusterID))
 		}
 	}
 	return rooms

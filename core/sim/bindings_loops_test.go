@@ -1,0 +1,220 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/policies/karmada"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+func resolveKarmada(spec PolicySpec) (*policy.Version, error) {
+	build := func() sdk.Policy { return rules.New() }
+	if spec.Use == "karmada" {
+		build = func() sdk.Policy { return karmada.New() }
+	}
+	config, err := json.Marshal(spec.Config)
+	if err != nil {
+		return nil, err
+	}
+	return policy.NewVersion(policy.Source{Name: spec.Name, Config: config, Module: policy.Native(policy.BuiltinDigest(spec.Use, "test"), build)})
+}
+
+func priorityOf(f *scenario.File, binding string) int32 {
+	for i := range f.Bindings {
+		if b := &f.Bindings[i]; b.ID == binding {
+			return *b.Priority
+		}
+	}
+	return 0
+}
+
+// playChecked plays a file and looks at the state after every instant.
+func playChecked(t *rapid.T, f *scenario.File) (*engine, *Run) {
+	resolved, err := scenario.Resolve(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &engine{opts: Options{Resolve: resolveKarmada}, file: resolved, waiting: newWaiting(), wanted: newLedger(), bound: newBindings()}
+	if err := e.loadPolicies(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.assemble(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		at, ok := e.nextInstant()
+		if !ok {
+			return e, e.finish()
+		}
+		e.clock.AdvanceTo(time.Unix(0, at))
+		e.ends(at)
+		if err := e.steps(at); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e.checkBindings(t)
+	}
+}
+
+// checkBindings: the state holds together, no cluster is over capacity, nobody has
+// more than it wants or is on more clusters, and nobody waits who could be served.
+func (e *engine) checkBindings(t *rapid.T) {
+	snap := e.store.Snapshot()
+	if err := snap.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for c := range snap.Clusters() {
+		left := c.Avail
+		for _, a := range snap.ClusterAssignments(c.ID) {
+			left.Sub(&a.Vec)
+		}
+		for d, n := range left {
+			if n < 0 {
+				t.Fatalf("at %s cluster %s is over its capacity of %s by %d", At(e.now()), c.ID, snap.Dims().Name(d), -n)
+			}
+		}
+	}
+	s := scheduler.New(scheduler.Config{Policies: e.policies})
+	for b := range snap.Bindings() {
+		total, on := 0, 0
+		for _, a := range snap.BindingAssignments(b.Key()) {
+			if a.Counts() {
+				total, on = total+a.Replicas, on+1
+			}
+		}
+		if !b.Duplicated && total > b.Replicas || b.Duplicated && total != on*b.Replicas {
+			t.Fatalf("%s has %d replicas on %d clusters, wants %d", b.ID, total, on, b.Replicas)
+		}
+		if b.MaxClusters > 0 && on > b.MaxClusters {
+			t.Fatalf("%s is on %d clusters, of %d at most", b.ID, on, b.MaxClusters)
+		}
+		again := &model.Evaluation{ID: "again", Namespace: b.Namespace, JobID: b.ID, Type: model.JobBinding, Priority: b.Priority}
+		out, err := s.Process(again, snap, e.now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !out.Plan.Empty() {
+			t.Fatalf("at %s %s waits, and could have %+v", At(e.now()), b.ID, out.Plan.Groups[0])
+		}
+	}
+}
+
+func ref[T any](v T) *T { return &v }
+
+// rollBindings draws clusters that are soon full, and bindings that fight for them.
+func rollBindings(t *rapid.T, forever bool) *scenario.File {
+	n := func(name string, from, to int) int { return rapid.IntRange(from, to).Draw(t, name) }
+	f := &scenario.File{Version: 1, Name: "fight", Scheduler: scenario.Scheduler{Policy: "karmada"}, Until: ref(scenario.Duration(3600e9))}
+	if n("delta", 0, 3) == 0 {
+		f.Scheduler.Policy = "default"
+		f.Scheduler.PriorityDelta = ref(int32(2))
+	}
+	for i := range n("clusters", 1, 3) {
+		f.Clusters = append(f.Clusters, scenario.Cluster{
+			ID: fmt.Sprintf("m%d", i), Capacity: scenario.Quantities{"units": int64(n("capacity", 4, 14)), "memory": int64(n("memory", 4, 14))},
+		})
+	}
+	for i := range n("bindings", 2, 9) {
+		b := scenario.Binding{
+			ID: fmt.Sprintf("b%d", i), Priority: ref(int32(n("priority", 0, 5))), Replicas: ref(n("replicas", 1, 4)),
+			Resources:        scenario.Quantities{"units": int64(n("units", 0, 5)), "memory": int64(n("bytes", 0, 3))},
+			PreemptionPolicy: "PreemptLowerPriority", KillTimeout: scenario.Duration(n("kill", 0, 2)) * 20e9,
+		}
+		switch n("kind", 0, 9) {
+		case 0:
+			b.ReplicaScheduling = "duplicated"
+		case 1:
+			b.Scope, b.PreemptionPolicy = "cluster", ""
+		case 2:
+			b.PreemptionPolicy = "Never"
+		case 3:
+			b.Spread.MaxClusters = ref(1)
+		case 4:
+			b.Spread.MinClusters = ref(min(2, *b.Replicas))
+		case 5:
+			b.Weights = map[string]int{"m0": n("weight", 1, 3), f.Clusters[len(f.Clusters)-1].ID: 1}
+		}
+		if !forever && n("finite", 0, 3) == 0 {
+			b.Duration = 150e9
+		}
+		f.Bindings = append(f.Bindings, b)
+	}
+	at := scenario.Duration(0)
+	for range n("events", 2, 14) {
+		at += scenario.Duration(n("pause", 0, 3)) * 15e9
+		id := fmt.Sprintf("b%d", n("which", 0, len(f.Bindings)-1))
+		if !forever && n("stop", 0, 4) == 0 {
+			f.Events = append(f.Events, scenario.Event{At: at, Stop: id})
+		} else {
+			f.Events = append(f.Events, scenario.Event{At: at, Submit: id})
+		}
+	}
+	return f
+}
+
+func bindingRounds() int {
+	if os.Getenv("CEDE_SOAK") != "" {
+		return 500 // of 100 each
+	}
+	return 4
+}
+
+func TestBindings_KeepTheirPromisesWhateverHappens(t *testing.T) {
+	for range bindingRounds() {
+		rapid.Check(t, func(t *rapid.T) {
+			f := rollBindings(t, false)
+			_, run := playChecked(t, f)
+			for _, v := range run.Result.Evicted {
+				if by, victim := priorityOf(f, v.By), priorityOf(f, v.Binding); victim >= by {
+					t.Fatalf("%s of priority %d evicts %s of %d", v.By, by, v.Binding, victim)
+				}
+				listed := slices.ContainsFunc(run.Result.Bindings, func(b Binding) bool {
+					return b.At == v.At && b.Binding == v.By && b.Clusters[v.Cluster] > 0 && len(b.Preempted) > 0
+				})
+				if !listed {
+					t.Fatalf("nobody got a claim for %+v", v)
+				}
+			}
+		})
+	}
+}
+
+// However many fight, it ends: submitting all that wait once more, before anything
+// completes, evicts nobody.
+func TestBindings_ComeToRest(t *testing.T) {
+	for range bindingRounds() {
+		rapid.Check(t, func(t *rapid.T) {
+			f := rollBindings(t, true)
+			e, run := playChecked(t, f)
+			evicted := len(run.Result.Evicted)
+			for _, b := range e.file.Bindings {
+				if e.store.Snapshot().Binding(b.Key()) == nil {
+					continue
+				}
+				if err := e.submitBinding(b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := e.drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(e.record.evicted); got != evicted {
+				t.Fatalf("%d evictions more: %+v", got-evicted, e.record.evicted[evicted:])
+			}
+		})
+	}
+}

@@ -1,0 +1,195 @@
+package sim_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/sim"
+)
+
+// bindingStory is what happened to bindings, a line each.
+func bindingStory(r *sim.Result) string {
+	var b strings.Builder
+	for _, x := range r.Bindings {
+		fmt.Fprintf(&b, "%s %s on %v for %v\n", x.At, x.Binding, x.Clusters, x.Preempted)
+	}
+	for _, x := range r.Evicted {
+		fmt.Fprintf(&b, "%s %s loses %d on %s to %s\n", x.At, x.Binding, x.Replicas, x.Cluster, x.By)
+	}
+	for _, x := range r.Unplaced {
+		fmt.Fprintf(&b, "unplaced %s %d: %s\n", x.Binding, x.Count, x.Reason)
+	}
+	fmt.Fprintf(&b, "running %v\n", r.Running)
+	return b.String()
+}
+
+func TestBindings_Stories(t *testing.T) {
+	const head = "scheduler: {policy: karmada}\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"replicas divide by the room there is": {`
+clusters: [{id: m1, capacity: {cpu: 6000}}, {id: m2, capacity: {cpu: 2000}}, {id: m3, capacity: {cpu: 500}}]
+bindings: [{id: a, replicas: 4, resources: {cpu: 1000}}]
+events: [{at: 0s, submit: a}]
+`, `
+0s a on map[m1:3 m2:1] for []
+running [a]
+`},
+		"replicas divide by weights, and what has no room goes elsewhere": {`
+clusters: [{id: m1, capacity: {cpu: 9000}}, {id: m2, capacity: {cpu: 1000}}]
+bindings: [{id: a, replicas: 6, resources: {cpu: 1000}, weights: {m1: 1, m2: 2}}]
+events: [{at: 0s, submit: a}]
+`, `
+0s a on map[m1:5 m2:1] for []
+running [a]
+`},
+		"as many clusters as are wanted": {`
+clusters: [{id: m1, capacity: {cpu: 6000}}, {id: m2, capacity: {cpu: 2000}}, {id: m3, capacity: {cpu: 1000}}]
+bindings: [{id: a, replicas: 3, resources: {cpu: 1000}, spread: {minClusters: 3}}, {id: b, replicas: 3, resources: {cpu: 1000}, spread: {maxClusters: 1}}]
+events: [{at: 0s, submit: a}, {at: 1s, submit: b}]
+`, `
+0s a on map[m1:1 m2:1 m3:1] for []
+1s b on map[m1:3] for []
+running [a b]
+`},
+		"what is duplicated goes everywhere it may": {`
+clusters:
+- {id: m1, capacity: {cpu: 6000}, attributes: {region: eu}}
+- {id: m2, capacity: {cpu: 2000}, attributes: {region: eu}}
+- {id: m3, capacity: {cpu: 9000}, attributes: {region: us}}
+bindings: [{id: a, replicas: 3, resources: {cpu: 1000}, replicaScheduling: duplicated, constraints: [{attribute: region, operator: "=", value: eu}]}]
+events: [{at: 0s, submit: a}]
+`, `
+0s a on map[m1:3] for []
+unplaced a 3: 0 of 3 clusters: 1 lacks cpu, 1 excluded by region = eu; nobody is evicted: the binding's preemptionPolicy is Never
+running [a]
+`},
+		"a victim takes its time, and its room is kept": {`
+clusters: [{id: m1, capacity: {cpu: 4000}}]
+bindings:
+- {id: low, priority: 1, replicas: 4, resources: {cpu: 1000}, killTimeout: 30s}
+- {id: mid, priority: 5, replicas: 4, resources: {cpu: 1000}}
+- {id: high, priority: 9, replicas: 2, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority, duration: 1m}
+running: [{id: l, binding: low, clusters: {m1: 4}, startedAt: -1h}]
+events: [{at: 0s, submit: high}, {at: 10s, submit: mid}]
+until: 80s
+`, `
+0s high on map[m1:2] for [l]
+0s low loses 4 on m1 to high
+unplaced low 4: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced mid 4: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [high]
+`},
+		"what ends makes room, for the higher priority first": {`
+clusters: [{id: m1, capacity: {cpu: 4000}}]
+bindings:
+- {id: low, priority: 1, replicas: 4, resources: {cpu: 1000}}
+- {id: mid, priority: 5, replicas: 4, resources: {cpu: 1000}}
+- {id: high, priority: 9, replicas: 2, resources: {cpu: 1000}, duration: 1m}
+events: [{at: 0s, submit: high}, {at: 10s, submit: low}, {at: 10s, submit: mid}]
+until: 80s
+`, `
+0s high on map[m1:2] for []
+1m0s mid on map[m1:4] for []
+unplaced low 4: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [mid]
+`},
+		"a victim keeps what it has elsewhere, and finds another place for the rest": {`
+clusters: [{id: m1, capacity: {cpu: 2000}}, {id: m2, capacity: {cpu: 2000}}, {id: m3, capacity: {cpu: 1000}}]
+bindings:
+- {id: low, priority: 1, replicas: 3, resources: {cpu: 1000}}
+- {id: high, priority: 9, replicas: 1, resources: {cpu: 2000}, preemptionPolicy: PreemptLowerPriority, clusters: [m2]}
+running: [{id: l, binding: low, clusters: {m1: 2, m2: 1}, startedAt: -1h}]
+events: [{at: 0s, submit: high}]
+`, `
+0s high on map[m2:1] for [l]
+0s low on map[m3:1] for []
+0s low loses 1 on m2 to high
+running [high l low]
+`},
+		"of two that need the same room the first has it": {`
+clusters: [{id: m1, capacity: {cpu: 4000}}]
+bindings:
+- {id: low, priority: 1, replicas: 1, resources: {cpu: 4000}, killTimeout: 10s}
+- {id: a, priority: 9, replicas: 1, resources: {cpu: 4000}, preemptionPolicy: PreemptLowerPriority}
+- {id: b, priority: 9, replicas: 1, resources: {cpu: 4000}, preemptionPolicy: PreemptLowerPriority}
+running: [{id: l, binding: low, clusters: {m1: 1}, startedAt: -1h}]
+events: [{at: 0s, submit: a}, {at: 0s, submit: b}]
+until: 1m
+`, `
+0s a on map[m1:1] for [l]
+0s low loses 1 on m1 to a
+unplaced b 1: 0 of 1 cluster: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 8 or less
+unplaced low 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [a]
+`},
+		"a cascade ends": {`
+clusters: [{id: m1, capacity: {cpu: 1000}}, {id: m2, capacity: {cpu: 1000}}, {id: m3, capacity: {cpu: 1000}}]
+bindings:
+- {id: p0, priority: 0, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority, clusters: [m3]}
+- {id: p1, priority: 1, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority, clusters: [m2, m3]}
+- {id: p2, priority: 2, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority, clusters: [m1, m2]}
+- {id: p3, priority: 3, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority, clusters: [m1]}
+running: [{id: r2, binding: p2, clusters: {m1: 1}}, {id: r1, binding: p1, clusters: {m2: 1}}, {id: r0, binding: p0, clusters: {m3: 1}}]
+events: [{at: 0s, submit: p3}]
+until: 1m
+`, `
+0s p3 on map[m1:1] for [r2]
+0s p2 on map[m2:1] for [r1]
+0s p1 on map[m3:1] for [r0]
+0s p2 loses 1 on m1 to p3
+0s p1 loses 1 on m2 to p2
+0s p0 loses 1 on m3 to p1
+unplaced p0 1: 0 of 3 clusters: 1 lacks cpu, 2 excluded by the clusters that the binding allows; eviction does not help: on 1 nothing has a priority of -1 or less
+running [p1 p2 p3]
+`},
+		"whom nobody may evict, and who evicts nobody": {`
+clusters: [{id: m1, capacity: {cpu: 1000}}]
+priorityClasses: [{name: gold, value: 1000}, {name: a, value: 50, globalDefault: true}, {name: b, value: 20, globalDefault: true, preemptionPolicy: Never}]
+bindings:
+- {id: global, scope: cluster, priority: 1, resources: {cpu: 1000}}
+- {id: high, priorityClass: gold, resources: {cpu: 1000}}
+- {id: plain, resources: {cpu: 1000}}
+running: [{id: g, binding: global, clusters: {m1: 1}}]
+events: [{at: 0s, submit: high}, {at: 0s, submit: plain}]
+until: 1m
+`, `
+unplaced high 1: 0 of 1 cluster: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 999 or less
+unplaced plain 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [g]
+`},
+		"several clusters at once are not made room on": {`
+clusters: [{id: m1, capacity: {cpu: 1000}}, {id: m2, capacity: {cpu: 1000}}]
+bindings:
+- {id: low, priority: 1, replicas: 2, resources: {cpu: 1000}}
+- {id: high, priority: 9, replicas: 2, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority, spread: {minClusters: 2}}
+running: [{id: l, binding: low, clusters: {m1: 1, m2: 1}}]
+events: [{at: 0s, submit: high}]
+until: 1m
+`, `
+unplaced high 2: 0 of 2 clusters: 2 lack cpu; nobody is evicted: it needs room on several clusters at once, and eviction makes room on one
+running [l]
+`},
+		"preemption can be switched off for bindings": {`
+clusters: [{id: m1, capacity: {cpu: 1000}}]
+bindings: [{id: low, priority: 1, resources: {cpu: 1000}}, {id: high, priority: 9, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}]
+running: [{id: l, binding: low, clusters: {m1: 1}}]
+events: [{at: 0s, submit: high}, {at: 5s, stop: low}]
+until: 1m
+`, `
+5s high on map[m1:1] for []
+running [high]
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := head + c.text
+			if strings.Contains(name, "switched off") {
+				text = strings.Replace(text, "policy: karmada", "policy: karmada, preemption: {binding: false}", 1)
+			}
+			run := play(t, decode(t, text), sim.Options{Resolve: resolve})
+			if got, want := bindingStory(run.Result), strings.TrimPrefix(c.want, "\n"); got != want {
+				t.Errorf("got\n%swant\n%s", got, want)
+			}
+		})
+	}
+}
