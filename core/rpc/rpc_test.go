@@ -185,7 +185,7 @@ func raftEcho(from, to *side) error {
 	c, err := from.raft.Dial(raft.ServerAddress(to.listener.Addr()), 5*time.Second)
 	if err != nil {
 		_ = to.raft.Close()
-		_ = <-done // it was not called
+		<-done //nolint:errcheck // that it was not called is no news
 		return err
 	}
 	defer func() { _ = c.Close() }()

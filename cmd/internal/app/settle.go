@@ -151,6 +151,9 @@ func (p *Process) nodeToken(ctx context.Context, c *config.Config) (string, erro
 		}
 	}
 	secret, _, err := p.server.server.CreateToken(ctx, "node "+c.Name, []string{string(acl.Node)}, 0)
+	if err != nil && c.Pooled() {
+		return "", fmt.Errorf("client.token: a node beside a server of several needs one, with the role node: %w", err)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -176,6 +179,9 @@ func (p *Process) preemptAll(ctx context.Context) error {
 func (p *Process) loadPolicies(ctx context.Context, c *config.Config) (loaded []string, err error) {
 	if c.Policy.Directory == "" || p.server == nil {
 		return nil, nil
+	}
+	if c.Pooled() && !p.server.log.IsLeader() {
+		return nil, nil // the one that leads does it
 	}
 	entries, err := os.ReadDir(c.Policy.Directory)
 	if err != nil {
