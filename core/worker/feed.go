@@ -73,11 +73,12 @@ func (f *Feed) block(snap *state.Snapshot, now int64, e *model.Evaluation) {
 	f.Blocked.Block(e, screen)
 }
 
-// Cancelled is the end of an evaluation that another one, by, covers.
+// Cancelled is the end of an evaluation that another one, by, covers. Its text is
+// short: in a storm it is written fifty thousand times.
 func Cancelled(e *model.Evaluation, by string, now int64) *model.Evaluation {
 	c := *e
 	c.Status, c.SupersededBy, c.ModifyTime = model.EvalCancelled, by, now
-	c.StatusText = "cancelled: a newer evaluation of the job covers it"
+	c.StatusText = "a newer evaluation covers it"
 	return &c
 }
 

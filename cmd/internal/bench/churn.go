@@ -67,7 +67,7 @@ func Churn(ctx context.Context, t *Target, c ChurnConfig) (*ChurnResult, error) 
 	if err := u.connectAll(ctx, 0, beside); err != nil {
 		return nil, err
 	}
-	if err := u.filling.submit(ctx); err != nil {
+	if err := u.submit(ctx); err != nil {
 		return nil, err
 	}
 	if err := u.startAll(ctx); err != nil {
@@ -89,7 +89,7 @@ func (u *churning) idle(ctx context.Context) error {
 	var placed latencies
 	for i := range idleSamples {
 		u.show("one job at a time", i, idleSamples)
-		j := job(u.id("idle", i), "service", 50, 1, ask, ask)
+		j := job(u.id("idle", i), "service", 50, 1, ask)
 		began := time.Now()
 		if err := u.place(ctx, j, &latencies{}); err != nil {
 			return err
@@ -241,7 +241,7 @@ func (*churning) paced(ctx context.Context, rate float64, end time.Time, f func(
 // comeAndGo is the life of the i-th job; at the end all of them go.
 func (u *churning) comeAndGo(ctx context.Context, end time.Time) func(int) error {
 	return func(i int) error {
-		j := job(u.id("churn", i), "service", 1+i%100, churnEach, ask, ask)
+		j := job(u.id("churn", i), "service", 1+i%100, churnEach, ask)
 		began := time.Now()
 		if err := u.place(ctx, j, &u.register); err != nil {
 			return err

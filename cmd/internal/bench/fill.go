@@ -135,7 +135,7 @@ func (f *filling) make() []*client.Job {
 	list := make([]*client.Job, f.r.Jobs)
 	left := f.c.Allocs
 	for i := range list {
-		list[i] = job(f.id("job", i), "service", 1+random.IntN(100), min(left, f.c.Each), ask, ask)
+		list[i] = job(f.id("job", i), "service", 1+random.IntN(100), min(left, f.c.Each), ask)
 		left -= f.c.Each
 		f.jobs = append(f.jobs, list[i].ID)
 	}

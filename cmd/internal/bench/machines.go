@@ -112,12 +112,13 @@ func (l *leases) end() (at time.Time, id string) {
 	return l.last, l.who
 }
 
-// job is one group of equal instances that nodes pretend to run.
-func job(id, kind string, priority, count, cpu, memory int) *client.Job {
+// job is one group of equal instances that nodes pretend to run; each asks for so
+// many millicores and MiB.
+func job(id, kind string, priority, count, amount int) *client.Job {
 	none := time.Duration(0)
 	group := &client.TaskGroup{
 		Name:  "g",
-		Tasks: []*client.Task{{Name: "t", Driver: "sim", KillTimeout: &none, Resources: &client.Resources{CPU: &cpu, MemoryMB: &memory}}},
+		Tasks: []*client.Task{{Name: "t", Driver: "sim", KillTimeout: &none, Resources: &client.Resources{CPU: &amount, MemoryMB: &amount}}},
 	}
 	if kind != "system" {
 		group.Count = &count
