@@ -211,28 +211,66 @@ type half struct {
 	conns chan net.Conn
 	once  sync.Once
 	stop  chan struct{}
+
+	mu     sync.Mutex
+	open   map[*taken]struct{} // connections that were taken
+	closed bool
+}
+
+// taken is a connection that ends with its half at the latest: Raft leaves those
+// that others opened to themselves.
+type taken struct {
+	net.Conn
+	of *half
+}
+
+// Close ends the connection.
+func (c *taken) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.open, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
 }
 
 var _ net.Listener = (*half)(nil)
 
 func newHalf(of *Listener) *half {
-	return &half{of: of, conns: make(chan net.Conn), stop: make(chan struct{})}
+	return &half{of: of, conns: make(chan net.Conn), stop: make(chan struct{}), open: map[*taken]struct{}{}}
 }
 
 // Accept waits for a connection of the protocol.
 func (h *half) Accept() (net.Conn, error) {
 	select {
 	case c := <-h.conns:
-		return c, nil
+		return h.take(c)
 	case <-h.stop:
 	case <-h.of.stop:
 	}
 	return nil, net.ErrClosed
 }
 
-// Close ends Accept; the other protocol goes on.
+func (h *half) take(c net.Conn) (net.Conn, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		_ = c.Close()
+		return nil, net.ErrClosed
+	}
+	t := &taken{Conn: c, of: h}
+	h.open[t] = struct{}{}
+	return t, nil
+}
+
+// Close ends Accept and the connections that were taken; the other protocol goes on.
 func (h *half) Close() error {
 	h.once.Do(func() { close(h.stop) })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for c := range h.open {
+		_ = c.Conn.Close()
+	}
+	clear(h.open)
 	return nil
 }
 

@@ -389,3 +389,28 @@ func TestClient_FollowsAServerThatMoves(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Raft does not close what others opened, so its half does.
+func TestListener_EndsRaftsConnectionsWithItsHalf(t *testing.T) {
+	a, b := pair(t, one, two, nil, nil, &scripted{})
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		c, err := b.raft.Accept()
+		if err != nil {
+			t.Error(err)
+		}
+		accepted <- c
+	}()
+	c, err := a.raft.Dial(raft.ServerAddress(b.listener.Addr()), 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	inbound := <-accepted
+	if err := b.raft.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := inbound.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("reading says %v", err)
+	}
+}
