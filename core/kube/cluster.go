@@ -45,8 +45,6 @@ type Instance struct {
 	Group   *model.Group
 	Node    string
 	Started time.Duration // since Taken: 0 or less
-
-	ask model.Resources // as its group's, before groups were made
 }
 
 // Translate turns a dump into the model's nouns.

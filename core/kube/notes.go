@@ -38,6 +38,7 @@ func (n *Notes) Add(note Note) {
 
 func (n *Notes) soft(what, done string) { n.Add(Note{Count: 1, What: what, Done: done}) }
 func (n *Notes) hard(what, done string) { n.Add(Note{Count: 1, What: what, Done: done, Hard: true}) }
+
 func (n *Notes) leave(what string) {
 	n.Add(Note{Count: 1, What: what, Done: "left out", LeftOut: true})
 }

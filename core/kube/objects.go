@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 )
@@ -235,12 +236,7 @@ type Volume struct {
 
 // binds is whether the volume may keep a pod off some nodes.
 func (v *Volume) binds() bool {
-	for _, raw := range []json.RawMessage{v.Claim, v.Ephemeral, v.GCE, v.AWS, v.RBD, v.ISCSI} {
-		if set(raw) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]json.RawMessage{v.Claim, v.Ephemeral, v.GCE, v.AWS, v.RBD, v.ISCSI}, set)
 }
 
 func set(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -80,10 +80,13 @@ func Read(readers ...io.Reader) (*Dump, error) {
 	}
 	d, problems := c.end()
 	d.Bytes = bytes
+	if err != nil {
+		problems = append(problems, err)
+	}
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	return d, err
+	return d, nil
 }
 
 // readOne reads one file of a dump.

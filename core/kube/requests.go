@@ -52,9 +52,7 @@ func (t *Translator) asked(p *Pod) exact {
 	}
 	sum.raise(peak)
 	if p.Spec.Resources != nil {
-		for name, n := range t.requests(p, p.Spec.Resources) {
-			sum[name] = n
-		}
+		maps.Copy(sum, t.requests(p, p.Spec.Resources))
 	}
 	sum.add(t.quantities(p, p.Spec.Overhead))
 	for name, n := range sum {
@@ -123,7 +121,7 @@ func (t *Translator) resources(ask exact) model.Resources {
 
 // chooseResources decides which resources are told: a cluster may have 16. Those
 // that nobody asks for are left out first, then those that few ask for.
-func (t *Translator) chooseResources(capacity []exact, asks []exact) {
+func (t *Translator) chooseResources(capacity, asks []exact) {
 	count, nodes := map[string]int{}, map[string]int{}
 	for _, ask := range asks {
 		for name := range ask {

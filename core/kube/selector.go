@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -58,9 +59,7 @@ func (r *Requirement) known() bool {
 // for one that asks for more, or for nothing.
 func (s *LabelSelector) pairs() (map[string]string, bool) {
 	all := make(map[string]string, len(s.Labels)+len(s.Expressions))
-	for k, v := range s.Labels {
-		all[k] = v
-	}
+	maps.Copy(all, s.Labels)
 	for i := range s.Expressions {
 		r := &s.Expressions[i]
 		if r.Operator != "In" || len(r.Values) != 1 {

@@ -28,7 +28,6 @@ type jsonSplitter struct {
 	buf  []byte
 	pos  int
 	line int
-	out  []byte // the value being copied; nil: nothing is kept
 	emit func(piece) error
 }
 

@@ -98,7 +98,7 @@ func (s *yamlSplitter) takeItem(line, text []byte) (ended bool, err error) {
 	depth := len(text) - len(bytes.TrimLeft(text, " "))
 	dash := depth < len(text) && text[depth] == '-' && (depth+1 == len(text) || text[depth+1] == ' ')
 	switch {
-	case len(text) == 0 || text[depth] == '#' && len(s.item) == 0:
+	case len(text) == 0 || text[depth] == '#': // it may also be text of the item
 	case dash && (s.indent < 0 || depth == s.indent):
 		if err := s.endItem(); err != nil {
 			return false, err

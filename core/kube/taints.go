@@ -14,6 +14,7 @@ const (
 	repels   taintUse = 1 << iota // NoSchedule
 	deters                        // PreferNoSchedule
 	banishes                      // NoExecute without NoSchedule of the same key beside it
+	both                          // NoExecute with it
 )
 
 const noExecute = "NoExecute"
@@ -84,6 +85,8 @@ func (t *Translator) taints(n *Node) []model.Taint {
 		taint.Effect = string(model.NoSchedule)
 		if add(taint) {
 			t.repelling[taint.Key] |= banishes
+		} else {
+			t.repelling[taint.Key] |= both
 		}
 	}
 	return list

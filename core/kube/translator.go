@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -152,9 +153,7 @@ func (t *Translator) Label(namespace string, labels map[string]string) map[strin
 		return labels
 	}
 	more := make(map[string]string, len(labels)+len(own))
-	for k, v := range labels {
-		more[k] = v
-	}
+	maps.Copy(more, labels)
 	for _, s := range own {
 		more[s.label] = "true"
 	}

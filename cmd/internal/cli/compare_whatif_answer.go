@@ -261,7 +261,7 @@ func (a *whatIfAnswer) page(p page) {
 				p.style.Text(term.Bold, a.Scenario), count(work.Instances, "instance", "instances"), work.Priority)
 		}
 		if a.LeftAside > 0 {
-			p.printf("%s wait there already, and are left aside.\n", count(a.LeftAside, "job", "jobs"))
+			p.printf("Left aside: %s.\n", count(a.LeftAside, "job that waits there already", "jobs that wait there already"))
 		}
 	}
 	a.overview(p)
@@ -272,8 +272,15 @@ func (a *whatIfAnswer) page(p page) {
 func (a *whatIfAnswer) overview(p page) {
 	p.title("Under each policy")
 	t := &term.Table{Columns: []term.Column{
-		{Title: "POLICY"}, {Title: "NODES"}, {Title: "UNPLACED", Right: true}, {Title: "VICTIMS", Right: true}, {Title: "BUDGETS VIOLATED", Right: true},
-		{Title: "LOST WORK", Right: true}, {Title: "FIND A PLACE", Right: true}, {Title: "WAIT", Right: true}, {Title: "EVICT OTHERS", Right: true},
+		{Title: "POLICY"},
+		{Title: "NODES"},
+		{Title: "UNPLACED", Right: true},
+		{Title: "VICTIMS", Right: true},
+		{Title: "BUDGETS VIOLATED", Right: true},
+		{Title: "LOST WORK", Right: true},
+		{Title: "FIND A PLACE", Right: true},
+		{Title: "WAIT", Right: true},
+		{Title: "EVICT OTHERS", Right: true},
 	}}
 	for i := range a.Policies {
 		x := &a.Policies[i]
@@ -309,8 +316,13 @@ func (a *whatIfAnswer) nodes(x *whatIfPolicy, all bool) string {
 func (a *whatIfAnswer) victims(p page) {
 	p.title("Victims")
 	t := &term.Table{Columns: []term.Column{
-		{Title: "POLICY"}, {Title: "POD"}, {Title: "NAMESPACE"}, {Title: "NODE"}, {Title: "PRIORITY", Right: true},
-		{Title: "AGE", Right: true}, {Title: "BUDGET"},
+		{Title: "POLICY"},
+		{Title: "POD"},
+		{Title: "NAMESPACE"},
+		{Title: "NODE"},
+		{Title: "PRIORITY", Right: true},
+		{Title: "AGE", Right: true},
+		{Title: "BUDGET"},
 	}}
 	left := 0
 	for i := range a.Policies {

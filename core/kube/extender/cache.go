@@ -13,7 +13,7 @@ type cache struct {
 	mu      sync.RWMutex
 	nodes   map[string]*kube.Node
 	pods    map[string]*kube.Pod            // by UID, or by name where there is none
-	onNode  map[string]map[string]*kube.Pod // by node, then as pods
+	onNode  map[string]map[string]*kube.Pod // by node ("": they wait for one), then as pods
 	budgets map[string]*kube.Budget
 	classes map[string]*kube.PriorityClass
 	// fed is when the whole cluster was told last; zero: never, so that nobody knows
@@ -84,12 +84,11 @@ func (c *cache) putPod(p *kube.Pod) {
 		return
 	}
 	c.pods[k] = p
-	if node := p.Spec.NodeName; node != "" {
-		if c.onNode[node] == nil {
-			c.onNode[node] = map[string]*kube.Pod{}
-		}
-		c.onNode[node][k] = p
+	node := p.Spec.NodeName
+	if c.onNode[node] == nil {
+		c.onNode[node] = map[string]*kube.Pod{}
 	}
+	c.onNode[node][k] = p
 }
 
 // dropPod forgets a pod. mu is held.

@@ -92,10 +92,10 @@ func (e *Extender) gather(args *kube.ExtenderPreemptionArgs, proposal map[string
 // or equal priority must respect. mu is held.
 func (c *cache) nominated(asker *kube.Pod, nodes []string) []*kube.Pod {
 	var list []*kube.Pod
-	for _, k := range slices.Sorted(maps.Keys(c.pods)) {
-		p := c.pods[k]
+	for _, k := range slices.Sorted(maps.Keys(c.onNode[""])) {
+		p := c.onNode[""][k]
 		node := p.Status.NominatedNodeName
-		if p.Spec.NodeName != "" || node == "" || k == key(asker) || p.PriorityValue() < asker.PriorityValue() || !slices.Contains(nodes, node) {
+		if node == "" || k == key(asker) || p.PriorityValue() < asker.PriorityValue() || !slices.Contains(nodes, node) {
 			continue
 		}
 		held := *p

@@ -149,7 +149,7 @@ func (e *Extender) preempt(ctx context.Context, args *kube.ExtenderPreemptionArg
 		defer func() { <-e.busy }()
 		defer func() {
 			if thrown := recover(); thrown != nil {
-				e.cfg.Logger.Error("extender panicked", "panic", thrown)
+				e.cfg.Logger.ErrorContext(ctx, "extender panicked", "panic", thrown)
 				done <- result{proposal, outcome{endInternal, fmt.Errorf("panic: %v", thrown)}}
 			}
 		}()

@@ -132,12 +132,12 @@ func (w *world) raw(method, verb string, body []byte) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-func node(name, cpu string) *corev1.Node {
+func node(name string) *corev1.Node {
 	return &corev1.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name, "zone": name[:1]}},
 		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110"),
+			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110"),
 		}},
 	}
 }
@@ -235,7 +235,7 @@ func (w *world) counted(outcome string) float64 {
 // cluster is two full nodes: a big pod on one, two small ones of higher priority
 // on the other.
 func cluster() (nodes []any, big, small1, small2 *corev1.Pod) {
-	return []any{node("n1", "4"), node("n2", "4")}, pod("big", "n1", "4", 100), pod("small1", "n2", "2", 10), pod("small2", "n2", "2", 50)
+	return []any{node("n1"), node("n2")}, pod("big", "n1", "4", 100), pod("small1", "n2", "2", 10), pod("small2", "n2", "2", 50)
 }
 
 func TestPreempt_ChoosesAmongAllPodsOfNodesThatAreKnown(t *testing.T) {
@@ -266,7 +266,7 @@ func TestPreempt_NamesTheMostImportantVictimFirstAndCountsBudgets(t *testing.T) 
 		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "default"},
 		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "small1"}}},
 	}
-	w.feed(node("n2", "4"), small1, small2, budget)
+	w.feed(node("n2"), small1, small2, budget)
 	got := w.preempt("preempt", whole(pod("asker", "", "4", 1000), map[string][]*corev1.Pod{"n2": {small1, small2}}))
 	if want := "n2: small2 small1 (1 violations)"; got != want {
 		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
@@ -384,7 +384,7 @@ func TestPreempt_KeepsTheProposalWhereTooLittleIsKnown(t *testing.T) {
 		t.Errorf("answer %q to no proposal", got)
 	}
 	// What the pod asks for cannot be told: other namespaces' pods.
-	other, n1 := pod("other", "", "2", 1000), node("n1", "4")
+	other, n1 := pod("other", "", "2", 1000), node("n1")
 	w.feed(n1, big)
 	other.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}, TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"prod"},
@@ -396,7 +396,7 @@ func TestPreempt_KeepsTheProposalWhereTooLittleIsKnown(t *testing.T) {
 
 func TestFilterAndPrioritize_GiveBackEveryNode(t *testing.T) {
 	w := start(t, kubePolicy, nil)
-	n1, n2 := node("n1", "4"), node("n2", "4")
+	n1, n2 := node("n1"), node("n2")
 	asker := pod("asker", "", "1", 0)
 	var filtered extenderv1.ExtenderFilterResult
 	w.send("filter", &extenderv1.ExtenderArgs{Pod: asker, Nodes: &corev1.NodeList{Items: []corev1.Node{*n1, *n2}}}, &filtered)

@@ -53,7 +53,7 @@ func (e *Extender) Handler(prefix string) http.Handler {
 func (e *Extender) Serve(v Verb, w http.ResponseWriter, r *http.Request) {
 	answer, err := e.answer(v, r)
 	if err != nil {
-		e.cfg.Logger.Warn("request of kube-scheduler not understood", "verb", string(v), "err", err)
+		e.cfg.Logger.WarnContext(r.Context(), "request of kube-scheduler not understood", "verb", string(v), "err", err)
 		write(w, http.StatusBadRequest, map[string]string{"Code": "invalid", "Message": err.Error()})
 		return
 	}
@@ -188,15 +188,17 @@ func (e *Extender) serveBind(r *http.Request) (any, error) {
 	if _, err := decode(r.Body, &args); err != nil {
 		return nil, err
 	}
-	err := ErrNoBinder
+	why := ErrNoBinder
 	if e.cfg.Binder != nil {
-		err = e.cfg.Binder.Bind(r.Context(), &args)
+		why = e.cfg.Binder.Bind(r.Context(), &args)
 	}
-	if err != nil {
-		return &kube.ExtenderBindingResult{Error: err.Error()}, nil
+	answer := &kube.ExtenderBindingResult{}
+	if why == nil {
+		e.cache.bound(args.PodUID, args.Node)
+	} else {
+		answer.Error = why.Error()
 	}
-	e.cache.bound(args.PodUID, args.Node)
-	return &kube.ExtenderBindingResult{}, nil
+	return answer, nil
 }
 
 // serveObjects takes over what `kubectl get -o json` writes.

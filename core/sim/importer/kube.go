@@ -199,7 +199,7 @@ func jobOf(j *model.Job, classes map[string]bool) scenario.Job {
 
 func groupOf(g *model.Group) scenario.Group {
 	group := scenario.Group{
-		Name: g.Name, Count: new(g.Count), Resources: scenario.Quantities(g.Resources), Ports: g.Ports, Labels: g.Labels,
+		Name: g.Name, Count: new(g.Count), MinCount: g.MinCount, Resources: scenario.Quantities(g.Resources), Ports: g.Ports, Labels: g.Labels,
 		Constraints: constraintsOf(g.Constraints), KillTimeout: scenario.Duration(g.KillTimeout),
 		Colocate: termsOf(g.Colocate), Separate: termsOf(g.Separate),
 		Duration: scenario.Duration(g.Duration), Checkpoint: scenario.Duration(g.Checkpoint), Annotations: g.Annotations,

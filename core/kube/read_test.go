@@ -1,0 +1,230 @@
+package kube
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+const oneOfEach = `{"kind":"Node","metadata":{"name":"n1","labels":{"zone":"a"}},"status":{"allocatable":{"cpu":"4","memory":"8Gi"}}}
+{"kind":"Pod","metadata":{"name":"p","namespace":"x"},"spec":{"nodeName":"n1","containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}
+{"kind":"PodDisruptionBudget","metadata":{"name":"b","namespace":"x"},"spec":{"minAvailable":"50%","selector":{}}}
+{"kind":"PriorityClass","metadata":{"name":"k"},"value":-5}
+{"kind":"Namespace","metadata":{"name":"x"}}
+{"kind":"Deployment","metadata":{"name":"d"},"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"c"}]}}}}
+`
+
+const asYAML = `# by hand
+kind: Node
+metadata: {name: n1, labels: {zone: a}}
+status: {allocatable: {cpu: 4, memory: 8Gi}}
+---
+kind: List
+items:
+  - kind: Pod
+    metadata:
+      name: p
+      namespace: x
+      annotations:
+        text: |
+          items:
+          - kind: Node
+    spec: {nodeName: n1, containers: [{name: c, resources: {requests: {cpu: 1}}}]}
+
+  # a comment
+  - {kind: PodDisruptionBudget, metadata: {name: b, namespace: x}, spec: {minAvailable: 50%, selector: {}}}
+metadata: {resourceVersion: ""}
+---
+items: [{kind: PriorityClass, metadata: {name: k}, value: -5}, {kind: Namespace, metadata: {name: x}}]
+kind: List
+---
+kind: Deployment
+metadata: {name: d}
+spec: {replicas: 2, template: {spec: {containers: [{name: c}]}}}
+...
+`
+
+// The same cluster in every form that kubectl and people write.
+func TestRead_Forms(t *testing.T) {
+	lines := strings.Split(strings.TrimSpace(oneOfEach), "\n")
+	list := `{"apiVersion":"v1","items":[` + strings.Join(lines, ",") + `],"kind":"List","metadata":{"resourceVersion":""}}`
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(z, list) // to memory
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	events := ""
+	for _, l := range lines {
+		events += `{"type":"ADDED","object":` + l + "}\n"
+	}
+	for name, text := range map[string]string{
+		"documents": oneOfEach, "list": list, "packed": packed.String(), "array": "[" + strings.Join(lines, " , ") + "]",
+		"marked": "\xef\xbb\xbf" + list, "yaml": asYAML, "crlf": strings.ReplaceAll(asYAML, "\n", "\r\n"),
+		"watch": events + `{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"7"}}}`, "twice": list + "\n" + list,
+	} {
+		d, err := Read(strings.NewReader(text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got := fmt.Sprint(len(d.Nodes), len(d.Pods), len(d.Budgets), len(d.Classes), len(d.Namespaces), len(d.Workloads))
+		if got != "1 1 1 1 1 1" {
+			t.Errorf("%s: %s of each kind, want one", name, got)
+			continue
+		}
+		if d.Nodes[0].Metadata.Labels["zone"] != "a" || d.Pods[0].Spec.Containers[0].Resources.Requests["cpu"] != "1" ||
+			!d.Budgets[0].Spec.MinAvailable.Percent || d.Classes[0].Value != -5 || *d.Workloads[0].Spec.Replicas != 2 {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+func TestRead_WatchForgetsWhatIsDeleted(t *testing.T) {
+	d, err := Read(strings.NewReader(`{"type":"DELETED","object":{"kind":"Pod","metadata":{"name":"p"}}}`))
+	if err != nil || len(d.Pods) != 0 || len(d.Deleted) != 1 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+func TestRead_TellsWhatIsWrongAndWhere(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\n\"kind\":\"List\",\"items\":[\n{\"kind\":\"Pod\",": "line 3: the dump ends in the middle",
+		"{} x":                          "line 1: expected an object, found 'x'",
+		`{"items":[7]}`:                 "expected an object in the list",
+		`{"kind" "Pod"}`:                "expected a colon",
+		`{kind:1}`:                      "expected a field",
+		"\x00\x01":                      "this is no text",
+		"\x1f\x8bgarbage":               "not a gzip file",
+		"just words":                    "expected an object, found",
+		"a: b\n c: d":                   "line 1: object",
+		`{"kind":"Pod","metadata":{}}`:  "it has no name",
+		`{"kind":"Pod","metadata":"x"}`: "metadata is a string",
+		`{"kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"resources":{"requests":{"cpu":[]}}}]}}`: "a quantity must be a text or a number",
+		`{"kind":"PodDisruptionBudget","metadata":{"name":"p"},"spec":{"minAvailable":"lots"}}`:                "neither a number of pods nor a percentage",
+		`{"kind":"Pod","metadata":{"name":"p"},"spec":{]}}`:                                                    "invalid character",
+		`{"kind":"Secret","x":}`: "it is no JSON",
+	} {
+		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60q: error %v, want %q", text, err, want)
+		}
+	}
+	if _, err := Translate(&Dump{}); !errors.Is(err, ErrEmpty) {
+		t.Errorf("an empty dump: %v", err)
+	}
+}
+
+// endless repeats a text for so many bytes.
+type endless struct {
+	text string
+	left int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.left <= 0 {
+		return 0, io.EOF
+	}
+	n := 0
+	for n < len(p) && e.left > 0 {
+		k := copy(p[n:], e.text)
+		n, e.left = n+k, e.left-k
+	}
+	return n, nil
+}
+
+// Rubbish of several kinds, 100 MiB in a soak, ends soon and takes no memory out of
+// proportion.
+func TestRead_Rubbish(t *testing.T) {
+	size := 20 << 20 // more than one object may have
+	if os.Getenv("CEDE_SOAK") != "" {
+		size = 100 << 20
+	}
+	starts := []string{"", `{"kind":"`, `{"items":[`, "items:\n- "}
+	if os.Getenv("CEDE_SOAK") != "" {
+		starts = append(starts, "{", `{"items":[{`, "a: ", "[", "kind: Pod\nx: |\n", strings.Repeat("[", 1000), strings.Repeat("- ", 1000))
+	}
+	for _, start := range starts {
+		for _, text := range []string{"a", "[", "{\"a\":", "\n", "- a: &a [b]\n", "x\n", "\"", `{"kind":"Pod"},`, "---\n", "a: b\n", "é"} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			r := &endless{text, size}
+			_, err := Read(io.MultiReader(strings.NewReader(start), r))
+			runtime.ReadMemStats(&after)
+			if err == nil && text != "\n" && text != "---\n" {
+				t.Errorf("%q and then %q is taken for a dump", start, text)
+			}
+			if grown := (int64(after.HeapSys) - int64(before.HeapSys)) >> 20; grown > 512 {
+				t.Errorf("%q and then %q took %d MiB", start, text, grown)
+			}
+		}
+	}
+}
+
+func TestSelectorLabel_ReadsBack(t *testing.T) {
+	for _, s := range []*LabelSelector{
+		{},
+		{Labels: map[string]string{"app": "web", "b": ""}},
+		{Expressions: []Requirement{{"app", "In", []string{"a", "b"}}, {"x/y", "NotIn", []string{"c"}}, {"z", "Exists", nil}, {"q", "DoesNotExist", nil}}},
+		{Expressions: []Requirement{{"a b", "In", []string{"(,)"}}}},
+		{Expressions: []Requirement{{"n", "Gt", []string{"4"}}}},
+		{Labels: map[string]string{"": "x"}},
+	} {
+		label := SelectorLabel(s)
+		back, ok := LabelledSelector(label)
+		if !ok {
+			t.Errorf("%q is not read back", label)
+			continue
+		}
+		for _, labels := range []map[string]string{nil, {"app": "a"}, {"app": "web", "b": ""}, {"app": "b", "z": "1"}, {"app": "b", "z": "1", "q": ""}, {"a b": "(,)"}, {"n": "5"}, {"": "x"}} {
+			if got, want := back.Matches(labels), s.Matches(labels); got != want {
+				t.Errorf("%q selects %v: %t, want %t", label, labels, got, want)
+			}
+		}
+	}
+	if _, ok := LabelledSelector("app"); ok {
+		t.Error("any label stands for a selector")
+	}
+}
+
+// FuzzTranslate looks for panics, and for clusters that are not sound.
+func FuzzTranslate(f *testing.F) {
+	f.Add([]byte(oneOfEach))
+	f.Add([]byte(asYAML))
+	f.Add([]byte(`{"kind":"Node","metadata":{"name":"n"},"spec":{"taints":[{"key":"a","effect":"NoExecute"}],"unschedulable":true},"status":{"allocatable":{"cpu":"1e9","memory":"-1","x":"9999999999999999999"}}}
+{"kind":"Pod","metadata":{"name":"p","labels":{"a":"b"},"ownerReferences":[{"kind":"DaemonSet","name":"d"}]},"spec":{"nodeName":"n","overhead":{"cpu":"1m"},"hostNetwork":true,"tolerations":[{"operator":"Exists","effect":"NoExecute"}],
+"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"labelSelector":{"matchExpressions":[{"key":"a","operator":"Exists"}]},"topologyKey":"z","mismatchLabelKeys":["a"]}]},
+"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{},{"matchExpressions":[{"key":"a","operator":"Lt","values":["1"]}]}]}}},
+"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"z","labelSelector":{}}],"containers":[{"name":"c","ports":[{"containerPort":1},{"hostPort":1,"protocol":"UDP"}]}]}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, err := Read(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		c, err := Translate(d)
+		if err != nil {
+			return
+		}
+		left := 0
+		for _, n := range c.Notes.List {
+			if n.LeftOut {
+				left += n.Count
+			}
+		}
+		if c.Pods+left != c.PodsRead {
+			t.Errorf("%d pods read, %d told and %d left out", c.PodsRead, c.Pods, left)
+		}
+		ids := map[string]bool{}
+		for _, j := range c.Jobs {
+			if ids[j.ID] {
+				t.Errorf("two jobs are named %q", j.ID)
+			}
+			ids[j.ID] = true
+		}
+	})
+}
