@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,6 +41,7 @@ type durable struct {
 	url     string
 	token   string
 	user    *syscall.Credential // nil: as the test
+	program string              // "": the test's own
 
 	cmd    *exec.Cmd
 	errs   *said
@@ -60,11 +62,11 @@ func (s *said) Write(b []byte) (int, error) {
 	return s.b.Write(b)
 }
 
-// story leaves out what people asked for.
+// story leaves out what people asked for, and what Raft says to itself.
 func (s *said) story() string {
 	var b strings.Builder
 	for line := range strings.Lines(s.String()) {
-		if !strings.Contains(line, `"msg":"request"`) {
+		if !strings.Contains(line, `"msg":"request"`) && !strings.Contains(line, `"msg":"raft"`) {
 			b.WriteString(line)
 		}
 	}
@@ -110,9 +112,6 @@ limits: {rate: 0}
 	}
 }
 
-// quick has a server of one lead itself soon.
-const quick = `raft: {heartbeat: 100ms, election: 100ms, lease: 100ms}`
-
 // begin starts the process and waits for nothing.
 func (d *durable) begin() {
 	d.t.Helper()
@@ -120,7 +119,7 @@ func (d *durable) begin() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.cmd = exec.Command(self)
+	d.cmd = exec.Command(cmp.Or(d.program, self)) // its end is the test's to bring about
 	d.cmd.Args = []string{"cede", "agent", "-c", d.file}
 	d.cmd.Env = append(os.Environ(), "TMPDIR="+d.dir)
 	d.cmd.Dir = d.dir
@@ -128,6 +127,7 @@ func (d *durable) begin() {
 	d.errs, d.ended = &said{}, make(chan struct{})
 	d.cmd.Stderr = &tee{d.errs, d.all}
 	if err := d.cmd.Start(); err != nil {
+		d.cmd = nil
 		d.t.Fatal(err)
 	}
 	go func(cmd *exec.Cmd, ended chan struct{}) {

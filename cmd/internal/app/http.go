@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -156,6 +157,11 @@ func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, client.CodeNotFound, "no node runs in this process", "")
 		return
 	}
+	if !here && p.o.Config.ACL.Enabled && !p.knows(r) {
+		// Whether there is such an allocation is nobody's business who may not look.
+		refuse(w, http.StatusUnauthorized, client.CodeUnauthenticated, "who are you? a token is needed, and none that is known came", "set CEDE_TOKEN, or send Authorization: Bearer TOKEN")
+		return
+	}
 	node, address, text := "", "", ""
 	if !here {
 		node, address, text = p.server.nodeOf(id)
@@ -185,6 +191,17 @@ func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
 		},
 	}
 	proxy.ServeHTTP(w, r)
+}
+
+// knows is whether the caller has a token of this cluster. What it lets them read is
+// for the node to ask.
+func (p *Process) knows(r *http.Request) bool {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		token = r.Header.Get("X-Nomad-Token")
+	}
+	_, ok = p.server.server.Authenticate(token)
+	return ok
 }
 
 // serveReload is reload where no API is.
