@@ -293,11 +293,10 @@ func covers(have, want *model.Vector) bool {
 	return true
 }
 
-// await waits on clusters where others are stopping already: with the claim that
-// the binding has on one, if it has. Without one it needs none: whoever waits is
-// asked in order of priority once the room is there.
+// await waits on a cluster where others are stopping already: with the claim that
+// the binding has on one, else with a new one on the first. Without a claim what it
+// waits for could go to others of its priority, and nothing would tell it.
 func (r *bindingRun) await(clusters []*model.Cluster, needs *model.Vector, why *model.Explanation) {
-	why.NoEviction = "others are leaving " + clusters[0].ID + " already"
 	for _, id := range r.snap.ClaimsOf(r.binding.Key()) {
 		claim := r.snap.Claim(id)
 		here := slices.ContainsFunc(clusters, func(c *model.Cluster) bool { return c.ID == claim.ClusterID })
@@ -307,6 +306,14 @@ func (r *bindingRun) await(clusters []*model.Cluster, needs *model.Vector, why *
 			return
 		}
 	}
+	cluster, wait := r.inOrder(clusters)[0], int64(0)
+	for _, a := range r.snap.ClusterAssignments(cluster.ID) {
+		if !a.Live() {
+			wait = max(wait, r.killTimeout(a))
+		}
+	}
+	r.claim(cluster.ID, needs, wait)
+	why.NoEviction = claimed(cluster.ID)
 }
 
 // claimed is why nobody else is evicted for a binding.

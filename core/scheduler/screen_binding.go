@@ -18,14 +18,14 @@ func (s *Screen) mayBind(eval *model.Evaluation, id string) bool {
 	if cluster == nil || cluster.Down || !b.Admits(cluster) {
 		return false
 	}
-	if s.mayEvict(b, id) {
-		return true
-	}
 	least := 1
 	if b.Duplicated {
 		least = b.Replicas
 	}
-	free, _ := s.Snap.ClusterRoom(id, b.Key(), b.Priority, s.Now)
+	free, soon := s.Snap.ClusterRoom(id, b.Key(), b.Priority, s.Now)
+	if s.mayEvict(b, id, b.Fits(&soon, least) == least) {
+		return true
+	}
 	if b.Fits(&free, least) < least {
 		return false
 	}
@@ -52,11 +52,14 @@ func (s *Screen) mayBind(eval *model.Evaluation, id string) bool {
 }
 
 // mayEvict is whether the binding might evict what has the lowest priority on the
-// cluster.
-func (s *Screen) mayEvict(b *model.Binding, id string) bool {
+// cluster, or claim what others are leaving there: soon is whether that is enough.
+func (s *Screen) mayEvict(b *model.Binding, id string, soon bool) bool {
 	config := s.Snap.Config()
 	if !b.Preempts || b.ClusterScoped || !config.Preemption[model.JobBinding] {
 		return false
+	}
+	if soon {
+		return true
 	}
 	version, err := s.Policies.Pick("", config.Policy)
 	if err != nil {

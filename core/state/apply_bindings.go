@@ -74,6 +74,7 @@ func (t *Txn) applyBindings(now int64, plan *model.Plan, g *model.CommitGroup, l
 			t.DeleteClaim(id)
 		}
 	}
+	t.outrank(plan, g, lost)
 	for _, planned := range g.Assign {
 		a := *planned
 		t.releaseClaimsOn(a.ClusterID, plan.Job) // it has what it claimed
@@ -83,6 +84,24 @@ func (t *Txn) applyBindings(now int64, plan *model.Plan, g *model.CommitGroup, l
 			a.CreateTime, a.StartTime = now, now
 		}
 		t.UpsertAssignment(&a)
+	}
+}
+
+// outrank has those looked at again whose claims a plan of a higher priority need
+// not heed: what they wait for may never come.
+func (t *Txn) outrank(plan *model.Plan, g *model.CommitGroup, lost *followUps) {
+	on := func(cluster string) {
+		for _, c := range t.ClusterClaims(cluster) {
+			if b := t.Binding(c.Claimant); b != nil && c.Claimant != plan.Job && c.Priority < plan.Priority {
+				lost.addBinding(b)
+			}
+		}
+	}
+	for _, a := range g.Assign {
+		on(a.ClusterID)
+	}
+	for _, c := range g.Claims {
+		on(c.ClusterID)
 	}
 }
 

@@ -36,7 +36,7 @@ func (t *Txn) ApplyPlan(now int64, plan *model.Plan, committed []int) []*model.E
 			claim := *c
 			t.UpsertClaim(&claim)
 		}
-		if g.Bindings() {
+		if g.Bindings() || len(g.Claims) > 0 {
 			t.applyBindings(now, plan, g, lost)
 		}
 	}

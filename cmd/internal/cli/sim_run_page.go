@@ -36,6 +36,7 @@ func resultDocument(f *scenario.File, run *sim.Run, differences []string) docume
 			s := story{page: p, file: f, run: run, differences: differences}
 			s.head()
 			s.placed()
+			s.bound()
 			s.evicted()
 			s.unplaced()
 			s.metrics()
@@ -50,7 +51,7 @@ func (s *story) head() {
 	r, m := s.run.Result, s.run.Metrics
 	s.printf("%s under %s: %s placed, %s evicted, %s unplaced\n",
 		s.style.Text(term.Bold, r.Scenario), s.style.Text(term.Bold, r.Policy),
-		thousands(m.Placed), thousands(len(r.Evicted)), thousands(m.Unplaced))
+		thousands(m.Placed+len(r.Bindings)), thousands(len(r.Evicted)), thousands(m.Unplaced+unboundReplicas(r)))
 	if s.file.Description != "" {
 		s.printf("%s\n", s.file.Description)
 	}
@@ -112,7 +113,11 @@ func (s *story) evicted() {
 		return
 	}
 	s.title("Evicted")
-	t := &term.Table{Columns: []term.Column{{Title: "AT"}, {Title: "ALLOCATION"}, {Title: "NODE"}, {Title: "BY"}, {Title: "LOST WORK", Right: true}}}
+	what, where := "ALLOCATION", "NODE"
+	if list[0].Binding != "" {
+		what, where = "BINDING", "CLUSTER"
+	}
+	t := &term.Table{Columns: []term.Column{{Title: "AT"}, {Title: what}, {Title: where}, {Title: "BY"}, {Title: "LOST WORK", Right: true}}}
 	overrun := slices.ContainsFunc(list, func(e sim.Evicted) bool { return e.BudgetViolated })
 	if overrun {
 		t.Columns = append(t.Columns, term.Column{Title: "BUDGET"})
@@ -120,7 +125,7 @@ func (s *story) evicted() {
 	shown := s.some(len(list))
 	for i := range list[:shown] {
 		e := &list[i]
-		row := []string{duration(e.At), e.Alloc, e.Node, e.By, duration(e.LostWork)}
+		row := []string{duration(e.At), cmp.Or(e.Alloc, e.Binding), cmp.Or(e.Node, replicasOn(e.Cluster, e.Replicas)), e.By, duration(e.LostWork)}
 		switch {
 		case e.BudgetViolated:
 			row = append(row, "overrun")
@@ -140,10 +145,19 @@ func (s *story) unplaced() {
 	}
 	s.title("Unplaced at the end")
 	t := &term.Table{Columns: []term.Column{{Title: "JOB"}, {Title: "GROUP"}, {Title: "COUNT", Right: true}, {Title: "REASON"}}}
+	if list[0].Binding != "" { // those of bindings come last
+		t.Columns = []term.Column{{Title: "BINDING"}, {Title: "COUNT", Right: true}, {Title: "REASON"}}
+		for i := range list[:s.some(len(list))] {
+			t.Row(list[i].Binding, thousands(list[i].Count), list[i].Reason)
+		}
+		s.table(t)
+		s.more(len(list) - s.some(len(list)))
+		return
+	}
 	shown := s.some(len(list))
 	for i := range list[:shown] {
 		u := &list[i]
-		t.Row(u.Job, u.Group, thousands(u.Count), u.Reason)
+		t.Row(cmp.Or(u.Job, u.Binding), cmp.Or(u.Group, "-"), thousands(u.Count), u.Reason)
 	}
 	s.table(t)
 	s.more(len(list) - shown)
@@ -151,7 +165,6 @@ func (s *story) unplaced() {
 
 // metrics lists what is neither zero nor said already.
 func (s *story) metrics() {
-	s.title("Metrics")
 	t := &term.Table{Columns: []term.Column{{Title: "METRIC"}, {Title: "VALUE", Right: true}, {Title: "UNIT"}}}
 	for _, v := range s.run.Metrics.Flatten() {
 		d, _ := metrics.Define(v.Name)
@@ -159,6 +172,10 @@ func (s *story) metrics() {
 			t.Row(v.Name, compare.Number(v.Value), cmp.Or(d.Unit, "count"))
 		}
 	}
+	if t.Len() == 0 {
+		return
+	}
+	s.title("Metrics")
 	s.table(t)
 }
 

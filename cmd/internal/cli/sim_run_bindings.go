@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/sim"
+)
+
+// bound lists bindings that got room on member clusters.
+func (s *story) bound() {
+	list := s.run.Result.Bindings
+	if len(list) == 0 {
+		return
+	}
+	s.title("Bound")
+	t := &term.Table{Columns: []term.Column{{Title: "AT"}, {Title: "BINDING"}, {Title: "CLUSTERS"}, {Title: "EVICTS"}}}
+	shown := s.some(len(list))
+	for i := range list[:shown] {
+		b := &list[i]
+		var clusters []string
+		for _, id := range slices.Sorted(maps.Keys(b.Clusters)) {
+			clusters = append(clusters, replicasOn(id, b.Clusters[id]))
+		}
+		t.Row(duration(b.At), b.Binding, strings.Join(clusters, ", "), s.ids(b.Preempted))
+	}
+	s.table(t)
+	s.more(len(list) - shown)
+}
+
+// replicasOn is a cluster with how many replicas are meant.
+func replicasOn(cluster string, replicas int) string {
+	return fmt.Sprintf("%s ×%s", cluster, thousands(replicas))
+}
+
+// unboundReplicas counts the replicas of bindings that are not there at the end.
+func unboundReplicas(r *sim.Result) (n int) {
+	for i := range r.Unplaced {
+		if r.Unplaced[i].Binding != "" {
+			n += r.Unplaced[i].Count
+		}
+	}
+	return n
+}
