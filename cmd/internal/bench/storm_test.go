@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // with other things to do.
 func options(t *testing.T, dir string) bench.Options {
 	return bench.Options{
-		Dir: dir, TTL: time.Second, Grace: 2 * time.Second, Rate: 1000,
+		Dir: dir, TTL: time.Second, Grace: 8 * time.Second, Rate: 1000,
 		Build: app.Build{Version: "test"}, Log: t.Output(), Getenv: func(string) string { return "" },
 	}
 }
