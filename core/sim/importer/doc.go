@@ -1,6 +1,7 @@
 // Package importer turns cluster traces into scenarios: OpenB (Alibaba's GPU
 // cluster of 2023), Google (the cluster trace of 2011) and SWF (logs in the
-// Standard Workload Format, with MetaCentrum's extra columns). It owns what a
+// Standard Workload Format, with MetaCentrum's extra columns); and Kube, dumps of
+// Kubernetes clusters. It owns what a
 // trace's rows mean, and the options that choose a part of one: Keep and Nodes
 // (fewer nodes), Compress (more work per time), Sample (a scale model), From,
 // Until and Limit.
@@ -18,6 +19,15 @@
 // that of the trace; an instance that ran for no time runs for one unit of the
 // trace's clock, because a duration of 0 means for ever. Jobs and events are
 // in order of submission.
+//
+// # kube
+//
+// A dump of a Kubernetes cluster: no trace, but one moment of what runs and what
+// waits. It is imported whole; of the options it takes the name alone. What objects
+// mean is core/kube's to say (its DESIGN.md): this package writes it down.
+// What runs is there at the start, pods on their way out are stopped at 0s, and jobs
+// with pods that wait are submitted then, those with a node in prospect first, then
+// in order of creation. Nothing ends by itself. KubeWork adds the work of manifests.
 //
 // # openb
 //
