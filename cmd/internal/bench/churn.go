@@ -89,7 +89,7 @@ func (u *churning) idle(ctx context.Context) error {
 	var placed latencies
 	for i := range idleSamples {
 		u.show("one job at a time", i, idleSamples)
-		j := job(u.id("idle", i), "service", 50, 1, ask)
+		j := job(u.id("idle", i), "service", 50, 1)
 		began := time.Now()
 		if err := u.place(ctx, j, &latencies{}); err != nil {
 			return err
@@ -241,7 +241,7 @@ func (*churning) paced(ctx context.Context, rate float64, end time.Time, f func(
 // comeAndGo is the life of the i-th job; at the end all of them go.
 func (u *churning) comeAndGo(ctx context.Context, end time.Time) func(int) error {
 	return func(i int) error {
-		j := job(u.id("churn", i), "service", 1+i%100, churnEach, ask)
+		j := job(u.id("churn", i), "service", 1+i%100, churnEach)
 		began := time.Now()
 		if err := u.place(ctx, j, &u.register); err != nil {
 			return err

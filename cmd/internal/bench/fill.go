@@ -41,9 +41,6 @@ type FillResult struct {
 	StartSeconds float64 `json:"startSeconds,omitempty"`
 }
 
-// What an instance asks for: millicores, MiB.
-const ask = 10
-
 // submitters is how many jobs are submitted at a time.
 const submitters = 8
 
@@ -135,7 +132,7 @@ func (f *filling) make() []*client.Job {
 	list := make([]*client.Job, f.r.Jobs)
 	left := f.c.Allocs
 	for i := range list {
-		list[i] = job(f.id("job", i), "service", 1+random.IntN(100), min(left, f.c.Each), ask)
+		list[i] = job(f.id("job", i), "service", 1+random.IntN(100), min(left, f.c.Each))
 		left -= f.c.Each
 		f.jobs = append(f.jobs, list[i].ID)
 	}

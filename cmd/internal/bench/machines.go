@@ -112,9 +112,12 @@ func (l *leases) end() (at time.Time, id string) {
 	return l.last, l.who
 }
 
-// job is one group of equal instances that nodes pretend to run; each asks for so
-// many millicores and MiB.
-func job(id, kind string, priority, count, amount int) *client.Job {
+// ask is what an instance asks for: millicores, and MiB.
+const ask = 10
+
+// job is one group of equal instances that nodes pretend to run.
+func job(id, kind string, priority, count int) *client.Job {
+	amount := ask
 	none := time.Duration(0)
 	group := &client.TaskGroup{
 		Name:  "g",

@@ -120,7 +120,7 @@ func (s *storm) register(ctx context.Context) (err error) {
 	}
 	began := time.Now()
 	for i := range s.c.Jobs {
-		j := job(s.id("job", i), "system", 50+i%50, 0, ask)
+		j := job(s.id("job", i), "system", 50+i%50, 0)
 		if _, err := s.Target.c.Jobs().Register(ctx, j, nil); err != nil {
 			return err
 		}
