@@ -4,6 +4,11 @@
 // commits what still holds. What no longer holds goes back with the reason and
 // the index to plan on next.
 //
+// Plans of bindings have one commit group, which is checked by itself
+// (bindings.go): whatever was told to stop holds its room on a member cluster
+// until it is gone, so an assignment needs room that is free and a claim room that
+// will be.
+//
 // It never chooses: it places nothing, picks no victims, and repairs no plan
 // beyond leaving out evictions and stops of what has ended already. It never
 // writes: a Committer does (Raft in the server, the state itself in the

@@ -201,9 +201,9 @@ func (b *bindingSearch) victims(o *bindingOption, in *sdk.Candidates, answer *sd
 	if !b.covered(&left) {
 		return nil, nil
 	}
-	for k := len(picks) - 1; k >= 0; k-- {
+	for k, pick := range slices.Backward(picks) {
 		back := left
-		back.Add(&picks[k].assignment.Vec)
+		back.Add(&pick.assignment.Vec)
 		if b.covered(&back) {
 			left = back
 			picks = slices.Delete(picks, k, k+1)

@@ -3,6 +3,10 @@
 // is missing, ranks those that have room, asks core/preempt where none has, and
 // explains whatever it could not place.
 //
+// Evaluations of bindings take a path of their own (binding.go): what fits is
+// assigned to member clusters whole or not at all; what does not has others evicted
+// from one cluster and claims their room, which it is assigned once it is free.
+//
 // It is a pure function of evaluation, snapshot, policies and time. It writes
 // nothing, and it places nothing on its own: a plan is a proposal that
 // core/planner checks against newer state, for which it asks CommitRules about

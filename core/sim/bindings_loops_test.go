@@ -113,15 +113,13 @@ func (e *engine) checkBindings(t *rapid.T) {
 	}
 }
 
-func ref[T any](v T) *T { return &v }
-
 // rollBindings draws clusters that are soon full, and bindings that fight for them.
 func rollBindings(t *rapid.T, forever bool) *scenario.File {
 	n := func(name string, from, to int) int { return rapid.IntRange(from, to).Draw(t, name) }
-	f := &scenario.File{Version: 1, Name: "fight", Scheduler: scenario.Scheduler{Policy: "karmada"}, Until: ref(scenario.Duration(3600e9))}
+	f := &scenario.File{Version: 1, Name: "fight", Scheduler: scenario.Scheduler{Policy: "karmada"}, Until: new(scenario.Duration(3600e9))}
 	if n("delta", 0, 3) == 0 {
 		f.Scheduler.Policy = "default"
-		f.Scheduler.PriorityDelta = ref(int32(2))
+		f.Scheduler.PriorityDelta = new(int32(2))
 	}
 	for i := range n("clusters", 1, 3) {
 		f.Clusters = append(f.Clusters, scenario.Cluster{
@@ -130,7 +128,7 @@ func rollBindings(t *rapid.T, forever bool) *scenario.File {
 	}
 	for i := range n("bindings", 2, 9) {
 		b := scenario.Binding{
-			ID: fmt.Sprintf("b%d", i), Priority: ref(int32(n("priority", 0, 5))), Replicas: ref(n("replicas", 1, 4)),
+			ID: fmt.Sprintf("b%d", i), Priority: new(int32(n("priority", 0, 5))), Replicas: new(n("replicas", 1, 4)),
 			Resources:        scenario.Quantities{"units": int64(n("units", 0, 5)), "memory": int64(n("bytes", 0, 3))},
 			PreemptionPolicy: "PreemptLowerPriority", KillTimeout: scenario.Duration(n("kill", 0, 2)) * 20e9,
 		}
@@ -142,9 +140,9 @@ func rollBindings(t *rapid.T, forever bool) *scenario.File {
 		case 2:
 			b.PreemptionPolicy = "Never"
 		case 3:
-			b.Spread.MaxClusters = ref(1)
+			b.Spread.MaxClusters = new(1)
 		case 4:
-			b.Spread.MinClusters = ref(min(2, *b.Replicas))
+			b.Spread.MinClusters = new(min(2, *b.Replicas))
 		case 5:
 			b.Weights = map[string]int{"m0": n("weight", 1, 3), f.Clusters[len(f.Clusters)-1].ID: 1}
 		}

@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -26,20 +27,9 @@ func newPlainBindings() *plainBindings {
 }
 
 func (p *plainBindings) clone() *plainBindings {
-	c := newPlainBindings()
-	for k, v := range p.bindings {
-		c.bindings[k] = v
+	return &plainBindings{
+		maps.Clone(p.bindings), maps.Clone(p.assignments), maps.Clone(p.clusters), maps.Clone(p.claims),
 	}
-	for k, v := range p.assignments {
-		c.assignments[k] = v
-	}
-	for k, v := range p.clusters {
-		c.clusters[k] = v
-	}
-	for k, v := range p.claims {
-		c.claims[k] = v
-	}
-	return c
 }
 
 var bindingClusters = []string{"m1", "m2", "m3"}

@@ -1,5 +1,5 @@
 // Package state owns what the cluster knows: nodes, jobs, allocations,
-// evaluations, claims and configuration, as immutable snapshots that cost
+// evaluations, claims, member clusters, bindings and configuration, as immutable snapshots that cost
 // nothing to take, with dense columns of free room for the scan over all
 // nodes, and watches that tell who waits that something changed. What a node
 // has left follows from its live allocations and is kept in one place

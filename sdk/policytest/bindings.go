@@ -82,7 +82,7 @@ func rowsAt(all []Row, at []int) (rows []Row) {
 
 func (s *Subject) askBindings(c *Case, recheck *int64) ([][]int, *policy.BindingVictims, error) {
 	const hook = "PreemptBindings"
-	var p policy.BindingPreemptor = s.Bindings
+	p := s.Bindings
 	if p == nil {
 		p = rules.New()
 	}

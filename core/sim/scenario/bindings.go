@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -229,9 +230,9 @@ func (c *checker) place(p *path, r *Running, id string, b *Binding, m *Cluster) 
 	}
 	left := c.left[id]
 	if left == nil {
-		left = map[string]int64{}
-		for name, amount := range m.Capacity {
-			left[name] = amount
+		left = maps.Clone(map[string]int64(m.Capacity))
+		if left == nil {
+			left = map[string]int64{}
 		}
 		c.left[id] = left
 	}

@@ -1,0 +1,104 @@
+package planner_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/planner"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+var bindKey = model.JobKey{Namespace: "default", ID: "asker"}
+
+// bindWorld is a cluster of 10 with a low and a high binding on it, which hold 4
+// each, and an asker of priority 5.
+func bindWorld(t *testing.T) *state.Snapshot {
+	t.Helper()
+	txn := state.New().Begin(1)
+	fail := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	fail(txn.UpsertCluster(&model.Cluster{ID: "m1", Capacity: model.Resources{"cpu": 10}}))
+	fail(txn.UpsertCluster(&model.Cluster{ID: "down", Capacity: model.Resources{"cpu": 10}, Down: true}))
+	for id, priority := range map[string]int32{"low": 1, "high": 5, "asker": 5, "scoped": 0} {
+		b := &model.Binding{
+			Namespace: "default", ID: id, Priority: priority, Replicas: 3, Resources: model.Resources{"cpu": 2},
+			Preempts: true, ClusterScoped: id == "scoped",
+		}
+		fail(txn.UpsertBinding(b))
+		if id == "low" || id == "high" {
+			txn.UpsertAssignment(&model.Assignment{ID: id, Binding: b.Key(), ClusterID: "m1", Replicas: 2, Vec: b.Needs(2)})
+		}
+		if id == "scoped" {
+			txn.UpsertAssignment(&model.Assignment{ID: id, Binding: b.Key(), ClusterID: "m1", Replicas: 0})
+		}
+	}
+	return txn.Commit()
+}
+
+func assigning(cluster string, replicas int) *model.Assignment {
+	return &model.Assignment{ID: "new", Binding: bindKey, ClusterID: cluster, Replicas: replicas, Vec: model.Vector{int64(2 * replicas)}}
+}
+
+func claiming(cpu int64) *model.Claim {
+	return &model.Claim{ID: "c", Claimant: bindKey, ClusterID: "m1", Vec: model.Vector{cpu}, Priority: 5, Expiry: 100}
+}
+
+func TestVerify_Bindings(t *testing.T) {
+	snap := bindWorld(t)
+	evict := func(id string) []model.Withdrawal { return []model.Withdrawal{{AssignmentID: id, By: "c"}} }
+	for name, c := range map[string]struct {
+		group model.CommitGroup
+		want  string // "": it holds
+	}{
+		"there is room":         {model.CommitGroup{Assign: []*model.Assignment{assigning("m1", 1)}}, ""},
+		"there is not":          {model.CommitGroup{Assign: []*model.Assignment{assigning("m1", 2)}}, "lacks 2 of cpu"},
+		"more than it wants":    {model.CommitGroup{Assign: []*model.Assignment{assigning("m1", 4)}}, "lacks"},
+		"the cluster is down":   {model.CommitGroup{Assign: []*model.Assignment{assigning("down", 1)}}, "the cluster is down"},
+		"the cluster is gone":   {model.CommitGroup{Assign: []*model.Assignment{assigning("m9", 1)}}, "the cluster is gone"},
+		"a victim makes room":   {model.CommitGroup{Claims: []*model.Claim{claiming(6)}, Withdraw: evict("low")}, ""},
+		"it makes too little":   {model.CommitGroup{Claims: []*model.Claim{claiming(7)}, Withdraw: evict("low")}, "lacks 1 of cpu"},
+		"an equal is no victim": {model.CommitGroup{Claims: []*model.Claim{claiming(6)}, Withdraw: evict("high")}, "is not below 5"},
+		"nor what is cluster-scoped": {
+			model.CommitGroup{Claims: []*model.Claim{claiming(2)}, Withdraw: evict("scoped")}, "cluster-scoped",
+		},
+		"no eviction without a claim": {model.CommitGroup{Withdraw: evict("low")}, "no eviction without a claim"},
+		"a victim that is gone":       {model.CommitGroup{Claims: []*model.Claim{claiming(2)}, Withdraw: evict("gone")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: []model.CommitGroup{c.group}}
+			var scratch planner.Scratch
+			v, err := planner.Verify(snap, plan, 1, nil, &scratch)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case c.want == "" && len(v.Committed) != 1:
+				t.Errorf("rejected: %+v", v.Rejected)
+			case c.want != "" && (len(v.Rejected) != 1 || !strings.Contains(v.Rejected[0].Reason, c.want)):
+				t.Errorf("%+v, want a rejection that says %q", v.Rejected, c.want)
+			}
+		})
+	}
+}
+
+func TestVerify_RefusesMalformedPlansOfBindings(t *testing.T) {
+	snap := bindWorld(t)
+	for want, groups := range map[string][]model.CommitGroup{
+		"one group":           {{Assign: []*model.Assignment{assigning("m1", 1)}}, {}},
+		"of 0 replicas":       {{Assign: []*model.Assignment{assigning("m1", 0)}}},
+		"names a node":        {{Claims: []*model.Claim{{ID: "c", Claimant: bindKey, ClusterID: "m1", NodeID: "n"}}}},
+		"of default/low":      {{Withdraw: []model.Withdrawal{{AssignmentID: "low"}}}},
+		"about allocations":   {{Assign: []*model.Assignment{assigning("m1", 1)}, Stop: []model.Stop{{AllocID: "a"}}}},
+		"names no assignment": {{Withdraw: []model.Withdrawal{{}}}},
+	} {
+		plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: groups}
+		var scratch planner.Scratch
+		if _, err := planner.Verify(snap, plan, 1, nil, &scratch); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want a fault that says %q", err, want)
+		}
+	}
+}

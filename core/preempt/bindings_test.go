@@ -1,0 +1,176 @@
+package preempt_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// leaves is a policy that answers about bindings as a test wants it to.
+type leaves struct {
+	answer func(in *sdk.Candidates, out *sdk.BindingVictims) error
+}
+
+func (leaves) Info() sdk.Info { return sdk.Info{Name: "leaves", Delta: 1} }
+
+func (l leaves) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
+	return l.answer(in, out)
+}
+
+func versionOf(t *testing.T, name string, p sdk.Policy) *policy.Version {
+	t.Helper()
+	v, err := policy.NewVersion(policy.Source{Name: name, Module: policy.Native("sha256:"+name, func() sdk.Policy { return p })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// fullClusters is two clusters of 10 units: on m1 are p0 to p3 of the proposal, a
+// binding that is cluster-scoped and one that asks for nothing, on m2 is one of 10.
+func fullClusters(t *testing.T) *state.Snapshot {
+	t.Helper()
+	txn := state.New().Begin(1)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"m1", "m2"} {
+		must(txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"units": 10}}))
+	}
+	for _, b := range []struct {
+		id, cluster     string
+		priority, units int
+		scoped          bool
+	}{
+		{"p0", "m1", 0, 1, false}, {"p1", "m1", 1, 2, false}, {"p2", "m1", 2, 5, false}, {"p3", "m1", 3, 1, false},
+		{"scoped", "m1", 0, 1, true}, {"nothing", "m1", 0, 0, false}, {"large", "m2", 1, 10, false}, {"pending", "", 10, 5, false},
+	} {
+		x := &model.Binding{
+			Namespace: "default", ID: b.id, Priority: int32(b.priority), Replicas: 1, ClusterScoped: b.scoped,
+			Resources: model.Resources{"units": int64(b.units)}, Preempts: true,
+		}
+		must(txn.UpsertBinding(x))
+		if b.cluster != "" {
+			txn.UpsertAssignment(&model.Assignment{ID: b.id, Binding: x.Key(), ClusterID: b.cluster, Replicas: 1, Vec: x.Needs(1)})
+		}
+	}
+	return txn.Commit()
+}
+
+func find(t *testing.T, answer func(in *sdk.Candidates, out *sdk.BindingVictims) error) (preempt.BindingFound, error) {
+	t.Helper()
+	snap := fullClusters(t)
+	return preempt.FindBinding(snap, &preempt.BindingRequest{
+		Binding: snap.Binding(model.JobKey{Namespace: "default", ID: "pending"}), Replicas: 1,
+		Policy: versionOf(t, "leaves", leaves{answer}), Default: versionOf(t, "default", rules.New()),
+		Clusters: slices.Collect(snap.Clusters()),
+	})
+}
+
+func ids(victims []*model.Assignment) (list []string) {
+	for _, v := range victims {
+		list = append(list, v.ID)
+	}
+	return list
+}
+
+func TestFindBinding_ShowsCandidatesAloneAndKeepsWhatItMust(t *testing.T) {
+	asked := 0
+	found, err := find(t, func(in *sdk.Candidates, out *sdk.BindingVictims) error {
+		asked++
+		if p := in.Preemptor; p.JobType != "binding" || p.Job != "pending" || p.Priority != 10 {
+			t.Errorf("the preemptor is %+v", p)
+		}
+		if asked == 1 && !slices.Equal(in.Rows.Priority, []int32{0, 1, 2, 3, 1}) {
+			t.Errorf("the candidates have priorities %v", in.Rows.Priority)
+		}
+		if asked == 2 && !slices.Equal(in.Rows.Priority, []int32{2, 1}) {
+			t.Errorf("the spared sets have priorities %v", in.Rows.Priority)
+		}
+		for i := range in.Len() {
+			for row := in.FirstRow[i]; row < in.FirstRow[i+1]; row++ {
+				out.Pick(int(row))
+			}
+			out.Next()
+		}
+		out.Tiers[0][1] = 1 // m1 before m2
+		return nil
+	})
+	if err != nil || asked != 2 {
+		t.Fatal(asked, err)
+	}
+	if found.Cluster.ID != "m1" || !slices.Equal(ids(found.Victims), []string{"p2"}) {
+		t.Errorf("%v leave %s, want p2 to leave m1", ids(found.Victims), found.Cluster.ID)
+	}
+}
+
+func TestFindBinding_DropsAClusterOnWhichTooLittleIsFreed(t *testing.T) {
+	found, err := find(t, func(in *sdk.Candidates, out *sdk.BindingVictims) error {
+		for i := range in.Len() {
+			if in.FirstRow[i+1]-in.FirstRow[i] == 1 {
+				out.Pick(int(in.FirstRow[i]))
+			}
+			out.Next()
+		}
+		return nil
+	})
+	if err != nil || found.Cluster.ID != "m2" || !slices.Equal(found.Outcomes, []preempt.Outcome{preempt.Declined, preempt.Possible}) {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+func TestFindBinding_WhatBreaksTheRulesIsAFault(t *testing.T) {
+	for words, answer := range map[string]func(in *sdk.Candidates, out *sdk.BindingVictims) error{
+		"is not one of its rows": func(in *sdk.Candidates, out *sdk.BindingVictims) error {
+			for range in.Len() {
+				out.Pick(in.Rows.Len() - 1)
+				out.Next()
+			}
+			return nil
+		},
+		"is listed twice": func(in *sdk.Candidates, out *sdk.BindingVictims) error {
+			for i := range in.Len() {
+				out.Pick(int(in.FirstRow[i]))
+				out.Pick(int(in.FirstRow[i]))
+				out.Next()
+			}
+			return nil
+		},
+		"answered 0 clusters of 2": func(*sdk.Candidates, *sdk.BindingVictims) error { return nil },
+		"out of sorts":             func(*sdk.Candidates, *sdk.BindingVictims) error { return errors.New("out of sorts") },
+		"panic":                    func(*sdk.Candidates, *sdk.BindingVictims) error { panic("no") },
+	} {
+		_, err := find(t, answer)
+		fault, ok := errors.AsType[*policy.Error](err)
+		if !ok || fault.Policy != "leaves" || fault.Hook != "PreemptBindings" || !strings.Contains(err.Error(), words) {
+			t.Errorf("%v, want a fault of leaves that says %q", err, words)
+		}
+	}
+}
+
+func TestFindBinding_DefaultDecidesForWhoeverLacksTheHook(t *testing.T) {
+	snap := fullClusters(t)
+	fallback := versionOf(t, "default", rules.New())
+	found, err := preempt.FindBinding(snap, &preempt.BindingRequest{
+		Binding: snap.Binding(model.JobKey{Namespace: "default", ID: "pending"}), Replicas: 1, Delta: new(int32(1)),
+		Policy: versionOf(t, "quiet", quiet{}), Default: fallback, Clusters: slices.Collect(snap.Clusters()),
+	})
+	if err != nil || found.Version != fallback || found.Cluster.ID != "m2" || !slices.Equal(ids(found.Victims), []string{"large"}) {
+		t.Errorf("%+v, %v: want large to leave m2, which has the lower priority", found, err)
+	}
+}
+
+type quiet struct{}
+
+func (quiet) Info() sdk.Info { return sdk.Info{Name: "quiet"} }
