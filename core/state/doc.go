@@ -1,9 +1,10 @@
 // Package state owns what the cluster knows: nodes, jobs, allocations,
-// evaluations, claims, member clusters, bindings and configuration, as immutable snapshots that cost
-// nothing to take, with dense columns of free room for the scan over all
-// nodes, and watches that tell who waits that something changed. What a node
-// has left follows from its live allocations and is kept in one place
-// (usage.go); how log entries change the state is in apply*.go.
+// evaluations, claims, member clusters, bindings and configuration, as immutable
+// snapshots that cost nothing to take, with dense columns of free room for the
+// scan over all nodes, and watches that tell who waits that something changed.
+// What a node has left follows from its live allocations and is kept in one place
+// (usage.go), what a member cluster has left in clusters.go; how log entries
+// change the state is in apply*.go.
 //
 // It never schedules, never reads a clock, never starts a goroutine, and never
 // lets the order of a hash table be seen: results are ordered by id, or by the
