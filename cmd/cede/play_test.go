@@ -62,12 +62,6 @@ func TestContract_ScenariosGiveTheStatedResults(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			stdout, stderr, code := output(t, command(t, nil, "sim", "run", file, "-o", "json"))
-			if strings.Contains(file, "karmada") { // bindings come later, and are refused by name until then
-				if code != 2 || stdout != "" || !strings.Contains(stderr, `\"bindings\" is not supported yet`) {
-					t.Errorf("exit %d, want 2 and the reason\n%s%s", code, stdout, stderr)
-				}
-				return
-			}
 			if code != 0 || stderr != "" || strings.Count(stdout, "\n") != 1 {
 				t.Errorf("exit %d, want 0 and one line\n%s%s", code, stdout, stderr)
 			}
