@@ -82,7 +82,7 @@ type Job struct {
 	PriorityClass  string                // the class that Priority came from; "" when given by value
 	NeverPreempts  bool                  // preemptionPolicy: Never
 	NonPreemptible bool                  // preemptible: false; never a victim
-	EvictedWhole   bool                  // disruptionMode: all; no allocation of it is evicted without the others
+	EvictedWhole   bool                  // disruptionMode: all; no allocation of it is evicted without the others, but for MinCount
 	Toleration     *PreemptionToleration // who is spared; nil: nobody
 	AllAtOnce      bool                  // gang: all groups are placed, or none is
 	Datacenters    []string              // absent: all
@@ -142,6 +142,7 @@ func (j *Job) SeparatesWidely() bool { return j.separatesWidely }
 type Group struct {
 	Name                 string
 	Count                int // instances wanted; for system jobs: per node, 0 or 1
+	MinCount             int // of a job that is evicted whole: instances beyond it are evicted alone; 0: none is
 	Resources            Resources
 	Ports                []uint16 // host ports that each instance needs
 	Devices              []DeviceRequest

@@ -15,6 +15,15 @@ type PreemptionToleration struct {
 // victim, or who goes with one.
 func (j *Job) Guarded() bool { return j.Toleration != nil || j.EvictedWhole }
 
+// Surplus is how many of so many instances of a group may be evicted one by one,
+// though the job is one that is evicted whole.
+func (j *Job) Surplus(group string, live int) int {
+	if g := j.Group(group); g != nil && g.MinCount > 0 {
+		return max(0, live-g.MinCount)
+	}
+	return 0
+}
+
 // Spares is whether an allocation of the job may not be evicted for a preemptor
 // of a priority at a time in Unix nanoseconds. until is when time makes it
 // eligible; 0: time does not.

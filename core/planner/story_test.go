@@ -27,7 +27,7 @@ import (
 //	node n1 set=down|ready|ineligible|drain
 //	job web priority=70 cpu=500 memory=250 count=2 version=1 ports=80 gpu=2
 //	    stopped nonpreemptible neverpreempts system labels=web,db
-//	    whole minruntime=60 minpreemptor=80
+//	    whole least=2 minruntime=60 minpreemptor=80
 //	budget web min=1 strict                   of the label web; max=50%, gone
 //	run a1 job=low index=0 node=n1 devices=acme/gpu/x:2
 //	end a1                                    it completes
@@ -234,6 +234,7 @@ func (s *story) job(id string, w words) {
 			j.Type = model.JobSystem
 		}
 		j.EvictedWhole = w.has("whole")
+		j.Groups[0].MinCount = int(w.num("least"))
 		if w.has("minruntime") || w.has("minpreemptor") {
 			j.Toleration = &model.PreemptionToleration{MinRuntime: w.num("minruntime") * int64(time.Second)}
 			if w.has("minpreemptor") {

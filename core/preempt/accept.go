@@ -22,7 +22,11 @@ func (s *searcher) accept(o int, picks []int32, whole bool) error {
 		return err
 	}
 	if f.why[p.k] != Possible {
-		f.why[p.k] = s.missed(p.k, Declined)
+		why := Declined
+		if len(s.blocked) > 0 {
+			why = NotEnough
+		}
+		f.why[p.k] = s.missed(p.k, why)
 	}
 	if !fits && len(s.blocked) > 0 {
 		s.askAgain(o)
@@ -116,7 +120,6 @@ func (s *searcher) spare(o int) {
 		s.spareGuarded(o)
 		return
 	}
-	const spared = -1
 	for i := len(s.picks) - 2; i >= 0; i-- {
 		row, marks := s.batch.rows[s.picks[i]], s.marks(o, s.picks[i])
 		s.trial.restore(row, marks)
@@ -135,8 +138,8 @@ func (s *searcher) fill(p *place, opt *option, picks []int32) {
 	opt.alive, opt.highest, opt.sum, opt.lost, opt.violations = true, math.MinInt32, 0, 0, 0
 	for _, at := range picks {
 		row := s.batch.rows[at]
-		if p.guarded && row.Group.Job.EvictedWhole {
-			s.mates(row, func(mate *state.Row) { s.arena = append(s.arena, mate) })
+		if p.guarded && slices.Contains(s.wholes, at) {
+			s.company(row, func(mate *state.Row) { s.arena = append(s.arena, mate) })
 		} else {
 			s.arena = append(s.arena, row)
 		}

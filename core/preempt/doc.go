@@ -5,9 +5,17 @@
 //
 // The host's rules hold whatever a policy answers: victims are candidates of
 // the option, of strictly lower priority, never of the asking job, listed
-// once; after they are gone the one Fits holds; and redundant victims are
-// spared in reverse order of picking. It places nothing and keeps no state
-// between evaluations.
+// once; nobody goes whose job spares it, or alone if its job goes whole, or
+// beyond what a strict disruption budget has left; after they are gone the one
+// Fits holds; and redundant victims are spared in reverse order of picking.
+//
+// Victims are on the node itself. They are elsewhere too where a job goes whole
+// (guard.go) and where separation between groups asks for it (Rules.Elsewhere).
+//
+// The package places nothing and keeps no state between evaluations.
+//
+// For bindings an option is a member cluster (bindings.go): the same rules, and
+// besides, what is cluster-scoped or asks for nothing is never a candidate.
 //
 // core/scheduler calls it. A Finder serves one goroutine; it spreads the search
 // over workers of its own and joins them before it returns. The result does not

@@ -14,10 +14,12 @@ import (
 // unit is the live allocations of a job that is evicted whole.
 type unit struct {
 	rows []*state.Row // ascending by id
-	// spared is whether one of them may not go, so that none may.
+	// spared is whether one of them may not go, so that they do not go together.
 	spared bool
 	// costs is how many of them work under each strict budget.
 	costs charges
+	// surplus is how many of a group may go alone; nil: none of any.
+	surplus map[string]int
 }
 
 // guarded is whether something on the node says more of its rows than their
@@ -29,14 +31,21 @@ func (s *searcher) guarded(p *place) bool {
 // mayGo is whether a row of a guarded node may be a victim.
 func (s *searcher) mayGo(p *place, row *state.Row) bool {
 	job := row.Group.Job
-	if job.EvictedWhole {
-		u := s.unit(job.Key())
-		if u.spared {
-			s.unsettled = true // who is elsewhere decides, too
-			return false
-		}
-		return s.within(p, u.costs)
+	if !job.EvictedWhole {
+		return s.mayGoAlone(p, row)
 	}
+	u := s.unit(job.Key())
+	if u.surplus[row.Group.Name] > 0 && s.mayGoAlone(p, row) {
+		return true
+	}
+	if u.spared {
+		s.unsettled = true // who is elsewhere decides, too
+		return false
+	}
+	return s.within(p, u.costs)
+}
+
+func (s *searcher) mayGoAlone(p *place, row *state.Row) bool {
 	if s.spares(row) {
 		return false
 	}
@@ -98,12 +107,14 @@ func (s *searcher) unit(key model.JobKey) *unit {
 		return u
 	}
 	u := &unit{}
+	live := map[string]int{}
 	for _, a := range s.f.snap.AppendJobAllocs(nil, key) {
 		if !a.Live() {
 			continue
 		}
 		row := s.rowOf(a)
 		u.rows = append(u.rows, row)
+		live[a.Group.Name]++
 		u.spared = u.spared || int64(row.Priority) > s.ceiling || a.Job.NonPreemptible || s.spares(row) ||
 			s.f.req.Rules != nil && s.f.req.Rules.Anchors(row)
 		if !s.strict || !a.Available() {
@@ -114,6 +125,16 @@ func (s *searcher) unit(key model.JobKey) *unit {
 		}
 	}
 	slices.SortFunc(u.rows, func(a, b *state.Row) int { return s.f.req.Ties.Compare(a.Alloc.ID, b.Alloc.ID) })
+	if job := s.f.snap.Job(key); job != nil {
+		for group, n := range live {
+			if n = job.Surplus(group, n); n > 0 {
+				if u.surplus == nil {
+					u.surplus = map[string]int{}
+				}
+				u.surplus[group] = n
+			}
+		}
+	}
 	if s.units == nil {
 		s.units = map[model.JobKey]*unit{}
 	}
@@ -127,27 +148,54 @@ func (s *searcher) rowOf(a *model.Allocation) *state.Row {
 	return &rows[slices.IndexFunc(rows, func(row state.Row) bool { return row.Alloc == a })]
 }
 
-// mates visits the rows that go when a row of a job goes that is evicted whole,
-// itself first, then those on the same node, then those on others.
-func (s *searcher) mates(row *state.Row, visit func(*state.Row)) {
+// company visits the rows that go with a row of a job that is evicted whole,
+// itself first, then those on the same node, then those on others. Picks that went
+// alone before it are not among them.
+func (s *searcher) company(row *state.Row, visit func(*state.Row)) {
 	visit(row)
 	u := s.unit(row.Group.Job.Key())
 	for _, here := range []bool{true, false} {
 		for _, mate := range u.rows {
-			if mate.Alloc != row.Alloc && (mate.Alloc.NodePos == row.Alloc.NodePos) == here {
+			if mate.Alloc != row.Alloc && (mate.Alloc.NodePos == row.Alloc.NodePos) == here && !s.wentAlone(mate) {
 				visit(mate)
 			}
 		}
 	}
 }
 
-// takeOff takes a row off the node of option o, with those that go with it.
-func (s *searcher) takeOff(o int, row *state.Row) {
+// wentAlone is whether a row is a pick that nobody went with.
+func (s *searcher) wentAlone(row *state.Row) bool {
+	return slices.ContainsFunc(s.picks, func(pick int32) bool {
+		return pick != spared && s.batch.rows[pick].Alloc == row.Alloc && !slices.Contains(s.wholes, pick)
+	})
+}
+
+// goesAlone is whether a row may be the next pick without company: its job is not
+// evicted whole, or enough of its group stay.
+func (s *searcher) goesAlone(row *state.Row) bool {
 	if !row.Group.Job.EvictedWhole {
+		return true
+	}
+	left := s.unit(row.Group.Job.Key()).surplus[row.Group.Name]
+	if left == 0 || s.spares(row) {
+		return false
+	}
+	for _, pick := range s.picks {
+		if g := s.batch.rows[pick].Group; g.Name == row.Group.Name && g.Job.Key() == row.Group.Job.Key() {
+			left--
+		}
+	}
+	return left > 0
+}
+
+// takeOff takes a pick off the node of option o, with those that go with it.
+func (s *searcher) takeOff(o int, pick int32) {
+	row := s.batch.rows[pick]
+	if !slices.Contains(s.wholes, pick) {
 		s.trial.remove(row, s.marksOf(o, row))
 		return
 	}
-	s.mates(row, func(mate *state.Row) {
+	s.company(row, func(mate *state.Row) {
 		if s.concerns(o, mate) {
 			s.trial.remove(mate, s.marksOf(o, mate))
 		}
@@ -155,12 +203,13 @@ func (s *searcher) takeOff(o int, row *state.Row) {
 }
 
 // putBack undoes takeOff.
-func (s *searcher) putBack(o int, row *state.Row) {
-	if !row.Group.Job.EvictedWhole {
+func (s *searcher) putBack(o int, pick int32) {
+	row := s.batch.rows[pick]
+	if !slices.Contains(s.wholes, pick) {
 		s.trial.restore(row, s.marksOf(o, row))
 		return
 	}
-	s.mates(row, func(mate *state.Row) {
+	s.company(row, func(mate *state.Row) {
 		if s.concerns(o, mate) {
 			s.trial.restore(mate, s.marksOf(o, mate))
 		}
@@ -175,10 +224,11 @@ func (s *searcher) concerns(o int, row *state.Row) bool {
 }
 
 // evictGuarded is evict for a guarded node: it fills picks with the rows that it
-// took, and blocked with those that strict budgets kept.
+// took, and blocked with those that strict budgets kept, or somebody who would
+// have to go with them.
 func (s *searcher) evictGuarded(o int, picks []int32, whole bool) (fits bool, err error) {
 	p := &s.batch.places[o]
-	s.picks, s.blocked, s.charged = s.picks[:0], s.blocked[:0], s.charged[:0]
+	s.picks, s.wholes, s.blocked, s.charged = s.picks[:0], s.wholes[:0], s.blocked[:0], s.charged[:0]
 	s.newStamp()
 	fits = s.trial.fits()
 	for _, pick := range picks {
@@ -192,36 +242,51 @@ func (s *searcher) evictGuarded(o int, picks []int32, whole bool) (fits bool, er
 		if s.went(row) {
 			continue
 		}
-		if !s.charge(p.k, row) {
+		alone := s.goesAlone(row)
+		if !s.charge(p.k, row, alone) {
 			s.blocked = append(s.blocked, pick)
 			continue
 		}
-		s.takeOff(o, row)
+		if !alone {
+			s.wholes = append(s.wholes, pick)
+		}
+		s.takeOff(o, pick)
 		s.picks = append(s.picks, pick)
 		fits = s.trial.fits()
 	}
 	return fits, nil
 }
 
-// went is whether a row went with an earlier pick of the option.
+// went is whether the job of a row went whole with a pick of the option.
 func (s *searcher) went(row *state.Row) bool {
-	if !row.Group.Job.EvictedWhole {
+	if len(s.wholes) == 0 || !row.Group.Job.EvictedWhole {
 		return false
 	}
 	key := row.Group.Job.Key()
-	return slices.ContainsFunc(s.picks, func(pick int32) bool { return s.batch.rows[pick].Group.Job.Key() == key })
+	return slices.ContainsFunc(s.wholes, func(pick int32) bool { return s.batch.rows[pick].Group.Job.Key() == key })
 }
 
 // charge charges a victim, and whoever goes with it, to strict budgets; false when
-// one has not enough left.
-func (s *searcher) charge(k int32, row *state.Row) bool {
+// one has not enough left, or when somebody may not go with it.
+func (s *searcher) charge(k int32, row *state.Row, alone bool) bool {
+	if !alone && s.unit(row.Group.Job.Key()).spared {
+		s.unsettled = true
+		return false
+	}
 	if !s.strict {
 		return true
 	}
 	var costs charges
 	switch {
-	case row.Group.Job.EvictedWhole:
-		costs = s.unit(row.Group.Job.Key()).costs
+	case !alone:
+		s.company(row, func(mate *state.Row) {
+			if !mate.Started {
+				return
+			}
+			for _, c := range s.costsOf(mate) {
+				costs.add(c.budget, 1)
+			}
+		})
 	case row.Started:
 		costs = s.costsOf(row)
 	}
@@ -237,19 +302,28 @@ func (s *searcher) charge(k int32, row *state.Row) bool {
 	return true
 }
 
+// spared stands among picks for one that turned out not to be needed.
+const spared = -1
+
 // spareGuarded is spare for a guarded node.
 func (s *searcher) spareGuarded(o int) {
-	const spared = -1
 	for i := len(s.picks) - 2; i >= 0; i-- {
-		row := s.batch.rows[s.picks[i]]
-		s.putBack(o, row)
-		if s.trial.fits() {
+		pick := s.picks[i]
+		whole := slices.Index(s.wholes, pick)
+		if whole < 0 && s.went(s.batch.rows[pick]) {
+			continue // of the job nothing stays
+		}
+		s.putBack(o, pick)
+		switch {
+		case !s.trial.fits():
+			s.takeOff(o, pick)
+		case whole >= 0:
+			s.picks[i], s.wholes = spared, slices.Delete(s.wholes, whole, whole+1)
+		default:
 			s.picks[i] = spared
-		} else {
-			s.takeOff(o, row)
 		}
 	}
-	s.picks = slices.DeleteFunc(s.picks, func(row int32) bool { return row == spared })
+	s.picks = slices.DeleteFunc(s.picks, func(pick int32) bool { return pick == spared })
 }
 
 // askAgain notes that option o shall be asked about without the rows that strict

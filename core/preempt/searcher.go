@@ -45,6 +45,7 @@ type searcher struct {
 	stamp     uint32
 	trial     trial
 	picks     []int32      // of the option at hand that remain
+	wholes    []int32      // picks whose job goes whole, on a guarded node
 	kept      []int32      // victims of the options of a call, as positions among their candidates
 	arena     []*state.Row // of option.victims
 	needs     []float64    // of option.need

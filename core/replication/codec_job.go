@@ -90,7 +90,7 @@ func (r *reader) job(m *pb.Job) *model.Job {
 
 func groupToPB(g *model.Group) *pb.Group {
 	m := &pb.Group{
-		Name: text(g.Name), Count: int64(g.Count), Resources: textMap(g.Resources), Ports: portNumbers(g.Ports),
+		Name: text(g.Name), Count: int64(g.Count), MinCount: int64(g.MinCount), Resources: textMap(g.Resources), Ports: portNumbers(g.Ports),
 		Devices: each(g.Devices, deviceRequestToPB), Labels: stringMap(g.Labels),
 		Tolerations: each(g.Tolerations, tolerationToPB),
 		Constraints: each(g.Constraints, constraintToPB), Affinities: each(g.Affinities, affinityToPB),
@@ -106,7 +106,7 @@ func groupToPB(g *model.Group) *pb.Group {
 
 func (r *reader) group(m *pb.Group) *model.Group {
 	g := &model.Group{
-		Name: m.Name, Count: int(m.Count), Resources: emptyNil(m.Resources), Ports: r.ports(m.Ports),
+		Name: m.Name, Count: int(m.Count), MinCount: int(m.MinCount), Resources: emptyNil(m.Resources), Ports: r.ports(m.Ports),
 		Devices: each(m.Devices, deviceRequestOf), Labels: emptyNil(m.Labels),
 		Tolerations: each(m.Tolerations, tolerationOf),
 		Constraints: each(m.Constraints, constraintOf), Affinities: each(m.Affinities, affinityOf),

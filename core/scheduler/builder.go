@@ -1,6 +1,11 @@
 package scheduler
 
-import "github.com/cede-scheduler/cede/core/model"
+import (
+	"maps"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
 
 // builder collects a plan's commit groups in the order in which they were
 // first touched. What happens on one node shares a group, unless the placements
@@ -8,36 +13,40 @@ import "github.com/cede-scheduler/cede/core/model"
 type builder struct {
 	list  []model.CommitGroup
 	byKey map[string]int
-	bound string // key that everything shares while it is set
+	bound string               // key that everything shares while it is set
+	whole map[model.JobKey]int // the commit group that evicts of a job that goes whole
 }
 
-func newBuilder() builder { return builder{byKey: map[string]int{}} }
+func newBuilder() builder { return builder{byKey: map[string]int{}, whole: map[model.JobKey]int{}} }
 
 // stopsKey is the group of stops that make room for nothing.
 const stopsKey = ""
 
 // at is the commit group for what happens on a node.
 func (b *builder) at(nodeID string) *model.CommitGroup {
-	key := "node " + nodeID
-	if b.bound != "" {
-		key = b.bound
-	}
-	return b.keyed(key)
+	return &b.list[b.index(nodeID)]
 }
 
-func (b *builder) keyed(key string) *model.CommitGroup {
+func (b *builder) index(nodeID string) int {
+	if b.bound != "" {
+		return b.keyed(b.bound)
+	}
+	return b.keyed("node " + nodeID)
+}
+
+func (b *builder) keyed(key string) int {
 	i, ok := b.byKey[key]
 	if !ok {
 		i = len(b.list)
 		b.byKey[key] = i
 		b.list = append(b.list, model.CommitGroup{})
 	}
-	return &b.list[i]
+	return i
 }
 
 // stop ends an allocation for its own sake.
 func (b *builder) stop(a *model.Allocation, reason string, lost bool) {
-	g := b.keyed(stopsKey)
+	g := &b.list[b.keyed(stopsKey)]
 	g.Stop = append(g.Stop, model.Stop{AllocID: a.ID, Reason: reason, Lost: lost})
 }
 
@@ -51,6 +60,37 @@ func (b *builder) place(a *model.Allocation, victims []*model.Allocation, policy
 	if replaces != nil {
 		g.Stop = append(g.Stop, model.Stop{AllocID: replaces.ID, Reason: reason})
 	}
+	for _, v := range victims {
+		if v.Job.EvictedWhole {
+			b.join(v.Job.Key(), a.NodeID)
+		}
+	}
+}
+
+// join puts all evictions of a job that is evicted whole into one commit group:
+// whoever takes the rest of it counts on those who took some before.
+func (b *builder) join(job model.JobKey, nodeID string) {
+	from := b.index(nodeID)
+	into, taken := b.whole[job]
+	if !taken || into == from {
+		b.whole[job] = from
+		return
+	}
+	into, from = min(into, from), max(into, from)
+	g, more := &b.list[into], &b.list[from]
+	g.Place, g.Update = append(g.Place, more.Place...), append(g.Update, more.Update...)
+	g.Stop, g.Evict = append(g.Stop, more.Stop...), append(g.Evict, more.Evict...)
+	*more = model.CommitGroup{}
+	for key, at := range b.byKey {
+		if at == from {
+			b.byKey[key] = into
+		}
+	}
+	for key, at := range b.whole {
+		if at == from {
+			b.whole[key] = into
+		}
+	}
 }
 
 // update moves an allocation to the job's newest version where it runs.
@@ -59,7 +99,15 @@ func (b *builder) update(a *model.Allocation) {
 	g.Update = append(g.Update, a)
 }
 
-func (b *builder) groups() []model.CommitGroup { return b.list }
+// groups is the plan.
+func (b *builder) groups() []model.CommitGroup {
+	if len(b.whole) == 0 {
+		return b.list
+	}
+	return slices.DeleteFunc(b.list, func(g model.CommitGroup) bool {
+		return len(g.Place)+len(g.Update)+len(g.Stop)+len(g.Evict) == 0
+	})
+}
 
 // mark remembers the plan so that rollback can forget what came after: a gang
 // that cannot be placed whole leaves no trace.
@@ -69,9 +117,6 @@ func (b *builder) mark() int { return len(b.list) }
 // bound what it may want to forget, so that earlier groups are untouched.
 func (b *builder) rollback(mark int) {
 	b.list = b.list[:mark]
-	for key, i := range b.byKey {
-		if i >= mark {
-			delete(b.byKey, key)
-		}
-	}
+	maps.DeleteFunc(b.byKey, func(_ string, at int) bool { return at >= mark })
+	maps.DeleteFunc(b.whole, func(_ model.JobKey, at int) bool { return at >= mark })
 }

@@ -107,14 +107,22 @@ func (x *explainer) nobody(rows []state.Row) obstacle {
 // from being evicted for this group now.
 func (x *explainer) tolerates(row *state.Row) bool {
 	job := row.Group.Job
-	if !job.EvictedWhole {
-		_, spared := job.Spares(row.Alloc, x.run.job.Priority, x.run.now)
+	if _, spared := job.Spares(row.Alloc, x.run.job.Priority, x.run.now); spared || !job.EvictedWhole {
 		return spared
 	}
-	return slices.ContainsFunc(x.run.proposed.AppendJobAllocs(nil, job.Key()), func(a *model.Allocation) bool {
+	live, held := 0, false
+	for _, a := range x.run.proposed.AppendJobAllocs(nil, job.Key()) {
+		if !a.Live() {
+			continue
+		}
+		if a.Group.Name == row.Group.Name {
+			live++
+		}
 		_, spared := a.Job.Spares(a, x.run.job.Priority, x.run.now)
-		return a.Live() && (spared || a.Job.NonPreemptible || int64(a.Job.Priority) > x.ranker.ceiling)
-	})
+		held = held || spared || a.Job.NonPreemptible || int64(a.Job.Priority) > x.ranker.ceiling
+	}
+	newest := x.run.proposed.Job(job.Key())
+	return held && (newest == nil || newest.Surplus(row.Group.Name, live) == 0)
 }
 
 // ownPort is whether the node itself holds one of the ports that the group

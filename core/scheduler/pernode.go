@@ -236,13 +236,15 @@ func (e *everywhere) evictOnce(full []int32) (rest []int32, clashed bool, err er
 	return append(rest, full[next:]...), clashed, err
 }
 
-// clashes is whether an option needs somebody who is gone for another node, or
-// more of a strict budget than others left.
+// clashes is whether an option takes from a job that is evicted whole, or down to
+// so many, after another node has, or more from a strict budget than others left.
 func (e *everywhere) clashes(c preempt.Choice) bool {
 	snap := e.run.proposed
 	costs := map[int32]int{}
 	for _, v := range c.Victims {
-		if v.Job.EvictedWhole && slices.Contains(e.victims[e.settled:], v) {
+		if v.Job.EvictedWhole && slices.ContainsFunc(e.victims[e.settled:], func(gone *model.Allocation) bool {
+			return gone.Job.Key() == v.Job.Key()
+		}) {
 			return true
 		}
 		if snap.StrictBudgets() == 0 || !v.Available() {

@@ -153,6 +153,98 @@ until: 1h
 `, `4m0s top.g[0]@n1 over a, n2: b
 mpi.g lacks 2: 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 0 or less
 runs top.g[0]`},
+		{"an elastic job goes one by one down to its minCount, then the rest of it", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}, {id: n4, capacity: {cpu: 10}}]
+jobs:
+  - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 6}, count: 4, minCount: 2}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 8}, count: 2}]}
+  - {id: next, priority: 90, groups: [{name: g, resources: {cpu: 8}}]}
+running:
+  - {id: a, job: mpi, group: g, node: n1, startedAt: -1h}
+  - {id: b, job: mpi, group: g, node: n2, startedAt: -1h}
+  - {id: c, job: mpi, group: g, node: n3, startedAt: -1h}
+  - {id: d, job: mpi, group: g, node: n4, startedAt: -1h}
+events: [{at: 0s, submit: top}, {at: 1m, submit: next}]
+`, `0s top.g[0]@n1 over a
+0s top.g[1]@n2 over b
+1m0s next.g[0]@n3 over c, n4: d
+1m0s mpi.g[0]#1@n4
+mpi.g lacks 3: 0 of 4 nodes: 4 lack cpu; eviction does not help: on 4 nothing has a priority of 0 or less
+runs mpi.g[0]#1 next.g[0] top.g[0] top.g[1]`},
+		{"one plan takes what is too many, and then the rest: all of it in one commit", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
+jobs:
+  - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 6}, count: 3, minCount: 2}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 8}, count: 2}]}
+running:
+  - {id: a, job: mpi, group: g, node: n1, startedAt: -1h}
+  - {id: b, job: mpi, group: g, node: n2, startedAt: -1h}
+  - {id: c, job: mpi, group: g, node: n3, startedAt: -1h}
+events: [{at: 0s, submit: top}]
+`, `0s top.g[0]@n1 over a
+0s top.g[1]@n2 over b, n3: c
+0s mpi.g[0]#1@n3
+mpi.g lacks 2: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
+runs mpi.g[0]#1 top.g[0] top.g[1]`},
+		{"of an elastic job two go for what needs both", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
+jobs:
+  - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 5}, count: 4, minCount: 2}]}
+  - {id: large, priority: 95, groups: [{name: g, resources: {cpu: 6}}]}
+running:
+  - {id: a, job: mpi, group: g, node: n1, startedAt: -1h}
+  - {id: b, job: mpi, group: g, node: n1, startedAt: -1h}
+  - {id: c, job: mpi, group: g, node: n2, startedAt: -1h}
+  - {id: d, job: mpi, group: g, node: n2, startedAt: -1h}
+events: [{at: 0s, submit: large}]
+`, `0s large.g[0]@n1 over a b
+mpi.g lacks 2: 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 0 or less
+runs c d large.g[0]`},
+		{"of an elastic job somebody goes though others are spared, as long as enough stay", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
+jobs:
+  - {id: mpi, priority: 10, disruptionMode: all, toleration: {minRuntime: 10m}, groups: [{name: g, resources: {cpu: 6}, count: 3, minCount: 2}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 8}, count: 2}]}
+running:
+  - {id: a, job: mpi, group: g, node: n1, startedAt: -1m}
+  - {id: b, job: mpi, group: g, node: n2, startedAt: -1h}
+  - {id: c, job: mpi, group: g, node: n3, startedAt: -1h}
+events: [{at: 0s, submit: top}]
+until: 1m
+`, `0s top.g[0]@n2 over b
+mpi.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
+top.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 2 what could be evicted is spared from preemptors of this priority, or has not run for long enough, on 1 nothing has a priority of 80 or less
+runs a c top.g[0]`},
+		{"a strict budget scales an elastic job down, and never takes it whole", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
+jobs:
+  - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 6}, count: 3, minCount: 2, labels: {app: mpi}}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 8}, count: 2}]}
+budgets: [{name: mpi, labels: {app: mpi}, minAvailable: 2, enforcement: strict}]
+running:
+  - {id: a, job: mpi, group: g, node: n1, startedAt: -1h}
+  - {id: b, job: mpi, group: g, node: n2, startedAt: -1h}
+  - {id: c, job: mpi, group: g, node: n3, startedAt: -1h}
+events: [{at: 0s, submit: top}]
+`, `0s top.g[0]@n1 over a
+mpi.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
+top.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 2 the strict disruption budget mpi allows too few evictions, on 1 nothing has a priority of 80 or less
+runs b c top.g[0]`},
+		{"a system job scales an elastic job down, and takes the rest where it has to", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
+jobs:
+  - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 10}, count: 3, minCount: 2}]}
+  - {id: top, type: system, priority: 90, groups: [{name: g, resources: {cpu: 8}, constraints: [{attribute: node.id, operator: notin, value: [n3]}]}]}
+running:
+  - {id: a, job: mpi, group: g, node: n1, startedAt: -1h}
+  - {id: b, job: mpi, group: g, node: n2, startedAt: -1h}
+  - {id: c, job: mpi, group: g, node: n3, startedAt: -1h}
+events: [{at: 0s, submit: top}]
+`, `0s top.g[0]@n1 over a
+0s top.g[1]@n2 over b, n3: c
+0s mpi.g[0]#1@n3
+mpi.g lacks 2: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
+runs mpi.g[0]#1 top.g[0] top.g[1]`},
 		{"a system job that would evict a whole job twice evicts it once", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
 jobs:

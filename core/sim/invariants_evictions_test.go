@@ -60,7 +60,9 @@ func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
 				break // room may come from elsewhere, in an order that the plan does not tell
 			}
 			mates := []*model.Allocation{v}
-			if v.Job.EvictedWhole {
+			if v.Job.EvictedWhole && !slices.ContainsFunc(s.before.AppendJobAllocs(nil, v.Job.Key()), func(w *model.Allocation) bool {
+				return w.Live() && !gone[w.ID]
+			}) {
 				mates = slices.DeleteFunc(slices.Clone(victims), func(w *model.Allocation) bool { return w.Job.Key() != v.Job.Key() })
 			}
 			apartFrom := false
@@ -125,10 +127,24 @@ func (s *server) checkBudgets(after *state.Snapshot, plan *model.Plan) {
 			if !v.Job.EvictedWhole {
 				continue
 			}
+			stay, ofGroup := 0, 0
 			for _, mate := range s.before.AppendJobAllocs(nil, v.Job.Key()) {
 				if mate.Live() && after.Alloc(mate.ID).Live() {
-					s.t.Fatalf("%s is evicted without %s", v.ID, mate.ID)
+					stay++
+					if mate.Group.Name == v.Group.Name {
+						ofGroup++
+					}
 				}
+			}
+			least := 0
+			if g := s.before.Job(v.Job.Key()).Group(v.Group.Name); g != nil {
+				least = g.MinCount
+			}
+			switch {
+			case stay > 0 && (least == 0 || ofGroup < least):
+				s.t.Fatalf("%s is evicted without %d others, and %d of its group", v.ID, stay, ofGroup)
+			case stay > 0:
+				s.scaledDown++
 			}
 		}
 	}

@@ -63,7 +63,9 @@ type server struct {
 	evals   int
 	placed  int
 	evicted int
-	blocked int
+	// scaledDown is how many victims had minCount of their group stay.
+	scaledDown int
+	blocked    int
 }
 
 func newServer(t *rapid.T, policies *policy.Set, minimal bool) *server {
@@ -488,7 +490,7 @@ func TestServer_KeepsItsPromisesWhateverHappens(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s rich=%t guarded=%t", c.name, c.rich, c.guarded), func(t *testing.T) {
 			policies := coretest.Policies(func() sdk.Policy { return nomad.New() }, func() sdk.Policy { return kubernetes.New() })
-			placed, evicted, blocked := 0, 0, 0
+			placed, evicted, blocked, scaledDown := 0, 0, 0, 0
 			for range soak(5) {
 				rapid.Check(t, func(t *rapid.T) {
 					d := drawDice(t)
@@ -519,9 +521,10 @@ func TestServer_KeepsItsPromisesWhateverHappens(t *testing.T) {
 						s.drain()
 					}
 					placed, evicted, blocked = placed+s.placed, evicted+s.evicted, blocked+s.blocked
+					scaledDown += s.scaledDown
 				})
 			}
-			t.Logf("%d placed, %d evicted, %d waiting", placed, evicted, blocked)
+			t.Logf("%d placed, %d evicted, %d of them alone from a job that goes whole, %d waiting", placed, evicted, scaledDown, blocked)
 			if placed == 0 || evicted == 0 || blocked == 0 {
 				t.Error("the property was not exercised")
 			}

@@ -401,8 +401,12 @@ func checkVictims(t *rapid.T, f *scenario.File, r *sim.Result) {
 			t.Fatalf("%s is placed twice", p.Alloc)
 		}
 		ids[p.Alloc], jobOf[p.Alloc] = true, p.Job
-		listed += len(p.Preempted)
-		for _, v := range p.Preempted {
+		victims := slices.Clone(p.Preempted)
+		for _, elsewhere := range p.PreemptedElsewhere {
+			victims = append(victims, elsewhere...)
+		}
+		listed += len(victims)
+		for _, v := range victims {
 			if priority[p.Job]-priority[jobOf[v]] < 10 {
 				t.Fatalf("%s over %s", p.Alloc, v)
 			}

@@ -3745,6 +3745,7 @@ type Group struct {
 	Meta                 map[string]string      `protobuf:"bytes,17,rep,name=meta,proto3" json:"meta,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Tasks                []*Task                `protobuf:"bytes,18,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	Tolerations          []*Toleration          `protobuf:"bytes,19,rep,name=tolerations,proto3" json:"tolerations,omitempty"`
+	MinCount             int64                  `protobuf:"zigzag64,20,opt,name=min_count,json=minCount,proto3" json:"min_count,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -3910,6 +3911,13 @@ func (x *Group) GetTolerations() []*Toleration {
 		return x.Tolerations
 	}
 	return nil
+}
+
+func (x *Group) GetMinCount() int64 {
+	if x != nil {
+		return x.MinCount
+	}
+	return 0
 }
 
 type Toleration struct {
@@ -7060,7 +7068,7 @@ const file_replication_proto_rawDesc = "" +
 	"\x16min_preemptor_priority\x18\x01 \x01(\x11H\x00R\x14minPreemptorPriority\x88\x01\x01\x12\x1f\n" +
 	"\vmin_runtime\x18\x02 \x01(\x03R\n" +
 	"minRuntimeB\x19\n" +
-	"\x17_min_preemptor_priority\"\xc1\t\n" +
+	"\x17_min_preemptor_priority\"\xde\t\n" +
 	"\x05Group\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x12R\x05count\x12G\n" +
@@ -7085,7 +7093,8 @@ const file_replication_proto_rawDesc = "" +
 	"\vannotations\x18\x10 \x03(\v2+.cede.replication.v1.Group.AnnotationsEntryR\vannotations\x128\n" +
 	"\x04meta\x18\x11 \x03(\v2$.cede.replication.v1.Group.MetaEntryR\x04meta\x12/\n" +
 	"\x05tasks\x18\x12 \x03(\v2\x19.cede.replication.v1.TaskR\x05tasks\x12A\n" +
-	"\vtolerations\x18\x13 \x03(\v2\x1f.cede.replication.v1.TolerationR\vtolerations\x1a<\n" +
+	"\vtolerations\x18\x13 \x03(\v2\x1f.cede.replication.v1.TolerationR\vtolerations\x12\x1b\n" +
+	"\tmin_count\x18\x14 \x01(\x12R\bminCount\x1a<\n" +
 	"\x0eResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a9\n" +

@@ -81,6 +81,9 @@ func show(t *testing.T, f *File) string {
 			fmt.Fprintln(&b)
 		}
 		for _, g := range j.Groups {
+			if g.MinCount > 0 {
+				fmt.Fprintf(&b, "  group %s is evicted one by one down to %d\n", g.Name, g.MinCount)
+			}
 			fmt.Fprintf(&b, "  group %s: count %d needs %v ports %v devices %v labels %v\n", g.Name, g.Count, g.Resources, g.Ports, g.Devices, g.Labels)
 			fmt.Fprintf(&b, "    evictions %d kill %v duration %v checkpoint %v annotations %v\n", g.MaxParallelEvictions, Duration(g.KillTimeout), Duration(g.Duration), Duration(g.Checkpoint), g.Annotations)
 			for _, tol := range g.Tolerations {

@@ -46,7 +46,7 @@ func (j *Job) jobType() model.JobType {
 
 func (g *Group) resolve() *model.Group {
 	group := &model.Group{
-		Name: g.Name, Count: 1, Resources: model.Resources(g.Resources), Ports: g.Ports, Labels: g.Labels,
+		Name: g.Name, Count: 1, MinCount: g.MinCount, Resources: model.Resources(g.Resources), Ports: g.Ports, Labels: g.Labels,
 		Constraints: resolveConstraints(g.Constraints), MaxParallelEvictions: 1,
 		KillTimeout: int64(g.KillTimeout), Duration: int64(g.Duration), Checkpoint: int64(g.Checkpoint),
 		Annotations: g.Annotations,

@@ -74,7 +74,6 @@ var words = map[reflect.Type][2]string{ // one, many
 // They are refused rather than ignored, because ignoring them would change who
 // is evicted.
 var later = map[reflect.Type]map[string]string{
-	reflect.TypeFor[Group]():   {"minCount": "elastic groups"},
 	reflect.TypeFor[Binding](): {"minReplicas": "elastic bindings"},
 }
 

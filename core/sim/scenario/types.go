@@ -128,6 +128,7 @@ type PreemptionToleration struct {
 type Group struct {
 	Name                 string             `json:"name"`
 	Count                *int               `json:"count,omitempty"`
+	MinCount             int                `json:"minCount,omitempty"`
 	Resources            Quantities         `json:"resources,omitempty"`
 	Ports                []uint16           `json:"ports,omitempty"`
 	Devices              []DeviceRequest    `json:"devices,omitempty"`

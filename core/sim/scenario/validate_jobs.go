@@ -83,6 +83,7 @@ func (c *checker) checkGroup(p *path, j *Job, g *Group) {
 			c.add(p.field("count"), fmt.Sprintf("%d is too large: expected at most %d", n, maxCount), "check the number")
 		}
 	}
+	c.checkMinCount(p.field("minCount"), j, g)
 	c.amounts(p.field("resources"), g.Resources)
 	c.ports(p.field("ports"), g.Ports)
 	if n := len(g.Devices); n > maxRequests {
@@ -103,6 +104,22 @@ func (c *checker) checkGroup(p *path, j *Job, g *Group) {
 		if v := g.Annotations[name]; math.IsNaN(v) || math.IsInf(v, 0) {
 			c.add(p.field("annotations").field(name), fmt.Sprintf("%v is not a finite number", v), "write a finite number")
 		}
+	}
+}
+
+// checkMinCount checks down to how many instances are evicted one by one.
+func (c *checker) checkMinCount(p *path, j *Job, g *Group) {
+	count := 1
+	if g.Count != nil {
+		count = *g.Count
+	}
+	switch {
+	case g.MinCount < 0:
+		c.add(p, fmt.Sprintf("%d is negative: expected 0 or more", g.MinCount), "remove the sign")
+	case g.MinCount > max(0, count):
+		c.add(p, fmt.Sprintf("%d is more than the group's count, %d", g.MinCount, count), "write a smaller number, or raise count")
+	case g.MinCount > 0 && j.DisruptionMode != disruptAll:
+		c.warnings = append(c.warnings, fmt.Sprintf("%v changes nothing: without `disruptionMode: all` job %s is evicted one by one", p, j.ID))
 	}
 }
 
