@@ -53,8 +53,14 @@ func fullClusters(t *testing.T) *state.Snapshot {
 		priority, units int
 		scoped          bool
 	}{
-		{"p0", "m1", 0, 1, false}, {"p1", "m1", 1, 2, false}, {"p2", "m1", 2, 5, false}, {"p3", "m1", 3, 1, false},
-		{"scoped", "m1", 0, 1, true}, {"nothing", "m1", 0, 0, false}, {"large", "m2", 1, 10, false}, {"pending", "", 10, 5, false},
+		{"p0", "m1", 0, 1, false},
+		{"p1", "m1", 1, 2, false},
+		{"p2", "m1", 2, 5, false},
+		{"p3", "m1", 3, 1, false},
+		{"scoped", "m1", 0, 1, true},
+		{"nothing", "m1", 0, 0, false},
+		{"large", "m2", 1, 10, false},
+		{"pending", "", 10, 5, false},
 	} {
 		x := &model.Binding{
 			Namespace: "default", ID: b.id, Priority: int32(b.priority), Replicas: 1, ClusterScoped: b.scoped,
