@@ -17,7 +17,7 @@ type builder struct {
 	whole map[model.JobKey]int // the commit group that evicts of a job that goes whole
 }
 
-func newBuilder() builder { return builder{byKey: map[string]int{}, whole: map[model.JobKey]int{}} }
+func newBuilder() builder { return builder{byKey: map[string]int{}} }
 
 // stopsKey is the group of stops that make room for nothing.
 const stopsKey = ""
@@ -72,6 +72,9 @@ func (b *builder) place(a *model.Allocation, victims []*model.Allocation, policy
 func (b *builder) join(job model.JobKey, nodeID string) {
 	from := b.index(nodeID)
 	into, taken := b.whole[job]
+	if b.whole == nil {
+		b.whole = map[model.JobKey]int{}
+	}
 	if !taken || into == from {
 		b.whole[job] = from
 		return
