@@ -310,7 +310,7 @@ func TestFaults_DirectoryOfSomebodyElse(t *testing.T) {
 	asRoot(t)
 	i := imageOf(t, kept, false)
 	const nobody = 65534
-	public, err := os.MkdirTemp("/tmp", "cede-test-") // nobody else may pass through the test's own folder
+	public, err := os.MkdirTemp("/tmp", "cede-test-") //nolint:usetesting // nobody else may pass through the test's own folder
 	if err != nil {
 		t.Skip(err)
 	}

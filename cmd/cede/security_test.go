@@ -141,7 +141,7 @@ func TestSecurity_SlowAndHugeRequestsAreRefused(t *testing.T) {
 	if err == nil && resp.StatusCode != http.StatusRequestEntityTooLarge && resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("64 MiB: %d", resp.StatusCode)
 	}
-	header, err := http.NewRequestWithContext(t.Context(), "GET", d.url+"/v1/jobs", nil)
+	header, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url+"/v1/jobs", nil)
 	do(t, err)
 	header.Header.Set("X-Large", strings.Repeat("x", 1<<20))
 	resp, err = http.DefaultClient.Do(header)
