@@ -3,6 +3,7 @@ package bundle_test
 import (
 	"crypto/ed25519"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/sdk/abi"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
@@ -132,7 +134,7 @@ func TestParseManifest_ListsEveryProblem(t *testing.T) {
 		"":                                  {"m.yaml is empty"},
 		"\x00":                              {"m.yaml: "},
 		"version: [\n":                      {"m.yaml: line 1: did not find"},
-		withABI(`{min: "1.7"}`):             {"needs 1.7, and this cede speaks 1.1"},
+		withABI(`{min: "1.7"}`):             {fmt.Sprintf("needs 1.7, and this cede speaks %d.%d", abi.Major, abi.Minor)},
 		withABI(`{min: "2.0"}`):             {"needs 2.0"},
 		withABI(`{min: "0.1", max: "0.9"}`): {"works up to 0.9"},
 	} {
