@@ -171,7 +171,11 @@ func TestFaults_AreToldAndTheWayBackWorks(t *testing.T) {
 		},
 		{
 			"newest snapshot damaged", short,
-			func(t *testing.T, s string) { flip(t, only(t, s+"/raft/snapshots/*/state.bin")) },
+			func(t *testing.T, s string) {
+				list, err := storage.ListSnapshots(storage.Layout{Dir: s}, false)
+				do(t, err)
+				flip(t, filepath.Join(list[0].Path, "state.bin"))
+			},
 			[]string{"its checksum is not that of meta.json", "a lone server restores a saved snapshot"},
 			fromSnapshot(short),
 		},
@@ -226,6 +230,42 @@ func fromSnapshot(i *image) func(*testing.T, *durable) {
 		}
 		d.stop()
 	}
+}
+
+// With tokens: the empty server makes one of its own, which is good until the
+// snapshot is back.
+func TestFaults_WayBackWithTokens(t *testing.T) {
+	d := serverAt(t, "", kept+"\nacl: {enabled: true}")
+	d.start()
+	d.firstToken()
+	first := d.token
+	_, err := d.client().Jobs().Register(t.Context(), aJob("kept"), nil)
+	do(t, err)
+	saved := filepath.Join(d.dir, "cede.snap")
+	if _, stderr, code := d.cede("operator", "snapshot", "save", saved); code != 0 {
+		t.Fatal(stderr)
+	}
+	d.kill()
+	do(t, os.Rename(d.serverDir(), d.serverDir()+".damaged"))
+	says(t, d.refuses(), "the cluster has no token yet: move the file away")
+	do(t, os.Rename(filepath.Join(d.dataDir, "bootstrap.token"), filepath.Join(d.dir, "old.token")))
+	d.start()
+	d.firstToken()
+	if d.token == first {
+		t.Fatal("the first token is the same")
+	}
+	if _, stderr, code := d.cede("operator", "snapshot", "restore", "--yes", saved); code != 0 {
+		t.Fatal(stderr)
+	}
+	if _, _, err := d.client().Jobs().List(t.Context(), nil); !client.HasCode(err, client.CodeUnauthenticated) {
+		t.Errorf("by the token in between: %v", err)
+	}
+	d.token = first
+	list, _, err := d.client().Jobs().List(t.Context(), nil)
+	if err != nil || len(list) != 1 {
+		t.Errorf("%d jobs, %v", len(list), err)
+	}
+	d.stop()
 }
 
 // Damage to what was never promised, or to what there is twice, is none.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -207,7 +208,7 @@ func (p *person) aboutJob(id string, word jobWord) *client.Job {
 	kill := 50 * time.Millisecond
 	config := map[string]any{}
 	kind := "service"
-	if p.rng.IntN(3) == 0 {
+	if strings.HasSuffix(id, "5") { // a job stays of the type that it is
 		kind, config["run_for"] = "batch", fmt.Sprintf("%dms", 50+p.rng.IntN(2000))
 	}
 	return &client.Job{

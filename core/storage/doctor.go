@@ -169,8 +169,12 @@ func (d *doctor) looksAtSnapshots() error {
 		return err
 	}
 	for _, s := range list {
-		if s.Unfinished {
-			d.report.add(Finding{Severity: Info, Part: "snapshot", Where: s.Path, What: "it was left half-written; the next start deletes it"})
+		if s.Unfinished || s.Remains {
+			what := "it was left half-written; the next start deletes it"
+			if s.Remains {
+				what = "it was left half-deleted, when newer ones were there; the next start deletes it"
+			}
+			d.report.add(Finding{Severity: Info, Part: "snapshot", Where: s.Path, What: what})
 			continue
 		}
 		d.report.Snapshots = append(d.report.Snapshots, SnapshotReport{s.ID, s.Index, s.Term, s.Size, s.Problem == nil})

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
@@ -47,7 +48,7 @@ func OpenSnapshots(layout Layout, cfg SnapshotConfig) (*Snapshots, error) {
 		return nil, err
 	}
 	for _, s := range list {
-		if s.Unfinished {
+		if s.Unfinished || s.Remains {
 			if err := os.RemoveAll(s.Path); err != nil {
 				return nil, err
 			}
@@ -80,6 +81,7 @@ type Snapshot struct {
 	Index, Term uint64
 	Size        int64
 	Unfinished  bool  // it was never put into place
+	Remains     bool  // of one that was deleted once newer ones were there: a crash cut that short
 	Problem     error // why it cannot be used; nil: it can
 }
 
@@ -110,7 +112,45 @@ func ListSnapshots(layout Layout, whole bool) ([]Snapshot, error) {
 		}
 		return -strings.Compare(a.ID, b.ID)
 	})
+	markRemains(list)
 	return list, nil
+}
+
+// markRemains finds what is left of snapshots that were being deleted. Raft's store
+// deletes a snapshot when two newer ones are there, the description first or last,
+// as the file system has it; a crash leaves the other file, and nobody ever deletes
+// that.
+func markRemains(list []Snapshot) {
+	var usable []uint64
+	for _, s := range list {
+		if !s.Unfinished && s.Problem == nil {
+			usable = append(usable, s.Index)
+		}
+	}
+	for i := range list {
+		s := &list[i]
+		if s.Unfinished || !errors.Is(s.Problem, fs.ErrNotExist) {
+			continue
+		}
+		index, ok := indexOf(s.ID)
+		newer := 0
+		for _, u := range usable {
+			if ok && u > index {
+				newer++
+			}
+		}
+		s.Remains = newer >= 2
+	}
+}
+
+// indexOf reads the index in a snapshot's name, TERM-INDEX-TIME.
+func indexOf(id string) (index uint64, ok bool) {
+	parts := strings.Split(id, "-")
+	if len(parts) != 3 {
+		return 0, false
+	}
+	index, err := strconv.ParseUint(parts[1], 10, 64)
+	return index, err == nil
 }
 
 func compare(a, b uint64) int {
@@ -205,7 +245,7 @@ func checkCover(layout Layout, list []Snapshot, first, floor uint64) error {
 	var damaged error
 	for _, s := range list {
 		switch {
-		case s.Unfinished:
+		case s.Unfinished, s.Remains:
 		case s.Problem != nil:
 			if damaged == nil {
 				damaged = s.Problem

@@ -1,0 +1,39 @@
+package storage_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/storage"
+)
+
+// A crash while an old snapshot is being deleted leaves half of it. That is no
+// damage, and the next start deletes the rest; of the newest two it would be damage.
+func TestSnapshots_RemainsOfOldOnesAreNoDamage(t *testing.T) {
+	for _, lost := range []string{"meta.json", "state.bin"} {
+		dir := t.TempDir()
+		copyTree(t, serverImage(t), dir)
+		snapshots := filepath.Join(dir, "raft", "snapshots")
+		old := filepath.Join(snapshots, "1-300-1700000000000")
+		copyTree(t, one(t, dir, "raft/snapshots/*-600-*"), old)
+		remove(t, filepath.Join(old, lost))
+		if r, err := storage.Doctor(t.Context(), dir); err != nil || r.Damaged() {
+			t.Errorf("without %s: %+v, %v", lost, r, err)
+		}
+		s, err := storage.Open(storage.Config{Dir: dir, Log: storage.LogConfig{MinFree: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(old); !os.IsNotExist(err) {
+			t.Errorf("without %s: it is still there: %v", lost, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		remove(t, filepath.Join(one(t, dir, "raft/snapshots/*-600-*"), lost))
+		if r, err := storage.Doctor(t.Context(), dir); err != nil || !r.Damaged() {
+			t.Errorf("one of the newest two without %s: %+v, %v", lost, r, err)
+		}
+	}
+}
