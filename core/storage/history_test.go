@@ -167,9 +167,10 @@ func TestHistory_ForgetsWhatIsOld(t *testing.T) {
 		first := h.Stats().First.Index
 		return first >= 13 && first <= 17
 	})
-	if list, err := h.List(storage.Query{}); err != nil || list[0].Position != h.Stats().First || list[len(list)-1].Index != 48 {
-		t.Errorf("%d records, %v", len(list), err)
-	}
+	within(t, func() bool { // it may still be trimming between the two looks
+		list, err := h.List(storage.Query{})
+		return err == nil && list[0].Position == h.Stats().First && list[len(list)-1].Index == 48
+	})
 }
 
 // within waits for background work.
