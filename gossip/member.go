@@ -13,6 +13,7 @@ import (
 // Tags are what a member says of itself. They travel with every mention of it,
 // so there is room for addresses and numbers alone: at most MaxTags bytes.
 type Tags struct {
+	Name       string `json:"m,omitempty"` // that people gave it; need not be unique
 	ClusterID  string `json:"c,omitempty"` // of the state it holds; "" while it holds none
 	Region     string `json:"g,omitempty"`
 	Datacenter string `json:"d,omitempty"`
@@ -36,7 +37,7 @@ func (t *Tags) encode() ([]byte, error) {
 		return nil, err
 	}
 	if len(b) > MaxTags {
-		return nil, fmt.Errorf("what this member says of itself takes %d bytes, and gossip carries %d: shorten its addresses, region or datacenter", len(b), MaxTags)
+		return nil, fmt.Errorf("what this member says of itself takes %d bytes, and gossip carries %d: shorten its name, addresses, region or datacenter", len(b), MaxTags)
 	}
 	return b, nil
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,11 @@ type Pool struct {
 	loops  sync.WaitGroup
 	once   sync.Once
 	closed error
+
+	// says is held while tags go on their way. The last word of a member that leaves is
+	// that it does, since a newer word takes the place of one that is on its way.
+	says    sync.Mutex
+	leaving bool
 }
 
 // Start takes part in the pool. It joins the seeds in the background and goes
@@ -142,22 +148,39 @@ func (p *Pool) Join(addrs ...string) (int, error) {
 		if refused := p.roster.takeRefusal(); refused != nil {
 			err = refused
 		}
-		err = fmt.Errorf("join %s: %w", addrs, err)
+		err = fmt.Errorf("join %s: %w%s", addrs, err, remedy(err))
 	}
 	return n, err
+}
+
+// remedy is what to do about a join that failed, where memberlist's words do not say:
+// members of a pool with another name hang up without any.
+func remedy(err error) string {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "decrypt"), strings.Contains(text, "encryption"):
+		return "; the pool's members need a key in common"
+	case strings.HasSuffix(strings.TrimSpace(text), "EOF"), strings.Contains(text, "connection reset"):
+		return "; who hangs up without a word may belong to a pool of another name"
+	}
+	return ""
 }
 
 // toldWithin is how long SetTags waits for the rumour to be on its way.
 const toldWithin = 100 * time.Millisecond
 
-// SetTags changes what this member says of itself.
+// SetTags changes what this member says of itself. Once it leaves, nothing does.
 func (p *Pool) SetTags(t Tags) error {
+	p.says.Lock()
+	defer p.says.Unlock()
+	if p.leaving {
+		return nil
+	}
 	if err := p.roster.setTags(t); err != nil {
 		return err
 	}
 	// Everybody hears of it in the end, by the next exchange of everything at the
-	// latest; how soon is no matter. Without a limit it would wait for ever where
-	// this member is leaving.
+	// latest; how soon is no matter.
 	_ = p.list.UpdateNode(toldWithin)
 	return nil
 }
@@ -171,7 +194,7 @@ func (p *Pool) Conflicts() []Conflict { return p.roster.listConflicts() }
 func (p *Pool) Leave(timeout time.Duration) error {
 	p.stop()
 	// memberlist's word for leaving and for failing is the same, so this is said first.
-	told := p.roster.leave()
+	told := p.lastWord()
 	if told == nil && !p.alone() {
 		told = p.list.UpdateNode(timeout)
 	}
@@ -179,6 +202,14 @@ func (p *Pool) Leave(timeout time.Duration) error {
 		return fmt.Errorf("gossip: the others may not have heard that this member leaves: %w", err)
 	}
 	return nil
+}
+
+// lastWord has this member say that it leaves, and nothing else from there on.
+func (p *Pool) lastWord() error {
+	p.says.Lock()
+	defer p.says.Unlock()
+	p.leaving = true
+	return p.roster.leave()
 }
 
 // Close stops without a word: to the others it looks like a failure, from which

@@ -90,6 +90,30 @@ func TestPool_TellsLeavingFromFailing(t *testing.T) {
 	})
 }
 
+// The cluster gets its id, say, at the moment at which a server leaves. Which word is
+// on its way then is a matter of chance, so it is tried several times.
+func TestPool_WhoLeavesMaySayAnythingMeanwhile(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNetwork()
+			a, b := member(t, n, 1), member(t, n, 2, seeds(first))
+			time.Sleep(5 * time.Second)
+			left := make(chan error)
+			go func() { left <- b.Leave(5 * time.Second) }()
+			synctest.Wait() // it waits for the others to hear
+			if err := b.SetTags(gossip.Tags{Raft: "10.0.0.2:4647", ClusterID: "c1", Oldest: 1, Newest: 2}); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-left; err != nil {
+				t.Fatal(err)
+			}
+			_ = b.Close()
+			time.Sleep(5 * time.Second)
+			expect(t, a, "server-1:alive server-2:left")
+		})
+	}
+}
+
 func TestPool_FindsTogetherAfterALongSplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()

@@ -16,7 +16,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-const patience = 20 * time.Second
+// patience is that with a machine that has much else to do.
+const patience = 2 * time.Minute
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()

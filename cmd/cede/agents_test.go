@@ -62,7 +62,7 @@ func script(id string, priority, count, memory int, kill time.Duration, text str
 func awaitRunning(t *testing.T, c *client.Client, job string, count int) map[string]bool {
 	t.Helper()
 	ids := map[string]bool{}
-	within(t, fmt.Sprintf("%d of %s run", count, job), func() bool {
+	eventually(t, fmt.Sprintf("%d of %s run", count, job), func() bool {
 		clear(ids)
 		list, _, err := c.Jobs().Allocations(t.Context(), job, nil)
 		for _, a := range list {
@@ -104,13 +104,13 @@ func TestAgents_PreemptorStartsWhenItsStubbornVictimIsGone(t *testing.T) {
 	_, err = c.Jobs().Register(t.Context(), low, nil)
 	do(t, err)
 	awaitRunning(t, c, "low", 1)
-	within(t, "the victim works", func() bool { _, err := os.Stat(at("beat")); return err == nil })
+	eventually(t, "the victim works", func() bool { _, err := os.Stat(at("beat")); return err == nil })
 	high := script("high", 80, 1, 900, timeout, fmt.Sprintf(
 		`date +%%s%%N > %[1]s/start; if kill -0 $(cat %[1]s/pid); then echo together; else echo alone; fi > %[1]s/seen.new; mv %[1]s/seen.new %[1]s/seen; while :; do sleep 0.1; done`, files))
 	_, err = c.Jobs().Register(t.Context(), high, nil)
 	do(t, err)
 	awaitRunning(t, c, "high", 1)
-	within(t, "the preemptor works", func() bool { _, err := os.Stat(at("seen")); return err == nil })
+	eventually(t, "the preemptor works", func() bool { _, err := os.Stat(at("seen")); return err == nil })
 	seen, err := os.ReadFile(at("seen"))
 	do(t, err)
 	if string(seen) != "alone\n" {
@@ -129,7 +129,7 @@ func TestAgents_PreemptorStartsWhenItsStubbornVictimIsGone(t *testing.T) {
 		_, err := c.Jobs().Stop(t.Context(), job, nil)
 		do(t, err)
 	}
-	within(t, "nobody is left", func() bool { return len(tasksOf(node)) == 0 })
+	eventually(t, "nobody is left", func() bool { return len(tasksOf(node)) == 0 })
 }
 
 // Work outlives the server, the agent, and both at once, however they end: it is
@@ -149,7 +149,7 @@ func TestAgents_WorkOutlivesServerAndAgent(t *testing.T) {
 		do(t, err)
 		return string(b)
 	}
-	within(t, "each has begun", func() bool { return strings.Count(began(), "\n") == 3 })
+	eventually(t, "each has begun", func() bool { return strings.Count(began(), "\n") == 3 })
 	once := began()
 	for _, e := range []struct {
 		name string
@@ -190,5 +190,5 @@ func TestAgents_WorkOutlivesServerAndAgent(t *testing.T) {
 	}
 	_, err = c.Jobs().Stop(t.Context(), "web", nil)
 	do(t, err)
-	within(t, "nobody is left", func() bool { return len(tasksOf(node)) == 0 })
+	eventually(t, "nobody is left", func() bool { return len(tasksOf(node)) == 0 })
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,18 +19,6 @@ import (
 
 	"github.com/cede-scheduler/cede/sdk/client"
 )
-
-// laterOn is patience with a machine that has much else to do.
-const laterOn = 2 * time.Minute
-
-func within(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(laterOn); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", laterOn, what)
-		}
-	}
-}
 
 // durable is a server with a data directory, in a process of its own that can be
 // ended in any way and started again.
@@ -112,6 +101,15 @@ limits: {rate: 0}
 	}
 }
 
+// envWriteDeadline says how long a disk may take.
+const envWriteDeadline = "CEDE_SERVER__WRITE_DEADLINE"
+
+// environ is the environment of a server: that of the test, in which a disk that has
+// other things to do is no disk that hangs.
+func environ(more ...string) []string {
+	return slices.Concat([]string{envWriteDeadline + "=2m"}, os.Environ(), more)
+}
+
 // begin starts the process and waits for nothing.
 func (d *durable) begin() {
 	d.t.Helper()
@@ -121,7 +119,7 @@ func (d *durable) begin() {
 	}
 	d.cmd = exec.Command(cmp.Or(d.program, self)) // its end is the test's to bring about
 	d.cmd.Args = []string{"cede", "agent", "-c", d.file}
-	d.cmd.Env = append(os.Environ(), "TMPDIR="+d.dir)
+	d.cmd.Env = environ("TMPDIR=" + d.dir)
 	d.cmd.Dir = d.dir
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.user}
 	d.errs, d.ended = &said{}, make(chan struct{})
@@ -156,7 +154,7 @@ func (d *durable) over() bool {
 func (d *durable) start() {
 	d.t.Helper()
 	d.begin()
-	within(d.t, "the server is ready", func() bool {
+	eventually(d.t, "the server is ready", func() bool {
 		if d.over() {
 			d.t.Fatalf("it ended: %v\n%s", d.result, d.errs.story())
 		}
@@ -177,7 +175,7 @@ func (d *durable) endsItself() string {
 	d.t.Helper()
 	select {
 	case <-d.ended:
-	case <-time.After(laterOn):
+	case <-time.After(patience):
 		d.t.Fatalf("it goes on:\n%s", d.errs.story())
 	}
 	if d.result == nil {
@@ -205,7 +203,7 @@ func (d *durable) stop() {
 	}
 	select {
 	case <-d.ended:
-	case <-time.After(laterOn):
+	case <-time.After(patience):
 		d.t.Fatalf("it does not end:\n%s", d.errs.story())
 	}
 	if d.result != nil {

@@ -51,7 +51,7 @@ func imageOf(t *testing.T, config string, crash bool) *image {
 	}
 	awaitQuiet(t, d)
 	if config == cutShort {
-		within(t, "there is a snapshot", func() bool {
+		eventually(t, "there is a snapshot", func() bool {
 			s, err := c.Operator().RaftStatus(t.Context())
 			return err == nil && s.LastSnapshot > 4
 		})
@@ -373,17 +373,8 @@ func TestFaults_DirectoryOfSomebodyElse(t *testing.T) {
 // A disk that fills up under a server: what was acknowledged is there, what was not
 // is told, readiness says why, and with room it goes on.
 func TestFaults_FullDisk(t *testing.T) {
-	asRoot(t)
-	disk := t.TempDir()
-	if err := syscall.Mount("cede-test", disk, "tmpfs", 0, "size=400m"); err != nil {
-		t.Skipf("a small disk is mounted for this, and mounting is not allowed here (%v): run the tests where it is", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(disk, 2 /* detach */); err != nil {
-			t.Error(err)
-		}
-	})
-	d := serverAt(t, filepath.Join(disk, "data"), kept)
+	disk := mountSmall(t, t.TempDir())
+	d := serverAt(t, filepath.Join(disk.at, "data"), kept)
 	d.start()
 	c := d.client()
 	acked := 0
@@ -395,16 +386,9 @@ func TestFaults_FullDisk(t *testing.T) {
 		return err
 	}
 	do(t, register(), register())
-	filler := filepath.Join(disk, "filler")
-	fill := func(megabytes int) {
-		do(t, os.WriteFile(filler, make([]byte, megabytes<<20), 0o600))
-	}
-	var stat syscall.Statfs_t
-	do(t, syscall.Statfs(disk, &stat))
-	free := int(stat.Bavail * uint64(stat.Bsize) >> 20)
-	fill(free - 200) // less than entries need, more than votes do
-	within(t, "a write is refused", func() bool { return register() != nil })
-	within(t, "readiness says why", func() bool {
+	disk.leave(200) // less than entries need, more than votes do
+	eventually(t, "a write is refused", func() bool { return register() != nil })
+	eventually(t, "readiness says why", func() bool {
 		h, err := c.Status().Health(t.Context())
 		text := fmt.Sprint(err)
 		if h != nil {
@@ -414,16 +398,16 @@ func TestFaults_FullDisk(t *testing.T) {
 		}
 		return strings.Contains(text, "make room")
 	})
-	do(t, os.Remove(filler))
-	within(t, "with room it goes on", func() bool { return register() == nil })
-	fill(free - 60)
-	within(t, "a write is refused", func() bool { return register() != nil })
+	disk.room()
+	eventually(t, "with room it goes on", func() bool { return register() == nil })
+	disk.leave(60)
+	eventually(t, "a write is refused", func() bool { return register() != nil })
 	says(t, d.endsItself(), "too little space on the disk", "make room")
 	says(t, d.refuses(), "too little space on the disk", "make room")
 	if strings.Contains(d.all.String(), "goroutine ") {
 		t.Errorf("it ended with a stack:\n%s", d.all.story())
 	}
-	do(t, os.Remove(filler))
+	disk.room()
 	d.start()
 	list, _, err := d.client().Jobs().List(t.Context(), nil)
 	if err != nil || len(list) < acked {

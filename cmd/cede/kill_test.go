@@ -102,7 +102,7 @@ func (l *load) until(d *durable, answers int64, moment time.Duration) {
 		defer close(done)
 		l.run(ctx, d.client)
 	}()
-	within(l.t, fmt.Sprint(answers, " answers"), func() bool {
+	eventually(l.t, fmt.Sprint(answers, " answers"), func() bool {
 		if d.over() {
 			stop()
 			<-done
@@ -145,7 +145,7 @@ func fleetOn(t *testing.T, d *durable, nodes int) (ids []string) {
 		}
 		c.Close()
 	})
-	born, stop := context.WithTimeout(ctx, laterOn)
+	born, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	if err := f.WaitRegistered(born); err != nil {
 		t.Fatal(err)
@@ -329,7 +329,7 @@ func awaitQuiet(t *testing.T, d *durable) {
 	c := d.client()
 	began := time.Now()
 	defer func() { t.Logf("the server was quiet after %v", time.Since(began)) }()
-	within(t, "the server is quiet", func() bool {
+	eventually(t, "the server is quiet", func() bool {
 		s, err := c.Operator().BrokerStatus(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,10 +27,12 @@ type poolServer struct {
 	name              string
 	http, rpc, gossip string // HOST:PORT
 	cmd               *exec.Cmd
-	log               bytes.Buffer
+	log               said
 	ended             chan struct{}
 	c                 *client.Client // of this server alone
 	more              string         // of its configuration
+	program           string         // "": this release
+	alone             bool           // it begins a cluster by itself
 }
 
 type processPool struct {
@@ -39,17 +40,66 @@ type processPool struct {
 	dir     string
 	servers []*poolServer
 	c       *client.Client // of all
+
+	ttl, grace time.Duration // of nodes; 0: 10 s
+
+	// Where processes have namespaces of their own:
+	net     processNet
+	program string // to run there
+
+	// Where servers know each other by certificates and a key of gossip:
+	authority *testAuthority // nil: they do not
+	key       string
 }
 
-// freePort is a port of loopback that was free a moment ago.
+// processNet runs programs on other hosts.
+type processNet interface {
+	command(host, program string) *exec.Cmd
+	add(host string) (address string)
+}
+
+// clientOf is a configuration for servers at HOST:PORT.
+func (p *processPool) clientOf(servers ...string) client.Config {
+	conf := client.Config{Address: strings.Join(p.urls(servers...), ",")}
+	if p.authority != nil {
+		conf.CACert = p.authority.ca()
+	}
+	return conf
+}
+
+func (p *processPool) urls(servers ...string) (list []string) {
+	scheme := "http://"
+	if p.authority != nil {
+		scheme = "https://"
+	}
+	for _, s := range servers {
+		list = append(list, scheme+s)
+	}
+	return list
+}
+
+func (p *processPool) addresses() (list []string) {
+	for _, s := range p.servers {
+		list = append(list, s.http)
+	}
+	return list
+}
+
+// freePort is an address of loopback that was free a moment ago, and at which no
+// system picks the ports of outgoing connections: a server comes back to it.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue
+		}
+		defer func() { _ = l.Close() }()
+		return addr
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Fatal("no port of 100 is free")
+	return ""
 }
 
 // newProcessPool is three servers that are not started yet.
@@ -68,11 +118,9 @@ func newProcessPool(t *testing.T) *processPool {
 // dial makes the client of all servers.
 func (p *processPool) dial() {
 	p.t.Helper()
-	var urls []string
-	for _, s := range p.servers {
-		urls = append(urls, "http://"+s.http)
-	}
-	c, err := client.New(client.Config{Address: strings.Join(urls, ","), Retries: 40, RetryDelay: 20 * time.Millisecond})
+	conf := p.clientOf(p.addresses()...)
+	conf.Retries, conf.RetryDelay = 40, 20*time.Millisecond
+	c, err := client.New(conf)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -80,7 +128,7 @@ func (p *processPool) dial() {
 	p.c = c
 }
 
-func (p *processPool) run(name, conf string, log *bytes.Buffer) (*exec.Cmd, chan struct{}) {
+func (p *processPool) run(name, program, conf string, log *said) (*exec.Cmd, chan struct{}) {
 	p.t.Helper()
 	file := filepath.Join(p.dir, name+".yaml")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
@@ -90,9 +138,13 @@ func (p *processPool) run(name, conf string, log *bytes.Buffer) (*exec.Cmd, chan
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	cmd := exec.CommandContext(p.t.Context(), self)
-	cmd.Args = []string{"cede", "agent", "--config", file}
-	cmd.Env = append(os.Environ(), "TMPDIR="+p.dir)
+	cmd := exec.CommandContext(p.t.Context(), cmp.Or(program, self))
+	cmd.Args = []string{"cede"}
+	if p.net != nil {
+		cmd = p.net.command(name, p.program)
+	}
+	cmd.Args = append(cmd.Args, "agent", "--config", file)
+	cmd.Env = environ("TMPDIR=" + p.dir)
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
@@ -117,18 +169,25 @@ func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 // start starts a server.
 func (s *poolServer) start() {
 	s.p.t.Helper()
-	var join []string
-	for _, o := range s.p.servers {
-		join = append(join, o.gossip)
+	founders := "bootstrap_expect: 1"
+	if !s.alone {
+		var join []string
+		for _, o := range s.p.servers {
+			join = append(join, o.gossip)
+		}
+		founders = fmt.Sprintf(`bootstrap_expect: 3, join: ["%s"]`, strings.Join(join, `","`))
 	}
-	s.cmd, s.ended = s.p.run(s.name, fmt.Sprintf(`
+	s.cmd, s.ended = s.p.run(s.name, s.program, fmt.Sprintf(`
 name: %s
 data_dir: %s
 listen: {http: "%s", rpc: "%s", gossip: "%s", metrics: ""}
-server: {enabled: true, bootstrap_expect: 3, workers: 2, join: ["%s"], heartbeat: {ttl: 10s}}
+server: {enabled: true, workers: 2, %s, heartbeat: {ttl: %v, grace: %v}}
 limits: {rate: 0}
-%s`, s.name, filepath.Join(s.p.dir, s.name), s.http, s.rpc, s.gossip, strings.Join(join, `","`), s.more), &s.log)
-	c, err := client.New(client.Config{Address: "http://" + s.http, Retries: -1})
+%s`, s.name, filepath.Join(s.p.dir, s.name), s.http, s.rpc, s.gossip, founders,
+		cmp.Or(s.p.ttl, 10*time.Second), cmp.Or(s.p.grace, 10*time.Second), s.more), &s.log)
+	conf := s.p.clientOf(s.http)
+	conf.Retries = -1
+	c, err := client.New(conf)
 	if err != nil {
 		s.p.t.Fatal(err)
 	}
@@ -147,12 +206,16 @@ func (s *poolServer) kill() {
 
 // status is how replication stands on a server, with the hash of its state.
 func (s *poolServer) status() (st client.RaftStatus, err error) {
-	resp, err := http.Get("http://" + s.http + "/v1/operator/raft/status?hash=true")
+	if s.c == nil {
+		return st, errors.New("it was never started")
+	}
+	ctx, cancel := context.WithTimeout(s.p.t.Context(), 5*time.Second)
+	defer cancel()
+	told, err := s.c.Operator().RaftStatusWithHash(ctx)
 	if err != nil {
 		return st, err
 	}
-	defer func() { _ = resp.Body.Close() }()
-	return st, json.NewDecoder(resp.Body).Decode(&st)
+	return *told, nil
 }
 
 // leader waits for a server that leads, and that says so itself.
@@ -172,35 +235,36 @@ func (p *processPool) leader() *poolServer {
 }
 
 func (s *poolServer) ready() bool {
-	resp, err := http.Get("http://" + s.http + "/readyz")
-	if err != nil {
-		return false
-	}
-	_ = resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
+	ctx, cancel := context.WithTimeout(s.p.t.Context(), 5*time.Second)
+	defer cancel()
+	h, err := s.c.Status().Health(ctx)
+	return err == nil && h.OK
 }
 
-func (p *processPool) node(name string) {
+// node starts an agent, and waits until servers know it.
+func (p *processPool) node(name string) *exec.Cmd {
 	p.t.Helper()
-	var urls []string
-	for _, s := range p.servers {
-		urls = append(urls, "http://"+s.http)
+	listen, tls := "127.0.0.1:0", ""
+	if p.net != nil {
+		host := p.net.add(name)
+		listen, tls = host+":4646", tlsOf(p.authority, name, host)
 	}
-	p.run(name, fmt.Sprintf(`
+	cmd, _ := p.run(name, "", fmt.Sprintf(`
 name: %s
 data_dir: %s
-listen: {http: "127.0.0.1:0", metrics: ""}
+listen: {http: "%s", metrics: ""}
 client:
   enabled: true
   servers: ["%s"]
   resources: {cpu: 1000000, memory: 1000000, disk: 1000000}
   drivers: {sim: {enabled: true}, exec: {enabled: false}}
   pressure: {enabled: false}
-`, name, filepath.Join(p.dir, name), strings.Join(urls, `","`)), &bytes.Buffer{})
+%s`, name, filepath.Join(p.dir, name), listen, strings.Join(p.urls(p.addresses()...), `","`), tls), &said{})
 	eventually(p.t, "the node is ready", func() bool {
 		list, _, err := p.c.Nodes().List(p.t.Context(), nil)
 		return err == nil && slices.ContainsFunc(list, func(n *client.NodeStub) bool { return n.Name == name && n.Status == "ready" })
 	})
+	return cmd
 }
 
 func simJob(id string) *client.Job {
@@ -308,23 +372,12 @@ func (p *processPool) firstWrite(gone *poolServer, since time.Time) time.Duratio
 func (p *processPool) settled(jobs []string) {
 	p.t.Helper()
 	p.dial()
-	open := 0
-	for end := time.Now().Add(60 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		open = 0
-		if list, err := everything(p.t.Context(), p.c.Evaluations().List); err == nil {
-			for _, e := range list {
-				if e.Status != "complete" && e.Status != "cancelled" && e.Status != "canceled" && e.Status != "failed" {
-					open++
-				}
-			}
-			if open == 0 {
-				break
-			}
-		}
-		if time.Now().After(end) {
-			p.t.Fatalf("%d evaluations do not end", open)
-		}
-	}
+	eventually(p.t, "every evaluation ends", func() bool {
+		list, err := everything(p.t.Context(), p.c.Evaluations().List)
+		return err == nil && !slices.ContainsFunc(list, func(e *client.Evaluation) bool {
+			return e.Status != "complete" && e.Status != "cancelled" && e.Status != "canceled" && e.Status != "failed"
+		})
+	})
 	var running map[string]int
 	eventually(p.t, "everything runs", func() bool {
 		running = map[string]int{}
@@ -432,6 +485,12 @@ func TestPool_AServerLeaves(t *testing.T) {
 		s.start()
 	}
 	lead := p.leader()
+	eventually(t, "every server knows what people call the others", func() bool {
+		m, err := lead.c.Status().Members(t.Context())
+		return err == nil && len(m.Members) == len(p.servers) && !slices.ContainsFunc(p.servers, func(s *poolServer) bool {
+			return !slices.ContainsFunc(m.Members, func(m *client.Member) bool { return m.Tags["name"] == s.name })
+		})
+	})
 	if err := lead.c.Operator().Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func routesOf(t *testing.T, url string) (list []asked) {
 // status asks as the bearer of a token, and gives what came of it.
 func status(t *testing.T, method, url, token string) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), laterOn)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader("{}"))
 	do(t, err)
@@ -115,6 +116,39 @@ func TestSecurity_EveryRouteAsksWhoItIs(t *testing.T) {
 	}
 }
 
+// Who may submit to one namespace runs and stops jobs of it, and looks at what came
+// of that, without ever asking for another.
+func TestSecurity_TokenOfANamespaceDoes(t *testing.T) {
+	d := serverAt(t, "", kept+"\nacl: {enabled: true}")
+	d.start()
+	d.firstToken()
+	file := filepath.Join(d.dir, "web.json")
+	do(t, os.WriteFile(file, []byte(`{"Job": {"ID": "web", "Namespace": "web", "Datacenters": ["dc1"], "TaskGroups": [
+		{"Name": "g", "Tasks": [{"Name": "main", "Driver": "sim"}]}]}}`), 0o600))
+	stdout, stderr, code := d.cede("token", "create", "ci", "--role", "submit", "--namespace", "web", "--ttl", "720h", "-t", "{{.SecretID}}")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	d.token = strings.TrimSpace(stdout)
+	for _, c := range []struct {
+		args string
+		code int
+	}{
+		{"job run " + file, 6}, // there is no node
+		{"job run " + file + " -o json", 6},
+		{"job status web --namespace web", 0},
+		{"eval list --job web --namespace web", 0},
+		{"job stop web --namespace web", 0},
+		{"job run " + file + " --detach", 0},
+		{"job stop web --namespace web -o json", 0},
+	} {
+		if stdout, stderr, code := d.cede(strings.Fields(c.args)...); code != c.code || strings.Contains(stderr, "lacks access") {
+			t.Errorf("cede %s: exit %d, want %d\n%s%s", c.args, code, c.code, stdout, stderr)
+		}
+	}
+	d.stop()
+}
+
 // Callers that never come to an end, and those that send too much, are put off, and
 // others are served meanwhile.
 func TestSecurity_SlowAndHugeRequestsAreRefused(t *testing.T) {
@@ -152,7 +186,7 @@ func TestSecurity_SlowAndHugeRequestsAreRefused(t *testing.T) {
 		}
 	}
 	// Header and body have a time; the one that never came to its end is told to go.
-	do(t, slow.SetReadDeadline(time.Now().Add(laterOn)))
+	do(t, slow.SetReadDeadline(time.Now().Add(patience)))
 	if _, err := io.Copy(io.Discard, slow); os.IsTimeout(err) {
 		t.Error("a request whose header never ends is waited for")
 	}

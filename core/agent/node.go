@@ -16,8 +16,15 @@ type Node struct {
 	Reserved   map[string]int64 // never offered
 	Ports      []int            // that the machine itself has taken
 	Devices    []Device
+	Taints     []Taint
 	Attributes map[string]string
 	Meta       map[string]string
+}
+
+// Taint keeps work off the node that does not tolerate it.
+type Taint struct {
+	Key, Value string
+	Effect     string // NoSchedule or PreferNoSchedule
 }
 
 // Device is one group of equal devices.

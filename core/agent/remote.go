@@ -97,6 +97,9 @@ func clientNode(n *Node) *client.Node {
 	for _, p := range n.Ports {
 		c.ReservedPorts = append(c.ReservedPorts, uint16(p))
 	}
+	for _, t := range n.Taints {
+		c.Taints = append(c.Taints, client.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
+	}
 	for _, d := range n.Devices {
 		c.Devices = append(c.Devices, client.NodeDevice(d))
 	}

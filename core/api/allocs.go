@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ func allocRoutes() []route {
 		{
 			methods: get, pattern: "/v1/allocations", name: "allocations_list", tag: tagAllocs, roles: []acl.Role{acl.Read}, scope: oneSpace,
 			doc: "Lists allocations, ascending by job, then by id.", reads: true, paged: true,
+			params:   []param{{"resources", "boolean", "with AllocatedResources"}},
 			response: []*client.AllocationStub{}, handle: listAllocs,
 		},
 		{
@@ -82,6 +84,17 @@ func listAllocs(_ *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	resources, err := c.flag("resources")
+	if err != nil {
+		return nil, err
+	}
+	stubOf := func(s *state.Snapshot, a *model.Allocation) *client.AllocationStub {
+		stub := allocStub(s, a)
+		if resources {
+			stub.AllocatedResources = allocated(a.Group)
+		}
+		return stub
+	}
 	return c.read(view{
 		keys: []state.Key{state.TableAllocs.Whole()}, table: state.TableAllocs, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
@@ -100,7 +113,7 @@ func listAllocs(_ *API, c *call) (any, error) {
 						continue
 					}
 					changed = max(changed, a.ModifyIndex)
-					if room = p.add(pageKey(key.Namespace, key.ID, a.ID), func() *client.AllocationStub { return allocStub(s, a) }); !room {
+					if room = p.add(pageKey(key.Namespace, key.ID, a.ID), func() *client.AllocationStub { return stubOf(s, a) }); !room {
 						break
 					}
 				}
@@ -113,70 +126,22 @@ func listAllocs(_ *API, c *call) (any, error) {
 	})
 }
 
-// findAlloc finds an allocation by its id or a prefix of it.
-func findAlloc(s *state.Snapshot, c *call, id string) (*model.Allocation, error) {
-	if a := s.Alloc(id); a != nil && c.sees(a.Job.Namespace) {
-		return a, nil
-	}
-	return only(c, "allocation", id, s.Allocs(), func(a *model.Allocation) (string, string) { return a.ID, a.Job.Namespace })
+var allocKind = kind[model.Allocation]{
+	name: "allocation", table: state.TableAllocs, get: (*state.Snapshot).Alloc, all: (*state.Snapshot).Allocs,
+	of: func(a *model.Allocation) (string, string) { return a.ID, a.Job.Namespace },
 }
 
-// findEval is findAlloc for evaluations.
-func findEval(s *state.Snapshot, c *call, id string) (*model.Evaluation, error) {
-	if e := s.Eval(id); e != nil && c.sees(e.Namespace) {
-		return e, nil
-	}
-	return only(c, "evaluation", id, s.Evals(), func(e *model.Evaluation) (string, string) { return e.ID, e.Namespace })
-}
-
-// shortest is how much of an id must be given.
-const shortest = 2
-
-// only is the one thing whose id begins with a prefix.
-func only[T any](c *call, what, prefix string, all iter.Seq[*T], of func(*T) (id, namespace string)) (*T, error) {
-	var found []*T
-	if len(prefix) >= shortest {
-		for x := range all {
-			id, namespace := of(x)
-			if strings.HasPrefix(id, prefix) && c.sees(namespace) {
-				if found = append(found, x); len(found) > 5 {
-					break
-				}
-			}
-		}
-	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return nil, notFound("there is no %s %s", what, quote(prefix)).hint("what is finished is forgotten after a while")
-	}
-	ids := make([]string, len(found))
-	for i, x := range found {
-		ids[i], _ = of(x)
-	}
-	return nil, invalid("several %ss begin with %s", what, quote(prefix)).hint("give more of the id: %s", strings.Join(ids, ", ")).with("IDs", ids)
+var evalKind = kind[model.Evaluation]{
+	name: "evaluation", table: state.TableEvals, get: (*state.Snapshot).Eval, all: (*state.Snapshot).Evals,
+	of: func(e *model.Evaluation) (string, string) { return e.ID, e.Namespace },
 }
 
 func getAlloc(_ *API, c *call) (any, error) {
-	id := c.r.PathValue("id")
-	if a, err := findAlloc(c.api.cfg.Server.Snapshot(), c, id); err == nil {
-		id = a.ID
-	}
-	return c.read(view{
-		keys: []state.Key{state.TableAllocs.Of(id)},
-		made: func(s *state.Snapshot) (any, uint64, error) {
-			a, err := findAlloc(s, c, id)
-			if err != nil {
-				return nil, 0, err
-			}
-			return allocOf(s, a, nil), a.ModifyIndex, nil
-		},
-	})
+	return one(c, allocKind, func(s *state.Snapshot, a *model.Allocation) (any, uint64) { return allocOf(s, a, nil), a.ModifyIndex })
 }
 
 func stopAlloc(a *API, c *call) (any, error) {
-	alloc, err := findAlloc(a.cfg.Server.Snapshot(), c, c.r.PathValue("id"))
+	alloc, err := allocKind.find(a.cfg.Server.Snapshot(), c, c.r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -191,29 +156,12 @@ func stopAlloc(a *API, c *call) (any, error) {
 }
 
 func listEvals(_ *API, c *call) (any, error) {
-	part, err := c.page()
-	if err != nil {
-		return nil, err
-	}
 	q := c.r.URL.Query()
 	status, job := q.Get("status"), q.Get("job")
-	return c.read(view{
-		keys: []state.Key{state.TableEvals.Whole()}, table: state.TableEvals, whole: true,
-		made: func(s *state.Snapshot) (any, uint64, error) {
-			p := pager[*client.Evaluation]{page: part}
-			changed := uint64(0)
-			for e := range s.Evals() {
-				if !c.wants(e.Namespace, e.ID) || (status != "" && status != e.Status.String()) || (job != "" && job != e.JobID) {
-					continue
-				}
-				changed = max(changed, e.ModifyIndex)
-				if !p.add(pageKey(e.ID), func() *client.Evaluation { return evalOf(e) }) {
-					break
-				}
-			}
-			return p.result(c), changed, nil
-		},
-	})
+	asked := func(e *model.Evaluation) bool {
+		return cmp.Or(status, e.Status.String()) == e.Status.String() && cmp.Or(job, e.JobID) == e.JobID
+	}
+	return listed(c, evalKind, asked, func(_ *state.Snapshot, e *model.Evaluation) *client.Evaluation { return evalOf(e) })
 }
 
 func getEval(_ *API, c *call) (any, error) {
@@ -221,23 +169,12 @@ func getEval(_ *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := c.r.PathValue("id")
-	if e, err := findEval(c.api.cfg.Server.Snapshot(), c, id); err == nil {
-		id = e.ID
-	}
-	return c.read(view{
-		keys: []state.Key{state.TableEvals.Of(id)},
-		made: func(s *state.Snapshot) (any, uint64, error) {
-			e, err := findEval(s, c, id)
-			if err != nil {
-				return nil, 0, err
-			}
-			out := evalOf(e)
-			if related {
-				relate(s, e, out)
-			}
-			return out, e.ModifyIndex, nil
-		},
+	return one(c, evalKind, func(s *state.Snapshot, e *model.Evaluation) (any, uint64) {
+		out := evalOf(e)
+		if related {
+			relate(s, e, out)
+		}
+		return out, e.ModifyIndex
 	})
 }
 
@@ -257,20 +194,9 @@ func relate(s *state.Snapshot, e *model.Evaluation, out *client.Evaluation) {
 }
 
 func evalAllocs(_ *API, c *call) (any, error) {
-	id := c.r.PathValue("id")
-	if e, err := findEval(c.api.cfg.Server.Snapshot(), c, id); err == nil {
-		id = e.ID
-	}
-	return c.read(view{
-		keys: []state.Key{state.TableEvals.Of(id), state.TableAllocs.Whole()},
-		made: func(s *state.Snapshot) (any, uint64, error) {
-			e, err := findEval(s, c, id)
-			if err != nil {
-				return nil, 0, err
-			}
-			mine := slices.DeleteFunc(s.AppendJobAllocs(nil, e.JobKey()), func(a *model.Allocation) bool { return a.EvalID != e.ID })
-			list, changed := stubsOf(s, mine)
-			return list, max(changed, e.ModifyIndex), nil
-		},
-	})
+	return one(c, evalKind, func(s *state.Snapshot, e *model.Evaluation) (any, uint64) {
+		mine := slices.DeleteFunc(s.AppendJobAllocs(nil, e.JobKey()), func(a *model.Allocation) bool { return a.EvalID != e.ID })
+		list, changed := stubsOf(s, mine)
+		return list, max(changed, e.ModifyIndex)
+	}, state.TableAllocs.Whole())
 }

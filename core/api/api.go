@@ -26,7 +26,9 @@ type Config struct {
 	// Security is whether callers need a token. Without it everybody may do
 	// everything: for a loopback address alone.
 	Security bool
-	Limits   Limits
+	// Traces is whether requests may belong to traces, as their traceparent says.
+	Traces bool
+	Limits Limits
 
 	// ForwardTransport sends what only the leader can answer on to it; default:
 	// http.DefaultTransport.

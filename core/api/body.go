@@ -33,6 +33,14 @@ func (c *call) body(v any) error {
 	return nil
 }
 
+// samePath is whether a body is about what the path names; it may leave that out.
+func samePath(what, path, body string) error {
+	if body != "" && body != path {
+		return invalid("the path is of %s %s, and the body of %s", what, quote(path), quote(body))
+	}
+	return nil
+}
+
 func fields(n int) string {
 	if n == 1 {
 		return "a field"
@@ -61,6 +69,9 @@ func (c *call) text(limit int64) ([]byte, error) {
 		if name, _, err := mime.ParseMediaType(kind); err != nil || !jsonType(name) {
 			return nil, invalid("the body is %s: want application/json", quote(kind))
 		}
+	}
+	if c.r.ContentLength > limit { // it says so itself: nobody need wait for it
+		return nil, bodyTooLarge(limit)
 	}
 	reader := c.bodyWithin(limit, c.api.cfg.Limits.Read)
 	text, err := io.ReadAll(reader)
@@ -96,7 +107,7 @@ func bodyError(err error) error {
 	case errors.As(err, &tooLarge):
 		return bodyTooLarge(tooLarge.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		f := invalid("the body took too long to arrive")
+		f := invalid("the body took too long to arrive").hint("send as many bytes as Content-Length says, without a pause")
 		f.status = http.StatusRequestTimeout
 		return f
 	}

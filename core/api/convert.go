@@ -31,18 +31,30 @@ func summarise(s *state.Snapshot, j *model.Job) (*client.JobSummary, uint64) {
 		count(&t, a)
 		out.Summary[a.Group.Name] = t
 	}
-	for _, e := range s.EvalsOfJob(j.Key()) {
+	evals := s.EvalsOfJob(j.Key())
+	for _, e := range evals {
 		out.ModifyIndex = max(out.ModifyIndex, e.ModifyIndex)
-		if e.Status != model.EvalBlocked {
-			continue
-		}
+	}
+	if e := waiting(evals); e != nil {
 		for group, n := range e.Queued {
 			t := out.Summary[group]
-			t.Queued += n
+			t.Queued = n
 			out.Summary[group] = t
 		}
 	}
 	return out, out.ModifyIndex
+}
+
+// waiting is which of a job's or a binding's evaluations waits for room; nil: none
+// does. It is the newest: older ones stay blocked until they are cancelled, which
+// takes a while.
+func waiting(evals []*model.Evaluation) (newest *model.Evaluation) {
+	for _, e := range evals {
+		if e.Status == model.EvalBlocked && (newest == nil || e.CreateIndex > newest.CreateIndex) {
+			newest = e
+		}
+	}
+	return newest
 }
 
 func count(t *client.TaskGroupSummary, a *model.Allocation) {
@@ -82,13 +94,12 @@ func jobStatus(s *state.Snapshot, j *model.Job) (status, why string) {
 	case live > 0:
 		return "running", ""
 	}
-	for _, e := range s.EvalsOfJob(j.Key()) {
-		switch e.Status {
-		case model.EvalBlocked:
-			return "pending", "waits for room: evaluation " + e.ID
-		case model.EvalPending:
-			return "pending", ""
-		}
+	evals := s.EvalsOfJob(j.Key())
+	if e := waiting(evals); e != nil {
+		return "pending", "waits for room: evaluation " + e.ID
+	}
+	if slices.ContainsFunc(evals, func(e *model.Evaluation) bool { return e.Status == model.EvalPending }) {
+		return "pending", ""
 	}
 	if j.Type.Finite() && ended > 0 {
 		return "dead", "complete"
@@ -295,7 +306,7 @@ func nodeOf(n *model.Node) *client.Node {
 	out := &client.Node{
 		ID: n.ID, Name: cmp.Or(n.Name, n.ID), Datacenter: n.Datacenter, NodeClass: n.Class, HTTPAddr: n.Address,
 		Attributes: n.Attributes, Meta: n.Meta, Capacity: resources(n.Capacity), ReservedCapacity: n.Reserved, ReservedPorts: n.Ports,
-		Devices: devicesOf(n.Devices), Drain: n.Drain, SchedulingEligibility: eligibility(n), Status: n.Status.String(),
+		Devices: devicesOf(n.Devices), Taints: taintsOf(n.Taints), Drain: n.Drain, SchedulingEligibility: eligibility(n), Status: n.Status.String(),
 		CreateIndex: n.CreateIndex, ModifyIndex: n.ModifyIndex,
 	}
 	out.NodeResources, out.ReservedResources = nomadResources(n)
@@ -306,7 +317,8 @@ func nodeStub(n *model.Node) *client.NodeStub {
 	out := &client.NodeStub{
 		ID: n.ID, Name: cmp.Or(n.Name, n.ID), Address: n.Address, Datacenter: n.Datacenter, NodeClass: n.Class,
 		Capacity: resources(n.Capacity), ReservedCapacity: n.Reserved, Devices: devicesOf(n.Devices),
-		Drain: n.Drain, SchedulingEligibility: eligibility(n), Status: n.Status.String(), CreateIndex: n.CreateIndex, ModifyIndex: n.ModifyIndex,
+		Taints: taintsOf(n.Taints),
+		Drain:  n.Drain, SchedulingEligibility: eligibility(n), Status: n.Status.String(), CreateIndex: n.CreateIndex, ModifyIndex: n.ModifyIndex,
 	}
 	out.NodeResources, out.ReservedResources = nomadResources(n)
 	return out

@@ -124,7 +124,7 @@ func (f *failure) fill() {
 
 func bodyTooLarge(limit int64) *failure {
 	return (&failure{code: codeTooLarge, message: fmt.Sprintf("the body is larger than the %d bytes that are taken here", limit)}).
-		with("Limit", limit)
+		with("Limit", limit).hint("send it in parts, or ask whoever runs the server to raise limits.body or limits.job")
 }
 
 // write sends the failure.

@@ -196,7 +196,7 @@ func registerJob(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.registered(r, warnings), nil
+	return c.registered(r, append(warnings, jobspec.Warnings(job)...)), nil
 }
 
 func (c *call) registered(r *server.Registered, warnings []string) *client.JobRegisterResponse {
@@ -259,8 +259,10 @@ func validateJob(_ *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &client.JobValidateResponse{DriverConfigValidated: true, ValidationErrors: []string{}, Warnings: strings.Join(warnings, "\n")}
-	if _, err := received(c, req.Job); err != nil {
+	out := &client.JobValidateResponse{DriverConfigValidated: true, ValidationErrors: []string{}}
+	if job, err := received(c, req.Job); err == nil {
+		warnings = append(warnings, jobspec.Warnings(job)...)
+	} else {
 		var problems jobspec.Problems
 		if f := failureOf(err); f.code != codeInvalid || req.Job == nil {
 			return nil, err
@@ -274,6 +276,7 @@ func validateJob(_ *API, c *call) (any, error) {
 			out.ValidationErrors = append(out.ValidationErrors, out.Error)
 		}
 	}
+	out.Warnings = strings.Join(warnings, "\n")
 	return out, nil
 }
 
@@ -294,7 +297,7 @@ func planJob(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	c.index(p.Index)
-	return proposal(a.cfg.Server.Snapshot(), p, warnings), nil
+	return proposal(a.cfg.Server.Snapshot(), p, append(warnings, jobspec.Warnings(job)...)), nil
 }
 
 func stopJob(a *API, c *call) (any, error) {

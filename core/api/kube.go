@@ -27,8 +27,8 @@ func kubeRoutes() []route {
 	}
 	once := []string{http.MethodPost}
 	return []route{
-		made(extender.Filter, once, map[string]any{}, "kube-scheduler's extender, filter: gives back every node."),
-		made(extender.Prioritize, once, []map[string]any{}, "kube-scheduler's extender, prioritize: scores nodes 0 to 10 by how full they are."),
+		made(extender.Filter, once, map[string]any{}, "kube-scheduler's extender, filter: leaves out the nodes on which the scheduler would not place the pod without evicting anybody."),
+		made(extender.Prioritize, once, []map[string]any{}, "kube-scheduler's extender, prioritize: scores nodes 0 to 10 as the scheduler ranks them for the pod."),
 		made(extender.Preempt, once, map[string]any{}, "kube-scheduler's extender, preempt: the active policy chooses the node and the victims. What it cannot decide stays as proposed.",
 			param{"nodes", "string", "all: victims for every node, of which kube-scheduler chooses; default: the node that the policy chooses"},
 			param{"onFault", "string", "none: nobody is evicted where the policy cannot be asked; default: what was proposed stands"}),

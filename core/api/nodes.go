@@ -7,6 +7,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -39,6 +40,11 @@ func nodeRoutes() []route {
 			methods: post, pattern: "/v1/node/{id}/eligibility", name: "node_eligibility", tag: tagNodes, roles: operator, leads: true,
 			doc:     "Says whether a node takes new work.",
 			request: client.NodeUpdateEligibilityRequest{}, response: client.NodeUpdateResponse{}, handle: setEligibility,
+		},
+		{
+			methods: post, pattern: "/v1/node/{id}/taints", name: "node_taints", tag: tagNodes, roles: operator, leads: true,
+			doc:     "Sets taints on a node, or takes such away that operators set.",
+			request: client.NodeUpdateTaintsRequest{}, response: client.NodeUpdateResponse{}, handle: setTaints,
 		},
 		{
 			methods: remove, pattern: "/v1/node/{id}", name: "node_delete", tag: tagNodes, roles: operator, leads: true,
@@ -76,66 +82,30 @@ func agentRoutes() []route {
 	}
 }
 
+var nodeKind = kind[model.Node]{
+	name: "node", table: state.TableNodes, get: (*state.Snapshot).Node, all: (*state.Snapshot).Nodes,
+	of: func(n *model.Node) (string, string) { return n.ID, "" },
+}
+
 func listNodes(_ *API, c *call) (any, error) {
-	part, err := c.page()
-	if err != nil {
-		return nil, err
-	}
 	attributes, err := c.flag("os")
 	if err != nil {
 		return nil, err
 	}
-	return c.read(view{
-		keys: []state.Key{state.TableNodes.Whole()}, table: state.TableNodes, whole: true,
-		made: func(s *state.Snapshot) (any, uint64, error) {
-			p := pager[*client.NodeStub]{page: part}
-			changed := uint64(0)
-			for n := range s.Nodes() {
-				if !strings.HasPrefix(n.ID, c.prefix()) {
-					continue
-				}
-				changed = max(changed, n.ModifyIndex)
-				if !p.add(pageKey(n.ID), func() *client.NodeStub {
-					stub := nodeStub(n)
-					if attributes {
-						stub.Attributes = n.Attributes
-					}
-					return stub
-				}) {
-					break
-				}
-			}
-			return p.result(c), changed, nil
-		},
+	return listed(c, nodeKind, nil, func(_ *state.Snapshot, n *model.Node) *client.NodeStub {
+		stub := nodeStub(n)
+		if attributes {
+			stub.Attributes = n.Attributes
+		}
+		return stub
 	})
-}
-
-// findNode finds a node by its id or a prefix of it.
-func findNode(s *state.Snapshot, c *call, id string) (*model.Node, error) {
-	if n := s.Node(id); n != nil {
-		return n, nil
-	}
-	return only(c, "node", id, s.Nodes(), func(n *model.Node) (string, string) { return n.ID, "" })
 }
 
 func getNode(_ *API, c *call) (any, error) {
-	id := c.r.PathValue("id")
-	if n, err := findNode(c.api.cfg.Server.Snapshot(), c, id); err == nil {
-		id = n.ID
-	}
-	return c.read(view{
-		keys: []state.Key{state.TableNodes.Of(id)},
-		made: func(s *state.Snapshot) (any, uint64, error) {
-			n, err := findNode(s, c, id)
-			if err != nil {
-				return nil, 0, err
-			}
-			return nodeOf(n), n.ModifyIndex, nil
-		},
-	})
+	return one(c, nodeKind, func(_ *state.Snapshot, n *model.Node) (any, uint64) { return nodeOf(n), n.ModifyIndex })
 }
 
-// changed answers a change of a node, with the evaluations that came of it.
+// nodeChanged answers a change of a node, with the evaluations that came of it.
 func (c *call) nodeChanged(index uint64, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -144,13 +114,13 @@ func (c *call) nodeChanged(index uint64, err error) (any, error) {
 	return &client.NodeUpdateResponse{NodeModifyIndex: index, EvalCreateIndex: index, Index: index}, nil
 }
 
-// named checks that a body's node is that of the path.
-func (c *call) named(id string) (string, error) {
+// named is the node that the path names, which a body may name as well.
+func (c *call) named(body string) (string, error) {
 	path := c.r.PathValue("id")
-	if id != "" && id != path {
-		return "", invalid("the path is of node %s, and the body of %s", quote(path), quote(id))
+	if err := samePath("node", path, body); err != nil {
+		return "", err
 	}
-	n, err := findNode(c.api.cfg.Server.Snapshot(), c, path)
+	n, err := nodeKind.find(c.api.cfg.Server.Snapshot(), c, path)
 	if err != nil {
 		return "", err
 	}
@@ -218,13 +188,20 @@ func registerNode(a *API, c *call) (any, error) {
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	lease, err := a.cfg.Server.RegisterNode(ctx, node, req.Secret)
+	return c.leased(a.cfg.Server.RegisterNode(ctx, node, req.Secret))
+}
+
+// leased answers an agent with how long it is believed to be there.
+func (c *call) leased(lease *server.NodeLease, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
 	c.index(lease.Index)
 	return &client.NodeLease{Index: lease.Index, HeartbeatTTL: lease.TTL}, nil
 }
+
+// secret is the one that an agent shows, of its node or member cluster.
+func (c *call) secret() string { return c.r.Header.Get(headerNodeSecret) }
 
 // The most that is taken of a node, so that one cannot fill everybody's state.
 const (
@@ -260,6 +237,7 @@ func nodeFrom(n *client.Node) (*model.Node, error) {
 	}
 	amounts("Capacity", n.Capacity, out.Capacity)
 	amounts("ReservedCapacity", n.ReservedCapacity, out.Reserved)
+	out.Taints = taintsFrom(n.Taints, add)
 	if len(n.Devices) > maxNodeDevices {
 		add("Devices has %d groups: at most %d are taken", len(n.Devices), maxNodeDevices)
 	}
@@ -282,19 +260,11 @@ func nodeFrom(n *client.Node) (*model.Node, error) {
 func heartbeat(a *API, c *call) (any, error) {
 	ctx, cancel := c.within()
 	defer cancel()
-	lease, err := a.cfg.Server.Heartbeat(ctx, c.r.PathValue("id"), c.r.Header.Get(headerNodeSecret))
-	if err != nil {
-		return nil, err
-	}
-	c.index(lease.Index)
-	return &client.NodeLease{Index: lease.Index, HeartbeatTTL: lease.TTL}, nil
+	return c.leased(a.cfg.Server.Heartbeat(ctx, c.r.PathValue("id"), c.secret()))
 }
 
 func nodeAllocs(_ *API, c *call) (any, error) {
-	id := c.r.PathValue("id")
-	if n, err := findNode(c.api.cfg.Server.Snapshot(), c, id); err == nil {
-		id = n.ID
-	}
+	id := nodeKind.named(c)
 	if err := c.ownNode(id); err != nil {
 		return nil, err
 	}
@@ -318,51 +288,71 @@ func nodeAllocs(_ *API, c *call) (any, error) {
 // ownNode is whether a token that is an agent's asks about its own node: it must
 // show the node's secret. Whoever may read everything need not.
 func (c *call) ownNode(id string) error {
-	if c.token == nil || acl.Allows(c.token.Roles, acl.Read) {
-		return nil
-	}
 	n := c.api.cfg.Server.Snapshot().Node(id)
-	if n == nil || acl.Matches(c.r.Header.Get(headerNodeSecret), n.SecretHash) {
-		return nil
+	if n == nil {
+		return nil // there is nothing to see
 	}
-	return forbidden(c, "the secret of node %s", quote(id))
+	return c.owns("node", id, n.SecretHash)
 }
 
-// maxUpdates is how many allocations one report may be about.
-const maxUpdates = 10_000
+// owns is ownNode for whatever has a secret.
+func (c *call) owns(what, id string, hash [32]byte) error {
+	if c.token == nil || acl.Allows(c.token.Roles, acl.Read) || acl.Matches(c.secret(), hash) {
+		return nil
+	}
+	return forbidden(c, "the secret of %s %s", what, quote(id))
+}
 
 func updateAllocs(a *API, c *call) (any, error) {
 	var req client.AllocUpdateRequest
 	if err := c.body(&req); err != nil {
 		return nil, err
 	}
-	if len(req.Updates) > maxUpdates {
-		return nil, invalid("Updates has %d entries: at most %d are taken at a time", len(req.Updates), maxUpdates)
-	}
-	updates := make([]state.ClientUpdate, 0, len(req.Updates))
-	var problems []string
-	for i, u := range req.Updates {
+	updates, err := reported(req.Updates, func(u *client.AllocUpdate) (state.ClientUpdate, string) {
 		status, ok := clientStatuses[u.ClientStatus]
 		if u.AllocID == "" || !ok {
-			problems = append(problems, fmt.Sprintf("Updates[%d]: allocation %s is %s: want an id, and pending, running, complete or failed", i, quote(u.AllocID), quote(u.ClientStatus)))
-			continue
+			return state.ClientUpdate{}, fmt.Sprintf("allocation %s is %s: want an id, and pending, running, complete or failed", quote(u.AllocID), quote(u.ClientStatus))
 		}
-		updates = append(updates, state.ClientUpdate{
+		return state.ClientUpdate{
 			AllocID: u.AllocID, Status: status, Started: u.StartTime != 0, StartTime: u.StartTime,
 			Text: clip(u.Description), EvictedBy: clip(u.EvictedBy),
-		})
-	}
-	if len(problems) > 0 {
-		return nil, invalid("%s", strings.Join(problems[:min(len(problems), 20)], "; ")).with("Problems", problems[:min(len(problems), 20)])
-	}
-	ctx, cancel := c.within()
-	defer cancel()
-	index, err := a.cfg.Server.UpdateAllocs(ctx, c.r.PathValue("id"), c.r.Header.Get(headerNodeSecret), updates)
+		}, ""
+	})
 	if err != nil {
 		return nil, err
 	}
-	c.index(index)
-	return &client.IndexResponse{Index: index}, nil
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.written(a.cfg.Server.UpdateAllocs(ctx, c.r.PathValue("id"), c.secret(), updates))
+}
+
+// What one report of an agent may be about, and how many of its problems are told.
+const (
+	maxUpdates  = 10_000
+	maxProblems = 20
+)
+
+// reported reads what an agent says became of what it runs; read says what is wrong
+// with one update.
+func reported[T, R any](list []T, read func(*T) (R, string)) ([]R, error) {
+	if len(list) > maxUpdates {
+		return nil, invalid("Updates has %d entries: at most %d are taken at a time", len(list), maxUpdates)
+	}
+	updates := make([]R, 0, len(list))
+	var problems []string
+	for i := range list {
+		u, wrong := read(&list[i])
+		if wrong != "" {
+			problems = append(problems, fmt.Sprintf("Updates[%d]: %s", i, wrong))
+			continue
+		}
+		updates = append(updates, u)
+	}
+	if len(problems) > 0 {
+		problems = problems[:min(len(problems), maxProblems)]
+		return nil, invalid("%s", strings.Join(problems, "; ")).with("Problems", problems)
+	}
+	return updates, nil
 }
 
 // clientStatuses are what a node may say; that an allocation is lost is for the

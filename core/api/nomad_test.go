@@ -53,7 +53,7 @@ func TestNomadsClient_RunsAJobThatEvicts(t *testing.T) {
 	if e := w.nomadDone(c, r.EvalID); e.Status != "complete" || e.JobID != "low" || e.TriggeredBy != "job-register" || e.CreateTime == 0 {
 		t.Errorf("evaluation %+v", e)
 	}
-	w.run("n1")
+	w.run()
 
 	set, _, err := c.Operator().SchedulerSetConfiguration(&nomad.SchedulerConfiguration{
 		SchedulerAlgorithm: nomad.SchedulerAlgorithmBinpack, PreemptionConfig: nomad.PreemptionConfig{ServiceSchedulerEnabled: true},
@@ -87,6 +87,13 @@ func TestNomadsClient_RunsAJobThatEvicts(t *testing.T) {
 	}
 	if w := victim.AllocatedResources.Tasks["main"]; w == nil || w.Memory.MemoryMB != 400 {
 		t.Errorf("resources %+v", victim.AllocatedResources)
+	}
+	list, _, err := c.Allocations().List(&nomad.QueryOptions{Params: map[string]string{"resources": "true"}})
+	w.no(err)
+	for _, a := range list {
+		if a.AllocatedResources == nil || a.AllocatedResources.Tasks["main"] == nil {
+			t.Errorf("%s is listed without its resources: %+v", a.ID, a.AllocatedResources)
+		}
 	}
 	// The seeds' own names say the same.
 	ours, _, err := w.client.Allocations().Get(t.Context(), winner.ID, nil)

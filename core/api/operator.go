@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -115,13 +116,25 @@ func (a *API) servers() []*client.RaftServer {
 		return list
 	}
 	leader, _ := a.cfg.Replication.Leader()
+	names := a.names()
 	for _, s := range a.cfg.Replication.Stats().Servers {
 		list = append(list, &client.RaftServer{
-			ID: string(s.ID), Node: string(s.ID), Address: string(s.Address),
+			ID: string(s.ID), Node: cmp.Or(names[string(s.ID)], string(s.ID)), Address: string(s.Address),
 			Leader: string(s.ID) == leader, Voter: s.Suffrage == 0, RaftProtocol: "3",
 		})
 	}
 	return list
+}
+
+// names is what people call the servers of the pool, by id.
+func (a *API) names() map[string]string {
+	names := map[string]string{a.cfg.ID: a.cfg.Process.Name}
+	if a.cfg.Process.Members != nil {
+		for _, m := range a.cfg.Process.Members() {
+			names[m.Name] = m.Tags[tagName]
+		}
+	}
+	return names
 }
 
 func raftStatus(a *API, c *call) (any, error) {
@@ -137,10 +150,12 @@ func raftStatus(a *API, c *call) (any, error) {
 	out := &client.RaftStatus{
 		ServerID: a.cfg.ID, State: stats.State, Term: stats.Term, LastIndex: stats.LastIndex, CommitIndex: stats.CommitIndex,
 		AppliedIndex: stats.AppliedIndex, LastSnapshot: stats.SnapshotAt, Servers: a.servers(),
+		Oldest: uint64(replication.Oldest), Newest: uint64(replication.Newest),
 	}
 	out.LeaderID, out.Leader = r.Leader()
 	_, out.LastContact = a.leadership()
 	snap := a.cfg.Server.Snapshot()
+	out.Version = uint64(snap.Meta().Version)
 	if withHash {
 		out.StateHash, out.StateIndex = hashOf(snap), snap.Index()
 	}
@@ -236,7 +251,7 @@ func collectGarbage(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	c.meta(a.cfg.Server.Snapshot())
-	return &client.GCResponse{Evaluations: n.Evals, Allocations: n.Allocs, Jobs: n.Jobs, Nodes: n.Nodes}, nil
+	return &client.GCResponse{Evaluations: n.Evals, Allocations: n.Allocs, Jobs: n.Jobs, Nodes: n.Nodes, Bindings: n.Bindings, Policies: n.Policies}, nil
 }
 
 func reload(a *API, c *call) (any, error) {

@@ -20,11 +20,30 @@ func (c *call) page() (page, error) {
 		return page{}, err
 	}
 	token := c.r.URL.Query().Get("next_token")
-	from, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil {
+	from, ok := keyOf(token)
+	if !ok {
 		return page{}, invalid("next_token=%s is not one that a list was answered with", quote(token)).with("Parameter", "next_token")
 	}
-	return page{from: string(from), most: int(min(n, maxPage))}, nil
+	return page{from: from, most: int(min(n, maxPage))}, nil
+}
+
+// pageMark begins what tokens hold: other text is mostly no token of ours.
+const pageMark = "\x01"
+
+func pageToken(key string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(pageMark + key))
+}
+
+// keyOf is the key that a token was made of; false: it was not made here.
+func keyOf(token string) (key string, ok bool) {
+	if token == "" {
+		return "", true
+	}
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return "", false
+	}
+	return strings.CutPrefix(string(text), pageMark)
 }
 
 // pageKey is the key of something in a list, ordered by its parts one after
@@ -56,7 +75,7 @@ func (p *pager[T]) result(c *call) []T {
 	h := c.w.Header()
 	h.Del(headerNext)
 	if p.next != "" {
-		h.Set(headerNext, base64.RawURLEncoding.EncodeToString([]byte(p.next)))
+		h.Set(headerNext, pageToken(p.next))
 	}
 	if p.list == nil {
 		p.list = []T{}

@@ -28,13 +28,23 @@ func (c *call) namespace() string {
 	return model.DefaultNamespace
 }
 
+// oneNamespace is the namespace of a thing that the request names: only lists are
+// about all of them. body is what the request's body says of it.
+func (c *call) oneNamespace(what, body string) (string, error) {
+	ns := c.namespace()
+	switch {
+	case ns == allNamespaces:
+		return "", invalid("a %s is in one namespace: want namespace=NAME, not *", what)
+	case body != "" && body != ns:
+		return "", invalid("the request is for namespace %s, and the body of %s", quote(ns), quote(body)).hint("give namespace=%s", body)
+	}
+	return ns, nil
+}
+
 // key is the job that the path names.
 func (c *call) key() (model.JobKey, error) {
-	key := model.JobKey{Namespace: c.namespace(), ID: c.r.PathValue("id")}
-	if key.Namespace == allNamespaces {
-		return key, invalid("a job is in one namespace: want namespace=NAME, not *")
-	}
-	return key, nil
+	ns, err := c.oneNamespace("job", "")
+	return model.JobKey{Namespace: ns, ID: c.r.PathValue("id")}, err
 }
 
 // flag is whether a parameter is set: to true, 1, or nothing.
@@ -131,17 +141,17 @@ func (c *call) answered(v view, snap *state.Snapshot) (any, error) {
 // changed waits until v's answer is newer than index. A query that waited long
 // enough is answered with what there is.
 //
-// The watch is set before the snapshot is taken, so no change is missed. What
+// The watch is set before anything is looked at, so no change is missed. What
 // was changed before is told by the ModifyIndex of what is there; that something
 // disappeared, by the index of the last change of its whole table, as far as the
 // answer is made of that.
 func (c *call) changed(ctx context.Context, snap *state.Snapshot, index uint64, v view) (any, error) {
 	for {
+		watch := c.api.cfg.Server.Watch(v.keys...)
 		last := uint64(0)
 		if v.whole {
 			last = c.api.tables.changed(v.table)
 		}
-		watch := c.api.cfg.Server.Watch(v.keys...)
 		if newest := c.api.cfg.Server.Snapshot(); newest.Index() > snap.Index() {
 			snap = newest
 		}
@@ -233,9 +243,10 @@ func host(remote string) string {
 // prefix is that of the ids that are asked for.
 func (c *call) prefix() string { return c.r.URL.Query().Get("prefix") }
 
-// wants is whether something in a namespace, with an id, is asked for and may be
-// seen.
+// wants is whether something in a namespace ("": in none), with an id, is asked for
+// and may be seen.
 func (c *call) wants(namespace, id string) bool {
 	ns := c.namespace()
-	return (ns == allNamespaces || ns == namespace) && strings.HasPrefix(id, c.prefix()) && c.sees(namespace)
+	within := namespace == "" || (ns == allNamespaces || ns == namespace) && c.sees(namespace)
+	return within && strings.HasPrefix(id, c.prefix())
 }

@@ -220,7 +220,7 @@ func TestPlanToken_CarriesOutWhatWasPlanned(t *testing.T) {
 	w.preempting()
 	w.join("n1", 1000, 1000)
 	w.register(job("low", 20, 2, 400, 400))
-	w.run("n1")
+	w.run()
 	high := job("high", 90, 1, 500, 500)
 	plan, err := w.client.Jobs().Plan(ctx, high, nil)
 	w.no(err)
@@ -274,9 +274,53 @@ func TestConsistentReads_AreTheLeadersAndContradictStale(t *testing.T) {
 	if _, _, err := w.client.Jobs().List(t.Context(), &client.QueryOptions{Consistent: true}); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []string{"stale=1&consistent=1", "index=-1", "index=x", "wait=soon", "wait=-5s", "per_page=many", "next_token=%21", "consistent=perhaps"} {
+	for _, bad := range []string{"stale=1&consistent=1", "index=-1", "index=x", "wait=soon", "wait=-5s", "per_page=many", "next_token=%21", "next_token=zzz", "consistent=perhaps"} {
 		if resp, text := w.send("GET", "/v1/jobs?"+bad, ""); resp.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", bad, resp.StatusCode, text)
+		}
+	}
+}
+
+// What a job says that changes nothing is said, and what it tolerates is kept.
+func TestJobs_KeepWhatTheyTolerate(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	j := job("train", 50, 3, 10, 10)
+	j.Toleration = &client.PreemptionToleration{MinPreemptorPriority: new(90), MinRuntime: time.Minute}
+	j.TaskGroups[0].MinCount, j.TaskGroups[0].Tolerations = 1, []*client.Toleration{{Key: "gpu", Operator: "Exists"}}
+	done, err := w.client.Jobs().Register(ctx, j, nil)
+	w.no(err)
+	if len(done.WarningList) != 1 || !strings.Contains(done.WarningList[0], "minCount of group app changes nothing") {
+		t.Errorf("warnings %q", done.WarningList)
+	}
+	j.DisruptionMode = "all"
+	done, err = w.client.Jobs().Register(ctx, j, nil)
+	w.no(err)
+	kept, _, err := w.client.Jobs().Get(ctx, "train", nil)
+	w.no(err)
+	g := kept.TaskGroups[0]
+	if len(done.WarningList) != 0 || kept.DisruptionMode != "all" || *kept.Toleration.MinPreemptorPriority != 90 || kept.Toleration.MinRuntime != time.Minute ||
+		g.MinCount != 1 || len(g.Tolerations) != 1 || *g.Tolerations[0] != (client.Toleration{Key: "gpu", Operator: "Exists"}) {
+		t.Errorf("%q: %+v %+v", done.WarningList, kept, g)
+	}
+}
+
+// What waits is what the newest evaluation of a job found no place for: those before
+// it stay blocked for a while.
+func TestJobs_WhatWaitsIsCountedOnce(t *testing.T) {
+	w := start(t)
+	j := job("web", 50, 1, 100, 100)
+	for i := range 5 {
+		w.register(j)
+		summary, _, err := w.client.Jobs().Summary(t.Context(), "web", nil)
+		w.no(err)
+		if got := summary.Summary["app"].Queued; got != 1 {
+			t.Errorf("registered %d times: %d instances wait, want 1", i+1, got)
+		}
+		list, _, err := w.client.Jobs().List(t.Context(), nil)
+		w.no(err)
+		if got := list[0].JobSummary.Summary["app"].Queued; got != 1 {
+			t.Errorf("registered %d times: %d instances wait by the list, want 1", i+1, got)
 		}
 	}
 }

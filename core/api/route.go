@@ -65,8 +65,9 @@ var (
 func table() []route {
 	return slices.Concat(
 		jobRoutes(), allocRoutes(), evalRoutes(), nodeRoutes(), agentRoutes(),
-		schedulerRoutes(), policyRoutes(), eventRoutes(), operatorRoutes(), poolRoutes(),
+		schedulerRoutes(), budgetRoutes(), policyRoutes(), eventRoutes(), operatorRoutes(), poolRoutes(),
 		tokenRoutes(), statusRoutes(), healthRoutes(), kubeRoutes(),
+		clusterRoutes(), bindingRoutes(),
 	)
 }
 

@@ -70,9 +70,11 @@ func configOf(m *model.SchedulerConfig) *client.SchedulerConfiguration {
 	out := &client.SchedulerConfiguration{
 		SchedulerAlgorithm: string(m.Algorithm), PauseEvalBroker: m.BrokerPaused, Policy: m.Policy, OnFault: m.OnFault,
 		Coalescing: m.Coalescing, Shedding: m.Shedding, CreateIndex: m.ModifyIndex, ModifyIndex: m.ModifyIndex,
+		FeatureGates: client.FeatureGates(m.Gates),
 		PreemptionConfig: client.PreemptionConfig{
 			SystemSchedulerEnabled: m.Preemption[model.JobSystem], SysBatchSchedulerEnabled: m.Preemption[model.JobSysBatch],
 			BatchSchedulerEnabled: m.Preemption[model.JobBatch], ServiceSchedulerEnabled: m.Preemption[model.JobService],
+			BindingSchedulerEnabled: m.Preemption[model.JobBinding],
 		},
 	}
 	if out.SchedulerAlgorithm == "" {
@@ -140,11 +142,12 @@ func configFrom(conf *client.SchedulerConfiguration) (*model.SchedulerConfig, er
 	}
 	m := &model.SchedulerConfig{
 		Algorithm: algorithm, Policy: conf.Policy, OnFault: conf.OnFault, BrokerPaused: conf.PauseEvalBroker,
-		Coalescing: conf.Coalescing, Shedding: conf.Shedding,
+		Coalescing: conf.Coalescing, Shedding: conf.Shedding, Gates: model.FeatureGates(conf.FeatureGates),
 	}
 	p := conf.PreemptionConfig
 	m.Preemption[model.JobSystem], m.Preemption[model.JobSysBatch] = p.SystemSchedulerEnabled, p.SysBatchSchedulerEnabled
 	m.Preemption[model.JobBatch], m.Preemption[model.JobService] = p.BatchSchedulerEnabled, p.ServiceSchedulerEnabled
+	m.Preemption[model.JobBinding] = p.BindingSchedulerEnabled
 	if conf.PriorityDelta != nil {
 		if *conf.PriorityDelta < 0 || *conf.PriorityDelta > math.MaxInt32 {
 			return nil, invalid("PriorityDelta is %d: want 0 to %d", *conf.PriorityDelta, math.MaxInt32).with("Field", "PriorityDelta")
@@ -188,12 +191,10 @@ func putClass(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	name := c.r.PathValue("name")
-	if req.Name == "" {
-		req.Name = name
+	if err := samePath("class", name, req.Name); err != nil {
+		return nil, err
 	}
 	switch {
-	case req.Name != name:
-		return nil, invalid("the path is of class %s, and the body of %s", quote(name), quote(req.Name))
 	case req.Value < math.MinInt32 || req.Value > math.MaxInt32:
 		return nil, invalid("Value is %d: want %d to %d", req.Value, math.MinInt32, math.MaxInt32).with("Field", "Value")
 	case req.PreemptionPolicy != "" && req.PreemptionPolicy != preemptLower && req.PreemptionPolicy != preemptNever:

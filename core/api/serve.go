@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/propagation"
+
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/model"
 )
@@ -46,6 +48,7 @@ type call struct {
 func (a *API) serve(rt *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := a.cfg.Clock.Now()
+		r = a.traced(r)
 		c := &call{api: a, route: rt, w: newRecorder(w, a.cfg.Limits.Write), r: r, id: requestID(r)}
 		c.w.Header().Set(headerRequestID, c.id)
 		c.w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -66,6 +69,14 @@ func (a *API) serve(rt *route) http.Handler {
 		}
 		a.answer(c)
 	})
+}
+
+// traced is the request as a part of the trace that its header names.
+func (a *API) traced(r *http.Request) *http.Request {
+	if !a.cfg.Traces || r.Header.Get("Traceparent") == "" {
+		return r
+	}
+	return r.WithContext(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)))
 }
 
 // answer sends what the route's handler makes of the request.

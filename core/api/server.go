@@ -21,6 +21,7 @@ type Server interface {
 	Jobs
 	Nodes
 	Cluster
+	Bindings
 	Policies
 	Tokens
 	Pool
@@ -59,7 +60,20 @@ type Nodes interface {
 	UpdateAllocs(ctx context.Context, id, secret string, updates []state.ClientUpdate) (index uint64, err error)
 	Drain(ctx context.Context, id string, on bool) (index uint64, err error)
 	SetEligible(ctx context.Context, id string, on bool) (index uint64, err error)
+	SetTaints(ctx context.Context, id string, untaint, taint []model.Taint) (index uint64, err error)
 	DeleteNode(ctx context.Context, id string) (index uint64, err error)
+}
+
+// Bindings is what can be done with bindings and member clusters.
+type Bindings interface {
+	RegisterBinding(ctx context.Context, b *model.Binding, o server.RegisterOptions) (*server.Registered, error)
+	StopBinding(ctx context.Context, key model.JobKey, o server.StopOptions) (*server.Registered, error)
+	Decisions(ctx context.Context, q server.DecisionQuery) ([]*server.Decision, error)
+	PutCluster(ctx context.Context, c *model.Cluster) (index uint64, err error)
+	DeleteCluster(ctx context.Context, id string, force bool) (index uint64, err error)
+	RegisterMember(ctx context.Context, c *model.Cluster, secret string) (*server.NodeLease, error)
+	ClusterHeartbeat(ctx context.Context, id, secret string, report *server.ClusterReport) (*server.NodeLease, error)
+	UpdateAssignments(ctx context.Context, clusterID, secret string, updates []state.AssignmentUpdate) (index uint64, err error)
 }
 
 // Cluster is what operators do.
@@ -67,6 +81,8 @@ type Cluster interface {
 	SetConfig(ctx context.Context, c *model.SchedulerConfig, check *uint64) (index uint64, err error)
 	PutPriorityClass(ctx context.Context, class *model.PriorityClass) (index uint64, err error)
 	DeletePriorityClass(ctx context.Context, name string) (index uint64, err error)
+	PutBudget(ctx context.Context, b *model.Budget) (index uint64, err error)
+	DeleteBudget(ctx context.Context, key model.BudgetKey) (index uint64, err error)
 	PauseBroker(ctx context.Context) (index uint64, err error)
 	ResumeBroker(ctx context.Context) (index uint64, err error)
 	BrokerStats() (broker.Stats, broker.BlockedStats)
@@ -98,7 +114,7 @@ type Policies interface {
 type Tokens interface {
 	Authenticate(secret string) (*model.Token, bool)
 	BootstrapToken(ctx context.Context) (secret string, token *model.Token, err error)
-	CreateToken(ctx context.Context, name string, roles []string, ttl time.Duration) (secret string, token *model.Token, err error)
+	CreateToken(ctx context.Context, n server.NewToken) (secret string, token *model.Token, err error)
 	DeleteToken(ctx context.Context, accessor string) (index uint64, err error)
 }
 
@@ -115,6 +131,7 @@ type Replication interface {
 // Process is what the process that serves can say and do about itself; each
 // field may be nil.
 type Process struct {
+	Name    string                                                  // that people gave this server; "": none
 	Members func() []Member                                         // the pool; nil: the servers of the log alone
 	Reload  func(ctx context.Context) (changed []string, err error) // reads the configuration again
 	Config  func() map[string]any                                   // what may be shown of it: no secrets
@@ -131,4 +148,16 @@ type Member struct {
 	Name, Address string // host:port of its gossip
 	Status        string // alive, leaving, left or failed
 	Tags          map[string]string
+}
+
+// tagName is the tag that holds the name which people gave a server: Member's is
+// its id, as clients of Nomad's want one that is unique.
+const tagName = "name"
+
+// nameTag is a member's tags with the name that people gave it.
+func nameTag(name string) map[string]string {
+	if name == "" {
+		return nil
+	}
+	return map[string]string{tagName: name}
 }

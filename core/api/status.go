@@ -121,10 +121,14 @@ func (a *API) pool() []Member {
 	}
 	var list []Member
 	for _, s := range a.servers() {
-		list = append(list, Member{Name: s.ID, Address: s.Address, Status: "alive"})
+		m := Member{Name: s.ID, Address: s.Address, Status: "alive"}
+		if s.Node != s.ID {
+			m.Tags = nameTag(s.Node)
+		}
+		list = append(list, m)
 	}
 	if len(list) == 0 {
-		list = append(list, Member{Name: a.cfg.ID, Status: "alive"})
+		list = append(list, Member{Name: a.cfg.ID, Status: "alive", Tags: nameTag(a.cfg.Process.Name)})
 	}
 	return list
 }

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"slices"
+
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -25,7 +28,7 @@ func tokenRoutes() []route {
 		},
 		{
 			methods: get, pattern: "/v1/acl/token/{accessor}", name: "token_get", tag: tagTokens, roles: management,
-			doc: "Returns a token, without its secret.", response: client.Token{}, handle: getToken,
+			doc: "Returns a token, without its secret. The accessor may be any prefix that is unique.", response: client.Token{}, handle: getToken,
 		},
 		{
 			methods: put, pattern: "/v1/acl/token", name: "token_create", tag: tagTokens, roles: management, leads: true,
@@ -68,7 +71,7 @@ func createToken(a *API, c *call) (any, error) {
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.madeToken(a.cfg.Server.CreateToken(ctx, req.Name, req.Roles, req.TTL))
+	return c.madeToken(a.cfg.Server.CreateToken(ctx, server.NewToken{Name: req.Name, Roles: req.Roles, Namespace: req.Namespace, TTL: req.TTL}))
 }
 
 func listTokens(a *API, c *call) (any, error) {
@@ -100,9 +103,13 @@ func ownToken(a *API, c *call) (any, error) {
 
 func getToken(a *API, c *call) (any, error) {
 	snap := a.cfg.Server.Snapshot()
-	t := snap.Token(c.r.PathValue("accessor"))
+	accessor := c.r.PathValue("accessor")
+	t := snap.Token(accessor)
 	if t == nil {
-		return nil, notFound("there is no token %s", quote(c.r.PathValue("accessor")))
+		var err error
+		if t, err = only(c, "token", accessor, slices.Values(snap.Tokens()), func(t *model.Token) (string, string) { return t.Accessor, "" }); err != nil {
+			return nil, err
+		}
 	}
 	c.meta(snap)
 	return tokenOf(t), nil

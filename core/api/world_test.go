@@ -409,9 +409,10 @@ func (w *world) evaluated(id string) *client.Evaluation {
 	return e
 }
 
-// run says that every live allocation of a node runs.
-func (w *world) run(node string) {
+// run says that every live allocation of the node n1 runs.
+func (w *world) run() {
 	w.t.Helper()
+	const node = "n1"
 	list, _, err := w.client.NodeAgent().Allocations(w.t.Context(), node, secretOfNode, nil)
 	w.no(err)
 	var updates []client.AllocUpdate

@@ -20,6 +20,16 @@ type Screen interface {
 	MayPlace(eval *model.Evaluation, nodeID string) bool
 }
 
+// Sieve is a Screen that can tell at a glance that it would turn an evaluation
+// away, whoever it lets through before. Most of those that wait need far more than
+// the room that a change makes: they are passed over without being put in order.
+type Sieve interface {
+	Screen
+	// FallsShort is whether MayPlace is sure to say no. What is noted stays with
+	// the evaluation while it waits; at first it is nil.
+	FallsShort(eval *model.Evaluation, nodeID string, noted *any) bool
+}
+
 // Outcome is what became of an evaluation given to Block.
 type Outcome uint8
 
@@ -49,6 +59,7 @@ type Blocked struct {
 	seq    uint64
 	ids    map[string]*record
 	jobs   map[model.JobKey]*blockedJob
+	bound  group            // bindings: waiting for member clusters
 	nodal  group            // waiting for nodes
 	single group            // waiting for classes, without a shape
 	shapes map[uint64]group // waiting for classes, by shape
@@ -65,12 +76,18 @@ type Blocked struct {
 type record struct {
 	eval  *model.Evaluation
 	key   heapq.Key // order of release
-	shape uint64
-	nodes []string // ascending; empty: waits for a class
+	seen  uint64    // index of its snapshot
+	shape uint64    // 0: it is like no other
+	nodes []string  // ascending; empty: waits for a class
 	// ruledOut are the numbers of the classes that cannot take it.
 	ruledOut classSet
 	gone     bool // no longer in ids; about to leave its group
+	noted    any  // by a Sieve
 }
+
+// binds is whether the evaluation is of a binding: member clusters may take it,
+// and no node.
+func (r *record) binds() bool { return r.eval.Type == model.JobBinding }
 
 type blockedJob struct {
 	byClass *record
@@ -99,7 +116,7 @@ func (t *Blocked) reset() {
 	t.ids = make(map[string]*record)
 	t.jobs = make(map[model.JobKey]*blockedJob)
 	t.shapes = make(map[uint64]group)
-	t.nodal, t.single, t.dups = nil, nil, nil
+	t.bound, t.nodal, t.single, t.dups = nil, nil, nil, nil
 	t.seen, t.classes = newSightings(), newClassNumbers()
 	t.types = [model.EvalTypes]int{}
 }
@@ -141,7 +158,7 @@ func (t *Blocked) Unblock(class uint64, nodeID string, index uint64, screen Scre
 	now := t.b.now()
 	t.seen.note(place{class, nodeID}, index, now)
 	t.seen.prune(now, t.b.cfg.UnblockMemory)
-	return t.release(change{place{class, nodeID}, false, index, screen})
+	return t.release(change{place: place{class, nodeID}, index: index}.on(screen))
 }
 
 // UnblockAll is Unblock for a change that may make room for anybody: another

@@ -176,6 +176,23 @@ func (b shapeBits) MayPlace(ev *model.Evaluation, node string) bool {
 	return b>>((int(ev.Priority)/10+int(number(node[1:])))%8)&1 == 1
 }
 
+// siftedBits are bits that tell at a glance of some of those that they turn away.
+type siftedBits struct {
+	broker.Screen
+	glance uint
+	t      *rapid.T
+}
+
+var _ broker.Sieve = siftedBits{}
+
+func (b siftedBits) FallsShort(ev *model.Evaluation, node string, noted *any) bool {
+	if *noted != nil && *noted != ev.ID {
+		b.t.Fatalf("%s has the note of %s", ev.ID, *noted)
+	}
+	*noted = ev.ID
+	return !b.MayPlace(ev, node) && b.glance>>(ev.Priority/10%8)&1 == 1
+}
+
 func TestBlocked_AgainstList(t *testing.T) {
 	for range soak(1, 300) {
 		rapid.Check(t, func(rt *rapid.T) { checkBlocked(t, rt, false) })
@@ -202,13 +219,17 @@ func checkBlocked(t *testing.T, rt *rapid.T, shaped bool) {
 	}
 	drawScreen := func(rt *rapid.T) broker.Screen {
 		mask := rapid.UintRange(0, 511).Draw(rt, "screen")
+		screen := broker.Screen(bits(mask))
 		switch {
 		case mask > 255:
 			return nil
 		case shaped:
-			return shapeBits(mask)
+			screen = shapeBits(mask)
 		}
-		return bits(mask)
+		if glance := rapid.UintRange(0, 511).Draw(rt, "glance"); glance <= 255 {
+			return siftedBits{screen, glance, rt}
+		}
+		return screen
 	}
 	same := func(rt *rapid.T, got []*model.Evaluation, want []string) {
 		if !slices.EqualFunc(got, want, func(ev *model.Evaluation, id string) bool { return ev.ID == id }) {

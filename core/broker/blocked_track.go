@@ -72,8 +72,8 @@ func nodesOf(ev *model.Evaluation) []string {
 func (t *Blocked) newRecord(ev *model.Evaluation) *record {
 	t.seq++
 	r := &record{
-		eval: ev,
-		key:  heapq.Key{A: uint64(math.MaxInt32 - int64(ev.Priority)), B: ev.CreateIndex, C: t.seq},
+		eval: ev, seen: ev.SnapshotIndex,
+		key: heapq.Key{A: uint64(math.MaxInt32 - int64(ev.Priority)), B: ev.Arrival(), C: t.seq},
 	}
 	r.nodes = nodesOf(ev)
 	if len(t.classes.of) > t.classes.limit {
@@ -167,9 +167,11 @@ func (t *Blocked) insert(j *blockedJob, r *record) {
 	t.ids[r.eval.ID] = r
 	t.types[r.eval.Type]++
 	switch {
+	case r.binds():
+		t.bound = t.bound.with(r)
 	case len(r.nodes) > 0:
 		t.nodal = t.nodal.with(r)
-	case t.b.cfg.Shape == nil:
+	case r.shape == 0:
 		t.single = t.single.with(r)
 	default:
 		t.shapes[r.shape] = t.shapes[r.shape].with(r)
@@ -180,9 +182,11 @@ func (t *Blocked) insert(j *blockedJob, r *record) {
 func (t *Blocked) remove(r *record) {
 	byNode := t.unlink(r)
 	switch {
+	case r.binds():
+		t.bound = t.bound.without(r)
 	case byNode:
 		t.nodal = t.nodal.without(r)
-	case t.b.cfg.Shape == nil:
+	case r.shape == 0:
 		t.single = t.single.without(r)
 	default:
 		t.setShape(r.shape, t.shapes[r.shape].without(r))

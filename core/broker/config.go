@@ -22,7 +22,8 @@ type Config struct {
 	// FirstNackDelay is the wait after the first delivery came to nothing.
 	FirstNackDelay time.Duration // default: 1s; negative: none
 
-	// NackDelay is the wait after the n-th delivery, times n-1, for n > 1.
+	// NackDelay is the wait after the n-th delivery, times n-1, for n > 1. Bindings
+	// go by FirstNackDelay: it is doubled with each delivery, up to ten times itself.
 	NackDelay time.Duration // default: 20s; negative: none
 
 	// ReaperBatch is how many evaluations one Take call hands out when it is not
@@ -37,6 +38,7 @@ type Config struct {
 	// Shape maps blocked evaluations that no Screen and no class can tell apart
 	// to one number: same asks, same constraints, same priority. With thousands
 	// blocked, Unblock then costs what the shapes cost, not the evaluations.
+	// 0 is for those that are like no other, which are asked each.
 	Shape func(*model.Evaluation) uint64 // default: each is its own
 
 	// Clock is the time that leases and delays run on.
@@ -102,10 +104,14 @@ func orElse[T comparable](v *T, other T) {
 	}
 }
 
-// nackDelay is the wait before the delivery that follows the n-th.
-func (c *Config) nackDelay(n int) time.Duration {
-	if n <= 1 {
-		return max(c.FirstNackDelay, 0)
+// nackDelay is the wait before the delivery that follows the n-th. For bindings
+// the first is doubled with each, up to ten times.
+func (c *Config) nackDelay(t model.JobType, n int) time.Duration {
+	switch first := max(c.FirstNackDelay, 0); {
+	case n <= 1:
+		return first
+	case t == model.JobBinding:
+		return min(first<<min(n-1, 4), 10*first)
 	}
 	return max(time.Duration(n-1)*c.NackDelay, 0)
 }

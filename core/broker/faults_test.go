@@ -278,6 +278,22 @@ func TestNackDelayHoldsUpTheJob(t *testing.T) {
 	}
 }
 
+func TestNackDelayOfBindingsDoublesUpToTenTimes(t *testing.T) {
+	f := newFixture(t, func(c *broker.Config) { c.DeliveryLimit = 10 })
+	f.Enqueue(&model.Evaluation{ID: "e", Namespace: "ns", JobID: "b", Type: model.JobBinding, Status: model.EvalPending})
+	for _, seconds := range []int{1, 2, 4, 8, 10, 10} {
+		d := f.take(t)
+		if err := f.Nack(d.Eval.ID, d.Token); err != nil {
+			t.Fatal(err)
+		}
+		f.advance(time.Duration(seconds)*time.Second - 1)
+		if _, ready := f.TryDequeue(nil); ready {
+			t.Fatalf("it is ready before %d seconds have passed", seconds)
+		}
+		f.advance(1)
+	}
+}
+
 // Nomad 16877 and 13933. A failed evaluation of a job that no longer existed was
 // followed up for ever, and failed ones piled up in memory. Here the broker
 // hands a failed one out once, forgets it, and follows nothing up itself.

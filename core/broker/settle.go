@@ -112,7 +112,7 @@ func (b *Broker) giveBack(e *entry, now int64) {
 		b.fail(e)
 		return
 	}
-	if d := b.cfg.nackDelay(int(e.attempts)); d > 0 {
+	if d := b.cfg.nackDelay(e.typ, int(e.attempts)); d > 0 {
 		b.delay(e, StateBackoff, now, d)
 		b.promote(j)
 		return

@@ -75,10 +75,10 @@ func (s *sightings) unlink(x *sighting) {
 
 // missedBy is the newest change after the record's snapshot that it waits for.
 func (s *sightings) missedBy(r *record, classes *classNumbers, screen Screen) (uint64, bool) {
-	for x := s.tail; x != nil && x.index > max(r.eval.SnapshotIndex, s.floor); x = x.prev {
+	for x := s.tail; x != nil && x.index > max(r.seen, s.floor); x = x.prev {
 		if r.waitsFor(x.place, classes.find(x.class)) && x.passes(r.eval, screen) {
 			return x.index, true
 		}
 	}
-	return s.floor, r.eval.SnapshotIndex < s.floor
+	return s.floor, r.seen < s.floor
 }

@@ -12,6 +12,16 @@ type change struct {
 	everywhere bool
 	index      uint64
 	screen     Screen
+	sieve      Sieve // screen, where it is one and a node is what changed; else nil
+}
+
+// on is the change that a screen judges.
+func (c change) on(screen Screen) change {
+	c.screen = screen
+	if !c.isCluster() && c.node != "" {
+		c.sieve, _ = screen.(Sieve)
+	}
+	return c
 }
 
 // place is a node, or with an empty node any of a class.
@@ -24,11 +34,20 @@ type place struct {
 // for its nodes, or for any of a class that it does not rule out. A class that it
 // has not seen may be the one.
 func (r *record) waitsFor(p place, class int32) bool {
+	if p.isCluster() != r.binds() {
+		return false
+	}
 	if len(r.nodes) > 0 && p.node != "" {
 		_, ok := slices.BinarySearch(r.nodes, p.node)
 		return ok
 	}
 	return r.eval.Escaped || !r.ruledOut.has(class)
+}
+
+// isCluster is whether the place is a member cluster.
+func (p place) isCluster() bool {
+	_, ok := model.ClusterOfPlace(p.node)
+	return ok
 }
 
 // passes is whether the screen lets the evaluation through.
@@ -47,10 +66,16 @@ type cursor struct {
 // of release, so that a screen that hands out room does so in that order.
 func (t *Blocked) release(c change) []*model.Evaluation {
 	t.cursors.Reset()
-	t.walk(cursor{t.nodal, false}, c.index)
-	t.walk(cursor{t.single, false}, c.index)
-	for _, g := range t.shapes { // any order: the heap sorts by unique keys
-		t.walk(cursor{g, true}, c.index)
+	cluster := c.isCluster()
+	if cluster || c.everywhere {
+		t.walk(cursor{t.bound, false}, &c)
+	}
+	if !cluster {
+		t.walk(cursor{t.nodal, false}, &c)
+		t.walk(cursor{t.single, false}, &c)
+		for _, g := range t.shapes { // any order: the heap sorts by unique keys
+			t.walk(cursor{g, true}, &c)
+		}
 	}
 	var freed []*record
 	class := t.classes.find(c.class)
@@ -68,23 +93,40 @@ func (t *Blocked) release(c change) []*model.Evaluation {
 			} else if cur.shaped {
 				break
 			}
-			cur.group = cur.group.unseen(c.index)
+			cur.skip(&c)
 		}
 	}
 	return t.requeue(freed, c.index)
 }
 
-// walk puts the cursor in front of its first record that has not seen index.
-func (t *Blocked) walk(cur cursor, index uint64) {
-	if cur.group = cur.group.unseen(index); len(cur.group) > 0 {
+// walk puts the cursor in front of the first record that the change may free.
+func (t *Blocked) walk(cur cursor, c *change) {
+	if cur.skip(c); len(cur.group) > 0 {
 		t.cursors.Push(cur.group[0].key, cur)
+	}
+}
+
+// skip passes over what has seen the change, and what is known at a glance to be
+// turned away: no order is needed for that.
+func (cur *cursor) skip(c *change) {
+	cur.group = cur.group.unseen(c.index)
+	for c.sieve != nil && len(cur.group) > 0 {
+		r := cur.group[0]
+		if !c.sieve.FallsShort(r.eval, c.node, &r.noted) {
+			return
+		}
+		if cur.shaped {
+			cur.group = nil
+			return
+		}
+		cur.group = cur.group[1:].unseen(c.index)
 	}
 }
 
 // unseen is the group from its first record on that has not seen index.
 func (g group) unseen(index uint64) group {
 	for i, r := range g {
-		if r.eval.SnapshotIndex < index {
+		if r.seen < index {
 			return g[i:]
 		}
 	}
@@ -101,20 +143,25 @@ func (t *Blocked) requeue(freed []*record, index uint64) []*model.Evaluation {
 		return nil
 	}
 	out := make([]*model.Evaluation, len(freed))
-	var fromNodal, fromSingle bool
+	var fromBound, fromNodal, fromSingle bool
 	touched := make(map[uint64]struct{})
 	for i, r := range freed {
 		out[i] = r.eval
 		switch byNode := t.unlink(r); {
+		case r.binds():
+			fromBound = true
 		case byNode:
 			fromNodal = true
-		case t.b.cfg.Shape == nil:
+		case r.shape == 0:
 			fromSingle = true
 		default:
 			touched[r.shape] = struct{}{}
 		}
 	}
 	// One pass over each group, however many leave it.
+	if fromBound {
+		t.bound = t.bound.withoutGone()
+	}
 	if fromNodal {
 		t.nodal = t.nodal.withoutGone()
 	}

@@ -15,10 +15,13 @@ const (
 	Preemption Topic = "Preemption" // one event for each victim
 	Decision   Topic = "Decision"   // one event for each placement that evicts
 	Operator   Topic = "Operator"
+	Cluster    Topic = "Cluster"    // member clusters
+	Binding    Topic = "Binding"    // what is spread over them
+	Assignment Topic = "Assignment" // replicas of a binding on a member cluster
 )
 
 // Topics lists all topics.
-var Topics = []Topic{Job, Evaluation, Allocation, Node, Policy, Preemption, Decision, Operator}
+var Topics = []Topic{Job, Evaluation, Allocation, Node, Policy, Preemption, Decision, Operator, Cluster, Binding, Assignment}
 
 // Event is something that happened. Events of one index are in the order in
 // which they happened.

@@ -43,12 +43,14 @@ type PreemptionPayload struct {
 	ByNamespace   string
 	ByPriority    int32
 	NodeID        string
+	ClusterID     string // instead of NodeID: it is of bindings
 	PolicyVersion string
 }
 
 // DecisionPayload says what one placement cost, and who decided so.
 type DecisionPayload struct {
 	EvalID, JobID, Group, AllocID, NodeID string
+	ClusterID                             string // instead of NodeID: it is of a binding, AllocID of its claim
 	Priority                              int32
 	PolicyVersion                         string
 	Reason                                string
@@ -58,6 +60,8 @@ type DecisionPayload struct {
 // Victim is an allocation that was evicted.
 type Victim struct {
 	AllocID, JobID, Namespace, Group, NodeID string
+	ClusterID                                string // instead of NodeID: AllocID is of a binding's assignment
+	Replicas                                 int    // of the assignment
 	Priority                                 int32
 	LostWork                                 int64 // nanoseconds
 	Reason                                   string
@@ -66,4 +70,28 @@ type Victim struct {
 // OperatorPayload says what an operator changed.
 type OperatorPayload struct {
 	What, Name, Detail string
+}
+
+// ClusterPayload is what an event says of a member cluster.
+type ClusterPayload struct {
+	ClusterID   string
+	Down, Agent bool
+}
+
+// BindingPayload is what an event says of a binding.
+type BindingPayload struct {
+	BindingID, PriorityClass string
+	Priority                 int32
+	Replicas                 int
+	Version, ModifyIndex     uint64
+	Stopped                  bool
+}
+
+// AssignmentPayload is what an event says of replicas on a member cluster.
+type AssignmentPayload struct {
+	AssignmentID, BindingID, ClusterID, EvalID string
+	Replicas, Ready                            int
+	Desired, DesiredReason, Client, ClientText string
+	PreemptedBy                                string
+	Gone                                       bool // it holds no room any more
 }

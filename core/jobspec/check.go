@@ -55,6 +55,8 @@ func (c *conversion) checkJob(j *client.Job) {
 	}
 	c.oneOf("Type", j.Type, "service", "batch", "system", "sysbatch")
 	c.oneOf("PreemptionPolicy", j.PreemptionPolicy, "PreemptLowerPriority", "Never")
+	c.oneOf("DisruptionMode", j.DisruptionMode, disruptSingle, disruptAll)
+	c.checkToleration("Toleration", j.Toleration)
 	if p := j.Priority; p != nil && (*p < math.MinInt32 || *p > math.MaxInt32) {
 		c.add("Priority", fmt.Sprintf("%d is not a priority: expected -2147483648 to 2147483647", *p), "1 to 100 is usual")
 	}

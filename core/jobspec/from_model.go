@@ -36,6 +36,10 @@ func FromModel(m *model.Job) *client.Job {
 	if m.NonPreemptible {
 		j.Preemptible = new(bool)
 	}
+	j.Toleration = fromToleration(m.Toleration)
+	if m.EvictedWhole {
+		j.DisruptionMode = disruptAll
+	}
 	for _, g := range m.Groups {
 		j.TaskGroups = append(j.TaskGroups, fromGroup(g))
 	}
@@ -45,7 +49,7 @@ func FromModel(m *model.Job) *client.Job {
 func fromGroup(m *model.Group) *client.TaskGroup {
 	count, parallel := m.Count, m.MaxParallelEvictions
 	g := &client.TaskGroup{
-		Name: m.Name, Count: &count, Constraints: fromConstraints(m.Constraints),
+		Name: m.Name, Count: &count, MinCount: m.MinCount, Tolerations: fromTolerations(m.Tolerations), Constraints: fromConstraints(m.Constraints),
 		Migrate: &client.MigrateStrategy{MaxParallel: &parallel}, Meta: clone(m.Meta), Labels: clone(m.Labels),
 		Devices: fromDevices(m.Devices), Colocate: fromTerms(m.Colocate), Separate: fromTerms(m.Separate),
 		Duration: time.Duration(m.Duration), Checkpoint: time.Duration(m.Checkpoint), Annotations: clone(m.Annotations),

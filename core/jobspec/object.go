@@ -20,6 +20,8 @@ type object struct {
 	value  *value
 	known  map[string]bool
 	rename map[string]string // what this dialect knows and does not support -> what to do
+	// fromAPI is set of what tools wrote, where nothing is misspelt.
+	fromAPI bool
 }
 
 func (r *reading) object(what, path string, v *value) *object {
@@ -360,7 +362,11 @@ func (o *object) done() {
 			thing = "block"
 		}
 		path := o.below(name)
-		if why, ok := o.rename[f.name]; ok {
+		why, ok := o.rename[f.name]
+		if (ok || o.fromAPI) && o.leave(f.name) {
+			continue
+		}
+		if ok {
 			o.refuse(path, f.at, fmt.Sprintf("%s %q of %s is not supported", thing, name, o.what), why)
 			continue
 		}

@@ -15,6 +15,9 @@ import (
 // Options say how a file is read.
 type Options struct {
 	Vars map[string]string // values of an HCL file's variables
+	// SchedulingOnly reads what is scheduled of a job, as Nomad would schedule it,
+	// and leaves aside how its tasks run: see File.Aside.
+	SchedulingOnly bool
 }
 
 // File is a job and where its parts were written.
@@ -38,6 +41,7 @@ func Parse(name string, src []byte) (*client.Job, error) {
 // tell what is wrong with it by its lines.
 func Load(name string, src []byte, opts Options) (*File, error) {
 	r := newReading(name)
+	r.schedulingOnly = opts.SchedulingOnly
 	f := &File{reading: r}
 	switch {
 	case len(src) > maxSize:
@@ -46,6 +50,9 @@ func Load(name string, src []byte, opts Options) (*File, error) {
 		r.add(place{}, "the file is no UTF-8 text", "save it as UTF-8; check that this is a job file")
 	default:
 		f.Job = r.read(bytes.TrimPrefix(src, []byte("\ufeff")), opts)
+	}
+	if f.Job != nil && r.schedulingOnly {
+		r.scheduled(f.Job)
 	}
 	if len(r.problems) > 0 {
 		if f.Job != nil {

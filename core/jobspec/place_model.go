@@ -29,8 +29,9 @@ func (c *conversion) placement(path string, m *model.Group, j *client.Job, g *cl
 	m.Spread = append(m.Spread, c.spreads(path+".Spreads", g.Spreads)...)
 	m.Colocate = c.terms(path+".Colocate", g.Colocate)
 	m.Separate = c.terms(path+".Separate", g.Separate)
-	if n := len(m.Constraints) + len(m.Affinities) + len(m.Spread) + len(m.Colocate) + len(m.Separate); n > maxTerms {
-		c.add(path, fmt.Sprintf("%d constraints, affinities, spreads and label terms: expected at most %d", n, maxTerms), "join some of them, as with in")
+	m.Tolerations = c.tolerations(path+".Tolerations", g.Tolerations)
+	if n := len(m.Constraints) + len(m.Affinities) + len(m.Spread) + len(m.Colocate) + len(m.Separate) + len(m.Tolerations); n > maxTerms {
+		c.add(path, fmt.Sprintf("%d constraints, affinities, spreads, label terms and tolerations: expected at most %d", n, maxTerms), "join some of them, as with in")
 	}
 }
 

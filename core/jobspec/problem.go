@@ -84,6 +84,10 @@ type reading struct {
 	// refused are the paths with a problem: what is checked later is silent
 	// about them, since their values are not what was written.
 	refused map[string]bool
+
+	schedulingOnly bool
+	aside          map[string]int // by name; nil: nothing
+	pool           string         // Nomad's node pool, where the file names one
 }
 
 // written is how a file says the value of a path.

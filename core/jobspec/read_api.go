@@ -15,12 +15,17 @@ import (
 // something, and passed over where it is empty.
 func (r *reading) apiJob(v *value) *client.Job {
 	j := &client.Job{}
-	r.object("a job", "", v).reflect(reflect.ValueOf(j).Elem())
+	o := r.object("a job", "", v)
+	if r.schedulingOnly {
+		o.text("NodePool", "NodePool", put(&r.pool))
+	}
+	o.reflect(reflect.ValueOf(j).Elem())
 	return j
 }
 
 // reflect fills a struct in.
 func (o *object) reflect(to reflect.Value) {
+	o.fromAPI = true
 	kind := to.Type()
 	for i := range kind.NumField() {
 		name := kind.Field(i).Name
@@ -142,6 +147,9 @@ func (o *object) slice(to reflect.Value, name, path string, v *value) {
 		o.places[o.below(at)] = written{e.at, name}
 		if e.kind == kindNull {
 			o.wrong(name, at, e, "a value", "remove it")
+			continue
+		}
+		if o.schedulingOnly && to.Type() == reflect.TypeFor[[]*client.Task]() && e.kind == kindObject && o.object(name, o.below(at), e).passing() {
 			continue
 		}
 		element := reflect.New(to.Type().Elem()).Elem()

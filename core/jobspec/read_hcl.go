@@ -62,13 +62,20 @@ type hclTree struct {
 func (t *hclTree) body(b *hclsyntax.Body, depth int) *value {
 	v := &value{kind: kindObject, at: startOf(b.SrcRange), labels: []label{}}
 	for _, a := range b.Attributes {
+		if t.unread(a.Name) {
+			v.fields = append(v.fields, &field{name: a.Name, at: startOf(a.NameRange), value: &value{bad: true}})
+			continue
+		}
 		v.fields = append(v.fields, &field{name: a.Name, at: startOf(a.NameRange), value: t.expression(a.Expr, depth+1)})
 	}
 	for _, block := range b.Blocks {
 		if depth == 0 && block.Type == "variable" {
 			continue // t.variables has read it
 		}
-		inner := t.body(block.Body, depth+1)
+		inner := &value{bad: true}
+		if !t.unread(block.Type) {
+			inner = t.body(block.Body, depth+1)
+		}
 		inner.at = startOf(block.TypeRange)
 		for i, l := range block.Labels {
 			inner.labels = append(inner.labels, label{l, startOf(block.LabelRanges[i])})

@@ -76,7 +76,8 @@ func nomadJob(o *object, j *client.Job) {
 	o.boolean("all_at_once", "AllAtOnce", put(&j.AllAtOnce))
 	o.texts("datacenters", "Datacenters", put(&j.Datacenters))
 	o.text("node_pool", "NodePool", func(pool string) {
-		if pool != "default" && pool != "all" {
+		o.pool = pool
+		if pool != "default" && pool != "all" && !o.schedulingOnly {
 			o.refuse("NodePool", o.places["NodePool"].at, fmt.Sprintf("node_pool: there is no node pool %.40q: cede has one, default", pool), "leave it out; name nodes by a constraint on ${node.class}")
 		}
 	})
@@ -85,6 +86,8 @@ func nomadJob(o *object, j *client.Job) {
 	o.text("priority_class", "PriorityClass", put(&j.PriorityClass))
 	o.text("preemption_policy", "PreemptionPolicy", put(&j.PreemptionPolicy))
 	o.boolean("preemptible", "Preemptible", point(&j.Preemptible))
+	o.preemptionToleration(&j.Toleration, "min_preemptor_priority", "min_runtime")
+	o.text("disruption_mode", "DisruptionMode", put(&j.DisruptionMode))
 	o.text("policy", "Policy", put(&j.Policy))
 	o.each("a group", "group", "TaskGroups", func(o *object) {
 		g := &client.TaskGroup{}
@@ -194,6 +197,7 @@ func (o *object) operand(name string, c *client.Constraint) {
 func nomadGroup(o *object, g *client.TaskGroup) {
 	o.label("group", "Name", put(&g.Name))
 	o.integer("count", "Count", point(&g.Count))
+	o.integer("min_count", "MinCount", put(&g.MinCount))
 	o.nomadPlacement(&g.Constraints, &g.Affinities, &g.Spreads)
 	o.textTable("meta", "Meta", put(&g.Meta))
 	o.textTable("labels", "Labels", put(&g.Labels))
@@ -211,6 +215,7 @@ func nomadGroup(o *object, g *client.TaskGroup) {
 		d.done()
 	}
 	g.Colocate, g.Separate = o.nomadTerms("colocate", "Colocate"), o.nomadTerms("separate", "Separate")
+	g.Tolerations = o.tolerations("toleration")
 	o.duration("duration", "Duration", put(&g.Duration))
 	o.duration("checkpoint", "Checkpoint", put(&g.Checkpoint))
 	o.numberTable("annotations", "Annotations", put(&g.Annotations))
@@ -221,6 +226,9 @@ func nomadGroup(o *object, g *client.TaskGroup) {
 	o.each("a device", "device", "Devices", func(o *object) { g.Devices = append(g.Devices, nomadDevice(o)) })
 	o.each("a task", "task", "Tasks", func(o *object) {
 		t := &client.Task{}
+		if o.schedulingOnly && o.passing() {
+			return
+		}
 		nomadTask(o, t)
 		g.Tasks = append(g.Tasks, t)
 	})
@@ -244,7 +252,7 @@ func (o *object) nomadTerms(name, path string) []*client.LabelTerm {
 func nomadNetwork(o *object) *client.NetworkResource {
 	n := &client.NetworkResource{}
 	o.text("mode", "Mode", func(mode string) {
-		if n.Mode = mode; mode != "host" {
+		if n.Mode = mode; mode != "host" && !o.schedulingOnly {
 			w := o.places[o.below("Mode")]
 			o.refuse(o.below("Mode"), w.at, fmt.Sprintf("mode: network mode %.40q is not supported", mode), "use host, or leave it out")
 		}
@@ -269,7 +277,9 @@ func nomadNetwork(o *object) *client.NetworkResource {
 		p.done()
 		if !p.known["static"] || port.Value == 0 && !p.refused[p.below("Value")] {
 			if !slices.ContainsFunc(f.value.fields, func(f *field) bool { return f.name == "static" }) {
-				o.refuse(o.below(at), f.value.at, "a port without static: cede assigns no ports of its own choice", "add static = PORT")
+				if !o.leave("port without static") {
+					o.refuse(o.below(at), f.value.at, "a port without static: cede assigns no ports of its own choice", "add static = PORT")
+				}
 				continue
 			}
 		}

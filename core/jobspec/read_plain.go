@@ -18,6 +18,8 @@ func plainJob(o *object, j *client.Job) {
 	o.text("priorityClass", "PriorityClass", put(&j.PriorityClass))
 	o.text("preemptionPolicy", "PreemptionPolicy", put(&j.PreemptionPolicy))
 	o.boolean("preemptible", "Preemptible", point(&j.Preemptible))
+	o.preemptionToleration(&j.Toleration, "minPreemptorPriority", "minRuntime")
+	o.text("disruptionMode", "DisruptionMode", put(&j.DisruptionMode))
 	o.boolean("allAtOnce", "AllAtOnce", put(&j.AllAtOnce))
 	o.texts("datacenters", "Datacenters", put(&j.Datacenters))
 	o.text("policy", "Policy", put(&j.Policy))
@@ -27,10 +29,6 @@ func plainJob(o *object, j *client.Job) {
 		g := &client.TaskGroup{}
 		plainGroup(o, g)
 		j.TaskGroups = append(j.TaskGroups, g)
-	})
-	o.unsupported(map[string]string{
-		"toleration":     "remove it: it comes with a later version of cede",
-		"disruptionMode": "remove it: it comes with a later version of cede",
 	})
 	o.done()
 	o.exclusive(j)
@@ -86,6 +84,7 @@ func plainConstraint(o *object) *client.Constraint {
 func plainGroup(o *object, g *client.TaskGroup) {
 	o.text("name", "Name", put(&g.Name))
 	o.integer("count", "Count", point(&g.Count))
+	o.integer("minCount", "MinCount", put(&g.MinCount))
 	o.amountTable("resources", "Resources", put(&g.Resources))
 	o.plainPorts(&g.Networks)
 	o.each("a device request", "devices", "Devices", func(o *object) { g.Devices = append(g.Devices, plainDevice(o)) })
@@ -93,6 +92,7 @@ func plainGroup(o *object, g *client.TaskGroup) {
 	o.textTable("meta", "Meta", put(&g.Meta))
 	o.plainPlacement(&g.Constraints, &g.Affinities, &g.Spreads)
 	g.Colocate, g.Separate = o.plainTerms("colocate", "Colocate"), o.plainTerms("separate", "Separate")
+	g.Tolerations = o.tolerations("tolerations")
 	o.integer("maxParallelEvictions", "Migrate.MaxParallel", func(n int) { g.Migrate = &client.MigrateStrategy{MaxParallel: &n} })
 	o.duration("duration", "Duration", put(&g.Duration))
 	o.duration("checkpoint", "Checkpoint", put(&g.Checkpoint))
@@ -111,10 +111,6 @@ func plainGroup(o *object, g *client.TaskGroup) {
 				t.KillTimeout = &d
 			}
 		}
-	})
-	o.unsupported(map[string]string{
-		"minCount":    "remove it: it comes with a later version of cede",
-		"tolerations": "remove it: it comes with a later version of cede",
 	})
 	o.done()
 }

@@ -64,6 +64,13 @@ func drawJob(t *rapid.T) *model.Job {
 		Datacenters: rapid.SliceOfN(names, 0, 3).Draw(t, "datacenters"),
 		SubmitTime:  7, CreateIndex: 8, ModifyIndex: 9,
 	}
+	j.EvictedWhole = rapid.Bool().Draw(t, "whole")
+	if rapid.Bool().Draw(t, "tolerates") {
+		j.Toleration = &model.PreemptionToleration{MinRuntime: rapid.Int64Range(1, 1e15).Draw(t, "min runtime")}
+		if rapid.Bool().Draw(t, "from whom") {
+			j.Toleration.MinPreemptorPriority = new(rapid.Int32().Draw(t, "min preemptor priority"))
+		}
+	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "groups") {
 		j.Groups = append(j.Groups, drawGroup(t, i, j.Type))
 	}
@@ -80,6 +87,15 @@ func drawGroup(t *rapid.T, i int, kind model.JobType) *model.Group {
 	}
 	if kind.PerNode() {
 		g.Count = min(g.Count, 1)
+	}
+	g.MinCount = rapid.IntRange(0, g.Count).Draw(t, "min count")
+	for range rapid.IntRange(0, 2).Draw(t, "tolerations") {
+		g.Tolerations = append(g.Tolerations, rapid.SampledFrom([]model.Toleration{
+			{Key: "gpu", Operator: model.TolerationEqual, Value: "true"},
+			{Key: "spot", Operator: model.TolerationExists},
+			{Operator: model.TolerationExists},
+			{Key: "maintenance", Operator: model.TolerationEqual},
+		}).Draw(t, "toleration"))
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "constraints") {
 		g.Constraints = append(g.Constraints, drawConstraint(t, true))

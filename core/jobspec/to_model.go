@@ -62,6 +62,8 @@ func (c *conversion) job(j *client.Job) *model.Job {
 		Priority: model.DefaultPriority, PriorityClass: j.PriorityClass,
 		NeverPreempts:  j.PreemptionPolicy == "Never",
 		NonPreemptible: j.Preemptible != nil && !*j.Preemptible,
+		Toleration:     toleration(j.Toleration),
+		EvictedWhole:   j.DisruptionMode == disruptAll,
 		AllAtOnce:      j.AllAtOnce, Policy: j.Policy, Stopped: j.Stop,
 		Version: j.Version, SubmitTime: j.SubmitTime, CreateIndex: j.CreateIndex, ModifyIndex: j.ModifyIndex,
 	}
@@ -100,12 +102,13 @@ func (c *conversion) group(path string, j *client.Job, job *model.Job, g *client
 	c.checkGroup(path, job, g)
 	c.ports = nil
 	m := &model.Group{
-		Name: g.Name, Count: 1, Labels: clone(g.Labels), Meta: clone(g.Meta), MaxParallelEvictions: 1,
+		Name: g.Name, Count: 1, MinCount: g.MinCount, Labels: clone(g.Labels), Meta: clone(g.Meta), MaxParallelEvictions: 1,
 		Duration: int64(g.Duration), Checkpoint: int64(g.Checkpoint), Annotations: clone(g.Annotations),
 	}
 	if g.Count != nil {
 		m.Count = *g.Count
 	}
+	c.checkMinCount(path+".MinCount", m)
 	if g.Migrate != nil && g.Migrate.MaxParallel != nil {
 		m.MaxParallelEvictions = *g.Migrate.MaxParallel
 	}

@@ -54,6 +54,9 @@ func Translate(d *Dump) (*Cluster, error) {
 	}
 	c := &Cluster{PodsRead: len(d.Pods), Taken: taken(d)}
 	c.Translator = NewTranslator(nil, &Notes{})
+	if len(d.Nodes) == 0 {
+		c.Notes.hard("dump without a node (add what `kubectl get nodes` writes)", "nothing can be placed in it, and what runs is left out")
+	}
 	c.translateNodes(d)
 	c.classes(d)
 	c.lookAhead(d)
@@ -108,7 +111,6 @@ func (c *Cluster) translateNodes(d *Dump) {
 		}
 	}
 	c.chooseResources(capacity, asks)
-	c.repelling = map[string]taintUse{}
 	for i, n := range d.Nodes {
 		node := &model.Node{ID: n.Metadata.Name, Datacenter: "dc1", Capacity: model.Resources{}, Attributes: maps.Clone(n.Metadata.Labels)}
 		for name, amount := range capacity[i] {
@@ -119,9 +121,7 @@ func (c *Cluster) translateNodes(d *Dump) {
 		node.Taints = c.taints(n)
 		c.Nodes = append(c.Nodes, node)
 	}
-	uses := c.repelling
 	c.lookAtNodes()
-	c.repelling = uses
 }
 
 // capacity is what a node offers.

@@ -315,6 +315,9 @@ type Workload struct {
 	} `json:"spec"`
 }
 
+// misdated is whether a timestamp is there and is none.
+func misdated(text string) bool { return text != "" && timeOf(text).IsZero() }
+
 // timeOf parses a timestamp; the zero time is none, or none that is one.
 func timeOf(text string) time.Time {
 	if text == "" {

@@ -73,10 +73,15 @@ type ExtenderBindingResult struct {
 
 // Proposal is what kube-scheduler proposes, by UIDs.
 func (a *ExtenderPreemptionArgs) Proposal() map[string]*MetaVictims {
-	if len(a.NodeNameToMetaVictims) > 0 {
-		return a.NodeNameToMetaVictims
+	all := make(map[string]*MetaVictims, len(a.NodeNameToMetaVictims)+len(a.NodeNameToVictims))
+	for node, victims := range a.NodeNameToMetaVictims {
+		if victims != nil {
+			all[node] = victims
+		}
 	}
-	all := make(map[string]*MetaVictims, len(a.NodeNameToVictims))
+	if len(all) > 0 {
+		return all
+	}
 	for node, victims := range a.NodeNameToVictims {
 		if victims == nil {
 			continue

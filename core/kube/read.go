@@ -157,6 +157,7 @@ type decoder struct {
 	problems []ObjectError
 	other    map[string]int
 	objects  int
+	pruned   []byte // scratch of object
 }
 
 type decoded struct {
@@ -283,7 +284,11 @@ func explain(err error) error {
 func (d *decoder) object(p numbered, text []byte) {
 	d.objects++
 	kind := cmp.Or(kindOf(text), p.kind)
-	object, err := decode(kind, text)
+	pruned := prune(kind, text, d.pruned)
+	if len(pruned) < len(text) {
+		d.pruned = pruned
+	}
+	object, err := decode(kind, pruned)
 	switch {
 	case err == nil && object == nil && kind == "":
 		d.event(p, text)

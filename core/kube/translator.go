@@ -23,7 +23,7 @@ type Translator struct {
 	amounts amounts
 
 	hosts     bool                   // hostnames tell nodes apart
-	repelling map[string]taintUse    // what taints there are, by key
+	banishing map[string]bool        // keys of taints of effect NoExecute
 	marks     map[string]string      // attributes made, by what they stand for
 	within    map[string][]*selector // labels made, by namespace
 	selected  map[string]*selector
@@ -67,13 +67,15 @@ func NewTranslator(nodes []*model.Node, notes *Notes) *Translator {
 func (t *Translator) lookAtNodes() {
 	names := make(map[string]bool, len(t.Nodes))
 	t.hosts = true
-	t.repelling = map[string]taintUse{}
+	t.banishing = map[string]bool{}
 	for _, n := range t.Nodes {
 		host, ok := n.Attributes[hostname]
 		t.hosts = t.hosts && ok && !names[host]
 		names[host] = true
 		for _, taint := range n.Taints {
-			t.repelling[taint.Key] |= useOf(string(taint.Effect))
+			if taint.Effect == model.NoExecute {
+				t.banishing[taint.Key] = true
+			}
 		}
 		for key := range n.Attributes {
 			if _, ok := cutNumber(key, markNodes); ok {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
 )
@@ -69,6 +71,9 @@ func (t *Translator) work(p *Pod, o owner, count int, classes map[string]*Priori
 	if len(p.Spec.Containers) == 0 {
 		return nil, fmt.Errorf("%s %s has no containers", o.kind, p.Metadata.full())
 	}
+	if err := t.unreadable(p, o.kind); err != nil {
+		return nil, err
+	}
 	priority, class, neverPreempts := priorityOf(p, classes)
 	g := t.Group(p, o.kind == kindDaemonSet)
 	g.Name, g.Count = o.group, count
@@ -76,6 +81,32 @@ func (t *Translator) work(p *Pod, o owner, count int, classes map[string]*Priori
 		Namespace: p.namespace(), ID: cmp.Or(o.name, "work"), Type: jobType(o.kind, p), Priority: priority, PriorityClass: class,
 		NeverPreempts: neverPreempts, Groups: []*model.Group{g},
 	}, nil
+}
+
+// unreadable lists the amounts of a pod that are no quantities. Of a cluster's own
+// pods they are counted; what is asked about must say what it wants.
+func (t *Translator) unreadable(p *Pod, kind string) error {
+	var all []error
+	check := func(where string, lists ...ResourceList) {
+		for _, list := range lists {
+			for _, name := range slices.Sorted(maps.Keys(list)) {
+				if _, err := t.amounts.of(resourceName(name), list[name], false); err != nil || !isResource(name) {
+					all = append(all, fmt.Errorf("%s %s%s: %.60s: %.60q is no amount; write a quantity such as 500m, 2 or 1Gi", kind, p.Metadata.full(), where, name, string(list[name])))
+				}
+			}
+		}
+	}
+	for _, containers := range [][]Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range containers {
+			c := &containers[i]
+			check(", container "+c.Name, c.Resources.Requests, c.Resources.Limits)
+		}
+	}
+	if r := p.Spec.Resources; r != nil {
+		check("", r.Requests, r.Limits)
+	}
+	check(", overhead", p.Spec.Overhead)
+	return errors.Join(all...)
 }
 
 func systemClass(name string) bool {

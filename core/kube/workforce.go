@@ -19,6 +19,7 @@ type workforce struct {
 	classes map[string]*PriorityClass
 	byName  map[string]int       // how many pods that run have a name
 	counted map[*model.Group]int // instances that run; nil: not counted yet
+	untimed []string             // pods with a time that is none
 }
 
 // jobShape is what pods of one job have in common.
@@ -69,6 +70,9 @@ func (w *workforce) pod(p *Pod) {
 		return
 	}
 	w.Pods++
+	if misdated(p.Status.StartTime) || misdated(p.Metadata.CreationTimestamp) {
+		w.untimed = append(w.untimed, p.Metadata.full())
+	}
 	owner := ownerOf(p)
 	g := w.Group(p, owner.kind == kindDaemonSet)
 	if !bound && w.nodes[p.Status.NominatedNodeName] != nil {
@@ -327,6 +331,12 @@ func homeOf(p *Pod) string {
 
 // finish names jobs, and says on which nodes DaemonSets of several shapes are.
 func (w *workforce) finish() {
+	if n := len(w.untimed); n > 0 {
+		w.Notes.Add(Note{
+			Count: n, What: "pods with a startTime or creationTimestamp that is no time",
+			Done: "taken as if it were not there; the first is " + short(w.untimed[0]),
+		})
+	}
 	w.raise()
 	names := map[string]int{}
 	for _, j := range w.Jobs {

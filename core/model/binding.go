@@ -28,6 +28,7 @@ type Binding struct {
 	ClassSource   ClassSource // of PriorityClass; "" without one
 	Preempts      bool        // preemptionPolicy: PreemptLowerPriority; false: Never
 	Replicas      int
+	MinReplicas   int            // down to which it may be shrunk rather than evicted; 0: whole or not at all
 	Resources     Resources      // of one replica
 	Clusters      []string       // allowed member clusters; absent: all
 	Weights       map[string]int // how replicas divide over clusters; absent: by the room there is
@@ -37,7 +38,11 @@ type Binding struct {
 	MaxClusters   int            // 0: any number
 	KillTimeout   int64          // nanoseconds an evicted assignment takes to stop
 	Duration      int64          // nanoseconds an assignment runs; 0: for ever
+	Checkpoint    int64          // nanoseconds between savings of work; 0: an eviction loses all of it
 	Stopped       bool
+	// Template is what a replica is, in the words of whoever runs it on a member
+	// cluster: nobody reads it here.
+	Template []byte
 
 	Version     uint64 // raised by every change of the specification
 	SubmitTime  int64  // Unix nanoseconds of the first submission
@@ -124,7 +129,8 @@ func (b *Binding) Validate() (problems []string) {
 	add(b.MinClusters < 0 || b.MaxClusters < 0, "spread: negative numbers of clusters")
 	add(b.MaxClusters > 0 && b.MinClusters > b.MaxClusters, "spread: minClusters %d is above maxClusters %d", b.MinClusters, b.MaxClusters)
 	add(!b.Duplicated && b.MinClusters > b.Replicas && b.Replicas > 0, "spread: %d replicas cannot be divided over %d clusters", b.Replicas, b.MinClusters)
-	add(b.KillTimeout < 0 || b.Duration < 0, "negative durations")
+	add(b.MinReplicas < 0 || b.MinReplicas > max(0, b.Replicas), "%d minReplicas of %d replicas: expected 0 to as many", b.MinReplicas, b.Replicas)
+	add(b.KillTimeout < 0 || b.Duration < 0 || b.Checkpoint < 0, "negative durations")
 	for i := range b.Constraints {
 		op := b.Constraints[i].Operator
 		add(op.Counts(), "constraint %s counts instances on nodes: a binding has spread", op)
@@ -153,9 +159,12 @@ type Assignment struct {
 
 	Desired       DesiredStatus
 	DesiredReason string
-	Done          bool   // its work ended by itself; it holds nothing any more
-	PreemptedBy   string // the claim that it made room for
-	PolicyVersion string // of the policy that chose it as a victim
+	Client        ClientStatus // what its cluster last said of it
+	Ready         int          // replicas that work, as its cluster last said
+	ClientText    string       // for people
+	Done          bool         // its work ended by itself; it holds nothing any more
+	PreemptedBy   string       // the claim that it made room for
+	PolicyVersion string       // of the policy that chose it as a victim
 
 	CreateTime  int64 // Unix nanoseconds at which its plan committed
 	StartTime   int64 // Unix nanoseconds at which it started to work
@@ -175,14 +184,32 @@ func (a *Assignment) Holds() bool { return !a.Done }
 // or ran to their end.
 func (a *Assignment) Counts() bool { return a.Desired == DesiredRun }
 
+// LostWork is what an eviction at now loses of its work, in nanoseconds, when work
+// is saved at every multiple of checkpoint; 0: never.
+func (a *Assignment) LostWork(now, checkpoint int64) int64 {
+	age := max(0, now-a.StartTime)
+	if checkpoint > 0 {
+		return age % checkpoint
+	}
+	return age
+}
+
 // AssignmentID names replicas that an evaluation places on a cluster.
 func AssignmentID(key JobKey, cluster, evalID string) string {
 	return strings.Join([]string{key.Namespace, key.ID, cluster, evalID}, "/")
 }
 
-// Withdrawal ends an assignment.
+// PartID names the replicas that a claim takes off an assignment which goes on
+// with the rest.
+func PartID(assignmentID, claimID string) string { return assignmentID + "/less/" + claimID }
+
+// Withdrawal ends an assignment, or some replicas of it.
 type Withdrawal struct {
 	AssignmentID string
+	// Keep is how many replicas stay; 0: none. Those that do not go as an
+	// assignment of their own, which PartID names, so that what they hold is held
+	// until they are gone. Only what has a By keeps any.
+	Keep int
 	// By is the claim that the assignment makes room for; "": the plan's own
 	// binding no longer wants it.
 	By     string

@@ -1,6 +1,10 @@
 package model
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
 
 // BudgetKey identifies a disruption budget.
 type BudgetKey struct{ Namespace, Name string }
@@ -13,13 +17,14 @@ func (k BudgetKey) Compare(o BudgetKey) int {
 }
 
 // Budget says how many allocations with certain labels evictions must leave.
-// Exactly one of MinAvailable and MaxUnavailable is set.
+// Exactly one of MinAvailable, MaxUnavailable and MaxEvictions is set.
 type Budget struct {
 	Namespace      string
 	Name           string
-	Labels         map[string]string // selects groups of the namespace; never empty
+	Labels         map[string]string // selects groups of the namespace; empty only with MaxEvictions: all of them
 	MinAvailable   *Bound
 	MaxUnavailable *Bound
+	MaxEvictions   *Rate // how many go in a window, however many are left
 	// Strict is whether no eviction may overrun it. Otherwise policies may, and
 	// it is reported.
 	Strict bool
@@ -47,11 +52,29 @@ func (b *Budget) Compile() {
 
 // Matches is whether a compiled budget is about allocations of the group.
 func (b *Budget) Matches(g *Group) bool {
-	return g.Job.Namespace == b.Namespace && len(b.Labels) > 0 && b.term.Matches(g.Labels)
+	switch {
+	case g.Job.Namespace != b.Namespace:
+		return false
+	case len(b.Labels) == 0:
+		return b.MaxEvictions != nil
+	}
+	return b.term.Matches(g.Labels)
 }
 
 // Counts is whether the budget depends on how many instances are desired.
-func (b *Budget) Counts() bool { return b.MinAvailable == nil || b.MinAvailable.Percent }
+func (b *Budget) Counts() bool {
+	return b.MaxEvictions == nil && (b.MinAvailable == nil || b.MinAvailable.Percent)
+}
+
+// Bounds is how many of its bounds are set, which must be one.
+func (b *Budget) Bounds() (n int) {
+	for _, set := range []bool{b.MinAvailable != nil, b.MaxUnavailable != nil, b.MaxEvictions != nil} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
 
 // Keeps is how many allocations must stay available of so many that are
 // desired.
@@ -63,6 +86,25 @@ func (b *Budget) Keeps(desired int) int {
 		return max(0, desired-b.MaxUnavailable.Of(desired))
 	}
 	return 0
+}
+
+// Rate is so many in any window of time.
+type Rate struct {
+	Number int32         // 0 or more
+	Window time.Duration // above 0
+}
+
+func (r Rate) String() string {
+	if r.Number == 1 {
+		return fmt.Sprintf("1 eviction in %s", r.Window)
+	}
+	return fmt.Sprintf("%d evictions in %s", r.Number, r.Window)
+}
+
+// EvictionsAt is how many were evicted at a time in Unix nanoseconds.
+type EvictionsAt struct {
+	At int64
+	N  int32
 }
 
 // Bound is a number of allocations, or a share of those desired.

@@ -61,10 +61,23 @@ type Evaluation struct {
 	Failed       map[string]*Explanation // by group
 	Queued       map[string]int          // instances still wanted, by group
 
+	// Since is the index since which its binding has waited, however many
+	// evaluations there were: of equal priority who came first is first. 0: it is
+	// of a job, and CreateIndex says it.
+	Since uint64
+
 	CreateIndex uint64
 	ModifyIndex uint64
 	CreateTime  int64
 	ModifyTime  int64
+}
+
+// Arrival is the index by which evaluations of equal priority are queued.
+func (e *Evaluation) Arrival() uint64 {
+	if e.Since != 0 {
+		return e.Since
+	}
+	return e.CreateIndex
 }
 
 // JobKey identifies the job that the evaluation is about.

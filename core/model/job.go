@@ -167,11 +167,13 @@ type Group struct {
 	Ask      Ask
 	shape    string
 	apart    string
+	nameHash uint64
 	memo     *budgetMemo
 }
 
 func (g *Group) compile(j *Job, position int, dims *Dimensions) {
 	g.Job, g.Position, g.memo = j, position, &budgetMemo{}
+	g.nameHash = g.hashName()
 	g.Ask = Ask{Vec: dims.Vector(g.Resources), Ports: slices.Sorted(slices.Values(g.Ports)), Devices: g.Devices}
 	compileAll(g.Constraints)
 	for i := range g.Affinities {

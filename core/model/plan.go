@@ -14,10 +14,16 @@ type Plan struct {
 // Empty is whether the plan changes nothing.
 func (p *Plan) Empty() bool { return len(p.Groups) == 0 }
 
-// CommitGroup is a part of a plan that is committed whole or not at all:
+// CommitGroup is a part of a plan that is committed whole or not at all, unless it
+// says that it is divisible:
 // usually what happens on one node; a gang, victims on several nodes and
 // placements bound by topology rules share one.
 type CommitGroup struct {
+	// Divisible is whether the placements hold each by itself, with the evictions that
+	// are for it: those that do are committed, and the others come back. Groups that
+	// only place may be; those of a gang, or bound by rules, are not.
+	Divisible bool
+
 	Place  []*Allocation
 	Update []*Allocation // in place: same node, newer job version
 	Stop   []Stop
@@ -73,7 +79,7 @@ func (c *Claim) CountsAgainst(asker JobKey, priority int32, now int64) bool {
 
 // PlanResult is what became of a plan.
 type PlanResult struct {
-	Committed    []int       // positions in Plan.Groups, ascending
+	Committed    []int       // positions in Plan.Groups, ascending; also of groups of which a part is
 	Rejected     []Rejection // in the order of Plan.Groups
 	Index        uint64      // at which the committed groups are visible; 0 when none is
 	RefreshIndex uint64      // the state to plan against next; 0 when nothing was rejected
@@ -82,9 +88,10 @@ type PlanResult struct {
 // Full is whether every group was committed.
 func (r *PlanResult) Full() bool { return len(r.Rejected) == 0 }
 
-// Rejection is a commit group that no longer holds.
+// Rejection is a commit group that no longer holds, or the part of it that does not.
 type Rejection struct {
-	Group  int // position in Plan.Groups
+	Group  int   // position in Plan.Groups
+	Places []int // positions in CommitGroup.Place of that part, ascending; nil: all of the group
 	NodeID string
 	Reason string
 }

@@ -3,6 +3,8 @@ package model
 import (
 	"fmt"
 	"strings"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // Shape describes what decides whether a node can take one more instance of the
@@ -19,7 +21,7 @@ func (g *Group) describe() string {
 		fmt.Fprintf(&b, " %d:%d", d, g.Ask.Vec[d])
 	}
 	for i := range g.Tolerations {
-		fmt.Fprintf(&b, " ~%q", g.Tolerations[i])
+		fmt.Fprintf(&b, " ~%q", g.Tolerations[i].String())
 	}
 	own := len(g.Labels)+len(g.Colocate)+len(g.Separate)+len(g.Spread) > 0
 	for i := range g.Constraints {
@@ -52,4 +54,17 @@ func (g *Group) describeApart() string {
 		fmt.Fprintf(&b, " %q %q", g.Separate[i].TopologyKey, g.Separate[i].Labels)
 	}
 	return b.String()
+}
+
+// NameHash is a hash of the job's key and the group's name: the same for every
+// version of a group.
+func (g *Group) NameHash() uint64 { return g.nameHash }
+
+func (g *Group) hashName() uint64 {
+	h := xxhash.New()
+	for _, part := range []string{g.Job.Namespace, g.Job.ID, g.Name} {
+		_, _ = h.WriteString(part)
+		_, _ = h.Write([]byte{0})
+	}
+	return h.Sum64()
 }

@@ -1,6 +1,11 @@
 package model
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
 
 // TaintEffect is what a taint does to groups that do not tolerate it.
 type TaintEffect string
@@ -9,16 +14,20 @@ type TaintEffect string
 const (
 	NoSchedule       TaintEffect = "NoSchedule"       // they are not placed there
 	PreferNoSchedule TaintEffect = "PreferNoSchedule" // they are placed elsewhere where there is room
+	NoExecute        TaintEffect = "NoExecute"        // they are not placed there, and leave
 )
 
 // TaintEffects lists every effect in the order in which messages name them.
-var TaintEffects = []TaintEffect{NoSchedule, PreferNoSchedule}
+var TaintEffects = []TaintEffect{NoSchedule, PreferNoSchedule, NoExecute}
 
 // Taint keeps groups off a node that do not tolerate it. What runs there
-// already stays.
+// already stays, unless its effect is NoExecute.
 type Taint struct {
 	Key, Value string
 	Effect     TaintEffect
+	Set        bool // by an operator, so that it outlives what the node says of itself
+	// Since is when a node got a taint of effect NoExecute, Unix ns; else 0.
+	Since int64
 }
 
 // String is key=value:effect, as Kubernetes writes it.
@@ -29,6 +38,37 @@ func (t Taint) String() string {
 	return fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect)
 }
 
+// Declared is the taints that the node itself has declared.
+func (n *Node) Declared() (list []Taint) {
+	for _, t := range n.Taints {
+		if !t.Set {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// WithTaints is the taints a node has that declares some and of which operators
+// set others: of two with one key and effect theirs holds. It is sorted.
+func WithTaints(declared, set []Taint) []Taint {
+	var all []Taint
+	for _, list := range [][]Taint{set, declared} {
+		for _, t := range list {
+			if !slices.ContainsFunc(all, t.SameAs) {
+				all = append(all, t)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Taint) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Effect, b.Effect))
+	})
+	return all
+}
+
+// SameAs is whether two taints are of one key and effect, of which a node has
+// one.
+func (t Taint) SameAs(o Taint) bool { return t.Key == o.Key && t.Effect == o.Effect }
+
 // TolerationOperator relates a toleration to the value of a taint.
 type TolerationOperator string
 
@@ -38,15 +78,35 @@ const (
 	TolerationExists TolerationOperator = "Exists"
 )
 
-// Toleration lets a group go to nodes with a taint, whatever its effect.
+// Toleration lets a group go to nodes with a taint, and stay there.
 type Toleration struct {
 	Key      string             // "", with Exists: every taint
 	Operator TolerationOperator // "": Equal
 	Value    string             // of Equal
+	Effect   TaintEffect        // "": every one
+	For      time.Duration      // how long an allocation may stay, of NoExecute; 0: for ever
+}
+
+// String is key=value:effect, with how long where that is limited.
+func (t Toleration) String() string {
+	text := cmp.Or(t.Key, "*")
+	if t.Operator != TolerationExists {
+		text += "=" + t.Value
+	}
+	if t.Effect != "" {
+		text += ":" + string(t.Effect)
+	}
+	if t.For != 0 {
+		text += " for " + t.For.String()
+	}
+	return text
 }
 
 // Tolerates is whether the toleration is of the taint.
 func (t *Toleration) Tolerates(taint *Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect {
+		return false
+	}
 	if t.Operator == TolerationExists {
 		return t.Key == "" || t.Key == taint.Key
 	}
@@ -57,17 +117,20 @@ func (t *Toleration) Tolerates(taint *Taint) bool {
 // there is none.
 func (g *Group) Repelled(n *Node) *Taint {
 	for i := range n.Taints {
-		if t := &n.Taints[i]; t.Effect == NoSchedule && !g.tolerates(t) {
+		if t := &n.Taints[i]; t.Effect != PreferNoSchedule && !g.tolerates(t) {
 			return t
 		}
 	}
 	return nil
 }
 
-// Discouraged is how many taints of the node make the group prefer others.
+// Discouraged is how many taints of the node make the group prefer others: wishes, and
+// those beside which it stays only for some time.
 func (g *Group) Discouraged(n *Node) (count int) {
 	for i := range n.Taints {
-		if t := &n.Taints[i]; t.Effect == PreferNoSchedule && !g.tolerates(t) {
+		t := &n.Taints[i]
+		_, leaves := g.stays(t)
+		if t.Effect == PreferNoSchedule && !g.tolerates(t) || t.Effect == NoExecute && leaves {
 			count++
 		}
 	}
@@ -83,12 +146,82 @@ func (g *Group) tolerates(taint *Taint) bool {
 	return false
 }
 
-// Discourages is whether some taint of the node is a wish rather than a rule.
+// Discourages is whether some taint of the node may be a wish rather than a rule.
 func (n *Node) Discourages() bool {
 	for i := range n.Taints {
-		if n.Taints[i].Effect == PreferNoSchedule {
+		if n.Taints[i].Effect != NoSchedule {
 			return true
 		}
 	}
 	return false
+}
+
+// Banishes is whether some taint of the node has work leave it.
+func (n *Node) Banishes() bool {
+	for i := range n.Taints {
+		if n.Taints[i].Effect == NoExecute {
+			return true
+		}
+	}
+	return false
+}
+
+// Banished is when an allocation of the group that came to the node at a time has to
+// leave it, Unix ns, and for the sake of which taint; nil: it may stay. Of several
+// tolerations of a taint that which lets it stay longest counts.
+func (g *Group) Banished(n *Node, since int64) (at int64, by *Taint) {
+	for i := range n.Taints {
+		t := &n.Taints[i]
+		if t.Effect != NoExecute {
+			continue
+		}
+		stay, limited := g.stays(t)
+		if !limited {
+			continue
+		}
+		if until := max(t.Since, since) + int64(stay); by == nil || until < at {
+			at, by = until, t
+		}
+	}
+	return at, by
+}
+
+// stays is how long an allocation may stay beside a taint; not limited: for ever.
+func (g *Group) stays(taint *Taint) (stay time.Duration, limited bool) {
+	for i := range g.Tolerations {
+		if t := &g.Tolerations[i]; t.Tolerates(taint) {
+			if t.For == 0 {
+				return 0, false
+			}
+			stay = max(stay, t.For)
+		}
+	}
+	return stay, true
+}
+
+// SinceWhen gives taints of effect NoExecute the time since when the node has them:
+// now, unless it had them already.
+func SinceWhen(taints, before []Taint, now int64) []Taint {
+	taints = slices.Clone(taints)
+	for i := range taints {
+		t := &taints[i]
+		if t.Since = 0; t.Effect != NoExecute {
+			continue
+		}
+		t.Since = now
+		for _, old := range before {
+			if t.SameAs(old) && t.Value == old.Value {
+				t.Since = old.Since
+			}
+		}
+	}
+	return taints
+}
+
+// SameTaints is whether two lists say the same, since whenever.
+func SameTaints(a, b []Taint) bool {
+	return slices.EqualFunc(a, b, func(x, y Taint) bool {
+		x.Since, y.Since = 0, 0
+		return x == y
+	})
 }

@@ -58,7 +58,8 @@ func (a *Applier) result(v *Verdict, index, refresh uint64, dropped []int) *mode
 	result := &model.PlanResult{Committed: v.Committed, Rejected: v.Rejected}
 	if len(dropped) > 0 {
 		result.Committed = slices.DeleteFunc(slices.Clone(v.Committed), func(i int) bool { return slices.Contains(dropped, i) })
-		result.Rejected = slices.Clone(v.Rejected)
+		// Of a group of which a part was to be committed, nothing is.
+		result.Rejected = slices.DeleteFunc(slices.Clone(v.Rejected), func(r model.Rejection) bool { return slices.Contains(dropped, r.Group) })
 		for _, i := range dropped {
 			result.Rejected = append(result.Rejected, model.Rejection{
 				Group: i, Reason: "a node went away before the commit",

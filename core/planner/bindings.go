@@ -89,6 +89,9 @@ type withdrawals struct {
 func (s *Scratch) withdraw(b *model.Binding, g *model.CommitGroup, w *model.Withdrawal, all *withdrawals) refusal {
 	a := s.snap.Assignment(w.AssignmentID)
 	if w.By == "" {
+		if w.Keep != 0 {
+			return malformed("it keeps %d replicas of assignment %q, for nobody", w.Keep, w.AssignmentID)
+		}
 		if a != nil && a.Binding != s.plan.Job {
 			return malformed("it withdraws assignment %q of %s", a.ID, a.Binding)
 		}
@@ -105,7 +108,11 @@ func (s *Scratch) withdraw(b *model.Binding, g *model.CommitGroup, w *model.With
 	if a.ClusterID != g.Claims[at].ClusterID {
 		return malformed("assignment %q is not on the cluster of claim %q", a.ID, w.By)
 	}
-	if why := s.sparesBinding(b, a); why != "" {
+	why := s.sparesBinding(b, a)
+	if why == "" && w.Keep != 0 {
+		why = s.cannotShrink(a, w.Keep)
+	}
+	if why != "" {
 		return refusal{
 			cause: CauseVictim, nodeID: model.ClusterPlace(a.ClusterID),
 			reason: fmt.Sprintf("assignment %q may not be evicted: %s", a.ID, why),
@@ -114,8 +121,31 @@ func (s *Scratch) withdraw(b *model.Binding, g *model.CommitGroup, w *model.With
 	all.gone[a.ID] = true
 	freed := all.freed[w.By]
 	freed.Add(&a.Vec)
+	for d, each := range a.Vec {
+		freed[d] -= each / int64(a.Replicas) * int64(w.Keep)
+	}
 	all.freed[w.By] = freed
 	return refusal{}
+}
+
+// cannotShrink is why so many replicas of an assignment may not be all that stays;
+// "" when they may.
+func (s *Scratch) cannotShrink(a *model.Assignment, keep int) string {
+	if keep < 0 || keep >= a.Replicas {
+		return fmt.Sprintf("%d of its %d replicas were to stay", keep, a.Replicas)
+	}
+	victim, stay := s.snap.Binding(a.Binding), keep
+	if !victim.Duplicated {
+		for _, x := range s.snap.BindingAssignments(a.Binding) {
+			if x.Live() && x.ID != a.ID {
+				stay += x.Replicas
+			}
+		}
+	}
+	if victim.MinReplicas == 0 || stay < victim.MinReplicas {
+		return fmt.Sprintf("%d replicas would stay, and its minReplicas is %d", stay, victim.MinReplicas)
+	}
+	return ""
 }
 
 // sparesBinding is why an assignment may be nobody's victim here; "" when it may.

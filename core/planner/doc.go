@@ -4,6 +4,9 @@
 // commits what still holds. What no longer holds goes back with the reason and
 // the index to plan on next.
 //
+// A group that says that it is divisible is committed in part where only a part of
+// its placements holds (divide.go), a placement with its evictions at a time.
+//
 // Plans of bindings have one commit group, which is checked by itself
 // (bindings.go): whatever was told to stop holds its room on a member cluster
 // until it is gone, so an assignment needs room that is free and a claim room that

@@ -6,10 +6,10 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// effective is the plan without what was omitted. The plan itself belongs to
+// effective is the plan without what was omitted or left out. The plan itself belongs to
 // its submitter, so what differs is copied.
 func (s *Scratch) effective() *model.Plan {
-	if len(s.omitted) == 0 {
+	if len(s.omitted)+len(s.parted) == 0 {
 		return s.plan
 	}
 	plan := *s.plan
@@ -23,6 +23,11 @@ func (s *Scratch) effective() *model.Plan {
 		}
 		omit(&plan.Groups[group], group, rest[:n])
 		rest = rest[n:]
+	}
+	for i := range s.refused {
+		if places := s.leftOut(i); places != nil {
+			leaveOut(&plan.Groups[i], places)
+		}
 	}
 	return &plan
 }

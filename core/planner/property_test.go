@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -59,6 +60,7 @@ func (w *world) plan(t *rapid.T) *model.Plan {
 			w.addClaim(t, snap, plan, &g)
 		}
 		w.addOwn(t, snap, j, &g)
+		g.Divisible = rapid.Bool().Draw(t, "divisible")
 		plan.Groups = append(plan.Groups, g)
 	}
 	return plan
@@ -162,7 +164,7 @@ func promises(before, after *state.Snapshot, batch *state.Batch) error {
 // plans give one after the other.
 func TestApplier_AnyInterleavingOfStalePlans(t *testing.T) {
 	outer := t
-	accepted, rejected := 0, 0
+	accepted, rejected, parted := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w, twin := newWorld(outer), newWorld(outer)
 		flaky := &flaky{cluster: w.cluster, every: 4}
@@ -205,8 +207,18 @@ func TestApplier_AnyInterleavingOfStalePlans(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				if !slices.Equal(got.Committed, want.Committed) || !slices.Equal(got.Rejected, want.Rejected) {
+				if !slices.Equal(got.Committed, want.Committed) || !reflect.DeepEqual(got.Rejected, want.Rejected) {
 					t.Fatalf("in a batch %+v, alone %+v", got, want)
+				}
+				for _, r := range got.Rejected {
+					g := &plan.Groups[r.Group]
+					if r.Places == nil {
+						continue
+					}
+					if !g.Divisible || len(r.Places) >= len(g.Place) || !slices.Contains(got.Committed, r.Group) {
+						t.Fatalf("a part of %+v was rejected: %+v", g, got)
+					}
+					parted++
 				}
 				accepted, rejected = accepted+len(got.Committed), rejected+len(got.Rejected)
 			}
@@ -215,8 +227,8 @@ func TestApplier_AnyInterleavingOfStalePlans(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("%d groups committed, %d rejected", accepted, rejected)
-	if accepted == 0 || rejected == 0 {
+	t.Logf("%d groups committed, %d rejected, %d of them in part", accepted, rejected, parted)
+	if accepted == 0 || rejected == 0 || parted == 0 {
 		t.Error("the property was not exercised")
 	}
 }

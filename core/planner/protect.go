@@ -27,14 +27,22 @@ func (s *Scratch) charge(victim *model.Allocation) refusal {
 		}
 		s.charges[at]++
 		s.charged = append(s.charged, at)
-		if slack := s.snap.BudgetSlack(at); s.charges[at] > slack {
+		if slack := s.snap.BudgetSlack(at, s.now); s.charges[at] > slack {
 			return refusal{
 				cause: CauseBudget, nodeID: victim.NodeID,
-				reason: fmt.Sprintf("allocation %q may not be evicted: the strict disruption budget %q allows %d more evictions", victim.ID, b.Key(), max(0, slack)),
+				reason: fmt.Sprintf("allocation %q may not be evicted: the strict disruption budget %q allows %d more evictions%s", victim.ID, b.Key(), max(0, slack), inWindow(b)),
 			}
 		}
 	}
 	return refusal{}
+}
+
+// inWindow is over which time a budget counts, where it does.
+func inWindow(b *model.Budget) string {
+	if b.MaxEvictions == nil {
+		return ""
+	}
+	return fmt.Sprintf(" now, of %s", b.MaxEvictions)
 }
 
 // uncharge forgets the charges since charged had this length.

@@ -122,7 +122,7 @@ func (a *Applier) seal(r *round) *state.Batch {
 			if _, cluster := model.ClusterOfPlace(node); cluster {
 				continue // what rejects there is its own scheduler
 			}
-			if cause.ofNode() && a.tracker.reject(node, r.now) {
+			if cause.ofNode() && v.Rejected[k].Places == nil && a.tracker.reject(node, r.now) {
 				batch.Ineligible = append(batch.Ineligible, node)
 			}
 		}

@@ -25,15 +25,17 @@ type RuleCheck interface {
 
 // ruled asks the rules about groups behind those that hold already.
 func (s *Scratch) ruled(groups []int) refusal {
-	if s.rules == nil {
-		return refusal{}
-	}
-	if !s.asked {
-		s.check, s.asked = s.rules.Begin(s.snap, s.plan), true
-	}
-	if s.check == nil {
+	if s.unruled() {
 		return refusal{}
 	}
 	nodeID, reason := s.check.Add(groups)
 	return refusal{cause: CauseRules, nodeID: nodeID, reason: reason}
+}
+
+// unruled is whether no rule concerns what the plan places.
+func (s *Scratch) unruled() bool {
+	if s.rules != nil && !s.asked {
+		s.check, s.asked = s.rules.Begin(s.snap, s.plan), true
+	}
+	return s.check == nil
 }

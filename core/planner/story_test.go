@@ -33,7 +33,7 @@ import (
 //	end a1                                    it completes
 //	tick 30                                   seconds
 //	submit p1 job=web snapshot=7 priority=80
-//	  group
+//	  group divisible                         the word may be absent
 //	  place w0 index=0 node=n1 devices=acme/gpu/x:2
 //	  evict a1 by=w0
 //	  stop a2 lost
@@ -283,7 +283,7 @@ func (s *story) submit(name string, w words, input string) string {
 	for line := range strings.Lines(input) {
 		f := strings.Fields(line)
 		if f[0] == "group" {
-			plan.Groups = append(plan.Groups, model.CommitGroup{})
+			plan.Groups = append(plan.Groups, model.CommitGroup{Divisible: parse(f[1:]).has("divisible")})
 			continue
 		}
 		s.groupLine(plan, job, f)
@@ -373,7 +373,11 @@ func describe(b *strings.Builder, p *planner.Pending) {
 	}
 	b.WriteByte('\n')
 	for _, x := range r.Rejected {
-		fmt.Fprintf(b, "  group %d on %s: %s\n", x.Group, x.NodeID, x.Reason)
+		part := ""
+		if x.Places != nil {
+			part = fmt.Sprintf(", placements %v", x.Places)
+		}
+		fmt.Fprintf(b, "  group %d on %s%s: %s\n", x.Group, x.NodeID, part, x.Reason)
 	}
 }
 

@@ -11,9 +11,10 @@ import (
 // Verdict is what becomes of a plan on one state.
 type Verdict struct {
 	// Plan is the plan that was asked about, or a copy without the stops and
-	// evictions of what has ended meanwhile.
+	// evictions of what has ended meanwhile and without the placements that do not
+	// hold of groups of which a part does.
 	Plan      *model.Plan
-	Committed []int             // positions of groups that hold, ascending
+	Committed []int             // positions of groups that hold, or of which a part does, ascending
 	Rejected  []model.Rejection // in the order of Plan.Groups
 	Causes    []Cause           // of Rejected, by position in it
 	Nodes     int               // nodes looked at
@@ -62,6 +63,9 @@ type Scratch struct {
 
 	// omitted lists what is left out because it has ended, by group.
 	omitted []omission
+	// parted lists the placements that are left out of groups of which a part holds,
+	// ascending.
+	parted []omission
 
 	accepted []int
 	refused  []refusal // by group
@@ -79,7 +83,8 @@ type holding struct {
 	before *model.Allocation
 }
 
-// omission is one stop (from 0) or eviction (from -1 down) of a group.
+// omission is one stop (from 0) or eviction (from -1 down) of a group, or in parted a
+// placement.
 type omission struct{ group, which int }
 
 func omittedStop(group, i int) omission     { return omission{group, i} }
@@ -106,7 +111,8 @@ func malformed(format string, args ...any) refusal {
 // same plan fills. So the groups are first checked together, everything that
 // ends before anything that begins: a plan made on this very state passes
 // here. Only when something does not hold are they checked one by one, with
-// another round for those that were refused before room was made.
+// another round for those that were refused before room was made; and what still
+// does not hold, but may be divided, placement by placement.
 func Verify(snap *state.Snapshot, plan *model.Plan, now int64, rules Rules, s *Scratch) (Verdict, error) {
 	if err := Validate(plan); err != nil {
 		return Verdict{}, err
@@ -118,7 +124,9 @@ func Verify(snap *state.Snapshot, plan *model.Plan, now int64, rules Rules, s *S
 	group, r := s.together()
 	if r.reason != "" && !r.malformed {
 		s.forget()
-		group, r = s.oneByOne()
+		if group, r = s.oneByOne(); !r.malformed {
+			group, r = s.divide()
+		}
 	}
 	if r.malformed {
 		return Verdict{}, &PlanError{EvalID: plan.EvalID, Group: group, Fault: r.reason}
@@ -132,7 +140,7 @@ func (s *Scratch) begin(snap *state.Snapshot, plan *model.Plan, now int64, rules
 	if s.job != nil {
 		s.priority = min(s.priority, s.job.Priority)
 	}
-	s.omitted, s.accepted, s.by = s.omitted[:0], s.accepted[:0], 0
+	s.omitted, s.parted, s.accepted, s.by = s.omitted[:0], s.parted[:0], s.accepted[:0], 0
 	s.refused = append(s.refused[:0], make([]refusal, len(plan.Groups))...)
 	if err := s.listWritten(); err != nil {
 		return err
@@ -196,10 +204,12 @@ func (s *Scratch) listHeld() {
 	if s.job == nil {
 		return
 	}
+	few := uint64(0) // what is wanted, by the last bits of which: most others are known by it
 	for i := range s.plan.Groups {
 		for _, a := range s.plan.Groups[i].Place {
 			if key, ok := s.instance(a); ok {
 				s.held[key] = nil
+				few |= 1 << (key.which & 63)
 			}
 		}
 	}
@@ -208,13 +218,12 @@ func (s *Scratch) listHeld() {
 	}
 	s.existing = s.snap.AppendJobAllocs(s.existing[:0], s.plan.Job)
 	for _, a := range s.existing {
-		if !a.Live() {
+		key, ok := s.instance(a)
+		if !ok || few>>(key.which&63)&1 == 0 {
 			continue
 		}
-		if key, ok := s.instance(a); ok {
-			if _, wanted := s.held[key]; wanted {
-				s.held[key] = a
-			}
+		if _, wanted := s.held[key]; wanted && a.Live() {
+			s.held[key] = a
 		}
 	}
 }
@@ -271,7 +280,6 @@ func (s *Scratch) oneByOne() (int, refusal) {
 			break
 		}
 	}
-	slices.Sort(s.accepted)
 	return 0, refusal{}
 }
 
@@ -301,10 +309,11 @@ func (s *Scratch) one(i int) refusal {
 
 // verdict is what the caller may keep.
 func (s *Scratch) verdict() Verdict {
+	slices.Sort(s.accepted)
 	v := Verdict{Plan: s.effective(), Committed: slices.Clone(s.accepted), Nodes: len(s.open)}
 	for i := range s.refused {
 		if r := &s.refused[i]; r.reason != "" {
-			v.Rejected = append(v.Rejected, model.Rejection{Group: i, NodeID: r.nodeID, Reason: r.reason})
+			v.Rejected = append(v.Rejected, model.Rejection{Group: i, Places: s.leftOut(i), NodeID: r.nodeID, Reason: r.reason})
 			v.Causes = append(v.Causes, r.cause)
 		}
 	}

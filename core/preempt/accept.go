@@ -99,7 +99,7 @@ func (s *searcher) checkPick(o int, row int32) error {
 
 // marks is why a row of the call must leave; it matters for separation alone.
 func (s *searcher) marks(o int, row int32) uint8 {
-	if !s.separates {
+	if !s.batch.places[o].apart {
 		return 0
 	}
 	return s.marksOf(o, s.batch.rows[row])
@@ -107,7 +107,7 @@ func (s *searcher) marks(o int, row int32) uint8 {
 
 // marksOf is marks for any row of option o's node.
 func (s *searcher) marksOf(o int, row *state.Row) uint8 {
-	if s.separates && s.f.req.Rules.Separated(s.f.options[s.batch.places[o].option].pos, row) {
+	if s.batch.places[o].apart && s.f.req.Rules.Separated(s.f.options[s.batch.places[o].option].pos, row) {
 		return sdk.MustLeaveSeparation
 	}
 	return 0
@@ -135,7 +135,8 @@ func (s *searcher) spare(o int) {
 // fill records an option's victims.
 func (s *searcher) fill(p *place, opt *option, picks []int32) {
 	from := len(s.arena)
-	opt.alive, opt.highest, opt.sum, opt.lost, opt.violations = true, math.MinInt32, 0, 0, 0
+	s.answers.give(opt, p.rows)
+	opt.highest, opt.sum, opt.lost, opt.violations = math.MinInt32, 0, 0, 0
 	for _, at := range picks {
 		row := s.batch.rows[at]
 		if p.guarded && slices.Contains(s.wholes, at) {
@@ -165,7 +166,7 @@ func (s *searcher) start(opt *option) int64 {
 	start := int64(math.MaxInt64)
 	for _, row := range opt.victims {
 		if row.Priority == opt.highest {
-			start = min(start, s.f.req.Now-row.Alloc.Age(s.f.req.Now))
+			start = min(start, s.f.req.Now, row.Start)
 		}
 	}
 	return start

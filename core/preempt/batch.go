@@ -36,6 +36,8 @@ type place struct {
 	// separated counts rows that exclude the preemptor, candidates or not.
 	separated int32
 	guarded   bool    // see searcher.guarded
+	apart     bool    // some of its rows may exclude the preemptor
+	plain     bool    // amounts alone decide whether the ask fits
 	showsAll  bool    // its candidates would overrun a budget between them
 	limits    *limits // nil: none
 	rows      []state.Row
@@ -242,7 +244,7 @@ const rareColumns = sdk.StartColumn | sdk.LostWorkColumn | sdk.JobColumns | sdk.
 // addRareColumns appends the columns that most policies do not read.
 func addRareColumns(r *sdk.Rows, columns sdk.Columns, ids *dictionary, now int64, row *state.Row) {
 	if columns.Has(sdk.StartColumn) {
-		r.Start = append(r.Start, now-row.Alloc.Age(now))
+		r.Start = append(r.Start, min(now, row.Start))
 	}
 	if columns.Has(sdk.LostWorkColumn) {
 		r.LostWork = append(r.LostWork, row.Group.LostWork(row.Alloc.Age(now)))
@@ -353,6 +355,10 @@ func fillRows(r *sdk.Rows, rows []*state.Row, columns sdk.Columns, evicted *Evic
 	if columns.Has(sdk.EvictionColumns) {
 		r.Evictions, r.EvictionLimit = sized(r.Evictions, n), sized(r.EvictionLimit, n)
 		for i, row := range rows {
+			if i > 0 && row.Group == rows[i-1].Group {
+				r.Evictions[i], r.EvictionLimit[i] = r.Evictions[i-1], r.EvictionLimit[i-1]
+				continue
+			}
 			r.Evictions[i], r.EvictionLimit[i] = evicted.Of(row.Group), int32(row.Group.MaxParallelEvictions)
 		}
 	}

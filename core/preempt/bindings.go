@@ -35,11 +35,22 @@ type BindingRequest struct {
 
 // BindingFound is what came of a search.
 type BindingFound struct {
-	Cluster   *model.Cluster      // nil: eviction makes no room anywhere
-	Victims   []*model.Assignment // on it, in the order of picking
-	Version   *policy.Version     // that decided
-	Outcomes  []Outcome           // by position in BindingRequest.Clusters
-	RecheckAt int64               // when the policy wants to be asked again; 0: not by time
+	Cluster   *model.Cluster  // nil: eviction makes no room anywhere
+	Victims   []BindingVictim // on it, in the order of picking
+	Version   *policy.Version // that decided
+	Outcomes  []Outcome       // by position in BindingRequest.Clusters
+	RecheckAt int64           // when the policy wants to be asked again; 0: not by time
+}
+
+// BindingVictim is an assignment of which replicas leave.
+type BindingVictim struct {
+	*model.Assignment
+	Keep int // replicas that stay; 0: none
+}
+
+// Freed is what the replicas hold that leave.
+func (v *BindingVictim) Freed() model.Vector {
+	return replicasOf(v.Assignment, v.Replicas-v.Keep)
 }
 
 // BindingCeiling is the highest priority that may be evicted for a binding. A
@@ -54,9 +65,7 @@ func BindingCeiling(priority int32, v *policy.Version, configured *int32) int64 
 // redundant ones are spared in reverse order of picking; and a cluster on which
 // the answer frees too little is dropped. What breaks them is a fault.
 func FindBinding(snap *state.Snapshot, req *BindingRequest) (BindingFound, error) {
-	b := bindingSearch{req: req, snap: snap, dims: snap.Dims().Len()}
-	b.found.Outcomes = make([]Outcome, len(req.Clusters))
-	b.ceiling = BindingCeiling(req.Binding.Priority, req.Policy, req.Delta)
+	b := newBindingSearch(snap, req)
 	if b.collect(); len(b.options) == 0 {
 		return b.found, nil
 	}
@@ -64,6 +73,14 @@ func FindBinding(snap *state.Snapshot, req *BindingRequest) (BindingFound, error
 		return BindingFound{}, err
 	}
 	return b.found, nil
+}
+
+func newBindingSearch(snap *state.Snapshot, req *BindingRequest) *bindingSearch {
+	b := &bindingSearch{req: req, snap: snap, dims: snap.Dims().Len()}
+	b.found.Outcomes = make([]Outcome, len(req.Clusters))
+	b.ceiling = BindingCeiling(req.Binding.Priority, req.Policy, req.Delta)
+	b.choosePolicy()
+	return b
 }
 
 // bindingSearch is one search. Few bindings need one, so it keeps no memory.
@@ -75,8 +92,11 @@ type bindingSearch struct {
 	options []bindingOption
 	found   BindingFound
 
-	version *policy.Version // that is asked; nil: nobody has the hook, the rules answer
-	ids     dictionary
+	version   *policy.Version // that is asked; nil: nobody has the hook, the rules answer
+	ascending bool            // it evicts by ascending priority
+	elastic   bool            // it shrinks elastic bindings
+	ids       dictionary
+	rows      []bindingRow // scratch
 }
 
 // bindingOption is a cluster with who may leave it.
@@ -86,9 +106,26 @@ type bindingOption struct {
 	rows []bindingRow // ascending by priority, then in tie order
 }
 
+// bindingRow is what may leave a cluster: an assignment, or some replicas of one.
 type bindingRow struct {
 	assignment *model.Assignment
 	priority   int32
+	part       part
+	replicas   int
+	vec        model.Vector // what they hold
+	checkpoint int64        // of the binding
+}
+
+// choosePolicy finds who is asked: the first that has the hook.
+func (b *bindingSearch) choosePolicy() {
+	for _, v := range []*policy.Version{b.req.Policy, b.req.Default} {
+		if v != nil && v.Hooks().Has(policy.HookPreemptBindings) {
+			b.version, b.found.Version = v, v
+			b.ascending, b.elastic = v.Info().Ascending, v.Info().Elastic
+			return
+		}
+	}
+	b.found.Version, b.ascending = b.req.Policy, true
 }
 
 // collect makes an option of every cluster where everybody who may go would be
@@ -99,36 +136,65 @@ func (b *bindingSearch) collect() {
 		_, soon := b.snap.ClusterRoom(c.ID, b.req.Binding.Key(), b.req.Binding.Priority, b.req.Now)
 		o.need.Sub(&soon)
 		left := o.need
-		for _, a := range b.snap.ClusterAssignments(c.ID) {
-			if priority, ok := b.mayGo(a); ok {
-				o.rows = append(o.rows, bindingRow{a, priority})
-				left.Sub(&a.Vec)
-			}
-		}
+		left.Sub(b.candidates(c.ID))
 		switch {
-		case len(o.rows) == 0:
+		case len(b.rows) == 0:
 			b.found.Outcomes[at] = NoCandidates
 		case !b.covered(&left):
 			b.found.Outcomes[at] = NotEnough
 		default:
-			slices.SortFunc(o.rows, func(x, y bindingRow) int {
-				return cmp.Or(cmp.Compare(x.priority, y.priority), b.req.Ties.Compare(x.assignment.ID, y.assignment.ID))
-			})
+			o.rows = slices.Clone(b.reach(o.need))
+			b.sort(o.rows)
 			b.options = append(b.options, o)
 		}
 	}
 }
 
-// mayGo is whether an assignment is a candidate, and of which priority.
-func (b *bindingSearch) mayGo(a *model.Assignment) (priority int32, ok bool) {
-	if !a.Live() || a.Binding == b.req.Binding.Key() || a.Vec == (model.Vector{}) {
-		return 0, false
+// candidates fills rows with who may leave a cluster, and returns what all of them
+// hold.
+func (b *bindingSearch) candidates(cluster string) *model.Vector {
+	b.rows = b.rows[:0]
+	var held model.Vector
+	for a, victim := range b.snap.ClusterWork(cluster) {
+		if b.mayGo(a, victim) {
+			b.addCandidate(a, victim)
+			held.Add(&a.Vec)
+		}
 	}
-	victim := b.snap.Binding(a.Binding)
-	if victim == nil || victim.ClusterScoped || int64(victim.Priority) > b.ceiling {
-		return 0, false
+	return &held
+}
+
+// reach is those of rows whom the policy may come to evict: where it goes by
+// ascending priority, nobody above the lowest priority that is enough. Nine in
+// ten are not, and need not be laid out for it.
+func (b *bindingSearch) reach(need model.Vector) []bindingRow {
+	if !b.ascending {
+		return b.rows
 	}
-	return victim.Priority, true
+	slices.SortFunc(b.rows, func(x, y bindingRow) int { return cmp.Compare(x.priority, y.priority) })
+	for i := range b.rows {
+		if i > 0 && b.rows[i].priority != b.rows[i-1].priority && b.covered(&need) {
+			return b.rows[:i]
+		}
+		need.Sub(&b.rows[i].vec)
+	}
+	return b.rows
+}
+
+// sort puts rows into the order in which policies see them.
+func (b *bindingSearch) sort(rows []bindingRow) {
+	slices.SortFunc(rows, func(x, y bindingRow) int {
+		return cmp.Or(
+			cmp.Compare(x.priority, y.priority), b.req.Ties.Compare(x.assignment.ID, y.assignment.ID), cmp.Compare(x.part, y.part),
+		)
+	})
+}
+
+// mayGo is whether an assignment is a candidate; its binding is nil when that is
+// gone.
+func (b *bindingSearch) mayGo(a *model.Assignment, victim *model.Binding) bool {
+	return a.Live() && victim != nil && victim.Key() != b.req.Binding.Key() && !victim.ClusterScoped &&
+		int64(victim.Priority) <= b.ceiling && a.Vec != model.Vector{}
 }
 
 func (b *bindingSearch) covered(need *model.Vector) bool {
@@ -145,15 +211,6 @@ const hookBindings = "PreemptBindings"
 // ask asks who leaves, keeps whom it takes to make room, and asks about those
 // alone which cluster is best.
 func (b *bindingSearch) ask() error {
-	for _, v := range []*policy.Version{b.req.Policy, b.req.Default} {
-		if b.version == nil && v != nil && v.Hooks().Has(policy.HookPreemptBindings) {
-			b.version = v
-		}
-	}
-	b.found.Version = b.version
-	if b.version == nil {
-		b.found.Version = b.req.Policy
-	}
 	in, answer, err := b.call()
 	if err != nil {
 		return err
@@ -177,39 +234,59 @@ func (b *bindingSearch) ask() error {
 	return b.choose()
 }
 
-// victims are the picks that make room on option i, in their order; nil: they
-// free too little.
+// victims are the picks that make room on option i, in their order, without those
+// that are redundant; nil: they free too little.
 func (b *bindingSearch) victims(o *bindingOption, in *sdk.Candidates, answer *sdk.BindingVictims, i int) ([]bindingRow, error) {
-	first, end := in.FirstRow[i], in.FirstRow[i+1]
-	taken := make([]bool, end-first)
-	left := o.need
-	var picks []bindingRow
-	for _, row := range answer.Rows(i) {
-		switch {
-		case row < first || row >= end:
-			return nil, b.misanswer("cluster %s: row %d is not one of its rows %d to %d", b.req.Clusters[o.at].ID, row, first, end-1)
-		case taken[row-first]:
-			return nil, b.misanswer("cluster %s: row %d is listed twice", b.req.Clusters[o.at].ID, row)
-		}
-		taken[row-first] = true
-		if b.covered(&left) {
-			continue // the rest is looked at for what is wrong with it
-		}
-		picks = append(picks, o.rows[row-first])
-		left.Sub(&o.rows[row-first].assignment.Vec)
-	}
-	if !b.covered(&left) {
-		return nil, nil
+	picks, left, err := b.picks(o, in, answer, i)
+	if err != nil || !b.covered(&left) {
+		return nil, err
 	}
 	for k, pick := range slices.Backward(picks) {
+		if pick.part == surplus && goesWhole(picks, pick.assignment) {
+			continue
+		}
 		back := left
-		back.Add(&pick.assignment.Vec)
+		back.Add(&pick.vec)
 		if b.covered(&back) {
 			left = back
 			picks = slices.Delete(picks, k, k+1)
+		} else if pick.part == surplus {
+			b.keepSome(&picks[k], &left)
 		}
 	}
-	return picks, nil
+	return united(picks), nil
+}
+
+// picks are the rows that the answer lists for option i until there is room, and
+// what is lacking then.
+func (b *bindingSearch) picks(o *bindingOption, in *sdk.Candidates, answer *sdk.BindingVictims, i int) (
+	picks []bindingRow, left model.Vector, err error,
+) {
+	first, end := in.FirstRow[i], in.FirstRow[i+1]
+	taken, listed := make([]bool, end-first), make([]bool, end-first)
+	left = o.need
+	take := func(k int32) {
+		taken[k] = true
+		picks = append(picks, o.rows[k])
+		left.Sub(&o.rows[k].vec)
+	}
+	for _, row := range answer.Rows(i) {
+		switch {
+		case row < first || row >= end:
+			return nil, left, b.misanswer("cluster %s: row %d is not one of its rows %d to %d", b.req.Clusters[o.at].ID, row, first, end-1)
+		case listed[row-first]:
+			return nil, left, b.misanswer("cluster %s: row %d is listed twice", b.req.Clusters[o.at].ID, row)
+		}
+		at := row - first
+		listed[at] = true
+		if o.rows[at].part == minimum && !taken[at-1] && !b.covered(&left) {
+			take(at - 1) // no binding keeps less than its minimum
+		}
+		if !taken[at] && !b.covered(&left) { // else it is looked at for what is wrong with it
+			take(at)
+		}
+	}
+	return picks, left, nil
 }
 
 // choose asks about the options with their victims alone.
@@ -219,9 +296,7 @@ func (b *bindingSearch) choose() error {
 		o := &b.options[i]
 		victims[i] = o.rows
 		o.rows = slices.Clone(o.rows)
-		slices.SortFunc(o.rows, func(x, y bindingRow) int {
-			return cmp.Or(cmp.Compare(x.priority, y.priority), b.req.Ties.Compare(x.assignment.ID, y.assignment.ID))
-		})
+		b.sort(o.rows)
 	}
 	in, answer, err := b.call()
 	if err != nil {
@@ -238,7 +313,7 @@ func (b *bindingSearch) choose() error {
 	}
 	b.found.Cluster = b.req.Clusters[b.options[best].at]
 	for _, v := range victims[best] {
-		b.found.Victims = append(b.found.Victims, v.assignment)
+		b.found.Victims = append(b.found.Victims, BindingVictim{v.assignment, v.assignment.Replicas - v.replicas})
 	}
 	if at := answer.Recheck.Time(); at != 0 && (b.found.RecheckAt == 0 || at < b.found.RecheckAt) {
 		b.found.RecheckAt = at
@@ -315,9 +390,10 @@ func (b *bindingSearch) addRow(r *sdk.Rows, row bindingRow) {
 	name := b.ids.id(key.Namespace + "\x00" + key.ID)
 	r.Priority = append(r.Priority, row.priority)
 	r.Start = append(r.Start, row.assignment.StartTime)
+	r.LostWork = append(r.LostWork, row.assignment.LostWork(b.req.Now, row.checkpoint))
 	r.Namespace, r.Job, r.Group = append(r.Namespace, b.ids.id(key.Namespace)), append(r.Job, name), append(r.Group, name)
 	for d := range b.dims {
-		r.Use[d] = append(r.Use[d], float64(row.assignment.Vec[d]))
+		r.Use[d] = append(r.Use[d], float64(row.vec[d]))
 	}
 }
 

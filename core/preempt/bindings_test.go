@@ -84,7 +84,7 @@ func find(t *testing.T, answer func(in *sdk.Candidates, out *sdk.BindingVictims)
 	})
 }
 
-func ids(victims []*model.Assignment) (list []string) {
+func ids(victims []preempt.BindingVictim) (list []string) {
 	for _, v := range victims {
 		list = append(list, v.ID)
 	}

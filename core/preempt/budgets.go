@@ -10,8 +10,8 @@ import (
 )
 
 // Violated calls tell for each victim whose eviction overruns a disruption budget
-// when they go one after the other, with its position.
-func Violated(view *state.View, victims []*model.Allocation, tell func(i int)) {
+// when they go one after the other at a time, with its position.
+func Violated(view *state.View, now int64, victims []*model.Allocation, tell func(i int)) {
 	if len(view.Budgets()) == 0 {
 		return
 	}
@@ -22,7 +22,7 @@ func Violated(view *state.View, victims []*model.Allocation, tell func(i int)) {
 		}
 		overrun := false
 		for _, at := range view.BudgetsOf(v.Group) {
-			overrun = c.add(at, 1) > view.BudgetSlack(at) || overrun
+			overrun = c.add(at, 1) > view.BudgetSlack(at, now) || overrun
 		}
 		if overrun {
 			tell(i)
@@ -68,7 +68,7 @@ func (f *Finder) findSlacks() {
 		return
 	}
 	for at := range f.snap.Budgets() {
-		slack := f.snap.BudgetSlack(int32(at))
+		slack := f.snap.BudgetSlack(int32(at), f.req.Now)
 		f.slacks, f.leastSlack = append(f.slacks, slack), min(f.leastSlack, slack)
 	}
 }
@@ -163,7 +163,7 @@ func (s *searcher) violations(victims []*state.Row) (n int32) {
 // else all are shown.
 func (s *searcher) narrow(p *place) {
 	p.showsAll = s.around && s.overrun(s.eligible)
-	if !p.showsAll || !s.plain || !s.findTight() {
+	if !p.showsAll || !p.plain || !s.findTight() {
 		return
 	}
 	s.missing = append(s.missing[:0], s.lacks...)
@@ -290,10 +290,8 @@ func (f *Finder) refreshBudgets(w *searcher) {
 			continue
 		}
 		changed = true
-		for key := range f.snap.Labelled(b.Labels) {
-			if key.Namespace == b.Namespace {
-				f.addHolders(key, w.ceiling, func(a *model.Allocation) bool { return b.Matches(a.Group) })
-			}
+		for key := range f.snap.JobsUnder(b) {
+			f.addHolders(key, w.ceiling, func(a *model.Allocation) bool { return b.Matches(a.Group) })
 		}
 	}
 	if changed {

@@ -30,6 +30,7 @@ type table struct {
 
 // Best is the best option; ok is false when there is none.
 func (f *Finder) Best() (choice Choice, ok bool, err error) {
+	f.searchOn(false)
 	if err := f.scoreOptions(); err != nil || len(f.table.at) == 0 {
 		return Choice{}, false, err
 	}
@@ -45,6 +46,7 @@ func (f *Finder) Best() (choice Choice, ok bool, err error) {
 // Each visits the best option of every node that has one, in the order of the
 // request's nodes: for jobs that run on every node.
 func (f *Finder) Each(visit func(Choice)) error {
+	f.searchOn(true)
 	if err := f.scoreOptions(); err != nil {
 		return err
 	}
@@ -69,10 +71,7 @@ func (f *Finder) choice(i int) Choice {
 	if len(f.req.Group.Ask.Devices) > 0 {
 		c.Device = f.device(o, f.snap.NodeAt(o.pos))
 	}
-	f.chosen = f.chosen[:0]
-	for _, v := range o.victims {
-		f.chosen = append(f.chosen, v.Alloc)
-	}
+	f.chosen = f.victimsOf(o, f.chosen[:0])
 	c.Victims = f.chosen
 	return c
 }
@@ -82,6 +81,9 @@ func (f *Finder) victims() *policy.Version { return f.workers[0].victims.version
 
 // scoreOptions asks the policy about all options that fit.
 func (f *Finder) scoreOptions() error {
+	if f.fault != nil {
+		return f.fault
+	}
 	f.fillTable()
 	t := &f.table
 	n := len(t.at)
@@ -267,11 +269,16 @@ func (f *Finder) fillRareColumns(v *sdk.Rows) {
 	if f.columns.Has(sdk.MustLeaveColumn) {
 		v.MustLeave = zeroed(v.MustLeave, len(t.rows))
 	}
-	if f.workers[0].plain && f.columns&rareColumns == 0 {
+	w := f.workers[0]
+	rare := !w.amounts || f.columns&rareColumns != 0
+	if !rare && !w.separates {
 		return
 	}
 	for i, at := range t.at {
 		opt := &f.options[at]
+		if !rare && !f.req.Rules.Apart(opt.pos) {
+			continue
+		}
 		for x := t.options.FirstVictim[i]; x < t.options.FirstVictim[i+1]; x++ {
 			f.fillVictim(v, opt, x)
 		}
@@ -281,7 +288,7 @@ func (f *Finder) fillRareColumns(v *sdk.Rows) {
 func (f *Finder) fillVictim(v *sdk.Rows, opt *option, x int32) {
 	row := f.table.rows[x]
 	here := row.Alloc.NodePos == opt.pos // else it goes with another victim
-	if w := f.workers[0]; here && !w.plain && f.columns.Has(sdk.MustLeaveColumn) {
+	if w := f.workers[0]; here && f.columns.Has(sdk.MustLeaveColumn) {
 		v.MustLeave[x] = w.mustGo(opt.pos, row)
 	}
 	if f.columns&rareColumns != 0 {

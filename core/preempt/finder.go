@@ -32,8 +32,20 @@ type Finder struct {
 	why     []Outcome // by k: what became of the node
 	slots   []int32   // k by node position, -1: not in the search
 	slotted bool      // slots is of this search: it is made when first needed
-	holders []int32   // scratch of queueHolders, as is allocs
-	allocs  []*model.Allocation
+	alike   []int32   // by k: that of the node whose answer it gets, mostly its own
+	todo    []int32   // those with an answer of their own, ascending
+	asking  []int32   // of them those that are being asked about
+	// prospects is by todo, where the policy is asked in rounds, and waiting those that
+	// have not been asked about. As long as no option is known the next round asks about
+	// as many as round.
+	prospects, waiting []prospect
+	round              int
+	reach              []int32 // by k: highest priority of which the policy was shown somebody
+	holders            holders
+	kinds              kinds
+	// holdsOwn is the nodes, by k, with allocations of the asking job.
+	holdsOwn []int32
+	allocs   []*model.Allocation // scratch
 
 	// budgeted is whether what disruption budgets have left matters to the search;
 	// slacks is that by position in the state's list, below zero where too few are
@@ -48,6 +60,16 @@ type Finder struct {
 	stoppedBy  []int32
 	unsettled  bool
 
+	// emptied is what nodes have with everybody gone who may be evicted up to some
+	// priorities, and hopeless, by chunk, where that is too little for the ask; empty:
+	// nobody has looked.
+	emptied     []*emptied
+	emptiedUses uint64
+	hopeless    []uint64
+	// ownBelow is whether the asking job itself may have something of low enough
+	// priority, which is never evicted for it: an earlier version.
+	ownBelow bool
+
 	watch   watched
 	workers []*searcher
 	chooser asked       // who scores options
@@ -61,10 +83,19 @@ type Finder struct {
 
 // option is a place for the preemptor and what it costs.
 type option struct {
-	pos     int32 // of the node
-	device  int16 // which of the node's ways of serving the devices
-	alive   bool
-	victims []*state.Row // in picking order
+	pos    int32 // of the node
+	device int16 // which of the node's ways of serving the devices
+	alive  bool
+	*answer
+}
+
+// answer is what an option that is alive costs. Options of nodes that are alike
+// share one.
+type answer struct {
+	asked   int32 // position of the node that the policy was asked about
+	shared  bool  // it stays as it is
+	rows    []state.Row
+	victims []*state.Row // of rows, and perhaps of other nodes, in picking order
 
 	highest    int32
 	violations int32 // only for policies that read it, as start
@@ -119,7 +150,12 @@ func (f *Finder) Begin(snap *state.Snapshot, req Request) error {
 	f.columns = scorer.Info().Columns
 	f.layOut()
 	f.lookAtBudgets()
-	if err := f.hire(); err != nil {
+	if err := f.hire(1); err != nil {
+		return err
+	}
+	f.findAlike()
+	f.findHopeless()
+	if err := f.hire(max(1, min(f.req.Workers, len(f.todo)/blockNodes))); err != nil {
 		return err
 	}
 	f.searchAll()
@@ -131,6 +167,8 @@ func (f *Finder) layOut() {
 	f.options, f.first = f.options[:0], append(f.first[:0], 0)
 	f.why = slices.Grow(f.why[:0], len(f.req.Nodes))[:len(f.req.Nodes)]
 	clear(f.why)
+	f.reach = sized(f.reach, len(f.req.Nodes))
+	f.holders.reset(len(f.req.Nodes))
 	for _, pos := range f.req.Nodes {
 		ways := 1
 		if len(f.req.Group.Ask.Devices) > 0 {
@@ -149,7 +187,7 @@ func (f *Finder) addOption(pos int32, device int16) {
 	n := len(f.options)
 	f.options = slices.Grow(f.options, 1)[:n+1]
 	o := &f.options[n]
-	o.pos, o.device, o.alive = pos, device, false
+	o.pos, o.device, o.alive, o.answer = pos, device, false, nil
 }
 
 // lookAtBudgets finds out whether budgets matter, and what they have left.
@@ -164,19 +202,18 @@ func (f *Finder) lookAtBudgets() {
 	}
 }
 
-// hire gets as many workers ready as the search is worth.
-func (f *Finder) hire() error {
-	n := max(1, min(f.req.Workers, len(f.req.Nodes)/blockNodes))
+// hire gets n workers ready, some of which may be.
+func (f *Finder) hire(n int) error {
 	for len(f.workers) < n {
-		f.workers = append(f.workers, &searcher{})
+		f.workers = append(f.workers, &searcher{idle: true})
 	}
 	for _, w := range f.workers[:n] {
+		if !w.idle {
+			continue
+		}
 		if err := w.begin(f); err != nil {
 			return err
 		}
-	}
-	for _, w := range f.workers[n:] {
-		w.idle = true
 	}
 	return nil
 }
@@ -197,20 +234,28 @@ const blockNodes = 512
 
 // searchAll evaluates every node; workers take blocks in turn.
 func (f *Finder) searchAll() {
-	if workers := f.active(); len(workers) == 1 {
-		workers[0].searchBlocks(0, 1)
-	} else {
-		searchSideBySide(workers)
+	if f.waiting = f.waiting[:0]; f.asksInRounds() {
+		f.searchInRounds()
+		return
 	}
+	f.asking = append(f.asking[:0], f.todo...)
+	f.sideBySide((*searcher).searchBlocks)
+	f.shareAnswers()
 	f.collect()
 }
 
-func searchSideBySide(workers []*searcher) {
+// sideBySide has every worker do its share: every step-th part, beginning with first.
+func (f *Finder) sideBySide(share func(w *searcher, first, step int)) {
+	workers := f.active()
+	if len(workers) == 1 {
+		share(workers[0], 0, 1)
+		return
+	}
 	var wg sync.WaitGroup
 	for i, w := range workers[1:] {
-		wg.Go(func() { w.searchBlocks(i+1, len(workers)) })
+		wg.Go(func() { share(w, i+1, len(workers)) })
 	}
-	workers[0].searchBlocks(0, len(workers))
+	share(workers[0], 0, len(workers))
 	wg.Wait()
 }
 
@@ -255,6 +300,7 @@ func (f *Finder) Changed(snap *state.Snapshot, positions []int32, evicted []*mod
 		f.refreshGuards(w, evicted)
 	}
 	for _, pos := range positions {
+		f.hopes(pos)
 		if k, ok := f.slot(pos); ok {
 			w.queue(int(k))
 		}
@@ -270,40 +316,13 @@ func (f *Finder) Changed(snap *state.Snapshot, positions []int32, evicted []*mod
 	return f.fault
 }
 
-// queueHolders queues the nodes on which a candidate of these groups sits, of
-// whatever version: its count of evictions has changed. It looks at the
-// allocations of the groups' jobs, which are few, and not at what is on all nodes.
-func (f *Finder) queueHolders(w *searcher, evicted []*model.Group) {
-	f.holders = f.holders[:0]
-	for _, g := range evicted {
-		f.allocs = f.snap.AppendJobAllocs(f.allocs[:0], g.Job.Key())
-		for _, a := range f.allocs {
-			if !a.Live() || a.Group.Name != g.Name || int64(a.Job.Priority) > w.ceiling {
-				continue
-			}
-			if k, ok := f.slot(a.NodePos); ok && (w.delta != nil || f.asked(k)) {
-				f.holders = append(f.holders, k)
-			}
-		}
-	}
-	slices.Sort(f.holders)
-	for _, k := range slices.Compact(f.holders) {
-		w.queue(int(k))
-	}
-}
-
-// asked is whether the policy chose victims on the node at k, declined to, or may
-// have chosen some that budgets keep. Elsewhere the group does not fit whatever it
-// says, as long as it has no say in who is a candidate.
-func (f *Finder) asked(k int32) bool {
-	return f.why[k] == Possible || f.why[k] == Declined || f.why[k] == Protected
-}
-
 // searchAgain evaluates every node afresh on the snapshot at hand.
 func (f *Finder) searchAgain() error {
 	for _, w := range f.active() {
 		w.renew()
 	}
+	f.findAlike()
+	f.findHopeless()
 	f.searchAll()
 	return f.fault
 }

@@ -25,11 +25,14 @@ type unit struct {
 // guarded is whether something on the node says more of its rows than their
 // priority.
 func (s *searcher) guarded(p *place) bool {
-	return p.chunk.Guarded()>>p.i&1 == 1 || s.strict && s.underStrict(p.rows)
+	return len(s.f.req.Spared) > 0 || p.chunk.Guarded()>>p.i&1 == 1 || s.strict && s.underStrict(p.rows)
 }
 
 // mayGo is whether a row of a guarded node may be a victim.
 func (s *searcher) mayGo(p *place, row *state.Row) bool {
+	if s.f.req.Spared[row.Alloc] {
+		return false
+	}
 	job := row.Group.Job
 	if !job.EvictedWhole {
 		return s.mayGoAlone(p, row)
@@ -90,6 +93,9 @@ func (s *searcher) within(p *place, costs charges) bool {
 // stop notes that a strict budget keeps somebody on a node.
 func (s *searcher) stop(k, budget int32) {
 	s.unsettled = true // what a budget has left changes elsewhere
+	if at := s.f.snap.MoreEvictionsAt(budget, s.f.req.Now); at != 0 {
+		s.recheck.At(at) // or by time alone
+	}
 	s.f.stoppedBy[k] = budget + 1
 }
 
@@ -115,7 +121,7 @@ func (s *searcher) unit(key model.JobKey) *unit {
 		row := s.rowOf(a)
 		u.rows = append(u.rows, row)
 		live[a.Group.Name]++
-		u.spared = u.spared || int64(row.Priority) > s.ceiling || a.Job.NonPreemptible || s.spares(row) ||
+		u.spared = u.spared || s.f.req.Spared[a] || int64(row.Priority) > s.ceiling || a.Job.NonPreemptible || s.spares(row) ||
 			s.f.req.Rules != nil && s.f.req.Rules.Anchors(row)
 		if !s.strict || !a.Available() {
 			continue
@@ -354,7 +360,7 @@ func (s *searcher) layOutAgain() {
 		s.lacks = s.f.watch.appendLacks(s.lacks[:0], p, &s.f.req.Group.Ask)
 		s.narrow(p)
 		n := 0
-		if s.plain {
+		if p.plain {
 			n = s.reachPlain(p)
 		} else {
 			n = s.reach(p)

@@ -125,7 +125,7 @@ func TestFinder_GuardsHold(t *testing.T) {
 	for name, v := range all {
 		t.Run(name, func(t *testing.T) {
 			options, whole, protected := 0, 0, 0
-			check(t, func(t *rapid.T) {
+			guards := func(t *rapid.T) {
 				w := drawWorld(t, shape{guards: true, ports: true})
 				if name != "default" { // gaps of their own
 					w.base = 1
@@ -154,7 +154,11 @@ func TestFinder_GuardsHold(t *testing.T) {
 						}
 					}
 				}
-			})
+			}
+			// Some policies evict seldom: of few worlds perhaps nobody worth a look.
+			for rounds := 0; rounds == 0 || rounds < 50 && (whole == 0 || protected == 0); rounds++ {
+				check(t, guards)
+			}
 			t.Logf("%d options, %d with somebody on other nodes, %d nodes protected", options, whole, protected)
 			if options == 0 || whole == 0 || protected == 0 {
 				t.Error("the property was not exercised")
@@ -202,7 +206,7 @@ func (w *world) checkGuards(t *rapid.T, c preempt.Choice, redundant bool) (wide 
 		}
 	}
 	var overrun []string
-	preempt.Violated(&w.snap.View, c.Victims, func(i int) { overrun = append(overrun, c.Victims[i].ID) })
+	preempt.Violated(&w.snap.View, 0, c.Victims, func(i int) { overrun = append(overrun, c.Victims[i].ID) })
 	for _, b := range w.snap.Budgets() {
 		if costs[b.Name] > max(0, w.left(b)) && len(overrun) == 0 {
 			t.Fatalf("budget %s is overrun, and nobody is said to", b.Name)

@@ -29,6 +29,8 @@ type Request struct {
 	// Elsewhere is whether Rules may be asked for evictions on other nodes that make
 	// a node possible.
 	Elsewhere bool
+	// Spared are no candidates, whatever else they are; nil: all are.
+	Spared map[*model.Allocation]bool
 	// Evicted counts the plan's victims by group; nil: none yet.
 	Evicted *Evicted
 
@@ -59,8 +61,10 @@ type Rules interface {
 	Elsewhere(pos int32) ([]*model.Allocation, bool)
 	// Anchors is whether the group goes where the row is: it is no candidate.
 	Anchors(row *state.Row) bool
-	// Separates is whether Separated can be true at all.
+	// Separates is whether Separated can be true at all, and Apart whether it can of
+	// some row of the node at pos.
 	Separates() bool
+	Apart(pos int32) bool
 }
 
 // delta is the base gap of a request.
@@ -108,21 +112,21 @@ type Evicted struct {
 	byGroup map[*model.Group]*int32
 	// marks has a bit for every group counted. Most groups that are asked for are
 	// not, and are known by it without a search.
-	marks uint64
+	marks [marks / 64]uint64
 }
+
+// marks is how many bits Evicted tells groups apart by.
+const marks = 1 << 12
 
 type evictedKey struct {
 	job   model.JobKey
 	group string
 }
 
-// mark is one of 64 bits, the same for every version of a group.
-func mark(g *model.Group) uint64 {
-	sum := len(g.Name)
-	if id := g.Job.ID; len(id) >= 2 {
-		sum += 31*int(id[len(id)-1]) + int(id[len(id)-2])
-	}
-	return 1 << (sum & 63)
+// mark is where the bit of a group is, the same for every version of it.
+func mark(g *model.Group) (word int, bit uint64) {
+	sum := g.NameHash() % marks
+	return int(sum / 64), 1 << (sum % 64)
 }
 
 // Add counts one more victim of g.
@@ -138,14 +142,18 @@ func (e *Evicted) Add(g *model.Group) {
 	}
 	*c++
 	e.byGroup[g] = c
-	e.marks |= mark(g)
+	word, bit := mark(g)
+	e.marks[word] |= bit
 }
 
 // Of is the number of victims of g so far. It only reads, so that workers may
 // share the counts. The pointer is tried first: the groups of one job version
 // are shared by its allocations.
 func (e *Evicted) Of(g *model.Group) int32 {
-	if e == nil || e.marks&mark(g) == 0 {
+	if e == nil {
+		return 0
+	}
+	if word, bit := mark(g); e.marks[word]&bit == 0 {
 		return 0
 	}
 	if c := e.byGroup[g]; c != nil {

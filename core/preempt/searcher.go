@@ -22,7 +22,7 @@ type searcher struct {
 	victims asked
 	ceiling int64 // highest priority that may be evicted
 
-	plain     bool    // amounts alone decide whether the ask fits
+	amounts   bool    // the ask is for neither ports nor devices
 	separates bool    // some rows may exclude the preemptor
 	ascending bool    // candidates above the first sufficient priority do not matter
 	quick     bool    // queueQuickly does
@@ -47,9 +47,13 @@ type searcher struct {
 	picks     []int32      // of the option at hand that remain
 	wholes    []int32      // picks whose job goes whole, on a guarded node
 	kept      []int32      // victims of the options of a call, as positions among their candidates
-	arena     []*state.Row // of option.victims
-	needs     []float64    // of option.need
+	arena     []*state.Row // of answer.victims
+	needs     []float64    // of answer.need
+	answers   answers
 
+	counted []groupCount // scratch of leastFor, as are below and starts
+	below   []int64
+	starts  []int64
 	units   map[model.JobKey]*unit
 	charged charges // of the option or node at hand
 	tight   []bool  // by eligible: it overruns a budget
@@ -88,7 +92,7 @@ func (a *asked) release() {
 func (s *searcher) begin(f *Finder) (err error) {
 	s.f, s.idle = f, false
 	s.recheck, s.fault, s.unsettled = sdk.Recheck{}, nil, false
-	s.arena, s.needs = s.arena[:0], s.needs[:0]
+	s.arena, s.needs, s.answers.used = s.arena[:0], s.needs[:0], 0
 	s.ceiling = Ceiling(f.req.Group.Job.Priority, f.req.Policy, f.req.Delta)
 	s.delta = nil
 	if v := f.req.Policy; v.Hooks().Has(policy.HookDelta) {
@@ -108,11 +112,11 @@ func (s *searcher) begin(f *Finder) (err error) {
 	s.columns = chooser.Info().Columns
 	s.separates = f.req.Rules != nil && f.req.Rules.Separates()
 	s.wide = s.separates && f.req.Elsewhere
-	s.plain = len(f.req.Group.Ask.Ports) == 0 && len(f.req.Group.Ask.Devices) == 0 && !s.separates
+	s.amounts = len(f.req.Group.Ask.Ports)+len(f.req.Group.Ask.Devices) == 0
 	s.ascending = chooser.Info().Ascending
 	s.around = s.ascending && s.columns.Has(sdk.BudgetColumns) && len(f.snap.Budgets()) > 0
 	s.strict = f.snap.StrictBudgets() > 0
-	s.quick = s.plain && s.ascending && s.delta == nil && f.req.Ties.ByID() &&
+	s.quick = s.amounts && s.ascending && s.delta == nil && f.req.Ties.ByID() &&
 		(f.req.Rules == nil || len(f.req.Group.Colocate) == 0)
 	s.renew()
 	return nil
@@ -152,13 +156,13 @@ func (s *searcher) end() {
 	s.idle = true
 }
 
-// searchBlocks evaluates every step-th block of nodes, beginning with first.
+// searchBlocks evaluates every step-th block of the nodes asked about, beginning with first.
 func (s *searcher) searchBlocks(first, step int) {
-	nodes := len(s.f.req.Nodes)
-	for block := first; block*blockNodes < nodes && s.fault == nil; block += step {
+	todo := s.f.asking
+	for block := first; block*blockNodes < len(todo) && s.fault == nil; block += step {
 		s.block = block
-		for k := block * blockNodes; k < min((block+1)*blockNodes, nodes); k++ {
-			s.queue(k)
+		for _, k := range todo[block*blockNodes : min((block+1)*blockNodes, len(todo))] {
+			s.queue(int(k))
 		}
 		s.finish()
 	}
@@ -173,8 +177,12 @@ func (s *searcher) queue(k int) {
 	}
 	pos := int(f.req.Nodes[k])
 	chunk, i := f.snap.Chunk(pos/state.ChunkSize), pos%state.ChunkSize
-	f.why[k] = NoCandidates
+	f.why[k], f.reach[k] = NoCandidates, math.MinInt32
 	if int64(chunk.MinPriority(i)) > s.ceiling && !s.wide || chunk.Schedulable()>>i&1 == 0 {
+		return
+	}
+	if s.isHopeless(pos) {
+		f.why[k] = NotEnough
 		return
 	}
 	p := place{k: int32(k), chunk: chunk, i: int32(i), rows: chunk.Rows(i)}
@@ -185,11 +193,13 @@ func (s *searcher) queue(k int) {
 		f.why[k] = s.missed(p.k, NoCandidates)
 		return
 	}
-	if len(chunk.Claims(i)) > 0 {
+	if chunk.Claimed()>>i&1 == 1 {
 		p.claimed = s.claimed(int32(pos))
 	}
 	p.guarded = s.guarded(&p) || p.limits != nil
-	if s.quick && !p.guarded && (!s.around || !s.mayOverrun(p.rows)) {
+	p.apart = s.separates && f.req.Rules.Apart(int32(pos))
+	p.plain = s.amounts && !p.apart && p.limits == nil
+	if s.quick && p.plain && !p.guarded && (!s.around || !s.mayOverrun(p.rows)) {
 		s.queueQuickly(&p)
 		return
 	}
@@ -246,7 +256,7 @@ func (s *searcher) queueQuickly(p *place) {
 			break
 		}
 		job := row.Group.Job
-		if job.NonPreemptible || job == own || job.ID == own.ID && job.Namespace == own.Namespace {
+		if job.NonPreemptible || f.ownBelow && (job == own || job.ID == own.ID && job.Namespace == own.Namespace) {
 			continue
 		}
 		level = row.Priority
@@ -260,7 +270,7 @@ func (s *searcher) queueQuickly(p *place) {
 	if missing > 0 || len(rows) == from {
 		return
 	}
-	p.option = f.first[p.k]
+	p.option, f.reach[p.k] = f.first[p.k], level
 	if s.twins.usable && s.follow(p, rows[from:]) {
 		return
 	}
@@ -309,9 +319,15 @@ func (s *searcher) candidates(p *place, pos int32) {
 		if p.guarded && !s.mayGo(p, row) {
 			continue
 		}
-		s.eligible, s.mustLeave = append(s.eligible, row), append(s.mustLeave, s.mustGo(pos, row))
+		s.eligible = append(s.eligible, row)
 	}
-	if s.separates {
+	s.mustLeave = zeroed(s.mustLeave, len(s.eligible))
+	if p.apart || len(f.req.Group.Ask.Ports) > 0 {
+		for at, row := range s.eligible {
+			s.mustLeave[at] = s.mustGo(pos, row)
+		}
+	}
+	if p.apart {
 		for at := range p.rows {
 			if f.req.Rules.Separated(pos, &p.rows[at]) {
 				p.separated++
@@ -376,7 +392,7 @@ func (s *searcher) layOut(p place) {
 	s.lacks = f.watch.appendLacks(s.lacks[:0], &p, &f.req.Group.Ask)
 	s.narrow(&p)
 	first, last := f.first[p.k], f.first[p.k+1]
-	if s.plain {
+	if p.plain {
 		if n := s.reachPlain(&p); n > 0 {
 			p.option = first
 			s.addOption(&p, n)
@@ -394,6 +410,7 @@ func (s *searcher) layOut(p place) {
 
 // addOption adds an option with the first n candidates to the next call.
 func (s *searcher) addOption(p *place, n int) {
+	s.f.reach[p.k] = max(s.f.reach[p.k], s.eligible[n-1].Priority)
 	s.batch.rows = append(s.batch.rows, s.eligible[:n]...)
 	s.batch.addOption(s.f, p, s.lacks, s.mustLeave[:n])
 }

@@ -139,7 +139,8 @@ func (s *searcher) finishTwins() {
 
 // fillTwin makes an option what its twin is, with victims of its own.
 func (s *searcher) fillTwin(opt, leader *option, victims []*state.Row, t *twin) {
-	opt.alive, opt.victims, opt.need = true, victims, leader.need
+	s.answers.give(opt, t.rows)
+	opt.victims, opt.need = victims, leader.need
 	opt.highest, opt.sum, opt.violations = leader.highest, leader.sum, 0
 	if s.f.columns.Has(sdk.BudgetColumns) {
 		opt.violations = s.violations(victims)

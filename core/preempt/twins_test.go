@@ -47,14 +47,24 @@ func rollTwins(d dice, nodes int) (*state.Snapshot, *model.Group) {
 	var jobs []*model.Job
 	for i := range 4 {
 		jobs = append(jobs, coretest.Job(fmt.Sprintf("j%d", i)).Priority(int32(pick(d, 10, 10, 20))).
+			Change(func(j *model.Job) {
+				j.NonPreemptible = d.IntN(8) == 0
+				j.Groups[0].Labels = map[string]string{"app": pick(d, "x", "y", "z")}
+			}).
 			Ask(int64(d.in(1, 3)), int64(d.in(1, 2)), 0).With(func(g *model.Group) { g.MaxParallelEvictions = d.in(0, 2) }).Obj())
 		must(txn.UpsertJob(jobs[i]))
 	}
+	ask := coretest.Job("asker").Priority(50).Ask(int64(d.in(1, 4)), int64(d.in(1, 3)), 0).Count(3).Obj()
+	must(txn.UpsertJob(ask))
+	earlier := coretest.Job("asker").Priority(10).Ask(jobs[0].Groups[0].Resources["cpu"], jobs[0].Groups[0].Resources["memory"], 0).Obj()
 	for i := range nodes {
 		id := fmt.Sprintf("n%03d", i)
 		held := [2]int64{}
 		for k := range pick(d, 2, 3) {
 			j := pick(d, jobs...)
+			if d.IntN(16) == 0 {
+				j = earlier // the asker's own: never evicted for it
+			}
 			a := coretest.Running(fmt.Sprintf("%s-%d", id, k), j, 0, i, id)
 			a.StartTime = int64(d.IntN(100))
 			txn.UpsertAllocs(a)
@@ -63,8 +73,15 @@ func rollTwins(d dice, nodes int) (*state.Snapshot, *model.Group) {
 		spare := pick[int64](d, 0, 0, 1)
 		must(txn.UpsertNode(coretest.Node(id, held[0]+spare, held[1]+spare, 0)))
 	}
-	ask := coretest.Job("asker").Priority(50).Ask(int64(d.in(1, 4)), int64(d.in(1, 3)), 0).Count(3).Obj()
-	must(txn.UpsertJob(ask))
+	for _, app := range []string{"x", "y"} {
+		if d.IntN(3) == 0 {
+			continue
+		}
+		txn.UpsertBudget(&model.Budget{
+			Namespace: model.DefaultNamespace, Name: app, Labels: map[string]string{"app": app}, Strict: d.IntN(2) == 0,
+			MinAvailable: &model.Bound{Number: int32(d.IntN(60))},
+		})
+	}
 	return txn.Commit(), ask.Groups[0]
 }
 
@@ -81,17 +98,24 @@ func TestFinder_TwinsGetTheAnswerOfTheirLike(t *testing.T) {
 			for i, also := range []sdk.Columns{0, sdk.StartColumn} {
 				versions[i] = coretest.Version(func() sdk.Policy { return reader{make(), also, &rows[i]} })
 			}
+			var finders [2]preempt.Finder // what they remember of other clusters changes nothing
 			rapid.Check(t, func(t *rapid.T) {
 				snap, group := rollTwins(drawDice(t), 60)
 				var told [2]string
 				for i, v := range versions {
-					f := &preempt.Finder{}
+					f := &finders[i]
 					if err := f.Begin(snap, preempt.Request{
 						Group: group, Policy: v, Default: coretest.Policies().Default(), Nodes: snap.NodeOrder(), Now: 1000,
 					}); err != nil {
 						t.Fatal(err)
 					}
 					told[i] = summary(t, snap, f)
+					for k := range snap.NodeOrder() {
+						if b := f.StoppedBy(k); b != nil {
+							told[i] += fmt.Sprintf("\n%d: %s", k, b.Name)
+						}
+					}
+					told[i] += again(t, snap, f, group)
 					f.End()
 				}
 				if told[0] != told[1] {
@@ -103,4 +127,26 @@ func TestFinder_TwinsGetTheAnswerOfTheirLike(t *testing.T) {
 			}
 		})
 	}
+}
+
+// again is what a search tells once the group has been placed on the best node.
+func again(t tb, snap *state.Snapshot, f *preempt.Finder, group *model.Group) string {
+	c, ok, err := f.Best()
+	if err != nil || !ok {
+		return ""
+	}
+	txn := snap.Fork(snap.Index() + 1)
+	var groups []*model.Group
+	for _, v := range c.Victims {
+		gone := *v
+		gone.Desired = model.DesiredEvict
+		txn.UpsertAllocs(&gone)
+		groups = append(groups, v.Group)
+	}
+	txn.UpsertAllocs(coretest.Running("placed", group.Job, 0, 0, snap.NodeAt(c.Pos).ID))
+	next := txn.Snapshot()
+	if err := f.Changed(next, []int32{c.Pos}, groups); err != nil {
+		t.Fatal(err)
+	}
+	return summary(t, next, f)
 }

@@ -23,10 +23,14 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// soak multiplies a test's count when CEDE_SOAK=1.
+// soak multiplies a test's count when CEDE_SOAK=1, and divides it when
+// CEDE_QUICK=1.
 func soak(n int) int {
-	if os.Getenv("CEDE_SOAK") != "" {
+	switch {
+	case os.Getenv("CEDE_SOAK") != "":
 		return n * 50
+	case os.Getenv("CEDE_QUICK") != "":
+		return max(1, n/10)
 	}
 	return n
 }

@@ -59,12 +59,22 @@ func (a *applier) run() *Refusal {
 		return a.deleteBudget(c.Key)
 	case *UpsertClusters:
 		return a.upsertClusters(c.Clusters)
+	case *ChangeClusters:
+		return a.changeClusters(c.Changes)
+	case *DeleteCluster:
+		return a.deleteCluster(c)
 	case *UpsertBinding:
 		return a.upsertBinding(c)
+	case *StopBinding:
+		return a.stopBinding(c)
 	case *DeleteBinding:
 		return a.deleteBinding(c.Key)
 	case *EndAssignments:
 		return a.endAssignments(c.IDs)
+	case *UpdateAssignments:
+		return a.updateAssignments(c.Updates)
+	case *StopAssignments:
+		return a.stopAssignments(c)
 	case *Collect:
 		return a.collect(c)
 	case *PutChunk:

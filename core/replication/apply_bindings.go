@@ -5,12 +5,21 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
 func (a *applier) upsertClusters(clusters []*model.Cluster) *Refusal {
 	for i, c := range clusters {
 		if c == nil || c.ID == "" {
 			return refuse(CodeInvalid, "cluster %d has no id", i)
+		}
+		old := a.txn.Cluster(c.ID)
+		switch {
+		case old == nil:
+		case c.SecretHash == [32]byte{}:
+			c.SecretHash, c.Reported = old.SecretHash, old.Reported
+		case c.SecretHash != old.SecretHash && old.SecretHash != [32]byte{}:
+			return refuse(CodeConflict, "cluster %s is registered with another secret: delete it first, if it was set up anew", c.ID)
 		}
 	}
 	evals, err := a.txn.ApplyClusters(a.now, clusters...)
@@ -23,6 +32,43 @@ func (a *applier) upsertClusters(clusters []*model.Cluster) *Refusal {
 			a.clusterRoom(c.ID)
 		}
 	}
+	return nil
+}
+
+func (a *applier) changeClusters(changes []model.ClusterChange) *Refusal {
+	var next []*model.Cluster
+	for i := range changes {
+		for _, c := range changes[i].Leases {
+			if c == nil || c.ID == "" || c.ClusterID != changes[i].ID || !c.Foreign() {
+				return refuse(CodeInvalid, "cluster %s reports a lease that is not another pool's", changes[i].ID)
+			}
+		}
+	}
+	for i := range changes {
+		change := &changes[i]
+		old := a.txn.Cluster(change.ID)
+		if old == nil {
+			continue
+		}
+		c := *old
+		c.Down = change.Down
+		if change.Reports {
+			c.Reported = change.Reported
+			a.txn.ApplyLeases(c.ID, change.Leases)
+		}
+		next = append(next, &c)
+	}
+	return a.upsertClusters(next)
+}
+
+func (a *applier) deleteCluster(c *DeleteCluster) *Refusal {
+	if a.txn.Cluster(c.ID) == nil {
+		return refuse(CodeNotFound, "there is no cluster %s", c.ID)
+	}
+	if n := len(a.txn.ClusterAssignments(c.ID)); n > 0 && !c.Force {
+		return refuse(CodeConflict, "cluster %s has %d assignments: stop the bindings that are there, or force it", c.ID, n)
+	}
+	a.derived(a.txn.ApplyClusterDelete(a.now, c.ID))
 	return nil
 }
 
@@ -44,6 +90,9 @@ func (a *applier) upsertBinding(c *UpsertBinding) *Refusal {
 	}
 	b.Version, b.CreateIndex, b.ModifyIndex = 0, 0, 0
 	old := a.txn.Binding(b.Key())
+	if r := bindingHolds(c.Check, old, b.Key()); r != nil {
+		return r
+	}
 	if old != nil {
 		b.Version, b.SubmitTime = old.Version, old.SubmitTime
 	}
@@ -56,11 +105,33 @@ func (a *applier) upsertBinding(c *UpsertBinding) *Refusal {
 		if err := a.txn.UpsertBinding(b); err != nil {
 			return refuse(CodeInvalid, "binding %s: %v", b.Key(), err)
 		}
+		a.derived(a.txn.ApplyQueuePriority(a.now, b))
 	}
 	if c.Eval == nil {
 		return nil
 	}
 	return a.writeEvals([]*model.Evaluation{c.Eval})
+}
+
+// bindingHolds is whether the check of a binding's index holds.
+func bindingHolds(check *uint64, old *model.Binding, key model.JobKey) *Refusal {
+	if old == nil {
+		return holdsAt(check, "binding", key, 0)
+	}
+	return holdsAt(check, "binding", key, old.ModifyIndex)
+}
+
+func (a *applier) stopBinding(c *StopBinding) *Refusal {
+	old := a.txn.Binding(c.Key)
+	if old == nil {
+		return refuse(CodeNotFound, "there is no binding %s", c.Key)
+	}
+	if r := bindingHolds(c.Check, old, c.Key); r != nil {
+		return r
+	}
+	stopped := *old
+	stopped.Stopped = true
+	return a.upsertBinding(&UpsertBinding{Binding: &stopped, Eval: c.Eval})
 }
 
 // sameBinding is whether two bindings want the same.
@@ -98,6 +169,24 @@ func (a *applier) endAssignments(ids []string) *Refusal {
 	return nil
 }
 
+func (a *applier) updateAssignments(updates []state.AssignmentUpdate) *Refusal {
+	evals, clusters := a.txn.ApplyAssignmentUpdates(a.now, updates)
+	a.derived(evals)
+	for _, cluster := range clusters {
+		a.clusterRoom(cluster)
+	}
+	return nil
+}
+
+func (a *applier) stopAssignments(c *StopAssignments) *Refusal {
+	evals, clusters := a.txn.ApplyAssignmentStops(a.now, c.IDs, c.Reason)
+	a.derived(evals)
+	for _, cluster := range clusters {
+		a.clusterRoom(cluster)
+	}
+	return nil
+}
+
 func (a *applier) clusterRoom(id string) {
 	a.result.Rooms = append(a.result.Rooms, model.ClusterPlace(id))
 }
@@ -114,7 +203,10 @@ func (a *applier) noticeBindings(key model.JobKey, g *model.CommitGroup) {
 			a.clusterRoom(x.ClusterID)
 		}
 	}
-	for _, x := range g.Assign { // it may give up a claim, or replicas
-		a.clusterRoom(x.ClusterID)
+	for _, x := range g.Assign {
+		old := a.txn.Assignment(x.ID)
+		if old != nil && old.Replicas > x.Replicas || a.txn.HasClaimOn(x.ClusterID, key) { // which it gives up
+			a.clusterRoom(x.ClusterID)
+		}
 	}
 }

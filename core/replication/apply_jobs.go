@@ -32,17 +32,23 @@ func (a *applier) registerJob(c *RegisterJob) *Refusal {
 
 // holds is whether the check of a job's index holds.
 func holds(check *uint64, old *model.Job, key model.JobKey) *Refusal {
-	switch {
-	case check == nil:
-		return nil
-	case old == nil && *check != 0:
-		return refuse(CodeConflict, "job %s is not there, and index %d of it was named", key, *check)
-	case old != nil && *check == 0:
-		return refuse(CodeConflict, "job %s is there already, at index %d", key, old.ModifyIndex)
-	case old != nil && *check != old.ModifyIndex:
-		return refuse(CodeConflict, "job %s was changed: it is at index %d, and %d was named", key, old.ModifyIndex, *check)
+	if old == nil {
+		return holdsAt(check, "job", key, 0)
 	}
-	return nil
+	return holdsAt(check, "job", key, old.ModifyIndex)
+}
+
+// holdsAt is holds for what was last changed at an index; 0: it is not there.
+func holdsAt(check *uint64, what string, key model.JobKey, index uint64) *Refusal {
+	switch {
+	case check == nil || *check == index:
+		return nil
+	case index == 0:
+		return refuse(CodeConflict, "%s %s is not there, and index %d of it was named", what, key, *check)
+	case *check == 0:
+		return refuse(CodeConflict, "%s %s is there already, at index %d", what, key, index)
+	}
+	return refuse(CodeConflict, "%s %s was changed: it is at index %d, and %d was named", what, key, index, *check)
 }
 
 // storeJob stores another version where the specification changed. Where it did

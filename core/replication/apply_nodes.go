@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"slices"
+
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 )
@@ -19,6 +21,9 @@ func (a *applier) registerNodes(c *RegisterNodes) *Refusal {
 			return refuse(CodeConflict, "node %s is registered with another secret: delete it first, if it was set up anew", n.ID)
 		}
 		n.Drain, n.Ineligible = old.Drain, old.Ineligible
+		if set := slices.DeleteFunc(slices.Clone(old.Taints), func(t model.Taint) bool { return !t.Set }); len(set) > 0 {
+			n.Taints = model.WithTaints(n.Taints, set)
+		}
 	}
 	evals, err := a.txn.ApplyNodes(a.now, c.Nodes...)
 	if err != nil {

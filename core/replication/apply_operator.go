@@ -29,6 +29,7 @@ func (a *applier) setConfig(c *SetConfig) *Refusal {
 		return refuse(CodeConflict, "the scheduler configuration was changed: it is at index %d, and %d was named", at, *c.Check)
 	}
 	a.txn.SetConfig(c.Config)
+	a.derived(a.txn.ApplyQueuePriorities(a.now))
 	return nil
 }
 
@@ -57,10 +58,12 @@ func (a *applier) upsertBudget(b *model.Budget) *Refusal {
 	switch {
 	case b.Namespace == "" || b.Name == "":
 		return refuse(CodeInvalid, "a disruption budget needs a namespace and a name")
-	case len(b.Labels) == 0:
+	case len(b.Labels) == 0 && b.MaxEvictions == nil:
 		return refuse(CodeInvalid, "disruption budget %s selects nothing: it needs labels", b.Key())
-	case (b.MinAvailable == nil) == (b.MaxUnavailable == nil):
-		return refuse(CodeInvalid, "disruption budget %s needs either minAvailable or maxUnavailable", b.Key())
+	case b.Bounds() != 1:
+		return refuse(CodeInvalid, "disruption budget %s needs one of minAvailable, maxUnavailable and maxEvictions", b.Key())
+	case b.MaxEvictions != nil && (b.MaxEvictions.Number < 0 || b.MaxEvictions.Window <= 0):
+		return refuse(CodeInvalid, "disruption budget %s allows %s: it needs a number of 0 or more, and a window", b.Key(), b.MaxEvictions)
 	}
 	a.txn.UpsertBudget(b)
 	return nil

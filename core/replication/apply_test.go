@@ -347,7 +347,7 @@ func TestOperator_Commands(t *testing.T) {
 		t.Errorf("meta %v", m)
 	}
 	s.refuses(t, CodeConflict, "does not go back", &SetVersion{1})
-	s.done(t, &SetVersion{3})
+	s.done(t, &SetVersion{Newest})
 	s.done(t, &SetConfig{Config: &model.SchedulerConfig{Policy: "x"}, Check: new(uint64(0))})
 	s.refuses(t, CodeConflict, "was changed", &SetConfig{Config: &model.SchedulerConfig{}, Check: new(uint64(0))})
 	s.done(t, &UpsertPriorityClass{&model.PriorityClass{Name: "a", GlobalDefault: true}})

@@ -88,7 +88,8 @@ func (w *writer) operatorCommand(m *pb.Entry, command Command) {
 		m.Command = &pb.Entry_DeleteBudget{DeleteBudget: &pb.DeleteBudget{
 			Namespace: text(c.Key.Namespace), Name: text(c.Key.Name),
 		}}
-	case *UpsertClusters, *UpsertBinding, *DeleteBinding, *EndAssignments:
+	case *UpsertClusters, *ChangeClusters, *DeleteCluster, *UpsertBinding, *StopBinding, *DeleteBinding,
+		*EndAssignments, *UpdateAssignments, *StopAssignments:
 		w.bindingCommand(m, c)
 	case *Collect:
 		m.Command = &pb.Entry_Collect{Collect: &pb.Collect{
@@ -183,7 +184,9 @@ func (r *reader) operatorCommand(m *pb.Entry) Command {
 		return &UpsertBudget{budgetOf(c.UpsertBudget)}
 	case *pb.Entry_DeleteBudget:
 		return &DeleteBudget{model.BudgetKey{Namespace: c.DeleteBudget.GetNamespace(), Name: c.DeleteBudget.GetName()}}
-	case *pb.Entry_UpsertClusters, *pb.Entry_UpsertBinding, *pb.Entry_DeleteBinding, *pb.Entry_EndAssignments:
+	case *pb.Entry_UpsertClusters, *pb.Entry_ChangeClusters, *pb.Entry_DeleteCluster, *pb.Entry_UpsertBinding,
+		*pb.Entry_StopBinding, *pb.Entry_DeleteBinding, *pb.Entry_EndAssignments, *pb.Entry_UpdateAssignments,
+		*pb.Entry_StopAssignments:
 		return r.bindingCommand(m)
 	case *pb.Entry_Collect:
 		l := c.Collect

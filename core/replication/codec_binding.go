@@ -5,6 +5,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
 func (w *writer) bindingCommand(m *pb.Entry, command Command) {
@@ -12,11 +13,21 @@ func (w *writer) bindingCommand(m *pb.Entry, command Command) {
 	case *UpsertClusters:
 		m.Command = &pb.Entry_UpsertClusters{UpsertClusters: &pb.UpsertClusters{Clusters: each(c.Clusters, w.cluster)}}
 	case *UpsertBinding:
-		m.Command = &pb.Entry_UpsertBinding{UpsertBinding: &pb.UpsertBinding{Binding: w.binding(c.Binding), Eval: w.eval(c.Eval)}}
+		m.Command = &pb.Entry_UpsertBinding{UpsertBinding: &pb.UpsertBinding{Binding: w.binding(c.Binding), Eval: w.eval(c.Eval), Check: c.Check}}
+	case *StopBinding:
+		m.Command = &pb.Entry_StopBinding{StopBinding: &pb.StopBinding{Key: keyToPB(c.Key), Eval: w.eval(c.Eval), Check: c.Check}}
+	case *ChangeClusters:
+		m.Command = &pb.Entry_ChangeClusters{ChangeClusters: &pb.ChangeClusters{Changes: each(c.Changes, w.clusterChange)}}
+	case *DeleteCluster:
+		m.Command = &pb.Entry_DeleteCluster{DeleteCluster: &pb.DeleteCluster{Id: w.id(c.ID), Force: c.Force}}
 	case *DeleteBinding:
 		m.Command = &pb.Entry_DeleteBinding{DeleteBinding: &pb.DeleteBinding{Key: keyToPB(c.Key)}}
 	case *EndAssignments:
 		m.Command = &pb.Entry_EndAssignments{EndAssignments: &pb.EndAssignments{Ids: w.ids(c.IDs)}}
+	case *UpdateAssignments:
+		m.Command = &pb.Entry_UpdateAssignments{UpdateAssignments: &pb.UpdateAssignments{Updates: each(c.Updates, w.assignmentUpdate)}}
+	case *StopAssignments:
+		m.Command = &pb.Entry_StopAssignments{StopAssignments: &pb.StopAssignments{Ids: w.ids(c.IDs), Reason: text(c.Reason)}}
 	}
 }
 
@@ -26,11 +37,22 @@ func (r *reader) bindingCommand(m *pb.Entry) Command {
 		return &UpsertClusters{each(c.UpsertClusters.GetClusters(), r.cluster)}
 	case *pb.Entry_UpsertBinding:
 		b := c.UpsertBinding
-		return &UpsertBinding{Binding: r.binding(b.GetBinding()), Eval: r.eval(b.GetEval())}
+		return &UpsertBinding{Binding: r.binding(b.GetBinding()), Eval: r.eval(b.GetEval()), Check: b.Check}
+	case *pb.Entry_StopBinding:
+		b := c.StopBinding
+		return &StopBinding{Key: keyOf(b.GetKey()), Eval: r.eval(b.GetEval()), Check: b.Check}
+	case *pb.Entry_ChangeClusters:
+		return &ChangeClusters{each(c.ChangeClusters.GetChanges(), r.clusterChange)}
+	case *pb.Entry_DeleteCluster:
+		return &DeleteCluster{r.id(c.DeleteCluster.GetId()), c.DeleteCluster.GetForce()}
 	case *pb.Entry_DeleteBinding:
 		return &DeleteBinding{keyOf(c.DeleteBinding.GetKey())}
 	case *pb.Entry_EndAssignments:
 		return &EndAssignments{r.ids(c.EndAssignments.GetIds())}
+	case *pb.Entry_UpdateAssignments:
+		return &UpdateAssignments{each(c.UpdateAssignments.GetUpdates(), r.assignmentUpdate)}
+	case *pb.Entry_StopAssignments:
+		return &StopAssignments{IDs: r.ids(c.StopAssignments.GetIds()), Reason: c.StopAssignments.GetReason()}
 	}
 	panic(fmt.Sprintf("replication: %T is not read", m.Command))
 }
@@ -39,6 +61,7 @@ func (w *writer) cluster(at **model.Cluster) *pb.Cluster {
 	c := *at
 	return &pb.Cluster{
 		Id: w.id(c.ID), Capacity: textMap(c.Capacity), Attributes: stringMap(c.Attributes), Down: c.Down,
+		SecretHash: hashBytes(&c.SecretHash), Reported: textMap(c.Reported),
 		CreateIndex: c.CreateIndex, ModifyIndex: c.ModifyIndex,
 	}
 }
@@ -47,7 +70,23 @@ func (r *reader) cluster(at **pb.Cluster) *model.Cluster {
 	m := *at
 	return &model.Cluster{
 		ID: r.id(m.Id), Capacity: emptyNil(m.Capacity), Attributes: emptyNil(m.Attributes), Down: m.Down,
+		SecretHash: r.hash(m.SecretHash), Reported: emptyNil(m.Reported),
 		CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
+	}
+}
+
+func (w *writer) clusterChange(c *model.ClusterChange) *pb.ClusterChange {
+	return &pb.ClusterChange{
+		Id: w.id(c.ID), Down: c.Down, Reports: c.Reports, Reported: textMap(c.Reported),
+		Leases: each(c.Leases, func(x **model.Claim) *pb.Claim { return w.claim(*x) }),
+	}
+}
+
+func (r *reader) clusterChange(at **pb.ClusterChange) model.ClusterChange {
+	m := *at
+	return model.ClusterChange{
+		ID: r.id(m.Id), Down: m.Down, Reports: m.Reports, Reported: emptyNil(m.Reported),
+		Leases: each(m.Leases, func(x **pb.Claim) *model.Claim { return r.claim(*x) }),
 	}
 }
 
@@ -62,7 +101,8 @@ func (w *writer) binding(b *model.Binding) *pb.Binding {
 		Weights: countMap(b.Weights), Constraints: each(b.Constraints, constraintToPB), Duplicated: b.Duplicated,
 		MinClusters: int64(b.MinClusters), MaxClusters: int64(b.MaxClusters), KillTimeout: b.KillTimeout,
 		Duration: b.Duration, Stopped: b.Stopped, Version: b.Version, SubmitTime: b.SubmitTime,
-		CreateIndex: b.CreateIndex, ModifyIndex: b.ModifyIndex,
+		CreateIndex: b.CreateIndex, ModifyIndex: b.ModifyIndex, Template: b.Template,
+		MinReplicas: int64(b.MinReplicas), Checkpoint: b.Checkpoint,
 	}
 }
 
@@ -77,7 +117,8 @@ func (r *reader) binding(m *pb.Binding) *model.Binding {
 		Weights: countsOf(m.Weights), Constraints: each(m.Constraints, constraintOf), Duplicated: m.Duplicated,
 		MinClusters: int(m.MinClusters), MaxClusters: int(m.MaxClusters), KillTimeout: m.KillTimeout,
 		Duration: m.Duration, Stopped: m.Stopped, Version: m.Version, SubmitTime: m.SubmitTime,
-		CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
+		CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex, Template: m.Template,
+		MinReplicas: int(m.MinReplicas), Checkpoint: m.Checkpoint,
 	}
 }
 
@@ -89,6 +130,7 @@ func (w *writer) assignment(at **model.Assignment) *pb.Assignment {
 		Done: a.Done, PreemptedBy: w.id(a.PreemptedBy), PolicyVersion: text(a.PolicyVersion),
 		CreateTime: a.CreateTime, StartTime: a.StartTime, EndTime: a.EndTime,
 		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex,
+		Client: uint32(a.Client), Ready: int64(a.Ready), ClientText: text(a.ClientText),
 	}
 }
 
@@ -100,16 +142,30 @@ func (r *reader) assignment(at **pb.Assignment) *model.Assignment {
 		DesiredReason: m.DesiredReason, Done: m.Done, PreemptedBy: r.id(m.PreemptedBy), PolicyVersion: m.PolicyVersion,
 		CreateTime: m.CreateTime, StartTime: m.StartTime, EndTime: m.EndTime,
 		CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
+		Client: r.clientStatus(m.Client), Ready: int(m.Ready), ClientText: m.ClientText,
 	}
 	a.Vec = r.vector("assignment", a.ID, m.Vec)
 	return a
 }
 
 func (w *writer) withdrawal(x *model.Withdrawal) *pb.Withdrawal {
-	return &pb.Withdrawal{AssignmentId: w.id(x.AssignmentID), By: w.id(x.By), Policy: text(x.Policy), Reason: text(x.Reason)}
+	return &pb.Withdrawal{AssignmentId: w.id(x.AssignmentID), By: w.id(x.By), Policy: text(x.Policy), Reason: text(x.Reason), Keep: int64(x.Keep)}
 }
 
 func (r *reader) withdrawal(at **pb.Withdrawal) model.Withdrawal {
 	m := *at
-	return model.Withdrawal{AssignmentID: r.id(m.AssignmentId), By: r.id(m.By), Policy: m.Policy, Reason: m.Reason}
+	return model.Withdrawal{AssignmentID: r.id(m.AssignmentId), By: r.id(m.By), Policy: m.Policy, Reason: m.Reason, Keep: int(m.Keep)}
+}
+
+func (w *writer) assignmentUpdate(u *state.AssignmentUpdate) *pb.AssignmentUpdate {
+	return &pb.AssignmentUpdate{
+		Id: w.id(u.ID), Client: uint32(u.Client), Ready: int64(u.Ready), Text: text(u.Text), StartTime: u.StartTime,
+	}
+}
+
+func (r *reader) assignmentUpdate(at **pb.AssignmentUpdate) state.AssignmentUpdate {
+	m := *at
+	return state.AssignmentUpdate{
+		ID: r.id(m.Id), Client: r.clientStatus(m.Client), Ready: int(m.Ready), Text: m.Text, StartTime: m.StartTime,
+	}
 }

@@ -16,6 +16,7 @@ func (w *writer) eval(e *model.Evaluation) *pb.Evaluation {
 		Previous: w.id(e.Previous), Blocked: w.id(e.Blocked), SupersededBy: w.id(e.SupersededBy),
 		Classes: emptyNil(e.Classes), Escaped: e.Escaped, BlockedNodes: w.ids(e.BlockedNodes), Queued: countMap(e.Queued),
 		CreateIndex: e.CreateIndex, ModifyIndex: e.ModifyIndex, CreateTime: e.CreateTime, ModifyTime: e.ModifyTime,
+		Since: e.Since,
 	}
 	if len(e.Failed) > 0 {
 		m.Failed = make(map[string]*pb.Explanation, len(e.Failed))
@@ -38,6 +39,7 @@ func (r *reader) eval(m *pb.Evaluation) *model.Evaluation {
 		Previous: r.id(m.Previous), Blocked: r.id(m.Blocked), SupersededBy: r.id(m.SupersededBy),
 		Classes: emptyNil(m.Classes), Escaped: m.Escaped, BlockedNodes: r.ids(m.BlockedNodes), Queued: countsOf(m.Queued),
 		CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex, CreateTime: m.CreateTime, ModifyTime: m.ModifyTime,
+		Since: m.Since,
 	}
 	if len(m.Failed) > 0 {
 		e.Failed = make(map[string]*model.Explanation, len(m.Failed))

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"crypto/sha256"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -143,11 +144,16 @@ func deviceRequestOf(m **pb.DeviceRequest) model.DeviceRequest {
 }
 
 func tolerationToPB(t *model.Toleration) *pb.Toleration {
-	return &pb.Toleration{Key: text(t.Key), Operator: text(string(t.Operator)), Value: text(t.Value)}
+	return &pb.Toleration{
+		Key: text(t.Key), Operator: text(string(t.Operator)), Value: text(t.Value), Effect: text(string(t.Effect)), Stay: int64(t.For),
+	}
 }
 
 func tolerationOf(m **pb.Toleration) model.Toleration {
-	return model.Toleration{Key: (*m).Key, Operator: model.TolerationOperator((*m).Operator), Value: (*m).Value}
+	return model.Toleration{
+		Key: (*m).Key, Operator: model.TolerationOperator((*m).Operator), Value: (*m).Value,
+		Effect: model.TaintEffect((*m).Effect), For: time.Duration((*m).Stay),
+	}
 }
 
 func constraintToPB(c *model.Constraint) *pb.Constraint {

@@ -31,11 +31,11 @@ func (r *reader) nodeStatus(v uint32) model.NodeStatus {
 }
 
 func taintToPB(t *model.Taint) *pb.Taint {
-	return &pb.Taint{Key: text(t.Key), Value: text(t.Value), Effect: text(string(t.Effect))}
+	return &pb.Taint{Key: text(t.Key), Value: text(t.Value), Effect: text(string(t.Effect)), Set: t.Set, Since: t.Since}
 }
 
 func taintOf(m **pb.Taint) model.Taint {
-	return model.Taint{Key: (*m).Key, Value: (*m).Value, Effect: model.TaintEffect((*m).Effect)}
+	return model.Taint{Key: (*m).Key, Value: (*m).Value, Effect: model.TaintEffect((*m).Effect), Set: (*m).Set, Since: (*m).Since}
 }
 
 func deviceToPB(d *model.Device) *pb.Device {
@@ -47,7 +47,10 @@ func deviceOf(m **pb.Device) model.Device {
 }
 
 func (w *writer) changeNodes(c *ChangeNodes) *pb.ChangeNodes {
-	m := &pb.ChangeNodes{Ids: w.ids(c.IDs), Ineligible: c.Change.Ineligible, Drain: c.Change.Drain}
+	m := &pb.ChangeNodes{
+		Ids: w.ids(c.IDs), Ineligible: c.Change.Ineligible, Drain: c.Change.Drain,
+		Untaint: each(c.Change.Untaint, taintToPB), Taint: each(c.Change.Taint, taintToPB),
+	}
 	if s := c.Change.Status; s != nil {
 		m.Status = new(uint32(*s))
 	}
@@ -55,7 +58,9 @@ func (w *writer) changeNodes(c *ChangeNodes) *pb.ChangeNodes {
 }
 
 func (r *reader) changeNodes(m *pb.ChangeNodes) *ChangeNodes {
-	c := &ChangeNodes{IDs: r.ids(m.Ids), Change: state.NodeChange{Ineligible: m.Ineligible, Drain: m.Drain}}
+	c := &ChangeNodes{IDs: r.ids(m.Ids), Change: state.NodeChange{
+		Ineligible: m.Ineligible, Drain: m.Drain, Untaint: each(m.Untaint, taintOf), Taint: each(m.Taint, taintOf),
+	}}
 	if m.Status != nil {
 		c.Change.Status = new(r.nodeStatus(*m.Status))
 	}

@@ -103,7 +103,7 @@ func (w *writer) rest(g *model.CommitGroup, to *pb.CommitGroup) {
 		to.Claims = append(to.Claims, w.claim(c))
 	}
 	to.Assign, to.Withdraw = each(g.Assign, w.assignment), each(g.Withdraw, w.withdrawal)
-	to.Release = w.ids(g.Release)
+	to.Release, to.Divisible = w.ids(g.Release), g.Divisible
 }
 
 func (w *writer) alloc(a *model.Allocation, m *pb.Allocation) {
@@ -213,7 +213,7 @@ func (r *reader) rest(m *pb.CommitGroup, to *model.CommitGroup) {
 		to.Claims = append(to.Claims, r.claim(c))
 	}
 	to.Assign, to.Withdraw = each(m.Assign, r.assignment), each(m.Withdraw, r.withdrawal)
-	to.Release = r.ids(m.Release)
+	to.Release, to.Divisible = r.ids(m.Release), m.Divisible
 }
 
 func (r *reader) alloc(m *pb.Allocation, a *model.Allocation) {

@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"time"
+
 	"github.com/cede-scheduler/cede/core/model"
 	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
 )
@@ -83,6 +85,9 @@ func configToPB(c *model.SchedulerConfig) *pb.SchedulerConfig {
 		Algorithm: text(string(c.Algorithm)), Preemption: preemptionToPB(&c.Preemption), PriorityDelta: c.PriorityDelta,
 		Policy: text(c.Policy), OnFault: text(c.OnFault), BrokerPaused: c.BrokerPaused,
 		Coalescing: c.Coalescing, Shedding: c.Shedding, ModifyIndex: c.ModifyIndex,
+		PriorityBasedScheduling:           c.Gates.PriorityBasedScheduling,
+		PriorityBasedPreemptiveScheduling: c.Gates.PriorityBasedPreemptiveScheduling,
+		StrictPriorityClasses:             c.Gates.StrictPriorityClasses,
 	}
 }
 
@@ -100,6 +105,11 @@ func (r *reader) config(m *pb.SchedulerConfig) *model.SchedulerConfig {
 		Algorithm: model.Algorithm(m.Algorithm), PriorityDelta: m.PriorityDelta,
 		Policy: m.Policy, OnFault: m.OnFault, BrokerPaused: m.BrokerPaused,
 		Coalescing: m.Coalescing, Shedding: m.Shedding, ModifyIndex: m.ModifyIndex,
+		Gates: model.FeatureGates{
+			PriorityBasedScheduling:           m.PriorityBasedScheduling,
+			PriorityBasedPreemptiveScheduling: m.PriorityBasedPreemptiveScheduling,
+			StrictPriorityClasses:             m.StrictPriorityClasses,
+		},
 	}
 	if len(m.Preemption) > len(c.Preemption) {
 		r.fail("preemption of %d job types: this server knows %d", len(m.Preemption), len(c.Preemption))
@@ -112,16 +122,46 @@ func budgetToPB(b *model.Budget) *pb.Budget {
 	return &pb.Budget{
 		Namespace: text(b.Namespace), Name: text(b.Name), Labels: stringMap(b.Labels), Strict: b.Strict,
 		MinAvailable: boundToPB(b.MinAvailable), MaxUnavailable: boundToPB(b.MaxUnavailable),
-		CreateIndex: b.CreateIndex, ModifyIndex: b.ModifyIndex,
+		MaxEvictions: rateToPB(b.MaxEvictions), CreateIndex: b.CreateIndex, ModifyIndex: b.ModifyIndex,
 	}
+}
+
+// recentToPB is a budget as snapshots keep it: with the evictions that it remembers.
+func recentToPB(b *model.Budget, recent []model.EvictionsAt) *pb.Budget {
+	m := budgetToPB(b)
+	for _, e := range recent {
+		m.Recent = append(m.Recent, &pb.EvictionsAt{At: e.At, N: e.N})
+	}
+	return m
+}
+
+func recentOf(m *pb.Budget) (list []model.EvictionsAt) {
+	for _, e := range m.Recent {
+		list = append(list, model.EvictionsAt{At: e.GetAt(), N: e.GetN()})
+	}
+	return list
 }
 
 func budgetOf(m *pb.Budget) *model.Budget {
 	return &model.Budget{
 		Namespace: m.Namespace, Name: m.Name, Labels: emptyNil(m.Labels), Strict: m.Strict,
 		MinAvailable: boundOf(m.MinAvailable), MaxUnavailable: boundOf(m.MaxUnavailable),
-		CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
+		MaxEvictions: rateOf(m.MaxEvictions), CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
 	}
+}
+
+func rateToPB(r *model.Rate) *pb.Rate {
+	if r == nil {
+		return nil
+	}
+	return &pb.Rate{Number: r.Number, Window: int64(r.Window)}
+}
+
+func rateOf(m *pb.Rate) *model.Rate {
+	if m == nil {
+		return nil
+	}
+	return &model.Rate{Number: m.Number, Window: time.Duration(m.Window)}
 }
 
 func boundToPB(b *model.Bound) *pb.Bound {

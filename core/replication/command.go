@@ -92,18 +92,44 @@ type (
 	// DeleteBudget forgets one.
 	DeleteBudget struct{ Key model.BudgetKey }
 
-	// UpsertClusters stores member clusters, or other versions of them.
+	// UpsertClusters stores member clusters, or other versions of them. One that
+	// comes without a secret is an operator's: the secret that there is stays, and
+	// what was reported. Another secret is a conflict.
 	UpsertClusters struct{ Clusters []*model.Cluster }
+	// ChangeClusters writes what is learnt of member clusters; those that are not
+	// there are skipped.
+	ChangeClusters struct{ Changes []model.ClusterChange }
+	// DeleteCluster forgets a member cluster. While assignments hold room there it
+	// is a conflict, unless it is forced: they are forgotten then, and what they
+	// were is placed elsewhere.
+	DeleteCluster struct {
+		ID    string
+		Force bool
+	}
 	// UpsertBinding stores a binding, or another version of it, with an
 	// evaluation.
 	UpsertBinding struct {
 		Binding *model.Binding
 		Eval    *model.Evaluation // nil: none
+		Check   *uint64           // as of RegisterJob
+	}
+	// StopBinding stops a binding; the evaluation ends what is assigned of it.
+	StopBinding struct {
+		Key   model.JobKey
+		Eval  *model.Evaluation // nil: none
+		Check *uint64           // as of RegisterJob
 	}
 	// DeleteBinding forgets a binding that holds nothing any more.
 	DeleteBinding struct{ Key model.JobKey }
 	// EndAssignments writes that assignments are gone, or have done their work.
 	EndAssignments struct{ IDs []string }
+	// UpdateAssignments writes what member clusters report of assignments.
+	UpdateAssignments struct{ Updates []state.AssignmentUpdate }
+	// StopAssignments withdraws assignments, with an evaluation for each binding.
+	StopAssignments struct {
+		IDs    []string
+		Reason string
+	}
 
 	// Collect forgets what is over. What is not, or plays a role, is left out; ids
 	// that are not there are skipped. A job goes with all of its allocations and

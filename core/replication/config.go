@@ -31,6 +31,7 @@ type Config struct {
 	Observe   func([]Applied) // nil: nobody is told; the first call may come before Open returns
 	Logger    *slog.Logger    // nil: nothing is logged
 	Timing    Timing
+	Versions  Versions // that this server understands; zero: Ours
 }
 
 // Timing is how patient the servers are with each other, and when the log is

@@ -91,7 +91,7 @@ func TestNode_RestartsFromItsDisk(t *testing.T) {
 				if err := d.node.TakeSnapshot(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				do(&SetVersion{7})
+				do(&SetVersion{Newest})
 			}
 			before := d.store.Snapshot()
 			d.stop(t)

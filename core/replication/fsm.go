@@ -22,6 +22,7 @@ type fsm struct {
 	store   *state.Store
 	modules *modules
 	observe func([]Applied)
+	version Versions
 	log     *slog.Logger
 
 	applied atomic.Uint64
@@ -37,7 +38,8 @@ var _ raft.BatchingFSM = (*fsm)(nil)
 func newFSM(cfg *Config, log *slog.Logger) *fsm {
 	f := &fsm{
 		store: cfg.Store, modules: &modules{Modules: cfg.Modules, log: log}, observe: cfg.Observe, log: log,
-		halt: make(chan struct{}),
+		version: cfg.Versions.orOurs(),
+		halt:    make(chan struct{}),
 	}
 	if f.observe == nil {
 		f.observe = func([]Applied) {}
@@ -72,8 +74,8 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	answers := make([]any, len(logs))
 	done := make([]Applied, 0, len(logs))
 	for i, l := range logs {
-		if l.Type != raft.LogCommand {
-			continue
+		if l.Type != raft.LogCommand || l.Index <= f.store.Snapshot().Index() {
+			continue // the second is applied already: see Restore
 		}
 		if err := f.stopped(); err != nil {
 			answers[i] = err
@@ -110,6 +112,9 @@ func (f *fsm) one(l *raft.Log) (Applied, error) {
 			*a = applier{entry: e, now: e.Time, txn: f.store.Begin(l.Index), result: &Result{Index: l.Index, Err: refusal}}
 		}
 		a.remember()
+	}
+	if err := f.version.tooNew(a.txn.Meta().Version); err != nil {
+		return Applied{}, err
 	}
 	if err := f.modules.add(a.modules); err != nil {
 		return Applied{}, err

@@ -15,7 +15,37 @@ func (h *history) clusters() Command {
 	return &UpsertClusters{[]*model.Cluster{{
 		ID: h.cluster(), Capacity: model.Resources{"cpu": 100, h.pick("gpu", 2): 4},
 		Attributes: map[string]string{"region": h.pick("region", 2)}, Down: rapid.IntRange(0, 4).Draw(h.t, "down") == 0,
+		SecretHash: [32]byte{byte(rapid.IntRange(0, 2).Draw(h.t, "secret"))},
 	}}}
+}
+
+// learn has agents report of clusters, or miss their heartbeats.
+func (h *history) learn() Command {
+	c := &ChangeClusters{}
+	for range rapid.IntRange(1, 2).Draw(h.t, "changes") {
+		id := h.cluster()
+		c.Changes = append(c.Changes, model.ClusterChange{
+			ID: id, Down: rapid.IntRange(0, 2).Draw(h.t, "down") == 0, Reports: rapid.Bool().Draw(h.t, "reports"),
+			Reported: model.Resources{"cpu": rapid.Int64Range(0, 100).Draw(h.t, "cpu")},
+			Leases: []*model.Claim{{
+				ID: h.pick("lease", 3) + id, Claimant: model.LeaseHolder("b", h.pick("lease", 3)), ClusterID: id, Vec: model.Vector{5},
+				Priority: 1, Expiry: h.time + 100,
+			}},
+		})
+	}
+	return c
+}
+
+func (h *history) unregister() Command {
+	return &DeleteCluster{ID: h.cluster(), Force: rapid.Bool().Draw(h.t, "force")}
+}
+
+func (h *history) stopBinding() Command {
+	c := &StopBinding{Key: h.bindingKey()}
+	if rapid.IntRange(0, 3).Draw(h.t, "check") == 0 {
+		c.Check = new(uint64(rapid.IntRange(0, 3).Draw(h.t, "index")))
+	}
+	return c
 }
 
 // bindingKey is at times a job's.
@@ -70,7 +100,9 @@ func (h *history) assign() Command {
 		g.Claims = []*model.Claim{{ID: claim, Claimant: key, ClusterID: h.cluster(), Vec: model.Vector{5}, Priority: 2, Expiry: h.time + 100}}
 	}
 	for _, id := range h.someAssignments() {
-		g.Withdraw = append(g.Withdraw, model.Withdrawal{AssignmentID: id, By: claim, Policy: "p"})
+		g.Withdraw = append(g.Withdraw, model.Withdrawal{
+			AssignmentID: id, By: claim, Policy: "p", Keep: rapid.IntRange(0, 1).Draw(h.t, "keep"),
+		})
 	}
 	if len(g.Claims) > 0 {
 		g.Assign = nil
@@ -82,3 +114,19 @@ func (h *history) assign() Command {
 func (h *history) end() Command { return &EndAssignments{IDs: h.someAssignments()} }
 
 func (h *history) unbind() Command { return &DeleteBinding{Key: h.bindingKey()} }
+
+// report has clusters tell of assignments, ended ones and strangers included.
+func (h *history) report() Command {
+	c := &UpdateAssignments{}
+	for _, id := range h.someAssignments() {
+		c.Updates = append(c.Updates, state.AssignmentUpdate{
+			ID: id, Client: model.ClientStatus(rapid.IntRange(0, 3).Draw(h.t, "client")), Ready: rapid.IntRange(0, 2).Draw(h.t, "ready"),
+			Text: h.pick("text", 2), StartTime: h.time,
+		})
+	}
+	return c
+}
+
+func (h *history) lose() Command {
+	return &StopAssignments{IDs: h.someAssignments(), Reason: "its cluster is silent"}
+}

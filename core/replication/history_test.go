@@ -137,7 +137,7 @@ func (h *history) entry() *Entry {
 	draw := rapid.SampledFrom([]func() Command{
 		h.register, h.register, h.register, h.node, h.node, h.place, h.place, h.place, h.place, h.change, h.update, h.update,
 		h.stop, h.stopAllocs, h.evals, h.collect, h.policy, h.policy, h.policy, h.policy, h.operator, h.operator, h.confirm,
-		h.clusters, h.bind, h.bind, h.assign, h.assign, h.assign, h.end, h.unbind,
+		h.clusters, h.bind, h.bind, h.assign, h.assign, h.assign, h.learn, h.unregister, h.stopBinding, h.end, h.unbind, h.report, h.lose,
 	}).Draw(h.t, "command")
 	h.time += rapid.Int64Range(-10, state.AppliedFor/8).Draw(h.t, "time")
 	e := &Entry{Time: h.time, Command: draw()}
@@ -251,7 +251,10 @@ func (h *history) confirm() Command {
 
 func (h *history) change() Command {
 	c := &ChangeNodes{IDs: []string{h.pick("node", 4), h.pick("node", 4)}}
-	switch rapid.IntRange(0, 2).Draw(h.t, "what") {
+	switch rapid.IntRange(0, 3).Draw(h.t, "what") {
+	case 3:
+		c.Change.Taint = []model.Taint{{Key: h.pick("key", 2), Value: h.pick("value", 2), Effect: rapid.SampledFrom(model.TaintEffects).Draw(h.t, "effect")}}
+		c.Change.Untaint = []model.Taint{{Key: h.pick("key", 2), Effect: rapid.SampledFrom(model.TaintEffects).Draw(h.t, "effect")}}
 	case 0:
 		c.Change.Status = new(model.NodeStatus(rapid.IntRange(0, 1).Draw(h.t, "status")))
 	case 1:
@@ -348,7 +351,7 @@ func (h *history) operator() Command {
 	case 0:
 		return &Bootstrap{ClusterID: h.pick("cluster", 2), Version: 1}
 	case 1:
-		return &SetVersion{Version: rapid.Uint32Range(0, 3).Draw(h.t, "version")}
+		return &SetVersion{Version: rapid.Uint32Range(0, Newest).Draw(h.t, "version")}
 	case 2:
 		return &SetConfig{Config: &model.SchedulerConfig{Policy: h.pick("policy", 2), PriorityDelta: new(int32(5)), Shedding: new(false)}}
 	case 3:

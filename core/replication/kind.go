@@ -32,6 +32,11 @@ const (
 	kindUpsertBinding       kind = 34
 	kindDeleteBinding       kind = 35
 	kindEndAssignments      kind = 36
+	kindChangeClusters      kind = 200
+	kindDeleteCluster       kind = 201
+	kindStopBinding         kind = 202
+	kindUpdateAssignments   kind = 50
+	kindStopAssignments     kind = 51
 )
 
 func (*Bootstrap) command() kind           { return kindBootstrap }
@@ -61,3 +66,8 @@ func (*UpsertClusters) command() kind      { return kindUpsertClusters }
 func (*UpsertBinding) command() kind       { return kindUpsertBinding }
 func (*DeleteBinding) command() kind       { return kindDeleteBinding }
 func (*EndAssignments) command() kind      { return kindEndAssignments }
+func (*ChangeClusters) command() kind      { return kindChangeClusters }
+func (*DeleteCluster) command() kind       { return kindDeleteCluster }
+func (*StopBinding) command() kind         { return kindStopBinding }
+func (*UpdateAssignments) command() kind   { return kindUpdateAssignments }
+func (*StopAssignments) command() kind     { return kindStopAssignments }

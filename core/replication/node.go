@@ -63,11 +63,19 @@ func Open(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.raft, err = raft.NewRaft(conf, n.fsm, logs, cfg.Stable, cfg.Snapshots, cfg.Transport); err != nil {
+	trans, votes := cfg.Transport, cfg.Timing.judged(cfg.Transport)
+	if votes != nil {
+		trans = votes
+	}
+	if n.raft, err = raft.NewRaft(conf, n.fsm, logs, cfg.Stable, placed{cfg.Snapshots}, trans); err != nil {
 		if n.fsm.unread != nil {
 			err = fmt.Errorf("%w: %w", err, n.fsm.unread)
 		}
 		return nil, fmt.Errorf("raft: %w", err)
+	}
+	if votes != nil {
+		n.joined.Go(func() { votes.run(n.raft, n.stop) })
+		n.joined.Go(func() { (&elections{raft: n.raft, self: conf.LocalID, heartbeat: conf.HeartbeatTimeout}).run(n.stop) })
 	}
 	states := make(chan raft.Observation, 1)
 	n.raft.RegisterObserver(raft.NewObserver(states, true, func(o *raft.Observation) bool {
@@ -76,6 +84,9 @@ func Open(cfg Config) (*Node, error) {
 	n.joined.Go(func() { n.noticeShutdown(states) })
 	n.joined.Go(func() { (&leadership{}).run(notify, n.leads, n.down, n.stop) })
 	n.joined.Go(n.stopWithFSM)
+	if err := n.fsm.version.tooOld(cfg.Store.Snapshot().Meta().Version); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
 	return n, nil
 }
 
@@ -137,6 +148,9 @@ func (n *Node) Apply(ctx context.Context, e *Entry) (*Result, error) {
 	parts, err := n.encode(e)
 	if err != nil {
 		return nil, err
+	}
+	if answer := n.unfit(parts); answer != nil {
+		return answer, nil
 	}
 	whole := &Result{} // what observers were told of each part is not ours to add to
 	for i, p := range parts {

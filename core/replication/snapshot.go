@@ -40,13 +40,54 @@ func (s *frozen) Release() {
 	}
 }
 
+// placed tells the state machine behind which index of the log a snapshot stands.
+type placed struct{ raft.SnapshotStore }
+
+type placedSource struct {
+	io.ReadCloser
+	index uint64
+}
+
+// Open implements raft.SnapshotStore.
+func (p placed) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	meta, in, err := p.SnapshotStore.Open(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	return meta, &placedSource{in, meta.Index}, nil
+}
+
+// placeOf is the index behind which a snapshot stands that Raft hands over; false for
+// one that does not come from a placed store.
+func placeOf(in io.ReadCloser) (uint64, bool) {
+	for {
+		switch r := in.(type) {
+		case *placedSource:
+			return r.index, true
+		case raft.ReadCloserWrapper:
+			in = r.WrappedReadCloser()
+		default:
+			return 0, false
+		}
+	}
+}
+
 // Restore implements raft.FSM: the state is replaced at once, or not at all.
+//
+// A snapshot that was long under way may arrive when more than it holds is applied
+// already. Raft takes it all the same, and hands over again what follows it in the log.
+// Going back would show readers a state that they have seen the end of; what is here holds
+// all of that, so it stays, and so does what comes twice (see one).
 func (f *fsm) Restore(in io.ReadCloser) error {
 	defer func() { _ = in.Close() }()
 	if err := f.stopped(); err != nil {
 		return err
 	}
 	before := f.store.Snapshot()
+	if at, known := placeOf(in); known && at < before.Index() {
+		f.log.Info("a snapshot came too late", "index", at, "state", before.Index())
+		return nil
+	}
 	s := &restorer{keep: f.modules.keep, begin: func(index uint64) *state.Txn {
 		// An operator may go back to an older state: indexes still only grow, as
 		// others wait for them.
@@ -57,7 +98,11 @@ func (f *fsm) Restore(in io.ReadCloser) error {
 			s.txn.Abort()
 		}
 	}()
-	if err := s.read(in); err != nil {
+	err := s.read(in)
+	if err == nil {
+		err = f.version.tooNew(s.txn.Meta().Version)
+	}
+	if err != nil {
 		f.unread = err
 		return err
 	}

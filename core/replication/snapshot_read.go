@@ -45,7 +45,9 @@ func (s *restorer) take(m *pb.Record) error {
 	case *pb.Record_PriorityClass:
 		s.txn.UpsertPriorityClass(classOf(c.PriorityClass))
 	case *pb.Record_Budget:
-		s.txn.UpsertBudget(budgetOf(c.Budget))
+		b := budgetOf(c.Budget)
+		s.txn.UpsertBudget(b)
+		s.txn.RestoreEvictions(b.Key(), recentOf(c.Budget))
 	case *pb.Record_Node:
 		if n := r.node(c.Node); r.err == nil {
 			err = s.txn.UpsertNode(n)

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
 
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -227,5 +228,48 @@ func TestSnapshot_OlderStateDoesNotTurnTheIndexBack(t *testing.T) {
 	}
 	if a := s.observed[len(s.observed)-1]; a.Entry != nil || a.Snap != s.store.Snapshot() {
 		t.Errorf("observed %+v", a)
+	}
+}
+
+// A snapshot that was under way for long does not take the state back, and what Raft hands
+// over again after it is not done twice.
+func TestRestore_OfAnOlderSnapshotChangesNothing(t *testing.T) {
+	snaps := placed{raft.NewInmemSnapshotStore()}
+	f := newFSM(&Config{Store: state.New()}, discardLog())
+	entries := func(from, to uint64) (list []*raft.Log) {
+		for i := from; i <= to; i++ {
+			list = append(list, &raft.Log{Index: i, Data: Encode(&Entry{Command: &RegisterJob{Job: countedJob("j", int(i))}})})
+		}
+		return list
+	}
+	f.ApplyBatch(entries(1, 5))
+	frozen, err := f.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, trans := raft.NewInmemTransport("s")
+	sink, err := snaps.Create(1, 5, 1, raft.Configuration{}, 0, trans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := frozen.Persist(sink); err != nil {
+		t.Fatal(err)
+	}
+	f.ApplyBatch(entries(6, 8))
+	before := f.store.Snapshot()
+	_, in, err := snaps.Open(sink.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Restore(in); err != nil {
+		t.Fatal(err)
+	}
+	f.ApplyBatch(entries(6, 8))
+	if now := f.store.Snapshot(); now.Index() != 8 || Hash(now) != Hash(before) {
+		t.Errorf("the state is at %d, and was at %d", now.Index(), before.Index())
+	}
+	f.ApplyBatch(entries(9, 9))
+	if j := f.store.Snapshot().Job(model.JobKey{Namespace: "default", ID: "j"}); j.Version != 8 {
+		t.Errorf("the job was changed %d times, want 8", j.Version)
 	}
 }

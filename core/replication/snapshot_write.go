@@ -76,8 +76,8 @@ func (s *records) state(sn *state.Snapshot) {
 	for _, c := range sn.PriorityClasses() {
 		s.write(&pb.Record{Record: &pb.Record_PriorityClass{PriorityClass: classToPB(c)}})
 	}
-	for _, b := range sn.Budgets() {
-		s.write(&pb.Record{Record: &pb.Record_Budget{Budget: budgetToPB(b)}})
+	for at, b := range sn.Budgets() {
+		s.write(&pb.Record{Record: &pb.Record_Budget{Budget: recentToPB(b, sn.RecentEvictions(int32(at)))}})
 	}
 	for n := range sn.Nodes() {
 		var w writer

@@ -110,6 +110,9 @@ func (n *Node) RestoreSnapshot(ctx context.Context, in io.Reader) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := errors.Join(n.fsm.version.tooNew(info.Version), n.fsm.version.tooOld(info.Version)); err != nil {
+		return &SnapshotError{What: err.Error()}
+	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func ask[Q, A any](ctx context.Context, c *Client, to string, within time.Durati
 		return none, err
 	}
 	me := c.cfg.ID()
-	limited, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(ctx, metaServer, me.ServerID, metaCluster, me.ClusterID), within)
+	limited, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(withTrace(ctx), metaServer, me.ServerID, metaCluster, me.ClusterID), within)
 	defer cancel()
 	a, err := call(pool, limited, q)
 	return a, unwire(ctx, to, err)
@@ -134,7 +134,7 @@ func (c *Client) Status(ctx context.Context, to, begin string) (*Status, error) 
 	}
 	return &Status{
 		ServerID: a.GetServerId(), ClusterID: a.GetClusterId(), LastIndex: a.GetLastIndex(), LastTerm: a.GetLastTerm(),
-		HasPeers: a.GetHasPeers(), LastContact: time.Duration(a.GetLastContact()), Applied: a.GetApplied(), LeaderID: a.GetLeaderId(),
+		HasPeers: a.GetHasPeers(), Servers: a.GetServers(), LastContact: time.Duration(a.GetLastContact()), Applied: a.GetApplied(), LeaderID: a.GetLeaderId(),
 		Term: a.GetTerm(), Expect: int(a.GetExpect()), Oldest: a.GetOldest(), Newest: a.GetNewest(), Build: a.GetBuild(), Promised: a.GetPromised(),
 	}, nil
 }
@@ -148,7 +148,7 @@ func (c *Client) Dequeue(ctx context.Context, to string, most int, wait time.Dur
 	}
 	d := &Deliveries{Evals: a.GetEvals(), Term: a.GetTerm()}
 	for _, one := range a.GetDeliveries() {
-		d.List = append(d.List, Delivery{Token: one.GetToken(), WaitIndex: one.GetWaitIndex(), Attempt: int(one.GetAttempt())})
+		d.List = append(d.List, Delivery{Token: one.GetToken(), WaitIndex: one.GetWaitIndex(), Attempt: int(one.GetAttempt()), Trace: one.GetTrace()})
 	}
 	return d, nil
 }
@@ -165,9 +165,9 @@ func (c *Client) SubmitPlan(ctx context.Context, to string, plan []byte) ([]byte
 	return a.GetResult(), err
 }
 
-// WriteEvals has the leader write evaluations.
-func (c *Client) WriteEvals(ctx context.Context, to string, evals []byte) error {
-	_, err := ask(ctx, c, to, serveWithin, rpcpb.PoolClient.WriteEvals, &rpcpb.EvalsRequest{Evals: evals})
+// WriteEvals has the leader write what came of a delivery.
+func (c *Client) WriteEvals(ctx context.Context, to string, e Endings) error {
+	_, err := ask(ctx, c, to, serveWithin, rpcpb.PoolClient.WriteEvals, &rpcpb.EvalsRequest{Evals: e.Evals, EvalId: e.EvalID, Token: e.Token})
 	return err
 }
 

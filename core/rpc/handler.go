@@ -18,7 +18,9 @@ type Handler interface {
 	// SubmitPlan holds the lease of the plan's evaluation meanwhile, whatever becomes
 	// of the caller: a lease that a caller held and let go of would never end.
 	SubmitPlan(ctx context.Context, plan []byte) (result []byte, err error)
-	WriteEvals(ctx context.Context, evals []byte) error
+	// WriteEvals holds the lease as well. What comes of a delivery that is void is not
+	// written.
+	WriteEvals(ctx context.Context, e Endings) error
 	Apply(ctx context.Context, entry []byte) (Applied, error)
 	// Keyring changes this server's keys of gossip, and lists the digests of those
 	// that there are then.
@@ -27,9 +29,10 @@ type Handler interface {
 
 // Status is how a server stands.
 type Status struct {
-	ServerID, ClusterID string // ClusterID is "" while there is none
-	LastIndex, LastTerm uint64 // of the log; 0: nothing was ever written
-	HasPeers            bool   // it knows servers of a cluster
+	ServerID, ClusterID string   // ClusterID is "" while there is none
+	LastIndex, LastTerm uint64   // of the log; 0: nothing was ever written
+	HasPeers            bool     // it knows servers of a cluster
+	Servers             []string // ids of those, as it knows
 	LastContact         time.Duration
 	Applied             uint64 // index of the state
 	LeaderID            string
@@ -51,6 +54,7 @@ type Deliveries struct {
 type Delivery struct {
 	Token, WaitIndex uint64
 	Attempt          int
+	Trace            string // that the evaluation belongs to, a traceparent of W3C; "": none
 }
 
 // Verb is what becomes of a delivery.
@@ -69,6 +73,13 @@ type Settlement struct {
 	EvalID   string
 	Token    uint64
 	Snapshot uint64 // of Ack
+}
+
+// Endings are evaluations as the work on a delivery left them.
+type Endings struct {
+	EvalID string
+	Token  uint64
+	Evals  []byte
 }
 
 // Applied is what became of an entry.

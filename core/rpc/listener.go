@@ -11,8 +11,13 @@ import (
 	"time"
 )
 
-// firstWithin is how long a caller may take to say what it wants.
-const firstWithin = 5 * time.Second
+// firstWithin is how long a caller may take to say what it wants, and mostGreets how
+// many may do so at a time: those beyond are sent away at once. Servers of a pool are
+// few, and try again.
+const (
+	firstWithin = 5 * time.Second
+	mostGreets  = 256
+)
 
 // firstRaft begins a plain connection of Raft. gRPC begins with the P of HTTP/2.
 const (
@@ -117,11 +122,11 @@ func (t *Listener) accept() {
 	}
 }
 
-// track notes a connection, unless the listener is closed.
+// track notes a connection, unless the listener is closed or has its hands full.
 func (t *Listener) track(c net.Conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
+	if t.closed || len(t.greets) >= mostGreets {
 		_ = c.Close()
 		return false
 	}
@@ -186,7 +191,7 @@ func (t *Listener) protocol(raw net.Conn) (c net.Conn, isRaft bool, err error) {
 	}
 	secure := tls.Server(raw, t.cfg.Credentials.accepting())
 	if err := secure.Handshake(); err != nil {
-		return nil, false, err
+		return nil, false, handshakeError(err)
 	}
 	switch secure.ConnectionState().NegotiatedProtocol {
 	case protoRaft:

@@ -21,8 +21,14 @@ type streams struct{ *half }
 
 var _ raft.StreamLayer = (*streams)(nil)
 
-// Dial calls the server at an address, and tells it who calls.
+// Dial calls the server at an address, and tells it who calls. Once the half is closed
+// nobody is called any more.
 func (s *streams) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	select {
+	case <-s.stop:
+		return nil, net.ErrClosed
+	default:
+	}
 	if timeout <= 0 {
 		timeout = firstWithin
 	}
@@ -50,7 +56,7 @@ func (c *Config) dial(ctx context.Context, to, proto string) (net.Conn, error) {
 	secure := tls.Client(raw, c.Credentials.calling(hostOf(to), proto))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
-		return nil, err
+		return nil, handshakeError(err)
 	}
 	if got := secure.ConnectionState().NegotiatedProtocol; got != proto {
 		_ = raw.Close()

@@ -12,6 +12,7 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -88,6 +89,7 @@ type scripted struct {
 	status  Status
 	err     error
 	got     []Settlement
+	ended   []Endings
 	waiting chan struct{}
 	gone    chan error
 }
@@ -102,7 +104,7 @@ func (s *scripted) Status(_ context.Context, begin string) (*Status, error) {
 
 func (s *scripted) Dequeue(ctx context.Context, most int, wait time.Duration) (*Deliveries, error) {
 	if s.waiting == nil {
-		return &Deliveries{Evals: []byte("evals"), List: []Delivery{{Token: 1<<63 + 5, WaitIndex: uint64(wait), Attempt: most}}, Term: 7}, s.err
+		return &Deliveries{Evals: []byte("evals"), List: []Delivery{{Token: 1<<63 + 5, WaitIndex: uint64(wait), Attempt: most, Trace: "t"}}, Term: 7}, s.err
 	}
 	close(s.waiting)
 	<-ctx.Done()
@@ -121,7 +123,12 @@ func (s *scripted) SubmitPlan(_ context.Context, plan []byte) ([]byte, error) {
 	return append(plan, " committed"...), s.err
 }
 
-func (s *scripted) WriteEvals(context.Context, []byte) error { return s.err }
+func (s *scripted) WriteEvals(_ context.Context, e Endings) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = append(s.ended, e)
+	return s.err
+}
 
 func (s *scripted) Apply(context.Context, []byte) (Applied, error) {
 	return Applied{Index: 9, RefusalCode: "conflict", Refusal: "no"}, s.err
@@ -210,13 +217,13 @@ func TestListener_CarriesRaftAndCallsSideBySide(t *testing.T) {
 		"name":    ca.credentials(ca.issue("server.global.cede", bothUses...), "server.global.cede"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &scripted{status: Status{ServerID: "s2", ClusterID: "c1", LastIndex: 5, LastTerm: 2, LastContact: -1, HasPeers: true, Expect: 3, Build: "b"}}
+			h := &scripted{status: Status{ServerID: "s2", ClusterID: "c1", LastIndex: 5, LastTerm: 2, LastContact: -1, HasPeers: true, Servers: []string{"s1", "s2"}, Expect: 3, Build: "b"}}
 			a, b := pair(t, one, two, c, c, h)
 			st, err := a.client.Status(t.Context(), "s2", "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if *st != h.status {
+			if !reflect.DeepEqual(*st, h.status) {
 				t.Errorf("the status is %+v, want %+v", *st, h.status)
 			}
 			if err := raftEcho(a, b); err != nil {
@@ -231,7 +238,7 @@ func TestClient_CarriesEveryCall(t *testing.T) {
 	a, _ := pair(t, one, two, nil, nil, h)
 	ctx := t.Context()
 	d, err := a.client.Dequeue(ctx, "s2", 3, time.Second)
-	if err != nil || string(d.Evals) != "evals" || d.Term != 7 || len(d.List) != 1 || d.List[0] != (Delivery{1<<63 + 5, uint64(time.Second), 3}) {
+	if err != nil || string(d.Evals) != "evals" || d.Term != 7 || len(d.List) != 1 || d.List[0] != (Delivery{1<<63 + 5, uint64(time.Second), 3, "t"}) {
 		t.Errorf("dequeue: %+v, %v", d, err)
 	}
 	want := Settlement{Verb: Ack, EvalID: "e", Token: 5, Snapshot: 6}
@@ -241,8 +248,9 @@ func TestClient_CarriesEveryCall(t *testing.T) {
 	if out, err := a.client.SubmitPlan(ctx, "s2", []byte("plan")); err != nil || string(out) != "plan committed" {
 		t.Errorf("plan: %q, %v", out, err)
 	}
-	if err := a.client.WriteEvals(ctx, "s2", nil); err != nil {
-		t.Error(err)
+	ended := Endings{EvalID: "e", Token: 5, Evals: []byte("evals")}
+	if err := a.client.WriteEvals(ctx, "s2", ended); err != nil || !reflect.DeepEqual(h.ended, []Endings{ended}) {
+		t.Errorf("evaluations: %+v, %v", h.ended, err)
 	}
 	if out, err := a.client.Apply(ctx, "s2", nil); err != nil || out != (Applied{9, "conflict", "no"}) {
 		t.Errorf("apply: %+v, %v", out, err)
@@ -290,7 +298,7 @@ func TestClient_SaysWhatKeepsItFromAsking(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.client.Forget("s2")
-	if err := a.client.WriteEvals(t.Context(), "s2", nil); !errors.Is(err, ErrUnreachable) {
+	if err := a.client.WriteEvals(t.Context(), "s2", Endings{}); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("a server that is gone: %v", err)
 	}
 }

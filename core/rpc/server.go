@@ -18,6 +18,8 @@ import (
 const (
 	// largestMessage bounds a call, in bytes: a plan of some 200,000 placements.
 	largestMessage = 64 << 20
+	// largestHeader bounds the metadata of a call, in bytes.
+	largestHeader = 64 << 10
 	// longestWait bounds how long Dequeue waits.
 	longestWait = 60 * time.Second
 	// serveWithin bounds a call whose caller gave it no deadline.
@@ -47,7 +49,7 @@ func (t *Listener) Serve(h Handler) *Server {
 		// The listener has made the handshake.
 		grpc.Creds(insecure.NewCredentials()),
 		grpc.MaxRecvMsgSize(largestMessage), grpc.MaxSendMsgSize(largestMessage),
-		grpc.ConnectionTimeout(firstWithin), grpc.MaxConcurrentStreams(1024),
+		grpc.ConnectionTimeout(firstWithin), grpc.MaxConcurrentStreams(1024), grpc.MaxHeaderListSize(largestHeader),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(s.admit),
@@ -81,7 +83,7 @@ func (s *Server) admit(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 		defer cancel()
 		ctx = limited
 	}
-	out, err := handle(ctx, req)
+	out, err := handle(traced(ctx), req)
 	return out, wire(err)
 }
 
@@ -103,7 +105,7 @@ func (s *Server) Status(ctx context.Context, r *rpcpb.StatusRequest) (*rpcpb.Sta
 		return nil, err
 	}
 	return &rpcpb.StatusReply{
-		ServerId: st.ServerID, ClusterId: st.ClusterID, LastIndex: st.LastIndex, LastTerm: st.LastTerm, HasPeers: st.HasPeers,
+		ServerId: st.ServerID, ClusterId: st.ClusterID, LastIndex: st.LastIndex, LastTerm: st.LastTerm, HasPeers: st.HasPeers, Servers: st.Servers,
 		LastContact: int64(st.LastContact), Applied: st.Applied, LeaderId: st.LeaderID, Term: st.Term, Expect: int32(st.Expect),
 		Oldest: st.Oldest, Newest: st.Newest, Build: st.Build, Promised: st.Promised,
 	}, nil
@@ -118,7 +120,7 @@ func (s *Server) Dequeue(ctx context.Context, r *rpcpb.DequeueRequest) (*rpcpb.D
 	}
 	out := &rpcpb.DequeueReply{Evals: d.Evals, Term: d.Term}
 	for _, one := range d.List {
-		out.Deliveries = append(out.Deliveries, &rpcpb.Delivery{Token: one.Token, WaitIndex: one.WaitIndex, Attempt: uint32(one.Attempt)})
+		out.Deliveries = append(out.Deliveries, &rpcpb.Delivery{Token: one.Token, WaitIndex: one.WaitIndex, Attempt: uint32(one.Attempt), Trace: one.Trace})
 	}
 	return out, nil
 }
@@ -138,7 +140,7 @@ func (s *Server) SubmitPlan(ctx context.Context, r *rpcpb.PlanRequest) (*rpcpb.P
 
 // WriteEvals implements rpcpb.PoolServer.
 func (s *Server) WriteEvals(ctx context.Context, r *rpcpb.EvalsRequest) (*rpcpb.Done, error) {
-	return &rpcpb.Done{}, s.handler.WriteEvals(ctx, r.GetEvals())
+	return &rpcpb.Done{}, s.handler.WriteEvals(ctx, Endings{EvalID: r.GetEvalId(), Token: r.GetToken(), Evals: r.GetEvals()})
 }
 
 // Apply implements rpcpb.PoolServer.

@@ -5,7 +5,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"syscall"
 )
 
 // The protocols that the listener tells apart in a TLS handshake.
@@ -80,6 +82,19 @@ func (c *Credentials) verify(s tls.ConnectionState, name string) error {
 		return fmt.Errorf("%w: %w", ErrStranger, err)
 	}
 	return nil
+}
+
+// handshakeError says what the other side may have meant by ending a handshake: TLS
+// has few words for it, or none.
+func handshakeError(err error) error {
+	remote, told := errors.AsType[*net.OpError](err)
+	switch {
+	case told && remote.Op == "remote error":
+		return fmt.Errorf("the other side refuses this server's certificate (%w): it must be signed by an authority of theirs, and be good for servers", err)
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return fmt.Errorf("the other side hung up during the TLS handshake (%w): it may have no certificate of its own", err)
+	}
+	return err
 }
 
 // hostOf is the host of an address.

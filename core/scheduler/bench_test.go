@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"testing"
@@ -92,7 +93,7 @@ func withBudgets(nodes int, policy string, strict bool, slack int32) *state.Stor
 		txn.UpsertBudget(b)
 		again := *b
 		at := slices.Index(txn.Budgets(), b)
-		again.MinAvailable = &model.Bound{Number: max(0, int32(txn.BudgetSlack(int32(at)))-slack)}
+		again.MinAvailable = &model.Bound{Number: max(0, int32(txn.BudgetSlack(int32(at), 0))-slack)}
 		txn.UpsertBudget(&again)
 	}
 	config := *coretest.AllPreempt()
@@ -130,4 +131,72 @@ func BenchmarkC(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkTogether is what is decided for several nodes at once, on a full cluster
+// of racks of fifty nodes: a gang of two groups that evicts, one that waits because
+// its search is cut, one that stays in the only rack which has room, and an instance
+// that evicts whoever keeps it out of a rack from other nodes.
+func BenchmarkTogether(b *testing.B) {
+	store := inRacks(coretest.Filled(5000, 10), 50)
+	me := map[string]string{"app": "me"}
+	ask := func(id string, first int) *coretest.JobBuilder {
+		return coretest.Asker(first).Change(func(j *model.Job) { j.ID, j.AllAtOnce = id, true })
+	}
+	large := coretest.Asker(1).Obj().Groups[0].Resources
+	second := func(g *model.Group) { g.Resources = large }
+	for _, c := range []struct {
+		name  string
+		job   *model.Job
+		waits bool
+	}{
+		{"gang=evicts", ask("evicts", 20).Group("h", 20).With(second).Obj(), false},
+		{"gang=cut", ask("cut", 51).With(func(g *model.Group) {
+			g.Labels, g.Constraints = me, []model.Constraint{{Operator: model.OpDistinctHosts}}
+			g.Colocate = []model.LabelTerm{{Labels: me, TopologyKey: "rack"}}
+		}).Obj(), true},
+		{"gang=rack", ask("rack", 50).With(func(g *model.Group) {
+			g.Labels = me
+			g.Colocate = []model.LabelTerm{{Labels: me, TopologyKey: "rack"}}
+		}).Obj(), false},
+		{"elsewhere", coretest.Asker(1).Change(func(j *model.Job) { j.ID = "elsewhere" }).With(func(g *model.Group) {
+			g.Separate = []model.LabelTerm{{Labels: map[string]string{"app": "keeper"}, TopologyKey: "rack"}}
+		}).Obj(), false},
+	} {
+		snap := coretest.Put(store, c.job)
+		b.Run(c.name, func(b *testing.B) {
+			s := scheduler.New(scheduler.Config{Policies: coretest.Policies(), Workers: runtime.GOMAXPROCS(0), Forget: true})
+			b.ReportAllocs()
+			for b.Loop() {
+				out, err := s.Process(coretest.Eval(c.job), snap, 1)
+				if err != nil || out.Placed() == c.waits {
+					b.Fatal(err, told(out), out.Failed["g"])
+				}
+			}
+		})
+	}
+}
+
+// inRacks gives every node a rack, and each rack an allocation that keeps others out.
+func inRacks(store *state.Store, each int) *state.Store {
+	txn := store.Begin(store.Snapshot().Index() + 1)
+	keeper := coretest.Job("keeper").Priority(5).Ask(1, 1, 0).Count(100).With(func(g *model.Group) {
+		g.Labels = map[string]string{"app": "keeper"}
+	}).Obj()
+	if err := txn.UpsertJob(keeper); err != nil {
+		panic(err)
+	}
+	for i, n := range slices.Collect(txn.Nodes()) {
+		next := *n
+		next.Attributes = maps.Clone(n.Attributes)
+		next.Attributes["rack"] = fmt.Sprint("r", i/each)
+		if err := txn.UpsertNode(&next); err != nil {
+			panic(err)
+		}
+		if i%each == 0 {
+			txn.UpsertAllocs(coretest.Running(fmt.Sprint("keeper-", i), keeper, 0, i/each, n.ID))
+		}
+	}
+	txn.Commit()
+	return store
 }

@@ -73,7 +73,9 @@ type bindingRun struct {
 	live     []*model.Assignment // that are wanted
 	on       map[string]int      // replicas that are there, by cluster
 	admitted []*model.Cluster    // that take it by what they are, and are up; ascending by id
-	kept     string              // claim that it goes on waiting with
+	shares   bool                // a cluster keeps room for other pools that it might have
+	revokes  bool                // it may have that room
+	kept     []string            // claims that it goes on waiting with
 	plan     model.CommitGroup
 	out      Outcome
 }
@@ -90,7 +92,7 @@ func (s *Scheduler) newBindingRun(policies *policy.Set, eval *model.Evaluation, 
 		return nil, fmt.Errorf("binding %s: %w", r.binding.Key(), err)
 	}
 	r.version = version
-	r.preempts = snap.Config().Preemption[model.JobBinding] && r.binding.Preempts && !r.binding.ClusterScoped && !r.binding.Empty()
+	r.preempts = mayPreempt(snap.Config(), r.binding)
 	return r, nil
 }
 
@@ -154,15 +156,11 @@ func (r *bindingRun) spread() error {
 		r.shrink(-missing)
 		return nil
 	}
-	slots := make([]slot, len(r.admitted))
-	for i, c := range r.admitted {
-		free, _ := r.room(c)
-		_, has := r.on[c.ID]
-		slots[i] = slot{
-			cluster: c, room: r.binding.Fits(&free, missing), weight: int64(r.binding.Weights[c.ID]), has: has,
-		}
+	chosen, ok := r.divideOver(missing, r.free())
+	if !ok && r.revoke() {
+		chosen, ok = r.divideOver(missing, r.free())
 	}
-	if chosen, ok := divide(missing, slots, r.binding, len(r.on)); ok {
+	if ok {
 		for _, s := range chosen {
 			r.assign(s.cluster.ID, s.add)
 		}
@@ -223,18 +221,20 @@ func (r *bindingRun) duplicate() error {
 		if _, has := r.on[c.ID]; has {
 			continue
 		}
-		if free, _ := r.room(c); b.Fits(&free, b.Replicas) == b.Replicas {
-			fits = append(fits, c)
-		} else {
-			lacks = append(lacks, c)
-		}
+		lacks = append(lacks, c)
 	}
-	slices.SortStableFunc(fits, func(x, y *model.Cluster) int { return b.Weights[y.ID] - b.Weights[x.ID] })
+	fits, lacks = r.fitting(lacks)
+	if len(fits) < missing && r.revoke() {
+		more, still := r.fitting(lacks)
+		fits, lacks = append(fits, more...), still
+	}
 	fits = fits[:min(missing, len(fits))]
 	still := missing - len(fits)
 	if len(r.on)+len(fits) < b.MinClusters {
-		if len(r.on)+len(fits)+1 < b.MinClusters {
-			lacks = nil // room on one more would not do
+		if len(fits) > 0 || len(r.on)+1 < b.MinClusters {
+			// Room on one more would not do; and what fits now would be taken meanwhile,
+			// by the victims above all, since a claim is on the room that they leave.
+			lacks = nil
 		}
 		fits = nil
 		still = missing
@@ -248,9 +248,49 @@ func (r *bindingRun) duplicate() error {
 	return r.makeRoom(lacks, b.Replicas, still*b.Replicas)
 }
 
-// room is what a cluster offers to the binding, now and soon.
+// fitting is the clusters that hold all replicas, the greatest weights first, and
+// those that do not.
+func (r *bindingRun) fitting(clusters []*model.Cluster) (fits, lacks []*model.Cluster) {
+	b := r.binding
+	for _, c := range clusters {
+		if free, _ := r.room(c); b.Fits(&free, b.Replicas) == b.Replicas {
+			fits = append(fits, c)
+		} else {
+			lacks = append(lacks, c)
+		}
+	}
+	slices.SortStableFunc(fits, func(x, y *model.Cluster) int { return b.Weights[y.ID] - b.Weights[x.ID] })
+	return fits, lacks
+}
+
+// room is what a cluster offers to the binding, now and soon. What it keeps for
+// other pools is not part of that, until the binding may revoke it.
 func (r *bindingRun) room(c *model.Cluster) (free, soon model.Vector) {
-	return r.snap.ClusterRoom(c.ID, r.binding.Key(), r.binding.Priority, r.now)
+	free, soon = r.snap.ClusterRoom(c.ID, r.binding.Key(), r.binding.Priority, r.now)
+	if !r.revokes {
+		if kept := r.snap.ClusterKept(c.ID, r.binding.Priority); kept != (model.Vector{}) {
+			r.shares = true
+			free.Sub(&kept)
+			soon.Sub(&kept)
+		}
+	}
+	return free, soon
+}
+
+// free is what the admitted clusters offer now.
+func (r *bindingRun) free() []model.Vector {
+	rooms := make([]model.Vector, len(r.admitted))
+	for i, c := range r.admitted {
+		rooms[i], _ = r.room(c)
+	}
+	return rooms
+}
+
+// revoke lets the binding have what clusters keep for other pools at lower
+// priorities, where that is anything and it may evict at all.
+func (r *bindingRun) revoke() bool {
+	r.revokes = r.preempts && r.shares
+	return r.revokes
 }
 
 // makeRoom has others evicted from one of the clusters where none is being left
@@ -264,6 +304,8 @@ func (r *bindingRun) makeRoom(clusters []*model.Cluster, replicas, queued int) e
 	case !r.preempts:
 		why.NoEviction = r.noEviction()
 		return nil
+	case len(clusters) == 0 && r.overSeveral():
+		return r.makeRoomOnSeveral(replicas, why)
 	case len(clusters) == 0:
 		why.NoEviction = "it needs room on several clusters at once, and eviction makes room on one"
 		return nil
@@ -301,18 +343,13 @@ func (r *bindingRun) await(clusters []*model.Cluster, needs *model.Vector, why *
 		claim := r.snap.Claim(id)
 		here := slices.ContainsFunc(clusters, func(c *model.Cluster) bool { return c.ID == claim.ClusterID })
 		if here && r.now < claim.Expiry && claim.Vec == *needs && claim.Priority == r.binding.Priority {
-			r.kept = id
+			r.kept = []string{id}
 			why.NoEviction = claimed(claim.ClusterID)
 			return
 		}
 	}
-	cluster, wait := r.inOrder(clusters)[0], int64(0)
-	for _, a := range r.snap.ClusterAssignments(cluster.ID) {
-		if !a.Live() {
-			wait = max(wait, r.killTimeout(a))
-		}
-	}
-	r.claim(cluster.ID, needs, wait)
+	cluster := r.inOrder(clusters)[0]
+	r.claim(cluster.ID, needs, r.stopTime(cluster.ID))
 	why.NoEviction = claimed(cluster.ID)
 }
 
@@ -334,34 +371,46 @@ func (r *bindingRun) evict(clusters []*model.Cluster, replicas int, needs *model
 		return open
 	}
 	r.asked = true
-	delta := r.snap.Config().PriorityDelta
-	found, err := preempt.FindBinding(r.snap, &preempt.BindingRequest{
-		Binding: r.binding, Replicas: replicas, Now: r.now, Delta: delta,
-		Waiting: max(0, r.now-r.binding.SubmitTime), Attempts: r.eval.Attempts,
-		Policy: r.version, Default: r.policies.Default(), Clusters: r.inOrder(clusters),
-		Ties: r.s.config.Ties, Tell: r.s.tell,
-	})
+	found, err := preempt.FindBinding(r.snap, r.request(r.inOrder(clusters), replicas))
 	if err != nil {
 		return err
 	}
 	if found.Cluster == nil {
 		r.out.RecheckAt = found.RecheckAt
-		ceiling := preempt.BindingCeiling(r.binding.Priority, r.version, delta)
+		ceiling := preempt.BindingCeiling(r.binding.Priority, r.version, r.snap.Config().PriorityDelta)
 		for _, o := range found.Outcomes {
 			model.Count(&why.Preempted, bindingObstacle(o, ceiling), 1)
+		}
+		if r.overSeveral() {
+			return r.makeRoomOnSeveral(replicas, why)
 		}
 		return nil
 	}
 	wait := int64(0)
 	for _, v := range found.Victims {
-		wait = max(wait, r.killTimeout(v))
+		wait = max(wait, r.killTimeout(v.Assignment))
 	}
 	id := r.claim(found.Cluster.ID, needs, wait)
 	for _, v := range found.Victims {
-		r.plan.Withdraw = append(r.plan.Withdraw, model.Withdrawal{AssignmentID: v.ID, By: id, Policy: found.Version.ID})
+		r.plan.Withdraw = append(r.plan.Withdraw, model.Withdrawal{AssignmentID: v.ID, Keep: v.Keep, By: id, Policy: found.Version.ID})
 	}
 	why.NoEviction = claimed(found.Cluster.ID)
 	return nil
+}
+
+// request is a search for room for replicas on clusters.
+func (r *bindingRun) request(clusters []*model.Cluster, replicas int) *preempt.BindingRequest {
+	return &preempt.BindingRequest{
+		Binding: r.binding, Replicas: replicas, Now: r.now, Delta: r.snap.Config().PriorityDelta,
+		Waiting: max(0, r.now-r.binding.SubmitTime), Attempts: r.eval.Attempts,
+		Policy: r.version, Default: r.policies.Default(), Clusters: clusters,
+		Ties: r.s.config.Ties, Tell: r.s.tell,
+	}
+}
+
+// overSeveral is whether several clusters may be made room on together.
+func (r *bindingRun) overSeveral() bool {
+	return !r.binding.Duplicated && r.version.Info().MultiCluster
 }
 
 // inOrder is the clusters in tie order.
@@ -397,7 +446,7 @@ func (r *bindingRun) claim(cluster string, needs *model.Vector, wait int64) stri
 // release gives up the claims that the binding does not go on waiting with.
 func (r *bindingRun) release() {
 	for _, id := range r.snap.ClaimsOf(r.eval.JobKey()) {
-		if id != r.kept {
+		if !slices.Contains(r.kept, id) {
 			r.plan.Release = append(r.plan.Release, id)
 		}
 	}
@@ -450,7 +499,10 @@ func (r *bindingRun) noEviction() string {
 	case r.binding.Empty():
 		return "the binding asks for nothing"
 	}
-	return "preemption is off for bindings"
+	if !r.snap.Config().Preemption[model.JobBinding] {
+		return "preemption is off for bindings"
+	}
+	return "the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on"
 }
 
 // explain says why no cluster takes so many replicas.

@@ -31,7 +31,12 @@ func (b *builder) index(nodeID string) int {
 	if b.bound != "" {
 		return b.keyed(b.bound)
 	}
-	return b.keyed("node " + nodeID)
+	known := len(b.list)
+	i := b.keyed("node " + nodeID)
+	if i == known {
+		b.list[i].Divisible = true // until something else than placements comes to it
+	}
+	return i
 }
 
 func (b *builder) keyed(key string) int {
@@ -75,6 +80,7 @@ func (b *builder) join(job model.JobKey, nodeID string) {
 	if b.whole == nil {
 		b.whole = map[model.JobKey]int{}
 	}
+	b.list[from].Divisible = false
 	if !taken || into == from {
 		b.whole[job] = from
 		return
@@ -102,8 +108,13 @@ func (b *builder) update(a *model.Allocation) {
 	g.Update = append(g.Update, a)
 }
 
-// groups is the plan.
+// groups is the plan. What replaces something, or is changed where it runs, takes
+// effect at once with all else on the node.
 func (b *builder) groups() []model.CommitGroup {
+	for i := range b.list {
+		g := &b.list[i]
+		g.Divisible = g.Divisible && len(g.Place) > 1 && len(g.Stop)+len(g.Update) == 0
+	}
 	if len(b.whole) == 0 {
 		return b.list
 	}

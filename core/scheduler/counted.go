@@ -42,7 +42,7 @@ func (r *run) freeLost() {
 }
 
 // propose makes the state as it will be once the placements are there and the
-// allocations gone.
+// allocations gone. It may be kept.
 func (r *run) propose(place, gone []*model.Allocation, desired model.DesiredStatus) {
 	r.stopped = r.stopped || desired == model.DesiredStop
 	txn := r.proposed.Fork(r.proposed.Index() + 1)
@@ -55,7 +55,25 @@ func (r *run) propose(place, gone []*model.Allocation, desired model.DesiredStat
 		came := *a
 		txn.UpsertAllocs(&came)
 	}
-	r.proposed = txn.Snapshot()
+	r.proposed, r.draft = txn.Snapshot(), nil
+}
+
+// proposeOne is propose for a placement that nobody leaves for, which nearly all are.
+// A branch for each would copy what it touches again and again, so they share one,
+// and the state as proposed is good until the next: see keep.
+func (r *run) proposeOne(a *model.Allocation) {
+	if r.draft == nil {
+		r.draft = r.proposed.Fork(r.proposed.Index() + 1)
+	}
+	came := *a
+	r.draft.UpsertAllocs(&came)
+	r.proposed = r.draft.Draft()
+}
+
+// keep is the state as proposed for whoever needs it to stay as it is.
+func (r *run) keep() *stateSnapshot {
+	r.draft = nil // what it made stays, as nobody writes to it any more
+	return r.proposed
 }
 
 // placeGroup places what is missing of one group. After the first instance that
@@ -105,30 +123,5 @@ func (r *run) placeGroup(g *model.Group, wants []want) error {
 		r.fail(g, failed, why)
 	}
 	p.remember(failed > 0)
-	return nil
-}
-
-// placeGang places all groups or none.
-func (r *run) placeGang(wants [][]want) error {
-	mark := r.plan.mark()
-	r.plan.bound = "gang"
-	for i, g := range r.job.Groups {
-		if err := r.placeGroup(g, wants[i]); err != nil {
-			return err
-		}
-	}
-	r.plan.bound = ""
-	if r.out.Placed() {
-		return nil
-	}
-	r.plan.rollback(mark)
-	for i, g := range r.job.Groups {
-		if n := len(wants[i]); n > r.out.Queued[g.Name] {
-			r.fail(g, n-r.out.Queued[g.Name], &model.Explanation{
-				Nodes:    r.base.NodeCount(),
-				Filtered: map[string]int{"all at once: another group of the job has no place": r.base.NodeCount()},
-			})
-		}
-	}
 	return nil
 }

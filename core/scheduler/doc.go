@@ -5,7 +5,11 @@
 //
 // Evaluations of bindings take a path of their own (binding.go): what fits is
 // assigned to member clusters whole or not at all; what does not has others evicted
-// from one cluster and claims their room, which it is assigned once it is free.
+// from one cluster, or where the policy says so from several together, and claims
+// their room, which it is assigned once it is free.
+//
+// A job that is placed all at once has a search of its own (gang.go), which is bounded
+// and says where the bound ended it.
 //
 // It is a pure function of evaluation, snapshot, policies and time. It writes
 // nothing, and it places nothing on its own: a plan is a proposal that

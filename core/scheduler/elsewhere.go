@@ -26,16 +26,41 @@ type away struct {
 // domain is a value of a topology key.
 type domain struct{ key, value string }
 
+// holds is whether a node is in the domain.
+func (d *domain) holds(n *model.Node) bool {
+	value, ok := n.Domain(d.key)
+	return ok && value == d.value
+}
+
 // Elsewhere is the allocations on other nodes that have to leave before the group
 // may go to a node, ascending by priority and id; false where their leaving would
 // not help, or is not possible.
 func (u *groupRules) Elsewhere(pos int32) ([]*model.Allocation, bool) {
+	list, ok := u.keepers(pos)
+	if !ok || len(list) > maxElsewhere {
+		return nil, false
+	}
+	slices.SortFunc(list, func(a, b *model.Allocation) int {
+		return cmp.Or(cmp.Compare(a.Job.Priority, b.Job.Priority), strings.Compare(a.ID, b.ID))
+	})
+	return list, len(list) > 0
+}
+
+// TooMany is whether so many on other nodes keep the group off a node that nobody
+// looked whether they may leave.
+func (u *groupRules) TooMany(pos int32) bool {
+	list, ok := u.keepers(pos)
+	return ok && len(list) > maxElsewhere
+}
+
+// keepers is who keeps the group off a node from other nodes, at most one more than
+// are looked at; false where it is not they alone, or some are of its own job.
+func (u *groupRules) keepers(pos int32) (list []*model.Allocation, ok bool) {
 	n := u.run.proposed.NodeAt(pos)
 	if !u.spans || u.fixedBy(pos, n) != "" {
 		return nil, false
 	}
 	u.away.once.Do(u.findAway)
-	var list []*model.Allocation
 	for _, key := range u.away.keys {
 		value, ok := n.Domain(key)
 		if !ok {
@@ -45,16 +70,15 @@ func (u *groupRules) Elsewhere(pos int32) ([]*model.Allocation, bool) {
 			if a.NodePos == pos || slices.Contains(list, a) {
 				continue
 			}
-			if a.Job.ID == u.group.Job.ID || len(list) == maxElsewhere {
+			if a.Job.ID == u.group.Job.ID {
 				return nil, false
 			}
-			list = append(list, a)
+			if list = append(list, a); len(list) > maxElsewhere {
+				return list, true
+			}
 		}
 	}
-	slices.SortFunc(list, func(a, b *model.Allocation) int {
-		return cmp.Or(cmp.Compare(a.Job.Priority, b.Job.Priority), strings.Compare(a.ID, b.ID))
-	})
-	return list, len(list) > 0
+	return list, true
 }
 
 // findAway looks at everything that the separation of the group is about.

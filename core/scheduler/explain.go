@@ -26,8 +26,12 @@ func (p *placer) explain() *model.Explanation {
 	}
 	x := explainer{placer: p, why: model.Explanation{Nodes: len(among)}}
 	x.outcomes, x.searched = p.outcomes()
-	for _, pos := range among {
-		x.node(pos)
+	if p.among == nil && p.run.base.StrictBudgets() == 0 {
+		x.countByChunk(among)
+	} else {
+		for _, pos := range among {
+			x.node(pos)
+		}
 	}
 	x.add()
 	p.run.couldUnblock(p.feasible.classes(p.run.base), p.escapes())
@@ -132,8 +136,11 @@ func (x *explainer) full(chunk *state.Chunk, i int, pos int32, outcome preempt.O
 	node := chunk.Node(i)
 	if x.rules != nil && !x.rules.ranksOnly {
 		if reason := x.rules.ruledOutBy(pos, node); reason != "" {
-			if outcome == preempt.Protected {
+			switch {
+			case outcome == preempt.Protected:
 				model.Count(&x.why.Preempted, protects(by), 1)
+			case x.run.preempts && x.rules.TooMany(pos):
+				model.Count(&x.why.Preempted, tooManyElsewhere, 1)
 			}
 			x.filter(node, reason, named)
 			return

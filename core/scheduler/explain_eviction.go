@@ -51,8 +51,14 @@ func (o obstacle) tell(ceiling int64) string {
 	return ""
 }
 
+// tooManyElsewhere is that a bound ended the search for who keeps the group off a node.
+var tooManyElsewhere = fmt.Sprintf("more than %d allocations on other nodes would have to leave", maxElsewhere)
+
 // protects is that a strict budget stands in the way.
 func protects(b *model.Budget) string {
+	if b.MaxEvictions != nil {
+		return fmt.Sprintf("the strict disruption budget %s allows %s at most, and too few are left", b.Name, b.MaxEvictions)
+	}
 	return "the strict disruption budget " + b.Name + " allows too few evictions"
 }
 

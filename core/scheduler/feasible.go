@@ -19,6 +19,7 @@ type feasibility struct {
 	reason  []string // by class
 	escaped []*model.Constraint
 	shared  []*model.Constraint
+	within  *domain // nodes outside are not looked at; nil: all are
 }
 
 func newFeasibility(g *model.Group, classes int) *feasibility {
@@ -27,7 +28,7 @@ func newFeasibility(g *model.Group, classes int) *feasibility {
 
 // reset begins with another group, in memory of an earlier one.
 func (f *feasibility) reset(g *model.Group, classes int) *feasibility {
-	f.job, f.group, f.escaped, f.shared = g.Job, g, f.escaped[:0], f.shared[:0]
+	f.job, f.group, f.escaped, f.shared, f.within = g.Job, g, f.escaped[:0], f.shared[:0], nil
 	f.verdict, f.reason = resized(f.verdict, classes), resized(f.reason, classes)
 	clear(f.verdict)
 	for i := range g.Constraints {
@@ -48,7 +49,8 @@ func (f *feasibility) node(chunk *state.Chunk, i int) bool {
 	if f.verdict[class] == 0 {
 		f.decide(class, chunk.Node(i))
 	}
-	return f.verdict[class] > 0 && (len(f.escaped) == 0 || f.escapedReason(chunk.Node(i)) == "")
+	return f.verdict[class] > 0 && (len(f.escaped) == 0 || f.escapedReason(chunk.Node(i)) == "") &&
+		(f.within == nil || f.within.holds(chunk.Node(i)))
 }
 
 func (f *feasibility) decide(class int32, n *model.Node) {

@@ -2,8 +2,10 @@ package scheduler
 
 import (
 	"math"
+	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt"
 )
 
@@ -13,10 +15,28 @@ type Needs map[*model.Evaluation]*need
 
 // need is what an evaluation waits for.
 type need struct {
+	of        rules
 	ceiling   int64    // highest priority that may be evicted
 	elsewhere bool     // room on one node may make another one possible
 	smallest  []amount // the least that any of the groups asks, where all ask something
 	groups    []*model.Group
+	alone     []bool       // by group: only one instance of it goes to a node
+	first     bool         // nothing runs of other versions of the job
+	binding   *bindingNeed // instead of all that; nil: it is of a job, or waits for nothing
+}
+
+// rules is what decides who may be evicted for whom.
+type rules struct {
+	policies *policy.Set
+	config   uint64 // ModifyIndex
+}
+
+// rules are those that the screen judges by. They are the same for its life.
+func (s *Screen) rules() rules {
+	if s.judges.policies == nil {
+		s.judges = rules{s.Policies, s.Snap.Config().ModifyIndex}
+	}
+	return s.judges
 }
 
 // amount is so much of a dimension.
@@ -31,11 +51,12 @@ const kept = 1 << 16
 // of is what an evaluation needs; nil when that cannot be told, and it is better
 // to wake it.
 func (n Needs) of(eval *model.Evaluation, s *Screen) *need {
-	if known, ok := n[eval]; ok {
+	known := n[eval]
+	if known != nil && known.of == s.rules() {
 		return known
 	}
 	made := s.need(eval)
-	if n != nil {
+	if n != nil && made != nil {
 		if len(n) >= kept {
 			clear(n)
 		}
@@ -44,7 +65,18 @@ func (n Needs) of(eval *model.Evaluation, s *Screen) *need {
 	return made
 }
 
+// ofBinding is of for an evaluation of a binding.
+func (n Needs) ofBinding(eval *model.Evaluation, s *Screen) *bindingNeed {
+	if made := n.of(eval, s); made != nil {
+		return made.binding
+	}
+	return nil
+}
+
 func (s *Screen) need(eval *model.Evaluation) *need {
+	if eval.Type == model.JobBinding {
+		return &need{of: s.rules(), binding: s.bindingNeed(eval)}
+	}
 	job := s.Snap.Job(eval.JobKey())
 	if job == nil || job.Stopped {
 		return nil
@@ -54,13 +86,13 @@ func (s *Screen) need(eval *model.Evaluation) *need {
 	if err != nil {
 		return nil
 	}
-	n := &need{ceiling: math.MinInt64}
+	n := &need{of: s.rules(), ceiling: math.MinInt64, first: job.Version == 0 && job.ModifyIndex == job.CreateIndex}
 	if config.Preemption[job.Type] && !job.NeverPreempts {
 		n.ceiling = preempt.Ceiling(job.Priority, version, config.PriorityDelta)
 	}
 	for _, g := range job.Groups {
 		if _, failed := eval.Failed[g.Name]; failed {
-			n.groups = append(n.groups, g)
+			n.groups, n.alone = append(n.groups, g), append(n.alone, goesAlone(g))
 			n.elsewhere = n.elsewhere || s.looksElsewhere(g)
 		}
 	}
@@ -68,6 +100,11 @@ func (s *Screen) need(eval *model.Evaluation) *need {
 		n.findSmallest()
 	}
 	return n
+}
+
+// goesAlone is whether the group keeps its own instances off a node.
+func goesAlone(g *model.Group) bool {
+	return slices.ContainsFunc(g.Separate, func(t model.LabelTerm) bool { return local(&t) && t.Matches(g.Labels) })
 }
 
 func (n *need) findSmallest() {

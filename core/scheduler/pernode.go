@@ -66,6 +66,7 @@ func (r *run) release(g *model.Group, f *feasibility, a *model.Allocation, c *co
 		r.plan.stop(a, "its node is down", true)
 	case node.Drain:
 		r.plan.stop(a, "its node is draining", false)
+	case r.banish(g, a, node):
 	case c.live[a.NodeID] != nil:
 		r.plan.stop(a, "another allocation of the group is on this node", false)
 	case g.Count == 0 || !f.node(r.base.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize) && !g.Keeps(node):
@@ -257,7 +258,7 @@ func (e *everywhere) clashes(c preempt.Choice) bool {
 		}
 	}
 	for at, n := range costs {
-		if e.charged[at]+n > snap.BudgetSlack(at) {
+		if e.charged[at]+n > snap.BudgetSlack(at, e.run.now) {
 			return true
 		}
 	}

@@ -21,8 +21,9 @@ type placer struct {
 	searching bool // the finder has been begun for this group
 	fickle    bool // what a search that is over found does not depend on room alone
 	known     *model.Explanation
-	seen      *classes // as the failure that is recalled knows them; nil: there is none
-	among     []int32  // nodes that an explanation is about, in tie order; nil: all
+	seen      *classes                   // as the failure that is recalled knows them; nil: there is none
+	spared    map[*model.Allocation]bool // who is no candidate, beside others; nil: nobody
+	among     []int32                    // nodes that an explanation is about, in tie order; nil: all
 }
 
 func (r *run) newPlacer(g *model.Group, rules *groupRules) *placer {
@@ -30,6 +31,7 @@ func (r *run) newPlacer(g *model.Group, rules *groupRules) *placer {
 		run: r, group: g, feasible: r.s.feasible.reset(g, r.base.Classes()),
 		rules: rules, ranker: &r.s.ranker,
 	}
+	p.feasible.within = r.within[g]
 	if f, ok := r.recall(g, rules); ok {
 		p.since, p.known, p.seen = f.index, f.why, f.classes
 		r.alsoUnblock(&f)
@@ -73,8 +75,9 @@ func (r *run) recheck(at int64) {
 // place finds a place for one instance and adds it to the plan. more says that
 // others of the group are to follow.
 func (p *placer) place(w want, more bool) (ok bool, err error) {
-	before := p.run.proposed
+	var before *stateSnapshot
 	if w.replaces != nil {
+		before = p.run.keep()
 		p.leave(w.replaces)
 	}
 	choice, ok, err := p.choose()
@@ -114,7 +117,7 @@ func (p *placer) leave(a *model.Allocation) {
 
 // comeBack undoes leave: no place was found, so the old one stays.
 func (p *placer) comeBack(a *model.Allocation, before *stateSnapshot) {
-	p.run.proposed = before
+	p.run.proposed, p.run.draft = before, nil
 	p.count(a, 1)
 	p.changed(a)
 }
@@ -166,7 +169,7 @@ func (p *placer) search(nodes []int32) error {
 		Group: p.group, Now: r.now, Algorithm: r.algorithm, Delta: r.base.Config().PriorityDelta,
 		Waiting: max(0, r.now-p.waits), Attempts: r.eval.Attempts,
 		Policy: r.version, Default: r.policies.Default(),
-		Nodes: nodes, Evicted: &r.evicted, Weights: r.s.config.Weights,
+		Nodes: nodes, Spared: p.spared, Evicted: &r.evicted, Weights: r.s.config.Weights,
 		Ties: r.s.config.Ties, Workers: r.s.config.Workers, Tell: r.s.tell,
 		// What runs on every node has nowhere else to go, and its instances are placed
 		// together.
@@ -175,7 +178,7 @@ func (p *placer) search(nodes []int32) error {
 	if p.rules != nil {
 		request.Rules = p.rules.ready() // before workers share them
 	}
-	return r.s.finder.Begin(r.proposed, request)
+	return r.s.finder.Begin(r.keep(), request)
 }
 
 // allocation makes the new instance.
@@ -201,7 +204,11 @@ func (p *placer) allocation(w want, c preempt.Choice) *model.Allocation {
 // the counts, and with more instances to come the ranking and the search.
 func (p *placer) follow(a *model.Allocation, c preempt.Choice, more bool) error {
 	r := p.run
-	r.propose([]*model.Allocation{a}, c.Victims, model.DesiredEvict)
+	if p.searching || len(c.Victims) > 0 { // the finder keeps what it was shown
+		r.propose([]*model.Allocation{a}, c.Victims, model.DesiredEvict)
+	} else {
+		r.proposeOne(a)
+	}
 	var groups []*model.Group
 	touched := []int32{c.Pos}
 	for _, v := range c.Victims {

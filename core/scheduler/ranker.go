@@ -34,7 +34,8 @@ type ranker struct {
 	score    []float64  // by rank, of those that stand ready
 	since    uint64     // nodes whose room did not change after it are not looked at
 	complete bool       // those that lack room have been looked at
-	nodes    []int32    // that stand full, see full
+	some     bool       // some may stand full
+	nodes    []int32    // that do, see full
 	first    int        // rank of the best, as long as the tree is not there; -1: none
 	tree     tournament
 	treed    bool // the tree is there and follows
@@ -57,10 +58,13 @@ func (k *ranker) rebuild() { k.scan(0) }
 
 func (k *ranker) scan(since uint64) {
 	clear(k.standing)
-	k.since, k.complete, k.first, k.treed, k.stale = since, false, -1, false, false
+	k.since, k.complete, k.some, k.first, k.treed, k.stale = since, false, false, -1, false, false
 	snap := k.run.proposed
 	for c := range snap.Chunks() {
 		chunk := snap.Chunk(c)
+		if since > 0 && chunk.MaxModifyIndex() <= since {
+			continue
+		}
 		if roomy := k.unseen(chunk, chunk.Fitting(&k.group.Ask)); roomy != 0 {
 			k.scanRoomy(chunk, c*state.ChunkSize, roomy)
 		}
@@ -113,7 +117,7 @@ func (k *ranker) scanFull() {
 			i := bits.TrailingZeros64(left)
 			rank := k.run.s.order.rankOf[c*state.ChunkSize+i]
 			if k.standing[rank] == standsUnseen && int64(chunk.MinPriority(i)) <= k.ceiling && k.feasible.node(chunk, i) {
-				k.standing[rank] = standsFull
+				k.standing[rank], k.some = standsFull, true
 			}
 		}
 	}
@@ -149,7 +153,7 @@ func (k *ranker) update(pos int32) {
 
 // assess ranks a feasible node. covers says whether the columns cover the ask.
 func (k *ranker) assess(rank int32, chunk *state.Chunk, i int, pos int32, covers bool) {
-	k.standing[rank] = standsFull
+	k.standing[rank], k.some = standsFull, true
 	if int64(chunk.MinPriority(i)) > k.ceiling {
 		k.standing[rank] = standsOut
 	}
@@ -172,7 +176,7 @@ func (k *ranker) assess(rank int32, chunk *state.Chunk, i int, pos int32, covers
 			return
 		}
 	}
-	if !k.plain || len(chunk.Claims(i)) > 0 {
+	if !k.plain || chunk.Claimed()>>i&1 == 1 {
 		_, covers = k.device(pos, chunk.Node(i))
 	}
 	if covers {
@@ -232,6 +236,9 @@ func (k *ranker) best() (pos int32, score float64, ok bool) {
 func (k *ranker) full() []int32 {
 	k.scanFull()
 	k.nodes = k.nodes[:0]
+	if !k.some {
+		return k.nodes // nothing has changed since the group failed that could take it
+	}
 	for rank, s := range k.standing {
 		if s == standsFull {
 			k.nodes = append(k.nodes, k.run.s.order.byRank[rank])

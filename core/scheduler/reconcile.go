@@ -87,9 +87,9 @@ func (r *run) inspect(g *model.Group, index int, in *instance) (w want, missing 
 	switch {
 	case node == nil || node.Status == model.NodeDown:
 		r.plan.stop(a, "its node is down", true)
-		w := r.successor(in.last, index)
-		w.saved = a.SavedWork + g.SavedWork(a.Age(r.now))
-		return w, true
+		return r.heir(g, a, in.last), true
+	case r.banish(g, a, node):
+		return r.heir(g, a, in.last), true
 	case node.Drain:
 		return r.replacement(a, in.last, "its node is draining"), true
 	case a.Job.Version != r.job.Version:
@@ -101,6 +101,30 @@ func (r *run) inspect(g *model.Group, index int, in *instance) (w want, missing 
 // successor follows an allocation that is gone.
 func (r *run) successor(last *model.Allocation, index int) want {
 	return want{index: index, incarnation: last.Incarnation + 1, saved: last.Kept(), since: r.missingSince(last)}
+}
+
+// heir follows an allocation that the plan stops where it is, and inherits its work.
+func (r *run) heir(g *model.Group, a, last *model.Allocation) want {
+	w := r.successor(last, a.Index)
+	w.saved = a.SavedWork + g.SavedWork(a.Age(r.now))
+	return w
+}
+
+// banish stops an allocation that a taint of its node drives out. One that may stay for
+// some time yet is looked at again then.
+func (r *run) banish(g *model.Group, a *model.Allocation, node *model.Node) bool {
+	at, taint := g.Banished(node, a.CreateTime)
+	switch {
+	case taint == nil:
+		return false
+	case at > r.now:
+		if r.leaves == 0 || at < r.leaves {
+			r.leaves = at
+		}
+		return false
+	}
+	r.plan.stop(a, "its node has the taint "+taint.String(), false)
+	return true
 }
 
 // missingSince is when an instance began to wait for a place: when the one

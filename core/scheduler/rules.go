@@ -3,7 +3,6 @@ package scheduler
 import (
 	"iter"
 	"slices"
-	"strconv"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
@@ -270,17 +269,17 @@ func (u *groupRules) fixedBy(pos int32, n *model.Node) string {
 	}
 	for _, p := range u.properties {
 		if !p.allows(n) {
-			return p.String()
+			return p.forbids
 		}
 	}
 	for _, s := range u.spreads {
 		if !s.allows(n) {
-			return "spread over " + s.rule.Attribute + " with maxSkew " + strconv.Itoa(s.rule.MaxSkew)
+			return s.forbids
 		}
 	}
 	for _, t := range u.colocate {
 		if !t.hosts(pos, n, u.group) {
-			return "colocate with " + t.String()
+			return t.colocates
 		}
 	}
 	return u.sep.fixedBy(pos)
@@ -354,9 +353,12 @@ func (u *groupRules) balance(n *model.Node) float64 {
 // Separates is whether some allocation may have to leave for the group.
 func (u *groupRules) Separates() bool { return len(u.group.Separate)+len(u.others) > 0 }
 
+// Apart is whether somebody on a node and the group exclude one another.
+func (u *groupRules) Apart(pos int32) bool { return u.ready().sep.apart.at(pos) > 0 }
+
 // Separated is whether a row of the node and the group exclude one another.
 func (u *groupRules) Separated(pos int32, row *state.Row) bool {
-	if u.ready().sep.apart.at(pos) == 0 {
+	if !u.Apart(pos) {
 		return false
 	}
 	if row.Group.Job.Namespace != u.group.Job.Namespace {

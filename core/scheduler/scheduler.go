@@ -57,6 +57,8 @@ type Scheduler struct {
 	// with everything gone that may be evicted; see changedSince.
 	changed []changedNode
 	most    []model.Vector
+	// outcomes is scratch of explainer.
+	outcomes []preempt.Outcome
 	// wants is what the groups of the evaluation at hand miss, one after another.
 	wants []want
 	// tell notes calls of policies; nil: nobody wants to know.
@@ -87,8 +89,12 @@ type Outcome struct {
 	Classes      map[uint64]bool
 	Escaped      bool
 	BlockedNodes []string
-	// RecheckAt is when a policy wants to be asked again; 0: not by time.
+	// RecheckAt is when a policy wants to be asked again, or an allocation has to leave
+	// its node; 0: not by time.
 	RecheckAt int64
+	// SearchesCut is how many searches for a gang gave up before they had tried
+	// everything.
+	SearchesCut int
 	// Fault is the policy's, when there was one: the plan then evicts nobody,
 	// unless the operator lets default decide instead.
 	Fault error
@@ -176,6 +182,7 @@ type run struct {
 	eval        *model.Evaluation
 	base        *state.Snapshot // as it was
 	proposed    *state.Snapshot // with the plan so far
+	draft       *state.Txn      // that made proposed and may be written on; nil: proposed stays as it is
 	stopped     bool            // the plan stops something of the job itself
 	now         int64
 	job         *model.Job // nil: gone
@@ -192,9 +199,11 @@ type run struct {
 	evicted     preempt.Evicted
 	byGroup     [][]*model.Allocation // of the Scheduler
 	moving      bool                  // some node is not as it should be
+	leaves      int64                 // when the next allocation has to leave its node; 0: none has to
 	apart       []*separators
 	memorable   bool // see remembers
 	merged      []*classes
+	within      map[*model.Group]*domain // where a gang is tried; absent: anywhere
 	plan        builder
 	out         Outcome
 }
@@ -271,9 +280,12 @@ func (r *run) addToGroup(g *model.Group, allocs []*model.Allocation) {
 	}
 }
 
-// nodesChange is whether some node is down or draining, so that allocations may
-// have to move.
+// nodesChange is whether some node is down or draining, or has work leave it, so that
+// allocations may have to move.
 func (r *run) nodesChange() bool {
+	if r.base.Banishing() {
+		return true
+	}
 	ready := 0
 	for c := range r.base.Chunks() {
 		ready += bits.OnesCount64(r.base.Chunk(c).Schedulable())
@@ -294,6 +306,7 @@ func (r *run) finish() *Outcome {
 	if r.out.Placed() {
 		r.out.RecheckAt = 0 // nothing is left to ask again for
 	}
+	r.recheck(r.leaves)
 	return &r.out
 }
 

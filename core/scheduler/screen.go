@@ -29,8 +29,10 @@ type Screen struct {
 	Owed map[string]struct{}
 	left map[string]*model.Vector // what is handed out no more, by node
 	node place                    // the node asked about last
+	soon []level                  // of that node; see levels
+	pool pool                     // the member cluster asked about last
 
-	lowest map[string]int32 // priority of what may be evicted first, by cluster asked about
+	judges rules // see rules
 }
 
 // place is a node as a screen sees it.
@@ -41,7 +43,6 @@ type place struct {
 	free        model.Vector // claims aside
 	claimed     bool         // there are claims
 	rows        []state.Row
-	lowest      int64 // priority of what may be evicted first
 	node        *model.Node
 }
 
@@ -62,15 +63,75 @@ func (s *Screen) MayPlace(eval *model.Evaluation, nodeID string) bool {
 	if n == nil {
 		return true
 	}
-	if s.node.lowest > n.ceiling && n.exceeds(&s.node.free) {
+	if n.exceeds(s.upTo(n.ceiling)) {
 		return n.elsewhere
 	}
 	passes := n.elsewhere
-	for _, g := range n.groups {
-		o := offer{Screen: s, group: g, need: n, wanted: eval.Queued[g.Name]}
+	for i, g := range n.groups {
+		o := offer{Screen: s, group: g, alone: n.alone[i], need: n, eval: eval}
 		passes = o.accepted() || passes
 	}
 	return passes
+}
+
+// FallsShort is whether a node has too little for any of the groups that the
+// evaluation could not place, with everybody gone who may be evicted for them.
+func (s *Screen) FallsShort(eval *model.Evaluation, nodeID string, noted *any) bool {
+	if s.node.id != nodeID && !s.look(nodeID) {
+		return true
+	}
+	n, known := (*noted).(*need)
+	if !known || n.of != s.rules() {
+		if n = s.Needs.of(eval, s); n == nil {
+			return false
+		}
+		*noted = n
+	}
+	return !n.elsewhere && n.exceeds(s.upTo(n.ceiling))
+}
+
+// upTo is what the node has with everything gone up to a priority.
+func (s *Screen) upTo(ceiling int64) *model.Vector {
+	levels := s.levels()
+	at := len(levels) - 1
+	for at > 0 && int64(levels[at].priority) > ceiling {
+		at--
+	}
+	return &levels[at].room
+}
+
+// ofPriority is the node's rows of one priority.
+func (s *Screen) ofPriority(priority int32) []state.Row {
+	levels := s.levels()
+	for at := len(levels) - 1; at > 0; at-- {
+		if levels[at].priority != priority {
+			continue
+		}
+		to := len(s.node.rows)
+		if at+1 < len(levels) {
+			to = levels[at+1].first
+		}
+		return s.node.rows[levels[at].first:to]
+	}
+	return nil
+}
+
+// levels is the node by the priorities on it, ascending, beginning with what is free.
+// They are worked out once for all who ask about the node.
+func (s *Screen) levels() []level {
+	if len(s.soon) == 0 {
+		s.soon = append(s.soon, level{room: s.node.free})
+		for i := range s.node.rows {
+			row := &s.node.rows[i]
+			last := &s.soon[len(s.soon)-1]
+			if len(s.soon) == 1 || row.Priority != last.priority {
+				s.soon = append(s.soon, level{row.Priority, i, last.room})
+				last = &s.soon[len(s.soon)-1]
+			}
+			last.room.Add(&row.Group.Ask.Vec)
+		}
+	}
+	return s.soon
 }
 
 // look reads a node.
@@ -82,21 +143,29 @@ func (s *Screen) look(nodeID string) bool {
 	chunk, i := s.Snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
 	p := place{
 		id: nodeID, pos: pos, schedulable: chunk.Schedulable()>>i&1 == 1, rows: chunk.Rows(i),
-		lowest: int64(chunk.MinPriority(i)), node: chunk.Node(i), claimed: len(chunk.Claims(i)) > 0,
+		node: chunk.Node(i), claimed: chunk.Claimed()>>i&1 == 1,
 	}
 	for d := range s.Snap.Dims().Len() {
 		p.free[d] = chunk.Free(d)[i]
 	}
-	s.node = p
+	s.node, s.soon = p, s.soon[:0]
 	return true
+}
+
+// level is what is on a node of one priority; the first of a list is nothing.
+type level struct {
+	priority int32
+	first    int          // of its rows
+	room     model.Vector // once they are gone, and all below
 }
 
 // offer is a node offered to a group.
 type offer struct {
 	*Screen
-	group  *model.Group
-	need   *need
-	wanted int // instances
+	group *model.Group
+	alone bool // need.alone of the group
+	need  *need
+	eval  *model.Evaluation
 }
 
 // accepted is whether the group may use the node.
@@ -146,10 +215,18 @@ func (o *offer) apart() bool {
 	if len(g.Labels)+len(g.Separate) == 0 {
 		return false
 	}
-	return slices.ContainsFunc(o.node.rows, func(row state.Row) bool {
-		return row.Priority == g.Job.Priority && row.Group.Job.Key() == g.Job.Key() &&
-			(excludes(g, row.Group, node) || excludes(row.Group, g, node))
-	})
+	rows := o.ofPriority(g.Job.Priority)
+	for i := range rows {
+		other := rows[i].Group
+		switch {
+		case other.Job != g.Job && o.need.first:
+		case o.alone && other.Job == g.Job && other.Apart() == g.Apart():
+			return true
+		case other.Job.Key() == g.Job.Key() && (excludes(g, other, node) || excludes(other, g, node)):
+			return true
+		}
+	}
+	return false
 }
 
 // owe notes that the node's room has been handed out to others.
@@ -197,7 +274,7 @@ func (o *offer) handOut(left *model.Vector) {
 		o.left = map[string]*model.Vector{}
 	}
 	o.left[o.node.id] = left
-	instances := max(1, o.wanted)
+	instances := max(1, o.eval.Queued[o.group.Name])
 	if o.group.Job.Type.PerNode() {
 		instances = 1
 	}

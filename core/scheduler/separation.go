@@ -113,7 +113,7 @@ func (s *separation) fixedBy(pos int32) string {
 func (s *separation) widelyBy(pos int32, n *model.Node) string {
 	for _, t := range s.terms {
 		if !local(t.rule) && t.inDomain(pos, n) > t.onNode.at(pos) {
-			return "separate from " + t.String()
+			return t.separates
 		}
 	}
 	for _, t := range s.foreign {

@@ -11,6 +11,8 @@ type property struct {
 	rule   *model.Constraint
 	limit  int
 	counts map[string]int
+	// forbids is what is said of nodes that it forbids.
+	forbids string
 }
 
 func newProperty(c *model.Constraint) *property {
@@ -18,6 +20,7 @@ func newProperty(c *model.Constraint) *property {
 	if n, err := strconv.Atoi(c.Value); err == nil && n > 0 {
 		p.limit = n
 	}
+	p.forbids = p.String()
 	return p
 }
 
@@ -44,12 +47,14 @@ type spread struct {
 	counts  map[string]int      // instances by value
 	domain  map[string]struct{} // values that an instance may go to
 	targets float64             // per cent named
+	forbids string              // what is said of nodes that a hard skew forbids
 }
 
 // newSpread finds the values over which the group may be spread: those of
 // schedulable nodes that are feasible for it.
 func newSpread(rule *model.Spread, g *model.Group, r *run) *spread {
 	s := &spread{rule: rule, total: g.Count, counts: map[string]int{}, domain: map[string]struct{}{}}
+	s.forbids = "spread over " + rule.Attribute + " with maxSkew " + strconv.Itoa(rule.MaxSkew)
 	f := newFeasibility(g, r.base.Classes())
 	for c := range r.base.Chunks() {
 		chunk := r.base.Chunk(c)

@@ -16,11 +16,14 @@ type term struct {
 	byDomain map[string]int
 	onNode   *tally // those with a domain, by node position
 	total    int
+	// What is said of nodes that it forbids, made once: most nodes may be.
+	separates, colocates string
 }
 
 // newTerm begins to count for one rule.
 func (r *run) newTerm(rule *model.LabelTerm) *term {
 	t := &term{rule: rule, onNode: r.s.tallies.take(r.base)}
+	t.separates, t.colocates = "separate from "+t.String(), "colocate with "+t.String()
 	if !local(rule) {
 		t.byDomain = map[string]int{}
 	}

@@ -48,7 +48,7 @@ func (a answers) Status(_ context.Context, begin string) (*rpc.Status, error) {
 	snap := s.Snapshot()
 	st := &rpc.Status{
 		ServerID: s.cfg.ID, ClusterID: snap.Meta().ClusterID, Applied: snap.Index(), Term: s.cfg.Log.Term(),
-		Expect: s.cfg.Expect, Oldest: entryVersion, Newest: entryVersion, Build: s.cfg.Build, LastContact: -1,
+		Expect: s.cfg.Expect, Oldest: s.cfg.Versions.Oldest, Newest: s.cfg.Versions.Newest, Build: s.cfg.Build, LastContact: -1,
 	}
 	st.LeaderID, _ = s.cfg.Log.Leader()
 	if r := s.cfg.Raft; r != nil {
@@ -56,7 +56,10 @@ func (a answers) Status(_ context.Context, begin string) (*rpc.Status, error) {
 		st.LastIndex = r.LastIndex()
 		st.LastTerm, _ = strconv.ParseUint(told["last_log_term"], 10, 64)
 		st.LastContact = lastContact(told["last_contact"])
-		st.HasPeers = len(s.servers()) > 0
+		for _, other := range s.servers() {
+			st.Servers = append(st.Servers, string(other.ID))
+		}
+		st.HasPeers = len(st.Servers) > 0
 	}
 	if begin != "" {
 		st.Promised = st.LastIndex == 0 && !st.HasPeers && s.promise.give(begin, s.cfg.Clock.Now())
@@ -107,7 +110,7 @@ func (a answers) Dequeue(ctx context.Context, most int, wait time.Duration) (*rp
 	for i := range list {
 		a.s.metrics.delivered(&list[i])
 	}
-	return packDeliveries(list, t.number), nil
+	return a.s.packDeliveries(list, t.number), nil
 }
 
 // Settle ends or keeps a delivery of this server.
@@ -145,30 +148,34 @@ func (a answers) SubmitPlan(ctx context.Context, raw []byte) ([]byte, error) {
 		return nil, a.known(err)
 	}
 	defer func() { _ = a.s.broker.ResumeTimer(plan.EvalID, token) }() // a lease that is lost stays lost
-	snap, err := patient{a.s.cfg.Store}.WaitIndex(ctx, plan.SnapshotIndex)
+	snap, err := patient{store: a.s.cfg.Store}.WaitIndex(ctx, plan.SnapshotIndex)
 	if err != nil {
 		return nil, err
 	}
 	if err := replication.BindPlan(plan, snap); err != nil {
 		return nil, err
 	}
-	result, err := a.s.plans.Submit(ctx, plan)
+	result, err := a.s.submit(ctx, plan)
 	if err != nil {
 		return nil, a.known(err)
 	}
 	return json.Marshal(result)
 }
 
-// WriteEvals writes what a follower's workers made of evaluations.
-func (a answers) WriteEvals(ctx context.Context, raw []byte) error {
-	evals, err := replication.DecodeEvals(raw)
+// WriteEvals writes what came of a delivery to a follower's worker.
+func (a answers) WriteEvals(ctx context.Context, e rpc.Endings) error {
+	evals, err := replication.DecodeEvals(e.Evals)
 	if err != nil {
 		return err
 	}
 	if a.s.term.Load() == nil {
 		return a.away()
 	}
-	return a.known(evalWriter(a).WriteEvals(ctx, evals...))
+	if e.EvalID == "" { // a server of an older release does not say of which delivery
+		_, err := a.s.evals.add(ctx, a.s.endings(evals...))
+		return a.known(err)
+	}
+	return a.known(a.s.writeEndings(ctx, e.EvalID, broker.Token(e.Token), evals))
 }
 
 // Apply writes what a server has to say of itself, and nothing else: whatever

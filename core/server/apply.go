@@ -86,11 +86,23 @@ func (s *Server) notLeader(err error) *Error {
 	return e.with(map[string]any{"LeaderID": id, "LeaderAddr": addr})
 }
 
-// leads is nil on the leader; every call that depends on what only the leader
-// knows begins with it.
+// leads is nil on the leader once it has everything that earlier leaders wrote; every
+// call that depends on what only the leader knows begins with it. One that was just
+// elected may lack what was acknowledged a moment ago.
 func (s *Server) leads() error {
-	if s.cfg.Log.IsLeader() {
-		return nil
+	_, err := s.inOffice()
+	return err
+}
+
+// inOffice is the term of leadership that this server is in, and took over.
+func (s *Server) inOffice() (*term, error) {
+	if !s.cfg.Log.IsLeader() {
+		return nil, s.notLeader(replication.ErrNotLeader)
 	}
-	return s.notLeader(replication.ErrNotLeader)
+	t := s.term.Load()
+	if t == nil || t.number != s.cfg.Log.Term() {
+		return nil, fail(CodeNoLeader, "server %s was elected and has not taken over yet", s.cfg.ID).
+			hint("it reads what the leader before it wrote: try again in a moment")
+	}
+	return t, nil
 }

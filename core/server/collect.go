@@ -23,7 +23,7 @@ func (t *term) collect(ctx context.Context) {
 }
 
 // Collected counts what was forgotten.
-type Collected struct{ Evals, Allocs, Jobs, Nodes int }
+type Collected struct{ Evals, Allocs, Jobs, Nodes, Bindings, Policies int }
 
 // CollectGarbage forgets what has been over for long enough; with force all that
 // is over. It writes bounded entries.
@@ -37,6 +37,18 @@ func (s *Server) CollectGarbage(ctx context.Context, force bool) (Collected, err
 			return Collected{}, err
 		}
 	}
+	for _, key := range g.bindings {
+		// One that was registered anew since holds something, and is refused.
+		if _, err := s.commit(ctx, &replication.DeleteBinding{Key: key}); err != nil {
+			return Collected{}, err
+		}
+	}
+	for _, v := range g.policies {
+		// One that was activated since plays a part, and is refused.
+		if _, err := s.commit(ctx, &replication.ChangePolicy{Name: v.Name, Op: replication.OpUnload, Version: v.ID}); err != nil {
+			return Collected{}, err
+		}
+	}
 	return g.count(), nil
 }
 
@@ -44,7 +56,8 @@ func (s *Server) CollectGarbage(ctx context.Context, force bool) (Collected, err
 type garbage struct {
 	snap                        *state.Snapshot
 	evals, allocs, nodes        []string
-	jobs                        []model.JobKey
+	jobs, bindings              []model.JobKey
+	policies                    []*model.PolicyVersion
 	oldEval, oldAlloc, oldJob   int64 // nothing younger than this is forgotten
 	oldNode                     uint64
 	gone                        map[model.JobKey]bool
@@ -65,6 +78,8 @@ func (s *Server) garbage(force bool) *garbage {
 	g.findEvals()
 	g.findAllocs()
 	g.findNodes()
+	g.findBindings()
+	g.policies = oldPolicies(g.snap, s.cfg.Retention.Policies)
 	return g
 }
 
@@ -170,6 +185,29 @@ func (g *garbage) findNodes() {
 	}
 }
 
+// findBindings finds the bindings of which nothing is left to do: they were
+// stopped and all of it is gone, or all their replicas have done their work. What
+// is duplicated wants more with every cluster, and is never done.
+func (g *garbage) findBindings() {
+	for b := range g.snap.Bindings() {
+		assigned, last, done := g.snap.BindingAssignments(b.Key()), b.SubmitTime, 0
+		held := false
+		for _, a := range assigned {
+			held = held || a.Holds()
+			last = max(last, a.EndTime)
+			done += a.Replicas
+		}
+		for _, e := range g.snap.EvalsOfJob(b.Key()) {
+			held = held || !e.Status.Final()
+			last = max(last, e.ModifyTime)
+		}
+		over := b.Stopped || !b.Duplicated && b.Replicas > 0 && done >= b.Replicas
+		if over && !held && last <= g.oldJob {
+			g.bindings = append(g.bindings, b.Key())
+		}
+	}
+}
+
 // commands are the entries that forget it all, each of at most size things.
 // Evaluations and allocations go before the jobs that they are of.
 func (g *garbage) commands(size int) []replication.Command {
@@ -190,5 +228,5 @@ func (g *garbage) commands(size int) []replication.Command {
 }
 
 func (g *garbage) count() Collected {
-	return Collected{Evals: len(g.evals), Allocs: len(g.allocs), Jobs: len(g.jobs), Nodes: len(g.nodes)}
+	return Collected{Evals: len(g.evals), Allocs: len(g.allocs), Jobs: len(g.jobs), Nodes: len(g.nodes), Bindings: len(g.bindings), Policies: len(g.policies)}
 }

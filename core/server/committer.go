@@ -11,8 +11,9 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// errOutOfOffice means that the term in which plans were checked is over.
-var errOutOfOffice = errors.New("the term of leadership in which the plan was checked is over")
+// errOutOfOffice means that the term is over in which plans were checked, or work was
+// handed out.
+var errOutOfOffice = errors.New("the term of leadership is over")
 
 // committer writes the applier's batches into the log.
 //

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/planner"
@@ -63,6 +64,9 @@ type Config struct {
 	Expect int
 	Build  string // version of the binary, for others to see
 	Pool   PoolTiming
+	// Versions of the log that this server understands, as its log was opened with;
+	// zero: those of this release.
+	Versions replication.Versions
 
 	// Workers is how many evaluations are worked on at a time; default: half the
 	// processors, at least one; negative: none.
@@ -72,6 +76,7 @@ type Config struct {
 	HeartbeatGrace  time.Duration // beyond its TTL before it is down; default: 10s
 	HeartbeatRate   int           // reports a second that TTLs are stretched for; default: 50
 	FailoverGrace   time.Duration // for all nodes when a term begins; default: 30s, or three TTLs where that is more
+	ClusterLost     time.Duration // for which a member cluster is silent before its work is placed elsewhere; default: 5m; negative: never
 	ExpiryWindow    time.Duration // in which nodes that fail are one entry; grows in a storm; default: 250ms
 	UpdateWindow    time.Duration // in which nodes' updates are one entry; default: 50ms
 	NackTimeout     time.Duration // lease of an evaluation; default: 60s
@@ -91,6 +96,7 @@ type Config struct {
 	Clock    clock.Clock          // default: clock.Real
 	Logger   *slog.Logger         // default: nothing is logged
 	Registry *prometheus.Registry // default: nothing is measured
+	Tracer   trace.Tracer         // default: nobody watches, and nothing is paid for it
 	NewID    func() string        // of evaluations and allocations; default: random
 	Random   func(n int64) int64  // in [0, n), for jitter; default: math/rand/v2
 }
@@ -100,6 +106,7 @@ type Retention struct {
 	Evals, Allocs time.Duration // default: 1h
 	Jobs          time.Duration // that are stopped, or finite and done; default: 4h
 	Nodes         time.Duration // that are down; default: 24h
+	Policies      int           // newest versions of each policy, beside those that play a part; default: 10; negative: all
 	Batch         int           // things that one entry forgets at most; default: 2048
 }
 
@@ -110,6 +117,7 @@ func (c Config) withDefaults() Config {
 	orElse(&c.HeartbeatGrace, 10*time.Second)
 	orElse(&c.HeartbeatRate, 50)
 	orElse(&c.FailoverGrace, 30*time.Second)
+	orElse(&c.ClusterLost, 5*time.Minute)
 	orElse(&c.ExpiryWindow, 250*time.Millisecond)
 	orElse(&c.UpdateWindow, 50*time.Millisecond)
 	orElse(&c.NackTimeout, 60*time.Second)
@@ -117,6 +125,7 @@ func (c Config) withDefaults() Config {
 	orElse(&c.Retention.Allocs, time.Hour)
 	orElse(&c.Retention.Jobs, 4*time.Hour)
 	orElse(&c.Retention.Nodes, 24*time.Hour)
+	orElse(&c.Retention.Policies, 10)
 	orElse(&c.Retention.Batch, 2048)
 	orElse(&c.EvalBatch, 3072)
 	orElse(&c.RegisterBatch, 512)
@@ -125,6 +134,7 @@ func (c Config) withDefaults() Config {
 	orElse(&c.FollowUpJitter, 5*time.Minute)
 	orElse(&c.UnplacedRetry, time.Minute)
 	orElse(&c.CollectInterval, 5*time.Minute)
+	orElse(&c.Versions, replication.Ours())
 	orElse(&c.Clock, clock.Clock(clock.Real{}))
 	c.Pool = c.Pool.withDefaults()
 	if c.Logger == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
@@ -94,11 +95,20 @@ type DecisionQuery struct {
 	Limit     int    // at most so many; default: 100
 	Namespace string // of the job that was placed; "": any
 	JobID     string // of the job that was placed; "": any
+	// Concerns is a job or a binding that was placed or lost something; zero: any.
+	Concerns model.JobKey
 }
 
 func (q *DecisionQuery) picks(d *Decision) bool {
 	return (q.Before == 0 || d.Index < q.Before) && (q.Namespace == "" || d.Namespace == q.Namespace) &&
-		(q.JobID == "" || d.JobID == q.JobID)
+		(q.JobID == "" || d.JobID == q.JobID) && (q.Concerns == model.JobKey{} || d.concerns(q.Concerns))
+}
+
+// concerns is whether the decision is for a job or a binding, or at its expense.
+func (d *Decision) concerns(key model.JobKey) bool {
+	return d.Namespace == key.Namespace && d.JobID == key.ID || slices.ContainsFunc(d.Victims, func(v events.Victim) bool {
+		return v.Namespace == key.Namespace && v.JobID == key.ID
+	})
 }
 
 // Decisions lists preemption decisions, the newest first.

@@ -151,7 +151,7 @@ func TestRestore_EqualsABrokerThatNeverLostTheLead(t *testing.T) {
 		w.submit(coretest.Job("queued0").Ask(100, 100, 0).Count(2)) // a second evaluation of the job
 		later := s.newEval(coretest.Job("queued1").Obj(), model.TriggerRecheck)
 		later.WaitUntil = s.now() + int64(time.Hour)
-		if err := (evalWriter{s}).WriteEvals(w.ctx, later); err != nil {
+		if _, err := s.evals.add(w.ctx, s.endings(later)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)

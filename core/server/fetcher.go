@@ -33,6 +33,8 @@ type fetcher struct {
 
 	mu      sync.Mutex
 	waiting []*seat // first come first
+	need    uint64  // index that this server's state must reach before it gets more
+	needOf  string  // the leader whose work that was
 	busy    bool    // somebody fetches
 	ctx     context.Context
 	group   sync.WaitGroup
@@ -166,6 +168,9 @@ func (f *fetcher) fetch(ctx context.Context, most int) ([]broker.Delivery, error
 	case err != nil:
 		return nil, err
 	}
+	if err := f.catchUp(ctx, leader); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := f.whileLeads(leader, cancel)
@@ -177,7 +182,33 @@ func (f *fetcher) fetch(ctx context.Context, most int) ([]broker.Delivery, error
 	if err != nil {
 		return nil, err
 	}
-	return unpackDeliveries(d)
+	return f.s.unpackDeliveries(d)
+}
+
+// late notes that work came to nothing because this server is behind. Nothing is fetched
+// until it has caught up: with a disk that is full, say, it follows the leader for hours and
+// gets nothing of the log, and whatever it took would wait here for others to do it.
+func (f *fetcher) late(index uint64) {
+	leader, _ := f.s.cfg.Log.Leader()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.needOf != leader {
+		f.need, f.needOf = 0, leader
+	}
+	f.need = max(f.need, index)
+}
+
+// catchUp waits for a while until this server is no longer behind. What another leader
+// wanted of it is no matter.
+func (f *fetcher) catchUp(ctx context.Context, leader string) error {
+	f.mu.Lock()
+	need, of := f.need, f.needOf
+	f.mu.Unlock()
+	if of != leader {
+		return nil
+	}
+	_, err := patient{store: f.s.cfg.Store}.WaitIndex(ctx, need)
+	return err
 }
 
 // whileLeads cancels when a server does not lead any more, as far as this one
@@ -210,18 +241,20 @@ func (f *fetcher) whileLeads(leader string, cancel func()) (stop func()) {
 	}
 }
 
-func packDeliveries(list []broker.Delivery, term uint64) *rpc.Deliveries {
+func (s *Server) packDeliveries(list []broker.Delivery, term uint64) *rpc.Deliveries {
 	out := &rpc.Deliveries{Term: term}
 	evals := make([]*model.Evaluation, len(list))
 	for i, d := range list {
 		evals[i] = d.Eval
-		out.List = append(out.List, rpc.Delivery{Token: uint64(d.Token), WaitIndex: d.WaitIndex, Attempt: d.Attempt})
+		out.List = append(out.List, rpc.Delivery{
+			Token: uint64(d.Token), WaitIndex: d.WaitIndex, Attempt: d.Attempt, Trace: s.traces.parent(d.Eval.ID),
+		})
 	}
 	out.Evals = replication.EncodeEvals(evals)
 	return out
 }
 
-func unpackDeliveries(d *rpc.Deliveries) ([]broker.Delivery, error) {
+func (s *Server) unpackDeliveries(d *rpc.Deliveries) ([]broker.Delivery, error) {
 	if len(d.List) == 0 {
 		return nil, nil
 	}
@@ -235,6 +268,7 @@ func unpackDeliveries(d *rpc.Deliveries) ([]broker.Delivery, error) {
 	list := make([]broker.Delivery, len(evals))
 	for i, one := range d.List {
 		list[i] = broker.Delivery{Eval: evals[i], Token: broker.Token(one.Token), WaitIndex: one.WaitIndex, Attempt: one.Attempt}
+		s.traces.adopt(evals[i].ID, one.Trace)
 	}
 	return list, nil
 }

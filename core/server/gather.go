@@ -77,6 +77,16 @@ func (g *gather[T]) add(ctx context.Context, value T) (*replication.Result, erro
 	}
 }
 
+// written is add, with what the state made of the value: the index at which it is
+// visible, or why it was refused.
+func (g *gather[T]) written(ctx context.Context, value T) (index uint64, err error) {
+	result, err := g.add(ctx, value)
+	if err != nil {
+		return 0, err
+	}
+	return result.Index, refusal(result)
+}
+
 // run writes until nobody waits.
 func (g *gather[T]) run() {
 	g.company()

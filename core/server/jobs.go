@@ -17,6 +17,16 @@ import (
 // plan's token exactly that plan is committed with the job, in one entry, or
 // nothing at all: the conflict's Details say what differs now.
 func (s *Server) RegisterJob(ctx context.Context, j *model.Job, o RegisterOptions) (*Registered, error) {
+	ctx, span := s.traces.begin(ctx, spanRegister)
+	r, err := s.registerJob(ctx, j, o)
+	if span.IsRecording() {
+		span.SetAttributes(aboutJob(j, r)...)
+	}
+	finish(span, err)
+	return r, err
+}
+
+func (s *Server) registerJob(ctx context.Context, j *model.Job, o RegisterOptions) (*Registered, error) {
 	if err := s.leads(); err != nil {
 		return nil, err
 	}
@@ -30,6 +40,7 @@ func (s *Server) RegisterJob(ctx context.Context, j *model.Job, o RegisterOption
 		return s.runPlan(ctx, entry, command, o)
 	}
 	command.Eval = s.newEval(job, model.TriggerJobRegister)
+	s.traces.keep(ctx, command.Eval.ID)
 	result, err := s.doEntry(ctx, entry)
 	if err != nil {
 		return nil, err
@@ -133,11 +144,16 @@ func (s *Server) StopJob(ctx context.Context, key model.JobKey, o StopOptions) (
 	}
 	job, err := s.job(key)
 	if err != nil {
-		return nil, err
+		if _, answered := s.Snapshot().Applied(o.Key); !answered {
+			return nil, err
+		}
+		job = &model.Job{Namespace: key.Namespace, ID: key.ID} // this very request purged it, and the log knows the answer
 	}
+	eval := s.newEval(job, model.TriggerJobStop)
+	s.traces.keep(ctx, eval.ID)
 	result, err := s.doEntry(ctx, &replication.Entry{
 		Key: o.Key, Hash: sha256.Sum256(fmt.Appendf(nil, "stop %q %q %t", key.Namespace, key.ID, o.Purge)),
-		Command: &replication.StopJob{Key: key, Purge: o.Purge, Eval: s.newEval(job, model.TriggerJobStop)},
+		Command: &replication.StopJob{Key: key, Purge: o.Purge, Eval: eval},
 	})
 	if err != nil {
 		return nil, err
@@ -145,17 +161,17 @@ func (s *Server) StopJob(ctx context.Context, key model.JobKey, o StopOptions) (
 	return s.registered(result, key), nil
 }
 
-// Evaluate has a job looked at again.
+// Evaluate has a job or a binding looked at again.
 func (s *Server) Evaluate(ctx context.Context, key model.JobKey) (*Registered, error) {
 	if err := s.leads(); err != nil {
 		return nil, err
 	}
-	job, err := s.job(key)
-	if err != nil {
-		return nil, err
+	eval := s.anotherEval(key, triggerOperator)
+	if eval == nil {
+		return nil, fail(CodeNotFound, "there is no job or binding %q in namespace %q", key.ID, key.Namespace)
 	}
-	eval := s.newEval(job, triggerOperator)
-	result, err := s.evals.add(ctx, []*model.Evaluation{eval})
+	s.traces.keep(ctx, eval.ID)
+	result, err := s.evals.add(ctx, s.endings(eval))
 	if err != nil {
 		return nil, err
 	}
@@ -213,6 +229,9 @@ func (s *Server) registered(result *replication.Result, key model.JobKey) *Regis
 	}
 	if j := s.Snapshot().Job(key); j != nil {
 		r.JobModifyIndex = j.ModifyIndex
+	}
+	if b := s.Snapshot().Binding(key); b != nil {
+		r.JobModifyIndex = b.ModifyIndex
 	}
 	return r
 }

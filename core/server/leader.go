@@ -19,8 +19,6 @@ const (
 	handOver = 3 * time.Second
 	// tookOffice bounds how long a term may take to begin.
 	tookOffice = 30 * time.Second
-	// entryVersion is the meaning of entries that a new cluster begins with.
-	entryVersion = 1
 	// termRetry is the wait before a term is begun again that failed to.
 	termRetry = time.Second
 )
@@ -182,8 +180,9 @@ func (t *term) establish(ctx context.Context) error {
 	})
 	t.feeder.take(t)
 	t.nodes.begin()
+	t.clusters.begin()
 	t.plans.SetEnabled(true)
-	for _, run := range []func(context.Context){t.apply, t.reap, t.collect, t.follow, t.promote} {
+	for _, run := range []func(context.Context){t.apply, t.reap, t.collect, t.follow, t.promote, t.upgrade, t.tendClusters} {
 		t.group.Go(func() { run(ctx) })
 	}
 	t.term.Store(t)
@@ -198,6 +197,7 @@ func (t *term) abolish() {
 	t.plans.SetEnabled(false)
 	t.feeder.give()
 	t.nodes.end()
+	t.clusters.end()
 	t.metrics.ended(t.applier.Stats())
 	t.logger.Info("leadership left", "term", t.number)
 }
@@ -207,7 +207,8 @@ func (t *term) nameCluster(ctx context.Context) error {
 	if t.Snapshot().Meta().ClusterID != "" {
 		return nil
 	}
-	name := &replication.Bootstrap{ClusterID: t.cfg.NewID(), Version: entryVersion}
+	version, _ := t.understood(ctx)
+	name := &replication.Bootstrap{ClusterID: t.cfg.NewID(), Version: max(version, t.cfg.Versions.Oldest)}
 	_, _ = rand.Read(name.Key[:]) // never fails
 	_, err := t.do(ctx, name)
 	if err != nil {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -13,8 +14,11 @@ import (
 const (
 	// changeWithin bounds one change of who belongs to the cluster.
 	changeWithin = 10 * time.Second
-	// leaveWithin bounds how long a server that leaves waits to be let go.
+	// leaveWithin bounds how long a server that leaves waits for another one to lead, and
+	// then to be let go.
 	leaveWithin = 15 * time.Second
+	// askReleased is how often it looks whether it was let go.
+	askReleased = 100 * time.Millisecond
 )
 
 // pooled is what a server does for its pool, whether it leads or not.
@@ -102,8 +106,16 @@ func (t *term) takeIn(ctx context.Context, m Member) error {
 		if err != nil {
 			return err
 		}
+		if !there && m.ClusterID == "" && st.ClusterID == "" && st.LastIndex > 0 {
+			// Raft would replace its log by ours. A server that was killed in the first
+			// moments of its cluster does not know whose it is before it leads again.
+			return fmt.Errorf("it has a log of %d entries and does not say of which cluster: empty its data directory if nothing in it is needed", st.LastIndex)
+		}
 		if st.ClusterID != "" && st.ClusterID != cluster {
 			return fmt.Errorf("it belongs to cluster %s", st.ClusterID)
+		}
+		if err := t.mayJoin(st); err != nil {
+			return err
 		}
 	}
 	if err := t.clearAddress(m); err != nil {
@@ -175,27 +187,59 @@ func (s *Server) LeavePool(ctx context.Context) error {
 	if len(voters) < 2 {
 		return fail(CodeConflict, "this is the only server that votes").hint("a cluster without servers is none: stop it instead")
 	}
-	if s.cfg.Log.IsLeader() {
-		if err := s.cfg.Log.Transfer(ctx); err != nil {
-			e := fail(CodeUnavailable, "nobody takes the lead over: %v", err)
-			e.Err = err
-			return e.hint("another server must be up to date: `cede operator raft`")
-		}
+	if err := s.handOver(ctx); err != nil {
+		return err
 	}
 	if err := s.cfg.Membership.Leave(ctx); err != nil {
 		s.logger.WarnContext(ctx, "not everybody may have heard that this server leaves", "err", err)
 	}
 	limited, cancel := timeLimit(ctx, s.cfg.Clock, leaveWithin)
 	defer cancel()
-	for {
-		if _, there := s.inRaft(s.cfg.ID); !there || s.cfg.Raft.State() == raft.Shutdown {
-			return nil
-		}
-		if !pause(limited, s.cfg.Clock, 50*time.Millisecond) {
+	for !s.released(limited) {
+		if !pause(limited, s.cfg.Clock, askReleased) {
 			return fail(CodeUnavailable, "the leader did not let this server go within %v", leaveWithin).
 				hint("the pool knows that it leaves: stop it, and see `cede operator raft` on another one")
 		}
 	}
+	return nil
+}
+
+// released is whether this server is no part of the cluster any more. It may not hear of
+// that by itself: Raft tries once to tell a server that it is removed, and then talks to it
+// no more. So the others are asked, of whom the one that leads knows.
+func (s *Server) released(ctx context.Context) bool {
+	if _, there := s.inRaft(s.cfg.ID); !there || s.cfg.Raft.State() == raft.Shutdown {
+		return true
+	}
+	for _, m := range s.Members() {
+		if m.ID == s.cfg.ID || m.Status != MemberAlive {
+			continue
+		}
+		st, err := s.cfg.Peers.Status(ctx, m.ID, "")
+		if err == nil && st.LeaderID == m.ID && len(st.Servers) > 0 && !slices.Contains(st.Servers, s.cfg.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+// handOver has another server lead. One attempt lasts no longer than an election, and
+// whoever is to take over may be busy for that long, so there are several.
+func (s *Server) handOver(ctx context.Context) error {
+	limited, cancel := timeLimit(ctx, s.cfg.Clock, leaveWithin)
+	defer cancel()
+	for s.cfg.Log.IsLeader() {
+		err := s.cfg.Log.Transfer(limited)
+		if err == nil {
+			return nil
+		}
+		if !pause(limited, s.cfg.Clock, 200*time.Millisecond) {
+			e := fail(CodeUnavailable, "nobody took the lead over within %v: %v", leaveWithin, err)
+			e.Err = err
+			return e.hint("another server must be up to date: `cede operator raft`")
+		}
+	}
+	return nil
 }
 
 // RemovePeer removes a server from the cluster that will not come back.

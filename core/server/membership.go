@@ -59,7 +59,7 @@ type Peers interface {
 	Dequeue(ctx context.Context, to string, most int, wait time.Duration) (*rpc.Deliveries, error)
 	Settle(ctx context.Context, to string, s rpc.Settlement) error
 	SubmitPlan(ctx context.Context, to string, plan []byte) (result []byte, err error)
-	WriteEvals(ctx context.Context, to string, evals []byte) error
+	WriteEvals(ctx context.Context, to string, e rpc.Endings) error
 	Apply(ctx context.Context, to string, entry []byte) (rpc.Applied, error)
 	Keyring(ctx context.Context, to string, verb rpc.KeyVerb, key []byte) (digests []string, err error)
 }

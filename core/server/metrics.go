@@ -83,7 +83,7 @@ func (s *Server) decided(d scheduler.Decision) {
 	s.metrics.nodes.Observe(float64(d.Snap.NodeCount()))
 	evicts := false
 	for i := range out.Plan.Groups {
-		evicts = evicts || len(out.Plan.Groups[i].Evict) > 0
+		evicts = evicts || len(out.Plan.Groups[i].Evict)+bindingVictims(&out.Plan.Groups[i]) > 0
 	}
 	switch {
 	case out.Fault != nil:
@@ -111,17 +111,36 @@ func (s *Server) worked(r worker.Report) {
 }
 
 func (m *metrics) count(plan *model.Plan, result *model.PlanResult, out *scheduler.Outcome) {
+	placed := 0
 	for _, i := range result.Committed {
 		g := &plan.Groups[i]
-		m.placements.WithLabelValues("placed").Add(float64(len(g.Place)))
+		placed += len(g.Place)
 		m.placements.WithLabelValues("updated").Add(float64(len(g.Update)))
-		if len(g.Evict) > 0 && out.Version != nil {
-			m.victims.WithLabelValues(out.Version.Name).Add(float64(len(g.Evict)))
+		if n := len(g.Evict) + bindingVictims(g); n > 0 && out.Version != nil {
+			m.victims.WithLabelValues(out.Version.Name).Add(float64(n))
 		}
 	}
+	rejected := 0
 	for _, r := range result.Rejected {
-		m.placements.WithLabelValues("rejected").Add(float64(len(plan.Groups[r.Group].Place)))
+		if r.Places != nil { // of a group that was committed beside them
+			placed -= len(r.Places)
+			rejected += len(r.Places)
+		} else {
+			rejected += len(plan.Groups[r.Group].Place)
+		}
 	}
+	m.placements.WithLabelValues("placed").Add(float64(placed))
+	m.placements.WithLabelValues("rejected").Add(float64(rejected))
+}
+
+// bindingVictims is how many assignments leave a member cluster for others.
+func bindingVictims(g *model.CommitGroup) (n int) {
+	for i := range g.Withdraw {
+		if g.Withdraw[i].By != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // ended keeps what the applier of a term has counted.

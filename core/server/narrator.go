@@ -89,6 +89,10 @@ func (n *narrator) tellOperator() {
 		n.operator("BudgetDeleted", c.Key.String(), "")
 	case *replication.DeletePriorityClass:
 		n.operator("PriorityClassDeleted", c.Name, "")
+	case *replication.UpsertClusters, *replication.ChangeClusters, *replication.DeleteCluster, *replication.UpsertBinding,
+		*replication.StopBinding, *replication.DeleteBinding, *replication.EndAssignments, *replication.UpdateAssignments,
+		*replication.StopAssignments:
+		n.tellBindings(c)
 	case *replication.Collect:
 		n.operator("GarbageCollected", "", fmt.Sprintf("%d evaluations, %d allocations, %d jobs, %d nodes",
 			len(c.Evals), len(c.Allocs), len(c.Jobs), len(c.Nodes)))
@@ -165,6 +169,8 @@ func nodeChange(c *state.NodeChange) string {
 		return "NodeReady"
 	case c.Drain != nil:
 		return "NodeDrain"
+	case len(c.Taint)+len(c.Untaint) > 0:
+		return "NodeTaints"
 	default:
 		return "NodeEligibility"
 	}
@@ -223,4 +229,5 @@ func (n *narrator) group(plan *model.Plan, g *model.CommitGroup) {
 	if len(g.Evict) > 0 {
 		n.decisions(plan, g)
 	}
+	n.assigned(plan, g)
 }

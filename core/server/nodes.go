@@ -97,7 +97,7 @@ func sameNode(a, b *model.Node) bool {
 	return a.Name == b.Name && a.Address == b.Address && a.Datacenter == b.Datacenter && a.Class == b.Class &&
 		a.SecretHash == b.SecretHash && maps.Equal(a.Capacity, b.Capacity) && maps.Equal(a.Reserved, b.Reserved) &&
 		maps.Equal(a.Attributes, b.Attributes) && maps.Equal(a.Meta, b.Meta) &&
-		slices.Equal(a.Ports, slices.Sorted(slices.Values(b.Ports))) && slices.EqualFunc(a.Devices, b.Devices, devices)
+		model.SameTaints(a.Declared(), model.WithTaints(b.Taints, nil)) && slices.Equal(a.Ports, slices.Sorted(slices.Values(b.Ports))) && slices.EqualFunc(a.Devices, b.Devices, devices)
 }
 
 // Heartbeat notes that a node is there. Of one that is up nothing is written; one
@@ -132,14 +132,11 @@ func (s *Server) beat(ctx context.Context, n *model.Node) (*NodeLease, error) {
 	snap := s.Snapshot()
 	lease := &NodeLease{Index: snap.Index()}
 	if n.Status == model.NodeDown {
-		result, err := s.returns.add(ctx, n.ID)
+		index, err := s.returns.written(ctx, n.ID)
 		if err != nil {
 			return nil, err
 		}
-		if err := refusal(result); err != nil {
-			return nil, err
-		}
-		lease.Index = result.Index
+		lease.Index = index
 	}
 	lease.TTL = s.nodes.beat(n.ID, snap.NodeCount())
 	return lease, nil
@@ -167,11 +164,7 @@ func (s *Server) UpdateAllocs(ctx context.Context, nodeID, secret string, update
 	if len(known) == 0 {
 		return snap.Index(), nil
 	}
-	result, err := s.updates.add(ctx, known)
-	if err != nil {
-		return 0, err
-	}
-	return result.Index, refusal(result)
+	return s.updates.written(ctx, known)
 }
 
 // Drain has everything on a node move away, or ends that.
@@ -183,6 +176,12 @@ func (s *Server) Drain(ctx context.Context, id string, on bool) (uint64, error) 
 func (s *Server) SetEligible(ctx context.Context, id string, on bool) (uint64, error) {
 	ineligible := !on
 	return s.changeNode(ctx, id, state.NodeChange{Ineligible: &ineligible})
+}
+
+// SetTaints takes taints away that operators set on a node, by key and effect, and
+// sets others. What the node declares itself stays.
+func (s *Server) SetTaints(ctx context.Context, id string, untaint, taint []model.Taint) (uint64, error) {
+	return s.changeNode(ctx, id, state.NodeChange{Untaint: untaint, Taint: taint})
 }
 
 func (s *Server) changeNode(ctx context.Context, id string, change state.NodeChange) (uint64, error) {

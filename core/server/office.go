@@ -91,7 +91,7 @@ func (o office) Submit(ctx context.Context, plan *model.Plan) (*model.PlanResult
 	case err != nil:
 		return nil, err
 	case here:
-		return o.s.plans.Submit(ctx, plan)
+		return o.s.submit(ctx, plan)
 	}
 	answer, err := o.s.cfg.Peers.SubmitPlan(ctx, id, replication.EncodePlan(plan))
 	if err != nil {
@@ -104,16 +104,16 @@ func (o office) Submit(ctx context.Context, plan *model.Plan) (*model.PlanResult
 	return result, nil
 }
 
-// WriteEvals writes what became of evaluations.
-func (o office) WriteEvals(ctx context.Context, evals ...*model.Evaluation) error {
+// WriteEvals writes what came of a delivery.
+func (o office) WriteEvals(ctx context.Context, of broker.Delivery, evals ...*model.Evaluation) error {
 	id, here, err := o.leader()
 	switch {
 	case err != nil:
 		return err
 	case here:
-		return evalWriter(o).WriteEvals(ctx, evals...)
+		return o.s.writeEndings(ctx, of.Eval.ID, of.Token, evals)
 	}
-	return o.s.cfg.Peers.WriteEvals(ctx, id, replication.EncodeEvals(evals))
+	return o.s.cfg.Peers.WriteEvals(ctx, id, rpc.Endings{EvalID: of.Eval.ID, Token: uint64(of.Token), Evals: replication.EncodeEvals(evals)})
 }
 
 // atLeader is a log whose entries go to the leader where this server does not lead:

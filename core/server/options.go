@@ -17,6 +17,9 @@ type RegisterOptions struct {
 	Token string
 	// ExplicitPriority says that a priority of 0 is meant, rather than left out.
 	ExplicitPriority bool
+	// ExplicitPreemption says that whether a binding preempts is meant, rather than
+	// left to its class.
+	ExplicitPreemption bool
 }
 
 // StopOptions go with the end of a job.
@@ -29,7 +32,7 @@ type StopOptions struct {
 type Registered struct {
 	EvalID         string // "": none was needed
 	Index          uint64
-	JobModifyIndex uint64
+	JobModifyIndex uint64 // of the job or the binding
 	Warnings       []string
 	Replayed       bool // the answer is that of an earlier call with the same key
 }

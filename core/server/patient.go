@@ -15,7 +15,10 @@ import (
 const stateWait = 5 * time.Second
 
 // patient waits for the state, with a limit.
-type patient struct{ store *state.Store }
+type patient struct {
+	store *state.Store
+	late  func(index uint64) // is told what was not reached; nil: nobody is
+}
 
 // WaitIndex waits until the state is at index or later.
 func (p patient) WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, error) {
@@ -26,6 +29,9 @@ func (p patient) WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, 
 	defer cancel()
 	snap, err := p.store.WaitIndex(limited, index)
 	if err != nil && ctx.Err() == nil {
+		if p.late != nil {
+			p.late(index)
+		}
 		return nil, fmt.Errorf("not reached in %v, it is at %d", stateWait, p.store.Snapshot().Index())
 	}
 	return snap, err

@@ -145,6 +145,7 @@ func (s *Server) runPlan(ctx context.Context, entry *replication.Entry, c *repli
 	now := s.now()
 	c.Job, c.Eval, c.Check, c.Batch = planned.Job, planned.Eval, planned.Check, planned.Batch
 	c.Eval.CreateTime, c.Eval.ModifyTime, c.Batch.Now = now, now, now
+	s.traces.keep(ctx, c.Eval.ID)
 	result, err := s.commitEntry(ctx, entry)
 	if err != nil {
 		return nil, err

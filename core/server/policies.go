@@ -51,12 +51,16 @@ type PolicyModules interface {
 // another one: its workers wait, and it says so to whoever asks whether it is
 // ready.
 type policies struct {
-	id       string
-	log      Log
-	store    *state.Store
-	host     PolicyHost
-	modules  PolicyModules
-	voters   func() []string // ids of the servers that must have checked a version
+	id      string
+	log     Log
+	store   *state.Store
+	host    PolicyHost
+	modules PolicyModules
+	voters  func() []string // ids of the servers that must have checked a version
+	// leads is nil where this server may change policies: on the leader, once it has
+	// everything that earlier leaders wrote. One that was just elected may lack that a
+	// version was loaded anew with other grants, and take checks of the old ones for it.
+	leads    func() error
 	clock    clock.Clock
 	logger   *slog.Logger
 	metrics  *policyMetrics
@@ -98,6 +102,7 @@ func newPolicies(c Config) (*policies, error) {
 		complete: make(chan struct{}), steps: make(chan struct{}),
 	}
 	close(p.complete)
+	p.leads = p.isLeader
 	if p.voters == nil {
 		p.voters = func() []string { return []string{p.id} }
 	}
@@ -118,6 +123,7 @@ func newPolicies(c Config) (*policies, error) {
 	p.metrics = newPolicyMetrics(c.Registry, p)
 	p.records = newPolicyRecords(c.History, p.logger)
 	p.shadows = newShadows(p.clock, p.records)
+	p.shadows.inForce(maps.Clone(p.builtins), p.fallback)
 	p.follow()
 	return p, nil
 }

@@ -20,6 +20,9 @@ import (
 // A version may be named by a unique prefix of its id.
 func (s *Server) ShadowPolicy(ctx context.Context, name, version string) (index uint64, err error) {
 	if version == "" {
+		if st := s.Snapshot().PolicyState(name); st == nil || st.Shadow == "" {
+			return 0, fail(CodeConflict, "no version of policy %q runs in the shadow", name).hint("name a version to begin that")
+		}
 		return s.policies.change(ctx, &replication.ChangePolicy{Name: name, Op: replication.OpUnshadow})
 	}
 	v, err := s.policies.changeable(name, version)

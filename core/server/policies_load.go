@@ -45,8 +45,8 @@ func (p *policies) load(ctx context.Context, r LoadRequest) (*model.PolicyVersio
 	return p.checked(ctx, v.ID)
 }
 
-// leads is nil on the leader.
-func (p *policies) leads() error {
+// isLeader is nil on the leader.
+func (p *policies) isLeader() error {
 	if p.log.IsLeader() {
 		return nil
 	}

@@ -223,6 +223,19 @@ func TestShadowPolicy_ShowsWhatWouldBeOtherwiseAndAppliesNothing(t *testing.T) {
 	c.until("the shadow is gone", func() bool { return shadow() == nil })
 }
 
+// The first version of all may be tried before any other policy was ever active.
+func TestShadowPolicy_WhereNothingWasEverActive(t *testing.T) {
+	c := start(t, newDisk())
+	first := c.load("last")
+	if _, err := c.ShadowPolicy(t.Context(), "p", first.ID); err != nil {
+		t.Fatal(err)
+	}
+	c.until("the shadow run begins", func() bool {
+		st, err := c.PolicyStatus(t.Context(), "p")
+		return err == nil && st.Shadow != nil && st.Shadow.Version == first.ID
+	})
+}
+
 func TestShadowPolicy_CandidatesThatFailHarmNobody(t *testing.T) {
 	c := start(t, newDisk())
 	one, bad := c.load("first"), c.load("breaks")

@@ -426,6 +426,10 @@ func (c *cluster) decideByP() {
 
 func (c *cluster) register(j *model.Job) {
 	c.t.Helper()
+	c.until("the server has taken over", func() bool {
+		_, err := c.Consistent(c.t.Context())
+		return err == nil
+	})
 	if _, err := c.RegisterJob(c.t.Context(), j, server.RegisterOptions{}); err != nil {
 		c.t.Fatal(err)
 	}

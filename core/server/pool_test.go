@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
+	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
@@ -28,6 +31,7 @@ type pool struct {
 	cut     map[string]bool // off the network, for calls
 	asked   map[string]int  // calls that reached a server, by "server method"
 	address map[string]string
+	leaves  func(id string) // is told who leaves; nil: nobody is
 }
 
 func newPool() *pool {
@@ -134,6 +138,9 @@ func (s *seatInPool) SetCluster(id string) error {
 func (s *seatInPool) Join(...string) (int, error) { return 0, errors.New("nobody answers") }
 
 func (s *seatInPool) Leave(context.Context) error {
+	if s.p.leaves != nil {
+		s.p.leaves(s.id)
+	}
 	s.p.set(s.id, MemberLeft)
 	return nil
 }
@@ -197,12 +204,12 @@ func (c *callsIn) SubmitPlan(ctx context.Context, to string, plan []byte) ([]byt
 	return out, err
 }
 
-func (c *callsIn) WriteEvals(ctx context.Context, to string, evals []byte) error {
+func (c *callsIn) WriteEvals(ctx context.Context, to string, e rpc.Endings) error {
 	h, err := c.to(to, "evals")
 	if err != nil {
 		return err
 	}
-	return h.WriteEvals(ctx, evals)
+	return h.WriteEvals(ctx, e)
 }
 
 func (c *callsIn) Apply(ctx context.Context, to string, entry []byte) (rpc.Applied, error) {
@@ -390,6 +397,26 @@ func TestPool_WhoLeavesIsRemovedAtOnce(t *testing.T) {
 	})
 }
 
+// Raft tries once to tell a server that it was removed.
+func TestPool_WhoLeavesHearsFromOthersThatItIsRemoved(t *testing.T) {
+	playIn(t, newPool, 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		w.pool.leaves = func(id string) {
+			for _, m := range w.members {
+				m.transport.Disconnect(raft.ServerAddress(id))
+			}
+		}
+		lead := w.leader()
+		if err := lead.server.LeavePool(w.ctx); err != nil {
+			t.Error(err)
+		}
+		if _, there := lead.server.inRaft(lead.id); !there {
+			t.Error("it was told by Raft, so nothing is shown")
+		}
+		lead.halt()
+	})
+}
+
 func TestPool_AServerMayMove(t *testing.T) {
 	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
@@ -515,6 +542,57 @@ func TestAnswers_OnlyTheLeaderAnswersAndOnlyWhatServersAsk(t *testing.T) {
 
 // A policy decides only once every server that votes has looked at it, and servers
 // that follow tell of it by way of the leader.
+// A server that is behind, as with a disk that is full, leaves the work to others.
+func TestPool_WhoIsBehindTakesNoWork(t *testing.T) {
+	playIn(t, newPool, 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		behind := w.follower()
+		for _, m := range w.members {
+			if m != behind {
+				m.server.pool.Resize(0)
+			}
+		}
+		behind.server.fetcher.late(w.snap().Index() + 3)
+		time.Sleep(time.Minute) // calls that wait come home
+		key := func(n int) string { return fmt.Sprint("job", n) }
+		w.submit(coretest.Job(key(0)).Ask(10, 10, 0))
+		time.Sleep(time.Minute)
+		stats := w.leader().server.broker.Stats()
+		if total := stats.Total(); total.Ready != 1 {
+			t.Errorf("of one evaluation: %+v", total)
+		}
+		for n := 1; n < 4; n++ { // it has what it lacked
+			w.submit(coretest.Job(key(n)).Ask(10, 10, 0))
+		}
+		w.settle()
+	})
+}
+
+// A worker that lost its delivery, as when the lead changed, says that all is placed: it
+// looked before others found that it is not. Who waits for that goes on waiting.
+func TestAnswers_WhatComesOfAVoidDeliveryIsNotWritten(t *testing.T) {
+	playIn(t, newPool, 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		w.submit(coretest.Job("waits").Ask(500, 500, 0)) // there is no node
+		w.settle()
+		key := model.JobKey{Namespace: model.DefaultNamespace, ID: "waits"}
+		for _, e := range w.snap().EvalsOfJob(key) {
+			late := *e
+			late.Status, late.Failed, late.Queued = model.EvalComplete, nil, nil
+			err := w.leader().server.Answers().WriteEvals(w.ctx, rpc.Endings{
+				EvalID: e.ID, Token: 7, Evals: replication.EncodeEvals([]*model.Evaluation{&late}),
+			})
+			if !errors.Is(err, broker.ErrNotOutstanding) {
+				t.Errorf("what comes of a delivery that nobody made: %v", err)
+			}
+		}
+		w.settle()
+		if !w.waits(key) {
+			t.Error("nobody waits for the job any more")
+		}
+	})
+}
+
 func TestPool_PoliciesAreCheckedByAllWhoVote(t *testing.T) {
 	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
@@ -529,5 +607,25 @@ func TestPool_PoliciesAreCheckedByAllWhoVote(t *testing.T) {
 		if !errors.As(err, &refusal) || refusal.Code != replication.CodeNotFound {
 			t.Errorf("a check of a version that is not there: %v", err)
 		}
+	})
+}
+
+// A voter that is gone is a voter, and not there.
+func TestPool_MeasuresVotersThatAreGone(t *testing.T) {
+	playIn(t, newPool, 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		expect := func(voters, alive int) {
+			t.Helper()
+			if v, a := w.leader().server.countVoters(); v != voters || a != alive {
+				t.Errorf("%d voters, %d of them alive, want %d and %d", v, a, voters, alive)
+			}
+		}
+		expect(3, 3)
+		gone := w.follower()
+		gone.halt()
+		expect(3, 2)
+		gone.start()
+		w.leader()
+		expect(3, 3)
 	})
 }

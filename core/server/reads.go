@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -22,13 +23,19 @@ func (s *Server) WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, 
 func (s *Server) Watch(keys ...state.Key) *state.Watch { return s.cfg.Store.Watch(keys...) }
 
 // Consistent is a state that has everything that was written before the call:
-// a majority confirms that this server leads. Only the leader has it.
+// a majority confirms that this server leads, in a term in which it has taken over.
+// Only the leader has it.
 func (s *Server) Consistent(ctx context.Context) (*state.Snapshot, error) {
-	if err := s.leads(); err != nil {
+	t, err := s.inOffice()
+	if err != nil {
 		return nil, err
 	}
 	if err := s.cfg.Log.VerifyLeader(ctx); err != nil {
 		return nil, s.unwritten(err)
+	}
+	// It may have lost the lead and won it again: then others wrote in between.
+	if now := s.cfg.Log.Term(); now != t.number {
+		return nil, s.unwritten(replication.ErrNotLeader)
 	}
 	return s.Snapshot(), nil
 }

@@ -76,13 +76,12 @@ func (t *term) gaveUp(e *model.Evaluation, now int64) []*model.Evaluation {
 	done.Status, done.ModifyTime = model.EvalFailed, now
 	done.StatusText = "it was worked on several times and came to nothing: see the logs of the servers"
 	done.Classes, done.BlockedNodes = nil, nil
-	job := t.Snapshot().Job(e.JobKey())
-	if job == nil {
+	again := t.anotherEval(e.JobKey(), model.TriggerFailed)
+	if again == nil {
 		return []*model.Evaluation{&done}
 	}
 	wait := t.cfg.FollowUpDelay + time.Duration(t.cfg.Random(int64(t.cfg.FollowUpJitter)))
 	done.StatusText += fmt.Sprintf("; it is tried again in %v", wait.Round(time.Second))
-	again := t.newEval(job, model.TriggerFailed)
 	again.Previous, again.WaitUntil = e.ID, now+int64(wait)
 	return []*model.Evaluation{&done, again}
 }

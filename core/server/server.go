@@ -25,6 +25,7 @@ type Server struct {
 	logger   *slog.Logger
 	policies *policies
 	metrics  *metrics
+	traces   *traces // nil: nobody watches
 
 	broker  *broker.Broker
 	blocked *broker.Blocked
@@ -38,10 +39,14 @@ type Server struct {
 	fetcher *fetcher
 	promise promise
 
-	evals         *gather[[]*model.Evaluation]
+	evals         *gather[endings]
 	registrations *gather[*model.Node]
 	returns       *gather[string] // nodes that were down and are heard of again
 	updates       *gather[[]state.ClientUpdate]
+
+	clusters       *clusterWatch
+	clusterNews    *gather[model.ClusterChange]
+	assignmentNews *gather[[]state.AssignmentUpdate]
 
 	// term is what this server does as the leader; nil while it is not, or is about
 	// to be. began is closed and replaced whenever it changes.
@@ -58,12 +63,13 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s := &Server{cfg: cfg.withDefaults()}
+	s := &Server{cfg: cfg.withDefaults(), traces: newTraces(cfg.Tracer)}
 	s.logger = s.cfg.Logger
 	var err error
 	if s.policies, err = newPolicies(s.policyConfig()); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	s.policies.leads = s.leads
 	if err := s.assemble(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
@@ -84,7 +90,8 @@ func (s *Server) assemble() error {
 	var err error
 	s.broker, err = broker.New(broker.Config{
 		Clock: s.cfg.Clock, NackTimeout: s.cfg.NackTimeout, ReaperBatch: s.cfg.EvalBatch,
-		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		Rand:  rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		Shape: func(ev *model.Evaluation) uint64 { return scheduler.Shape(s.Snapshot(), ev) },
 	})
 	if err != nil {
 		return err
@@ -95,6 +102,7 @@ func (s *Server) assemble() error {
 	s.times = newTimetable()
 	s.feeder = newFeeder(s, &worker.Feed{Broker: s.broker, Blocked: s.blocked, Policies: s.policies})
 	s.nodes = newHeartbeats(s)
+	s.clusters = &clusterWatch{s: s}
 	s.teller = newTeller(s)
 	s.fetcher = &fetcher{s: s}
 	s.began.init()
@@ -109,9 +117,9 @@ func (s *Server) assemble() error {
 // assembleWrites makes what turns many small writes into few entries.
 func (s *Server) assembleWrites() {
 	limit := func(n int) func() int { return func() int { return s.entrySize(n) } }
-	s.evals = &gather[[]*model.Evaluation]{
+	s.evals = &gather[endings]{
 		clock: s.cfg.Clock, limit: func() int { return s.cfg.EvalBatch },
-		size: func(list []*model.Evaluation) int { return len(list) }, write: s.writeEvals,
+		size: func(e endings) int { return len(e.evals) }, write: s.writeEvals,
 	}
 	s.registrations = &gather[*model.Node]{
 		clock: s.cfg.Clock, limit: limit(s.cfg.RegisterBatch), size: one[*model.Node], write: s.writeNodes,
@@ -122,6 +130,13 @@ func (s *Server) assembleWrites() {
 	s.updates = &gather[[]state.ClientUpdate]{
 		clock: s.cfg.Clock, window: s.cfg.UpdateWindow, limit: func() int { return s.cfg.UpdateBatch },
 		size: func(list []state.ClientUpdate) int { return len(list) }, write: s.writeUpdates,
+	}
+	s.clusterNews = &gather[model.ClusterChange]{
+		clock: s.cfg.Clock, limit: func() int { return s.cfg.RegisterBatch }, size: one[model.ClusterChange], write: s.writeClusterNews,
+	}
+	s.assignmentNews = &gather[[]state.AssignmentUpdate]{
+		clock: s.cfg.Clock, window: s.cfg.UpdateWindow, limit: func() int { return s.cfg.UpdateBatch },
+		size: func(list []state.AssignmentUpdate) int { return len(list) }, write: s.writeAssignmentNews,
 	}
 }
 
@@ -136,14 +151,15 @@ func (s *Server) entrySize(n int) int {
 
 // newWorker makes a worker with a scheduler of its own.
 func (s *Server) newWorker() *worker.Worker {
-	return worker.New(worker.Config{
-		Broker: office{s}, Planner: office{s}, States: patient{s.cfg.Store}, Evals: office{s},
-		Scheduler: scheduler.New(scheduler.Config{
-			Policies: s.policies, NewID: s.newAllocID, Observe: s.decided,
-		}),
+	c := worker.Config{
+		Broker: office{s}, Planner: office{s}, States: patient{store: s.cfg.Store, late: s.fetcher.late}, Evals: office{s},
 		Clock: s.cfg.Clock, NewEvalID: s.cfg.NewID, Observe: s.worked,
 		Leases: office{s}, Renew: s.cfg.NackTimeout / 3, Retry: s.cfg.UnplacedRetry,
-	})
+	}
+	plans := scheduler.Config{Policies: s.policies, NewID: s.newAllocID, Observe: s.decided}
+	s.traces.watch(&c, &plans)
+	c.Scheduler = scheduler.New(plans)
+	return worker.New(c)
 }
 
 func (s *Server) newAllocID(*model.Group, int, int) string { return s.cfg.NewID() }
@@ -188,6 +204,8 @@ func (s *Server) setWrites(ctx context.Context) {
 	s.registrations.begin(ctx)
 	s.returns.begin(ctx)
 	s.updates.begin(ctx)
+	s.clusterNews.begin(ctx)
+	s.assignmentNews.begin(ctx)
 }
 
 func (s *Server) waitWrites() {
@@ -195,6 +213,8 @@ func (s *Server) waitWrites() {
 	s.registrations.wait()
 	s.returns.wait()
 	s.updates.wait()
+	s.clusterNews.wait()
+	s.assignmentNews.wait()
 }
 
 // Observe is told of everything that is applied to the state, on the goroutine
@@ -203,6 +223,7 @@ func (s *Server) Observe(list []replication.Applied) {
 	for i := range list {
 		a := &list[i]
 		s.times.witness(a)
+		s.traces.follow(a)
 		s.feeder.note(a)
 	}
 	s.teller.note(list)

@@ -88,6 +88,9 @@ func (t *teller) tell(a *replication.Applied) {
 	if a.Result.Err != nil || a.Result.Replayed {
 		return
 	}
+	if t.s.term.Load() != nil {
+		t.s.traces.started(a)
+	}
 	n := narrator{a: a}
 	n.tell()
 	t.s.stream.Publish(n.list...)

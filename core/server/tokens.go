@@ -11,28 +11,45 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 )
 
+// maxTokenText bounds what a token is called and bound to, in bytes.
+const maxTokenText = 256
+
 // BootstrapToken makes the first token, which may do everything. It is refused
 // once there is any. The secret is shown here and never again.
 func (s *Server) BootstrapToken(ctx context.Context) (secret string, t *model.Token, err error) {
 	return s.putToken(ctx, &model.Token{Name: "bootstrap", Roles: []string{string(acl.Management)}}, true)
 }
 
-// CreateToken makes a token with roles, valid for ttl; 0: until it is deleted.
-func (s *Server) CreateToken(ctx context.Context, name string, roles []string, ttl time.Duration) (secret string, t *model.Token, err error) {
-	parsed, err := acl.ParseRoles(roles)
-	if err != nil {
+// NewToken is what a token is to be.
+type NewToken struct {
+	Name      string
+	Roles     []string
+	Namespace string        // that it is bound to; "": to none
+	TTL       time.Duration // 0: valid until it is deleted
+}
+
+// CreateToken makes a token.
+func (s *Server) CreateToken(ctx context.Context, n NewToken) (secret string, t *model.Token, err error) {
+	parsed, err := acl.ParseRoles(n.Roles)
+	switch {
+	case err != nil:
 		return "", nil, fail(CodeInvalid, "%v", err)
+	case n.TTL < 0:
+		return "", nil, fail(CodeInvalid, "a token cannot be valid for %v", n.TTL)
+	case strings.ContainsAny(n.Namespace, " \t\n/*\x00") || len(n.Namespace) > maxTokenText:
+		return "", nil, fail(CodeInvalid, "%.60q is no namespace that a token can be bound to", n.Namespace).
+			hint("name one namespace, or none: the token then is good for all")
+	case n.Namespace != "" && slices.Contains(parsed, acl.Management):
+		return "", nil, fail(CodeInvalid, "a token for management is bound to no namespace: whoever makes tokens can make one for everything").
+			hint("leave the namespace out, or give the token the role %s", acl.Operate)
 	}
-	if ttl < 0 {
-		return "", nil, fail(CodeInvalid, "a token cannot be valid for %v", ttl)
-	}
-	t = &model.Token{Name: strings.TrimSpace(name)}
+	t = &model.Token{Name: strings.TrimSpace(n.Name), Namespace: n.Namespace}
 	for _, r := range parsed {
 		t.Roles = append(t.Roles, string(r))
 	}
 	slices.Sort(t.Roles)
-	if ttl > 0 {
-		t.ExpiresAt = s.now() + int64(ttl)
+	if n.TTL > 0 {
+		t.ExpiresAt = s.now() + int64(n.TTL)
 	}
 	return s.putToken(ctx, t, false)
 }

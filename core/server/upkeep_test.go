@@ -335,10 +335,13 @@ func TestTokens_TheFirstOnceAndOthersUntilTheyExpire(t *testing.T) {
 		if _, _, err := s.BootstrapToken(w.ctx); CodeOf(err) != CodeConflict {
 			t.Errorf("a second first token: %v", err)
 		}
-		if _, _, err := s.CreateToken(w.ctx, "x", []string{"root"}, 0); CodeOf(err) != CodeInvalid {
+		if _, _, err := s.CreateToken(w.ctx, NewToken{Name: "x", Roles: []string{"root"}}); CodeOf(err) != CodeInvalid {
 			t.Errorf("a role that there is not: %v", err)
 		}
-		brief, token, err := s.CreateToken(w.ctx, "ci", []string{"submit", "policy"}, time.Hour)
+		if _, _, err := s.CreateToken(w.ctx, NewToken{Name: "x", Roles: []string{"read", "management"}, Namespace: "team"}); CodeOf(err) != CodeInvalid {
+			t.Errorf("one for management that is bound: %v", err)
+		}
+		brief, token, err := s.CreateToken(w.ctx, NewToken{Name: "ci", Roles: []string{"submit", "policy"}, TTL: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

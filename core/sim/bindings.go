@@ -169,18 +169,23 @@ func (e *engine) withdrawn(plan *model.Plan, g *model.CommitGroup, before *state
 		if a == nil || !a.Live() {
 			continue
 		}
-		wait := int64(0)
+		wait, checkpoint := int64(0), int64(0)
 		if b := before.Binding(a.Binding); b != nil {
-			wait = b.KillTimeout
+			wait, checkpoint = b.KillTimeout, b.Checkpoint
 		}
-		e.agenda.addBinding(e.now()+wait, a.ID, true)
+		leaves := a.ID
+		if w.Keep > 0 {
+			leaves = model.PartID(a.ID, w.By)
+			e.bound.entries[leaves] = e.bound.name(a)
+		}
+		e.agenda.addBinding(e.now()+wait, leaves, true)
 		if w.By == "" {
 			continue
 		}
 		victims[w.By] = append(victims[w.By], e.bound.name(a))
 		e.record.evicted = append(e.record.evicted, Evicted{
-			At: At(e.now()), Binding: a.Binding.ID, By: plan.Job.ID, Cluster: a.ClusterID, Replicas: a.Replicas,
-			LostWork: At(max(0, e.now()-a.StartTime)),
+			At: At(e.now()), Binding: a.Binding.ID, By: plan.Job.ID, Cluster: a.ClusterID, Replicas: a.Replicas - w.Keep,
+			LostWork: At(a.LostWork(e.now(), checkpoint)),
 		})
 	}
 	return victims
@@ -224,7 +229,9 @@ func (e *engine) assigned(plan *model.Plan, g *model.CommitGroup, before, after 
 		if !known && more > 0 {
 			clusters[a.ClusterID] = more
 		}
-		rooms = append(rooms, model.ClusterPlace(a.ClusterID))
+		if more < 0 || before.HasClaimOn(a.ClusterID, plan.Job) { // which it gives up
+			rooms = append(rooms, model.ClusterPlace(a.ClusterID))
+		}
 	}
 	if len(clusters) > 0 {
 		e.bound.list = append(e.bound.list, Binding{At: At(e.now()), Binding: plan.Job.ID, Clusters: clusters, Preempted: []string{}})

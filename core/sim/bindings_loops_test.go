@@ -90,12 +90,14 @@ func (e *engine) checkBindings(t *rapid.T) {
 	}
 	s := scheduler.New(scheduler.Config{Policies: e.policies})
 	for b := range snap.Bindings() {
-		total, on := 0, 0
+		total, clusters := 0, map[string]bool{} // on one may be what is done, and what came back
 		for _, a := range snap.BindingAssignments(b.Key()) {
 			if a.Counts() {
-				total, on = total+a.Replicas, on+1
+				total += a.Replicas
+				clusters[a.ClusterID] = true
 			}
 		}
+		on := len(clusters)
 		if !b.Duplicated && total > b.Replicas || b.Duplicated && total != on*b.Replicas {
 			t.Fatalf("%s has %d replicas on %d clusters, wants %d", b.ID, total, on, b.Replicas)
 		}
@@ -117,9 +119,18 @@ func (e *engine) checkBindings(t *rapid.T) {
 func rollBindings(t *rapid.T, forever bool) *scenario.File {
 	n := func(name string, from, to int) int { return rapid.IntRange(from, to).Draw(t, name) }
 	f := &scenario.File{Version: 1, Name: "fight", Scheduler: scenario.Scheduler{Policy: "karmada"}, Until: new(scenario.Duration(3600e9))}
-	if n("delta", 0, 3) == 0 {
-		f.Scheduler.Policy = "default"
-		f.Scheduler.PriorityDelta = new(int32(2))
+	switch n("policy", 0, 5) {
+	case 0:
+		f.Scheduler.Policy, f.Scheduler.PriorityDelta = "default", new(int32(2))
+	case 4:
+		f.Scheduler.Policy = "gentle-and-wide"
+		f.Policies = []scenario.PolicyVariant{{Name: "gentle-and-wide", Use: "karmada", Config: map[string]any{"multiCluster": true, "elastic": true}}}
+	case 3:
+		f.Scheduler.Policy = "wide"
+		f.Policies = []scenario.PolicyVariant{{Name: "wide", Use: "karmada", Config: map[string]any{"multiCluster": true}}}
+	case 1, 2:
+		f.Scheduler.Policy = "gentle"
+		f.Policies = []scenario.PolicyVariant{{Name: "gentle", Use: "karmada", Config: map[string]any{"elastic": true}}}
 	}
 	for i := range n("clusters", 1, 3) {
 		f.Clusters = append(f.Clusters, scenario.Cluster{
@@ -135,6 +146,9 @@ func rollBindings(t *rapid.T, forever bool) *scenario.File {
 		switch n("kind", 0, 9) {
 		case 0:
 			b.ReplicaScheduling = "duplicated"
+			if n("spread", 0, 1) == 0 {
+				b.Spread.MinClusters = new(min(2, len(f.Clusters)))
+			}
 		case 1:
 			b.Scope, b.PreemptionPolicy = "cluster", ""
 		case 2:
@@ -145,6 +159,9 @@ func rollBindings(t *rapid.T, forever bool) *scenario.File {
 			b.Spread.MinClusters = new(min(2, *b.Replicas))
 		case 5:
 			b.Weights = map[string]int{"m0": n("weight", 1, 3), f.Clusters[len(f.Clusters)-1].ID: 1}
+		}
+		if n("elastic", 0, 2) == 0 {
+			b.MinReplicas = n("least", 1, *b.Replicas)
 		}
 		if !forever && n("finite", 0, 3) == 0 {
 			b.Duration = 150e9

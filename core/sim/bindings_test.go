@@ -52,6 +52,18 @@ events: [{at: 0s, submit: a}, {at: 1s, submit: b}]
 1s b on map[m1:3] for []
 running [a b]
 `},
+		// Else the victim takes the cluster that is free, and is evicted from there, for ever.
+		"nobody is evicted from one cluster for who needs two at once": {`
+clusters: [{id: m1, capacity: {cpu: 4000}}, {id: m2, capacity: {cpu: 4000}}]
+bindings:
+- {id: low, priority: 1, replicas: 1, resources: {cpu: 4000}}
+- {id: high, priority: 10, preemptionPolicy: PreemptLowerPriority, replicas: 2, resources: {cpu: 2000}, replicaScheduling: duplicated, spread: {minClusters: 2}}
+running: [{id: low, binding: low, clusters: {m2: 1}, startedAt: -1h}]
+events: [{at: 0s, submit: high}]
+`, `
+unplaced high 4: 0 of 2 clusters: 1 lacks cpu; nobody is evicted: it needs room on several clusters at once, and eviction makes room on one
+running [low]
+`},
 		"what is duplicated goes everywhere it may": {`
 clusters:
 - {id: m1, capacity: {cpu: 6000}, attributes: {region: eu}}
@@ -171,6 +183,7 @@ unplaced high 2: 0 of 2 clusters: 2 lack cpu; nobody is evicted: it needs room o
 running [l]
 `},
 		"preemption can be switched off for bindings": {`
+scheduler: {policy: karmada, preemption: {binding: false}}
 clusters: [{id: m1, capacity: {cpu: 1000}}]
 bindings: [{id: low, priority: 1, resources: {cpu: 1000}}, {id: high, priority: 9, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}]
 running: [{id: l, binding: low, clusters: {m1: 1}}]
@@ -180,11 +193,118 @@ until: 1m
 5s high on map[m1:1] for []
 running [high]
 `},
+		"nobody preempts while a gate is off": {`
+scheduler: {policy: karmada, featureGates: {PriorityBasedPreemptiveScheduling: false}}
+clusters: [{id: m1, capacity: {cpu: 1000}}]
+bindings: [{id: low, priority: 1, resources: {cpu: 1000}}, {id: high, priority: 9, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}]
+running: [{id: l, binding: low, clusters: {m1: 1}}]
+events: [{at: 0s, submit: high}]
+until: 1m
+`, `
+unplaced high 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on
+running [l]
+`},
+		"without priorities who comes first is served first, and nobody preempts": {`
+scheduler: {policy: karmada, featureGates: {PriorityBasedScheduling: false}}
+clusters: [{id: m1, capacity: {cpu: 1000}}]
+bindings: [{id: low, priority: 1, resources: {cpu: 1000}}, {id: high, priority: 9, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}]
+events: [{at: 0s, submit: low}, {at: 0s, submit: high}]
+until: 1m
+`, `
+0s low on map[m1:1] for []
+unplaced high 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on
+running [low]
+`},
+		"an elastic binding goes whole where the policy does not say otherwise": {`
+clusters: [{id: m1, capacity: {cpu: 6000}}]
+bindings:
+- {id: low, priority: 1, replicas: 6, minReplicas: 2, resources: {cpu: 1000}}
+- {id: high, priority: 9, replicas: 3, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}
+running: [{id: l, binding: low, clusters: {m1: 6}}]
+events: [{at: 0s, submit: high}]
+until: 1m
+`, `
+0s high on map[m1:3] for [l]
+0s low loses 6 on m1 to high
+unplaced low 6: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [high]
+`},
+		"an elastic binding is shrunk by what is needed, and grows again": {`
+policies: [{name: gentle, use: karmada, config: {elastic: true}}]
+scheduler: {policy: gentle}
+clusters: [{id: m1, capacity: {cpu: 6000}}]
+bindings:
+- {id: low, priority: 1, replicas: 6, minReplicas: 2, resources: {cpu: 1000}, killTimeout: 10s, checkpoint: 7m}
+- {id: high, priority: 9, replicas: 3, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority, duration: 5m}
+running: [{id: l, binding: low, clusters: {m1: 6}, startedAt: -8m}]
+events: [{at: 0s, submit: high}]
+until: 1h
+`, `
+0s high on map[m1:3] for [l]
+5m10s low on map[m1:3] for []
+0s low loses 3 on m1 to high
+running [l]
+`},
+		"several clusters are made room on together where the policy says so": {`
+policies: [{name: wide, use: karmada, config: {multiCluster: true}}]
+scheduler: {policy: wide}
+clusters: [{id: m1, capacity: {cpu: 3000}}, {id: m2, capacity: {cpu: 3000}}, {id: m3, capacity: {cpu: 1000}}]
+bindings:
+- {id: x, priority: 1, resources: {cpu: 2000}, killTimeout: 10s}
+- {id: y, priority: 2, resources: {cpu: 2000}, killTimeout: 20s}
+- {id: z, priority: 3, resources: {cpu: 1000}}
+- {id: high, priority: 9, replicas: 2, resources: {cpu: 2000}, preemptionPolicy: PreemptLowerPriority}
+running: [{id: x, binding: x, clusters: {m1: 1}}, {id: y, binding: y, clusters: {m2: 1}}, {id: z, binding: z, clusters: {m3: 1}}]
+events: [{at: 0s, submit: high}]
+until: 1m
+`, `
+0s high on map[m1:1] for [x]
+0s high on map[m2:1] for [y]
+0s x loses 1 on m1 to high
+0s y loses 1 on m2 to high
+unplaced x 1: 0 of 3 clusters: 3 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced y 1: 0 of 3 clusters: 3 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [high z]
+`},
+		"room on two clusters that holds no whole replica evicts nobody": {`
+policies: [{name: wide, use: karmada, config: {multiCluster: true}}]
+scheduler: {policy: wide}
+clusters: [{id: m1, capacity: {cpu: 1000}}, {id: m2, capacity: {cpu: 1000}}]
+bindings:
+- {id: x, priority: 1, resources: {cpu: 1000}}
+- {id: y, priority: 2, resources: {cpu: 1000}}
+- {id: high, priority: 9, replicas: 1, resources: {cpu: 2000}, preemptionPolicy: PreemptLowerPriority}
+running: [{id: x, binding: x, clusters: {m1: 1}}, {id: y, binding: y, clusters: {m2: 1}}]
+events: [{at: 0s, submit: high}]
+until: 1m
+`, `
+unplaced high 1: 0 of 2 clusters: 2 lack cpu; eviction does not help: on 2 too little would be free with everything evicted that may be
+running [x y]
+`},
+		"what is above the minimum goes before what is not, of the lowest priority first": {`
+policies: [{name: gentle, use: karmada, config: {elastic: true}}]
+scheduler: {policy: gentle}
+clusters: [{id: m1, capacity: {cpu: 9000}}]
+bindings:
+- {id: low, priority: 1, replicas: 4, minReplicas: 3, resources: {cpu: 1000}}
+- {id: mid, priority: 2, replicas: 5, minReplicas: 1, resources: {cpu: 1000}}
+- {id: high, priority: 9, replicas: 5, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}
+running: [{id: l, binding: low, clusters: {m1: 4}}, {id: m, binding: mid, clusters: {m1: 5}}]
+events: [{at: 0s, submit: high}]
+until: 1m
+`, `
+0s high on map[m1:5] for [l m]
+0s low loses 4 on m1 to high
+0s mid loses 1 on m1 to high
+unplaced low 4: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced mid 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [high m]
+`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := head + c.text
-			if strings.Contains(name, "switched off") {
-				text = strings.Replace(text, "policy: karmada", "policy: karmada, preemption: {binding: false}", 1)
+			if strings.Contains(c.text, "scheduler:") {
+				text = c.text
 			}
 			run := play(t, decode(t, text), sim.Options{Resolve: resolve})
 			if got, want := bindingStory(run.Result), strings.TrimPrefix(c.want, "\n"); got != want {

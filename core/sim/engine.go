@@ -34,6 +34,7 @@ type engine struct {
 	before  *state.Snapshot // the state that the plan at hand is committed to
 	agenda  agenda
 	next    int      // of file.Steps
+	driven  bool     // something runs at the beginning where a taint drives work out
 	evals   int      // made, for their names
 	over    []string // evaluations that reached their end
 	waiting waiting
@@ -70,7 +71,10 @@ func (e *engine) assemble() error {
 	e.clock = clock.NewVirtual(time.Unix(0, 0))
 	e.store = state.New()
 	var err error
-	e.broker, err = broker.New(broker.Config{Clock: e.clock, Rand: rand.New(rand.NewPCG(e.file.Seed, 0))})
+	e.broker, err = broker.New(broker.Config{
+		Clock: e.clock, Rand: rand.New(rand.NewPCG(e.file.Seed, 0)),
+		Shape: func(ev *model.Evaluation) uint64 { return scheduler.Shape(e.store.Snapshot(), ev) },
+	})
 	if err != nil {
 		return err
 	}
@@ -142,8 +146,12 @@ func (e *engine) lay() error {
 	}
 	config := e.file.Config
 	txn.SetConfig(&config)
+	driven := e.drivenOut()
+	txn.UpsertEvals(driven...)
 	snap := txn.Commit()
 	e.record.begin(e, snap)
+	e.record.collector.EvaluationCreated(len(driven))
+	e.feed.Evals(snap, e.now(), driven...)
 	for _, a := range e.file.Running {
 		stored := snap.Alloc(a.ID)
 		e.record.initial(stored)
@@ -164,6 +172,7 @@ func (e *engine) play(ctx context.Context) error {
 			return err
 		}
 		e.clock.AdvanceTo(time.Unix(0, at))
+		e.driven = false
 		e.ends(at)
 		if err := e.steps(at); err != nil {
 			return err
@@ -186,6 +195,9 @@ func (e *engine) nextInstant() (at int64, ok bool) {
 	}
 	if e.next < len(e.file.Steps) {
 		earliest(e.file.Steps[e.next].At)
+	}
+	if e.driven {
+		earliest(e.now())
 	}
 	if t, more := e.agenda.first(); more {
 		earliest(t)
@@ -233,7 +245,7 @@ func (e *engine) observe(r worker.Report) {
 }
 
 // WriteEvals applies evaluations, as the log would.
-func (e *engine) WriteEvals(_ context.Context, evals ...*model.Evaluation) error {
+func (e *engine) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.Evaluation) error {
 	e.write(evals)
 	return nil
 }

@@ -385,6 +385,36 @@ running:
 events: [{at: 0s, submit: quiet}]
 `, `quiet.g lacks 1: 0 of 2 nodes: 2 excluded by separate from app=noisy by zone; eviction does not help: on 2 the strict disruption budget one allows too few evictions
 runs x y`},
+		{"one eviction in ten minutes, in all of the namespace", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
+jobs:
+  - {id: low, priority: 10, groups: [{name: g, resources: {cpu: 10}, count: 3}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 10}, count: 3}]}
+budgets: [{name: slowly, maxEvictions: 1, window: 10m}]
+running:
+  - {id: a, job: low, group: g, node: n1}
+  - {id: b, job: low, group: g, node: n2}
+  - {id: c, job: low, group: g, node: n3}
+events: [{at: 5s, submit: top}]
+until: 15m
+`, `5s top.g[0]@n1 over a
+10m5s top.g[1]@n2 over b
+low.g lacks 2: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
+top.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 2 nothing has a priority of 80 or less, on 1 the strict disruption budget slowly allows 1 eviction in 10m0s at most, and too few are left
+runs c top.g[0] top.g[1]`},
+		{"a rate that is kept as well as can be is counted and overrun", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
+jobs:
+  - {id: low, priority: 10, groups: [{name: g, resources: {cpu: 10}, count: 2, labels: {app: low}}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 10}, count: 2}]}
+budgets: [{name: slowly, labels: {app: low}, maxEvictions: 1, window: 10m, enforcement: bestEffort}]
+running: [{id: a, job: low, group: g, node: n1}, {id: b, job: low, group: g, node: n2}]
+events: [{at: 5s, submit: top}]
+`, `5s top.g[0]@n1 over a
+5s top.g[1]@n2 over b
+b overran a budget
+low.g lacks 2: 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 0 or less
+runs top.g[0] top.g[1]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := play(t, decode(t, c.scenario), sim.Options{})

@@ -149,8 +149,8 @@ func (s *server) checkBudgets(after *state.Snapshot, plan *model.Plan) {
 		}
 	}
 	for at, b := range s.before.Budgets() {
-		if b.Strict && lost[b] > max(0, s.before.BudgetSlack(int32(at))) {
-			s.t.Fatalf("budget %s has %d left and loses %d\n%s", b.Name, s.before.BudgetSlack(int32(at)), lost[b], inWords(plan))
+		if b.Strict && lost[b] > max(0, s.before.BudgetSlack(int32(at), plan.Now)) {
+			s.t.Fatalf("budget %s has %d left and loses %d\n%s", b.Name, s.before.BudgetSlack(int32(at), plan.Now), lost[b], inWords(plan))
 		}
 	}
 }

@@ -194,7 +194,7 @@ func failures(o *scheduler.Outcome) string {
 }
 
 // WriteEvals implements worker.Evals.
-func (s *server) WriteEvals(_ context.Context, evals ...*model.Evaluation) error {
+func (s *server) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.Evaluation) error {
 	for len(evals) > 0 {
 		txn := s.store.Begin(s.store.Snapshot().Index() + 1)
 		txn.UpsertEvals(evals...)
@@ -351,7 +351,7 @@ func (s *server) drain() {
 			s.t.Fatal(err)
 		}
 		for ends := s.feed.Reap(s.now()); len(ends) > 0; ends = s.feed.Reap(s.now()) {
-			must(s.WriteEvals(context.Background(), ends...))
+			must(s.WriteEvals(context.Background(), broker.Delivery{}, ends...))
 		}
 	}
 	stats := s.broker.Stats()

@@ -3,8 +3,8 @@ package sim
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
@@ -80,7 +80,10 @@ type PolicyError struct {
 	Err    error
 }
 
-func (e *PolicyError) Error() string { return fmt.Sprintf("policy %s: %v", e.Policy, e.Err) }
+func (e *PolicyError) Error() string {
+	prefix, text := "policy "+e.Policy+": ", e.Err.Error()
+	return prefix + strings.TrimPrefix(text, prefix) // a version that knows its name says it
+}
 
 // Unwrap gives what is wrong with it.
 func (e *PolicyError) Unwrap() error { return e.Err }

@@ -74,7 +74,9 @@ func (r *recorder) placed(e *engine, view *unfolding, a *model.Allocation, victi
 	}
 	var told []metrics.Victim
 	overrun := make([]bool, len(victims))
-	preempt.Violated(&view.now().View, victims, func(i int) { overrun[i] = true })
+	if len(victims) > 0 {
+		preempt.Violated(&view.now().View, now, victims, func(i int) { overrun[i] = true })
+	}
 	for i, v := range victims {
 		lost := v.Group.LostWork(v.Age(now))
 		r.evicted = append(r.evicted, Evicted{

@@ -37,6 +37,7 @@ func FollowUpID(index uint64, key model.JobKey) string {
 type followUps struct {
 	trigger  model.Trigger
 	previous string
+	wait     int64 // nanoseconds before the evaluations shall run
 	jobs     map[model.JobKey]*model.Job
 	bindings map[model.JobKey]*model.Binding
 }
@@ -86,6 +87,9 @@ func (f *followUps) write(t *Txn, now int64) []*model.Evaluation {
 			ID: id, Namespace: key.Namespace, JobID: key.ID, Type: kind, Priority: priority,
 			TriggeredBy: f.trigger, Status: model.EvalPending, Previous: f.previous,
 			CreateTime: now, ModifyTime: now,
+		}
+		if f.wait > 0 {
+			e.WaitUntil = now + f.wait
 		}
 		t.upsertEval(e)
 		evals = append(evals, e)

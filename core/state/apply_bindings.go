@@ -1,10 +1,16 @@
 package state
 
-import "github.com/cede-scheduler/cede/core/model"
+import (
+	"maps"
 
-// ApplyClusters registers member clusters, or new versions of them, with at most
-// one evaluation for each binding that may go to one of them and does not have
-// all that it wants. Nothing is written when it fails.
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// ApplyClusters registers member clusters, or new versions of them. What a
+// cluster is says who may be there: where that changes, there is at most one
+// evaluation for each binding that may go to it now and does not have all that it
+// wants, or is there and may no longer be. More room alone makes none: those who
+// wait for it are woken by it. Nothing is written when it fails.
 func (t *Txn) ApplyClusters(now int64, clusters ...*model.Cluster) ([]*model.Evaluation, error) {
 	rs := make([]model.Resources, len(clusters))
 	for i, c := range clusters {
@@ -13,18 +19,65 @@ func (t *Txn) ApplyClusters(now int64, clusters ...*model.Cluster) ([]*model.Eva
 	if err := t.grow(rs...); err != nil {
 		return nil, err
 	}
+	affected := newFollowUps(model.TriggerNodeUpdate, "")
+	var others []*model.Cluster
 	for _, c := range clusters {
+		old := t.Cluster(c.ID)
 		if err := t.UpsertCluster(c); err != nil {
 			return nil, err
 		}
+		if old != nil && old.Down == c.Down && maps.Equal(old.Attributes, c.Attributes) {
+			continue
+		}
+		others = append(others, c)
+		for _, a := range t.ClusterAssignments(c.ID) {
+			if b := t.Binding(a.Binding); b != nil && a.Live() && !b.Admits(c) {
+				affected.addBinding(b)
+			}
+		}
 	}
-	affected := newFollowUps(model.TriggerNodeUpdate, "")
+	if len(others) == 0 {
+		return nil, nil
+	}
 	for b := range t.Bindings() {
-		if !b.Stopped && !t.bound(b) && admitsAny(b, clusters) {
+		if !b.Stopped && !t.bound(b) && admitsAny(b, others) {
 			affected.addBinding(b)
 		}
 	}
 	return affected.write(t, now), nil
+}
+
+// ApplyLeases replaces what a cluster keeps for other pools by claims.
+func (t *Txn) ApplyLeases(cluster string, leases []*model.Claim) {
+	for _, c := range t.ClusterClaims(cluster) { // each deletion makes another list
+		if c.Foreign() {
+			t.DeleteClaim(c.ID)
+		}
+	}
+	for _, c := range leases {
+		t.UpsertClaim(c)
+	}
+}
+
+// ApplyClusterDelete forgets a member cluster, if it is there, with the claims on
+// it and what holds room there. There is at most one evaluation for each binding
+// that loses something by it: they are returned, ascending by binding.
+func (t *Txn) ApplyClusterDelete(now int64, id string) []*model.Evaluation {
+	lost := newFollowUps(model.TriggerNodeUpdate, "")
+	for _, c := range t.ClusterClaims(id) { // each deletion makes another list
+		if b := t.Binding(c.Claimant); b != nil {
+			lost.addBinding(b)
+		}
+		t.DeleteClaim(c.ID)
+	}
+	for _, a := range t.ClusterAssignments(id) {
+		if b := t.Binding(a.Binding); b != nil && a.Live() {
+			lost.addBinding(b)
+		}
+		t.DeleteAssignment(a.ID)
+	}
+	t.DeleteCluster(id)
+	return lost.write(t, now)
 }
 
 func admitsAny(b *model.Binding, clusters []*model.Cluster) bool {
@@ -57,6 +110,13 @@ func (t *Txn) applyBindings(now int64, plan *model.Plan, g *model.CommitGroup, l
 		if old == nil || !old.Live() {
 			continue
 		}
+		if w.Keep > 0 {
+			t.shrink(now, old, w)
+			if b := t.Binding(old.Binding); b != nil {
+				lost.addBinding(b)
+			}
+			continue
+		}
 		a := *old
 		a.Desired, a.DesiredReason = model.DesiredStop, w.Reason
 		if w.By != "" {
@@ -85,6 +145,26 @@ func (t *Txn) applyBindings(now int64, plan *model.Plan, g *model.CommitGroup, l
 		}
 		t.UpsertAssignment(&a)
 	}
+}
+
+// shrink takes replicas off an assignment. They hold their room until they are
+// gone, as an assignment of their own.
+func (t *Txn) shrink(now int64, old *model.Assignment, w *model.Withdrawal) {
+	if w.Keep >= old.Replicas {
+		return
+	}
+	rest, part := *old, *old
+	rest.Replicas, part.Replicas = w.Keep, old.Replicas-w.Keep
+	for d, all := range old.Vec { // a whole number of equal replicas
+		rest.Vec[d] = all / int64(old.Replicas) * int64(rest.Replicas)
+		part.Vec[d] = all - rest.Vec[d]
+	}
+	rest.Ready = min(rest.Ready, rest.Replicas)
+	part.ID, part.CreateIndex, part.Ready = model.PartID(old.ID, w.By), 0, 0
+	part.Desired, part.DesiredReason = model.DesiredEvict, "preempted by "+w.By
+	part.PreemptedBy, part.PolicyVersion, part.EndTime = w.By, w.Policy, now
+	t.UpsertAssignment(&rest)
+	t.UpsertAssignment(&part)
 }
 
 // outrank has those looked at again whose claims a plan of a higher priority need

@@ -11,9 +11,13 @@ type NodeChange struct {
 	Status     *model.NodeStatus
 	Ineligible *bool
 	Drain      *bool
+	// Taint is set on nodes by an operator. Untaint takes such taints away, by key
+	// and effect; what a node declares stays. First the one, then the other.
+	Untaint []model.Taint
+	Taint   []model.Taint
 }
 
-func (c NodeChange) apply(n *model.Node) {
+func (c NodeChange) apply(n *model.Node, now int64) {
 	if c.Status != nil {
 		n.Status = *c.Status
 	}
@@ -23,7 +27,19 @@ func (c NodeChange) apply(n *model.Node) {
 	if c.Drain != nil {
 		n.Drain = *c.Drain
 	}
+	if c.taints() {
+		set := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool {
+			return !t.Set || slices.ContainsFunc(c.Untaint, t.SameAs)
+		})
+		for _, t := range c.Taint {
+			t.Set = true
+			set = append(slices.DeleteFunc(set, t.SameAs), t)
+		}
+		n.Taints = model.SinceWhen(model.WithTaints(n.Declared(), set), n.Taints, now)
+	}
 }
+
+func (c NodeChange) taints() bool { return len(c.Untaint)+len(c.Taint) > 0 }
 
 // ApplyNodeStatus changes many nodes at once and derives at most one
 // evaluation for each job that has to do with them: those with something on
@@ -44,11 +60,16 @@ func (t *Txn) ApplyNodeStatus(now int64, nodeIDs []string, change NodeChange) []
 		}
 		old := t.NodeAt(pos)
 		n := *old
-		change.apply(&n)
-		if n.Status == old.Status && n.Ineligible == old.Ineligible && n.Drain == old.Drain {
+		change.apply(&n, now)
+		tainted := !slices.Equal(n.Taints, old.Taints)
+		if n.Status == old.Status && n.Ineligible == old.Ineligible && n.Drain == old.Drain && !tainted {
 			continue
 		}
-		t.setNodeStatus(pos, &n)
+		if tainted {
+			t.rewriteNode(pos, &n)
+		} else {
+			t.setNodeStatus(pos, &n)
+		}
 		t.addJobsOn(affected, pos)
 		centers.add(n.Datacenter)
 	}
@@ -69,9 +90,12 @@ func (t *Txn) ApplyNodes(now int64, nodes ...*model.Node) ([]*model.Evaluation, 
 	affected := newFollowUps(model.TriggerNodeUpdate, "")
 	var centers datacenters
 	for _, n := range nodes {
+		var before []model.Taint
 		if old := t.Node(n.ID); old != nil {
 			centers.add(old.Datacenter)
+			before = old.Taints
 		}
+		n.Taints = model.SinceWhen(n.Taints, before, now)
 		if err := t.UpsertNode(n); err != nil {
 			return nil, err
 		}

@@ -105,12 +105,17 @@ func (v *View) ClaimsOf(claimant model.JobKey) (ids []string) {
 	if v.claims.len() == 0 {
 		return nil
 	}
-	for c := range v.Claims() {
-		if c.ClusterID != "" && c.Claimant == claimant {
+	if r := v.jobRow(claimant); r != nil {
+		for _, c := range r.claims {
 			ids = append(ids, c.ID)
 		}
 	}
 	return ids
+}
+
+// HasClaimOn is whether a binding has a claim on a cluster.
+func (v *View) HasClaimOn(cluster string, claimant model.JobKey) bool {
+	return slices.ContainsFunc(v.ClusterClaims(cluster), func(c *model.Claim) bool { return c.Claimant == claimant })
 }
 
 func (v *View) findAssignment(id string) (int32, bool) {
@@ -157,7 +162,7 @@ func (v *View) Assignments() iter.Seq[*model.Assignment] {
 // UpsertAssignment stores an assignment, or another version of it, and sets its
 // indexes. It keeps its binding and its cluster for life.
 func (t *Txn) UpsertAssignment(a *model.Assignment) {
-	_, r := t.ownJob(a.Binding)
+	job, r := t.ownJob(a.Binding)
 	at, found := findAssigned(r.assigned, a.ID)
 	var old *model.Assignment
 	if slot, ok := t.findAssignment(a.ID); ok {
@@ -180,7 +185,7 @@ func (t *Txn) UpsertAssignment(a *model.Assignment) {
 	} else {
 		r.assigned = slices.Insert(r.assigned, at, a)
 	}
-	t.accountAssignment(old, a)
+	t.accountAssignment(job, old, a)
 	t.touchAssignment(a)
 }
 
@@ -195,7 +200,7 @@ func (t *Txn) DeleteAssignment(id string) {
 	job, r := t.ownJob(a.Binding)
 	at, _ := findAssigned(r.assigned, id)
 	r.assigned = slices.Delete(slices.Clone(r.assigned), at, at+1)
-	t.accountAssignment(a, nil)
+	t.accountAssignment(job, a, nil)
 	t.releaseJob(job, r)
 	t.touchAssignment(a)
 }

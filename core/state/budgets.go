@@ -1,6 +1,7 @@
 package state
 
 import (
+	"iter"
 	"slices"
 	"sync/atomic"
 
@@ -18,7 +19,8 @@ type budgets struct {
 	set     uint64
 	list    []*model.Budget // ascending by key
 	byLabel map[namespaced][]int32
-	strict  int // how many of list
+	whole   map[string][]int32 // those that are about all of a namespace
+	strict  int                // how many of list
 }
 
 // namespaced is a label in a namespace.
@@ -39,12 +41,19 @@ func newBudgets(list []*model.Budget) *budgets {
 	}
 	b := &budgets{set: lastSet.Add(1), list: list, byLabel: map[namespaced][]int32{}}
 	for i, budget := range list {
-		key, ok := firstKey(budget.Labels)
-		if !ok {
+		key, labelled := firstKey(budget.Labels)
+		switch {
+		case labelled:
+			at := namespaced{budget.Namespace, label{key, budget.Labels[key]}}
+			b.byLabel[at] = append(b.byLabel[at], int32(i))
+		case budget.MaxEvictions == nil:
 			continue // it matches nothing
+		default:
+			if b.whole == nil {
+				b.whole = map[string][]int32{}
+			}
+			b.whole[budget.Namespace] = append(b.whole[budget.Namespace], int32(i))
 		}
-		at := namespaced{budget.Namespace, label{key, budget.Labels[key]}}
-		b.byLabel[at] = append(b.byLabel[at], int32(i))
 		if budget.Strict {
 			b.strict++
 		}
@@ -68,6 +77,7 @@ func (b *budgets) of(g *model.Group) []int32 {
 			}
 		}
 	}
+	at = append(at, b.whole[g.Job.Namespace]...)
 	slices.Sort(at)
 	g.KeepBudgets(b.set, at)
 	return at
@@ -83,6 +93,7 @@ type budgetCount struct {
 	desired   int32 // instances of counted jobs that are wanted
 	done      int32 // of them those that ran to their end
 	perNode   int32 // groups under it that run on every node
+	recent    *recent
 }
 
 // Budgets is the disruption budgets, ascending by namespace and name. It is
@@ -105,9 +116,19 @@ func (v *View) BudgetsOf(g *model.Group) []int32 { return v.budgets.of(g) }
 func (v *View) StrictBudgets() int { return v.budgets.strict }
 
 // BudgetSlack is how many more available allocations may be evicted under the
-// budget at a position in Budgets. It is below zero when fewer are available
-// than it keeps.
-func (v *View) BudgetSlack(at int32) int {
+// budget at a position in Budgets, at a time in Unix nanoseconds. It is below zero
+// when fewer are available than it keeps, or more were evicted than it allows.
+func (v *View) BudgetSlack(at int32, now int64) int {
+	if rate := v.budgets.list[at].MaxEvictions; rate != nil {
+		return int(rate.Number) - v.budgetCounts.At(int(at)).recent.in(now, rate)
+	}
+	available, keeps := v.BudgetStanding(at)
+	return available - keeps
+}
+
+// BudgetStanding is how many allocations under the budget at a position in
+// Budgets are available, and how many of them it keeps.
+func (v *View) BudgetStanding(at int32) (available, keeps int) {
 	b, c := v.budgets.list[at], v.budgetCounts.At(int(at))
 	desired := 0
 	if b.Counts() {
@@ -116,7 +137,49 @@ func (v *View) BudgetSlack(at int32) int {
 			desired += v.desiredPerNode(b)
 		}
 	}
-	return int(c.available) - b.Keeps(desired)
+	return int(c.available), b.Keeps(desired)
+}
+
+// BudgetPosition is where in Budgets the one under a key is; false when there is
+// none.
+func (v *View) BudgetPosition(key model.BudgetKey) (int32, bool) {
+	at, ok := v.budgets.find(key)
+	return int32(at), ok
+}
+
+// UnderBudget yields the allocations under a budget that are live.
+func (v *View) UnderBudget(b *model.Budget) iter.Seq[*model.Allocation] {
+	return func(yield func(*model.Allocation) bool) {
+		var allocs []*model.Allocation
+		for key := range v.JobsUnder(b) {
+			allocs = v.AppendJobAllocs(allocs[:0], key)
+			for _, a := range allocs {
+				if a.Live() && b.Matches(a.Group) && !yield(a) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// JobsUnder yields the jobs that may have an allocation under a budget, in no order
+// that means anything.
+func (v *View) JobsUnder(b *model.Budget) iter.Seq[model.JobKey] {
+	return func(yield func(model.JobKey) bool) {
+		if len(b.Labels) > 0 {
+			for key := range v.Labelled(b.Labels) {
+				if key.Namespace == b.Namespace && !yield(key) {
+					return
+				}
+			}
+			return
+		}
+		for key := range v.Dirties() {
+			if key.Namespace == b.Namespace && !yield(key) {
+				return
+			}
+		}
+	}
 }
 
 // desiredPerNode is how many instances the jobs under a budget want that run on
@@ -195,9 +258,11 @@ func (t *Txn) setBudgets(list []*model.Budget, changed int) {
 		var count budgetCount
 		if i == changed {
 			count = t.countBudget(b)
-		} else {
-			at, _ := before.find(b.Key())
+		}
+		if at, was := before.find(b.Key()); was && i != changed {
 			count = counts.At(at)
+		} else if was && b.MaxEvictions != nil {
+			count.recent = counts.At(at).recent // of another version, as far as that knew
 		}
 		t.budgetCounts.Append(t.owner, count)
 	}
@@ -205,10 +270,7 @@ func (t *Txn) setBudgets(list []*model.Budget, changed int) {
 
 // countBudget counts everything that is under a budget.
 func (v *View) countBudget(b *model.Budget) (c budgetCount) {
-	for key := range v.Labelled(b.Labels) {
-		if key.Namespace != b.Namespace {
-			continue
-		}
+	for key := range v.JobsUnder(b) {
 		r := v.jobRow(key)
 		for _, g := range r.countedGroups() {
 			if b.Matches(g) {
@@ -266,6 +328,7 @@ func (t *Txn) countForBudgets(old, next *model.Allocation) {
 	if next != nil {
 		t.addToBudgets(next, 1)
 	}
+	t.countEviction(old, next)
 }
 
 func (t *Txn) addToBudgets(a *model.Allocation, by int32) {

@@ -55,7 +55,7 @@ func compareBudgets(t *rapid.T, v *View, r *reference) {
 		if b.Strict && len(b.Labels) > 0 {
 			strict++
 		}
-		if got, want := v.BudgetSlack(int32(at)), r.slack(b); got != want {
+		if got, want := v.BudgetSlack(int32(at), 0), r.slack(b); got != want {
 			t.Fatalf("budget %s of %v has a slack of %d, want %d", b.Key(), b.Labels, got, want)
 		}
 		for _, a := range r.allocs {
@@ -71,12 +71,12 @@ func compareBudgets(t *rapid.T, v *View, r *reference) {
 	if v.StrictBudgets() != strict {
 		t.Fatalf("%d strict budgets, want %d", v.StrictBudgets(), strict)
 	}
-	discouraging := false
+	discouraging, banishing := false, false
 	for _, n := range r.nodes {
-		discouraging = discouraging || n.Discourages()
+		discouraging, banishing = discouraging || n.Discourages(), banishing || n.Banishes()
 	}
-	if v.Discouraging() != discouraging {
-		t.Fatalf("some node discourages: %t", v.Discouraging())
+	if v.Discouraging() != discouraging || v.Banishing() != banishing {
+		t.Fatalf("some node discourages: %t, some banishes: %t", v.Discouraging(), v.Banishing())
 	}
 }
 

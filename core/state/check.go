@@ -140,7 +140,7 @@ func expect(n *model.Node, allocs []*model.Allocation) expected {
 			e.stopping = append(e.stopping, a)
 			continue
 		}
-		e.rows = append(e.rows, Row{a, a.Group, a.Job.Priority, a.Started})
+		e.rows = append(e.rows, rowOf(a))
 		e.free.Sub(&a.Group.Ask.Vec)
 		e.ports = append(e.ports, a.Group.Ask.Ports...)
 		takeDevices(e.devices, n, a.Devices, 1)
@@ -186,6 +186,8 @@ func (sn *Snapshot) checkNode(pos int32, n *model.Node, allocs []*model.Allocati
 		return fmt.Errorf("pinned bit is wrong")
 	case (c.Guarded()>>i&1 == 1) != want.guarded:
 		return fmt.Errorf("guarded bit is wrong")
+	case (c.Claimed()>>i&1 == 1) != (len(claims) > 0):
+		return fmt.Errorf("claimed bit is wrong")
 	case c.ModifyIndex(i) > c.MaxModifyIndex():
 		return fmt.Errorf("changed at %d, the chunk at %d", c.ModifyIndex(i), c.MaxModifyIndex())
 	}

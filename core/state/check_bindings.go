@@ -37,14 +37,29 @@ func (sn *Snapshot) checkBindings() error {
 	if n != sn.AssignmentCount() || bindings != sn.BindingCount() {
 		return fmt.Errorf("%d assignments and %d bindings, counted %d and %d", n, bindings, sn.AssignmentCount(), sn.BindingCount())
 	}
-	claims := map[string][]*model.Claim{}
+	claims, own := map[string][]*model.Claim{}, map[model.JobKey][]*model.Claim{}
 	for c := range sn.Claims() {
 		if c.ClusterID != "" {
 			claims[c.ClusterID] = append(claims[c.ClusterID], c)
+			own[c.Claimant] = append(own[c.Claimant], c)
 		}
+	}
+	for _, slot := range sn.sortedJobs() {
+		if r := sn.jobs.at(slot); !slices.Equal(r.claims, own[r.key]) {
+			return fmt.Errorf("%s has %d claims, want %d, or others", r.key, len(r.claims), len(own[r.key]))
+		}
+		delete(own, sn.jobs.at(slot).key)
+	}
+	if len(own) > 0 {
+		return fmt.Errorf("claims of %d bindings without a row", len(own))
 	}
 	for _, slot := range sn.sortedClusters() {
 		r := sn.clusters.at(slot)
+		for i, a := range r.assigned {
+			if i >= len(r.jobs) || sn.jobs.at(r.jobs[i]).key != a.Binding {
+				return fmt.Errorf("cluster %s: assignment %s has the row of another binding", r.id, a.ID)
+			}
+		}
 		if err := r.check(assigned[r.id], claims[r.id]); err != nil {
 			return fmt.Errorf("cluster %s: %w", r.id, err)
 		}

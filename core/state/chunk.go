@@ -26,6 +26,7 @@ type Chunk struct {
 	minPriority [ChunkSize]int32
 	pinned      uint64 // see Pinned
 	guarded     uint64 // see Guarded
+	claimed     uint64 // see Claimed
 
 	modifyIndex    [ChunkSize]uint64
 	maxModifyIndex uint64
@@ -64,6 +65,7 @@ type Row struct {
 	Group    *model.Group
 	Priority int32 // of Alloc.Job
 	Started  bool  // Alloc's: it works, so that evicting it costs its budgets
+	Start    int64 // when it began to, Unix ns; the greatest number while it does not
 }
 
 var (
@@ -147,6 +149,9 @@ func (c *Chunk) Pinned() uint64 { return c.pinned }
 // priority says who may be a victim, or who goes with one.
 func (c *Chunk) Guarded() uint64 { return c.guarded }
 
+// Claimed has a bit for every node with claims.
+func (c *Chunk) Claimed() uint64 { return c.claimed }
+
 // Claims is the claims on node i, ascending by id, expired ones included.
 func (c *Chunk) Claims(i int) []*model.Claim { return slices.Clip(c.extra(i).claims) }
 
@@ -176,17 +181,17 @@ func (c *Chunk) Fitting(ask *model.Ask) uint64 {
 	case fit == 0 || len(dims) == 0:
 		return fit
 	case len(dims) == 1:
-		return fit &^ lacking(c.column(dims[0]), ask.Vec[dims[0]])
+		return fit &^ Lacking(c.column(dims[0]), ask.Vec[dims[0]])
 	}
 	// Reading the second column twice costs less than a pass of its own.
 	second, need := c.column(dims[1]), ask.Vec[dims[1]]
 	return fit &^ lacking3(c.column(dims[0]), second, second, ask.Vec[dims[0]], need, need)
 }
 
-// lacking has a bit for every value below need. Amounts are far below 2^62, so
+// Lacking has a bit for every value of a column below need. Amounts are far below 2^62, so
 // the sign of the difference is the answer, and shifting it in from the top
 // needs no branch.
-func lacking(a *[ChunkSize]int64, need int64) uint64 {
+func Lacking(a *[ChunkSize]int64, need int64) uint64 {
 	var m uint64
 	for i := range a {
 		m = m>>1 | uint64(a[i]-need)&(1<<63)
@@ -200,4 +205,15 @@ func lacking3(a, b, c *[ChunkSize]int64, x, y, z int64) uint64 {
 		m = m>>1 | uint64((a[i]-x)|(b[i]-y)|(c[i]-z))&(1<<63)
 	}
 	return m
+}
+
+func rowOf(a *model.Allocation) Row {
+	return Row{Alloc: a, Group: a.Group, Priority: a.Job.Priority, Started: a.Started, Start: startOf(a)}
+}
+
+func startOf(a *model.Allocation) int64 {
+	if !a.Started {
+		return math.MaxInt64
+	}
+	return a.StartTime
 }

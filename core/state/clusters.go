@@ -18,6 +18,7 @@ type clusterRow struct {
 	held     model.Vector        // by assigned, those that are stopping included
 	stopping model.Vector        // of held, by those that were told to stop
 	assigned []*model.Assignment // that hold room, ascending by id; replaced whole
+	jobs     []int32             // rows of the bindings of assigned, by its positions; replaced whole
 	claims   []*model.Claim      // ascending by id; replaced whole
 	changed  uint64              // index at which its room last changed
 }
@@ -68,6 +69,22 @@ func (v *View) ClusterAssignments(id string) []*model.Assignment {
 	return nil
 }
 
+// ClusterWork yields what ClusterAssignments has, each with its binding; nil where
+// that is gone.
+func (v *View) ClusterWork(id string) iter.Seq2[*model.Assignment, *model.Binding] {
+	return func(yield func(*model.Assignment, *model.Binding) bool) {
+		r := v.clusterRow(id)
+		if r == nil {
+			return
+		}
+		for i, a := range r.assigned {
+			if !yield(a, v.jobs.at(r.jobs[i]).binding) {
+				return
+			}
+		}
+	}
+}
+
 // ClusterClaims is the claims on a cluster, expired ones included, ascending by
 // id. The caller must not change it.
 func (v *View) ClusterClaims(id string) []*model.Claim {
@@ -98,6 +115,19 @@ func (v *View) ClusterRoom(id string, asker model.JobKey, priority int32, now in
 	return free, soon
 }
 
+// ClusterKept is what a cluster keeps for other pools at lower priorities: it is in
+// ClusterRoom, and whoever uses it has the others' work revoked there.
+func (v *View) ClusterKept(id string, priority int32) (kept model.Vector) {
+	if r := v.clusterRow(id); r != nil {
+		for _, c := range r.claims {
+			if c.Foreign() && c.Priority < priority {
+				kept.Add(&c.Vec)
+			}
+		}
+	}
+	return kept
+}
+
 // ClusterChanged is the index at which the room of a cluster last changed; 0
 // when nothing is known of it.
 func (v *View) ClusterChanged(id string) uint64 {
@@ -126,6 +156,18 @@ func (t *Txn) UpsertCluster(c *model.Cluster) error {
 	r.cluster = c
 	t.touch(TableClusters.Of(c.ID))
 	return nil
+}
+
+// DeleteCluster forgets a member cluster, if it is there. What is assigned and
+// claimed there remains until it is deleted.
+func (t *Txn) DeleteCluster(id string) {
+	if t.Cluster(id) == nil {
+		return
+	}
+	r := t.ownCluster(id)
+	r.cluster = nil
+	t.touch(TableClusters.Of(id))
+	t.releaseCluster(r)
 }
 
 // ownCluster is the row of an id, made or copied for writing.
@@ -159,8 +201,9 @@ func (t *Txn) releaseCluster(r *clusterRow) {
 }
 
 // accountAssignment replaces what an assignment holds of its cluster: old and
-// next are two versions of it, nil where there is none.
-func (t *Txn) accountAssignment(old, next *model.Assignment) {
+// next are two versions of it, nil where there is none. job is the row of its
+// binding, which stays where it is for as long as there is the assignment.
+func (t *Txn) accountAssignment(job int32, old, next *model.Assignment) {
 	some := next
 	if next == nil {
 		some = old
@@ -172,6 +215,7 @@ func (t *Txn) accountAssignment(old, next *model.Assignment) {
 			panic("state: assignment " + old.ID + " is not on its cluster")
 		}
 		r.assigned = slices.Delete(slices.Clone(r.assigned), at, at+1)
+		r.jobs = slices.Delete(slices.Clone(r.jobs), at, at+1)
 		r.held.Sub(&old.Vec)
 		if !old.Live() {
 			r.stopping.Sub(&old.Vec)
@@ -180,6 +224,7 @@ func (t *Txn) accountAssignment(old, next *model.Assignment) {
 	if next != nil && next.Holds() {
 		at, _ := findAssigned(r.assigned, next.ID)
 		r.assigned = slices.Insert(slices.Clone(r.assigned), at, next)
+		r.jobs = slices.Insert(slices.Clone(r.jobs), at, job)
 		r.held.Add(&next.Vec)
 		if !next.Live() {
 			r.stopping.Add(&next.Vec)
@@ -193,18 +238,32 @@ func findAssigned(list []*model.Assignment, id string) (int, bool) {
 	return slices.BinarySearchFunc(list, id, func(a *model.Assignment, id string) int { return strings.Compare(a.ID, id) })
 }
 
-// claimCluster and unclaimCluster keep the claims of a cluster.
+// claimCluster and unclaimCluster keep the claims of a cluster, and of who has
+// them.
 func (t *Txn) claimCluster(c *model.Claim) {
 	r := t.ownCluster(c.ClusterID)
-	at, _ := findClaim(r.claims, c.ID)
-	r.claims = slices.Insert(slices.Clone(r.claims), at, c)
+	r.claims = withClaim(r.claims, c)
+	_, job := t.ownJob(c.Claimant)
+	job.claims = withClaim(job.claims, c)
 	t.touch(TableClusters.Of(c.ClusterID))
 }
 
 func (t *Txn) unclaimCluster(c *model.Claim) {
 	r := t.ownCluster(c.ClusterID)
-	at, _ := findClaim(r.claims, c.ID)
-	r.claims = slices.Delete(slices.Clone(r.claims), at, at+1)
+	r.claims = withoutClaim(r.claims, c.ID)
+	slot, job := t.ownJob(c.Claimant)
+	job.claims = withoutClaim(job.claims, c.ID)
 	t.touch(TableClusters.Of(c.ClusterID))
 	t.releaseCluster(r)
+	t.releaseJob(slot, job)
+}
+
+func withClaim(list []*model.Claim, c *model.Claim) []*model.Claim {
+	at, _ := findClaim(list, c.ID)
+	return slices.Insert(slices.Clone(list), at, c)
+}
+
+func withoutClaim(list []*model.Claim, id string) []*model.Claim {
+	at, _ := findClaim(list, id)
+	return slices.Delete(slices.Clone(list), at, at+1)
 }

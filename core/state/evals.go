@@ -61,6 +61,9 @@ func (t *Txn) UpsertEvals(evals ...*model.Evaluation) {
 }
 
 func (t *Txn) upsertEval(e *model.Evaluation) {
+	if e.Type == model.JobBinding && !t.restores {
+		t.rank(e)
+	}
 	if slot, ok := t.findEval(e.ID); ok {
 		old := t.evals.at(slot)
 		switch {

@@ -25,11 +25,13 @@ type jobRow struct {
 	labels    []listing
 	binding   *model.Binding      // nil: none; then job is
 	assigned  []*model.Assignment // of the binding, ascending by id; replaced whole
+	claims    []*model.Claim      // that it has on clusters, ascending by id; replaced whole
 }
 
 // empty is whether nothing belongs to the key any more.
 func (r *jobRow) empty() bool {
-	return r.job == nil && r.binding == nil && r.allocs.Len() == 0 && r.evals.Len() == 0 && len(r.assigned) == 0
+	return r.job == nil && r.binding == nil && r.allocs.Len() == 0 && r.evals.Len() == 0 &&
+		len(r.assigned)+len(r.claims) == 0
 }
 
 func (v *View) findJob(key model.JobKey) (int32, bool) {

@@ -38,8 +38,11 @@ func jobKeys() []model.JobKey {
 func checkProperty(t *testing.T, prop func(*rapid.T)) {
 	t.Helper()
 	rounds := 8
-	if os.Getenv("CEDE_SOAK") != "" {
+	switch {
+	case os.Getenv("CEDE_SOAK") != "":
 		rounds = 1000
+	case os.Getenv("CEDE_QUICK") != "":
+		rounds = 2
 	}
 	for range rounds {
 		rapid.Check(t, prop)

@@ -82,12 +82,24 @@ func (v *View) ClassKey(id int32) uint64 { return v.classes.at(id).key }
 // Discouraging is whether some node has a taint that is a wish rather than a rule.
 func (v *View) Discouraging() bool { return v.discouraging > 0 }
 
-func (t *Txn) countDiscouraging(old, next *model.Node) {
-	if old != nil && old.Discourages() {
-		t.discouraging--
-	}
-	if next != nil && next.Discourages() {
-		t.discouraging++
+// Banishing is whether some node has a taint for whose sake work leaves it.
+func (v *View) Banishing() bool { return v.banishing > 0 }
+
+// countTaints counts nodes by what their taints do.
+func (t *Txn) countTaints(old, next *model.Node) {
+	for _, c := range []struct {
+		node *model.Node
+		by   int
+	}{{old, -1}, {next, 1}} {
+		if c.node == nil {
+			continue
+		}
+		if c.node.Discourages() {
+			t.discouraging += c.by
+		}
+		if c.node.Banishes() {
+			t.banishing += c.by
+		}
 	}
 }
 
@@ -101,6 +113,12 @@ func (t *Txn) UpsertNode(n *model.Node) error {
 	if !ok {
 		pos = t.addPlace(n.ID)
 	}
+	t.rewriteNode(pos, n)
+	return nil
+}
+
+// rewriteNode stores a node at its position, whose resources are known.
+func (t *Txn) rewriteNode(pos int32, n *model.Node) {
 	old := t.NodeAt(pos)
 	if old == n {
 		panic("state: node " + n.ID + " written again without a copy")
@@ -120,7 +138,6 @@ func (t *Txn) UpsertNode(n *model.Node) error {
 		t.leaveClass(old.ClassKey)
 	}
 	t.touch(TableNodes.Of(n.ID))
-	return nil
 }
 
 // DeleteNode forgets a node. Allocations and claims that refer to it remain

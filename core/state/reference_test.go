@@ -310,7 +310,7 @@ func compareNodes(t *rapid.T, v *View, r *reference) {
 		})
 		got := c.Rows(i)
 		for k := range max(len(rows), len(got)) {
-			if len(rows) != len(got) || got[k] != (Row{rows[k], rows[k].Group, rows[k].Job.Priority, rows[k].Started}) {
+			if len(rows) != len(got) || got[k] != rowOf(rows[k]) {
 				t.Fatalf("rows of %s differ", id)
 			}
 		}

@@ -35,6 +35,10 @@ func (t *Txn) Snapshot() *Snapshot {
 	return &Snapshot{View: t.View}
 }
 
+// Draft is the branch as it is now, for whoever writes on and reads between writes:
+// it costs no copies later, but it is no longer good after the next write.
+func (t *Txn) Draft() *Snapshot { return &Snapshot{View: t.View} }
+
 // Commit publishes the transaction and wakes whoever watches what it wrote.
 func (t *Txn) Commit() *Snapshot {
 	if t.store == nil {

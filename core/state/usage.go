@@ -156,7 +156,7 @@ func (w *nodeWriter) findRow(a *model.Allocation) int {
 func (w *nodeWriter) replaceRow(next *model.Allocation) {
 	w.ownRows()
 	row := &w.u.rows[w.findRow(next)]
-	row.Alloc, row.Started = next, next.Started
+	row.Alloc, row.Started, row.Start = next, next.Started, startOf(next)
 }
 
 func (w *nodeWriter) ownRows() {
@@ -181,7 +181,7 @@ func (w *nodeWriter) insertRow(at int, row Row) {
 }
 
 func (w *nodeWriter) addRow(a *model.Allocation) {
-	row := Row{Alloc: a, Group: a.Group, Priority: a.Job.Priority, Started: a.Started}
+	row := rowOf(a)
 	w.insertRow(searchRow(w.u.rows, a), row)
 	if a.Job.Guarded() {
 		w.u.guarded++
@@ -292,7 +292,7 @@ func findClaim(cs []*model.Claim, id string) (int, bool) {
 // away.
 func (w *nodeWriter) setNode(n *model.Node) {
 	s := w.still()
-	w.t.countDiscouraging(s.nodes[w.i], n)
+	w.t.countTaints(s.nodes[w.i], n)
 	var avail model.Vector
 	if n != nil {
 		avail = n.Avail
@@ -369,16 +369,17 @@ func (w *nodeWriter) roomChanged() {
 		}
 	}
 	w.c.minPriority[w.i] = lowest
-	bit := uint64(1) << w.i
-	if rows := w.u.rows; len(rows) > 0 && rows[0].Alloc.Job.NonPreemptible {
-		w.c.pinned |= bit
+	w.mark(&w.c.pinned, len(w.u.rows) > 0 && w.u.rows[0].Alloc.Job.NonPreemptible)
+	w.mark(&w.c.guarded, w.u.guarded > 0)
+	w.mark(&w.c.claimed, w.u.extra != nil && len(w.u.extra.claims) > 0)
+}
+
+// mark sets or clears the node's bit.
+func (w *nodeWriter) mark(bits *uint64, set bool) {
+	if bit := uint64(1) << w.i; set {
+		*bits |= bit
 	} else {
-		w.c.pinned &^= bit
-	}
-	if w.u.guarded > 0 {
-		w.c.guarded |= bit
-	} else {
-		w.c.guarded &^= bit
+		*bits &^= bit
 	}
 }
 

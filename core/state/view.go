@@ -45,6 +45,7 @@ type View struct {
 	budgets      *budgets // never nil
 	budgetCounts cow.Vec[budgetCount]
 	discouraging int // nodes with a taint that is a wish
+	banishing    int // nodes with a taint for whose sake work leaves
 
 	aside *aside // never nil
 }

@@ -1,11 +1,16 @@
 package storage_test
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/raft"
 	"golang.org/x/sys/unix"
+
+	"github.com/cede-scheduler/cede/core/storage"
 )
 
 // smallDisk mounts a disk of so many megabytes.
@@ -78,4 +83,53 @@ func runUntil(t *testing.T, role, dir string, a *acked) string {
 		b.WriteString("died: " + err.Error() + "\n" + p.err.String())
 	}
 	return b.String()
+}
+
+// Raft does not notice where it cuts the end of its log and what takes its place is
+// refused: it would take nothing any more. So both are done, or neither.
+func TestFullDisk_AnEndIsDeletedOnlyWhereItCanBeReplaced(t *testing.T) {
+	dir, _ := smallDisk(t, "300")
+	filler := filepath.Join(dir, "filler")
+	leave := func(megabytes int) {
+		t.Helper()
+		if err := os.WriteFile(filler, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var s unix.Statfs_t
+		if err := unix.Statfs(dir, &s); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filler, make([]byte, s.Bavail*uint64(s.Bsize)-uint64(megabytes)<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := openLog(t, dir) // which needs 48 MB for entries, and 24 for votes and deletions
+	store := func(term uint64, indexes ...uint64) error {
+		var list []*raft.Log
+		for _, i := range indexes {
+			list = append(list, &raft.Log{Index: i, Term: term, Data: []byte("entry")})
+		}
+		return l.StoreLogs(list)
+	}
+	if err := store(1, 1, 2, 3, 4); err != nil {
+		t.Fatal(err)
+	}
+	leave(36)
+	if err := l.DeleteRange(3, 4); !errors.Is(err, storage.ErrNoSpace) {
+		t.Errorf("the end is deleted where nothing can take its place: %v", err)
+	}
+	if last, err := l.LastIndex(); err != nil || last != 4 {
+		t.Errorf("the log ends with %d, %v", last, err)
+	}
+	leave(80)
+	if err := l.DeleteRange(3, 4); err != nil {
+		t.Fatal(err)
+	}
+	leave(36)
+	if err := store(2, 3); err != nil {
+		t.Errorf("an end that was deleted is not replaced: %v", err)
+	}
+	if err := store(2, 4); !errors.Is(err, storage.ErrNoSpace) {
+		t.Errorf("and then it goes on: %v", err)
+	}
 }

@@ -35,6 +35,7 @@ type Log struct {
 	buf    []byte     // of the entries that are being written
 	failed error      // the write that failed first; nothing is written after it
 	closed bool
+	cut    bool // the end was deleted, and nothing is in its place yet
 
 	mu     sync.RWMutex // guards what readers see; never held over a disk write
 	state  logState

@@ -28,8 +28,13 @@ func (l *Log) DeleteRange(low, high uint64) error {
 	case s.empty() || low > high:
 		return nil
 	case low == s.first:
+		l.cut = l.cut || high == s.last
 		return l.deleteHead(high)
 	case high == s.last:
+		if err := l.mayWrite(); err != nil {
+			return err
+		}
+		l.cut = true
 		return l.deleteTail(low)
 	}
 	return fmt.Errorf("%w: deleting %d to %d of %d to %d", ErrGap, low, high, s.first, s.last)

@@ -22,7 +22,7 @@ func (l *Log) StoreLogs(entries []*raft.Log) error {
 	}
 	l.write.Lock()
 	defer l.write.Unlock()
-	if err := l.mayWrite(); err != nil {
+	if err := l.mayAppend(); err != nil {
 		return err
 	}
 	if err := l.checkAppend(entries); err != nil {
@@ -33,7 +33,11 @@ func (l *Log) StoreLogs(entries []*raft.Log) error {
 			return err
 		}
 	}
-	return l.append(entries, true)
+	if err := l.append(entries, true); err != nil {
+		return err
+	}
+	l.cut = false
+	return nil
 }
 
 // checkAppend is whether entries continue the log.
@@ -183,6 +187,17 @@ func unchecked(b []byte) ([]byte, error) {
 
 // mayWrite is whether entries may be written. The caller holds write.
 func (l *Log) mayWrite() error { return l.mayWriteDownTo(l.cfg.MinFree) }
+
+// mayAppend is whether entries may be appended. What takes the place of an end that was
+// deleted goes on as long as the deletion did: where it is refused, Raft still believes in
+// the old end, and takes nothing of the leader any more until it is started anew. So the
+// deletion needs the room of the append, and the append no more than what was there then.
+func (l *Log) mayAppend() error {
+	if l.cut {
+		return l.mayWriteLittle()
+	}
+	return l.mayWrite()
+}
 
 // mayWriteLittle is whether a vote or a deletion may be written: they need
 // little room, and Raft can neither vote nor make room without.

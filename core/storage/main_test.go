@@ -16,10 +16,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/golang/glog.(*fileSink).flushDaemon"))
 }
 
-// soak multiplies a test's count when CEDE_SOAK=1.
+// soak multiplies a test's count when CEDE_SOAK=1, and divides it when
+// CEDE_QUICK=1.
 func soak(n int) int {
-	if os.Getenv("CEDE_SOAK") == "1" {
+	switch {
+	case os.Getenv("CEDE_SOAK") == "1":
 		return n * 50
+	case os.Getenv("CEDE_QUICK") != "":
+		return max(1, n/4)
 	}
 	return n
 }

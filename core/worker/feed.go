@@ -6,7 +6,6 @@ import (
 
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
 )
@@ -22,19 +21,13 @@ type Feed struct {
 	beside map[model.JobKey]struct{}
 	// owed is nodes whose room was handed out before everybody was asked.
 	owed map[string]struct{}
-	// needs is what the evaluations that wait need, as screens found it under
-	// needsOf, the policies and the configuration that it depends on.
-	needs   scheduler.Needs
-	needsOf rules
+	// needs is what the evaluations that wait need, as screens found it.
+	needs scheduler.Needs
 	// slacks is what budgets had left when Budgets was last called.
 	slacks map[model.BudgetKey]slack
 }
 
-// rules is what decides who may be evicted for whom.
-type rules struct {
-	policies *policy.Set
-	config   uint64 // ModifyIndex
-}
+var _ broker.Sieve = (*scheduler.Screen)(nil)
 
 // Evals takes evaluations as they were applied at snap, and returns those that
 // thereby became needless: a job of which everything is placed waits for
@@ -167,11 +160,10 @@ func (f *Feed) unblock(snap *state.Snapshot, nodeID string, index uint64, screen
 
 // screen judges by the policies in force; the caller unpins them.
 func (f *Feed) screen(snap *state.Snapshot, now int64) *scheduler.Screen {
-	set := f.Policies.Pin()
-	if of := (rules{set, snap.Config().ModifyIndex}); f.needs == nil || f.needsOf != of {
-		f.needs, f.needsOf = scheduler.Needs{}, of
+	if f.needs == nil {
+		f.needs = scheduler.Needs{}
 	}
-	return &scheduler.Screen{Snap: snap, Policies: set, Now: now, Needs: f.needs}
+	return &scheduler.Screen{Snap: snap, Policies: f.Policies.Pin(), Now: now, Needs: f.needs}
 }
 
 // Reap returns the ends of evaluations that the broker no longer needs, at most

@@ -24,7 +24,7 @@ func (f *Feed) Budgets(snap *state.Snapshot, now int64) (woke bool) {
 	slacks := make(map[model.BudgetKey]slack, len(snap.Budgets()))
 	var nodes []string
 	for at, b := range snap.Budgets() {
-		is := slack{snap.BudgetSlack(int32(at)), b}
+		is := slack{snap.BudgetSlack(int32(at), now), b}
 		slacks[b.Key()] = is
 		was, known := f.slacks[b.Key()]
 		if f.slacks == nil || known && was.left < ample && (is.left > was.left || is.of != was.of) {
@@ -58,15 +58,8 @@ type slack struct {
 
 // appendHolders appends the nodes with something that a budget is about.
 func appendHolders(nodes []string, snap *state.Snapshot, b *model.Budget) []string {
-	for key := range snap.Labelled(b.Labels) {
-		if key.Namespace != b.Namespace {
-			continue
-		}
-		for _, a := range snap.AppendJobAllocs(nil, key) {
-			if a.Live() && b.Matches(a.Group) {
-				nodes = append(nodes, a.NodeID)
-			}
-		}
+	for a := range snap.UnderBudget(b) {
+		nodes = append(nodes, a.NodeID)
 	}
 	return nodes
 }

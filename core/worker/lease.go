@@ -82,7 +82,7 @@ func (w *Worker) retryLater(ctx context.Context, d broker.Delivery, snap *state.
 	done.Classes, done.BlockedNodes = nil, nil
 	again := w.follow(d.Eval, TriggerMaxPlans)
 	again.WaitUntil = now.Add(w.Retry).UnixNano()
-	if err := w.Evals.WriteEvals(ctx, &done, again); err != nil {
+	if err := w.Evals.WriteEvals(ctx, d, &done, again); err != nil {
 		return fmt.Errorf("evaluation %s: %w", d.Eval.ID, err)
 	}
 	return w.Broker.Ack(d.Eval.ID, d.Token, snap.Index())

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -82,7 +83,7 @@ func (d *desk) Submit(ctx context.Context, p *model.Plan) (*model.PlanResult, er
 	return plan(ctx, p)
 }
 
-func (d *desk) WriteEvals(_ context.Context, evals ...*model.Evaluation) error {
+func (d *desk) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.Evaluation) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.written = append(d.written, evals...)
@@ -247,25 +248,74 @@ func TestWorker_PlansThatKeepBeingRejectedAreTriedAgainLater(t *testing.T) {
 	})
 }
 
-func TestWorker_AnEvaluationThatIsOverIsNotWorkedOnAgain(t *testing.T) {
+// Plans that others overtake are made again at once, more often than those that the
+// state at hand rejects.
+func TestWorker_LosesAFewRaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, 1, nil)
-		d.plan = committed
-		d.job("a")
-		txn := d.store.Begin(d.store.Snapshot().Index() + 1)
-		txn.UpsertEvals(&model.Evaluation{ID: "eval-a", Namespace: "default", JobID: "a", Status: model.EvalComplete})
-		txn.Commit()
+		d := newDesk(t, 1, func(c *worker.Config) { c.Retry = time.Minute })
+		lost := 0
+		d.plan = func(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
+			if lost == 15 {
+				return committed(ctx, p)
+			}
+			lost++
+			txn := d.store.Begin(d.store.Snapshot().Index() + 1)
+			index := txn.Commit().Index()
+			return &model.PlanResult{Rejected: []model.Rejection{{Reason: "another was faster"}}, RefreshIndex: index}, nil
+		}
 		defer d.run()()
+		d.job("a")
 		time.Sleep(time.Second)
 		d.locked(func() {
-			if len(d.written) > 0 || d.busiest > 0 {
-				t.Errorf("written %v", d.written)
+			if len(d.written) != 1 || d.written[0].Status != model.EvalComplete || lost != 15 {
+				t.Errorf("written %+v after %d plans that were overtaken", d.written, lost)
 			}
 		})
-		if c := d.counts(); c != (broker.Counts{}) {
-			t.Errorf("left %+v, want it acked", c)
-		}
 	})
+}
+
+// Somebody ended it whose answer got lost, on a state that nobody knows. The job may have
+// changed since, and who came for that waits behind it: were it taken for done, they would
+// be taken for covered, and nobody would look at the job any more.
+func TestWorker_AnEvaluationThatIsOverIsWorkedOnAsItEnded(t *testing.T) {
+	for name, c := range map[string]struct {
+		ask  int64
+		want []model.EvalStatus
+	}{
+		"room":    {10, []model.EvalStatus{model.EvalComplete}},
+		"no room": {1_000_000, []model.EvalStatus{model.EvalComplete, model.EvalBlocked}}, // another one: what is over is never blocked again
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t, 1, nil)
+				d.plan = committed
+				j := coretest.Job("a").Ask(c.ask, 10, 10).Obj()
+				e := coretest.Eval(j)
+				e.CreateIndex = coretest.Put(d.store, j).Index()
+				e.ModifyIndex, e.Status = e.CreateIndex, model.EvalBlocked
+				d.broker.Enqueue(e)
+				over := *e
+				over.Status = model.EvalComplete
+				txn := d.store.Begin(d.store.Snapshot().Index() + 1)
+				txn.UpsertEvals(&over)
+				txn.Commit()
+				defer d.run()()
+				time.Sleep(time.Second)
+				d.locked(func() {
+					var got []model.EvalStatus
+					for _, w := range d.written {
+						got = append(got, w.Status)
+					}
+					if !slices.Equal(got, c.want) {
+						t.Errorf("written %v, want %v", got, c.want)
+					}
+				})
+				if c := d.counts(); c != (broker.Counts{}) {
+					t.Errorf("left %+v, want it acked", c)
+				}
+			})
+		})
+	}
 }
 
 func TestPool_EndsWhatWasBegunAndWaitsNoLongerThanItsGrace(t *testing.T) {

@@ -69,6 +69,9 @@ func (f *Feed) offerAll(snap *state.Snapshot, now int64) {
 		for n := range snap.Nodes() {
 			nodes = append(nodes, n.ID)
 		}
+		for c := range snap.Clusters() {
+			nodes = append(nodes, model.ClusterPlace(c.ID))
+		}
 		f.offer(snap, now, nodes)
 	}
 }

@@ -41,22 +41,23 @@ type States interface {
 	WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, error)
 }
 
-// Evals writes evaluations to the state.
+// Evals writes what came of a delivery to the state. Where somebody else has the
+// delivery by then, nothing is written.
 type Evals interface {
-	WriteEvals(ctx context.Context, evals ...*model.Evaluation) error
+	WriteEvals(ctx context.Context, of broker.Delivery, evals ...*model.Evaluation) error
 }
 
 // Report is what became of one evaluation.
 type Report struct {
 	Eval    *model.Evaluation
-	Outcome *scheduler.Outcome
+	Outcome *scheduler.Outcome // nil: it did not come to one
 	Plans   []*model.Plan
 	Results []*model.PlanResult
 	Err     error
 	Took    time.Duration
 }
 
-// Config is what a worker works with. All fields above Observe are needed.
+// Config is what a worker works with. All fields above Begin are needed.
 type Config struct {
 	Broker    Broker
 	Planner   Planner
@@ -65,6 +66,9 @@ type Config struct {
 	Scheduler *scheduler.Scheduler
 	Clock     clock.Clock
 	NewEvalID func() string
+	// Begin is told of every evaluation before work on it begins, and gives the context
+	// that it is worked on under; nil: nobody is.
+	Begin func(ctx context.Context, d broker.Delivery) context.Context
 	// Observe is told of every evaluation; nil: nobody is.
 	Observe func(Report)
 	// Leases are kept while work goes on, every Renew anew; nil: in a simulation no
@@ -82,13 +86,33 @@ type Worker struct{ Config }
 // New makes a worker.
 func New(c Config) *Worker { return &Worker{c} }
 
-// attempts is how many plans of one evaluation may be rejected in a row without
+// patience is how many plans of one evaluation may yet be rejected in a row without
 // any of them bringing progress.
-func attempts(t model.JobType) int {
+type patience struct {
+	// attempts are plans that the very state on which they were made rejects: whoever
+	// disagrees once is likely to do so again.
+	attempts int
+	// races are plans that others overtook. Where several workers fill the same nodes
+	// one of them may lose a few in a row, and that is no reason to wait for a minute.
+	races int
+}
+
+func newPatience(t model.JobType) patience {
 	if t.Finite() {
-		return 2
+		return patience{attempts: 2, races: 20}
 	}
-	return 5
+	return patience{attempts: 5, races: 20}
+}
+
+func (p *patience) over() bool { return p.attempts <= 0 || p.races <= 0 }
+
+// lose counts a plan that was made on a state of this index.
+func (p *patience) lose(index uint64, r *model.PlanResult) {
+	if r.RefreshIndex > index {
+		p.races--
+	} else {
+		p.attempts--
+	}
 }
 
 // Work does a delivery from beginning to end: it returns it with Ack when what
@@ -96,11 +120,12 @@ func attempts(t model.JobType) int {
 func (w *Worker) Work(ctx context.Context, d broker.Delivery) error {
 	report := Report{Eval: d.Eval}
 	from := w.Clock.Now()
+	if w.Begin != nil {
+		ctx = w.Begin(ctx, d)
+	}
 	defer w.keep(d)()
-	snap, err := w.process(ctx, d, &report)
+	snap, err := w.process(ctx, &d, &report)
 	switch {
-	case err == nil && report.Outcome == nil: // over already
-		err = w.Broker.Ack(d.Eval.ID, d.Token, snap.Index())
 	case err == nil:
 		err = w.settle(ctx, d, snap, report.Outcome)
 	case errors.Is(err, ErrTooManyAttempts) && w.Retry > 0:
@@ -117,17 +142,21 @@ func (w *Worker) Work(ctx context.Context, d broker.Delivery) error {
 }
 
 // process plans until a plan is committed whole or changes nothing.
-func (w *Worker) process(ctx context.Context, d broker.Delivery, report *Report) (*state.Snapshot, error) {
+//
+// An evaluation that is over in the state was ended by a worker whose answer got lost,
+// on an older state: nobody knows on which one. To leave it at that and to say that the
+// newest state is covered would make needless what came since, and nobody would ever
+// look at it. So it is worked on once more, as it ended.
+func (w *Worker) process(ctx context.Context, d *broker.Delivery, report *Report) (*state.Snapshot, error) {
 	index := max(d.WaitIndex, d.Eval.ModifyIndex)
 	var last *state.Snapshot
-	for left := attempts(d.Eval.Type); left > 0; left-- {
+	for left := newPatience(d.Eval.Type); !left.over(); {
 		snap, err := w.States.WaitIndex(ctx, index)
 		if err != nil {
 			return nil, fmt.Errorf("state at index %d: %w", index, err)
 		}
 		if e := snap.Eval(d.Eval.ID); e != nil && e.Status.Final() {
-			report.Outcome = nil
-			return snap, nil
+			d.Eval, report.Eval = e, e
 		}
 		last = snap
 		out, err := w.Scheduler.Process(d.Eval, snap, w.Clock.Now().UnixNano())
@@ -139,7 +168,7 @@ func (w *Worker) process(ctx context.Context, d broker.Delivery, report *Report)
 			return snap, nil
 		}
 		out.Plan.EvalToken = d.Token.String()
-		result, err := w.submit(ctx, d, out.Plan)
+		result, err := w.submit(ctx, *d, out.Plan)
 		if err != nil {
 			return nil, fmt.Errorf("plan: %w", err)
 		}
@@ -151,7 +180,9 @@ func (w *Worker) process(ctx context.Context, d broker.Delivery, report *Report)
 			w.Scheduler.Rejected(job)
 		}
 		if len(result.Committed) > 0 {
-			left = attempts(d.Eval.Type) + 1
+			left = newPatience(d.Eval.Type)
+		} else {
+			left.lose(snap.Index(), result)
 		}
 		index = max(index, result.RefreshIndex)
 	}
@@ -160,7 +191,7 @@ func (w *Worker) process(ctx context.Context, d broker.Delivery, report *Report)
 
 // settle writes down how the evaluation ended and gives it back.
 func (w *Worker) settle(ctx context.Context, d broker.Delivery, snap *state.Snapshot, out *scheduler.Outcome) error {
-	if err := w.Evals.WriteEvals(ctx, w.endings(d.Eval, snap, out)...); err != nil {
+	if err := w.Evals.WriteEvals(ctx, d, w.endings(d.Eval, snap, out)...); err != nil {
 		return fmt.Errorf("evaluation %s: %w", d.Eval.ID, err)
 	}
 	return w.Broker.Ack(d.Eval.ID, d.Token, snap.Index())

@@ -4,6 +4,20 @@
 set -euo pipefail
 cede=${1:-bin/cede}
 base=${POOL_PORT:-14600}
+
+# Checked before anything is started: ports base+1 to base+50.
+refuse() { echo "POOL_PORT=$base: $*" >&2; exit 2; }
+case $base in
+  *[!0-9]* | ??????*) refuse 'want the number of a port, such as 14600, of which the next 50 are free' ;;
+esac
+base=$((10#$base))
+if [ "$base" -lt 1024 ] || [ "$base" -gt 65485 ]; then refuse 'want a number from 1024 to 65485'; fi
+for p in 1 2 3 11 12 13 21 22 23 41 42 43 44 45 46 47 48 49 50; do
+  if (exec 3<>"/dev/tcp/127.0.0.1/$((base + p))") 2>/dev/null; then
+    refuse "port $((base + p)) is taken; set POOL_PORT to where the next 50 are free"
+  fi
+done
+
 dir=$(mktemp -d)
 declare -A pid=()
 

@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	defaults "github.com/cede-scheduler/cede/policies/default"
+	"github.com/cede-scheduler/cede/policies/kubernetes"
 	"github.com/cede-scheduler/cede/policies/nomad"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest"
@@ -26,8 +27,8 @@ type contender struct {
 	module func(b testing.TB, h *wasm.Host) policy.Module
 }
 
-// contenders are default and nomad natively and as modules, and default in the
-// other languages where their modules are in the tree.
+// contenders are default, nomad and kubernetes natively and as modules, and default
+// in the other languages where their modules are in the tree.
 func contenders() []contender {
 	native := func(start func() sdk.Policy) func(testing.TB, *wasm.Host) policy.Module {
 		return func(testing.TB, *wasm.Host) policy.Module { return policy.Native("bench", start) }
@@ -49,6 +50,8 @@ func contenders() []contender {
 		list,
 		contender{"nomad/native", native(func() sdk.Policy { return nomad.New() })},
 		contender{"nomad/go", goModule("nomad")},
+		contender{"kubernetes/native", native(func() sdk.Policy { return kubernetes.New() })},
+		contender{"kubernetes/go", goModule("kubernetes")},
 	)
 }
 

@@ -2,7 +2,6 @@ package wasm_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/internal/hosttest"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	"github.com/cede-scheduler/cede/policies/aging"
 	defaults "github.com/cede-scheduler/cede/policies/default"
@@ -95,15 +95,15 @@ func TestShipped_AnswerAsTheirModulesDo(t *testing.T) {
 				}
 				r := rand.New(rand.NewPCG(uint64(n), 42))
 				for i := range soak(800, 200_000) {
-					q := randomQuestion(r)
-					want, got := ask(t, native, q), ask(t, compiled, q)
-					if diff := cmp.Diff(want.answers, got.answers, sameBits); diff != "" {
+					q := hosttest.Random(r)
+					want, got := hosttest.Ask(t, native, q), hosttest.Ask(t, compiled, q)
+					if diff := cmp.Diff(want.Answers, got.Answers, hosttest.SameBits); diff != "" {
 						t.Fatalf("case %d: natively (-) and as a module (+):\n%s", i, diff)
 					}
 					if i >= soak(50, 5000) { // the interpreter is slow
 						continue
 					}
-					if diff := cmp.Diff(got, ask(t, interpreted, q), sameBits, cmp.AllowUnexported(told{})); diff != "" {
+					if diff := cmp.Diff(got, hosttest.Ask(t, interpreted, q), hosttest.SameBits); diff != "" {
 						t.Fatalf("case %d: compiled (-) and interpreted (+):\n%s", i, diff)
 					}
 				}
@@ -111,5 +111,3 @@ func TestShipped_AnswerAsTheirModulesDo(t *testing.T) {
 		}
 	}
 }
-
-var sameBits = cmp.Comparer(func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) })

@@ -96,6 +96,18 @@ func private(dir string) error {
 	return nil
 }
 
+// forgetCompiled empties the folder of compiled modules, in which something is
+// damaged, and is whether all went. The folders in it stay: the engine does not
+// make them twice.
+func (h *Host) forgetCompiled() bool {
+	h.log.Warn("the cache of compiled policies is damaged: it is written anew", "folder", h.options.CacheDir)
+	files, err := filepath.Glob(filepath.Join(h.options.CacheDir, "wazero-*", "*"))
+	for _, file := range files {
+		err = errors.Join(err, os.Remove(file))
+	}
+	return err == nil
+}
+
 // Close frees what modules share. It must come after every module and instance
 // was closed.
 func (h *Host) Close() error { return h.cache.Close(context.Background()) }

@@ -1,6 +1,7 @@
 package wasm_test
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"os"
@@ -163,16 +164,29 @@ func TestNewHost_KeepsCompiledCodeWhereNobodyElseWrites(t *testing.T) {
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("the cache holds %q, %v", entries, err)
 	}
-	check(t, os.WriteFile(entries[0], nil, 0o600))
+	whole, err := os.ReadFile(entries[0])
+	check(t, err)
+	for _, damaged := range [][]byte{nil, whole[:len(whole)/2], []byte("rubbish")} {
+		check(t, os.WriteFile(entries[0], damaged, 0o600))
+		load(t, host(t, wasm.Options{CacheDir: dir}), code, policy.Limits{})
+		if anew, err := os.ReadFile(entries[0]); err != nil || !bytes.Equal(anew, whole) {
+			t.Errorf("%d bytes instead of %d in the cache were not written anew (%v)", len(damaged), len(whole), err)
+		}
+	}
+	// What cannot be removed is named.
+	check(t, os.Remove(entries[0]))
+	check(t, os.MkdirAll(filepath.Join(entries[0], "folder"), 0o700))
 	_, err = host(t, wasm.Options{CacheDir: dir}).Load(t.Context(), code, policy.Limits{})
 	if err == nil || !strings.Contains(err.Error(), "the cache of compiled policies is damaged") || !strings.Contains(err.Error(), "remove what is in "+dir) {
-		t.Errorf("a damaged cache: %v", err)
+		t.Errorf("a cache that cannot be mended: %v", err)
 	}
 	check(t, os.Chmod(dir, 0o777))
 	if _, err := wasm.NewHost(wasm.Options{CacheDir: dir}); err == nil || !strings.Contains(err.Error(), "run chmod go-w "+dir) {
 		t.Errorf("a cache that others can write to: %v", err)
 	}
-	if _, err := wasm.NewHost(wasm.Options{CacheDir: entries[0]}); err == nil {
+	file := filepath.Join(t.TempDir(), "file")
+	check(t, os.WriteFile(file, nil, 0o600))
+	if _, err := wasm.NewHost(wasm.Options{CacheDir: file}); err == nil {
 		t.Error("a file was taken for a folder")
 	}
 }
@@ -246,8 +260,10 @@ func repeatHostile(t *testing.T, h *wasm.Host, name string) {
 	rules := coretest.Policies().Default()
 	y := newYard(t, "")
 	code := hostileGuest(t, name)
+	least := hostile[name].limits.Or(limits)
+	least.Fuel, least.FuelPerRow = min(least.Fuel, 50_000), min(least.FuelPerRow, 100) // those that spin shall not do so for hours
 	round := func() {
-		m, err := h.Load(t.Context(), code, hostile[name].limits.Or(limits))
+		m, err := h.Load(t.Context(), code, least)
 		if err != nil {
 			return
 		}

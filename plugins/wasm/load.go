@@ -102,17 +102,24 @@ func (m *Module) compile(ctx context.Context, metered *meter.Module) *policy.Err
 	}
 	ctx = experimental.WithCompilationWorkers(ctx, m.host.options.CompilationWorkers)
 	compiled, err := m.runtime.CompileModule(ctx, metered.Code)
+	if err != nil && damagedCache(err) && m.host.forgetCompiled() {
+		compiled, err = m.runtime.CompileModule(ctx, metered.Code)
+	}
 	switch {
 	case err == nil:
 		m.compiled = compiled
 		return nil
 	case ctx.Err() != nil:
 		return fault(policy.FaultHost, "", "compiling it was stopped: %w", ctx.Err())
-	case strings.Contains(err.Error(), "compilationcache: "):
+	case damagedCache(err):
 		return fault(policy.FaultHost, "remove what is in "+m.host.options.CacheDir, "the cache of compiled policies is damaged: %s", trapText(err))
 	}
 	return fault(policy.FaultABI, "build it again; a compiler would not have made this", "it is no valid WebAssembly: %s", clean(trapText(err), maxWords))
 }
+
+// damagedCache is whether a module could not be compiled because of what lies in
+// the folder of compiled ones. The engine has no other sign for it.
+func damagedCache(err error) bool { return strings.Contains(err.Error(), "compilationcache: ") }
 
 // introduce starts the first instance and learns from it what the policy is.
 // The instance is kept for the first Start.

@@ -10,6 +10,11 @@
 // either choice round: the fewest victims whatever their priorities, or clusters
 // by priority before number.
 //
+// Two more settings go beyond the proposal, and are off: with elastic a binding that
+// has minReplicas is shrunk by as many replicas as are needed before it is evicted,
+// and with multiCluster a divided binding that no single cluster can be made to hold
+// gets room on several together, or on none.
+//
 // It says nothing of jobs on nodes: there default decides, with a gap of 1.
 //
 // It keeps its configuration and scratch memory; a Policy is used by one

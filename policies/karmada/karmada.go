@@ -7,9 +7,11 @@ import (
 
 // Policy is the policy named karmada. Configure it before it is asked.
 type Policy struct {
-	fewest bool
-	rules  rules.Bindings
-	search search
+	fewest  bool
+	elastic bool
+	several bool // multiCluster
+	rules   rules.Bindings
+	search  search
 }
 
 var (
@@ -22,11 +24,13 @@ var (
 func New() *Policy { return &Policy{} }
 
 // Info implements policy.Policy.
-func (*Policy) Info() policy.Info { return policy.Info{Name: "karmada", Delta: 1} }
+func (p *Policy) Info() policy.Info {
+	return policy.Info{Name: "karmada", Delta: 1, Ascending: !p.fewest, Elastic: p.elastic, MultiCluster: p.several}
+}
 
 // The settings and their values.
 const (
-	victims, clusters = "victims", "clusters"
+	victims, clusters, elastic, several = "victims", "clusters", "elastic", "multiCluster"
 
 	lowest, fewest   = "lowest", "fewest"
 	number, priority = "number", "priority"
@@ -43,12 +47,21 @@ func (*Policy) Settings() []policy.Setting {
 			Name: clusters, Kind: policy.Text, Default: number, OneOf: []string{number, priority},
 			Doc: "which cluster is chosen: by the number of victims and then their priorities, or by priorities first",
 		},
+		{
+			Name: elastic, Kind: policy.Bool,
+			Doc: "whether a binding with minReplicas is shrunk as far as needed before it is evicted",
+		},
+		{
+			Name: several, Kind: policy.Bool,
+			Doc: "whether several clusters are made room on, where no single one would do",
+		},
 	}
 }
 
 // Configure implements policy.Configurable.
 func (p *Policy) Configure(c *policy.Config) error {
 	p.fewest = c.Text(victims) == fewest
+	p.elastic, p.several = c.Bool(elastic), c.Bool(several)
 	p.rules.PriorityFirst = c.Text(clusters) == priority
 	return nil
 }

@@ -30,11 +30,13 @@ var (
 func New() *Policy { return &Policy{percentage: everything} }
 
 // Info implements policy.Policy.
-func (*Policy) Info() policy.Info {
+func (p *Policy) Info() policy.Info {
 	return policy.Info{
 		Name:      "kubernetes",
 		Delta:     1,
 		Ascending: true,
+		// What is left out could not be sampled.
+		LeastFirst: p.percentage == everything,
 		Columns: policy.UseColumns | policy.StartColumn | policy.MustLeaveColumn | policy.DeviceColumns |
 			policy.BudgetColumns,
 	}

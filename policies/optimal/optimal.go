@@ -26,6 +26,7 @@ type Policy struct {
 	fixed   []int32 // rows that must leave
 	best    []int32 // the rows of the cheapest set known, but for the fixed
 	search  search
+	budgets budgets
 	cut     int
 }
 
@@ -66,7 +67,8 @@ func (p *Policy) Configure(c *policy.Config) error {
 func (p *Policy) Info() policy.Info {
 	info := policy.Info{
 		Name: "optimal", Delta: rules.Delta, Ascending: p.cost == byPriority,
-		Columns: policy.UseColumns | policy.MustLeaveColumn | policy.DeviceColumns | policy.FitColumns,
+		Columns: policy.UseColumns | policy.MustLeaveColumn | policy.DeviceColumns | policy.FitColumns |
+			policy.BudgetColumns,
 	}
 	if p.cost == byWaste {
 		info.Columns |= p.waste.Columns() | policy.VictimColumns

@@ -23,6 +23,7 @@ type search struct {
 	wastes   bool    // some item wastes something
 	steps    int64
 	maxSteps int64
+	budgets  *budgets // that no set may overrun; nil: any may
 }
 
 // item is a candidate.
@@ -147,6 +148,9 @@ func (s *search) choose(i int) {
 	for k := range s.left {
 		s.left[k] -= s.free[k][i]
 	}
+	if s.budgets != nil {
+		s.budgets.add(s.items[i].row, 1)
+	}
 	s.spent.add(s.items[i].cost)
 	s.chosen = append(s.chosen, int32(i))
 }
@@ -155,14 +159,20 @@ func (s *search) release(i int) {
 	for k := range s.left {
 		s.left[k] += s.free[k][i]
 	}
+	if s.budgets != nil {
+		s.budgets.add(s.items[i].row, -1)
+	}
 	s.spent.subtract(s.items[i].cost)
 	s.chosen = s.chosen[:len(s.chosen)-1]
 }
 
-// worth is whether item i is worth a try: it brings something, and no item that
-// was passed over brings as much for no more. Whatever a set has of item i, it
+// worth is whether item i is worth a try: it overruns no budget that counts, it brings
+// something, and no item that was passed over brings as much for no more. Whatever a set has of item i, it
 // could have had of that one, and such sets were tried.
 func (s *search) worth(i int) bool {
+	if s.budgets != nil && !s.budgets.allow(s.items[i].row) {
+		return false
+	}
 	brings := false
 	for k, left := range s.left {
 		brings = brings || left > 0 && s.free[k][i] > 0
@@ -171,7 +181,7 @@ func (s *search) worth(i int) bool {
 		return false
 	}
 	for _, p := range s.passed {
-		if s.dominates(int(p), i) {
+		if s.dominates(int(p), i) && (s.budgets == nil || len(s.budgets.of(s.items[p].row)) == 0) {
 			return false
 		}
 	}

@@ -17,10 +17,12 @@ func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) err
 		return err
 	}
 	p.balance.Load(in)
+	p.budgets.load(in)
 	for i := range in.Len() {
 		p.balance.Reset(i)
 		if p.seed(p.seeds.Rows(i)) {
 			p.improve(int(in.FirstRow[i]), int(in.FirstRow[i+1]))
+			p.avoid(int(in.FirstRow[i]), int(in.FirstRow[i+1]))
 			p.list(out)
 		}
 		out.Next()
@@ -62,6 +64,18 @@ func (p *Policy) improve(first, end int) {
 	if p.cost == byPriority {
 		end = p.reach(first, end)
 	}
+	p.lay(first, end)
+	s := &p.search
+	if better := s.run(p.costOfAll(p.best)); better != nil {
+		p.best = append(p.best[:0], better...)
+	}
+	if s.steps > s.maxSteps {
+		p.cut++
+	}
+}
+
+// lay begins a search among the rows first to end.
+func (p *Policy) lay(first, end int) {
 	s := &p.search
 	s.begin(p.maxSteps)
 	for row := first; row < end; row++ {
@@ -71,12 +85,6 @@ func (p *Policy) improve(first, end int) {
 	}
 	s.sort()
 	p.balance.Lacking(s.addColumn)
-	if better := s.run(p.costOfAll(p.best)); better != nil {
-		p.best = append(p.best[:0], better...)
-	}
-	if s.steps > s.maxSteps {
-		p.cut++
-	}
 }
 
 // reach is the end of the rows that may be evicted without disturbing a higher

@@ -73,7 +73,8 @@ func (e *Encoder) Description(frame []byte) (d Description, err error) {
 			Name: string(name), Delta: int32(word(AnswerDelta)),
 			Columns:  policy.Columns(binary.LittleEndian.Uint64(e.area(frame, AnswerColumns))),
 			Adaptive: flags&FlagAdaptive != 0, Ascending: flags&FlagAscending != 0,
-			KeepRedundant: flags&FlagKeepRedundant != 0,
+			KeepRedundant: flags&FlagKeepRedundant != 0, Elastic: flags&FlagElastic != 0,
+			MultiCluster: flags&FlagMultiCluster != 0, LeastFirst: flags&FlagLeastFirst != 0,
 		},
 	}
 	return d, nil

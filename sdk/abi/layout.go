@@ -130,6 +130,9 @@ const (
 	FlagAscending
 	FlagKeepRedundant
 	FlagConfigurable // it takes configuration: the host calls cede_configure
+	FlagElastic
+	FlagMultiCluster
+	FlagLeastFirst
 )
 
 // Type is the type of a column's elements.

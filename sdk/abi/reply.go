@@ -135,6 +135,7 @@ func (d *Decoder) PutDescription(p *Description) error {
 	for bit, set := range map[int32]bool{
 		FlagAdaptive: p.Info.Adaptive, FlagAscending: p.Info.Ascending,
 		FlagKeepRedundant: p.Info.KeepRedundant, FlagConfigurable: p.Takes,
+		FlagElastic: p.Info.Elastic, FlagMultiCluster: p.Info.MultiCluster, FlagLeastFirst: p.Info.LeastFirst,
 	} {
 		if set {
 			flags |= bit

@@ -118,20 +118,28 @@ typedef struct {
   const int32_t *first_label, *label_key, *label_value; // CEDE_LABEL: pairs first_label[row] to first_label[row+1]
   const int32_t *annotation_name;                // CEDE_ANNOTATION: texts, one per column of annotations
   cede_table annotations;                        // [names][rows], NaN where a row has none
+  const int32_t *first_budget, *budget;          // CEDE_BUDGET: evicting the row costs budgets first_budget[row] to first_budget[row+1] one each: rows of shared.budget_slack
 } cede_rows;
 
 // cede_shared is the same for every option: CEDE_SHARED, or CEDE_TOTALS for the
-// capacity alone. capacity is null where the host has no such tables.
+// capacity alone, and CEDE_BUDGET for the budgets alone. capacity is null where
+// the host has no such tables.
 typedef struct {
   const double *capacity; // [dims], of all ready nodes
   int32_t namespaces;
   const int32_t *namespace_name; // text
   const double *weight;
   cede_table use; // [dims][namespaces]
+  int32_t budgets;
+  const int32_t *budget_name;   // text, unique, not for people
+  const int32_t *budget_slack;  // how many more rows may go before it is overrun
+  const uint8_t *budget_strict; // 1: the host lets nobody overrun it
 } cede_shared;
 
-// cede_candidates is what priority_delta, score_victims and select_victims see:
-// options that do not fit yet, with the rows that might be evicted for them.
+// cede_candidates is what priority_delta, score_victims, select_victims and
+// preempt_bindings see: options that do not fit yet, with the rows that might be
+// evicted for them. Of preempt_bindings an option is a member cluster, and a row
+// what another binding has there.
 typedef struct {
   int64_t now;
   int32_t options, dims;
@@ -161,6 +169,8 @@ typedef struct {
   const int32_t *victim_count;
   const int64_t *priority_sum;     // of the victims
   const int64_t *lost_work;        // CEDE_LOST_WORK: ns, all victims together
+  const int64_t *start;            // CEDE_START: when the first of the victims with the highest priority started; null of an older host
+  const int32_t *violations;       // CEDE_BUDGET: victims whose eviction overruns a budget
   const int32_t *place;            // CEDE_PLACE: text
   cede_table device_need;          // CEDE_DEVICE: [requests][options], before any victim went
   cede_int_table device_group;     // CEDE_DEVICE: [requests][options]
@@ -263,6 +273,14 @@ static inline void cede_next(cede_selection *s) {
   s->closed++;
 }
 
+// cede_binding_victims is the answer of preempt_bindings: picks as of
+// select_victims, and tiers that rank the options by their rows. The host asks
+// twice: who must go, and then, of who goes, which option is best.
+typedef struct {
+  cede_selection selection;
+  int64_t *tier[4]; // lower first, compared in order; on entry all are 0
+} cede_binding_victims;
+
 // ---------------------------------------------------------------------------
 // Settings
 // ---------------------------------------------------------------------------
@@ -328,6 +346,7 @@ enum {
   CEDE_FIT = 1 << 13,
   CEDE_TIME = 1 << 14, // answers depend on now
   CEDE_TOTALS = 1 << 15,
+  CEDE_BUDGET = 1 << 16,
 };
 
 // Promises and wishes, for .flags.
@@ -353,6 +372,7 @@ typedef struct {
   const char *(*score_victims)(const cede_candidates *, cede_victim_scores *);
   const char *(*select_victims)(const cede_candidates *, cede_selection *);
   const char *(*score_options)(const cede_options *, cede_option_scores *);
+  const char *(*preempt_bindings)(const cede_candidates *, cede_binding_victims *);
 } cede_policy;
 
 #define CEDE_SETTINGS(array) .settings = (array), .setting_count = sizeof(array) / sizeof *(array)
@@ -361,14 +381,15 @@ typedef struct {
 // in a module, after the hooks.
 #define CEDE_POLICY(...)                                                                        \
   static const cede_policy cede__policy = {__VA_ARGS__};                                        \
-  CEDE__EXPORT(cede_abi_version) int32_t cede_abi_version(void) { return 1 << 16 | 0; }         \
+  CEDE__EXPORT(cede_abi_version) int32_t cede_abi_version(void) { return 1 << 16 | 2; }         \
   CEDE__EXPORT(cede_alloc) void *cede_alloc(uint32_t size) { return cede__frame_room(size); }   \
   CEDE__ENTRY(cede_describe, cede__describe)                                                    \
   CEDE__ENTRY(cede_configure, cede__configure)                                                  \
   CEDE__ENTRY(cede_priority_delta, cede__priority_delta)                                        \
   CEDE__ENTRY(cede_score_victims, cede__score_victims)                                          \
   CEDE__ENTRY(cede_select_victims, cede__select_victims)                                        \
-  CEDE__ENTRY(cede_score_options, cede__score_options)
+  CEDE__ENTRY(cede_score_options, cede__score_options)                                          \
+  CEDE__ENTRY(cede_preempt_bindings, cede__preempt_bindings)
 
 #define CEDE__EXPORT(symbol) __attribute__((export_name(#symbol)))
 #define CEDE__ENTRY(symbol, answer) \
@@ -903,7 +924,7 @@ static inline double cede_numbers_at(const cede_config *c, const char *name, uin
 
 enum { CEDE__OK = 0, CEDE__FAILED = -1, CEDE__BAD = -2, CEDE__UNSUPPORTED = -3, CEDE__MEMORY = -4 };
 enum { CEDE__U8 = 1, CEDE__I32, CEDE__I64, CEDE__F64 };
-enum { CEDE__HEADER = 80, CEDE__ENTRY_SIZE = 16, CEDE__GROUPS = 7, CEDE__ANSWERS = 22 };
+enum { CEDE__HEADER = 80, CEDE__ENTRY_SIZE = 16, CEDE__GROUPS = 7, CEDE__COLUMNS = 18, CEDE__ANSWERS = 22 };
 #define CEDE__ANY UINT64_MAX
 
 // cede__entry is a column or an answer that a frame has.
@@ -920,7 +941,7 @@ typedef struct {
   uint32_t length, op, options, rows, dims, requests;
   int64_t now;
   bool bad;
-  cede__entry columns[16 * CEDE__GROUPS], answers[CEDE__ANSWERS];
+  cede__entry columns[CEDE__COLUMNS * CEDE__GROUPS], answers[CEDE__ANSWERS];
 } cede__request;
 
 __attribute__((weak)) cede__request cede__current;
@@ -942,7 +963,7 @@ static inline void cede__put_u32(uint8_t *at, uint32_t x) { __builtin_memcpy(at,
 // cede__slot is where an id is kept, or null for those of a newer host.
 static cede__entry *cede__slot(cede__request *r, uint32_t id) {
   uint32_t group = (id >> 8) - 1, k = (id & 255) - 1;
-  if (group < CEDE__GROUPS && k < 16) return &r->columns[16 * group + k];
+  if (group < CEDE__GROUPS && k < CEDE__COLUMNS) return &r->columns[CEDE__COLUMNS * group + k];
   if (id - 0x1001 < CEDE__ANSWERS) return &r->answers[id - 0x1001];
   return NULL;
 }
@@ -1059,7 +1080,7 @@ CEDE__COLD static void cede__load_preemptor(cede__request *r, cede_preemptor *p,
 }
 
 CEDE__COLD static void cede__load_rows(cede__request *r, cede_rows *c) {
-  uint32_t n = r->rows, labels = cede__count(r, 0x040D), names = cede__count(r, 0x040F);
+  uint32_t n = r->rows, labels = cede__count(r, 0x040D), names = cede__count(r, 0x040F), budgets = cede__count(r, 0x0412);
   *c = (cede_rows){
       .count = (int32_t)n,
       .priority = cede__get(r, 0x0401, CEDE__I32, n),
@@ -1078,19 +1099,28 @@ CEDE__COLD static void cede__load_rows(cede__request *r, cede_rows *c) {
       .label_value = cede__must(r, 0x040E, CEDE__I32, labels),
       .annotation_name = cede__get(r, 0x040F, CEDE__I32, names),
       .annotations = cede__table(r, 0x0410, names, n),
+      .first_budget = cede__get(r, 0x0411, CEDE__I32, (uint64_t)n + 1),
+      .budget = cede__get(r, 0x0412, CEDE__I32, budgets),
   };
   if (!c->annotations.at && (uint64_t)names * n > 0) r->bad = true;
   cede__ascending(r, c->first_label, n + 1, labels);
+  cede__ascending(r, c->first_budget, n + 1, budgets);
+  for (uint32_t i = 0, known = cede__count(r, 0x0506); i < budgets && !r->bad; i++)
+    if ((uint32_t)c->budget[i] >= known) r->bad = true;
 }
 
 CEDE__COLD static void cede__load_shared(cede__request *r, cede_shared *s) {
-  uint32_t n = cede__count(r, 0x0502);
+  uint32_t n = cede__count(r, 0x0502), budgets = cede__count(r, 0x0506);
   *s = (cede_shared){
       .capacity = cede__get(r, 0x0501, CEDE__F64, r->dims),
       .namespaces = (int32_t)n,
       .namespace_name = cede__get(r, 0x0502, CEDE__I32, n),
       .weight = cede__must(r, 0x0503, CEDE__F64, n),
       .use = cede__table(r, 0x0504, r->dims, n),
+      .budgets = (int32_t)budgets,
+      .budget_name = cede__must(r, 0x0505, CEDE__I32, budgets),
+      .budget_slack = cede__get(r, 0x0506, CEDE__I32, budgets),
+      .budget_strict = cede__must(r, 0x0507, CEDE__U8, budgets),
   };
 }
 
@@ -1131,6 +1161,8 @@ CEDE__COLD static bool cede__load_options(cede__request *r, cede_options *o) {
   o->victim_count = cede__must(r, 0x0603, CEDE__I32, n);
   o->priority_sum = cede__must(r, 0x0604, CEDE__I64, n);
   o->lost_work = cede__get(r, 0x0605, CEDE__I64, n);
+  o->start = cede__get(r, 0x060B, CEDE__I64, n);
+  o->violations = cede__get(r, 0x060A, CEDE__I32, n);
   o->place = cede__get(r, 0x0307, CEDE__I32, n);
   o->device_need = cede__table(r, 0x0305, r->requests, n);
   const int32_t *group = cede__get(r, 0x030C, CEDE__I32, (uint64_t)r->requests * n);
@@ -1193,23 +1225,50 @@ static int32_t cede__score_victims(const cede_policy *p, uint8_t *frame, uint32_
   return cede__finish(r, error, out.recheck);
 }
 
+// cede__selection is room for picks.
+static cede_selection cede__selection(cede__request *r) {
+  return (cede_selection){
+      .picks = cede__room(r, 0x1014, CEDE__I32, CEDE__ANY),
+      .ends = cede__room(r, 0x1015, CEDE__I32, r->options),
+      .room = cede__slot(r, 0x1014)->count,
+      .options = r->options,
+  };
+}
+
+// cede__picked is cede__finish of a hook that picks.
+static int32_t cede__picked(cede__request *r, const char *error, const cede_selection *out) {
+  if (error == CEDE_OK && out->closed != out->options) error = "a hook that picks must call cede_next once for every option";
+  if (error == CEDE_OK) cede__put_u32(cede__slot(r, 0x1014)->entry + 12, out->used);
+  return cede__finish(r, error, out->recheck);
+}
+
 static int32_t cede__select_victims(const cede_policy *p, uint8_t *frame, uint32_t length) {
   cede__request *r = &cede__current;
   static cede_candidates in;
   if (!cede__load(r, frame, length, 5)) return CEDE__BAD;
   if (!p->select_victims) return CEDE__UNSUPPORTED;
-  cede__entry *picks = cede__slot(r, 0x1014);
-  cede_selection out = {
-      .picks = cede__room(r, 0x1014, CEDE__I32, CEDE__ANY),
-      .ends = cede__room(r, 0x1015, CEDE__I32, r->options),
-      .room = picks->count,
-      .options = r->options,
-  };
+  cede_selection out = cede__selection(r);
   if (!cede__load_candidates(r, &in)) return CEDE__BAD;
   const char *error = p->select_victims(&in, &out);
-  if (error == CEDE_OK && out.closed != out.options) error = "SelectVictims must call cede_next once for every option";
-  if (error == CEDE_OK) cede__put_u32(picks->entry + 12, out.used);
-  return cede__finish(r, error, out.recheck);
+  return cede__picked(r, error, &out);
+}
+
+// cede__tiers is room for four tiers of each option.
+static void cede__tiers(cede__request *r, int64_t *tier[4]) {
+  int64_t *at = cede__room(r, 0x1012, CEDE__I64, 4 * (uint64_t)r->options);
+  for (uint32_t k = 0; k < 4; k++) tier[k] = at + k * r->options;
+}
+
+static int32_t cede__preempt_bindings(const cede_policy *p, uint8_t *frame, uint32_t length) {
+  cede__request *r = &cede__current;
+  static cede_candidates in;
+  if (!cede__load(r, frame, length, 7)) return CEDE__BAD;
+  if (!p->preempt_bindings) return CEDE__UNSUPPORTED;
+  cede_binding_victims out = {.selection = cede__selection(r)};
+  cede__tiers(r, out.tier);
+  if (!cede__load_candidates(r, &in)) return CEDE__BAD;
+  const char *error = p->preempt_bindings(&in, &out);
+  return cede__picked(r, error, &out.selection);
 }
 
 static int32_t cede__score_options(const cede_policy *p, uint8_t *frame, uint32_t length) {
@@ -1218,8 +1277,7 @@ static int32_t cede__score_options(const cede_policy *p, uint8_t *frame, uint32_
   if (!cede__load(r, frame, length, 6)) return CEDE__BAD;
   if (!p->score_options) return CEDE__UNSUPPORTED;
   cede_option_scores out = {.score = cede__room(r, 0x1013, CEDE__F64, r->options)};
-  int64_t *tiers = cede__room(r, 0x1012, CEDE__I64, 4 * (uint64_t)r->options);
-  for (uint32_t k = 0; k < 4; k++) out.tier[k] = tiers + k * r->options;
+  cede__tiers(r, out.tier);
   if (!cede__load_options(r, &in)) return CEDE__BAD;
   const char *error = p->score_options(&in, &out);
   return cede__finish(r, error, out.recheck);
@@ -1318,7 +1376,8 @@ static void cede__put_settings(cede__writer *w, const cede_policy *p) {
 }
 
 static int32_t cede__hooks(const cede_policy *p) {
-  return (p->priority_delta ? 1 : 0) | (p->score_victims ? 2 : 0) | (p->select_victims ? 4 : 0) | (p->score_options ? 8 : 0);
+  return (p->priority_delta ? 1 : 0) | (p->score_victims ? 2 : 0) | (p->select_victims ? 4 : 0) | (p->score_options ? 8 : 0) |
+         (p->preempt_bindings ? 16 : 0);
 }
 
 static int32_t cede__describe(const cede_policy *p, uint8_t *frame, uint32_t length) {

@@ -62,12 +62,13 @@ type AllocationStub struct {
 	DesiredDescription    string
 	ClientStatus          string
 	ClientDescription     string
-	PreemptedAllocations  []string         `json:",omitempty"`
-	PreemptedByAllocation string           `json:",omitempty"`
-	PreemptedAllocs       []string         `json:",omitempty"`
-	PreemptedByAllocID    string           `json:",omitempty"`
-	PolicyVersion         string           `json:",omitempty"`
-	ResourceUse           map[string]int64 `json:",omitempty"`
+	PreemptedAllocations  []string            `json:",omitempty"`
+	PreemptedByAllocation string              `json:",omitempty"`
+	PreemptedAllocs       []string            `json:",omitempty"`
+	PreemptedByAllocID    string              `json:",omitempty"`
+	PolicyVersion         string              `json:",omitempty"`
+	ResourceUse           map[string]int64    `json:",omitempty"`
+	AllocatedResources    *AllocatedResources `json:",omitempty"` // asked for with resources=true, as of Nomad
 	CreateTime            int64
 	ModifyTime            int64 `json:",omitempty"`
 	CreateIndex           uint64

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -18,6 +19,8 @@ type Client struct {
 	defaultNS  string
 	retries    int
 	retryDelay time.Duration
+	patience   time.Duration // while servers elect a leader, beyond retries
+	silence    time.Duration // of one server, before another is asked; 0: no limit
 	userAgent  string
 }
 
@@ -33,12 +36,12 @@ func New(conf Config) (*Client, error) {
 	}
 	c := &Client{
 		http: sender, token: conf.Token, defaultNS: conf.Namespace,
-		retries: conf.Retries, retryDelay: conf.RetryDelay, userAgent: conf.UserAgent,
+		retries: conf.Retries, retryDelay: conf.RetryDelay, silence: max(cmp.Or(conf.Silence, defaultSilence), 0), userAgent: conf.UserAgent,
 	}
 	c.addresses.Store(&addresses)
 	switch {
 	case c.retries == 0:
-		c.retries = 3
+		c.retries, c.patience = 3, electionPatience
 	case c.retries < 0:
 		c.retries = 0
 	}
@@ -100,6 +103,18 @@ func (c *Client) Scheduler() Scheduler { return Scheduler{c} }
 
 // PriorityClasses is what can be done with priority classes.
 func (c *Client) PriorityClasses() PriorityClasses { return PriorityClasses{c} }
+
+// Budgets is what can be done with disruption budgets.
+func (c *Client) Budgets() Budgets { return Budgets{c} }
+
+// Clusters is what can be done with member clusters.
+func (c *Client) Clusters() Clusters { return Clusters{c} }
+
+// MemberAgent is what the agent of a member cluster does.
+func (c *Client) MemberAgent() MemberAgent { return MemberAgent{c} }
+
+// Bindings is what can be done with bindings.
+func (c *Client) Bindings() Bindings { return Bindings{c} }
 
 // Policies is what can be done with policies.
 func (c *Client) Policies() Policies { return Policies{c} }

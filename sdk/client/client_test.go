@@ -72,9 +72,29 @@ func TestClient_RepeatsWhatDoesNoHarm(t *testing.T) {
 	if _, err := c.Jobs().Evaluate(ctx, "web", nil); !IsUnreachable(err) || asked.Load() != 1 {
 		t.Errorf("a write without a key: asked %d times: %v", asked.Load(), err)
 	}
-	asked.Store(-100) // never well
-	if _, _, err := c.Jobs().Get(ctx, "web", nil); !HasCode(err, CodeNoLeader) || asked.Load() != -96 {
-		t.Errorf("asked %d times: %v", asked.Load()+100, err)
+}
+
+// Servers that elect a leader are asked until there is one, however often that is;
+// who says how often is taken at the word.
+func TestClient_IsPatientWhileServersElect(t *testing.T) {
+	var asked atomic.Int32
+	const elected = 12
+	handle := func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) < elected {
+			w.Header().Set("Retry-After", "1")
+			answer(w, http.StatusServiceUnavailable, &Error{Code: CodeNoLeader, Message: "there is no leader"})
+			return
+		}
+		answer(w, http.StatusOK, &Job{ID: "web"})
+	}
+	c := served(t, handle)
+	if _, _, err := c.Jobs().Get(t.Context(), "web", nil); err != nil || asked.Load() != elected {
+		t.Errorf("asked %d times: %v", asked.Load(), err)
+	}
+	asked.Store(0)
+	c.retries, c.patience = 2, 0
+	if _, _, err := c.Jobs().Get(t.Context(), "web", nil); !HasCode(err, CodeNoLeader) || asked.Load() != 3 {
+		t.Errorf("asked %d times: %v", asked.Load(), err)
 	}
 }
 
@@ -128,6 +148,42 @@ func TestClient_WaitsAsLongAsItIsTold(t *testing.T) {
 	defer cancel()
 	if _, _, err := c.Jobs().List(ctx, nil); !HasCode(err, CodeRateLimited) {
 		t.Errorf("a caller that has no time: %v", err)
+	}
+}
+
+// A server that takes a request and says nothing, as one whose process sleeps, is
+// passed over: within the request if there is time, else by the next one.
+func TestClient_PassesOverWhoSleeps(t *testing.T) {
+	awake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("index") != "" {
+			time.Sleep(50 * time.Millisecond) // as it was asked to
+		}
+		answer(w, http.StatusOK, []*JobStub{})
+	}))
+	defer awake.Close()
+	asleep := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer asleep.Close()
+	c, err := New(Config{Address: asleep.URL + "," + awake.URL, Silence: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, _, err := c.Jobs().List(t.Context(), nil); err != nil || c.Address() != awake.URL {
+		t.Errorf("%s answers: %v", c.Address(), err)
+	}
+	if _, _, err := c.Jobs().List(t.Context(), &QueryOptions{Index: 1, Wait: time.Minute}); err != nil || c.Address() != awake.URL {
+		t.Errorf("a query that waits at %s: %v", c.Address(), err)
+	}
+
+	hurried, err := New(Config{Address: asleep.URL + "," + awake.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hurried.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, _, err := hurried.Jobs().List(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || hurried.Address() != awake.URL {
+		t.Errorf("after a request that ran out of time, %s is asked: %v", hurried.Address(), err)
 	}
 }
 

@@ -26,7 +26,8 @@ type Config struct {
 	Namespace  string // of requests that name none; "": the server's default
 
 	HTTPClient *http.Client  // its transport is used as it is, and the TLS files above are not read; nil: one of this package's
-	Retries    int           // further attempts of what may be repeated; 0: 3, negative: none
+	Retries    int           // further attempts of what may be repeated; 0: 3, and for 3 s while servers elect a leader, negative: none
+	Silence    time.Duration // how long one of several servers may take to begin its answer, beyond a query's Wait, before the next is asked; default: 10 s, negative: any time
 	RetryDelay time.Duration // before the first further attempt, then doubled, with chance; default: 200 ms
 	UserAgent  string        // default: cede-client
 }

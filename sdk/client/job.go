@@ -25,6 +25,9 @@ type Job struct {
 	Preemptible      *bool  `json:",omitempty"` // false: never a victim; default: true
 	Policy           string `json:",omitempty"` // names the policy for this job's placements; default: the scheduler's
 
+	Toleration     *PreemptionToleration `json:",omitempty"` // who is spared from whom, and for how long; default: nobody
+	DisruptionMode string                `json:",omitempty"` // single (default) or all: as a victim, one allocation or the whole job goes
+
 	// Set by the server.
 
 	Stop              bool   `json:",omitempty"`
@@ -37,10 +40,18 @@ type Job struct {
 	JobModifyIndex    uint64 // raised by every change of the specification
 }
 
+// PreemptionToleration says from whom, and for how long, a job's allocations
+// are spared.
+type PreemptionToleration struct {
+	MinPreemptorPriority *int          `json:",omitempty"` // who is below it evicts nothing of the job; default: priorities alone decide
+	MinRuntime           time.Duration `json:",omitempty"` // ns; an allocation is spared until it has run so long
+}
+
 // TaskGroup is a set of equal instances of a job.
 type TaskGroup struct {
 	Name          string
 	Count         *int               `json:",omitempty"` // default: 1; system jobs: instances per node, 0 or 1
+	MinCount      int                `json:",omitempty"` // of a job with DisruptionMode all: instances beyond it are evicted one by one
 	Tasks         []*Task            `json:",omitempty"`
 	Constraints   []*Constraint      `json:",omitempty"`
 	Affinities    []*Affinity        `json:",omitempty"`
@@ -58,9 +69,21 @@ type TaskGroup struct {
 	Labels      map[string]string  `json:",omitempty"` // what other groups select it by
 	Colocate    []*LabelTerm       `json:",omitempty"` // place only where such allocations run
 	Separate    []*LabelTerm       `json:",omitempty"` // place only where no such allocations run
+	Tolerations []*Toleration      `json:",omitempty"` // of nodes' taints
 	Duration    time.Duration      `json:",omitempty"` // ns an instance runs once started; 0: for ever
 	Checkpoint  time.Duration      `json:",omitempty"` // ns; an eviction loses the work since the last multiple; 0: all of it
 	Annotations map[string]float64 `json:",omitempty"` // numbers that policies read
+}
+
+// Toleration lets a group go to nodes with a taint, and stay there.
+type Toleration struct {
+	Key      string `json:",omitempty"` // absent, with Exists: every taint
+	Operator string `json:",omitempty"` // Equal (default) or Exists
+	Value    string `json:",omitempty"` // of Equal
+	Effect   string `json:",omitempty"` // NoSchedule, PreferNoSchedule or NoExecute; default: every one
+	// For is how long an allocation stays once the node has the taint, ns, of effect
+	// NoExecute; default: for ever.
+	For time.Duration `json:",omitempty"`
 }
 
 // Task is what an agent runs.

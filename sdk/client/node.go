@@ -19,6 +19,7 @@ type Node struct {
 	ReservedCapacity map[string]int64 `json:",omitempty"`
 	ReservedPorts    []uint16         `json:",omitempty"` // host ports that the host itself has taken
 	Devices          []NodeDevice     `json:",omitempty"`
+	Taints           []Taint          `json:",omitempty"` // keep groups off that do not tolerate them
 
 	// Set by the server.
 
@@ -43,6 +44,7 @@ type NodeStub struct {
 	Capacity              map[string]int64
 	ReservedCapacity      map[string]int64 `json:",omitempty"`
 	Devices               []NodeDevice     `json:",omitempty"`
+	Taints                []Taint          `json:",omitempty"`
 	Drain                 bool
 	SchedulingEligibility string
 	Status                string
@@ -58,6 +60,32 @@ type NodeDevice struct {
 	ID         string // vendor/type/model
 	Count      int
 	Attributes map[string]string `json:",omitempty"`
+}
+
+// Taint keeps groups off a node that do not tolerate it. What runs there already
+// stays, unless the effect is NoExecute. A node has one of a key and effect.
+type Taint struct {
+	Key    string
+	Value  string `json:",omitempty"`
+	Effect string // NoSchedule; PreferNoSchedule: elsewhere where there is room; NoExecute: what runs there leaves
+	Set    bool   `json:",omitempty"` // by an operator; else the node declares it
+	Since  int64  `json:",omitempty"` // of NoExecute, Unix ns: when the node got it; set by the server
+}
+
+// String is key=value:effect, as Kubernetes writes it.
+func (t Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}
+
+// NodeUpdateTaintsRequest changes the taints that operators set on a node: first
+// some are taken away, then others set.
+type NodeUpdateTaintsRequest struct {
+	NodeID  string  `json:",omitempty"`
+	Untaint []Taint `json:",omitempty"` // by key and effect; without an effect: of every one
+	Taint   []Taint `json:",omitempty"`
 }
 
 // NodeResources is a node's capacity in Nomad's form.

@@ -54,6 +54,15 @@ func (n Nodes) Eligibility(ctx context.Context, id string, eligible bool) (*Node
 	return out, n.c.write(ctx, http.MethodPost, nil, true, req, out, "node", id, "eligibility")
 }
 
+// Taint changes the taints that operators set on a node: first those of untaint
+// are taken away, by key and effect, or by key where they have none, then those
+// of taint set.
+func (n Nodes) Taint(ctx context.Context, id string, untaint, taint []Taint) (*NodeUpdateResponse, error) {
+	req := &NodeUpdateTaintsRequest{NodeID: id, Untaint: untaint, Taint: taint}
+	out := &NodeUpdateResponse{}
+	return out, n.c.write(ctx, http.MethodPost, nil, true, req, out, "node", id, "taints")
+}
+
 // Delete forgets a node; what ran there is lost.
 func (n Nodes) Delete(ctx context.Context, id string) (*NodeUpdateResponse, error) {
 	out := &NodeUpdateResponse{}
@@ -68,26 +77,20 @@ type NodeAgent struct{ c *Client }
 // that later words of it must carry.
 func (a NodeAgent) Register(ctx context.Context, node *Node, secret string) (*NodeLease, error) {
 	out := &NodeLease{}
-	r, err := a.c.call(http.MethodPut, "node", "register").json(&NodeRegisterRequest{Node: node, Secret: secret})
-	if err != nil {
-		return nil, err
-	}
-	r.repeatable = true // the same node again is the same node
-	_, err = r.do(ctx, out)
-	return out, err
+	return out, a.c.agent(http.MethodPut, secret, "node", "register").exchange(ctx, &NodeRegisterRequest{Node: node, Secret: secret}, out)
 }
 
 // Heartbeat says that the node lives.
 func (a NodeAgent) Heartbeat(ctx context.Context, id, secret string) (*NodeLease, error) {
 	out := &NodeLease{}
-	_, err := a.call(http.MethodPut, secret, "node", id, "heartbeat").do(ctx, out)
+	_, err := a.c.agent(http.MethodPut, secret, "node", id, "heartbeat").do(ctx, out)
 	return out, err
 }
 
 // Allocations lists everything that the node shall run or stop, with jobs and
 // tasks. With Index and Wait in q it answers once something has changed.
 func (a NodeAgent) Allocations(ctx context.Context, id, secret string, q *QueryOptions) (list []*Allocation, meta *QueryMeta, err error) {
-	r := a.call(http.MethodGet, secret, "node", id, "allocations")
+	r := a.c.agent(http.MethodGet, secret, "node", id, "allocations")
 	q.apply(r)
 	meta, err = r.do(ctx, &list)
 	return list, meta, err
@@ -96,19 +99,15 @@ func (a NodeAgent) Allocations(ctx context.Context, id, secret string, q *QueryO
 // Update says what became of the node's allocations; it returns the index at
 // which that is visible.
 func (a NodeAgent) Update(ctx context.Context, id, secret string, updates []AllocUpdate) (uint64, error) {
-	r, err := a.call(http.MethodPut, secret, "node", id, "allocations").json(&AllocUpdateRequest{Updates: updates})
-	if err != nil {
-		return 0, err
-	}
 	var out IndexResponse
-	_, err = r.do(ctx, &out)
+	err := a.c.agent(http.MethodPut, secret, "node", id, "allocations").exchange(ctx, &AllocUpdateRequest{Updates: updates}, &out)
 	return out.Index, err
 }
 
-// call makes a request of the node, which may be repeated: what a node says of
-// itself is what is so.
-func (a NodeAgent) call(method, secret string, parts ...string) *request {
-	r := a.c.call(method, parts...)
+// agent makes a request of the agent of a node or member cluster, which may be
+// repeated: what an agent says is what is so.
+func (c *Client) agent(method, secret string, parts ...string) *request {
+	r := c.call(method, parts...)
 	r.header.Set(headerNodeSecret, secret)
 	r.repeatable = true
 	return r

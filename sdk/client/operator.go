@@ -121,6 +121,14 @@ func (o Operator) TokenSelf(ctx context.Context) (*Token, error) {
 	return out, err
 }
 
+// Token returns a token, without its secret. The accessor may be any prefix that
+// is unique.
+func (o Operator) Token(ctx context.Context, accessor string) (*Token, error) {
+	out := &Token{}
+	_, err := o.c.get(ctx, nil, out, "acl", "token", accessor)
+	return out, err
+}
+
 // TokenCreate makes a token; its secret is shown this once.
 func (o Operator) TokenCreate(ctx context.Context, req *TokenCreateRequest) (*Token, error) {
 	out := &Token{}

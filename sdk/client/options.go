@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -49,6 +50,9 @@ const (
 	headerIdempotency = "Idempotency-Key"
 )
 
+// serversWait is how long a server waits for a newer state unless it is told.
+const serversWait = 5 * time.Minute
+
 func (q *QueryOptions) apply(r *request) {
 	if q == nil {
 		return
@@ -63,6 +67,7 @@ func (q *QueryOptions) apply(r *request) {
 	set("next_token", q.NextToken)
 	if q.Index > 0 {
 		r.query.Set("index", strconv.FormatUint(q.Index, 10))
+		r.wait = cmp.Or(q.Wait, serversWait)
 	}
 	if q.Wait > 0 {
 		r.query.Set("wait", q.Wait.String())
@@ -77,6 +82,16 @@ func (q *QueryOptions) apply(r *request) {
 		r.query.Set("consistent", "true")
 	}
 	maps.Copy(r.query, q.Params)
+}
+
+// of is the options for something that may name its namespace itself.
+func (w *WriteOptions) of(namespace string) *WriteOptions {
+	var options WriteOptions
+	if w != nil {
+		options = *w
+	}
+	options.Namespace = cmp.Or(namespace, options.Namespace)
+	return &options
 }
 
 func (w *WriteOptions) apply(r *request) {

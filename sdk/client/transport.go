@@ -24,8 +24,10 @@ type request struct {
 	query       url.Values
 	header      http.Header
 	body        []byte
-	stream      io.Reader // instead of body; such a request is sent once
-	repeatable  bool      // sending it twice does no harm
+	stream      io.Reader     // instead of body; such a request is sent once
+	repeatable  bool          // sending it twice does no harm
+	prompt      bool          // whoever does not begin to answer in time is passed over
+	wait        time.Duration // how long the server is asked to wait before it answers
 	contentType string
 }
 
@@ -70,9 +72,20 @@ func (r *request) once() *request {
 	return r
 }
 
+// exchange sends in, a pointer to what JSON is made of, and reads the answer into out.
+func (r *request) exchange(ctx context.Context, in, out any) error {
+	r, err := r.json(in)
+	if err != nil {
+		return err
+	}
+	_, err = r.do(ctx, out)
+	return err
+}
+
 // do sends the request, again where that is harmless and of use, and decodes
 // the answer into out, unless out is nil.
 func (r *request) do(ctx context.Context, out any) (*QueryMeta, error) {
+	r.prompt = true
 	resp, err := r.send(ctx)
 	if err != nil {
 		return nil, err
@@ -91,6 +104,7 @@ func (r *request) do(ctx context.Context, out any) (*QueryMeta, error) {
 // send returns a response of success; its body is the caller's to close.
 func (r *request) send(ctx context.Context) (*http.Response, error) {
 	first := r.c.preferred.Load()
+	var electing time.Time // since when servers know no leader; zero: they do
 	for attempt := 0; ; attempt++ {
 		list := *r.c.addresses.Load()
 		at := (first + uint32(attempt)) % uint32(len(list))
@@ -99,7 +113,14 @@ func (r *request) send(ctx context.Context) (*http.Response, error) {
 			r.c.preferred.Store(at)
 			return resp, nil
 		}
-		delay, again := r.again(ctx, err, attempt)
+		if errors.Is(err, context.DeadlineExceeded) {
+			// It may sleep: whoever asks next begins with another one.
+			r.c.preferred.CompareAndSwap(at, (at+1)%uint32(len(list)))
+		}
+		if electing.IsZero() && HasCode(err, CodeNoLeader) {
+			electing = time.Now()
+		}
+		delay, again := r.again(ctx, err, attempt, electing)
 		if !again {
 			return nil, err
 		}
@@ -109,19 +130,40 @@ func (r *request) send(ctx context.Context) (*http.Response, error) {
 	}
 }
 
-// again is whether to repeat the request after err, and after how long.
-func (r *request) again(ctx context.Context, err error, attempt int) (time.Duration, bool) {
-	if !r.repeatable || r.stream != nil || attempt >= r.c.attempts() || ctx.Err() != nil {
+const (
+	// electionPatience is for how long a request is repeated at least, unless the caller
+	// says how often, once a server knew no leader: mostly there is one within a second.
+	electionPatience = 3 * time.Second
+	// defaultSilence is how long one of several servers may take to begin its answer.
+	defaultSilence = 10 * time.Second
+	// electionDelay is the longest pause meanwhile.
+	electionDelay = 200 * time.Millisecond
+)
+
+// again is whether to repeat the request after err, and after how long. electing is
+// since when servers know no leader.
+func (r *request) again(ctx context.Context, err error, attempt int, electing time.Time) (time.Duration, bool) {
+	most := r.c.attempts()
+	if !r.repeatable || r.stream != nil || most == 0 || ctx.Err() != nil {
 		return 0, false
 	}
+	more := attempt < most
 	delay := r.c.backoff(attempt)
-	e := asError(err)
-	if e == nil {
-		return delay, true // nobody answered
+	if !electing.IsZero() {
+		delay = min(delay, electionDelay)
+		more = more || time.Since(electing) < r.c.patience
 	}
-	switch e.Code {
-	case CodeRateLimited, CodeNoLeader, CodeUnavailable:
-		return max(delay, e.RetryAfter), true
+	e := asError(err)
+	switch {
+	case e == nil: // nobody answered: the next one may
+		if attempt < len(*r.c.addresses.Load())-1 {
+			delay = 0
+		}
+		return delay, more
+	case e.Code == CodeNoLeader:
+		return delay, more
+	case e.Code == CodeRateLimited, e.Code == CodeUnavailable:
+		return max(delay, e.RetryAfter), more
 	}
 	return 0, false
 }
@@ -179,7 +221,7 @@ func (r *request) sendOnce(ctx context.Context, address string) (*http.Response,
 	if r.c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+r.c.token)
 	}
-	resp, err := r.c.http.Do(req)
+	resp, err := r.answered(req)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -194,6 +236,42 @@ func (r *request) sendOnce(ctx context.Context, address string) (*http.Response,
 		return nil, readError(resp)
 	}
 	return resp, nil
+}
+
+// errSilent is why a server that does not answer is passed over.
+var errSilent = errors.New("it does not answer in time")
+
+// answered sends one attempt. Where another server could be asked instead, it waits
+// no longer for the first of the answer than Config.Silence.
+func (r *request) answered(req *http.Request) (*http.Response, error) {
+	if !r.prompt || !r.repeatable || r.c.silence <= 0 || len(*r.c.addresses.Load()) < 2 {
+		return r.c.http.Do(req)
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	silence := time.AfterFunc(r.c.silence+r.wait, func() { cancel(errSilent) })
+	resp, err := r.c.http.Do(req.WithContext(ctx))
+	silence.Stop()
+	if err != nil {
+		if errors.Is(context.Cause(ctx), errSilent) {
+			err = errSilent
+		}
+		cancel(nil)
+		return nil, err
+	}
+	resp.Body = &endedBody{ReadCloser: resp.Body, end: func() { cancel(nil) }}
+	return resp, nil
+}
+
+// endedBody is a body with something to do when it is closed.
+type endedBody struct {
+	io.ReadCloser
+
+	end func()
+}
+
+func (b *endedBody) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
 }
 
 // drain empties a small rest of a body, so that its connection can be used

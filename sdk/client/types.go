@@ -162,6 +162,13 @@ type PriorityClass struct {
 	Description      string `json:",omitempty"`
 }
 
+// FeatureGates switch what bindings get of their priorities.
+type FeatureGates struct {
+	PriorityBasedScheduling           *bool `json:",omitempty"` // they are queued by priority; absent: on
+	PriorityBasedPreemptiveScheduling *bool `json:",omitempty"` // they evict, not without the other; absent: on
+	StrictPriorityClasses             *bool `json:",omitempty"` // a class that is not there is refused; absent: off
+}
+
 // SchedulerConfiguration is what operators set for the whole cluster.
 type SchedulerConfiguration struct {
 	SchedulerAlgorithm string // binpack or spread
@@ -173,6 +180,8 @@ type SchedulerConfiguration struct {
 	OnFault       string `json:",omitempty"` // deny or default; absent: deny
 	Coalescing    *bool  `json:",omitempty"` // one evaluation per job and entry; absent: on
 	Shedding      *bool  `json:",omitempty"` // of a job's pending evaluations one is kept; absent: on
+
+	FeatureGates FeatureGates `json:",omitzero"`
 
 	MemoryOversubscriptionEnabled bool // always false: carried for Nomad's clients
 	RejectJobRegistration         bool // always false: carried for Nomad's clients
@@ -187,6 +196,7 @@ type PreemptionConfig struct {
 	SysBatchSchedulerEnabled bool
 	BatchSchedulerEnabled    bool
 	ServiceSchedulerEnabled  bool
+	BindingSchedulerEnabled  bool
 }
 
 // SchedulerConfigurationResponse carries the configuration as Nomad does.
@@ -205,7 +215,7 @@ type SchedulerSetConfigurationResponse struct {
 type Event struct {
 	Index      uint64
 	Time       int64  // Unix nanoseconds
-	Topic      string // Job, Evaluation, Allocation, Node, Policy, Preemption, Decision or Operator
+	Topic      string // Job, Evaluation, Allocation, Node, Policy, Preemption, Decision, Operator, Cluster, Binding or Assignment
 	Type       string
 	Namespace  string          `json:",omitempty"`
 	Key        string          // the id of what it is about
@@ -278,7 +288,11 @@ type RaftStatus struct {
 	LastContact  time.Duration // ns since the leader was heard
 	StateHash    string        `json:",omitempty"` // where it was asked for: equal on servers with equal state
 	StateIndex   uint64        `json:",omitempty"` // of the state that was hashed
-	Servers      []*RaftServer
+	// Version is that of the cluster: what entries of its log mean. Oldest and Newest are
+	// the versions that the server understands which answers.
+	Version        uint64 `json:",omitempty"`
+	Oldest, Newest uint64
+	Servers        []*RaftServer
 }
 
 // Token is who a caller is. The secret is shown once, when it is made.
@@ -295,14 +309,15 @@ type Token struct {
 
 // TokenCreateRequest asks for a token.
 type TokenCreateRequest struct {
-	Name  string
-	Roles []string
-	TTL   time.Duration `json:",omitempty"` // ns; absent: for ever
+	Name      string
+	Roles     []string
+	Namespace string        `json:",omitempty"` // that the token is bound to; absent: it is good for all
+	TTL       time.Duration `json:",omitempty"` // ns; absent: for ever
 }
 
 // Member is a server as the pool sees it, in Nomad's form.
 type Member struct {
-	Name   string
+	Name   string // its id; Tags["name"] is what people call it
 	Addr   string
 	Port   uint16
 	Tags   map[string]string `json:",omitempty"`
@@ -343,6 +358,8 @@ type GCResponse struct {
 	Allocations int
 	Jobs        int
 	Nodes       int
+	Bindings    int
+	Policies    int // versions of policies
 }
 
 // ReloadResponse lists what a reload changed.

@@ -73,7 +73,8 @@ type Info struct {
 	// Ascending says that victims go by ascending priority whatever else the
 	// policy weighs. The host then shows, for each option, no candidate above the
 	// lowest priority with which the option fits once everything up to it is gone:
-	// the policy would not reach it. Much less has to be laid out and looked at.
+	// the policy would not reach it. Much less has to be laid out and looked at. The
+	// same goes for PreemptBindings.
 	//
 	// With BudgetColumns it may also be said by policies that put budgets before
 	// priorities: first go, by ascending priority, those who overrun no budget when
@@ -81,9 +82,27 @@ type Info struct {
 	// priority, the others. The host shows what such a policy would reach, and all
 	// candidates where somebody overruns a budget that has something left.
 	Ascending bool
+	// LeastFirst says that ScoreOptions, which reads StartColumn, takes the option that
+	// overruns the fewest budgets (where it reads them; else none counts); of equals the
+	// one whose highest victim priority is lowest; then the lowest sum of priorities, each
+	// raised by 2^31; then the fewest victims; then the latest Start; and then the first
+	// or whatever it likes. The host may then leave out nodes that cannot win: on a large
+	// cluster nearly all.
+	LeastFirst bool
 	// KeepRedundant asks that the lists of SelectVictims stand whole: no early
 	// stop, no sparing. It takes effect only where the operator grants it.
 	KeepRedundant bool
+	// Elastic asks PreemptBindings to be shown elastic bindings in two rows: the
+	// replicas above their minimum, and right behind it those that are left. Who
+	// lists the second has the first leave as well, and of the first no more replicas
+	// leave than are needed. Without it a binding leaves a cluster whole.
+	Elastic bool
+	// MultiCluster asks that where no single cluster can be made to hold all that a
+	// divided binding misses, several are, together or not at all. Of each cluster
+	// PreemptBindings is asked who would leave to make the most of it; the host takes
+	// them by ascending priority over all clusters, in the policy's order within one,
+	// and spares whom it can. With Elastic a binding keeps its minimum over all of them.
+	MultiCluster bool
 }
 
 // Columns is a set of optional columns.

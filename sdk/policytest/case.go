@@ -75,8 +75,9 @@ func (c *Case) Sort() {
 	}
 }
 
-// Candidates sorts the rows and returns what PriorityDelta, ScoreVictims and
-// SelectVictims see of the case.
+// Candidates sorts the rows and returns what PriorityDelta, ScoreVictims,
+// SelectVictims and PreemptBindings see of the case. A node holds the rows of its
+// option and nothing else.
 func (c *Case) Candidates() *policy.Candidates {
 	c.Sort()
 	l := newLayout(c)
@@ -88,6 +89,9 @@ func (c *Case) Candidates() *policy.Candidates {
 		Need:       columns(len(c.Dims)),
 		Freed:      columns(len(c.Dims)),
 		Free:       columns(len(c.Dims)),
+		Capacity:   columns(len(c.Dims)),
+		Reserved:   columns(len(c.Dims)),
+		Own:        columns(len(c.Dims)),
 		DeviceNeed: columns(len(c.Preemptor.Devices)),
 		Rows:       l.rows(),
 		Shared:     l.shared(),
@@ -103,7 +107,10 @@ func (c *Case) Candidates() *policy.Candidates {
 		}
 		in.FirstRow = append(in.FirstRow, int32(in.Rows.Len()))
 		in.MustLeave = append(in.MustLeave, must)
-		for d := range c.Dims {
+		in.Place = append(in.Place, l.id(o.Name))
+		for d, capacity := range o.capacity() {
+			in.Capacity[d] = append(in.Capacity[d], capacity)
+			in.Reserved[d], in.Own[d] = append(in.Reserved[d], 0), append(in.Own[d], 0)
 			in.Need[d] = append(in.Need[d], c.Preemptor.Ask[d]-o.Free[d])
 			in.Freed[d] = append(in.Freed[d], 0)
 			in.Free[d] = append(in.Free[d], o.Free[d])
@@ -149,7 +156,7 @@ func (c *Case) OptionsOf(victims [][]int) *policy.Options {
 			}
 		}
 		in.FirstVictim = append(in.FirstVictim, int32(in.Victims.Len()))
-		in.Node = append(in.Node, o.Node)
+		in.Node, in.Place = append(in.Node, o.Node), append(in.Place, l.id(o.Name))
 		in.HighestPriority = append(in.HighestPriority, highest)
 		in.VictimCount = append(in.VictimCount, int32(len(victims[i])))
 		in.PrioritySum = append(in.PrioritySum, sum)
@@ -180,6 +187,18 @@ func NewScores(options int) *policy.OptionScores {
 		s.Tiers[k] = make([]int64, options)
 	}
 	return s
+}
+
+// capacity is what the node of an option has, by dimension: what is free, and
+// what the rows use.
+func (o *Option) capacity() []float64 {
+	capacity := slices.Clone(o.Free)
+	for _, r := range o.Rows {
+		for d := range capacity {
+			capacity[d] += r.Use[d]
+		}
+	}
+	return capacity
 }
 
 func (c *Case) deviceNeed(o *Option, r int) float64 {

@@ -144,12 +144,6 @@ const budgetLabel = "budget/"
 
 func (w *scenarioWriter) node(i int) {
 	c, o := w.c, &w.c.Options[i]
-	capacity := slices.Clone(o.Free)
-	for _, r := range o.Rows {
-		for d := range capacity {
-			capacity[d] += r.Use[d]
-		}
-	}
 	devices := ""
 	for j := i; j < len(c.Options) && c.Options[j].Node == o.Node; j++ {
 		for r, free := range c.Options[j].DeviceFree {
@@ -165,7 +159,7 @@ func (w *scenarioWriter) node(i int) {
 	if devices != "" {
 		devices = ", devices: [" + strings.TrimSuffix(devices, ", ") + "]"
 	}
-	w.say("  - {id: %s, capacity: %s%s}", o.Name, w.resources(capacity), devices)
+	w.say("  - {id: %s, capacity: %s%s}", o.Name, w.resources(o.capacity()), devices)
 }
 
 func (w *scenarioWriter) resources(v []float64) string {

@@ -11,8 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// bindingGoldens are frames of PreemptBindings. Hosts have it since 1.2, so the
-// probe, which was written for 1.0 in every language, lacks it: default answers.
+// bindingGoldens are frames of PreemptBindings that the policy default answers.
 func bindingGoldens() map[string]golden {
 	list := map[string]golden{}
 	for name, options := range map[string]int{"some": 3, "more": 40} {
@@ -20,11 +19,11 @@ func bindingGoldens() map[string]golden {
 		in.Preemptor.JobType = policytest.JobTypeBinding
 		list["preempt-bindings-"+name] = golden{op: abi.OpPreemptBindings, frame: bindingFrame(in)}
 	}
-	empty := &policy.Candidates{Preemptor: &policy.Preemptor{}, FirstRow: []int32{0}}
-	list["preempt-bindings-empty"] = golden{op: abi.OpPreemptBindings, frame: bindingFrame(empty)}
+	list["preempt-bindings-empty"] = golden{op: abi.OpPreemptBindings, frame: nothing(abi.OpPreemptBindings)}
 	return list
 }
 
+// bindingFrame is a question of PreemptBindings, which hosts have since 1.2.
 func bindingFrame(in *policy.Candidates) []byte {
 	var e abi.Encoder
 	e.Candidates(abi.OpPreemptBindings, in, policy.BindingColumns)

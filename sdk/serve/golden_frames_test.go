@@ -24,15 +24,22 @@ func goldens() []golden {
 	var e abi.Encoder
 	e.Describe()
 	list = append(list, golden{name: "describe", op: abi.OpDescribe, frame: written(&e)})
-	for _, op := range []abi.Op{abi.OpPriorityDelta, abi.OpScoreVictims, abi.OpSelectVictims, abi.OpScoreOptions} {
+	for _, op := range []abi.Op{abi.OpPriorityDelta, abi.OpScoreVictims, abi.OpSelectVictims, abi.OpScoreOptions, abi.OpPreemptBindings} {
 		list = append(list, questions(op)...)
 	}
-	all := question(abi.OpScoreVictims, 3, probe.AllColumns, nil)
+	all := question(abi.OpScoreVictims, 3, firstColumns, nil)
 	for _, b := range damages {
 		list = append(list, golden{name: "bad-" + b.name, op: abi.OpScoreVictims, frame: b.do(copyOf(all))})
 	}
+	budgets := question(abi.OpScoreVictims, 4, probe.AllColumns, nil)
+	for _, b := range budgetDamages {
+		list = append(list, golden{name: "bad-" + b.name, op: abi.OpScoreVictims, frame: b.do(copyOf(budgets))})
+	}
 	return list
 }
+
+// firstColumns are the columns that version 1.0 had.
+const firstColumns = probe.AllColumns &^ policy.BudgetColumns
 
 func configurations() (list []golden) {
 	all := []policy.Value{
@@ -65,12 +72,11 @@ func questions(op abi.Op) []golden {
 	name := strings.TrimPrefix(abi.Exports[op], "cede_")
 	name = strings.ReplaceAll(name, "_", "-")
 	list := []golden{
-		{name: name + "-all", frame: question(op, 3, probe.AllColumns, nil)},
-		{name: name + "-more", frame: question(op, 40, probe.AllColumns, nil)},
-		{name: name + "-none", frame: question(op, 3, 0, nil)},
+		{name: name + "-all", frame: question(op, 3, firstColumns, nil)},
+		{name: name + "-more", frame: question(op, 40, firstColumns, nil)},
 		{name: name + "-empty", frame: nothing(op)},
 		{name: name + "-configured", frame: question(op, 3, policy.UseColumns|policy.JobColumns, nil), after: "configure-all"},
-		{name: name + "-newer", frame: newer(question(op, 3, probe.AllColumns, nil))},
+		{name: name + "-newer", frame: newer(question(op, 3, firstColumns, nil))},
 		{name: name + "-fails", frame: question(op, 2, 0, func(p *policy.Preemptor) { p.Job = "fail"; p.Namespace = "größe" })},
 		{name: name + "-fails-at-length", frame: question(op, 2, 0, func(p *policy.Preemptor) {
 			p.Job = "fail"
@@ -78,11 +84,14 @@ func questions(op abi.Op) []golden {
 		})},
 		{name: name + "-fails-without-room", frame: change(question(op, 2, 0, func(p *policy.Preemptor) { p.Job = "fail" }), 64, 1<<31+8)},
 	}
+	if op != abi.OpPreemptBindings { // of which the columns are the same always
+		list = append(list, golden{name: name + "-none", frame: question(op, 3, 0, nil)})
+	}
 	if op == abi.OpScoreVictims || op == abi.OpScoreOptions {
-		frame := question(op, 3, probe.AllColumns|policy.BudgetColumns, nil)
+		frame := question(op, 3, probe.AllColumns, nil)
 		list = append(list, golden{name: name + "-budgets", frame: change(frame, 4, 1<<16|abi.Major)})
 	}
-	if op == abi.OpSelectVictims {
+	if op == abi.OpSelectVictims || op == abi.OpPreemptBindings {
 		list = append(list, golden{name: name + "-too-many", frame: question(op, 3, 0, func(p *policy.Preemptor) { p.Job = "twice" })})
 	}
 	for i := range list {
@@ -116,6 +125,9 @@ func question(op abi.Op, options int, columns policy.Columns, edit func(*policy.
 	if edit != nil {
 		edit(in.Preemptor)
 	}
+	if op == abi.OpPreemptBindings {
+		return bindingFrame(in)
+	}
 	e.Candidates(op, in, columns)
 	return written(&e)
 }
@@ -124,9 +136,13 @@ func question(op abi.Op, options int, columns policy.Columns, edit func(*policy.
 func nothing(op abi.Op) []byte {
 	var e abi.Encoder
 	if op == abi.OpScoreOptions {
-		e.Options(&policy.Options{Preemptor: &policy.Preemptor{}, FirstVictim: []int32{0}}, probe.AllColumns)
+		e.Options(&policy.Options{Preemptor: &policy.Preemptor{}, FirstVictim: []int32{0}}, firstColumns)
 	} else {
-		e.Candidates(op, &policy.Candidates{Preemptor: &policy.Preemptor{}, FirstRow: []int32{0}}, probe.AllColumns)
+		in := &policy.Candidates{Preemptor: &policy.Preemptor{}, FirstRow: []int32{0}}
+		if op == abi.OpPreemptBindings {
+			return bindingFrame(in)
+		}
+		e.Candidates(op, in, firstColumns)
 	}
 	return written(&e)
 }
@@ -251,6 +267,17 @@ var damages = []struct {
 	{"rows-end-late", element(abi.FirstRow, 3, 0x7fffffff)},
 	{"labels-fall", element(abi.RowLabelFirst, 1, 0x80000000)},
 	{"labels-unpaired", column(abi.RowLabelValue, 12, by(0xffffffff))},
+}
+
+// budgetDamages need a frame that has budgets.
+var budgetDamages = []struct {
+	name string
+	do   damage
+}{
+	{"budgets-fall", element(abi.RowBudgetFirst, 1, 0x80000000)},
+	{"budgets-unknown", element(abi.RowBudget, 0, 0x7fffffff)},
+	{"budgets-negative", element(abi.RowBudget, 0, 0xffffffff)},
+	{"budgets-unpaired", column(abi.BudgetStrict, 12, by(0xffffffff))},
 }
 
 // element is a damage to an element of a column of words.

@@ -94,7 +94,7 @@ func (h *httpPart) serve(p *Process) {
 	}
 	p.answer("HTTP", srv, h.listener)
 	if h.metrics != nil {
-		p.answer("metrics", &http.Server{Handler: p.metrics.handler(p.config.Telemetry.Pprof), ReadHeaderTimeout: 10 * time.Second}, h.metrics)
+		p.answer("metrics", metricsServer(p.metrics.handler(p.config.Telemetry.Pprof)), netutil.LimitListener(h.metrics, metricsConns))
 	}
 	if p.server != nil {
 		// Before anything else stops: who waits for news is told that there is none.
@@ -103,6 +103,15 @@ func (h *httpPart) serve(p *Process) {
 			return nil
 		})
 	}
+}
+
+// metricsConns is how many callers the metrics listener takes at a time: a few
+// programs that measure, and somebody who looks for what is slow.
+const metricsConns = 64
+
+// metricsServer has no deadline for writing: a profile takes as long as it is asked to.
+func metricsServer(h http.Handler) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 }
 
 // answer serves a listener until the process stops.

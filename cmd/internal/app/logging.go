@@ -1,8 +1,10 @@
 package app
 
 import (
+	"context"
 	"io"
 	"log/slog"
+	"strings"
 )
 
 // newLogger makes the process's logger: text for people, JSON for programs.
@@ -19,4 +21,29 @@ func parseLevel(text string) slog.Level {
 	var l slog.Level
 	_ = l.UnmarshalText([]byte(text))
 	return l
+}
+
+// raftLog is what Raft logs to. A try begins with an election that nobody else
+// could win: Raft's warning of that alarms whoever sees cede for the first time.
+func raftLog(log *slog.Logger, dev bool) *slog.Logger {
+	if !dev {
+		return log
+	}
+	return slog.New(lonely{log.Handler()})
+}
+
+// lonely leaves out that a server of one has not heard a leader.
+type lonely struct{ slog.Handler }
+
+// Handle passes the others on.
+func (h lonely) Handle(ctx context.Context, r slog.Record) error {
+	expected := false
+	r.Attrs(func(a slog.Attr) bool {
+		expected = expected || a.Key == "event" && strings.HasPrefix(a.Value.String(), "heartbeat timeout reached")
+		return !expected
+	})
+	if expected {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
 }

@@ -5,12 +5,12 @@ import (
 	"runtime/debug"
 )
 
-// A simulation allocates much and keeps little: its heap may grow to five times
-// what lives before it is collected, but from the soft limit on it is collected
-// as often as it takes to stay there.
+// A simulation allocates much and keeps little: its heap may grow to eleven
+// times what lives before it is collected, but from the soft limit on it is
+// collected as often as it takes to stay there.
 const (
-	simulationGCPercent   = 400
-	simulationMemoryLimit = 3 << 30 // bytes
+	simulationGCPercent   = 1000
+	simulationMemoryLimit = 3500 << 20 // bytes
 )
 
 // TuneForSimulation trades memory for time. What the user set by GOGC and

@@ -16,6 +16,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
+// agentSilence is how long an agent waits for a server that says nothing, before it
+// asks another one: a lease must be renewed in time though a server sleeps.
+const agentSilence = 3 * time.Second
+
 // startAgent makes the node's agent and runs it.
 func (p *Process) startAgent(ctx context.Context, c *config.Config) error {
 	drivers, err := p.drivers(c)
@@ -31,7 +35,10 @@ func (p *Process) startAgent(ctx context.Context, c *config.Config) error {
 		transport.CloseIdleConnections()
 		return nil
 	})
-	calls := client.Config{Address: strings.Join(c.Client.Servers, ","), HTTPClient: &http.Client{Transport: transport}, UserAgent: "cede-agent/" + p.o.Build.Version}
+	calls := client.Config{
+		Address: strings.Join(c.Client.Servers, ","), HTTPClient: &http.Client{Transport: transport}, UserAgent: "cede-agent/" + p.o.Build.Version,
+		Silence: agentSilence,
+	}
 	if calls.Address == "" {
 		calls.Address = p.URL()
 	}
@@ -102,6 +109,9 @@ func nodeOf(c *config.Config, address string) agent.Node {
 		n.Attributes["driver.sim"] = "1"
 	}
 	maps.Copy(n.Attributes, c.Client.Attributes)
+	for _, t := range c.Client.Taints {
+		n.Taints = append(n.Taints, agent.Taint(t))
+	}
 	for _, d := range c.Client.Devices {
 		n.Devices = append(n.Devices, agent.Device(d))
 	}

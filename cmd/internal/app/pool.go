@@ -18,6 +18,7 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/core/api"
+	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/rpc"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/gossip"
@@ -36,9 +37,6 @@ type poolPart struct {
 	mu   sync.Mutex
 	tags gossip.Tags
 }
-
-// logVersion is the meaning of log entries that this program understands.
-const logVersion = 1
 
 // openRPC listens for other servers. Who they are is asked by certificate, where
 // there are any.
@@ -79,9 +77,10 @@ func (p *Process) openGossip(c *config.Config) error {
 		return fmt.Errorf("gossip.keys: %w", err)
 	}
 	t.mu.Lock()
+	t.tags.Name = shortName(c.Name)
 	t.tags.Region, t.tags.Datacenter, t.tags.Raft, t.tags.RPC = c.Region, c.Datacenter, t.rpc.Addr(), t.rpc.Addr()
 	t.tags.HTTP, t.tags.Build = p.certs.scheme()+"://"+p.http.advertised, p.o.Build.Version
-	t.tags.Oldest, t.tags.Newest, t.tags.Expect = logVersion, logVersion, c.Server.Founders()
+	t.tags.Oldest, t.tags.Newest, t.tags.Expect = replication.Oldest, replication.Newest, c.Server.Founders()
 	tags := t.tags
 	t.mu.Unlock()
 	conf := gossip.Config{
@@ -141,6 +140,13 @@ func (p *Process) openPool() {
 		answers.Close()
 		return nil
 	})
+}
+
+// shortName is what of a server's name travels by gossip, where there is little
+// room: of a machine's full name what tells it from its neighbours.
+func shortName(name string) string {
+	const most = 64
+	return strings.ToValidUTF8(name[:min(len(name), most)], "")
 }
 
 // The pool as the server sees it.
@@ -297,8 +303,11 @@ func (t *poolPart) apiMembers() []api.Member {
 	var out []api.Member
 	for _, m := range t.gossip.Members() {
 		tags := map[string]string{
-			"raft": m.Tags.Raft, "rpc": m.Tags.RPC, "http": m.Tags.HTTP, "build": m.Tags.Build, "region": m.Tags.Region, "dc": m.Tags.Datacenter,
+			"name": m.Tags.Name, "raft": m.Tags.Raft, "rpc": m.Tags.RPC, "http": m.Tags.HTTP, "build": m.Tags.Build, "region": m.Tags.Region, "dc": m.Tags.Datacenter,
 			"cluster": m.Tags.ClusterID, "role": "server",
+		}
+		if m.Tags.Newest > 0 {
+			tags["log"] = fmt.Sprintf("%d-%d", m.Tags.Oldest, m.Tags.Newest) // versions that it understands
 		}
 		for name, value := range tags {
 			if value == "" {

@@ -21,21 +21,11 @@ import (
 	"github.com/cede-scheduler/cede/core/server"
 )
 
-// free is an address of loopback that was free a moment ago.
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
-// pooled starts a server that gossips; what flags say goes first.
+// pooled starts a server that gossips, and says at which address; what flags say
+// goes first.
 func pooled(t *testing.T, more map[string]string) (*started, string) {
 	t.Helper()
-	flags := loopback(map[string]string{"server.enabled": "true", "data_dir": t.TempDir(), "listen.gossip": free(t)})
+	flags := loopback(map[string]string{"server.enabled": "true", "data_dir": t.TempDir(), "listen.gossip": "127.0.0.1:0"})
 	var environ []string
 	for k, v := range more {
 		if k == "gossip.keys" { // secrets do not come by flags
@@ -44,7 +34,8 @@ func pooled(t *testing.T, more map[string]string) (*started, string) {
 		}
 		flags[k] = v
 	}
-	return start(t, load(t, config.Sources{Flags: flags, Environ: environ})), flags["listen.gossip"]
+	s := start(t, load(t, config.Sources{Flags: flags, Environ: environ}))
+	return s, s.server.pool.gossip.Addr()
 }
 
 func leads(s *started) func() bool { return func() bool { return s.server.log.IsLeader() } }

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/core/agent"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -36,6 +38,7 @@ type Process struct {
 	level   slog.LevelVar
 	notify  notifier
 	metrics *metrics
+	tracer  trace.Tracer  // nil: nobody watches
 	certs   *certificates // nil: nothing is encrypted
 	dataDir string
 	began   time.Time
@@ -70,6 +73,9 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 
 func (p *Process) start(ctx context.Context) (err error) {
 	c := &p.config.Config
+	if err := p.openTracing(ctx); err != nil {
+		return err
+	}
 	if p.certs, err = newCertificates(c.TLS); err != nil {
 		return err
 	}
@@ -98,9 +104,14 @@ func (p *Process) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if c.Member.Enabled {
+		if err := p.startMember(c); err != nil {
+			return err
+		}
+	}
 	p.watchdog()
 	p.notify.send(stateReady)
-	p.log.InfoContext(ctx, "ready", "url", p.URL(), "server", c.Server.Enabled, "node", c.Client.Enabled, "duration", time.Since(p.began))
+	p.log.InfoContext(ctx, "ready", "url", p.URL(), "server", c.Server.Enabled, "node", c.Client.Enabled, "member", c.Member.Enabled, "duration", time.Since(p.began))
 	return nil
 }
 

@@ -32,11 +32,12 @@ type serverPart struct {
 	log       *replication.Node
 	server    *server.Server
 	api       *api.API
-	transport *http.Transport       // to nodes
-	hung      atomic.Pointer[error] // what is wrong with the storage
-	voteless  atomic.Bool           // a vote could not be written
-	closing   chan struct{}         // closed before the log is
-	pool      *poolPart             // nil: a try, which nobody can join
+	transport *http.Transport        // to nodes
+	hung      atomic.Pointer[error]  // what is wrong with the storage
+	voteless  atomic.Bool            // a vote could not be written
+	closing   chan struct{}          // closed before the log is
+	network   *raft.NetworkTransport // of Raft; nil: a try, which nobody follows
+	pool      *poolPart              // nil: a try, which nobody can join
 }
 
 // startServer opens the storage and the log and starts the server. What is asked
@@ -65,10 +66,10 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 		Workers:      c.Server.Workers,
 		HeartbeatTTL: c.Server.Heartbeat.TTL, HeartbeatGrace: c.Server.Heartbeat.Grace, HeartbeatRate: c.Server.Heartbeat.Rate,
 		Retention: server.Retention{
-			Evals: c.Server.GC.Evals, Allocs: c.Server.GC.Allocs, Jobs: c.Server.GC.Jobs, Nodes: c.Server.GC.Nodes,
+			Evals: c.Server.GC.Evals, Allocs: c.Server.GC.Allocs, Jobs: c.Server.GC.Jobs, Nodes: c.Server.GC.Nodes, Policies: c.Server.GC.Policies,
 		},
 		CollectInterval: c.Server.GC.Interval, StorageHealthy: s.writable, Secret: secretOf(c),
-		Logger: p.log, Registry: p.metrics.registry, Build: p.o.Build.Version,
+		Logger: p.log, Registry: p.metrics.registry, Tracer: p.tracer, Build: p.o.Build.Version,
 	}
 	if c.Pooled() {
 		conf.Membership, conf.Peers, conf.Raft, conf.Expect = s.pool, s.pool.client, s.log.Raft(), c.Server.Founders()
@@ -157,7 +158,7 @@ func (p *Process) openLog(c *config.Config, r *relay) error {
 		}
 		network := replication.NewTransport(s.pool.rpc.Raft(), s.pool, p.log)
 		p.down.push("Raft's connections", func(context.Context) error { return network.Close() })
-		transport = network
+		s.network, transport = network, network
 		if c.Pooled() {
 			if err := p.openGossip(c); err != nil {
 				return err
@@ -167,6 +168,7 @@ func (p *Process) openLog(c *config.Config, r *relay) error {
 	watched := storage.WithDeadline(s.store.Log(), c.Server.WriteDeadline, func(op string) {
 		err := fmt.Errorf("the disk did not finish %s within %v", op, c.Server.WriteDeadline)
 		s.setHung(err)
+		s.fallSilent()
 		p.fail(err)
 	})
 	votes := storage.NewVotes(watched, func(err error) {
@@ -176,7 +178,7 @@ func (p *Process) openLog(c *config.Config, r *relay) error {
 	})
 	log, err := replication.Open(replication.Config{
 		ServerID: s.id, Log: watched, Stable: votes, Snapshots: s.store.Snapshots(), Transport: transport,
-		Store: s.state, Modules: s.store.Blobs(), Observe: r.observe, Logger: p.log, Timing: timing(c),
+		Store: s.state, Modules: s.store.Blobs(), Observe: r.observe, Logger: raftLog(p.log, c.Dev), Timing: timing(c),
 	})
 	if err != nil {
 		return err
@@ -228,7 +230,7 @@ func (p *Process) makeAPI(c *config.Config) (err error) {
 	s.api, err = api.New(api.Config{
 		Server: s.server, Replication: s.log, ID: s.id, Region: c.Region, Datacenter: c.Datacenter, Version: p.o.Build.Version,
 		Process: p.apiProcess(c), Kube: kube,
-		Security: c.ACL.Enabled, ForwardTransport: s.transport,
+		Security: c.ACL.Enabled, Traces: p.tracer != nil, ForwardTransport: s.transport,
 		Limits: api.Limits{
 			Body: int64(c.Limits.Body), Job: int64(c.Limits.Job), Rate: rateOf(c), Burst: c.Limits.Burst, Conns: c.Limits.Connections,
 		},
@@ -239,7 +241,7 @@ func (p *Process) makeAPI(c *config.Config) (err error) {
 
 // apiProcess is what the API can ask of the process.
 func (p *Process) apiProcess(c *config.Config) api.Process {
-	a := api.Process{Reload: p.Reload, Config: p.shown}
+	a := api.Process{Name: c.Name, Reload: p.Reload, Config: p.shown}
 	if c.Pooled() {
 		a.Members, a.LeaderURL, a.Left = p.server.pool.apiMembers, p.server.server.LeaderURL, p.left
 	}
@@ -292,6 +294,18 @@ func workers(c *config.Config) int {
 		return c.Server.Workers
 	}
 	return max(1, runtime.GOMAXPROCS(0)/2)
+}
+
+// fallSilent ends what Raft says to others. A leader whose disk hangs cannot hand its
+// lead over, as the part of Raft that would is what waits for the disk; but it goes on
+// sending heartbeats. Without them the others elect another one at once, and need not
+// wait for this process to end.
+func (s *serverPart) fallSilent() {
+	if s.network == nil {
+		return
+	}
+	_ = s.network.Close() // it is closed once more when the process stops
+	s.network.CloseStreams()
 }
 
 func (s *serverPart) setHung(err error) { s.hung.CompareAndSwap(nil, &err) }

@@ -150,7 +150,7 @@ func (p *Process) nodeToken(ctx context.Context, c *config.Config) (string, erro
 			return strings.TrimSpace(string(b)), nil
 		}
 	}
-	secret, _, err := p.server.server.CreateToken(ctx, "node "+c.Name, []string{string(acl.Node)}, 0)
+	secret, _, err := p.server.server.CreateToken(ctx, server.NewToken{Name: "node " + c.Name, Roles: []string{string(acl.Node)}})
 	if err != nil && c.Pooled() {
 		return "", fmt.Errorf("client.token: a node beside a server of several needs one, with the role node: %w", err)
 	}

@@ -36,9 +36,11 @@ type ChurnResult struct {
 		Register Latency `json:"register"`
 		Status   Latency `json:"status"`
 		List     Latency `json:"list"` // of 100 jobs
+		// Conflicts is what was planned in vain; absent where metrics are not served.
+		Conflicts *Conflicts `json:"conflicts,omitempty"`
 	} `json:"churn"`
 	MemoryBytes int64 `json:"memoryBytes,omitempty"` // at most
-	// CPU is processors used by the server's process under churn.
+	// CPU is processors used under churn, by the processes of all servers.
 	CPU float64 `json:"cpu,omitempty"`
 }
 
@@ -102,16 +104,16 @@ func (u *churning) idle(ctx context.Context) error {
 }
 
 // place submits a job and waits until all of it is placed.
-func (u *churning) place(ctx context.Context, j *client.Job, register *latencies) error {
+func (t *Target) place(ctx context.Context, j *client.Job, register *latencies) error {
 	began := time.Now()
-	resp, err := u.Target.c.Jobs().Register(ctx, j, nil)
+	resp, err := t.c.Jobs().Register(ctx, j, nil)
 	if err != nil {
 		return err
 	}
 	register.since(began)
 	want := *j.TaskGroups[0].Count
 	for index := resp.Index; ; {
-		list, meta, err := u.Target.c.Jobs().Allocations(ctx, j.ID, &client.QueryOptions{Index: index, Wait: time.Minute})
+		list, meta, err := t.c.Jobs().Allocations(ctx, j.ID, &client.QueryOptions{Index: index, Wait: time.Minute})
 		if err != nil {
 			return err
 		}
@@ -155,6 +157,7 @@ func (u *churning) day(ctx context.Context) error {
 		u.r.CPU = (after[metricCPU] - before[metricCPU]) / took
 	}
 	c := &u.r.Churn
+	c.Conflicts = conflicts(before, after)
 	c.Seconds, c.Jobs, c.Entries = took, int(u.submitted.Load()), to-from
 	c.Allocs = c.Jobs * churnEach
 	c.Placed, c.Register, c.Status, c.List = u.placed.summary(), u.register.summary(), u.status.summary(), u.list.summary()

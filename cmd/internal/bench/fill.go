@@ -31,11 +31,14 @@ type FillResult struct {
 	Seconds         float64 `json:"seconds"`
 	AllocsPerSecond float64 `json:"allocsPerSecond"`
 	Entries         uint64  `json:"entries"`
-	// What the log takes on the disk; absent where metrics are not served.
+	// Conflicts is what was planned in vain; absent where metrics are not served.
+	Conflicts *Conflicts `json:"conflicts,omitempty"`
+	// What the log takes on the disk of one server; absent where metrics are not
+	// served.
 	LogBytes         int64   `json:"logBytes,omitempty"`
 	LogBytesPerAlloc float64 `json:"logBytesPerAlloc,omitempty"`
-	// MemoryBytes is the most that the server's process had resident. In a server of
-	// our own that is the nodes' memory as well.
+	// MemoryBytes is the most that a server's process had resident. In a server of our
+	// own in this process that is the nodes' memory as well.
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
 	// StartSeconds is until nodes had started and reported everything.
 	StartSeconds float64 `json:"startSeconds,omitempty"`
@@ -49,6 +52,7 @@ type filling struct {
 	*Target
 	c     FillConfig
 	nodes *machines
+	first int // number of the first job
 	jobs  []string
 	r     *FillResult
 }
@@ -74,6 +78,14 @@ func Fill(ctx context.Context, t *Target, c FillConfig) (*FillResult, error) {
 
 func newFilling(t *Target, c FillConfig) *filling {
 	return &filling{Target: t, c: c, r: &FillResult{Nodes: c.Nodes, Jobs: (c.Allocs + c.Each - 1) / c.Each, Allocs: c.Allocs}}
+}
+
+// more is the same cluster to be filled with so many instances beside those it has.
+func (f *filling) more(allocs int) *filling {
+	next := newFilling(f.Target, f.c)
+	next.c.Allocs, next.nodes, next.first = allocs, f.nodes, f.first+len(f.jobs)
+	next.r = newFilling(f.Target, next.c).r
+	return next
 }
 
 func (f *filling) close() {
@@ -108,7 +120,7 @@ func (f *filling) submit(ctx context.Context) error {
 	if err := f.submitAll(ctx, list); err != nil {
 		return err
 	}
-	end, err := f.quiet(ctx, "evaluations are worked on", false)
+	end, err := f.settled(ctx)
 	if err != nil {
 		return err
 	}
@@ -120,10 +132,30 @@ func (f *filling) submit(ctx context.Context) error {
 		return err
 	}
 	if after != nil {
-		f.r.LogBytes = int64(after[metricLog] - before[metricLog])
+		f.r.Conflicts = conflicts(before, after)
+		f.r.LogBytes = int64(after[metricLog]-before[metricLog]) / int64(len(f.metrics))
 		f.r.LogBytesPerAlloc = float64(f.r.LogBytes) / float64(f.c.Allocs)
 	}
 	return f.placed(ctx)
+}
+
+// settled waits until there is nothing to do, now or later: an evaluation whose plans
+// kept being rejected waits for a time. On a server that goes on others may wait.
+func (f *filling) settled(ctx context.Context) (moment, error) {
+	for {
+		end, err := f.quiet(ctx, "evaluations are worked on", false)
+		if err != nil || f.o.Server != nil {
+			return end, err
+		}
+		s, err := f.Target.c.Operator().BrokerStatus(ctx)
+		if err != nil || s.Delayed == 0 {
+			return end, err
+		}
+		f.show("evaluations wait for their time", 0, s.Delayed)
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return end, err
+		}
+	}
 }
 
 // make makes the jobs, of any priority.
@@ -132,7 +164,7 @@ func (f *filling) make() []*client.Job {
 	list := make([]*client.Job, f.r.Jobs)
 	left := f.c.Allocs
 	for i := range list {
-		list[i] = job(f.id("job", i), "service", 1+random.IntN(100), min(left, f.c.Each))
+		list[i] = job(f.id("job", f.first+i), "service", 1+random.IntN(100), min(left, f.c.Each))
 		left -= f.c.Each
 		f.jobs = append(f.jobs, list[i].ID)
 	}

@@ -21,8 +21,9 @@ type latencies struct {
 	list []time.Duration
 }
 
-func (l *latencies) since(began time.Time) {
-	d := time.Since(began)
+func (l *latencies) since(began time.Time) { l.add(time.Since(began)) }
+
+func (l *latencies) add(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, d)

@@ -16,15 +16,35 @@ const (
 	metricMemory = "process_resident_memory_bytes"
 	metricCPU    = "process_cpu_seconds_total"
 	metricLog    = `cede_storage_size_bytes{part="log"}`
+
+	metricPlans    = "cede_plan_verify_seconds_count"
+	metricPlaced   = `cede_sched_placements_total{result="placed"}`
+	metricRejected = `cede_sched_placements_total{result="rejected"}`
 )
 
-// scrape reads the server's metrics by name and labels; none where they are not
-// served.
+// scrape reads the metrics by name and labels, of all servers added up; none where
+// they are not served.
 func (t *Target) scrape(ctx context.Context) (map[string]float64, error) {
-	if t.metrics == "" {
-		return nil, nil
+	var all map[string]float64
+	for _, url := range t.metrics {
+		values, err := t.scrapeOne(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		t.peak = max(t.peak, int64(values[metricMemory]))
+		if all == nil {
+			all = values
+			continue
+		}
+		for name, v := range values {
+			all[name] += v
+		}
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.metrics, http.NoBody)
+	return all, nil
+}
+
+func (t *Target) scrapeOne(ctx context.Context, url string) (map[string]float64, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
@@ -34,11 +54,32 @@ func (t *Target) scrape(ctx context.Context) (map[string]float64, error) {
 	}
 	defer func() { _ = resp.Body.Close() }() // it was only read
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("metrics: %s answered %s", t.metrics, resp.Status)
+		return nil, fmt.Errorf("metrics: %s answered %s", url, resp.Status)
 	}
-	values := readMetrics(resp.Body)
-	t.peak = max(t.peak, int64(values[metricMemory]))
-	return values, nil
+	return readMetrics(resp.Body), nil
+}
+
+// Conflicts is what workers planned in vain, because others were faster.
+type Conflicts struct {
+	Plans int `json:"plans"` // that were checked, some more than once
+	// Placed and Rejected are instances; those that were rejected were planned again.
+	Placed   int     `json:"placed"`
+	Rejected int     `json:"rejected"`
+	Share    float64 `json:"share"` // of Rejected in both; 0 to 1
+}
+
+// conflicts is what the servers counted between two scrapes; nil where they tell
+// nothing.
+func conflicts(before, after map[string]float64) *Conflicts {
+	if after == nil {
+		return nil
+	}
+	since := func(name string) int { return int(after[name] - before[name]) }
+	c := &Conflicts{Plans: since(metricPlans), Placed: since(metricPlaced), Rejected: since(metricRejected)}
+	if c.Placed+c.Rejected > 0 {
+		c.Share = float64(c.Rejected) / float64(c.Placed+c.Rejected)
+	}
+	return c
 }
 
 // readMetrics reads Prometheus' text form: a name with labels and a value a line.

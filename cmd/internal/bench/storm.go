@@ -92,7 +92,7 @@ func (s *storm) set(ctx context.Context, paused, coalescing bool) error {
 
 // restore sets a server that goes on to what it was.
 func (s *storm) restore(ctx context.Context) error {
-	if s.process != nil {
+	if s.process != nil || s.pool != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)

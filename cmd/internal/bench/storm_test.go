@@ -131,7 +131,7 @@ func TestStorm_OnAServerThatRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := open(t, bench.Options{Server: &client.Config{Address: p.URL()}, Metrics: p.MetricsAddress()})
+	target := open(t, bench.Options{Server: &client.Config{Address: p.URL()}, Metrics: []string{p.MetricsAddress()}})
 	if _, err := bench.Storm(t.Context(), target, bench.StormConfig{Nodes: 10, Jobs: 2, Shedding: false, Coalescing: false}); err != nil {
 		t.Fatal(err)
 	}

@@ -21,9 +21,14 @@ import (
 type Options struct {
 	// Server is one that runs; nil: one is started.
 	Server *client.Config
-	// Metrics is the address of that server's metrics, HOST:PORT; empty: what they
-	// would tell is not measured.
-	Metrics string
+	// Metrics are the addresses of the metrics of that server, or of all servers of its
+	// pool, HOST:PORT; none: what they would tell is not measured.
+	Metrics []string
+	// Servers is how many servers of our own there are; 0: one in this process, else
+	// each is a process of its own, on loopback.
+	Servers int
+	// Program is the file that those processes run.
+	Program string
 	// Dir is where the temporary folder of a server of our own is made; empty: the
 	// system's.
 	Dir string
@@ -46,14 +51,15 @@ type Options struct {
 type Target struct {
 	c       *client.Client
 	o       Options
-	run     string // begins the ids of whatever we make
-	metrics string // URL; empty: there is none
+	run     string   // begins the ids of whatever we make
+	metrics []string // URLs, one for each server; none: they are not served
 	grace   time.Duration
 
 	transport *http.Transport
-	process   *app.Process // nil: not ours
+	process   *app.Process // nil: not in this process
+	pool      *processes   // servers of ours in processes of their own
 	dir       string       // of the process
-	peak      int64        // bytes
+	peak      int64        // bytes, of one server
 	probed    time.Time
 }
 
@@ -66,27 +72,52 @@ func Open(ctx context.Context, o Options) (*Target, error) {
 	conf := client.Config{}
 	if o.Server != nil {
 		conf = *o.Server
-		if o.Metrics != "" {
-			t.metrics = "http://" + o.Metrics + "/metrics"
+		for _, addr := range o.Metrics {
+			t.metrics = append(t.metrics, "http://"+addr+"/metrics")
 		}
-	} else {
-		if err := t.start(ctx); err != nil {
-			return nil, err
-		}
-		conf.Address = t.process.URL()
-		t.metrics = "http://" + t.process.MetricsAddress() + "/metrics"
+	} else if err := t.own(ctx, &conf); err != nil {
+		return nil, err
 	}
 	if conf.CACert == "" {
 		conf.HTTPClient = &http.Client{Transport: t.transport}
 	}
 	var err error
 	if t.c, err = client.New(conf); err == nil {
-		err = t.learn(ctx)
+		if err = t.formed(ctx); err == nil {
+			err = t.learn(ctx)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.Close(ctx))
 	}
 	return t, nil
+}
+
+// own starts servers of our own, and says how they are reached.
+func (t *Target) own(ctx context.Context, conf *client.Config) error {
+	if t.o.Servers > 0 {
+		return t.startPool(conf)
+	}
+	if err := t.start(ctx); err != nil {
+		return err
+	}
+	conf.Address = t.process.URL()
+	t.metrics = []string{"http://" + t.process.MetricsAddress() + "/metrics"}
+	return nil
+}
+
+// patience is what of heartbeats differs from a server's defaults.
+func (o *Options) patience() map[string]string {
+	set := map[string]string{}
+	for name, d := range map[string]time.Duration{"ttl": o.TTL, "grace": o.Grace} {
+		if d > 0 {
+			set[name] = d.String()
+		}
+	}
+	if o.Rate > 0 {
+		set["rate"] = fmt.Sprint(o.Rate)
+	}
+	return set
 }
 
 // start runs a server of our own.
@@ -101,15 +132,11 @@ func (t *Target) start(ctx context.Context) (err error) {
 		"data_dir": t.dir, "server.enabled": "true", "log.level": "error", "limits.rate": "0",
 		"listen.http": "127.0.0.1:0", "listen.rpc": "127.0.0.1:0", "listen.metrics": "127.0.0.1:0",
 	}
-	for key, d := range map[string]time.Duration{"server.heartbeat.ttl": t.o.TTL, "server.heartbeat.grace": t.o.Grace} {
-		if d > 0 {
-			flags[key] = d.String()
-		}
+	for name, value := range t.o.patience() {
+		flags["server.heartbeat."+name] = value
 	}
-	for key, n := range map[string]int{"server.heartbeat.rate": t.o.Rate, "server.workers": t.o.Workers} {
-		if n > 0 {
-			flags[key] = fmt.Sprint(n)
-		}
+	if t.o.Workers > 0 {
+		flags["server.workers"] = fmt.Sprint(t.o.Workers)
 	}
 	c, err := config.Load(config.Sources{Flags: flags})
 	if err == nil {
@@ -147,9 +174,12 @@ func (t *Target) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer cancel()
 	var errs []error
-	if t.process != nil {
+	switch {
+	case t.process != nil:
 		errs = append(errs, t.process.Stop(ctx), os.RemoveAll(t.dir))
-	} else if t.c != nil {
+	case t.pool != nil:
+		errs = append(errs, t.pool.close())
+	case t.c != nil:
 		errs = append(errs, t.forget(ctx))
 	}
 	t.transport.CloseIdleConnections()

@@ -33,7 +33,7 @@ refused by name. SIGINT and SIGTERM stop it in order; a second one stops it at
 once.`,
 		Example: `  cede agent --dev
   cede agent -c /etc/cede/cede.yaml
-  cede agent --dev --set listen.http=127.0.0.1:5000`,
+  cede agent --dev --set listen.http=127.0.0.1:5000 --set listen.metrics=`,
 		Args: arguments(0, 0, "no arguments"),
 	}
 	from := sourceFlags(cmd, env)

@@ -36,17 +36,13 @@ others as well.`,
 		Example: "  cede alloc list\n  cede alloc list --job web --all\n  cede alloc list --node n1 -o name",
 		Args:    arguments(0, 0, "no arguments"),
 	}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
 	job := cmd.Flags().String("job", "", "those of this `JOB` alone")
 	node := cmd.Flags().String("node", "", "those on this `NODE` alone")
 	every := cmd.Flags().Bool("all", false, "those that have ended as well")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		list, err := conn.allocations(cmd.Context(), *job, *node)
+	return asking(env, cmd, func(ctx context.Context, c *connection, _ []string) (document, error) {
+		list, err := c.allocations(ctx, *job, *node)
 		if err != nil {
-			return err
+			return document{}, err
 		}
 		list = slices.DeleteFunc(list, func(a *client.AllocationStub) bool {
 			return !*every && a.ClientStatus != "pending" && a.ClientStatus != "running"
@@ -54,7 +50,7 @@ others as well.`,
 		slices.SortStableFunc(list, func(a, b *client.AllocationStub) int {
 			return cmp.Or(cmp.Compare(b.CreateIndex, a.CreateIndex), strings.Compare(a.Name, b.Name))
 		})
-		return out.show(document{data: list, names: namesOf(list, func(a *client.AllocationStub) string { return a.ID }), page: func(p page) {
+		return document{data: list, names: namesOf(list, func(a *client.AllocationStub) string { return a.ID }), page: func(p page) {
 			shown := list
 			if len(shown) > maxList && !p.wide {
 				shown = shown[:maxList]
@@ -65,9 +61,8 @@ others as well.`,
 			}
 			p.allocTable(env, shown, *job != "")
 			p.more(len(list), len(shown))
-		}})
-	}
-	return cmd
+		}}, nil
+	})
 }
 
 func (c *connection) allocations(ctx context.Context, job, node string) ([]*client.AllocationStub, error) {
@@ -111,18 +106,13 @@ func newAllocStatusCmd(env *Env) *cobra.Command {
 		Example: "  cede alloc status 9d21\n  cede alloc status 9d21 -o json",
 		Args:    arguments(1, 1, "one allocation"),
 	}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		a, err := conn.findAlloc(cmd.Context(), args[0])
+	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
+		a, err := c.findAlloc(ctx, args[0])
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		return out.show(document{data: a, names: []string{a.ID}, page: func(p page) { allocPage(p, env, a) }})
-	}
-	return cmd
+		return document{data: a, names: []string{a.ID}, page: func(p page) { allocPage(p, env, a) }}, nil
+	})
 }
 
 func allocPage(p page, env *Env, a *client.Allocation) {
@@ -164,27 +154,21 @@ func newAllocStopCmd(env *Env) *cobra.Command {
 		Example: "  cede alloc stop 9d21",
 		Args:    arguments(1, 1, "one allocation"),
 	}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		ctx := cmd.Context()
-		a, err := conn.findAlloc(ctx, args[0])
+	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
+		a, err := c.findAlloc(ctx, args[0])
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		answer, err := conn.client.Allocations().Stop(ctx, a.ID, &client.WriteOptions{Namespace: a.Namespace})
+		answer, err := c.client.Allocations().Stop(ctx, a.ID, &client.WriteOptions{Namespace: a.Namespace})
 		if err != nil {
-			return interruptedBy(ctx, err)
+			return document{}, err
 		}
 		v := struct {
 			AllocID string
 			*client.AllocStopResponse
 		}{a.ID, answer}
-		return out.show(document{data: v, names: []string{a.ID}, page: func(p page) {
+		return document{data: v, names: []string{a.ID}, page: func(p page) {
 			p.printf("Allocation %s (%s) stops; evaluation %s looks for a place for another\n", p.id(a.ID), a.Name, p.id(answer.EvalID))
-		}})
-	}
-	return cmd
+		}}, nil
+	})
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/bench"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
 )
 
 func newBenchCmd(env *Env) *cobra.Command {
@@ -17,12 +19,14 @@ func newBenchCmd(env *Env) *cobra.Command {
 		Short: "Put a server under load and measure what it makes of it",
 		Long: `Put a server under load and measure what it makes of it. Each command starts a
 server of its own, with its log on the disk, in a temporary folder that goes when it
-ends, and connects simulated nodes to it over HTTP; --addr takes a server that runs,
-which should be nobody's: the load is meant to be heavy.`,
+ends, and connects simulated nodes to it over HTTP. --servers 3 starts a pool of
+three, each a process, and so does 1: then the server's memory is its own, without
+that of the nodes. --addr takes servers that run, which should be nobody's: the load
+is meant to be heavy.`,
 		Example: "  cede bench storm\n  cede bench storm --nodes 500 --compare\n  cede bench churn --nodes 1000 --allocs 10000 --for 30s",
 	}
 	group(cmd)
-	cmd.AddCommand(newBenchStormCmd(env), newBenchChurnCmd(env), newBenchFillCmd(env))
+	cmd.AddCommand(newBenchStormCmd(env), newBenchChurnCmd(env), newBenchFillCmd(env), newBenchGrowthCmd(env), newBenchWorkersCmd(env), newBenchFailoverCmd(env))
 	return cmd
 }
 
@@ -32,10 +36,11 @@ type bencher struct {
 	out     *output
 	conn    *connection
 	dir     string
-	metrics string
+	metrics []string
 	seed    uint64
 	nodes   int
 	workers int
+	servers int
 }
 
 func benchFlags(cmd *cobra.Command, env *Env, nodes int) *bencher {
@@ -44,16 +49,24 @@ func benchFlags(cmd *cobra.Command, env *Env, nodes int) *bencher {
 	f.IntVar(&b.nodes, "nodes", nodes, "simulate `N` nodes")
 	f.Uint64Var(&b.seed, "seed", 1, "`N` that chooses how large nodes and jobs are")
 	f.StringVar(&b.dir, "data-dir", "", "make the server's temporary folder in `DIR`: the disk that is measured (default the system's)")
-	f.IntVar(&b.workers, "workers", 0, "have its server work on `N` evaluations at a time (default half the processors)")
-	f.StringVar(&b.conn.addr, "addr", "", "`URL` of a server that runs, in place of one of its own")
+	f.IntVar(&b.servers, "servers", 0, "start `N` servers, each a process of its own (default one, in this process)")
+	f.IntVar(&b.workers, "workers", 0, "have each of its servers work on `N` evaluations at a time (default half the processors)")
+	f.StringVar(&b.conn.addr, "addr", "", "`URL` of a server that runs, or of a pool's separated by commas, in place of its own")
 	f.StringVar(&b.conn.token, "token", "", "`TOKEN` for that server, or file:PATH of a file that holds it (CEDE_TOKEN)")
-	f.StringVar(&b.metrics, "metrics", "", "`HOST:PORT` of that server's metrics; without it its memory is not measured")
+	f.StringSliceVar(&b.metrics, "metrics", nil, "`HOST:PORT` of those servers' metrics, all of them; without it memory is not measured")
 	return b
 }
 
 // options is what to measure, for those who are many.
 func (b *bencher) options(show func(string, int, int)) (bench.Options, error) {
-	o := bench.Options{Dir: b.dir, Metrics: b.metrics, Workers: b.workers, Build: b.env.Build, Log: b.env.Stderr, Getenv: b.env.Getenv, Show: show}
+	o := bench.Options{Dir: b.dir, Metrics: b.metrics, Servers: b.servers, Workers: b.workers, Build: b.env.Build, Log: b.env.Stderr, Getenv: b.env.Getenv, Show: show}
+	if b.servers > 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return o, err
+		}
+		o.Program = self
+	}
 	if b.conn.addr == "" {
 		return o, nil
 	}
@@ -73,11 +86,17 @@ func (b *bencher) check(amounts ...any) error {
 			return usagef("ask for 1 or more", "--%v %d: there would be nothing to measure", amounts[i], n)
 		}
 	}
-	if b.conn.addr == "" && b.metrics != "" {
+	if b.conn.addr == "" && len(b.metrics) > 0 {
 		return usagef("leave --metrics out", "--metrics is for a server that runs, which --addr names")
 	}
 	if b.conn.addr != "" && b.dir != "" {
 		return usagef("leave --data-dir out", "--data-dir is for a server of its own, and --addr names one that runs")
+	}
+	if b.conn.addr != "" && b.servers != 0 {
+		return usagef("leave --servers out", "--servers is for servers of its own, and --addr names those that run")
+	}
+	if b.servers < 0 {
+		return usagef("ask for 1 or 3, or leave it out", "--servers %d: there would be nothing to measure", b.servers)
 	}
 	if b.workers < 0 {
 		return usagef("ask for 1 or more, or leave it out", "--workers %d: nothing would be worked on", b.workers)
@@ -90,11 +109,7 @@ func (b *bencher) on(ctx context.Context, change func(*bench.Options), f func(*b
 	b.env.endsItself.Store(true) // there is something to clean up
 	progress := b.env.progress()
 	defer progress.Done()
-	o, err := b.options(func(what string, done, total int) {
-		progress.Show(func(elapsed time.Duration) string {
-			return fmt.Sprintf("%s: %s of %s, %v", what, thousands(done), thousands(total), elapsed.Round(time.Second))
-		})
-	})
+	o, err := b.options(showing(progress))
 	if err != nil {
 		return err
 	}
@@ -107,5 +122,22 @@ func (b *bencher) on(ctx context.Context, change func(*bench.Options), f func(*b
 	return interruptedBy(ctx, f(t))
 }
 
+// showing shows what is under way.
+func showing(progress *term.Progress) func(what string, done, total int) {
+	return func(what string, done, total int) {
+		progress.Show(func(elapsed time.Duration) string {
+			return fmt.Sprintf("%s: %s of %s, %v", what, thousands(done), thousands(total), elapsed.Round(time.Second))
+		})
+	}
+}
+
 // seconds is a time as tables show it.
 func seconds(s float64) string { return fmt.Sprintf("%.2f s", s) }
+
+// vain is what workers planned in vain, for pages.
+func vain(c *bench.Conflicts) string {
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s instances (%.1f %%)", thousands(c.Rejected), thousands(c.Placed+c.Rejected), 100*c.Share)
+}

@@ -55,21 +55,29 @@ func churnPage(p page, r *bench.ChurnResult) {
 	p.title("Churn")
 	c := &r.Churn
 	p.facts("for", seconds(c.Seconds), "jobs", thousands(c.Jobs), "instances", thousands(c.Allocs), "log entries", thousands(int(c.Entries)),
+		"planned in vain", vain(c.Conflicts),
 		"heartbeats a second", fmt.Sprintf("%.0f", r.Heartbeats), "requests of nodes that failed", fmt.Sprint(r.HeartbeatFailures),
 		"processors used", some(r.CPU))
 	p.title("Latencies, as a client sees them")
-	t := columns("OF", "COUNT>", "P50>", "P99>", "MAX>")
-	for _, l := range []struct {
-		name string
-		of   bench.Latency
-	}{
+	p.latencies("OF", []latency{
 		{"submitted to placed, idle", r.Idle},
 		{"submitted to placed, churn", c.Placed},
 		{"register a job", c.Register},
 		{"status of a job", c.Status},
 		{"list of 100 jobs", c.List},
-	} {
-		t.Row(l.name, fmt.Sprint(l.of.Count), milliseconds(l.of.P50), milliseconds(l.of.P99), milliseconds(l.of.Max))
+	})
+}
+
+// latency is what was measured of something.
+type latency struct {
+	of string
+	bench.Latency
+}
+
+func (p page) latencies(title string, list []latency) {
+	t := columns(title, "COUNT>", "P50>", "P99>", "MAX>")
+	for _, l := range list {
+		t.Row(l.of, fmt.Sprint(l.Count), milliseconds(l.P50), milliseconds(l.P99), milliseconds(l.Max))
 	}
 	p.table(t)
 }

@@ -47,6 +47,7 @@ func fillPage(p page, r *bench.FillResult) {
 	facts := []string{
 		"nodes", thousands(r.Nodes), "jobs", thousands(r.Jobs), "instances", thousands(r.Allocs), "placed within", seconds(r.Seconds),
 		"instances a second", thousands(int(r.AllocsPerSecond)), "log entries", thousands(int(r.Entries)),
+		"planned in vain", vain(r.Conflicts),
 	}
 	if r.LogBytes > 0 {
 		facts = append(facts, "log", size(r.LogBytes), "log, an instance", fmt.Sprintf("%.0f bytes", r.LogBytesPerAlloc))

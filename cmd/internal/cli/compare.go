@@ -68,16 +68,12 @@ to the cluster as it is, and the answer says whom each policy would evict for it
 		if err := resolve(*failIf); err != nil {
 			return err
 		}
-		stop, err := c.players.start()
-		if err != nil {
-			return err
-		}
-		if *work != "" {
-			err = c.whatIf(cmd.Context(), files, *work)
-		} else {
-			err = c.files(cmd.Context(), files)
-		}
-		return errors.Join(err, stop())
+		return c.players.logged(func() error {
+			if *work != "" {
+				return c.whatIf(cmd.Context(), files, *work)
+			}
+			return c.files(cmd.Context(), files)
+		})
 	}
 	return cmd
 }
@@ -86,6 +82,11 @@ to the cluster as it is, and the answer says whom each policy would evict for it
 func (c *comparison) resolve(failIf []string) error {
 	if err := c.check(2, "compare takes two or more policies"); err != nil {
 		return err
+	}
+	if c.html != "" {
+		if err := c.env.writable(c.html); err != nil {
+			return err
+		}
 	}
 	return c.parse(failIf)
 }

@@ -101,7 +101,7 @@ func (w *whatIf) manifest(src []byte) error {
 }
 
 func (w *whatIf) jobFile(src []byte) error {
-	file, err := jobspec.Load(w.name, src, jobspec.Options{})
+	file, err := jobspec.Load(w.name, src, jobspec.Options{SchedulingOnly: true})
 	if err != nil {
 		return err
 	}
@@ -109,12 +109,26 @@ func (w *whatIf) jobFile(src []byte) error {
 	if err != nil {
 		return err
 	}
+	importer.IntoPool(w.file.File, m, file.NodePool())
+	w.notes = asideNotes(file.Aside())
 	job := importer.JobOf(m)
 	if file.Job.PriorityClass != "" {
 		job.Priority, job.PriorityClass = nil, file.Job.PriorityClass
 	}
 	w.with, w.jobs = importer.WithWork(w.file.File, []scenario.Job{job})
 	return nil
+}
+
+// asideNotes tell what of a job file has no part in the answer.
+func asideNotes(list []jobspec.Aside) (notes []importer.Note) {
+	for _, a := range list {
+		done := "left aside: nothing is scheduled by it"
+		if a.Places {
+			done = "left aside, though Nomad keeps instances off nodes by it"
+		}
+		notes = append(notes, importer.Note{Count: a.Count, What: a.Name, Done: done})
+	}
+	return notes
 }
 
 // alone sees to it that nothing but the work is submitted. What is on its way out

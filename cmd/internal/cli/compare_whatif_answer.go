@@ -296,6 +296,17 @@ func (a *whatIfAnswer) overview(p page) {
 			shortAge(lost), thousands(x.Replaced), thousands(x.Waiting), thousands(x.Further))
 	}
 	p.table(t)
+	if !p.bare && slices.ContainsFunc(a.Policies, func(x whatIfPolicy) bool { return len(x.Victims) > 0 }) {
+		p.printf("Of the victims: FIND A PLACE elsewhere at once, WAIT for one, EVICT OTHERS in their turn.\n")
+	}
+}
+
+// victimTitle is what a victim is called where the scenario comes from.
+func (a *whatIfAnswer) victimTitle() string {
+	if a.w.file.Scheduler.Policy == "kubernetes" {
+		return "POD"
+	}
+	return "ALLOCATION"
 }
 
 // nodes names the nodes that the work would go to.
@@ -317,7 +328,7 @@ func (a *whatIfAnswer) victims(p page) {
 	p.title("Victims")
 	t := &term.Table{Columns: []term.Column{
 		{Title: "POLICY"},
-		{Title: "POD"},
+		{Title: a.victimTitle()},
 		{Title: "NAMESPACE"},
 		{Title: "NODE"},
 		{Title: "PRIORITY", Right: true},

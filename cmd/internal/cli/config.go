@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,7 +46,7 @@ FILE is a YAML file or a folder of them, as -c. Exits 2 when anything is wrong.`
 			return err
 		}
 		return out.show(document{
-			data:  struct{ Valid, Server, Node bool }{true, c.Server.Enabled, c.Client.Enabled},
+			data:  struct{ Valid, Server, Node, Member bool }{true, c.Server.Enabled, c.Client.Enabled, c.Member.Enabled},
 			names: from.files,
 			page:  func(p page) { p.printf("The configuration is valid: %s.\n", role(c)) },
 		})
@@ -55,13 +56,16 @@ FILE is a YAML file or a folder of them, as -c. Exits 2 when anything is wrong.`
 
 // role is what a process of this configuration is.
 func role(c *config.Loaded) string {
-	switch {
-	case c.Server.Enabled && c.Client.Enabled:
-		return "a server and a node"
-	case c.Server.Enabled:
-		return "a server"
+	var parts []string
+	for _, p := range []struct {
+		on   bool
+		name string
+	}{{c.Server.Enabled, "a server"}, {c.Client.Enabled, "a node"}, {c.Member.Enabled, "a member cluster's agent"}} {
+		if p.on {
+			parts = append(parts, p.name)
+		}
 	}
-	return "a node"
+	return strings.Join(parts, " and ")
 }
 
 func newConfigShowCmd(env *Env) *cobra.Command {
@@ -114,6 +118,10 @@ func invalidConfig(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
+	hint := "`cede config show --dev` lists every key"
+	if !slices.ContainsFunc(e.Problems, func(p config.Problem) bool { return p.Key != "" }) {
+		hint = "check the path, and that what is there is YAML"
+	}
 	noun := "problems"
 	if len(e.Problems) == 1 {
 		noun = "problem"
@@ -121,7 +129,7 @@ func invalidConfig(err error) error {
 	return &Error{
 		Exit: ExitUsage, Code: codeInvalid, Details: e.Problems,
 		Message: fmt.Sprintf("the configuration has %d %s", len(e.Problems), noun),
-		Hint:    "`cede config show --dev` lists every key",
+		Hint:    hint,
 		lines:   strings.Split(e.Error(), "\n"), err: err,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cede-scheduler/cede/cmd/internal/app"
@@ -40,6 +41,10 @@ type Env struct {
 	Policies Policies
 	// Close ends what policies were run with.
 	Close func() error
+
+	// stale are the folders of policies whose module is older than its sources,
+	// and of which the user was told. Policies may be opened at the same time.
+	stale sync.Map
 
 	jsonErrors bool
 	stdinTaken bool

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -110,9 +111,27 @@ func invalidFile(err *scenario.Error) *Error {
 	return &Error{
 		Exit: ExitUsage, Code: codeInvalid, Details: details,
 		Message: fmt.Sprintf("%s has %d %s", file, count, noun),
-		Hint:    "`cede help scenario` describes the format",
+		Hint:    cmp.Or(otherFormat(err), "`cede help scenario` describes the format"),
 		lines:   strings.Split(err.Error(), "\n"),
 	}
+}
+
+// otherFormat is how a scenario is made of a file that is none, but has fields of
+// something that one can be made of; empty: it has no such fields.
+func otherFormat(err *scenario.Error) string {
+	file := err.File
+	if file == standardInput {
+		file = stdin
+	}
+	for _, p := range err.Problems {
+		switch p.Path {
+		case "bands", "classes":
+			return "a scenario is made of a description like this: cede sim generate " + file + " -w scenario.yaml"
+		case "apiVersion", "items":
+			return "a scenario is made of Kubernetes' objects: cede sim import kube " + file + " -w scenario.yaml"
+		}
+	}
+	return ""
 }
 
 // report prints an error on stderr, for a person, or as JSON for a program.

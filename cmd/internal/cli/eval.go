@@ -36,21 +36,20 @@ func newEvalListCmd(env *Env) *cobra.Command {
 		Example: "  cede eval list\n  cede eval list --job web --status blocked",
 		Args:    arguments(0, 0, "no arguments"),
 	}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
 	job := cmd.Flags().String("job", "", "those of this `JOB` alone")
 	status := cmd.Flags().String("status", "", "those with this `STATUS` alone: pending, blocked, complete, failed or cancelled")
 	complete(cmd, "status", evalStatuses)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := cmp.Or(out.resolve(), oneOfFlag("status", *status, evalStatuses)); err != nil {
-			return err
+	return asking(env, cmd, func(ctx context.Context, c *connection, _ []string) (document, error) {
+		if err := oneOfFlag("status", *status, evalStatuses); err != nil {
+			return document{}, err
 		}
-		list, err := conn.evaluations(cmd.Context(), *job)
+		list, err := c.evaluations(ctx, *job)
 		if err != nil {
-			return err
+			return document{}, err
 		}
 		list = slices.DeleteFunc(list, func(e *client.Evaluation) bool { return *status != "" && e.Status != *status })
 		slices.SortStableFunc(list, func(a, b *client.Evaluation) int { return cmp.Compare(b.CreateIndex, a.CreateIndex) })
-		return out.show(document{data: list, names: namesOf(list, func(e *client.Evaluation) string { return e.ID }), page: func(p page) {
+		return document{data: list, names: namesOf(list, func(e *client.Evaluation) string { return e.ID }), page: func(p page) {
 			shown := list
 			if len(shown) > maxList && !p.wide {
 				shown = shown[:maxList]
@@ -61,9 +60,8 @@ func newEvalListCmd(env *Env) *cobra.Command {
 			}
 			p.evalTable(env, shown)
 			p.more(len(list), len(shown))
-		}})
-	}
-	return cmd
+		}}, nil
+	})
 }
 
 var evalStatuses = []string{"pending", "blocked", "complete", "failed", "cancelled"}
@@ -135,6 +133,11 @@ func notFound(err error, what, id, hint string) error {
 	if !client.IsNotFound(err) {
 		return err
 	}
+	return missing(what, id, hint, err)
+}
+
+// missing is a thing that there is not, as err says if it does.
+func missing(what, id, hint string, err error) error {
 	return &Error{Exit: ExitNotFound, Code: client.CodeNotFound, Message: fmt.Sprintf("there is no %s %q", what, id), Hint: hint, err: err}
 }
 
@@ -145,25 +148,20 @@ func newEvalStatusCmd(env *Env) *cobra.Command {
 		Example: "  cede eval status 4f1c",
 		Args:    arguments(1, 1, "one evaluation"),
 	}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		ctx := cmd.Context()
-		e, err := conn.findEval(ctx, args[0])
+	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
+		e, err := c.findEval(ctx, args[0])
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		allocs, _, err := conn.client.Evaluations().Allocations(ctx, e.ID, conn.query())
+		allocs, _, err := c.client.Evaluations().Allocations(ctx, e.ID, c.query())
 		if err != nil {
-			return interruptedBy(ctx, err)
+			return document{}, err
 		}
 		v := struct {
 			*client.Evaluation
 			Allocations []*client.AllocationStub
 		}{e, allocs}
-		return out.show(document{data: v, names: []string{e.ID}, page: func(p page) {
+		return document{data: v, names: []string{e.ID}, page: func(p page) {
 			evalFacts(p, env, e)
 			related(p, env, e)
 			if len(allocs) > 0 {
@@ -171,9 +169,8 @@ func newEvalStatusCmd(env *Env) *cobra.Command {
 				p.allocTable(env, allocs, false)
 			}
 			explainEval(p, e)
-		}})
-	}
-	return cmd
+		}}, nil
+	})
 }
 
 func evalFacts(p page, env *Env, e *client.Evaluation) {
@@ -220,20 +217,15 @@ An evaluation whose job was placed since then says so.`,
 		Example: "  cede eval explain 4f1c\n  cede eval explain 4f1c -o json",
 		Args:    arguments(1, 1, "one evaluation"),
 	}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		ctx := cmd.Context()
-		e, err := conn.findEval(ctx, args[0])
+	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
+		e, err := c.findEval(ctx, args[0])
 		for followed := 0; err == nil && e.SupersededBy != "" && len(e.FailedTGAllocs) == 0 && followed < 100; followed++ {
-			e, err = conn.findEval(ctx, e.SupersededBy) // what took its place knows
+			e, err = c.findEval(ctx, e.SupersededBy) // what took its place knows
 		}
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		return out.show(document{data: e, names: []string{e.ID}, page: func(p page) {
+		return document{data: e, names: []string{e.ID}, page: func(p page) {
 			p.printf("Evaluation %s of job %s is %s", p.id(e.ID), e.JobID, e.Status)
 			if e.StatusDescription != "" {
 				p.printf(": %s", e.StatusDescription)
@@ -247,7 +239,6 @@ An evaluation whose job was placed since then says so.`,
 			case e.Status == "pending":
 				p.printf("It was not looked at yet; `cede operator broker status` shows what waits.\n")
 			}
-		}})
-	}
-	return cmd
+		}}, nil
+	})
 }

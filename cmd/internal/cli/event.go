@@ -22,7 +22,7 @@ func newEventCmd(env *Env) *cobra.Command {
 }
 
 // eventTopics are what events are about.
-var eventTopics = []string{"Job", "Evaluation", "Allocation", "Node", "Policy", "Preemption", "Decision", "Operator"}
+var eventTopics = []string{"Job", "Evaluation", "Allocation", "Node", "Policy", "Preemption", "Decision", "Operator", "Cluster", "Binding", "Assignment"}
 
 // errEnough ends a stream after as many events as were asked for.
 var errEnough = errors.New("enough")

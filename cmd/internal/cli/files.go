@@ -2,12 +2,16 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
@@ -17,6 +21,8 @@ type Files interface {
 	Open(name string) (fs.File, error)
 	// Write makes a file of what write writes, or leaves what was there.
 	Write(name string, write func(io.Writer) error) error
+	// Writable is why Write could not make a file; it leaves all as it was.
+	Writable(name string) error
 }
 
 // OS is the machine's file system.
@@ -43,11 +49,11 @@ func (OS) Write(name string, write func(io.Writer) error) error {
 		}
 		return fill(f, write)
 	}
-	beside := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid()))
-	f, err := os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // less the umask
+	f, err := createBeside(name)
 	if err != nil {
 		return err
 	}
+	beside := f.Name()
 	if exists {
 		err = f.Chmod(before.Mode().Perm())
 	}
@@ -58,6 +64,31 @@ func (OS) Write(name string, write func(io.Writer) error) error {
 		_ = os.Remove(beside) // the error that counts is the first one
 	}
 	return err
+}
+
+// Writable tries what Write begins with. What is no regular file is left alone:
+// to open a pipe is to be heard.
+func (OS) Writable(name string) error {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
+	}
+	switch before, err := os.Stat(name); {
+	case err == nil && before.IsDir():
+		return syscall.EISDIR
+	case err == nil && !before.Mode().IsRegular():
+		return nil
+	}
+	f, err := createBeside(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// createBeside makes the file that becomes another once it is whole.
+func createBeside(name string) (*os.File, error) {
+	beside := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid()))
+	return os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // less the umask
 }
 
 // fill writes and closes a file.
@@ -74,6 +105,9 @@ func fill(f *os.File, write func(io.Writer) error) error {
 // where a file is written.
 const stdin = "-"
 
+// standardInput is what messages call it.
+const standardInput = "standard input"
+
 // open opens a file that the user named; - is standard input.
 func (env *Env) open(name string) (io.ReadCloser, error) {
 	if name == stdin {
@@ -88,13 +122,47 @@ func (env *Env) open(name string) (io.ReadCloser, error) {
 		return nil, unreadable(name, err)
 	}
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		_ = f.Close() // nothing was written
-		return nil, &Error{
-			Exit: ExitUsage, Code: codeInvalid, Message: name + " is a folder",
-			Hint: "name the file in it, such as " + filepath.Join(name, "scenario.yaml"),
+		e := &Error{Exit: ExitUsage, Code: codeInvalid, Message: name + " is a folder", Hint: "name the file in it"}
+		if file := env.fileIn(name, f); file != "" {
+			e.Hint += ", such as " + filepath.ToSlash(file)
 		}
+		_ = f.Close() // nothing was written
+		return nil, e
 	}
 	return f, nil
+}
+
+// fileIn is a file of a folder that may be meant, a scenario before any other;
+// empty: there is none, nor a scenario in the folders there.
+func (env *Env) fileIn(name string, folder fs.File) (file string) {
+	const scenario = "scenario.yaml"
+	f, ok := folder.(fs.ReadDirFile)
+	if !ok {
+		return ""
+	}
+	entries, _ := f.ReadDir(-1) // what cannot be listed is not suggested
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	var deeper string
+	for _, e := range entries {
+		path := filepath.Join(name, e.Name())
+		switch {
+		case e.Name() == scenario:
+			return path
+		case e.IsDir() && deeper == "" && env.exists(filepath.Join(path, scenario)):
+			deeper = filepath.Join(path, scenario)
+		case !e.IsDir() && file == "" && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+			file = path
+		}
+	}
+	return cmp.Or(file, deeper)
+}
+
+func (env *Env) exists(name string) bool {
+	f, err := env.Files.Open(name)
+	if err == nil {
+		_ = f.Close() // nothing was read
+	}
+	return err == nil
 }
 
 // unreadable is a file that the user named and that cannot be opened.
@@ -132,7 +200,7 @@ func (env *Env) scenario(name string) (*scenarioFile, error) {
 	}
 	defer func() { _ = r.Close() }() // it was only read
 	if name == stdin {
-		name = "standard input"
+		name = standardInput
 	}
 	f, lines, err := scenario.DecodeLines(name, r)
 	if err != nil {
@@ -154,6 +222,14 @@ func fileFormat(name string) scenario.Format {
 		return scenario.JSON
 	}
 	return scenario.YAML
+}
+
+// writable is the error that write would end with, found before long work.
+func (env *Env) writable(name string) error {
+	if name == stdin {
+		return nil
+	}
+	return writeError(name, env.Files.Writable(name))
 }
 
 // write writes a file that the user named; - is standard output.

@@ -20,7 +20,7 @@ var topicFiles embed.FS // read-only
 // topics are what `cede help` knows beside commands, in the order in which it
 // lists them.
 func topics() []string {
-	return []string{"scenario", "jobs", "policies", "cases", "kubernetes", "metrics", "fail-if", "output", "exit-codes", "environment"}
+	return []string{"scenario", "jobs", "budgets", "bindings", "policies", "cases", "kubernetes", "metrics", "fail-if", "output", "exit-codes", "environment"}
 }
 
 func newHelpCmd(env *Env) *cobra.Command {

@@ -50,7 +50,7 @@ func (c *connection) findJob(ctx context.Context, id string) (*client.Job, error
 	}
 	switch len(near) {
 	case 0:
-		return nil, &Error{Exit: ExitNotFound, Code: client.CodeNotFound, Message: fmt.Sprintf("there is no job %q", id), Hint: "`cede job status` lists jobs; --namespace names another namespace"}
+		return nil, &Error{Exit: ExitNotFound, Code: client.CodeNotFound, Message: fmt.Sprintf("there is no job %q", id), Hint: "`cede job status` lists jobs" + elsewhere}
 	case 1:
 		q := c.query()
 		q.Namespace = near[0].Namespace

@@ -57,7 +57,7 @@ func (f *jobFile) read(name, namespace string) (*readJob, error) {
 		return nil, err
 	}
 	if name == stdin {
-		name = "standard input"
+		name = standardInput
 	}
 	file, err := jobspec.Load(name, src, jobspec.Options{Vars: vars})
 	if err != nil {

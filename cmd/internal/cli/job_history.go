@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -15,28 +16,18 @@ func newJobHistoryCmd(env *Env) *cobra.Command {
 		Example: "  cede job history web\n  cede job history web -o json",
 		Args:    arguments(1, 1, "one job"),
 	}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		ctx := cmd.Context()
-		job, err := conn.findJob(ctx, args[0])
+	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
+		job, err := c.findJob(ctx, args[0])
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		api, err := conn.dial()
+		versions, _, err := c.client.Jobs().Versions(ctx, job.ID, &client.QueryOptions{Namespace: job.Namespace})
 		if err != nil {
-			return err
-		}
-		versions, _, err := api.Jobs().Versions(ctx, job.ID, &client.QueryOptions{Namespace: job.Namespace})
-		if err != nil {
-			return interruptedBy(ctx, err)
+			return document{}, err
 		}
 		names := namesOf(versions, func(j *client.Job) string { return fmt.Sprint(j.Version) })
-		return out.show(document{data: versions, names: names, page: func(p page) { historyPage(p, env, versions) }})
-	}
-	return cmd
+		return document{data: versions, names: names, page: func(p page) { historyPage(p, env, versions) }}, nil
+	})
 }
 
 // historyPage lists versions, the newest first, each with what it changed of the

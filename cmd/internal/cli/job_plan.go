@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -265,7 +266,7 @@ func explainGroup(p page, name string, n int, m *client.AllocationMetric) {
 		}
 	}
 	if m.NoEviction != "" {
-		reasons.Row("all", "nobody is evicted: "+m.NoEviction)
+		reasons.Row("all", "nobody is evicted: "+remedied(m.NoEviction))
 	}
 	if reasons.Len() > 0 {
 		p.table(reasons)
@@ -281,4 +282,17 @@ func explainGroup(p page, name string, n int, m *client.AllocationMetric) {
 		samples.Row(p.id(s.NodeID), s.Reason)
 	}
 	p.table(samples)
+}
+
+// preemptionOff is how a server says that preemption is off for a type of job, or
+// for bindings.
+var preemptionOff = regexp.MustCompile(`^preemption is off for (?:([a-z]+) jobs|(binding)s)$`)
+
+// remedied is why nobody is evicted, with what to do about it where that is a switch.
+func remedied(why string) string {
+	m := preemptionOff.FindStringSubmatch(why)
+	if m == nil {
+		return why
+	}
+	return why + "; switch it on: cede operator scheduler set --preempt-" + m[1] + m[2]
 }

@@ -24,6 +24,7 @@ type jobRun struct {
 	key     string
 	check   uint64
 	checked bool
+	planned bool // a plan is named, if by nothing
 	detach  bool
 	timeout time.Duration
 }
@@ -51,7 +52,7 @@ longer holds, and says what differs.`,
 	f.BoolVar(&r.detach, "detach", false, "do not wait until it is placed")
 	f.DurationVar(&r.timeout, "timeout", 5*time.Minute, "wait for at most this `TIME`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		r.checked = f.Changed("check-index")
+		r.checked, r.planned = f.Changed("check-index"), f.Changed("plan")
 		if err := r.out.resolve(); err != nil {
 			return err
 		}
@@ -101,12 +102,19 @@ func (r *jobRun) run(ctx context.Context, name string) error {
 	return r.follow(ctx, api, v)
 }
 
-// token is the plan's, from a file where it is given as one.
-func (r *jobRun) token() (string, error) {
+// token is the plan's, from a file where it is given as one. Who names a plan and
+// has none must not be given whatever scheduling comes to.
+func (r *jobRun) token() (token string, err error) {
+	token = r.plan
 	if file, ok := strings.CutPrefix(r.plan, "@"); ok {
-		return r.env.secret(file)
+		if token, err = r.env.secret(file); err != nil {
+			return "", err
+		}
 	}
-	return r.plan, nil
+	if r.planned && token == "" {
+		return "", usagef("a plan of a job that would change nothing has no token; leave --plan out to run the job as it comes", "--plan: the token is empty")
+	}
+	return token, nil
 }
 
 // planConflict says what to do where a plan no longer holds; the server says
@@ -127,7 +135,7 @@ func planConflict(err error, token, name string) error {
 func (r *jobRun) follow(ctx context.Context, api *client.Client, v *runView) error {
 	q := &client.QueryOptions{Namespace: v.Namespace}
 	if v.EvalID != "" {
-		e, err := r.conn.await(ctx, api, v.EvalID, r.timeout)
+		e, err := r.conn.await(ctx, v, r.timeout)
 		if err != nil {
 			return err
 		}
@@ -207,15 +215,16 @@ func unplacedError(job string, e *client.Evaluation) error {
 }
 
 // await waits until an evaluation will change no more, or waits for room itself.
-// It follows those that took its place.
-func (c *connection) await(ctx context.Context, api *client.Client, id string, timeout time.Duration) (*client.Evaluation, error) {
+// It follows those that took its place, in the job's namespace: a token may be bound
+// to that one.
+func (c *connection) await(ctx context.Context, v *runView, timeout time.Duration) (*client.Evaluation, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	progress := c.env.progress()
 	defer progress.Done()
-	q := &client.QueryOptions{Namespace: "*"}
+	id, q := v.EvalID, &client.QueryOptions{Namespace: v.Namespace}
 	for {
-		e, meta, err := api.Evaluations().Get(limited, id, q)
+		e, meta, err := c.client.Evaluations().Get(limited, id, q)
 		switch {
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
 			return nil, &Error{

@@ -15,40 +15,31 @@ import (
 
 func newJobStatusCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "status [ID]",
+		Use: "status [ID]", SuggestFor: []string{"list"},
 		Short: "List jobs, or describe one: its allocations, and what waits",
 		Long: `List jobs, or describe one: how many instances of each group run, which
 allocations it has, and why instances without a place have none.`,
 		Example: "  cede job status\n  cede job status web\n  cede job status web -t '{{range .Allocations}}{{.NodeID}} {{end}}'",
 		Args:    arguments(0, 1, "one job"),
 	}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
+	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
 		if len(args) == 0 {
-			return conn.jobList(cmd.Context(), out)
+			return c.jobList(ctx)
 		}
-		v, err := conn.jobView(cmd.Context(), args[0])
+		v, err := c.jobView(ctx, args[0])
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		return out.show(document{data: v, names: []string{v.Job.ID}, page: v.page})
-	}
-	return cmd
+		return document{data: v, names: []string{v.Job.ID}, page: v.page}, nil
+	})
 }
 
-func (c *connection) jobList(ctx context.Context, out *output) error {
-	api, err := c.dial()
+func (c *connection) jobList(ctx context.Context) (document, error) {
+	list, err := all(ctx, c.query(), c.client.Jobs().List)
 	if err != nil {
-		return err
+		return document{}, err
 	}
-	list, err := all(ctx, c.query(), api.Jobs().List)
-	if err != nil {
-		return err
-	}
-	return out.show(document{data: list, names: namesOf(list, func(j *client.JobStub) string { return j.ID }), page: func(p page) {
+	return document{data: list, names: namesOf(list, func(j *client.JobStub) string { return j.ID }), page: func(p page) {
 		titles := []string{"ID", "TYPE", "PRIORITY>", "STATUS", "RUNNING>", "WAITING>", "AGE>"}
 		namespaces := p.wide || c.namespaceFlag() == "*"
 		if namespaces {
@@ -83,11 +74,14 @@ func (c *connection) jobList(ctx context.Context, out *output) error {
 			t.Cells(cells...)
 		}
 		p.list(t, "jobs", "cede job run FILE runs one")
-	}})
+	}}, nil
 }
 
+// lister is a call that answers a page of a list.
+type lister[T any] = func(context.Context, *client.QueryOptions) ([]T, *client.QueryMeta, error)
+
 // all reads every page of a list.
-func all[T any](ctx context.Context, q *client.QueryOptions, get func(context.Context, *client.QueryOptions) ([]T, *client.QueryMeta, error)) ([]T, error) {
+func all[T any](ctx context.Context, q *client.QueryOptions, get lister[T]) ([]T, error) {
 	list := []T{}
 	err := client.AllPages(ctx, q, func(ctx context.Context, q *client.QueryOptions) (*client.QueryMeta, error) {
 		page, meta, err := get(ctx, q)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,40 +18,30 @@ cede job status and history still know it; --purge forgets it.`,
 		Example: "  cede job stop web\n  cede job stop web --purge",
 		Args:    arguments(1, 1, "one job"),
 	}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
 	purge := cmd.Flags().Bool("purge", false, "forget the job as well")
 	detach := cmd.Flags().Bool("detach", false, "do not wait until that is decided")
 	timeout := cmd.Flags().Duration("timeout", 5*time.Minute, "wait for at most this `TIME`")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		ctx := cmd.Context()
-		job, err := conn.findJob(ctx, args[0])
+	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
+		job, err := c.findJob(ctx, args[0])
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		api, err := conn.dial()
+		answer, err := c.client.Jobs().Stop(ctx, job.ID, &client.StopOptions{WriteOptions: client.WriteOptions{Namespace: job.Namespace}, Purge: *purge})
 		if err != nil {
-			return err
-		}
-		answer, err := api.Jobs().Stop(ctx, job.ID, &client.StopOptions{WriteOptions: client.WriteOptions{Namespace: job.Namespace}, Purge: *purge})
-		if err != nil {
-			return interruptedBy(ctx, err)
+			return document{}, err
 		}
 		v := &runView{JobID: job.ID, Namespace: job.Namespace, JobRegisterResponse: answer}
 		if !*detach && answer.EvalID != "" {
-			if v.Evaluation, err = conn.await(ctx, api, answer.EvalID, *timeout); err != nil {
-				return err
+			if v.Evaluation, err = c.await(ctx, v, *timeout); err != nil {
+				return document{}, err
 			}
 		}
-		return out.show(document{data: v, names: []string{job.ID}, page: func(p page) {
+		return document{data: v, names: []string{job.ID}, page: func(p page) {
 			p.printf("Job %s is stopped", job.ID)
 			if answer.EvalID != "" {
 				p.printf(", evaluation %s", p.id(answer.EvalID))
 			}
 			p.printf("\n")
-		}})
-	}
-	return cmd
+		}}, nil
+	})
 }

@@ -20,7 +20,7 @@ func newNodeCmd(env *Env) *cobra.Command {
 		Example: "  cede node list\n  cede node status n1\n  cede node drain n1",
 	}
 	group(cmd)
-	cmd.AddCommand(newNodeListCmd(env), newNodeStatusCmd(env), newNodeDrainCmd(env), newNodeEligibilityCmd(env))
+	cmd.AddCommand(newNodeListCmd(env), newNodeStatusCmd(env), newNodeDrainCmd(env), newNodeEligibilityCmd(env), newNodeTaintCmd(env))
 	return cmd
 }
 
@@ -31,20 +31,12 @@ func newNodeListCmd(env *Env) *cobra.Command {
 		Example: "  cede node list\n  cede node list -o wide\n  cede node list -t '{{range .}}{{.ID}} {{.Capacity.cpu}}{{\"\\n\"}}{{end}}'",
 		Args:    arguments(0, 0, "no arguments"),
 	}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		api, err := conn.dial()
+	return asking(env, cmd, func(ctx context.Context, c *connection, _ []string) (document, error) {
+		list, err := all(ctx, c.query(), c.client.Nodes().List)
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		list, err := all(cmd.Context(), conn.query(), api.Nodes().List)
-		if err != nil {
-			return err
-		}
-		return out.show(document{data: list, names: namesOf(list, func(n *client.NodeStub) string { return n.ID }), page: func(p page) {
+		return document{data: list, names: namesOf(list, func(n *client.NodeStub) string { return n.ID }), page: func(p page) {
 			titles := []string{"NODE ID", "NAME", "DATACENTER", "CLASS", "STATUS", "TAKES WORK", "CPU>", "MEMORY>"}
 			if p.wide {
 				titles = append(titles, "CAPACITY", "RESERVED", "DEVICES", "ADDRESS")
@@ -61,9 +53,8 @@ func newNodeListCmd(env *Env) *cobra.Command {
 				t.Cells(cells...)
 			}
 			p.list(t, "nodes", "an agent with a node joins by itself; `cede agent --dev` is one")
-		}})
-	}
-	return cmd
+		}}, nil
+	})
 }
 
 // takesWork is whether new work is placed on a node, and why not.
@@ -119,27 +110,21 @@ func newNodeStatusCmd(env *Env) *cobra.Command {
 		Example: "  cede node status n1\n  cede node status n1 -o wide",
 		Args:    arguments(1, 1, "one node"),
 	}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		ctx := cmd.Context()
-		n, err := conn.findNode(ctx, args[0])
+	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
+		n, err := c.findNode(ctx, args[0])
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		allocs, _, err := conn.client.Nodes().Allocations(ctx, n.ID, &client.QueryOptions{Namespace: "*"})
+		allocs, _, err := c.client.Nodes().Allocations(ctx, n.ID, &client.QueryOptions{Namespace: "*"})
 		if err != nil {
-			return interruptedBy(ctx, err)
+			return document{}, err
 		}
 		v := struct {
 			*client.Node
 			Allocations []*client.Allocation
 		}{n, allocs}
-		return out.show(document{data: v, names: []string{n.ID}, page: func(p page) { nodePage(p, env, n, allocs) }})
-	}
-	return cmd
+		return document{data: v, names: []string{n.ID}, page: func(p page) { nodePage(p, env, n, allocs) }}, nil
+	})
 }
 
 func nodePage(p page, env *Env, n *client.Node, allocs []*client.Allocation) {
@@ -148,7 +133,7 @@ func nodePage(p page, env *Env, n *client.Node, allocs []*client.Allocation) {
 		attributes = texts(n.Attributes)
 	}
 	p.facts("id", n.ID, "name", n.Name, "datacenter", n.Datacenter, "class", n.NodeClass, "status", described(n.Status, n.StatusDescription),
-		"takes work", takesWork(n.Status, n.Drain, n.SchedulingEligibility), "address", n.HTTPAddr, "meta", texts(n.Meta),
+		"takes work", takesWork(n.Status, n.Drain, n.SchedulingEligibility), "address", n.HTTPAddr, "meta", texts(n.Meta), "taints", taintWords(n.Taints),
 		"attributes", attributes, "devices", nodeDevices(n.Devices))
 	used := map[string]int64{}
 	for _, a := range allocs {

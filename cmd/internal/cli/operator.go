@@ -5,15 +5,16 @@ import "github.com/spf13/cobra"
 func newOperatorCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "operator",
-		Short: "Keep a cluster well: replication, snapshots, the scheduler's settings, the broker, keys, data directories",
+		Short: "Keep a cluster well: replication, snapshots, the scheduler's settings, the broker, keys, data directories, and what helpers need",
 		Example: `  cede operator raft
   cede operator snapshot save cluster.snap
   cede operator scheduler set --preempt-service=true
   cede operator broker pause
-  cede operator doctor /var/lib/cede`,
+  cede operator doctor /var/lib/cede
+  cede operator debug -w bundle.tar.gz`,
 	}
 	group(cmd)
 	cmd.AddCommand(newOperatorRaftCmd(env), newOperatorSnapshotCmd(env), newOperatorSchedulerCmd(env), newOperatorBrokerCmd(env),
-		newOperatorDoctorCmd(env), newOperatorKeyringCmd(env))
+		newOperatorDoctorCmd(env), newOperatorKeyringCmd(env), newOperatorDebugCmd(env))
 	return cmd
 }

@@ -37,20 +37,12 @@ jobs are taken and evaluations kept, and nothing is placed or evicted.`,
 
 func brokerCmd(env *Env, verb, short string, do func(context.Context, client.Operator) (*client.BrokerStatus, error)) *cobra.Command {
 	cmd := &cobra.Command{Use: verb, Short: short, Args: arguments(0, 0, "no arguments"), Example: "  cede operator broker " + verb}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		api, err := conn.dial()
+	return asking(env, cmd, func(ctx context.Context, c *connection, _ []string) (document, error) {
+		s, err := do(ctx, c.client.Operator())
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		s, err := do(cmd.Context(), api.Operator())
-		if err != nil {
-			return interruptedBy(cmd.Context(), err)
-		}
-		return out.show(document{data: s, names: []string{brokerState(s)}, page: func(p page) {
+		return document{data: s, names: []string{brokerState(s)}, page: func(p page) {
 			p.printf("The broker is %s\n", brokerState(s))
 			p.title("Evaluations")
 			t := columns("TYPE", "READY>", "HANDED OUT>", "PENDING>", "DELAYED>", "BACKOFF>", "BLOCKED>", "FAILED>", "CANCELABLE>")
@@ -66,9 +58,8 @@ func brokerCmd(env *Env, verb, short string, do func(context.Context, client.Ope
 			}
 			row("all", s.BrokerCounts)
 			p.table(t)
-		}})
-	}
-	return cmd
+		}}, nil
+	})
 }
 
 // settled changes the broker, and looks again until it is as it was asked to be:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -15,25 +16,21 @@ func newOperatorRaftCmd(env *Env) *cobra.Command {
 
 The state's hash is equal on servers whose state is, and at the same index it must
 be: it is worked out when it is asked for. cede operator doctor DIR --replay works it
-out for a server that is stopped.`,
+out for a server that is stopped.
+
+The version is that of the whole cluster: what its log may hold. While servers are
+upgraded one after the other it is the older release's; the leader raises it once every
+server runs the new one, which cede server members -o wide tells, and it never goes back.`,
 		Example: "  cede operator raft\n  cede operator raft -t '{{.StateHash}}'",
 		Args:    arguments(0, 0, "no arguments"),
 	}
 	cmd.AddCommand(newRaftRemoveCmd(env), newRaftRecoverCmd(env))
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		api, err := conn.dial()
+	return asking(env, cmd, func(ctx context.Context, c *connection, _ []string) (document, error) {
+		s, err := c.client.Operator().RaftStatusWithHash(ctx)
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		s, err := api.Operator().RaftStatusWithHash(cmd.Context())
-		if err != nil {
-			return interruptedBy(cmd.Context(), err)
-		}
-		return out.show(document{data: s, names: []string{s.ServerID}, page: func(p page) {
+		return document{data: s, names: []string{s.ServerID}, page: func(p page) {
 			leader := s.LeaderID
 			if s.Leader != "" && s.Leader != leader {
 				leader += " (" + s.Leader + ")"
@@ -46,16 +43,20 @@ out for a server that is stopped.`,
 			if s.StateIndex > 0 {
 				at = fmt.Sprint(s.StateIndex)
 			}
+			version := ""
+			if s.Version > 0 {
+				version = fmt.Sprintf("%d (this server understands %d to %d)", s.Version, s.Oldest, s.Newest)
+			}
 			p.facts("server", s.ServerID, "state", strings.ToLower(s.State), "leader", leader, "term", fmt.Sprint(s.Term), "last index", fmt.Sprint(s.LastIndex),
 				"committed", fmt.Sprint(s.CommitIndex), "applied", fmt.Sprint(s.AppliedIndex), "last snapshot", fmt.Sprint(s.LastSnapshot),
-				"last contact", contact, "state index", at, "state hash", s.StateHash)
+				"last contact", contact, "state index", at, "state hash", s.StateHash,
+				"version", version)
 			p.title("Servers")
 			t := columns("ID", "NAME", "ADDRESS", "LEADER", "VOTES")
 			for _, r := range s.Servers {
 				t.Row(r.ID, r.Node, r.Address, yes(r.Leader), yes(r.Voter))
 			}
 			p.table(t)
-		}})
-	}
-	return cmd
+		}}, nil
+	})
 }

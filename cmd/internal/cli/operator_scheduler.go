@@ -23,26 +23,17 @@ func newOperatorSchedulerCmd(env *Env) *cobra.Command {
 
 func newSchedulerGetCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "get", Short: "Show the scheduler's settings", Args: arguments(0, 0, "no arguments"), Example: "  cede operator scheduler get -o yaml"}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		api, err := conn.dial()
+	return asking(env, cmd, func(ctx context.Context, c *connection, _ []string) (document, error) {
+		s, _, err := c.client.Scheduler().Get(ctx, c.query())
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		s, _, err := api.Scheduler().Get(cmd.Context(), conn.query())
-		if err != nil {
-			return interruptedBy(cmd.Context(), err)
-		}
-		return showScheduler(out, s)
-	}
-	return cmd
+		return shownScheduler(s), nil
+	})
 }
 
-func showScheduler(out *output, s *client.SchedulerConfiguration) error {
-	return out.show(document{data: s, names: []string{"scheduler"}, page: func(p page) {
+func shownScheduler(s *client.SchedulerConfiguration) document {
+	return document{data: s, names: []string{"scheduler"}, page: func(p page) {
 		delta := "the policy's own"
 		if s.PriorityDelta != nil {
 			delta = strconv.Itoa(*s.PriorityDelta)
@@ -58,15 +49,17 @@ func showScheduler(out *output, s *client.SchedulerConfiguration) error {
 		p.facts("algorithm", s.SchedulerAlgorithm, "policy", policy, "priority delta", delta, "on fault", fault,
 			"preempts for service", yes(c.ServiceSchedulerEnabled), "preempts for batch", yes(c.BatchSchedulerEnabled),
 			"preempts for system", yes(c.SystemSchedulerEnabled), "preempts for sysbatch", yes(c.SysBatchSchedulerEnabled),
+			"preempts for bindings", yes(c.BindingSchedulerEnabled),
 			"broker paused", yes(s.PauseEvalBroker), "coalescing", yes(s.Coalescing == nil || *s.Coalescing), "shedding", yes(s.Shedding == nil || *s.Shedding),
 			"index", fmt.Sprint(s.ModifyIndex))
-	}})
+	}}
 }
 
 // schedulerSet is one `cede operator scheduler set`.
 type schedulerSet struct {
 	algorithm, policy, delta, onFault string
 	service, batch, system, sysbatch  bool
+	binding                           bool
 	coalescing, shedding              bool
 	check                             uint64
 }
@@ -81,7 +74,6 @@ else has changed them meanwhile.`,
 		Example: "  cede operator scheduler set --preempt-service --preempt-batch\n  cede operator scheduler set --policy least-waste --priority-delta 20",
 		Args:    arguments(0, 0, "no arguments"),
 	}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
 	f := cmd.Flags()
 	f.StringVar(&s.algorithm, "algorithm", "", "`binpack or spread`: which of the nodes with room goes first")
 	f.StringVar(&s.policy, "policy", "", "`NAME` of the policy that decides who is evicted")
@@ -91,31 +83,28 @@ else has changed them meanwhile.`,
 	f.BoolVar(&s.batch, "preempt-batch", false, "batch jobs may")
 	f.BoolVar(&s.system, "preempt-system", false, "system jobs may")
 	f.BoolVar(&s.sysbatch, "preempt-sysbatch", false, "sysbatch jobs may")
+	f.BoolVar(&s.binding, "preempt-binding", false, "bindings may")
 	f.BoolVar(&s.coalescing, "coalescing", true, "write one evaluation for a job and log entry")
 	f.BoolVar(&s.shedding, "shedding", true, "keep one of a job's pending evaluations")
 	f.Uint64Var(&s.check, "check-index", 0, "change them only while their index is `N`")
 	complete(cmd, "algorithm", []string{"binpack", "spread"})
 	complete(cmd, "on-fault", []string{"deny", "default"})
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
+	return asking(env, cmd, func(ctx context.Context, c *connection, _ []string) (document, error) {
 		changed := s.named(cmd)
 		if len(changed) == 0 {
-			return usagef(helpHint(cmd), "what shall be changed?")
+			return document{}, usagef(helpHint(cmd), "what shall be changed?")
 		}
-		conf, err := s.write(cmd.Context(), conn, cmd)
+		conf, err := s.write(ctx, c, cmd)
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		return showScheduler(out, conf)
-	}
-	return cmd
+		return shownScheduler(conf), nil
+	})
 }
 
 // settings are the flags that change something.
 var schedulerSettings = []string{
-	"algorithm", "policy", "priority-delta", "on-fault", "preempt-service", "preempt-batch", "preempt-system", "preempt-sysbatch", "coalescing", "shedding",
+	"algorithm", "policy", "priority-delta", "on-fault", "preempt-service", "preempt-batch", "preempt-system", "preempt-sysbatch", "preempt-binding", "coalescing", "shedding",
 }
 
 func (s *schedulerSet) named(cmd *cobra.Command) []string {
@@ -171,6 +160,7 @@ func (s *schedulerSet) apply(cmd *cobra.Command, conf *client.SchedulerConfigura
 	set("preempt-batch", &p.BatchSchedulerEnabled, s.batch)
 	set("preempt-system", &p.SystemSchedulerEnabled, s.system)
 	set("preempt-sysbatch", &p.SysBatchSchedulerEnabled, s.sysbatch)
+	set("preempt-binding", &p.BindingSchedulerEnabled, s.binding)
 	for _, name := range s.named(cmd) {
 		switch name {
 		case "algorithm":

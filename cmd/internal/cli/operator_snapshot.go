@@ -78,7 +78,13 @@ func newSnapshotRestoreCmd(env *Env) *cobra.Command {
 		Use:   "restore FILE",
 		Short: "Replace the whole state of a cluster by a snapshot",
 		Long: `Replace the whole state of a cluster by a snapshot. What was done since the
-snapshot was saved is lost, so --yes has to be given.`,
+snapshot was saved is lost, so --yes has to be given.
+
+The file may be of another cluster. The cluster then has that one's id, and everything in it:
+jobs, nodes, allocations, policies and tokens. Agents of those nodes that are pointed at this
+cluster go on with what they run, and nothing is placed twice; nodes that do not come are down
+after their grace, and their work is placed elsewhere. End the other cluster first, or both
+place the same work. A snapshot of a newer cluster version than this release understands is refused.`,
 		Example: "  cede operator snapshot restore cluster.snap --yes",
 		Args:    arguments(1, 1, "one file"),
 	}

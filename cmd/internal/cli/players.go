@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -99,7 +100,7 @@ func (p *players) resolver(f *scenario.File, file, played string) func(sim.Polic
 		if spec.Name == played && !variant {
 			r.Name = p.shown[played]
 		}
-		opened, err := p.env.Policies.Open(context.Background(), r)
+		opened, err := p.env.openPolicy(context.Background(), r)
 		if err != nil {
 			return nil, settings.blame(err)
 		}
@@ -116,6 +117,15 @@ func (p *players) start() (stop func() error, err error) {
 		return nil, err
 	}
 	return p.calls.close, nil
+}
+
+// logged plays with a log of the policies' calls, where one is asked for.
+func (p *players) logged(play func() error) error {
+	stop, err := p.start()
+	if err != nil {
+		return err
+	}
+	return errors.Join(play(), stop())
 }
 
 // partsIn lists the names of every policy that has a part in a file when it is

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -25,44 +26,34 @@ A version that kept failing was taken out of service; --reset allows it again.`,
   cede policy activate thrifty@4f2a --for 10m`,
 		Args: arguments(1, 1, "one version of a policy, N@V"),
 	}
-	out := outputFlags(cmd, env)
-	server := serverFlags(cmd, env)
 	trial := cmd.Flags().Duration("for", 0, "roll back after a `DURATION` such as 10m, unless it is activated again")
 	reset := cmd.Flags().Bool("reset", false, "activate it although it was taken out of service")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
+	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
 		name, version, err := namedVersion(cmd, args[0])
 		if err != nil {
-			return err
+			return document{}, err
 		}
 		if *trial < 0 || cmd.Flags().Changed("for") && *trial == 0 {
-			return usagef("write a duration such as 10m", "--for %v: want a time that passes", *trial)
-		}
-		c, err := server.dial()
-		if err != nil {
-			return err
+			return document{}, usagef("write a duration such as 10m", "--for %v: want a time that passes", *trial)
 		}
 		if *reset {
-			if _, err := c.Policies().Reset(cmd.Context(), name, version); err != nil {
-				return ofPolicy(err)
+			if _, err := c.client.Policies().Reset(ctx, name, version); err != nil {
+				return document{}, ofPolicy(err)
 			}
 		}
-		st, err := activate(cmd, c, name, version, *trial)
+		st, err := activate(ctx, c.client, name, version, *trial)
 		if err != nil {
-			return ofPolicy(err)
+			return document{}, ofPolicy(err)
 		}
-		return out.changed(st, st.Active, func() string { return activated(st) })
-	}
-	return cmd
+		return changed(st, st.Active, activated(st)), nil
+	})
 }
 
-func activate(cmd *cobra.Command, c *client.Client, name, version string, trial time.Duration) (*client.PolicyStatus, error) {
+func activate(ctx context.Context, c *client.Client, name, version string, trial time.Duration) (*client.PolicyStatus, error) {
 	if trial > 0 {
-		return c.Policies().Try(cmd.Context(), name, version, trial)
+		return c.Policies().Try(ctx, name, version, trial)
 	}
-	return c.Policies().Activate(cmd.Context(), name, version)
+	return c.Policies().Activate(ctx, name, version)
 }
 
 func activated(st *client.PolicyStatus) string {

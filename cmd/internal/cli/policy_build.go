@@ -26,13 +26,14 @@ func newPolicyBuildCmd(env *Env) *cobra.Command {
 		Long: `Build the module of the policy in DIR (the working folder when absent) as the
 build section of its policy.yaml says, load and test it, and write its digest,
 its hooks and its settings into policy.yaml. The same sources and tools give the
-same bytes.`,
+same bytes. It is a WebAssembly module, unless policy.yaml says kind: process;
+--kind changes what policy.yaml says, and so what later builds make.`,
 		Example: `  cede policy build
   cede policy build thrifty --kind process`,
 		Args: arguments(0, 1, "one folder"),
 	}
 	out := outputFlags(cmd, env)
-	kind := cmd.Flags().String("kind", "", "build a `KIND` of module, wasm or process, and keep to it (default what policy.yaml says)")
+	kind := cmd.Flags().String("kind", "", "build a `KIND` of module, wasm or process, and write that into policy.yaml (default what that says)")
 	complete(cmd, "kind", kinds())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := out.resolve(); err != nil {
@@ -148,7 +149,7 @@ func hold(p *policies.Policy) (drop func()) {
 
 func (b *builtPolicy) document() document {
 	return document{data: b, names: []string{b.Policy}, page: func(p page) {
-		p.printf("%s: %s, %s, %s\n", b.Policy, b.Module, size(b.Bytes), b.Digest)
+		p.printf("%s: %s, %s, module %s\n", b.Policy, b.Module, size(b.Bytes), b.Digest)
 		if !p.bare {
 			p.printf("hooks: %s\n", listing(b.Hooks))
 		}

@@ -121,7 +121,7 @@ func (r *checkReport) document() document {
 
 func (r *checkReport) page(p page) {
 	if !p.bare {
-		p.printf("%s %s\n", r.Policy, shortID(r.Version))
+		p.printf("%s, version %s\n", r.Policy, shortVersion(r.Version))
 	}
 	if len(r.Cases) > 0 {
 		p.title("Cases")
@@ -204,6 +204,3 @@ func (r *checkReport) counterexamples(p page) {
 		}
 	}
 }
-
-// shortID is the beginning of a version's id, enough for people.
-func shortID(id string) string { return id[:min(len(id), len("sha256:")+12)] }

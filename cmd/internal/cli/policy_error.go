@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/cmd/internal/toolchain"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 )
 
 // rewrite begins the advice that the last line of an error about a manifest is.
@@ -30,7 +32,7 @@ func policyError(p string, err error) error {
 		return err
 	}
 	if fault, ok := errors.AsType[*policy.Error](err); ok {
-		return &Error{Exit: ExitPolicy, Code: codePolicy, Message: withoutHint(err, fault), Hint: fault.Hint, err: err}
+		return faultError(err, fault)
 	}
 	e := &Error{Exit: ExitUsage, Code: codeInvalid, Message: err.Error(), err: err}
 	if text, bad := badSignature(err); bad {
@@ -49,6 +51,16 @@ func policyError(p string, err error) error {
 	}
 	if errors.Is(err, bundle.ErrNotBuilt) {
 		e.Hint = "cede policy build " + p
+	}
+	return e
+}
+
+// faultError is a policy's fault. What is no module at all is a file that does not
+// validate: nothing of it was ever asked.
+func faultError(err error, fault *policy.Error) *Error {
+	e := &Error{Exit: ExitPolicy, Code: codePolicy, Message: withoutHint(err, fault), Hint: fault.Hint, err: err}
+	if errors.Is(err, meter.ErrMalformed) || errors.Is(err, meter.ErrUnsupported) {
+		e.Exit, e.Code = ExitUsage, codeInvalid
 	}
 	return e
 }
@@ -83,6 +95,28 @@ func withoutHint(err error, fault *policy.Error) string {
 		return err.Error()
 	}
 	return strings.TrimSuffix(err.Error(), " ("+fault.Hint+")")
+}
+
+// openPolicy makes a version of a policy, and warns where its module is older
+// than what it is made of.
+func (env *Env) openPolicy(ctx context.Context, r policies.Request) (*policies.Policy, error) {
+	p, err := env.Policies.Open(ctx, r)
+	if err == nil && p.Bundle != nil {
+		env.warnStale(p.Bundle)
+	}
+	return p, err
+}
+
+// warnStale warns once of a module that is older than what it is made of.
+func (env *Env) warnStale(b *bundle.Bundle) {
+	source := toolchain.Stale(b)
+	if source == "" {
+		return
+	}
+	if _, told := env.stale.LoadOrStore(b.Dir, true); !told {
+		env.warn(fmt.Sprintf("%s is newer than %s, which is used as it is; cede policy build %s",
+			filepath.ToSlash(source), filepath.ToSlash(b.Path), filepath.ToSlash(b.Dir)))
+	}
 }
 
 // buildError is why a policy could not be built.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -21,23 +22,13 @@ first digits. A job names its policy, or else the scheduler's configuration does
   cede policy list -o wide`,
 		Args: arguments(0, 0, "no arguments"),
 	}
-	out := outputFlags(cmd, env)
-	server := serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		c, err := server.dial()
+	return asking(env, cmd, func(ctx context.Context, c *connection, _ []string) (document, error) {
+		list, _, err := c.client.Policies().List(ctx, nil)
 		if err != nil {
-			return err
+			return document{}, ofPolicy(err)
 		}
-		list, _, err := c.Policies().List(cmd.Context(), nil)
-		if err != nil {
-			return ofPolicy(err)
-		}
-		return out.show(listedPolicies(list))
-	}
-	return cmd
+		return listedPolicies(list), nil
+	})
 }
 
 func listedPolicies(list []*client.PolicyStub) document {

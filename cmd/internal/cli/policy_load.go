@@ -212,6 +212,7 @@ func (env *Env) fill(load *client.PolicyLoad, use string) (err error) {
 	if err != nil {
 		return policyError(use, err)
 	}
+	env.warnStale(b)
 	if load.Name == "" && b.Dir == "" {
 		load.Name = b.Manifest.Name // of the file, as for other commands
 	}

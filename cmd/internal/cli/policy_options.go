@@ -144,7 +144,7 @@ func (o *policyOptions) open(ctx context.Context, names []string) ([]*policies.P
 	for _, name := range names {
 		f := files.of(name, baseName(name), "")
 		spec := sim.PolicySpec{Use: name, Config: f.over(nil), Grants: slices.Concat(granted[name], granted[baseName(name)])}
-		p, err := o.env.Policies.Open(ctx, policies.Request{PolicySpec: spec})
+		p, err := o.env.openPolicy(ctx, policies.Request{PolicySpec: spec})
 		if err != nil {
 			return nil, policyError(name, f.blame(err))
 		}

@@ -1,6 +1,10 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
 
 func newPolicyRollbackCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
@@ -11,26 +15,14 @@ server at once. Another rollback takes that back.`,
 		Example: `  cede policy rollback thrifty`,
 		Args:    arguments(1, 1, "one policy's name"),
 	}
-	out := outputFlags(cmd, env)
-	server := serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		c, err := server.dial()
+	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
+		st, err := c.client.Policies().Rollback(ctx, args[0])
 		if err != nil {
-			return err
+			return document{}, ofPolicy(err)
 		}
-		st, err := c.Policies().Rollback(cmd.Context(), args[0])
-		if err != nil {
-			return ofPolicy(err)
+		if st.Active == "" {
+			return changed(st, st.Active, "no version of "+st.Name+" is active any more"), nil
 		}
-		return out.changed(st, st.Active, func() string {
-			if st.Active == "" {
-				return "no version of " + st.Name + " is active any more"
-			}
-			return activated(st)
-		})
-	}
-	return cmd
+		return changed(st, st.Active, activated(st)), nil
+	})
 }

@@ -56,12 +56,9 @@ func ofPolicy(err error) error {
 	return e
 }
 
-// changed prints what a change of a policy's versions came to.
-func (o *output) changed(st *client.PolicyStatus, version string, words func() string) error {
-	return o.show(document{
-		data: st, names: []string{versionName(st.Name, version)},
-		page: func(p page) { p.printf("%s\n", words()) },
-	})
+// changed is what a change of a policy's versions came to.
+func changed(st *client.PolicyStatus, version, words string) document {
+	return said(st, versionName(st.Name, version), "%s", words)
 }
 
 // when is a time of a server for people.

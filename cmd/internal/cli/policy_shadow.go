@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -21,31 +22,21 @@ activating V.`,
   cede policy shadow thrifty --off`,
 		Args: arguments(1, 1, "one version of a policy, N@V"),
 	}
-	out := outputFlags(cmd, env)
-	server := serverFlags(cmd, env)
 	off := cmd.Flags().Bool("off", false, "end the shadow run of N")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
+	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
 		name, version := args[0], ""
 		if !*off {
 			var err error
 			if name, version, err = namedVersion(cmd, args[0]); err != nil {
-				return err
+				return document{}, err
 			}
 		}
-		c, err := server.dial()
+		st, err := c.client.Policies().Shadow(ctx, name, version)
 		if err != nil {
-			return err
+			return document{}, ofPolicy(err)
 		}
-		st, err := c.Policies().Shadow(cmd.Context(), name, version)
-		if err != nil {
-			return ofPolicy(err)
-		}
-		return out.changed(st, st.Shadow, func() string { return shadowed(st) })
-	}
-	return cmd
+		return changed(st, st.Shadow, shadowed(st)), nil
+	})
 }
 
 func shadowed(st *client.PolicyStatus) string {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,30 +26,20 @@ decided otherwise; and the newest decisions.`,
   cede policy status thrifty -o json`,
 		Args: arguments(0, 1, "one policy's name"),
 	}
-	out := outputFlags(cmd, env)
-	server := serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		c, err := server.dial()
-		if err != nil {
-			return err
-		}
+	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
 		if len(args) == 0 {
-			list, _, err := c.Policies().List(cmd.Context(), nil)
+			list, _, err := c.client.Policies().List(ctx, nil)
 			if err != nil {
-				return ofPolicy(err)
+				return document{}, ofPolicy(err)
 			}
-			return out.show(listedPolicies(list))
+			return listedPolicies(list), nil
 		}
-		st, _, err := c.Policies().Status(cmd.Context(), args[0], nil)
+		st, _, err := c.client.Policies().Status(ctx, args[0], nil)
 		if err != nil {
-			return ofPolicy(err)
+			return document{}, ofPolicy(err)
 		}
-		return out.show(document{data: st, names: versionNames(st), page: func(p page) { policyStatus{st}.page(p) }})
-	}
-	return cmd
+		return document{data: st, names: versionNames(st), page: func(p page) { policyStatus{st}.page(p) }}, nil
+	})
 }
 
 // versionNames is N@V of every version that is loaded.

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 )
 
@@ -14,25 +16,15 @@ not forgotten.`,
 		Example: `  cede policy unload thrifty@4f2a`,
 		Args:    arguments(1, 1, "one version of a policy, N@V"),
 	}
-	out := outputFlags(cmd, env)
-	server := serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
+	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
 		name, version, err := namedVersion(cmd, args[0])
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		c, err := server.dial()
+		st, err := c.client.Policies().Unload(ctx, name, version)
 		if err != nil {
-			return err
+			return document{}, ofPolicy(err)
 		}
-		st, err := c.Policies().Unload(cmd.Context(), name, version)
-		if err != nil {
-			return ofPolicy(err)
-		}
-		return out.changed(st, version, func() string { return versionName(name, version) + " is forgotten" })
-	}
-	return cmd
+		return changed(st, version, versionName(name, version)+" is forgotten"), nil
+	})
 }

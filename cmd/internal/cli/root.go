@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,13 @@ place to higher-priority work, and a policy decides whose.`,
 	root.SetErr(env.Stderr)
 	root.SetArgs(env.Args)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef(helpHint(cmd), "%v", err)
+		hint := helpHint(cmd)
+		if name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --"); unknown {
+			if near := nearFlags(cmd, name); len(near) > 0 {
+				hint = "did you mean " + oneOf(near) + "?"
+			}
+		}
+		return usagef(hint, "%v", err)
 	})
 	root.PersistentFlags().BoolP("help", "h", false, "describe the command")
 	group(root)
@@ -34,7 +41,11 @@ place to higher-priority work, and a policy decides whose.`,
 		newNodeCmd(env),
 		newEventCmd(env),
 		newPriorityClassCmd(env),
+		newBudgetCmd(env),
+		newClusterCmd(env),
+		newBindingCmd(env),
 		newServerCmd(env),
+		newTokenCmd(env),
 		newOperatorCmd(env),
 		newBenchCmd(env),
 		newConfigCmd(env),
@@ -50,6 +61,21 @@ place to higher-priority work, and a policy decides whose.`,
 
 func helpHint(cmd *cobra.Command) string {
 	return fmt.Sprintf("`%s --help` describes the command", cmd.CommandPath())
+}
+
+var longFlag = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+)`)
+
+// nearFlags are the flags of a command that may be meant by a name, as commands
+// are suggested.
+func nearFlags(cmd *cobra.Command, name string) (near []string) {
+	names := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, m := range longFlag.FindAllStringSubmatch(cmd.Flags().FlagUsages(), -1) {
+		names.AddCommand(&cobra.Command{Use: m[1], Run: func(*cobra.Command, []string) {}}) // none without Run
+	}
+	for _, flag := range names.SuggestionsFor(name) {
+		near = append(near, "--"+flag)
+	}
+	return near
 }
 
 // group makes cmd a mere holder of commands: alone it describes itself, and

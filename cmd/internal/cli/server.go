@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"net"
 	"strconv"
 
@@ -19,55 +21,54 @@ func newServerCmd(env *Env) *cobra.Command {
 func newServerMembersCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "members", Short: "List the servers of the pool",
+		Long: `List the servers of the pool: the name that each has in its configuration, its id,
+by which other commands know it, and where it gossips.`,
 		Example: "  cede server members\n  cede server members -o wide",
 		Args:    arguments(0, 0, "no arguments"),
 	}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		api, err := conn.dial()
+	return asking(env, cmd, func(ctx context.Context, c *connection, _ []string) (document, error) {
+		m, err := c.client.Status().Members(ctx)
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		m, err := api.Status().Members(cmd.Context())
-		if err != nil {
-			return interruptedBy(cmd.Context(), err)
-		}
-		leader, err := api.Status().Leader(cmd.Context())
+		leader, err := c.client.Status().Leader(ctx)
 		if err != nil && !client.HasCode(err, client.CodeNoLeader) {
-			return interruptedBy(cmd.Context(), err)
+			return document{}, err
 		}
-		v := struct {
-			*client.Members
-			Leader string // address
-		}{m, leader}
-		return out.show(document{data: v, names: namesOf(m.Members, func(m *client.Member) string { return m.Name }), page: func(p page) {
-			titles := []string{"NAME", "ADDRESS", "STATUS"}
-			if p.wide {
-				titles = append(titles, "TAGS")
-			}
-			t := columns(titles...)
-			for _, m := range m.Members {
-				address := m.Addr
-				if m.Port > 0 {
-					address = net.JoinHostPort(m.Addr, strconv.Itoa(int(m.Port)))
-				}
-				cells := []string{m.Name, address, m.Status}
-				if p.wide {
-					cells = append(cells, texts(m.Tags))
-				}
-				t.Row(cells...)
-			}
-			p.table(t)
-			if !p.bare {
-				if leader == "" {
-					leader = "none"
-				}
-				p.printf("Leader: %s\n", leader)
-			}
-		}})
+		v := members{m, leader}
+		return document{data: v, names: namesOf(m.Members, func(m *client.Member) string { return m.Name }), page: v.page}, nil
+	})
+}
+
+// members is the pool.
+type members struct {
+	*client.Members
+	Leader string // address
+}
+
+func (v members) page(p page) {
+	titles := []string{"NAME", "ID", "ADDRESS", "STATUS"}
+	if p.wide {
+		titles = append(titles, "TAGS")
 	}
-	return cmd
+	t := columns(titles...)
+	leader := cmp.Or(v.Leader, "none")
+	for _, m := range v.Members.Members {
+		if raft := m.Tags["raft"]; raft != "" && raft == v.Leader {
+			leader = cmp.Or(m.Tags["name"], m.Name) + " (" + v.Leader + ")"
+		}
+		address := m.Addr
+		if m.Port > 0 {
+			address = net.JoinHostPort(m.Addr, strconv.Itoa(int(m.Port)))
+		}
+		cells := []string{m.Tags["name"], m.Name, address, m.Status}
+		if p.wide {
+			cells = append(cells, texts(m.Tags))
+		}
+		t.Row(cells...)
+	}
+	p.table(t)
+	if !p.bare {
+		p.printf("Leader: %s\n", leader)
+	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,6 +107,12 @@ func (c *connection) dial() (*client.Client, error) {
 		return nil, usagef(hint, "%v", err)
 	}
 	return c.client, nil
+}
+
+// namespaceOf is the namespace that a file names, or else the one that was asked
+// for.
+func (c *connection) namespaceOf(written string) string {
+	return cmp.Or(written, c.client.Namespace(), "default")
 }
 
 // query is a read in the namespace that was asked for.

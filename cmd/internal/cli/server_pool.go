@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -15,24 +16,15 @@ the same at every start.`,
 		Example: "  cede server join 10.0.0.1:4648",
 		Args:    arguments(1, 16, "addresses, HOST:PORT"),
 	}
-	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := out.resolve(); err != nil {
-			return err
-		}
-		api, err := conn.dial()
+	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
+		r, err := c.client.Operator().Join(ctx, args...)
 		if err != nil {
-			return err
+			return document{}, err
 		}
-		r, err := api.Operator().Join(cmd.Context(), args...)
-		if err != nil {
-			return interruptedBy(cmd.Context(), err)
-		}
-		return out.show(document{data: r, names: []string{fmt.Sprint(r.Joined)}, page: func(p page) {
+		return document{data: r, names: []string{fmt.Sprint(r.Joined)}, page: func(p page) {
 			p.printf("Joined through %d of %d addresses\n", r.Joined, len(args))
-		}})
-	}
-	return cmd
+		}}, nil
+	})
 }
 
 func newServerLeaveCmd(env *Env) *cobra.Command {

@@ -48,7 +48,7 @@ one of
 		if err := g.out.resolve(); err != nil {
 			return err
 		}
-		if err := needWrite(g.to); err != nil {
+		if err := env.needWrite(g.to); err != nil {
 			return err
 		}
 		return g.run(args[0])
@@ -119,7 +119,7 @@ func (g *simGenerate) spec(name string) (*generate.Spec, error) {
 		return nil, unreadable(name, err)
 	}
 	if name == stdin {
-		name = "standard input"
+		name = standardInput
 	}
 	spec, err := generate.Parse(name, data)
 	if err != nil {

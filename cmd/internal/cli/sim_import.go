@@ -31,7 +31,7 @@ func newSimImportCmd(env *Env) *cobra.Command {
 		Use:     "import FORMAT SRC -w OUT",
 		Short:   "Make a scenario of a public trace, or of one's own cluster",
 		Long:    "Make a scenario of a public trace, whole or a part of it, or of a dump of a cluster.\nFORMAT is one of\n\n" + formatList(),
-		Example: "  kubectl get nodes,pods,pdb,priorityclasses,namespaces -A -o json > dump.json\n  cede sim import kube dump.json -w cluster.yaml\n  cede sim import google traces/google-2011 -w google.yaml\n  cede sim import openb traces/openb-2023 --nodes 14 -w openb.yaml",
+		Example: "  kubectl get nodes,pods,pdb,priorityclasses,namespaces -A -o json > dump.json\n  cede sim import kube dump.json -w cluster.yaml\n  cede sim import nomad DUMP -w nomad.yaml\n  cede sim import google traces/google-2011 -w google.yaml\n  cede sim import openb traces/openb-2023 --nodes 14 -w openb.yaml",
 		Args:    arguments(2, 2, "a format and the trace's folder or file"),
 	}
 	for _, f := range importer.Formats() {
@@ -103,11 +103,12 @@ func writeFlag(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVarP(to, "write", "w", "", "write `FILE`, as JSON if it ends in .json, else YAML; - is standard output")
 }
 
-func needWrite(to string) error {
+// needWrite refuses a -w that is missing or cannot be written to.
+func (env *Env) needWrite(to string) error {
 	if to == "" {
 		return usagef("add -w FILE, or -w - for standard output", "where to write the scenario?")
 	}
-	return nil
+	return env.writable(to)
 }
 
 func (s *simImport) run(name, src string) error {
@@ -115,7 +116,7 @@ func (s *simImport) run(name, src string) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(needWrite(s.to), s.choose()); err != nil {
+	if err := cmp.Or(s.env.needWrite(s.to), s.choose()); err != nil {
 		return err
 	}
 	from, err := s.env.trace(name, src)
@@ -144,8 +145,8 @@ func (s *simImport) run(name, src string) error {
 	})
 }
 
-// formatKube is the one that may come from standard input: a dump is one file.
-const formatKube = "kube"
+// isDump is whether a format may come from standard input: a dump may be one file.
+func isDump(format string) bool { return format == "kube" || format == "nomad" }
 
 // onlyFile is a folder that holds what is being read already.
 type onlyFile struct{ io.ReadCloser }
@@ -183,11 +184,7 @@ func traceFormat(name string) (*importer.Format, error) {
 	for _, f := range formats {
 		names = append(names, f.Name)
 	}
-	hint := "use " + oneOf(names)
-	if name == "nomad" {
-		return nil, usagef(hint, "importing from %s is not supported yet", name)
-	}
-	return nil, usagef(hint, "there is no trace format %q", name)
+	return nil, usagef("use "+oneOf(names), "there is no trace format %q", name)
 }
 
 // choose turns flags into options.
@@ -221,9 +218,9 @@ func (s *simImport) choose() error {
 // trace opens a trace.
 func (env *Env) trace(format, src string) (importer.Source, error) {
 	switch {
-	case src == stdin && format == formatKube:
+	case src == stdin && isDump(format):
 		in, err := env.open(src)
-		return importer.Source{FS: onlyFile{in}, File: "standard input"}, err
+		return importer.Source{FS: onlyFile{in}, File: standardInput}, err
 	case src == stdin:
 		return importer.Source{}, usagef("name the folder or file", "a trace is several files: %s cannot be read from standard input", format)
 	}

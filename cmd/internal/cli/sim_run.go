@@ -65,12 +65,7 @@ is wrong, and 7 when a policy was at fault.`,
 		if err := r.players.resolve(r.played()); err != nil {
 			return err
 		}
-		stop, err := r.players.start()
-		if err != nil {
-			return err
-		}
-		err = r.files(cmd.Context(), files)
-		return errors.Join(err, stop())
+		return r.players.logged(func() error { return r.files(cmd.Context(), files) })
 	}
 	return cmd
 }
@@ -161,10 +156,9 @@ func unplayable(f *scenarioFile, err error, replaced bool) error {
 		return err
 	}
 	if fault, ok := errors.AsType[*policy.Error](err); ok {
-		return &Error{
-			Exit: ExitPolicy, Code: codePolicy, Hint: fault.Hint, err: err,
-			Message: fmt.Sprintf("%s cannot be played: %s", f.name, withoutHint(err, fault)),
-		}
+		e := faultError(err, fault)
+		e.Message = fmt.Sprintf("%s cannot be played: %s", f.name, e.Message)
+		return e
 	}
 	if invalid := f.policyProblems(err, replaced); invalid != nil {
 		return invalid

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
 )
 
 // dev makes the defaults those of a try on one machine.
@@ -55,8 +58,8 @@ func (l *loading) check(out *Loaded) {
 		l.problem(key, where, format, args...)
 	}
 	switch {
-	case !c.Server.Enabled && !c.Client.Enabled:
-		bad("server.enabled", "the process has nothing to do: enable server, client or both (`cede agent --dev` is for a try)")
+	case !c.Server.Enabled && !c.Client.Enabled && !c.Member.Enabled:
+		bad("server.enabled", "the process has nothing to do: enable server, client, member or several of them (`cede agent --dev` is for a try)")
 	case c.DataDir == "" && !c.Dev:
 		bad("data_dir", "is needed: an absolute path that outlives restarts (`cede agent --dev` is for a try)")
 	case c.DataDir != "" && !filepath.IsAbs(c.DataDir):
@@ -72,6 +75,7 @@ func (l *loading) check(out *Loaded) {
 	checkServer(c, bad)
 	checkPool(c, bad)
 	checkClient(c, bad)
+	checkMember(c, bad)
 	checkPolicy(c, bad)
 	checkLimits(c, bad)
 	slices.SortFunc(l.problems, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })
@@ -179,6 +183,65 @@ func onLoopback(address string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+func checkMember(c *Config, bad report) {
+	m := &c.Member
+	if !m.Enabled {
+		return
+	}
+	switch {
+	case len(m.Servers) == 0 && len(m.Pools) == 0:
+		bad("member.servers", "is needed: URLs of the servers that bindings are registered with, such as https://10.0.0.1:4646")
+	case len(m.Pools) > 0 && (len(m.Servers) > 0 || m.Token != ""):
+		bad("member.pools", "each of the pools has servers and a token: leave member.servers and member.token out")
+	}
+	checkURLs("member.servers", m.Servers, bad)
+	checkPools(m.Pools, bad)
+	checkURLs("member.cede.servers", m.Cede.Servers, bad)
+	if m.Driver != MemberCede && m.Driver != MemberSim {
+		bad("member.driver", "%q is none: want %s or %s", m.Driver, MemberCede, MemberSim)
+	}
+	if m.Driver == MemberCede && len(m.Cede.Servers) == 0 && !c.Server.Enabled {
+		bad("member.cede.servers", "is needed where no server runs in this process: URLs of the cluster's own servers")
+	}
+	if m.Driver == MemberSim && len(m.Capacity) == 0 {
+		bad("member.capacity", "is needed by the driver sim: what the cluster has, such as {cpu: 8000, memory: 16384}")
+	}
+	for k, v := range m.Capacity {
+		if v < 0 {
+			bad("member.capacity", "%s is negative: %d", k, v)
+		}
+	}
+	if strings.ContainsAny(cmp.Or(m.Cluster, c.Name), "/ \t\n") {
+		bad("member.cluster", "%q has spaces or slashes", cmp.Or(m.Cluster, c.Name))
+	}
+	if m.Poll <= 0 {
+		bad("member.poll", "must be more than 0")
+	}
+}
+
+func checkPools(pools []MemberPool, bad report) {
+	for i, p := range pools {
+		if p.Name == "" || strings.ContainsAny(p.Name, "/ \t\n") {
+			bad("member.pools", "number %d is called %q: want a name without spaces and slashes", i+1, p.Name)
+		}
+		if slices.ContainsFunc(pools[:i], func(o MemberPool) bool { return o.Name == p.Name }) {
+			bad("member.pools", "number %d: there is a pool %q already", i+1, p.Name)
+		}
+		if len(p.Servers) == 0 {
+			bad("member.pools", "number %d has no servers: want URLs, such as https://10.0.0.1:4646", i+1)
+		}
+		checkURLs("member.pools", p.Servers, bad)
+	}
+}
+
+func checkURLs(key string, list []string, bad report) {
+	for _, s := range list {
+		if u, err := url.Parse(s); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			bad(key, "%q is no URL: want http://HOST:PORT or https://HOST:PORT", s)
+		}
+	}
+}
+
 func checkClient(c *Config, bad report) {
 	n := &c.Client
 	if !n.Enabled {
@@ -187,11 +250,7 @@ func checkClient(c *Config, bad report) {
 	if len(n.Servers) == 0 && !c.Server.Enabled {
 		bad("client.servers", "is needed where no server runs in this process: URLs such as https://10.0.0.1:4646")
 	}
-	for _, s := range n.Servers {
-		if u, err := url.Parse(s); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			bad("client.servers", "%q is no URL: want http://HOST:PORT or https://HOST:PORT", s)
-		}
-	}
+	checkURLs("client.servers", n.Servers, bad)
 	if !n.Drivers.Exec.Enabled && !n.Drivers.Sim.Enabled {
 		bad("client.drivers.exec.enabled", "a node without a driver runs nothing: enable exec or sim")
 	}
@@ -201,6 +260,14 @@ func checkClient(c *Config, bad report) {
 	for i, d := range n.Devices {
 		if strings.Count(d.ID, "/") != 2 || d.Count < 1 {
 			bad("client.devices", "number %d: want an id vendor/type/model and a count of at least 1", i+1)
+		}
+	}
+	for i, t := range n.Taints {
+		if t.Key == "" || strings.ContainsAny(t.Key, " \t\n=:") || !slices.Contains(model.TaintEffects, model.TaintEffect(t.Effect)) {
+			bad("client.taints", "number %d: want a key that is a word, and the effect NoSchedule, PreferNoSchedule or NoExecute", i+1)
+		}
+		if slices.ContainsFunc(n.Taints[:i], func(o Taint) bool { return o.Key == t.Key && o.Effect == t.Effect }) {
+			bad("client.taints", "number %d: %s:%s is there already", i+1, t.Key, t.Effect)
 		}
 	}
 	for _, p := range n.Ports {

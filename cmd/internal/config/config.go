@@ -23,6 +23,7 @@ type Config struct {
 	Server    Server    `koanf:"server"`
 	Gossip    Gossip    `koanf:"gossip"`
 	Client    Client    `koanf:"client"`
+	Member    Member    `koanf:"member"`
 	Policy    Policy    `koanf:"policy"`
 	Limits    Limits    `koanf:"limits"`
 	Telemetry Telemetry `koanf:"telemetry"`
@@ -35,9 +36,9 @@ type Config struct {
 // Listen is where the process listens, HOST:PORT.
 type Listen struct {
 	HTTP    string `koanf:"http"`    // the API; default: 127.0.0.1:4646
-	RPC     string `koanf:"rpc"`     // servers among themselves; default: 127.0.0.1:4647
+	RPC     string `koanf:"rpc"`     // servers among themselves, 256 strangers at a time at most; default: 127.0.0.1:4647
 	Gossip  string `koanf:"gossip"`  // servers find each other, TCP and UDP; default: nowhere, and 127.0.0.1:4648 where the server is one of several
-	Metrics string `koanf:"metrics"` // /metrics and /debug/pprof; default: 127.0.0.1:4649; empty: nowhere
+	Metrics string `koanf:"metrics"` // /metrics and /debug/pprof, 64 callers at a time at most; default: 127.0.0.1:4649; empty: nowhere
 }
 
 // Advertise is where others find the process, HOST:PORT. Default: where it
@@ -83,7 +84,9 @@ type Server struct {
 	GC        GC        `koanf:"gc"`
 	Raft      Raft      `koanf:"raft"`
 	// WriteDeadline is how long the disk may take for one write before the server
-	// gives its leadership up and ends. Default: 30s.
+	// counts it as hung, gives its leadership up and ends; another server leads an
+	// election later. A disk that is busy may take seconds, so less than 5s is for
+	// disks that are known. Default: 10s.
 	WriteDeadline time.Duration `koanf:"write_deadline"`
 }
 
@@ -136,6 +139,7 @@ type GC struct {
 	Allocs   time.Duration `koanf:"allocs"`   // default: 1h
 	Jobs     time.Duration `koanf:"jobs"`     // default: 4h
 	Nodes    time.Duration `koanf:"nodes"`    // default: 24h
+	Policies int           `koanf:"policies"` // newest versions of each policy, beside those in use; default: 10; negative: all
 }
 
 // Raft is how patient servers are with each other, and when the log is cut.
@@ -158,6 +162,7 @@ type Client struct {
 	Reserved   map[string]int64  `koanf:"reserved"`  // never offered
 	Ports      []int             `koanf:"ports"`     // that the machine itself uses
 	Devices    []Device          `koanf:"devices"`
+	Taints     []Taint           `koanf:"taints"` // keep work off that does not tolerate them
 	Attributes map[string]string `koanf:"attributes"`
 	Meta       map[string]string `koanf:"meta"`
 	Drivers    Drivers           `koanf:"drivers"`
@@ -165,6 +170,50 @@ type Client struct {
 	// KeepDead is how long what an ended allocation said is kept. Default: 24h.
 	KeepDead time.Duration `koanf:"keep_dead"`
 }
+
+// Taint keeps work off the node that does not tolerate it. Operators set others:
+// cede node taint.
+type Taint struct {
+	Key    string `koanf:"key"`
+	Value  string `koanf:"value"`
+	Effect string `koanf:"effect"` // NoSchedule or PreferNoSchedule
+}
+
+// Member is the part that speaks for a member cluster, over which bindings are
+// spread.
+type Member struct {
+	Enabled    bool              `koanf:"enabled"`
+	Cluster    string            `koanf:"cluster"` // its id; default: name
+	Servers    []string          `koanf:"servers"` // URLs of the servers that bindings are registered with
+	Token      Secret            `koanf:"token" secret:"true"`
+	Pools      []MemberPool      `koanf:"pools"`      // in place of servers and token, where several pools of servers share the cluster
+	Attributes map[string]string `koanf:"attributes"` // what constraints of bindings read
+	Driver     string            `koanf:"driver"`     // cede: bindings become jobs of a cede cluster; or sim: it pretends; default: cede
+	Capacity   map[string]int64  `koanf:"capacity"`   // of driver sim: cpu in millicores, memory and disk in MiB
+	Poll       time.Duration     `koanf:"poll"`       // between two looks at how things stand; default: 1s
+	Cede       Nested            `koanf:"cede"`
+}
+
+// MemberPool is servers that share a member cluster with others. Nobody knows of the
+// others but its agent, which gives the names.
+type MemberPool struct {
+	Name    string   `koanf:"name"`
+	Servers []string `koanf:"servers"` // URLs
+	Token   Secret   `koanf:"token"`   // file:PATH, or the token itself
+}
+
+// Nested is the cluster that the driver cede runs jobs in.
+type Nested struct {
+	Servers   []string `koanf:"servers"` // URLs; default: this process's own server
+	Token     Secret   `koanf:"token" secret:"true"`
+	Namespace string   `koanf:"namespace"` // of its jobs; default: default
+}
+
+// The drivers of member clusters.
+const (
+	MemberCede = "cede"
+	MemberSim  = "sim"
+)
 
 // Device is a group of equal devices.
 type Device struct {
@@ -256,12 +305,12 @@ func Defaults() Config {
 		Server: Server{
 			BootstrapExpect: 1,
 			Heartbeat:       Heartbeat{TTL: 10 * time.Second, Grace: 10 * time.Second, Rate: 50},
-			GC:              GC{Interval: 5 * time.Minute, Evals: time.Hour, Allocs: time.Hour, Jobs: 4 * time.Hour, Nodes: 24 * time.Hour},
+			GC:              GC{Interval: 5 * time.Minute, Evals: time.Hour, Allocs: time.Hour, Jobs: 4 * time.Hour, Nodes: 24 * time.Hour, Policies: 10},
 			Raft: Raft{
 				Heartbeat: 500 * time.Millisecond, Election: 500 * time.Millisecond, Lease: 250 * time.Millisecond,
 				SnapshotInterval: 2 * time.Minute, SnapshotThreshold: 8192, TrailingLogs: 10240,
 			},
-			WriteDeadline: 30 * time.Second,
+			WriteDeadline: 10 * time.Second,
 		},
 		Gossip: Gossip{Name: "cede"},
 		Client: Client{
@@ -269,6 +318,7 @@ func Defaults() Config {
 			Pressure: Pressure{Enabled: true, Interval: 2 * time.Second},
 			KeepDead: 24 * time.Hour,
 		},
+		Member:    Member{Driver: MemberCede, Poll: time.Second, Cede: Nested{Namespace: "default"}},
 		Policy:    Policy{OnFault: "deny"},
 		Limits:    Limits{Body: 1 << 20, Job: 4 << 20, Rate: 500, Burst: 1000, Connections: 4096},
 		Telemetry: Telemetry{Pprof: true},

@@ -165,7 +165,7 @@ func TestSecrets_AreReadAndNeverShown(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := load(t, config.Sources{Files: []string{file}, Environ: []string{"CEDE_SERVER__SECRET=hunter2"}})
+	c := load(t, config.Sources{Files: []string{file}, Environ: []string{"CEDE_SERVER__SECRET=hunter2", "CEDE_MEMBER__TOKEN=hunter2", "CEDE_MEMBER__CEDE__TOKEN=hunter2"}})
 	if string(c.Client.Token) != "hunter2" || string(c.Server.Secret) != "hunter2" {
 		t.Error("the secrets were not read")
 	}

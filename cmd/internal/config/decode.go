@@ -1,7 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -21,14 +23,30 @@ func (l *loading) decode(out *Loaded) {
 		if raw == nil {
 			continue
 		}
-		where := l.whereOf(f)
 		target := reflect.ValueOf(&out.Config).Elem().FieldByIndex(f.index)
 		value, err := f.decode(raw)
 		if err != nil {
-			l.problem(f.key, where, "%v", err)
+			l.undecoded(f, raw, err)
 			continue
 		}
 		target.Set(value)
+	}
+}
+
+// undecoded tells of a value that does not fit; of a map, of its entries that do
+// not.
+func (l *loading) undecoded(f field, raw any, err error) {
+	entries, _ := raw.(map[string]any)
+	told := false
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		if _, err := f.decode(map[string]any{name: entries[name]}); err != nil {
+			key := f.key + "." + name
+			l.problem(key, cmp.Or(l.origin[key], l.whereOf(f)), "%v", err)
+			told = true
+		}
+	}
+	if !told {
+		l.problem(f.key, l.whereOf(f), "%v", err)
 	}
 }
 
@@ -57,7 +75,7 @@ func (f *field) decode(raw any) (reflect.Value, error) {
 	}
 	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
 		Result: target.Interface(), TagName: "koanf", ErrorUnused: true, MatchName: func(key, name string) bool { return key == name },
-		DecodeHook: mapstructure.ComposeDecodeHookFunc(hookDuration, hookSize, hookText),
+		DecodeHook: mapstructure.ComposeDecodeHookFunc(hookDuration, hookSize, hookText, hookSecret),
 	})
 	if err == nil {
 		err = d.Decode(raw)
@@ -170,6 +188,19 @@ func hookSize(_, to reflect.Type, v any) (any, error) {
 		return nil, fmt.Errorf("%s%w", errMark, err)
 	}
 	return s, nil
+}
+
+// hookSecret reads secrets inside of lists; others are read as fields are.
+func hookSecret(_, to reflect.Type, v any) (any, error) {
+	text, ok := v.(string)
+	if !ok || to != reflect.TypeFor[Secret]() {
+		return v, nil
+	}
+	secret, err := readSecret(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s%w", errMark, err)
+	}
+	return secret, nil
 }
 
 // hookText reads numbers and truths of variables and flags, which are texts; and

@@ -4,8 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 )
@@ -33,6 +36,43 @@ func TestDeploy_ExamplesAreValid(t *testing.T) {
 		if _, err := config.Load(config.Sources{Files: []string{file}, Dev: dev, Environ: []string{"CEDE_CLIENT__TOKEN=x"}}); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// An alert on a metric that nobody measures never comes.
+func TestDeploy_AlertsAreOnWhatIsMeasured(t *testing.T) {
+	var file struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr string
+				Annotations struct{ Summary, Remedy string }
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(example(t, "prometheus/alerts.yaml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	table, others := example(t, "../../core/server/METRICS.md"), []string{"cede_config_last_reload_successful"} // the process's own
+	rules := 0
+	for _, group := range file.Groups {
+		for _, rule := range group.Rules {
+			rules++
+			if rule.Alert == "" || rule.Annotations.Summary == "" || rule.Annotations.Remedy == "" {
+				t.Errorf("%+v lacks what it is, or what to do", rule)
+			}
+			names := regexp.MustCompile(`cede_\w+`).FindAllString(rule.Expr, -1)
+			if len(names) == 0 {
+				t.Errorf("%s is on nothing", rule.Alert)
+			}
+			for _, name := range names {
+				if !strings.Contains(table, "| `"+name+"` |") && !slices.Contains(others, name) {
+					t.Errorf("%s is on %s, which nobody measures", rule.Alert, name)
+				}
+			}
+		}
+	}
+	if rules < 5 {
+		t.Errorf("%d rules", rules)
 	}
 }
 

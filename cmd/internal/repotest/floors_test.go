@@ -48,6 +48,7 @@ var house = []component{
 	{"core/model", 1, "the ground floor is made of strangers: storage keeps bytes, events carry ids and plain values, clocks tick; the nouns mean something one floor up"},
 	{"core/storage", 1, "what the disk looks like is the business of replication and the server alone"},
 	{"core/events", 1, "on the ground floor an error is returned to the caller, who emits the event"},
+	{"core/lease", 1, "the book of a member cluster is kept by its agent; pools are strangers to it, with names and numbers"},
 	{"core/clock", 1, "on the ground floor nothing waits: whoever calls decides when"},
 	{"core/acl", 1, "who may do what is decided once, where a request comes in"},
 	{"core/rpc", 1, "servers talk to servers; nothing else on the ground floor talks"},

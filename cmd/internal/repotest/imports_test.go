@@ -17,6 +17,7 @@ var libraries = []struct {
 	{"github.com/tetratelabs/wazero", []string{"plugins", "cmd"}, "core sees policies through core/policy, whatever they are made of"},
 	{"github.com/hashicorp/go-plugin", []string{"plugins", "sdk/serve", "policies", "cmd"}, "core sees policies through core/policy, whatever they are made of"},
 	{"github.com/hashicorp/memberlist", []string{"gossip", "cmd"}, "core sees membership through an interface of its own"},
+	{"go.opentelemetry.io/otel/sdk", []string{"cmd"}, "core begins spans; whether and where they are sent is decided at the roof, and costs nothing where it is not wanted"},
 }
 
 func TestImports_EveryPackageHasAFloor(t *testing.T) {

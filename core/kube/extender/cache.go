@@ -3,6 +3,7 @@ package extender
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/kube"
@@ -19,6 +20,8 @@ type cache struct {
 	// fed is when the whole cluster was told last; zero: never, so that nobody knows
 	// what else is on a node.
 	fed time.Time
+	// changes counts what bears on where pods may go, but for nodes that requests carry.
+	changes atomic.Uint64
 }
 
 func newCache() *cache {
@@ -46,6 +49,7 @@ func key(p *kube.Pod) string {
 func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.changes.Add(1)
 	if whole {
 		c.clear()
 		c.fed = now
@@ -127,6 +131,7 @@ func (c *cache) bound(uid, node string) {
 	if p == nil {
 		return
 	}
+	c.changes.Add(1)
 	moved := *p
 	moved.Spec.NodeName = node
 	c.putPod(&moved)
@@ -139,6 +144,13 @@ func (c *cache) complete(node string, victims *kube.MetaVictims) bool {
 		return false
 	}
 	return !slices.ContainsFunc(victims.Pods, func(p kube.MetaPod) bool { return c.onNode[node][p.UID] == nil })
+}
+
+// wasFed is whether somebody told what runs in the cluster.
+func (c *cache) wasFed() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return !c.fed.IsZero()
 }
 
 // size is how much is known.

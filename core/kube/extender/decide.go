@@ -71,21 +71,29 @@ func (e *Extender) gather(args *kube.ExtenderPreemptionArgs, proposal map[string
 	if len(known) == 0 {
 		return e.gatherProposed(d, args, proposal)
 	}
-	wanted := known
-	if args.Pod.LooksAround() {
-		wanted = slices.Sorted(maps.Keys(c.nodes)) // zones are made of all nodes
+	around := c.around(args.Pod, known)
+	around.Budgets = d.Budgets
+	return around, known, nil
+}
+
+// around is nodes with everything on them, those around them that the pod looks at, and
+// the pod itself, which comes last. mu is held.
+func (c *cache) around(pod *kube.Pod, nodes []string) *kube.Dump {
+	d := &kube.Dump{}
+	if pod.LooksAround() {
+		nodes = slices.Sorted(maps.Keys(c.nodes)) // zones are made of all nodes
 	}
-	for _, name := range wanted {
+	for _, name := range nodes {
 		d.Nodes = append(d.Nodes, c.nodes[name])
 		for _, k := range slices.Sorted(maps.Keys(c.onNode[name])) {
-			if p := c.onNode[name][k]; k != key(args.Pod) {
+			if p := c.onNode[name][k]; k != key(pod) {
 				d.Pods = append(d.Pods, p)
 			}
 		}
 	}
-	d.Pods = append(d.Pods, c.nominated(args.Pod, wanted)...)
-	d.Pods = append(d.Pods, asPending(args.Pod))
-	return d, known, nil
+	d.Pods = append(d.Pods, c.nominated(pod, nodes)...)
+	d.Pods = append(d.Pods, asPending(pod))
+	return d
 }
 
 // nominated are pods that wait for victims to leave, and whose room a pod of lower
@@ -275,10 +283,7 @@ func (e *Extender) ask(q *question, nodes []string) (map[string]*kube.MetaVictim
 		return nil, outcome{endInternal, err}
 	}
 	s := scheduler.New(scheduler.Config{Policies: e.cfg.Policies, Workers: 1, Forget: true})
-	eval := &model.Evaluation{
-		ID: "kube", Namespace: q.job.Namespace, JobID: q.job.ID, Type: q.job.Type, Priority: q.job.Priority, TriggeredBy: model.TriggerJobRegister,
-	}
-	out, err := s.Process(eval, snap, q.now)
+	out, err := s.Process(q.eval(), snap, q.now)
 	if err != nil {
 		return nil, outcome{endFault, err}
 	}
@@ -286,6 +291,13 @@ func (e *Extender) ask(q *question, nodes []string) (map[string]*kube.MetaVictim
 		return nil, outcome{endFault, out.Fault}
 	}
 	return q.read(snap, out)
+}
+
+// eval is the evaluation of the pod.
+func (q *question) eval() *model.Evaluation {
+	return &model.Evaluation{
+		ID: "kube", Namespace: q.job.Namespace, JobID: q.job.ID, Type: q.job.Type, Priority: q.job.Priority, TriggeredBy: model.TriggerJobRegister,
+	}
 }
 
 // limitedTo is the state in which the pod may go to some nodes.
@@ -335,6 +347,6 @@ func (q *question) meta(snap *state.Snapshot, victims []*model.Allocation) *kube
 	for _, v := range victims {
 		m.Pods = append(m.Pods, kube.MetaPod{UID: q.podOf[v.ID].Metadata.UID})
 	}
-	preempt.Violated(&snap.View, victims, func(int) { m.NumPDBViolations++ })
+	preempt.Violated(&snap.View, q.now, victims, func(int) { m.NumPDBViolations++ })
 	return m
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,9 +60,10 @@ type Extender struct {
 	cache   *cache
 	metrics *metrics
 	busy    chan struct{} // searches at a time
+	judged  atomic.Pointer[judgement]
 }
 
-// searches is how many preemptions are worked on at a time. kube-scheduler asks
+// searches is how many requests are worked on at a time. kube-scheduler asks
 // one after another; those that took too long may still be at it.
 const searches = 4
 
@@ -135,13 +137,24 @@ func (e *Extender) preempt(ctx context.Context, args *kube.ExtenderPreemptionArg
 	if len(proposal) == 0 {
 		return proposal, outcome{endVetoed, nil}
 	}
+	answer, end := bounded(ctx, e, func() (map[string]*kube.MetaVictims, outcome) { return e.decide(args, proposal, w) })
+	if end.fallen() {
+		return proposal, end
+	}
+	return answer, end
+}
+
+// bounded works something out, for as long as the extender may take. What takes longer
+// goes on until the policy's own limits end it.
+func bounded[T any](ctx context.Context, e *Extender, work func() (T, outcome)) (T, outcome) {
+	var none T
 	select {
 	case e.busy <- struct{}{}:
 	default:
-		return proposal, outcome{endBusy, fmt.Errorf("%d preemptions are being worked on", searches)}
+		return none, outcome{endBusy, fmt.Errorf("%d requests are being worked on", searches)}
 	}
 	type result struct {
-		answer map[string]*kube.MetaVictims
+		answer T
 		end    outcome
 	}
 	done := make(chan result, 1)
@@ -150,10 +163,10 @@ func (e *Extender) preempt(ctx context.Context, args *kube.ExtenderPreemptionArg
 		defer func() {
 			if thrown := recover(); thrown != nil {
 				e.cfg.Logger.ErrorContext(ctx, "extender panicked", "panic", thrown)
-				done <- result{proposal, outcome{endInternal, fmt.Errorf("panic: %v", thrown)}}
+				done <- result{none, outcome{endInternal, fmt.Errorf("panic: %v", thrown)}}
 			}
 		}()
-		answer, end := e.decide(args, proposal, w)
+		answer, end := work()
 		done <- result{answer, end}
 	}()
 	late := make(chan struct{})
@@ -161,14 +174,11 @@ func (e *Extender) preempt(ctx context.Context, args *kube.ExtenderPreemptionArg
 	defer timer.Stop()
 	select {
 	case r := <-done:
-		if r.end.fallen() {
-			return proposal, r.end
-		}
 		return r.answer, r.end
 	case <-late:
-		return proposal, outcome{endTimeout, fmt.Errorf("no answer within %v", e.cfg.Deadline)}
+		return none, outcome{endTimeout, fmt.Errorf("no answer within %v", e.cfg.Deadline)}
 	case <-ctx.Done():
-		return proposal, outcome{endTimeout, ctx.Err()}
+		return none, outcome{endTimeout, ctx.Err()}
 	}
 }
 

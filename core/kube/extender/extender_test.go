@@ -394,33 +394,6 @@ func TestPreempt_KeepsTheProposalWhereTooLittleIsKnown(t *testing.T) {
 	}
 }
 
-func TestFilterAndPrioritize_GiveBackEveryNode(t *testing.T) {
-	w := start(t, kubePolicy, nil)
-	n1, n2 := node("n1"), node("n2")
-	asker := pod("asker", "", "1", 0)
-	var filtered extenderv1.ExtenderFilterResult
-	w.send("filter", &extenderv1.ExtenderArgs{Pod: asker, Nodes: &corev1.NodeList{Items: []corev1.Node{*n1, *n2}}}, &filtered)
-	if filtered.Nodes == nil || len(filtered.Nodes.Items) != 2 || filtered.Nodes.Items[1].Status.Allocatable.Cpu().String() != "4" || filtered.Error != "" {
-		t.Errorf("filter answers %+v", filtered)
-	}
-	names := []string{"n1", "n2"}
-	filtered = extenderv1.ExtenderFilterResult{}
-	w.send("filter", &extenderv1.ExtenderArgs{Pod: asker, NodeNames: &names}, &filtered)
-	if filtered.NodeNames == nil || !slices.Equal(*filtered.NodeNames, names) || filtered.Nodes != nil {
-		t.Errorf("filter answers %+v", filtered)
-	}
-	var scores extenderv1.HostPriorityList
-	w.send("prioritize", &extenderv1.ExtenderArgs{Pod: asker, NodeNames: &names}, &scores)
-	if len(scores) != 2 || scores[0].Score != 0 || scores[1].Score != 0 {
-		t.Errorf("scores %v of nodes of which nothing is known", scores)
-	}
-	w.feed(n1, n2, pod("busy", "n1", "3", 0))
-	w.send("prioritize", &extenderv1.ExtenderArgs{Pod: asker, NodeNames: &names}, &scores)
-	if scores[1].Host != "n2" || scores[1].Score <= scores[0].Score || scores[1].Score > 10 {
-		t.Errorf("scores %v: n2 is empty", scores)
-	}
-}
-
 func TestBind_AsksTheAPIServer(t *testing.T) {
 	var path, auth, body string
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

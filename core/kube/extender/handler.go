@@ -4,13 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/kube"
-	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/preempt"
 )
 
 // Verb is one thing that kube-scheduler, or whoever feeds the extender, asks for.
@@ -70,8 +67,10 @@ func (e *Extender) answer(v Verb, r *http.Request) (any, error) {
 	switch v {
 	case Preempt:
 		return e.servePreempt(r)
-	case Filter, Prioritize:
-		return e.serveNodes(v, r.Body)
+	case Filter:
+		return e.serveFilter(r.Context(), r.Body)
+	case Prioritize:
+		return e.servePrioritize(r.Context(), r.Body)
 	case Bind:
 		return e.serveBind(r)
 	case Objects:
@@ -112,72 +111,6 @@ func (e *Extender) servePreempt(r *http.Request) (any, error) {
 		args.Pod = nil // what the policy would be told is not what was said
 	}
 	return e.Preempt(r.Context(), &args, wishes), nil
-}
-
-// serveNodes answers filter and prioritize, and takes over what they carry.
-// kube-scheduler has filtered already, and no rule of ours keeps a pod off a node
-// that its own rules let it go to.
-func (e *Extender) serveNodes(v Verb, body io.Reader) (any, error) {
-	var args kube.ExtenderArgs
-	if _, err := decode(body, &args); err != nil {
-		return nil, err
-	}
-	var names []string
-	var nodes []*kube.Node
-	if args.NodeNames != nil {
-		names = *args.NodeNames
-	}
-	if args.Nodes != nil {
-		for _, text := range args.Nodes.Items {
-			n := &kube.Node{}
-			_ = json.Unmarshal(text, n) // as far as it goes
-			names = append(names, n.Metadata.Name)
-			if n.Metadata.Name != "" {
-				nodes = append(nodes, n)
-			}
-		}
-	}
-	e.cache.see(nodes, args.Pod)
-	if v == Filter {
-		return &kube.ExtenderFilterResult{Nodes: args.Nodes, NodeNames: args.NodeNames, FailedNodes: map[string]string{}}, nil
-	}
-	return e.scores(names), nil
-}
-
-// scores ranks nodes by how full they are, as the cluster's algorithm wants them,
-// 0 to 10. Where some node is not known none is preferred.
-func (e *Extender) scores(names []string) []kube.HostPriority {
-	list := make([]kube.HostPriority, len(names))
-	settings := e.cfg.Settings()
-	algorithm := model.SpreadRank
-	if settings != nil && settings.Algorithm != "" {
-		algorithm = settings.Algorithm
-	}
-	c := e.cache
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	known := !c.fed.IsZero()
-	for i, name := range names {
-		list[i].Host = name
-		n := c.nodes[name]
-		if known = known && n != nil; !known {
-			continue
-		}
-		cpu, memory := n.Offers()
-		freeCPU, freeMemory := cpu, memory
-		for _, p := range c.onNode[name] {
-			usedCPU, usedMemory := p.Asks()
-			freeCPU, freeMemory = freeCPU-usedCPU, freeMemory-usedMemory
-		}
-		fit := preempt.Fit(algorithm, cpu, memory, max(freeCPU, 0), max(freeMemory, 0))
-		list[i].Score = int64(min(10, max(0, math.Round(float64(fit*10)))))
-	}
-	if !known {
-		for i := range list {
-			list[i].Score = 0
-		}
-	}
-	return list
 }
 
 // ErrNoBinder is what bind is answered where nobody binds.

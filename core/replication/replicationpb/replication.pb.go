@@ -64,6 +64,11 @@ type Entry struct {
 	//	*Entry_UpsertBinding
 	//	*Entry_DeleteBinding
 	//	*Entry_EndAssignments
+	//	*Entry_ChangeClusters
+	//	*Entry_DeleteCluster
+	//	*Entry_StopBinding
+	//	*Entry_UpdateAssignments
+	//	*Entry_StopAssignments
 	Command       isEntry_Command `protobuf_oneof:"command"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -384,6 +389,51 @@ func (x *Entry) GetEndAssignments() *EndAssignments {
 	return nil
 }
 
+func (x *Entry) GetChangeClusters() *ChangeClusters {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_ChangeClusters); ok {
+			return x.ChangeClusters
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetDeleteCluster() *DeleteCluster {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_DeleteCluster); ok {
+			return x.DeleteCluster
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetStopBinding() *StopBinding {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_StopBinding); ok {
+			return x.StopBinding
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetUpdateAssignments() *UpdateAssignments {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_UpdateAssignments); ok {
+			return x.UpdateAssignments
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetStopAssignments() *StopAssignments {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_StopAssignments); ok {
+			return x.StopAssignments
+		}
+	}
+	return nil
+}
+
 type isEntry_Command interface {
 	isEntry_Command()
 }
@@ -496,6 +546,26 @@ type Entry_EndAssignments struct {
 	EndAssignments *EndAssignments `protobuf:"bytes,36,opt,name=end_assignments,json=endAssignments,proto3,oneof"`
 }
 
+type Entry_ChangeClusters struct {
+	ChangeClusters *ChangeClusters `protobuf:"bytes,200,opt,name=change_clusters,json=changeClusters,proto3,oneof"`
+}
+
+type Entry_DeleteCluster struct {
+	DeleteCluster *DeleteCluster `protobuf:"bytes,201,opt,name=delete_cluster,json=deleteCluster,proto3,oneof"`
+}
+
+type Entry_StopBinding struct {
+	StopBinding *StopBinding `protobuf:"bytes,202,opt,name=stop_binding,json=stopBinding,proto3,oneof"`
+}
+
+type Entry_UpdateAssignments struct {
+	UpdateAssignments *UpdateAssignments `protobuf:"bytes,50,opt,name=update_assignments,json=updateAssignments,proto3,oneof"`
+}
+
+type Entry_StopAssignments struct {
+	StopAssignments *StopAssignments `protobuf:"bytes,51,opt,name=stop_assignments,json=stopAssignments,proto3,oneof"`
+}
+
 func (*Entry_Bootstrap) isEntry_Command() {}
 
 func (*Entry_SetVersion) isEntry_Command() {}
@@ -549,6 +619,16 @@ func (*Entry_UpsertBinding) isEntry_Command() {}
 func (*Entry_DeleteBinding) isEntry_Command() {}
 
 func (*Entry_EndAssignments) isEntry_Command() {}
+
+func (*Entry_ChangeClusters) isEntry_Command() {}
+
+func (*Entry_DeleteCluster) isEntry_Command() {}
+
+func (*Entry_StopBinding) isEntry_Command() {}
+
+func (*Entry_UpdateAssignments) isEntry_Command() {}
+
+func (*Entry_StopAssignments) isEntry_Command() {}
 
 type Bootstrap struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -936,6 +1016,8 @@ type ChangeNodes struct {
 	Status        *uint32                `protobuf:"varint,2,opt,name=status,proto3,oneof" json:"status,omitempty"`
 	Ineligible    *bool                  `protobuf:"varint,3,opt,name=ineligible,proto3,oneof" json:"ineligible,omitempty"`
 	Drain         *bool                  `protobuf:"varint,4,opt,name=drain,proto3,oneof" json:"drain,omitempty"`
+	Untaint       []*Taint               `protobuf:"bytes,5,rep,name=untaint,proto3" json:"untaint,omitempty"` // by key and effect
+	Taint         []*Taint               `protobuf:"bytes,6,rep,name=taint,proto3" json:"taint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -996,6 +1078,20 @@ func (x *ChangeNodes) GetDrain() bool {
 		return *x.Drain
 	}
 	return false
+}
+
+func (x *ChangeNodes) GetUntaint() []*Taint {
+	if x != nil {
+		return x.Untaint
+	}
+	return nil
+}
+
+func (x *ChangeNodes) GetTaint() []*Taint {
+	if x != nil {
+		return x.Taint
+	}
+	return nil
 }
 
 type DeleteNodes struct {
@@ -1742,6 +1838,7 @@ type UpsertBinding struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Binding       *Binding               `protobuf:"bytes,1,opt,name=binding,proto3" json:"binding,omitempty"`
 	Eval          *Evaluation            `protobuf:"bytes,2,opt,name=eval,proto3" json:"eval,omitempty"`
+	Check         *uint64                `protobuf:"varint,3,opt,name=check,proto3,oneof" json:"check,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1790,6 +1887,245 @@ func (x *UpsertBinding) GetEval() *Evaluation {
 	return nil
 }
 
+func (x *UpsertBinding) GetCheck() uint64 {
+	if x != nil && x.Check != nil {
+		return *x.Check
+	}
+	return 0
+}
+
+type StopBinding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           *JobKey                `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Eval          *Evaluation            `protobuf:"bytes,2,opt,name=eval,proto3" json:"eval,omitempty"`
+	Check         *uint64                `protobuf:"varint,3,opt,name=check,proto3,oneof" json:"check,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopBinding) Reset() {
+	*x = StopBinding{}
+	mi := &file_replication_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopBinding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopBinding) ProtoMessage() {}
+
+func (x *StopBinding) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopBinding.ProtoReflect.Descriptor instead.
+func (*StopBinding) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *StopBinding) GetKey() *JobKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *StopBinding) GetEval() *Evaluation {
+	if x != nil {
+		return x.Eval
+	}
+	return nil
+}
+
+func (x *StopBinding) GetCheck() uint64 {
+	if x != nil && x.Check != nil {
+		return *x.Check
+	}
+	return 0
+}
+
+type ChangeClusters struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Changes       []*ClusterChange       `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeClusters) Reset() {
+	*x = ChangeClusters{}
+	mi := &file_replication_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeClusters) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeClusters) ProtoMessage() {}
+
+func (x *ChangeClusters) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeClusters.ProtoReflect.Descriptor instead.
+func (*ChangeClusters) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ChangeClusters) GetChanges() []*ClusterChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+type ClusterChange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Down          bool                   `protobuf:"varint,2,opt,name=down,proto3" json:"down,omitempty"`
+	Reports       bool                   `protobuf:"varint,3,opt,name=reports,proto3" json:"reports,omitempty"`
+	Reported      map[string]int64       `protobuf:"bytes,4,rep,name=reported,proto3" json:"reported,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Leases        []*Claim               `protobuf:"bytes,5,rep,name=leases,proto3" json:"leases,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClusterChange) Reset() {
+	*x = ClusterChange{}
+	mi := &file_replication_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClusterChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClusterChange) ProtoMessage() {}
+
+func (x *ClusterChange) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClusterChange.ProtoReflect.Descriptor instead.
+func (*ClusterChange) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ClusterChange) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *ClusterChange) GetDown() bool {
+	if x != nil {
+		return x.Down
+	}
+	return false
+}
+
+func (x *ClusterChange) GetReports() bool {
+	if x != nil {
+		return x.Reports
+	}
+	return false
+}
+
+func (x *ClusterChange) GetReported() map[string]int64 {
+	if x != nil {
+		return x.Reported
+	}
+	return nil
+}
+
+func (x *ClusterChange) GetLeases() []*Claim {
+	if x != nil {
+		return x.Leases
+	}
+	return nil
+}
+
+type DeleteCluster struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteCluster) Reset() {
+	*x = DeleteCluster{}
+	mi := &file_replication_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteCluster) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteCluster) ProtoMessage() {}
+
+func (x *DeleteCluster) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteCluster.ProtoReflect.Descriptor instead.
+func (*DeleteCluster) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *DeleteCluster) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *DeleteCluster) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
 type DeleteBinding struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *JobKey                `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -1799,7 +2135,7 @@ type DeleteBinding struct {
 
 func (x *DeleteBinding) Reset() {
 	*x = DeleteBinding{}
-	mi := &file_replication_proto_msgTypes[23]
+	mi := &file_replication_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +2147,7 @@ func (x *DeleteBinding) String() string {
 func (*DeleteBinding) ProtoMessage() {}
 
 func (x *DeleteBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[23]
+	mi := &file_replication_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +2160,7 @@ func (x *DeleteBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteBinding.ProtoReflect.Descriptor instead.
 func (*DeleteBinding) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{23}
+	return file_replication_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeleteBinding) GetKey() *JobKey {
@@ -1843,7 +2179,7 @@ type EndAssignments struct {
 
 func (x *EndAssignments) Reset() {
 	*x = EndAssignments{}
-	mi := &file_replication_proto_msgTypes[24]
+	mi := &file_replication_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1855,7 +2191,7 @@ func (x *EndAssignments) String() string {
 func (*EndAssignments) ProtoMessage() {}
 
 func (x *EndAssignments) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[24]
+	mi := &file_replication_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1868,7 +2204,7 @@ func (x *EndAssignments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAssignments.ProtoReflect.Descriptor instead.
 func (*EndAssignments) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{24}
+	return file_replication_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *EndAssignments) GetIds() [][]byte {
@@ -1876,6 +2212,178 @@ func (x *EndAssignments) GetIds() [][]byte {
 		return x.Ids
 	}
 	return nil
+}
+
+type UpdateAssignments struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Updates       []*AssignmentUpdate    `protobuf:"bytes,1,rep,name=updates,proto3" json:"updates,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateAssignments) Reset() {
+	*x = UpdateAssignments{}
+	mi := &file_replication_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateAssignments) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateAssignments) ProtoMessage() {}
+
+func (x *UpdateAssignments) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateAssignments.ProtoReflect.Descriptor instead.
+func (*UpdateAssignments) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *UpdateAssignments) GetUpdates() []*AssignmentUpdate {
+	if x != nil {
+		return x.Updates
+	}
+	return nil
+}
+
+type AssignmentUpdate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Client        uint32                 `protobuf:"varint,2,opt,name=client,proto3" json:"client,omitempty"`
+	Ready         int64                  `protobuf:"zigzag64,3,opt,name=ready,proto3" json:"ready,omitempty"`
+	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	StartTime     int64                  `protobuf:"fixed64,5,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AssignmentUpdate) Reset() {
+	*x = AssignmentUpdate{}
+	mi := &file_replication_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AssignmentUpdate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AssignmentUpdate) ProtoMessage() {}
+
+func (x *AssignmentUpdate) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AssignmentUpdate.ProtoReflect.Descriptor instead.
+func (*AssignmentUpdate) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *AssignmentUpdate) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *AssignmentUpdate) GetClient() uint32 {
+	if x != nil {
+		return x.Client
+	}
+	return 0
+}
+
+func (x *AssignmentUpdate) GetReady() int64 {
+	if x != nil {
+		return x.Ready
+	}
+	return 0
+}
+
+func (x *AssignmentUpdate) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *AssignmentUpdate) GetStartTime() int64 {
+	if x != nil {
+		return x.StartTime
+	}
+	return 0
+}
+
+type StopAssignments struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ids           [][]byte               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopAssignments) Reset() {
+	*x = StopAssignments{}
+	mi := &file_replication_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopAssignments) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopAssignments) ProtoMessage() {}
+
+func (x *StopAssignments) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopAssignments.ProtoReflect.Descriptor instead.
+func (*StopAssignments) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *StopAssignments) GetIds() [][]byte {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *StopAssignments) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 type Cluster struct {
@@ -1886,13 +2394,15 @@ type Cluster struct {
 	Down          bool                   `protobuf:"varint,4,opt,name=down,proto3" json:"down,omitempty"`
 	CreateIndex   uint64                 `protobuf:"varint,5,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
 	ModifyIndex   uint64                 `protobuf:"varint,6,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	SecretHash    []byte                 `protobuf:"bytes,7,opt,name=secret_hash,json=secretHash,proto3" json:"secret_hash,omitempty"`
+	Reported      map[string]int64       `protobuf:"bytes,8,rep,name=reported,proto3" json:"reported,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Cluster) Reset() {
 	*x = Cluster{}
-	mi := &file_replication_proto_msgTypes[25]
+	mi := &file_replication_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +2414,7 @@ func (x *Cluster) String() string {
 func (*Cluster) ProtoMessage() {}
 
 func (x *Cluster) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[25]
+	mi := &file_replication_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +2427,7 @@ func (x *Cluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cluster.ProtoReflect.Descriptor instead.
 func (*Cluster) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{25}
+	return file_replication_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Cluster) GetId() []byte {
@@ -1962,6 +2472,20 @@ func (x *Cluster) GetModifyIndex() uint64 {
 	return 0
 }
 
+func (x *Cluster) GetSecretHash() []byte {
+	if x != nil {
+		return x.SecretHash
+	}
+	return nil
+}
+
+func (x *Cluster) GetReported() map[string]int64 {
+	if x != nil {
+		return x.Reported
+	}
+	return nil
+}
+
 type Binding struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1986,13 +2510,16 @@ type Binding struct {
 	SubmitTime    int64                  `protobuf:"fixed64,20,opt,name=submit_time,json=submitTime,proto3" json:"submit_time,omitempty"`
 	CreateIndex   uint64                 `protobuf:"varint,21,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
 	ModifyIndex   uint64                 `protobuf:"varint,22,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	Template      []byte                 `protobuf:"bytes,23,opt,name=template,proto3" json:"template,omitempty"`
+	MinReplicas   int64                  `protobuf:"zigzag64,200,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
+	Checkpoint    int64                  `protobuf:"varint,201,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Binding) Reset() {
 	*x = Binding{}
-	mi := &file_replication_proto_msgTypes[26]
+	mi := &file_replication_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2004,7 +2531,7 @@ func (x *Binding) String() string {
 func (*Binding) ProtoMessage() {}
 
 func (x *Binding) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[26]
+	mi := &file_replication_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2017,7 +2544,7 @@ func (x *Binding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Binding.ProtoReflect.Descriptor instead.
 func (*Binding) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{26}
+	return file_replication_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Binding) GetNamespace() string {
@@ -2174,6 +2701,27 @@ func (x *Binding) GetModifyIndex() uint64 {
 	return 0
 }
 
+func (x *Binding) GetTemplate() []byte {
+	if x != nil {
+		return x.Template
+	}
+	return nil
+}
+
+func (x *Binding) GetMinReplicas() int64 {
+	if x != nil {
+		return x.MinReplicas
+	}
+	return 0
+}
+
+func (x *Binding) GetCheckpoint() int64 {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return 0
+}
+
 type Assignment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2192,13 +2740,16 @@ type Assignment struct {
 	EndTime       int64                  `protobuf:"fixed64,14,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	CreateIndex   uint64                 `protobuf:"varint,15,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
 	ModifyIndex   uint64                 `protobuf:"varint,16,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	Client        uint32                 `protobuf:"varint,17,opt,name=client,proto3" json:"client,omitempty"`
+	Ready         int64                  `protobuf:"zigzag64,18,opt,name=ready,proto3" json:"ready,omitempty"`
+	ClientText    string                 `protobuf:"bytes,19,opt,name=client_text,json=clientText,proto3" json:"client_text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_replication_proto_msgTypes[27]
+	mi := &file_replication_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2210,7 +2761,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[27]
+	mi := &file_replication_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2223,7 +2774,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{27}
+	return file_replication_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Assignment) GetId() []byte {
@@ -2338,19 +2889,41 @@ func (x *Assignment) GetModifyIndex() uint64 {
 	return 0
 }
 
+func (x *Assignment) GetClient() uint32 {
+	if x != nil {
+		return x.Client
+	}
+	return 0
+}
+
+func (x *Assignment) GetReady() int64 {
+	if x != nil {
+		return x.Ready
+	}
+	return 0
+}
+
+func (x *Assignment) GetClientText() string {
+	if x != nil {
+		return x.ClientText
+	}
+	return ""
+}
+
 type Withdrawal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	AssignmentId  []byte                 `protobuf:"bytes,1,opt,name=assignment_id,json=assignmentId,proto3" json:"assignment_id,omitempty"`
 	By            []byte                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
 	Policy        string                 `protobuf:"bytes,3,opt,name=policy,proto3" json:"policy,omitempty"`
 	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Keep          int64                  `protobuf:"zigzag64,5,opt,name=keep,proto3" json:"keep,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Withdrawal) Reset() {
 	*x = Withdrawal{}
-	mi := &file_replication_proto_msgTypes[28]
+	mi := &file_replication_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2362,7 +2935,7 @@ func (x *Withdrawal) String() string {
 func (*Withdrawal) ProtoMessage() {}
 
 func (x *Withdrawal) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[28]
+	mi := &file_replication_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2375,7 +2948,7 @@ func (x *Withdrawal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Withdrawal.ProtoReflect.Descriptor instead.
 func (*Withdrawal) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{28}
+	return file_replication_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Withdrawal) GetAssignmentId() []byte {
@@ -2406,6 +2979,13 @@ func (x *Withdrawal) GetReason() string {
 	return ""
 }
 
+func (x *Withdrawal) GetKeep() int64 {
+	if x != nil {
+		return x.Keep
+	}
+	return 0
+}
+
 type Budget struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Namespace      string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -2416,13 +2996,15 @@ type Budget struct {
 	Strict         bool                   `protobuf:"varint,6,opt,name=strict,proto3" json:"strict,omitempty"`
 	CreateIndex    uint64                 `protobuf:"varint,7,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
 	ModifyIndex    uint64                 `protobuf:"varint,8,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	MaxEvictions   *Rate                  `protobuf:"bytes,9,opt,name=max_evictions,json=maxEvictions,proto3" json:"max_evictions,omitempty"`
+	Recent         []*EvictionsAt         `protobuf:"bytes,10,rep,name=recent,proto3" json:"recent,omitempty"` // in snapshots
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_replication_proto_msgTypes[29]
+	mi := &file_replication_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2434,7 +3016,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[29]
+	mi := &file_replication_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2447,7 +3029,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{29}
+	return file_replication_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Budget) GetNamespace() string {
@@ -2506,6 +3088,124 @@ func (x *Budget) GetModifyIndex() uint64 {
 	return 0
 }
 
+func (x *Budget) GetMaxEvictions() *Rate {
+	if x != nil {
+		return x.MaxEvictions
+	}
+	return nil
+}
+
+func (x *Budget) GetRecent() []*EvictionsAt {
+	if x != nil {
+		return x.Recent
+	}
+	return nil
+}
+
+type Rate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        int32                  `protobuf:"zigzag32,1,opt,name=number,proto3" json:"number,omitempty"`
+	Window        int64                  `protobuf:"varint,2,opt,name=window,proto3" json:"window,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rate) Reset() {
+	*x = Rate{}
+	mi := &file_replication_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rate) ProtoMessage() {}
+
+func (x *Rate) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rate.ProtoReflect.Descriptor instead.
+func (*Rate) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *Rate) GetNumber() int32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Rate) GetWindow() int64 {
+	if x != nil {
+		return x.Window
+	}
+	return 0
+}
+
+type EvictionsAt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            int64                  `protobuf:"fixed64,1,opt,name=at,proto3" json:"at,omitempty"`
+	N             int32                  `protobuf:"zigzag32,2,opt,name=n,proto3" json:"n,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EvictionsAt) Reset() {
+	*x = EvictionsAt{}
+	mi := &file_replication_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EvictionsAt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EvictionsAt) ProtoMessage() {}
+
+func (x *EvictionsAt) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EvictionsAt.ProtoReflect.Descriptor instead.
+func (*EvictionsAt) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *EvictionsAt) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *EvictionsAt) GetN() int32 {
+	if x != nil {
+		return x.N
+	}
+	return 0
+}
+
 type Bound struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        int32                  `protobuf:"zigzag32,1,opt,name=number,proto3" json:"number,omitempty"`
@@ -2516,7 +3216,7 @@ type Bound struct {
 
 func (x *Bound) Reset() {
 	*x = Bound{}
-	mi := &file_replication_proto_msgTypes[30]
+	mi := &file_replication_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2528,7 +3228,7 @@ func (x *Bound) String() string {
 func (*Bound) ProtoMessage() {}
 
 func (x *Bound) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[30]
+	mi := &file_replication_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2541,7 +3241,7 @@ func (x *Bound) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bound.ProtoReflect.Descriptor instead.
 func (*Bound) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{30}
+	return file_replication_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Bound) GetNumber() int32 {
@@ -2573,7 +3273,7 @@ type Batch struct {
 
 func (x *Batch) Reset() {
 	*x = Batch{}
-	mi := &file_replication_proto_msgTypes[31]
+	mi := &file_replication_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2585,7 +3285,7 @@ func (x *Batch) String() string {
 func (*Batch) ProtoMessage() {}
 
 func (x *Batch) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[31]
+	mi := &file_replication_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2598,7 +3298,7 @@ func (x *Batch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Batch.ProtoReflect.Descriptor instead.
 func (*Batch) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{31}
+	return file_replication_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Batch) GetNow() int64 {
@@ -2649,7 +3349,7 @@ type JobRef struct {
 
 func (x *JobRef) Reset() {
 	*x = JobRef{}
-	mi := &file_replication_proto_msgTypes[32]
+	mi := &file_replication_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2661,7 +3361,7 @@ func (x *JobRef) String() string {
 func (*JobRef) ProtoMessage() {}
 
 func (x *JobRef) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[32]
+	mi := &file_replication_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2674,7 +3374,7 @@ func (x *JobRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRef.ProtoReflect.Descriptor instead.
 func (*JobRef) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{32}
+	return file_replication_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *JobRef) GetNamespace() string {
@@ -2717,7 +3417,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_replication_proto_msgTypes[33]
+	mi := &file_replication_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2729,7 +3429,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[33]
+	mi := &file_replication_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2742,7 +3442,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{33}
+	return file_replication_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Plan) GetEvalId() []byte {
@@ -2818,13 +3518,14 @@ type CommitGroup struct {
 	Assign        []*Assignment          `protobuf:"bytes,6,rep,name=assign,proto3" json:"assign,omitempty"`
 	Withdraw      []*Withdrawal          `protobuf:"bytes,7,rep,name=withdraw,proto3" json:"withdraw,omitempty"`
 	Release       [][]byte               `protobuf:"bytes,8,rep,name=release,proto3" json:"release,omitempty"`
+	Divisible     bool                   `protobuf:"varint,9,opt,name=divisible,proto3" json:"divisible,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CommitGroup) Reset() {
 	*x = CommitGroup{}
-	mi := &file_replication_proto_msgTypes[34]
+	mi := &file_replication_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2836,7 +3537,7 @@ func (x *CommitGroup) String() string {
 func (*CommitGroup) ProtoMessage() {}
 
 func (x *CommitGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[34]
+	mi := &file_replication_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2849,7 +3550,7 @@ func (x *CommitGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitGroup.ProtoReflect.Descriptor instead.
 func (*CommitGroup) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{34}
+	return file_replication_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CommitGroup) GetPlace() []*Allocation {
@@ -2908,6 +3609,13 @@ func (x *CommitGroup) GetRelease() [][]byte {
 	return nil
 }
 
+func (x *CommitGroup) GetDivisible() bool {
+	if x != nil {
+		return x.Divisible
+	}
+	return false
+}
+
 type Stop struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	AllocId       []byte                 `protobuf:"bytes,1,opt,name=alloc_id,json=allocId,proto3" json:"alloc_id,omitempty"`
@@ -2919,7 +3627,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_replication_proto_msgTypes[35]
+	mi := &file_replication_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2931,7 +3639,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[35]
+	mi := &file_replication_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2944,7 +3652,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{35}
+	return file_replication_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Stop) GetAllocId() []byte {
@@ -2979,7 +3687,7 @@ type Eviction struct {
 
 func (x *Eviction) Reset() {
 	*x = Eviction{}
-	mi := &file_replication_proto_msgTypes[36]
+	mi := &file_replication_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2991,7 +3699,7 @@ func (x *Eviction) String() string {
 func (*Eviction) ProtoMessage() {}
 
 func (x *Eviction) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[36]
+	mi := &file_replication_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3004,7 +3712,7 @@ func (x *Eviction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Eviction.ProtoReflect.Descriptor instead.
 func (*Eviction) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{36}
+	return file_replication_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Eviction) GetAllocId() []byte {
@@ -3046,7 +3754,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_replication_proto_msgTypes[37]
+	mi := &file_replication_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3058,7 +3766,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[37]
+	mi := &file_replication_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3071,7 +3779,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{37}
+	return file_replication_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Claim) GetId() []byte {
@@ -3154,7 +3862,7 @@ type DeviceUse struct {
 
 func (x *DeviceUse) Reset() {
 	*x = DeviceUse{}
-	mi := &file_replication_proto_msgTypes[38]
+	mi := &file_replication_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3166,7 +3874,7 @@ func (x *DeviceUse) String() string {
 func (*DeviceUse) ProtoMessage() {}
 
 func (x *DeviceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[38]
+	mi := &file_replication_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3179,7 +3887,7 @@ func (x *DeviceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceUse.ProtoReflect.Descriptor instead.
 func (*DeviceUse) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{38}
+	return file_replication_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DeviceUse) GetId() string {
@@ -3228,7 +3936,7 @@ type Allocation struct {
 
 func (x *Allocation) Reset() {
 	*x = Allocation{}
-	mi := &file_replication_proto_msgTypes[39]
+	mi := &file_replication_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3240,7 +3948,7 @@ func (x *Allocation) String() string {
 func (*Allocation) ProtoMessage() {}
 
 func (x *Allocation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[39]
+	mi := &file_replication_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3253,7 +3961,7 @@ func (x *Allocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allocation.ProtoReflect.Descriptor instead.
 func (*Allocation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{39}
+	return file_replication_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Allocation) GetId() []byte {
@@ -3434,7 +4142,7 @@ type JobKey struct {
 
 func (x *JobKey) Reset() {
 	*x = JobKey{}
-	mi := &file_replication_proto_msgTypes[40]
+	mi := &file_replication_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3446,7 +4154,7 @@ func (x *JobKey) String() string {
 func (*JobKey) ProtoMessage() {}
 
 func (x *JobKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[40]
+	mi := &file_replication_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3459,7 +4167,7 @@ func (x *JobKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKey.ProtoReflect.Descriptor instead.
 func (*JobKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{40}
+	return file_replication_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *JobKey) GetNamespace() string {
@@ -3504,7 +4212,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_replication_proto_msgTypes[41]
+	mi := &file_replication_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3516,7 +4224,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[41]
+	mi := &file_replication_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3529,7 +4237,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{41}
+	return file_replication_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Job) GetNamespace() string {
@@ -3682,7 +4390,7 @@ type PreemptionToleration struct {
 
 func (x *PreemptionToleration) Reset() {
 	*x = PreemptionToleration{}
-	mi := &file_replication_proto_msgTypes[42]
+	mi := &file_replication_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3694,7 +4402,7 @@ func (x *PreemptionToleration) String() string {
 func (*PreemptionToleration) ProtoMessage() {}
 
 func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[42]
+	mi := &file_replication_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3707,7 +4415,7 @@ func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptionToleration.ProtoReflect.Descriptor instead.
 func (*PreemptionToleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{42}
+	return file_replication_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PreemptionToleration) GetMinPreemptorPriority() int32 {
@@ -3752,7 +4460,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_replication_proto_msgTypes[43]
+	mi := &file_replication_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3764,7 +4472,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[43]
+	mi := &file_replication_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3777,7 +4485,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{43}
+	return file_replication_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Group) GetName() string {
@@ -3925,13 +4633,15 @@ type Toleration struct {
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Operator      string                 `protobuf:"bytes,2,opt,name=operator,proto3" json:"operator,omitempty"`
 	Value         string                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	Effect        string                 `protobuf:"bytes,4,opt,name=effect,proto3" json:"effect,omitempty"` // "": every one
+	Stay          int64                  `protobuf:"varint,5,opt,name=stay,proto3" json:"stay,omitempty"`    // ns, of NoExecute; 0: for ever
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_replication_proto_msgTypes[44]
+	mi := &file_replication_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3943,7 +4653,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[44]
+	mi := &file_replication_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3956,7 +4666,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{44}
+	return file_replication_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Toleration) GetKey() string {
@@ -3980,6 +4690,20 @@ func (x *Toleration) GetValue() string {
 	return ""
 }
 
+func (x *Toleration) GetEffect() string {
+	if x != nil {
+		return x.Effect
+	}
+	return ""
+}
+
+func (x *Toleration) GetStay() int64 {
+	if x != nil {
+		return x.Stay
+	}
+	return 0
+}
+
 type Task struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -3997,7 +4721,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_replication_proto_msgTypes[45]
+	mi := &file_replication_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4009,7 +4733,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[45]
+	mi := &file_replication_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4022,7 +4746,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{45}
+	return file_replication_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Task) GetName() string {
@@ -4099,7 +4823,7 @@ type DeviceRequest struct {
 
 func (x *DeviceRequest) Reset() {
 	*x = DeviceRequest{}
-	mi := &file_replication_proto_msgTypes[46]
+	mi := &file_replication_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4111,7 +4835,7 @@ func (x *DeviceRequest) String() string {
 func (*DeviceRequest) ProtoMessage() {}
 
 func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[46]
+	mi := &file_replication_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4124,7 +4848,7 @@ func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceRequest.ProtoReflect.Descriptor instead.
 func (*DeviceRequest) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{46}
+	return file_replication_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DeviceRequest) GetId() string {
@@ -4160,7 +4884,7 @@ type Constraint struct {
 
 func (x *Constraint) Reset() {
 	*x = Constraint{}
-	mi := &file_replication_proto_msgTypes[47]
+	mi := &file_replication_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4172,7 +4896,7 @@ func (x *Constraint) String() string {
 func (*Constraint) ProtoMessage() {}
 
 func (x *Constraint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[47]
+	mi := &file_replication_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4185,7 +4909,7 @@ func (x *Constraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Constraint.ProtoReflect.Descriptor instead.
 func (*Constraint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{47}
+	return file_replication_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Constraint) GetAttribute() string {
@@ -4226,7 +4950,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_replication_proto_msgTypes[48]
+	mi := &file_replication_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4238,7 +4962,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[48]
+	mi := &file_replication_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4251,7 +4975,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{48}
+	return file_replication_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Affinity) GetConstraint() *Constraint {
@@ -4280,7 +5004,7 @@ type Spread struct {
 
 func (x *Spread) Reset() {
 	*x = Spread{}
-	mi := &file_replication_proto_msgTypes[49]
+	mi := &file_replication_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4292,7 +5016,7 @@ func (x *Spread) String() string {
 func (*Spread) ProtoMessage() {}
 
 func (x *Spread) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[49]
+	mi := &file_replication_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4305,7 +5029,7 @@ func (x *Spread) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spread.ProtoReflect.Descriptor instead.
 func (*Spread) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{49}
+	return file_replication_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Spread) GetAttribute() string {
@@ -4346,7 +5070,7 @@ type LabelTerm struct {
 
 func (x *LabelTerm) Reset() {
 	*x = LabelTerm{}
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4358,7 +5082,7 @@ func (x *LabelTerm) String() string {
 func (*LabelTerm) ProtoMessage() {}
 
 func (x *LabelTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4371,7 +5095,7 @@ func (x *LabelTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelTerm.ProtoReflect.Descriptor instead.
 func (*LabelTerm) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{50}
+	return file_replication_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *LabelTerm) GetLabels() map[string]string {
@@ -4414,7 +5138,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4426,7 +5150,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4439,7 +5163,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{51}
+	return file_replication_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Node) GetId() []byte {
@@ -4573,13 +5297,15 @@ type Taint struct {
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	Effect        string                 `protobuf:"bytes,3,opt,name=effect,proto3" json:"effect,omitempty"`
+	Set           bool                   `protobuf:"varint,4,opt,name=set,proto3" json:"set,omitempty"`     // by an operator
+	Since         int64                  `protobuf:"varint,5,opt,name=since,proto3" json:"since,omitempty"` // of NoExecute, Unix ns
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4591,7 +5317,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4604,7 +5330,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{52}
+	return file_replication_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Taint) GetKey() string {
@@ -4628,6 +5354,20 @@ func (x *Taint) GetEffect() string {
 	return ""
 }
 
+func (x *Taint) GetSet() bool {
+	if x != nil {
+		return x.Set
+	}
+	return false
+}
+
+func (x *Taint) GetSince() int64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
 type Device struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -4639,7 +5379,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4651,7 +5391,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4664,7 +5404,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{53}
+	return file_replication_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Device) GetId() string {
@@ -4713,13 +5453,14 @@ type Evaluation struct {
 	ModifyIndex   uint64                  `protobuf:"varint,21,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
 	CreateTime    int64                   `protobuf:"fixed64,22,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	ModifyTime    int64                   `protobuf:"fixed64,23,opt,name=modify_time,json=modifyTime,proto3" json:"modify_time,omitempty"`
+	Since         uint64                  `protobuf:"varint,200,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Evaluation) Reset() {
 	*x = Evaluation{}
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4731,7 +5472,7 @@ func (x *Evaluation) String() string {
 func (*Evaluation) ProtoMessage() {}
 
 func (x *Evaluation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4744,7 +5485,7 @@ func (x *Evaluation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evaluation.ProtoReflect.Descriptor instead.
 func (*Evaluation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{54}
+	return file_replication_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Evaluation) GetId() []byte {
@@ -4908,6 +5649,13 @@ func (x *Evaluation) GetModifyTime() int64 {
 	return 0
 }
 
+func (x *Evaluation) GetSince() uint64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
 type Explanation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Nodes         int64                  `protobuf:"zigzag64,1,opt,name=nodes,proto3" json:"nodes,omitempty"`
@@ -4925,7 +5673,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4937,7 +5685,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4950,7 +5698,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{55}
+	return file_replication_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Explanation) GetNodes() int64 {
@@ -5026,7 +5774,7 @@ type NodeReason struct {
 
 func (x *NodeReason) Reset() {
 	*x = NodeReason{}
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5038,7 +5786,7 @@ func (x *NodeReason) String() string {
 func (*NodeReason) ProtoMessage() {}
 
 func (x *NodeReason) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5051,7 +5799,7 @@ func (x *NodeReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeReason.ProtoReflect.Descriptor instead.
 func (*NodeReason) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{56}
+	return file_replication_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *NodeReason) GetNodeId() []byte {
@@ -5069,23 +5817,26 @@ func (x *NodeReason) GetReason() string {
 }
 
 type SchedulerConfig struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Algorithm     string                 `protobuf:"bytes,1,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
-	Preemption    []bool                 `protobuf:"varint,2,rep,packed,name=preemption,proto3" json:"preemption,omitempty"` // by job type
-	PriorityDelta *int32                 `protobuf:"zigzag32,3,opt,name=priority_delta,json=priorityDelta,proto3,oneof" json:"priority_delta,omitempty"`
-	Policy        string                 `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"`
-	OnFault       string                 `protobuf:"bytes,5,opt,name=on_fault,json=onFault,proto3" json:"on_fault,omitempty"`
-	BrokerPaused  bool                   `protobuf:"varint,6,opt,name=broker_paused,json=brokerPaused,proto3" json:"broker_paused,omitempty"`
-	Coalescing    *bool                  `protobuf:"varint,7,opt,name=coalescing,proto3,oneof" json:"coalescing,omitempty"`
-	Shedding      *bool                  `protobuf:"varint,8,opt,name=shedding,proto3,oneof" json:"shedding,omitempty"`
-	ModifyIndex   uint64                 `protobuf:"varint,9,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state                             protoimpl.MessageState `protogen:"open.v1"`
+	Algorithm                         string                 `protobuf:"bytes,1,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
+	Preemption                        []bool                 `protobuf:"varint,2,rep,packed,name=preemption,proto3" json:"preemption,omitempty"` // by job type
+	PriorityDelta                     *int32                 `protobuf:"zigzag32,3,opt,name=priority_delta,json=priorityDelta,proto3,oneof" json:"priority_delta,omitempty"`
+	Policy                            string                 `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"`
+	OnFault                           string                 `protobuf:"bytes,5,opt,name=on_fault,json=onFault,proto3" json:"on_fault,omitempty"`
+	BrokerPaused                      bool                   `protobuf:"varint,6,opt,name=broker_paused,json=brokerPaused,proto3" json:"broker_paused,omitempty"`
+	Coalescing                        *bool                  `protobuf:"varint,7,opt,name=coalescing,proto3,oneof" json:"coalescing,omitempty"`
+	Shedding                          *bool                  `protobuf:"varint,8,opt,name=shedding,proto3,oneof" json:"shedding,omitempty"`
+	ModifyIndex                       uint64                 `protobuf:"varint,9,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	PriorityBasedScheduling           *bool                  `protobuf:"varint,200,opt,name=priority_based_scheduling,json=priorityBasedScheduling,proto3,oneof" json:"priority_based_scheduling,omitempty"`
+	PriorityBasedPreemptiveScheduling *bool                  `protobuf:"varint,201,opt,name=priority_based_preemptive_scheduling,json=priorityBasedPreemptiveScheduling,proto3,oneof" json:"priority_based_preemptive_scheduling,omitempty"`
+	StrictPriorityClasses             *bool                  `protobuf:"varint,202,opt,name=strict_priority_classes,json=strictPriorityClasses,proto3,oneof" json:"strict_priority_classes,omitempty"`
+	unknownFields                     protoimpl.UnknownFields
+	sizeCache                         protoimpl.SizeCache
 }
 
 func (x *SchedulerConfig) Reset() {
 	*x = SchedulerConfig{}
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5097,7 +5848,7 @@ func (x *SchedulerConfig) String() string {
 func (*SchedulerConfig) ProtoMessage() {}
 
 func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5110,7 +5861,7 @@ func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulerConfig.ProtoReflect.Descriptor instead.
 func (*SchedulerConfig) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{57}
+	return file_replication_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SchedulerConfig) GetAlgorithm() string {
@@ -5176,6 +5927,27 @@ func (x *SchedulerConfig) GetModifyIndex() uint64 {
 	return 0
 }
 
+func (x *SchedulerConfig) GetPriorityBasedScheduling() bool {
+	if x != nil && x.PriorityBasedScheduling != nil {
+		return *x.PriorityBasedScheduling
+	}
+	return false
+}
+
+func (x *SchedulerConfig) GetPriorityBasedPreemptiveScheduling() bool {
+	if x != nil && x.PriorityBasedPreemptiveScheduling != nil {
+		return *x.PriorityBasedPreemptiveScheduling
+	}
+	return false
+}
+
+func (x *SchedulerConfig) GetStrictPriorityClasses() bool {
+	if x != nil && x.StrictPriorityClasses != nil {
+		return *x.StrictPriorityClasses
+	}
+	return false
+}
+
 type PriorityClass struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -5189,7 +5961,7 @@ type PriorityClass struct {
 
 func (x *PriorityClass) Reset() {
 	*x = PriorityClass{}
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5201,7 +5973,7 @@ func (x *PriorityClass) String() string {
 func (*PriorityClass) ProtoMessage() {}
 
 func (x *PriorityClass) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5214,7 +5986,7 @@ func (x *PriorityClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityClass.ProtoReflect.Descriptor instead.
 func (*PriorityClass) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{58}
+	return file_replication_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *PriorityClass) GetName() string {
@@ -5274,7 +6046,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5286,7 +6058,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5299,7 +6071,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{59}
+	return file_replication_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *PolicyVersion) GetId() string {
@@ -5412,7 +6184,7 @@ type PolicyLimits struct {
 
 func (x *PolicyLimits) Reset() {
 	*x = PolicyLimits{}
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5424,7 +6196,7 @@ func (x *PolicyLimits) String() string {
 func (*PolicyLimits) ProtoMessage() {}
 
 func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5437,7 +6209,7 @@ func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyLimits.ProtoReflect.Descriptor instead.
 func (*PolicyLimits) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{60}
+	return file_replication_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *PolicyLimits) GetFuel() uint64 {
@@ -5479,7 +6251,7 @@ type PolicyCheck struct {
 
 func (x *PolicyCheck) Reset() {
 	*x = PolicyCheck{}
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5491,7 +6263,7 @@ func (x *PolicyCheck) String() string {
 func (*PolicyCheck) ProtoMessage() {}
 
 func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5504,7 +6276,7 @@ func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyCheck.ProtoReflect.Descriptor instead.
 func (*PolicyCheck) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{61}
+	return file_replication_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *PolicyCheck) GetOk() bool {
@@ -5543,7 +6315,7 @@ type PolicyState struct {
 
 func (x *PolicyState) Reset() {
 	*x = PolicyState{}
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5555,7 +6327,7 @@ func (x *PolicyState) String() string {
 func (*PolicyState) ProtoMessage() {}
 
 func (x *PolicyState) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5568,7 +6340,7 @@ func (x *PolicyState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyState.ProtoReflect.Descriptor instead.
 func (*PolicyState) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{62}
+	return file_replication_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *PolicyState) GetName() string {
@@ -5636,7 +6408,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5648,7 +6420,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5661,7 +6433,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{63}
+	return file_replication_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Token) GetAccessor() string {
@@ -5734,7 +6506,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5746,7 +6518,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5759,7 +6531,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{64}
+	return file_replication_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Result) GetCode() string {
@@ -5831,7 +6603,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5843,7 +6615,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5856,7 +6628,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{65}
+	return file_replication_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -6198,7 +6970,7 @@ type SnapshotHead struct {
 
 func (x *SnapshotHead) Reset() {
 	*x = SnapshotHead{}
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6210,7 +6982,7 @@ func (x *SnapshotHead) String() string {
 func (*SnapshotHead) ProtoMessage() {}
 
 func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6223,7 +6995,7 @@ func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotHead.ProtoReflect.Descriptor instead.
 func (*SnapshotHead) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{66}
+	return file_replication_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *SnapshotHead) GetIndex() uint64 {
@@ -6275,7 +7047,7 @@ type JobBlock struct {
 
 func (x *JobBlock) Reset() {
 	*x = JobBlock{}
-	mi := &file_replication_proto_msgTypes[67]
+	mi := &file_replication_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6287,7 +7059,7 @@ func (x *JobBlock) String() string {
 func (*JobBlock) ProtoMessage() {}
 
 func (x *JobBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[67]
+	mi := &file_replication_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6300,7 +7072,7 @@ func (x *JobBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBlock.ProtoReflect.Descriptor instead.
 func (*JobBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{67}
+	return file_replication_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *JobBlock) GetKey() *JobKey {
@@ -6334,7 +7106,7 @@ type AllocBlock struct {
 
 func (x *AllocBlock) Reset() {
 	*x = AllocBlock{}
-	mi := &file_replication_proto_msgTypes[68]
+	mi := &file_replication_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6346,7 +7118,7 @@ func (x *AllocBlock) String() string {
 func (*AllocBlock) ProtoMessage() {}
 
 func (x *AllocBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[68]
+	mi := &file_replication_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6359,7 +7131,7 @@ func (x *AllocBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocBlock.ProtoReflect.Descriptor instead.
 func (*AllocBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{68}
+	return file_replication_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *AllocBlock) GetNames() [][]byte {
@@ -6386,7 +7158,7 @@ type JobKeyDirty struct {
 
 func (x *JobKeyDirty) Reset() {
 	*x = JobKeyDirty{}
-	mi := &file_replication_proto_msgTypes[69]
+	mi := &file_replication_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6398,7 +7170,7 @@ func (x *JobKeyDirty) String() string {
 func (*JobKeyDirty) ProtoMessage() {}
 
 func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[69]
+	mi := &file_replication_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6411,7 +7183,7 @@ func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKeyDirty.ProtoReflect.Descriptor instead.
 func (*JobKeyDirty) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{69}
+	return file_replication_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *JobKeyDirty) GetKey() *JobKey {
@@ -6438,7 +7210,7 @@ type Upload struct {
 
 func (x *Upload) Reset() {
 	*x = Upload{}
-	mi := &file_replication_proto_msgTypes[70]
+	mi := &file_replication_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6450,7 +7222,7 @@ func (x *Upload) String() string {
 func (*Upload) ProtoMessage() {}
 
 func (x *Upload) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[70]
+	mi := &file_replication_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6463,7 +7235,7 @@ func (x *Upload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Upload.ProtoReflect.Descriptor instead.
 func (*Upload) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{70}
+	return file_replication_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Upload) GetDigest() string {
@@ -6489,7 +7261,7 @@ type UploadChunk struct {
 
 func (x *UploadChunk) Reset() {
 	*x = UploadChunk{}
-	mi := &file_replication_proto_msgTypes[71]
+	mi := &file_replication_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6501,7 +7273,7 @@ func (x *UploadChunk) String() string {
 func (*UploadChunk) ProtoMessage() {}
 
 func (x *UploadChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[71]
+	mi := &file_replication_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6514,7 +7286,7 @@ func (x *UploadChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadChunk.ProtoReflect.Descriptor instead.
 func (*UploadChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{71}
+	return file_replication_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *UploadChunk) GetData() []byte {
@@ -6537,7 +7309,7 @@ type AppliedKey struct {
 
 func (x *AppliedKey) Reset() {
 	*x = AppliedKey{}
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6549,7 +7321,7 @@ func (x *AppliedKey) String() string {
 func (*AppliedKey) ProtoMessage() {}
 
 func (x *AppliedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6562,7 +7334,7 @@ func (x *AppliedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedKey.ProtoReflect.Descriptor instead.
 func (*AppliedKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{72}
+	return file_replication_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *AppliedKey) GetKey() string {
@@ -6612,7 +7384,7 @@ type ModuleChunk struct {
 
 func (x *ModuleChunk) Reset() {
 	*x = ModuleChunk{}
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6624,7 +7396,7 @@ func (x *ModuleChunk) String() string {
 func (*ModuleChunk) ProtoMessage() {}
 
 func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6637,7 +7409,7 @@ func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModuleChunk.ProtoReflect.Descriptor instead.
 func (*ModuleChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{73}
+	return file_replication_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ModuleChunk) GetDigest() string {
@@ -6677,7 +7449,7 @@ type SnapshotTail struct {
 
 func (x *SnapshotTail) Reset() {
 	*x = SnapshotTail{}
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6689,7 +7461,7 @@ func (x *SnapshotTail) String() string {
 func (*SnapshotTail) ProtoMessage() {}
 
 func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6702,7 +7474,7 @@ func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTail.ProtoReflect.Descriptor instead.
 func (*SnapshotTail) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{74}
+	return file_replication_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *SnapshotTail) GetRecords() uint64 {
@@ -6716,7 +7488,7 @@ var File_replication_proto protoreflect.FileDescriptor
 
 const file_replication_proto_rawDesc = "" +
 	"\n" +
-	"\x11replication.proto\x12\x13cede.replication.v1\"\x82\x10\n" +
+	"\x11replication.proto\x12\x13cede.replication.v1\"\x95\x13\n" +
 	"\x05Entry\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x12\n" +
 	"\x04time\x18\x02 \x01(\x10R\x04time\x12\x10\n" +
@@ -6756,7 +7528,12 @@ const file_replication_proto_rawDesc = "" +
 	"\x0fupsert_clusters\x18! \x01(\v2#.cede.replication.v1.UpsertClustersH\x00R\x0eupsertClusters\x12K\n" +
 	"\x0eupsert_binding\x18\" \x01(\v2\".cede.replication.v1.UpsertBindingH\x00R\rupsertBinding\x12K\n" +
 	"\x0edelete_binding\x18# \x01(\v2\".cede.replication.v1.DeleteBindingH\x00R\rdeleteBinding\x12N\n" +
-	"\x0fend_assignments\x18$ \x01(\v2#.cede.replication.v1.EndAssignmentsH\x00R\x0eendAssignmentsB\t\n" +
+	"\x0fend_assignments\x18$ \x01(\v2#.cede.replication.v1.EndAssignmentsH\x00R\x0eendAssignments\x12O\n" +
+	"\x0fchange_clusters\x18\xc8\x01 \x01(\v2#.cede.replication.v1.ChangeClustersH\x00R\x0echangeClusters\x12L\n" +
+	"\x0edelete_cluster\x18\xc9\x01 \x01(\v2\".cede.replication.v1.DeleteClusterH\x00R\rdeleteCluster\x12F\n" +
+	"\fstop_binding\x18\xca\x01 \x01(\v2 .cede.replication.v1.StopBindingH\x00R\vstopBinding\x12W\n" +
+	"\x12update_assignments\x182 \x01(\v2&.cede.replication.v1.UpdateAssignmentsH\x00R\x11updateAssignments\x12Q\n" +
+	"\x10stop_assignments\x183 \x01(\v2$.cede.replication.v1.StopAssignmentsH\x00R\x0fstopAssignmentsB\t\n" +
 	"\acommand\"V\n" +
 	"\tBootstrap\x12\x1d\n" +
 	"\n" +
@@ -6786,14 +7563,16 @@ const file_replication_proto_rawDesc = "" +
 	"WriteEvals\x125\n" +
 	"\x05evals\x18\x01 \x03(\v2\x1f.cede.replication.v1.EvaluationR\x05evals\"@\n" +
 	"\rRegisterNodes\x12/\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x19.cede.replication.v1.NodeR\x05nodes\"\xa0\x01\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x19.cede.replication.v1.NodeR\x05nodes\"\x88\x02\n" +
 	"\vChangeNodes\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\fR\x03ids\x12\x1b\n" +
 	"\x06status\x18\x02 \x01(\rH\x00R\x06status\x88\x01\x01\x12#\n" +
 	"\n" +
 	"ineligible\x18\x03 \x01(\bH\x01R\n" +
 	"ineligible\x88\x01\x01\x12\x19\n" +
-	"\x05drain\x18\x04 \x01(\bH\x02R\x05drain\x88\x01\x01B\t\n" +
+	"\x05drain\x18\x04 \x01(\bH\x02R\x05drain\x88\x01\x01\x124\n" +
+	"\auntaint\x18\x05 \x03(\v2\x1a.cede.replication.v1.TaintR\auntaint\x120\n" +
+	"\x05taint\x18\x06 \x03(\v2\x1a.cede.replication.v1.TaintR\x05taintB\t\n" +
 	"\a_statusB\r\n" +
 	"\v_ineligibleB\b\n" +
 	"\x06_drain\"\x1f\n" +
@@ -6846,14 +7625,47 @@ const file_replication_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"J\n" +
 	"\x0eUpsertClusters\x128\n" +
-	"\bclusters\x18\x01 \x03(\v2\x1c.cede.replication.v1.ClusterR\bclusters\"|\n" +
+	"\bclusters\x18\x01 \x03(\v2\x1c.cede.replication.v1.ClusterR\bclusters\"\xa1\x01\n" +
 	"\rUpsertBinding\x126\n" +
 	"\abinding\x18\x01 \x01(\v2\x1c.cede.replication.v1.BindingR\abinding\x123\n" +
-	"\x04eval\x18\x02 \x01(\v2\x1f.cede.replication.v1.EvaluationR\x04eval\">\n" +
+	"\x04eval\x18\x02 \x01(\v2\x1f.cede.replication.v1.EvaluationR\x04eval\x12\x19\n" +
+	"\x05check\x18\x03 \x01(\x04H\x00R\x05check\x88\x01\x01B\b\n" +
+	"\x06_check\"\x96\x01\n" +
+	"\vStopBinding\x12-\n" +
+	"\x03key\x18\x01 \x01(\v2\x1b.cede.replication.v1.JobKeyR\x03key\x123\n" +
+	"\x04eval\x18\x02 \x01(\v2\x1f.cede.replication.v1.EvaluationR\x04eval\x12\x19\n" +
+	"\x05check\x18\x03 \x01(\x04H\x00R\x05check\x88\x01\x01B\b\n" +
+	"\x06_check\"N\n" +
+	"\x0eChangeClusters\x12<\n" +
+	"\achanges\x18\x01 \x03(\v2\".cede.replication.v1.ClusterChangeR\achanges\"\x8c\x02\n" +
+	"\rClusterChange\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
+	"\x04down\x18\x02 \x01(\bR\x04down\x12\x18\n" +
+	"\areports\x18\x03 \x01(\bR\areports\x12L\n" +
+	"\breported\x18\x04 \x03(\v20.cede.replication.v1.ClusterChange.ReportedEntryR\breported\x122\n" +
+	"\x06leases\x18\x05 \x03(\v2\x1a.cede.replication.v1.ClaimR\x06leases\x1a;\n" +
+	"\rReportedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"5\n" +
+	"\rDeleteCluster\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\">\n" +
 	"\rDeleteBinding\x12-\n" +
 	"\x03key\x18\x01 \x01(\v2\x1b.cede.replication.v1.JobKeyR\x03key\"\"\n" +
 	"\x0eEndAssignments\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\fR\x03ids\"\x85\x03\n" +
+	"\x03ids\x18\x01 \x03(\fR\x03ids\"T\n" +
+	"\x11UpdateAssignments\x12?\n" +
+	"\aupdates\x18\x01 \x03(\v2%.cede.replication.v1.AssignmentUpdateR\aupdates\"\x83\x01\n" +
+	"\x10AssignmentUpdate\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
+	"\x06client\x18\x02 \x01(\rR\x06client\x12\x14\n" +
+	"\x05ready\x18\x03 \x01(\x12R\x05ready\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x12\x1d\n" +
+	"\n" +
+	"start_time\x18\x05 \x01(\x10R\tstartTime\";\n" +
+	"\x0fStopAssignments\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\fR\x03ids\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xab\x04\n" +
 	"\aCluster\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12F\n" +
 	"\bcapacity\x18\x02 \x03(\v2*.cede.replication.v1.Cluster.CapacityEntryR\bcapacity\x12L\n" +
@@ -6862,13 +7674,19 @@ const file_replication_proto_rawDesc = "" +
 	"attributes\x12\x12\n" +
 	"\x04down\x18\x04 \x01(\bR\x04down\x12!\n" +
 	"\fcreate_index\x18\x05 \x01(\x04R\vcreateIndex\x12!\n" +
-	"\fmodify_index\x18\x06 \x01(\x04R\vmodifyIndex\x1a;\n" +
+	"\fmodify_index\x18\x06 \x01(\x04R\vmodifyIndex\x12\x1f\n" +
+	"\vsecret_hash\x18\a \x01(\fR\n" +
+	"secretHash\x12F\n" +
+	"\breported\x18\b \x03(\v2*.cede.replication.v1.Cluster.ReportedEntryR\breported\x1a;\n" +
 	"\rCapacityEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa5\a\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a;\n" +
+	"\rReportedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x86\b\n" +
 	"\aBinding\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12%\n" +
@@ -6895,13 +7713,18 @@ const file_replication_proto_rawDesc = "" +
 	"\vsubmit_time\x18\x14 \x01(\x10R\n" +
 	"submitTime\x12!\n" +
 	"\fcreate_index\x18\x15 \x01(\x04R\vcreateIndex\x12!\n" +
-	"\fmodify_index\x18\x16 \x01(\x04R\vmodifyIndex\x1a<\n" +
+	"\fmodify_index\x18\x16 \x01(\x04R\vmodifyIndex\x12\x1a\n" +
+	"\btemplate\x18\x17 \x01(\fR\btemplate\x12\"\n" +
+	"\fmin_replicas\x18\xc8\x01 \x01(\x12R\vminReplicas\x12\x1f\n" +
+	"\n" +
+	"checkpoint\x18\xc9\x01 \x01(\x03R\n" +
+	"checkpoint\x1a<\n" +
 	"\x0eResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a:\n" +
 	"\fWeightsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x12R\x05value:\x028\x01\"\xf9\x03\n" +
+	"\x05value\x18\x02 \x01(\x12R\x05value:\x028\x01\"\xc8\x04\n" +
 	"\n" +
 	"Assignment\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x125\n" +
@@ -6923,13 +7746,18 @@ const file_replication_proto_rawDesc = "" +
 	"start_time\x18\r \x01(\x10R\tstartTime\x12\x19\n" +
 	"\bend_time\x18\x0e \x01(\x10R\aendTime\x12!\n" +
 	"\fcreate_index\x18\x0f \x01(\x04R\vcreateIndex\x12!\n" +
-	"\fmodify_index\x18\x10 \x01(\x04R\vmodifyIndex\"q\n" +
+	"\fmodify_index\x18\x10 \x01(\x04R\vmodifyIndex\x12\x16\n" +
+	"\x06client\x18\x11 \x01(\rR\x06client\x12\x14\n" +
+	"\x05ready\x18\x12 \x01(\x12R\x05ready\x12\x1f\n" +
+	"\vclient_text\x18\x13 \x01(\tR\n" +
+	"clientText\"\x85\x01\n" +
 	"\n" +
 	"Withdrawal\x12#\n" +
 	"\rassignment_id\x18\x01 \x01(\fR\fassignmentId\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\fR\x02by\x12\x16\n" +
 	"\x06policy\x18\x03 \x01(\tR\x06policy\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x9a\x03\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04keep\x18\x05 \x01(\x12R\x04keep\"\x94\x04\n" +
 	"\x06Budget\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12?\n" +
@@ -6938,10 +7766,19 @@ const file_replication_proto_rawDesc = "" +
 	"\x0fmax_unavailable\x18\x05 \x01(\v2\x1a.cede.replication.v1.BoundR\x0emaxUnavailable\x12\x16\n" +
 	"\x06strict\x18\x06 \x01(\bR\x06strict\x12!\n" +
 	"\fcreate_index\x18\a \x01(\x04R\vcreateIndex\x12!\n" +
-	"\fmodify_index\x18\b \x01(\x04R\vmodifyIndex\x1a9\n" +
+	"\fmodify_index\x18\b \x01(\x04R\vmodifyIndex\x12>\n" +
+	"\rmax_evictions\x18\t \x01(\v2\x19.cede.replication.v1.RateR\fmaxEvictions\x128\n" +
+	"\x06recent\x18\n" +
+	" \x03(\v2 .cede.replication.v1.EvictionsAtR\x06recent\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"9\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"6\n" +
+	"\x04Rate\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x11R\x06number\x12\x16\n" +
+	"\x06window\x18\x02 \x01(\x03R\x06window\"+\n" +
+	"\vEvictionsAt\x12\x0e\n" +
+	"\x02at\x18\x01 \x01(\x10R\x02at\x12\f\n" +
+	"\x01n\x18\x02 \x01(\x11R\x01n\"9\n" +
 	"\x05Bound\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x11R\x06number\x12\x18\n" +
 	"\apercent\x18\x02 \x01(\bR\apercent\"\xb1\x01\n" +
@@ -6967,7 +7804,7 @@ const file_replication_proto_rawDesc = "" +
 	"\x03now\x18\x06 \x01(\x10R\x03now\x128\n" +
 	"\x06groups\x18\a \x03(\v2 .cede.replication.v1.CommitGroupR\x06groups\x12\x1c\n" +
 	"\tcommitted\x18\b \x03(\rR\tcommitted\x12\x16\n" +
-	"\x06length\x18\t \x01(\rR\x06length\"\xa5\x03\n" +
+	"\x06length\x18\t \x01(\rR\x06length\"\xc3\x03\n" +
 	"\vCommitGroup\x125\n" +
 	"\x05place\x18\x01 \x03(\v2\x1f.cede.replication.v1.AllocationR\x05place\x127\n" +
 	"\x06update\x18\x02 \x03(\v2\x1f.cede.replication.v1.AllocationR\x06update\x12-\n" +
@@ -6976,7 +7813,8 @@ const file_replication_proto_rawDesc = "" +
 	"\x06claims\x18\x05 \x03(\v2\x1a.cede.replication.v1.ClaimR\x06claims\x127\n" +
 	"\x06assign\x18\x06 \x03(\v2\x1f.cede.replication.v1.AssignmentR\x06assign\x12;\n" +
 	"\bwithdraw\x18\a \x03(\v2\x1f.cede.replication.v1.WithdrawalR\bwithdraw\x12\x18\n" +
-	"\arelease\x18\b \x03(\fR\arelease\"M\n" +
+	"\arelease\x18\b \x03(\fR\arelease\x12\x1c\n" +
+	"\tdivisible\x18\t \x01(\bR\tdivisible\"M\n" +
 	"\x04Stop\x12\x19\n" +
 	"\balloc_id\x18\x01 \x01(\fR\aallocId\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\rR\x06reason\x12\x12\n" +
@@ -7106,12 +7944,14 @@ const file_replication_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1a7\n" +
 	"\tMetaEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"P\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"|\n" +
 	"\n" +
 	"Toleration\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\tR\boperator\x12\x14\n" +
-	"\x05value\x18\x03 \x01(\tR\x05value\"\xae\x03\n" +
+	"\x05value\x18\x03 \x01(\tR\x05value\x12\x16\n" +
+	"\x06effect\x18\x04 \x01(\tR\x06effect\x12\x12\n" +
+	"\x04stay\x18\x05 \x01(\x03R\x04stay\"\xae\x03\n" +
 	"\x04Task\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x12\n" +
@@ -7196,11 +8036,13 @@ const file_replication_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a7\n" +
 	"\tMetaEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"G\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"o\n" +
 	"\x05Taint\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x16\n" +
-	"\x06effect\x18\x03 \x01(\tR\x06effect\"\xba\x01\n" +
+	"\x06effect\x18\x03 \x01(\tR\x06effect\x12\x10\n" +
+	"\x03set\x18\x04 \x01(\bR\x03set\x12\x14\n" +
+	"\x05since\x18\x05 \x01(\x03R\x05since\"\xba\x01\n" +
 	"\x06Device\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12K\n" +
@@ -7209,7 +8051,7 @@ const file_replication_proto_rawDesc = "" +
 	"attributes\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x87\b\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9e\b\n" +
 	"\n" +
 	"Evaluation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1c\n" +
@@ -7239,7 +8081,8 @@ const file_replication_proto_rawDesc = "" +
 	"\vcreate_time\x18\x16 \x01(\x10R\n" +
 	"createTime\x12\x1f\n" +
 	"\vmodify_time\x18\x17 \x01(\x10R\n" +
-	"modifyTime\x1a:\n" +
+	"modifyTime\x12\x15\n" +
+	"\x05since\x18\xc8\x01 \x01(\x04R\x05since\x1a:\n" +
 	"\fClassesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x06R\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\bR\x05value:\x028\x01\x1a[\n" +
@@ -7275,7 +8118,7 @@ const file_replication_proto_rawDesc = "" +
 	"\n" +
 	"NodeReason\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\fR\x06nodeId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xeb\x02\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xa5\x05\n" +
 	"\x0fSchedulerConfig\x12\x1c\n" +
 	"\talgorithm\x18\x01 \x01(\tR\talgorithm\x12\x1e\n" +
 	"\n" +
@@ -7289,10 +8132,16 @@ const file_replication_proto_rawDesc = "" +
 	"coalescing\x18\a \x01(\bH\x01R\n" +
 	"coalescing\x88\x01\x01\x12\x1f\n" +
 	"\bshedding\x18\b \x01(\bH\x02R\bshedding\x88\x01\x01\x12!\n" +
-	"\fmodify_index\x18\t \x01(\x04R\vmodifyIndexB\x11\n" +
+	"\fmodify_index\x18\t \x01(\x04R\vmodifyIndex\x12@\n" +
+	"\x19priority_based_scheduling\x18\xc8\x01 \x01(\bH\x03R\x17priorityBasedScheduling\x88\x01\x01\x12U\n" +
+	"$priority_based_preemptive_scheduling\x18\xc9\x01 \x01(\bH\x04R!priorityBasedPreemptiveScheduling\x88\x01\x01\x12<\n" +
+	"\x17strict_priority_classes\x18\xca\x01 \x01(\bH\x05R\x15strictPriorityClasses\x88\x01\x01B\x11\n" +
 	"\x0f_priority_deltaB\r\n" +
 	"\v_coalescingB\v\n" +
-	"\t_shedding\"\xa9\x01\n" +
+	"\t_sheddingB\x1c\n" +
+	"\x1a_priority_based_schedulingB'\n" +
+	"%_priority_based_preemptive_schedulingB\x1a\n" +
+	"\x18_strict_priority_classes\"\xa9\x01\n" +
 	"\rPriorityClass\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x05R\x05value\x12%\n" +
@@ -7436,7 +8285,7 @@ func file_replication_proto_rawDescGZIP() []byte {
 	return file_replication_proto_rawDescData
 }
 
-var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 103)
+var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 114)
 var file_replication_proto_goTypes = []any{
 	(*Entry)(nil),                // 0: cede.replication.v1.Entry
 	(*Bootstrap)(nil),            // 1: cede.replication.v1.Bootstrap
@@ -7461,86 +8310,97 @@ var file_replication_proto_goTypes = []any{
 	(*DeleteBudget)(nil),         // 20: cede.replication.v1.DeleteBudget
 	(*UpsertClusters)(nil),       // 21: cede.replication.v1.UpsertClusters
 	(*UpsertBinding)(nil),        // 22: cede.replication.v1.UpsertBinding
-	(*DeleteBinding)(nil),        // 23: cede.replication.v1.DeleteBinding
-	(*EndAssignments)(nil),       // 24: cede.replication.v1.EndAssignments
-	(*Cluster)(nil),              // 25: cede.replication.v1.Cluster
-	(*Binding)(nil),              // 26: cede.replication.v1.Binding
-	(*Assignment)(nil),           // 27: cede.replication.v1.Assignment
-	(*Withdrawal)(nil),           // 28: cede.replication.v1.Withdrawal
-	(*Budget)(nil),               // 29: cede.replication.v1.Budget
-	(*Bound)(nil),                // 30: cede.replication.v1.Bound
-	(*Batch)(nil),                // 31: cede.replication.v1.Batch
-	(*JobRef)(nil),               // 32: cede.replication.v1.JobRef
-	(*Plan)(nil),                 // 33: cede.replication.v1.Plan
-	(*CommitGroup)(nil),          // 34: cede.replication.v1.CommitGroup
-	(*Stop)(nil),                 // 35: cede.replication.v1.Stop
-	(*Eviction)(nil),             // 36: cede.replication.v1.Eviction
-	(*Claim)(nil),                // 37: cede.replication.v1.Claim
-	(*DeviceUse)(nil),            // 38: cede.replication.v1.DeviceUse
-	(*Allocation)(nil),           // 39: cede.replication.v1.Allocation
-	(*JobKey)(nil),               // 40: cede.replication.v1.JobKey
-	(*Job)(nil),                  // 41: cede.replication.v1.Job
-	(*PreemptionToleration)(nil), // 42: cede.replication.v1.PreemptionToleration
-	(*Group)(nil),                // 43: cede.replication.v1.Group
-	(*Toleration)(nil),           // 44: cede.replication.v1.Toleration
-	(*Task)(nil),                 // 45: cede.replication.v1.Task
-	(*DeviceRequest)(nil),        // 46: cede.replication.v1.DeviceRequest
-	(*Constraint)(nil),           // 47: cede.replication.v1.Constraint
-	(*Affinity)(nil),             // 48: cede.replication.v1.Affinity
-	(*Spread)(nil),               // 49: cede.replication.v1.Spread
-	(*LabelTerm)(nil),            // 50: cede.replication.v1.LabelTerm
-	(*Node)(nil),                 // 51: cede.replication.v1.Node
-	(*Taint)(nil),                // 52: cede.replication.v1.Taint
-	(*Device)(nil),               // 53: cede.replication.v1.Device
-	(*Evaluation)(nil),           // 54: cede.replication.v1.Evaluation
-	(*Explanation)(nil),          // 55: cede.replication.v1.Explanation
-	(*NodeReason)(nil),           // 56: cede.replication.v1.NodeReason
-	(*SchedulerConfig)(nil),      // 57: cede.replication.v1.SchedulerConfig
-	(*PriorityClass)(nil),        // 58: cede.replication.v1.PriorityClass
-	(*PolicyVersion)(nil),        // 59: cede.replication.v1.PolicyVersion
-	(*PolicyLimits)(nil),         // 60: cede.replication.v1.PolicyLimits
-	(*PolicyCheck)(nil),          // 61: cede.replication.v1.PolicyCheck
-	(*PolicyState)(nil),          // 62: cede.replication.v1.PolicyState
-	(*Token)(nil),                // 63: cede.replication.v1.Token
-	(*Result)(nil),               // 64: cede.replication.v1.Result
-	(*Record)(nil),               // 65: cede.replication.v1.Record
-	(*SnapshotHead)(nil),         // 66: cede.replication.v1.SnapshotHead
-	(*JobBlock)(nil),             // 67: cede.replication.v1.JobBlock
-	(*AllocBlock)(nil),           // 68: cede.replication.v1.AllocBlock
-	(*JobKeyDirty)(nil),          // 69: cede.replication.v1.JobKeyDirty
-	(*Upload)(nil),               // 70: cede.replication.v1.Upload
-	(*UploadChunk)(nil),          // 71: cede.replication.v1.UploadChunk
-	(*AppliedKey)(nil),           // 72: cede.replication.v1.AppliedKey
-	(*ModuleChunk)(nil),          // 73: cede.replication.v1.ModuleChunk
-	(*SnapshotTail)(nil),         // 74: cede.replication.v1.SnapshotTail
-	nil,                          // 75: cede.replication.v1.Cluster.CapacityEntry
-	nil,                          // 76: cede.replication.v1.Cluster.AttributesEntry
-	nil,                          // 77: cede.replication.v1.Binding.ResourcesEntry
-	nil,                          // 78: cede.replication.v1.Binding.WeightsEntry
-	nil,                          // 79: cede.replication.v1.Budget.LabelsEntry
-	nil,                          // 80: cede.replication.v1.Job.MetaEntry
-	nil,                          // 81: cede.replication.v1.Group.ResourcesEntry
-	nil,                          // 82: cede.replication.v1.Group.LabelsEntry
-	nil,                          // 83: cede.replication.v1.Group.AnnotationsEntry
-	nil,                          // 84: cede.replication.v1.Group.MetaEntry
-	nil,                          // 85: cede.replication.v1.Task.EnvEntry
-	nil,                          // 86: cede.replication.v1.Task.ResourcesEntry
-	nil,                          // 87: cede.replication.v1.Spread.TargetsEntry
-	nil,                          // 88: cede.replication.v1.LabelTerm.LabelsEntry
-	nil,                          // 89: cede.replication.v1.Node.CapacityEntry
-	nil,                          // 90: cede.replication.v1.Node.ReservedEntry
-	nil,                          // 91: cede.replication.v1.Node.AttributesEntry
-	nil,                          // 92: cede.replication.v1.Node.MetaEntry
-	nil,                          // 93: cede.replication.v1.Device.AttributesEntry
-	nil,                          // 94: cede.replication.v1.Evaluation.ClassesEntry
-	nil,                          // 95: cede.replication.v1.Evaluation.FailedEntry
-	nil,                          // 96: cede.replication.v1.Evaluation.QueuedEntry
-	nil,                          // 97: cede.replication.v1.Explanation.NotReadyEntry
-	nil,                          // 98: cede.replication.v1.Explanation.FilteredEntry
-	nil,                          // 99: cede.replication.v1.Explanation.ExhaustedEntry
-	nil,                          // 100: cede.replication.v1.Explanation.PreemptedEntry
-	nil,                          // 101: cede.replication.v1.PolicyVersion.ChecksEntry
-	nil,                          // 102: cede.replication.v1.PolicyState.TrippedEntry
+	(*StopBinding)(nil),          // 23: cede.replication.v1.StopBinding
+	(*ChangeClusters)(nil),       // 24: cede.replication.v1.ChangeClusters
+	(*ClusterChange)(nil),        // 25: cede.replication.v1.ClusterChange
+	(*DeleteCluster)(nil),        // 26: cede.replication.v1.DeleteCluster
+	(*DeleteBinding)(nil),        // 27: cede.replication.v1.DeleteBinding
+	(*EndAssignments)(nil),       // 28: cede.replication.v1.EndAssignments
+	(*UpdateAssignments)(nil),    // 29: cede.replication.v1.UpdateAssignments
+	(*AssignmentUpdate)(nil),     // 30: cede.replication.v1.AssignmentUpdate
+	(*StopAssignments)(nil),      // 31: cede.replication.v1.StopAssignments
+	(*Cluster)(nil),              // 32: cede.replication.v1.Cluster
+	(*Binding)(nil),              // 33: cede.replication.v1.Binding
+	(*Assignment)(nil),           // 34: cede.replication.v1.Assignment
+	(*Withdrawal)(nil),           // 35: cede.replication.v1.Withdrawal
+	(*Budget)(nil),               // 36: cede.replication.v1.Budget
+	(*Rate)(nil),                 // 37: cede.replication.v1.Rate
+	(*EvictionsAt)(nil),          // 38: cede.replication.v1.EvictionsAt
+	(*Bound)(nil),                // 39: cede.replication.v1.Bound
+	(*Batch)(nil),                // 40: cede.replication.v1.Batch
+	(*JobRef)(nil),               // 41: cede.replication.v1.JobRef
+	(*Plan)(nil),                 // 42: cede.replication.v1.Plan
+	(*CommitGroup)(nil),          // 43: cede.replication.v1.CommitGroup
+	(*Stop)(nil),                 // 44: cede.replication.v1.Stop
+	(*Eviction)(nil),             // 45: cede.replication.v1.Eviction
+	(*Claim)(nil),                // 46: cede.replication.v1.Claim
+	(*DeviceUse)(nil),            // 47: cede.replication.v1.DeviceUse
+	(*Allocation)(nil),           // 48: cede.replication.v1.Allocation
+	(*JobKey)(nil),               // 49: cede.replication.v1.JobKey
+	(*Job)(nil),                  // 50: cede.replication.v1.Job
+	(*PreemptionToleration)(nil), // 51: cede.replication.v1.PreemptionToleration
+	(*Group)(nil),                // 52: cede.replication.v1.Group
+	(*Toleration)(nil),           // 53: cede.replication.v1.Toleration
+	(*Task)(nil),                 // 54: cede.replication.v1.Task
+	(*DeviceRequest)(nil),        // 55: cede.replication.v1.DeviceRequest
+	(*Constraint)(nil),           // 56: cede.replication.v1.Constraint
+	(*Affinity)(nil),             // 57: cede.replication.v1.Affinity
+	(*Spread)(nil),               // 58: cede.replication.v1.Spread
+	(*LabelTerm)(nil),            // 59: cede.replication.v1.LabelTerm
+	(*Node)(nil),                 // 60: cede.replication.v1.Node
+	(*Taint)(nil),                // 61: cede.replication.v1.Taint
+	(*Device)(nil),               // 62: cede.replication.v1.Device
+	(*Evaluation)(nil),           // 63: cede.replication.v1.Evaluation
+	(*Explanation)(nil),          // 64: cede.replication.v1.Explanation
+	(*NodeReason)(nil),           // 65: cede.replication.v1.NodeReason
+	(*SchedulerConfig)(nil),      // 66: cede.replication.v1.SchedulerConfig
+	(*PriorityClass)(nil),        // 67: cede.replication.v1.PriorityClass
+	(*PolicyVersion)(nil),        // 68: cede.replication.v1.PolicyVersion
+	(*PolicyLimits)(nil),         // 69: cede.replication.v1.PolicyLimits
+	(*PolicyCheck)(nil),          // 70: cede.replication.v1.PolicyCheck
+	(*PolicyState)(nil),          // 71: cede.replication.v1.PolicyState
+	(*Token)(nil),                // 72: cede.replication.v1.Token
+	(*Result)(nil),               // 73: cede.replication.v1.Result
+	(*Record)(nil),               // 74: cede.replication.v1.Record
+	(*SnapshotHead)(nil),         // 75: cede.replication.v1.SnapshotHead
+	(*JobBlock)(nil),             // 76: cede.replication.v1.JobBlock
+	(*AllocBlock)(nil),           // 77: cede.replication.v1.AllocBlock
+	(*JobKeyDirty)(nil),          // 78: cede.replication.v1.JobKeyDirty
+	(*Upload)(nil),               // 79: cede.replication.v1.Upload
+	(*UploadChunk)(nil),          // 80: cede.replication.v1.UploadChunk
+	(*AppliedKey)(nil),           // 81: cede.replication.v1.AppliedKey
+	(*ModuleChunk)(nil),          // 82: cede.replication.v1.ModuleChunk
+	(*SnapshotTail)(nil),         // 83: cede.replication.v1.SnapshotTail
+	nil,                          // 84: cede.replication.v1.ClusterChange.ReportedEntry
+	nil,                          // 85: cede.replication.v1.Cluster.CapacityEntry
+	nil,                          // 86: cede.replication.v1.Cluster.AttributesEntry
+	nil,                          // 87: cede.replication.v1.Cluster.ReportedEntry
+	nil,                          // 88: cede.replication.v1.Binding.ResourcesEntry
+	nil,                          // 89: cede.replication.v1.Binding.WeightsEntry
+	nil,                          // 90: cede.replication.v1.Budget.LabelsEntry
+	nil,                          // 91: cede.replication.v1.Job.MetaEntry
+	nil,                          // 92: cede.replication.v1.Group.ResourcesEntry
+	nil,                          // 93: cede.replication.v1.Group.LabelsEntry
+	nil,                          // 94: cede.replication.v1.Group.AnnotationsEntry
+	nil,                          // 95: cede.replication.v1.Group.MetaEntry
+	nil,                          // 96: cede.replication.v1.Task.EnvEntry
+	nil,                          // 97: cede.replication.v1.Task.ResourcesEntry
+	nil,                          // 98: cede.replication.v1.Spread.TargetsEntry
+	nil,                          // 99: cede.replication.v1.LabelTerm.LabelsEntry
+	nil,                          // 100: cede.replication.v1.Node.CapacityEntry
+	nil,                          // 101: cede.replication.v1.Node.ReservedEntry
+	nil,                          // 102: cede.replication.v1.Node.AttributesEntry
+	nil,                          // 103: cede.replication.v1.Node.MetaEntry
+	nil,                          // 104: cede.replication.v1.Device.AttributesEntry
+	nil,                          // 105: cede.replication.v1.Evaluation.ClassesEntry
+	nil,                          // 106: cede.replication.v1.Evaluation.FailedEntry
+	nil,                          // 107: cede.replication.v1.Evaluation.QueuedEntry
+	nil,                          // 108: cede.replication.v1.Explanation.NotReadyEntry
+	nil,                          // 109: cede.replication.v1.Explanation.FilteredEntry
+	nil,                          // 110: cede.replication.v1.Explanation.ExhaustedEntry
+	nil,                          // 111: cede.replication.v1.Explanation.PreemptedEntry
+	nil,                          // 112: cede.replication.v1.PolicyVersion.ChecksEntry
+	nil,                          // 113: cede.replication.v1.PolicyState.TrippedEntry
 }
 var file_replication_proto_depIdxs = []int32{
 	1,   // 0: cede.replication.v1.Entry.bootstrap:type_name -> cede.replication.v1.Bootstrap
@@ -7549,138 +8409,154 @@ var file_replication_proto_depIdxs = []int32{
 	4,   // 3: cede.replication.v1.Entry.stop_job:type_name -> cede.replication.v1.StopJob
 	5,   // 4: cede.replication.v1.Entry.stop_allocs:type_name -> cede.replication.v1.StopAllocs
 	6,   // 5: cede.replication.v1.Entry.write_evals:type_name -> cede.replication.v1.WriteEvals
-	31,  // 6: cede.replication.v1.Entry.apply_plans:type_name -> cede.replication.v1.Batch
+	40,  // 6: cede.replication.v1.Entry.apply_plans:type_name -> cede.replication.v1.Batch
 	7,   // 7: cede.replication.v1.Entry.register_nodes:type_name -> cede.replication.v1.RegisterNodes
 	8,   // 8: cede.replication.v1.Entry.change_nodes:type_name -> cede.replication.v1.ChangeNodes
 	9,   // 9: cede.replication.v1.Entry.delete_nodes:type_name -> cede.replication.v1.DeleteNodes
 	10,  // 10: cede.replication.v1.Entry.update_allocs:type_name -> cede.replication.v1.UpdateAllocs
 	12,  // 11: cede.replication.v1.Entry.set_config:type_name -> cede.replication.v1.SetConfig
-	58,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
+	67,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
 	13,  // 13: cede.replication.v1.Entry.delete_priority_class:type_name -> cede.replication.v1.DeletePriorityClass
 	14,  // 14: cede.replication.v1.Entry.collect:type_name -> cede.replication.v1.Collect
 	15,  // 15: cede.replication.v1.Entry.put_chunk:type_name -> cede.replication.v1.PutChunk
-	59,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
+	68,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
 	16,  // 17: cede.replication.v1.Entry.check_policy:type_name -> cede.replication.v1.CheckPolicy
 	17,  // 18: cede.replication.v1.Entry.change_policy:type_name -> cede.replication.v1.ChangePolicy
 	18,  // 19: cede.replication.v1.Entry.put_token:type_name -> cede.replication.v1.PutToken
 	19,  // 20: cede.replication.v1.Entry.delete_token:type_name -> cede.replication.v1.DeleteToken
-	29,  // 21: cede.replication.v1.Entry.upsert_budget:type_name -> cede.replication.v1.Budget
+	36,  // 21: cede.replication.v1.Entry.upsert_budget:type_name -> cede.replication.v1.Budget
 	20,  // 22: cede.replication.v1.Entry.delete_budget:type_name -> cede.replication.v1.DeleteBudget
 	21,  // 23: cede.replication.v1.Entry.upsert_clusters:type_name -> cede.replication.v1.UpsertClusters
 	22,  // 24: cede.replication.v1.Entry.upsert_binding:type_name -> cede.replication.v1.UpsertBinding
-	23,  // 25: cede.replication.v1.Entry.delete_binding:type_name -> cede.replication.v1.DeleteBinding
-	24,  // 26: cede.replication.v1.Entry.end_assignments:type_name -> cede.replication.v1.EndAssignments
-	41,  // 27: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
-	54,  // 28: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
-	31,  // 29: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
-	40,  // 30: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
-	54,  // 31: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
-	54,  // 32: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
-	51,  // 33: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
-	11,  // 34: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
-	57,  // 35: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
-	40,  // 36: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
-	61,  // 37: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
-	63,  // 38: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
-	25,  // 39: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
-	26,  // 40: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
-	54,  // 41: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
-	40,  // 42: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
-	75,  // 43: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
-	76,  // 44: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
-	77,  // 45: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
-	78,  // 46: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
-	47,  // 47: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
-	40,  // 48: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
-	79,  // 49: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
-	30,  // 50: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
-	30,  // 51: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
-	32,  // 52: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
-	33,  // 53: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
-	40,  // 54: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
-	34,  // 55: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
-	39,  // 56: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
-	39,  // 57: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
-	35,  // 58: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
-	36,  // 59: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
-	37,  // 60: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
-	27,  // 61: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
-	28,  // 62: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
-	40,  // 63: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
-	38,  // 64: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
-	38,  // 65: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
-	80,  // 66: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
-	43,  // 67: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
-	42,  // 68: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
-	81,  // 69: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
-	46,  // 70: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
-	82,  // 71: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
-	47,  // 72: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
-	48,  // 73: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
-	49,  // 74: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
-	50,  // 75: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
-	50,  // 76: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
-	83,  // 77: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
-	84,  // 78: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
-	45,  // 79: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
-	44,  // 80: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
-	85,  // 81: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
-	86,  // 82: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
-	47,  // 83: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
-	47,  // 84: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
-	87,  // 85: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
-	88,  // 86: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
-	89,  // 87: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
-	90,  // 88: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
-	53,  // 89: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
-	91,  // 90: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
-	92,  // 91: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
-	52,  // 92: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
-	93,  // 93: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
-	94,  // 94: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
-	95,  // 95: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
-	96,  // 96: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
-	97,  // 97: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
-	98,  // 98: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
-	99,  // 99: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
-	100, // 100: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
-	56,  // 101: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
-	60,  // 102: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
-	101, // 103: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
-	102, // 104: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
-	40,  // 105: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
-	66,  // 106: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
-	57,  // 107: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
-	58,  // 108: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
-	51,  // 109: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
-	67,  // 110: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
-	68,  // 111: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
-	54,  // 112: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
-	37,  // 113: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
-	69,  // 114: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
-	59,  // 115: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
-	62,  // 116: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
-	70,  // 117: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
-	71,  // 118: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
-	63,  // 119: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
-	72,  // 120: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
-	73,  // 121: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
-	74,  // 122: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
-	29,  // 123: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
-	25,  // 124: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
-	26,  // 125: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
-	27,  // 126: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
-	40,  // 127: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
-	41,  // 128: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
-	39,  // 129: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
-	40,  // 130: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
-	55,  // 131: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
-	61,  // 132: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
-	133, // [133:133] is the sub-list for method output_type
-	133, // [133:133] is the sub-list for method input_type
-	133, // [133:133] is the sub-list for extension type_name
-	133, // [133:133] is the sub-list for extension extendee
-	0,   // [0:133] is the sub-list for field type_name
+	27,  // 25: cede.replication.v1.Entry.delete_binding:type_name -> cede.replication.v1.DeleteBinding
+	28,  // 26: cede.replication.v1.Entry.end_assignments:type_name -> cede.replication.v1.EndAssignments
+	24,  // 27: cede.replication.v1.Entry.change_clusters:type_name -> cede.replication.v1.ChangeClusters
+	26,  // 28: cede.replication.v1.Entry.delete_cluster:type_name -> cede.replication.v1.DeleteCluster
+	23,  // 29: cede.replication.v1.Entry.stop_binding:type_name -> cede.replication.v1.StopBinding
+	29,  // 30: cede.replication.v1.Entry.update_assignments:type_name -> cede.replication.v1.UpdateAssignments
+	31,  // 31: cede.replication.v1.Entry.stop_assignments:type_name -> cede.replication.v1.StopAssignments
+	50,  // 32: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
+	63,  // 33: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
+	40,  // 34: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
+	49,  // 35: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
+	63,  // 36: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
+	63,  // 37: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
+	60,  // 38: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
+	61,  // 39: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
+	61,  // 40: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
+	11,  // 41: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
+	66,  // 42: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
+	49,  // 43: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
+	70,  // 44: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
+	72,  // 45: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
+	32,  // 46: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
+	33,  // 47: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
+	63,  // 48: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
+	49,  // 49: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
+	63,  // 50: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
+	25,  // 51: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
+	84,  // 52: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
+	46,  // 53: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
+	49,  // 54: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
+	30,  // 55: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
+	85,  // 56: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
+	86,  // 57: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
+	87,  // 58: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
+	88,  // 59: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
+	89,  // 60: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
+	56,  // 61: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
+	49,  // 62: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
+	90,  // 63: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
+	39,  // 64: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
+	39,  // 65: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
+	37,  // 66: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
+	38,  // 67: cede.replication.v1.Budget.recent:type_name -> cede.replication.v1.EvictionsAt
+	41,  // 68: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
+	42,  // 69: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
+	49,  // 70: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
+	43,  // 71: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
+	48,  // 72: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
+	48,  // 73: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
+	44,  // 74: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
+	45,  // 75: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
+	46,  // 76: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
+	34,  // 77: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
+	35,  // 78: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
+	49,  // 79: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
+	47,  // 80: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
+	47,  // 81: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
+	91,  // 82: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
+	52,  // 83: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
+	51,  // 84: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
+	92,  // 85: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
+	55,  // 86: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
+	93,  // 87: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
+	56,  // 88: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
+	57,  // 89: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
+	58,  // 90: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
+	59,  // 91: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
+	59,  // 92: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
+	94,  // 93: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
+	95,  // 94: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
+	54,  // 95: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
+	53,  // 96: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
+	96,  // 97: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
+	97,  // 98: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
+	56,  // 99: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
+	56,  // 100: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
+	98,  // 101: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
+	99,  // 102: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
+	100, // 103: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
+	101, // 104: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
+	62,  // 105: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
+	102, // 106: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
+	103, // 107: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
+	61,  // 108: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
+	104, // 109: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
+	105, // 110: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
+	106, // 111: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
+	107, // 112: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
+	108, // 113: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
+	109, // 114: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
+	110, // 115: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
+	111, // 116: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
+	65,  // 117: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
+	69,  // 118: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
+	112, // 119: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
+	113, // 120: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
+	49,  // 121: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
+	75,  // 122: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
+	66,  // 123: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
+	67,  // 124: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
+	60,  // 125: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
+	76,  // 126: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
+	77,  // 127: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
+	63,  // 128: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
+	46,  // 129: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
+	78,  // 130: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
+	68,  // 131: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
+	71,  // 132: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
+	79,  // 133: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
+	80,  // 134: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
+	72,  // 135: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
+	81,  // 136: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
+	82,  // 137: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
+	83,  // 138: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
+	36,  // 139: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
+	32,  // 140: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
+	33,  // 141: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
+	34,  // 142: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
+	49,  // 143: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
+	50,  // 144: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
+	48,  // 145: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
+	49,  // 146: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
+	64,  // 147: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
+	70,  // 148: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
+	149, // [149:149] is the sub-list for method output_type
+	149, // [149:149] is the sub-list for method input_type
+	149, // [149:149] is the sub-list for extension type_name
+	149, // [149:149] is the sub-list for extension extendee
+	0,   // [0:149] is the sub-list for field type_name
 }
 
 func init() { file_replication_proto_init() }
@@ -7716,14 +8592,21 @@ func file_replication_proto_init() {
 		(*Entry_UpsertBinding)(nil),
 		(*Entry_DeleteBinding)(nil),
 		(*Entry_EndAssignments)(nil),
+		(*Entry_ChangeClusters)(nil),
+		(*Entry_DeleteCluster)(nil),
+		(*Entry_StopBinding)(nil),
+		(*Entry_UpdateAssignments)(nil),
+		(*Entry_StopAssignments)(nil),
 	}
 	file_replication_proto_msgTypes[3].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[4].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[8].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[12].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[42].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[57].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[65].OneofWrappers = []any{
+	file_replication_proto_msgTypes[22].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[23].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[51].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[66].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[74].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Config)(nil),
 		(*Record_PriorityClass)(nil),
@@ -7752,7 +8635,7 @@ func file_replication_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_proto_rawDesc), len(file_replication_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   103,
+			NumMessages:   114,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -192,7 +192,8 @@ type StatusReply struct {
 	Build       string                 `protobuf:"bytes,13,opt,name=build,proto3" json:"build,omitempty"`
 	// Whether this server will take part in the cluster that begin names, and in no
 	// other for a while.
-	Promised      bool `protobuf:"varint,14,opt,name=promised,proto3" json:"promised,omitempty"`
+	Promised      bool     `protobuf:"varint,14,opt,name=promised,proto3" json:"promised,omitempty"`
+	Servers       []string `protobuf:"bytes,15,rep,name=servers,proto3" json:"servers,omitempty"` // ids of those who belong to its cluster, as it knows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -325,6 +326,13 @@ func (x *StatusReply) GetPromised() bool {
 	return false
 }
 
+func (x *StatusReply) GetServers() []string {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
 type DequeueRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Most          uint32                 `protobuf:"varint,1,opt,name=most,proto3" json:"most,omitempty"`
@@ -442,6 +450,7 @@ type Delivery struct {
 	Token         uint64                 `protobuf:"fixed64,1,opt,name=token,proto3" json:"token,omitempty"`
 	WaitIndex     uint64                 `protobuf:"varint,2,opt,name=wait_index,json=waitIndex,proto3" json:"wait_index,omitempty"`
 	Attempt       uint32                 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Trace         string                 `protobuf:"bytes,4,opt,name=trace,proto3" json:"trace,omitempty"` // that the evaluation belongs to, a traceparent of W3C
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -495,6 +504,13 @@ func (x *Delivery) GetAttempt() uint32 {
 		return x.Attempt
 	}
 	return 0
+}
+
+func (x *Delivery) GetTrace() string {
+	if x != nil {
+		return x.Trace
+	}
+	return ""
 }
 
 type SettleRequest struct {
@@ -690,8 +706,11 @@ func (x *PlanReply) GetResult() []byte {
 }
 
 type EvalsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Evals         []byte                 `protobuf:"bytes,1,opt,name=evals,proto3" json:"evals,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Evals []byte                 `protobuf:"bytes,1,opt,name=evals,proto3" json:"evals,omitempty"`
+	// The delivery that they come of.
+	EvalId        string `protobuf:"bytes,2,opt,name=eval_id,json=evalId,proto3" json:"eval_id,omitempty"`
+	Token         uint64 `protobuf:"fixed64,3,opt,name=token,proto3" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -731,6 +750,20 @@ func (x *EvalsRequest) GetEvals() []byte {
 		return x.Evals
 	}
 	return nil
+}
+
+func (x *EvalsRequest) GetEvalId() string {
+	if x != nil {
+		return x.EvalId
+	}
+	return ""
+}
+
+func (x *EvalsRequest) GetToken() uint64 {
+	if x != nil {
+		return x.Token
+	}
+	return 0
 }
 
 type ApplyRequest struct {
@@ -994,7 +1027,7 @@ const file_rpc_proto_rawDesc = "" +
 	"\n" +
 	"\trpc.proto\x12\vcede.rpc.v1\"%\n" +
 	"\rStatusRequest\x12\x14\n" +
-	"\x05begin\x18\x01 \x01(\tR\x05begin\"\x8a\x03\n" +
+	"\x05begin\x18\x01 \x01(\tR\x05begin\"\xa4\x03\n" +
 	"\vStatusReply\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x1d\n" +
 	"\n" +
@@ -1012,7 +1045,8 @@ const file_rpc_proto_rawDesc = "" +
 	"\x06oldest\x18\v \x01(\rR\x06oldest\x12\x16\n" +
 	"\x06newest\x18\f \x01(\rR\x06newest\x12\x14\n" +
 	"\x05build\x18\r \x01(\tR\x05build\x12\x1a\n" +
-	"\bpromised\x18\x0e \x01(\bR\bpromised\"8\n" +
+	"\bpromised\x18\x0e \x01(\bR\bpromised\x12\x18\n" +
+	"\aservers\x18\x0f \x03(\tR\aservers\"8\n" +
 	"\x0eDequeueRequest\x12\x12\n" +
 	"\x04most\x18\x01 \x01(\rR\x04most\x12\x12\n" +
 	"\x04wait\x18\x02 \x01(\x03R\x04wait\"o\n" +
@@ -1021,12 +1055,13 @@ const file_rpc_proto_rawDesc = "" +
 	"\n" +
 	"deliveries\x18\x02 \x03(\v2\x15.cede.rpc.v1.DeliveryR\n" +
 	"deliveries\x12\x12\n" +
-	"\x04term\x18\x03 \x01(\x04R\x04term\"Y\n" +
+	"\x04term\x18\x03 \x01(\x04R\x04term\"o\n" +
 	"\bDelivery\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\x06R\x05token\x12\x1d\n" +
 	"\n" +
 	"wait_index\x18\x02 \x01(\x04R\twaitIndex\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\rR\aattempt\"\xbf\x01\n" +
+	"\aattempt\x18\x03 \x01(\rR\aattempt\x12\x14\n" +
+	"\x05trace\x18\x04 \x01(\tR\x05trace\"\xbf\x01\n" +
 	"\rSettleRequest\x123\n" +
 	"\x04verb\x18\x01 \x01(\x0e2\x1f.cede.rpc.v1.SettleRequest.VerbR\x04verb\x12\x17\n" +
 	"\aeval_id\x18\x02 \x01(\tR\x06evalId\x12\x14\n" +
@@ -1041,9 +1076,11 @@ const file_rpc_proto_rawDesc = "" +
 	"\vPlanRequest\x12\x12\n" +
 	"\x04plan\x18\x01 \x01(\fR\x04plan\"#\n" +
 	"\tPlanReply\x12\x16\n" +
-	"\x06result\x18\x01 \x01(\fR\x06result\"$\n" +
+	"\x06result\x18\x01 \x01(\fR\x06result\"S\n" +
 	"\fEvalsRequest\x12\x14\n" +
-	"\x05evals\x18\x01 \x01(\fR\x05evals\"$\n" +
+	"\x05evals\x18\x01 \x01(\fR\x05evals\x12\x17\n" +
+	"\aeval_id\x18\x02 \x01(\tR\x06evalId\x12\x14\n" +
+	"\x05token\x18\x03 \x01(\x06R\x05token\"$\n" +
 	"\fApplyRequest\x12\x14\n" +
 	"\x05entry\x18\x01 \x01(\fR\x05entry\"_\n" +
 	"\n" +

@@ -48,7 +48,8 @@ type PoolClient interface {
 	// SubmitPlan has the leader check a plan and commit what still holds. Meanwhile the
 	// lease of its evaluation does not run out.
 	SubmitPlan(ctx context.Context, in *PlanRequest, opts ...grpc.CallOption) (*PlanReply, error)
-	// WriteEvals has the leader write what workers made of evaluations.
+	// WriteEvals has the leader write what a worker made of an evaluation. Meanwhile its
+	// lease does not run out.
 	WriteEvals(ctx context.Context, in *EvalsRequest, opts ...grpc.CallOption) (*Done, error)
 	// Apply has the leader write an entry that a server makes of itself.
 	Apply(ctx context.Context, in *ApplyRequest, opts ...grpc.CallOption) (*ApplyReply, error)
@@ -150,7 +151,8 @@ type PoolServer interface {
 	// SubmitPlan has the leader check a plan and commit what still holds. Meanwhile the
 	// lease of its evaluation does not run out.
 	SubmitPlan(context.Context, *PlanRequest) (*PlanReply, error)
-	// WriteEvals has the leader write what workers made of evaluations.
+	// WriteEvals has the leader write what a worker made of an evaluation. Meanwhile its
+	// lease does not run out.
 	WriteEvals(context.Context, *EvalsRequest) (*Done, error)
 	// Apply has the leader write an entry that a server makes of itself.
 	Apply(context.Context, *ApplyRequest) (*ApplyReply, error)

@@ -77,7 +77,9 @@ func (b *builder) name(text string) string {
 	return n
 }
 
-// cleanName replaces what a name must not have.
+// CleanName replaces what a name must not have.
+func CleanName(text string) string { return cleanName(text) }
+
 func cleanName(text string) string {
 	n := []byte(strings.ToLower(text))
 	for i, c := range n {
@@ -97,6 +99,8 @@ func (b *builder) shrink() error {
 	b.file.Nodes = b.opts.shrink(b.file.Nodes)
 	b.report.Nodes = len(b.file.Nodes)
 	switch {
+	case b.report.Nodes > 0 && b.report.Nodes < b.opts.Nodes:
+		return fmt.Errorf("nodes %d: there are %d; ask for no more", b.opts.Nodes, b.report.Nodes)
 	case b.report.Nodes > 0:
 		return nil
 	case b.report.NodesRead > 0:

@@ -1,7 +1,7 @@
 // Package importer turns cluster traces into scenarios: OpenB (Alibaba's GPU
 // cluster of 2023), Google (the cluster trace of 2011) and SWF (logs in the
-// Standard Workload Format, with MetaCentrum's extra columns); and Kube, dumps of
-// Kubernetes clusters. It owns what a
+// Standard Workload Format, with MetaCentrum's extra columns); and Kube and Nomad,
+// dumps of clusters of those names. It owns what a
 // trace's rows mean, and the options that choose a part of one: Keep and Nodes
 // (fewer nodes), Compress (more work per time), Sample (a scale model), From,
 // Until and Limit.
@@ -28,6 +28,17 @@
 // What runs is there at the start, pods on their way out are stopped at 0s, and jobs
 // with pods that wait are submitted then, those with a node in prospect first, then
 // in order of creation. Nothing ends by itself. KubeWork adds the work of manifests.
+//
+// # nomad
+//
+// A dump of a Nomad cluster: answers of its API, as `nomad operator api` writes
+// them, in any number of .json files, told apart by what they hold. Lists of nodes
+// and allocations with resources are enough; specifications of jobs (/v1/job/ID)
+// add counts and constraints, nodes one by one (/v1/node/ID) the attributes that
+// constraints read, and the scheduler's configuration what may be preempted. Units
+// are kept: cpu is Nomad's MHz. What runs is there at the start, and jobs of which
+// less runs than is asked for are submitted then. A job without a specification is
+// made of what its allocations hold.
 //
 // # openb
 //

@@ -51,7 +51,7 @@ func (o *Options) ownToTraces() error {
 	if len(all.words("")) == 0 && len(o.Bands) == 0 && o.NeverRan == NeverRanDefault && !o.WholeGPUs && !o.RawPriority {
 		return nil
 	}
-	return errors.New("a dump of a Kubernetes cluster is imported whole: name is the only option that it takes")
+	return errors.New("a dump of a cluster is imported whole: name is the only option that it takes")
 }
 
 // readDump reads the file that was named, or every dump of a folder.
@@ -75,9 +75,39 @@ func readDump(src Source, report *Report) (*kube.Dump, error) {
 	}
 	dump, err := kube.Read(readers...)
 	if err != nil {
-		return nil, &FileError{File: strings.Join(files, ", "), Err: err}
+		return nil, culprits(src, files, err)
 	}
 	return dump, nil
+}
+
+// culprits tells which of several files cannot be read: each is read once more,
+// by itself.
+func culprits(src Source, files []string, err error) error {
+	if len(files) == 1 {
+		return &FileError{File: files[0], Err: err}
+	}
+	var blamed *FileError
+	var more []error
+	for _, name := range files {
+		f, openErr := src.FS.Open(name)
+		if openErr != nil {
+			return openErr
+		}
+		_, alone := kube.Read(f)
+		_ = f.Close() // it was only read
+		switch {
+		case alone == nil:
+		case blamed == nil:
+			blamed = &FileError{File: name, Err: alone}
+		default:
+			more = append(more, &FileError{File: name, Err: alone})
+		}
+	}
+	if blamed == nil {
+		return &FileError{File: strings.Join(files, ", "), Err: err}
+	}
+	blamed.Err = errors.Join(slices.Insert(more, 0, blamed.Err)...)
+	return blamed
 }
 
 // tellOf fills the report.
@@ -211,7 +241,9 @@ func groupOf(g *model.Group) scenario.Group {
 		group.Devices = append(group.Devices, scenario.DeviceRequest{ID: d.ID, Count: new(d.Count), Constraints: constraintsOf(d.Constraints)})
 	}
 	for _, t := range g.Tolerations {
-		group.Tolerations = append(group.Tolerations, scenario.Toleration{Key: t.Key, Operator: string(t.Operator), Value: t.Value})
+		group.Tolerations = append(group.Tolerations, scenario.Toleration{
+			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect), For: scenario.Duration(t.For),
+		})
 	}
 	for i := range g.Affinities {
 		a := &g.Affinities[i]

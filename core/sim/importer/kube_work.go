@@ -77,6 +77,9 @@ func WithWork(f *scenario.File, jobs []scenario.Job) (*scenario.File, []scenario
 // JobOf is a job of the model as a scenario has it.
 func JobOf(j *model.Job) scenario.Job { return jobOf(j, nil) }
 
+// NodeOf is a node as it is written: what Kubernetes knows of one.
+func NodeOf(n *model.Node) scenario.Node { return nodeOf(n) }
+
 // plainNode is what a manifest's wishes read of a node.
 func plainNode(n *scenario.Node) *model.Node {
 	node := &model.Node{ID: n.ID, Capacity: model.Resources(n.Capacity), Attributes: maps.Clone(n.Attributes)}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
 )
@@ -72,12 +73,16 @@ func (c *checker) checkBinding(p *path, b *Binding) {
 	c.amounts(p.field("resources"), b.Resources)
 	c.span(p.field("killTimeout"), b.KillTimeout)
 	c.span(p.field("duration"), b.Duration)
+	c.span(p.field("checkpoint"), b.Checkpoint)
 	c.checkClass(p, b)
 	if b.Scope == scopeCluster && b.PreemptionPolicy == preemptionPolicies[0] {
 		c.add(p.field("preemptionPolicy"), "a cluster-scoped binding preempts nobody", "write Never, or leave it out")
 	}
 	if n := b.replicas(); n < 0 || n > maxReplicas {
 		c.add(p.field("replicas"), fmt.Sprintf("%d replicas: expected 0 to %d", n, maxReplicas), "check the number")
+	}
+	if n := b.MinReplicas; n < 0 || n > max(0, b.replicas()) {
+		c.add(p.field("minReplicas"), fmt.Sprintf("%d replicas: expected 0 to %d, as many as it wants", n, b.replicas()), "lower it, or leave it out: the binding then goes whole")
 	}
 	for i, id := range b.Clusters {
 		c.needCluster(p.field("clusters").item(i), id)
@@ -107,6 +112,11 @@ func (c *checker) checkClass(p *path, b *Binding) {
 	c.oneOf(source, b.ClassSource, string(model.KubePriorityClass), string(model.PodPriorityClass))
 	if b.PriorityClass != "" && b.Priority != nil {
 		c.add(p.field("priorityClass"), "priority and priorityClass exclude each other", "remove one of the two")
+	}
+	if strict := c.f.Scheduler.FeatureGates.StrictPriorityClasses; b.PriorityClass != "" && strict != nil && *strict {
+		if !slices.ContainsFunc(c.f.Classes, func(x PriorityClass) bool { return x.Name == b.PriorityClass }) {
+			c.add(p.field("priorityClass"), fmt.Sprintf("there is no priority class %.100q, and StrictPriorityClasses is on", b.PriorityClass), "declare it under priorityClasses, or turn the gate off")
+		}
 	}
 	if b.ClassSource != "" && b.Priority != nil {
 		c.add(source, "priority and priorityClassSource exclude each other", "remove one of the two")
@@ -278,6 +288,7 @@ func (b *Binding) resolve(all *classes) (binding *model.Binding, warning string)
 		Replicas: b.replicas(), Resources: model.Resources(b.Resources), Clusters: b.Clusters, Weights: b.Weights,
 		Constraints: resolveConstraints(b.Constraints), Duplicated: b.ReplicaScheduling == duplicated,
 		MinClusters: least, MaxClusters: most, KillTimeout: int64(b.KillTimeout), Duration: int64(b.Duration),
+		MinReplicas: b.MinReplicas, Checkpoint: int64(b.Checkpoint),
 	}
 	class := all.byName[b.PriorityClass]
 	source := cmp.Or(model.ClassSource(b.ClassSource), model.KubePriorityClass)

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
 )
@@ -69,19 +70,35 @@ func (c *checker) checkBudgets() {
 		c.optionalName(p.field("namespace"), b.Namespace)
 		c.oneOf(p.field("enforcement"), b.Enforcement, enforceBestEffort, enforceStrict)
 		c.noEmptyKey(p.field("labels"), b.Labels)
-		if len(b.Labels) == 0 {
+		switch {
+		case len(b.Labels) == 0 && b.MaxEvictions == nil:
 			c.add(p.field("labels"), "labels are missing", "name the labels of the allocations that are meant, such as {app: web}")
-		} else if c.problems.len() == 0 && !c.carried(b) {
+		case len(b.Labels) > 0 && c.problems.len() == 0 && !c.carried(b):
 			c.warnings = append(c.warnings, fmt.Sprintf("budgets[%d]: no group of namespace %s has the labels of %s: it protects nothing", i, b.namespace(), b.Name))
 		}
-		switch {
-		case b.MinAvailable == nil && b.MaxUnavailable == nil:
-			c.add(p, "neither minAvailable nor maxUnavailable is there", "write one of them, such as minAvailable: 1")
-		case b.MinAvailable != nil && b.MaxUnavailable != nil:
-			c.add(p.field("maxUnavailable"), "minAvailable and maxUnavailable exclude each other", "remove one of the two")
-		}
+		c.checkBounds(p, b)
 		c.checkBound(p.field("minAvailable"), b.MinAvailable)
 		c.checkBound(p.field("maxUnavailable"), b.MaxUnavailable)
+	}
+}
+
+// checkBounds asks for one bound, and for a window where that is a rate.
+func (c *checker) checkBounds(p *path, b *Budget) {
+	switch m := b.resolve(); {
+	case m.Bounds() == 0:
+		c.add(p, "neither minAvailable nor maxUnavailable nor maxEvictions is there", "write one of them, such as minAvailable: 1")
+	case b.MinAvailable != nil && b.MaxUnavailable != nil:
+		c.add(p.field("maxUnavailable"), "minAvailable and maxUnavailable exclude each other", "remove one of the two")
+	case m.Bounds() > 1:
+		c.add(p.field("maxEvictions"), "maxEvictions and the other bounds exclude each other", "write two budgets")
+	}
+	switch {
+	case b.MaxEvictions == nil && b.Window != 0:
+		c.add(p.field("window"), "window is without maxEvictions", "write maxEvictions: how many may be evicted in the window")
+	case b.MaxEvictions != nil && *b.MaxEvictions < 0:
+		c.add(p.field("maxEvictions"), fmt.Sprintf("%d is negative: expected 0 or more", *b.MaxEvictions), "remove the sign")
+	case b.MaxEvictions != nil && b.Window <= 0:
+		c.add(p.field("window"), "window is missing: expected a time above 0", "write the time in which so many may be evicted, such as window: 1h")
 	}
 }
 
@@ -107,9 +124,14 @@ func (c *checker) carried(b *Budget) bool {
 func (b *Budget) namespace() string { return cmp.Or(b.Namespace, model.DefaultNamespace) }
 
 func (b *Budget) resolve() *model.Budget {
-	return &model.Budget{
+	m := &model.Budget{
 		Namespace: b.namespace(), Name: b.Name, Labels: b.Labels,
 		MinAvailable: (*model.Bound)(b.MinAvailable), MaxUnavailable: (*model.Bound)(b.MaxUnavailable),
 		Strict: b.Enforcement == enforceStrict,
 	}
+	if b.MaxEvictions != nil {
+		m.MaxEvictions = &model.Rate{Number: *b.MaxEvictions, Window: time.Duration(b.Window)}
+		m.Strict = b.Enforcement != enforceBestEffort // so many and no more, unless somebody says otherwise
+	}
+	return m
 }

@@ -110,7 +110,6 @@ type decoder struct {
 	keys     []keyLine // of the mappings with free keys that are open
 	spent    int       // memory, roughly
 	interned map[string]string
-	later    bool // a field was refused as not supported yet
 }
 
 func (d *decoder) decode(r *bufio.Reader) (f *File, err *Error) {
@@ -154,7 +153,7 @@ func (d *decoder) check(f *File) {
 		d.problems = problems{} // of another version's file nothing else means anything
 	}
 	c := newChecker(f)
-	c.heed(d.refused, d.later)
+	c.heed(d.refused)
 	c.check()
 	for _, p := range c.problems.list {
 		p.Line = d.lines.line(p.Path)

@@ -13,7 +13,6 @@ const maxFields = 32
 
 func (s *structPlan) decode(d *decoder, v reflect.Value, start event) {
 	var seen [maxFields]int // line by field; 0: not seen
-	later := false          // it is something that a later version knows
 	for {
 		ev := d.src.next()
 		if ev.kind == kindObjectEnd {
@@ -21,7 +20,7 @@ func (s *structPlan) decode(d *decoder, v reflect.Value, start event) {
 		}
 		at, ok := s.byName[string(ev.text)]
 		if !ok {
-			later = s.unknown(d, ev) || later
+			s.unknown(d, ev)
 			continue
 		}
 		field := &s.fields[at]
@@ -39,7 +38,7 @@ func (s *structPlan) decode(d *decoder, v reflect.Value, start event) {
 		if i > 0 && s.instead >= 0 && seen[s.instead] > 0 {
 			break
 		}
-		if field := &s.fields[r.field]; seen[r.field] == 0 && !later {
+		if field := &s.fields[r.field]; seen[r.field] == 0 {
 			mark := d.push(step{key: field.name, index: -1}, start.line)
 			d.problem(start.line, field.name+" is missing", fmt.Sprintf("add `%s: ` and %s", field.name, r.what))
 			d.pop(mark)
@@ -65,29 +64,21 @@ func (d *decoder) twice(line int, what string, first int) {
 	d.problem(line, fmt.Sprintf("%s is given twice, first on line %d", what, first), "remove one of the two")
 }
 
-// unknown refuses a field and steps over its value. It reports whether a later
-// version knows the field.
-func (s *structPlan) unknown(d *decoder, ev event) bool {
+// unknown refuses a field and steps over its value.
+func (s *structPlan) unknown(d *decoder, ev event) {
 	name := string(ev.text[:min(len(ev.text), 100)])
 	mark := d.push(step{key: name, index: -1}, ev.line)
-	what, later := s.later[name]
-	if later {
-		d.later = true
-		d.problem(ev.line, fmt.Sprintf("%q is not supported yet", name), "remove it: "+what+" come with a later version of cede")
-	} else {
-		known := make([]string, len(s.fields))
-		for i := range s.fields {
-			known[i] = s.fields[i].name
-		}
-		remedy := "known fields: " + strings.Join(known, ", ")
-		if near := suggest.Nearest(name, known); near != "" {
-			remedy = fmt.Sprintf("did you mean %q?", near)
-		}
-		d.problem(ev.line, fmt.Sprintf("unknown field %.100q", name), remedy)
+	known := make([]string, len(s.fields))
+	for i := range s.fields {
+		known[i] = s.fields[i].name
 	}
+	remedy := "known fields: " + strings.Join(known, ", ")
+	if near := suggest.Nearest(name, known); near != "" {
+		remedy = fmt.Sprintf("did you mean %q?", near)
+	}
+	d.problem(ev.line, fmt.Sprintf("unknown field %.100q", name), remedy)
 	d.skip(d.src.next())
 	d.pop(mark)
-	return later
 }
 
 func pointerPlan(of *plan) *plan {

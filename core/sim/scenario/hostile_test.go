@@ -60,6 +60,7 @@ func TestDecode_RefusesRubbish(t *testing.T) {
 		{"aliases", repeat(head+"description: &a b\nnodes: [", "*a, ", size), "too large for YAML"},
 		{"question marks", repeat(head, "? ", size), "too large for YAML"},
 		{"text after a field", repeat(head, "y\n", size), "could not find expected ':'"},
+		{"one long text", repeat("version: 1\nname: ", "x", size/8), "f:2: a text of more than 1 MiB"},
 		{"JSON braces", repeat(object, `"a":{`, size), "nested more than 100"},
 		{"JSON brackets", repeat(object+`"nodes":`, "[", size), "nested more than 100"},
 		{"JSON text", repeat(object+`"name": "`, "x", size), "a text of more than 1 MiB"},

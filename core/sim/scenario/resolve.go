@@ -119,6 +119,7 @@ func (s *Scheduler) resolve() model.SchedulerConfig {
 		Algorithm:     model.Algorithm(cmp.Or(s.Algorithm, string(model.Binpack))),
 		PriorityDelta: s.PriorityDelta,
 		Policy:        cmp.Or(s.Policy, DefaultPolicy),
+		Gates:         model.FeatureGates(s.FeatureGates),
 	}
 	p := s.Preemption
 	if p == nil {

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
 )
@@ -65,7 +66,10 @@ func (g *Group) resolve() *model.Group {
 		group.Devices = append(group.Devices, request)
 	}
 	for _, t := range g.Tolerations {
-		group.Tolerations = append(group.Tolerations, model.Toleration{Key: t.Key, Operator: model.TolerationOperator(t.Operator), Value: t.Value})
+		group.Tolerations = append(group.Tolerations, model.Toleration{
+			Key: t.Key, Operator: model.TolerationOperator(t.Operator), Value: t.Value,
+			Effect: model.TaintEffect(t.Effect), For: time.Duration(t.For),
+		})
 	}
 	for _, a := range g.Affinities {
 		group.Affinities = append(group.Affinities, model.Affinity{Constraint: a.resolve(), Weight: a.Weight})

@@ -20,8 +20,7 @@ type structPlan struct {
 	fields   []fieldPlan
 	byName   map[string]int
 	required []requirement
-	instead  int               // field that spares all of required but the first; -1: none does
-	later    map[string]string // fields that this version refuses -> what they are
+	instead  int // field that spares all of required but the first; -1: none does
 }
 
 // requirement is a field that must be there, and what to write.
@@ -70,13 +69,6 @@ var words = map[reflect.Type][2]string{ // one, many
 	reflect.TypeFor[uint16]():               {"a port", "ports"},
 }
 
-// later lists fields that belong to the format and to a later version of cede.
-// They are refused rather than ignored, because ignoring them would change who
-// is evicted.
-var later = map[reflect.Type]map[string]string{
-	reflect.TypeFor[Binding](): {"minReplicas": "elastic bindings"},
-}
-
 // instead names the field that makes an element something else, of which only the
 // id is required of what stands in required.
 var instead = map[reflect.Type]string{reflect.TypeFor[Running](): "binding"}
@@ -92,7 +84,7 @@ var required = map[reflect.Type][][2]string{
 	reflect.TypeFor[PriorityClass](): {{"name", nameWords}, {"value", "a whole number"}},
 	reflect.TypeFor[Node]():          {{"id", nameWords}},
 	reflect.TypeFor[Device]():        {{"id", "vendor/type/model"}, {"count", "a whole number"}},
-	reflect.TypeFor[Taint]():         {{"key", "a word such as gpu"}, {"effect", "NoSchedule or PreferNoSchedule"}},
+	reflect.TypeFor[Taint]():         {{"key", "a word such as gpu"}, {"effect", "NoSchedule, PreferNoSchedule or NoExecute"}},
 	reflect.TypeFor[Budget]():        {{"name", nameWords}},
 	reflect.TypeFor[Cluster]():       {{"id", nameWords}},
 	reflect.TypeFor[Binding]():       {{"id", nameWords}},
@@ -156,7 +148,7 @@ func newPlan(t reflect.Type) *plan {
 }
 
 func newStructPlan(t reflect.Type) *plan {
-	s := &structPlan{byName: map[string]int{}, later: later[t], instead: -1}
+	s := &structPlan{byName: map[string]int{}, instead: -1}
 	s.addFields(t, nil)
 	if name, ok := instead[t]; ok {
 		s.instead = s.byName[name]

@@ -29,10 +29,19 @@ type Duration int64
 
 // Scheduler configures the run; absent fields take the documented defaults.
 type Scheduler struct {
-	Algorithm     string      `json:"algorithm,omitempty"`
-	Preemption    *Preemption `json:"preemption,omitempty"`
-	PriorityDelta *int32      `json:"priorityDelta,omitempty"`
-	Policy        string      `json:"policy,omitempty"`
+	Algorithm     string       `json:"algorithm,omitempty"`
+	Preemption    *Preemption  `json:"preemption,omitempty"`
+	PriorityDelta *int32       `json:"priorityDelta,omitempty"`
+	Policy        string       `json:"policy,omitempty"`
+	FeatureGates  FeatureGates `json:"featureGates,omitzero"`
+}
+
+// FeatureGates switch what bindings get of their priorities. The first two are on
+// where they are absent, the last is off.
+type FeatureGates struct {
+	PriorityBasedScheduling           *bool `json:"PriorityBasedScheduling,omitempty"`
+	PriorityBasedPreemptiveScheduling *bool `json:"PriorityBasedPreemptiveScheduling,omitempty"`
+	StrictPriorityClasses             *bool `json:"StrictPriorityClasses,omitempty"`
 }
 
 // Preemption switches preemption by job type. A field that is absent in a
@@ -148,9 +157,11 @@ type Group struct {
 
 // Toleration lets a group go to nodes with a taint.
 type Toleration struct {
-	Key      string `json:"key,omitempty"`
-	Operator string `json:"operator,omitempty"`
-	Value    string `json:"value,omitempty"`
+	Key      string   `json:"key,omitempty"`
+	Operator string   `json:"operator,omitempty"`
+	Value    string   `json:"value,omitempty"`
+	Effect   string   `json:"effect,omitempty"`
+	For      Duration `json:"for,omitempty"`
 }
 
 // DeviceRequest asks for instances of one device group.
@@ -196,6 +207,8 @@ type Budget struct {
 	Labels         map[string]string `json:"labels,omitempty"`
 	MinAvailable   *Bound            `json:"minAvailable,omitempty"`
 	MaxUnavailable *Bound            `json:"maxUnavailable,omitempty"`
+	MaxEvictions   *int32            `json:"maxEvictions,omitempty"`
+	Window         Duration          `json:"window,omitempty"`
 	Enforcement    string            `json:"enforcement,omitempty"`
 }
 
@@ -223,6 +236,7 @@ type Binding struct {
 	PreemptionPolicy  string         `json:"preemptionPolicy,omitempty"`
 	KillTimeout       Duration       `json:"killTimeout,omitempty"`
 	Replicas          *int           `json:"replicas,omitempty"`
+	MinReplicas       int            `json:"minReplicas,omitempty"`
 	Resources         Quantities     `json:"resources,omitempty"`
 	Clusters          []string       `json:"clusters,omitempty"`
 	Weights           map[string]int `json:"weights,omitempty"`
@@ -230,6 +244,7 @@ type Binding struct {
 	ReplicaScheduling string         `json:"replicaScheduling,omitempty"`
 	Spread            ClusterSpread  `json:"spread,omitzero"`
 	Duration          Duration       `json:"duration,omitempty"`
+	Checkpoint        Duration       `json:"checkpoint,omitempty"`
 }
 
 // ClusterSpread bounds over how many clusters a binding is spread.

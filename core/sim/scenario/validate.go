@@ -26,7 +26,6 @@ type checker struct {
 	problems problems
 
 	refused map[string]bool // paths that the decoder has complained about
-	later   bool            // a part of the file was refused as not supported yet
 	tainted map[string]bool // elements with a problem, such as jobs[2]
 	unsure  map[string]bool // lists of which not every name is known
 
@@ -58,8 +57,8 @@ func newChecker(f *File) *checker {
 }
 
 // heed takes over what the decoder has found.
-func (c *checker) heed(refused map[string]bool, later bool) {
-	c.refused, c.later = refused, later
+func (c *checker) heed(refused map[string]bool) {
+	c.refused = refused
 	for text := range refused {
 		c.taint(text)
 		// Where a whole element or its name was refused, references to it
@@ -133,9 +132,6 @@ func (c *checker) checkAll() {
 	c.checkBindings()
 	c.checkBudgets()
 	c.checkDimensions()
-	if c.later {
-		return // what is refused may be what these refer to
-	}
 	c.checkRunning()
 	c.checkEvents()
 	c.checkExpect()

@@ -15,14 +15,18 @@ func (c *checker) checkTaints(list *path, taints []Taint) {
 			c.add(p.field("key"), "key is missing", "write a word such as gpu")
 		}
 		if t.Effect == "" {
-			c.add(p.field("effect"), "effect is missing", "write NoSchedule or PreferNoSchedule")
+			c.add(p.field("effect"), "effect is missing", "write NoSchedule, PreferNoSchedule or NoExecute")
 		}
-		c.oneOf(p.field("effect"), t.Effect, string(model.NoSchedule), string(model.PreferNoSchedule))
+		c.checkEffect(p.field("effect"), t.Effect)
 		if first, ok := seen[same{t.Key, t.Effect}]; ok {
 			c.add(p, fmt.Sprintf("taints[%d] has the same key and effect", first), "remove one of the two")
 		}
 		seen[same{t.Key, t.Effect}] = i
 	}
+}
+
+func (c *checker) checkEffect(p *path, effect string) {
+	c.oneOf(p, effect, string(model.NoSchedule), string(model.PreferNoSchedule), string(model.NoExecute))
 }
 
 func (c *checker) checkToleration(p *path, t *Toleration) {
@@ -32,5 +36,10 @@ func (c *checker) checkToleration(p *path, t *Toleration) {
 		c.add(p.field("value"), "Exists reads no value", "remove the value, or write operator Equal")
 	case !exists && t.Key == "":
 		c.add(p.field("key"), "key is missing", "name the taint's key; operator Exists without a key tolerates every taint")
+	}
+	c.checkEffect(p.field("effect"), t.Effect)
+	c.span(p.field("for"), t.For)
+	if t.For != 0 && t.Effect != string(model.NoExecute) {
+		c.add(p.field("for"), "only of effect NoExecute is a toleration for some time", "write effect: NoExecute, or remove for")
 	}
 }

@@ -283,6 +283,11 @@ func (s *yamlSource) value(node *yaml.Node) event {
 	case yaml.SequenceNode:
 		s.push(yamlFrame{node: node, content: node.Content})
 	default:
+		if len(node.Value) > maxText {
+			panic(fatal{problem: Problem{
+				Line: s.line, Message: "a text of more than 1 MiB", Remedy: "check that this is a scenario file; a closing quote may be missing",
+			}})
+		}
 		s.text = append(s.text[:0], node.Value...)
 		ev.text = s.text
 	}

@@ -52,9 +52,6 @@ func Random(r *rand.Rand) Question {
 		}
 	}
 	q.Options = c.OptionsOf(victims)
-	for range q.Options.Len() {
-		q.Options.Place = append(q.Options.Place, 0)
-	}
 	return q
 }
 
@@ -73,7 +70,7 @@ func randomRow(r *rand.Rand, row *policytest.Row) {
 	}
 }
 
-// fillCapacity adds the columns of options that cases do not have.
+// fillCapacity makes columns of options that follow from nothing else.
 func fillCapacity(r *rand.Rand, c *sdk.Candidates) {
 	for _, table := range []*[][]float64{&c.Capacity, &c.Reserved, &c.Own} {
 		*table = make([][]float64, len(c.Dims))
@@ -82,8 +79,5 @@ func fillCapacity(r *rand.Rand, c *sdk.Candidates) {
 				(*table)[d] = append((*table)[d], float64(r.IntN(1<<22)))
 			}
 		}
-	}
-	for range c.Len() {
-		c.Place = append(c.Place, 0)
 	}
 }

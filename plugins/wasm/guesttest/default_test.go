@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cede-scheduler/cede/sdk/abi"
 	"github.com/cede-scheduler/cede/sdk/policy"
@@ -29,8 +30,26 @@ func TestDefault_IsTheSameRulesInEveryLanguage(t *testing.T) {
 				c.Options = c.Options[:0]
 			}
 			compareDefault(t, native, g, &e, c)
+			compareBindings(t, native, g, &e, c)
 		}
 	})
+}
+
+// compareBindings takes the same case for one of bindings.
+func compareBindings(t *testing.T, native policy.BindingPreemptor, g *guest, e *abi.Encoder, c *policytest.Case) {
+	t.Helper()
+	in := c.Candidates()
+	want, got := policytest.NewBindingVictims(in.Len()), policytest.NewBindingVictims(in.Len())
+	if err := native.PreemptBindings(in, want); err != nil {
+		t.Fatal(err)
+	}
+	e.Candidates(abi.OpPreemptBindings, in, policy.BindingColumns)
+	if err := e.BindingVictims(g.ask(abi.OpPreemptBindings, e), got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, exactly, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatal(diff)
+	}
 }
 
 func compareDefault(t *testing.T, native *rules.Default, g *guest, e *abi.Encoder, c *policytest.Case) {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -68,6 +69,20 @@ func checkGolden(t *testing.T, g *guest, name string, op abi.Op, want abi.Status
 	if !bytes.Equal(answer, expected) {
 		t.Errorf("the answer differs from %s.answer%s", name, difference(answer, expected))
 	}
+}
+
+// The frames of the folder bindings are answered by default.
+func TestGoldenBindings_AreAnsweredAlikeInEveryLanguage(t *testing.T) {
+	list, err := filepath.Glob(frames + "bindings/*.frame")
+	if err != nil || len(list) == 0 {
+		t.Fatalf("there are no frames (%v)", err)
+	}
+	inLanguages(t, "default", func(t *testing.T, g *guest) {
+		for _, path := range list {
+			name := "bindings/" + strings.TrimSuffix(filepath.Base(path), ".frame")
+			checkGolden(t, g, name, abi.OpPreemptBindings, abi.OK, "-")
+		}
+	})
 }
 
 // words is the error area of a frame.

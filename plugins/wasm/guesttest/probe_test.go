@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cede-scheduler/cede/sdk/abi"
 	"github.com/cede-scheduler/cede/sdk/policy"
@@ -23,6 +24,7 @@ func TestProbe_ReadsRandomFramesAsTheDecoderInGoDoes(t *testing.T) {
 			}
 			compareVictims(t, g, r, columns)
 			compareOptions(t, g, r, columns)
+			compareBindingVictims(t, g, r)
 		}
 	})
 }
@@ -80,6 +82,32 @@ func compareOptions(t *testing.T, g *guest, r *rand.Rand, columns policy.Columns
 	e.OptionScores(answer, got)
 	if diff := cmp.Diff(want.Tiers, got.Tiers) + cmp.Diff(want.Score, got.Score); in.Len() > 0 && diff != "" {
 		t.Fatalf("columns %x: %s", columns, diff)
+	}
+}
+
+func compareBindingVictims(t *testing.T, g *guest, r *rand.Rand) {
+	t.Helper()
+	var e abi.Encoder
+	in := policytest.RandomCandidates(r, 5, 8)
+	e.Candidates(abi.OpPreemptBindings, in, policy.BindingColumns)
+	want, got := policytest.NewBindingVictims(in.Len()), policytest.NewBindingVictims(in.Len())
+	seen, d := decoded(t, &e)
+	shown, err := d.Candidates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := probe.New().PreemptBindings(shown, want); err != nil {
+		t.Fatal(err)
+	}
+	status, answer := g.answer(abi.OpPreemptBindings, seen)
+	if status != abi.OK {
+		t.Fatalf("status %d", status)
+	}
+	if err := e.BindingVictims(answer, got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, exactly, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatal(diff)
 	}
 }
 

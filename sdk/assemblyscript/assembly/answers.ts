@@ -87,3 +87,18 @@ export class Selection {
     this.closed = 0;
   }
 }
+
+/**
+ * The answer of preemptBindings: picks as of selectVictims, and tiers that rank
+ * the options by their rows: lower ones first, compared in order. The host asks
+ * twice: who must go, and then, of who goes, which option is best. On entry all
+ * tiers are 0.
+ */
+@unmanaged
+export class BindingVictims {
+  selection: Selection = new Selection();
+  tier0: Longs = changetype<Longs>(0);
+  tier1: Longs = changetype<Longs>(0);
+  tier2: Longs = changetype<Longs>(0);
+  tier3: Longs = changetype<Longs>(0);
+}

@@ -3,13 +3,14 @@
  *
  *   export * from "cede-policy/assembly/exports";
  */
-import { Gaps, OptionScores, Selection, VictimScores } from "./answers";
+import { BindingVictims, Gaps, OptionScores, Selection, VictimScores } from "./answers";
 import { putDescription } from "./describe";
 import * as frame from "./frame";
 import { ANY, F64, I32, I64 } from "./frame";
 import { candidates, config, optionsOf } from "./load";
 import {
-  Configurable, DeltaHook, Info, OptionScorer, Policy, VictimScorer, VictimSelector, beginCall, fail, failure, registered,
+  BindingPreemptor, Configurable, DeltaHook, Info, OptionScorer, Policy, VictimScorer, VictimSelector, beginCall, fail,
+  failure, registered,
 } from "./policy";
 import { Config, Setting } from "./settings";
 import { Candidates, Floats, Ints, Longs, Options } from "./views";
@@ -26,9 +27,10 @@ const gaps = new Gaps();
 const victimScores = new VictimScores();
 const optionScores = new OptionScores();
 const selection = new Selection();
+const bindingVictims = new BindingVictims();
 
 export function cede_abi_version(): i32 {
-  return 1 << 16;
+  return 1 << 16 | 2;
 }
 
 export function cede_alloc(size: u32): usize {
@@ -39,7 +41,8 @@ export function cede_describe(at: usize, length: u32): i32 {
   const policy = registered;
   if (!frame.read(at, length, 1) || policy === null) return BAD;
   const hooks = <i32>(policy instanceof DeltaHook) | (<i32>(policy instanceof VictimScorer) << 1) |
-    (<i32>(policy instanceof VictimSelector) << 2) | (<i32>(policy instanceof OptionScorer) << 3);
+    (<i32>(policy instanceof VictimSelector) << 2) | (<i32>(policy instanceof OptionScorer) << 3) |
+    (<i32>(policy instanceof BindingPreemptor) << 4);
   const info = new Info();
   policy.info(info);
   let settings: Setting[] | null = null;
@@ -87,20 +90,43 @@ export function cede_select_victims(at: usize, length: u32): i32 {
   const policy = registered;
   if (!frame.read(at, length, 5)) return BAD;
   if (!(policy instanceof VictimSelector)) return UNSUPPORTED;
-  selection.picks = changetype<Ints>(frame.must(0x1014, I32, ANY));
-  selection.ends = changetype<Ints>(frame.must(0x1015, I32, frame.options));
-  selection.room = frame.count(0x1014);
-  selection.options = frame.options;
-  selection.restart();
-  selection.recheck.time = 0;
+  makeRoom(selection);
   if (!candidates(question)) return BAD;
   beginCall();
   changetype<VictimSelector>(policy).selectVictims(question, selection);
-  if (failure === null && selection.closed != selection.options) {
-    fail("selectVictims must call next once for every option");
-  }
-  if (failure === null) frame.putCount(0x1014, selection.used);
-  return finish(selection.recheck.time);
+  return finishPicks(selection);
+}
+
+export function cede_preempt_bindings(at: usize, length: u32): i32 {
+  const policy = registered;
+  if (!frame.read(at, length, 7)) return BAD;
+  if (!(policy instanceof BindingPreemptor)) return UNSUPPORTED;
+  const n = frame.options, tiers = frame.must(0x1012, I64, 4 * <u64>n);
+  bindingVictims.tier0 = changetype<Longs>(tiers);
+  bindingVictims.tier1 = changetype<Longs>(tiers + 8 * n);
+  bindingVictims.tier2 = changetype<Longs>(tiers + 16 * n);
+  bindingVictims.tier3 = changetype<Longs>(tiers + 24 * n);
+  makeRoom(bindingVictims.selection);
+  if (!candidates(question)) return BAD;
+  beginCall();
+  changetype<BindingPreemptor>(policy).preemptBindings(question, bindingVictims);
+  return finishPicks(bindingVictims.selection);
+}
+
+/** Gives a selection the room that the frame has for picks. */
+function makeRoom(s: Selection): void {
+  s.picks = changetype<Ints>(frame.must(0x1014, I32, ANY));
+  s.ends = changetype<Ints>(frame.must(0x1015, I32, frame.options));
+  s.room = frame.count(0x1014);
+  s.options = frame.options;
+  s.restart();
+  s.recheck.time = 0;
+}
+
+function finishPicks(s: Selection): i32 {
+  if (failure === null && s.closed != s.options) fail("a hook that picks must call next once for every option");
+  if (failure === null) frame.putCount(0x1014, s.used);
+  return finish(s.recheck.time);
 }
 
 export function cede_score_options(at: usize, length: u32): i32 {

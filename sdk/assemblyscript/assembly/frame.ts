@@ -5,12 +5,13 @@ const MAGIC: u32 = 0x45444543;
 const HEADER: u32 = 80;
 const ENTRY: u32 = 16;
 
-/** Ids 0xGGNN: groups 1 to 7 of at most 16 columns; then those of answers. */
-const COLUMNS: u32 = 7 * 16;
+/** Ids 0xGGNN: groups 1 to 7 of at most 18 columns; then those of answers. */
+const GROUP: u32 = 18;
+const COLUMNS: u32 = 7 * GROUP;
 const ANSWERS: u32 = 22;
 
 /** A slot per id: type (0: the frame has none), count, address of data, of the entry. */
-const SLOTS: usize = memory.data(2144, 16); // (COLUMNS + ANSWERS) * 16
+const SLOTS: usize = memory.data(2368, 16); // (COLUMNS + ANSWERS) * 16
 
 /** Types of columns. */
 export const U8: u32 = 1;
@@ -100,7 +101,7 @@ function readList(count: u32, from: u32): bool {
 /** Where an id is kept; 0 for one of a newer host. */
 function slotOf(id: u32): usize {
   const group = (id >> 8) - 1, k = (id & 255) - 1;
-  if (k < 16 && group < COLUMNS / 16) return SLOTS + ((16 * group + k) << 4);
+  if (k < GROUP && group < COLUMNS / GROUP) return SLOTS + ((GROUP * group + k) << 4);
   const answer = id - 0x1001;
   return answer < ANSWERS ? SLOTS + ((COLUMNS + answer) << 4) : 0;
 }
@@ -147,6 +148,13 @@ export function checkAscending(first: usize, elements: u32, n: u32): void {
     at = x;
   }
   if (wrong || <u32>at != n) bad = true;
+}
+
+/** Checks numbers of rows of a table that has so many. */
+export function checkBelow(first: usize, elements: u32, n: u32): void {
+  for (let i: u32 = 0; i < elements && !bad; i++) {
+    if (load<u32>(first + (i << 2)) >= n) bad = true;
+  }
 }
 
 /** Says how many elements of an answer are used. */

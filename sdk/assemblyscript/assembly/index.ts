@@ -41,8 +41,8 @@
  */
 export { Bytes, Candidates, Floats, IntTable, Ints, Longs, Options, Pairs, Preemptor, Rows, Shared, Table, isPresent } from "./views";
 export { Texts } from "./texts";
-export { Gaps, NEVER, OptionScores, Recheck, Selection, VictimScores } from "./answers";
+export { BindingVictims, Gaps, NEVER, OptionScores, Recheck, Selection, VictimScores } from "./answers";
 export { Config, Kind, NamedNumber, Setting } from "./settings";
-export { Columns, Configurable, DeltaHook, Info, OptionScorer, Policy, VictimScorer, VictimSelector, fail, register } from "./policy";
+export { BindingPreemptor, Columns, Configurable, DeltaHook, Info, OptionScorer, Policy, VictimScorer, VictimSelector, fail, register } from "./policy";
 export { Level, log as say } from "./host";
 export { exp, exp10, log, pow, sqrt } from "./fmath";

@@ -74,7 +74,7 @@ function preemptor(p: Preemptor): void {
 }
 
 function rowsOf(r: Rows): void {
-  const n = frame.rows, labels = frame.count(0x040d), names = frame.count(0x040f);
+  const n = frame.rows, labels = frame.count(0x040d), names = frame.count(0x040f), budgets = frame.count(0x0412);
   r.length = n;
   r.priority = ints(0x0401, n);
   table(r.use, 0x0402, frame.dims, n);
@@ -94,15 +94,23 @@ function rowsOf(r: Rows): void {
   table(r.annotations, 0x0410, names, n);
   frame.must(0x0410, F64, <u64>names * <u64>n);
   frame.checkAscending(changetype<usize>(r.firstLabel), n + 1, labels);
+  r.firstBudget = ints(0x0411, <u64>n + 1);
+  r.budget = ints(0x0412, budgets);
+  frame.checkAscending(changetype<usize>(r.firstBudget), n + 1, budgets);
+  frame.checkBelow(changetype<usize>(r.budget), budgets, frame.count(0x0506));
 }
 
 function shared(s: Shared): void {
-  const n = frame.count(0x0502);
+  const n = frame.count(0x0502), budgets = frame.count(0x0506);
   s.capacity = floats(0x0501, frame.dims);
   s.namespaces = n;
   s.namespace = ints(0x0502, n);
   s.weight = mustFloats(0x0503, n);
   table(s.use, 0x0504, frame.dims, n);
+  s.budgets = budgets;
+  s.budgetName = mustInts(0x0505, budgets);
+  s.budgetSlack = ints(0x0506, budgets);
+  s.budgetStrict = changetype<Bytes>(frame.must(0x0507, U8, budgets));
 }
 
 /** Reads a question about candidates; false where the frame is not as it must be. */
@@ -146,6 +154,8 @@ export function optionsOf(o: Options): bool {
   o.victimCount = mustInts(0x0603, n);
   o.prioritySum = changetype<Longs>(frame.must(0x0604, I64, n));
   o.lostWork = longs(0x0605, n);
+  o.start = longs(0x060b, n);
+  o.violations = ints(0x060a, n);
   o.place = ints(0x0307, n);
   table(o.deviceNeed, 0x0305, frame.requests, n);
   intTable(o.deviceGroup, 0x030c, frame.requests, n);

@@ -1,10 +1,11 @@
-import { Gaps, OptionScores, Selection, VictimScores } from "./answers";
+import { BindingVictims, Gaps, OptionScores, Selection, VictimScores } from "./answers";
 import { Config, Setting } from "./settings";
 import { Candidates, Options } from "./views";
 
 /**
  * What every policy extends. It implements any of DeltaHook, VictimScorer,
- * VictimSelector and OptionScorer; what it lacks, the rules named default do.
+ * VictimSelector, OptionScorer and BindingPreemptor; what it lacks, the rules
+ * named default do.
  */
 export abstract class Policy {
   /**
@@ -44,6 +45,14 @@ export interface VictimSelector {
 /** Chooses among options. */
 export interface OptionScorer {
   scoreOptions(question: Options, answer: OptionScores): void;
+}
+
+/**
+ * Decides which bindings leave which member cluster. Of the optional columns those
+ * of USE, START, JOB and PLACE come, whatever info asks for, and no others.
+ */
+export interface BindingPreemptor {
+  preemptBindings(question: Candidates, answer: BindingVictims): void;
 }
 
 /** What a policy says of itself. */
@@ -103,6 +112,8 @@ export namespace Columns {
   export const TIME: i64 = 1 << 14;
   /** shared.capacity alone */
   export const TOTALS: i64 = 1 << 15;
+  /** rows.budget, budgets of shared, violations of options */
+  export const BUDGET: i64 = 1 << 16;
 }
 
 /** The policy of this module, and why it could not answer. */

@@ -161,6 +161,12 @@ export class Rows {
   /** Texts, one per column of annotations, which are NaN where a row has none. */
   annotationName: Ints = changetype<Ints>(0);
   annotations: Table = new Table();
+  /**
+   * Columns.BUDGET: evicting row i costs one of each of the budgets firstBudget[i]
+   * to firstBudget[i+1] of budget: rows of those of shared.
+   */
+  firstBudget: Ints = changetype<Ints>(0);
+  budget: Ints = changetype<Ints>(0);
 }
 
 /** What is the same for every option. */
@@ -173,11 +179,21 @@ export class Shared {
   namespace: Ints = changetype<Ints>(0);
   weight: Floats = changetype<Floats>(0);
   use: Table = new Table();
+  budgets: i32;
+  /**
+   * By disruption budget: name (text, unique, not for people), how many more rows
+   * may go before it is overrun, and 1 where the host lets nobody overrun it.
+   */
+  budgetName: Ints = changetype<Ints>(0);
+  budgetSlack: Ints = changetype<Ints>(0);
+  budgetStrict: Bytes = changetype<Bytes>(0);
 }
 
 /**
- * What priorityDelta, scoreVictims and selectVictims see: options that do not
- * fit yet, with the rows that might be evicted for them.
+ * What priorityDelta, scoreVictims, selectVictims and preemptBindings see:
+ * options that do not fit yet, with the rows that might be evicted for them. Of
+ * preemptBindings an option is a member cluster, and a row what another binding
+ * has there.
  */
 @unmanaged
 export class Candidates {
@@ -228,6 +244,13 @@ export class Options {
   prioritySum: Longs = changetype<Longs>(0);
   /** ns, all victims together. */
   lostWork: Longs = changetype<Longs>(0);
+  /**
+   * Columns.START: when the first of the victims with the highest priority
+   * started, ns since 1970; absent with an older host.
+   */
+  start: Longs = changetype<Longs>(0);
+  /** Columns.BUDGET: victims whose eviction overruns a budget. */
+  violations: Ints = changetype<Ints>(0);
   /** The node, text. */
   place: Ints = changetype<Ints>(0);
   /** Instances missing before any victim went, and the device group, by request. */

@@ -4,6 +4,10 @@
 // is still needed, measured again after each pick; equals in the order of the
 // rows. Among options: the lowest highest victim priority, then the fewest
 // victims, the lowest sum of priorities, and the best fit with the victims gone.
+//
+// Of bindings on a member cluster the lowest priority leaves first, then what
+// started last, then the name that comes last. Among clusters: the fewest
+// victims, the lowest highest priority, the lowest sum of priorities.
 #include "../cede.h"
 
 // need is the vector that distances are measured against: the ask less what
@@ -314,7 +318,75 @@ static const char *score_options(const cede_options *in, cede_option_scores *out
   return CEDE_OK;
 }
 
+// compare orders texts by their bytes.
+static int compare(cede_text a, cede_text b) {
+  for (uint32_t i = 0; i < a.length && i < b.length; i++)
+    if (a.at[i] != b.at[i]) return (uint8_t)a.at[i] < (uint8_t)b.at[i] ? -1 : 1;
+  return (a.length > b.length) - (a.length < b.length);
+}
+
+// leaves_before is whether row x leaves a cluster before row y.
+static bool leaves_before(const cede_candidates *in, int32_t x, int32_t y) {
+  const cede_rows *r = &in->rows;
+  if (r->priority[x] != r->priority[y]) return r->priority[x] < r->priority[y];
+  if (r->start[x] != r->start[y]) return r->start[x] > r->start[y];
+  int names = compare(cede_text_of(&in->texts, r->job[x]), cede_text_of(&in->texts, r->job[y]));
+  return names ? names > 0 : x < y;
+}
+
+// in_order is the n rows from first on in the order of leaving; null where there
+// is no memory. It merges runs of twice the length each time.
+static const int32_t *in_order(const cede_candidates *in, int32_t first, int32_t n) {
+  static cede_buffer memory;
+  int32_t *from = cede_room(&memory, 2 * (uint32_t)n * sizeof *from);
+  if (!from) return NULL;
+  int32_t *to = from + n;
+  for (int32_t k = 0; k < n; k++) from[k] = first + k;
+  for (int32_t run = 1; run < n; run *= 2) {
+    for (int32_t start = 0; start < n; start += 2 * run) {
+      int32_t a = start, middle = start + run < n ? start + run : n;
+      int32_t b = middle, end = middle + run < n ? middle + run : n;
+      for (int32_t k = start; k < end; k++) {
+        bool right = a == middle || (b < end && leaves_before(in, from[b], from[a]));
+        to[k] = right ? from[b++] : from[a++];
+      }
+    }
+    int32_t *swap = from;
+    from = to;
+    to = swap;
+  }
+  return from;
+}
+
+// rank ranks option i by its rows.
+static void rank(const cede_candidates *in, int32_t i, int64_t *const tier[4]) {
+  int64_t highest = INT32_MIN, sum = 0;
+  for (int32_t row = in->first_row[i]; row < in->first_row[i + 1]; row++) {
+    int64_t p = in->rows.priority[row];
+    if (p > highest) highest = p;
+    sum += p - INT32_MIN; // so that a victim more is never a lower sum
+  }
+  tier[0][i] = in->first_row[i + 1] - in->first_row[i];
+  tier[1][i] = highest;
+  tier[2][i] = sum;
+}
+
+static const char *preempt_bindings(const cede_candidates *in, cede_binding_victims *out) {
+  if (!lay_out((uint32_t)(in->dims + in->preemptor.requests))) return CEDE_NO_MEMORY;
+  load(in);
+  for (int32_t i = 0; i < in->options; i++) {
+    int32_t first = in->first_row[i], n = in->first_row[i + 1] - first;
+    const int32_t *rows = in_order(in, first, n);
+    if (!rows) return CEDE_NO_MEMORY;
+    reset(i);
+    for (int32_t k = 0; k < n && !covered(); k++) pick(&out->selection, rows[k]);
+    cede_next(&out->selection);
+    rank(in, i, out->tier);
+  }
+  return CEDE_OK;
+}
+
 CEDE_POLICY(
     .name = "default", .version = "1", .delta = 10, .flags = CEDE_ASCENDING,
     .columns = CEDE_USE | CEDE_MUST_LEAVE | CEDE_DEVICE | CEDE_FIT,
-    .select_victims = select_victims, .score_options = score_options)
+    .select_victims = select_victims, .score_options = score_options, .preempt_bindings = preempt_bindings)

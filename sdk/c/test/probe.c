@@ -111,6 +111,9 @@ static void rows(fold *h, const cede_rows *r) {
   texts(h, r->label_value, labels);
   texts(h, r->annotation_name, r->annotations.columns);
   table(h, r->annotations);
+  int32_t budgets = r->first_budget ? r->first_budget[n] : 0;
+  if (r->first_budget) ints(h, r->first_budget, n + 1);
+  if (budgets > 0) ints(h, r->budget, budgets);
 }
 
 static void shared(fold *h, const cede_shared *s, int32_t dims) {
@@ -118,6 +121,10 @@ static void shared(fold *h, const cede_shared *s, int32_t dims) {
   texts(h, s->namespace_name, s->namespaces);
   numbers(h, s->weight, s->namespaces);
   table(h, s->use);
+  if (s->budgets == 0) return; // no trace: frames of the first version have none
+  texts(h, s->budget_name, s->budgets);
+  ints(h, s->budget_slack, s->budgets);
+  bytes(h, s->budget_strict, s->budgets);
 }
 
 static fold candidates(const cede_candidates *in) {
@@ -152,6 +159,8 @@ static fold options(const cede_options *in) {
   longs(&h, in->priority_sum, n);
   longs(&h, in->lost_work, n);
   texts(&h, in->place, n);
+  if (in->start && n > 0) longs(&h, in->start, n);
+  if (in->violations && n > 0) ints(&h, in->violations, n);
   table(&h, in->need);
   table(&h, in->device_need);
   integer(&h, in->device_group.columns);
@@ -189,7 +198,7 @@ static const char *score_victims(const cede_candidates *in, cede_victim_scores *
   return check(&in->preemptor);
 }
 
-static const char *select_victims(const cede_candidates *in, cede_selection *out) {
+static fold pick(const cede_candidates *in, cede_selection *out) {
   fold h = candidates(in);
   bool twice = cede_same(in->preemptor.job, cede_literal("twice"));
   for (int32_t i = 0; i < in->options; i++) {
@@ -200,15 +209,29 @@ static const char *select_victims(const cede_candidates *in, cede_selection *out
     cede_next(out);
   }
   cede_recheck_at(&out->recheck, (int64_t)(h.sum >> 1));
+  return h;
+}
+
+static const char *select_victims(const cede_candidates *in, cede_selection *out) {
+  pick(in, out);
+  return check(&in->preemptor);
+}
+
+static void rank(const fold *h, int64_t *tier[4], int32_t options) {
+  for (int32_t i = 0; i < options; i++)
+    for (int32_t k = 0; k < 4; k++) tier[k][i] = (int64_t)part(h, 4 * i + k);
+}
+
+static const char *preempt_bindings(const cede_candidates *in, cede_binding_victims *out) {
+  fold h = pick(in, &out->selection);
+  rank(&h, out->tier, in->options);
   return check(&in->preemptor);
 }
 
 static const char *score_options(const cede_options *in, cede_option_scores *out) {
   fold h = options(in);
-  for (int32_t i = 0; i < in->options; i++) {
-    for (int32_t k = 0; k < 4; k++) out->tier[k][i] = (int64_t)part(&h, 4 * i + k);
-    out->score[i] = -(double)(part(&h, i) >> 11);
-  }
+  rank(&h, out->tier, in->options);
+  for (int32_t i = 0; i < in->options; i++) out->score[i] = -(double)(part(&h, i) >> 11);
   return check(&in->preemptor);
 }
 
@@ -246,11 +269,11 @@ static const char *configure(const cede_config *c) {
 }
 
 CEDE_POLICY(
-    .name = "probe", .version = "1.0-größe", .delta = -7, .columns = 0xffff,
+    .name = "probe", .version = "1.0-größe", .delta = -7, .columns = 0x1ffff,
     .flags = CEDE_ADAPTIVE | CEDE_ASCENDING | CEDE_KEEP_REDUNDANT,
     CEDE_SETTINGS(settings), .configure = configure,
     .priority_delta = priority_delta, .score_victims = score_victims,
-    .select_victims = select_victims, .score_options = score_options)
+    .select_victims = select_victims, .score_options = score_options, .preempt_bindings = preempt_bindings)
 
 CEDE__EXPORT(test_exp) double test_exp(double x) { return cede_exp(x); }
 CEDE__EXPORT(test_exp10) double test_exp10(double x) { return cede_exp10(x); }

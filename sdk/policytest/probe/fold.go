@@ -115,6 +115,8 @@ func (p *Policy) options(in *policy.Options) sum {
 	h.longs(in.PrioritySum)
 	h.longs(in.LostWork)
 	h.named(in.Strings, in.Place)
+	later(h.longs, in.Start)
+	later(h.ints, in.BudgetViolations)
 	h.table(in.Need)
 	h.table(in.DeviceNeed)
 	h.add(uint64(len(in.DeviceGroup)))
@@ -186,6 +188,10 @@ func (h *sum) rows(r *policy.Rows, strings []string) {
 	h.named(strings, labels.Value)
 	h.texts(notes.Names)
 	h.table(notes.Values)
+	if r.Budgets != nil {
+		later(h.ints, r.Budgets.First)
+		later(h.ints, r.Budgets.At)
+	}
 }
 
 func (h *sum) shared(s *policy.Shared, strings []string) {
@@ -196,4 +202,17 @@ func (h *sum) shared(s *policy.Shared, strings []string) {
 	h.named(strings, s.Namespaces.Name)
 	h.floats(s.Namespaces.Weight)
 	h.table(s.Namespaces.Use)
+	if b := &s.Budgets; len(b.Name) > 0 {
+		h.named(strings, b.Name)
+		h.ints(b.Slack)
+		h.bytes(b.Strict)
+	}
+}
+
+// later folds a column that versions of the ABI after the first have, and leaves
+// no trace where it is empty: answers to frames of the first stay what they are.
+func later[T any](fold func([]T), column []T) {
+	if len(column) > 0 {
+		fold(column)
+	}
 }

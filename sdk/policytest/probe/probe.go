@@ -24,20 +24,22 @@ var (
 	_ policy.VictimScorer   = (*Policy)(nil)
 	_ policy.VictimSelector = (*Policy)(nil)
 	_ policy.OptionScorer   = (*Policy)(nil)
+
+	_ policy.BindingPreemptor = (*Policy)(nil)
 )
 
 // New returns a policy.
 func New() *Policy { return &Policy{} }
 
 // AllColumns is what the probe asks for.
-const AllColumns policy.Columns = 1<<16 - 1
+const AllColumns policy.Columns = 1<<17 - 1
 
 // Version is the version that a module of the probe tells.
 const Version = "1.0-größe"
 
 // Description is what a module of the probe says that it is.
 func Description(settings []byte) abi.Description {
-	return abi.Description{Info: New().Info(), Version: Version, Hooks: 15, Takes: true, Settings: settings}
+	return abi.Description{Info: New().Info(), Version: Version, Hooks: 31, Takes: true, Settings: settings}
 }
 
 // Info implements policy.Policy.
@@ -118,6 +120,11 @@ func (p *Policy) ScoreVictims(in *policy.Candidates, out *policy.VictimScores) e
 // SelectVictims implements policy.VictimSelector. Where the preemptor's job is
 // named twice, it picks every row two times: more than there is room for.
 func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) error {
+	p.pick(in, out)
+	return check(in.Preemptor)
+}
+
+func (p *Policy) pick(in *policy.Candidates, out *policy.Selection) sum {
 	h := p.candidates(in)
 	for i := range in.Len() {
 		for row := int(in.FirstRow[i+1]) - 1; row >= int(in.FirstRow[i]); row-- {
@@ -132,6 +139,18 @@ func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) err
 		out.Next()
 	}
 	out.Recheck.At(int64(h >> 1))
+	return h
+}
+
+// PreemptBindings implements policy.BindingPreemptor: it picks as SelectVictims
+// does, and ranks the options as ScoreOptions.
+func (p *Policy) PreemptBindings(in *policy.Candidates, out *policy.BindingVictims) error {
+	h := p.pick(in, &out.Selection)
+	for k := range out.Tiers {
+		for i := range out.Tiers[k] {
+			out.Tiers[k][i] = int64(h.part(4*i + k))
+		}
+	}
 	return check(in.Preemptor)
 }
 

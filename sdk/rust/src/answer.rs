@@ -51,6 +51,15 @@ pub struct Selection<'a> {
     pub recheck: Recheck,
 }
 
+/// The answer of PreemptBindings: picks as of SelectVictims, and tiers that rank
+/// the options by their rows: lower ones first, compared in order. The host asks
+/// twice: who must go, and then, of who goes, which option is best. On entry all
+/// tiers are 0.
+pub struct BindingVictims<'a> {
+    pub selection: Selection<'a>,
+    pub tiers: [&'a mut [i64]; 4],
+}
+
 impl Selection<'_> {
     /// Adds a row to the current option.
     #[inline]

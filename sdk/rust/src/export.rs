@@ -18,7 +18,7 @@ macro_rules! export {
 
             #[no_mangle]
             pub extern "C" fn cede_abi_version() -> i32 {
-                1 << 16
+                1 << 16 | 2
             }
 
             #[no_mangle]
@@ -43,6 +43,7 @@ macro_rules! export {
     (@bit ScoreVictims) => { 2 };
     (@bit SelectVictims) => { 4 };
     (@bit ScoreOptions) => { 8 };
+    (@bit PreemptBindings) => { 16 };
 
     (@settings Configurable $policy:ty, $settings:ident) => {
         let $settings = $settings.or(Some(<$policy as $crate::Configurable>::SETTINGS));
@@ -54,6 +55,7 @@ macro_rules! export {
     (@export ScoreVictims) => { $crate::export!(@function cede_score_victims, score_victims); };
     (@export SelectVictims) => { $crate::export!(@function cede_select_victims, select_victims); };
     (@export ScoreOptions) => { $crate::export!(@function cede_score_options, score_options); };
+    (@export PreemptBindings) => { $crate::export!(@function cede_preempt_bindings, preempt_bindings); };
 
     (@function $symbol:ident, $hook:ident) => {
         #[no_mangle]

@@ -7,8 +7,9 @@ use core::slice::{from_raw_parts, from_raw_parts_mut};
 const MAGIC: u32 = 0x4544_4543;
 const HEADER: usize = 80;
 const ENTRY: usize = 16;
-/// Ids 0xGGNN: groups 1 to 7 of at most 16 columns.
-const COLUMNS: usize = 7 * 16;
+/// Ids 0xGGNN: groups 1 to 7 of at most 18 columns.
+const GROUP: u32 = 18;
+const COLUMNS: usize = 7 * GROUP as usize;
 const ANSWERS: usize = 22;
 
 /// What a column holds.
@@ -121,8 +122,8 @@ impl Frame {
     /// Where an id is kept; nowhere, if it is of a newer host.
     fn slot(&mut self, id: u32) -> Option<&mut Entry> {
         let (group, k) = ((id >> 8).wrapping_sub(1), (id & 255).wrapping_sub(1));
-        if k < 16 && group < COLUMNS as u32 / 16 {
-            return self.columns.get_mut((16 * group + k) as usize);
+        if k < GROUP && group < COLUMNS as u32 / GROUP {
+            return self.columns.get_mut((GROUP * group + k) as usize);
         }
         self.answers.get_mut(id.wrapping_sub(0x1001) as usize)
     }

@@ -3,8 +3,8 @@
 use crate::error::{Reason, WORDS};
 use crate::frame::{Bad, Frame};
 use crate::{load, memory, Configurable, Error, Info, Policy, Recheck, Setting};
-use crate::{Gaps, OptionScores, Selection, VictimScores};
-use crate::{PriorityDelta, ScoreOptions, ScoreVictims, SelectVictims};
+use crate::{BindingVictims, Gaps, OptionScores, Selection, VictimScores};
+use crate::{PreemptBindings, PriorityDelta, ScoreOptions, ScoreVictims, SelectVictims};
 
 pub use crate::memory::Global;
 
@@ -90,35 +90,58 @@ pub fn score_victims<P: ScoreVictims>(p: &mut P, at: *mut u8, length: usize) -> 
 
 pub fn select_victims<P: SelectVictims>(p: &mut P, at: *mut u8, length: usize) -> i32 {
     answer(at, length, 5, |f| {
-        let mut out = Selection {
-            picks: f.answer(0x1014, None),
-            ends: f.answer(0x1015, Some(f.options as u64)),
-            used: 0,
-            closed: 0,
-            recheck: Recheck::default(),
-        };
+        let mut out = selection(f);
         p.select_victims(&load::candidates(f)?, &mut out)?;
-        if out.closed != f.options {
-            return Err(Error::new("SelectVictims must call next once for every option").into());
-        }
-        f.put_count(0x1014, out.used);
-        put_recheck(f, &out.recheck)
+        put_picks(f, &out)
     })
+}
+
+pub fn preempt_bindings<P: PreemptBindings>(p: &mut P, at: *mut u8, length: usize) -> i32 {
+    answer(at, length, 7, |f| {
+        let mut out = BindingVictims { selection: selection(f), tiers: tiers(f)? };
+        p.preempt_bindings(&load::candidates(f)?, &mut out)?;
+        put_picks(f, &out.selection)
+    })
+}
+
+/// Room for picks.
+fn selection<'a>(f: &mut Frame) -> Selection<'a> {
+    Selection {
+        picks: f.answer(0x1014, None),
+        ends: f.answer(0x1015, Some(f.options as u64)),
+        used: 0,
+        closed: 0,
+        recheck: Recheck::default(),
+    }
+}
+
+fn put_picks(f: &mut Frame, out: &Selection) -> Done {
+    if out.closed != f.options {
+        return Err(Error::new("a hook that picks must call next once for every option").into());
+    }
+    f.put_count(0x1014, out.used);
+    put_recheck(f, &out.recheck)
 }
 
 pub fn score_options<P: ScoreOptions>(p: &mut P, at: *mut u8, length: usize) -> i32 {
     answer(at, length, 6, |f| {
         let n = f.options;
-        let tiers = f.answer::<i64>(0x1012, Some(4 * n as u64));
         let score = f.answer(0x1013, Some(n as u64));
-        check(f)?;
-        let (a, rest) = tiers.split_at_mut(n);
-        let (b, rest) = rest.split_at_mut(n);
-        let (c, d) = rest.split_at_mut(n);
-        let mut out = OptionScores { tiers: [a, b, c, d], score, recheck: Recheck::default() };
+        let mut out = OptionScores { tiers: tiers(f)?, score, recheck: Recheck::default() };
         p.score_options(&load::options(f)?, &mut out)?;
         put_recheck(f, &out.recheck)
     })
+}
+
+/// Room for four tiers of each option, once all other room has been taken.
+fn tiers<'a>(f: &mut Frame) -> Result<[&'a mut [i64]; 4], Fault> {
+    let n = f.options;
+    let all = f.answer::<i64>(0x1012, Some(4 * n as u64));
+    check(f)?;
+    let (a, rest) = all.split_at_mut(n);
+    let (b, rest) = rest.split_at_mut(n);
+    let (c, d) = rest.split_at_mut(n);
+    Ok([a, b, c, d])
 }
 
 pub fn configure<P: Configurable>(p: &mut P, at: *mut u8, length: usize) -> i32 {

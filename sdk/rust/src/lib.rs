@@ -67,11 +67,11 @@ mod tables;
 mod texts;
 mod views;
 
-pub use answer::{Gaps, OptionScores, Recheck, Selection, VictimScores, NEVER};
+pub use answer::{BindingVictims, Gaps, OptionScores, Recheck, Selection, VictimScores, NEVER};
 pub use error::{Error, Result};
 pub use log::{log, Level};
 pub use memory::{keep, Buffer};
-pub use policy::{Columns, Configurable, Info, Policy, PriorityDelta, ScoreOptions, ScoreVictims, SelectVictims};
+pub use policy::{Columns, Configurable, Info, Policy, PreemptBindings, PriorityDelta, ScoreOptions, ScoreVictims, SelectVictims};
 pub use settings::{Config, Kind, Setting};
 pub use texts::Texts;
 pub use views::{Candidates, Options, Pairs, Preemptor, Rows, Shared, Table};

@@ -49,7 +49,7 @@ fn preemptor<'a>(f: &mut Frame, t: &Texts<'a>) -> Preemptor<'a> {
 
 fn rows<'a>(f: &mut Frame) -> Rows<'a> {
     let n = f.rows as u64;
-    let (labels, names) = (f.count(0x040D), f.count(0x040F));
+    let (labels, names, budgets) = (f.count(0x040D), f.count(0x040F), f.count(0x0412));
     let r = Rows {
         priority: f.column(0x0401, n),
         use_: table(f, 0x0402, f.dims, f.rows),
@@ -67,23 +67,33 @@ fn rows<'a>(f: &mut Frame) -> Rows<'a> {
         label_value: f.must(0x040E, labels as u64),
         annotation_name: f.any(0x040F),
         annotations: table(f, 0x0410, names, f.rows),
+        first_budget: f.column(0x0411, n + 1),
+        budget: f.any(0x0412),
     };
     if r.annotations.data.len() as u64 != names as u64 * n {
         f.bad = true;
     }
     check_ascending(f, r.first_label, labels);
+    check_ascending(f, r.first_budget, budgets);
+    let known = f.count(0x0506);
+    if r.budget.iter().any(|b| *b as usize >= known) {
+        f.bad = true;
+    }
     r
 }
 
 fn shared<'a>(f: &mut Frame) -> Option<Shared<'a>> {
-    let n = f.count(0x0502);
+    let (n, budgets) = (f.count(0x0502), f.count(0x0506) as u64);
     let s = Shared {
         capacity: f.column(0x0501, f.dims as u64),
         namespace: f.any(0x0502),
         weight: f.must(0x0503, n as u64),
         use_: table(f, 0x0504, f.dims, n),
+        budget_name: f.must(0x0505, budgets),
+        budget_slack: f.any(0x0506),
+        budget_strict: f.must(0x0507, budgets),
     };
-    if f.has(0x0501) {
+    if f.has(0x0501) || f.has(0x0506) {
         Some(s)
     } else {
         None
@@ -132,6 +142,8 @@ pub fn options<'a>(f: &mut Frame) -> Result<Options<'a>, Bad> {
         victim_count: f.must(0x0603, n as u64),
         priority_sum: f.must(0x0604, n as u64),
         lost_work: f.column(0x0605, n as u64),
+        start: f.column(0x060B, n as u64),
+        violations: f.column(0x060A, n as u64),
         place: f.column(0x0307, n as u64),
         device_need: table(f, 0x0305, f.requests, n),
         device_group: table(f, 0x030C, f.requests, n),

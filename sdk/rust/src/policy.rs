@@ -1,9 +1,10 @@
-use crate::{Candidates, Config, Gaps, OptionScores, Options, Result, Selection, Setting, VictimScores};
+use crate::{BindingVictims, Candidates, Config, Gaps, OptionScores, Options, Result, Selection, Setting, VictimScores};
 use core::ops::BitOr;
 
 /// What every policy implements. It has any of the hooks [`PriorityDelta`],
-/// [`ScoreVictims`], [`SelectVictims`] and [`ScoreOptions`]; what it lacks, the
-/// rules named default do. [`export!`](crate::export) names those it has.
+/// [`ScoreVictims`], [`SelectVictims`], [`ScoreOptions`] and [`PreemptBindings`];
+/// what it lacks, the rules named default do. [`export!`](crate::export) names
+/// those it has.
 pub trait Policy {
     /// A policy that has not been configured yet.
     fn new() -> Self;
@@ -43,6 +44,12 @@ pub trait SelectVictims: Policy {
 /// Chooses among options.
 pub trait ScoreOptions: Policy {
     fn score_options(&mut self, question: &Options, answer: &mut OptionScores) -> Result<()>;
+}
+
+/// Decides which bindings leave which member cluster. Of the optional columns
+/// those of USE, START, JOB and PLACE come, whatever Info asks for, and no others.
+pub trait PreemptBindings: Policy {
+    fn preempt_bindings(&mut self, question: &Candidates, answer: &mut BindingVictims) -> Result<()>;
 }
 
 /// What a policy says of itself.
@@ -117,6 +124,8 @@ impl Columns {
     pub const TIME: Columns = Columns(1 << 14);
     /// Shared::capacity alone
     pub const TOTALS: Columns = Columns(1 << 15);
+    /// Rows::budget, budgets of Shared, and violations of options
+    pub const BUDGET: Columns = Columns(1 << 16);
 }
 
 impl BitOr for Columns {

@@ -90,6 +90,10 @@ pub struct Rows<'a> {
     /// Texts, one per column of annotations, which are NaN where a row has none.
     pub annotation_name: &'a [i32],
     pub annotations: Table<'a>,
+    /// Columns::BUDGET: evicting row i costs one of each of the budgets
+    /// first_budget[i]..first_budget[i+1] of budget: rows of those of Shared.
+    pub first_budget: &'a [i32],
+    pub budget: &'a [i32],
 }
 
 impl Rows<'_> {
@@ -113,10 +117,17 @@ pub struct Shared<'a> {
     pub namespace: &'a [i32],
     pub weight: &'a [f64],
     pub use_: Table<'a>,
+    /// Disruption budgets: name (text, unique, not for people), how many more rows
+    /// may go before it is overrun, and 1 where the host lets nobody overrun it.
+    pub budget_name: &'a [i32],
+    pub budget_slack: &'a [i32],
+    pub budget_strict: &'a [u8],
 }
 
-/// What PriorityDelta, ScoreVictims and SelectVictims see: options that do not
-/// fit yet, with the rows that might be evicted for them.
+/// What PriorityDelta, ScoreVictims, SelectVictims and PreemptBindings see:
+/// options that do not fit yet, with the rows that might be evicted for them. Of
+/// PreemptBindings an option is a member cluster, and a row what another binding
+/// has there.
 pub struct Candidates<'a> {
     pub now: i64,
     pub preemptor: Preemptor<'a>,
@@ -177,6 +188,11 @@ pub struct Options<'a> {
     pub priority_sum: &'a [i64],
     /// ns, all victims together.
     pub lost_work: &'a [i64],
+    /// Columns::START: when the first of the victims with the highest priority
+    /// started, ns since 1970; empty with an older host.
+    pub start: &'a [i64],
+    /// Columns::BUDGET: victims whose eviction overruns a budget.
+    pub violations: &'a [i32],
     /// The node, text.
     pub place: &'a [i32],
     /// Instances missing before any victim went, and the device group, by request.

@@ -1,5 +1,5 @@
 // The rules for any number of dimensions and device requests.
-import { Candidates, Floats, Selection } from "../../assembly";
+import { Candidates, Floats, Selection, isPresent } from "../../assembly";
 import { closer, groupEnd, square } from "./distance";
 
 /**
@@ -69,7 +69,7 @@ export function selectAny(q: Candidates, out: Selection): void {
 }
 
 /** Starts option i with no row picked. */
-function reset(q: Candidates, i: i32): void {
+export function reset(q: Candidates, i: i32): void {
   need.reserve(q.dims);
   lack.reserve(q.dims + q.preemptor.requests);
   for (let d = 0; d < q.dims; d++) {
@@ -77,10 +77,10 @@ function reset(q: Candidates, i: i32): void {
     lack.add(q.rows.use.column(d), q.need.column(d)[i]);
   }
   for (let r = 0; r < q.deviceNeed.columns; r++) lack.add(q.rows.devices.column(r), q.deviceNeed.column(r)[i]);
-  must = q.rows.length > 0 ? q.mustLeave[i] : 0;
+  must = q.rows.length > 0 && isPresent(q.mustLeave) ? q.mustLeave[i] : 0;
 }
 
-function covered(): bool {
+export function covered(): bool {
   return lack.length == 0 && must == 0;
 }
 
@@ -91,11 +91,15 @@ function pickGroup(q: Candidates, out: Selection, from: i32, n: i32): void {
   for (let left = n; left > 0 && !covered(); left--) {
     const j = nearest(from, n);
     unchecked((gone[j] = true));
-    out.pick(from + j);
-    lack.subtract(from + j);
-    need.subtract(from + j);
-    if (must > 0 && q.rows.mustLeave[from + j]) must--;
+    pick(q, out, from + j);
   }
+}
+
+export function pick(q: Candidates, out: Selection, row: i32): void {
+  out.pick(row);
+  lack.subtract(row);
+  need.subtract(row);
+  if (must > 0 && q.rows.mustLeave[row]) must--;
 }
 
 /** The row first+j, of n, that is nearest to the need among those not gone; the first of equals. */

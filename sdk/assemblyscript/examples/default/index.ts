@@ -5,14 +5,20 @@
 // is still needed, measured again after each pick; equals in the order of the
 // rows. Among options: the lowest highest victim priority, then the fewest
 // victims, the lowest sum of priorities, and the best fit with the victims gone.
+//
+// Of bindings on a member cluster the lowest priority leaves first, then what
+// started last, then the name that comes last. Among clusters: the fewest
+// victims, the lowest highest priority, the lowest sum of priorities.
 import {
-  Candidates, Columns, Info, OptionScorer, OptionScores, Options, Policy, Selection, VictimSelector, register,
+  BindingPreemptor, BindingVictims, Candidates, Columns, Info, OptionScorer, OptionScores, Options, Policy, Selection,
+  VictimSelector, register,
 } from "../../assembly";
 export * from "../../assembly/exports";
 import { selectAny } from "./any";
+import { preempt } from "./bindings";
 import { selectFew } from "./few";
 
-class Default extends Policy implements VictimSelector, OptionScorer {
+class Default extends Policy implements VictimSelector, OptionScorer, BindingPreemptor {
   info(info: Info): void {
     info.name = "default";
     info.ascending = true;
@@ -21,6 +27,10 @@ class Default extends Policy implements VictimSelector, OptionScorer {
 
   selectVictims(question: Candidates, answer: Selection): void {
     if (!selectFew(question, answer)) selectAny(question, answer);
+  }
+
+  preemptBindings(question: Candidates, answer: BindingVictims): void {
+    preempt(question, answer);
   }
 
   scoreOptions(question: Options, answer: OptionScores): void {

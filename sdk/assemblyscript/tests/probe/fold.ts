@@ -119,6 +119,10 @@ function rows(r: Rows): void {
   texts(r.labelValue, labels);
   texts(r.annotationName, r.annotations.columns);
   table(r.annotations);
+  if (!isPresent(r.firstBudget)) return;
+  ints(r.firstBudget, n + 1);
+  const budgets = r.firstBudget[n];
+  if (budgets > 0) ints(r.budget, budgets);
 }
 
 function shared(s: Shared, dims: i32): void {
@@ -126,6 +130,10 @@ function shared(s: Shared, dims: i32): void {
   texts(s.namespace, s.namespaces);
   numbers(s.weight, s.namespaces);
   table(s.use);
+  if (s.budgets == 0) return; // no trace: frames of the first version have none
+  texts(s.budgetName, s.budgets);
+  ints(s.budgetSlack, s.budgets);
+  bytes(s.budgetStrict, s.budgets);
 }
 
 export function foldCandidates(seed: u64, q: Candidates): void {
@@ -161,6 +169,8 @@ export function foldOptions(seed: u64, q: Options): void {
   longs(q.prioritySum, n);
   longs(q.lostWork, n);
   texts(q.place, n);
+  if (isPresent(q.start) && n > 0) longs(q.start, n);
+  if (isPresent(q.violations) && n > 0) ints(q.violations, n);
   table(q.need);
   table(q.deviceNeed);
   add(q.deviceGroup.columns);

@@ -2,20 +2,21 @@
 // follows from that, as sdk/policytest/probe does, so that golden frames tell
 // whether this library reads all of them. It also exports the arithmetic.
 import {
-  Candidates, Config, Configurable, DeltaHook, Gaps, Info, Kind, OptionScorer, OptionScores, Options, Policy, Preemptor,
-  Selection, Setting, Texts, VictimScorer, VictimScores, VictimSelector, exp, exp10, fail, log, pow, register, sqrt,
+  BindingPreemptor, BindingVictims, Candidates, Config, Configurable, DeltaHook, Gaps, Info, Kind, OptionScorer, OptionScores,
+  Options, Policy, Preemptor, Selection, Setting, Texts, VictimScorer, VictimScores, VictimSelector, exp, exp10, fail, log, pow,
+  register, sqrt,
 } from "../../assembly";
 export * from "../../assembly/exports";
 import { BASIS, add, foldCandidates, foldOptions, number, part, start, sum, words } from "./fold";
 
-class Probe extends Policy implements Configurable, DeltaHook, VictimScorer, VictimSelector, OptionScorer {
+class Probe extends Policy implements Configurable, DeltaHook, VictimScorer, VictimSelector, OptionScorer, BindingPreemptor {
   seed: u64 = 0; // what the configuration folds to
 
   info(info: Info): void {
     info.name = "probe";
     info.version = "1.0-größe";
     info.delta = -7;
-    info.columns = 0xffff;
+    info.columns = 0x1ffff;
     info.adaptive = true;
     info.ascending = true;
     info.keepRedundant = true;
@@ -73,6 +74,22 @@ class Probe extends Policy implements Configurable, DeltaHook, VictimScorer, Vic
   }
 
   selectVictims(q: Candidates, out: Selection): void {
+    this.pick(q, out);
+    check(q.preemptor, q.texts);
+  }
+
+  preemptBindings(q: Candidates, out: BindingVictims): void {
+    this.pick(q, out.selection);
+    for (let i = 0; i < q.length; i++) {
+      out.tier0[i] = <i64>part(4 * i);
+      out.tier1[i] = <i64>part(4 * i + 1);
+      out.tier2[i] = <i64>part(4 * i + 2);
+      out.tier3[i] = <i64>part(4 * i + 3);
+    }
+    check(q.preemptor, q.texts);
+  }
+
+  private pick(q: Candidates, out: Selection): void {
     foldCandidates(this.seed, q);
     const twice = q.texts.equals(q.preemptor.job, "twice");
     for (let i = 0; i < q.length; i++) {
@@ -83,7 +100,6 @@ class Probe extends Policy implements Configurable, DeltaHook, VictimScorer, Vic
       out.next();
     }
     out.recheck.at(<i64>(sum >> 1));
-    check(q.preemptor, q.texts);
   }
 
   scoreOptions(q: Options, out: OptionScores): void {

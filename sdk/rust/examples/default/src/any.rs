@@ -63,7 +63,7 @@ impl Scratch {
     }
 
     /// Starts option i with no row picked.
-    fn reset(&mut self, q: &Candidates, i: usize) -> Result<()> {
+    pub fn reset(&mut self, q: &Candidates, i: usize) -> Result<()> {
         self.need.clear();
         self.lack.clear();
         for (d, ask) in q.preemptor.ask.iter().enumerate() {
@@ -81,7 +81,7 @@ impl Scratch {
         Ok(())
     }
 
-    fn covered(&self) -> bool {
+    pub fn covered(&self) -> bool {
         self.lack.is_empty() && self.must == 0
     }
 
@@ -99,7 +99,7 @@ impl Scratch {
         Ok(())
     }
 
-    fn pick(&mut self, q: &Candidates, out: &mut Selection, row: usize) {
+    pub fn pick(&mut self, q: &Candidates, out: &mut Selection, row: usize) {
         out.pick(row);
         subtract(q, &mut self.lack, row);
         if self.must > 0 && q.rows.must_leave[row] != 0 {

@@ -4,20 +4,26 @@
 //! is still needed, measured again after each pick; equals in the order of the
 //! rows. Among options: the lowest highest victim priority, then the fewest
 //! victims, the lowest sum of priorities, and the best fit with the victims gone.
+//!
+//! Of bindings on a member cluster the lowest priority leaves first, then what
+//! started last, then the name that comes last. Among clusters: the fewest
+//! victims, the lowest highest priority, the lowest sum of priorities.
 #![no_std]
 
 use cede::*;
 
 mod any;
+mod bindings;
 mod few;
 
 struct Default {
     scratch: any::Scratch,
+    order: Buffer<i32>,
 }
 
 impl Policy for Default {
     fn new() -> Self {
-        Default { scratch: any::Scratch::new() }
+        Default { scratch: any::Scratch::new(), order: Buffer::new() }
     }
 
     fn info(&self) -> Info {
@@ -89,4 +95,4 @@ impl ScoreOptions for Default {
     }
 }
 
-cede::export!(Default: SelectVictims, ScoreOptions);
+cede::export!(Default: SelectVictims, ScoreOptions, PreemptBindings);

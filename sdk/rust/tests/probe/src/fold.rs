@@ -103,6 +103,16 @@ impl Fold {
         self.texts(t, r.label_value);
         self.texts(t, r.annotation_name);
         self.table(&r.annotations);
+        self.later(r.first_budget);
+        self.later(r.budget);
+    }
+
+    /// Folds a column that the first version did not have, and leaves no trace
+    /// where it is empty.
+    fn later(&mut self, c: &[i32]) {
+        if !c.is_empty() {
+            self.ints(c);
+        }
     }
 
     fn shared(&mut self, s: &Option<Shared>, t: &Texts) {
@@ -112,6 +122,11 @@ impl Fold {
                 self.texts(t, s.namespace);
                 self.numbers(s.weight);
                 self.table(&s.use_);
+                if !s.budget_slack.is_empty() {
+                    self.texts(t, s.budget_name);
+                    self.ints(s.budget_slack);
+                    self.bytes(s.budget_strict);
+                }
             }
             None => (0..4).for_each(|_| self.add(0)),
         }
@@ -151,6 +166,10 @@ pub fn options(seed: u64, q: &Options) -> Fold {
     h.longs(q.priority_sum);
     h.longs(q.lost_work);
     h.texts(t, q.place);
+    if !q.start.is_empty() {
+        h.longs(q.start);
+    }
+    h.later(q.violations);
     h.table(&q.need);
     h.table(&q.device_need);
     h.add(q.device_group.columns() as u64);

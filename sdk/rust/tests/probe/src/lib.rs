@@ -21,7 +21,7 @@ impl Policy for Probe {
             name: "probe",
             version: "1.0-größe",
             delta: -7,
-            columns: Columns(0xffff),
+            columns: Columns(0x1ffff),
             adaptive: true,
             ascending: true,
             keep_redundant: true,
@@ -96,8 +96,8 @@ impl ScoreVictims for Probe {
     }
 }
 
-impl SelectVictims for Probe {
-    fn select_victims(&mut self, q: &Candidates, out: &mut Selection) -> Result<()> {
+impl Probe {
+    fn pick(&self, q: &Candidates, out: &mut Selection) -> fold::Fold {
         let h = fold::candidates(self.seed, q);
         for i in 0..q.len() {
             for row in q.rows_of(i).rev() {
@@ -111,6 +111,29 @@ impl SelectVictims for Probe {
             out.next();
         }
         out.recheck.at((h.sum >> 1) as i64);
+        h
+    }
+}
+
+fn rank(h: &fold::Fold, tiers: &mut [&mut [i64]; 4]) {
+    for (k, tier) in tiers.iter_mut().enumerate() {
+        for (i, to) in tier.iter_mut().enumerate() {
+            *to = h.part(4 * i + k) as i64;
+        }
+    }
+}
+
+impl SelectVictims for Probe {
+    fn select_victims(&mut self, q: &Candidates, out: &mut Selection) -> Result<()> {
+        self.pick(q, out);
+        check(&q.preemptor)
+    }
+}
+
+impl PreemptBindings for Probe {
+    fn preempt_bindings(&mut self, q: &Candidates, out: &mut BindingVictims) -> Result<()> {
+        let h = self.pick(q, &mut out.selection);
+        rank(&h, &mut out.tiers);
         check(&q.preemptor)
     }
 }
@@ -118,17 +141,15 @@ impl SelectVictims for Probe {
 impl ScoreOptions for Probe {
     fn score_options(&mut self, q: &Options, out: &mut OptionScores) -> Result<()> {
         let h = fold::options(self.seed, q);
+        rank(&h, &mut out.tiers);
         for i in 0..q.len() {
-            for k in 0..4 {
-                out.tiers[k][i] = h.part(4 * i + k) as i64;
-            }
             out.score[i] = -((h.part(i) >> 11) as f64);
         }
         check(&q.preemptor)
     }
 }
 
-cede::export!(Probe: Configurable, PriorityDelta, ScoreVictims, SelectVictims, ScoreOptions);
+cede::export!(Probe: Configurable, PriorityDelta, ScoreVictims, SelectVictims, ScoreOptions, PreemptBindings);
 
 #[no_mangle]
 pub extern "C" fn test_exp(x: f64) -> f64 {

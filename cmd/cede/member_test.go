@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The script of examples/member comes to its end: a server and two member clusters
+// in processes of their own, of which each binding runs where it says.
+func TestMemberExample_ComesToItsEnd(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cede := filepath.Join(dir, "cede")
+	if err := os.Symlink(self, cede); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "../../examples/member/member.sh", cede)
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir, fmt.Sprintf("MEMBER_PORT=%d", 10_000+rand.IntN(1_000)*20))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	said := strings.Join(strings.Fields(string(out)), " ")
+	for _, want := range []string{
+		"release default 100 bound", "default/etl 10 eu", "default/release 100 eu", "member-default-release-", "etl default 10 bound 3/3 3",
+		"All is stopped and removed.",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// newNetPool is three servers in namespaces of their own, with certificates, that
+// are not started yet.
+func newNetPool(t *testing.T) *processPool {
+	t.Helper()
+	n := newTestNet(t)
+	p := &processPool{t: t, dir: t.TempDir(), net: n}
+	p.secure()
+	p.program = filepath.Join(p.dir, "cede")
+	self, err := os.Executable()
+	do(t, err, os.Symlink(self, p.program))
+	for i := range 3 {
+		s := &poolServer{p: p, name: fmt.Sprintf("s%d", i+1)}
+		host := n.add(s.name)
+		s.http, s.rpc, s.gossip = host+":4646", host+":4647", host+":4648"
+		s.more = p.secured(s.name, host)
+		p.servers = append(p.servers, s)
+	}
+	p.dial()
+	return p
+}

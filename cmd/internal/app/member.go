@@ -1,0 +1,104 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/core/agent/member"
+	"github.com/cede-scheduler/cede/core/jobspec"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// startMember makes the agent of a member cluster and runs it until the process
+// stops. What it started in the cluster goes on.
+func (p *Process) startMember(c *config.Config) error {
+	m := &c.Member
+	transport := p.certs.transport()
+	p.down.push("connections of the member cluster", func(context.Context) error {
+		transport.CloseIdleConnections()
+		return nil
+	})
+	dial := func(token config.Secret, urls ...string) (*client.Client, error) {
+		return client.New(client.Config{
+			Address: strings.Join(urls, ","), Token: string(token), HTTPClient: &http.Client{Transport: transport},
+			UserAgent: "cede-member/" + p.o.Build.Version, Silence: agentSilence,
+		})
+	}
+	pools, err := memberPools(m, dial)
+	if err != nil {
+		return err
+	}
+	var driver member.Driver = member.NewSim(m.Capacity)
+	if m.Driver == config.MemberCede {
+		urls := m.Cede.Servers
+		if len(urls) == 0 {
+			urls = []string{p.URL()}
+		}
+		own, err := dial(m.Cede.Token, urls...)
+		if err != nil {
+			return err
+		}
+		driver = member.NewNested(member.NestedConfig{Servers: own, Namespace: m.Cede.Namespace, Parse: parseTemplate})
+	}
+	a, err := member.New(member.Config{
+		Pools: pools, Driver: driver, Cluster: cmp.Or(m.Cluster, c.Name), Attributes: m.Attributes,
+		DataDir: p.folder("member"), Logger: p.log, Poll: m.Poll,
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.Run(ctx)
+	}()
+	p.down.push("member cluster", func(ctx context.Context) error {
+		cancel()
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	return nil
+}
+
+// memberPools is whom a member cluster's agent talks to.
+func memberPools(m *config.Member, dial func(config.Secret, ...string) (*client.Client, error)) ([]member.Pool, error) {
+	pools := m.Pools
+	if len(pools) == 0 {
+		pools = []config.MemberPool{{Servers: m.Servers, Token: m.Token}}
+	}
+	list := make([]member.Pool, 0, len(pools))
+	for _, p := range pools {
+		servers, err := dial(p.Token, p.Servers...)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, member.Pool{Name: p.Name, Servers: servers.MemberAgent()})
+	}
+	return list, nil
+}
+
+// parseTemplate reads a binding's template: a job as its file would say it, but for
+// the id, which follows from the assignment.
+func parseTemplate(text []byte) (*client.Job, error) {
+	var job map[string]any
+	if err := json.Unmarshal(text, &job); err != nil {
+		return nil, err
+	}
+	if job["id"] == nil && job["ID"] == nil && job["Job"] == nil && job["job"] == nil {
+		job["id"] = "replica"
+	}
+	named, err := json.Marshal(job)
+	if err != nil {
+		return nil, err
+	}
+	return jobspec.Parse("template.json", named)
+}

@@ -1,0 +1,139 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// memberOf is the agent of a member cluster, in a process of its own.
+func memberOf(t *testing.T, id, dir string, global, own *started) *started {
+	t.Helper()
+	return start(t, load(t, config.Sources{Flags: loopback(map[string]string{
+		"data_dir": dir, "member.enabled": "true", "member.cluster": id, "member.servers": global.URL(),
+		"member.cede.servers": own.URL(), "member.poll": "50ms", "log.level": "warn",
+	})}))
+}
+
+// bind registers a binding.
+func (s *started) bind(id string, priority, replicas int, template string) {
+	s.t.Helper()
+	quick := 100 * time.Millisecond
+	b := &client.Binding{
+		ID: id, Priority: &priority, PreemptionPolicy: "PreemptLowerPriority", Replicas: &replicas,
+		Resources: map[string]int64{"cpu": 400, "memory": 100}, KillTimeout: &quick, Template: []byte(template),
+	}
+	if _, err := s.c.Bindings().Put(s.t.Context(), b, nil); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// ready waits until so many replicas of a binding work.
+func (s *started) ready(id string, want int) *client.BindingStatus {
+	s.t.Helper()
+	var b *client.BindingStatus
+	eventually(s.t, fmt.Sprintf("%d replicas of %s work", want, id), func() bool {
+		var err error
+		b, _, err = s.c.Bindings().Get(s.t.Context(), id, nil)
+		return err == nil && b.Ready == want && b.Placed == want
+	})
+	return b
+}
+
+// inside is the allocations of a binding's jobs in a member cluster that run.
+func (s *started) inside(binding string) (ids []string) {
+	s.t.Helper()
+	list, _, err := s.c.Allocations().List(s.t.Context(), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, a := range list {
+		if strings.HasPrefix(a.JobID, "member-default-"+binding+"-") && a.ClientStatus == "running" {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
+}
+
+// Two levels of servers: what is bound in the upper one runs as a job in the lower
+// one, makes room there before another takes it, and goes on while its agent does
+// not.
+func TestMember_BindingsRunAsJobsOfTheirClusterAndMakeRoom(t *testing.T) {
+	global := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.enabled": "false"})}))
+	eu := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{
+		"client.resources.cpu": "1000", "client.resources.memory": "1000", "client.resources.disk": "1000",
+	})}))
+	dir := t.TempDir()
+	agent := memberOf(t, "eu", dir, global, eu)
+	eventually(t, "the cluster is known with what it has", func() bool {
+		c, _, err := global.c.Clusters().Get(t.Context(), "eu", nil)
+		return err == nil && c.Agent && c.Status == "ready" && c.Capacity["cpu"] == 1000
+	})
+	global.bind("low", 20, 2, "")
+	global.ready("low", 2)
+	before := eu.inside("low")
+	if len(before) != 2 {
+		t.Fatalf("low runs as %v", before)
+	}
+
+	agent.end()
+	memberOf(t, "eu", dir, global, eu)
+	global.bind("more", 20, 1, "") // it waits, and tells that the new agent's word counts
+	eventually(t, "the other waits", func() bool {
+		b, _, err := global.c.Bindings().Get(t.Context(), "more", nil)
+		return err == nil && b.Status == "pending" && len(b.Unbound) == 1
+	})
+	if _, err := global.c.Bindings().Stop(t.Context(), "more", true, nil); err != nil {
+		t.Fatal(err)
+	}
+	if after := eu.inside("low"); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("with another agent %v run in place of %v", after, before)
+	}
+
+	global.bind("high", 60, 2, `{"type": "service", "groups": [{"name": "app", "tasks": [{"name": "main", "driver": "sim"}]}]}`)
+	high := global.ready("high", 2)
+	if left := eu.inside("low"); len(left) != 0 {
+		t.Errorf("high runs, and so does %v", left)
+	}
+	if len(high.Evictions) != 1 || high.Evictions[0].BindingID != "low" || high.Evictions[0].Replicas != 2 {
+		t.Errorf("high displaced %+v", high.Evictions)
+	}
+	low, _, err := global.c.Bindings().Get(t.Context(), "low", nil)
+	if err != nil || low.Status != "pending" || len(low.Evictions) != 1 {
+		t.Errorf("low is %+v, %v", low, err)
+	}
+
+	if _, err := global.c.Bindings().Stop(t.Context(), "high", true, nil); err != nil {
+		t.Fatal(err)
+	}
+	global.ready("low", 2)
+	if left := eu.inside("high"); len(left) != 0 {
+		t.Errorf("high was stopped, and %v runs", left)
+	}
+}
+
+// What the cluster's own work takes is not offered to bindings.
+func TestMember_OffersWhatTheClustersOwnJobsLeave(t *testing.T) {
+	global := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.enabled": "false"})}))
+	eu := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.resources.memory": "1000", "client.resources.cpu": "1000"})}))
+	eu.register(job("own", 50, 1, 950, "sim", nil))
+	eu.await("own", "running")
+	memberOf(t, "eu", t.TempDir(), global, eu)
+	eventually(t, "the cluster says what it can offer", func() bool {
+		c, _, err := global.c.Clusters().Get(t.Context(), "eu", nil)
+		return err == nil && c.Capacity["memory"] == 1000 && c.Free["memory"] == 50
+	})
+	global.bind("web", 20, 1, "")
+	eventually(t, "there is no room", func() bool {
+		b, _, err := global.c.Bindings().Get(t.Context(), "web", nil)
+		return err == nil && b.Status == "pending" && strings.Contains(b.StatusDescription, "memory")
+	})
+	if _, err := eu.c.Jobs().Stop(t.Context(), "own", nil); err != nil {
+		t.Fatal(err)
+	}
+	global.ready("web", 1)
+}

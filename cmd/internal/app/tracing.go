@@ -1,0 +1,82 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/time/rate"
+)
+
+// flushWithin is how long a process that stops tries to send the last spans.
+const flushWithin = 3 * time.Second
+
+// openTracing begins to send spans where the environment asks for it, by the names
+// that OpenTelemetry gives. Without that no exporter is made, p.tracer stays nil, and
+// whoever would begin a span does nothing instead.
+func (p *Process) openTracing(ctx context.Context) error {
+	wanted, err := tracesWanted(p.o.Getenv)
+	if err != nil || !wanted {
+		return err
+	}
+	exporter, err := otlptracehttp.New(ctx) // it reads the rest of the environment by itself
+	if err != nil {
+		return fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: traces cannot be sent: %w", err)
+	}
+	from, err := resource.New(ctx, resource.WithAttributes(
+		attribute.String("service.name", "cede"), attribute.String("service.version", p.o.Build.Version),
+	), resource.WithTelemetrySDK(), resource.WithFromEnv())
+	if err != nil {
+		return fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	p.hearTracing(ctx)
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(from))
+	p.tracer = provider.Tracer("github.com/cede-scheduler/cede", trace.WithInstrumentationVersion(p.o.Build.Version))
+	p.down.push("traces", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, flushWithin)
+		defer cancel()
+		if err := provider.Shutdown(ctx); err != nil {
+			p.log.WarnContext(ctx, "the last traces were not sent", "err", err)
+		}
+		return nil // a collector that is away keeps nobody from stopping
+	})
+	return nil
+}
+
+// hearTracing has what goes wrong with traces logged, once a minute: a collector may
+// be away for hours. The library knows one place for that, for the whole program.
+func (p *Process) hearTracing(ctx context.Context) {
+	log := p.log
+	seldom := &rate.Sometimes{First: 1, Interval: time.Minute}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		seldom.Do(func() { log.WarnContext(ctx, "traces are not sent", "err", err) })
+	}))
+	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
+}
+
+// tracesWanted is whether the environment asks for traces.
+func tracesWanted(getenv func(string) string) (bool, error) {
+	exporter := getenv("OTEL_TRACES_EXPORTER")
+	switch {
+	case strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || exporter == "none":
+		return false, nil
+	case exporter != "" && exporter != "otlp":
+		return false, fmt.Errorf("OTEL_TRACES_EXPORTER: %q is none that cede has: want otlp or none", exporter)
+	case exporter == "" && cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) == "":
+		return false, nil
+	}
+	const speaks = "http/protobuf"
+	if protocol := cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), speaks); protocol != speaks {
+		return false, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL: %q is not spoken: want %s, which collectors take at port 4318", protocol, speaks)
+	}
+	return true, nil
+}

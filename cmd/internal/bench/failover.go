@@ -1,0 +1,359 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/agent"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// FailoverConfig is a pool of three whose leader is killed, comes back, and so on.
+type FailoverConfig struct {
+	Rounds   int
+	Writers  int           // clients that register jobs meanwhile
+	Nodes    int           // simulated, that run them
+	Election time.Duration // without word of the leader before an election
+
+	Program string // this one
+	Dir     string // where the temporary folder is made; empty: the system's
+	// Show is told what is under way, often.
+	Show func(what string, done, total int)
+}
+
+// FailoverResult is how long after its leader was killed a pool went on. Times are
+// from the signal.
+type FailoverResult struct {
+	Rounds  int `json:"rounds"`
+	Writers int `json:"writers"`
+	// Noticed is when a server that is left begins an election, Elected when one has
+	// won, Ready when it has everything and takes writes.
+	Noticed Latency `json:"noticed"`
+	Elected Latency `json:"elected"`
+	Ready   Latency `json:"ready"`
+	// Write is the first committed write, of callers who ask both servers that are left
+	// all the time; Client is the first of ordinary clients, Clients of each of them.
+	Write   Latency `json:"firstWrite"`
+	Client  Latency `json:"firstWriteOfAClient"`
+	Clients Latency `json:"firstWriteOfEveryClient"`
+
+	Acknowledged int64  `json:"acknowledged"` // writes of those clients
+	Failed       int64  `json:"failed"`       // writes that they were refused
+	Jobs         int    `json:"jobs"`
+	StateHash    string `json:"stateHash"` // of every server in the end
+}
+
+// What a server says when a step is done.
+const (
+	saidNoticed = `"heartbeat timeout reached, starting election"`
+	saidElected = `"election won"`
+	saidReady   = `"leadership taken"`
+)
+
+// failover is one Failover under way.
+type failover struct {
+	FailoverConfig
+	p       *processes
+	r       *FailoverResult
+	writers []*writer
+
+	noticed, elected, ready, write, client, clients latencies
+}
+
+// writer is an ordinary client that changes its jobs one after the other.
+type writer struct {
+	c      *client.Client
+	name   string
+	acked  map[string]int // by job: what was acknowledged last
+	failed atomic.Int64
+	count  atomic.Int64
+	last   atomic.Int64 // when a write was acknowledged for the first time since reset, UnixNano; 0: not yet
+}
+
+// jobsEach is how many jobs a writer changes in turn.
+const jobsEach = 20
+
+// run writes until ctx ends.
+func (w *writer) run(ctx context.Context) {
+	for n := 1; ctx.Err() == nil; n++ {
+		id := fmt.Sprintf("%s-%d", w.name, n%jobsEach)
+		j := job(id, "service", 50, 1)
+		j.Meta = map[string]string{"n": strconv.Itoa(n)}
+		if _, err := w.c.Jobs().Register(ctx, j, nil); err != nil {
+			if ctx.Err() == nil {
+				w.failed.Add(1)
+			}
+			continue
+		}
+		w.acked[id] = n
+		w.count.Add(1)
+		w.last.CompareAndSwap(0, time.Now().UnixNano())
+		select { // a busy person, and no storm: the log is not what is measured
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Failover kills the leader again and again under load. It fails where anything that
+// was acknowledged is lost, or where servers do not agree in the end.
+func Failover(ctx context.Context, c FailoverConfig) (result *FailoverResult, err error) {
+	p, err := newProcesses(c.Program, c.Dir, 3)
+	if err != nil {
+		return nil, err
+	}
+	p.server = fmt.Sprintf("raft: {heartbeat: %v, election: %v}", c.Election, c.Election)
+	defer func() { err = errors.Join(err, p.close()) }()
+	f := &failover{FailoverConfig: c, p: p, r: &FailoverResult{Rounds: c.Rounds, Writers: c.Writers}}
+	for _, s := range p.list {
+		if err := s.start(); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.await(ctx, "nobody leads", 20*time.Millisecond, func() bool { return p.leader(ctx) != nil }); err != nil {
+		return nil, err
+	}
+	nodes, err := f.nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer nodes()
+	if err := f.rounds(ctx); err != nil {
+		return nil, err
+	}
+	if err := f.check(ctx); err != nil {
+		return nil, err
+	}
+	for to, l := range map[*Latency]*latencies{
+		&f.r.Noticed: &f.noticed, &f.r.Elected: &f.elected, &f.r.Ready: &f.ready,
+		&f.r.Write: &f.write, &f.r.Client: &f.client, &f.r.Clients: &f.clients,
+	} {
+		*to = l.summary()
+	}
+	return f.r, nil
+}
+
+// nodes connects simulated nodes; what it returns ends them.
+func (f *failover) nodes(ctx context.Context) (end func(), err error) {
+	fleet, err := agent.NewFleet(agent.FleetConfig{
+		Servers: agent.Remote(f.p.c.NodeAgent()), Nodes: f.Nodes, Workers: 4, Poll: 500 * time.Millisecond, Retry: 100 * time.Millisecond,
+		Node: func(n int) agent.Node {
+			return agent.Node{
+				Name: fmt.Sprint("node-", n), Datacenter: "dc1", Class: "sim", Attributes: map[string]string{"driver.sim": "1"},
+				Capacity: map[string]int64{"cpu": 1_000_000, "memory": 1_000_000, "disk": 1_000_000},
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = fleet.Run(ctx) // it ends with its context
+	}()
+	end = func() {
+		cancel()
+		<-done
+	}
+	if err := fleet.WaitRegistered(ctx); err != nil {
+		end()
+		return nil, err
+	}
+	return end, nil
+}
+
+// rounds kills and revives under load.
+func (f *failover) rounds(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer func() {
+		cancel()
+		all.Wait()
+	}()
+	for i := range f.Writers {
+		w := &writer{c: f.p.c, name: fmt.Sprint("w", i), acked: map[string]int{}}
+		f.writers = append(f.writers, w)
+		all.Go(func() { w.run(ctx) })
+	}
+	for i := range f.Rounds {
+		f.Show("the leader is killed", i, f.Rounds)
+		if err := f.round(ctx, i); err != nil {
+			return fmt.Errorf("round %d of %d: %w", i+1, f.Rounds, err)
+		}
+	}
+	return nil
+}
+
+// round kills the leader once it and its load are at work, and has it come back.
+func (f *failover) round(ctx context.Context, n int) error {
+	var lead *serverProcess
+	if err := f.p.await(ctx, "nobody leads", 20*time.Millisecond, func() bool { lead = f.p.leader(ctx); return lead != nil }); err != nil {
+		return err
+	}
+	if err := f.worked(ctx); err != nil {
+		return err
+	}
+	for _, s := range f.p.list {
+		s.said.listenFor(saidNoticed, saidElected, saidReady)
+	}
+	for _, w := range f.writers {
+		w.last.Store(0)
+	}
+	killed := time.Now()
+	lead.kill()
+	for _, w := range f.writers { // what was acknowledged by who is being killed does not count
+		w.last.Store(0)
+	}
+	if err := f.firstWrite(ctx, lead, n, killed); err != nil {
+		return err
+	}
+	if err := f.everyWriter(ctx, killed); err != nil {
+		return err
+	}
+	for what, to := range map[string]*latencies{saidNoticed: &f.noticed, saidElected: &f.elected, saidReady: &f.ready} {
+		if err := f.p.await(ctx, "no server says "+what, 5*time.Millisecond, func() bool { return !f.first(what).IsZero() }); err != nil {
+			return err
+		}
+		to.add(f.first(what).Sub(killed))
+	}
+	if err := lead.start(); err != nil {
+		return err
+	}
+	return f.p.await(ctx, lead.name+" does not come back", 20*time.Millisecond, func() bool {
+		back, err := lead.c.Operator().RaftStatus(ctx)
+		now := f.p.leader(ctx)
+		if err != nil || now == nil || now == lead {
+			return false
+		}
+		st, err := now.c.Operator().RaftStatus(ctx)
+		return err == nil && back.State == "Follower" && back.AppliedIndex+50 > st.AppliedIndex
+	})
+}
+
+// worked waits until every writer got something done.
+func (f *failover) worked(ctx context.Context) error {
+	before := make([]int64, len(f.writers))
+	for i, w := range f.writers {
+		before[i] = w.count.Load()
+	}
+	return f.p.await(ctx, "clients do not get on", 10*time.Millisecond, func() bool {
+		for i, w := range f.writers {
+			if w.count.Load() < before[i]+20 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// firstWrite asks every server that is left, again and again, for a write.
+func (f *failover) firstWrite(ctx context.Context, gone *serverProcess, n int, killed time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, poolPatience)
+	defer cancel()
+	var once sync.Once
+	var all sync.WaitGroup
+	for _, s := range f.p.list {
+		if s == gone {
+			continue
+		}
+		all.Go(func() {
+			for ctx.Err() == nil {
+				limited, done := context.WithTimeout(ctx, time.Second)
+				_, err := s.c.Jobs().Register(limited, job(fmt.Sprintf("probe-%s-%d", s.name, n%jobsEach), "service", 50, 1), nil)
+				done()
+				if err == nil {
+					once.Do(func() { f.write.since(killed) })
+					cancel()
+					return
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return errors.New("no write is committed any more")
+	}
+	return nil
+}
+
+// everyWriter waits until each client has written again, and notes when.
+func (f *failover) everyWriter(ctx context.Context, killed time.Time) error {
+	err := f.p.await(ctx, "a client does not get on", 5*time.Millisecond, func() bool {
+		for _, w := range f.writers {
+			if w.last.Load() == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	first := time.Duration(0)
+	for _, w := range f.writers {
+		after := time.Unix(0, w.last.Load()).Sub(killed)
+		f.clients.add(after)
+		if first == 0 || after < first {
+			first = after
+		}
+	}
+	f.client.add(first)
+	return nil
+}
+
+// first is when any server said something for the first time.
+func (f *failover) first(what string) (at time.Time) {
+	for _, s := range f.p.list {
+		if heard := s.said.heard(what); !heard.IsZero() && (at.IsZero() || heard.Before(at)) {
+			at = heard
+		}
+	}
+	return at
+}
+
+// check is whether everything that was acknowledged is there, every evaluation has
+// ended, and all servers have the same state.
+func (f *failover) check(ctx context.Context) error {
+	f.Show("what was acknowledged is looked for", f.Rounds, f.Rounds)
+	for _, w := range f.writers {
+		f.r.Acknowledged += w.count.Load()
+		f.r.Failed += w.failed.Load()
+		for id, n := range w.acked {
+			j, _, err := f.p.c.Jobs().Get(ctx, id, &client.QueryOptions{Consistent: true})
+			if err != nil {
+				return fmt.Errorf("job %s was acknowledged: %w", id, err)
+			}
+			if there, err := strconv.Atoi(j.Meta["n"]); err != nil || there < n {
+				return fmt.Errorf("job %s is as write %s left it, and write %d was acknowledged", id, j.Meta["n"], n)
+			}
+			f.r.Jobs++
+		}
+	}
+	err := f.p.await(ctx, "evaluations do not end", 100*time.Millisecond, func() bool {
+		st, err := f.p.c.Operator().BrokerStatus(ctx)
+		return err == nil && st.Ready+st.Unacked+st.Pending+st.Delayed+st.Backoff+st.Cancelable == 0
+	})
+	if err != nil {
+		return err
+	}
+	return f.p.await(ctx, "servers do not come to the same state", 100*time.Millisecond, func() bool {
+		at := map[string]bool{}
+		for _, s := range f.p.list {
+			st, err := s.c.Operator().RaftStatusWithHash(ctx)
+			if err != nil {
+				return false
+			}
+			f.r.StateHash = st.StateHash
+			at[fmt.Sprint(st.StateIndex, " ", st.StateHash)] = true
+		}
+		return len(at) == 1
+	})
+}

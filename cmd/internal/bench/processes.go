@@ -1,0 +1,249 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// processes is a pool of servers on loopback, each in a process of its own, so that
+// one can be killed.
+type processes struct {
+	program string
+	dir     string
+	level   string // of what they log
+	server  string // further settings of server, as YAML has them between braces
+	list    []*serverProcess
+	c       *client.Client // of all
+}
+
+// serverProcess is one of them, in as many lives as it is given.
+type serverProcess struct {
+	of                         *processes
+	name                       string
+	http, rpc, gossip, metrics string // HOST:PORT
+	c                          *client.Client
+	cmd                        *exec.Cmd
+	ended                      chan struct{}
+	said                       story
+}
+
+// story is what a process said of late, and when it first said some things.
+type story struct {
+	mu    sync.Mutex
+	lines []string
+	at    map[string]time.Time
+}
+
+const storyLines = 40
+
+// listen reads until the process has ended.
+func (s *story) listen(r io.Reader) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		s.note(lines.Text(), time.Now())
+	}
+}
+
+func (s *story) note(line string, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.lines) == storyLines {
+		s.lines = slices.Delete(s.lines, 0, 1)
+	}
+	s.lines = append(s.lines, line)
+	for what, first := range s.at {
+		if first.IsZero() && strings.Contains(line, what) {
+			s.at[what] = at
+		}
+	}
+}
+
+// listenFor begins to wait for things that the process will say.
+func (s *story) listenFor(what ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at = map[string]time.Time{}
+	for _, w := range what {
+		s.at[w] = time.Time{}
+	}
+}
+
+// heard is when it first said something; zero: it has not.
+func (s *story) heard(what string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at[what]
+}
+
+func (s *story) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.lines, "\n")
+}
+
+// newProcesses makes n servers that are not started yet, in a folder under dir; they
+// log what is told.
+func newProcesses(program, dir string, n int) (*processes, error) {
+	folder, err := os.MkdirTemp(dir, "cede-bench-")
+	if err == nil {
+		folder, err = filepath.Abs(folder)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &processes{program: program, dir: folder, level: "info"}
+	var urls []string
+	for i := range n {
+		s := &serverProcess{of: p, name: fmt.Sprintf("s%d", i+1)}
+		for _, at := range []*string{&s.http, &s.rpc, &s.gossip, &s.metrics} {
+			if *at, err = addressToComeBackTo(); err != nil {
+				return nil, errors.Join(err, os.RemoveAll(folder))
+			}
+		}
+		if s.c, err = client.New(client.Config{Address: "http://" + s.http, Retries: -1}); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(folder))
+		}
+		urls = append(urls, "http://"+s.http)
+		p.list = append(p.list, s)
+	}
+	if p.c, err = client.New(client.Config{Address: strings.Join(urls, ",")}); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	return p, nil
+}
+
+// addressToComeBackTo is one of loopback that was free a moment ago, and at which no system
+// picks the ports of outgoing connections: a server comes back to it.
+func addressToComeBackTo() (string, error) {
+	var err error
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)) //nolint:gosec // no secret
+		var l net.Listener
+		if l, err = net.Listen("tcp", addr); err == nil {
+			return addr, l.Close()
+		}
+	}
+	return "", fmt.Errorf("no port is free: %w", err)
+}
+
+// start starts a server.
+func (s *serverProcess) start() error {
+	settings := append([]string{"enabled: true"}, s.beginning()...)
+	if s.of.server != "" {
+		settings = append(settings, s.of.server)
+	}
+	conf := fmt.Sprintf(`name: %s
+data_dir: %q
+listen: {http: %q, rpc: %q, gossip: %q, metrics: %q}
+log: {level: %s, format: json}
+server: {%s}
+limits: {rate: 0}
+`, s.name, filepath.Join(s.of.dir, s.name), s.http, s.rpc, s.gossip, s.metrics, s.of.level, strings.Join(settings, ", "))
+	file := filepath.Join(s.of.dir, s.name+".yaml")
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		return err
+	}
+	s.cmd = exec.Command(s.of.program) //nolint:gosec // this program; its end is ours to bring about
+	s.cmd.Args = []string{"cede", "agent", "--config", file}
+	told, err := s.cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	s.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		defer close(ended)
+		s.said.listen(told)
+		_ = cmd.Wait() // how it ended is no matter
+	}(s.cmd, s.ended)
+	return nil
+}
+
+// beginning is how a server finds its cluster. They begin it together, unless they are an
+// even number, which no configuration expects: then the first begins, and the others join.
+func (s *serverProcess) beginning() []string {
+	founders := len(s.of.list)
+	if founders%2 == 0 {
+		founders = 1
+	}
+	settings := []string{fmt.Sprintf("bootstrap_expect: %d", founders)}
+	if founders == 1 && s == s.of.list[0] {
+		return settings
+	}
+	var join []string
+	for _, o := range s.of.list {
+		join = append(join, o.gossip)
+	}
+	return append(settings, fmt.Sprintf(`join: ["%s"]`, strings.Join(join, `","`)))
+}
+
+// kill ends a server as a power cut does, and waits until it is gone; twice is once.
+func (s *serverProcess) kill() {
+	if s.cmd == nil || s.cmd.Process == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill() // it may be gone
+	<-s.ended
+	s.c.Close()
+}
+
+// close ends every server and removes what they wrote.
+func (p *processes) close() error {
+	for _, s := range p.list {
+		s.kill()
+	}
+	p.c.Close()
+	return os.RemoveAll(p.dir)
+}
+
+// leader is the server that leads, says so itself and is ready; nil: none yet.
+func (p *processes) leader(ctx context.Context) *serverProcess {
+	for _, s := range p.list {
+		st, err := s.c.Operator().RaftStatus(ctx)
+		if err != nil || st.State != "Leader" {
+			continue
+		}
+		if h, err := s.c.Status().Health(ctx); err == nil && h.OK {
+			return s
+		}
+	}
+	return nil
+}
+
+// poolPatience bounds each wait for the pool.
+const poolPatience = 2 * time.Minute
+
+// await waits until holds does, looking every interval.
+func (p *processes) await(ctx context.Context, what string, every time.Duration, holds func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, poolPatience)
+	defer cancel()
+	for !holds() {
+		select {
+		case <-time.After(every):
+		case <-ctx.Done():
+			var told strings.Builder
+			for _, s := range p.list {
+				fmt.Fprintf(&told, "\n%s said:\n%s", s.name, &s.said)
+			}
+			return fmt.Errorf("%s: %w%s", what, context.Cause(ctx), &told)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/core/events"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/sim/importer"
+	"github.com/cede-scheduler/cede/core/sim/record"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// recordView is what a recording holds.
+type recordView struct {
+	File      string         `json:"file"`
+	Nodes     int            `json:"nodes"`
+	Jobs      int            `json:"jobs"`
+	Running   int            `json:"running"` // when it began
+	Events    int            `json:"events"`
+	Decisions int            `json:"decisions"`
+	Evicted   int            `json:"evicted"`
+	Notes     map[string]int `json:"notes,omitempty"` // what a scenario cannot say
+}
+
+func newSimRecordCmd(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "record",
+		Short: "Write what a running server decides as a scenario",
+		Long: `Write what a running server decides as a scenario: what is there now, what happens
+until the recording ends, and, as expectations, what is placed where and who is
+evicted for it. It ends after --for, or when it is interrupted (SIGINT or SIGTERM).
+
+` + "`cede sim run`" + ` and ` + "`cede compare`" + ` play the file; ` + "`cede sim replay`" + ` says where another
+policy would have decided otherwise. What a scenario cannot say is told. The whole
+state is read twice, which takes the role operate.`,
+		Example: "  cede sim record -w monday.yaml --for 1h\n  cede sim replay monday.yaml --policy least-waste",
+		Args:    arguments(0, 0, "no arguments"),
+	}
+	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
+	file := cmd.Flags().StringP("write", "w", "", "write the scenario to `FILE`")
+	span := cmd.Flags().Duration("for", 0, "record for this `TIME`; 0: until interrupted")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := out.resolve(); err != nil {
+			return err
+		}
+		if *file == "" {
+			return usagef("name it, as in -w recorded.yaml", "record writes a file: -w is missing")
+		}
+		if *span < 0 {
+			return usagef("leave it out to record until interrupted", "--for %v: that is over already", *span)
+		}
+		if err := env.writable(*file); err != nil {
+			return err
+		}
+		api, err := conn.dial()
+		if err != nil {
+			return err
+		}
+		env.endsItself.Store(true) // what was recorded is written
+		r := &recording{env: env, api: api}
+		if err := r.record(cmd.Context(), *span); err != nil {
+			return err
+		}
+		name := importer.CleanName(strings.TrimSuffix(filepath.Base(*file), filepath.Ext(*file)))
+		if *file == stdin {
+			name = "recorded"
+		}
+		r.Name = name
+		f, notes := r.Scenario()
+		if err := env.writeScenario(*file, f); err != nil || *file == stdin {
+			return err
+		}
+		v := recorded(*file, f, notes)
+		return out.show(document{data: v, names: []string{*file}, page: v.page})
+	}
+	return cmd
+}
+
+// recording is one `cede sim record`.
+type recording struct {
+	env *Env
+	api *client.Client
+	record.Recording
+}
+
+// lull is how long nothing must happen until what a server did is taken to be
+// told whole.
+const lull = 500 * time.Millisecond
+
+// record reads the state, follows what happens, and reads the state again.
+func (r *recording) record(ctx context.Context, span time.Duration) error {
+	begin, err := r.state(ctx)
+	if err != nil {
+		return interruptedBy(ctx, err)
+	}
+	r.Begin, r.Began = begin, r.env.Clock.Now().UnixNano()
+	_, _ = fmt.Fprintf(r.env.Stderr, "recording since index %d; interrupt to end\n", begin.Index())
+	heard := make(chan *client.Events)
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- r.follow(following, heard) }()
+	var over <-chan struct{}
+	if span > 0 {
+		over = r.env.after(span)
+	}
+	for recording := true; recording; {
+		select {
+		case batch := <-heard:
+			r.take(batch)
+		case err := <-ended:
+			return err
+		case <-over:
+			recording = false
+		case <-ctx.Done():
+			recording = false
+		}
+	}
+	if r.End, err = r.state(following); err != nil {
+		return err
+	}
+	r.Ended = r.env.Clock.Now().UnixNano()
+	for quiet := false; !quiet; {
+		select {
+		case batch := <-heard:
+			quiet = batch.Index > r.End.Index() // what is newer belongs to nobody
+			if !quiet {
+				r.take(batch)
+			}
+		case err := <-ended:
+			return err
+		case <-r.env.after(lull):
+			quiet = true
+		}
+	}
+	return nil
+}
+
+// after is closed once some time has passed.
+func (env *Env) after(d time.Duration) <-chan struct{} {
+	over := make(chan struct{})
+	env.Clock.AfterFunc(d, func() { close(over) })
+	return over
+}
+
+// state is the whole state of the server.
+func (r *recording) state(ctx context.Context) (*state.Snapshot, error) {
+	var text bytes.Buffer
+	if err := r.api.Operator().SnapshotSave(ctx, &text); err != nil {
+		return nil, err
+	}
+	return (&replication.Replay{Snapshot: &text, From: 1}).Run(ctx)
+}
+
+// follow hears what happens since the beginning.
+func (r *recording) follow(ctx context.Context, heard chan<- *client.Events) error {
+	o := &client.StreamOptions{Namespace: "*", Topics: []string{string(events.Job), string(events.Node)}, Index: r.Begin.Index()}
+	err := r.api.Events().Stream(ctx, o, func(batch *client.Events) error {
+		select {
+		case heard <- batch:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func (r *recording) take(batch *client.Events) {
+	if l := batch.Lost; l != nil {
+		r.env.warn(fmt.Sprintf("events of the indexes %d to %d are no longer kept: what happened then is not recorded", l.From, l.To))
+	}
+	for i := range batch.Events {
+		e := &batch.Events[i]
+		own := record.Event{Kind: e.Type, Namespace: e.Namespace, ID: e.Key, Time: e.Time}
+		var payload struct {
+			Version         uint64
+			Drain, Eligible bool
+		}
+		if json.Unmarshal(e.Payload, &payload) == nil {
+			own.Version = payload.Version
+			own.On = e.Type == "NodeDrain" && payload.Drain || e.Type == "NodeEligibility" && payload.Eligible
+		}
+		r.Events = append(r.Events, own)
+	}
+}
+
+func recorded(file string, f *scenario.File, notes record.Notes) *recordView {
+	v := &recordView{
+		File: file, Nodes: len(f.Nodes), Jobs: len(f.Jobs), Running: len(f.Running), Events: len(f.Events),
+		Decisions: len(*f.Expect.Placements), Notes: notes,
+	}
+	for _, p := range *f.Expect.Placements {
+		v.Evicted += len(*p.Preempted)
+		for _, ids := range p.PreemptedElsewhere {
+			v.Evicted += len(ids)
+		}
+	}
+	return v
+}
+
+func (v *recordView) page(p page) {
+	p.printf("%s: %s, %s, %s running already, %s, %s that evicted %s\n", v.File,
+		count(v.Nodes, "node", "nodes"), count(v.Jobs, "job", "jobs"), count(v.Running, "instance", "instances"),
+		count(v.Events, "event", "events"), count(v.Decisions, "placement", "placements"), thousands(v.Evicted))
+	for _, what := range slices.Sorted(maps.Keys(v.Notes)) {
+		p.printf("  %s (%s)\n", what, times(v.Notes[what]))
+	}
+}

@@ -1,0 +1,58 @@
+package toolchain
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/plugins/bundle"
+)
+
+// together is how far apart files may be that were written as one: a checkout
+// or an archive writes a module and its sources in any order.
+const together = time.Second
+
+// extensions are those of files that a module is made of.
+var extensions = map[string][]string{
+	"go": {".go"}, "c": {".c", ".h"}, "rust": {".rs"}, "assemblyscript": {".ts"},
+}
+
+// Stale is the newest source that was written after the module was built;
+// empty: there is none, or nothing says what the module is built of.
+func Stale(b *bundle.Bundle) string {
+	if b.Dir == "" || b.Manifest.Build == nil {
+		return ""
+	}
+	module, err := os.Stat(b.Path)
+	if err != nil {
+		return ""
+	}
+	newest, file := module.ModTime().Add(together), ""
+	_ = filepath.WalkDir(b.Dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil //nolint:nilerr // what cannot be read is for the compiler to complain of
+		case d.IsDir() && path != b.Dir && aside(d.Name()):
+			return fs.SkipDir
+		case d.IsDir() || !isSource(b.Manifest.Build.Lang, d.Name()):
+			return nil
+		}
+		if info, err := d.Info(); err == nil && info.ModTime().After(newest) {
+			newest, file = info.ModTime(), path
+		}
+		return nil
+	})
+	return file
+}
+
+// aside is whether a folder holds no sources of the policy.
+func aside(name string) bool {
+	return strings.HasPrefix(name, ".") || slices.Contains([]string{"node_modules", "target", "testdata"}, name)
+}
+
+func isSource(lang, name string) bool {
+	return slices.Contains(extensions[lang], filepath.Ext(name)) && !strings.HasSuffix(name, "_test.go")
+}

@@ -1,0 +1,273 @@
+package member
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/lease"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// ledger is the book of leases of a cluster that several pools share, and the file
+// that it is kept in. What it grants is written down before anybody acts by it.
+type ledger struct {
+	path string
+	keep time.Duration
+
+	mu    sync.Mutex
+	book  *lease.Book
+	dirty bool // the file does not say yet what the book does
+	// Invariant: what is in over is listed by its pool. It was refused or revoked,
+	// and gets no other lease: its pool may have heard so, and forgotten it.
+	over map[lease.Key]bool
+}
+
+// kept is the file: what an agent has to know of the time before it.
+type kept struct {
+	Last   uint64 // number that was given out
+	Leases []lease.Lease
+}
+
+func openLedger(dir string, keep time.Duration) (*ledger, error) {
+	l := &ledger{path: filepath.Join(dir, "leases.json"), keep: keep, over: map[lease.Key]bool{}}
+	text, err := os.ReadFile(l.path)
+	var file kept
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	default:
+		if err := json.Unmarshal(text, &file); err != nil {
+			return nil, fmt.Errorf("%s holds no leases: %w; with the file removed room is given anew to whoever asks first, and to what runs", l.path, err)
+		}
+	}
+	l.book = lease.New(nil, file.Last, file.Leases...)
+	return l, nil
+}
+
+// save writes down what has changed. Until that succeeds nothing may be done by it.
+func (l *ledger) save() error {
+	if !l.dirty {
+		return nil
+	}
+	leases, last := l.book.Leases()
+	text, err := json.MarshalIndent(kept{last, leases}, "", " ")
+	if err == nil {
+		err = replace(l.path, append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("leases are not kept: %w", err)
+	}
+	l.dirty = false
+	return nil
+}
+
+func (l *ledger) resize(room *Room) {
+	usable := maps.Clone(room.Capacity)
+	maps.Copy(usable, room.Usable)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.book.Resize(usable)
+}
+
+// others is what is kept for all pools but one, as that is told.
+func (l *ledger) others(now int64, pool string) (list []client.ClusterLease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, x := range l.book.Others(now, pool) {
+		list = append(list, client.ClusterLease{Pool: x.Pool, ID: x.ID, Resources: x.Resources, Priority: int(x.Priority)})
+	}
+	return list
+}
+
+// ruling is what the leases say of an assignment that shall run.
+type ruling uint8
+
+const (
+	runs    ruling = iota // as it is wanted
+	stays                 // as it is: there is no room for more of it
+	waits                 // until others have left
+	leaves                // it was revoked
+	refused               // others have the room
+)
+
+// rulings is what came of all wishes.
+type rulings struct {
+	of      map[lease.Key]ruling
+	revoked map[lease.Key]lease.Key // for whom, of what leaves
+	stop    []string                // work that was revoked
+	changed bool                    // others have to hear of it
+}
+
+// word is a ruling with what people are told of it.
+type word struct {
+	ruling ruling
+	text   string
+}
+
+func (r *rulings) word(key lease.Key) word {
+	w := word{ruling: r.of[key]}
+	switch w.ruling {
+	case stays:
+		w.text = "the room for more of it is kept for another pool"
+	case waits:
+		w.text = "its room is kept and has yet to be left"
+	case leaves:
+		w.text = "it makes room for pool " + r.revoked[key].Pool
+	case refused:
+		w.text = "the room is kept for another pool"
+	}
+	return w
+}
+
+// settle brings the leases in line with what is wanted and what there is, and says
+// what may be done.
+func (l *ledger) settle(now int64, wishes []wish, there map[string]Status) (*rulings, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, _ := l.book.Leases()
+	r := &rulings{of: map[lease.Key]ruling{}, revoked: map[lease.Key]lease.Key{}}
+	l.book.Expire(now)
+	l.end(wishes, there)
+	for i := range wishes {
+		for _, as := range inTurn(&wishes[i], l.book) {
+			l.rule(now, &wishes[i], as, there[as.ID], r)
+		}
+	}
+	after, _ := l.book.Leases()
+	for i := range after {
+		if after[i].State == lease.Stopping {
+			r.revoked[after[i].Key] = after[i].By
+			r.stop = append(r.stop, after[i].ID)
+		}
+	}
+	r.changed = !slices.EqualFunc(before, after, same)
+	l.dirty = l.dirty || r.changed
+	return r, l.save()
+}
+
+// same is whether two leases say the same, but for the time until which they wait.
+func same(x, y lease.Lease) bool {
+	return x.Key == y.Key && x.State == y.State && x.Number == y.Number
+}
+
+// end gives back what nothing runs under any more, and has leave what its pool no
+// longer wants.
+func (l *ledger) end(wishes []wish, there map[string]Status) {
+	listed, wanted, heard := map[lease.Key]bool{}, map[lease.Key]bool{}, map[string]bool{}
+	for i := range wishes {
+		w := &wishes[i]
+		heard[w.pool.Name] = true
+		for _, as := range w.wanted {
+			status := there[as.ID] // of what is not there yet it says nothing
+			listed[w.key(as.ID)] = true
+			wanted[w.key(as.ID)] = as.DesiredStatus == client.DesiredClaim || as.DesiredStatus == "run" && !ended(&status)
+		}
+	}
+	leases, _ := l.book.Leases()
+	for _, x := range leases {
+		status, known := there[x.ID]
+		live := known && !ended(&status)
+		switch {
+		case x.State == lease.Stopping && !live:
+			l.book.End(x.Key, x.Number)
+			l.over[x.Key] = true
+		case x.State == lease.Stopping || wanted[x.Key] || !heard[x.Pool]:
+		case live:
+			l.book.Leave(x.Key)
+		default:
+			l.book.End(x.Key, x.Number)
+		}
+	}
+	maps.DeleteFunc(l.over, func(k lease.Key, _ bool) bool { return heard[k.Pool] && !listed[k] })
+}
+
+// ended is whether work has ended by itself, and holds no room.
+func ended(s *Status) bool { return s.Complete || s.Failed }
+
+// inTurn is what a pool wants in the order in which it gets it: first what has a
+// lease, as some of that may go, then the highest priority.
+func inTurn(w *wish, book *lease.Book) []*client.Assignment {
+	has := map[string]int{}
+	for _, as := range w.wanted {
+		if _, ok := book.Lease(w.key(as.ID)); !ok {
+			has[as.ID] = 1
+		}
+	}
+	return slices.SortedStableFunc(slices.Values(w.wanted), func(x, y *client.Assignment) int {
+		if has[x.ID] != has[y.ID] {
+			return has[x.ID] - has[y.ID]
+		}
+		return y.Priority - x.Priority
+	})
+}
+
+// rule asks for the lease of an assignment or a claim.
+func (l *ledger) rule(now int64, w *wish, as *client.Assignment, status Status, r *rulings) {
+	key := w.key(as.ID)
+	switch {
+	case as.Binding == nil || ended(&status):
+	case as.DesiredStatus == "run" && l.over[key]:
+		r.of[key] = refused
+	case as.DesiredStatus == client.DesiredClaim && !w.silent:
+		_, _ = l.book.Grant(now, l.ask(key, as)) // without it the room is anybody's
+	case as.DesiredStatus == "run":
+		r.of[key] = l.admit(now, l.ask(key, as), status.Held > as.Replicas)
+		if r.of[key] == refused {
+			l.over[key] = true
+		}
+	}
+}
+
+// admit is whether work may run. What has yet to lose replicas keeps the lease
+// that it has until they are gone.
+func (l *ledger) admit(now int64, ask lease.Ask, shrinks bool) ruling {
+	old, has := l.book.Lease(ask.Key)
+	switch {
+	case has && old.State == lease.Stopping:
+		return leaves
+	case has && old.State == lease.Working && shrinks && covers(old.Resources, ask.Resources):
+		return runs
+	}
+	granted, err := l.book.Grant(now, ask)
+	switch {
+	case err != nil && has && old.State == lease.Working:
+		return stays
+	case err != nil:
+		return refused
+	case l.book.Start(now, ask.Key, granted.Number) != nil:
+		return waits
+	}
+	return runs
+}
+
+func covers(have, want map[string]int64) bool {
+	for name, amount := range want {
+		if have[name] < amount {
+			return false
+		}
+	}
+	return true
+}
+
+// ask is what a pool asks for with an assignment or a claim.
+func (l *ledger) ask(key lease.Key, as *client.Assignment) lease.Ask {
+	a := lease.Ask{
+		Key: key, Resources: map[string]int64{}, Priority: int32(as.Priority), Evicts: as.Preempts, TTL: int64(l.keep),
+	}
+	for name, amount := range as.Binding.Resources {
+		a.Resources[name] = amount * int64(as.Replicas)
+	}
+	if as.Binding.KillTimeout != nil {
+		a.Grace = int64(*as.Binding.KillTimeout)
+	}
+	return a
+}

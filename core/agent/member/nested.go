@@ -1,0 +1,264 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// NestedConfig is what a Nested works with. Servers and Parse are needed.
+type NestedConfig struct {
+	Servers   *client.Client // of the cluster itself
+	Namespace string         // in which its jobs are; "": the client's
+	// Parse reads a binding's template: a job with one group.
+	Parse func(template []byte) (*client.Job, error)
+}
+
+// Nested is a driver for a cluster that is a cede cluster itself: an assignment of
+// r replicas becomes a job with a count of r, and how that does is how the
+// assignment does. Jobs bear the assignment's id, so it knows what an earlier agent
+// started. Make it with NewNested.
+type Nested struct{ c NestedConfig }
+
+var _ Driver = (*Nested)(nil)
+
+// NewNested makes a driver.
+func NewNested(c NestedConfig) *Nested { return &Nested{c} }
+
+// What jobs of assignments are known by.
+const (
+	jobPrefix      = "member-"
+	metaAssignment = "cede.assignment"
+	metaSpec       = "cede.spec" // hash of what the job was made of
+)
+
+// jobID is the job of an assignment: of the binding's name, so that people know it,
+// and of the assignment's, so that two of one binding are two.
+func jobID(w *Work) string {
+	sum := sha256.Sum256([]byte(w.ID))
+	return fmt.Sprintf("%s%s-%s-%s", jobPrefix, w.Namespace, w.Binding, hex.EncodeToString(sum[:4]))
+}
+
+func (n *Nested) query() *client.QueryOptions { return &client.QueryOptions{Namespace: n.c.Namespace} }
+
+func (n *Nested) write() client.WriteOptions { return client.WriteOptions{Namespace: n.c.Namespace} }
+
+// Room is what the nodes that take work have, less what other jobs use of it.
+func (n *Nested) Room(ctx context.Context) (*Room, error) {
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	nodes, err := pages(ctx, nil, n.c.Servers.Nodes().List)
+	if err != nil {
+		return nil, fmt.Errorf("nodes: %w", err)
+	}
+	allocs, err := pages(ctx, &client.QueryOptions{Namespace: "*"}, n.c.Servers.Allocations().List)
+	if err != nil {
+		return nil, fmt.Errorf("allocations: %w", err)
+	}
+	room := &Room{Capacity: map[string]int64{}, Usable: map[string]int64{}}
+	taking := map[string]bool{}
+	for _, node := range nodes {
+		if node.Status != "ready" || node.Drain || node.SchedulingEligibility == client.NodeIneligible {
+			continue
+		}
+		taking[node.ID] = true
+		for name, amount := range node.Capacity {
+			room.Capacity[name] += max(0, amount-node.ReservedCapacity[name])
+		}
+	}
+	maps.Copy(room.Usable, room.Capacity)
+	for _, a := range allocs {
+		if !taking[a.NodeID] || !holds(a) || isAssignment(a.JobID) {
+			continue
+		}
+		for name, amount := range a.ResourceUse {
+			if has, ok := room.Usable[name]; ok {
+				room.Usable[name] = max(0, has-amount)
+			}
+		}
+	}
+	return room, nil
+}
+
+// holds is whether an allocation holds room: one that stops does until it is gone.
+func holds(a *client.AllocationStub) bool {
+	return a.ClientStatus == "running" || a.ClientStatus == "pending" && a.DesiredStatus == "run"
+}
+
+func isAssignment(job string) bool {
+	return len(job) > len(jobPrefix) && job[:len(jobPrefix)] == jobPrefix
+}
+
+// Status is the jobs of assignments, and what runs of them.
+func (n *Nested) Status(ctx context.Context) (map[string]Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	q := n.query()
+	q.Prefix = jobPrefix
+	jobs, err := pages(ctx, q, n.c.Servers.Jobs().List)
+	if err != nil {
+		return nil, fmt.Errorf("jobs: %w", err)
+	}
+	all := map[string]Status{}
+	if len(jobs) == 0 {
+		return all, nil
+	}
+	allocs, err := pages(ctx, n.query(), n.c.Servers.Allocations().List)
+	if err != nil {
+		return nil, fmt.Errorf("allocations: %w", err)
+	}
+	of := map[string][]*client.AllocationStub{}
+	for _, a := range allocs {
+		of[a.JobID] = append(of[a.JobID], a)
+	}
+	for _, j := range jobs {
+		id := j.Meta[metaAssignment]
+		status := statusOf(j, of[j.ID])
+		if id == "" || j.Stop && status.Held == 0 {
+			continue // nobody's, or gone
+		}
+		all[id] = status
+	}
+	return all, nil
+}
+
+func statusOf(j *client.JobStub, allocs []*client.AllocationStub) Status {
+	s := Status{Text: cmp.Or(j.StatusDescription, "job "+j.ID+" is "+j.Status)}
+	failed := 0
+	for _, a := range allocs {
+		if holds(a) {
+			s.Held++
+		}
+		switch {
+		case a.ClientStatus == "running" && a.DesiredStatus == "run":
+			s.Ready++
+		case a.ClientStatus == "failed":
+			failed++
+		}
+	}
+	if j.Status == "dead" && !j.Stop { // a finite job of which nothing is left to do
+		s.Complete, s.Failed = failed == 0, failed > 0
+	}
+	if failed > 0 {
+		s.Text = fmt.Sprintf("job %s: %d replicas have failed", j.ID, failed)
+	}
+	return s
+}
+
+// Run registers the job, unless it is as it should be.
+func (n *Nested) Run(ctx context.Context, w *Work) error {
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	job, err := n.job(w)
+	if err != nil {
+		return err
+	}
+	there, _, err := n.c.Servers.Jobs().Get(ctx, job.ID, n.query())
+	switch {
+	case err == nil && !there.Stop && there.Meta[metaSpec] == job.Meta[metaSpec]:
+		return nil
+	case err != nil && !client.IsNotFound(err):
+		return err
+	}
+	_, err = n.c.Servers.Jobs().Register(ctx, job, &client.RegisterOptions{WriteOptions: n.write()})
+	return err
+}
+
+// Stop stops the job. It is forgotten there once all of it has ended.
+func (n *Nested) Stop(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	q := n.query()
+	q.Prefix = jobPrefix
+	jobs, err := pages(ctx, q, n.c.Servers.Jobs().List)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(jobs, func(j *client.JobStub) bool { return j.Meta[metaAssignment] == id && !j.Stop })
+	if at < 0 {
+		return nil
+	}
+	_, err = n.c.Servers.Jobs().Stop(ctx, jobs[at].ID, &client.StopOptions{WriteOptions: n.write()})
+	return err
+}
+
+// job is what runs for an assignment.
+func (n *Nested) job(w *Work) (*client.Job, error) {
+	job := &client.Job{TaskGroups: []*client.TaskGroup{{Name: "replica", Tasks: []*client.Task{{Name: "replica", Driver: "sim"}}}}}
+	if len(w.Template) > 0 {
+		var err error
+		if job, err = n.c.Parse(w.Template); err != nil {
+			return nil, fmt.Errorf("the binding's template: %w", err)
+		}
+		if len(job.TaskGroups) != 1 {
+			return nil, fmt.Errorf("the binding's template has %d groups: a replica is one", len(job.TaskGroups))
+		}
+	}
+	job.ID, job.Name, job.Namespace = jobID(w), w.Binding, n.c.Namespace
+	job.Priority, job.PriorityClass = new(w.Priority), ""
+	group := job.TaskGroups[0]
+	group.Count = new(w.Replicas)
+	if w.Duration > 0 {
+		job.Type, group.Duration = "batch", w.Duration
+	}
+	size(group, w)
+	job.Meta = maps.Clone(job.Meta)
+	if job.Meta == nil {
+		job.Meta = map[string]string{}
+	}
+	job.Meta[metaAssignment] = w.ID
+	spec, err := json.Marshal(job)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(spec)
+	job.Meta[metaSpec] = hex.EncodeToString(sum[:8])
+	return job, nil
+}
+
+// size gives a group what a replica needs: its first task, as groups' own
+// resources are beyond what tasks have by default.
+func size(group *client.TaskGroup, w *Work) {
+	group.Resources = map[string]int64{}
+	for name, amount := range w.Resources {
+		if name != "cpu" && name != "memory" {
+			group.Resources[name] = amount
+		}
+	}
+	for i, t := range group.Tasks {
+		if t.Resources == nil {
+			t.Resources = &client.Resources{}
+		}
+		cpu, memory := 0, 0
+		if i == 0 {
+			cpu, memory = int(w.Resources["cpu"]), int(w.Resources["memory"])
+		}
+		t.Resources.CPU, t.Resources.MemoryMB = &cpu, &memory
+		if t.KillTimeout == nil && w.KillTimeout > 0 {
+			t.KillTimeout = &w.KillTimeout
+		}
+	}
+}
+
+// pages lists everything, page by page.
+func pages[T any](ctx context.Context, q *client.QueryOptions, list func(context.Context, *client.QueryOptions) ([]T, *client.QueryMeta, error)) ([]T, error) {
+	options := client.QueryOptions{}
+	if q != nil {
+		options = *q
+	}
+	options.PerPage = 1000
+	var all []T
+	err := client.AllPages(ctx, &options, func(ctx context.Context, q *client.QueryOptions) (*client.QueryMeta, error) {
+		part, meta, err := list(ctx, q)
+		all = append(all, part...)
+		return meta, err
+	})
+	return all, err
+}

@@ -1,0 +1,160 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// round does what is wanted and not done, stops what is not wanted, and tells the
+// servers what they do not know yet.
+func (a *Agent) round(ctx context.Context) error {
+	wishes, all := a.wishes()
+	if len(wishes) == 0 { // whatever runs may be wanted
+		return nil
+	}
+	there, err := a.c.Driver.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("how things stand is not known: %w", err)
+	}
+	rulings := &rulings{} // by which everything runs
+	if a.ledger != nil {
+		if rulings, err = a.ledger.settle(time.Now().UnixNano(), wishes, there); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for _, id := range rulings.stop {
+		errs = append(errs, a.c.Driver.Stop(ctx, id))
+	}
+	listed := map[string]bool{}
+	for i := range wishes {
+		for _, as := range wishes[i].wanted {
+			listed[as.ID] = true
+		}
+		errs = append(errs, a.carryOut(ctx, &wishes[i], there, rulings))
+	}
+	for _, id := range slices.Sorted(maps.Keys(there)) {
+		if all && !listed[id] { // the servers know nothing of it
+			errs = append(errs, a.c.Driver.Stop(ctx, id))
+		}
+	}
+	if rulings.changed {
+		for _, p := range a.pools {
+			p.nudge()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// carryOut is round for what one pool wants.
+func (a *Agent) carryOut(ctx context.Context, w *wish, there map[string]Status, r *rulings) error {
+	var errs []error
+	var news []client.AssignmentUpdate
+	listed := map[string]*client.Assignment{}
+	for _, as := range w.wanted {
+		listed[as.ID] = as
+	}
+	for _, as := range w.wanted {
+		status, known := there[as.ID]
+		var u client.AssignmentUpdate
+		var err error
+		switch as.DesiredStatus {
+		case client.DesiredClaim:
+			continue
+		case "run":
+			u, err = a.run(ctx, as, status, known, r.word(w.key(as.ID)))
+		default:
+			u, err = a.stop(ctx, as, status, known || lives(as, listed, there))
+		}
+		errs = append(errs, err)
+		if differs(as, &u) {
+			news = append(news, u)
+		}
+	}
+	if len(news) > 0 {
+		_, err := w.pool.Servers.Update(ctx, a.c.Cluster, a.secret, news)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// run has an assignment run as far as it may, and says how it does.
+func (a *Agent) run(ctx context.Context, as *client.Assignment, status Status, known bool, may word) (client.AssignmentUpdate, error) {
+	u := client.AssignmentUpdate{AssignmentID: as.ID, ClientStatus: "pending", Ready: status.Ready, Description: status.Text}
+	switch {
+	case status.Complete:
+		u.ClientStatus, u.Ready = "complete", 0
+		return u, nil
+	case status.Failed:
+		u.ClientStatus, u.Ready = "failed", 0
+		return u, nil
+	case as.Binding == nil: // it was deleted: nobody says what this is
+		return u, nil
+	case known && status.Ready > 0:
+		if u.ClientStatus = "running"; as.ClientStatus != u.ClientStatus {
+			u.StartTime = time.Now().UnixNano()
+		}
+	}
+	if may.ruling != runs {
+		u.Description = may.text
+		if may.ruling == refused {
+			u.ClientStatus, u.Ready = "failed", 0
+		}
+		return u, nil
+	}
+	if err := a.c.Driver.Run(ctx, workOf(as)); err != nil {
+		u.Description = err.Error()
+		return u, fmt.Errorf("assignment %s: %w", as.ID, err)
+	}
+	return u, nil
+}
+
+// stop has an assignment stop, and says whether it is gone.
+func (a *Agent) stop(ctx context.Context, as *client.Assignment, status Status, lives bool) (client.AssignmentUpdate, error) {
+	u := client.AssignmentUpdate{AssignmentID: as.ID, ClientStatus: "complete", Description: "it is gone"}
+	if !lives {
+		return u, nil
+	}
+	u.ClientStatus, u.Ready, u.Description = as.ClientStatus, status.Ready, "it stops"
+	if wholeOf(as.ID) != "" { // it is stopped by what it is a part of
+		return u, nil
+	}
+	if err := a.c.Driver.Stop(ctx, as.ID); err != nil {
+		u.Description = err.Error()
+		return u, fmt.Errorf("assignment %s: %w", as.ID, err)
+	}
+	return u, nil
+}
+
+// lives is whether replicas that were taken off an assignment, and go as a part of
+// their own, still run: the rest runs under the assignment's id, and as long as
+// there are more than that they do.
+func lives(part *client.Assignment, listed map[string]*client.Assignment, there map[string]Status) bool {
+	whole := wholeOf(part.ID)
+	if whole == "" {
+		return false
+	}
+	as, status := listed[whole], there[whole]
+	return as != nil && status.Held > as.Replicas
+}
+
+// wholeOf is the assignment that a part was taken off; "" for one that is none.
+func wholeOf(id string) string {
+	whole, _, found := strings.Cut(id, "/less/")
+	if !found {
+		return ""
+	}
+	return whole
+}
+
+// differs is whether servers do not know this yet.
+func differs(as *client.Assignment, u *client.AssignmentUpdate) bool {
+	return u.ClientStatus != as.ClientStatus || u.Ready != as.Ready || u.Description != as.ClientDescription
+}

@@ -1,0 +1,345 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/jobspec"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+const tagBindings = "bindings"
+
+func bindingRoutes() []route {
+	reader, submitter := []acl.Role{acl.Read}, []acl.Role{acl.Submit}
+	return []route{
+		{
+			methods: get, pattern: "/v1/bindings", name: "bindings_list", tag: tagBindings, roles: reader, scope: oneSpace,
+			doc: "Lists bindings, ascending by namespace and id.", reads: true, paged: true,
+			response: []*client.BindingStub{}, handle: listBindings,
+		},
+		{
+			methods: get, pattern: "/v1/binding/{id}", name: "binding_get", tag: tagBindings, roles: reader, scope: oneSpace,
+			doc: "Returns a binding with where it is, why what it lacks has no place, and whom it displaced. The id may be any prefix that is unique.", reads: true,
+			response: client.BindingStatus{}, handle: getBinding,
+		},
+		{
+			methods: put, pattern: "/v1/binding/{id}", name: "binding_put", tag: tagBindings, roles: submitter, scope: oneSpace, leads: true,
+			doc:     "Registers a binding, or another version of it.",
+			request: client.Binding{}, response: client.BindingResponse{}, handle: putBinding,
+		},
+		{
+			methods: remove, pattern: "/v1/binding/{id}", name: "binding_stop", tag: tagBindings, roles: submitter, scope: oneSpace, leads: true,
+			doc:      "Stops a binding: what is assigned of it ends.",
+			params:   []param{{"purge", "boolean", "forget it at once where nothing of it is left"}},
+			response: client.BindingResponse{}, handle: stopBinding,
+		},
+		{
+			methods: get, pattern: "/v1/binding/{id}/assignments", name: "binding_assignments", tag: tagBindings, roles: reader, scope: oneSpace,
+			doc: "Lists a binding's assignments, ascending by id.", reads: true,
+			response: []*client.Assignment{}, handle: bindingAssignments,
+		},
+	}
+}
+
+var bindingKind = kind[model.Binding]{
+	name: "binding", table: state.TableBindings, all: (*state.Snapshot).Bindings, under: true,
+	of: func(b *model.Binding) (string, string) { return b.ID, b.Namespace },
+}
+
+func listBindings(_ *API, c *call) (any, error) { return listed(c, bindingKind, nil, bindingStub) }
+
+// bindingKey is the binding that the path names, by its id or a prefix of it.
+func (c *call) bindingKey() (model.JobKey, error) {
+	ns, err := c.oneNamespace("binding", "")
+	key := model.JobKey{Namespace: ns, ID: c.r.PathValue("id")}
+	s := c.api.cfg.Server.Snapshot()
+	if err != nil || s.Binding(key) != nil {
+		return key, err
+	}
+	b, err := only(c, bindingKind.name, key.ID, s.Bindings(), bindingKind.of)
+	if err != nil || b.Namespace != key.Namespace {
+		return key, notFound("there is no binding %s in namespace %s", quote(key.ID), quote(key.Namespace)).hint("GET /v1/bindings lists them")
+	}
+	return b.Key(), nil
+}
+
+func getBinding(a *API, c *call) (any, error) {
+	key, err := c.bindingKey()
+	if err != nil {
+		return nil, err
+	}
+	evictions, err := a.evictions(c.r.Context(), key, c)
+	if err != nil {
+		return nil, err
+	}
+	return c.read(view{
+		// Why it has no place, the clusters say.
+		keys: []state.Key{state.TableBindings.OfJob(key), state.TableJobEvals.OfJob(key), state.TableClusters.Whole()}, table: state.TableBindings, whole: true,
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			b := s.Binding(key)
+			if b == nil {
+				return nil, 0, notFound("there is no binding %s in namespace %s", quote(key.ID), quote(key.Namespace))
+			}
+			out := &client.BindingStatus{BindingStub: *bindingStub(s, b), Binding: bindingOf(b), Assignments: assignmentsOf(s, key), Evictions: evictions}
+			for _, id := range s.ClaimsOf(key) {
+				out.Claims = append(out.Claims, claimOf(s, s.Claim(id)))
+			}
+			if out.Missing = missing(s, b); out.Missing > 0 {
+				out.Unbound = c.refusals(s, b, out.Missing)
+				if why := whyUnbound(s, b); why != nil {
+					out.NoEviction = why.NoEviction
+				}
+			}
+			return out, 0, nil
+		},
+	})
+}
+
+func bindingAssignments(_ *API, c *call) (any, error) {
+	key, err := c.bindingKey()
+	if err != nil {
+		return nil, err
+	}
+	return c.read(view{
+		keys: []state.Key{state.TableBindings.OfJob(key)}, table: state.TableBindings, whole: true,
+		made: func(s *state.Snapshot) (any, uint64, error) { return assignmentsOf(s, key), 0, nil },
+	})
+}
+
+func assignmentsOf(s *state.Snapshot, key model.JobKey) []*client.Assignment {
+	list := []*client.Assignment{}
+	for _, a := range s.BindingAssignments(key) {
+		list = append(list, assignmentOf(s, a))
+	}
+	return list
+}
+
+// assignmentOf is an assignment as the API tells of it, without its binding.
+func assignmentOf(s *state.Snapshot, a *model.Assignment) *client.Assignment {
+	out := &client.Assignment{
+		ID: a.ID, Namespace: a.Binding.Namespace, BindingID: a.Binding.ID, ClusterID: a.ClusterID, Replicas: a.Replicas, EvalID: a.EvalID,
+		DesiredStatus: a.Desired.String(), DesiredDescription: a.DesiredReason, ClientStatus: a.Client.String(), ClientDescription: a.ClientText,
+		Ready: a.Ready, Done: a.Done, PreemptedBy: a.PreemptedBy, Policy: a.PolicyVersion,
+		CreateTime: a.CreateTime, StartTime: a.StartTime, EndTime: a.EndTime, CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex,
+	}
+	if claimant, _, ok := model.OfClaim(a.PreemptedBy); ok {
+		out.PreemptedByBinding = claimant.String()
+	}
+	if b := s.Binding(a.Binding); b != nil {
+		out.Priority = int(b.Priority)
+	}
+	return out
+}
+
+// bindingOf is a binding as it is stored.
+func bindingOf(b *model.Binding) *client.Binding { return jobspec.BindingFromModel(b) }
+
+// bindingStub sums a binding up.
+func bindingStub(s *state.Snapshot, b *model.Binding) *client.BindingStub {
+	out := &client.BindingStub{
+		ID: b.ID, Namespace: b.Namespace, Priority: int(b.Priority), PriorityClass: b.PriorityClass,
+		PreemptionPolicy: jobspec.PreemptionPolicyOf(b), Replicas: b.Replicas, Stop: b.Stopped, Version: b.Version,
+		CreateIndex: b.CreateIndex, ModifyIndex: b.ModifyIndex,
+	}
+	held, done := false, 0
+	for _, a := range s.BindingAssignments(b.Key()) {
+		out.ModifyIndex = max(out.ModifyIndex, a.ModifyIndex)
+		held = held || a.Holds()
+		if !a.Counts() {
+			continue
+		}
+		out.Placed += a.Replicas
+		if a.Done {
+			done += a.Replicas
+			continue
+		}
+		out.Ready += a.Ready
+		if out.Clusters == nil {
+			out.Clusters = map[string]int{}
+		}
+		out.Clusters[a.ClusterID] += a.Replicas
+	}
+	switch lacks := missing(s, b); {
+	case b.Stopped && held:
+		out.Status = "stopping"
+	case b.Stopped:
+		out.Status = "stopped"
+	case lacks == 0 && b.Replicas > 0 && done == out.Placed && !b.Duplicated:
+		out.Status = "complete"
+	case lacks == 0:
+		out.Status = "bound"
+	case out.Placed > 0:
+		out.Status = "partial"
+	default:
+		out.Status = "pending"
+	}
+	if why := whyUnbound(s, b); why != nil && (out.Status == "pending" || out.Status == "partial") {
+		out.StatusDescription = why.String()
+	}
+	return out
+}
+
+// missing is how many replicas have no place. Of a binding that is duplicated the
+// scheduler says it, which knows how many clusters it wants.
+func missing(s *state.Snapshot, b *model.Binding) int {
+	if b.Stopped {
+		return 0
+	}
+	lacks := b.Replicas
+	for _, a := range s.BindingAssignments(b.Key()) {
+		if a.Counts() {
+			lacks -= a.Replicas
+		}
+	}
+	if b.Duplicated {
+		lacks = 0
+		if e := waiting(s.EvalsOfJob(b.Key())); e != nil {
+			lacks = e.Queued[b.ID]
+		}
+	}
+	return max(0, lacks)
+}
+
+// whyUnbound is what the scheduler found; nil: it has yet to look, or is content.
+func whyUnbound(s *state.Snapshot, b *model.Binding) *model.Explanation {
+	if e := waiting(s.EvalsOfJob(b.Key())); e != nil {
+		return e.Failed[b.ID]
+	}
+	return nil
+}
+
+// refusals says of every cluster why it does not take what a binding lacks, as of
+// now.
+func (c *call) refusals(s *state.Snapshot, b *model.Binding, lacks int) (list []*client.ClusterRefusal) {
+	now := c.api.cfg.Clock.Now().UnixNano()
+	for m := range s.Clusters() {
+		r := &client.ClusterRefusal{ClusterID: m.ID}
+		list = append(list, r)
+		refusal := b.Refusal(m)
+		switch {
+		case refusal != "":
+			r.Reason = "excluded by " + refusal
+			continue
+		case m.Down:
+			r.Reason = "it is down"
+			continue
+		}
+		free, soon := s.ClusterRoom(m.ID, b.Key(), b.Priority, now)
+		if r.Fits = b.Fits(&free, lacks); r.Fits == lacks {
+			continue
+		}
+		needs := b.Needs(lacks)
+		var short []string
+		for d := range s.Dims().Len() {
+			if needs[d] > max(0, free[d]) {
+				name := s.Dims().Name(d)
+				short = append(short, fmt.Sprintf("it lacks %s: %d is needed, %d is free", name, needs[d], max(0, free[d])))
+			}
+		}
+		r.Reason = strings.Join(short, ", ")
+		if b.Fits(&soon, lacks) == lacks {
+			r.Reason += "; there is room once what stops there is gone"
+		}
+	}
+	return list
+}
+
+// recentDecisions is how many decisions a binding's story goes back at most.
+const recentDecisions = 20
+
+// evictions is who lost replicas to a binding, and to whom it did.
+func (a *API) evictions(ctx context.Context, key model.JobKey, c *call) (list []*client.BindingEviction, err error) {
+	decisions, err := a.cfg.Server.Decisions(ctx, server.DecisionQuery{Concerns: key, Limit: recentDecisions})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range decisions {
+		by := model.JobKey{Namespace: d.Namespace, ID: d.JobID}
+		for _, v := range d.Victims {
+			victim := model.JobKey{Namespace: v.Namespace, ID: v.JobID}
+			if v.ClusterID == "" || by != key && victim != key || !c.sees(by.Namespace) || !c.sees(victim.Namespace) {
+				continue
+			}
+			list = append(list, &client.BindingEviction{
+				Time: d.Time, ClusterID: v.ClusterID, Namespace: victim.Namespace, BindingID: victim.ID, Replicas: v.Replicas,
+				Priority: int(v.Priority), ByNamespace: by.Namespace, ByBindingID: by.ID, ByPriority: int(d.Priority), Policy: d.PolicyVersion,
+			})
+		}
+	}
+	return list, nil
+}
+
+func putBinding(a *API, c *call) (any, error) {
+	var req client.Binding
+	if err := c.body(&req); err != nil {
+		return nil, err
+	}
+	id := c.r.PathValue("id")
+	if err := samePath("binding", id, req.ID); err != nil {
+		return nil, err
+	}
+	ns, err := c.oneNamespace("binding", req.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	req.ID, req.Namespace = id, ns
+	b, err := jobspec.BindingToModel(&req)
+	if err != nil {
+		return nil, bindingProblems(err)
+	}
+	o := server.RegisterOptions{ExplicitPriority: req.Priority != nil, ExplicitPreemption: req.PreemptionPolicy != ""}
+	if o.Key, err = c.idempotencyKey(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.bound(a.cfg.Server.RegisterBinding(ctx, b, o))
+}
+
+// bindingProblems is what is wrong with a binding, all of it.
+func bindingProblems(err error) error {
+	problems, ok := errors.AsType[jobspec.Problems](err)
+	if !ok {
+		return invalid("%v", err)
+	}
+	list, words := make([]any, len(problems)), make([]string, len(problems))
+	for i := range problems {
+		list[i], words[i] = problems[i], problems[i].String()
+	}
+	return invalid("the binding: %s", strings.Join(words, "; ")).with("Problems", list)
+}
+
+func stopBinding(a *API, c *call) (any, error) {
+	key, err := c.bindingKey()
+	if err != nil {
+		return nil, err
+	}
+	o := server.StopOptions{}
+	if o.Purge, err = c.flag("purge"); err != nil {
+		return nil, err
+	}
+	if o.Key, err = c.idempotencyKey(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.bound(a.cfg.Server.StopBinding(ctx, key, o))
+}
+
+// bound answers a change of a binding.
+func (c *call) bound(r *server.Registered, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	c.index(r.Index)
+	return &client.BindingResponse{
+		EvalID: r.EvalID, BindingModifyIndex: r.JobModifyIndex, Index: r.Index, Warnings: r.Warnings, Replayed: r.Replayed,
+	}, nil
+}

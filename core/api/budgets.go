@@ -1,0 +1,199 @@
+package api
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+const tagBudgets = "budgets"
+
+func budgetRoutes() []route {
+	reader, operator := []acl.Role{acl.Read}, []acl.Role{acl.Operate}
+	return []route{
+		{
+			methods: get, pattern: "/v1/budgets", name: "budgets_list", tag: tagBudgets, roles: reader, scope: oneSpace,
+			doc: "Lists disruption budgets with how they stand, ascending by namespace and name.", reads: true, paged: true, response: []*client.BudgetStub{}, handle: listBudgets,
+		},
+		{
+			methods: get, pattern: "/v1/budget/{id}", name: "budget_get", tag: tagBudgets, roles: reader, scope: oneSpace,
+			doc: "Returns a disruption budget with what is under it.", reads: true, response: client.BudgetStatus{}, handle: getBudget,
+		},
+		{
+			methods: put, pattern: "/v1/budget/{id}", name: "budget_put", tag: tagBudgets, roles: operator, scope: oneSpace, leads: true,
+			doc:     "Makes or changes a disruption budget.",
+			request: client.Budget{}, response: client.IndexResponse{}, handle: putBudget,
+		},
+		{
+			methods: remove, pattern: "/v1/budget/{id}", name: "budget_delete", tag: tagBudgets, roles: operator, scope: oneSpace, leads: true,
+			doc: "Forgets a disruption budget: nothing is held back by it any more.", response: client.IndexResponse{}, handle: deleteBudget,
+		},
+	}
+}
+
+// standsOn is what says how a budget stands: itself, what is under it, and how
+// much of that is wanted, where.
+var standsOn = []state.Table{state.TableBudgets, state.TableAllocs, state.TableJobs, state.TableNodes}
+
+// standing is a read of how budgets stand. What comes and goes elsewhere may
+// change that without a trace in the budget, so such a read is answered when any
+// of the tables changed.
+func (a *API) standing(made func(*state.Snapshot) (any, error)) view {
+	v := view{table: state.TableBudgets, whole: true}
+	for _, t := range standsOn {
+		v.keys = append(v.keys, t.Whole())
+	}
+	v.made = func(s *state.Snapshot) (any, uint64, error) {
+		changed := uint64(0)
+		for _, t := range standsOn {
+			changed = max(changed, a.tables.changed(t))
+		}
+		answer, err := made(s)
+		return answer, changed, err
+	}
+	return v
+}
+
+func listBudgets(a *API, c *call) (any, error) {
+	part, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	return c.read(a.standing(func(s *state.Snapshot) (any, error) {
+		p, now := pager[*client.BudgetStub]{page: part}, a.cfg.Clock.Now().UnixNano()
+		for at, b := range s.Budgets() {
+			if c.wants(b.Namespace, b.Name) && !p.add(pageKey(b.Namespace, b.Name), func() *client.BudgetStub { return budgetStub(s, int32(at), now) }) {
+				break
+			}
+		}
+		return p.result(c), nil
+	}))
+}
+
+func getBudget(a *API, c *call) (any, error) {
+	key, err := c.budget(&client.Budget{})
+	if err != nil {
+		return nil, err
+	}
+	return c.read(a.standing(func(s *state.Snapshot) (any, error) {
+		at, ok := s.BudgetPosition(key)
+		if !ok {
+			return nil, notFound("there is no disruption budget %s in namespace %s", quote(key.Name), quote(key.Namespace)).hint("GET /v1/budgets lists them")
+		}
+		out := &client.BudgetStatus{BudgetStub: *budgetStub(s, at, a.cfg.Clock.Now().UnixNano()), Allocations: []*client.AllocationStub{}}
+		if list, _ := stubsOf(s, slices.Collect(s.UnderBudget(s.Budgets()[at]))); len(list) > 0 {
+			out.Allocations = list
+		}
+		return out, nil
+	}))
+}
+
+// budget is the budget that the path names; a body may name it as well.
+func (c *call) budget(body *client.Budget) (key model.BudgetKey, err error) {
+	key.Name = c.r.PathValue("id")
+	if err := samePath("budget", key.Name, body.Name); err != nil {
+		return key, err
+	}
+	key.Namespace, err = c.oneNamespace("budget", body.Namespace)
+	return key, err
+}
+
+// budgetStub is the budget at a position, with how it stands at a time in Unix
+// nanoseconds.
+func budgetStub(s *state.Snapshot, at int32, now int64) *client.BudgetStub {
+	b := s.Budgets()[at]
+	out := &client.BudgetStub{
+		Budget: client.Budget{
+			Namespace: b.Namespace, Name: b.Name, Labels: b.Labels, Enforcement: client.EnforceBestEffort,
+			MinAvailable: boundOf(b.MinAvailable), MaxUnavailable: boundOf(b.MaxUnavailable),
+		},
+		CreateIndex: b.CreateIndex, ModifyIndex: b.ModifyIndex,
+	}
+	if b.Strict {
+		out.Enforcement = client.EnforceStrict
+	}
+	out.Healthy, out.Needed = s.BudgetStanding(at)
+	left := s.BudgetSlack(at, now)
+	if b.MaxEvictions != nil {
+		out.MaxEvictions, out.Window = new(int(b.MaxEvictions.Number)), b.MaxEvictions.Window
+		out.Evicted = int(b.MaxEvictions.Number) - left
+	}
+	out.Allowed = max(0, left)
+	return out
+}
+
+func boundOf(b *model.Bound) client.Bound {
+	if b == nil {
+		return ""
+	}
+	return client.Bound(b.String())
+}
+
+func putBudget(a *API, c *call) (any, error) {
+	var req client.Budget
+	if err := c.body(&req); err != nil {
+		return nil, err
+	}
+	key, err := c.budget(&req)
+	if err != nil {
+		return nil, err
+	}
+	b, err := budgetFrom(key, &req)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.written(a.cfg.Server.PutBudget(ctx, b))
+}
+
+// budgetFrom makes a budget of the engine's; what is wrong with one as a whole
+// the server says.
+func budgetFrom(key model.BudgetKey, req *client.Budget) (*model.Budget, error) {
+	b := &model.Budget{Namespace: key.Namespace, Name: key.Name, Labels: req.Labels, Strict: req.Enforcement == client.EnforceStrict}
+	if req.Enforcement != "" && req.Enforcement != client.EnforceBestEffort && !b.Strict {
+		return nil, invalid("Enforcement is %s: want %s or %s", quote(req.Enforcement), client.EnforceBestEffort, client.EnforceStrict).with("Field", "Enforcement")
+	}
+	for _, bound := range []struct {
+		name string
+		text client.Bound
+		to   **model.Bound
+	}{{"MinAvailable", req.MinAvailable, &b.MinAvailable}, {"MaxUnavailable", req.MaxUnavailable, &b.MaxUnavailable}} {
+		if bound.text == "" {
+			continue
+		}
+		digits, percent := strings.CutSuffix(string(bound.text), "%")
+		n, err := strconv.Atoi(digits)
+		if err != nil || n < 0 || n > math.MaxInt32 || percent && n > 100 {
+			return nil, invalid("%s is %s: want a number such as 2, or a share from 0%% to 100%%", bound.name, quote(string(bound.text))).with("Field", bound.name)
+		}
+		*bound.to = &model.Bound{Number: int32(n), Percent: percent}
+	}
+	if req.MaxEvictions == nil && req.Window != 0 {
+		return nil, invalid("Window is without MaxEvictions: say how many may be evicted in it").with("Field", "Window")
+	}
+	if req.MaxEvictions != nil {
+		if *req.MaxEvictions < 0 || *req.MaxEvictions > math.MaxInt32 {
+			return nil, invalid("MaxEvictions is %d: want 0 or more", *req.MaxEvictions).with("Field", "MaxEvictions")
+		}
+		b.MaxEvictions = &model.Rate{Number: int32(*req.MaxEvictions), Window: req.Window}
+		b.Strict = req.Enforcement != client.EnforceBestEffort
+	}
+	return b, nil
+}
+
+func deleteBudget(a *API, c *call) (any, error) {
+	key, err := c.budget(&client.Budget{})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.written(a.cfg.Server.DeleteBudget(ctx, key))
+}

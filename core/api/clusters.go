@@ -1,0 +1,265 @@
+package api
+
+import (
+	"fmt"
+
+	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+const (
+	tagClusters = "member clusters"
+	tagMember   = "member cluster agents"
+)
+
+func clusterRoutes() []route {
+	reader, operator, agent := []acl.Role{acl.Read}, []acl.Role{acl.Operate}, []acl.Role{acl.Node}
+	return []route{
+		{
+			methods: get, pattern: "/v1/clusters", name: "clusters_list", tag: tagClusters, roles: reader,
+			doc: "Lists member clusters, ascending by id.", reads: true, paged: true,
+			response: []*client.Cluster{}, handle: listClusters,
+		},
+		{
+			methods: get, pattern: "/v1/cluster/{id}", name: "cluster_get", tag: tagClusters, roles: reader,
+			doc: "Returns a member cluster. The id may be any prefix that is unique.", reads: true,
+			response: client.Cluster{}, handle: getCluster,
+		},
+		{
+			methods: put, pattern: "/v1/cluster/{id}", name: "cluster_put", tag: tagClusters, roles: operator, leads: true,
+			doc:     "Makes or changes a member cluster that has no agent: what is assigned there starts and ends by the clock.",
+			request: client.Cluster{}, response: client.IndexResponse{}, handle: putCluster,
+		},
+		{
+			methods: remove, pattern: "/v1/cluster/{id}", name: "cluster_delete", tag: tagClusters, roles: operator, leads: true,
+			doc:      "Forgets a member cluster. While something is assigned there it is a conflict, unless it is forced: that is placed elsewhere then.",
+			params:   []param{{"force", "boolean", "whatever is assigned there"}},
+			response: client.IndexResponse{}, handle: deleteCluster,
+		},
+		{
+			methods: put, pattern: "/v1/cluster/{id}/agent", name: "cluster_register", tag: tagMember, roles: agent, leads: true,
+			doc:     "Tells of a member cluster: what it has, and the secret that later words of it must carry.",
+			request: client.ClusterRegisterRequest{}, response: client.NodeLease{}, handle: registerCluster,
+		},
+		{
+			methods: put, pattern: "/v1/cluster/{id}/heartbeat", name: "cluster_heartbeat", tag: tagMember, roles: agent, leads: true,
+			doc:     "Says that a member cluster is there, and how much of it bindings may use. The header X-Cede-Node-Secret carries its secret.",
+			request: client.ClusterHeartbeatRequest{}, response: client.NodeLease{}, handle: clusterHeartbeat,
+		},
+		{
+			methods: get, pattern: "/v1/cluster/{id}/assignments", name: "cluster_assignments", tag: tagMember, roles: []acl.Role{acl.Read, acl.Node},
+			doc: "Lists what holds room on a member cluster, with the bindings, ascending by id.", reads: true,
+			params:   []param{{"claims", "boolean", "list claims of bindings as well, behind what holds room: as assignments whose DesiredStatus is claim"}},
+			response: []*client.Assignment{}, handle: clusterAssignments,
+		},
+		{
+			methods: put, pattern: "/v1/cluster/{id}/assignments", name: "cluster_update_assignments", tag: tagMember, roles: agent, leads: true,
+			doc:     "Says what became of a member cluster's assignments. The header X-Cede-Node-Secret carries its secret.",
+			request: client.AssignmentUpdateRequest{}, response: client.IndexResponse{}, handle: updateAssignments,
+		},
+	}
+}
+
+var clusterKind = kind[model.Cluster]{
+	name: "cluster", table: state.TableClusters, get: (*state.Snapshot).Cluster, all: (*state.Snapshot).Clusters,
+	of: func(m *model.Cluster) (string, string) { return m.ID, "" },
+}
+
+func listClusters(_ *API, c *call) (any, error) { return listed(c, clusterKind, nil, c.clusterOf) }
+
+func getCluster(_ *API, c *call) (any, error) {
+	return one(c, clusterKind, func(s *state.Snapshot, m *model.Cluster) (any, uint64) {
+		return c.clusterOf(s, m), max(m.ModifyIndex, s.ClusterChanged(m.ID))
+	})
+}
+
+// clusterOf is a member cluster as the API tells of it. Claims of namespaces that
+// the caller may not see are left out.
+func (c *call) clusterOf(s *state.Snapshot, m *model.Cluster) *client.Cluster {
+	out := &client.Cluster{
+		ID: m.ID, Capacity: m.Capacity, Attributes: m.Attributes, Status: "ready", Agent: m.SecretHash != [32]byte{},
+		Reported: m.Reported, CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
+	}
+	if out.Capacity == nil {
+		out.Capacity = map[string]int64{}
+	}
+	if m.Down {
+		out.Status = "down"
+	}
+	free := m.Avail
+	for _, a := range s.ClusterAssignments(m.ID) {
+		free.Sub(&a.Vec)
+		out.Assignments++
+		if !a.Live() {
+			out.Stopping++
+		}
+	}
+	now := c.api.cfg.Clock.Now().UnixNano()
+	for _, claim := range s.ClusterClaims(m.ID) {
+		if claim.Expiry <= now {
+			continue
+		}
+		free.Sub(&claim.Vec)
+		if c.sees(claim.Claimant.Namespace) {
+			out.Claims = append(out.Claims, claimOf(s, claim))
+		}
+	}
+	out.Free = map[string]int64{}
+	for name := range m.Capacity {
+		out.Free[name] = max(0, free[s.Dims().Index(name)])
+	}
+	return out
+}
+
+func claimOf(s *state.Snapshot, m *model.Claim) *client.ClusterClaim {
+	out := &client.ClusterClaim{
+		ID: m.ID, ClusterID: m.ClusterID, Namespace: m.Claimant.Namespace, BindingID: m.Claimant.ID,
+		Resources: s.Dims().Resources(&m.Vec), Priority: int(m.Priority), Expiry: m.Expiry,
+	}
+	if pool, id, ok := m.LeaseOf(); ok {
+		out.Pool, out.Expiry = pool, 0
+		key, _, ok := model.OfClaim(id)
+		if !ok {
+			key, _, _ = model.OfAssignment(id)
+		}
+		out.Namespace, out.BindingID = key.Namespace, key.ID
+	}
+	return out
+}
+
+func putCluster(a *API, c *call) (any, error) {
+	var req client.Cluster
+	if err := c.body(&req); err != nil {
+		return nil, err
+	}
+	id := c.r.PathValue("id")
+	if err := samePath("cluster", id, req.ID); err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.written(a.cfg.Server.PutCluster(ctx, &model.Cluster{ID: id, Capacity: req.Capacity, Attributes: req.Attributes}))
+}
+
+func deleteCluster(a *API, c *call) (any, error) {
+	force, err := c.flag("force")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.written(a.cfg.Server.DeleteCluster(ctx, c.r.PathValue("id"), force))
+}
+
+func registerCluster(a *API, c *call) (any, error) {
+	var req client.ClusterRegisterRequest
+	if err := c.body(&req); err != nil {
+		return nil, err
+	}
+	m := &model.Cluster{ID: c.r.PathValue("id"), Capacity: req.Capacity, Attributes: req.Attributes, Reported: req.Reported}
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.leased(a.cfg.Server.RegisterMember(ctx, m, req.Secret))
+}
+
+func clusterHeartbeat(a *API, c *call) (any, error) {
+	var req client.ClusterHeartbeatRequest
+	if err := c.body(&req); err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	report := &server.ClusterReport{Reported: req.Reported}
+	for _, l := range req.Leases {
+		report.Leases = append(report.Leases, server.ClusterLease{Pool: l.Pool, ID: l.ID, Resources: l.Resources, Priority: int32(l.Priority)})
+	}
+	return c.leased(a.cfg.Server.ClusterHeartbeat(ctx, c.r.PathValue("id"), c.secret(), report))
+}
+
+func clusterAssignments(_ *API, c *call) (any, error) {
+	id := clusterKind.named(c)
+	if err := c.ownCluster(id); err != nil {
+		return nil, err
+	}
+	claims, err := c.flag("claims")
+	if err != nil {
+		return nil, err
+	}
+	return c.read(view{
+		keys: []state.Key{state.TableClusters.Of(id), state.TableBindings.Whole()}, table: state.TableClusters, whole: true,
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			if s.Cluster(id) == nil {
+				return nil, 0, notFound("there is no cluster %s", quote(id)).hint("an agent registers its cluster when it starts")
+			}
+			list, changed := []*client.Assignment{}, s.ClusterChanged(id)
+			for _, a := range s.ClusterAssignments(id) {
+				if !c.sees(a.Binding.Namespace) {
+					continue
+				}
+				out := assignmentOf(s, a)
+				changed = max(changed, a.ModifyIndex)
+				if b := s.Binding(a.Binding); b != nil {
+					out.Binding, out.Preempts = bindingOf(b), s.Config().BindingsPreempt() && b.Preempts
+					changed = max(changed, b.ModifyIndex)
+				}
+				list = append(list, out)
+			}
+			if claims {
+				list = append(list, c.claimed(s, id)...)
+			}
+			return list, changed, nil
+		},
+	})
+}
+
+// claimed is the claims of bindings on a member cluster, as assignments to come.
+func (c *call) claimed(s *state.Snapshot, id string) (list []*client.Assignment) {
+	now := c.api.cfg.Clock.Now().UnixNano()
+	for _, claim := range s.ClusterClaims(id) {
+		b := s.Binding(claim.Claimant)
+		if b == nil || claim.Expiry <= now || !c.sees(b.Namespace) {
+			continue
+		}
+		list = append(list, &client.Assignment{
+			ID: claim.ID, Namespace: b.Namespace, BindingID: b.ID, ClusterID: id, Replicas: b.Fits(&claim.Vec, b.Replicas), Priority: int(claim.Priority),
+			DesiredStatus: client.DesiredClaim, ClientStatus: model.ClientPending.String(), CreateIndex: claim.CreateIndex, ModifyIndex: claim.CreateIndex,
+			Preempts: s.Config().BindingsPreempt() && b.Preempts, Binding: bindingOf(b),
+		})
+	}
+	return list
+}
+
+// ownCluster is ownNode for the agent of a member cluster.
+func (c *call) ownCluster(id string) error {
+	m := c.api.cfg.Server.Snapshot().Cluster(id)
+	if m == nil {
+		return nil
+	}
+	return c.owns("cluster", id, m.SecretHash)
+}
+
+func updateAssignments(a *API, c *call) (any, error) {
+	var req client.AssignmentUpdateRequest
+	if err := c.body(&req); err != nil {
+		return nil, err
+	}
+	updates, err := reported(req.Updates, func(u *client.AssignmentUpdate) (state.AssignmentUpdate, string) {
+		status, ok := clientStatuses[u.ClientStatus]
+		if u.AssignmentID == "" || !ok || u.Ready < 0 {
+			return state.AssignmentUpdate{}, fmt.Sprintf("assignment %s is %s with %d ready: want an id, pending, running, complete or failed, and no negative number",
+				quote(u.AssignmentID), quote(u.ClientStatus), u.Ready)
+		}
+		return state.AssignmentUpdate{
+			ID: u.AssignmentID, Client: status, Ready: u.Ready, Text: clip(u.Description), StartTime: u.StartTime,
+		}, ""
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.written(a.cfg.Server.UpdateAssignments(ctx, c.r.PathValue("id"), c.secret(), updates))
+}

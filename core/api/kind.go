@@ -1,0 +1,113 @@
+package api
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// kind is how the things of one table are found and listed.
+type kind[T any] struct {
+	name  string // in messages
+	table state.Table
+	get   func(*state.Snapshot, string) *T // by id; nil: there is none
+	all   func(*state.Snapshot) iter.Seq[*T]
+	of    func(*T) (id, namespace string) // namespace "": they are in none
+	under bool                            // all yields them by namespace first
+}
+
+// find finds a thing by its id or a prefix of it.
+func (k kind[T]) find(s *state.Snapshot, c *call, id string) (*T, error) {
+	if x := k.get(s, id); x != nil {
+		if _, namespace := k.of(x); c.sees(namespace) {
+			return x, nil
+		}
+	}
+	return only(c, k.name, id, k.all(s), k.of)
+}
+
+// named is the id of the thing that the path names by a prefix of it; what the
+// path says, where there is no such thing.
+func (k kind[T]) named(c *call) string {
+	id := c.r.PathValue("id")
+	if x, err := k.find(c.api.cfg.Server.Snapshot(), c, id); err == nil {
+		id, _ = k.of(x)
+	}
+	return id
+}
+
+// one answers a query for the thing that the path names. show tells it, and when
+// it changed; what else that is made of, the keys watch.
+func one[T any](c *call, k kind[T], show func(*state.Snapshot, *T) (answer any, changed uint64), keys ...state.Key) (any, error) {
+	id := k.named(c)
+	return c.read(view{
+		keys: append(keys, k.table.Of(id)),
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			x, err := k.find(s, c, id)
+			if err != nil {
+				return nil, 0, err
+			}
+			answer, changed := show(s, x)
+			return answer, changed, nil
+		},
+	})
+}
+
+// listed answers a query for the things of a kind, a page of them: those that the
+// caller asks for and may see, and that keep, where it is given, keeps.
+func listed[T, R any](c *call, k kind[T], keep func(*T) bool, show func(*state.Snapshot, *T) R) (any, error) {
+	part, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	return c.read(view{
+		keys: []state.Key{k.table.Whole()}, table: k.table, whole: true,
+		made: func(s *state.Snapshot) (any, uint64, error) {
+			p := pager[R]{page: part}
+			for x := range k.all(s) {
+				id, namespace := k.of(x)
+				if !c.wants(namespace, id) || keep != nil && !keep(x) {
+					continue
+				}
+				key := pageKey(id)
+				if k.under {
+					key = pageKey(namespace, id)
+				}
+				if !p.add(key, func() R { return show(s, x) }) {
+					break
+				}
+			}
+			return p.result(c), 0, nil
+		},
+	})
+}
+
+// shortest is how much of an id must be given.
+const shortest = 2
+
+// only is the one thing whose id begins with a prefix.
+func only[T any](c *call, what, prefix string, all iter.Seq[*T], of func(*T) (id, namespace string)) (*T, error) {
+	var found []*T
+	if len(prefix) >= shortest {
+		for x := range all {
+			id, namespace := of(x)
+			if strings.HasPrefix(id, prefix) && c.sees(namespace) {
+				if found = append(found, x); len(found) > 5 {
+					break
+				}
+			}
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return nil, notFound("there is no %s %s", what, quote(prefix)).hint("what is finished is forgotten after a while")
+	}
+	ids := make([]string, len(found))
+	for i, x := range found {
+		ids[i], _ = of(x)
+	}
+	return nil, invalid("several %ss begin with %s", what, quote(prefix)).hint("give more of the id: %s", strings.Join(ids, ", ")).with("IDs", ids)
+}

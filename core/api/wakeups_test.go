@@ -1,0 +1,81 @@
+package api
+
+import (
+	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// placed waits until a job has an allocation that is wanted, on a node.
+func (w *world) placed(job, node string) {
+	w.t.Helper()
+	w.until("job "+job+" has a place on "+node, func() bool {
+		list, _, err := w.client.Jobs().Allocations(w.t.Context(), job, nil)
+		w.no(err)
+		for _, a := range list {
+			if a.DesiredStatus == "run" && a.NodeID == node {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// taint changes the taints of a node, once the cluster knows of them.
+func (w *world) taint(node string, untaint, taint []client.Taint) {
+	w.t.Helper()
+	var err error
+	w.until("the cluster is at a version that knows of taints", func() bool {
+		_, err = w.client.Nodes().Taint(w.t.Context(), node, untaint, taint)
+		return !client.IsConflict(err)
+	})
+	w.no(err)
+}
+
+// Who waits for want of a node without a taint is placed when that is taken away.
+func TestWakeUps_ATaintIsTakenAway(t *testing.T) {
+	w := start(t)
+	w.join("n1", 100, 1000)
+	spot := []client.Taint{{Key: "spot", Effect: "NoSchedule"}}
+	w.taint("n1", nil, spot)
+	if e := w.evaluated(w.register(job("web", 50, 1, 10, 10)).EvalID); len(e.FailedTGAllocs) != 1 {
+		t.Fatal("work went to a node whose taint it does not tolerate")
+	}
+	w.taint("n1", spot, nil)
+	w.placed("web", "n1")
+}
+
+// Who waits because a strict budget keeps the victims is placed when the budget lets
+// them go.
+func TestWakeUps_ABudgetIsEdited(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	w.preempting()
+	w.join("n1", 100, 1000)
+	low := labelled("low", 1)
+	*low.Priority, *low.TaskGroups[0].Tasks[0].Resources.CPU = 20, 100
+	w.register(low)
+	w.run()
+	budget := &client.Budget{Name: "low", Labels: map[string]string{"app": "low"}, MinAvailable: "1", Enforcement: "strict"}
+	_, err := w.client.Budgets().Put(ctx, budget, nil)
+	w.no(err)
+	if e := w.evaluated(w.register(job("high", 80, 1, 100, 10)).EvalID); len(e.FailedTGAllocs) == 0 {
+		t.Fatal("the budget was overrun")
+	}
+	budget.MinAvailable = "0"
+	_, err = w.client.Budgets().Put(ctx, budget, nil)
+	w.no(err)
+	w.placed("high", "n1")
+}
+
+// A taint of effect NoExecute has what runs on a node replaced on another.
+func TestWakeUps_ATaintDrivesWorkOut(t *testing.T) {
+	w := start(t)
+	w.join("n1", 100, 1000)
+	w.register(job("web", 50, 1, 10, 10))
+	w.placed("web", "n1")
+	w.run()
+	w.join("n2", 100, 1000)
+	w.taint("n1", nil, []client.Taint{{Key: "failing", Effect: "NoExecute"}})
+	w.placed("web", "n2")
+}

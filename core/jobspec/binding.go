@@ -1,0 +1,115 @@
+package jobspec
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// DefaultBindingKillTimeout is how long an evicted assignment takes to stop whose
+// binding says nothing.
+const DefaultBindingKillTimeout = 30 * time.Second
+
+// The words of a preemption policy.
+const (
+	preemptLower = "PreemptLowerPriority"
+	preemptNever = "Never"
+)
+
+// BindingToModel gives the scheduler's noun for a binding of the API, as far as the
+// binding alone tells: its class is named and not resolved, and what is wrong
+// between fields is for model.Binding.Validate to say. The error is Problems, with
+// paths of the API's JSON.
+func BindingToModel(b *client.Binding) (*model.Binding, error) {
+	c := &conversion{}
+	m := &model.Binding{
+		Namespace: cmp.Or(b.Namespace, model.DefaultNamespace), ID: b.ID, ClusterScoped: b.Scope == client.ScopeCluster,
+		PriorityClass: b.PriorityClass, ClassSource: model.ClassSource(b.PriorityClassSource), Preempts: b.PreemptionPolicy == preemptLower,
+		Replicas: 1, MinReplicas: b.MinReplicas, Clusters: slices.Clone(b.Clusters), Weights: clone(b.Weights),
+		Constraints: c.constraints("Constraints", b.Constraints, false), Duplicated: b.ReplicaScheduling == client.ReplicasDuplicated,
+		MinClusters: b.MinClusters, MaxClusters: b.MaxClusters, KillTimeout: int64(DefaultBindingKillTimeout),
+		Duration: int64(b.Duration), Checkpoint: int64(b.Checkpoint), Template: slices.Clone(b.Template),
+	}
+	if b.Replicas != nil {
+		m.Replicas = *b.Replicas
+	}
+	if b.Priority != nil {
+		m.Priority = int32(min(max(*b.Priority, math.MinInt32), math.MaxInt32)) // checked below
+	}
+	if b.KillTimeout != nil {
+		m.KillTimeout = int64(*b.KillTimeout)
+	}
+	if len(b.Resources) > 0 {
+		m.Resources = maps.Clone(b.Resources)
+	}
+	c.checkBinding(b)
+	if err := c.problems.err(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (c *conversion) checkBinding(b *client.Binding) {
+	oneOf := func(path, value string, words ...string) {
+		if value != "" && !slices.Contains(words, value) {
+			c.add(path, fmt.Sprintf("%.60q is not known", value), "write "+strings.Join(words, " or ")+", or leave it out")
+		}
+	}
+	oneOf("Scope", b.Scope, client.ScopeNamespace, client.ScopeCluster)
+	oneOf("PreemptionPolicy", b.PreemptionPolicy, preemptLower, preemptNever)
+	oneOf("ReplicaScheduling", b.ReplicaScheduling, client.ReplicasDivided, client.ReplicasDuplicated)
+	oneOf("PriorityClassSource", b.PriorityClassSource, string(model.KubePriorityClass), string(model.PodPriorityClass), string(model.FederatedPriorityClass))
+	if p := b.Priority; p != nil && (*p < math.MinInt32 || *p > math.MaxInt32) {
+		c.add("Priority", fmt.Sprintf("%d is not a priority: expected %d to %d", *p, math.MinInt32, math.MaxInt32), "choose a number within")
+	}
+	if b.Priority != nil && b.PriorityClass != "" {
+		c.add("Priority", "a priority and a class exclude each other", "leave one of the two out")
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Resources)) {
+		c.checkAmount(keyed("Resources", name), name, b.Resources[name])
+	}
+	if len(b.Template) > 0 && !json.Valid(b.Template) {
+		c.add("Template", "it is no JSON", "write a job with one group")
+	}
+}
+
+// BindingFromModel is the inverse of BindingToModel for what is stored: everything
+// is filled in.
+func BindingFromModel(m *model.Binding) *client.Binding {
+	priority, replicas, kill := int(m.Priority), m.Replicas, time.Duration(m.KillTimeout)
+	b := &client.Binding{
+		ID: m.ID, Namespace: m.Namespace, Scope: client.ScopeNamespace, PriorityClass: m.PriorityClass,
+		PriorityClassSource: string(m.ClassSource), PreemptionPolicy: PreemptionPolicyOf(m), Replicas: &replicas,
+		MinReplicas: m.MinReplicas, Resources: clone(m.Resources), Clusters: slices.Clone(m.Clusters), Weights: clone(m.Weights),
+		Constraints: fromConstraints(m.Constraints), ReplicaScheduling: client.ReplicasDivided,
+		MinClusters: m.MinClusters, MaxClusters: m.MaxClusters, KillTimeout: &kill, Duration: time.Duration(m.Duration),
+		Checkpoint: time.Duration(m.Checkpoint), Template: m.Template, Stop: m.Stopped, Version: m.Version, SubmitTime: m.SubmitTime,
+		CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
+	}
+	if m.ClusterScoped {
+		b.Scope = client.ScopeCluster
+	}
+	if m.Duplicated {
+		b.ReplicaScheduling = client.ReplicasDuplicated
+	}
+	if m.PriorityClass == "" { // with a class the number is the class's, and may not be given beside it
+		b.Priority = &priority
+	}
+	return b
+}
+
+// PreemptionPolicyOf is the word for whether a binding preempts.
+func PreemptionPolicyOf(m *model.Binding) string {
+	if m.Preempts {
+		return preemptLower
+	}
+	return preemptNever
+}

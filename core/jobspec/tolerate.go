@@ -1,0 +1,150 @@
+package jobspec
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// Two things are called so: a job's toleration says whose preemption spares it,
+// a group's tolerations which tainted nodes it may go to.
+
+// What goes when a job loses an allocation to a preemptor.
+const (
+	disruptSingle = "single"
+	disruptAll    = "all"
+)
+
+// preemptionToleration reads a job's, whose fields each dialect writes in its
+// own way.
+func (o *object) preemptionToleration(to **client.PreemptionToleration, priority, runtime string) {
+	t := o.child("a preemption toleration", "toleration", "Toleration")
+	if t == nil {
+		return
+	}
+	*to = &client.PreemptionToleration{}
+	t.integer(priority, "MinPreemptorPriority", point(&(*to).MinPreemptorPriority))
+	t.duration(runtime, "MinRuntime", put(&(*to).MinRuntime))
+	const taints = "a group's tolerations are of taints: write it in the group"
+	t.unsupported(map[string]string{"key": taints, "operator": taints, "value": taints, "effect": taints})
+	t.done()
+}
+
+// tolerations reads a group's.
+func (o *object) tolerations(name string) (list []*client.Toleration) {
+	o.each("a toleration", name, "Tolerations", func(o *object) {
+		t := &client.Toleration{}
+		o.text("key", "Key", put(&t.Key))
+		o.text("operator", "Operator", put(&t.Operator))
+		o.scalar("value", "Value", put(&t.Value))
+		o.text("effect", "Effect", put(&t.Effect))
+		o.duration("for", "For", put(&t.For))
+		o.done()
+		list = append(list, t)
+	})
+	return list
+}
+
+// scalar reads a text, or a number or truth value as it is written: what taints
+// are compared with.
+func (o *object) scalar(name, path string, to func(string)) {
+	if v := o.one(name, path); v != nil {
+		if v.kind == kindText || v.kind == kindNumber || v.kind == kindBool {
+			to(v.text)
+			return
+		}
+		o.wrong(name, path, v, "a text", "write one value in quotes")
+	}
+}
+
+func (c *conversion) checkToleration(path string, t *client.PreemptionToleration) {
+	if t == nil {
+		return
+	}
+	if p := t.MinPreemptorPriority; p != nil && (*p < math.MinInt32 || *p > math.MaxInt32) {
+		c.add(path+".MinPreemptorPriority", fmt.Sprintf("%d is not a priority: expected -2147483648 to 2147483647", *p), "1 to 100 is usual")
+	}
+	c.checkSpan(path+".MinRuntime", t.MinRuntime)
+}
+
+// toleration is a job's that was checked; one that says nothing is none.
+func toleration(t *client.PreemptionToleration) *model.PreemptionToleration {
+	if t == nil || t.MinPreemptorPriority == nil && t.MinRuntime == 0 {
+		return nil
+	}
+	m := &model.PreemptionToleration{MinRuntime: int64(t.MinRuntime)}
+	if t.MinPreemptorPriority != nil {
+		m.MinPreemptorPriority = new(int32(*t.MinPreemptorPriority))
+	}
+	return m
+}
+
+func fromToleration(m *model.PreemptionToleration) *client.PreemptionToleration {
+	if m == nil {
+		return nil
+	}
+	t := &client.PreemptionToleration{MinRuntime: time.Duration(m.MinRuntime)}
+	if m.MinPreemptorPriority != nil {
+		t.MinPreemptorPriority = new(int(*m.MinPreemptorPriority))
+	}
+	return t
+}
+
+func (c *conversion) tolerations(path string, list []*client.Toleration) []model.Toleration {
+	var all []model.Toleration
+	for i, t := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if t == nil {
+			c.add(at, "there is no toleration", "remove the null")
+			continue
+		}
+		m := model.Toleration{Key: t.Key, Operator: model.TolerationOperator(cmp.Or(t.Operator, string(model.TolerationEqual))), Value: t.Value, Effect: model.TaintEffect(t.Effect), For: t.For}
+		c.oneOf(at+".Operator", t.Operator, string(model.TolerationEqual), string(model.TolerationExists))
+		c.oneOf(at+".Effect", t.Effect, string(model.NoSchedule), string(model.PreferNoSchedule), string(model.NoExecute))
+		c.checkSpan(at+".For", t.For)
+		switch {
+		case m.Operator == model.TolerationEqual && t.Key == "":
+			c.add(at+".Key", "key is missing", "name the taint's key; operator Exists without a key tolerates every taint")
+		case m.Operator == model.TolerationExists && t.Value != "":
+			c.add(at+".Value", "Exists takes no value", "remove it, or use Equal")
+		case t.For != 0 && m.Effect != model.NoExecute:
+			c.add(at+".For", "only of effect NoExecute is a toleration for some time", "write effect NoExecute, or remove for")
+		case len(t.Key) > maxName || len(t.Value) > maxName || strings.ContainsAny(t.Key, " \t\n"):
+			c.add(at, fmt.Sprintf("%.60q=%.60q is no taint: expected a word and a text of at most %d bytes each", t.Key, t.Value, maxName), "write what the node's taint says")
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func fromTolerations(list []model.Toleration) (all []*client.Toleration) {
+	for _, t := range list {
+		all = append(all, &client.Toleration{Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect), For: t.For})
+	}
+	return all
+}
+
+// checkMinCount checks down to how many instances are evicted one by one.
+func (c *conversion) checkMinCount(path string, m *model.Group) {
+	switch {
+	case m.MinCount < 0:
+		c.add(path, fmt.Sprintf("%d is negative: expected 0 or more", m.MinCount), "remove the sign")
+	case m.MinCount > max(m.Count, 0):
+		c.add(path, fmt.Sprintf("%d is more than the group's count, %d", m.MinCount, m.Count), "write a smaller number, or raise count")
+	}
+}
+
+// Warnings are what a job says that changes nothing.
+func Warnings(m *model.Job) (list []string) {
+	for _, g := range m.Groups {
+		if g.MinCount > 0 && !m.EvictedWhole {
+			list = append(list, fmt.Sprintf("minCount of group %s changes nothing: without disruptionMode all the job is evicted one by one", g.Name))
+		}
+	}
+	return list
+}

@@ -1,0 +1,39 @@
+package kube
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func notesOf(t *testing.T, dump string) []Note {
+	t.Helper()
+	d, err := Read(strings.NewReader(dump))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Translate(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Notes.List
+}
+
+func TestTranslate_TimesThatAreNoneAreCounted(t *testing.T) {
+	notes := notesOf(t, `{"kind":"List","items":[{"kind":"Node","metadata":{"name":"n1"},"status":{"allocatable":{"cpu":"4"}}},
+		{"kind":"Pod","metadata":{"name":"a","namespace":"shop","creationTimestamp":"zz"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]}},
+		{"kind":"Pod","metadata":{"name":"b","namespace":"shop"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]},"status":{"startTime":"zz"}},
+		{"kind":"Pod","metadata":{"name":"c","namespace":"shop"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]}}]}`)
+	if !slices.ContainsFunc(notes, func(n Note) bool {
+		return n.Count == 2 && strings.Contains(n.What, "that is no time") && strings.HasSuffix(n.Done, "the first is shop/a")
+	}) {
+		t.Errorf("%+v", notes)
+	}
+}
+
+func TestTranslate_ADumpWithoutNodesSaysSo(t *testing.T) {
+	notes := notesOf(t, `{"kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]}}`)
+	if len(notes) == 0 || !strings.HasPrefix(notes[0].What, "dump without a node") || !notes[0].Hard {
+		t.Errorf("%+v", notes)
+	}
+}

@@ -1,0 +1,215 @@
+package extender
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/kube"
+	"github.com/cede-scheduler/cede/core/scheduler"
+)
+
+// nodesAsked is what filter and prioritize are asked about.
+type nodesAsked struct {
+	args  kube.ExtenderArgs
+	names []string
+}
+
+// readNodes reads a request of filter or prioritize, and takes over what it carries.
+func (e *Extender) readNodes(body io.Reader) (*nodesAsked, error) {
+	q := &nodesAsked{}
+	odd, err := decode(body, &q.args)
+	if err != nil {
+		return nil, err
+	}
+	var nodes []*kube.Node
+	switch {
+	case q.args.Nodes == nil && q.args.NodeNames != nil:
+		q.names = *q.args.NodeNames
+	case q.args.Nodes != nil:
+		for _, text := range q.args.Nodes.Items {
+			n := &kube.Node{}
+			_ = json.Unmarshal(text, n) // as far as it goes
+			q.names = append(q.names, n.Metadata.Name)
+			if n.Metadata.Name != "" {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	e.cache.see(nodes, q.args.Pod)
+	if odd {
+		q.args.Pod = nil // what would be judged is not what was said
+	}
+	return q, nil
+}
+
+// serveFilter leaves out the nodes that the scheduler would not place the pod on
+// without evicting anybody. A node of which nothing is known stays.
+func (e *Extender) serveFilter(ctx context.Context, body io.Reader) (any, error) {
+	q, err := e.readNodes(body)
+	if err != nil {
+		return nil, err
+	}
+	verdicts := e.judge(ctx, q)
+	answer := &kube.ExtenderFilterResult{FailedNodes: map[string]string{}, FailedAndUnresolvableNodes: map[string]string{}}
+	names, whole := []string{}, []json.RawMessage{}
+	for i, name := range q.names {
+		v, judged := verdicts[name]
+		switch {
+		case judged && v.Hopeless:
+			answer.FailedAndUnresolvableNodes[name] = v.Why
+		case judged && !v.Fits:
+			answer.FailedNodes[name] = v.Why
+		case q.args.Nodes != nil:
+			whole = append(whole, q.args.Nodes.Items[i])
+		default:
+			names = append(names, name)
+		}
+	}
+	if q.args.Nodes != nil {
+		list := *q.args.Nodes
+		list.Items = whole
+		answer.Nodes = &list
+	} else if q.args.NodeNames != nil {
+		answer.NodeNames = &names
+	}
+	return answer, nil
+}
+
+// servePrioritize scores nodes as the scheduler ranks them for the pod: by fullness as
+// the cluster's algorithm wants it, affinities, spread and taints that are wishes.
+func (e *Extender) servePrioritize(ctx context.Context, body io.Reader) (any, error) {
+	q, err := e.readNodes(body)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]kube.HostPriority, len(q.names))
+	var verdicts map[string]scheduler.Verdict
+	if e.cache.wasFed() { // else nodes are taken to be empty
+		if verdicts = e.judgedLast(q); verdicts == nil {
+			verdicts = e.judge(ctx, q)
+		}
+	}
+	score := scores(verdicts, q.names)
+	for i, name := range q.names {
+		list[i] = kube.HostPriority{Host: name, Score: score(verdicts[name])}
+	}
+	return list, nil
+}
+
+// maxScore is what the best node gets.
+const maxScore = 10
+
+// scores makes of ranks, which are in [-1, 1], whole numbers from 0 to 10: the best of
+// the nodes gets 10, and a rank lower by 1, or the worst where it is worse than that,
+// gets 0. Where nothing is known of some node none is preferred.
+func scores(verdicts map[string]scheduler.Verdict, names []string) func(scheduler.Verdict) int64 {
+	best, worst := math.Inf(-1), math.Inf(1)
+	for _, name := range names {
+		v, judged := verdicts[name]
+		if !judged {
+			return func(scheduler.Verdict) int64 { return 0 }
+		}
+		if v.Fits {
+			best, worst = max(best, v.Score), min(worst, v.Score)
+		}
+	}
+	span := max(1, best-worst)
+	return func(v scheduler.Verdict) int64 {
+		if !v.Fits {
+			return 0
+		}
+		return int64(math.Round(maxScore * (1 - (best-v.Score)/span)))
+	}
+}
+
+// judgement is what was said of a pod last: prioritize asks about what filter left.
+type judgement struct {
+	pod      string
+	state    uint64 // of the cache
+	verdicts map[string]scheduler.Verdict
+}
+
+// judge asks the scheduler about the nodes of a request. Of those of which nothing is
+// known, or where it cannot be asked, nothing is said.
+func (e *Extender) judge(ctx context.Context, q *nodesAsked) map[string]scheduler.Verdict {
+	pod := q.args.Pod
+	if pod == nil || pod.Metadata.Name == "" || len(q.names) == 0 {
+		return nil
+	}
+	verdicts, end := bounded(ctx, e, func() (map[string]scheduler.Verdict, outcome) { return e.judgeNow(pod, q.names) })
+	if end.fallen() {
+		e.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "kubernetes nodes not judged", slog.String("outcome", end.what), slog.Any("err", end.err))
+		return nil
+	}
+	return verdicts
+}
+
+// judgedLast is what filter said last, if that was of the same pod and nothing has
+// changed; nil: it was not.
+func (e *Extender) judgedLast(q *nodesAsked) map[string]scheduler.Verdict {
+	j := e.judged.Load()
+	if j == nil || q.args.Pod == nil || j.pod != key(q.args.Pod) || j.state != e.cache.changes.Load() {
+		return nil
+	}
+	for _, name := range q.names {
+		if _, judged := j.verdicts[name]; !judged {
+			return nil
+		}
+	}
+	return j.verdicts
+}
+
+// judgeNow makes a state of everything on the nodes and has the scheduler look at it.
+func (e *Extender) judgeNow(pod *kube.Pod, names []string) (map[string]scheduler.Verdict, outcome) {
+	changes := e.cache.changes.Load()
+	dump, known := e.gatherNodes(pod, names)
+	if len(known) == 0 {
+		return nil, outcome{endUnknown, nil}
+	}
+	q, err := e.pose(dump)
+	if err != nil {
+		return nil, outcome{endUnknown, err}
+	}
+	snap, err := q.limitedTo(known)
+	if err != nil {
+		return nil, outcome{endInternal, err}
+	}
+	s := scheduler.New(scheduler.Config{Policies: e.cfg.Policies, Workers: 1, Forget: true})
+	verdicts, err := s.Judge(q.eval(), snap, q.now)
+	if err != nil {
+		return nil, outcome{endInternal, err}
+	}
+	maps.DeleteFunc(verdicts, func(name string, _ scheduler.Verdict) bool { return !slices.Contains(known, name) })
+	e.judged.Store(&judgement{key(pod), changes, verdicts})
+	return verdicts, outcome{endChosen, nil}
+}
+
+// gatherNodes collects nodes, those around them that the pod looks at, and everything
+// on them. known are those of the names that the extender knows. As long as nobody told
+// it what runs there, nodes are judged by what they are alone.
+func (e *Extender) gatherNodes(pod *kube.Pod, names []string) (d *kube.Dump, known []string) {
+	c := e.cache
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		if c.nodes[name] != nil {
+			known = append(known, name)
+		}
+	}
+	switch {
+	case !c.fed.IsZero():
+		return c.around(pod, known), known
+	case pod.LooksAround():
+		return nil, nil
+	}
+	d = &kube.Dump{Pods: []*kube.Pod{asPending(pod)}}
+	for _, name := range known {
+		d.Nodes = append(d.Nodes, c.nodes[name])
+	}
+	return d, known
+}

@@ -1,0 +1,152 @@
+package lease_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/core/lease"
+)
+
+func ask(pool, id string, units int64, priority int32) lease.Ask {
+	return lease.Ask{
+		Key: lease.Key{Pool: pool, ID: id}, Resources: map[string]int64{"units": units}, Priority: priority, Evicts: true, Grace: 5, TTL: 10,
+	}
+}
+
+func mustGrant(t *testing.T, b *lease.Book, now int64, a lease.Ask) lease.Lease {
+	t.Helper()
+	l, err := b.Grant(now, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func book() *lease.Book {
+	return lease.New(map[string]int64{"units": 10}, 0)
+}
+
+func TestBook_GivesRoomToOnePoolAtATime(t *testing.T) {
+	b := book()
+	mustGrant(t, b, 0, ask("a", "x", 6, 1))
+	if _, err := b.Grant(0, ask("b", "y", 6, 1)); !errors.Is(err, lease.ErrNoRoom) {
+		t.Errorf("the room is promised twice: %v", err)
+	}
+	if got := mustGrant(t, b, 10, ask("b", "y", 6, 1)); got.Number != 2 {
+		t.Errorf("after the first expired unused the second is %+v", got)
+	}
+}
+
+func TestBook_RevokesTheLowestOfOthersAndNoMoreThanItMust(t *testing.T) {
+	b := book()
+	for _, a := range []lease.Ask{ask("a", "large", 5, 2), ask("a", "small", 1, 1), ask("b", "own", 4, 0)} {
+		if err := b.Start(0, a.Key, mustGrant(t, b, 0, a).Number); err != nil {
+			t.Fatal(err)
+		}
+	}
+	high := mustGrant(t, b, 0, ask("b", "high", 5, 9))
+	states := map[string]lease.State{}
+	leases, _ := b.Leases()
+	for _, l := range leases {
+		states[l.ID] = l.State
+	}
+	if states["large"] != lease.Stopping || states["small"] != lease.Working || states["own"] != lease.Working {
+		t.Errorf("%v: want large revoked, small spared as it is not enough, and own left to its own pool", states)
+	}
+	if err := b.Start(1, high.Key, high.Number); !errors.Is(err, lease.ErrNoRoom) {
+		t.Errorf("it starts before the room is left: %v", err)
+	}
+	b.End(leases[0].Key, leases[0].Number)
+	if err := b.Start(14, high.Key, high.Number); err != nil { // the grace of who leaves comes on top of its time
+		t.Error(err)
+	}
+}
+
+func TestBook_TurnsAwayWhoComesTooLate(t *testing.T) {
+	b := book()
+	first := mustGrant(t, b, 0, ask("a", "x", 6, 1))
+	b.End(first.Key, first.Number)
+	leases, last := b.Leases()
+	b = lease.New(map[string]int64{"units": 10}, last, leases...) // another start of the agent
+	second := mustGrant(t, b, 0, ask("a", "x", 6, 1))
+	if second.Number <= first.Number {
+		t.Errorf("number %d comes after %d", second.Number, first.Number)
+	}
+	if err := b.Start(0, first.Key, first.Number); !errors.Is(err, lease.ErrFenced) {
+		t.Errorf("the old number still works: %v", err)
+	}
+	b.End(first.Key, first.Number)
+	if err := b.Start(0, second.Key, second.Number); err != nil {
+		t.Errorf("the old number ended the new lease: %v", err)
+	}
+}
+
+// Whatever is asked, nothing is promised twice, nothing runs beyond the capacity,
+// and who is refused has nobody revoked.
+func TestBook_KeepsItsPromisesWhateverIsAsked(t *testing.T) {
+	rounds := 10
+	if os.Getenv("CEDE_SOAK") != "" {
+		rounds = 500 // of 100 each
+	}
+	for range rounds {
+		rapid.Check(t, func(t *rapid.T) {
+			b, now := book(), int64(0)
+			for range rapid.IntRange(1, 30).Draw(t, "steps") {
+				n := func(name string, to int) int { return rapid.IntRange(0, to).Draw(t, name) }
+				now += int64(n("time", 4))
+				leases, last := b.Leases()
+				switch kind := n("kind", 3); {
+				case kind == 0 && len(leases) > 0:
+					l := leases[n("which", len(leases)-1)]
+					b.End(l.Key, l.Number)
+				case kind == 1 && len(leases) > 0:
+					l := leases[n("which", len(leases)-1)]
+					_ = b.Start(now, l.Key, l.Number)
+				default:
+					a := ask([]string{"a", "b"}[n("pool", 1)], string(rune('p'+n("id", 4))), int64(n("units", 8)), int32(n("priority", 3)))
+					a.Evicts = n("evicts", 3) > 0
+					if _, err := b.Grant(now, a); err != nil {
+						after, number := b.Leases()
+						checkUnmoved(t, now, leases, after)
+						if number != last {
+							t.Fatal("a refusal took a number")
+						}
+					}
+				}
+				checkBook(t, b)
+			}
+		})
+	}
+}
+
+func checkUnmoved(t *rapid.T, now int64, before, after []lease.Lease) {
+	states := map[lease.Key]lease.State{}
+	for _, l := range after {
+		states[l.Key] = l.State
+	}
+	for _, l := range before {
+		state, there := states[l.Key]
+		if expired := l.State == lease.Waiting && l.Expiry <= now; !expired && (!there || state != l.State) {
+			t.Fatalf("a refusal had %+v revoked", l)
+		}
+	}
+}
+
+func checkBook(t *rapid.T, b *lease.Book) {
+	running, kept := int64(0), int64(0)
+	leases, _ := b.Leases()
+	for _, l := range leases {
+		if l.State != lease.Waiting {
+			running += l.Resources["units"]
+		}
+		if l.State != lease.Stopping {
+			kept += l.Resources["units"]
+		}
+	}
+	if running > 10 || kept > 10 {
+		t.Fatalf("%d run and %d are kept: %+v", running, kept, leases)
+	}
+}

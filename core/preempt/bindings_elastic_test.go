@@ -1,0 +1,223 @@
+package preempt_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// rows is the rules of bindings, of a policy that says what the field says.
+type rows struct {
+	info  sdk.Info
+	rules rules.Bindings
+}
+
+func (r *rows) Info() sdk.Info { return r.info }
+
+func (r *rows) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
+	return r.rules.PreemptBindings(in, out)
+}
+
+func elasticRounds() int {
+	if os.Getenv("CEDE_SOAK") != "" {
+		return 50_000
+	}
+	return 1000
+}
+
+// crowd is clusters of 12 units that are full of bindings, and a binding of
+// priority 9 that has no place.
+func crowd(t *testing.T, r *rand.Rand, clusters int) (*state.Snapshot, *model.Binding) {
+	t.Helper()
+	txn := state.New().Begin(1)
+	put := func(b *model.Binding) *model.Binding {
+		b.Namespace = "default"
+		if err := txn.UpsertBinding(b); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	n := 0
+	for c := range clusters {
+		id := fmt.Sprint("m", c)
+		if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 12}}); err != nil {
+			t.Fatal(err)
+		}
+		for free := 12; free > r.IntN(3); {
+			each := 1 + r.IntN(min(3, free))
+			b := &model.Binding{
+				ID: fmt.Sprint("b", n), Priority: int32(r.IntN(11)), Replicas: 1 + r.IntN(free/each), Resources: model.Resources{"cpu": int64(each)},
+			}
+			b.MinReplicas = r.IntN(b.Replicas + 1)
+			put(b)
+			txn.UpsertAssignment(&model.Assignment{
+				ID: b.ID, Binding: b.Key(), ClusterID: id, Replicas: b.Replicas, Vec: b.Needs(b.Replicas), StartTime: int64(r.IntN(3)),
+			})
+			free -= each * b.Replicas
+			n++
+		}
+	}
+	pending := put(&model.Binding{
+		ID: "pending", Priority: 9, Preempts: true, Replicas: 1 + r.IntN(3), Resources: model.Resources{"cpu": 1 + r.Int64N(4)},
+	})
+	return txn.Commit(), pending
+}
+
+func seek(t *testing.T, snap *state.Snapshot, pending *model.Binding, info sdk.Info) *preempt.BindingRequest {
+	t.Helper()
+	v := versionOf(t, info.Name, &rows{info: info})
+	req := &preempt.BindingRequest{Binding: pending, Replicas: pending.Replicas, Policy: v, Default: v}
+	for c := range snap.Clusters() {
+		if _, soon := snap.ClusterRoom(c.ID, pending.Key(), pending.Priority, 0); pending.Fits(&soon, pending.Replicas) < pending.Replicas {
+			req.Clusters = append(req.Clusters, c)
+		}
+	}
+	return req
+}
+
+// What an elastic search takes is enough and no replica more; nobody keeps less
+// than its minimum unless it leaves whole, and there is room to be made wherever
+// evicting whole makes some.
+func TestFindBinding_ShrinksByNoReplicaMoreThanIsNeeded(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 5))
+	shrunk := 0
+	for range elasticRounds() {
+		snap, pending := crowd(t, r, 1+r.IntN(3))
+		req := seek(t, snap, pending, sdk.Info{Name: "gentle", Delta: 1, Ascending: true, Elastic: true})
+		if len(req.Clusters) == 0 {
+			continue
+		}
+		found, err := preempt.FindBinding(snap, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := preempt.FindBinding(snap, seek(t, snap, pending, sdk.Info{Name: "whole", Delta: 1, Ascending: true}))
+		if err != nil || (found.Cluster == nil) != (whole.Cluster == nil) {
+			t.Fatalf("%+v, evicting whole %+v, %v", found, whole, err)
+		}
+		if found.Cluster == nil {
+			continue
+		}
+		_, room := snap.ClusterRoom(found.Cluster.ID, pending.Key(), pending.Priority, 0)
+		for _, v := range found.Victims {
+			room[0] += v.Vec[0] / int64(v.Replicas) * int64(v.Replicas-v.Keep)
+		}
+		needs := pending.Needs(pending.Replicas)
+		for _, v := range found.Victims {
+			b := snap.Binding(v.Binding)
+			if b.Priority >= pending.Priority || v.Keep != 0 && v.Keep < b.MinReplicas {
+				t.Fatalf("%+v is left %d replicas", b, v.Keep)
+			}
+			back := v.Vec[0] / int64(v.Replicas)
+			switch {
+			case v.Keep > 0:
+				shrunk++
+			case b.MinReplicas > 0: // it would have to stay with its minimum
+				back *= int64(b.MinReplicas)
+			default:
+				back = v.Vec[0]
+			}
+			if room[0] < needs[0] || room[0]-back >= needs[0] {
+				t.Fatalf("%d are free for %d, and %+v could keep more than %d", room[0], needs[0], b, v.Keep)
+			}
+		}
+	}
+	if shrunk == 0 {
+		t.Error("nobody was shrunk")
+	}
+}
+
+// fits is how many whole replicas clusters hold together.
+func fits(b *model.Binding, rooms []model.Vector) (n int) {
+	for i := range rooms {
+		n += b.Fits(&rooms[i], b.Replicas)
+	}
+	return n
+}
+
+// The search over several clusters takes the lowest that are enough together, and
+// nobody in vain; it finds room wherever everybody lower makes some.
+func TestFindSpread_EvictsTheLowestThatAreEnoughAndNobodyInVain(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 6))
+	some := 0
+	for range elasticRounds() {
+		snap, pending := crowd(t, r, 2+r.IntN(2))
+		req := seek(t, snap, pending, sdk.Info{Name: "wide", Delta: 1, Ascending: true, MultiCluster: true})
+		if len(req.Clusters) < 2 {
+			continue
+		}
+		found, err := preempt.FindSpread(snap, req, func(rooms []model.Vector) bool { return fits(pending, rooms) >= pending.Replicas })
+		if err != nil {
+			t.Fatal(err)
+		}
+		rooms := make([]model.Vector, len(req.Clusters))
+		var lower []*model.Assignment
+		at := map[string]int{}
+		for i, c := range req.Clusters {
+			_, rooms[i] = snap.ClusterRoom(c.ID, pending.Key(), pending.Priority, 0)
+			at[c.ID] = i
+			for a, b := range snap.ClusterWork(c.ID) {
+				if b.Priority < pending.Priority {
+					lower = append(lower, a)
+				}
+			}
+		}
+		if fits(pending, rooms) >= pending.Replicas {
+			continue // it needs nobody to leave
+		}
+		for _, a := range lower {
+			rooms[at[a.ClusterID]].Add(&a.Vec)
+		}
+		if possible := fits(pending, rooms) >= pending.Replicas; possible != (len(found.Victims) > 0) {
+			t.Fatalf("%d victims, possible %v", len(found.Victims), possible)
+		} else if !possible {
+			continue
+		}
+		some++
+		checkSpread(t, snap, pending, req, found)
+	}
+	if some == 0 {
+		t.Error("nothing was tried")
+	}
+}
+
+// checkSpread: the victims are enough, none could be left out, and the highest has
+// the lowest priority at which everybody up to it is enough.
+func checkSpread(t *testing.T, snap *state.Snapshot, pending *model.Binding, req *preempt.BindingRequest, found preempt.Spread) {
+	t.Helper()
+	enough := func(gone func(a *model.Assignment, b *model.Binding) bool) bool {
+		rooms := make([]model.Vector, len(req.Clusters))
+		for i, c := range req.Clusters {
+			_, rooms[i] = snap.ClusterRoom(c.ID, pending.Key(), pending.Priority, 0)
+			for a, b := range snap.ClusterWork(c.ID) {
+				if gone(a, b) {
+					rooms[i].Add(&a.Vec)
+				}
+			}
+		}
+		return fits(pending, rooms) >= pending.Replicas
+	}
+	highest := int32(-1)
+	for _, spared := range append([]preempt.BindingVictim{{Assignment: &model.Assignment{}}}, found.Victims...) {
+		without := enough(func(a *model.Assignment, _ *model.Binding) bool {
+			return a.ID != spared.ID && slices.ContainsFunc(found.Victims, func(v preempt.BindingVictim) bool { return v.ID == a.ID })
+		})
+		if without != (spared.ID == "") {
+			t.Fatalf("without %q the victims %v are enough: %v", spared.ID, ids(found.Victims), without)
+		}
+		if spared.ID != "" {
+			highest = max(highest, snap.Binding(spared.Binding).Priority)
+		}
+	}
+	if enough(func(_ *model.Assignment, b *model.Binding) bool { return b.Priority < highest }) {
+		t.Fatalf("%v leave, the highest of %d, and the lower ones would be enough", ids(found.Victims), highest)
+	}
+}

@@ -1,0 +1,176 @@
+package preempt_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// spread looks for room on several clusters, of elastic bindings no more than
+// needed.
+func spread(t *testing.T, snap *state.Snapshot, pending *model.Binding, elastic bool) ([]*model.Cluster, []preempt.BindingVictim) {
+	t.Helper()
+	req := seek(t, snap, pending, sdk.Info{Name: "wide", Delta: 1, Ascending: true, MultiCluster: true, Elastic: elastic})
+	found, err := preempt.FindSpread(snap, req, func(rooms []model.Vector) bool { return fits(pending, rooms) >= pending.Replicas })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return req.Clusters, found.Victims
+}
+
+// roomWith is what clusters offer once victims have left, of which one keeps some
+// replicas more.
+func roomWith(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cluster, victims []preempt.BindingVictim, keeps string, more int) int {
+	rooms := make([]model.Vector, len(clusters))
+	for i, c := range clusters {
+		_, rooms[i] = snap.ClusterRoom(c.ID, pending.Key(), pending.Priority, 0)
+		for _, v := range victims {
+			if v.ClusterID != c.ID {
+				continue
+			}
+			if v.ID == keeps {
+				v.Keep += more
+			}
+			freed := v.Freed()
+			rooms[i].Add(&freed)
+		}
+	}
+	return fits(pending, rooms)
+}
+
+// What an elastic search over several clusters takes is enough and no replica
+// more; nobody keeps less than its minimum unless it leaves whole, and there is
+// room to be made wherever evicting whole makes some.
+func TestFindSpread_ShrinksByNoReplicaMoreThanIsNeeded(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	shrunk := 0
+	for range elasticRounds() {
+		snap, pending := crowd(t, r, 2+r.IntN(2))
+		clusters, victims := spread(t, snap, pending, true)
+		_, whole := spread(t, snap, pending, false)
+		if (len(victims) > 0) != (len(whole) > 0) {
+			t.Fatalf("%v leave, and evicting whole %v", ids(victims), ids(whole))
+		}
+		if len(victims) == 0 {
+			continue
+		}
+		if got := roomWith(snap, pending, clusters, victims, "", 0); got < pending.Replicas {
+			t.Fatalf("with %v gone %d of %d replicas fit", ids(victims), got, pending.Replicas)
+		}
+		for _, v := range victims {
+			b, more := snap.Binding(v.Binding), 1
+			switch {
+			case v.Keep > 0:
+				shrunk++
+			case b.MinReplicas > 0: // it would have to stay with its minimum
+				more = b.MinReplicas
+			default:
+				more = v.Replicas
+			}
+			if b.Priority >= pending.Priority || v.Keep != 0 && v.Keep < b.MinReplicas {
+				t.Fatalf("%+v is left %d replicas", b, v.Keep)
+			}
+			if roomWith(snap, pending, clusters, victims, v.ID, more) >= pending.Replicas {
+				t.Fatalf("%+v could keep %d replicas more than %d", b, more, v.Keep)
+			}
+		}
+	}
+	if shrunk == 0 {
+		t.Error("nobody was shrunk")
+	}
+}
+
+// A binding that is on several clusters can do without some of its replicas, but
+// not of so many on each of them.
+func TestFindSpread_AMinimumIsOfAllClustersTogether(t *testing.T) {
+	for _, duplicated := range []bool{false, true} {
+		txn := state.New().Begin(1)
+		elastic := &model.Binding{
+			Namespace: "default", ID: "elastic", Priority: 1, Replicas: 6, MinReplicas: 5, Resources: model.Resources{"cpu": 2}, Duplicated: duplicated,
+		}
+		other := &model.Binding{Namespace: "default", ID: "other", Priority: 2, Replicas: 1, Resources: model.Resources{"cpu": 2}}
+		each := 3
+		if duplicated {
+			elastic.Replicas, elastic.MinReplicas = 3, 2
+		}
+		pending := &model.Binding{Namespace: "default", ID: "pending", Priority: 9, Preempts: true, Replicas: 2, Resources: model.Resources{"cpu": 2}}
+		for _, b := range []*model.Binding{elastic, other, pending} {
+			if err := txn.UpsertBinding(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 2 {
+			id := fmt.Sprint("m", i)
+			if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": int64(6 + 2*i)}}); err != nil {
+				t.Fatal(err)
+			}
+			txn.UpsertAssignment(&model.Assignment{ID: "elastic/" + id, Binding: elastic.Key(), ClusterID: id, Replicas: each, Vec: elastic.Needs(each)})
+		}
+		txn.UpsertAssignment(&model.Assignment{ID: "other", Binding: other.Key(), ClusterID: "m1", Replicas: 1, Vec: other.Needs(1)})
+		_, victims := spread(t, txn.Commit(), pending, true)
+		got := ""
+		for _, v := range victims {
+			got += fmt.Sprintf("%s keeps %d, ", v.ID, v.Keep)
+		}
+		want := "elastic/m0 keeps 2, elastic/m1 keeps 2, "
+		if !duplicated { // one replica, and then what the lowest keeps
+			want = "elastic/m0 keeps 0, "
+		}
+		if got != want {
+			t.Errorf("duplicated %v: %s; want %s", duplicated, got, want)
+		}
+	}
+}
+
+// What an eviction loses is the work since the last checkpoint.
+func TestFindBinding_TellsWhatWorkIsLost(t *testing.T) {
+	txn := state.New().Begin(1)
+	if err := txn.UpsertCluster(&model.Cluster{ID: "m", Capacity: model.Resources{"cpu": 2}}); err != nil {
+		t.Fatal(err)
+	}
+	pending := &model.Binding{Namespace: "default", ID: "pending", Priority: 9, Preempts: true, Replicas: 2, Resources: model.Resources{"cpu": 1}}
+	for _, b := range []*model.Binding{
+		pending,
+		{Namespace: "default", ID: "saves", Replicas: 1, Resources: model.Resources{"cpu": 1}, Checkpoint: 60},
+		{Namespace: "default", ID: "saves-not", Replicas: 1, Resources: model.Resources{"cpu": 1}},
+	} {
+		if err := txn.UpsertBinding(b); err != nil {
+			t.Fatal(err)
+		}
+		if b != pending {
+			txn.UpsertAssignment(&model.Assignment{ID: b.ID, Binding: b.Key(), ClusterID: "m", Replicas: 1, Vec: b.Needs(1), StartTime: 20})
+		}
+	}
+	snap := txn.Commit()
+	told := &telling{}
+	req := seek(t, snap, pending, sdk.Info{})
+	req.Now, req.Policy = 120, versionOf(t, "telling", told)
+	if _, err := preempt.FindBinding(snap, req); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(told.lost); got != "[40 100]" {
+		t.Errorf("lost work %s", got)
+	}
+}
+
+// telling notes the lost work that it is told.
+type telling struct {
+	rows
+	lost []int64
+}
+
+func (p *telling) Info() sdk.Info {
+	return sdk.Info{Name: "telling", Delta: 1, Columns: sdk.BindingColumns | sdk.LostWorkColumn}
+}
+
+func (p *telling) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
+	if p.lost == nil {
+		p.lost = append(p.lost, in.Rows.LostWork...)
+	}
+	return p.rows.PreemptBindings(in, out)
+}

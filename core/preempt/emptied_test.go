@@ -1,0 +1,94 @@
+package preempt_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/policies/nomad"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// What a search of many nodes passes over at a glance is what searches of few, which
+// look at every node, find too small; also after the cluster has changed, for other
+// asks and other priorities.
+func TestFinder_PassesOverWhatCouldNeverFit(t *testing.T) {
+	for name, make := range map[string]func() policyOfVictims{
+		"default": func() policyOfVictims { return rules.New() },
+		"nomad":   func() policyOfVictims { return nomad.New() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows := 0
+			version := coretest.Version(func() sdk.Policy { return reader{make(), sdk.StartColumn, &rows} })
+			var many, few preempt.Finder
+			rapid.Check(t, func(t *rapid.T) {
+				d := drawDice(t)
+				snap, group := rollTwins(d, 600)
+				for range 3 {
+					asker := *group.Job
+					asker.Groups = []*model.Group{{Name: "g", Count: 1, Resources: d.resources(resourceNames[:2], 1, 9, 9)}}
+					asker.Priority = pick[int32](d, 25, 50, 50)
+					asker.Compile(snap.Dims())
+					all := outcomesOf(t, &many, snap, asker.Groups[0], version, snap.NodeOrder())
+					for from := 0; from < len(all); from += 100 {
+						part := outcomesOf(t, &few, snap, asker.Groups[0], version, snap.NodeOrder()[from:from+100])
+						if told, want := fmt.Sprint(all[from:from+100]), fmt.Sprint(part); told != want {
+							t.Fatalf("of all\n%s\nof a few\n%s", told, want)
+						}
+					}
+					snap = shaken(d, snap)
+				}
+			})
+		})
+	}
+}
+
+// outcomesOf is what became of each node in a search, and its victims.
+func outcomesOf(t tb, f *preempt.Finder, snap *state.Snapshot, g *model.Group, v *policy.Version, nodes []int32) []string {
+	if err := f.Begin(snap, preempt.Request{
+		Group: g, Policy: v, Default: coretest.Policies().Default(), Nodes: nodes, Now: 1000,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer f.End()
+	victims := map[int32]string{}
+	if err := f.Each(func(c preempt.Choice) {
+		for _, a := range c.Victims {
+			victims[c.Pos] += " " + a.ID
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	outcomes, of := f.Outcomes()
+	told := make([]string, len(of))
+	for k, pos := range of {
+		told[k] = outcomes[k].String() + victims[pos]
+	}
+	return told
+}
+
+// shaken is a snapshot without some allocations, and with some nodes of another size.
+func shaken(d dice, snap *state.Snapshot) *state.Snapshot {
+	txn := snap.Fork(snap.Index() + 1)
+	for range 40 {
+		chunk := snap.Chunk(d.IntN(snap.Chunks()))
+		at := d.IntN(chunk.Len())
+		if rows := chunk.Rows(at); len(rows) > 0 && d.oneIn(2) {
+			gone := *rows[d.IntN(len(rows))].Alloc
+			gone.Desired = model.DesiredStop
+			txn.UpsertAllocs(&gone)
+			continue
+		}
+		larger := *chunk.Node(at)
+		larger.Capacity = model.Resources{"cpu": int64(d.in(4, 12)), "memory": int64(d.in(4, 12))}
+		must(txn.UpsertNode(&larger))
+	}
+	return txn.Snapshot()
+}

@@ -1,0 +1,552 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// Small clusters of which everything can be tried: every set of victims anywhere,
+// with every way of placing the instances. Written from the scenario format, in
+// names and plain loops, and with nothing in common with the code under test.
+
+// brute is such a cluster, with a job that wants in.
+type brute struct {
+	nodes  []*model.Node
+	others []*model.Job // with one group each
+	allocs []*model.Allocation
+	job    *model.Job
+	// budgets are strict: by label, how many of them may go.
+	budgets map[string]int
+}
+
+var racks = []string{"a", "b", "c"}
+
+// rollBrute makes a cluster that is mostly too full for the job, whose rules reach
+// over several nodes.
+func rollBrute(d *rand.Rand, gang bool) *brute {
+	b := &brute{}
+	for i := range 2 + d.IntN(3) {
+		n := coretest.Node(fmt.Sprint("n", i), 10, 100, 0)
+		n.Attributes = map[string]string{}
+		if d.IntN(8) > 0 {
+			n.Attributes["rack"] = racks[d.IntN(3)]
+		}
+		b.nodes = append(b.nodes, n)
+	}
+	for i := range 1 + d.IntN(4) {
+		id := fmt.Sprint("o", i)
+		j := job(id, []int32{10, 20, 30, 80}[d.IntN(4)], int64(2+d.IntN(7)), 1).Obj()
+		g := j.Groups[0]
+		g.Labels = labels([]string{"x", "y"}[d.IntN(2)])
+		if d.IntN(3) == 0 {
+			g.Separate = term("me", []string{"rack", "node"}[d.IntN(2)])
+		}
+		j.NonPreemptible = d.IntN(12) == 0
+		j.EvictedWhole = d.IntN(5) == 0
+		b.others = append(b.others, j)
+	}
+	free := make([]int64, len(b.nodes))
+	for i := range free {
+		free[i] = 10
+	}
+	for i := range 2 + d.IntN(6) {
+		j, at := b.others[d.IntN(len(b.others))], d.IntN(len(b.nodes))
+		if j.Groups[0].Resources["cpu"] > free[at] {
+			continue
+		}
+		free[at] -= j.Groups[0].Resources["cpu"]
+		b.allocs = append(b.allocs, coretest.Running(fmt.Sprint("v", i), j, 0, i, b.nodes[at].ID))
+	}
+	b.rollJob(d, gang)
+	return b
+}
+
+// rollJob makes the job: one instance, or a gang of up to four.
+func (b *brute) rollJob(d *rand.Rand, gang bool) {
+	build := job("j", 50, int64(2+d.IntN(8)), 1).Count(1)
+	if gang {
+		build.Count(1 + d.IntN(3)).Change(func(j *model.Job) { j.AllAtOnce = true })
+		if d.IntN(2) == 0 {
+			build.Group("h", 1).Ask(int64(2+d.IntN(8)), 1, 0)
+		}
+	}
+	b.job = build.Obj()
+	for _, g := range b.job.Groups {
+		g.Labels = labels("me")
+		if !gang || d.IntN(3) == 0 {
+			g.Separate = term([]string{"x", "x", "y", "me"}[d.IntN(4)], []string{"rack", "rack", "node"}[d.IntN(3)])
+		}
+		switch d.IntN(6) {
+		case 0:
+			g.Constraints = []model.Constraint{{Operator: model.OpDistinctProperty, Attribute: "rack", Value: strconv.Itoa(1 + d.IntN(2))}}
+		case 1:
+			g.Spread = []model.Spread{{Attribute: "rack", Weight: 50, MaxSkew: 1}}
+		case 2:
+			g.Constraints = []model.Constraint{{Operator: model.OpDistinctHosts}}
+		case 3:
+			if gang {
+				g.Colocate = term("me", "rack")
+			}
+		}
+	}
+}
+
+// town builds the cluster.
+func (b *brute) town(t testing.TB) *town {
+	w := newTown(t)
+	w.write(func(txn *state.Txn) {
+		for _, n := range b.nodes {
+			must(txn.UpsertNode(n))
+		}
+		for _, j := range b.others {
+			must(txn.UpsertJob(j))
+		}
+		for _, a := range b.allocs {
+			txn.UpsertAllocs(a)
+		}
+		must(txn.UpsertJob(b.job))
+		for label, slack := range b.budgets {
+			txn.UpsertBudget(&model.Budget{
+				Namespace: model.DefaultNamespace, Name: label, Labels: labels(label), Strict: true,
+				MinAvailable: &model.Bound{Number: int32(b.labelled(label, nil) - slack)},
+			})
+		}
+	})
+	return w
+}
+
+// labelled is how many have a label, of all or of some.
+func (b *brute) labelled(label string, among map[string]bool) (n int) {
+	for _, a := range b.allocs {
+		if (among == nil || among[a.ID]) && a.Group.Labels["app"] == label {
+			n++
+		}
+	}
+	return n
+}
+
+// within is whether the budgets let some go together.
+func (b *brute) within(gone map[string]bool) bool {
+	for label, slack := range b.budgets {
+		if b.labelled(label, gone) > slack {
+			return false
+		}
+	}
+	return true
+}
+
+// placing is a way of placing the job: the node of each instance.
+type placing []*model.Node
+
+// instances is the groups of the instances to place, in order.
+func (b *brute) instances() (list []*model.Group) {
+	for _, g := range b.job.Groups {
+		for range g.Count {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// possible is whether everything can be placed with some allocations gone.
+func (b *brute) possible(gone map[string]bool, at placing) bool {
+	list := b.instances()
+	if len(at) == len(list) {
+		return true
+	}
+	for _, n := range b.nodes {
+		if b.allows(gone, at, list, n) && b.possible(gone, append(at, n)) {
+			return true
+		}
+	}
+	return false
+}
+
+// allows is whether the next instance may go to a node.
+func (b *brute) allows(gone map[string]bool, at placing, list []*model.Group, n *model.Node) bool {
+	g := list[len(at)]
+	free := n.Capacity["cpu"] - g.Resources["cpu"]
+	for _, a := range b.allocs {
+		if gone[a.ID] {
+			continue
+		}
+		if a.NodeID == n.ID {
+			free -= a.Group.Resources["cpu"]
+		}
+		if b.apart(g, n, a.Group, b.node(a.NodeID)) {
+			return false
+		}
+	}
+	perRack, beside, mine := map[string]int{}, false, 0
+	for i, there := range at {
+		if there == n {
+			free -= list[i].Resources["cpu"]
+		}
+		if b.apart(g, n, list[i], there) {
+			return false
+		}
+		rack, ok := there.Attributes["rack"]
+		if ok && rack == n.Attributes["rack"] {
+			beside = true
+		}
+		if list[i] == g {
+			mine++
+			if there == n && len(g.Constraints) > 0 && g.Constraints[0].Operator == model.OpDistinctHosts {
+				return false
+			}
+			perRack[rack]++
+		}
+	}
+	return free >= 0 && b.rules(g, n, perRack, beside, len(at) == 0)
+}
+
+func (b *brute) rules(g *model.Group, n *model.Node, perRack map[string]int, beside, first bool) bool {
+	rack, ok := n.Attributes["rack"]
+	for _, c := range g.Constraints {
+		if limit, _ := strconv.Atoi(c.Value); c.Operator == model.OpDistinctProperty && (!ok || perRack[rack] >= limit) {
+			return false
+		}
+	}
+	if len(g.Colocate) > 0 && (!ok || !beside && !first) {
+		return false
+	}
+	if len(g.Spread) == 0 {
+		return true
+	}
+	least := -1
+	for _, other := range b.nodes {
+		if r, has := other.Attributes["rack"]; has && (least < 0 || perRack[r] < least) {
+			least = perRack[r]
+		}
+	}
+	return ok && perRack[rack]+1-least <= 1
+}
+
+// apart is whether separation forbids instances of two groups on two nodes.
+func (b *brute) apart(x *model.Group, xn *model.Node, y *model.Group, yn *model.Node) bool {
+	for _, pair := range [][2]*model.Group{{x, y}, {y, x}} {
+		for _, t := range pair[0].Separate {
+			if t.Labels["app"] != pair[1].Labels["app"] {
+				continue
+			}
+			rack, ok := xn.Attributes["rack"]
+			other, has := yn.Attributes["rack"]
+			if t.TopologyKey == "node" && xn == yn || t.TopologyKey == "rack" && ok && has && rack == other {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (b *brute) node(id string) *model.Node {
+	return b.nodes[slices.IndexFunc(b.nodes, func(n *model.Node) bool { return n.ID == id })]
+}
+
+// units is what may be evicted, one by one or all of a job.
+func (b *brute) units() (list [][]*model.Allocation) {
+	for _, j := range b.others {
+		if j.NonPreemptible || j.Priority > b.job.Priority-10 {
+			continue
+		}
+		var all []*model.Allocation
+		for _, a := range b.allocs {
+			if a.Job == j {
+				all = append(all, a)
+			}
+		}
+		if len(all) > 0 && j.EvictedWhole {
+			list = append(list, all)
+			continue
+		}
+		for _, a := range all {
+			list = append(list, []*model.Allocation{a})
+		}
+	}
+	return list
+}
+
+// best is the lowest priority that the highest victim can have; the job's own where
+// it cannot be placed, and below all where it needs no eviction.
+func (b *brute) best() (highest int32) {
+	units := b.units()
+	highest = b.job.Priority
+	for set := range 1 << len(units) {
+		gone, most := map[string]bool{}, int32(-1)
+		for k, u := range units {
+			for _, a := range u {
+				if set>>k&1 == 1 {
+					gone[a.ID], most = true, max(most, a.Job.Priority)
+				}
+			}
+		}
+		if most < highest && b.within(gone) && b.possible(gone, nil) {
+			highest = most
+		}
+	}
+	return highest
+}
+
+// outcome is what a scheduler made of it: who goes, the highest priority of them, and
+// where everybody goes; ok is false when the job is not placed.
+func (b *brute) outcome(t *testing.T, out *scheduler.Outcome) (gone map[string]bool, highest int32, ok bool) {
+	t.Helper()
+	gone, highest = map[string]bool{}, -1
+	placed := 0
+	for _, g := range out.Plan.Groups {
+		placed += len(g.Place)
+		for _, e := range g.Evict {
+			gone[e.AllocID] = true
+			for _, a := range b.allocs {
+				if a.ID == e.AllocID {
+					highest = max(highest, a.Job.Priority)
+				}
+			}
+		}
+	}
+	if !out.Placed() {
+		if placed+len(gone) > 0 {
+			t.Fatalf("it is not placed whole, and yet %d are placed and %d evicted", placed, len(gone))
+		}
+		return nil, b.job.Priority, false
+	}
+	if placed != len(b.instances()) {
+		t.Fatalf("%d of %d are placed", placed, len(b.instances()))
+	}
+	return gone, highest, true
+}
+
+// where is the nodes of the instances in the order of the job's groups.
+func (b *brute) where(out *scheduler.Outcome) (at placing) {
+	for _, g := range b.job.Groups {
+		for _, cg := range out.Plan.Groups {
+			for _, a := range cg.Place {
+				if a.Group.Name == g.Name {
+					at = append(at, b.node(a.NodeID))
+				}
+			}
+		}
+	}
+	return at
+}
+
+// holds is whether the placing is allowed step by step with some gone.
+func (b *brute) holds(gone map[string]bool, at placing) bool {
+	for i := range at {
+		if !b.allows(gone, at[:i], b.instances(), at[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkNeeded asserts that nobody who goes, with those that have to go along, could
+// have stayed.
+func (b *brute) checkNeeded(t *testing.T, gone map[string]bool, at placing) {
+	t.Helper()
+	if !b.within(gone) {
+		t.Fatalf("%v are more than budgets let go: %v", gone, b.budgets)
+	}
+	if !b.holds(gone, at) {
+		t.Fatalf("what is placed breaks a rule with %v gone", gone)
+	}
+	for _, u := range b.units() {
+		if !gone[u[0].ID] {
+			continue
+		}
+		without := map[string]bool{}
+		for id := range gone {
+			without[id] = !slices.ContainsFunc(u, func(a *model.Allocation) bool { return a.ID == id })
+		}
+		if b.holds(without, at) {
+			t.Fatalf("%s could have stayed", u[0].ID)
+		}
+	}
+}
+
+// soak multiplies a test's count when CEDE_SOAK=1.
+func soak(n int) int {
+	if os.Getenv("CEDE_SOAK") != "" {
+		return 50 * n
+	}
+	return n
+}
+
+// An allocation on another node that keeps a group out of a rack goes where, and
+// only where, that lets the group in; and who goes is as unimportant as can be.
+func TestElsewhere_IsWhatTryingEverythingFinds(t *testing.T) {
+	across, waits := 0, 0
+	for seed := range soak(2500) {
+		d := rand.New(rand.NewPCG(1, uint64(seed)))
+		b := rollBrute(d, false)
+		want := b.best()
+		out := b.town(t).plan("j")
+		gone, highest, ok := b.outcome(t, out)
+		if highest != want {
+			t.Fatalf("seed %d: %s; the highest victim has priority %d, and %d would do", seed, told(out), highest, want)
+		}
+		if !ok {
+			waits++
+			continue
+		}
+		at := b.where(out)
+		b.checkNeeded(t, gone, at)
+		for _, a := range b.allocs {
+			if gone[a.ID] && a.NodeID != at[0].ID && !a.Job.EvictedWhole {
+				across++
+				break
+			}
+		}
+	}
+	t.Logf("%d evict on other nodes, %d wait", across, waits)
+	if across < 50 || waits < 50 {
+		t.Errorf("%d evict on other nodes, %d wait: that shows too little", across, waits)
+	}
+}
+
+// A gang is placed exactly when some set of victims and some placing of all its
+// instances let it, without evictions exactly when none are needed, and nobody is
+// evicted who could have stayed.
+func TestGang_IsWhatTryingEverythingFinds(t *testing.T) {
+	checkGangs(t, 2, 2000, func(*rand.Rand, *brute) {})
+}
+
+// Strict budgets that several instances of a gang draw on do not keep out what other
+// victims would let in.
+func TestGang_FindsVictimsThatBudgetsLetGo(t *testing.T) {
+	checkGangs(t, 29, 2000, func(d *rand.Rand, b *brute) {
+		b.budgets = map[string]int{}
+		for _, label := range []string{"x", "y"} {
+			if n := b.labelled(label, nil); n > 0 && d.IntN(4) > 0 {
+				b.budgets[label] = d.IntN(n)
+			}
+		}
+	})
+}
+
+func checkGangs(t *testing.T, stream uint64, count int, change func(*rand.Rand, *brute)) {
+	free, evicts, waits := 0, 0, 0
+	for seed := range soak(count) {
+		d := rand.New(rand.NewPCG(stream, uint64(seed)))
+		b := rollBrute(d, true)
+		change(d, b)
+		want := b.best()
+		out := b.town(t).plan("j")
+		if out.SearchesCut > 0 {
+			t.Fatalf("seed %d: the search was cut", seed)
+		}
+		gone, highest, ok := b.outcome(t, out)
+		switch {
+		case ok != (want < b.job.Priority):
+			t.Fatalf("seed %d: %s; with everything tried it may be placed: %t", seed, told(out), want < b.job.Priority)
+		case !ok:
+			waits++
+			continue
+		case (highest < 0) != (want < 0):
+			t.Fatalf("seed %d: %s; evictions are needed: %t", seed, told(out), want >= 0)
+		case highest < 0:
+			free++
+		default:
+			evicts++
+		}
+		b.checkNeeded(t, gone, b.where(out))
+	}
+	t.Logf("%d find room, %d evict, %d wait", free, evicts, waits)
+	if free < 50 || evicts < 50 || waits < 50 {
+		t.Errorf("%d find room, %d evict, %d wait: that shows too little", free, evicts, waits)
+	}
+}
+
+// What a bound leaves untried is said and counted, and nobody is evicted.
+func TestElsewhere_MoreThanAreLookedAtAreSaid(t *testing.T) {
+	for _, keepers := range []int{64, 65} {
+		w := newTown(t)
+		for i := range 14 {
+			w.node(fmt.Sprintf("n%02d", i), zone("a"))
+		}
+		var pairs []string
+		for i := range keepers {
+			pairs = append(pairs, fmt.Sprintf("q%02d", i), fmt.Sprintf("n%02d", 1+i/5))
+		}
+		w.run(job("q", 10, 2, 2).Count(keepers).With(func(g *model.Group) { g.Labels = labels("q") }).Obj(), pairs...)
+		w.job(job("p", 50, 10, 10).With(func(g *model.Group) {
+			g.Separate = term("q", "zone")
+			g.Constraints = []model.Constraint{{Attribute: "node.id", Operator: "=", Value: "n00"}}
+		}).Obj())
+		out := w.plan("p")
+		if keepers == 64 {
+			if len(out.Plan.Groups) == 0 || len(out.Plan.Groups[0].Evict) != 64 {
+				t.Errorf("64 could go: %s", told(out))
+			}
+			continue
+		}
+		want := "0 of 14 nodes: 13 excluded by node.id = n00, 1 excluded by separate from app=q by zone; " +
+			"eviction does not help: on 1 more than 64 allocations on other nodes would have to leave"
+		if got := out.Failed["g"].String(); got != want || len(out.Plan.Groups) > 0 {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A gang that is close to possible in very many ways costs a bounded number of
+// steps, and what was not tried is said and counted.
+func TestGang_ASearchThatIsCutSaysSo(t *testing.T) {
+	w := newTown(t)
+	for i := range 40 {
+		w.node(fmt.Sprintf("n%02d", i), zone([]string{"a", "b"}[i%2]))
+	}
+	apart := func(g *model.Group) {
+		g.Labels = labels("me")
+		g.Constraints = []model.Constraint{{Operator: model.OpDistinctHosts}}
+	}
+	// As many small ones as fill every node but for one, and two that each need a
+	// node of their own.
+	w.job(job("j", 50, 6, 1).Count(39).With(apart).Group("h", 2).Ask(6, 1, 0).Change(func(j *model.Job) { j.AllAtOnce = true }).Obj())
+	out := w.plan("j")
+	if out.SearchesCut != 1 || len(out.Plan.Groups) > 0 {
+		t.Fatalf("%d searches were cut: %s", out.SearchesCut, told(out))
+	}
+	for _, name := range []string{"g", "h"} {
+		if why := out.Failed[name].String(); !strings.Contains(why, "no places that go together were found in 1024 steps, and the rest was not tried") {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+}
+
+// A gang that stays in one rack goes to one that has room for all of it, though the
+// best node for its first instance is in another, and there are more ways to begin
+// in the wrong rack than a search takes steps.
+func TestGang_FindsTheRackThatHasRoomForAll(t *testing.T) {
+	w := newTown(t)
+	var pairs []string
+	for i := range 400 {
+		rack := i / 20
+		w.node(fmt.Sprintf("n%03d", i), zone(fmt.Sprintf("r%02d", rack)))
+		if rack != 13 && i%20 != 0 { // elsewhere room is in crumbs, but for one node
+			pairs = append(pairs, fmt.Sprintf("x%03d", i), fmt.Sprintf("n%03d", i))
+		}
+	}
+	w.run(job("crumbs", 80, 4, 1).Count(len(pairs)/2).Obj(), pairs...)
+	w.job(job("j", 50, 3, 1).Count(24).With(func(g *model.Group) { g.Labels, g.Colocate = labels("me"), term("me", "zone") }).
+		Group("h", 12).Ask(10, 1, 0).With(func(g *model.Group) { g.Labels, g.Colocate = labels("me"), term("me", "zone") }).
+		Change(func(j *model.Job) { j.AllAtOnce = true }).Obj())
+	out := w.plan("j")
+	if !out.Placed() || out.SearchesCut > 0 {
+		t.Fatal(told(out))
+	}
+	for _, a := range out.Plan.Groups[0].Place {
+		if n := w.store.Snapshot().Node(a.NodeID); n.Attributes["zone"] != "r13" {
+			t.Errorf("%s is in %s", a.ID, n.Attributes["zone"])
+		}
+	}
+}

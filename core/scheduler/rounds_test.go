@@ -1,0 +1,99 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/policies/kubernetes"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// everywhere is kubernetes that promises nothing of the option it takes, so that it is
+// asked about every node.
+type everywhere struct{ *kubernetes.Policy }
+
+func (p everywhere) Info() sdk.Info {
+	info := p.Policy.Info()
+	info.LeastFirst = false
+	return info
+}
+
+// crowd is a cluster that is large enough for rounds, full of work of a few priorities
+// and sizes, of which some is not to be evicted, under budgets of all kinds.
+func crowd(d *rand.Rand) *state.Store {
+	few := 2 + d.IntN(6)
+	store := coretest.FilledWith(600, 4+d.IntN(8), func(j *model.Job) {
+		j.Priority = int32(d.IntN(few) * 10)
+		j.NonPreemptible = d.IntN(8) == 0
+		j.EvictedWhole = d.IntN(40) == 0
+		g := j.Groups[0]
+		g.Labels = map[string]string{"app": j.ID, "tier": fmt.Sprint(d.IntN(5))}
+		*g = *coretest.Job(j.ID).Priority(j.Priority).Ask(int64(150+50*d.IntN(6)), int64(300+100*d.IntN(6)), 300).With(func(other *model.Group) {
+			other.Labels = g.Labels
+		}).Obj().Groups[0]
+		g.Job = j
+	}, func(a *model.Allocation) {
+		a.StartTime, a.Started = -int64(d.IntN(50))*1e9, d.IntN(10) > 0
+	})
+	txn := store.Begin(store.Snapshot().Index() + 1)
+	n := 0
+	for j := range store.Snapshot().Jobs() {
+		if d.IntN(3) > 0 {
+			continue
+		}
+		b := &model.Budget{
+			Namespace: model.DefaultNamespace, Name: fmt.Sprint("b", n), Labels: map[string]string{"app": j.ID},
+			Strict: d.IntN(2) == 0, MinAvailable: &model.Bound{},
+		}
+		n++
+		txn.UpsertBudget(b)
+		at, _ := txn.BudgetPosition(b.Key())
+		again := *b
+		again.MinAvailable = &model.Bound{Number: max(0, int32(txn.BudgetSlack(at, 0))-int32(d.IntN(4)))}
+		txn.UpsertBudget(&again)
+	}
+	txn.Commit()
+	return store
+}
+
+// A policy that says which option it takes gets the same in rounds as when it is asked
+// about all of them, for as many instances as there are.
+func TestRounds_FindWhatAskingEverywhereFinds(t *testing.T) {
+	placed := 0
+	for seed := range uint64(soak(10)) {
+		d := rand.New(rand.NewPCG(23, seed))
+		store := crowd(d)
+		j := coretest.Asker(1 + d.IntN(30)).Change(func(j *model.Job) { j.AllAtOnce = d.IntN(6) == 0 }).Obj()
+		config := *coretest.AllPreempt()
+		config.Policy = "kubernetes"
+		txn := store.Begin(store.Snapshot().Index() + 1)
+		txn.SetConfig(&config)
+		txn.Commit()
+		snap := coretest.Put(store, j)
+		plans := map[string]bool{}
+		for workers, asked := range []func() sdk.Policy{
+			func() sdk.Policy { return everywhere{kubernetes.New()} },
+			func() sdk.Policy { return kubernetes.New() },
+			func() sdk.Policy { return kubernetes.New() },
+		} {
+			s := scheduler.New(scheduler.Config{Policies: coretest.Policies(asked), Workers: max(1, workers)})
+			out, err := s.Process(coretest.Eval(j), snap, 1)
+			must(err)
+			plans[told(out)] = true
+			for _, g := range out.Plan.Groups {
+				placed += len(g.Place)
+			}
+		}
+		if len(plans) != 1 {
+			t.Fatalf("seed %d: %d plans: %v", seed, len(plans), plans)
+		}
+	}
+	if placed < 100 {
+		t.Errorf("%d placed: that shows too little", placed)
+	}
+}

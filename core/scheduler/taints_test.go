@@ -1,0 +1,63 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+func tolerant(stay time.Duration) func(*model.Group) {
+	return func(g *model.Group) {
+		g.Tolerations = []model.Toleration{{Key: "failing", Operator: model.TolerationExists, Effect: model.NoExecute, For: stay}}
+	}
+}
+
+func (w *town) taint(id string, taints ...model.Taint) {
+	w.write(func(txn *state.Txn) {
+		txn.ApplyNodeStatus(w.now, []string{id}, state.NodeChange{Taint: taints})
+	})
+}
+
+var failing = model.Taint{Key: "failing", Effect: model.NoExecute}
+
+// What a taint drives out goes at once, whether there is another place or not.
+func TestTaints_DriveOutWhatDoesNotTolerateThem(t *testing.T) {
+	w := newTown(t)
+	w.node("n1")
+	w.node("n2")
+	w.run(job("j", 50, 6, 1).Obj(), "a", "n1")
+	w.run(job("stays", 50, 4, 1).With(tolerant(0)).Obj(), "b", "n1")
+	w.run(job("full", 50, 9, 1).Obj(), "c", "n2")
+	w.run(job("all", 60, 0, 1).Type(model.JobSystem).Obj(), "s1", "n1", "s2", "n2")
+	w.taint("n1", failing)
+	w.want("stays", "")
+	w.want("all", "stop s1")
+	w.want("j", "stop a, g waits for 1")
+	w.taint("n1", model.Taint{Key: "failing", Effect: model.NoSchedule})
+	w.want("stays", "")
+}
+
+// What tolerates it for some time is looked at again when that is over, though nothing
+// is missing.
+func TestTaints_LetStayForSomeTime(t *testing.T) {
+	w := newTown(t)
+	w.now = int64(time.Hour)
+	w.node("n1")
+	j := job("j", 50, 6, 1).With(tolerant(5 * time.Minute)).Obj()
+	w.run(j, "a", "n1")
+	w.taint("n1", failing)
+	end := w.now + int64(5*time.Minute)
+	for _, at := range []int64{w.now, w.now + int64(time.Minute)} {
+		out, err := w.sched.Process(coretest.Eval(j), w.store.Snapshot(), at)
+		must(err)
+		if !out.Plan.Empty() || out.RecheckAt != end {
+			t.Errorf("%s, and again at %v, want at %v", told(out), time.Duration(out.RecheckAt), time.Duration(end))
+		}
+	}
+	w.node("n2")
+	w.now = end
+	w.want("j", "j.g[0]#1@n2, stop a")
+}

@@ -1,0 +1,419 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/events"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+const memberSecret = "the secret of a member cluster"
+
+// putCluster registers a cluster that has no agent.
+func (w *world) putCluster(id string, units int64) {
+	w.t.Helper()
+	w.must(func(s *Server) error {
+		_, err := s.PutCluster(w.ctx, &model.Cluster{ID: id, Capacity: model.Resources{"units": units}})
+		return err
+	})
+}
+
+// bind registers a binding of one replica; change may be nil.
+func (w *world) bind(id string, priority int32, units int64, change func(*model.Binding)) {
+	w.t.Helper()
+	w.must(func(s *Server) error {
+		b := &model.Binding{ID: id, Priority: priority, Replicas: 1, Resources: model.Resources{"units": units}}
+		if change != nil {
+			change(b)
+		}
+		_, err := s.RegisterBinding(w.ctx, b, RegisterOptions{ExplicitPriority: true, ExplicitPreemption: true})
+		return err
+	})
+}
+
+func preempts(b *model.Binding) { b.Preempts = true }
+
+// anyGap has bindings evict whatever is of a lower priority.
+func (w *world) anyGap() {
+	w.must(func(s *Server) error {
+		config := coretest.AllPreempt()
+		config.PriorityDelta = new(int32(1))
+		_, err := s.SetConfig(w.ctx, config, nil)
+		return err
+	})
+}
+
+// on is the live replicas of a binding, by cluster.
+func (w *world) on(binding string) map[string]int {
+	clusters := map[string]int{}
+	for _, a := range w.snap().BindingAssignments(bindingKey(binding)) {
+		if a.Live() {
+			clusters[a.ClusterID] += a.Replicas
+		}
+	}
+	return clusters
+}
+
+func (w *world) expectOn(binding, want string) {
+	w.t.Helper()
+	if got := fmt.Sprint(w.on(binding)); got != "map["+want+"]" {
+		w.t.Errorf("binding %s is on %s, want [%s]", binding, got, want)
+	}
+}
+
+func bindingKey(id string) model.JobKey {
+	return model.JobKey{Namespace: model.DefaultNamespace, ID: id}
+}
+
+// seen is the types of the events of some topics so far, with what each is about.
+func (w *world) seen(topics ...string) []string {
+	w.t.Helper()
+	s, err := w.leader().server.Events(w.ctx, 1, topics)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	synctest.Wait() // the teller is done
+	ended, cancel := context.WithCancel(w.ctx)
+	cancel()
+	var list []string
+	for {
+		batch, err := s.Next(ended)
+		if err != nil {
+			return list
+		}
+		for _, e := range batch.Events {
+			list = append(list, e.Type+" "+e.Key)
+		}
+	}
+}
+
+// The proposal's example: capacity 10, of which priorities 0 to 3 hold 1, 2, 5
+// and 2; one of priority 10 needs 5.
+func TestServer_EvictsExactlyWhomTheProposalSays(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.anyGap()
+		w.putCluster("m", 10)
+		for priority, units := range []int64{1, 2, 5, 2} {
+			w.bind(fmt.Sprintf("p%d", priority), int32(priority), units, nil)
+		}
+		w.settle()
+		w.bind("p10", 10, 5, func(b *model.Binding) { b.Preempts = true })
+		w.settle()
+		w.expectOn("p10", "m:1")
+		w.expectOn("p2", "")
+		for _, id := range []string{"p0", "p1", "p3"} {
+			w.expectOn(id, "m:1")
+		}
+		decisions, err := w.leader().server.Decisions(w.ctx, DecisionQuery{})
+		if err != nil || len(decisions) != 1 || len(decisions[0].Victims) != 1 || decisions[0].Victims[0].JobID != "p2" || decisions[0].ClusterID != "m" {
+			t.Errorf("decisions %+v, %v", decisions, err)
+		}
+		told := strings.Join(w.seen(string(events.Preemption), string(events.Assignment)), "\n")
+		for _, want := range []string{"AssignmentPreempted default/p2/m/", "AssignmentEvicted default/p2/m/", "AssignmentEnded default/p2/m/", "AssignmentPlaced default/p10/m/"} {
+			if !strings.Contains(told, want) {
+				t.Errorf("nothing was told of %s in\n%s", want, told)
+			}
+		}
+	})
+}
+
+func TestServer_APreemptorStartsWhenItsVictimHasHadItsTimeAndTheVictimComesBack(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.anyGap()
+		w.putCluster("m", 10)
+		w.bind("low", 1, 8, func(b *model.Binding) { b.KillTimeout = int64(time.Minute) })
+		w.settle()
+		w.bind("high", 5, 8, preempts)
+		time.Sleep(50 * time.Second)
+		w.expectOn("low", "")
+		w.expectOn("high", "")
+		if claims := w.snap().ClusterClaims("m"); len(claims) != 1 || claims[0].Claimant != bindingKey("high") {
+			t.Errorf("claims %+v", claims)
+		}
+		time.Sleep(20 * time.Second)
+		w.expectOn("high", "m:1")
+		w.must(func(s *Server) error {
+			_, err := s.StopBinding(w.ctx, bindingKey("high"), StopOptions{})
+			return err
+		})
+		w.settle()
+		w.expectOn("high", "")
+		w.expectOn("low", "m:1")
+	})
+}
+
+func TestServer_WhatABindingWaitsForIsSeenByTheNextLeader(t *testing.T) {
+	play(t, 3, nil, func(w *world) {
+		w.anyGap()
+		w.putCluster("m", 10)
+		w.bind("first", 1, 8, func(b *model.Binding) { b.Duration = int64(10 * time.Minute) })
+		w.settle()
+		w.bind("second", 1, 8, nil)
+		w.settle()
+		w.expectOn("second", "")
+		w.leader().halt()
+		time.Sleep(15 * time.Minute)
+		w.settle()
+		w.expectOn("second", "m:1")
+	})
+}
+
+func TestServer_FinishedAndStoppedBindingsAreForgotten(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.putCluster("m", 10)
+		w.bind("done", 1, 2, func(b *model.Binding) { b.Duration = int64(time.Minute) })
+		w.bind("stopped", 1, 2, nil)
+		w.bind("stays", 1, 2, nil)
+		w.settle()
+		w.must(func(s *Server) error {
+			_, err := s.StopBinding(w.ctx, bindingKey("stopped"), StopOptions{Purge: true})
+			return err
+		})
+		time.Sleep(2 * time.Minute)
+		w.settle()
+		got, err := w.leader().server.CollectGarbage(w.ctx, true)
+		if err != nil || got.Bindings != 2 {
+			t.Errorf("collected %+v, %v", got, err)
+		}
+		for id, stays := range map[string]bool{"done": false, "stopped": false, "stays": true} {
+			if there := w.snap().Binding(bindingKey(id)) != nil; there != stays {
+				t.Errorf("binding %s is there: %t, want %t", id, there, stays)
+			}
+		}
+	})
+}
+
+// registerMember is an agent's first word; its cluster has 10 units.
+func (w *world) registerMember(id string) {
+	w.t.Helper()
+	w.must(func(s *Server) error {
+		_, err := s.RegisterMember(w.ctx, &model.Cluster{ID: id, Capacity: model.Resources{"units": 10}}, memberSecret)
+		return err
+	})
+}
+
+// keepAlive has a cluster report until stop is called.
+func (w *world) keepAlive(id string) (stop func()) {
+	quit := make(chan struct{})
+	w.group.Go(func() {
+		for {
+			select {
+			case <-quit:
+				return
+			case <-w.ctx.Done():
+				return
+			case <-time.After(5 * time.Second):
+				_ = w.call(func(s *Server) error {
+					_, err := s.ClusterHeartbeat(w.ctx, id, memberSecret, &ClusterReport{})
+					return err
+				})
+			}
+		}
+	})
+	return func() { close(quit) }
+}
+
+// say has a cluster report of all its assignments.
+func (w *world) say(cluster string, status model.ClientStatus) {
+	w.t.Helper()
+	var updates []state.AssignmentUpdate
+	for _, a := range w.snap().ClusterAssignments(cluster) {
+		updates = append(updates, state.AssignmentUpdate{ID: a.ID, Client: status, Ready: a.Replicas, Text: "it says so"})
+	}
+	w.must(func(s *Server) error {
+		_, err := s.UpdateAssignments(w.ctx, cluster, memberSecret, updates)
+		return err
+	})
+}
+
+func TestServer_ASilentClusterGetsNothingNewAndLosesItsWorkAfterAWhile(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.registerMember("m1")
+		w.registerMember("m2")
+		defer w.keepAlive("m2")()
+		silence := w.keepAlive("m1")
+		w.bind("a", 1, 8, func(b *model.Binding) { b.Clusters = []string{"m1"} })
+		w.bind("b", 1, 1, func(b *model.Binding) { b.Weights = map[string]int{"m1": 2, "m2": 1} })
+		w.settle()
+		w.expectOn("a", "m1:1")
+		w.expectOn("b", "m1:1")
+		silence()
+		time.Sleep(time.Minute)
+		if c := w.snap().Cluster("m1"); !c.Down {
+			t.Error("a silent cluster is not down")
+		}
+		w.expectOn("b", "m1:1") // what is there stays for now
+		w.bind("c", 1, 1, nil)
+		w.settle()
+		w.expectOn("c", "m2:1")
+		time.Sleep(6 * time.Minute)
+		w.settle()
+		w.expectOn("a", "")
+		w.expectOn("b", "m2:1")
+		w.registerMember("m1")
+		defer w.keepAlive("m1")()
+		w.say("m1", model.ClientComplete) // it stopped what nobody wants any more
+		w.settle()
+		w.expectOn("a", "m1:1")
+	})
+}
+
+func TestServer_TheAgentSaysWhatBecomesOfWhatItsClusterWasAssigned(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.anyGap()
+		w.registerMember("m")
+		defer w.keepAlive("m")()
+		w.bind("low", 1, 8, nil)
+		w.settle()
+		w.say("m", model.ClientRunning)
+		if a := w.snap().BindingAssignments(bindingKey("low"))[0]; a.Client != model.ClientRunning || a.Ready != 1 || a.ClientText != "it says so" {
+			t.Errorf("assignment %+v", a)
+		}
+		w.bind("high", 5, 8, preempts)
+		time.Sleep(5 * time.Minute) // the cluster takes its time
+		w.expectOn("high", "")
+		w.say("m", model.ClientComplete)
+		w.settle()
+		w.expectOn("high", "m:1")
+		w.say("m", model.ClientFailed)
+		time.Sleep(time.Second)
+		w.expectOn("high", "")
+		w.expectOn("low", "m:1") // it has the room while the other waits a while
+		time.Sleep(15 * time.Second)
+		w.say("m", model.ClientComplete)
+		w.settle()
+		w.expectOn("high", "m:1")
+	})
+}
+
+func TestClusters_AreSpokenForByWhoKnowsTheirSecret(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.registerMember("m")
+		w.putCluster("plain", 10)
+		s := w.leader().server
+		cluster := &model.Cluster{ID: "m", Capacity: model.Resources{"units": 1}}
+		for what, c := range map[string]struct {
+			code Code
+			call func() error
+		}{
+			"another agent":     {CodeForbidden, func() error { _, err := s.RegisterMember(w.ctx, cluster, strings.Repeat("x", 20)); return err }},
+			"a short secret":    {CodeInvalid, func() error { _, err := s.RegisterMember(w.ctx, cluster, "short"); return err }},
+			"an operator":       {CodeConflict, func() error { _, err := s.PutCluster(w.ctx, cluster); return err }},
+			"a stranger's beat": {CodeForbidden, func() error { _, err := s.ClusterHeartbeat(w.ctx, "m", "?", &ClusterReport{}); return err }},
+			"no cluster":        {CodeNotFound, func() error { _, err := s.ClusterHeartbeat(w.ctx, "x", memberSecret, &ClusterReport{}); return err }},
+			"no agent":          {CodeNotFound, func() error { _, err := s.ClusterHeartbeat(w.ctx, "plain", memberSecret, &ClusterReport{}); return err }},
+			"no cluster at all": {CodeNotFound, func() error { _, err := s.DeleteCluster(w.ctx, "x", false); return err }},
+			"an id with a slash": {CodeInvalid, func() error {
+				_, err := s.PutCluster(w.ctx, &model.Cluster{ID: "a/b", Capacity: model.Resources{"units": -1}})
+				return err
+			}},
+		} {
+			if err := c.call(); CodeOf(err) != c.code || err == nil {
+				t.Errorf("%s: %v, want %s", what, err, c.code)
+			}
+		}
+		w.must(func(s *Server) error {
+			_, err := s.ClusterHeartbeat(w.ctx, "m", memberSecret, &ClusterReport{Reported: model.Resources{"units": 4}})
+			return err
+		})
+		w.bind("large", 1, 5, func(b *model.Binding) { b.Clusters = []string{"m"} })
+		w.settle()
+		w.expectOn("large", "")
+		w.must(func(s *Server) error {
+			_, err := s.ClusterHeartbeat(w.ctx, "m", memberSecret, &ClusterReport{Reported: model.Resources{"units": 6}})
+			return err
+		})
+		w.settle()
+		w.expectOn("large", "m:1")
+	})
+}
+
+func TestRegisterBinding_SaysAllThatIsWrong(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.submit(coretest.Job("taken").Ask(1, 1, 0))
+		_, err := w.leader().server.RegisterBinding(w.ctx, &model.Binding{
+			ID: "taken", Replicas: -1, ClusterScoped: true, Preempts: true, ClassSource: model.FederatedPriorityClass,
+		}, RegisterOptions{ExplicitPreemption: true})
+		var e *Error
+		if !errors.As(err, &e) || e.Code != CodeInvalid {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"there is a job of this id", "-1 replicas", "cluster-scoped", "FederatedPriorityClass"} {
+			if !strings.Contains(e.Message, want) {
+				t.Errorf("%q is not in %s", want, e.Message)
+			}
+		}
+	})
+}
+
+func TestRegisterBinding_TakesThePriorityOfItsClass(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		for _, c := range []model.PriorityClass{{Name: "gold", Value: 1000}, {Name: "plain", Value: 50, GlobalDefault: true, NeverPreempts: true}} {
+			w.must(func(s *Server) error {
+				_, err := s.PutPriorityClass(w.ctx, &c)
+				return err
+			})
+		}
+		for _, c := range []struct {
+			id       string
+			binding  model.Binding
+			explicit bool
+			priority int32
+			preempts bool
+			class    string
+			warned   bool
+		}{
+			{id: "named", binding: model.Binding{PriorityClass: "gold"}, priority: 1000, preempts: true, class: "gold"},
+			{id: "default", priority: 50, class: "plain"},
+			{id: "zero", explicit: true},
+			{id: "gone", binding: model.Binding{PriorityClass: "x"}, warned: true},
+			{id: "pod", binding: model.Binding{PriorityClass: "x", ClassSource: model.PodPriorityClass}, priority: 50, class: "plain", warned: true},
+			{id: "scoped", binding: model.Binding{PriorityClass: "gold", ClusterScoped: true}, priority: 1000, class: "gold"},
+		} {
+			b := c.binding
+			b.ID = c.id
+			r, err := w.leader().server.RegisterBinding(w.ctx, &b, RegisterOptions{ExplicitPriority: c.explicit})
+			if err != nil {
+				t.Errorf("%s: %v", c.id, err)
+				continue
+			}
+			got := w.snap().Binding(bindingKey(c.id))
+			if got.Priority != c.priority || got.Preempts != c.preempts || got.PriorityClass != c.class || (len(r.Warnings) > 0) != c.warned {
+				t.Errorf("%s: priority %d, preempts %t, class %q, warnings %q", c.id, got.Priority, got.Preempts, got.PriorityClass, r.Warnings)
+			}
+		}
+	})
+}
+
+func TestStopBinding_UnknownAndTwice(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		s := w.leader().server
+		if _, err := s.StopBinding(w.ctx, bindingKey("x"), StopOptions{}); CodeOf(err) != CodeNotFound {
+			t.Errorf("a binding that is not there: %v", err)
+		}
+		w.putCluster("m", 4)
+		w.bind("a", 1, 1, nil)
+		w.settle()
+		for range 2 {
+			if _, err := s.StopBinding(w.ctx, bindingKey("a"), StopOptions{}); err != nil {
+				t.Error(err)
+			}
+			w.settle()
+		}
+		if _, err := s.DeleteCluster(w.ctx, "m", false); err != nil {
+			t.Errorf("an empty cluster: %v", err)
+		}
+		if !slices.Contains(w.seen(string(events.Cluster)), "ClusterDeleted m") {
+			t.Error("nothing was told of the cluster's end")
+		}
+	})
+}

@@ -1,0 +1,245 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// budgetWindow is how many entries a plan may be behind the state that it was checked on.
+const budgetWindow = 10
+
+// simChecks looks at the state behind every entry of the log, when the first server has
+// applied it, and compares what other servers make of the entry.
+type simChecks struct {
+	c *simCluster
+
+	mu     sync.Mutex
+	hashes map[uint64][32]byte // by index
+	last   *state.Snapshot     // the newest that was looked at
+	evicts int                 // evictions so far
+	placed int                 // placements so far
+	losses []int               // of the last entries: what a budget lost without an eviction
+}
+
+func newSimChecks(c *simCluster) *simChecks {
+	return &simChecks{c: c, hashes: map[uint64][32]byte{}, last: state.New().Snapshot()}
+}
+
+// applied is told of what a server applied.
+func (k *simChecks) applied(r *simRun, list []replication.Applied) {
+	select {
+	case <-r.dead:
+		return // nobody hears of what a dead server makes of its log
+	default:
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := range list {
+		a := &list[i]
+		if a.Entry == nil {
+			continue // a snapshot, of whatever index
+		}
+		hash := replication.Hash(a.Snap)
+		if seen, there := k.hashes[a.Index]; there && seen != hash {
+			k.c.t.Errorf("server %s has another state at index %d than those before it", r.of.id, a.Index)
+		}
+		k.hashes[a.Index] = hash
+		if a.Index > k.last.Index() {
+			k.entry(a)
+			k.last = a.Snap
+		}
+	}
+}
+
+// forget begins anew: the state is about to be replaced.
+func (k *simChecks) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.hashes, k.last = map[uint64][32]byte{}, state.New().Snapshot()
+}
+
+// counts is how many have been placed and evicted so far.
+func (k *simChecks) counts() (placed, evicted int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.placed, k.evicts
+}
+
+// entry holds what an entry did to the rules. k.mu is held.
+func (k *simChecks) entry(a *replication.Applied) {
+	k.capacity(a)
+	instances := map[string]string{}
+	left, evicted, lost := 0, 0, 0
+	for alloc := range a.Snap.Allocs() {
+		was := k.last.Alloc(alloc.ID)
+		if was == nil {
+			k.placed++
+		}
+		if alloc.Live() && !alloc.Job.Type.PerNode() {
+			name := alloc.Job.Key().String() + " " + model.AllocName(alloc.Group, alloc.Index, 0)
+			if other := instances[name]; other != "" {
+				k.c.t.Errorf("index %d: %s is placed twice: %s and %s", a.Index, name, other, alloc.ID)
+			}
+			instances[name] = alloc.ID
+		}
+		guarded := alloc.Group.Labels["app"] == simGuarded
+		if guarded && alloc.Available() {
+			left++
+		}
+		switch {
+		case alloc.Desired == model.DesiredEvict && (was == nil || was.Desired != model.DesiredEvict):
+			k.evicts++
+			k.eviction(a, alloc)
+			// One that began to work while the plan was on its way was free to go.
+			if guarded && was != nil && was.Available() && a.Index-was.ModifyIndex >= budgetWindow {
+				evicted++
+			}
+		case guarded && was != nil && was.Available() && !alloc.Available():
+			lost++
+		}
+	}
+	k.budget(a, left, evicted, lost)
+}
+
+// eviction is of a lower priority, for the sake of what the same entry places or claims.
+func (k *simChecks) eviction(a *replication.Applied, victim *model.Allocation) {
+	by := a.Snap.Alloc(victim.PreemptedBy)
+	if by == nil {
+		k.c.t.Errorf("index %d: %s of %s is evicted for %q, which is not there", a.Index, victim.ID, victim.Job.ID, victim.PreemptedBy)
+		return
+	}
+	if k.last.Alloc(by.ID) != nil {
+		k.c.t.Errorf("index %d: %s of %s is evicted for %s, which was placed before", a.Index, victim.ID, victim.Job.ID, by.ID)
+	}
+	if by.Job.Priority <= victim.Job.Priority {
+		k.c.t.Errorf("index %d: %s of priority %d is evicted for %s of priority %d", a.Index, victim.ID, victim.Job.Priority, by.ID, by.Job.Priority)
+	}
+}
+
+// budget is not overrun by evictions of what works: so much as it keeps is left. What
+// else is lost while a plan is on its way into the log is nobody's fault.
+func (k *simChecks) budget(a *replication.Applied, left, evicted, lost int) {
+	k.losses = append(k.losses, lost)
+	if len(k.losses) > budgetWindow {
+		k.losses = k.losses[1:]
+	}
+	if evicted == 0 || len(a.Snap.Budgets()) == 0 || left >= simKept {
+		return
+	}
+	if a.Index-a.Snap.Budgets()[0].CreateIndex < budgetWindow {
+		return // the plan may have been checked before there was a budget
+	}
+	for _, n := range k.losses {
+		if n > 0 {
+			return
+		}
+	}
+	k.c.t.Errorf("index %d: evicting %d leaves %d of what a strict budget guards, which keeps %d since index %d",
+		a.Index, evicted, left, simKept, a.Snap.Budgets()[0].CreateIndex)
+}
+
+func (k *simChecks) capacity(a *replication.Applied) {
+	for n := range a.Snap.Nodes() {
+		used := model.Resources{}
+		for _, alloc := range a.Snap.AppendNodeAllocs(nil, n.ID) {
+			if alloc.Live() {
+				for name, amount := range alloc.Group.Resources {
+					used[name] += amount
+				}
+			}
+		}
+		for name, amount := range used {
+			if amount > n.Capacity[name] {
+				k.c.t.Errorf("index %d: node %s has %d of %s in use, and %d", a.Index, n.ID, amount, name, n.Capacity[name])
+			}
+		}
+	}
+}
+
+// rest ends all faults and checks that the cluster comes to rest by itself, and what it
+// is like then.
+func (c *simCluster) rest() {
+	c.net.weather(0, 0, 4*time.Millisecond)
+	for _, s := range c.servers {
+		if s.run.Load() == nil {
+			s.start()
+		}
+	}
+	for _, a := range c.agents {
+		c.must(func(ctx context.Context, s *Server) error {
+			_, drained := s.Drain(ctx, a.id, false)
+			_, eligible := s.SetEligible(ctx, a.id, true)
+			return firstOf(drained, eligible)
+		})
+	}
+	w := &world{t: c.t, ctx: c.ctx, machines: map[string]*machine{}}
+	for _, s := range c.servers {
+		r := s.run.Load()
+		m := &member{w: w, id: s.id, node: r.node, server: r.server}
+		m.applied.Store(r.server)
+		w.members = append(w.members, m)
+	}
+	w.settle()
+	time.Sleep(time.Minute) // nodes that were away are back, and what had to wait for them moved
+	w.settle()
+	w.check()
+	placed, evicted := c.checks.counts()
+	time.Sleep(30 * time.Second)
+	if p, e := c.checks.counts(); p != placed || e != evicted {
+		c.t.Errorf("at rest, %d are placed and %d evicted", p-placed, e-evicted)
+	}
+	c.complete(w)
+	for _, a := range c.agents {
+		a.agrees(w.snap())
+	}
+	for _, s := range c.servers {
+		if check := s.run.Load().server.policies.check(); !check.OK {
+			c.t.Errorf("server %s: %s", s.id, check.Detail)
+		}
+	}
+	reader := newSimClient(c, 99)
+	for _, key := range simKeys {
+		reader.read(key)
+	}
+	c.history.check(c.t)
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// complete is whether every job has what it wants, or somebody waits for room for it.
+func (c *simCluster) complete(w *world) {
+	snap := w.snap()
+	for job := range snap.Jobs() {
+		if job.Type != model.JobService {
+			continue
+		}
+		want := 0
+		if !job.Stopped {
+			want = job.Groups[0].Count
+		}
+		live := 0
+		for _, a := range snap.AppendJobAllocs(nil, job.Key()) {
+			if a.Live() {
+				live++
+			}
+		}
+		if live != want && (live > want || !w.waits(job.Key())) {
+			c.t.Errorf("job %s has %d of %d instances at index %d, and waits for nothing", job.ID, live, want, snap.Index())
+			for _, e := range snap.EvalsOfJob(job.Key()) {
+				c.t.Logf("evaluation %s (%s) of index %d is %s since %d: %s", e.ID, e.TriggeredBy, e.CreateIndex, e.Status, e.ModifyIndex, e.StatusText)
+			}
+		}
+	}
+}

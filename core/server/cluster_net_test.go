@@ -1,0 +1,326 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cede-scheduler/cede/core/rpc"
+)
+
+// lostAfter is how long a caller waits for what was lost.
+const lostAfter = 300 * time.Millisecond
+
+// errLost is a call of which the question or the answer was lost.
+var errLost = errors.New("no answer came")
+
+// simNetwork carries messages between servers, nodes and clients, by their ids. A
+// question and its answer are messages of their own, so that what was asked may have
+// been done without anybody knowing.
+type simNetwork struct {
+	seed uint64
+
+	mu    sync.Mutex
+	rand  *rand.Rand
+	cut   map[[2]string]int        // links that carry nothing, from and to; by how many faults
+	held  map[string]chan struct{} // who is paused: what comes and goes waits until it is closed
+	lose  float64                  // part of the messages that are lost
+	twice float64                  // part of those between servers' logs that come twice
+	late  time.Duration            // that a message takes at most
+	// leads is who sent entries as the leader of a term.
+	leads map[uint64]string
+	wrong func(format string, args ...any)
+}
+
+func newSimNetwork(seed uint64, wrong func(string, ...any)) *simNetwork {
+	return &simNetwork{
+		seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), cut: map[[2]string]int{}, held: map[string]chan struct{}{},
+		late: 4 * time.Millisecond, leads: map[uint64]string{}, wrong: wrong,
+	}
+}
+
+// upTo is a random duration.
+func (n *simNetwork) upTo(d time.Duration) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Duration(n.rand.Int64N(int64(d)))
+}
+
+// doubles is whether a message comes twice.
+func (n *simNetwork) doubles() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.twice > 0 && n.rand.Float64() < n.twice
+}
+
+// setCut cuts what goes from one to another, or undoes one such fault.
+func (n *simNetwork) setCut(from, to string, off bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if off {
+		n.cut[[2]string{from, to}]++
+	} else {
+		n.cut[[2]string{from, to}]--
+	}
+}
+
+// hold pauses somebody, or has it go on.
+func (n *simNetwork) hold(id string, on bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch c := n.held[id]; {
+	case on && c == nil:
+		n.held[id] = make(chan struct{})
+	case !on && c != nil:
+		close(c)
+		delete(n.held, id)
+	}
+}
+
+// weather is how much is lost, comes twice, and how long messages take.
+func (n *simNetwork) weather(lose, twice float64, late time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lose, n.twice, n.late = lose, twice, late
+}
+
+// waiting is closed when neither is paused; nil: neither is.
+func (n *simNetwork) waiting(from, to string) <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if c := n.held[from]; c != nil {
+		return c
+	}
+	if c := n.held[to]; c != nil {
+		return c
+	}
+	return nil
+}
+
+// carry is one message. It is false when it does not arrive: it is lost, or one of
+// the two is dead, which is when these channels are closed; nil: it cannot die.
+func (n *simNetwork) carry(from, to string, dead, otherDead <-chan struct{}) bool {
+	n.mu.Lock()
+	lost := n.cut[[2]string{from, to}] > 0 || n.lose > 0 && n.rand.Float64() < n.lose
+	took := time.Duration(n.rand.Int64N(int64(n.late)))
+	n.mu.Unlock()
+	time.Sleep(took)
+	for c := n.waiting(from, to); c != nil; c = n.waiting(from, to) {
+		select {
+		case <-c:
+		case <-dead:
+			return false
+		case <-otherDead:
+			return false
+		}
+	}
+	select {
+	case <-dead:
+		return false
+	case <-otherDead:
+		return false
+	default:
+		return !lost
+	}
+}
+
+// ask is a call: a question, what is done with it, and an answer.
+func (n *simNetwork) ask(from, to string, do func() error, dead, otherDead <-chan struct{}) error {
+	if !n.carry(from, to, dead, otherDead) {
+		time.Sleep(lostAfter)
+		return errLost
+	}
+	err := do()
+	if !n.carry(to, from, otherDead, dead) {
+		time.Sleep(lostAfter)
+		return errLost
+	}
+	return err
+}
+
+// leader notes who acts as the leader of a term. There is one.
+func (n *simNetwork) leader(term uint64, id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if other := n.leads[term]; other != "" && other != id {
+		n.wrong("servers %s and %s both lead in term %d", other, id, term)
+	}
+	n.leads[term] = id
+}
+
+// simLink is the network as Raft of one server sees it. There is no pipeline, as
+// there is none in ours.
+type simLink struct {
+	*raft.InmemTransport
+	run *simRun
+}
+
+var (
+	_ raft.Transport   = (*simLink)(nil)
+	_ raft.WithPreVote = (*simLink)(nil)
+)
+
+// call sends a message of Raft, perhaps twice. send makes an answer of its own.
+func (l *simLink) call(to raft.ServerAddress, send func() (keep func(), err error)) error {
+	net := l.run.of.c.net
+	other := l.run.of.c.server(string(to)).run.Load()
+	if other == nil {
+		return errLost
+	}
+	once := func() (func(), error) {
+		var keep func()
+		err := net.ask(l.run.of.id, string(to), func() (err error) {
+			keep, err = send()
+			return err
+		}, l.run.dead, other.dead)
+		return keep, err
+	}
+	if net.doubles() {
+		l.run.of.c.group.Go(func() { _, _ = once() })
+	}
+	keep, err := once()
+	if err == nil {
+		keep()
+	}
+	return err
+}
+
+// AppendEntries implements raft.Transport.
+func (l *simLink) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	l.run.of.c.net.leader(args.Term, l.run.of.id)
+	return l.call(to, func() (func(), error) {
+		var own raft.AppendEntriesResponse
+		err := l.InmemTransport.AppendEntries(id, to, args, &own)
+		return func() { *resp = own }, err
+	})
+}
+
+// RequestVote implements raft.Transport.
+func (l *simLink) RequestVote(id raft.ServerID, to raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	return l.call(to, func() (func(), error) {
+		var own raft.RequestVoteResponse
+		err := l.InmemTransport.RequestVote(id, to, args, &own)
+		return func() { *resp = own }, err
+	})
+}
+
+// RequestPreVote implements raft.WithPreVote.
+func (l *simLink) RequestPreVote(id raft.ServerID, to raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	return l.call(to, func() (func(), error) {
+		var own raft.RequestPreVoteResponse
+		err := l.InmemTransport.RequestPreVote(id, to, args, &own)
+		return func() { *resp = own }, err
+	})
+}
+
+// InstallSnapshot implements raft.Transport. It is a stream and comes once.
+func (l *simLink) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	other := l.run.of.c.server(string(to)).run.Load()
+	if other == nil {
+		return errLost
+	}
+	return l.run.of.c.net.ask(l.run.of.id, string(to), func() error {
+		return l.InmemTransport.InstallSnapshot(id, to, args, resp, data)
+	}, l.run.dead, other.dead)
+}
+
+// TimeoutNow implements raft.Transport.
+func (l *simLink) TimeoutNow(id raft.ServerID, to raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	return l.call(to, func() (func(), error) {
+		var own raft.TimeoutNowResponse
+		err := l.InmemTransport.TimeoutNow(id, to, args, &own)
+		return func() { *resp = own }, err
+	})
+}
+
+// AppendEntriesPipeline implements raft.Transport.
+func (*simLink) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
+// simPeers is how one server asks others.
+type simPeers struct{ run *simRun }
+
+var _ Peers = simPeers{}
+
+// asked has another server answer.
+func asked[T any](p simPeers, to string, f func(h rpc.Handler) (T, error)) (T, error) {
+	var answer T
+	other := p.run.of.c.server(to).run.Load()
+	if other == nil || other.server == nil {
+		return answer, fmt.Errorf("server %s: %w", to, rpc.ErrUnreachable)
+	}
+	err := p.run.of.c.net.ask(p.run.of.id, to, func() (err error) {
+		answer, err = f(other.server.Answers())
+		return err
+	}, p.run.dead, other.dead)
+	if errors.Is(err, errLost) {
+		var none T
+		return none, fmt.Errorf("server %s: %w", to, rpc.ErrUnreachable)
+	}
+	return answer, err
+}
+
+func (p simPeers) Status(ctx context.Context, to, begin string) (*rpc.Status, error) {
+	return asked(p, to, func(h rpc.Handler) (*rpc.Status, error) { return h.Status(ctx, begin) })
+}
+
+func (p simPeers) Dequeue(ctx context.Context, to string, most int, wait time.Duration) (*rpc.Deliveries, error) {
+	return asked(p, to, func(h rpc.Handler) (*rpc.Deliveries, error) { return h.Dequeue(ctx, most, wait) })
+}
+
+func (p simPeers) Settle(ctx context.Context, to string, s rpc.Settlement) error {
+	_, err := asked(p, to, func(h rpc.Handler) (struct{}, error) { return struct{}{}, h.Settle(ctx, s) })
+	return err
+}
+
+func (p simPeers) SubmitPlan(ctx context.Context, to string, plan []byte) ([]byte, error) {
+	return asked(p, to, func(h rpc.Handler) ([]byte, error) { return h.SubmitPlan(ctx, plan) })
+}
+
+func (p simPeers) WriteEvals(ctx context.Context, to string, e rpc.Endings) error {
+	_, err := asked(p, to, func(h rpc.Handler) (struct{}, error) { return struct{}{}, h.WriteEvals(ctx, e) })
+	return err
+}
+
+func (p simPeers) Apply(ctx context.Context, to string, entry []byte) (rpc.Applied, error) {
+	return asked(p, to, func(h rpc.Handler) (rpc.Applied, error) { return h.Apply(ctx, entry) })
+}
+
+func (p simPeers) Keyring(ctx context.Context, to string, verb rpc.KeyVerb, key []byte) ([]string, error) {
+	return asked(p, to, func(h rpc.Handler) ([]string, error) { return h.Keyring(ctx, verb, key) })
+}
+
+// simSeat is a server's place in gossip, which tells everybody everything at once;
+// what gossip makes of a bad network, core/server takes as a hint alone.
+type simSeat struct{ run *simRun }
+
+var _ Membership = simSeat{}
+
+func (s simSeat) Members() []Member {
+	var list []Member
+	for _, o := range s.run.of.c.servers {
+		m := Member{ID: o.id, Since: o.since(), Raft: o.id, RPC: o.id, HTTP: "http://" + o.id, Expect: len(s.run.of.c.servers)}
+		if o.run.Load() == nil {
+			m.Status = MemberFailed
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+func (s simSeat) Changed() <-chan struct{} { return nil }
+
+func (simSeat) SetCluster(string) error { return nil }
+
+func (simSeat) Join(...string) (int, error) { return 0, errLost }
+
+func (simSeat) Leave(context.Context) error { return nil }
+
+func (s simSeat) Keyring(rpc.KeyVerb, []byte) ([]string, error) { return []string{s.run.of.id}, nil }

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/replication"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// simPolicy is the name of the policy that is loaded amid faults.
+const simPolicy = "mild"
+
+// simHost takes any bytes for a module of one policy: of versions that differ in
+// nothing but who of equals goes first.
+type simHost struct{ release replication.Versions }
+
+var _ PolicyHost = simHost{}
+
+const laterModules = 100
+
+// mild takes those that it is shown first or last.
+type mild struct{ last bool }
+
+var _ sdk.VictimScorer = mild{}
+
+func (mild) Info() sdk.Info { return sdk.Info{Name: simPolicy, Delta: 10} }
+
+func (m mild) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
+	for i := range out.Score {
+		out.Tier[i] = int64(in.Rows.Priority[i])
+		if m.last {
+			out.Score[i] = -float64(i)
+		}
+	}
+	return nil
+}
+
+func (simHost) Builtins() []*policy.Version {
+	return []*policy.Version{coretest.Version(func() sdk.Policy { return rules.New() })}
+}
+
+func (simHost) Describe(_ context.Context, r LoadRequest) (*model.PolicyVersion, error) {
+	sum := sha256.Sum256(r.Module)
+	digest := "sha256:" + hex.EncodeToString(sum[:])
+	v, err := openMild(digest, r.Module)
+	if err != nil {
+		return nil, err
+	}
+	return &model.PolicyVersion{
+		ID: v.ID, Name: simPolicy, Digest: digest, Kind: model.PolicyWasm, Size: int64(len(r.Module)), Config: v.Config(),
+	}, nil
+}
+
+// Open makes a version ready. Modules from laterModules on want an interface that the release
+// before this one does not have.
+func (h simHost) Open(_ context.Context, v *model.PolicyVersion, module []byte) (*policy.Version, error) {
+	if len(module) > 0 && module[0] >= laterModules && h.release == theReleaseBefore {
+		return nil, errors.New("it wants interface 2, and this server has 1: upgrade it")
+	}
+	return openMild(v.Digest, module)
+}
+
+func openMild(digest string, module []byte) (*policy.Version, error) {
+	if len(module) == 0 {
+		return nil, fmt.Errorf("the module is empty")
+	}
+	last := module[0]%2 == 1
+	return policy.NewVersion(policy.Source{
+		Name: simPolicy, Module: policy.Native(digest, func() sdk.Policy { return mild{last} }),
+	})
+}

@@ -1,0 +1,259 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// theReleaseBefore stands for it: this release, of what it understands left out what is new.
+var theReleaseBefore = replication.Versions{Oldest: 1, Newest: replication.Newest - 1}
+
+// rolled starts a pool of the release before, under clients and agents.
+func rolled(t *testing.T, story func(c *simCluster)) {
+	synctest.Test(t, func(t *testing.T) {
+		playSim(t, 1, simSize{nodes: 3, clients: 2, requests: 12}, theReleaseBefore, func(c *simCluster) {
+			c.must(func(ctx context.Context, s *Server) error {
+				_, err := s.SetConfig(ctx, simConfig(""), nil)
+				return err
+			})
+			c.addAgents()
+			story(c)
+		})
+	})
+}
+
+// roll replaces the program of a server, as somebody does who stops it and starts another.
+func (s *simServer) roll(release replication.Versions) {
+	s.crash()
+	s.release = release
+	s.start()
+}
+
+// lead is the server that leads.
+func (c *simCluster) lead() *Server {
+	var lead *Server
+	c.must(func(_ context.Context, s *Server) error {
+		lead = s
+		return s.leads()
+	})
+	return lead
+}
+
+// version waits until the cluster is at a version, and fails if it never is.
+func (c *simCluster) version(want uint32) {
+	c.t.Helper()
+	for range 300 {
+		if at, _ := c.lead().Versions(); at == want {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	at, ours := c.lead().Versions()
+	c.t.Fatalf("the cluster is at version %d, want %d; its leader understands %s", at, want, ours)
+}
+
+// A pool is upgraded one server after the other, with everybody at work. What is new is
+// refused until the last one is, and then it holds everywhere.
+func TestUpgrade_ServersOneAfterTheOther(t *testing.T) {
+	rolled(t, func(c *simCluster) {
+		c.version(theReleaseBefore.Newest)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			newSimClient(c, 0).run()
+		}()
+		key := model.JobKey{Namespace: model.DefaultNamespace, ID: "none"}
+		for i, s := range c.servers {
+			time.Sleep(3 * time.Second)
+			c.version(theReleaseBefore.Newest)
+			if _, ours := c.lead().Versions(); ours == replication.Ours() {
+				result, err := c.lead().commit(c.ctx, &replication.StopBinding{Key: key})
+				if err != nil || result.Err == nil || result.Err.Code != replication.CodeConflict ||
+					!strings.Contains(result.Err.Message, "wait until every server runs the new release") {
+					t.Errorf("after %d servers, what is new is answered by %+v, %v", i, result, err)
+				}
+			}
+			s.roll(replication.Versions{})
+		}
+		c.version(replication.Newest)
+		<-done
+		result, err := c.lead().commit(c.ctx, &replication.StopBinding{Key: key})
+		if err != nil || result.Err == nil || result.Err.Code != replication.CodeNotFound {
+			t.Errorf("what is new is answered by %+v, %v", result, err)
+		}
+		c.refusesToGoBack(c.servers[0])
+	})
+}
+
+// refusesToGoBack is that the release before does not start on what a server has now.
+func (c *simCluster) refusesToGoBack(s *simServer) {
+	c.t.Helper()
+	s.crash()
+	_, trans := raft.NewInmemTransport(raft.ServerAddress(s.id))
+	n, err := replication.Open(replication.Config{
+		ServerID: s.id, Log: s.disk, Stable: s.disk, Snapshots: s.disk, Modules: simModules{s.disk}, Transport: trans,
+		Store: state.New(), Versions: theReleaseBefore,
+	})
+	if err == nil {
+		select {
+		case <-n.Done():
+			err = n.Err()
+		case <-time.After(time.Minute):
+		}
+		if e := n.Close(); e != nil {
+			c.t.Error(e)
+		}
+	}
+	var format *replication.FormatError
+	if !errors.As(err, &format) || !strings.Contains(err.Error(), "the cluster does not go back") {
+		c.t.Errorf("the release before starts on what the new one wrote: %v", err)
+	}
+	s.start()
+}
+
+// A server whose release cannot follow the cluster is not taken in.
+func TestUpgrade_WhoCannotFollowIsNotTakenIn(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		term := w.leader().server.term.Load()
+		for _, c := range []struct {
+			theirs replication.Versions
+			says   string
+		}{
+			{replication.Ours(), ""},
+			{replication.Versions{Oldest: replication.Newest, Newest: replication.Newest + 1}, ""},
+			{theReleaseBefore, "install the release that the other servers run"},
+			{replication.Versions{Oldest: replication.Newest + 1, Newest: replication.Newest + 2}, "upgrade one release at a time"},
+		} {
+			st, err := term.Answers().Status(w.ctx, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			st.Oldest, st.Newest = c.theirs.Oldest, c.theirs.Newest
+			err = term.mayJoin(st)
+			if (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("a server that understands %s: %v", c.theirs, err)
+			}
+		}
+	})
+}
+
+// A policy that a server of the release before cannot run decides once all can.
+func TestUpgrade_PoliciesThatOnlyTheNewReleaseRuns(t *testing.T) {
+	rolled(t, func(c *simCluster) {
+		for _, s := range c.servers[1:] {
+			s.roll(replication.Versions{})
+			time.Sleep(5 * time.Second)
+		}
+		module := LoadRequest{Module: []byte{laterModules}}
+		var id string
+		c.must(func(ctx context.Context, s *Server) error {
+			v, err := s.LoadPolicy(ctx, module)
+			if err == nil {
+				id = v.ID
+			}
+			return err
+		})
+		activate := func() error {
+			ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
+			defer cancel()
+			_, err := c.lead().ActivatePolicy(ctx, simPolicy, id)
+			return err
+		}
+		err := activate()
+		if CodeOf(err) != CodeConflict || !strings.Contains(err.Error(), "server s1 refused it: it wants interface 2") {
+			t.Errorf("while one server cannot run it: %v", err)
+		}
+		c.servers[0].roll(replication.Versions{})
+		for range 100 {
+			if err = activate(); err == nil {
+				break
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		if err != nil {
+			t.Errorf("when every server can run it: %v", err)
+		}
+	})
+}
+
+// A snapshot of one cluster is restored into another, a pool: its nodes register there
+// again, go on with what they run, and nothing is placed twice.
+func TestSnapshot_GoesIntoAnotherPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var saved bytes.Buffer
+		var before *state.Snapshot
+		size := simSize{nodes: 3}
+		fill := func(c *simCluster) {
+			c.must(func(ctx context.Context, s *Server) error {
+				_, err := s.SetConfig(ctx, simConfig(""), nil)
+				return err
+			})
+			c.addAgents()
+			client := newSimClient(c, 0)
+			for _, key := range []string{"low", "mid", "high"} {
+				client.write(key, "first")
+			}
+			time.Sleep(30 * time.Second)
+		}
+		var nodes []*simAgent
+		var history *simHistory
+		playSim(t, 1, size, replication.Versions{}, func(c *simCluster) {
+			fill(c)
+			var lead *simRun
+			for lead == nil {
+				for _, s := range c.servers {
+					if r := s.run.Load(); r.node.IsLeader() {
+						lead = r
+					}
+				}
+			}
+			if err := lead.node.SaveSnapshot(c.ctx, &saved); err != nil {
+				t.Fatal(err)
+			}
+			before = lead.server.Snapshot()
+			nodes, history = c.agents, c.history
+		})
+		info, err := replication.InspectSnapshot(bytes.NewReader(saved.Bytes()))
+		if err != nil || info.ClusterID != before.Meta().ClusterID || info.Version != replication.Newest || info.Allocs != before.AllocCount() {
+			t.Fatalf("the snapshot holds %+v, %v", info, err)
+		}
+		playSim(t, 2, size, replication.Versions{}, func(c *simCluster) {
+			other := c.lead().Snapshot().Meta().ClusterID
+			c.checks.forget()
+			c.must(func(ctx context.Context, s *Server) error {
+				return s.cfg.Log.(*replication.Node).RestoreSnapshot(ctx, bytes.NewReader(saved.Bytes()))
+			})
+			for _, a := range nodes { // the machines that the snapshot tells of
+				a.c = c
+				c.agents = append(c.agents, a)
+				c.group.Go(a.run)
+			}
+			time.Sleep(2 * time.Minute)
+			now := c.lead().Snapshot()
+			if id := now.Meta().ClusterID; id != info.ClusterID || id == other {
+				t.Errorf("the cluster is %q; it was %q, and the snapshot is of %q", id, other, info.ClusterID)
+			}
+			for a := range before.Allocs() {
+				if same := now.Alloc(a.ID); same == nil || same.NodeID != a.NodeID || same.Live() != a.Live() {
+					t.Errorf("%s of %s ran on %s, and now is %+v", a.ID, a.Job.ID, a.NodeID, same)
+				}
+			}
+			if now.AllocCount() != before.AllocCount() {
+				t.Errorf("there were %d allocations, and are %d", before.AllocCount(), now.AllocCount())
+			}
+			c.history = history // what was written there is read here
+			newSimClient(c, 1).write("gang", "second")
+		})
+	})
+}

@@ -1,0 +1,569 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// simGuarded is the label of what a strict budget guards, which keeps simKept of it.
+const (
+	simGuarded = "guarded"
+	simKept    = 2
+)
+
+// simKeys are the jobs that clients write. What a job is like follows from its key, but
+// for how much it asks and the value that it carries.
+var simKeys = []string{"low", "guarded", "mid", "gang", "batch", "high"}
+
+func simJob(key, value string, ask int64) *model.Job {
+	b := coretest.Job(key).Count(3)
+	switch key {
+	case "low":
+		b.Priority(10)
+	case "guarded":
+		b.Priority(20).With(func(g *model.Group) { g.Labels = map[string]string{"app": simGuarded} })
+	case "mid":
+		b.Priority(50)
+	case "gang":
+		b.Priority(60).Count(2).Change(func(j *model.Job) { j.AllAtOnce = true })
+	case "batch":
+		b.Priority(40).Type(model.JobBatch).Count(2)
+	case "high":
+		b.Priority(90)
+	}
+	return b.Ask(ask, 100, 0).Change(func(j *model.Job) { j.Meta = map[string]string{"value": value} }).Obj()
+}
+
+func simConfig(policy string) *model.SchedulerConfig {
+	c := coretest.AllPreempt()
+	c.Policy = policy
+	return c
+}
+
+// call asks the servers, whichever there are, as somebody on the network. errLost and
+// unavailable mean that nobody knows what became of it.
+func (c *simCluster) call(from string, r *rand.Rand, f func(ctx context.Context, s *Server) error) error {
+	id := c.servers[r.IntN(len(c.servers))].id
+	err := errLost
+	for range 4 {
+		run := c.server(id).run.Load()
+		if run == nil {
+			time.Sleep(20 * time.Millisecond)
+			id = c.servers[r.IntN(len(c.servers))].id
+			continue
+		}
+		ctx, cancel := context.WithTimeout(c.ctx, 4*time.Second)
+		err = c.net.ask(from, id, func() error { return f(ctx, run.server) }, nil, run.dead)
+		cancel()
+		var e *Error
+		if !errors.As(err, &e) || e.Code != CodeNotLeader {
+			return err
+		}
+		if id, _ = e.Details["LeaderID"].(string); c.server(id) == nil {
+			return err
+		}
+	}
+	return err
+}
+
+// tryAgain is whether a call may do better later.
+func tryAgain(err error) bool {
+	switch CodeOf(err) {
+	case CodeNotLeader, CodeNoLeader, CodeUnavailable:
+		return true
+	}
+	return errors.Is(err, errLost)
+}
+
+// simClient writes jobs and reads them.
+type simClient struct {
+	c    *simCluster
+	n    int
+	id   string
+	rand *rand.Rand
+	keys int // idempotency keys so far
+
+	seen    uint64            // index that this client has seen
+	version map[string]uint64 // of jobs that it has read
+}
+
+func newSimClient(c *simCluster, n int) *simClient {
+	return &simClient{
+		c: c, n: n, id: fmt.Sprint("client", n), version: map[string]uint64{},
+		rand: rand.New(rand.NewPCG(c.net.seed, uint64(200+n))),
+	}
+}
+
+func (s *simClient) run() {
+	for i := range s.c.size.requests {
+		time.Sleep(time.Duration(s.rand.IntN(1200)) * time.Millisecond)
+		key := simKeys[s.rand.IntN(len(simKeys))]
+		switch s.rand.IntN(8) {
+		case 0, 1:
+			s.read(key)
+		case 2:
+			s.readStale(key)
+		case 3:
+			s.stop(key, s.rand.IntN(3) == 0)
+		default:
+			s.write(key, fmt.Sprintf("%d/%d", s.n, i))
+		}
+	}
+}
+
+// write registers a job, again and again under one idempotency key until somebody
+// says what became of it.
+func (s *simClient) write(key, value string) {
+	job := simJob(key, value, int64(150+50*s.rand.IntN(5)))
+	s.keys++
+	idempotency := fmt.Sprint(s.id, "/", s.keys)
+	op := s.c.history.begin(s.n, simInput{"write", key, value})
+	var answer *Registered
+	err := s.until(func(ctx context.Context, srv *Server) error {
+		own, err := cloneJob(job)
+		if err != nil {
+			return err
+		}
+		answer, err = srv.RegisterJob(ctx, own, RegisterOptions{Key: idempotency, ExplicitPriority: true})
+		return err
+	})
+	switch {
+	case err == nil:
+		op.end("")
+		s.seen = max(s.seen, answer.Index)
+	case !tryAgain(err):
+		s.c.t.Errorf("%s: job %s is not written: %v", s.id, key, err)
+	}
+}
+
+// stop ends a job, and has it forgotten where purge says so.
+func (s *simClient) stop(key string, purge bool) {
+	s.keys++
+	idempotency := fmt.Sprint(s.id, "/", s.keys)
+	verb := "stop"
+	if purge {
+		verb = "purge"
+	}
+	op := s.c.history.begin(s.n, simInput{verb, key, ""})
+	err := s.until(func(ctx context.Context, srv *Server) error {
+		_, err := srv.StopJob(ctx, model.JobKey{Namespace: model.DefaultNamespace, ID: key}, StopOptions{Key: idempotency, Purge: purge})
+		return err
+	})
+	switch {
+	case err == nil:
+		op.end("")
+	case CodeOf(err) == CodeNotFound:
+		op.end(absentJob)
+	case !tryAgain(err):
+		s.c.t.Errorf("%s: job %s is not stopped: %v", s.id, key, err)
+	}
+}
+
+// until calls for as long as nobody knows what came of it; in the end it gives up.
+func (s *simClient) until(f func(ctx context.Context, srv *Server) error) error {
+	var err error
+	for range 12 {
+		if err = s.c.call(s.id, s.rand, f); err == nil || !tryAgain(err) {
+			return err
+		}
+		time.Sleep(time.Duration(50+s.rand.IntN(400)) * time.Millisecond)
+	}
+	return err
+}
+
+// absentJob is the value of a job that is not there.
+const absentJob = "absent"
+
+func valueOf(snap *state.Snapshot, key string) string {
+	job := snap.Job(model.JobKey{Namespace: model.DefaultNamespace, ID: key})
+	switch {
+	case job == nil:
+		return absentJob
+	case job.Stopped:
+		return job.Meta["value"] + stoppedJob
+	}
+	return job.Meta["value"]
+}
+
+const stoppedJob = " stopped"
+
+// read reads what is true now.
+func (s *simClient) read(key string) {
+	op := s.c.history.begin(s.n, simInput{"read", key, ""})
+	var value string
+	err := s.until(func(ctx context.Context, srv *Server) error {
+		snap, err := srv.Consistent(ctx)
+		if err == nil {
+			value = valueOf(snap, key)
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		op.end(value)
+	case !tryAgain(err):
+		s.c.t.Errorf("%s: job %s is not read: %v", s.id, key, err)
+	}
+}
+
+// readStale reads what some server has, no older than what this client has seen.
+func (s *simClient) readStale(key string) {
+	var snap *state.Snapshot
+	server := s.c.servers[s.rand.IntN(len(s.c.servers))]
+	run := server.run.Load()
+	if run == nil {
+		return
+	}
+	err := s.c.net.ask(s.id, server.id, func() error {
+		ctx, cancel := context.WithTimeout(s.c.ctx, 2*time.Second)
+		defer cancel()
+		var err error
+		snap, err = run.server.WaitIndex(ctx, s.seen)
+		return err
+	}, nil, run.dead)
+	if err != nil {
+		return // it is behind, or out of reach
+	}
+	if snap.Index() < s.seen {
+		s.c.t.Errorf("%s reads the state at %d, and has seen %d", s.id, snap.Index(), s.seen)
+	}
+	s.seen = snap.Index()
+	job := snap.Job(model.JobKey{Namespace: model.DefaultNamespace, ID: key})
+	if job == nil { // it was not written yet, or purged
+		return
+	}
+	if job.ModifyIndex < s.version[key] {
+		s.c.t.Errorf("%s reads job %s as of %d, and has seen it as of %d", s.id, key, job.ModifyIndex, s.version[key])
+	}
+	s.version[key] = job.ModifyIndex
+}
+
+// simHistory is what clients asked and were answered.
+type simHistory struct {
+	mu    sync.Mutex
+	order atomic.Int64
+	ops   []*simOp
+}
+
+type simInput struct{ verb, key, value string }
+
+type simOp struct {
+	h  *simHistory
+	op porcupine.Operation
+}
+
+// begin notes a request. One that never ends may be done at any time after it, or not.
+func (h *simHistory) begin(client int, in simInput) *simOp {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o := &simOp{h: h, op: porcupine.Operation{ClientId: client, Input: in, Call: h.order.Add(1), Return: math.MaxInt64, Output: unknownOutcome}}
+	h.ops = append(h.ops, o)
+	return o
+}
+
+const unknownOutcome = "?"
+
+func (o *simOp) end(output string) {
+	o.h.mu.Lock()
+	defer o.h.mu.Unlock()
+	o.op.Output, o.op.Return = output, o.h.order.Add(1)
+}
+
+// jobRegister is what a job is to clients: a register that can be stopped.
+var jobRegister = porcupine.Model{
+	Init: func() any { return absentJob },
+	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+		byKey := map[string][]porcupine.Operation{}
+		for _, op := range history {
+			key := op.Input.(simInput).key
+			byKey[key] = append(byKey[key], op)
+		}
+		var parts [][]porcupine.Operation
+		for _, key := range simKeys {
+			parts = append(parts, byKey[key])
+		}
+		return parts
+	},
+	Step: func(state, input, output any) (bool, any) {
+		in, now, answer := input.(simInput), state.(string), output.(string)
+		switch in.verb {
+		case "write":
+			return true, in.value
+		case "stop":
+			switch {
+			case now == absentJob:
+				return answer != "", now
+			case strings.HasSuffix(now, stoppedJob):
+				return answer != absentJob, now
+			}
+			return answer != absentJob, now + stoppedJob
+		case "purge":
+			if now == absentJob {
+				return answer != "", now
+			}
+			return answer != absentJob, absentJob
+		}
+		return answer == unknownOutcome || answer == now, now
+	},
+	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v = %v", input, output) },
+}
+
+func (h *simHistory) check(t testing.TB) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var ops []porcupine.Operation
+	for _, o := range h.ops {
+		ops = append(ops, o.op)
+	}
+	if porcupine.CheckOperationsTimeout(jobRegister, ops, time.Minute) == porcupine.Ok {
+		return
+	}
+	t.Error("what clients saw is not linearizable:")
+	for _, op := range ops {
+		t.Logf("client %d, %d to %d: %+v = %v", op.ClientId, op.Call, op.Return, op.Input, op.Output)
+	}
+}
+
+// simOperator changes policies, budgets, the configuration and nodes amid it all. What
+// is refused, or gets lost, is no matter: others may do the same.
+type simOperator struct {
+	c    *simCluster
+	rand *rand.Rand
+}
+
+func newSimOperator(c *simCluster) *simOperator {
+	return &simOperator{c, rand.New(rand.NewPCG(c.net.seed, 300))}
+}
+
+func (o *simOperator) run(over <-chan struct{}) {
+	o.do(func(ctx context.Context, s *Server) error {
+		_, err := s.PutBudget(ctx, &model.Budget{
+			Namespace: model.DefaultNamespace, Name: "keeps", Labels: map[string]string{"app": simGuarded},
+			MinAvailable: &model.Bound{Number: simKept}, Strict: true,
+		})
+		return err
+	})
+	for {
+		select {
+		case <-over:
+			return
+		case <-time.After(time.Duration(200+o.rand.IntN(1500)) * time.Millisecond):
+		}
+		o.do(o.change())
+	}
+}
+
+func (o *simOperator) do(f func(ctx context.Context, s *Server) error) {
+	err := o.c.call("operator", o.rand, f)
+	switch CodeOf(err) {
+	case CodeInvalid, CodeConflict, CodeNotFound:
+		return
+	}
+	if err != nil && !tryAgain(err) {
+		o.c.t.Errorf("the operator is told: %v", err)
+	}
+}
+
+// change is something that operators do.
+func (o *simOperator) change() func(ctx context.Context, s *Server) error {
+	node, on := o.c.agents[o.rand.IntN(len(o.c.agents))].id, o.rand.IntN(2) == 0
+	module := []byte{byte(o.rand.IntN(4))}
+	version := func() string {
+		v, err := simHost{}.Describe(context.Background(), LoadRequest{Module: module})
+		if err != nil {
+			o.c.t.Error(err)
+			return ""
+		}
+		return v.ID
+	}
+	policy := []string{"", simPolicy}[o.rand.IntN(2)]
+	switch o.rand.IntN(9) {
+	case 0, 1:
+		return func(ctx context.Context, s *Server) error {
+			_, err := s.LoadPolicy(ctx, LoadRequest{Module: module})
+			return err
+		}
+	case 2:
+		return func(ctx context.Context, s *Server) error {
+			_, err := s.ShadowPolicy(ctx, simPolicy, version())
+			return err
+		}
+	case 3, 4:
+		return func(ctx context.Context, s *Server) error {
+			_, err := s.ActivatePolicy(ctx, simPolicy, version())
+			return err
+		}
+	case 5:
+		return func(ctx context.Context, s *Server) error {
+			_, err := s.RollbackPolicy(ctx, simPolicy)
+			return err
+		}
+	case 6:
+		return func(ctx context.Context, s *Server) error {
+			_, err := s.SetConfig(ctx, simConfig(policy), nil)
+			return err
+		}
+	case 7:
+		return func(ctx context.Context, s *Server) error {
+			_, err := s.SetEligible(ctx, node, on)
+			return err
+		}
+	}
+	return func(ctx context.Context, s *Server) error {
+		_, err := s.Drain(ctx, node, on)
+		return err
+	}
+}
+
+// simAgent is a node: it registers, reports, starts what it has room for, ends what it
+// is told to, and now and then something fails by itself.
+type simAgent struct {
+	c      *simCluster
+	id     string
+	secret string
+	rand   *rand.Rand
+	node   *model.Node
+
+	mu      sync.Mutex
+	running map[string]*model.Allocation // what goes on here, whatever anybody knows of it
+	started map[string]bool              // whatever was started here
+}
+
+func (c *simCluster) addAgents() {
+	for i := range c.size.nodes {
+		id := fmt.Sprintf("n%d", i)
+		a := &simAgent{
+			c: c, id: id, secret: fmt.Sprintf("%x", sha256.Sum256([]byte(id))), rand: rand.New(rand.NewPCG(c.net.seed, uint64(400+i))),
+			node: coretest.Node(id, 1000, 1000, 1000), running: map[string]*model.Allocation{}, started: map[string]bool{},
+		}
+		c.agents = append(c.agents, a)
+		c.group.Go(a.run)
+	}
+}
+
+func (a *simAgent) run() {
+	known, next := false, time.Now()
+	for a.c.ctx.Err() == nil {
+		var snap *state.Snapshot
+		beats := !time.Now().Before(next)
+		err := a.c.call(a.id, a.rand, func(ctx context.Context, s *Server) error {
+			if err := s.leads(); err != nil {
+				return err
+			}
+			var lease *NodeLease
+			var err error
+			switch {
+			case !known:
+				node := *a.node
+				lease, err = s.RegisterNode(ctx, &node, a.secret)
+			case beats:
+				lease, err = s.Heartbeat(ctx, a.id, a.secret)
+			}
+			if lease != nil {
+				next = time.Now().Add(lease.TTL / 2)
+			}
+			snap = s.Snapshot()
+			return err
+		})
+		switch {
+		case CodeOf(err) == CodeNotFound:
+			known = false
+		case err == nil:
+			known = true
+			a.work(snap)
+		}
+		select {
+		case <-time.After(time.Duration(200+a.rand.IntN(100)) * time.Millisecond):
+		case <-a.c.ctx.Done():
+		}
+	}
+}
+
+// work does what the state wants of the node, and reports it.
+func (a *simAgent) work(snap *state.Snapshot) {
+	a.mu.Lock()
+	var updates []state.ClientUpdate
+	report := func(id string, s model.ClientStatus) {
+		updates = append(updates, state.ClientUpdate{AllocID: id, Status: s, Started: true, StartTime: time.Now().UnixNano()})
+	}
+	wanted := map[string]bool{}
+	var room int64
+	for _, alloc := range snap.AppendNodeAllocs(nil, a.id) {
+		if alloc.Live() {
+			wanted[alloc.ID] = true
+		}
+		if alloc.Stopping() {
+			report(alloc.ID, model.ClientComplete)
+		}
+	}
+	for id, alloc := range a.running {
+		if !wanted[id] {
+			delete(a.running, id)
+			continue
+		}
+		room += alloc.Group.Resources["cpu"]
+	}
+	for _, alloc := range snap.AppendNodeAllocs(nil, a.id) {
+		ask := alloc.Group.Resources["cpu"]
+		switch {
+		case !alloc.Live():
+		case a.running[alloc.ID] != nil && alloc.Job.Type == model.JobBatch && alloc.Client == model.ClientRunning:
+			report(alloc.ID, model.ClientComplete)
+		case a.running[alloc.ID] != nil && alloc.Client == model.ClientPending:
+			report(alloc.ID, model.ClientRunning) // it was said before, and nobody heard
+		case a.running[alloc.ID] == nil && a.started[alloc.ID]:
+			report(alloc.ID, model.ClientFailed) // it was ended here when nobody wanted it
+		case a.running[alloc.ID] == nil && room+ask <= a.node.Capacity["cpu"]:
+			a.running[alloc.ID], a.started[alloc.ID] = alloc, true
+			room += ask
+			if a.rand.IntN(40) == 0 {
+				report(alloc.ID, model.ClientFailed)
+			} else {
+				report(alloc.ID, model.ClientRunning)
+			}
+		}
+	}
+	a.mu.Unlock()
+	if len(updates) == 0 {
+		return
+	}
+	_ = a.c.call(a.id, a.rand, func(ctx context.Context, s *Server) error { // it looks again soon
+		_, err := s.UpdateAllocs(ctx, a.id, a.secret, updates)
+		return err
+	})
+}
+
+// agrees is whether what goes on here is what the state says.
+func (a *simAgent) agrees(snap *state.Snapshot) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	live := map[string]bool{}
+	for _, alloc := range snap.AppendNodeAllocs(nil, a.id) {
+		if alloc.Live() {
+			live[alloc.ID] = true
+			if a.running[alloc.ID] == nil {
+				a.c.t.Errorf("node %s does not run %s, which the state has there", a.id, alloc.ID)
+			}
+		}
+	}
+	for id := range a.running {
+		if !live[id] {
+			a.c.t.Errorf("node %s runs %s, of which the state knows nothing", a.id, id)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package server_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/plugins/registry"
+)
+
+// Whoever loads a version at every build fills no disk: all but the newest and those
+// that play a part are forgotten, with the modules that nobody else needs.
+func TestCollectGarbage_ForgetsOldVersionsOfPolicies(t *testing.T) {
+	c := start(t, newDisk(), func(s *server.Config, _ *registry.PolicyOptions) { s.Retention.Policies = 2 })
+	active := c.load("first")
+	c.activate(active)
+	for knob := range 5 {
+		c.load("last", func(r *server.LoadRequest) { r.Config = fmt.Appendf(nil, `{"knob":%d}`, knob) })
+	}
+	newest := c.load("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":9}`) })
+	done, err := c.CollectGarbage(t.Context(), false)
+	if err != nil || done.Policies != 4 {
+		t.Errorf("%d versions are forgotten, %v", done.Policies, err)
+	}
+	left := map[string]bool{}
+	for _, v := range c.Snapshot().PolicyVersions() {
+		left[v.ID] = true
+	}
+	if len(left) != 3 || !left[active.ID] || !left[newest.ID] || c.inForce() != active.ID {
+		t.Errorf("%v are left, and %s is in force", left, c.inForce())
+	}
+	if n := c.disk.modules.count(); n != 2 {
+		t.Errorf("%d modules are kept of two that are needed", n)
+	}
+	if _, err := c.UnloadPolicy(t.Context(), "p", newest.ID); err != nil {
+		t.Error(err)
+	}
+	if done, err = c.CollectGarbage(t.Context(), true); err != nil || done.Policies != 0 || c.disk.modules.count() != 2 {
+		t.Errorf("what plays a part is forgotten: %+v, %v", done, err)
+	}
+}

@@ -1,0 +1,61 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// slowBarrier is a log whose leader learns late what was written before it.
+type slowBarrier struct {
+	Log
+	learns chan struct{}
+}
+
+func (l slowBarrier) Barrier(ctx context.Context) error {
+	select {
+	case <-l.learns:
+		return l.Log.Barrier(ctx)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A server that was just elected changes no policy before it has taken over: it may
+// not know yet that a version was loaded anew, or taken out of service.
+func TestPolicies_AreChangedByWhoHasTakenOverAlone(t *testing.T) {
+	var learns chan struct{}
+	change := func(c *Config) {
+		learns = make(chan struct{}) // of the bubble in which time is virtual
+		c.Log = slowBarrier{c.Log, learns}
+	}
+	play(t, 1, change, func(w *world) {
+		s := w.members[0].server
+		for !s.cfg.Log.IsLeader() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		rollback := func() error {
+			_, err := s.RollbackPolicy(w.ctx, "mine")
+			return err
+		}
+		calls := map[string]func() error{
+			"load":     func() error { _, err := s.LoadPolicy(w.ctx, LoadRequest{}); return err },
+			"shadow":   func() error { _, err := s.ShadowPolicy(w.ctx, "mine", "v"); return err },
+			"activate": func() error { _, err := s.ActivatePolicy(w.ctx, "mine", "v"); return err },
+			"rollback": rollback,
+			"unload":   func() error { _, err := s.UnloadPolicy(w.ctx, "mine", "v"); return err },
+			"reset":    func() error { _, err := s.ResetPolicy(w.ctx, "mine", ""); return err },
+		}
+		for name, call := range calls {
+			if err := call(); CodeOf(err) != CodeNoLeader {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		close(learns)
+		w.leader()
+		if err := rollback(); err == nil || CodeOf(err) == CodeNoLeader || errors.Is(err, context.Canceled) {
+			t.Errorf("once it has taken over: %v", err)
+		}
+	})
+}

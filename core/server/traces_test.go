@@ -1,0 +1,222 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/worker"
+)
+
+// watched gives every server a tracer that one recorder hears; each says by whom.
+func watched() (*tracetest.SpanRecorder, func(*Config)) {
+	spans := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+	return spans, func(c *Config) { c.Tracer = provider.Tracer(c.ID) }
+}
+
+// underTrace is a context as a request brings it that belongs to a trace of its caller.
+func underTrace(ctx context.Context) (context.Context, trace.TraceID) {
+	caller := trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID{1, 2, 3}, SpanID: trace.SpanID{4, 5, 6}, TraceFlags: trace.FlagsSampled, Remote: true,
+	})
+	return trace.ContextWithRemoteSpanContext(ctx, caller), caller.TraceID()
+}
+
+// named is the spans of a trace with a name.
+func named(spans *tracetest.SpanRecorder, of trace.TraceID, name string) (list []sdktrace.ReadOnlySpan) {
+	for _, s := range spans.Ended() {
+		if s.SpanContext().TraceID() == of && s.Name() == name {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// registers has a job that evicts another one registered under a trace.
+func (w *world) registers(id string) trace.TraceID {
+	ctx, of := underTrace(w.ctx)
+	w.must(func(s *Server) error {
+		_, err := s.RegisterJob(ctx, coretest.Job(id).Priority(80).Count(1).Ask(800, 800, 0).Obj(), RegisterOptions{ExplicitPriority: true})
+		return err
+	})
+	w.settle()
+	w.expectLive(id, 1)
+	return of
+}
+
+// expectChain holds a trace to the order in which each span begins the next. Whoever
+// was evicted is looked at in the same trace, after.
+func expectChain(t *testing.T, spans *tracetest.SpanRecorder, of trace.TraceID) (register, process sdktrace.ReadOnlySpan) {
+	t.Helper()
+	first := map[string]sdktrace.ReadOnlySpan{}
+	for _, step := range []struct{ name, under string }{
+		{spanRegister, ""}, {spanProcess, spanRegister}, {spanCall, spanProcess}, {spanApply, spanProcess}, {spanStart, spanRegister},
+	} {
+		list := named(spans, of, step.name)
+		at := slices.IndexFunc(list, func(s sdktrace.ReadOnlySpan) bool {
+			under := first[step.under]
+			again := slices.Contains(s.Attributes(), attribute.String("cede.triggered_by", string(model.TriggerPreemption)))
+			return !again && (under == nil || s.Parent().SpanID() == under.SpanContext().SpanID())
+		})
+		if at < 0 {
+			t.Fatalf("of %d spans %s none is under %s", len(list), step.name, step.under)
+		}
+		first[step.name] = list[at]
+		if list[at].EndTime().Before(list[at].StartTime()) {
+			t.Errorf("%s ends before it begins", step.name)
+		}
+	}
+	register, process = first[spanRegister], first[spanProcess]
+	if register.Parent().SpanID() != (trace.SpanID{4, 5, 6}) {
+		t.Error("job.register does not belong to its caller's span")
+	}
+	return register, process
+}
+
+func TestTraces_FollowAJobFromItsRegistrationUntilItRuns(t *testing.T) {
+	spans, change := watched()
+	play(t, 1, change, func(w *world) {
+		w.everythingPreempts()
+		w.addMachines(1)
+		w.submit(coretest.Job("low").Priority(20).Count(1).Ask(800, 800, 0))
+		w.settle()
+		expectChain(t, spans, w.registers("high"))
+	})
+}
+
+// The leader has no workers, so that another server's take what it hands out.
+func TestTraces_GoWithTheEvaluationToAnotherServer(t *testing.T) {
+	spans, change := watched()
+	playIn(t, newPool, 3, change, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		lead, none := w.leader(), 0
+		if err := lead.server.Reload(Reloadable{Workers: &none}); err != nil {
+			t.Fatal(err)
+		}
+		w.everythingPreempts()
+		w.addMachines(1)
+		w.submit(coretest.Job("low").Priority(20).Count(1).Ask(800, 800, 0))
+		w.settle()
+		of := w.registers("high")
+		register, process := expectChain(t, spans, of)
+		apply := named(spans, of, spanApply)[0]
+		if by := process.InstrumentationScope().Name; by == lead.id {
+			t.Errorf("%s works, and leads", by)
+		}
+		for _, s := range []sdktrace.ReadOnlySpan{register, apply} {
+			if by := s.InstrumentationScope().Name; by != lead.id {
+				t.Errorf("%s is of %s, and %s leads", s.Name(), by, lead.id)
+			}
+		}
+	})
+}
+
+// Who waits for room is looked at again under the trace that it came with.
+func TestTraces_GoOnWhenWhatWaitedIsPlaced(t *testing.T) {
+	spans, change := watched()
+	play(t, 1, change, func(w *world) {
+		ctx, of := underTrace(w.ctx)
+		w.must(func(s *Server) error {
+			_, err := s.RegisterJob(ctx, coretest.Job("web").Count(1).Ask(800, 800, 0).Obj(), RegisterOptions{ExplicitPriority: true})
+			return err
+		})
+		w.settle()
+		if n := len(named(spans, of, spanApply)); n != 0 {
+			t.Errorf("%d plans were applied without a node", n)
+		}
+		w.addMachines(1)
+		w.settle()
+		w.expectLive("web", 1)
+		if n := len(named(spans, of, spanProcess)); n < 2 {
+			t.Errorf("it was worked on %d times under its trace", n)
+		}
+		if len(named(spans, of, spanApply)) != 1 || len(named(spans, of, spanStart)) != 1 {
+			t.Error("its placement or its start is of no trace")
+		}
+	})
+}
+
+func TestTraces_ForgetTheOldest(t *testing.T) {
+	tr := newTraces(sdktrace.NewTracerProvider().Tracer(""))
+	ctx, _ := underTrace(t.Context())
+	id := func(i int) string { return fmt.Sprint("e", i) }
+	for i := range tracesKept + 100 {
+		tr.keep(ctx, id(i))
+		tr.keep(ctx, id(i)) // twice is once
+	}
+	if len(tr.of) != tracesKept || tr.find(id(99)).IsValid() || !tr.find(id(100)).IsValid() || !tr.find(id(tracesKept+99)).IsValid() {
+		t.Errorf("%d are kept; the 100th: %t", len(tr.of), tr.find(id(99)).IsValid())
+	}
+	tr.adopt("other", tr.parent(id(200)))
+	if tr.find("other").TraceID() != tr.find(id(200)).TraceID() {
+		t.Error("a trace that travelled is another one")
+	}
+	tr.adopt("rubbish", "00-rubbish")
+	if tr.find("rubbish").IsValid() {
+		t.Error("rubbish is a trace")
+	}
+}
+
+// unwatched is everything that would be done for traces while one evaluation is
+// registered, worked on, committed and started.
+func unwatched(ctx context.Context, tr *traces, c *worker.Config, s *scheduler.Config, e []*model.Evaluation) {
+	_, span := tr.begin(ctx, spanRegister)
+	tr.keep(ctx, e[0].ID)
+	tr.watch(c, s)
+	_ = tr.parent(e[0].ID)
+	tr.adopt(e[0].ID, "")
+	_ = tr.under(ctx, e[0].ID)
+	finish(span, nil)
+}
+
+// Where nobody watches, nothing is paid.
+func TestTraces_CostNothingWhereNobodyWatches(t *testing.T) {
+	var c worker.Config
+	var s scheduler.Config
+	e := []*model.Evaluation{{ID: "e"}}
+	if n := testing.AllocsPerRun(100, func() { unwatched(t.Context(), newTraces(nil), &c, &s, e) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if c.Begin != nil || c.Observe != nil || s.Observe != nil {
+		t.Error("a worker is watched")
+	}
+}
+
+func BenchmarkTraces(b *testing.B) {
+	e := []*model.Evaluation{{ID: "e"}}
+	b.Run("nobody watches", func(b *testing.B) {
+		var c worker.Config
+		var s scheduler.Config
+		b.ReportAllocs()
+		for b.Loop() {
+			unwatched(b.Context(), nil, &c, &s, e)
+		}
+	})
+	b.Run("watched", func(b *testing.B) {
+		tr := newTraces(sdktrace.NewTracerProvider().Tracer(""))
+		c := worker.Config{Observe: func(worker.Report) {}}
+		s := scheduler.Config{Observe: func(scheduler.Decision) {}}
+		tr.watch(&c, &s)
+		out := &scheduler.Outcome{Plan: &model.Plan{}}
+		b.ReportAllocs()
+		for b.Loop() {
+			ctx, span := tr.begin(b.Context(), spanRegister)
+			tr.keep(ctx, "e")
+			c.Begin(b.Context(), broker.Delivery{Eval: e[0]})
+			s.Observe(scheduler.Decision{Eval: e[0], Outcome: out})
+			c.Observe(worker.Report{Eval: e[0], Outcome: out})
+			finish(span, nil)
+		}
+	})
+}

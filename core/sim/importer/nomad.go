@@ -1,0 +1,247 @@
+package importer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// nomadPolicy decides where a scenario of a Nomad cluster is played as it is.
+const nomadPolicy = "nomad"
+
+// Nomad imports a dump of a Nomad cluster. The package documentation says how.
+func Nomad(opts Options, src Source) (*scenario.File, *Report, error) {
+	if err := errors.Join(opts.Validate(), opts.ownToTraces()); err != nil {
+		return nil, nil, err
+	}
+	report := &Report{Trace: "Nomad cluster"}
+	dump, err := readNomad(src, report)
+	if err != nil {
+		return nil, report, err
+	}
+	w := &nomadWriter{dump: dump, report: report, file: &scenario.File{Version: 1}}
+	w.write()
+	w.file.Name = cmp.Or(opts.Name, "nomad")
+	if err := w.check(); err != nil {
+		return nil, report, &FileError{File: strings.Join(report.Files, ", "), Err: err}
+	}
+	return w.file, report, nil
+}
+
+// nomadWriter makes a scenario of a dump.
+type nomadWriter struct {
+	dump   *nomadDump
+	report *Report
+	file   *scenario.File
+
+	now   int64                      // when the dump was made, as far as it tells
+	names map[string]string          // of nodes, by id
+	knows bool                       // nodes tell their attributes
+	live  map[groupKey][]*nomadAlloc // by group, ascending by creation and id
+	done  map[groupKey]int           // completed
+}
+
+// groupKey names a group of a job.
+type groupKey struct {
+	job   model.JobKey
+	group string
+}
+
+func (w *nomadWriter) write() {
+	w.config()
+	if len(w.dump.allocs) == 0 {
+		w.report.note(1, "dump without allocations (/v1/allocations?resources=true)", "taken as if nothing ran")
+	}
+	w.nodes()
+	w.allocations()
+	jobs := w.jobs()
+	w.places(jobs)
+	for _, namespace := range slices.Sorted(maps.Keys(w.namespaces(jobs))) {
+		w.file.Namespaces = append(w.file.Namespaces, scenario.Namespace{Name: namespace})
+	}
+	w.file.Description = "a Nomad cluster"
+	if w.now > 0 {
+		w.file.Description += " as it was at " + time.Unix(0, w.now).UTC().Format("2006-01-02 15:04:05 MST")
+	}
+}
+
+// check is whether the dump was one, and what came of it a scenario.
+func (w *nomadWriter) check() error {
+	if len(w.dump.nodes) == 0 {
+		return errors.New("there are no nodes in it; add what `nomad operator api '/v1/nodes?resources=true'` writes")
+	}
+	if len(w.file.Nodes) == 0 {
+		return errors.New("no node in it tells its resources; make the list with `nomad operator api '/v1/nodes?resources=true'`")
+	}
+	if err := w.file.Validate(); err != nil {
+		return fmt.Errorf("the scenario would not be valid: %w", err)
+	}
+	return nil
+}
+
+// config is how the cluster schedules, where the dump tells.
+func (w *nomadWriter) config() {
+	w.file.Scheduler.Policy = nomadPolicy
+	c := w.dump.config
+	if c == nil {
+		w.report.note(1, "scheduler configuration is not in the dump (/v1/operator/scheduler/configuration)", "binpack, and preemption for all types")
+		return
+	}
+	w.file.Scheduler.Algorithm = c.SchedulerAlgorithm
+	p := c.PreemptionConfig
+	w.file.Scheduler.Preemption = &scenario.Preemption{
+		Service: &p.ServiceSchedulerEnabled, Batch: &p.BatchSchedulerEnabled,
+		System: &p.SystemSchedulerEnabled, SysBatch: &p.SysBatchSchedulerEnabled,
+	}
+}
+
+// nodes writes the nodes, under their names where those are unique.
+func (w *nomadWriter) nodes() {
+	named := map[string]int{}
+	for _, n := range w.dump.nodes {
+		named[n.Name]++
+		w.knows = w.knows || len(n.Attributes) > 0
+	}
+	w.names = map[string]string{}
+	slices.SortFunc(w.dump.nodes, func(a, b *nomadNode) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	for _, n := range w.dump.nodes {
+		w.report.NodesRead++
+		switch {
+		case n.NodeResources == nil:
+			w.report.note(1, "nodes without resources (list them with ?resources=true)", "left out")
+			continue
+		case n.Status == "down":
+			w.report.note(1, "nodes that are down", "left out")
+			continue
+		}
+		id := n.ID
+		if n.Name != "" && named[n.Name] == 1 {
+			id = n.Name
+		}
+		w.names[n.ID] = id
+		w.file.Nodes = append(w.file.Nodes, w.node(id, n))
+	}
+	w.report.Nodes = len(w.file.Nodes)
+	if !w.knows {
+		w.report.note(len(w.file.Nodes), "nodes without attributes (lists have none; /v1/node/ID has)", "constraints on attributes are left out")
+	}
+}
+
+// ineligible is the taint of nodes that take nothing new.
+const ineligible = "nomad/ineligible"
+
+func (w *nomadWriter) node(id string, n *nomadNode) scenario.Node {
+	r := n.NodeResources
+	node := scenario.Node{
+		ID: id, Datacenter: n.Datacenter, Class: n.NodeClass,
+		Capacity:   scenario.Quantities{"cpu": r.Cpu.CpuShares, "memory": r.Memory.MemoryMB, "disk": r.Disk.DiskMB},
+		Attributes: map[string]string{},
+	}
+	maps.Copy(node.Attributes, n.Meta)
+	maps.Copy(node.Attributes, n.Attributes)
+	if n.NodePool != "" {
+		node.Attributes[nodePool] = n.NodePool
+	}
+	if k := n.ReservedResources; k != nil {
+		node.Reserved = scenario.Quantities{"cpu": k.Cpu.CpuShares, "memory": k.Memory.MemoryMB, "disk": k.Disk.DiskMB}
+		node.Ports = nomadPorts(k.Networks.ReservedHostPorts)
+	}
+	for _, d := range r.Devices {
+		healthy := 0
+		for _, i := range d.Instances {
+			if i.Healthy {
+				healthy++
+			}
+		}
+		if healthy > 0 {
+			node.Devices = append(node.Devices, scenario.Device{ID: d.id(), Count: int32(healthy)})
+		}
+	}
+	n.fill(&node)
+	if n.Drain || n.SchedulingEligibility == ineligibleWord {
+		node.Taints = append(node.Taints, scenario.Taint{Key: ineligible, Effect: string(model.NoSchedule)})
+		w.report.note(1, "nodes that drain or take nothing new", "what runs there stays, by the taint "+ineligible)
+	}
+	return node
+}
+
+const (
+	ineligibleWord = "ineligible"
+	nodePool       = "node.pool"
+)
+
+// allocations sorts out what runs.
+func (w *nomadWriter) allocations() {
+	w.live, w.done = map[groupKey][]*nomadAlloc{}, map[groupKey]int{}
+	for _, a := range w.dump.allocs {
+		w.now = max(w.now, a.CreateTime, a.ModifyTime)
+		key := groupKey{model.JobKey{Namespace: cmp.Or(a.Namespace, model.DefaultNamespace), ID: a.JobID}, a.TaskGroup}
+		switch {
+		case a.ClientStatus == "complete" && a.DesiredStatus == "run":
+			w.done[key]++
+		case a.ClientStatus != "running" && a.ClientStatus != "pending": // history
+		case a.DesiredStatus != "run":
+			w.report.TasksRead++
+			w.report.leave(1, "allocations on their way out")
+		case w.names[a.NodeID] == "":
+			w.report.TasksRead++
+			w.report.leave(1, "allocations on nodes that are down or not in the dump")
+		default:
+			w.live[key] = append(w.live[key], a)
+		}
+	}
+	for _, list := range w.live {
+		slices.SortFunc(list, func(a, b *nomadAlloc) int {
+			return cmp.Or(cmp.Compare(a.CreateTime, b.CreateTime), cmp.Compare(a.ID, b.ID))
+		})
+	}
+}
+
+// namespaces are those that jobs are in.
+func (w *nomadWriter) namespaces(jobs []*nomadWork) map[string]bool {
+	all := map[string]bool{}
+	for _, j := range jobs {
+		all[j.key.Namespace] = true
+	}
+	return all
+}
+
+// places writes the jobs, what of them runs, and the submission of those that
+// wait for more.
+func (w *nomadWriter) places(jobs []*nomadWork) {
+	ids := map[string]int{}
+	for _, j := range jobs {
+		ids[j.key.ID]++
+	}
+	for _, j := range jobs {
+		if j.job.ID = j.key.ID; ids[j.key.ID] > 1 {
+			j.job.ID = j.key.Namespace + "." + j.key.ID
+		}
+		waiting := 0
+		for i := range j.job.Groups {
+			g := &j.job.Groups[i]
+			list := w.live[groupKey{j.key, g.Name}]
+			for _, a := range list {
+				w.file.Running = append(w.file.Running, scenario.Running{
+					ID: a.ID, Job: j.job.ID, Group: g.Name, Node: w.names[a.NodeID], StartedAt: scenario.Duration(a.CreateTime - w.now),
+				})
+			}
+			waiting += max(0, *g.Count-len(list))
+			w.report.Tasks, w.report.Running = w.report.Tasks+max(*g.Count, len(list)), w.report.Running+len(list)
+			w.report.Groups++
+		}
+		w.file.Jobs = append(w.file.Jobs, j.job)
+		if waiting > 0 {
+			w.file.Events = append(w.file.Events, scenario.Event{Submit: j.job.ID})
+		}
+	}
+	w.report.TasksRead += w.report.Tasks
+	w.report.Jobs = len(w.file.Jobs)
+}

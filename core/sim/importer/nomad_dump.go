@@ -1,0 +1,227 @@
+package importer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// nomadDump is what files of a Nomad cluster hold: answers of its API, in any
+// number of files, each of them one object, a list, or one after the other.
+type nomadDump struct {
+	nodes  []*nomadNode
+	allocs []*nomadAlloc
+	jobs   []*nomadJob // specifications, and the stubs that lists have
+	config *nomadConfig
+	read   map[string]bool // ids of nodes and allocations: an object may be in several answers
+}
+
+// nomadNode is what matters of a node, or of the stub that lists have.
+type nomadNode struct {
+	ID, Name, Datacenter, NodeClass, NodePool, Status, SchedulingEligibility string
+	Drain                                                                    bool
+	Attributes, Meta                                                         map[string]string
+	ownNode
+	NodeResources *struct {
+		Cpu     struct{ CpuShares int64 }
+		Memory  struct{ MemoryMB int64 }
+		Disk    struct{ DiskMB int64 }
+		Devices []nomadDevice
+	}
+	ReservedResources *struct {
+		Cpu      struct{ CpuShares int64 }
+		Memory   struct{ MemoryMB int64 }
+		Disk     struct{ DiskMB int64 }
+		Networks struct{ ReservedHostPorts string }
+	}
+}
+
+// nomadDevice is a group of a node's devices, or what a task holds of one.
+type nomadDevice struct {
+	Vendor, Type, Name string
+	Instances          []struct{ Healthy bool }
+	DeviceIDs          []string
+}
+
+func (d *nomadDevice) id() string { return d.Vendor + "/" + d.Type + "/" + d.Name }
+
+// nomadAlloc is what matters of an allocation. Times are Unix nanoseconds.
+type nomadAlloc struct {
+	ID, Namespace, JobID, JobType, TaskGroup, NodeID, ClientStatus, DesiredStatus string
+	CreateTime, ModifyTime                                                        int64
+	Job                                                                           *nomadJob
+	ownAlloc
+	AllocatedResources *struct {
+		Tasks map[string]struct {
+			Cpu     struct{ CpuShares int64 }
+			Memory  struct{ MemoryMB int64 }
+			Devices []nomadDevice
+		}
+		Shared struct {
+			DiskMB int64
+			Ports  []struct{ Value int }
+		}
+	}
+}
+
+// nomadJob is a job's specification, or the stub that lists have.
+type nomadJob struct {
+	client.Job
+	NodePool                   string
+	JobSummary                 nomadSummary // of stubs
+	ParameterizedJob, Periodic json.RawMessage
+	TaskGroups                 []*nomadGroup // hides the client's: tasks have one field more
+}
+
+type nomadGroup struct {
+	client.TaskGroup
+	Tasks []*nomadTask
+}
+
+type nomadTask struct {
+	client.Task
+	Lifecycle *struct {
+		Hook    string
+		Sidecar bool
+	}
+}
+
+// nomadConfig is how the cluster schedules.
+type nomadConfig struct {
+	SchedulerAlgorithm string
+	PreemptionConfig   struct {
+		SystemSchedulerEnabled, SysBatchSchedulerEnabled, BatchSchedulerEnabled, ServiceSchedulerEnabled bool
+	}
+}
+
+// readNomad reads the file that was named, or every .json file of a folder.
+func readNomad(src Source, report *Report) (*nomadDump, error) {
+	files := []string{src.File}
+	if src.File == "" {
+		if files = src.match("*.json", "*/*.json"); len(files) == 0 {
+			return nil, fmt.Errorf("no .json file here (there is %s)", src.listing())
+		}
+	}
+	report.Files = files
+	d := &nomadDump{read: map[string]bool{}}
+	for _, name := range files {
+		if err := d.file(src, name); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func (d *nomadDump) file(src Source, name string) (err error) {
+	r, err := src.open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	stream := json.NewDecoder(r)
+	for n := 1; ; n++ {
+		var document json.RawMessage
+		if err := stream.Decode(&document); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return &FileError{File: name, Err: fmt.Errorf("document %d is no JSON: %w", n, err)}
+		}
+		if err := d.document(document); err != nil {
+			return &FileError{File: name, Err: fmt.Errorf("document %d: %w", n, err)}
+		}
+	}
+}
+
+// document takes an answer: a list, or one object.
+func (d *nomadDump) document(text json.RawMessage) error {
+	if text[0] != '[' {
+		return d.object(text)
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(text, &list); err != nil {
+		return err
+	}
+	for i, one := range list {
+		if err := d.object(one); err != nil {
+			return fmt.Errorf("element %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// nomadSummary is how the groups of a job do.
+type nomadSummary struct {
+	Summary map[string]struct{ Queued int }
+}
+
+// queued is how many instances wait for a place.
+func (s *nomadSummary) queued() (n int) {
+	for _, g := range s.Summary {
+		n += max(0, g.Queued)
+	}
+	return n
+}
+
+// object takes an object by the fields that only its kind has.
+func (d *nomadDump) object(text json.RawMessage) error {
+	var kind struct {
+		Job, SchedulerConfig                  json.RawMessage
+		NodeResources, SchedulingEligibility  json.RawMessage
+		ClientStatus, TaskGroups, JobSummary  json.RawMessage
+		ID, JobModifyIndex, ModifyIndex, Type json.RawMessage
+	}
+	if err := json.Unmarshal(text, &kind); err != nil {
+		return fmt.Errorf("want an object of Nomad's API: %w", err)
+	}
+	switch {
+	case kind.SchedulerConfig != nil:
+		return json.Unmarshal(kind.SchedulerConfig, &d.config)
+	case kind.ClientStatus != nil:
+		return keep(d, &d.allocs, text, func(a *nomadAlloc) string { return "alloc " + a.ID })
+	case kind.NodeResources != nil || kind.SchedulingEligibility != nil:
+		return keep(d, &d.nodes, text, func(n *nomadNode) string { return "node " + n.ID })
+	case kind.TaskGroups != nil || kind.JobSummary != nil:
+		return keep(d, &d.jobs, text, func(*nomadJob) string { return "" })
+	case kind.Job != nil:
+		return keep(d, &d.jobs, kind.Job, func(*nomadJob) string { return "" })
+	}
+	return errors.New("it is no node, allocation, job or scheduler configuration of Nomad's API")
+}
+
+// keep adds an object, once by its key.
+func keep[T any](d *nomadDump, list *[]*T, text json.RawMessage, key func(*T) string) error {
+	one := new(T)
+	if err := json.Unmarshal(text, one); err != nil {
+		return err
+	}
+	if k := key(one); k == "" || !d.read[k] {
+		d.read[k] = true
+		*list = append(*list, one)
+	}
+	return nil
+}
+
+// nomadPorts are those of a list such as 22,80,8500-8503. Nomad checked them.
+func nomadPorts(text string) []uint16 {
+	const most = 1 << 12
+	var ports []uint16
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, ranged := strings.Cut(strings.TrimSpace(part), "-")
+		first, err := strconv.ParseUint(from, 10, 16)
+		last := first
+		if err == nil && ranged {
+			last, err = strconv.ParseUint(to, 10, 16)
+		}
+		for p := first; err == nil && p <= last && p > 0 && len(ports) < most; p++ {
+			ports = append(ports, uint16(p))
+		}
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports)
+}

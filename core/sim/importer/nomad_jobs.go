@@ -1,0 +1,275 @@
+package importer
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/jobspec"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// nomadWork is a job of the scenario.
+type nomadWork struct {
+	key model.JobKey
+	job scenario.Job
+}
+
+// jobs are those of which something runs or waits, ascending by key.
+func (w *nomadWriter) jobs() []*nomadWork {
+	specs := w.specifications()
+	var jobs []*nomadWork
+	seen := map[model.JobKey]bool{}
+	for key := range specs {
+		seen[key] = true
+	}
+	for key := range w.live {
+		seen[key.job] = true
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(seen), model.JobKey.Compare) {
+		if job, ok := w.job(key, specs[key]); ok {
+			jobs = append(jobs, &nomadWork{key, job})
+		}
+	}
+	return jobs
+}
+
+// specifications are the jobs that the dump has, the fullest and newest of each.
+func (w *nomadWriter) specifications() map[model.JobKey]*nomadJob {
+	specs := map[model.JobKey]*nomadJob{}
+	take := func(j *nomadJob) {
+		key := model.JobKey{Namespace: cmp.Or(j.Namespace, model.DefaultNamespace), ID: j.ID}
+		old := specs[key]
+		fuller := old != nil && (len(j.TaskGroups) > 0) != (len(old.TaskGroups) > 0)
+		if old == nil || fuller && len(j.TaskGroups) > 0 || !fuller && j.Version > old.Version {
+			specs[key] = j
+		}
+	}
+	for _, j := range w.dump.jobs {
+		take(j)
+	}
+	for _, list := range w.live {
+		for _, a := range list {
+			if a.Job != nil {
+				take(a.Job)
+			}
+		}
+	}
+	return specs
+}
+
+// job is a job as a scenario has it: what its specification says, or where there
+// is none that cede can express, what its allocations hold.
+func (w *nomadWriter) job(key model.JobKey, spec *nomadJob) (scenario.Job, bool) {
+	groups := w.groupsOf(key)
+	switch {
+	case spec != nil && (spec.Stop || spec.Status == "dead") && len(groups) == 0,
+		spec != nil && spec.template():
+		return scenario.Job{}, false
+	case spec != nil && len(spec.TaskGroups) == 0 && len(groups) == 0:
+		w.leaveQueued(spec)
+		return scenario.Job{}, false
+	case spec != nil && len(spec.TaskGroups) > 0:
+		m, err := jobspec.ToModel(w.schedulable(spec))
+		if err == nil {
+			w.settle(key, spec, m)
+			return jobOf(m, nil), true
+		}
+		w.report.note(1, "jobs whose specification cede cannot express", "made of what their allocations hold: "+firstLine(err))
+	}
+	return w.made(key, spec, groups), len(groups) > 0
+}
+
+// leaveQueued counts what of a job waits, where nothing says what it asks for.
+func (w *nomadWriter) leaveQueued(stub *nomadJob) {
+	n := stub.JobSummary.queued()
+	w.report.TasksRead += n
+	w.report.leave(n, "instances that wait, of jobs without a specification (/v1/job/ID)")
+}
+
+// template is whether a job only makes others: of itself nothing runs. Lists say
+// it by true or false, specifications by what is to be filled in.
+func (j *nomadJob) template() bool {
+	for _, field := range []json.RawMessage{j.ParameterizedJob, j.Periodic} {
+		if s := string(field); s != "" && s != "null" && s != "false" {
+			return true
+		}
+	}
+	return false
+}
+
+func firstLine(err error) string {
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return first
+}
+
+// groupsOf are the groups of a job that have allocations, ascending.
+func (w *nomadWriter) groupsOf(key model.JobKey) []string {
+	var groups []string
+	for k := range w.live {
+		if k.job == key {
+			groups = append(groups, k.group)
+		}
+	}
+	slices.Sort(groups)
+	return groups
+}
+
+// schedulable is a job without what scheduling does not read, and without what a
+// scenario cannot say, which is counted.
+func (w *nomadWriter) schedulable(spec *nomadJob) *client.Job {
+	j := spec.Job
+	j.Stop = false
+	j.Constraints, j.Affinities, j.Spreads = w.readable(j.Constraints), readableOf(w, j.Affinities, affinityTarget), readableOf(w, j.Spreads, spreadTarget)
+	if pool := spec.NodePool; pool != "" && pool != "all" {
+		j.Constraints = append(j.Constraints, &client.Constraint{LTarget: nodePool, Operand: "=", RTarget: pool})
+	}
+	j.TaskGroups = nil
+	for _, from := range spec.TaskGroups {
+		g := from.TaskGroup
+		g.Constraints, g.Affinities, g.Spreads = w.readable(g.Constraints), readableOf(w, g.Affinities, affinityTarget), readableOf(w, g.Spreads, spreadTarget)
+		g.Networks, g.Tasks = w.networks(g.Networks), nil
+		for _, t := range from.Tasks {
+			if c := t.Lifecycle; c != nil && !c.Sidecar && c.Hook != "poststart" {
+				w.report.note(1, "tasks that run before or after the others", "their resources are not counted")
+				continue
+			}
+			g.Tasks = append(g.Tasks, w.task(&t.Task))
+		}
+		j.TaskGroups = append(j.TaskGroups, &g)
+	}
+	return &j
+}
+
+// task is what of a task is scheduled.
+func (w *nomadWriter) task(from *client.Task) *client.Task {
+	t := &client.Task{
+		Name: from.Name, Driver: "sim", KillTimeout: from.KillTimeout,
+		Constraints: w.readable(from.Constraints), Affinities: readableOf(w, from.Affinities, affinityTarget),
+	}
+	if from.Resources != nil {
+		r := *from.Resources
+		r.Networks, r.Devices, r.Other = w.networks(r.Networks), slices.Clone(r.Devices), nil
+		for i, d := range r.Devices {
+			plain := *d
+			if len(d.Constraints) > 0 {
+				w.report.note(1, "constraints on devices", "left out")
+				plain.Constraints = nil
+			}
+			r.Devices[i] = &plain
+		}
+		t.Resources = &r
+	}
+	return t
+}
+
+// networks keeps fixed ports: modes and dynamic ports keep nothing off a node.
+func (w *nomadWriter) networks(list []*client.NetworkResource) []*client.NetworkResource {
+	var kept []*client.NetworkResource
+	for _, n := range list {
+		if n != nil && n.Mode != "bridge" && len(n.ReservedPorts) > 0 {
+			kept = append(kept, &client.NetworkResource{ReservedPorts: n.ReservedPorts})
+		}
+	}
+	return kept
+}
+
+// readable leaves out constraints on attributes that the dump does not tell.
+func (w *nomadWriter) readable(list []*client.Constraint) []*client.Constraint {
+	return readableOf(w, list, func(c *client.Constraint) string { return c.LTarget })
+}
+
+func affinityTarget(a *client.Affinity) string { return a.LTarget }
+func spreadTarget(s *client.Spread) string     { return s.Attribute }
+
+func readableOf[T any](w *nomadWriter, list []*T, target func(*T) string) []*T {
+	if w.knows {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(one *T) bool {
+		on := target(one)
+		unknown := strings.HasPrefix(on, "${attr.") || strings.HasPrefix(on, "${meta.")
+		if unknown {
+			w.report.note(1, "constraints, affinities and spreads on attributes", "left out, as nodes do not tell theirs")
+		}
+		return unknown
+	})
+}
+
+// settle fits a job to what there is of it: of a finite one what is complete does
+// not come again, and groups that the job had before stay while they run.
+func (w *nomadWriter) settle(key model.JobKey, spec *nomadJob, m *model.Job) {
+	m.Stopped = false
+	for _, g := range m.Groups {
+		running := len(w.live[groupKey{key, g.Name}])
+		switch {
+		case spec.Stop:
+			g.Count = running
+		case m.Type.Finite():
+			g.Count = max(running, g.Count-w.done[groupKey{key, g.Name}])
+		}
+	}
+	for _, name := range w.groupsOf(key) {
+		if !slices.ContainsFunc(m.Groups, func(g *model.Group) bool { return g.Name == name }) {
+			n := len(w.live[groupKey{key, name}])
+			w.report.TasksRead += n
+			w.report.leave(n, "allocations of groups that their job has no more")
+			delete(w.live, groupKey{key, name})
+		}
+	}
+}
+
+// made is a job of what its allocations hold.
+func (w *nomadWriter) made(key model.JobKey, spec *nomadJob, groups []string) scenario.Job {
+	job := scenario.Job{Namespace: key.Namespace, Type: "service", Priority: new(int32(model.DefaultPriority))}
+	switch {
+	case spec == nil:
+		w.report.note(1, "jobs that the dump does not have (/v1/jobs)", "priority 50")
+	case spec.Priority != nil:
+		job.Priority = new(int32(*spec.Priority))
+	}
+	for _, name := range groups {
+		list := w.live[groupKey{key, name}]
+		newest := list[len(list)-1]
+		job.Type = cmp.Or(newest.JobType, job.Type)
+		job.Groups = append(job.Groups, w.held(name, len(list), newest))
+	}
+	if spec != nil && len(spec.TaskGroups) == 0 {
+		w.leaveQueued(spec)
+	}
+	if spec == nil || len(spec.TaskGroups) == 0 {
+		w.report.note(1, "jobs without a specification (/v1/job/ID)", "made of what their allocations hold, with no constraints")
+	}
+	return job
+}
+
+// held is a group of what one allocation of it holds.
+func (w *nomadWriter) held(name string, count int, a *nomadAlloc) scenario.Group {
+	g := scenario.Group{Name: name, Count: &count, Resources: scenario.Quantities{}}
+	r := a.AllocatedResources
+	if len(a.ResourceUse) > 0 {
+		a.fill(&g)
+		return g
+	}
+	if r == nil {
+		w.report.note(count, "allocations without resources (list them with ?resources=true)", "they hold nothing")
+		return g
+	}
+	devices := map[string]int32{}
+	for _, t := range r.Tasks {
+		g.Resources["cpu"] += t.Cpu.CpuShares
+		g.Resources["memory"] += t.Memory.MemoryMB
+		for i := range t.Devices {
+			devices[t.Devices[i].id()] += int32(len(t.Devices[i].DeviceIDs))
+		}
+	}
+	g.Resources["disk"] = r.Shared.DiskMB
+	for _, id := range slices.Sorted(maps.Keys(devices)) {
+		g.Devices = append(g.Devices, scenario.DeviceRequest{ID: id, Count: new(devices[id])})
+	}
+	return g
+}

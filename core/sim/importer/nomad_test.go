@@ -1,0 +1,244 @@
+package importer
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// written is a file as Nomad's API writes it, by its own types.
+func written(t *testing.T, documents ...any) *fstest.MapFile {
+	t.Helper()
+	var b strings.Builder
+	for _, d := range documents {
+		text, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(text)
+		b.WriteByte('\n')
+	}
+	return &fstest.MapFile{Data: []byte(b.String())}
+}
+
+func nomadResources(cpu int64) *nomad.NodeResources {
+	return &nomad.NodeResources{
+		Cpu: nomad.NodeCpuResources{CpuShares: cpu}, Memory: nomad.NodeMemoryResources{MemoryMB: 8000}, Disk: nomad.NodeDiskResources{DiskMB: 10000},
+		Devices: []*nomad.NodeDeviceResource{{Vendor: "nvidia", Type: "gpu", Name: "t4", Instances: []*nomad.NodeDevice{{ID: "a", Healthy: true}, {ID: "b"}}}},
+	}
+}
+
+func holds(cpu, memory, disk int64) *nomad.AllocatedResources {
+	return &nomad.AllocatedResources{
+		Tasks:  map[string]*nomad.AllocatedTaskResources{"main": {Cpu: nomad.AllocatedCpuResources{CpuShares: cpu}, Memory: nomad.AllocatedMemoryResources{MemoryMB: memory}}},
+		Shared: nomad.AllocatedSharedResources{DiskMB: disk},
+	}
+}
+
+var taken = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func nomadAllocation(id, job, group, node, client string, age time.Duration) *nomad.AllocationListStub {
+	return &nomad.AllocationListStub{
+		ID: id, Namespace: "default", JobID: job, JobType: "service", TaskGroup: group, NodeID: node, ClientStatus: client, DesiredStatus: "run",
+		CreateTime: taken.Add(-age).UnixNano(), ModifyTime: taken.Add(-age).UnixNano(), AllocatedResources: holds(500, 256, 300),
+	}
+}
+
+// webapp is a job with much that scheduling does not read.
+func webapp() *nomad.Job {
+	main := nomad.NewTask("main", "docker").SetConfig("image", "shop:1").Require(&nomad.Resources{
+		CPU: new(500), MemoryMB: new(256),
+		Devices: []*nomad.RequestedDevice{{Name: "nvidia/gpu", Count: new(uint64(1)), Constraints: []*nomad.Constraint{{LTarget: "${device.attr.memory}", Operand: ">=", RTarget: "8 GiB"}}}},
+	})
+	main.Constraints = []*nomad.Constraint{nomad.NewConstraint("${attr.driver.docker}", "=", "1")}
+	migrate := nomad.NewTask("migrate", "docker").Require(&nomad.Resources{CPU: new(4000), MemoryMB: new(4000)})
+	migrate.Lifecycle = &nomad.TaskLifecycle{Hook: "prestart"}
+	group := nomad.NewTaskGroup("web", 3).AddTask(main).AddTask(migrate)
+	group.Networks = []*nomad.NetworkResource{{Mode: "bridge", DynamicPorts: []nomad.Port{{Label: "http", To: 80}}}}
+	group.EphemeralDisk = &nomad.EphemeralDisk{SizeMB: new(300)}
+	group.Services = []*nomad.Service{{Name: "shop"}}
+	j := nomad.NewServiceJob("webapp", "webapp", "global", 75).AddDatacenter("dc1").AddTaskGroup(group)
+	j.Namespace, j.Status, j.Version = new("default"), new("running"), new(uint64(2))
+	j.Constraints = []*nomad.Constraint{nomad.NewConstraint("${node.class}", "=", "large")}
+	return j
+}
+
+func nomadFolder(t *testing.T, attributes map[string]string) fstest.MapFS {
+	leaving := nomadAllocation("a9", "webapp", "web", "id-1", "running", time.Hour)
+	leaving.DesiredStatus = "stop"
+	report := nomadAllocation("r1", "report", "crunch", "id-2", "running", time.Minute)
+	report.JobType = "batch"
+	return fstest.MapFS{
+		"nodes.json": written(t, []*nomad.NodeListStub{
+			{ID: "id-2", Name: "n2", Datacenter: "dc1", NodePool: "default", Status: "ready", SchedulingEligibility: "ineligible", NodeResources: nomadResources(4000)},
+			{ID: "id-3", Name: "n3", Datacenter: "dc1", Status: "down", SchedulingEligibility: "eligible", NodeResources: nomadResources(4000)},
+			{ID: "id-4", Name: "n4", Datacenter: "dc1", Status: "ready", SchedulingEligibility: "eligible"},
+		}),
+		"node/one.json": written(t, &nomad.Node{
+			ID: "id-1", Name: "n1", Datacenter: "dc1", NodeClass: "large", NodePool: "default", Status: "ready", SchedulingEligibility: "eligible",
+			Attributes: attributes, NodeResources: nomadResources(8000),
+			ReservedResources: &nomad.NodeReservedResources{Cpu: nomad.NodeReservedCpuResources{CpuShares: 100}, Networks: nomad.NodeReservedNetworkResources{ReservedHostPorts: "22,8500-8502"}},
+		}),
+		"rest.json": written(t,
+			[]*nomad.AllocationListStub{
+				nomadAllocation("a2", "webapp", "web", "id-1", "running", time.Hour), nomadAllocation("a1", "webapp", "web", "id-2", "pending", 2*time.Hour),
+				nomadAllocation("a0", "webapp", "web", "id-1", "failed", 3*time.Hour), leaving, report,
+				nomadAllocation("x1", "orphan", "g", "id-1", "running", 0), nomadAllocation("x2", "orphan", "g", "id-3", "running", 0),
+			},
+			[]*nomad.JobListStub{{ID: "report", Namespace: "default", Type: "batch", Priority: 20, Status: "running", JobSummary: &nomad.JobSummary{}}, {ID: "webapp", Namespace: "default", Priority: 75, JobSummary: &nomad.JobSummary{}}},
+			webapp(),
+			&nomad.SchedulerConfigurationResponse{SchedulerConfig: &nomad.SchedulerConfiguration{SchedulerAlgorithm: "spread", PreemptionConfig: nomad.PreemptionConfig{SystemSchedulerEnabled: true}}},
+		),
+	}
+}
+
+func TestNomad_ADumpIsAScenario(t *testing.T) {
+	f, report, err := Nomad(Options{}, Source{FS: nomadFolder(t, map[string]string{"driver.docker": "1"})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu := []scenario.Device{{ID: "nvidia/gpu/t4", Count: 1}}
+	want := &scenario.File{
+		Version: 1, Name: "nomad", Description: "a Nomad cluster as it was at 2026-03-01 12:00:00 UTC",
+		Scheduler: scenario.Scheduler{
+			Algorithm: "spread", Policy: "nomad",
+			Preemption: &scenario.Preemption{Service: new(false), Batch: new(false), System: new(true), SysBatch: new(false)},
+		},
+		Namespaces: []scenario.Namespace{{Name: "default"}},
+		Nodes: []scenario.Node{
+			{
+				ID: "n1", Datacenter: "dc1", Class: "large", Capacity: scenario.Quantities{"cpu": 8000, "memory": 8000, "disk": 10000},
+				Reserved: scenario.Quantities{"cpu": 100, "memory": 0, "disk": 0}, Ports: []uint16{22, 8500, 8501, 8502}, Devices: gpu,
+				Attributes: map[string]string{"driver.docker": "1", "node.pool": "default"},
+			},
+			{
+				ID: "n2", Datacenter: "dc1", Capacity: scenario.Quantities{"cpu": 4000, "memory": 8000, "disk": 10000}, Devices: gpu,
+				Attributes: map[string]string{"node.pool": "default"}, Taints: []scenario.Taint{{Key: "nomad/ineligible", Effect: "NoSchedule"}},
+			},
+		},
+		Jobs: []scenario.Job{
+			{ID: "orphan", Namespace: "default", Type: "service", Priority: new(int32(50)), Groups: []scenario.Group{
+				{Name: "g", Count: new(1), Resources: scenario.Quantities{"cpu": 500, "memory": 256, "disk": 300}},
+			}},
+			{ID: "report", Namespace: "default", Type: "batch", Priority: new(int32(20)), Groups: []scenario.Group{
+				{Name: "crunch", Count: new(1), Resources: scenario.Quantities{"cpu": 500, "memory": 256, "disk": 300}},
+			}},
+			{ID: "webapp", Namespace: "default", Type: "service", Priority: new(int32(75)), Datacenters: []string{"dc1"}, Groups: []scenario.Group{{
+				Name: "web", Count: new(3), Resources: scenario.Quantities{"cpu": 500, "memory": 256, "disk": 300},
+				Devices: []scenario.DeviceRequest{{ID: "nvidia/gpu", Count: new(int32(1))}}, KillTimeout: scenario.Duration(5 * time.Second),
+				Constraints: []scenario.Constraint{
+					{Attribute: "node.class", Operator: "=", Value: "large"}, {Attribute: "driver.docker", Operator: "=", Value: "1"},
+				},
+			}}},
+		},
+		Running: []scenario.Running{
+			{ID: "x1", Job: "orphan", Group: "g", Node: "n1"},
+			{ID: "r1", Job: "report", Group: "crunch", Node: "n2", StartedAt: scenario.Duration(-time.Minute)},
+			{ID: "a1", Job: "webapp", Group: "web", Node: "n2", StartedAt: scenario.Duration(-2 * time.Hour)},
+			{ID: "a2", Job: "webapp", Group: "web", Node: "n1", StartedAt: scenario.Duration(-time.Hour)},
+		},
+		Events: []scenario.Event{{Submit: "webapp"}},
+	}
+	if diff := cmp.Diff(want, f); diff != "" {
+		t.Error(diff)
+	}
+	left := 0
+	for _, n := range report.Notes {
+		if n.LeftOut {
+			left += n.Count
+		}
+	}
+	if report.TasksRead != report.Tasks+left || report.NodesRead != 4 || report.Nodes != 2 || report.Running != 4 || report.Tasks != 5 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// A list of nodes tells no attributes, which shall not keep everybody away.
+func TestNomad_ConstraintsThatNobodyCouldMeetAreLeftOut(t *testing.T) {
+	f, report, err := Nomad(Options{Name: "mine"}, Source{FS: nomadFolder(t, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Jobs[2].Groups[0].Constraints; len(got) != 1 || got[0].Attribute != "node.class" {
+		t.Errorf("constraints are %+v", got)
+	}
+	if !strings.Contains(report.String(), "left out, as nodes do not tell theirs") || f.Name != "mine" {
+		t.Errorf("%s: %s", f.Name, report)
+	}
+}
+
+func TestNomad_WhatIsNoDump(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a": 1`:              "dump.json: document 1 is no JSON",
+		`{"a": 1}`:             "it is no node, allocation, job or scheduler configuration",
+		`[1]`:                  "element 0: want an object",
+		`[]`:                   "there are no nodes in it; add what `nomad operator api",
+		`{"NodeResources": 5}`: "dump.json: document 1: json",
+		`[{"ID": "n1", "SchedulingEligibility": "eligible"}]`: "no node in it tells its resources",
+	} {
+		_, _, err := Nomad(Options{}, Source{FS: fstest.MapFS{"dump.json": {Data: []byte(text)}}, File: "dump.json"})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %s", text, err, want)
+		}
+	}
+	if _, _, err := Nomad(Options{Keep: 0.5}, Source{FS: nomadFolder(t, nil)}); err == nil || !strings.Contains(err.Error(), "imported whole") {
+		t.Errorf("a part of a cluster: %v", err)
+	}
+}
+
+// Lists of cede's own API tell what an allocation holds by ResourceUse.
+func TestNomad_ListsOfCedesOwnAPI(t *testing.T) {
+	nodes := []*client.NodeStub{{
+		ID: "id-1", Name: "n1", Datacenter: "dc1", Status: "ready", SchedulingEligibility: "eligible",
+		Capacity:      map[string]int64{"cpu": 4000, "memory": 8000, "licences": 3},
+		Taints:        []client.Taint{{Key: "k", Effect: "NoSchedule"}},
+		NodeResources: &client.NodeResources{Cpu: client.NodeCPUResources{CpuShares: 4000}, Memory: client.NodeMemoryResources{MemoryMB: 8000}},
+	}}
+	allocs := []*client.AllocationStub{{
+		ID: "a1", Namespace: "default", JobID: "shop", JobType: "service", TaskGroup: "web", NodeID: "id-1", ClientStatus: "running", DesiredStatus: "run",
+		ResourceUse: map[string]int64{"cpu": 500, "memory": 256, "licences": 2}, CreateTime: taken.UnixNano(),
+	}}
+	f, report, err := Nomad(Options{}, Source{FS: fstest.MapFS{"dump.json": written(t, nodes, allocs)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(scenario.Quantities{"cpu": 500, "memory": 256, "licences": 2}, f.Jobs[0].Groups[0].Resources); diff != "" {
+		t.Error(diff)
+	}
+	for _, n := range report.Notes {
+		if strings.Contains(n.What, "without resources") {
+			t.Error(n)
+		}
+	}
+}
+
+// What is missing of a dump, and what waits without a specification, is told.
+func TestNomad_WhatIsMissingIsCounted(t *testing.T) {
+	nodes := []*nomad.NodeListStub{{ID: "id-1", Name: "n1", Datacenter: "dc1", Status: "ready", SchedulingEligibility: "eligible", NodeResources: nomadResources(8000)}}
+	jobs := []*nomad.JobListStub{{
+		ID: "report", Namespace: "default", Type: "batch", Priority: 20, Status: "pending",
+		JobSummary: &nomad.JobSummary{Summary: map[string]nomad.TaskGroupSummary{"crunch": {Queued: 3}}},
+	}}
+	_, report, err := Nomad(Options{}, Source{FS: fstest.MapFS{"dump.json": written(t, nodes, jobs)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]int{}
+	for _, n := range report.Notes {
+		told[n.What] = n.Count
+	}
+	if told["dump without allocations (/v1/allocations?resources=true)"] != 1 || told["instances that wait, of jobs without a specification (/v1/job/ID)"] != 3 {
+		t.Errorf("%v", told)
+	}
+	if report.TasksRead != 3 || report.Tasks != 0 {
+		t.Errorf("%d tasks of %d", report.Tasks, report.TasksRead)
+	}
+}

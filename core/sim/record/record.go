@@ -1,0 +1,290 @@
+package record
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/importer"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// Event is one thing that happened to jobs or nodes.
+type Event struct {
+	Kind      string // the event stream's: JobRegistered, NodeDown
+	Namespace string // of a job
+	ID        string // of the job or node
+	Version   uint64 // of a job that was registered
+	On        bool   // of a drain or an eligibility: it begins
+	Time      int64  // Unix nanoseconds
+}
+
+// Recording is what a server did between two states.
+type Recording struct {
+	Name       string // of the scenario
+	Began      int64  // Unix nanoseconds: the scenario's time 0
+	Ended      int64  // Unix nanoseconds
+	Begin, End *state.Snapshot
+	Events     []Event // of the entries between the two, in their order
+}
+
+// Notes are what a scenario cannot say, and how often that was so.
+type Notes map[string]int
+
+func (n Notes) add(format string, args ...any) { n[fmt.Sprintf(format, args...)]++ }
+
+// Scenario is the recording as a scenario that can be played.
+func (r *Recording) Scenario() (*scenario.File, Notes) {
+	w := &writer{
+		Recording: r, notes: Notes{}, names: map[named]string{}, taken: map[[2]string]bool{}, jobs: map[versioned]string{},
+		current: map[model.JobKey]versioned{}, runs: map[string]string{}, placed: map[string]int{},
+		file: &scenario.File{Version: 1, Name: r.Name, Description: "recorded from a server"},
+	}
+	w.scheduler()
+	w.nodes()
+	w.running()
+	w.budgets()
+	w.events()
+	w.decisions()
+	w.file.Until = new(scenario.Duration(max(r.Ended-r.Began, 1)))
+	return w.file, w.notes
+}
+
+type writer struct {
+	*Recording
+	file  *scenario.File
+	notes Notes
+
+	names map[named]string     // of what is on the server, in the scenario
+	taken map[[2]string]bool   // names in use, by kind
+	jobs  map[versioned]string // those that were written
+	// current is the version of a job that the scenario has submitted last.
+	current map[model.JobKey]versioned
+	runs    map[string]string // ids of allocations, in the scenario
+	placed  map[string]int    // how often an instance has had a place, by its name without a replacement's number
+}
+
+type named struct{ kind, name string }
+
+type versioned struct {
+	key     model.JobKey
+	version uint64
+}
+
+// name gives something on the server a name of its own in the scenario.
+func (w *writer) name(kind, name, wish string) string {
+	at := named{kind, name}
+	if known, ok := w.names[at]; ok {
+		return known
+	}
+	clean := importer.CleanName(wish)
+	for n, base := 2, clean; w.taken[[2]string{kind, clean}]; n++ {
+		clean = fmt.Sprintf("%s-%d", base, n)
+	}
+	if clean != wish {
+		w.notes.add("names with other characters than a-z, 0-9, dot and dash, or twice in several namespaces: written otherwise")
+	}
+	w.names[at], w.taken[[2]string{kind, clean}] = clean, true
+	return clean
+}
+
+func (w *writer) scheduler() {
+	c := w.Begin.Config()
+	if c == nil {
+		c = &model.SchedulerConfig{}
+		c.Preemption[model.JobSystem] = true // a server's default
+	}
+	s := &w.file.Scheduler
+	s.Algorithm, s.PriorityDelta = string(cmp.Or(c.Algorithm, model.Binpack)), c.PriorityDelta
+	s.Preemption = &scenario.Preemption{
+		Service: new(c.Preemption[model.JobService]), Batch: new(c.Preemption[model.JobBatch]),
+		System: new(c.Preemption[model.JobSystem]), SysBatch: new(c.Preemption[model.JobSysBatch]),
+		Binding: new(c.Preemption[model.JobBinding]),
+	}
+	w.policy(c.Policy)
+}
+
+// policy names the policy that decides. Of a module the file has to be beside the
+// scenario, since its code does not travel in one.
+func (w *writer) policy(name string) {
+	w.file.Scheduler.Policy = name
+	active := w.Begin.PolicyState(cmp.Or(name, "default"))
+	if active == nil || active.Active == "" {
+		return
+	}
+	v := w.Begin.PolicyVersion(active.Active)
+	if v == nil || v.Kind == "builtin" && len(v.Config) == 0 && len(v.Grants) == 0 {
+		return
+	}
+	use, config := v.Name, settings(v.Config)
+	if v.Kind != "builtin" {
+		use = "./" + importer.CleanName(v.Name) + ".wasm"
+		w.notes.add("policy %s is a module: put it beside the scenario as %s, or play another with -p", v.Name, use)
+	}
+	variant := scenario.PolicyVariant{Name: importer.CleanName(v.Name) + "-recorded", Use: use, Config: config, Grant: v.Grants}
+	w.file.Policies = append(w.file.Policies, variant)
+	w.file.Scheduler.Policy = variant.Name
+}
+
+// nodes are those of the beginning, and those that came later, which are not
+// ready until then.
+func (w *writer) nodes() {
+	for n := range w.Begin.Nodes() {
+		w.node(n, n.Schedulable())
+	}
+	for n := range w.End.Nodes() {
+		if w.Begin.Node(n.ID) == nil {
+			w.node(n, false)
+		}
+	}
+}
+
+func (w *writer) node(n *model.Node, ready bool) {
+	node := importer.NodeOf(n)
+	node.ID = w.name("node", n.ID, n.ID)
+	node.Datacenter = w.name("datacenter", n.Datacenter, n.Datacenter)
+	if n.Class != "" {
+		node.Class = w.name("class", n.Class, n.Class)
+	}
+	node.Reserved, node.Ports = scenario.Quantities(n.Reserved), n.Ports
+	for _, d := range n.Devices {
+		node.Devices = append(node.Devices, scenario.Device{ID: d.ID, Count: d.Count, Attributes: d.Attributes})
+	}
+	if len(n.Meta) > 0 {
+		node.Attributes = merged(n.Meta, n.Attributes)
+	}
+	if !ready {
+		node.Ready = new(false)
+	}
+	w.file.Nodes = append(w.file.Nodes, node)
+}
+
+func merged(list ...map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, m := range list {
+		maps.Copy(all, m)
+	}
+	return all
+}
+
+// job writes a version of a job, once.
+func (w *writer) job(j *model.Job) string {
+	at := versioned{j.Key(), j.Version}
+	if id, ok := w.jobs[at]; ok {
+		return id
+	}
+	wish := j.ID
+	if _, other := w.current[j.Key()]; other {
+		wish = fmt.Sprintf("%s-v%d", j.ID, j.Version)
+		w.notes.add("jobs that were changed: the new version is written as a job of its own, and the old one stops")
+	}
+	id := w.name("job", fmt.Sprintf("%v %d", j.Key(), j.Version), wish)
+	job := importer.JobOf(j)
+	job.ID, job.Namespace, job.Policy = id, w.name("namespace", j.Namespace, j.Namespace), ""
+	if j.Policy != "" {
+		w.notes.add("jobs with a policy of their own: left out, so that one policy decides about all")
+	}
+	for i, dc := range j.Datacenters {
+		job.Datacenters[i] = w.name("datacenter", dc, dc)
+	}
+	for i, g := range j.Groups {
+		job.Groups[i].Name = w.name("group "+id, g.Name, g.Name)
+		if job.Groups[i].Duration == 0 {
+			job.Groups[i].Duration = w.ran(j, g.Name)
+		}
+	}
+	w.jobs[at], w.current[j.Key()] = id, at
+	w.file.Jobs = append(w.file.Jobs, job)
+	return id
+}
+
+// ran is how long instances of a group ran that ended by themselves, on average;
+// 0: none did.
+func (w *writer) ran(j *model.Job, group string) scenario.Duration {
+	sum, n := int64(0), int64(0)
+	for _, a := range w.End.AppendJobAllocs(nil, j.Key()) {
+		if a.Group.Name == group && a.Desired == model.DesiredRun && a.Client == model.ClientComplete && a.Started && a.EndTime > a.StartTime {
+			sum, n = sum+(a.EndTime-a.StartTime), n+1
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	w.notes.add("groups whose instances ended by themselves: all of them run as long as those did on average")
+	return scenario.Duration(sum / n)
+}
+
+// running is what had a place when the recording began, and what waited for one.
+func (w *writer) running() {
+	var live []*model.Allocation
+	for j := range w.Begin.Jobs() {
+		if j.Stopped {
+			continue
+		}
+		for _, a := range w.Begin.AppendJobAllocs(nil, j.Key()) {
+			if a.Live() {
+				live = append(live, a)
+			}
+		}
+	}
+	slices.SortFunc(live, func(a, b *model.Allocation) int {
+		return cmp.Or(a.Job.Key().Compare(b.Job.Key()), cmp.Compare(a.Group.Name, b.Group.Name), cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
+	})
+	for _, a := range live {
+		job := w.job(w.Begin.Job(a.Job.Key()))
+		if w.Begin.Job(a.Job.Key()).Group(a.Group.Name) == nil {
+			w.notes.add("allocations of groups that their jobs have no more: left out")
+			continue
+		}
+		id := w.name("run", a.ID, a.ID)
+		run := scenario.Running{ID: id, Job: job, Group: w.group(job, a), Node: w.name("node", a.NodeID, a.NodeID)}
+		if a.Started {
+			run.StartedAt = scenario.Duration(min(a.StartTime-w.Began, 0))
+		}
+		w.runs[a.ID] = id
+		w.alloc(job, a) // what replaces it is its first replacement
+		w.file.Running = append(w.file.Running, run)
+	}
+	w.waiting()
+	for range w.Begin.Bindings() {
+		w.notes.add("bindings, with their member clusters: left out")
+	}
+}
+
+func (w *writer) group(job string, a *model.Allocation) string {
+	return w.name("group "+job, a.Group.Name, a.Group.Name)
+}
+
+// waiting submits what had no place yet.
+func (w *writer) waiting() {
+	for j := range w.Begin.Jobs() {
+		if j.Stopped {
+			continue
+		}
+		if slices.ContainsFunc(w.Begin.EvalsOfJob(j.Key()), func(e *model.Evaluation) bool {
+			return e.Status == model.EvalBlocked || e.Status == model.EvalPending
+		}) {
+			w.file.Events = append(w.file.Events, scenario.Event{Submit: w.job(j)})
+		}
+	}
+}
+
+func (w *writer) budgets() {
+	for _, b := range w.Begin.Budgets() {
+		if len(b.Labels) == 0 || b.MinAvailable == nil && b.MaxUnavailable == nil {
+			w.notes.add("budgets of evictions in a time: left out")
+			continue
+		}
+		budget := scenario.Budget{
+			Name: w.name("budget", b.Key().String(), b.Name), Namespace: w.name("namespace", b.Namespace, b.Namespace), Labels: b.Labels,
+			MinAvailable: (*scenario.Bound)(b.MinAvailable), MaxUnavailable: (*scenario.Bound)(b.MaxUnavailable),
+		}
+		if b.Strict {
+			budget.Enforcement = "strict"
+		}
+		w.file.Budgets = append(w.file.Budgets, budget)
+	}
+}

@@ -1,0 +1,108 @@
+package record_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/record"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// What happened is written in the order in which it happened, under names that
+// scenarios take, and the file that comes of it can be played.
+func TestScenario_SaysWhatHappened(t *testing.T) {
+	const second = int64(1e9)
+	store := state.New()
+	low := coretest.Job("Low_Job").Change(func(j *model.Job) { j.Namespace = "team" }).Priority(20).Ask(80, 10, 0).Obj()
+	txn := store.Begin(1)
+	no(t, txn.UpsertNode(coretest.Node("n1", 100, 100, 0)))
+	no(t, txn.UpsertJob(low))
+	victim := &model.Allocation{ID: "a1", Job: low, Group: low.Groups[0], NodeID: "n1", Client: model.ClientRunning, Started: true, StartTime: 3 * second}
+	txn.UpsertAllocs(victim)
+	txn.SetConfig(&model.SchedulerConfig{Preemption: [model.EvalTypes]bool{model.JobService: true}})
+	begin := txn.Commit()
+
+	txn = store.Begin(2)
+	no(t, txn.UpsertNode(coretest.Node("n2", 10, 10, 0)))
+	changed := *low
+	changed.Version = low.Version + 1
+	no(t, txn.UpsertJob(&changed))
+	high := coretest.Job("high").Priority(80).Ask(80, 10, 0).Obj()
+	no(t, txn.UpsertJob(high))
+	evicted := *begin.Alloc("a1")
+	evicted.Desired, evicted.PreemptedBy = model.DesiredEvict, "b1"
+	txn.UpsertAllocs(&evicted, &model.Allocation{ID: "b1", Job: high, Group: high.Groups[0], NodeID: "n1", Preempted: []string{"a1"}})
+	end := txn.Commit()
+
+	r := &record.Recording{Name: "rec", Began: 10 * second, Ended: 70 * second, Begin: begin, End: end, Events: []record.Event{
+		{Kind: "NodeRegistered", ID: "n2", Time: 12 * second},
+		{Kind: "JobRegistered", ID: "high", Namespace: "default", Version: high.Version, Time: 15 * second},
+		{Kind: "JobRegistered", ID: "Low_Job", Namespace: "team", Version: changed.Version, Time: 20 * second},
+		{Kind: "NodeDrain", ID: "n2", On: true, Time: 30 * second},
+		{Kind: "NodeDown", ID: "n2", Time: 31 * second},
+		{Kind: "NodeTaints", ID: "n2", Time: 32 * second},
+		{Kind: "JobRegistered", ID: "gone", Namespace: "team", Time: 33 * second},
+		{Kind: "JobStopped", ID: "high", Namespace: "default", Time: 40 * second},
+	}}
+	f, notes := r.Scenario()
+	var text strings.Builder
+	no(t, scenario.Encode(&text, f, scenario.YAML))
+	read, err := scenario.Decode("rec.yaml", strings.NewReader(text.String()))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text.String())
+	}
+	var steps []string
+	for _, e := range read.Events {
+		steps = append(steps, e.At.String()+" "+e.Submit+e.Stop+e.NodeUp+e.NodeDown+e.Drain)
+	}
+	if want := []string{"2s n2", "5s high", "10s low-job", "10s low-job-v1", "20s n2", "21s n2", "30s high"}; !slices.Equal(steps, want) {
+		t.Errorf("steps %q, want %q", steps, want)
+	}
+	if got := read.Running; len(got) != 1 || got[0].ID != "a1" || got[0].Job != "low-job" || got[0].StartedAt != scenario.Duration(-7*second) {
+		t.Errorf("running %+v", got)
+	}
+	if n := read.Nodes; len(n) != 2 || n[0].Ready != nil || n[1].Ready == nil || *n[1].Ready {
+		t.Errorf("nodes %+v", n)
+	}
+	list := *read.Expect.Placements
+	if len(list) != 1 || *list[0].Alloc != "high.g[0]" || *list[0].Node != "n1" || !slices.Equal(*list[0].Preempted, []string{"a1"}) {
+		t.Errorf("decisions %+v", list)
+	}
+	for _, want := range []string{"names with other characters", "jobs that were changed", "events NodeTaints of nodes", "jobs that are forgotten"} {
+		if !slices.ContainsFunc(slices.Collect(keys(notes)), func(n string) bool { return strings.Contains(n, want) }) {
+			t.Errorf("no note says %q: %v", want, notes)
+		}
+	}
+	run, err := sim.Play(t.Context(), read, sim.Options{Resolve: func(sim.PolicySpec) (*policy.Version, error) {
+		return policy.NewVersion(policy.Source{Name: "default", Module: policy.Native("sha256:rules", func() sdk.Policy { return rules.New() })})
+	}})
+	no(t, err)
+	if p := run.Result.Placements[0]; p.Alloc != "high.g[0]" || !slices.Equal(p.Preempted, []string{"a1"}) {
+		t.Errorf("played: %+v", run.Result.Placements)
+	}
+}
+
+func keys(n record.Notes) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range n {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func no(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,97 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// Budgets that bound how many are evicted in a window remember when that was. Times
+// are those of the entries that evicted, so every server remembers the same; what
+// was evicted before a budget was there it does not know.
+
+// recent is evictions under a budget, the oldest first. It is immutable.
+type recent struct{ list []model.EvictionsAt }
+
+// add is the evictions with one more, without those that no window reaches any more.
+func (r *recent) add(now int64, rate *model.Rate) *recent {
+	var list []model.EvictionsAt
+	if r != nil {
+		list = r.list
+	}
+	first := 0
+	for first < len(list) && list[first].At+int64(rate.Window) <= now {
+		first++
+	}
+	list = slices.Clone(list[first:])
+	if last := len(list) - 1; last >= 0 && list[last].At >= now {
+		list[last].N++ // of the same entry, or a clock went back
+	} else {
+		list = append(list, model.EvictionsAt{At: now, N: 1})
+	}
+	return &recent{list}
+}
+
+// in is how many fall into the window that ends at now.
+func (r *recent) in(now int64, rate *model.Rate) (n int) {
+	if r == nil {
+		return 0
+	}
+	for _, e := range slices.Backward(r.list) {
+		if e.At+int64(rate.Window) <= now {
+			break
+		}
+		n += int(e.N)
+	}
+	return n
+}
+
+// countEviction remembers an allocation that is evicted: old and next are two
+// versions of it.
+func (t *Txn) countEviction(old, next *model.Allocation) {
+	if t.restores || old == nil || next == nil || next.Desired != model.DesiredEvict || old.Desired == model.DesiredEvict || !old.Available() {
+		return
+	}
+	for _, at := range t.budgets.of(old.Group) {
+		if rate := t.budgets.list[at].MaxEvictions; rate != nil {
+			c := t.budgetCounts.At(int(at))
+			c.recent = c.recent.add(next.EndTime, rate)
+			t.budgetCounts.Set(t.owner, int(at), c)
+		}
+	}
+}
+
+// RecentEvictions is when allocations under the budget at a position in Budgets were
+// evicted lately, the oldest first, where it bounds that. It is shared and read-only.
+func (v *View) RecentEvictions(at int32) []model.EvictionsAt {
+	if r := v.budgetCounts.At(int(at)).recent; r != nil {
+		return r.list
+	}
+	return nil
+}
+
+// RestoreEvictions gives a budget the evictions that a snapshot remembers.
+func (t *Txn) RestoreEvictions(key model.BudgetKey, list []model.EvictionsAt) {
+	at, found := t.budgets.find(key)
+	if !found || len(list) == 0 {
+		return
+	}
+	c := t.budgetCounts.At(at)
+	c.recent = &recent{list}
+	t.budgetCounts.Set(t.owner, at, c)
+}
+
+// MoreEvictionsAt is when the budget at a position in Budgets allows more evictions
+// than it does now by the passing of time alone, in Unix nanoseconds; 0: never.
+func (v *View) MoreEvictionsAt(at int32, now int64) int64 {
+	rate := v.budgets.list[at].MaxEvictions
+	if rate == nil {
+		return 0
+	}
+	for _, e := range v.RecentEvictions(at) {
+		if frees := e.At + int64(rate.Window); frees > now {
+			return frees
+		}
+	}
+	return 0
+}

@@ -1,0 +1,90 @@
+package state
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// A rate counts who was evicted while it worked, in the window that ends now, in the
+// whole namespace where it has no labels; it forgets what no window reaches, and
+// another version of the budget knows what the first one knew.
+func TestRates_CountTheEvictionsOfAWindow(t *testing.T) {
+	s := seeded(t)
+	d := rand.New(rand.NewPCG(1, 2))
+	txn := s.Begin(2)
+	high := jobOf("high", 90)
+	if err := txn.UpsertJob(high); err != nil {
+		t.Fatal(err)
+	}
+	for _, app := range []string{"web", "api"} {
+		j := jobOf(app, 20)
+		j.Groups[0].Labels = map[string]string{"app": app}
+		if err := txn.UpsertJob(j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rate := &model.Rate{Number: 3, Window: time.Minute}
+	budget := func(name string, labels map[string]string) *model.Budget {
+		return &model.Budget{Namespace: "default", Name: name, Labels: labels, MaxEvictions: rate, Strict: true}
+	}
+	txn.UpsertBudget(budget("all", nil))
+	txn.UpsertBudget(budget("web", map[string]string{"app": "web"}))
+	other := budget("other", nil)
+	other.Namespace = "other"
+	txn.UpsertBudget(other)
+	checked(t, txn)
+
+	var evicted []struct {
+		at  int64
+		app string
+	}
+	for i := range 400 {
+		at := int64(i) * int64(5*time.Second)
+		index := uint64(3 + i)
+		txn := s.Begin(index)
+		app := []string{"web", "api"}[d.IntN(2)]
+		a := allocOf(txn, fmt.Sprint("r", i), app, "n0")
+		a.Started = d.IntN(4) > 0
+		txn.UpsertAllocs(a)
+		if d.IntN(3) > 0 {
+			txn.applyEviction(at, model.Eviction{AllocID: a.ID, By: "x"})
+			if a.Started {
+				evicted = append(evicted, struct {
+					at  int64
+					app string
+				}{at, app})
+			}
+		} else {
+			txn.DeleteAllocs(a.ID)
+		}
+		if i%50 == 0 {
+			txn.UpsertBudget(budget("web", map[string]string{"app": "web"}))
+		}
+		sn := checked(t, txn)
+		for k, b := range sn.Budgets() {
+			n := 0
+			for _, e := range evicted {
+				if e.at+int64(time.Minute) > at && b.Namespace == "default" && (b.Name == "all" || e.app == "web") {
+					n++
+				}
+			}
+			if got := sn.BudgetSlack(int32(k), at); got != 3-n {
+				t.Fatalf("at %d, budget %s has %d left, want %d", i, b.Name, got, 3-n)
+			}
+			more := sn.MoreEvictionsAt(int32(k), at)
+			if (more == 0) != (n == 0) || more != 0 && sn.BudgetSlack(int32(k), more) <= 3-n {
+				t.Fatalf("at %d, budget %s allows more at %d", i, b.Name, more)
+			}
+			if len(sn.RecentEvictions(int32(k))) > 14 {
+				t.Fatalf("it remembers %d", len(sn.RecentEvictions(int32(k))))
+			}
+		}
+	}
+	if len(evicted) < 100 {
+		t.Errorf("only %d were evicted", len(evicted))
+	}
+}

@@ -1,0 +1,154 @@
+package worker_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/worker"
+)
+
+// queue is the queue of bindings over a state: what is applied is fed to it.
+type queue struct {
+	t      *testing.T
+	store  *state.Store
+	broker *broker.Broker
+	feed   worker.Feed
+}
+
+func newQueue(t *testing.T) *queue {
+	b, err := broker.New(broker.Config{Clock: clock.NewVirtual(time.Unix(0, 1))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Enable()
+	return &queue{t, state.New(), b, worker.Feed{Broker: b, Blocked: broker.NewBlocked(b), Policies: coretest.Policies()}}
+}
+
+// apply does what an entry of the log would.
+func (q *queue) apply(do func(*state.Txn) []*model.Evaluation) {
+	txn := q.store.Begin(q.store.Snapshot().Index() + 1)
+	evals := do(txn)
+	q.feed.Evals(txn.Commit(), 1, evals...)
+}
+
+func (q *queue) submit(id string, priority int32) {
+	q.apply(func(txn *state.Txn) []*model.Evaluation {
+		b := &model.Binding{Namespace: "default", ID: id, Priority: priority}
+		if err := txn.UpsertBinding(b); err != nil {
+			q.t.Fatal(err)
+		}
+		changed := txn.ApplyQueuePriority(1, b)
+		if len(changed) > 0 {
+			return changed
+		}
+		e := &model.Evaluation{ID: id + "-" + time.Duration(txn.Index()).String(), Namespace: "default", JobID: id, Type: model.JobBinding}
+		txn.UpsertEvals(e)
+		return []*model.Evaluation{e}
+	})
+}
+
+func (q *queue) next() broker.Delivery {
+	q.t.Helper()
+	d, ok := q.broker.TryDequeue(nil)
+	if !ok {
+		q.t.Fatal("nothing is queued")
+	}
+	return d
+}
+
+// Karmada loses a priority that is raised while the binding is queued, and serves
+// the old one when it is raised during the work (karmada-io/karmada, probed at 1.19).
+func TestQueue_LosesNoPriorityThatChangesMeanwhile(t *testing.T) {
+	q := newQueue(t)
+	q.submit("x", 1)
+	q.submit("y", 5)
+	q.submit("x", 9) // while it is queued
+	d := q.next()
+	if d.Eval.JobID != "x" || d.Eval.Priority != 9 {
+		t.Fatalf("first comes %s of priority %d, want x of 9", d.Eval.JobID, d.Eval.Priority)
+	}
+	q.submit("x", 2) // while it is being worked on
+	if err := q.broker.Ack(d.Eval.ID, d.Token, q.store.Snapshot().Index()-1); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		id       string
+		priority int32
+	}{{"y", 5}, {"x", 2}} {
+		if d = q.next(); d.Eval.JobID != want.id || d.Eval.Priority != want.priority {
+			t.Errorf("next comes %s of priority %d, want %s of %d", d.Eval.JobID, d.Eval.Priority, want.id, want.priority)
+		}
+	}
+}
+
+// What is made of an old copy after the change counts by the new priority, too.
+func TestQueue_RanksFollowUpsByWhatTheBindingIsNow(t *testing.T) {
+	q := newQueue(t)
+	q.submit("x", 1)
+	d := q.next()
+	q.submit("x", 7)
+	q.apply(func(txn *state.Txn) []*model.Evaluation {
+		e := &model.Evaluation{ID: "after", Namespace: "default", JobID: "x", Type: model.JobBinding, Priority: d.Eval.Priority, Previous: d.Eval.ID}
+		txn.UpsertEvals(e)
+		return nil
+	})
+	if e := q.store.Snapshot().Eval("after"); e.Priority != 7 {
+		t.Errorf("what follows has priority %d, want 7", e.Priority)
+	}
+}
+
+// Of equal priority who came first is served first, however often others made it
+// try again.
+func TestQueue_ServesEqualsByFirstArrival(t *testing.T) {
+	q := newQueue(t)
+	for _, id := range []string{"first", "second", "third"} {
+		q.submit(id, 3)
+	}
+	d := q.next()
+	q.apply(func(txn *state.Txn) []*model.Evaluation { // first finds no room, and waits by another evaluation
+		done := *d.Eval
+		done.Status = model.EvalComplete
+		again := &model.Evaluation{ID: "again", Namespace: "default", JobID: "first", Type: model.JobBinding, Previous: d.Eval.ID}
+		txn.UpsertEvals(&done, again)
+		return []*model.Evaluation{&done, again}
+	})
+	if err := q.broker.Ack(d.Eval.ID, d.Token, d.WaitIndex); err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for range 3 {
+		order = append(order, q.next().Eval.JobID)
+	}
+	if want := []string{"first", "second", "third"}; !slices.Equal(order, want) {
+		t.Errorf("served are %v, want %v", order, want)
+	}
+}
+
+// With the gate off bindings are queued as they come, and those that wait when it
+// is turned at once go by what it says now.
+func TestQueue_GoesByThePriorityThatTheGateAllows(t *testing.T) {
+	q := newQueue(t)
+	gate := func(on bool) {
+		q.apply(func(txn *state.Txn) []*model.Evaluation {
+			txn.SetConfig(&model.SchedulerConfig{Gates: model.FeatureGates{PriorityBasedScheduling: &on}})
+			return txn.ApplyQueuePriorities(1)
+		})
+	}
+	gate(false)
+	q.submit("low", 1)
+	q.submit("high", 9)
+	if d := q.next(); d.Eval.JobID != "low" {
+		t.Errorf("with the gate off first comes %s, want low, which came first", d.Eval.JobID)
+	}
+	q.submit("higher", 10)
+	gate(true)
+	if d := q.next(); d.Eval.JobID != "higher" || d.Eval.Priority != 10 {
+		t.Errorf("with the gate on next comes %s of priority %d, want higher of 10", d.Eval.JobID, d.Eval.Priority)
+	}
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# One server that bindings are registered with, and two member clusters, each a server
+# with a node and an agent. A binding displaces another on one of them. Everything that
+# it starts it ends, by its process id.
+set -euo pipefail
+cede=${1:-bin/cede}
+here=$(cd "$(dirname "$0")" && pwd)
+base=${MEMBER_PORT:-14700}
+dir=$(mktemp -d)
+declare -A pid=()
+
+finish() {
+  code=$?
+  trap - EXIT INT TERM
+  for p in "${pid[@]}"; do kill -KILL "$p" 2>/dev/null || true; done
+  wait 2>/dev/null || true
+  if [ $code -ne 0 ]; then
+    printf '\nIt did not go well. What the processes said last:\n' >&2
+    tail -n 5 "$dir"/*.log >&2 || true
+  fi
+  rm -rf "$dir"
+  exit $code
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+say() { printf '\n== %s\n\n' "$*"; }
+http() { echo "http://127.0.0.1:$((base + $1))"; }
+export CEDE_ADDR
+CEDE_ADDR=$(http 1)
+
+start() { # name, number, further configuration
+  cat >"$dir/$1.yaml" <<YAML
+name: $1
+data_dir: $dir/$1
+listen: {http: "127.0.0.1:$((base + $2))", rpc: "127.0.0.1:$((base + 10 + $2))", metrics: ""}
+server: {enabled: true}
+$3
+YAML
+  "$cede" agent --config "$dir/$1.yaml" 2>>"$dir/$1.log" >/dev/null &
+  pid[$1]=$!
+}
+
+cluster() { # name, number
+  start "$1" "$2" "client:
+  enabled: true
+  resources: {cpu: 2000, memory: 4096, disk: 10000}
+  drivers: {sim: {enabled: true}, exec: {enabled: false}}
+  pressure: {enabled: false}
+member: {enabled: true, cluster: $1, servers: [\"$(http 1)\"], attributes: {region: $1}, poll: 200ms}"
+}
+
+until_true() { # what, command...
+  local what=$1 end=$((SECONDS + 60))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    if [ $SECONDS -ge $end ]; then
+      echo "not within a minute: $what" >&2
+      exit 1
+    fi
+    sleep 0.1
+  done
+}
+
+offers() { [ "$("$cede" cluster status "$1" -t '{{.Status}} {{.Capacity.cpu}}' 2>/dev/null)" = 'ready 2000' ]; }
+ready() { [ "$("$cede" binding status "$1" -t '{{.Status}} {{.Ready}}' 2>/dev/null)" = "bound $2" ]; }
+
+say 'A server, and two member clusters that join it.'
+start global 1 ''
+until_true 'the server answers' "$cede" operator scheduler set --preempt-binding --priority-delta 1
+cluster eu 2
+cluster us 3
+until_true 'both offer what they have' eval 'offers eu && offers us'
+"$cede" cluster list
+
+say 'Two bindings fill both.'
+"$cede" binding apply "$here/bindings/first.yaml"
+until_true 'their replicas work' eval 'ready etl 3 && ready report 1'
+"$cede" binding list
+
+say 'A release of priority 100 wants two replicas on one cluster.'
+"$cede" binding apply "$here/bindings/release.yaml"
+until_true 'it works' ready release 2
+"$cede" binding list
+
+say 'Who made room for it, and why that waits now:'
+"$cede" binding status release
+echo
+"$cede" binding status etl
+
+say 'In the cluster eu it is a job like any other:'
+"$cede" job status --addr "$(http 2)"
+
+say 'The release is over, and what it displaced comes back.'
+"$cede" binding delete release
+until_true 'the replicas are back' ready etl 3
+"$cede" binding list
+say 'All is stopped and removed.'

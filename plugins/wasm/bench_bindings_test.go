@@ -1,0 +1,230 @@
+//go:build unix
+
+package wasm_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/planner"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/worker"
+	"github.com/cede-scheduler/cede/plugins/wasm"
+	"github.com/cede-scheduler/cede/policies/karmada"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// BenchmarkBindings is 10,000 bindings that are submitted to 200 member clusters,
+// one after another, each from the queue to what is written of it; the log and the
+// agents apart. Of "room" there is enough. Of "preempt" 8,000 fill the clusters and
+// 2,000 above them evict: what leaves is gone at once, and waits in its turn.
+func BenchmarkBindings(b *testing.B) {
+	h := host(b, wasm.Options{})
+	for _, kind := range []struct {
+		name       string
+		low, high  int
+		perCluster int64 // millicores
+	}{{"room", 10_000, 0, 200_000}, {"preempt", 8_000, 2_000, 64_000}} {
+		for _, c := range []contender{
+			{"karmada/native", func(testing.TB, *wasm.Host) policy.Module {
+				return policy.Native("bench", func() sdk.Policy { return karmada.New() })
+			}},
+			{"karmada/go", goModule("karmada")},
+		} {
+			b.Run(kind.name+"/"+c.name, func(b *testing.B) {
+				module := c.module(b, h)
+				var took []time.Duration
+				var evicted int
+				before := cpuTime(b)
+				for b.Loop() {
+					v, err := policy.NewVersion(policy.Source{Name: "karmada", Module: module})
+					check(b, err)
+					set, err := policy.NewSet(coretest.Policies().Default(), v)
+					check(b, err)
+					p := newBindingPool(b, set, 200, kind.perCluster)
+					p.submit(kind.low, 0)
+					p.submit(kind.high, 100)
+					took, evicted = append(took, p.took...), p.evicted
+					set.Unpin()
+				}
+				slices.Sort(took)
+				n := len(took)
+				b.ReportMetric(float64((kind.low+kind.high)*b.N)/b.Elapsed().Seconds(), "bindings/s")
+				b.ReportMetric(float64((cpuTime(b)-before).Microseconds())/float64(kind.low+kind.high)/float64(b.N), "cpu-us/binding")
+				b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "decisions/s")
+				b.ReportMetric(float64(took[n/2].Microseconds()), "p50-us")
+				b.ReportMetric(float64(took[n*99/100].Microseconds()), "p99-us")
+				b.ReportMetric(float64(evicted), "evicted")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// cpuTime is what the process has used of processors: on a machine that others
+// use too it says more than the time on the wall.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	check(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// bindingPool is a server's parts, as far as bindings need them.
+type bindingPool struct {
+	b       testing.TB
+	store   *state.Store
+	broker  *broker.Broker
+	feed    *worker.Feed
+	worker  *worker.Worker
+	rand    *rand.Rand
+	ids     int
+	ends    []string // what was told to stop
+	took    []time.Duration
+	evicted int
+	before  *state.Snapshot // the state that the plan at hand is committed to
+}
+
+func newBindingPool(b testing.TB, set *policy.Set, clusters int, cpu int64) *bindingPool {
+	p := &bindingPool{b: b, store: state.New(), rand: rand.New(rand.NewPCG(1, 2))}
+	var err error
+	p.broker, err = broker.New(broker.Config{Clock: clock.NewVirtual(time.Unix(0, 1))})
+	check(b, err)
+	p.feed = &worker.Feed{Broker: p.broker, Blocked: broker.NewBlocked(p.broker), Policies: set}
+	p.broker.Enable()
+	txn := p.begin()
+	for i := range clusters {
+		check(b, txn.UpsertCluster(&model.Cluster{
+			ID: fmt.Sprintf("m%03d", i), Capacity: model.Resources{"cpu": cpu, "memory": 2 * cpu},
+			Attributes: map[string]string{"region": fmt.Sprint("r", i%8)},
+		}))
+	}
+	config := *coretest.AllPreempt()
+	config.Policy = "karmada"
+	txn.SetConfig(&config)
+	txn.Commit()
+	applier := planner.NewApplier(planner.Config{
+		Store: p.store, Committer: planner.Direct{Store: p.store, Observe: p.committed}, Rules: &scheduler.CommitRules{},
+	})
+	p.worker = worker.New(worker.Config{
+		Broker: p.broker, Planner: direct{p, applier}, States: p.store, Evals: p,
+		Scheduler: scheduler.New(scheduler.Config{Policies: set, Workers: runtime.GOMAXPROCS(0)}),
+		Clock:     clock.NewVirtual(time.Unix(0, 1)), NewEvalID: p.id,
+	})
+	return p
+}
+
+// direct lets the worker submit plans without goroutines.
+type direct struct {
+	*bindingPool
+	applier *planner.Applier
+}
+
+func (d direct) Submit(_ context.Context, plan *model.Plan) (*model.PlanResult, error) {
+	d.before = d.store.Snapshot()
+	return d.applier.ApplyOne(plan)
+}
+
+func (p *bindingPool) begin() *state.Txn { return p.store.Begin(p.store.Snapshot().Index() + 1) }
+
+func (p *bindingPool) id() string {
+	p.ids++
+	return fmt.Sprint("eval-", p.ids)
+}
+
+func (p *bindingPool) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.Evaluation) error {
+	for len(evals) > 0 {
+		txn := p.begin()
+		txn.UpsertEvals(evals...)
+		evals = p.feed.Evals(txn.Commit(), 1, evals...)
+	}
+	return nil
+}
+
+// submit has bindings of ten priorities come one after another.
+func (p *bindingPool) submit(n int, priority int32) {
+	for range n {
+		b := &model.Binding{
+			Namespace: model.DefaultNamespace, ID: fmt.Sprint("binding-", p.id()), Priority: priority + int32(p.rand.IntN(10)), Preempts: priority > 0,
+			Replicas: 1 + p.rand.IntN(6), MaxClusters: 1 + p.rand.IntN(3),
+			Resources: model.Resources{"cpu": 100 + 100*p.rand.Int64N(8), "memory": 256 * (1 + p.rand.Int64N(4))},
+		}
+		if p.rand.IntN(2) == 0 {
+			b.Constraints = []model.Constraint{{Attribute: "region", Operator: "=", Value: fmt.Sprint("r", p.rand.IntN(8))}}
+		}
+		ev := &model.Evaluation{
+			ID: p.id(), Namespace: b.Namespace, JobID: b.ID, Type: model.JobBinding, Priority: b.Priority,
+			TriggeredBy: model.TriggerJobRegister,
+		}
+		txn := p.begin()
+		check(p.b, txn.UpsertBinding(b))
+		txn.UpsertEvals(ev)
+		p.feed.Evals(txn.Commit(), 1, ev)
+		p.drain()
+	}
+}
+
+func (p *bindingPool) drain() {
+	for {
+		d, ok := p.broker.TryDequeue(nil)
+		if !ok && !p.feed.Settle(p.store.Snapshot(), 1) {
+			return
+		}
+		if !ok {
+			continue
+		}
+		from := time.Now()
+		check(p.b, p.worker.Work(p.b.Context(), d))
+		p.took = append(p.took, time.Since(from))
+		if len(p.ends) > 0 {
+			p.end()
+		}
+		for ends := p.feed.Reap(1); len(ends) > 0; ends = p.feed.Reap(1) {
+			check(p.b, p.WriteEvals(p.b.Context(), broker.Delivery{}, ends...))
+		}
+	}
+}
+
+// end is what clusters report: whoever was told to stop is gone.
+func (p *bindingPool) end() {
+	txn := p.begin()
+	var places []string
+	for _, id := range txn.ApplyAssignmentEnds(1, p.ends...) {
+		places = append(places, model.ClusterPlace(id))
+	}
+	p.ends = p.ends[:0]
+	p.feed.Room(txn.Commit(), 1, places...)
+}
+
+func (p *bindingPool) committed(snap *state.Snapshot, batch *state.Batch, evals []*model.Evaluation) {
+	var rooms []string
+	for _, bp := range batch.Plans {
+		for _, i := range bp.Groups {
+			g := &bp.Plan.Groups[i]
+			for _, w := range g.Withdraw {
+				p.ends = append(p.ends, w.AssignmentID)
+				p.evicted++
+				rooms = append(rooms, model.ClusterPlace(snap.Assignment(w.AssignmentID).ClusterID))
+			}
+			for _, a := range g.Assign {
+				if p.before.HasClaimOn(a.ClusterID, bp.Plan.Job) {
+					rooms = append(rooms, model.ClusterPlace(a.ClusterID))
+				}
+			}
+		}
+	}
+	p.feed.Evals(snap, 1, evals...)
+	slices.Sort(rooms)
+	p.feed.Room(snap, 1, slices.Compact(rooms)...)
+}

@@ -1,0 +1,84 @@
+package optimal_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+// overruns is whether rows of an option overrun a budget between them.
+func overruns(c *policytest.Case, o *policytest.Option, set []int) bool {
+	for _, b := range c.Budgets {
+		n := int32(0)
+		for _, k := range set {
+			if slices.Contains(o.Rows[k].Budgets, b.Name) {
+				n++
+			}
+		}
+		if n > max(0, b.Slack) {
+			return true
+		}
+	}
+	return false
+}
+
+// cheapestWithin is what the cheapest of the sets costs that make room and overrun no
+// budget; nil: none does.
+func cheapestWithin(c *policytest.Case, by string, in *policy.Candidates, i int) (best []int64) {
+	o := &c.Options[i]
+	for mask := range 1 << len(o.Rows) {
+		var set []int
+		for k := range o.Rows {
+			if mask>>k&1 != 0 {
+				set = append(set, k)
+			}
+		}
+		if !policytest.Fits(in, i, set) || overruns(c, o, set) {
+			continue
+		}
+		if price := priceOf(c, by, o, set); best == nil || slices.Compare(price, best) < 0 {
+			best = price
+		}
+	}
+	return best
+}
+
+// A budget is overrun only where every set of victims that makes room overruns one; of
+// the others none costs less.
+func TestOptimal_OverrunsABudgetOnlyWhereItMust(t *testing.T) {
+	eachCost(t, func(t *testing.T, by string) {
+		r := rand.New(rand.NewPCG(5, 6))
+		p := configured(t, by, 10_000_000)
+		within, must := 0, 0
+		for k := range policytest.Count(t) / 4 {
+			s := shape(k)
+			s.Budgets = true
+			c := policytest.Random(r, s)
+			in := c.Candidates()
+			for i, victims := range policytest.Settle(in, policytest.Select(t, p, in), false) {
+				if victims == nil {
+					continue
+				}
+				want := cheapestWithin(c, by, in, i)
+				if broken := overruns(c, &c.Options[i], victims); broken != (want == nil) {
+					t.Fatalf("case %d, option %d: %v overrun a budget: %t; some set does not: %t", k, i, victims, broken, want != nil)
+				}
+				if want == nil {
+					must++
+					continue
+				}
+				within++
+				if got := priceOf(c, by, &c.Options[i], victims); slices.Compare(got, want) != 0 {
+					t.Fatalf("case %d, option %d: %v cost %v, cheapest %v", k, i, victims, got, want)
+				}
+			}
+		}
+		t.Logf("%d overrun none, %d must", within, must)
+		if within < 50 || must < 10 {
+			t.Errorf("%d overrun none, %d must: that shows too little", within, must)
+		}
+	})
+}
