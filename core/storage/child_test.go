@@ -33,7 +33,7 @@ func child(role, dir string) int {
 	case "append":
 		err = childAppends(dir, small(), true)
 	case "fill":
-		err = childAppends(dir, small(), false)
+		err = childAppends(dir, storage.LogConfig{}, false)
 	case "fill to the last byte":
 		err = childAppends(dir, storage.LogConfig{MinFree: -1}, false)
 	case "open":
@@ -248,7 +248,12 @@ func (a *acked) hear(line string) bool {
 // check opens the log and finds every promised entry.
 func (a *acked) check(t testing.TB, dir string) {
 	t.Helper()
-	l, err := storage.OpenLog(storage.Layout{Dir: dir}, small())
+	a.checkBy(t, dir, small())
+}
+
+func (a *acked) checkBy(t testing.TB, dir string, cfg storage.LogConfig) {
+	t.Helper()
+	l, err := storage.OpenLog(storage.Layout{Dir: dir}, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func OpenLog(layout Layout, cfg LogConfig) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkFree(layout.Raft(), cfg.MinFree/2); err != nil {
+	if err := checkFree(layout.Raft(), cfg.MinFree/2-abandoned(layout.Log())); err != nil {
 		return nil, fmt.Errorf("opening the raft log: %w", err)
 	}
 	if err := tryLog(layout, mark, vouched, cfg); err != nil {

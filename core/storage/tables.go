@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,13 +25,29 @@ import (
 // checkEngine looks at the list of tables of a Badger directory, and at the
 // index of each, or at all of it when whole. It gives what is wrong, by file.
 func checkEngine(dir string, whole bool) (problems []error) {
+	ids, err := listedTables(dir)
+	if err != nil {
+		return []error{err}
+	}
+	for _, id := range ids {
+		path := table.NewFilename(id, dir)
+		if err := guard(func() error { return checkTable(path, whole) }); err != nil {
+			problems = append(problems, &fileError{path, plain(err)})
+		}
+	}
+	return problems
+}
+
+// listedTables gives the tables that a Badger directory consists of, in order;
+// none of a directory that is not begun: see lostManifest.
+func listedTables(dir string) ([]uint64, error) {
 	path := filepath.Join(dir, badger.ManifestFilename)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // Badger begins a new directory; see lostManifest
+		return nil, nil
 	}
 	if err != nil {
-		return []error{err}
+		return nil, err
 	}
 	defer func() { _ = f.Close() }()
 	var listed badger.Manifest
@@ -39,20 +56,30 @@ func checkEngine(dir string, whole bool) (problems []error) {
 		return err
 	})
 	if err != nil {
-		return []error{&fileError{path, err}}
+		return nil, &fileError{path, err}
 	}
-	var ids []uint64
-	for id := range listed.Tables {
-		ids = append(ids, id)
+	return slices.Sorted(maps.Keys(listed.Tables)), nil
+}
+
+// abandoned is how many bytes are in tables that a process was writing when it
+// died. Opening the directory deletes them.
+func abandoned(dir string) int64 {
+	ids, err := listedTables(dir)
+	if err != nil {
+		return 0 // opening will say so
 	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		path := table.NewFilename(id, dir)
-		if err := guard(func() error { return checkTable(path, whole) }); err != nil {
-			problems = append(problems, &fileError{path, plain(err)})
+	total := int64(0)
+	paths, _ := filepath.Glob(filepath.Join(dir, "*.sst"))
+	for _, path := range paths {
+		id, isTable := table.ParseFileID(path)
+		if _, listed := slices.BinarySearch(ids, id); !isTable || listed {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil {
+			total += blocks(info)
 		}
 	}
-	return problems
+	return total
 }
 
 var errTable = errors.New("it is not as it was written")
