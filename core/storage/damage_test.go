@@ -266,6 +266,8 @@ func TestDamage_OfWhatWasNotPromisedIsNone(t *testing.T) {
 			path := one(t, dir, "raft/log/*.mem")
 			overwrite(t, path, module(3000, 1), int64(len(held(t, path))+8))
 		}},
+		{"a journal that was not begun", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/log/00099.mem"), nil) }},
+		{"a value file that was not begun", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/log/000099.vlog"), nil) }},
 		{"one torn mark", func(t *testing.T, dir string) { flip(t, filepath.Join(dir, "raft/tail"), 0.01) }},
 		{"the other torn mark", func(t *testing.T, dir string) { flip(t, filepath.Join(dir, "raft/tail"), 0.99) }},
 		{"side file emptied by the operator", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/tail"), nil) }},

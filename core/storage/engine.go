@@ -41,6 +41,9 @@ const memTableBytes = 16 << 20
 
 // openEngine opens a Badger directory whose tables can be opened.
 func openEngine(o badger.Options) (*badger.DB, error) {
+	if err := dropUnbegun(o.Dir); err != nil {
+		return nil, err
+	}
 	if problems := checkEngine(o.Dir, false); len(problems) > 0 {
 		return nil, problems[0]
 	}
@@ -50,6 +53,27 @@ func openEngine(o badger.Options) (*badger.DB, error) {
 		return err
 	})
 	return db, err
+}
+
+// dropUnbegun deletes journals and value files without a byte. A process that is killed
+// between making one and giving it its length leaves it so, and Badger refuses the
+// directory for it. Whether one held something once is found by what is missing then.
+func dropUnbegun(dir string) error {
+	for _, pattern := range []string{"*.mem", "*.vlog"} {
+		paths, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			if info, err := os.Stat(path); err != nil || info.Size() > 0 {
+				continue
+			}
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // closeEngine closes db, which may be nil.
