@@ -23,7 +23,7 @@ func TestMemberExample_ComesToItsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "../../examples/member/member.sh", cede)
-	cmd.Env = append(os.Environ(), "TMPDIR="+dir, fmt.Sprintf("MEMBER_PORT=%d", 10_000+rand.IntN(1_000)*20))
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir, fmt.Sprintf("MEMBER_PORT=%d", freePorts(t, 20)))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -37,4 +37,21 @@ func TestMemberExample_ComesToItsEnd(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
+}
+
+// freePorts is the first of so many ports of loopback that were all free a moment ago.
+func freePorts(t *testing.T, n int) int {
+	t.Helper()
+	for range 100 {
+		base := 10_000 + rand.IntN(20_000/n)*n
+		free := true
+		for port := base; port < base+n && free; port++ {
+			free = isFree(fmt.Sprintf("127.0.0.1:%d", port))
+		}
+		if free {
+			return base
+		}
+	}
+	t.Fatalf("nowhere are %d ports free", n)
+	return 0
 }

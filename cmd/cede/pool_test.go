@@ -85,21 +85,34 @@ func (p *processPool) addresses() (list []string) {
 	return list
 }
 
-// freePort is an address of loopback that was free a moment ago, and at which no
-// system picks the ports of outgoing connections: a server comes back to it.
+// freePort is an address of loopback that was free a moment ago, for packets too, and
+// at which no system picks the ports of outgoing connections: a server comes back to
+// it. No two calls give the same: nobody listens yet at what was given before.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 100 {
 		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			continue
+		if _, taken := portsGiven.LoadOrStore(addr, true); !taken && isFree(addr) {
+			return addr
 		}
-		defer func() { _ = l.Close() }()
-		return addr
 	}
 	t.Fatal("no port of 100 is free")
 	return ""
+}
+
+var portsGiven sync.Map // the addresses that freePort gave, or found taken
+
+func isFree(addr string) bool {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = l.Close() }()
+	p, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return false
+	}
+	return p.Close() == nil
 }
 
 // newProcessPool is three servers that are not started yet.
