@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -163,7 +164,7 @@ func listClasses(_ *API, c *call) (any, error) {
 		keys: []state.Key{state.TableClasses.Whole()}, table: state.TableClasses, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			list := []*client.PriorityClass{}
-			for _, p := range s.PriorityClasses() {
+			for _, p := range model.WithSystemClasses(s.PriorityClasses()) {
 				list = append(list, classOf(p))
 			}
 			return list, 0, nil
@@ -176,7 +177,7 @@ func getClass(_ *API, c *call) (any, error) {
 	return c.read(view{
 		keys: []state.Key{state.TableClasses.Of(name)}, table: state.TableClasses, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
-			p := s.PriorityClass(name)
+			p := cmp.Or(s.PriorityClass(name), model.SystemClass(name))
 			if p == nil {
 				return nil, 0, notFound("there is no priority class %s", quote(name)).hint("GET /v1/priority-classes lists them")
 			}

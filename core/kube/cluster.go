@@ -150,10 +150,16 @@ func (c *Cluster) capacity(n *Node) exact {
 // classes translates priority classes.
 func (c *Cluster) classes(d *Dump) {
 	for _, k := range d.Classes {
-		c.Classes = append(c.Classes, &model.PriorityClass{
+		class := &model.PriorityClass{
 			Name: k.Metadata.Name, Value: k.Value, GlobalDefault: k.GlobalDefault,
 			NeverPreempts: k.PreemptionPolicy == never, Description: k.Description,
-		})
+		}
+		if problems := class.Problems(); len(problems) > 0 {
+			c.Notes.soft(fmt.Sprintf("priority class %s, whose %s no server takes (%s)", class.Name, problems[0].Field, problems[0].Message),
+				"left out; its pods keep their priority")
+			continue
+		}
+		c.Classes = append(c.Classes, class)
 		for key := range k.Metadata.Annotations {
 			if key != mirrorPod {
 				c.Notes.hard("priority classes with annotations of preemption toleration", "read by no policy here")

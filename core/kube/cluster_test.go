@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -35,5 +36,30 @@ func TestTranslate_ADumpWithoutNodesSaysSo(t *testing.T) {
 	notes := notesOf(t, `{"kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]}}`)
 	if len(notes) == 0 || !strings.HasPrefix(notes[0].What, "dump without a node") || !notes[0].Hard {
 		t.Errorf("%+v", notes)
+	}
+}
+
+// A class that no server would take is left out by name; its pods keep what they have.
+func TestTranslate_AClassAgainstTheRulesIsLeftOut(t *testing.T) {
+	d, err := Read(strings.NewReader(`{"items": [{"kind":"Node","metadata":{"name":"n"}},
+		{"kind":"PriorityClass","metadata":{"name":"system-node-critical"},"value":2000001000},
+		{"kind":"PriorityClass","metadata":{"name":"system-mine"},"value":7},
+		{"kind":"PriorityClass","metadata":{"name":"huge"},"value":1000000001},
+		{"kind":"Pod","metadata":{"name":"p"},"spec":{"nodeName":"n","priorityClassName":"huge"},"status":{"phase":"Running"}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Translate(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Classes) != 1 || c.Classes[0].Name != "system-node-critical" || c.Jobs[0].Priority != 1_000_000_001 {
+		t.Errorf("classes %+v, priority %d", c.Classes, c.Jobs[0].Priority)
+	}
+	told := fmt.Sprint(c.Notes.List)
+	for _, want := range []string{"system-mine", "huge"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("nothing of %s: %s", want, told)
+		}
 	}
 }

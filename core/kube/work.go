@@ -65,7 +65,7 @@ func (t *Translator) Work(d *Dump, known []*PriorityClass) ([]*model.Job, error)
 
 // work is one job.
 func (t *Translator) work(p *Pod, o owner, count int, classes map[string]*PriorityClass) (*model.Job, error) {
-	if name := p.Spec.PriorityClassName; name != "" && p.Spec.Priority == nil && classes[name] == nil && !systemClass(name) {
+	if name := p.Spec.PriorityClassName; name != "" && p.Spec.Priority == nil && classes[name] == nil && model.SystemClass(name) == nil {
 		return nil, fmt.Errorf("%s %s has the priority class %q, which neither the manifest nor the scenario has", o.kind, p.Metadata.full(), name)
 	}
 	if len(p.Spec.Containers) == 0 {
@@ -107,8 +107,4 @@ func (t *Translator) unreadable(p *Pod, kind string) error {
 	}
 	check(", overhead", p.Spec.Overhead)
 	return errors.Join(all...)
-}
-
-func systemClass(name string) bool {
-	return name == "system-node-critical" || name == "system-cluster-critical"
 }

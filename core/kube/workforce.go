@@ -237,10 +237,8 @@ func priorityOf(p *Pod, classes map[string]*PriorityClass) (priority int32, clas
 		priority = *p.Spec.Priority
 	case k != nil:
 		priority = k.Value
-	case p.Spec.PriorityClassName == "system-node-critical":
-		priority = 2_000_001_000
-	case p.Spec.PriorityClassName == "system-cluster-critical":
-		priority = 2_000_000_000
+	case model.SystemClass(p.Spec.PriorityClassName) != nil:
+		priority = model.SystemClass(p.Spec.PriorityClassName).Value
 	case p.Spec.PriorityClassName == "":
 		for _, other := range classes {
 			if other.GlobalDefault && (k == nil || other.Value < k.Value || other.Value == k.Value && other.Metadata.Name < k.Metadata.Name) {

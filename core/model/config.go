@@ -72,12 +72,3 @@ func (c *SchedulerConfig) QueuePriority(b *Binding) int32 {
 	}
 	return b.Priority
 }
-
-// PriorityClass is a named priority.
-type PriorityClass struct {
-	Name          string
-	Value         int32
-	GlobalDefault bool
-	NeverPreempts bool
-	Description   string
-}

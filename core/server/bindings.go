@@ -89,7 +89,7 @@ func (s *Server) resolveBinding(b *model.Binding, o RegisterOptions) (*model.Bin
 // to the global default, one that the binding names itself gives 0 and Never.
 func bindingPriority(snap *state.Snapshot, b *model.Binding, o RegisterOptions) (warnings, problems []string) {
 	explicit := o.ExplicitPriority || b.Priority != 0
-	class := snap.PriorityClass(b.PriorityClass)
+	class := classNamed(snap, b.PriorityClass)
 	missing := b.PriorityClass != "" && class == nil
 	switch {
 	case b.PriorityClass != "" && explicit && (missing || class.Value != b.Priority):
@@ -101,7 +101,7 @@ func bindingPriority(snap *state.Snapshot, b *model.Binding, o RegisterOptions) 
 		b.PriorityClass = ""
 	}
 	if class == nil && !explicit && (!missing || b.ClassSource == model.PodPriorityClass) {
-		class = fallbackClass(snap)
+		class = model.DefaultClass(snap.PriorityClasses())
 	}
 	if class == nil {
 		if b.ClassSource != model.FederatedPriorityClass { // Validate says what is wrong with that
@@ -114,17 +114,6 @@ func bindingPriority(snap *state.Snapshot, b *model.Binding, o RegisterOptions) 
 		b.Preempts = !class.NeverPreempts && !b.ClusterScoped
 	}
 	return warnings, nil
-}
-
-// fallbackClass is the global default, the lowest where there are several; nil:
-// there is none.
-func fallbackClass(snap *state.Snapshot) (lowest *model.PriorityClass) {
-	for _, c := range snap.PriorityClasses() {
-		if c.GlobalDefault && (lowest == nil || c.Value < lowest.Value) {
-			lowest = c
-		}
-	}
-	return lowest
 }
 
 // StopBinding ends a binding: what is assigned of it is stopped. With Purge it is

@@ -13,13 +13,6 @@ import (
 // The rules of priority classes are those of Kubernetes: jobs keep the priority
 // that they got from a class, so that a class which changed would lie about them.
 
-// highestClass is the greatest value of a class that people make; what is above
-// is for what keeps the cluster itself alive.
-const highestClass = 1_000_000_000
-
-// systemPrefix is of the names that are reserved.
-const systemPrefix = "system-"
-
 // PutPriorityClass stores a new priority class, or another description of one.
 func (s *Server) PutPriorityClass(ctx context.Context, c *model.PriorityClass) (uint64, error) {
 	if problems := classProblems(s.Snapshot(), c); len(problems) > 0 {
@@ -36,11 +29,8 @@ func classProblems(snap *state.Snapshot, c *model.PriorityClass) []string {
 	if c.Name == "" || strings.ContainsAny(c.Name, " \t\n/") {
 		add("its name is empty or has spaces or slashes")
 	}
-	if strings.HasPrefix(c.Name, systemPrefix) {
-		add("names that begin with %s are reserved", systemPrefix)
-	}
-	if c.Value > highestClass {
-		add("its value %d is above %d", c.Value, highestClass)
+	for _, p := range c.Problems() {
+		add("its %s: %s; %s", p.Field, p.Message, p.Remedy)
 	}
 	if old := snap.PriorityClass(c.Name); old != nil {
 		same := *c
@@ -52,7 +42,7 @@ func classProblems(snap *state.Snapshot, c *model.PriorityClass) []string {
 	}
 	for _, other := range snap.PriorityClasses() {
 		if c.GlobalDefault && other.GlobalDefault {
-			add("%s is the global default already", other.Name)
+			add("%s is the global default already; take that from it first", other.Name)
 		}
 	}
 	return problems
@@ -62,10 +52,18 @@ func classProblems(snap *state.Snapshot, c *model.PriorityClass) []string {
 // got from it.
 func (s *Server) DeletePriorityClass(ctx context.Context, name string) (uint64, error) {
 	switch {
-	case strings.HasPrefix(name, systemPrefix):
+	case model.ReservedClass(name):
 		return 0, fail(CodeInvalid, "priority class %q is reserved", name)
 	case s.Snapshot().PriorityClass(name) == nil:
 		return 0, fail(CodeNotFound, "there is no priority class %q", name)
 	}
 	return s.index(s.do(ctx, &replication.DeletePriorityClass{Name: name}))
+}
+
+// classNamed is a class that was made or that is always there; nil: neither.
+func classNamed(snap *state.Snapshot, name string) *model.PriorityClass {
+	if c := snap.PriorityClass(name); c != nil {
+		return c
+	}
+	return model.SystemClass(name)
 }

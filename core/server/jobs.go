@@ -103,14 +103,12 @@ func resolvePriority(snap *state.Snapshot, j *model.Job, explicit bool) []string
 			return nil
 		}
 		j.Priority = model.DefaultPriority
-		for _, c := range snap.PriorityClasses() {
-			if c.GlobalDefault {
-				inherit(j, c)
-			}
+		if c := model.DefaultClass(snap.PriorityClasses()); c != nil {
+			inherit(j, c)
 		}
 		return nil
 	}
-	c := snap.PriorityClass(j.PriorityClass)
+	c := classNamed(snap, j.PriorityClass)
 	switch {
 	case c == nil:
 		return []string{fmt.Sprintf("there is no priority class %q; there are %s", j.PriorityClass, classNames(snap))}
@@ -128,11 +126,8 @@ func inherit(j *model.Job, c *model.PriorityClass) {
 
 func classNames(snap *state.Snapshot) string {
 	var names []string
-	for _, c := range snap.PriorityClasses() {
+	for _, c := range model.WithSystemClasses(snap.PriorityClasses()) {
 		names = append(names, c.Name)
-	}
-	if len(names) == 0 {
-		return "none"
 	}
 	return strings.Join(names, ", ")
 }

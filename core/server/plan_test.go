@@ -209,6 +209,9 @@ func TestPriorityClasses_FollowTheRulesOfKubernetes(t *testing.T) {
 			{model.PriorityClass{Name: "gold", Value: 901, NeverPreempts: true}, CodeInvalid},
 			{model.PriorityClass{Name: "gold", Value: 900}, CodeInvalid},
 			{model.PriorityClass{Name: "system-mine", Value: 1}, CodeInvalid},
+			{model.PriorityClass{Name: "system-node-critical", Value: 2_000_000_000}, CodeInvalid},
+			{model.PriorityClass{Name: "system-node-critical", Value: 2_000_001_000, GlobalDefault: true}, CodeInvalid},
+			{model.PriorityClass{Name: "system-node-critical", Value: 2_000_001_000}, ""},
 			{model.PriorityClass{Name: "high", Value: 1_000_000_001}, CodeInvalid},
 			{model.PriorityClass{Name: "highest", Value: 1_000_000_000}, ""},
 			{model.PriorityClass{Name: "usual", Value: 30, GlobalDefault: true}, ""},
@@ -227,6 +230,7 @@ func TestPriorityClasses_FollowTheRulesOfKubernetes(t *testing.T) {
 			{coretest.Job("b").Priority(0), true, 0},
 			{coretest.Job("c").Priority(0).Change(func(j *model.Job) { j.PriorityClass = "gold" }), false, 900},
 			{coretest.Job("d").Priority(70), false, 70},
+			{coretest.Job("s").Priority(0).Change(func(j *model.Job) { j.PriorityClass = "system-cluster-critical" }), false, 2_000_000_000},
 		} {
 			job := c.job.Obj()
 			if _, err := s.RegisterJob(w.ctx, job, RegisterOptions{ExplicitPriority: c.set}); err != nil {

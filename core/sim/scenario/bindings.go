@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
 )
@@ -114,7 +113,7 @@ func (c *checker) checkClass(p *path, b *Binding) {
 		c.add(p.field("priorityClass"), "priority and priorityClass exclude each other", "remove one of the two")
 	}
 	if strict := c.f.Scheduler.FeatureGates.StrictPriorityClasses; b.PriorityClass != "" && strict != nil && *strict {
-		if !slices.ContainsFunc(c.f.Classes, func(x PriorityClass) bool { return x.Name == b.PriorityClass }) {
+		if _, ok := c.classes[b.PriorityClass]; !ok {
 			c.add(p.field("priorityClass"), fmt.Sprintf("there is no priority class %.100q, and StrictPriorityClasses is on", b.PriorityClass), "declare it under priorityClasses, or turn the gate off")
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
 )
@@ -144,26 +145,38 @@ type classes struct {
 
 func newClasses(written []PriorityClass) *classes {
 	c := &classes{byName: map[string]*model.PriorityClass{}, list: make([]model.PriorityClass, len(written))}
-	defaults := 0
-	for i, w := range written {
+	for _, system := range model.SystemClasses() {
+		c.byName[system.Name] = system
+	}
+	var defaults []*model.PriorityClass
+	for i := range written {
 		class := &c.list[i]
-		*class = model.PriorityClass{
-			Name: w.Name, Value: w.Value, GlobalDefault: w.GlobalDefault,
-			NeverPreempts: w.PreemptionPolicy == "Never", Description: w.Description,
-		}
-		c.byName[w.Name] = class
-		if !w.GlobalDefault {
-			continue
-		}
-		defaults++
-		if f := c.fallback; f == nil || cmp.Or(cmp.Compare(class.Value, f.Value), cmp.Compare(class.Name, f.Name)) < 0 {
-			c.fallback = class
+		*class = *written[i].model()
+		c.byName[class.Name] = class
+		if class.GlobalDefault {
+			defaults = append(defaults, class)
 		}
 	}
-	if defaults > 1 {
-		c.warnings = append(c.warnings, fmt.Sprintf("%d priority classes are the global default: %s has the smallest value, %d, and is used", defaults, c.fallback.Name, c.fallback.Value))
+	c.fallback = model.DefaultClass(defaults)
+	if len(defaults) > 1 {
+		var others []string
+		for _, class := range defaults {
+			if class != c.fallback {
+				others = append(others, class.Name)
+			}
+		}
+		c.warnings = append(c.warnings, fmt.Sprintf(
+			"priorityClasses: %d are the global default: %s has the smallest value, %d, and is used; remove globalDefault from %s, as a server takes one alone",
+			len(defaults), c.fallback.Name, c.fallback.Value, strings.Join(others, ", ")))
 	}
 	return c
+}
+
+func (c *PriorityClass) model() *model.PriorityClass {
+	return &model.PriorityClass{
+		Name: c.Name, Value: c.Value, GlobalDefault: c.GlobalDefault,
+		NeverPreempts: c.PreemptionPolicy == "Never", Description: c.Description,
+	}
 }
 
 // resolve appends the nodes that n stands for. They share what is written

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/internal/suggest"
+	"github.com/cede-scheduler/cede/core/model"
 )
 
 // formatVersion is the version of the format that this package reads.
@@ -160,6 +161,15 @@ func (c *checker) checkHead() {
 		class, p := &f.Classes[i], root.field("priorityClasses").item(i)
 		c.unique(p.field("name"), "priorityClasses", "name", class.Name, i, c.classes)
 		c.oneOf(p.field("preemptionPolicy"), class.PreemptionPolicy, preemptionPolicies...)
+		for _, problem := range class.model().Problems() {
+			c.add(p.field(problem.Field), problem.Message, problem.Remedy)
+		}
+	}
+	// The system's are there without being declared.
+	for _, system := range model.SystemClasses() {
+		if _, declared := c.classes[system.Name]; !declared {
+			c.classes[system.Name] = -1
+		}
 	}
 }
 
