@@ -85,7 +85,9 @@ func brokerStatus(a *API, c *call) (any, error) {
 func brokerOf(s Server) *client.BrokerStatus {
 	stats, blocked := s.BrokerStats()
 	// What operators want is in the state; the broker follows in a moment.
-	out := &client.BrokerStatus{Enabled: stats.Enabled, Paused: s.Snapshot().Config().BrokerPaused, ByType: map[string]client.BrokerCounts{}}
+	out := &client.BrokerStatus{
+		Enabled: stats.Enabled, Paused: s.Snapshot().Config().BrokerPaused, Workers: workersOf(s), ByType: map[string]client.BrokerCounts{},
+	}
 	total := stats.Total()
 	total.Blocked = blocked.Total
 	out.BrokerCounts = countsOf(total)
@@ -93,6 +95,12 @@ func brokerOf(s Server) *client.BrokerStatus {
 		out.ByType[model.JobType(t).String()] = countsOf(counts)
 	}
 	return out
+}
+
+// workersOf is how the workers of the server that answers do.
+func workersOf(s Server) client.Workers {
+	w := s.Workers()
+	return client.Workers{Wanted: w.Wanted, Running: w.Running, Held: w.Holds}
 }
 
 func countsOf(c broker.Counts) client.BrokerCounts {
@@ -154,6 +162,7 @@ func raftStatus(a *API, c *call) (any, error) {
 	}
 	out.LeaderID, out.Leader = r.Leader()
 	_, out.LastContact = a.leadership()
+	out.Workers = workersOf(a.cfg.Server)
 	snap := a.cfg.Server.Snapshot()
 	out.Version = uint64(snap.Meta().Version)
 	if withHash {

@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/rpc"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/worker"
 )
 
 // Server is what requests are answered by: *server.Server. Its errors are
@@ -86,6 +87,7 @@ type Cluster interface {
 	PauseBroker(ctx context.Context) (index uint64, err error)
 	ResumeBroker(ctx context.Context) (index uint64, err error)
 	BrokerStats() (broker.Stats, broker.BlockedStats)
+	Workers() worker.Status
 	CollectGarbage(ctx context.Context, force bool) (server.Collected, error)
 }
 

@@ -12,7 +12,7 @@ import (
 type gauges struct {
 	s                                                          *Server
 	evals, waits, depth, rejections, leader, applied, bindings *prometheus.Desc
-	voters, alive                                              *prometheus.Desc
+	voters, alive, workers                                     *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*gauges)(nil)
@@ -32,13 +32,14 @@ func newGauges(s *Server) *gauges {
 		leader:   desc("cede_raft_is_leader", "1 on the server that leads."),
 		applied:  desc("cede_raft_applied_index", "Index of the newest entry that is applied on this server."),
 		voters:   desc("cede_raft_voters", "Servers that vote, as this server knows."),
+		workers:  desc("cede_workers", "Workers of this server: those that are wanted, and those that run.", "state"),
 		alive:    desc("cede_raft_voters_alive", "Servers that vote and are there, as this server sees them."),
 	}
 }
 
 // Describe lists the metrics.
 func (g *gauges) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.evals, g.waits, g.depth, g.rejections, g.leader, g.applied, g.bindings, g.voters, g.alive} {
+	for _, d := range []*prometheus.Desc{g.evals, g.waits, g.depth, g.rejections, g.leader, g.applied, g.bindings, g.voters, g.alive, g.workers} {
 		to <- d
 	}
 }
@@ -60,6 +61,9 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	for cause, n := range g.s.rejections() {
 		to <- prometheus.MustNewConstMetric(g.rejections, prometheus.CounterValue, float64(n), cause)
 	}
+	workers := g.s.Workers()
+	gauge(g.workers, float64(workers.Wanted), "wanted")
+	gauge(g.workers, float64(workers.Running), "running")
 	leads := 0.0
 	if g.s.cfg.Log.IsLeader() {
 		leads = 1

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/worker"
 )
 
 // behindLimit is how many entries a server may lack and still count as caught up.
@@ -50,13 +51,19 @@ func (s *Server) caughtUp() Check {
 	return c
 }
 
-// working says why no evaluations are worked on here; that is as the operator
-// wants it, so it is not held against the server.
+// Workers is how this server's workers do.
+func (s *Server) Workers() worker.Status { return s.pool.Status() }
+
+// working says why no evaluations are worked on here. That the operator paused them is
+// not held against the server; that a policy is lacking is.
 func (s *Server) working() Check {
-	wanted, holds := s.pool.Status()
-	c := Check{Name: "workers", OK: true, Detail: fmt.Sprintf("%d", wanted)}
-	if len(holds) > 0 {
-		c.OK, c.Detail = false, "held: "+strings.Join(holds, ", ")
+	w := s.Workers()
+	c := Check{Name: "workers", OK: true, Detail: fmt.Sprintf("%d", w.Wanted)}
+	switch {
+	case len(w.Holds) > 0:
+		c.OK, c.Detail = false, "held: "+strings.Join(w.Holds, ", ")
+	case w.Wanted == 0:
+		c.Detail = "paused: 0 are wanted"
 	}
 	return c
 }

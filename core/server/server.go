@@ -237,7 +237,14 @@ func (s *Server) Reload(r Reloadable) error {
 	if *r.Workers < 0 {
 		return fail(CodeInvalid, "the number of workers %d is negative", *r.Workers).hint("0 pauses this server's workers")
 	}
+	was := s.Workers().Wanted
 	s.pool.Resize(*r.Workers)
+	switch {
+	case *r.Workers == 0 && was > 0:
+		s.logger.Warn("this server's workers are paused: it works on no evaluations", "before", was)
+	case *r.Workers != was:
+		s.logger.Info("this server has other workers", "before", was, "now", *r.Workers)
+	}
 	return nil
 }
 

@@ -109,12 +109,18 @@ func (p *Pool) Release(reason string) {
 	p.adjust()
 }
 
-// Status is how many workers are wanted, and why they do not work; no reasons:
-// they do.
-func (p *Pool) Status() (wanted int, holds []string) {
+// Status is how the workers of a pool do.
+type Status struct {
+	Wanted  int      // 0: they are paused
+	Running int      // that take work, or wait for some
+	Holds   []string // why none does, in order; none: nothing holds them
+}
+
+// Status is how the workers do at this moment.
+func (p *Pool) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.wanted, slices.Sorted(maps.Keys(p.holds))
+	return Status{Wanted: p.wanted, Running: len(p.stops), Holds: slices.Sorted(maps.Keys(p.holds))}
 }
 
 // adjust starts and stops workers until there are as many as there should be.

@@ -242,8 +242,16 @@ type EventsLost struct {
 type BrokerStatus struct {
 	Enabled bool // this server leads
 	Paused  bool
+	Workers Workers // of this server; others work as well, each as its own configuration says
 	BrokerCounts
 	ByType map[string]BrokerCounts // by job type
+}
+
+// Workers says how the workers of one server do.
+type Workers struct {
+	Wanted  int      // 0: the server's configuration pauses them
+	Running int      // that take evaluations
+	Held    []string `json:",omitempty"` // why none runs although some are wanted
 }
 
 // BrokerCounts says how many evaluations are in which state.
@@ -292,6 +300,7 @@ type RaftStatus struct {
 	// the versions that the server understands which answers.
 	Version        uint64 `json:",omitempty"`
 	Oldest, Newest uint64
+	Workers        Workers // of the server that answers
 	Servers        []*RaftServer
 }
 

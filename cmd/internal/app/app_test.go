@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -410,4 +411,21 @@ func TestHealth_IsServed(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &h); code != http.StatusOK || err != nil || !h.OK || len(h.Checks) == 0 {
 		t.Errorf("%d %s", code, body)
 	}
+}
+
+// metric is what the process measures under this name, labels included.
+func (s *started) metric(name string) float64 {
+	s.t.Helper()
+	_, page := s.get("http://" + s.MetricsAddress() + "/metrics")
+	for line := range strings.Lines(page) {
+		if text, ok := strings.CutPrefix(line, name+" "); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return v
+		}
+	}
+	s.t.Fatalf("%s is not measured", name)
+	return 0
 }

@@ -68,8 +68,7 @@ func (p *Process) takeOver(ctx context.Context, next *config.Loaded, changed []s
 		return changed, nil
 	}
 	p.server.api.SetRate(rateOf(c), c.Limits.Burst)
-	n := workers(c)
-	if err := p.server.server.Reload(server.Reloadable{Workers: &n}); err != nil {
+	if err := p.server.server.Reload(server.Reloadable{Workers: &c.Server.Workers}); err != nil {
 		return nil, err
 	}
 	loaded, err := p.loadPolicies(ctx, c)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -63,7 +62,7 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 	conf := server.Config{
 		ID: s.id, Region: c.Region, Datacenter: c.Datacenter,
 		Log: s.log, Store: s.state, Policies: host, Modules: s.store.Blobs(), History: s.store.History(),
-		Workers:      c.Server.Workers,
+		Workers:      workersOf(c),
 		HeartbeatTTL: c.Server.Heartbeat.TTL, HeartbeatGrace: c.Server.Heartbeat.Grace, HeartbeatRate: c.Server.Heartbeat.Rate,
 		Retention: server.Retention{
 			Evals: c.Server.GC.Evals, Allocs: c.Server.GC.Allocs, Jobs: c.Server.GC.Jobs, Nodes: c.Server.GC.Nodes, Policies: c.Server.GC.Policies,
@@ -288,12 +287,13 @@ func (p *Process) runServer(ctx context.Context) {
 	})
 }
 
-// workers is how many evaluations are worked on at a time.
-func workers(c *config.Config) int {
-	if c.Server.Workers > 0 {
-		return c.Server.Workers
+// workersOf is how many evaluations are worked on at a time, as the server takes it:
+// none is less than nothing there, as nothing means its default.
+func workersOf(c *config.Config) int {
+	if c.Server.Workers == 0 {
+		return -1
 	}
-	return max(1, runtime.GOMAXPROCS(0)/2)
+	return c.Server.Workers
 }
 
 // fallSilent ends what Raft says to others. A leader whose disk hangs cannot hand its

@@ -29,7 +29,8 @@ job.
 
 SIGHUP, or POST /v1/agent/reload, reads the configuration again: log level,
 certificates, rates, workers and policies are taken over, whatever else differs is
-refused by name. SIGINT and SIGTERM stop it in order; a second one stops it at
+refused by name. With server.workers: 0 a server works on no evaluations until it reads
+another number; without the key it works on half as many as it has processors. SIGINT and SIGTERM stop it in order; a second one stops it at
 once.`,
 		Example: `  cede agent --dev
   cede agent -c /etc/cede/cede.yaml

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +18,8 @@ func newOperatorBrokerCmd(env *Env) *cobra.Command {
 		Use:   "broker",
 		Short: "Stop handing out evaluations, and see what waits",
 		Long: `Stop handing out evaluations, and see what waits. While the broker is paused,
-jobs are taken and evaluations kept, and nothing is placed or evicted.`,
+jobs are taken and evaluations kept, and nothing is placed or evicted. It concerns the
+whole cluster; server.workers: 0 in a server's configuration pauses that server alone.`,
 		Example: "  cede operator broker status\n  cede operator broker pause",
 	}
 	group(cmd)
@@ -44,6 +46,7 @@ func brokerCmd(env *Env, verb, short string, do func(context.Context, client.Ope
 		}
 		return document{data: s, names: []string{brokerState(s)}, page: func(p page) {
 			p.printf("The broker is %s\n", brokerState(s))
+			p.printf("Workers of the server that leads: %s\n", workersText(s.Workers))
 			p.title("Evaluations")
 			t := columns("TYPE", "READY>", "HANDED OUT>", "PENDING>", "DELAYED>", "BACKOFF>", "BLOCKED>", "FAILED>", "CANCELABLE>")
 			row := func(name string, c client.BrokerCounts) {
@@ -85,4 +88,17 @@ func brokerState(s *client.BrokerStatus) string {
 		return "running"
 	}
 	return "elsewhere: this server does not lead"
+}
+
+// workersText is how a server's workers do.
+func workersText(w client.Workers) string {
+	switch {
+	case w.Wanted == 0:
+		return "paused (server.workers is 0)"
+	case len(w.Held) > 0:
+		return fmt.Sprintf("%d, held: %s", w.Wanted, strings.Join(w.Held, ", "))
+	case w.Running < w.Wanted:
+		return fmt.Sprintf("%d of %d", w.Running, w.Wanted)
+	}
+	return fmt.Sprint(w.Wanted)
 }

@@ -50,7 +50,7 @@ server runs the new one, which cede server members -o wide tells, and it never g
 			p.facts("server", s.ServerID, "state", strings.ToLower(s.State), "leader", leader, "term", fmt.Sprint(s.Term), "last index", fmt.Sprint(s.LastIndex),
 				"committed", fmt.Sprint(s.CommitIndex), "applied", fmt.Sprint(s.AppliedIndex), "last snapshot", fmt.Sprint(s.LastSnapshot),
 				"last contact", contact, "state index", at, "state hash", s.StateHash,
-				"version", version)
+				"version", version, "workers", workersText(s.Workers))
 			p.title("Servers")
 			t := columns("ID", "NAME", "ADDRESS", "LEADER", "VOTES")
 			for _, r := range s.Servers {

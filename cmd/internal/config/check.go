@@ -125,7 +125,7 @@ func checkServer(c *Config, bad report) {
 		bad("server.bootstrap_expect", "%d servers survive no more losses than %d: want an odd number", s.BootstrapExpect, s.BootstrapExpect-1)
 	}
 	if s.Workers < 0 {
-		bad("server.workers", "%d is negative", s.Workers)
+		bad("server.workers", "%d is negative: 0 pauses this server's workers, and without the key half the processors work", s.Workers)
 	}
 	if s.Raft.Lease > s.Raft.Heartbeat {
 		bad("server.raft.lease", "%v is longer than server.raft.heartbeat, %v: two servers could lead at a time", s.Raft.Lease, s.Raft.Heartbeat)

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/base64"
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 	"unicode"
@@ -77,8 +78,11 @@ type Server struct {
 	// Join is HOST:PORT of the gossip of other servers; one that is there suffices.
 	Join []string `koanf:"join"`
 
-	Workers int    `koanf:"workers" reload:"true"` // evaluations at a time; 0: half the processors
-	Secret  Secret `koanf:"secret" secret:"true"`  // signs plan tokens; empty: derived from the cluster
+	// Workers is how many evaluations this server works on at a time; 0: none, which
+	// leaves them to other servers, or has them wait. Default: half the processors, at
+	// least 1.
+	Workers int    `koanf:"workers" reload:"true"`
+	Secret  Secret `koanf:"secret" secret:"true"` // signs plan tokens; empty: derived from the cluster
 
 	Heartbeat Heartbeat `koanf:"heartbeat"`
 	GC        GC        `koanf:"gc"`
@@ -303,9 +307,9 @@ func Defaults() Config {
 		Listen: Listen{HTTP: "127.0.0.1:4646", RPC: "127.0.0.1:4647", Metrics: "127.0.0.1:4649"},
 		TLS:    TLS{MinVersion: "1.2"},
 		Server: Server{
-			BootstrapExpect: 1,
-			Heartbeat:       Heartbeat{TTL: 10 * time.Second, Grace: 10 * time.Second, Rate: 50},
-			GC:              GC{Interval: 5 * time.Minute, Evals: time.Hour, Allocs: time.Hour, Jobs: 4 * time.Hour, Nodes: 24 * time.Hour, Policies: 10},
+			BootstrapExpect: 1, Workers: max(1, runtime.GOMAXPROCS(0)/2),
+			Heartbeat: Heartbeat{TTL: 10 * time.Second, Grace: 10 * time.Second, Rate: 50},
+			GC:        GC{Interval: 5 * time.Minute, Evals: time.Hour, Allocs: time.Hour, Jobs: 4 * time.Hour, Nodes: 24 * time.Hour, Policies: 10},
 			Raft: Raft{
 				Heartbeat: 500 * time.Millisecond, Election: 500 * time.Millisecond, Lease: 250 * time.Millisecond,
 				SnapshotInterval: 2 * time.Minute, SnapshotThreshold: 8192, TrailingLogs: 10240,
