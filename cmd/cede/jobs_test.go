@@ -19,6 +19,9 @@ func TestServerScripts(t *testing.T) { serverScripts(t, "testdata/server") }
 // What is recorded is all that a server does, so nothing else happens there.
 func TestRecordScripts(t *testing.T) { serverScripts(t, "testdata/record") }
 
+// Plans rest on the scheduler's configuration, which is nobody else's there.
+func TestPlanScripts(t *testing.T) { serverScripts(t, "testdata/plan") }
+
 // The first event of a topic is looked at, which is that of a job elsewhere.
 func TestBindingScripts(t *testing.T) { serverScripts(t, "testdata/bindings") }
 

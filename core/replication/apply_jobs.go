@@ -2,6 +2,7 @@ package replication
 
 import (
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
 func (a *applier) registerJob(c *RegisterJob) *Refusal {
@@ -24,11 +25,31 @@ func (a *applier) registerJob(c *RegisterJob) *Refusal {
 			return r
 		}
 	}
+	a.txn.SetHold(j.Key(), state.Hold{})
 	if c.Batch == nil {
 		return nil
 	}
-	return a.applyWhole(c.Batch, a.txn.Job(j.Key()))
+	if changed := a.txn.RulesChanged(); c.Rules != 0 && changed > c.Rules {
+		return refuse(CodeConflict, "the plan no longer holds: policies or the scheduler's configuration changed at index %d", changed)
+	}
+	if r := a.applyWhole(c.Batch, a.txn.Job(j.Key())); r != nil {
+		return r
+	}
+	a.hold(c)
+	return nil
 }
+
+// hold has what a plan leaves without a place wait for free room: whoever confirmed the
+// plan was shown no other victims.
+func (a *applier) hold(c *RegisterJob) {
+	if c.Eval != nil && !c.Eval.Status.Final() && a.txn.Meta().Version >= heldFrom {
+		a.txn.SetHold(c.Job.Key(), state.Hold{Index: a.txn.Index(), Time: a.now})
+	}
+}
+
+// heldFrom is the version of the cluster since which plans hold back what they leave
+// without a place: servers of the one before would have another state.
+const heldFrom = 2
 
 // holds is whether the check of a job's index holds.
 func holds(check *uint64, old *model.Job, key model.JobKey) *Refusal {

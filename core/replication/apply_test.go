@@ -1,8 +1,10 @@
 package replication
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -395,5 +397,70 @@ func TestFSM_StopsAtWhatItDoesNotUnderstand(t *testing.T) {
 		default:
 			t.Errorf("%s: nobody is told", what)
 		}
+	}
+}
+
+// What a plan leaves without a place is held back: from when the plan is run, on every
+// server and through snapshots, until the job is run without one.
+func TestRegisterJob_HoldsBackWhatItsPlanLeftWithoutAPlace(t *testing.T) {
+	s := withJob(t)
+	low := webJob(10)
+	low.ID = "low"
+	s.done(t, &RegisterJob{Job: low})
+	low = s.store.Snapshot().Job(low.Key())
+	s.done(t, &ApplyPlans{planFor(low, placing(low, "v", "n1"), placing(low, "u", "n0"))})
+	run := func(id, victim string, rules uint64, status model.EvalStatus) Command {
+		j := webJob(90)
+		j.Meta = map[string]string{"run": id}
+		g := placing(j, id, "n1", victim)
+		eval := evalOf("e-"+id, webKey)
+		eval.Status = status
+		return &RegisterJob{Job: j, Eval: eval, Batch: planFor(j, g), Rules: rules}
+	}
+	held := func() state.Hold { return s.store.Snapshot().Held(webKey) }
+
+	s.done(t, run("b1", "v", 0, model.EvalPending))
+	if held() != (state.Hold{}) {
+		t.Error("servers of a release that knows no hold would have another state")
+	}
+	s.done(t, &Bootstrap{ClusterID: "c", Version: heldFrom})
+	s.done(t, &ChangePolicy{Name: "default", Op: OpReset})
+	s.done(t, &SetConfig{Config: &model.SchedulerConfig{Algorithm: model.SpreadRank}})
+	changed := s.index
+	s.refuses(t, CodeConflict, fmt.Sprint("changed at index ", changed), run("b2", "b1", changed-1, model.EvalPending))
+	s.done(t, run("b2", "b1", changed, model.EvalPending))
+	since := s.index
+	if got := held(); got.Index != since || got.Time == 0 || s.store.Snapshot().Alloc("b1").Live() {
+		t.Errorf("it is held since %+v, want index %d; the plan's victim is %+v", got, since, s.store.Snapshot().Alloc("b1"))
+	}
+
+	// A plan that was made before it was run would evict whom nobody was shown.
+	web := s.store.Snapshot().Job(webKey)
+	early := planFor(web, placing(web, "c1", "n0", "u"))
+	early.Plans[0].Plan.SnapshotIndex = since - 1
+	if r := s.done(t, &ApplyPlans{early}); len(r.Dropped) != 1 || !s.store.Snapshot().Alloc("u").Live() {
+		t.Errorf("dropped %v", r.Dropped)
+	}
+
+	other := newServer()
+	if err := other.fsm.Restore(io.NopCloser(bytes.NewReader(s.persist(t)))); err != nil {
+		t.Fatal(err)
+	}
+	if got := other.store.Snapshot().Held(webKey); got != held() {
+		t.Errorf("restored it is held since %+v", got)
+	}
+	if Hash(other.store.Snapshot()) != Hash(s.store.Snapshot()) {
+		t.Error("the restored state is another one")
+	}
+
+	again := webJob(90)
+	again.Meta = web.Meta
+	s.done(t, &RegisterJob{Job: again})
+	if held() != (state.Hold{}) || s.store.Snapshot().Job(webKey) != web {
+		t.Error("run without a plan it is held back still, or another version")
+	}
+	s.done(t, run("b3", "b2", 0, model.EvalComplete))
+	if held() != (state.Hold{}) {
+		t.Error("a plan that placed everything holds something back")
 	}
 }

@@ -45,7 +45,7 @@ func (w *writer) entry(e *Entry) *pb.Entry {
 			key = new(c.Job.Key())
 		}
 		m.Command = &pb.Entry_RegisterJob{RegisterJob: &pb.RegisterJob{
-			Job: jobToPB(c.Job), Eval: w.eval(c.Eval), Check: c.Check, Batch: w.batch(c.Batch, key),
+			Job: jobToPB(c.Job), Eval: w.eval(c.Eval), Check: c.Check, Batch: w.batch(c.Batch, key), Rules: c.Rules,
 		}}
 	case *StopJob:
 		m.Command = &pb.Entry_StopJob{StopJob: &pb.StopJob{
@@ -150,7 +150,7 @@ func (r *reader) command(m *pb.Entry) Command {
 		return &SetVersion{c.SetVersion.GetVersion()}
 	case *pb.Entry_RegisterJob:
 		j := c.RegisterJob
-		return &RegisterJob{Job: r.job(j.GetJob()), Eval: r.eval(j.GetEval()), Check: j.Check, Batch: r.batch(j.GetBatch())}
+		return &RegisterJob{Job: r.job(j.GetJob()), Eval: r.eval(j.GetEval()), Check: j.Check, Batch: r.batch(j.GetBatch()), Rules: j.GetRules()}
 	case *pb.Entry_StopJob:
 		s := c.StopJob
 		return &StopJob{Key: keyOf(s.GetKey()), Purge: s.GetPurge(), Eval: r.eval(s.GetEval()), Check: s.Check}

@@ -41,8 +41,13 @@ type (
 		// Batch is what a plan of this job decided, written with the job or not at
 		// all: one place that is gone, one victim that is no longer there to be
 		// evicted, and the command is refused. Its allocations of this job are of
-		// the version that the command registers.
+		// the version that the command registers. What such a plan leaves without a place
+		// (Eval is not complete) takes free room alone: see state.View.Held.
 		Batch *state.Batch
+		// Rules is the index up to which whoever confirmed Batch knew by which rules its
+		// victims were chosen: after a later change of policies or of the configuration
+		// the command is refused. 0: nothing was chosen.
+		Rules uint64
 	}
 	// StopJob stops a job; with Purge the job is forgotten at once. The evaluation
 	// ends what runs of it.

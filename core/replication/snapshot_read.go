@@ -66,6 +66,7 @@ func (s *restorer) take(m *pb.Record) error {
 		}
 	case *pb.Record_Dirty:
 		s.txn.MarkDirtyAt(keyOf(c.Dirty.GetKey()), c.Dirty.GetIndex())
+		s.txn.SetHold(keyOf(c.Dirty.GetKey()), state.Hold{Index: c.Dirty.GetHeld(), Time: c.Dirty.GetHeldAt()})
 	default:
 		err = s.aside(&r, m)
 	}

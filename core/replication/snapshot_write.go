@@ -96,7 +96,10 @@ func (s *records) state(sn *state.Snapshot) {
 		s.write(&pb.Record{Record: &pb.Record_Claim{Claim: w.claim(c)}})
 	}
 	for key, index := range sn.Dirties() {
-		s.write(&pb.Record{Record: &pb.Record_Dirty{Dirty: &pb.JobKeyDirty{Key: keyToPB(key), Index: index}}})
+		held := sn.Held(key)
+		s.write(&pb.Record{Record: &pb.Record_Dirty{Dirty: &pb.JobKeyDirty{
+			Key: keyToPB(key), Index: index, Held: held.Index, HeldAt: held.Time,
+		}}})
 	}
 	s.aside(sn)
 }

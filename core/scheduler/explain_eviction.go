@@ -152,6 +152,8 @@ func (r *run) noEviction() string {
 		return "the job's preemptionPolicy is Never"
 	case r.out.Fault != nil:
 		return "the policy was at fault"
+	case r.held:
+		return heldWhy
 	}
 	return fmt.Sprintf("preemption is off for %s jobs", r.job.Type)
 }

@@ -87,7 +87,7 @@ func (s *Screen) need(eval *model.Evaluation) *need {
 		return nil
 	}
 	n := &need{of: s.rules(), ceiling: math.MinInt64, first: job.Version == 0 && job.ModifyIndex == job.CreateIndex}
-	if config.Preemption[job.Type] && !job.NeverPreempts {
+	if config.Preemption[job.Type] && !job.NeverPreempts && !heldBack(s.Snap, job) {
 		n.ceiling = preempt.Ceiling(job.Priority, version, config.PriorityDelta)
 	}
 	for _, g := range job.Groups {

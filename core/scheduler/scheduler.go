@@ -190,6 +190,7 @@ type run struct {
 	version     *policy.Version
 	asked       bool // the version
 	preempts    bool
+	held        bool  // see heldBack
 	ceiling     int64 // highest priority that may be evicted for the job
 	algorithm   model.Algorithm
 	separations []*separation
@@ -219,7 +220,8 @@ func (s *Scheduler) newRun(policies *policy.Set, eval *model.Evaluation, snap *s
 		return nil, fmt.Errorf("job %s: %w", r.job.Key(), err)
 	}
 	r.version = version
-	r.preempts = snap.Config().Preemption[r.job.Type] && !r.job.NeverPreempts
+	r.held = heldBack(snap, r.job)
+	r.preempts = snap.Config().Preemption[r.job.Type] && !r.job.NeverPreempts && !r.held
 	return r, nil
 }
 

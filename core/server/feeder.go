@@ -118,17 +118,8 @@ func (f *feeder) restore() {
 	f.takes, f.from, f.sum = true, snap.Index(), applied{}
 	f.mu.Unlock()
 	f.configure(snap)
-	f.feed.Restore(snap, f.s.now(), lastChange(snap))
+	f.feed.Restore(snap, f.s.now(), snap.RulesChanged())
 	f.nudge() // Restore may owe somebody
-}
-
-// lastChange is the index of the newest change that may make room for anybody.
-func lastChange(snap *state.Snapshot) uint64 {
-	index := snap.Config().ModifyIndex
-	for _, p := range snap.PolicyStates() {
-		index = max(index, p.ModifyIndex)
-	}
-	return index
 }
 
 // give empties the broker and stops following.

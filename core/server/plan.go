@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +34,13 @@ func (s *Server) PlanJob(_ context.Context, j *model.Job, o PlanOptions) (*Propo
 		return nil, fail(CodeInvalid, "job %q: %v", job.ID, err)
 	}
 	eval := s.newEval(job, model.TriggerJobRegister)
-	out, err := scheduler.New(scheduler.Config{Policies: s.policies, NewID: s.newAllocID}).Process(eval, after, now)
+	set := s.policies.Pin()
+	defer set.Unpin()
+	rules, err := rulesOf(after, set, job)
+	if err != nil {
+		return nil, fail(CodeInvalid, "job %q cannot be planned: %v", job.ID, err)
+	}
+	out, err := scheduler.New(scheduler.Config{Policies: set, NewID: s.newAllocID}).Process(eval, after, now)
 	if err != nil {
 		return nil, fail(CodeInvalid, "job %q cannot be planned: %v", job.ID, err)
 	}
@@ -46,7 +51,10 @@ func (s *Server) PlanJob(_ context.Context, j *model.Job, o PlanOptions) (*Propo
 	}
 	if changed || !out.Plan.Empty() {
 		p.Expires = time.Unix(0, now).Add(planValid)
-		p.Token = s.sealPlan(now, p, eval, out.Plan)
+		if !rules.mattersTo(p) {
+			rules = nil
+		}
+		p.Token = s.sealPlan(now, p, eval, out.Plan, rules)
 	}
 	return p, nil
 }
@@ -62,8 +70,13 @@ func cloneJob(j *model.Job) (*model.Job, error) {
 
 // registeredIn is the state with the job registered.
 func registeredIn(snap *state.Snapshot, job, old *model.Job, changed bool) (*state.Snapshot, error) {
-	if !changed {
+	if !changed && snap.Held(job.Key()) == (state.Hold{}) {
 		return snap, nil
+	}
+	if !changed {
+		fork := snap.Fork(snap.Index() + 1)
+		fork.SetHold(job.Key(), state.Hold{})
+		return fork.Snapshot(), nil
 	}
 	if old != nil {
 		job.Version, job.CreateIndex = old.Version+1, old.CreateIndex
@@ -72,6 +85,7 @@ func registeredIn(snap *state.Snapshot, job, old *model.Job, changed bool) (*sta
 	if err := fork.UpsertJob(job); err != nil {
 		return nil, err
 	}
+	fork.SetHold(job.Key(), state.Hold{})
 	return fork.Snapshot(), nil
 }
 
@@ -132,18 +146,22 @@ func (p *Proposal) add(snap *state.Snapshot, g *model.CommitGroup) {
 // runPlan commits what a token holds, with the job, or tells what is different
 // now.
 func (s *Server) runPlan(ctx context.Context, entry *replication.Entry, c *replication.RegisterJob, o RegisterOptions) (*Registered, error) {
-	planned, at, err := s.openPlan(o.Token)
+	planned, err := s.openPlan(o.Token)
 	if err != nil {
 		return nil, err
 	}
+	snap := s.Snapshot()
 	// A request that was answered before is not held to a state that it changed.
-	if known, ok := s.Snapshot().Applied(entry.Key); !ok || known.Hash != entry.Hash {
-		if differences := s.outdated(planned, at, c.Job, o.Check); len(differences) > 0 {
+	if known, ok := snap.Applied(entry.Key); !ok || known.Hash != entry.Hash {
+		if differences := s.outdated(planned, c.Job, o.Check); len(differences) > 0 {
 			return nil, differs(differences)
 		}
 	}
 	now := s.now()
 	c.Job, c.Eval, c.Check, c.Batch = planned.Job, planned.Eval, planned.Check, planned.Batch
+	if planned.rules != nil && snap.Meta().Version > 1 { // else others would not understand it
+		c.Rules = snap.Index()
+	}
 	c.Eval.CreateTime, c.Eval.ModifyTime, c.Batch.Now = now, now, now
 	s.traces.keep(ctx, c.Eval.ID)
 	result, err := s.commitEntry(ctx, entry)
@@ -151,7 +169,7 @@ func (s *Server) runPlan(ctx context.Context, entry *replication.Entry, c *repli
 		return nil, err
 	}
 	if result.Err != nil && result.Err.Code == replication.CodeConflict {
-		differences := s.outdated(planned, at, c.Job, nil)
+		differences := s.outdated(planned, c.Job, nil)
 		if len(differences) == 0 {
 			differences = []string{result.Err.Message}
 		}
@@ -167,10 +185,10 @@ func differs(differences []string) error {
 
 // outdated lists what keeps a plan from being what was shown: it is too old, of
 // another job, or rests on a state that has changed.
-func (s *Server) outdated(p *replication.RegisterJob, at int64, job *model.Job, check *uint64) []string {
+func (s *Server) outdated(p *shownPlan, job *model.Job, check *uint64) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
-	if age := time.Duration(s.now() - at); age > planValid {
+	if age := time.Duration(s.now() - p.at); age > planValid {
 		add("it was made %v ago and is valid for %v", age.Round(time.Second), planValid)
 	}
 	if p.Job.Key() != job.Key() || replication.JobHash(p.Job) != replication.JobHash(job) {
@@ -187,32 +205,6 @@ func (s *Server) outdated(p *replication.RegisterJob, at int64, job *model.Job, 
 	case check != nil && *check != index:
 		add("the job is at index %d, not at %d", index, *check)
 	}
-	list = append(list, s.otherPolicies(p.Batch)...)
-	return append(list, s.noLongerHolds(snap, p)...)
-}
-
-// otherPolicies lists the versions that chose victims and no longer decide.
-func (s *Server) otherPolicies(b *state.Batch) []string {
-	set := s.policies.Pin()
-	defer set.Unpin()
-	var list []string
-	for version := range policiesOf(b) {
-		if !slices.ContainsFunc(set.Versions(), func(v versionID) bool { return v.ID == version }) {
-			list = append(list, fmt.Sprintf("policy version %s chose its victims, and is not in force", shortVersion(version)))
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
-func policiesOf(b *state.Batch) map[string]struct{} {
-	versions := map[string]struct{}{}
-	for _, p := range b.Plans {
-		for _, g := range p.Plan.Groups {
-			for _, e := range g.Evict {
-				versions[e.Policy] = struct{}{}
-			}
-		}
-	}
-	return versions
+	list = append(list, s.otherRules(snap, p)...)
+	return append(list, s.noLongerHolds(snap, p.RegisterJob)...)
 }

@@ -291,3 +291,128 @@ func TestNodes_NeedTheirSecret(t *testing.T) {
 		}
 	})
 }
+
+// What a plan leaves without a place may take free room later, and nobody's room who was
+// not shown to be evicted.
+func TestPlanJob_EvictsNobodyWhomItDidNotShow(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.everythingPreempts()
+		w.addMachines(2)
+		w.submit(coretest.Job("peer").Priority(80).Count(1).Ask(800, 800, 0))
+		w.submit(coretest.Job("low").Priority(20).Count(1).Ask(800, 800, 0))
+		w.settle()
+		job := func() *coretest.JobBuilder { return coretest.Job("high").Priority(80).Count(2).Ask(800, 800, 0) }
+		p := w.propose(w.leader().server, job())
+		if len(p.Place) != 1 || len(p.Evict) != 1 || p.Queued["g"] != 1 {
+			t.Fatalf("proposed %+v", p)
+		}
+		// Now somebody comes whom nobody has seen, and whom the rest could evict.
+		w.must(func(s *Server) error {
+			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "peer"}, StopOptions{})
+			return err
+		})
+		w.settle()
+		w.submit(coretest.Job("unseen").Priority(20).Count(1).Ask(800, 800, 0))
+		w.settle()
+		w.expectLive("unseen", 1)
+		r, err := w.runToken(w.leader().server, job(), p.Token, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		w.expectLive("high", 1)
+		w.expectLive("unseen", 1)
+		blocked := w.snap().Eval(w.snap().Eval(r.EvalID).Blocked)
+		if blocked == nil || blocked.Failed["g"] == nil || !strings.Contains(blocked.Failed["g"].NoEviction, "by a plan that did not show") {
+			t.Errorf("what waits says %+v", blocked)
+		}
+		again := w.propose(w.leader().server, job())
+		if len(again.Evict) != 1 || again.Evict[0].Alloc.Job.ID != "unseen" {
+			t.Errorf("planned anew it shows %+v", again.Evict)
+		}
+		// Free room ends that: from then on it is a job like any other.
+		w.machine("n900").present()
+		time.Sleep(time.Second)
+		w.settle()
+		w.expectLive("high", 2)
+		w.expectLive("unseen", 1)
+		w.must(func(s *Server) error {
+			_, err := s.SetEligible(w.ctx, "n900", false)
+			return err
+		})
+		for a := range w.snap().Allocs() {
+			if a.NodeID == "n900" {
+				w.must(func(s *Server) error {
+					_, err := s.StopAlloc(w.ctx, a.ID)
+					return err
+				})
+			}
+		}
+		w.settle()
+		w.expectLive("high", 2)
+		w.expectLive("unseen", 0)
+	})
+}
+
+// Who runs the job without the plan has it placed as any other.
+func TestPlanJob_RunWithoutItTheRestEvicts(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.addMachines(1)
+		w.submit(coretest.Job("low").Priority(20).Count(1).Ask(800, 800, 0))
+		w.settle()
+		p := w.propose(w.leader().server, high()) // preemption is off
+		if len(p.Place) != 0 || p.Token == "" {
+			t.Fatalf("proposed %+v", p)
+		}
+		if _, err := w.runToken(w.leader().server, high(), p.Token, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		w.everythingPreempts() // has everybody looked at again
+		w.settle()
+		w.expectLive("low", 1)
+		w.submit(high())
+		w.settle()
+		w.expectLive("high", 1)
+		w.expectLive("low", 0)
+	})
+}
+
+func TestPlanJob_OtherRulesAreADifference(t *testing.T) {
+	for name, c := range map[string]struct {
+		job    func() *coretest.JobBuilder
+		change func(*model.SchedulerConfig)
+		want   string // "": it is run
+	}{
+		"preemption is off":    {high, func(c *model.SchedulerConfig) { c.Preemption = [model.EvalTypes]bool{} }, "preemption is off for service jobs"},
+		"another delta":        {high, func(c *model.SchedulerConfig) { c.PriorityDelta = new(int32(70)) }, "the priority delta is 70"},
+		"what decides nothing": {high, func(c *model.SchedulerConfig) { c.Algorithm = model.SpreadRank }, ""},
+		"nobody is evicted": {func() *coretest.JobBuilder { return coretest.Job("high").Count(1).Ask(100, 100, 0) },
+			func(c *model.SchedulerConfig) { c.PriorityDelta = new(int32(70)) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, 1, nil, func(w *world) {
+				w.fullWorld()
+				s := w.leader().server
+				p := w.propose(s, c.job())
+				config := *w.snap().Config()
+				c.change(&config)
+				w.must(func(s *Server) error {
+					_, err := s.SetConfig(w.ctx, &config, nil)
+					return err
+				})
+				_, err := w.runToken(s, c.job(), p.Token, "")
+				switch e, _ := errors.AsType[*Error](err); {
+				case c.want == "" && err != nil:
+					t.Errorf("it is refused: %v", err)
+				case c.want != "" && (e == nil || e.Code != CodeConflict || !strings.Contains(e.Message, c.want)):
+					t.Errorf("it answers %v, want a conflict about %q", err, c.want)
+				}
+				w.settle()
+				if c.want != "" {
+					w.expectLive("low", 2)
+				}
+			})
+		})
+	}
+}

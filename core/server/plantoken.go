@@ -6,13 +6,13 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
-	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
@@ -20,18 +20,24 @@ import (
 
 // A plan token is the entry that would be written, packed and signed: whichever
 // server gets it knows what was shown without having kept anything. The
-// signature keeps people from making placements and victims up.
+// signature keeps people from making placements and victims up. Before the entry
+// stands a line with the rules by which the plan was made.
 
 // planPrefix begins every token; the number is of what follows.
-const planPrefix = "cede_plan1."
+const planPrefix = "cede_plan2."
 
 // planLimit is the size of the largest token, unpacked.
 const planLimit = 16 << 20
 
-type versionID = *policy.Version
+// shownPlan is what a token holds.
+type shownPlan struct {
+	*replication.RegisterJob
+	at    int64 // Unix nanoseconds at which it was made
+	rules *planRules
+}
 
 // sealPlan makes a token.
-func (s *Server) sealPlan(now int64, p *Proposal, eval *model.Evaluation, plan *model.Plan) string {
+func (s *Server) sealPlan(now int64, p *Proposal, eval *model.Evaluation, plan *model.Plan, rules *planRules) string {
 	done := *eval
 	done.Queued = p.Queued
 	if len(p.Failed) == 0 {
@@ -46,9 +52,11 @@ func (s *Server) sealPlan(now int64, p *Proposal, eval *model.Evaluation, plan *
 		Job: p.Job, Eval: &done, Check: &check,
 		Batch: &state.Batch{Now: now, Plans: []state.BatchPlan{{Plan: plan, Groups: groups}}},
 	}})
+	head, _ := json.Marshal(rules) // of strings and numbers
 	var packed bytes.Buffer
 	w, _ := flate.NewWriter(&packed, flate.BestSpeed) // the level is valid
-	_, _ = w.Write(raw)                               // a buffer takes everything
+	_, _ = w.Write(append(head, '\n'))                // a buffer takes everything
+	_, _ = w.Write(raw)
 	_ = w.Close()
 	mac := s.sign(packed.Bytes())
 	return planPrefix + base64.RawURLEncoding.EncodeToString(append(mac, packed.Bytes()...))
@@ -61,36 +69,42 @@ func (s *Server) sign(packed []byte) []byte {
 	return h.Sum(nil)
 }
 
-// openPlan is what a token holds, and when it was made.
-func (s *Server) openPlan(token string) (*replication.RegisterJob, int64, error) {
+// openPlan is what a token holds.
+func (s *Server) openPlan(token string) (*shownPlan, error) {
 	invalid := func(why string) error {
 		return fail(CodeInvalid, "the plan token %s", why).hint("take it from `cede job plan` as it is, of this cluster")
 	}
 	text, ok := strings.CutPrefix(token, planPrefix)
 	if !ok {
-		return nil, 0, invalid("does not begin with " + planPrefix)
+		return nil, invalid("does not begin with " + planPrefix)
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(raw) < sha256.Size {
-		return nil, 0, invalid("is cut off or was changed")
+		return nil, invalid("is cut off or was changed")
 	}
 	mac, packed := raw[:sha256.Size], raw[sha256.Size:]
 	if !hmac.Equal(mac, s.sign(packed)) {
-		return nil, 0, invalid("is not of this cluster, or was changed")
+		return nil, invalid("is not of this cluster, or was changed")
 	}
 	plain, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), planLimit))
 	if err != nil {
-		return nil, 0, invalid("cannot be unpacked")
+		return nil, invalid("cannot be unpacked")
+	}
+	head, plain, _ := bytes.Cut(plain, []byte("\n"))
+	p := &shownPlan{}
+	if err := json.Unmarshal(head, &p.rules); err != nil {
+		return nil, invalid("is of another release of the server")
 	}
 	entry, err := replication.Decode(plain)
 	if err != nil {
-		return nil, 0, invalid("is of another release of the server")
+		return nil, invalid("is of another release of the server")
 	}
 	c, ok := entry.Command.(*replication.RegisterJob)
 	if !ok || c.Batch == nil || c.Check == nil || c.Eval == nil {
-		return nil, 0, invalid("holds no plan")
+		return nil, invalid("holds no plan")
 	}
-	return c, entry.Time, nil
+	p.RegisterJob, p.at = c, entry.Time
+	return p, nil
 }
 
 // planKey signs tokens. Every server has the same, from the state.

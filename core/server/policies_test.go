@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server"
@@ -508,5 +509,69 @@ func TestPolicyMetrics_AreThoseOfTheContract(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("missing are %v", want)
+	}
+}
+
+// A plan is of the version that made it: whichever way another one came to decide, it is
+// a difference, and where nobody is evicted none.
+func TestPlanJob_OfAnotherVersionNoLongerHolds(t *testing.T) {
+	c := start(t, newDisk())
+	one, two := c.load("first"), c.load("last")
+	c.activate(one)
+	c.activate(two)
+	c.contend(2)
+	c.decideByP()
+	run := func(j *model.Job) (func() error, *server.Proposal) {
+		p, err := c.PlanJob(t.Context(), j, server.PlanOptions{ExplicitPriority: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() error {
+			_, err := c.RegisterJob(t.Context(), j, server.RegisterOptions{Token: p.Token, ExplicitPriority: true})
+			return err
+		}, p
+	}
+	for name, change := range map[string]func() error{
+		"rolled back": func() error { _, err := c.RollbackPolicy(t.Context(), "p"); return err },
+		"activated":   func() error { _, err := c.ActivatePolicy(t.Context(), "p", two.ID); return err },
+		"another configuration": func() error {
+			c.activate(c.load("last", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":2}`) }))
+			return nil
+		},
+		"by another policy": func() error {
+			config := *c.Snapshot().Config()
+			config.Policy = "default"
+			_, err := c.SetConfig(t.Context(), &config, nil)
+			return err
+		},
+	} {
+		c.activate(two)
+		c.decideByP()
+		if name == "activated" {
+			c.activate(one)
+		}
+		evicting, p := run(pushy("j"))
+		if len(p.Evict) != 1 {
+			t.Fatalf("%s: proposed %+v", name, p)
+		}
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		err := evicting()
+		c.fails(err, server.CodeConflict, "decided when it was planned, and", "decides now", "plan again")
+		if c.Snapshot().Job(pushy("j").Key()) != nil || c.running("low") != 20 {
+			t.Errorf("%s: a plan that was refused left something", name)
+		}
+	}
+	if _, err := c.RegisterNode(t.Context(), coretest.Node("n9", 100, 100, 0), strings.Repeat("s", 32)); err != nil {
+		t.Fatal(err)
+	}
+	c.decideByP()
+	roomy, _ := run(pushy("roomy"))
+	if _, err := c.RollbackPolicy(t.Context(), "p"); err != nil {
+		t.Fatal(err)
+	}
+	if err := roomy(); err != nil {
+		t.Errorf("a plan that asked no policy: %v", err)
 	}
 }

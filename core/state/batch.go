@@ -27,7 +27,8 @@ type Dropped struct{ Plan, Group int }
 // Apply writes the batch. It is what every server does with the entry, so it
 // depends on nothing but the transaction. It returns the evaluations that
 // follow, and the groups that were dropped because a node they want room on
-// went away between verification and this entry.
+// went away between verification and this entry, or because their job evicts nobody
+// by then (Held).
 //
 // Another group may stand on room that a dropped one was to free. Nothing was
 // verified for that case, so it is dropped as well.
@@ -59,11 +60,13 @@ func (b *Batch) Apply(txn *Txn) ([]*model.Evaluation, []Dropped) {
 // on later ones, so a drop asks again about all that are left.
 func stillHolding(txn *Txn, bp *BatchPlan, spoilt spoiltNodes) []int {
 	groups := slices.Clone(bp.Groups)
+	// Made before somebody ran the job by a plan that shows other victims than these.
+	unseen := txn.Held(bp.Plan.Job).Index > bp.Plan.SnapshotIndex
 	for {
 		before := len(groups)
 		groups = slices.DeleteFunc(groups, func(i int) bool {
 			g := &bp.Plan.Groups[i]
-			if takesWork(txn, g) && (len(spoilt) == 0 || !spoilt.touches(g)) {
+			if takesWork(txn, g) && !(unseen && len(g.Evict) > 0) && (len(spoilt) == 0 || !spoilt.touches(g)) {
 				return false
 			}
 			spoilt.add(txn, g)

@@ -19,6 +19,7 @@ type jobRow struct {
 	job       *model.Job
 	older     []*model.Job // versions before job, newest first; replaced whole
 	dirty     uint64
+	held      Hold
 	allocs    cow.List
 	evals     cow.List
 	perNodeAt int32 // position in View.perNode; -1 when not listed
@@ -75,6 +76,22 @@ func (v *View) Dirty(key model.JobKey) uint64 {
 		return r.dirty
 	}
 	return 0
+}
+
+// Hold is since when what a job lacks waits for free room and may evict nobody: it was
+// run by a plan that showed whom it evicts, and that left this without a place. The zero
+// Hold is of a job like any other.
+type Hold struct {
+	Index uint64
+	Time  int64 // Unix nanoseconds
+}
+
+// Held is the hold on what the job lacks.
+func (v *View) Held(key model.JobKey) Hold {
+	if r := v.jobRow(key); r != nil {
+		return r.held
+	}
+	return Hold{}
 }
 
 // Dirties yields every key of which something is known, ascending, with its
@@ -184,7 +201,7 @@ func (t *Txn) DeleteJob(key model.JobKey) {
 	}
 	slot, r := t.ownJob(key)
 	t.countJob(r, -1)
-	r.job, r.older = nil, nil
+	r.job, r.older, r.held = nil, nil, Hold{}
 	t.enlist(slot, r)
 	t.dirty(r)
 	t.releaseJob(slot, r)
@@ -203,6 +220,16 @@ func (t *Txn) MarkDirtyAt(key model.JobKey, index uint64) {
 	}
 	_, r := t.ownJob(key)
 	r.dirty = index
+	t.touch(TableJobs.OfJob(key))
+}
+
+// SetHold sets what Held is. It does nothing for a key of which the state knows nothing.
+func (t *Txn) SetHold(key model.JobKey, h Hold) {
+	slot, ok := t.findJob(key)
+	if !ok || t.jobs.at(slot).held == h {
+		return
+	}
+	t.ownJobAt(slot).held = h
 	t.touch(TableJobs.OfJob(key))
 }
 

@@ -33,6 +33,16 @@ func (v *View) PolicyState(name string) *model.PolicyState {
 	return v.aside.states.get(name, stateName)
 }
 
+// RulesChanged is the index of the newest change of what decides who may be evicted: the
+// roles of policies, and the scheduler's configuration.
+func (v *View) RulesChanged() uint64 {
+	index := v.Config().ModifyIndex
+	for _, p := range v.PolicyStates() {
+		index = max(index, p.ModifyIndex)
+	}
+	return index
+}
+
 // UpsertPolicyVersion stores a policy version, or the same with other checks,
 // and sets its indexes.
 func (t *Txn) UpsertPolicyVersion(p *model.PolicyVersion) {

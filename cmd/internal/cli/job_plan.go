@@ -22,7 +22,9 @@ func newJobPlanCmd(env *Env) *cobra.Command {
 it would evict, and what would find no place and why. Nothing is done.
 
 The plan's token makes cede job run do exactly this, or nothing: it exits 5 when
-the cluster has changed so that the plan no longer holds.`,
+the cluster has changed so that the plan no longer holds, or when another policy
+decides by then who is evicted. What the plan leaves without a place takes free room
+later, and evicts nobody: whoever runs it evicts those that it shows and no others.`,
 		Example: `  cede job plan web.hcl
   cede job plan web.hcl -o wide
   cede job plan web.hcl -t '{{.PlanToken}}' > plan.token`,
@@ -288,8 +290,14 @@ func explainGroup(p page, name string, n int, m *client.AllocationMetric) {
 // for bindings.
 var preemptionOff = regexp.MustCompile(`^preemption is off for (?:([a-z]+) jobs|(binding)s)$`)
 
+// heldBack is how a server says that what a plan left without a place evicts nobody.
+const heldBack = "the job was run by a plan that did not show whom this would evict"
+
 // remedied is why nobody is evicted, with what to do about it where that is a switch.
 func remedied(why string) string {
+	if why == heldBack {
+		return why + "; cede job plan shows it now"
+	}
 	m := preemptionOff.FindStringSubmatch(why)
 	if m == nil {
 		return why

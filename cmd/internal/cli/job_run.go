@@ -20,6 +20,7 @@ type jobRun struct {
 	out     *output
 	conn    *connection
 	file    *jobFile
+	name    string // of the file
 	plan    string
 	key     string
 	check   uint64
@@ -38,7 +39,9 @@ func newJobRunCmd(env *Env) *cobra.Command {
 
 Exits 6 when not everything could be placed, and says why; the job stays and is
 placed once there is room. Exits 5 when --check-index or the plan of --plan no
-longer holds, and says what differs.`,
+longer holds, and says what differs. With --plan those are evicted whom the plan
+shows and no others: what it leaves without a place waits for free room, until the
+job is run again, by another plan or without one.`,
 		Example: `  cede job run web.hcl
   cede job run web.hcl --plan @plan.token
   cede job run - --detach < web.hcl`,
@@ -56,7 +59,8 @@ longer holds, and says what differs.`,
 		if err := r.out.resolve(); err != nil {
 			return err
 		}
-		return r.run(cmd.Context(), args[0])
+		r.name = args[0]
+		return r.run(cmd.Context())
 	}
 	return cmd
 }
@@ -70,12 +74,12 @@ type runView struct {
 	Allocations []*client.AllocationStub `json:",omitempty"` // that the evaluation placed
 }
 
-func (r *jobRun) run(ctx context.Context, name string) error {
+func (r *jobRun) run(ctx context.Context) error {
 	token, err := r.token()
 	if err != nil {
 		return err
 	}
-	read, err := r.file.read(name, r.conn.namespaceFlag())
+	read, err := r.file.read(r.name, r.conn.namespaceFlag())
 	if err != nil {
 		return err
 	}
@@ -90,7 +94,7 @@ func (r *jobRun) run(ctx context.Context, name string) error {
 	}
 	answer, err := api.Jobs().Run(ctx, read.job, token, options)
 	if err != nil {
-		return planConflict(interruptedBy(ctx, err), token, name)
+		return planConflict(interruptedBy(ctx, err), token, r.name)
 	}
 	if answer.Warnings != "" {
 		r.env.warn(answer.Warnings)
@@ -157,7 +161,11 @@ func (r *jobRun) follow(ctx context.Context, api *client.Client, v *runView) err
 	if err := r.show(v, true); err != nil {
 		return err
 	}
-	return unplacedError(v.JobID, v.Evaluation)
+	err := unplacedError(v.JobID, v.Evaluation)
+	if e, ok := errors.AsType[*Error](err); ok && r.planned && e.Exit == ExitUnplaced {
+		e.Hint = "the job stays, is placed once there is free room, and evicts nobody that the plan did not show; plan it again to see whom it would evict now: cede job plan " + r.name
+	}
+	return err
 }
 
 func (r *jobRun) show(v *runView, followed bool) error {

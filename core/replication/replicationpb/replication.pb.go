@@ -740,6 +740,7 @@ type RegisterJob struct {
 	Eval          *Evaluation            `protobuf:"bytes,2,opt,name=eval,proto3" json:"eval,omitempty"`
 	Check         *uint64                `protobuf:"varint,3,opt,name=check,proto3,oneof" json:"check,omitempty"`
 	Batch         *Batch                 `protobuf:"bytes,4,opt,name=batch,proto3" json:"batch,omitempty"`
+	Rules         uint64                 `protobuf:"varint,5,opt,name=rules,proto3" json:"rules,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -800,6 +801,13 @@ func (x *RegisterJob) GetBatch() *Batch {
 		return x.Batch
 	}
 	return nil
+}
+
+func (x *RegisterJob) GetRules() uint64 {
+	if x != nil {
+		return x.Rules
+	}
+	return 0
 }
 
 type StopJob struct {
@@ -6309,6 +6317,7 @@ type PolicyState struct {
 	Tripped       map[string]string      `protobuf:"bytes,5,rep,name=tripped,proto3" json:"tripped,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Until         int64                  `protobuf:"varint,6,opt,name=until,proto3" json:"until,omitempty"`
 	ModifyIndex   uint64                 `protobuf:"varint,7,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	LastTrial     *Trial                 `protobuf:"bytes,8,opt,name=last_trial,json=lastTrial,proto3" json:"last_trial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6392,6 +6401,73 @@ func (x *PolicyState) GetModifyIndex() uint64 {
 	return 0
 }
 
+func (x *PolicyState) GetLastTrial() *Trial {
+	if x != nil {
+		return x.LastTrial
+	}
+	return nil
+}
+
+type Trial struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	Ended         string                 `protobuf:"bytes,2,opt,name=ended,proto3" json:"ended,omitempty"`
+	Time          int64                  `protobuf:"fixed64,3,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Trial) Reset() {
+	*x = Trial{}
+	mi := &file_replication_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Trial) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Trial) ProtoMessage() {}
+
+func (x *Trial) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Trial.ProtoReflect.Descriptor instead.
+func (*Trial) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *Trial) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Trial) GetEnded() string {
+	if x != nil {
+		return x.Ended
+	}
+	return ""
+}
+
+func (x *Trial) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
 type Token struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Accessor      string                 `protobuf:"bytes,1,opt,name=accessor,proto3" json:"accessor,omitempty"`
@@ -6408,7 +6484,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6420,7 +6496,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6433,7 +6509,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{72}
+	return file_replication_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Token) GetAccessor() string {
@@ -6506,7 +6582,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6518,7 +6594,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6531,7 +6607,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{73}
+	return file_replication_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Result) GetCode() string {
@@ -6603,7 +6679,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6615,7 +6691,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6628,7 +6704,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{74}
+	return file_replication_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -6970,7 +7046,7 @@ type SnapshotHead struct {
 
 func (x *SnapshotHead) Reset() {
 	*x = SnapshotHead{}
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6982,7 +7058,7 @@ func (x *SnapshotHead) String() string {
 func (*SnapshotHead) ProtoMessage() {}
 
 func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6995,7 +7071,7 @@ func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotHead.ProtoReflect.Descriptor instead.
 func (*SnapshotHead) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{75}
+	return file_replication_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *SnapshotHead) GetIndex() uint64 {
@@ -7047,7 +7123,7 @@ type JobBlock struct {
 
 func (x *JobBlock) Reset() {
 	*x = JobBlock{}
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7059,7 +7135,7 @@ func (x *JobBlock) String() string {
 func (*JobBlock) ProtoMessage() {}
 
 func (x *JobBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7072,7 +7148,7 @@ func (x *JobBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBlock.ProtoReflect.Descriptor instead.
 func (*JobBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{76}
+	return file_replication_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *JobBlock) GetKey() *JobKey {
@@ -7106,7 +7182,7 @@ type AllocBlock struct {
 
 func (x *AllocBlock) Reset() {
 	*x = AllocBlock{}
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7118,7 +7194,7 @@ func (x *AllocBlock) String() string {
 func (*AllocBlock) ProtoMessage() {}
 
 func (x *AllocBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7131,7 +7207,7 @@ func (x *AllocBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocBlock.ProtoReflect.Descriptor instead.
 func (*AllocBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{77}
+	return file_replication_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *AllocBlock) GetNames() [][]byte {
@@ -7152,13 +7228,15 @@ type JobKeyDirty struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *JobKey                `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	Held          uint64                 `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"` // since which index; 0: it is not
+	HeldAt        int64                  `protobuf:"fixed64,4,opt,name=held_at,json=heldAt,proto3" json:"held_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobKeyDirty) Reset() {
 	*x = JobKeyDirty{}
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7170,7 +7248,7 @@ func (x *JobKeyDirty) String() string {
 func (*JobKeyDirty) ProtoMessage() {}
 
 func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7183,7 +7261,7 @@ func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKeyDirty.ProtoReflect.Descriptor instead.
 func (*JobKeyDirty) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{78}
+	return file_replication_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *JobKeyDirty) GetKey() *JobKey {
@@ -7200,6 +7278,20 @@ func (x *JobKeyDirty) GetIndex() uint64 {
 	return 0
 }
 
+func (x *JobKeyDirty) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *JobKeyDirty) GetHeldAt() int64 {
+	if x != nil {
+		return x.HeldAt
+	}
+	return 0
+}
+
 type Upload struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Digest        string                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
@@ -7210,7 +7302,7 @@ type Upload struct {
 
 func (x *Upload) Reset() {
 	*x = Upload{}
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7222,7 +7314,7 @@ func (x *Upload) String() string {
 func (*Upload) ProtoMessage() {}
 
 func (x *Upload) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7235,7 +7327,7 @@ func (x *Upload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Upload.ProtoReflect.Descriptor instead.
 func (*Upload) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{79}
+	return file_replication_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Upload) GetDigest() string {
@@ -7261,7 +7353,7 @@ type UploadChunk struct {
 
 func (x *UploadChunk) Reset() {
 	*x = UploadChunk{}
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7273,7 +7365,7 @@ func (x *UploadChunk) String() string {
 func (*UploadChunk) ProtoMessage() {}
 
 func (x *UploadChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7286,7 +7378,7 @@ func (x *UploadChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadChunk.ProtoReflect.Descriptor instead.
 func (*UploadChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{80}
+	return file_replication_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *UploadChunk) GetData() []byte {
@@ -7309,7 +7401,7 @@ type AppliedKey struct {
 
 func (x *AppliedKey) Reset() {
 	*x = AppliedKey{}
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7321,7 +7413,7 @@ func (x *AppliedKey) String() string {
 func (*AppliedKey) ProtoMessage() {}
 
 func (x *AppliedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7334,7 +7426,7 @@ func (x *AppliedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedKey.ProtoReflect.Descriptor instead.
 func (*AppliedKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{81}
+	return file_replication_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *AppliedKey) GetKey() string {
@@ -7384,7 +7476,7 @@ type ModuleChunk struct {
 
 func (x *ModuleChunk) Reset() {
 	*x = ModuleChunk{}
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7396,7 +7488,7 @@ func (x *ModuleChunk) String() string {
 func (*ModuleChunk) ProtoMessage() {}
 
 func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7409,7 +7501,7 @@ func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModuleChunk.ProtoReflect.Descriptor instead.
 func (*ModuleChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{82}
+	return file_replication_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ModuleChunk) GetDigest() string {
@@ -7449,7 +7541,7 @@ type SnapshotTail struct {
 
 func (x *SnapshotTail) Reset() {
 	*x = SnapshotTail{}
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7461,7 +7553,7 @@ func (x *SnapshotTail) String() string {
 func (*SnapshotTail) ProtoMessage() {}
 
 func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7474,7 +7566,7 @@ func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTail.ProtoReflect.Descriptor instead.
 func (*SnapshotTail) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{83}
+	return file_replication_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *SnapshotTail) GetRecords() uint64 {
@@ -7542,12 +7634,13 @@ const file_replication_proto_rawDesc = "" +
 	"\x03key\x18\x03 \x01(\fR\x03key\"&\n" +
 	"\n" +
 	"SetVersion\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\rR\aversion\"\xc5\x01\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\"\xdb\x01\n" +
 	"\vRegisterJob\x12*\n" +
 	"\x03job\x18\x01 \x01(\v2\x18.cede.replication.v1.JobR\x03job\x123\n" +
 	"\x04eval\x18\x02 \x01(\v2\x1f.cede.replication.v1.EvaluationR\x04eval\x12\x19\n" +
 	"\x05check\x18\x03 \x01(\x04H\x00R\x05check\x88\x01\x01\x120\n" +
-	"\x05batch\x18\x04 \x01(\v2\x1a.cede.replication.v1.BatchR\x05batchB\b\n" +
+	"\x05batch\x18\x04 \x01(\v2\x1a.cede.replication.v1.BatchR\x05batch\x12\x14\n" +
+	"\x05rules\x18\x05 \x01(\x04R\x05rulesB\b\n" +
 	"\x06_check\"\xa8\x01\n" +
 	"\aStopJob\x12-\n" +
 	"\x03key\x18\x01 \x01(\v2\x1b.cede.replication.v1.JobKeyR\x03key\x12\x14\n" +
@@ -8176,7 +8269,7 @@ const file_replication_proto_rawDesc = "" +
 	"\vPolicyCheck\x12\x0e\n" +
 	"\x02ok\x18\x01 \x01(\bR\x02ok\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x12\n" +
-	"\x04time\x18\x03 \x01(\x10R\x04time\"\xab\x02\n" +
+	"\x04time\x18\x03 \x01(\x10R\x04time\"\xe6\x02\n" +
 	"\vPolicyState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06active\x18\x02 \x01(\tR\x06active\x12\x1a\n" +
@@ -8184,10 +8277,16 @@ const file_replication_proto_rawDesc = "" +
 	"\x06shadow\x18\x04 \x01(\tR\x06shadow\x12G\n" +
 	"\atripped\x18\x05 \x03(\v2-.cede.replication.v1.PolicyState.TrippedEntryR\atripped\x12\x14\n" +
 	"\x05until\x18\x06 \x01(\x03R\x05until\x12!\n" +
-	"\fmodify_index\x18\a \x01(\x04R\vmodifyIndex\x1a:\n" +
+	"\fmodify_index\x18\a \x01(\x04R\vmodifyIndex\x129\n" +
+	"\n" +
+	"last_trial\x18\b \x01(\v2\x1a.cede.replication.v1.TrialR\tlastTrial\x1a:\n" +
 	"\fTrippedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe2\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"K\n" +
+	"\x05Trial\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
+	"\x05ended\x18\x02 \x01(\tR\x05ended\x12\x12\n" +
+	"\x04time\x18\x03 \x01(\x10R\x04time\"\xe2\x01\n" +
 	"\x05Token\x12\x1a\n" +
 	"\baccessor\x18\x01 \x01(\tR\baccessor\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -8249,10 +8348,12 @@ const file_replication_proto_rawDesc = "" +
 	"\n" +
 	"AllocBlock\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\fR\x05names\x127\n" +
-	"\x06allocs\x18\x02 \x03(\v2\x1f.cede.replication.v1.AllocationR\x06allocs\"R\n" +
+	"\x06allocs\x18\x02 \x03(\v2\x1f.cede.replication.v1.AllocationR\x06allocs\"\x7f\n" +
 	"\vJobKeyDirty\x12-\n" +
 	"\x03key\x18\x01 \x01(\v2\x1b.cede.replication.v1.JobKeyR\x03key\x12\x14\n" +
-	"\x05index\x18\x02 \x01(\x04R\x05index\"4\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x12\n" +
+	"\x04held\x18\x03 \x01(\x04R\x04held\x12\x17\n" +
+	"\aheld_at\x18\x04 \x01(\x10R\x06heldAt\"4\n" +
 	"\x06Upload\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n" +
 	"\x04time\x18\x02 \x01(\x10R\x04time\"!\n" +
@@ -8285,7 +8386,7 @@ func file_replication_proto_rawDescGZIP() []byte {
 	return file_replication_proto_rawDescData
 }
 
-var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 114)
+var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 115)
 var file_replication_proto_goTypes = []any{
 	(*Entry)(nil),                // 0: cede.replication.v1.Entry
 	(*Bootstrap)(nil),            // 1: cede.replication.v1.Bootstrap
@@ -8359,48 +8460,49 @@ var file_replication_proto_goTypes = []any{
 	(*PolicyLimits)(nil),         // 69: cede.replication.v1.PolicyLimits
 	(*PolicyCheck)(nil),          // 70: cede.replication.v1.PolicyCheck
 	(*PolicyState)(nil),          // 71: cede.replication.v1.PolicyState
-	(*Token)(nil),                // 72: cede.replication.v1.Token
-	(*Result)(nil),               // 73: cede.replication.v1.Result
-	(*Record)(nil),               // 74: cede.replication.v1.Record
-	(*SnapshotHead)(nil),         // 75: cede.replication.v1.SnapshotHead
-	(*JobBlock)(nil),             // 76: cede.replication.v1.JobBlock
-	(*AllocBlock)(nil),           // 77: cede.replication.v1.AllocBlock
-	(*JobKeyDirty)(nil),          // 78: cede.replication.v1.JobKeyDirty
-	(*Upload)(nil),               // 79: cede.replication.v1.Upload
-	(*UploadChunk)(nil),          // 80: cede.replication.v1.UploadChunk
-	(*AppliedKey)(nil),           // 81: cede.replication.v1.AppliedKey
-	(*ModuleChunk)(nil),          // 82: cede.replication.v1.ModuleChunk
-	(*SnapshotTail)(nil),         // 83: cede.replication.v1.SnapshotTail
-	nil,                          // 84: cede.replication.v1.ClusterChange.ReportedEntry
-	nil,                          // 85: cede.replication.v1.Cluster.CapacityEntry
-	nil,                          // 86: cede.replication.v1.Cluster.AttributesEntry
-	nil,                          // 87: cede.replication.v1.Cluster.ReportedEntry
-	nil,                          // 88: cede.replication.v1.Binding.ResourcesEntry
-	nil,                          // 89: cede.replication.v1.Binding.WeightsEntry
-	nil,                          // 90: cede.replication.v1.Budget.LabelsEntry
-	nil,                          // 91: cede.replication.v1.Job.MetaEntry
-	nil,                          // 92: cede.replication.v1.Group.ResourcesEntry
-	nil,                          // 93: cede.replication.v1.Group.LabelsEntry
-	nil,                          // 94: cede.replication.v1.Group.AnnotationsEntry
-	nil,                          // 95: cede.replication.v1.Group.MetaEntry
-	nil,                          // 96: cede.replication.v1.Task.EnvEntry
-	nil,                          // 97: cede.replication.v1.Task.ResourcesEntry
-	nil,                          // 98: cede.replication.v1.Spread.TargetsEntry
-	nil,                          // 99: cede.replication.v1.LabelTerm.LabelsEntry
-	nil,                          // 100: cede.replication.v1.Node.CapacityEntry
-	nil,                          // 101: cede.replication.v1.Node.ReservedEntry
-	nil,                          // 102: cede.replication.v1.Node.AttributesEntry
-	nil,                          // 103: cede.replication.v1.Node.MetaEntry
-	nil,                          // 104: cede.replication.v1.Device.AttributesEntry
-	nil,                          // 105: cede.replication.v1.Evaluation.ClassesEntry
-	nil,                          // 106: cede.replication.v1.Evaluation.FailedEntry
-	nil,                          // 107: cede.replication.v1.Evaluation.QueuedEntry
-	nil,                          // 108: cede.replication.v1.Explanation.NotReadyEntry
-	nil,                          // 109: cede.replication.v1.Explanation.FilteredEntry
-	nil,                          // 110: cede.replication.v1.Explanation.ExhaustedEntry
-	nil,                          // 111: cede.replication.v1.Explanation.PreemptedEntry
-	nil,                          // 112: cede.replication.v1.PolicyVersion.ChecksEntry
-	nil,                          // 113: cede.replication.v1.PolicyState.TrippedEntry
+	(*Trial)(nil),                // 72: cede.replication.v1.Trial
+	(*Token)(nil),                // 73: cede.replication.v1.Token
+	(*Result)(nil),               // 74: cede.replication.v1.Result
+	(*Record)(nil),               // 75: cede.replication.v1.Record
+	(*SnapshotHead)(nil),         // 76: cede.replication.v1.SnapshotHead
+	(*JobBlock)(nil),             // 77: cede.replication.v1.JobBlock
+	(*AllocBlock)(nil),           // 78: cede.replication.v1.AllocBlock
+	(*JobKeyDirty)(nil),          // 79: cede.replication.v1.JobKeyDirty
+	(*Upload)(nil),               // 80: cede.replication.v1.Upload
+	(*UploadChunk)(nil),          // 81: cede.replication.v1.UploadChunk
+	(*AppliedKey)(nil),           // 82: cede.replication.v1.AppliedKey
+	(*ModuleChunk)(nil),          // 83: cede.replication.v1.ModuleChunk
+	(*SnapshotTail)(nil),         // 84: cede.replication.v1.SnapshotTail
+	nil,                          // 85: cede.replication.v1.ClusterChange.ReportedEntry
+	nil,                          // 86: cede.replication.v1.Cluster.CapacityEntry
+	nil,                          // 87: cede.replication.v1.Cluster.AttributesEntry
+	nil,                          // 88: cede.replication.v1.Cluster.ReportedEntry
+	nil,                          // 89: cede.replication.v1.Binding.ResourcesEntry
+	nil,                          // 90: cede.replication.v1.Binding.WeightsEntry
+	nil,                          // 91: cede.replication.v1.Budget.LabelsEntry
+	nil,                          // 92: cede.replication.v1.Job.MetaEntry
+	nil,                          // 93: cede.replication.v1.Group.ResourcesEntry
+	nil,                          // 94: cede.replication.v1.Group.LabelsEntry
+	nil,                          // 95: cede.replication.v1.Group.AnnotationsEntry
+	nil,                          // 96: cede.replication.v1.Group.MetaEntry
+	nil,                          // 97: cede.replication.v1.Task.EnvEntry
+	nil,                          // 98: cede.replication.v1.Task.ResourcesEntry
+	nil,                          // 99: cede.replication.v1.Spread.TargetsEntry
+	nil,                          // 100: cede.replication.v1.LabelTerm.LabelsEntry
+	nil,                          // 101: cede.replication.v1.Node.CapacityEntry
+	nil,                          // 102: cede.replication.v1.Node.ReservedEntry
+	nil,                          // 103: cede.replication.v1.Node.AttributesEntry
+	nil,                          // 104: cede.replication.v1.Node.MetaEntry
+	nil,                          // 105: cede.replication.v1.Device.AttributesEntry
+	nil,                          // 106: cede.replication.v1.Evaluation.ClassesEntry
+	nil,                          // 107: cede.replication.v1.Evaluation.FailedEntry
+	nil,                          // 108: cede.replication.v1.Evaluation.QueuedEntry
+	nil,                          // 109: cede.replication.v1.Explanation.NotReadyEntry
+	nil,                          // 110: cede.replication.v1.Explanation.FilteredEntry
+	nil,                          // 111: cede.replication.v1.Explanation.ExhaustedEntry
+	nil,                          // 112: cede.replication.v1.Explanation.PreemptedEntry
+	nil,                          // 113: cede.replication.v1.PolicyVersion.ChecksEntry
+	nil,                          // 114: cede.replication.v1.PolicyState.TrippedEntry
 }
 var file_replication_proto_depIdxs = []int32{
 	1,   // 0: cede.replication.v1.Entry.bootstrap:type_name -> cede.replication.v1.Bootstrap
@@ -8448,25 +8550,25 @@ var file_replication_proto_depIdxs = []int32{
 	66,  // 42: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
 	49,  // 43: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
 	70,  // 44: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
-	72,  // 45: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
+	73,  // 45: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
 	32,  // 46: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
 	33,  // 47: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
 	63,  // 48: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
 	49,  // 49: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
 	63,  // 50: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
 	25,  // 51: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
-	84,  // 52: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
+	85,  // 52: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
 	46,  // 53: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
 	49,  // 54: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
 	30,  // 55: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
-	85,  // 56: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
-	86,  // 57: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
-	87,  // 58: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
-	88,  // 59: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
-	89,  // 60: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
+	86,  // 56: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
+	87,  // 57: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
+	88,  // 58: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
+	89,  // 59: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
+	90,  // 60: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
 	56,  // 61: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
 	49,  // 62: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
-	90,  // 63: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
+	91,  // 63: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
 	39,  // 64: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
 	39,  // 65: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
 	37,  // 66: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
@@ -8485,78 +8587,79 @@ var file_replication_proto_depIdxs = []int32{
 	49,  // 79: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
 	47,  // 80: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
 	47,  // 81: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
-	91,  // 82: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
+	92,  // 82: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
 	52,  // 83: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
 	51,  // 84: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
-	92,  // 85: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
+	93,  // 85: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
 	55,  // 86: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
-	93,  // 87: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
+	94,  // 87: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
 	56,  // 88: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
 	57,  // 89: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
 	58,  // 90: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
 	59,  // 91: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
 	59,  // 92: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
-	94,  // 93: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
-	95,  // 94: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
+	95,  // 93: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
+	96,  // 94: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
 	54,  // 95: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
 	53,  // 96: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
-	96,  // 97: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
-	97,  // 98: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
+	97,  // 97: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
+	98,  // 98: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
 	56,  // 99: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
 	56,  // 100: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
-	98,  // 101: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
-	99,  // 102: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
-	100, // 103: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
-	101, // 104: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
+	99,  // 101: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
+	100, // 102: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
+	101, // 103: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
+	102, // 104: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
 	62,  // 105: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
-	102, // 106: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
-	103, // 107: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
+	103, // 106: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
+	104, // 107: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
 	61,  // 108: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
-	104, // 109: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
-	105, // 110: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
-	106, // 111: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
-	107, // 112: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
-	108, // 113: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
-	109, // 114: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
-	110, // 115: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
-	111, // 116: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
+	105, // 109: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
+	106, // 110: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
+	107, // 111: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
+	108, // 112: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
+	109, // 113: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
+	110, // 114: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
+	111, // 115: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
+	112, // 116: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
 	65,  // 117: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
 	69,  // 118: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
-	112, // 119: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
-	113, // 120: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
-	49,  // 121: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
-	75,  // 122: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
-	66,  // 123: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
-	67,  // 124: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
-	60,  // 125: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
-	76,  // 126: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
-	77,  // 127: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
-	63,  // 128: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
-	46,  // 129: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
-	78,  // 130: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
-	68,  // 131: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
-	71,  // 132: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
-	79,  // 133: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
-	80,  // 134: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
-	72,  // 135: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
-	81,  // 136: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
-	82,  // 137: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
-	83,  // 138: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
-	36,  // 139: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
-	32,  // 140: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
-	33,  // 141: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
-	34,  // 142: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
-	49,  // 143: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
-	50,  // 144: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
-	48,  // 145: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
-	49,  // 146: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
-	64,  // 147: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
-	70,  // 148: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
-	149, // [149:149] is the sub-list for method output_type
-	149, // [149:149] is the sub-list for method input_type
-	149, // [149:149] is the sub-list for extension type_name
-	149, // [149:149] is the sub-list for extension extendee
-	0,   // [0:149] is the sub-list for field type_name
+	113, // 119: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
+	114, // 120: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
+	72,  // 121: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
+	49,  // 122: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
+	76,  // 123: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
+	66,  // 124: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
+	67,  // 125: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
+	60,  // 126: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
+	77,  // 127: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
+	78,  // 128: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
+	63,  // 129: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
+	46,  // 130: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
+	79,  // 131: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
+	68,  // 132: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
+	71,  // 133: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
+	80,  // 134: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
+	81,  // 135: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
+	73,  // 136: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
+	82,  // 137: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
+	83,  // 138: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
+	84,  // 139: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
+	36,  // 140: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
+	32,  // 141: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
+	33,  // 142: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
+	34,  // 143: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
+	49,  // 144: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
+	50,  // 145: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
+	48,  // 146: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
+	49,  // 147: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
+	64,  // 148: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
+	70,  // 149: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
+	150, // [150:150] is the sub-list for method output_type
+	150, // [150:150] is the sub-list for method input_type
+	150, // [150:150] is the sub-list for extension type_name
+	150, // [150:150] is the sub-list for extension extendee
+	0,   // [0:150] is the sub-list for field type_name
 }
 
 func init() { file_replication_proto_init() }
@@ -8606,7 +8709,7 @@ func file_replication_proto_init() {
 	file_replication_proto_msgTypes[23].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[51].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[66].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[74].OneofWrappers = []any{
+	file_replication_proto_msgTypes[75].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Config)(nil),
 		(*Record_PriorityClass)(nil),
@@ -8635,7 +8738,7 @@ func file_replication_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_proto_rawDesc), len(file_replication_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   114,
+			NumMessages:   115,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
