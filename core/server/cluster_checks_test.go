@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,15 +20,16 @@ type simChecks struct {
 	c *simCluster
 
 	mu     sync.Mutex
-	hashes map[uint64][32]byte // by index
-	last   *state.Snapshot     // the newest that was looked at
-	evicts int                 // evictions so far
-	placed int                 // placements so far
-	losses []int               // of the last entries: what a budget lost without an eviction
+	hashes map[uint64][32]byte         // by index
+	last   *state.Snapshot             // the newest that was looked at
+	evicts int                         // evictions so far
+	placed int                         // placements so far
+	losses []int                       // of the last entries: what a budget lost without an eviction
+	ranks  map[string]map[int32]uint64 // by member cluster and priority, when that last got or claimed room
 }
 
 func newSimChecks(c *simCluster) *simChecks {
-	return &simChecks{c: c, hashes: map[uint64][32]byte{}, last: state.New().Snapshot()}
+	return &simChecks{c: c, hashes: map[uint64][32]byte{}, last: state.New().Snapshot(), ranks: map[string]map[int32]uint64{}}
 }
 
 // applied is told of what a server applied.
@@ -73,6 +75,7 @@ func (k *simChecks) counts() (placed, evicted int) {
 // entry holds what an entry did to the rules. k.mu is held.
 func (k *simChecks) entry(a *replication.Applied) {
 	k.capacity(a)
+	k.bindings(a)
 	instances := map[string]string{}
 	left, evicted, lost := 0, 0, 0
 	for alloc := range a.Snap.Allocs() {
@@ -166,10 +169,15 @@ func (k *simChecks) capacity(a *replication.Applied) {
 func (c *simCluster) rest() {
 	c.net.weather(0, 0, 4*time.Millisecond)
 	for _, s := range c.servers {
-		if s.run.Load() == nil {
+		if s.run.Load() == nil && !s.away.Load() {
 			s.start()
 		}
 	}
+	c.calm.Store(true)
+	if len(c.members) > 0 {
+		c.must(putPlain) // the operator may have deleted it
+	}
+	c.votersRest()
 	for _, a := range c.agents {
 		c.must(func(ctx context.Context, s *Server) error {
 			_, drained := s.Drain(ctx, a.id, false)
@@ -180,12 +188,16 @@ func (c *simCluster) rest() {
 	w := &world{t: c.t, ctx: c.ctx, machines: map[string]*machine{}}
 	for _, s := range c.servers {
 		r := s.run.Load()
+		if r == nil {
+			continue // it was lost, or never came
+		}
 		m := &member{w: w, id: s.id, node: r.node, server: r.server}
 		m.applied.Store(r.server)
 		w.members = append(w.members, m)
 	}
 	w.settle()
 	time.Sleep(time.Minute) // nodes that were away are back, and what had to wait for them moved
+	c.bindingsRest(w)
 	w.settle()
 	w.check()
 	placed, evicted := c.checks.counts()
@@ -194,16 +206,19 @@ func (c *simCluster) rest() {
 		c.t.Errorf("at rest, %d are placed and %d evicted", p-placed, e-evicted)
 	}
 	c.complete(w)
+	c.bound(w)
 	for _, a := range c.agents {
 		a.agrees(w.snap())
 	}
 	for _, s := range c.servers {
-		if check := s.run.Load().server.policies.check(); !check.OK {
+		if r := s.run.Load(); r == nil {
+			continue
+		} else if check := r.server.policies.check(); !check.OK {
 			c.t.Errorf("server %s: %s", s.id, check.Detail)
 		}
 	}
 	reader := newSimClient(c, 99)
-	for _, key := range simKeys {
+	for _, key := range slices.Concat(simKeys, simBindings) {
 		reader.read(key)
 	}
 	c.history.check(c.t)

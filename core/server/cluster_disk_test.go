@@ -37,6 +37,7 @@ type simDisk struct {
 	snaps   []*simSnapshot // the newest last
 	modules map[string][]byte
 
+	fault time.Time     // when a fault of the disk last began or ended
 	slow  time.Duration // that a write may take at most
 	fails int           // writes that are still to fail
 	hangs chan struct{} // closed when writes go on; nil: they do
@@ -74,6 +75,7 @@ func (d *simDisk) left() *simDisk {
 func (d *simDisk) hang(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.fault = time.Now()
 	switch {
 	case on && d.hangs == nil:
 		d.hangs = make(chan struct{})
@@ -87,14 +89,21 @@ func (d *simDisk) hang(on bool) {
 func (d *simDisk) crawl(slow time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.slow = slow
+	d.slow, d.fault = slow, time.Now()
 }
 
 // failNext has so many writes of the log fail.
 func (d *simDisk) failNext(n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.fails = n
+	d.fails, d.fault = n, time.Now()
+}
+
+// wellSince is whether nothing was wrong with the disk since then.
+func (d *simDisk) wellSince(at time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.slow == 0 && d.hangs == nil && d.fails == 0 && d.fault.Before(at)
 }
 
 // pause takes the time that a write takes.

@@ -8,7 +8,8 @@ import (
 // faults plays a schedule of faults. Several go on at a time; all are over at the end.
 func (c *simCluster) faults() {
 	var undo []func()
-	for range c.size.faults {
+	for i := range c.size.faults {
+		c.changeVoters(i)
 		time.Sleep(time.Duration(200+c.rand.IntN(1500)) * time.Millisecond)
 		for len(undo) > 0 && c.rand.IntN(3) > 0 {
 			undo[0]()
@@ -45,7 +46,12 @@ func (c *simCluster) fault() (over func()) {
 	long := c.rand.IntN(2) == 0
 	switch c.rand.IntN(14) {
 	case 0, 1:
-		return c.part(s, true, true)
+		over := c.part(s, true, true)
+		if long {
+			time.Sleep(aloneFor)
+			c.readsAlone(s)
+		}
+		return over
 	case 2:
 		return c.part(s, true, false)
 	case 3:
@@ -90,10 +96,13 @@ func (c *simCluster) fault() (over func()) {
 		defer cancel()
 		_ = r.node.Transfer(ctx) // who does not lead has nothing to hand over
 	default:
-		node := c.agents[c.rand.IntN(len(c.agents))].id
+		agent := c.agents[c.rand.IntN(len(c.agents))].id
+		if long {
+			agent = c.members[c.rand.IntN(len(c.members))].id
+		}
 		var links [][2]string
 		for _, o := range c.servers {
-			links = append(links, [2]string{node, o.id}, [2]string{o.id, node})
+			links = append(links, [2]string{agent, o.id}, [2]string{o.id, agent})
 		}
 		return c.cut(links)
 	}
@@ -135,7 +144,7 @@ func (c *simCluster) crash(servers ...*simServer) func() {
 	}
 	return func() {
 		for _, s := range servers {
-			if s.run.Load() == nil {
+			if s.run.Load() == nil && !s.away.Load() {
 				s.start()
 			}
 		}

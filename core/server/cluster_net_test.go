@@ -24,12 +24,15 @@ var errLost = errors.New("no answer came")
 // question and its answer are messages of their own, so that what was asked may have
 // been done without anybody knowing.
 type simNetwork struct {
-	seed uint64
+	seed    uint64
+	servers []string
 
 	mu    sync.Mutex
 	rand  *rand.Rand
 	cut   map[[2]string]int        // links that carry nothing, from and to; by how many faults
 	held  map[string]chan struct{} // who is paused: what comes and goes waits until it is closed
+	holds time.Time                // when somebody was last paused, or went on
+	alone map[string]time.Time     // servers that are cut off from every other one, since when
 	lose  float64                  // part of the messages that are lost
 	twice float64                  // part of those between servers' logs that come twice
 	late  time.Duration            // that a message takes at most
@@ -40,7 +43,7 @@ type simNetwork struct {
 
 func newSimNetwork(seed uint64, wrong func(string, ...any)) *simNetwork {
 	return &simNetwork{
-		seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), cut: map[[2]string]int{}, held: map[string]chan struct{}{},
+		seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), cut: map[[2]string]int{}, held: map[string]chan struct{}{}, alone: map[string]time.Time{},
 		late: 4 * time.Millisecond, leads: map[uint64]string{}, wrong: wrong,
 	}
 }
@@ -68,12 +71,42 @@ func (n *simNetwork) setCut(from, to string, off bool) {
 	} else {
 		n.cut[[2]string{from, to}]--
 	}
+	for _, id := range n.servers {
+		if was := n.alone[id]; !n.cutOff(id) {
+			delete(n.alone, id)
+		} else if was.IsZero() {
+			n.alone[id] = time.Now()
+		}
+	}
+}
+
+// cutOff is whether a server and every other one hear nothing of each other. n.mu is held.
+func (n *simNetwork) cutOff(id string) bool {
+	for _, other := range n.servers {
+		if other != id && (n.cut[[2]string{id, other}] == 0 || n.cut[[2]string{other, id}] == 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// aloneSince is since when a server is cut off from every other one, and no message that
+// somebody held up may come late; zero: it is not.
+func (n *simNetwork) aloneSince(id string) time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	since := n.alone[id]
+	if len(n.held) > 0 || n.holds.After(since) {
+		return time.Time{}
+	}
+	return since
 }
 
 // hold pauses somebody, or has it go on.
 func (n *simNetwork) hold(id string, on bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.holds = time.Now()
 	switch c := n.held[id]; {
 	case on && c == nil:
 		n.held[id] = make(chan struct{})
@@ -306,11 +339,13 @@ var _ Membership = simSeat{}
 func (s simSeat) Members() []Member {
 	var list []Member
 	for _, o := range s.run.of.c.servers {
-		m := Member{ID: o.id, Since: o.since(), Raft: o.id, RPC: o.id, HTTP: "http://" + o.id, Expect: len(s.run.of.c.servers)}
+		m := Member{ID: o.id, Since: o.since(), Raft: o.id, RPC: o.id, HTTP: "http://" + o.id, Expect: simVotes}
 		if o.run.Load() == nil {
 			m.Status = MemberFailed
 		}
-		list = append(list, m)
+		if o.began.Load() > 0 { // the pool has heard of it
+			list = append(list, m)
+		}
 	}
 	return list
 }

@@ -22,9 +22,11 @@ import (
 
 // Whole clusters under faults, in virtual time.
 //
-// A cluster is three servers with their logs on disks of memory, nodes' agents, clients
-// that read and write, and an operator. A schedule of faults that follows from a seed goes over
-// it: see faults. What must hold at every index of the log is checked there, by whichever
+// A cluster is three servers with their logs on disks of memory, nodes' agents, agents of
+// member clusters, clients that read and write, and an operator. A schedule of faults that
+// follows from a seed goes over it: see faults. In two seeds of three a fourth server is there
+// to join, and servers are lost for good, or are away for so long that they are removed.
+// What must hold at every index of the log is checked there, by whichever
 // server applies it first; what clients saw is checked with porcupine; and when all faults
 // are over the cluster must come to rest by itself, and the state hold together.
 //
@@ -35,7 +37,26 @@ import (
 // would make one, holds its messages, writes, and timers by its clock; Raft's own timers go on.
 
 // simSize is how much goes on in a cluster.
-type simSize struct{ nodes, clients, requests, faults int }
+type simSize struct {
+	nodes, clients, requests, faults int
+	voters                           simVoters
+}
+
+// simSeen is how often what the faults are for came about, over all seeds.
+type simSeen struct{ claims, withdrawn, joined, lost, alone atomic.Int64 }
+
+// check fails where the simulation looks at nothing any more.
+func (s *simSeen) check(t *testing.T, seeds uint64) {
+	for what, n := range map[string]int64{
+		"claims of bindings": s.claims.Load(), "evicted assignments": s.withdrawn.Load(), "servers that joined": s.joined.Load(),
+		"servers that were lost": s.lost.Load(), "reads at servers that were alone": s.alone.Load(),
+	} {
+		t.Logf("%s: %d", what, n)
+		if n == 0 && seeds >= 50 && !t.Failed() {
+			t.Errorf("in %d seeds there were no %s", seeds, what)
+		}
+	}
+}
 
 func TestCluster_HoldsUnderFaults(t *testing.T) {
 	size, seeds := simSize{nodes: 4, clients: 3, requests: 8, faults: 8}, uint64(50)
@@ -59,6 +80,8 @@ func TestCluster_HoldsUnderFaults(t *testing.T) {
 		}
 		seeds = n
 	}
+	seen := &simSeen{}
+	t.Cleanup(func() { seen.check(t, seeds) })
 	for seed := from; seed < from+seeds; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +90,14 @@ func TestCluster_HoldsUnderFaults(t *testing.T) {
 					t.Logf("again: CEDE_SEED=%d go test -count=20 -run TestCluster_HoldsUnderFaults ./core/server", seed)
 				}
 			}()
-			synctest.Test(t, func(t *testing.T) { playSim(t, seed, size, replication.Versions{}, (*simCluster).everything) })
+			size := size
+			size.voters = votersOf(seed)
+			synctest.Test(t, func(t *testing.T) {
+				playSim(t, seed, size, replication.Versions{}, func(c *simCluster) {
+					c.seen = seen
+					c.everything()
+				})
+			})
 		})
 	}
 }
@@ -80,8 +110,11 @@ type simCluster struct {
 	net     *simNetwork
 	servers []*simServer
 	agents  []*simAgent
+	members []*simMember
 	checks  *simChecks
 	history *simHistory
+	seen    *simSeen
+	calm    atomic.Bool // faults are over, and nobody changes anything by himself
 
 	ctx    context.Context // of everybody who uses the servers
 	cancel context.CancelFunc
@@ -90,19 +123,20 @@ type simCluster struct {
 
 // playSim plays a story on three servers of a release, and checks what is left.
 func playSim(t *testing.T, seed uint64, size simSize, release replication.Versions, story func(c *simCluster)) {
-	c := &simCluster{t: t, size: size, rand: rand.New(rand.NewPCG(seed, 1)), history: &simHistory{}}
+	c := &simCluster{t: t, size: size, rand: rand.New(rand.NewPCG(seed, 1)), history: &simHistory{}, seen: &simSeen{}}
 	c.net = newSimNetwork(seed, t.Errorf)
 	c.checks = newSimChecks(c)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	var list []raft.Server
-	for i := range 3 {
-		s := &simServer{c: c, id: fmt.Sprintf("s%d", i+1), release: release, ids: rand.New(rand.NewPCG(seed, uint64(100+i)))}
-		s.disk, s.clock = newSimDisk(c), &simClock{net: c.net, id: s.id}
-		c.servers = append(c.servers, s)
+	for i := range simVotes {
+		s := c.addServer(i, release)
 		list = append(list, raft.Server{ID: raft.ServerID(s.id), Address: raft.ServerAddress(s.id)})
 	}
 	for _, s := range c.servers {
 		s.start()
+	}
+	if size.voters != sameVoters {
+		c.addServer(simVotes, release).away.Store(true)
 	}
 	if err := c.servers[0].run.Load().node.Bootstrap(list...); err != nil {
 		t.Fatal(err)
@@ -119,6 +153,7 @@ func (c *simCluster) everything() {
 		return err
 	})
 	c.addAgents()
+	c.addMembers()
 	var users sync.WaitGroup
 	for i := range c.size.clients {
 		users.Go(newSimClient(c, i).run)
@@ -130,6 +165,17 @@ func (c *simCluster) everything() {
 	users.Wait()
 	close(over)
 	operator.Wait()
+}
+
+// simVotes is how many servers vote in the beginning.
+const simVotes = 3
+
+func (c *simCluster) addServer(i int, release replication.Versions) *simServer {
+	s := &simServer{c: c, id: fmt.Sprintf("s%d", i+1), release: release, ids: rand.New(rand.NewPCG(c.net.seed, uint64(100+i)))}
+	s.disk, s.clock = newSimDisk(c), &simClock{net: c.net, id: s.id}
+	c.servers = append(c.servers, s)
+	c.net.servers = append(c.net.servers, s.id)
+	return s
 }
 
 // server is a server by its id.
@@ -182,6 +228,7 @@ type simServer struct {
 	clock *simClock
 	run   atomic.Pointer[simRun] // nil while it is down
 	began atomic.Int64           // Unix nanoseconds of the last start or crash
+	away  atomic.Bool            // it has yet to join, or was lost for good
 	// release is what the program on the machine understands; zero: this release.
 	release replication.Versions
 
@@ -192,6 +239,7 @@ type simServer struct {
 // simRun is one life of a server, from a start to a crash.
 type simRun struct {
 	of     *simServer
+	disk   *simDisk
 	dead   chan struct{} // closed by the crash
 	trans  *raft.InmemTransport
 	node   *replication.Node
@@ -220,7 +268,7 @@ func (s *simServer) random(n int64) int64 {
 // start starts a server with what is on the disk.
 func (s *simServer) start() {
 	t := s.c.t
-	r := &simRun{of: s, dead: make(chan struct{}), done: make(chan struct{})}
+	r := &simRun{of: s, disk: s.disk, dead: make(chan struct{}), done: make(chan struct{})}
 	s.began.Store(time.Now().UnixNano())
 	s.disk.hang(false) // faults of the disk end with the life of the server
 	_, r.trans = raft.NewInmemTransportWithTimeout(raft.ServerAddress(s.id), time.Second)
@@ -247,8 +295,8 @@ func (s *simServer) start() {
 	}
 	r.server, err = New(Config{
 		ID: s.id, Log: r.node, Store: store, Policies: simHost{s.release}, Modules: simModules{s.disk}, Workers: 2, Clock: s.clock,
-		Membership: simSeat{r}, Peers: simPeers{r}, Raft: r.node.Raft(), Expect: len(s.c.servers), NewID: s.newID, Random: s.random,
-		Versions: s.release, Pool: PoolTiming{Dead: time.Hour, Poll: 2 * time.Second},
+		Membership: simSeat{r}, Peers: simPeers{r}, Raft: r.node.Raft(), Expect: simVotes, NewID: s.newID, Random: s.random,
+		Versions: s.release, Pool: s.c.size.voters.timing(),
 		Logger: slog.New(slog.NewTextHandler(s.c.output(), nil)).With("server", s.id),
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -113,6 +114,11 @@ func (s *simClient) run() {
 	for i := range s.c.size.requests {
 		time.Sleep(time.Duration(s.rand.IntN(1200)) * time.Millisecond)
 		key := simKeys[s.rand.IntN(len(simKeys))]
+		value := fmt.Sprintf("%d/%d", s.n, i)
+		if len(s.c.members) > 0 && s.rand.IntN(3) == 0 {
+			s.useBinding(simBindings[s.rand.IntN(len(simBindings))], value)
+			continue
+		}
 		switch s.rand.IntN(8) {
 		case 0, 1:
 			s.read(key)
@@ -121,7 +127,7 @@ func (s *simClient) run() {
 		case 3:
 			s.stop(key, s.rand.IntN(3) == 0)
 		default:
-			s.write(key, fmt.Sprintf("%d/%d", s.n, i))
+			s.write(key, value)
 		}
 	}
 }
@@ -190,6 +196,12 @@ func (s *simClient) until(f func(ctx context.Context, srv *Server) error) error 
 const absentJob = "absent"
 
 func valueOf(snap *state.Snapshot, key string) string {
+	if b := snap.Binding(bindingKey(key)); b != nil {
+		if b.Stopped {
+			return string(b.Template) + stoppedJob
+		}
+		return string(b.Template)
+	}
 	job := snap.Job(model.JobKey{Namespace: model.DefaultNamespace, ID: key})
 	switch {
 	case job == nil:
@@ -284,7 +296,7 @@ func (o *simOp) end(output string) {
 	o.op.Output, o.op.Return = output, o.h.order.Add(1)
 }
 
-// jobRegister is what a job is to clients: a register that can be stopped.
+// jobRegister is what a job or a binding is to clients: a register that can be stopped.
 var jobRegister = porcupine.Model{
 	Init: func() any { return absentJob },
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
@@ -294,7 +306,7 @@ var jobRegister = porcupine.Model{
 			byKey[key] = append(byKey[key], op)
 		}
 		var parts [][]porcupine.Operation
-		for _, key := range simKeys {
+		for _, key := range slices.Concat(simKeys, simBindings) {
 			parts = append(parts, byKey[key])
 		}
 		return parts
@@ -392,7 +404,7 @@ func (o *simOperator) change() func(ctx context.Context, s *Server) error {
 		return v.ID
 	}
 	policy := []string{"", simPolicy}[o.rand.IntN(2)]
-	switch o.rand.IntN(9) {
+	switch o.rand.IntN(11) {
 	case 0, 1:
 		return func(ctx context.Context, s *Server) error {
 			_, err := s.LoadPolicy(ctx, LoadRequest{Module: module})
@@ -423,6 +435,16 @@ func (o *simOperator) change() func(ctx context.Context, s *Server) error {
 			_, err := s.SetEligible(ctx, node, on)
 			return err
 		}
+	case 8:
+		if on {
+			return func(ctx context.Context, s *Server) error {
+				_, err := s.DeleteCluster(ctx, simPlain, true)
+				return err
+			}
+		}
+		return putPlain
+	case 9:
+		return o.c.removeLost
 	}
 	return func(ctx context.Context, s *Server) error {
 		_, err := s.Drain(ctx, node, on)

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/replication"
+)
+
+// aloneFor is after what time a server that hears nobody knows that nobody leads: the
+// election timeout, and its place in the line of those who want to be elected.
+const aloneFor = 2500 * time.Millisecond
+
+// readsAlone looks, when a server has been cut off from the others for a while, at what it says to
+// somebody beside it: what it has may be old, and it says so; nothing else is answered.
+func (c *simCluster) readsAlone(s *simServer) {
+	r, since := s.run.Load(), c.net.aloneSince(s.id)
+	if r == nil || !r.wellSince(since) {
+		return
+	}
+	known, contact := r.heard()
+	ctx, cancel := context.WithTimeout(c.ctx, time.Second)
+	defer cancel()
+	before := r.server.Snapshot().Index()
+	_, consistent := r.server.Consistent(ctx)
+	_, written := r.server.SetConfig(ctx, simConfig(""), nil)
+	after := r.server.Snapshot().Index()
+	if c.net.aloneSince(s.id) != since || !r.wellSince(since) || s.run.Load() != r {
+		return // it was not alone all the time
+	}
+	c.seen.alone.Add(1)
+	if known {
+		c.t.Errorf("server %s hears nobody since %v, and says that somebody leads", s.id, since)
+	}
+	if least := time.Since(since) - time.Second; contact >= 0 && contact < least {
+		c.t.Errorf("server %s says that it heard the leader %v ago, and hears nobody since %v", s.id, contact, since)
+	}
+	if consistent == nil || written == nil {
+		c.t.Errorf("server %s is alone: a consistent read gives %v, a write %v", s.id, consistent, written)
+	}
+	if after != before {
+		c.t.Errorf("server %s is alone, and its state goes from index %d to %d", s.id, before, after)
+	}
+}
+
+// wellSince is whether a server has been alone since then, and nothing else was wrong with
+// it: a disk that hangs holds up whoever would notice.
+func (r *simRun) wellSince(since time.Time) bool {
+	return !since.IsZero() && time.Since(since) >= aloneFor && r.of.since().Before(since) && r.disk.wellSince(since)
+}
+
+// heard is what a stale read says beside its answer: whether a leader is known, and how
+// long ago it was heard; negative: never.
+func (r *simRun) heard() (known bool, ago time.Duration) {
+	if r.node.IsLeader() {
+		return true, 0
+	}
+	id, _ := r.node.Leader()
+	return id != "", lastContact(r.node.Stats().LastContact)
+}
+
+// A leader that is cut off from the others goes on showing what it has, and says how old
+// that may be; the others go on without it, and when it hears them again it has what they
+// have without anybody's help.
+func TestCluster_WhoIsAloneServesWhatItHasAndSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		playSim(t, 1, simSize{nodes: 2}, replication.Versions{}, func(c *simCluster) {
+			c.addAgents()
+			client := newSimClient(c, 0)
+			client.write("low", "before")
+			var alone *simServer
+			for alone == nil {
+				time.Sleep(100 * time.Millisecond)
+				for _, s := range c.servers {
+					if s.run.Load().node.IsLeader() {
+						alone = s
+					}
+				}
+			}
+			over := c.part(alone, true, true)
+			time.Sleep(aloneFor)
+			c.readsAlone(alone)
+			r := alone.run.Load()
+			_, first := r.heard()
+			client.write("low", "after")
+			time.Sleep(5 * time.Second)
+			c.readsAlone(alone)
+			if _, later := r.heard(); later < first+5*time.Second || first < time.Second {
+				t.Errorf("it heard the leader %v ago, and at least five seconds later %v ago", first, later)
+			}
+			if n := c.seen.alone.Load(); n != 2 {
+				t.Errorf("it was looked at %d times while it was alone, want 2", n)
+			}
+			if value := valueOf(r.server.Snapshot(), "low"); value != "before" {
+				t.Errorf("alone, it has %q", value)
+			}
+			over()
+			time.Sleep(5 * time.Second)
+			known, ago := r.heard()
+			if value := valueOf(r.server.Snapshot(), "low"); value != "after" || !known || ago > time.Second {
+				t.Errorf("with the others again, it has %q; it knows a leader: %t, heard %v ago", value, known, ago)
+			}
+		})
+	})
+}

@@ -1,0 +1,453 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// Member clusters and bindings amid faults: more is asked of them than they have, so
+// that bindings evict each other, and claim the room until those who leave are gone.
+
+// simBindings are the bindings that clients write. What one is like follows from its
+// key, but for how much it asks and the value that it carries.
+var simBindings = []string{"b-low", "b-shrinks", "b-mid", "b-everywhere", "b-ends", "b-high"}
+
+func simBinding(key, value string, units int64) *model.Binding {
+	b := &model.Binding{
+		ID: key, Replicas: 2, Resources: model.Resources{"units": units}, Template: []byte(value),
+		Preempts: true, KillTimeout: int64(2 * time.Second),
+	}
+	switch key {
+	case "b-low":
+		b.Priority, b.Preempts, b.Replicas = 10, false, 3
+	case "b-shrinks":
+		b.Priority, b.Replicas, b.MinReplicas = 20, 3, 1
+	case "b-mid":
+		b.Priority = 40
+	case "b-everywhere":
+		b.Priority, b.Replicas, b.Duplicated, b.MaxClusters = 50, 1, true, 2
+	case "b-ends":
+		b.Priority, b.Duration = 60, int64(8*time.Second) // counts where there is no agent
+	case "b-high":
+		b.Priority = 90
+	}
+	return b
+}
+
+// The clusters: two with an agent, of which the second one has work of others, and
+// one without.
+const (
+	simMembers = 2
+	simPlain   = "m-plain"
+	simUnits   = 10
+)
+
+func (c *simCluster) addMembers() {
+	for i := range simMembers {
+		id := fmt.Sprintf("m%d", i)
+		m := &simMember{
+			c: c, id: id, secret: fmt.Sprintf("%x", sha256.Sum256([]byte(id))), others: i > 0, rand: rand.New(rand.NewPCG(c.net.seed, uint64(500+i))),
+			running: map[string]bool{}, started: map[string]bool{},
+		}
+		c.members = append(c.members, m)
+		c.group.Go(m.run)
+	}
+	c.must(putPlain)
+}
+
+func putPlain(ctx context.Context, s *Server) error {
+	_, err := s.PutCluster(ctx, &model.Cluster{ID: simPlain, Capacity: model.Resources{"units": simUnits}})
+	return err
+}
+
+// simMember is the agent of a member cluster.
+type simMember struct {
+	c      *simCluster
+	id     string
+	secret string
+	others bool // it has work of others, and keeps room for another pool
+	rand   *rand.Rand
+
+	mu      sync.Mutex
+	running map[string]bool // what goes on here, whatever anybody knows of it
+	started map[string]bool // whatever was started here
+}
+
+func (m *simMember) run() {
+	known, next := false, time.Now()
+	for m.c.ctx.Err() == nil {
+		var snap *state.Snapshot
+		beats := !time.Now().Before(next)
+		report := m.report()
+		err := m.c.call(m.id, m.rand, func(ctx context.Context, s *Server) error {
+			if err := s.leads(); err != nil {
+				return err
+			}
+			var lease *NodeLease
+			var err error
+			switch {
+			case !known:
+				lease, err = s.RegisterMember(ctx, &model.Cluster{ID: m.id, Capacity: model.Resources{"units": simUnits}}, m.secret)
+			case beats:
+				lease, err = s.ClusterHeartbeat(ctx, m.id, m.secret, report)
+			}
+			if lease != nil {
+				next = time.Now().Add(lease.TTL / 4)
+			}
+			snap = s.Snapshot()
+			return err
+		})
+		switch {
+		case CodeOf(err) == CodeNotFound:
+			known = false
+		case err == nil:
+			known = true
+			m.work(snap)
+		}
+		select {
+		case <-time.After(time.Duration(200+m.rand.IntN(100)) * time.Millisecond):
+		case <-m.c.ctx.Done():
+		}
+	}
+}
+
+// report is what the cluster has for bindings at the moment. At the end nothing of it
+// changes any more.
+func (m *simMember) report() *ClusterReport {
+	if !m.others || m.c.calm.Load() {
+		return &ClusterReport{Reported: model.Resources{"units": simUnits}}
+	}
+	r := &ClusterReport{Reported: model.Resources{"units": int64(simUnits - m.rand.IntN(4))}}
+	if m.rand.IntN(3) == 0 {
+		r.Leases = []ClusterLease{{Pool: "other", ID: "theirs", Resources: model.Resources{"units": 2}, Priority: 45}}
+	}
+	return r
+}
+
+// work does what the state wants of the cluster, and reports it.
+func (m *simMember) work(snap *state.Snapshot) {
+	m.mu.Lock()
+	var updates []state.AssignmentUpdate
+	report := func(a *model.Assignment, s model.ClientStatus) {
+		updates = append(updates, state.AssignmentUpdate{ID: a.ID, Client: s, Ready: a.Replicas, StartTime: time.Now().UnixNano()})
+	}
+	there := map[string]bool{}
+	for _, a := range snap.ClusterAssignments(m.id) {
+		there[a.ID] = true
+		switch {
+		case !a.Live():
+			if m.running[a.ID] && m.rand.IntN(4) > 0 {
+				continue // it takes its time
+			}
+			delete(m.running, a.ID)
+			report(a, model.ClientComplete)
+		case m.running[a.ID] && a.Binding.ID == "b-ends" && a.Client == model.ClientRunning && m.rand.IntN(10) == 0:
+			delete(m.running, a.ID)
+			report(a, model.ClientComplete)
+		case m.running[a.ID] && a.Client == model.ClientPending:
+			report(a, model.ClientRunning) // it was said before, and nobody heard
+		case !m.running[a.ID] && m.started[a.ID]:
+			report(a, m.ended(a)) // it ended, and nobody heard
+		case !m.running[a.ID]:
+			m.running[a.ID], m.started[a.ID] = true, true
+			report(a, model.ClientRunning)
+		}
+	}
+	for id := range m.running {
+		if !there[id] {
+			delete(m.running, id)
+		}
+	}
+	m.mu.Unlock()
+	if len(updates) == 0 {
+		return
+	}
+	_ = m.c.call(m.id, m.rand, func(ctx context.Context, s *Server) error { // it looks again soon
+		_, err := s.UpdateAssignments(ctx, m.id, m.secret, updates)
+		return err
+	})
+}
+
+// ended is how work ended that ran here before: by itself, or it was stopped when
+// nobody wanted it.
+func (m *simMember) ended(a *model.Assignment) model.ClientStatus {
+	if a.Binding.ID == "b-ends" {
+		return model.ClientComplete
+	}
+	return model.ClientFailed
+}
+
+// agrees is whether what goes on here is what the state says.
+func (m *simMember) agrees(snap *state.Snapshot) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	live := map[string]bool{}
+	for _, a := range snap.ClusterAssignments(m.id) {
+		live[a.ID] = true
+		if !m.running[a.ID] {
+			m.c.t.Errorf("cluster %s does not run %s, which the state has there", m.id, a.ID)
+		}
+	}
+	for id := range m.running {
+		if !live[id] {
+			m.c.t.Errorf("cluster %s runs %s, of which the state knows nothing", m.id, id)
+		}
+	}
+}
+
+// writeBinding registers a binding, until somebody says what became of it.
+func (s *simClient) writeBinding(key, value string) {
+	b := simBinding(key, value, int64(1+s.rand.IntN(4)))
+	s.keys++
+	idempotency := fmt.Sprint(s.id, "/", s.keys)
+	op := s.c.history.begin(s.n, simInput{"write", key, value})
+	var answer *Registered
+	err := s.until(func(ctx context.Context, srv *Server) error {
+		own := *b
+		var err error
+		answer, err = srv.RegisterBinding(ctx, &own, RegisterOptions{Key: idempotency, ExplicitPriority: true, ExplicitPreemption: true})
+		return err
+	})
+	switch {
+	case err == nil:
+		op.end("")
+		s.seen = max(s.seen, answer.Index)
+	case !tryAgain(err):
+		s.c.t.Errorf("%s: binding %s is not written: %v", s.id, key, err)
+	}
+}
+
+func (s *simClient) stopBinding(key string) {
+	s.keys++
+	idempotency := fmt.Sprint(s.id, "/", s.keys)
+	op := s.c.history.begin(s.n, simInput{"stop", key, ""})
+	err := s.until(func(ctx context.Context, srv *Server) error {
+		_, err := srv.StopBinding(ctx, bindingKey(key), StopOptions{Key: idempotency})
+		return err
+	})
+	switch {
+	case err == nil:
+		op.end("")
+	case CodeOf(err) == CodeNotFound:
+		op.end(absentJob)
+	case !tryAgain(err):
+		s.c.t.Errorf("%s: binding %s is not stopped: %v", s.id, key, err)
+	}
+}
+
+// simRoom is what the checks remember of a member cluster.
+type simRoom struct {
+	outranked map[int32]uint64 // the newest index at which a priority got or claimed room
+}
+
+// bindings holds what an entry did to member clusters to the rules. k.mu is held.
+func (k *simChecks) bindings(a *replication.Applied) {
+	for x := range a.Snap.Assignments() {
+		was := k.last.Assignment(x.ID)
+		if was == nil && x.Live() {
+			k.placed++
+		}
+		if x.Desired == model.DesiredEvict && (was == nil || was.Desired != model.DesiredEvict) {
+			k.evicts++
+			k.c.seen.withdrawn.Add(1)
+			k.withdrawal(a, x)
+		}
+	}
+	for c := range a.Snap.Clusters() {
+		k.clusterRoom(a, c)
+	}
+	for b := range a.Snap.Bindings() {
+		k.replicas(a, b)
+	}
+	for c := range k.last.Claims() {
+		if !c.Foreign() && a.Snap.Claim(c.ID) == nil {
+			k.claimEnds(a, c)
+		}
+	}
+}
+
+// withdrawal is of a lower priority, for a claim that the same entry makes.
+func (k *simChecks) withdrawal(a *replication.Applied, victim *model.Assignment) {
+	claim, b := a.Snap.Claim(victim.PreemptedBy), k.last.Binding(victim.Binding)
+	switch {
+	case claim == nil || claim.CreateIndex != a.Index:
+		k.c.t.Errorf("index %d: %s is evicted for %q, which is not claimed by the same entry", a.Index, victim.ID, victim.PreemptedBy)
+	case claim.ClusterID != victim.ClusterID || claim.Claimant == victim.Binding:
+		k.c.t.Errorf("index %d: %s is evicted for claim %s of %s on %s", a.Index, victim.ID, claim.ID, claim.Claimant, claim.ClusterID)
+	case b != nil && b.Priority >= claim.Priority:
+		k.c.t.Errorf("index %d: %s of priority %d is evicted for %s of priority %d", a.Index, victim.ID, b.Priority, claim.Claimant, claim.Priority)
+	}
+}
+
+// clusterRoom is that a cluster holds no more than it has, and that who gets room there
+// gets none that somebody else claimed at its priority or above.
+func (k *simChecks) clusterRoom(a *replication.Applied, c *model.Cluster) {
+	units := a.Snap.Dims().Index("units")
+	if units < 0 {
+		return
+	}
+	var held, claimed int64
+	highest, got := int32(0), "" // of those who got room by this entry
+	for _, x := range a.Snap.ClusterAssignments(c.ID) {
+		held += x.Vec[units]
+		was := k.last.Assignment(x.ID)
+		if b := a.Snap.Binding(x.Binding); x.Live() && b != nil && (was == nil || was.Vec[units] < x.Vec[units]) {
+			k.noteRank(c.ID, b.Priority, a.Index)
+			if got == "" || b.Priority > highest {
+				highest, got = b.Priority, x.ID
+			}
+		}
+	}
+	if held > simUnits {
+		k.c.t.Errorf("index %d: %d of %d units of cluster %s are assigned", a.Index, held, simUnits, c.ID)
+	}
+	for _, claim := range a.Snap.ClusterClaims(c.ID) {
+		switch {
+		case claim.Foreign():
+		case claim.CreateIndex == a.Index:
+			k.c.seen.claims.Add(1)
+			k.noteRank(c.ID, claim.Priority, a.Index)
+		case claim.Priority >= highest && a.Entry.Time < claim.Expiry:
+			claimed += claim.Vec[units]
+		}
+	}
+	// What the other cluster says of its room may change while a plan is on its way.
+	if got != "" && c.ID != "m1" && held+claimed > simUnits {
+		k.c.t.Errorf("index %d: %s gets room on cluster %s that is claimed: %d units are assigned, %d claimed, of %d", a.Index, got, c.ID, held, claimed, simUnits)
+	}
+}
+
+func (k *simChecks) noteRank(cluster string, priority int32, index uint64) {
+	if k.ranks[cluster] == nil {
+		k.ranks[cluster] = map[int32]uint64{}
+	}
+	k.ranks[cluster][priority] = index
+}
+
+// replicas is that a binding is nowhere twice, and has no more than it wants.
+func (k *simChecks) replicas(a *replication.Applied, b *model.Binding) {
+	total, on := 0, map[string]bool{}
+	for _, x := range a.Snap.BindingAssignments(b.Key()) {
+		if !x.Live() {
+			continue
+		}
+		if on[x.ClusterID] {
+			k.c.t.Errorf("index %d: binding %s is on cluster %s twice", a.Index, b.ID, x.ClusterID)
+		}
+		on[x.ClusterID] = true
+		total += x.Replicas
+	}
+	if !b.Duplicated && total > b.Replicas || b.Duplicated && len(on) > b.MaxClusters {
+		k.c.t.Errorf("index %d: binding %s has %d replicas on %d clusters, and wants %d", a.Index, b.ID, total, len(on), b.Replicas)
+	}
+}
+
+// claimEnds is that a claim holds until its binding is placed or wants something else,
+// until it expires, or until somebody of a higher priority takes the room.
+func (k *simChecks) claimEnds(a *replication.Applied, claim *model.Claim) {
+	b, c := a.Snap.Binding(claim.Claimant), a.Snap.Cluster(claim.ClusterID)
+	if b == nil || b.Stopped || b.ModifyIndex > claim.CreateIndex || a.Entry.Time >= claim.Expiry {
+		return
+	}
+	if c == nil || c.Down || c.ID == "m1" {
+		return // it offers nothing, or less than it did
+	}
+	for _, x := range a.Snap.BindingAssignments(b.Key()) {
+		if x.ModifyIndex == a.Index && x.Live() {
+			return
+		}
+	}
+	for _, id := range a.Snap.ClaimsOf(b.Key()) {
+		if a.Snap.Claim(id).CreateIndex == a.Index {
+			return
+		}
+	}
+	for priority, index := range k.ranks[claim.ClusterID] {
+		if priority > claim.Priority && index > claim.CreateIndex {
+			return
+		}
+	}
+	k.c.t.Errorf("index %d: claim %s of %s ends before its time, and the binding is not placed", a.Index, claim.ID, claim.Claimant)
+}
+
+// bindingsRest waits until nothing of what is assigned is on its way.
+func (c *simCluster) bindingsRest(w *world) {
+	c.t.Helper()
+	moving := func() string {
+		snap := w.snap()
+		for x := range snap.Assignments() {
+			cluster := snap.Cluster(x.ClusterID)
+			if !x.Done && (!x.Live() || cluster != nil && hasAgent(cluster) && x.Client == model.ClientPending) {
+				return x.ID
+			}
+		}
+		return ""
+	}
+	what := ""
+	for range 1000 { // clocks went wrong by some minutes, and some of it ends by the clock
+		if what = moving(); what == "" {
+			return
+		}
+		time.Sleep(2 * time.Second)
+	}
+	c.t.Errorf("assignment %s is neither placed nor gone", what)
+}
+
+// bound is whether every binding has what it wants, or somebody waits for room for it,
+// and no room is claimed for nobody.
+func (c *simCluster) bound(w *world) {
+	snap := w.snap()
+	for b := range snap.Bindings() {
+		replicas, clusters := 0, 0
+		for _, x := range snap.BindingAssignments(b.Key()) {
+			if x.Counts() && (!b.Stopped || x.Live()) {
+				replicas += x.Replicas
+				clusters++
+			}
+		}
+		full := replicas == b.Replicas
+		if b.Duplicated {
+			full = clusters == b.MaxClusters
+		}
+		if b.Stopped {
+			full = replicas == 0
+		}
+		if !full && (b.Stopped || !w.waits(b.Key())) {
+			c.t.Errorf("binding %s (stopped: %t) has %d replicas on %d clusters at index %d, and waits for nothing", b.ID, b.Stopped, replicas, clusters, snap.Index())
+		}
+	}
+	for claim := range snap.Claims() {
+		if !claim.Foreign() {
+			c.t.Errorf("at rest, %s claims room on %s: %+v at index %d", claim.Claimant, claim.ClusterID, claim, snap.Index())
+			for _, e := range snap.EvalsOfJob(claim.Claimant) {
+				c.t.Logf("evaluation %s (%s) of index %d is %s since %d until %d: %s %v", e.ID, e.TriggeredBy, e.CreateIndex, e.Status, e.ModifyIndex, e.WaitUntil, e.StatusText, e.BlockedNodes)
+			}
+			for _, x := range snap.ClusterAssignments(claim.ClusterID) {
+				c.t.Logf("there is %+v", x)
+			}
+		}
+	}
+	for _, m := range c.members {
+		m.agrees(snap)
+	}
+}
+
+// useBinding writes, stops or reads a binding.
+func (s *simClient) useBinding(key, value string) {
+	switch s.rand.IntN(6) {
+	case 0:
+		s.read(key)
+	case 1:
+		s.stopBinding(key)
+	default:
+		s.writeBinding(key, value)
+	}
+}
