@@ -174,6 +174,7 @@ func TestLoadPolicy_AsksForASignatureWhereTheOperatorDoes(t *testing.T) {
 	strict := begin(t, d, func(_ *server.Config, o *registry.PolicyOptions) { o.RequireSignature, o.Roots = true, roots })
 	strict.open(d)
 	strict.until("what is unsigned is refused", func() bool { return strings.Contains(strict.ready(), "not signed") })
+	strict.takesOver()
 	_, err = strict.tryLoad("last")
 	strict.fails(err, server.CodeInvalid, "not signed")
 }

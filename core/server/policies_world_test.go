@@ -426,13 +426,19 @@ func (c *cluster) decideByP() {
 
 func (c *cluster) register(j *model.Job) {
 	c.t.Helper()
+	c.takesOver()
+	if _, err := c.RegisterJob(c.t.Context(), j, server.RegisterOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// takesOver waits until the server decides, whatever it is not ready for.
+func (c *cluster) takesOver() {
+	c.t.Helper()
 	c.until("the server has taken over", func() bool {
 		_, err := c.Consistent(c.t.Context())
 		return err == nil
 	})
-	if _, err := c.RegisterJob(c.t.Context(), j, server.RegisterOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
 }
 
 // running counts the live allocations of a job.
