@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -32,15 +34,29 @@ func (e *SyntaxError) Unwrap() error { return e.Err }
 
 // ObjectError is one object of a dump that is not as its kind is.
 type ObjectError struct {
-	Line int
-	Kind string
-	Name string // with the namespace; "" where it could not be read
-	Err  error
+	File   int // which of the readers, from 0
+	Line   int
+	Object int // which one of the file, from 1
+	Kind   string
+	Name   string // with the namespace; "" where it could not be read
+	Err    error
 }
 
-func (e *ObjectError) Error() string {
-	return fmt.Sprintf("line %d: %s: %v", e.Line, strings.TrimSpace(e.Kind+" "+e.Name), e.Err)
+func (e *ObjectError) Error() string { return fmt.Sprintf("line %d: %s: %v", e.Line, e.What(), e.Err) }
+
+// What is the object by its name, or by its number where it tells none.
+func (e *ObjectError) What() string {
+	if e.Name != "" {
+		return e.Kind + " " + e.Name
+	}
+	if e.Kind == anyObject {
+		return fmt.Sprintf("object %d", e.Object)
+	}
+	return fmt.Sprintf("%s (object %d)", e.Kind, e.Object)
 }
+
+// anyObject is the kind of what tells none.
+const anyObject = "object"
 
 // Unwrap gives what is wrong.
 func (e *ObjectError) Unwrap() error { return e.Err }
@@ -58,6 +74,11 @@ type Dump struct {
 	Deleted    []any          // of a watch: objects that are gone
 	Objects    int            // in all
 	Bytes      int64
+
+	Unread      []*ObjectError // of Salvage: what is left out, maxProblems of it
+	UnreadCount int            // all of it
+	Useless     []int          // the readers of which nothing but that came
+	Endless     int            // lists in YAML without what kubectl writes at their end: maybe cut off
 }
 
 // maxProblems is how many objects that are not as they should be are told.
@@ -68,18 +89,11 @@ const maxProblems = 20
 // text is not kept. The error lists objects that are not as their kind is, each
 // with its line.
 func Read(readers ...io.Reader) (*Dump, error) {
-	c := newCollector()
-	var err error
-	var bytes int64
-	for _, r := range readers {
-		counted := &counter{r: r}
-		if err = readOne(counted, c); err != nil {
-			break
-		}
-		bytes += counted.n
+	d, err := read(newCollector(maxProblems), readers)
+	var problems []error
+	for _, e := range d.Unread {
+		problems = append(problems, e)
 	}
-	d, problems := c.end()
-	d.Bytes = bytes
 	if err != nil {
 		problems = append(problems, err)
 	}
@@ -89,17 +103,42 @@ func Read(readers ...io.Reader) (*Dump, error) {
 	return d, nil
 }
 
+// Salvage reads as Read does, but leaves out the objects that are not as their kind
+// is: Unread names them. The error is of a dump that cannot be read further.
+func Salvage(readers ...io.Reader) (*Dump, error) {
+	d, err := read(newCollector(math.MaxInt), readers)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func read(c *collector, readers []io.Reader) (d *Dump, err error) {
+	var bytes int64
+	for i, r := range readers {
+		c.file, c.first = i, c.next
+		counted := &counter{r: r}
+		if err = readOne(counted, c); err != nil {
+			break
+		}
+		bytes += counted.n
+	}
+	d = c.end()
+	d.Bytes, d.Endless = bytes, c.endless
+	return d, err
+}
+
 // readOne reads one file of a dump.
 func readOne(r io.Reader, c *collector) error {
 	in := bufio.NewReaderSize(r, 1<<18)
 	if magic, _ := in.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return split(in, c.add)
+		return split(in, c)
 	}
 	z, err := gzip.NewReader(in)
 	if err != nil {
 		return fmt.Errorf("not a gzip file: %w", err)
 	}
-	return split(bufio.NewReaderSize(z, 1<<18), c.add)
+	return split(bufio.NewReaderSize(z, 1<<18), c)
 }
 
 type counter struct {
@@ -114,18 +153,20 @@ func (c *counter) Read(p []byte) (int, error) {
 }
 
 // split finds out whether a dump is JSON or YAML and splits it.
-func split(in *bufio.Reader, emit func(piece) error) error {
+func split(in *bufio.Reader, c *collector) error {
 	head, _ := in.Peek(512)
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	if bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head[:max(0, len(head)-utf8.UTFMax)]) {
 		return &SyntaxError{Line: 1, Err: errors.New("this is no text: expected JSON or YAML, as kubectl writes it")}
 	}
 	if first := bytes.TrimLeft(head, " \t\r\n\x1e"); len(first) > 0 && (first[0] == '{' || first[0] == '[') {
-		s := &jsonSplitter{r: skipMark(in), buf: make([]byte, 0, 1<<16), line: 1, emit: emit}
+		s := &jsonSplitter{r: skipMark(in), buf: make([]byte, 0, 1<<16), line: 1, emit: c.add}
 		return s.run()
 	}
-	s := &yamlSplitter{r: bufio.NewReader(skipMark(in)), emit: emit}
-	return s.run()
+	s := &yamlSplitter{r: bufio.NewReader(skipMark(in)), emit: c.add}
+	err := s.run()
+	c.endless += s.endless
+	return err
 }
 
 // skipMark skips a byte order mark.
@@ -144,17 +185,23 @@ type collector struct {
 	crew []*decoder
 	stop chan struct{} // closed when there are too many problems
 	once sync.Once
+
+	file, first int // being read, and the number of its first object
+	endless     int
 }
 
 type numbered struct {
-	seq int
+	seq, file, object int
 	piece
 }
 
 // decoder is what one goroutine has decoded.
 type decoder struct {
 	found    []decoded
-	problems []ObjectError
+	problems []*ObjectError // the first of them
+	wrongs   int            // all of them
+	bad      map[int]bool   // readers with them
+	good     map[int]bool   // readers with others
 	other    map[string]int
 	objects  int
 	pruned   []byte // scratch of object
@@ -166,14 +213,15 @@ type decoded struct {
 	object  any
 }
 
-func newCollector() *collector {
+// newCollector makes one that stops when so many objects are wrong.
+func newCollector(enough int) *collector {
 	c := &collector{work: make(chan numbered, 64), stop: make(chan struct{})}
 	for range max(1, min(4, runtime.GOMAXPROCS(0))) {
-		d := &decoder{other: map[string]int{}}
+		d := &decoder{other: map[string]int{}, bad: map[int]bool{}, good: map[int]bool{}}
 		c.crew = append(c.crew, d)
 		c.wg.Go(func() {
 			for p := range c.work {
-				if d.take(p); len(d.problems) >= maxProblems {
+				if d.take(p); d.wrongs >= enough {
 					c.once.Do(func() { close(c.stop) })
 				}
 			}
@@ -189,35 +237,42 @@ func (c *collector) add(p piece) error {
 	select {
 	case <-c.stop:
 		return errEnough
-	case c.work <- numbered{c.next, p}:
+	case c.work <- numbered{c.next, c.file, c.next - c.first + 1, p}:
 		c.next++
 		return nil
 	}
 }
 
 // end waits for what is being decoded.
-func (c *collector) end() (*Dump, []error) {
+func (c *collector) end() *Dump {
 	close(c.work)
 	c.wg.Wait()
 	d := &Dump{Other: map[string]int{}}
 	var all []decoded
-	var problems []ObjectError
+	bad, good := map[int]bool{}, map[int]bool{}
 	for _, w := range c.crew {
 		all = append(all, w.found...)
-		problems = append(problems, w.problems...)
+		d.Unread = append(d.Unread, w.problems...)
+		d.UnreadCount += w.wrongs
+		maps.Copy(bad, w.bad)
+		maps.Copy(good, w.good)
 		d.Objects += w.objects
 		for kind, n := range w.other {
 			d.Other[kind] += n
 		}
 	}
 	slices.SortFunc(all, func(a, b decoded) int { return cmp.Compare(a.seq, b.seq) })
-	slices.SortFunc(problems, func(a, b ObjectError) int { return cmp.Compare(a.Line, b.Line) })
-	d.sort(all)
-	var errs []error
-	for i := range problems[:min(len(problems), maxProblems)] {
-		errs = append(errs, &problems[i])
+	slices.SortFunc(d.Unread, func(a, b *ObjectError) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	for _, file := range slices.Sorted(maps.Keys(bad)) {
+		if !good[file] {
+			d.Useless = append(d.Useless, file)
+		}
 	}
-	return d, errs
+	d.Unread = d.Unread[:min(len(d.Unread), maxProblems)]
+	d.sort(all)
+	return d
 }
 
 // sort puts objects into the lists of their kinds.
@@ -258,10 +313,13 @@ func put[T any](list []T, at map[[3]string]int, key [3]string, o T) []T {
 func (d *decoder) take(p numbered) {
 	texts := [][]byte{p.text}
 	if p.yaml {
-		var err error
-		if texts, err = fromYAML(p.text); err != nil {
-			d.wrong(p.line, "object", "", err)
-			return
+		var errs []error
+		texts, errs = fromYAML(p.text)
+		if p.item && len(texts)+len(errs) == 0 {
+			errs = append(errs, notAnObject("null"))
+		}
+		for _, err := range errs {
+			d.wrong(p, anyObject, "", err)
 		}
 	}
 	for _, text := range texts {
@@ -269,20 +327,31 @@ func (d *decoder) take(p numbered) {
 	}
 }
 
-func (d *decoder) wrong(line int, kind, name string, err error) {
-	d.problems = append(d.problems, ObjectError{Line: line, Kind: kind, Name: name, Err: explain(err)})
+func (d *decoder) wrong(p numbered, kind, name string, err error) {
+	d.bad[p.file] = true
+	if d.wrongs++; len(d.problems) < maxProblems { // a decoder meets its own in the order of the dump
+		d.problems = append(d.problems, &ObjectError{File: p.file, Line: p.line, Object: p.object, Kind: kind, Name: name, Err: explain(err)})
+	}
 }
 
 // explain says a decoder's error in words of the object.
 func explain(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
-		return fmt.Errorf("%s is a %s, which it cannot be", e.Field, e.Value)
+		article := "a"
+		if strings.HasPrefix(e.Value, "a") || strings.HasPrefix(e.Value, "o") {
+			article = "an"
+		}
+		return fmt.Errorf("%s is %s %s, which it cannot be", e.Field, article, e.Value)
 	}
 	return err
 }
 
 func (d *decoder) object(p numbered, text []byte) {
 	d.objects++
+	if text[0] != '{' {
+		d.wrong(p, anyObject, "", notAnObject(string(text)))
+		return
+	}
 	kind := cmp.Or(kindOf(text), p.kind)
 	pruned := prune(kind, text, d.pruned)
 	if len(pruned) < len(text) {
@@ -293,18 +362,20 @@ func (d *decoder) object(p numbered, text []byte) {
 	case err == nil && object == nil && kind == "":
 		d.event(p, text)
 	case err == nil && object == nil:
+		d.good[p.file] = true
 		if d.other[short(kind)]++; !json.Valid(text) {
-			d.wrong(p.line, short(kind), "", errors.New("it is no JSON"))
+			d.wrong(p, short(kind), "", errors.New("it is no JSON"))
 		}
 	case err != nil:
 		var named struct{ Metadata Metadata }
 		_ = json.Unmarshal(text, &named) // as far as it goes
-		d.wrong(p.line, short(kind), named.Metadata.full(), err)
+		d.wrong(p, short(kind), named.Metadata.full(), err)
 	default:
 		if name := nameOf(object); !goodName(name) {
-			d.wrong(p.line, kind, "", errors.New("it has no name, or one that Kubernetes would not take"))
+			d.wrong(p, kind, "", errors.New("it has no name, or one that Kubernetes would not take"))
 			return
 		}
+		d.good[p.file] = true
 		d.found = append(d.found, decoded{seq: p.seq, object: object})
 	}
 }
@@ -334,9 +405,9 @@ func (d *decoder) event(p numbered, text []byte) {
 			d.found[before].deleted = true
 		}
 	case err != nil:
-		d.wrong(p.line, "object", "", err)
+		d.wrong(p, anyObject, "", err)
 	default:
-		d.wrong(p.line, "object", "", errors.New("it has no kind"))
+		d.wrong(p, anyObject, "", errors.New("it has no kind, as every object of Kubernetes has, and no items, as a list has"))
 	}
 }
 
@@ -399,3 +470,6 @@ func (m *Metadata) full() string {
 	}
 	return m.Namespace + "/" + m.Name
 }
+
+// notAnObject is what is said of a value in the place of an object.
+func notAnObject(value string) error { return fmt.Errorf("expected an object, found %.40s", value) }

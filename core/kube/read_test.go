@@ -97,7 +97,11 @@ func TestRead_TellsWhatIsWrongAndWhere(t *testing.T) {
 	for text, want := range map[string]string{
 		"{\n\"kind\":\"List\",\"items\":[\n{\"kind\":\"Pod\",": "line 3: the dump ends in the middle",
 		"{} x":                          "line 1: expected an object, found 'x'",
-		`{"items":[7]}`:                 "expected an object in the list",
+		`{"items":[7]}`:                 "object 1: expected an object, found 7",
+		`{"items":[}`:                   "expected an object in the list",
+		`{"items":[null]}`:              "object 1: expected an object, found null",
+		`{"Pods":[null]}`:               "it has no kind",
+		"items:\n- null\n- 7":           "line 2: object 1: expected an object, found null",
 		`{"kind" "Pod"}`:                "expected a colon",
 		`{kind:1}`:                      "expected a field",
 		"\x00\x01":                      "this is no text",

@@ -18,6 +18,7 @@ type piece struct {
 	kind string
 	text []byte
 	yaml bool
+	item bool // of a list in YAML: it may not be empty
 }
 
 // jsonSplitter finds the objects of a JSON dump without understanding them: what
@@ -32,7 +33,7 @@ type jsonSplitter struct {
 }
 
 // errEnd means that the text ends in the middle of something.
-var errEnd = errors.New("the dump ends in the middle of an object: it was cut off")
+var errEnd = errors.New("the dump ends in the middle of an object: it was cut off; make it anew")
 
 func (s *jsonSplitter) fail(format string, args ...any) error {
 	return &SyntaxError{Line: s.line, Err: fmt.Errorf(format, args...)}
@@ -182,14 +183,14 @@ func (s *jsonSplitter) items(kind string) error {
 		case ',':
 			s.pos++
 			continue
-		case '{':
-		default:
-			return s.fail("expected an object in the list, found %q", c)
 		}
 		line := s.line
 		text, err := s.copy(make([]byte, 0, 4096))
 		if err != nil {
 			return err
+		}
+		if len(text) == 0 {
+			return s.fail("expected an object in the list, found %q", c)
 		}
 		if err := s.emit(piece{line: line, kind: kind, text: text}); err != nil {
 			return err

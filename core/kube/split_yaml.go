@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -26,6 +27,7 @@ type yamlSplitter struct {
 	items   bool // the lines at hand are a list's items
 	indent  int  // of their dashes; -1: not known yet
 	listed  bool // the document had items
+	endless int  // lists without the kind that kubectl writes after their items
 }
 
 func (s *yamlSplitter) fail(format string, args ...any) error {
@@ -122,7 +124,7 @@ func (s *yamlSplitter) endItem() error {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil
 	}
-	return s.emit(piece{line: s.itemAt, text: text, yaml: true})
+	return s.emit(piece{line: s.itemAt, text: text, yaml: true, item: true})
 }
 
 func (s *yamlSplitter) endDocument() error {
@@ -131,17 +133,20 @@ func (s *yamlSplitter) endDocument() error {
 	}
 	text, list := s.doc, s.listed
 	s.doc, s.items, s.listed = nil, false, false
+	if list && !bytes.HasPrefix(text, []byte("kind:")) && !bytes.Contains(text, []byte("\nkind:")) {
+		s.endless++
+	}
 	if list || len(bytes.TrimSpace(text)) == 0 {
 		return nil
 	}
 	return s.emit(piece{line: s.docLine, text: text, yaml: true})
 }
 
-// fromYAML turns an object, or a list of them, into JSON.
-func fromYAML(text []byte) ([][]byte, error) {
+// fromYAML turns an object, or a list of them, into JSON: those that are objects.
+func fromYAML(text []byte) ([][]byte, []error) {
 	var value any
 	if err := yaml.Unmarshal(text, &value); err != nil {
-		return nil, err
+		return nil, []error{err}
 	}
 	switch v := value.(type) {
 	case nil:
@@ -154,20 +159,25 @@ func fromYAML(text []byte) ([][]byte, error) {
 	case []any:
 		return marshalAll(v)
 	}
-	return nil, fmt.Errorf("expected an object, found %.40q", fmt.Sprint(value))
+	return marshalAll([]any{value})
 }
 
-func marshalAll(values []any) ([][]byte, error) {
-	var list [][]byte
+func marshalAll(values []any) (list [][]byte, errs []error) {
 	for _, v := range values {
 		if _, ok := v.(map[string]any); !ok {
-			return nil, fmt.Errorf("expected an object, found %.40q", fmt.Sprint(v))
+			text := "null"
+			if v != nil {
+				text = strconv.Quote(fmt.Sprint(v))
+			}
+			errs = append(errs, notAnObject(text))
+			continue
 		}
 		text, err := json.Marshal(v)
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
 		list = append(list, text)
 	}
-	return list, nil
+	return list, errs
 }

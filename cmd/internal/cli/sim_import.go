@@ -71,6 +71,7 @@ func (s *simImport) flags(cmd *cobra.Command) {
 	f.StringVar(&s.neverRan, "never-ran", "", "`keep or drop` work that the real cluster never started")
 	f.StringVar(&s.opts.List, "list", "", "openb: pod list `NAME` of the folder, such as gpuspec33")
 	f.BoolVar(&s.opts.WholeGPUs, "whole-gpus", false, "openb: GPUs as devices, a share of one as a whole one")
+	f.BoolVar(&s.opts.Strict, "strict", false, "kube: refuse a dump with objects that cannot be read, in place of leaving them out")
 	f.BoolVar(&s.opts.RawPriority, "raw-priority", false, "google: the trace's priority × 10 in place of three bands")
 	complete(cmd, "never-ran", []string{"keep", "drop"})
 }
@@ -132,9 +133,9 @@ func (s *simImport) run(name, src string) error {
 	}
 	if s.to == stdin {
 		_, _ = io.WriteString(s.env.Stderr, report.String()) // standard output is the scenario's
-		return nil
+		return s.incomplete(src, report)
 	}
-	return s.out.show(document{
+	return cmp.Or(s.out.show(document{
 		data: struct {
 			Scenario string `json:"scenario"`
 			File     string `json:"file"`
@@ -142,7 +143,19 @@ func (s *simImport) run(name, src string) error {
 		}{f.Name, s.to, report},
 		names: []string{f.Name},
 		page:  func(p page) { p.printf("%s: scenario %s\n%s", s.to, f.Name, report) },
-	})
+	}), s.incomplete(src, report))
+}
+
+// incomplete is the error of a scenario that was written without a part of the dump.
+func (s *simImport) incomplete(src string, r *importer.Report) error {
+	if r.Lost == 0 {
+		return nil
+	}
+	return &Error{
+		Exit: ExitError, Code: codeInvalid,
+		Message: fmt.Sprintf("%s: %s could not be read; %s is written without", src, count(r.Lost, "object", "objects"), s.to),
+		Hint:    "the report names them; --strict refuses such a dump",
+	}
 }
 
 // isDump is whether a format may come from standard input: a dump may be one file.

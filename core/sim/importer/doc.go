@@ -23,7 +23,8 @@
 // # kube
 //
 // A dump of a Kubernetes cluster: no trace, but one moment of what runs and what
-// waits. It is imported whole; of the options it takes the name alone. What objects
+// waits. It is imported whole; of the options it takes the name and Strict alone. An
+// object that cannot be read is named in the report and left out, unless Strict. What objects
 // mean is core/kube's to say (its DESIGN.md): this package writes it down.
 // What runs is there at the start, pods on their way out are stopped at 0s, and jobs
 // with pods that wait are submitted then, those with a node in prospect first, then

@@ -22,14 +22,18 @@ func Kube(opts Options, src Source) (*scenario.File, *Report, error) {
 		return nil, nil, err
 	}
 	report := &Report{Trace: "Kubernetes cluster"}
-	dump, err := readDump(src, report)
+	dump, err := readDump(opts, src, report)
 	if err != nil {
 		return nil, report, err
 	}
 	blame := func(err error) error { return &FileError{File: strings.Join(report.Files, ", "), Err: err} }
 	cluster, err := kube.Translate(dump)
 	if err != nil {
-		return nil, report, blame(fmt.Errorf("%w; make the dump with `kubectl get nodes,pods,pdb,priorityclasses,namespaces -A -o json`", err))
+		all := []error{fmt.Errorf("%w; %s", err, remedy(dump))}
+		for _, e := range dump.Unread {
+			all = append(all, e)
+		}
+		return nil, report, blame(errors.Join(all...))
 	}
 	f := kubeFile(cluster)
 	f.Name = cmp.Or(opts.Name, "kube")
@@ -44,18 +48,27 @@ func Kube(opts Options, src Source) (*scenario.File, *Report, error) {
 	return f, report, nil
 }
 
+// remedy is what to do about a dump of which no cluster can be made.
+func remedy(d *kube.Dump) string {
+	const make = "make the dump with `kubectl get nodes,pods,pdb,priorityclasses,namespaces -A -o json`"
+	if len(d.Workloads) > 0 {
+		return make + "; what manifests would do to a cluster is told by `cede compare SCENARIO -p POLICY --what-if FILE`"
+	}
+	return make
+}
+
 // ownToTraces refuses the options that choose a part of a trace.
 func (o *Options) ownToTraces() error {
 	all := *o
-	all.Name = ""
+	all.Name, all.Strict = "", false
 	if len(all.words("")) == 0 && len(o.Bands) == 0 && o.NeverRan == NeverRanDefault && !o.WholeGPUs && !o.RawPriority {
 		return nil
 	}
-	return errors.New("a dump of a cluster is imported whole: name is the only option that it takes")
+	return errors.New("a dump of a cluster is imported whole: name and strict are the only options that it takes")
 }
 
 // readDump reads the file that was named, or every dump of a folder.
-func readDump(src Source, report *Report) (*kube.Dump, error) {
+func readDump(opts Options, src Source, report *Report) (*kube.Dump, error) {
 	files := []string{src.File}
 	if src.File == "" {
 		files = src.match("*.json", "*.yaml", "*.yml")
@@ -73,16 +86,32 @@ func readDump(src Source, report *Report) (*kube.Dump, error) {
 		defer func() { _ = f.Close() }() // it was only read
 		readers = append(readers, f)
 	}
-	dump, err := kube.Read(readers...)
-	if err != nil {
-		return nil, culprits(src, files, err)
+	read := kube.Salvage
+	if opts.Strict {
+		read = kube.Read
 	}
+	dump, err := read(readers...)
+	if err != nil {
+		return nil, culprits(src, files, err, read)
+	}
+	if len(dump.Useless) > 0 {
+		var all []error
+		for _, e := range dump.Unread {
+			all = append(all, e)
+		}
+		return nil, culprits(src, files, errors.Join(all...), kube.Read)
+	}
+	for _, e := range dump.Unread {
+		report.Unread = append(report.Unread, Unread{File: files[e.File], Line: e.Line, Object: e.What(), Why: e.Err.Error()})
+	}
+	report.Lost = dump.UnreadCount
+	report.note(dump.Endless, "lists that do not end as kubectl ends them, with their kind", "read as far as they go; they may be cut off")
 	return dump, nil
 }
 
 // culprits tells which of several files cannot be read: each is read once more,
 // by itself.
-func culprits(src Source, files []string, err error) error {
+func culprits(src Source, files []string, err error, read func(...io.Reader) (*kube.Dump, error)) error {
 	if len(files) == 1 {
 		return &FileError{File: files[0], Err: err}
 	}
@@ -93,7 +122,7 @@ func culprits(src Source, files []string, err error) error {
 		if openErr != nil {
 			return openErr
 		}
-		_, alone := kube.Read(f)
+		_, alone := read(f)
 		_ = f.Close() // it was only read
 		switch {
 		case alone == nil:

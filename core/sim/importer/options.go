@@ -40,6 +40,7 @@ type Options struct {
 	List        string // openb: which pod list of the folder, such as gpuspec33; "": default
 	WholeGPUs   bool   // openb: GPUs as devices, a share of one as a whole one
 	RawPriority bool   // google: the trace's integer × 10 in place of the three bands
+	Strict      bool   // kube: refuse a dump of which an object cannot be read, in place of leaving that out
 }
 
 // Validate reports every problem at once.
@@ -88,6 +89,7 @@ func (o *Options) own(format string) error {
 		{o.List != "", "list", "openb"},
 		{o.WholeGPUs, "whole-gpus", "openb"},
 		{o.RawPriority, "raw-priority", "google"},
+		{o.Strict, "strict", "kube"},
 	} {
 		if f.set && f.format != format {
 			errs = append(errs, fmt.Errorf("%s is an option of %s alone", f.name, f.format))

@@ -27,6 +27,19 @@ type Report struct {
 	Running   int               `json:"running,omitempty"` // of Tasks, at the start: dumps of clusters
 	Budgets   int               `json:"budgets,omitempty"`
 	Notes     []Note            `json:"notes"`
+
+	// What could not be read and is in none of the numbers above: how many objects
+	// of a dump, and the first of them.
+	Unread []Unread `json:"unread,omitempty"`
+	Lost   int      `json:"lost,omitempty"`
+}
+
+// Unread is an object of a dump that could not be read.
+type Unread struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Object string `json:"object"` // kind and name, or its number in the file
+	Why    string `json:"why"`
 }
 
 // Note counts one oddity.
@@ -78,7 +91,16 @@ func (r *Report) String() string {
 	for _, n := range r.Notes {
 		line(n.Count, n.What+": "+n.Done)
 	}
+	if r.Lost > 0 {
+		line(r.Lost, "objects that could not be read: left out")
+	}
 	_ = w.Flush() // to memory
+	for _, u := range r.Unread {
+		fmt.Fprintf(&b, "  %s:%d: %s: %s\n", u.File, u.Line, u.Object, u.Why)
+	}
+	if more := r.Lost - len(r.Unread); more > 0 {
+		fmt.Fprintf(&b, "  and %s more\n", thousands(more))
+	}
 	return b.String()
 }
 
