@@ -33,9 +33,10 @@ type engine struct {
 
 	before  *state.Snapshot // the state that the plan at hand is committed to
 	agenda  agenda
-	next    int      // of file.Steps
-	driven  bool     // something runs at the beginning where a taint drives work out
-	evals   int      // made, for their names
+	next    int  // of file.Steps
+	driven  bool // something runs at the beginning where a taint drives work out
+	evals   int  // made, for their names
+	rounds  rounds
 	over    []string // evaluations that reached their end
 	waiting waiting
 	bound   bindings
@@ -69,6 +70,7 @@ func Play(ctx context.Context, f *scenario.File, o Options) (*Run, error) {
 // assemble builds the server's parts and puts in place what runs at time 0.
 func (e *engine) assemble() error {
 	e.clock = clock.NewVirtual(time.Unix(0, 0))
+	e.rounds = newRounds(len(e.file.Jobs) + len(e.file.Bindings) + len(e.file.Running) + len(e.file.Assigned))
 	e.store = state.New()
 	var err error
 	e.broker, err = broker.New(broker.Config{
@@ -221,6 +223,9 @@ func (e *engine) drain(ctx context.Context) error {
 		}
 		if !ok {
 			continue
+		}
+		if err := e.rounds.count(e.now(), d.Eval); err != nil {
+			return err
 		}
 		began := e.record.startDecision()
 		if err := e.worker.Work(ctx, d); err != nil {

@@ -160,6 +160,12 @@ func unplayable(f *scenarioFile, err error, replaced bool) error {
 		e.Message = fmt.Sprintf("%s cannot be played: %s", f.name, e.Message)
 		return e
 	}
+	if endless, ok := errors.AsType[*sim.EndlessError](err); ok { // the file is as it should be
+		return &Error{
+			Exit: ExitError, Code: codeError, Message: fmt.Sprintf("%s cannot be played: %s", f.name, endless),
+			Hint: "-p default shows whether it is the policy that has them displace each other",
+		}
+	}
 	if invalid := f.policyProblems(err, replaced); invalid != nil {
 		return invalid
 	}

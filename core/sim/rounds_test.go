@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/policies/karmada"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// restless evicts nobody, and has somebody evaluated anew whenever it is asked.
+type restless struct {
+	*karmada.Policy
+	again func()
+}
+
+func (p restless) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
+	p.again()
+	for range in.Len() {
+		out.Next()
+	}
+	return nil
+}
+
+const contested = `
+version: 1
+name: contested
+scheduler: {policy: restless}
+clusters: [{id: m1, capacity: {cpu: 1000}}]
+bindings:
+- {id: low, priority: 1, resources: {cpu: 1000}}
+- {id: a, priority: 9, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}
+- {id: b, priority: 9, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}
+running: [{id: l, binding: low, clusters: {m1: 1}}]
+events: [{at: 5s, submit: a}, {at: 5s, submit: b}]
+`
+
+// endless is an engine in which a and b are never at rest.
+func endless(t *testing.T) *engine {
+	f, err := scenario.Decode("contested", strings.NewReader(contested))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := scenario.Resolve(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &engine{file: resolved, waiting: newWaiting(), wanted: newLedger(), bound: newBindings()}
+	asked := 0
+	e.opts.Resolve = func(spec PolicySpec) (*policy.Version, error) {
+		return policy.NewVersion(policy.Source{Name: spec.Name, Module: policy.Native(policy.BuiltinDigest(spec.Use, "test"), func() sdk.Policy {
+			return restless{karmada.New(), func() {
+				asked++
+				if err := e.submitBinding(resolved.Bindings[1+asked%2]); err != nil {
+					t.Error(err)
+				}
+			}}
+		})})
+	}
+	if err := e.loadPolicies(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.assemble(); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestPlay_FailsWhereAnInstantNeverEnds(t *testing.T) {
+	e := endless(t)
+	e.rounds.most = 100 // it has nothing else to do
+	err := e.play(t.Context())
+	endless, ok := errors.AsType[*EndlessError](err)
+	if !ok {
+		t.Fatalf("%v", err)
+	}
+	a, b := model.JobKey{Namespace: "default", ID: "a"}, model.JobKey{Namespace: "default", ID: "b"}
+	if endless.At != At(5e9) || len(endless.Of) != 2 || endless.Of[a] == 0 || endless.Of[b] == 0 || endless.Evaluations < 100 {
+		t.Errorf("%+v", endless)
+	}
+	if text := err.Error(); !strings.Contains(text, "at 5s") || !strings.Contains(text, "default/a") || !strings.Contains(text, "default/b") {
+		t.Error(text)
+	}
+}
+
+// What was evaluated before counts no more once time has gone on.
+func TestRounds_CountOneInstant(t *testing.T) {
+	r := rounds{most: 3}
+	for at := range int64(5) {
+		for range 3 {
+			if err := r.count(at, &model.Evaluation{JobID: "j"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := r.count(4, &model.Evaluation{JobID: "j"}); err == nil {
+		t.Error("nothing is said of the fourth evaluation at one instant")
+	}
+}
