@@ -63,8 +63,18 @@ func (c *call) bindingKey() (model.JobKey, error) {
 	if err != nil || s.Binding(key) != nil {
 		return key, err
 	}
-	b, err := only(c, bindingKind.name, key.ID, s.Bindings(), bindingKind.of)
-	if err != nil || b.Namespace != key.Namespace {
+	here := func(yield func(*model.Binding) bool) {
+		for b := range s.Bindings() {
+			if b.Namespace == key.Namespace && !yield(b) {
+				return
+			}
+		}
+	}
+	b, err := only(c, bindingKind.name, key.ID, here, bindingKind.of)
+	if failed, ok := errors.AsType[*failure](err); ok && failed.code != codeNotFound {
+		return key, err // several begin so
+	}
+	if err != nil {
 		return key, notFound("there is no binding %s in namespace %s", quote(key.ID), quote(key.Namespace)).hint("GET /v1/bindings lists them")
 	}
 	return b.Key(), nil
@@ -87,7 +97,7 @@ func getBinding(a *API, c *call) (any, error) {
 			if b == nil {
 				return nil, 0, notFound("there is no binding %s in namespace %s", quote(key.ID), quote(key.Namespace))
 			}
-			out := &client.BindingStatus{BindingStub: *bindingStub(s, b), Binding: bindingOf(b), Assignments: assignmentsOf(s, key), Evictions: evictions}
+			out := &client.BindingStatus{BindingStub: *bindingStub(s, b), Binding: bindingOf(b), Assignments: assignmentsOf(s, key), Evictions: evictions, RecordedBy: a.cfg.ID}
 			for _, id := range s.ClaimsOf(key) {
 				out.Claims = append(out.Claims, claimOf(s, s.Claim(id)))
 			}
@@ -233,6 +243,9 @@ func (c *call) refusals(s *state.Snapshot, b *model.Binding, lacks int) (list []
 		}
 		free, soon := s.ClusterRoom(m.ID, b.Key(), b.Priority, now)
 		if r.Fits = b.Fits(&free, lacks); r.Fits == lacks {
+			if b.Spread() != "" {
+				r.Reason = "alone it does not make the spread: " + b.Spread()
+			}
 			continue
 		}
 		needs := b.Needs(lacks)

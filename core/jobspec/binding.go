@@ -35,8 +35,9 @@ func BindingToModel(b *client.Binding) (*model.Binding, error) {
 		PriorityClass: b.PriorityClass, ClassSource: model.ClassSource(b.PriorityClassSource), Preempts: b.PreemptionPolicy == preemptLower,
 		Replicas: 1, MinReplicas: b.MinReplicas, Clusters: slices.Clone(b.Clusters), Weights: clone(b.Weights),
 		Constraints: c.constraints("Constraints", b.Constraints, false), Duplicated: b.ReplicaScheduling == client.ReplicasDuplicated,
-		MinClusters: b.MinClusters, MaxClusters: b.MaxClusters, KillTimeout: int64(DefaultBindingKillTimeout),
-		Duration: int64(b.Duration), Checkpoint: int64(b.Checkpoint), Template: slices.Clone(b.Template),
+		MinClusters: b.MinClusters, MaxClusters: b.MaxClusters, SpreadBy: b.SpreadBy, MinGroups: b.MinGroups, MaxGroups: b.MaxGroups,
+		KillTimeout: int64(DefaultBindingKillTimeout),
+		Duration:    int64(b.Duration), Checkpoint: int64(b.Checkpoint), Template: slices.Clone(b.Template),
 	}
 	if b.Replicas != nil {
 		m.Replicas = *b.Replicas
@@ -90,7 +91,8 @@ func BindingFromModel(m *model.Binding) *client.Binding {
 		PriorityClassSource: string(m.ClassSource), PreemptionPolicy: PreemptionPolicyOf(m), Replicas: &replicas,
 		MinReplicas: m.MinReplicas, Resources: clone(m.Resources), Clusters: slices.Clone(m.Clusters), Weights: clone(m.Weights),
 		Constraints: fromConstraints(m.Constraints), ReplicaScheduling: client.ReplicasDivided,
-		MinClusters: m.MinClusters, MaxClusters: m.MaxClusters, KillTimeout: &kill, Duration: time.Duration(m.Duration),
+		MinClusters: m.MinClusters, MaxClusters: m.MaxClusters, SpreadBy: m.SpreadBy, MinGroups: m.MinGroups, MaxGroups: m.MaxGroups,
+		KillTimeout: &kill, Duration: time.Duration(m.Duration),
 		Checkpoint: time.Duration(m.Checkpoint), Template: m.Template, Stop: m.Stopped, Version: m.Version, SubmitTime: m.SubmitTime,
 		CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
 	}

@@ -36,6 +36,9 @@ type Binding struct {
 	Duplicated    bool           // all replicas on each cluster, rather than divided over them
 	MinClusters   int            // 0: one
 	MaxClusters   int            // 0: any number
+	SpreadBy      string         // attribute of clusters over whose values it is spread; "": none
+	MinGroups     int            // values of SpreadBy that it is on at least; 0: one
+	MaxGroups     int            // 0: any number
 	KillTimeout   int64          // nanoseconds an evicted assignment takes to stop
 	Duration      int64          // nanoseconds an assignment runs; 0: for ever
 	Checkpoint    int64          // nanoseconds between savings of work; 0: an eviction loses all of it
@@ -79,6 +82,48 @@ func (b *Binding) Refusal(c *Cluster) string {
 		if value, set := c.Attribute(cond.Attribute); !cond.Holds(value, set) {
 			return cond.String()
 		}
+	}
+	if b.SpreadBy != "" {
+		if value, set := c.Attribute(b.SpreadBy); !set || value == "" {
+			return "having no " + b.SpreadBy + " to spread over"
+		}
+	}
+	return ""
+}
+
+// GroupOf is the value of a cluster that the binding is spread by; "" for all
+// clusters where it is spread by none.
+func (b *Binding) GroupOf(c *Cluster) string {
+	if b.SpreadBy == "" || c == nil {
+		return ""
+	}
+	value, _ := c.Attribute(b.SpreadBy)
+	return value
+}
+
+// Spread says over how many clusters, and values of SpreadBy, the binding has to
+// be, such as "2 of the clusters, at most 3 of region"; "": any one cluster will do.
+func (b *Binding) Spread() string {
+	var parts []string
+	if text := bounds(b.MinClusters, b.MaxClusters); text != "" {
+		parts = append(parts, text+" of the clusters")
+	}
+	if text := bounds(b.MinGroups, b.MaxGroups); text != "" && b.SpreadBy != "" {
+		parts = append(parts, text+" of "+b.SpreadBy)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func bounds(least, most int) string {
+	switch {
+	case most > 0 && least == most:
+		return fmt.Sprint(most)
+	case most > 0 && least > 1:
+		return fmt.Sprintf("%d to %d", least, most)
+	case most > 0:
+		return fmt.Sprintf("at most %d", most)
+	case least > 1:
+		return fmt.Sprintf("at least %d", least)
 	}
 	return ""
 }
@@ -129,6 +174,12 @@ func (b *Binding) Validate() (problems []string) {
 	add(b.MinClusters < 0 || b.MaxClusters < 0, "spread: negative numbers of clusters")
 	add(b.MaxClusters > 0 && b.MinClusters > b.MaxClusters, "spread: minClusters %d is above maxClusters %d", b.MinClusters, b.MaxClusters)
 	add(!b.Duplicated && b.MinClusters > b.Replicas && b.Replicas > 0, "spread: %d replicas cannot be divided over %d clusters", b.Replicas, b.MinClusters)
+	add(b.SpreadBy == "" && (b.MinGroups != 0 || b.MaxGroups != 0), "spread: minGroups and maxGroups count values of an attribute: name it")
+	add(b.SpreadBy != "" && b.MinGroups == 0 && b.MaxGroups == 0, "spread: by %s bounds nothing without minGroups or maxGroups", b.SpreadBy)
+	add(b.MinGroups < 0 || b.MaxGroups < 0, "spread: negative numbers of groups")
+	add(b.MaxGroups > 0 && b.MinGroups > b.MaxGroups, "spread: minGroups %d is above maxGroups %d", b.MinGroups, b.MaxGroups)
+	add(b.MaxClusters > 0 && b.MinGroups > b.MaxClusters, "spread: minGroups %d is above maxClusters %d", b.MinGroups, b.MaxClusters)
+	add(!b.Duplicated && b.MinGroups > b.Replicas && b.Replicas > 0, "spread: %d replicas cannot be divided over %d values of %s", b.Replicas, b.MinGroups, b.SpreadBy)
 	add(b.MinReplicas < 0 || b.MinReplicas > max(0, b.Replicas), "%d minReplicas of %d replicas: expected 0 to as many", b.MinReplicas, b.Replicas)
 	add(b.KillTimeout < 0 || b.Duration < 0 || b.Checkpoint < 0, "negative durations")
 	for i := range b.Constraints {

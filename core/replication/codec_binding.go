@@ -103,6 +103,7 @@ func (w *writer) binding(b *model.Binding) *pb.Binding {
 		Duration: b.Duration, Stopped: b.Stopped, Version: b.Version, SubmitTime: b.SubmitTime,
 		CreateIndex: b.CreateIndex, ModifyIndex: b.ModifyIndex, Template: b.Template,
 		MinReplicas: int64(b.MinReplicas), Checkpoint: b.Checkpoint,
+		SpreadBy: text(b.SpreadBy), MinGroups: int64(b.MinGroups), MaxGroups: int64(b.MaxGroups),
 	}
 }
 
@@ -119,6 +120,7 @@ func (r *reader) binding(m *pb.Binding) *model.Binding {
 		Duration: m.Duration, Stopped: m.Stopped, Version: m.Version, SubmitTime: m.SubmitTime,
 		CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex, Template: m.Template,
 		MinReplicas: int(m.MinReplicas), Checkpoint: m.Checkpoint,
+		SpreadBy: m.SpreadBy, MinGroups: int(m.MinGroups), MaxGroups: int(m.MaxGroups),
 	}
 }
 

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -11,10 +10,6 @@ import (
 	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/state"
 )
-
-// claimTime is how long room on a member cluster is kept for a binding after the
-// last of those that make it has had its time to stop, in nanoseconds.
-const claimTime = int64(10 * 60e9)
 
 // planBinding plans an evaluation of a binding. Where its room is there it is
 // assigned at once. Where it is not, others are evicted and the room is claimed:
@@ -156,14 +151,16 @@ func (r *bindingRun) spread() error {
 		r.shrink(-missing)
 		return nil
 	}
+	if h := r.heldFor(missing); h != nil && h.free {
+		r.assignAll(h.slots)
+		return nil
+	}
 	chosen, ok := r.divideOver(missing, r.free())
 	if !ok && r.revoke() {
 		chosen, ok = r.divideOver(missing, r.free())
 	}
 	if ok {
-		for _, s := range chosen {
-			r.assign(s.cluster.ID, s.add)
-		}
+		r.assignAll(chosen)
 		return nil
 	}
 	var whole []*model.Cluster
@@ -172,16 +169,12 @@ func (r *bindingRun) spread() error {
 			whole = append(whole, c)
 		}
 	}
-	return r.makeRoom(whole, missing, missing)
+	return r.makeRoom(whole, missing)
 }
 
 // maySingle is whether all that is missing may go to one cluster.
 func (r *bindingRun) maySingle(c *model.Cluster) bool {
-	on := len(r.on)
-	if _, has := r.on[c.ID]; !has {
-		on++
-	}
-	return on >= r.binding.MinClusters && (r.binding.MaxClusters == 0 || on <= r.binding.MaxClusters)
+	return r.bounds().most([]slot{r.slot(c, 1)}, nil) >= 0
 }
 
 // shrink takes replicas away that are too many, from the last cluster on.
@@ -196,71 +189,6 @@ func (r *bindingRun) shrink(surplus int) {
 		r.grow(a, -surplus)
 		surplus = 0
 	}
-}
-
-// duplicate puts all replicas on each cluster: on as many as may be, and on none
-// before they are as many as must be.
-func (r *bindingRun) duplicate() error {
-	b := r.binding
-	wanted := len(r.admitted)
-	for id := range r.on {
-		if !slices.ContainsFunc(r.admitted, func(c *model.Cluster) bool { return c.ID == id }) {
-			wanted++ // it is down, and what is there stays
-		}
-	}
-	wanted = max(wanted, 1, b.MinClusters)
-	if b.MaxClusters > 0 {
-		wanted = min(wanted, b.MaxClusters)
-	}
-	missing := wanted - len(r.on)
-	if missing <= 0 || b.Replicas == 0 {
-		return nil
-	}
-	var fits, lacks []*model.Cluster
-	for _, c := range r.admitted {
-		if _, has := r.on[c.ID]; has {
-			continue
-		}
-		lacks = append(lacks, c)
-	}
-	fits, lacks = r.fitting(lacks)
-	if len(fits) < missing && r.revoke() {
-		more, still := r.fitting(lacks)
-		fits, lacks = append(fits, more...), still
-	}
-	fits = fits[:min(missing, len(fits))]
-	still := missing - len(fits)
-	if len(r.on)+len(fits) < b.MinClusters {
-		if len(fits) > 0 || len(r.on)+1 < b.MinClusters {
-			// Room on one more would not do; and what fits now would be taken meanwhile,
-			// by the victims above all, since a claim is on the room that they leave.
-			lacks = nil
-		}
-		fits = nil
-		still = missing
-	}
-	for _, c := range fits {
-		r.assign(c.ID, b.Replicas)
-	}
-	if still == 0 {
-		return nil
-	}
-	return r.makeRoom(lacks, b.Replicas, still*b.Replicas)
-}
-
-// fitting is the clusters that hold all replicas, the greatest weights first, and
-// those that do not.
-func (r *bindingRun) fitting(clusters []*model.Cluster) (fits, lacks []*model.Cluster) {
-	b := r.binding
-	for _, c := range clusters {
-		if free, _ := r.room(c); b.Fits(&free, b.Replicas) == b.Replicas {
-			fits = append(fits, c)
-		} else {
-			lacks = append(lacks, c)
-		}
-	}
-	slices.SortStableFunc(fits, func(x, y *model.Cluster) int { return b.Weights[y.ID] - b.Weights[x.ID] })
-	return fits, lacks
 }
 
 // room is what a cluster offers to the binding, now and soon. What it keeps for
@@ -293,25 +221,48 @@ func (r *bindingRun) revoke() bool {
 	return r.revokes
 }
 
-// makeRoom has others evicted from one of the clusters where none is being left
-// anyway, and says why the binding waits. queued is how many replicas do.
-func (r *bindingRun) makeRoom(clusters []*model.Cluster, replicas, queued int) error {
+// waits says why the binding waits. queued is how many replicas do.
+func (r *bindingRun) waits(replicas, queued int) *model.Explanation {
 	why := r.explain(replicas)
 	r.out.Failed = map[string]*model.Explanation{r.binding.ID: why}
 	r.out.Queued = map[string]int{r.binding.ID: queued}
 	r.out.BlockedNodes = r.waitsFor()
+	return why
+}
+
+// makeRoom has others evicted from one of the clusters where none is being left
+// anyway, and says why the binding waits.
+func (r *bindingRun) makeRoom(clusters []*model.Cluster, missing int) error {
+	why := r.waits(missing, missing)
+	h := r.heldFor(missing)
 	switch {
+	case h != nil && (h.valid || r.preempts):
+		r.keep(h, why)
+		return nil
 	case !r.preempts:
 		why.NoEviction = r.noEviction()
 		return nil
 	case len(clusters) == 0 && r.overSeveral():
-		return r.makeRoomOnSeveral(replicas, why)
+		return r.makeRoomOnSeveral(missing, why)
 	case len(clusters) == 0:
-		why.NoEviction = "it needs room on several clusters at once, and eviction makes room on one"
+		why.NoEviction = onSeveral
 		return nil
 	}
+	leaving, lacking := r.leaving(clusters, missing)
+	if len(leaving) > 0 {
+		r.claimAll([]slot{{cluster: r.claimedFirst(leaving)[0], add: missing}}, r.stopTime, why)
+		return nil
+	}
+	return r.evict(lacking, missing, why, func(c *model.Cluster) []slot { return []slot{{cluster: c, add: missing}} })
+}
+
+// onSeveral is why nobody is evicted for what no single cluster could take.
+const onSeveral = "it needs room on several clusters at once, and eviction makes room on one"
+
+// leaving is the clusters that hold replicas once all is gone that stops there, and
+// those that do not.
+func (r *bindingRun) leaving(clusters []*model.Cluster, replicas int) (leaving, lacking []*model.Cluster) {
 	needs := r.binding.Needs(replicas)
-	var lacking, leaving []*model.Cluster
 	for _, c := range clusters {
 		if _, soon := r.room(c); covers(&soon, &needs) {
 			leaving = append(leaving, c)
@@ -319,11 +270,7 @@ func (r *bindingRun) makeRoom(clusters []*model.Cluster, replicas, queued int) e
 			lacking = append(lacking, c)
 		}
 	}
-	if len(leaving) > 0 {
-		r.await(leaving, &needs, why)
-		return nil
-	}
-	return r.evict(lacking, replicas, &needs, why)
+	return leaving, lacking
 }
 
 func covers(have, want *model.Vector) bool {
@@ -335,29 +282,6 @@ func covers(have, want *model.Vector) bool {
 	return true
 }
 
-// await waits on a cluster where others are stopping already: with the claim that
-// the binding has on one, else with a new one on the first. Without a claim what it
-// waits for could go to others of its priority, and nothing would tell it.
-func (r *bindingRun) await(clusters []*model.Cluster, needs *model.Vector, why *model.Explanation) {
-	for _, id := range r.snap.ClaimsOf(r.binding.Key()) {
-		claim := r.snap.Claim(id)
-		here := slices.ContainsFunc(clusters, func(c *model.Cluster) bool { return c.ID == claim.ClusterID })
-		if here && r.now < claim.Expiry && claim.Vec == *needs && claim.Priority == r.binding.Priority {
-			r.kept = []string{id}
-			why.NoEviction = claimed(claim.ClusterID)
-			return
-		}
-	}
-	cluster := r.inOrder(clusters)[0]
-	r.claim(cluster.ID, needs, r.stopTime(cluster.ID))
-	why.NoEviction = claimed(cluster.ID)
-}
-
-// claimed is why nobody else is evicted for a binding.
-func claimed(cluster string) string {
-	return "its room on " + cluster + " is claimed and has yet to be left"
-}
-
 func (r *bindingRun) killTimeout(a *model.Assignment) int64 {
 	if b := r.snap.Binding(a.Binding); b != nil {
 		return b.KillTimeout
@@ -365,8 +289,8 @@ func (r *bindingRun) killTimeout(a *model.Assignment) int64 {
 	return 0
 }
 
-// evict asks who has to leave, and where.
-func (r *bindingRun) evict(clusters []*model.Cluster, replicas int, needs *model.Vector, why *model.Explanation) error {
+// evict asks who has to leave, and where. claims is what is then claimed.
+func (r *bindingRun) evict(clusters []*model.Cluster, replicas int, why *model.Explanation, claims func(*model.Cluster) []slot) error {
 	if open := r.version.Breaker.Open(r.now); open != nil {
 		return open
 	}
@@ -386,16 +310,26 @@ func (r *bindingRun) evict(clusters []*model.Cluster, replicas int, needs *model
 		}
 		return nil
 	}
-	wait := int64(0)
-	for _, v := range found.Victims {
-		wait = max(wait, r.killTimeout(v.Assignment))
-	}
-	id := r.claim(found.Cluster.ID, needs, wait)
-	for _, v := range found.Victims {
-		r.plan.Withdraw = append(r.plan.Withdraw, model.Withdrawal{AssignmentID: v.ID, Keep: v.Keep, By: id, Policy: found.Version.ID})
-	}
-	why.NoEviction = claimed(found.Cluster.ID)
+	r.displace(claims(found.Cluster), found.Victims, found.Version.ID, why)
 	return nil
+}
+
+// displace evicts victims and claims the room for slots.
+func (r *bindingRun) displace(slots []slot, victims []preempt.BindingVictim, version string, why *model.Explanation) {
+	claims := r.claimAll(slots, func(cluster string) int64 {
+		wait := r.stopTime(cluster)
+		for _, v := range victims {
+			if v.ClusterID == cluster {
+				wait = max(wait, r.killTimeout(v.Assignment))
+			}
+		}
+		return wait
+	}, why)
+	for _, v := range victims {
+		if id := claims[v.ClusterID]; id != "" {
+			r.plan.Withdraw = append(r.plan.Withdraw, model.Withdrawal{AssignmentID: v.ID, Keep: v.Keep, By: id, Policy: version})
+		}
+	}
 }
 
 // request is a search for room for replicas on clusters.
@@ -429,20 +363,6 @@ func bindingObstacle(o preempt.Outcome, ceiling int64) string {
 	return declined.tell(ceiling)
 }
 
-// claim reserves room until wait is over and the time for claims as well.
-func (r *bindingRun) claim(cluster string, needs *model.Vector, wait int64) string {
-	id := fmt.Sprintf("claim/%s/%d", model.AssignmentID(r.binding.Key(), cluster, r.eval.ID), r.snap.Index())
-	expiry := r.now + claimTime
-	if wait < math.MaxInt64-expiry {
-		expiry += wait
-	}
-	r.plan.Claims = append(r.plan.Claims, &model.Claim{
-		ID: id, Claimant: r.binding.Key(), ClusterID: cluster, Vec: *needs, Priority: r.binding.Priority, Expiry: expiry,
-	})
-	r.out.RecheckAt = expiry
-	return id
-}
-
 // release gives up the claims that the binding does not go on waiting with.
 func (r *bindingRun) release() {
 	for _, id := range r.snap.ClaimsOf(r.eval.JobKey()) {
@@ -454,6 +374,12 @@ func (r *bindingRun) release() {
 
 func (r *bindingRun) withdraw(a *model.Assignment, reason string) {
 	r.plan.Withdraw = append(r.plan.Withdraw, model.Withdrawal{AssignmentID: a.ID, Reason: reason})
+}
+
+func (r *bindingRun) assignAll(slots []slot) {
+	for _, s := range slots {
+		r.assign(s.cluster.ID, s.add)
+	}
 }
 
 // assign puts more replicas on a cluster.
@@ -521,14 +447,29 @@ func (r *bindingRun) explain(replicas int) *model.Explanation {
 			continue
 		}
 		free, _ := r.room(c)
-		for d := range r.snap.Dims().Len() {
-			if needs[d] > 0 && free[d] < needs[d] {
-				why.Exhaust(r.snap.Dims().Name(d))
-				break
-			}
+		switch d := lacks(&free, &needs); {
+		case d >= 0:
+			why.Exhaust(r.snap.Dims().Name(d))
+		case r.on[c.ID] == 0 && r.binding.Spread() != "" && !r.assigns(c.ID):
+			why.Filter("its spread: " + r.binding.Spread())
 		}
 	}
 	return why
+}
+
+// assigns is whether the plan puts replicas on a cluster.
+func (r *bindingRun) assigns(cluster string) bool {
+	return slices.ContainsFunc(r.plan.Assign, func(a *model.Assignment) bool { return a.ClusterID == cluster })
+}
+
+// lacks is the first dimension in which there is less than is wanted; -1: none.
+func lacks(have, want *model.Vector) int {
+	for d := range want {
+		if want[d] > 0 && have[d] < want[d] {
+			return d
+		}
+	}
+	return -1
 }
 
 // finish makes the plan.

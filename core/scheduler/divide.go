@@ -10,10 +10,11 @@ import (
 // slot is a member cluster that may take replicas of a binding.
 type slot struct {
 	cluster *model.Cluster
-	room    int   // replicas that fit now, at most as many as are missing
-	weight  int64 // 0: it gets what no weight says
-	has     bool  // the binding is there already
-	add     int   // replicas that it gets
+	group   string // what the binding is spread by has this value there
+	room    int    // replicas that fit now, at most as many as are missing
+	weight  int64  // 0: it gets what no weight says
+	has     bool   // the binding is there already
+	add     int    // replicas that it gets
 }
 
 // divide divides replicas over slots, so that the binding is on no fewer and no
@@ -23,11 +24,7 @@ type slot struct {
 // returns the slots that get something, ascending by id; false: it cannot be done.
 // on is how many clusters the binding is on already.
 func divide(replicas int, slots []slot, b *model.Binding, on int) ([]slot, bool) {
-	fresh := int(^uint(0) >> 1)
-	if b.MaxClusters > 0 {
-		fresh = max(0, b.MaxClusters-on)
-	}
-	needed := max(0, b.MinClusters-on)
+	fresh, needed := between(b.MinClusters, b.MaxClusters, on)
 	if needed > min(fresh, replicas) {
 		return nil, false
 	}
@@ -47,9 +44,14 @@ func divide(replicas int, slots []slot, b *model.Binding, on int) ([]slot, bool)
 		return nil, false
 	}
 	share(left, chosen)
+	return dealt(chosen), true
+}
+
+// dealt is the slots that get something, ascending by id.
+func dealt(chosen []slot) []slot {
 	chosen = slices.DeleteFunc(chosen, func(s slot) bool { return s.add == 0 })
 	slices.SortFunc(chosen, func(x, y slot) int { return cmp.Compare(x.cluster.ID, y.cluster.ID) })
-	return chosen, true
+	return chosen
 }
 
 // preferHeavy puts the greatest weights first, preferRoomy the most room.

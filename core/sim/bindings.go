@@ -144,14 +144,14 @@ func (e *engine) endBindings(at int64, due []end) {
 func (e *engine) committedBinding(plan *model.Plan, g *model.CommitGroup, before, after *state.Snapshot, rooms []string) []string {
 	victims := e.withdrawn(plan, g, before)
 	for _, c := range g.Claims {
-		if c.ClusterID == "" || len(victims[c.ID]) == 0 {
+		if c.ClusterID == "" || len(victims) == 0 {
 			continue
 		}
 		b := after.Binding(plan.Job)
 		n := b.Fits(&c.Vec, b.Replicas)
 		slices.Sort(victims[c.ID])
 		e.bound.list = append(e.bound.list, Binding{
-			At: At(e.now()), Binding: b.ID, Clusters: map[string]int{c.ClusterID: n}, Preempted: victims[c.ID],
+			At: At(e.now()), Binding: b.ID, Clusters: map[string]int{c.ClusterID: n}, Preempted: append([]string{}, victims[c.ID]...),
 		})
 		e.bound.listed[c.ID] = n
 	}

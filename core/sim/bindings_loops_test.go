@@ -90,11 +90,12 @@ func (e *engine) checkBindings(t *rapid.T) {
 	}
 	s := scheduler.New(scheduler.Config{Policies: e.policies})
 	for b := range snap.Bindings() {
-		total, clusters := 0, map[string]bool{} // on one may be what is done, and what came back
+		total, clusters, groups := 0, map[string]bool{}, map[string]bool{} // on one may be what is done, and what came back
 		for _, a := range snap.BindingAssignments(b.Key()) {
 			if a.Counts() {
 				total += a.Replicas
 				clusters[a.ClusterID] = true
+				groups[b.GroupOf(snap.Cluster(a.ClusterID))] = true
 			}
 		}
 		on := len(clusters)
@@ -103,6 +104,12 @@ func (e *engine) checkBindings(t *rapid.T) {
 		}
 		if b.MaxClusters > 0 && on > b.MaxClusters {
 			t.Fatalf("%s is on %d clusters, of %d at most", b.ID, on, b.MaxClusters)
+		}
+		if b.MaxGroups > 0 && len(groups) > b.MaxGroups {
+			t.Fatalf("%s is on %d regions, of %d at most", b.ID, len(groups), b.MaxGroups)
+		}
+		if total == b.Replicas && total > 0 && !b.Duplicated && (on < b.MinClusters || len(groups) < b.MinGroups) {
+			t.Fatalf("%s has all it wants on %d clusters of %d regions, and is %s", b.ID, on, len(groups), b.Spread())
 		}
 		again := &model.Evaluation{ID: "again", Namespace: b.Namespace, JobID: b.ID, Type: model.JobBinding, Priority: b.Priority}
 		out, err := s.Process(again, snap, e.now())
@@ -132,9 +139,10 @@ func rollBindings(t *rapid.T, forever bool) *scenario.File {
 		f.Scheduler.Policy = "gentle"
 		f.Policies = []scenario.PolicyVariant{{Name: "gentle", Use: "karmada", Config: map[string]any{"elastic": true}}}
 	}
-	for i := range n("clusters", 1, 3) {
+	for i := range n("clusters", 1, 4) {
 		f.Clusters = append(f.Clusters, scenario.Cluster{
 			ID: fmt.Sprintf("m%d", i), Capacity: scenario.Quantities{"units": int64(n("capacity", 4, 14)), "memory": int64(n("memory", 4, 14))},
+			Attributes: map[string]string{"region": fmt.Sprintf("r%d", n("region", 0, 2))},
 		})
 	}
 	for i := range n("bindings", 2, 9) {
@@ -143,11 +151,22 @@ func rollBindings(t *rapid.T, forever bool) *scenario.File {
 			Resources:        scenario.Quantities{"units": int64(n("units", 0, 5)), "memory": int64(n("bytes", 0, 3))},
 			PreemptionPolicy: "PreemptLowerPriority", KillTimeout: scenario.Duration(n("kill", 0, 2)) * 20e9,
 		}
-		switch n("kind", 0, 9) {
+		switch n("kind", 0, 11) {
 		case 0:
 			b.ReplicaScheduling = "duplicated"
 			if n("spread", 0, 1) == 0 {
 				b.Spread.MinClusters = new(min(2, len(f.Clusters)))
+			}
+		case 10, 11:
+			if n("duplicated", 0, 1) == 0 {
+				b.ReplicaScheduling, b.Replicas = "duplicated", new(min(2, *b.Replicas))
+			}
+			b.Spread.By, b.Spread.MinGroups = "region", new(min(n("least regions", 1, 2), *b.Replicas))
+			if n("bounded", 0, 1) == 0 {
+				b.Spread.MaxGroups = new(max(*b.Spread.MinGroups, n("most regions", 1, 2)))
+			}
+			if n("few", 0, 2) == 0 {
+				b.Spread.MaxClusters = new(max(2, *b.Spread.MinGroups))
 			}
 		case 1:
 			b.Scope, b.PreemptionPolicy = "cluster", ""

@@ -52,17 +52,165 @@ events: [{at: 0s, submit: a}, {at: 1s, submit: b}]
 1s b on map[m1:3] for []
 running [a b]
 `},
-		// Else the victim takes the cluster that is free, and is evicted from there, for ever.
-		"nobody is evicted from one cluster for who needs two at once": {`
+		// Were only the one that is left claimed, the victim would take the cluster that is
+		// free, and be evicted from there, for ever.
+		"one eviction does for who needs two clusters at once, where the other is free": {`
 clusters: [{id: m1, capacity: {cpu: 4000}}, {id: m2, capacity: {cpu: 4000}}]
 bindings:
-- {id: low, priority: 1, replicas: 1, resources: {cpu: 4000}}
+- {id: low, priority: 1, replicas: 1, resources: {cpu: 4000}, killTimeout: 10s}
+- {id: mid, priority: 5, replicas: 1, resources: {cpu: 1000}}
 - {id: high, priority: 10, preemptionPolicy: PreemptLowerPriority, replicas: 2, resources: {cpu: 2000}, replicaScheduling: duplicated, spread: {minClusters: 2}}
 running: [{id: low, binding: low, clusters: {m2: 1}, startedAt: -1h}]
+events: [{at: 0s, submit: high}, {at: 5s, submit: mid}]
+`, `
+0s high on map[m2:2] for [low]
+0s high on map[m1:2] for []
+0s low loses 1 on m2 to high
+unplaced low 1: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced mid 1: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [high]
+`},
+		"nobody is evicted for who needs two clusters at once, where both would have to be left": {`
+clusters: [{id: m1, capacity: {cpu: 4000}}, {id: m2, capacity: {cpu: 4000}}]
+bindings:
+- {id: low, priority: 1, replicas: 2, resources: {cpu: 4000}}
+- {id: high, priority: 10, preemptionPolicy: PreemptLowerPriority, replicas: 2, resources: {cpu: 2000}, replicaScheduling: duplicated, spread: {minClusters: 2}}
+running: [{id: low, binding: low, clusters: {m1: 1, m2: 1}, startedAt: -1h}]
 events: [{at: 0s, submit: high}]
 `, `
-unplaced high 4: 0 of 2 clusters: 1 lacks cpu; nobody is evicted: it needs room on several clusters at once, and eviction makes room on one
+unplaced high 4: 0 of 2 clusters: 2 lack cpu; nobody is evicted: it needs room on several clusters at once, and eviction makes room on one
 running [low]
+`},
+		// By the room that there is it would have been divided, and two of those who left
+		// would have left for nothing.
+		"who has others leave takes the room that they left, though there is other by then": {`
+clusters: [{id: m1, capacity: {cpu: 4000}}, {id: m2, capacity: {cpu: 3000}}]
+bindings:
+- {id: low, priority: 1, replicas: 1, resources: {cpu: 4000}, killTimeout: 30s}
+- {id: other, priority: 9, replicas: 3, resources: {cpu: 1000}}
+- {id: high, priority: 9, replicas: 4, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}
+running: [{id: low, binding: low, clusters: {m1: 1}, startedAt: -1h}, {id: other, binding: other, clusters: {m2: 3}}]
+events: [{at: 0s, submit: high}, {at: 10s, stop: other}]
+until: 1m
+`, `
+0s high on map[m1:4] for [low]
+0s low loses 1 on m1 to high
+unplaced low 1: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [high]
+`},
+		"who waits for others to leave goes at once where all of it is free": {`
+clusters: [{id: m1, capacity: {cpu: 4000}}, {id: m2, capacity: {cpu: 4000}}]
+bindings:
+- {id: low, priority: 1, replicas: 1, resources: {cpu: 4000}, killTimeout: 30s}
+- {id: other, priority: 9, replicas: 4, resources: {cpu: 1000}}
+- {id: high, priority: 9, replicas: 4, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}
+running: [{id: low, binding: low, clusters: {m1: 1}, startedAt: -1h}, {id: other, binding: other, clusters: {m2: 4}}]
+events: [{at: 0s, submit: high}, {at: 10s, stop: other}]
+until: 1m
+`, `
+0s high on map[m1:4] for [low]
+10s high on map[m2:4] for []
+30s low on map[m1:1] for []
+0s low loses 1 on m1 to high
+running [high low]
+`},
+		"replicas go to as many regions as they must": {`
+clusters:
+- {id: a1, capacity: {cpu: 9000}, attributes: {region: a}}
+- {id: a2, capacity: {cpu: 8000}, attributes: {region: a}}
+- {id: b1, capacity: {cpu: 1000}, attributes: {region: b}}
+- {id: c1, capacity: {cpu: 2000}, attributes: {region: c}}
+- {id: none, capacity: {cpu: 9000}}
+bindings: [{id: x, replicas: 4, resources: {cpu: 1000}, spread: {by: region, minGroups: 3, maxClusters: 3}}]
+events: [{at: 0s, submit: x}]
+`, `
+0s x on map[a1:2 b1:1 c1:1] for []
+running [x]
+`},
+		"of regions that are too many those with room are taken": {`
+clusters:
+- {id: a1, capacity: {cpu: 5000}, attributes: {region: a}}
+- {id: b1, capacity: {cpu: 3000}, attributes: {region: b}}
+- {id: b2, capacity: {cpu: 3000}, attributes: {region: b}}
+bindings:
+- {id: x, replicas: 6, resources: {cpu: 1000}, spread: {by: region, maxGroups: 1}}
+- {id: y, replicas: 2, resources: {cpu: 3000}, spread: {by: region, minGroups: 2}}
+events: [{at: 0s, submit: x}, {at: 1s, submit: y}]
+`, `
+0s x on map[b1:3 b2:3] for []
+unplaced y 2: 0 of 3 clusters: 3 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [x]
+`},
+		"what lacks a region though there is room says so": {`
+clusters:
+- {id: a1, capacity: {cpu: 5000}, attributes: {region: a}}
+- {id: a2, capacity: {cpu: 5000}, attributes: {region: a}}
+- {id: none, capacity: {cpu: 5000}}
+bindings: [{id: x, replicas: 2, resources: {cpu: 1000}, spread: {by: region, minGroups: 2}}]
+events: [{at: 0s, submit: x}]
+`, `
+unplaced x 2: 0 of 3 clusters: 2 excluded by its spread: at least 2 of region, 1 excluded by having no region to spread over
+running []
+`},
+		"what is duplicated keeps to its regions, and has others leave one of them": {`
+clusters:
+- {id: a1, capacity: {cpu: 2000}, attributes: {region: a}}
+- {id: a2, capacity: {cpu: 2000}, attributes: {region: a}}
+- {id: b1, capacity: {cpu: 2000}, attributes: {region: b}}
+- {id: c1, capacity: {cpu: 2000}, attributes: {region: c}}
+bindings:
+- {id: low, priority: 1, replicas: 1, resources: {cpu: 2000}, killTimeout: 10s}
+- {id: same, priority: 9, replicas: 1, resources: {cpu: 1000}}
+- {id: high, priority: 9, replicas: 2, resources: {cpu: 1000}, replicaScheduling: duplicated, preemptionPolicy: PreemptLowerPriority, spread: {by: region, minGroups: 2, maxGroups: 2}}
+running: [{id: l, binding: low, clusters: {b1: 1}, startedAt: -1h}, {id: s, binding: same, clusters: {c1: 1}}]
+events: [{at: 0s, submit: high}]
+until: 1m
+`, `
+0s high on map[b1:2] for [l]
+0s high on map[a1:2] for []
+0s high on map[a2:2] for []
+0s low loses 1 on b1 to high
+unplaced low 1: 0 of 4 clusters: 4 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [high s]
+`},
+		"regions are made room in together where the policy says so": {`
+policies: [{name: wide, use: karmada, config: {multiCluster: true}}]
+scheduler: {policy: wide}
+clusters:
+- {id: a1, capacity: {cpu: 2000}, attributes: {region: a}}
+- {id: a2, capacity: {cpu: 2000}, attributes: {region: a}}
+- {id: b1, capacity: {cpu: 2000}, attributes: {region: b}}
+bindings:
+- {id: x, priority: 1, resources: {cpu: 2000}}
+- {id: y, priority: 2, resources: {cpu: 2000}}
+- {id: z, priority: 3, resources: {cpu: 2000}}
+- {id: high, priority: 9, replicas: 2, resources: {cpu: 2000}, preemptionPolicy: PreemptLowerPriority, spread: {by: region, minGroups: 2}}
+running: [{id: x, binding: x, clusters: {a1: 1}}, {id: y, binding: y, clusters: {a2: 1}}, {id: z, binding: z, clusters: {b1: 1}}]
+events: [{at: 0s, submit: high}]
+until: 1m
+`, `
+0s high on map[a1:1] for [x]
+0s high on map[b1:1] for [z]
+0s x loses 1 on a1 to high
+0s z loses 1 on b1 to high
+unplaced x 1: 0 of 3 clusters: 3 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced z 1: 0 of 3 clusters: 3 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [high y]
+`},
+		"nobody leaves for regions while a gate is off": {`
+scheduler: {policy: karmada, featureGates: {PriorityBasedPreemptiveScheduling: false}}
+clusters:
+- {id: a1, capacity: {cpu: 2000}, attributes: {region: a}}
+- {id: b1, capacity: {cpu: 2000}, attributes: {region: b}}
+bindings:
+- {id: low, priority: 1, resources: {cpu: 2000}}
+- {id: high, priority: 9, replicas: 1, resources: {cpu: 2000}, replicaScheduling: duplicated, preemptionPolicy: PreemptLowerPriority, spread: {by: region, minGroups: 2}}
+running: [{id: l, binding: low, clusters: {b1: 1}}]
+events: [{at: 0s, submit: high}]
+until: 1m
+`, `
+unplaced high 2: 0 of 2 clusters: 1 lacks cpu, 1 excluded by its spread: at least 2 of region; nobody is evicted: the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on
+running [l]
 `},
 		"what is duplicated goes everywhere it may": {`
 clusters:

@@ -34,6 +34,9 @@ type Binding struct {
 	ReplicaScheduling string           `json:",omitempty"` // divided (default: replicas over clusters) or duplicated (all replicas on each)
 	MinClusters       int              `json:",omitempty"` // 0: one
 	MaxClusters       int              `json:",omitempty"` // 0: any number
+	SpreadBy          string           `json:",omitempty"` // attribute of clusters, such as region, whose values MinGroups and MaxGroups count
+	MinGroups         int              `json:",omitempty"` // 0: one
+	MaxGroups         int              `json:",omitempty"` // 0: any number
 
 	KillTimeout *time.Duration `json:",omitempty"` // ns that an evicted assignment takes to stop; default: 30s
 	Duration    time.Duration  `json:",omitempty"` // ns that an assignment runs; 0: for ever
@@ -79,7 +82,8 @@ type BindingStatus struct {
 	Missing     int                `json:",omitempty"` // replicas without a place
 	Unbound     []*ClusterRefusal  `json:",omitempty"` // of a binding that lacks replicas: why, cluster by cluster
 	NoEviction  string             `json:",omitempty"` // why nobody is evicted for what is missing; absent: somebody may be
-	Evictions   []*BindingEviction `json:",omitempty"` // that it caused or suffered, the newest first, as far as the server that answers knows
+	Evictions   []*BindingEviction `json:",omitempty"` // that it caused or suffered, the newest first, by the last 20 decisions that RecordedBy knows of
+	RecordedBy  string             // the server that answers: it records what it applies, so what came to it in a snapshot is not among Evictions
 }
 
 // ClusterRefusal is why a cluster does not take what a binding lacks.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -80,7 +81,7 @@ func (p page) binding(env *Env, b *client.BindingStatus) {
 	spec := b.Binding
 	p.facts("binding", b.ID, "namespace", b.Namespace, "priority", fmt.Sprint(b.Priority), "class", b.PriorityClass, "preemption", b.PreemptionPolicy,
 		"status", described(b.Status, b.StatusDescription), "replicas", fmt.Sprintf("%d of %d placed, %d ready, %s", b.Placed, b.Replicas, b.Ready, spec.ReplicaScheduling),
-		"each needs", amounts(spec.Resources), "clusters", strings.Join(spec.Clusters, ", "), "version", fmt.Sprint(b.Version))
+		"each needs", amounts(spec.Resources), "spread", spreadOf(spec), "clusters", strings.Join(spec.Clusters, ", "), "version", fmt.Sprint(b.Version))
 	if len(b.Assignments) > 0 {
 		p.title("Assigned")
 		p.assignmentTable(env, b.Assignments, true)
@@ -88,6 +89,13 @@ func (p page) binding(env *Env, b *client.BindingStatus) {
 	p.claims(env, b.Claims)
 	p.unbound(b)
 	p.evictions(env, b)
+}
+
+// spreadOf says on how many clusters, and values of an attribute, a binding has to be;
+// "": on any.
+func spreadOf(b *client.Binding) string {
+	m := model.Binding{MinClusters: b.MinClusters, MaxClusters: b.MaxClusters, SpreadBy: b.SpreadBy, MinGroups: b.MinGroups, MaxGroups: b.MaxGroups}
+	return m.Spread()
 }
 
 // unbound tells why replicas have no place, cluster by cluster.
@@ -118,6 +126,12 @@ func (p page) evictions(env *Env, b *client.BindingStatus) {
 	}
 	p.displaced(env, "Displaced", did)
 	p.displaced(env, "Displaced by", suffered)
+	if len(b.Evictions) == 0 {
+		p.printf("\nNo displacement is on record at %s", b.RecordedBy)
+	} else {
+		p.printf("\nDisplacements are those on record at %s", b.RecordedBy)
+	}
+	p.printf(": a server records what it applies, and the last 20 are shown\n")
 }
 
 // displaced is an eviction, and the binding on its other side.

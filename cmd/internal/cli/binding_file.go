@@ -185,6 +185,13 @@ func bindingOf(b *scenario.Binding, stops bool, template json.RawMessage) *clien
 	if n := b.Spread.MaxClusters; n != nil {
 		out.MaxClusters = *n
 	}
+	if n := b.Spread.MinGroups; n != nil {
+		out.MinGroups = *n
+	}
+	if n := b.Spread.MaxGroups; n != nil {
+		out.MaxGroups = *n
+	}
+	out.SpreadBy = b.Spread.By
 	for i := range b.Constraints {
 		c := &b.Constraints[i]
 		k := &client.Constraint{LTarget: c.Attribute, Operand: c.Operator, RTarget: c.Value}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -44,12 +45,29 @@ func (n noun) verb(env *Env, cmd *cobra.Command, answer func(ctx context.Context
 	})
 }
 
-// named says that there is none of a name, where that is what err says.
+// named says that there is none of a name, or which there are several of, where that
+// is what err says.
 func (n noun) named(name string, err error) error {
 	if client.IsNotFound(err) {
 		return n.none(name, err)
 	}
+	if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == client.CodeInvalid {
+		if ids := textsOf(refusal.Details["IDs"]); len(ids) > 1 {
+			return ambiguous(n.one, name, ids)
+		}
+	}
 	return err
+}
+
+// textsOf is a list of texts in the details of an error; nil: it is none.
+func textsOf(detail any) (texts []string) {
+	list, _ := detail.([]any)
+	for _, each := range list {
+		if text, ok := each.(string); ok {
+			texts = append(texts, text)
+		}
+	}
+	return texts
 }
 
 // none says that there is none of a name.

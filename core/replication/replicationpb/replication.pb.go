@@ -2521,6 +2521,9 @@ type Binding struct {
 	Template      []byte                 `protobuf:"bytes,23,opt,name=template,proto3" json:"template,omitempty"`
 	MinReplicas   int64                  `protobuf:"zigzag64,200,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
 	Checkpoint    int64                  `protobuf:"varint,201,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	SpreadBy      string                 `protobuf:"bytes,202,opt,name=spread_by,json=spreadBy,proto3" json:"spread_by,omitempty"`
+	MinGroups     int64                  `protobuf:"zigzag64,203,opt,name=min_groups,json=minGroups,proto3" json:"min_groups,omitempty"`
+	MaxGroups     int64                  `protobuf:"zigzag64,204,opt,name=max_groups,json=maxGroups,proto3" json:"max_groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2726,6 +2729,27 @@ func (x *Binding) GetMinReplicas() int64 {
 func (x *Binding) GetCheckpoint() int64 {
 	if x != nil {
 		return x.Checkpoint
+	}
+	return 0
+}
+
+func (x *Binding) GetSpreadBy() string {
+	if x != nil {
+		return x.SpreadBy
+	}
+	return ""
+}
+
+func (x *Binding) GetMinGroups() int64 {
+	if x != nil {
+		return x.MinGroups
+	}
+	return 0
+}
+
+func (x *Binding) GetMaxGroups() int64 {
+	if x != nil {
+		return x.MaxGroups
 	}
 	return 0
 }
@@ -7779,7 +7803,7 @@ const file_replication_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a;\n" +
 	"\rReportedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x86\b\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xe4\b\n" +
 	"\aBinding\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12%\n" +
@@ -7811,7 +7835,12 @@ const file_replication_proto_rawDesc = "" +
 	"\fmin_replicas\x18\xc8\x01 \x01(\x12R\vminReplicas\x12\x1f\n" +
 	"\n" +
 	"checkpoint\x18\xc9\x01 \x01(\x03R\n" +
-	"checkpoint\x1a<\n" +
+	"checkpoint\x12\x1c\n" +
+	"\tspread_by\x18\xca\x01 \x01(\tR\bspreadBy\x12\x1e\n" +
+	"\n" +
+	"min_groups\x18\xcb\x01 \x01(\x12R\tminGroups\x12\x1e\n" +
+	"\n" +
+	"max_groups\x18\xcc\x01 \x01(\x12R\tmaxGroups\x1a<\n" +
 	"\x0eResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a:\n" +

@@ -123,17 +123,43 @@ func (c *checker) checkClass(p *path, b *Binding) {
 }
 
 func (c *checker) checkSpreadOf(p *path, b *Binding) {
-	least, most := b.spread()
+	s := &b.Spread
+	c.checkNumbers(p, b, "Clusters", "clusters", s.MinClusters, s.MaxClusters)
 	switch {
-	case least < 0 || b.Spread.MinClusters != nil && least == 0:
-		c.add(p.field("minClusters"), fmt.Sprintf("%d clusters: expected 1 or more", least), "leave it out for 1")
-	case b.Spread.MaxClusters != nil && most < 1:
-		c.add(p.field("maxClusters"), fmt.Sprintf("%d clusters: expected 1 or more", most), "leave it out for any number")
-	case most > 0 && least > most:
-		c.add(p.field("minClusters"), fmt.Sprintf("at least %d and at most %d clusters: expected no more than maxClusters", least, most), "lower it")
-	case b.ReplicaScheduling != duplicated && least > b.replicas() && b.replicas() > 0:
-		c.add(p.field("minClusters"), fmt.Sprintf("%d replicas cannot be divided over %d clusters", b.replicas(), least), "lower it, or ask for more replicas")
+	case s.By == "" && (s.MinGroups != nil || s.MaxGroups != nil):
+		c.add(p.field("by"), "minGroups and maxGroups count values of an attribute, and none is named", "write {by: region, minGroups: 2}")
+		return
+	case s.By != "" && s.MinGroups == nil && s.MaxGroups == nil:
+		c.add(p.field("by"), "there is neither minGroups nor maxGroups", "write {by: region, minGroups: 2}, or leave `by` out")
+		return
 	}
+	c.checkNumbers(p, b, "Groups", "values of "+s.By, s.MinGroups, s.MaxGroups)
+	if least, most := numberOf(s.MinGroups), numberOf(s.MaxClusters); most > 0 && least > most {
+		c.add(p.field("minGroups"), fmt.Sprintf("at least %d values of %s on at most %d clusters: expected no more than maxClusters", least, s.By, most), "lower it")
+	}
+}
+
+// checkNumbers checks a least and a greatest number of what a binding is on.
+func (c *checker) checkNumbers(p *path, b *Binding, field, what string, from, to *int) {
+	least, most := numberOf(from), numberOf(to)
+	switch {
+	case least < 0 || from != nil && least == 0:
+		c.add(p.field("min"+field), fmt.Sprintf("%d %s: expected 1 or more", least, what), "leave it out for 1")
+	case to != nil && most < 1:
+		c.add(p.field("max"+field), fmt.Sprintf("%d %s: expected 1 or more", most, what), "leave it out for any number")
+	case most > 0 && least > most:
+		c.add(p.field("min"+field), fmt.Sprintf("at least %d and at most %d %s: expected no more than max%s", least, most, what, field), "lower it")
+	case b.ReplicaScheduling != duplicated && least > b.replicas() && b.replicas() > 0:
+		c.add(p.field("min"+field), fmt.Sprintf("%d replicas cannot be divided over %d %s", b.replicas(), least, what), "lower it, or ask for more replicas")
+	}
+}
+
+// numberOf is 0 where there is none.
+func numberOf(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 func (b *Binding) replicas() int {
@@ -141,17 +167,6 @@ func (b *Binding) replicas() int {
 		return 1
 	}
 	return *b.Replicas
-}
-
-// spread is the least and the greatest number of clusters; 0: it is not bounded.
-func (b *Binding) spread() (least, most int) {
-	if n := b.Spread.MinClusters; n != nil {
-		least = *n
-	}
-	if n := b.Spread.MaxClusters; n != nil {
-		most = *n
-	}
-	return least, most
 }
 
 func (c *checker) needCluster(p *path, id string) bool {
@@ -281,12 +296,12 @@ func (m *Cluster) resolve() *model.Cluster {
 // resolve fills in what is absent. A class that is not there is no error, as it
 // may have been deleted since: there is a warning.
 func (b *Binding) resolve(all *classes) (binding *model.Binding, warning string) {
-	least, most := b.spread()
 	binding = &model.Binding{
 		Namespace: cmp.Or(b.Namespace, model.DefaultNamespace), ID: b.ID, ClusterScoped: b.Scope == scopeCluster,
 		Replicas: b.replicas(), Resources: model.Resources(b.Resources), Clusters: b.Clusters, Weights: b.Weights,
 		Constraints: resolveConstraints(b.Constraints), Duplicated: b.ReplicaScheduling == duplicated,
-		MinClusters: least, MaxClusters: most, KillTimeout: int64(b.KillTimeout), Duration: int64(b.Duration),
+		MinClusters: numberOf(b.Spread.MinClusters), MaxClusters: numberOf(b.Spread.MaxClusters), SpreadBy: b.Spread.By,
+		MinGroups: numberOf(b.Spread.MinGroups), MaxGroups: numberOf(b.Spread.MaxGroups), KillTimeout: int64(b.KillTimeout), Duration: int64(b.Duration),
 		MinReplicas: b.MinReplicas, Checkpoint: int64(b.Checkpoint),
 	}
 	class := all.byName[b.PriorityClass]

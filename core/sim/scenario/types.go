@@ -247,10 +247,14 @@ type Binding struct {
 	Checkpoint        Duration       `json:"checkpoint,omitempty"`
 }
 
-// ClusterSpread bounds over how many clusters a binding is spread.
+// ClusterSpread bounds over how many clusters a binding is spread, and over how many
+// values of one of their attributes.
 type ClusterSpread struct {
-	MinClusters *int `json:"minClusters,omitempty"`
-	MaxClusters *int `json:"maxClusters,omitempty"`
+	MinClusters *int   `json:"minClusters,omitempty"`
+	MaxClusters *int   `json:"maxClusters,omitempty"`
+	By          string `json:"by,omitempty"` // the attribute, such as region
+	MinGroups   *int   `json:"minGroups,omitempty"`
+	MaxGroups   *int   `json:"maxGroups,omitempty"`
 }
 
 // Running is an allocation, or replicas of a binding, placed before time 0.

@@ -1,0 +1,130 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// duplicate puts all replicas on each cluster: on as many as may be, and on none
+// before they are as many as must be.
+func (r *bindingRun) duplicate() error {
+	var open []*model.Cluster
+	for _, c := range r.admitted {
+		if _, has := r.on[c.ID]; !has {
+			open = append(open, c)
+		}
+	}
+	x := r.bounds()
+	missing := r.moreClusters(x, open)
+	if missing == 0 || r.binding.Replicas == 0 {
+		return nil
+	}
+	fits, lacks := r.fitting(open)
+	if len(fits) < missing && r.revoke() {
+		more, still := r.fitting(lacks)
+		fits, lacks = r.byWeight(append(fits, more...)), still
+	}
+	if n := x.most(nil, r.units(fits)); n > 0 {
+		chosen, _ := x.pick(n, r.units(fits))
+		r.assignAll(chosen)
+		x = x.beside(chosen)
+		if missing = r.moreClusters(x, lacks); missing == 0 {
+			return nil
+		}
+		fits = nil // others would be too many
+	}
+	return r.makeRoomBeside(x, fits, lacks, missing)
+}
+
+// moreClusters is on how many more clusters the binding wants to be: on as many as
+// may be, and where they are too few, on as many as must be.
+func (r *bindingRun) moreClusters(x *bounds, open []*model.Cluster) int {
+	loose := *x
+	loose.needed, loose.neededGroups = 0, 0
+	least := x.least()
+	if len(r.on)+len(r.plan.Assign) == 0 {
+		least = max(1, least)
+	}
+	return max(least, loose.most(nil, r.units(open)))
+}
+
+// units is clusters as slots, each of which takes all replicas or none.
+func (r *bindingRun) units(clusters []*model.Cluster) []slot {
+	slots := make([]slot, len(clusters))
+	for i, c := range clusters {
+		slots[i] = r.slot(c, 1)
+		slots[i].add = r.binding.Replicas
+	}
+	return slots
+}
+
+// fitting is the clusters that hold all replicas, in the order in which they are
+// taken, and those that do not.
+func (r *bindingRun) fitting(clusters []*model.Cluster) (fits, lacks []*model.Cluster) {
+	b := r.binding
+	for _, c := range clusters {
+		if free, _ := r.room(c); b.Fits(&free, b.Replicas) == b.Replicas {
+			fits = append(fits, c)
+		} else {
+			lacks = append(lacks, c)
+		}
+	}
+	return r.byWeight(fits), lacks
+}
+
+// byWeight sorts clusters, those first on which the binding has claims, then those
+// of the greatest weights.
+func (r *bindingRun) byWeight(clusters []*model.Cluster) []*model.Cluster {
+	weights := r.binding.Weights
+	slices.SortStableFunc(clusters, func(x, y *model.Cluster) int {
+		return cmp.Or(r.claimOrder(x, y), cmp.Compare(weights[y.ID], weights[x.ID]))
+	})
+	return clusters
+}
+
+// makeRoomBeside has others evicted from one cluster, so that with it and with what
+// is free the binding is on as many clusters as must be. All that it will be on are
+// claimed: else the victims would take what is free, and be evicted from there, for
+// ever.
+func (r *bindingRun) makeRoomBeside(x *bounds, fits, lacks []*model.Cluster, missing int) error {
+	why := r.waits(r.binding.Replicas, missing*r.binding.Replicas)
+	h := r.held()
+	switch {
+	case h != nil && (h.valid || r.preempts) && r.whole(h.slots) && x.most(h.slots, nil) >= 0:
+		r.keep(h, why)
+		return nil
+	case !r.preempts:
+		why.NoEviction = r.noEviction()
+		return nil
+	}
+	leaving, lacking := r.leaving(lacks, r.binding.Replicas)
+	room := r.units(append(slices.Clip(fits), r.claimedFirst(leaving)...))
+	if n := x.most(nil, room); n > 0 {
+		chosen, _ := x.pick(n, room)
+		r.claimAll(chosen, r.stopTime, why)
+		return nil
+	}
+	with := func(c *model.Cluster) (most int, clusters []slot) {
+		one := r.units([]*model.Cluster{c})
+		return x.most(one, room), append(one, room...)
+	}
+	lacking = slices.DeleteFunc(lacking, func(c *model.Cluster) bool {
+		most, _ := with(c)
+		return most <= 0
+	})
+	if len(lacking) == 0 {
+		why.NoEviction = onSeveral
+		return nil
+	}
+	return r.evict(lacking, r.binding.Replicas, why, func(c *model.Cluster) []slot {
+		chosen, _ := x.pick(with(c))
+		return chosen
+	})
+}
+
+// whole is whether each of slots takes all replicas, as what is duplicated wants it.
+func (r *bindingRun) whole(slots []slot) bool {
+	return !slices.ContainsFunc(slots, func(s slot) bool { return s.add != r.binding.Replicas })
+}
