@@ -191,8 +191,8 @@ func (s *searcher) prospect(k int32) prospect {
 }
 
 // leastFor is what victims cost at least whose going makes the ask fit: the highest
-// priority, as everybody below it does not suffice; as many of the lowest priorities as
-// have to go at least; and the latest start that one of the highest priority has. With
+// priority, as everybody below it does not suffice; one of that and as many of the lowest
+// priorities as have to go with it at least; and the latest start that one of the highest priority has. With
 // spare, those stay whose eviction overruns a budget whoever else goes. That jobs may be
 // no candidates for other reasons is left aside: fewer candidates cost no less.
 func (s *searcher) leastFor(rows []state.Row, spare bool) (c cost, enough bool) {
@@ -228,7 +228,8 @@ func (s *searcher) leastFor(rows []state.Row, spare bool) (c cost, enough bool) 
 	}
 	c.start = s.latest(rows[from:end], c.highest)
 	c.victims = s.fewest(rows[:end], s.lacks)
-	for _, row := range rows[:c.victims] {
+	c.sum = int64(c.highest) + raised // one of them, for everybody below does not suffice
+	for _, row := range rows[:c.victims-1] {
 		c.sum += int64(row.Priority) + raised
 	}
 	return c, true
