@@ -18,6 +18,16 @@ import (
 // RegisterBinding stores a binding, or another version of it, and has it
 // scheduled. Every problem is in the one error.
 func (s *Server) RegisterBinding(ctx context.Context, b *model.Binding, o RegisterOptions) (*Registered, error) {
+	ctx, span := s.traces.begin(ctx, spanRegisterBinding)
+	r, err := s.registerBinding(ctx, b, o)
+	if span.IsRecording() {
+		span.SetAttributes(aboutBinding(b, r)...)
+	}
+	finish(span, err)
+	return r, err
+}
+
+func (s *Server) registerBinding(ctx context.Context, b *model.Binding, o RegisterOptions) (*Registered, error) {
 	if err := s.leads(); err != nil {
 		return nil, err
 	}
@@ -25,11 +35,11 @@ func (s *Server) RegisterBinding(ctx context.Context, b *model.Binding, o Regist
 	if err != nil {
 		return nil, err
 	}
+	eval := s.bindingEval(binding, model.TriggerJobRegister)
+	s.traces.keep(ctx, eval.ID)
 	result, err := s.doEntry(ctx, &replication.Entry{
 		Key: o.Key, Hash: bindingHash(binding, o),
-		Command: &replication.UpsertBinding{
-			Binding: binding, Check: o.Check, Eval: s.bindingEval(binding, model.TriggerJobRegister),
-		},
+		Command: &replication.UpsertBinding{Binding: binding, Check: o.Check, Eval: eval},
 	})
 	if err != nil {
 		return nil, err
@@ -133,9 +143,11 @@ func (s *Server) StopBinding(ctx context.Context, key model.JobKey, o StopOption
 		}
 		return s.registered(result, key), nil
 	}
+	eval := s.bindingEval(b, model.TriggerJobStop)
+	s.traces.keep(ctx, eval.ID)
 	result, err := s.doEntry(ctx, &replication.Entry{
 		Key: o.Key, Hash: sha256.Sum256(fmt.Appendf(nil, "stop binding %q %q %t", key.Namespace, key.ID, o.Purge)),
-		Command: &replication.StopBinding{Key: key, Eval: s.bindingEval(b, model.TriggerJobStop)},
+		Command: &replication.StopBinding{Key: key, Eval: eval},
 	})
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -15,11 +16,12 @@ import (
 
 // The spans of a trace; DESIGN.md tells what each covers.
 const (
-	spanRegister = "job.register"
-	spanProcess  = "eval.process"
-	spanCall     = "policy.call"
-	spanApply    = "plan.apply"
-	spanStart    = "alloc.start"
+	spanRegister        = "job.register"
+	spanRegisterBinding = "binding.register"
+	spanProcess         = "eval.process"
+	spanCall            = "policy.call"
+	spanApply           = "plan.apply"
+	spanStart           = "alloc.start"
 )
 
 // tracesKept is how many evaluations are remembered with their traces.
@@ -151,7 +153,15 @@ func aboutEval(e *model.Evaluation) trace.SpanStartEventOption {
 }
 
 func aboutJob(j *model.Job, r *Registered) []attribute.KeyValue {
-	list := []attribute.KeyValue{attribute.String("cede.namespace", j.Namespace), attribute.String("cede.job_id", j.ID)}
+	return aboutRegistration(j.Namespace, "cede.job_id", j.ID, r)
+}
+
+func aboutBinding(b *model.Binding, r *Registered) []attribute.KeyValue {
+	return aboutRegistration(cmp.Or(b.Namespace, model.DefaultNamespace), "cede.binding_id", b.ID, r)
+}
+
+func aboutRegistration(namespace, key, id string, r *Registered) []attribute.KeyValue {
+	list := []attribute.KeyValue{attribute.String("cede.namespace", namespace), attribute.String(key, id)}
 	if r != nil {
 		list = append(list, attribute.String("cede.eval_id", r.EvalID), attribute.Int64("cede.index", int64(r.Index)))
 	}

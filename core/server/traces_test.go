@@ -147,6 +147,66 @@ func TestTraces_GoOnWhenWhatWaitedIsPlaced(t *testing.T) {
 	})
 }
 
+// A binding's registration begins a trace as a job's does, and what is done for it
+// belongs to it: the work of a worker, the policy that is asked, the plan.
+func TestTraces_FollowABindingFromItsRegistration(t *testing.T) {
+	spans, change := watched()
+	play(t, 1, change, func(w *world) {
+		w.anyGap()
+		w.putCluster("m", 10)
+		w.bind("low", 10, 10, nil)
+		w.settle()
+		ctx, of := underTrace(w.ctx)
+		var r *Registered
+		w.must(func(s *Server) (err error) {
+			b := &model.Binding{ID: "high", Priority: 50, Replicas: 1, Resources: model.Resources{"units": 10}, Preempts: true}
+			r, err = s.RegisterBinding(ctx, b, RegisterOptions{ExplicitPriority: true, ExplicitPreemption: true})
+			return err
+		})
+		w.settle()
+		registrations := named(spans, of, spanRegisterBinding)
+		if len(registrations) != 1 {
+			t.Fatalf("%d registrations", len(registrations))
+		}
+		register := registrations[0]
+		if register.Parent().SpanID() != (trace.SpanID{4, 5, 6}) {
+			t.Error("it does not belong to its caller's span")
+		}
+		for _, want := range []attribute.KeyValue{
+			attribute.String("cede.binding_id", "high"), attribute.String("cede.namespace", model.DefaultNamespace),
+			attribute.String("cede.eval_id", r.EvalID), attribute.Int64("cede.index", int64(r.Index)),
+		} {
+			if !slices.Contains(register.Attributes(), want) {
+				t.Errorf("it does not tell %v", want)
+			}
+		}
+		under := map[trace.SpanID]bool{register.SpanContext().SpanID(): true}
+		for _, step := range []string{spanProcess, spanApply} {
+			next := map[trace.SpanID]bool{}
+			for _, s := range named(spans, of, step) {
+				if under[s.Parent().SpanID()] {
+					next[s.SpanContext().SpanID()] = true
+				}
+			}
+			if under = next; len(under) == 0 {
+				t.Fatalf("no span %s is under what came before", step)
+			}
+		}
+		if len(named(spans, of, spanCall)) == 0 {
+			t.Error("no policy was asked under its trace")
+		}
+		ctx, of = underTrace(w.ctx)
+		w.must(func(s *Server) error {
+			_, err := s.StopBinding(ctx, bindingKey("high"), StopOptions{})
+			return err
+		})
+		w.settle()
+		if len(named(spans, of, spanProcess)) == 0 {
+			t.Error("its end is of no trace")
+		}
+	})
+}
+
 func TestTraces_ForgetTheOldest(t *testing.T) {
 	tr := newTraces(sdktrace.NewTracerProvider().Tracer(""))
 	ctx, _ := underTrace(t.Context())
