@@ -29,6 +29,7 @@ type Config struct {
 	Store     *state.Store
 	Modules   Modules
 	Observe   func([]Applied) // nil: nobody is told; the first call may come before Open returns
+	Timer     func() func()   // is called before an entry is applied, and what it gives after that; nil: nobody measures
 	Logger    *slog.Logger    // nil: nothing is logged
 	Timing    Timing
 	Versions  Versions // that this server understands; zero: Ours

@@ -22,6 +22,7 @@ type fsm struct {
 	store   *state.Store
 	modules *modules
 	observe func([]Applied)
+	timer   func() func() // nothing of what it does reaches the state
 	version Versions
 	log     *slog.Logger
 
@@ -37,12 +38,15 @@ var _ raft.BatchingFSM = (*fsm)(nil)
 
 func newFSM(cfg *Config, log *slog.Logger) *fsm {
 	f := &fsm{
-		store: cfg.Store, modules: &modules{Modules: cfg.Modules, log: log}, observe: cfg.Observe, log: log,
+		store: cfg.Store, modules: &modules{Modules: cfg.Modules, log: log}, observe: cfg.Observe, timer: cfg.Timer, log: log,
 		version: cfg.Versions.orOurs(),
 		halt:    make(chan struct{}),
 	}
 	if f.observe == nil {
 		f.observe = func([]Applied) {}
+	}
+	if f.timer == nil {
+		f.timer = func() func() { return func() {} }
 	}
 	return f
 }
@@ -81,7 +85,9 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 			answers[i] = err
 			continue
 		}
+		applied := f.timer()
 		a, err := f.one(l)
+		applied()
 		if err != nil {
 			err = fmt.Errorf("log entry %d: %w", l.Index, err)
 			f.stop(err)

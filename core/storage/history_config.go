@@ -25,12 +25,15 @@ type HistoryConfig struct {
 
 	// Now tells the time that records are given.
 	Now func() time.Time // default: time.Now
+
+	collected func(time.Duration) // see Config.Collected
 }
 
 // DefaultHistoryConfig is the configuration that the zero value stands for.
 func DefaultHistoryConfig() HistoryConfig {
 	return HistoryConfig{
 		MaxAge: 7 * 24 * time.Hour, MaxBytes: 256 << 20, SegmentBytes: 1 << 20, TrimEvery: time.Minute, Now: time.Now,
+		collected: func(time.Duration) {},
 	}
 }
 
@@ -61,6 +64,9 @@ func (c HistoryConfig) filled() HistoryConfig {
 	}
 	if c.Now == nil {
 		c.Now = d.Now
+	}
+	if c.collected == nil {
+		c.collected = d.collected
 	}
 	return c
 }

@@ -27,6 +27,7 @@ func (h *History) trim() error {
 	if n == 0 {
 		return nil
 	}
+	began := time.Now()
 	mark := h.segments[n-1].last.next()
 	if n < len(h.segments) {
 		mark = h.segments[n].start
@@ -42,6 +43,7 @@ func (h *History) trim() error {
 	if err != nil {
 		return err
 	}
+	h.cfg.collected(time.Since(began))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mark, h.bytes, h.records = mark, bytes, records
@@ -59,6 +61,7 @@ func (h *History) sweep() (more bool, err error) {
 	if !h.swept.before(h.mark) {
 		return false, nil
 	}
+	began := time.Now()
 	swept := h.mark
 	var keys [][]byte
 	err = view(h.shelf.db, func(txn *badger.Txn) error {
@@ -95,6 +98,7 @@ func (h *History) sweep() (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	h.cfg.collected(time.Since(began))
 	h.mu.Lock()
 	h.swept = swept
 	h.mu.Unlock()

@@ -34,6 +34,8 @@ type LogConfig struct {
 	Fault func(error) // default: nobody is told
 
 	Logger *slog.Logger // default: none
+
+	collected func(time.Duration) // see Config.Collected
 }
 
 // DefaultLogConfig is the configuration that the zero value stands for.
@@ -41,7 +43,7 @@ func DefaultLogConfig() LogConfig {
 	return LogConfig{
 		VerifyLast: 1024, CacheEntries: 512, CacheBytes: 8 << 20,
 		SweepBatch: 512, SweepPause: 5 * time.Millisecond, MinFree: 256 << 20,
-		Fault: func(error) {}, Logger: discard(nil),
+		Fault: func(error) {}, Logger: discard(nil), collected: func(time.Duration) {},
 	}
 }
 
@@ -70,6 +72,9 @@ func (c LogConfig) filled() LogConfig {
 	orElse(&c.MinFree, d.MinFree)
 	if c.Fault == nil {
 		c.Fault = d.Fault
+	}
+	if c.collected == nil {
+		c.collected = d.collected
 	}
 	c.Logger = discard(c.Logger)
 	return c

@@ -172,6 +172,7 @@ func (l *Log) sweep() (more bool, err error) {
 	if l.swept >= floor || checkFree(l.layout.Log(), l.cfg.MinFree/2) != nil {
 		return false, nil // what is not deleted now is deleted after the next time
 	}
+	began := time.Now()
 	var keys [][]byte
 	err = view(l.db, func(txn *badger.Txn) error {
 		return walkIndexes(txn, l.swept+1, func(key []byte, index uint64) bool {
@@ -201,6 +202,7 @@ func (l *Log) sweep() (more bool, err error) {
 		return false, err
 	}
 	l.swept = swept
+	l.cfg.collected(time.Since(began))
 	return swept < floor, nil
 }
 

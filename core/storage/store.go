@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 )
 
 // Config says how a data directory is opened. The zero value of all but Dir
@@ -14,6 +15,10 @@ type Config struct {
 	Log       LogConfig
 	Snapshots SnapshotConfig
 	History   HistoryConfig
+
+	// Collected is told how long each batch took of what is no longer needed and was
+	// deleted: entries behind a snapshot, and history that is too old or too large.
+	Collected func(took time.Duration) // default: nobody is told
 
 	Logger *slog.Logger // for all parts that have none; default: none
 }
@@ -38,6 +43,9 @@ func Open(cfg Config) (*Store, error) {
 	}
 	if cfg.Log.Logger == nil {
 		cfg.Log.Logger = cfg.Logger
+	}
+	if cfg.Collected != nil {
+		cfg.Log.collected, cfg.History.collected = cfg.Collected, cfg.Collected
 	}
 	s := &Store{layout: Layout{cfg.Dir}}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
