@@ -57,11 +57,27 @@ func newMetrics(s *Server) *metrics {
 			"How long the log took to commit and apply a batch of plans.", fast())),
 		rejected: map[string]uint64{},
 	}
+	for t := range model.JobType(model.EvalTypes) {
+		m.process.WithLabelValues(t.String())
+	}
+	for _, result := range []string{"placed", "updated", "rejected", "unplaced"} {
+		m.placements.WithLabelValues(result)
+	}
+	s.policies.named(m.begin)
 	if s.cfg.Registry != nil {
 		s.cfg.Registry.MustRegister(m.redeliveries, m.process, m.placements, m.nodes, m.decisions, m.victims,
 			m.verify, m.commit, newGauges(s))
 	}
 	return m
+}
+
+// begin has what is counted of a policy be there before there is anything to count: a
+// rate over what appears with its first value misses that.
+func (m *metrics) begin(policy string) {
+	for _, outcome := range []string{"evicted", "spared", "fault"} {
+		m.decisions.WithLabelValues(policy, outcome)
+	}
+	m.victims.WithLabelValues(policy)
 }
 
 func (m *metrics) verified(d time.Duration)  { m.verify.Observe(d.Seconds()) }

@@ -85,6 +85,7 @@ type policies struct {
 	complete chan struct{}
 	steps    chan struct{} // closed and made anew at the end of every step
 	closed   bool
+	hears    []func(name string) // of names in force: see named
 }
 
 // inForce is a version that decides under a name.
@@ -121,6 +122,7 @@ func newPolicies(c Config) (*policies, error) {
 	p.fallback = set.Default()
 	p.active = policy.NewActive(set)
 	p.metrics = newPolicyMetrics(c.Registry, p)
+	p.named(p.metrics.begin)
 	p.records = newPolicyRecords(c.History, p.logger)
 	p.shadows = newShadows(p.clock, p.records)
 	p.shadows.inForce(maps.Clone(p.builtins), p.fallback)

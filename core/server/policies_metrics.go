@@ -43,6 +43,14 @@ func newPolicyMetrics(r *prometheus.Registry, p *policies) *policyMetrics {
 	return m
 }
 
+// begin is as that of metrics.
+func (m *policyMetrics) begin(name string) {
+	for fault := range policy.Fault(policy.Faults) {
+		m.faults.WithLabelValues(name, fault.String())
+	}
+	m.fallbacks.WithLabelValues(name)
+}
+
 // count counts an outcome.
 func (m *policyMetrics) count(out *scheduler.Outcome) {
 	for i := range out.Calls {

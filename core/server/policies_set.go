@@ -70,12 +70,29 @@ func (p *policies) swap(states []*model.PolicyState) {
 		panic("server: " + err.Error()) // names of a map are unique
 	}
 	p.active.Swap(set)
+	for _, hear := range p.hears {
+		for name := range versions {
+			hear(name)
+		}
+	}
 	p.shadows.inForce(versions, p.fallback)
 	p.gate()
 	for _, f := range p.inForce {
 		if !slices.Contains(before, f) {
 			p.logger.Info("policy in force", "policy", f.name, "version", f.version, "ready", p.opened[f.version] != nil)
 		}
+	}
+}
+
+// named has somebody hear of every name that a policy is in force under, now and later.
+func (p *policies) named(hear func(name string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hears = append(p.hears, hear)
+	set := p.active.Pin() // not Pin, which takes the lock
+	defer set.Unpin()
+	for _, v := range set.Versions() {
+		hear(v.Name)
 	}
 }
 

@@ -25,6 +25,9 @@ func newMetrics(r prometheus.Registerer, size func() (nodes, pods int)) *metrics
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}),
 	}
+	for _, end := range []string{endChosen, endVetoed, endUnknown, endFault, endTimeout, endBusy, endInternal} {
+		m.preemptions.WithLabelValues(end)
+	}
 	if r == nil {
 		return m
 	}
