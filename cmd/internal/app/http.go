@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -25,6 +26,7 @@ type httpPart struct {
 	advertised     string // HOST:PORT for others
 	metrics        net.Listener
 	metricsAddress string
+	guard          *metricsGuard
 }
 
 // listen opens the listeners; nothing is answered before serve.
@@ -35,7 +37,8 @@ func (p *Process) listen(c *config.Config) (*httpPart, error) {
 		return nil, listenError("listen.http", err)
 	}
 	p.down.push("HTTP listener", func(context.Context) error { return closed(l) })
-	h.listener = p.certs.wrap(netutil.LimitListener(l, c.Limits.Connections), c.TLS.VerifyClient)
+	fair := perAddress(l, c.Limits.ConnectionsPerAddress, p.metrics.refused.WithLabelValues("http"))
+	h.listener = p.certs.wrap(netutil.LimitListener(fair, c.Limits.Connections), c.TLS.VerifyClient)
 	h.advertised = advertise(c.Advertise.HTTP, l.Addr().String())
 	h.url = p.certs.scheme() + "://" + l.Addr().String()
 	if host, _, err := net.SplitHostPort(h.url[len(p.certs.scheme())+3:]); err == nil && net.ParseIP(host).IsUnspecified() {
@@ -50,7 +53,20 @@ func (p *Process) listen(c *config.Config) (*httpPart, error) {
 	m := h.metrics
 	h.metricsAddress = m.Addr().String()
 	p.down.push("metrics listener", func(context.Context) error { return closed(m) })
+	h.metrics, h.guard = p.guarded(m, c)
 	return h, nil
+}
+
+// guarded is the metrics listener as others may reach it, and who may ask there. This
+// machine's own people need no certificate to look.
+func (p *Process) guarded(l net.Listener, c *config.Config) (net.Listener, *metricsGuard) {
+	g := &metricsGuard{local: c.MetricsLocal()}
+	g.take(c.Telemetry.Token)
+	l = netutil.LimitListener(perAddress(l, metricsConnsPerAddress, p.metrics.refused.WithLabelValues("metrics")), metricsConns)
+	if g.local {
+		return l, g
+	}
+	return p.certs.wrap(l, c.TLS.VerifyClient), g
 }
 
 func listenError(key string, err error) error {
@@ -94,7 +110,7 @@ func (h *httpPart) serve(p *Process) {
 	}
 	p.answer("HTTP", srv, h.listener)
 	if h.metrics != nil {
-		p.answer("metrics", metricsServer(p.metrics.handler(p.config.Telemetry.Pprof)), netutil.LimitListener(h.metrics, metricsConns))
+		p.answer("metrics", metricsServer(p.metrics.handler(h.guard, p.config.Telemetry.Pprof)), h.metrics)
 	}
 	if p.server != nil {
 		// Before anything else stops: who waits for news is told that there is none.
@@ -107,7 +123,10 @@ func (h *httpPart) serve(p *Process) {
 
 // metricsConns is how many callers the metrics listener takes at a time: a few
 // programs that measure, and somebody who looks for what is slow.
-const metricsConns = 64
+const (
+	metricsConns           = 64
+	metricsConnsPerAddress = 16
+)
 
 // metricsServer has no deadline for writing: a profile takes as long as it is asked to.
 func metricsServer(h http.Handler) *http.Server {
@@ -116,6 +135,9 @@ func metricsServer(h http.Handler) *http.Server {
 
 // answer serves a listener until the process stops.
 func (p *Process) answer(name string, srv *http.Server, l net.Listener) {
+	if srv.ErrorLog == nil { // what strangers do amiss is no news
+		srv.ErrorLog = slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -17,6 +17,9 @@ type metrics struct {
 	registry   *prometheus.Registry
 	reloadOK   prometheus.Gauge
 	reloadTime prometheus.Gauge
+	refused    *prometheus.CounterVec // connections, by listener
+	apply      prometheus.Histogram   // entries of the log to the state
+	collect    prometheus.Histogram   // what storage no longer needs
 }
 
 func newMetrics(b Build) *metrics {
@@ -29,12 +32,15 @@ func newMetrics(b Build) *metrics {
 			Name: "cede_config_last_reload_success_timestamp_seconds", Help: "When the configuration was last taken over.",
 		}),
 	}
+	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "cede_connections_refused_total", Help: "Connections closed at once because their address had as many as one may have.",
+	}, []string{"listener"})
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "cede_build_info", Help: "1, with what the program was built from.",
 		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "go": b.Go},
 	})
 	info.Set(1)
-	m.registry.MustRegister(m.reloadOK, m.reloadTime, info,
+	m.registry.MustRegister(m.reloadOK, m.reloadTime, m.refused, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.reloaded(nil)
 	return m
@@ -52,15 +58,15 @@ func (m *metrics) reloaded(err error) {
 
 // handler serves what was measured and, for whoever looks for what is slow, the
 // profiles of the runtime.
-func (m *metrics) handler(profiles bool) http.Handler {
+func (m *metrics) handler(g *metricsGuard, profiles bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", g.measures(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})))
 	if profiles {
-		mux.HandleFunc("/debug/pprof/", pprof.Index)
-		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+		for path, h := range map[string]http.HandlerFunc{
+			"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
+		} {
+			mux.Handle("/debug/pprof/"+path, g.profiles(h))
+		}
 	}
 	return mux
 }
@@ -86,12 +92,52 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	}
 }
 
+// ofServer registers what a server measures of its log and its storage.
+func (m *metrics) ofServer() {
+	m.apply = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "cede_raft_fsm_apply_seconds", Help: "How long entries of the log took to be applied to the state.",
+		Buckets: prometheus.ExponentialBuckets(10e-6, 4, 11),
+	})
+	m.collect = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "cede_storage_gc_seconds", Help: "How long storage took to delete what is no longer needed: entries behind a snapshot, and old history.",
+		Buckets: prometheus.ExponentialBuckets(100e-6, 4, 10),
+	})
+	m.registry.MustRegister(m.apply, m.collect)
+}
+
+// timer measures an entry that is applied.
+func (m *metrics) timer() func() {
+	began := time.Now()
+	return func() { m.apply.Observe(time.Since(began).Seconds()) }
+}
+
+// allocStatuses are what allocations may be reported as.
+var allocStatuses = []agent.Status{agent.StatusPending, agent.StatusRunning, agent.StatusComplete, agent.StatusFailed}
+
 func allocGauges(a *agent.Agent) *gauges {
 	return newGauges("cede_node_allocs", "Allocations on this node, by what was last reported of them.", "status", func() map[string]float64 {
 		values := map[string]float64{}
+		for _, status := range allocStatuses {
+			values[string(status)] = 0
+		}
 		for status, n := range a.Stats() {
 			values[string(status)] = float64(n)
 		}
 		return values
+	})
+}
+
+// memberGauges counts the servers of the pool; one that is in none is alone in its own.
+func memberGauges(t *poolPart) *gauges {
+	return newGauges("cede_gossip_members", "Servers of the pool, as this one sees them.", "status", func() map[string]float64 {
+		n := map[string]float64{"alive": 0, "failed": 0, "left": 0}
+		if t == nil || t.gossip == nil {
+			n["alive"] = 1
+			return n
+		}
+		for _, m := range t.gossip.Members() {
+			n[m.Status.String()]++
+		}
+		return n
 	})
 }

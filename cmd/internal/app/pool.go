@@ -6,10 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -26,13 +23,12 @@ import (
 
 // poolPart is what joins this server to others.
 type poolPart struct {
-	p        *Process
-	id       string
-	rpc      *rpc.Listener
-	client   *rpc.Client
-	gossip   *gossip.Pool // nil: this server is alone
-	changed  chan struct{}
-	identity string // file that keeps the cluster's id
+	p       *Process
+	id      string
+	rpc     *rpc.Listener
+	client  *rpc.Client
+	gossip  *gossip.Pool // nil: this server is alone
+	changed chan struct{}
 
 	mu   sync.Mutex
 	tags gossip.Tags
@@ -46,10 +42,8 @@ func (p *Process) openRPC(c *config.Config) error {
 	if err != nil {
 		return listenError("listen.rpc", err)
 	}
-	s.pool = &poolPart{p: p, id: s.id, changed: make(chan struct{}, 1), identity: filepath.Join(filepath.Dir(s.store.Layout().NodeID()), "cluster-id")}
-	if b, err := os.ReadFile(s.pool.identity); err == nil {
-		s.pool.tags.ClusterID = strings.TrimSpace(string(b))
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	s.pool = &poolPart{p: p, id: s.id, changed: make(chan struct{}, 1)}
+	if s.pool.tags.ClusterID, err = s.store.ClusterID(); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	conf := rpc.Config{ID: s.pool.who, Credentials: p.certs.amongServers(c.TLS), Logger: p.log}
@@ -107,13 +101,6 @@ func (p *Process) openGossip(c *config.Config) error {
 		<-done
 		return t.gossip.Close()
 	})
-	p.metrics.registry.MustRegister(newGauges("cede_gossip_members", "Servers of the pool, as this one sees them.", "status", func() map[string]float64 {
-		n := map[string]float64{"alive": 0, "failed": 0, "left": 0}
-		for _, m := range t.gossip.Members() {
-			n[m.Status.String()]++
-		}
-		return n
-	}))
 	return nil
 }
 
@@ -182,7 +169,7 @@ func (t *poolPart) SetCluster(id string) error {
 		if was != "" {
 			t.p.log.Warn("the cluster has another id: a snapshot of another one was restored", "before", was, "after", id)
 		}
-		if err := os.WriteFile(t.identity, []byte(id+"\n"), 0o600); err != nil {
+		if err := t.p.server.store.KeepClusterID(id); err != nil {
 			return err
 		}
 	}

@@ -73,6 +73,9 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 
 func (p *Process) start(ctx context.Context) (err error) {
 	c := &p.config.Config
+	for _, w := range p.config.Warnings() {
+		p.log.WarnContext(ctx, "open to others", "key", w.Key, "where", w.Where, "text", w.Text)
+	}
 	if err := p.openTracing(ctx); err != nil {
 		return err
 	}

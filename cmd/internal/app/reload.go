@@ -64,6 +64,9 @@ func (p *Process) takeOver(ctx context.Context, next *config.Loaded, changed []s
 	c := &next.Config
 	p.level.Set(parseLevel(c.Log.Level))
 	p.config = next
+	if p.http.guard != nil {
+		p.http.guard.take(c.Telemetry.Token)
+	}
 	if p.server == nil {
 		return changed, nil
 	}

@@ -52,6 +52,7 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
+	p.metrics.ofServer()
 	if err := p.openStorage(c); err != nil {
 		return err
 	}
@@ -59,6 +60,7 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 	if err := p.openLog(c, r); err != nil {
 		return err
 	}
+	p.metrics.registry.MustRegister(memberGauges(s.pool))
 	conf := server.Config{
 		ID: s.id, Region: c.Region, Datacenter: c.Datacenter,
 		Log: s.log, Store: s.state, Policies: host, Modules: s.store.Blobs(), History: s.store.History(),
@@ -127,7 +129,7 @@ func (p *Process) openStorage(c *config.Config) error {
 	if c.Dev {
 		logConfig.MinFree = 16 << 20 // a try needs little
 	}
-	store, err := storage.Open(storage.Config{Dir: p.folder("server"), Log: logConfig, Logger: p.log})
+	store, err := storage.Open(storage.Config{Dir: p.folder("server"), Log: logConfig, Logger: p.log, Collected: func(took time.Duration) { p.metrics.collect.Observe(took.Seconds()) }})
 	if err != nil {
 		return err
 	}
@@ -177,7 +179,7 @@ func (p *Process) openLog(c *config.Config, r *relay) error {
 	})
 	log, err := replication.Open(replication.Config{
 		ServerID: s.id, Log: watched, Stable: votes, Snapshots: s.store.Snapshots(), Transport: transport,
-		Store: s.state, Modules: s.store.Blobs(), Observe: r.observe, Logger: raftLog(p.log, c.Dev), Timing: timing(c),
+		Store: s.state, Modules: s.store.Blobs(), Observe: r.observe, Timer: p.metrics.timer, Logger: raftLog(p.log, c.Dev), Timing: timing(c),
 	})
 	if err != nil {
 		return err

@@ -30,7 +30,8 @@ func newConfigValidateCmd(env *Env) *cobra.Command {
 		Short: "Say everything that is wrong with a configuration",
 		Long: `Say everything that is wrong with a configuration: keys that there are not, with
 what may have been meant, values that are none, and what does not belong together.
-FILE is a YAML file or a folder of them, as -c. Exits 2 when anything is wrong.`,
+What is allowed and open to whoever reaches it is told as a warning. FILE is a YAML
+file or a folder of them, as -c. Exits 2 when anything is wrong.`,
 		Example: "  cede config validate /etc/cede/cede.yaml",
 		Args:    arguments(0, -1, "files"),
 	}
@@ -44,6 +45,9 @@ FILE is a YAML file or a folder of them, as -c. Exits 2 when anything is wrong.`
 		c, err := from.load()
 		if err != nil {
 			return err
+		}
+		for _, w := range c.Warnings() {
+			env.warn(w.String())
 		}
 		return out.show(document{
 			data:  struct{ Valid, Server, Node, Member bool }{true, c.Server.Enabled, c.Client.Enabled, c.Member.Enabled},

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"regexp"
 	"strings"
 	"time"
@@ -42,6 +41,7 @@ not collected. What cannot be had is listed in missing.txt; the rest is there.`,
 	out, conn := outputFlags(cmd, env), serverFlags(cmd, env)
 	file := cmd.Flags().StringP("write", "w", "cede-debug.tar.gz", "write to `FILE`")
 	metrics := cmd.Flags().String("metrics-addr", "http://127.0.0.1:4649", "`URL` of the server's metrics listener; empty: leave its part out")
+	shown := cmd.Flags().String("metrics-token", "", "`TOKEN` for that listener, where telemetry.token asks for one, or file:PATH of a file that holds it (CEDE_METRICS_TOKEN)")
 	log := cmd.Flags().String("log", "", "add the end of this `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := out.resolve(); err != nil {
@@ -58,10 +58,14 @@ not collected. What cannot be had is listed in missing.txt; the rest is there.`,
 		if err != nil {
 			return err
 		}
-		b := &debugBundle{env: env, blot: []string{conf.Token}}
+		measured, err := env.metricsClient(conf, *shown)
+		if err != nil {
+			return err
+		}
+		b := &debugBundle{env: env, blot: []string{conf.Token, measured.token}}
 		b.server(cmd.Context(), api)
 		if *metrics != "" {
-			b.process(cmd.Context(), strings.TrimRight(*metrics, "/"))
+			b.process(cmd.Context(), measured, strings.TrimRight(*metrics, "/"))
 		}
 		if *log != "" {
 			b.tail(*log)
@@ -140,31 +144,14 @@ const (
 )
 
 // process collects what the metrics listener says.
-func (b *debugBundle) process(ctx context.Context, url string) {
+func (b *debugBundle) process(ctx context.Context, c *metricsClient, url string) {
+	defer c.CloseIdleConnections()
 	for _, p := range []struct{ name, path string }{
 		{"metrics.txt", "/metrics"}, {"goroutines.txt", "/debug/pprof/goroutine?debug=2"}, {"heap.pb.gz", "/debug/pprof/heap"},
 	} {
-		text, err := fetch(ctx, url+p.path)
+		text, err := c.fetch(ctx, url+p.path)
 		b.add(p.name, text, err)
 	}
-}
-
-func fetch(ctx context.Context, url string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, debugWait)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return nil, rootCause(err)
-	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the listener answers %s", resp.Status)
-	}
-	return io.ReadAll(io.LimitReader(resp.Body, maxDebug))
 }
 
 // tail adds the end of a log.

@@ -78,6 +78,7 @@ func (l *loading) check(out *Loaded) {
 	checkMember(c, bad)
 	checkPolicy(c, bad)
 	checkLimits(c, bad)
+	checkTelemetry(c, bad)
 	slices.SortFunc(l.problems, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })
 }
 
@@ -330,6 +331,9 @@ func checkLimits(c *Config, bad report) {
 	if c.Limits.Connections < 1 {
 		bad("limits.connections", "want at least 1")
 	}
+	if c.Limits.ConnectionsPerAddress < 0 {
+		bad("limits.connections_per_address", "%d is negative: 0 is any number", c.Limits.ConnectionsPerAddress)
+	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
 		bad("log.level", "%q is none: want debug, info, warn or error", c.Log.Level)
@@ -338,3 +342,26 @@ func checkLimits(c *Config, bad report) {
 		bad("log.format", "%q is none: want auto, text or json", c.Log.Format)
 	}
 }
+
+// minToken is how many bytes a token has that nobody guesses.
+const minToken = 16
+
+// checkTelemetry is about who may ask what is measured. Where the operator guards the
+// rest, this is no way around it.
+func checkTelemetry(c *Config, bad report) {
+	t := &c.Telemetry
+	if t.Token != "" && len(t.Token) < minToken {
+		bad("telemetry.token", "it has %d bytes, which can be guessed: want at least %d (`openssl rand -hex 32` makes one)", len(t.Token), minToken)
+	}
+	if c.metricsOpen() && !t.Open && (c.ACL.Enabled || c.TLS.Cert != "") {
+		bad("listen.metrics", "whoever reaches %s would read what is measured without a token: set telemetry.token, or telemetry.open to allow it, or listen on a loopback address", c.Listen.Metrics)
+	}
+}
+
+// metricsOpen is whether others than this machine reach the metrics, and need no token.
+func (c *Config) metricsOpen() bool {
+	return c.Listen.Metrics != "" && !onLoopback(c.Listen.Metrics) && c.Telemetry.Token == ""
+}
+
+// MetricsLocal is whether this machine alone reaches the metrics.
+func (c *Config) MetricsLocal() bool { return onLoopback(c.Listen.Metrics) }

@@ -36,10 +36,13 @@ type Config struct {
 
 // Listen is where the process listens, HOST:PORT.
 type Listen struct {
-	HTTP    string `koanf:"http"`    // the API; default: 127.0.0.1:4646
-	RPC     string `koanf:"rpc"`     // servers among themselves, 256 strangers at a time at most; default: 127.0.0.1:4647
-	Gossip  string `koanf:"gossip"`  // servers find each other, TCP and UDP; default: nowhere, and 127.0.0.1:4648 where the server is one of several
-	Metrics string `koanf:"metrics"` // /metrics and /debug/pprof, 64 callers at a time at most; default: 127.0.0.1:4649; empty: nowhere
+	HTTP   string `koanf:"http"`   // the API; default: 127.0.0.1:4646
+	RPC    string `koanf:"rpc"`    // servers among themselves, 256 strangers at a time at most; default: 127.0.0.1:4647
+	Gossip string `koanf:"gossip"` // servers find each other, TCP and UDP; default: nowhere, and 127.0.0.1:4648 where the server is one of several
+	// Metrics is /metrics and /debug/pprof, for 64 callers at a time. Off loopback it is
+	// encrypted as the API is, and asks for telemetry.token. Default: 127.0.0.1:4649;
+	// empty: nowhere.
+	Metrics string `koanf:"metrics"`
 }
 
 // Advertise is where others find the process, HOST:PORT. Default: where it
@@ -287,11 +290,21 @@ type Limits struct {
 	Rate        float64 `koanf:"rate" reload:"true"`  // requests a second of one address; 0: any number; default: 500
 	Burst       int     `koanf:"burst" reload:"true"` // that may come at once beyond that; default: 1000
 	Connections int     `koanf:"connections"`         // at a time, of all callers; default: 4096
+	// ConnectionsPerAddress is how many of them one address may have, of IPv6 one /64;
+	// those beyond are closed. This machine itself may have all. 0: any number, for who
+	// stands behind a proxy. Default: 1024.
+	ConnectionsPerAddress int `koanf:"connections_per_address"`
 }
 
 // Telemetry is what the process says of itself.
 type Telemetry struct {
-	Pprof bool `koanf:"pprof"` // on the metrics listener; default: true
+	Pprof bool `koanf:"pprof"` // on the metrics listener, off loopback behind the token alone; default: true
+	// Token is what callers of the metrics listener show, as Authorization: Bearer.
+	// Default: none, which off loopback is refused where TLS or ACLs are on.
+	Token Secret `koanf:"token" secret:"true" reload:"true"`
+	// Open lets anybody read /metrics off loopback without a token, where TLS or ACLs
+	// are on; never /debug/pprof. Default: false.
+	Open bool `koanf:"open" reload:"true"`
 }
 
 // Log is what the process logs, on standard error.
@@ -324,7 +337,7 @@ func Defaults() Config {
 		},
 		Member:    Member{Driver: MemberCede, Poll: time.Second, Cede: Nested{Namespace: "default"}},
 		Policy:    Policy{OnFault: "deny"},
-		Limits:    Limits{Body: 1 << 20, Job: 4 << 20, Rate: 500, Burst: 1000, Connections: 4096},
+		Limits:    Limits{Body: 1 << 20, Job: 4 << 20, Rate: 500, Burst: 1000, Connections: 4096, ConnectionsPerAddress: 1024},
 		Telemetry: Telemetry{Pprof: true},
 		Log:       Log{Level: "info", Format: "auto"},
 	}

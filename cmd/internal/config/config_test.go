@@ -145,7 +145,10 @@ func TestLoad_ChecksWhatBelongsTogether(t *testing.T) {
 		minimal + "policy: {executables: [{path: /bin/true, sha256: abc}]}":              "is no SHA-256 checksum",
 		minimal + "limits: {body: 1KiB}":                                                 "limits.body: want at least 64KiB",
 		minimal + "log: {level: loud}":                                                   "log.level: \"loud\" is none",
-		minimal + "- a":                                                                  "did not find expected key",
+		minimal + "limits: {connections_per_address: -1}":                                "limits.connections_per_address: -1 is negative",
+		minimal + "acl: {enabled: true}\nlisten: {metrics: '0.0.0.0:4649'}":              "listen.metrics: whoever reaches 0.0.0.0:4649 would read",
+		minimal + "tls: {cert: c, key: k}\nlisten: {metrics: ':4649'}":                   "listen.metrics: whoever reaches :4649 would read",
+		minimal + "- a": "did not find expected key",
 	} {
 		dir := write(t, map[string]string{"c.yaml": text})
 		_, err := config.Load(config.Sources{Files: []string{filepath.Join(dir, "c.yaml")}})
@@ -165,7 +168,7 @@ func TestSecrets_AreReadAndNeverShown(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := load(t, config.Sources{Files: []string{file}, Environ: []string{"CEDE_SERVER__SECRET=hunter2", "CEDE_MEMBER__TOKEN=hunter2", "CEDE_MEMBER__CEDE__TOKEN=hunter2"}})
+	c := load(t, config.Sources{Files: []string{file}, Environ: []string{"CEDE_SERVER__SECRET=hunter2", "CEDE_MEMBER__TOKEN=hunter2", "CEDE_TELEMETRY__TOKEN=hunter2-hunter2-hunter2", "CEDE_MEMBER__CEDE__TOKEN=hunter2"}})
 	if string(c.Client.Token) != "hunter2" || string(c.Server.Secret) != "hunter2" {
 		t.Error("the secrets were not read")
 	}
@@ -216,6 +219,55 @@ func TestSize_ReadsWhatItWrites(t *testing.T) {
 	for _, text := range []string{"", "-1", "1.5MiB", "5MB", "9999999999TiB"} {
 		if s, err := config.ParseSize(text); err == nil {
 			t.Errorf("%q is read as %d", text, s)
+		}
+	}
+}
+
+// What strangers may do is allowed where the operator asks for it, and told.
+func TestWarnings_TellWhatIsOpen(t *testing.T) {
+	const (
+		far, acl, tls = "listen: {http: '0.0.0.0:4646'}\n", "acl: {enabled: true}\n", "tls: {cert: c, key: k}\n"
+		scrape        = "listen: {metrics: '0.0.0.0:4649'}\n"
+	)
+	for text, want := range map[string][]string{
+		minimal:                   nil,
+		minimal + acl + tls:       nil,
+		minimal + far:             {"listen.http: whoever reaches 0.0.0.0:4646 may do everything, and all of it travels in plain text"},
+		minimal + far + tls:       {"listen.http: whoever reaches 0.0.0.0:4646 may do everything: set acl.enabled"},
+		minimal + far + acl:       {"listen.http: tokens travel to 0.0.0.0:4646 in plain text"},
+		minimal + far + acl + tls: nil,
+		minimal + far + "tls: {cert: c, key: k, ca: a, verify_client: true}\n": nil,
+		minimal + "listen: {rpc: '0.0.0.0:4647'}\n":                            {"listen.rpc: whoever reaches 0.0.0.0:4647 is taken for another server"},
+		minimal + scrape: {"listen.metrics: whoever reaches 0.0.0.0:4649 reads what is measured"},
+		minimal + scrape + acl + "telemetry: {open: true}\n":                 {"listen.metrics: whoever reaches 0.0.0.0:4649 reads what is measured"},
+		"data_dir: /d\nclient: {enabled: true, servers: [http://h]}\n" + far: {"listen.http: whoever reaches 0.0.0.0:4646 may read what work here writes"},
+	} {
+		dir := write(t, map[string]string{"c.yaml": text})
+		var got []string
+		for _, w := range load(t, config.Sources{Files: []string{filepath.Join(dir, "c.yaml")}}).Warnings() {
+			if !strings.Contains(w.Where, "c.yaml:") {
+				t.Errorf("%q: it is said to come from %q", text, w.Where)
+			}
+			w.Where = ""
+			got = append(got, w.String())
+		}
+		if !slices.EqualFunc(got, want, strings.HasPrefix) {
+			t.Errorf("%q:\n got %q\nwant %q", text, got, want)
+		}
+	}
+	file := write(t, map[string]string{"c.yaml": minimal + "acl: {enabled: true}\nlisten: {metrics: '0.0.0.0:4649'}\ntelemetry: {token: 'file:TOKEN'}\n", "token": "a-token-of-those-who-scrape", "short": "x"})
+	text, err := os.ReadFile(filepath.Join(file, "c.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"token": "", "short": "telemetry.token: it has 1 bytes, which can be guessed"} {
+		one := write(t, map[string]string{"c.yaml": strings.Replace(string(text), "TOKEN", filepath.Join(file, name), 1)})
+		c, err := config.Load(config.Sources{Files: []string{filepath.Join(one, "c.yaml")}})
+		if want == "" && (err != nil || len(c.Warnings()) > 0) {
+			t.Errorf("with a token: %v", err)
+		}
+		if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("with a short token: %v", err)
 		}
 	}
 }

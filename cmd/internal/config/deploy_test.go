@@ -76,6 +76,44 @@ func TestDeploy_AlertsAreOnWhatIsMeasured(t *testing.T) {
 	}
 }
 
+// Prometheus reads what a server with this very setting serves: encrypted, with the
+// token, and the alerts beside it.
+func TestDeploy_ScrapingIsAsTheListenerWants(t *testing.T) {
+	var file struct {
+		RuleFiles []string `yaml:"rule_files"`
+		Scrape    []struct {
+			Scheme        string
+			Authorization struct{ Type string }
+			Static        []struct{ Targets []string } `yaml:"static_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	text := example(t, "prometheus/scrape.yaml")
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, rules := range file.RuleFiles {
+		_ = example(t, "prometheus/"+rules)
+	}
+	if len(file.Scrape) != 1 || file.Scrape[0].Scheme != "https" || file.Scrape[0].Authorization.Type != "Bearer" || len(file.Scrape[0].Static) == 0 {
+		t.Fatalf("it is %+v", file)
+	}
+	settings := strings.Join(regexp.MustCompile(`(?m)^#   ((?:listen|telemetry): .*)$`).FindAllString(text, -1), "\n")
+	settings = strings.ReplaceAll(settings, "#   ", "")
+	dir := write(t, map[string]string{"token": "a-token-of-those-who-scrape"})
+	settings = strings.Replace(settings, "/etc/cede/metrics.token", filepath.Join(dir, "token"), 1)
+	of := write(t, map[string]string{"c.yaml": minimal + "acl: {enabled: true}\ntls: {cert: c, key: k}\n" + settings})
+	c := load(t, config.Sources{Files: []string{filepath.Join(of, "c.yaml")}})
+	_, port, _ := strings.Cut(c.Listen.Metrics, ":")
+	for _, target := range file.Scrape[0].Static[0].Targets {
+		if !strings.HasSuffix(target, ":"+port) {
+			t.Errorf("%s is no port %s", target, port)
+		}
+	}
+	if c.MetricsLocal() || c.Telemetry.Token == "" || len(c.Warnings()) > 0 {
+		t.Errorf("what it says of servers is %s, and warned of: %v", settings, c.Warnings())
+	}
+}
+
 func TestDeploy_UnitsDoWhatThisProgramUnderstands(t *testing.T) {
 	for unit, more := range map[string][]string{
 		"cede-server.service": {"DynamicUser=yes", "StateDirectory=cede"},

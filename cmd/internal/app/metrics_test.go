@@ -1,0 +1,163 @@
+package app
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+)
+
+// promised are the metrics that the project's conventions for servers name, with their
+// labels. Names and labels of these never change: people's dashboards stand on them.
+const promised = `
+cede_build_info
+cede_broker_evals{state}
+cede_broker_wait_seconds{type}
+cede_broker_redeliveries_total
+cede_worker_process_seconds{type}
+cede_sched_placements_total{result}
+cede_sched_nodes_evaluated
+cede_preempt_decisions_total{policy,outcome}
+cede_preempt_victims_total{policy}
+cede_policy_call_seconds{policy,point}
+cede_policy_faults_total{policy,fault}
+cede_policy_fallbacks_total{policy}
+cede_policy_active_info{policy,digest}
+cede_policy_instances{policy,state}
+cede_plan_queue_depth
+cede_plan_verify_seconds
+cede_plan_commit_seconds
+cede_plan_node_rejections_total{reason}
+cede_raft_is_leader
+cede_raft_applied_index
+cede_raft_fsm_apply_seconds
+cede_storage_size_bytes{part}
+cede_storage_gc_seconds
+cede_gossip_members{status}
+cede_node_allocs{status}
+cede_http_request_duration_seconds{route,code}
+cede_config_last_reload_successful
+cede_config_last_reload_success_timestamp_seconds
+`
+
+// measured is a metric as a table or a registry has it.
+type measured struct {
+	kind   string
+	labels []string            // in order
+	values map[string][]string // of labels, those that are said to be known
+}
+
+// documented reads the tables of METRICS.md.
+func documented(t *testing.T) map[string]measured {
+	t.Helper()
+	page, err := os.ReadFile("../../../core/server/METRICS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]measured{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(cede_[a-z_]+)` \\| ([a-z]+)[a-z, 1]* \\| ([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
+		m := measured{kind: row[2], values: map[string][]string{}}
+		for _, l := range regexp.MustCompile("`([a-z]+)`(?:: ([a-z]+(?:, [a-z]+)+))?").FindAllStringSubmatch(row[3], -1) {
+			m.labels = append(m.labels, l[1])
+			if l[2] != "" {
+				m.values[l[1]] = strings.Split(l[2], ", ")
+			}
+		}
+		slices.Sort(m.labels)
+		if _, twice := all[row[1]]; twice {
+			t.Errorf("%s is documented twice", row[1])
+		}
+		all[row[1]] = m
+	}
+	return all
+}
+
+// registered reads what the process measures, but for what every Go program has.
+func (s *started) registered() map[string]measured {
+	s.t.Helper()
+	families, err := s.metrics.registry.Gather()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	all := map[string]measured{}
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "go_") || strings.HasPrefix(f.GetName(), "process_") {
+			continue
+		}
+		m := measured{kind: strings.ToLower(f.GetType().String()), values: map[string][]string{}}
+		for i, one := range f.GetMetric() {
+			var labels []string
+			for _, l := range one.GetLabel() {
+				labels = append(labels, l.GetName())
+				if !slices.Contains(m.values[l.GetName()], l.GetValue()) {
+					m.values[l.GetName()] = append(m.values[l.GetName()], l.GetValue())
+				}
+			}
+			slices.Sort(labels)
+			if i > 0 && !slices.Equal(labels, m.labels) {
+				s.t.Errorf("%s has labels %v and %v", f.GetName(), m.labels, labels)
+			}
+			m.labels = labels
+		}
+		all[f.GetName()] = m
+	}
+	return all
+}
+
+// A server and a node that have done something measure what is promised, exactly what
+// is documented, and every value of a label that is known beforehand.
+func TestMetrics_AreWhatIsPromisedAndDocumented(t *testing.T) {
+	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.resources.memory": "1000"})}))
+	counters := s.registered()
+	s.register(job("low", 20, 1, 900, "sim", nil))
+	s.await("low", "running")
+	s.register(job("high", 80, 1, 900, "sim", nil))
+	s.await("high", "running") // so a policy was asked
+	have, said := s.registered(), documented(t)
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		is, told := have[name], said[name]
+		switch {
+		case told.kind == "":
+			t.Errorf("%s is documented nowhere", name)
+		case told.kind != is.kind || !slices.Equal(told.labels, is.labels):
+			t.Errorf("%s is a %s with labels %v, and documented as a %s with %v", name, is.kind, is.labels, told.kind, told.labels)
+		}
+		for label, values := range told.values {
+			for _, v := range values {
+				if !slices.Contains(is.values[label], v) {
+					t.Errorf("%s has no %s=%q, only %q", name, label, v, is.values[label])
+				}
+			}
+		}
+	}
+	for name := range said {
+		if _, ok := have[name]; !ok {
+			t.Errorf("%s is documented, and nobody measures it", name)
+		}
+	}
+	for line := range strings.Lines(strings.TrimSpace(promised)) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), "{")
+		var labels []string
+		if rest != "" {
+			labels = slices.Sorted(strings.SplitSeq(strings.TrimSuffix(rest, "}"), ","))
+		}
+		if is, ok := have[name]; !ok || len(labels) > 0 && !slices.Equal(is.labels, labels) || len(labels) == 0 && len(is.labels) > 0 && name != "cede_build_info" {
+			t.Errorf("%s is promised with %v, and has %v", name, labels, is.labels)
+		}
+	}
+	// Before anything happened counters were there already, at 0.
+	for name, m := range have {
+		if _, there := counters[name]; !there && m.kind == "counter" {
+			t.Errorf("the counter %s appears with its first value", name)
+		}
+	}
+	for _, name := range []string{"cede_raft_fsm_apply_seconds_count", `cede_preempt_victims_total{policy="default"}`} {
+		if s.metric(name) == 0 {
+			t.Errorf("%s counted nothing", name)
+		}
+	}
+}
