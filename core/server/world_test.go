@@ -70,6 +70,7 @@ type member struct {
 	node    *replication.Node
 	server  *Server
 	applied atomic.Pointer[Server]
+	watched atomic.Pointer[budgetWatch] // nil: nobody looks at every index
 	faults  *faultyLog
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -143,6 +144,9 @@ func (m *member) start() {
 		Observe: func(list []replication.Applied) {
 			if s := m.applied.Load(); s != nil {
 				s.Observe(list)
+			}
+			if b := m.watched.Load(); b != nil {
+				b.observe(list)
 			}
 		},
 	})
