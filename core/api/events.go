@@ -25,7 +25,8 @@ func eventRoutes() []route {
 		methods: get, pattern: "/v1/event/stream", name: "event_stream", tag: tagEvents, roles: []acl.Role{acl.Read}, scope: oneSpace, binary: true,
 		doc: "Streams what happens, in the order of the log: as server-sent events where Accept asks for text/event-stream, with the index as id, " +
 			"else as one JSON object a line, {} as a sign of life. Follow a break up with Last-Event-ID or index. Where events were missed that are no " +
-			"longer kept, the stream says so: an event named lost, or an object with Lost.",
+			"longer kept, the stream says so: an event named lost, or an object with Lost. Where it begins at an index later than the newest it " +
+			"waits, and says so first: an event named ahead, or an object with Newest.",
 		params: []param{
 			{"topic", "string", "TOPIC or TOPIC:KEY, any number of times; none or *: all"},
 			{"index", "integer", "the first events are those of this index or later; 0: from now on"},
@@ -131,6 +132,8 @@ type stream interface {
 	events(at position, e *client.Events) error
 	lost(gap *client.EventsLost) error
 	alive() error
+	// ahead says that the stream waits for a later index than the newest.
+	ahead(newest uint64) error
 }
 
 func streamEvents(a *API, c *call) (any, error) {
@@ -150,9 +153,14 @@ func streamEvents(a *API, c *call) (any, error) {
 	if strings.Contains(c.r.Header.Get("Accept"), "text/event-stream") {
 		out = sseStream{c}
 	}
-	c.meta(a.cfg.Server.Snapshot())
+	snap := a.cfg.Server.Snapshot()
+	c.meta(snap)
 	out.begin(c.w.Header())
-	if out.alive() == nil {
+	begin := out.alive
+	if from > snap.Index()+1 { // no mistake, perhaps: a server that lags behind may be asked
+		begin = func() error { return out.ahead(snap.Index()) }
+	}
+	if begin() == nil {
 		r := &reader{filter: f, out: out, first: from, skip: skip}
 		a.follow(c.r.Context(), sub, r)
 	}
@@ -309,6 +317,8 @@ func (s lineStream) lost(gap *client.EventsLost) error {
 
 func (s lineStream) alive() error { return s.line(struct{}{}) }
 
+func (s lineStream) ahead(newest uint64) error { return s.line(&client.Events{Newest: newest}) }
+
 // sseStream is server-sent events. Programs that speak the protocol resume by
 // themselves.
 type sseStream struct{ c *call }
@@ -340,6 +350,14 @@ func (s sseStream) lost(gap *client.EventsLost) error {
 
 func (s sseStream) alive() error {
 	if _, err := s.c.w.Write([]byte(": alive\n\n")); err != nil {
+		return err
+	}
+	return s.c.w.flush()
+}
+
+// ahead has no id: whoever resumes does so where it was.
+func (s sseStream) ahead(newest uint64) error {
+	if _, err := fmt.Fprintf(s.c.w, "event: ahead\ndata: {\"Newest\":%d}\n\n", newest); err != nil {
 		return err
 	}
 	return s.c.w.flush()

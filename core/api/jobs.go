@@ -173,17 +173,31 @@ func jobProblems(err error) error {
 	return f.with("Problems", list)
 }
 
+// registerRequest tells an empty token, which is somebody's mistake, from none: who names
+// a plan must not be given whatever scheduling comes to.
+type registerRequest struct {
+	client.JobRegisterRequest
+	PlanToken *string
+}
+
 func registerJob(a *API, c *call) (any, error) {
-	var req client.JobRegisterRequest
+	var req registerRequest
 	warnings, err := c.jobBody(&req)
 	if err != nil {
 		return nil, err
+	}
+	if req.PlanToken != nil && *req.PlanToken == "" {
+		return nil, invalid("PlanToken is empty").with("Field", "PlanToken").
+			hint("leave the field out to have the job placed as it comes; a plan that would change nothing has no token")
 	}
 	job, err := received(c, req.Job)
 	if err != nil {
 		return nil, err
 	}
-	o := server.RegisterOptions{Token: req.PlanToken}
+	o := server.RegisterOptions{}
+	if req.PlanToken != nil {
+		o.Token = *req.PlanToken
+	}
 	if o.Key, err = c.idempotencyKey(); err != nil {
 		return nil, err
 	}

@@ -311,6 +311,9 @@ func policyOf(s *server.PolicyStatus) *client.PolicyStatus {
 	if st := s.State; st != nil {
 		out.Active, out.Previous, out.Shadow, out.Tripped, out.Until = st.Active, st.Previous, st.Shadow, st.Tripped, st.Until
 		out.ModifyIndex = st.ModifyIndex
+		if t := st.LastTrial; t.Ended != "" {
+			out.LastTrial = &client.PolicyTrial{Version: t.Version, Ended: string(t.Ended), Time: t.Time}
+		}
 	}
 	for _, v := range s.Versions {
 		out.Loaded = append(out.Loaded, versionOf(v))

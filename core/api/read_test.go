@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -241,6 +242,33 @@ func TestPlanToken_CarriesOutWhatWasPlanned(t *testing.T) {
 	}
 	if _, err := w.client.Jobs().Run(ctx, high, "no token", nil); err == nil {
 		t.Error("what is no token is run")
+	}
+}
+
+// An empty token is a mistake: who names a plan is not given whatever scheduling comes to.
+func TestPlanToken_EmptyIsNotNone(t *testing.T) {
+	w := start(t)
+	const body = `{"Job": {"ID": "j", "TaskGroups": [{"Name": "g", "Tasks": [{"Name": "main", "Driver": "sim"}]}]}%s}`
+	post := func(more string) (int, string) {
+		t.Helper()
+		resp, err := http.Post(w.url+"/v1/jobs", "application/json", strings.NewReader(fmt.Sprintf(body, more)))
+		w.no(err)
+		defer func() { _ = resp.Body.Close() }()
+		text, err := io.ReadAll(resp.Body)
+		w.no(err)
+		return resp.StatusCode, string(text)
+	}
+	code, text := post(`, "PlanToken": ""`)
+	if code != http.StatusBadRequest || !strings.Contains(text, "PlanToken is empty") || !strings.Contains(text, "leave the field out") {
+		t.Errorf("%d: %s", code, text)
+	}
+	if w.server.Snapshot().Job(model.JobKey{Namespace: "default", ID: "j"}) != nil {
+		t.Error("it is registered")
+	}
+	for _, none := range []string{"", `, "PlanToken": null`} {
+		if code, text := post(none); code != http.StatusOK {
+			t.Errorf("without a token: %d: %s", code, text)
+		}
 	}
 }
 

@@ -128,6 +128,9 @@ func (w *world) oneMessage(last string) (id string, keys []string) {
 		if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
 			var e client.Events
 			w.no(json.Unmarshal([]byte(text), &e))
+			if e.Newest > 0 { // the state is behind the test's events
+				continue
+			}
 			for _, one := range e.Events {
 				keys = append(keys, one.Key)
 			}
@@ -214,5 +217,34 @@ func TestStream_LivesWhileTheServerDoes(t *testing.T) {
 	w.api.EndStreams()
 	if _, err := io.Copy(io.Discard, lines); err != nil {
 		t.Errorf("the stream does not end in order: %v", err)
+	}
+}
+
+// Who asks for what is far ahead hears that it is, in every form, and what comes
+// nevertheless.
+func TestStream_SaysThatItIsAhead(t *testing.T) {
+	w, buffer := streaming(t, 16)
+	newest := w.server.Snapshot().Index()
+	var said []uint64
+	err := w.client.Events().Stream(t.Context(), &client.StreamOptions{Index: newest + 50}, func(e *client.Events) error {
+		if len(e.Events) > 0 {
+			return io.EOF
+		}
+		said = append(said, e.Newest)
+		buffer.Publish(event(newest+10, "default", "early"), event(newest+51, "default", "late"))
+		return nil
+	})
+	if !errors.Is(err, io.EOF) || !slices.Equal(said, []uint64{newest}) {
+		t.Errorf("it says %v, %v; the newest index is %d", said, err, newest)
+	}
+	for index, want := range map[uint64]string{newest + 1: "{}", newest + 2: fmt.Sprintf(`{"Newest":%d}`, newest)} {
+		resp, err := http.Get(fmt.Sprintf("%s/v1/event/stream?index=%d", w.url, index))
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(resp.Body).ReadString('\n')
+		if _ = resp.Body.Close(); err != nil || strings.TrimSpace(line) != want {
+			t.Errorf("from %d it begins with %q, %v; want %s", index, line, err, want)
+		}
 	}
 }

@@ -71,9 +71,31 @@ type PolicyState struct {
 	// Until is when the leader rolls back from Active, Unix nanoseconds, unless it
 	// is activated again before: it is on trial. 0: it is not.
 	Until int64
+	// LastTrial is the trial that ended last.
+	LastTrial Trial
 
 	ModifyIndex uint64
 }
+
+// Trial is how an activation for a time ended. The zero Trial is none.
+type Trial struct {
+	Version string
+	Ended   TrialEnd
+	Time    int64 // Unix nanoseconds
+}
+
+// TrialEnd is how a trial ended.
+type TrialEnd string
+
+// The ends of trials.
+const (
+	TrialExpired    TrialEnd = "expired"        // nobody confirmed it in time, so it was rolled back
+	TrialConfirmed  TrialEnd = "confirmed"      // the version stays
+	TrialRolledBack TrialEnd = "rolled back"    // before its time was over
+	TrialReplaced   TrialEnd = "replaced"       // another version was activated
+	TrialTripped    TrialEnd = "out of service" // the version kept failing
+	TrialUnloaded   TrialEnd = "unloaded"       // the version was forgotten
+)
 
 // Uses is whether the version plays a role.
 func (s *PolicyState) Uses(version string) bool {

@@ -175,11 +175,11 @@ func (a *applier) storePolicyState(s *model.PolicyState) {
 }
 
 func (a *applier) changePolicy(c *ChangePolicy) *Refusal {
-	s := &model.PolicyState{Name: c.Name}
+	s, was := &model.PolicyState{Name: c.Name}, model.PolicyState{}
 	if old := a.txn.PolicyState(c.Name); old != nil {
 		next := *old
 		next.Tripped = maps.Clone(old.Tripped)
-		s = &next
+		s, was = &next, *old
 	}
 	var refusal *Refusal
 	switch c.Op {
@@ -201,9 +201,38 @@ func (a *applier) changePolicy(c *ChangePolicy) *Refusal {
 		refusal = refuse(CodeInvalid, "policy operation %d is not known", c.Op)
 	}
 	if refusal == nil {
+		a.endTrial(&was, s, c)
 		a.storePolicyState(s)
 	}
 	return refusal
+}
+
+// trialsFrom is the version of the cluster since which the state says how the last trial
+// of a policy ended.
+const trialsFrom = 2
+
+// endTrial notes how a trial ended, where the command ends one.
+func (a *applier) endTrial(was, s *model.PolicyState, c *ChangePolicy) {
+	if was.Until == 0 || s.Until != 0 && s.Active == was.Active || a.txn.Meta().Version < trialsFrom {
+		return
+	}
+	s.LastTrial = model.Trial{Version: was.Active, Ended: trialEnd(was, s, c), Time: a.now}
+}
+
+func trialEnd(was, s *model.PolicyState, c *ChangePolicy) model.TrialEnd {
+	switch {
+	case c.Op == OpActivate && s.Active == was.Active:
+		return model.TrialConfirmed
+	case c.Op == OpActivate:
+		return model.TrialReplaced
+	case c.Op == OpTrip:
+		return model.TrialTripped
+	case c.Op == OpUnload:
+		return model.TrialUnloaded
+	case c.Until != 0:
+		return model.TrialExpired
+	}
+	return model.TrialRolledBack
 }
 
 // usable is the version that the command names, if it may be put to use.
@@ -318,7 +347,9 @@ func (a *applier) unload(s *model.PolicyState, c *ChangePolicy) *Refusal {
 		return refuse(CodeConflict, "version %s of policy %s is active, previous or shadow", v.ID, c.Name)
 	}
 	if s.Uses(v.ID) {
+		was := *s
 		leave(s, v.ID)
+		a.endTrial(&was, s, c)
 		a.storePolicyState(s)
 	}
 	a.forgetVersion(v)

@@ -53,16 +53,21 @@ func checkOf(m *pb.PolicyCheck) model.PolicyCheck {
 }
 
 func policyStateToPB(s *model.PolicyState) *pb.PolicyState {
-	return &pb.PolicyState{
+	m := &pb.PolicyState{
 		Name: text(s.Name), Active: text(s.Active), Previous: text(s.Previous), Shadow: text(s.Shadow),
 		Tripped: stringMap(s.Tripped), Until: s.Until, ModifyIndex: s.ModifyIndex,
 	}
+	if t := s.LastTrial; t != (model.Trial{}) {
+		m.LastTrial = &pb.Trial{Version: text(t.Version), Ended: text(string(t.Ended)), Time: t.Time}
+	}
+	return m
 }
 
 func policyStateOf(m *pb.PolicyState) *model.PolicyState {
 	return &model.PolicyState{
 		Name: m.Name, Active: m.Active, Previous: m.Previous, Shadow: m.Shadow,
 		Tripped: emptyNil(m.Tripped), Until: m.Until, ModifyIndex: m.ModifyIndex,
+		LastTrial: model.Trial{Version: m.GetLastTrial().GetVersion(), Ended: model.TrialEnd(m.GetLastTrial().GetEnded()), Time: m.GetLastTrial().GetTime()},
 	}
 }
 

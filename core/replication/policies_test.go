@@ -3,6 +3,7 @@ package replication
 import (
 	"bytes"
 	"errors"
+	"io"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -79,6 +80,53 @@ func TestPolicies_Trials(t *testing.T) {
 		t.Errorf("confirmed: %+v", p)
 	}
 	s.refuses(t, CodeConflict, "was confirmed", &ChangePolicy{Name: "p", Op: OpRollback, Until: 200})
+}
+
+// The state says how the last trial ended, through snapshots too.
+func TestPolicies_TellHowTrialsEnded(t *testing.T) {
+	s := loaded(t)
+	s.done(t, &Bootstrap{ClusterID: "c", Version: trialsFrom - 1})
+	activate := func(version string, until int64) Command {
+		return &ChangePolicy{Name: "p", Op: OpActivate, Version: version, Until: until}
+	}
+	last := func() model.Trial { return s.store.Snapshot().PolicyState("p").LastTrial }
+	s.done(t, activate(v1, 50))
+	s.done(t, activate(v1, 0))
+	if last() != (model.Trial{}) {
+		t.Error("servers of a release that does not note it would have another state")
+	}
+	s.done(t, &SetVersion{trialsFrom})
+	for _, c := range []struct {
+		end  Command
+		want model.TrialEnd
+	}{
+		{activate(v2, 0), model.TrialConfirmed},
+		{activate(v1, 0), model.TrialReplaced},
+		{&ChangePolicy{Name: "p", Op: OpRollback, Until: 101}, model.TrialExpired},
+		{&ChangePolicy{Name: "p", Op: OpRollback}, model.TrialRolledBack},
+		{&ChangePolicy{Name: "p", Op: OpTrip, Reason: "it fails"}, model.TrialTripped},
+		{&ChangePolicy{Name: "p", Op: OpUnload, Version: v2, Force: true}, model.TrialUnloaded},
+	} {
+		s.done(t, &ChangePolicy{Name: "p", Op: OpReset})
+		s.done(t, activate(v1, 0))
+		s.done(t, activate(v2, 100))
+		before := last()
+		s.done(t, activate(v2, 101)) // it goes on for longer
+		if last() != before {
+			t.Errorf("a trial that was prolonged ended: %+v", last())
+		}
+		s.done(t, c.end)
+		if got := last(); got.Version != v2 || got.Ended != c.want || got.Time == 0 {
+			t.Errorf("it ended by %+v, want %q", got, c.want)
+		}
+	}
+	other := newServer()
+	if err := other.fsm.Restore(io.NopCloser(bytes.NewReader(s.persist(t)))); err != nil {
+		t.Fatal(err)
+	}
+	if got := other.store.Snapshot().PolicyState("p").LastTrial; got != last() {
+		t.Errorf("restored it ended by %+v", got)
+	}
 }
 
 func TestPolicies_WhatIsNotFitIsNotActivated(t *testing.T) {

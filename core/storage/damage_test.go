@@ -457,6 +457,29 @@ func TestDoctor_ReportsAHealthyServer(t *testing.T) {
 	}
 }
 
+// What is missing is told once for each gap, whatever its length.
+func TestDoctor_TellsAGapOnce(t *testing.T) {
+	dir := t.TempDir()
+	copyTree(t, serverImage(t), dir)
+	for _, gap := range [][2]uint64{{750, 790}, {800, 800}, {990, 1000}} {
+		if err := storage.LoseEntries(storage.Layout{Dir: dir}, gap[0], gap[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := storage.Doctor(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var missing []string
+	for _, f := range r.Findings {
+		missing = append(missing, f.What)
+	}
+	want := []string{"entries 750 to 790 are missing", "entry 800 is missing", "entries 990 to 1000 are missing"}
+	if len(missing) < 3 || !slices.Equal(missing[:3], want) || len(missing) > 3 || r.Log.Checked != 300-41-1-11 {
+		t.Errorf("it finds %q, and checked %d entries", missing, r.Log.Checked)
+	}
+}
+
 func TestDoctor_FindsDamageInTheStore(t *testing.T) {
 	image := serverImage(t)
 	for _, part := range []float64{0.1, 0.3, 0.5, 0.7, 0.9} {

@@ -50,3 +50,20 @@ func WriteAsNewer(layout Layout, index uint64) (err error) {
 		return txn.Set(stateKey, binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli)))
 	})
 }
+
+// LoseEntries takes entries out of a log without its noticing.
+func LoseEntries(layout Layout, from, to uint64) (err error) {
+	db, err := openEngine(engineOptions(layout.Log(), discard(nil)).WithSyncWrites(true))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeEngine(db)) }()
+	return db.Update(func(txn *badger.Txn) error {
+		for i := from; i <= to; i++ {
+			if err := txn.Delete(indexKey(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

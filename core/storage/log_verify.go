@@ -16,7 +16,8 @@ type logVerdict struct {
 	checked  uint64   // entries that were read
 	orphans  [][]byte // keys after the last entry, left by a deletion that a crash cut short
 	problems []string
-	newer    error // what this release cannot read, though nothing is wrong with it
+	holes    [][2]uint64 // the first and the last of entries that are missing, ascending
+	newer    error       // what this release cannot read, though nothing is wrong with it
 }
 
 func (v *logVerdict) problem(format string, args ...any) {
@@ -98,6 +99,7 @@ func (v *logVerdict) walk(db *badger.DB) error {
 }
 
 func (v *logVerdict) hole(from, to uint64) {
+	v.holes = append(v.holes, [2]uint64{from, to})
 	if from == to {
 		v.problem("entry %d is missing", from)
 	} else {
@@ -116,7 +118,15 @@ func (v *logVerdict) readLast(db *badger.DB, last int) {
 		from = s.last - uint64(last) + 1
 	}
 	term := uint64(0)
+	holes := v.holes
 	for i := from; i <= s.last; i++ {
+		for len(holes) > 0 && holes[0][1] < i {
+			holes = holes[1:]
+		}
+		if len(holes) > 0 && i >= holes[0][0] { // told already, once for all of it
+			i = holes[0][1]
+			continue
+		}
 		var e raft.Log
 		if err := readEntry(db, i, &e); err != nil {
 			if errors.Is(err, ErrNewer) && v.newer == nil {

@@ -130,6 +130,9 @@ func (f *frame) read() (*Events, error) {
 	case "events":
 		batch := &Events{}
 		return batch, json.Unmarshal(f.data, batch)
+	case "ahead":
+		batch := &Events{}
+		return batch, json.Unmarshal(f.data, batch)
 	case "lost":
 		gap := &EventsLost{}
 		err := json.Unmarshal(f.data, gap)

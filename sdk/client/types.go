@@ -39,8 +39,16 @@ type PolicyStub struct {
 	Shadow      string            `json:",omitempty"` // version id
 	Tripped     map[string]string `json:",omitempty"` // version id to why it was taken out of service
 	Until       int64             `json:",omitempty"` // Unix nanoseconds at which an activation on trial is rolled back
+	LastTrial   *PolicyTrial      `json:",omitempty"` // the trial that ended last; absent: none did
 	Versions    int               // that are loaded
 	ModifyIndex uint64
+}
+
+// PolicyTrial is how an activation on trial ended.
+type PolicyTrial struct {
+	Version string
+	Ended   string // expired, confirmed, rolled back, replaced, out of service or unloaded
+	Time    int64  // Unix nanoseconds
 }
 
 // PolicyStatus is a policy, as the cluster has it and as it does on the server
@@ -228,6 +236,8 @@ type Events struct {
 	Index  uint64      `json:",omitempty"`
 	Events []Event     `json:",omitempty"`
 	Lost   *EventsLost `json:",omitempty"` // what is followed must be read anew
+	// Newest is the newest index there was when a stream began at a later one: it waits.
+	Newest uint64 `json:",omitempty"`
 }
 
 // EventsLost is the indexes, both included, of which events may have been

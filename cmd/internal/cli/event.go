@@ -75,6 +75,9 @@ func (s *eventStream) run(ctx context.Context, conn *connection, o *client.Strea
 		return err
 	}
 	err = api.Events().Stream(ctx, o, func(batch *client.Events) error {
+		if batch.Newest > 0 && batch.Newest < o.Index { // else another server was asked, which lags behind
+			conn.env.warn(fmt.Sprintf("index %d is yet to come: the newest is %d", o.Index, batch.Newest))
+		}
 		if l := batch.Lost; l != nil {
 			conn.env.warn(fmt.Sprintf("events of the indexes %d to %d are no longer kept: what happened then is not shown", l.From, l.To))
 		}

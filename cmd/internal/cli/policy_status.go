@@ -66,6 +66,7 @@ func (s policyStatus) page(p page) {
 	if s.Until != 0 {
 		row("on trial until", when(s.Until))
 	}
+	row("last trial", s.lastTrial())
 	row("previous", shortVersion(s.Previous))
 	row("shadow", shortVersion(s.Shadow))
 	if h := s.Here; h != nil {
@@ -95,6 +96,28 @@ func (s policyStatus) active() string {
 		return "built in"
 	}
 	return "none"
+}
+
+// trialEnds is how trials end, in words.
+var trialEnds = map[string]string{
+	"expired":        "ended %s: nobody confirmed it, so it was rolled back",
+	"confirmed":      "was confirmed %s",
+	"rolled back":    "was rolled back %s, before its end",
+	"replaced":       "ended %s: another version was activated",
+	"out of service": "ended %s: the version was taken out of service",
+	"unloaded":       "ended %s: the version was unloaded",
+}
+
+// lastTrial is how the last trial ended; "" while another one is under way.
+func (s policyStatus) lastTrial() string {
+	if s.LastTrial == nil || s.Until != 0 {
+		return ""
+	}
+	words, known := trialEnds[s.LastTrial.Ended]
+	if !known {
+		words = s.LastTrial.Ended + " %s" // by a server of another release
+	}
+	return fmt.Sprintf("%s: "+words, shortVersion(s.LastTrial.Version), when(s.LastTrial.Time))
 }
 
 // roleActive is the role of the version that decides.
