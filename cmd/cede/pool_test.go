@@ -31,6 +31,7 @@ type poolServer struct {
 	ended             chan struct{}
 	c                 *client.Client // of this server alone
 	more              string         // of its configuration
+	raft              string         // of that, within server.raft
 	program           string         // "": this release
 	alone             bool           // it begins a cluster by itself
 }
@@ -194,10 +195,10 @@ func (s *poolServer) start() {
 name: %s
 data_dir: %s
 listen: {http: "%s", rpc: "%s", gossip: "%s", metrics: ""}
-server: {enabled: true, workers: 2, %s, heartbeat: {ttl: %v, grace: %v}}
+server: {enabled: true, workers: 2, %s, heartbeat: {ttl: %v, grace: %v}, raft: {%s}}
 limits: {rate: 0}
 %s`, s.name, filepath.Join(s.p.dir, s.name), s.http, s.rpc, s.gossip, founders,
-		cmp.Or(s.p.ttl, 10*time.Second), cmp.Or(s.p.grace, 10*time.Second), s.more), &s.log)
+		cmp.Or(s.p.ttl, 10*time.Second), cmp.Or(s.p.grace, 10*time.Second), s.raft, s.more), &s.log)
 	conf := s.p.clientOf(s.http)
 	conf.Retries = -1
 	c, err := client.New(conf)

@@ -73,7 +73,7 @@ func (d *doctor) looksAround() error {
 	if err != nil {
 		return err
 	}
-	ours := []string{lockName, nodeIDName, raftName, storeName, "cluster-id", "compiled"} // the last two are others'
+	ours := []string{lockName, nodeIDName, clusterIDName, raftName, storeName, "compiled"} // the last is others'
 	for _, e := range entries {
 		if !slices.Contains(ours, e.Name()) {
 			d.report.add(Finding{Severity: Info, Part: "layout", Where: filepath.Join(d.layout.Dir, e.Name()), What: "this is not the storage's"})

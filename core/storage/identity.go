@@ -27,6 +27,23 @@ func (s *Store) ServerID(newID func() string) (string, error) {
 	return id, writeWhole(path, []byte(id+"\n"))
 }
 
+// ClusterID reads the id of the cluster that the server belongs to; "" where that is not
+// known. Bytes that a disk never got, as releases left them that did not sync the file,
+// are no id: the server learns it again from its log.
+func (s *Store) ClusterID() (string, error) {
+	b, err := os.ReadFile(s.layout.ClusterID())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return strings.Trim(string(b), "\x00 \r\n"), nil
+}
+
+// KeepClusterID has the disk keep it. Half of an id, or what is left of one whose bytes a
+// loss of power took, would be another cluster's, and everybody would be a stranger.
+func (s *Store) KeepClusterID(id string) error {
+	return writeWhole(s.layout.ClusterID(), []byte(id+"\n"))
+}
+
 // readID reads the server's id; "" where there is none.
 func readID(layout Layout) (string, error) {
 	b, err := os.ReadFile(layout.NodeID())

@@ -62,3 +62,30 @@ func TestServerID_StaysAndIsNeverMadeAnew(t *testing.T) {
 		t.Errorf("doctor: %+v, %v", r, err)
 	}
 }
+
+// A server that does not know its cluster learns it; one that takes what a disk never
+// got for an id would be a stranger to everybody.
+func TestClusterID_IsKeptOrUnknown(t *testing.T) {
+	s, err := storage.Open(storage.Config{Dir: t.TempDir(), Log: storage.LogConfig{MinFree: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	expect := func(want string) {
+		t.Helper()
+		if got, err := s.ClusterID(); got != want || err != nil {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	}
+	expect("")
+	for _, id := range []string{"first", "another"} {
+		if err := s.KeepClusterID(id); err != nil {
+			t.Fatal(err)
+		}
+		expect(id)
+	}
+	if err := os.WriteFile(s.Layout().ClusterID(), make([]byte, 37), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect("")
+}

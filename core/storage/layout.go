@@ -6,6 +6,7 @@ import "path/filepath"
 const (
 	lockName      = "LOCK"
 	nodeIDName    = "node-id"
+	clusterIDName = "cluster-id"
 	raftName      = "raft"
 	logName       = "log"
 	tailName      = "tail"
@@ -21,6 +22,9 @@ func (l Layout) Lock() string { return filepath.Join(l.Dir, lockName) }
 
 // NodeID is the file with the server's id. Others write it.
 func (l Layout) NodeID() string { return filepath.Join(l.Dir, nodeIDName) }
+
+// ClusterID is the file with the id of the cluster that the server belongs to.
+func (l Layout) ClusterID() string { return filepath.Join(l.Dir, clusterIDName) }
 
 // Raft is the folder of all that Raft needs.
 func (l Layout) Raft() string { return filepath.Join(l.Dir, raftName) }

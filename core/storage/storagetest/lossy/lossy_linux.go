@@ -1,4 +1,4 @@
-package storage_test
+package lossy
 
 import (
 	"context"
@@ -13,12 +13,76 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// lossyFS is a disk that forgets, when its power goes, every byte that was not
-// synced. Names and lengths are remembered at once. What is synced is in dir.
+// Disk is one. What is synced is in Dir.
+type Disk struct {
+	Dir, At string // At is where it is mounted
+
+	now    *lossyFS // since the power was last switched on
+	server *fuse.Server
+}
+
+// Mount mounts an empty disk at a folder, which may be there, for the test; "": at one of
+// its own. It skips the test where that is not allowed.
+func Mount(t testing.TB, at string) *Disk {
+	t.Helper()
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		t.Skip("a file system that loses what was not synced is mounted for this: run the tests where /dev/fuse is")
+	}
+	if at == "" {
+		at = t.TempDir()
+	} else if err := os.MkdirAll(at, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := &Disk{Dir: t.TempDir(), At: at}
+	if err := d.mount(); err != nil {
+		t.Skipf("a file system that loses what was not synced is mounted for this, and mounting is not allowed here (%v): run the tests as root", err)
+	}
+	t.Cleanup(d.unmount)
+	return d
+}
+
+func (d *Disk) mount() error {
+	d.now = &lossyFS{dir: d.Dir, files: map[uint64]*lossyPages{}}
+	root, err := fs.NewLoopbackRoot(d.Dir)
+	if err != nil {
+		return err
+	}
+	top := &lossyNode{root.(*fs.LoopbackNode), d.now}
+	d.server, err = fs.Mount(d.At, top, &fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "cede-lossy", MaxWrite: 1 << 20}})
+	return err
+}
+
+func (d *Disk) unmount() {
+	if err := d.server.Unmount(); err != nil {
+		_ = syscall.Unmount(d.At, syscall.MNT_DETACH)
+	}
+	d.server.Wait()
+}
+
+// PowerOff ends the power: nothing is synced from now on, and every sync is an
+// input/output error. Whoever writes is to be killed then.
+func (d *Disk) PowerOff() { d.now.failSync.Store(true) }
+
+// PowerOn brings the disk back with what was synced, and tells how many pages were not.
+// Nobody may use it meanwhile.
+func (d *Disk) PowerOn(t testing.TB) (lost int) {
+	t.Helper()
+	d.unmount() // what the system still had to write goes nowhere
+	lost = d.now.dirty()
+	if err := d.mount(); err != nil {
+		t.Fatal(err)
+	}
+	return lost
+}
+
+// Written is how many pages were written since the power was last switched on.
+func (d *Disk) Written() int64 { return d.now.written.Load() }
+
+// lossyFS is a disk for as long as it has power.
 type lossyFS struct {
-	dir, mount string
-	failSync   atomic.Bool // sync is an input/output error from now on
-	unsynced   atomic.Int64
+	dir      string
+	failSync atomic.Bool // sync is an input/output error from now on
+	written  atomic.Int64
 
 	mu    sync.Mutex
 	files map[uint64]*lossyPages // by inode
@@ -32,40 +96,16 @@ type lossyPages struct {
 	pages map[int64][]byte
 }
 
-// mountLossy mounts one for the test.
-func mountLossy(t *testing.T) *lossyFS {
-	t.Helper()
-	if _, err := os.Stat("/dev/fuse"); err != nil {
-		t.Skip("a file system that loses what was not synced is mounted for this: run the tests where /dev/fuse is")
+// dirty is how many pages were not synced.
+func (l *lossyFS) dirty() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.files {
+		p.mu.Lock()
+		n += len(p.pages)
+		p.mu.Unlock()
 	}
-	l := &lossyFS{dir: t.TempDir(), mount: t.TempDir(), files: map[uint64]*lossyPages{}}
-	root, err := fs.NewLoopbackRoot(l.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	top := &lossyNode{root.(*fs.LoopbackNode), l}
-	server, err := fs.Mount(l.mount, top, &fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "cede-lossy", MaxWrite: 1 << 20}})
-	if err != nil {
-		t.Skipf("a file system that loses what was not synced is mounted for this, and mounting is not allowed here (%v): run the tests as root", err)
-	}
-	t.Cleanup(func() {
-		if err := server.Unmount(); err != nil {
-			_ = syscall.Unmount(l.mount, syscall.MNT_DETACH)
-		}
-		server.Wait()
-	})
-	return l
-}
-
-// powerCut ends the power: nothing is synced from now on, whoever writes dies,
-// and what is on the disk is copied to the folder that it gives.
-func (l *lossyFS) powerCut(t *testing.T, writer *process) string {
-	t.Helper()
-	l.failSync.Store(true)
-	writer.kill(func(string) {})
-	dir := t.TempDir()
-	copyTree(t, l.dir, dir)
-	return dir
+	return n
 }
 
 func (l *lossyFS) pagesOf(f *os.File) *lossyPages {
@@ -203,7 +243,7 @@ func (h *lossyFile) Write(_ context.Context, b []byte, off int64) (uint32, sysca
 		}
 		from := max(at, off)
 		copy(page[from-at:], b[from-off:])
-		h.fs.unsynced.Add(1)
+		h.fs.written.Add(1)
 	}
 	return uint32(len(b)), 0
 }
