@@ -36,10 +36,19 @@ type ChurnResult struct {
 		Register Latency `json:"register"`
 		Status   Latency `json:"status"`
 		List     Latency `json:"list"` // of 100 jobs
+		// Heartbeat is of nodes that renew their lease, as they see it.
+		Heartbeat Latency `json:"heartbeat"`
 		// Conflicts is what was planned in vain; absent where metrics are not served.
 		Conflicts *Conflicts `json:"conflicts,omitempty"`
 	} `json:"churn"`
-	MemoryBytes int64 `json:"memoryBytes,omitempty"` // at most
+	// Joined is how long nodes took to register, all of them at once.
+	Joined Latency `json:"registerNode"`
+	// MemoryBytes is the most that a server's process had resident, MemoryEndBytes what
+	// the largest had at the end. OwnProcess is whether servers ran in processes of their
+	// own: else the simulated nodes are in these figures as well.
+	MemoryBytes    int64 `json:"memoryBytes,omitempty"`
+	MemoryEndBytes int64 `json:"memoryEndBytes,omitempty"`
+	OwnProcess     bool  `json:"ownProcess"`
 	// CPU is processors used under churn, by the processes of all servers.
 	CPU float64 `json:"cpu,omitempty"`
 }
@@ -69,6 +78,7 @@ func Churn(ctx context.Context, t *Target, c ChurnConfig) (*ChurnResult, error) 
 	if err := u.connectAll(ctx, 0, beside); err != nil {
 		return nil, err
 	}
+	u.r.Joined = u.nodes.leases.registrations.summary()
 	if err := u.submit(ctx); err != nil {
 		return nil, err
 	}
@@ -82,7 +92,7 @@ func Churn(ctx context.Context, t *Target, c ChurnConfig) (*ChurnResult, error) 
 		return nil, err
 	}
 	u.filling.r.MemoryBytes = u.peak
-	u.r.Fill, u.r.MemoryBytes = u.filling.r, u.peak
+	u.r.Fill, u.r.MemoryBytes, u.r.OwnProcess = u.filling.r, u.peak, u.process == nil
 	return u.r, nil
 }
 
@@ -137,12 +147,17 @@ func (u *churning) day(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	u.nodes.leases.heartbeats.forget()
 	stats, began := u.nodes.fleet.Stats(), time.Now()
 	if err := u.load(ctx); err != nil {
 		return err
 	}
 	took := time.Since(began).Seconds()
+	beats := u.nodes.leases.heartbeats.summary()
+	atMost := u.peak
+	u.peak = 0 // so that what the scrape finds is what there is now
 	after, err := u.scrape(ctx)
+	u.r.MemoryEndBytes, u.peak = u.peak, max(u.peak, atMost)
 	if err != nil {
 		return err
 	}
@@ -160,6 +175,7 @@ func (u *churning) day(ctx context.Context) error {
 	c.Conflicts = conflicts(before, after)
 	c.Seconds, c.Jobs, c.Entries = took, int(u.submitted.Load()), to-from
 	c.Allocs = c.Jobs * churnEach
+	c.Heartbeat = beats
 	c.Placed, c.Register, c.Status, c.List = u.placed.summary(), u.register.summary(), u.status.summary(), u.list.summary()
 	return nil
 }

@@ -29,6 +29,13 @@ func (l *latencies) add(d time.Duration) {
 	l.list = append(l.list, d)
 }
 
+// forget drops what was gathered, so that what follows counts alone.
+func (l *latencies) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = nil
+}
+
 // summary is what they come to: of the value below which so many lie.
 func (l *latencies) summary() Latency {
 	l.mu.Lock()

@@ -73,9 +73,10 @@ func (m *machines) close() {
 	<-m.done
 }
 
-// leases notes until when the server waits for whom.
+// leases notes until when the server waits for whom, and how long it takes to answer.
 type leases struct {
 	agent.Servers
+	registrations, heartbeats latencies
 
 	mu   sync.Mutex
 	last time.Time
@@ -95,13 +96,21 @@ func (l *leases) note(id string, lease agent.Lease, err error) (agent.Lease, err
 
 // Register makes a node known.
 func (l *leases) Register(ctx context.Context, n *agent.Node, secret string) (agent.Lease, error) {
+	began := time.Now()
 	lease, err := l.Servers.Register(ctx, n, secret)
+	if err == nil {
+		l.registrations.since(began)
+	}
 	return l.note(n.ID, lease, err)
 }
 
 // Heartbeat renews a lease.
 func (l *leases) Heartbeat(ctx context.Context, id, secret string) (agent.Lease, error) {
+	began := time.Now()
 	lease, err := l.Servers.Heartbeat(ctx, id, secret)
+	if err == nil {
+		l.heartbeats.since(began)
+	}
 	return l.note(id, lease, err)
 }
 

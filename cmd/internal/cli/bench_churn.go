@@ -18,9 +18,10 @@ func newBenchChurnCmd(env *Env) *cobra.Command {
 report; then single jobs are submitted one after the other, while nothing else
 happens; then jobs of ten instances come and go at a steady rate while others read.
 
-Latencies are those that a client sees, over HTTP. The memory is that of the
-server's process, which is the nodes' as well where the server is its own.`,
-		Example: "  cede bench churn\n  cede bench churn --nodes 1000 --allocs 10000 --for 30s\n  cede bench churn --addr http://127.0.0.1:4646 --metrics 127.0.0.1:4649",
+Latencies are those that a client sees, over HTTP. The memory is what a server's process
+has resident, at most and at the end; without --servers the server is in this process,
+and the simulated nodes are in that figure as well.`,
+		Example: "  cede bench churn\n  cede bench churn --nodes 1000 --allocs 10000 --for 30s\n  cede bench churn --servers 1\n  cede bench churn --addr http://127.0.0.1:4646 --metrics 127.0.0.1:4649",
 		Args:    arguments(0, 0, "no arguments"),
 	}
 	b := benchFlags(cmd, env, 10_000)
@@ -57,7 +58,7 @@ func churnPage(p page, r *bench.ChurnResult) {
 	p.facts("for", seconds(c.Seconds), "jobs", thousands(c.Jobs), "instances", thousands(c.Allocs), "log entries", thousands(int(c.Entries)),
 		"planned in vain", vain(c.Conflicts),
 		"heartbeats a second", fmt.Sprintf("%.0f", r.Heartbeats), "requests of nodes that failed", fmt.Sprint(r.HeartbeatFailures),
-		"processors used", some(r.CPU))
+		"processors used", some(r.CPU), "memory at the end", memory(r))
 	p.title("Latencies, as a client sees them")
 	p.latencies("OF", []latency{
 		{"submitted to placed, idle", r.Idle},
@@ -65,7 +66,21 @@ func churnPage(p page, r *bench.ChurnResult) {
 		{"register a job", c.Register},
 		{"status of a job", c.Status},
 		{"list of 100 jobs", c.List},
+		{"register a node, all at once", r.Joined},
+		{"heartbeat of a node", c.Heartbeat},
 	})
+}
+
+// memory is what a server's process has resident after the churn, and what that is of;
+// "": nobody knows.
+func memory(r *bench.ChurnResult) string {
+	switch {
+	case r.MemoryEndBytes == 0:
+		return ""
+	case r.OwnProcess:
+		return size(r.MemoryEndBytes) + ", of the server's process alone"
+	}
+	return size(r.MemoryEndBytes) + ", of the server and the simulated nodes"
 }
 
 // latency is what was measured of something.
