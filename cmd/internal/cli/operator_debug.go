@@ -182,6 +182,7 @@ func (b *debugBundle) tail(name string) {
 var (
 	secretField = regexp.MustCompile(`(?i)("?[a-z0-9_.-]*(?:secret|token|password|passwd|credential|authorization|encryption|keys?)"?\s*[:=]\s*)("(?:[^"\\]|\\.)*"|[^\s,}\]]+)`)
 	secretToken = regexp.MustCompile(`cede_[A-Za-z0-9_-]{20,}`)
+	metricName  = regexp.MustCompile(`^cede_[a-z_]+$`) // of a token's 43 characters some are none of these
 )
 
 const blot = `"<blotted out>"`
@@ -193,7 +194,12 @@ func blotted(text []byte, known []string) []byte {
 			text = bytes.ReplaceAll(text, []byte(s), []byte("<blotted out>"))
 		}
 	}
-	text = secretToken.ReplaceAll(text, []byte("<blotted out>"))
+	text = secretToken.ReplaceAllFunc(text, func(token []byte) []byte {
+		if metricName.Match(token) {
+			return token
+		}
+		return []byte("<blotted out>")
+	})
 	return secretField.ReplaceAll(text, []byte("${1}"+blot))
 }
 
