@@ -47,11 +47,11 @@ type fromConn struct {
 func (c *fromConn) RemoteAddr() net.Addr { return c.remote }
 
 func TestPerAddress_NobodyHasMoreThanTheirShare(t *testing.T) {
-	refused := prometheus.NewCounter(prometheus.CounterOpts{Name: "refused"})
+	refused := prometheus.NewCounter(prometheus.CounterOpts{Name: "refused_total"})
 	in := &callers{queue: make(chan net.Conn, 32)}
 	l := perAddress(in, 2, refused).(*fairListener)
 	var others []net.Conn
-	for _, address := range strings.Fields("10.0.0.1 10.0.0.1 10.0.0.1 ::ffff:10.0.0.1 10.0.0.2 2001:db8::1 2001:db8::2 2001:db8::3 2001:db8:0:1::1 127.0.0.1 127.0.0.1 127.0.0.1 ::1 ::1 ::1") {
+	for address := range strings.FieldsSeq("10.0.0.1 10.0.0.1 10.0.0.1 ::ffff:10.0.0.1 10.0.0.2 2001:db8::1 2001:db8::2 2001:db8::3 2001:db8:0:1::1 127.0.0.1 127.0.0.1 127.0.0.1 ::1 ::1 ::1") {
 		others = append(others, in.from(address))
 	}
 	_ = in.Close()
@@ -97,7 +97,7 @@ func TestPerAddress_NobodyHasMoreThanTheirShare(t *testing.T) {
 // Many come and go at once: a place that is given back is one, whoever had it.
 func TestPerAddress_ManyAtOnce(t *testing.T) {
 	in := &callers{queue: make(chan net.Conn)}
-	l := perAddress(in, 8, prometheus.NewCounter(prometheus.CounterOpts{Name: "refused"})).(*fairListener)
+	l := perAddress(in, 8, prometheus.NewCounter(prometheus.CounterOpts{Name: "refused_total"})).(*fairListener)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
