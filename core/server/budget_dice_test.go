@@ -18,6 +18,7 @@ import (
 type guardedSchedule struct {
 	workers, machines int
 	guarded, keep     int32
+	logTakes          time.Duration // an entry: what is planned meanwhile knows nothing of it
 	comers            []comer
 }
 
@@ -31,6 +32,7 @@ func drawSchedule(r *rand.Rand) guardedSchedule {
 	s := guardedSchedule{workers: 2 + r.IntN(4), machines: 2 + r.IntN(4)}
 	s.guarded = int32(2 * s.machines)
 	s.keep = int32(r.IntN(int(s.guarded)))
+	s.logTakes = time.Duration(1+r.IntN(20)) * time.Millisecond
 	for range 2 + r.IntN(5) {
 		c := comer{count: 1 + r.IntN(3), priority: int32(50 + 10*r.IntN(4))}
 		if r.IntN(2) == 0 { // the others come all at once
@@ -121,6 +123,10 @@ func playSchedule(t *testing.T, s guardedSchedule, b *budgetWatch) {
 		if available, _ := guardedIn(w.snap()); available != int(s.guarded) {
 			t.Fatalf("%d of %d are available at the start", available, s.guarded)
 		}
+		w.leader().faults.failWith(func(*replication.Entry) (bool, error) {
+			time.Sleep(s.logTakes)
+			return false, nil
+		})
 		w.leader().watched.Store(b)
 		b.mu.Lock()
 		b.on = true
