@@ -93,9 +93,18 @@ digest of it alone.`,
 	f.StringSliceVar(&n.roles, "role", nil, "`ROLE` that it has; may be given several times")
 	f.DurationVar(&n.ttl, "ttl", 0, "`TIME` for which it is valid, such as 720h; 0: until it is deleted")
 	complete(cmd, "role", roleNames())
-	cmd = asking(env, cmd, n.make)
+	cmd = askingOnce(env, cmd, n.sample, n.make)
 	f.Lookup("namespace").Usage = "`NAME` of the one namespace that it is good for (default: all)"
 	return cmd
+}
+
+// sample is a token as it will be shown, with the fields that it will have.
+func (n *newToken) sample(c *connection) any {
+	k := &client.Token{AccessorID: "a", SecretID: "s", Roles: n.roles, Namespace: c.namespace}
+	if n.ttl > 0 {
+		k.ExpiresAt = 1
+	}
+	return k
 }
 
 func roleNames() []string {
