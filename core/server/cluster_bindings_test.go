@@ -314,6 +314,7 @@ func (k *simChecks) clusterRoom(a *replication.Applied, c *model.Cluster) {
 		case claim.Foreign():
 		case claim.CreateIndex == a.Index:
 			k.c.seen.claims.Add(1)
+			k.claimants[claim.ID] = liveReplicas(a.Snap, claim.Claimant)
 			k.noteRank(c.ID, claim.Priority, a.Index)
 		case claim.Priority >= highest && a.Entry.Time < claim.Expiry:
 			claimed += claim.Vec[units]
@@ -365,6 +366,9 @@ func (k *simChecks) claimEnds(a *replication.Applied, claim *model.Claim) {
 			return
 		}
 	}
+	if liveReplicas(a.Snap, b.Key()) != k.claimants[claim.ID] {
+		return // it lost some meanwhile, and lacks more than it claimed
+	}
 	for _, id := range a.Snap.ClaimsOf(b.Key()) {
 		if a.Snap.Claim(id).CreateIndex == a.Index {
 			return
@@ -376,6 +380,15 @@ func (k *simChecks) claimEnds(a *replication.Applied, claim *model.Claim) {
 		}
 	}
 	k.c.t.Errorf("index %d: claim %s of %s ends before its time, and the binding is not placed", a.Index, claim.ID, claim.Claimant)
+}
+
+func liveReplicas(snap *state.Snapshot, key model.JobKey) (n int) {
+	for _, x := range snap.BindingAssignments(key) {
+		if x.Live() {
+			n += x.Replicas
+		}
+	}
+	return n
 }
 
 // bindingsRest waits until nothing of what is assigned is on its way.
@@ -404,6 +417,15 @@ func (c *simCluster) bindingsRest(w *world) {
 // bound is whether every binding has what it wants, or somebody waits for room for it,
 // and no room is claimed for nobody.
 func (c *simCluster) bound(w *world) {
+	for claim := range w.snap().Claims() {
+		if !claim.Foreign() { // the latest at which it is looked at again is when it expires
+			c.t.Logf("at rest, %s claims room on %s until it expires", claim.Claimant, claim.ClusterID)
+			time.Sleep(30 * time.Minute)
+			w.settle()
+			c.bindingsRest(w)
+			break
+		}
+	}
 	snap := w.snap()
 	for b := range snap.Bindings() {
 		replicas, clusters := 0, 0

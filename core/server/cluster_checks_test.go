@@ -19,17 +19,18 @@ const budgetWindow = 10
 type simChecks struct {
 	c *simCluster
 
-	mu     sync.Mutex
-	hashes map[uint64][32]byte         // by index
-	last   *state.Snapshot             // the newest that was looked at
-	evicts int                         // evictions so far
-	placed int                         // placements so far
-	losses []int                       // of the last entries: what a budget lost without an eviction
-	ranks  map[string]map[int32]uint64 // by member cluster and priority, when that last got or claimed room
+	mu        sync.Mutex
+	hashes    map[uint64][32]byte         // by index
+	last      *state.Snapshot             // the newest that was looked at
+	evicts    int                         // evictions so far
+	placed    int                         // placements so far
+	claimants map[string]int              // by claim, the live replicas of who made it, then
+	losses    []int                       // of the last entries: what a budget lost without an eviction
+	ranks     map[string]map[int32]uint64 // by member cluster and priority, when that last got or claimed room
 }
 
 func newSimChecks(c *simCluster) *simChecks {
-	return &simChecks{c: c, hashes: map[uint64][32]byte{}, last: state.New().Snapshot(), ranks: map[string]map[int32]uint64{}}
+	return &simChecks{claimants: map[string]int{}, c: c, hashes: map[uint64][32]byte{}, last: state.New().Snapshot(), ranks: map[string]map[int32]uint64{}}
 }
 
 // applied is told of what a server applied.
