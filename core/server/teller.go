@@ -7,6 +7,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
 // topicDecisions is where the history keeps Decisions.
@@ -25,6 +26,10 @@ type teller struct {
 	queue []replication.Applied
 	begun bool          // something was noted
 	more  chan struct{} // one slot
+
+	// before is the state of the entry told last, for traces; nil: nobody watches,
+	// or it is not known. It is of the goroutine that tells.
+	before *state.Snapshot
 
 	newest struct {
 		sync.Mutex
@@ -76,6 +81,9 @@ func (t *teller) tellAll() {
 	t.mu.Unlock()
 	for i := range list {
 		t.tell(&list[i])
+		if t.s.traces != nil {
+			t.before = list[i].Snap
+		}
 		list[i] = replication.Applied{} // its snapshot may go
 	}
 }
@@ -89,7 +97,7 @@ func (t *teller) tell(a *replication.Applied) {
 		return
 	}
 	if t.s.term.Load() != nil {
-		t.s.traces.started(a)
+		t.s.traces.started(a, t.before)
 	}
 	n := narrator{a: a}
 	n.tell()

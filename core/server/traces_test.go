@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -15,6 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
@@ -143,6 +145,50 @@ func TestTraces_GoOnWhenWhatWaitedIsPlaced(t *testing.T) {
 		}
 		if len(named(spans, of, spanApply)) != 1 || len(named(spans, of, spanStart)) != 1 {
 			t.Error("its placement or its start is of no trace")
+		}
+	})
+}
+
+// An allocation starts once: a report that names it twice is one start, and what its
+// node says of it later, that it runs among it, is no other.
+func TestTraces_TellTheStartOfAnAllocationOnce(t *testing.T) {
+	spans, change := watched()
+	play(t, 1, change, func(w *world) {
+		ctx, of := underTrace(w.ctx)
+		w.addMachines(1)
+		m := w.machines["n000"]
+		m.down() // it is spoken for here
+		w.must(func(s *Server) error {
+			_, err := s.RegisterJob(ctx, coretest.Job("web").Count(2).Ask(100, 100, 0).Obj(), RegisterOptions{ExplicitPriority: true})
+			return err
+		})
+		time.Sleep(time.Second)
+		w.expectLive("web", 2)
+		say := func(status model.ClientStatus, text string) {
+			var updates []state.ClientUpdate
+			for _, a := range w.snap().AppendNodeAllocs(nil, m.node.ID) {
+				u := state.ClientUpdate{AllocID: a.ID, Status: status, Started: true, StartTime: time.Now().UnixNano(), Text: text}
+				updates = append(updates, u, u)
+			}
+			before := w.snap().Index()
+			w.must(func(s *Server) error {
+				_, err := s.UpdateAllocs(w.ctx, m.node.ID, m.secret, updates)
+				return err
+			})
+			if w.snap().Index() == before {
+				t.Errorf("nothing is written of %s", text)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		say(model.ClientRunning, "it runs")
+		if n := len(named(spans, of, spanStart)); n != 2 {
+			t.Errorf("%d starts of 2 allocations", n)
+		}
+		say(model.ClientRunning, "it is not ready")
+		say(model.ClientPending, "its task starts again")
+		say(model.ClientRunning, "it runs again")
+		if n := len(named(spans, of, spanStart)); n != 2 {
+			t.Errorf("%d starts of 2 allocations that said more", n)
 		}
 	})
 }

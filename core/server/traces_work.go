@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
@@ -91,26 +92,40 @@ func (s *Server) submit(ctx context.Context, plan *model.Plan) (*model.PlanResul
 }
 
 // started tells how long allocations took from their placement until their nodes ran
-// them: the end of the way from submission to running.
-func (t *traces) started(a *replication.Applied) {
+// them: the end of the way from submission to running. An allocation starts once,
+// however often its node says that it runs: before is the state without the entry,
+// and what it has running, or says when it started, is told already. nil: the state
+// before is not known, nor to which trace anything of it belongs.
+func (t *traces) started(a *replication.Applied, before *state.Snapshot) {
 	c, updates := a.Entry.Command.(*replication.UpdateAllocs)
-	if t == nil || !updates {
+	if t == nil || !updates || before == nil {
 		return
 	}
+	told := map[string]bool{} // a report may name an allocation twice
 	for i := range c.Updates {
-		alloc := a.Snap.Alloc(c.Updates[i].AllocID)
-		if c.Updates[i].Status != model.ClientRunning || alloc == nil || alloc.ModifyIndex != a.Index {
+		id := c.Updates[i].AllocID
+		if c.Updates[i].Status != model.ClientRunning || told[id] {
 			continue
 		}
-		of := t.find(alloc.EvalID)
-		if !of.IsValid() {
+		old, alloc := before.Alloc(id), a.Snap.Alloc(id)
+		if old == nil || old.Client != model.ClientPending || old.Started || alloc == nil {
 			continue
 		}
-		_, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), of), spanStart,
-			trace.WithTimestamp(time.Unix(0, alloc.CreateTime)), trace.WithAttributes(
-				attribute.String("cede.alloc_id", alloc.ID), attribute.String("cede.node_id", alloc.NodeID),
-				attribute.String("cede.eval_id", alloc.EvalID), attribute.Int("cede.preempted", len(alloc.Preempted)),
-			))
-		span.End(trace.WithTimestamp(time.Unix(0, a.Entry.Time)))
+		told[id] = true
+		t.start(alloc, a.Entry.Time)
 	}
+}
+
+// start is one allocation's way from its placement to its start.
+func (t *traces) start(a *model.Allocation, now int64) {
+	of := t.find(a.EvalID)
+	if !of.IsValid() {
+		return
+	}
+	_, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), of), spanStart,
+		trace.WithTimestamp(time.Unix(0, a.CreateTime)), trace.WithAttributes(
+			attribute.String("cede.alloc_id", a.ID), attribute.String("cede.node_id", a.NodeID),
+			attribute.String("cede.eval_id", a.EvalID), attribute.Int("cede.preempted", len(a.Preempted)),
+		))
+	span.End(trace.WithTimestamp(time.Unix(0, now)))
 }
