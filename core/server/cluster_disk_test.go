@@ -23,7 +23,9 @@ var errDisk = errors.New("the disk has an error")
 
 // simDisk is what a server keeps, in memory. A crash leaves what had been written
 // by then to the next life of the server; what the old life writes after it goes
-// nowhere. Writes may be slow, hang or fail.
+// nowhere. Writes may be slow, hang or fail. As with the real log, the end is
+// deleted only where what takes its place can be written: Raft believes in an end
+// that it could not replace, and panics when it is to apply it.
 type simDisk struct {
 	c *simCluster
 
@@ -40,6 +42,7 @@ type simDisk struct {
 	fault time.Time     // when a fault of the disk last began or ended
 	slow  time.Duration // that a write may take at most
 	fails int           // writes that are still to fail
+	cut   bool          // the end was deleted, and nothing is in its place yet
 	hangs chan struct{} // closed when writes go on; nil: they do
 }
 
@@ -153,10 +156,11 @@ func (d *simDisk) StoreLogs(list []*raft.Log) error {
 	d.pause()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.fails > 0 {
+	if d.fails > 0 && !d.cut {
 		d.fails--
 		return errDisk
 	}
+	d.cut = false
 	for _, l := range list {
 		own := *l
 		d.logs[l.Index] = &own
@@ -173,9 +177,15 @@ func (d *simDisk) DeleteRange(from, to uint64) error {
 	d.pause()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	end := to >= d.last
+	if end && d.fails > 0 {
+		d.fails--
+		return errDisk
+	}
 	for i := from; i <= to; i++ {
 		delete(d.logs, i)
 	}
+	d.cut = d.cut || end
 	if from <= d.first {
 		d.first = to + 1
 	}
