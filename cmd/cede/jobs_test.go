@@ -44,6 +44,10 @@ func TestJobRun_SaysHowPreemptionIsSwitchedOn(t *testing.T) {
 	d.stop()
 }
 
+// Who is placed and not started is looked at, under the policy kubernetes and with
+// preemption on for all.
+func TestNominatedScripts(t *testing.T) { serverScripts(t, "testdata/nominated") }
+
 func serverScripts(t *testing.T, dir string) {
 	agent := runAgent(t)
 	t.Run("scripts", func(t *testing.T) {
