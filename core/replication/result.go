@@ -67,7 +67,7 @@ type Result struct {
 	Err      *Refusal            // nil: it was done
 	Evals    []*model.Evaluation // what it wrote or derived
 	Dropped  []state.Dropped     // commit groups that no longer held
-	Rooms    []string            // nodes on which room may have come up, ascending
+	Rooms    []string            // nodes on which room may have come up, or somebody may be evicted now, ascending
 	Placed   []string            // nodes on which work with labels was placed, ascending
 	Replayed bool                // the idempotency key was known: this is what its first entry did
 }

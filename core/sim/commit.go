@@ -26,6 +26,7 @@ func (e *engine) committed(snap *state.Snapshot, batch *state.Batch, evals []*mo
 			}
 		}
 	}
+	rooms = append(rooms, snap.Mates()...)
 	e.start(ready...)
 	snap = e.store.Snapshot()
 	e.feed.Evals(snap, e.now(), evals...)

@@ -153,6 +153,40 @@ until: 1h
 `, `4m0s top.g[0]@n1 over a, n2: b
 mpi.g lacks 2: 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 0 or less
 runs top.g[0]`},
+		{"when the one that is spared ends, the others may go at once, though their nodes are as they were", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 2}}]
+jobs:
+  - id: mpi
+    type: batch
+    priority: 10
+    disruptionMode: all
+    toleration: {minRuntime: 10m}
+    groups: [{name: g, resources: {cpu: 10}}, {name: lead, resources: {cpu: 2}, duration: 7m}]
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 8}}]}
+running:
+  - {id: a, job: mpi, group: g, node: n1, startedAt: -1h}
+  - {id: b, job: mpi, group: lead, node: n2, startedAt: -6m}
+events: [{at: 0s, submit: top}]
+until: 2m
+`, `1m0s top.g[0]@n1 over a
+mpi.g lacks 1: 0 of 2 nodes: 2 lack cpu; eviction does not help: on 1 nothing has a priority of 0 or less, on 1 nothing runs that could be evicted
+runs top.g[0]`},
+		{"one more of an elastic job elsewhere, and one of those that were as few as stay may go", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 6}}, {id: n3, capacity: {cpu: 6}}]
+jobs:
+  - {id: mpi, priority: 10, disruptionMode: all, toleration: {minRuntime: 10m}, groups: [{name: g, resources: {cpu: 6}, count: 3, minCount: 2}]}
+  - {id: brief, type: batch, priority: 50, groups: [{name: g, resources: {cpu: 6}, duration: 1m}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 8}}]}
+running:
+  - {id: a, job: mpi, group: g, node: n1, startedAt: -1h}
+  - {id: b, job: mpi, group: g, node: n2, startedAt: -1m}
+  - {id: x, job: brief, group: g, node: n3, startedAt: 0s}
+events: [{at: 0s, submit: mpi}, {at: 1s, submit: top}]
+until: 2m
+`, `1m0s mpi.g[2]@n3
+1m0s top.g[0]@n1 over a
+mpi.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
+runs b mpi.g[2] top.g[0]`},
 		{"an elastic job goes one by one down to its minCount, then the rest of it", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}, {id: n4, capacity: {cpu: 10}}]
 jobs:

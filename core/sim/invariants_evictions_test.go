@@ -91,7 +91,8 @@ type placed struct {
 	group *model.CommitGroup
 }
 
-// inOrder is the placements of a plan as a scheduler makes them.
+// inOrder is the placements of a plan as a scheduler makes them: by group and index,
+// and those of a gang, which has an order of its own, as it lists them.
 func inOrder(plan *model.Plan) (list []placed) {
 	for i := range plan.Groups {
 		for _, a := range plan.Groups[i].Place {
@@ -99,7 +100,7 @@ func inOrder(plan *model.Plan) (list []placed) {
 		}
 	}
 	slices.SortStableFunc(list, func(p, q placed) int {
-		if p.alloc.Job.Type.PerNode() {
+		if p.alloc.Job.Type.PerNode() || p.alloc.Job.AllAtOnce {
 			return 0
 		}
 		return cmp.Or(cmp.Compare(p.alloc.Group.Position, q.alloc.Group.Position), cmp.Compare(p.alloc.Index, q.alloc.Index))

@@ -231,7 +231,7 @@ func (s *server) committed(after *state.Snapshot, batch *state.Batch, evals []*m
 	}
 	s.checkState(after)
 	s.feed.Evals(after, s.now(), evals...)
-	s.feed.Room(after, s.now(), rooms...)
+	s.feed.Room(after, s.now(), append(rooms, after.Mates()...)...)
 	s.feed.Placed(after, s.now(), taken...)
 }
 
@@ -458,7 +458,7 @@ func (s *server) step(d dice, jobs, nodes []string, rich bool) {
 		after := s.do(func(txn *state.Txn) []*model.Evaluation {
 			return txn.ApplyClientUpdates(now, []state.ClientUpdate{{AllocID: a.ID, Status: pick(d, model.ClientComplete, model.ClientFailed)}})
 		})
-		s.feed.Room(after, now, a.NodeID)
+		s.feed.Room(after, now, append(after.Mates(), a.NodeID)...)
 	default: // a node changes
 		id := pick(d, nodes...)
 		s.t.Logf("%s changes", id)

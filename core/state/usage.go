@@ -29,6 +29,9 @@ func (t *Txn) account(old, next *model.Allocation) {
 	if was == absent && is == absent {
 		return
 	}
+	if was == live || is == live {
+		t.regroup(old, next, was, is)
+	}
 	some := next
 	if next == nil {
 		some = old

@@ -48,6 +48,10 @@ type View struct {
 	banishing    int // nodes with a taint for whose sake work leaves
 
 	aside *aside // never nil
+
+	// regrouped is the jobs that go whole of which this entry ended, changed or placed
+	// a live allocation, as they came.
+	regrouped []model.JobKey
 }
 
 // Snapshot is the state at one index.
@@ -63,7 +67,7 @@ func emptyView() View {
 
 func (v *View) at(index uint64) View {
 	c := *v
-	c.index = index
+	c.index, c.regrouped = index, nil
 	return c
 }
 

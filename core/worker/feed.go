@@ -19,8 +19,9 @@ type Feed struct {
 
 	// beside is the jobs that wait for room and have co-location terms.
 	beside map[model.JobKey]struct{}
-	// owed is nodes whose room was handed out before everybody was asked.
-	owed map[string]struct{}
+	// owed is nodes whose room was handed out before everybody was asked, and the
+	// index of the change that made it.
+	owed map[string]uint64
 	// needs is what the evaluations that wait need, as screens found it.
 	needs scheduler.Needs
 	// slacks is what budgets had left when Budgets was last called.
@@ -103,15 +104,18 @@ func (f *Feed) Room(snap *state.Snapshot, now int64, nodeIDs ...string) {
 	for _, id := range nodeIDs {
 		f.unblock(snap, id, snap.Index(), screen)
 	}
-	f.owe(screen)
+	f.owe(screen, func(string) uint64 { return snap.Index() })
 }
 
-func (f *Feed) owe(screen *scheduler.Screen) {
-	if f.owed == nil {
-		f.owed = screen.Owed
-		return
+// owe notes the nodes about which a screen owes somebody an answer, and the indexes
+// at which they were offered.
+func (f *Feed) owe(screen *scheduler.Screen, offered func(nodeID string) uint64) {
+	if f.owed == nil && len(screen.Owed) > 0 {
+		f.owed = make(map[string]uint64, len(screen.Owed))
 	}
-	maps.Copy(f.owed, screen.Owed)
+	for id := range screen.Owed {
+		f.owed[id] = max(f.owed[id], offered(id))
+	}
 }
 
 // Settle asks those again who were turned away because the room of a node had
@@ -120,9 +124,9 @@ func (f *Feed) owe(screen *scheduler.Screen) {
 // taken the room or gone elsewhere.
 func (f *Feed) Settle(snap *state.Snapshot, now int64) (woke bool) {
 	for len(f.owed) > 0 && !woke {
-		nodes := slices.Sorted(maps.Keys(f.owed))
+		owed := f.owed
 		f.owed = nil
-		woke = f.offer(snap, now, nodes)
+		woke = f.offer(snap, now, owed)
 	}
 	return woke
 }
@@ -130,24 +134,31 @@ func (f *Feed) Settle(snap *state.Snapshot, now int64) (woke bool) {
 // Owes is whether Settle has anybody to ask.
 func (f *Feed) Owes() bool { return len(f.owed) > 0 }
 
-// offer asks those who wait about nodes, as of the last change of each.
-func (f *Feed) offer(snap *state.Snapshot, now int64, nodes []string) (woke bool) {
+// offer asks those who wait about nodes, as of the last change of each or the index
+// given with it, if that is later: what makes room need not happen on the node.
+func (f *Feed) offer(snap *state.Snapshot, now int64, nodes map[string]uint64) (woke bool) {
 	screen := f.screen(snap, now)
 	defer screen.Policies.Unpin()
-	for _, id := range nodes {
-		if cluster, ok := model.ClusterOfPlace(id); ok {
-			woke = f.unblock(snap, id, snap.ClusterChanged(cluster), screen) || woke
-			continue
-		}
-		if pos, ok := snap.Position(id); ok {
-			index := snap.Chunk(int(pos) / state.ChunkSize).ModifyIndex(int(pos) % state.ChunkSize)
-			woke = f.unblock(snap, id, index, screen) || woke
-		}
+	offered := func(id string) uint64 { return max(nodes[id], changedAt(snap, id)) }
+	for _, id := range slices.Sorted(maps.Keys(nodes)) {
+		woke = f.unblock(snap, id, offered(id), screen) || woke
 	}
 	if woke {
-		f.owe(screen)
+		f.owe(screen, offered)
 	}
 	return woke
+}
+
+// changedAt is the index of the last change on a place.
+func changedAt(snap *state.Snapshot, id string) uint64 {
+	if cluster, ok := model.ClusterOfPlace(id); ok {
+		return snap.ClusterChanged(cluster)
+	}
+	pos, ok := snap.Position(id)
+	if !ok {
+		return 0
+	}
+	return snap.Chunk(int(pos) / state.ChunkSize).ModifyIndex(int(pos) % state.ChunkSize)
 }
 
 func (f *Feed) unblock(snap *state.Snapshot, nodeID string, index uint64, screen broker.Screen) (woke bool) {

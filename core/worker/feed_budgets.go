@@ -46,7 +46,7 @@ func (f *Feed) Budgets(snap *state.Snapshot, now int64) (woke bool) {
 	for _, id := range slices.Compact(nodes) {
 		woke = f.unblock(snap, id, snap.Index(), screen) || woke
 	}
-	f.owe(screen)
+	f.owe(screen, func(string) uint64 { return snap.Index() })
 	return woke
 }
 

@@ -15,8 +15,8 @@ const askEach = 20_000_000
 // is pending or blocked, in the order in which it came.
 //
 // What waits may have missed room: the server that led before applied a change
-// and went away before it woke anybody. So every node is offered as of its last
-// change, to those who looked before it; who has seen it stays asleep, as on a
+// and went away before it woke anybody. So every node is offered as of the last
+// change that may have made room there, to those who looked before it; who has seen it stays asleep, as on a
 // server that never lost the lead. changed is the index of the last change that
 // may make room for anybody, such as of the policies.
 func (f *Feed) Restore(snap *state.Snapshot, now int64, changed uint64) {
@@ -65,12 +65,12 @@ func (f *Feed) offerAll(snap *state.Snapshot, now int64) {
 	case waiting*snap.NodeCount() > askEach:
 		f.Changed(snap.Index())
 	default:
-		nodes := make([]string, 0, snap.NodeCount())
+		nodes := snap.MatesChanged()
 		for n := range snap.Nodes() {
-			nodes = append(nodes, n.ID)
+			nodes[n.ID] = max(nodes[n.ID], 0)
 		}
 		for c := range snap.Clusters() {
-			nodes = append(nodes, model.ClusterPlace(c.ID))
+			nodes[model.ClusterPlace(c.ID)] = 0
 		}
 		f.offer(snap, now, nodes)
 	}
