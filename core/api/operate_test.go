@@ -57,7 +57,7 @@ func TestPolicies_LiveFromLoadToUnload(t *testing.T) {
 	}
 	list, _, err := w.client.Policies().List(ctx, nil)
 	w.no(err)
-	if len(list) != 2 || list[0].Name != "default" || !list[0].Builtin || list[1].Versions != 2 {
+	if len(list) != 3 || list[0].Name != "default" || !list[0].Builtin || list[2].Name != "mine" || list[2].Versions != 2 {
 		t.Errorf("policies %+v", list)
 	}
 	for what, err := range map[string]error{

@@ -28,6 +28,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/registry"
+	"github.com/cede-scheduler/cede/policies/kubernetes"
 	"github.com/cede-scheduler/cede/sdk/client"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
@@ -147,12 +148,10 @@ func (w *world) lead() {
 	store, late, mods := state.New(), &lateLog{}, &modules{stored: map[string][]byte{}}
 	host, err := registry.NewPolicyHost(registry.PolicyOptions{
 		Options: registry.Options{
-			Hosts: map[bundle.Kind]registry.Host{bundle.Wasm: anyModule{}},
-			Builtin: func(name string) (policy.Module, []string, bool) {
-				return policy.Native("sha256:rules", func() sdk.Policy { return rules.New() }), nil, name == policy.DefaultName
-			},
+			Hosts:   map[bundle.Kind]registry.Host{bundle.Wasm: anyModule{}},
+			Builtin: builtin,
 		},
-		Names: []string{policy.DefaultName},
+		Names: []string{policy.DefaultName, "kubernetes"},
 	})
 	w.no(err)
 	w.server, err = server.New(server.Config{
@@ -185,6 +184,17 @@ func (w *world) lead() {
 		}
 		return true
 	})
+}
+
+// builtin is the policies that a test's server has.
+func builtin(name string) (policy.Module, []string, bool) {
+	switch name {
+	case policy.DefaultName:
+		return policy.Native("sha256:rules", func() sdk.Policy { return rules.New() }), nil, true
+	case "kubernetes":
+		return policy.Native("sha256:kubernetes", func() sdk.Policy { return kubernetes.New() }), nil, true
+	}
+	return nil, nil, false
 }
 
 // lateLog is the log of a server that is made before its node.
