@@ -67,15 +67,22 @@ func (a always) Pin() *policy.Set { return a.set.Pin() }
 
 func start(t *testing.T, active func() sdk.Policy, change func(*Config)) *world {
 	t.Helper()
-	native := func(name string, p func() sdk.Policy) *policy.Version {
-		v, err := policy.NewVersion(policy.Source{Name: name, Module: policy.Native(policy.BuiltinDigest(name, "test"), p)})
+	return startModule(t, policy.Native(policy.BuiltinDigest("default", "test"), active), "", change)
+}
+
+// startModule is start with a policy as a module, and its configuration.
+func startModule(t *testing.T, active policy.Module, config string, change func(*Config)) *world {
+	t.Helper()
+	version := func(src policy.Source) *policy.Version {
+		v, err := policy.NewVersion(src)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return v
 	}
-	fallback := native("behind", func() sdk.Policy { return rules.New() })
-	set, err := policy.NewSetOver(fallback, native("default", active))
+	native := policy.Native(policy.BuiltinDigest("behind", "test"), func() sdk.Policy { return rules.New() })
+	fallback := version(policy.Source{Name: "behind", Module: native})
+	set, err := policy.NewSetOver(fallback, version(policy.Source{Name: "default", Module: active, Config: []byte(config)}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,102 @@
+package extender
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/wasm"
+)
+
+// startWasm is start with a module of the file.
+func startWasm(t *testing.T, file, config string, change func(*Config)) *world {
+	t.Helper()
+	code, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := wasm.NewHost(wasm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = host.Close() })
+	m, err := host.Load(t.Context(), code, policy.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return startModule(t, m, config, change)
+}
+
+// A pod goes the whole way by what a module of another language decides: no node has
+// room, victims are chosen, they leave, the pod is ranked and bound there, and what it
+// holds is not offered to the next.
+func TestWasm_APodGoesTheWholeWay(t *testing.T) {
+	for _, language := range []string{"c", "rust", "assemblyscript"} {
+		t.Run(language, func(t *testing.T) {
+			api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+			defer api.Close()
+			bind := func(c *Config) {
+				c.Binder = &APIBinder{URL: api.URL, Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+				c.Deadline = time.Minute
+			}
+			w := startWasm(t, "../../../sdk/abi/testdata/guests/decay-"+language+".wasm", `{"spare":["prod"]}`, bind)
+			n1, n2 := node("n1"), node("n2")
+			spared, victim, next, asker := pod("spared", "n1", "4", 5), pod("victim", "n2", "4", 500), pod("next", "", "2", 1000), pod("asker", "", "3", 1000)
+			spared.Namespace = "prod"
+			w.feed(n1, n2, spared, victim, asker)
+			if got, want := w.filter(asker, n1, n2), "\nn1: cpu\nn2: cpu"; got != want {
+				t.Fatalf("filter answers %q, want %q", got, want)
+			}
+			// The rules alone would evict who has the lower priority.
+			proposal := map[string][]*corev1.Pod{"n1": {spared}, "n2": {victim}}
+			for _, mode := range []func(*corev1.Pod, map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs{whole, meta} {
+				if got, want := w.preempt("preempt", mode(asker, proposal)), "n2: victim"; got != want {
+					t.Fatalf("answer %q, want %q\n%s", got, want, w.log)
+				}
+			}
+			if got := w.preempt("preempt", meta(asker, map[string][]*corev1.Pod{"n1": {spared}})); got != "" || w.counted(endVetoed) != 1 {
+				t.Errorf("answer %q, and %v vetoes, want one veto\n%s", got, w.counted(endVetoed), w.log)
+			}
+
+			w.feed(n1, n2, spared, asker)
+			if got, want := w.filter(asker, n1, n2), "n2\nn1: cpu"; got != want {
+				t.Errorf("filter answers %q, want %q", got, want)
+			}
+			if got := w.scores(asker, n2); got["n2"] != 10 {
+				t.Errorf("scores %v", got)
+			}
+			var out extenderv1.ExtenderBindingResult
+			w.send("bind", &extenderv1.ExtenderBindingArgs{PodName: "asker", PodNamespace: "default", PodUID: asker.UID, Node: "n2"}, &out)
+			if out.Error != "" {
+				t.Error(out.Error)
+			}
+			if got, want := w.filter(next, n1, n2), "\nn1: cpu\nn2: cpu"; got != want {
+				t.Errorf("with the pod bound, filter answers %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// What a module does that it must not leaves what kube-scheduler proposed.
+func TestWasm_ABadModuleKeepsTheProposal(t *testing.T) {
+	for _, name := range []string{"trap_select", "spin", "pick_stranger", "score_nan", "exit"} {
+		t.Run(name, func(t *testing.T) {
+			w := startWasm(t, "../../../plugins/wasm/testdata/hostile/"+name+".wasm", "", func(c *Config) { c.Deadline = time.Minute })
+			nodes, big, small1, small2 := cluster()
+			w.feed(append(nodes, big, small1, small2)...)
+			asker := pod("asker", "", "2", 1000)
+			got := w.preempt("preempt", meta(asker, map[string][]*corev1.Pod{"n1": {big}, "n2": {small2}}))
+			if want := "n1: big; n2: small2"; got != want || w.counted(endFault) != 1 || !strings.Contains(w.log.String(), "outcome="+endFault) {
+				t.Errorf("answer %q, want %q; %v faults\n%s", got, want, w.counted(endFault), w.log)
+			}
+		})
+	}
+}
