@@ -98,9 +98,9 @@ func brokerOf(s Server) *client.BrokerStatus {
 }
 
 // workersOf is how the workers of the server that answers do.
-func workersOf(s Server) client.Workers {
+func workersOf(s Server) *client.Workers {
 	w := s.Workers()
-	return client.Workers{Wanted: w.Wanted, Running: w.Running, Held: w.Holds}
+	return &client.Workers{Wanted: w.Wanted, Running: w.Running, Held: w.Holds}
 }
 
 func countsOf(c broker.Counts) client.BrokerCounts {

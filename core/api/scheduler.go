@@ -196,10 +196,12 @@ func putClass(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	switch {
-	case req.Value < math.MinInt32 || req.Value > math.MaxInt32:
-		return nil, invalid("Value is %d: want %d to %d", req.Value, math.MinInt32, math.MaxInt32).with("Field", "Value")
+	case req.Value < math.MinInt32 || req.Value > math.MaxInt32: // what is between, the server judges
+		return nil, invalid("Value is %d: want %d to %d", req.Value, math.MinInt32, model.HighestClass).with("Field", "Value").
+			hint("a class with a greater value goes first; write one within these")
 	case req.PreemptionPolicy != "" && req.PreemptionPolicy != preemptLower && req.PreemptionPolicy != preemptNever:
-		return nil, invalid("PreemptionPolicy is %s: want %s or %s", quote(req.PreemptionPolicy), preemptLower, preemptNever).with("Field", "PreemptionPolicy")
+		return nil, invalid("PreemptionPolicy is %s: want %s or %s", quote(req.PreemptionPolicy), preemptLower, preemptNever).with("Field", "PreemptionPolicy").
+			hint("leave it out for %s", preemptLower)
 	}
 	ctx, cancel := c.within()
 	defer cancel()

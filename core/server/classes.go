@@ -15,37 +15,39 @@ import (
 
 // PutPriorityClass stores a new priority class, or another description of one.
 func (s *Server) PutPriorityClass(ctx context.Context, c *model.PriorityClass) (uint64, error) {
-	if problems := classProblems(s.Snapshot(), c); len(problems) > 0 {
+	if problems, remedies := classProblems(s.Snapshot(), c); len(problems) > 0 {
 		return 0, fail(CodeInvalid, "priority class %q: %s", c.Name, strings.Join(problems, "; ")).
-			with(map[string]any{"Problems": problems})
+			hint("%s", strings.Join(remedies, "; ")).with(map[string]any{"Problems": problems})
 	}
 	class := *c
 	return s.index(s.do(ctx, &replication.UpsertPriorityClass{Class: &class}))
 }
 
-func classProblems(snap *state.Snapshot, c *model.PriorityClass) []string {
-	var problems []string
-	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+// classProblems is what is wrong with a class, and what to do about each.
+func classProblems(snap *state.Snapshot, c *model.PriorityClass) (problems, remedies []string) {
+	add := func(problem, remedy string) {
+		problems, remedies = append(problems, problem), append(remedies, remedy)
+	}
 	if c.Name == "" || strings.ContainsAny(c.Name, " \t\n/") {
-		add("its name is empty or has spaces or slashes")
+		add("its name is empty or has spaces or slashes", "choose another name")
 	}
 	for _, p := range c.Problems() {
-		add("its %s: %s; %s", p.Field, p.Message, p.Remedy)
+		add(fmt.Sprintf("its %s: %s", p.Field, p.Message), p.Remedy)
 	}
 	if old := snap.PriorityClass(c.Name); old != nil {
 		same := *c
 		same.Description = old.Description
 		if same != *old {
-			add("only its description may change: delete it and make it anew")
+			add("only its description may change", "delete it and make it anew; jobs keep the priority that they got from it")
 		}
-		return problems
+		return problems, remedies
 	}
 	for _, other := range snap.PriorityClasses() {
 		if c.GlobalDefault && other.GlobalDefault {
-			add("%s is the global default already; take that from it first", other.Name)
+			add(other.Name+" is the global default already", "delete "+other.Name+" and make it anew without globalDefault, or leave it out here")
 		}
 	}
-	return problems
+	return problems, remedies
 }
 
 // DeletePriorityClass forgets a priority class. Jobs keep the priority that they

@@ -252,7 +252,7 @@ type EventsLost struct {
 type BrokerStatus struct {
 	Enabled bool // this server leads
 	Paused  bool
-	Workers Workers // of this server; others work as well, each as its own configuration says
+	Workers *Workers `json:",omitempty"` // of this server; others work as well, each as its own configuration says. left out by older servers
 	BrokerCounts
 	ByType map[string]BrokerCounts // by job type
 }
@@ -310,7 +310,7 @@ type RaftStatus struct {
 	// the versions that the server understands which answers.
 	Version        uint64 `json:",omitempty"`
 	Oldest, Newest uint64
-	Workers        Workers // of the server that answers
+	Workers        *Workers `json:",omitempty"` // of the server that answers; left out by older servers
 	Servers        []*RaftServer
 }
 

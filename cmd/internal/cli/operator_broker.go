@@ -46,7 +46,9 @@ func brokerCmd(env *Env, verb, short string, do func(context.Context, client.Ope
 		}
 		return document{data: s, names: []string{brokerState(s)}, page: func(p page) {
 			p.printf("The broker is %s\n", brokerState(s))
-			p.printf("Workers of the server that leads: %s\n", workersText(s.Workers))
+			if s.Workers != nil {
+				p.printf("Workers of the server that leads: %s\n", workersText(s.Workers))
+			}
 			p.title("Evaluations")
 			t := columns("TYPE", "READY>", "HANDED OUT>", "PENDING>", "DELAYED>", "BACKOFF>", "BLOCKED>", "FAILED>", "CANCELABLE>")
 			row := func(name string, c client.BrokerCounts) {
@@ -90,9 +92,11 @@ func brokerState(s *client.BrokerStatus) string {
 	return "elsewhere: this server does not lead"
 }
 
-// workersText is how a server's workers do.
-func workersText(w client.Workers) string {
+// workersText is how a server's workers do; "": an older server does not tell.
+func workersText(w *client.Workers) string {
 	switch {
+	case w == nil:
+		return ""
 	case w.Wanted == 0:
 		return "paused (server.workers is 0)"
 	case len(w.Held) > 0:

@@ -174,6 +174,9 @@ func (s *schedulerSet) apply(cmd *cobra.Command, conf *client.SchedulerConfigura
 			}
 			conf.OnFault = s.onFault
 		case "policy":
+			if s.policy == "" { // the API takes what is not there for "as it is"
+				return usagef("--policy default takes the one that is built in; `cede policy list` shows what is loaded", "--policy names none")
+			}
 			conf.Policy = s.policy
 		case "priority-delta":
 			delta, err := parseDelta(s.delta)
