@@ -171,6 +171,20 @@ func TestApplyPlans_PlacesTheVersionThatItNames(t *testing.T) {
 	}
 }
 
+// What goes with the one that ended may be evicted now, though it runs elsewhere.
+func TestUpdateAllocs_SaysWhereMatesAre(t *testing.T) {
+	s := withJob(t)
+	whole := webJob(10)
+	whole.ID, whole.EvictedWhole = "whole", true
+	s.done(t, &RegisterJob{Job: whole})
+	whole = s.store.Snapshot().Job(whole.Key())
+	s.done(t, &ApplyPlans{planFor(whole, placing(whole, "a", "n0"), placing(whole, "b", "n1"))})
+	r := s.done(t, &UpdateAllocs{[]state.ClientUpdate{{AllocID: "a", Status: model.ClientFailed}}})
+	if !slices.Equal(r.Rooms, []string{"n0", "n1"}) {
+		t.Errorf("room on %v", r.Rooms)
+	}
+}
+
 func TestApplyPlans_SaysWhereRoomCameUpAndWhoFollows(t *testing.T) {
 	s := withJob(t)
 	low := webJob(10)

@@ -18,6 +18,10 @@ func (r *run) processPerNode() error {
 			return err
 		}
 	}
+	if r.out.Escaped {
+		// What keeps it from its nodes may be on others, and they tell nothing of that.
+		r.out.BlockedNodes = nil
+	}
 	slices.Sort(r.out.BlockedNodes)
 	r.out.BlockedNodes = slices.Compact(r.out.BlockedNodes)
 	return nil
@@ -129,6 +133,7 @@ func (r *run) placeEverywhere(g *model.Group, others bool) error {
 	if len(full) > 0 {
 		p.explainAmong(full)
 		r.fail(g, len(full), p.explain())
+		r.out.Escaped = r.out.Escaped || p.rules.binds()
 		for _, pos := range full {
 			r.out.BlockedNodes = append(r.out.BlockedNodes, r.base.NodeAt(pos).ID)
 		}

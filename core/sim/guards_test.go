@@ -187,6 +187,19 @@ until: 2m
 1m0s top.g[0]@n1 over a
 mpi.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
 runs b mpi.g[2] top.g[0]`},
+		{"a system job whose node somebody keeps from it elsewhere in the zone comes once that one is gone", `
+nodes: [{id: n1, capacity: {cpu: 10}, attributes: {zone: a, kind: new}}, {id: n2, capacity: {cpu: 10}, attributes: {zone: a}}]
+jobs:
+  - {id: noisy, type: batch, priority: 95, groups: [{name: g, resources: {cpu: 1}, labels: {app: noisy}, duration: 2m}]}
+  - id: agent
+    type: system
+    priority: 90
+    groups: [{name: g, resources: {cpu: 1}, separate: [{labels: {app: noisy}, topologyKey: zone}], constraints: [{attribute: kind, operator: "=", value: new}]}]
+running: [{id: x, job: noisy, group: g, node: n2, startedAt: -1m}]
+events: [{at: 0s, submit: agent}]
+until: 2m
+`, `1m0s agent.g[0]@n1
+runs agent.g[0]`},
 		{"an elastic job goes one by one down to its minCount, then the rest of it", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}, {id: n4, capacity: {cpu: 10}}]
 jobs:
