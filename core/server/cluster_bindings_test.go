@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -266,6 +267,9 @@ func (k *simChecks) bindings(a *replication.Applied) {
 	}
 	for b := range a.Snap.Bindings() {
 		k.replicas(a, b)
+		if !b.Stopped && !b.Duplicated && k.lacks(a, b) > 0 && !awake(a.Snap, b.Key(), a.Entry.Time) {
+			k.c.t.Errorf("index %d: binding %s lacks replicas, and nobody looks at it or waits for room", a.Index, b.ID)
+		}
 	}
 	for c := range k.last.Claims() {
 		if !c.Foreign() && a.Snap.Claim(c.ID) == nil {
@@ -366,8 +370,8 @@ func (k *simChecks) claimEnds(a *replication.Applied, claim *model.Claim) {
 			return
 		}
 	}
-	if liveReplicas(a.Snap, b.Key()) != k.claimants[claim.ID] {
-		return // it lost some meanwhile, and lacks more than it claimed
+	if liveReplicas(a.Snap, b.Key()) != k.claimants[claim.ID] || !b.Duplicated && k.lacks(a, b) != k.claimed(b) {
+		return // it lost some meanwhile, or while the plan was on its way, and lacks more than it claimed
 	}
 	for _, id := range a.Snap.ClaimsOf(b.Key()) {
 		if a.Snap.Claim(id).CreateIndex == a.Index {
@@ -380,6 +384,25 @@ func (k *simChecks) claimEnds(a *replication.Applied, claim *model.Claim) {
 		}
 	}
 	k.c.t.Errorf("index %d: claim %s of %s ends before its time, and the binding is not placed", a.Index, claim.ID, claim.Claimant)
+}
+
+// lacks is how many units a binding lacks.
+func (k *simChecks) lacks(a *replication.Applied, b *model.Binding) int64 {
+	missing := b.Replicas
+	for _, x := range a.Snap.BindingAssignments(b.Key()) {
+		if x.Counts() {
+			missing -= x.Replicas
+		}
+	}
+	return int64(missing) * b.Resources["units"]
+}
+
+// claimed is how many units a binding had claimed before the entry.
+func (k *simChecks) claimed(b *model.Binding) (units int64) {
+	for _, id := range k.last.ClaimsOf(b.Key()) {
+		units += k.last.Claim(id).Vec[k.last.Dims().Index("units")]
+	}
+	return units
 }
 
 func liveReplicas(snap *state.Snapshot, key model.JobKey) (n int) {
@@ -417,15 +440,6 @@ func (c *simCluster) bindingsRest(w *world) {
 // bound is whether every binding has what it wants, or somebody waits for room for it,
 // and no room is claimed for nobody.
 func (c *simCluster) bound(w *world) {
-	for claim := range w.snap().Claims() {
-		if !claim.Foreign() { // the latest at which it is looked at again is when it expires
-			c.t.Logf("at rest, %s claims room on %s until it expires", claim.Claimant, claim.ClusterID)
-			time.Sleep(30 * time.Minute)
-			w.settle()
-			c.bindingsRest(w)
-			break
-		}
-	}
 	snap := w.snap()
 	for b := range snap.Bindings() {
 		replicas, clusters := 0, 0
@@ -442,7 +456,7 @@ func (c *simCluster) bound(w *world) {
 		if b.Stopped {
 			full = replicas == 0
 		}
-		if !full && (b.Stopped || !w.waits(b.Key())) {
+		if !full && (b.Stopped || !awake(snap, b.Key(), 0)) {
 			c.t.Errorf("binding %s (stopped: %t) has %d replicas on %d clusters at index %d, and waits for nothing", b.ID, b.Stopped, replicas, clusters, snap.Index())
 		}
 	}
@@ -450,7 +464,7 @@ func (c *simCluster) bound(w *world) {
 		if !claim.Foreign() {
 			c.t.Errorf("at rest, %s claims room on %s: %+v at index %d", claim.Claimant, claim.ClusterID, claim, snap.Index())
 			for _, e := range snap.EvalsOfJob(claim.Claimant) {
-				c.t.Logf("evaluation %s (%s) of index %d is %s since %d until %d: %s %v", e.ID, e.TriggeredBy, e.CreateIndex, e.Status, e.ModifyIndex, e.WaitUntil, e.StatusText, e.BlockedNodes)
+				c.t.Logf("evaluation %s (%s) of index %d is %s since %d until %d: %s %s %v", e.ID, e.TriggeredBy, e.CreateIndex, e.Status, e.ModifyIndex, e.WaitUntil, e.StatusText, e.SupersededBy, e.BlockedNodes)
 			}
 			for _, x := range snap.ClusterAssignments(claim.ClusterID) {
 				c.t.Logf("there is %+v", x)
@@ -460,6 +474,15 @@ func (c *simCluster) bound(w *world) {
 	for _, m := range c.members {
 		m.agrees(snap)
 	}
+}
+
+// awake is whether an evaluation of a binding runs, waits for room, or comes again after
+// it failed. That somebody looks at it when its claim expires is not enough: until then
+// are ten minutes, and room that comes meanwhile would wake nobody.
+func awake(snap *state.Snapshot, key model.JobKey, now int64) bool {
+	return slices.ContainsFunc(snap.EvalsOfJob(key), func(e *model.Evaluation) bool {
+		return !e.Status.Final() && (e.TriggeredBy != model.TriggerRecheck || e.WaitUntil <= now)
+	})
 }
 
 // useBinding writes, stops or reads a binding.

@@ -316,4 +316,33 @@ func TestFeeder_NeedlessEvaluationsEnd(t *testing.T) {
 	})
 }
 
+// A stop whose answer was lost is sent again. By then the binding may be wanted once
+// more and wait for room: what ended for the stop must not end that.
+func TestFeeder_WhatIsSentAgainEndsNobodyWhoWaits(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.putCluster("m", 4)
+		w.bind("first", 50, 4, nil)
+		w.settle()
+		w.bind("second", 10, 4, nil)
+		w.settle()
+		stop := func(binding, key string) {
+			w.must(func(s *Server) error {
+				_, err := s.StopBinding(w.ctx, bindingKey(binding), StopOptions{Key: key})
+				return err
+			})
+			w.settle()
+			time.Sleep(time.Second) // what is needless is written
+		}
+		stop("second", "a key")
+		w.bind("second", 10, 4, nil)
+		w.settle()
+		stop("second", "a key")
+		if n := w.leader().server.blocked.Stats().Total; n != 1 || !w.waits(bindingKey("second")) {
+			t.Errorf("%d evaluations wait for room, want 1", n)
+		}
+		stop("first", "another key")
+		w.expectOn("second", "m:1")
+	})
+}
+
 var _ worker.Source = source{}

@@ -83,6 +83,9 @@ func (p *applied) add(a *replication.Applied) {
 		p.whole = true
 		return
 	}
+	if a.Result.Replayed {
+		return // what its first entry did was fed then: by now others may wait for what it ended
+	}
 	p.evals = append(p.evals, a.Result.Evals...)
 	p.rooms = addAll(p.rooms, a.Result.Rooms)
 	p.placed = addAll(p.placed, a.Result.Placed)
