@@ -184,7 +184,10 @@ func (e *Extender) judgeNow(pod *kube.Pod, names []string) (map[string]scheduler
 	if err != nil {
 		return nil, outcome{endInternal, err}
 	}
-	maps.DeleteFunc(verdicts, func(name string, _ scheduler.Verdict) bool { return !slices.Contains(known, name) })
+	maps.DeleteFunc(verdicts, func(name string, _ scheduler.Verdict) bool {
+		_, is := slices.BinarySearch(known, name)
+		return !is
+	})
 	e.judged.Store(&judgement{key(pod), changes, verdicts})
 	return verdicts, outcome{endChosen, nil}
 }
