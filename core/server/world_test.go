@@ -413,9 +413,11 @@ func (w *world) agree() {
 		if m.node == nil {
 			continue
 		}
-		snap, err := m.server.WaitIndex(w.ctx, index)
+		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Minute) // or one that never gets there hangs the test
+		snap, err := m.server.WaitIndex(ctx, index)
+		cancel()
 		if err != nil {
-			w.t.Fatal(err)
+			w.t.Fatalf("server %s does not get to index %d: %v; its log: %v; of the leader: %v", m.id, index, err, m.node.Raft().Stats(), w.leader().node.Raft().Stats())
 		}
 		if snap.Index() == index {
 			hashes[replication.Hash(snap)] = m.id
