@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -60,7 +61,7 @@ func (t *hclTree) evaluate(e hclsyntax.Expression) (cty.Value, bool) {
 			return cty.NilVal, false
 		}
 	}
-	got, diags := e.Value(t.context)
+	got, diags := e.Value(t.contextOf(e))
 	if diags.HasErrors() {
 		for _, d := range diags {
 			at := startOf(e.Range())
@@ -91,16 +92,28 @@ func (t *hclTree) holdsLoops(e hclsyntax.Expression) bool {
 func (t *hclTree) reference(v hcl.Traversal) bool {
 	at := startOf(v.SourceRange())
 	root := v.RootName()
+	if root == "local" && t.locals != nil {
+		return t.localReference(v)
+	}
 	if root != "var" {
 		source := string(v.SourceRange().SliceBytes(t.src))
-		remedy := "texts stand in quotes; variables are var.NAME"
+		remedy := "texts stand in quotes; variables are var.NAME, local values local.NAME"
 		if slices.Contains(runtimeRoots, root) {
 			remedy = fmt.Sprintf(`it is known only on the node: write "${%s}"`, source)
 		}
 		t.add(at, fmt.Sprintf("%.100s is no value", source), remedy)
 		return false
 	}
-	if !t.budget.take(t.varSize) {
+	if name, ok := memberOf(v); ok && t.declared != nil && !t.declared[name] {
+		t.add(at, fmt.Sprintf("there is no variable %.100q", name), meant(name, slices.Sorted(maps.Keys(t.declared)), `variable "%.100s" { default = ... }`))
+		return false
+	}
+	return t.afford(at, t.varSize)
+}
+
+// afford reports whether n more bytes of values are within the bounds.
+func (t *hclTree) afford(at place, n int) bool {
+	if !t.budget.take(n) {
 		t.add(at, "the values of variables make the file too large", "use shorter values, or use them less often")
 		return false
 	}

@@ -52,6 +52,10 @@ func (t *hclTree) variables(body *hclsyntax.Body, given map[string]string) {
 		t.varSize = max(t.varSize, sizeOf(v))
 	}
 	t.context.Variables = map[string]cty.Value{"var": cty.ObjectVal(known)}
+	t.declared = map[string]bool{}
+	for name := range known {
+		t.declared[name] = true
+	}
 }
 
 // sizeOf is roughly how many bytes of text a value makes.
@@ -101,7 +105,7 @@ func (t *hclTree) variable(name string, b *hclsyntax.Block, given string, isGive
 	case isGiven:
 		value = t.givenValue(given, kind)
 	case preset == nil:
-		t.add(at, fmt.Sprintf("variable %.100q has no value", name), fmt.Sprintf("add a default, or give one with -var %.100s=VALUE", name))
+		t.add(at, fmt.Sprintf("variable %.100q has no value", name), fmt.Sprintf("add a default, or give one: --var %.100s=VALUE", name))
 		return none
 	default:
 		at = startOf(preset.Expr.Range())
@@ -119,15 +123,15 @@ func (t *hclTree) variable(name string, b *hclsyntax.Block, given string, isGive
 	return got
 }
 
-// givenValue is what -var says: a text, unless the variable's type is none of
+// givenValue is what --var says: a text, unless the variable's type is none of
 // the plain ones; then HCL.
 func (t *hclTree) givenValue(text string, kind cty.Type) cty.Value {
 	if kind.IsPrimitiveType() || kind == cty.DynamicPseudoType {
 		return cty.StringVal(text)
 	}
-	inner := &reading{file: "-var", refused: map[string]bool{}, places: map[string]written{}}
+	inner := &reading{file: "--var", refused: map[string]bool{}, places: map[string]written{}}
 	if inner.boundedHCL([]byte(text)) {
-		if e, diags := hclsyntax.ParseExpression([]byte(text), "-var", hcl.InitialPos); !diags.HasErrors() {
+		if e, diags := hclsyntax.ParseExpression([]byte(text), "--var", hcl.InitialPos); !diags.HasErrors() {
 			tree := &hclTree{reading: inner, context: &hcl.EvalContext{}}
 			if got, ok := tree.evaluate(e); ok {
 				return got

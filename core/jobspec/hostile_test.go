@@ -16,7 +16,30 @@ func TestLoad_BoundsHostileFiles(t *testing.T) {
 	for range 30 {
 		chain = fmt.Sprintf("replace(%s, \"x\", \"xxxxxxxxxxxxxxxxxxxxxxxx\")", chain)
 	}
+	// Each local value is twice the one before it, or needs the next, round and round.
+	locals := func(n int, value string) string {
+		text := "locals {\n l0 = \"xxxxxxxx\"\n"
+		for i := 1; i < n; i++ {
+			text += fmt.Sprintf(" l%d = %s\n", i, strings.ReplaceAll(value, "PREV", fmt.Sprintf("local.l%d", i-1)))
+		}
+		return text + "}\n" + job(fmt.Sprintf("local.l%d", n-1))
+	}
+	circle := "locals {\n"
+	for i := range 4000 {
+		circle += fmt.Sprintf(" l%d = local.l%d\n", i, (i+1)%4000)
+	}
 	files := map[string]string{
+		"twice.hcl":  locals(60, `"${PREV}${PREV}"`),
+		"lists.hcl":  locals(60, `[PREV, PREV]`),
+		"maps.hcl":   locals(60, `{ a = PREV, b = PREV }`),
+		"row.hcl":    locals(4000, `PREV`),
+		"circle.hcl": circle + "}\n" + job("local.l0"),
+		"manylocals.hcl": "locals {\n" + func() (s string) {
+			for i := range 40_000 {
+				s += fmt.Sprintf("a%d=1\n", i)
+			}
+			return
+		}() + "}\n" + job(`"${local.a1}x"`),
 		"brackets.hcl":   job(strings.Repeat("[", many)),
 		"parens.hcl":     job(strings.Repeat("(", many)),
 		"templates.hcl":  job(strings.Repeat(`"${`, many)),

@@ -175,7 +175,7 @@ func Language(name string, src []byte) string {
 func (r *reading) read(src []byte, opts Options) *client.Job {
 	language := Language(r.file, src)
 	if len(opts.Vars) > 0 && language != HCL {
-		r.add(place{}, "variables are for HCL files alone", "leave -var out")
+		r.add(place{}, "variables are for HCL files alone", "leave --var out")
 		return nil
 	}
 	switch language {

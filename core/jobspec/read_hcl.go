@@ -27,6 +27,7 @@ func (r *reading) readHCL(src []byte, vars map[string]string) *value {
 	t := &hclTree{reading: r, src: src}
 	t.keepRuntime(body)
 	t.variables(body, vars)
+	t.readLocals(body)
 	return t.body(body, 0)
 }
 
@@ -56,6 +57,9 @@ type hclTree struct {
 	budget  budget
 	values  int
 	varSize int // bytes of the largest variable
+
+	declared map[string]bool   // the variables; nil before all are read
+	locals   map[string]*local // nil before they are noted: variables come without them
 }
 
 // body makes an object of a block's body, in the order of the file.
@@ -69,8 +73,8 @@ func (t *hclTree) body(b *hclsyntax.Body, depth int) *value {
 		v.fields = append(v.fields, &field{name: a.Name, at: startOf(a.NameRange), value: t.expression(a.Expr, depth+1)})
 	}
 	for _, block := range b.Blocks {
-		if depth == 0 && block.Type == "variable" {
-			continue // t.variables has read it
+		if depth == 0 && (block.Type == "variable" || block.Type == "locals") {
+			continue // it was read before
 		}
 		inner := &value{bad: true}
 		if !t.unread(block.Type) {

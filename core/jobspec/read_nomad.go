@@ -12,7 +12,7 @@ import (
 func (r *reading) hclFile(v *value) *client.Job {
 	file := r.object("a job file", "", v)
 	file.unsupported(map[string]string{
-		"locals":    "write the values out, or use variables",
+		"locals":    "write it as a block: locals { name = value }",
 		"variables": `declare each by itself: variable "name" { default = ... }`,
 	})
 	jobs := file.fields("job")

@@ -20,6 +20,7 @@ type comparison struct {
 	policies   []string
 	seeds      int
 	html       string
+	vars       []string // of the job file of --what-if
 	conditions []condition
 	timing     bool
 }
@@ -58,6 +59,7 @@ to the cluster as it is, and the answer says whom each policy would evict for it
 	failIf := f.StringArray("fail-if", nil, "exit with 8 when `EXPR` holds of the comparison; see cede help fail-if")
 	f.BoolVar(&c.timing, "timing", false, "measure decisions by the wall clock; results then differ from run to run")
 	work := f.String("what-if", "", "play nothing, but ask whom the work of `FILE` would evict if it came now: a manifest of a Pod, Deployment, StatefulSet, DaemonSet or Job, or a job file")
+	f.StringArrayVar(&c.vars, "var", nil, "give a variable of --what-if's job file a value, as `NAME=VALUE`")
 	c.players = playerFlags(cmd, env)
 	completePolicies(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
@@ -80,6 +82,9 @@ to the cluster as it is, and the answer says whom each policy would evict for it
 
 // resolve checks everything that can be checked before a long run.
 func (c *comparison) resolve(failIf []string) error {
+	if len(c.vars) > 0 {
+		return usagef("name the job file with --what-if", "--var gives a variable of a job file a value, and there is no job file")
+	}
 	if err := c.check(2, "compare takes two or more policies"); err != nil {
 		return err
 	}

@@ -71,10 +71,13 @@ func (w *whatIf) read() error {
 	if err != nil {
 		return err
 	}
-	if kubeKind.Match(src) {
-		err = w.manifest(src)
-	} else {
+	switch {
+	case !kubeKind.Match(src):
 		err = w.jobFile(src)
+	case len(w.vars) > 0:
+		err = usagef("leave --var out", "--var is for job files, and %s is a manifest of Kubernetes", w.name)
+	default:
+		err = w.manifest(src)
 	}
 	if err != nil {
 		return err
@@ -101,7 +104,11 @@ func (w *whatIf) manifest(src []byte) error {
 }
 
 func (w *whatIf) jobFile(src []byte) error {
-	file, err := jobspec.Load(w.name, src, jobspec.Options{SchedulingOnly: true})
+	vars, err := assignments(w.vars)
+	if err != nil {
+		return err
+	}
+	file, err := jobspec.Load(w.name, src, jobspec.Options{SchedulingOnly: true, Vars: vars})
 	if err != nil {
 		return err
 	}
