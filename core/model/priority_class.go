@@ -87,8 +87,10 @@ func (c *PriorityClass) Problems() []ClassProblem {
 	}
 	var problems []ClassProblem
 	if c.Value != system.Value {
-		problems = append(problems, ClassProblem{"value", fmt.Sprintf("%s is %d always, not %d", c.Name, system.Value, c.Value),
-			fmt.Sprintf("write %d, or leave the class out: it is there without being declared", system.Value)})
+		problems = append(problems, ClassProblem{
+			"value", fmt.Sprintf("%s is %d always, not %d", c.Name, system.Value, c.Value),
+			fmt.Sprintf("write %d, or leave the class out: it is there without being declared", system.Value),
+		})
 	}
 	if c.GlobalDefault {
 		problems = append(problems, ClassProblem{"globalDefault", c.Name + " cannot be the global default", "remove globalDefault"})
@@ -103,6 +105,8 @@ func (c *PriorityClass) valueProblems() []ClassProblem {
 	if c.Value <= HighestClass {
 		return nil
 	}
-	return []ClassProblem{{"value", fmt.Sprintf("%d is above %d, the most that a class may have", c.Value, HighestClass),
-		fmt.Sprintf("write at most %d; system-cluster-critical and system-node-critical are above it", HighestClass)}}
+	return []ClassProblem{{
+		"value", fmt.Sprintf("%d is above %d, the most that a class may have", c.Value, HighestClass),
+		fmt.Sprintf("write at most %d; system-cluster-critical and system-node-critical are above it", HighestClass),
+	}}
 }

@@ -244,11 +244,6 @@ func (s *simClient) stopBinding(key string) {
 	}
 }
 
-// simRoom is what the checks remember of a member cluster.
-type simRoom struct {
-	outranked map[int32]uint64 // the newest index at which a priority got or claimed room
-}
-
 // bindings holds what an entry did to member clusters to the rules. k.mu is held.
 func (k *simChecks) bindings(a *replication.Applied) {
 	for x := range a.Snap.Assignments() {

@@ -387,8 +387,10 @@ func TestPlanJob_OtherRulesAreADifference(t *testing.T) {
 		"preemption is off":    {high, func(c *model.SchedulerConfig) { c.Preemption = [model.EvalTypes]bool{} }, "preemption is off for service jobs"},
 		"another delta":        {high, func(c *model.SchedulerConfig) { c.PriorityDelta = new(int32(70)) }, "the priority delta is 70"},
 		"what decides nothing": {high, func(c *model.SchedulerConfig) { c.Algorithm = model.SpreadRank }, ""},
-		"nobody is evicted": {func() *coretest.JobBuilder { return coretest.Job("high").Count(1).Ask(100, 100, 0) },
-			func(c *model.SchedulerConfig) { c.PriorityDelta = new(int32(70)) }, ""},
+		"nobody is evicted": {
+			func() *coretest.JobBuilder { return coretest.Job("high").Count(1).Ask(100, 100, 0) },
+			func(c *model.SchedulerConfig) { c.PriorityDelta = new(int32(70)) }, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, 1, nil, func(w *world) {

@@ -66,7 +66,7 @@ func stillHolding(txn *Txn, bp *BatchPlan, spoilt spoiltNodes) []int {
 		before := len(groups)
 		groups = slices.DeleteFunc(groups, func(i int) bool {
 			g := &bp.Plan.Groups[i]
-			if takesWork(txn, g) && !(unseen && len(g.Evict) > 0) && (len(spoilt) == 0 || !spoilt.touches(g)) {
+			if takesWork(txn, g) && (!unseen || len(g.Evict) == 0) && (len(spoilt) == 0 || !spoilt.touches(g)) {
 				return false
 			}
 			spoilt.add(txn, g)

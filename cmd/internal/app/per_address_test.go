@@ -47,7 +47,7 @@ type fromConn struct {
 func (c *fromConn) RemoteAddr() net.Addr { return c.remote }
 
 func TestPerAddress_NobodyHasMoreThanTheirShare(t *testing.T) {
-	refused := prometheus.NewCounter(prometheus.CounterOpts{Name: "refused_total"})
+	refused := prometheus.NewCounter(prometheus.CounterOpts{Name: "refused_total", Help: "Connections that were refused."})
 	in := &callers{queue: make(chan net.Conn, 32)}
 	l := perAddress(in, 2, refused).(*fairListener)
 	var others []net.Conn
@@ -97,7 +97,7 @@ func TestPerAddress_NobodyHasMoreThanTheirShare(t *testing.T) {
 // Many come and go at once: a place that is given back is one, whoever had it.
 func TestPerAddress_ManyAtOnce(t *testing.T) {
 	in := &callers{queue: make(chan net.Conn)}
-	l := perAddress(in, 8, prometheus.NewCounter(prometheus.CounterOpts{Name: "refused_total"})).(*fairListener)
+	l := perAddress(in, 8, prometheus.NewCounter(prometheus.CounterOpts{Name: "refused_total", Help: "Connections that were refused."})).(*fairListener)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
