@@ -38,6 +38,7 @@ type simDisk struct {
 	numbers map[string]uint64
 	snaps   []*simSnapshot // the newest last
 	modules map[string][]byte
+	cluster string // its id
 
 	fault time.Time     // when a fault of the disk last began or ended
 	slow  time.Duration // that a write may take at most
@@ -71,7 +72,23 @@ func (d *simDisk) left() *simDisk {
 	maps.Copy(next.numbers, d.numbers)
 	maps.Copy(next.modules, d.modules)
 	next.snaps = slices.Clone(d.snaps)
+	next.cluster = d.cluster
 	return next
+}
+
+// clusterID is the cluster that the server belonged to when it was last told.
+func (d *simDisk) clusterID() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cluster
+}
+
+func (d *simDisk) keepClusterID(id string) error {
+	d.pause()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cluster = id
+	return nil
 }
 
 // hang has writes wait until it is called again with false.

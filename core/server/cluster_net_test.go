@@ -340,7 +340,9 @@ func (s simSeat) Members() []Member {
 	var list []Member
 	for _, o := range s.run.of.c.servers {
 		m := Member{ID: o.id, Since: o.since(), Raft: o.id, RPC: o.id, HTTP: "http://" + o.id, Expect: simVotes}
-		if o.run.Load() == nil {
+		if r := o.run.Load(); r != nil {
+			m.ClusterID = r.disk.clusterID()
+		} else {
 			m.Status = MemberFailed
 		}
 		if o.began.Load() > 0 { // the pool has heard of it
@@ -352,7 +354,7 @@ func (s simSeat) Members() []Member {
 
 func (s simSeat) Changed() <-chan struct{} { return nil }
 
-func (simSeat) SetCluster(string) error { return nil }
+func (s simSeat) SetCluster(id string) error { return s.run.disk.keepClusterID(id) }
 
 func (simSeat) Join(...string) (int, error) { return 0, errLost }
 

@@ -102,6 +102,11 @@ func TestCluster_HoldsUnderFaults(t *testing.T) {
 	}
 }
 
+// simTiming has snapshots and the logs behind them come and go all the time. What stays of
+// a log is more than who is alone ever adds to his own: see "What we do about Raft" in
+// core/replication/DESIGN.md.
+var simTiming = replication.Timing{TrailingLogs: 40, SnapshotThreshold: 25, SnapshotInterval: 3 * time.Second}
+
 // simCluster is a cluster with everybody who uses it.
 type simCluster struct {
 	t       testing.TB
@@ -282,7 +287,7 @@ func (s *simServer) start() {
 	var err error
 	r.node, err = replication.Open(replication.Config{
 		ServerID: s.id, Log: s.disk, Stable: s.disk, Snapshots: s.disk, Modules: simModules{s.disk}, Transport: &simLink{r.trans, r},
-		Store: store, Versions: s.release, Timing: replication.Timing{TrailingLogs: 10, SnapshotThreshold: 25, SnapshotInterval: 3 * time.Second},
+		Store: store, Versions: s.release, Timing: simTiming,
 		Observe: func(list []replication.Applied) {
 			s.c.checks.applied(r, list)
 			if server := r.told.Load(); server != nil {
