@@ -103,6 +103,11 @@ func (t *hclTree) variable(name string, b *hclsyntax.Block, given string, isGive
 	var value cty.Value
 	switch {
 	case isGiven:
+		if kind == cty.DynamicPseudoType && preset != nil { // its default tells what it is
+			if got, ok := t.evaluate(preset.Expr); ok && !got.IsNull() && got.Type().IsPrimitiveType() {
+				kind = got.Type()
+			}
+		}
 		value = t.givenValue(given, kind)
 	case preset == nil:
 		t.add(at, fmt.Sprintf("variable %.100q has no value", name), fmt.Sprintf("add a default, or give one: --var %.100s=VALUE", name))
