@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -174,6 +175,66 @@ func TestScheduler_KeepsWhatAClientDoesNotKnow(t *testing.T) {
 		if resp, text := w.send("PUT", "/v1/scheduler/configuration", bad); resp.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", bad, resp.StatusCode, text)
 		}
+	}
+}
+
+// Gates that are not named keep their value, null is their default, and a gate that
+// is not there is refused, whatever it is set to. What is refused changes nothing:
+// bodies were once read into the state's own values.
+func TestScheduler_FeatureGatesAreMergedByName(t *testing.T) {
+	w := start(t)
+	put := func(body string, status int, gates string) {
+		t.Helper()
+		if resp, text := w.send("PUT", "/v1/scheduler/configuration", body); resp.StatusCode != status {
+			t.Errorf("%s: %d %s", body, resp.StatusCode, text)
+		} else if strings.Contains(body, "NoSuch") && !strings.Contains(text, "the feature gates are PriorityBasedScheduling, ") {
+			t.Errorf("%s: nobody says which there are: %s", body, text)
+		}
+		conf, _, err := w.client.Scheduler().Get(t.Context(), nil)
+		w.no(err)
+		var list []string
+		for _, gate := range conf.FeatureGates.All() {
+			if *gate.Value != nil {
+				list = append(list, fmt.Sprint(gate.Name, " ", gate.On()))
+			}
+		}
+		if got := strings.Join(list, ", "); got != gates {
+			t.Errorf("after %s: %q, want %q", body, got, gates)
+		}
+	}
+	const off, both = "PriorityBasedScheduling false", "PriorityBasedScheduling false, StrictPriorityClasses true"
+	put(`{"FeatureGates":{"PriorityBasedScheduling":false}}`, http.StatusOK, off)
+	put(`{"FeatureGates":{"StrictPriorityClasses":true}}`, http.StatusOK, both)
+	put(`{"FeatureGates":{}}`, http.StatusOK, both)
+	put(`{}`, http.StatusOK, both)
+	put(`{"FeatureGates":{"NoSuch":true}}`, http.StatusBadRequest, both)
+	put(`{"featuregates":{"NoSuch":false}}`, http.StatusBadRequest, both)
+	put(`{"FeatureGates":{"NoSuch":null,"PriorityBasedScheduling":true}}`, http.StatusBadRequest, both)
+	put(`{"FeatureGates":{"PriorityBasedScheduling":"no"}}`, http.StatusBadRequest, both)
+	put(`{"FeatureGates":{"StrictPriorityClasses":null}}`, http.StatusOK, off)
+}
+
+// What a client of ours takes out of the configuration goes back to its default.
+func TestScheduler_WhatIsTakenOutGoesBackToItsDefault(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	conf, _, err := w.client.Scheduler().Get(ctx, nil)
+	w.no(err)
+	conf.PriorityDelta, conf.Coalescing, conf.FeatureGates.PriorityBasedScheduling = new(25), new(false), new(false)
+	_, err = w.client.Scheduler().Set(ctx, conf, nil)
+	w.no(err)
+	conf, _, err = w.client.Scheduler().Get(ctx, nil)
+	w.no(err)
+	if conf.PriorityDelta == nil || conf.Coalescing == nil || conf.FeatureGates.PriorityBasedScheduling == nil {
+		t.Fatalf("not written: %+v", conf)
+	}
+	conf.PriorityDelta, conf.Coalescing, conf.FeatureGates.PriorityBasedScheduling = nil, nil, nil
+	_, err = w.client.Scheduler().Set(ctx, conf, nil)
+	w.no(err)
+	conf, _, err = w.client.Scheduler().Get(ctx, nil)
+	w.no(err)
+	if conf.PriorityDelta != nil || conf.Coalescing != nil || conf.FeatureGates.PriorityBasedScheduling != nil {
+		t.Errorf("still set: %+v", conf)
 	}
 }
 

@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
+	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/model"
@@ -28,7 +32,7 @@ func schedulerRoutes() []route {
 			reads: true, response: client.SchedulerConfigurationResponse{}, handle: getConfig,
 		}, route{
 			methods: put, pattern: at.pattern, name: at.name + "_set", tag: tagScheduler, roles: operator, leads: true,
-			doc:     "Replaces what operators set for scheduling. Fields that are absent keep their value." + at.doc,
+			doc:     "Replaces what operators set for scheduling. Fields that are absent keep their value, and feature gates theirs; null is the default." + at.doc,
 			params:  []param{{"cas", "integer", "write only while ModifyIndex is this"}},
 			request: client.SchedulerConfiguration{}, response: client.SchedulerSetConfigurationResponse{}, handle: setConfig,
 		})
@@ -70,13 +74,16 @@ func configOf(m *model.SchedulerConfig) *client.SchedulerConfiguration {
 	}
 	out := &client.SchedulerConfiguration{
 		SchedulerAlgorithm: string(m.Algorithm), PauseEvalBroker: m.BrokerPaused, Policy: m.Policy, OnFault: m.OnFault,
-		Coalescing: m.Coalescing, Shedding: m.Shedding, CreateIndex: m.ModifyIndex, ModifyIndex: m.ModifyIndex,
+		Coalescing: own(m.Coalescing), Shedding: own(m.Shedding), CreateIndex: m.ModifyIndex, ModifyIndex: m.ModifyIndex,
 		FeatureGates: client.FeatureGates(m.Gates),
 		PreemptionConfig: client.PreemptionConfig{
 			SystemSchedulerEnabled: m.Preemption[model.JobSystem], SysBatchSchedulerEnabled: m.Preemption[model.JobSysBatch],
 			BatchSchedulerEnabled: m.Preemption[model.JobBatch], ServiceSchedulerEnabled: m.Preemption[model.JobService],
 			BindingSchedulerEnabled: m.Preemption[model.JobBinding],
 		},
+	}
+	for _, gate := range out.FeatureGates.All() {
+		*gate.Value = own(*gate.Value)
 	}
 	if out.SchedulerAlgorithm == "" {
 		out.SchedulerAlgorithm = string(model.Binpack)
@@ -86,6 +93,14 @@ func configOf(m *model.SchedulerConfig) *client.SchedulerConfiguration {
 		out.PriorityDelta = &delta
 	}
 	return out
+}
+
+// own is a copy: a body that is read into what the state holds would change it.
+func own(b *bool) *bool {
+	if b == nil {
+		return nil
+	}
+	return new(*b)
 }
 
 // setConfig writes over what is set, so that a client that knows Nomad's fields
@@ -99,6 +114,9 @@ func setConfig(a *API, c *call) (any, error) {
 	conf := configOf(current)
 	unknown, err := decode(text, conf, a.cfg.Limits.Depth)
 	if err != nil {
+		return nil, err
+	}
+	if err := unknownGates(text); err != nil {
 		return nil, err
 	}
 	if len(unknown) > 0 {
@@ -134,6 +152,27 @@ func setConfig(a *API, c *call) (any, error) {
 	}
 	c.index(index)
 	return &client.SchedulerSetConfigurationResponse{Updated: true, Index: index}, nil
+}
+
+// unknownGates refuses feature gates that there are not. Of other fields that are
+// not there, false says nothing; of a gate it does.
+func unknownGates(text []byte) error {
+	var body struct{ FeatureGates map[string]any }
+	if json.Unmarshal(text, &body) != nil {
+		return nil // what is wrong with it, decode says
+	}
+	known := fieldsOf(reflect.TypeFor[client.FeatureGates]())
+	var unknown, paths []string
+	for _, name := range slices.Sorted(maps.Keys(body.FeatureGates)) {
+		if known[strings.ToLower(name)] == nil && len(unknown) < maxUnknown {
+			unknown, paths = append(unknown, quote(name)), append(paths, join("FeatureGates", name))
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	return invalid("there is no feature gate %s", strings.Join(unknown, ", ")).
+		hint("the feature gates are %s", strings.Join(client.FeatureGateNames(), ", ")).with("Unknown", paths)
 }
 
 func configFrom(conf *client.SchedulerConfiguration) (*model.SchedulerConfig, error) {

@@ -16,10 +16,10 @@ func (s Scheduler) Get(ctx context.Context, q *QueryOptions) (*SchedulerConfigur
 	return out.SchedulerConfig, meta, err
 }
 
-// Set writes the configuration. With check it is written only while its
-// ModifyIndex is that; otherwise Updated is false.
+// Set writes the configuration; what is nil in it goes back to its default. With
+// check it is written only while its ModifyIndex is that; otherwise Updated is false.
 func (s Scheduler) Set(ctx context.Context, conf *SchedulerConfiguration, check *uint64) (*SchedulerSetConfigurationResponse, error) {
-	r, err := s.c.call(http.MethodPut, "scheduler", "configuration").json(conf)
+	r, err := s.c.call(http.MethodPut, "scheduler", "configuration").json(wholeConfiguration(conf))
 	if err != nil {
 		return nil, err
 	}
@@ -29,6 +29,23 @@ func (s Scheduler) Set(ctx context.Context, conf *SchedulerConfiguration, check 
 	out := &SchedulerSetConfigurationResponse{}
 	_, err = r.do(ctx, out)
 	return out, err
+}
+
+// wholeConfiguration is a configuration that says what is nil, too: what is not
+// said at all stays as it is.
+func wholeConfiguration(c *SchedulerConfiguration) any {
+	type gates struct {
+		PriorityBasedScheduling           *bool
+		PriorityBasedPreemptiveScheduling *bool
+		StrictPriorityClasses             *bool
+	}
+	return &struct {
+		*SchedulerConfiguration
+		PriorityDelta *int
+		Coalescing    *bool
+		Shedding      *bool
+		FeatureGates  gates
+	}{c, c.PriorityDelta, c.Coalescing, c.Shedding, gates(c.FeatureGates)}
 }
 
 // PriorityClasses is what can be done with priority classes;

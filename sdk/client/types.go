@@ -170,13 +170,6 @@ type PriorityClass struct {
 	Description      string `json:",omitempty"`
 }
 
-// FeatureGates switch what bindings get of their priorities.
-type FeatureGates struct {
-	PriorityBasedScheduling           *bool `json:",omitempty"` // they are queued by priority; absent: on
-	PriorityBasedPreemptiveScheduling *bool `json:",omitempty"` // they evict, not without the other; absent: on
-	StrictPriorityClasses             *bool `json:",omitempty"` // a class that is not there is refused; absent: off
-}
-
 // SchedulerConfiguration is what operators set for the whole cluster.
 type SchedulerConfiguration struct {
 	SchedulerAlgorithm string // binpack or spread

@@ -46,12 +46,17 @@ func shownScheduler(s *client.SchedulerConfiguration) document {
 			fault = "deny"
 		}
 		c := s.PreemptionConfig
-		p.facts("algorithm", s.SchedulerAlgorithm, "policy", policy, "priority delta", delta, "on fault", fault,
+		facts := []string{
+			"algorithm", s.SchedulerAlgorithm, "policy", policy, "priority delta", delta, "on fault", fault,
 			"preempts for service", yes(c.ServiceSchedulerEnabled), "preempts for batch", yes(c.BatchSchedulerEnabled),
 			"preempts for system", yes(c.SystemSchedulerEnabled), "preempts for sysbatch", yes(c.SysBatchSchedulerEnabled),
 			"preempts for bindings", yes(c.BindingSchedulerEnabled),
 			"broker paused", yes(s.PauseEvalBroker), "coalescing", yes(s.Coalescing == nil || *s.Coalescing), "shedding", yes(s.Shedding == nil || *s.Shedding),
-			"index", fmt.Sprint(s.ModifyIndex))
+		}
+		for _, gate := range s.FeatureGates.All() {
+			facts = append(facts, gate.Name, gateState(gate))
+		}
+		p.facts(append(facts, "index", fmt.Sprint(s.ModifyIndex))...)
 	}}
 }
 
@@ -61,6 +66,7 @@ type schedulerSet struct {
 	service, batch, system, sysbatch  bool
 	binding                           bool
 	coalescing, shedding              bool
+	gates                             []string
 	check                             uint64
 }
 
@@ -70,9 +76,14 @@ func newSchedulerSetCmd(env *Env) *cobra.Command {
 		Use:   "set",
 		Short: "Change the scheduler's settings; what is not named stays",
 		Long: `Change the scheduler's settings; what is not named stays. Exits 5 when somebody
-else has changed them meanwhile.`,
-		Example: "  cede operator scheduler set --preempt-service --preempt-batch\n  cede operator scheduler set --policy least-waste --priority-delta 20",
-		Args:    arguments(0, 0, "no arguments"),
+else has changed them meanwhile.
+
+Feature gates switch what bindings get of their priorities:
+
+` + gatesDescribed(),
+		Example: "  cede operator scheduler set --preempt-service --preempt-batch\n  cede operator scheduler set --policy least-waste --priority-delta 20\n" +
+			"  cede operator scheduler set --feature-gate PriorityBasedPreemptiveScheduling=false",
+		Args: arguments(0, 0, "no arguments"),
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.algorithm, "algorithm", "", "`binpack or spread`: which of the nodes with room goes first")
@@ -86,9 +97,11 @@ else has changed them meanwhile.`,
 	f.BoolVar(&s.binding, "preempt-binding", false, "bindings may")
 	f.BoolVar(&s.coalescing, "coalescing", true, "write one evaluation for a job and log entry")
 	f.BoolVar(&s.shedding, "shedding", true, "keep one of a job's pending evaluations")
+	f.StringArrayVar(&s.gates, "feature-gate", nil, "`NAME=true|false|default` switches a gate, default as it was made; may be repeated, and gates not named stay")
 	f.Uint64Var(&s.check, "check-index", 0, "change them only while their index is `N`")
 	complete(cmd, "algorithm", []string{"binpack", "spread"})
 	complete(cmd, "on-fault", []string{"deny", "default"})
+	complete(cmd, "feature-gate", gateSettings())
 	return asking(env, cmd, func(ctx context.Context, c *connection, _ []string) (document, error) {
 		changed := s.named(cmd)
 		if len(changed) == 0 {
@@ -104,7 +117,7 @@ else has changed them meanwhile.`,
 
 // settings are the flags that change something.
 var schedulerSettings = []string{
-	"algorithm", "policy", "priority-delta", "on-fault", "preempt-service", "preempt-batch", "preempt-system", "preempt-sysbatch", "preempt-binding", "coalescing", "shedding",
+	"algorithm", "policy", "priority-delta", "on-fault", "preempt-service", "preempt-batch", "preempt-system", "preempt-sysbatch", "preempt-binding", "coalescing", "shedding", "feature-gate",
 }
 
 func (s *schedulerSet) named(cmd *cobra.Command) []string {
@@ -188,6 +201,10 @@ func (s *schedulerSet) apply(cmd *cobra.Command, conf *client.SchedulerConfigura
 			conf.Coalescing = &s.coalescing
 		case "shedding":
 			conf.Shedding = &s.shedding
+		case "feature-gate":
+			if err := setGates(&conf.FeatureGates, s.gates); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
