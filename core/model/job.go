@@ -82,7 +82,7 @@ type Job struct {
 	PriorityClass  string                // the class that Priority came from; "" when given by value
 	NeverPreempts  bool                  // preemptionPolicy: Never
 	NonPreemptible bool                  // preemptible: false; never a victim
-	EvictedWhole   bool                  // disruptionMode: all; no allocation of it is evicted without the others, but for MinCount
+	EvictedWhole   bool                  // disruptionMode: all; no allocation of it is evicted without the others that run such a version, but for MinCount
 	Toleration     *PreemptionToleration // who is spared; nil: nobody
 	AllAtOnce      bool                  // gang: all groups are placed, or none is
 	Datacenters    []string              // absent: all

@@ -15,6 +15,10 @@ type PreemptionToleration struct {
 // victim, or who goes with one.
 func (j *Job) Guarded() bool { return j.Toleration != nil || j.EvictedWhole }
 
+// GoesWhole is whether the allocation is evicted with those of its job of which the
+// same is true: the version that it runs decides, not the job as it is now.
+func (a *Allocation) GoesWhole() bool { return a.Live() && a.Job.EvictedWhole }
+
 // Surplus is how many of so many instances of a group may be evicted one by one,
 // though the job is one that is evicted whole.
 func (j *Job) Surplus(group string, live int) int {

@@ -77,7 +77,7 @@ func (s *Scratch) goWhole(g *model.CommitGroup) refusal {
 func (s *Scratch) leftBehind(victim *model.Allocation) (stays *model.Allocation) {
 	live, left := 0, 0
 	for _, a := range s.snap.AppendJobAllocs(nil, victim.Job.Key()) {
-		if !a.Live() {
+		if !a.GoesWhole() {
 			continue
 		}
 		ended := s.ended(a)

@@ -11,7 +11,7 @@ import (
 // it: preemption tolerations, jobs that are evicted whole, strict budgets. Nodes
 // without any of it never come here.
 
-// unit is the live allocations of a job that is evicted whole.
+// unit is the allocations of a job that go together.
 type unit struct {
 	rows []*state.Row // ascending by id
 	// spared is whether one of them may not go, so that they do not go together.
@@ -115,7 +115,7 @@ func (s *searcher) unit(key model.JobKey) *unit {
 	u := &unit{}
 	live := map[string]int{}
 	for _, a := range s.f.snap.AppendJobAllocs(nil, key) {
-		if !a.Live() {
+		if !a.GoesWhole() {
 			continue
 		}
 		row := s.rowOf(a)
@@ -187,7 +187,7 @@ func (s *searcher) goesAlone(row *state.Row) bool {
 		return false
 	}
 	for _, pick := range s.picks {
-		if g := s.batch.rows[pick].Group; g.Name == row.Group.Name && g.Job.Key() == row.Group.Job.Key() {
+		if g := s.batch.rows[pick].Group; g.Job.EvictedWhole && g.Name == row.Group.Name && g.Job.Key() == row.Group.Job.Key() {
 			left--
 		}
 	}

@@ -118,7 +118,7 @@ func (x *explainer) tolerates(row *state.Row) bool {
 	}
 	live, held := 0, false
 	for _, a := range x.run.proposed.AppendJobAllocs(nil, job.Key()) {
-		if !a.Live() {
+		if !a.GoesWhole() {
 			continue
 		}
 		if a.Group.Name == row.Group.Name {

@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
@@ -162,6 +163,45 @@ func TestPreemption_NotThePreemptible(t *testing.T) {
 }
 
 // A node that needs no eviction wins, however bad.
+// While a job is updated, its instances are of two versions, of which one goes whole:
+// those of that version go together, and the others one by one.
+func TestPreemption_GoesWholeByTheVersionThatRuns(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		first bool // the earlier version goes whole, else the later one
+		count int
+		on    string // the only node that will do; "": each
+		want  string
+	}{
+		{"one by one", true, 3, "", "a.g[0]@n1 over f1, a.g[1]@n2 over f2, a.g[2]@n3 over f0"},
+		{"the last of the earlier ones", true, 1, "n3", "a.g[0]@n3 over f0"},
+		{"one of the earlier ones, then the others together", false, 2, "", "a.g[0]@n3 over f0, a.g[1]@n1 over f1 f2"},
+		{"the others together", false, 1, "n2", "a.g[0]@n2 over f1 f2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTown(t)
+			for _, id := range []string{"n1", "n2", "n3"} {
+				w.node(id)
+			}
+			version := func(whole bool) *model.Job {
+				return job("f", 10, 6, 1).Count(3).Change(func(j *model.Job) { j.EvictedWhole = whole }).Obj()
+			}
+			w.run(version(c.first), "f0", "n3")
+			later := version(!c.first)
+			w.job(later)
+			w.write(func(txn *state.Txn) {
+				txn.UpsertAllocs(coretest.Running("f1", later, 0, 1, "n1"), coretest.Running("f2", later, 0, 2, "n2"))
+			})
+			w.job(job("a", 50, 6, 1).Count(c.count).With(func(g *model.Group) {
+				if c.on != "" {
+					g.Constraints = []model.Constraint{{Attribute: "node.id", Operator: model.OpEqual, Value: c.on}}
+				}
+			}).Obj())
+			w.want("a", c.want)
+		})
+	}
+}
+
 func TestPreemption_RoomWins(t *testing.T) {
 	w := newTown(t)
 	w.node("n1")

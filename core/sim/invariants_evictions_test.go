@@ -61,9 +61,11 @@ func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
 			}
 			mates := []*model.Allocation{v}
 			if v.Job.EvictedWhole && !slices.ContainsFunc(s.before.AppendJobAllocs(nil, v.Job.Key()), func(w *model.Allocation) bool {
-				return w.Live() && !gone[w.ID]
+				return w.Live() && w.Job.EvictedWhole && !gone[w.ID]
 			}) {
-				mates = slices.DeleteFunc(slices.Clone(victims), func(w *model.Allocation) bool { return w.Job.Key() != v.Job.Key() })
+				mates = slices.DeleteFunc(slices.Clone(victims), func(w *model.Allocation) bool {
+					return !w.Job.EvictedWhole || w.Job.Key() != v.Job.Key()
+				})
 			}
 			apartFrom := false
 			for _, w := range mates {
@@ -130,7 +132,7 @@ func (s *server) checkBudgets(after *state.Snapshot, plan *model.Plan) {
 			}
 			stay, ofGroup := 0, 0
 			for _, mate := range s.before.AppendJobAllocs(nil, v.Job.Key()) {
-				if mate.Live() && after.Alloc(mate.ID).Live() {
+				if mate.Live() && mate.Job.EvictedWhole && after.Alloc(mate.ID).Live() {
 					stay++
 					if mate.Group.Name == v.Group.Name {
 						ofGroup++

@@ -30,18 +30,9 @@ func (t *Txn) regroup(old, next *model.Allocation, was, is standing) {
 	if n := len(t.regrouped); n > 0 && t.regrouped[n-1] == key {
 		return
 	}
-	if t.goesWhole(some.Job, key) || next != nil && next.Job.EvictedWhole {
+	if some.Job.EvictedWhole || next != nil && next.Job.EvictedWhole {
 		t.regrouped = append(t.regrouped, key)
 	}
-}
-
-// goesWhole is whether a version of a job, or the job as it is now, goes whole.
-func (t *Txn) goesWhole(version *model.Job, key model.JobKey) bool {
-	if version.EvictedWhole {
-		return true
-	}
-	job := t.Job(key)
-	return job != nil && job.EvictedWhole
 }
 
 // Mates is the nodes of those who go with what the entry at this index ended, placed
@@ -62,7 +53,7 @@ func (sn *Snapshot) Mates() (nodes []string) {
 func (sn *Snapshot) MatesChanged() map[string]uint64 {
 	changed := map[string]uint64{}
 	for job := range sn.Jobs() {
-		if !job.EvictedWhole {
+		if !job.EvictedWhole && !sn.someGoWhole(job) {
 			continue
 		}
 		newest := job.ModifyIndex
@@ -72,6 +63,14 @@ func (sn *Snapshot) MatesChanged() map[string]uint64 {
 		sn.eachMate(job.Key(), func(a *model.Allocation) { changed[a.NodeID] = max(changed[a.NodeID], newest) })
 	}
 	return changed
+}
+
+// someGoWhole is whether allocations of earlier versions of a job go whole.
+func (sn *Snapshot) someGoWhole(job *model.Job) (some bool) {
+	if job.Version > 0 {
+		sn.eachMate(job.Key(), func(a *model.Allocation) { some = some || a.Job.EvictedWhole })
+	}
+	return some
 }
 
 // eachMate visits the live allocations of a job.
