@@ -95,7 +95,9 @@ func (s *Scratch) withdraw(b *model.Binding, g *model.CommitGroup, w *model.With
 		if a != nil && a.Binding != s.plan.Job {
 			return malformed("it withdraws assignment %q of %s", a.ID, a.Binding)
 		}
-		all.gone[w.AssignmentID] = true
+		if a == nil || !a.Done { // its replicas count for good once they have done their work
+			all.gone[w.AssignmentID] = true
+		}
 		return refusal{}
 	}
 	at := slices.IndexFunc(g.Claims, func(c *model.Claim) bool { return c.ID == w.By })

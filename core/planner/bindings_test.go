@@ -85,6 +85,32 @@ func TestVerify_Bindings(t *testing.T) {
 	}
 }
 
+// A plan that replaces what has done its work by then would leave the binding with both.
+func TestVerify_CountsWhatIsDoneThoughItIsWithdrawn(t *testing.T) {
+	txn := state.New().Begin(1)
+	for _, id := range []string{"m1", "m2"} {
+		if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 10}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &model.Binding{Namespace: "default", ID: bindKey.ID, Priority: 5, Replicas: 1, Resources: model.Resources{"cpu": 2}}
+	if err := txn.UpsertBinding(b); err != nil {
+		t.Fatal(err)
+	}
+	for _, done := range []bool{false, true} {
+		txn.UpsertAssignment(&model.Assignment{ID: "old", Binding: bindKey, ClusterID: "m2", Replicas: 1, Vec: model.Vector{1}, Done: done})
+		plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: []model.CommitGroup{{
+			Withdraw: []model.Withdrawal{{AssignmentID: "old"}}, Assign: []*model.Assignment{assigning("m1", 1)},
+		}}}
+		var scratch planner.Scratch
+		v, err := planner.Verify(txn.Snapshot(), plan, 1, nil, &scratch)
+		if err != nil || len(v.Rejected) == 1 != done {
+			t.Errorf("done: %t; rejected: %+v, %v", done, v.Rejected, err)
+		}
+	}
+	txn.Abort()
+}
+
 func TestVerify_RefusesMalformedPlansOfBindings(t *testing.T) {
 	snap := bindWorld(t)
 	for want, groups := range map[string][]model.CommitGroup{

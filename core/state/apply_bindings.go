@@ -108,6 +108,9 @@ func (t *Txn) applyBindings(now int64, plan *model.Plan, g *model.CommitGroup, l
 		w := &g.Withdraw[i]
 		old := t.Assignment(w.AssignmentID)
 		if old == nil || !old.Live() {
+			if b := t.Binding(plan.Job); b != nil && old != nil && old.Counts() && w.By == "" && len(g.Assign) > 0 {
+				lost.addBinding(b) // it did its work meanwhile, so what is assigned in its place may be too much
+			}
 			continue
 		}
 		if w.Keep > 0 {

@@ -233,3 +233,31 @@ func TestApplyPlan_EvictsFromOneCluster(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What was to be replaced may have done its work by then, and counts: the binding is looked
+// at again, as it may have too many replicas now. Nobody else would take them away.
+func TestApplyPlan_LooksAgainWhereWhatItReplacesIsDone(t *testing.T) {
+	txn := New().Begin(1)
+	defer txn.Abort()
+	key := model.JobKey{Namespace: "default", ID: "b"}
+	for _, id := range []string{"m1", "m2"} {
+		if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 10}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := txn.UpsertBinding(&model.Binding{Namespace: "default", ID: "b", Replicas: 1}); err != nil {
+		t.Fatal(err)
+	}
+	txn.UpsertAssignment(&model.Assignment{ID: "old", Binding: key, ClusterID: "m1", Replicas: 1, Vec: model.Vector{4}})
+	plan := &model.Plan{EvalID: "e", Job: key, Groups: []model.CommitGroup{{
+		Withdraw: []model.Withdrawal{{AssignmentID: "old", Reason: "the binding was changed"}},
+		Assign:   []*model.Assignment{{ID: "new", Binding: key, ClusterID: "m2", Replicas: 1, Vec: model.Vector{5}}},
+	}}}
+	txn.ApplyAssignmentUpdates(5, []AssignmentUpdate{{ID: "old", Client: model.ClientComplete}})
+	if evals := txn.ApplyPlan(7, plan, []int{0}); len(evals) != 1 || evals[0].JobKey() != key {
+		t.Errorf("evaluations %+v, want one of the binding", evals)
+	}
+	if err := txn.Snapshot().Check(); err != nil {
+		t.Error(err)
+	}
+}
