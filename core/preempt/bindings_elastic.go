@@ -16,20 +16,24 @@ const (
 )
 
 // addCandidate adds the row of an assignment, or the two of one that may be
-// shrunk.
+// shrunk. There is one as well where its binding can do without all of it, because
+// of what it has elsewhere: then no more of it leaves than is needed either.
 func (b *bindingSearch) addCandidate(a *model.Assignment, victim *model.Binding) {
 	spare := 0
 	if b.elastic && victim.MinReplicas > 0 {
-		spare = b.spare(a, victim)
+		spare = min(b.spare(a, victim), a.Replicas)
 	}
-	if spare <= 0 || spare >= a.Replicas {
+	if spare <= 0 {
 		b.rows = append(b.rows, bindingRow{a, victim.Priority, whole, a.Replicas, a.Vec, victim.Checkpoint})
 		return
 	}
 	above := bindingRow{a, victim.Priority, surplus, spare, replicasOf(a, spare), victim.Checkpoint}
-	rest := bindingRow{a, victim.Priority, minimum, a.Replicas - spare, a.Vec, victim.Checkpoint}
-	rest.vec.Sub(&above.vec)
-	b.rows = append(b.rows, above, rest)
+	b.rows = append(b.rows, above)
+	if spare < a.Replicas {
+		rest := bindingRow{a, victim.Priority, minimum, a.Replicas - spare, a.Vec, victim.Checkpoint}
+		rest.vec.Sub(&above.vec)
+		b.rows = append(b.rows, rest)
+	}
 }
 
 // spare is how many replicas of an assignment its binding can do without: what it
@@ -63,16 +67,16 @@ func goesWhole(picks []bindingRow, a *model.Assignment) bool {
 // keepSome gives back as many replicas of a surplus as are not needed.
 func (b *bindingSearch) keepSome(p *bindingRow, left *model.Vector) {
 	one := replicasOf(p.assignment, 1)
-	for p.replicas > 1 {
-		back := *left
-		back.Add(&one)
-		if !b.covered(&back) {
-			return
+	back := int64(p.replicas - 1)
+	for d := range b.dims {
+		if one[d] > 0 {
+			back = min(back, -left[d]/one[d])
 		}
-		*left = back
-		p.replicas--
-		p.vec.Sub(&one)
 	}
+	given := replicasOf(p.assignment, int(back))
+	left.Add(&given)
+	p.replicas -= int(back)
+	p.vec.Sub(&given)
 }
 
 // united joins the two rows of what leaves whole: it is one victim.

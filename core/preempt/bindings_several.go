@@ -2,6 +2,7 @@ package preempt
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
@@ -19,12 +20,44 @@ type Spread struct {
 // cluster, so that amounts cannot be added up. It must be monotone.
 //
 // The victims are the lowest priorities over all clusters, and none of them could
-// be left out. A binding that is shrunk on several of them keeps its minimum over
-// all, as long as it is not evicted from one.
+// be left out. Of equal priorities nobody is evicted from a cluster as long as it
+// is enough to shrink bindings. One that is shrunk on several clusters keeps its
+// minimum over all of them, those aside that it is evicted from.
 func FindSpread(snap *state.Snapshot, req *BindingRequest, enough func(room []model.Vector) bool) (Spread, error) {
-	s := several{bindingSearch: newBindingSearch(snap, req), enough: enough, spared: map[model.JobKey]int{}}
-	for at, c := range req.Clusters {
-		_, soon := snap.ClusterRoom(c.ID, req.Binding.Key(), req.Binding.Priority, req.Now)
+	s := newSeveral(snap, req, enough)
+	found, err := s.find()
+	if err == nil && len(found.Victims) == 0 && s.elastic && !s.ascending {
+		// Who goes by another order may have listed too little of what several clusters
+		// share: it is asked whom it evicts whole.
+		s = newSeveral(snap, req, enough)
+		s.elastic = false
+		return s.find()
+	}
+	return found, err
+}
+
+// several is a search over several clusters together.
+type several struct {
+	*bindingSearch
+	enough func(room []model.Vector) bool
+	room   []model.Vector // by position in BindingRequest.Clusters, as if no pot were overdrawn
+
+	leaves map[*model.Assignment]*leave
+	pots   map[model.JobKey]*pot
+	order  []*pot // in which they came
+	steps  int    // that are left for sharing out
+}
+
+func newSeveral(snap *state.Snapshot, req *BindingRequest, enough func(room []model.Vector) bool) *several {
+	return &several{
+		bindingSearch: newBindingSearch(snap, req), enough: enough, steps: mostSteps,
+		leaves: map[*model.Assignment]*leave{}, pots: map[model.JobKey]*pot{},
+	}
+}
+
+func (s *several) find() (Spread, error) {
+	for at, c := range s.req.Clusters {
+		_, soon := s.snap.ClusterRoom(c.ID, s.req.Binding.Key(), s.req.Binding.Priority, s.req.Now)
 		s.room = append(s.room, soon)
 		s.offer(at, c.ID, soon)
 	}
@@ -42,48 +75,68 @@ func FindSpread(snap *state.Snapshot, req *BindingRequest, enough func(room []mo
 		if err != nil {
 			return Spread{}, err
 		}
-		lists = append(lists, picks)
+		lists = append(lists, withWhole(picks))
 	}
 	return Spread{s.choose(lists), s.found}, nil
-}
-
-// several is a search over several clusters together.
-type several struct {
-	*bindingSearch
-	enough func(room []model.Vector) bool
-	room   []model.Vector       // by position in BindingRequest.Clusters
-	spared map[model.JobKey]int // replicas taken off bindings that they could do without
 }
 
 // offer makes an option of a cluster that holds more replicas with everybody gone
 // who may go.
 func (s *several) offer(at int, cluster string, soon model.Vector) {
 	s.found.Outcomes[at] = NoCandidates
+	held := s.candidates(cluster)
 	most := soon
-	most.Add(s.candidates(cluster))
+	most.Add(held)
 	b := s.req.Binding
 	replicas := b.Fits(&most, s.req.Replicas)
 	if len(s.rows) == 0 || replicas <= b.Fits(&soon, s.req.Replicas) {
 		return
 	}
 	s.found.Outcomes[at] = NotEnough
-	o := bindingOption{at: at, need: b.Needs(replicas), rows: slices.Clone(s.rows)}
-	o.need.Sub(&soon)
+	o := bindingOption{at: at, rows: slices.Clone(s.rows)}
+	if s.elastic && s.ascending { // what clusters share may not be had here: whoever comes next has to be known
+		o.need = *held
+	} else {
+		o.need = b.Needs(replicas)
+		o.need.Sub(&soon)
+	}
 	s.sort(o.rows)
 	s.options = append(s.options, o)
 }
 
-// pick is a row of the option of a cluster.
+// withWhole adds to the list of a cluster that those may be evicted whom their
+// binding can do without there, if it has as many elsewhere: behind what is shrunk
+// at the same priority.
+func withWhole(list []bindingRow) []bindingRow {
+	var out []bindingRow
+	owed := 0 // in list: the first row that has no such row yet
+	for i := range list {
+		out = append(out, list[i])
+		if i+1 < len(list) && list[i+1].priority == list[i].priority {
+			continue
+		}
+		for _, row := range list[owed : i+1] {
+			if row.part == surplus && row.replicas == row.assignment.Replicas {
+				row.part, row.replicas, row.vec = minimum, 0, model.Vector{}
+				out = append(out, row)
+			}
+		}
+		owed = i + 1
+	}
+	return out
+}
+
+// pick is a row that was taken.
 type pick struct {
-	bindingRow
-	at int // in BindingRequest.Clusters
+	*leave
+	part part
 }
 
 // choose takes from the lists of clusters whoever has the lowest priority, until
 // there is enough room, and spares whom it can, the last first.
 func (s *several) choose(lists [][]bindingRow) (victims []BindingVictim) {
 	var taken []pick
-	for !s.enough(s.room) {
+	for !s.fits() {
 		next := -1
 		for i, list := range lists {
 			if len(list) > 0 && (next < 0 || sooner(&list[0], &lists[next][0])) {
@@ -93,21 +146,15 @@ func (s *several) choose(lists [][]bindingRow) (victims []BindingVictim) {
 		if next < 0 {
 			return nil
 		}
-		p := pick{lists[next][0], s.options[next].at}
+		taken = append(taken, s.take(&lists[next][0], s.options[next].at))
 		lists[next] = lists[next][1:]
-		if s.cut(&p, taken); p.replicas > 0 {
-			taken = append(taken, p)
-			s.room[p.at].Add(&p.vec)
-		}
 	}
-	taken = s.spareSome(taken)
+	for k := len(taken) - 1; k >= 0; k-- {
+		s.spareSome(taken[k])
+	}
 	for _, p := range taken {
-		switch {
-		case p.part == surplus && goesOn(taken, p.assignment): // it leaves whole, with its minimum
-		case p.part == surplus:
-			victims = append(victims, BindingVictim{p.assignment, p.assignment.Replicas - p.replicas})
-		default:
-			victims = append(victims, BindingVictim{Assignment: p.assignment})
+		if left := p.left(); left > 0 && p.part != minimum {
+			victims = append(victims, BindingVictim{p.Assignment, p.Replicas - left})
 		}
 	}
 	return victims
@@ -119,63 +166,52 @@ func sooner(x, y *bindingRow) bool {
 	return x.priority < y.priority || x.priority == y.priority && x.part != minimum && y.part == minimum
 }
 
-// cut makes of a surplus what the binding can do without beside what was taken off
-// it elsewhere, and of a minimum all that is left then.
-func (s *several) cut(p *pick, taken []pick) {
-	a := p.assignment
-	switch p.part {
-	case surplus:
-		victim := s.snap.Binding(a.Binding)
-		if !victim.Duplicated { // else each cluster has a minimum of its own
-			p.replicas = min(p.replicas, max(0, s.spare(a, victim)-s.spared[a.Binding]))
-			s.spared[a.Binding] += p.replicas
-		}
-		p.vec = replicasOf(a, p.replicas)
-	case minimum:
-		p.replicas, p.vec = a.Replicas, a.Vec
-		for i := range taken {
-			if taken[i].assignment == a {
-				p.replicas -= taken[i].replicas
-				p.vec.Sub(&taken[i].vec)
-			}
+// take has a row leave cluster at.
+func (s *several) take(row *bindingRow, at int) pick {
+	a := row.assignment
+	l := s.leaves[a]
+	if l == nil {
+		l = &leave{Assignment: a, at: at}
+		s.leaves[a] = l
+		if b := s.snap.Binding(a.Binding); row.part == surplus && !b.Duplicated { // else each cluster has a minimum of its own
+			l.pot = s.potOf(l, b)
 		}
 	}
-}
-
-// spareSome gives back what is not needed, the last first.
-func (s *several) spareSome(taken []pick) []pick {
-	for k := len(taken) - 1; k >= 0; k-- {
-		p := &taken[k]
-		if p.part == surplus && goesOn(taken, p.assignment) {
-			continue
-		}
-		room := &s.room[p.at]
-		if room.Sub(&p.vec); s.enough(s.room) {
-			taken = slices.Delete(taken, k, k+1)
-			continue
-		}
-		room.Add(&p.vec)
-		if p.part == surplus {
-			s.keepSomeOf(p, room)
-		}
+	if row.part == minimum {
+		s.evict(l, true)
+	} else {
+		s.change(l, row.replicas)
 	}
-	return taken
+	return pick{l, row.part}
 }
 
-// goesOn is goesWhole for picks on several clusters.
-func goesOn(taken []pick, a *model.Assignment) bool {
-	return slices.ContainsFunc(taken, func(p pick) bool { return p.part == minimum && p.assignment == a })
+// potOf is what a leave of a binding draws on.
+func (s *several) potOf(l *leave, b *model.Binding) *pot {
+	p := s.pots[l.Binding]
+	if p == nil {
+		p = &pot{spare: s.spare(l.Assignment, b)}
+		s.pots[l.Binding], s.order = p, append(s.order, p)
+	}
+	p.leaves = append(p.leaves, l)
+	return p
 }
 
-// keepSomeOf gives back as many replicas of a surplus as are not needed.
-func (s *several) keepSomeOf(p *pick, room *model.Vector) {
-	one := replicasOf(p.assignment, 1)
-	for p.replicas > 1 {
-		if room.Sub(&one); !s.enough(s.room) {
-			room.Add(&one)
-			return
+// spareSome takes back what is not needed of a pick.
+func (s *several) spareSome(p pick) {
+	switch {
+	case p.part == minimum:
+		if s.evict(p.leave, false); !s.fits() {
+			s.evict(p.leave, true)
 		}
-		p.replicas--
-		p.vec.Sub(&one)
+	case p.evicted: // it goes with its minimum
+	case p.part == whole:
+		if s.change(p.leave, 0); !s.fits() {
+			s.change(p.leave, p.Replicas)
+		}
+	default:
+		s.change(p.leave, sort.Search(p.n, func(n int) bool {
+			s.change(p.leave, n)
+			return s.fits()
+		}))
 	}
 }

@@ -19,7 +19,8 @@
 // For bindings an option is a member cluster (bindings.go): the same rules, and
 // besides, what is cluster-scoped or asks for nothing is never a candidate. Policies
 // that say so have elastic bindings shrunk (bindings_elastic.go), or room made on
-// several clusters together (bindings_several.go).
+// several clusters together (bindings_several.go), between which what bindings can
+// do without is shared out (bindings_shared.go).
 //
 // core/scheduler calls it. A Finder serves one goroutine; it spreads the search
 // over workers of its own and joins them before it returns. The result does not

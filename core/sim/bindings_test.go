@@ -448,6 +448,59 @@ unplaced low 4: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's pr
 unplaced mid 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
 running [high m]
 `},
+		"who has its minimum elsewhere is shrunk by what is needed, too": {`
+policies: [{name: gentle, use: karmada, config: {elastic: true}}]
+scheduler: {policy: gentle}
+clusters: [{id: m, capacity: {cpu: 3000}}, {id: n, capacity: {cpu: 3000}}]
+bindings:
+- {id: a, priority: 1, replicas: 6, minReplicas: 3, resources: {cpu: 1000}}
+- {id: z, priority: 5, replicas: 1, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}
+running: [{id: a, binding: a, clusters: {m: 3, n: 3}}]
+events: [{at: 0s, submit: z}]
+until: 1m
+`, `
+0s z on map[m:1] for [a]
+0s a loses 1 on m to z
+unplaced a 1: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [a z]
+`},
+		"what a binding can do without is shared out between the clusters that are left": {`
+policies: [{name: both, use: karmada, config: {elastic: true, multiCluster: true}}]
+scheduler: {policy: both}
+clusters: [{id: m, capacity: {cpu: 3000}}, {id: n, capacity: {cpu: 3000}}]
+bindings:
+- {id: a, priority: 1, replicas: 6, minReplicas: 4, resources: {cpu: 1000}}
+- {id: z, priority: 5, replicas: 2, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority, spread: {minClusters: 2}}
+running: [{id: a, binding: a, clusters: {m: 3, n: 3}}]
+events: [{at: 0s, submit: z}]
+until: 1m
+`, `
+0s z on map[m:1] for [a]
+0s z on map[n:1] for [a]
+0s a loses 1 on m to z
+0s a loses 1 on n to z
+unplaced a 2: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [a z]
+`},
+		"of equal priorities two are shrunk before one is evicted": {`
+policies: [{name: gentle, use: karmada, config: {elastic: true}}]
+scheduler: {policy: gentle}
+clusters: [{id: m, capacity: {cpu: 4000}}]
+bindings:
+- {id: a, priority: 1, replicas: 2, minReplicas: 1, resources: {cpu: 1000}}
+- {id: b, priority: 1, replicas: 2, minReplicas: 1, resources: {cpu: 1000}}
+- {id: z, priority: 5, replicas: 2, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}
+running: [{id: a, binding: a, clusters: {m: 2}, startedAt: -2h}, {id: b, binding: b, clusters: {m: 2}, startedAt: -1h}]
+events: [{at: 0s, submit: z}]
+until: 1m
+`, `
+0s z on map[m:2] for [a b]
+0s b loses 1 on m to z
+0s a loses 1 on m to z
+unplaced a 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced b 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [a b z]
+`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := head + c.text

@@ -62,7 +62,7 @@ func (*Policy) Settings() []policy.Setting {
 func (p *Policy) Configure(c *policy.Config) error {
 	p.fewest = c.Text(victims) == fewest
 	p.elastic, p.several = c.Bool(elastic), c.Bool(several)
-	p.rules.PriorityFirst = c.Text(clusters) == priority
+	p.rules.PriorityFirst, p.rules.Elastic = c.Text(clusters) == priority, p.elastic
 	return nil
 }
 

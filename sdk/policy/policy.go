@@ -89,19 +89,28 @@ type Info struct {
 	// or whatever it likes. The host may then leave out nodes that cannot win: on a large
 	// cluster nearly all.
 	LeastFirst bool
+	// YoungestFirst says that, of the candidates of one priority, who started last goes
+	// first, and of equals the first in order; where the policy reads budgets, that it
+	// charges candidates the other way round. Together with Ascending, LeastFirst and
+	// StartColumn it leaves nothing open, so that the host knows which nodes are worth a
+	// question.
+	YoungestFirst bool
 	// KeepRedundant asks that the lists of SelectVictims stand whole: no early
 	// stop, no sparing. It takes effect only where the operator grants it.
 	KeepRedundant bool
 	// Elastic asks PreemptBindings to be shown elastic bindings in two rows: the
-	// replicas above their minimum, and right behind it those that are left. Who
-	// lists the second has the first leave as well, and of the first no more replicas
-	// leave than are needed. Without it a binding leaves a cluster whole.
+	// replicas above their minimum, and right behind it those that are left, where
+	// any are: what a binding has on other clusters counts. Who lists the second has
+	// the first leave as well, and of the first no more replicas leave than are
+	// needed. Without it a binding leaves a cluster whole.
 	Elastic bool
 	// MultiCluster asks that where no single cluster can be made to hold all that a
 	// divided binding misses, several are, together or not at all. Of each cluster
 	// PreemptBindings is asked who would leave to make the most of it; the host takes
 	// them by ascending priority over all clusters, in the policy's order within one,
-	// and spares whom it can. With Elastic a binding keeps its minimum over all of them.
+	// and spares whom it can. With Elastic a binding keeps its minimum over all of them,
+	// and of equal priorities none is evicted where it is enough to shrink them. Of one
+	// that is Ascending as well, everybody who would leave a cluster is asked for.
 	MultiCluster bool
 }
 

@@ -17,6 +17,9 @@ type Bindings struct {
 	// PriorityFirst compares clusters by the highest priority, then the sum, then
 	// the number of victims.
 	PriorityFirst bool
+	// Elastic is whether elastic bindings have two rows, next to each other: of equal
+	// priorities the second, what they keep, leaves after what all can do without.
+	Elastic bool
 
 	lack  Lack
 	none  []bool  // of Lack.LoadDims: nothing is skipped
@@ -53,8 +56,15 @@ func (b *Bindings) Order(in *policy.Candidates, option int) []int32 {
 		b.order = append(b.order, row)
 	}
 	name := func(row int32) string { return in.Strings[r.Job[row]] }
+	first := in.FirstRow[option]
+	kept := func(row int32) int {
+		if b.Elastic && row > first && r.Job[row] == r.Job[row-1] {
+			return 1
+		}
+		return 0
+	}
 	slices.SortFunc(b.order, func(x, y int32) int {
-		if c := cmp.Or(cmp.Compare(r.Priority[x], r.Priority[y]), cmp.Compare(r.Start[y], r.Start[x])); c != 0 {
+		if c := cmp.Or(cmp.Compare(r.Priority[x], r.Priority[y]), cmp.Compare(kept(x), kept(y)), cmp.Compare(r.Start[y], r.Start[x])); c != 0 {
 			return c
 		}
 		return cmp.Or(cmp.Compare(name(y), name(x)), cmp.Compare(x, y))

@@ -1,0 +1,332 @@
+package preempt_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// scattered is small clusters, and bindings of which some are on several of them.
+func scattered(t *testing.T, r *rand.Rand) (*state.Snapshot, *model.Binding) {
+	t.Helper()
+	txn := state.New().Begin(1)
+	put := func(b *model.Binding) {
+		b.Namespace = "default"
+		if err := txn.UpsertBinding(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dims := []string{"cpu", "memory"}[:1+r.IntN(2)]
+	amounts := func(from, to int) model.Resources {
+		rs := model.Resources{}
+		for _, d := range dims {
+			rs[d] = int64(from + r.IntN(to-from+1))
+		}
+		return rs
+	}
+	clusters := 1 + r.IntN(3)
+	free := make([]model.Resources, clusters)
+	for c := range clusters {
+		free[c] = amounts(3, 8)
+		cluster := &model.Cluster{ID: fmt.Sprint("m", c), Capacity: model.Resources{}}
+		for d, n := range free[c] {
+			cluster.Capacity[d] = n
+		}
+		if err := txn.UpsertCluster(cluster); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 1 + r.IntN(5) {
+		b := &model.Binding{ID: fmt.Sprint("b", n), Priority: int32(r.IntN(4)), Resources: amounts(1, 2), Duplicated: r.IntN(6) == 0}
+		var on []*model.Assignment
+		most := 1 + r.IntN(4)
+		for c := range clusters {
+			fit := most
+			for d, each := range b.Resources {
+				fit = min(fit, int(free[c][d]/each))
+			}
+			if fit == 0 || b.Duplicated && fit < most || r.IntN(3) == 0 {
+				continue
+			}
+			k := fit
+			if !b.Duplicated {
+				k = 1 + r.IntN(fit)
+			}
+			for d, each := range b.Resources {
+				free[c][d] -= each * int64(k)
+			}
+			on = append(on, &model.Assignment{ID: fmt.Sprint(b.ID, "/m", c), ClusterID: fmt.Sprint("m", c), Replicas: k, StartTime: int64(r.IntN(2))})
+			if b.Replicas += k; b.Duplicated {
+				b.Replicas = most
+			}
+		}
+		if b.Replicas > 0 && r.IntN(4) > 0 {
+			b.MinReplicas = r.IntN(b.Replicas + 1)
+		}
+		put(b)
+		for _, a := range on {
+			a.Binding, a.Vec = b.Key(), b.Needs(a.Replicas)
+			txn.UpsertAssignment(a)
+		}
+	}
+	pending := &model.Binding{ID: "pending", Priority: 3, Preempts: true, Replicas: 1 + r.IntN(5), Resources: amounts(1, 3)}
+	put(pending)
+	return txn.Commit(), pending
+}
+
+// unit is what leaves, or stays, as one: some replicas of an assignment of which
+// any number may leave, or what it keeps, which leaves whole.
+type unit struct {
+	*model.Assignment
+	binding *model.Binding
+	at      int  // cluster
+	rest    bool // what an elastic one keeps; else what it can do without, or all
+	n       int  // replicas that may leave
+	shared  bool // with other clusters
+}
+
+// spareOf is how many replicas a binding can do without on all clusters together.
+func spareOf(snap *state.Snapshot, b *model.Binding) int {
+	have := 0
+	for _, x := range snap.BindingAssignments(b.Key()) {
+		have += x.Replicas
+	}
+	return have - b.MinReplicas
+}
+
+// unitsOf is all that may leave, in the order in which it does: by priority, what
+// bindings can do without before what they keep, by cluster, the youngest first; and
+// last who keeps nothing there as long as it is enough to shrink.
+func unitsOf(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cluster) (units []*unit) {
+	for at, c := range clusters {
+		for a, b := range snap.ClusterWork(c.ID) {
+			if b.Priority >= pending.Priority {
+				continue
+			}
+			u, rest := &unit{Assignment: a, binding: b, at: at, n: a.Replicas}, &unit{Assignment: a, binding: b, at: at, rest: true}
+			spare := a.Replicas - b.MinReplicas
+			if !b.Duplicated {
+				spare, u.shared = min(a.Replicas, spareOf(snap, b)), true
+			}
+			if units = append(units, u); b.MinReplicas == 0 || spare <= 0 {
+				u.shared = false
+				continue
+			}
+			u.n, rest.n = spare, a.Replicas-spare
+			units = append(units, rest)
+		}
+	}
+	is := func(yes bool) int {
+		if yes {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(units, func(x, y *unit) int {
+		return cmp.Or(
+			cmp.Compare(x.binding.Priority, y.binding.Priority), cmp.Compare(is(x.rest), is(y.rest)), cmp.Compare(x.at, y.at),
+			cmp.Compare(is(x.n == 0), is(y.n == 0)), cmp.Compare(y.StartTime, x.StartTime), cmp.Compare(y.binding.ID, x.binding.ID),
+		)
+	})
+	return units
+}
+
+// trying is rooms as they would be with units gone.
+type trying struct {
+	snap   *state.Snapshot
+	rooms  []model.Vector
+	enough func([]model.Vector) bool
+}
+
+// possible is whether what is gone makes enough room, by trying every way in which
+// bindings may share what they can do without.
+func (x *trying) possible(gone []*unit) bool {
+	evicted := map[string]bool{}
+	for _, u := range gone {
+		evicted[u.ID] = evicted[u.ID] || u.rest
+	}
+	left := map[model.JobKey]int{}
+	rooms := slices.Clone(x.rooms)
+	var open []*unit
+	for _, u := range gone {
+		switch {
+		case evicted[u.ID] && !u.rest:
+		case u.rest:
+			rooms[u.at].Add(&u.Vec)
+		case u.shared:
+			left[u.Binding] = spareOf(x.snap, u.binding)
+			open = append(open, u)
+		default:
+			leave(rooms, u, u.n)
+		}
+	}
+	return x.try(rooms, open, left)
+}
+
+func (x *trying) try(rooms []model.Vector, open []*unit, left map[model.JobKey]int) bool {
+	if len(open) == 0 {
+		return x.enough(rooms)
+	}
+	u := open[0]
+	for n := min(u.n, left[u.Binding]); n >= 0; n-- {
+		leave(rooms, u, n)
+		left[u.Binding] -= n
+		ok := x.try(rooms, open[1:], left)
+		leave(rooms, u, -n)
+		left[u.Binding] += n
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+func leave(rooms []model.Vector, u *unit, n int) {
+	for d, all := range u.Vec {
+		rooms[u.at][d] += all / int64(u.Replicas) * int64(n)
+	}
+}
+
+// reprieved is what stays gone when all that may leave is, and then as much as
+// possible comes back, the last first; by assignment, how many replicas leave. nil:
+// all of it is not enough.
+func (x *trying) reprieved(units []*unit) map[string]int {
+	if !x.possible(units) {
+		return nil
+	}
+	gone := slices.Clone(units)
+	for k := len(gone) - 1; k >= 0; k-- {
+		u := gone[k]
+		if !u.rest && slices.ContainsFunc(gone, func(o *unit) bool { return o.rest && o.ID == u.ID }) {
+			continue // it is evicted
+		}
+		without := slices.Delete(slices.Clone(gone), k, k+1)
+		if x.possible(without) {
+			gone = without
+			continue
+		}
+		for !u.rest && u.binding.MinReplicas > 0 && (u.shared || u.binding.Duplicated && u.n < u.Replicas) && u.n > 1 {
+			if u.n--; !x.possible(gone) {
+				u.n++
+				break
+			}
+		}
+	}
+	leaves := map[string]int{}
+	for _, u := range gone {
+		leaves[u.ID] += u.n
+		if u.rest {
+			leaves[u.ID] = u.Replicas
+		}
+	}
+	return leaves
+}
+
+// elasticRules is the rules of karmada with elastic.
+func elasticRules(t *testing.T, several bool) *rows {
+	t.Helper()
+	return &rows{
+		info:  sdk.Info{Name: "gentle", Delta: 1, Ascending: true, Elastic: true, MultiCluster: several},
+		rules: rules.Bindings{Elastic: true},
+	}
+}
+
+func told(victims []preempt.BindingVictim) map[string]int {
+	leaves := map[string]int{}
+	for _, v := range victims {
+		leaves[v.ID] = v.Replicas - v.Keep
+	}
+	return leaves
+}
+
+// checkAgainst compares victims with those of a reprieve of all.
+func checkAgainst(t *testing.T, snap *state.Snapshot, pending *model.Binding, victims []preempt.BindingVictim, x *trying, units []*unit) {
+	t.Helper()
+	got, want := told(victims), x.reprieved(units)
+	if fmt.Sprint(got) != fmt.Sprint(want) && (len(got) > 0 || want != nil) {
+		for c := range snap.Clusters() {
+			t.Logf("%s of %v", c.ID, c.Capacity)
+		}
+		for b := range snap.Bindings() {
+			t.Logf("%s priority %d, %d of at least %d, duplicated %v, each %v", b.ID, b.Priority, b.Replicas, b.MinReplicas, b.Duplicated, b.Resources)
+			for _, a := range snap.BindingAssignments(b.Key()) {
+				t.Logf("  %d on %s since %d", a.Replicas, a.ClusterID, a.StartTime)
+			}
+		}
+		t.Fatalf("%s: %v leave, want %v", pending.ID, got, want)
+	}
+}
+
+// What leaves one cluster is what a reprieve of all does not spare, replica by
+// replica: nobody is evicted where it is enough to shrink at that priority, nor
+// keeps less than its minimum.
+func TestFindBinding_ElasticIsAReprieveOfAll(t *testing.T) {
+	r, some := rand.New(rand.NewPCG(7, 9)), 0
+	for range elasticRounds() {
+		snap, pending := scattered(t, r)
+		v := versionOf(t, "gentle", elasticRules(t, false))
+		for c := range snap.Clusters() {
+			_, soon := snap.ClusterRoom(c.ID, pending.Key(), pending.Priority, 0)
+			enough := func(rooms []model.Vector) bool { return fits(pending, rooms) >= pending.Replicas }
+			x := &trying{snap, []model.Vector{soon}, enough}
+			if enough(x.rooms) {
+				continue
+			}
+			req := &preempt.BindingRequest{Binding: pending, Replicas: pending.Replicas, Policy: v, Default: v, Clusters: []*model.Cluster{c}}
+			found, err := preempt.FindBinding(snap, req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkAgainst(t, snap, pending, found.Victims, x, unitsOf(snap, pending, req.Clusters))
+			some += len(found.Victims)
+		}
+	}
+	if some == 0 {
+		t.Error("nobody ever left")
+	}
+}
+
+// The same over several clusters, some of which must have a replica: what a binding
+// can do without is shared out between them in whatever way is enough.
+func TestFindSpread_ElasticIsAReprieveOfAll(t *testing.T) {
+	r, some := rand.New(rand.NewPCG(7, 10)), 0
+	for range elasticRounds() {
+		snap, pending := scattered(t, r)
+		v := versionOf(t, "gentle", elasticRules(t, true))
+		req := &preempt.BindingRequest{Binding: pending, Replicas: pending.Replicas, Policy: v, Default: v, Clusters: slices.Collect(snap.Clusters())}
+		least := min(1+r.IntN(len(req.Clusters)), pending.Replicas)
+		enough := func(rooms []model.Vector) bool {
+			on := 0
+			for i := range rooms {
+				on += pending.Fits(&rooms[i], 1)
+			}
+			return on >= least && fits(pending, rooms) >= pending.Replicas
+		}
+		x := &trying{snap: snap, enough: enough}
+		for _, c := range req.Clusters {
+			_, soon := snap.ClusterRoom(c.ID, pending.Key(), pending.Priority, 0)
+			x.rooms = append(x.rooms, soon)
+		}
+		if enough(x.rooms) {
+			continue
+		}
+		found, err := preempt.FindSpread(snap, req, enough)
+		if err != nil {
+			t.Fatal(err)
+		}
+		units := unitsOf(snap, pending, req.Clusters)
+		checkAgainst(t, snap, pending, found.Victims, x, units)
+		some += len(found.Victims)
+	}
+	if some == 0 {
+		t.Error("nobody ever left")
+	}
+}
