@@ -1,10 +1,13 @@
 package worker
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
@@ -33,3 +36,75 @@ func TestEndings_ARecheckThatCameWhileThePlanWasMadeIsKept(t *testing.T) {
 		}
 	}
 }
+
+// slowDesk is a leader to a worker whose clock is behind.
+type slowDesk struct {
+	plans   []*model.Plan
+	written []*model.Evaluation
+}
+
+func (*slowDesk) Ack(string, broker.Token, uint64) error { return nil }
+func (*slowDesk) Nack(string, broker.Token) error        { return nil }
+
+func (d *slowDesk) Submit(_ context.Context, p *model.Plan) (*model.PlanResult, error) {
+	d.plans = append(d.plans, p)
+	return &model.PlanResult{Committed: []int{0}}, nil
+}
+
+func (d *slowDesk) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.Evaluation) error {
+	d.written = append(d.written, evals...)
+	return nil
+}
+
+// The leader hands out an evaluation that waited until a claim expires, to a server whose
+// clock says that this is five minutes ahead. It claims anew; by that server's clock it would
+// keep what has expired for everybody else, and nobody would ever look at it again.
+func TestWork_ARecheckThatIsHandedOutHasItsTime(t *testing.T) {
+	expiry := time.Unix(10_000, 0)
+	txn := state.New().Begin(1)
+	cluster := &model.Cluster{ID: "m1", Capacity: model.Resources{"cpu": 10}}
+	b := &model.Binding{
+		Namespace: "default", ID: "b", Priority: 5, Replicas: 1, Resources: model.Resources{"cpu": 10}, Preempts: true,
+	}
+	gone := &model.Binding{Namespace: "default", ID: "gone", Replicas: 1, Resources: model.Resources{"cpu": 10}}
+	for _, err := range []error{txn.UpsertCluster(cluster), txn.UpsertBinding(b), txn.UpsertBinding(gone)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	txn.UpsertAssignment(&model.Assignment{
+		ID: "leaving", Binding: gone.Key(), ClusterID: "m1", Replicas: 1, Vec: gone.Needs(1), Desired: model.DesiredEvict,
+	})
+	txn.UpsertClaim(&model.Claim{
+		ID: "claim", Claimant: b.Key(), ClusterID: "m1", Vec: b.Needs(1), Priority: 5, Expiry: expiry.UnixNano(),
+	})
+	txn.SetConfig(coretest.AllPreempt())
+	snap := txn.Snapshot()
+	policies := coretest.Policies()
+	t.Cleanup(policies.Unpin)
+	desk := &slowDesk{}
+	w := New(Config{
+		Broker: desk, Planner: desk, Evals: desk, States: only{snap}, Clock: clock.NewVirtual(expiry.Add(-5 * time.Minute)),
+		Scheduler: scheduler.New(scheduler.Config{Policies: policies}), NewEvalID: func() string { return "new" },
+	})
+	eval := &model.Evaluation{
+		ID: "e", Namespace: "default", JobID: "b", Type: model.JobBinding, Priority: 5, WaitUntil: expiry.UnixNano(),
+	}
+	if err := w.Work(context.Background(), broker.Delivery{Eval: eval}); err != nil {
+		t.Fatal(err)
+	}
+	if len(desk.plans) != 1 || len(desk.plans[0].Groups) != 1 || len(desk.plans[0].Groups[0].Claims) != 1 {
+		t.Fatalf("plans %+v, want one that claims anew", desk.plans)
+	}
+	for _, e := range desk.written {
+		if e.WaitUntil != 0 && e.ID != eval.ID && e.WaitUntil <= expiry.UnixNano() {
+			t.Errorf("it is looked at again at once: %+v", e)
+		}
+	}
+	txn.Abort()
+}
+
+// only is one state.
+type only struct{ snap *state.Snapshot }
+
+func (o only) WaitIndex(context.Context, uint64) (*state.Snapshot, error) { return o.snap, nil }

@@ -159,7 +159,7 @@ func (w *Worker) process(ctx context.Context, d *broker.Delivery, report *Report
 			d.Eval, report.Eval = e, e
 		}
 		last = snap
-		out, err := w.Scheduler.Process(d.Eval, snap, w.Clock.Now().UnixNano())
+		out, err := w.Scheduler.Process(d.Eval, snap, w.now(d.Eval))
 		if err != nil {
 			return nil, err
 		}
@@ -187,6 +187,14 @@ func (w *Worker) process(ctx context.Context, d *broker.Delivery, report *Report
 		index = max(index, result.RefreshIndex)
 	}
 	return last, fmt.Errorf("evaluation %s: %w", d.Eval.ID, ErrTooManyAttempts)
+}
+
+// now is the time at which an evaluation is worked on: what it waited for has come by
+// the clock of the leader, who handed it out. Where this server's clock is behind that one, or
+// the leader's was set back meanwhile, the evaluation would find that its time has yet to
+// come, and ask for the same time again and again without a pause.
+func (w *Worker) now(eval *model.Evaluation) int64 {
+	return max(w.Clock.Now().UnixNano(), eval.WaitUntil)
 }
 
 // settle writes down how the evaluation ended and gives it back.
