@@ -17,7 +17,8 @@ type Config struct {
 	History   HistoryConfig
 
 	// Collected is told how long each batch took of what is no longer needed and was
-	// deleted: entries behind a snapshot, and history that is too old or too large.
+	// deleted: entries behind a snapshot, and history that is too old or too large. It
+	// must not wait: whoever appends to the history waits for it.
 	Collected func(took time.Duration) // default: nobody is told
 
 	Logger *slog.Logger // for all parts that have none; default: none
