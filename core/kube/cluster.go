@@ -52,17 +52,27 @@ func Translate(d *Dump) (*Cluster, error) {
 	if len(d.Nodes)+len(d.Pods) == 0 {
 		return nil, ErrEmpty
 	}
+	c, _ := translate(d, nil)
+	return c, nil
+}
+
+// translate translates a dump. What pods want that are yet to come can be told of the
+// cluster, too.
+func translate(d *Dump, expected []*Pod) (*Cluster, *workforce) {
 	c := &Cluster{PodsRead: len(d.Pods), Taken: taken(d)}
 	c.Translator = NewTranslator(nil, &Notes{})
 	if len(d.Nodes) == 0 {
 		c.Notes.hard("dump without a node (add what `kubectl get nodes` writes)", "nothing can be placed in it, and what runs is left out")
 	}
-	c.translateNodes(d)
+	c.translateNodes(d, expected)
 	c.classes(d)
-	c.lookAhead(d)
+	c.lookAhead(d, expected)
 	w := newWorkforce(c, d)
 	for _, p := range d.Pods {
 		w.pod(p)
+	}
+	for _, p := range expected {
+		c.Group(p, false)
 	}
 	w.finish()
 	c.translateBudgets(d, w)
@@ -73,7 +83,7 @@ func Translate(d *Dump) (*Cluster, error) {
 		c.Notes.Add(Note{Count: d.Other[kind], What: fmt.Sprintf("objects of kind %.60s", kind), Done: "not needed"})
 	}
 	c.Notes.Add(Note{Count: len(d.Workloads), What: "workloads (Deployments and the like)", Done: "told by their pods"})
-	return c, nil
+	return c, w
 }
 
 // taken is the latest time of a dump.
@@ -98,14 +108,14 @@ func taken(d *Dump) time.Time {
 }
 
 // translateNodes translates nodes, and decides which resources are told.
-func (c *Cluster) translateNodes(d *Dump) {
+func (c *Cluster) translateNodes(d *Dump, expected []*Pod) {
 	capacity := make([]exact, len(d.Nodes))
 	for i, n := range d.Nodes {
 		capacity[i] = c.capacity(n)
 	}
 	asks := make([]exact, 0, len(d.Pods))
 	quiet := &Translator{Notes: &Notes{}, amounts: c.amounts}
-	for _, p := range d.Pods {
+	for _, p := range slices.Concat(d.Pods, expected) {
 		if !p.finished() {
 			asks = append(asks, quiet.asked(p))
 		}
@@ -172,9 +182,9 @@ func (c *Cluster) classes(d *Dump) {
 const never = "Never"
 
 // lookAhead notes which labels and host ports the dump makes use of.
-func (c *Cluster) lookAhead(d *Dump) {
+func (c *Cluster) lookAhead(d *Dump, expected []*Pod) {
 	read := func(key string) { c.keeps[key] = true }
-	for _, p := range d.Pods {
+	for _, p := range slices.Concat(d.Pods, expected) {
 		p.selectors(func(s *LabelSelector, keys []string) {
 			s.keys(read)
 			for _, key := range keys {
@@ -185,7 +195,7 @@ func (c *Cluster) lookAhead(d *Dump) {
 	for _, b := range d.Budgets {
 		b.Spec.Selector.keys(read)
 	}
-	c.ports.reserve(d.Pods)
+	c.ports.reserve(slices.Concat(d.Pods, expected))
 }
 
 // selectors visits every selector of a pod, with the further labels it reads.

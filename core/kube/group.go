@@ -313,6 +313,9 @@ func (t *Translator) spread(p *Pod, g *model.Group) {
 
 // countSpread notes that the pods of a selector are spread.
 func (t *Translator) countSpread(p *Pod, s *LabelSelector) {
+	if t.settled {
+		return
+	}
 	key := p.namespace() + " " + canonical(s)
 	if t.spreads[key] == nil {
 		t.spreads[key] = &spreading{namespace: p.namespace(), selector: s}

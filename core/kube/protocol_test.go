@@ -22,3 +22,31 @@ func TestProposal_LeavesOutNodesWithoutVictims(t *testing.T) {
 		}
 	}
 }
+
+// Requests of filter are read as encoding/json reads them, whatever they look like.
+func FuzzReadExtenderArgs(f *testing.F) {
+	for _, text := range []string{
+		`{"Pod":{"metadata":{"name":"p"}},"Nodes":{"metadata":{},"items":[{"metadata":{"name":"n1"}}, {"a":"]}\""} ]},"NodeNames":null}`,
+		` { "nodes" : { "ITEMS" : [ ] , "kind":"List" } } `, `{"Nodes":{"items":null}}`, `{"Nodes":null,"NodeNames":["a","b"]}`,
+		`{"Nodes":{"items":[1,"x",null,[{}]]}}`, `{"Nodes":{"items":[{}],"items":[]}}`, `{"Nodes":{"items":[{}]},"Nodes":null}`, `{}`, `null`, `[]`, ``,
+		`{"Nodes":{"items":[{}]},"Nodes":{}}`, `{"Pod":{"spec":3},"Nodes":{"items":[{}]}}`, `{"Nodes":{"items":[{}]}} x`, `{"Node\u0073":{"items":[{}]}}`,
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var want ExtenderArgs
+		wanted := json.Unmarshal([]byte(text), &want)
+		got, err := ReadExtenderArgs([]byte(text))
+		if wanted != nil && !json.Valid([]byte(text)) {
+			return // a node's text that is none is found when it is read
+		}
+		if (err == nil) != (wanted == nil) {
+			t.Fatalf("%v, want %v", err, wanted)
+		}
+		a, _ := json.Marshal(got)
+		b, _ := json.Marshal(want)
+		if string(a) != string(b) {
+			t.Fatalf("read\n%s\nwant\n%s", a, b)
+		}
+	})
+}

@@ -109,6 +109,7 @@ func (t *Translator) resources(ask exact) model.Resources {
 	r := make(model.Resources, len(ask)+1)
 	for name, n := range ask {
 		if t.told != nil && !t.told[name] {
+			t.new = t.new || t.settled && !t.weighed[name]
 			continue
 		}
 		r[name] = inModel(name, n, true)
@@ -133,6 +134,12 @@ func (t *Translator) chooseResources(capacity, asks []exact) {
 			if n > 0 {
 				nodes[name]++
 			}
+		}
+	}
+	t.weighed = map[string]bool{}
+	for _, names := range []map[string]int{count, nodes} {
+		for name := range names {
+			t.weighed[name] = true
 		}
 	}
 	t.told = map[string]bool{"cpu": true, "memory": true, "disk": true, "network": true}

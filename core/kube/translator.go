@@ -19,6 +19,7 @@ type Translator struct {
 	Notes *Notes
 
 	told    map[string]bool // resources; nil: all
+	weighed map[string]bool // resources of which told was chosen
 	slots   bool            // a pod takes one of the node's slots
 	amounts amounts
 
@@ -31,6 +32,10 @@ type Translator struct {
 	keeps     map[string]bool // labels that some selector reads
 	numeric   map[string]bool // by label: every value is a whole number
 	spreads   map[string]*spreading
+
+	// settled is whether nodes and groups are in use already, so that no attribute and
+	// no label may be added to them. Whoever would need one is new: see Roster.
+	settled, new bool
 }
 
 // spreading is a selector of topology spread constraints.
@@ -101,6 +106,10 @@ func (t *Translator) mark(of string, holds func(*model.Node) bool) string {
 	if name, ok := t.marks[of]; ok {
 		return name
 	}
+	if t.settled {
+		t.new = true
+		return markNodes
+	}
 	name := t.freeMark()
 	t.marks[of] = name
 	for _, n := range t.Nodes {
@@ -135,6 +144,10 @@ func (t *Translator) labelFor(namespace string, s *LabelSelector) map[string]str
 	}
 	key := namespace + " " + canonical(s)
 	made := t.selected[key]
+	if made == nil && t.settled {
+		t.new = true
+		return map[string]string{SelectorLabel(s): "true"}
+	}
 	if made == nil {
 		made = &selector{label: SelectorLabel(s), all: s}
 		t.selected[key] = made

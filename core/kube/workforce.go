@@ -20,6 +20,7 @@ type workforce struct {
 	byName  map[string]int       // how many pods that run have a name
 	counted map[*model.Group]int // instances that run; nil: not counted yet
 	untimed []string             // pods with a time that is none
+	raised  map[string]bool      // nodes that are not told as they are, on account of what is there
 }
 
 // jobShape is what pods of one job have in common.
@@ -38,7 +39,7 @@ type use struct {
 func newWorkforce(c *Cluster, d *Dump) *workforce {
 	w := &workforce{
 		Cluster: c, nodes: make(map[string]*model.Node, len(c.Nodes)), used: map[string]*use{}, jobs: map[jobShape]*Job{},
-		classes: map[string]*PriorityClass{}, byName: make(map[string]int, len(d.Pods)),
+		classes: map[string]*PriorityClass{}, byName: make(map[string]int, len(d.Pods)), raised: map[string]bool{},
 	}
 	for _, n := range c.Nodes {
 		w.nodes[n.ID] = n
@@ -133,7 +134,7 @@ func (w *workforce) fit(p *Pod, g *model.Group) {
 	}
 	for _, port := range g.Ports {
 		if u.ports[port] {
-			g.Ports = nil
+			g.Ports, w.raised[node.ID] = nil, true
 			w.Notes.hard("pods whose host port another pod on the node has too, at another address", "told without host ports")
 			break
 		}
@@ -157,6 +158,7 @@ func (w *workforce) raise() {
 			}
 		}
 		if more {
+			w.raised[n.ID] = true
 			over++
 		}
 	}
@@ -200,11 +202,7 @@ func ownerOf(p *Pod) owner {
 
 // job is the job that a pod belongs to.
 func (w *workforce) job(p *Pod, o *owner) *Job {
-	priority, class, neverPreempts := priorityOf(p, w.classes)
-	shape := jobShape{
-		namespace: p.namespace(), kind: o.kind, owner: o.name, priority: priority, never: neverPreempts,
-		leaving: p.Metadata.DeletionTimestamp != "",
-	}
+	shape, class := w.jobShape(p, o)
 	if o.kind == kindBare {
 		w.Notes.soft("pods without an owner, static ones included", "a job each; here one that is evicted waits for another place, where Kubernetes would delete it")
 	}
@@ -213,13 +211,7 @@ func (w *workforce) job(p *Pod, o *owner) *Job {
 	}
 	j := w.jobs[shape]
 	if j == nil {
-		j = &Job{
-			Job: &model.Job{
-				Namespace: shape.namespace, Type: jobType(o.kind, p), Priority: priority, PriorityClass: class,
-				NeverPreempts: neverPreempts, Meta: map[string]string{"kind": o.kind, "name": o.name},
-			},
-			Stops: shape.leaving, groups: map[string]*model.Group{}, homes: map[*model.Group][]string{},
-		}
+		j = newJob(p, &shape, class)
 		w.jobs[shape] = j
 		w.Jobs = append(w.Jobs, j)
 	}
@@ -227,6 +219,26 @@ func (w *workforce) job(p *Pod, o *owner) *Job {
 		j.Created = at
 	}
 	return j
+}
+
+// jobShape is what a pod's job is, and its priority's class.
+func (w *workforce) jobShape(p *Pod, o *owner) (shape jobShape, class string) {
+	priority, class, neverPreempts := priorityOf(p, w.classes)
+	return jobShape{
+		namespace: p.namespace(), kind: o.kind, owner: o.name, priority: priority, never: neverPreempts,
+		leaving: p.Metadata.DeletionTimestamp != "",
+	}, class
+}
+
+// newJob is the job of a shape, without a group.
+func newJob(p *Pod, s *jobShape, class string) *Job {
+	return &Job{
+		Job: &model.Job{
+			Namespace: s.namespace, Type: jobType(s.kind, p), Priority: s.priority, PriorityClass: class,
+			NeverPreempts: s.never, Meta: map[string]string{"kind": s.kind, "name": s.owner},
+		},
+		Stops: s.leaving, groups: map[string]*model.Group{}, homes: map[*model.Group][]string{},
+	}
 }
 
 // priorityOf is what the priority of a pod comes from.
@@ -294,10 +306,7 @@ func (j *Job) join(p *Pod, g *model.Group, name string) *model.Group {
 	known := j.groups[shape]
 	if known == nil {
 		known = g
-		g.Name, g.Count = name, 0
-		for i := 2; j.Group(g.Name) != nil; i++ {
-			g.Name = fmt.Sprintf("%s-%d", name, i)
-		}
+		g.Name, g.Count = j.freeName(name), 0
 		j.groups[shape] = g
 		j.Groups = append(j.Groups, g)
 	}
@@ -308,6 +317,15 @@ func (j *Job) join(p *Pod, g *model.Group, name string) *model.Group {
 		}
 	}
 	return known
+}
+
+// freeName is a name that none of the groups has.
+func (j *Job) freeName(name string) string {
+	free := name
+	for i := 2; j.Group(free) != nil; i++ {
+		free = fmt.Sprintf("%s-%d", name, i)
+	}
+	return free
 }
 
 // homeOf is the node that a DaemonSet's pod is for.

@@ -18,24 +18,24 @@ type Verdict struct {
 	Hopeless bool
 }
 
-// Judge says of every node, by id, what it is to the first group of an evaluation's
-// job, by the rules by which evaluations place. It plans nothing and asks no policy.
-func (s *Scheduler) Judge(eval *model.Evaluation, snap *state.Snapshot, now int64) (map[string]Verdict, error) {
+// Judge says of every node, by id, what it is to a group of an evaluation's job, by
+// the rules by which evaluations place. It plans nothing and asks no policy.
+func (s *Scheduler) Judge(eval *model.Evaluation, group string, snap *state.Snapshot, now int64) (map[string]Verdict, error) {
 	policies := s.config.Policies.Pin()
 	defer policies.Unpin()
 	r, err := s.newRun(policies, eval, snap, now)
 	if err != nil {
 		return nil, err
 	}
-	if r.job == nil || len(r.job.Groups) == 0 {
-		return nil, fmt.Errorf("there is no job %s with a group to judge nodes for", eval.JobKey())
+	if r.job == nil || r.job.Group(group) == nil {
+		return nil, fmt.Errorf("there is no job %s with a group %s to judge nodes for", eval.JobKey(), group)
 	}
 	defer s.tallies.reclaim()
 	s.order.refresh(snap, s.config.Ties)
 	s.allocs = snap.AppendJobAllocs(s.allocs[:0], r.job.Key())
 	r.sortAllocs()
 	r.preempts, r.ceiling = false, math.MinInt64
-	g := r.job.Groups[0]
+	g := r.job.Group(group)
 	p := r.newPlacer(g, r.newRules(g))
 	defer p.close()
 	x := explainer{placer: p}

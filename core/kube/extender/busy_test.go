@@ -96,12 +96,14 @@ func nodesOf(tb testing.TB, e *Extender, asker *kube.Pod, byName bool) []byte {
 // 5,000 nodes with 10 pods each, all of which are asked about, the reading of the
 // request and the writing of the answer included. A pod that fits on every node is
 // filtered and then ranked, as kube-scheduler asks; what filter found is there then.
-// Alone is prioritize after the cluster has changed.
+// Alone is prioritize. Before each request a pod came to a node, or left it; anew is
+// after a node has changed.
 func BenchmarkNodes(b *testing.B) {
 	for _, byName := range []bool{true, false} {
 		e, args := busyCluster(b, 5000, 0)
-		asker := args.Pod
+		asker, come := args.Pod, podOf(b, "come", "node-00007", 0)
 		asker.Spec.Containers[0].Resources.Requests = kube.ResourceList{"memory": "1Gi"} // no node has cpu left
+		come.Spec.Containers[0].Resources.Requests = asker.Spec.Containers[0].Resources.Requests
 		body := nodesOf(b, e, asker, byName)
 		handler := e.Handler("")
 		post := func(b *testing.B, verb string) {
@@ -111,20 +113,36 @@ func BenchmarkNodes(b *testing.B) {
 				b.Fatalf("%d: %.200s", w.Code, w.Body)
 			}
 		}
+		there := false
+		step := func() {
+			if there = !there; there {
+				e.Feed(&kube.Dump{Pods: []*kube.Pod{come}}, false)
+			} else {
+				e.Feed(&kube.Dump{Deleted: []any{come}}, false)
+			}
+		}
+		anew := func() {
+			e.cache.mu.Lock()
+			defer e.cache.mu.Unlock()
+			e.cache.changes.Add(1)
+			e.cache.log.restart()
+		}
 		form := map[bool]string{true: "names", false: "whole"}[byName]
-		run := func(name string, verbs ...string) {
+		run := func(name string, change func(), verbs ...string) {
 			b.Run(fmt.Sprintf("nodes=5000/%s/%s", form, name), func(b *testing.B) {
+				post(b, "filter")
 				b.ReportAllocs()
 				for b.Loop() {
-					e.cache.changes.Add(1)
+					change()
 					for _, verb := range verbs {
 						post(b, verb)
 					}
 				}
 			})
 		}
-		run("filter", "filter")
-		run("filter+prioritize", "filter", "prioritize")
-		run("alone", "prioritize")
+		run("filter", step, "filter")
+		run("filter+prioritize", step, "filter", "prioritize")
+		run("alone", step, "prioritize")
+		run("anew", anew, "filter")
 	}
 }

@@ -1,6 +1,9 @@
 package extender
 
 import (
+	"encoding/json"
+	"hash/maphash"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,8 +23,13 @@ type cache struct {
 	// fed is when the whole cluster was told last; zero: never, so that nobody knows
 	// what else is on a node.
 	fed time.Time
-	// changes counts what bears on where pods may go, but for nodes that requests carry.
+	// changes counts what bears on where pods may go.
 	changes atomic.Uint64
+	// texts are hashes of nodes as requests carried them last, of those that are known as
+	// they were there: most say the same each time, and are not read again.
+	texts map[string]uint64
+	named map[uint64]string // the same the other way round
+	log   changeLog
 }
 
 func newCache() *cache {
@@ -33,7 +41,7 @@ func newCache() *cache {
 // clear forgets everything. mu is held, or the cache is new.
 func (c *cache) clear() {
 	c.nodes, c.pods = map[string]*kube.Node{}, map[string]*kube.Pod{}
-	c.onNode = map[string]map[string]*kube.Pod{}
+	c.onNode, c.texts, c.named = map[string]map[string]*kube.Pod{}, map[string]uint64{}, map[uint64]string{}
 	c.budgets, c.classes = map[string]*kube.Budget{}, map[string]*kube.PriorityClass{}
 }
 
@@ -51,11 +59,14 @@ func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 	defer c.mu.Unlock()
 	c.changes.Add(1)
 	if whole {
-		c.clear()
+		c.retain(d)
+		if c.fed.IsZero() {
+			c.log.restart() // so far nodes were taken to be empty
+		}
 		c.fed = now
 	}
 	for _, n := range d.Nodes {
-		c.nodes[n.Metadata.Name] = n
+		c.putNode(n)
 	}
 	for _, p := range d.Pods {
 		c.putPod(p)
@@ -69,7 +80,7 @@ func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 	for _, gone := range d.Deleted {
 		switch o := gone.(type) {
 		case *kube.Node:
-			delete(c.nodes, o.Metadata.Name)
+			c.dropNode(o.Metadata.Name)
 		case *kube.Pod:
 			c.dropPod(key(o))
 		case *kube.Budget:
@@ -83,6 +94,9 @@ func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 // putPod takes over one pod. mu is held.
 func (c *cache) putPod(p *kube.Pod) {
 	k := key(p)
+	if old := c.pods[k]; old != nil && reflect.DeepEqual(old, p) {
+		return
+	}
 	c.dropPod(k)
 	if p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" {
 		return
@@ -93,6 +107,10 @@ func (c *cache) putPod(p *kube.Pod) {
 		c.onNode[node] = map[string]*kube.Pod{}
 	}
 	c.onNode[node][k] = p
+	if node != "" {
+		c.changes.Add(1)
+	}
+	c.log.came(p)
 }
 
 // dropPod forgets a pod. mu is held.
@@ -107,15 +125,105 @@ func (c *cache) dropPod(k string) {
 			delete(c.onNode, p.Spec.NodeName)
 		}
 	}
+	if p.Spec.NodeName != "" {
+		c.changes.Add(1)
+	}
+	c.log.left(k, p)
 }
 
-// see takes over what a request carries.
-func (c *cache) see(nodes []*kube.Node, pods ...*kube.Pod) {
+// putNode takes over one node. mu is held.
+func (c *cache) putNode(n *kube.Node) {
+	name := n.Metadata.Name
+	if old := c.nodes[name]; old != nil && sameNode(old, n) {
+		return
+	}
+	c.nodes[name] = n
+	c.forgetText(name)
+	c.changes.Add(1)
+	c.log.restart()
+}
+
+// dropNode forgets a node. mu is held.
+func (c *cache) dropNode(name string) {
+	if c.nodes[name] != nil {
+		delete(c.nodes, name)
+		c.forgetText(name)
+		c.log.restart()
+	}
+}
+
+// sameNode is whether two versions of a node differ in nothing but when it was heard of.
+func sameNode(a, b *kube.Node) bool {
+	if !slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, func(x, y kube.NodeCondition) bool {
+		return x.Type == y.Type && x.Status == y.Status
+	}) {
+		return false
+	}
+	one, other := *a, *b
+	one.Status.Conditions, other.Status.Conditions = nil, nil
+	return reflect.DeepEqual(&one, &other)
+}
+
+// retain forgets what a whole cluster has no more: what stays as it is need not be
+// worked out again. mu is held.
+func (c *cache) retain(d *kube.Dump) {
+	nodes, pods := map[string]bool{}, map[string]bool{}
+	for _, n := range d.Nodes {
+		nodes[n.Metadata.Name] = true
+	}
+	for _, p := range d.Pods {
+		pods[key(p)] = true
+	}
+	for name := range c.nodes {
+		if !nodes[name] {
+			c.dropNode(name)
+		}
+	}
+	for k := range c.pods {
+		if !pods[k] {
+			c.dropPod(k)
+		}
+	}
+	c.budgets, c.classes = map[string]*kube.Budget{}, map[string]*kube.PriorityClass{}
+}
+
+// hashes makes the hashes of texts.
+var hashes = maphash.MakeSeed()
+
+// seen names the nodes of texts that say what they said last, "" where one does not.
+func (c *cache) seen(texts []json.RawMessage) (names []string, sums []uint64) {
+	names, sums = make([]string, len(texts)), make([]uint64, len(texts))
+	for i, text := range texts {
+		sums[i] = maphash.Bytes(hashes, text)
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for i, sum := range sums {
+		names[i] = c.named[sum]
+	}
+	return names, sums
+}
+
+// seeNode takes over a node that a request carries.
+func (c *cache) seeNode(n *kube.Node, sum uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, n := range nodes {
-		c.nodes[n.Metadata.Name] = n
+	c.putNode(n)
+	c.forgetText(n.Metadata.Name)
+	c.texts[n.Metadata.Name], c.named[sum] = sum, n.Metadata.Name
+}
+
+func (c *cache) forgetText(node string) {
+	if sum, ok := c.texts[node]; ok {
+		delete(c.named, sum)
+		delete(c.texts, node)
 	}
+}
+
+// see takes over pods that a request carries.
+func (c *cache) see(pods ...*kube.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, p := range pods {
 		if p != nil && p.Metadata.Name != "" {
 			c.putPod(p)

@@ -21,6 +21,7 @@ type question struct {
 	cluster  *kube.Cluster
 	snap     *state.Snapshot // in which the pod may go to no node
 	job      *model.Job
+	group    string               // of the job, where it is the one that is asked about
 	podOf    map[string]*kube.Pod // by allocation
 }
 
@@ -97,13 +98,13 @@ func (c *cache) around(pod *kube.Pod, nodes []string) *kube.Dump {
 }
 
 // nominated are pods that wait for victims to leave, and whose room a pod of lower
-// or equal priority must respect. mu is held.
+// or equal priority must respect; nodes nil: on any. mu is held.
 func (c *cache) nominated(asker *kube.Pod, nodes []string) []*kube.Pod {
 	var list []*kube.Pod
 	for _, k := range slices.Sorted(maps.Keys(c.onNode[""])) {
 		p := c.onNode[""][k]
 		node := p.Status.NominatedNodeName
-		if node == "" || k == key(asker) || p.PriorityValue() < asker.PriorityValue() || !slices.Contains(nodes, node) {
+		if node == "" || k == key(asker) || p.PriorityValue() < asker.PriorityValue() || nodes != nil && !slices.Contains(nodes, node) {
 			continue
 		}
 		held := *p
@@ -243,6 +244,11 @@ func (e *Extender) pose(d *kube.Dump) (*question, error) {
 func expressible(c *kube.Cluster, pod *kube.Pod) error {
 	notes := &kube.Notes{}
 	kube.NewTranslator(c.Nodes, notes).Group(pod, false)
+	return speakable(notes)
+}
+
+// speakable is whether notes of a pod say nothing that a placement may differ for.
+func speakable(notes *kube.Notes) error {
 	for _, n := range notes.Hard() {
 		if n.What != kube.VolumesNote { // kube-scheduler proposes nodes that the volumes reach
 			return fmt.Errorf("the policy would not see all that the pod asks for: there are %s", n.What)

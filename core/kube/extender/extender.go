@@ -61,6 +61,8 @@ type Extender struct {
 	metrics *metrics
 	busy    chan struct{} // searches at a time
 	judged  atomic.Pointer[judgement]
+	// What filter and prioritize look at.
+	standing *standing
 }
 
 // searches is how many requests are worked on at a time. kube-scheduler asks
@@ -85,6 +87,7 @@ func New(cfg Config) (*Extender, error) {
 		cfg.Settings = func() *model.SchedulerConfig { return nil }
 	}
 	e := &Extender{cfg: cfg, cache: newCache(), busy: make(chan struct{}, searches)}
+	e.standing = &standing{cache: e.cache, cfg: &e.cfg}
 	e.metrics = newMetrics(cfg.Registry, e.cache.size)
 	return e, nil
 }

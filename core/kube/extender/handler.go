@@ -54,6 +54,13 @@ func (e *Extender) Serve(v Verb, w http.ResponseWriter, r *http.Request) {
 		write(w, http.StatusBadRequest, map[string]string{"Code": "invalid", "Message": err.Error()})
 		return
 	}
+	if whole, is := answer.(wholeNodes); is {
+		if text, err := whole.text(); err == nil {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(text) // who asked has gone, if anything
+			return
+		}
+	}
 	write(w, http.StatusOK, answer)
 }
 
@@ -79,15 +86,19 @@ func (e *Extender) answer(v Verb, r *http.Request) (any, error) {
 	return nil, errors.New("there is no such verb")
 }
 
-// decode reads a request. A field of a type that we do not expect, as a later
-// version of Kubernetes may have, leaves the rest readable: odd says that there is
-// one.
+// decode reads a request.
 func decode(body io.Reader, v any) (odd bool, err error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
 		return false, err
 	}
-	err = json.Unmarshal(text, v)
+	return oddity(json.Unmarshal(text, v))
+}
+
+// oddity is what to make of a decoder's error. A field of a type that we do not expect,
+// as a later version of Kubernetes may have, leaves the rest readable: odd says that
+// there is one.
+func oddity(err error) (odd bool, other error) {
 	if _, is := errors.AsType[*json.UnmarshalTypeError](err); is {
 		return true, nil
 	}
@@ -104,7 +115,7 @@ func (e *Extender) servePreempt(r *http.Request) (any, error) {
 	wishes := Wishes{OnFault: OnFault(q.Get("onFault") == "none"), AllNodes: q.Get("nodes") == "all"}
 	for _, victims := range args.NodeNameToVictims {
 		if victims != nil {
-			e.cache.see(nil, slices.DeleteFunc(slices.Clone(victims.Pods), func(p *kube.Pod) bool { return p == nil || p.Metadata.UID == "" })...)
+			e.cache.see(slices.DeleteFunc(slices.Clone(victims.Pods), func(p *kube.Pod) bool { return p == nil || p.Metadata.UID == "" })...)
 		}
 	}
 	if odd {

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"maps"
 	"math"
-	"slices"
 
 	"github.com/cede-scheduler/cede/core/kube"
 	"github.com/cede-scheduler/cede/core/scheduler"
@@ -15,36 +13,53 @@ import (
 
 // nodesAsked is what filter and prioritize are asked about.
 type nodesAsked struct {
-	args  kube.ExtenderArgs
+	args  *kube.ExtenderArgs
 	names []string
 }
 
 // readNodes reads a request of filter or prioritize, and takes over what it carries.
 func (e *Extender) readNodes(body io.Reader) (*nodesAsked, error) {
-	q := &nodesAsked{}
-	odd, err := decode(body, &q.args)
+	text, err := io.ReadAll(body)
 	if err != nil {
 		return nil, err
 	}
-	var nodes []*kube.Node
+	q := &nodesAsked{}
+	q.args, err = kube.ReadExtenderArgs(text)
+	odd, err := oddity(err)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case q.args.Nodes == nil && q.args.NodeNames != nil:
 		q.names = *q.args.NodeNames
 	case q.args.Nodes != nil:
-		for _, text := range q.args.Nodes.Items {
-			n := &kube.Node{}
-			_ = json.Unmarshal(text, n) // as far as it goes
-			q.names = append(q.names, n.Metadata.Name)
-			if n.Metadata.Name != "" {
-				nodes = append(nodes, n)
-			}
+		if q.names, err = e.readWhole(q.args.Nodes.Items); err != nil {
+			return nil, err
 		}
 	}
-	e.cache.see(nodes, q.args.Pod)
+	e.cache.see(q.args.Pod)
 	if odd {
 		q.args.Pod = nil // what would be judged is not what was said
 	}
 	return q, nil
+}
+
+// readWhole takes over nodes, and names them.
+func (e *Extender) readWhole(texts []json.RawMessage) ([]string, error) {
+	names, sums := e.cache.seen(texts)
+	for i, name := range names {
+		if name != "" {
+			continue
+		}
+		n := &kube.Node{}
+		if _, err := oddity(json.Unmarshal(texts[i], n)); err != nil { // else as far as it goes
+			return nil, err
+		}
+		if names[i] = n.Metadata.Name; names[i] != "" {
+			e.cache.seeNode(n, sums[i])
+		}
+	}
+	return names, nil
 }
 
 // serveFilter leaves out the nodes that the scheduler would not place the pod on
@@ -71,13 +86,41 @@ func (e *Extender) serveFilter(ctx context.Context, body io.Reader) (any, error)
 		}
 	}
 	if q.args.Nodes != nil {
-		list := *q.args.Nodes
-		list.Items = whole
-		answer.Nodes = &list
+		return wholeNodes{whole, answer}, nil
 	} else if q.args.NodeNames != nil {
 		answer.NodeNames = &names
 	}
 	return answer, nil
+}
+
+// wholeNodes is filter's answer with nodes as they came, of which nobody looks at the
+// texts once more: they may be many MiB.
+type wholeNodes struct {
+	nodes  []json.RawMessage
+	answer *kube.ExtenderFilterResult // but for Nodes
+}
+
+func (a wholeNodes) text() ([]byte, error) {
+	rest, err := json.Marshal(a.answer)
+	if err != nil {
+		return nil, err
+	}
+	size := len(rest) + 64
+	for _, n := range a.nodes {
+		size += len(n) + 1
+	}
+	text := append(make([]byte, 0, size), `{"Nodes":{"items":[`...)
+	for i, n := range a.nodes {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, n...)
+	}
+	text = append(text, `]}`...)
+	if len(rest) > len("{}") {
+		text = append(text, ',')
+	}
+	return append(text, rest[1:]...), nil
 }
 
 // servePrioritize scores nodes as the scheduler ranks them for the pod: by fullness as
@@ -141,7 +184,7 @@ func (e *Extender) judge(ctx context.Context, q *nodesAsked) map[string]schedule
 	if pod == nil || pod.Metadata.Name == "" || len(q.names) == 0 {
 		return nil
 	}
-	verdicts, end := bounded(ctx, e, func() (map[string]scheduler.Verdict, outcome) { return e.judgeNow(pod, q.names) })
+	verdicts, end := bounded(ctx, e, func() (map[string]scheduler.Verdict, outcome) { return e.judgeNow(pod) })
 	if end.fallen() {
 		e.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "kubernetes nodes not judged", slog.String("outcome", end.what), slog.Any("err", end.err))
 		return nil
@@ -164,55 +207,22 @@ func (e *Extender) judgedLast(q *nodesAsked) map[string]scheduler.Verdict {
 	return j.verdicts
 }
 
-// judgeNow makes a state of everything on the nodes and has the scheduler look at it.
-func (e *Extender) judgeNow(pod *kube.Pod, names []string) (map[string]scheduler.Verdict, outcome) {
-	changes := e.cache.changes.Load()
-	dump, known := e.gatherNodes(pod, names)
-	if len(known) == 0 {
+// judgeNow has the scheduler look at the cluster as it stands.
+func (e *Extender) judgeNow(pod *kube.Pod) (map[string]scheduler.Verdict, outcome) {
+	if !e.cache.wasFed() && pod.LooksAround() {
 		return nil, outcome{endUnknown, nil}
 	}
-	q, err := e.pose(dump)
+	changes := e.cache.changes.Load()
+	q, err := e.standing.pose(asPending(pod))
 	if err != nil {
 		return nil, outcome{endUnknown, err}
 	}
-	snap, err := q.limitedTo(known)
+	s := e.standing.scheduler(e.cfg.Policies)
+	defer e.standing.release(s)
+	verdicts, err := s.Judge(q.eval(), q.group, q.snap, q.now)
 	if err != nil {
 		return nil, outcome{endInternal, err}
 	}
-	s := scheduler.New(scheduler.Config{Policies: e.cfg.Policies, Workers: 1, Forget: true})
-	verdicts, err := s.Judge(q.eval(), snap, q.now)
-	if err != nil {
-		return nil, outcome{endInternal, err}
-	}
-	maps.DeleteFunc(verdicts, func(name string, _ scheduler.Verdict) bool {
-		_, is := slices.BinarySearch(known, name)
-		return !is
-	})
 	e.judged.Store(&judgement{key(pod), changes, verdicts})
 	return verdicts, outcome{endChosen, nil}
-}
-
-// gatherNodes collects nodes, those around them that the pod looks at, and everything
-// on them. known are those of the names that the extender knows. As long as nobody told
-// it what runs there, nodes are judged by what they are alone.
-func (e *Extender) gatherNodes(pod *kube.Pod, names []string) (d *kube.Dump, known []string) {
-	c := e.cache
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		if c.nodes[name] != nil {
-			known = append(known, name)
-		}
-	}
-	switch {
-	case !c.fed.IsZero():
-		return c.around(pod, known), known
-	case pod.LooksAround():
-		return nil, nil
-	}
-	d = &kube.Dump{Pods: []*kube.Pod{asPending(pod)}}
-	for _, name := range known {
-		d.Nodes = append(d.Nodes, c.nodes[name])
-	}
-	return d, known
 }

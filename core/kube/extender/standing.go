@@ -1,0 +1,244 @@
+package extender
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/cede-scheduler/cede/core/kube"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// standing is the cluster as a state, kept from one request to the next. To make it of
+// 5,000 nodes takes a second, and kube-scheduler asks about pods one after the other,
+// between which little changes: so pods that came and left are put in and taken out,
+// and who asks is put into a branch of the state that is thrown away. Where that does
+// not do - a node changed, a pod wants what the nodes were never asked for, changes
+// are too many - the state is made anew.
+type standing struct {
+	cache *cache
+	cfg   *Config
+
+	mu     sync.Mutex
+	roster *kube.Roster // nil: not made yet
+	epoch  uint64       // of the cache's log, which is followed as far as at
+	at     int
+	snap   *state.Snapshot
+	placed map[string]*kube.Instance // by key of the pod
+	idle   []*scheduler.Scheduler
+}
+
+// pose makes the question where a pod may go, which comes without a node.
+func (s *standing) pose(pod *kube.Pod) (*question, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.follow() {
+		if err := s.begin(); err != nil {
+			return nil, err
+		}
+	}
+	q, ok, err := s.branch(pod)
+	if !ok && err == nil {
+		if err := s.begin(); err != nil { // now that it is known what the pod wants
+			return nil, err
+		}
+		q, ok, err = s.branch(pod)
+	}
+	if !ok && err == nil {
+		err = fmt.Errorf("what pod %s wants cannot be told", pod.Metadata.Name)
+	}
+	return q, err
+}
+
+// follow takes over what has changed; false where that takes a new state.
+func (s *standing) follow() bool {
+	c := s.cache
+	c.mu.RLock()
+	epoch, news := c.log.epoch, c.log.list
+	c.mu.RUnlock()
+	if s.roster == nil || epoch != s.epoch {
+		return false
+	}
+	if c.wasFed() && len(news) > s.at {
+		txn := s.snap.Fork(s.snap.Index() + 1)
+		for _, n := range news[s.at:] {
+			if !s.apply(txn, n) {
+				s.roster = nil
+				return false
+			}
+		}
+		s.snap = txn.Snapshot()
+	}
+	s.at = len(news)
+	return true
+}
+
+// apply takes over one change.
+func (s *standing) apply(txn *state.Txn, n change) bool {
+	if i := s.placed[n.key]; i != nil {
+		if !s.roster.Leave(i) {
+			return false
+		}
+		txn.DeleteAllocs(n.key)
+		delete(s.placed, n.key)
+	}
+	if n.pod == nil {
+		return true
+	}
+	i, changed, ok := s.roster.Join(n.pod)
+	if !ok || i == nil {
+		return ok
+	}
+	if changed && txn.UpsertJob(i.Job.Job) != nil {
+		return false
+	}
+	s.placed[n.key] = i
+	txn.UpsertAllocs(allocationOf(i, n.key))
+	return true
+}
+
+// allocationOf is an instance in the state.
+func allocationOf(i *kube.Instance, id string) *model.Allocation {
+	return &model.Allocation{
+		ID: id, Job: i.Job.Job, Group: i.Job.Group(i.Group.Name), NodeID: i.Node,
+		Desired: model.DesiredRun, Client: model.ClientRunning, Started: true,
+	}
+}
+
+// begin makes the state of everything that is known.
+func (s *standing) begin() error {
+	d, expected := s.gather()
+	s.roster, s.snap, s.placed = nil, nil, make(map[string]*kube.Instance, len(d.Pods))
+	roster := kube.NewRoster(d, expected)
+	txn := state.New().Begin(1)
+	defer txn.Abort()
+	if err := s.fill(txn, roster); err != nil {
+		return err
+	}
+	s.roster, s.snap = roster, txn.Commit()
+	return nil
+}
+
+func (s *standing) fill(txn *state.Txn, r *kube.Roster) error {
+	for _, n := range r.Nodes {
+		if err := txn.UpsertNode(n); err != nil {
+			return err
+		}
+	}
+	for _, j := range r.Jobs {
+		if err := txn.UpsertJob(j.Job); err != nil {
+			return err
+		}
+	}
+	list := make([]*model.Allocation, len(r.Instances))
+	for k, i := range r.Instances {
+		id := key(i.Pod)
+		s.placed[id], list[k] = i, allocationOf(i, id)
+	}
+	txn.UpsertAllocs(list...)
+	return nil
+}
+
+// gather collects the nodes, what is on them, and who waits, and notes as of when.
+func (s *standing) gather() (d *kube.Dump, waiting []*kube.Pod) {
+	c := s.cache
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s.epoch, s.at = c.log.epoch, len(c.log.list)
+	d = &kube.Dump{}
+	for _, name := range slices.Sorted(maps.Keys(c.nodes)) {
+		d.Nodes = append(d.Nodes, c.nodes[name])
+		if c.fed.IsZero() {
+			continue // nobody knows what is on them
+		}
+		for _, k := range slices.Sorted(maps.Keys(c.onNode[name])) {
+			d.Pods = append(d.Pods, c.onNode[name][k])
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(c.onNode[""])) {
+		waiting = append(waiting, asPending(c.onNode[""][k]))
+	}
+	return d, waiting
+}
+
+// branch puts who asks into a state of its own, and those for whom room is kept that
+// it must respect. It is not ok where this roster cannot tell one of them.
+func (s *standing) branch(pod *kube.Pod) (q *question, ok bool, err error) {
+	txn := s.snap.Fork(s.snap.Index() + 1)
+	for _, held := range s.nominated(pod) {
+		i, ok := s.roster.Ask(asPending(held))
+		if !ok {
+			return nil, false, nil
+		}
+		if err := s.hold(txn, held, i); err != nil {
+			return nil, false, err
+		}
+	}
+	if self := s.placed[key(pod)]; self != nil {
+		txn.DeleteAllocs(key(pod))
+	}
+	a, ok := s.roster.Ask(pod)
+	if !ok {
+		return nil, false, nil
+	}
+	if err := speakable(a.Notes); err != nil {
+		return nil, false, err
+	}
+	if err := txn.UpsertJob(a.Job); err != nil {
+		return nil, false, err
+	}
+	config := model.SchedulerConfig{Algorithm: model.SpreadRank}
+	if settings := s.cfg.Settings(); settings != nil {
+		config = *settings
+	}
+	txn.SetConfig(&config)
+	return &question{now: s.cfg.Clock.Now().UnixNano(), snap: txn.Snapshot(), job: a.Job, group: a.Group}, true, nil
+}
+
+// hold gives a pod that waits for victims to leave the node that it was promised. Of
+// its job another version may follow.
+func (s *standing) hold(txn *state.Txn, held *kube.Pod, a *kube.Asked) error {
+	if txn.Node(held.Spec.NodeName) == nil {
+		return nil
+	}
+	if err := txn.UpsertJob(a.Job); err != nil {
+		return err
+	}
+	txn.UpsertAllocs(&model.Allocation{
+		ID: "held " + key(held), Job: a.Job, Group: a.Job.Group(a.Group), NodeID: held.Spec.NodeName,
+		Desired: model.DesiredRun, Client: model.ClientRunning, Started: true,
+	})
+	return nil
+}
+
+// nominated are those who have a node in prospect and whom the pod must respect.
+func (s *standing) nominated(pod *kube.Pod) []*kube.Pod {
+	c := s.cache
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.fed.IsZero() {
+		return nil
+	}
+	return c.nominated(pod, nil)
+}
+
+// scheduler is one that is idle, or another one.
+func (s *standing) scheduler(policies scheduler.Policies) *scheduler.Scheduler {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.idle); n > 0 {
+		one := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		return one
+	}
+	return scheduler.New(scheduler.Config{Policies: policies, Workers: 1, Forget: true})
+}
+
+func (s *standing) release(one *scheduler.Scheduler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = append(s.idle, one)
+}
