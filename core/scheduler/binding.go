@@ -66,6 +66,7 @@ type bindingRun struct {
 	preempts bool
 
 	live     []*model.Assignment // that are wanted
+	short    []*model.Assignment // of those, what is duplicated and was shrunk
 	on       map[string]int      // replicas that are there, by cluster
 	admitted []*model.Cluster    // that take it by what they are, and are up; ascending by id
 	shares   bool                // a cluster keeps room for other pools that it might have
@@ -133,7 +134,7 @@ func (r *bindingRun) reconcile(assigned []*model.Assignment) {
 		case cluster != nil && !b.Admits(cluster):
 			r.withdraw(a, "the cluster is excluded by "+b.Refusal(cluster))
 		case b.Duplicated && a.Replicas != b.Replicas:
-			r.withdraw(a, "the number of replicas was changed")
+			r.resize(a, cluster)
 		default:
 			r.live = append(r.live, a)
 			r.on[a.ClusterID] += a.Replicas

@@ -7,9 +7,65 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// duplicate puts all replicas on each cluster: on as many as may be, and on none
-// before they are as many as must be.
+// resize gives an assignment of what is duplicated as many replicas as are wanted
+// on each cluster. Where some are lacking and there is no room, those that are there
+// wait for it, if they are as many as the binding keeps when it is shrunk; else it
+// leaves the cluster.
+func (r *bindingRun) resize(a *model.Assignment, cluster *model.Cluster) {
+	b := r.binding
+	more := b.Replicas - a.Replicas
+	switch {
+	case more < 0 && b.Replicas > 0, more > 0 && r.hasRoom(cluster, more):
+		r.grow(a, more)
+	case more > 0 && b.MinReplicas > 0 && a.Replicas >= b.MinReplicas:
+		r.short = append(r.short, a)
+	default:
+		r.withdraw(a, "the number of replicas was changed")
+		return
+	}
+	r.live = append(r.live, a)
+	r.on[a.ClusterID] += a.Replicas
+}
+
+// hasRoom is whether a cluster has room for so many replicas now.
+func (r *bindingRun) hasRoom(cluster *model.Cluster, replicas int) bool {
+	if cluster == nil || cluster.Down {
+		return false
+	}
+	free, _ := r.room(cluster)
+	return r.binding.Fits(&free, replicas) == replicas
+}
+
+// duplicate puts all replicas on each cluster, and back on those of which it was
+// shrunk.
 func (r *bindingRun) duplicate() error {
+	if err := r.copies(); err != nil || len(r.short) == 0 {
+		return err
+	}
+	queued := r.out.Queued[r.binding.ID]
+	claims := queued > 0 // it waits for more than that
+	if !claims {
+		r.waits(r.binding.Replicas-r.short[0].Replicas, 0)
+	}
+	for _, a := range r.short {
+		missing := r.binding.Replicas - a.Replicas
+		queued += missing
+		at := slices.IndexFunc(r.admitted, func(c *model.Cluster) bool { return c.ID == a.ClusterID })
+		if claims || at < 0 {
+			continue
+		}
+		if err := r.makeRoom(r.admitted[at:at+1:at+1], missing); err != nil {
+			return err
+		}
+		claims = len(r.plan.Claims)+len(r.kept) > 0
+	}
+	r.out.Queued[r.binding.ID] = queued
+	return nil
+}
+
+// copies has the binding on as many clusters as may be, and on none more before
+// they are as many as must be.
+func (r *bindingRun) copies() error {
 	var open []*model.Cluster
 	for _, c := range r.admitted {
 		if _, has := r.on[c.ID]; !has {

@@ -12,7 +12,7 @@ import (
 // bindingNeed is what an evaluation of a binding waits for.
 type bindingNeed struct {
 	binding *model.Binding
-	missing int          // replicas; of what is duplicated, on each cluster
+	missing int          // replicas; of what is duplicated, on one cluster
 	least   int          // replicas for which it is worth waking
 	whole   model.Vector // what all that are missing take: eviction makes room for no less
 	ceiling int64        // highest priority that may be evicted
@@ -28,6 +28,9 @@ func (s *Screen) bindingNeed(eval *model.Evaluation) *bindingNeed {
 	if queued := eval.Queued[b.ID]; queued > 0 && !b.Duplicated {
 		n.missing = queued
 	}
+	if b.Duplicated {
+		n.missing = s.short(b)
+	}
 	if b.Duplicated || b.MaxClusters == 1 { // all of them or none on one cluster
 		n.least = n.missing
 	}
@@ -40,6 +43,20 @@ func (s *Screen) bindingNeed(eval *model.Evaluation) *bindingNeed {
 		}
 	}
 	return n
+}
+
+// short is how many replicas of a duplicated binding are lacking on some cluster: all
+// of them, or as many as it was shrunk by.
+func (s *Screen) short(b *model.Binding) int {
+	missing := b.Replicas
+	if b.MinReplicas > 0 {
+		for _, a := range s.Snap.BindingAssignments(b.Key()) {
+			if a.Live() && a.Replicas < b.Replicas {
+				missing = min(missing, b.Replicas-a.Replicas)
+			}
+		}
+	}
+	return missing
 }
 
 // mayPreempt is whether a binding may have others evicted.

@@ -375,7 +375,7 @@ func TestRegisterBinding_TakesThePriorityOfItsClass(t *testing.T) {
 			{id: "named", binding: model.Binding{PriorityClass: "gold"}, priority: 1000, preempts: true, class: "gold"},
 			{id: "default", priority: 50, class: "plain"},
 			{id: "zero", explicit: true},
-			{id: "gone", binding: model.Binding{PriorityClass: "x"}, warned: true},
+			{id: "gone", binding: model.Binding{PriorityClass: "x"}, class: "x", warned: true},
 			{id: "pod", binding: model.Binding{PriorityClass: "x", ClassSource: model.PodPriorityClass}, priority: 50, class: "plain", warned: true},
 			{id: "scoped", binding: model.Binding{PriorityClass: "gold", ClusterScoped: true}, priority: 1000, class: "gold"},
 		} {
@@ -390,6 +390,13 @@ func TestRegisterBinding_TakesThePriorityOfItsClass(t *testing.T) {
 			if got.Priority != c.priority || got.Preempts != c.preempts || got.PriorityClass != c.class || (len(r.Warnings) > 0) != c.warned {
 				t.Errorf("%s: priority %d, preempts %t, class %q, warnings %q", c.id, got.Priority, got.Preempts, got.PriorityClass, r.Warnings)
 			}
+			if missing := c.id == "gone"; got.ClassMissing() != missing || (got.ClassWarning() != "") != missing {
+				t.Errorf("%s: its class is missing: %t, %q", c.id, got.ClassMissing(), got.ClassWarning())
+			}
+		}
+		w.settle()
+		if told := strings.Join(w.seen("Binding"), "\n"); strings.Count(told, "PriorityClassMissing") != 1 || !strings.Contains(told, "PriorityClassMissing gone") {
+			t.Errorf("of the class that is missing was told\n%s", told)
 		}
 	})
 }
@@ -415,5 +422,28 @@ func TestStopBinding_UnknownAndTwice(t *testing.T) {
 		if !slices.Contains(w.seen(string(events.Cluster)), "ClusterDeleted m") {
 			t.Error("nothing was told of the cluster's end")
 		}
+	})
+}
+
+// Who waits for clusters to come is told what those lack that have come, though none
+// of them takes it.
+func TestServer_ABindingSaysAnewWhyItWaitsWhenThereAreClusters(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.bind("elsewhere", 5, 8, func(b *model.Binding) { b.Clusters = []string{"m2"} })
+		w.bind("large", 5, 80, nil)
+		w.settle()
+		why := func(binding, want string) {
+			t.Helper()
+			for _, e := range w.snap().EvalsOfJob(bindingKey(binding)) {
+				if x := e.Failed[binding]; e.Status == model.EvalBlocked && !strings.HasPrefix(x.String(), want) {
+					t.Errorf("%s waits: %s; want %s", binding, x, want)
+				}
+			}
+		}
+		why("elsewhere", "there are no clusters")
+		w.putCluster("m1", 10)
+		w.settle()
+		why("elsewhere", "0 of 1 cluster: 1 excluded by the clusters that the binding allows")
+		why("large", "0 of 1 cluster: 1 lacks units")
 	})
 }

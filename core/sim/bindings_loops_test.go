@@ -94,12 +94,15 @@ func (e *engine) checkBindings(t *rapid.T) {
 		for _, a := range snap.BindingAssignments(b.Key()) {
 			if a.Counts() {
 				total += a.Replicas
+				if b.Duplicated && a.Live() && a.Replicas < b.Replicas && (b.MinReplicas == 0 || a.Replicas < b.MinReplicas) {
+					t.Fatalf("%s has %d replicas on %s, wants %d there and %d at least", b.ID, a.Replicas, a.ClusterID, b.Replicas, b.MinReplicas)
+				}
 				clusters[a.ClusterID] = true
 				groups[b.GroupOf(snap.Cluster(a.ClusterID))] = true
 			}
 		}
 		on := len(clusters)
-		if !b.Duplicated && total > b.Replicas || b.Duplicated && total != on*b.Replicas {
+		if !b.Duplicated && total > b.Replicas || b.Duplicated && total > on*b.Replicas {
 			t.Fatalf("%s has %d replicas on %d clusters, wants %d", b.ID, total, on, b.Replicas)
 		}
 		if b.MaxClusters > 0 && on > b.MaxClusters {

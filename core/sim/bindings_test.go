@@ -501,6 +501,43 @@ unplaced a 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's pree
 unplaced b 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
 running [a b z]
 `},
+		"what is duplicated is shrunk on one cluster, and grows back there": {`
+policies: [{name: gentle, use: karmada, config: {elastic: true}}]
+scheduler: {policy: gentle}
+clusters: [{id: m, capacity: {cpu: 3000}}, {id: n, capacity: {cpu: 3000}}]
+bindings:
+- {id: a, priority: 1, replicas: 3, minReplicas: 1, resources: {cpu: 1000}, replicaScheduling: duplicated}
+- {id: z, priority: 5, replicas: 2, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority, clusters: [n], duration: 10s}
+- {id: y, priority: 5, replicas: 1, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority, clusters: [m]}
+running: [{id: a, binding: a, clusters: {m: 3, n: 3}}]
+events: [{at: 0s, submit: z}, {at: 0s, submit: y}]
+until: 1m
+`, `
+0s z on map[n:2] for [a]
+0s y on map[m:1] for [a]
+10s a on map[n:2] for []
+0s a loses 2 on n to z
+0s a loses 1 on m to y
+unplaced a 1: 0 of 2 clusters: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [a y]
+`},
+		"what is duplicated has others leave to have all its replicas": {`
+policies: [{name: gentle, use: karmada, config: {elastic: true}}]
+scheduler: {policy: gentle}
+clusters: [{id: m, capacity: {cpu: 3000}}, {id: n, capacity: {cpu: 3000}}]
+bindings:
+- {id: low, priority: 0, replicas: 2, minReplicas: 1, resources: {cpu: 1000}, killTimeout: 10s}
+- {id: a, priority: 1, replicas: 3, minReplicas: 1, resources: {cpu: 1000}, replicaScheduling: duplicated, preemptionPolicy: PreemptLowerPriority}
+running: [{id: low, binding: low, clusters: {m: 2}}, {id: a, binding: a, clusters: {m: 1, n: 1}}]
+events: [{at: 0s, submit: a}]
+until: 1m
+`, `
+0s a on map[m:2] for [low]
+0s a on map[n:2] for []
+0s low loses 2 on m to a
+unplaced low 2: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [a]
+`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := head + c.text

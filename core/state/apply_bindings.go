@@ -10,7 +10,9 @@ import (
 // cluster is says who may be there: where that changes, there is at most one
 // evaluation for each binding that may go to it now and does not have all that it
 // wants, or is there and may no longer be. More room alone makes none: those who
-// wait for it are woken by it. Nothing is written when it fails.
+// wait for it are woken by it. The first clusters of all make one for everybody who
+// waits, so that nobody goes on saying that there are none. Nothing is written when
+// it fails.
 func (t *Txn) ApplyClusters(now int64, clusters ...*model.Cluster) ([]*model.Evaluation, error) {
 	rs := make([]model.Resources, len(clusters))
 	for i, c := range clusters {
@@ -20,6 +22,7 @@ func (t *Txn) ApplyClusters(now int64, clusters ...*model.Cluster) ([]*model.Eva
 		return nil, err
 	}
 	affected := newFollowUps(model.TriggerNodeUpdate, "")
+	first := !t.hasClusters()
 	var others []*model.Cluster
 	for _, c := range clusters {
 		old := t.Cluster(c.ID)
@@ -40,11 +43,18 @@ func (t *Txn) ApplyClusters(now int64, clusters ...*model.Cluster) ([]*model.Eva
 		return nil, nil
 	}
 	for b := range t.Bindings() {
-		if !b.Stopped && !t.bound(b) && admitsAny(b, others) {
+		if !b.Stopped && !t.bound(b) && (first || admitsAny(b, others)) {
 			affected.addBinding(b)
 		}
 	}
 	return affected.write(t, now), nil
+}
+
+func (v *View) hasClusters() bool {
+	for range v.Clusters() {
+		return true
+	}
+	return false
 }
 
 // ApplyLeases replaces what a cluster keeps for other pools by claims.
