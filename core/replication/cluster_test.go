@@ -23,6 +23,7 @@ type cluster struct {
 	t       *testing.T
 	rand    *rand.Rand
 	members []*member
+	gapless bool // logs are, as ours
 
 	// mu guards node, trans and cut of the members. Nobody waits with it: time
 	// stands still while somebody waits for a mutex.
@@ -58,6 +59,13 @@ func (unpiped) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.Ap
 
 func newCluster(t *testing.T, seed uint64, servers int) *cluster {
 	c := &cluster{t: t, rand: rand.New(rand.NewPCG(seed, 1)), hashes: map[uint64][32]byte{}}
+	c.fill(servers)
+	return c
+}
+
+// fill starts servers, and makes them a cluster.
+func (c *cluster) fill(servers int) {
+	c.t.Helper()
 	var list []raft.Server
 	for i := range servers {
 		m := &member{
@@ -70,10 +78,9 @@ func newCluster(t *testing.T, seed uint64, servers int) *cluster {
 	for _, m := range c.members {
 		c.start(m)
 		if err := m.node.Bootstrap(list...); err != nil {
-			t.Fatal(err)
+			c.t.Fatal(err)
 		}
 	}
-	return c
 }
 
 // start starts a server with what is on its disks.
@@ -81,8 +88,12 @@ func (c *cluster) start(m *member) {
 	c.t.Helper()
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(m.id))
 	m.store = state.New()
+	var log raft.LogStore = m.disk
+	if c.gapless {
+		log = gapless{m.disk}
+	}
 	node, err := Open(Config{
-		ServerID: m.id, Log: m.disk, Stable: m.disk, Snapshots: m.snaps, Transport: unpiped{trans}, Store: m.store,
+		ServerID: m.id, Log: log, Stable: m.disk, Snapshots: m.snaps, Transport: unpiped{trans}, Store: m.store,
 		Modules: m.keeps, Observe: c.observe,
 		Timing: Timing{TrailingLogs: 5, SnapshotThreshold: 8, SnapshotInterval: 3 * time.Second},
 	})

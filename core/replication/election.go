@@ -168,25 +168,54 @@ func (b *ballots) run(of *raft.Raft, stop <-chan struct{}) {
 	}
 }
 
-// judge takes from a request for a vote what would have it refused because a leader
-// is known, where that leader has been silent.
+// judge takes from a request for a vote what would have it refused though no leader is
+// heard: because one is known, or because who asks is no voter as far as this server knows.
+// Who was made one may be the only one that is left who knows it; and whose log is as new as
+// this server's belongs to the cluster, whatever was written of it where nobody saw it.
 func (b *ballots) judge(command any) any {
+	leader, silent := b.silentLeader()
+	if leader != "" && !silent {
+		return command
+	}
 	switch asked := command.(type) {
 	case *raft.RequestVoteRequest:
-		if _, silent := b.silentLeader(); silent {
-			free := *asked
-			free.LeadershipTransfer = true
-			return &free
+		free := *asked
+		free.LeadershipTransfer = asked.LeadershipTransfer || silent
+		if _, known := b.voter(asked.ID); !known {
+			free.ID = nil // Raft looks no further where there is none
 		}
+		return &free
 	case *raft.RequestPreVoteRequest:
-		if leader, silent := b.silentLeader(); silent {
-			free := *asked
+		free := *asked
+		if silent {
 			// Raft compares who asks, which it goes by for nothing else, with who leads.
 			free.Addr = []byte(leader)
-			return &free
 		}
+		if some, known := b.voter(asked.ID); !known {
+			free.ID = some
+		}
+		return &free
 	}
 	return command
+}
+
+// voter is whether a server is a voter, as far as this one knows, and one that is.
+func (b *ballots) voter(id []byte) (some []byte, known bool) {
+	some = id
+	f := b.raft.GetConfiguration()
+	if f.Error() != nil {
+		return some, true
+	}
+	for _, s := range f.Configuration().Servers {
+		switch {
+		case s.Suffrage != raft.Voter:
+		case string(s.ID) == string(id):
+			return id, true
+		default:
+			some = []byte(s.ID)
+		}
+	}
+	return some, false
 }
 
 func (b *ballots) silentLeader() (address raft.ServerAddress, silent bool) {

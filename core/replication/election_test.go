@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,4 +103,57 @@ func TestBallots_AreFreeWhenTheLeaderIsSilent(t *testing.T) {
 			t.Errorf("a pre-vote: %+v, and %+v was sent", freeBefore, before)
 		}
 	})
+}
+
+// A server was made a voter, and who did it was lost before the others heard of it. They
+// vote for it all the same: theirs are the older logs, so it is the only one they can elect.
+func TestElections_OfAVoterThatIsNotKnownAsOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 4, 3)
+		defer c.close()
+		lead := c.leader()
+		fresh := &member{
+			id: "s3", disk: raft.NewInmemCommitTrackingStore(), snaps: raft.NewInmemSnapshotStore(), keeps: newMemModules(),
+		}
+		c.members = append(c.members, fresh)
+		c.start(fresh)
+		if err := lead.node.Raft().AddNonvoter("s3", "s3", 0, 0).Error(); err != nil {
+			t.Fatal(err)
+		}
+		c.settle()
+		var others []*member
+		for _, m := range c.members[:3] {
+			if m != lead {
+				others = append(others, m)
+			}
+		}
+		knows, ignorant := others[0], others[1]
+		c.part(lead, ignorant)
+		if err := lead.node.Raft().AddVoter("s3", "s3", 0, 0).Error(); err != nil {
+			t.Fatal(err)
+		}
+		c.part(lead, knows)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, _ = lead.node.Apply(ctx, &Entry{Time: 1, Command: &RegisterJob{Job: countedJob("web", 0)}}) // nobody knows
+		c.halt(lead)
+		if fresh.node.Raft().LastIndex() <= knows.node.Raft().LastIndex() || knows.node.Raft().LastIndex() <= ignorant.node.Raft().LastIndex() {
+			t.Fatal("the logs are not what the test is about")
+		}
+		time.Sleep(10 * time.Second)
+		if now := c.led(lead); now != fresh {
+			t.Fatalf("%+v leads, want the new voter", now)
+		}
+		c.send(&Entry{Time: 1, Command: &RegisterJob{Job: countedJob("web", 1)}})
+	})
+}
+
+// part cuts a server off from some others.
+func (c *cluster) part(m *member, others ...*member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range others {
+		m.trans.Disconnect(raft.ServerAddress(o.id))
+		o.trans.Disconnect(raft.ServerAddress(m.id))
+	}
 }

@@ -85,7 +85,7 @@ func trackCommits(logs raft.LogStore, snapshots raft.SnapshotStore, c *raft.Conf
 		return nil, err
 	}
 	c.RestoreCommittedLogs = true
-	return &boundedCommits{CommitTrackingLogStore: tracking, most: most}, nil
+	return &boundedCommits{CommitTrackingLogStore: tracking, snapshots: snapshots, most: most}, nil
 }
 
 // beforeMembership is the index up to which no entry changes who belongs to the
@@ -101,20 +101,4 @@ func beforeMembership(logs raft.LogStore, from, to uint64) (uint64, error) {
 		}
 	}
 	return max(from, to), nil
-}
-
-// boundedCommits is a log that admits to no more commits than can be replayed
-// at the start.
-type boundedCommits struct {
-	raft.CommitTrackingLogStore
-	most uint64
-}
-
-// GetCommitIndex implements raft.CommitTrackingLogStore.
-func (b *boundedCommits) GetCommitIndex() (uint64, error) { return b.most, nil }
-
-// IsMonotonic implements raft.MonotonicLogStore.
-func (b *boundedCommits) IsMonotonic() bool {
-	m, ok := b.CommitTrackingLogStore.(raft.MonotonicLogStore)
-	return ok && m.IsMonotonic()
 }

@@ -103,9 +103,9 @@ func TestCluster_HoldsUnderFaults(t *testing.T) {
 }
 
 // simTiming has snapshots and the logs behind them come and go all the time. What stays of
-// a log is more than who is alone ever adds to his own: see "What we do about Raft" in
+// a log is less than who is alone may add to his own: see "What we do about Raft" in
 // core/replication/DESIGN.md.
-var simTiming = replication.Timing{TrailingLogs: 40, SnapshotThreshold: 25, SnapshotInterval: 3 * time.Second}
+var simTiming = replication.Timing{TrailingLogs: 5, SnapshotThreshold: 25, SnapshotInterval: 3 * time.Second}
 
 // simCluster is a cluster with everybody who uses it.
 type simCluster struct {

@@ -58,8 +58,7 @@ func (c *simCluster) changeVoters(faults int) {
 
 // mayLose is whether the rest goes on without a server, once everybody is there: it has
 // joined, nobody was lost before, and the others that vote are as many as in the beginning,
-// and know it. Raft's library refuses its vote to who is no voter as far as it knows: where
-// only the one that is lost could have told it who was made one, nobody may ever be elected.
+// whether all of them have heard of it or not.
 func (c *simCluster) mayLose(s *simServer) bool {
 	for _, o := range c.servers {
 		if o.away.Load() {
@@ -75,24 +74,9 @@ func (c *simCluster) mayLose(s *simServer) bool {
 			continue
 		}
 		voters := r.server.voters()
-		if !c.knowVoters(voters, s) {
-			return false
-		}
 		return len(voters) > simVotes || len(voters) == simVotes && !slices.Contains(voters, s.id)
 	}
 	return false
-}
-
-// knowVoters is whether all servers but one run, and have in their logs who votes.
-func (c *simCluster) knowVoters(voters []string, but *simServer) bool {
-	want := slices.Sorted(slices.Values(voters))
-	for _, o := range c.servers {
-		r := o.run.Load()
-		if o != but && (r == nil || !slices.Equal(slices.Sorted(slices.Values(r.server.voters())), want)) {
-			return false
-		}
-	}
-	return true
 }
 
 // removeLost is what an operator does about a server that was lost.
