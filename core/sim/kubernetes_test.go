@@ -3,6 +3,7 @@ package sim_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/sim"
@@ -16,8 +17,15 @@ func TestKubernetes_Cases(t *testing.T) {
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
+	table, err := os.ReadFile("testdata/kubernetes/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range files {
 		t.Run(filepath.Base(name), func(t *testing.T) {
+			if !strings.Contains(string(table), "("+filepath.Base(name)+")") {
+				t.Error("the table does not have it")
+			}
 			file, err := os.Open(name)
 			if err != nil {
 				t.Fatal(err)

@@ -38,7 +38,8 @@ func perNode(p *policy.Preemptor) bool { return p.JobType == "system" || p.JobTy
 
 // sample leaves options out as kube-scheduler does, which looks at no more than it
 // needs: it walks in a circle from somewhere until it has seen enough, and one
-// that overruns no budget among them. Where it begins follows from the preemptor
+// that overruns no budget among them; of those that overrun one it keeps no more than
+// are enough. Where it begins follows from the preemptor
 // and how often it has tried, for a policy has no chance to draw from.
 func (p *Policy) sample(in *policy.Options, tier []int64) {
 	n := in.Len()
@@ -48,12 +49,13 @@ func (p *Policy) sample(in *policy.Options, tier []int64) {
 	}
 	seen, harmless := 0, false
 	for k, at := 0, int(begin(in.Preemptor)%uint64(n)); k < n; k, at = k+1, (at+1)%n {
-		if harmless && seen >= enough {
+		overruns := violations(in, at) > 0
+		if seen >= enough && (harmless || overruns) {
 			tier[at] = math.MaxInt64
 			continue
 		}
 		seen++
-		harmless = harmless || violations(in, at) == 0
+		harmless = harmless || !overruns
 	}
 }
 

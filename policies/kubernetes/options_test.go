@@ -119,7 +119,8 @@ func TestScoreOptions_SamplesAsManyAsKubernetesWould(t *testing.T) {
 		harmless                      bool
 		want                          int
 	}{
-		{1000, 10, 100, false, 1000},
+		{1000, 10, 100, false, 100},
+		{1000, 10, 100, true, 101},
 		{1000, 100, 0, true, 1000},
 		{50, 10, 100, true, 50},
 	} {
