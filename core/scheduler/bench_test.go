@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
@@ -41,6 +42,7 @@ func BenchmarkB(b *testing.B) {
 		}
 	}
 	b.Run("budgets", benchmarkBudgets)
+	b.Run("contested", benchmarkContested)
 }
 
 // benchmarkBudgets is construction (b) with a hundred disruption budgets, each
@@ -74,6 +76,50 @@ func benchmarkBudgets(b *testing.B) {
 			})
 		}
 	}
+}
+
+// benchmarkContested is construction (b) with strict budgets that let go of one where
+// two are needed on every node: one over everybody, so that amounts tell, or three that
+// any two share, so that as many sets are tried as are tried at all.
+func benchmarkContested(b *testing.B) {
+	for _, budgets := range []int{1, 3} {
+		for _, nodes := range []int{1000, 5000} {
+			job := coretest.Asker(1).Obj()
+			snap := coretest.Put(sharedInPairs(nodes, budgets), job)
+			b.Run(fmt.Sprintf("budgets=%d/nodes=%d", budgets, nodes), func(b *testing.B) {
+				s := scheduler.New(scheduler.Config{Policies: coretest.Policies(), Workers: runtime.GOMAXPROCS(0)})
+				b.ReportAllocs()
+				for b.Loop() {
+					out, err := s.Process(coretest.Eval(job), snap, 1)
+					if err != nil || len(out.Plan.Groups) > 0 || out.SearchesCut != budgets/2 {
+						b.Fatal(err, told(out))
+					}
+				}
+			})
+		}
+	}
+}
+
+// sharedInPairs is construction (b) with so many strict budgets that let go of one, each
+// over all jobs but every third one.
+func sharedInPairs(nodes, budgets int) *state.Store {
+	store := coretest.FilledWith(nodes, 10, func(j *model.Job) {
+		j.Groups[0].Labels = map[string]string{}
+		for k := range budgets {
+			if budgets == 1 || int(j.Priority)/5%3 != k {
+				j.Groups[0].Labels[fmt.Sprint("b", k)] = "yes"
+			}
+		}
+	}, func(*model.Allocation) {})
+	txn := store.Begin(store.Snapshot().Index() + 1)
+	for k := range budgets {
+		txn.UpsertBudget(&model.Budget{
+			Namespace: model.DefaultNamespace, Name: fmt.Sprint("b", k), Strict: true,
+			Labels: map[string]string{fmt.Sprint("b", k): "yes"}, MaxEvictions: &model.Rate{Number: 1, Window: time.Hour},
+		})
+	}
+	txn.Commit()
+	return store
 }
 
 // withBudgets is construction (b) with a budget for each of its 70 jobs, and 30

@@ -250,19 +250,56 @@ func (g *gang) spare() {
 	}
 	group := &r.plan.list[g.begin.mark]
 	for i := len(group.Evict) - 2; i >= 0; i-- { // the last one was needed by all
-		e := group.Evict[i]
-		victim := r.base.Alloc(e.AllocID)
-		if victim.Job.EvictedWhole || !g.fitsBack(group.Place, victim) {
+		if i >= len(group.Evict) {
+			continue // several went from the list
+		}
+		stay := g.staysWith(group, r.base.Alloc(group.Evict[i].AllocID))
+		if !g.bringBack(group.Place, stay) {
 			continue
 		}
-		r.propose([]*model.Allocation{victim}, nil, model.DesiredRun)
-		group.Evict = slices.Delete(group.Evict, i, i+1)
+		stays := func(id string) bool {
+			return slices.ContainsFunc(stay, func(a *model.Allocation) bool { return a.ID == id })
+		}
+		group.Evict = slices.DeleteFunc(group.Evict, func(e model.Eviction) bool { return stays(e.AllocID) })
 		for _, a := range group.Place {
-			if a.ID == e.By {
-				a.Preempted = slices.DeleteFunc(a.Preempted, func(id string) bool { return id == victim.ID })
-			}
+			a.Preempted = slices.DeleteFunc(a.Preempted, stays)
 		}
 	}
+}
+
+// staysWith is who stays when a victim does: of a job of which nothing else is left
+// that goes whole, all who went.
+func (g *gang) staysWith(group *model.CommitGroup, victim *model.Allocation) []*model.Allocation {
+	r := g.run
+	alone := []*model.Allocation{victim}
+	if !victim.Job.EvictedWhole || slices.ContainsFunc(r.proposed.AppendJobAllocs(nil, victim.Job.Key()), (*model.Allocation).GoesWhole) {
+		return alone
+	}
+	return append(alone, g.mates(group, victim)...)
+}
+
+// mates is who goes whole of a victim's job among the other victims.
+func (g *gang) mates(group *model.CommitGroup, victim *model.Allocation) (list []*model.Allocation) {
+	for _, e := range group.Evict {
+		if a := g.run.base.Alloc(e.AllocID); a != victim && a.Job.EvictedWhole && a.Job.Key() == victim.Job.Key() {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// bringBack lets victims stay if there is room for all of them beside everything that
+// was placed.
+func (g *gang) bringBack(placed, victims []*model.Allocation) bool {
+	before := g.run.keep()
+	for _, v := range victims {
+		if !g.fitsBack(placed, v) {
+			g.run.proposed, g.run.draft = before, nil
+			return false
+		}
+		g.run.propose([]*model.Allocation{v}, nil, model.DesiredRun)
+	}
+	return true
 }
 
 // fitsBack is whether a victim may stay beside everything that was placed.

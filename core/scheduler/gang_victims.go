@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ func (s *gangSearch) tryOtherVictims(at int, options []gangOption, kept []int32)
 		if len(o.choice.Victims) == 0 {
 			continue
 		}
-		first[namesOf(o.choice.Victims)] = true
+		first[overWhom(&o)] = true
 		if !slices.Contains(nodes, o.choice.Pos) {
 			nodes = append(nodes, o.choice.Pos)
 		}
@@ -42,7 +43,7 @@ func (s *gangSearch) tryOtherVictims(at int, options []gangOption, kept []int32)
 		if err != nil {
 			return false, err
 		}
-		others = slices.DeleteFunc(others, func(o gangOption) bool { return first[namesOf(o.choice.Victims)] })
+		others = slices.DeleteFunc(others, func(o gangOption) bool { return first[overWhom(&o)] })
 		if found, err = s.try(at, others); found || err != nil {
 			return found, err
 		}
@@ -111,11 +112,12 @@ func (p *placer) protected() (list []int32) {
 	return list
 }
 
-// sparing lists whom to spare beside others: of some each that is under a strict budget.
+// sparing lists whom to spare beside others: of some each that is under a strict budget,
+// or that does not go alone, as somebody else may be.
 func (r *run) sparing(also sparedSet, some []*model.Allocation) (list []sparedSet) {
 	budgets := r.base.Budgets()
 	for _, a := range some {
-		strict := slices.ContainsFunc(r.base.BudgetsOf(a.Group), func(at int32) bool { return budgets[at].Strict })
+		strict := a.Job.EvictedWhole || slices.ContainsFunc(r.base.BudgetsOf(a.Group), func(at int32) bool { return budgets[at].Strict })
 		if strict && a.Live() && !also[a] {
 			more := sparedSet{a: true}
 			maps.Copy(more, also)
@@ -123,6 +125,12 @@ func (r *run) sparing(also sparedSet, some []*model.Allocation) (list []sparedSe
 		}
 	}
 	return list
+}
+
+// overWhom names an option's node and victims: those of one node may also be evicted
+// for another.
+func overWhom(o *gangOption) string {
+	return fmt.Sprint(o.choice.Pos, "\x00", namesOf(o.choice.Victims))
 }
 
 func namesOf(victims []*model.Allocation) string {

@@ -154,7 +154,11 @@ func (p *placer) choose() (preempt.Choice, bool, error) {
 			return preempt.Choice{}, false, err
 		}
 	}
-	return p.run.s.finder.Best()
+	choice, ok, err := p.run.s.finder.Best()
+	if ok || err != nil {
+		return choice, ok, err
+	}
+	return p.chooseSparing()
 }
 
 // search begins a search for victims on the given nodes.

@@ -200,13 +200,16 @@ type run struct {
 	evicted     preempt.Evicted
 	byGroup     [][]*model.Allocation // of the Scheduler
 	moving      bool                  // some node is not as it should be
-	leaves      int64                 // when the next allocation has to leave its node; 0: none has to
-	apart       []*separators
-	memorable   bool // see remembers
-	merged      []*classes
-	within      map[*model.Group]*domain // where a gang is tried; absent: anywhere
-	plan        builder
-	out         Outcome
+	// sparingLooks is how many sets of those to be spared were tried; see chooseSparing.
+	sparingLooks int
+	sparingCut   bool
+	leaves       int64 // when the next allocation has to leave its node; 0: none has to
+	apart        []*separators
+	memorable    bool // see remembers
+	merged       []*classes
+	within       map[*model.Group]*domain // where a gang is tried; absent: anywhere
+	plan         builder
+	out          Outcome
 }
 
 func (s *Scheduler) newRun(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*run, error) {
