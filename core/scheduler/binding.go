@@ -246,7 +246,7 @@ func (r *bindingRun) makeRoom(clusters []*model.Cluster, missing int) error {
 	case len(clusters) == 0 && r.overSeveral():
 		return r.makeRoomOnSeveral(missing, why)
 	case len(clusters) == 0:
-		why.NoEviction = onSeveral
+		why.NoEviction = onSeveral + "; karmada's multiCluster would make it on several"
 		return nil
 	}
 	leaving, lacking := r.leaving(clusters, missing)

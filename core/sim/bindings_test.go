@@ -327,7 +327,7 @@ running: [{id: l, binding: low, clusters: {m1: 1, m2: 1}}]
 events: [{at: 0s, submit: high}]
 until: 1m
 `, `
-unplaced high 2: 0 of 2 clusters: 2 lack cpu; nobody is evicted: it needs room on several clusters at once, and eviction makes room on one
+unplaced high 2: 0 of 2 clusters: 2 lack cpu; nobody is evicted: it needs room on several clusters at once, and eviction makes room on one; karmada's multiCluster would make it on several
 running [l]
 `},
 		"preemption can be switched off for bindings": {`
