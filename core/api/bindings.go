@@ -98,6 +98,9 @@ func getBinding(a *API, c *call) (any, error) {
 				return nil, 0, notFound("there is no binding %s in namespace %s", quote(key.ID), quote(key.Namespace))
 			}
 			out := &client.BindingStatus{BindingStub: *bindingStub(s, b), Binding: bindingOf(b), Assignments: assignmentsOf(s, key), Evictions: evictions, RecordedBy: a.cfg.ID}
+			if b.ClassMissing() {
+				out.Warnings = append(out.Warnings, b.ClassWarning())
+			}
 			for _, id := range s.ClaimsOf(key) {
 				out.Claims = append(out.Claims, claimOf(s, s.Claim(id)))
 			}
@@ -144,6 +147,9 @@ func assignmentOf(s *state.Snapshot, a *model.Assignment) *client.Assignment {
 	}
 	if b := s.Binding(a.Binding); b != nil {
 		out.Priority = int(b.Priority)
+	}
+	if c := s.Cluster(a.ClusterID); c != nil && c.SecretHash == [32]byte{} && a.Live() && !a.Done && out.ClientDescription == "" {
+		out.ClientDescription = "the cluster has no agent: it runs by the clock, and nobody reports"
 	}
 	return out
 }

@@ -85,6 +85,7 @@ type BindingPayload struct {
 	Replicas                 int
 	Version, ModifyIndex     uint64
 	Stopped                  bool
+	Warning                  string `json:",omitempty"` // PriorityClass was not there when it was registered
 }
 
 // AssignmentPayload is what an event says of replicas on a member cluster.

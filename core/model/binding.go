@@ -25,7 +25,7 @@ type Binding struct {
 	ClusterScoped bool // neither evicts nor is evicted
 	Priority      int32
 	PriorityClass string      // the class that Priority came from; "" when given by value
-	ClassSource   ClassSource // of PriorityClass; "" without one
+	ClassSource   ClassSource // of PriorityClass; "" without one, or where there was no such class
 	Preempts      bool        // preemptionPolicy: PreemptLowerPriority; false: Never
 	Replicas      int
 	MinReplicas   int            // down to which it may be shrunk rather than evicted; 0: whole or not at all
@@ -57,6 +57,18 @@ type Binding struct {
 
 // Key identifies the binding, among bindings and jobs.
 func (b *Binding) Key() JobKey { return JobKey{b.Namespace, b.ID} }
+
+// ClassMissing is whether the binding named a class that was not there when it was
+// registered. The name is kept; the priority is 0.
+func (b *Binding) ClassMissing() bool { return b.PriorityClass != "" && b.ClassSource == "" }
+
+// ClassWarning says what that means; "" where the class was there.
+func (b *Binding) ClassWarning() string {
+	if !b.ClassMissing() {
+		return ""
+	}
+	return fmt.Sprintf("there was no priority class %q when it was registered: its priority is %d; once there is, register it again", b.PriorityClass, b.Priority)
+}
 
 // Compile derives Ask and prepares the constraints. The state calls it before it
 // publishes a binding; dims must know every name in Resources.

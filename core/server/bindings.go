@@ -108,12 +108,11 @@ func bindingPriority(snap *state.Snapshot, b *model.Binding, o RegisterOptions) 
 		return nil, []string{fmt.Sprintf("there is no priority class %q, and StrictPriorityClasses is on; there are %s", b.PriorityClass, classNames(snap))}
 	case missing:
 		warnings = append(warnings, fmt.Sprintf("there is no priority class %q; there are %s", b.PriorityClass, classNames(snap)))
-		b.PriorityClass = ""
 	}
 	if class == nil && !explicit && (!missing || b.ClassSource == model.PodPriorityClass) {
 		class = model.DefaultClass(snap.PriorityClasses())
 	}
-	if class == nil {
+	if class == nil { // a missing one keeps its name: model.Binding.ClassMissing
 		if b.ClassSource != model.FederatedPriorityClass { // Validate says what is wrong with that
 			b.ClassSource = ""
 		}

@@ -23,6 +23,9 @@ func (n *narrator) tellBindings(command replication.Command) {
 		n.add(events.Cluster, "ClusterDeleted", "", c.ID, events.ClusterPayload{ClusterID: c.ID})
 	case *replication.UpsertBinding:
 		n.binding("BindingRegistered", c.Binding.Key())
+		if c.Binding.ClassMissing() {
+			n.binding("PriorityClassMissing", c.Binding.Key())
+		}
 	case *replication.StopBinding:
 		n.binding("BindingStopped", c.Key)
 	case *replication.DeleteBinding:
@@ -65,7 +68,7 @@ func (n *narrator) binding(kind string, key model.JobKey) {
 	}
 	n.add(events.Binding, kind, key.Namespace, key.ID, events.BindingPayload{
 		BindingID: b.ID, PriorityClass: b.PriorityClass, Priority: b.Priority, Replicas: b.Replicas,
-		Version: b.Version, ModifyIndex: b.ModifyIndex, Stopped: b.Stopped,
+		Version: b.Version, ModifyIndex: b.ModifyIndex, Stopped: b.Stopped, Warning: b.ClassWarning(),
 	})
 }
 

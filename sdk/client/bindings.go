@@ -79,6 +79,7 @@ type BindingStatus struct {
 	Binding     *Binding
 	Assignments []*Assignment      // those that stop included, ascending by id
 	Claims      []*ClusterClaim    `json:",omitempty"` // room that is kept for it
+	Warnings    []string           `json:",omitempty"` // what is not as it was asked for
 	Missing     int                `json:",omitempty"` // replicas without a place
 	Unbound     []*ClusterRefusal  `json:",omitempty"` // of a binding that lacks replicas: why, cluster by cluster
 	NoEviction  string             `json:",omitempty"` // why nobody is evicted for what is missing; absent: somebody may be

@@ -81,7 +81,8 @@ func (p page) binding(env *Env, b *client.BindingStatus) {
 	spec := b.Binding
 	p.facts("binding", b.ID, "namespace", b.Namespace, "priority", fmt.Sprint(b.Priority), "class", b.PriorityClass, "preemption", b.PreemptionPolicy,
 		"status", described(b.Status, b.StatusDescription), "replicas", fmt.Sprintf("%d of %d placed, %d ready, %s", b.Placed, b.Replicas, b.Ready, spec.ReplicaScheduling),
-		"each needs", amounts(spec.Resources), "spread", spreadOf(spec), "clusters", strings.Join(spec.Clusters, ", "), "version", fmt.Sprint(b.Version))
+		"each needs", amounts(spec.Resources), "spread", spreadOf(spec), "clusters", strings.Join(spec.Clusters, ", "), "version", fmt.Sprint(b.Version),
+		"warning", strings.Join(b.Warnings, "; "))
 	if len(b.Assignments) > 0 {
 		p.title("Assigned")
 		p.assignmentTable(env, b.Assignments, true)

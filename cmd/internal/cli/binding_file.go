@@ -85,9 +85,18 @@ func decodeEntries(ps *entryProblems, nodes []*yaml.Node, list string, clusters 
 		if p.Path != "" {
 			message = p.Path + ": " + message
 		}
-		ps.add(lineOf(nodes, p.Path), "%s; %s", message, p.Remedy)
+		ps.add(lineOf(nodes, p.Path), "%s; %s", message, remedyOf(list, p))
 	}
 	return &scenario.File{}
+}
+
+// remedyOf is what to do about a problem of an entry. Bindings may have a field that
+// scenarios do not know.
+func remedyOf(list string, p scenario.Problem) string {
+	if list == "bindings" && len(step.FindAllString(p.Path, -1)) == 3 && strings.HasPrefix(p.Message, "unknown field") && strings.HasPrefix(p.Remedy, "known fields: ") {
+		return p.Remedy + ", template"
+	}
+	return p.Remedy
 }
 
 // step is a part of a path such as bindings[2].resources.cpu.

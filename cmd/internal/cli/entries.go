@@ -1,8 +1,13 @@
 package cli
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -10,7 +15,8 @@ import (
 )
 
 // Files of small things, priority classes or budgets: one of them, a list, or
-// either below the name that scenarios give the list.
+// either below the name that scenarios give the list. A file may hold several
+// documents, as those of kubectl do.
 
 // entryKind is what a file holds.
 type entryKind struct {
@@ -33,16 +39,31 @@ func (ps *entryProblems) add(line int, format string, args ...any) {
 
 // entries are the mappings of a file, each of which is a thing of the kind.
 func (ps *entryProblems) entries(text []byte, kind entryKind) []*yaml.Node {
-	var document yaml.Node
-	switch err := yaml.Unmarshal(text, &document); {
-	case err != nil:
-		ps.add(1, "not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
-		return nil
-	case len(document.Content) == 0:
-		ps.add(1, "it is empty: expected %s; write %s", kind.one, kind.example)
-		return nil
+	var nodes []*yaml.Node
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var document yaml.Node
+		err := documents.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			line, message := yamlProblem(err)
+			ps.add(line, "not valid YAML: %s", message)
+			return nil
+		}
+		if len(document.Content) > 0 && document.Content[0].Tag != "!!null" { // nothing but a --- before, or after
+			nodes = append(nodes, ps.entriesOf(document.Content[0], kind)...)
+		}
 	}
-	n := document.Content[0]
+	if len(nodes) == 0 && len(*ps) == 0 {
+		ps.add(1, "it is empty: expected %s; write %s", kind.one, kind.example)
+	}
+	return nodes
+}
+
+// entriesOf are the mappings of one document.
+func (ps *entryProblems) entriesOf(n *yaml.Node, kind entryKind) []*yaml.Node {
 	if list := fieldOf(n, kind.many); list != nil {
 		n = list
 	}
@@ -53,12 +74,47 @@ func (ps *entryProblems) entries(text []byte, kind entryKind) []*yaml.Node {
 			ps.add(n.Line, "the file holds no %s; write %s", kind.many, kind.example)
 		}
 	}
+	for _, n := range nodes {
+		ps.onceEach(n)
+	}
 	return slices.DeleteFunc(nodes, func(n *yaml.Node) bool {
 		if n.Kind != yaml.MappingNode {
 			ps.add(n.Line, "expected %s; write %s", kind.one, kind.example)
 		}
 		return n.Kind != yaml.MappingNode
 	})
+}
+
+// onceEach refuses fields that are given twice, of a mapping and of what it holds,
+// and takes the second away.
+func (ps *entryProblems) onceEach(n *yaml.Node) {
+	first := map[string]int{}
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); {
+		key := n.Content[i]
+		if line, twice := first[key.Value]; twice {
+			ps.add(key.Line, "%s is given twice, first on line %d; remove one of the two", key.Value, line)
+			n.Content = slices.Delete(n.Content, i, i+2)
+			continue
+		}
+		first[key.Value] = key.Line
+		i += 2
+	}
+	for _, below := range n.Content {
+		ps.onceEach(below)
+	}
+}
+
+// yamlLine is where a parser found something wrong, in its own words.
+var yamlLine = regexp.MustCompile(`^line ([0-9]+): `)
+
+// yamlProblem is what a parser says, and on which line.
+func yamlProblem(err error) (line int, message string) {
+	message = strings.TrimPrefix(err.Error(), "yaml: ")
+	if at := yamlLine.FindStringSubmatch(message); at != nil {
+		line, _ = strconv.Atoi(at[1])
+		message = message[len(at[0]):]
+	}
+	return line, message
 }
 
 // err is every problem at once, in the order of the file; nil: there is none.

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/cede-scheduler/cede/core/jobspec"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// words are those of a page: what stands in it as a word of its own.
+func words(t *testing.T, topic string) map[string]bool {
+	t.Helper()
+	text, err := topicFiles.ReadFile("topics/" + topic + ".txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := map[string]bool{}
+	for _, w := range regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`).FindAllString(string(text), -1) {
+		list[w] = true
+	}
+	return list
+}
+
+// fieldsBelow lists the fields of a format, those of what they hold included.
+func fieldsBelow(t reflect.Type, list []string) []string {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return fieldsBelow(t.Elem(), list)
+	case reflect.Map:
+		return fieldsBelow(t.Elem(), list)
+	case reflect.Struct:
+		for f := range t.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name != "" && name != "-" {
+				list = append(list, name)
+			}
+			if f.Tag.Get("json") != "-" {
+				list = fieldsBelow(f.Type, list)
+			}
+		}
+	}
+	return list
+}
+
+func tellsOf(t *testing.T, topic string, fields []string) {
+	t.Helper()
+	known := words(t, topic)
+	slices.Sort(fields)
+	for _, name := range slices.Compact(fields) {
+		if !known[name] && !known[snake(name)] {
+			t.Errorf("`cede help %s` does not name %s", topic, name)
+		}
+	}
+}
+
+// snake is a field's name as HCL writes it.
+func snake(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// Every field of a scenario, and of a binding, is on its page.
+func TestTopics_NameEveryFieldOfAScenario(t *testing.T) {
+	tellsOf(t, "scenario", fieldsBelow(reflect.TypeFor[scenario.File](), nil))
+	bindings := append(fieldsBelow(reflect.TypeFor[scenario.Binding](), nil), fieldsBelow(reflect.TypeFor[scenario.FeatureGates](), nil)...)
+	tellsOf(t, "bindings", append(bindings, "template"))
+}
+
+// Every field of a job is on its page: what is refused says which there are.
+func TestTopics_NameEveryFieldOfAJob(t *testing.T) {
+	const inYAML = `
+qqqqqq: 1
+toleration: {qqqqqq: 1}
+constraints: [{qqqqqq: 1}]
+affinities: [{qqqqqq: 1}]
+spread: [{qqqqqq: 1}]
+groups:
+  - qqqqqq: 1
+    tolerations: [{qqqqqq: 1}]
+    colocate: [{qqqqqq: 1}]
+    devices: [{qqqqqq: 1}]
+    tasks: [{qqqqqq: 1}]
+`
+	const inHCL = `
+job "a" {
+  qqqqqq = 1
+  toleration { qqqqqq = 1 }
+  constraint { qqqqqq = 1 }
+  affinity { qqqqqq = 1 }
+  spread { qqqqqq = 1 }
+  group "g" {
+    qqqqqq = 1
+    toleration { qqqqqq = 1 }
+    colocate { qqqqqq = 1 }
+    network { qqqqqq = 1 }
+    ephemeral_disk { qqqqqq = 1 }
+    migrate { qqqqqq = 1 }
+    task "t" {
+      qqqqqq = 1
+      resources {
+        device "d" { qqqqqq = 1 }
+      }
+    }
+  }
+}
+`
+	for file, text := range map[string]string{"a.yaml": inYAML, "a.hcl": inHCL} {
+		_, err := jobspec.Load(file, []byte(text), jobspec.Options{})
+		if err == nil {
+			t.Fatalf("%s: qqqqqq is taken", file)
+		}
+		lists := regexp.MustCompile(`has no field "qqqqqq"; known here: (.*)`).FindAllStringSubmatch(err.Error(), -1)
+		if want := strings.Count(text, "qqqqqq"); len(lists) != want {
+			t.Fatalf("%s: %d of %d fields are refused: %v", file, len(lists), want, err)
+		}
+		var fields []string
+		for _, l := range lists {
+			fields = append(fields, strings.Split(l[1], ", ")...)
+		}
+		tellsOf(t, "jobs", fields)
+	}
+}
