@@ -135,7 +135,7 @@ func TestKarmada_KeepsItsProperties(t *testing.T) {
 		for i := range c.Options {
 			checkVictims(t, c, in, d, i)
 		}
-		checkChoice(t, c, d)
+		checkChoice(t, c, d, [3]int{0, 1, 2})
 		checkUnmoved(t, s, r, c, d)
 	}
 }
@@ -171,8 +171,9 @@ func checkVictims(t *testing.T, c *policytest.Case, in *policy.Candidates, d *po
 	t.Fatal("victims where all that are lower make no room")
 }
 
-// checkChoice: fewest, then lowest highest, then lowest sum, then name.
-func checkChoice(t *testing.T, c *policytest.Case, d *policytest.Decision) {
+// checkChoice: of number, highest and sum of priorities the lowest, in an order;
+// then by name.
+func checkChoice(t *testing.T, c *policytest.Case, d *policytest.Decision, order [3]int) {
 	t.Helper()
 	best := -1
 	var least [3]int64
@@ -180,17 +181,34 @@ func checkChoice(t *testing.T, c *policytest.Case, d *policytest.Decision) {
 		if victims == nil {
 			continue
 		}
-		key := [3]int64{int64(len(victims)), -1, 0}
+		of := [3]int64{int64(len(victims)), -1, 0}
 		for _, k := range victims {
-			key[1] = max(key[1], int64(c.Options[i].Rows[k].Priority))
-			key[2] += int64(c.Options[i].Rows[k].Priority)
+			of[1] = max(of[1], int64(c.Options[i].Rows[k].Priority))
+			of[2] += int64(c.Options[i].Rows[k].Priority) + 1<<31 // as Kubernetes: one more is never a lower sum
 		}
+		key := [3]int64{of[order[0]], of[order[1]], of[order[2]]}
 		if best < 0 || slices.Compare(key[:], least[:]) < 0 {
 			best, least = i, key
 		}
 	}
 	if d.Chosen != best {
 		t.Fatalf("option %d is chosen, want %d", d.Chosen, best)
+	}
+}
+
+// With clusters by priority nobody else leaves any of them, and another is chosen:
+// by the highest priority, then the sum, then the number.
+func TestKarmada_ClustersByPriority(t *testing.T) {
+	r, s := rand.New(rand.NewPCG(7, 5)), configured(t, `{"clusters": "priority"}`)
+	for range rounds() {
+		c := instance(r)
+		d, in := decide(t, s, c), c.Candidates()
+		for i := range c.Options {
+			if got, want := names(c, d, i), reprieve(c, in, i); !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s loses %v, want %v of\n%+v", c.Options[i].Name, got, want, c)
+			}
+		}
+		checkChoice(t, c, d, [3]int{1, 2, 0})
 	}
 }
 
