@@ -166,14 +166,7 @@ func (s *searcher) narrow(p *place) {
 	if !p.showsAll || !p.plain || !s.findTight() {
 		return
 	}
-	s.missing = append(s.missing[:0], s.lacks...)
-	missing := 0
-	for _, lack := range s.lacks[:s.f.watch.asked] {
-		if lack > 0 {
-			missing++
-		}
-	}
-	missing = s.reachLevels(false, missing)
+	missing := s.reachLevels(false, s.startMissing())
 	s.reachLevels(true, missing)
 	kept := 0
 	for i, row := range s.eligible {

@@ -13,6 +13,9 @@
 // Victims are on the node itself. They are elsewhere too where a job goes whole
 // (guard.go) and where separation between groups asks for it (Rules.Elsewhere).
 //
+// Of a policy that says which option it takes, and whom first, most is known without a
+// question (prospects.go, foretell.go): it is asked about the nodes that may win.
+//
 // The package places nothing. Between evaluations a Finder keeps what it knows of
 // nodes that have not changed (alike.go); no choice depends on it.
 //

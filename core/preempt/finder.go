@@ -38,7 +38,7 @@ type Finder struct {
 	// prospects is by todo, where the policy is asked in rounds, and waiting those that
 	// have not been asked about. As long as no option is known the next round asks about
 	// as many as round.
-	prospects, waiting []prospect
+	prospects, waiting prospects
 	round              int
 	reach              []int32 // by k: highest priority of which the policy was shown somebody
 	holders            holders

@@ -1,7 +1,6 @@
 package preempt
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -27,11 +26,19 @@ type cost struct {
 	start               int64 // of the most important victims, at the latest
 }
 
-func (c *cost) compare(o *cost) int {
-	return cmp.Or(
-		cmp.Compare(c.violations, o.violations), cmp.Compare(c.highest, o.highest), cmp.Compare(c.sum, o.sum),
-		cmp.Compare(c.victims, o.victims), cmp.Compare(o.start, c.start),
-	)
+// less is whether c comes before o.
+func (c *cost) less(o *cost) bool {
+	switch {
+	case c.violations != o.violations:
+		return c.violations < o.violations
+	case c.highest != o.highest:
+		return c.highest < o.highest
+	case c.sum != o.sum:
+		return c.sum < o.sum
+	case c.victims != o.victims:
+		return c.victims < o.victims
+	}
+	return c.start > o.start
 }
 
 const raised = 1 << 31 // what makes a priority a number above zero
@@ -43,8 +50,53 @@ func (o *option) cost() cost {
 
 // prospect is a node with what evictions there cost at least.
 type prospect struct {
-	k int32 // position in Finder.req.Nodes; -1: it has to be asked about
+	k     int32 // position in Finder.req.Nodes; -1: it has to be asked about
+	exact bool  // they cost just that
 	cost
+}
+
+// less orders nodes by what they cost at least, and equals by position.
+func (p *prospect) less(o *prospect) bool {
+	return p.cost.less(&o.cost) || p.k < o.k && !o.cost.less(&p.cost)
+}
+
+// prospects is nodes that have not been asked about: a heap, the least of them first.
+type prospects []prospect
+
+func (h prospects) order() {
+	for i := len(h)/2 - 1; i >= 0; i-- {
+		h.sink(i)
+	}
+}
+
+// sink moves what is at i down to where it belongs.
+func (h prospects) sink(i int) {
+	p := h[i]
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			break
+		}
+		if child+1 < len(h) && h[child+1].less(&h[child]) {
+			child++
+		}
+		if !h[child].less(&p) {
+			break
+		}
+		h[i], i = h[child], child
+	}
+	h[i] = p
+}
+
+// pop takes the least.
+func (h *prospects) pop() prospect {
+	list := *h
+	least, last := list[0], len(list)-1
+	list[0] = list[last]
+	if *h = list[:last]; last > 0 {
+		h.sink(0)
+	}
+	return least
 }
 
 // firstRound is how many nodes the first round asks about. Another one that finds no
@@ -71,6 +123,7 @@ func (f *Finder) searchInRounds() {
 			f.asking = append(f.asking, f.todo[i])
 		}
 	}
+	f.waiting.order()
 	f.sideBySide((*searcher).searchBlocks)
 	f.collect()
 	f.searchOn(false)
@@ -81,68 +134,42 @@ func (f *Finder) searchInRounds() {
 // second asks about all that could be better.
 func (f *Finder) searchOn(all bool) {
 	for len(f.waiting) > 0 && f.fault == nil {
-		best, known := f.leastCost()
-		n := len(f.waiting)
-		switch {
-		case all:
-		case known:
-			n = notAbove(f.waiting, &best)
-		case f.round < n:
-			n = f.round
-			leastFirst(f.waiting, n)
-			f.round *= 4
+		f.asking = f.asking[:0]
+		if best, known := f.leastCost(); all || !known {
+			f.takeRound(all)
+		} else {
+			for len(f.waiting) > 0 && !best.less(&f.waiting[0].cost) {
+				f.asking = append(f.asking, f.waiting.pop().k)
+			}
 		}
-		if n == 0 {
+		if len(f.asking) == 0 {
 			return
 		}
-		f.asking = f.asking[:0]
-		for _, p := range f.waiting[:n] {
-			f.asking = append(f.asking, p.k)
-		}
 		slices.Sort(f.asking)
-		f.waiting = f.waiting[n:]
 		f.sideBySide((*searcher).searchBlocks)
 		f.collect()
 	}
 }
 
-// notAbove moves those of a list that may cost no more than an option to its beginning,
-// and tells how many they are.
-func notAbove(list []prospect, option *cost) (n int) {
-	for i := range list {
-		if option.compare(&list[i].cost) >= 0 {
-			list[n], list[i] = list[i], list[n]
-			n++
+// takeRound takes the nodes to ask about next: all, or as long as no option is known
+// those that may cost least. One of which the host knows what it costs is as good as
+// known: nothing that costs more at least is asked about with it.
+func (f *Finder) takeRound(all bool) {
+	for left := f.round; len(f.waiting) > 0 && (all || left > 0); left-- {
+		p := f.waiting.pop()
+		f.asking = append(f.asking, p.k)
+		if p.exact && len(f.waiting) > 0 && p.cost.less(&f.waiting[0].cost) && !all {
+			return
 		}
 	}
-	return n
-}
-
-// leastFirst moves the n least of a list to its beginning, in order.
-func leastFirst(list []prospect, n int) {
-	slices.SortFunc(list[:n], compareProspects)
-	for i := n; i < len(list); i++ {
-		p := list[i]
-		if compareProspects(p, list[n-1]) >= 0 {
-			continue
-		}
-		list[i] = list[n-1]
-		at, _ := slices.BinarySearchFunc(list[:n-1], p, compareProspects)
-		copy(list[at+1:n], list[at:n-1])
-		list[at] = p
-	}
-}
-
-// compareProspects orders nodes by what they cost at least, and equals by position.
-func compareProspects(a, b prospect) int {
-	return cmp.Or(a.compare(&b.cost), cmp.Compare(a.k, b.k))
+	f.round *= 4
 }
 
 // leastCost is what the best of the options that are known costs.
 func (f *Finder) leastCost() (best cost, known bool) {
 	for i := range f.options {
 		if o := &f.options[i]; o.alive {
-			if c := o.cost(); !known || c.compare(&best) < 0 {
+			if c := o.cost(); !known || c.less(&best) {
 				best, known = c, true
 			}
 		}
@@ -153,6 +180,7 @@ func (f *Finder) leastCost() (best cost, known bool) {
 // findProspects finds what every step-th block of nodes costs at least.
 func (s *searcher) findProspects(first, step int) {
 	todo := s.f.todo
+	clear(s.line.notes[:])
 	for block := first; block*blockNodes < len(todo); block += step {
 		for i := block * blockNodes; i < min((block+1)*blockNodes, len(todo)); i++ {
 			s.f.prospects[i] = s.prospect(todo[i])
@@ -177,6 +205,9 @@ func (s *searcher) prospect(k int32) prospect {
 		p.claimed = s.claimed(pos)
 	}
 	s.lacks = f.watch.appendLacks(s.lacks[:0], &p, &f.req.Group.Ask)
+	if c, ok := s.foretell(&p); ok {
+		return prospect{k, true, c}
+	}
 	tight := f.columns.Has(sdk.BudgetColumns) && f.leastSlack <= 0
 	c, enough := s.leastFor(p.rows, tight)
 	if !enough && tight {
@@ -187,7 +218,7 @@ func (s *searcher) prospect(k int32) prospect {
 	if !enough {
 		return unknown
 	}
-	return prospect{k, c}
+	return prospect{k, false, c}
 }
 
 // leastFor is what victims cost at least whose going makes the ask fit: the highest
@@ -196,13 +227,7 @@ func (s *searcher) prospect(k int32) prospect {
 // spare, those stay whose eviction overruns a budget whoever else goes. That jobs may be
 // no candidates for other reasons is left aside: fewer candidates cost no less.
 func (s *searcher) leastFor(rows []state.Row, spare bool) (c cost, enough bool) {
-	s.missing = append(s.missing[:0], s.lacks...)
-	missing := 0
-	for _, lack := range s.lacks[:s.f.watch.asked] {
-		if lack > 0 {
-			missing++
-		}
-	}
+	missing := s.startMissing()
 	s.counted = s.counted[:0]
 	guards := s.strict && s.f.leastSlack < len(rows)
 	if missing == 0 {

@@ -28,6 +28,7 @@ type searcher struct {
 	quick     bool    // queueQuickly does
 	around    bool    // ascending only where no budget is overrun
 	strict    bool    // there are strict budgets
+	foretells bool    // foretell may know what an option costs
 	wide      bool    // evictions on other nodes may make a node possible
 	lacks     []int64 // of the place at hand
 	missing   []int64 // scratch of queueQuickly
@@ -54,6 +55,7 @@ type searcher struct {
 	counted []groupCount // scratch of leastFor, as are below and starts
 	below   []int64
 	starts  []int64
+	line    line // scratch of foretell
 	units   map[model.JobKey]*unit
 	charged charges // of the option or node at hand
 	tight   []bool  // by eligible: it overruns a budget
@@ -118,6 +120,7 @@ func (s *searcher) begin(f *Finder) (err error) {
 	s.strict = f.snap.StrictBudgets() > 0
 	s.quick = s.amounts && s.ascending && s.delta == nil && f.req.Ties.ByID() &&
 		(f.req.Rules == nil || len(f.req.Group.Colocate) == 0)
+	s.foretells = s.canForetell()
 	s.renew()
 	return nil
 }

@@ -41,14 +41,11 @@ func crowd(d *rand.Rand) *state.Store {
 		a.StartTime, a.Started = -int64(d.IntN(50))*1e9, d.IntN(10) > 0
 	})
 	txn := store.Begin(store.Snapshot().Index() + 1)
-	n := 0
-	for j := range store.Snapshot().Jobs() {
-		if d.IntN(3) > 0 {
-			continue
-		}
+	n, strict := 0, d.IntN(3)
+	for _, labels := range someLabels(d, store) {
 		b := &model.Budget{
-			Namespace: model.DefaultNamespace, Name: fmt.Sprint("b", n), Labels: map[string]string{"app": j.ID},
-			Strict: d.IntN(2) == 0, MinAvailable: &model.Bound{},
+			Namespace: model.DefaultNamespace, Name: fmt.Sprint("b", n), Labels: labels,
+			Strict: d.IntN(2) < strict, MinAvailable: &model.Bound{},
 		}
 		n++
 		txn.UpsertBudget(b)
@@ -59,6 +56,19 @@ func crowd(d *rand.Rand) *state.Store {
 	}
 	txn.Commit()
 	return store
+}
+
+// someLabels is labels of some jobs, and some that several have.
+func someLabels(d *rand.Rand, store *state.Store) (list []map[string]string) {
+	for j := range store.Snapshot().Jobs() {
+		if d.IntN(3) == 0 {
+			list = append(list, map[string]string{"app": j.ID})
+		}
+	}
+	for tier := range d.IntN(5) {
+		list = append(list, map[string]string{"tier": fmt.Sprint(tier)})
+	}
+	return list
 }
 
 // A policy that says which option it takes gets the same in rounds as when it is asked
@@ -95,5 +105,39 @@ func TestRounds_FindWhatAskingEverywhereFinds(t *testing.T) {
 	}
 	if placed < 100 {
 		t.Errorf("%d placed: that shows too little", placed)
+	}
+}
+
+// A policy that also says in which order victims go is asked about those nodes alone on
+// which an option costs least, whatever budgets have left.
+func TestRounds_AskAboutTheLeastAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		strict bool
+		slack  int32
+	}{
+		"plenty": {false, 1 << 20}, "some": {false, 1}, "used up": {false, 0}, "strict": {true, 1}, "strict, two": {true, 2},
+	} {
+		store := withBudgets(1000, "kubernetes", c.strict, c.slack)
+		j := coretest.Asker(1).Obj()
+		snap := coretest.Put(store, j)
+		asked := 0
+		s := scheduler.New(scheduler.Config{
+			Policies: coretest.Policies(func() sdk.Policy { return kubernetes.New() }),
+			Observe: func(d scheduler.Decision) {
+				for _, call := range d.Outcome.Calls {
+					if call.Hook == "SelectVictims" {
+						asked += call.Options
+					}
+				}
+			},
+		})
+		out, err := s.Process(coretest.Eval(j), snap, 1)
+		must(err)
+		if len(out.Plan.Groups) == 0 || len(out.Plan.Groups[0].Evict) == 0 || asked == 0 {
+			t.Fatalf("%s: nobody is evicted, of %d options", name, asked)
+		}
+		if asked > 10 { // as many as may start together
+			t.Errorf("%s: asked about %d options", name, asked)
+		}
 	}
 }

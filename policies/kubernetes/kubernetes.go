@@ -36,7 +36,8 @@ func (p *Policy) Info() policy.Info {
 		Delta:     1,
 		Ascending: true,
 		// What is left out could not be sampled.
-		LeastFirst: p.percentage == everything,
+		LeastFirst:    p.percentage == everything,
+		YoungestFirst: true,
 		Columns: policy.UseColumns | policy.StartColumn | policy.MustLeaveColumn | policy.DeviceColumns |
 			policy.BudgetColumns,
 	}

@@ -153,6 +153,7 @@ func TestConfigure_CarriesEveryKind(t *testing.T) {
 
 func TestDescribe_CarriesWhatAPolicyIs(t *testing.T) {
 	want := probe.Description([]byte(`[{"name":"größe"}]`))
+	want.Info.Elastic, want.Info.LeastFirst, want.Info.YoungestFirst = true, true, true
 	var e abi.Encoder
 	var d abi.Decoder
 	e.Describe()

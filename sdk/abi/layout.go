@@ -133,6 +133,7 @@ const (
 	FlagElastic
 	FlagMultiCluster
 	FlagLeastFirst
+	FlagYoungestFirst
 )
 
 // Type is the type of a column's elements.

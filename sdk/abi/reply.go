@@ -136,6 +136,7 @@ func (d *Decoder) PutDescription(p *Description) error {
 		FlagAdaptive: p.Info.Adaptive, FlagAscending: p.Info.Ascending,
 		FlagKeepRedundant: p.Info.KeepRedundant, FlagConfigurable: p.Takes,
 		FlagElastic: p.Info.Elastic, FlagMultiCluster: p.Info.MultiCluster, FlagLeastFirst: p.Info.LeastFirst,
+		FlagYoungestFirst: p.Info.YoungestFirst,
 	} {
 		if set {
 			flags |= bit
