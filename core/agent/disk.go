@@ -13,6 +13,7 @@ import (
 	"regexp"
 
 	"github.com/cede-scheduler/cede/core/agent/driver"
+	"github.com/cede-scheduler/cede/core/internal/wholefile"
 )
 
 // disk is the agent's data directory.
@@ -104,8 +105,14 @@ type taskRecord struct {
 // save writes a record so that a crash leaves the old one or the new one.
 func (d *disk) save(r *record) error {
 	dir := d.alloc(r.Allocation.ID)
-	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
+	err := os.Mkdir(dir, 0o711)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
+	}
+	if err == nil {
+		if err := wholefile.SyncFolder(filepath.Dir(dir)); err != nil {
+			return err
+		}
 	}
 	return writeJSON(filepath.Join(dir, "state.json"), r, 0o600)
 }
@@ -140,15 +147,12 @@ func (d *disk) records(bad func(dir string, err error)) ([]*record, error) {
 // drop removes all that an allocation left.
 func (d *disk) drop(id string) error { return os.RemoveAll(d.alloc(id)) }
 
-// writeJSON writes beside the file and renames.
+// writeJSON writes a file whole or not at all, and onto the disk: an agent that
+// comes up after a loss of power goes by what is there.
 func writeJSON(path string, v any, mode fs.FileMode) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	beside := path + ".new"
-	if err := os.WriteFile(beside, b, mode); err != nil {
-		return err
-	}
-	return os.Rename(beside, path)
+	return wholefile.Write(path, b, mode)
 }

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/cede-scheduler/cede/core/internal/wholefile"
 )
 
 // ServerID reads the server's id, or keeps the one that newID makes, for all time,
@@ -85,18 +86,4 @@ func (s *Store) members() []raft.Server {
 }
 
 // writeWhole writes a file so that all of it is on the disk, or none.
-func writeWhole(path string, b []byte) error {
-	tmp := path + ".new"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
+func writeWhole(path string, b []byte) error { return wholefile.Write(path, b, 0o600) }

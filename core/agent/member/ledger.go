@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/internal/wholefile"
 	"github.com/cede-scheduler/cede/core/lease"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -61,7 +62,7 @@ func (l *ledger) save() error {
 	leases, last := l.book.Leases()
 	text, err := json.MarshalIndent(kept{last, leases}, "", " ")
 	if err == nil {
-		err = replace(l.path, append(text, '\n'))
+		err = wholefile.Write(l.path, append(text, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("leases are not kept: %w", err)

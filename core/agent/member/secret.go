@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/cede-scheduler/cede/core/internal/wholefile"
 )
 
 // secretIn reads the cluster's secret, or makes one.
@@ -30,18 +32,5 @@ func secretIn(dir string) (string, error) {
 	var raw [24]byte
 	_, _ = rand.Read(raw[:]) // it never fails
 	secret := hex.EncodeToString(raw[:])
-	return secret, replace(path, []byte(secret+"\n")) // half a secret would be another one
-}
-
-// replace writes a file whole or not at all, whatever happens.
-func replace(path string, text []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return secret, wholefile.Write(path, []byte(secret+"\n"), 0o600) // half a secret would be another one
 }
