@@ -94,6 +94,7 @@ type API struct {
 	logger  *slog.Logger
 	routed  *http.ServeMux
 	ending  chan struct{} // closed by EndStreams
+	began   time.Time
 }
 
 // New makes an API; it listens nowhere by itself.
@@ -107,7 +108,7 @@ func New(cfg Config) (*API, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	a := &API{
-		cfg: cfg, routes: table(), logger: cfg.Logger, ending: make(chan struct{}),
+		cfg: cfg, routes: table(), logger: cfg.Logger, ending: make(chan struct{}), began: cfg.Clock.Now(),
 		tables: newTables(cfg.Server), rates: newRates(cfg.Limits, cfg.Clock), metrics: newMetrics(cfg.Registry),
 	}
 	a.routed = a.mux()

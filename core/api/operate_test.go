@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -332,6 +334,26 @@ func TestReload_AnswersWhatChanged(t *testing.T) {
 type follower struct{ Replication }
 
 func (follower) IsLeader() bool { return false }
+
+// deserted is a server that never heard a leader.
+type deserted struct{ follower }
+
+func (deserted) Leader() (id, addr string) { return "", "" }
+
+func (deserted) Stats() replication.Stats { return replication.Stats{LastContact: "never"} }
+
+// Who never heard a leader has not for as long as it runs: what it shows may be that old.
+func TestLastContact_OfWhoNeverHeardALeader(t *testing.T) {
+	now := clock.NewVirtual(time.Unix(1000, 0))
+	w := start(t, func(c *Config) { c.Clock, c.Replication = now, deserted{follower{c.Replication}} })
+	now.AdvanceTo(time.Unix(1007, 0))
+	resp, err := http.Get(w.url + "/v1/jobs?stale=true")
+	w.no(err)
+	defer resp.Body.Close()
+	if known, ago := resp.Header.Get(headerLeader), resp.Header.Get(headerContact); known != "false" || ago != "7000" {
+		t.Errorf("a leader is known: %s, heard %s ms ago, want 7000", known, ago)
+	}
+}
 
 // refuses is a server that cannot write, as a follower cannot.
 type refuses struct{ Server }

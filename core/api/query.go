@@ -213,16 +213,18 @@ func (c *call) index(index uint64) {
 	h.Set(headerContact, strconv.FormatInt(contact.Milliseconds(), 10))
 }
 
-// leadership is whether a leader is known, and when it was heard last.
+// leadership is whether a leader is known, and how long ago it was heard last. Who never
+// heard one has not since it began, at least; nothing less would be true of its state.
 func (a *API) leadership() (known bool, contact time.Duration) {
 	if a.cfg.Replication == nil || a.cfg.Replication.IsLeader() {
 		return true, 0
 	}
 	id, _ := a.cfg.Replication.Leader()
 	contact, err := time.ParseDuration(a.cfg.Replication.Stats().LastContact)
-	if err != nil || contact < 0 {
-		contact = 0
+	if err != nil {
+		contact = a.cfg.Clock.Now().Sub(a.began)
 	}
+	contact = max(contact, 0)
 	return id != "", contact
 }
 
