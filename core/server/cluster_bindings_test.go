@@ -83,41 +83,11 @@ type simMember struct {
 }
 
 func (m *simMember) run() {
-	known, next := false, time.Now()
-	for m.c.ctx.Err() == nil {
-		var snap *state.Snapshot
-		beats := !time.Now().Before(next)
-		report := m.report()
-		err := m.c.call(m.id, m.rand, func(ctx context.Context, s *Server) error {
-			if err := s.leads(); err != nil {
-				return err
-			}
-			var lease *NodeLease
-			var err error
-			switch {
-			case !known:
-				lease, err = s.RegisterMember(ctx, &model.Cluster{ID: m.id, Capacity: model.Resources{"units": simUnits}}, m.secret)
-			case beats:
-				lease, err = s.ClusterHeartbeat(ctx, m.id, m.secret, report)
-			}
-			if lease != nil {
-				next = time.Now().Add(lease.TTL / 4)
-			}
-			snap = s.Snapshot()
-			return err
-		})
-		switch {
-		case CodeOf(err) == CodeNotFound:
-			known = false
-		case err == nil:
-			known = true
-			m.work(snap)
-		}
-		select {
-		case <-time.After(time.Duration(200+m.rand.IntN(100)) * time.Millisecond):
-		case <-m.c.ctx.Done():
-		}
-	}
+	m.c.reports(m.id, m.rand, 4, func(ctx context.Context, s *Server) (*NodeLease, error) {
+		return s.RegisterMember(ctx, &model.Cluster{ID: m.id, Capacity: model.Resources{"units": simUnits}}, m.secret)
+	}, func(ctx context.Context, s *Server) (*NodeLease, error) {
+		return s.ClusterHeartbeat(ctx, m.id, m.secret, m.report())
+	}, m.work)
 }
 
 // report is what the cluster has for bindings at the moment. At the end nothing of it
@@ -259,6 +229,9 @@ func (k *simChecks) bindings(a *replication.Applied) {
 	}
 	for c := range a.Snap.Clusters() {
 		k.clusterRoom(a, c)
+		if c.Down {
+			k.downs[c.ID] = a.Index
+		}
 	}
 	for b := range a.Snap.Bindings() {
 		k.replicas(a, b)
@@ -374,11 +347,26 @@ func (k *simChecks) claimEnds(a *replication.Applied, claim *model.Claim) {
 		}
 	}
 	for priority, index := range k.ranks[claim.ClusterID] {
-		if priority > claim.Priority && index > claim.CreateIndex {
+		if priority > claim.Priority && index >= claim.CreateIndex { // perhaps by the very entry that it was claimed by
 			return
 		}
 	}
+	if at := k.downs[claim.ClusterID]; at > claim.CreateIndex && a.Index-at < budgetWindow {
+		return // it was down when the plan was made
+	}
 	k.c.t.Errorf("index %d: claim %s of %s ends before its time, and the binding is not placed", a.Index, claim.ID, claim.Claimant)
+	k.c.t.Logf("%T at %d, claim %+v, others rank %v", a.Entry.Command, a.Entry.Time, claim, k.ranks[claim.ClusterID])
+	for _, snap := range []*state.Snapshot{k.last, a.Snap} {
+		for _, other := range snap.ClusterClaims(claim.ClusterID) {
+			k.c.t.Logf("at %d, claim %+v", snap.Index(), other)
+		}
+		for _, x := range snap.ClusterAssignments(claim.ClusterID) {
+			k.c.t.Logf("at %d, assignment %+v", snap.Index(), x)
+		}
+		for _, x := range snap.BindingAssignments(b.Key()) {
+			k.c.t.Logf("at %d, of the binding %+v", snap.Index(), x)
+		}
+	}
 }
 
 // lacks is how many units a binding lacks.
@@ -453,6 +441,9 @@ func (c *simCluster) bound(w *world) {
 		}
 		if !full && (b.Stopped || !awake(snap, b.Key(), 0)) {
 			c.t.Errorf("binding %s (stopped: %t) has %d replicas on %d clusters at index %d, and waits for nothing", b.ID, b.Stopped, replicas, clusters, snap.Index())
+			for _, x := range snap.BindingAssignments(b.Key()) {
+				c.t.Logf("there is %+v", x)
+			}
 		}
 	}
 	for claim := range snap.Claims() {

@@ -27,10 +27,11 @@ type simChecks struct {
 	claimants map[string]int              // by claim, the live replicas of who made it, then
 	losses    []int                       // of the last entries: what a budget lost without an eviction
 	ranks     map[string]map[int32]uint64 // by member cluster and priority, when that last got or claimed room
+	downs     map[string]uint64           // by member cluster, when it was down last
 }
 
 func newSimChecks(c *simCluster) *simChecks {
-	return &simChecks{claimants: map[string]int{}, c: c, hashes: map[uint64][32]byte{}, last: state.New().Snapshot(), ranks: map[string]map[int32]uint64{}}
+	return &simChecks{claimants: map[string]int{}, c: c, hashes: map[uint64][32]byte{}, last: state.New().Snapshot(), ranks: map[string]map[int32]uint64{}, downs: map[string]uint64{}}
 }
 
 // applied is told of what a server applied.
@@ -88,6 +89,11 @@ func (k *simChecks) counts() (placed, evicted int) {
 
 // entry holds what an entry did to the rules. k.mu is held.
 func (k *simChecks) entry(a *replication.Applied) {
+	for n := range a.Snap.Nodes() {
+		if was := k.last.Node(n.ID); was != nil && was.Status == model.NodeDown && n.Status == model.NodeReady {
+			k.c.seen.back.Add(1)
+		}
+	}
 	k.capacity(a)
 	k.bindings(a)
 	instances := map[string]string{}

@@ -44,7 +44,7 @@ func (c *simCluster) fault() (over func()) {
 	s := c.target()
 	r := s.run.Load()
 	long := c.rand.IntN(2) == 0
-	switch c.rand.IntN(14) {
+	switch c.rand.IntN(15) {
 	case 0, 1:
 		over := c.part(s, true, true)
 		if long {
@@ -95,6 +95,9 @@ func (c *simCluster) fault() (over func()) {
 		ctx, cancel := context.WithTimeout(c.ctx, time.Second)
 		defer cancel()
 		_ = r.node.Transfer(ctx) // who does not lead has nothing to hand over
+	case 13:
+		c.net.setDeaf(s.id, true)
+		return func() { c.net.setDeaf(s.id, false) }
 	default:
 		agent := c.agents[c.rand.IntN(len(c.agents))].id
 		if long {

@@ -32,6 +32,7 @@ type simNetwork struct {
 	cut   map[[2]string]int        // links that carry nothing, from and to; by how many faults
 	held  map[string]chan struct{} // who is paused: what comes and goes waits until it is closed
 	holds time.Time                // when somebody was last paused, or went on
+	deaf  map[string]int           // servers that answer nobody but Raft; by how many faults
 	alone map[string]time.Time     // servers that are cut off from every other one, since when
 	lose  float64                  // part of the messages that are lost
 	twice float64                  // part of those between servers' logs that come twice
@@ -43,7 +44,7 @@ type simNetwork struct {
 
 func newSimNetwork(seed uint64, wrong func(string, ...any)) *simNetwork {
 	return &simNetwork{
-		seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), cut: map[[2]string]int{}, held: map[string]chan struct{}{}, alone: map[string]time.Time{},
+		seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), cut: map[[2]string]int{}, held: map[string]chan struct{}{}, deaf: map[string]int{}, alone: map[string]time.Time{},
 		late: 4 * time.Millisecond, leads: map[uint64]string{}, wrong: wrong,
 	}
 }
@@ -177,6 +178,30 @@ func (n *simNetwork) ask(from, to string, do func() error, dead, otherDead <-cha
 	return err
 }
 
+// setDeaf has a server answer nobody but Raft, or undoes one such fault: the pool takes it
+// for alive, and whoever asks it anything hears nothing.
+func (n *simNetwork) setDeaf(id string, on bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if on {
+		n.deaf[id]++
+	} else {
+		n.deaf[id]--
+	}
+}
+
+// request is a call of anything but Raft.
+func (n *simNetwork) request(from, to string, do func() error, dead, otherDead <-chan struct{}) error {
+	n.mu.Lock()
+	deaf := n.deaf[to] > 0
+	n.mu.Unlock()
+	if deaf {
+		time.Sleep(lostAfter)
+		return errLost
+	}
+	return n.ask(from, to, do, dead, otherDead)
+}
+
 // leader notes who acts as the leader of a term. There is one.
 func (n *simNetwork) leader(term uint64, id string) {
 	n.mu.Lock()
@@ -289,7 +314,7 @@ func asked[T any](p simPeers, to string, f func(h rpc.Handler) (T, error)) (T, e
 	if other == nil || other.server == nil {
 		return answer, fmt.Errorf("server %s: %w", to, rpc.ErrUnreachable)
 	}
-	err := p.run.of.c.net.ask(p.run.of.id, to, func() (err error) {
+	err := p.run.of.c.net.request(p.run.of.id, to, func() (err error) {
 		answer, err = f(other.server.Answers())
 		return err
 	}, p.run.dead, other.dead)
@@ -345,6 +370,9 @@ func (s simSeat) Members() []Member {
 		} else {
 			m.Status = MemberFailed
 		}
+		if o.left.Load() {
+			m.Status = MemberLeft
+		}
 		if o.began.Load() > 0 { // the pool has heard of it
 			list = append(list, m)
 		}
@@ -358,6 +386,9 @@ func (s simSeat) SetCluster(id string) error { return s.run.disk.keepClusterID(i
 
 func (simSeat) Join(...string) (int, error) { return 0, errLost }
 
-func (simSeat) Leave(context.Context) error { return nil }
+func (s simSeat) Leave(context.Context) error {
+	s.run.of.left.Store(true)
+	return nil
+}
 
 func (s simSeat) Keyring(rpc.KeyVerb, []byte) ([]string, error) { return []string{s.run.of.id}, nil }

@@ -40,16 +40,27 @@ import (
 type simSize struct {
 	nodes, clients, requests, faults int
 	voters                           simVoters
+	ttl                              time.Duration // of nodes and clusters; 0: so long that few are lost
+}
+
+// ttlOf is a time that a cut link takes easily, in two seeds of five: agents are
+// lost then, and come back.
+func ttlOf(seed uint64) time.Duration {
+	if seed%5 < 2 {
+		return time.Second
+	}
+	return 0
 }
 
 // simSeen is how often what the faults are for came about, over all seeds.
-type simSeen struct{ claims, withdrawn, joined, lost, alone atomic.Int64 }
+type simSeen struct{ claims, withdrawn, joined, lost, left, alone, back atomic.Int64 }
 
 // check fails where the simulation looks at nothing any more.
 func (s *simSeen) check(t *testing.T, seeds uint64) {
 	for what, n := range map[string]int64{
 		"claims of bindings": s.claims.Load(), "evicted assignments": s.withdrawn.Load(), "servers that joined": s.joined.Load(),
 		"servers that were lost": s.lost.Load(), "reads at servers that were alone": s.alone.Load(),
+		"servers that left": s.left.Load(), "nodes that came back after they were lost": s.back.Load(),
 	} {
 		t.Logf("%s: %d", what, n)
 		if n == 0 && seeds >= 50 && !t.Failed() {
@@ -91,7 +102,7 @@ func TestCluster_HoldsUnderFaults(t *testing.T) {
 				}
 			}()
 			size := size
-			size.voters = votersOf(seed)
+			size.voters, size.ttl = votersOf(seed), ttlOf(seed)
 			synctest.Test(t, func(t *testing.T) {
 				playSim(t, seed, size, replication.Versions{}, func(c *simCluster) {
 					c.seen = seen
@@ -234,6 +245,7 @@ type simServer struct {
 	run   atomic.Pointer[simRun] // nil while it is down
 	began atomic.Int64           // Unix nanoseconds of the last start or crash
 	away  atomic.Bool            // it has yet to join, or was lost for good
+	left  atomic.Bool            // the pool was told that it leaves
 	// release is what the program on the machine understands; zero: this release.
 	release replication.Versions
 
@@ -301,7 +313,7 @@ func (s *simServer) start() {
 	r.server, err = New(Config{
 		ID: s.id, Log: r.node, Store: store, Policies: simHost{s.release}, Modules: simModules{s.disk}, Workers: 2, Clock: s.clock,
 		Membership: simSeat{r}, Peers: simPeers{r}, Raft: r.node.Raft(), Expect: simVotes, NewID: s.newID, Random: s.random,
-		Versions: s.release, Pool: s.c.size.voters.timing(),
+		Versions: s.release, Pool: s.c.size.voters.timing(), HeartbeatTTL: s.c.size.ttl, HeartbeatGrace: s.c.size.ttl, FailoverGrace: 3 * s.c.size.ttl,
 		Logger: slog.New(slog.NewTextHandler(s.c.output(), nil)).With("server", s.id),
 	})
 	if err != nil {

@@ -69,7 +69,7 @@ func (c *simCluster) call(from string, r *rand.Rand, f func(ctx context.Context,
 			continue
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, 4*time.Second)
-		err = c.net.ask(from, id, func() error { return f(ctx, run.server) }, nil, run.dead)
+		err = c.net.request(from, id, func() error { return f(ctx, run.server) }, nil, run.dead)
 		cancel()
 		var e *Error
 		if !errors.As(err, &e) || e.Code != CodeNotLeader {
@@ -241,7 +241,7 @@ func (s *simClient) readStale(key string) {
 	if run == nil {
 		return
 	}
-	err := s.c.net.ask(s.id, server.id, func() error {
+	err := s.c.net.request(s.id, server.id, func() error {
 		ctx, cancel := context.WithTimeout(s.c.ctx, 2*time.Second)
 		defer cancel()
 		var err error
@@ -479,11 +479,22 @@ func (c *simCluster) addAgents() {
 }
 
 func (a *simAgent) run() {
+	a.c.reports(a.id, a.rand, 2, func(ctx context.Context, s *Server) (*NodeLease, error) {
+		node := *a.node
+		return s.RegisterNode(ctx, &node, a.secret)
+	}, func(ctx context.Context, s *Server) (*NodeLease, error) {
+		return s.Heartbeat(ctx, a.id, a.secret)
+	}, a.work)
+}
+
+// reports is what an agent does for as long as there is a cluster: it registers, says that
+// it is there so many times within its TTL, and does what the state wants of it.
+func (c *simCluster) reports(id string, r *rand.Rand, times time.Duration, register, beat func(context.Context, *Server) (*NodeLease, error), work func(*state.Snapshot)) {
 	known, next := false, time.Now()
-	for a.c.ctx.Err() == nil {
+	for c.ctx.Err() == nil {
 		var snap *state.Snapshot
 		beats := !time.Now().Before(next)
-		err := a.c.call(a.id, a.rand, func(ctx context.Context, s *Server) error {
+		err := c.call(id, r, func(ctx context.Context, s *Server) error {
 			if err := s.leads(); err != nil {
 				return err
 			}
@@ -491,13 +502,12 @@ func (a *simAgent) run() {
 			var err error
 			switch {
 			case !known:
-				node := *a.node
-				lease, err = s.RegisterNode(ctx, &node, a.secret)
+				lease, err = register(ctx, s)
 			case beats:
-				lease, err = s.Heartbeat(ctx, a.id, a.secret)
+				lease, err = beat(ctx, s)
 			}
 			if lease != nil {
-				next = time.Now().Add(lease.TTL / 2)
+				next = time.Now().Add(lease.TTL / times)
 			}
 			snap = s.Snapshot()
 			return err
@@ -507,11 +517,11 @@ func (a *simAgent) run() {
 			known = false
 		case err == nil:
 			known = true
-			a.work(snap)
+			work(snap)
 		}
 		select {
-		case <-time.After(time.Duration(200+a.rand.IntN(100)) * time.Millisecond):
-		case <-a.c.ctx.Done():
+		case <-time.After(time.Duration(200+r.IntN(100)) * time.Millisecond):
+		case <-c.ctx.Done():
 		}
 	}
 }

@@ -12,7 +12,7 @@ type simVoters int
 const (
 	// sameVoters: whoever crashes comes back in time.
 	sameVoters simVoters = iota
-	// lostVoters: a server joins, and one is lost with its disk. An operator removes it.
+	// lostVoters: a server joins, and one leaves, or is lost with its disk. An operator removes it.
 	// Nobody else is removed: without the one that is lost, the majority of those who
 	// are left may hang on a server that another change has just removed.
 	lostVoters
@@ -51,8 +51,21 @@ func (c *simCluster) changeVoters(faults int) {
 	case c.size.voters == lostVoters:
 		if lost := c.target(); c.mayLose(lost) {
 			lost.away.Store(true)
+			if c.rand.IntN(2) == 0 {
+				c.leave(lost)
+			}
 			lost.crash()
 		}
+	}
+}
+
+// leave has a server leave by command. Where nobody lets it go in time, it is as good as
+// lost, and the operator removes it.
+func (c *simCluster) leave(s *simServer) {
+	ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
+	defer cancel()
+	if err := s.run.Load().server.LeavePool(ctx); err == nil {
+		c.seen.left.Add(1)
 	}
 }
 

@@ -193,19 +193,14 @@ func (s *Server) UpdateAssignments(ctx context.Context, clusterID, secret string
 		return 0, err
 	}
 	snap := s.Snapshot()
-	var known []state.AssignmentUpdate
-	for _, u := range updates {
-		a := snap.Assignment(u.ID)
-		if a == nil {
-			continue
+	known, err := ownNews("assignment %s is on cluster %s, not on %s", clusterID, updates, func(u *state.AssignmentUpdate) (id, on string, there bool) {
+		if a := snap.Assignment(u.ID); a != nil {
+			return a.ID, a.ClusterID, true
 		}
-		if a.ClusterID != clusterID {
-			return 0, fail(CodeForbidden, "assignment %s is on cluster %s, not on %s", a.ID, a.ClusterID, clusterID)
-		}
-		known = append(known, u)
-	}
-	if len(known) == 0 {
-		return snap.Index(), nil
+		return "", "", false
+	})
+	if err != nil || len(known) == 0 {
+		return snap.Index(), err
 	}
 	return s.assignmentNews.written(ctx, known)
 }

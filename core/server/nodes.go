@@ -150,21 +150,32 @@ func (s *Server) UpdateAllocs(ctx context.Context, nodeID, secret string, update
 		return 0, err
 	}
 	snap := s.Snapshot()
-	var known []state.ClientUpdate
-	for _, u := range updates {
-		a := snap.Alloc(u.AllocID)
-		if a == nil {
-			continue
+	known, err := ownNews("allocation %s is on node %s, not on %s", nodeID, updates, func(u *state.ClientUpdate) (id, on string, there bool) {
+		if a := snap.Alloc(u.AllocID); a != nil {
+			return a.ID, a.NodeID, true
 		}
-		if a.NodeID != nodeID {
-			return 0, fail(CodeForbidden, "allocation %s is on node %s, not on %s", a.ID, a.NodeID, nodeID)
-		}
-		known = append(known, u)
-	}
-	if len(known) == 0 {
-		return snap.Index(), nil
+		return "", "", false
+	})
+	if err != nil || len(known) == 0 {
+		return snap.Index(), err
 	}
 	return s.updates.written(ctx, known)
+}
+
+// ownNews is what a reporter says of what is still there. What is on another one is
+// not for it to speak of, and all of it is refused, in the words of refusal.
+func ownNews[U any](refusal, reporter string, news []U, of func(*U) (id, on string, there bool)) (known []U, err error) {
+	for i := range news {
+		id, on, there := of(&news[i])
+		if !there {
+			continue
+		}
+		if on != reporter {
+			return nil, fail(CodeForbidden, refusal, id, on, reporter)
+		}
+		known = append(known, news[i])
+	}
+	return known, nil
 }
 
 // Drain has everything on a node move away, or ends that.
