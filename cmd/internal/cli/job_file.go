@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -71,6 +72,27 @@ func (f *jobFile) read(name, namespace string) (*readJob, error) {
 		return nil, err
 	}
 	return &readJob{name: name, job: file.Job, model: m}, nil
+}
+
+// words is how the file was named on the command line, with the variables that it was
+// given, so that what is suggested means the same job.
+func (f *jobFile) words(name string) string {
+	words := shellWord(name)
+	for _, v := range f.vars {
+		words += " --var " + shellWord(v)
+	}
+	return words
+}
+
+// plainWord is what a shell takes as it is written.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
+
+// shellWord is a word as a POSIX shell wants it written.
+func shellWord(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func assignments(list []string) (map[string]string, error) {

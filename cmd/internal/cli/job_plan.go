@@ -43,7 +43,7 @@ later, and evicts nobody: whoever runs it evicts those that it shows and no othe
 		if err != nil {
 			return err
 		}
-		v.file = args[0]
+		v.file = file.words(args[0])
 		if v.Warnings != "" {
 			env.warn(v.Warnings)
 		}
@@ -64,7 +64,7 @@ type planView struct {
 	*client.JobPlanResponse
 	Changes []change `json:",omitempty"` // of what the job says
 
-	file string
+	file string // with its variables, for a command line
 	env  *Env
 }
 
@@ -215,6 +215,11 @@ func (v *planView) unplaced(p page) {
 	}
 }
 
+// idle is whether all that the plan does is to have the job wait.
+func (v *planView) idle() bool {
+	return len(v.Place) == 0 && len(v.Stop) == 0 && len(v.preempted()) == 0 && len(v.FailedTGAllocs) > 0
+}
+
 // next says how to carry the plan out.
 func (v *planView) next(p page) {
 	if p.bare {
@@ -231,6 +236,9 @@ func (v *planView) next(p page) {
 	until := ""
 	if !v.Expires.IsZero() {
 		until = ", valid until " + v.Expires.UTC().Format("15:04:05 MST")
+	}
+	if v.idle() {
+		p.printf("\nThis plan places nothing and evicts nobody: run, the job is registered, and waits for free room.\n")
 	}
 	p.printf("\nPlan token%s:\n  %s\n", until, v.PlanToken)
 	command := "cede job run " + v.file + namespace

@@ -94,7 +94,7 @@ func (r *jobRun) run(ctx context.Context) error {
 	}
 	answer, err := api.Jobs().Run(ctx, read.job, token, options)
 	if err != nil {
-		return planConflict(interruptedBy(ctx, err), token, r.name)
+		return planConflict(interruptedBy(ctx, err), token, r.file.words(r.name))
 	}
 	if answer.Warnings != "" {
 		r.env.warn(answer.Warnings)
@@ -116,7 +116,8 @@ func (r *jobRun) token() (token string, err error) {
 		}
 	}
 	if r.planned && token == "" {
-		return "", usagef("a plan of a job that would change nothing has no token; leave --plan out to run the job as it comes", "--plan: the token is empty")
+		return "", usagef("a plan of a job that would change nothing has no token; leave --plan out to run the job as it comes, or look at what there is to do: cede job plan "+r.file.words(r.name),
+			"--plan names no plan: the token is empty")
 	}
 	return token, nil
 }
@@ -163,7 +164,7 @@ func (r *jobRun) follow(ctx context.Context, api *client.Client, v *runView) err
 	}
 	err := unplacedError(v.JobID, v.Evaluation)
 	if e, ok := errors.AsType[*Error](err); ok && r.planned && e.Exit == ExitUnplaced {
-		e.Hint = "the job stays, is placed once there is free room, and evicts nobody that the plan did not show; plan it again to see whom it would evict now: cede job plan " + r.name
+		e.Hint = "the job stays, is placed once there is free room, and evicts nobody that the plan did not show; plan it again to see whom it would evict now: cede job plan " + r.file.words(r.name)
 	}
 	return err
 }

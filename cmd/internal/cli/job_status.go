@@ -15,7 +15,7 @@ import (
 
 func newJobStatusCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "status [ID]", SuggestFor: []string{"list"},
+		Use: "status [ID]", Aliases: []string{"list", "ls"},
 		Short: "List jobs, or describe one: its allocations, and what waits",
 		Long: `List jobs, or describe one: how many instances of each group run, which
 allocations it has, and why instances without a place have none.`,

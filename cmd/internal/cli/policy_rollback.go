@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 func newPolicyRollbackCmd(env *Env) *cobra.Command {
@@ -11,7 +13,9 @@ func newPolicyRollbackCmd(env *Env) *cobra.Command {
 		Use:   "rollback N",
 		Short: "Let the version decide that decided before",
 		Long: `Let the version decide under the name N that did before the active one, on every
-server at once. Another rollback takes that back.`,
+server at once, and say which. Another rollback takes that back: it returns to the
+version that was active before this one. Of the versions further back, cede policy
+status lists those that are loaded, and cede policy activate N@V takes one.`,
 		Example: `  cede policy rollback thrifty`,
 		Args:    arguments(1, 1, "one policy's name"),
 	}
@@ -20,9 +24,23 @@ server at once. Another rollback takes that back.`,
 		if err != nil {
 			return document{}, ofPolicy(err)
 		}
-		if st.Active == "" {
-			return changed(st, st.Active, "no version of "+st.Name+" is active any more"), nil
-		}
-		return changed(st, st.Active, activated(st)), nil
+		return changed(st, st.Active, rolledBack(st)), nil
 	})
+}
+
+// rolledBack says from which version to which, and what another rollback does: the
+// one that was left is the previous one now.
+func rolledBack(st *client.PolicyStatus) string {
+	words := "rolled back"
+	if st.Previous != "" {
+		words += " from " + versionName(st.Name, st.Previous)
+	}
+	if st.Active == "" {
+		return words + ": no version of " + st.Name + " is active any more"
+	}
+	words += " to " + versionName(st.Name, st.Active)
+	if st.Previous != "" {
+		words += "; another rollback goes forward again, to " + shortVersion(st.Previous)
+	}
+	return words
 }

@@ -82,7 +82,11 @@ func TestPolicyCommands_AskTheServerAndSayWhatCameOfIt(t *testing.T) {
 			"policy activate thrifty@2222 --for 10m", "PUT /v1/policy/thrifty/activate", `"For":600000000000`, "it stays if you say so before: cede policy activate thrifty@222222222222",
 			thriftyStatus(func(st *client.PolicyStatus) { st.Active, st.Until = newVersion, 1e18 }),
 		},
-		{"policy rollback thrifty", "PUT /v1/policy/thrifty/rollback", "{}", "thrifty@111111111111 is active", thriftyStatus(nil)},
+		{"policy rollback thrifty", "PUT /v1/policy/thrifty/rollback", "{}", "rolled back to thrifty@111111111111\n", thriftyStatus(nil)},
+		{
+			"policy rollback thrifty", "PUT /v1/policy/thrifty/rollback", "{}",
+			"rolled back from thrifty@111111111111 to thrifty@222222222222; another rollback goes forward again, to 111111111111\n", active,
+		},
 		{
 			"policy shadow thrifty@2222", "PUT /v1/policy/thrifty/shadow", `"2222"`, "thrifty@222222222222 decides beside thrifty@111111111111",
 			thriftyStatus(func(st *client.PolicyStatus) { st.Shadow = newVersion }),

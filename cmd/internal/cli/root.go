@@ -56,7 +56,18 @@ place to higher-priority work, and a policy decides whose.`,
 		newCompletionCmd(env),
 	)
 	root.SetHelpCommand(newHelpCmd(env))
+	aliases(root)
 	return root
+}
+
+// aliases lets every list be asked for as ls, as other tools have it.
+func aliases(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		if sub.Name() == "list" && len(sub.Aliases) == 0 {
+			sub.Aliases = []string{"ls"}
+		}
+		aliases(sub)
+	}
 }
 
 func helpHint(cmd *cobra.Command) string {
