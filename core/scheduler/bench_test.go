@@ -182,34 +182,53 @@ func BenchmarkC(b *testing.B) {
 // BenchmarkTogether is what is decided for several nodes at once, on a full cluster
 // of racks of fifty nodes: a gang of two groups that evicts, one that waits because
 // its search is cut, one that stays in the only rack which has room, and an instance
-// that evicts whoever keeps it out of a rack from other nodes.
+// that evicts whoever keeps it out of a rack from other nodes. Then the first gang among
+// jobs that go whole, of seven hundred instances each, among such that spare whoever works
+// for less than an hour, and among such that a hundred strict budgets are about.
 func BenchmarkTogether(b *testing.B) {
 	store := inRacks(coretest.Filled(5000, 10), 50)
+	with := func(change func(*model.Job)) *state.Store {
+		n := 0
+		return coretest.FilledWith(5000, 10, change, func(a *model.Allocation) {
+			n++
+			a.StartTime = -int64(n%7) * int64(20*time.Minute)
+		})
+	}
 	me := map[string]string{"app": "me"}
 	ask := func(id string, first int) *coretest.JobBuilder {
 		return coretest.Asker(first).Change(func(j *model.Job) { j.ID, j.AllAtOnce = id, true })
 	}
 	large := coretest.Asker(1).Obj().Groups[0].Resources
 	second := func(g *model.Group) { g.Resources = large }
+	twice := func() *model.Job { return ask("evicts", 20).Group("h", 20).With(second).Obj() }
 	for _, c := range []struct {
 		name  string
 		job   *model.Job
 		waits bool
+		store *state.Store // nil: the racks
 	}{
-		{"gang=evicts", ask("evicts", 20).Group("h", 20).With(second).Obj(), false},
+		{"gang=evicts", twice(), false, nil},
 		{"gang=cut", ask("cut", 51).With(func(g *model.Group) {
 			g.Labels, g.Constraints = me, []model.Constraint{{Operator: model.OpDistinctHosts}}
 			g.Colocate = []model.LabelTerm{{Labels: me, TopologyKey: "rack"}}
-		}).Obj(), true},
+		}).Obj(), true, nil},
 		{"gang=rack", ask("rack", 50).With(func(g *model.Group) {
 			g.Labels = me
 			g.Colocate = []model.LabelTerm{{Labels: me, TopologyKey: "rack"}}
-		}).Obj(), false},
+		}).Obj(), false, nil},
 		{"elsewhere", coretest.Asker(1).Change(func(j *model.Job) { j.ID = "elsewhere" }).With(func(g *model.Group) {
 			g.Separate = []model.LabelTerm{{Labels: map[string]string{"app": "keeper"}, TopologyKey: "rack"}}
-		}).Obj(), false},
+		}).Obj(), false, nil},
+		{"gang=over whole jobs", twice(), false, with(func(j *model.Job) { j.EvictedWhole = true })},
+		{"gang=over those who may go", twice(), false, with(func(j *model.Job) {
+			j.Toleration = &model.PreemptionToleration{MinRuntime: int64(time.Hour)}
+		})},
+		{"gang=strict budgets", twice(), false, withBudgets(5000, "default", true, 30)},
 	} {
-		snap := coretest.Put(store, c.job)
+		if c.store == nil {
+			c.store = store
+		}
+		snap := coretest.Put(c.store, c.job)
 		b.Run(c.name, func(b *testing.B) {
 			s := scheduler.New(scheduler.Config{Policies: coretest.Policies(), Workers: runtime.GOMAXPROCS(0), Forget: true})
 			b.ReportAllocs()

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
@@ -25,8 +26,10 @@ type brute struct {
 	others []*model.Job // with one group each
 	allocs []*model.Allocation
 	job    *model.Job
-	// budgets are strict: by label, how many of them may go.
+	// budgets are strict: by label, how many of them may go; in a minute where rate says so.
 	budgets map[string]int
+	rate    bool
+	own     placing // where instances of the job run already, the first of them
 }
 
 var racks = []string{"a", "b", "c"}
@@ -41,6 +44,9 @@ func rollBrute(d *rand.Rand, gang bool) *brute {
 		if d.IntN(8) > 0 {
 			n.Attributes["rack"] = racks[d.IntN(3)]
 		}
+		if d.IntN(10) == 0 {
+			n.Taints = []model.Taint{{Key: "spot", Effect: []model.TaintEffect{model.NoSchedule, model.NoExecute}[d.IntN(2)]}}
+		}
 		b.nodes = append(b.nodes, n)
 	}
 	for i := range 1 + d.IntN(4) {
@@ -53,6 +59,12 @@ func rollBrute(d *rand.Rand, gang bool) *brute {
 		}
 		j.NonPreemptible = d.IntN(12) == 0
 		j.EvictedWhole = d.IntN(5) == 0
+		switch d.IntN(8) {
+		case 0:
+			j.Toleration = &model.PreemptionToleration{MinPreemptorPriority: new([]int32{50, 51}[d.IntN(2)])}
+		case 1:
+			j.Toleration = &model.PreemptionToleration{MinRuntime: 100}
+		}
 		b.others = append(b.others, j)
 	}
 	free := make([]int64, len(b.nodes))
@@ -65,13 +77,22 @@ func rollBrute(d *rand.Rand, gang bool) *brute {
 			continue
 		}
 		free[at] -= j.Groups[0].Resources["cpu"]
-		b.allocs = append(b.allocs, coretest.Running(fmt.Sprint("v", i), j, 0, i, b.nodes[at].ID))
+		a := coretest.Running(fmt.Sprint("v", i), j, 0, i, b.nodes[at].ID)
+		a.StartTime = []int64{-99, -100}[d.IntN(2)]
+		b.allocs = append(b.allocs, a)
 	}
 	b.rollJob(d, gang)
+	for range d.IntN(3) {
+		if at := d.IntN(len(b.nodes)); !gang && len(b.nodes[at].Taints) == 0 && free[at] >= b.job.Groups[0].Resources["cpu"] {
+			free[at] -= b.job.Groups[0].Resources["cpu"]
+			b.own = append(b.own, b.nodes[at])
+			b.job.Groups[0].Count++
+		}
+	}
 	return b
 }
 
-// rollJob makes the job: one instance, or a gang of up to four.
+// rollJob makes the job: one instance beside those that run, or a gang of up to four.
 func (b *brute) rollJob(d *rand.Rand, gang bool) {
 	build := job("j", 50, int64(2+d.IntN(8)), 1).Count(1)
 	if gang {
@@ -115,11 +136,17 @@ func (b *brute) town(t testing.TB) *town {
 			txn.UpsertAllocs(a)
 		}
 		must(txn.UpsertJob(b.job))
+		for i, n := range b.own {
+			txn.UpsertAllocs(coretest.Running(fmt.Sprint("own", i), b.job, 0, i, n.ID))
+		}
 		for label, slack := range b.budgets {
-			txn.UpsertBudget(&model.Budget{
-				Namespace: model.DefaultNamespace, Name: label, Labels: labels(label), Strict: true,
-				MinAvailable: &model.Bound{Number: int32(b.labelled(label, nil) - slack)},
-			})
+			budget := &model.Budget{Namespace: model.DefaultNamespace, Name: label, Labels: labels(label), Strict: true}
+			if b.rate {
+				budget.MaxEvictions = &model.Rate{Number: int32(slack), Window: time.Minute}
+			} else {
+				budget.MinAvailable = &model.Bound{Number: int32(b.labelled(label, nil) - slack)}
+			}
+			txn.UpsertBudget(budget)
 		}
 	})
 	return w
@@ -174,6 +201,9 @@ func (b *brute) possible(gone map[string]bool, at placing) bool {
 
 // allows is whether the next instance may go to a node.
 func (b *brute) allows(gone map[string]bool, at placing, list []*model.Group, n *model.Node) bool {
+	if len(n.Taints) > 0 {
+		return false // nothing tolerates them
+	}
 	g := list[len(at)]
 	free := n.Capacity["cpu"] - g.Resources["cpu"]
 	for _, a := range b.allocs {
@@ -225,7 +255,7 @@ func (b *brute) rules(g *model.Group, n *model.Node, perRack map[string]int, bes
 	}
 	least := -1
 	for _, other := range b.nodes {
-		if r, has := other.Attributes["rack"]; has && (least < 0 || perRack[r] < least) {
+		if r, has := other.Attributes["rack"]; has && len(other.Taints) == 0 && (least < 0 || perRack[r] < least) {
 			least = perRack[r]
 		}
 	}
@@ -266,14 +296,24 @@ func (b *brute) units() (list [][]*model.Allocation) {
 			}
 		}
 		if len(all) > 0 && j.EvictedWhole {
-			list = append(list, all)
+			if !slices.ContainsFunc(all, b.tolerates) {
+				list = append(list, all)
+			}
 			continue
 		}
 		for _, a := range all {
-			list = append(list, []*model.Allocation{a})
+			if !b.tolerates(a) {
+				list = append(list, []*model.Allocation{a})
+			}
 		}
 	}
 	return list
+}
+
+// tolerates is whether the job of an allocation spares it from this one, at a time of 0.
+func (b *brute) tolerates(a *model.Allocation) bool {
+	t := a.Job.Toleration
+	return t != nil && (t.MinPreemptorPriority != nil && *t.MinPreemptorPriority > b.job.Priority || t.MinRuntime > -a.StartTime)
 }
 
 // best is the lowest priority that the highest victim can have; the job's own where
@@ -290,7 +330,7 @@ func (b *brute) best() (highest int32) {
 				}
 			}
 		}
-		if most < highest && b.within(gone) && b.possible(gone, nil) {
+		if most < highest && b.within(gone) && b.possible(gone, b.own) {
 			highest = most
 		}
 	}
@@ -320,14 +360,16 @@ func (b *brute) outcome(t *testing.T, out *scheduler.Outcome) (gone map[string]b
 		}
 		return nil, b.job.Priority, false
 	}
-	if placed != len(b.instances()) {
-		t.Fatalf("%d of %d are placed", placed, len(b.instances()))
+	if placed != len(b.instances())-len(b.own) {
+		t.Fatalf("%d of %d are placed", placed, len(b.instances())-len(b.own))
 	}
 	return gone, highest, true
 }
 
-// where is the nodes of the instances in the order of the job's groups.
+// where is the nodes of the instances in the order of the job's groups, after those
+// that run already.
 func (b *brute) where(out *scheduler.Outcome) (at placing) {
+	at = slices.Clone(b.own)
 	for _, g := range b.job.Groups {
 		for _, cg := range out.Plan.Groups {
 			for _, a := range cg.Place {
@@ -342,7 +384,7 @@ func (b *brute) where(out *scheduler.Outcome) (at placing) {
 
 // holds is whether the placing is allowed step by step with some gone.
 func (b *brute) holds(gone map[string]bool, at placing) bool {
-	for i := range at {
+	for i := len(b.own); i < len(at); i++ {
 		if !b.allows(gone, at[:i], b.instances(), at[i]) {
 			return false
 		}
@@ -402,7 +444,7 @@ func TestElsewhere_IsWhatTryingEverythingFinds(t *testing.T) {
 		at := b.where(out)
 		b.checkNeeded(t, gone, at)
 		for _, a := range b.allocs {
-			if gone[a.ID] && a.NodeID != at[0].ID && !a.Job.EvictedWhole {
+			if gone[a.ID] && a.NodeID != at[len(at)-1].ID && !a.Job.EvictedWhole {
 				across++
 				break
 			}
@@ -429,7 +471,7 @@ func TestGang_FindsVictimsThatBudgetsLetGo(t *testing.T) {
 
 // strictly puts some of the others under strict budgets.
 func strictly(d *rand.Rand, b *brute) {
-	b.budgets = map[string]int{}
+	b.budgets, b.rate = map[string]int{}, d.IntN(2) == 0
 	for _, label := range []string{"x", "y"} {
 		if n := b.labelled(label, nil); n > 0 && d.IntN(4) > 0 {
 			b.budgets[label] = d.IntN(n)
