@@ -144,7 +144,7 @@ func TestClient_WaitsAsLongAsItIsTold(t *testing.T) {
 		t.Error(err)
 	}
 	asked.Store(0)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // enough to be answered, half of what it is asked to wait
 	defer cancel()
 	if _, _, err := c.Jobs().List(ctx, nil); !HasCode(err, CodeRateLimited) {
 		t.Errorf("a caller that has no time: %v", err)
