@@ -39,7 +39,9 @@ func (s *searcher) foretell(p *place) (c cost, ok bool) {
 		}
 		l.charge(s)
 	}
-	missing = l.pick(s, goes, missing)
+	if !around || l.some {
+		missing = l.pick(s, goes, missing)
+	}
 	within := missing <= 0 // what budgets have left
 	if !within && around && !s.strict {
 		missing = l.pick(s, overruns, missing)
@@ -70,7 +72,7 @@ func (s *searcher) startMissing() (missing int) {
 // startLine starts the line of a node.
 func (s *searcher) startLine(rows []state.Row) {
 	l := &s.line
-	l.order, l.picks, l.fate, l.next, l.known = l.order[:0], l.picks[:0], l.fate[:0], 0, 0
+	l.order, l.picks, l.fate, l.next, l.known, l.some = l.order[:0], l.picks[:0], l.fate[:0], 0, 0, false
 	n := len(rows)
 	for n > 0 && int64(rows[n-1].Priority) > s.ceiling {
 		n--

@@ -16,6 +16,7 @@ type line struct {
 	next  int     // of rows: where the priority begins that is lined up next
 	fate  []fate  // by row
 	known int     // the fates of the first so many rows are known
+	some  bool    // of them one goes without overrunning a budget, or may
 	picks []int32 // who has to go
 
 	left    []left // by budget
@@ -91,12 +92,13 @@ func (l *line) findFates(s *searcher, to int) (open bool) {
 	for ; l.known < to; l.known++ {
 		row := &l.rows[l.known]
 		n := s.note(row.Group)
-		if !row.Started {
-			l.fate = append(l.fate, n.idle)
-			continue
+		fate := n.idle
+		if row.Started {
+			fate = n.working
+			open = open || fate != stays && n.mayOverrunWith <= len(l.rows)
 		}
-		l.fate = append(l.fate, n.working)
-		open = open || n.working != stays && n.mayOverrunWith <= len(l.rows)
+		l.fate = append(l.fate, fate)
+		l.some = l.some || fate == goes
 	}
 	return open
 }

@@ -138,7 +138,7 @@ func (f *Finder) searchOn(all bool) {
 		if best, known := f.leastCost(); all || !known {
 			f.takeRound(all)
 		} else {
-			for len(f.waiting) > 0 && !best.less(&f.waiting[0].cost) {
+			for len(f.waiting) > 0 && f.mayBeat(&f.waiting[0], &best) {
 				f.asking = append(f.asking, f.waiting.pop().k)
 			}
 		}
@@ -158,19 +158,29 @@ func (f *Finder) takeRound(all bool) {
 	for left := f.round; len(f.waiting) > 0 && (all || left > 0); left-- {
 		p := f.waiting.pop()
 		f.asking = append(f.asking, p.k)
-		if p.exact && len(f.waiting) > 0 && p.cost.less(&f.waiting[0].cost) && !all {
+		if p.exact && !all && len(f.waiting) > 0 && !f.mayBeat(&f.waiting[0], &p) {
 			return
 		}
 	}
 	f.round *= 4
 }
 
-// leastCost is what the best of the options that are known costs.
-func (f *Finder) leastCost() (best cost, known bool) {
+// mayBeat is whether the policy may take an option on a node rather than one that is
+// known.
+func (f *Finder) mayBeat(p, known *prospect) bool {
+	if f.workers[0].foretells {
+		return !known.less(p) // of equals it takes the first
+	}
+	return !known.cost.less(&p.cost)
+}
+
+// leastCost is the best of the options that are known, the first of equals.
+func (f *Finder) leastCost() (best prospect, known bool) {
 	for i := range f.options {
 		if o := &f.options[i]; o.alive {
-			if c := o.cost(); !known || c.less(&best) {
-				best, known = c, true
+			// There is one option a node: the ask is for amounts alone.
+			if p := (prospect{int32(i), true, o.cost()}); !known || p.cost.less(&best.cost) {
+				best, known = p, true
 			}
 		}
 	}

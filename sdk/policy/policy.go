@@ -91,9 +91,9 @@ type Info struct {
 	LeastFirst bool
 	// YoungestFirst says that, of the candidates of one priority, who started last goes
 	// first, and of equals the first in order; where the policy reads budgets, that it
-	// charges candidates the other way round. Together with Ascending, LeastFirst and
-	// StartColumn it leaves nothing open, so that the host knows which nodes are worth a
-	// question.
+	// charges candidates the other way round; and that of options that are equal by
+	// LeastFirst the first is taken. Together with Ascending, LeastFirst and StartColumn
+	// it leaves nothing open, so that the host knows which nodes are worth a question.
 	YoungestFirst bool
 	// KeepRedundant asks that the lists of SelectVictims stand whole: no early
 	// stop, no sparing. It takes effect only where the operator grants it.
