@@ -26,6 +26,9 @@ func (c *Cluster) translateBudgets(d *Dump, w *workforce) {
 		case b.Spec.Selector == nil:
 			c.Notes.soft("disruption budgets without a selector, which select nothing", "left out")
 			continue
+		case len(b.Spec.Selector.Labels)+len(b.Spec.Selector.Expressions) == 0:
+			c.Notes.soft("disruption budgets with an empty selector", "left out: kube-scheduler evicts as if they selected nothing, though drains heed them for every pod")
+			continue
 		case b.Spec.MinAvailable != nil && b.Spec.MaxUnavailable == nil:
 			made.MinAvailable = (*model.Bound)(b.Spec.MinAvailable)
 		case b.Spec.MaxUnavailable != nil && b.Spec.MinAvailable == nil:
@@ -40,6 +43,12 @@ func (c *Cluster) translateBudgets(d *Dump, w *workforce) {
 		}
 		taken[name] = true
 		made.Labels = c.labelFor(namespace, b.Spec.Selector)
+		if b.Spec.Selector.Matches(nil) {
+			c.Notes.soft("disruption budgets that select pods without labels, too", "told so, where kube-scheduler evicts those as if they had no budget")
+		}
+		if len(b.Status.DisruptedPods) > 0 {
+			c.Notes.soft("disruption budgets with pods that are being evicted (disruptedPods)", "charged until they are gone, where kube-scheduler does not charge those again")
+		}
 		if b.Spec.UnhealthyPodEvictionPolicy == "AlwaysAllow" {
 			c.Notes.soft("disruption budgets that let unhealthy pods go (AlwaysAllow)", "they count as healthy")
 		}

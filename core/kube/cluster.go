@@ -77,6 +77,7 @@ func translate(d *Dump, expected []*Pod) (*Cluster, *workforce) {
 	w.finish()
 	c.translateBudgets(d, w)
 	c.finishLabels()
+	c.nameAmounts()
 	w.countSpreads()
 	c.namespaces(d)
 	for _, kind := range slices.Sorted(maps.Keys(d.Other)) {
@@ -84,6 +85,15 @@ func translate(d *Dump, expected []*Pod) (*Cluster, *workforce) {
 	}
 	c.Notes.Add(Note{Count: len(d.Workloads), What: "workloads (Deployments and the like)", Done: "told by their pods"})
 	return c, w
+}
+
+// nameAmounts names the first amount that is none.
+func (c *Cluster) nameAmounts() {
+	for i := range c.Notes.List {
+		if n := &c.Notes.List[i]; n.What == noAmounts {
+			n.Done += "; the first: " + c.firstNoAmount.Error()
+		}
+	}
 }
 
 // taken is the latest time of a dump.
@@ -148,8 +158,8 @@ func (c *Cluster) capacity(n *Node) exact {
 	e := make(exact, len(list))
 	for name, q := range list {
 		amount, err := c.amounts.of(resourceName(name), q, true)
-		if err != nil || !isResource(name) {
-			c.Notes.hard("nodes with amounts that are no quantities", "taken as 0")
+		if err = c.atMost(err); err != nil || !isResource(name) {
+			c.noAmount("node "+n.Metadata.Name, name, q)
 			continue
 		}
 		e[resourceName(name)] = amount

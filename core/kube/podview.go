@@ -8,13 +8,9 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Started is when the pod began to run, or was made; zero where it does not say.
-func (p *Pod) Started() time.Time {
-	if t := timeOf(p.Status.StartTime); !t.IsZero() {
-		return t
-	}
-	return timeOf(p.Metadata.CreationTimestamp)
-}
+// Started is when the pod began to run; zero where it does not say: for kube-scheduler
+// it starts now.
+func (p *Pod) Started() time.Time { return timeOf(p.Status.StartTime) }
 
 // PriorityValue is the pod's priority, 0 where it has none.
 func (p *Pod) PriorityValue() int32 {

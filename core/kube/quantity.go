@@ -71,7 +71,8 @@ func inModel(resource string, exact int64, up bool) int64 {
 // amounts parses quantities, each text once.
 type amounts map[string]int64
 
-// of is the exact amount of a resource, under its name here.
+// of is the exact amount of a resource, under its name here; with the error that it is
+// too large, the largest there is.
 func (a amounts) of(resource string, q Quantity, capacity bool) (int64, error) {
 	unit := exactUnit(resource)
 	key := unit + string(q)
@@ -86,8 +87,11 @@ func (a amounts) of(resource string, q Quantity, capacity bool) (int64, error) {
 		parse = model.ParseCapacity
 	}
 	n, err := parse(unit, string(q))
+	if errors.Is(err, model.ErrHugeQuantity) {
+		n = model.MaxAmount
+	}
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", resource, err)
+		return n, fmt.Errorf("%s: %w", resource, err)
 	}
 	if len(a) < 1<<16 {
 		a[key] = n

@@ -192,6 +192,7 @@ type collector struct {
 
 type numbered struct {
 	seq, file, object int
+	depth             int // of lists within lists
 	piece
 }
 
@@ -237,7 +238,7 @@ func (c *collector) add(p piece) error {
 	select {
 	case <-c.stop:
 		return errEnough
-	case c.work <- numbered{c.next, c.file, c.next - c.first + 1, p}:
+	case c.work <- numbered{seq: c.next, file: c.file, object: c.next - c.first + 1, piece: p}:
 		c.next++
 		return nil
 	}
@@ -347,6 +348,9 @@ func explain(err error) error {
 }
 
 func (d *decoder) object(p numbered, text []byte) {
+	if of, is := strings.CutSuffix(kindOf(text), "List"); is && d.list(p, of, text) {
+		return
+	}
 	d.objects++
 	if text[0] != '{' {
 		d.wrong(p, anyObject, "", notAnObject(string(text)))
@@ -379,6 +383,29 @@ func (d *decoder) object(p numbered, text []byte) {
 		d.found = append(d.found, decoded{seq: p.seq, object: object})
 	}
 }
+
+// list decodes the objects of a list within a list, which are of a kind where they do
+// not say; false where it is none.
+func (d *decoder) list(p numbered, kind string, text []byte) bool {
+	var list struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if json.Unmarshal(text, &list) != nil || list.Items == nil {
+		return false
+	}
+	if p.depth++; p.depth > maxDepth {
+		d.wrong(p, kind+"List", "", errors.New("lists within lists within lists"))
+		return true
+	}
+	p.kind = kind
+	for _, item := range list.Items {
+		d.object(p, item)
+	}
+	return true
+}
+
+// maxDepth is how many lists may be within one another.
+const maxDepth = 4
 
 func short(kind string) string {
 	if len(kind) > 60 {

@@ -232,3 +232,24 @@ func FuzzTranslate(f *testing.F) {
 		}
 	})
 }
+
+// Lists within lists are read, of objects that have no kind of their own, too, in either
+// form; too many within one another are refused by name.
+func TestRead_ListsWithinLists(t *testing.T) {
+	deep := strings.Repeat(`{"kind":"List","items":[`, 9) + strings.Repeat(`]}`, 9)
+	for _, text := range []string{
+		`{"kind":"List","items":[{"kind":"PodList","items":[{"metadata":{"name":"p"}}]},{"kind":"List","items":[{"kind":"Node","metadata":{"name":"n"}}]}]}`,
+		"kind: List\nitems:\n- kind: PodList\n  items:\n  - metadata: {name: p}\n- kind: List\n  items:\n  - kind: Node\n    metadata: {name: n}\n",
+	} {
+		d, err := Read(strings.NewReader(text))
+		if err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		if len(d.Pods) != 1 || len(d.Nodes) != 1 || len(d.Other) != 0 {
+			t.Errorf("%d pods, %d nodes and %v of %s", len(d.Pods), len(d.Nodes), d.Other, text)
+		}
+	}
+	if _, err := Read(strings.NewReader(deep)); err == nil || !strings.Contains(err.Error(), "lists within lists") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -89,13 +90,33 @@ func (t *Translator) quantities(p *Pod, list ResourceList) exact {
 	e := make(exact, len(list)+2)
 	for name, q := range list {
 		n, err := t.amounts.of(resourceName(name), q, false)
-		if err != nil || !isResource(name) {
-			t.Notes.hard("amounts that are no quantities", "taken as 0; one is "+short(fmt.Sprintf("%s of pod %s", name, p.Metadata.full())))
+		if err = t.atMost(err); err != nil || !isResource(name) {
+			t.noAmount("pod "+p.Metadata.full(), name, q)
 			continue
 		}
 		e[resourceName(name)] += n
 	}
 	return e
+}
+
+// atMost takes an amount that is too large for the largest there is.
+func (t *Translator) atMost(err error) error {
+	if !errors.Is(err, model.ErrHugeQuantity) {
+		return err
+	}
+	t.Notes.soft("amounts above 2^48 units (bytes of memory and disk)", "counted as that")
+	return nil
+}
+
+const noAmounts = "amounts that are no quantities"
+
+// noAmount notes an amount that is none.
+func (t *Translator) noAmount(whose, name string, q Quantity) {
+	t.Notes.hard(noAmounts, "taken as 0")
+	err := fmt.Errorf("%s: %.60s: %.60q is no amount", short(whose), name, string(q))
+	if t.wrong(err); t.firstNoAmount == nil {
+		t.firstNoAmount = err
+	}
 }
 
 // isResource is whether a text may name a resource.

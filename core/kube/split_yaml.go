@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -153,13 +154,28 @@ func fromYAML(text []byte) ([][]byte, []error) {
 		return nil, nil // comments alone
 	case map[string]any:
 		if items, ok := v["items"].([]any); ok {
-			return marshalAll(items)
+			return marshalAll(ofKind(v["kind"], items))
 		}
 		return marshalAll([]any{v})
 	case []any:
 		return marshalAll(v)
 	}
 	return marshalAll([]any{value})
+}
+
+// ofKind gives the objects of a list the kind that it names, where they name none.
+func ofKind(list any, items []any) []any {
+	name, _ := list.(string)
+	kind, is := strings.CutSuffix(name, "List")
+	if !is || kind == "" {
+		return items
+	}
+	for _, item := range items {
+		if v, ok := item.(map[string]any); ok && v["kind"] == nil {
+			v["kind"] = kind
+		}
+	}
+	return items
 }
 
 func marshalAll(values []any) (list [][]byte, errs []error) {

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -36,6 +38,28 @@ type Translator struct {
 	// settled is whether nodes and groups are in use already, so that no attribute and
 	// no label may be added to them. Whoever would need one is new: see Roster.
 	settled, new bool
+
+	wrongs     []error // the first of what is not as the API has it, and was taken for something
+	wrongCount int
+
+	firstNoAmount error
+}
+
+// wrong notes something that no API server would have let through.
+func (t *Translator) wrong(err error) {
+	if t.wrongCount++; len(t.wrongs) < maxProblems {
+		t.wrongs = append(t.wrongs, err)
+	}
+}
+
+// Wrong is everything that is not as the API has it, though its object could be read:
+// amounts and times that are none. It names the first of them.
+func (t *Translator) Wrong() error {
+	all := slices.Clone(t.wrongs)
+	if more := t.wrongCount - len(all); more > 0 {
+		all = append(all, fmt.Errorf("and %d more", more))
+	}
+	return errors.Join(all...)
 }
 
 // spreading is a selector of topology spread constraints.

@@ -19,8 +19,10 @@ type workforce struct {
 	classes map[string]*PriorityClass
 	byName  map[string]int       // how many pods that run have a name
 	counted map[*model.Group]int // instances that run; nil: not counted yet
-	untimed []string             // pods with a time that is none
+	untimed int                  // pods with a time that is none
 	raised  map[string]bool      // nodes that are not told as they are, on account of what is there
+
+	firstUntimed string
 }
 
 // jobShape is what pods of one job have in common.
@@ -72,7 +74,11 @@ func (w *workforce) pod(p *Pod) {
 	}
 	w.Pods++
 	if misdated(p.Status.StartTime) || misdated(p.Metadata.CreationTimestamp) {
-		w.untimed = append(w.untimed, p.Metadata.full())
+		w.untimed++
+		w.wrong(fmt.Errorf("pod %s: startTime %.40q or creationTimestamp %.40q is no time", short(p.Metadata.full()), p.Status.StartTime, p.Metadata.CreationTimestamp))
+		if w.firstUntimed == "" {
+			w.firstUntimed = p.Metadata.full()
+		}
 	}
 	owner := ownerOf(p)
 	g := w.Group(p, owner.kind == kindDaemonSet)
@@ -99,10 +105,7 @@ func (w *workforce) pod(p *Pod) {
 
 // started is when a pod began, before the dump was made.
 func (w *workforce) started(p *Pod) time.Duration {
-	at := timeOf(p.Status.StartTime)
-	if at.IsZero() {
-		at = timeOf(p.Metadata.CreationTimestamp)
-	}
+	at := p.Started()
 	const most = 49 * 365 * 24 * time.Hour
 	if at.IsZero() || at.After(w.Taken) {
 		return 0
@@ -347,10 +350,10 @@ func homeOf(p *Pod) string {
 
 // finish names jobs, and says on which nodes DaemonSets of several shapes are.
 func (w *workforce) finish() {
-	if n := len(w.untimed); n > 0 {
+	if w.untimed > 0 {
 		w.Notes.Add(Note{
-			Count: n, What: "pods with a startTime or creationTimestamp that is no time",
-			Done: "taken as if it were not there; the first is " + short(w.untimed[0]),
+			Count: w.untimed, What: "pods with a startTime or creationTimestamp that is no time",
+			Done: "taken as if it were not there; the first is " + short(w.firstUntimed),
 		})
 	}
 	w.raise()

@@ -3,6 +3,7 @@ package extender
 import (
 	"encoding/json"
 	"hash/maphash"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -165,9 +166,12 @@ func sameNode(a, b *kube.Node) bool {
 }
 
 // retain forgets what a whole cluster has no more: what stays as it is need not be
-// worked out again. mu is held.
+// worked out again, and what could not be read stays as it was. mu is held.
 func (c *cache) retain(d *kube.Dump) {
-	nodes, pods := map[string]bool{}, map[string]bool{}
+	nodes, pods, unread := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, u := range d.Unread {
+		unread[u.What()] = true
+	}
 	for _, n := range d.Nodes {
 		nodes[n.Metadata.Name] = true
 	}
@@ -175,16 +179,17 @@ func (c *cache) retain(d *kube.Dump) {
 		pods[key(p)] = true
 	}
 	for name := range c.nodes {
-		if !nodes[name] {
+		if !nodes[name] && !unread["Node "+name] {
 			c.dropNode(name)
 		}
 	}
-	for k := range c.pods {
-		if !pods[k] {
+	for k, p := range c.pods {
+		if !pods[k] && !unread["Pod "+p.Metadata.Namespace+"/"+p.Metadata.Name] {
 			c.dropPod(k)
 		}
 	}
-	c.budgets, c.classes = map[string]*kube.Budget{}, map[string]*kube.PriorityClass{}
+	maps.DeleteFunc(c.budgets, func(name string, _ *kube.Budget) bool { return !unread["PodDisruptionBudget "+name] })
+	maps.DeleteFunc(c.classes, func(name string, _ *kube.PriorityClass) bool { return !unread["PriorityClass "+name] })
 }
 
 // hashes makes the hashes of texts.

@@ -145,13 +145,34 @@ func (e *Extender) serveBind(r *http.Request) (any, error) {
 	return answer, nil
 }
 
-// serveObjects takes over what `kubectl get -o json` writes.
+// objectsTaken is the answer to who tells of a cluster.
+type objectsTaken struct {
+	Nodes, Pods int      // that are known now
+	Unread      int      `json:",omitempty"` // objects that are not as their kind is
+	First       []string `json:",omitempty"` // of them
+}
+
+// serveObjects takes over what `kubectl get -o json` writes. One object that is not as
+// its kind is must not keep the extender from all others, for who feeds it tells the
+// same again and again: it is left out and named, and what was known of it stays. What
+// cannot be read to its end, or has nothing else in it, changes nothing.
 func (e *Extender) serveObjects(r *http.Request) (any, error) {
-	d, err := kube.Read(r.Body)
+	d, err := kube.Salvage(r.Body)
 	if err != nil {
 		return nil, err
 	}
+	answer := objectsTaken{Unread: d.UnreadCount}
+	var all []error
+	for _, u := range d.Unread {
+		answer.First, all = append(answer.First, u.Error()), append(all, u)
+	}
+	if len(d.Useless) > 0 {
+		return nil, errors.Join(all...)
+	}
+	if d.UnreadCount > 0 {
+		e.cfg.Logger.WarnContext(r.Context(), "kubernetes objects could not be read", "count", d.UnreadCount, "first", answer.First[0])
+	}
 	e.Feed(d, r.URL.Query().Get("replace") == "true")
-	nodes, pods := e.cache.size()
-	return map[string]int{"Nodes": nodes, "Pods": pods}, nil
+	answer.Nodes, answer.Pods = e.cache.size()
+	return answer, nil
 }

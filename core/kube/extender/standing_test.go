@@ -239,3 +239,35 @@ func TestStanding_StaysWhereNothingChanged(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 }
+
+// One object that is not as its kind is keeps nothing else from being taken over; what
+// was known of it stays. What cannot be read to its end changes nothing.
+func TestObjects_TakesTheRest(t *testing.T) {
+	w := start(t, kubePolicy, nil)
+	n1, n2, asker := node("n1"), node("n2"), pod("asker", "", "1", 0)
+	w.feed(n1, pod("a", "n1", "4", 0))
+	bad := `{"kind":"Pod","metadata":{"name":"a","namespace":"default"},"spec":7}`
+	text, err := json.Marshal(n2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := json.Marshal(n1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, answer := w.raw(http.MethodPut, "objects?replace=true", []byte(string(one)+bad+string(text)))
+	if want := `{"Nodes":2,"Pods":1,"Unread":1,"First":["line 1: Pod default/a: spec is a number, which it cannot be"]}`; status != http.StatusOK || strings.TrimSpace(answer) != want {
+		t.Errorf("%d %s, want %s", status, answer, want)
+	}
+	if got := w.filter(asker, n1, n2); got != "n2\nn1: cpu" {
+		t.Errorf("got\n%s", got)
+	}
+	for _, refused := range []string{bad, string(text) + `{"kind":"Node","metadata":`} {
+		if status, answer := w.raw(http.MethodPut, "objects?replace=true", []byte(refused)); status != http.StatusBadRequest {
+			t.Errorf("%d %s", status, answer)
+		}
+	}
+	if nodes, pods := w.extender.cache.size(); nodes != 2 || pods != 2 { // the asker is known by now
+		t.Errorf("%d nodes and %d pods are known", nodes, pods)
+	}
+}

@@ -35,6 +35,9 @@ func Kube(opts Options, src Source) (*scenario.File, *Report, error) {
 		}
 		return nil, report, blame(errors.Join(all...))
 	}
+	if wrong := cluster.Wrong(); opts.Strict && wrong != nil {
+		return nil, report, blame(wrong)
+	}
 	f := kubeFile(cluster)
 	f.Name = cmp.Or(opts.Name, "kube")
 	f.Description = "a Kubernetes cluster"

@@ -21,3 +21,35 @@ func TestKube_TheWrongFileIsNamed(t *testing.T) {
 		t.Errorf("%v; want %s", err, want)
 	}
 }
+
+// What an object says of amounts and times and is none counts as nothing, and is named;
+// strictly there is no scenario then, and everything of the kind is named.
+func TestKube_AmountsThatAreNone(t *testing.T) {
+	src := Source{FS: fstest.MapFS{"d": {Data: []byte(`
+{"kind":"Node","metadata":{"name":"n"},"status":{"allocatable":{"cpu":"four","memory":"1Gi"}}}
+{"kind":"Pod","metadata":{"name":"p","namespace":"a"},"status":{"startTime":"noon"},"spec":{"nodeName":"n","containers":[{"resources":{"requests":{"cpu":"-1","memory":"1 Gi"}}}]}}`)}}, File: "d"}
+	f, r, err := Kube(Options{}, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Running) != 1 || len(f.Jobs[0].Groups[0].Resources) != 0 {
+		t.Errorf("%+v", f.Jobs)
+	}
+	for _, want := range []string{
+		`3  amounts that are no quantities: taken as 0; the first: node n: cpu: "four" is no amount`,
+		"1  pods with a startTime or creationTimestamp that is no time: taken as if it were not there; the first is a/p",
+	} {
+		if !strings.Contains(r.String(), want) {
+			t.Errorf("%s\nlacks %s", r, want)
+		}
+	}
+	_, _, err = Kube(Options{Strict: true}, src)
+	if err == nil {
+		t.Fatal("taken strictly")
+	}
+	for _, want := range []string{`node n: cpu: "four"`, `pod a/p: cpu: "-1"`, `pod a/p: memory: "1 Gi"`, `pod a/p: startTime "noon"`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nlacks %s", err, want)
+		}
+	}
+}
