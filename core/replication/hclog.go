@@ -31,6 +31,9 @@ func (s logSink) Accept(_ string, level hclog.Level, msg string, args ...any) {
 		to = slog.LevelWarn
 	case hclog.Error:
 	}
+	if level == hclog.Warn && nothingApplied(msg, args) {
+		to = slog.LevelDebug
+	}
 	if !s.log.Enabled(context.Background(), to) {
 		return
 	}
@@ -47,4 +50,19 @@ func (s logSink) Accept(_ string, level hclog.Level, msg string, args ...any) {
 		attrs = append(attrs, slog.Any(key, value))
 	}
 	s.log.Log(context.Background(), to, "raft", attrs...)
+}
+
+// nothingApplied is whether Raft warns of applying up to index 0. It does so where a
+// server starts on a log of which nothing is known to be committed, as every new
+// server does: there is nothing to skip. At any other index it means something.
+func nothingApplied(msg string, args []any) bool {
+	if msg != "skipping application of old log" {
+		return false
+	}
+	for i := 0; i+1 < len(args); i += 2 {
+		if args[i] == "index" {
+			return args[i+1] == uint64(0)
+		}
+	}
+	return false
 }

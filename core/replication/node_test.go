@@ -361,6 +361,12 @@ func TestRaftLogger_SpeaksOurWay(t *testing.T) {
 	if strings.Contains(line, "left out") {
 		t.Error("debug lines are logged at level info")
 	}
+	out.Reset()
+	l.Warn("skipping application of old log", "index", uint64(0)) // at the start of every new server
+	l.Warn("skipping application of old log", "index", uint64(7))
+	if lines := out.String(); strings.Count(lines, "level=WARN") != 1 || !strings.Contains(lines, "index=7") {
+		t.Errorf("of what is skipped is said:\n%s", lines)
+	}
 }
 
 func TestTiming_Defaults(t *testing.T) {

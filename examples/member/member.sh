@@ -6,6 +6,20 @@ set -euo pipefail
 cede=${1:-bin/cede}
 here=$(cd "$(dirname "$0")" && pwd)
 base=${MEMBER_PORT:-14700}
+
+# Checked before anything is started: ports base+1 to base+13.
+refuse() { echo "MEMBER_PORT=$base: $*" >&2; exit 2; }
+case $base in
+  '' | *[!0-9]* | ??????*) refuse 'want the number of a port, such as 14700, of which the next 13 are free' ;;
+esac
+base=$((10#$base))
+if [ "$base" -lt 1024 ] || [ "$base" -gt 65500 ]; then refuse 'want a number from 1024 to 65500'; fi
+for p in 1 2 3 11 12 13; do
+  if (exec 3<>"/dev/tcp/127.0.0.1/$((base + p))") 2>/dev/null; then
+    refuse "port $((base + p)) is taken; set MEMBER_PORT to where the next 13 are free"
+  fi
+done
+
 dir=$(mktemp -d)
 declare -A pid=()
 

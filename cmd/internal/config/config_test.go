@@ -223,6 +223,16 @@ func TestSize_ReadsWhatItWrites(t *testing.T) {
 	}
 }
 
+// A secret in a file hides nothing else that is wrong.
+func TestLoad_ASecretInAFileHidesNoOtherProblem(t *testing.T) {
+	dir := write(t, map[string]string{"c.yaml": minimal + "telemetry: {token: this-stands-in-a-file-of-settings}\nlisten: {http: here}\n"})
+	_, err := config.Load(config.Sources{Files: []string{filepath.Join(dir, "c.yaml")}})
+	if err == nil || !strings.Contains(err.Error(), "telemetry.token: a secret does not belong") || !strings.Contains(err.Error(), `listen.http: "here" is no HOST:PORT`) ||
+		strings.Contains(err.Error(), "this-stands-in") {
+		t.Errorf("said is %v", err)
+	}
+}
+
 // What strangers may do is allowed where the operator asks for it, and told.
 func TestWarnings_TellWhatIsOpen(t *testing.T) {
 	const (
@@ -230,7 +240,8 @@ func TestWarnings_TellWhatIsOpen(t *testing.T) {
 		scrape        = "listen: {metrics: '0.0.0.0:4649'}\n"
 	)
 	for text, want := range map[string][]string{
-		minimal:                   nil,
+		minimal: nil,
+		"data_dir: /d\nserver: {enabled: true, workers: 0}\n": {"server.workers: this server works on no evaluations, and there is no other"},
 		minimal + acl + tls:       nil,
 		minimal + far:             {"listen.http: whoever reaches 0.0.0.0:4646 may do everything, and all of it travels in plain text"},
 		minimal + far + tls:       {"listen.http: whoever reaches 0.0.0.0:4646 may do everything: set acl.enabled"},

@@ -78,6 +78,9 @@ type loading struct {
 	ko       *koanf.Koanf
 	origin   map[string]string
 	problems []Problem
+	// misplaced counts the problems that are secrets in a file: they leave the rest
+	// as it was meant.
+	misplaced int
 }
 
 func (l *loading) problem(key, where, format string, args ...any) {
@@ -97,7 +100,7 @@ func Load(s Sources) (*Loaded, error) {
 		out.dev()
 	}
 	l.decode(out)
-	if len(l.problems) == 0 {
+	if len(l.problems) == l.misplaced {
 		l.fill(out)
 		l.check(out)
 	}
@@ -222,6 +225,10 @@ func (l *loading) leaf(f field, path []string, n *yaml.Node, where string) {
 	}
 	if text, ok := v.(string); f.secret && (!ok || text != "" && !strings.HasPrefix(text, filePrefix)) {
 		l.problem(f.key, where, "a secret does not belong in a file of settings: write %sPATH, or set %s", filePrefix, variable(f))
+		l.misplaced++
+		if ok {
+			l.set(path, v, where) // what else is wrong is judged as if it stood elsewhere
+		}
 		return
 	}
 	entries, isMap := v.(map[string]any)

@@ -1,7 +1,8 @@
 package config
 
-// Warnings says what is as it was asked for, and open to whoever reaches it: the
-// operator may want that, on a network of their own, and is to know.
+// Warnings says what is as it was asked for, and open to whoever reaches it, or has
+// nothing done: the operator may want that, on a network of their own or for a while,
+// and is to know.
 func (l *Loaded) Warnings() (list []Problem) {
 	c := &l.Config
 	warn := func(key, text string) { list = append(list, Problem{Key: key, Where: l.source(key), Text: text}) }
@@ -11,6 +12,9 @@ func (l *Loaded) Warnings() (list []Problem) {
 	// Several servers refuse that: see checkPool.
 	if c.Server.Enabled && !c.Dev && !c.Pooled() && !onLoopback(c.Listen.RPC) && c.TLS.Cert == "" {
 		warn("listen.rpc", "whoever reaches "+c.Listen.RPC+" is taken for another server, in plain text: set tls.cert, tls.key and tls.ca, or listen on a loopback address")
+	}
+	if c.Server.Enabled && c.Server.Workers == 0 && !c.Pooled() {
+		warn("server.workers", "this server works on no evaluations, and there is no other: what is submitted waits until there is another number")
 	}
 	if c.metricsOpen() {
 		warn("listen.metrics", "whoever reaches "+c.Listen.Metrics+" reads what is measured, without a token; profiles are not served there: set telemetry.token, or listen on a loopback address")
