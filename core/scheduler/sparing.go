@@ -146,17 +146,18 @@ type charge struct {
 
 // contested lists whom a strict budget lets go of on a node that does not let go of
 // all who are under it there: with nobody else it matters who goes. Where somebody has
-// to go from other nodes, too, they count, and it may matter with everybody.
+// to go from other nodes, too, or whole, they count, and it may matter with everybody.
 func (s *sparing) contested(pos int32) (list []*model.Allocation) {
 	r := s.run
 	rows := s.charge(pos)
 	if !s.maySuffice(pos) {
 		return nil
 	}
-	elsewhere := s.rules != nil && !s.rules.Allows(pos)
+	elsewhere := s.rules != nil && !s.rules.Allows(pos) ||
+		slices.ContainsFunc(rows, func(row state.Row) bool { return row.Group.Job.EvictedWhole })
 	for k := range rows {
 		row := &rows[k]
-		matters, kept, under := elsewhere || row.Group.Job.EvictedWhole, false, false
+		matters, kept, under := elsewhere, false, false
 		for _, c := range s.charges {
 			if c.row == row {
 				slack := r.proposed.BudgetSlack(c.budget, r.now)
