@@ -83,16 +83,18 @@ func (s *several) find() (Spread, error) {
 // offer makes an option of a cluster that holds more replicas with everybody gone
 // who may go.
 func (s *several) offer(at int, cluster string, soon model.Vector) {
-	s.found.Outcomes[at] = NoCandidates
 	held := s.candidates(cluster)
+	if s.found.Outcomes[at] = NotEnough; len(s.rows) == 0 {
+		s.found.Outcomes[at] = NoCandidates
+		return
+	}
 	most := soon
 	most.Add(held)
 	b := s.req.Binding
 	replicas := b.Fits(&most, s.req.Replicas)
-	if len(s.rows) == 0 || replicas <= b.Fits(&soon, s.req.Replicas) {
+	if replicas <= b.Fits(&soon, s.req.Replicas) {
 		return
 	}
-	s.found.Outcomes[at] = NotEnough
 	o := bindingOption{at: at, rows: slices.Clone(s.rows)}
 	if s.elastic && s.ascending { // what clusters share may not be had here: whoever comes next has to be known
 		o.need = *held

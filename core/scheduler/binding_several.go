@@ -30,6 +30,15 @@ func (r *bindingRun) makeRoomOnSeveral(missing int, why *model.Explanation) erro
 		return err
 	}
 	if len(found.Victims) == 0 {
+		if why.Preempted == nil { // else it was told why no single one would do
+			ceiling := preempt.BindingCeiling(r.binding.Priority, r.version, r.snap.Config().PriorityDelta)
+			for _, o := range found.Found.Outcomes {
+				model.Count(&why.Preempted, bindingObstacle(o, ceiling), 1)
+			}
+		}
+		if at := found.Found.RecheckAt; at != 0 && (r.out.RecheckAt == 0 || at < r.out.RecheckAt) {
+			r.out.RecheckAt = at
+		}
 		return nil
 	}
 	for _, v := range found.Victims {

@@ -447,3 +447,51 @@ func TestServer_ABindingSaysAnewWhyItWaitsWhenThereAreClusters(t *testing.T) {
 		why("large", "0 of 1 cluster: 1 lacks units")
 	})
 }
+
+// A cluster that comes to offer less than runs there loses nothing by it; who then
+// needs room there has those leave who make up for that, too.
+func TestServer_AClusterThatShrinksBelowWhatRunsThere(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.anyGap()
+		w.putCluster("m", 10)
+		for id, units := range map[string]int64{"a": 4, "b": 4, "c": 2} {
+			w.bind(id, map[string]int32{"a": 1, "b": 2, "c": 3}[id], units, nil)
+		}
+		w.settle()
+		w.putCluster("m", 7)
+		w.settle()
+		for _, id := range []string{"a", "b", "c"} {
+			w.expectOn(id, "m:1")
+		}
+		w.bind("high", 9, 2, preempts) // of the four that leave three were too many
+		w.settle()
+		w.expectOn("high", "m:1")
+		w.expectOn("a", "")
+		w.expectOn("b", "")
+		w.expectOn("c", "m:1")
+	})
+}
+
+// Room that is claimed and is then not there is claimed no longer; once there is room
+// again, the highest priority has it.
+func TestServer_WhoseClaimIsLostToASmallerClusterWaitsAgain(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.anyGap()
+		w.putCluster("m", 10)
+		w.bind("low", 1, 8, func(b *model.Binding) { b.KillTimeout = int64(time.Minute) })
+		w.settle()
+		w.bind("high", 5, 8, preempts)
+		time.Sleep(10 * time.Second)
+		w.putCluster("m", 4)
+		time.Sleep(2 * time.Minute)
+		w.expectOn("low", "")
+		w.expectOn("high", "")
+		w.putCluster("m", 9)
+		time.Sleep(20 * time.Minute)
+		w.expectOn("high", "m:1")
+		w.expectOn("low", "")
+		if claims := w.snap().ClusterClaims("m"); len(claims) != 0 {
+			t.Errorf("claims %+v", claims)
+		}
+	})
+}

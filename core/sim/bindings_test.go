@@ -538,6 +538,50 @@ until: 1m
 unplaced low 2: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
 running [a]
 `},
+		"what a binding can do without is shared out over regions": {`
+policies: [{name: both, use: karmada, config: {elastic: true, multiCluster: true}}]
+scheduler: {policy: both}
+clusters:
+- {id: m, capacity: {cpu: 3000}, attributes: {region: x}}
+- {id: n, capacity: {cpu: 3000}, attributes: {region: x}}
+- {id: o, capacity: {cpu: 3000}, attributes: {region: y}}
+bindings:
+- {id: a, priority: 1, replicas: 9, minReplicas: 7, resources: {cpu: 1000}}
+- {id: z, priority: 5, replicas: 2, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority, spread: {by: region, minGroups: 2}}
+running: [{id: a, binding: a, clusters: {m: 3, n: 3, o: 3}}]
+events: [{at: 0s, submit: z}]
+until: 1m
+`, `
+0s z on map[m:1] for [a]
+0s z on map[o:1] for [a]
+0s a loses 1 on m to z
+0s a loses 1 on o to z
+unplaced a 2: 0 of 3 clusters: 3 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+running [a z]
+`},
+		"nobody leaves for more clusters than there are": {`
+policies: [{name: wide, use: karmada, config: {multiCluster: true}}]
+scheduler: {policy: wide}
+clusters: [{id: m, capacity: {cpu: 4000}}, {id: n, capacity: {cpu: 4000}}]
+bindings:
+- {id: a, priority: 1, resources: {cpu: 4000}}
+- {id: z, priority: 5, replicas: 4, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority, spread: {minClusters: 3}}
+running: [{id: a, binding: a, clusters: {m: 1}}]
+events: [{at: 0s, submit: z}]
+until: 1m
+`, `
+unplaced z 4: 0 of 2 clusters: 1 lacks cpu, 1 excluded by its spread: at least 3 of the clusters; eviction does not help: on 1 nothing has a priority of 4 or less, on 1 too little would be free with everything evicted that may be
+running [a]
+`},
+		"more copies and fewer are given and taken where the binding is": {`
+clusters: [{id: m, capacity: {cpu: 3000}}]
+bindings: [{id: a, priority: 1, replicas: 3, resources: {cpu: 1000}, replicaScheduling: duplicated}]
+running: [{id: a, binding: a, clusters: {m: 1}}]
+events: [{at: 0s, submit: a}]
+`, `
+0s a on map[m:2] for []
+running [a]
+`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := head + c.text
