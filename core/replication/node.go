@@ -26,6 +26,7 @@ type Node struct {
 	stop   chan struct{}
 	once   sync.Once
 	joined sync.WaitGroup
+	asked  questions
 }
 
 // Stats is what a node says of itself.
@@ -121,6 +122,7 @@ func (n *Node) Err() error { return n.fsm.stopped() }
 func (n *Node) Close() error {
 	var err error
 	n.once.Do(func() {
+		n.asked.end(answerWithin)
 		err = n.raft.Shutdown().Error()
 		close(n.stop)
 		n.joined.Wait()
@@ -176,8 +178,12 @@ func (n *Node) apply(ctx context.Context, data []byte) (*Result, error) {
 	if n.raft.State() == raft.Shutdown {
 		return nil, n.closed()
 	}
-	future := n.raft.Apply(data, n.cfg.Timing.defaults().Apply)
-	if err := n.wait(ctx, future); err != nil {
+	var future raft.ApplyFuture
+	err := n.wait(ctx, func() raft.Future {
+		future = n.raft.Apply(data, n.cfg.Timing.defaults().Apply)
+		return future
+	})
+	if err != nil {
 		return nil, n.explain(err)
 	}
 	switch answer := future.Response().(type) {
@@ -192,9 +198,16 @@ func (n *Node) apply(ctx context.Context, data []byte) (*Result, error) {
 
 // wait waits for what Raft says, but not longer than ctx: a disk that hangs
 // keeps Raft from ever answering.
-func (n *Node) wait(ctx context.Context, f raft.Future) error {
+func (n *Node) wait(ctx context.Context, ask func() raft.Future) error {
+	if !n.asked.begin() {
+		return raft.ErrRaftShutdown
+	}
+	f := ask()
 	done := make(chan error, 1)
-	go func() { done <- f.Error() }()
+	go func() {
+		defer n.asked.answered()
+		done <- f.Error()
+	}()
 	select {
 	case err := <-done:
 		return err
@@ -273,7 +286,7 @@ func (n *Node) Barrier(ctx context.Context) error {
 	if n.raft.State() == raft.Shutdown {
 		return n.closed()
 	}
-	return n.explainRead(n.wait(ctx, n.raft.Barrier(untilDeadline(ctx))))
+	return n.explainRead(n.wait(ctx, func() raft.Future { return n.raft.Barrier(untilDeadline(ctx)) }))
 }
 
 // VerifyLeader asks a majority whether this server still leads.
@@ -281,12 +294,12 @@ func (n *Node) VerifyLeader(ctx context.Context) error {
 	if n.raft.State() == raft.Shutdown {
 		return n.closed()
 	}
-	return n.explainRead(n.wait(ctx, n.raft.VerifyLeader()))
+	return n.explainRead(n.wait(ctx, n.raft.VerifyLeader))
 }
 
 // Transfer hands the leadership to the server that is furthest along.
 func (n *Node) Transfer(ctx context.Context) error {
-	return n.explainRead(n.wait(ctx, n.raft.LeadershipTransfer()))
+	return n.explainRead(n.wait(ctx, n.raft.LeadershipTransfer))
 }
 
 // untilDeadline is how much time ctx leaves; 0: as much as it takes.

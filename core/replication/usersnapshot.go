@@ -14,7 +14,7 @@ import (
 
 // TakeSnapshot has the state written to the disk and the log cut.
 func (n *Node) TakeSnapshot(ctx context.Context) error {
-	err := n.wait(ctx, n.raft.Snapshot())
+	err := n.wait(ctx, func() raft.Future { return n.raft.Snapshot() })
 	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return nil
 	}
