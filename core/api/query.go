@@ -132,9 +132,7 @@ func (c *call) read(v view) (any, error) {
 // answered is the answer from a snapshot.
 func (c *call) answered(v view, snap *state.Snapshot) (any, error) {
 	answer, _, err := v.made(snap)
-	if err == nil {
-		c.meta(snap)
-	}
+	c.meta(snap)
 	return answer, err
 }
 
@@ -158,9 +156,7 @@ func (c *call) changed(ctx context.Context, snap *state.Snapshot, index uint64, 
 		answer, changed, err := v.made(snap)
 		if err != nil || max(changed, last) > index {
 			watch.Stop()
-			if err == nil {
-				c.meta(snap)
-			}
+			c.meta(snap)
 			return answer, err
 		}
 		ended := false
@@ -188,13 +184,17 @@ func (c *call) snapshot() (*state.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if stale, err := c.flag("stale"); err != nil || (stale && consistent) {
+	stale, err := c.flag("stale")
+	if err != nil || stale && consistent {
 		if err == nil {
 			err = invalid("stale and consistent contradict each other: give one of them")
 		}
 		return nil, err
 	}
 	if !consistent {
+		if !stale && !c.api.cfg.Server.Informed() {
+			return nil, uninformed("")
+		}
 		return c.api.cfg.Server.Snapshot(), nil
 	}
 	ctx, cancel := c.within()
@@ -202,7 +202,16 @@ func (c *call) snapshot() (*state.Snapshot, error) {
 	return c.api.cfg.Server.Consistent(ctx)
 }
 
-// meta sets the headers by which clients go on.
+// uninformed is the refusal to speak of a state that may be anything.
+func uninformed(of string) *failure {
+	return &failure{
+		code: codeNoLeader, message: of + "this server has heard no leader since it began, or lacks some of what the leader has",
+		help: "ask another server, or try again in a moment; stale=true reads what is here, however old",
+	}
+}
+
+// meta sets the headers by which clients go on. An answer that there is no such thing has
+// them too: it may be as old as any other.
 func (c *call) meta(snap *state.Snapshot) { c.index(max(snap.Index(), 1)) }
 
 func (c *call) index(index uint64) {

@@ -198,6 +198,9 @@ func (a *API) authorize(c *call) error {
 	secret := secretOf(c.r)
 	if secret != "" {
 		token, ok := a.cfg.Server.Authenticate(secret)
+		if !ok && !a.cfg.Server.Informed() {
+			return uninformed("whether the token is known cannot be told: ")
+		}
 		if !ok {
 			return &failure{code: codeUnauthenticated, message: "the token is not known, or no longer valid", help: "check CEDE_TOKEN"}
 		}

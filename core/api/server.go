@@ -36,6 +36,9 @@ var (
 // States is how the API reads.
 type States interface {
 	Snapshot() *state.Snapshot
+	// Informed is whether the snapshot had all that a leader had, at some moment since
+	// the server began.
+	Informed() bool
 	Watch(keys ...state.Key) *state.Watch
 	// WaitIndex waits until this server has the state at index.
 	WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, error)

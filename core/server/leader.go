@@ -186,6 +186,7 @@ func (t *term) establish(ctx context.Context) error {
 		t.group.Go(func() { run(ctx) })
 	}
 	t.term.Store(t)
+	t.informed.Store(true)
 	t.began.change()
 	return nil
 }

@@ -44,6 +44,10 @@ func (s *Server) caughtUp() Check {
 	if !ok {
 		return c
 	}
+	if !s.Informed() {
+		c.OK, c.Detail = false, "no leader was heard since this server began, or not all that it has is here"
+		return c
+	}
 	stats := log.Stats()
 	if lacks := int64(stats.CommitIndex) - int64(stats.AppliedIndex); lacks > behindLimit {
 		c.OK, c.Detail = false, fmt.Sprintf("%d entries are committed and not applied here", lacks)

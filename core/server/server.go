@@ -39,6 +39,8 @@ type Server struct {
 	fetcher *fetcher
 	promise promise
 
+	informed atomic.Bool
+
 	evals         *gather[endings]
 	registrations *gather[*model.Node]
 	returns       *gather[string] // nodes that were down and are heard of again
@@ -181,7 +183,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.setWrites(inner)
 	s.fetcher.begin(inner)
 	var beside sync.WaitGroup
-	for _, run := range []func(context.Context){s.feeder.run, s.teller.run, s.policies.run, s.pooled} {
+	for _, run := range []func(context.Context){s.feeder.run, s.teller.run, s.policies.run, s.pooled, s.inform} {
 		beside.Go(func() { run(inner) })
 	}
 	pool := make(chan struct{})

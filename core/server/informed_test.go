@@ -1,0 +1,40 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+)
+
+// A server that restarts alone has a log and no state: it does not know how much of the
+// log is committed before a leader says so, and must not pass that off as a state.
+func TestInformed_OnlyOnceALeaderWasHeard(t *testing.T) {
+	playIn(t, newPool, 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		w.submit(coretest.Job("web"))
+		for _, m := range w.members {
+			if !m.server.Informed() {
+				t.Errorf("%s has a leader, and is not informed", m.id)
+			}
+			m.halt()
+		}
+		alone := w.members[0]
+		alone.start()
+		time.Sleep(time.Minute)
+		if alone.server.Informed() || caughtUp(alone).OK {
+			t.Errorf("%s heard no leader since it began, and calls itself informed: %+v", alone.id, caughtUp(alone))
+		}
+		for _, m := range w.members[1:] {
+			m.start()
+		}
+		time.Sleep(time.Minute)
+		for _, m := range w.members {
+			if !m.server.Informed() || !caughtUp(m).OK {
+				t.Errorf("%s is not informed though somebody leads: %+v", m.id, caughtUp(m))
+			}
+		}
+	})
+}
+
+func caughtUp(m *member) Check { return m.server.caughtUp() }
