@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -273,8 +274,8 @@ type KeyringAnswer struct {
 	Err    error
 }
 
-// Keyring reads or changes the keys of gossip on every member that is alive. A step
-// of a rotation is done when no answer has an error.
+// Keyring reads or changes the keys of gossip on every server. A step of a rotation is
+// done when no answer has an error: one that is down would be locked out by the next step.
 func (s *Server) Keyring(ctx context.Context, verb rpc.KeyVerb, key []byte) ([]KeyringAnswer, error) {
 	if n := len(key); verb != rpc.KeyList && n != 16 && n != 24 && n != 32 {
 		return nil, fail(CodeInvalid, "the key has %d bytes: a key has 16, 24 or 32", n).hint("`openssl rand -base64 32` makes one")
@@ -283,20 +284,31 @@ func (s *Server) Keyring(ctx context.Context, verb rpc.KeyVerb, key []byte) ([]K
 		return nil, noPool()
 	}
 	var list []KeyringAnswer
-	for _, m := range s.Members() {
-		if m.Status != MemberAlive {
-			continue
-		}
+	members := s.Members()
+	for _, m := range members {
 		a := KeyringAnswer{Server: m.ID}
-		if m.ID == s.cfg.ID {
+		switch {
+		case m.Status == MemberLeft:
+			continue
+		case m.Status == MemberFailed:
+			a.Err = errKeyless
+		case m.ID == s.cfg.ID:
 			a.Keys, a.Err = s.cfg.Membership.Keyring(verb, key)
-		} else {
+		default:
 			a.Keys, a.Err = s.cfg.Peers.Keyring(ctx, m.ID, verb, key)
 		}
 		list = append(list, a)
 	}
+	for _, r := range s.servers() { // after a restart of all, gossip knows nobody
+		if !slices.ContainsFunc(members, func(m Member) bool { return m.ID == string(r.ID) }) {
+			list = append(list, KeyringAnswer{Server: string(r.ID), Err: errKeyless})
+		}
+	}
 	return list, nil
 }
+
+// errKeyless is of a server whose keys cannot be changed now.
+var errKeyless = errors.New("it is down: start it, or remove it for good (`cede operator raft remove`)")
 
 // voters is the ids of the servers that vote.
 func (s *Server) voters() []string {
