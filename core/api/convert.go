@@ -28,7 +28,7 @@ func summarise(s *state.Snapshot, j *model.Job) (*client.JobSummary, uint64) {
 	for _, a := range s.AppendJobAllocs(nil, j.Key()) {
 		out.ModifyIndex = max(out.ModifyIndex, a.ModifyIndex)
 		t := out.Summary[a.Group.Name]
-		count(&t, a)
+		count(&t, s, a)
 		out.Summary[a.Group.Name] = t
 	}
 	evals := s.EvalsOfJob(j.Key())
@@ -57,10 +57,12 @@ func waiting(evals []*model.Evaluation) (newest *model.Evaluation) {
 	return newest
 }
 
-func count(t *client.TaskGroupSummary, a *model.Allocation) {
+func count(t *client.TaskGroupSummary, s *state.Snapshot, a *model.Allocation) {
 	switch {
 	case a.Desired == model.DesiredEvict:
 		t.Evicted++
+	case isUnknown(s, a):
+		t.Unknown++
 	case a.Client == model.ClientRunning:
 		t.Running++
 	case a.Client == model.ClientPending && a.Live():
@@ -138,6 +140,19 @@ func stubsOf(s *state.Snapshot, allocs []*model.Allocation) ([]*client.Allocatio
 	return list, changed
 }
 
+// isUnknown is whether an allocation is kept for a node that is silent. Few groups ask
+// for that, so that the node is mostly not looked up.
+func isUnknown(s *state.Snapshot, a *model.Allocation) bool {
+	return a.Group.Disconnect != nil && a.Unknown(s.Node(a.NodeID))
+}
+
+func clientStatus(s *state.Snapshot, a *model.Allocation) string {
+	if isUnknown(s, a) {
+		return model.ClientUnknown
+	}
+	return a.Client.String()
+}
+
 func nodeName(s *state.Snapshot, id string) string {
 	if n := s.Node(id); n != nil {
 		return n.Name
@@ -151,7 +166,7 @@ func allocStub(s *state.Snapshot, a *model.Allocation) *client.AllocationStub {
 		NodeID: a.NodeID, NodeName: nodeName(s, a.NodeID), JobID: a.Job.ID, JobType: a.Job.Type.String(), JobVersion: a.Job.Version,
 		TaskGroup: a.Group.Name, Priority: int(a.Job.Priority),
 		DesiredStatus: a.Desired.String(), DesiredDescription: a.DesiredReason,
-		ClientStatus: a.Client.String(), ClientDescription: a.ClientText,
+		ClientStatus: clientStatus(s, a), ClientDescription: a.ClientText,
 		PreemptedAllocations: a.Preempted, PreemptedByAllocation: a.PreemptedBy,
 		PreemptedAllocs: a.Preempted, PreemptedByAllocID: a.PreemptedBy, PolicyVersion: a.PolicyVersion,
 		ResourceUse: a.Group.Resources,
@@ -174,7 +189,7 @@ func allocOf(s *state.Snapshot, a *model.Allocation, jobs map[*model.Job]*client
 		NodeID: a.NodeID, NodeName: nodeName(s, a.NodeID), JobID: a.Job.ID, JobVersion: a.Job.Version, Job: job,
 		TaskGroup: a.Group.Name, Priority: int(a.Job.Priority),
 		DesiredStatus: a.Desired.String(), DesiredDescription: a.DesiredReason,
-		ClientStatus: a.Client.String(), ClientDescription: a.ClientText,
+		ClientStatus: clientStatus(s, a), ClientDescription: a.ClientText,
 		PreemptedAllocations: a.Preempted, PreemptedByAllocation: a.PreemptedBy,
 		PreemptedAllocs: a.Preempted, PreemptedByAllocID: a.PreemptedBy, PolicyVersion: a.PolicyVersion,
 		AllocatedResources: allocated(a.Group), ResourceUse: a.Group.Resources, Ports: a.Group.Ports,

@@ -49,7 +49,7 @@ func FromModel(m *model.Job) *client.Job {
 func fromGroup(m *model.Group) *client.TaskGroup {
 	count, parallel := m.Count, m.MaxParallelEvictions
 	g := &client.TaskGroup{
-		Name: m.Name, Count: &count, MinCount: m.MinCount, Tolerations: fromTolerations(m.Tolerations), Constraints: fromConstraints(m.Constraints),
+		Name: m.Name, Count: &count, MinCount: m.MinCount, Tolerations: fromTolerations(m.Tolerations), Disconnect: fromDisconnect(m.Disconnect), Constraints: fromConstraints(m.Constraints),
 		Migrate: &client.MigrateStrategy{MaxParallel: &parallel}, Meta: clone(m.Meta), Labels: clone(m.Labels),
 		Devices: fromDevices(m.Devices), Colocate: fromTerms(m.Colocate), Separate: fromTerms(m.Separate),
 		Duration: time.Duration(m.Duration), Checkpoint: time.Duration(m.Checkpoint), Annotations: clone(m.Annotations),

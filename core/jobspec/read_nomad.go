@@ -54,9 +54,8 @@ var nomadJobUnsupported = map[string]string{
 var nomadGroupUnsupported = map[string]string{
 	"update": noRollout, "reschedule": "remove it: lost and failed instances are always placed again", "restart": "remove it: failed instances are placed again",
 	"service": noElsewhere, "scaling": noElsewhere, "vault": noElsewhere, "consul": noElsewhere, "volume": noContainer,
-	"shutdown_delay": noRollout, "stop_after_client_disconnect": "remove it: instances of a lost node are replaced when its heartbeats stop",
-	"disconnect": "remove it: instances of a lost node are replaced when its heartbeats stop", "max_client_disconnect": "remove it: instances of a lost node are replaced when its heartbeats stop",
-	"prevent_reschedule_on_lost": "remove it: instances of a lost node are replaced when its heartbeats stop",
+	"shutdown_delay": noRollout, "stop_after_client_disconnect": "remove it: what runs on a silent node goes on; disconnect { lost_after } says when others replace it",
+	"prevent_reschedule_on_lost": "write disconnect { replace = false }: instances of a silent node are then kept until it returns",
 }
 
 var nomadTaskUnsupported = map[string]string{
@@ -216,6 +215,7 @@ func nomadGroup(o *object, g *client.TaskGroup) {
 	}
 	g.Colocate, g.Separate = o.nomadTerms("colocate", "Colocate"), o.nomadTerms("separate", "Separate")
 	g.Tolerations = o.tolerations("toleration")
+	o.nomadDisconnect(&g.Disconnect)
 	o.duration("duration", "Duration", put(&g.Duration))
 	o.duration("checkpoint", "Checkpoint", put(&g.Checkpoint))
 	o.numberTable("annotations", "Annotations", put(&g.Annotations))

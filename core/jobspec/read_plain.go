@@ -93,6 +93,7 @@ func plainGroup(o *object, g *client.TaskGroup) {
 	o.plainPlacement(&g.Constraints, &g.Affinities, &g.Spreads)
 	g.Colocate, g.Separate = o.plainTerms("colocate", "Colocate"), o.plainTerms("separate", "Separate")
 	g.Tolerations = o.tolerations("tolerations")
+	o.disconnect(&g.Disconnect, "lostAfter", nil)
 	o.integer("maxParallelEvictions", "Migrate.MaxParallel", func(n int) { g.Migrate = &client.MigrateStrategy{MaxParallel: &n} })
 	o.duration("duration", "Duration", put(&g.Duration))
 	o.duration("checkpoint", "Checkpoint", put(&g.Checkpoint))

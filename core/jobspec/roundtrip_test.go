@@ -89,6 +89,9 @@ func drawGroup(t *rapid.T, i int, kind model.JobType) *model.Group {
 		g.Count = min(g.Count, 1)
 	}
 	g.MinCount = rapid.IntRange(0, g.Count).Draw(t, "min count")
+	if rapid.Bool().Draw(t, "patient") {
+		g.Disconnect = &model.Disconnect{LostAfter: rapid.Int64Range(0, 1e15).Draw(t, "lost after"), Replace: rapid.Bool().Draw(t, "replace")}
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "tolerations") {
 		g.Tolerations = append(g.Tolerations, rapid.SampledFrom([]model.Toleration{
 			{Key: "gpu", Operator: model.TolerationEqual, Value: "true"},

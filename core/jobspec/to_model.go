@@ -109,6 +109,7 @@ func (c *conversion) group(path string, j *client.Job, job *model.Job, g *client
 		m.Count = *g.Count
 	}
 	c.checkMinCount(path+".MinCount", m)
+	m.Disconnect = c.disconnect(path+".Disconnect", g.Disconnect)
 	if g.Migrate != nil && g.Migrate.MaxParallel != nil {
 		m.MaxParallelEvictions = *g.Migrate.MaxParallel
 	}

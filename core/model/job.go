@@ -153,10 +153,11 @@ type Group struct {
 	Spread               []Spread
 	Colocate             []LabelTerm
 	Separate             []LabelTerm
-	MaxParallelEvictions int   // more evictions than this in one plan are penalised; 0: unlimited
-	KillTimeout          int64 // nanoseconds an evicted instance takes to stop
-	Duration             int64 // nanoseconds an instance runs once started; 0: for ever
-	Checkpoint           int64 // an eviction loses the work since the last multiple of this; 0: all of it
+	Disconnect           *Disconnect // what becomes of instances whose node falls silent; nil: they are lost at once
+	MaxParallelEvictions int         // more evictions than this in one plan are penalised; 0: unlimited
+	KillTimeout          int64       // nanoseconds an evicted instance takes to stop
+	Duration             int64       // nanoseconds an instance runs once started; 0: for ever
+	Checkpoint           int64       // an eviction loses the work since the last multiple of this; 0: all of it
 	Annotations          map[string]float64
 	Meta                 map[string]string // for people and tools; nothing is decided by it
 	Tasks                []*Task           // what the node runs; none in scenarios

@@ -44,6 +44,9 @@ type Node struct {
 	Status     NodeStatus
 	Ineligible bool // the operator (or the rejection tracker) wants no new work here
 	Drain      bool // what runs here shall move away
+	// DownSince is when the node was declared down, Unix ns; 0 while it is ready, and
+	// where nobody noted it.
+	DownSince int64
 
 	CreateIndex uint64
 	ModifyIndex uint64

@@ -222,10 +222,24 @@ func (s *Scratch) listHeld() {
 		if !ok || few>>(key.which&63)&1 == 0 {
 			continue
 		}
-		if _, wanted := s.held[key]; wanted && a.Live() {
+		if _, wanted := s.held[key]; wanted && a.Live() && !s.isAway(a) {
 			s.held[key] = a
 		}
 	}
+}
+
+// isAway is whether another may run in an allocation's place because its node is silent.
+func (s *Scratch) isAway(a *model.Allocation) bool {
+	g := s.job.Group(a.Group.Name)
+	if g == nil || !g.StandsIn() {
+		return false
+	}
+	node := s.snap.Node(a.NodeID)
+	if node == nil {
+		return false
+	}
+	_, kept := g.KeptUntil(node)
+	return kept
 }
 
 // instance is what an allocation is an instance of, in the job as it is now.

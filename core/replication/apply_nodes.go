@@ -9,6 +9,7 @@ import (
 
 // registerNodes leaves what operators decided about a node as it is.
 func (a *applier) registerNodes(c *RegisterNodes) *Refusal {
+	var down []string
 	for i, n := range c.Nodes {
 		if n == nil || n.ID == "" {
 			return refuse(CodeInvalid, "node %d has no id", i)
@@ -20,6 +21,9 @@ func (a *applier) registerNodes(c *RegisterNodes) *Refusal {
 		if old.SecretHash != n.SecretHash && old.SecretHash != ([32]byte{}) {
 			return refuse(CodeConflict, "node %s is registered with another secret: delete it first, if it was set up anew", n.ID)
 		}
+		if old.Status == model.NodeDown {
+			down = append(down, n.ID)
+		}
 		n.Drain, n.Ineligible = old.Drain, old.Ineligible
 		if set := slices.DeleteFunc(slices.Clone(old.Taints), func(t model.Taint) bool { return !t.Set }); len(set) > 0 {
 			n.Taints = model.WithTaints(n.Taints, set)
@@ -30,6 +34,7 @@ func (a *applier) registerNodes(c *RegisterNodes) *Refusal {
 		return refuse(CodeInvalid, "nodes: %v", err)
 	}
 	a.derived(evals)
+	a.result.Returned = a.areUp(down)
 	for _, n := range c.Nodes {
 		if n.Schedulable() {
 			a.result.Rooms = append(a.result.Rooms, n.ID)
@@ -38,17 +43,40 @@ func (a *applier) registerNodes(c *RegisterNodes) *Refusal {
 	return nil
 }
 
+// downSinceFrom is the version of the cluster since which the state says since when a
+// node is down. Groups that want to know cannot be registered before.
+const downSinceFrom = 2
+
 func (a *applier) changeNodes(c *ChangeNodes) *Refusal {
 	if r := a.areThere(c.IDs); r != nil {
 		return r
 	}
-	a.derived(a.txn.ApplyNodeStatus(a.now, c.IDs, c.Change))
+	down := slices.DeleteFunc(slices.Clone(c.IDs), func(id string) bool {
+		n := a.txn.Node(id)
+		return n == nil || n.Status != model.NodeDown
+	})
+	change := c.Change
+	if a.txn.Meta().Version < downSinceFrom {
+		change = change.Undated()
+	}
+	a.derived(a.txn.ApplyNodeStatus(a.now, c.IDs, change))
+	a.result.Returned = a.areUp(down)
 	for _, id := range c.IDs {
 		if n := a.txn.Node(id); n != nil && n.Schedulable() && n.ModifyIndex == a.txn.Index() {
 			a.result.Rooms = append(a.result.Rooms, id)
 		}
 	}
 	return nil
+}
+
+// areUp is which of these nodes are up now.
+func (a *applier) areUp(ids []string) (up []string) {
+	for _, id := range ids {
+		if n := a.txn.Node(id); n != nil && n.Status == model.NodeReady {
+			up = append(up, id)
+		}
+	}
+	return up
 }
 
 func (a *applier) deleteNodes(c *DeleteNodes) *Refusal {

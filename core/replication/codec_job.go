@@ -99,6 +99,9 @@ func groupToPB(g *model.Group) *pb.Group {
 		MaxParallelEvictions: int64(g.MaxParallelEvictions), KillTimeout: g.KillTimeout, Duration: g.Duration,
 		Checkpoint: g.Checkpoint, Annotations: textMap(g.Annotations), Meta: stringMap(g.Meta),
 	}
+	if d := g.Disconnect; d != nil {
+		m.Disconnect = &pb.Disconnect{LostAfter: d.LostAfter, Replace: d.Replace}
+	}
 	for _, t := range g.Tasks {
 		m.Tasks = append(m.Tasks, taskToPB(t))
 	}
@@ -114,6 +117,9 @@ func (r *reader) group(m *pb.Group) *model.Group {
 		Spread: each(m.Spread, spreadOf), Colocate: each(m.Colocate, termOf), Separate: each(m.Separate, termOf),
 		MaxParallelEvictions: int(m.MaxParallelEvictions), KillTimeout: m.KillTimeout, Duration: m.Duration,
 		Checkpoint: m.Checkpoint, Annotations: emptyNil(m.Annotations), Meta: emptyNil(m.Meta),
+	}
+	if d := m.Disconnect; d != nil {
+		g.Disconnect = &model.Disconnect{LostAfter: d.LostAfter, Replace: d.Replace}
 	}
 	for _, t := range m.Tasks {
 		g.Tasks = append(g.Tasks, taskOf(t))

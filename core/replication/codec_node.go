@@ -11,7 +11,7 @@ func (w *writer) node(n *model.Node) *pb.Node {
 		Id: w.id(n.ID), Name: text(n.Name), Address: text(n.Address), SecretHash: hashBytes(&n.SecretHash),
 		Datacenter: text(n.Datacenter), Class: text(n.Class), Capacity: textMap(n.Capacity), Reserved: textMap(n.Reserved),
 		Ports: portNumbers(n.Ports), Devices: each(n.Devices, deviceToPB), Attributes: stringMap(n.Attributes),
-		Meta: stringMap(n.Meta), Status: uint32(n.Status), Ineligible: n.Ineligible, Drain: n.Drain,
+		Meta: stringMap(n.Meta), Status: uint32(n.Status), Ineligible: n.Ineligible, Drain: n.Drain, DownSince: n.DownSince,
 		Taints: each(n.Taints, taintToPB), CreateIndex: n.CreateIndex, ModifyIndex: n.ModifyIndex,
 	}
 }
@@ -21,7 +21,7 @@ func (r *reader) node(m *pb.Node) *model.Node {
 		ID: r.id(m.Id), Name: m.Name, Address: m.Address, SecretHash: r.hash(m.SecretHash),
 		Datacenter: m.Datacenter, Class: m.Class, Capacity: emptyNil(m.Capacity), Reserved: emptyNil(m.Reserved),
 		Ports: r.ports(m.Ports), Devices: each(m.Devices, deviceOf), Attributes: emptyNil(m.Attributes),
-		Meta: emptyNil(m.Meta), Status: r.nodeStatus(m.Status), Ineligible: m.Ineligible, Drain: m.Drain,
+		Meta: emptyNil(m.Meta), Status: r.nodeStatus(m.Status), Ineligible: m.Ineligible, Drain: m.Drain, DownSince: m.DownSince,
 		Taints: each(m.Taints, taintOf), CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
 	}
 }

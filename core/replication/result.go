@@ -68,6 +68,7 @@ type Result struct {
 	Evals    []*model.Evaluation // what it wrote or derived
 	Dropped  []state.Dropped     // commit groups that no longer held
 	Rooms    []string            // nodes on which room may have come up, or somebody may be evicted now, ascending
+	Returned []string            // nodes that were down and no longer are
 	Placed   []string            // nodes on which work with labels was placed, ascending
 	Replayed bool                // the idempotency key was known: this is what its first entry did
 }

@@ -26,6 +26,7 @@ func (p *part) join(whole, r *Result) {
 	}
 	whole.Evals = append(whole.Evals, r.Evals...)
 	whole.Rooms = append(whole.Rooms, r.Rooms...)
+	whole.Returned = append(whole.Returned, r.Returned...)
 	whole.Placed = append(whole.Placed, r.Placed...)
 	for _, d := range r.Dropped {
 		whole.Dropped = append(whole.Dropped, state.Dropped{Plan: p.plans[d.Plan], Group: d.Group})

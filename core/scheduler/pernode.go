@@ -66,8 +66,10 @@ func (r *run) release(g *model.Group, f *feasibility, a *model.Allocation, c *co
 		node = r.base.NodeAt(pos)
 	}
 	switch {
+	case c.live[a.NodeID] == nil && r.awaits(g, a, node):
+		return false
 	case node == nil || node.Status == model.NodeDown:
-		r.plan.stop(a, "its node is down", true)
+		r.plan.stop(a, nodeIsDown, true)
 	case node.Drain:
 		r.plan.stop(a, "its node is draining", false)
 	case r.banish(g, a, node):

@@ -7,6 +7,9 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
+// nodeIsDown is why allocations of nodes that are down end.
+const nodeIsDown = "its node is down"
+
 // want is an instance that shall be placed.
 type want struct {
 	index       int
@@ -22,6 +25,7 @@ type want struct {
 // instance is what is known of one index of a group.
 type instance struct {
 	live *model.Allocation // nil: none
+	away *model.Allocation // one that others may stand in for until its node returns; nil: none
 	last *model.Allocation // highest incarnation seen; nil: there never was one
 	done bool              // it ran to its end
 }
@@ -58,15 +62,48 @@ func (r *run) instances(g *model.Group) []instance {
 			in.last = a
 		}
 		in.done = in.done || a.Client == model.ClientComplete && a.Desired == model.DesiredRun
-		switch {
-		case !a.Live():
-		case in.live != nil:
-			r.plan.stop(a, "another allocation has this index", false)
-		default:
-			in.live = a
+		if a.Live() {
+			r.hold(g, in, a)
 		}
 	}
+	for i := range found {
+		r.endSurplus(g, &found[i])
+	}
 	return found
+}
+
+// hold gives an index to a live allocation, or ends it where another one has the index.
+// One that another stands in for while its node is silent does not hold it, and gets it
+// back when the node returns, as it is the older one: unless it would have to be replaced
+// by what stands in for it.
+func (r *run) hold(g *model.Group, in *instance, a *model.Allocation) {
+	switch {
+	case r.isAway(g, a):
+		in.away = a
+	case in.live == nil:
+		in.live = a
+	case r.isLost(g, in.live):
+		r.plan.stop(in.live, nodeIsDown, true)
+		in.live = a
+	case g.StandsIn() && !sameInstance(in.live.Group, g) && sameInstance(a.Group, g):
+		r.plan.stop(in.live, "the job was updated", false)
+		in.live = a
+	default:
+		r.plan.stop(a, "another allocation has this index", r.isLost(g, a))
+	}
+}
+
+// endSurplus ends those that go on with work that another one of the index has done.
+func (r *run) endSurplus(g *model.Group, in *instance) {
+	if !in.done || !g.StandsIn() {
+		return
+	}
+	for _, a := range []*model.Allocation{in.away, in.live} {
+		if a != nil {
+			r.plan.stop(a, "another allocation of this index has done the work", false)
+		}
+	}
+	in.live, in.away = nil, nil
 }
 
 // inspect decides about one index below the group's count.
@@ -76,6 +113,8 @@ func (r *run) inspect(g *model.Group, index int, in *instance) (w want, missing 
 		return want{index: index, since: r.missingSince(nil)}, true
 	case in.live == nil && in.done:
 		return want{}, false
+	case in.live == nil && in.last == in.away:
+		return r.standIn(g, in.away, in.last), true
 	case in.live == nil:
 		return r.successor(in.last, index), true
 	}
@@ -85,8 +124,10 @@ func (r *run) inspect(g *model.Group, index int, in *instance) (w want, missing 
 	}
 	node := r.base.Node(a.NodeID)
 	switch {
+	case r.awaits(g, a, node):
+		return want{}, false
 	case node == nil || node.Status == model.NodeDown:
-		r.plan.stop(a, "its node is down", true)
+		r.plan.stop(a, nodeIsDown, true)
 		return r.heir(g, a, in.last), true
 	case r.banish(g, a, node):
 		return r.heir(g, a, in.last), true
@@ -118,9 +159,7 @@ func (r *run) banish(g *model.Group, a *model.Allocation, node *model.Node) bool
 	case taint == nil:
 		return false
 	case at > r.now:
-		if r.leaves == 0 || at < r.leaves {
-			r.leaves = at
-		}
+		r.leavesAt(at)
 		return false
 	}
 	r.plan.stop(a, "its node has the taint "+taint.String(), false)

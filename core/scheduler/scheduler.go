@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
@@ -286,9 +287,10 @@ func (r *run) addToGroup(g *model.Group, allocs []*model.Allocation) {
 }
 
 // nodesChange is whether some node is down or draining, or has work leave it, so that
-// allocations may have to move.
+// allocations may have to move. Of a node that is gone nothing is left to count, but an
+// evaluation for its sake; and what was kept for it is always looked at.
 func (r *run) nodesChange() bool {
-	if r.base.Banishing() {
+	if r.base.Banishing() || r.eval.TriggeredBy == model.TriggerNodeUpdate || slices.ContainsFunc(r.job.Groups, mayAwait) {
 		return true
 	}
 	ready := 0

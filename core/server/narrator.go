@@ -43,10 +43,15 @@ func (n *narrator) tell() {
 		for _, node := range c.Nodes {
 			n.node("NodeRegistered", node.ID)
 		}
+		n.kept("AllocationReturned", n.a.Result.Returned)
 	case *replication.ChangeNodes:
 		for _, id := range c.IDs {
 			n.node(nodeChange(&c.Change), id)
 		}
+		if c.Change.Status != nil && *c.Change.Status == model.NodeDown {
+			n.kept("AllocationUnknown", c.IDs)
+		}
+		n.kept("AllocationReturned", n.a.Result.Returned)
 	case *replication.DeleteNodes:
 		for _, id := range c.IDs {
 			n.add(events.Node, "NodeDeleted", "", id, events.NodePayload{NodeID: id})
@@ -190,8 +195,23 @@ func (n *narrator) alloc(kind, id string) {
 	n.add(events.Allocation, kind, a.Job.Namespace, id, events.AllocationPayload{
 		AllocID: id, Name: model.AllocName(a.Group, a.Index, a.Incarnation), JobID: a.Job.ID, Group: a.Group.Name,
 		NodeID: a.NodeID, EvalID: a.EvalID, Desired: a.Desired.String(), DesiredReason: a.DesiredReason,
-		Client: a.Client.String(), ClientText: a.ClientText, PreemptedBy: a.PreemptedBy,
+		Client: model.ClientWord(a, n.a.Snap.Node(a.NodeID)), ClientText: a.ClientText, PreemptedBy: a.PreemptedBy,
 	})
+}
+
+// kept tells of what is kept for nodes while they are silent, where this entry
+// changed them.
+func (n *narrator) kept(kind string, nodes []string) {
+	for _, id := range nodes {
+		if node := n.a.Snap.Node(id); node == nil || node.ModifyIndex != n.a.Index {
+			continue
+		}
+		for _, a := range n.a.Snap.AppendNodeAllocs(nil, id) {
+			if a.Group.Disconnect != nil {
+				n.alloc(kind, a.ID)
+			}
+		}
+	}
 }
 
 // batch tells what of plans was committed.

@@ -15,11 +15,22 @@ type NodeChange struct {
 	// and effect; what a node declares stays. First the one, then the other.
 	Untaint []model.Taint
 	Taint   []model.Taint
+
+	undated bool // see Undated
+}
+
+// Undated is the change without a note of since when a node is down.
+func (c NodeChange) Undated() NodeChange {
+	c.undated = true
+	return c
 }
 
 func (c NodeChange) apply(n *model.Node, now int64) {
-	if c.Status != nil {
-		n.Status = *c.Status
+	if c.Status != nil && *c.Status != n.Status {
+		n.Status, n.DownSince = *c.Status, 0
+		if n.Status == model.NodeDown && !c.undated {
+			n.DownSince = now
+		}
 	}
 	if c.Ineligible != nil {
 		n.Ineligible = *c.Ineligible

@@ -279,7 +279,7 @@ func (v *View) countBudget(b *model.Budget) (c budgetCount) {
 		}
 		for slot := range r.allocs.All {
 			if a := v.allocs.at(slot); b.Matches(a.Group) {
-				c.add(r, a, 1)
+				c.add(r, a, v.available(a), 1)
 			}
 		}
 	}
@@ -302,9 +302,15 @@ func (c *budgetCount) addGroup(g *model.Group, by int32) {
 	}
 }
 
+// available is whether an allocation works. Of one whose node is silent nobody
+// knows.
+func (v *View) available(a *model.Allocation) bool {
+	return a.Available() && (a.Group.Disconnect == nil || !a.Unknown(v.Node(a.NodeID)))
+}
+
 // add counts an allocation of a job's row that comes (1) or goes (-1).
-func (c *budgetCount) add(r *jobRow, a *model.Allocation, by int32) {
-	if a.Available() {
+func (c *budgetCount) add(r *jobRow, a *model.Allocation, available bool, by int32) {
+	if available {
 		c.available += by
 	}
 	if r.done(a) {
@@ -336,13 +342,34 @@ func (t *Txn) addToBudgets(a *model.Allocation, by int32) {
 	if len(under) == 0 {
 		return
 	}
-	r := t.jobRow(a.Job.Key())
+	r, available := t.jobRow(a.Job.Key()), t.available(a)
 	for _, at := range under {
 		before := t.budgetCounts.At(int(at))
 		after := before
-		if after.add(r, a, by); after != before {
+		if after.add(r, a, available, by); after != before {
 			t.budgetCounts.Set(t.owner, int(at), after)
 		}
+	}
+}
+
+// countOn counts all on a node again around a change of the node: what waits for it
+// while it is silent is not available meanwhile.
+func (t *Txn) countOn(pos int32, old, next *model.Node, change func()) {
+	var kept []*model.Allocation
+	down := func(n *model.Node) bool { return n != nil && n.Status == model.NodeDown }
+	if len(t.budgets.list) > 0 && down(old) != down(next) {
+		for _, r := range t.chunks[pos/ChunkSize].use(int(pos % ChunkSize)).rows {
+			if r.Group.Disconnect != nil {
+				kept = append(kept, r.Alloc)
+			}
+		}
+	}
+	for _, a := range kept {
+		t.addToBudgets(a, -1)
+	}
+	change()
+	for _, a := range kept {
+		t.addToBudgets(a, 1)
 	}
 }
 

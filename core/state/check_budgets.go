@@ -18,7 +18,7 @@ func (sn *Snapshot) checkBudgets() error {
 		}
 		for a := range sn.Allocs() {
 			if b.Matches(a.Group) {
-				want.add(sn.jobRow(a.Job.Key()), a, 1)
+				want.add(sn.jobRow(a.Job.Key()), a, sn.available(a), 1)
 			}
 		}
 		got := sn.budgetCounts.At(i)

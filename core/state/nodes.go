@@ -132,7 +132,7 @@ func (t *Txn) rewriteNode(pos int32, n *model.Node) {
 		t.nodeOrder = t.nodeOrder.with(t.owner, pos)
 	}
 	w := t.openAt(pos)
-	w.setNode(n)
+	t.countOn(pos, old, n, func() { w.setNode(n) })
 	w.still().class[w.i] = t.joinClass(n.ClassKey)
 	if old != nil {
 		t.leaveClass(old.ClassKey)
@@ -149,7 +149,7 @@ func (t *Txn) DeleteNode(id string) {
 	}
 	t.leaveClass(t.NodeAt(pos).ClassKey)
 	w := t.openAt(pos)
-	w.setNode(nil)
+	t.countOn(pos, t.NodeAt(pos), nil, func() { w.setNode(nil) })
 	w.still().class[w.i] = 0
 	t.nodes--
 	t.nodeOrder = t.nodeOrder.with(t.owner, pos)
@@ -161,7 +161,7 @@ func (t *Txn) DeleteNode(id string) {
 func (t *Txn) setNodeStatus(pos int32, n *model.Node) {
 	t.stamp(&n.CreateIndex, &n.ModifyIndex, n.CreateIndex)
 	w := t.openAt(pos)
-	w.setStatus(n)
+	t.countOn(pos, t.NodeAt(pos), n, func() { w.setStatus(n) })
 	t.touch(TableNodes.Of(n.ID))
 }
 

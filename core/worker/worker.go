@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/broker"
@@ -233,12 +234,21 @@ func (w *Worker) endings(eval *model.Evaluation, snap *state.Snapshot, out *sche
 		w.block(waiting, snap, out)
 		list = append(list, waiting)
 	}
-	if out.RecheckAt > out.Plan.Now { // even if it has come while the plan was made
+	if out.RecheckAt > out.Plan.Now && !rechecked(snap, eval, out.RecheckAt) { // even if it has come while the plan was made
 		again := w.follow(eval, model.TriggerRecheck)
 		again.WaitUntil = out.RecheckAt
 		list = append(list, again)
 	}
 	return list
+}
+
+// rechecked is whether another evaluation of the job waits for the same time already.
+// What is looked at again in hours would else gather one for everything that happens
+// to the job until then.
+func rechecked(snap *state.Snapshot, eval *model.Evaluation, at int64) bool {
+	return slices.ContainsFunc(snap.EvalsOfJob(eval.JobKey()), func(e *model.Evaluation) bool {
+		return e.ID != eval.ID && e.Status == model.EvalPending && e.WaitUntil == at
+	})
 }
 
 // block makes an evaluation wait for room.

@@ -15,7 +15,7 @@ type Allocation struct {
 	Priority           int
 	DesiredStatus      string // run, stop or evict (a victim of preemption)
 	DesiredDescription string
-	ClientStatus       string // pending, running, complete, failed or lost
+	ClientStatus       string // pending, running, complete, failed or lost; unknown while it is kept for a node that is silent
 	ClientDescription  string
 
 	// PreemptedAllocations are the victims that made room for this allocation,

@@ -61,6 +61,10 @@ type TaskGroup struct {
 	Migrate       *MigrateStrategy   `json:",omitempty"`
 	Meta          map[string]string  `json:",omitempty"`
 
+	// Disconnect says what becomes of instances while their node is silent; default: they
+	// are lost, and placed elsewhere, once it is declared down.
+	Disconnect *DisconnectStrategy `json:",omitempty"`
+
 	// Resources are what an instance needs beyond what its tasks name, in the
 	// engine's units: cpu in millicores, memory and disk in MiB, network in
 	// Mbit/s, any other name in whole units.
@@ -73,6 +77,15 @@ type TaskGroup struct {
 	Duration    time.Duration      `json:",omitempty"` // ns an instance runs once started; 0: for ever
 	Checkpoint  time.Duration      `json:",omitempty"` // ns; an eviction loses the work since the last multiple; 0: all of it
 	Annotations map[string]float64 `json:",omitempty"` // numbers that policies read
+}
+
+// DisconnectStrategy keeps a group's instances while their node is silent: it was
+// declared down because its heartbeats stopped, and may still run them. Their
+// ClientStatus is unknown until it returns.
+type DisconnectStrategy struct {
+	LostAfter *time.Duration `json:",omitempty"` // ns since the node was declared down after which they are lost; default: they are kept until it returns
+	Replace   *bool          `json:",omitempty"` // others run in their places meanwhile, and stop when the node returns; default: true
+	Reconcile string         `json:",omitempty"` // keep_original: those of the node that returns go on; others of Nomad's words are refused
 }
 
 // Toleration lets a group go to nodes with a taint, and stay there.
@@ -221,6 +234,7 @@ type TaskGroupSummary struct {
 	Running  int
 	Starting int
 	Lost     int
+	Unknown  int // kept for a node that is silent
 	Evicted  int // victims of preemption
 }
 

@@ -4486,6 +4486,7 @@ type Group struct {
 	Tasks                []*Task                `protobuf:"bytes,18,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	Tolerations          []*Toleration          `protobuf:"bytes,19,rep,name=tolerations,proto3" json:"tolerations,omitempty"`
 	MinCount             int64                  `protobuf:"zigzag64,20,opt,name=min_count,json=minCount,proto3" json:"min_count,omitempty"`
+	Disconnect           *Disconnect            `protobuf:"bytes,21,opt,name=disconnect,proto3" json:"disconnect,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -4660,6 +4661,65 @@ func (x *Group) GetMinCount() int64 {
 	return 0
 }
 
+func (x *Group) GetDisconnect() *Disconnect {
+	if x != nil {
+		return x.Disconnect
+	}
+	return nil
+}
+
+type Disconnect struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	LostAfter     int64                  `protobuf:"varint,1,opt,name=lost_after,json=lostAfter,proto3" json:"lost_after,omitempty"` // ns; 0: never
+	Replace       bool                   `protobuf:"varint,2,opt,name=replace,proto3" json:"replace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Disconnect) Reset() {
+	*x = Disconnect{}
+	mi := &file_replication_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Disconnect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Disconnect) ProtoMessage() {}
+
+func (x *Disconnect) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Disconnect.ProtoReflect.Descriptor instead.
+func (*Disconnect) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *Disconnect) GetLostAfter() int64 {
+	if x != nil {
+		return x.LostAfter
+	}
+	return 0
+}
+
+func (x *Disconnect) GetReplace() bool {
+	if x != nil {
+		return x.Replace
+	}
+	return false
+}
+
 type Toleration struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -4673,7 +4733,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4685,7 +4745,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4698,7 +4758,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{53}
+	return file_replication_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Toleration) GetKey() string {
@@ -4753,7 +4813,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4765,7 +4825,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4778,7 +4838,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{54}
+	return file_replication_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Task) GetName() string {
@@ -4855,7 +4915,7 @@ type DeviceRequest struct {
 
 func (x *DeviceRequest) Reset() {
 	*x = DeviceRequest{}
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4867,7 +4927,7 @@ func (x *DeviceRequest) String() string {
 func (*DeviceRequest) ProtoMessage() {}
 
 func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4880,7 +4940,7 @@ func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceRequest.ProtoReflect.Descriptor instead.
 func (*DeviceRequest) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{55}
+	return file_replication_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DeviceRequest) GetId() string {
@@ -4916,7 +4976,7 @@ type Constraint struct {
 
 func (x *Constraint) Reset() {
 	*x = Constraint{}
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4928,7 +4988,7 @@ func (x *Constraint) String() string {
 func (*Constraint) ProtoMessage() {}
 
 func (x *Constraint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4941,7 +5001,7 @@ func (x *Constraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Constraint.ProtoReflect.Descriptor instead.
 func (*Constraint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{56}
+	return file_replication_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Constraint) GetAttribute() string {
@@ -4982,7 +5042,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4994,7 +5054,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5007,7 +5067,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{57}
+	return file_replication_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Affinity) GetConstraint() *Constraint {
@@ -5036,7 +5096,7 @@ type Spread struct {
 
 func (x *Spread) Reset() {
 	*x = Spread{}
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5048,7 +5108,7 @@ func (x *Spread) String() string {
 func (*Spread) ProtoMessage() {}
 
 func (x *Spread) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5061,7 +5121,7 @@ func (x *Spread) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spread.ProtoReflect.Descriptor instead.
 func (*Spread) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{58}
+	return file_replication_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Spread) GetAttribute() string {
@@ -5102,7 +5162,7 @@ type LabelTerm struct {
 
 func (x *LabelTerm) Reset() {
 	*x = LabelTerm{}
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5114,7 +5174,7 @@ func (x *LabelTerm) String() string {
 func (*LabelTerm) ProtoMessage() {}
 
 func (x *LabelTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5127,7 +5187,7 @@ func (x *LabelTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelTerm.ProtoReflect.Descriptor instead.
 func (*LabelTerm) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{59}
+	return file_replication_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *LabelTerm) GetLabels() map[string]string {
@@ -5164,13 +5224,14 @@ type Node struct {
 	CreateIndex   uint64                 `protobuf:"varint,16,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
 	ModifyIndex   uint64                 `protobuf:"varint,17,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
 	Taints        []*Taint               `protobuf:"bytes,18,rep,name=taints,proto3" json:"taints,omitempty"`
+	DownSince     int64                  `protobuf:"varint,19,opt,name=down_since,json=downSince,proto3" json:"down_since,omitempty"` // Unix ns
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5182,7 +5243,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5195,7 +5256,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{60}
+	return file_replication_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Node) GetId() []byte {
@@ -5324,6 +5385,13 @@ func (x *Node) GetTaints() []*Taint {
 	return nil
 }
 
+func (x *Node) GetDownSince() int64 {
+	if x != nil {
+		return x.DownSince
+	}
+	return 0
+}
+
 type Taint struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -5337,7 +5405,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5349,7 +5417,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5362,7 +5430,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{61}
+	return file_replication_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Taint) GetKey() string {
@@ -5411,7 +5479,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5423,7 +5491,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5436,7 +5504,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{62}
+	return file_replication_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Device) GetId() string {
@@ -5492,7 +5560,7 @@ type Evaluation struct {
 
 func (x *Evaluation) Reset() {
 	*x = Evaluation{}
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5504,7 +5572,7 @@ func (x *Evaluation) String() string {
 func (*Evaluation) ProtoMessage() {}
 
 func (x *Evaluation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5517,7 +5585,7 @@ func (x *Evaluation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evaluation.ProtoReflect.Descriptor instead.
 func (*Evaluation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{63}
+	return file_replication_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Evaluation) GetId() []byte {
@@ -5705,7 +5773,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5717,7 +5785,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5730,7 +5798,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{64}
+	return file_replication_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Explanation) GetNodes() int64 {
@@ -5806,7 +5874,7 @@ type NodeReason struct {
 
 func (x *NodeReason) Reset() {
 	*x = NodeReason{}
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5818,7 +5886,7 @@ func (x *NodeReason) String() string {
 func (*NodeReason) ProtoMessage() {}
 
 func (x *NodeReason) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5831,7 +5899,7 @@ func (x *NodeReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeReason.ProtoReflect.Descriptor instead.
 func (*NodeReason) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{65}
+	return file_replication_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *NodeReason) GetNodeId() []byte {
@@ -5868,7 +5936,7 @@ type SchedulerConfig struct {
 
 func (x *SchedulerConfig) Reset() {
 	*x = SchedulerConfig{}
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5880,7 +5948,7 @@ func (x *SchedulerConfig) String() string {
 func (*SchedulerConfig) ProtoMessage() {}
 
 func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5893,7 +5961,7 @@ func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulerConfig.ProtoReflect.Descriptor instead.
 func (*SchedulerConfig) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{66}
+	return file_replication_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *SchedulerConfig) GetAlgorithm() string {
@@ -5993,7 +6061,7 @@ type PriorityClass struct {
 
 func (x *PriorityClass) Reset() {
 	*x = PriorityClass{}
-	mi := &file_replication_proto_msgTypes[67]
+	mi := &file_replication_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6005,7 +6073,7 @@ func (x *PriorityClass) String() string {
 func (*PriorityClass) ProtoMessage() {}
 
 func (x *PriorityClass) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[67]
+	mi := &file_replication_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6018,7 +6086,7 @@ func (x *PriorityClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityClass.ProtoReflect.Descriptor instead.
 func (*PriorityClass) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{67}
+	return file_replication_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *PriorityClass) GetName() string {
@@ -6078,7 +6146,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_replication_proto_msgTypes[68]
+	mi := &file_replication_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6090,7 +6158,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[68]
+	mi := &file_replication_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6103,7 +6171,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{68}
+	return file_replication_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *PolicyVersion) GetId() string {
@@ -6216,7 +6284,7 @@ type PolicyLimits struct {
 
 func (x *PolicyLimits) Reset() {
 	*x = PolicyLimits{}
-	mi := &file_replication_proto_msgTypes[69]
+	mi := &file_replication_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6228,7 +6296,7 @@ func (x *PolicyLimits) String() string {
 func (*PolicyLimits) ProtoMessage() {}
 
 func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[69]
+	mi := &file_replication_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6241,7 +6309,7 @@ func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyLimits.ProtoReflect.Descriptor instead.
 func (*PolicyLimits) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{69}
+	return file_replication_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *PolicyLimits) GetFuel() uint64 {
@@ -6283,7 +6351,7 @@ type PolicyCheck struct {
 
 func (x *PolicyCheck) Reset() {
 	*x = PolicyCheck{}
-	mi := &file_replication_proto_msgTypes[70]
+	mi := &file_replication_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6295,7 +6363,7 @@ func (x *PolicyCheck) String() string {
 func (*PolicyCheck) ProtoMessage() {}
 
 func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[70]
+	mi := &file_replication_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6308,7 +6376,7 @@ func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyCheck.ProtoReflect.Descriptor instead.
 func (*PolicyCheck) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{70}
+	return file_replication_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *PolicyCheck) GetOk() bool {
@@ -6348,7 +6416,7 @@ type PolicyState struct {
 
 func (x *PolicyState) Reset() {
 	*x = PolicyState{}
-	mi := &file_replication_proto_msgTypes[71]
+	mi := &file_replication_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6360,7 +6428,7 @@ func (x *PolicyState) String() string {
 func (*PolicyState) ProtoMessage() {}
 
 func (x *PolicyState) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[71]
+	mi := &file_replication_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6373,7 +6441,7 @@ func (x *PolicyState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyState.ProtoReflect.Descriptor instead.
 func (*PolicyState) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{71}
+	return file_replication_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *PolicyState) GetName() string {
@@ -6443,7 +6511,7 @@ type Trial struct {
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6455,7 +6523,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6468,7 +6536,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{72}
+	return file_replication_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Trial) GetVersion() string {
@@ -6508,7 +6576,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6520,7 +6588,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6533,7 +6601,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{73}
+	return file_replication_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Token) GetAccessor() string {
@@ -6606,7 +6674,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6618,7 +6686,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6631,7 +6699,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{74}
+	return file_replication_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Result) GetCode() string {
@@ -6703,7 +6771,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6715,7 +6783,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6728,7 +6796,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{75}
+	return file_replication_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -7070,7 +7138,7 @@ type SnapshotHead struct {
 
 func (x *SnapshotHead) Reset() {
 	*x = SnapshotHead{}
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7082,7 +7150,7 @@ func (x *SnapshotHead) String() string {
 func (*SnapshotHead) ProtoMessage() {}
 
 func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7095,7 +7163,7 @@ func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotHead.ProtoReflect.Descriptor instead.
 func (*SnapshotHead) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{76}
+	return file_replication_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *SnapshotHead) GetIndex() uint64 {
@@ -7147,7 +7215,7 @@ type JobBlock struct {
 
 func (x *JobBlock) Reset() {
 	*x = JobBlock{}
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7159,7 +7227,7 @@ func (x *JobBlock) String() string {
 func (*JobBlock) ProtoMessage() {}
 
 func (x *JobBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7172,7 +7240,7 @@ func (x *JobBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBlock.ProtoReflect.Descriptor instead.
 func (*JobBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{77}
+	return file_replication_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *JobBlock) GetKey() *JobKey {
@@ -7206,7 +7274,7 @@ type AllocBlock struct {
 
 func (x *AllocBlock) Reset() {
 	*x = AllocBlock{}
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7218,7 +7286,7 @@ func (x *AllocBlock) String() string {
 func (*AllocBlock) ProtoMessage() {}
 
 func (x *AllocBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7231,7 +7299,7 @@ func (x *AllocBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocBlock.ProtoReflect.Descriptor instead.
 func (*AllocBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{78}
+	return file_replication_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *AllocBlock) GetNames() [][]byte {
@@ -7260,7 +7328,7 @@ type JobKeyDirty struct {
 
 func (x *JobKeyDirty) Reset() {
 	*x = JobKeyDirty{}
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7272,7 +7340,7 @@ func (x *JobKeyDirty) String() string {
 func (*JobKeyDirty) ProtoMessage() {}
 
 func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7285,7 +7353,7 @@ func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKeyDirty.ProtoReflect.Descriptor instead.
 func (*JobKeyDirty) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{79}
+	return file_replication_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *JobKeyDirty) GetKey() *JobKey {
@@ -7326,7 +7394,7 @@ type Upload struct {
 
 func (x *Upload) Reset() {
 	*x = Upload{}
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7338,7 +7406,7 @@ func (x *Upload) String() string {
 func (*Upload) ProtoMessage() {}
 
 func (x *Upload) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7351,7 +7419,7 @@ func (x *Upload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Upload.ProtoReflect.Descriptor instead.
 func (*Upload) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{80}
+	return file_replication_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Upload) GetDigest() string {
@@ -7377,7 +7445,7 @@ type UploadChunk struct {
 
 func (x *UploadChunk) Reset() {
 	*x = UploadChunk{}
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7389,7 +7457,7 @@ func (x *UploadChunk) String() string {
 func (*UploadChunk) ProtoMessage() {}
 
 func (x *UploadChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7402,7 +7470,7 @@ func (x *UploadChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadChunk.ProtoReflect.Descriptor instead.
 func (*UploadChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{81}
+	return file_replication_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *UploadChunk) GetData() []byte {
@@ -7425,7 +7493,7 @@ type AppliedKey struct {
 
 func (x *AppliedKey) Reset() {
 	*x = AppliedKey{}
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7437,7 +7505,7 @@ func (x *AppliedKey) String() string {
 func (*AppliedKey) ProtoMessage() {}
 
 func (x *AppliedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7450,7 +7518,7 @@ func (x *AppliedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedKey.ProtoReflect.Descriptor instead.
 func (*AppliedKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{82}
+	return file_replication_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *AppliedKey) GetKey() string {
@@ -7500,7 +7568,7 @@ type ModuleChunk struct {
 
 func (x *ModuleChunk) Reset() {
 	*x = ModuleChunk{}
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7512,7 +7580,7 @@ func (x *ModuleChunk) String() string {
 func (*ModuleChunk) ProtoMessage() {}
 
 func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7525,7 +7593,7 @@ func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModuleChunk.ProtoReflect.Descriptor instead.
 func (*ModuleChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{83}
+	return file_replication_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ModuleChunk) GetDigest() string {
@@ -7565,7 +7633,7 @@ type SnapshotTail struct {
 
 func (x *SnapshotTail) Reset() {
 	*x = SnapshotTail{}
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7577,7 +7645,7 @@ func (x *SnapshotTail) String() string {
 func (*SnapshotTail) ProtoMessage() {}
 
 func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7590,7 +7658,7 @@ func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTail.ProtoReflect.Descriptor instead.
 func (*SnapshotTail) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{84}
+	return file_replication_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *SnapshotTail) GetRecords() uint64 {
@@ -8028,7 +8096,8 @@ const file_replication_proto_rawDesc = "" +
 	"\x16min_preemptor_priority\x18\x01 \x01(\x11H\x00R\x14minPreemptorPriority\x88\x01\x01\x12\x1f\n" +
 	"\vmin_runtime\x18\x02 \x01(\x03R\n" +
 	"minRuntimeB\x19\n" +
-	"\x17_min_preemptor_priority\"\xde\t\n" +
+	"\x17_min_preemptor_priority\"\x9f\n" +
+	"\n" +
 	"\x05Group\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x12R\x05count\x12G\n" +
@@ -8054,7 +8123,10 @@ const file_replication_proto_rawDesc = "" +
 	"\x04meta\x18\x11 \x03(\v2$.cede.replication.v1.Group.MetaEntryR\x04meta\x12/\n" +
 	"\x05tasks\x18\x12 \x03(\v2\x19.cede.replication.v1.TaskR\x05tasks\x12A\n" +
 	"\vtolerations\x18\x13 \x03(\v2\x1f.cede.replication.v1.TolerationR\vtolerations\x12\x1b\n" +
-	"\tmin_count\x18\x14 \x01(\x12R\bminCount\x1a<\n" +
+	"\tmin_count\x18\x14 \x01(\x12R\bminCount\x12?\n" +
+	"\n" +
+	"disconnect\x18\x15 \x01(\v2\x1f.cede.replication.v1.DisconnectR\n" +
+	"disconnect\x1a<\n" +
 	"\x0eResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a9\n" +
@@ -8066,7 +8138,12 @@ const file_replication_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1a7\n" +
 	"\tMetaEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"|\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"E\n" +
+	"\n" +
+	"Disconnect\x12\x1d\n" +
+	"\n" +
+	"lost_after\x18\x01 \x01(\x03R\tlostAfter\x12\x18\n" +
+	"\areplace\x18\x02 \x01(\bR\areplace\"|\n" +
 	"\n" +
 	"Toleration\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
@@ -8119,7 +8196,7 @@ const file_replication_proto_rawDesc = "" +
 	"\ftopology_key\x18\x02 \x01(\tR\vtopologyKey\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb0\a\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xcf\a\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -8146,7 +8223,9 @@ const file_replication_proto_rawDesc = "" +
 	"\x05drain\x18\x0f \x01(\bR\x05drain\x12!\n" +
 	"\fcreate_index\x18\x10 \x01(\x04R\vcreateIndex\x12!\n" +
 	"\fmodify_index\x18\x11 \x01(\x04R\vmodifyIndex\x122\n" +
-	"\x06taints\x18\x12 \x03(\v2\x1a.cede.replication.v1.TaintR\x06taints\x1a;\n" +
+	"\x06taints\x18\x12 \x03(\v2\x1a.cede.replication.v1.TaintR\x06taints\x12\x1d\n" +
+	"\n" +
+	"down_since\x18\x13 \x01(\x03R\tdownSince\x1a;\n" +
 	"\rCapacityEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a;\n" +
@@ -8415,7 +8494,7 @@ func file_replication_proto_rawDescGZIP() []byte {
 	return file_replication_proto_rawDescData
 }
 
-var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 115)
+var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 116)
 var file_replication_proto_goTypes = []any{
 	(*Entry)(nil),                // 0: cede.replication.v1.Entry
 	(*Bootstrap)(nil),            // 1: cede.replication.v1.Bootstrap
@@ -8470,68 +8549,69 @@ var file_replication_proto_goTypes = []any{
 	(*Job)(nil),                  // 50: cede.replication.v1.Job
 	(*PreemptionToleration)(nil), // 51: cede.replication.v1.PreemptionToleration
 	(*Group)(nil),                // 52: cede.replication.v1.Group
-	(*Toleration)(nil),           // 53: cede.replication.v1.Toleration
-	(*Task)(nil),                 // 54: cede.replication.v1.Task
-	(*DeviceRequest)(nil),        // 55: cede.replication.v1.DeviceRequest
-	(*Constraint)(nil),           // 56: cede.replication.v1.Constraint
-	(*Affinity)(nil),             // 57: cede.replication.v1.Affinity
-	(*Spread)(nil),               // 58: cede.replication.v1.Spread
-	(*LabelTerm)(nil),            // 59: cede.replication.v1.LabelTerm
-	(*Node)(nil),                 // 60: cede.replication.v1.Node
-	(*Taint)(nil),                // 61: cede.replication.v1.Taint
-	(*Device)(nil),               // 62: cede.replication.v1.Device
-	(*Evaluation)(nil),           // 63: cede.replication.v1.Evaluation
-	(*Explanation)(nil),          // 64: cede.replication.v1.Explanation
-	(*NodeReason)(nil),           // 65: cede.replication.v1.NodeReason
-	(*SchedulerConfig)(nil),      // 66: cede.replication.v1.SchedulerConfig
-	(*PriorityClass)(nil),        // 67: cede.replication.v1.PriorityClass
-	(*PolicyVersion)(nil),        // 68: cede.replication.v1.PolicyVersion
-	(*PolicyLimits)(nil),         // 69: cede.replication.v1.PolicyLimits
-	(*PolicyCheck)(nil),          // 70: cede.replication.v1.PolicyCheck
-	(*PolicyState)(nil),          // 71: cede.replication.v1.PolicyState
-	(*Trial)(nil),                // 72: cede.replication.v1.Trial
-	(*Token)(nil),                // 73: cede.replication.v1.Token
-	(*Result)(nil),               // 74: cede.replication.v1.Result
-	(*Record)(nil),               // 75: cede.replication.v1.Record
-	(*SnapshotHead)(nil),         // 76: cede.replication.v1.SnapshotHead
-	(*JobBlock)(nil),             // 77: cede.replication.v1.JobBlock
-	(*AllocBlock)(nil),           // 78: cede.replication.v1.AllocBlock
-	(*JobKeyDirty)(nil),          // 79: cede.replication.v1.JobKeyDirty
-	(*Upload)(nil),               // 80: cede.replication.v1.Upload
-	(*UploadChunk)(nil),          // 81: cede.replication.v1.UploadChunk
-	(*AppliedKey)(nil),           // 82: cede.replication.v1.AppliedKey
-	(*ModuleChunk)(nil),          // 83: cede.replication.v1.ModuleChunk
-	(*SnapshotTail)(nil),         // 84: cede.replication.v1.SnapshotTail
-	nil,                          // 85: cede.replication.v1.ClusterChange.ReportedEntry
-	nil,                          // 86: cede.replication.v1.Cluster.CapacityEntry
-	nil,                          // 87: cede.replication.v1.Cluster.AttributesEntry
-	nil,                          // 88: cede.replication.v1.Cluster.ReportedEntry
-	nil,                          // 89: cede.replication.v1.Binding.ResourcesEntry
-	nil,                          // 90: cede.replication.v1.Binding.WeightsEntry
-	nil,                          // 91: cede.replication.v1.Budget.LabelsEntry
-	nil,                          // 92: cede.replication.v1.Job.MetaEntry
-	nil,                          // 93: cede.replication.v1.Group.ResourcesEntry
-	nil,                          // 94: cede.replication.v1.Group.LabelsEntry
-	nil,                          // 95: cede.replication.v1.Group.AnnotationsEntry
-	nil,                          // 96: cede.replication.v1.Group.MetaEntry
-	nil,                          // 97: cede.replication.v1.Task.EnvEntry
-	nil,                          // 98: cede.replication.v1.Task.ResourcesEntry
-	nil,                          // 99: cede.replication.v1.Spread.TargetsEntry
-	nil,                          // 100: cede.replication.v1.LabelTerm.LabelsEntry
-	nil,                          // 101: cede.replication.v1.Node.CapacityEntry
-	nil,                          // 102: cede.replication.v1.Node.ReservedEntry
-	nil,                          // 103: cede.replication.v1.Node.AttributesEntry
-	nil,                          // 104: cede.replication.v1.Node.MetaEntry
-	nil,                          // 105: cede.replication.v1.Device.AttributesEntry
-	nil,                          // 106: cede.replication.v1.Evaluation.ClassesEntry
-	nil,                          // 107: cede.replication.v1.Evaluation.FailedEntry
-	nil,                          // 108: cede.replication.v1.Evaluation.QueuedEntry
-	nil,                          // 109: cede.replication.v1.Explanation.NotReadyEntry
-	nil,                          // 110: cede.replication.v1.Explanation.FilteredEntry
-	nil,                          // 111: cede.replication.v1.Explanation.ExhaustedEntry
-	nil,                          // 112: cede.replication.v1.Explanation.PreemptedEntry
-	nil,                          // 113: cede.replication.v1.PolicyVersion.ChecksEntry
-	nil,                          // 114: cede.replication.v1.PolicyState.TrippedEntry
+	(*Disconnect)(nil),           // 53: cede.replication.v1.Disconnect
+	(*Toleration)(nil),           // 54: cede.replication.v1.Toleration
+	(*Task)(nil),                 // 55: cede.replication.v1.Task
+	(*DeviceRequest)(nil),        // 56: cede.replication.v1.DeviceRequest
+	(*Constraint)(nil),           // 57: cede.replication.v1.Constraint
+	(*Affinity)(nil),             // 58: cede.replication.v1.Affinity
+	(*Spread)(nil),               // 59: cede.replication.v1.Spread
+	(*LabelTerm)(nil),            // 60: cede.replication.v1.LabelTerm
+	(*Node)(nil),                 // 61: cede.replication.v1.Node
+	(*Taint)(nil),                // 62: cede.replication.v1.Taint
+	(*Device)(nil),               // 63: cede.replication.v1.Device
+	(*Evaluation)(nil),           // 64: cede.replication.v1.Evaluation
+	(*Explanation)(nil),          // 65: cede.replication.v1.Explanation
+	(*NodeReason)(nil),           // 66: cede.replication.v1.NodeReason
+	(*SchedulerConfig)(nil),      // 67: cede.replication.v1.SchedulerConfig
+	(*PriorityClass)(nil),        // 68: cede.replication.v1.PriorityClass
+	(*PolicyVersion)(nil),        // 69: cede.replication.v1.PolicyVersion
+	(*PolicyLimits)(nil),         // 70: cede.replication.v1.PolicyLimits
+	(*PolicyCheck)(nil),          // 71: cede.replication.v1.PolicyCheck
+	(*PolicyState)(nil),          // 72: cede.replication.v1.PolicyState
+	(*Trial)(nil),                // 73: cede.replication.v1.Trial
+	(*Token)(nil),                // 74: cede.replication.v1.Token
+	(*Result)(nil),               // 75: cede.replication.v1.Result
+	(*Record)(nil),               // 76: cede.replication.v1.Record
+	(*SnapshotHead)(nil),         // 77: cede.replication.v1.SnapshotHead
+	(*JobBlock)(nil),             // 78: cede.replication.v1.JobBlock
+	(*AllocBlock)(nil),           // 79: cede.replication.v1.AllocBlock
+	(*JobKeyDirty)(nil),          // 80: cede.replication.v1.JobKeyDirty
+	(*Upload)(nil),               // 81: cede.replication.v1.Upload
+	(*UploadChunk)(nil),          // 82: cede.replication.v1.UploadChunk
+	(*AppliedKey)(nil),           // 83: cede.replication.v1.AppliedKey
+	(*ModuleChunk)(nil),          // 84: cede.replication.v1.ModuleChunk
+	(*SnapshotTail)(nil),         // 85: cede.replication.v1.SnapshotTail
+	nil,                          // 86: cede.replication.v1.ClusterChange.ReportedEntry
+	nil,                          // 87: cede.replication.v1.Cluster.CapacityEntry
+	nil,                          // 88: cede.replication.v1.Cluster.AttributesEntry
+	nil,                          // 89: cede.replication.v1.Cluster.ReportedEntry
+	nil,                          // 90: cede.replication.v1.Binding.ResourcesEntry
+	nil,                          // 91: cede.replication.v1.Binding.WeightsEntry
+	nil,                          // 92: cede.replication.v1.Budget.LabelsEntry
+	nil,                          // 93: cede.replication.v1.Job.MetaEntry
+	nil,                          // 94: cede.replication.v1.Group.ResourcesEntry
+	nil,                          // 95: cede.replication.v1.Group.LabelsEntry
+	nil,                          // 96: cede.replication.v1.Group.AnnotationsEntry
+	nil,                          // 97: cede.replication.v1.Group.MetaEntry
+	nil,                          // 98: cede.replication.v1.Task.EnvEntry
+	nil,                          // 99: cede.replication.v1.Task.ResourcesEntry
+	nil,                          // 100: cede.replication.v1.Spread.TargetsEntry
+	nil,                          // 101: cede.replication.v1.LabelTerm.LabelsEntry
+	nil,                          // 102: cede.replication.v1.Node.CapacityEntry
+	nil,                          // 103: cede.replication.v1.Node.ReservedEntry
+	nil,                          // 104: cede.replication.v1.Node.AttributesEntry
+	nil,                          // 105: cede.replication.v1.Node.MetaEntry
+	nil,                          // 106: cede.replication.v1.Device.AttributesEntry
+	nil,                          // 107: cede.replication.v1.Evaluation.ClassesEntry
+	nil,                          // 108: cede.replication.v1.Evaluation.FailedEntry
+	nil,                          // 109: cede.replication.v1.Evaluation.QueuedEntry
+	nil,                          // 110: cede.replication.v1.Explanation.NotReadyEntry
+	nil,                          // 111: cede.replication.v1.Explanation.FilteredEntry
+	nil,                          // 112: cede.replication.v1.Explanation.ExhaustedEntry
+	nil,                          // 113: cede.replication.v1.Explanation.PreemptedEntry
+	nil,                          // 114: cede.replication.v1.PolicyVersion.ChecksEntry
+	nil,                          // 115: cede.replication.v1.PolicyState.TrippedEntry
 }
 var file_replication_proto_depIdxs = []int32{
 	1,   // 0: cede.replication.v1.Entry.bootstrap:type_name -> cede.replication.v1.Bootstrap
@@ -8546,11 +8626,11 @@ var file_replication_proto_depIdxs = []int32{
 	9,   // 9: cede.replication.v1.Entry.delete_nodes:type_name -> cede.replication.v1.DeleteNodes
 	10,  // 10: cede.replication.v1.Entry.update_allocs:type_name -> cede.replication.v1.UpdateAllocs
 	12,  // 11: cede.replication.v1.Entry.set_config:type_name -> cede.replication.v1.SetConfig
-	67,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
+	68,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
 	13,  // 13: cede.replication.v1.Entry.delete_priority_class:type_name -> cede.replication.v1.DeletePriorityClass
 	14,  // 14: cede.replication.v1.Entry.collect:type_name -> cede.replication.v1.Collect
 	15,  // 15: cede.replication.v1.Entry.put_chunk:type_name -> cede.replication.v1.PutChunk
-	68,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
+	69,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
 	16,  // 17: cede.replication.v1.Entry.check_policy:type_name -> cede.replication.v1.CheckPolicy
 	17,  // 18: cede.replication.v1.Entry.change_policy:type_name -> cede.replication.v1.ChangePolicy
 	18,  // 19: cede.replication.v1.Entry.put_token:type_name -> cede.replication.v1.PutToken
@@ -8567,37 +8647,37 @@ var file_replication_proto_depIdxs = []int32{
 	29,  // 30: cede.replication.v1.Entry.update_assignments:type_name -> cede.replication.v1.UpdateAssignments
 	31,  // 31: cede.replication.v1.Entry.stop_assignments:type_name -> cede.replication.v1.StopAssignments
 	50,  // 32: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
-	63,  // 33: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
+	64,  // 33: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
 	40,  // 34: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
 	49,  // 35: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
-	63,  // 36: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
-	63,  // 37: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
-	60,  // 38: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
-	61,  // 39: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
-	61,  // 40: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
+	64,  // 36: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
+	64,  // 37: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
+	61,  // 38: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
+	62,  // 39: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
+	62,  // 40: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
 	11,  // 41: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
-	66,  // 42: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
+	67,  // 42: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
 	49,  // 43: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
-	70,  // 44: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
-	73,  // 45: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
+	71,  // 44: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
+	74,  // 45: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
 	32,  // 46: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
 	33,  // 47: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
-	63,  // 48: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
+	64,  // 48: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
 	49,  // 49: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
-	63,  // 50: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
+	64,  // 50: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
 	25,  // 51: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
-	85,  // 52: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
+	86,  // 52: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
 	46,  // 53: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
 	49,  // 54: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
 	30,  // 55: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
-	86,  // 56: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
-	87,  // 57: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
-	88,  // 58: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
-	89,  // 59: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
-	90,  // 60: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
-	56,  // 61: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
+	87,  // 56: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
+	88,  // 57: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
+	89,  // 58: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
+	90,  // 59: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
+	91,  // 60: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
+	57,  // 61: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
 	49,  // 62: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
-	91,  // 63: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
+	92,  // 63: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
 	39,  // 64: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
 	39,  // 65: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
 	37,  // 66: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
@@ -8616,79 +8696,80 @@ var file_replication_proto_depIdxs = []int32{
 	49,  // 79: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
 	47,  // 80: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
 	47,  // 81: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
-	92,  // 82: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
+	93,  // 82: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
 	52,  // 83: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
 	51,  // 84: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
-	93,  // 85: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
-	55,  // 86: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
-	94,  // 87: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
-	56,  // 88: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
-	57,  // 89: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
-	58,  // 90: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
-	59,  // 91: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
-	59,  // 92: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
-	95,  // 93: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
-	96,  // 94: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
-	54,  // 95: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
-	53,  // 96: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
-	97,  // 97: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
-	98,  // 98: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
-	56,  // 99: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
-	56,  // 100: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
-	99,  // 101: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
-	100, // 102: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
-	101, // 103: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
-	102, // 104: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
-	62,  // 105: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
-	103, // 106: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
-	104, // 107: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
-	61,  // 108: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
-	105, // 109: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
-	106, // 110: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
-	107, // 111: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
-	108, // 112: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
-	109, // 113: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
-	110, // 114: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
-	111, // 115: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
-	112, // 116: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
-	65,  // 117: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
-	69,  // 118: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
-	113, // 119: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
-	114, // 120: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
-	72,  // 121: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
-	49,  // 122: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
-	76,  // 123: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
-	66,  // 124: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
-	67,  // 125: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
-	60,  // 126: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
-	77,  // 127: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
-	78,  // 128: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
-	63,  // 129: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
-	46,  // 130: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
-	79,  // 131: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
-	68,  // 132: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
-	71,  // 133: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
-	80,  // 134: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
-	81,  // 135: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
-	73,  // 136: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
-	82,  // 137: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
-	83,  // 138: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
-	84,  // 139: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
-	36,  // 140: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
-	32,  // 141: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
-	33,  // 142: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
-	34,  // 143: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
-	49,  // 144: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
-	50,  // 145: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
-	48,  // 146: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
-	49,  // 147: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
-	64,  // 148: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
-	70,  // 149: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
-	150, // [150:150] is the sub-list for method output_type
-	150, // [150:150] is the sub-list for method input_type
-	150, // [150:150] is the sub-list for extension type_name
-	150, // [150:150] is the sub-list for extension extendee
-	0,   // [0:150] is the sub-list for field type_name
+	94,  // 85: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
+	56,  // 86: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
+	95,  // 87: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
+	57,  // 88: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
+	58,  // 89: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
+	59,  // 90: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
+	60,  // 91: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
+	60,  // 92: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
+	96,  // 93: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
+	97,  // 94: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
+	55,  // 95: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
+	54,  // 96: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
+	53,  // 97: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
+	98,  // 98: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
+	99,  // 99: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
+	57,  // 100: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
+	57,  // 101: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
+	100, // 102: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
+	101, // 103: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
+	102, // 104: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
+	103, // 105: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
+	63,  // 106: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
+	104, // 107: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
+	105, // 108: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
+	62,  // 109: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
+	106, // 110: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
+	107, // 111: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
+	108, // 112: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
+	109, // 113: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
+	110, // 114: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
+	111, // 115: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
+	112, // 116: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
+	113, // 117: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
+	66,  // 118: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
+	70,  // 119: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
+	114, // 120: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
+	115, // 121: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
+	73,  // 122: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
+	49,  // 123: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
+	77,  // 124: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
+	67,  // 125: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
+	68,  // 126: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
+	61,  // 127: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
+	78,  // 128: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
+	79,  // 129: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
+	64,  // 130: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
+	46,  // 131: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
+	80,  // 132: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
+	69,  // 133: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
+	72,  // 134: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
+	81,  // 135: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
+	82,  // 136: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
+	74,  // 137: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
+	83,  // 138: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
+	84,  // 139: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
+	85,  // 140: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
+	36,  // 141: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
+	32,  // 142: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
+	33,  // 143: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
+	34,  // 144: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
+	49,  // 145: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
+	50,  // 146: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
+	48,  // 147: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
+	49,  // 148: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
+	65,  // 149: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
+	71,  // 150: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
+	151, // [151:151] is the sub-list for method output_type
+	151, // [151:151] is the sub-list for method input_type
+	151, // [151:151] is the sub-list for extension type_name
+	151, // [151:151] is the sub-list for extension extendee
+	0,   // [0:151] is the sub-list for field type_name
 }
 
 func init() { file_replication_proto_init() }
@@ -8737,8 +8818,8 @@ func file_replication_proto_init() {
 	file_replication_proto_msgTypes[22].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[23].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[51].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[66].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[75].OneofWrappers = []any{
+	file_replication_proto_msgTypes[67].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[76].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Config)(nil),
 		(*Record_PriorityClass)(nil),
@@ -8767,7 +8848,7 @@ func file_replication_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_proto_rawDesc), len(file_replication_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   115,
+			NumMessages:   116,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,188 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/events"
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// keeping is a job of one instance that is kept for a node that is silent.
+func keeping(lostAfter time.Duration, replace bool) *coretest.JobBuilder {
+	return coretest.Job("web").Ask(400, 400, 0).With(func(g *model.Group) {
+		g.Disconnect = &model.Disconnect{LostAfter: int64(lostAfter), Replace: replace}
+	})
+}
+
+// silence has the only instance of a job fall silent with its node.
+func (w *world) silence(job string) (*machine, *model.Allocation) {
+	w.t.Helper()
+	w.settle()
+	var on *machine
+	for node := range w.live(job) {
+		on = w.machines[node]
+	}
+	a := w.only(job)
+	on.down()
+	for range 600 {
+		if w.snap().Node(on.node.ID).Status == model.NodeDown {
+			w.settle()
+			return on, a
+		}
+		time.Sleep(time.Second)
+	}
+	w.t.Fatalf("node %s is silent, and not down", on.node.ID)
+	return nil, nil
+}
+
+// only is the live instance of a job that has one.
+func (w *world) only(job string) *model.Allocation {
+	w.t.Helper()
+	w.expectLive(job, 1)
+	for _, a := range w.snap().AppendJobAllocs(nil, model.JobKey{Namespace: model.DefaultNamespace, ID: job}) {
+		if a.Live() {
+			return a
+		}
+	}
+	w.t.Fatalf("job %s has no live instance", job)
+	return nil
+}
+
+func (m *machine) back() {
+	m.up()
+	for m.w.snap().Node(m.node.ID).Status != model.NodeReady {
+		time.Sleep(100 * time.Millisecond)
+	}
+	m.w.settle()
+}
+
+// kinds is what a server tells of an allocation.
+func (w *world) kinds(id string) (kinds []string) {
+	w.t.Helper()
+	sub, err := w.leader().server.Events(w.ctx, 1, []string{string(events.Allocation)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for {
+		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+		batch, err := sub.Next(ctx)
+		cancel()
+		if err != nil {
+			return kinds
+		}
+		for _, e := range batch.Events {
+			if e.Key == id {
+				kinds = append(kinds, e.Type+" "+e.Payload.(events.AllocationPayload).Client)
+			}
+		}
+	}
+}
+
+func TestSilent_GoesOnWhenItsNodeReturns(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.addMachines(2)
+		w.submit(keeping(0, false))
+		node, a := w.silence("web")
+		time.Sleep(20 * time.Minute)
+		w.settle()
+		if now := w.only("web"); now.ID != a.ID || !now.Unknown(w.snap().Node(now.NodeID)) {
+			t.Errorf("%+v runs in its place", now)
+		}
+		node.back()
+		if now := w.only("web"); now.ID != a.ID || now.Unknown(w.snap().Node(now.NodeID)) || now.Client != model.ClientRunning {
+			t.Errorf("%+v runs in its place", now)
+		}
+		kinds := w.kinds(a.ID)
+		if !slices.Contains(kinds, "AllocationUnknown unknown") || !slices.Contains(kinds, "AllocationReturned running") {
+			t.Errorf("events are %q", kinds)
+		}
+	})
+}
+
+// Leaders come and go, and one is started anew: the time counts since the node was
+// declared down.
+func TestSilent_IsLostAfterItsTimeWhoeverLeads(t *testing.T) {
+	play(t, 3, nil, func(w *world) {
+		w.addMachines(2)
+		w.submit(keeping(12*time.Minute, false))
+		_, a := w.silence("web")
+		lost := time.Unix(0, w.snap().Node(a.NodeID).DownSince).Add(12 * time.Minute)
+		time.Sleep(2 * time.Minute)
+		if err := w.leader().node.Transfer(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		m := w.leader()
+		m.halt()
+		time.Sleep(time.Minute)
+		m.start()
+		w.settle()
+		time.Sleep(time.Until(lost) - time.Minute)
+		if now := w.only("web"); now.ID != a.ID {
+			t.Errorf("%s runs in its place a minute before its time", now.ID)
+		}
+		time.Sleep(2 * time.Minute)
+		w.settle()
+		if now := w.only("web"); now.ID == a.ID || now.NodeID == a.NodeID {
+			t.Errorf("%+v was not replaced", now)
+		}
+		if was := w.snap().Alloc(a.ID); was.Client != model.ClientLost {
+			t.Errorf("it is %s", was.Client)
+		}
+	})
+}
+
+func TestSilent_AnotherStandsInUntilItReturns(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.addMachines(2)
+		w.submit(keeping(12*time.Minute, true))
+		node, a := w.silence("web")
+		w.expectLive("web", 2)
+		node.back()
+		if now := w.only("web"); now.ID != a.ID {
+			t.Errorf("%s runs, rather than the original", now.ID)
+		}
+	})
+}
+
+// A job that is stopped while the node is silent is stopped there when it returns.
+func TestSilent_IsStoppedWhenItsNodeReturns(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.addMachines(2)
+		w.submit(keeping(0, false))
+		node, a := w.silence("web")
+		w.must(func(s *Server) error {
+			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "web"}, StopOptions{})
+			return err
+		})
+		w.settle()
+		if now := w.snap().Alloc(a.ID); !now.Stopping() {
+			t.Errorf("%+v", now)
+		}
+		node.back()
+		if now := w.snap().Alloc(a.ID); now.Client != model.ClientComplete {
+			t.Errorf("%+v", now)
+		}
+		w.expectLive("web", 0)
+	})
+}
+
+func TestSilent_IsLostWithItsNode(t *testing.T) {
+	play(t, 1, nil, func(w *world) {
+		w.addMachines(2)
+		w.submit(keeping(0, false))
+		_, a := w.silence("web")
+		w.must(func(s *Server) error {
+			_, err := s.DeleteNode(w.ctx, a.NodeID)
+			return err
+		})
+		w.settle()
+		if now := w.only("web"); now.NodeID == a.NodeID {
+			t.Errorf("%+v", now)
+		}
+	})
+}
