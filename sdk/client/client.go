@@ -22,6 +22,9 @@ type Client struct {
 	patience   time.Duration // while servers elect a leader, beyond retries
 	silence    time.Duration // of one server, before another is asked; 0: no limit
 	userAgent  string
+	stale      bool // of reads that do not say
+	consistent bool
+	heard      func(string, QueryMeta) // may be nil
 }
 
 // New returns a client. It reads the configuration's files, and asks nobody.
@@ -37,6 +40,10 @@ func New(conf Config) (*Client, error) {
 	c := &Client{
 		http: sender, token: conf.Token, defaultNS: conf.Namespace,
 		retries: conf.Retries, retryDelay: conf.RetryDelay, silence: max(cmp.Or(conf.Silence, defaultSilence), 0), userAgent: conf.UserAgent,
+		stale: conf.Stale, consistent: conf.Consistent, heard: conf.Heard,
+	}
+	if c.stale && c.consistent {
+		return nil, errors.New("reads are stale or consistent, not both")
 	}
 	c.addresses.Store(&addresses)
 	switch {

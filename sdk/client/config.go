@@ -30,6 +30,13 @@ type Config struct {
 	Silence    time.Duration // how long one of several servers may take to begin its answer, beyond a query's Wait, before the next is asked; default: 10 s, negative: any time
 	RetryDelay time.Duration // before the first further attempt, then doubled, with chance; default: 200 ms
 	UserAgent  string        // default: cede-client
+
+	Stale      bool // reads that do not say are answered by any server from what it has
+	Consistent bool // reads that do not say are answered once the leader made sure that it still leads
+
+	// Heard is told what each answer to a read says of the state that was read, and who
+	// answered. It may be called by several goroutines at a time. nil: nobody is told.
+	Heard func(address string, meta QueryMeta)
 }
 
 // FromEnv is the configuration that the environment gives: CEDE_ADDR,

@@ -75,12 +75,7 @@ func (q *QueryOptions) apply(r *request) {
 	if q.PerPage > 0 {
 		r.query.Set("per_page", strconv.Itoa(q.PerPage))
 	}
-	if q.Stale {
-		r.query.Set("stale", "true")
-	}
-	if q.Consistent {
-		r.query.Set("consistent", "true")
-	}
+	r.freshness(q.Stale, q.Consistent)
 	maps.Copy(r.query, q.Params)
 }
 

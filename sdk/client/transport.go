@@ -39,7 +39,25 @@ func (c *Client) call(method string, parts ...string) *request {
 		r.path += "/" + url.PathEscape(p)
 	}
 	r.namespace("")
+	if method == http.MethodGet {
+		r.freshness(c.stale, c.consistent)
+	}
 	return r
+}
+
+// freshness is how new the state must be that is read; the last word counts.
+func (r *request) freshness(stale, consistent bool) {
+	for _, way := range []struct {
+		name string
+		on   bool
+	}{{"stale", stale}, {"consistent", consistent}} {
+		if stale || consistent {
+			r.query.Del(way.name)
+		}
+		if way.on {
+			r.query.Set(way.name, "true")
+		}
+	}
 }
 
 func (r *request) namespace(ns string) {
@@ -230,6 +248,9 @@ func (r *request) sendOnce(ctx context.Context, address string) (*http.Response,
 			err = u.Err // the URL is named below
 		}
 		return nil, &UnreachableError{Address: address, Err: err}
+	}
+	if r.c.heard != nil && r.method == http.MethodGet && resp.Header.Get(headerLeader) != "" {
+		r.c.heard(address, *readMeta(resp))
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer func() { drain(resp.Body); _ = resp.Body.Close() }()

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +25,8 @@ type connection struct {
 	caCert    string
 	namespace string
 	client    *client.Client
+
+	stale, consistent bool // of commands that read
 }
 
 // serverFlags gives a command what it needs to ask a server.
@@ -32,7 +37,16 @@ func serverFlags(cmd *cobra.Command, env *Env) *connection {
 	f.StringVar(&c.token, "token", "", "`TOKEN` to ask with, or file:PATH of a file that holds it (CEDE_TOKEN)")
 	f.StringVar(&c.caCert, "cacert", "", "`FILE` of the authority that signed the servers' certificates (CEDE_CACERT)")
 	f.StringVar(&c.namespace, "namespace", "", "`NAME` of the namespace, * for all where lists allow it (CEDE_NAMESPACE; default default)")
+	if readsState(cmd) {
+		f.BoolVar(&c.consistent, "consistent", false, "read once the leader made sure that it still leads: nothing is older than the question")
+		f.BoolVar(&c.stale, "stale", false, "read what a server has, however old, also where no leader is known")
+	}
 	return c
+}
+
+// readsState is whether a command shows what servers have, and changes nothing.
+func readsState(cmd *cobra.Command) bool {
+	return slices.Contains([]string{"list", "status", "history", "explain", "members"}, cmd.Name())
 }
 
 // config is what the flags and the environment say; flags go first.
@@ -50,6 +64,10 @@ func (c *connection) config() (client.Config, error) {
 		}
 	}
 	conf.UserAgent = "cede/" + c.env.Build.Version
+	if c.stale && c.consistent {
+		return conf, usagef("leave one of them out", "--stale and --consistent exclude each other")
+	}
+	conf.Stale, conf.Consistent, conf.Heard = c.stale, c.consistent, c.aged()
 	if file, ok := strings.CutPrefix(conf.Token, "file:"); ok {
 		secret, err := c.env.secret(file)
 		if err != nil {
@@ -58,6 +76,27 @@ func (c *connection) config() (client.Config, error) {
 		conf.Token = secret
 	}
 	return conf, nil
+}
+
+// oldContact is for how long a server may have heard no leader before what it says is
+// told to be old: longer than any election takes on a network that works.
+const oldContact = 5 * time.Second
+
+// aged warns once of answers by a server that may have missed what happened since.
+func (c *connection) aged() func(string, client.QueryMeta) {
+	var once sync.Once
+	return func(address string, meta client.QueryMeta) {
+		text := ""
+		switch {
+		case meta.LastContact >= oldContact:
+			text = fmt.Sprintf("server %s has heard no leader for %s: this may be old", address, meta.LastContact.Round(time.Second))
+		case !meta.KnownLeader:
+			text = fmt.Sprintf("server %s knows no leader: this may be old", address)
+		default:
+			return
+		}
+		once.Do(func() { c.env.warn(text) })
+	}
 }
 
 // secret reads a file that holds a secret and nothing else.

@@ -31,6 +31,8 @@ type fakeAnswer struct {
 	status int
 	body   string
 	kind   string
+
+	silence time.Duration // since the server heard a leader; more than 0: it knows none
 }
 
 func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -56,6 +58,10 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answer.kind != "" {
 		w.Header().Set("Content-Type", answer.kind)
 	}
+	if answer.silence > 0 {
+		w.Header().Set("X-Nomad-KnownLeader", "false")
+		w.Header().Set("X-Nomad-LastContact", strconv.FormatInt(answer.silence.Milliseconds(), 10))
+	}
 	w.WriteHeader(answer.status)
 	_, _ = io.WriteString(w, answer.body)
 }
@@ -63,7 +69,7 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestServerStories plays the files of testdata/server against a server that says
 // what the story says:
 //
-//	answer METHOD PATH [status=N] [type=TEXT]   what the server answers from now on
+//	answer METHOD PATH [status=N] [type=TEXT] [silence=TIME]   what the server answers from now on
 //	file NAME                                  a file for the commands that follow
 //	cede                                       a command line, and its standard input below it
 //	asked                                      what was written to the server since
@@ -108,6 +114,12 @@ func (f *fakeServer) answer(t *testing.T, d *datadriven.TestData, url string) {
 				t.Fatal(err)
 			}
 			answer.status = n
+		case "silence":
+			d, err := time.ParseDuration(arg.Vals[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.silence = d
 		case "type":
 			if answer.kind = arg.Vals[0]; answer.kind == "text/event-stream" {
 				answer.body += "\n\n" // which end its last message
