@@ -29,8 +29,8 @@ func load(t testing.TB, d *abi.Decoder, frame []byte, want abi.Op) {
 	}
 }
 
-// allColumns are those of this version; the probe asks for those of 1.0.
-const allColumns = probe.AllColumns | policy.BudgetColumns
+// allColumns are those of this version.
+const allColumns = probe.AllColumns
 
 func TestDecoder_ReadsEveryColumnThatTheEncoderWrites(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))

@@ -354,6 +354,23 @@ enum {
   CEDE_ADAPTIVE = 1,       // ask score_victims again after each pick
   CEDE_ASCENDING = 2,      // victims go by ascending priority, whatever else counts
   CEDE_KEEP_REDUNDANT = 4, // the lists of select_victims stand whole, where the operator grants it
+  // preempt_bindings is shown an elastic binding in two rows: the replicas above its
+  // minimum, and right behind it those that are left, where any are. Who lists the
+  // second has the first leave as well.
+  CEDE_ELASTIC = 16,
+  // Where no single cluster can be made to hold all that a divided binding misses,
+  // preempt_bindings is asked who would leave several of them.
+  CEDE_MULTI_CLUSTER = 32,
+  // score_options, which reads CEDE_START, takes the option with the fewest budgets
+  // overrun (where it reads them); of equals the lowest highest_priority, then the lowest
+  // sum of priorities, each raised by 2^31, then the fewest victims, then the latest start.
+  // The host then asks about nodes that may win, and no others.
+  CEDE_LEAST_FIRST = 64,
+  // Of one priority who started last goes first, of equals the first in order; budgets
+  // are charged the other way round; and of options that are equal by CEDE_LEAST_FIRST
+  // the first is taken. With CEDE_ASCENDING and CEDE_LEAST_FIRST the host knows what an
+  // option costs, and asks about still fewer nodes.
+  CEDE_YOUNGEST_FIRST = 128,
 };
 
 // cede_policy is what CEDE_POLICY takes. A policy has any of the hooks; what it

@@ -10,7 +10,8 @@ const KINDS: StaticArray<string> = ["", "bool", "integer", "number", "duration",
 /** Writes what a policy is; settings are those of one that takes configuration. */
 export function putDescription(info: Info, hooks: i32, settings: Setting[] | null): bool {
   const flags = <i32>info.adaptive | (<i32>info.ascending << 1) | (<i32>info.keepRedundant << 2) |
-    (settings === null ? 0 : 8);
+    (settings === null ? 0 : 8) | (<i32>info.elastic << 4) | (<i32>info.multiCluster << 5) |
+    (<i32>info.leastFirst << 6) | (<i32>info.youngestFirst << 7);
   if (!putWord(0x1003, hooks) || !putWord(0x1004, flags) || !putWord(0x1005, info.delta)) return false;
   const columns = frame.must(0x1006, I64, 1);
   if (frame.bad) return false;

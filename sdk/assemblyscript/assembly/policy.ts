@@ -73,6 +73,31 @@ export class Info {
   ascending: bool = false;
   /** The lists of selectVictims stand whole, where the operator grants it. */
   keepRedundant: bool = false;
+  /**
+   * preemptBindings is shown an elastic binding in two rows: the replicas above its
+   * minimum, and right behind it those that are left, where any are. Who lists the
+   * second has the first leave as well.
+   */
+  elastic: bool = false;
+  /**
+   * Where no single cluster can be made to hold all that a divided binding misses,
+   * preemptBindings is asked who would leave several of them.
+   */
+  multiCluster: bool = false;
+  /**
+   * scoreOptions, which reads the starts, takes the option with the fewest budgets
+   * overrun (where it reads them); of equals the lowest highest priority, then the
+   * lowest sum of priorities, each raised by 2^31, then the fewest victims, then the
+   * latest start. The host then asks about nodes that may win, and no others.
+   */
+  leastFirst: bool = false;
+  /**
+   * Of one priority who started last goes first, of equals the first in order; budgets
+   * are charged the other way round; and of options that are equal by leastFirst the
+   * first is taken. With ascending and leastFirst the host knows what an option costs,
+   * and asks about still fewer nodes.
+   */
+  youngestFirst: bool = false;
 }
 
 /**

@@ -270,7 +270,8 @@ static const char *configure(const cede_config *c) {
 
 CEDE_POLICY(
     .name = "probe", .version = "1.0-größe", .delta = -7, .columns = 0x1ffff,
-    .flags = CEDE_ADAPTIVE | CEDE_ASCENDING | CEDE_KEEP_REDUNDANT,
+    .flags = CEDE_ADAPTIVE | CEDE_ASCENDING | CEDE_KEEP_REDUNDANT | CEDE_ELASTIC | CEDE_MULTI_CLUSTER |
+             CEDE_LEAST_FIRST | CEDE_YOUNGEST_FIRST,
     CEDE_SETTINGS(settings), .configure = configure,
     .priority_delta = priority_delta, .score_victims = score_victims,
     .select_victims = select_victims, .score_options = score_options, .preempt_bindings = preempt_bindings)

@@ -44,7 +44,10 @@ func Description(settings []byte) abi.Description {
 
 // Info implements policy.Policy.
 func (*Policy) Info() policy.Info {
-	return policy.Info{Name: "probe", Delta: -7, Columns: AllColumns, Adaptive: true, Ascending: true, KeepRedundant: true}
+	return policy.Info{
+		Name: "probe", Delta: -7, Columns: AllColumns, Adaptive: true, Ascending: true, KeepRedundant: true,
+		Elastic: true, MultiCluster: true, LeastFirst: true, YoungestFirst: true,
+	}
 }
 
 // Settings implements policy.Configurable: a setting of each kind, with words

@@ -161,7 +161,11 @@ fn put_description(f: &mut Frame, info: &Info, hooks: i32, settings: Option<&[Se
     let flags = info.adaptive as i32
         | (info.ascending as i32) << 1
         | (info.keep_redundant as i32) << 2
-        | (settings.is_some() as i32) << 3;
+        | (settings.is_some() as i32) << 3
+        | (info.elastic as i32) << 4
+        | (info.multi_cluster as i32) << 5
+        | (info.least_first as i32) << 6
+        | (info.youngest_first as i32) << 7;
     let words = [(0x1003, hooks), (0x1004, flags), (0x1005, info.delta)];
     for (id, value) in words {
         let at = f.answer::<i32>(id, Some(1));

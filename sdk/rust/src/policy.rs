@@ -69,6 +69,23 @@ pub struct Info {
     pub ascending: bool,
     /// The lists of select_victims stand whole, where the operator grants it.
     pub keep_redundant: bool,
+    /// preempt_bindings is shown an elastic binding in two rows: the replicas above its
+    /// minimum, and right behind it those that are left, where any are. Who lists the
+    /// second has the first leave as well.
+    pub elastic: bool,
+    /// Where no single cluster can be made to hold all that a divided binding misses,
+    /// preempt_bindings is asked who would leave several of them.
+    pub multi_cluster: bool,
+    /// score_options, which reads the starts, takes the option with the fewest budgets
+    /// overrun (where it reads them); of equals the lowest highest priority, then the
+    /// lowest sum of priorities, each raised by 2^31, then the fewest victims, then the
+    /// latest start. The host then asks about nodes that may win, and no others.
+    pub least_first: bool,
+    /// Of one priority who started last goes first, of equals the first in order;
+    /// budgets are charged the other way round; and of options that are equal by
+    /// least_first the first is taken. With ascending and least_first the host knows
+    /// what an option costs, and asks about still fewer nodes.
+    pub youngest_first: bool,
 }
 
 impl Default for Info {
@@ -81,6 +98,10 @@ impl Default for Info {
             adaptive: false,
             ascending: false,
             keep_redundant: false,
+            elastic: false,
+            multi_cluster: false,
+            least_first: false,
+            youngest_first: false,
         }
     }
 }

@@ -20,6 +20,10 @@ class Probe extends Policy implements Configurable, DeltaHook, VictimScorer, Vic
     info.adaptive = true;
     info.ascending = true;
     info.keepRedundant = true;
+    info.elastic = true;
+    info.multiCluster = true;
+    info.leastFirst = true;
+    info.youngestFirst = true;
   }
 
   settings(): Setting[] {

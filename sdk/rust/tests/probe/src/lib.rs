@@ -25,6 +25,10 @@ impl Policy for Probe {
             adaptive: true,
             ascending: true,
             keep_redundant: true,
+            elastic: true,
+            multi_cluster: true,
+            least_first: true,
+            youngest_first: true,
         }
     }
 }
