@@ -17,18 +17,33 @@ func TestReadme_PoliciesBuildAndAnswerAlike(t *testing.T) {
 	if racing {
 		t.Skip("compilers are slow, and have no races of ours")
 	}
-	for language, make := range map[string]func(t *testing.T, folder string) (module string){
-		"c": makeC, "rust": makeRust, "assemblyscript": makeAssemblyScript,
-	} {
+	for _, language := range languages {
 		t.Run(language, func(t *testing.T) {
 			needs(t, language)
-			code, err := os.ReadFile(make(t, t.TempDir()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkLeastLost(t, compile(t, code).start(t))
+			checkLeastLost(t, made(t, language, source(t, language)))
 		})
 	}
+}
+
+// makers build a policy as the README of a library says.
+var makers = map[string]struct {
+	ending string // of a block of code
+	build  func(t *testing.T, folder, source string) (module string)
+}{
+	"c": {"c", buildC}, "rust": {"rust", buildRust}, "assemblyscript": {"ts", buildAssemblyScript},
+}
+
+// source is the policy of a README.
+func source(t *testing.T, language string) string { return block(t, language, makers[language].ending) }
+
+// made is an instance of a policy that is built of a source.
+func made(t *testing.T, language, source string) *guest {
+	t.Helper()
+	code, err := os.ReadFile(makers[language].build(t, t.TempDir(), source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compile(t, code).start(t)
 }
 
 // needs skips a test where a tool is missing.
@@ -103,20 +118,20 @@ func sdk(t *testing.T, library string) string {
 	return path
 }
 
-func makeC(t *testing.T, folder string) string {
+func buildC(t *testing.T, folder, source string) string {
 	header, err := os.ReadFile(sdk(t, "c/cede.h"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lay(t, folder, "cede.h", string(header))
-	lay(t, folder, "least-lost.c", block(t, "c", "c"))
+	lay(t, folder, "least-lost.c", source)
 	run(t, folder, "sh", "-ec", block(t, "c", "sh"))
 	return folder + "/least-lost.wasm"
 }
 
-// makeRust takes the distribution's compiler where there is one, as build.sh does.
-func makeRust(t *testing.T, folder string) string {
-	lay(t, folder, "src/lib.rs", block(t, "rust", "rust"))
+// buildRust takes the distribution's compiler where there is one, as build.sh does.
+func buildRust(t *testing.T, folder, source string) string {
+	lay(t, folder, "src/lib.rs", source)
 	script := strings.ReplaceAll(block(t, "rust", "sh"), "sdk/rust", sdk(t, "rust"))
 	if _, err := os.Stat("/usr/bin/rustc"); err == nil {
 		script = strings.ReplaceAll(script, "\nrustc", "\n/usr/bin/rustc")
@@ -125,10 +140,10 @@ func makeRust(t *testing.T, folder string) string {
 	return folder + "/least_lost.wasm"
 }
 
-// makeAssemblyScript links the package where npm would install it.
-func makeAssemblyScript(t *testing.T, folder string) string {
+// buildAssemblyScript links the package where npm would install it.
+func buildAssemblyScript(t *testing.T, folder, source string) string {
 	library := sdk(t, "assemblyscript")
-	lay(t, folder, "least-lost.ts", block(t, "assemblyscript", "ts"))
+	lay(t, folder, "least-lost.ts", source)
 	if err := os.Mkdir(folder+"/node_modules", 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,92 @@
+package guesttest
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// promises are the flags of policy.Info, by their names in AssemblyScript.
+var promises = []struct {
+	name string
+	of   func(*policy.Info) *bool
+}{
+	{"adaptive", func(i *policy.Info) *bool { return &i.Adaptive }},
+	{"ascending", func(i *policy.Info) *bool { return &i.Ascending }},
+	{"keepRedundant", func(i *policy.Info) *bool { return &i.KeepRedundant }},
+	{"elastic", func(i *policy.Info) *bool { return &i.Elastic }},
+	{"multiCluster", func(i *policy.Info) *bool { return &i.MultiCluster }},
+	{"leastFirst", func(i *policy.Info) *bool { return &i.LeastFirst }},
+	{"youngestFirst", func(i *policy.Info) *bool { return &i.YoungestFirst }},
+}
+
+// The probe says everything that there is to say, which shows nothing of a library that
+// takes one flag for another. Three policies that each say some of it do: no two flags
+// are said by the same ones. The first, which tells neighbours apart, is always built,
+// the others with CEDE_SOAK.
+func TestFlags_NoneIsTakenForAnother(t *testing.T) {
+	if racing {
+		t.Skip("compilers are slow, and have no races of ours")
+	}
+	policies := 1
+	if os.Getenv("CEDE_SOAK") != "" {
+		policies = 3
+	}
+	for _, language := range languages {
+		t.Run(language, func(t *testing.T) {
+			needs(t, language)
+			for bit := range policies {
+				checkFlags(t, language, bit)
+			}
+		})
+	}
+}
+
+// checkFlags has a policy say those whose number, from 1, has a bit.
+func checkFlags(t *testing.T, language string, bit int) {
+	t.Helper()
+	var want policy.Info
+	var names []string
+	for i, p := range promises {
+		if (i+1)>>bit&1 == 1 {
+			*p.of(&want) = true
+			names = append(names, p.name)
+		}
+	}
+	got := made(t, language, promising(t, language, names)).describe().Info
+	want.Name, want.Delta, want.Columns = got.Name, got.Delta, got.Columns
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%v: %s", names, diff)
+	}
+}
+
+// promising is the policy of a README that says more of itself.
+func promising(t *testing.T, language string, names []string) string {
+	t.Helper()
+	var before, after string
+	for _, name := range names {
+		snake := regexp.MustCompile("[A-Z]").ReplaceAllStringFunc(name, func(s string) string { return "_" + strings.ToLower(s) })
+		switch language {
+		case "c":
+			before, after = ".columns = ", after+" | CEDE_"+strings.ToUpper(snake)
+		case "rust":
+			before, after = "..Info::default()", after+fmt.Sprintf("%s: true, ", snake)
+		case "assemblyscript":
+			before, after = "info.name = ", after+fmt.Sprintf("info.%s = true; ", name)
+		}
+	}
+	if language == "c" {
+		after = ".flags = 0" + after + ", "
+	}
+	policy := source(t, language)
+	if strings.Count(policy, before) != 1 {
+		t.Fatalf("the policy of the README does not hold %q once", before)
+	}
+	return strings.Replace(policy, before, after+before, 1)
+}

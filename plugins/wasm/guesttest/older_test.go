@@ -1,0 +1,38 @@
+package guesttest
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Probes that were built when the ABI had less read what hosts write today, and
+// promise nothing that they did not know of. Left out are the frames that speak of what
+// a probe has no word for; guests skip it.
+func TestOlder_ProbesAnswerAsEver(t *testing.T) {
+	for name, c := range map[string]struct {
+		columns policy.Columns
+		unlike  []string
+	}{
+		"probe-c-1.0":              {1<<16 - 1, []string{"describe", "preempt-bindings", "score-victims-budgets", "score-options-budgets", "bad-budgets"}},
+		"probe-assemblyscript-1.2": {1<<17 - 1, []string{"describe"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, err := os.ReadFile(guests + "older/" + name + ".wasm")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := compile(t, code)
+			want := policy.Info{Name: "probe", Delta: -7, Columns: c.columns, Adaptive: true, Ascending: true, KeepRedundant: true}
+			if diff := cmp.Diff(want, m.start(t).describe().Info); diff != "" {
+				t.Error(diff)
+			}
+			if put := checkGoldenBut(t, m, c.unlike...); put < 70 {
+				t.Errorf("%d frames: that shows too little", put)
+			}
+		})
+	}
+}

@@ -1,0 +1,38 @@
+package wasm_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/internal/hosttest"
+	"github.com/cede-scheduler/cede/plugins/wasm"
+	defaults "github.com/cede-scheduler/cede/policies/default"
+)
+
+// A module that was built for the first version of the ABI is loaded, promises nothing
+// that it did not know of, and answers as the same rules do today.
+func TestOlder_ModulesPlayAsEver(t *testing.T) {
+	code, err := os.ReadFile("../../sdk/abi/testdata/guests/older/default-c-1.0.wasm")
+	check(t, err)
+	native := start(t, policy.Native("test", defaults.New), "")
+	in := start(t, load(t, host(t, wasm.Options{CacheDir: cacheDir()}), code, policy.Limits{}), "")
+	if i := in.Info(); !i.Ascending || i.LeastFirst || i.YoungestFirst || i.Elastic || i.MultiCluster {
+		t.Errorf("promises %+v", i)
+	}
+	if in.Hooks() != native.Hooks()&^policy.HookPreemptBindings {
+		t.Errorf("hooks %b", in.Hooks())
+	}
+	r := rand.New(rand.NewPCG(10, 42))
+	for i := range soak(800, 200_000) {
+		q := hosttest.Random(r)
+		want, got := hosttest.Ask(t, native, q).Answers, hosttest.Ask(t, in, q).Answers
+		want.Leave, want.Tiers, want.Recheck[4] = nil, got.Tiers, 0 // of bindings it knows nothing
+		if diff := cmp.Diff(want, got, hosttest.SameBits); diff != "" {
+			t.Fatalf("case %d: today (-) and then (+):\n%s", i, diff)
+		}
+	}
+}
