@@ -55,7 +55,7 @@ type Status uint8
 // The states of a member.
 const (
 	Alive  Status = iota
-	Failed        // it does not answer
+	Failed        // it does not answer, or said that it stops
 	Left          // it said that it leaves
 )
 

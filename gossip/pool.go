@@ -14,6 +14,11 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
+// reclaimed is how long after a member was found to have failed its id may come from
+// another address: long enough for one that failed in error to say that it did not. Who
+// left or stopped is not waited for.
+const reclaimed = time.Second
+
 // Pool is this server's membership of the pool.
 type Pool struct {
 	cfg    Config
@@ -60,7 +65,7 @@ func (p *Pool) memberlistConfig() (*memberlist.Config, error) {
 	c.ProbeInterval, c.ProbeTimeout = p.cfg.Timing.Probe, p.cfg.Timing.ProbeTimeout
 	c.GossipInterval, c.PushPullInterval = p.cfg.Timing.Gossip, p.cfg.Timing.PushPull
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 3, 2
-	c.DeadNodeReclaimTime = 30 * time.Second
+	c.DeadNodeReclaimTime = reclaimed
 	c.Delegate, c.Events, c.Merge, c.Alive, c.Conflict = p.roster, p.roster, p.roster, p.roster, p.roster
 	c.LogOutput = bridge(p.cfg.log())
 	c.Transport = p.cfg.Transport
@@ -204,6 +209,19 @@ func (p *Pool) Leave(timeout time.Duration) error {
 	return nil
 }
 
+// Stop ends without leaving: to the others it looks like a failure, but one that they
+// hear of at once, and after which the id may come back from any address at once. It
+// waits until somebody heard it.
+func (p *Pool) Stop(timeout time.Duration) error {
+	p.stop()
+	// Whether a member left or stopped is told by its tags.
+	told := p.list.Leave(timeout)
+	if told != nil {
+		p.cfg.log().Warn("the others may not have heard that this member stops: they find out by themselves", "err", told)
+	}
+	return p.Close()
+}
+
 // lastWord has this member say that it leaves, and nothing else from there on.
 func (p *Pool) lastWord() error {
 	p.says.Lock()
@@ -212,8 +230,7 @@ func (p *Pool) lastWord() error {
 	return p.roster.leave()
 }
 
-// Close stops without a word: to the others it looks like a failure, from which
-// it may come back.
+// Close ends without a word, as a power cut would. After it nothing may be called.
 func (p *Pool) Close() error {
 	p.once.Do(func() {
 		p.stop()
@@ -232,15 +249,23 @@ func (p *Pool) stop() {
 func (p *Pool) rejoin(ctx context.Context) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
+	var moved time.Time // when others last knew this member elsewhere
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-wait.C:
 		}
-		next := p.cfg.Timing.Rejoin
-		if missing := p.missing(); len(missing) > 0 {
-			if n, err := p.Join(missing...); n == 0 {
+		next, missing := p.cfg.Timing.Rejoin, p.missing()
+		if time.Since(moved) < claimed {
+			next, missing = min(next, time.Second), p.cfg.Seeds
+		}
+		if len(missing) > 0 {
+			n, err := p.Join(missing...)
+			if errors.As(err, new(*namesakeError)) {
+				moved = time.Now()
+			}
+			if n == 0 {
 				p.cfg.log().WarnContext(ctx, "nobody to join was reached", "seeds", missing, "err", err)
 				if p.alone() {
 					next = min(next, time.Second)
@@ -251,6 +276,10 @@ func (p *Pool) rejoin(ctx context.Context) {
 		wait.Reset(next)
 	}
 }
+
+// claimed is for how long a member that came back elsewhere goes on saying so: it may have
+// been let in before all the others were ready to believe it.
+const claimed = 5 * time.Second
 
 // missing is the seeds and the failed members that are not in the pool now.
 func (p *Pool) missing() []string {

@@ -182,7 +182,7 @@ func TestPool_RefusesStrangers(t *testing.T) {
 		},
 		"the same id": {
 			func(*gossip.Config) {},
-			func(c *gossip.Config) { c.ID = "server-1" }, "was a data directory copied?",
+			func(c *gossip.Config) { c.ID = "server-1" }, "its data directory was copied",
 		},
 	}
 	for name, tc := range tests {
@@ -202,19 +202,66 @@ func TestPool_RefusesStrangers(t *testing.T) {
 	}
 }
 
+// A server that stopped is taken at another address at once; one that was killed, once
+// the others know that it was, and a moment later.
 func TestPool_AServerMayMove(t *testing.T) {
+	tests := map[string]struct {
+		end    func(*gossip.Pool) error
+		within time.Duration
+	}{
+		"stopped": {func(p *gossip.Pool) error { return p.Stop(5 * time.Second) }, 2 * time.Second},
+		"killed":  {(*gossip.Pool).Close, 12 * time.Second},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			for range 8 { // who is probed when is a matter of chance
+				synctest.Test(t, func(t *testing.T) { move(t, tc.end, tc.within) })
+			}
+		})
+	}
+}
+
+func move(t *testing.T, end func(*gossip.Pool) error, within time.Duration) {
+	n := newNetwork()
+	soon := func(c *gossip.Config) { c.Timing.Rejoin = 5 * time.Second }
+	a, b, c := member(t, n, 1, soon), member(t, n, 2, seeds(first), soon), member(t, n, 3, seeds(first), soon)
+	time.Sleep(5 * time.Second)
+	if err := end(b); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	moved := member(t, n, 4, seeds(first), soon, func(c *gossip.Config) { c.ID = "server-2" })
+	const all = "server-1:alive server-2:alive server-3:alive"
+	there := func(p *gossip.Pool) bool { return seen(p) == all && p.Members()[1].Addr == "10.0.0.4:7946" }
+	for !there(a) || !there(c) || !there(moved) {
+		if time.Since(began) > 3*time.Minute {
+			t.Fatalf("they see %q, %q and %q", seen(a), seen(c), seen(moved))
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if took := time.Since(began); took > within {
+		t.Errorf("it is known after %v, want within %v", took, within)
+	}
+}
+
+// Who stops keeps its place: it failed, and did not leave; the others hear it at once,
+// and take it back at once.
+func TestPool_StoppingIsNotLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
-		a, b := member(t, n, 1), member(t, n, 2, seeds(first))
+		a := member(t, n, 1)
+		b, c := member(t, n, 2, seeds(first)), member(t, n, 3, seeds(first))
 		time.Sleep(5 * time.Second)
-		_ = b.Close()
-		moved := member(t, n, 3, seeds(first), func(c *gossip.Config) { c.ID = "server-2" })
-		time.Sleep(3 * time.Minute)
-		expect(t, a, "server-1:alive server-2:alive")
-		expect(t, moved, "server-1:alive server-2:alive")
-		if got := a.Members()[1].Addr; got != "10.0.0.3:7946" {
-			t.Errorf("the moved server is at %s", got)
+		if err := b.Stop(5 * time.Second); err != nil {
+			t.Fatal(err)
 		}
+		time.Sleep(time.Second)
+		expect(t, a, "server-1:alive server-2:failed server-3:alive")
+		expect(t, c, "server-1:alive server-2:failed server-3:alive")
+		member(t, n, 2, seeds(first))
+		time.Sleep(2 * time.Second)
+		expect(t, a, "server-1:alive server-2:alive server-3:alive")
+		expect(t, c, "server-1:alive server-2:alive server-3:alive")
 	})
 }
 

@@ -122,14 +122,16 @@ func (r *roster) NotifyJoin(n *memberlist.Node) { r.saw(n, Alive) }
 // NotifyUpdate is told of a member that moved or says something else of itself.
 func (r *roster) NotifyUpdate(n *memberlist.Node) { r.saw(n, Alive) }
 
-// NotifyLeave is told of a member that left or failed.
+// NotifyLeave is told of a member that left, stopped or failed.
 func (r *roster) NotifyLeave(n *memberlist.Node) {
 	m, err := memberOf(n)
 	if err == nil && m.Tags.Leaving {
 		r.saw(n, Left)
 		return
 	}
-	r.saw(n, Failed)
+	if n.Name != r.id { // else it stops, and nobody asks it any more
+		r.saw(n, Failed)
+	}
 }
 
 func (r *roster) saw(n *memberlist.Node, status Status) {
@@ -194,12 +196,18 @@ func (r *roster) admit(n *memberlist.Node) error {
 		return fmt.Errorf("member %s at %s (build %s) understands log versions %d to %d, this server %d to %d: upgrade one release at a time",
 			m.ID, m.Addr, m.Tags.Build, m.Tags.Oldest, m.Tags.Newest, r.tags.Oldest, r.tags.Newest)
 	}
-	if held, known := r.members[m.ID]; known && held.Status == Alive && held.Addr != m.Addr && n.State == memberlist.StateAlive {
-		if m.ID == r.id {
-			return fmt.Errorf("the id %s is used by a server at %s as well: was a data directory copied?", m.ID, m.Addr)
-		}
+	here := n.State == memberlist.StateAlive || n.State == memberlist.StateSuspect
+	if held, known := r.members[m.ID]; m.ID == r.id && here && known && held.Status == Alive && held.Addr != m.Addr {
+		return &namesakeError{m}
 	}
 	return nil
+}
+
+// namesakeError is of a pool that knows this server's id at another address.
+type namesakeError struct{ Holder Member }
+
+func (e *namesakeError) Error() string {
+	return fmt.Sprintf("the id %s is used by a server at %s as well: it was killed there a moment ago and is let in soon, or its data directory was copied", e.Holder.ID, e.Holder.Addr)
 }
 
 // NotifyConflict is told of a member that claims the id of one that is there.
@@ -212,7 +220,7 @@ func (r *roster) NotifyConflict(holder, claimant *memberlist.Node) {
 	}
 	r.conflicts = append(r.conflicts, c)
 	r.mu.Unlock()
-	r.log.Warn("two servers have one id: was a data directory copied?", "id", c.ID, "holder", c.Holder, "claimant", c.Claimant)
+	r.log.Warn("two servers have one id: one was killed a moment ago and came back elsewhere, or its data directory was copied", "id", c.ID, "holder", c.Holder, "claimant", c.Claimant)
 }
 
 // NodeMeta is what this member says of itself.

@@ -99,7 +99,7 @@ func (p *Process) openGossip(c *config.Config) error {
 	p.down.push("gossip", func(context.Context) error {
 		close(stop)
 		<-done
-		return t.gossip.Close()
+		return t.gossip.Stop(stopsWithin)
 	})
 	return nil
 }
@@ -182,6 +182,9 @@ func (t *poolPart) Join(addrs ...string) (int, error) { return t.gossip.Join(add
 
 // leaveWithin bounds how long the others may take to hear that this server leaves.
 const leaveWithin = 5 * time.Second
+
+// stopsWithin bounds how long a server that stops waits for the others to hear it.
+const stopsWithin = 2 * time.Second
 
 // Leave tells the pool that this server goes for good.
 func (t *poolPart) Leave(context.Context) error { return t.gossip.Leave(leaveWithin) }

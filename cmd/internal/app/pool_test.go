@@ -19,6 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/core/rpc"
 	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/gossip"
 )
 
 // pooled starts a server that gossips, and says at which address; what flags say
@@ -173,4 +174,31 @@ func TestPool_APolicyWaitsForAllWhoVote(t *testing.T) {
 	if !checks[a.server.id].OK || !checks[b.server.id].OK {
 		t.Errorf("it decides, and its checks are %+v", checks)
 	}
+}
+
+// A server that stops in order and comes back at other addresses is known there at once:
+// nobody waits for a failure to be found.
+func TestPool_AServerThatStoppedIsKnownWhereItComesBack(t *testing.T) {
+	dir := t.TempDir()
+	a, at := pooled(t, nil)
+	eventually(t, "the first one leads", leads(a))
+	b, before := pooled(t, map[string]string{"server.join": at, "data_dir": dir})
+	eventually(t, "both vote", func() bool { return voters(a) == 2 && voters(b) == 2 })
+	id := b.server.id
+	b.end()
+	began := time.Now()
+	c, after := pooled(t, map[string]string{"server.join": at, "data_dir": dir})
+	eventually(t, "the others know where it is", func() bool {
+		m, _ := a.server.pool.member(id)
+		return m.Addr == after && m.Status == gossip.Alive && a.server.pool.gossip.Conflicts() == nil
+	})
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if c.server.id != id || after == before {
+		t.Errorf("server %s came back as %s, at %s as before", id, c.server.id, after)
+	}
+	eventually(t, "both vote", func() bool {
+		return voters(a) == 2 && voters(c) == 2 && (a.server.log.IsLeader() || c.server.log.IsLeader())
+	})
 }
