@@ -15,7 +15,7 @@ type Disconnect struct {
 func (g *Group) KeptUntil(n *Node) (at int64, kept bool) {
 	d := g.Disconnect
 	switch {
-	case d == nil || n.Status != NodeDown || n.Drain || n.DownSince == 0:
+	case d == nil || n.Status != NodeDown || n.Drain:
 		return 0, false
 	case d.LostAfter == 0 || d.LostAfter > math.MaxInt64-n.DownSince:
 		return math.MaxInt64, true

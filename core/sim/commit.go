@@ -56,7 +56,7 @@ func (e *engine) stopAll(g *model.CommitGroup, before *state.Snapshot, rooms []s
 			continue
 		}
 		rooms = append(rooms, a.NodeID)
-		if a.Group.KillTimeout > 0 {
+		if a.Group.KillTimeout > 0 && !a.Unknown(before.Node(a.NodeID)) { // nobody waits for a node that is silent
 			e.waiting.add(v.By, a.ID)
 		}
 		e.waiting.inherit(v.By, a.ID)

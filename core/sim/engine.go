@@ -39,6 +39,7 @@ type engine struct {
 	rounds  rounds
 	over    []string // evaluations that reached their end
 	waiting waiting
+	silent  silent
 	bound   bindings
 	wanted  ledger
 	record  recorder
@@ -53,7 +54,7 @@ func Play(ctx context.Context, f *scenario.File, o Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{opts: o, file: resolved, waiting: newWaiting(), wanted: newLedger(), bound: newBindings()}
+	e := &engine{opts: o, file: resolved, waiting: newWaiting(), silent: newSilent(), wanted: newLedger(), bound: newBindings()}
 	if err := e.loadPolicies(); err != nil {
 		return nil, err
 	}

@@ -67,11 +67,13 @@ func (l *ledger) missing(j *model.Job, g *model.Group, allocs []*model.Allocatio
 		}
 		return 0
 	}
-	n := g.Count
+	n, twice := g.Count, map[int]bool{}
 	for _, a := range allocs {
-		if a.Group.Name == g.Name && (a.Live() || j.Type.Finite() && completed(a)) {
-			n--
+		if a.Group.Name != g.Name || !a.Live() && !(j.Type.Finite() && completed(a)) || g.StandsIn() && twice[a.Index] {
+			continue
 		}
+		twice[a.Index] = true // one that another stands in for is there once
+		n--
 	}
 	return n
 }

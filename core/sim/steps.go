@@ -38,6 +38,7 @@ func (e *engine) step(s *scenario.Step) error {
 	case scenario.NodeUp:
 		e.changeNode(s.Node, state.NodeChange{Status: &ready, Drain: &no})
 		e.feed.Room(e.store.Snapshot(), e.now(), s.Node)
+		e.returned(s.Node)
 	case scenario.Drain:
 		e.changeNode(s.Node, state.NodeChange{Drain: &yes})
 	}
@@ -124,7 +125,7 @@ func (e *engine) ends(at int64) {
 			continue
 		}
 		a := snap.Alloc(end.alloc)
-		if a == nil || a.Client.Terminal() || end.stop != (a.Desired != model.DesiredRun) {
+		if a == nil || a.Client.Terminal() || end.stop != (a.Desired != model.DesiredRun) || e.unheard(a, end) {
 			continue
 		}
 		updates = append(updates, state.ClientUpdate{
@@ -153,7 +154,7 @@ func (e *engine) ends(at int64) {
 
 // start lets placements begin to work: nothing they displace runs any more.
 func (e *engine) start(ids ...string) {
-	if len(ids) == 0 {
+	if ids = e.heard(ids); len(ids) == 0 {
 		return
 	}
 	now := e.now()

@@ -45,7 +45,7 @@ others as well.`,
 			return document{}, err
 		}
 		list = slices.DeleteFunc(list, func(a *client.AllocationStub) bool {
-			return !*every && a.ClientStatus != "pending" && a.ClientStatus != "running"
+			return !*every && !lives(a.ClientStatus)
 		})
 		slices.SortStableFunc(list, func(a, b *client.AllocationStub) int {
 			return cmp.Or(cmp.Compare(b.CreateIndex, a.CreateIndex), strings.Compare(a.Name, b.Name))
@@ -171,4 +171,9 @@ func newAllocStopCmd(env *Env) *cobra.Command {
 			p.printf("Allocation %s (%s) stops; evaluation %s looks for a place for another\n", p.id(a.ID), a.Name, p.id(answer.EvalID))
 		}}, nil
 	})
+}
+
+// lives is whether an allocation has not ended, as far as anybody knows.
+func lives(status string) bool {
+	return status == "running" || status == "pending" || status == "unknown"
 }

@@ -77,7 +77,8 @@ func flatten(j *client.Job) map[string]string {
 
 // isSpan is whether a field counts nanoseconds.
 func isSpan(path string) bool {
-	return strings.HasSuffix(path, ".KillTimeout") || strings.HasSuffix(path, ".Duration") || strings.HasSuffix(path, ".Checkpoint")
+	return strings.HasSuffix(path, ".KillTimeout") || strings.HasSuffix(path, ".Duration") || strings.HasSuffix(path, ".Checkpoint") ||
+		strings.HasSuffix(path, ".LostAfter")
 }
 
 // flattenInto adds a value. Groups and tasks go by their names, so that one that

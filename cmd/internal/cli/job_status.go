@@ -164,12 +164,7 @@ func (v *jobView) page(p page) {
 		"policy", j.Policy, "datacenters", strings.Join(j.Datacenters, ", "), "status", status, "version", fmt.Sprint(j.Version),
 		"submitted", v.env.when(j.SubmitTime), "meta", texts(j.Meta))
 	p.title("Groups")
-	t := columns("GROUP", "WAITING>", "STARTING>", "RUNNING>", "COMPLETE>", "FAILED>", "LOST>", "EVICTED>")
-	for _, name := range slices.Sorted(maps.Keys(v.Summary)) {
-		g := v.Summary[name]
-		t.Row(name, fmt.Sprint(g.Queued), fmt.Sprint(g.Starting), fmt.Sprint(g.Running), fmt.Sprint(g.Complete), fmt.Sprint(g.Failed), fmt.Sprint(g.Lost), fmt.Sprint(g.Evicted))
-	}
-	p.table(t)
+	groupTable(p, v.Summary)
 	if e := v.waiting(); e != nil {
 		p.title("Without a place")
 		for _, name := range slices.Sorted(maps.Keys(e.FailedTGAllocs)) {
@@ -207,7 +202,7 @@ func (v *jobView) waiting() *client.Evaluation {
 func (v *jobView) allocations(wide bool) []*client.AllocationStub {
 	list := slices.Clone(v.Allocations)
 	dead := func(a *client.AllocationStub) bool {
-		return a.ClientStatus != "running" && a.ClientStatus != "pending"
+		return !lives(a.ClientStatus)
 	}
 	slices.SortStableFunc(list, func(a, b *client.AllocationStub) int {
 		switch {
@@ -226,4 +221,31 @@ func (v *jobView) allocations(wide bool) []*client.AllocationStub {
 		list = list[:maxRows]
 	}
 	return list
+}
+
+// groupTable counts groups' allocations. Few are ever kept for a node that is silent,
+// so that has its column where there are some.
+func groupTable(p page, summary map[string]client.TaskGroupSummary) {
+	unknown := 0
+	for _, g := range summary {
+		unknown += g.Unknown
+	}
+	titles := []string{"GROUP", "WAITING>", "STARTING>", "RUNNING>", "UNKNOWN>", "COMPLETE>", "FAILED>", "LOST>", "EVICTED>"}
+	const at = 4
+	if unknown == 0 {
+		titles = slices.Delete(titles, at, at+1)
+	}
+	t := columns(titles...)
+	for _, name := range slices.Sorted(maps.Keys(summary)) {
+		g := summary[name]
+		row := []string{name}
+		for _, n := range []int{g.Queued, g.Starting, g.Running, g.Unknown, g.Complete, g.Failed, g.Lost, g.Evicted} {
+			row = append(row, fmt.Sprint(n))
+		}
+		if unknown == 0 {
+			row = slices.Delete(row, at, at+1)
+		}
+		t.Row(row...)
+	}
+	p.table(t)
 }

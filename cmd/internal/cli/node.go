@@ -137,7 +137,7 @@ func nodePage(p page, env *Env, n *client.Node, allocs []*client.Allocation) {
 		"attributes", attributes, "devices", nodeDevices(n.Devices))
 	used := map[string]int64{}
 	for _, a := range allocs {
-		if a.DesiredStatus != "run" || a.ClientStatus != "running" && a.ClientStatus != "pending" {
+		if a.DesiredStatus != "run" || !lives(a.ClientStatus) {
 			continue
 		}
 		for resource, amount := range a.ResourceUse {
@@ -153,7 +153,7 @@ func nodePage(p page, env *Env, n *client.Node, allocs []*client.Allocation) {
 	p.table(t)
 	stubs := make([]*client.AllocationStub, 0, len(allocs))
 	for _, a := range allocs {
-		if p.wide || a.ClientStatus == "running" || a.ClientStatus == "pending" {
+		if p.wide || lives(a.ClientStatus) {
 			stubs = append(stubs, stubOf(a))
 		}
 	}

@@ -272,6 +272,12 @@ func groupOf(g *model.Group) scenario.Group {
 	for _, d := range g.Devices {
 		group.Devices = append(group.Devices, scenario.DeviceRequest{ID: d.ID, Count: new(d.Count), Constraints: constraintsOf(d.Constraints)})
 	}
+	if d := g.Disconnect; d != nil {
+		group.Disconnect = &scenario.Disconnect{Replace: new(d.Replace)}
+		if d.LostAfter > 0 {
+			group.Disconnect.LostAfter = new(scenario.Duration(d.LostAfter))
+		}
+	}
 	for _, t := range g.Tolerations {
 		group.Tolerations = append(group.Tolerations, scenario.Toleration{
 			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect), For: scenario.Duration(t.For),

@@ -86,6 +86,9 @@ func show(t *testing.T, f *File) string {
 			}
 			fmt.Fprintf(&b, "  group %s: count %d needs %v ports %v devices %v labels %v\n", g.Name, g.Count, g.Resources, g.Ports, g.Devices, g.Labels)
 			fmt.Fprintf(&b, "    evictions %d kill %v duration %v checkpoint %v annotations %v\n", g.MaxParallelEvictions, Duration(g.KillTimeout), Duration(g.Duration), Duration(g.Checkpoint), g.Annotations)
+			if d := g.Disconnect; d != nil {
+				fmt.Fprintf(&b, "    is lost %v after its node is down, replaced meanwhile: %t\n", Duration(d.LostAfter), d.Replace)
+			}
 			for _, tol := range g.Tolerations {
 				fmt.Fprintf(&b, "    tolerates %+v\n", tol)
 			}

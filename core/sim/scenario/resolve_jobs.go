@@ -65,6 +65,12 @@ func (g *Group) resolve() *model.Group {
 		}
 		group.Devices = append(group.Devices, request)
 	}
+	if d := g.Disconnect; d != nil {
+		group.Disconnect = &model.Disconnect{Replace: d.Replace == nil || *d.Replace}
+		if d.LostAfter != nil {
+			group.Disconnect.LostAfter = int64(*d.LostAfter)
+		}
+	}
 	for _, t := range g.Tolerations {
 		group.Tolerations = append(group.Tolerations, model.Toleration{
 			Key: t.Key, Operator: model.TolerationOperator(t.Operator), Value: t.Value,

@@ -228,6 +228,9 @@ func drawGroup(t *rapid.T, k int) Group {
 		KillTimeout:          span.Draw(t, "kill"), Duration: span.Draw(t, "duration"), Checkpoint: span.Draw(t, "checkpoint"),
 		Annotations: rapid.MapOfN(text, rapid.Float64(), 0, 2).Draw(t, "annotations"),
 	}
+	if rapid.Bool().Draw(t, "patient") {
+		g.Disconnect = &Disconnect{LostAfter: maybe(rapid.Map(span, func(d Duration) Duration { return max(d, 1) })).Draw(t, "lost after"), Replace: maybe(rapid.Bool()).Draw(t, "replace")}
+	}
 	g.Tolerations = rapid.SampledFrom([][]Toleration{
 		nil, {{Operator: "Exists"}}, {{Key: "a", Value: "b"}, {Key: "c", Operator: "Equal"}, {Key: "d", Operator: "Exists"}},
 	}).Draw(t, "tolerations")

@@ -52,6 +52,7 @@ var words = map[reflect.Type][2]string{ // one, many
 	reflect.TypeFor[Job]():                  {"a job", "jobs"},
 	reflect.TypeFor[PreemptionToleration](): {"a preemption toleration", ""},
 	reflect.TypeFor[Group]():                {"a group", "groups"},
+	reflect.TypeFor[Disconnect]():           {"what happens while a node is silent", ""},
 	reflect.TypeFor[Toleration]():           {"a toleration", "tolerations"},
 	reflect.TypeFor[DeviceRequest]():        {"a device request", "device requests"},
 	reflect.TypeFor[Constraint]():           {"a constraint", "constraints"},

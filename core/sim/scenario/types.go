@@ -143,6 +143,7 @@ type Group struct {
 	Devices              []DeviceRequest    `json:"devices,omitempty"`
 	Labels               map[string]string  `json:"labels,omitempty"`
 	Tolerations          []Toleration       `json:"tolerations,omitempty"`
+	Disconnect           *Disconnect        `json:"disconnect,omitempty"`
 	Constraints          []Constraint       `json:"constraints,omitempty"`
 	Affinities           []Affinity         `json:"affinities,omitempty"`
 	Spread               []Spread           `json:"spread,omitempty"`
@@ -153,6 +154,12 @@ type Group struct {
 	Duration             Duration           `json:"duration,omitempty"`
 	Checkpoint           Duration           `json:"checkpoint,omitempty"`
 	Annotations          map[string]float64 `json:"annotations,omitempty"`
+}
+
+// Disconnect keeps a group's instances while their node is down and may return.
+type Disconnect struct {
+	LostAfter *Duration `json:"lostAfter,omitempty"`
+	Replace   *bool     `json:"replace,omitempty"`
 }
 
 // Toleration lets a group go to nodes with a taint.

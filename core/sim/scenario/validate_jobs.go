@@ -100,6 +100,12 @@ func (c *checker) checkGroup(p *path, j *Job, g *Group) {
 	c.span(p.field("killTimeout"), g.KillTimeout)
 	c.span(p.field("duration"), g.Duration)
 	c.span(p.field("checkpoint"), g.Checkpoint)
+	if d := g.Disconnect; d != nil && d.LostAfter != nil {
+		at := p.field("disconnect").field("lostAfter")
+		if c.span(at, *d.LostAfter); *d.LostAfter == 0 {
+			c.add(at, "0s would have instances lost at once", "remove disconnect, which says the same; without a time in it they are kept until the node returns")
+		}
+	}
 	for _, name := range keys(g.Annotations) {
 		if v := g.Annotations[name]; math.IsNaN(v) || math.IsInf(v, 0) {
 			c.add(p.field("annotations").field(name), fmt.Sprintf("%v is not a finite number", v), "write a finite number")
