@@ -140,7 +140,7 @@ func (s *searcher) fill(p *place, opt *option, picks []int32) {
 	for _, at := range picks {
 		row := s.batch.rows[at]
 		if p.guarded && slices.Contains(s.wholes, at) {
-			s.company(row, func(mate *state.Row) { s.arena = append(s.arena, mate) })
+			s.arena = s.appendCompany(s.arena, row)
 		} else {
 			s.arena = append(s.arena, row)
 		}

@@ -1,6 +1,7 @@
 package preempt
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -13,7 +14,8 @@ import (
 
 // unit is the allocations of a job that go together.
 type unit struct {
-	rows []*state.Row // ascending by id
+	rows   []*state.Row // ascending by id
+	byNode []int32      // positions in rows, by node and ascending
 	// spared is whether one of them may not go, so that they do not go together.
 	spared bool
 	// costs is how many of them work under each strict budget.
@@ -131,6 +133,7 @@ func (s *searcher) unit(key model.JobKey) *unit {
 		}
 	}
 	slices.SortFunc(u.rows, func(a, b *state.Row) int { return s.f.req.Ties.Compare(a.Alloc.ID, b.Alloc.ID) })
+	u.sortByNode()
 	if job := s.f.snap.Job(key); job != nil {
 		for group, n := range live {
 			if n = job.Surplus(group, n); n > 0 {
@@ -154,19 +157,75 @@ func (s *searcher) rowOf(a *model.Allocation) *state.Row {
 	return &rows[slices.IndexFunc(rows, func(row state.Row) bool { return row.Alloc == a })]
 }
 
-// company visits the rows that go with a row of a job that is evicted whole,
+// sortByNode makes byNode.
+func (u *unit) sortByNode() {
+	u.byNode = slices.Grow(u.byNode[:0], len(u.rows))
+	for at := range u.rows {
+		u.byNode = append(u.byNode, int32(at))
+	}
+	slices.SortFunc(u.byNode, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(u.rows[a].Alloc.NodePos, u.rows[b].Alloc.NodePos), cmp.Compare(a, b))
+	})
+}
+
+// on is the positions in rows of those on a node, ascending.
+func (u *unit) on(pos int32) []int32 {
+	find := func(pos int32) int {
+		at, _ := slices.BinarySearchFunc(u.byNode, pos, func(at, pos int32) int {
+			return cmp.Compare(u.rows[at].Alloc.NodePos, pos)
+		})
+		return at
+	}
+	return u.byNode[find(pos):find(pos+1)]
+}
+
+// appendCompany appends the rows that go with a row of a job that is evicted whole,
 // itself first, then those on the same node, then those on others. Picks that went
-// alone before it are not among them.
-func (s *searcher) company(row *state.Row, visit func(*state.Row)) {
-	visit(row)
+// alone before it are not among them. A job may have as many rows as there are nodes,
+// and an option on each: so those on others come in long pieces.
+func (s *searcher) appendCompany(list []*state.Row, row *state.Row) []*state.Row {
 	u := s.unit(row.Group.Job.Key())
-	for _, here := range []bool{true, false} {
-		for _, mate := range u.rows {
-			if mate.Alloc != row.Alloc && (mate.Alloc.NodePos == row.Alloc.NodePos) == here && !s.wentAlone(mate) {
-				visit(mate)
-			}
+	from := len(list)
+	list = append(list, row)
+	here := u.on(row.Alloc.NodePos)
+	for _, at := range here {
+		if u.rows[at].Alloc != row.Alloc {
+			list = append(list, u.rows[at])
 		}
 	}
+	next := int32(0)
+	for _, at := range here {
+		list = append(list, u.rows[next:at]...)
+		next = at + 1
+	}
+	list = append(list, u.rows[next:]...)
+	return s.dropAlone(u, list, from)
+}
+
+// dropAlone takes the picks that went alone out of a list, from a place on.
+func (s *searcher) dropAlone(u *unit, list []*state.Row, from int) []*state.Row {
+	if u.surplus == nil {
+		return list // none did
+	}
+	return append(list[:from], slices.DeleteFunc(list[from:], s.wentAlone)...)
+}
+
+// appendConcerned appends of a row's company those that matter to option o: who is on
+// its node, and who has to leave another for its sake.
+func (s *searcher) appendConcerned(list []*state.Row, o int, row *state.Row) []*state.Row {
+	key := row.Group.Job.Key()
+	u := s.unit(key)
+	p := &s.batch.places[o]
+	from := len(list)
+	for _, at := range u.on(s.f.options[p.option].pos) {
+		list = append(list, u.rows[at])
+	}
+	for _, mate := range p.elsewhere() {
+		if mate.Group.Job.EvictedWhole && mate.Group.Job.Key() == key {
+			list = append(list, mate)
+		}
+	}
+	return s.dropAlone(u, list, from)
 }
 
 // wentAlone is whether a row is a pick that nobody went with.
@@ -196,37 +255,28 @@ func (s *searcher) goesAlone(row *state.Row) bool {
 
 // takeOff takes a pick off the node of option o, with those that go with it.
 func (s *searcher) takeOff(o int, pick int32) {
-	row := s.batch.rows[pick]
-	if !slices.Contains(s.wholes, pick) {
+	for _, row := range s.goesWith(o, pick) {
 		s.trial.remove(row, s.marksOf(o, row))
-		return
 	}
-	s.company(row, func(mate *state.Row) {
-		if s.concerns(o, mate) {
-			s.trial.remove(mate, s.marksOf(o, mate))
-		}
-	})
 }
 
 // putBack undoes takeOff.
 func (s *searcher) putBack(o int, pick int32) {
-	row := s.batch.rows[pick]
-	if !slices.Contains(s.wholes, pick) {
+	for _, row := range s.goesWith(o, pick) {
 		s.trial.restore(row, s.marksOf(o, row))
-		return
 	}
-	s.company(row, func(mate *state.Row) {
-		if s.concerns(o, mate) {
-			s.trial.restore(mate, s.marksOf(o, mate))
-		}
-	})
 }
 
-// concerns is whether a row is on the node of option o, or has to leave another
-// for its sake.
-func (s *searcher) concerns(o int, row *state.Row) bool {
-	p := &s.batch.places[o]
-	return row.Alloc.NodePos == s.f.options[p.option].pos || slices.Contains(p.elsewhere(), row)
+// goesWith is a pick and those that go with it, as far as option o is concerned. It is
+// good until somebody asks again.
+func (s *searcher) goesWith(o int, pick int32) []*state.Row {
+	s.mates = s.mates[:0]
+	if row := s.batch.rows[pick]; slices.Contains(s.wholes, pick) {
+		s.mates = s.appendConcerned(s.mates, o, row)
+	} else {
+		s.mates = append(s.mates, row)
+	}
+	return s.mates
 }
 
 // evictGuarded is evict for a guarded node: it fills picks with the rows that it
@@ -285,14 +335,15 @@ func (s *searcher) charge(k int32, row *state.Row, alone bool) bool {
 	var costs charges
 	switch {
 	case !alone:
-		s.company(row, func(mate *state.Row) {
+		s.mates = s.appendCompany(s.mates[:0], row)
+		for _, mate := range s.mates {
 			if !mate.Started {
-				return
+				continue
 			}
 			for _, c := range s.costsOf(mate) {
 				costs.add(c.budget, 1)
 			}
-		})
+		}
 	case row.Started:
 		costs = s.costsOf(row)
 	}

@@ -57,12 +57,13 @@ type searcher struct {
 	starts  []int64
 	line    line // scratch of foretell
 	units   map[model.JobKey]*unit
-	charged charges // of the option or node at hand
-	tight   []bool  // by eligible: it overruns a budget
-	reached []bool  // by eligible
-	costs   charges // scratch of costsOf
-	blocked []int32 // picks of the option at hand that strict budgets kept
-	retries []place // of options to ask about again
+	mates   []*state.Row // scratch of goesWith and charge
+	charged charges      // of the option or node at hand
+	tight   []bool       // by eligible: it overruns a budget
+	reached []bool       // by eligible
+	costs   charges      // scratch of costsOf
+	blocked []int32      // picks of the option at hand that strict budgets kept
+	retries []place      // of options to ask about again
 	// unsettled is whether something beside the nodes' room stood in the way.
 	unsettled bool
 

@@ -249,12 +249,21 @@ func (g *gang) spare() {
 		return
 	}
 	group := &r.plan.list[g.begin.mark]
+	// needed is the jobs that went whole of which one cannot stay: so none can.
+	needed := map[model.JobKey]bool{}
 	for i := len(group.Evict) - 2; i >= 0; i-- { // the last one was needed by all
 		if i >= len(group.Evict) {
 			continue // several went from the list
 		}
-		stay := g.staysWith(group, r.base.Alloc(group.Evict[i].AllocID))
+		victim := r.base.Alloc(group.Evict[i].AllocID)
+		if victim.Job.EvictedWhole && needed[victim.Job.Key()] {
+			continue
+		}
+		stay := g.staysWith(group, victim)
 		if !g.bringBack(group.Place, stay) {
+			if len(stay) > 1 {
+				needed[victim.Job.Key()] = true
+			}
 			continue
 		}
 		stays := func(id string) bool {

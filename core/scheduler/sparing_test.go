@@ -8,8 +8,8 @@ import (
 )
 
 // underOne is a full node of three, of whom the budget over x lets so many go: s, whom a
-// policy takes first, the larger w (and where it goes whole those who go with it), and free, which is under no budget. Eight of ten are
-// made room for by w and free alone.
+// policy takes first, the larger w, and free, which is under no budget. Eight of ten are
+// made room for by w and free alone. Where w goes whole, others go with it.
 func underOne(t *testing.T, lets int, large *model.Job, ids ...string) *town {
 	w := newTown(t)
 	w.node("n0")
