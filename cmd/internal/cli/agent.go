@@ -39,7 +39,7 @@ once.`,
 	}
 	from := sourceFlags(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := from.load()
+		c, err := from.load(true)
 		if err != nil {
 			return err
 		}
@@ -90,9 +90,10 @@ func sourceFlags(cmd *cobra.Command, env *Env) *sources {
 	return s
 }
 
-// load reads the configuration; what is wrong with it is told all at once.
-func (s *sources) load() (*config.Loaded, error) {
-	src := config.Sources{Files: s.files, Environ: s.env.Environ(), Flags: map[string]string{}, Dev: s.dev}
+// load reads the configuration; what is wrong with it is told all at once,
+// and with look what is wrong with the files that it names.
+func (s *sources) load(look bool) (*config.Loaded, error) {
+	src := config.Sources{Look: look, Files: s.files, Environ: s.env.Environ(), Flags: map[string]string{}, Dev: s.dev}
 	if len(src.Files) == 0 {
 		for name := range strings.SplitSeq(s.env.Getenv(envConfig), string(os.PathListSeparator)) {
 			if name != "" {

@@ -29,7 +29,8 @@ func newConfigValidateCmd(env *Env) *cobra.Command {
 		Use:   "validate [FILE...]",
 		Short: "Say everything that is wrong with a configuration",
 		Long: `Say everything that is wrong with a configuration: keys that there are not, with
-what may have been meant, values that are none, and what does not belong together.
+what may have been meant, values that are none, what does not belong together, and
+files of certificates and keys that are missing or do not fit.
 What is allowed and open to whoever reaches it is told as a warning. FILE is a YAML
 file or a folder of them, as -c. Exits 2 when anything is wrong.`,
 		Example: "  cede config validate /etc/cede/cede.yaml",
@@ -42,7 +43,7 @@ file or a folder of them, as -c. Exits 2 when anything is wrong.`,
 			return err
 		}
 		from.files = append(from.files, args...)
-		c, err := from.load()
+		c, err := from.load(true)
 		if err != nil {
 			return err
 		}
@@ -87,7 +88,7 @@ default, a line of a file, a variable, or the command line. Secrets are not show
 		if err := out.resolve(); err != nil {
 			return err
 		}
-		c, err := from.load()
+		c, err := from.load(false)
 		if err != nil {
 			return err
 		}

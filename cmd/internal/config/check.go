@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -27,14 +26,9 @@ func (l *Loaded) dev() {
 }
 
 // fill completes what follows from other values.
-func (l *loading) fill(out *Loaded) {
-	c := &out.Config
+func (c *Config) fill() {
 	if c.Name == "" {
-		name, err := os.Hostname()
-		if err != nil {
-			l.problem("name", "", "the machine's name is not known (%v): set it", err)
-		}
-		c.Name = name
+		c.Name, _ = os.Hostname() // checkNames says what it means that there is none
 	}
 	if c.Listen.Gossip == "" && !c.Dev && c.Server.Enabled && (len(c.Server.Join) > 0 || c.Server.BootstrapExpect > 1) {
 		c.Listen.Gossip = "127.0.0.1:4648"
@@ -47,15 +41,10 @@ func (l *loading) fill(out *Loaded) {
 	}
 }
 
-// check says everything that makes no sense.
-func (l *loading) check(out *Loaded) {
-	c := &out.Config
+// check says everything that makes no sense; look: also of the files that are named.
+func (c *Config) check(look bool) (found []Problem) {
 	bad := func(key, format string, args ...any) {
-		where := ""
-		if f, ok := find(strings.Split(key, ".")); ok {
-			where = l.whereOf(f)
-		}
-		l.problem(key, where, format, args...)
+		found = append(found, Problem{Key: key, Text: fmt.Sprintf(format, args...)})
 	}
 	switch {
 	case !c.Server.Enabled && !c.Client.Enabled && !c.Member.Enabled:
@@ -65,13 +54,12 @@ func (l *loading) check(out *Loaded) {
 	case c.DataDir != "" && !filepath.IsAbs(c.DataDir):
 		bad("data_dir", "%s is no absolute path", c.DataDir)
 	}
-	for key, address := range map[string]string{"listen.http": c.Listen.HTTP, "listen.rpc": c.Listen.RPC, "listen.metrics": c.Listen.Metrics, "advertise.http": c.Advertise.HTTP, "advertise.rpc": c.Advertise.RPC, "listen.gossip": c.Listen.Gossip, "advertise.gossip": c.Advertise.Gossip} {
-		needed := key == "listen.http" || key == "listen.rpc" && c.Server.Enabled
-		if problem := addressProblem(address, needed); problem != "" {
-			bad(key, "%s", problem)
-		}
-	}
+	checkNames(c, bad)
+	checkListeners(c, bad)
 	checkTLS(c, bad)
+	if look {
+		checkFiles(c, bad)
+	}
 	checkServer(c, bad)
 	checkPool(c, bad)
 	checkClient(c, bad)
@@ -79,27 +67,10 @@ func (l *loading) check(out *Loaded) {
 	checkPolicy(c, bad)
 	checkLimits(c, bad)
 	checkTelemetry(c, bad)
-	slices.SortFunc(l.problems, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })
+	return found
 }
 
 type report func(key, format string, args ...any)
-
-func addressProblem(address string, needed bool) string {
-	if address == "" {
-		if needed {
-			return "is needed: HOST:PORT"
-		}
-		return ""
-	}
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Sprintf("%q is no HOST:PORT", address)
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Sprintf("%q has no port between 0 and 65535", address)
-	}
-	return ""
-}
 
 func checkTLS(c *Config, bad report) {
 	t := &c.TLS

@@ -59,7 +59,7 @@ type TLS struct {
 	Key          string `koanf:"key" reload:"true"`  // PEM file
 	CA           string `koanf:"ca" reload:"true"`   // PEM file: who signs servers and, with verify_client, clients
 	VerifyClient bool   `koanf:"verify_client"`      // callers of the API need a certificate too
-	ServerName   string `koanf:"server_name"`        // that every server's certificate bears; empty: the name or address that it is called at
+	ServerName   string `koanf:"server_name"`        // that every server's certificate bears, and no other's: without it whoever has a server's certificate of this authority is taken for one; empty: the name or address that it is called at
 	MinVersion   string `koanf:"min_version"`        // 1.2 or 1.3; default: 1.2, where both sides can 1.3 is used
 }
 

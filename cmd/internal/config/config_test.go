@@ -242,7 +242,11 @@ func TestWarnings_TellWhatIsOpen(t *testing.T) {
 	for text, want := range map[string][]string{
 		minimal: nil,
 		"data_dir: /d\nserver: {enabled: true, workers: 0}\n": {"server.workers: this server works on no evaluations, and there is no other"},
-		minimal + acl + tls:       nil,
+		minimal + acl + tls: nil,
+		minimal + "listen: {gossip: '127.0.0.1:4648'}\ntls: {cert: c, key: k, ca: a, server_name: ''}\n":   {"tls.server_name: is empty: whoever has a server's certificate of tls.ca"},
+		minimal + "listen: {gossip: '127.0.0.1:4648'}\ntls: {cert: c, key: k, ca: a, server_name: pool}\n": nil,
+		minimal + "tls: {ca: a}\n":                                     {"tls.ca: there is an authority and no certificate"},
+		"data_dir: /d\nserver: {enabled: true, bootstrap_expect: 3}\n": {"server.bootstrap_expect: 3 servers are to begin together"},
 		minimal + far:             {"listen.http: whoever reaches 0.0.0.0:4646 may do everything, and all of it travels in plain text"},
 		minimal + far + tls:       {"listen.http: whoever reaches 0.0.0.0:4646 may do everything: set acl.enabled"},
 		minimal + far + acl:       {"listen.http: tokens travel to 0.0.0.0:4646 in plain text"},

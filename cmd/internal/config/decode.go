@@ -27,6 +27,7 @@ func (l *loading) decode(out *Loaded) {
 		value, err := f.decode(raw)
 		if err != nil {
 			l.undecoded(f, raw, err)
+			l.unsure[f.key] = true
 			continue
 		}
 		target.Set(value)

@@ -5,8 +5,9 @@
 // merged.
 //
 // It is strict: a key that there is not is an error that names the file and the
-// line, and every problem is told at once. It starts nothing and reads no secret
-// but those that are named as file:PATH.
+// line, and every problem is told at once; of values that could not be read, what is
+// wrong whatever they are. It starts nothing, and reads no secret but those that are
+// named as file:PATH and, where it is asked to look, keys of certificates.
 //
 // cmd/internal/cli and cmd/internal/app call it. Load makes a new Loaded each time,
 // which nobody changes: it may be shared.

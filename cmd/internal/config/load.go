@@ -35,6 +35,9 @@ type Sources struct {
 	Flags map[string]string
 	// Dev is the configuration of a try, for what the layers above do not say.
 	Dev bool
+	// Look has the files looked into that the process will read: those of tls and
+	// policy.roots. Without it what is checked holds on any machine.
+	Look bool
 }
 
 // Loaded is a configuration with where each value came from.
@@ -78,9 +81,26 @@ type loading struct {
 	ko       *koanf.Koanf
 	origin   map[string]string
 	problems []Problem
-	// misplaced counts the problems that are secrets in a file: they leave the rest
-	// as it was meant.
-	misplaced int
+	// unsure are the keys that were given a value which is not known.
+	unsure map[string]bool
+	// blind is that a file could not be read: any key may be given a value in it.
+	blind bool
+	look  bool // see Sources
+}
+
+// unread is a file or folder that could not be read.
+func (l *loading) unread(name, format string, args ...any) {
+	l.blind = true
+	l.problem("", name, format, args...)
+}
+
+// doubt notes that the keys at and below path were given values that are not known.
+func (l *loading) doubt(path []string) {
+	for _, f := range fields() {
+		if n := min(len(f.path), len(path)); slices.Equal(f.path[:n], path[:n]) {
+			l.unsure[f.key] = true
+		}
+	}
 }
 
 func (l *loading) problem(key, where, format string, args ...any) {
@@ -89,7 +109,7 @@ func (l *loading) problem(key, where, format string, args ...any) {
 
 // Load reads a configuration. Its error, if any, is an *Error with every problem.
 func Load(s Sources) (*Loaded, error) {
-	l := &loading{ko: koanf.New(separator), origin: map[string]string{}}
+	l := &loading{ko: koanf.New(separator), origin: map[string]string{}, unsure: map[string]bool{}, look: s.Look}
 	for _, file := range l.files(s.Files) {
 		l.file(file)
 	}
@@ -100,9 +120,8 @@ func Load(s Sources) (*Loaded, error) {
 		out.dev()
 	}
 	l.decode(out)
-	if len(l.problems) == l.misplaced {
-		l.fill(out)
-		l.check(out)
+	if !l.blind {
+		l.judge(out)
 	}
 	if len(l.problems) > 0 {
 		return nil, &Error{l.problems}
@@ -110,15 +129,19 @@ func Load(s Sources) (*Loaded, error) {
 	return out, nil
 }
 
-// Again reads the same sources again.
-func (l *Loaded) Again() (*Loaded, error) { return Load(l.sources) }
+// Again reads the same sources again. Whoever takes a file over reads it then.
+func (l *Loaded) Again() (*Loaded, error) {
+	s := l.sources
+	s.Look = false
+	return Load(s)
+}
 
 // files lists the files that are meant.
 func (l *loading) files(names []string) (files []string) {
 	for _, name := range names {
 		info, err := os.Stat(name)
 		if err != nil {
-			l.problem("", name, "%v", cause(err))
+			l.unread(name, "%v", cause(err))
 			continue
 		}
 		if info.IsDir() {
@@ -138,7 +161,7 @@ func (l *loading) files(names []string) (files []string) {
 func (l *loading) folder(dir string) (files []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		l.problem("", dir, "%v", cause(err))
+		l.unread(dir, "%v", cause(err))
 	}
 	for _, e := range entries {
 		if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml") && !strings.HasPrefix(e.Name(), ".") {
@@ -159,12 +182,12 @@ func cause(err error) error {
 func (l *loading) file(name string) {
 	text, err := os.ReadFile(name)
 	if err != nil {
-		l.problem("", name, "%v", cause(err))
+		l.unread(name, "%v", cause(err))
 		return
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		l.problem("", name, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		l.unread(name, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
 		return
 	}
 	if len(doc.Content) == 0 {
@@ -184,6 +207,7 @@ func (l *loading) mapping(file string, path []string, n *yaml.Node) {
 	}
 	if n.Kind != yaml.MappingNode {
 		l.problem(strings.Join(path, "."), where(n), "want keys with values")
+		l.doubt(path)
 		return
 	}
 	seen := map[string]int{}
@@ -208,6 +232,7 @@ func (l *loading) mapping(file string, path []string, n *yaml.Node) {
 func (l *loading) unknown(path []string, where string) {
 	hint := "`cede config show` lists the keys that there are"
 	if near := suggest(path); near != "" {
+		l.doubt(strings.Split(near, "."))
 		hint = "did you mean " + near + "?"
 	}
 	l.problem(strings.Join(path, "."), where, "there is no such key; %s", hint)
@@ -218,6 +243,7 @@ func (l *loading) leaf(f field, path []string, n *yaml.Node, where string) {
 	var v any
 	if err := n.Decode(&v); err != nil {
 		l.problem(f.key, where, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		l.doubt(f.path)
 		return
 	}
 	if v == nil {
@@ -225,10 +251,11 @@ func (l *loading) leaf(f field, path []string, n *yaml.Node, where string) {
 	}
 	if text, ok := v.(string); f.secret && (!ok || text != "" && !strings.HasPrefix(text, filePrefix)) {
 		l.problem(f.key, where, "a secret does not belong in a file of settings: write %sPATH, or set %s", filePrefix, variable(f))
-		l.misplaced++
-		if ok {
-			l.set(path, v, where) // what else is wrong is judged as if it stood elsewhere
+		if !ok {
+			l.doubt(f.path)
+			return
 		}
+		l.set(path, v, where) // what else is wrong is judged as if it stood elsewhere
 		return
 	}
 	entries, isMap := v.(map[string]any)
@@ -250,6 +277,7 @@ func variable(f field) string {
 func (l *loading) set(path []string, v any, where string) {
 	if err := l.ko.Load(confmap.Provider(map[string]any{strings.Join(path, separator): v}, separator), nil); err != nil {
 		l.problem(strings.Join(path, "."), where, "%v", err)
+		l.doubt(path)
 	}
 	l.origin[strings.Join(path, ".")] = where
 }
@@ -275,7 +303,7 @@ func (l *loading) environ(environ []string) {
 		},
 	})
 	if err := values.Load(p, nil); err != nil {
-		l.problem("", "the environment", "%v", err)
+		l.unread("the environment", "%v", err)
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(names)) {
@@ -303,6 +331,7 @@ func (l *loading) flags(flags map[string]string) {
 		case !ok:
 			l.unknown(path, where)
 		case f.secret:
+			l.doubt(path)
 			l.problem(key, where, "a secret does not belong there: set %s, or write %sPATH into a file", variable(f), filePrefix)
 		default:
 			l.set(path, flags[key], where)

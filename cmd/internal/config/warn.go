@@ -1,5 +1,7 @@
 package config
 
+import "fmt"
+
 // Warnings says what is as it was asked for, and open to whoever reaches it, or has
 // nothing done: the operator may want that, on a network of their own or for a while,
 // and is to know.
@@ -12,6 +14,15 @@ func (l *Loaded) Warnings() (list []Problem) {
 	// Several servers refuse that: see checkPool.
 	if c.Server.Enabled && !c.Dev && !c.Pooled() && !onLoopback(c.Listen.RPC) && c.TLS.Cert == "" {
 		warn("listen.rpc", "whoever reaches "+c.Listen.RPC+" is taken for another server, in plain text: set tls.cert, tls.key and tls.ca, or listen on a loopback address")
+	}
+	if c.Pooled() && c.TLS.Cert != "" && c.TLS.ServerName == "" {
+		warn("tls.server_name", "is empty: whoever has a server's certificate of tls.ca under any name, such as that of a node, is taken for a server of the pool: set a name that the servers' certificates alone bear")
+	}
+	if c.TLS.CA != "" && c.TLS.Cert == "" && c.Server.Enabled {
+		warn("tls.ca", "there is an authority and no certificate: this server answers in plain text: set tls.cert and tls.key")
+	}
+	if c.Server.Enabled && c.Server.BootstrapExpect > 1 && len(c.Server.Join) == 0 {
+		warn("server.bootstrap_expect", fmt.Sprintf("%d servers are to begin together, and server.join names none of them: this one waits until another joins it, or `cede server join` has it join one", c.Server.BootstrapExpect))
 	}
 	if c.Server.Enabled && c.Server.Workers == 0 && !c.Pooled() {
 		warn("server.workers", "this server works on no evaluations, and there is no other: what is submitted waits until there is another number")

@@ -1,0 +1,104 @@
+package config_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+)
+
+// problems are the keys that are complained about, each as often as it is.
+func problems(t *testing.T, dir, text string) []string {
+	t.Helper()
+	files := write(t, map[string]string{"c.yaml": strings.ReplaceAll(text, "DIR", dir)})
+	_, err := config.Load(config.Sources{Files: []string{filepath.Join(files, "c.yaml")}, Look: true})
+	var e *config.Error
+	if err != nil && !errors.As(err, &e) {
+		t.Fatal(err)
+	}
+	if e == nil {
+		return nil
+	}
+	var keys []string
+	for _, p := range e.Problems {
+		keys = append(keys, p.Key)
+		if !strings.Contains(p.Where, "c.yaml:") && !strings.Contains(p.Text, "is taken by listen.http") { // by a key of the file
+			t.Errorf("%q: %s has no place", text, p)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// pair makes a certificate and its key, in PEM form.
+func pair(t *testing.T, until time.Time) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: until}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(kind string, b []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}))
+	}
+	return text("CERTIFICATE", der), text("PRIVATE KEY", secret)
+}
+
+// No stage hides the next: one run tells of slips of every kind.
+func TestLoad_OneSlipHidesNoOther(t *testing.T) {
+	cert, key := pair(t, time.Now().Add(time.Hour))
+	_, other := pair(t, time.Now().Add(time.Hour))
+	old, oldKey := pair(t, time.Now().Add(-time.Hour))
+	dir := write(t, map[string]string{"cert": cert, "key": key, "other": other, "old": old, "oldkey": oldKey, "empty": "\n"})
+	for text, want := range map[string][]string{
+		minimal: nil,
+		minimal + "regoin: x\nlisten: {http: here}\nlimits: {rate: many}\ngossip: {keys: 'file:/nope'}\nserver: {heartbeat: {ttl: -1s}}\n":                   {"gossip.keys", "limits.rate", "listen.http", "regoin", "server"}, // which is there twice
+		"data_dir: d\nregoin: x\nlisten: {http: here}\nlimits: {rate: many}\ngossip: {keys: 'file:/nope'}\nserver: {enabled: true, heartbeat: {ttl: -1s}}\n": {"data_dir", "gossip.keys", "limits.rate", "listen.http", "regoin", "server.heartbeat.ttl"},
+		"data_dir: d\ntelemetry: {token: [a]}\nlog: {level: loud}\nserver: {enabled: true}\n":                                                                {"data_dir", "log.level", "telemetry.token"},
+		// What depends on a value that is not known is left to the next run.
+		"data_dir: /d\nserver: {enabled: ja}\n":                                                             {"server.enabled"},
+		"data_dir: /d\nserver: {enabeld: true}\nlog: {level: loud}\n":                                       {"log.level", "server.enabeld"},
+		"data_dir: [1, 2]\nserver: {enabled: true}\nlisten: {rpc: ''}\n":                                    {"data_dir", "listen.rpc"},
+		"data_dir: /d\nserver: {enabled: true, raft: {heartbeat: quick, lease: 2s}}\n":                      {"server.raft.heartbeat"},
+		"data_dir: /d\nserver: {enabled: true, raft: {heartbeat: quick}}\ntls: {cert: [a], key: DIR/key}\n": {"server.raft.heartbeat", "tls.cert"},
+		"data_dir: /d\nclient: {enabled: true, servers: {a: b}}\nlimits: {body: 1KiB}\n":                    {"client.servers.a", "limits.body"},
+		"data_dir: /d\nclient: 5\n":                                                                         {"client"},
+		// Files.
+		minimal + "tls: {cert: DIR/cert, key: DIR/key, ca: DIR/cert}\n":                       nil,
+		minimal + "tls: {cert: DIR/cert, key: DIR/other}\n":                                   {"tls.key"},
+		minimal + "tls: {cert: DIR/key, key: DIR/cert}\n":                                     {"tls.key"},
+		minimal + "tls: {cert: DIR/empty, key: DIR/key}\n":                                    {"tls.cert"},
+		minimal + "tls: {cert: DIR/old, key: DIR/oldkey}\n":                                   {"tls.cert"},
+		minimal + "tls: {cert: DIR/cert, key: DIR/key, ca: DIR/key}\n":                        {"tls.ca"},
+		minimal + "tls: {cert: DIR/no, key: DIR/no, ca: DIR/no}\npolicy: {roots: [DIR/no]}\n": {"policy.roots", "tls.ca", "tls.cert", "tls.key"},
+		// Addresses and names.
+		minimal + "listen: {http: '127.0.0.1:4647'}\n":                                          {"listen.rpc"},
+		minimal + "listen: {http: ':4647', metrics: 'localhost:4647'}\n":                        {"listen.metrics", "listen.metrics", "listen.rpc"},
+		minimal + "listen: {http: '127.0.0.1:0', rpc: '127.0.0.1:0', metrics: '127.0.0.1:0'}\n": nil,
+		minimal + "listen: {gossip: '127.0.0.1:4646'}\n":                                        {"listen.gossip"},
+		minimal + "listen: {rpc: '127.0.0.2:4646'}\n":                                           nil,
+		minimal + "name: a b\nregion: ''\ndatacenter: a/b\n":                                    {"datacenter", "name", "region"},
+	} {
+		if got := problems(t, dir, text); !slices.Equal(got, want) {
+			t.Errorf("%q:\n got %q\nwant %q", text, got, want)
+		}
+	}
+}
