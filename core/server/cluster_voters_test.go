@@ -64,8 +64,14 @@ func (c *simCluster) changeVoters(faults int) {
 func (c *simCluster) leave(s *simServer) {
 	ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
 	defer cancel()
-	if err := s.run.Load().server.LeavePool(ctx); err == nil {
-		c.seen.left.Add(1)
+	left, server := make(chan error, 1), s.run.Load().server
+	c.group.Go(func() { left <- server.LeavePool(ctx) })
+	select { // it asks others, of whom one may be paused until this schedule goes on
+	case err := <-left:
+		if err == nil {
+			c.seen.left.Add(1)
+		}
+	case <-ctx.Done():
 	}
 }
 
