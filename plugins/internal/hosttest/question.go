@@ -18,7 +18,7 @@ type Question struct {
 func Random(r *rand.Rand) Question {
 	c := policytest.Random(r, policytest.Shape{
 		Options: 1 + r.IntN(6), Rows: 1 + r.IntN(12), Devices: r.IntN(2) == 0, MustLeave: r.IntN(2) == 0,
-		Small: r.IntN(2) == 0, Work: r.IntN(2) == 0,
+		Small: r.IntN(2) == 0, Work: r.IntN(2) == 0, Budgets: r.IntN(2) == 0,
 	})
 	c.Now = 1_700_000_000_000_000_000 + r.Int64N(1e15)
 	p := &c.Preemptor
@@ -52,6 +52,10 @@ func Random(r *rand.Rand) Question {
 		}
 	}
 	q.Options = c.OptionsOf(victims)
+	for i := range q.Candidates.Shared.Budgets.Strict {
+		strict := uint8(r.IntN(2))
+		q.Candidates.Shared.Budgets.Strict[i], q.Options.Shared.Budgets.Strict[i] = strict, strict
+	}
 	return q
 }
 
@@ -72,7 +76,7 @@ func randomRow(r *rand.Rand, row *policytest.Row) {
 
 // fillCapacity makes columns of options that follow from nothing else.
 func fillCapacity(r *rand.Rand, c *sdk.Candidates) {
-	for _, table := range []*[][]float64{&c.Capacity, &c.Reserved, &c.Own} {
+	for _, table := range []*[][]float64{&c.Capacity, &c.Reserved, &c.Own, &c.Freed} {
 		*table = make([][]float64, len(c.Dims))
 		for d := range *table {
 			for range c.Len() {
