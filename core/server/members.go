@@ -48,9 +48,16 @@ func (t *term) follow(ctx context.Context) {
 	if t.cfg.Membership == nil || t.cfg.Raft == nil {
 		return
 	}
+	var again time.Duration // until the next try, where the last one failed
 	for {
-		t.reconcile(ctx)
-		limited, cancel := timeLimit(ctx, t.cfg.Clock, t.cfg.Pool.Reconcile)
+		wait := t.cfg.Pool.Reconcile
+		if t.reconcile(ctx) {
+			again = 0
+		} else {
+			again = min(max(2*again, againAfter), wait)
+			wait = again
+		}
+		limited, cancel := timeLimit(ctx, t.cfg.Clock, wait)
 		select {
 		case <-t.cfg.Membership.Changed():
 		case <-limited.Done():
@@ -62,10 +69,16 @@ func (t *term) follow(ctx context.Context) {
 	}
 }
 
-func (t *term) reconcile(ctx context.Context) {
+// againAfter is how soon it is tried again to take a member in: a server gossips a
+// moment before it answers. It is twice as long each time.
+const againAfter = time.Second
+
+// reconcile is whether everybody is taken over.
+func (t *term) reconcile(ctx context.Context) bool {
+	ok := true
 	for _, m := range t.Members() {
 		if ctx.Err() != nil {
-			return
+			return false
 		}
 		var err error
 		switch m.Status {
@@ -79,8 +92,10 @@ func (t *term) reconcile(ctx context.Context) {
 		}
 		if err != nil {
 			t.logger.WarnContext(ctx, "a member is not taken over", "server", m.ID, "status", m.Status.String(), "err", err)
+			ok = false
 		}
 	}
+	return ok
 }
 
 func (s *Server) inRaft(id string) (raft.Server, bool) {

@@ -25,20 +25,21 @@ import (
 type pool struct {
 	expect int
 
-	mu      sync.Mutex
-	members map[string]Member
-	changed map[string]chan struct{}
-	servers map[string]*Server
-	cut     map[string]bool // off the network, for calls
-	asked   map[string]int  // calls that reached a server, by "server method"
-	address map[string]string
-	leaves  func(id string) // is told who leaves; nil: nobody is
+	mu          sync.Mutex
+	members     map[string]Member
+	changed     map[string]chan struct{}
+	servers     map[string]*Server
+	cut         map[string]bool // off the network, for calls
+	asked       map[string]int  // calls that reached a server, by "server method"
+	address     map[string]string
+	answersFrom map[string]time.Time // the servers that are not asked before
+	leaves      func(id string)      // is told who leaves; nil: nobody is
 }
 
 func newPool() *pool {
 	return &pool{
 		expect: 3, members: map[string]Member{}, changed: map[string]chan struct{}{}, servers: map[string]*Server{},
-		cut: map[string]bool{}, asked: map[string]int{}, address: map[string]string{},
+		cut: map[string]bool{}, asked: map[string]int{}, address: map[string]string{}, answersFrom: map[string]time.Time{},
 	}
 }
 
@@ -159,6 +160,9 @@ func (c *callsIn) to(id, method string) (rpc.Handler, error) {
 	defer c.p.mu.Unlock()
 	s := c.p.servers[id]
 	if s == nil || c.p.cut[id] || c.p.cut[c.from] {
+		return nil, fmt.Errorf("server %s: %w", id, rpc.ErrUnreachable)
+	}
+	if time.Now().Before(c.p.answersFrom[id]) {
 		return nil, fmt.Errorf("server %s: %w", id, rpc.ErrUnreachable)
 	}
 	c.p.asked[id+" "+method]++
@@ -670,4 +674,36 @@ func TestKeyring_WhoIsDownDidNotDoIt(t *testing.T) {
 		expect(want)
 		w.pool.set(down.id, MemberFailed)
 	})
+}
+
+// A newcomer gossips a moment before it answers, and is not left to wait for the next
+// comparison of everything.
+func TestPool_ANewcomerThatDoesNotAnswerYetIsAskedAgainSoon(t *testing.T) {
+	playIn(t, newPool, 3, nil, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		time.Sleep(90 * time.Second)
+		w.pool.expect = 0
+		w.pool.refuses("s4", 6*time.Second)
+		fourth := w.newMember("s4")
+		w.members = append(w.members, fourth)
+		began := time.Now()
+		fourth.start()
+		for {
+			if _, there := w.leader().server.inRaft("s4"); there {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if took := time.Since(began); took < 6*time.Second || took > 9*time.Second {
+			t.Errorf("who answers after 6s is taken in after %v", took)
+		}
+		w.voting("s1", "s2", "s3", "s4")
+	})
+}
+
+// refuses has a server not answer for a while, though it is there.
+func (p *pool) refuses(id string, within time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answersFrom[id] = time.Now().Add(within)
 }
