@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -58,7 +59,9 @@ func rollBrute(d *rand.Rand, gang bool) *brute {
 			g.Separate = term("me", []string{"rack", "node"}[d.IntN(2)])
 		}
 		j.NonPreemptible = d.IntN(12) == 0
-		j.EvictedWhole = d.IntN(5) == 0
+		if j.EvictedWhole = d.IntN(5) == 0; j.EvictedWhole {
+			g.MinCount = d.IntN(3)
+		}
 		switch d.IntN(8) {
 		case 0:
 			j.Toleration = &model.PreemptionToleration{MinPreemptorPriority: new([]int32{50, 51}[d.IntN(2)])}
@@ -283,31 +286,52 @@ func (b *brute) node(id string) *model.Node {
 	return b.nodes[slices.IndexFunc(b.nodes, func(n *model.Node) bool { return n.ID == id })]
 }
 
-// units is what may be evicted, one by one or all of a job.
-func (b *brute) units() (list [][]*model.Allocation) {
-	for _, j := range b.others {
-		if j.NonPreemptible || j.Priority > b.job.Priority-10 {
-			continue
-		}
-		var all []*model.Allocation
-		for _, a := range b.allocs {
-			if a.Job == j {
-				all = append(all, a)
-			}
-		}
-		if len(all) > 0 && j.EvictedWhole {
-			if !slices.ContainsFunc(all, b.tolerates) {
-				list = append(list, all)
-			}
-			continue
-		}
-		for _, a := range all {
-			if !b.tolerates(a) {
-				list = append(list, []*model.Allocation{a})
-			}
+// evictable is who may be evicted, alone or with all of the job.
+func (b *brute) evictable() (list []*model.Allocation) {
+	for _, a := range b.allocs {
+		if !a.Job.NonPreemptible && a.Job.Priority <= b.job.Priority-10 && !b.tolerates(a) {
+			list = append(list, a)
 		}
 	}
 	return list
+}
+
+// togetherWith is who has to stay when one of some who go does: of a job that goes whole,
+// and that is gone, all.
+func (b *brute) togetherWith(a *model.Allocation, gone map[string]bool) (list []*model.Allocation) {
+	for _, other := range b.allocs {
+		if other.Job == a.Job {
+			if !gone[other.ID] {
+				return []*model.Allocation{a}
+			}
+			list = append(list, other)
+		}
+	}
+	if !a.Job.EvictedWhole {
+		return []*model.Allocation{a}
+	}
+	return list
+}
+
+// leavesWhole is whether of each job that goes whole all go, or none beyond its minCount.
+func (b *brute) leavesWhole(gone map[string]bool) bool {
+	for _, j := range b.others {
+		if !j.EvictedWhole {
+			continue
+		}
+		there, stay := 0, 0
+		for _, a := range b.allocs {
+			if a.Job == j {
+				if there++; !gone[a.ID] {
+					stay++
+				}
+			}
+		}
+		if least := j.Groups[0].MinCount; stay > 0 && stay < there && (least == 0 || stay < least) {
+			return false
+		}
+	}
+	return true
 }
 
 // tolerates is whether the job of an allocation spares it from this one, at a time of 0.
@@ -319,18 +343,16 @@ func (b *brute) tolerates(a *model.Allocation) bool {
 // best is the lowest priority that the highest victim can have; the job's own where
 // it cannot be placed, and below all where it needs no eviction.
 func (b *brute) best() (highest int32) {
-	units := b.units()
+	list := b.evictable()
 	highest = b.job.Priority
-	for set := range 1 << len(units) {
+	for set := range 1 << len(list) {
 		gone, most := map[string]bool{}, int32(-1)
-		for k, u := range units {
-			for _, a := range u {
-				if set>>k&1 == 1 {
-					gone[a.ID], most = true, max(most, a.Job.Priority)
-				}
+		for k, a := range list {
+			if set>>k&1 == 1 {
+				gone[a.ID], most = true, max(most, a.Job.Priority)
 			}
 		}
-		if most < highest && b.within(gone) && b.possible(gone, b.own) {
+		if most < highest && b.leavesWhole(gone) && b.within(gone) && b.possible(gone, b.own) {
 			highest = most
 		}
 	}
@@ -402,16 +424,19 @@ func (b *brute) checkNeeded(t *testing.T, gone map[string]bool, at placing) {
 	if !b.holds(gone, at) {
 		t.Fatalf("what is placed breaks a rule with %v gone", gone)
 	}
-	for _, u := range b.units() {
-		if !gone[u[0].ID] {
+	if !b.leavesWhole(gone) {
+		t.Fatalf("of a job that goes whole some stay: %v", gone)
+	}
+	for _, a := range b.evictable() {
+		if !gone[a.ID] {
 			continue
 		}
-		without := map[string]bool{}
-		for id := range gone {
-			without[id] = !slices.ContainsFunc(u, func(a *model.Allocation) bool { return a.ID == id })
+		without := maps.Clone(gone)
+		for _, mate := range b.togetherWith(a, gone) {
+			delete(without, mate.ID)
 		}
 		if b.holds(without, at) {
-			t.Fatalf("%s could have stayed", u[0].ID)
+			t.Fatalf("%s could have stayed", a.ID)
 		}
 	}
 }
