@@ -34,6 +34,10 @@ var levels = []struct {
 	{"[ERR]", slog.LevelError},
 }
 
+// said is how lines begin that memberlist repeats with every exchange, of what the roster
+// has said once.
+var said = []string{"ignoring alive message for", "Failed push/pull merge", "Conflicting address for"}
+
 func (l *lines) Write(line []byte) (int, error) {
 	text, level := bytes.TrimSpace(line), slog.LevelInfo
 	if at := bytes.IndexByte(text, '['); at > 0 && at <= longestTime {
@@ -45,6 +49,11 @@ func (l *lines) Write(line []byte) (int, error) {
 		}
 	}
 	text = bytes.TrimPrefix(text, []byte("memberlist: "))
+	for _, known := range said {
+		if bytes.HasPrefix(text, []byte(known)) {
+			level = slog.LevelDebug
+		}
+	}
 	l.to.LogAttrs(context.Background(), level, "memberlist", slog.String("says", string(text)))
 	return len(line), nil
 }

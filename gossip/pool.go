@@ -250,6 +250,7 @@ func (p *Pool) rejoin(ctx context.Context) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
 	var moved time.Time // when others last knew this member elsewhere
+	var complaints seldom
 	for {
 		select {
 		case <-ctx.Done():
@@ -266,12 +267,18 @@ func (p *Pool) rejoin(ctx context.Context) {
 				moved = time.Now()
 			}
 			if n == 0 {
-				p.cfg.log().WarnContext(ctx, "nobody to join was reached", "seeds", missing, "err", err)
+				if complaints.due(fmt.Sprint(missing, err)) {
+					p.cfg.log().WarnContext(ctx, "nobody to join was reached", "seeds", missing, "err", err)
+				}
 				if p.alone() {
 					next = min(next, time.Second)
 				}
 			}
 		}
+		if len(missing) == 0 {
+			complaints.forget()
+		}
+		p.roster.sortOut()
 		p.roster.forget(p.cfg.Timing.Forget)
 		wait.Reset(next)
 	}

@@ -3,6 +3,7 @@ package gossip_test
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -338,4 +339,84 @@ func TestPool_OverLoopback(t *testing.T) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// A server that comes where a member was, before it knows of which cluster it is, is let
+// in; once it says that it is of another one, neither side lists the other for long.
+func TestPool_AStrangerThatCameInBeforeItKnewIsTakenOffTheList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		tags := func(cluster string) gossip.Tags {
+			return gossip.Tags{Raft: "10.0.0.9:4647", ClusterID: cluster, Oldest: 1, Newest: 2}
+		}
+		var log bytes.Buffer
+		ours := func(c *gossip.Config) {
+			c.Tags = tags("c1")
+			c.Timing.Rejoin = 5 * time.Second
+		}
+		a := member(t, n, 1, ours, func(c *gossip.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		b := member(t, n, 2, seeds(first), ours)
+		late := member(t, n, 3, func(c *gossip.Config) { c.Timing.Rejoin = 5 * time.Second })
+		if _, err := late.Join(first); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		expect(t, b, "server-1:alive server-2:alive server-3:alive")
+		if err := late.SetTags(tags("c2")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		expect(t, a, "server-1:alive server-2:alive")
+		expect(t, b, "server-1:alive server-2:alive")
+		expect(t, late, "server-3:alive")
+		if n := strings.Count(log.String(), "belongs to another cluster"); n != 1 {
+			t.Errorf("it is said %d times:\n%s", n, log.String())
+		}
+		_ = late.Close() // and who is not listed does not fail either
+		time.Sleep(2 * time.Minute)
+		expect(t, a, "server-1:alive server-2:alive")
+	})
+}
+
+// Where a snapshot of another cluster is restored, servers take its name one after
+// another.
+func TestPool_ACompanionMayTakeItsTimeToRename(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		tags := func(cluster string) gossip.Tags { return gossip.Tags{ClusterID: cluster, Oldest: 1, Newest: 2} }
+		old := func(c *gossip.Config) {
+			c.Tags = tags("old")
+			c.Timing.Rejoin = 5 * time.Second
+		}
+		a, b := member(t, n, 1, old), member(t, n, 2, seeds(first), old)
+		time.Sleep(10 * time.Second)
+		for _, p := range []*gossip.Pool{a, b} {
+			if err := p.SetTags(tags("new")); err != nil {
+				t.Fatal(err)
+			}
+			for range 20 {
+				time.Sleep(time.Second)
+				expect(t, a, "server-1:alive server-2:alive")
+				expect(t, b, "server-1:alive server-2:alive")
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		expect(t, a, "server-1:alive server-2:alive")
+		expect(t, b, "server-1:alive server-2:alive")
+	})
+}
+
+func TestPool_SaysOnceWhatItTriesInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		n := newNetwork()
+		member(t, n, 1, seeds("10.0.0.2:7946"), func(c *gossip.Config) {
+			c.Timing.Rejoin = 5 * time.Second
+			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		time.Sleep(25 * time.Minute)
+		if n := strings.Count(log.String(), "nobody to join was reached"); n != 3 {
+			t.Errorf("it is said %d times in 25 minutes, want once each 10", n)
+		}
+	})
 }

@@ -37,8 +37,11 @@ type roster struct {
 	tags      Tags
 	encoded   []byte
 	members   map[string]Member
+	strangers map[string]stranger // members that name another cluster, by id
 	conflicts []Conflict
 	refusal   error // why the last conversation was broken off
+
+	seldom seldom
 }
 
 var (
@@ -53,7 +56,7 @@ func newRoster(cfg *Config) *roster {
 	encoded, _ := cfg.Tags.encode() // Validate has seen it
 	return &roster{
 		id: cfg.ID, cluster: cfg.Cluster, log: cfg.log(), tags: cfg.Tags, encoded: encoded,
-		members: map[string]Member{}, events: make(chan Event, 256),
+		members: map[string]Member{}, strangers: map[string]stranger{}, events: make(chan Event, 256),
 	}
 }
 
@@ -81,8 +84,10 @@ func (r *roster) list() []Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	members := make([]Member, 0, len(r.members))
-	for _, m := range r.members {
-		members = append(members, m)
+	for id, m := range r.members {
+		if !r.strangers[id].out {
+			members = append(members, m)
+		}
 	}
 	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	return members
@@ -103,6 +108,7 @@ func (r *roster) forget(after time.Duration) {
 	for id, m := range r.members {
 		if m.Status != Alive && time.Since(m.Since) > after {
 			delete(r.members, id)
+			delete(r.strangers, id)
 		}
 	}
 }
@@ -147,12 +153,23 @@ func (r *roster) saw(n *memberlist.Node, status Status) {
 		m.Since = before.Since
 	}
 	r.members[m.ID] = m
+	if status == Alive {
+		delete(r.strangers, m.ID) // what it says now was looked at
+	}
+	out := r.strangers[m.ID].out
 	r.mu.Unlock()
+	if out {
+		return
+	}
 	if !known || before.Status != status {
 		r.log.Info("member", "id", m.ID, "address", m.Addr, "status", status.String())
 	}
+	r.tell(Event{Member: m, Before: before.Status, New: !known})
+}
+
+func (r *roster) tell(e Event) {
 	select {
-	case r.events <- Event{Member: m, Before: before.Status, New: !known}:
+	case r.events <- e:
 	default:
 	}
 }
@@ -170,7 +187,15 @@ func (r *roster) NotifyMerge(peers []*memberlist.Node) error {
 	r.mu.Lock()
 	r.refusal = err
 	r.mu.Unlock()
+	r.refused(err)
 	return err
+}
+
+// refused says why somebody is not let in.
+func (r *roster) refused(err error) {
+	if err != nil && r.seldom.due(err.Error()) {
+		r.log.Warn("a member is not let in", "err", err)
+	}
 }
 
 // NotifyAlive looks at one member that somebody tells of.
@@ -178,7 +203,9 @@ func (r *roster) NotifyAlive(n *memberlist.Node) error {
 	if n.Name == r.id {
 		return nil
 	}
-	return r.admit(n)
+	err := r.admit(n)
+	r.refused(err)
+	return err
 }
 
 // admit says why a member may not be in the pool.
@@ -189,8 +216,11 @@ func (r *roster) admit(n *memberlist.Node) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if ours, theirs := r.tags.ClusterID, m.Tags.ClusterID; ours != "" && theirs != "" && ours != theirs {
-		return fmt.Errorf("member %s at %s belongs to cluster %s, this server to %s: give one of them another name or other seeds", m.ID, m.Addr, theirs, ours)
+	if theirs := m.Tags.ClusterID; r.foreign(theirs) {
+		if held, known := r.members[m.ID]; known && held.Addr == m.Addr {
+			r.suspect(m.ID, theirs)
+		}
+		return fmt.Errorf("member %s at %s belongs to cluster %s, this server to %s: give one of them another name or other seeds", m.ID, m.Addr, theirs, r.tags.ClusterID)
 	}
 	if r.tags.Newest != 0 && m.Tags.Newest != 0 && (m.Tags.Oldest > r.tags.Newest || m.Tags.Newest < r.tags.Oldest) {
 		return fmt.Errorf("member %s at %s (build %s) understands log versions %d to %d, this server %d to %d: upgrade one release at a time",
@@ -220,6 +250,9 @@ func (r *roster) NotifyConflict(holder, claimant *memberlist.Node) {
 	}
 	r.conflicts = append(r.conflicts, c)
 	r.mu.Unlock()
+	if !r.seldom.due(c.ID + c.Holder + c.Claimant) {
+		return
+	}
 	r.log.Warn("two servers have one id: one was killed a moment ago and came back elsewhere, or its data directory was copied", "id", c.ID, "holder", c.Holder, "claimant", c.Claimant)
 }
 
