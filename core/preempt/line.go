@@ -2,6 +2,7 @@ package preempt
 
 import (
 	"math"
+	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
@@ -134,8 +135,8 @@ func (l *line) charge(s *searcher) {
 	if l.node++; len(l.left) != len(slacks) || l.node == 0 {
 		l.left, l.node = zeroed(l.left, len(slacks)), 1
 	}
-	for i := len(l.order) - 1; i >= 0; i-- {
-		row := &l.rows[l.order[i]]
+	for _, x := range slices.Backward(l.order) {
+		row := &l.rows[x]
 		if !row.Started {
 			continue
 		}
@@ -145,7 +146,7 @@ func (l *line) charge(s *searcher) {
 				*of = left{l.node, slacks[b]}
 			}
 			if of.count--; of.count < 0 {
-				l.fate[l.order[i]] = overruns
+				l.fate[x] = overruns
 			}
 		}
 	}
