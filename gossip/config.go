@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,6 +30,11 @@ type Config struct {
 	Keys [][]byte
 	// Seeds are members to join, and to join again whenever they are missing.
 	Seeds []string
+
+	// Namesake is told, each time that a join fails for it before anybody let this member
+	// in, of the member that has its id; nil: nobody is told. The member may be this one,
+	// before it moved.
+	Namesake func(context.Context, Member)
 
 	Timing Timing
 	Logger *slog.Logger // default: nothing is logged

@@ -141,6 +141,9 @@ func (p *Pool) Addr() string {
 // of late included, ascending by id.
 func (p *Pool) Members() []Member { return p.roster.list() }
 
+// Forget drops a member that left or failed from the list.
+func (p *Pool) Forget(id string) { p.roster.drop(id) }
+
 // Events tells of changes. There is one channel, and what nobody takes in time is
 // dropped.
 func (p *Pool) Events() <-chan Event { return p.roster.events }
@@ -263,8 +266,11 @@ func (p *Pool) rejoin(ctx context.Context) {
 		}
 		if len(missing) > 0 {
 			n, err := p.Join(missing...)
-			if errors.As(err, new(*namesakeError)) {
+			if holder := (*namesakeError)(nil); errors.As(err, &holder) {
 				moved = time.Now()
+				if p.cfg.Namesake != nil && p.alone() {
+					p.cfg.Namesake(ctx, holder.Holder)
+				}
 			}
 			if n == 0 {
 				if complaints.due(fmt.Sprint(missing, err)) {

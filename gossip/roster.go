@@ -113,6 +113,15 @@ func (r *roster) forget(after time.Duration) {
 	}
 }
 
+func (r *roster) drop(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.members[id].Status != Alive {
+		delete(r.members, id)
+		delete(r.strangers, id)
+	}
+}
+
 // takeRefusal is why the last conversation was broken off, once.
 func (r *roster) takeRefusal() error {
 	r.mu.Lock()

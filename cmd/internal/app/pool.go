@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -30,6 +31,9 @@ type poolPart struct {
 	gossip  *gossip.Pool // nil: this server is alone
 	changed chan struct{}
 
+	rpcConfig rpc.Config
+	asked     atomic.Int64 // how often others asked how this server stands
+
 	mu   sync.Mutex
 	tags gossip.Tags
 }
@@ -47,6 +51,7 @@ func (p *Process) openRPC(c *config.Config) error {
 		return errors.Join(err, l.Close())
 	}
 	conf := rpc.Config{ID: s.pool.who, Credentials: p.certs.amongServers(c.TLS), Logger: p.log}
+	s.pool.rpcConfig = conf
 	s.pool.rpc = rpc.Listen(l, advertise(c.Advertise.RPC, l.Addr().String()), conf)
 	s.pool.client = rpc.NewClient(conf, s.pool.rpcAddress)
 	p.down.push("RPC", func(context.Context) error {
@@ -80,6 +85,7 @@ func (p *Process) openGossip(c *config.Config) error {
 	conf := gossip.Config{
 		ID: t.id, Cluster: c.Gossip.Name + "." + c.Region, Bind: c.Listen.Gossip, Advertise: advertise(c.Advertise.Gossip, c.Listen.Gossip),
 		Tags: tags, Keys: keys, Seeds: c.Server.Join, Logger: p.log, Timing: gossip.Timing{Rejoin: 5 * time.Second},
+		Namesake: t.namesake,
 	}
 	if c.Server.BootstrapExpect == 1 && len(c.Server.Join) == 0 {
 		conf.Timing.Rejoin = 30 * time.Second
@@ -122,8 +128,15 @@ func (t *poolPart) relay(stop <-chan struct{}) {
 // openPool has other servers answered by the server.
 func (p *Process) openPool() {
 	t := p.server.pool
-	answers := t.rpc.Serve(p.server.server.Answers())
+	answers := t.rpc.Serve(countsStatus{p.server.server.Answers(), &t.asked})
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		t.tidy(stop)
+	}()
 	p.down.push("calls of other servers", func(context.Context) error {
+		close(stop)
+		<-done
 		answers.Close()
 		return nil
 	})

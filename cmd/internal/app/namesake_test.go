@@ -1,0 +1,78 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/gossip"
+)
+
+// Of two servers with one data directory the second one stops, and the first goes on.
+func TestPool_ACopyOfADataDirectoryStops(t *testing.T) {
+	a, at := pooled(t, nil)
+	eventually(t, "the first one leads", leads(a))
+	dir, copied := t.TempDir(), filepath.Join(t.TempDir(), "copy")
+	b, _ := pooled(t, map[string]string{"server.join": at, "data_dir": dir})
+	eventually(t, "both vote", func() bool { return voters(a) == 2 && voters(b) == 2 })
+	b.end()
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	b, _ = pooled(t, map[string]string{"server.join": at, "data_dir": dir})
+	eventually(t, "both know each other", func() bool { return alive(a) == 2 && alive(b) == 2 })
+	second, _ := pooled(t, map[string]string{"server.join": at, "data_dir": copied})
+	select {
+	case err := <-second.Failed():
+		if !strings.Contains(err.Error(), "the data directory was copied") || !strings.Contains(err.Error(), b.server.pool.rpc.Addr()) {
+			t.Errorf("it ends with %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the copy runs on")
+	}
+	select {
+	case err := <-b.Failed():
+		t.Errorf("the first one ends: %v", err)
+	default:
+	}
+	if alive(a) != 2 || alive(b) != 2 {
+		t.Errorf("%d and %d members are alive", alive(a), alive(b))
+	}
+}
+
+func alive(s *started) (n int) {
+	for _, m := range s.server.pool.gossip.Members() {
+		if m.Status == gossip.Alive {
+			n++
+		}
+	}
+	return n
+}
+
+// Who failed and is in Raft is listed on; who is not is, for an hour.
+func TestPool_ForgetsWhoFailedAndIsNotInRaft(t *testing.T) {
+	a, at := pooled(t, nil)
+	eventually(t, "the first one leads", leads(a))
+	b, _ := pooled(t, map[string]string{"server.join": at})
+	eventually(t, "both vote", func() bool { return voters(a) == 2 && voters(b) == 2 })
+	stranger, _ := pooled(t, map[string]string{"server.bootstrap_expect": "3", "server.join": at})
+	eventually(t, "all are in Raft or on their way", func() bool { return alive(a) == 3 && len(a.server.log.Stats().Servers) == 3 })
+	id := stranger.server.id
+	stranger.end()
+	eventually(t, "one failed", func() bool { m, _ := a.server.pool.member(id); return m.Status == gossip.Failed })
+	a.server.pool.forgetFailed(time.Now().Add(2 * forgotten))
+	if _, there := a.server.pool.member(id); !there {
+		t.Error("a server that Raft has is forgotten")
+	}
+	eventually(t, "it is removed", func() bool { return a.server.server.RemovePeer(t.Context(), id) == nil })
+	a.server.pool.forgetFailed(time.Now().Add(forgotten / 2))
+	if _, there := a.server.pool.member(id); !there {
+		t.Error("it is forgotten at once")
+	}
+	a.server.pool.forgetFailed(time.Now().Add(2 * forgotten))
+	if _, there := a.server.pool.member(id); there {
+		t.Error("it is not forgotten")
+	}
+}
