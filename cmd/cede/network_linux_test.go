@@ -198,7 +198,7 @@ func (s *poolServer) isBehind(lead *poolServer) uint64 {
 
 // An agent goes on with another server when its own dies, and work on a node that is
 // out of reach is replaced once its time is up and not before; what was replaced is
-// stopped when the node is back.
+// stopped when the node is back, and what was kept for it goes on.
 func TestNetwork_Agents(t *testing.T) {
 	t.Parallel()
 	p := newNetPool(t)
@@ -211,6 +211,11 @@ func TestNetwork_Agents(t *testing.T) {
 	_, err := p.c.Jobs().Register(t.Context(), simJob("work"), nil)
 	do(t, err)
 	first := p.worksOn("n1")
+	patient := simJob("patient")
+	patient.TaskGroups[0].Count, patient.TaskGroups[0].Disconnect = new(1), &client.DisconnectStrategy{Replace: new(false)}
+	_, err = p.c.Jobs().Register(t.Context(), patient, nil)
+	do(t, err)
+	kept := p.only("patient", "running")
 	p.node("n2")
 
 	// One server after the other, so that whichever the agents talked to is among
@@ -246,7 +251,13 @@ func TestNetwork_Agents(t *testing.T) {
 
 	p.fabric().part([]string{"n1"}, servers)
 	second := p.worksOn("n2")
+	if now := p.only("patient", "unknown"); now != kept {
+		t.Errorf("%s runs in the place of %s, which is kept for its node", now, kept)
+	}
 	p.fabric().heal()
+	if now := p.only("patient", "running"); now != kept {
+		t.Errorf("%s runs when the node is back, rather than %s", now, kept)
+	}
 	eventually(t, "what was replaced is stopped", func() bool {
 		list, _, err := p.c.Jobs().Allocations(t.Context(), "work", nil)
 		if err != nil {
@@ -264,6 +275,20 @@ func TestNetwork_Agents(t *testing.T) {
 	}
 	p.settled([]string{"work"})
 	p.replayed()
+}
+
+// only waits until the one instance of a job has a status, and gives its id.
+func (p *processPool) only(job, status string) (id string) {
+	p.t.Helper()
+	eventually(p.t, fmt.Sprintf("the instance of %s is %s", job, status), func() bool {
+		list, _, err := p.c.Jobs().Allocations(p.t.Context(), job, nil)
+		if err != nil || len(list) != 1 || list[0].ClientStatus != status {
+			return false
+		}
+		id = list[0].ID
+		return true
+	})
+	return id
 }
 
 // worksOn waits until both instances of the job work run on a node, and gives
