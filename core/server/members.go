@@ -268,6 +268,8 @@ func (s *Server) RemovePeer(_ context.Context, id string) error {
 	}
 	known, there := s.inRaft(id)
 	switch {
+	case !there && s.listed(id):
+		return fail(CodeNotFound, "server %q does not belong to the cluster any more", id).hint("it is listed for an hour after it failed, and nobody waits for it")
 	case !there:
 		return fail(CodeNotFound, "server %q does not belong to the cluster", id).hint("`cede operator raft` lists who does")
 	case id == s.cfg.ID:
@@ -280,6 +282,12 @@ func (s *Server) RemovePeer(_ context.Context, id string) error {
 		return s.unwritten(err)
 	}
 	return nil
+}
+
+// listed is whether the pool lists a server as one that is gone.
+func (s *Server) listed(id string) bool {
+	m, known := s.member(id)
+	return known && m.Status != MemberAlive
 }
 
 // KeyringAnswer is what one server says of its keys.
