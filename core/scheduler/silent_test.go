@@ -146,7 +146,7 @@ func TestSilent_OperatorsEndIt(t *testing.T) {
 		want string
 	}{
 		"drained": {func(w *town) { w.set("n1", state.NodeChange{Drain: new(true)}) }, "j.g[0]#1@n2, lost a"},
-		"tainted": {func(w *town) { w.taint("n1", failing) }, "j.g[0]#1@n2, lost a"},
+		"tainted": {func(w *town) { w.set("n1", state.NodeChange{Taint: []model.Taint{failing}}) }, "j.g[0]#1@n2, lost a"},
 		"deleted": {func(w *town) { w.write(func(txn *state.Txn) { txn.ApplyNodeDelete(w.now, []string{"n1"}) }) }, "j.g[0]#1@n2, lost a"},
 		"stopped": {func(w *town) {
 			w.job(job("j", 50, 6, 6).With(patient(0, false)).Change(func(j *model.Job) { j.Stopped = true }).Obj())
