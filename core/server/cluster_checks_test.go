@@ -92,6 +92,11 @@ func (k *simChecks) entry(a *replication.Applied) {
 	for n := range a.Snap.Nodes() {
 		if was := k.last.Node(n.ID); was != nil && was.Status == model.NodeDown && n.Status == model.NodeReady {
 			k.c.seen.back.Add(1)
+			for _, alloc := range a.Snap.AppendNodeAllocs(nil, n.ID) {
+				if alloc.Live() && alloc.Unknown(was) {
+					k.c.seen.kept.Add(1)
+				}
+			}
 		}
 	}
 	k.capacity(a)
@@ -105,7 +110,8 @@ func (k *simChecks) entry(a *replication.Applied) {
 		}
 		if alloc.Live() && !alloc.Job.Type.PerNode() {
 			name := alloc.Job.Key().String() + " " + model.AllocName(alloc.Group, alloc.Index, 0)
-			if other := instances[name]; other != "" {
+			// Where others stand in for what is silent, both are there until it is back.
+			if other := instances[name]; other != "" && !alloc.Group.StandsIn() {
 				k.c.t.Errorf("index %d: %s is placed twice: %s and %s", a.Index, name, other, alloc.ID)
 			}
 			instances[name] = alloc.ID

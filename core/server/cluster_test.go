@@ -38,6 +38,7 @@ import (
 
 // simSize is how much goes on in a cluster.
 type simSize struct {
+	patient                          bool // some jobs are kept for nodes that are silent
 	nodes, clients, requests, faults int
 	voters                           simVoters
 	ttl                              time.Duration // of nodes and clusters; 0: so long that few are lost
@@ -53,7 +54,7 @@ func ttlOf(seed uint64) time.Duration {
 }
 
 // simSeen is how often what the faults are for came about, over all seeds.
-type simSeen struct{ claims, withdrawn, joined, lost, left, alone, back atomic.Int64 }
+type simSeen struct{ claims, withdrawn, joined, lost, left, alone, back, kept atomic.Int64 }
 
 // check fails where the simulation looks at nothing any more.
 func (s *simSeen) check(t *testing.T, seeds uint64) {
@@ -61,6 +62,7 @@ func (s *simSeen) check(t *testing.T, seeds uint64) {
 		"claims of bindings": s.claims.Load(), "evicted assignments": s.withdrawn.Load(), "servers that joined": s.joined.Load(),
 		"servers that were lost": s.lost.Load(), "reads at servers that were alone": s.alone.Load(),
 		"servers that left": s.left.Load(), "nodes that came back after they were lost": s.back.Load(),
+		"allocations that were kept for them": s.kept.Load(),
 	} {
 		t.Logf("%s: %d", what, n)
 		if n == 0 && seeds >= 50 && !t.Failed() {
@@ -102,7 +104,7 @@ func TestCluster_HoldsUnderFaults(t *testing.T) {
 				}
 			}()
 			size := size
-			size.voters, size.ttl = votersOf(seed), ttlOf(seed)
+			size.voters, size.ttl, size.patient = votersOf(seed), ttlOf(seed), true
 			synctest.Test(t, func(t *testing.T) {
 				playSim(t, seed, size, replication.Versions{}, func(c *simCluster) {
 					c.seen = seen

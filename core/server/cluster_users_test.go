@@ -50,6 +50,14 @@ func simJob(key, value string, ask int64) *model.Job {
 	return b.Ask(ask, 100, 0).Change(func(j *model.Job) { j.Meta = map[string]string{"value": value} }).Obj()
 }
 
+// simPatience is what jobs have kept while its node is silent.
+var simPatience = map[string]*model.Disconnect{
+	"low":   {},
+	"mid":   {LostAfter: int64(10 * time.Second), Replace: true},
+	"gang":  {LostAfter: int64(15 * time.Second)},
+	"batch": {Replace: true},
+}
+
 func simConfig(policy string) *model.SchedulerConfig {
 	c := coretest.AllPreempt()
 	c.Policy = policy
@@ -136,6 +144,9 @@ func (s *simClient) run() {
 // says what became of it.
 func (s *simClient) write(key, value string) {
 	job := simJob(key, value, int64(150+50*s.rand.IntN(5)))
+	if s.c.size.patient {
+		job.Groups[0].Disconnect = simPatience[key]
+	}
 	s.keys++
 	idempotency := fmt.Sprint(s.id, "/", s.keys)
 	op := s.c.history.begin(s.n, simInput{"write", key, value})
