@@ -38,12 +38,14 @@ file or a folder of them, as -c. Exits 2 when anything is wrong.`,
 	}
 	out := outputFlags(cmd, env)
 	from := sourceFlags(cmd, env)
+	var away bool
+	cmd.Flags().BoolVar(&away, "no-files", false, "do not look into the files of certificates and keys: they are on another machine")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if err := out.resolve(); err != nil {
 			return err
 		}
 		from.files = append(from.files, args...)
-		c, err := from.load(true)
+		c, err := from.load(!away)
 		if err != nil {
 			return err
 		}
