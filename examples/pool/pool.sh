@@ -24,8 +24,10 @@ declare -A pid=()
 finish() {
   code=$?
   trap - EXIT INT TERM
-  for p in "${pid[@]}"; do kill -KILL "$p" 2>/dev/null || true; done
-  wait 2>/dev/null || true
+  { # the shell tells of each that was killed, when it pleases
+    for p in "${pid[@]}"; do kill -KILL "$p" || true; done
+    wait || true
+  } 2>/dev/null
   if [ $code -ne 0 ]; then
     printf '\nIt did not go well. What the servers said last:\n' >&2
     tail -n 5 "$dir"/s?.log >&2 || true

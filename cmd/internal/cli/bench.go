@@ -98,11 +98,20 @@ func (b *bencher) check(amounts ...any) error {
 	if b.servers < 0 {
 		return usagef("ask for 1 or 3, or leave it out", "--servers %d: there would be nothing to measure", b.servers)
 	}
+	if b.servers > mostServers {
+		return usagef(fmt.Sprintf("ask for 1, 3 or 5; %d at most", mostServers), "--servers %d: each is a process, and each writes what every one writes", b.servers)
+	}
+	if info, err := os.Stat(b.dir); b.dir != "" && (err != nil || !info.IsDir()) {
+		return usagef("name a folder that there is, on the disk to measure", "--data-dir %s: there is no such folder", b.dir)
+	}
 	if b.workers < 0 {
 		return usagef("ask for 1 or more, or leave it out", "--workers %d: nothing would be worked on", b.workers)
 	}
 	return nil
 }
+
+// mostServers is how many servers a measurement starts: no pool of voters is larger.
+const mostServers = 9
 
 // on measures on one server after the other what f does, each its own.
 func (b *bencher) on(ctx context.Context, change func(*bench.Options), f func(*bench.Target) error) (err error) {

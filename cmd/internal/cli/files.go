@@ -21,6 +21,9 @@ type Files interface {
 	Open(name string) (fs.File, error)
 	// Write makes a file of what write writes, or leaves what was there.
 	Write(name string, write func(io.Writer) error) error
+	// WritePrivate is Write for what others may not read: a file that it makes is its
+	// owner's alone.
+	WritePrivate(name string, write func(io.Writer) error) error
 	// Writable is why Write could not make a file; it leaves all as it was.
 	Writable(name string) error
 }
@@ -36,7 +39,15 @@ func (OS) Open(name string) (fs.File, error) { return os.Open(name) }
 // Write writes beside the file and renames, so that whoever reads the file
 // never sees half of it, and an interrupted command leaves the old one.
 // A name that is no regular file, such as /dev/null, is written in place.
-func (OS) Write(name string, write func(io.Writer) error) error {
+func (OS) Write(name string, write func(io.Writer) error) error { return replace(name, 0o666, write) }
+
+// WritePrivate is Write of a file that only its owner reads, also while it is written.
+func (OS) WritePrivate(name string, write func(io.Writer) error) error {
+	return replace(name, 0o600, write)
+}
+
+// replace makes a file, with the mode less the umask; one that exists keeps its own.
+func replace(name string, mode fs.FileMode, write func(io.Writer) error) error {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
 	}
@@ -49,7 +60,7 @@ func (OS) Write(name string, write func(io.Writer) error) error {
 		}
 		return fill(f, write)
 	}
-	f, err := createBeside(name)
+	f, err := createBeside(name, mode)
 	if err != nil {
 		return err
 	}
@@ -78,7 +89,7 @@ func (OS) Writable(name string) error {
 	case err == nil && !before.Mode().IsRegular():
 		return nil
 	}
-	f, err := createBeside(name)
+	f, err := createBeside(name, 0o666)
 	if err != nil {
 		return err
 	}
@@ -86,9 +97,9 @@ func (OS) Writable(name string) error {
 }
 
 // createBeside makes the file that becomes another once it is whole.
-func createBeside(name string) (*os.File, error) {
+func createBeside(name string, mode fs.FileMode) (*os.File, error) {
 	beside := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid()))
-	return os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // less the umask
+	return os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 }
 
 // fill writes and closes a file.
@@ -234,6 +245,15 @@ func (env *Env) writable(name string) error {
 
 // write writes a file that the user named; - is standard output.
 func (env *Env) write(name string, write func(io.Writer) error) error {
+	return env.writeBy(env.Files.Write, name, write)
+}
+
+// writePrivate is write for what others may not read.
+func (env *Env) writePrivate(name string, write func(io.Writer) error) error {
+	return env.writeBy(env.Files.WritePrivate, name, write)
+}
+
+func (env *Env) writeBy(by func(string, func(io.Writer) error) error, name string, write func(io.Writer) error) error {
 	if name == stdin {
 		w := bufio.NewWriter(env.Stdout)
 		if err := write(w); err != nil {
@@ -241,5 +261,5 @@ func (env *Env) write(name string, write func(io.Writer) error) error {
 		}
 		return writeError("standard output", w.Flush())
 	}
-	return writeError(name, env.Files.Write(name, write))
+	return writeError(name, by(name, write))
 }

@@ -3,7 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/raft"
@@ -59,6 +61,11 @@ in by it.`,
 		if err != nil {
 			return &Error{Exit: ExitUsage, Code: codeInvalid, Message: fmt.Sprintf("%s: %v", file, cause(err)), Hint: `want [{"id": "...", "address": "HOST:PORT"}]`, err: err}
 		}
+		for _, s := range servers.Servers {
+			if err := peerAddress(string(s.Address)); err != nil {
+				return usagef(`want [{"id": "...", "address": "HOST:PORT"}], as advertise.rpc of each server`, "%s: server %s: %v", file, s.ID, err)
+			}
+		}
 		id, err := recoverServer(args[0], servers.Servers)
 		if err != nil {
 			return err
@@ -67,6 +74,15 @@ in by it.`,
 		return err
 	}
 	return cmd
+}
+
+// peerAddress is why other servers cannot call an address.
+func peerAddress(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if n, numeric := strconv.ParseUint(port, 10, 16); err != nil || host == "" || numeric != nil || n == 0 {
+		return fmt.Errorf("%q is no HOST:PORT", address)
+	}
+	return nil
 }
 
 // recoverServer writes another list of servers into a data directory, and returns

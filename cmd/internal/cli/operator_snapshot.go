@@ -37,7 +37,8 @@ func newSnapshotSaveCmd(env *Env) *cobra.Command {
 		Short: "Save the whole state to a file",
 		Long: `Save the whole state to a file: jobs, nodes, allocations, evaluations, classes,
 policies with their modules, and tokens (their hashes alone). A file that exists is
-replaced once the snapshot is whole.`,
+replaced once the snapshot is whole. A new one is its owner's alone to read: what jobs
+are given may be secret.`,
 		Example: "  cede operator snapshot save cluster.snap",
 		Args:    arguments(1, 1, "one file"),
 	}
@@ -52,7 +53,7 @@ replaced once the snapshot is whole.`,
 		}
 		var bytes int64
 		var failed error // what the server said, whole
-		err = env.write(args[0], func(w io.Writer) error {
+		err = env.writePrivate(args[0], func(w io.Writer) error {
 			c := &counted{w: w}
 			failed = api.Operator().SnapshotSave(cmd.Context(), c)
 			bytes = c.n
