@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -632,47 +631,6 @@ func TestPool_MeasuresVotersThatAreGone(t *testing.T) {
 		gone.start()
 		w.leader()
 		expect(3, 3)
-	})
-}
-
-// A key that a server lacks which is only down would keep it out once it is back.
-func TestKeyring_WhoIsDownDidNotDoIt(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
-		down := w.follower()
-		down.halt()
-		expect := func(want map[string]bool) {
-			t.Helper()
-			got := map[string]bool{}
-			answers, err := w.leader().server.Keyring(w.ctx, rpc.KeyUse, make([]byte, 32))
-			for _, a := range answers {
-				got[a.Server] = a.Err == nil && len(a.Keys) > 0
-				if a.Server == down.id && (a.Err == nil || !strings.Contains(a.Err.Error(), "it is down")) {
-					t.Errorf("of a server that is down it says %v", a.Err)
-				}
-			}
-			if err != nil || !maps.Equal(got, want) {
-				t.Errorf("who did it: %v, %v; want %v", got, err, want)
-			}
-		}
-		want := map[string]bool{"s1": true, "s2": true, "s3": true}
-		want[down.id] = false
-		expect(want)
-		// Gossip knows nobody who was down when everybody else began.
-		w.pool.mu.Lock()
-		was := w.pool.members[down.id]
-		delete(w.pool.members, down.id)
-		w.pool.mu.Unlock()
-		expect(want)
-		was.Status = MemberLeft
-		w.pool.mu.Lock()
-		w.pool.members[down.id] = was
-		w.pool.tell() // and the leader removes it
-		w.pool.mu.Unlock()
-		time.Sleep(time.Minute)
-		delete(want, down.id)
-		expect(want)
-		w.pool.set(down.id, MemberFailed)
 	})
 }
 
