@@ -93,7 +93,8 @@ type Outcome struct {
 	// RecheckAt is when a policy wants to be asked again, or an allocation has to leave
 	// its node; 0: not by time.
 	RecheckAt int64
-	// SearchesCut is how many searches for a gang gave up before they had tried
+	// SearchesCut is how many searches, for a gang or for victims that strict budgets
+	// let go of, gave up before they had tried
 	// everything.
 	SearchesCut int
 	// Fault is the policy's, when there was one: the plan then evicts nobody,
