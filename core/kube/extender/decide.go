@@ -29,12 +29,22 @@ type question struct {
 func (e *Extender) decide(args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims, w Wishes) (map[string]*kube.MetaVictims, outcome) {
 	dump, nodes, err := e.gather(args, proposal)
 	if err != nil {
-		return nil, outcome{endUnknown, err}
+		return nil, outcome{what: endUnknown, err: err}
 	}
+	believe(dump, proposal)
 	q, err := e.pose(dump)
 	if err != nil {
-		return nil, outcome{endUnknown, err}
+		return nil, outcome{what: endUnknown, err: err}
 	}
+	answer, end := e.consult(q, nodes, w)
+	if end.fallen() {
+		return nil, end
+	}
+	return withUnseen(answer, end, unseen(proposal, nodes), w)
+}
+
+// consult asks the policy about the nodes at once, or about one after the other.
+func (e *Extender) consult(q *question, nodes []string, w Wishes) (map[string]*kube.MetaVictims, outcome) {
 	if !w.AllNodes {
 		return e.ask(q, nodes)
 	}
@@ -47,9 +57,9 @@ func (e *Extender) decide(args *kube.ExtenderPreemptionArgs, proposal map[string
 		maps.Copy(answer, one)
 	}
 	if len(answer) == 0 {
-		return answer, outcome{endVetoed, nil}
+		return answer, outcome{what: endVetoed}
 	}
-	return answer, outcome{endChosen, nil}
+	return answer, outcome{what: endChosen}
 }
 
 // gather collects what the policy is to see: the proposed nodes of which
@@ -286,15 +296,15 @@ func (q *question) allocations() []*model.Allocation {
 func (e *Extender) ask(q *question, nodes []string) (map[string]*kube.MetaVictims, outcome) {
 	snap, err := q.limitedTo(nodes)
 	if err != nil {
-		return nil, outcome{endInternal, err}
+		return nil, outcome{what: endInternal, err: err}
 	}
 	s := scheduler.New(scheduler.Config{Policies: e.cfg.Policies, Workers: 1, Forget: true})
 	out, err := s.Process(q.eval(), snap, q.now)
 	if err != nil {
-		return nil, outcome{endFault, err}
+		return nil, outcome{what: endFault, err: err}
 	}
 	if out.Fault != nil {
-		return nil, outcome{endFault, out.Fault}
+		return nil, outcome{what: endFault, err: out.Fault}
 	}
 	return q.read(snap, out)
 }
@@ -329,19 +339,19 @@ func (q *question) read(snap *state.Snapshot, out *scheduler.Outcome) (map[strin
 		}
 		node := g.Place[0].NodeID
 		if len(g.Evict) == 0 {
-			return nil, outcome{endUnknown, fmt.Errorf("the pod seems to fit on node %s without evicting anybody: what is known is not what kube-scheduler knows", node)}
+			return nil, outcome{what: endUnknown, err: fmt.Errorf("the pod seems to fit on node %s without evicting anybody: what is known is not what kube-scheduler knows", node)}
 		}
 		var victims []*model.Allocation
 		for _, v := range g.Evict {
 			a := snap.Alloc(v.AllocID)
 			if a == nil || q.podOf[a.ID] == nil || a.NodeID != node {
-				return nil, outcome{endUnknown, fmt.Errorf("the policy evicts on other nodes than %s, which kube-scheduler cannot", node)}
+				return nil, outcome{what: endUnknown, err: fmt.Errorf("the policy evicts on other nodes than %s, which kube-scheduler cannot", node)}
 			}
 			victims = append(victims, a)
 		}
-		return map[string]*kube.MetaVictims{node: q.meta(snap, victims)}, outcome{endChosen, nil}
+		return map[string]*kube.MetaVictims{node: q.meta(snap, victims)}, outcome{what: endChosen}
 	}
-	return map[string]*kube.MetaVictims{}, outcome{endVetoed, nil}
+	return map[string]*kube.MetaVictims{}, outcome{what: endVetoed}
 }
 
 // meta names victims, the most important first, as kube-scheduler reads them.

@@ -118,6 +118,8 @@ func (e *Extender) Preempt(ctx context.Context, args *kube.ExtenderPreemptionArg
 type outcome struct {
 	what string // for metrics
 	err  error  // why the proposal stands
+	// unseen is on how many nodes it stands as the policy was not asked about them.
+	unseen int
 }
 
 // The ends of a preemption.
@@ -135,13 +137,13 @@ func (o outcome) fallen() bool { return o.err != nil }
 
 func (e *Extender) preempt(ctx context.Context, args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims, w Wishes) (map[string]*kube.MetaVictims, outcome) {
 	if args.Pod == nil || args.Pod.Metadata.Name == "" {
-		return proposal, outcome{endUnknown, errors.New("the request names no pod")}
+		return proposal, outcome{what: endUnknown, err: errors.New("the request names no pod")}
 	}
 	if len(proposal) == 0 {
-		return proposal, outcome{endVetoed, nil}
+		return proposal, outcome{what: endVetoed}
 	}
 	answer, end := bounded(ctx, e, func() (map[string]*kube.MetaVictims, outcome) { return e.decide(args, proposal, w) })
-	if end.fallen() {
+	if end.fallen() && answer == nil {
 		return proposal, end
 	}
 	return answer, end
@@ -154,7 +156,7 @@ func bounded[T any](ctx context.Context, e *Extender, work func() (T, outcome)) 
 	select {
 	case e.busy <- struct{}{}:
 	default:
-		return none, outcome{endBusy, fmt.Errorf("%d requests are being worked on", searches)}
+		return none, outcome{what: endBusy, err: fmt.Errorf("%d requests are being worked on", searches)}
 	}
 	type result struct {
 		answer T
@@ -166,7 +168,7 @@ func bounded[T any](ctx context.Context, e *Extender, work func() (T, outcome)) 
 		defer func() {
 			if thrown := recover(); thrown != nil {
 				e.cfg.Logger.ErrorContext(ctx, "extender panicked", "panic", thrown)
-				done <- result{none, outcome{endInternal, fmt.Errorf("panic: %v", thrown)}}
+				done <- result{none, outcome{what: endInternal, err: fmt.Errorf("panic: %v", thrown)}}
 			}
 		}()
 		answer, end := work()
@@ -179,9 +181,9 @@ func bounded[T any](ctx context.Context, e *Extender, work func() (T, outcome)) 
 	case r := <-done:
 		return r.answer, r.end
 	case <-late:
-		return none, outcome{endTimeout, fmt.Errorf("no answer within %v", e.cfg.Deadline)}
+		return none, outcome{what: endTimeout, err: fmt.Errorf("no answer within %v", e.cfg.Deadline)}
 	case <-ctx.Done():
-		return none, outcome{endTimeout, ctx.Err()}
+		return none, outcome{what: endTimeout, err: ctx.Err()}
 	}
 }
 
@@ -200,6 +202,9 @@ func (e *Extender) tell(ctx context.Context, args *kube.ExtenderPreemptionArgs, 
 	}
 	if args.Pod != nil {
 		attrs = append(attrs, slog.String("pod", args.Pod.Metadata.Namespace+"/"+args.Pod.Metadata.Name))
+	}
+	if end.unseen > 0 {
+		attrs = append(attrs, slog.Int("nodes_unknown", end.unseen))
 	}
 	if end.err != nil {
 		attrs = append(attrs, slog.Any("err", end.err))

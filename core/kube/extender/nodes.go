@@ -210,19 +210,19 @@ func (e *Extender) judgedLast(q *nodesAsked) map[string]scheduler.Verdict {
 // judgeNow has the scheduler look at the cluster as it stands.
 func (e *Extender) judgeNow(pod *kube.Pod) (map[string]scheduler.Verdict, outcome) {
 	if !e.cache.wasFed() && pod.LooksAround() {
-		return nil, outcome{endUnknown, nil}
+		return nil, outcome{what: endUnknown}
 	}
 	changes := e.cache.changes.Load()
 	q, err := e.standing.pose(asPending(pod))
 	if err != nil {
-		return nil, outcome{endUnknown, err}
+		return nil, outcome{what: endUnknown, err: err}
 	}
 	s := e.standing.scheduler(e.cfg.Policies)
 	defer e.standing.release(s)
 	verdicts, err := s.Judge(q.eval(), q.group, q.snap, q.now)
 	if err != nil {
-		return nil, outcome{endInternal, err}
+		return nil, outcome{what: endInternal, err: err}
 	}
 	e.judged.Store(&judgement{key(pod), changes, verdicts})
-	return verdicts, outcome{endChosen, nil}
+	return verdicts, outcome{what: endChosen}
 }

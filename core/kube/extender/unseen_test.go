@@ -1,0 +1,54 @@
+package extender
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// A node that is newer than the last feed must not be lost: where the policy chooses
+// none of those that it sees, the pod would get none.
+func TestPreempt_LeavesWhatWasProposedOnNodesThatAreNotKnown(t *testing.T) {
+	w := start(t, func() sdk.Policy { return shield{rules.New()} }, nil)
+	kept, loose, young := pod("kept", "n1", "4", 60), pod("loose", "n2", "4", 10), pod("young", "n3", "4", 10)
+	w.feed(node("n1"), node("n2"), kept, loose)
+	asker := pod("asker", "", "3", 1000)
+	proposal := func(list ...*corev1.Pod) map[string][]*corev1.Pod {
+		m := map[string][]*corev1.Pod{}
+		for _, p := range list {
+			m[p.Spec.NodeName] = []*corev1.Pod{p}
+		}
+		return m
+	}
+	for _, c := range []struct {
+		verb string
+		on   []*corev1.Pod
+		want string
+		end  string
+	}{
+		{"preempt", []*corev1.Pod{kept, young}, "n3: young", endUnknown},
+		{"preempt", []*corev1.Pod{kept, loose, young}, "n2: loose", endChosen},
+		{"preempt", []*corev1.Pod{kept}, "", endVetoed},
+		{"preempt?onFault=none", []*corev1.Pod{kept, young}, "", endUnknown},
+		{"preempt?nodes=all", []*corev1.Pod{kept, young}, "n3: young", endUnknown},
+		{"preempt?nodes=all", []*corev1.Pod{kept, loose, young}, "n2: loose; n3: young", endChosen},
+		{"preempt?nodes=all&onFault=none", []*corev1.Pod{kept, loose, young}, "n2: loose", endChosen},
+	} {
+		before := w.counted(c.end)
+		args := whole(asker, proposal(c.on...))
+		if c.want == "n3: young" {
+			args.NodeNameToVictims["n3"].NumPDBViolations = 1
+			c.want += " (1 violations)" // as it came
+		}
+		if got := w.preempt(c.verb, args); got != c.want || w.counted(c.end) != before+1 {
+			t.Errorf("%s of %d nodes: answer %q, %v more counted as %s; want %q\n%s", c.verb, len(c.on), got, w.counted(c.end)-before, c.end, c.want, w.log)
+		}
+	}
+	if got := strings.Count(w.log.String(), "nodes_unknown=1"); got != 6 || !strings.Contains(w.log.String(), "such as n3") {
+		t.Errorf("%d lines tell of a node that is not known, want 6\n%s", got, w.log)
+	}
+}
