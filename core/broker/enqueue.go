@@ -114,7 +114,7 @@ func (b *Broker) update(e *entry, ev *model.Evaluation, index uint64, now int64)
 func (b *Broker) updateReady(e *entry, ev *model.Evaluation, index uint64, now int64) {
 	j := e.job
 	b.adopt(e, ev, index)
-	if b.untilDue(e, now) > 0 {
+	if b.untilDue(e) > 0 {
 		j.turn = nil
 		b.place(e, now)
 		b.promote(j)
@@ -143,7 +143,7 @@ func (e *entry) keepNewer(ev *model.Evaluation, index uint64) {
 
 // place finds the state for e, which is a member of its job and in no list.
 func (b *Broker) place(e *entry, now int64) {
-	if d := b.untilDue(e, now); d > 0 {
+	if d := b.untilDue(e); d > 0 {
 		b.delay(e, StateDelayed, now, d)
 		return
 	}
@@ -151,12 +151,14 @@ func (b *Broker) place(e *entry, now int64) {
 	b.contend(e)
 }
 
-// untilDue is how long e must wait by its own wish.
-func (b *Broker) untilDue(e *entry, now int64) time.Duration {
+// untilDue is how long e must wait by its own wish. That is a time by the clock as it
+// is now: where the clock was set since the broker was made, it would be off by that
+// much from the nanoseconds that entries count.
+func (b *Broker) untilDue(e *entry) time.Duration {
 	if e.eval.WaitUntil == 0 {
 		return 0
 	}
-	return time.Duration(e.eval.WaitUntil - b.start.UnixNano() - now)
+	return time.Duration(e.eval.WaitUntil - b.cfg.Clock.Now().UnixNano())
 }
 
 // makeReady puts e into the ready heap; its job has no other turn.

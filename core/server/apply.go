@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/replication"
 )
 
 // now is the time that entries are made with.
 func (s *Server) now() int64 { return s.cfg.Clock.Now().UnixNano() }
+
+// ticks is how long this server has been there, in nanoseconds. It goes on as before
+// when the clock is set: by now a leader whose clock is set forward would take every
+// node for silent at once.
+func (s *Server) ticks() int64 { return int64(clock.Since(s.cfg.Clock, s.start)) }
 
 // commit writes a command to the log. What the command itself is refused for is
 // in the result; an error is an *Error and means that it was not written, or

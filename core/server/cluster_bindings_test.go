@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/worker"
 )
 
 // Member clusters and bindings amid faults: more is asked of them than they have, so
@@ -397,27 +398,38 @@ func liveReplicas(snap *state.Snapshot, key model.JobKey) (n int) {
 	return n
 }
 
-// bindingsRest waits until nothing of what is assigned is on its way.
+// bindingsRest waits until nothing of what is assigned is on its way, or ends by itself:
+// that makes room for others.
 func (c *simCluster) bindingsRest(w *world) {
 	c.t.Helper()
-	moving := func() string {
-		snap := w.snap()
-		for x := range snap.Assignments() {
-			cluster := snap.Cluster(x.ClusterID)
-			if !x.Done && (!x.Live() || cluster != nil && hasAgent(cluster) && x.Client == model.ClientPending) {
-				return x.ID
-			}
-		}
-		return ""
-	}
 	what := ""
 	for range 1000 { // clocks went wrong by some minutes, and some of it ends by the clock
-		if what = moving(); what == "" {
-			return
+		if what = moving(w.snap()); what == "" {
+			if w.settle(); moving(w.snap()) == "" { // who came to room by that may end, too
+				return
+			}
 		}
 		time.Sleep(2 * time.Second)
 	}
-	c.t.Errorf("assignment %s is neither placed nor gone", what)
+	c.t.Errorf("%s is neither placed nor gone", what)
+}
+
+// moving is what will change something by itself, or "".
+func moving(snap *state.Snapshot) string {
+	for x := range snap.Assignments() {
+		cluster, b := snap.Cluster(x.ClusterID), snap.Binding(x.Binding)
+		pending := cluster != nil && hasAgent(cluster) && x.Client == model.ClientPending
+		ends := b != nil && b.Duration > 0 // on clusters with agents these say so, after a while
+		if !x.Done && (!x.Live() || pending || ends) {
+			return "assignment " + x.ID
+		}
+	}
+	for e := range snap.Evals() { // after one that failed, some minutes later
+		if !e.Status.Final() && (e.TriggeredBy == model.TriggerFailed || e.TriggeredBy == worker.TriggerMaxPlans) && e.WaitUntil > 0 {
+			return "evaluation " + e.ID
+		}
+	}
+	return ""
 }
 
 // bound is whether every binding has what it wants, or somebody waits for room for it,

@@ -19,8 +19,8 @@ type clusterWatch struct {
 	s *Server
 
 	mu     sync.Mutex
-	due    map[string]int64 // deadlines, Unix nanoseconds; nil between terms
-	silent map[string]int64 // since when, Unix nanoseconds, as far as this leader knows
+	due    map[string]int64 // deadlines, in ticks; nil between terms
+	silent map[string]int64 // since when, in ticks, as far as this leader knows
 }
 
 // begin takes over all clusters. What they reported to the leader before is not
@@ -29,7 +29,7 @@ func (w *clusterWatch) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.due, w.silent = map[string]int64{}, map[string]int64{}
-	now := w.s.now()
+	now := w.s.ticks()
 	for c := range w.s.Snapshot().Clusters() {
 		if hasAgent(c) && !c.Down {
 			w.due[c.ID] = now + int64(max(w.s.cfg.FailoverGrace, 3*w.s.cfg.HeartbeatTTL))
@@ -51,7 +51,7 @@ func (w *clusterWatch) beat(id string) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.due != nil {
-		w.due[id] = w.s.now() + int64(ttl+w.s.cfg.HeartbeatGrace)
+		w.due[id] = w.s.ticks() + int64(ttl+w.s.cfg.HeartbeatGrace)
 		delete(w.silent, id)
 	}
 	return ttl
@@ -69,46 +69,48 @@ type clusterChores struct {
 	down []model.ClusterChange // that did not report in time
 	ends []string              // assignments that ended by the clock
 	lost map[string][]string   // assignments that are given up, by cluster
-	next int64                 // when there is more to do, Unix nanoseconds
+	next int64                 // nanoseconds until there is more to do
 }
 
-func (c *clusterChores) later(at int64) { c.next = min(c.next, at) }
+func (c *clusterChores) later(in int64) { c.next = min(c.next, in) }
 
-// look finds what is due.
-func (w *clusterWatch) look(snap *state.Snapshot, now int64) *clusterChores {
+// look finds what is due. Reports are counted in ticks; when work ends by the clock
+// is in the state, and every leader must go by it.
+func (w *clusterWatch) look(snap *state.Snapshot) *clusterChores {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	now, ticks := w.s.now(), w.s.ticks()
 	chores := &clusterChores{lost: map[string][]string{}, next: math.MaxInt64}
 	if w.due == nil {
 		return chores
 	}
 	for c := range snap.Clusters() {
 		if hasAgent(c) {
-			w.lookAt(snap, c, now, chores)
+			w.lookAt(snap, c, ticks, chores)
 		}
 	}
 	for a := range snap.Assignments() {
 		if at := endsAt(snap, a); at <= now {
 			chores.ends = append(chores.ends, a.ID)
 		} else {
-			chores.later(at)
+			chores.later(at - now)
 		}
 	}
 	return chores
 }
 
-// lookAt is look for a cluster with an agent.
+// lookAt is look for a cluster with an agent; now is in ticks.
 func (w *clusterWatch) lookAt(snap *state.Snapshot, c *model.Cluster, now int64, chores *clusterChores) {
 	switch at, known := w.due[c.ID]; {
 	case c.Down:
 		w.lookAtSilent(snap, c, now, chores)
 	case !known: // it was registered under another leader, whose entry came late
 		w.due[c.ID] = now + int64(w.s.cfg.FailoverGrace)
-		chores.later(w.due[c.ID])
+		chores.later(w.due[c.ID] - now)
 	case at <= now:
 		chores.down = append(chores.down, model.ClusterChange{ID: c.ID, Down: true})
 	default:
-		chores.later(at)
+		chores.later(at - now)
 	}
 }
 
@@ -124,7 +126,7 @@ func (w *clusterWatch) lookAtSilent(snap *state.Snapshot, c *model.Cluster, now 
 		w.silent[c.ID] = now
 	}
 	if at := since + int64(w.s.cfg.ClusterLost); at > now {
-		chores.later(at)
+		chores.later(at - now)
 		return
 	}
 	for _, a := range snap.ClusterAssignments(c.ID) {
@@ -162,8 +164,8 @@ const tendPause = 100 * time.Millisecond
 func (t *term) tendClusters(ctx context.Context) {
 	for ctx.Err() == nil {
 		watch := t.Watch(state.TableClusters.Whole(), state.TableAssignments.Whole())
-		chores := t.clusters.look(t.Snapshot(), t.now())
-		wait := time.Duration(min(max(chores.next-t.now(), int64(tendPause)), int64(time.Hour)))
+		chores := t.clusters.look(t.Snapshot())
+		wait := time.Duration(min(max(chores.next, int64(tendPause)), int64(time.Hour)))
 		if !t.tend(ctx, chores) {
 			wait = time.Second // and once more
 		}

@@ -39,7 +39,7 @@ type heartbeats struct {
 	on      bool
 	ctx     context.Context // of writes; ends with the term
 	cancel  context.CancelFunc
-	due     map[string]int64 // deadlines, Unix nanoseconds; nodes that are up
+	due     map[string]int64 // deadlines, in ticks; nodes that are up
 	heap    deadlines
 	timer   clock.Timer
 	window  time.Duration
@@ -79,7 +79,7 @@ func (h *heartbeats) begin() {
 	h.window, h.closing = h.s.cfg.ExpiryWindow, false
 	snap := h.s.Snapshot()
 	base := h.base(snap.NodeCount())
-	at := h.s.now() + int64(max(h.s.cfg.FailoverGrace, 3*base))
+	at := h.s.ticks() + int64(max(h.s.cfg.FailoverGrace, 3*base))
 	for n := range snap.Nodes() {
 		if n.Status == model.NodeReady {
 			h.set(n.ID, at+h.s.cfg.Random(int64(base)))
@@ -115,7 +115,7 @@ func (h *heartbeats) beat(id string, nodes int) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.on {
-		h.set(id, h.s.now()+int64(ttl+h.s.cfg.HeartbeatGrace))
+		h.set(id, h.s.ticks()+int64(ttl+h.s.cfg.HeartbeatGrace))
 		h.arm()
 	}
 	return ttl
@@ -148,7 +148,7 @@ func (h *heartbeats) arm() {
 	if len(h.heap) == 0 {
 		return
 	}
-	d := time.Duration(max(h.heap[0].at-h.s.now(), 0))
+	d := time.Duration(max(h.heap[0].at-h.s.ticks(), 0))
 	if h.timer == nil {
 		h.timer = h.s.cfg.Clock.AfterFunc(d, h.fire)
 		return
@@ -163,7 +163,7 @@ func (h *heartbeats) fire() {
 	if !h.on {
 		return
 	}
-	now := h.s.now()
+	now := h.s.ticks()
 	for len(h.heap) > 0 && h.heap[0].at <= now {
 		id := h.heap[0].id
 		at, known := h.due[id]
@@ -250,7 +250,7 @@ func (h *heartbeats) again(ids []string) {
 	if !h.on {
 		return
 	}
-	at := h.s.now() + int64(time.Second)
+	at := h.s.ticks() + int64(time.Second)
 	for _, id := range ids {
 		if _, back := h.due[id]; !back {
 			h.set(id, at)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/events"
@@ -54,6 +55,7 @@ type Server struct {
 	// to be. began is closed and replaced whenever it changes.
 	term  atomic.Pointer[term]
 	began signal
+	start time.Time // what ticks count from
 
 	mu      sync.Mutex
 	running bool
@@ -66,7 +68,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s := &Server{cfg: cfg.withDefaults(), traces: newTraces(cfg.Tracer)}
-	s.logger = s.cfg.Logger
+	s.logger, s.start = s.cfg.Logger, s.cfg.Clock.Now()
 	var err error
 	if s.policies, err = newPolicies(s.policyConfig()); err != nil {
 		return nil, fmt.Errorf("server: %w", err)

@@ -1,0 +1,29 @@
+package coretest
+
+import (
+	"time"
+	"unsafe"
+)
+
+// SetClock is the time t as a clock reads it that was set by so much, in whole seconds:
+// it is another time of day, and the difference to earlier readings is what it was. In a
+// bubble of testing/synctest times have no monotonic readings, and package time has no
+// way to make one, so this writes the layout that it documents beside [time.Time]. It
+// panics where that is another one.
+func SetClock(t time.Time, by time.Duration) time.Time {
+	type layout struct {
+		wall uint64 // that there is a monotonic reading, seconds since 1885, nanoseconds
+		ext  int64  // the monotonic reading
+		loc  *time.Location
+	}
+	since := func(set time.Time) layout {
+		seconds := set.Unix() - time.Date(1885, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+		return layout{wall: 1<<63 | uint64(seconds)<<30 | uint64(set.Nanosecond()), ext: t.UnixNano(), loc: time.Local}
+	}
+	plain, set := since(t), since(t.Add(by.Truncate(time.Second)))
+	from, to := *(*time.Time)(unsafe.Pointer(&plain)), *(*time.Time)(unsafe.Pointer(&set))
+	if to.Sub(from) != 0 || from.UnixNano() != t.UnixNano() || to.UnixNano() != t.UnixNano()+int64(by.Truncate(time.Second)) {
+		panic("coretest: time.Time has another layout")
+	}
+	return to
+}

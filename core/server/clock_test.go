@@ -1,0 +1,57 @@
+package server
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// setClock is a clock that is set.
+type setClock struct {
+	clock.Real
+	by atomic.Int64 // nanoseconds
+}
+
+func (c *setClock) Now() time.Time { return coretest.SetClock(time.Now(), time.Duration(c.by.Load())) }
+
+// A leader's clock that is set, forward or back, changes nothing about who is silent.
+func TestHeartbeats_AClockThatIsSetMakesNobodySilent(t *testing.T) {
+	for _, by := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
+		c := &setClock{}
+		play(t, 1, func(cfg *Config) { cfg.Clock = c }, func(w *world) {
+			w.addMachines(3)
+			w.registerMember("m1")
+			w.registerMember("m2")
+			defer w.keepAlive("m1")()
+			silence := w.keepAlive("m2")
+			time.Sleep(time.Minute)
+			c.by.Store(int64(by))
+			expect := func(node, cluster bool) { // what is silent
+				t.Helper()
+				snap := w.snap()
+				for n := range snap.Nodes() {
+					if down := n.Status == model.NodeDown; down != (node && n.ID == "n000") {
+						t.Errorf("clock set by %v: node %s is down: %t", by, n.ID, down)
+					}
+				}
+				for m := range snap.Clusters() {
+					if m.Down != (cluster && m.ID == "m2") {
+						t.Errorf("clock set by %v: cluster %s is down: %t", by, m.ID, m.Down)
+					}
+				}
+			}
+			for range 100 {
+				time.Sleep(100 * time.Millisecond)
+				expect(false, false)
+			}
+			w.machines["n000"].down()
+			silence()
+			time.Sleep(45 * time.Second)
+			expect(true, true)
+		})
+	}
+}
