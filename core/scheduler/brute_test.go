@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -623,89 +622,5 @@ func checkGangs(t *testing.T, stream uint64, count int, change func(*rand.Rand, 
 	t.Logf("%d find room, %d evict, %d wait", free, evicts, waits)
 	if free < 50 || evicts < 50 || waits < 50 {
 		t.Errorf("%d find room, %d evict, %d wait: that shows too little", free, evicts, waits)
-	}
-}
-
-// What a bound leaves untried is said and counted, and nobody is evicted.
-func TestElsewhere_MoreThanAreLookedAtAreSaid(t *testing.T) {
-	for _, keepers := range []int{64, 65} {
-		w := newTown(t)
-		for i := range 14 {
-			w.node(fmt.Sprintf("n%02d", i), zone("a"))
-		}
-		var pairs []string
-		for i := range keepers {
-			pairs = append(pairs, fmt.Sprintf("q%02d", i), fmt.Sprintf("n%02d", 1+i/5))
-		}
-		w.run(job("q", 10, 2, 2).Count(keepers).With(func(g *model.Group) { g.Labels = labels("q") }).Obj(), pairs...)
-		w.job(job("p", 50, 10, 10).With(func(g *model.Group) {
-			g.Separate = term("q", "zone")
-			g.Constraints = []model.Constraint{{Attribute: "node.id", Operator: "=", Value: "n00"}}
-		}).Obj())
-		out := w.plan("p")
-		if keepers == 64 {
-			if len(out.Plan.Groups) == 0 || len(out.Plan.Groups[0].Evict) != 64 {
-				t.Errorf("64 could go: %s", told(out))
-			}
-			continue
-		}
-		want := "0 of 14 nodes: 13 excluded by node.id = n00, 1 excluded by separate from app=q by zone; " +
-			"eviction does not help: on 1 more than 64 allocations on other nodes would have to leave"
-		if got := out.Failed["g"].String(); got != want || len(out.Plan.Groups) > 0 {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
-// A gang that is close to possible in very many ways costs a bounded number of
-// steps, and what was not tried is said and counted.
-func TestGang_ASearchThatIsCutSaysSo(t *testing.T) {
-	w := newTown(t)
-	for i := range 40 {
-		w.node(fmt.Sprintf("n%02d", i), zone([]string{"a", "b"}[i%2]))
-	}
-	apart := func(g *model.Group) {
-		g.Labels = labels("me")
-		g.Constraints = []model.Constraint{{Operator: model.OpDistinctHosts}}
-	}
-	// As many small ones as fill every node but for one, and two that each need a
-	// node of their own.
-	w.job(job("j", 50, 6, 1).Count(39).With(apart).Group("h", 2).Ask(6, 1, 0).Change(func(j *model.Job) { j.AllAtOnce = true }).Obj())
-	out := w.plan("j")
-	if out.SearchesCut != 1 || len(out.Plan.Groups) > 0 {
-		t.Fatalf("%d searches were cut: %s", out.SearchesCut, told(out))
-	}
-	for _, name := range []string{"g", "h"} {
-		if why := out.Failed[name].String(); !strings.Contains(why, "no places that go together were found in 1024 steps, and the rest was not tried") {
-			t.Errorf("%s: %q", name, why)
-		}
-	}
-}
-
-// A gang that stays in one rack goes to one that has room for all of it, though the
-// best node for its first instance is in another, and there are more ways to begin
-// in the wrong rack than a search takes steps.
-func TestGang_FindsTheRackThatHasRoomForAll(t *testing.T) {
-	w := newTown(t)
-	var pairs []string
-	for i := range 400 {
-		rack := i / 20
-		w.node(fmt.Sprintf("n%03d", i), zone(fmt.Sprintf("r%02d", rack)))
-		if rack != 13 && i%20 != 0 { // elsewhere room is in crumbs, but for one node
-			pairs = append(pairs, fmt.Sprintf("x%03d", i), fmt.Sprintf("n%03d", i))
-		}
-	}
-	w.run(job("crumbs", 80, 4, 1).Count(len(pairs)/2).Obj(), pairs...)
-	w.job(job("j", 50, 3, 1).Count(24).With(func(g *model.Group) { g.Labels, g.Colocate = labels("me"), term("me", "zone") }).
-		Group("h", 12).Ask(10, 1, 0).With(func(g *model.Group) { g.Labels, g.Colocate = labels("me"), term("me", "zone") }).
-		Change(func(j *model.Job) { j.AllAtOnce = true }).Obj())
-	out := w.plan("j")
-	if !out.Placed() || out.SearchesCut > 0 {
-		t.Fatal(told(out))
-	}
-	for _, a := range out.Plan.Groups[0].Place {
-		if n := w.store.Snapshot().Node(a.NodeID); n.Attributes["zone"] != "r13" {
-			t.Errorf("%s is in %s", a.ID, n.Attributes["zone"])
-		}
 	}
 }
