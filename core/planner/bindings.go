@@ -63,9 +63,14 @@ func (s *Scratch) bindings(g *model.CommitGroup) refusal {
 			return refusal{CauseJob, "", fmt.Sprintf("the binding has priority %d, the plan %d", b.Priority, s.plan.Priority), false}
 		}
 	}
-	w := withdrawals{gone: map[string]bool{}, freed: map[string]model.Vector{}}
+	w := withdrawals{gone: map[string]bool{}, keep: map[string]int{}, freed: map[string]model.Vector{}}
 	for i := range g.Withdraw {
 		if r := s.withdraw(b, g, &g.Withdraw[i], &w); r.reason != "" {
+			return r
+		}
+	}
+	for i := range g.Withdraw {
+		if r := s.keepsMinimum(&g.Withdraw[i], &w); r.reason != "" {
 			return r
 		}
 	}
@@ -83,6 +88,7 @@ func (s *Scratch) bindings(g *model.CommitGroup) refusal {
 // withdrawals is what a group ends.
 type withdrawals struct {
 	gone  map[string]bool         // assignments
+	keep  map[string]int          // by victim that is shrunk: the replicas that stay
 	freed map[string]model.Vector // by claim: what its victims will free
 }
 
@@ -110,15 +116,14 @@ func (s *Scratch) withdraw(b *model.Binding, g *model.CommitGroup, w *model.With
 	if a.ClusterID != g.Claims[at].ClusterID {
 		return malformed("assignment %q is not on the cluster of claim %q", a.ID, w.By)
 	}
-	why := s.sparesBinding(b, a)
-	if why == "" && w.Keep != 0 {
-		why = s.cannotShrink(a, w.Keep)
+	if why := s.sparesBinding(b, a); why != "" {
+		return notEvicted(a, why)
 	}
-	if why != "" {
-		return refusal{
-			cause: CauseVictim, nodeID: model.ClusterPlace(a.ClusterID),
-			reason: fmt.Sprintf("assignment %q may not be evicted: %s", a.ID, why),
-		}
+	if w.Keep < 0 || w.Keep >= a.Replicas {
+		return notEvicted(a, fmt.Sprintf("%d of its %d replicas were to stay", w.Keep, a.Replicas))
+	}
+	if w.Keep > 0 {
+		all.keep[a.ID] = w.Keep
 	}
 	all.gone[a.ID] = true
 	freed := all.freed[w.By]
@@ -130,24 +135,44 @@ func (s *Scratch) withdraw(b *model.Binding, g *model.CommitGroup, w *model.With
 	return refusal{}
 }
 
-// cannotShrink is why so many replicas of an assignment may not be all that stays;
-// "" when they may.
-func (s *Scratch) cannotShrink(a *model.Assignment, keep int) string {
-	if keep < 0 || keep >= a.Replicas {
-		return fmt.Sprintf("%d of its %d replicas were to stay", keep, a.Replicas)
+// notEvicted refuses a victim.
+func notEvicted(a *model.Assignment, why string) refusal {
+	return refusal{
+		cause: CauseVictim, nodeID: model.ClusterPlace(a.ClusterID),
+		reason: fmt.Sprintf("assignment %q may not be evicted: %s", a.ID, why),
 	}
-	victim, stay := s.snap.Binding(a.Binding), keep
+}
+
+// keepsMinimum checks what an assignment is shrunk to by what its binding has then,
+// with all that the group takes of it gone.
+func (s *Scratch) keepsMinimum(w *model.Withdrawal, all *withdrawals) refusal {
+	stay, shrunk := all.keep[w.AssignmentID]
+	if !shrunk {
+		return refusal{}
+	}
+	a := s.snap.Assignment(w.AssignmentID)
+	victim := s.snap.Binding(a.Binding)
 	if !victim.Duplicated {
-		for _, x := range s.snap.BindingAssignments(a.Binding) {
-			if x.Live() && x.ID != a.ID {
-				stay += x.Replicas
-			}
-		}
+		stay = s.staying(a.Binding, all)
 	}
 	if victim.MinReplicas == 0 || stay < victim.MinReplicas {
-		return fmt.Sprintf("%d replicas would stay, and its minReplicas is %d", stay, victim.MinReplicas)
+		return notEvicted(a, fmt.Sprintf("%d replicas would stay, and its minReplicas is %d", stay, victim.MinReplicas))
 	}
-	return ""
+	return refusal{}
+}
+
+// staying is how many replicas of a binding stay on all clusters.
+func (s *Scratch) staying(binding model.JobKey, all *withdrawals) (n int) {
+	for _, x := range s.snap.BindingAssignments(binding) {
+		switch {
+		case !x.Live():
+		case all.gone[x.ID]:
+			n += all.keep[x.ID]
+		default:
+			n += x.Replicas
+		}
+	}
+	return n
 }
 
 // sparesBinding is why an assignment may be nobody's victim here; "" when it may.

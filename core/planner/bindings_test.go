@@ -128,3 +128,52 @@ func TestVerify_RefusesMalformedPlansOfBindings(t *testing.T) {
 		}
 	}
 }
+
+// What a plan shrinks keeps its minimum with all that the plan takes of the binding
+// gone: each withdrawal by itself would leave enough.
+func TestVerify_AMinimumIsWhatAWholePlanLeaves(t *testing.T) {
+	txn := state.New().Begin(1)
+	low := &model.Binding{Namespace: "default", ID: "low", Priority: 1, Replicas: 8, MinReplicas: 3, Resources: model.Resources{"cpu": 2}}
+	asker := &model.Binding{Namespace: "default", ID: bindKey.ID, Priority: 5, Replicas: 8, Preempts: true, Resources: model.Resources{"cpu": 2}}
+	for _, b := range []*model.Binding{low, asker} {
+		if err := txn.UpsertBinding(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"m1", "m2"} {
+		if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 8}}); err != nil {
+			t.Fatal(err)
+		}
+		txn.UpsertAssignment(&model.Assignment{ID: id, Binding: low.Key(), ClusterID: id, Replicas: 4, Vec: low.Needs(4)})
+	}
+	snap := txn.Commit()
+	for keep, want := range map[[2]int]string{
+		{0, 4}:  "4 of its 4 replicas were to stay",
+		{0, -1}: "-1 of its 4 replicas were to stay",
+		{0, 3}:  "",
+		{1, 2}:  "",
+		{0, 2}:  "2 replicas would stay, and its minReplicas is 3",
+		{1, 1}:  "2 replicas would stay, and its minReplicas is 3",
+		{2, 0}:  "2 replicas would stay, and its minReplicas is 3",
+		{0, 0}:  "", // evicted whole
+	} {
+		g := model.CommitGroup{}
+		for i, id := range []string{"m1", "m2"} {
+			g.Claims = append(g.Claims, &model.Claim{
+				ID: id, Claimant: bindKey, ClusterID: id, Vec: model.Vector{int64(8 - 2*max(0, keep[i]))}, Priority: 5, Expiry: 100,
+			})
+			g.Withdraw = append(g.Withdraw, model.Withdrawal{AssignmentID: id, Keep: keep[i], By: id})
+		}
+		plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: []model.CommitGroup{g}}
+		var scratch planner.Scratch
+		v, err := planner.Verify(snap, plan, 1, nil, &scratch)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case want == "" && len(v.Committed) != 1:
+			t.Errorf("keeping %v is rejected: %+v", keep, v.Rejected)
+		case want != "" && (len(v.Rejected) != 1 || !strings.Contains(v.Rejected[0].Reason, want)):
+			t.Errorf("keeping %v: %+v, want a rejection that says %q", keep, v.Rejected, want)
+		}
+	}
+}

@@ -146,47 +146,87 @@ type trying struct {
 	enough func([]model.Vector) bool
 }
 
-// possible is whether what is gone makes enough room, by trying every way in which
-// bindings may share what they can do without.
-func (x *trying) possible(gone []*unit) bool {
-	evicted := map[string]bool{}
-	for _, u := range gone {
-		evicted[u.ID] = evicted[u.ID] || u.rest
-	}
-	left := map[model.JobKey]int{}
-	rooms := slices.Clone(x.rooms)
-	var open []*unit
-	for _, u := range gone {
-		switch {
-		case evicted[u.ID] && !u.rest:
-		case u.rest:
-			rooms[u.at].Add(&u.Vec)
-		case u.shared:
-			left[u.Binding] = spareOf(x.snap, u.binding)
-			open = append(open, u)
-		default:
-			leave(rooms, u, u.n)
-		}
-	}
-	return x.try(rooms, open, left)
+// trier tries every way in which what may leave does.
+type trier struct {
+	*trying
+	rooms []model.Vector
+	open  []*unit         // what may leave, by assignment
+	whole map[string]bool // of those, what may leave whatever the minimum
+	left  map[model.JobKey]int
+	drawn map[model.JobKey]int // of left, by what is not evicted
 }
 
-func (x *trying) try(rooms []model.Vector, open []*unit, left map[model.JobKey]int) bool {
+// possible is whether what may be gone makes enough room, by trying every way in
+// which bindings may share what they can do without, and be evicted or not.
+func (x *trying) possible(gone []*unit) bool {
+	t := &trier{x, slices.Clone(x.rooms), nil, map[string]bool{}, map[model.JobKey]int{}, map[model.JobKey]int{}}
+	for _, u := range gone {
+		if t.left[u.Binding] = spareOf(x.snap, u.binding); u.rest {
+			t.whole[u.ID] = true
+		} else {
+			t.open = append(t.open, u)
+		}
+	}
+	for _, u := range gone { // the rest alone, which can do without nothing
+		if u.rest && !slices.ContainsFunc(t.open, func(o *unit) bool { return o.ID == u.ID }) {
+			t.open = append(t.open, &unit{Assignment: u.Assignment, binding: u.binding, at: u.at, shared: u.shared})
+		}
+	}
+	return t.try(t.open)
+}
+
+// try tries what open may do. No binding draws on what evictions have taken.
+func (t *trier) try(open []*unit) bool {
+	if !t.hopeful(open) {
+		return false
+	}
 	if len(open) == 0 {
-		return x.enough(rooms)
+		return true
 	}
 	u := open[0]
-	for n := min(u.n, left[u.Binding]); n >= 0; n-- {
-		leave(rooms, u, n)
-		left[u.Binding] -= n
-		ok := x.try(rooms, open[1:], left)
-		leave(rooms, u, -n)
-		left[u.Binding] += n
-		if ok {
+	if t.whole[u.ID] && t.with(open, u.Replicas, 0) {
+		return true
+	}
+	for n := u.n; n >= 0; n-- {
+		drawn := 0
+		if u.shared {
+			drawn = n
+		}
+		if t.with(open, n, drawn) {
 			return true
 		}
 	}
 	return false
+}
+
+// with tries to have n replicas of the first of open leave.
+func (t *trier) with(open []*unit, n, drawn int) bool {
+	u := open[0]
+	key, taken := u.Binding, 0
+	if u.shared || t.whole[u.ID] && !u.binding.Duplicated {
+		taken = n
+	}
+	t.left[key] -= taken
+	t.drawn[key] += drawn
+	leave(t.rooms, u, n)
+	ok := (t.drawn[key] == 0 || t.left[key] >= 0) && t.try(open[1:])
+	leave(t.rooms, u, -n)
+	t.drawn[key] -= drawn
+	t.left[key] += taken
+	return ok
+}
+
+// hopeful is whether there is enough room if as much of open leaves as can.
+func (t *trier) hopeful(open []*unit) bool {
+	rooms := slices.Clone(t.rooms)
+	for _, u := range open {
+		n := u.n
+		if t.whole[u.ID] {
+			n = u.Replicas
+		}
+		leave(rooms, u, n)
+	}
+	return t.enough(rooms)
 }
 
 func leave(rooms []model.Vector, u *unit, n int) {
@@ -265,6 +305,25 @@ func checkAgainst(t *testing.T, snap *state.Snapshot, pending *model.Binding, vi
 	}
 }
 
+// checkMinimums looks at victims by themselves: what is shrunk leaves its binding
+// with its minimum, on all clusters together, once all of them have left.
+func checkMinimums(t *testing.T, snap *state.Snapshot, victims []preempt.BindingVictim) {
+	t.Helper()
+	leaves := told(victims)
+	for _, v := range victims {
+		b, stay := snap.Binding(v.Binding), v.Keep
+		if !b.Duplicated {
+			stay = 0
+			for _, a := range snap.BindingAssignments(v.Binding) {
+				stay += a.Replicas - leaves[a.ID]
+			}
+		}
+		if v.Keep > 0 && (b.MinReplicas == 0 || stay < b.MinReplicas) {
+			t.Fatalf("%s is shrunk to %d: its binding keeps %d replicas of at least %d", v.ID, v.Keep, stay, b.MinReplicas)
+		}
+	}
+}
+
 // What leaves one cluster is what a reprieve of all does not spare, replica by
 // replica: nobody is evicted where it is enough to shrink at that priority, nor
 // keeps less than its minimum.
@@ -285,6 +344,7 @@ func TestFindBinding_ElasticIsAReprieveOfAll(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			checkMinimums(t, snap, found.Victims)
 			checkAgainst(t, snap, pending, found.Victims, x, unitsOf(snap, pending, req.Clusters))
 			some += len(found.Victims)
 		}
@@ -322,6 +382,7 @@ func TestFindSpread_ElasticIsAReprieveOfAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		checkMinimums(t, snap, found.Victims)
 		units := unitsOf(snap, pending, req.Clusters)
 		checkAgainst(t, snap, pending, found.Victims, x, units)
 		some += len(found.Victims)

@@ -21,8 +21,8 @@ type Spread struct {
 //
 // The victims are the lowest priorities over all clusters, and none of them could
 // be left out. Of equal priorities nobody is evicted from a cluster as long as it
-// is enough to shrink bindings. One that is shrunk on several clusters keeps its
-// minimum over all of them, those aside that it is evicted from.
+// is enough to shrink bindings. One that is shrunk anywhere keeps its minimum over
+// all clusters, with what is evicted of it gone; else what goes of it goes whole.
 func FindSpread(snap *state.Snapshot, req *BindingRequest, enough func(room []model.Vector) bool) (Spread, error) {
 	s := newSeveral(snap, req, enough)
 	found, err := s.find()

@@ -174,3 +174,40 @@ func (p *telling) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) e
 	}
 	return p.rows.PreemptBindings(in, out)
 }
+
+// What is evicted whole is gone as well: where it goes below the minimum, nothing of
+// the binding is shrunk besides.
+func TestFindSpread_ShrinksNothingOfABindingThatGoesBelowItsMinimum(t *testing.T) {
+	for replicas, want := range map[int]string{
+		5: "a keeps 0, b keeps 3, ",
+		6: "a keeps 0, b keeps 0, ",
+		7: "a keeps 0, b keeps 0, ",
+	} {
+		txn := state.New().Begin(1)
+		elastic := &model.Binding{
+			Namespace: "default", ID: "elastic", Priority: 1, Replicas: 8, MinReplicas: 3, Resources: model.Resources{"cpu": 1},
+		}
+		pending := &model.Binding{
+			Namespace: "default", ID: "pending", Priority: 9, Preempts: true, Replicas: replicas, Resources: model.Resources{"cpu": 1},
+		}
+		for _, b := range []*model.Binding{elastic, pending} {
+			if err := txn.UpsertBinding(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, id := range []string{"a", "b"} {
+			if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 4}}); err != nil {
+				t.Fatal(err)
+			}
+			txn.UpsertAssignment(&model.Assignment{ID: id, Binding: elastic.Key(), ClusterID: id, Replicas: 4, Vec: elastic.Needs(4)})
+		}
+		_, victims := spread(t, txn.Commit(), pending, true)
+		got := ""
+		for _, v := range victims {
+			got += fmt.Sprintf("%s keeps %d, ", v.ID, v.Keep)
+		}
+		if got != want {
+			t.Errorf("for %d replicas: %s; want %s", replicas, got, want)
+		}
+	}
+}

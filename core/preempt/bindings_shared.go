@@ -11,6 +11,10 @@ import (
 // two replicas here are no help to who lacks one here and one there. So each
 // cluster may draw on all of it; and as long as more is drawn than there is, a pick
 // is looked at by whether it can be shared out so that there is enough room.
+//
+// What is evicted whole is gone like what is drawn: of a binding that keeps fewer
+// than its minimum nothing is shrunk. So it may be better not to evict who may be,
+// and to shrink all the more.
 
 // mostSteps bounds how often rooms are looked at to share out what is overdrawn.
 // Beyond it nothing can be, and bindings are evicted that might have been shrunk:
@@ -22,50 +26,55 @@ type leave struct {
 	*model.Assignment
 	at      int  // in BindingRequest.Clusters
 	n       int  // replicas that may leave
-	evicted bool // all of them leave, whatever the minimum
-	pot     *pot // that n is drawn from while it is not evicted; nil: from none
-	share   int  // of n, when the pot was last shared out
+	evicted bool // all of them may leave, whatever the minimum
+	pot     *pot // that they are drawn from; nil: from none
+	share   int  // that leave, when the pot was last shared out
 }
 
 // left is how many replicas leave.
 func (l *leave) left() int {
 	switch {
-	case l.evicted:
-		return l.Replicas
 	case l.pot != nil && l.pot.owes() > 0:
 		return l.share
+	case l.evicted:
+		return l.Replicas
 	}
 	return l.n
 }
 
 // pot is the replicas that a binding can do without.
 type pot struct {
-	spare, drawn int
-	leaves       []*leave // that draw on it
+	spare  int
+	leaves []*leave // that draw on it
 }
 
-// owes is how many replicas too many are drawn.
-func (p *pot) owes() int { return max(0, p.drawn-p.spare) }
+// owes is how many replicas too many are drawn. There is nothing to draw where those
+// that are evicted leave fewer than the minimum.
+func (p *pot) owes() int {
+	spare, drawn := p.spare, 0
+	for _, l := range p.leaves {
+		if l.evicted {
+			spare -= l.Replicas
+		} else {
+			drawn += l.n
+		}
+	}
+	return max(0, drawn-max(0, spare))
+}
 
 // change makes n replicas leave, or as many fewer as the pot is overdrawn by.
 func (s *several) change(l *leave, n int) {
 	s.put(l, n-l.n)
-	if l.pot != nil {
-		l.pot.drawn += n - l.n
-	}
 	l.n = n
 }
 
 // evict has all replicas leave, or those alone that may.
 func (s *several) evict(l *leave, evicted bool) {
-	rest, n := l.Replicas-l.n, l.n
+	rest := l.Replicas - l.n
 	if !evicted {
-		rest, n = -rest, -n
+		rest = -rest
 	}
 	s.put(l, rest)
-	if l.pot != nil {
-		l.pot.drawn -= n
-	}
 	l.evicted = evicted
 }
 
@@ -91,7 +100,26 @@ func (s *several) fits() bool {
 
 // shareOut is whether pots can be shared out. If so it is written to their leaves.
 func (s *several) shareOut(pots []*pot) bool {
-	return len(pots) == 0 || s.giveBack(pots, len(pots[0].leaves), pots[0].owes())
+	return len(pots) == 0 || s.settle(pots, pots[0].leaves)
+}
+
+// settle is whether pots can be shared out with some of leaves, which draw on the
+// first of them, evicted of those that may be: all if that is enough.
+func (s *several) settle(pots []*pot, leaves []*leave) bool {
+	if len(leaves) == 0 {
+		return s.giveBack(pots, len(pots[0].leaves), pots[0].owes())
+	}
+	if s.settle(pots, leaves[1:]) {
+		return true
+	}
+	l := leaves[0]
+	if !l.evicted || s.steps < 0 {
+		return false
+	}
+	s.steps--
+	s.evict(l, false)
+	defer s.evict(l, true)
+	return s.enough(s.room) && s.settle(pots, leaves[1:])
 }
 
 // giveBack is whether so many replicas of the first of pots can be given back, by
@@ -110,7 +138,9 @@ func (s *several) giveBack(pots []*pot, leaves, owed int) bool {
 		ok := s.giveBack(pots, leaves-1, owed-back)
 		s.put(l, back)
 		if ok {
-			l.share = l.n - back
+			if l.share = l.n - back; l.evicted {
+				l.share = l.Replicas
+			}
 			return true
 		}
 	}
