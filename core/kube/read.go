@@ -79,6 +79,13 @@ type Dump struct {
 	UnreadCount int            // all of it
 	Useless     []int          // the readers of which nothing but that came
 	Endless     int            // lists in YAML without what kubectl writes at their end: maybe cut off
+	Repeated    []Repeat       // objects that came several times, maxProblems of them
+}
+
+// Repeat is an object that came again, at another line.
+type Repeat struct {
+	What         string
+	First, Again int // lines
 }
 
 // maxProblems is how many objects that are not as they should be are told.
@@ -210,6 +217,7 @@ type decoder struct {
 
 type decoded struct {
 	seq     int
+	line    int
 	deleted bool
 	object  any
 }
@@ -278,7 +286,7 @@ func (c *collector) end() *Dump {
 
 // sort puts objects into the lists of their kinds.
 func (d *Dump) sort(all []decoded) {
-	at := make(map[[3]string]int, len(all))
+	s := &seats{dump: d, at: make(map[[3]string]seat, len(all))}
 	for _, x := range all {
 		if x.deleted {
 			d.Deleted = append(d.Deleted, x.object)
@@ -286,27 +294,39 @@ func (d *Dump) sort(all []decoded) {
 		}
 		switch o := x.object.(type) {
 		case *Node:
-			d.Nodes = put(d.Nodes, at, [3]string{"node", "", o.Metadata.Name}, o)
+			d.Nodes = put(d.Nodes, s, x.line, [3]string{"Node", "", o.Metadata.Name}, o)
 		case *Pod:
-			d.Pods = put(d.Pods, at, [3]string{"pod", o.Metadata.Namespace, o.Metadata.Name}, o)
+			d.Pods = put(d.Pods, s, x.line, [3]string{"Pod", o.Metadata.Namespace, o.Metadata.Name}, o)
 		case *Budget:
-			d.Budgets = put(d.Budgets, at, [3]string{"budget", o.Metadata.Namespace, o.Metadata.Name}, o)
+			d.Budgets = put(d.Budgets, s, x.line, [3]string{"PodDisruptionBudget", o.Metadata.Namespace, o.Metadata.Name}, o)
 		case *PriorityClass:
-			d.Classes = put(d.Classes, at, [3]string{"class", "", o.Metadata.Name}, o)
+			d.Classes = put(d.Classes, s, x.line, [3]string{"PriorityClass", "", o.Metadata.Name}, o)
 		case *Namespace:
-			d.Namespaces = put(d.Namespaces, at, [3]string{"namespace", "", o.Metadata.Name}, o)
+			d.Namespaces = put(d.Namespaces, s, x.line, [3]string{"Namespace", "", o.Metadata.Name}, o)
 		case *Workload:
-			d.Workloads = put(d.Workloads, at, [3]string{o.Kind, o.Metadata.Namespace, o.Metadata.Name}, o)
+			d.Workloads = put(d.Workloads, s, x.line, [3]string{o.Kind, o.Metadata.Namespace, o.Metadata.Name}, o)
 		}
 	}
 }
 
-func put[T any](list []T, at map[[3]string]int, key [3]string, o T) []T {
-	if i, ok := at[key]; ok {
-		list[i] = o
+// seats is where in the lists objects are, by kind, namespace and name.
+type seats struct {
+	dump *Dump
+	at   map[[3]string]seat
+}
+
+type seat struct{ index, line int }
+
+func put[T any](list []T, s *seats, line int, key [3]string, o T) []T {
+	if taken, ok := s.at[key]; ok {
+		if len(s.dump.Repeated) < maxProblems {
+			named := Metadata{Namespace: key[1], Name: key[2]}
+			s.dump.Repeated = append(s.dump.Repeated, Repeat{What: key[0] + " " + named.full(), First: taken.line, Again: line})
+		}
+		list[taken.index] = o
 		return list
 	}
-	at[key] = len(list)
+	s.at[key] = seat{len(list), line}
 	return append(list, o)
 }
 
@@ -380,7 +400,7 @@ func (d *decoder) object(p numbered, text []byte) {
 			return
 		}
 		d.good[p.file] = true
-		d.found = append(d.found, decoded{seq: p.seq, object: object})
+		d.found = append(d.found, decoded{seq: p.seq, line: p.line, object: object})
 	}
 }
 

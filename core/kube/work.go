@@ -13,6 +13,15 @@ import (
 // ErrNoWork means that a manifest has no pod and nothing that makes pods.
 var ErrNoWork = errors.New("there is no Pod and no Deployment, StatefulSet, ReplicaSet, DaemonSet or Job in it")
 
+// once refuses manifests that have an object twice: one of them would go unanswered.
+func (d *Dump) once() error {
+	var all []error
+	for _, r := range d.Repeated {
+		all = append(all, fmt.Errorf("%s is there twice, at line %d and at line %d; give each a name of its own", r.What, r.First, r.Again))
+	}
+	return errors.Join(all...)
+}
+
 // Work turns manifests into jobs: pods, and the pods that workloads would make.
 // Priorities come from the classes of the dump and those given, by name.
 func (t *Translator) Work(d *Dump, known []*PriorityClass) ([]*model.Job, error) {
@@ -25,15 +34,16 @@ func (t *Translator) Work(d *Dump, known []*PriorityClass) ([]*model.Job, error)
 	if len(d.Pods)+len(d.Workloads) == 0 {
 		return nil, ErrNoWork
 	}
+	if err := d.once(); err != nil {
+		return nil, err
+	}
 	for _, p := range d.Pods {
 		p.selectors(func(s *LabelSelector, _ []string) { s.keys(func(key string) { t.keeps[key] = true }) })
 	}
 	t.ports.reserve(d.Pods)
 	var jobs []*model.Job
 	for _, p := range d.Pods {
-		bare := *p
-		bare.Spec.NodeName = "" // where it would go is the question
-		job, err := t.work(&bare, owner{kind: kindBare, name: p.Metadata.Name, group: "pod"}, 1, classes)
+		job, err := t.work(p, owner{kind: kindBare, name: p.Metadata.Name, group: "pod"}, 1, classes)
 		if err != nil {
 			return nil, err
 		}
@@ -73,6 +83,9 @@ func (t *Translator) work(p *Pod, o owner, count int, classes map[string]*Priori
 	}
 	if err := t.unreadable(p, o.kind); err != nil {
 		return nil, err
+	}
+	if p.Spec.NodeName != "" { // where it would go is the question
+		t.Notes.hard("pods that name their node (nodeName)", "asked about as if they named none; in Kubernetes they go there past kube-scheduler, and nobody is evicted for them")
 	}
 	priority, class, neverPreempts := priorityOf(p, classes)
 	g := t.Group(p, o.kind == kindDaemonSet)

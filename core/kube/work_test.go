@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -19,6 +20,53 @@ func TestWork_UnreadableAmountsAreErrors(t *testing.T) {
 	for _, want := range []string{`Pod web, container main: cpu: "two" is no amount; write a quantity such as`, `container side: memory: "much"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q; want %q", err, want)
+		}
+	}
+}
+
+const twoPods = `apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {priority: 5, containers: [{name: c}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec: {priority: 7, nodeName: n1, containers: [{name: c}]}
+`
+
+func work(t *testing.T, manifest string) (jobs int, notes []Note, err error) {
+	t.Helper()
+	d, err := Read(strings.NewReader(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := &Notes{}
+	list, err := NewTranslator(nil, told).Work(d, nil)
+	return len(list), told.List, err
+}
+
+// Of an object that comes twice a cluster takes the last, but whoever asks about both
+// must not get an answer about one.
+func TestWork_RefusesOneObjectTwice(t *testing.T) {
+	_, _, err := work(t, fmt.Sprintf(twoPods, "p"))
+	if err == nil || !strings.Contains(err.Error(), "Pod p is there twice, at line 1 and at line 6") {
+		t.Errorf("error %v; want one that names both", err)
+	}
+	if jobs, _, err := work(t, fmt.Sprintf(twoPods, "q")); jobs != 2 || err != nil {
+		t.Errorf("%d jobs, %v, of two pods", jobs, err)
+	}
+}
+
+func TestWork_SaysThatNodesThatAreNamedAreNotHeeded(t *testing.T) {
+	template := `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"s"},"spec":{"template":{"spec":{"nodeName":"n1","containers":[{"name":"c"}]}}}}`
+	for manifest, want := range map[string]int{fmt.Sprintf(twoPods, "q"): 1, template: 1, strings.Replace(template, "nodeName", "hostname", 1): 0} {
+		_, notes, err := work(t, manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(notes) != want || want == 1 && !strings.Contains(notes[0].What, "name their node") {
+			t.Errorf("notes %v of %s; want %d", notes, manifest, want)
 		}
 	}
 }
