@@ -54,6 +54,7 @@ func (e *engine) layBindings(txn *state.Txn) error {
 			if err := txn.UpsertBinding(a.Binding); err != nil {
 				return err
 			}
+			e.wanted.idle[key] = true
 		}
 		id := model.AssignmentID(key, a.Cluster, "running")
 		e.bound.entries[id] = a.ID
@@ -268,6 +269,8 @@ func (e *engine) unbound(snap *state.Snapshot) (list []Unplaced) {
 			reason = out.Fault.Error()
 		case out != nil && out.Failed[b.ID] != nil:
 			reason = out.Failed[b.ID].String()
+		case e.wanted.idle[b.Key()]:
+			reason = notAsked(b.Replicas-missing, b.Replicas, "replicas")
 		}
 		list = append(list, Unplaced{Binding: b.ID, Count: missing, Reason: reason})
 	}

@@ -582,6 +582,19 @@ events: [{at: 0s, submit: a}]
 0s a on map[m:2] for []
 running [a]
 `},
+		"what runs in part at the beginning is left so until it is submitted": {`
+clusters: [{id: m, capacity: {cpu: 4000}}, {id: n, capacity: {cpu: 4000}}]
+bindings:
+- {id: a, priority: 1, replicas: 6, resources: {cpu: 1000}}
+- {id: b, priority: 1, replicas: 3, resources: {cpu: 1000}}
+running: [{id: a, binding: a, clusters: {m: 3}}, {id: b, binding: b, clusters: {m: 1}}]
+events: [{at: 1m, submit: b}]
+until: 5m
+`, `
+1m0s b on map[n:2] for []
+unplaced a 3: 3 of 6 replicas ran at the beginning, and nothing has had it evaluated: an event that submits it would
+running [a b]
+`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := head + c.text

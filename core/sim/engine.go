@@ -138,6 +138,7 @@ func (e *engine) lay() error {
 			return err
 		}
 		e.wanted.register(j)
+		e.wanted.idle[j.Key()] = true
 	}
 	for _, b := range e.file.Budgets {
 		own := *b

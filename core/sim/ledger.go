@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"fmt"
+
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
@@ -12,10 +14,11 @@ type ledger struct {
 	jobs []*model.Job // in the order in which they came
 	at   map[model.JobKey]int
 	last map[model.JobKey]*scheduler.Outcome
+	idle map[model.JobKey]bool // those that run at the beginning and were not evaluated yet, bindings too
 }
 
 func newLedger() ledger {
-	return ledger{at: map[model.JobKey]int{}, last: map[model.JobKey]*scheduler.Outcome{}}
+	return ledger{at: map[model.JobKey]int{}, last: map[model.JobKey]*scheduler.Outcome{}, idle: map[model.JobKey]bool{}}
 }
 
 func (l *ledger) register(j *model.Job) {
@@ -34,6 +37,7 @@ func (l *ledger) stop(j *model.Job) {
 
 // evaluated keeps what an evaluation came to; the plan itself is let go.
 func (l *ledger) evaluated(key model.JobKey, out *scheduler.Outcome) {
+	delete(l.idle, key)
 	if out.Placed() {
 		delete(l.last, key)
 		return
@@ -53,7 +57,7 @@ func (l *ledger) unplaced(snap *state.Snapshot) []Unplaced {
 		allocs = snap.AppendJobAllocs(allocs[:0], j.Key())
 		for _, g := range j.Groups {
 			if n := l.missing(j, g, allocs); n > 0 {
-				list = append(list, Unplaced{Job: j.ID, Group: g.Name, Count: n, Reason: l.reason(j, g)})
+				list = append(list, Unplaced{Job: j.ID, Group: g.Name, Count: n, Reason: l.reason(j, g, allocs)})
 			}
 		}
 	}
@@ -82,15 +86,29 @@ func completed(a *model.Allocation) bool {
 	return a.Client == model.ClientComplete && a.Desired == model.DesiredRun
 }
 
-func (l *ledger) reason(j *model.Job, g *model.Group) string {
+func (l *ledger) reason(j *model.Job, g *model.Group, allocs []*model.Allocation) string {
 	out := l.last[j.Key()]
 	switch {
-	case out == nil:
-		return "its instances ended"
-	case out.Fault != nil:
+	case out != nil && out.Fault != nil:
 		return out.Fault.Error()
-	case out.Failed[g.Name] == nil:
-		return "its instances ended"
+	case out != nil && out.Failed[g.Name] != nil:
+		return out.Failed[g.Name].String()
+	case l.idle[j.Key()]:
+		began := 0
+		for _, a := range allocs {
+			if a.Group.Name == g.Name {
+				began++
+			}
+		}
+		if began < g.Count {
+			return notAsked(began, g.Count, "instances")
+		}
 	}
-	return out.Failed[g.Name].String()
+	return "its instances ended"
+}
+
+// notAsked is why what runs at the beginning in part stays so: work is laid there as
+// the file says, and the scheduler looks at it once something happens to it.
+func notAsked(began, wanted int, what string) string {
+	return fmt.Sprintf("%d of %d %s ran at the beginning, and nothing has had it evaluated: an event that submits it would", began, wanted, what)
 }

@@ -1,0 +1,32 @@
+package sim_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/sim"
+)
+
+// What never ran has not ended: the reason says which it is.
+func TestUnplaced_TellsWhatEndedFromWhatWasNeverAskedFor(t *testing.T) {
+	for want, text := range map[string]string{
+		"1 of 2 instances ran at the beginning, and nothing has had it evaluated: an event that submits it would": `
+jobs: [{id: j, groups: [{name: g, count: 2, resources: {cpu: 1000}}]}]
+running: [{id: j1, job: j, group: g, node: n}]
+`,
+		"its instances ended": `
+jobs: [{id: j, groups: [{name: g, count: 1, resources: {cpu: 1000}, duration: 1m}]}]
+running: [{id: j1, job: j, group: g, node: n}]
+`,
+		"0 of 1 node: 1 lacks cpu": `
+jobs: [{id: j, groups: [{name: g, count: 6, resources: {cpu: 1000}}]}]
+running: [{id: j1, job: j, group: g, node: n}]
+events: [{at: 1m, submit: j}]
+`,
+	} {
+		run := play(t, decode(t, "nodes: [{id: n, capacity: {cpu: 4000}}]\nuntil: 5m\n"+text), sim.Options{Resolve: resolve})
+		if got := run.Result.Unplaced; len(got) != 1 || !strings.HasPrefix(got[0].Reason, want) {
+			t.Errorf("%+v, want the reason %q", got, want)
+		}
+	}
+}
