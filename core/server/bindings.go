@@ -131,7 +131,7 @@ func (s *Server) StopBinding(ctx context.Context, key model.JobKey, o StopOption
 	if err := s.leads(); err != nil {
 		return nil, err
 	}
-	b, err := s.binding(key)
+	b, err := s.binding(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -163,11 +163,9 @@ func (s *Server) holds(key model.JobKey) bool {
 	return slices.ContainsFunc(s.Snapshot().BindingAssignments(key), (*model.Assignment).Holds)
 }
 
-func (s *Server) binding(key model.JobKey) (*model.Binding, error) {
-	if b := s.Snapshot().Binding(key); b != nil {
-		return b, nil
-	}
-	return nil, fail(CodeNotFound, "there is no binding %q in namespace %q", key.ID, key.Namespace)
+func (s *Server) binding(ctx context.Context, key model.JobKey) (*model.Binding, error) {
+	return found(ctx, s, func(snap *state.Snapshot) *model.Binding { return snap.Binding(key) },
+		"there is no binding %q in namespace %q", key.ID, key.Namespace)
 }
 
 // bindingEval is an evaluation of a binding.

@@ -137,7 +137,7 @@ func (s *Server) StopJob(ctx context.Context, key model.JobKey, o StopOptions) (
 	if err := s.leads(); err != nil {
 		return nil, err
 	}
-	job, err := s.job(key)
+	job, err := s.job(ctx, key)
 	if err != nil {
 		if _, answered := s.Snapshot().Applied(o.Key); !answered {
 			return nil, err
@@ -161,9 +161,10 @@ func (s *Server) Evaluate(ctx context.Context, key model.JobKey) (*Registered, e
 	if err := s.leads(); err != nil {
 		return nil, err
 	}
-	eval := s.anotherEval(key, triggerOperator)
-	if eval == nil {
-		return nil, fail(CodeNotFound, "there is no job or binding %q in namespace %q", key.ID, key.Namespace)
+	eval, err := found(ctx, s, func(*state.Snapshot) *model.Evaluation { return s.anotherEval(key, triggerOperator) },
+		"there is no job or binding %q in namespace %q", key.ID, key.Namespace)
+	if err != nil {
+		return nil, err
 	}
 	s.traces.keep(ctx, eval.ID)
 	result, err := s.evals.add(ctx, s.endings(eval))
@@ -186,9 +187,9 @@ func (s *Server) StopAlloc(ctx context.Context, id string) (*Registered, error) 
 	if err := s.leads(); err != nil {
 		return nil, err
 	}
-	a := s.Snapshot().Alloc(id)
-	if a == nil {
-		return nil, fail(CodeNotFound, "there is no allocation %q", id)
+	a, err := found(ctx, s, func(snap *state.Snapshot) *model.Allocation { return snap.Alloc(id) }, "there is no allocation %q", id)
+	if err != nil {
+		return nil, err
 	}
 	result, err := s.do(ctx, &replication.StopAllocs{IDs: []string{id}, Reason: "stopped by an operator"})
 	if err != nil {
@@ -197,11 +198,26 @@ func (s *Server) StopAlloc(ctx context.Context, id string) (*Registered, error) 
 	return s.registered(result, a.Job.Key()), nil
 }
 
-func (s *Server) job(key model.JobKey) (*model.Job, error) {
-	if j := s.Snapshot().Job(key); j != nil {
-		return j, nil
+func (s *Server) job(ctx context.Context, key model.JobKey) (*model.Job, error) {
+	return found(ctx, s, func(snap *state.Snapshot) *model.Job { return snap.Job(key) },
+		"there is no job %q in namespace %q", key.ID, key.Namespace)
+}
+
+// found is what somebody asks for by name. That it is not there is only said once a
+// majority has confirmed that this server leads: who was deposed, and has yet to hear of
+// that, knows nothing of what the next leader wrote.
+func found[T any](ctx context.Context, s *Server, get func(*state.Snapshot) *T, format string, args ...any) (*T, error) {
+	if x := get(s.Snapshot()); x != nil {
+		return x, nil // the log decides
 	}
-	return nil, fail(CodeNotFound, "there is no job %q in namespace %q", key.ID, key.Namespace)
+	snap, err := s.Consistent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if x := get(snap); x != nil {
+		return x, nil
+	}
+	return nil, fail(CodeNotFound, format, args...)
 }
 
 // newEval is an evaluation of a job.

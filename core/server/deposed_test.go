@@ -1,0 +1,48 @@
+package server
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+)
+
+// deposedLog is the log of a leader that may have been deposed and has yet to hear of it.
+type deposedLog struct {
+	Log
+	deposed *atomic.Bool
+}
+
+func (l deposedLog) VerifyLeader(ctx context.Context) error {
+	if l.deposed.Load() {
+		return replication.ErrNotLeader
+	}
+	return l.Log.VerifyLeader(ctx)
+}
+
+// What a deposed leader has not heard of may be there: the simulated clusters saw a
+// binding that was written, and was not there for who stopped it.
+func TestStop_ADeposedLeaderDoesNotSayThatSomethingIsNotThere(t *testing.T) {
+	var deposed atomic.Bool
+	play(t, 1, func(cfg *Config) { cfg.Log = deposedLog{cfg.Log, &deposed} }, func(w *world) {
+		s, key := w.leader().server, model.JobKey{Namespace: model.DefaultNamespace, ID: "who"}
+		asked := map[string]func() error{
+			"stop a job":     func() error { _, err := s.StopJob(w.ctx, key, StopOptions{}); return err },
+			"stop a binding": func() error { _, err := s.StopBinding(w.ctx, key, StopOptions{}); return err },
+			"evaluate":       func() error { _, err := s.Evaluate(w.ctx, key); return err },
+			"stop alloc":     func() error { _, err := s.StopAlloc(w.ctx, "who"); return err },
+		}
+		for _, is := range []bool{false, true} {
+			deposed.Store(is)
+			for what, ask := range asked {
+				err := ask()
+				if is && !tryAgain(err) || !is && CodeOf(err) != CodeNotFound {
+					t.Errorf("deposed: %t, %s: %v", is, what, err)
+				}
+			}
+		}
+		deposed.Store(false)
+	})
+}
