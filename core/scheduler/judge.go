@@ -52,7 +52,17 @@ func (x *explainer) judge(rank int, pos int32) Verdict {
 	}
 	x.why.Samples = x.why.Samples[:0]
 	x.node(pos)
-	return Verdict{Why: x.why.Samples[0].Reason, Hopeless: x.hopeless(pos)}
+	return Verdict{Why: x.inWords(pos, x.why.Samples[0].Reason), Hopeless: x.hopeless(pos)}
+}
+
+// inWords is a reason for who reads it alone: that of a full node is the mere name of
+// what it lacks.
+func (x *explainer) inWords(pos int32, reason string) string {
+	chunk, i := x.run.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
+	if d := firstLacking(chunk, i, &x.group.Ask); d >= 0 && reason == x.run.proposed.Dims().Name(d) {
+		return "lacks " + reason
+	}
+	return reason
 }
 
 // hopeless is whether the group would not fit on a node without anybody there: for what

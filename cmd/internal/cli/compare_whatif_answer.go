@@ -37,6 +37,7 @@ type whatIfWork struct {
 	Namespace string `json:"namespace"`
 	Priority  int32  `json:"priority"`
 	Instances int    `json:"instances"`
+	PerNode   bool   `json:"perNode,omitempty"` // so many on each node that takes them
 }
 
 // whatIfPolicy is what would happen under one policy.
@@ -103,7 +104,9 @@ func newWhatIfAnswer(w *whatIf) *whatIfAnswer {
 				instances += *g.Count
 			}
 		}
-		a.Work = append(a.Work, whatIfWork{Job: j.ID, Namespace: namespaceOf(j), Priority: a.priority(j), Instances: instances})
+		a.Work = append(a.Work, whatIfWork{
+			Job: j.ID, Namespace: namespaceOf(j), Priority: a.priority(j), Instances: instances, PerNode: j.Type == "system" || j.Type == "sysbatch",
+		})
 	}
 	return a
 }
@@ -258,7 +261,7 @@ func (a *whatIfAnswer) page(p page) {
 	if !p.bare {
 		for _, work := range a.Work {
 			p.printf("If %s came to %s now: %s, priority %d\n", p.style.Text(term.Bold, work.Namespace+"/"+work.Job),
-				p.style.Text(term.Bold, a.Scenario), count(work.Instances, "instance", "instances"), work.Priority)
+				p.style.Text(term.Bold, a.Scenario), work.size(), work.Priority)
 		}
 		if a.LeftAside > 0 {
 			p.printf("Left aside: %s.\n", count(a.LeftAside, "job that waits there already", "jobs that wait there already"))
@@ -267,6 +270,14 @@ func (a *whatIfAnswer) page(p page) {
 	a.overview(p)
 	a.victims(p)
 	a.differences(p)
+}
+
+func (w *whatIfWork) size() string {
+	text := count(w.Instances, "instance", "instances")
+	if w.PerNode {
+		text += " on each node that takes it"
+	}
+	return text
 }
 
 func (a *whatIfAnswer) overview(p page) {

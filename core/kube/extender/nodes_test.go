@@ -108,8 +108,8 @@ func TestFilter_JudgesByTheRulesOfTheScheduler(t *testing.T) {
 	}}
 	got := w.filter(asker, empty, full, small, other, repelling, driving, wished, port, rival, unknown)
 	want := `n1 n7 n92
-n2: cpu
-n3: for good: cpu
+n2: lacks cpu
+n3: for good: lacks cpu
 n5: for good: taint t:NoSchedule
 n6: for good: taint t:NoExecute
 n8: port 80
@@ -127,7 +127,7 @@ func TestFilter_KnowsWhatARequestCarries(t *testing.T) {
 	if got := w.filter(pod("asker", "", "1", 0), n1, n2); got != "n1\nn2: for good: taint t:NoSchedule" {
 		t.Errorf("got\n%s", got)
 	}
-	if got := w.filter(big, n1); got != "\nn1: for good: cpu" {
+	if got := w.filter(big, n1); got != "\nn1: for good: lacks cpu" {
 		t.Errorf("got\n%s", got)
 	}
 	if got := w.scores(big, n1, n2); got["n1"] != 0 || got["n2"] != 0 {

@@ -202,7 +202,7 @@ func TestFilter_JudgesThePodOfARollout(t *testing.T) {
 		return p
 	}
 	w.feed(n1, n2, version("old", "n1", "1", "aaaa"))
-	if got := w.filter(version("new", "", "4", "bbbb"), n1, n2); !strings.HasPrefix(got, "n2\nn1: cpu") {
+	if got := w.filter(version("new", "", "4", "bbbb"), n1, n2); !strings.HasPrefix(got, "n2\nn1: lacks cpu") {
 		t.Errorf("got\n%s", got)
 	}
 }
@@ -227,7 +227,7 @@ func TestStanding_StaysWhereNothingChanged(t *testing.T) {
 	beat = beat.DeepCopy()
 	beat.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(epoch.Add(time.Hour))
 	w.feed(n1, beat, pod("a", "n1", "1", 0), pod("b", "n2", "4", 0))
-	if got := w.filter(asker, n1, beat); got != "n1\nn2: cpu" {
+	if got := w.filter(asker, n1, beat); got != "n1\nn2: lacks cpu" {
 		t.Errorf("got\n%s", got)
 	}
 	if roster != w.extender.standing.roster {
@@ -259,7 +259,7 @@ func TestObjects_TakesTheRest(t *testing.T) {
 	if want := `{"Nodes":2,"Pods":1,"Unread":1,"First":["line 1: Pod default/a: spec is a number, which it cannot be"]}`; status != http.StatusOK || strings.TrimSpace(answer) != want {
 		t.Errorf("%d %s, want %s", status, answer, want)
 	}
-	if got := w.filter(asker, n1, n2); got != "n2\nn1: cpu" {
+	if got := w.filter(asker, n1, n2); got != "n2\nn1: lacks cpu" {
 		t.Errorf("got\n%s", got)
 	}
 	for _, refused := range []string{bad, string(text) + `{"kind":"Node","metadata":`} {

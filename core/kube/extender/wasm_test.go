@@ -52,7 +52,7 @@ func TestWasm_APodGoesTheWholeWay(t *testing.T) {
 			spared, victim, next, asker := pod("spared", "n1", "4", 5), pod("victim", "n2", "4", 500), pod("next", "", "2", 1000), pod("asker", "", "3", 1000)
 			spared.Namespace = "prod"
 			w.feed(n1, n2, spared, victim, asker)
-			if got, want := w.filter(asker, n1, n2), "\nn1: cpu\nn2: cpu"; got != want {
+			if got, want := w.filter(asker, n1, n2), "\nn1: lacks cpu\nn2: lacks cpu"; got != want {
 				t.Fatalf("filter answers %q, want %q", got, want)
 			}
 			// The rules alone would evict who has the lower priority.
@@ -67,7 +67,7 @@ func TestWasm_APodGoesTheWholeWay(t *testing.T) {
 			}
 
 			w.feed(n1, n2, spared, asker)
-			if got, want := w.filter(asker, n1, n2), "n2\nn1: cpu"; got != want {
+			if got, want := w.filter(asker, n1, n2), "n2\nn1: lacks cpu"; got != want {
 				t.Errorf("filter answers %q, want %q", got, want)
 			}
 			if got := w.scores(asker, n2); got["n2"] != 10 {
@@ -78,7 +78,7 @@ func TestWasm_APodGoesTheWholeWay(t *testing.T) {
 			if out.Error != "" {
 				t.Error(out.Error)
 			}
-			if got, want := w.filter(next, n1, n2), "\nn1: cpu\nn2: cpu"; got != want {
+			if got, want := w.filter(next, n1, n2), "\nn1: lacks cpu\nn2: lacks cpu"; got != want {
 				t.Errorf("with the pod bound, filter answers %q, want %q", got, want)
 			}
 		})
