@@ -158,8 +158,8 @@ func setConfig(a *API, c *call) (any, error) {
 // not there, false says nothing; of a gate it does.
 func unknownGates(text []byte) error {
 	var body struct{ FeatureGates map[string]any }
-	if json.Unmarshal(text, &body) != nil {
-		return nil // what is wrong with it, decode says
+	if err := json.Unmarshal(text, &body); err != nil {
+		return nil //nolint:nilerr // what is wrong with it, decode says
 	}
 	known := fieldsOf(reflect.TypeFor[client.FeatureGates]())
 	var unknown, paths []string

@@ -3,6 +3,7 @@ package preempt_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -36,10 +37,7 @@ func scattered(t *testing.T, r *rand.Rand) (*state.Snapshot, *model.Binding) {
 	free := make([]model.Resources, clusters)
 	for c := range clusters {
 		free[c] = amounts(3, 8)
-		cluster := &model.Cluster{ID: fmt.Sprint("m", c), Capacity: model.Resources{}}
-		for d, n := range free[c] {
-			cluster.Capacity[d] = n
-		}
+		cluster := &model.Cluster{ID: fmt.Sprint("m", c), Capacity: maps.Clone(free[c])}
 		if err := txn.UpsertCluster(cluster); err != nil {
 			t.Fatal(err)
 		}
@@ -243,8 +241,7 @@ func (x *trying) reprieved(units []*unit) map[string]int {
 		return nil
 	}
 	gone := slices.Clone(units)
-	for k := len(gone) - 1; k >= 0; k-- {
-		u := gone[k]
+	for k, u := range slices.Backward(gone) {
 		if !u.rest && slices.ContainsFunc(gone, func(o *unit) bool { return o.rest && o.ID == u.ID }) {
 			continue // it is evicted
 		}

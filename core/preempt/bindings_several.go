@@ -151,8 +151,8 @@ func (s *several) choose(lists [][]bindingRow) (victims []BindingVictim) {
 		taken = append(taken, s.take(&lists[next][0], s.options[next].at))
 		lists[next] = lists[next][1:]
 	}
-	for k := len(taken) - 1; k >= 0; k-- {
-		s.spareSome(taken[k])
+	for _, p := range slices.Backward(taken) {
+		s.spareSome(p)
 	}
 	for _, p := range taken {
 		if left := p.left(); left > 0 && p.part != minimum {

@@ -18,15 +18,15 @@ func keeping(lostAfter time.Duration, replace bool) *coretest.JobBuilder {
 	})
 }
 
-// silence has the only instance of a job fall silent with its node.
-func (w *world) silence(job string) (*machine, *model.Allocation) {
+// silence has the only instance of the job fall silent with its node.
+func (w *world) silence() (*machine, *model.Allocation) {
 	w.t.Helper()
 	w.settle()
 	var on *machine
-	for node := range w.live(job) {
+	for node := range w.live("web") {
 		on = w.machines[node]
 	}
-	a := w.only(job)
+	a := w.only()
 	on.down()
 	for range 600 {
 		if w.snap().Node(on.node.ID).Status == model.NodeDown {
@@ -39,16 +39,16 @@ func (w *world) silence(job string) (*machine, *model.Allocation) {
 	return nil, nil
 }
 
-// only is the live instance of a job that has one.
-func (w *world) only(job string) *model.Allocation {
+// only is the live instance of the job, which has one.
+func (w *world) only() *model.Allocation {
 	w.t.Helper()
-	w.expectLive(job, 1)
-	for _, a := range w.snap().AppendJobAllocs(nil, model.JobKey{Namespace: model.DefaultNamespace, ID: job}) {
+	w.expectLive("web", 1)
+	for _, a := range w.snap().AppendJobAllocs(nil, model.JobKey{Namespace: model.DefaultNamespace, ID: "web"}) {
 		if a.Live() {
 			return a
 		}
 	}
-	w.t.Fatalf("job %s has no live instance", job)
+	w.t.Fatal("job web has no live instance")
 	return nil
 }
 
@@ -86,14 +86,14 @@ func TestSilent_GoesOnWhenItsNodeReturns(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
 		w.addMachines(2)
 		w.submit(keeping(0, false))
-		node, a := w.silence("web")
+		node, a := w.silence()
 		time.Sleep(20 * time.Minute)
 		w.settle()
-		if now := w.only("web"); now.ID != a.ID || !now.Unknown(w.snap().Node(now.NodeID)) {
+		if now := w.only(); now.ID != a.ID || !now.Unknown(w.snap().Node(now.NodeID)) {
 			t.Errorf("%+v runs in its place", now)
 		}
 		node.back()
-		if now := w.only("web"); now.ID != a.ID || now.Unknown(w.snap().Node(now.NodeID)) || now.Client != model.ClientRunning {
+		if now := w.only(); now.ID != a.ID || now.Unknown(w.snap().Node(now.NodeID)) || now.Client != model.ClientRunning {
 			t.Errorf("%+v runs in its place", now)
 		}
 		kinds := w.kinds(a.ID)
@@ -109,7 +109,7 @@ func TestSilent_IsLostAfterItsTimeWhoeverLeads(t *testing.T) {
 	play(t, 3, nil, func(w *world) {
 		w.addMachines(2)
 		w.submit(keeping(12*time.Minute, false))
-		_, a := w.silence("web")
+		_, a := w.silence()
 		lost := time.Unix(0, w.snap().Node(a.NodeID).DownSince).Add(12 * time.Minute)
 		time.Sleep(2 * time.Minute)
 		if err := w.leader().node.Transfer(w.ctx); err != nil {
@@ -122,12 +122,12 @@ func TestSilent_IsLostAfterItsTimeWhoeverLeads(t *testing.T) {
 		m.start()
 		w.settle()
 		time.Sleep(time.Until(lost) - time.Minute)
-		if now := w.only("web"); now.ID != a.ID {
+		if now := w.only(); now.ID != a.ID {
 			t.Errorf("%s runs in its place a minute before its time", now.ID)
 		}
 		time.Sleep(2 * time.Minute)
 		w.settle()
-		if now := w.only("web"); now.ID == a.ID || now.NodeID == a.NodeID {
+		if now := w.only(); now.ID == a.ID || now.NodeID == a.NodeID {
 			t.Errorf("%+v was not replaced", now)
 		}
 		if was := w.snap().Alloc(a.ID); was.Client != model.ClientLost {
@@ -140,10 +140,10 @@ func TestSilent_AnotherStandsInUntilItReturns(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
 		w.addMachines(2)
 		w.submit(keeping(12*time.Minute, true))
-		node, a := w.silence("web")
+		node, a := w.silence()
 		w.expectLive("web", 2)
 		node.back()
-		if now := w.only("web"); now.ID != a.ID {
+		if now := w.only(); now.ID != a.ID {
 			t.Errorf("%s runs, rather than the original", now.ID)
 		}
 	})
@@ -154,7 +154,7 @@ func TestSilent_IsStoppedWhenItsNodeReturns(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
 		w.addMachines(2)
 		w.submit(keeping(0, false))
-		node, a := w.silence("web")
+		node, a := w.silence()
 		w.must(func(s *Server) error {
 			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "web"}, StopOptions{})
 			return err
@@ -175,13 +175,13 @@ func TestSilent_IsLostWithItsNode(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
 		w.addMachines(2)
 		w.submit(keeping(0, false))
-		_, a := w.silence("web")
+		_, a := w.silence()
 		w.must(func(s *Server) error {
 			_, err := s.DeleteNode(w.ctx, a.NodeID)
 			return err
 		})
 		w.settle()
-		if now := w.only("web"); now.NodeID == a.NodeID {
+		if now := w.only(); now.NodeID == a.NodeID {
 			t.Errorf("%+v", now)
 		}
 	})

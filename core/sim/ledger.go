@@ -73,7 +73,8 @@ func (l *ledger) missing(j *model.Job, g *model.Group, allocs []*model.Allocatio
 	}
 	n, twice := g.Count, map[int]bool{}
 	for _, a := range allocs {
-		if a.Group.Name != g.Name || !a.Live() && !(j.Type.Finite() && completed(a)) || g.StandsIn() && twice[a.Index] {
+		there := a.Live() || j.Type.Finite() && completed(a)
+		if a.Group.Name != g.Name || !there || g.StandsIn() && twice[a.Index] {
 			continue
 		}
 		twice[a.Index] = true // one that another stands in for is there once

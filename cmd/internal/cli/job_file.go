@@ -77,11 +77,11 @@ func (f *jobFile) read(name, namespace string) (*readJob, error) {
 // words is how the file was named on the command line, with the variables that it was
 // given, so that what is suggested means the same job.
 func (f *jobFile) words(name string) string {
-	words := shellWord(name)
+	words := []string{shellWord(name)}
 	for _, v := range f.vars {
-		words += " --var " + shellWord(v)
+		words = append(words, "--var", shellWord(v))
 	}
-	return words
+	return strings.Join(words, " ")
 }
 
 // plainWord is what a shell takes as it is written.
