@@ -2,38 +2,28 @@ package broker_test
 
 import (
 	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/broker"
-	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 )
-
-// setClock is a clock that is set.
-type setClock struct {
-	clock.Real
-	by atomic.Int64 // nanoseconds
-}
-
-func (c *setClock) Now() time.Time { return coretest.SetClock(time.Now(), time.Duration(c.by.Load())) }
 
 // What waits until a time waits for it by the clock as it is set now. A server whose
 // clock was an hour behind when it started would have everything wait for an hour more.
 func TestWaitUntil_IsByTheClockAsItIsNow(t *testing.T) {
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			c := &setClock{}
+			c := &coretest.Clock{}
 			b, err := broker.New(broker.Config{Clock: c, Rand: rand.New(rand.NewPCG(7, 7))})
 			if err != nil {
 				t.Fatal(err)
 			}
 			b.Enable()
 			defer b.Disable()
-			c.by.Store(int64(by))
+			c.Set(by)
 			b.Enqueue(with(eval("later", 50, 1), func(e *model.Evaluation) { e.WaitUntil = c.Now().Add(time.Minute).UnixNano() }))
 			time.Sleep(time.Minute - time.Second)
 			if d, early := b.TryDequeue(nil); early {

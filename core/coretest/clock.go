@@ -1,8 +1,11 @@
 package coretest
 
 import (
+	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/cede-scheduler/cede/core/clock"
 )
 
 // SetClock is the time t as a clock reads it that was set by so much, in whole seconds:
@@ -27,3 +30,15 @@ func SetClock(t time.Time, by time.Duration) time.Time {
 	}
 	return to
 }
+
+// Clock is a real clock that is set while a test runs.
+type Clock struct {
+	clock.Real
+	by atomic.Int64 // nanoseconds
+}
+
+// Set has it read so much more, or less, than the time.
+func (c *Clock) Set(by time.Duration) { c.by.Store(int64(by)) }
+
+// Now is the time as it is set.
+func (c *Clock) Now() time.Time { return SetClock(time.Now(), time.Duration(c.by.Load())) }

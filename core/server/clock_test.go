@@ -1,27 +1,17 @@
 package server
 
 import (
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// setClock is a clock that is set.
-type setClock struct {
-	clock.Real
-	by atomic.Int64 // nanoseconds
-}
-
-func (c *setClock) Now() time.Time { return coretest.SetClock(time.Now(), time.Duration(c.by.Load())) }
-
 // A leader's clock that is set, forward or back, changes nothing about who is silent.
 func TestHeartbeats_AClockThatIsSetMakesNobodySilent(t *testing.T) {
 	for _, by := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
-		c := &setClock{}
+		c := &coretest.Clock{}
 		play(t, 1, func(cfg *Config) { cfg.Clock = c }, func(w *world) {
 			w.addMachines(3)
 			w.registerMember("m1")
@@ -29,7 +19,7 @@ func TestHeartbeats_AClockThatIsSetMakesNobodySilent(t *testing.T) {
 			defer w.keepAlive("m1")()
 			silence := w.keepAlive("m2")
 			time.Sleep(time.Minute)
-			c.by.Store(int64(by))
+			c.Set(by)
 			expect := func(node, cluster bool) { // what is silent
 				t.Helper()
 				snap := w.snap()
