@@ -13,6 +13,7 @@ func TestInformed_OnlyOnceALeaderWasHeard(t *testing.T) {
 	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
 		w.submit(coretest.Job("web"))
+		time.Sleep(time.Minute) // it asks now and then
 		for _, m := range w.members {
 			if !m.server.Informed() {
 				t.Errorf("%s has a leader, and is not informed", m.id)
