@@ -50,6 +50,8 @@ func TestNominatedScripts(t *testing.T) { serverScripts(t, "testdata/nominated")
 
 func serverScripts(t *testing.T, dir string) {
 	agent := runAgent(t)
+	guests, err := filepath.Abs("../../sdk/abi/testdata/guests")
+	do(t, err)
 	t.Run("scripts", func(t *testing.T) {
 		testscript.Run(t, testscript.Params{
 			Dir:                 dir,
@@ -58,6 +60,7 @@ func serverScripts(t *testing.T, dir string) {
 			UpdateScripts:       os.Getenv("UPDATE") != "",
 			Setup: func(env *testscript.Env) error {
 				env.Setenv("CEDE_ADDR", agent.c.Address())
+				env.Setenv("GUESTS", guests)
 				return nil
 			},
 			Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},

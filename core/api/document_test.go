@@ -274,6 +274,8 @@ func (d *documenting) responses(r *route) object {
 		out["200"] = object{"description": "this document", "content": object{"application/json": object{"schema": object{"type": "object"}}}}
 	case r.name == "snapshot_save":
 		out["200"] = object{"description": "the snapshot", "content": object{"application/octet-stream": object{"schema": bytesSchema()}}}
+	case r.name == "policy_module":
+		out["200"] = object{"description": "the module", "content": object{"application/wasm": object{"schema": bytesSchema()}}}
 	case r.name == "event_stream":
 		schema := d.schema(reflect.TypeOf(r.response))
 		out["200"] = object{"description": "events", "content": object{"application/json": object{"schema": schema}, "text/event-stream": object{"schema": object{"type": "string"}}}}

@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -63,6 +64,7 @@ func TestPolicies_LiveFromLoadToUnload(t *testing.T) {
 	if len(list) != 3 || list[0].Name != "default" || !list[0].Builtin || list[2].Name != "mine" || list[2].Versions != 2 {
 		t.Errorf("policies %+v", list)
 	}
+	w.sendsModules(one, two)
 	for what, err := range map[string]error{
 		"no such policy":  second(w.client.Policies().Status(ctx, "nothing", nil)),
 		"no such version": first(w.client.Policies().Activate(ctx, "mine", "sha256:0000")),
@@ -70,6 +72,27 @@ func TestPolicies_LiveFromLoadToUnload(t *testing.T) {
 		if !client.IsNotFound(err) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// sendsModules holds what is sent of two versions of a policy, the first of them
+// active, against what was loaded.
+func (w *world) sendsModules(active, other *client.PolicyVersion) {
+	w.t.Helper()
+	for version, want := range map[string]*client.PolicyVersion{"": active, active.ID: active, other.ID[:20]: other} {
+		m, err := w.client.Policies().Module(w.t.Context(), "mine", version)
+		w.no(err)
+		if m.Version != want.ID || m.Digest != want.Digest || bundle.Digest(m.Code) != want.Digest || int64(len(m.Code)) != want.Size {
+			w.t.Errorf("version %q: %s of %d bytes, want %s", version, m.Version, len(m.Code), want.ID)
+		}
+	}
+	for what, name := range map[string][2]string{"not_found": {"nothing", ""}, "conflict": {"default", ""}} {
+		if _, err := w.client.Policies().Module(w.t.Context(), name[0], name[1]); !client.HasCode(err, what) {
+			w.t.Errorf("%v: %v", name, err)
+		}
+	}
+	if _, err := w.client.Policies().Module(w.t.Context(), "mine", "0g"); !client.IsNotFound(err) {
+		w.t.Errorf("no such version: %v", err)
 	}
 }
 

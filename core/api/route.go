@@ -65,7 +65,7 @@ var (
 func table() []route {
 	return slices.Concat(
 		jobRoutes(), allocRoutes(), evalRoutes(), nodeRoutes(), agentRoutes(),
-		schedulerRoutes(), budgetRoutes(), policyRoutes(), eventRoutes(), operatorRoutes(), poolRoutes(),
+		schedulerRoutes(), budgetRoutes(), policyRoutes(), policyModuleRoutes(), eventRoutes(), operatorRoutes(), poolRoutes(),
 		tokenRoutes(), statusRoutes(), healthRoutes(), kubeRoutes(),
 		clusterRoutes(), bindingRoutes(),
 	)

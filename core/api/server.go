@@ -107,6 +107,7 @@ type Policies interface {
 	LoadPolicy(ctx context.Context, r server.LoadRequest) (*model.PolicyVersion, error)
 	PolicyStatus(ctx context.Context, name string) (*server.PolicyStatus, error)
 	PolicyStatuses(ctx context.Context) []*server.PolicyStatus
+	PolicyModule(ctx context.Context, name, version string) (*model.PolicyVersion, []byte, error)
 	ShadowPolicy(ctx context.Context, name, version string) (index uint64, err error)
 	ActivatePolicy(ctx context.Context, name, version string) (index uint64, err error)
 	TryPolicy(ctx context.Context, name, version string, trial time.Duration) (index uint64, err error)

@@ -309,7 +309,7 @@ func (c *checked) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	kind := resp.Header.Get("Content-Type")
-	if op.OperationID == "" || op.OperationID == "event_stream" && resp.StatusCode == http.StatusOK || strings.Contains(kind, "octet-stream") {
+	if op.OperationID == "" || op.OperationID == "event_stream" && resp.StatusCode == http.StatusOK || strings.Contains(kind, "octet-stream") || kind == "application/wasm" {
 		if resp.StatusCode >= 400 && kind != "application/json" {
 			c.t.Errorf("%s %s: an error of type %q", r.Method, r.URL.Path, kind)
 		}

@@ -324,6 +324,29 @@ func TestPolicies_LoadStreamsAForm(t *testing.T) {
 	}
 }
 
+// A module whose bytes are not those of its digest is none.
+func TestPolicies_ModuleIsWhatItsDigestSays(t *testing.T) {
+	const code, digest = "m", "sha256:62c66a7a5dd70c3146618063c344e531e6d4b59e379808443ce962b3abd63c5a"
+	said := digest
+	c := served(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/policy/p/module" || r.URL.Query().Get("version") != "12" {
+			t.Errorf("asked %s", r.URL)
+		}
+		w.Header().Set("X-Cede-Policy-Digest", said)
+		w.Header().Set("X-Cede-Policy-Version", "sha256:1234")
+		_, _ = io.WriteString(w, code)
+	})
+	m, err := c.Policies().Module(t.Context(), "p", "12")
+	if err != nil || m.Version != "sha256:1234" || m.Digest != digest || string(m.Code) != code {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for _, said = range []string{"", "sha256:" + strings.Repeat("0", 64)} {
+		if m, err := c.Policies().Module(t.Context(), "p", "12"); !HasCode(err, CodeUnavailable) {
+			t.Errorf("digest %q: %+v, %v", said, m, err)
+		}
+	}
+}
+
 // A snapshot that breaks off is no snapshot.
 func TestOperator_KnowsAWholeSnapshot(t *testing.T) {
 	whole := true

@@ -79,6 +79,16 @@ func Names() []string {
 	return names
 }
 
+// OfDigest names the policy whose code has the digest; "": none here does.
+func OfDigest(digest string) string {
+	for _, p := range List() {
+		if policy.BuiltinDigest(p.Name, p.rules) == digest {
+			return p.Name
+		}
+	}
+	return ""
+}
+
 // Module is the named policy's code and what its versions are granted.
 func Module(name string) (m policy.Module, grants []string, ok bool) {
 	list := List()

@@ -23,7 +23,7 @@ of their own, or linked into cede.`,
 	cmd.AddCommand(
 		newPolicyInitCmd(env), newPolicyBuildCmd(env), newPolicyTestCmd(env), newPolicyBenchCmd(env),
 		newPolicyInspectCmd(env), newPolicySignCmd(env), newPolicyVerifyCmd(env),
-		newPolicyLoadCmd(env), newPolicyListCmd(env), newPolicyStatusCmd(env), newPolicyShadowCmd(env),
+		newPolicyLoadCmd(env), newPolicyListCmd(env), newPolicyStatusCmd(env), newPolicyShadowCmd(env), newPolicyFetchCmd(env),
 		newPolicyActivateCmd(env), newPolicyRollbackCmd(env), newPolicyUnloadCmd(env),
 	)
 	return cmd

@@ -14,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/core/events"
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/sim/importer"
 	"github.com/cede-scheduler/cede/core/sim/record"
@@ -32,7 +34,8 @@ type recordView struct {
 	Events    int            `json:"events"`
 	Decisions int            `json:"decisions"`
 	Evicted   int            `json:"evicted"`
-	Notes     map[string]int `json:"notes,omitempty"` // what a scenario cannot say
+	Module    string         `json:"module,omitempty"` // file of the policy that decided; absent: none was written
+	Notes     map[string]int `json:"notes,omitempty"`  // what a scenario cannot say
 }
 
 func newSimRecordCmd(env *Env) *cobra.Command {
@@ -44,8 +47,9 @@ until the recording ends, and, as expectations, what is placed where and who is
 evicted for it. It ends after --for, or when it is interrupted (SIGINT or SIGTERM).
 
 ` + "`cede sim run`" + ` and ` + "`cede compare`" + ` play the file; ` + "`cede sim replay`" + ` says where another
-policy would have decided otherwise. What a scenario cannot say is told. The whole
-state is read twice, which takes the role operate.`,
+policy would have decided otherwise. The module of the policy that decides is
+written beside the file, so that the two are all it takes. What a scenario cannot
+say is told. The whole state is read twice, which takes the role management.`,
 		Example: "  cede sim record -w monday.yaml --for 1h\n  cede sim replay monday.yaml --policy least-waste",
 		Args:    arguments(0, 0, "no arguments"),
 	}
@@ -70,20 +74,24 @@ state is read twice, which takes the role operate.`,
 			return err
 		}
 		env.endsItself.Store(true) // what was recorded is written
-		r := &recording{env: env, api: api}
-		if err := r.record(cmd.Context(), *span); err != nil {
-			return err
-		}
 		name := importer.CleanName(strings.TrimSuffix(filepath.Base(*file), filepath.Ext(*file)))
 		if *file == stdin {
 			name = "recorded"
 		}
+		r := &recording{env: env, api: api, alone: *file == stdin}
 		r.Name = name
+		if err := r.record(cmd.Context(), *span); err != nil {
+			return err
+		}
 		f, notes := r.Scenario()
+		if err := r.writeModule(*file); err != nil {
+			return err
+		}
 		if err := env.writeScenario(*file, f); err != nil || *file == stdin {
 			return err
 		}
 		v := recorded(*file, f, notes)
+		v.Module = r.moduleBeside(*file)
 		return out.show(document{data: v, names: []string{*file}, page: v.page})
 	}
 	return cmd
@@ -94,6 +102,9 @@ type recording struct {
 	env *Env
 	api *client.Client
 	record.Recording
+
+	alone  bool                 // nothing can be written beside the scenario
+	module *client.PolicyModule // of the policy that decides; nil: it has none, or it did not come
 }
 
 // lull is how long nothing must happen until what a server did is taken to be
@@ -107,6 +118,9 @@ func (r *recording) record(ctx context.Context, span time.Duration) error {
 		return interruptedBy(ctx, err)
 	}
 	r.Begin, r.Began = begin, r.env.Clock.Now().UnixNano()
+	if err := r.fetch(ctx); err != nil {
+		return interruptedBy(ctx, err)
+	}
 	_, _ = fmt.Fprintf(r.env.Stderr, "recording since index %d; interrupt to end\n", begin.Index())
 	heard := make(chan *client.Events)
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -147,6 +161,48 @@ func (r *recording) record(ctx context.Context, span time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// fetch gets what the version that decides is made of. A module that does not come
+// costs the recording nothing but that: the notes say so.
+func (r *recording) fetch(ctx context.Context) error {
+	v := r.Deciding()
+	switch {
+	case v == nil:
+		return nil
+	case v.Kind == model.PolicyBuiltin:
+		r.Use = builtin.OfDigest(v.Digest)
+		return nil
+	case v.Kind != model.PolicyWasm || r.alone:
+		return nil
+	}
+	m, err := r.api.Policies().Module(ctx, v.Name, v.ID)
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case err != nil:
+		r.env.warn(fmt.Sprintf("the module of policy %s was not fetched: %v", versionName(v.Name, v.ID), err))
+	case m.Digest != v.Digest:
+		r.env.warn(fmt.Sprintf("the module of policy %s is another one than the state says, with %s", versionName(v.Name, v.ID), m.Digest))
+	default:
+		r.module, r.Use = m, fmt.Sprintf("./%s-%s.wasm", r.Name, importer.CleanName(v.Name))
+	}
+	return nil
+}
+
+// moduleBeside is the file of the module beside that of the scenario; "": there is none.
+func (r *recording) moduleBeside(file string) string {
+	if r.module == nil {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(file), r.Use)
+}
+
+func (r *recording) writeModule(file string) error {
+	if r.module == nil {
+		return nil
+	}
+	return r.env.writeModule(r.moduleBeside(file), r.module)
 }
 
 // after is closed once some time has passed.
@@ -219,6 +275,9 @@ func (v *recordView) page(p page) {
 	p.printf("%s: %s, %s, %s running already, %s, %s that evicted %s\n", v.File,
 		count(v.Nodes, "node", "nodes"), count(v.Jobs, "job", "jobs"), count(v.Running, "instance", "instances"),
 		count(v.Events, "event", "events"), count(v.Decisions, "placement", "placements"), thousands(v.Evicted))
+	if v.Module != "" {
+		p.printf("%s: the policy that decided\n", v.Module)
+	}
 	for _, what := range slices.Sorted(maps.Keys(v.Notes)) {
 		p.printf("  %s (%s)\n", what, times(v.Notes[what]))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim/importer"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 	"github.com/cede-scheduler/cede/core/state"
@@ -29,6 +30,10 @@ type Recording struct {
 	Ended      int64  // Unix nanoseconds
 	Begin, End *state.Snapshot
 	Events     []Event // of the entries between the two, in their order
+	// Use is what the version that decided is made of, as the scenario names it: a
+	// built-in policy, or a file in the scenario's folder. "": whoever plays the scenario
+	// has to bring it.
+	Use string
 }
 
 // Notes are what a scenario cannot say, and how often that was so.
@@ -107,26 +112,58 @@ func (w *writer) scheduler() {
 	w.policy(c.Policy)
 }
 
+// Deciding is the version of a policy that decided when the recording began; nil: one
+// that is built in, as it is.
+func (r *Recording) Deciding() *model.PolicyVersion {
+	name := ""
+	if c := r.Begin.Config(); c != nil {
+		name = c.Policy
+	}
+	active := r.Begin.PolicyState(cmp.Or(name, "default"))
+	if active == nil || active.Active == "" {
+		return nil
+	}
+	return r.Begin.PolicyVersion(active.Active)
+}
+
 // policy names the policy that decides. Of a module the file has to be beside the
 // scenario, since its code does not travel in one.
 func (w *writer) policy(name string) {
 	w.file.Scheduler.Policy = name
-	active := w.Begin.PolicyState(cmp.Or(name, "default"))
-	if active == nil || active.Active == "" {
+	v := w.Deciding()
+	if v == nil {
 		return
 	}
-	v := w.Begin.PolicyVersion(active.Active)
-	if v == nil || v.Kind == "builtin" && len(v.Config) == 0 && len(v.Grants) == 0 {
+	use, config := cmp.Or(w.Use, v.Name), settings(v.Config)
+	if v.Kind == model.PolicyBuiltin && use == v.Name && len(config) == 0 && len(v.Grants) == 0 {
 		return
 	}
-	use, config := v.Name, settings(v.Config)
-	if v.Kind != "builtin" {
-		use = "./" + importer.CleanName(v.Name) + ".wasm"
-		w.notes.add("policy %s is a module: put it beside the scenario as %s, or play another with -p", v.Name, use)
+	if v.Kind != model.PolicyBuiltin {
+		use = w.code(v)
 	}
 	variant := scenario.PolicyVariant{Name: importer.CleanName(v.Name) + "-recorded", Use: use, Config: config, Grant: v.Grants}
 	w.file.Policies = append(w.file.Policies, variant)
 	w.file.Scheduler.Policy = variant.Name
+}
+
+// code names the file of a version's code, as the scenario does.
+func (w *writer) code(v *model.PolicyVersion) string {
+	limits := policy.DefaultLimits
+	usual := model.PolicyLimits{Fuel: limits.Fuel, FuelPerRow: limits.FuelPerRow, Memory: limits.Memory, Time: int64(limits.Time)}
+	if v.Kind == model.PolicyWasm && v.Limits != usual {
+		w.notes.add("policy %s has limits of its own for its calls: it is played with those that policies have by default", v.Name)
+	}
+	if w.Use != "" {
+		return w.Use
+	}
+	use := "./" + importer.CleanName(v.Name)
+	if v.Kind == model.PolicyProcess {
+		w.notes.add("policy %s is an executable, of which the servers have copies: put one beside the scenario as %s, or play another with -p", v.Name, use)
+		return use
+	}
+	use += ".wasm"
+	w.notes.add("policy %s is a module: put it beside the scenario as %s, or play another with -p", v.Name, use)
+	return use
 }
 
 // nodes are those of the beginning, and those that came later, which are not
