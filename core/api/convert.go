@@ -400,7 +400,8 @@ func tokenOf(t *model.Token) *client.Token {
 	}
 }
 
-func versionOf(v *model.PolicyVersion) *client.PolicyVersion {
+// awaited is who must still check it.
+func versionOf(v *model.PolicyVersion, awaited map[string]string) *client.PolicyVersion {
 	out := &client.PolicyVersion{
 		ID: v.ID, Name: v.Name, Digest: v.Digest, Kind: v.Kind, Size: v.Size, Grants: v.Grants, OnFault: v.OnFault, Signer: v.Signer,
 		Time: v.Time, CreateIndex: v.CreateIndex, ModifyIndex: v.ModifyIndex,
@@ -411,6 +412,9 @@ func versionOf(v *model.PolicyVersion) *client.PolicyVersion {
 			out.Checks = map[string]client.PolicyCheck{}
 		}
 		out.Checks[id] = client.PolicyCheck{OK: check.OK, Error: check.Error, Time: check.Time}
+	}
+	if len(awaited) > 0 {
+		out.Awaited = awaited
 	}
 	return out
 }

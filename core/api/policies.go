@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/server"
@@ -31,6 +32,7 @@ func policyRoutes() []route {
 			methods: post, pattern: "/v1/policies", name: "policy_load", tag: tagPolicies, roles: author, leads: true, binary: true,
 			doc: "Brings a version of a policy to every server. The body is multipart/form-data with the parts request (JSON) and, " +
 				"where a module travels, module (WebAssembly, at most 8 MiB), manifest and signature. JSON alone does where none travels.",
+			params:  []param{{"wait", "string", "for how long at most the servers' checks are waited for; whose are missing then is in Awaited"}},
 			request: client.PolicyLoad{}, response: client.PolicyVersion{}, handle: loadPolicy,
 		},
 		{
@@ -194,6 +196,14 @@ func listDecisions(a *API, c *call) (any, error) {
 
 // loadPolicy reads a version as it comes, and never more of it than is taken.
 func loadPolicy(a *API, c *call) (any, error) {
+	wait := time.Duration(0) // as long as it takes
+	if c.r.URL.Query().Has("wait") {
+		var err error
+		if wait, err = c.wait(); err != nil {
+			return nil, err
+		}
+		wait = max(wait, time.Nanosecond)
+	}
 	body := c.bodyWithin(client.MaxModule+a.cfg.Limits.Body, a.cfg.Limits.Upload)
 	var req server.LoadRequest
 	var err error
@@ -209,12 +219,13 @@ func loadPolicy(a *API, c *call) (any, error) {
 	c.bodyDone()
 	ctx, cancel := context.WithTimeout(c.r.Context(), a.cfg.Limits.Upload)
 	defer cancel()
+	req.Wait = wait
 	v, err := a.cfg.Server.LoadPolicy(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	c.index(max(v.ModifyIndex, 1))
-	return versionOf(v), nil
+	return versionOf(v, a.cfg.Server.AwaitedChecks(v)), nil
 }
 
 func loadJSON(c *call, body io.Reader) (server.LoadRequest, error) {
@@ -316,7 +327,7 @@ func policyOf(s *server.PolicyStatus) *client.PolicyStatus {
 		}
 	}
 	for _, v := range s.Versions {
-		out.Loaded = append(out.Loaded, versionOf(v))
+		out.Loaded = append(out.Loaded, versionOf(v, s.Awaited[v.ID]))
 		out.ModifyIndex = max(out.ModifyIndex, v.ModifyIndex)
 	}
 	if h := s.Here; h != nil {

@@ -105,6 +105,7 @@ type Pool interface {
 // Policies is what can be done with policies.
 type Policies interface {
 	LoadPolicy(ctx context.Context, r server.LoadRequest) (*model.PolicyVersion, error)
+	AwaitedChecks(v *model.PolicyVersion) map[string]string
 	PolicyStatus(ctx context.Context, name string) (*server.PolicyStatus, error)
 	PolicyStatuses(ctx context.Context) []*server.PolicyStatus
 	PolicyModule(ctx context.Context, name, version string) (*model.PolicyVersion, []byte, error)

@@ -1,5 +1,7 @@
 package policy
 
+import "time"
+
 // MaxModule is the size of the largest module that travels to servers, in bytes.
 const MaxModule = 8 << 20
 
@@ -21,4 +23,8 @@ type LoadRequest struct {
 	Config  []byte   // JSON object; empty: the policy's defaults
 	Grants  []string // see Grants
 	OnFault string   // see ParseOnFault
+
+	// Wait is for how long at most the servers' checks are waited for; 0: until the
+	// request's context ends.
+	Wait time.Duration
 }

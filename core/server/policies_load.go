@@ -3,8 +3,10 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
@@ -13,8 +15,8 @@ import (
 )
 
 // LoadPolicy takes a policy into the cluster and returns when every server that
-// must has checked it, or when the context ends: Checks then lack some. It
-// decides nothing until it is activated. Loading the same again changes nothing;
+// must has checked it, or when the context or r.Wait ends: Checks then lack some,
+// and AwaitedChecks says which. It decides nothing until it is activated. Loading the same again changes nothing;
 // a server that refused it tries once more.
 func (s *Server) LoadPolicy(ctx context.Context, r LoadRequest) (*model.PolicyVersion, error) {
 	return s.policies.load(ctx, r)
@@ -41,6 +43,11 @@ func (p *policies) load(ctx context.Context, r LoadRequest) (*model.PolicyVersio
 	v.Time = p.clock.Now().UnixNano()
 	if err := p.register(ctx, v, r.Module); err != nil {
 		return nil, err
+	}
+	if r.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = timeLimit(ctx, p.clock, r.Wait)
+		defer cancel()
 	}
 	return p.checked(ctx, v.ID)
 }
@@ -196,6 +203,41 @@ func (p *policies) unchecked(v *model.PolicyVersion) []string {
 		return checked
 	})
 }
+
+// AwaitedChecks is the servers that must still check a version, each with why it has
+// not yet as far as this server knows; empty: all that must have.
+func (s *Server) AwaitedChecks(v *model.PolicyVersion) map[string]string {
+	awaited := map[string]string{}
+	for _, id := range s.policies.unchecked(v) {
+		awaited[id] = s.whyUnchecked(id)
+	}
+	if s.leads() == nil && awaited[s.cfg.ID] == "" && !s.policies.isTold(v) {
+		awaited[s.cfg.ID] = busyChecking
+	}
+	return awaited
+}
+
+// busyChecking is why a server that is there has not told yet.
+const busyChecking = "it is at it"
+
+// whyUnchecked is why a server has not checked what it must, and what helps.
+func (s *Server) whyUnchecked(id string) string {
+	if s.cfg.Membership == nil || id == s.cfg.ID {
+		return busyChecking
+	}
+	m, known := s.member(id)
+	switch {
+	case !known:
+		return "the pool does not know it, so it is down: start it, or remove it for good: cede operator raft remove " + id
+	case m.Status == MemberAlive:
+		return "it is there, and has not told yet: it may be busy or lag behind; its log says more"
+	}
+	return fmt.Sprintf("it is %s since %s: start it, or remove it for good: cede operator raft remove %s",
+		gone[m.Status], m.Since.UTC().Format(time.RFC3339), id)
+}
+
+// gone is what became of a member that is not there.
+var gone = map[MemberStatus]string{MemberFailed: "down", MemberLeft: "gone"}
 
 // isTold is whether the log has what this server found last when it tried the
 // version.

@@ -21,6 +21,9 @@ type PolicyStatus struct {
 	// State is what role which version plays; nil where none ever played one.
 	State    *model.PolicyState
 	Versions []*model.PolicyVersion // that are loaded, the newest first
+	// Awaited is which servers must still check a version and why they have not, by
+	// the version's id and the server's.
+	Awaited map[string]map[string]string
 
 	// Here is the version that decides on this server; nil: none does.
 	Here *PolicyHere
@@ -51,16 +54,27 @@ func (s *Server) PolicyStatus(_ context.Context, name string) (*PolicyStatus, er
 	if !slices.Contains(known, name) {
 		return nil, fail(CodeNotFound, "there is no policy named %q", name).hint("loaded or built in are %s", strings.Join(known, ", "))
 	}
-	return p.status(name), nil
+	return s.policyStatus(name), nil
 }
 
 // PolicyStatuses tells of every policy, ascending by name.
 func (s *Server) PolicyStatuses(context.Context) []*PolicyStatus {
 	var list []*PolicyStatus
 	for _, name := range s.policies.names() {
-		list = append(list, s.policies.status(name))
+		list = append(list, s.policyStatus(name))
 	}
 	return list
+}
+
+func (s *Server) policyStatus(name string) *PolicyStatus {
+	st := s.policies.status(name)
+	st.Awaited = map[string]map[string]string{}
+	for _, v := range st.Versions {
+		if awaited := s.AwaitedChecks(v); len(awaited) > 0 {
+			st.Awaited[v.ID] = awaited
+		}
+	}
+	return st
 }
 
 // names lists the policies that are linked in, loaded, or play a role.

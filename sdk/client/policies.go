@@ -33,6 +33,9 @@ func (p Policies) Load(ctx context.Context, load *PolicyLoad) (*PolicyVersion, e
 		return nil, &Error{Code: CodeTooLarge, Message: fmt.Sprintf("the module has %d bytes: at most %d are taken", len(load.Module), MaxModule)}
 	}
 	r := p.c.call(http.MethodPost, "policies")
+	if load.Wait > 0 {
+		r.query.Set("wait", load.Wait.String())
+	}
 	reader, writer := io.Pipe()
 	form := multipart.NewWriter(writer)
 	go func() { _ = writer.CloseWithError(writeLoad(form, load)) }()

@@ -21,6 +21,8 @@ type PolicyVersion struct {
 	CreateIndex uint64
 	ModifyIndex uint64
 	Checks      map[string]PolicyCheck `json:",omitempty"` // by server
+	// Awaited is why servers have not checked it that must, by server; absent: all have.
+	Awaited map[string]string `json:",omitempty"`
 }
 
 // PolicyCheck is what one server found of a version.
@@ -129,6 +131,10 @@ type PolicyLoad struct {
 	Module    []byte `json:"-"` // WebAssembly, at most 8 MiB; travels beside
 	Manifest  []byte `json:"-"` // policy.yaml of the bundle that the module came in; travels beside
 	Signature []byte `json:"-"` // policy.yaml.sig of that bundle; travels beside
+
+	// Wait is for how long at most the servers' checks are waited for; those that are
+	// missing then are in Awaited. 0: until the server's own limit (10 m).
+	Wait time.Duration `json:"-"`
 }
 
 // PolicyVersionRequest names a version of a policy.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +27,7 @@ type loadFlags struct {
 	name, onFault string
 	config, grant []string
 	activate      bool
+	timeout       time.Duration
 }
 
 func newPolicyLoadCmd(env *Env) *cobra.Command {
@@ -38,6 +40,10 @@ check it, every one by itself: that it can be run, has hooks, takes its
 configuration, answers questions the same each time, and is signed where that is
 required. It decides nothing until it is activated. Loading the same again
 changes nothing.
+
+It waits until every server that votes has checked the policy, and says for which
+it waits and why: one that is down has to be started again, or removed for good. With
+--timeout 0 it does not wait. cede policy status N shows every server's check.
 
 A policy with another configuration is another version. Exits 7 when a server
 refused the policy.`,
@@ -55,6 +61,7 @@ refused the policy.`,
 	flags.StringArrayVar(&f.config, "config", nil, "configure it by the settings in `FILE`, YAML or JSON")
 	flags.StringArrayVar(&f.grant, "grant", nil, "grant it something: `keepRedundant` lets its lists of victims stand whole")
 	flags.BoolVar(&f.activate, "activate", false, "activate it as soon as the servers have checked it")
+	flags.DurationVar(&f.timeout, "timeout", checksWithin, "wait no longer than a `DURATION` such as 30s for the servers' checks")
 	complete(cmd, "on-fault", []string{policy.Deny.String(), policy.FallBack.String()})
 	complete(cmd, "grant", policy.Grants)
 	cmd.ValidArgsFunction = policyNames()
@@ -70,9 +77,9 @@ refused the policy.`,
 		if err != nil {
 			return err
 		}
-		v, err := c.Policies().Load(cmd.Context(), load)
+		v, err := env.loadChecked(cmd.Context(), c, load, f.timeout)
 		if err != nil {
-			return ofPolicy(err)
+			return interruptedBy(cmd.Context(), ofPolicy(err))
 		}
 		role, err := loadedAs(cmd.Context(), c, v, f.activate)
 		if err != nil {
@@ -120,8 +127,13 @@ func loaded(v *client.PolicyVersion, role string) document {
 				checked++
 			}
 		}
-		p.printf("%s is loaded (%s) and checked by %d of %d servers\n", name, what, checked, max(1, len(v.Checks)))
+		p.printf("%s is loaded (%s) and checked by %d of %d servers\n", name, what, checked, max(1, len(v.Checks)+len(uncheckedBy(v))))
 		switch {
+		case len(v.Awaited) > 0 && checked == len(v.Checks):
+			p.printf("It may not decide before all of them have checked it:\n")
+			for _, line := range awaitedLines(v) {
+				p.printf("  %s\n", line)
+			}
 		case p.bare || checked < len(v.Checks):
 		case role == roleActive:
 			p.printf("It is active: it decides for jobs with policy: %s, and for all that name none once the scheduler is set to it.\n", v.Name)

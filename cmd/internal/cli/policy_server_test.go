@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -113,6 +115,7 @@ func TestPolicyCommands_AskTheServerAndSayWhatCameOfIt(t *testing.T) {
 
 func TestPolicyStatus_ShowsChecksShadowAndDecisions(t *testing.T) {
 	st := thriftyStatus(func(st *client.PolicyStatus) {
+		st.Loaded[0].Awaited = map[string]string{"s2": "it is down since noon"}
 		st.Tripped = map[string]string{newVersion: "policy thrifty: trap"}
 		st.ShadowRun = &client.PolicyShadowRun{Version: newVersion, Decisions: 1500, Agreed: 1499, Differed: 1}
 		st.ShadowRun.Differences = []*client.PolicyDifference{{
@@ -133,7 +136,8 @@ func TestPolicyStatus_ShowsChecksShadowAndDecisions(t *testing.T) {
 		t.Fatal(code, w.err.String())
 	}
 	for _, want := range []string{
-		"111111111111", "1,200, faults 1", "out of service", "policy thrifty: trap", "2.0 KiB", "refused by s1: trap", "by 1 server",
+		"111111111111", "1,200, faults 1", "out of service", "policy thrifty: trap", "2.0 KiB", "refused by s1", "by 1 of 2 servers",
+		"222222222222  s1      ok", "222222222222  s2      none yet", "it is down since noon", "111111111111  s1      refused", "trap",
 		"1,500 decisions compared, 1,499 agreed, 1 differed", "low.g[0] (priority 10, loses 3s)  nobody: g: 1 without a place", "aaaaaaaa ", "12,345", "and 2 more",
 	} {
 		if !strings.Contains(w.out.String(), want) {
@@ -173,6 +177,63 @@ func TestPolicyLoad_SendsWhatThePolicyIsMadeOf(t *testing.T) {
 		}
 		if len(got) != len(c.want) {
 			t.Errorf("%v: sent %v", c.args, got)
+		}
+	}
+}
+
+// waitingServer loads a version that one server has not checked: it is there and slow
+// at first, then down, and has checked it once it was asked four times.
+func waitingServer(t *testing.T) (url string, waits func() []string) {
+	t.Helper()
+	var list []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		list = append(list, r.URL.Query().Get("wait"))
+		v := &client.PolicyVersion{ID: newVersion, Name: "p", Kind: "builtin", Checks: map[string]client.PolicyCheck{"s1": {OK: true}}}
+		switch n := len(list); {
+		case n < 3:
+			v.Awaited = map[string]string{"s2": "it is slow"}
+		case n < 5:
+			v.Awaited = map[string]string{"s2": "it is down"}
+		default:
+			v.Checks["s2"] = client.PolicyCheck{OK: true}
+		}
+		var answer any = v
+		if r.Method == http.MethodGet {
+			answer = &client.PolicyStatus{PolicyStub: client.PolicyStub{Name: "p"}, Loaded: []*client.PolicyVersion{v}}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, func() []string { return list }
+}
+
+// ticking lets no pause last.
+type ticking struct{ *clock.Virtual }
+
+func (c ticking) AfterFunc(d time.Duration, f func()) clock.Timer {
+	timer := c.Virtual.AfterFunc(d, f)
+	go c.AdvanceTo(c.Now().Add(d))
+	return timer
+}
+
+// Whoever loads is told for whom it waits, and once; not where programs read.
+func TestPolicyLoad_SaysForWhomItWaits(t *testing.T) {
+	const waiting = "p@222222222222 waits to be checked by server s2: it is slow\np@222222222222 waits to be checked by server s2: it is down\n"
+	for _, c := range []struct{ args, out, err string }{
+		{"", "checked by 2 of 2 servers", waiting},
+		{"-o json", `"Checks":{`, ""},
+		{"--timeout 0s", "checked by 1 of 2 servers\nIt may not decide before all of them have checked it:\n  server s2: it is slow\n", ""},
+		{"--timeout 2500ms", "  server s2: it is down\n", waiting},
+	} {
+		url, waits := waitingServer(t)
+		w := newWorld(nil, strings.Fields("policy load default --name p --addr "+url+" "+c.args)...)
+		w.Clock = ticking{clock.NewVirtual(time.Unix(100_000, 0))}
+		if code := w.run(t); code != ExitOK || !strings.Contains(w.out.String(), c.out) || w.err.String() != c.err {
+			t.Errorf("%s: exit %d, %s%s", c.args, code, w.out.String(), w.err.String())
+		}
+		if asked := waits(); asked[0] == "" {
+			t.Errorf("%s: the server was not told how long to wait: %q", c.args, asked)
 		}
 	}
 }

@@ -81,6 +81,7 @@ func (s policyStatus) page(p page) {
 	}
 	_ = t.Write(p.w, p.style) // p.w keeps the error
 	s.versions(p)
+	s.checks(p)
 	s.shadowRun(p)
 	s.decisions(p)
 }
@@ -164,24 +165,50 @@ func (s policyStatus) versions(p page) {
 	p.table(t)
 }
 
-// checks is what servers found of a version.
+// checks is how many servers found a version to be good.
 func checks(v *client.PolicyVersion) string {
-	if len(v.Checks) == 0 {
-		return "not yet"
-	}
-	var bad []string
+	ok, bad := 0, []string{}
 	for _, id := range slices.Sorted(maps.Keys(v.Checks)) {
-		if c := v.Checks[id]; !c.OK {
-			bad = append(bad, id+": "+c.Error)
+		if v.Checks[id].OK {
+			ok++
+		} else {
+			bad = append(bad, id)
 		}
 	}
-	if len(bad) > 0 {
-		return "refused by " + strings.Join(bad, "; ")
+	all := len(v.Checks) + len(uncheckedBy(v))
+	switch {
+	case len(bad) > 0:
+		return "refused by " + strings.Join(bad, ", ")
+	case ok == 0:
+		return "not yet"
+	case ok < all:
+		return fmt.Sprintf("by %d of %d servers", ok, all)
 	}
-	if len(v.Checks) == 1 {
-		return "by 1 server"
+	return "by " + count(ok, "server", "servers")
+}
+
+// checks is what each server found of each version, or why it has not yet.
+func (s policyStatus) checks(p page) {
+	t := columns("VERSION", "SERVER", "CHECK", "TIME", "WHY")
+	for _, v := range s.Loaded {
+		servers := slices.AppendSeq(uncheckedBy(v), maps.Keys(v.Checks))
+		slices.Sort(servers)
+		for _, id := range servers {
+			check, checked := v.Checks[id]
+			switch {
+			case v.Awaited[id] != "":
+				t.Row(shortVersion(v.ID), id, "none yet", "", v.Awaited[id])
+			case checked && check.OK:
+				t.Row(shortVersion(v.ID), id, "ok", when(check.Time), "")
+			case checked:
+				t.Row(shortVersion(v.ID), id, "refused", when(check.Time), check.Error)
+			}
+		}
 	}
-	return fmt.Sprintf("by %d servers", len(v.Checks))
+	if t.Len() > 0 {
+		p.title("Checks")
+		p.table(t)
+	}
 }
 
 func (s policyStatus) shadowRun(p page) {

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+)
+
+// linkedHost has one policy, for which no module travels.
+type linkedHost struct{ host }
+
+var linkedModule = []byte{1}
+
+func (linkedHost) Describe(ctx context.Context, _ LoadRequest) (*model.PolicyVersion, error) {
+	v, err := simHost{}.Describe(ctx, LoadRequest{Module: linkedModule})
+	if err != nil {
+		return nil, err
+	}
+	v.Kind, v.Size = model.PolicyBuiltin, 0
+	return v, nil
+}
+
+func (linkedHost) Open(_ context.Context, v *model.PolicyVersion, _ []byte) (*policy.Version, error) {
+	return openMild(v.Digest, linkedModule)
+}
+
+// A server that votes and is down holds nobody up who does not want to wait, and who
+// asks is told what is the matter.
+func TestLoadPolicy_SaysWhoHasNotCheckedAndWhy(t *testing.T) {
+	playIn(t, newPool, 3, func(c *Config) { c.Policies = linkedHost{} }, func(w *world) {
+		w.voting("s1", "s2", "s3")
+		down := w.follower()
+		down.halt()
+		awaits := func(words string) {
+			t.Helper()
+			s, began := w.leader().server, time.Now()
+			v, err := s.LoadPolicy(w.ctx, LoadRequest{Wait: time.Minute})
+			if err != nil || time.Since(began) != time.Minute {
+				t.Fatalf("%v after %v", err, time.Since(began))
+			}
+			awaited := s.AwaitedChecks(v)
+			if len(v.Checks) != 2 || len(awaited) != 1 || !strings.Contains(awaited[down.id], words) {
+				t.Errorf("checked by %d, waits for %v; want %q", len(v.Checks), awaited, words)
+			}
+			st, err := s.PolicyStatus(w.ctx, simPolicy)
+			if err != nil || st.Awaited[v.ID][down.id] != awaited[down.id] {
+				t.Errorf("status: %v, %v", st.Awaited, err)
+			}
+			_, err = s.ActivatePolicy(w.ctx, simPolicy, v.ID)
+			if CodeOf(err) != CodeConflict || !strings.Contains(err.Error(), down.id+" has not checked it yet") {
+				t.Errorf("activate: %v", err)
+			}
+		}
+		awaits("it is down since 2")
+		w.pool.mu.Lock()
+		was := w.pool.members[down.id]
+		delete(w.pool.members, down.id)
+		w.pool.mu.Unlock()
+		awaits("cede operator raft remove " + down.id)
+		was.Status = MemberAlive
+		w.pool.mu.Lock()
+		w.pool.members[down.id] = was
+		w.pool.mu.Unlock()
+		awaits("its log says more")
+		down.start()
+		v, err := w.leader().server.LoadPolicy(w.ctx, LoadRequest{Wait: time.Minute})
+		if err != nil || len(v.Checks) != 3 || len(w.leader().server.AwaitedChecks(v)) != 0 {
+			t.Errorf("once all are there: %+v, %v", v, err)
+		}
+	})
+}
