@@ -56,17 +56,28 @@ func ttlOf(seed uint64) time.Duration {
 // simSeen is how often what the faults are for came about, over all seeds.
 type simSeen struct{ claims, withdrawn, joined, lost, left, alone, back, kept atomic.Int64 }
 
-// check fails where the simulation looks at nothing any more.
+// check fails where the simulation looks at nothing any more: where what comes about once
+// in so many seeds never did in twenty times as many. How often it does is a matter of
+// chance in each seed: of what is seldom there may be none among the 50 of a common run.
 func (s *simSeen) check(t *testing.T, seeds uint64) {
-	for what, n := range map[string]int64{
-		"claims of bindings": s.claims.Load(), "evicted assignments": s.withdrawn.Load(), "servers that joined": s.joined.Load(),
-		"servers that were lost": s.lost.Load(), "reads at servers that were alone": s.alone.Load(),
-		"servers that left": s.left.Load(), "nodes that came back after they were lost": s.back.Load(),
-		"allocations that were kept for them": s.kept.Load(),
+	for _, thing := range []struct {
+		what string
+		n    *atomic.Int64
+		in   uint64 // seeds, of the smallest size
+	}{
+		{"claims of bindings", &s.claims, 2},
+		{"evicted assignments", &s.withdrawn, 2},
+		{"servers that joined", &s.joined, 2},
+		{"reads at servers that were alone", &s.alone, 2},
+		{"servers that were lost", &s.lost, 5},
+		{"nodes that came back after they were lost", &s.back, 12},
+		{"allocations that were kept for them", &s.kept, 25},
+		{"servers that left", &s.left, 50},
 	} {
-		t.Logf("%s: %d", what, n)
-		if n == 0 && seeds >= 50 && !t.Failed() {
-			t.Errorf("in %d seeds there were no %s", seeds, what)
+		n := thing.n.Load()
+		t.Logf("%s: %d", thing.what, n)
+		if n == 0 && seeds >= 20*thing.in && !t.Failed() {
+			t.Errorf("in %d seeds there were no %s", seeds, thing.what)
 		}
 	}
 }
