@@ -111,68 +111,11 @@ func (e *elections) look() {
 	}
 }
 
-// ballots is a transport on which votes are asked for in the way that elections
-// wants them judged.
-type ballots struct {
-	raft.Transport
-	raft.WithPreVote
-	rpcs  chan raft.RPC
-	raft  *raft.Raft // of run
-	quiet time.Duration
-}
-
-var (
-	_ raft.Transport   = (*ballots)(nil)
-	_ raft.WithPreVote = (*ballots)(nil)
-	_ raft.WithClose   = (*ballots)(nil)
-)
-
-// judged is the transport on which votes are judged so; nil where it carries no
-// pre-votes.
-func (t Timing) judged(trans raft.Transport) *ballots {
-	before, ok := trans.(raft.WithPreVote)
-	if !ok {
-		return nil
-	}
-	t = t.defaults()
-	return &ballots{Transport: trans, WithPreVote: before, rpcs: make(chan raft.RPC), quiet: quiet(t.Heartbeat, t.Lease)}
-}
-
-// Consumer is where Raft gets what others ask.
-func (b *ballots) Consumer() <-chan raft.RPC { return b.rpcs }
-
-// Close ends the transport.
-func (b *ballots) Close() error {
-	if c, ok := b.Transport.(raft.WithClose); ok {
-		return c.Close()
-	}
-	return nil
-}
-
-// run passes on what others ask until stop is closed.
-func (b *ballots) run(of *raft.Raft, stop <-chan struct{}) {
-	b.raft = of
-	in := b.Transport.Consumer()
-	for {
-		select {
-		case rpc := <-in:
-			rpc.Command = b.judge(rpc.Command)
-			select {
-			case b.rpcs <- rpc:
-			case <-stop:
-				return
-			}
-		case <-stop:
-			return
-		}
-	}
-}
-
 // judge takes from a request for a vote what would have it refused though no leader is
 // heard: because one is known, or because who asks is no voter as far as this server knows.
 // Who was made one may be the only one that is left who knows it; and whose log is as new as
 // this server's belongs to the cluster, whatever was written of it where nobody saw it.
-func (b *ballots) judge(command any) any {
+func (b *inbox) judge(command any) any {
 	leader, silent := b.silentLeader()
 	if leader != "" && !silent {
 		return command
@@ -200,7 +143,7 @@ func (b *ballots) judge(command any) any {
 }
 
 // voter is whether a server is a voter, as far as this one knows, and one that is.
-func (b *ballots) voter(id []byte) (some []byte, known bool) {
+func (b *inbox) voter(id []byte) (some []byte, known bool) {
 	some = id
 	f := b.raft.GetConfiguration()
 	if f.Error() != nil {
@@ -218,7 +161,7 @@ func (b *ballots) voter(id []byte) (some []byte, known bool) {
 	return some, false
 }
 
-func (b *ballots) silentLeader() (address raft.ServerAddress, silent bool) {
+func (b *inbox) silentLeader() (address raft.ServerAddress, silent bool) {
 	leader, _ := b.raft.LeaderWithID()
 	return leader, leader != "" && b.raft.State() == raft.Follower && time.Since(b.raft.LastContact()) >= b.quiet //nolint:forbidigo // Raft's clock
 }

@@ -13,20 +13,16 @@ import (
 // A follower may have entries that only it has, from when it led alone or followed
 // somebody who did. Where there are more of them than the leader's log keeps behind its
 // snapshot, it gets the snapshot. Raft then empties the log, and goes on believing in its old
-// end: the entry of the snapshot, behind which the leader goes on, is not found, and the
-// snapshot is sent again, without a pause and for ever. Here Raft finds that entry, and
-// in place of those behind it entries of no term, which it replaces by the leader's.
+// end: what the leader sends is compared with entries that are gone, and the snapshot is
+// sent again, without a pause and for ever. Here Raft finds in their place entries of no
+// term, which it replaces by the leader's.
 type boundedCommits struct {
 	raft.CommitTrackingLogStore
 	snapshots raft.SnapshotStore
 	most      uint64
 
-	// Of the log that was emptied: the snapshot in its place, and where it ended, behind
-	// the snapshot. nil: Raft knows where the log ends.
-	left atomic.Pointer[leftover]
+	left atomic.Uint64 // where the log ended that was emptied; 0: Raft knows where it ends
 }
-
-type leftover struct{ index, term, last uint64 }
 
 // GetCommitIndex implements raft.CommitTrackingLogStore.
 func (b *boundedCommits) GetCommitIndex() (uint64, error) { return b.most, nil }
@@ -37,26 +33,38 @@ func (b *boundedCommits) IsMonotonic() bool {
 	return ok && m.IsMonotonic()
 }
 
+// newest is the index of the newest snapshot; 0: there is none.
+func (b *boundedCommits) newest() (uint64, error) {
+	metas, err := b.snapshots.List()
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("snapshots: %w", err)
+	case len(metas) == 0:
+		return 0, nil
+	}
+	return metas[0].Index, nil
+}
+
 // GetLog implements raft.LogStore.
 func (b *boundedCommits) GetLog(index uint64, to *raft.Log) error {
 	err := b.CommitTrackingLogStore.GetLog(index, to)
-	if err == nil {
-		return nil
-	}
-	switch l := b.left.Load(); {
-	case l == nil || index < l.index || index > l.last:
+	if err == nil || index > b.left.Load() {
 		return err
-	case index == l.index:
-		*to = raft.Log{Index: index, Term: l.term}
+	}
+	switch at, failed := b.newest(); {
+	case failed != nil:
+		return failed
+	case index <= at:
+		return err
 	default:
 		*to = raft.Log{Index: index}
+		return nil
 	}
-	return nil
 }
 
 // DeleteRange implements raft.LogStore.
 func (b *boundedCommits) DeleteRange(from, to uint64) error {
-	if b.left.Load() != nil {
+	if b.left.Load() != 0 {
 		return nil // it is empty
 	}
 	first, err := b.FirstIndex()
@@ -70,14 +78,11 @@ func (b *boundedCommits) DeleteRange(from, to uint64) error {
 	if err := b.CommitTrackingLogStore.DeleteRange(from, to); err != nil || from > first || to < last {
 		return err
 	}
-	metas, err := b.snapshots.List()
-	if err != nil {
-		return fmt.Errorf("snapshots: %w", err)
+	at, err := b.newest()
+	if at != 0 && at < last {
+		b.left.Store(last)
 	}
-	if len(metas) > 0 && metas[0].Index < last {
-		b.left.Store(&leftover{metas[0].Index, metas[0].Term, last})
-	}
-	return nil
+	return err
 }
 
 // StoreLog implements raft.LogStore.
@@ -85,12 +90,18 @@ func (b *boundedCommits) StoreLog(l *raft.Log) error { return b.StoreLogs([]*raf
 
 // StoreLogs implements raft.LogStore.
 func (b *boundedCommits) StoreLogs(list []*raft.Log) error {
-	if l := b.left.Load(); l != nil && len(list) > 0 && list[0].Index != l.index+1 {
-		return fmt.Errorf("entry %d does not follow the snapshot at %d", list[0].Index, l.index)
+	if b.left.Load() != 0 && len(list) > 0 {
+		at, err := b.newest()
+		if err != nil {
+			return err
+		}
+		if list[0].Index != at+1 {
+			return fmt.Errorf("entry %d does not follow the snapshot at %d", list[0].Index, at)
+		}
 	}
 	err := b.CommitTrackingLogStore.StoreLogs(list)
 	if err == nil {
-		b.left.Store(nil)
+		b.left.Store(0)
 	}
 	return err
 }

@@ -64,9 +64,9 @@ func Open(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	trans, votes := cfg.Transport, cfg.Timing.judged(cfg.Transport)
-	if votes != nil {
-		trans = votes
+	trans, box := cfg.Transport, cfg.Timing.inbox(cfg.Transport, logs)
+	if box != nil {
+		trans = box
 	}
 	if n.raft, err = raft.NewRaft(conf, n.fsm, logs, cfg.Stable, placed{cfg.Snapshots}, trans); err != nil {
 		if n.fsm.unread != nil {
@@ -74,8 +74,8 @@ func Open(cfg Config) (*Node, error) {
 		}
 		return nil, fmt.Errorf("raft: %w", err)
 	}
-	if votes != nil {
-		n.joined.Go(func() { votes.run(n.raft, n.stop) })
+	if box != nil {
+		n.joined.Go(func() { box.run(n.raft, n.stop) })
 		n.joined.Go(func() { (&elections{raft: n.raft, self: conf.LocalID, heartbeat: conf.HeartbeatTimeout}).run(n.stop) })
 	}
 	states := make(chan raft.Observation, 1)
