@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -180,6 +181,17 @@ func TestTokens_BoundToANamespaceStayInIt(t *testing.T) {
 	w.no(err)
 	if len(list) != 1 || list[0].ID != "ours" {
 		t.Errorf("%d jobs", len(list))
+	}
+	for caller, want := range map[*client.Client]string{bound: "team:1", manager: "default:1 team:1"} {
+		spaces, _, err := caller.Namespaces().List(ctx, nil)
+		w.no(err)
+		var got []string
+		for _, ns := range spaces {
+			got = append(got, fmt.Sprint(ns.Name, ":", ns.Jobs))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("namespaces %q, want %q", got, want)
+		}
 	}
 	stolen := job("stolen", 50, 1, 10, 10)
 	stolen.Namespace = "default"

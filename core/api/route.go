@@ -67,7 +67,7 @@ func table() []route {
 		jobRoutes(), allocRoutes(), evalRoutes(), nodeRoutes(), agentRoutes(),
 		schedulerRoutes(), budgetRoutes(), policyRoutes(), policyModuleRoutes(), eventRoutes(), operatorRoutes(), poolRoutes(),
 		tokenRoutes(), statusRoutes(), healthRoutes(), kubeRoutes(),
-		clusterRoutes(), bindingRoutes(),
+		clusterRoutes(), bindingRoutes(), namespaceRoutes(),
 	)
 }
 

@@ -99,6 +99,9 @@ func (c *Client) Allocations() Allocations { return Allocations{c} }
 // Evaluations is what can be done with evaluations.
 func (c *Client) Evaluations() Evaluations { return Evaluations{c} }
 
+// Namespaces is what can be done with namespaces.
+func (c *Client) Namespaces() Namespaces { return Namespaces{c} }
+
 // Nodes is what can be done with nodes.
 func (c *Client) Nodes() Nodes { return Nodes{c} }
 

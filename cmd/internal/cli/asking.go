@@ -31,6 +31,9 @@ func askingOnce(env *Env, cmd *cobra.Command, sample func(c *connection) any, an
 			return err
 		}
 		d, err := answer(cmd.Context(), conn, args)
+		if spaced(cmd) && out.isRead() {
+			defer conn.doubtNamespace(cmd.Context(), d, err)
+		}
 		if err != nil {
 			return interruptedBy(cmd.Context(), err)
 		}

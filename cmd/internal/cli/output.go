@@ -75,6 +75,9 @@ func (o *output) resolve() error {
 	return nil
 }
 
+// isRead is whether people read the results, rather than a program alone.
+func (o *output) isRead() bool { return o.format != formatJSON && o.format != formatYAML }
+
 // document is one result, in every form that it may be printed in.
 type document struct {
 	data  any        // for programs

@@ -79,14 +79,23 @@ var longFlag = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+)`)
 // nearFlags are the flags of a command that may be meant by a name, as commands
 // are suggested.
 func nearFlags(cmd *cobra.Command, name string) (near []string) {
-	names := &cobra.Command{SuggestionsMinimumDistance: 2}
+	var names []string
 	for _, m := range longFlag.FindAllStringSubmatch(cmd.Flags().FlagUsages(), -1) {
-		names.AddCommand(&cobra.Command{Use: m[1], Run: func(*cobra.Command, []string) {}}) // none without Run
+		names = append(names, m[1])
 	}
-	for _, flag := range names.SuggestionsFor(name) {
+	for _, flag := range nearWords(name, names) {
 		near = append(near, "--"+flag)
 	}
 	return near
+}
+
+// nearWords are those of several that may be meant by a word.
+func nearWords(word string, words []string) []string {
+	commands := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, w := range words {
+		commands.AddCommand(&cobra.Command{Use: w, Run: func(*cobra.Command, []string) {}}) // none without Run
+	}
+	return commands.SuggestionsFor(word)
 }
 
 // group makes cmd a mere holder of commands: alone it describes itself, and
