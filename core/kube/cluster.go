@@ -52,15 +52,14 @@ func Translate(d *Dump) (*Cluster, error) {
 	if len(d.Nodes)+len(d.Pods) == 0 {
 		return nil, ErrEmpty
 	}
-	c, _ := translate(d, nil)
+	c, _ := translate(d, NewTranslator(nil, &Notes{}), nil)
 	return c, nil
 }
 
 // translate translates a dump. What pods want that are yet to come can be told of the
 // cluster, too.
-func translate(d *Dump, expected []*Pod) (*Cluster, *workforce) {
-	c := &Cluster{PodsRead: len(d.Pods), Taken: taken(d)}
-	c.Translator = NewTranslator(nil, &Notes{})
+func translate(d *Dump, t *Translator, expected []*Pod) (*Cluster, *workforce) {
+	c := &Cluster{Translator: t, PodsRead: len(d.Pods), Taken: taken(d)}
 	if len(d.Nodes) == 0 {
 		c.Notes.hard("dump without a node (add what `kubectl get nodes` writes)", "nothing can be placed in it, and what runs is left out")
 	}
@@ -132,16 +131,21 @@ func (c *Cluster) translateNodes(d *Dump, expected []*Pod) {
 	}
 	c.chooseResources(capacity, asks)
 	for i, n := range d.Nodes {
-		node := &model.Node{ID: n.Metadata.Name, Datacenter: "dc1", Capacity: model.Resources{}, Attributes: maps.Clone(n.Metadata.Labels)}
-		for name, amount := range capacity[i] {
-			if c.told[name] {
-				node.Capacity[name] = inModel(name, amount, false)
-			}
-		}
-		node.Taints = c.taints(n)
-		c.Nodes = append(c.Nodes, node)
+		c.Nodes = append(c.Nodes, c.node(n, capacity[i]))
 	}
 	c.lookAtNodes()
+}
+
+// node is a node that offers some amounts.
+func (c *Cluster) node(n *Node, capacity exact) *model.Node {
+	node := &model.Node{ID: n.Metadata.Name, Datacenter: "dc1", Capacity: model.Resources{}, Attributes: maps.Clone(n.Metadata.Labels)}
+	for name, amount := range capacity {
+		if c.told[name] {
+			node.Capacity[name] = inModel(name, amount, false)
+		}
+	}
+	node.Taints = c.taints(n)
+	return node
 }
 
 // capacity is what a node offers.
@@ -206,6 +210,22 @@ func (c *Cluster) lookAhead(d *Dump, expected []*Pod) {
 		b.Spec.Selector.keys(read)
 	}
 	c.ports.reserve(slices.Concat(d.Pods, expected))
+}
+
+// TellsSiblingsBy visits the labels by which a pod tells other pods of one workload
+// apart, once for each time that it reads them.
+func (p *Pod) TellsSiblingsBy(visit func(label string)) {
+	read := func(key string) {
+		if slices.Contains(perInstance, key) {
+			visit(key)
+		}
+	}
+	p.selectors(func(s *LabelSelector, keys []string) {
+		s.keys(read)
+		for _, key := range keys {
+			read(key)
+		}
+	})
 }
 
 // selectors visits every selector of a pod, with the further labels it reads.

@@ -189,20 +189,26 @@ func (t *Translator) require(r *Requirement) model.Constraint {
 
 // numbers is whether every value of a label is a whole number, as is the other.
 func (t *Translator) numbers(label, other string) bool {
-	whole := func(s string) bool {
-		n, err := strconv.ParseInt(s, 10, 64)
-		return err == nil && n > -1<<53 && n < 1<<53 // numbers are compared as floats
-	}
 	all, known := t.numeric[label]
 	if !known {
-		all = true
-		for _, n := range t.Nodes {
-			value, ok := n.Attributes[label]
-			all = all && (!ok || whole(value))
-		}
+		all = t.allNumbers(label)
 		t.numeric[label] = all
 	}
-	return all && whole(other)
+	return all && wholeNumber(other)
+}
+
+func (t *Translator) allNumbers(label string) bool {
+	return !slices.ContainsFunc(t.Nodes, func(n *model.Node) bool {
+		value, ok := n.Attributes[label]
+		return ok && !wholeNumber(value)
+	})
+}
+
+// wholeNumber is whether a text is a whole number that is compared as one: numbers are
+// compared as floats.
+func wholeNumber(s string) bool {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return err == nil && n > -1<<53 && n < 1<<53
 }
 
 // pods translates where a pod wants to be with regard to others.

@@ -158,10 +158,8 @@ func (t *Translator) chooseResources(capacity, asks []exact) {
 		}
 	}
 	t.weighed = map[string]bool{}
-	for _, names := range []map[string]int{count, nodes} {
-		for name := range names {
-			t.weighed[name] = true
-		}
+	for name := range count {
+		t.weighed[name] = true
 	}
 	t.told = map[string]bool{"cpu": true, "memory": true, "disk": true, "network": true}
 	t.slots = nodes[podSlots] > 0

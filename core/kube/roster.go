@@ -8,8 +8,8 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Roster is a cluster that stays while pods come to its nodes and go, so that who
-// asks often about a large one need not translate all of it each time. What it says
+// Roster is a cluster that stays while nodes come and go, and pods on them, so that
+// who asks often about a large one need not translate all of it each time. What it says
 // of a pod is what translating everything anew would say.
 //
 // Nodes, jobs and groups that it has given out it never changes: another version
@@ -23,13 +23,17 @@ type Roster struct {
 	force   *workforce
 	running map[*Job]map[string]int // by group
 	ids     map[string]bool         // of jobs
+	crew    crew
 }
 
 // NewRoster makes the roster of a cluster, in which the wishes of pods that are
 // expected can be told.
 func NewRoster(d *Dump, expected []*Pod) *Roster {
 	r := &Roster{running: map[*Job]map[string]int{}, ids: map[string]bool{}}
-	r.Cluster, r.force = translate(d, expected)
+	t := NewTranslator(nil, &Notes{})
+	t.lasting = true
+	r.Cluster, r.force = translate(d, t, expected)
+	r.enlist(d)
 	for _, j := range r.Jobs {
 		r.ids[j.ID] = true
 	}
@@ -66,13 +70,7 @@ func (r *Roster) Ask(p *Pod) (*Asked, bool) { return r.ask(p, false) }
 func (r *Roster) ask(p *Pod, own bool) (*Asked, bool) {
 	a := &Asked{Notes: &Notes{}}
 	r.new, r.Notes = false, a.Notes
-	p.selectors(func(s *LabelSelector, keys []string) {
-		read := func(key string) { r.new = r.new || !r.keeps[key] && slices.Contains(perInstance, key) }
-		s.keys(read)
-		for _, key := range keys {
-			read(key)
-		}
-	})
+	p.TellsSiblingsBy(func(key string) { r.new = r.new || !r.keeps[key] })
 	a.group = r.Group(p, own)
 	if r.new {
 		return nil, false
@@ -122,6 +120,7 @@ func (r *Roster) freeID(s *jobShape) string {
 
 // Join takes in a pod that has come to its node. Where changed is true the job must
 // be stored before the instance. It is false where this roster cannot tell the pod.
+// The node may have to be retold.
 func (r *Roster) Join(p *Pod) (i *Instance, changed, ok bool) {
 	node := r.force.nodes[p.Spec.NodeName]
 	if node == nil || p.finished() {
@@ -129,7 +128,7 @@ func (r *Roster) Join(p *Pod) (i *Instance, changed, ok bool) {
 	}
 	owner := ownerOf(p)
 	a, ok := r.ask(p, owner.kind == kindDaemonSet)
-	if !ok || !r.holds(node, a.group) {
+	if !ok || r.clashes(node, a.group) {
 		return nil, false, false
 	}
 	r.force.fit(p, a.group)
@@ -141,25 +140,24 @@ func (r *Roster) Join(p *Pod) (i *Instance, changed, ok bool) {
 	return &Instance{Pod: p, Job: a.job, Group: a.job.Group(a.Group), Node: node.ID}, !a.known, true
 }
 
-// holds is whether a node has room for one more as it is told.
-func (r *Roster) holds(n *model.Node, g *model.Group) bool {
-	u := r.force.used[n.ID]
-	if u == nil {
-		u = &use{}
-	}
-	for name, amount := range g.Resources {
-		if u.sum[name]+amount > n.Capacity[name] {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(g.Ports, func(port uint16) bool { return u.ports[port] })
+// KeptFor is whether the labels by which this roster tells the pods of one workload from
+// each other are those that somebody reads. With fewer, or more, of them pods would be
+// of other groups.
+func (r *Roster) KeptFor(read func(label string) bool) bool {
+	return !slices.ContainsFunc(perInstance, func(label string) bool { return r.keeps[label] != read(label) })
 }
 
-// Leave lets go of an instance. It is false where the node would have to be told
-// otherwise then.
+// clashes is whether somebody on a node has one of the ports already.
+func (r *Roster) clashes(n *model.Node, g *model.Group) bool {
+	u := r.force.used[n.ID]
+	return u != nil && slices.ContainsFunc(g.Ports, func(port uint16) bool { return u.ports[port] })
+}
+
+// Leave lets go of an instance, whose node may have to be retold. It is false where
+// another one may have ports then that it was told without.
 func (r *Roster) Leave(i *Instance) bool {
 	u := r.force.used[i.Node]
-	if u == nil || r.force.raised[i.Node] {
+	if u == nil || r.force.clashed[i.Node] {
 		return false
 	}
 	for name, amount := range i.Group.Resources {

@@ -75,7 +75,7 @@ func (t *Translator) tolerations(p *Pod) []model.Toleration {
 			t.Notes.hard("tolerations without a key that do not say Exists", "left out")
 			continue
 		}
-		if one.Effect == model.NoExecute && w.Key != "" && !t.banishing[w.Key] {
+		if one.Effect == model.NoExecute && w.Key != "" && !t.lasting && !t.banishing[w.Key] {
 			t.Notes.soft("tolerations of NoExecute alone, of taints that no node has", "left out; they keep nobody on a node or off it")
 			continue
 		}

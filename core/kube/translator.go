@@ -25,10 +25,12 @@ type Translator struct {
 	slots   bool            // a pod takes one of the node's slots
 	amounts amounts
 
-	hosts     bool                   // hostnames tell nodes apart
-	banishing map[string]bool        // keys of taints of effect NoExecute
-	marks     map[string]string      // attributes made, by what they stand for
-	within    map[string][]*selector // labels made, by namespace
+	hosts     bool                              // hostnames tell nodes apart
+	banishing map[string]bool                   // keys of taints of effect NoExecute
+	lasting   bool                              // nodes may get other taints, so that every toleration is told
+	marks     map[string]string                 // attributes made, by what they stand for
+	meant     map[string]func(*model.Node) bool // of which nodes an attribute was made
+	within    map[string][]*selector            // labels made, by namespace
 	selected  map[string]*selector
 	ports     portBook
 	keeps     map[string]bool // labels that some selector reads
@@ -85,7 +87,7 @@ type selector struct {
 // as those of a scenario. Its groups' resources are all told.
 func NewTranslator(nodes []*model.Node, notes *Notes) *Translator {
 	t := &Translator{
-		Nodes: nodes, Notes: notes, amounts: amounts{}, marks: map[string]string{}, selected: map[string]*selector{},
+		Nodes: nodes, Notes: notes, amounts: amounts{}, marks: map[string]string{}, meant: map[string]func(*model.Node) bool{}, selected: map[string]*selector{},
 		keeps: map[string]bool{}, numeric: map[string]bool{}, spreads: map[string]*spreading{}, within: map[string][]*selector{},
 	}
 	t.lookAtNodes()
@@ -135,16 +137,20 @@ func (t *Translator) mark(of string, holds func(*model.Node) bool) string {
 		return markNodes
 	}
 	name := t.freeMark()
-	t.marks[of] = name
+	t.marks[of], t.meant[name] = name, holds
 	for _, n := range t.Nodes {
 		if holds(n) {
-			if n.Attributes == nil {
-				n.Attributes = map[string]string{}
-			}
-			n.Attributes[name] = "true"
+			setAttribute(n, name)
 		}
 	}
 	return name
+}
+
+func setAttribute(n *model.Node, name string) {
+	if n.Attributes == nil {
+		n.Attributes = map[string]string{}
+	}
+	n.Attributes[name] = "true"
 }
 
 // freeMark is a name that no attribute has.

@@ -20,7 +20,8 @@ type workforce struct {
 	byName  map[string]int       // how many pods that run have a name
 	counted map[*model.Group]int // instances that run; nil: not counted yet
 	untimed int                  // pods with a time that is none
-	raised  map[string]bool      // nodes that are not told as they are, on account of what is there
+	raised  map[string]bool      // nodes that offer more than they say, on account of what is there
+	clashed map[string]bool      // nodes with pods that are told without their ports, as others have them
 
 	firstUntimed string
 }
@@ -41,7 +42,7 @@ type use struct {
 func newWorkforce(c *Cluster, d *Dump) *workforce {
 	w := &workforce{
 		Cluster: c, nodes: make(map[string]*model.Node, len(c.Nodes)), used: map[string]*use{}, jobs: map[jobShape]*Job{},
-		classes: map[string]*PriorityClass{}, byName: make(map[string]int, len(d.Pods)), raised: map[string]bool{},
+		classes: map[string]*PriorityClass{}, byName: make(map[string]int, len(d.Pods)), raised: map[string]bool{}, clashed: map[string]bool{},
 	}
 	for _, n := range c.Nodes {
 		w.nodes[n.ID] = n
@@ -137,7 +138,7 @@ func (w *workforce) fit(p *Pod, g *model.Group) {
 	}
 	for _, port := range g.Ports {
 		if u.ports[port] {
-			g.Ports, w.raised[node.ID] = nil, true
+			g.Ports, w.clashed[node.ID] = nil, true
 			w.Notes.hard("pods whose host port another pod on the node has too, at another address", "told without host ports")
 			break
 		}
@@ -151,21 +152,36 @@ func (w *workforce) fit(p *Pod, g *model.Group) {
 func (w *workforce) raise() {
 	over := 0
 	for _, n := range w.Nodes {
-		u, more := w.used[n.ID], false
-		if u == nil {
-			continue
-		}
-		for name, sum := range u.sum {
-			if sum > n.Capacity[name] {
-				n.Capacity[name], more = sum, true
-			}
-		}
-		if more {
-			w.raised[n.ID] = true
+		if w.raiseNode(n) {
 			over++
 		}
 	}
 	w.Notes.Add(Note{Count: over, What: "nodes whose pods ask for more than they offer, or as much to the last MiB", Done: "they offer what is asked for"})
+}
+
+func (w *workforce) raiseNode(n *model.Node) bool {
+	u := w.used[n.ID]
+	if u == nil || !u.exceeds(n) {
+		delete(w.raised, n.ID)
+		return false
+	}
+	for name, sum := range u.sum {
+		if sum > n.Capacity[name] {
+			n.Capacity[name] = sum
+		}
+	}
+	w.raised[n.ID] = true
+	return true
+}
+
+// exceeds is whether more is asked for than a node offers.
+func (u *use) exceeds(n *model.Node) bool {
+	for name, sum := range u.sum {
+		if sum > n.Capacity[name] {
+			return true
+		}
+	}
+	return false
 }
 
 // owner is what a pod belongs to.

@@ -96,8 +96,9 @@ func nodesOf(tb testing.TB, e *Extender, asker *kube.Pod, byName bool) []byte {
 // 5,000 nodes with 10 pods each, all of which are asked about, the reading of the
 // request and the writing of the answer included. A pod that fits on every node is
 // filtered and then ranked, as kube-scheduler asks; what filter found is there then.
-// Alone is prioritize. Before each request a pod came to a node, or left it; anew is
-// after a node has changed.
+// Alone is prioritize. Before each request a pod came to a node, or left it; cordon is
+// after a node has changed, replace after one has gone or come, and anew is where the
+// state is made of everything.
 func BenchmarkNodes(b *testing.B) {
 	for _, byName := range []bool{true, false} {
 		e, args := busyCluster(b, 5000, 0)
@@ -121,6 +122,26 @@ func BenchmarkNodes(b *testing.B) {
 				e.Feed(&kube.Dump{Deleted: []any{come}}, false)
 			}
 		}
+		turn := 0
+		// cordon cordons a node, or another way round; it is another node each time.
+		cordon := func() {
+			turn++
+			n := *e.cache.nodes[fmt.Sprintf("node-%05d", turn/2*7%5000)]
+			n.Spec.Unschedulable = turn%2 == 0
+			e.Feed(&kube.Dump{Nodes: []*kube.Node{&n}}, false)
+		}
+		// replace takes a node away with all that is on it, or puts it back.
+		var gone *kube.Node
+		replace := func() {
+			if gone != nil {
+				e.Feed(&kube.Dump{Nodes: []*kube.Node{gone}}, false)
+				gone = nil
+				return
+			}
+			turn++
+			gone = e.cache.nodes[fmt.Sprintf("node-%05d", turn*7%5000)]
+			e.Feed(&kube.Dump{Deleted: []any{gone}}, false)
+		}
 		anew := func() {
 			e.cache.mu.Lock()
 			defer e.cache.mu.Unlock()
@@ -143,6 +164,8 @@ func BenchmarkNodes(b *testing.B) {
 		run("filter", step, "filter")
 		run("filter+prioritize", step, "filter", "prioritize")
 		run("alone", step, "prioritize")
+		run("cordon", cordon, "filter")
+		run("replace", replace, "filter")
 		run("anew", anew, "filter")
 	}
 }

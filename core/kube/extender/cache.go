@@ -21,6 +21,8 @@ type cache struct {
 	onNode  map[string]map[string]*kube.Pod // by node ("": they wait for one), then as pods
 	budgets map[string]*kube.Budget
 	classes map[string]*kube.PriorityClass
+	// tellers is how often each label that tells the pods of a workload apart is read.
+	tellers map[string]int
 	// fed is when the whole cluster was told last; zero: never, so that nobody knows
 	// what else is on a node.
 	fed time.Time
@@ -43,6 +45,7 @@ func newCache() *cache {
 func (c *cache) clear() {
 	c.nodes, c.pods = map[string]*kube.Node{}, map[string]*kube.Pod{}
 	c.onNode, c.texts, c.named = map[string]map[string]*kube.Pod{}, map[string]uint64{}, map[uint64]string{}
+	c.tellers = map[string]int{}
 	c.budgets, c.classes = map[string]*kube.Budget{}, map[string]*kube.PriorityClass{}
 }
 
@@ -103,6 +106,7 @@ func (c *cache) putPod(p *kube.Pod) {
 		return
 	}
 	c.pods[k] = p
+	p.TellsSiblingsBy(func(label string) { c.tellers[label]++ })
 	node := p.Spec.NodeName
 	if c.onNode[node] == nil {
 		c.onNode[node] = map[string]*kube.Pod{}
@@ -121,6 +125,7 @@ func (c *cache) dropPod(k string) {
 		return
 	}
 	delete(c.pods, k)
+	p.TellsSiblingsBy(func(label string) { c.tellers[label]-- })
 	if on := c.onNode[p.Spec.NodeName]; on != nil {
 		if delete(on, k); len(on) == 0 {
 			delete(c.onNode, p.Spec.NodeName)
@@ -135,22 +140,34 @@ func (c *cache) dropPod(k string) {
 // putNode takes over one node. mu is held.
 func (c *cache) putNode(n *kube.Node) {
 	name := n.Metadata.Name
-	if old := c.nodes[name]; old != nil && sameNode(old, n) {
+	old := c.nodes[name]
+	if old != nil && sameNode(old, n) {
 		return
 	}
 	c.nodes[name] = n
 	c.forgetText(name)
 	c.changes.Add(1)
-	c.log.restart()
+	c.log.add(nodeIs(n))
+	if old != nil {
+		return
+	}
+	for _, k := range slices.Sorted(maps.Keys(c.onNode[name])) {
+		c.log.came(c.onNode[name][k]) // so far on a node that nobody knew
+	}
 }
 
 // dropNode forgets a node. mu is held.
 func (c *cache) dropNode(name string) {
-	if c.nodes[name] != nil {
-		delete(c.nodes, name)
-		c.forgetText(name)
-		c.log.restart()
+	if c.nodes[name] == nil {
+		return
 	}
+	delete(c.nodes, name)
+	c.forgetText(name)
+	c.changes.Add(1)
+	for k, p := range c.onNode[name] {
+		c.log.left(k, p)
+	}
+	c.log.add(nodeGone(name))
 }
 
 // sameNode is whether two versions of a node differ in nothing but when it was heard of.

@@ -14,10 +14,10 @@ import (
 
 // standing is the cluster as a state, kept from one request to the next. To make it of
 // 5,000 nodes takes a second, and kube-scheduler asks about pods one after the other,
-// between which little changes: so pods that came and left are put in and taken out,
-// and who asks is put into a branch of the state that is thrown away. Where that does
-// not do - a node changed, a pod wants what the nodes were never asked for, changes
-// are too many - the state is made anew.
+// between which little changes: so nodes and pods that came and left are put in and
+// taken out, and who asks is put into a branch of the state that is thrown away. Where
+// that does not do - a pod wants what the nodes were never asked for, nodes are told
+// apart by other means now, changes are too many - the state is made anew.
 type standing struct {
 	cache *cache
 	cfg   *Config
@@ -57,47 +57,72 @@ func (s *standing) pose(pod *kube.Pod) (*question, error) {
 func (s *standing) follow() bool {
 	c := s.cache
 	c.mu.RLock()
-	epoch, news := c.log.epoch, c.log.list
+	news, known := c.log.since(s.epoch, s.at)
+	fed := !c.fed.IsZero()
+	known = known && s.roster != nil && (!fed || s.roster.KeptFor(func(label string) bool { return c.tellers[label] > 0 }))
 	c.mu.RUnlock()
-	if s.roster == nil || epoch != s.epoch {
+	if !known {
 		return false
 	}
-	if c.wasFed() && len(news) > s.at {
+	if len(news) > 0 {
 		txn := s.snap.Fork(s.snap.Index() + 1)
-		for _, n := range news[s.at:] {
-			if !s.apply(txn, n) {
+		for _, n := range news {
+			if (fed || n.isNode) && !s.apply(txn, n) {
 				s.roster = nil
 				return false
 			}
 		}
 		s.snap = txn.Snapshot()
 	}
-	s.at = len(news)
+	s.at += len(news)
 	return true
 }
 
 // apply takes over one change.
 func (s *standing) apply(txn *state.Txn, n change) bool {
-	if i := s.placed[n.key]; i != nil {
-		if !s.roster.Leave(i) {
-			return false
-		}
-		txn.DeleteAllocs(n.key)
-		delete(s.placed, n.key)
+	switch {
+	case n.node != nil:
+		node, ok := s.roster.Put(n.node)
+		return ok && txn.UpsertNode(node) == nil
+	case n.isNode:
+		txn.DeleteNode(n.key)
+		return s.roster.Drop(n.key)
 	}
-	if n.pod == nil {
+	return s.leave(txn, n.key) && (n.pod == nil || s.join(txn, n.pod, n.key))
+}
+
+// leave takes out a pod, if it is there.
+func (s *standing) leave(txn *state.Txn, id string) bool {
+	i := s.placed[id]
+	if i == nil {
 		return true
 	}
-	i, changed, ok := s.roster.Join(n.pod)
+	if !s.roster.Leave(i) {
+		return false
+	}
+	txn.DeleteAllocs(id)
+	delete(s.placed, id)
+	return s.retell(txn, i.Node)
+}
+
+// join puts in a pod.
+func (s *standing) join(txn *state.Txn, p *kube.Pod, id string) bool {
+	i, changed, ok := s.roster.Join(p)
 	if !ok || i == nil {
 		return ok
 	}
 	if changed && txn.UpsertJob(i.Job.Job) != nil {
 		return false
 	}
-	s.placed[n.key] = i
-	txn.UpsertAllocs(allocationOf(i, n.key))
-	return true
+	s.placed[id] = i
+	txn.UpsertAllocs(allocationOf(i, id))
+	return s.retell(txn, i.Node)
+}
+
+// retell stores a node as it is told after a pod came or left.
+func (s *standing) retell(txn *state.Txn, node string) bool {
+	n, ok := s.roster.Retell(node)
+	return ok && (n == nil || txn.UpsertNode(n) == nil)
 }
 
 // allocationOf is an instance in the state.
@@ -147,15 +172,17 @@ func (s *standing) gather() (d *kube.Dump, waiting []*kube.Pod) {
 	c := s.cache
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	s.epoch, s.at = c.log.epoch, len(c.log.list)
+	s.epoch, s.at = c.log.epoch, c.log.size()
 	d = &kube.Dump{}
 	for _, name := range slices.Sorted(maps.Keys(c.nodes)) {
 		d.Nodes = append(d.Nodes, c.nodes[name])
-		if c.fed.IsZero() {
-			continue // nobody knows what is on them
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.onNode)) {
+		if name == "" || c.fed.IsZero() {
+			continue // nobody knows what is on the nodes, yet
 		}
 		for _, k := range slices.Sorted(maps.Keys(c.onNode[name])) {
-			d.Pods = append(d.Pods, c.onNode[name][k])
+			d.Pods = append(d.Pods, c.onNode[name][k]) // what they read of others counts without their node, too
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(c.onNode[""])) {

@@ -1,0 +1,132 @@
+package extender
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// What follows a cluster from change to change - of nodes, pods and everything else that
+// it is fed - is the state that would be made of the whole cluster just now, and says of
+// every pod what that would say; told once more of all of it, too.
+func TestStanding_FollowsAsIfItWereMadeAnew(t *testing.T) {
+	seeds, anew, steps := uint64(6), 0, 0
+	if os.Getenv("CEDE_SOAK") != "" {
+		seeds = 200
+	}
+	for seed := range seeds {
+		c := newTown(seed)
+		w := start(t, kubePolicy, nil)
+		w.feed(c.objects()...)
+		for step := range 25 {
+			told := "everything"
+			if step%8 == 7 {
+				w.feed(c.objects()...)
+			} else {
+				change := c.change()
+				told = string(change)
+				if status, text := w.raw(http.MethodPut, "objects", change); status != http.StatusOK {
+					t.Fatalf("%d %s", status, text)
+				}
+			}
+			asker := c.pod("")
+			before := w.extender.standing.roster
+			got, scored := w.filter(asker, c.nodes...), w.scores(asker, c.nodes...)
+			if steps++; w.extender.standing.roster != before {
+				anew++
+			}
+			other := start(t, kubePolicy, nil)
+			other.feed(c.objects()...)
+			want, expected := other.filter(asker, c.nodes...), other.scores(asker, c.nodes...)
+			for _, told := range []*string{&got, &want} { // which protocol keeps the number is told by who came first
+				*told = madeUp.ReplaceAllString(strings.ReplaceAll(*told, "port 65535", "port 80"), "$1")
+			}
+			asked, _ := json.Marshal(asker)
+			if got != want || fmt.Sprint(scored) != fmt.Sprint(expected) {
+				t.Fatalf("seed %d, step %d: followed\n%s %v\nanew\n%s %v\n%s\nafter %s", seed, step, got, scored, want, expected, asked, told)
+			}
+			names := c.asked(asker)
+			if kept, made := picture(w.extender.standing.snap, names), picture(other.extender.standing.snap, names); kept != made {
+				t.Fatalf("seed %d, step %d: followed\n%s\n\nanew\n%s\n%s\nafter %s", seed, step, kept, made, asked, told)
+			}
+			if step%2 == 0 {
+				c.pods = append(c.pods, asker)
+			} else if status, text := w.raw(http.MethodPut, "objects", event("DELETED", asker)); status != http.StatusOK {
+				t.Fatalf("%d %s", status, text)
+			}
+		}
+	}
+	if share := float64(anew) / float64(steps); share > 0.5 {
+		t.Errorf("in %.0f %% of the steps everything was made anew", 100*share)
+	} else {
+		t.Logf("in %.0f %% of %d steps everything was made anew", 100*share, steps)
+	}
+}
+
+// madeUp is an attribute that was made, by whatever number.
+var madeUp = regexp.MustCompile(`(cede\.import/nodes-)\d+`)
+
+// asked are the resources that somebody asks for: of others it does not matter whether
+// nodes are told to have them.
+func (c *town) asked(asker *corev1.Pod) map[string]bool {
+	names := map[string]bool{"pods": true}
+	for _, p := range append(slices.Clone(c.pods), asker) {
+		for name := range p.Spec.Containers[0].Resources.Requests {
+			names[string(name)] = true
+		}
+	}
+	return names
+}
+
+// picture is what a state says of nodes and of what is on them, without names that were
+// made up and would be others where the same were told in another order.
+func picture(snap *state.Snapshot, resources map[string]bool) string {
+	var lines []string
+	meant := map[string]string{} // nodes of an attribute that was made
+	for n := range snap.Nodes() {
+		has, labels := maps.Clone(n.Capacity), map[string]string{}
+		maps.DeleteFunc(has, func(name string, amount int64) bool { return amount == 0 || !resources[name] })
+		for k, v := range n.Attributes {
+			if strings.HasPrefix(k, "cede.import/nodes-") {
+				meant[k] += " " + n.ID
+				continue
+			}
+			labels[k] = v
+		}
+		lines = append(lines, fmt.Sprintf("node %s has %v, %v, %v", n.ID, has, labels, n.Taints))
+	}
+	where := func(c model.Constraint) string {
+		if nodes, made := meant[c.Attribute]; made || strings.HasPrefix(c.Attribute, "cede.import/nodes-") {
+			return "one of" + nodes
+		}
+		return fmt.Sprint(c)
+	}
+	for a := range snap.Allocs() {
+		j, g := a.Job, a.Job.Group(a.Group.Name)
+		var wants []string
+		for _, c := range g.Constraints {
+			wants = append(wants, where(c))
+		}
+		ports := slices.Clone(g.Ports)
+		for i := range ports {
+			if ports[i] == 65535 {
+				ports[i] = 80
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s on %s: %s %s of %d, never %t: %v %v %v %v %v %v %v %v", a.ID, a.NodeID, j.Type, j.Meta["name"], j.Priority, j.NeverPreempts,
+			g.Resources, ports, wants, g.Tolerations, g.Spread, g.Colocate, g.Separate, g.KillTimeout))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
