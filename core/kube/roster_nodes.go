@@ -46,7 +46,7 @@ func (r *Roster) countNode(n *Node, by int) {
 // whether hostnames tell nodes apart, and whether they have slots.
 func (r *Roster) agrees() bool {
 	apart := r.crew.hostless == 0 && len(r.crew.hosts) == len(r.Nodes)
-	return apart == r.Translator.hosts && (r.crew.slotted > 0) == r.slots
+	return apart == r.hosts && (r.crew.slotted > 0) == r.slots
 }
 
 // Put takes in a node that has come, or another version of one that is there, and
