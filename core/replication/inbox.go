@@ -64,12 +64,7 @@ func (b *inbox) run(of *raft.Raft, stop <-chan struct{}) {
 func (b *inbox) handle(rpc raft.RPC, stop <-chan struct{}) {
 	switch asked := rpc.Command.(type) {
 	case *raft.AppendEntriesRequest:
-		rest := b.unknown(asked)
-		if rest == nil {
-			rpc.Respond(b.hasEntries(), nil)
-			return
-		}
-		rpc.Command = rest
+		rpc.Command = b.unknown(asked)
 	case *raft.InstallSnapshotRequest:
 		if b.knows(asked) {
 			go b.hasSnapshot(rpc)

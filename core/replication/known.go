@@ -19,9 +19,10 @@ import (
 // it is here; and two logs that have an entry of the same term at an index are the same up to
 // there. So the answer is that this server has it.
 
-// unknown is what Raft has to look at of entries that came: those behind what is applied;
-// nil: none. And no more is committed than they show to be the same here: Raft would
-// commit all that the leader has, up to the end of a log that may go on with other entries.
+// unknown is what Raft has to look at of entries that came: those behind what is applied. Without
+// any it is a sign of life. And no more is committed than they show to be the same here:
+// Raft would commit all that the leader has, up to the end of a log that may go on with
+// other entries.
 func (b *inbox) unknown(asked *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	rest, shown := *asked, asked.PrevLogEntry
 	if n := len(asked.Entries); n > 0 {
@@ -29,20 +30,15 @@ func (b *inbox) unknown(asked *raft.AppendEntriesRequest) *raft.AppendEntriesReq
 	}
 	rest.LeaderCommitIndex = min(asked.LeaderCommitIndex, shown)
 	applied := b.raft.AppliedIndex()
-	if shown == 0 || asked.PrevLogEntry > applied || asked.Term != b.raft.CurrentTerm() {
-		return &rest // a sign of life, or for Raft to judge
+	if asked.PrevLogEntry > applied || asked.Term != b.raft.CurrentTerm() {
+		return &rest
 	}
-	if shown <= applied {
-		return nil
-	}
-	had := slices.IndexFunc(asked.Entries, func(l *raft.Log) bool { return l.Index > applied })
-	rest.Entries = asked.Entries[had:]
 	rest.PrevLogEntry, rest.PrevLogTerm = 0, 0 // there is nothing to compare any more
+	rest.Entries = nil
+	if behind := slices.IndexFunc(asked.Entries, func(l *raft.Log) bool { return l.Index > applied }); behind >= 0 {
+		rest.Entries = asked.Entries[behind:]
+	}
 	return &rest
-}
-
-func (b *inbox) hasEntries() *raft.AppendEntriesResponse {
-	return &raft.AppendEntriesResponse{RPCHeader: b.header(), Term: b.raft.CurrentTerm(), LastLog: b.raft.LastIndex(), Success: true}
 }
 
 // knows is whether this server has what a snapshot holds.
@@ -59,9 +55,7 @@ func (b *inbox) knows(asked *raft.InstallSnapshotRequest) bool {
 
 func (b *inbox) hasSnapshot(rpc raft.RPC) {
 	_, err := io.Copy(io.Discard, rpc.Reader) // the next request comes behind it
-	rpc.Respond(&raft.InstallSnapshotResponse{RPCHeader: b.header(), Term: b.raft.CurrentTerm(), Success: err == nil}, err)
-}
-
-func (b *inbox) header() raft.RPCHeader {
-	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}
+	rpc.Respond(&raft.InstallSnapshotResponse{
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}, Term: b.raft.CurrentTerm(), Success: err == nil,
+	}, err)
 }
