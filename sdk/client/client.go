@@ -14,6 +14,7 @@ import (
 type Client struct {
 	addresses  atomic.Pointer[[]string]
 	preferred  atomic.Uint32 // position in addresses of the server that answered last
+	reached    atomic.Bool   // it was looked which of several servers answers
 	http       *http.Client
 	token      string
 	defaultNS  string

@@ -17,7 +17,7 @@ const DefaultAddress = "http://127.0.0.1:4646"
 
 // Config says which servers to ask, and who is asking.
 type Config struct {
-	Address    string // URL of a server, or of several separated by commas, each tried when the one before does not answer; default: DefaultAddress
+	Address    string // URL of a server, or of several separated by commas, each tried when the one before does not answer, and the first request goes to one that does; default: DefaultAddress
 	Token      string // secret; "": anonymous
 	CACert     string // file (PEM) of the authority that signed the servers' certificates; "": the system's
 	ClientCert string // file (PEM); "": none

@@ -121,6 +121,7 @@ func (r *request) do(ctx context.Context, out any) (*QueryMeta, error) {
 
 // send returns a response of success; its body is the caller's to close.
 func (r *request) send(ctx context.Context) (*http.Response, error) {
+	r.c.reach(ctx)
 	first := r.c.preferred.Load()
 	var electing time.Time // since when servers know no leader; zero: they do
 	for attempt := 0; ; attempt++ {
