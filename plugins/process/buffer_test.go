@@ -28,9 +28,9 @@ func (b *buffer) String() string {
 // eventually waits for what happens beside the test.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("in ten seconds it did not happen that " + what)
+			t.Fatal("in a minute it did not happen that " + what)
 		}
 	}
 }

@@ -8,4 +8,4 @@ package process
 const underRace = true
 
 // slow is how much longer everything takes.
-const slow = 5
+const slow = 2
