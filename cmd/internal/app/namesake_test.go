@@ -37,9 +37,7 @@ func TestPool_ACopyOfADataDirectoryStops(t *testing.T) {
 		t.Errorf("the first one ends: %v", err)
 	default:
 	}
-	if alive(a) != 2 || alive(b) != 2 {
-		t.Errorf("%d and %d members are alive", alive(a), alive(b))
-	}
+	eventually(t, "both know each other as before", func() bool { return alive(a) == 2 && alive(b) == 2 })
 }
 
 func alive(s *started) (n int) {

@@ -192,7 +192,7 @@ func TestPool_AServerThatStoppedIsKnownWhereItComesBack(t *testing.T) {
 		m, _ := a.server.pool.member(id)
 		return m.Addr == after && m.Status == gossip.Alive && a.server.pool.gossip.Conflicts() == nil
 	})
-	if took := time.Since(began); took > 4*time.Second {
+	if took := time.Since(began); took > 8*time.Second { // for a failure it is some ten; package gossip has it exactly
 		t.Errorf("it took %v", took)
 	}
 	if c.server.id != id || after == before {
