@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -22,6 +23,41 @@ type boundedCommits struct {
 	most      uint64
 
 	left atomic.Uint64 // where the log ended that was emptied; 0: Raft knows where it ends
+	owed atomic.Bool   // the disk refused to empty it: nothing is to be read there, and it is tried again
+}
+
+// replaced empties the log where the newest snapshot replaced it, and the server stopped
+// before that was done: Raft would append behind entries that nobody else has, and as a
+// leader send them to others.
+func replaced(logs raft.LogStore, newest *raft.SnapshotMeta) error {
+	first, err := logs.FirstIndex()
+	if err != nil {
+		return fmt.Errorf("start of the log: %w", err)
+	}
+	last, err := logs.LastIndex()
+	if err != nil {
+		return fmt.Errorf("end of the log: %w", err)
+	}
+	if last == 0 || first > newest.Index {
+		return nil // it goes on behind the snapshot
+	}
+	if last >= newest.Index {
+		var l raft.Log
+		err := logs.GetLog(newest.Index, &l)
+		if errors.Is(err, raft.ErrLogNotFound) {
+			return nil // a log with gaps shows by one that something was replaced
+		}
+		if err != nil {
+			return fmt.Errorf("log entry %d: %w", newest.Index, err)
+		}
+		if l.Term == newest.Term {
+			return nil
+		}
+	}
+	if err := logs.DeleteRange(first, last); err != nil {
+		return fmt.Errorf("emptying the log behind a snapshot: %w", err)
+	}
+	return nil
 }
 
 // GetCommitIndex implements raft.CommitTrackingLogStore.
@@ -47,7 +83,10 @@ func (b *boundedCommits) newest() (uint64, error) {
 
 // GetLog implements raft.LogStore.
 func (b *boundedCommits) GetLog(index uint64, to *raft.Log) error {
-	err := b.CommitTrackingLogStore.GetLog(index, to)
+	err := raft.ErrLogNotFound
+	if !b.owed.Load() {
+		err = b.CommitTrackingLogStore.GetLog(index, to)
+	}
 	if err == nil || index > b.left.Load() {
 		return err
 	}
@@ -64,8 +103,8 @@ func (b *boundedCommits) GetLog(index uint64, to *raft.Log) error {
 
 // DeleteRange implements raft.LogStore.
 func (b *boundedCommits) DeleteRange(from, to uint64) error {
-	if b.left.Load() != 0 {
-		return nil // it is empty
+	if b.owed.Load() || b.left.Load() != 0 {
+		return b.empty()
 	}
 	first, err := b.FirstIndex()
 	if err != nil {
@@ -75,14 +114,38 @@ func (b *boundedCommits) DeleteRange(from, to uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := b.CommitTrackingLogStore.DeleteRange(from, to); err != nil || from > first || to < last {
-		return err
+	if last == 0 || from > first || to < last {
+		return b.CommitTrackingLogStore.DeleteRange(from, to)
 	}
 	at, err := b.newest()
-	if at != 0 && at < last {
+	if err != nil || at == 0 {
+		return errors.Join(err, b.CommitTrackingLogStore.DeleteRange(from, to))
+	}
+	if at < last {
 		b.left.Store(last)
 	}
-	return err
+	b.owed.Store(true)
+	return b.empty()
+}
+
+// empty empties the log where that is owed.
+func (b *boundedCommits) empty() error {
+	if !b.owed.Load() {
+		return nil
+	}
+	first, err := b.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := b.LastIndex()
+	if err != nil {
+		return err
+	}
+	if err := b.CommitTrackingLogStore.DeleteRange(first, last); err != nil {
+		return err
+	}
+	b.owed.Store(false)
+	return nil
 }
 
 // StoreLog implements raft.LogStore.
@@ -90,6 +153,9 @@ func (b *boundedCommits) StoreLog(l *raft.Log) error { return b.StoreLogs([]*raf
 
 // StoreLogs implements raft.LogStore.
 func (b *boundedCommits) StoreLogs(list []*raft.Log) error {
+	if err := b.empty(); err != nil {
+		return err
+	}
 	if b.left.Load() != 0 && len(list) > 0 {
 		at, err := b.newest()
 		if err != nil {

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,4 +59,100 @@ func TestLeftover_IsReplacedBehindASnapshot(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		c.settle()
 	})
+}
+
+// kept is a log of entries of a term and a snapshot, as a server leaves them.
+func kept(t *testing.T, from, to, term, at, atTerm uint64) (gapless, *raft.InmemSnapshotStore) {
+	t.Helper()
+	log, snapshots := gapless{raft.NewInmemCommitTrackingStore()}, raft.NewInmemSnapshotStore()
+	for i := from; i <= to; i++ {
+		if err := log.StoreLog(&raft.Log{Index: i, Term: term}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sink, err := snapshots.Create(raft.SnapshotVersionMax, at, atTerm, raft.Configuration{}, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return log, snapshots
+}
+
+// A server that ended between installing a snapshot and emptying its log does that when it
+// starts: what it held there may be what nobody else has.
+func TestLeftover_IsGoneAfterARestart(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to, term, at, atTerm uint64
+		stays                      bool
+	}{
+		"it ends before the snapshot":    {1, 5, 1, 9, 1, false},
+		"it goes on with others' terms":  {1, 20, 1, 9, 2, false},
+		"it holds the snapshot's entry":  {5, 20, 1, 9, 1, true},
+		"it ends with the snapshot":      {5, 9, 1, 9, 1, true},
+		"it begins behind the snapshot":  {10, 20, 1, 9, 1, true},
+		"it ends with others' last term": {5, 9, 1, 9, 2, false},
+	} {
+		log, snapshots := kept(t, c.from, c.to, c.term, c.at, c.atTerm)
+		if _, err := trackCommits(log, snapshots, raft.DefaultConfig()); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		last, err := log.LastIndex()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (last == c.to) != c.stays || !c.stays && last != 0 {
+			t.Errorf("%s: the log ends at %d", name, last)
+		}
+	}
+}
+
+// refusing is a log that cannot be cut.
+type refusing struct {
+	gapless
+	full bool
+}
+
+func (r *refusing) DeleteRange(from, to uint64) error {
+	if r.full {
+		return errors.New("the disk is full")
+	}
+	return r.gapless.DeleteRange(from, to)
+}
+
+// A log that a snapshot replaced, and that the disk refused to empty, is not read any more,
+// and nothing is put behind it before it is empty.
+func TestLeftover_IsNotReadWhereItCouldNotBeDeleted(t *testing.T) {
+	kept, snapshots := kept(t, 1, 20, 1, 9, 1)
+	disk := &refusing{gapless: kept}
+	log, err := trackCommits(disk, snapshots, raft.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.full = true
+	if err := log.DeleteRange(1, 20); err == nil {
+		t.Fatal("it is said to be empty")
+	}
+	var l raft.Log
+	for index, want := range map[uint64]error{5: raft.ErrLogNotFound, 9: raft.ErrLogNotFound, 10: nil, 20: nil, 21: raft.ErrLogNotFound} {
+		if l.Term = 0; !errors.Is(log.GetLog(index, &l), want) || l.Term != 0 {
+			t.Errorf("entry %d: %+v, want %v", index, l, want)
+		}
+	}
+	next := &raft.Log{Index: 10, Term: 2}
+	if err := log.StoreLog(next); err == nil {
+		t.Error("an entry was put behind others that are gone")
+	}
+	disk.full = false
+	if err := log.StoreLog(next); err != nil {
+		t.Fatal(err)
+	}
+	first, err := log.FirstIndex()
+	if err != nil || first != 10 {
+		t.Errorf("the log begins at %d, %v", first, err)
+	}
+	if err := log.GetLog(10, &l); err != nil || l.Term != 2 {
+		t.Errorf("entry 10: %+v, %v", l, err)
+	}
 }

@@ -71,6 +71,9 @@ func trackCommits(logs raft.LogStore, snapshots raft.SnapshotStore, c *raft.Conf
 	from := uint64(0)
 	if len(metas) > 0 {
 		from = metas[0].Index
+		if err := replaced(tracking, metas[0]); err != nil {
+			return nil, err
+		}
 	}
 	committed, err := tracking.GetCommitIndex()
 	if err != nil {
