@@ -56,15 +56,18 @@ build: ## build bin/cede
 # The first decisions that differ are left to the report: they are a page each.
 DEMO_COMPARE = $(CEDE) compare $(DEMO_OUT)/$(1).yaml -p default -p nomad --html $(DEMO_OUT)/$(1).html $(2) \
 	| sed '/^FIRST DECISIONS/,$$d'
-DEMO_ROW     = %-20s %-9s %6v %7v %8v
+DEMO_ROW     = %-20s %-12s %6v %7v %8v
+DEMO_LINE    = {{with .metrics}}{{if index . "boundReplicas"}}$(call DEMO_CELLS,.boundReplicas .evictedReplicas .unboundReplicas) replicas of \
+	bindings{{else}}$(call DEMO_CELLS,.placed .victims .unplaced){{end}}{{end}}
+DEMO_CELLS   = {{printf "$(DEMO_ROW)" $$.scenario $$.policy $(1)}}
 
 .PHONY: demo
 demo: build ## play the examples and compare two policies, in under a minute
 	@mkdir -p $(DEMO_OUT)
 	@printf '\n== The examples, each under the policy it was written for. What they expect must hold.\n\n'
-	@printf '%-20s %-9s %6s %7s %8s\n' EXAMPLE POLICY PLACED EVICTED UNPLACED
+	@printf '%-20s %-12s %6s %7s %8s\n' EXAMPLE POLICY PLACED EVICTED UNPLACED
 	@$(CEDE) sim run examples/*/scenario.yaml \
-	  -t '{{printf "$(DEMO_ROW)" .scenario .policy .metrics.placed .metrics.victims .metrics.unplaced}}'
+	  -t '$(DEMO_LINE)'
 	@printf '\nAll held. To see one: %s sim run examples/gang/scenario.yaml\n' $(CEDE)
 	@printf '\n== A contended cluster: the same jobs on the same nodes under two policies.\n\n'
 	@$(CEDE) sim generate examples/contended/spec.yaml -w $(DEMO_OUT)/contended.yaml

@@ -608,3 +608,24 @@ running [a b]
 		})
 	}
 }
+
+// Metrics count replicas where there are bindings, and say nothing of them elsewhere.
+func TestBindings_AreCountedByReplicas(t *testing.T) {
+	m := play(t, decode(t, `scheduler: {policy: karmada}
+clusters: [{id: m1, capacity: {cpu: 4000}}]
+bindings:
+- {id: low, priority: 1, replicas: 3, resources: {cpu: 1000}}
+- {id: high, priority: 9, preemptionPolicy: PreemptLowerPriority, replicas: 2, resources: {cpu: 2000}}
+running: [{id: l1, binding: low, clusters: {m1: 3}}]
+events: [{at: 0s, submit: high}]
+`), sim.Options{}).Metrics
+	if m.BoundReplicas == nil || *m.BoundReplicas != 2 || *m.EvictedReplicas != 3 || *m.UnboundReplicas != 3 || m.Placed != 0 {
+		t.Errorf("%+v", m)
+	}
+	m = play(t, decode(t, `
+nodes: [{id: n1, capacity: {cpu: 1000}}]
+`), sim.Options{}).Metrics
+	if m.BoundReplicas != nil || m.EvictedReplicas != nil || m.UnboundReplicas != nil {
+		t.Errorf("no bindings: %+v", m)
+	}
+}

@@ -3,6 +3,8 @@ package sim
 import (
 	"slices"
 	"time"
+
+	"github.com/cede-scheduler/cede/core/sim/metrics"
 )
 
 // finish makes the result of a run that is over.
@@ -18,14 +20,35 @@ func (e *engine) finish() *Run {
 	}
 	m := e.record.collector.Finish(end)
 	snap := e.store.Snapshot()
+	unbound := e.unbound(snap)
+	if len(e.file.Bindings) > 0 {
+		e.replicas(m, unbound)
+	}
 	return &Run{
 		Metrics: m, Series: e.record.collector.Series(), Faults: e.faults, Warnings: e.file.Warnings,
 		Result: &Result{
 			Version: 1, Scenario: e.file.Name, Policy: e.policyName(), PolicyVersion: e.version.ID,
 			Seed: e.file.Seed, Placements: e.record.placements, Bindings: e.bound.list,
-			Unplaced: append(e.wanted.unplaced(snap), e.unbound(snap)...), Evicted: e.record.evicted, Running: e.running(), Metrics: m,
+			Unplaced: append(e.wanted.unplaced(snap), unbound...), Evicted: e.record.evicted, Running: e.running(), Metrics: m,
 		},
 	}
+}
+
+// replicas counts what became of the replicas of bindings.
+func (e *engine) replicas(m *metrics.Metrics, unbound []Unplaced) {
+	bound, waiting, evicted := 0, 0, 0
+	for i := range e.bound.list {
+		for _, n := range e.bound.list[i].Clusters {
+			bound += n
+		}
+	}
+	for i := range unbound {
+		waiting += unbound[i].Count
+	}
+	for i := range e.record.evicted {
+		evicted += e.record.evicted[i].Replicas
+	}
+	m.BoundReplicas, m.UnboundReplicas, m.EvictedReplicas = &bound, &waiting, &evicted
 }
 
 // running lists what is there at the end, ascending by id.

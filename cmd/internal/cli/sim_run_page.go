@@ -183,7 +183,7 @@ func (s *story) metrics() {
 // those of the heading, nor those that explain others, nor the quantiles
 // between the median and the worst.
 func telling(name string, d metrics.Definition) bool {
-	if d.Context || name == "unplaced" || name == "victims" {
+	if d.Context || slices.Contains([]string{"unplaced", "victims", "unboundReplicas", "evictedReplicas"}, name) {
 		return false
 	}
 	for _, between := range []string{".p90", ".p95", ".p99", ".p999"} {

@@ -357,6 +357,7 @@ func TestMetrics_EveryNumberIsDefined(t *testing.T) {
 	full := Metrics{
 		VictimsPerPreemption: &PerPreemption{}, RegretVictims: &one, WastedWork: map[string]float64{"cpu": 1}, Goodput: &share,
 		BudgetViolations: &one, GangsBroken: &one, QueueDelay: map[string]Quantiles{"1": {}},
+		BoundReplicas: &one, UnboundReplicas: &one, EvictedReplicas: &one,
 		Utilisation: map[string]float64{"cpu": 1}, Fragmentation: map[string]float64{"cpu": 1}, Jain: &share, DecisionLatency: &Latency{},
 	}
 	var keys map[string]any

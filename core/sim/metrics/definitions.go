@@ -33,6 +33,19 @@ var Definitions = []Definition{
 		"Instances wanted and not placed at the end, evicted work included.",
 	},
 	{
+		"boundReplicas", "", Higher, true,
+		"Replicas of bindings that got room on member clusters, those of replacements included. Absent without bindings, of " +
+			"which placed and victims say nothing.",
+	},
+	{
+		"unboundReplicas", "", Lower, false,
+		"Replicas of bindings wanted and not placed at the end. Absent without bindings.",
+	},
+	{
+		"evictedReplicas", "", Lower, false,
+		"Replicas of bindings evicted from member clusters for another binding. Absent without bindings.",
+	},
+	{
 		"preemptions", "", Lower, false,
 		"Placements with at least one victim.",
 	},

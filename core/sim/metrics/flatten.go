@@ -20,6 +20,9 @@ func (m *Metrics) Flatten() []Value {
 	var f flat
 	f.count("placed", m.Placed)
 	f.count("unplaced", m.Unplaced)
+	f.maybe("boundReplicas", m.BoundReplicas)
+	f.maybe("unboundReplicas", m.UnboundReplicas)
+	f.maybe("evictedReplicas", m.EvictedReplicas)
 	f.count("preemptions", m.Preemptions)
 	f.count("victims", m.Victims)
 	if v := m.VictimsPerPreemption; v != nil {

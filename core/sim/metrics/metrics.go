@@ -5,6 +5,9 @@ package metrics
 type Metrics struct {
 	Placed               int                  `json:"placed"`
 	Unplaced             int                  `json:"unplaced"`
+	BoundReplicas        *int                 `json:"boundReplicas,omitempty"`
+	UnboundReplicas      *int                 `json:"unboundReplicas,omitempty"`
+	EvictedReplicas      *int                 `json:"evictedReplicas,omitempty"`
 	Preemptions          int                  `json:"preemptions"`
 	Victims              int                  `json:"victims"`
 	VictimsPerPreemption *PerPreemption       `json:"victimsPerPreemption,omitempty"`
