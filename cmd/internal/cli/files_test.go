@@ -17,6 +17,9 @@ func TestWritePrivate_IsTheOwnersAlone(t *testing.T) {
 			if err := os.WriteFile(path, nil, before); err != nil {
 				t.Fatal(err)
 			}
+			if err := os.Chmod(path, before); err != nil { // whatever the umask
+				t.Fatal(err)
+			}
 		}
 		err := OS{}.WritePrivate(path, func(w io.Writer) error {
 			_, err := io.WriteString(w, "x")
