@@ -232,7 +232,8 @@ func (c *connection) await(ctx context.Context, v *runView, timeout time.Duratio
 	progress := c.env.progress()
 	defer progress.Done()
 	id, q := v.EvalID, &client.QueryOptions{Namespace: v.Namespace}
-	for {
+	why := ""
+	for round := 0; ; round++ {
 		e, meta, err := c.client.Evaluations().Get(limited, id, q)
 		switch {
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
@@ -251,7 +252,10 @@ func (c *connection) await(ctx context.Context, v *runView, timeout time.Duratio
 		progress.Show(func(elapsed time.Duration) string {
 			return fmt.Sprintf("evaluation %s is %s for %s", id, e.Status, age(elapsed))
 		})
-		if q.Index, q.Wait = meta.LastIndex, 5*time.Second; q.Index == 0 {
+		if round > 0 {
+			why = c.tellWhyPending(limited, meta, why)
+		}
+		if q.Index, q.Wait = meta.LastIndex, pendingWait(round); q.Index == 0 {
 			c.env.pause(limited, 200*time.Millisecond) // a server that cannot say when to ask again
 		}
 	}

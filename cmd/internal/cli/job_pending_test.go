@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// Whoever waits for a job that nobody looks at is told why, once.
+func TestJobRun_SaysWhyNobodyLooksAtIt(t *testing.T) {
+	for name, c := range map[string]struct{ broker, want string }{
+		"paused":     {`{"Enabled": true, "Paused": true}`, "evaluations are paused: nothing is placed until `cede operator broker resume`"},
+		"no workers": {`{"Enabled": true, "Workers": {"Wanted": 0}}`, "the server that leads has no workers (server.workers is 0)"},
+		"held":       {`{"Enabled": true, "Workers": {"Wanted": 2, "Held": ["a policy is not ready"]}}`, "are held: a policy is not ready"},
+		"no leader":  {"", "no server leads: nothing is placed until one is elected"},
+		"at work":    {`{"Enabled": true, "Workers": {"Wanted": 2, "Running": 2}}`, ""},
+		"forbidden":  {`{"Code": "forbidden"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("X-Nomad-Index", "40")
+				w.Header().Set("X-Nomad-KnownLeader", map[bool]string{true: "true", false: "false"}[c.broker != ""])
+				answer := `{"EvalID": "e1", "Index": 40}`
+				switch r.URL.Path {
+				case "/v1/evaluation/e1":
+					if asked++; asked <= 4 {
+						answer = `{"ID": "e1", "JobID": "web", "Status": "pending"}`
+					} else {
+						answer = `{"ID": "e1", "JobID": "web", "Status": "complete"}`
+					}
+				case "/v1/evaluation/e1/allocations":
+					answer = `[]`
+				case "/v1/operator/broker/status":
+					if answer = c.broker; strings.Contains(answer, "forbidden") {
+						w.WriteHeader(http.StatusForbidden)
+					}
+				}
+				_, _ = io.WriteString(w, answer)
+			}))
+			defer server.Close()
+			w := newWorld(map[string]string{"web.yaml": "id: web\ngroups: [{name: g, tasks: [{name: t, driver: sim}]}]\n"}, "job", "run", "web.yaml")
+			w.variables["CEDE_ADDR"] = server.URL
+			if code := run(t.Context(), w.Env); code != ExitOK {
+				t.Fatalf("exit %d: %s", code, w.err.String())
+			}
+			said := strings.ReplaceAll(w.err.String(), "warning: server "+server.URL+" knows no leader: this may be old\n", "")
+			if c.want == "" && said != "" || strings.Count(said, "warning: ") > 1 || !strings.Contains(said, c.want) {
+				t.Errorf("it said %q, want %q", said, c.want)
+			}
+		})
+	}
+}
