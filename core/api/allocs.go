@@ -96,7 +96,7 @@ func listAllocs(_ *API, c *call) (any, error) {
 		return stub
 	}
 	return c.read(view{
-		keys: []state.Key{state.TableAllocs.Whole()}, table: state.TableAllocs, whole: true,
+		keys: []state.Key{state.TableAllocs.Whole(), state.TableNodes.Whole()}, table: state.TableAllocs, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			p := pager[*client.AllocationStub]{page: part}
 			ns, changed := c.namespace(), uint64(0)
@@ -112,7 +112,7 @@ func listAllocs(_ *API, c *call) (any, error) {
 					if !strings.HasPrefix(a.ID, c.prefix()) {
 						continue
 					}
-					changed = max(changed, a.ModifyIndex)
+					changed = max(changed, changedAt(s, a))
 					if room = p.add(pageKey(key.Namespace, key.ID, a.ID), func() *client.AllocationStub { return stubOf(s, a) }); !room {
 						break
 					}
@@ -136,8 +136,12 @@ var evalKind = kind[model.Evaluation]{
 	of: func(e *model.Evaluation) (string, string) { return e.ID, e.Namespace },
 }
 
-func getAlloc(_ *API, c *call) (any, error) {
-	return one(c, allocKind, func(s *state.Snapshot, a *model.Allocation) (any, uint64) { return allocOf(s, a, nil), a.ModifyIndex })
+func getAlloc(api *API, c *call) (any, error) {
+	var node []state.Key
+	if a, err := allocKind.find(api.cfg.Server.Snapshot(), c, c.r.PathValue("id")); err == nil && a.Group.Disconnect != nil {
+		node = append(node, state.TableNodes.Of(a.NodeID))
+	}
+	return one(c, allocKind, func(s *state.Snapshot, a *model.Allocation) (any, uint64) { return allocOf(s, a, nil), changedAt(s, a) }, node...)
 }
 
 func stopAlloc(a *API, c *call) (any, error) {
@@ -198,5 +202,5 @@ func evalAllocs(_ *API, c *call) (any, error) {
 		mine := slices.DeleteFunc(s.AppendJobAllocs(nil, e.JobKey()), func(a *model.Allocation) bool { return a.EvalID != e.ID })
 		list, changed := stubsOf(s, mine)
 		return list, max(changed, e.ModifyIndex)
-	}, state.TableAllocs.Whole())
+	}, state.TableAllocs.Whole(), state.TableNodes.Whole())
 }

@@ -26,7 +26,7 @@ func summarise(s *state.Snapshot, j *model.Job) (*client.JobSummary, uint64) {
 		out.Summary[g.Name] = client.TaskGroupSummary{}
 	}
 	for _, a := range s.AppendJobAllocs(nil, j.Key()) {
-		out.ModifyIndex = max(out.ModifyIndex, a.ModifyIndex)
+		out.ModifyIndex = max(out.ModifyIndex, changedAt(s, a))
 		t := out.Summary[a.Group.Name]
 		count(&t, s, a)
 		out.Summary[a.Group.Name] = t
@@ -133,7 +133,7 @@ func jobStub(s *state.Snapshot, j *model.Job) (*client.JobStub, uint64) {
 func stubsOf(s *state.Snapshot, allocs []*model.Allocation) ([]*client.AllocationStub, uint64) {
 	list, changed := []*client.AllocationStub{}, uint64(0)
 	for _, a := range allocs {
-		changed = max(changed, a.ModifyIndex)
+		changed = max(changed, changedAt(s, a))
 		list = append(list, allocStub(s, a))
 	}
 	slices.SortFunc(list, func(a, b *client.AllocationStub) int { return strings.Compare(a.ID, b.ID) })
@@ -144,6 +144,30 @@ func stubsOf(s *state.Snapshot, allocs []*model.Allocation) ([]*client.Allocatio
 // for that, so that the node is mostly not looked up.
 func isUnknown(s *state.Snapshot, a *model.Allocation) bool {
 	return a.Group.Disconnect != nil && a.Unknown(s.Node(a.NodeID))
+}
+
+// changedAt is the index at which something that is shown of an allocation changed last,
+// or a later one. That nobody knows what it does is told of its node, and written there
+// alone.
+func changedAt(s *state.Snapshot, a *model.Allocation) uint64 {
+	if a.Group.Disconnect == nil || a.Client.Terminal() {
+		return a.ModifyIndex
+	}
+	if n := s.Node(a.NodeID); n != nil {
+		return max(a.ModifyIndex, n.ModifyIndex)
+	}
+	return a.ModifyIndex
+}
+
+// nodesUnder is what else a read of a job's allocations has to watch: the nodes, where
+// some are kept for one that is silent.
+func nodesUnder(s *state.Snapshot, key model.JobKey) []state.Key {
+	for _, a := range s.AppendJobAllocs(nil, key) {
+		if a.Group.Disconnect != nil {
+			return []state.Key{state.TableNodes.Whole()}
+		}
+	}
+	return nil
 }
 
 func clientStatus(s *state.Snapshot, a *model.Allocation) string {

@@ -90,7 +90,7 @@ func listJobs(_ *API, c *call) (any, error) {
 		return nil, err
 	}
 	return c.read(view{
-		keys: []state.Key{state.TableJobs.Whole(), state.TableAllocs.Whole()}, table: state.TableJobs, whole: true,
+		keys: []state.Key{state.TableJobs.Whole(), state.TableAllocs.Whole(), state.TableNodes.Whole()}, table: state.TableJobs, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			p := pager[*client.JobStub]{page: part}
 			changed := uint64(0)
@@ -356,7 +356,7 @@ func (c *call) ofJob(made func(*state.Snapshot, *model.Job) (any, uint64)) (any,
 		return nil, err
 	}
 	return c.read(view{
-		keys: []state.Key{state.TableJobs.OfJob(key), state.TableJobAllocs.OfJob(key), state.TableJobEvals.OfJob(key)},
+		keys: append(nodesUnder(c.api.cfg.Server.Snapshot(), key), state.TableJobs.OfJob(key), state.TableJobAllocs.OfJob(key), state.TableJobEvals.OfJob(key)),
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			j := s.Job(key)
 			if j == nil {
@@ -416,7 +416,7 @@ func jobAllocations(_ *API, c *call) (any, error) {
 		return nil, err
 	}
 	return c.read(view{
-		keys: []state.Key{state.TableJobAllocs.OfJob(key)},
+		keys: append(nodesUnder(c.api.cfg.Server.Snapshot(), key), state.TableJobAllocs.OfJob(key)),
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			list, changed := stubsOf(s, s.AppendJobAllocs(nil, key))
 			return list, changed, nil

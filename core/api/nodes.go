@@ -277,7 +277,7 @@ func nodeAllocs(_ *API, c *call) (any, error) {
 			list, changed := []*client.Allocation{}, uint64(0)
 			jobs := map[*model.Job]*client.Job{}
 			for _, a := range s.AppendNodeAllocs(nil, id) {
-				changed = max(changed, a.ModifyIndex)
+				changed = max(changed, changedAt(s, a))
 				list = append(list, allocOf(s, a, jobs))
 			}
 			return list, changed, nil

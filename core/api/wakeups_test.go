@@ -1,8 +1,13 @@
 package api
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -78,4 +83,70 @@ func TestWakeUps_ATaintDrivesWorkOut(t *testing.T) {
 	w.join("n2", 100, 1000)
 	w.taint("n1", nil, []client.Taint{{Key: "failing", Effect: "NoExecute"}})
 	w.placed("web", "n2")
+}
+
+// statusOf is the status of a job's first allocation.
+func statusOf(list []*client.AllocationStub, job string) string {
+	for _, a := range list {
+		if a.JobID == job {
+			return a.ClientStatus
+		}
+	}
+	return "none"
+}
+
+// That nobody knows any more what an instance does is told of its node and written
+// there: who waits for news of the instance hears of it all the same.
+func TestQueries_WakeWhenANodeFallsSilent(t *testing.T) {
+	w := start(t)
+	w.join("n1", 100, 1000)
+	kept := job("kept", 50, 1, 10, 10)
+	kept.TaskGroups[0].Disconnect = &client.DisconnectStrategy{}
+	w.register(kept)
+	w.register(job("other", 50, 1, 10, 10))
+	w.run()
+	list, meta, err := w.client.Jobs().Allocations(t.Context(), "kept", nil)
+	w.no(err)
+	ctx, q := t.Context(), &client.QueryOptions{Index: meta.LastIndex, Wait: time.Minute}
+	heard := map[string]chan string{}
+	ask := func(what string, status func() (string, error)) {
+		heard[what] = make(chan string, 1)
+		go func() {
+			word, err := status()
+			heard[what] <- fmt.Sprint(word, err)
+		}()
+	}
+	ask("the allocation", func() (string, error) {
+		a, _, err := w.client.Allocations().Get(ctx, list[0].ID, q)
+		return a.ClientStatus, err
+	})
+	ask("the job's allocations", func() (string, error) {
+		all, _, err := w.client.Jobs().Allocations(ctx, "kept", q)
+		return statusOf(all, "kept"), err
+	})
+	ask("all allocations", func() (string, error) {
+		all, _, err := w.client.Allocations().List(ctx, q)
+		return statusOf(all, "kept"), err
+	})
+	ask("the summary", func() (string, error) {
+		s, _, err := w.client.Jobs().Summary(ctx, "kept", q)
+		if err != nil || s.Summary["app"].Unknown != 1 {
+			return "known", err
+		}
+		return "unknown", nil
+	})
+	_, err = w.node.Apply(ctx, &replication.Entry{Time: time.Now().UnixNano(), Command: &replication.ChangeNodes{
+		IDs: []string{"n1"}, Change: state.NodeChange{Status: new(model.NodeDown)},
+	}})
+	w.no(err)
+	for what, c := range heard {
+		select {
+		case got := <-c:
+			if got != "unknown<nil>" {
+				t.Errorf("%s: %s", what, got)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s: no answer", what)
+		}
+	}
 }
