@@ -2,11 +2,13 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,7 +22,8 @@ func (a *API) passedOn(c *call) bool {
 	if c.r.Header.Get(headerForwarded) != "" {
 		return false // answered with no_leader by whoever tries to write
 	}
-	target, err := url.Parse(a.cfg.Process.LeaderURL())
+	leader := a.cfg.Process.LeaderURL()
+	target, err := url.Parse(leader)
 	if err != nil || target.Host == "" {
 		return false
 	}
@@ -30,6 +33,8 @@ func (a *API) passedOn(c *call) bool {
 	}
 	// The body must come in time; then the leader has its time to answer.
 	_ = c.w.control.SetReadDeadline(time.Now().Add(within + a.cfg.Limits.Call))
+	answers, end := a.whileItLeads(c, leader)
+	defer end()
 	proxy := httputil.ReverseProxy{
 		Transport:     a.cfg.ForwardTransport,
 		FlushInterval: -1,
@@ -40,11 +45,17 @@ func (a *API) passedOn(c *call) bool {
 			p.Out.Header.Set(headerRequestID, c.id)
 		},
 		ModifyResponse: func(resp *http.Response) error {
-			resp.Header.Del(headerRequestID) // it is set
+			answers()
+			for _, set := range []string{headerRequestID, headerNoSniff} {
+				resp.Header.Del(set)
+			}
 			a.catchUp(c, resp)
 			return nil
 		},
-		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
+			if cause := context.Cause(r.Context()); errors.Is(cause, errDeposed) {
+				err = cause
+			}
 			a.fail(c, &failure{
 				code: codeNoLeader, message: "the leader cannot be reached: " + err.Error(),
 				help: "it may be about to change: try again; a write may have been carried out, so use the same Idempotency-Key",
@@ -53,6 +64,46 @@ func (a *API) passedOn(c *call) bool {
 	}
 	proxy.ServeHTTP(c.w, c.r)
 	return true
+}
+
+const (
+	// leadsStill is how often it is looked whether the server that a request was passed on
+	// to leads still, and leadsNot how many such looks must find that it does not.
+	leadsStill = 500 * time.Millisecond
+	leadsNot   = 2
+)
+
+// errDeposed is of a request that was passed on to a server which leads no more.
+var errDeposed = errors.New("it leads no more, and has not answered")
+
+// whileItLeads ends a request that is passed on when the server that was to answer it
+// leads no more and does not say so itself. Whoever is deposed answers that; but a process
+// that was stopped does not, and its connections stay: the caller would wait for ever for
+// a server that the others have replaced. answers is called once it begins to answer.
+func (a *API) whileItLeads(c *call, leader string) (answers, end func()) {
+	ctx, cancel := context.WithCancelCause(c.r.Context())
+	c.r = c.r.WithContext(ctx)
+	var answered atomic.Bool
+	look := func() {
+		ticks := time.NewTicker(leadsStill)
+		defer ticks.Stop()
+		for not := 0; not < leadsNot; {
+			select {
+			case <-ticks.C:
+			case <-ctx.Done():
+				return
+			}
+			if answered.Load() {
+				return
+			}
+			if not++; a.cfg.Process.LeaderURL() == leader {
+				not = 0
+			}
+		}
+		cancel(errDeposed)
+	}
+	timer := time.AfterFunc(leadsStill, look) // what is answered at once needs no look
+	return func() { answered.Store(true); timer.Stop() }, func() { timer.Stop(); cancel(nil) }
 }
 
 // catchUpWithin bounds how long a write is held back for this server to have it.

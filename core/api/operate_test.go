@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -412,9 +414,45 @@ func TestFollower_PassesOnWhatOnlyTheLeaderCanAnswer(t *testing.T) {
 	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, `"no_leader"`) || strings.Contains(text, "not_leader") {
 		t.Errorf("passed on twice: %d %s", resp.StatusCode, text)
 	}
+	resp, _ = w.send("GET", "/v1/jobs?consistent=true", "")
+	for _, once := range []string{headerNoSniff, headerRequestID, headerIndex} {
+		if len(resp.Header.Values(once)) != 1 {
+			t.Errorf("%s: %q", once, resp.Header.Values(once))
+		}
+	}
 	url = "http://127.0.0.1:1"
 	if _, err := w.client.Jobs().Register(ctx, job("web", 50, 1, 10, 10), nil); !client.HasCode(err, client.CodeNoLeader) {
 		t.Errorf("a leader that is not there: %v", err)
+	}
+}
+
+// A leader whose process was stopped keeps the connection and never answers. Once
+// another server leads, whoever waits for it is told.
+func TestFollower_WaitsForNobodyWhoLeadsNoMore(t *testing.T) {
+	hangs, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = hangs.Close() }()
+	var leader atomic.Pointer[string]
+	set := func(url string) { leader.Store(&url) }
+	set("http://" + hangs.Addr().String())
+	w := start(t, func(c *Config) {
+		c.ID, c.Replication, c.Server = "s2", follower{c.Replication}, refuses{c.Server}
+		c.Process.LeaderURL = func() string { return *leader.Load() }
+	})
+	go func() {
+		conn, err := hangs.Accept() // the request is on its way
+		if err == nil {
+			defer func() { _ = conn.Close() }()
+			_, _ = conn.Read(make([]byte, 1))
+			set("http://127.0.0.1:1")
+			<-t.Context().Done()
+		}
+	}()
+	resp, text := w.send("PUT", "/v1/operator/broker/pause", "")
+	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, `"no_leader"`) || !strings.Contains(text, "leads no more") {
+		t.Errorf("%d %s", resp.StatusCode, text)
 	}
 }
 

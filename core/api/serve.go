@@ -31,6 +31,7 @@ const (
 	headerIdempotency = "Idempotency-Key"
 	headerComplete    = "X-Cede-Complete"
 	headerForwarded   = "X-Cede-Forwarded-By"
+	headerNoSniff     = "X-Content-Type-Options"
 )
 
 // call is one request on its way.
@@ -51,7 +52,7 @@ func (a *API) serve(rt *route) http.Handler {
 		r = a.traced(r)
 		c := &call{api: a, route: rt, w: newRecorder(w, a.cfg.Limits.Write), r: r, id: requestID(r)}
 		c.w.Header().Set(headerRequestID, c.id)
-		c.w.Header().Set("X-Content-Type-Options", "nosniff")
+		c.w.Header().Set(headerNoSniff, "nosniff")
 		defer func() {
 			thrown := recover()
 			if thrown != nil {

@@ -177,6 +177,7 @@ func serverError(e *client.Error) *Error {
 		own.Exit = ExitConflict
 	case client.CodeNoLeader:
 		own.Exit = ExitUnreachable
+		own.Hint = strings.ReplaceAll(own.Hint, "stale=true", "--stale") // as it is said here
 		if own.Hint == "" {
 			own.Hint = "wait for an election, or start more servers; `cede operator raft` shows them"
 		}

@@ -195,3 +195,11 @@ func TestServerCommands_AreInterrupted(t *testing.T) {
 		})
 	}
 }
+
+// What the server calls stale=true is --stale on the command line.
+func TestServerError_SpeaksOfFlags(t *testing.T) {
+	e := serverError(&client.Error{Code: client.CodeNoLeader, Message: "no", Hint: "ask another server; stale=true reads what is here"})
+	if want := "ask another server; --stale reads what is here"; e.Hint != want || e.Exit != ExitUnreachable {
+		t.Errorf("exit %d, %q", e.Exit, e.Hint)
+	}
+}
