@@ -124,7 +124,7 @@ func (s *searcher) unit(key model.JobKey) *unit {
 		u.rows = append(u.rows, row)
 		live[a.Group.Name]++
 		u.spared = u.spared || s.f.req.Spared[a] || int64(row.Priority) > s.ceiling || a.Job.NonPreemptible || s.spares(row) ||
-			s.f.req.Rules != nil && s.f.req.Rules.Anchors(row)
+			s.f.req.Rules != nil && s.f.req.Rules.Anchors(Everywhere, row)
 		if !s.strict || !a.Available() {
 			continue
 		}
@@ -508,7 +508,7 @@ func (s *searcher) lookElsewhere(p *place, pos int32) bool {
 	var rows []*state.Row
 	for _, a := range allocs {
 		row := s.rowOf(a)
-		if int64(row.Priority) > s.ceiling || a.Job.NonPreemptible || a.Job.Key() == own || s.f.req.Rules.Anchors(row) || !s.mayGo(p, row) {
+		if int64(row.Priority) > s.ceiling || a.Job.NonPreemptible || a.Job.Key() == own || s.f.req.Rules.Anchors(Everywhere, row) || !s.mayGo(p, row) {
 			return false
 		}
 		rows = append(rows, row)

@@ -59,13 +59,18 @@ type Rules interface {
 	// node at pos may take one more instance of the group, ascending by priority and
 	// id; false where their leaving would not help. Workers ask side by side.
 	Elsewhere(pos int32) ([]*model.Allocation, bool)
-	// Anchors is whether the group goes where the row is: it is no candidate.
-	Anchors(row *state.Row) bool
+	// Anchors is whether a row on the node at pos is, or may be once others there are
+	// gone, what lets the group go there: it is no candidate for it. With Everywhere for a
+	// position it is whether the row may be that for any node. Workers ask side by side.
+	Anchors(pos int32, row *state.Row) bool
 	// Separates is whether Separated can be true at all, and Apart whether it can of
 	// some row of the node at pos.
 	Separates() bool
 	Apart(pos int32) bool
 }
+
+// Everywhere is no node's position.
+const Everywhere = -1
 
 // delta is the base gap of a request.
 func (r *Request) delta() int32 { return baseGap(r.Policy, r.Delta) }

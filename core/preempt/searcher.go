@@ -317,7 +317,7 @@ func (s *searcher) candidates(p *place, pos int32) {
 		if job.NonPreemptible || job == own || (job.ID == own.ID && job.Namespace == own.Namespace) {
 			continue
 		}
-		if f.req.Rules != nil && f.req.Rules.Anchors(row) {
+		if f.req.Rules != nil && f.req.Rules.Anchors(pos, row) {
 			continue
 		}
 		if p.guarded && !s.mayGo(p, row) {

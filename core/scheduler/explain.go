@@ -162,7 +162,7 @@ func (x *explainer) full(chunk *state.Chunk, i int, pos int32, outcome preempt.O
 		x.why.Exhaust(what)
 	}
 	if x.run.preempts {
-		switch o := x.obstacle(chunk, i, outcome); o {
+		switch o := x.obstacle(chunk, pos, outcome); o {
 		case unhindered:
 		case protected:
 			why := protects(by)

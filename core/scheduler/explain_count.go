@@ -76,7 +76,7 @@ func (x *explainer) countChunk(chunk *state.Chunk, base int32, nodes uint64, by 
 	}
 	for left := whole &^ enough; left != 0; left &= left - 1 {
 		i := bits.TrailingZeros64(left)
-		if o := x.obstacle(chunk, i, by[base+int32(i)]); o != unhindered {
+		if o := x.obstacle(chunk, base+int32(i), by[base+int32(i)]); o != unhindered {
 			x.hindered[o]++
 		}
 	}

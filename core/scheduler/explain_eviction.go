@@ -63,13 +63,14 @@ func protects(b *model.Budget) string {
 }
 
 // obstacle tells why the search found nothing on a node.
-func (x *explainer) obstacle(chunk *state.Chunk, i int, outcome preempt.Outcome) obstacle {
+func (x *explainer) obstacle(chunk *state.Chunk, pos int32, outcome preempt.Outcome) obstacle {
+	i := int(pos) % state.ChunkSize
 	switch outcome {
 	case preempt.NoCandidates:
 		if lowest := chunk.MinPriority(i); lowest != math.MaxInt32 && int64(lowest) > x.ranker.ceiling && chunk.Pinned()>>i&1 == 0 {
 			return tooHigh // as nobody would say, without a look at the node
 		}
-		return x.nobody(chunk.Rows(i))
+		return x.nobody(pos, chunk.Rows(i))
 	case preempt.NotEnough:
 		return notEnough
 	case preempt.Declined:
@@ -82,7 +83,7 @@ func (x *explainer) obstacle(chunk *state.Chunk, i int, outcome preempt.Outcome)
 
 // nobody tells why none of a node's allocations, by ascending priority, is a
 // candidate.
-func (x *explainer) nobody(rows []state.Row) obstacle {
+func (x *explainer) nobody(pos int32, rows []state.Row) obstacle {
 	switch {
 	case len(rows) == 0:
 		return nothingRuns
@@ -100,7 +101,7 @@ func (x *explainer) nobody(rows []state.Row) obstacle {
 			found = notPreemptible
 		case x.tolerates(row):
 			found = tolerant
-		case x.rules != nil && x.rules.Anchors(row):
+		case x.rules != nil && x.rules.Anchors(pos, row):
 			found = anchored
 		default:
 			return spared

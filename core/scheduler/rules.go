@@ -225,8 +225,11 @@ func (u *groupRules) count(a *model.Allocation, by int) {
 		}
 	}
 	for _, t := range u.colocate {
-		if t.rule.Matches(a.Group.Labels) {
-			t.count(node, pos, by)
+		if !t.rule.Matches(a.Group.Labels) {
+			continue
+		}
+		if t.count(node, pos, by); a.Job.ID != u.group.Job.ID {
+			t.countOther(node, by)
 		}
 	}
 }
@@ -375,20 +378,6 @@ func excludes(a, b *model.Group, n *model.Node) bool {
 			if _, ok := n.Domain(t.TopologyKey); ok {
 				return true
 			}
-		}
-	}
-	return false
-}
-
-// Anchors is whether the group is placed beside the row: such a row is never a
-// candidate, since evicting it may take away the reason for the place.
-func (u *groupRules) Anchors(row *state.Row) bool {
-	if len(u.group.Colocate) == 0 || row.Group.Job.Namespace != u.group.Job.Namespace {
-		return false
-	}
-	for i := range u.group.Colocate {
-		if u.group.Colocate[i].Matches(row.Group.Labels) {
-			return true
 		}
 	}
 	return false

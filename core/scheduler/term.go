@@ -14,7 +14,8 @@ import (
 type term struct {
 	rule     *model.LabelTerm
 	byDomain map[string]int
-	onNode   *tally // those with a domain, by node position
+	others   map[string]int // by domain, those of other jobs than the group's; of co-location alone
+	onNode   *tally         // those with a domain, by node position
 	total    int
 	// What is said of nodes that it forbids, made once: most nodes may be.
 	separates, colocates string
@@ -25,7 +26,7 @@ func (r *run) newTerm(rule *model.LabelTerm) *term {
 	t := &term{rule: rule, onNode: r.s.tallies.take(r.base)}
 	t.separates, t.colocates = "separate from "+t.String(), "colocate with "+t.String()
 	if !local(rule) {
-		t.byDomain = map[string]int{}
+		t.byDomain, t.others = map[string]int{}, map[string]int{}
 	}
 	return t
 }
@@ -47,6 +48,13 @@ func (t *term) count(n *model.Node, pos int32, by int) (counted bool) {
 	}
 	t.onNode.add(pos, by)
 	return true
+}
+
+// countOther notes that an allocation that is counted is of another job.
+func (t *term) countOther(n *model.Node, by int) {
+	if domain, ok := n.Domain(t.rule.TopologyKey); ok && !local(t.rule) {
+		t.others[domain] += by
+	}
 }
 
 // inDomain counts the allocations in the node's domain.

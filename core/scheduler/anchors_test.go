@@ -1,0 +1,222 @@
+package scheduler_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/policies/kubernetes"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// quarter is a few full nodes in two zones, where somebody wants to be beside others, of
+// whom some are less important.
+type quarter struct {
+	nodes  []*model.Node
+	allocs []*model.Allocation
+	job    *model.Job
+}
+
+func rollQuarter(d *rand.Rand) *quarter {
+	q := &quarter{}
+	for i := range 2 + d.IntN(3) {
+		n := coretest.Node(fmt.Sprint("n", i), 10, 10, 0)
+		if zone := d.IntN(5); zone < 4 { // else it is of none
+			n.Attributes = map[string]string{"zone": []string{"a", "a", "b", "b"}[zone]}
+		}
+		q.nodes = append(q.nodes, n)
+		for left := int64(10); left > 0; {
+			cpu := min(left, int64(2+d.IntN(5)))
+			if left -= cpu; d.IntN(8) == 0 {
+				continue
+			}
+			id := fmt.Sprintf("v%d-%d", i, left)
+			app := []string{"cache", "cache", "other"}[d.IntN(3)]
+			a := coretest.Running(id, job(id, []int32{1, 2, 3, 50, 60}[d.IntN(5)], cpu, 1).With(func(g *model.Group) { g.Labels = labels(app) }).Change(func(j *model.Job) {
+				j.NonPreemptible = d.IntN(10) == 0
+			}).Obj(), 0, 0, n.ID)
+			a.StartTime = -int64(100*d.IntN(50)+len(q.allocs)) * 1e9 // no two are alike
+			q.allocs = append(q.allocs, a)
+		}
+	}
+	q.job = job("j", 50, int64(2+d.IntN(6)), 1).With(func(g *model.Group) {
+		g.Labels = labels([]string{"cache", "j"}[d.IntN(2)])
+		g.Colocate = term("cache", []string{"zone", "zone", "node"}[d.IntN(3)])
+	}).Obj()
+	return q
+}
+
+func (q *quarter) String() string {
+	g := q.job.Groups[0]
+	text := fmt.Sprintf("j, %v, asks for %d beside cache by %s\n", g.Labels, g.Resources["cpu"], g.Colocate[0].TopologyKey)
+	for _, a := range q.allocs {
+		domain, _ := q.domain(q.nodes[slices.IndexFunc(q.nodes, func(n *model.Node) bool { return n.ID == a.NodeID })])
+		text += fmt.Sprintf("%s %v of %d in %s, %d cpu, since %d, stays %t\n", a.ID, a.Group.Labels, a.Job.Priority, domain, a.Group.Resources["cpu"], a.StartTime, a.Job.NonPreemptible)
+	}
+	return text
+}
+
+func ids(list []*model.Allocation) (names []string) {
+	for _, a := range list {
+		names = append(names, a.ID)
+	}
+	return names
+}
+
+func (q *quarter) domain(n *model.Node) (string, bool) {
+	if q.job.Groups[0].Colocate[0].TopologyKey == "node" {
+		return n.ID, true
+	}
+	zone, ok := n.Attributes["zone"]
+	return zone, ok
+}
+
+// company is whether the job may go to a node, as far as it is about whom it is beside,
+// with some gone.
+func (q *quarter) company(n *model.Node, gone []*model.Allocation) bool {
+	domain, ok := q.domain(n)
+	if !ok {
+		return false
+	}
+	some := false
+	for _, a := range q.allocs {
+		if slices.Contains(gone, a) || a.Group.Labels["app"] != "cache" {
+			continue
+		}
+		some = true
+		other, ok := q.domain(q.nodes[slices.IndexFunc(q.nodes, func(o *model.Node) bool { return o.ID == a.NodeID })])
+		if ok && other == domain {
+			return true
+		}
+	}
+	return !some && q.job.Groups[0].Labels["app"] == "cache"
+}
+
+func (q *quarter) room(n *model.Node, gone []*model.Allocation) bool {
+	free := n.Capacity["cpu"] - q.job.Groups[0].Resources["cpu"]
+	for _, a := range q.allocs {
+		if a.NodeID == n.ID && !slices.Contains(gone, a) {
+			free -= a.Group.Resources["cpu"]
+		}
+	}
+	return free >= 0
+}
+
+// victims is whom kube-scheduler evicts from a node: it takes everybody lower away, and
+// where the job may go there then puts back whom it can, the most important first. Where
+// it may not for lack of company alone, who is company stays: that is ours.
+func (q *quarter) victims(n *model.Node) (gone []*model.Allocation, ok bool) {
+	if !q.company(n, nil) {
+		return nil, false // we look at none that nobody's leaving helps
+	}
+	for _, a := range q.allocs {
+		if a.NodeID == n.ID && a.Job.Priority < q.job.Priority && !a.Job.NonPreemptible {
+			gone = append(gone, a)
+		}
+	}
+	if !q.company(n, gone) {
+		gone = slices.DeleteFunc(gone, func(a *model.Allocation) bool { return a.Group.Labels["app"] == "cache" })
+	}
+	if !q.room(n, gone) || !q.company(n, gone) {
+		return nil, false
+	}
+	for _, a := range slices.SortedFunc(slices.Values(gone), moreImportant) {
+		without := slices.DeleteFunc(slices.Clone(gone), func(o *model.Allocation) bool { return o == a })
+		if q.room(n, without) && q.company(n, without) {
+			gone = without
+		}
+	}
+	return slices.SortedFunc(slices.Values(gone), moreImportant), true
+}
+
+func moreImportant(a, b *model.Allocation) int {
+	return cmp.Or(cmp.Compare(b.Job.Priority, a.Job.Priority), cmp.Compare(a.StartTime, b.StartTime), cmp.Compare(a.ID, b.ID))
+}
+
+// cost is what decides between nodes, but for starts and ids.
+func cost(victims []*model.Allocation) (c [3]int64) {
+	for _, a := range victims {
+		c[0] = max(c[0], int64(a.Job.Priority))
+		c[1] += int64(a.Job.Priority) + 1<<31
+	}
+	c[2] = int64(len(victims))
+	return c
+}
+
+// best is the least cost of a node, and how many nodes there are to choose from.
+func (q *quarter) best() (least [3]int64, nodes int) {
+	for _, n := range q.nodes {
+		victims, ok := q.victims(n)
+		if !ok {
+			continue
+		}
+		if c := cost(victims); nodes == 0 || slices.Compare(c[:], least[:]) < 0 {
+			least = c
+		}
+		nodes++
+	}
+	return least, nodes
+}
+
+func (q *quarter) alloc(id string) *model.Allocation {
+	return q.allocs[slices.IndexFunc(q.allocs, func(a *model.Allocation) bool { return a.ID == id })]
+}
+
+// Whom a job has to be beside goes like any other where another one stays in the domain,
+// or where the job may be the first of its like; else it stays. In each case who goes is
+// whom kube-scheduler would evict.
+func TestAnchors_GoWhereKubeSchedulerHasThemGo(t *testing.T) {
+	gone, spared := 0, 0
+	for seed := range soak(2000) {
+		q := rollQuarter(rand.New(rand.NewPCG(7, uint64(seed))))
+		w := newTown(t, func() sdk.Policy { return kubernetes.New() })
+		w.config(func(c *model.SchedulerConfig) { c.Policy = "kubernetes" })
+		w.write(func(txn *state.Txn) {
+			for _, n := range q.nodes {
+				must(txn.UpsertNode(n))
+			}
+			for _, a := range q.allocs {
+				must(txn.UpsertJob(a.Job))
+				txn.UpsertAllocs(a)
+			}
+			must(txn.UpsertJob(q.job))
+		})
+		least, nodes := q.best()
+		out := w.plan("j")
+		if out.Placed() != (nodes > 0) {
+			t.Fatalf("seed %d: %s, with %d nodes to go to", seed, told(out), nodes)
+		}
+		if nodes == 0 {
+			continue
+		}
+		var victims []*model.Allocation
+		for _, e := range out.Plan.Groups[0].Evict {
+			victims = append(victims, q.alloc(e.AllocID))
+		}
+		victims = slices.SortedFunc(slices.Values(victims), moreImportant)
+		n := q.nodes[slices.IndexFunc(q.nodes, func(n *model.Node) bool { return n.ID == out.Plan.Groups[0].Place[0].NodeID })]
+		want, _ := q.victims(n)
+		if !slices.Equal(victims, want) || cost(victims) != least {
+			t.Fatalf("seed %d: %s at %v; kube-scheduler would evict %v of that node, at %v of the best\n%s", seed, told(out), cost(victims), ids(want), least, q)
+		}
+		for _, a := range victims {
+			if a.Group.Labels["app"] == "cache" {
+				gone++
+			}
+		}
+		if !q.company(n, slices.DeleteFunc(slices.Clone(q.allocs), func(a *model.Allocation) bool {
+			return a.NodeID != n.ID || a.Job.Priority >= q.job.Priority || a.Job.NonPreemptible
+		})) {
+			spared++
+		}
+	}
+	if gone < 100 || spared < 20 {
+		t.Errorf("%d went beside whom the job wants to be, and %d times they were spared: too few to tell", gone, spared)
+	}
+	t.Logf("%d went beside whom the job wants to be, and %d times they were spared", gone, spared)
+}
