@@ -382,6 +382,8 @@ func (s simSeat) Members() []Member {
 
 func (s simSeat) Changed() <-chan struct{} { return nil }
 
+func (s simSeat) Forget(string) {} // who is removed may come back
+
 func (s simSeat) SetCluster(id string) error { return s.run.disk.keepClusterID(id) }
 
 func (simSeat) Join(...string) (int, error) { return 0, errLost }

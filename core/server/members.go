@@ -28,7 +28,9 @@ func (s *Server) pooled(ctx context.Context) {
 		return
 	}
 	s.beginCluster(ctx)
+	removed := removals{}
 	for known := ""; ; {
+		removed.look(s)
 		if id := s.Snapshot().Meta().ClusterID; id != known && id != "" { // a restored snapshot may be of another one
 			if err := s.cfg.Membership.SetCluster(id); err != nil {
 				s.logger.WarnContext(ctx, "the pool was not told of the cluster", "err", err)
@@ -38,6 +40,36 @@ func (s *Server) pooled(ctx context.Context) {
 		}
 		if !pause(ctx, s.cfg.Clock, s.cfg.Pool.Look) {
 			return
+		}
+	}
+}
+
+// removals is the servers that belonged to the cluster at the last look or were removed
+// since: true for those that belong.
+type removals map[string]bool
+
+// look has the pool forget servers that failed and were then removed from the cluster, by
+// an operator or because they were away for too long: nobody waits for them, and they
+// would be listed for as long as those of whom that may be hoped. Every server does so by
+// itself. Whoever leaves is listed as one that left.
+func (r removals) look(s *Server) {
+	servers := s.servers()
+	if len(servers) == 0 {
+		return // it stops
+	}
+	for id := range r {
+		r[id] = false
+	}
+	for _, server := range servers {
+		r[string(server.ID)] = true
+	}
+	for id, belongs := range r {
+		if belongs || id == s.cfg.ID {
+			continue
+		}
+		if m, known := s.member(id); !known || m.Status == MemberFailed {
+			s.cfg.Membership.Forget(id)
+			delete(r, id)
 		}
 	}
 }
@@ -269,7 +301,7 @@ func (s *Server) RemovePeer(_ context.Context, id string) error {
 	known, there := s.inRaft(id)
 	switch {
 	case !there && s.listed(id):
-		return fail(CodeNotFound, "server %q does not belong to the cluster any more", id).hint("it is listed for an hour after it failed, and nobody waits for it")
+		return fail(CodeNotFound, "server %q does not belong to the cluster any more", id).hint("the pool lists it for a while, and nobody waits for it")
 	case !there:
 		return fail(CodeNotFound, "server %q does not belong to the cluster", id).hint("`cede operator raft` lists who does")
 	case id == s.cfg.ID:

@@ -47,6 +47,8 @@ type Membership interface {
 	// SetCluster tells the others to which cluster this server belongs.
 	SetCluster(id string) error
 	Join(addrs ...string) (int, error)
+	// Forget drops a member that is not alive before its time.
+	Forget(id string)
 	// Leave tells the others that this server goes for good.
 	Leave(ctx context.Context) error
 	// Keyring changes this server's keys, and lists the digests of those there are.

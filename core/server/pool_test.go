@@ -33,12 +33,14 @@ type pool struct {
 	address     map[string]string
 	answersFrom map[string]time.Time // the servers that are not asked before
 	leaves      func(id string)      // is told who leaves; nil: nobody is
+	forgot      map[string]bool      // by "who forgot whom"
 }
 
 func newPool() *pool {
 	return &pool{
 		expect: 3, members: map[string]Member{}, changed: map[string]chan struct{}{}, servers: map[string]*Server{},
 		cut: map[string]bool{}, asked: map[string]int{}, address: map[string]string{}, answersFrom: map[string]time.Time{},
+		forgot: map[string]bool{},
 	}
 }
 
@@ -114,7 +116,9 @@ func (s *seatInPool) Members() []Member {
 	defer s.p.mu.Unlock()
 	var list []Member
 	for _, m := range s.p.members {
-		list = append(list, m)
+		if m.Status == MemberAlive || !s.p.forgot[s.id+" "+m.ID] {
+			list = append(list, m)
+		}
 	}
 	slices.SortFunc(list, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
 	return list
@@ -134,6 +138,15 @@ func (s *seatInPool) SetCluster(id string) error {
 	s.p.members[s.id] = m
 	s.p.tell()
 	return nil
+}
+
+// Forget counts for one server: each has its own list.
+func (s *seatInPool) Forget(id string) {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	if s.p.members[id].Status != MemberAlive {
+		s.p.forgot[s.id+" "+id] = true
+	}
 }
 
 func (s *seatInPool) Join(...string) (int, error) { return 0, errors.New("nobody answers") }
@@ -377,6 +390,44 @@ func TestPool_ARestartKeepsItsPlaceAndTheDeadAreRemoved(t *testing.T) {
 		other.start()
 		m.start()
 		w.voting("s1", "s2", "s3")
+	})
+}
+
+// Who failed and is removed for good is no member from then on, on any server, and holds
+// up nobody who changes keys; who failed and may come back is one still.
+func TestPool_WhoIsRemovedIsForgotten(t *testing.T) {
+	playIn(t, newPool, 4, nil, func(w *world) {
+		w.voting("s1", "s2", "s3", "s4")
+		down := w.follower()
+		down.halt()
+		lists := func() (n int) {
+			for _, m := range w.members {
+				if m != down && slices.ContainsFunc(m.server.Members(), func(l Member) bool { return l.ID == down.id }) {
+					n++
+				}
+			}
+			return n
+		}
+		time.Sleep(time.Minute)
+		if n := lists(); n != 3 {
+			t.Errorf("%d servers list who may come back", n)
+		}
+		if err := w.leader().server.RemovePeer(w.ctx, down.id); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if n := lists(); n != 0 {
+			t.Errorf("%d servers list who was removed", n)
+		}
+		answers, err := w.leader().server.Keyring(w.ctx, rpc.KeyList, nil)
+		if err != nil || len(answers) != 3 || slices.ContainsFunc(answers, func(a KeyringAnswer) bool { return a.Err != nil }) {
+			t.Errorf("keys: %+v, %v", answers, err)
+		}
+		down.start()
+		w.voting("s1", "s2", "s3", "s4")
+		if n := lists(); n != 3 {
+			t.Errorf("%d servers list who came back", n)
+		}
 	})
 }
 

@@ -193,6 +193,9 @@ func (t *poolPart) SetCluster(id string) error {
 // Join joins the pool through other members.
 func (t *poolPart) Join(addrs ...string) (int, error) { return t.gossip.Join(addrs...) }
 
+// Forget drops a member that is not alive.
+func (t *poolPart) Forget(id string) { t.gossip.Forget(id) }
+
 // leaveWithin bounds how long the others may take to hear that this server leaves.
 const leaveWithin = 5 * time.Second
 

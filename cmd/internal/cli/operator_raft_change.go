@@ -21,7 +21,8 @@ func newRaftRemoveCmd(env *Env) *cobra.Command {
 		Use: "remove ID", Short: "Remove a server that will not come back",
 		Long: `Remove a server from replication that will not come back. Servers that are gone for
 ten minutes are removed by themselves, unless too few would be left; one that is alive
-leaves with "cede server leave".`,
+leaves with "cede server leave". Who is removed is no member of the pool any more, so
+"cede operator keyring" does not wait for it.`,
 		Example: "  cede operator raft remove IYYFA72375IVMBUU637ZSVNWYI",
 		Args:    arguments(1, 1, "one server's id"),
 	}
