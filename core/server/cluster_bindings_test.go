@@ -12,7 +12,6 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/state"
-	"github.com/cede-scheduler/cede/core/worker"
 )
 
 // Member clusters and bindings amid faults: more is asked of them than they have, so
@@ -424,8 +423,8 @@ func moving(snap *state.Snapshot) string {
 			return "assignment " + x.ID
 		}
 	}
-	for e := range snap.Evals() { // after one that failed, some minutes later
-		if !e.Status.Final() && (e.TriggeredBy == model.TriggerFailed || e.TriggeredBy == worker.TriggerMaxPlans) && e.WaitUntil > 0 {
+	for e := range snap.Evals() { // after one that failed, or a member cluster that did, some minutes later
+		if !e.Status.Final() && e.WaitUntil > 0 {
 			return "evaluation " + e.ID
 		}
 	}

@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -227,9 +229,10 @@ func (c *simCluster) rest() {
 	w.settle()
 	w.check()
 	placed, evicted := c.checks.counts()
+	before := w.snap()
 	time.Sleep(30 * time.Second)
 	if p, e := c.checks.counts(); p != placed || e != evicted {
-		c.t.Errorf("at rest, %d are placed and %d evicted", p-placed, e-evicted)
+		c.t.Errorf("at rest, %d are placed and %d evicted:%s", p-placed, e-evicted, written(before, w.snap()))
 	}
 	c.complete(w)
 	c.bound(w)
@@ -248,6 +251,33 @@ func (c *simCluster) rest() {
 		reader.read(key)
 	}
 	c.history.check(c.t)
+}
+
+// written is what was decided between two states, to look for why.
+func written(before, snap *state.Snapshot) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, " behind index %d", before.Index())
+	for a := range snap.Allocs() {
+		if a.ModifyIndex > before.Index() {
+			name := model.AllocName(a.Group, a.Index, a.Incarnation)
+			fmt.Fprintf(&b, "\n%d, %d: %s on %s, %s %s, %s, for evaluation %s", a.CreateIndex, a.ModifyIndex, name, a.NodeID, a.Desired, a.DesiredReason, a.Client, a.EvalID)
+		}
+	}
+	for x := range snap.Assignments() {
+		if x.ModifyIndex > before.Index() {
+			fmt.Fprintf(&b, "\n%d, %d: assignment %+v", x.CreateIndex, x.ModifyIndex, *x)
+		}
+	}
+	for e := range snap.Evals() {
+		if e.ModifyIndex > before.Index() {
+			was := "nothing"
+			if o := before.Eval(e.ID); o != nil {
+				was = fmt.Sprintf("%s until %d", o.Status, o.WaitUntil)
+			}
+			fmt.Fprintf(&b, "\n%d, %d: evaluation %s of %s by %s: %s at %d, it was %s", e.CreateIndex, e.ModifyIndex, e.ID, e.JobID, e.TriggeredBy, e.Status, e.ModifyTime, was)
+		}
+	}
+	return b.String()
 }
 
 func firstOf(errs ...error) error {

@@ -50,6 +50,7 @@ type simDisk struct {
 var (
 	_ raft.LogStore               = (*simDisk)(nil)
 	_ raft.CommitTrackingLogStore = (*simDisk)(nil)
+	_ raft.MonotonicLogStore      = (*simDisk)(nil)
 	_ raft.StableStore            = (*simDisk)(nil)
 	_ raft.SnapshotStore          = (*simDisk)(nil)
 	_ replication.Modules         = simModules{}
@@ -165,6 +166,9 @@ func (d *simDisk) GetLog(index uint64, into *raft.Log) error {
 	return nil
 }
 
+// IsMonotonic implements raft.MonotonicLogStore: there are no gaps, as in the real log.
+func (d *simDisk) IsMonotonic() bool { return true }
+
 // StoreLog implements raft.LogStore.
 func (d *simDisk) StoreLog(l *raft.Log) error { return d.StoreLogs([]*raft.Log{l}) }
 
@@ -179,12 +183,15 @@ func (d *simDisk) StoreLogs(list []*raft.Log) error {
 	}
 	d.cut = false
 	for _, l := range list {
+		if d.last != 0 && l.Index != d.last+1 {
+			return fmt.Errorf("entry %d comes where %d should", l.Index, d.last+1)
+		}
 		own := *l
 		d.logs[l.Index] = &own
 		if d.first == 0 {
 			d.first = l.Index
 		}
-		d.last = max(d.last, l.Index)
+		d.last = l.Index
 	}
 	return nil
 }
@@ -194,7 +201,14 @@ func (d *simDisk) DeleteRange(from, to uint64) error {
 	d.pause()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	end := to >= d.last
+	from, to = max(from, d.first), min(to, d.last)
+	if d.last == 0 || from > to {
+		return nil
+	}
+	end := to == d.last
+	if from > d.first && !end {
+		return fmt.Errorf("deleting %d to %d of %d to %d", from, to, d.first, d.last)
+	}
 	if end && d.fails > 0 {
 		d.fails--
 		return errDisk
@@ -203,10 +217,9 @@ func (d *simDisk) DeleteRange(from, to uint64) error {
 		delete(d.logs, i)
 	}
 	d.cut = d.cut || end
-	if from <= d.first {
+	if from == d.first {
 		d.first = to + 1
-	}
-	if to >= d.last {
+	} else {
 		d.last = from - 1
 	}
 	if d.first > d.last {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -277,15 +278,33 @@ func (l *simLink) RequestPreVote(id raft.ServerID, to raft.ServerAddress, args *
 	})
 }
 
-// InstallSnapshot implements raft.Transport. It is a stream and comes once.
+// staysUnderWay is how long a snapshot may lie on a connection that its sender gave up.
+const staysUnderWay = 20 * time.Second
+
+// InstallSnapshot implements raft.Transport. What comes twice comes late: the sender
+// gave up one connection, and sent it again by another.
 func (l *simLink) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	net := l.run.of.c.net
 	other := l.run.of.c.server(string(to)).run.Load()
 	if other == nil {
 		return errLost
 	}
-	return l.run.of.c.net.ask(l.run.of.id, string(to), func() error {
-		return l.InmemTransport.InstallSnapshot(id, to, args, resp, data)
-	}, l.run.dead, other.dead)
+	whole, err := io.ReadAll(data)
+	if err != nil {
+		return err
+	}
+	once := func(resp *raft.InstallSnapshotResponse) error {
+		return net.ask(l.run.of.id, string(to), func() error {
+			return l.InmemTransport.InstallSnapshot(id, to, args, resp, bytes.NewReader(whole))
+		}, l.run.dead, other.dead)
+	}
+	if net.doubles() {
+		l.run.of.c.group.Go(func() {
+			time.Sleep(net.upTo(staysUnderWay))
+			_ = once(&raft.InstallSnapshotResponse{})
+		})
+	}
+	return once(resp)
 }
 
 // TimeoutNow implements raft.Transport.
