@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/scheduler"
 )
 
 // What a bound leaves untried is said and counted, and nobody is evicted.
@@ -60,6 +62,23 @@ func TestGang_ASearchThatIsCutSaysSo(t *testing.T) {
 	for _, name := range []string{"g", "h"} {
 		if why := out.Failed[name].String(); !strings.Contains(why, "no places that go together were found in 1024 steps, and the rest was not tried") {
 			t.Errorf("%s: %q", name, why)
+		}
+	}
+}
+
+// Where strict budgets let go of so many pairs that not all are tried, that is said of
+// the nodes, and counted.
+func TestSparing_ASearchThatIsCutSaysSo(t *testing.T) {
+	for _, budgets := range []int{1, 3} {
+		job := coretest.Asker(1).Obj()
+		s := scheduler.New(scheduler.Config{Policies: coretest.Policies()})
+		out, err := s.Process(coretest.Eval(job), coretest.Put(sharedInPairs(1000, budgets), job), 1)
+		if err != nil || len(out.Plan.Groups) > 0 {
+			t.Fatal(err, told(out))
+		}
+		said := strings.Contains(out.Failed[job.Groups[0].Name].String(), "too few are left, and not every choice of victims was tried")
+		if cut := budgets == 3; cut != said || cut != (out.SearchesCut == 1) {
+			t.Errorf("%d budgets: %d searches were cut: %s", budgets, out.SearchesCut, out.Failed[job.Groups[0].Name])
 		}
 	}
 }

@@ -166,6 +166,9 @@ func (x *explainer) full(chunk *state.Chunk, i int, pos int32, outcome preempt.O
 		case unhindered:
 		case protected:
 			why := protects(by)
+			if x.cut {
+				why += ", and not every choice of victims was tried"
+			}
 			model.Count(&x.why.Preempted, why, 1)
 			what += "; " + why
 		default:

@@ -23,6 +23,7 @@ type placer struct {
 	known     *model.Explanation
 	seen      *classes                   // as the failure that is recalled knows them; nil: there is none
 	spared    map[*model.Allocation]bool // who is no candidate, beside others; nil: nobody
+	cut       bool                       // a search for whom to spare gave up; see chooseSparing
 	among     []int32                    // nodes that an explanation is about, in tie order; nil: all
 }
 

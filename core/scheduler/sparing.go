@@ -84,6 +84,7 @@ func (s *sparing) look() error {
 		case len(s.open) > 0 && len(try.set) > s.size:
 			return nil
 		case s.looks == maxSparingLooks || r.sparingLooks == maxSparingLooksAll:
+			s.cut = s.cut || len(s.open) == 0
 			r.cutSparing(len(s.open) > 0)
 			return nil
 		}

@@ -20,6 +20,7 @@ type metrics struct {
 	process      *prometheus.HistogramVec
 	placements   *prometheus.CounterVec
 	nodes        prometheus.Histogram
+	cut          prometheus.Counter
 	decisions    *prometheus.CounterVec
 	victims      *prometheus.CounterVec
 	verify       prometheus.Histogram
@@ -49,6 +50,9 @@ func newMetrics(s *Server) *metrics {
 			"Instances that evaluations placed, could not place, or placed in vain.", "result"),
 		nodes: prometheus.NewHistogram(histogram("cede_sched_nodes_evaluated",
 			"Nodes of the cluster that an evaluation which places something chose from.", prometheus.ExponentialBuckets(1, 4, 9))),
+		cut: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "cede_sched_searches_cut_total", Help: "Searches for places or victims that gave up before everything was tried.",
+		}),
 		decisions: counter("cede_preempt_decisions_total",
 			"Evaluations in which somebody might have been evicted, by what came of it.", "policy", "outcome"),
 		victims: counter("cede_preempt_victims_total", "Allocations evicted, by the policy that chose them.", "policy"),
@@ -65,7 +69,7 @@ func newMetrics(s *Server) *metrics {
 	}
 	s.policies.named(m.begin)
 	if s.cfg.Registry != nil {
-		s.cfg.Registry.MustRegister(m.redeliveries, m.process, m.placements, m.nodes, m.decisions, m.victims,
+		s.cfg.Registry.MustRegister(m.redeliveries, m.process, m.placements, m.nodes, m.cut, m.decisions, m.victims,
 			m.verify, m.commit, newGauges(s))
 	}
 	return m
@@ -97,6 +101,7 @@ func (s *Server) decided(d scheduler.Decision) {
 		return
 	}
 	s.metrics.nodes.Observe(float64(d.Snap.NodeCount()))
+	s.metrics.cut.Add(float64(out.SearchesCut))
 	evicts := false
 	for i := range out.Plan.Groups {
 		evicts = evicts || len(out.Plan.Groups[i].Evict)+bindingVictims(&out.Plan.Groups[i]) > 0
