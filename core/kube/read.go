@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/cede-scheduler/cede/core/model"
 )
 
 // ErrEmpty means that a dump has nothing in it that bears on scheduling.
@@ -296,15 +298,15 @@ func (d *Dump) sort(all []decoded) {
 		case *Node:
 			d.Nodes = put(d.Nodes, s, x.line, [3]string{"Node", "", o.Metadata.Name}, o)
 		case *Pod:
-			d.Pods = put(d.Pods, s, x.line, [3]string{"Pod", o.Metadata.Namespace, o.Metadata.Name}, o)
+			d.Pods = put(d.Pods, s, x.line, o.Metadata.within("Pod"), o)
 		case *Budget:
-			d.Budgets = put(d.Budgets, s, x.line, [3]string{"PodDisruptionBudget", o.Metadata.Namespace, o.Metadata.Name}, o)
+			d.Budgets = put(d.Budgets, s, x.line, o.Metadata.within("PodDisruptionBudget"), o)
 		case *PriorityClass:
 			d.Classes = put(d.Classes, s, x.line, [3]string{"PriorityClass", "", o.Metadata.Name}, o)
 		case *Namespace:
 			d.Namespaces = put(d.Namespaces, s, x.line, [3]string{"Namespace", "", o.Metadata.Name}, o)
 		case *Workload:
-			d.Workloads = put(d.Workloads, s, x.line, [3]string{o.Kind, o.Metadata.Namespace, o.Metadata.Name}, o)
+			d.Workloads = put(d.Workloads, s, x.line, o.Metadata.within(o.Kind), o)
 		}
 	}
 }
@@ -516,6 +518,12 @@ func (m *Metadata) full() string {
 		return m.Name
 	}
 	return m.Namespace + "/" + m.Name
+}
+
+// within is what tells an object of a kind from others: without a namespace it is in
+// default, as kubectl puts it there.
+func (m *Metadata) within(kind string) [3]string {
+	return [3]string{kind, cmp.Or(m.Namespace, model.DefaultNamespace), m.Name}
 }
 
 // notAnObject is what is said of a value in the place of an object.

@@ -50,8 +50,13 @@ func work(t *testing.T, manifest string) (jobs int, notes []Note, err error) {
 // must not get an answer about one.
 func TestWork_RefusesOneObjectTwice(t *testing.T) {
 	_, _, err := work(t, fmt.Sprintf(twoPods, "p"))
-	if err == nil || !strings.Contains(err.Error(), "Pod p is there twice, at line 1 and at line 6") {
+	if err == nil || !strings.Contains(err.Error(), "Pod default/p is there twice, at line 1 and at line 6") {
 		t.Errorf("error %v; want one that names both", err)
+	}
+	// The namespace that it does not name is default.
+	named := strings.Replace(fmt.Sprintf(twoPods, "p"), "metadata: {", "metadata: {namespace: default, ", 1)
+	if _, _, err = work(t, named); err == nil || !strings.Contains(err.Error(), "Pod default/p is there twice") {
+		t.Errorf("error %v of\n%s", err, named)
 	}
 	if jobs, _, err := work(t, fmt.Sprintf(twoPods, "q")); jobs != 2 || err != nil {
 		t.Errorf("%d jobs, %v, of two pods", jobs, err)

@@ -126,14 +126,14 @@ func (w *whatIf) jobFile(src []byte) error {
 	return nil
 }
 
-// asideNotes tell what of a job file has no part in the answer.
+// asideNotes tell what of a job file has no part in the answer. Its words are of one each.
 func asideNotes(list []jobspec.Aside) (notes []importer.Note) {
 	for _, a := range list {
 		done := "left aside: nothing is scheduled by it"
 		if a.Places {
 			done = "left aside, though Nomad keeps instances off nodes by it"
 		}
-		notes = append(notes, importer.Note{Count: a.Count, What: a.Name, Done: done})
+		notes = append(notes, importer.Note{Count: 1, What: fmt.Sprintf("%d %s", a.Count, a.Name), Done: done})
 	}
 	return notes
 }
@@ -154,6 +154,15 @@ func (w *whatIf) alone() {
 		events = append(events, scenario.Event{Submit: j.ID})
 	}
 	w.with.Events, w.with.Expect, w.with.Until = events, nil, new(scenario.Duration(0))
+}
+
+// ofHowMany is what is said of so many things that are named in the plural: one is told
+// as all of its kind are, without a number.
+func ofHowMany(n int, what string) string {
+	if n == 1 {
+		return what
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // play asks every policy.
@@ -178,7 +187,7 @@ func (w *whatIf) play(ctx context.Context) error {
 		return err
 	}
 	for _, n := range w.notes {
-		w.env.warn(fmt.Sprintf("%s: %d %s: %s", w.name, n.Count, n.What, n.Done))
+		w.env.warn(fmt.Sprintf("%s: %s: %s", w.name, ofHowMany(n.Count, n.What), n.Done))
 	}
 	ends = append(ends, answer.unplaced())
 	for _, err := range slices.DeleteFunc(ends, func(err error) bool { return err == nil }) {
