@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -53,7 +55,10 @@ var bindingKind = kind[model.Binding]{
 	of: func(b *model.Binding) (string, string) { return b.ID, b.Namespace },
 }
 
-func listBindings(_ *API, c *call) (any, error) { return listed(c, bindingKind, nil, bindingStub) }
+func listBindings(_ *API, c *call) (any, error) {
+	r := c.recounting()
+	return listed(c, bindingKind, nil, func(s *state.Snapshot, b *model.Binding) *client.BindingStub { return bindingStub(s, b, r) })
+}
 
 // bindingKey is the binding that the path names, by its id or a prefix of it.
 func (c *call) bindingKey() (model.JobKey, error) {
@@ -97,7 +102,7 @@ func getBinding(a *API, c *call) (any, error) {
 			if b == nil {
 				return nil, 0, notFound("there is no binding %s in namespace %s", quote(key.ID), quote(key.Namespace))
 			}
-			out := &client.BindingStatus{BindingStub: *bindingStub(s, b), Binding: bindingOf(b), Assignments: assignmentsOf(s, key), Evictions: evictions, RecordedBy: a.cfg.ID}
+			out := &client.BindingStatus{BindingStub: *bindingStub(s, b, c.recounting()), Binding: bindingOf(b), Assignments: assignmentsOf(s, key), Evictions: evictions, RecordedBy: a.cfg.ID}
 			if b.ClassMissing() {
 				out.Warnings = append(out.Warnings, b.ClassWarning())
 			}
@@ -157,8 +162,32 @@ func assignmentOf(s *state.Snapshot, a *model.Assignment) *client.Assignment {
 // bindingOf is a binding as it is stored.
 func bindingOf(b *model.Binding) *client.Binding { return jobspec.BindingFromModel(b) }
 
+// recounting counts anew why bindings wait, for as many as one answer may take.
+type recounting struct {
+	clock clock.Clock
+	snap  *state.Snapshot // of the answer that is made
+	now   int64
+	looks int // at clusters that are left to it; beyond them counts are from when the scheduler looked
+}
+
+// mostLooks takes some twenty milliseconds.
+const mostLooks = 20_000
+
+func (c *call) recounting() *recounting { return &recounting{clock: c.api.cfg.Clock} }
+
+func (r *recounting) of(s *state.Snapshot, b *model.Binding, why *model.Explanation) *model.Explanation {
+	if r.snap != s {
+		r.snap, r.now, r.looks = s, r.clock.Now().UnixNano(), mostLooks
+	}
+	if r.looks > 0 {
+		why = scheduler.Recounted(s, b, why, r.now)
+		r.looks -= max(1, why.Nodes)
+	}
+	return why
+}
+
 // bindingStub sums a binding up.
-func bindingStub(s *state.Snapshot, b *model.Binding) *client.BindingStub {
+func bindingStub(s *state.Snapshot, b *model.Binding, r *recounting) *client.BindingStub {
 	out := &client.BindingStub{
 		ID: b.ID, Namespace: b.Namespace, Priority: int(b.Priority), PriorityClass: b.PriorityClass,
 		PreemptionPolicy: jobspec.PreemptionPolicyOf(b), Replicas: b.Replicas, Stop: b.Stopped, Version: b.Version,
@@ -197,7 +226,7 @@ func bindingStub(s *state.Snapshot, b *model.Binding) *client.BindingStub {
 		out.Status = "pending"
 	}
 	if why := whyUnbound(s, b); why != nil && (out.Status == "pending" || out.Status == "partial") {
-		out.StatusDescription = why.String()
+		out.StatusDescription = r.of(s, b, why).String()
 	}
 	return out
 }

@@ -87,14 +87,20 @@ func TestBindings_SayWhomTheyDisplacedAndWhyTheyWait(t *testing.T) {
 	if len(list) != 2 || list[0].ID != "high" || list[1].Status != "pending" {
 		t.Errorf("list %+v", list)
 	}
+	_, err = w.client.Clusters().Delete(ctx, "us", true) // which has nobody look at the binding again
+	w.no(err)
+	low = w.bindingIs("low", "pending")
+	list, _, err = w.client.Bindings().List(ctx, nil)
+	w.no(err)
+	if want := "0 of 1 cluster: 1 lacks units; eviction does not help: on 1 nothing has a priority of 0 or less"; low.StatusDescription != want || list[1].StatusDescription != low.StatusDescription {
+		t.Errorf("it waits because %q, in the list %q, want %q", low.StatusDescription, list[1].StatusDescription, want)
+	}
 	_, err = w.client.Bindings().Stop(ctx, "high", true, nil)
 	w.no(err)
 	w.bindingIs("low", "bound")
 	_, err = w.client.Bindings().Stop(ctx, "low", true, nil)
 	w.no(err)
 	w.bindingIs("low", "stopped")
-	_, err = w.client.Clusters().Delete(ctx, "us", true)
-	w.no(err)
 }
 
 // A blocking query for what a cluster shall run ends when that changes.
