@@ -7,6 +7,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
 // maxBudgetText bounds the names and labels of a budget, in bytes.
@@ -55,8 +56,9 @@ func budgetProblems(b *model.Budget) []string {
 
 // DeleteBudget forgets a disruption budget: nothing is held back by it any more.
 func (s *Server) DeleteBudget(ctx context.Context, key model.BudgetKey) (uint64, error) {
-	if s.Snapshot().Budget(key) == nil {
-		return 0, fail(CodeNotFound, "there is no disruption budget %q in namespace %q", key.Name, key.Namespace)
+	if _, err := found(ctx, s, func(snap *state.Snapshot) *model.Budget { return snap.Budget(key) },
+		"there is no disruption budget %q in namespace %q", key.Name, key.Namespace); err != nil {
+		return 0, err
 	}
 	return s.index(s.do(ctx, &replication.DeleteBudget{Key: key}))
 }

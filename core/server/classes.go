@@ -53,11 +53,12 @@ func classProblems(snap *state.Snapshot, c *model.PriorityClass) (problems, reme
 // DeletePriorityClass forgets a priority class. Jobs keep the priority that they
 // got from it.
 func (s *Server) DeletePriorityClass(ctx context.Context, name string) (uint64, error) {
-	switch {
-	case model.ReservedClass(name):
+	if model.ReservedClass(name) {
 		return 0, fail(CodeInvalid, "priority class %q is reserved", name)
-	case s.Snapshot().PriorityClass(name) == nil:
-		return 0, fail(CodeNotFound, "there is no priority class %q", name)
+	}
+	if _, err := found(ctx, s, func(snap *state.Snapshot) *model.PriorityClass { return snap.PriorityClass(name) },
+		"there is no priority class %q", name); err != nil {
+		return 0, err
 	}
 	return s.index(s.do(ctx, &replication.DeletePriorityClass{Name: name}))
 }

@@ -22,9 +22,15 @@ func (s *Server) PutCluster(ctx context.Context, c *model.Cluster) (uint64, erro
 	if err := checkCluster(c, nil); err != nil {
 		return 0, err
 	}
-	if old := s.Snapshot().Cluster(c.ID); old != nil && hasAgent(old) {
-		return 0, fail(CodeConflict, "cluster %s has an agent, which says what it has", c.ID).
-			hint("change the agent's configuration, or delete the cluster once the agent has gone")
+	err := s.unless(ctx, func(snap *state.Snapshot) error {
+		if old := snap.Cluster(c.ID); old != nil && hasAgent(old) {
+			return fail(CodeConflict, "cluster %s has an agent, which says what it has", c.ID).
+				hint("change the agent's configuration, or delete the cluster once the agent has gone")
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
 	}
 	cluster := *c
 	cluster.SecretHash, cluster.Reported = [32]byte{}, nil
@@ -34,7 +40,7 @@ func (s *Server) PutCluster(ctx context.Context, c *model.Cluster) (uint64, erro
 // DeleteCluster forgets a member cluster. While something is assigned there it is
 // a conflict, unless it is forced: that is placed elsewhere then.
 func (s *Server) DeleteCluster(ctx context.Context, id string, force bool) (uint64, error) {
-	if _, err := s.cluster(id); err != nil {
+	if err := s.unless(ctx, func(snap *state.Snapshot) error { _, err := clusterIn(snap, id); return err }); err != nil {
 		return 0, err
 	}
 	index, err := s.index(s.do(ctx, &replication.DeleteCluster{ID: id, Force: force}))
@@ -140,7 +146,7 @@ func (s *Server) knownCluster(id, secret string) (*model.Cluster, error) {
 	if err := s.leads(); err != nil {
 		return nil, err
 	}
-	c, err := s.cluster(id)
+	c, err := clusterIn(s.Snapshot(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +156,8 @@ func (s *Server) knownCluster(id, secret string) (*model.Cluster, error) {
 	return c, speaksFor(c, secret)
 }
 
-func (s *Server) cluster(id string) (*model.Cluster, error) {
-	if c := s.Snapshot().Cluster(id); c != nil {
+func clusterIn(snap *state.Snapshot, id string) (*model.Cluster, error) {
+	if c := snap.Cluster(id); c != nil {
 		return c, nil
 	}
 	return nil, fail(CodeNotFound, "there is no cluster %q", id).hint("an agent registers its cluster when it starts; `cede cluster apply` makes one without")

@@ -207,17 +207,27 @@ func (s *Server) job(ctx context.Context, key model.JobKey) (*model.Job, error) 
 // majority has confirmed that this server leads: who was deposed, and has yet to hear of
 // that, knows nothing of what the next leader wrote.
 func found[T any](ctx context.Context, s *Server, get func(*state.Snapshot) *T, format string, args ...any) (*T, error) {
-	if x := get(s.Snapshot()); x != nil {
-		return x, nil // the log decides
+	var x *T
+	err := s.unless(ctx, func(snap *state.Snapshot) error {
+		if x = get(snap); x == nil {
+			return fail(CodeNotFound, format, args...)
+		}
+		return nil
+	})
+	return x, err
+}
+
+// unless is why the state forbids something; nil: the log decides. A refusal is that of
+// a server which is confirmed to lead: see found.
+func (s *Server) unless(ctx context.Context, refusal func(*state.Snapshot) error) error {
+	if refusal(s.Snapshot()) == nil {
+		return nil
 	}
 	snap, err := s.Consistent(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if x := get(snap); x != nil {
-		return x, nil
-	}
-	return nil, fail(CodeNotFound, format, args...)
+	return refusal(snap)
 }
 
 // newEval is an evaluation of a job.

@@ -114,15 +114,15 @@ func (s *Server) knownNode(id, secret string) (*model.Node, error) {
 	if err := s.leads(); err != nil {
 		return nil, err
 	}
-	n, err := s.node(id)
+	n, err := nodeIn(s.Snapshot(), id)
 	if err != nil {
 		return nil, err
 	}
 	return n, knows(n, secret)
 }
 
-func (s *Server) node(id string) (*model.Node, error) {
-	if n := s.Snapshot().Node(id); n != nil {
+func nodeIn(snap *state.Snapshot, id string) (*model.Node, error) {
+	if n := snap.Node(id); n != nil {
 		return n, nil
 	}
 	return nil, fail(CodeNotFound, "there is no node %q", id).hint("an agent registers its node when it starts")
@@ -196,7 +196,7 @@ func (s *Server) SetTaints(ctx context.Context, id string, untaint, taint []mode
 }
 
 func (s *Server) changeNode(ctx context.Context, id string, change state.NodeChange) (uint64, error) {
-	if _, err := s.node(id); err != nil {
+	if err := s.unless(ctx, func(snap *state.Snapshot) error { _, err := nodeIn(snap, id); return err }); err != nil {
 		return 0, err
 	}
 	return s.index(s.do(ctx, &replication.ChangeNodes{IDs: []string{id}, Change: change}))
@@ -204,22 +204,30 @@ func (s *Server) changeNode(ctx context.Context, id string, change state.NodeCha
 
 // DeleteNode forgets a node on which nothing runs.
 func (s *Server) DeleteNode(ctx context.Context, id string) (uint64, error) {
-	n, err := s.node(id)
-	if err != nil {
+	if err := s.unless(ctx, func(snap *state.Snapshot) error { return inUse(snap, id) }); err != nil {
 		return 0, err
 	}
+	s.nodes.forget(id)
+	return s.index(s.do(ctx, &replication.DeleteNodes{IDs: []string{id}}))
+}
+
+// inUse is why a node cannot be forgotten, or that there is none.
+func inUse(snap *state.Snapshot, id string) error {
+	n, err := nodeIn(snap, id)
+	if err != nil {
+		return err
+	}
 	live := 0
-	for _, a := range s.Snapshot().AppendNodeAllocs(nil, id) {
+	for _, a := range snap.AppendNodeAllocs(nil, id) {
 		if !a.Client.Terminal() {
 			live++
 		}
 	}
 	if live > 0 && n.Status == model.NodeReady {
-		return 0, fail(CodeConflict, "%d allocations are on node %s, which is up", live, id).
+		return fail(CodeConflict, "%d allocations are on node %s, which is up", live, id).
 			hint("drain it first: cede node drain %s", id)
 	}
-	s.nodes.forget(id)
-	return s.index(s.do(ctx, &replication.DeleteNodes{IDs: []string{id}}))
+	return nil
 }
 
 // index is that of a result.

@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
 // maxTokenText bounds what a token is called and bound to, in bytes.
@@ -69,8 +70,8 @@ func (s *Server) putToken(ctx context.Context, t *model.Token, first bool) (stri
 
 // DeleteToken makes a token void.
 func (s *Server) DeleteToken(ctx context.Context, accessor string) (uint64, error) {
-	if s.Snapshot().Token(accessor) == nil {
-		return 0, fail(CodeNotFound, "there is no token %q", accessor)
+	if _, err := found(ctx, s, func(snap *state.Snapshot) *model.Token { return snap.Token(accessor) }, "there is no token %q", accessor); err != nil {
+		return 0, err
 	}
 	return s.index(s.do(ctx, &replication.DeleteToken{Accessor: accessor}))
 }
