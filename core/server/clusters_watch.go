@@ -159,13 +159,17 @@ func endsAt(snap *state.Snapshot, a *model.Assignment) int64 {
 // tendPause is the least time between two looks at what is assigned.
 const tendPause = 100 * time.Millisecond
 
+// tendAtLeast is the longest time between two looks. What ends by the clock ends by the
+// time of day, and no timer is told when that is set.
+const tendAtLeast = 10 * time.Second
+
 // tendClusters does what is due on member clusters, until ctx ends. It looks
 // again when something of them changes, and when the next thing is due.
 func (t *term) tendClusters(ctx context.Context) {
 	for ctx.Err() == nil {
 		watch := t.Watch(state.TableClusters.Whole(), state.TableAssignments.Whole())
 		chores := t.clusters.look(t.Snapshot())
-		wait := time.Duration(min(max(chores.next, int64(tendPause)), int64(time.Hour)))
+		wait := time.Duration(min(max(chores.next, int64(tendPause)), int64(tendAtLeast)))
 		if !t.tend(ctx, chores) {
 			wait = time.Second // and once more
 		}
