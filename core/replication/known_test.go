@@ -166,7 +166,7 @@ func TestKnown_CommitsNoMoreThanIsShown(t *testing.T) {
 		for range 2 { // the first tells of the term
 			var resp raft.AppendEntriesResponse
 			err := trans.AppendEntries(raft.ServerID(alone.id), raft.ServerAddress(alone.id), &raft.AppendEntriesRequest{
-				RPCHeader: headerOf(now), Term: now.node.raft.CurrentTerm(), Leader: []byte(now.id),
+				RPCHeader: headerOf(now), Term: now.node.raft.CurrentTerm(),
 				PrevLogEntry: common - 1, PrevLogTerm: shown.Term, Entries: []*raft.Log{&shown}, LeaderCommitIndex: now.node.raft.CommitIndex(),
 			}, &resp)
 			if err != nil || !resp.Success {
@@ -215,7 +215,7 @@ func TestKnown_GoesOnBehindASnapshot(t *testing.T) {
 		defer trans.DisconnectAll()
 		var resp raft.AppendEntriesResponse
 		err := trans.AppendEntries(raft.ServerID(behind.id), raft.ServerAddress(behind.id), &raft.AppendEntriesRequest{
-			RPCHeader: headerOf(now), Term: now.node.raft.CurrentTerm(), Leader: []byte(now.id),
+			RPCHeader: headerOf(now), Term: now.node.raft.CurrentTerm(),
 			PrevLogEntry: first - 1, PrevLogTerm: s.meta.Term, Entries: []*raft.Log{&shown},
 		}, &resp)
 		if err != nil || !resp.Success {

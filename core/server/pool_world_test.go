@@ -1,0 +1,264 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/rpc"
+)
+
+// pool is gossip and calls between servers, in memory: what everybody would know
+// after a while everybody knows at once.
+type pool struct {
+	expect int
+
+	mu          sync.Mutex
+	members     map[string]Member
+	changed     map[string]chan struct{}
+	servers     map[string]*Server
+	cut         map[string]bool // off the network, for calls
+	asked       map[string]int  // calls that reached a server, by "server method"
+	address     map[string]string
+	answersFrom map[string]time.Time // the servers that are not asked before
+	leaves      func(id string)      // is told who leaves; nil: nobody is
+	forgot      map[string]bool      // by "who forgot whom"
+}
+
+func newPool() *pool {
+	return &pool{
+		expect: 3, members: map[string]Member{}, changed: map[string]chan struct{}{}, servers: map[string]*Server{},
+		cut: map[string]bool{}, asked: map[string]int{}, address: map[string]string{}, answersFrom: map[string]time.Time{},
+		forgot: map[string]bool{},
+	}
+}
+
+// enter makes a server a member.
+func (p *pool) enter(m *member, cfg *Config) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := m.id
+	if moved := p.address[m.id]; moved != "" {
+		at = moved
+	}
+	was := p.members[m.id]
+	p.members[m.id] = Member{ID: m.id, Since: time.Now(), ClusterID: was.ClusterID, Raft: at, RPC: at, HTTP: "http://" + m.id, Expect: p.expect}
+	p.changed[m.id] = make(chan struct{}, 1)
+	cfg.Membership, cfg.Peers, cfg.Raft = &seatInPool{p, m.id}, &callsIn{p, m.id}, m.node.Raft()
+	cfg.Expect, cfg.Voters = p.expect, nil
+	cfg.Pool = PoolTiming{Dead: 5 * time.Minute}
+	p.tell()
+}
+
+// serve has a server answer the others.
+func (p *pool) serve(id string, s *Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.servers[id] = s
+}
+
+// fail takes a server away.
+func (p *pool) fail(id string) { p.set(id, MemberFailed) }
+
+func (p *pool) set(id string, status MemberStatus) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.members[id]
+	if m.Status == MemberAlive {
+		m.Status, m.Since = status, time.Now()
+	}
+	p.members[id] = m
+	if status == MemberFailed {
+		delete(p.servers, id)
+	}
+	p.tell()
+}
+
+func (p *pool) tell() {
+	for _, c := range p.changed {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (p *pool) setCut(id string, off bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut[id] = off
+}
+
+func (p *pool) count(what string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked[what]
+}
+
+type seatInPool struct {
+	p  *pool
+	id string
+}
+
+func (s *seatInPool) Members() []Member {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	var list []Member
+	for _, m := range s.p.members {
+		if m.Status == MemberAlive || !s.p.forgot[s.id+" "+m.ID] {
+			list = append(list, m)
+		}
+	}
+	slices.SortFunc(list, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
+	return list
+}
+
+func (s *seatInPool) Changed() <-chan struct{} {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	return s.p.changed[s.id]
+}
+
+func (s *seatInPool) SetCluster(id string) error {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	m := s.p.members[s.id]
+	m.ClusterID = id
+	s.p.members[s.id] = m
+	s.p.tell()
+	return nil
+}
+
+// Forget counts for one server: each has its own list.
+func (s *seatInPool) Forget(id string) {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	if s.p.members[id].Status != MemberAlive {
+		s.p.forgot[s.id+" "+id] = true
+	}
+}
+
+func (s *seatInPool) Join(...string) (int, error) { return 0, errors.New("nobody answers") }
+
+func (s *seatInPool) Leave(context.Context) error {
+	if s.p.leaves != nil {
+		s.p.leaves(s.id)
+	}
+	s.p.set(s.id, MemberLeft)
+	return nil
+}
+
+func (s *seatInPool) Keyring(rpc.KeyVerb, []byte) ([]string, error) { return []string{s.id}, nil }
+
+// callsIn is how one server asks others.
+type callsIn struct {
+	p    *pool
+	from string
+}
+
+func (c *callsIn) to(id, method string) (rpc.Handler, error) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	s := c.p.servers[id]
+	if s == nil || c.p.cut[id] || c.p.cut[c.from] {
+		return nil, fmt.Errorf("server %s: %w", id, rpc.ErrUnreachable)
+	}
+	if time.Now().Before(c.p.answersFrom[id]) {
+		return nil, fmt.Errorf("server %s: %w", id, rpc.ErrUnreachable)
+	}
+	c.p.asked[id+" "+method]++
+	return s.Answers(), nil
+}
+
+func (c *callsIn) Status(ctx context.Context, to, begin string) (*rpc.Status, error) {
+	h, err := c.to(to, "status")
+	if err != nil {
+		return nil, err
+	}
+	return h.Status(ctx, begin)
+}
+
+func (c *callsIn) Dequeue(ctx context.Context, to string, most int, wait time.Duration) (*rpc.Deliveries, error) {
+	h, err := c.to(to, "dequeue")
+	if err != nil {
+		return nil, err
+	}
+	d, err := h.Dequeue(ctx, most, wait)
+	if _, lost := c.to(to, "answer"); lost != nil {
+		return nil, lost // the answer does not get through
+	}
+	return d, err
+}
+
+func (c *callsIn) Settle(ctx context.Context, to string, s rpc.Settlement) error {
+	h, err := c.to(to, "settle")
+	if err != nil {
+		return err
+	}
+	return h.Settle(ctx, s)
+}
+
+func (c *callsIn) SubmitPlan(ctx context.Context, to string, plan []byte) ([]byte, error) {
+	h, err := c.to(to, "plan")
+	if err != nil {
+		return nil, err
+	}
+	out, err := h.SubmitPlan(ctx, plan)
+	if _, lost := c.to(to, "answer"); lost != nil {
+		return nil, lost
+	}
+	return out, err
+}
+
+func (c *callsIn) WriteEvals(ctx context.Context, to string, e rpc.Endings) error {
+	h, err := c.to(to, "evals")
+	if err != nil {
+		return err
+	}
+	return h.WriteEvals(ctx, e)
+}
+
+func (c *callsIn) Apply(ctx context.Context, to string, entry []byte) (rpc.Applied, error) {
+	h, err := c.to(to, "apply")
+	if err != nil {
+		return rpc.Applied{}, err
+	}
+	return h.Apply(ctx, entry)
+}
+
+func (c *callsIn) Keyring(ctx context.Context, to string, verb rpc.KeyVerb, key []byte) ([]string, error) {
+	h, err := c.to(to, "keyring")
+	if err != nil {
+		return nil, err
+	}
+	return h.Keyring(ctx, verb, key)
+}
+
+// follower is a server that follows.
+func (w *world) follower() *member {
+	lead := w.leader()
+	for _, m := range w.members {
+		if m != lead && m.node != nil {
+			return m
+		}
+	}
+	w.t.Fatal("nobody follows")
+	return nil
+}
+
+// voting waits until these servers, and no others, vote.
+func (w *world) voting(ids ...string) {
+	w.t.Helper()
+	var got []string
+	for range 1200 {
+		if got = w.leader().server.voters(); slices.Equal(slices.Sorted(slices.Values(got)), ids) {
+			return
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	w.t.Fatalf("%v vote, want %v", got, ids)
+}
