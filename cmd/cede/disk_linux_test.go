@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -74,13 +75,19 @@ func TestDisk_ThatHangsCostsTheLead(t *testing.T) {
 	p.otherLeader(lead)
 	t.Logf("another one led %v after the disk had stopped, which counted as hung after 3s", time.Since(frozen).Round(10*time.Millisecond))
 	h.goesOn(20)
+	// What it writes to a file that is mapped into memory may have it stand still as a whole,
+	// where it has one processor or collects garbage: so it leads no more without a word.
+	if text := lead.log.String(); !strings.Contains(text, "the disk did not finish") {
+		if _, err := lead.status(); err == nil {
+			t.Errorf("it answers, and does not say why it leads no more:\n%s", text)
+		}
+	}
 	disks[lead].thaw()
 	select {
 	case <-lead.ended:
 	default:
 		lead.kill()
 	}
-	says(t, lead.log.String(), "the disk did not finish")
 	lead.start()
 	p.follows(lead)
 	h.end(p.c)

@@ -10,7 +10,8 @@ import (
 // Deadline watches the writes of a log store. A leader whose disk hangs goes on
 // sending heartbeats: it leads for ever, and nothing is ever committed. Raft
 // itself has no remedy, so after the deadline late is called, once for all, and
-// the server gives up its office or ends.
+// the server gives up its office or ends. Where the hang takes the process as a whole,
+// as writes through a memory map may with one processor, its heartbeats end with it.
 //
 // The write goes on meanwhile, and what it returns is true: to answer with an
 // error would be a guess, for the write may still reach the disk.
