@@ -60,6 +60,26 @@ func (c *cluster) install(s sent, from, to *member) (resp raft.InstallSnapshotRe
 	return resp, err
 }
 
+// shows sends a server an entry that it has, in the name of who leads.
+func (c *cluster) shows(to *member, index, termBefore uint64) {
+	c.t.Helper()
+	var l raft.Log
+	if err := to.disk.GetLog(index, &l); err != nil {
+		c.t.Fatal(err)
+	}
+	from := c.leader()
+	trans := late(to)
+	defer trans.DisconnectAll()
+	var resp raft.AppendEntriesResponse
+	err := trans.AppendEntries(raft.ServerID(to.id), raft.ServerAddress(to.id), &raft.AppendEntriesRequest{
+		RPCHeader: headerOf(from), Term: from.node.raft.CurrentTerm(),
+		PrevLogEntry: index - 1, PrevLogTerm: termBefore, Entries: []*raft.Log{&l}, LeaderCommitIndex: from.node.raft.CommitIndex(),
+	}, &resp)
+	if err != nil || !resp.Success {
+		c.t.Fatalf("an entry that this server has: %+v, %v", resp, err)
+	}
+}
+
 // logged is the entries that a server's disk holds.
 func (m *member) logged(t *testing.T) (first, last uint64) {
 	first, err := m.disk.FirstIndex()
@@ -142,7 +162,7 @@ func TestKnown_CommitsNoMoreThanIsShown(t *testing.T) {
 		c.register(5)
 		c.settle()
 		alone := c.leader()
-		common := alone.node.raft.LastIndex()
+		common, term := alone.node.raft.LastIndex(), alone.node.Term()
 		c.cut(true, alone)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -156,22 +176,8 @@ func TestKnown_CommitsNoMoreThanIsShown(t *testing.T) {
 			t.Fatalf("its log ends at %d, as the others did at %d", own, common)
 		}
 		c.register(6) // its entries are others
-		now := c.leader()
-		var shown raft.Log
-		if err := alone.disk.GetLog(common, &shown); err != nil {
-			t.Fatal(err)
-		}
-		trans := late(alone)
-		defer trans.DisconnectAll()
 		for range 2 { // the first tells of the term
-			var resp raft.AppendEntriesResponse
-			err := trans.AppendEntries(raft.ServerID(alone.id), raft.ServerAddress(alone.id), &raft.AppendEntriesRequest{
-				RPCHeader: headerOf(now), Term: now.node.raft.CurrentTerm(),
-				PrevLogEntry: common - 1, PrevLogTerm: shown.Term, Entries: []*raft.Log{&shown}, LeaderCommitIndex: now.node.raft.CommitIndex(),
-			}, &resp)
-			if err != nil || !resp.Success {
-				t.Fatalf("entries that this server has: %+v, %v", resp, err)
-			}
+			c.shows(alone, common, term)
 		}
 		if at := alone.node.raft.CommitIndex(); at > common {
 			t.Errorf("it takes %d for committed, it has nothing of that beyond %d", at, common)
@@ -206,20 +212,6 @@ func TestKnown_GoesOnBehindASnapshot(t *testing.T) {
 		if first <= s.meta.Index || last != c.leader().node.raft.LastIndex() {
 			t.Fatalf("the log holds %d to %d behind a snapshot of %d", first, last, s.meta.Index)
 		}
-		var shown raft.Log
-		if err := behind.disk.GetLog(first, &shown); err != nil {
-			t.Fatal(err)
-		}
-		now := c.leader()
-		trans := late(behind)
-		defer trans.DisconnectAll()
-		var resp raft.AppendEntriesResponse
-		err := trans.AppendEntries(raft.ServerID(behind.id), raft.ServerAddress(behind.id), &raft.AppendEntriesRequest{
-			RPCHeader: headerOf(now), Term: now.node.raft.CurrentTerm(),
-			PrevLogEntry: first - 1, PrevLogTerm: s.meta.Term, Entries: []*raft.Log{&shown},
-		}, &resp)
-		if err != nil || !resp.Success {
-			t.Errorf("entries behind the snapshot: %+v, %v", resp, err)
-		}
+		c.shows(behind, first, s.meta.Term)
 	})
 }
