@@ -114,7 +114,10 @@ func (b *boundedCommits) DeleteRange(from, to uint64) error {
 	if err != nil {
 		return err
 	}
-	if last == 0 || from > first || to < last {
+	if last == 0 {
+		return nil // Raft may believe that it is not empty
+	}
+	if from > first || to < last {
 		return b.CommitTrackingLogStore.DeleteRange(from, to)
 	}
 	at, err := b.newest()
@@ -141,8 +144,10 @@ func (b *boundedCommits) empty() error {
 	if err != nil {
 		return err
 	}
-	if err := b.CommitTrackingLogStore.DeleteRange(first, last); err != nil {
-		return err
+	if last != 0 {
+		if err := b.CommitTrackingLogStore.DeleteRange(first, last); err != nil {
+			return err
+		}
 	}
 	b.owed.Store(false)
 	return nil
