@@ -24,6 +24,7 @@ type cluster struct {
 	rand    *rand.Rand
 	members []*member
 	gapless bool // logs are, as ours
+	keeps   bool // logs are never cut
 
 	// mu guards node, trans and cut of the members. Nobody waits with it: time
 	// stands still while somebody waits for a mutex.
@@ -92,10 +93,14 @@ func (c *cluster) start(m *member) {
 	if c.gapless {
 		log = gapless{m.disk}
 	}
+	timing := Timing{TrailingLogs: 5, SnapshotThreshold: 8, SnapshotInterval: 3 * time.Second}
+	if c.keeps {
+		timing = Timing{}
+	}
 	node, err := Open(Config{
 		ServerID: m.id, Log: log, Stable: m.disk, Snapshots: m.snaps, Transport: unpiped{trans}, Store: m.store,
 		Modules: m.keeps, Observe: c.observe,
-		Timing: Timing{TrailingLogs: 5, SnapshotThreshold: 8, SnapshotInterval: 3 * time.Second},
+		Timing: timing,
 	})
 	if err != nil {
 		c.t.Fatal(err)

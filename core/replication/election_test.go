@@ -86,7 +86,7 @@ func TestBallots_AreFreeWhenTheLeaderIsSilent(t *testing.T) {
 			follower = c.members[1]
 		}
 		time.Sleep(time.Second)
-		b := (Timing{}).inbox(follower.trans, nil)
+		b := (Timing{}).inbox(follower.trans, nil, nil, nil)
 		b.raft = follower.node.raft
 		vote, before := &raft.RequestVoteRequest{}, &raft.RequestPreVoteRequest{}
 		if b.judge(vote) != any(vote) || b.judge(before) != any(before) {

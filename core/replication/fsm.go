@@ -25,6 +25,7 @@ type fsm struct {
 	timer   func() func() // nothing of what it does reaches the state
 	version Versions
 	log     *slog.Logger
+	writing oneAtATime // a snapshot of it is written, or it is replaced by one
 
 	applied atomic.Uint64
 	unread  error // why a snapshot could not be restored; Raft keeps it to itself
@@ -40,7 +41,7 @@ func newFSM(cfg *Config, log *slog.Logger) *fsm {
 	f := &fsm{
 		store: cfg.Store, modules: &modules{Modules: cfg.Modules, log: log}, observe: cfg.Observe, timer: cfg.Timer, log: log,
 		version: cfg.Versions.orOurs(),
-		halt:    make(chan struct{}),
+		halt:    make(chan struct{}), writing: make(oneAtATime, 1),
 	}
 	if f.observe == nil {
 		f.observe = func([]Applied) {}

@@ -12,10 +12,13 @@ import (
 type inbox struct {
 	raft.Transport
 	raft.WithPreVote
-	rpcs  chan raft.RPC
-	logs  raft.LogStore
-	raft  *raft.Raft // of run
-	quiet time.Duration
+	rpcs      chan raft.RPC
+	logs      raft.LogStore
+	snapshots raft.SnapshotStore
+	fsm       *fsm
+	raft      *raft.Raft // of run
+	quiet     time.Duration
+	other     uint64 // the snapshot in whose place a leader had another entry
 }
 
 var (
@@ -25,14 +28,15 @@ var (
 )
 
 // inbox is the inbox on a transport; nil where that carries no pre-votes.
-func (t Timing) inbox(trans raft.Transport, logs raft.LogStore) *inbox {
+func (t Timing) inbox(trans raft.Transport, logs raft.LogStore, snapshots raft.SnapshotStore, f *fsm) *inbox {
 	before, ok := trans.(raft.WithPreVote)
 	if !ok {
 		return nil
 	}
 	t = t.defaults()
 	return &inbox{
-		Transport: trans, WithPreVote: before, rpcs: make(chan raft.RPC), logs: logs, quiet: quiet(t.Heartbeat, t.Lease),
+		Transport: trans, WithPreVote: before, rpcs: make(chan raft.RPC), logs: logs, snapshots: snapshots, fsm: f,
+		quiet: quiet(t.Heartbeat, t.Lease),
 	}
 }
 
@@ -64,13 +68,22 @@ func (b *inbox) run(of *raft.Raft, stop <-chan struct{}) {
 func (b *inbox) handle(rpc raft.RPC, stop <-chan struct{}) {
 	switch asked := rpc.Command.(type) {
 	case *raft.AppendEntriesRequest:
-		rpc.Command = b.unknown(asked)
-	case *raft.InstallSnapshotRequest:
-		if b.knows(asked) {
-			go b.hasSnapshot(rpc)
+		if b.contradicts(asked) {
+			b.fsm.stop(errContradicted)
+			rpc.Respond(&raft.AppendEntriesResponse{}, errContradicted)
 			return
 		}
-		b.await(rpc, stop)
+		rpc.Command = b.unknown(asked)
+	case *raft.InstallSnapshotRequest:
+		switch {
+		case b.knows(asked):
+			go b.passOver(rpc, nil)
+		case b.older(asked):
+			go b.passOver(rpc, errOlder)
+		case b.fsm.writing.begin(stop):
+			b.await(rpc, stop)
+			b.fsm.writing.end()
+		}
 		return
 	default:
 		rpc.Command = b.judge(rpc.Command)

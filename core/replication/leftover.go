@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -17,6 +18,10 @@ import (
 // end: what the leader sends is compared with entries that are gone, and the snapshot is
 // sent again, without a pause and for ever. Here Raft finds in their place entries of no
 // term, which it replaces by the leader's.
+//
+// And where a log begins behind a snapshot, Raft finds the entry of the snapshot, to
+// compare it with the one that the leader goes on behind. A leader sends none of these
+// entries to others: it takes the one before them for gone, and sends the snapshot.
 type boundedCommits struct {
 	raft.CommitTrackingLogStore
 	snapshots raft.SnapshotStore
@@ -69,16 +74,25 @@ func (b *boundedCommits) IsMonotonic() bool {
 	return ok && m.IsMonotonic()
 }
 
-// newest is the index of the newest snapshot; 0: there is none.
-func (b *boundedCommits) newest() (uint64, error) {
+// newest is the index and the term of the newest snapshot; 0: there is none.
+func (b *boundedCommits) newest() (index, term uint64, err error) {
 	metas, err := b.snapshots.List()
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("snapshots: %w", err)
+		return 0, 0, fmt.Errorf("snapshots: %w", err)
 	case len(metas) == 0:
-		return 0, nil
+		return 0, 0, nil
 	}
-	return metas[0].Index, nil
+	return metas[0].Index, metas[0].Term, nil
+}
+
+// beginsBehind is whether nothing is in the log up to an index.
+func (b *boundedCommits) beginsBehind(index uint64) (bool, error) {
+	if b.owed.Load() {
+		return true, nil
+	}
+	first, err := b.FirstIndex()
+	return first == 0 || first > index, err
 }
 
 // GetLog implements raft.LogStore.
@@ -87,18 +101,26 @@ func (b *boundedCommits) GetLog(index uint64, to *raft.Log) error {
 	if !b.owed.Load() {
 		err = b.CommitTrackingLogStore.GetLog(index, to)
 	}
-	if err == nil || index > b.left.Load() {
+	if !errors.Is(err, raft.ErrLogNotFound) {
 		return err
 	}
-	switch at, failed := b.newest(); {
+	at, term, failed := b.newest()
+	if failed != nil || index < at || at == 0 {
+		return cmp.Or(failed, err)
+	}
+	switch behind, failed := b.beginsBehind(at); {
 	case failed != nil:
 		return failed
-	case index <= at:
+	case !behind:
 		return err
-	default:
+	case index == at:
+		*to = raft.Log{Index: index, Term: term}
+	case index <= b.left.Load():
 		*to = raft.Log{Index: index}
-		return nil
+	default:
+		return err
 	}
+	return nil
 }
 
 // DeleteRange implements raft.LogStore.
@@ -120,7 +142,7 @@ func (b *boundedCommits) DeleteRange(from, to uint64) error {
 	if from > first || to < last {
 		return b.CommitTrackingLogStore.DeleteRange(from, to)
 	}
-	at, err := b.newest()
+	at, _, err := b.newest()
 	if err != nil || at == 0 {
 		return errors.Join(err, b.CommitTrackingLogStore.DeleteRange(from, to))
 	}
@@ -162,7 +184,7 @@ func (b *boundedCommits) StoreLogs(list []*raft.Log) error {
 		return err
 	}
 	if b.left.Load() != 0 && len(list) > 0 {
-		at, err := b.newest()
+		at, _, err := b.newest()
 		if err != nil {
 			return err
 		}

@@ -135,9 +135,14 @@ func TestLeftover_IsNotReadWhereItCouldNotBeDeleted(t *testing.T) {
 		t.Fatal("it is said to be empty")
 	}
 	var l raft.Log
-	for index, want := range map[uint64]error{5: raft.ErrLogNotFound, 9: raft.ErrLogNotFound, 10: nil, 20: nil, 21: raft.ErrLogNotFound} {
-		if l.Term = 0; !errors.Is(log.GetLog(index, &l), want) || l.Term != 0 {
-			t.Errorf("entry %d: %+v, want %v", index, l, want)
+	for index, want := range map[uint64]error{5: raft.ErrLogNotFound, 8: raft.ErrLogNotFound, 21: raft.ErrLogNotFound} {
+		if err := log.GetLog(index, &l); !errors.Is(err, want) {
+			t.Errorf("entry %d: %v, want %v", index, err, want)
+		}
+	}
+	for index, term := range map[uint64]uint64{9: 1, 10: 0, 20: 0} { // of the snapshot, and of what was there
+		if err := log.GetLog(index, &l); err != nil || l.Term != term || l.Index != index {
+			t.Errorf("entry %d: %+v, %v, want term %d", index, l, err, term)
 		}
 	}
 	next := &raft.Log{Index: 10, Term: 2}

@@ -64,7 +64,7 @@ func Open(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	trans, box := cfg.Transport, cfg.Timing.inbox(cfg.Transport, logs)
+	trans, box := cfg.Transport, cfg.Timing.inbox(cfg.Transport, logs, cfg.Snapshots, n.fsm)
 	if box != nil {
 		trans = box
 	}

@@ -103,5 +103,5 @@ func beforeMembership(logs raft.LogStore, from, to uint64) (uint64, error) {
 			return index - 1, nil
 		}
 	}
-	return max(from, to), nil
+	return to, nil
 }

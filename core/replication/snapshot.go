@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"errors"
 	"io"
 
 	"github.com/hashicorp/raft"
@@ -8,10 +9,36 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
+// oneAtATime lets one go on at a time. Raft does not mind when the state is replaced while
+// a snapshot of it is on its way to the disk: once that is there it takes it for
+// the newest, and as a leader sends it to who needs the one that came between, without a
+// pause and for ever.
+type oneAtATime chan struct{}
+
+// begin is false where stop is closed before it is one's turn.
+func (o oneAtATime) begin(stop <-chan struct{}) bool {
+	select {
+	case o <- struct{}{}:
+		return true
+	case <-stop:
+		return false
+	}
+}
+
+func (o oneAtATime) end() { <-o }
+
+// errReplaced is why no snapshot is written for now.
+var errReplaced = errors.New("the state is being replaced by a snapshot")
+
 // Snapshot implements raft.FSM. It costs nothing: the state is immutable.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if err := f.stopped(); err != nil {
 		return nil, err // what the log says next is not in this state
+	}
+	select {
+	case f.writing <- struct{}{}:
+	default:
+		return nil, errReplaced
 	}
 	return &frozen{snap: f.store.Snapshot(), fsm: f, end: f.modules.read()}, nil
 }
@@ -37,6 +64,7 @@ func (s *frozen) Release() {
 	if s.end != nil {
 		s.end(s.fsm.store.Snapshot())
 		s.end = nil
+		s.fsm.writing.end()
 	}
 }
 

@@ -116,9 +116,8 @@ func (n *Node) RestoreSnapshot(ctx context.Context, in io.Reader) (err error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	meta := &raft.SnapshotMeta{Version: raft.SnapshotVersionMax, Index: info.Index, Size: info.Bytes}
-	if err := n.raft.Restore(meta, file, untilDeadline(ctx)); err != nil {
-		return n.explain(err)
+	if err := n.replace(ctx, info, file); err != nil {
+		return err
 	}
 	// An entry after it, so that every server's state is at a new index.
 	result, err := n.Apply(ctx, &Entry{Command: &Bootstrap{}})
@@ -127,6 +126,19 @@ func (n *Node) RestoreSnapshot(ctx context.Context, in io.Reader) (err error) {
 	}
 	if err != nil {
 		return fmt.Errorf("after the restore: %w", err)
+	}
+	return nil
+}
+
+// replace has Raft take a snapshot that an operator brings.
+func (n *Node) replace(ctx context.Context, info *SnapshotInfo, file io.Reader) error {
+	if !n.fsm.writing.begin(ctx.Done()) {
+		return context.Cause(ctx)
+	}
+	defer n.fsm.writing.end()
+	meta := &raft.SnapshotMeta{Version: raft.SnapshotVersionMax, Index: info.Index, Size: info.Bytes}
+	if err := n.raft.Restore(meta, file, untilDeadline(ctx)); err != nil {
+		return n.explain(err)
 	}
 	return nil
 }
