@@ -3,7 +3,7 @@ package model
 import "slices"
 
 // Admits is whether the node may take the group by what it is, whatever runs
-// there: datacenter, taints, constraints and devices.
+// there: datacenter, drivers, taints, constraints and devices.
 func (g *Group) Admits(n *Node) bool { return g.Repelled(n) == nil && g.Keeps(n) }
 
 // Keeps is whether an allocation of the group may stay on the node: Admits
@@ -21,7 +21,7 @@ func (g *Group) Keeps(n *Node) bool {
 			return false
 		}
 	}
-	return len(n.DeviceChoices(&g.Ask)) > 0
+	return n.LacksDriver(g) == "" && len(n.DeviceChoices(&g.Ask)) > 0
 }
 
 // NamesNodes is whether some constraint reads the node's id, so that nodes of

@@ -131,6 +131,7 @@ func (j *Job) Compile(dims *Dimensions) {
 		})
 	}
 	for _, g := range j.Groups {
+		g.drivers = g.findDrivers() // before describe
 		g.shape, g.apart = g.describe(), g.describeApart()
 	}
 }
@@ -170,6 +171,7 @@ type Group struct {
 	apart    string
 	nameHash uint64
 	memo     *budgetMemo
+	drivers  []string // of its tasks, each once, ascending
 }
 
 func (g *Group) compile(j *Job, position int, dims *Dimensions) {

@@ -20,6 +20,9 @@ func (g *Group) describe() string {
 	for _, d := range g.Ask.Dims {
 		fmt.Fprintf(&b, " %d:%d", d, g.Ask.Vec[d])
 	}
+	for _, d := range g.drivers {
+		fmt.Fprintf(&b, " run %q", d)
+	}
 	for i := range g.Tolerations {
 		fmt.Fprintf(&b, " ~%q", g.Tolerations[i].String())
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // feasibility answers whether a node may take a group by what the node is:
-// datacenter, taints, constraints and devices, whatever runs there. Nodes of one class
+// datacenter, taints, drivers, constraints and devices, whatever runs there. Nodes of one class
 // share the answer; a constraint on node.id is asked of each node.
 type feasibility struct {
 	job     *model.Job
@@ -67,6 +67,9 @@ func (f *feasibility) classReason(n *model.Node) string {
 	}
 	if t := f.group.Repelled(n); t != nil {
 		return "taint " + t.String()
+	}
+	if d := n.LacksDriver(f.group); d != "" {
+		return "lacks driver " + d
 	}
 	if c := firstBroken(f.shared, n); c != nil {
 		return c.String()
