@@ -125,7 +125,9 @@ func (p *policies) here(name string) *PolicyHere {
 	h := &PolicyHere{Version: v.ID, Digest: v.Digest, Kind: model.PolicyBuiltin, Fallbacks: v.Fallbacks()}
 	h.Calls, h.Faults = v.Stats()
 	p.mu.Lock()
-	h.Calls -= p.tests[v.ID]
+	if p.opened[v.ID] == v { // else a built-in that was loaded too: another one of the same id was tested
+		h.Calls -= p.tests[v.ID]
+	}
 	p.mu.Unlock()
 	if loaded := p.store.Snapshot().PolicyVersion(v.ID); loaded != nil {
 		h.Kind = loaded.Kind

@@ -32,6 +32,23 @@ func TestActivatePolicy_RefusesWhatFailedItsTestAndSaysWhy(t *testing.T) {
 	}
 }
 
+// What is linked in under one name and loaded under another has one id: the calls of the
+// test are those of the copy that was loaded.
+func TestPolicyStatus_CountsNoTestOfAnotherCopy(t *testing.T) {
+	c := start(t, newDisk())
+	v, err := c.LoadPolicy(t.Context(), server.LoadRequest{Name: "rules", Builtin: policy.DefaultName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.activate(v)
+	for _, name := range []string{policy.DefaultName, "rules"} {
+		st, err := c.PolicyStatus(t.Context(), name)
+		if err != nil || st.Here == nil || st.Here.Version != v.ID || st.Here.Calls != 0 {
+			t.Errorf("%s: %+v, %v; want version %s, never asked", name, st.Here, err, v.ID)
+		}
+	}
+}
+
 func TestPolicyVersions_AreNamedByTheirBeginnings(t *testing.T) {
 	c := start(t, newDisk())
 	_, err := c.ActivatePolicy(t.Context(), "p", "00")
