@@ -30,7 +30,8 @@ func (c change) String() string {
 }
 
 // jobChanges lists what differs between two versions of a job, field by field.
-// What the server sets is no part of what a job says.
+// What the server sets is no part of what a job says; that it was stopped or started
+// again is told all the same.
 func jobChanges(before, after *client.Job) []change {
 	a, b := flatten(before), flatten(after)
 	var list []change
@@ -45,6 +46,9 @@ func jobChanges(before, after *client.Job) []change {
 		if a[k] != b[k] {
 			list = append(list, change{k, a[k], b[k]})
 		}
+	}
+	if before != nil && after != nil && before.Stop != after.Stop {
+		list = append(list, change{"Stop", fmt.Sprint(before.Stop), fmt.Sprint(after.Stop)})
 	}
 	return list
 }

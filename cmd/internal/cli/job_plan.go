@@ -66,6 +66,8 @@ type planView struct {
 
 	file string // with its variables, for a command line
 	env  *Env
+
+	starts bool // it is stopped, and would run again
 }
 
 // plan asks for a plan, and what there is to compare the job with.
@@ -94,6 +96,8 @@ func (c *connection) plan(ctx context.Context, read *readJob) (*planView, error)
 		after.Priority = cmp.Or(after.Priority, before.Priority)
 		after.PreemptionPolicy = cmp.Or(after.PreemptionPolicy, before.PreemptionPolicy)
 		after.Name = cmp.Or(after.Name, before.Name)
+		after.Stop = false // whoever runs a job starts it
+		v.starts = before.Stop
 		v.Changes = jobChanges(before, after)
 	}
 	return v, nil
@@ -123,6 +127,10 @@ func (v *planView) heading(p page) {
 	switch {
 	case v.NewJob:
 		state = "new"
+	case v.starts && len(v.Changes) == 1:
+		state = "stopped, and starts again"
+	case v.starts:
+		state = "stopped, and starts again with " + count(len(v.Changes)-1, "change", "changes")
 	case len(v.Changes) > 0:
 		state = count(len(v.Changes), "change", "changes")
 	}

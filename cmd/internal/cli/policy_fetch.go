@@ -31,7 +31,7 @@ an executable there is no module. Takes the role operate or policy.`,
 		}
 		name, version, versioned := strings.Cut(args[0], "@")
 		if name == "" || versioned && version == "" {
-			return usagef("`cede policy list` names policies; any unique beginning of a version will do", "%s takes N or N@V: what is %q?", cmd.CommandPath(), args[0])
+			return notPolicy(cmd, args[0])
 		}
 		if *file == "" {
 			return usagef("name it, as in -w "+name+".wasm", "fetch writes a file: -w is missing")

@@ -37,6 +37,11 @@ func namedVersion(cmd *cobra.Command, arg string) (name, version string, err err
 	return name, version, nil
 }
 
+// notPolicy refuses what is neither N nor N@V.
+func notPolicy(cmd *cobra.Command, arg string) error {
+	return usagef("`cede policy list` names policies; any unique beginning of a version will do", "%s takes N or N@V: what is %q?", cmd.CommandPath(), arg)
+}
+
 // ofPolicy is what a server answered instead of a result; where the policy is at
 // fault, the exit code says so.
 func ofPolicy(err error) error {

@@ -99,6 +99,7 @@ func TestPolicyCommands_AskTheServerAndSayWhatCameOfIt(t *testing.T) {
 			{Name: "thrifty", Active: newVersion, Versions: 1, Tripped: map[string]string{oldVersion: "trap"}},
 		}},
 		{"policy list -o name", "GET /v1/policies", "", "default\n", []*client.PolicyStub{{Name: "default", Builtin: true}}},
+		{"policy status thrifty@1111 -o name", "GET /v1/policy/thrifty", "", "thrifty@111111111111\n", thriftyStatus(nil)},
 		{"policy status thrifty -o name", "GET /v1/policy/thrifty", "", "thrifty@222222222222\nthrifty@111111111111\n", thriftyStatus(nil)},
 	} {
 		url, requests := policyServer(t, map[string]any{c.route: c.answer})
@@ -109,6 +110,27 @@ func TestPolicyCommands_AskTheServerAndSayWhatCameOfIt(t *testing.T) {
 		}
 		if got := requests(); len(got) != 1 || got[0].route != c.route || !strings.Contains(got[0].body[""], c.body) {
 			t.Errorf("%s: asked %+v", c.args, got)
+		}
+	}
+}
+
+func TestPolicyStatus_ShowsOneVersionAlone(t *testing.T) {
+	url, _ := policyServer(t, map[string]any{"GET /v1/policy/thrifty": thriftyStatus(nil)})
+	for _, c := range []struct {
+		arg  string
+		exit Exit
+		out  string
+	}{
+		{"thrifty@2222", ExitOK, "222222222222"},
+		{"thrifty@33", ExitNotFound, "has no version 33"},
+		{"thrifty@", ExitUsage, "takes N or N@V"},
+	} {
+		w := newWorld(nil, "policy", "status", c.arg, "--addr", url)
+		if code := w.run(t); code != c.exit || !strings.Contains(w.out.String()+w.err.String(), c.out) {
+			t.Errorf("%s: exit %d, %s%s", c.arg, code, w.out.String(), w.err.String())
+		}
+		if versions, _, _ := strings.Cut(w.out.String(), "Checks"); strings.Contains(versions, "builtin") || strings.Contains(w.out.String(), "refused") {
+			t.Errorf("%s: shows another version: %s", c.arg, w.out.String())
 		}
 	}
 }

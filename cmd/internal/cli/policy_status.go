@@ -16,15 +16,16 @@ import (
 
 func newPolicyStatusCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "status [N]",
+		Use:   "status [N[@V]]",
 		Short: "Show a policy: its versions, checks, shadow run and decisions",
 		Long: `Show policy N (all of them when absent) as the servers have it: its versions and
 what each server found when it checked them; what decides, with counts of the
 server that answers; how the version in the shadow does, and what it would have
-decided otherwise; and the newest decisions.`,
+decided otherwise; and the newest decisions. N@V shows version V alone of them.`,
 		Example: `  cede policy status thrifty
+  cede policy status thrifty@4f2a
   cede policy status thrifty -o json`,
-		Args: arguments(0, 1, "one policy's name"),
+		Args: arguments(0, 1, "one policy, N or N@V"),
 	}
 	return asking(env, cmd, func(ctx context.Context, c *connection, args []string) (document, error) {
 		if len(args) == 0 {
@@ -34,12 +35,55 @@ decided otherwise; and the newest decisions.`,
 			}
 			return listedPolicies(list), nil
 		}
-		st, _, err := c.client.Policies().Status(ctx, args[0], nil)
+		name, version, versioned := strings.Cut(args[0], "@")
+		if name == "" || versioned && version == "" {
+			return document{}, notPolicy(cmd, args[0])
+		}
+		st, _, err := c.client.Policies().Status(ctx, name, nil)
 		if err != nil {
 			return document{}, ofPolicy(err)
 		}
+		if versioned {
+			if err := onlyVersion(st, version); err != nil {
+				return document{}, err
+			}
+		}
 		return document{data: st, names: versionNames(st), page: func(p page) { policyStatus{st}.page(p) }}, nil
 	})
+}
+
+// onlyVersion leaves of a policy's versions, and of what is told by version, the one
+// whose id begins so.
+func onlyVersion(st *client.PolicyStatus, begins string) error {
+	var found []*client.PolicyVersion
+	for _, v := range st.Loaded {
+		if v.ID == begins || strings.HasPrefix(strings.TrimPrefix(v.ID, "sha256:"), strings.TrimPrefix(begins, "sha256:")) {
+			found = append(found, v)
+		}
+	}
+	if len(found) != 1 {
+		e := &Error{
+			Exit: ExitNotFound, Code: client.CodeNotFound, Message: fmt.Sprintf("policy %q has no version %s", st.Name, begins),
+			Hint: "`cede policy status " + st.Name + "` lists its versions",
+		}
+		if len(found) > 1 {
+			e.Exit, e.Code, e.Message = ExitUsage, codeInvalid, fmt.Sprintf("%d versions of policy %q begin with %s", len(found), st.Name, begins)
+		}
+		return e
+	}
+	id := found[0].ID
+	other := func(other string, _ string) bool { return other != id }
+	st.Loaded = found
+	maps.DeleteFunc(st.Tripped, other)
+	maps.DeleteFunc(st.Refused, other)
+	st.Decisions = slices.DeleteFunc(st.Decisions, func(d *client.PolicyDecision) bool { return d.Version != id })
+	if st.ShadowRun != nil && st.ShadowRun.Version != id {
+		st.ShadowRun = nil
+	}
+	if st.Here != nil && st.Here.Version != id && st.Active != id {
+		st.Here = nil
+	}
+	return nil
 }
 
 // versionNames is N@V of every version that is loaded.

@@ -52,14 +52,20 @@ func (v members) page(p page) {
 		titles = append(titles, "TAGS")
 	}
 	t := columns(titles...)
-	leader := cmp.Or(v.Leader, "none")
+	leader, alone := cmp.Or(v.Leader, "none"), false
 	for _, m := range v.Members.Members {
 		if raft := m.Tags["raft"]; raft != "" && raft == v.Leader {
 			leader = cmp.Or(m.Tags["name"], m.Name) + " (" + v.Leader + ")"
 		}
 		address := m.Addr
-		if m.Port > 0 {
+		switch {
+		case m.Port > 0:
 			address = net.JoinHostPort(m.Addr, strconv.Itoa(int(m.Port)))
+		case m.Addr == m.Name: // without gossip it knows itself by its id
+			alone, address = true, ""
+			if leader == m.Name {
+				leader = cmp.Or(m.Tags["name"], m.Name)
+			}
 		}
 		cells := []string{m.Tags["name"], m.Name, address, m.Status}
 		if p.wide {
@@ -70,5 +76,8 @@ func (v members) page(p page) {
 	p.table(t)
 	if !p.bare {
 		p.printf("Leader: %s\n", leader)
+		if alone {
+			p.printf("It is alone and gossips nowhere: listen.gossip in its configuration makes a pool.\n")
+		}
 	}
 }
