@@ -71,7 +71,9 @@ func (c *connection) config() (client.Config, error) {
 	if file, ok := strings.CutPrefix(conf.Token, "file:"); ok {
 		secret, err := c.env.secret(file)
 		if err != nil {
-			return conf, err
+			e := asError(err)
+			e.Message = "the token (--token or CEDE_TOKEN): " + e.Message
+			return conf, e
 		}
 		conf.Token = secret
 	}
