@@ -17,6 +17,9 @@ func (r *run) processCounted() error {
 	}
 	r.freeLost()
 	if r.job.AllAtOnce {
+		if r.waitsToRetry() {
+			wants = onlyReplaced(wants)
+		}
 		return r.placeGang(wants)
 	}
 	for i, g := range r.job.Groups {
@@ -25,6 +28,25 @@ func (r *run) processCounted() error {
 		}
 	}
 	return nil
+}
+
+// waitsToRetry is whether some instance waits because it failed.
+func (r *run) waitsToRetry() bool {
+	for _, at := range r.retries {
+		if at > r.now {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyReplaced leaves out what nothing runs of: while a part of a gang waits, so do the
+// others that are missing, as they are to be placed together.
+func onlyReplaced(wants [][]want) [][]want {
+	for i, list := range wants {
+		wants[i] = slices.DeleteFunc(slices.Clone(list), func(w want) bool { return w.replaces == nil })
+	}
+	return wants
 }
 
 // freeLost takes what the plan already stops off the proposed state, so that

@@ -182,7 +182,7 @@ func (e *everywhere) placeReady() (hopeful, hopeless []int32) {
 		}
 		node := chunk.Node(i)
 		switch {
-		case e.have.live[node.ID] != nil || e.have.done[node.ID]:
+		case e.have.live[node.ID] != nil || e.have.done[node.ID] || e.retriesLater(node.ID):
 		case s == standsReady && e.allowed(pos):
 			choice, _ := k.device(pos, node)
 			e.add(preempt.Choice{Pos: pos, Device: choice, Score: k.score[rank]})
@@ -193,6 +193,12 @@ func (e *everywhere) placeReady() (hopeful, hopeless []int32) {
 		}
 	}
 	return hopeful, hopeless
+}
+
+// retriesLater is whether what ran on the node failed, and is not replaced yet.
+func (e *everywhere) retriesLater(nodeID string) bool {
+	last := e.have.last[nodeID]
+	return last != nil && e.run.retryAt(last) > e.run.now
 }
 
 // allowed is whether the rules still allow a node, after what was placed on

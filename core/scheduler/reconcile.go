@@ -116,7 +116,7 @@ func (r *run) inspect(g *model.Group, index int, in *instance) (w want, missing 
 	case in.live == nil && in.last == in.away:
 		return r.standIn(g, in.away, in.last), true
 	case in.live == nil:
-		return r.successor(in.last, index), true
+		return r.retry(in.last, index)
 	}
 	a := in.live
 	if !r.moving && a.Job.Version == r.job.Version {
@@ -142,6 +142,17 @@ func (r *run) inspect(g *model.Group, index int, in *instance) (w want, missing 
 // successor follows an allocation that is gone.
 func (r *run) successor(last *model.Allocation, index int) want {
 	return want{index: index, incarnation: last.Incarnation + 1, saved: last.Kept(), since: r.missingSince(last)}
+}
+
+// retry is successor for one that may have failed, and then may have to wait.
+func (r *run) retry(last *model.Allocation, index int) (want, bool) {
+	at := r.retryAt(last)
+	if at > r.now {
+		return want{}, false
+	}
+	w := r.successor(last, index)
+	w.since = max(w.since, at)
+	return w, true
 }
 
 // heir follows an allocation that the plan stops where it is, and inherits its work.

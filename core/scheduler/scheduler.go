@@ -90,9 +90,12 @@ type Outcome struct {
 	Classes      map[uint64]bool
 	Escaped      bool
 	BlockedNodes []string
-	// RecheckAt is when a policy wants to be asked again, or an allocation has to leave
-	// its node; 0: not by time.
+	// RecheckAt is when a policy wants to be asked again, an allocation has to leave its
+	// node, or one that failed is replaced; 0: not by time.
 	RecheckAt int64
+	// Retries are instances that failed several times in a row and are replaced later,
+	// ascending by group and index.
+	Retries []Retry
 	// SearchesCut is how many searches, for a gang or for victims that strict budgets
 	// let go of, gave up before they had tried
 	// everything.
@@ -205,7 +208,9 @@ type run struct {
 	// sparingLooks is how many sets of those to be spared were tried; see chooseSparing.
 	sparingLooks int
 	sparingCut   bool
-	leaves       int64 // when the next allocation has to leave its node; 0: none has to
+	leaves       int64                       // when the next allocation has to leave its node, or is tried again; 0: none
+	retries      map[*model.Allocation]int64 // see retryAt
+	counted      bool                        // retries are known
 	apart        []*separators
 	memorable    bool // see remembers
 	merged       []*classes

@@ -165,9 +165,13 @@ func (g *garbage) findAllocs() {
 	}
 }
 
-// busy is whether an evaluation of the job is on its way.
+// busy is whether an evaluation of the job is on its way. One that looks again at a time
+// that was set is not, as the job has been looked at then: of an instance that fails
+// again and again one nearly always waits.
 func (g *garbage) busy(key model.JobKey) bool {
-	return slices.ContainsFunc(g.snap.EvalsOfJob(key), func(e *model.Evaluation) bool { return !e.Status.Final() })
+	return slices.ContainsFunc(g.snap.EvalsOfJob(key), func(e *model.Evaluation) bool {
+		return !e.Status.Final() && e.TriggeredBy != model.TriggerRecheck
+	})
 }
 
 // findNodes finds nodes that have been down for long and have nothing that is

@@ -213,6 +213,9 @@ func (w *Worker) endings(eval *model.Evaluation, snap *state.Snapshot, out *sche
 	now := w.Clock.Now().UnixNano()
 	done := *eval
 	done.ModifyTime, done.Failed, done.Queued = now, out.Failed, out.Queued
+	if eval.Status != model.EvalBlocked && (len(out.Retries) > 0 || eval.TriggeredBy == model.TriggerRecheck) {
+		done.StatusText = scheduler.TellRetries(out.Retries) // what it waited for is over
+	}
 	if out.Fault != nil {
 		done.StatusText = out.Fault.Error()
 	}
@@ -236,7 +239,7 @@ func (w *Worker) endings(eval *model.Evaluation, snap *state.Snapshot, out *sche
 	}
 	if out.RecheckAt > out.Plan.Now && !rechecked(snap, eval, out.RecheckAt) { // even if it has come while the plan was made
 		again := w.follow(eval, model.TriggerRecheck)
-		again.WaitUntil = out.RecheckAt
+		again.WaitUntil, again.StatusText = out.RecheckAt, scheduler.TellRetries(out.Retries)
 		list = append(list, again)
 	}
 	return list

@@ -162,7 +162,7 @@ func (v *jobView) page(p page) {
 	}
 	p.facts("id", j.ID, "name", j.Name, "namespace", j.Namespace, "type", j.Type, "priority", priority, "preemption", preemption,
 		"policy", j.Policy, "datacenters", strings.Join(j.Datacenters, ", "), "status", status, "version", fmt.Sprint(j.Version),
-		"submitted", v.env.when(j.SubmitTime), "meta", texts(j.Meta))
+		"submitted", v.env.when(j.SubmitTime), "meta", texts(j.Meta), "waits", v.rechecks())
 	p.title("Groups")
 	groupTable(p, v.Summary)
 	if e := v.waiting(); e != nil {
@@ -180,6 +180,18 @@ func (v *jobView) page(p page) {
 		p.title("Evaluations")
 		p.evalTable(v.env, v.Evaluations)
 	}
+}
+
+// rechecks is why instances that failed are not there, and when they will be.
+func (v *jobView) rechecks() string {
+	var said []string
+	for _, e := range v.Evaluations {
+		if e.Status == "pending" && e.WaitUntil != nil && e.StatusDescription != "" {
+			said = append(said, e.StatusDescription)
+		}
+	}
+	slices.Sort(said)
+	return strings.Join(slices.Compact(said), "; ")
 }
 
 // waiting is the newest evaluation that found no place for something, if that is

@@ -1,0 +1,100 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// fails ends an allocation after it worked for so long.
+func (w *town) fails(id string, worked time.Duration) {
+	w.now += int64(worked)
+	w.write(func(txn *state.Txn) {
+		txn.ApplyClientUpdates(w.now, []state.ClientUpdate{{AllocID: id, Status: model.ClientFailed}})
+	})
+}
+
+// What fails again and again is replaced ever later, and every evaluation until then
+// leaves it alone; what worked for long begins anew.
+func TestFailures_AreReplacedEverLater(t *testing.T) {
+	for _, kind := range []model.JobType{model.JobService, model.JobBatch, model.JobSystem} {
+		w := newTown(t)
+		w.now = int64(time.Hour)
+		w.node("n1")
+		w.job(job("j", 50, 1, 1).Type(kind).Obj())
+		w.want("j", "j.g[0]@n1")
+		name, n := "j.g[0]", 0
+		for _, wait := range []time.Duration{0, 5, 10, 20, 40, 80, 160, 300, 300} {
+			w.fails(name, time.Millisecond)
+			at := w.now + int64(wait*time.Second)
+			for wait > 0 && w.now < at {
+				out := w.plan("j")
+				if !out.Plan.Empty() || !out.Placed() || out.RecheckAt != at {
+					t.Fatalf("%v after %d failures: %s, again at %v, want %v", kind, n+1, told(out), out.RecheckAt, at)
+				}
+				w.now += int64(wait * time.Second / 2)
+			}
+			n++
+			name = fmt.Sprintf("j.g[0]#%d", n)
+			w.want("j", name+"@n1")
+		}
+		w.fails(name, 10*time.Minute)
+		w.want("j", fmt.Sprintf("j.g[0]#%d@n1", n+1))
+		w.fails(fmt.Sprintf("j.g[0]#%d", n+1), time.Millisecond)
+		if out := w.plan("j"); out.RecheckAt != w.now+int64(5*time.Second) {
+			t.Errorf("%v: after work that went well it is not the second failure: again at %v", kind, out.RecheckAt-w.now)
+		}
+	}
+}
+
+// Who was stopped or evicted has not failed, and has his successor at once; a new version
+// has not failed yet.
+func TestFailures_OthersEndsAndVersionsAreNone(t *testing.T) {
+	w := newTown(t)
+	w.now = int64(time.Hour)
+	w.node("n1")
+	spec := func(cpu int64) *model.Job { return job("j", 50, cpu, 1).Obj() }
+	w.job(spec(1))
+	w.want("j", "j.g[0]@n1")
+	w.fails("j.g[0]", 0)
+	w.want("j", "j.g[0]#1@n1")
+	w.write(func(txn *state.Txn) {
+		gone := *txn.Alloc("j.g[0]#1")
+		gone.Desired, gone.Client, gone.EndTime = model.DesiredEvict, model.ClientFailed, w.now
+		txn.UpsertAllocs(&gone)
+	})
+	w.want("j", "j.g[0]#2@n1")
+	w.fails("j.g[0]#2", 0)
+	if out := w.plan("j"); out.RecheckAt != w.now+int64(5*time.Second) {
+		t.Errorf("an eviction between two failures made the second the first: %s", told(out))
+	}
+	w.job(spec(2))
+	w.want("j", "j.g[0]#3@n1")
+}
+
+// The instances of a group wait each for itself; those of a gang, that are placed
+// together, for each other.
+func TestFailures_AGangWaitsTogether(t *testing.T) {
+	for _, gang := range []bool{false, true} {
+		w := newTown(t)
+		w.now = int64(time.Hour)
+		w.node("n1")
+		w.job(job("j", 50, 1, 1).Count(2).Change(func(j *model.Job) { j.AllAtOnce = gang }).Obj())
+		w.want("j", "j.g[0]@n1, j.g[1]@n1")
+		w.fails("j.g[0]", 0)
+		w.want("j", "j.g[0]#1@n1")
+		w.fails("j.g[0]#1", 0)
+		w.fails("j.g[1]", 0)
+		want := "j.g[1]#1@n1"
+		if gang {
+			want = ""
+		}
+		w.want("j", want)
+		if out := w.plan("j"); out.RecheckAt != w.now+int64(5*time.Second) {
+			t.Errorf("gang %v: again at %v", gang, out.RecheckAt-w.now)
+		}
+	}
+}
