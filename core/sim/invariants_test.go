@@ -355,13 +355,17 @@ func (s *server) drain() {
 		}
 	}
 	stats := s.broker.Stats()
-	if c := stats.Total(); c.Ready+c.Unacked+c.Pending+c.Delayed+c.Backoff+c.Failed > 0 {
+	if c := stats.Total(); c.Ready+c.Unacked+c.Pending+c.Backoff+c.Failed > 0 {
 		s.t.Fatalf("left over: %+v", c)
 	}
 	snap := s.store.Snapshot()
 	for e := range snap.Evals() {
 		switch e.Status {
 		case model.EvalComplete, model.EvalFailed, model.EvalCancelled:
+		case model.EvalPending:
+			if e.TriggeredBy != model.TriggerRecheck || e.WaitUntil <= s.now() {
+				s.t.Fatalf("evaluation %s of %s waits for nothing", e.ID, e.JobID)
+			}
 		case model.EvalBlocked:
 			s.blocked++
 			s.checkBlocked(snap, e)
