@@ -108,3 +108,24 @@ func TestWork_ARecheckThatIsHandedOutHasItsTime(t *testing.T) {
 type only struct{ snap *state.Snapshot }
 
 func (o only) WaitIndex(context.Context, uint64) (*state.Snapshot, error) { return o.snap, nil }
+
+// What waits because it failed again and again is told by the evaluation that saw it and
+// by the one that looks again; once that has done so, it tells of nothing any more.
+func TestEndings_TellWhatIsTriedAgainLater(t *testing.T) {
+	w := New(Config{Clock: clock.NewVirtual(time.Unix(1000, 0)), NewEvalID: func() string { return "new" }})
+	j := coretest.Job("j").Obj()
+	j.Groups[0].Job = j
+	at := time.Unix(1010, 0).UnixNano()
+	out := &scheduler.Outcome{Plan: &model.Plan{Now: 1}, RecheckAt: at, Retries: []scheduler.Retry{
+		{Last: &model.Allocation{Job: j, Group: j.Groups[0], Index: 2, Incarnation: 4}, Failures: 3, At: at},
+	}}
+	const want = "j.g[2] failed 3 times in a row: again at 1970-01-01T00:16:50Z"
+	list := w.endings(&model.Evaluation{ID: "e", JobID: "j"}, state.New().Snapshot(), out)
+	if len(list) != 2 || list[0].StatusText != want || list[1].StatusText != want || list[1].WaitUntil != at {
+		t.Errorf("told %q and %q, want %q", list[0].StatusText, list[len(list)-1].StatusText, want)
+	}
+	list = w.endings(list[1], state.New().Snapshot(), &scheduler.Outcome{Plan: &model.Plan{Now: at}})
+	if len(list) != 1 || list[0].StatusText != "" {
+		t.Errorf("what it waited for is over, and it tells %q", list[0].StatusText)
+	}
+}
