@@ -115,6 +115,9 @@ func (r *run) retryAt(last *model.Allocation) int64 {
 	if !r.counted {
 		r.counted = true
 		for _, x := range Retries(r.job, r.s.allocs) {
+			if x.At > r.now+int64(longestRetry) {
+				continue // it failed by a clock that was wrong
+			}
 			if r.retries == nil {
 				r.retries = map[*model.Allocation]int64{}
 			}
