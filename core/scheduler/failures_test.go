@@ -27,15 +27,16 @@ func TestFailures_AreReplacedEverLater(t *testing.T) {
 		w.job(job("j", 50, 1, 1).Type(kind).Obj())
 		w.want("j", "j.g[0]@n1")
 		name, n := "j.g[0]", 0
-		for _, wait := range []time.Duration{0, 5, 10, 20, 40, 80, 160, 300, 300} {
+		for _, seconds := range []int64{0, 5, 10, 20, 40, 80, 160, 300, 300} {
+			wait := seconds * int64(time.Second)
 			w.fails(name, time.Millisecond)
-			at := w.now + int64(wait*time.Second)
+			at := w.now + wait
 			for wait > 0 && w.now < at {
 				out := w.plan("j")
 				if !out.Plan.Empty() || !out.Placed() || out.RecheckAt != at {
 					t.Fatalf("%v after %d failures: %s, again at %v, want %v", kind, n+1, told(out), out.RecheckAt, at)
 				}
-				w.now += int64(wait * time.Second / 2)
+				w.now += wait / 2
 			}
 			n++
 			name = fmt.Sprintf("j.g[0]#%d", n)

@@ -72,7 +72,7 @@ func onlyVersion(st *client.PolicyStatus, begins string) error {
 		return e
 	}
 	id := found[0].ID
-	other := func(other string, _ string) bool { return other != id }
+	other := func(other, _ string) bool { return other != id }
 	st.Loaded = found
 	maps.DeleteFunc(st.Tripped, other)
 	maps.DeleteFunc(st.Refused, other)
