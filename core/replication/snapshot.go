@@ -102,10 +102,11 @@ func placeOf(in io.ReadCloser) (uint64, bool) {
 
 // Restore implements raft.FSM: the state is replaced at once, or not at all.
 //
-// A snapshot that was long under way may arrive when more than it holds is applied
-// already. Raft takes it all the same, and hands over again what follows it in the log.
-// Going back would show readers a state that they have seen the end of; what is here holds
-// all of that, so it stays, and so does what comes twice (see one).
+// Raft would take a snapshot that was long under way when more than it holds is applied,
+// and hand over again what follows it in the log. Such a one does not get there (known.go)
+// but on a transport without an inbox. Going back would show readers a state that they have
+// seen the end of; what is here holds all of that, so it stays, and so does what comes
+// twice (see ApplyBatch).
 func (f *fsm) Restore(in io.ReadCloser) error {
 	defer func() { _ = in.Close() }()
 	if err := f.stopped(); err != nil {
