@@ -61,6 +61,20 @@ func (n *Node) Schedulable() bool {
 	return n.Status == NodeReady && !n.Ineligible && !n.Drain
 }
 
+// IneligibleReason returns why no new allocation may be placed on the node:
+// "down", "draining" or "ineligible". It returns "" if the node is Schedulable.
+func (n *Node) IneligibleReason() string {
+	switch {
+	case n.Status != NodeReady:
+		return n.Status.String()
+	case n.Drain:
+		return "draining"
+	case n.Ineligible:
+		return "ineligible"
+	}
+	return ""
+}
+
 // Compile derives Avail and ClassKey. The state calls it before it publishes a
 // node; dims must know every name in Capacity and Reserved.
 func (n *Node) Compile(dims *Dimensions) {

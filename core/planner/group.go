@@ -198,8 +198,8 @@ func (s *Scratch) place(a *model.Allocation) refusal {
 	if !ok {
 		return refusal{CauseNode, a.NodeID, "the node is gone", false}
 	}
-	if why := unschedulable(s.snap.NodeAt(pos)); why != "" {
-		return refusal{CauseNode, a.NodeID, why, false}
+	if why := s.snap.NodeAt(pos).IneligibleReason(); why != "" {
+		return refusal{CauseNode, a.NodeID, "the node is " + why, false}
 	}
 	if s.snap.Alloc(a.ID) != nil {
 		return refusal{CausePlaced, a.NodeID, fmt.Sprintf("allocation %q is placed already", a.ID), false}
@@ -245,19 +245,6 @@ func (s *Scratch) group(a *model.Allocation) (*model.Group, refusal) {
 		return nil, malformed("allocation %q asks for something else than its group", a.ID)
 	}
 	return g, refusal{}
-}
-
-func unschedulable(n *model.Node) string {
-	switch {
-	case n.Schedulable():
-		return ""
-	case n.Status != model.NodeReady:
-		return "the node is " + n.Status.String()
-	case n.Drain:
-		return "the node is draining"
-	default:
-		return "the node is ineligible"
-	}
 }
 
 // fit asks the one Fits, with the device groups that the allocation names.
@@ -306,8 +293,8 @@ func (s *Scratch) claim(c *model.Claim) refusal {
 		return refusal{CauseNode, c.NodeID, "the node is gone", false}
 	}
 	node := s.snap.NodeAt(pos)
-	if why := unschedulable(node); why != "" {
-		return refusal{CauseNode, c.NodeID, why, false}
+	if why := node.IneligibleReason(); why != "" {
+		return refusal{CauseNode, c.NodeID, "the node is " + why, false}
 	}
 	ask := &model.Ask{Vec: c.Vec, Ports: slices.Sorted(slices.Values(c.Ports))}
 	for d := range c.Vec {

@@ -101,7 +101,7 @@ func (x *explainer) rankOf(pos int32) int32 { return x.run.s.order.rankOf[pos] }
 
 // notReady counts a node that takes no work at all.
 func (x *explainer) notReady(n *model.Node, named bool) {
-	state := unschedulable(n)
+	state := n.IneligibleReason()
 	model.Count(&x.why.NotReady, state, 1)
 	x.sample(n, "node is "+state, named)
 }
@@ -202,17 +202,6 @@ func (x *explainer) add() {
 	for o, n := range x.hindered {
 		model.Count(&x.why.Preempted, obstacle(o).tell(x.ranker.ceiling), n)
 	}
-}
-
-// unschedulable is what a node that takes no work is.
-func unschedulable(n *model.Node) string {
-	switch {
-	case n.Status == model.NodeDown:
-		return "down"
-	case n.Drain:
-		return "draining"
-	}
-	return "not eligible"
 }
 
 // lack names what the node is short of beside amounts: of the ways of serving

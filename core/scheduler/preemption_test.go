@@ -303,7 +303,7 @@ func TestExplanation_NodeByNode(t *testing.T) {
 	out := w.plan("j")
 	why := out.Failed["g"]
 	want := "0 of 7 nodes: 1 lacks cpu, 1 lacks memory, 1 lacks port 80, which the host itself holds, 1 is down, " +
-		"1 is draining, 1 is not eligible, 1 excluded by zone = a; eviction does not help: " +
+		"1 is draining, 1 is ineligible, 1 excluded by zone = a; eviction does not help: " +
 		"on 1 nothing has a priority of 40 or less, on 1 too little would be free with everything evicted that may be"
 	if why.String() != want {
 		t.Errorf("%q\nwant\n%q", why, want)
@@ -316,7 +316,7 @@ func TestExplanation_NodeByNode(t *testing.T) {
 n2: zone = a
 n3: node is down
 n4: node is draining
-n5: node is not eligible
+n5: node is ineligible
 `
 	if samples != want {
 		t.Errorf("%s\nwant\n%s", samples, want)
