@@ -24,7 +24,7 @@ func (s *searcher) accept(o int, picks []int32, whole bool) error {
 	if f.why[p.k] != Possible {
 		why := Declined
 		if len(s.blocked) > 0 {
-			why = NotEnough
+			why = Insufficient
 		}
 		f.why[p.k] = s.missed(p.k, why)
 	}

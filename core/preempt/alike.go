@@ -145,7 +145,7 @@ func (f *Finder) sharesAnswers() bool {
 		ofOptions = sdk.FitColumns | sdk.UseColumns | sdk.MustLeaveColumn | sdk.DeviceColumns | sdk.PlaceColumn |
 			sdk.TotalsColumn
 	)
-	return w.quick && len(f.req.Spared) == 0 && w.columns&^ofVictims == 0 && f.columns&^ofOptions == 0
+	return w.quick && len(f.req.Excluded) == 0 && w.columns&^ofVictims == 0 && f.columns&^ofOptions == 0
 }
 
 // findAlike makes f.todo the nodes to ask about, and f.alike, for each node, the
@@ -205,7 +205,7 @@ func (f *Finder) firstAlike(k, pos int32) int32 {
 	if (chunk.Guarded()|chunk.Claimed())>>i&1 == 1 {
 		return k
 	}
-	if rules := f.req.Rules; rules != nil && (!rules.Allows(pos) || rules.Apart(pos)) {
+	if rules := f.req.Rules; rules != nil && (!rules.Allows(pos) || rules.HasSeparatedRows(pos)) {
 		return k
 	}
 	q := &f.kinds

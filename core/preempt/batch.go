@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt/columns"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -24,7 +26,7 @@ type batch struct {
 	lacks  []int64      // of each of them, by watched dimension
 	rows   []*state.Row // by row of the call
 
-	strings dictionary
+	strings columns.Strings
 }
 
 // place is where an option of the call is.
@@ -96,7 +98,7 @@ func (b *batch) begin(f *Finder, columns sdk.Columns) {
 		resize(table, b.dims)
 	}
 	resize(&b.cand.Rows.Use, b.dims)
-	b.strings.reset()
+	b.strings.Reset()
 	b.cand.Shared = f.sharedFor(columns, &b.strings)
 	if !columns.Has(sdk.BudgetColumns) {
 		b.cand.Rows.Budgets = nil
@@ -161,7 +163,7 @@ func (b *batch) addOption(f *Finder, p *place, lacks []int64, mustLeave []uint8)
 		b.addDevices(f, p, rows)
 	}
 	if b.columns.Has(sdk.PlaceColumn) {
-		c.Place = append(c.Place, b.strings.id(p.node().ID))
+		c.Place = append(c.Place, b.strings.ID(p.node().ID))
 	}
 	if b.columns.Has(sdk.CapacityColumns) {
 		b.addCapacity(f, p)
@@ -242,7 +244,7 @@ func held(node *model.Node, a *model.Allocation, position int16) float64 {
 const rareColumns = sdk.StartColumn | sdk.LostWorkColumn | sdk.JobColumns | sdk.LabelColumns
 
 // addRareColumns appends the columns that most policies do not read.
-func addRareColumns(r *sdk.Rows, columns sdk.Columns, ids *dictionary, now int64, row *state.Row) {
+func addRareColumns(r *sdk.Rows, columns sdk.Columns, ids *columns.Strings, now int64, row *state.Row) {
 	if columns.Has(sdk.StartColumn) {
 		r.Start = append(r.Start, min(now, row.Start))
 	}
@@ -250,21 +252,21 @@ func addRareColumns(r *sdk.Rows, columns sdk.Columns, ids *dictionary, now int64
 		r.LostWork = append(r.LostWork, row.Group.LostWork(row.Alloc.Age(now)))
 	}
 	if columns.Has(sdk.JobColumns) {
-		of := ids.group(row.Group)
-		r.Namespace, r.Job, r.Group = append(r.Namespace, of.namespace), append(r.Job, of.job), append(r.Group, of.group)
+		of := ids.Group(row.Group)
+		r.Namespace, r.Job, r.Group = append(r.Namespace, of.Namespace), append(r.Job, of.Job), append(r.Group, of.Group)
 	}
 	if columns.Has(sdk.LabelColumns) {
 		addLabels(r, ids, row.Group.Labels)
 	}
 }
 
-func addLabels(r *sdk.Rows, ids *dictionary, labels map[string]string) {
+func addLabels(r *sdk.Rows, ids *columns.Strings, labels map[string]string) {
 	if r.Labels == nil {
 		r.Labels = &sdk.LabelTable{First: []int32{0}}
 	}
-	for _, key := range sortedKeys(labels) {
-		r.Labels.Key = append(r.Labels.Key, ids.id(key))
-		r.Labels.Value = append(r.Labels.Value, ids.id(labels[key]))
+	for _, key := range columns.SortedKeys(labels) {
+		r.Labels.Key = append(r.Labels.Key, ids.ID(key))
+		r.Labels.Value = append(r.Labels.Value, ids.ID(labels[key]))
 	}
 	r.Labels.First = append(r.Labels.First, int32(len(r.Labels.Key)))
 }
@@ -273,11 +275,11 @@ func addLabels(r *sdk.Rows, ids *dictionary, labels map[string]string) {
 // once everything is gathered.
 func (b *batch) complete(f *Finder) {
 	b.fillNeeds(f)
-	fillRows(&b.cand.Rows, b.rows, b.columns, f.req.Evicted)
+	fillRows(&b.cand.Rows, b.rows, b.columns, f.req.Evictions)
 	if b.columns.Has(sdk.BudgetColumns) {
 		addBudgets(&b.cand.Rows, f.snap, b.rows)
 	}
-	b.cand.Strings = b.strings.list
+	b.cand.Strings = b.strings.List
 	b.freeNothingElsewhere()
 	if b.columns.Has(sdk.AnnotationColumns) {
 		b.cand.Rows.Annotations = annotationsOf(b.rows)
@@ -337,7 +339,7 @@ func extended[T any](column []T, n int) []T {
 }
 
 // fillRows lays out what many policies read of rows.
-func fillRows(r *sdk.Rows, rows []*state.Row, columns sdk.Columns, evicted *Evicted) {
+func fillRows(r *sdk.Rows, rows []*state.Row, columns sdk.Columns, evicted *protect.EvictionCounts) {
 	n := len(rows)
 	r.Priority = sized(r.Priority, n)
 	for i, row := range rows {
@@ -375,7 +377,7 @@ func annotationsOf(rows []*state.Row) *sdk.AnnotationTable {
 			names[name] = true
 		}
 	}
-	return annotationTable(sortedKeys(names), notes)
+	return annotationTable(columns.SortedKeys(names), notes)
 }
 
 // annotationTable lays notes out by name; NaN stands for none.

@@ -75,13 +75,13 @@ func BenchmarkA(b *testing.B) {
 					var f preempt.Finder
 					b.ReportAllocs()
 					for b.Loop() {
-						if err := f.Begin(snap, request); err != nil {
+						if err := f.Start(snap, request); err != nil {
 							b.Fatal(err)
 						}
 						if _, ok, err := f.Best(); err != nil || !ok {
 							b.Fatal("no victims", err)
 						}
-						f.End()
+						f.Release()
 					}
 				})
 			}

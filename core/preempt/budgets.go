@@ -5,60 +5,10 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
-
-// Violated calls tell for each victim whose eviction overruns a disruption budget
-// when they go one after the other at a time, with its position.
-func Violated(view *state.View, now int64, victims []*model.Allocation, tell func(i int)) {
-	if len(view.Budgets()) == 0 {
-		return
-	}
-	var c charges
-	for i, v := range victims {
-		if !v.Available() {
-			continue
-		}
-		overrun := false
-		for _, at := range view.BudgetsOf(v.Group) {
-			overrun = c.add(at, 1) > view.BudgetSlack(at, now) || overrun
-		}
-		if overrun {
-			tell(i)
-		}
-	}
-}
-
-// charges counts what is taken from budgets. A node's victims are under few.
-type charges []charge
-
-type charge struct {
-	budget int32
-	count  int
-}
-
-// add counts n more and tells how many that makes.
-func (c *charges) add(budget int32, n int) int {
-	for i := range *c {
-		if (*c)[i].budget == budget {
-			(*c)[i].count += n
-			return (*c)[i].count
-		}
-	}
-	*c = append(*c, charge{budget, n})
-	return n
-}
-
-// of is how many are counted.
-func (c charges) of(budget int32) int {
-	for i := range c {
-		if c[i].budget == budget {
-			return c[i].count
-		}
-	}
-	return 0
-}
 
 // findSlacks works out what every budget has left, where that matters to the
 // search.
@@ -119,14 +69,14 @@ func (s *searcher) mayOverrun(rows []state.Row) bool {
 	return false
 }
 
-// overruns charges a row and tells whether that overruns a budget. Budgets that
+// overruns protect.Charges a row and tells whether that overruns a budget. Budgets that
 // most rows could not use up are not looked at.
 func (s *searcher) overruns(row *state.Row, most int) bool {
 	if !row.Started {
 		return false
 	}
 	for _, at := range s.f.snap.BudgetsOf(row.Group) {
-		if slack := s.f.slacks[at]; slack < most && s.charged.add(at, 1) > slack {
+		if slack := s.f.slacks[at]; slack < most && s.charged.Add(at, 1) > slack {
 			return true
 		}
 	}
@@ -146,7 +96,7 @@ func (s *searcher) violations(victims []*state.Row) (n int32) {
 		overrun := false
 		for _, at := range s.f.snap.BudgetsOf(row.Group) {
 			if slack := s.f.slacks[at]; slack < len(victims) {
-				overrun = s.charged.add(at, 1) > slack || overrun
+				overrun = s.charged.Add(at, 1) > slack || overrun
 			}
 		}
 		if overrun {
@@ -191,7 +141,7 @@ func (s *searcher) findTight() bool {
 			switch slack := s.f.slacks[at]; {
 			case slack <= 0:
 				s.tight[i] = true
-			case slack < most && s.charged.add(at, 1) > slack:
+			case slack < most && s.charged.Add(at, 1) > slack:
 				return false
 			}
 		}
@@ -241,7 +191,7 @@ func addBudgets(r *sdk.Rows, snap *state.Snapshot, rows []*state.Row) {
 }
 
 // budgetTable is the table of all budgets.
-func (f *Finder) budgetTable(ids *dictionary) (t sdk.BudgetTable) {
+func (f *Finder) budgetTable(ids *columns.Strings) (t sdk.BudgetTable) {
 	n := len(f.slacks)
 	t.Name, t.Slack, t.Strict = make([]int32, 0, n), make([]int32, 0, n), make([]uint8, 0, n)
 	for at, b := range f.snap.Budgets() {
@@ -249,7 +199,7 @@ func (f *Finder) budgetTable(ids *dictionary) (t sdk.BudgetTable) {
 		if b.Strict {
 			strict = 1
 		}
-		t.Name = append(t.Name, ids.id(b.ID()))
+		t.Name = append(t.Name, ids.ID(b.ID()))
 		t.Slack = append(t.Slack, int32(max(0, f.slacks[at])))
 		t.Strict = append(t.Strict, strict)
 	}

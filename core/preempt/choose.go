@@ -6,6 +6,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -25,7 +26,7 @@ type table struct {
 	at      []int32      // position in Finder.options, by option of the call
 	rows    []*state.Row // the victims of all of them
 	scores  sdk.OptionScores
-	ids     dictionary
+	ids     columns.Strings
 }
 
 // Best is the best option; ok is false when there is none.
@@ -43,9 +44,9 @@ func (f *Finder) Best() (choice Choice, ok bool, err error) {
 	return f.choice(best), true, nil
 }
 
-// Each visits the best option of every node that has one, in the order of the
+// EachNode visits the best option of every node that has one, in the order of the
 // request's nodes: for jobs that run on every node.
-func (f *Finder) Each(visit func(Choice)) error {
+func (f *Finder) EachNode(visit func(Choice)) error {
 	f.searchOn(true)
 	if err := f.scoreOptions(); err != nil {
 		return err
@@ -135,7 +136,7 @@ func (f *Finder) fillTable() {
 	t := &f.table
 	o := &t.options
 	o.Now, o.Preemptor, o.Dims = f.req.Now, &f.preemptor, f.dimNames
-	t.ids.reset()
+	t.ids.Reset()
 	t.at = t.at[:0]
 	for i := range f.options {
 		if f.options[i].alive {
@@ -163,7 +164,7 @@ func (f *Finder) fillTable() {
 		o.Place = sized(o.Place, n)
 		for i, at := range t.at {
 			node := f.snap.NodeAt(f.options[at].pos)
-			o.Place[i] = t.ids.id(node.ID)
+			o.Place[i] = t.ids.ID(node.ID)
 		}
 	}
 	if f.columns.Has(sdk.DeviceColumns) && len(f.req.Group.Ask.Devices) > 0 {
@@ -173,7 +174,7 @@ func (f *Finder) fillTable() {
 		f.fillVictims()
 	}
 	o.Shared = f.sharedFor(f.columns, &t.ids)
-	o.Strings = t.ids.list
+	o.Strings = t.ids.List
 }
 
 func sized[T any](column []T, n int) []T { return slices.Grow(column[:0], n)[:n] }
@@ -252,7 +253,7 @@ func (f *Finder) fillVictims() {
 			o.Need[d][i] = f.options[at].need[d]
 		}
 	}
-	fillRows(v, t.rows, f.columns, f.req.Evicted)
+	fillRows(v, t.rows, f.columns, f.req.Evictions)
 	if v.Budgets = nil; f.columns.Has(sdk.BudgetColumns) {
 		addBudgets(v, f.snap, t.rows)
 	}
@@ -276,7 +277,7 @@ func (f *Finder) fillRareColumns(v *sdk.Rows) {
 	}
 	for i, at := range t.at {
 		opt := &f.options[at]
-		if !rare && !f.req.Rules.Apart(opt.pos) {
+		if !rare && !f.req.Rules.HasSeparatedRows(opt.pos) {
 			continue
 		}
 		for x := t.options.FirstVictim[i]; x < t.options.FirstVictim[i+1]; x++ {

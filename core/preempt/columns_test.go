@@ -9,6 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/fit"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -87,7 +89,7 @@ func TestFinder_ColumnsSayWhatTheyPromise(t *testing.T) {
 	must(txn.UpsertJob(ask))
 	snap := txn.Commit()
 
-	evicted := &preempt.Evicted{}
+	evicted := &protect.EvictionCounts{}
 	evicted.Add(etl.Groups[0])
 	var victims, options string
 	v := stub(struct {
@@ -121,9 +123,9 @@ func TestFinder_ColumnsSayWhatTheyPromise(t *testing.T) {
 	})
 	f := search(t, snap, preempt.Request{
 		Group: ask.Groups[0], Now: 1000, Algorithm: model.Binpack, Policy: v, Default: coretest.Policies().Default(),
-		Nodes: snap.NodeOrder(), Evicted: evicted, Waiting: 42, Attempts: 3, Weights: map[string]float64{"team": 2},
+		Nodes: snap.NodeOrder(), Evictions: evicted, Waiting: 42, Attempts: 3, Weights: map[string]float64{"team": 2},
 	})
-	defer f.End()
+	defer f.Release()
 	bestOf(t, snap, f)
 	rows := `p10 start=750 lost=50 team team/etl team/etl/g evicted 1 of 3 must=0 cpu=3 mem=2 gpu=0 app=etl tier=bulk cost:2.5
 p20 start=900 lost=100 default default/web default/web/g evicted 0 of 1 must=1 cpu=4 mem=1 gpu=3 risk:1
@@ -137,7 +139,7 @@ n1: need cpu=3 mem=-5 gpu=1 freed 0, 1 must leave, capacity 12 reserved 2 free 2
 	}
 	// b alone suffices, and alone is left after sparing.
 	wantOptions := `n1: highest 20, 1 victims, sum 20, lost 100, need cpu=3 mem=-5 gpu=1 from group 0, fit ` +
-		fmt.Sprintf("%.3f then %.3f", preempt.Fit(model.Binpack, 10, 10, -3, 5), preempt.Fit(model.Binpack, 10, 10, 1, 6)) + "\n" +
+		fmt.Sprintf("%.3f then %.3f", fit.Score(model.Binpack, 10, 10, -3, 5), fit.Score(model.Binpack, 10, 10, 1, 6)) + "\n" +
 		strings.SplitAfter(rows, "\n")[1] + shared
 	if options != wantOptions {
 		t.Errorf("about options\n%s\nwant\n%s", options, wantOptions)

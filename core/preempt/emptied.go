@@ -97,7 +97,7 @@ func (s *searcher) isHopeless(pos int) bool {
 	case rules == nil:
 		return true
 	}
-	return rules.Allows(int32(pos)) && (!s.separates || !rules.Apart(int32(pos)))
+	return rules.Allows(int32(pos)) && (!s.separates || !rules.HasSeparatedRows(int32(pos)))
 }
 
 // hopes forgets that a node was hopeless: it changed, or more decides there.

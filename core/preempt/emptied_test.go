@@ -52,14 +52,14 @@ func TestFinder_PassesOverWhatCouldNeverFit(t *testing.T) {
 
 // outcomesOf is what became of each node in a search, and its victims.
 func outcomesOf(t tb, f *preempt.Finder, snap *state.Snapshot, g *model.Group, v *policy.Version, nodes []int32) []string {
-	if err := f.Begin(snap, preempt.Request{
+	if err := f.Start(snap, preempt.Request{
 		Group: g, Policy: v, Default: coretest.Policies().Default(), Nodes: nodes, Now: 1000,
 	}); err != nil {
 		t.Fatal(err)
 	}
-	defer f.End()
+	defer f.Release()
 	victims := map[int32]string{}
-	if err := f.Each(func(c preempt.Choice) {
+	if err := f.EachNode(func(c preempt.Choice) {
 		for _, a := range c.Victims {
 			victims[c.Pos] += " " + a.ID
 		}

@@ -114,10 +114,10 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Unseen       Outcome = iota
+	Unchecked    Outcome = iota
 	Possible             // the group fits there once the victims are gone
 	NoCandidates         // nothing there may be evicted for this preemptor
-	NotEnough            // the group does not fit even with every candidate gone
+	Insufficient         // the group does not fit even with every candidate gone
 	Declined             // the policy's victims free too little
 	Protected            // strict disruption budgets keep too many
 	// Outcomes is how many there are.
@@ -132,8 +132,8 @@ func (o Outcome) String() string {
 	}[o]
 }
 
-// Begin starts a search on a snapshot.
-func (f *Finder) Begin(snap *state.Snapshot, req Request) error {
+// Start starts a search on a snapshot.
+func (f *Finder) Start(snap *state.Snapshot, req Request) error {
 	f.req, f.snap, f.dims = req, snap, snap.Dims()
 	f.dimNames = f.dims.AppendNames(f.dimNames[:0])
 	req.describe(&f.preemptor, f.dims.Len())
@@ -144,7 +144,7 @@ func (f *Finder) Begin(snap *state.Snapshot, req Request) error {
 		scorer = req.Default
 	}
 	var err error
-	if f.chooser, err = ask(scorer, req.Tell); err != nil {
+	if f.chooser, err = ask(scorer, req.OnCall); err != nil {
 		return err
 	}
 	f.columns = scorer.Info().Columns
@@ -274,8 +274,8 @@ func (f *Finder) collect() {
 	}
 }
 
-// End gives the policies' instances back. It must follow every Begin.
-func (f *Finder) End() {
+// Release gives the policies' instances back. It must follow every Begin.
+func (f *Finder) Release() {
 	f.chooser.release()
 	for _, w := range f.workers {
 		w.end()
@@ -284,11 +284,11 @@ func (f *Finder) End() {
 	clear(f.allocs)
 }
 
-// Changed tells that the proposed state is now snap, which differs from the
+// Update tells that the proposed state is now snap, which differs from the
 // last one in the room of the nodes at positions alone, and that the groups in
 // evicted have more victims in the plan. Nodes that are no longer in the
 // search are ignored.
-func (f *Finder) Changed(snap *state.Snapshot, positions []int32, evicted []*model.Group) error {
+func (f *Finder) Update(snap *state.Snapshot, positions []int32, evicted []*model.Group) error {
 	f.snap = snap
 	w := f.workers[0]
 	clear(w.units)
@@ -350,13 +350,13 @@ func (f *Finder) slot(pos int32) (k int32, ok bool) {
 // Both are valid until the next search.
 func (f *Finder) Outcomes() ([]Outcome, []int32) { return f.why, f.req.Nodes }
 
-// Unsettled is whether something beside the room of nodes and time stood in the way
+// NonFinal is whether something beside the room of nodes and time stood in the way
 // of an eviction: a strict budget, or who would have to go elsewhere.
-func (f *Finder) Unsettled() bool { return f.unsettled }
+func (f *Finder) NonFinal() bool { return f.unsettled }
 
-// StoppedBy is the strict budget that kept somebody on the node at k of the
+// BlockingBudget is the strict budget that kept somebody on the node at k of the
 // request's; nil: none did.
-func (f *Finder) StoppedBy(k int) *model.Budget {
+func (f *Finder) BlockingBudget(k int) *model.Budget {
 	if len(f.stoppedBy) == 0 || f.stoppedBy[k] == 0 {
 		return nil
 	}

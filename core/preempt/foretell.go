@@ -18,7 +18,7 @@ import (
 func (s *searcher) canForetell() bool {
 	f, v := s.f, s.victims.version
 	return s.quick && v.Info().YoungestFirst && s.columns.Has(sdk.StartColumn) && !v.KeepsRedundant() &&
-		v == f.chooser.version && v.Hooks().Has(policy.HookSelectVictims) && len(f.req.Spared) == 0
+		v == f.chooser.version && v.Hooks().Has(policy.HookSelectVictims) && len(f.req.Excluded) == 0
 }
 
 // foretell is what the option on a node costs; ok is false where that cannot be said.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -19,7 +20,7 @@ type unit struct {
 	// spared is whether one of them may not go, so that they do not go together.
 	spared bool
 	// costs is how many of them work under each strict budget.
-	costs charges
+	costs protect.Charges
 	// surplus is how many of a group may go alone; nil: none of any.
 	surplus map[string]int
 }
@@ -27,12 +28,12 @@ type unit struct {
 // guarded is whether something on the node says more of its rows than their
 // priority.
 func (s *searcher) guarded(p *place) bool {
-	return len(s.f.req.Spared) > 0 || p.chunk.Guarded()>>p.i&1 == 1 || s.strict && s.underStrict(p.rows)
+	return len(s.f.req.Excluded) > 0 || p.chunk.Guarded()>>p.i&1 == 1 || s.strict && s.underStrict(p.rows)
 }
 
 // mayGo is whether a row of a guarded node may be a victim.
 func (s *searcher) mayGo(p *place, row *state.Row) bool {
-	if s.f.req.Spared[row.Alloc] {
+	if s.f.req.Excluded[row.Alloc] {
 		return false
 	}
 	job := row.Group.Job
@@ -71,21 +72,21 @@ func (s *searcher) spares(row *state.Row) bool {
 
 // costsOf is what evicting a row takes from strict budgets. It is good until it
 // is asked for again.
-func (s *searcher) costsOf(row *state.Row) charges {
+func (s *searcher) costsOf(row *state.Row) protect.Charges {
 	s.costs = s.costs[:0]
 	for _, at := range s.f.snap.BudgetsOf(row.Group) {
 		if s.f.snap.Budgets()[at].Strict {
-			s.costs = append(s.costs, charge{at, 1})
+			s.costs = append(s.costs, protect.Charge{Budget: at, Count: 1})
 		}
 	}
 	return s.costs
 }
 
 // within is whether strict budgets have as much left as somebody costs.
-func (s *searcher) within(p *place, costs charges) bool {
+func (s *searcher) within(p *place, costs protect.Charges) bool {
 	for _, c := range costs {
-		if c.count > s.f.slacks[c.budget] {
-			s.stop(p.k, c.budget)
+		if c.Count > s.f.slacks[c.Budget] {
+			s.stop(p.k, c.Budget)
 			return false
 		}
 	}
@@ -123,16 +124,16 @@ func (s *searcher) unit(key model.JobKey) *unit {
 		row := s.rowOf(a)
 		u.rows = append(u.rows, row)
 		live[a.Group.Name]++
-		u.spared = u.spared || s.f.req.Spared[a] || int64(row.Priority) > s.ceiling || a.Job.NonPreemptible || s.spares(row) ||
-			s.f.req.Rules != nil && s.f.req.Rules.Anchors(Everywhere, row)
+		u.spared = u.spared || s.f.req.Excluded[a] || int64(row.Priority) > s.ceiling || a.Job.NonPreemptible || s.spares(row) ||
+			s.f.req.Rules != nil && s.f.req.Rules.IsAffinityTarget(AnyNode, row)
 		if !s.strict || !a.Available() {
 			continue
 		}
 		for _, c := range s.costsOf(row) {
-			u.costs.add(c.budget, 1)
+			u.costs.Add(c.Budget, 1)
 		}
 	}
-	slices.SortFunc(u.rows, func(a, b *state.Row) int { return s.f.req.Ties.Compare(a.Alloc.ID, b.Alloc.ID) })
+	slices.SortFunc(u.rows, func(a, b *state.Row) int { return s.f.req.TieOrder.Compare(a.Alloc.ID, b.Alloc.ID) })
 	u.sortByNode()
 	if job := s.f.snap.Job(key); job != nil {
 		for group, n := range live {
@@ -322,7 +323,7 @@ func (s *searcher) went(row *state.Row) bool {
 	return slices.ContainsFunc(s.wholes, func(pick int32) bool { return s.batch.rows[pick].Group.Job.Key() == key })
 }
 
-// charge charges a victim, and whoever goes with it, to strict budgets; false when
+// charge protect.Charges a victim, and whoever goes with it, to strict budgets; false when
 // one has not enough left, or when somebody may not go with it.
 func (s *searcher) charge(k int32, row *state.Row, alone bool) bool {
 	if !alone && s.unit(row.Group.Job.Key()).spared {
@@ -332,7 +333,7 @@ func (s *searcher) charge(k int32, row *state.Row, alone bool) bool {
 	if !s.strict {
 		return true
 	}
-	var costs charges
+	var costs protect.Charges
 	switch {
 	case !alone:
 		s.mates = s.appendCompany(s.mates[:0], row)
@@ -341,20 +342,20 @@ func (s *searcher) charge(k int32, row *state.Row, alone bool) bool {
 				continue
 			}
 			for _, c := range s.costsOf(mate) {
-				costs.add(c.budget, 1)
+				costs.Add(c.Budget, 1)
 			}
 		}
 	case row.Started:
 		costs = s.costsOf(row)
 	}
 	for _, c := range costs {
-		if s.charged.of(c.budget)+c.count > s.f.slacks[c.budget] {
-			s.stop(k, c.budget)
+		if s.charged.Of(c.Budget)+c.Count > s.f.slacks[c.Budget] {
+			s.stop(k, c.Budget)
 			return false
 		}
 	}
 	for _, c := range costs {
-		s.charged.add(c.budget, c.count)
+		s.charged.Add(c.Budget, c.Count)
 	}
 	return true
 }
@@ -465,7 +466,7 @@ func (s *searcher) insertEligible(row *state.Row, mark uint8) {
 		if a.Priority != b.Priority {
 			return int(a.Priority) - int(b.Priority)
 		}
-		return s.f.req.Ties.Compare(a.Alloc.ID, b.Alloc.ID)
+		return s.f.req.TieOrder.Compare(a.Alloc.ID, b.Alloc.ID)
 	})
 	s.eligible, s.mustLeave = slices.Insert(s.eligible, at, row), slices.Insert(s.mustLeave, at, mark)
 }
@@ -500,7 +501,7 @@ func (s *searcher) lookElsewhere(p *place, pos int32) bool {
 		return false
 	}
 	own := s.f.req.Group.Job.Key()
-	allocs, ok := s.f.req.Rules.Elsewhere(pos)
+	allocs, ok := s.f.req.Rules.RemoteConflicts(pos)
 	if !ok {
 		return false
 	}
@@ -508,7 +509,7 @@ func (s *searcher) lookElsewhere(p *place, pos int32) bool {
 	var rows []*state.Row
 	for _, a := range allocs {
 		row := s.rowOf(a)
-		if int64(row.Priority) > s.ceiling || a.Job.NonPreemptible || a.Job.Key() == own || s.f.req.Rules.Anchors(Everywhere, row) || !s.mayGo(p, row) {
+		if int64(row.Priority) > s.ceiling || a.Job.NonPreemptible || a.Job.Key() == own || s.f.req.Rules.IsAffinityTarget(AnyNode, row) || !s.mayGo(p, row) {
 			return false
 		}
 		rows = append(rows, row)

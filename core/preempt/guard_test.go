@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/policies/kubernetes"
 	"github.com/cede-scheduler/cede/policies/optimal"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -133,11 +134,11 @@ func TestFinder_GuardsHold(t *testing.T) {
 				}
 				r := w.request(coretest.Policies(), v)
 				f := &preempt.Finder{}
-				if err := f.Begin(w.snap, r); err != nil {
+				if err := f.Start(w.snap, r); err != nil {
 					t.Fatal(err)
 				}
-				defer f.End()
-				if err := f.Each(func(c preempt.Choice) {
+				defer f.Release()
+				if err := f.EachNode(func(c preempt.Choice) {
 					options++
 					if w.checkGuards(t, c, v.KeepsRedundant()) {
 						whole++
@@ -149,7 +150,7 @@ func TestFinder_GuardsHold(t *testing.T) {
 				for k := range nodes {
 					if why[k] == preempt.Protected {
 						protected++
-						if b := f.StoppedBy(k); b == nil || !b.Strict {
+						if b := f.BlockingBudget(k); b == nil || !b.Strict {
 							t.Fatalf("stopped by %v", b)
 						}
 					}
@@ -206,7 +207,7 @@ func (w *world) checkGuards(t *rapid.T, c preempt.Choice, redundant bool) (wide 
 		}
 	}
 	var overrun []string
-	preempt.Violated(&w.snap.View, 0, c.Victims, func(i int) { overrun = append(overrun, c.Victims[i].ID) })
+	protect.EachViolation(&w.snap.View, 0, c.Victims, func(i int) { overrun = append(overrun, c.Victims[i].ID) })
 	for _, b := range w.snap.Budgets() {
 		if costs[b.Name] > max(0, w.left(b)) && len(overrun) == 0 {
 			t.Fatalf("budget %s is overrun, and nobody is said to", b.Name)
@@ -248,10 +249,10 @@ func TestFinder_GuardsKeepNobodyWhoMayGo(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		w := drawWorld(t, shape{guards: true, ports: true})
 		f := &preempt.Finder{}
-		if err := f.Begin(w.snap, w.request(policies, policies.Default())); err != nil {
+		if err := f.Start(w.snap, w.request(policies, policies.Default())); err != nil {
 			t.Fatal(err)
 		}
-		defer f.End()
+		defer f.Release()
 		why, nodes := f.Outcomes()
 		for k, pos := range nodes {
 			n := w.snap.NodeAt(pos)
@@ -306,14 +307,14 @@ func TestFinder_BudgetsAndAscendingChangeWhatIsShownAndNothingElse(t *testing.T)
 		results := map[*policy.Version]string{}
 		for _, v := range []*policy.Version{some, all} {
 			f := &preempt.Finder{}
-			if err := f.Begin(w.snap, w.request(coretest.Policies(), v)); err != nil {
+			if err := f.Start(w.snap, w.request(coretest.Policies(), v)); err != nil {
 				t.Fatal(err)
 			}
 			results[v] = summary(t, w.snap, f)
 			if results[v] != "nowhere" {
 				options++
 			}
-			f.End()
+			f.Release()
 		}
 		if results[some] != results[all] {
 			t.Fatalf("shown some\n%s\nshown all\n%s", results[some], results[all])
@@ -337,7 +338,7 @@ func TestFinder_WorkersChangeNothingAboutGuards(t *testing.T) {
 				r.Workers = workers
 				f := search(t, w.snap, r)
 				got := summary(t, w.snap, f)
-				f.End()
+				f.Release()
 				if first == "" {
 					first = got
 				}

@@ -1,13 +1,16 @@
 package preempt
 
-import "github.com/cede-scheduler/cede/core/model"
+import (
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
+)
 
 // holders knows on which nodes of a search the candidates of groups are that have
 // victims in the plan. A list is made when the first of a group goes, from the
 // allocations of its job, which are few beside what is on all nodes. It holds for
 // the search: candidates only become fewer.
 type holders struct {
-	lists map[evictedKey][]holder
+	lists map[protect.GroupKey][]holder
 	seen  []uint32 // by k: round in which the node was last met
 	round uint32
 }
@@ -26,12 +29,12 @@ func (h *holders) reset(nodes int) {
 // holdersOf lists the nodes with candidates of a group, of whatever version, once
 // for each of them.
 func (f *Finder) holdersOf(g *model.Group, ceiling int64) []holder {
-	key := evictedKey{g.Job.Key(), g.Name}
+	key := protect.KeyOf(g)
 	if list, known := f.holders.lists[key]; known {
 		return list
 	}
 	var list []holder
-	f.allocs = f.snap.AppendJobAllocs(f.allocs[:0], key.job)
+	f.allocs = f.snap.AppendJobAllocs(f.allocs[:0], key.Job)
 	for _, a := range f.allocs {
 		if !a.Live() || a.Group.Name != g.Name || int64(a.Job.Priority) > ceiling {
 			continue
@@ -41,7 +44,7 @@ func (f *Finder) holdersOf(g *model.Group, ceiling int64) []holder {
 		}
 	}
 	if f.holders.lists == nil {
-		f.holders.lists = map[evictedKey][]holder{}
+		f.holders.lists = map[protect.GroupKey][]holder{}
 	}
 	f.holders.lists[key] = list
 	return list

@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -90,7 +91,7 @@ func newYardWith(asker *model.Job, change func(id string, g *model.Group), lines
 func (y *yard) request(v *policy.Version) preempt.Request {
 	return preempt.Request{
 		Group: y.asker.Groups[0], Now: 1000, Algorithm: model.Binpack, Policy: v,
-		Default: coretest.Policies().Default(), Nodes: y.snap.NodeOrder(), Evicted: &preempt.Evicted{},
+		Default: coretest.Policies().Default(), Nodes: y.snap.NodeOrder(), Evictions: &protect.EvictionCounts{},
 	}
 }
 
@@ -103,13 +104,13 @@ func (y *yard) play(t *testing.T, v *policy.Version) ([]string, error) {
 func (y *yard) playRequest(t *testing.T, r preempt.Request) ([]string, error) {
 	t.Helper()
 	f := &preempt.Finder{}
-	err := f.Begin(y.snap, r)
-	defer f.End()
+	err := f.Start(y.snap, r)
+	defer f.Release()
 	if err != nil {
 		return nil, err
 	}
 	var list []string
-	err = f.Each(func(c preempt.Choice) {
+	err = f.EachNode(func(c preempt.Choice) {
 		p := found(y.snap, c)
 		list = append(list, p.node+": "+strings.Join(p.victims, " "))
 	})
@@ -373,7 +374,7 @@ func TestFinder_OptionsCompareByTiersThenScoreThenOrder(t *testing.T) {
 				info
 				rates
 			}{info{}, c.rates})))
-			defer f.End()
+			defer f.Release()
 			if got := bestOf(t, y.snap, f); got == nil || got.node != c.want {
 				t.Errorf("got %v, want %s", got, c.want)
 			}
@@ -499,9 +500,9 @@ func TestFinder_OutcomesTellWhy(t *testing.T) {
 		}
 		return nil
 	}})))
-	defer f.End()
+	defer f.Release()
 	got, _ := f.Outcomes()
-	want := []preempt.Outcome{preempt.Declined, preempt.NotEnough, preempt.NoCandidates, preempt.Possible}
+	want := []preempt.Outcome{preempt.Declined, preempt.Insufficient, preempt.NoCandidates, preempt.Possible}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -547,7 +548,7 @@ func TestFinder_RecheckIsTheEarliestWish(t *testing.T) {
 		func(_ *sdk.Options, out *sdk.OptionScores) error { out.Recheck.At(2500); return nil },
 	})
 	f := search(t, y.snap, y.request(v))
-	defer f.End()
+	defer f.Release()
 	if f.RecheckAt() != 2000 {
 		t.Errorf("recheck at %d before options", f.RecheckAt())
 	}

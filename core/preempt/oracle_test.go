@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/fit"
 )
 
 // On every node and way of serving its devices default evicts whom its
@@ -24,10 +25,10 @@ func TestFinder_DefaultIsWhatItsDescriptionSays(t *testing.T) {
 			check(t, func(t *rapid.T) {
 				w := drawWorld(t, s)
 				f := &preempt.Finder{}
-				if err := f.Begin(w.snap, w.request(policies, policies.Default())); err != nil {
+				if err := f.Start(w.snap, w.request(policies, policies.Default())); err != nil {
 					t.Fatal(err)
 				}
-				defer f.End()
+				defer f.Release()
 				var all []*place
 				each := []string{}
 				for _, node := range w.nodes {
@@ -62,7 +63,7 @@ func TestFinder_DefaultIsWhatItsDescriptionSays(t *testing.T) {
 
 // checkPromises asserts what holds whatever a policy answers.
 func (w *world) checkPromises(t *rapid.T, f *preempt.Finder) {
-	err := f.Each(func(c preempt.Choice) {
+	err := f.EachNode(func(c preempt.Choice) {
 		n := w.snap.NodeAt(c.Pos)
 		here := oracleOn(w.snap, n.ID)
 		devices := []string{}
@@ -100,7 +101,7 @@ func (w *world) checkOutcomes(t *rapid.T, f *preempt.Finder) {
 	why, nodes := f.Outcomes()
 	for k, pos := range nodes {
 		id := w.snap.NodeAt(pos).ID
-		want := preempt.NotEnough
+		want := preempt.Insufficient
 		switch {
 		case len(w.options(id)) > 0:
 			want = preempt.Possible
@@ -130,7 +131,7 @@ func TestFit_IsThePublishedFormula(t *testing.T) {
 		{model.SpreadRank, 1000, 1000, 1000, 0, 9.0 / 18},
 		{model.SpreadRank, 1000, 1000, -500, -500, 0},
 	} {
-		if got := preempt.Fit(c.algorithm, c.availCPU, c.availMem, c.freeCPU, c.freeMem); got != c.want {
+		if got := fit.Score(c.algorithm, c.availCPU, c.availMem, c.freeCPU, c.freeMem); got != c.want {
 			t.Errorf("%+v: got %v", c, got)
 		}
 	}

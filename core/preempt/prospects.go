@@ -207,7 +207,7 @@ func (s *searcher) prospect(k int32) prospect {
 	if int64(chunk.MinPriority(i)) > s.ceiling || chunk.Schedulable()>>i&1 == 0 {
 		return unknown
 	}
-	if rules := f.req.Rules; rules != nil && (!rules.Allows(pos) || s.separates && rules.Apart(pos)) {
+	if rules := f.req.Rules; rules != nil && (!rules.Allows(pos) || s.separates && rules.HasSeparatedRows(pos)) {
 		return unknown
 	}
 	p := place{k: k, chunk: chunk, i: int32(i), rows: chunk.Rows(i)}

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Ranked visits every option, the best first, until visit returns false. Best is
+// EachRanked visits every option, the best first, until visit returns false. Best is
 // the first of them. What is visited must be copied to be kept.
-func (f *Finder) Ranked(visit func(Choice) bool) error {
+func (f *Finder) EachRanked(visit func(Choice) bool) error {
 	f.searchOn(true)
 	if err := f.scoreOptions(); err != nil {
 		return err

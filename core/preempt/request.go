@@ -5,6 +5,8 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
+	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -26,22 +28,22 @@ type Request struct {
 	Nodes []int32
 	// Rules adds what the scheduler knows beyond vectors; nil: nothing.
 	Rules Rules
-	// Elsewhere is whether Rules may be asked for evictions on other nodes that make
+	// RemoteEvictions is whether Rules may be asked for evictions on other nodes that make
 	// a node possible.
-	Elsewhere bool
-	// Spared are no candidates, whatever else they are; nil: all are.
-	Spared map[*model.Allocation]bool
-	// Evicted counts the plan's victims by group; nil: none yet.
-	Evicted *Evicted
+	RemoteEvictions bool
+	// Excluded are no candidates, whatever else they are; nil: all are.
+	Excluded map[*model.Allocation]bool
+	// Evictions counts the plan's victims by group; nil: none yet.
+	Evictions *protect.EvictionCounts
 
 	Weights map[string]float64 // of namespaces; 1 where absent
 
-	Ties    Ties
-	Workers int // goroutines to search with; 0 or 1: the caller alone
+	TieOrder tiebreak.Order
+	Workers  int // goroutines to search with; 0 or 1: the caller alone
 
-	// Tell is told of every call of a hook, by several goroutines where Workers is
+	// OnCall is told of every call of a hook, by several goroutines where Workers is
 	// more than 1; nil: nobody is.
-	Tell func(policy.Call)
+	OnCall func(policy.Call)
 }
 
 // Rules is what the scheduler knows of a group beyond its ask.
@@ -55,27 +57,27 @@ type Rules interface {
 	// Allows is whether the node at pos may take one more instance of the group,
 	// eviction aside. It is asked again when the node changes.
 	Allows(pos int32) bool
-	// Elsewhere lists the allocations on other nodes that have to leave before the
+	// RemoteConflicts lists the allocations on other nodes that have to leave before the
 	// node at pos may take one more instance of the group, ascending by priority and
 	// id; false where their leaving would not help. Workers ask side by side.
-	Elsewhere(pos int32) ([]*model.Allocation, bool)
-	// Anchors is whether a row on the node at pos is, or may be once others there are
+	RemoteConflicts(pos int32) ([]*model.Allocation, bool)
+	// IsAffinityTarget is whether a row on the node at pos is, or may be once others there are
 	// gone, what lets the group go there: it is no candidate for it. With Everywhere for a
 	// position it is whether the row may be that for any node. Workers ask side by side.
-	Anchors(pos int32, row *state.Row) bool
-	// Separates is whether Separated can be true at all, and Apart whether it can of
+	IsAffinityTarget(pos int32, row *state.Row) bool
+	// HasSeparation is whether Separated can be true at all, and Apart whether it can of
 	// some row of the node at pos.
-	Separates() bool
-	Apart(pos int32) bool
+	HasSeparation() bool
+	HasSeparatedRows(pos int32) bool
 }
 
-// Everywhere is no node's position.
-const Everywhere = -1
+// AnyNode is no node's position.
+const AnyNode = -1
 
 // delta is the base gap of a request.
-func (r *Request) delta() int32 { return baseGap(r.Policy, r.Delta) }
+func (r *Request) delta() int32 { return BaseGap(r.Policy, r.Delta) }
 
-func baseGap(v *policy.Version, configured *int32) int32 {
+func BaseGap(v *policy.Version, configured *int32) int32 {
 	if configured != nil {
 		return *configured
 	}
@@ -90,7 +92,7 @@ func Ceiling(priority int32, v *policy.Version, configured *int32) int64 {
 	if v.Hooks().Has(policy.HookDelta) {
 		return ceiling
 	}
-	return min(ceiling, int64(priority)-int64(baseGap(v, configured)))
+	return min(ceiling, int64(priority)-int64(BaseGap(v, configured)))
 }
 
 // describe describes the group to policies, into memory of an earlier request.
@@ -109,63 +111,4 @@ func (r *Request) describe(p *sdk.Preemptor, dims int) {
 		Ports: len(g.Ask.Ports), Labels: g.Labels, Annotations: g.Annotations,
 		Waiting: r.Waiting, Attempts: r.Attempts,
 	}
-}
-
-// Evicted counts the victims of one plan by group, on all nodes.
-type Evicted struct {
-	byKey   map[evictedKey]*int32
-	byGroup map[*model.Group]*int32
-	// marks has a bit for every group counted. Most groups that are asked for are
-	// not, and are known by it without a search.
-	marks [marks / 64]uint64
-}
-
-// marks is how many bits Evicted tells groups apart by.
-const marks = 1 << 12
-
-type evictedKey struct {
-	job   model.JobKey
-	group string
-}
-
-// mark is where the bit of a group is, the same for every version of it.
-func mark(g *model.Group) (word int, bit uint64) {
-	sum := g.NameHash() % marks
-	return int(sum / 64), 1 << (sum % 64)
-}
-
-// Add counts one more victim of g.
-func (e *Evicted) Add(g *model.Group) {
-	key := evictedKey{g.Job.Key(), g.Name}
-	if e.byKey == nil {
-		e.byKey, e.byGroup = map[evictedKey]*int32{}, map[*model.Group]*int32{}
-	}
-	c := e.byKey[key]
-	if c == nil {
-		c = new(int32)
-		e.byKey[key] = c
-	}
-	*c++
-	e.byGroup[g] = c
-	word, bit := mark(g)
-	e.marks[word] |= bit
-}
-
-// Of is the number of victims of g so far. It only reads, so that workers may
-// share the counts. The pointer is tried first: the groups of one job version
-// are shared by its allocations.
-func (e *Evicted) Of(g *model.Group) int32 {
-	if e == nil {
-		return 0
-	}
-	if word, bit := mark(g); e.marks[word]&bit == 0 {
-		return 0
-	}
-	if c := e.byGroup[g]; c != nil {
-		return *c
-	}
-	if c := e.byKey[evictedKey{g.Job.Key(), g.Name}]; c != nil {
-		return *c
-	}
-	return 0
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/policies/kubernetes"
 	"github.com/cede-scheduler/cede/policies/nomad"
@@ -132,7 +133,7 @@ func TestFinder_WorkersAndCallsChangeNothing(t *testing.T) {
 				r.Workers = workers
 				f := search(t, w.snap, r)
 				got := summary(t, w.snap, f)
-				f.End()
+				f.Release()
 				if first == "" {
 					first = got
 				} else if got != first {
@@ -146,14 +147,14 @@ func TestFinder_WorkersAndCallsChangeNothing(t *testing.T) {
 			for _, pos := range all.Nodes {
 				r := all
 				r.Nodes = []int32{pos}
-				if err := f.Begin(w.snap, r); err != nil {
+				if err := f.Start(w.snap, r); err != nil {
 					t.Fatal(err)
 				}
 				alone = append(alone, eachOf(t, w.snap, f)...)
-				f.End()
+				f.Release()
 			}
 			together := search(t, w.snap, all)
-			defer together.End()
+			defer together.Release()
 			if got := eachOf(t, w.snap, together); !slices.Equal(got, alone) {
 				t.Fatal("nodes that share calls give another result")
 			}
@@ -197,14 +198,14 @@ func TestFinder_OrderOfRegistrationDecidesNothing(t *testing.T) {
 				w := drawWorld(t, shape{devices: true, ports: true})
 				twin := w.shuffled(t)
 				a, b := &preempt.Finder{}, &preempt.Finder{}
-				if err := a.Begin(w.snap, w.request(coretest.Policies(), v)); err != nil {
+				if err := a.Start(w.snap, w.request(coretest.Policies(), v)); err != nil {
 					t.Fatal(err)
 				}
-				defer a.End()
-				if err := b.Begin(twin.snap, twin.request(coretest.Policies(), v)); err != nil {
+				defer a.Release()
+				if err := b.Start(twin.snap, twin.request(coretest.Policies(), v)); err != nil {
 					t.Fatal(err)
 				}
-				defer b.End()
+				defer b.Release()
 				if got, want := summary(t, twin.snap, b), summary(t, w.snap, a); got != want {
 					t.Fatalf("got\n%s\nwant\n%s", got, want)
 				}
@@ -247,12 +248,12 @@ func TestFinder_SeedsChangeOnlyTies(t *testing.T) {
 		w.ties.Seed = rapid.Uint64Min(1).Draw(t, "seed")
 		slices.SortFunc(w.nodes, w.ties.Compare)
 		r := w.request(coretest.Policies(), coretest.Policies().Default())
-		r.Ties = w.ties
+		r.TieOrder = w.ties
 		f := &preempt.Finder{}
-		if err := f.Begin(w.snap, r); err != nil {
+		if err := f.Start(w.snap, r); err != nil {
 			t.Fatal(err)
 		}
-		defer f.End()
+		defer f.Release()
 		var all []*place
 		for _, node := range w.nodes {
 			all = append(all, w.options(node)...)
@@ -266,13 +267,13 @@ func TestFinder_SeedsChangeOnlyTies(t *testing.T) {
 
 func TestTies_OrderByHashAndByID(t *testing.T) {
 	ids := []string{"c", "a", "b", "n1", "n10", "n2"}
-	byID := slices.SortedFunc(slices.Values(ids), preempt.Ties{}.Compare)
+	byID := slices.SortedFunc(slices.Values(ids), tiebreak.Order{}.Compare)
 	if want := []string{"a", "b", "c", "n1", "n10", "n2"}; !slices.Equal(byID, want) {
 		t.Errorf("got %v", byID)
 	}
 	orders := map[string]bool{}
 	for seed := range uint64(20) {
-		ties := preempt.Ties{Seed: seed}
+		ties := tiebreak.Order{Seed: seed}
 		orders[fmt.Sprint(slices.SortedFunc(slices.Values(ids), ties.Compare))] = true
 		if ties.Compare("x", "x") != 0 || ties.Compare("x", "y") != -ties.Compare("y", "x") {
 			t.Fatal("no order")
@@ -299,10 +300,10 @@ func changedIsFresh(t *testing.T, v *policy.Version, s shape) {
 		w.splitVersions(t)
 		r := w.request(coretest.Policies(), v)
 		f := &preempt.Finder{}
-		if err := f.Begin(w.snap, r); err != nil {
+		if err := f.Start(w.snap, r); err != nil {
 			t.Fatal(err)
 		}
-		defer f.End()
+		defer f.Release()
 		for i := range 4 {
 			c, ok, err := f.Best()
 			if err != nil {
@@ -315,7 +316,7 @@ func changedIsFresh(t *testing.T, v *policy.Version, s shape) {
 				gone := *a
 				gone.Desired = model.DesiredEvict
 				txn.UpsertAllocs(&gone)
-				r.Evicted.Add(a.Group)
+				r.Evictions.Add(a.Group)
 				if !slices.Contains(groups, a.Group) {
 					groups = append(groups, a.Group)
 				}
@@ -340,15 +341,15 @@ func changedIsFresh(t *testing.T, v *policy.Version, s shape) {
 				evict(rapid.SampledFrom(others).Draw(t, "other"))
 			}
 			w.snap = txn.Snapshot()
-			if err := f.Changed(w.snap, touched, groups); err != nil {
+			if err := f.Update(w.snap, touched, groups); err != nil {
 				t.Fatal(err)
 			}
 			fresh := &preempt.Finder{}
-			if err := fresh.Begin(w.snap, r); err != nil {
+			if err := fresh.Start(w.snap, r); err != nil {
 				t.Fatal(err)
 			}
 			got, want := summary(t, w.snap, f), summary(t, w.snap, fresh)
-			fresh.End()
+			fresh.Release()
 			if got != want {
 				t.Fatalf("after step %d (%v)\n%s\nwant\n%s", i, found(w.snap, c), got, want)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -57,13 +58,13 @@ type searcher struct {
 	starts  []int64
 	line    line // scratch of foretell
 	units   map[model.JobKey]*unit
-	mates   []*state.Row // scratch of goesWith and charge
-	charged charges      // of the option or node at hand
-	tight   []bool       // by eligible: it overruns a budget
-	reached []bool       // by eligible
-	costs   charges      // scratch of costsOf
-	blocked []int32      // picks of the option at hand that strict budgets kept
-	retries []place      // of options to ask about again
+	mates   []*state.Row    // scratch of goesWith and charge
+	charged protect.Charges // of the option or node at hand
+	tight   []bool          // by eligible: it overruns a budget
+	reached []bool          // by eligible
+	costs   protect.Charges // scratch of costsOf
+	blocked []int32         // picks of the option at hand that strict budgets kept
+	retries []place         // of options to ask about again
 	// unsettled is whether something beside the nodes' room stood in the way.
 	unsettled bool
 
@@ -99,7 +100,7 @@ func (s *searcher) begin(f *Finder) (err error) {
 	s.ceiling = Ceiling(f.req.Group.Job.Priority, f.req.Policy, f.req.Delta)
 	s.delta = nil
 	if v := f.req.Policy; v.Hooks().Has(policy.HookDelta) {
-		a, err := ask(v, f.req.Tell)
+		a, err := ask(v, f.req.OnCall)
 		if err != nil {
 			return err
 		}
@@ -109,17 +110,17 @@ func (s *searcher) begin(f *Finder) (err error) {
 	if chooser.Hooks()&(policy.HookScoreVictims|policy.HookSelectVictims) == 0 {
 		chooser = f.req.Default
 	}
-	if s.victims, err = ask(chooser, f.req.Tell); err != nil {
+	if s.victims, err = ask(chooser, f.req.OnCall); err != nil {
 		return err
 	}
 	s.columns = chooser.Info().Columns
-	s.separates = f.req.Rules != nil && f.req.Rules.Separates()
-	s.wide = s.separates && f.req.Elsewhere
+	s.separates = f.req.Rules != nil && f.req.Rules.HasSeparation()
+	s.wide = s.separates && f.req.RemoteEvictions
 	s.amounts = len(f.req.Group.Ask.Ports)+len(f.req.Group.Ask.Devices) == 0
 	s.ascending = chooser.Info().Ascending
 	s.around = s.ascending && s.columns.Has(sdk.BudgetColumns) && len(f.snap.Budgets()) > 0
 	s.strict = f.snap.StrictBudgets() > 0
-	s.quick = s.amounts && s.ascending && s.delta == nil && f.req.Ties.ByID() &&
+	s.quick = s.amounts && s.ascending && s.delta == nil && f.req.TieOrder.ByID() &&
 		(f.req.Rules == nil || len(f.req.Group.Colocate) == 0)
 	s.foretells = s.canForetell()
 	s.renew()
@@ -186,7 +187,7 @@ func (s *searcher) queue(k int) {
 		return
 	}
 	if s.isHopeless(pos) {
-		f.why[k] = NotEnough
+		f.why[k] = Insufficient
 		return
 	}
 	p := place{k: int32(k), chunk: chunk, i: int32(i), rows: chunk.Rows(i)}
@@ -201,14 +202,14 @@ func (s *searcher) queue(k int) {
 		p.claimed = s.claimed(int32(pos))
 	}
 	p.guarded = s.guarded(&p) || p.limits != nil
-	p.apart = s.separates && f.req.Rules.Apart(int32(pos))
+	p.apart = s.separates && f.req.Rules.HasSeparatedRows(int32(pos))
 	p.plain = s.amounts && !p.apart && p.limits == nil
 	if s.quick && p.plain && !p.guarded && (!s.around || !s.mayOverrun(p.rows)) {
 		s.queueQuickly(&p)
 		return
 	}
 	if s.short(&p) {
-		f.why[k] = NotEnough
+		f.why[k] = Insufficient
 		return
 	}
 	s.candidates(&p, int32(pos))
@@ -269,7 +270,7 @@ func (s *searcher) queueQuickly(p *place) {
 	}
 	s.batch.rows = rows[:from]
 	if len(rows) > from {
-		f.why[p.k] = NotEnough
+		f.why[p.k] = Insufficient
 	}
 	if missing > 0 || len(rows) == from {
 		return
@@ -317,7 +318,7 @@ func (s *searcher) candidates(p *place, pos int32) {
 		if job.NonPreemptible || job == own || (job.ID == own.ID && job.Namespace == own.Namespace) {
 			continue
 		}
-		if f.req.Rules != nil && f.req.Rules.Anchors(pos, row) {
+		if f.req.Rules != nil && f.req.Rules.IsAffinityTarget(pos, row) {
 			continue
 		}
 		if p.guarded && !s.mayGo(p, row) {
@@ -339,7 +340,7 @@ func (s *searcher) candidates(p *place, pos int32) {
 		}
 	}
 	p.separated += int32(len(p.elsewhere()))
-	if !f.req.Ties.ByID() {
+	if !f.req.TieOrder.ByID() {
 		s.shuffle()
 	}
 	for _, row := range p.elsewhere() {
@@ -373,7 +374,7 @@ func (s *searcher) shuffle() {
 		if a.Priority != b.Priority {
 			return cmp.Compare(a.Priority, b.Priority)
 		}
-		return s.f.req.Ties.Compare(a.Alloc.ID, b.Alloc.ID)
+		return s.f.req.TieOrder.Compare(a.Alloc.ID, b.Alloc.ID)
 	})
 	for i, at := range s.eligible {
 		s.mustLeave[i] = marks[at]
@@ -384,7 +385,7 @@ func (s *searcher) shuffle() {
 // to the next call, each with the candidates that matter to it.
 func (s *searcher) layOut(p place) {
 	f := s.f
-	f.why[p.k] = s.missed(p.k, NotEnough)
+	f.why[p.k] = s.missed(p.k, Insufficient)
 	if p.guarded && s.strict && s.delta != nil {
 		p.limits = &limits{elsewhere: p.elsewhere(), all: slices.Clone(s.eligible)}
 	}

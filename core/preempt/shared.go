@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -11,7 +12,7 @@ import (
 // shared computes the tables that are the same for every option: what ready
 // nodes offer, and what each namespace uses. Only policies that ask for them
 // pay for the scan.
-func (f *Finder) shared(ids *dictionary) *sdk.Shared {
+func (f *Finder) shared(ids *columns.Strings) *sdk.Shared {
 	s := &sdk.Shared{Totals: f.sumTotals()}
 	use := map[string]*model.Vector{f.req.Group.Job.Namespace: {}} // the asker's counts before it has anything
 	for c := range f.snap.Chunks() {
@@ -21,8 +22,8 @@ func (f *Finder) shared(ids *dictionary) *sdk.Shared {
 		}
 	}
 	s.Namespaces.Use = make([][]float64, f.dims.Len())
-	for _, name := range sortedKeys(use) {
-		s.Namespaces.Name = append(s.Namespaces.Name, ids.id(name))
+	for _, name := range columns.SortedKeys(use) {
+		s.Namespaces.Name = append(s.Namespaces.Name, ids.ID(name))
 		s.Namespaces.Weight = append(s.Namespaces.Weight, f.req.weight(name))
 		for d := range s.Namespaces.Use {
 			s.Namespaces.Use[d] = append(s.Namespaces.Use[d], float64(use[name][d]))
@@ -32,7 +33,7 @@ func (f *Finder) shared(ids *dictionary) *sdk.Shared {
 }
 
 // sharedFor is what the columns ask for of the shared tables; nil: nothing.
-func (f *Finder) sharedFor(columns sdk.Columns, ids *dictionary) *sdk.Shared {
+func (f *Finder) sharedFor(columns sdk.Columns, ids *columns.Strings) *sdk.Shared {
 	s := f.sharedBut(columns, ids)
 	if !columns.Has(sdk.BudgetColumns) {
 		return s
@@ -46,7 +47,7 @@ func (f *Finder) sharedFor(columns sdk.Columns, ids *dictionary) *sdk.Shared {
 }
 
 // sharedBut is sharedFor without budgets.
-func (f *Finder) sharedBut(columns sdk.Columns, ids *dictionary) *sdk.Shared {
+func (f *Finder) sharedBut(columns sdk.Columns, ids *columns.Strings) *sdk.Shared {
 	switch {
 	case columns.Has(sdk.SharedTables):
 		return f.shared(ids)

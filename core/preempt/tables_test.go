@@ -46,7 +46,7 @@ func TestFinder_TablesKnowWhatHasNotBegunAndWhoHasNothing(t *testing.T) {
 		Group: ask.Groups[0], Now: 1000, Policy: v, Default: coretest.Policies().Default(),
 		Nodes: snap.NodeOrder(), Weights: map[string]float64{"new": 3},
 	})
-	defer f.End()
+	defer f.Release()
 	if len(start) != 2 || start[0] != 400 || start[1] != 1000 {
 		t.Errorf("started at %v, want 400 and now", start)
 	}

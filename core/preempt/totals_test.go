@@ -45,9 +45,9 @@ func TestFinder_TotalsComeAlone(t *testing.T) {
 	f := search(t, snap, preempt.Request{
 		Group: ask.Groups[0], Algorithm: model.Binpack, Policy: v, Default: coretest.Policies().Default(), Nodes: snap.NodeOrder(),
 	})
-	defer f.End()
+	defer f.Release()
 	bestOf(t, snap, f)
-	if err := f.Changed(snap, []int32{0}, nil); err != nil {
+	if err := f.Update(snap, []int32{0}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := fmt.Sprint(seen), "[2 [8 16] [] [8 16] [] 1 [8 16] []]"; got != want {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt/fit"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -127,7 +128,7 @@ func (w *watched) takes(lacks []int64, held *model.Vector) (uncovered int) {
 
 // rank is the node's fit with the group placed.
 func (t *trial) rank(algorithm model.Algorithm) float64 {
-	return Fit(algorithm, t.chunk.Avail(model.CPU)[t.i], t.chunk.Avail(model.Memory)[t.i],
+	return fit.Score(algorithm, t.chunk.Avail(model.CPU)[t.i], t.chunk.Avail(model.Memory)[t.i],
 		-t.lacks[t.watch.cpu], -t.lacks[t.watch.memory])
 }
 

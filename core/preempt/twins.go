@@ -2,6 +2,7 @@ package preempt
 
 import (
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt/fit"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -167,7 +168,7 @@ func (s *searcher) rankTwin(opt *option, t *twin) {
 	ask := &s.f.req.Group.Ask.Vec
 	cpu, memory := t.free(model.CPU)-ask[model.CPU], t.free(model.Memory)-ask[model.Memory]
 	rank := func() float64 {
-		return Fit(s.f.req.Algorithm, t.offer(model.CPU), t.offer(model.Memory), cpu, memory)
+		return fit.Score(s.f.req.Algorithm, t.offer(model.CPU), t.offer(model.Memory), cpu, memory)
 	}
 	opt.fitBefore = rank()
 	for _, row := range opt.victims {

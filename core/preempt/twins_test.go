@@ -104,19 +104,19 @@ func TestFinder_TwinsGetTheAnswerOfTheirLike(t *testing.T) {
 				var told [2]string
 				for i, v := range versions {
 					f := &finders[i]
-					if err := f.Begin(snap, preempt.Request{
+					if err := f.Start(snap, preempt.Request{
 						Group: group, Policy: v, Default: coretest.Policies().Default(), Nodes: snap.NodeOrder(), Now: 1000,
 					}); err != nil {
 						t.Fatal(err)
 					}
 					told[i] = summary(t, snap, f)
 					for k := range snap.NodeOrder() {
-						if b := f.StoppedBy(k); b != nil {
+						if b := f.BlockingBudget(k); b != nil {
 							told[i] += fmt.Sprintf("\n%d: %s", k, b.Name)
 						}
 					}
 					told[i] += again(t, snap, f, group)
-					f.End()
+					f.Release()
 				}
 				if told[0] != told[1] {
 					t.Fatalf("twins\n%s\nalone\n%s", told[0], told[1])
@@ -145,7 +145,7 @@ func again(t tb, snap *state.Snapshot, f *preempt.Finder, group *model.Group) st
 	}
 	txn.UpsertAllocs(coretest.Running("placed", group.Job, 0, 0, snap.NodeAt(c.Pos).ID))
 	next := txn.Snapshot()
-	if err := f.Changed(next, []int32{c.Pos}, groups); err != nil {
+	if err := f.Update(next, []int32{c.Pos}, groups); err != nil {
 		t.Fatal(err)
 	}
 	return summary(t, next, f)

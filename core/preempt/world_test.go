@@ -17,6 +17,8 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
+	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/fmath"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -50,7 +52,7 @@ type world struct {
 	delta *int32
 	nodes []string // without room for the group, ascending
 	base  int32    // gap that delta stands for
-	ties  preempt.Ties
+	ties  tiebreak.Order
 }
 
 // shape bounds a random world. guards adds disruption budgets, preemption
@@ -196,7 +198,7 @@ func rollWorld(d dice, s shape, nodes, jobCount, attempts int) *world {
 func (w *world) request(policies *policy.Set, v *policy.Version) preempt.Request {
 	r := preempt.Request{
 		Group: w.asker, Now: 1000, Algorithm: model.Binpack, Delta: w.delta,
-		Policy: v, Default: policies.Default(), Evicted: &preempt.Evicted{},
+		Policy: v, Default: policies.Default(), Evictions: &protect.EvictionCounts{},
 	}
 	for _, id := range w.nodes {
 		pos, _ := w.snap.Position(id)
@@ -457,7 +459,7 @@ func found(snap *state.Snapshot, c preempt.Choice) *place {
 func search(t testing.TB, snap *state.Snapshot, r preempt.Request) *preempt.Finder {
 	t.Helper()
 	f := &preempt.Finder{}
-	if err := f.Begin(snap, r); err != nil {
+	if err := f.Start(snap, r); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -476,7 +478,7 @@ func bestOf(t tb, snap *state.Snapshot, f *preempt.Finder) *place {
 
 func eachOf(t tb, snap *state.Snapshot, f *preempt.Finder) []string {
 	list := []string{}
-	if err := f.Each(func(c preempt.Choice) { list = append(list, found(snap, c).String()) }); err != nil {
+	if err := f.EachNode(func(c preempt.Choice) { list = append(list, found(snap, c).String()) }); err != nil {
 		t.Fatal(err)
 	}
 	return list

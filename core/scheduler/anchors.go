@@ -6,17 +6,17 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Anchors is whether evicting the row may take away the reason why the group may go to
+// IsAffinityTarget is whether evicting the row may take away the reason why the group may go to
 // the node at pos. It is never a candidate then. Where another one that matches stays
 // in the domain, or where nobody is left to be beside and the group may be the first of
 // its like, the row goes like any other: on other nodes nobody who matches is evicted
 // for the same place. What runs on every node is placed on all at once, and two of its
 // places could each count on whom the other evicts: for it all who match stay.
-func (u *groupRules) Anchors(pos int32, row *state.Row) bool {
+func (u *groupRules) IsAffinityTarget(pos int32, row *state.Row) bool {
 	if len(u.group.Colocate) == 0 || row.Group.Job.Namespace != u.group.Job.Namespace {
 		return false
 	}
-	all := pos == preempt.Everywhere || u.group.Job.Type.PerNode()
+	all := pos == preempt.AnyNode || u.group.Job.Type.PerNode()
 	for _, t := range u.colocate {
 		if t.rule.Matches(row.Group.Labels) && (all || !u.hostsWithout(pos, t)) {
 			return true

@@ -8,6 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/binding"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -296,13 +297,13 @@ func (r *bindingRun) evict(clusters []*model.Cluster, replicas int, why *model.E
 		return open
 	}
 	r.asked = true
-	found, err := preempt.FindBinding(r.snap, r.request(r.inOrder(clusters), replicas))
+	found, err := binding.Find(r.snap, r.request(r.inOrder(clusters), replicas))
 	if err != nil {
 		return err
 	}
 	if found.Cluster == nil {
 		r.out.RecheckAt = found.RecheckAt
-		ceiling := preempt.BindingCeiling(r.binding.Priority, r.version, r.snap.Config().PriorityDelta)
+		ceiling := binding.Ceiling(r.binding.Priority, r.version, r.snap.Config().PriorityDelta)
 		for _, o := range found.Outcomes {
 			model.Count(&why.Preempted, bindingObstacle(o, ceiling), 1)
 		}
@@ -316,7 +317,7 @@ func (r *bindingRun) evict(clusters []*model.Cluster, replicas int, why *model.E
 }
 
 // displace evicts victims and claims the room for slots.
-func (r *bindingRun) displace(slots []slot, victims []preempt.BindingVictim, version string, why *model.Explanation) {
+func (r *bindingRun) displace(slots []slot, victims []binding.Victim, version string, why *model.Explanation) {
 	claims := r.claimAll(slots, func(cluster string) int64 {
 		wait := r.stopTime(cluster)
 		for _, v := range victims {
@@ -334,12 +335,12 @@ func (r *bindingRun) displace(slots []slot, victims []preempt.BindingVictim, ver
 }
 
 // request is a search for room for replicas on clusters.
-func (r *bindingRun) request(clusters []*model.Cluster, replicas int) *preempt.BindingRequest {
-	return &preempt.BindingRequest{
+func (r *bindingRun) request(clusters []*model.Cluster, replicas int) *binding.Request {
+	return &binding.Request{
 		Binding: r.binding, Replicas: replicas, Now: r.now, Delta: r.snap.Config().PriorityDelta,
 		Waiting: max(0, r.now-r.binding.SubmitTime), Attempts: r.eval.Attempts,
 		Policy: r.version, Default: r.policies.Default(), Clusters: clusters,
-		Ties: r.s.config.Ties, Tell: r.s.tell,
+		TieOrder: r.s.config.Ties, OnCall: r.s.tell,
 	}
 }
 
@@ -358,7 +359,7 @@ func bindingObstacle(o preempt.Outcome, ceiling int64) string {
 	switch o {
 	case preempt.NoCandidates:
 		return tooHigh.tell(ceiling)
-	case preempt.NotEnough:
+	case preempt.Insufficient:
 		return notEnough.tell(ceiling)
 	}
 	return declined.tell(ceiling)

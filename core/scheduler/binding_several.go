@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/binding"
 )
 
 // makeRoomOnSeveral has others evicted from several clusters together, where a
@@ -23,7 +23,7 @@ func (r *bindingRun) makeRoomOnSeveral(missing int, why *model.Explanation) erro
 		return open
 	}
 	r.asked = true
-	found, err := preempt.FindSpread(r.snap, r.request(r.admitted, missing), func(rooms []model.Vector) bool {
+	found, err := binding.FindSpread(r.snap, r.request(r.admitted, missing), func(rooms []model.Vector) bool {
 		return r.holds(missing, rooms)
 	})
 	if err != nil {
@@ -31,12 +31,12 @@ func (r *bindingRun) makeRoomOnSeveral(missing int, why *model.Explanation) erro
 	}
 	if len(found.Victims) == 0 {
 		if why.Preempted == nil { // else it was told why no single one would do
-			ceiling := preempt.BindingCeiling(r.binding.Priority, r.version, r.snap.Config().PriorityDelta)
-			for _, o := range found.Found.Outcomes {
+			ceiling := binding.Ceiling(r.binding.Priority, r.version, r.snap.Config().PriorityDelta)
+			for _, o := range found.Result.Outcomes {
 				model.Count(&why.Preempted, bindingObstacle(o, ceiling), 1)
 			}
 		}
-		if at := found.Found.RecheckAt; at != 0 && (r.out.RecheckAt == 0 || at < r.out.RecheckAt) {
+		if at := found.Result.RecheckAt; at != 0 && (r.out.RecheckAt == 0 || at < r.out.RecheckAt) {
 			r.out.RecheckAt = at
 		}
 		return nil
@@ -47,7 +47,7 @@ func (r *bindingRun) makeRoomOnSeveral(missing int, why *model.Explanation) erro
 		rooms[at].Add(&freed)
 	}
 	chosen, _ := r.divideOver(missing, rooms)
-	r.displace(chosen, found.Victims, found.Found.Version.ID, why)
+	r.displace(chosen, found.Victims, found.Result.Version.ID, why)
 	return nil
 }
 

@@ -32,10 +32,10 @@ func (d *domain) holds(n *model.Node) bool {
 	return ok && value == d.value
 }
 
-// Elsewhere is the allocations on other nodes that have to leave before the group
+// RemoteConflicts is the allocations on other nodes that have to leave before the group
 // may go to a node, ascending by priority and id; false where their leaving would
 // not help, or is not possible.
-func (u *groupRules) Elsewhere(pos int32) ([]*model.Allocation, bool) {
+func (u *groupRules) RemoteConflicts(pos int32) ([]*model.Allocation, bool) {
 	list, ok := u.keepers(pos)
 	if !ok || len(list) > maxElsewhere {
 		return nil, false

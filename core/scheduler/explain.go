@@ -79,7 +79,7 @@ func (x *explainer) node(pos int32) {
 	by := (*model.Budget)(nil)
 	if len(x.searched) > 0 && x.searched[0] == pos {
 		if outcome = x.outcomes[0]; outcome == preempt.Protected {
-			by = x.run.s.finder.StoppedBy(x.at)
+			by = x.run.s.finder.BlockingBudget(x.at)
 		}
 		x.next()
 	}

@@ -71,7 +71,7 @@ func (x *explainer) obstacle(chunk *state.Chunk, pos int32, outcome preempt.Outc
 			return tooHigh // as nobody would say, without a look at the node
 		}
 		return x.nobody(pos, chunk.Rows(i))
-	case preempt.NotEnough:
+	case preempt.Insufficient:
 		return notEnough
 	case preempt.Declined:
 		return declined
@@ -101,7 +101,7 @@ func (x *explainer) nobody(pos int32, rows []state.Row) obstacle {
 			found = notPreemptible
 		case x.tolerates(row):
 			found = tolerant
-		case x.rules != nil && x.rules.Anchors(pos, row):
+		case x.rules != nil && x.rules.IsAffinityTarget(pos, row):
 			found = anchored
 		default:
 			return spared

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 )
 
 // gang places all that is missing of a job, or nothing of it.
@@ -120,7 +120,7 @@ func (g *gang) rollback() {
 	r := g.run
 	r.plan.rollback(g.begin.mark)
 	r.proposed, r.stopped, r.out = g.begin.proposed, g.begin.stopped, g.begin.out
-	r.draft, r.separations, r.merged, r.evicted = nil, nil, nil, preempt.Evicted{}
+	r.draft, r.separations, r.merged, r.evicted = nil, nil, nil, protect.EvictionCounts{}
 }
 
 // fail says of every group why it is not placed.
@@ -189,7 +189,7 @@ func (g *gang) greedySuffices() bool {
 		}
 		missing++
 		rules := r.newRules(group)
-		if len(group.Ask.Devices) > 0 || rules.binds() || rules != nil && rules.Separates() {
+		if len(group.Ask.Devices) > 0 || rules.binds() || rules != nil && rules.HasSeparation() {
 			return false
 		}
 	}

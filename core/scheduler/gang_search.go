@@ -7,6 +7,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -180,7 +181,7 @@ func (p *placer) evicting(nodes []int32) (list []gangOption, err error) {
 	if err := p.search(nodes); err != nil {
 		return nil, err
 	}
-	err = p.run.s.finder.Ranked(func(c preempt.Choice) bool {
+	err = p.run.s.finder.EachRanked(func(c preempt.Choice) bool {
 		c.Victims, c.Device = slices.Clone(c.Victims), slices.Clone(c.Device)
 		list = append(list, gangOption{choice: c})
 		return true
@@ -225,7 +226,7 @@ func (s *gangSearch) takeBack() {
 }
 
 func (s *gangSearch) countEvicted() {
-	s.run.evicted = preempt.Evicted{}
+	s.run.evicted = protect.EvictionCounts{}
 	for i := range s.path {
 		for _, v := range s.path[i].option.choice.Victims {
 			s.run.evicted.Add(v.Group)

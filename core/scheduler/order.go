@@ -3,7 +3,7 @@ package scheduler
 import (
 	"slices"
 
-	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -17,7 +17,7 @@ type order struct {
 }
 
 // refresh brings the order up to date with the snapshot's nodes.
-func (o *order) refresh(snap *state.Snapshot, ties preempt.Ties) {
+func (o *order) refresh(snap *state.Snapshot, ties tiebreak.Order) {
 	ids := snap.NodeOrder()
 	if o.rankOf != nil && o.seed == ties.Seed && sameSlice(o.source, ids) {
 		return

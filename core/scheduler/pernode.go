@@ -233,7 +233,7 @@ func (e *everywhere) evictOnce(full []int32) (rest []int32, clashed bool, err er
 		return nil, false, err
 	}
 	next := 0
-	err = e.run.s.finder.Each(func(c preempt.Choice) {
+	err = e.run.s.finder.EachNode(func(c preempt.Choice) {
 		for full[next] != c.Pos {
 			rest = append(rest, full[next])
 			next++

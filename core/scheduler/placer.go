@@ -46,7 +46,7 @@ func (p *placer) close() {
 	if p.searching {
 		p.run.recheck(p.recheckAt())
 		p.fickle = p.isFickle()
-		p.run.s.finder.End()
+		p.run.s.finder.Release()
 		p.searching = false
 	}
 }
@@ -63,7 +63,7 @@ func (p *placer) recheckAt() int64 {
 // isFickle is whether something beside the room of nodes stood in the way of an
 // eviction, so that it may be possible later though no node changes.
 func (p *placer) isFickle() bool {
-	return p.fickle || p.recheckAt() != 0 || p.searching && p.run.s.finder.Unsettled()
+	return p.fickle || p.recheckAt() != 0 || p.searching && p.run.s.finder.NonFinal()
 }
 
 // recheck notes the earliest such time.
@@ -174,16 +174,16 @@ func (p *placer) search(nodes []int32) error {
 		Group: p.group, Now: r.now, Algorithm: r.algorithm, Delta: r.base.Config().PriorityDelta,
 		Waiting: max(0, r.now-p.waits), Attempts: r.eval.Attempts,
 		Policy: r.version, Default: r.policies.Default(),
-		Nodes: nodes, Spared: p.spared, Evicted: &r.evicted, Weights: r.s.config.Weights,
-		Ties: r.s.config.Ties, Workers: r.s.config.Workers, Tell: r.s.tell,
+		Nodes: nodes, Excluded: p.spared, Evictions: &r.evicted, Weights: r.s.config.Weights,
+		TieOrder: r.s.config.Ties, Workers: r.s.config.Workers, OnCall: r.s.tell,
 		// What runs on every node has nowhere else to go, and its instances are placed
 		// together.
-		Elsewhere: !r.job.Type.PerNode(),
+		RemoteEvictions: !r.job.Type.PerNode(),
 	}
 	if p.rules != nil {
 		request.Rules = p.rules.ready() // before workers share them
 	}
-	return r.s.finder.Begin(r.keep(), request)
+	return r.s.finder.Start(r.keep(), request)
 }
 
 // allocation makes the new instance.
@@ -243,7 +243,7 @@ func (p *placer) follow(a *model.Allocation, c preempt.Choice, more bool) error 
 		}
 	}
 	if p.searching {
-		return r.s.finder.Changed(r.proposed, touched, groups)
+		return r.s.finder.Update(r.proposed, touched, groups)
 	}
 	return nil
 }

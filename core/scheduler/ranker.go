@@ -4,7 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/fit"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -200,7 +200,7 @@ func (k *ranker) device(pos int32, n *model.Node) (choice []int16, ok bool) {
 // rank is the mean of the node's fit and of the rules' components present.
 func (k *ranker) rank(chunk *state.Chunk, i int, pos int32) float64 {
 	ask := &k.group.Ask.Vec
-	score := preempt.Fit(k.run.algorithm, chunk.Avail(model.CPU)[i], chunk.Avail(model.Memory)[i],
+	score := fit.Score(k.run.algorithm, chunk.Avail(model.CPU)[i], chunk.Avail(model.Memory)[i],
 		chunk.Free(model.CPU)[i]-ask[model.CPU], chunk.Free(model.Memory)[i]-ask[model.Memory])
 	if k.rules == nil {
 		return score

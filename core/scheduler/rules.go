@@ -353,15 +353,15 @@ func (u *groupRules) balance(n *model.Node) float64 {
 	return sum / weights
 }
 
-// Separates is whether some allocation may have to leave for the group.
-func (u *groupRules) Separates() bool { return len(u.group.Separate)+len(u.others) > 0 }
+// HasSeparation is whether some allocation may have to leave for the group.
+func (u *groupRules) HasSeparation() bool { return len(u.group.Separate)+len(u.others) > 0 }
 
-// Apart is whether somebody on a node and the group exclude one another.
-func (u *groupRules) Apart(pos int32) bool { return u.ready().sep.apart.at(pos) > 0 }
+// HasSeparatedRows is whether somebody on a node and the group exclude one another.
+func (u *groupRules) HasSeparatedRows(pos int32) bool { return u.ready().sep.apart.at(pos) > 0 }
 
 // Separated is whether a row of the node and the group exclude one another.
 func (u *groupRules) Separated(pos int32, row *state.Row) bool {
-	if !u.Apart(pos) {
+	if !u.HasSeparatedRows(pos) {
 		return false
 	}
 	if row.Group.Job.Namespace != u.group.Job.Namespace {

@@ -10,6 +10,8 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
+	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -19,7 +21,7 @@ type Config struct {
 	// NewID names a new allocation; nil: model.AllocName.
 	NewID func(g *model.Group, index, incarnation int) string
 	// Ties orders what no rule decides; zero: by id.
-	Ties preempt.Ties
+	Ties tiebreak.Order
 	// Workers is how many goroutines may search for victims; 0 or 1: one.
 	Workers int
 	// Weights of namespaces; 1 where absent.
@@ -202,7 +204,7 @@ type run struct {
 
 	changedFrom uint64 // what Scheduler.changed is of, as is changedIn
 	changedIn   *state.Snapshot
-	evicted     preempt.Evicted
+	evicted     protect.EvictionCounts
 	byGroup     [][]*model.Allocation // of the Scheduler
 	moving      bool                  // some node is not as it should be
 	// sparingLooks is how many sets of those to be spared were tried; see chooseSparing.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/binding"
 )
 
 // bindingNeed is what an evaluation of a binding waits for.
@@ -37,7 +37,7 @@ func (s *Screen) bindingNeed(eval *model.Evaluation) *bindingNeed {
 	n.whole = b.Needs(n.missing)
 	config := s.Snap.Config()
 	if version, err := s.Policies.Pick("", config.Policy); err == nil && mayPreempt(config, b) {
-		n.ceiling = preempt.BindingCeiling(b.Priority, version, config.PriorityDelta)
+		n.ceiling = binding.Ceiling(b.Priority, version, config.PriorityDelta)
 		if version.Info().MultiCluster && !b.Duplicated { // every replica counts
 			n.whole = b.Needs(1)
 		}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 )
 
 // PolicySpec names a policy and how it is configured.
@@ -25,7 +25,7 @@ type Options struct {
 	// Grants are given to the policy that Policy names.
 	Grants []string
 	// Ties orders what no rule decides; zero: by id.
-	Ties preempt.Ties
+	Ties tiebreak.Order
 	// Workers is how many goroutines may search for victims; 0: one.
 	Workers int
 	// Timing measures decisions by the wall clock. Results are then no longer

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
@@ -75,7 +75,7 @@ func (r *recorder) placed(e *engine, view *unfolding, a *model.Allocation, victi
 	var told []metrics.Victim
 	overrun := make([]bool, len(victims))
 	if len(victims) > 0 {
-		preempt.Violated(&view.now().View, now, victims, func(i int) { overrun[i] = true })
+		protect.EachViolation(&view.now().View, now, victims, func(i int) { overrun[i] = true })
 	}
 	for i, v := range victims {
 		lost := v.Group.LostWork(v.Age(now))

@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
 )
@@ -54,16 +55,16 @@ func check(t testing.TB, err error) {
 // find says which victims a version finds on each node.
 func (y *yard) find(v, fallback *policy.Version) ([]string, error) {
 	var f preempt.Finder
-	err := f.Begin(y.snap, preempt.Request{
+	err := f.Start(y.snap, preempt.Request{
 		Group: y.asker.Groups[0], Now: 1000, Algorithm: model.Binpack, Policy: v, Default: fallback,
-		Nodes: y.snap.NodeOrder(), Evicted: &preempt.Evicted{},
+		Nodes: y.snap.NodeOrder(), Evictions: &protect.EvictionCounts{},
 	})
-	defer f.End()
+	defer f.Release()
 	if err != nil {
 		return nil, err
 	}
 	var found []string
-	err = f.Each(func(c preempt.Choice) {
+	err = f.EachNode(func(c preempt.Choice) {
 		found = append(found, y.snap.NodeAt(c.Pos).ID+": "+strings.Join(ids(c.Victims), " "))
 	})
 	return found, err

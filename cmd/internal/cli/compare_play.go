@@ -9,7 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
-	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/compare"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
@@ -38,7 +38,7 @@ type game struct {
 	file   string
 	f      *scenario.File
 	policy string
-	ties   preempt.Ties
+	ties   tiebreak.Order
 	first  bool // of its policy: its decisions are looked at
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/kube"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
 )
@@ -363,6 +363,6 @@ func (q *question) meta(snap *state.Snapshot, victims []*model.Allocation) *kube
 	for _, v := range victims {
 		m.Pods = append(m.Pods, kube.MetaPod{UID: q.podOf[v.ID].Metadata.UID})
 	}
-	preempt.Violated(&snap.View, q.now, victims, func(int) { m.NumPDBViolations++ })
+	protect.EachViolation(&snap.View, q.now, victims, func(int) { m.NumPDBViolations++ })
 	return m
 }

@@ -1,4 +1,4 @@
-package preempt_test
+package binding_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/binding"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
@@ -71,10 +71,10 @@ func crowd(t *testing.T, r *rand.Rand, clusters int) (*state.Snapshot, *model.Bi
 	return txn.Commit(), pending
 }
 
-func seek(t *testing.T, snap *state.Snapshot, pending *model.Binding, info sdk.Info) *preempt.BindingRequest {
+func seek(t *testing.T, snap *state.Snapshot, pending *model.Binding, info sdk.Info) *binding.Request {
 	t.Helper()
 	v := versionOf(t, info.Name, &rows{info: info})
-	req := &preempt.BindingRequest{Binding: pending, Replicas: pending.Replicas, Policy: v, Default: v}
+	req := &binding.Request{Binding: pending, Replicas: pending.Replicas, Policy: v, Default: v}
 	for c := range snap.Clusters() {
 		if _, soon := snap.ClusterRoom(c.ID, pending.Key(), pending.Priority, 0); pending.Fits(&soon, pending.Replicas) < pending.Replicas {
 			req.Clusters = append(req.Clusters, c)
@@ -95,11 +95,11 @@ func TestFindBinding_ShrinksByNoReplicaMoreThanIsNeeded(t *testing.T) {
 		if len(req.Clusters) == 0 {
 			continue
 		}
-		found, err := preempt.FindBinding(snap, req)
+		found, err := binding.Find(snap, req)
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, err := preempt.FindBinding(snap, seek(t, snap, pending, sdk.Info{Name: "whole", Delta: 1, Ascending: true}))
+		whole, err := binding.Find(snap, seek(t, snap, pending, sdk.Info{Name: "whole", Delta: 1, Ascending: true}))
 		if err != nil || (found.Cluster == nil) != (whole.Cluster == nil) {
 			t.Fatalf("%+v, evicting whole %+v, %v", found, whole, err)
 		}
@@ -154,7 +154,7 @@ func TestFindSpread_EvictsTheLowestThatAreEnoughAndNobodyInVain(t *testing.T) {
 		if len(req.Clusters) < 2 {
 			continue
 		}
-		found, err := preempt.FindSpread(snap, req, func(rooms []model.Vector) bool { return fits(pending, rooms) >= pending.Replicas })
+		found, err := binding.FindSpread(snap, req, func(rooms []model.Vector) bool { return fits(pending, rooms) >= pending.Replicas })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestFindSpread_EvictsTheLowestThatAreEnoughAndNobodyInVain(t *testing.T) {
 
 // checkSpread: the victims are enough, none could be left out, and the highest has
 // the lowest priority at which everybody up to it is enough.
-func checkSpread(t *testing.T, snap *state.Snapshot, pending *model.Binding, req *preempt.BindingRequest, found preempt.Spread) {
+func checkSpread(t *testing.T, snap *state.Snapshot, pending *model.Binding, req *binding.Request, found binding.SpreadResult) {
 	t.Helper()
 	enough := func(gone func(a *model.Assignment, b *model.Binding) bool) bool {
 		rooms := make([]model.Vector, len(req.Clusters))
@@ -206,9 +206,9 @@ func checkSpread(t *testing.T, snap *state.Snapshot, pending *model.Binding, req
 		return fits(pending, rooms) >= pending.Replicas
 	}
 	highest := int32(-1)
-	for _, spared := range append([]preempt.BindingVictim{{Assignment: &model.Assignment{}}}, found.Victims...) {
+	for _, spared := range append([]binding.Victim{{Assignment: &model.Assignment{}}}, found.Victims...) {
 		without := enough(func(a *model.Assignment, _ *model.Binding) bool {
-			return a.ID != spared.ID && slices.ContainsFunc(found.Victims, func(v preempt.BindingVictim) bool { return v.ID == a.ID })
+			return a.ID != spared.ID && slices.ContainsFunc(found.Victims, func(v binding.Victim) bool { return v.ID == a.ID })
 		})
 		if without != (spared.ID == "") {
 			t.Fatalf("without %q the victims %v are enough: %v", spared.ID, ids(found.Victims), without)

@@ -1,4 +1,4 @@
-package preempt_test
+package binding_test
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/binding"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
@@ -276,7 +276,7 @@ func elasticRules(t *testing.T, several bool) *rows {
 	}
 }
 
-func told(victims []preempt.BindingVictim) map[string]int {
+func told(victims []binding.Victim) map[string]int {
 	leaves := map[string]int{}
 	for _, v := range victims {
 		leaves[v.ID] = v.Replicas - v.Keep
@@ -285,7 +285,7 @@ func told(victims []preempt.BindingVictim) map[string]int {
 }
 
 // checkAgainst compares victims with those of a reprieve of all.
-func checkAgainst(t *testing.T, snap *state.Snapshot, pending *model.Binding, victims []preempt.BindingVictim, x *trying, units []*unit) {
+func checkAgainst(t *testing.T, snap *state.Snapshot, pending *model.Binding, victims []binding.Victim, x *trying, units []*unit) {
 	t.Helper()
 	got, want := told(victims), x.reprieved(units)
 	if fmt.Sprint(got) != fmt.Sprint(want) && (len(got) > 0 || want != nil) {
@@ -304,7 +304,7 @@ func checkAgainst(t *testing.T, snap *state.Snapshot, pending *model.Binding, vi
 
 // checkMinimums looks at victims by themselves: what is shrunk leaves its binding
 // with its minimum, on all clusters together, once all of them have left.
-func checkMinimums(t *testing.T, snap *state.Snapshot, victims []preempt.BindingVictim) {
+func checkMinimums(t *testing.T, snap *state.Snapshot, victims []binding.Victim) {
 	t.Helper()
 	leaves := told(victims)
 	for _, v := range victims {
@@ -336,8 +336,8 @@ func TestFindBinding_ElasticIsAReprieveOfAll(t *testing.T) {
 			if enough(x.rooms) {
 				continue
 			}
-			req := &preempt.BindingRequest{Binding: pending, Replicas: pending.Replicas, Policy: v, Default: v, Clusters: []*model.Cluster{c}}
-			found, err := preempt.FindBinding(snap, req)
+			req := &binding.Request{Binding: pending, Replicas: pending.Replicas, Policy: v, Default: v, Clusters: []*model.Cluster{c}}
+			found, err := binding.Find(snap, req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -358,7 +358,7 @@ func TestFindSpread_ElasticIsAReprieveOfAll(t *testing.T) {
 	for range elasticRounds() {
 		snap, pending := scattered(t, r)
 		v := versionOf(t, "gentle", elasticRules(t, true))
-		req := &preempt.BindingRequest{Binding: pending, Replicas: pending.Replicas, Policy: v, Default: v, Clusters: slices.Collect(snap.Clusters())}
+		req := &binding.Request{Binding: pending, Replicas: pending.Replicas, Policy: v, Default: v, Clusters: slices.Collect(snap.Clusters())}
 		least := min(1+r.IntN(len(req.Clusters)), pending.Replicas)
 		enough := func(rooms []model.Vector) bool {
 			on := 0
@@ -375,7 +375,7 @@ func TestFindSpread_ElasticIsAReprieveOfAll(t *testing.T) {
 		if enough(x.rooms) {
 			continue
 		}
-		found, err := preempt.FindSpread(snap, req, enough)
+		found, err := binding.FindSpread(snap, req, enough)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package preempt
+package binding
 
 import (
 	"cmp"
@@ -6,14 +6,17 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/columns"
+	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// BindingRequest is a search for a member cluster that holds all that a binding
+// Request is a search for a member cluster that holds all that a binding
 // misses once others have left it.
-type BindingRequest struct {
+type Request struct {
 	Binding  *model.Binding
 	Replicas int // that are missing
 	Now      int64
@@ -28,74 +31,74 @@ type BindingRequest struct {
 	// everything that was told to stop is gone, in tie order.
 	Clusters []*model.Cluster
 
-	Ties Ties
-	// Tell is told of every call of a hook; nil: nobody is.
-	Tell func(policy.Call)
+	TieOrder tiebreak.Order
+	// OnCall is told of every call of a hook; nil: nobody is.
+	OnCall func(policy.Call)
 }
 
-// BindingFound is what came of a search.
-type BindingFound struct {
-	Cluster   *model.Cluster  // nil: eviction makes no room anywhere
-	Victims   []BindingVictim // on it, in the order of picking
-	Version   *policy.Version // that decided
-	Outcomes  []Outcome       // by position in BindingRequest.Clusters
-	RecheckAt int64           // when the policy wants to be asked again; 0: not by time
+// Result is what came of a search.
+type Result struct {
+	Cluster   *model.Cluster    // nil: eviction makes no room anywhere
+	Victims   []Victim          // on it, in the order of picking
+	Version   *policy.Version   // that decided
+	Outcomes  []preempt.Outcome // by position in BindingRequest.Clusters
+	RecheckAt int64             // when the policy wants to be asked again; 0: not by time
 }
 
-// BindingVictim is an assignment of which replicas leave.
-type BindingVictim struct {
+// Victim is an assignment of which replicas leave.
+type Victim struct {
 	*model.Assignment
 	Keep int // replicas that stay; 0: none
 }
 
 // Freed is what the replicas hold that leave.
-func (v *BindingVictim) Freed() model.Vector {
+func (v *Victim) Freed() model.Vector {
 	return replicasOf(v.Assignment, v.Replicas-v.Keep)
 }
 
-// BindingCeiling is the highest priority that may be evicted for a binding. A
+// Ceiling is the highest priority that may be evicted for a binding. A
 // PriorityDelta of the policy is about allocations, and has no say.
-func BindingCeiling(priority int32, v *policy.Version, configured *int32) int64 {
-	return int64(priority) - int64(max(1, baseGap(v, configured)))
+func Ceiling(priority int32, v *policy.Version, configured *int32) int64 {
+	return int64(priority) - int64(max(1, preempt.BaseGap(v, configured)))
 }
 
-// FindBinding looks for the best cluster. The host's rules hold whatever the
+// Find looks for the best cluster. The host's rules hold whatever the
 // policy answers: victims are candidates of their cluster, each once, of strictly
 // lower priority, never of a cluster-scoped binding, never what asks for nothing;
 // redundant ones are spared in reverse order of picking; and a cluster on which
 // the answer frees too little is dropped. What breaks them is a fault.
-func FindBinding(snap *state.Snapshot, req *BindingRequest) (BindingFound, error) {
+func Find(snap *state.Snapshot, req *Request) (Result, error) {
 	b := newBindingSearch(snap, req)
 	if b.collect(); len(b.options) == 0 {
 		return b.found, nil
 	}
 	if err := b.ask(); err != nil {
-		return BindingFound{}, err
+		return Result{}, err
 	}
 	return b.found, nil
 }
 
-func newBindingSearch(snap *state.Snapshot, req *BindingRequest) *bindingSearch {
+func newBindingSearch(snap *state.Snapshot, req *Request) *bindingSearch {
 	b := &bindingSearch{req: req, snap: snap, dims: snap.Dims().Len()}
-	b.found.Outcomes = make([]Outcome, len(req.Clusters))
-	b.ceiling = BindingCeiling(req.Binding.Priority, req.Policy, req.Delta)
+	b.found.Outcomes = make([]preempt.Outcome, len(req.Clusters))
+	b.ceiling = Ceiling(req.Binding.Priority, req.Policy, req.Delta)
 	b.choosePolicy()
 	return b
 }
 
 // bindingSearch is one search. Few bindings need one, so it keeps no memory.
 type bindingSearch struct {
-	req     *BindingRequest
+	req     *Request
 	snap    *state.Snapshot
 	dims    int
 	ceiling int64
 	options []bindingOption
-	found   BindingFound
+	found   Result
 
 	version   *policy.Version // that is asked; nil: nobody has the hook, the rules answer
 	ascending bool            // it evicts by ascending priority
 	elastic   bool            // it shrinks elastic bindings
-	ids       dictionary
+	ids       columns.Strings
 	rows      []bindingRow // scratch
 }
 
@@ -139,9 +142,9 @@ func (b *bindingSearch) collect() {
 		left.Sub(b.candidates(c.ID))
 		switch {
 		case len(b.rows) == 0:
-			b.found.Outcomes[at] = NoCandidates
+			b.found.Outcomes[at] = preempt.NoCandidates
 		case !b.covered(&left):
-			b.found.Outcomes[at] = NotEnough
+			b.found.Outcomes[at] = preempt.Insufficient
 		default:
 			o.rows = slices.Clone(b.reach(o.need))
 			b.sort(o.rows)
@@ -185,7 +188,7 @@ func (b *bindingSearch) reach(need model.Vector) []bindingRow {
 func (b *bindingSearch) sort(rows []bindingRow) {
 	slices.SortFunc(rows, func(x, y bindingRow) int {
 		return cmp.Or(
-			cmp.Compare(x.priority, y.priority), b.req.Ties.Compare(x.assignment.ID, y.assignment.ID), cmp.Compare(x.part, y.part),
+			cmp.Compare(x.priority, y.priority), b.req.TieOrder.Compare(x.assignment.ID, y.assignment.ID), cmp.Compare(x.part, y.part),
 		)
 	})
 }
@@ -222,9 +225,9 @@ func (b *bindingSearch) ask() error {
 		if o.rows, err = b.victims(&o, in, answer, i); err != nil {
 			return err
 		}
-		b.found.Outcomes[o.at] = Declined
+		b.found.Outcomes[o.at] = preempt.Declined
 		if o.rows != nil {
-			b.found.Outcomes[o.at] = Possible
+			b.found.Outcomes[o.at] = preempt.Possible
 			fitting = append(fitting, o)
 		}
 	}
@@ -313,7 +316,7 @@ func (b *bindingSearch) choose() error {
 	}
 	b.found.Cluster = b.req.Clusters[b.options[best].at]
 	for _, v := range victims[best] {
-		b.found.Victims = append(b.found.Victims, BindingVictim{v.assignment, v.assignment.Replicas - v.replicas})
+		b.found.Victims = append(b.found.Victims, Victim{v.assignment, v.assignment.Replicas - v.replicas})
 	}
 	if at := answer.Recheck.Time(); at != 0 && (b.found.RecheckAt == 0 || at < b.found.RecheckAt) {
 		b.found.RecheckAt = at
@@ -349,7 +352,7 @@ func (b *bindingSearch) call() (*sdk.Candidates, *sdk.BindingVictims, error) {
 	if b.version == nil {
 		return in, out, rules.New().PreemptBindings(in, out)
 	}
-	instance, err := b.version.AcquireFor(b.req.Tell)
+	instance, err := b.version.AcquireFor(b.req.OnCall)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -364,14 +367,14 @@ func (b *bindingSearch) call() (*sdk.Candidates, *sdk.BindingVictims, error) {
 }
 
 func (b *bindingSearch) question() *sdk.Candidates {
-	b.ids.reset()
+	b.ids.Reset()
 	in := &sdk.Candidates{
 		Now: b.req.Now, Preemptor: b.preemptor(), Dims: b.snap.Dims().Names(), FirstRow: []int32{0},
 		Need: make([][]float64, b.dims), Freed: make([][]float64, b.dims), Rows: sdk.Rows{Use: make([][]float64, b.dims)},
 	}
 	for i := range b.options {
 		o := &b.options[i]
-		in.Place = append(in.Place, b.ids.id(b.req.Clusters[o.at].ID))
+		in.Place = append(in.Place, b.ids.ID(b.req.Clusters[o.at].ID))
 		for d := range b.dims {
 			in.Need[d] = append(in.Need[d], float64(o.need[d]))
 			in.Freed[d] = append(in.Freed[d], 0)
@@ -381,17 +384,17 @@ func (b *bindingSearch) question() *sdk.Candidates {
 		}
 		in.FirstRow = append(in.FirstRow, int32(len(in.Rows.Priority)))
 	}
-	in.Strings = b.ids.list
+	in.Strings = b.ids.List
 	return in
 }
 
 func (b *bindingSearch) addRow(r *sdk.Rows, row bindingRow) {
 	key := row.assignment.Binding
-	name := b.ids.id(key.Namespace + "\x00" + key.ID)
+	name := b.ids.ID(key.Namespace + "\x00" + key.ID)
 	r.Priority = append(r.Priority, row.priority)
 	r.Start = append(r.Start, row.assignment.StartTime)
 	r.LostWork = append(r.LostWork, row.assignment.LostWork(b.req.Now, row.checkpoint))
-	r.Namespace, r.Job, r.Group = append(r.Namespace, b.ids.id(key.Namespace)), append(r.Job, name), append(r.Group, name)
+	r.Namespace, r.Job, r.Group = append(r.Namespace, b.ids.ID(key.Namespace)), append(r.Job, name), append(r.Group, name)
 	for d := range b.dims {
 		r.Use[d] = append(r.Use[d], float64(row.vec[d]))
 	}
@@ -402,7 +405,7 @@ func (b *bindingSearch) preemptor() *sdk.Preemptor {
 	needs := x.Needs(b.req.Replicas)
 	p := &sdk.Preemptor{
 		Namespace: x.Namespace, Job: x.ID, Group: x.ID, JobType: model.JobBinding.String(), Priority: x.Priority,
-		Delta: baseGap(b.req.Policy, b.req.Delta), Waiting: b.req.Waiting, Attempts: b.req.Attempts,
+		Delta: preempt.BaseGap(b.req.Policy, b.req.Delta), Waiting: b.req.Waiting, Attempts: b.req.Attempts,
 	}
 	for d := range b.dims {
 		p.Ask = append(p.Ask, float64(needs[d]))

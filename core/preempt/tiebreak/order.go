@@ -1,4 +1,4 @@
-package preempt
+package tiebreak
 
 import (
 	"encoding/binary"
@@ -7,16 +7,16 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Ties orders what no rule decides. The zero value is by id, bytewise
+// Order orders what no rule decides. The zero value is by id, bytewise
 // ascending; any other seed is by a hash of seed and id, so that runs can be
 // compared over many orders.
-type Ties struct{ Seed uint64 }
+type Order struct{ Seed uint64 }
 
 // ByID is whether ties are broken by id itself.
-func (t Ties) ByID() bool { return t.Seed == 0 }
+func (t Order) ByID() bool { return t.Seed == 0 }
 
 // Compare orders two ids.
-func (t Ties) Compare(a, b string) int {
+func (t Order) Compare(a, b string) int {
 	if !t.ByID() {
 		if x, y := t.hash(a), t.hash(b); x != y {
 			if x < y {
@@ -28,7 +28,7 @@ func (t Ties) Compare(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-func (t Ties) hash(id string) uint64 {
+func (t Order) hash(id string) uint64 {
 	var seed [8]byte
 	binary.LittleEndian.PutUint64(seed[:], t.Seed)
 	h := xxhash.New()

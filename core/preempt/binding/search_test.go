@@ -1,4 +1,4 @@
-package preempt_test
+package binding_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/binding"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
@@ -74,17 +75,17 @@ func fullClusters(t *testing.T) *state.Snapshot {
 	return txn.Commit()
 }
 
-func find(t *testing.T, answer func(in *sdk.Candidates, out *sdk.BindingVictims) error) (preempt.BindingFound, error) {
+func find(t *testing.T, answer func(in *sdk.Candidates, out *sdk.BindingVictims) error) (binding.Result, error) {
 	t.Helper()
 	snap := fullClusters(t)
-	return preempt.FindBinding(snap, &preempt.BindingRequest{
+	return binding.Find(snap, &binding.Request{
 		Binding: snap.Binding(model.JobKey{Namespace: "default", ID: "pending"}), Replicas: 1,
 		Policy: versionOf(t, "leaves", leaves{answer}), Default: versionOf(t, "default", rules.New()),
 		Clusters: slices.Collect(snap.Clusters()),
 	})
 }
 
-func ids(victims []preempt.BindingVictim) (list []string) {
+func ids(victims []binding.Victim) (list []string) {
 	for _, v := range victims {
 		list = append(list, v.ID)
 	}
@@ -168,7 +169,7 @@ func TestFindBinding_WhatBreaksTheRulesIsAFault(t *testing.T) {
 func TestFindBinding_DefaultDecidesForWhoeverLacksTheHook(t *testing.T) {
 	snap := fullClusters(t)
 	fallback := versionOf(t, "default", rules.New())
-	found, err := preempt.FindBinding(snap, &preempt.BindingRequest{
+	found, err := binding.Find(snap, &binding.Request{
 		Binding: snap.Binding(model.JobKey{Namespace: "default", ID: "pending"}), Replicas: 1, Delta: new(int32(1)),
 		Policy: versionOf(t, "quiet", quiet{}), Default: fallback, Clusters: slices.Collect(snap.Clusters()),
 	})

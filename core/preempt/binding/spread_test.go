@@ -1,4 +1,4 @@
-package preempt_test
+package binding_test
 
 import (
 	"fmt"
@@ -6,17 +6,17 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/binding"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 // spread looks for room on several clusters, of elastic bindings no more than
 // needed.
-func spread(t *testing.T, snap *state.Snapshot, pending *model.Binding, elastic bool) ([]*model.Cluster, []preempt.BindingVictim) {
+func spread(t *testing.T, snap *state.Snapshot, pending *model.Binding, elastic bool) ([]*model.Cluster, []binding.Victim) {
 	t.Helper()
 	req := seek(t, snap, pending, sdk.Info{Name: "wide", Delta: 1, Ascending: true, MultiCluster: true, Elastic: elastic})
-	found, err := preempt.FindSpread(snap, req, func(rooms []model.Vector) bool { return fits(pending, rooms) >= pending.Replicas })
+	found, err := binding.FindSpread(snap, req, func(rooms []model.Vector) bool { return fits(pending, rooms) >= pending.Replicas })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func spread(t *testing.T, snap *state.Snapshot, pending *model.Binding, elastic 
 
 // roomWith is what clusters offer once victims have left, of which one keeps some
 // replicas more.
-func roomWith(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cluster, victims []preempt.BindingVictim, keeps string, more int) int {
+func roomWith(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cluster, victims []binding.Victim, keeps string, more int) int {
 	rooms := make([]model.Vector, len(clusters))
 	for i, c := range clusters {
 		_, rooms[i] = snap.ClusterRoom(c.ID, pending.Key(), pending.Priority, 0)
@@ -150,7 +150,7 @@ func TestFindBinding_TellsWhatWorkIsLost(t *testing.T) {
 	told := &telling{}
 	req := seek(t, snap, pending, sdk.Info{})
 	req.Now, req.Policy = 120, versionOf(t, "telling", told)
-	if _, err := preempt.FindBinding(snap, req); err != nil {
+	if _, err := binding.Find(snap, req); err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(told.lost); got != "[40 100]" {

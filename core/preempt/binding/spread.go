@@ -1,17 +1,18 @@
-package preempt
+package binding
 
 import (
 	"slices"
 	"sort"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Spread is what came of a search for room on several clusters together.
-type Spread struct {
-	Victims []BindingVictim // in the order of picking; empty: eviction makes no room
-	Found   BindingFound    // without a cluster
+// SpreadResult is what came of a search for room on several clusters together.
+type SpreadResult struct {
+	Victims []Victim // in the order of picking; empty: eviction makes no room
+	Result  Result   // without a cluster
 }
 
 // FindSpread looks for room on several clusters together, for a binding that may
@@ -23,7 +24,7 @@ type Spread struct {
 // be left out. Of equal priorities nobody is evicted from a cluster as long as it
 // is enough to shrink bindings. One that is shrunk anywhere keeps its minimum over
 // all clusters, with what is evicted of it gone; else what goes of it goes whole.
-func FindSpread(snap *state.Snapshot, req *BindingRequest, enough func(room []model.Vector) bool) (Spread, error) {
+func FindSpread(snap *state.Snapshot, req *Request, enough func(room []model.Vector) bool) (SpreadResult, error) {
 	s := newSeveral(snap, req, enough)
 	found, err := s.find()
 	if err == nil && len(found.Victims) == 0 && s.elastic && !s.ascending {
@@ -48,44 +49,44 @@ type several struct {
 	steps  int    // that are left for sharing out
 }
 
-func newSeveral(snap *state.Snapshot, req *BindingRequest, enough func(room []model.Vector) bool) *several {
+func newSeveral(snap *state.Snapshot, req *Request, enough func(room []model.Vector) bool) *several {
 	return &several{
 		bindingSearch: newBindingSearch(snap, req), enough: enough, steps: mostSteps,
 		leaves: map[*model.Assignment]*leave{}, pots: map[model.JobKey]*pot{},
 	}
 }
 
-func (s *several) find() (Spread, error) {
+func (s *several) find() (SpreadResult, error) {
 	for at, c := range s.req.Clusters {
 		_, soon := s.snap.ClusterRoom(c.ID, s.req.Binding.Key(), s.req.Binding.Priority, s.req.Now)
 		s.room = append(s.room, soon)
 		s.offer(at, c.ID, soon)
 	}
 	if len(s.options) == 0 {
-		return Spread{Found: s.found}, nil
+		return SpreadResult{Result: s.found}, nil
 	}
 	in, answer, err := s.call()
 	if err != nil {
-		return Spread{}, err
+		return SpreadResult{}, err
 	}
 	s.found.RecheckAt = answer.Recheck.Time()
 	var lists [][]bindingRow
 	for i := range s.options {
 		picks, _, err := s.picks(&s.options[i], in, answer, i)
 		if err != nil {
-			return Spread{}, err
+			return SpreadResult{}, err
 		}
 		lists = append(lists, withWhole(picks))
 	}
-	return Spread{s.choose(lists), s.found}, nil
+	return SpreadResult{s.choose(lists), s.found}, nil
 }
 
 // offer makes an option of a cluster that holds more replicas with everybody gone
 // who may go.
 func (s *several) offer(at int, cluster string, soon model.Vector) {
 	held := s.candidates(cluster)
-	if s.found.Outcomes[at] = NotEnough; len(s.rows) == 0 {
-		s.found.Outcomes[at] = NoCandidates
+	if s.found.Outcomes[at] = preempt.Insufficient; len(s.rows) == 0 {
+		s.found.Outcomes[at] = preempt.NoCandidates
 		return
 	}
 	most := soon
@@ -136,7 +137,7 @@ type pick struct {
 
 // choose takes from the lists of clusters whoever has the lowest priority, until
 // there is enough room, and spares whom it can, the last first.
-func (s *several) choose(lists [][]bindingRow) (victims []BindingVictim) {
+func (s *several) choose(lists [][]bindingRow) (victims []Victim) {
 	var taken []pick
 	for !s.fits() {
 		next := -1
@@ -156,7 +157,7 @@ func (s *several) choose(lists [][]bindingRow) (victims []BindingVictim) {
 	}
 	for _, p := range taken {
 		if left := p.left(); left > 0 && p.part != minimum {
-			victims = append(victims, BindingVictim{p.Assignment, p.Replicas - left})
+			victims = append(victims, Victim{p.Assignment, p.Replicas - left})
 		}
 	}
 	return victims

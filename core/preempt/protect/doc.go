@@ -1,0 +1,9 @@
+// Package protect holds what protects running allocations from an eviction that
+// their priority would allow: disruption budgets, tolerations, all-or-none jobs, and
+// the evictions per group that a plan already contains.
+//
+// It never chooses victims. core/preempt calls it for searches; core/scheduler and
+// core/sim call it to count violations.
+//
+// Values without a comment of their own serve one goroutine.
+package protect
