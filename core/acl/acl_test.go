@@ -64,8 +64,8 @@ func TestSecret_MatchesItsOwnHashAlone(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
 		secret, hash := NewSecret()
-		if seen[secret] || !Plausible(secret) || !Matches(secret, hash) {
-			t.Fatalf("secret of %d characters: seen %t, plausible %t", len(secret), seen[secret], Plausible(secret))
+		if seen[secret] || !IsWellFormed(secret) || !Matches(secret, hash) {
+			t.Fatalf("secret of %d characters: seen %t, plausible %t", len(secret), seen[secret], IsWellFormed(secret))
 		}
 		seen[secret] = true
 		for _, wrong := range []string{"", secret[1:], secret + "a", strings.ToUpper(secret)} {

@@ -42,9 +42,9 @@ func Matches(secret string, hash [32]byte) bool {
 	return subtle.ConstantTimeCompare(have[:], hash[:]) == 1
 }
 
-// Plausible is whether text has the form of a secret. What has not is refused
+// IsWellFormed is whether text has the form of a secret. What has not is refused
 // before anybody looks for it.
-func Plausible(text string) bool {
+func IsWellFormed(text string) bool {
 	rest, ok := strings.CutPrefix(text, secretPrefix)
 	return ok && len(rest) == base64.RawURLEncoding.EncodedLen(secretBytes)
 }

@@ -96,7 +96,7 @@ func listAllocs(_ *API, c *call) (any, error) {
 		return stub
 	}
 	return c.read(view{
-		keys: []state.Key{state.TableAllocs.Whole(), state.TableNodes.Whole()}, table: state.TableAllocs, whole: true,
+		keys: []state.Key{state.TableAllocs.All(), state.TableNodes.All()}, table: state.TableAllocs, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			p := pager[*client.AllocationStub]{page: part}
 			ns, changed := c.namespace(), uint64(0)
@@ -202,5 +202,5 @@ func evalAllocs(_ *API, c *call) (any, error) {
 		mine := slices.DeleteFunc(s.AppendJobAllocs(nil, e.JobKey()), func(a *model.Allocation) bool { return a.EvalID != e.ID })
 		list, changed := stubsOf(s, mine)
 		return list, max(changed, e.ModifyIndex)
-	}, state.TableAllocs.Whole(), state.TableNodes.Whole())
+	}, state.TableAllocs.All(), state.TableNodes.All())
 }

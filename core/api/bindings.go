@@ -96,17 +96,17 @@ func getBinding(a *API, c *call) (any, error) {
 	}
 	return c.read(view{
 		// Why it has no place, the clusters say.
-		keys: []state.Key{state.TableBindings.OfJob(key), state.TableJobEvals.OfJob(key), state.TableClusters.Whole()}, table: state.TableBindings, whole: true,
+		keys: []state.Key{state.TableBindings.OfJob(key), state.TableJobEvals.OfJob(key), state.TableClusters.All()}, table: state.TableBindings, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			b := s.Binding(key)
 			if b == nil {
 				return nil, 0, notFound("there is no binding %s in namespace %s", quote(key.ID), quote(key.Namespace))
 			}
 			out := &client.BindingStatus{BindingStub: *bindingStub(s, b, c.recounting()), Binding: bindingOf(b), Assignments: assignmentsOf(s, key), Evictions: evictions, RecordedBy: a.cfg.ID}
-			if b.ClassMissing() {
+			if b.HasMissingClass() {
 				out.Warnings = append(out.Warnings, b.ClassWarning())
 			}
-			for _, id := range s.ClaimsOf(key) {
+			for _, id := range s.ClaimIDs(key) {
 				out.Claims = append(out.Claims, claimOf(s, s.Claim(id)))
 			}
 			if out.Missing = missing(s, b); out.Missing > 0 {
@@ -147,7 +147,7 @@ func assignmentOf(s *state.Snapshot, a *model.Assignment) *client.Assignment {
 		Ready: a.Ready, Done: a.Done, PreemptedBy: a.PreemptedBy, Policy: a.PolicyVersion,
 		CreateTime: a.CreateTime, StartTime: a.StartTime, EndTime: a.EndTime, CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex,
 	}
-	if claimant, _, ok := model.OfClaim(a.PreemptedBy); ok {
+	if claimant, _, ok := model.ParseClaimID(a.PreemptedBy); ok {
 		out.PreemptedByBinding = claimant.String()
 	}
 	if b := s.Binding(a.Binding); b != nil {
@@ -196,8 +196,8 @@ func bindingStub(s *state.Snapshot, b *model.Binding, r *recounting) *client.Bin
 	held, done := false, 0
 	for _, a := range s.BindingAssignments(b.Key()) {
 		out.ModifyIndex = max(out.ModifyIndex, a.ModifyIndex)
-		held = held || a.Holds()
-		if !a.Counts() {
+		held = held || a.HoldsCapacity()
+		if !a.CountsAsPlaced() {
 			continue
 		}
 		out.Placed += a.Replicas
@@ -239,7 +239,7 @@ func missing(s *state.Snapshot, b *model.Binding) int {
 	}
 	lacks := b.Replicas
 	for _, a := range s.BindingAssignments(b.Key()) {
-		if a.Counts() {
+		if a.CountsAsPlaced() {
 			lacks -= a.Replicas
 		}
 	}
@@ -267,7 +267,7 @@ func (c *call) refusals(s *state.Snapshot, b *model.Binding, lacks int) (list []
 	for m := range s.Clusters() {
 		r := &client.ClusterRefusal{ClusterID: m.ID}
 		list = append(list, r)
-		refusal := b.Refusal(m)
+		refusal := b.InfeasibleReason(m)
 		switch {
 		case refusal != "":
 			r.Reason = "excluded by " + refusal
@@ -276,14 +276,14 @@ func (c *call) refusals(s *state.Snapshot, b *model.Binding, lacks int) (list []
 			r.Reason = "it is down"
 			continue
 		}
-		free, soon := s.ClusterRoom(m.ID, b.Key(), b.Priority, now)
-		if r.Fits = b.Fits(&free, lacks); r.Fits == lacks {
-			if b.Spread() != "" {
-				r.Reason = "alone it does not make the spread: " + b.Spread()
+		free, soon := s.ClusterFreeCapacity(m.ID, b.Key(), b.Priority, now)
+		if r.Fits = b.FittingReplicas(&free, lacks); r.Fits == lacks {
+			if b.SpreadText() != "" {
+				r.Reason = "alone it does not make the spread: " + b.SpreadText()
 			}
 			continue
 		}
-		needs := b.Needs(lacks)
+		needs := b.TotalAsk(lacks)
 		var short []string
 		for d := range s.Dims().Len() {
 			if needs[d] > max(0, free[d]) {
@@ -292,7 +292,7 @@ func (c *call) refusals(s *state.Snapshot, b *model.Binding, lacks int) (list []
 			}
 		}
 		r.Reason = strings.Join(short, ", ")
-		if b.Fits(&soon, lacks) == lacks {
+		if b.FittingReplicas(&soon, lacks) == lacks {
 			r.Reason += "; there is room once what stops there is gone"
 		}
 	}

@@ -47,7 +47,7 @@ var standsOn = []state.Table{state.TableBudgets, state.TableAllocs, state.TableJ
 func (a *API) standing(made func(*state.Snapshot) (any, error)) view {
 	v := view{table: state.TableBudgets, whole: true}
 	for _, t := range standsOn {
-		v.keys = append(v.keys, t.Whole())
+		v.keys = append(v.keys, t.All())
 	}
 	v.made = func(s *state.Snapshot) (any, uint64, error) {
 		changed := uint64(0)
@@ -87,7 +87,7 @@ func getBudget(a *API, c *call) (any, error) {
 			return nil, notFound("there is no disruption budget %s in namespace %s", quote(key.Name), quote(key.Namespace)).hint("GET /v1/budgets lists them")
 		}
 		out := &client.BudgetStatus{BudgetStub: *budgetStub(s, at, a.cfg.Clock.Now().UnixNano()), Allocations: []*client.AllocationStub{}}
-		if list, _ := stubsOf(s, slices.Collect(s.UnderBudget(s.Budgets()[at]))); len(list) > 0 {
+		if list, _ := stubsOf(s, slices.Collect(s.BudgetAllocs(s.Budgets()[at]))); len(list) > 0 {
 			out.Allocations = list
 		}
 		return out, nil
@@ -118,8 +118,8 @@ func budgetStub(s *state.Snapshot, at int32, now int64) *client.BudgetStub {
 	if b.Strict {
 		out.Enforcement = client.EnforceStrict
 	}
-	out.Healthy, out.Needed = s.BudgetStanding(at)
-	left := s.BudgetSlack(at, now)
+	out.Healthy, out.Needed = s.BudgetAvailability(at)
+	left := s.DisruptionsAllowed(at, now)
 	if b.MaxEvictions != nil {
 		out.MaxEvictions, out.Window = new(int(b.MaxEvictions.Number)), b.MaxEvictions.Window
 		out.Evicted = int(b.MaxEvictions.Number) - left

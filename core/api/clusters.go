@@ -72,7 +72,7 @@ func listClusters(_ *API, c *call) (any, error) { return listed(c, clusterKind, 
 
 func getCluster(_ *API, c *call) (any, error) {
 	return one(c, clusterKind, func(s *state.Snapshot, m *model.Cluster) (any, uint64) {
-		return c.clusterOf(s, m), max(m.ModifyIndex, s.ClusterChanged(m.ID))
+		return c.clusterOf(s, m), max(m.ModifyIndex, s.ClusterChangeIndex(m.ID))
 	})
 }
 
@@ -119,11 +119,11 @@ func claimOf(s *state.Snapshot, m *model.Claim) *client.ClusterClaim {
 		ID: m.ID, ClusterID: m.ClusterID, Namespace: m.Claimant.Namespace, BindingID: m.Claimant.ID,
 		Resources: s.Dims().Resources(&m.Vec), Priority: int(m.Priority), Expiry: m.Expiry,
 	}
-	if pool, id, ok := m.LeaseOf(); ok {
+	if pool, id, ok := m.ForeignLease(); ok {
 		out.Pool, out.Expiry = pool, 0
-		key, _, ok := model.OfClaim(id)
+		key, _, ok := model.ParseClaimID(id)
 		if !ok {
-			key, _, _ = model.OfAssignment(id)
+			key, _, _ = model.ParseAssignmentID(id)
 		}
 		out.Namespace, out.BindingID = key.Namespace, key.ID
 	}
@@ -189,12 +189,12 @@ func clusterAssignments(_ *API, c *call) (any, error) {
 		return nil, err
 	}
 	return c.read(view{
-		keys: []state.Key{state.TableClusters.Of(id), state.TableBindings.Whole()}, table: state.TableClusters, whole: true,
+		keys: []state.Key{state.TableClusters.Of(id), state.TableBindings.All()}, table: state.TableClusters, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			if s.Cluster(id) == nil {
 				return nil, 0, notFound("there is no cluster %s", quote(id)).hint("an agent registers its cluster when it starts")
 			}
-			list, changed := []*client.Assignment{}, s.ClusterChanged(id)
+			list, changed := []*client.Assignment{}, s.ClusterChangeIndex(id)
 			for _, a := range s.ClusterAssignments(id) {
 				if !c.sees(a.Binding.Namespace) {
 					continue
@@ -224,7 +224,7 @@ func (c *call) claimed(s *state.Snapshot, id string) (list []*client.Assignment)
 			continue
 		}
 		list = append(list, &client.Assignment{
-			ID: claim.ID, Namespace: b.Namespace, BindingID: b.ID, ClusterID: id, Replicas: b.Fits(&claim.Vec, b.Replicas), Priority: int(claim.Priority),
+			ID: claim.ID, Namespace: b.Namespace, BindingID: b.ID, ClusterID: id, Replicas: b.FittingReplicas(&claim.Vec, b.Replicas), Priority: int(claim.Priority),
 			DesiredStatus: client.DesiredClaim, ClientStatus: model.ClientPending.String(), CreateIndex: claim.CreateIndex, ModifyIndex: claim.CreateIndex,
 			Preempts: s.Config().BindingsPreempt() && b.Preempts, Binding: bindingOf(b),
 		})

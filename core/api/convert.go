@@ -164,7 +164,7 @@ func changedAt(s *state.Snapshot, a *model.Allocation) uint64 {
 func nodesUnder(s *state.Snapshot, key model.JobKey) []state.Key {
 	for _, a := range s.AppendJobAllocs(nil, key) {
 		if a.Group.Disconnect != nil {
-			return []state.Key{state.TableNodes.Whole()}
+			return []state.Key{state.TableNodes.All()}
 		}
 	}
 	return nil

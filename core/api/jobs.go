@@ -90,7 +90,7 @@ func listJobs(_ *API, c *call) (any, error) {
 		return nil, err
 	}
 	return c.read(view{
-		keys: []state.Key{state.TableJobs.Whole(), state.TableAllocs.Whole(), state.TableNodes.Whole()}, table: state.TableJobs, whole: true,
+		keys: []state.Key{state.TableJobs.All(), state.TableAllocs.All(), state.TableNodes.All()}, table: state.TableJobs, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			p := pager[*client.JobStub]{page: part}
 			changed := uint64(0)

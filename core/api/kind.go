@@ -62,7 +62,7 @@ func listed[T, R any](c *call, k kind[T], keep func(*T) bool, show func(*state.S
 		return nil, err
 	}
 	return c.read(view{
-		keys: []state.Key{k.table.Whole()}, table: k.table, whole: true,
+		keys: []state.Key{k.table.All()}, table: k.table, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			p := pager[R]{page: part}
 			for x := range k.all(s) {

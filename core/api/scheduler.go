@@ -60,7 +60,7 @@ func schedulerRoutes() []route {
 
 func getConfig(_ *API, c *call) (any, error) {
 	return c.read(view{
-		keys: []state.Key{state.TableConfig.Whole()}, table: state.TableConfig, whole: true,
+		keys: []state.Key{state.TableConfig.All()}, table: state.TableConfig, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			conf := configOf(s.Config())
 			return &client.SchedulerConfigurationResponse{SchedulerConfig: conf, Index: s.Index()}, conf.ModifyIndex, nil
@@ -200,7 +200,7 @@ func configFrom(conf *client.SchedulerConfiguration) (*model.SchedulerConfig, er
 
 func listClasses(_ *API, c *call) (any, error) {
 	return c.read(view{
-		keys: []state.Key{state.TableClasses.Whole()}, table: state.TableClasses, whole: true,
+		keys: []state.Key{state.TableClasses.All()}, table: state.TableClasses, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			list := []*client.PriorityClass{}
 			for _, p := range model.WithSystemClasses(s.PriorityClasses()) {
@@ -236,7 +236,7 @@ func putClass(a *API, c *call) (any, error) {
 	}
 	switch {
 	case req.Value < math.MinInt32 || req.Value > math.MaxInt32: // what is between, the server judges
-		return nil, invalid("Value is %d: want %d to %d", req.Value, math.MinInt32, model.HighestClass).with("Field", "Value").
+		return nil, invalid("Value is %d: want %d to %d", req.Value, math.MinInt32, model.HighestUserPriority).with("Field", "Value").
 			hint("a class with a greater value goes first; write one within these")
 	case req.PreemptionPolicy != "" && req.PreemptionPolicy != preemptLower && req.PreemptionPolicy != preemptNever:
 		return nil, invalid("PreemptionPolicy is %s: want %s or %s", quote(req.PreemptionPolicy), preemptLower, preemptNever).with("Field", "PreemptionPolicy").

@@ -41,7 +41,7 @@ func (t *tables) changed(table state.Table) uint64 {
 			return w.index
 		}
 	}
-	w = &tableWatch{watch: t.states.Watch(table.Whole())}
+	w = &tableWatch{watch: t.states.Watch(table.All())}
 	w.index = t.states.Snapshot().Index()
 	t.known[table] = w
 	return w.index

@@ -29,12 +29,12 @@ func taintsFrom(list []client.Taint, add func(format string, args ...any)) []mod
 			add("Taints[%d]: %s with %s: want a word, and a value of at most %d bytes", i, quote(t.Key), quote(t.Value), maxTaintText)
 		case !slices.Contains(model.TaintEffects, m.Effect):
 			add("Taints[%d]: the effect is %s: want NoSchedule, PreferNoSchedule or NoExecute", i, quote(t.Effect))
-		case slices.ContainsFunc(all, m.SameAs):
+		case slices.ContainsFunc(all, m.Matches):
 			add("Taints[%d]: %s:%s is there already: want one of each", i, t.Key, t.Effect)
 		}
 		all = append(all, m)
 	}
-	return model.WithTaints(all, nil)
+	return model.MergeTaints(all, nil)
 }
 
 func taintsOf(list []model.Taint) (all []client.Taint) {
@@ -67,7 +67,7 @@ func setTaints(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	for _, t := range untaint {
-		if at := slices.IndexFunc(n.Taints, t.SameAs); at >= 0 && !n.Taints[at].Set {
+		if at := slices.IndexFunc(n.Taints, t.Matches); at >= 0 && !n.Taints[at].Set {
 			return nil, invalid("node %s declares %s itself", quote(n.ID), n.Taints[at]).
 				hint("take it out of client.taints of its configuration, and restart its agent")
 		}

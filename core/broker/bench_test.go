@@ -61,7 +61,7 @@ func drain(b *testing.B, br *broker.Broker) {
 			b.Fatal(err)
 		}
 	}
-	for br.TakeCancelable(0) != nil {
+	for br.PopCancelable(0) != nil {
 	}
 }
 
@@ -133,10 +133,12 @@ type nobody struct{}
 
 func (nobody) MayPlace(*model.Evaluation, string) bool { return false }
 
+func (nobody) Excludes(*model.Evaluation, string, *any) bool { return false }
+
 func benchUnblock(b *testing.B, blocked, shapes int) {
 	cfg := broker.Config{}
 	if shapes > 0 {
-		cfg.Shape = func(ev *model.Evaluation) uint64 { return ev.CreateIndex % uint64(shapes) }
+		cfg.EquivalenceClass = func(ev *model.Evaluation) uint64 { return ev.CreateIndex % uint64(shapes) }
 	}
 	br, err := broker.New(cfg)
 	if err != nil {

@@ -8,40 +8,39 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Screen says whether a blocked evaluation may be able to use a node now. It
-// keeps the rest asleep: room for one small task must not wake ten thousand
-// evaluations that need more.
+// An UnblockFilter decides which blocked evaluations may use a node or member
+// cluster that changed. Without it, capacity for one small task would wake ten
+// thousand evaluations that need more.
 //
-// Within one Unblock it is asked in the order of release, so it may subtract
-// what those it let through will take, and say no from then on. A screen that
-// does so owes the others another Unblock of that node when the room was not
-// taken after all. It runs under the lock of Blocked and must not call back.
-type Screen interface {
+// Both methods run under the lock of Blocked and must not call back into it.
+type UnblockFilter interface {
+	// MayPlace reports whether the evaluation may be able to use the node now.
+	// Within one Unblock it is called in the order of release, so the filter may
+	// subtract what the evaluations it accepted will use, and reject later ones.
+	// A filter that does so must see to another Unblock of the node if the
+	// capacity is not used after all.
 	MayPlace(eval *model.Evaluation, nodeID string) bool
+	// Excludes reports whether MayPlace is certain to return false, whichever
+	// evaluations were accepted before. Most blocked evaluations need far more than
+	// a change frees: Blocked skips them here without ordering them. The
+	// filter may cache data about the evaluation in *cache, which is nil at first
+	// and is retained while the evaluation is blocked. A filter without a cheap
+	// test returns false.
+	Excludes(eval *model.Evaluation, nodeID string, cache *any) bool
 }
 
-// Sieve is a Screen that can tell at a glance that it would turn an evaluation
-// away, whoever it lets through before. Most of those that wait need far more than
-// the room that a change makes: they are passed over without being put in order.
-type Sieve interface {
-	Screen
-	// FallsShort is whether MayPlace is sure to say no. What is noted stays with
-	// the evaluation while it waits; at first it is nil.
-	FallsShort(eval *model.Evaluation, nodeID string, noted *any) bool
-}
-
-// Outcome is what became of an evaluation given to Block.
-type Outcome uint8
+// BlockResult is what became of an evaluation given to Block.
+type BlockResult uint8
 
 // The outcomes.
 const (
-	Ignored   Outcome = iota // the broker is disabled, or the evaluation is final
-	Tracked                  // waits for room
-	Released                 // missed an unblock while it was computed: queued at once
-	Duplicate                // a newer one of its job waits in its stead
+	BlockIgnored   BlockResult = iota // the broker is disabled, or the evaluation is final
+	BlockTracked                      // waits for room
+	BlockReleased                     // missed an unblock while it was computed: queued at once
+	BlockDuplicate                    // a newer one of its job waits in its stead
 )
 
-func (o Outcome) String() string {
+func (o BlockResult) String() string {
 	return [...]string{"ignored", "tracked", "released", "duplicate"}[o]
 }
 
@@ -63,7 +62,7 @@ type Blocked struct {
 	nodal  group            // waiting for nodes
 	single group            // waiting for classes, without a shape
 	shapes map[uint64]group // waiting for classes, by shape
-	dups   []*Cancelled
+	dups   []*Cancellation
 	seen   sightings
 	// classes numbers what the records in ids rule out.
 	classes classNumbers
@@ -82,7 +81,7 @@ type record struct {
 	// ruledOut are the numbers of the classes that cannot take it.
 	ruledOut classSet
 	gone     bool // no longer in ids; about to leave its group
-	noted    any  // by a Sieve
+	cache    any  // owned by the UnblockFilter; see Excludes
 }
 
 // binds is whether the evaluation is of a binding: member clusters may take it,
@@ -124,22 +123,22 @@ func (t *Blocked) reset() {
 // Block takes an evaluation that found no room in the state at its
 // SnapshotIndex. If room may have come up since, it is queued at once; screen,
 // which may be nil, answers for the nodes in question.
-func (t *Blocked) Block(ev *model.Evaluation, screen Screen) Outcome {
+func (t *Blocked) Block(ev *model.Evaluation, filter UnblockFilter) BlockResult {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if ev.Status.Final() {
 		t.forget(ev.ID)
-		return Ignored
+		return BlockIgnored
 	}
 	if !t.b.Enabled() {
-		return Ignored
+		return BlockIgnored
 	}
-	t.seen.prune(t.b.now(), t.b.cfg.UnblockMemory)
+	t.seen.prune(t.b.now(), t.b.cfg.UnblockRetention)
 	r := t.newRecord(ev)
-	if index, ok := t.seen.missedBy(r, &t.classes, screen); ok {
+	if index, ok := t.seen.missedBy(r, &t.classes, filter); ok {
 		t.forget(ev.ID)
 		t.b.enqueueUnblocked(index, ev)
-		return Released
+		return BlockReleased
 	}
 	return t.track(r)
 }
@@ -149,7 +148,7 @@ func (t *Blocked) Block(ev *model.Evaluation, screen Screen) Outcome {
 // nodeID means some node of the class. An evaluation whose snapshot is not older
 // than index has seen the room and stays, and so does one for which screen, which
 // may be nil, says no. What was queued is returned in order.
-func (t *Blocked) Unblock(class uint64, nodeID string, index uint64, screen Screen) []*model.Evaluation {
+func (t *Blocked) Unblock(class uint64, nodeID string, index uint64, filter UnblockFilter) []*model.Evaluation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.b.Enabled() {
@@ -157,8 +156,8 @@ func (t *Blocked) Unblock(class uint64, nodeID string, index uint64, screen Scre
 	}
 	now := t.b.now()
 	t.seen.note(place{class, nodeID}, index, now)
-	t.seen.prune(now, t.b.cfg.UnblockMemory)
-	return t.release(change{place: place{class, nodeID}, index: index}.on(screen))
+	t.seen.prune(now, t.b.cfg.UnblockRetention)
+	return t.release(change{place: place{class, nodeID}, index: index}.with(filter))
 }
 
 // UnblockAll is Unblock for a change that may make room for anybody: another
@@ -196,8 +195,8 @@ func (t *Blocked) Untrack(key model.JobKey) []*model.Evaluation {
 	return out
 }
 
-// Forget drops one evaluation that was cancelled or deleted in the state.
-func (t *Blocked) Forget(evalID string) bool {
+// Remove drops one evaluation that was cancelled or deleted in the state.
+func (t *Blocked) Remove(evalID string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.forget(evalID)
@@ -212,17 +211,17 @@ func (t *Blocked) forget(evalID string) bool {
 	return true
 }
 
-// Holds is whether the evaluation waits for room.
-func (t *Blocked) Holds(evalID string) bool {
+// Contains is whether the evaluation waits for room.
+func (t *Blocked) Contains(evalID string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ids[evalID] != nil
 }
 
-// TakeDuplicates hands out evaluations in whose stead a newer one waits, oldest
+// PopDuplicates hands out evaluations in whose stead a newer one waits, oldest
 // first, at most limit of them (not positive: a batch), to be cancelled in the
 // state.
-func (t *Blocked) TakeDuplicates(limit int) []*Cancelled {
+func (t *Blocked) PopDuplicates(limit int) []*Cancellation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if limit <= 0 {
@@ -241,7 +240,7 @@ func (t *Blocked) TakeDuplicates(limit int) []*Cancelled {
 }
 
 // ReturnDuplicates takes back what TakeDuplicates handed out in vain.
-func (t *Blocked) ReturnDuplicates(cs []*Cancelled) {
+func (t *Blocked) ReturnDuplicates(cs []*Cancellation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.b.Enabled() && len(cs) > 0 {

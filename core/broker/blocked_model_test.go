@@ -51,11 +51,11 @@ func (s *sleeper) waitsFor(e event) bool {
 	return s.ev.Escaped || ok || !seen
 }
 
-func allows(screen broker.Screen, ev *model.Evaluation, e event) bool {
+func allows(screen broker.UnblockFilter, ev *model.Evaluation, e event) bool {
 	return screen == nil || e.all || e.node == "" || screen.MayPlace(ev, e.node)
 }
 
-func (n *naiveBlocked) block(ev *model.Evaluation, screen broker.Screen, seq int) broker.Outcome {
+func (n *naiveBlocked) block(ev *model.Evaluation, screen broker.UnblockFilter, seq int) broker.BlockResult {
 	nodes := ev.BlockedNodes
 	if !ev.Type.PerNode() {
 		nodes = nil
@@ -68,18 +68,18 @@ func (n *naiveBlocked) block(ev *model.Evaluation, screen broker.Screen, seq int
 	}
 	if missed {
 		n.drop(ev.ID)
-		return broker.Released
+		return broker.BlockReleased
 	}
 	for _, o := range n.waiting {
 		if o.ev.ID == ev.ID && o.ev.ModifyIndex > ev.ModifyIndex {
-			return broker.Tracked
+			return broker.BlockTracked
 		}
 	}
 	n.drop(ev.ID)
 	return n.join(s)
 }
 
-func (n *naiveBlocked) join(s *sleeper) broker.Outcome {
+func (n *naiveBlocked) join(s *sleeper) broker.BlockResult {
 	var winner *sleeper
 	var losers []*sleeper
 	byNode := len(s.nodes) > 0
@@ -105,14 +105,14 @@ func (n *naiveBlocked) join(s *sleeper) broker.Outcome {
 	}
 	if byNode && len(s.nodes) == 0 || !byNode && winner != nil {
 		n.dups = append(n.dups, s.ev.ID)
-		return broker.Duplicate
+		return broker.BlockDuplicate
 	}
 	for _, o := range losers {
 		n.drop(o.ev.ID)
 		n.dups = append(n.dups, o.ev.ID)
 	}
 	n.waiting = append(n.waiting, s)
-	return broker.Tracked
+	return broker.BlockTracked
 }
 
 func (n *naiveBlocked) forget() {
@@ -129,7 +129,7 @@ func (n *naiveBlocked) drop(id string) {
 	n.waiting = slices.DeleteFunc(n.waiting, func(s *sleeper) bool { return s.ev.ID == id })
 }
 
-func (n *naiveBlocked) unblock(e event, screen broker.Screen) []string {
+func (n *naiveBlocked) unblock(e event, screen broker.UnblockFilter) []string {
 	index := e.index
 	for _, h := range n.history {
 		if !e.all && !h.all {
@@ -169,6 +169,8 @@ func (b bits) MayPlace(ev *model.Evaluation, node string) bool {
 	return b>>(int(number(ev.ID[1:])+number(node[1:]))%8)&1 == 1
 }
 
+func (bits) Excludes(*model.Evaluation, string, *any) bool { return false }
+
 // shapeBits agree for one shape: by priority and node.
 type shapeBits uint
 
@@ -176,16 +178,16 @@ func (b shapeBits) MayPlace(ev *model.Evaluation, node string) bool {
 	return b>>((int(ev.Priority)/10+int(number(node[1:])))%8)&1 == 1
 }
 
+func (shapeBits) Excludes(*model.Evaluation, string, *any) bool { return false }
+
 // siftedBits are bits that tell at a glance of some of those that they turn away.
 type siftedBits struct {
-	broker.Screen
+	broker.UnblockFilter
 	glance uint
 	t      *rapid.T
 }
 
-var _ broker.Sieve = siftedBits{}
-
-func (b siftedBits) FallsShort(ev *model.Evaluation, node string, noted *any) bool {
+func (b siftedBits) Excludes(ev *model.Evaluation, node string, noted *any) bool {
 	if *noted != nil && *noted != ev.ID {
 		b.t.Fatalf("%s has the note of %s", ev.ID, *noted)
 	}
@@ -209,7 +211,7 @@ func TestBlocked_ShapesChangeNothing(t *testing.T) {
 func checkBlocked(t *testing.T, rt *rapid.T, shaped bool) {
 	f := newFixture(t, func(c *broker.Config) {
 		if shaped {
-			c.Shape = func(ev *model.Evaluation) uint64 { return uint64(ev.Priority) }
+			c.EquivalenceClass = func(ev *model.Evaluation) uint64 { return uint64(ev.Priority) }
 		}
 	})
 	n := &naiveBlocked{now: epoch}
@@ -217,9 +219,9 @@ func checkBlocked(t *testing.T, rt *rapid.T, shaped bool) {
 	drawIndex := func(rt *rapid.T, name string) uint64 {
 		return index - min(index, uint64(rapid.IntRange(0, 4).Draw(rt, name)))
 	}
-	drawScreen := func(rt *rapid.T) broker.Screen {
+	drawScreen := func(rt *rapid.T) broker.UnblockFilter {
 		mask := rapid.UintRange(0, 511).Draw(rt, "screen")
-		screen := broker.Screen(bits(mask))
+		screen := broker.UnblockFilter(bits(mask))
 		switch {
 		case mask > 255:
 			return nil
@@ -236,7 +238,7 @@ func checkBlocked(t *testing.T, rt *rapid.T, shaped bool) {
 			rt.Fatalf("released %q, want %q", ids(got), want)
 		}
 		for _, ev := range got {
-			if w := f.Where(ev.ID); w.State == broker.StateUnknown || w.State == broker.StateBlocked {
+			if w := f.Locate(ev.ID); w.State == broker.StateUnknown || w.State == broker.StateBlocked {
 				rt.Fatalf("%s was released and is %v", ev.ID, w.State)
 			}
 		}
@@ -287,7 +289,7 @@ func checkBlocked(t *testing.T, rt *rapid.T, shaped bool) {
 				rt.Fatalf("broker counts %d blocked, want %d", got, s.Total)
 			}
 			for _, w := range n.waiting {
-				if !f.blocked.Holds(w.ev.ID) {
+				if !f.blocked.Contains(w.ev.ID) {
 					rt.Fatalf("%s is not held", w.ev.ID)
 				}
 			}

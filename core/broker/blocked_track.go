@@ -40,11 +40,11 @@ func (g group) without(r *record) group {
 func newness(ev *model.Evaluation) uint64 { return max(ev.CreateIndex, ev.SnapshotIndex) }
 
 // track keeps r, or the one of its job that makes it needless.
-func (t *Blocked) track(r *record) Outcome {
+func (t *Blocked) track(r *record) BlockResult {
 	ev := r.eval
 	if known := t.ids[ev.ID]; known != nil {
 		if ev.ModifyIndex < known.eval.ModifyIndex {
-			return Tracked
+			return BlockTracked
 		}
 		t.remove(known)
 	}
@@ -73,37 +73,37 @@ func (t *Blocked) newRecord(ev *model.Evaluation) *record {
 	t.seq++
 	r := &record{
 		eval: ev, seen: ev.SnapshotIndex,
-		key: heapq.Key{A: uint64(math.MaxInt32 - int64(ev.Priority)), B: ev.Arrival(), C: t.seq},
+		key: heapq.Key{A: uint64(math.MaxInt32 - int64(ev.Priority)), B: ev.ArrivalIndex(), C: t.seq},
 	}
 	r.nodes = nodesOf(ev)
 	if len(t.classes.of) > t.classes.limit {
 		t.renumber()
 	}
 	r.ruledOut = t.classes.ruledOut(ev)
-	if t.b.cfg.Shape != nil && len(r.nodes) == 0 {
-		r.shape = t.b.cfg.Shape(ev)
+	if t.b.cfg.EquivalenceClass != nil && len(r.nodes) == 0 {
+		r.shape = t.b.cfg.EquivalenceClass(ev)
 	}
 	return r
 }
 
-func (t *Blocked) trackByClass(j *blockedJob, r *record) Outcome {
+func (t *Blocked) trackByClass(j *blockedJob, r *record) BlockResult {
 	if old := j.byClass; old != nil {
 		if newness(r.eval) < newness(old.eval) {
 			t.duplicate(r, old)
-			return Duplicate
+			return BlockDuplicate
 		}
 		t.remove(old)
 		t.duplicate(old, r)
 	}
 	j.byClass = r
 	t.insert(j, r)
-	return Tracked
+	return BlockTracked
 }
 
 // trackByNode divides the nodes between r and the others of its job. An older
 // one that has none left is a duplicate; one that has keeps waiting for those,
 // or their room would wake nobody.
-func (t *Blocked) trackByNode(j *blockedJob, r *record) Outcome {
+func (t *Blocked) trackByNode(j *blockedJob, r *record) BlockResult {
 	others := slices.Clone(j.byNode)
 	var newest *record
 	for _, o := range others {
@@ -116,7 +116,7 @@ func (t *Blocked) trackByNode(j *blockedJob, r *record) Outcome {
 	}
 	if len(r.nodes) == 0 {
 		t.duplicate(r, newest)
-		return Duplicate
+		return BlockDuplicate
 	}
 	for _, o := range others {
 		if newness(o.eval) > newness(r.eval) {
@@ -129,7 +129,7 @@ func (t *Blocked) trackByNode(j *blockedJob, r *record) Outcome {
 	}
 	j.byNode = append(j.byNode, r)
 	t.insert(j, r)
-	return Tracked
+	return BlockTracked
 }
 
 // minus is a without what is in b, both ascending; a itself when nothing is.
@@ -157,7 +157,7 @@ func minus(a, b []string) []string {
 }
 
 func (t *Blocked) duplicate(r, winner *record) {
-	t.dups = append(t.dups, &Cancelled{r.eval, winner.eval.ID})
+	t.dups = append(t.dups, &Cancellation{r.eval, winner.eval.ID})
 	t.b.announce()
 }
 

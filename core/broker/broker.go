@@ -42,7 +42,7 @@ type Broker struct {
 	armedFor int64
 
 	counts [numStates][model.EvalTypes]int
-	waits  [model.EvalTypes]Waits
+	waits  [model.EvalTypes]WaitStats
 
 	blocked *Blocked // set once by NewBlocked
 }

@@ -72,7 +72,7 @@ func TestDequeue_EndsByTimeoutContextAndDisable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := realBroker(t)
 		start := time.Now()
-		if _, err := b.Dequeue(t.Context(), nil, 500*time.Millisecond); !errors.Is(err, broker.ErrNoWork) {
+		if _, err := b.Dequeue(t.Context(), nil, 500*time.Millisecond); !errors.Is(err, broker.ErrNoEvaluation) {
 			t.Errorf("after the timeout: %v", err)
 		}
 		if d := time.Since(start); d != 500*time.Millisecond {
@@ -162,17 +162,17 @@ func TestChores_TellsTheReaper(t *testing.T) {
 	f := newFixture(t)
 	f.Enqueue(evalOf("j", "a", 50, 1), evalOf("j", "b", 50, 2), evalOf("j", "c", 50, 2))
 	select {
-	case <-f.Chores():
+	case <-f.Wakeup():
 		t.Fatal("nothing is cancelable yet")
 	default:
 	}
 	f.ack(t, f.take(t), 2)
-	<-f.Chores()
-	cs := f.TakeCancelable(1)
-	<-f.Chores() // one is left
+	<-f.Wakeup()
+	cs := f.PopCancelable(1)
+	<-f.Wakeup() // one is left
 	f.ReturnCancelable(cs)
-	<-f.Chores()
-	if got := cancelled(f.TakeCancelable(0)); got != "c<-a b<-a" {
+	<-f.Wakeup()
+	if got := cancelled(f.PopCancelable(0)); got != "c<-a b<-a" {
 		t.Errorf("cancelable after giving back: %q", got)
 	}
 	f.Enqueue(eval("x", 50, 3))
@@ -180,9 +180,9 @@ func TestChores_TellsTheReaper(t *testing.T) {
 		f.nack(t, f.take(t))
 		f.advance(time.Minute)
 	}
-	failed := f.TakeFailed(0)
+	failed := f.PopFailed(0)
 	f.ReturnFailed(failed)
-	if got := ids(f.TakeFailed(0)); got != "x" {
+	if got := ids(f.PopFailed(0)); got != "x" {
 		t.Errorf("failed after giving back: %q", got)
 	}
 }
@@ -228,7 +228,7 @@ func TestHammer(t *testing.T) {
 				switch {
 				case errors.Is(err, context.Canceled):
 					return
-				case errors.Is(err, broker.ErrNoWork): // all that is left may be blocked
+				case errors.Is(err, broker.ErrNoEvaluation): // all that is left may be blocked
 					blocked.UnblockAll(index.Add(1))
 				}
 				for _, d := range ds {
@@ -242,17 +242,17 @@ func TestHammer(t *testing.T) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-b.Chores():
+			case <-b.Wakeup():
 			}
-			for cs := b.TakeCancelable(0); cs != nil; cs = b.TakeCancelable(0) {
+			for cs := b.PopCancelable(0); cs != nil; cs = b.PopCancelable(0) {
 				for _, c := range cs {
 					end(c.Eval.ID, c.SupersededBy)
 				}
 			}
-			for _, c := range blocked.TakeDuplicates(0) {
+			for _, c := range blocked.PopDuplicates(0) {
 				end(c.Eval.ID, c.SupersededBy)
 			}
-			for _, ev := range b.TakeFailed(0) {
+			for _, ev := range b.PopFailed(0) {
 				end(ev.ID, true)
 			}
 			b.Pause()
@@ -350,10 +350,10 @@ func TestNoChangeIsLost(t *testing.T) {
 		covered := map[string]string{}
 		failed := map[string]bool{}
 		reap := func() {
-			for _, c := range f.TakeCancelable(0) {
+			for _, c := range f.PopCancelable(0) {
 				covered[c.Eval.ID] = c.SupersededBy
 			}
-			for _, ev := range f.TakeFailed(0) {
+			for _, ev := range f.PopFailed(0) {
 				failed[ev.ID] = true
 			}
 		}

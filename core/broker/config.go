@@ -30,16 +30,16 @@ type Config struct {
 	// told: what fits in one log entry of 256 KiB with room to spare.
 	ReaperBatch int // default: 728
 
-	// UnblockMemory is how long Blocked remembers which places had room when. An
+	// UnblockRetention is how long Blocked remembers which places had room when. An
 	// evaluation that was computed for longer than this and then blocks runs
 	// once more, in case it missed something.
-	UnblockMemory time.Duration // default: 15m
+	UnblockRetention time.Duration // default: 15m
 
-	// Shape maps blocked evaluations that no Screen and no class can tell apart
+	// EquivalenceClass maps blocked evaluations that no Screen and no class can tell apart
 	// to one number: same asks, same constraints, same priority. With thousands
 	// blocked, Unblock then costs what the shapes cost, not the evaluations.
 	// 0 is for those that are like no other, which are asked each.
-	Shape func(*model.Evaluation) uint64 // default: each is its own
+	EquivalenceClass func(*model.Evaluation) uint64 // default: each is its own
 
 	// Clock is the time that leases and delays run on.
 	Clock clock.Clock // default: clock.Real
@@ -54,14 +54,14 @@ func Defaults() Config {
 	var seed [32]byte
 	_, _ = crand.Read(seed[:]) // never fails: crypto/rand crashes the process instead
 	return Config{
-		NackTimeout:    60 * time.Second,
-		DeliveryLimit:  3,
-		FirstNackDelay: time.Second,
-		NackDelay:      20 * time.Second,
-		ReaperBatch:    728,
-		UnblockMemory:  15 * time.Minute,
-		Clock:          clock.Real{},
-		Rand:           rand.New(rand.NewChaCha8(seed)),
+		NackTimeout:      60 * time.Second,
+		DeliveryLimit:    3,
+		FirstNackDelay:   time.Second,
+		NackDelay:        20 * time.Second,
+		ReaperBatch:      728,
+		UnblockRetention: 15 * time.Minute,
+		Clock:            clock.Real{},
+		Rand:             rand.New(rand.NewChaCha8(seed)),
 	}
 }
 
@@ -77,8 +77,8 @@ func (c Config) Validate() error {
 	if c.ReaperBatch < 0 {
 		errs = append(errs, fmt.Errorf("reaper batch %d is negative", c.ReaperBatch))
 	}
-	if c.UnblockMemory < 0 {
-		errs = append(errs, fmt.Errorf("unblock memory %v is negative", c.UnblockMemory))
+	if c.UnblockRetention < 0 {
+		errs = append(errs, fmt.Errorf("unblock memory %v is negative", c.UnblockRetention))
 	}
 	return errors.Join(errs...)
 }
@@ -91,7 +91,7 @@ func (c Config) filled() Config {
 	orElse(&c.FirstNackDelay, d.FirstNackDelay)
 	orElse(&c.NackDelay, d.NackDelay)
 	orElse(&c.ReaperBatch, d.ReaperBatch)
-	orElse(&c.UnblockMemory, d.UnblockMemory)
+	orElse(&c.UnblockRetention, d.UnblockRetention)
 	orElse(&c.Clock, d.Clock)
 	orElse(&c.Rand, d.Rand)
 	return c

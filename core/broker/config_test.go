@@ -12,7 +12,7 @@ import (
 )
 
 func TestConfig_EveryProblemAtOnce(t *testing.T) {
-	_, err := broker.New(broker.Config{NackTimeout: -1, DeliveryLimit: -1, ReaperBatch: -1, UnblockMemory: -1})
+	_, err := broker.New(broker.Config{NackTimeout: -1, DeliveryLimit: -1, ReaperBatch: -1, UnblockRetention: -1})
 	if err == nil || strings.Count(err.Error(), "\n") != 3 {
 		t.Errorf("problems: %v", err)
 	}
@@ -27,7 +27,7 @@ func TestConfig_NegativeDelayIsNone(t *testing.T) {
 	f.nack(t, f.take(t))
 	f.nack(t, f.take(t))
 	f.nack(t, f.take(t))
-	if got := ids(f.TakeFailed(0)); got != "a" {
+	if got := ids(f.PopFailed(0)); got != "a" {
 		t.Errorf("failed %q", got)
 	}
 }
@@ -56,7 +56,7 @@ func TestSameCallsSameAnswers(t *testing.T) {
 
 func playRandomly(t *testing.T) string {
 	f := newFixture(t, func(c *broker.Config) {
-		c.Shape = func(ev *model.Evaluation) uint64 { return uint64(ev.Priority) }
+		c.EquivalenceClass = func(ev *model.Evaluation) uint64 { return uint64(ev.Priority) }
 	})
 	r := rand.New(rand.NewPCG(3, 4))
 	var out strings.Builder
@@ -72,7 +72,7 @@ func playRandomly(t *testing.T) string {
 			fmt.Fprintln(&out, ids(f.blocked.Unblock(uint64(r.IntN(3)), fmt.Sprint("n", r.IntN(9)), i+1, nil)))
 		case 5:
 			f.advance(time.Duration(r.IntN(4000)) * time.Millisecond)
-			fmt.Fprintln(&out, cancelled(f.TakeCancelable(3)), ids(f.TakeFailed(3)), cancelled(f.blocked.TakeDuplicates(3)))
+			fmt.Fprintln(&out, cancelled(f.PopCancelable(3)), ids(f.PopFailed(3)), cancelled(f.blocked.PopDuplicates(3)))
 		default:
 			if d, ok := f.TryDequeue(nil); ok {
 				fmt.Fprintln(&out, d.Eval.ID, d.Token, d.WaitIndex, d.Attempt)

@@ -68,7 +68,7 @@ func (b *Broker) DequeueBatch(ctx context.Context, types []model.JobType, limit 
 
 func (b *Broker) await(ctx context.Context, w *waiter, timeout time.Duration) ([]Delivery, error) {
 	if timeout > 0 {
-		timer := b.cfg.Clock.AfterFunc(timeout, func() { b.giveUp(w, ErrNoWork) })
+		timer := b.cfg.Clock.AfterFunc(timeout, func() { b.giveUp(w, ErrNoEvaluation) })
 		defer timer.Stop()
 	}
 	select {

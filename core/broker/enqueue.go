@@ -41,9 +41,9 @@ func (b *Broker) enqueueUnblocked(index uint64, evals ...*model.Evaluation) {
 	b.serve()
 }
 
-// Forget drops an evaluation that was cancelled or deleted in the state. One
+// Remove drops an evaluation that was cancelled or deleted in the state. One
 // that is being worked on stays: its worker settles it.
-func (b *Broker) Forget(evalID string) bool {
+func (b *Broker) Remove(evalID string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ok := b.forget(evalID)

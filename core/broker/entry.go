@@ -96,7 +96,7 @@ func (e *entry) cover() uint64 { return max(e.index, e.rare().cover) }
 func (e *entry) readyKey() heapq.Key {
 	return heapq.Key{
 		A: uint64(math.MaxInt32 - int64(e.eval.Priority)),
-		B: e.eval.Arrival(),
+		B: e.eval.ArrivalIndex(),
 		C: e.seq,
 	}
 }

@@ -5,8 +5,8 @@ import "errors"
 // ErrDisabled means this server is not the leader: its broker holds nothing.
 var ErrDisabled = errors.New("evaluation broker is disabled")
 
-// ErrNoWork means that no evaluation became ready in time.
-var ErrNoWork = errors.New("no evaluation is ready")
+// ErrNoEvaluation means that no evaluation became ready in time.
+var ErrNoEvaluation = errors.New("no evaluation is ready")
 
 // ErrNotOutstanding means nobody holds the evaluation: it was acked, nacked or
 // never delivered.

@@ -58,14 +58,14 @@ func TestNomadQuirk7_BlockedSystemEvalsOfOneJobCancelEachOther(t *testing.T) {
 	}
 	block("a", 10, "n1")
 	block("b", 11, "n2")
-	if dups := cancelled(f.blocked.TakeDuplicates(0)); dups != "" {
+	if dups := cancelled(f.blocked.PopDuplicates(0)); dups != "" {
 		t.Fatalf("cancelled %s", dups)
 	}
 	if got := ids(f.blocked.Unblock(1, "n1", 12, nil)); got != "a" {
 		t.Errorf("room on n1 released %q, want a", got)
 	}
 	block("c", 13, "n2", "n3")
-	if dups := cancelled(f.blocked.TakeDuplicates(0)); dups != "b<-c" {
+	if dups := cancelled(f.blocked.PopDuplicates(0)); dups != "b<-c" {
 		t.Errorf("cancelled %q, want b, all of whose nodes c waits for", dups)
 	}
 	if got := ids(f.blocked.Unblock(1, "n2", 14, nil)); got != "c" {
@@ -88,7 +88,7 @@ func TestNomad17278_NegativeTotalBlocked(t *testing.T) {
 		f.blocked.Unblock(1, "n1", 10*i+1, nil)
 		f.blocked.Unblock(1, "n2", 10*i+2, nil)
 		f.blocked.Untrack(model.JobKey{Namespace: "default", ID: "sys"})
-		f.blocked.Forget("e0")
+		f.blocked.Remove("e0")
 		if s := f.blocked.Stats(); s.Total != 0 || s.ByNode != 0 {
 			t.Fatalf("round %d: %+v", i, s)
 		}
@@ -120,7 +120,7 @@ func TestNomad27927_BlockedJobsOfEqualPriorityPickedAtRandom(t *testing.T) {
 func TestRoomForFewWakesAll(t *testing.T) {
 	asked := 0
 	f := newFixture(t, func(c *broker.Config) {
-		c.Shape = func(ev *model.Evaluation) uint64 { return uint64(ev.Priority) }
+		c.EquivalenceClass = func(ev *model.Evaluation) uint64 { return uint64(ev.Priority) }
 	})
 	const n = 10_000
 	for i := range uint64(n) {
@@ -150,6 +150,8 @@ type screenFunc func(*model.Evaluation, string) bool
 
 func (f screenFunc) MayPlace(ev *model.Evaluation, node string) bool { return f(ev, node) }
 
+func (screenFunc) Excludes(*model.Evaluation, string, *any) bool { return false }
+
 // Nomad 14621. Before it shed anything, a flapping node left each job hundreds
 // of pending evaluations, and all were processed. Here a backlog costs a job two
 // runs at most, one if the worker's snapshot is new enough.
@@ -176,7 +178,7 @@ func TestNomad14621_BacklogOfOneJobIsProcessedInFull(t *testing.T) {
 		}
 		done := 0
 		for {
-			batch := f.TakeCancelable(0)
+			batch := f.PopCancelable(0)
 			if batch == nil {
 				break
 			}
@@ -197,13 +199,13 @@ func TestNomad15858_NobodySeesWhyAnEvaluationIsStuck(t *testing.T) {
 	f.nack(t, f.take(t))
 	f.advance(time.Second)
 	f.nack(t, f.take(t))
-	got := f.Where("a")
-	want := broker.Whereabouts{State: broker.StateBackoff, Until: epoch.Add(21 * time.Second), Attempt: 2}
+	got := f.Locate("a")
+	want := broker.Location{State: broker.StateBackoff, Until: epoch.Add(21 * time.Second), Attempt: 2}
 	if got != want {
 		t.Errorf("a is %+v, want %+v", got, want)
 	}
 	f.Enqueue(evalOf("j", "b", 50, 2), evalOf("j", "c", 50, 3))
-	if got := f.Where("c"); got.State != broker.StatePending || got.Behind != "b" {
+	if got := f.Locate("c"); got.State != broker.StatePending || got.PendingBehind != "b" {
 		t.Errorf("c is %+v, want pending behind b", got)
 	}
 }
@@ -238,7 +240,7 @@ func TestNomad11638_PauseThrowsTheQueueAway(t *testing.T) {
 	if s := f.Stats(); !s.Paused || s.Types[model.JobService].Ready != 2 {
 		t.Errorf("paused broker shows %+v", s)
 	}
-	f.Forget("a")
+	f.Remove("a")
 	f.Enqueue(eval("c", 60, 3))
 	f.Resume()
 	f.wantOrder(t, "c b")
@@ -273,7 +275,7 @@ func TestNackDelayHoldsUpTheJob(t *testing.T) {
 		t.Fatalf("delivered %s", d.Eval.ID)
 	}
 	f.ack(t, d, 2)
-	if got := cancelled(f.TakeCancelable(0)); got != "a<-b" {
+	if got := cancelled(f.PopCancelable(0)); got != "a<-b" {
 		t.Errorf("cancelled %q, want a, which b covered", got)
 	}
 }
@@ -304,7 +306,7 @@ func TestNomad16877_FailedEvaluationLoopsForEver(t *testing.T) {
 		f.nack(t, f.take(t))
 		f.advance(time.Hour)
 	}
-	if got := ids(f.TakeFailed(0)); got != "e" {
+	if got := ids(f.PopFailed(0)); got != "e" {
 		t.Fatalf("failed %q", got)
 	}
 	f.advance(24 * time.Hour)
@@ -421,7 +423,7 @@ func TestKarmada7369_RoomWakesNobody(t *testing.T) {
 	blocked := with(d.Eval, func(e *model.Evaluation) {
 		e.Status, e.SnapshotIndex, e.ModifyIndex = model.EvalBlocked, 7, 9
 	})
-	if got := f.blocked.Block(blocked, nil); got != broker.Released {
+	if got := f.blocked.Block(blocked, nil); got != broker.BlockReleased {
 		t.Errorf("the evaluation was %v", got)
 	}
 	f.ack(t, d, 7)
@@ -456,7 +458,7 @@ func TestBlocked_ManyClassesComeAndGo(t *testing.T) {
 		ev := &model.Evaluation{
 			ID: id, Namespace: "default", JobID: id, Status: model.EvalBlocked, SnapshotIndex: 10, Classes: classes,
 		}
-		if got := f.blocked.Block(ev, nil); got != broker.Tracked {
+		if got := f.blocked.Block(ev, nil); got != broker.BlockTracked {
 			t.Fatalf("%s is %v", id, got)
 		}
 	}
@@ -464,7 +466,7 @@ func TestBlocked_ManyClassesComeAndGo(t *testing.T) {
 	for i := range uint64(20_000) {
 		id := fmt.Sprintf("e%d", i)
 		block(id, map[uint64]bool{3: false, 100 + i: false})
-		f.blocked.Forget(id)
+		f.blocked.Remove(id)
 	}
 	block("last", map[uint64]bool{1: true, 2: false})
 	for class, want := range []string{1: "last", 2: "first"} {

@@ -125,7 +125,7 @@ func ids(evals []*model.Evaluation) string {
 	return strings.Join(s, " ")
 }
 
-func cancelled(cs []*broker.Cancelled) string {
+func cancelled(cs []*broker.Cancellation) string {
 	s := make([]string, len(cs))
 	for i, c := range cs {
 		s[i] = fmt.Sprintf("%s<-%s", c.Eval.ID, c.SupersededBy)

@@ -441,7 +441,7 @@ func (p *pair) ackSome(t *rapid.T) {
 // reap takes everything; the order within one Ack is the broker's own affair.
 func (p *pair) reap(t *rapid.T) {
 	got, want := map[string]string{}, map[string]string{}
-	for _, c := range p.TakeCancelable(100) {
+	for _, c := range p.PopCancelable(100) {
 		got[c.Eval.ID] = c.SupersededBy
 	}
 	var failed []*item
@@ -459,7 +459,7 @@ func (p *pair) reap(t *rapid.T) {
 		t.Fatalf("cancelable %v, want %v", got, want)
 	}
 	slices.SortFunc(failed, func(a, b *item) int { return a.failedAt - b.failedAt })
-	fails := p.TakeFailed(100)
+	fails := p.PopFailed(100)
 	if len(fails) != len(failed) {
 		t.Fatalf("failed %v, want %d", ids(fails), len(failed))
 	}
@@ -488,15 +488,15 @@ func (p *pair) check(t *rapid.T) {
 	inflight := map[string]string{}
 	for i := range 12 {
 		id := fmt.Sprintf("e%d", i)
-		got := p.Where(id)
-		want := broker.Whereabouts{}
+		got := p.Locate(id)
+		want := broker.Location{}
 		if x := p.n.find(id); x != nil {
-			want = broker.Whereabouts{State: x.state, Attempt: x.attempts, By: x.coveredBy}
+			want = broker.Location{State: x.state, Attempt: x.attempts, CoveredBy: x.coveredBy}
 			if p.n.timed(x) {
 				want.Until = x.due.UTC()
 			}
 			if x.state == broker.StatePending {
-				want.Behind = p.n.turn[x.ev.JobID].ev.ID
+				want.PendingBehind = p.n.turn[x.ev.JobID].ev.ID
 			}
 			if x.state == broker.StateUnacked {
 				if other, ok := inflight[x.ev.JobID]; ok {

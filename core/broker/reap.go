@@ -2,29 +2,29 @@ package broker
 
 import "github.com/cede-scheduler/cede/core/model"
 
-// Cancelled is an evaluation that need not run, and the one whose run covers
+// Cancellation is an evaluation that need not run, and the one whose run covers
 // it. Whoever waits for the former follows SupersededBy.
-type Cancelled struct {
+type Cancellation struct {
 	Eval         *model.Evaluation
 	SupersededBy string
 }
 
-// TakeCancelable hands out evaluations to be cancelled in the state, oldest
+// PopCancelable hands out evaluations to be cancelled in the state, oldest
 // first, at most limit of them (not positive: a batch). The broker forgets
 // them; a caller that cannot write them down gives them back with
 // ReturnCancelable, or loses leadership and with it all of this.
-func (b *Broker) TakeCancelable(limit int) []*Cancelled {
+func (b *Broker) PopCancelable(limit int) []*Cancellation {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := b.batch(limit, StateCancelable)
 	if n == 0 {
 		return nil
 	}
-	all, out := make([]Cancelled, n), make([]*Cancelled, n)
+	all, out := make([]Cancellation, n), make([]*Cancellation, n)
 	for i := range out {
 		e := b.cancels.head
 		b.cancels.remove(e)
-		all[i] = Cancelled{e.eval, e.rare().coveredBy}
+		all[i] = Cancellation{e.eval, e.rare().coveredBy}
 		out[i] = &all[i]
 		b.release(e)
 	}
@@ -35,7 +35,7 @@ func (b *Broker) TakeCancelable(limit int) []*Cancelled {
 }
 
 // ReturnCancelable takes back what TakeCancelable handed out in vain.
-func (b *Broker) ReturnCancelable(cs []*Cancelled) {
+func (b *Broker) ReturnCancelable(cs []*Cancellation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range cs {
@@ -48,10 +48,10 @@ func (b *Broker) ReturnCancelable(cs []*Cancelled) {
 	}
 }
 
-// TakeFailed hands out evaluations that were delivered too often, oldest first,
+// PopFailed hands out evaluations that were delivered too often, oldest first,
 // at most limit of them (not positive: a batch). The caller marks each failed
 // and makes a follow-up that waits, unless the job is gone.
-func (b *Broker) TakeFailed(limit int) []*model.Evaluation {
+func (b *Broker) PopFailed(limit int) []*model.Evaluation {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := b.batch(limit, StateFailed)
@@ -84,9 +84,9 @@ func (b *Broker) ReturnFailed(evals []*model.Evaluation) {
 	}
 }
 
-// Chores has a value when something may have become cancelable or failed since
+// Wakeup has a value when something may have become cancelable or failed since
 // it was last received from. A reaper waits on it.
-func (b *Broker) Chores() <-chan struct{} { return b.chores }
+func (b *Broker) Wakeup() <-chan struct{} { return b.chores }
 
 func (b *Broker) announce() {
 	select {

@@ -28,7 +28,7 @@ func TestSetShedding_OffRunsEveryEvaluationOfAJob(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		shed := len(b.TakeCancelable(0))
+		shed := len(b.PopCancelable(0))
 		if want := map[bool]int{true: 1, false: 5}[on]; runs != want || runs+shed != 5 {
 			t.Errorf("shedding %t: %d of 5 ran and %d were shed, want %d to run", on, runs, shed, want)
 		}

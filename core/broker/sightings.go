@@ -74,9 +74,9 @@ func (s *sightings) unlink(x *sighting) {
 }
 
 // missedBy is the newest change after the record's snapshot that it waits for.
-func (s *sightings) missedBy(r *record, classes *classNumbers, screen Screen) (uint64, bool) {
+func (s *sightings) missedBy(r *record, classes *classNumbers, filter UnblockFilter) (uint64, bool) {
 	for x := s.tail; x != nil && x.index > max(r.seen, s.floor); x = x.prev {
-		if r.waitsFor(x.place, classes.find(x.class)) && x.passes(r.eval, screen) {
+		if r.waitsFor(x.place, classes.find(x.class)) && x.passes(r.eval, filter) {
 			return x.index, true
 		}
 	}

@@ -12,14 +12,14 @@ type Counts struct {
 	Blocked                                                       int // in the Blocked of the broker
 }
 
-// Waits sums up how long evaluations waited for delivery, from when they came or
+// WaitStats sums up how long evaluations waited for delivery, from when they came or
 // their delay ended, since the broker was made.
-type Waits struct {
+type WaitStats struct {
 	Deliveries int
 	Total, Max time.Duration
 }
 
-func (w *Waits) add(d time.Duration) {
+func (w *WaitStats) add(d time.Duration) {
 	w.Deliveries++
 	w.Total += d
 	w.Max = max(w.Max, d)
@@ -30,7 +30,7 @@ func (w *Waits) add(d time.Duration) {
 type Stats struct {
 	Enabled, Paused bool
 	Types           [model.EvalTypes]Counts // by model.JobType
-	Waits           [model.EvalTypes]Waits
+	Waits           [model.EvalTypes]WaitStats
 	Waiters         int // Dequeue calls that wait
 }
 
@@ -74,28 +74,28 @@ func (b *Broker) Stats() Stats {
 	return s
 }
 
-// Whereabouts is where one evaluation is, for people who wonder why it does not
+// Location is where one evaluation is, for people who wonder why it does not
 // run.
-type Whereabouts struct {
-	State   State
-	Until   time.Time // delayed and backing off: when that ends; unacked: the lease
-	Attempt int       // deliveries so far
-	Behind  string    // pending: the evaluation that has the job's turn
-	By      string    // cancelable: the evaluation that covers it
+type Location struct {
+	State         State
+	Until         time.Time // delayed and backing off: when that ends; unacked: the lease
+	Attempt       int       // deliveries so far
+	PendingBehind string    // pending: the evaluation that has the job's turn
+	CoveredBy     string    // cancelable: the evaluation that covers it
 }
 
-// Where finds an evaluation; StateUnknown when the broker does not hold it.
-func (b *Broker) Where(evalID string) Whereabouts {
-	if t := b.attached(); t != nil && t.Holds(evalID) {
-		return Whereabouts{State: StateBlocked}
+// Locate finds an evaluation; StateUnknown when the broker does not hold it.
+func (b *Broker) Locate(evalID string) Location {
+	if t := b.attached(); t != nil && t.Contains(evalID) {
+		return Location{State: StateBlocked}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e := b.lookup(evalID)
 	if e == nil {
-		return Whereabouts{}
+		return Location{}
 	}
-	w := Whereabouts{State: e.state, Attempt: int(e.attempts), By: e.rare().coveredBy}
+	w := Location{State: e.state, Attempt: int(e.attempts), CoveredBy: e.rare().coveredBy}
 	switch e.state {
 	case StateDelayed, StateBackoff:
 		w.Until = b.start.Add(time.Duration(e.at))
@@ -105,7 +105,7 @@ func (b *Broker) Where(evalID string) Whereabouts {
 		}
 	case StatePending:
 		if turn := e.job.turn; turn != nil {
-			w.Behind = turn.eval.ID
+			w.PendingBehind = turn.eval.ID
 		}
 	}
 	return w

@@ -54,9 +54,9 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) string {
 		s.advance(duration(t, positional(d)[0]))
 	case "reap":
 		n, _ := strconv.Atoi(arg(d, "max"))
-		fmt.Fprintf(&out, "cancel %s\n", cancelled(s.TakeCancelable(n)))
-		fmt.Fprintf(&out, "fail %s\n", ids(s.TakeFailed(n)))
-		fmt.Fprintf(&out, "duplicates %s\n", cancelled(s.blocked.TakeDuplicates(n)))
+		fmt.Fprintf(&out, "cancel %s\n", cancelled(s.PopCancelable(n)))
+		fmt.Fprintf(&out, "fail %s\n", ids(s.PopFailed(n)))
+		fmt.Fprintf(&out, "duplicates %s\n", cancelled(s.blocked.PopDuplicates(n)))
 	case "block":
 		for line := range strings.Lines(d.Input) {
 			ev := s.parse(t, line)
@@ -124,7 +124,7 @@ func (s *story) settle(out *strings.Builder, d *datadriven.TestData, id string) 
 
 func (s *story) show(out *strings.Builder) {
 	for _, id := range s.known {
-		w := s.Where(id)
+		w := s.Locate(id)
 		fmt.Fprintf(out, "%s %v", id, w.State)
 		if !w.Until.IsZero() {
 			fmt.Fprintf(out, " until=%v", w.Until.Sub(epoch))
@@ -132,11 +132,11 @@ func (s *story) show(out *strings.Builder) {
 		if w.Attempt > 0 {
 			fmt.Fprintf(out, " attempts=%d", w.Attempt)
 		}
-		if w.Behind != "" {
-			fmt.Fprintf(out, " behind=%s", w.Behind)
+		if w.PendingBehind != "" {
+			fmt.Fprintf(out, " behind=%s", w.PendingBehind)
 		}
-		if w.By != "" {
-			fmt.Fprintf(out, " by=%s", w.By)
+		if w.CoveredBy != "" {
+			fmt.Fprintf(out, " by=%s", w.CoveredBy)
 		}
 		fmt.Fprintln(out)
 	}
@@ -197,8 +197,10 @@ type only []string
 
 func (o only) MayPlace(ev *model.Evaluation, _ string) bool { return slices.Contains(o, ev.ID) }
 
+func (only) Excludes(*model.Evaluation, string, *any) bool { return false }
+
 // screenOf lets through only=a,b when it is given, else everybody.
-func screenOf(d *datadriven.TestData) broker.Screen {
+func screenOf(d *datadriven.TestData) broker.UnblockFilter {
 	if !d.HasArg("only") {
 		return nil
 	}

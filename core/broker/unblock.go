@@ -11,16 +11,14 @@ type change struct {
 	place
 	everywhere bool
 	index      uint64
-	screen     Screen
-	sieve      Sieve // screen, where it is one and a node is what changed; else nil
+	filter     UnblockFilter // nil: every waiter may use it
+	excludes   bool          // filter.Excludes applies: a single node changed
 }
 
-// on is the change that a screen judges.
-func (c change) on(screen Screen) change {
-	c.screen = screen
-	if !c.isCluster() && c.node != "" {
-		c.sieve, _ = screen.(Sieve)
-	}
+// with returns the change as seen by a filter, which may be nil.
+func (c change) with(filter UnblockFilter) change {
+	c.filter = filter
+	c.excludes = filter != nil && !c.isCluster() && c.node != ""
 	return c
 }
 
@@ -46,13 +44,13 @@ func (r *record) waitsFor(p place, class int32) bool {
 
 // isCluster is whether the place is a member cluster.
 func (p place) isCluster() bool {
-	_, ok := model.ClusterOfPlace(p.node)
+	_, ok := model.ParseClusterLocation(p.node)
 	return ok
 }
 
-// passes is whether the screen lets the evaluation through.
-func (p place) passes(ev *model.Evaluation, screen Screen) bool {
-	return screen == nil || p.node == "" || screen.MayPlace(ev, p.node)
+// passes reports whether the filter accepts the evaluation for the location.
+func (p place) passes(ev *model.Evaluation, filter UnblockFilter) bool {
+	return filter == nil || p.node == "" || filter.MayPlace(ev, p.node)
 }
 
 // cursor walks a group. In a group of one shape the first that is turned away
@@ -110,9 +108,9 @@ func (t *Blocked) walk(cur cursor, c *change) {
 // turned away: no order is needed for that.
 func (cur *cursor) skip(c *change) {
 	cur.group = cur.group.unseen(c.index)
-	for c.sieve != nil && len(cur.group) > 0 {
+	for c.excludes && len(cur.group) > 0 {
 		r := cur.group[0]
-		if !c.sieve.FallsShort(r.eval, c.node, &r.noted) {
+		if !c.filter.Excludes(r.eval, c.node, &r.cache) {
 			return
 		}
 		if cur.shaped {
@@ -134,7 +132,7 @@ func (g group) unseen(index uint64) group {
 }
 
 func (c *change) frees(r *record, class int32) bool {
-	return c.everywhere || r.waitsFor(c.place, class) && c.passes(r.eval, c.screen)
+	return c.everywhere || r.waitsFor(c.place, class) && c.passes(r.eval, c.filter)
 }
 
 // requeue moves records to the broker.

@@ -83,17 +83,17 @@ func AllPreempt() *model.SchedulerConfig {
 	return c
 }
 
-// Filled is a store with nodes equal nodes and perNode running allocations on
+// FilledStore is a store with nodes equal nodes and perNode running allocations on
 // each, as construction (b) of the published measurements: 4000 MHz, 8192 MB
 // and 100 GiB with 100/256/4 GiB reserved; the allocation in slot k asks
 // 390/790/300 and has priority 20+5·(k mod 7), in one of 70 jobs.
-func Filled(nodes, perNode int) *state.Store {
-	return FilledWith(nodes, perNode, func(*model.Job) {}, func(*model.Allocation) {})
+func FilledStore(nodes, perNode int) *state.Store {
+	return FilledStoreWith(nodes, perNode, func(*model.Job) {}, func(*model.Allocation) {})
 }
 
-// FilledWith is Filled with changes: to each job before it is stored, and to each
+// FilledStoreWith is Filled with changes: to each job before it is stored, and to each
 // allocation.
-func FilledWith(nodes, perNode int, change func(*model.Job), alter func(*model.Allocation)) *state.Store {
+func FilledStoreWith(nodes, perNode int, change func(*model.Job), alter func(*model.Allocation)) *state.Store {
 	s := state.New()
 	txn := s.Begin(1)
 	for i := range nodes {
@@ -127,9 +127,9 @@ func FilledWith(nodes, perNode int, change func(*model.Job), alter func(*model.A
 	return s
 }
 
-// Asker is the job of construction (b): priority 90, count instances of
+// PreemptingJob is the job of construction (b): priority 90, count instances of
 // 500/1024/300, with two constraints that every node satisfies.
-func Asker(count int) *JobBuilder {
+func PreemptingJob(count int) *JobBuilder {
 	return Job("asker").Priority(90).Count(count).Ask(500, 1024, 300).With(func(g *model.Group) {
 		g.Constraints = []model.Constraint{
 			{Attribute: "kernel", Operator: model.OpEqual, Value: "linux"},
@@ -138,8 +138,8 @@ func Asker(count int) *JobBuilder {
 	})
 }
 
-// Put stores jobs at the next index.
-func Put(s *state.Store, jobs ...*model.Job) *state.Snapshot {
+// PutJobs stores jobs at the next index.
+func PutJobs(s *state.Store, jobs ...*model.Job) *state.Snapshot {
 	txn := s.Begin(s.Snapshot().Index() + 1)
 	for _, j := range jobs {
 		must(txn.UpsertJob(j))

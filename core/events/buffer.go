@@ -90,8 +90,8 @@ func (b *Buffer) wake() {
 	}
 }
 
-// Last is the index of the newest event.
-func (b *Buffer) Last() uint64 {
+// LastIndex is the index of the newest event.
+func (b *Buffer) LastIndex() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.last

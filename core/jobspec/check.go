@@ -265,7 +265,7 @@ func (c *conversion) checkSpread(path string, s *client.Spread, m *model.Spread)
 // checkConstraint checks that a constraint has what its operator needs and no
 // more. Only hard constraints of groups may count allocations.
 func (c *conversion) checkConstraint(path string, m *model.Constraint, k *client.Constraint, mayCount bool) {
-	if !m.Operator.Valid() || m.Operator.Counts() && !mayCount {
+	if !m.Operator.Valid() || m.Operator.CountsAllocations() && !mayCount {
 		c.badOperator(path+".Operand", k.Operand, mayCount)
 		return
 	}
@@ -288,7 +288,7 @@ func (c *conversion) checkConstraint(path string, m *model.Constraint, k *client
 func (c *conversion) badOperator(path, operand string, mayCount bool) {
 	var allowed []string
 	for _, o := range model.Operators {
-		if mayCount || !o.Counts() {
+		if mayCount || !o.CountsAllocations() {
 			allowed = append(allowed, string(o))
 		}
 	}

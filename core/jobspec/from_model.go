@@ -37,7 +37,7 @@ func FromModel(m *model.Job) *client.Job {
 		j.Preemptible = new(bool)
 	}
 	j.Toleration = fromToleration(m.Toleration)
-	if m.EvictedWhole {
+	if m.AllOrNone {
 		j.DisruptionMode = disruptAll
 	}
 	for _, g := range m.Groups {

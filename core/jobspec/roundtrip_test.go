@@ -64,7 +64,7 @@ func drawJob(t *rapid.T) *model.Job {
 		Datacenters: rapid.SliceOfN(names, 0, 3).Draw(t, "datacenters"),
 		SubmitTime:  7, CreateIndex: 8, ModifyIndex: 9,
 	}
-	j.EvictedWhole = rapid.Bool().Draw(t, "whole")
+	j.AllOrNone = rapid.Bool().Draw(t, "whole")
 	if rapid.Bool().Draw(t, "tolerates") {
 		j.Toleration = &model.PreemptionToleration{MinRuntime: rapid.Int64Range(1, 1e15).Draw(t, "min runtime")}
 		if rapid.Bool().Draw(t, "from whom") {

@@ -76,7 +76,7 @@ func amount(resource string, v *value) (int64, error) {
 		return n, nil // its bounds are checked with everything else
 	case kindText:
 		n, err := model.ParseQuantity(resource, v.text)
-		if errors.Is(err, model.ErrNotQuantity) {
+		if errors.Is(err, model.ErrInvalidQuantity) {
 			return 0, want
 		}
 		return n, err

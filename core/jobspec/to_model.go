@@ -63,7 +63,7 @@ func (c *conversion) job(j *client.Job) *model.Job {
 		NeverPreempts:  j.PreemptionPolicy == "Never",
 		NonPreemptible: j.Preemptible != nil && !*j.Preemptible,
 		Toleration:     toleration(j.Toleration),
-		EvictedWhole:   j.DisruptionMode == disruptAll,
+		AllOrNone:      j.DisruptionMode == disruptAll,
 		AllAtOnce:      j.AllAtOnce, Policy: j.Policy, Stopped: j.Stop,
 		Version: j.Version, SubmitTime: j.SubmitTime, CreateIndex: j.CreateIndex, ModifyIndex: j.ModifyIndex,
 	}

@@ -142,7 +142,7 @@ func (c *conversion) checkMinCount(path string, m *model.Group) {
 // Warnings are what a job says that changes nothing.
 func Warnings(m *model.Job) (list []string) {
 	for _, g := range m.Groups {
-		if g.MinCount > 0 && !m.EvictedWhole {
+		if g.MinCount > 0 && !m.AllOrNone {
 			list = append(list, fmt.Sprintf("minCount of group %s changes nothing: without disruptionMode all the job is evicted one by one", g.Name))
 		}
 	}

@@ -82,7 +82,7 @@ func (w *workforce) allowed(b *Budget, made *model.Budget) int {
 			}
 		}
 	}
-	return max(0, available-made.Keeps(desired))
+	return max(0, available-made.RequiredAvailable(desired))
 }
 
 func (w *workforce) instances(j *Job, g *model.Group) int {

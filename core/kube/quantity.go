@@ -87,7 +87,7 @@ func (a amounts) of(resource string, q Quantity, capacity bool) (int64, error) {
 		parse = model.ParseCapacity
 	}
 	n, err := parse(unit, string(q))
-	if errors.Is(err, model.ErrHugeQuantity) {
+	if errors.Is(err, model.ErrQuantityTooLarge) {
 		n = model.MaxAmount
 	}
 	if err != nil {

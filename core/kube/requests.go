@@ -101,7 +101,7 @@ func (t *Translator) quantities(p *Pod, list ResourceList) exact {
 
 // atMost takes an amount that is too large for the largest there is.
 func (t *Translator) atMost(err error) error {
-	if !errors.Is(err, model.ErrHugeQuantity) {
+	if !errors.Is(err, model.ErrQuantityTooLarge) {
 		return err
 	}
 	t.Notes.soft("amounts above 2^48 units (bytes of memory and disk)", "counted as that")

@@ -28,7 +28,7 @@ func (t *Translator) taints(n *Node) []model.Taint {
 	var list []model.Taint
 	add := func(taint Taint) bool {
 		one := model.Taint{Key: taint.Key, Value: taint.Value, Effect: model.TaintEffect(taint.Effect)}
-		if slices.ContainsFunc(list, one.SameAs) {
+		if slices.ContainsFunc(list, one.Matches) {
 			return false
 		}
 		list = append(list, one)

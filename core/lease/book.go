@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// ErrNoRoom means that the room is held by others, who may not be revoked for it.
-var ErrNoRoom = errors.New("the member cluster has no room for the lease")
+// ErrNoCapacity means that the room is held by others, who may not be revoked for it.
+var ErrNoCapacity = errors.New("the member cluster has no room for the lease")
 
 // ErrFenced means that a lease with this number is not there any more: whoever
 // still acts by it comes too late.
@@ -27,15 +27,15 @@ type State uint8
 
 // The states of a lease.
 const (
-	Waiting  State = iota // the room is kept until Expiry
-	Working               // work runs under it, for as long as it wants
+	Reserved State = iota // the room is kept until Expiry
+	Active                // work runs under it, for as long as it wants
 	Stopping              // it was revoked, and what runs under it has yet to go
 )
 
 func (s State) String() string { return [...]string{"waiting", "working", "stopping"}[s] }
 
-// Ask is what a pool wants a lease for.
-type Ask struct {
+// Request is what a pool wants a lease for.
+type Request struct {
 	Key
 	Resources map[string]int64
 	Priority  int32
@@ -46,15 +46,15 @@ type Ask struct {
 
 // Lease is room that is kept for a pool.
 type Lease struct {
-	Ask
+	Request
 	State  State
 	Number uint64 // rises with every lease that is granted
 	Expiry int64  // Unix nanoseconds; of what waits
 	By     Key    // for whom it was revoked
 }
 
-// Book is the leases of one member cluster. Make it with New.
-type Book struct {
+// Manager is the leases of one member cluster. Make it with New.
+type Manager struct {
 	capacity map[string]int64
 	leases   map[Key]*Lease
 	last     uint64
@@ -62,8 +62,8 @@ type Book struct {
 
 // New makes a book of so much capacity with leases that were kept, as Leases
 // returned them, and the last number that was given out.
-func New(capacity map[string]int64, last uint64, kept ...Lease) *Book {
-	b := &Book{capacity: maps.Clone(capacity), leases: map[Key]*Lease{}, last: last}
+func New(capacity map[string]int64, last uint64, kept ...Lease) *Manager {
+	b := &Manager{capacity: maps.Clone(capacity), leases: map[Key]*Lease{}, last: last}
 	for _, l := range kept {
 		b.leases[l.Key] = &l
 		b.last = max(b.last, l.Number)
@@ -73,7 +73,7 @@ func New(capacity map[string]int64, last uint64, kept ...Lease) *Book {
 
 // Leases is all leases, ascending by pool and id, and the last number: what an
 // agent writes down before it lets anybody know.
-func (b *Book) Leases() (list []Lease, last uint64) {
+func (b *Manager) Leases() (list []Lease, last uint64) {
 	for _, l := range b.leases {
 		list = append(list, *l)
 	}
@@ -83,10 +83,10 @@ func (b *Book) Leases() (list []Lease, last uint64) {
 
 // Resize changes what the cluster has. Where that is less than was given out,
 // nobody is revoked: nothing more is given out until enough has ended.
-func (b *Book) Resize(capacity map[string]int64) { b.capacity = maps.Clone(capacity) }
+func (b *Manager) Resize(capacity map[string]int64) { b.capacity = maps.Clone(capacity) }
 
 // Lease is the lease of a key; false: there is none.
-func (b *Book) Lease(key Key) (Lease, bool) {
+func (b *Manager) Lease(key Key) (Lease, bool) {
 	if l := b.leases[key]; l != nil {
 		return *l, true
 	}
@@ -99,7 +99,7 @@ func (b *Book) Lease(key Key) (Lease, bool) {
 // room is not there, leases of other pools are revoked that have strictly lower
 // priority, the lowest first, and no more of them than are needed; with ErrNoRoom
 // nothing is.
-func (b *Book) Grant(now int64, ask Ask) (Lease, error) {
+func (b *Manager) Grant(now int64, ask Request) (Lease, error) {
 	b.Expire(now)
 	old := b.leases[ask.Key]
 	switch {
@@ -111,20 +111,20 @@ func (b *Book) Grant(now int64, ask Ask) (Lease, error) {
 		return *old, nil
 	}
 	victims, ok := b.victims(ask)
-	if old != nil && old.State == Working { // it works already: nobody's leaving can be waited for
+	if old != nil && old.State == Active { // it works already: nobody's leaving can be waited for
 		ok = ok && len(victims) == 0 && b.runs(ask)
 	}
 	if !ok {
-		return Lease{}, fmt.Errorf("%w: %s of pool %s", ErrNoRoom, ask.ID, ask.Pool)
+		return Lease{}, fmt.Errorf("%w: %s of pool %s", ErrNoCapacity, ask.ID, ask.Pool)
 	}
 	b.last++
-	l := &Lease{Ask: ask, Number: b.last, Expiry: now + ask.TTL}
+	l := &Lease{Request: ask, Number: b.last, Expiry: now + ask.TTL}
 	if old != nil {
 		l.State = old.State
 	}
 	for _, v := range victims {
 		l.Expiry = max(l.Expiry, now+v.Grace+ask.TTL)
-		if v.State == Waiting { // nothing runs that would have to stop
+		if v.State == Reserved { // nothing runs that would have to stop
 			delete(b.leases, v.Key)
 			continue
 		}
@@ -135,7 +135,7 @@ func (b *Book) Grant(now int64, ask Ask) (Lease, error) {
 }
 
 // victims are whom an ask revokes; false: all of them would not be enough.
-func (b *Book) victims(ask Ask) (picked []*Lease, ok bool) {
+func (b *Manager) victims(ask Request) (picked []*Lease, ok bool) {
 	need := b.lack(ask)
 	if covered(need) {
 		return nil, true
@@ -171,7 +171,7 @@ func (b *Book) victims(ask Ask) (picked []*Lease, ok bool) {
 
 // lack is what the cluster has too little of for an ask, when all that was revoked
 // is gone. An ask in the place of an older one has its room.
-func (b *Book) lack(ask Ask) map[string]int64 {
+func (b *Manager) lack(ask Request) map[string]int64 {
 	need := maps.Clone(ask.Resources)
 	for name := range need {
 		need[name] -= b.capacity[name]
@@ -202,61 +202,61 @@ func covered(need map[string]int64) bool {
 
 // Start lets work begin under a lease. It fails with ErrFenced when the lease is
 // not there under this number, and with ErrNoRoom while others have yet to leave.
-func (b *Book) Start(now int64, key Key, number uint64) error {
+func (b *Manager) Start(now int64, key Key, number uint64) error {
 	b.Expire(now)
 	l := b.leases[key]
 	if l == nil || l.Number != number || l.State == Stopping {
 		return fmt.Errorf("%w: %s, number %d", ErrFenced, key.ID, number)
 	}
-	if l.State == Working {
+	if l.State == Active {
 		return nil
 	}
-	if !b.runs(l.Ask) {
-		return fmt.Errorf("%w yet: what it was revoked for is still stopping", ErrNoRoom)
+	if !b.runs(l.Request) {
+		return fmt.Errorf("%w yet: what it was revoked for is still stopping", ErrNoCapacity)
 	}
-	l.State = Working
+	l.State = Active
 	return nil
 }
 
-// Leave notes that the pool itself wants what runs under a lease gone: its room may
+// MarkStopping notes that the pool itself wants what runs under a lease gone: its room may
 // be promised again, and is free once End says so.
-func (b *Book) Leave(key Key) {
-	if l := b.leases[key]; l != nil && l.State == Working {
+func (b *Manager) MarkStopping(key Key) {
+	if l := b.leases[key]; l != nil && l.State == Active {
 		l.State, l.By = Stopping, key
 	}
 }
 
 // runs is whether an ask has room beside all that works and all that has yet to
 // go.
-func (b *Book) runs(ask Ask) bool {
+func (b *Manager) runs(ask Request) bool {
 	need := maps.Clone(ask.Resources)
 	for name := range need {
 		need[name] -= b.capacity[name]
 	}
 	for _, o := range b.leases { // any order: sums
-		if o.Key != ask.Key && o.State != Waiting {
+		if o.Key != ask.Key && o.State != Reserved {
 			add(need, o.Resources, 1)
 		}
 	}
 	return covered(need)
 }
 
-// End gives a lease back: its work is gone, or was never begun. One that is not
+// Release gives a lease back: its work is gone, or was never begun. One that is not
 // there under the number has ended already.
-func (b *Book) End(key Key, number uint64) {
+func (b *Manager) Release(key Key, number uint64) {
 	if l := b.leases[key]; l != nil && l.Number == number {
 		delete(b.leases, key)
 	}
 }
 
 // Expire drops what waited too long; whatever else takes the time does so, too.
-func (b *Book) Expire(now int64) {
-	maps.DeleteFunc(b.leases, func(_ Key, l *Lease) bool { return l.State == Waiting && l.Expiry <= now })
+func (b *Manager) Expire(now int64) {
+	maps.DeleteFunc(b.leases, func(_ Key, l *Lease) bool { return l.State == Reserved && l.Expiry <= now })
 }
 
-// Others is the leases of all pools but one that keep room from it, ascending by
+// ForeignLeases is the leases of all pools but one that keep room from it, ascending by
 // pool and id: what the agent tells that pool, which counts them as claims.
-func (b *Book) Others(now int64, pool string) (list []Lease) {
+func (b *Manager) ForeignLeases(now int64, pool string) (list []Lease) {
 	b.Expire(now)
 	all, _ := b.Leases()
 	return slices.DeleteFunc(all, func(l Lease) bool { return l.Pool == pool })

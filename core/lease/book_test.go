@@ -10,13 +10,13 @@ import (
 	"github.com/cede-scheduler/cede/core/lease"
 )
 
-func ask(pool, id string, units int64, priority int32) lease.Ask {
-	return lease.Ask{
+func ask(pool, id string, units int64, priority int32) lease.Request {
+	return lease.Request{
 		Key: lease.Key{Pool: pool, ID: id}, Resources: map[string]int64{"units": units}, Priority: priority, Evicts: true, Grace: 5, TTL: 10,
 	}
 }
 
-func mustGrant(t *testing.T, b *lease.Book, now int64, a lease.Ask) lease.Lease {
+func mustGrant(t *testing.T, b *lease.Manager, now int64, a lease.Request) lease.Lease {
 	t.Helper()
 	l, err := b.Grant(now, a)
 	if err != nil {
@@ -25,14 +25,14 @@ func mustGrant(t *testing.T, b *lease.Book, now int64, a lease.Ask) lease.Lease 
 	return l
 }
 
-func book() *lease.Book {
+func book() *lease.Manager {
 	return lease.New(map[string]int64{"units": 10}, 0)
 }
 
 func TestBook_GivesRoomToOnePoolAtATime(t *testing.T) {
 	b := book()
 	mustGrant(t, b, 0, ask("a", "x", 6, 1))
-	if _, err := b.Grant(0, ask("b", "y", 6, 1)); !errors.Is(err, lease.ErrNoRoom) {
+	if _, err := b.Grant(0, ask("b", "y", 6, 1)); !errors.Is(err, lease.ErrNoCapacity) {
 		t.Errorf("the room is promised twice: %v", err)
 	}
 	if got := mustGrant(t, b, 10, ask("b", "y", 6, 1)); got.Number != 2 {
@@ -42,7 +42,7 @@ func TestBook_GivesRoomToOnePoolAtATime(t *testing.T) {
 
 func TestBook_RevokesTheLowestOfOthersAndNoMoreThanItMust(t *testing.T) {
 	b := book()
-	for _, a := range []lease.Ask{ask("a", "large", 5, 2), ask("a", "small", 1, 1), ask("b", "own", 4, 0)} {
+	for _, a := range []lease.Request{ask("a", "large", 5, 2), ask("a", "small", 1, 1), ask("b", "own", 4, 0)} {
 		if err := b.Start(0, a.Key, mustGrant(t, b, 0, a).Number); err != nil {
 			t.Fatal(err)
 		}
@@ -53,13 +53,13 @@ func TestBook_RevokesTheLowestOfOthersAndNoMoreThanItMust(t *testing.T) {
 	for _, l := range leases {
 		states[l.ID] = l.State
 	}
-	if states["large"] != lease.Stopping || states["small"] != lease.Working || states["own"] != lease.Working {
+	if states["large"] != lease.Stopping || states["small"] != lease.Active || states["own"] != lease.Active {
 		t.Errorf("%v: want large revoked, small spared as it is not enough, and own left to its own pool", states)
 	}
-	if err := b.Start(1, high.Key, high.Number); !errors.Is(err, lease.ErrNoRoom) {
+	if err := b.Start(1, high.Key, high.Number); !errors.Is(err, lease.ErrNoCapacity) {
 		t.Errorf("it starts before the room is left: %v", err)
 	}
-	b.End(leases[0].Key, leases[0].Number)
+	b.Release(leases[0].Key, leases[0].Number)
 	if err := b.Start(14, high.Key, high.Number); err != nil { // the grace of who leaves comes on top of its time
 		t.Error(err)
 	}
@@ -68,7 +68,7 @@ func TestBook_RevokesTheLowestOfOthersAndNoMoreThanItMust(t *testing.T) {
 func TestBook_TurnsAwayWhoComesTooLate(t *testing.T) {
 	b := book()
 	first := mustGrant(t, b, 0, ask("a", "x", 6, 1))
-	b.End(first.Key, first.Number)
+	b.Release(first.Key, first.Number)
 	leases, last := b.Leases()
 	b = lease.New(map[string]int64{"units": 10}, last, leases...) // another start of the agent
 	second := mustGrant(t, b, 0, ask("a", "x", 6, 1))
@@ -78,7 +78,7 @@ func TestBook_TurnsAwayWhoComesTooLate(t *testing.T) {
 	if err := b.Start(0, first.Key, first.Number); !errors.Is(err, lease.ErrFenced) {
 		t.Errorf("the old number still works: %v", err)
 	}
-	b.End(first.Key, first.Number)
+	b.Release(first.Key, first.Number)
 	if err := b.Start(0, second.Key, second.Number); err != nil {
 		t.Errorf("the old number ended the new lease: %v", err)
 	}
@@ -101,7 +101,7 @@ func TestBook_KeepsItsPromisesWhateverIsAsked(t *testing.T) {
 				switch kind := n("kind", 3); {
 				case kind == 0 && len(leases) > 0:
 					l := leases[n("which", len(leases)-1)]
-					b.End(l.Key, l.Number)
+					b.Release(l.Key, l.Number)
 				case kind == 1 && len(leases) > 0:
 					l := leases[n("which", len(leases)-1)]
 					_ = b.Start(now, l.Key, l.Number)
@@ -129,17 +129,17 @@ func checkUnmoved(t *rapid.T, now int64, before, after []lease.Lease) {
 	}
 	for _, l := range before {
 		state, there := states[l.Key]
-		if expired := l.State == lease.Waiting && l.Expiry <= now; !expired && (!there || state != l.State) {
+		if expired := l.State == lease.Reserved && l.Expiry <= now; !expired && (!there || state != l.State) {
 			t.Fatalf("a refusal had %+v revoked", l)
 		}
 	}
 }
 
-func checkBook(t *rapid.T, b *lease.Book) {
+func checkBook(t *rapid.T, b *lease.Manager) {
 	running, kept := int64(0), int64(0)
 	leases, _ := b.Leases()
 	for _, l := range leases {
-		if l.State != lease.Waiting {
+		if l.State != lease.Reserved {
 			running += l.Resources["units"]
 		}
 		if l.State != lease.Stopping {

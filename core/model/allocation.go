@@ -94,9 +94,9 @@ func (a *Allocation) Age(now int64) int64 {
 	return now - a.StartTime
 }
 
-// Kept is the work, in nanoseconds, that a replacement of the allocation need
+// RetainedWork is the work, in nanoseconds, that a replacement of the allocation need
 // not do again: what it inherited, and its own up to the last checkpoint.
-func (a *Allocation) Kept() int64 {
+func (a *Allocation) RetainedWork() int64 {
 	return a.SavedWork + a.Group.SavedWork(a.Age(a.EndTime))
 }
 

@@ -58,13 +58,13 @@ type Binding struct {
 // Key identifies the binding, among bindings and jobs.
 func (b *Binding) Key() JobKey { return JobKey{b.Namespace, b.ID} }
 
-// ClassMissing is whether the binding named a class that was not there when it was
+// HasMissingClass is whether the binding named a class that was not there when it was
 // registered. The name is kept; the priority is 0.
-func (b *Binding) ClassMissing() bool { return b.PriorityClass != "" && b.ClassSource == "" }
+func (b *Binding) HasMissingClass() bool { return b.PriorityClass != "" && b.ClassSource == "" }
 
 // ClassWarning says what that means; "" where the class was there.
 func (b *Binding) ClassWarning() string {
-	if !b.ClassMissing() {
+	if !b.HasMissingClass() {
 		return ""
 	}
 	return fmt.Sprintf("there was no priority class %q when it was registered: its priority is %d; once there is, register it again", b.PriorityClass, b.Priority)
@@ -77,12 +77,12 @@ func (b *Binding) Compile(dims *Dimensions) {
 	compileAll(b.Constraints)
 }
 
-// Admits is whether the cluster may take the binding by what it is, whatever is
+// IsFeasible is whether the cluster may take the binding by what it is, whatever is
 // assigned to it.
-func (b *Binding) Admits(c *Cluster) bool { return b.Refusal(c) == "" }
+func (b *Binding) IsFeasible(c *Cluster) bool { return b.InfeasibleReason(c) == "" }
 
-// Refusal is why the cluster may not take the binding by what it is; "": it may.
-func (b *Binding) Refusal(c *Cluster) string {
+// InfeasibleReason is why the cluster may not take the binding by what it is; "": it may.
+func (b *Binding) InfeasibleReason(c *Cluster) string {
 	if len(b.Clusters) > 0 && !slices.Contains(b.Clusters, c.ID) {
 		return "the clusters that the binding allows"
 	}
@@ -103,9 +103,9 @@ func (b *Binding) Refusal(c *Cluster) string {
 	return ""
 }
 
-// GroupOf is the value of a cluster that the binding is spread by; "" for all
+// SpreadGroup is the value of a cluster that the binding is spread by; "" for all
 // clusters where it is spread by none.
-func (b *Binding) GroupOf(c *Cluster) string {
+func (b *Binding) SpreadGroup(c *Cluster) string {
 	if b.SpreadBy == "" || c == nil {
 		return ""
 	}
@@ -113,9 +113,9 @@ func (b *Binding) GroupOf(c *Cluster) string {
 	return value
 }
 
-// Spread says over how many clusters, and values of SpreadBy, the binding has to
+// SpreadText says over how many clusters, and values of SpreadBy, the binding has to
 // be, such as "2 of the clusters, at most 3 of region"; "": any one cluster will do.
-func (b *Binding) Spread() string {
+func (b *Binding) SpreadText() string {
 	var parts []string
 	if text := bounds(b.MinClusters, b.MaxClusters); text != "" {
 		parts = append(parts, text+" of the clusters")
@@ -140,21 +140,21 @@ func bounds(least, most int) string {
 	return ""
 }
 
-// Needs is what a number of replicas take.
-func (b *Binding) Needs(replicas int) (v Vector) {
+// TotalAsk is what a number of replicas take.
+func (b *Binding) TotalAsk(replicas int) (v Vector) {
 	for d, amount := range b.Ask {
 		v[d] = amount * int64(replicas)
 	}
 	return v
 }
 
-// Empty is whether a replica asks for nothing: it then needs no room, and
+// IsBestEffort is whether a replica asks for nothing: it then needs no room, and
 // evicting it would make none.
-func (b *Binding) Empty() bool { return b.Ask == Vector{} }
+func (b *Binding) IsBestEffort() bool { return b.Ask == Vector{} }
 
-// Fits is how many replicas, at most as many as wanted, find room in what is
+// FittingReplicas is how many replicas, at most as many as wanted, find room in what is
 // free.
-func (b *Binding) Fits(free *Vector, wanted int) int {
+func (b *Binding) FittingReplicas(free *Vector, wanted int) int {
 	n := int64(wanted)
 	for d, ask := range b.Ask {
 		if ask > 0 {
@@ -196,7 +196,7 @@ func (b *Binding) Validate() (problems []string) {
 	add(b.KillTimeout < 0 || b.Duration < 0 || b.Checkpoint < 0, "negative durations")
 	for i := range b.Constraints {
 		op := b.Constraints[i].Operator
-		add(op.Counts(), "constraint %s counts instances on nodes: a binding has spread", op)
+		add(op.CountsAllocations(), "constraint %s counts instances on nodes: a binding has spread", op)
 		add(!op.Valid(), "unknown operator %q", op)
 	}
 	slices.Sort(problems) // maps have been walked
@@ -239,13 +239,13 @@ type Assignment struct {
 // Live is whether the assignment is wanted and has not ended.
 func (a *Assignment) Live() bool { return a.Desired == DesiredRun && !a.Done }
 
-// Holds is whether the assignment holds room: one that was told to stop does so
+// HoldsCapacity is whether the assignment holds room: one that was told to stop does so
 // until it is gone, as nobody can hurry another cluster.
-func (a *Assignment) Holds() bool { return !a.Done }
+func (a *Assignment) HoldsCapacity() bool { return !a.Done }
 
-// Counts is whether the replicas count towards what the binding wants: they run,
+// CountsAsPlaced is whether the replicas count towards what the binding wants: they run,
 // or ran to their end.
-func (a *Assignment) Counts() bool { return a.Desired == DesiredRun }
+func (a *Assignment) CountsAsPlaced() bool { return a.Desired == DesiredRun }
 
 // LostWork is what an eviction at now loses of its work, in nanoseconds, when work
 // is saved at every multiple of checkpoint; 0: never.
@@ -269,10 +269,10 @@ func PartID(assignmentID, claimID string) string { return assignmentID + "/less/
 // Withdrawal ends an assignment, or some replicas of it.
 type Withdrawal struct {
 	AssignmentID string
-	// Keep is how many replicas stay; 0: none. Those that do not go as an
+	// Remaining is how many replicas stay; 0: none. Those that do not go as an
 	// assignment of their own, which PartID names, so that what they hold is held
 	// until they are gone. Only what has a By keeps any.
-	Keep int
+	Remaining int
 	// By is the claim that the assignment makes room for; "": the plan's own
 	// binding no longer wants it.
 	By     string

@@ -61,13 +61,13 @@ func (b *Budget) Matches(g *Group) bool {
 	return b.term.Matches(g.Labels)
 }
 
-// Counts is whether the budget depends on how many instances are desired.
-func (b *Budget) Counts() bool {
+// DependsOnDesired is whether the budget depends on how many instances are desired.
+func (b *Budget) DependsOnDesired() bool {
 	return b.MaxEvictions == nil && (b.MinAvailable == nil || b.MinAvailable.Percent)
 }
 
-// Bounds is how many of its bounds are set, which must be one.
-func (b *Budget) Bounds() (n int) {
+// BoundCount is how many of its bounds are set, which must be one.
+func (b *Budget) BoundCount() (n int) {
 	for _, set := range []bool{b.MinAvailable != nil, b.MaxUnavailable != nil, b.MaxEvictions != nil} {
 		if set {
 			n++
@@ -76,9 +76,9 @@ func (b *Budget) Bounds() (n int) {
 	return n
 }
 
-// Keeps is how many allocations must stay available of so many that are
+// RequiredAvailable is how many allocations must stay available of so many that are
 // desired.
-func (b *Budget) Keeps(desired int) int {
+func (b *Budget) RequiredAvailable(desired int) int {
 	switch {
 	case b.MinAvailable != nil:
 		return b.MinAvailable.Of(desired)
@@ -101,8 +101,8 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%d evictions in %s", r.Number, r.Window)
 }
 
-// EvictionsAt is how many were evicted at a time in Unix nanoseconds.
-type EvictionsAt struct {
+// EvictionCount is how many were evicted at a time in Unix nanoseconds.
+type EvictionCount struct {
 	At int64
 	N  int32
 }

@@ -49,21 +49,21 @@ type ClusterChange struct {
 	Leases []*Claim
 }
 
-// LeaseHolder is the claimant of room that a cluster keeps for another pool: no
+// LeaseClaimant is the claimant of room that a cluster keeps for another pool: no
 // job or binding is called so.
-func LeaseHolder(pool, id string) JobKey { return JobKey{ID: pool + "/" + id} }
+func LeaseClaimant(pool, id string) JobKey { return JobKey{ID: pool + "/" + id} }
 
-// LeaseOf is the pool and the id that LeaseHolder was told; false: the claim is no
+// ForeignLease is the pool and the id that LeaseHolder was told; false: the claim is no
 // other pool's.
-func (c *Claim) LeaseOf() (pool, id string, ok bool) {
-	if !c.Foreign() {
+func (c *Claim) ForeignLease() (pool, id string, ok bool) {
+	if !c.IsForeign() {
 		return "", "", false
 	}
 	return strings.Cut(c.Claimant.ID, "/")
 }
 
-// Foreign is whether the claim is another pool's, as a member cluster reports it.
-func (c *Claim) Foreign() bool { return c.Claimant.Namespace == "" }
+// IsForeign is whether the claim is another pool's, as a member cluster reports it.
+func (c *Claim) IsForeign() bool { return c.Claimant.Namespace == "" }
 
 // AttributeClusterID is the attribute that names a cluster to constraints.
 const AttributeClusterID = "cluster.id"
@@ -78,12 +78,12 @@ func (c *Cluster) Attribute(name string) (string, bool) {
 	return v, ok
 }
 
-// ClusterPlace is how evaluations and the broker name a member cluster among
+// ClusterLocation is how evaluations and the broker name a member cluster among
 // the places that work waits for: no node is called so.
-func ClusterPlace(id string) string { return clusterPrefix + id }
+func ClusterLocation(id string) string { return clusterPrefix + id }
 
-// ClusterOfPlace is the inverse of ClusterPlace; false for a node.
-func ClusterOfPlace(place string) (id string, ok bool) {
+// ParseClusterLocation is the inverse of ClusterPlace; false for a node.
+func ParseClusterLocation(place string) (id string, ok bool) {
 	if len(place) < len(clusterPrefix) || place[:len(clusterPrefix)] != clusterPrefix {
 		return "", false
 	}

@@ -36,9 +36,9 @@ var Operators = []Operator{
 // Valid is whether o is one of Operators.
 func (o Operator) Valid() bool { return slices.Contains(Operators, o) }
 
-// Counts is whether o looks at where other allocations are rather than at a
+// CountsAllocations is whether o looks at where other allocations are rather than at a
 // node's own attributes.
-func (o Operator) Counts() bool { return o == OpDistinctHosts || o == OpDistinctProperty }
+func (o Operator) CountsAllocations() bool { return o == OpDistinctHosts || o == OpDistinctProperty }
 
 // Constraint must hold for a node (or a device group) to be considered.
 //

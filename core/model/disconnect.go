@@ -9,10 +9,10 @@ type Disconnect struct {
 	Replace   bool  // others run in their places meanwhile
 }
 
-// KeptUntil is when an allocation of the group on a node that is down is lost, Unix ns;
+// LostAt is when an allocation of the group on a node that is down is lost, Unix ns;
 // the greatest number: never, by time. False: it is lost at once. A node that is to be
 // emptied has nothing to return for.
-func (g *Group) KeptUntil(n *Node) (at int64, kept bool) {
+func (g *Group) LostAt(n *Node) (at int64, kept bool) {
 	d := g.Disconnect
 	switch {
 	case d == nil || n.Status != NodeDown || n.Drain:
@@ -23,9 +23,9 @@ func (g *Group) KeptUntil(n *Node) (at int64, kept bool) {
 	return n.DownSince + d.LostAfter, true
 }
 
-// StandsIn is whether others run in the places of instances whose nodes are silent. A
+// ReplacesOnDisconnect is whether others run in the places of instances whose nodes are silent. A
 // job that runs on every node has no others.
-func (g *Group) StandsIn() bool {
+func (g *Group) ReplacesOnDisconnect() bool {
 	return g.Disconnect != nil && g.Disconnect.Replace && !g.Job.Type.PerNode()
 }
 
@@ -38,8 +38,8 @@ func (a *Allocation) Unknown(n *Node) bool {
 // ClientUnknown is what people read of an allocation that is Unknown. It is never stored.
 const ClientUnknown = "unknown"
 
-// ClientWord is what people read of what an allocation on a node does.
-func ClientWord(a *Allocation, n *Node) string {
+// ClientStatusText is what people read of what an allocation on a node does.
+func ClientStatusText(a *Allocation, n *Node) string {
 	if a.Unknown(n) {
 		return ClientUnknown
 	}

@@ -9,10 +9,10 @@ import (
 // driverPrefix begins the attributes by which a node says what it runs tasks with.
 const driverPrefix = "driver."
 
-// LacksDriver is the first driver of the group's tasks that the node does not have;
+// MissingDriver is the first driver of the group's tasks that the node does not have;
 // "" when it has them all. A node that says nothing of drivers, such as one of a
 // scenario or of another system's cluster, has whatever is asked for.
-func (n *Node) LacksDriver(g *Group) string {
+func (n *Node) MissingDriver(g *Group) string {
 	for _, d := range g.drivers {
 		if !n.hasDriver(d) && n.namesDrivers() {
 			return d

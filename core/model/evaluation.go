@@ -72,8 +72,8 @@ type Evaluation struct {
 	ModifyTime  int64
 }
 
-// Arrival is the index by which evaluations of equal priority are queued.
-func (e *Evaluation) Arrival() uint64 {
+// ArrivalIndex is the index by which evaluations of equal priority are queued.
+func (e *Evaluation) ArrivalIndex() uint64 {
 	if e.Since != 0 {
 		return e.Since
 	}

@@ -24,14 +24,14 @@ type Explanation struct {
 // NodeReason is why one node was not chosen.
 type NodeReason struct{ NodeID, Reason string }
 
-// Filter counts a node that a rule excludes.
-func (e *Explanation) Filter(reason string) { Count(&e.Filtered, reason, 1) }
+// CountFiltered counts a node that a rule excludes.
+func (e *Explanation) CountFiltered(reason string) { CountReason(&e.Filtered, reason, 1) }
 
-// Exhaust counts a node that lacks something.
-func (e *Explanation) Exhaust(what string) { Count(&e.Exhausted, what, 1) }
+// CountExhausted counts a node that lacks something.
+func (e *Explanation) CountExhausted(what string) { CountReason(&e.Exhausted, what, 1) }
 
-// Count adds n nodes to a reason in one of the explanation's maps.
-func Count(m *map[string]int, reason string, n int) {
+// CountReason adds n nodes to a reason in one of the explanation's maps.
+func CountReason(m *map[string]int, reason string, n int) {
 	if n == 0 {
 		return
 	}

@@ -14,51 +14,51 @@ type Ask struct {
 	Devices []DeviceRequest // each is served by one device group of the node
 }
 
-// Room is what a node offers to one asker: free amounts after everything that
+// FreeCapacity is what a node offers to one asker: free amounts after everything that
 // counts against the node has been taken off (live allocations, and claims of
 // others at or above the asker's priority).
 //
 // Free is read with a stride so that a Room can be a view into the columns of
 // the state as well as onto a plain Vector.
-type Room struct {
+type FreeCapacity struct {
 	Free    []int64  // Free[d*Stride] is free in dimension d; may be negative
 	Stride  int      // 1 for a plain Vector
 	Ports   []uint16 // host ports taken, ascending
 	Devices []int32  // free instances by position in Node.Devices; may be negative
 }
 
-// RoomOf views a vector of free amounts, taken ports and free devices as Room.
-func RoomOf(free *Vector, ports []uint16, devices []int32) Room {
-	return Room{Free: free[:], Stride: 1, Ports: ports, Devices: devices}
+// NewFreeCapacity views a vector of free amounts, taken ports and free devices as Room.
+func NewFreeCapacity(free *Vector, ports []uint16, devices []int32) FreeCapacity {
+	return FreeCapacity{Free: free[:], Stride: 1, Ports: ports, Devices: devices}
 }
 
-// LackKind says what kind of thing a node is short of.
-type LackKind uint8
+// ShortageKind says what kind of thing a node is short of.
+type ShortageKind uint8
 
 // The kinds of lack, LackNothing meaning that the ask fits.
 const (
-	LackNothing LackKind = iota
-	LackResource
-	LackPort
-	LackDevice
+	ShortageNone ShortageKind = iota
+	ShortageResource
+	ShortagePort
+	ShortageDevice
 )
 
-// Lack is one thing that keeps an ask from fitting. The zero value means that
+// Shortage is one thing that keeps an ask from fitting. The zero value means that
 // nothing does.
-type Lack struct {
-	Kind  LackKind
-	At    int   // dimension, host port, or position in Ask.Devices
-	Short int64 // how much is missing, in the dimension's unit; 1 for a port
+type Shortage struct {
+	Kind    ShortageKind
+	At      int   // dimension, host port, or position in Ask.Devices
+	Missing int64 // how much is missing, in the dimension's unit; 1 for a port
 }
 
 // Format names the lack for people, with the names of dims and ask.
-func (l Lack) Format(dims *Dimensions, ask *Ask) string {
+func (l Shortage) Format(dims *Dimensions, ask *Ask) string {
 	switch l.Kind {
-	case LackResource:
+	case ShortageResource:
 		return dims.Name(l.At)
-	case LackPort:
+	case ShortagePort:
 		return fmt.Sprintf("port %d", l.At)
-	case LackDevice:
+	case ShortageDevice:
 		return "device " + ask.Devices[l.At].ID
 	default:
 		return "nothing"
@@ -69,29 +69,29 @@ func (l Lack) Format(dims *Dimensions, ask *Ask) string {
 // each device request, the position in Node.Devices that shall serve it; it is
 // ignored when the ask has no devices. The first lack found is returned, in
 // the order resources, ports, devices; the zero Lack means that it fits.
-func Fits(room Room, ask *Ask, choice []int16) Lack {
+func Fits(room FreeCapacity, ask *Ask, choice []int16) Shortage {
 	for _, d := range ask.Dims {
 		if free := room.Free[int(d)*room.Stride]; free < ask.Vec[d] {
-			return Lack{Kind: LackResource, At: int(d), Short: ask.Vec[d] - free}
+			return Shortage{Kind: ShortageResource, At: int(d), Missing: ask.Vec[d] - free}
 		}
 	}
 	for _, p := range ask.Ports {
 		if _, taken := slices.BinarySearch(room.Ports, p); taken {
-			return Lack{Kind: LackPort, At: int(p), Short: 1}
+			return Shortage{Kind: ShortagePort, At: int(p), Missing: 1}
 		}
 	}
 	if len(ask.Devices) > 0 {
 		return fitsDevices(room, ask, choice)
 	}
-	return Lack{}
+	return Shortage{}
 }
 
 // fitsDevices counts what all requests take from one device group together.
-func fitsDevices(room Room, ask *Ask, choice []int16) Lack {
+func fitsDevices(room FreeCapacity, ask *Ask, choice []int16) Shortage {
 	for i := range ask.Devices {
 		at := choice[i]
 		if at < 0 || int(at) >= len(room.Devices) {
-			return Lack{Kind: LackDevice, At: i, Short: int64(ask.Devices[i].Count)}
+			return Shortage{Kind: ShortageDevice, At: i, Missing: int64(ask.Devices[i].Count)}
 		}
 		var taken int32
 		for j := 0; j <= i; j++ {
@@ -100,8 +100,8 @@ func fitsDevices(room Room, ask *Ask, choice []int16) Lack {
 			}
 		}
 		if free := room.Devices[at]; free < taken {
-			return Lack{Kind: LackDevice, At: i, Short: int64(taken - free)}
+			return Shortage{Kind: ShortageDevice, At: i, Missing: int64(taken - free)}
 		}
 	}
-	return Lack{}
+	return Shortage{}
 }

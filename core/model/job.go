@@ -82,7 +82,7 @@ type Job struct {
 	PriorityClass  string                // the class that Priority came from; "" when given by value
 	NeverPreempts  bool                  // preemptionPolicy: Never
 	NonPreemptible bool                  // preemptible: false; never a victim
-	EvictedWhole   bool                  // disruptionMode: all; no allocation of it is evicted without the others that run such a version, but for MinCount
+	AllOrNone      bool                  // disruptionMode: all; no allocation of it is evicted without the others that run such a version, but for MinCount
 	Toleration     *PreemptionToleration // who is spared; nil: nobody
 	AllAtOnce      bool                  // gang: all groups are placed, or none is
 	Datacenters    []string              // absent: all
@@ -136,8 +136,8 @@ func (j *Job) Compile(dims *Dimensions) {
 	}
 }
 
-// SeparatesWidely is whether some separate term has domains of several nodes.
-func (j *Job) SeparatesWidely() bool { return j.separatesWidely }
+// SeparatesByDomain is whether some separate term has domains of several nodes.
+func (j *Job) SeparatesByDomain() bool { return j.separatesWidely }
 
 // Group is a set of equal instances of a job.
 type Group struct {

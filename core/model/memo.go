@@ -12,9 +12,9 @@ type groupBudgets struct {
 	at  []int32
 }
 
-// KnownBudgets is what KeepBudgets was last told, when that was about the same
+// CachedBudgets is what KeepBudgets was last told, when that was about the same
 // set of budgets.
-func (g *Group) KnownBudgets(set uint64) (at []int32, ok bool) {
+func (g *Group) CachedBudgets(set uint64) (at []int32, ok bool) {
 	if g.memo == nil {
 		return nil, false
 	}
@@ -24,9 +24,9 @@ func (g *Group) KnownBudgets(set uint64) (at []int32, ok bool) {
 	return nil, false
 }
 
-// KeepBudgets remembers which budgets of a set the group is under. Readers may
+// CacheBudgets remembers which budgets of a set the group is under. Readers may
 // call it side by side: they all say the same of one set.
-func (g *Group) KeepBudgets(set uint64, at []int32) {
+func (g *Group) CacheBudgets(set uint64, at []int32) {
 	if g.memo != nil {
 		g.memo.last.Store(&groupBudgets{set, at})
 	}

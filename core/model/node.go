@@ -56,8 +56,8 @@ type Node struct {
 	ClassKey uint64 // equal for nodes that no constraint but one on node.id can tell apart
 }
 
-// Schedulable is whether new work may be placed here.
-func (n *Node) Schedulable() bool {
+// IsEligible is whether new work may be placed here.
+func (n *Node) IsEligible() bool {
 	return n.Status == NodeReady && !n.Ineligible && !n.Drain
 }
 

@@ -24,21 +24,23 @@ type CommitGroup struct {
 	// only place may be; those of a gang, or bound by rules, are not.
 	Divisible bool
 
-	Place  []*Allocation
-	Update []*Allocation // in place: same node, newer job version
-	Stop   []Stop
-	Evict  []Eviction
-	Claims []*Claim
+	Placements []*Allocation
+	Updates    []*Allocation // in place: same node, newer job version
+	Stops      []Stop
+	Evictions  []Eviction
+	Claims     []*Claim
 
 	// What happens to bindings. A plan of a binding has one group and nothing of
 	// the above but claims: it is placed whole or not at all.
-	Assign   []*Assignment // new, or the same with another number of replicas
-	Withdraw []Withdrawal
-	Release  []string // claims of the plan's own binding that are given up
+	Assignments    []*Assignment // new, or the same with another number of replicas
+	Withdrawals    []Withdrawal
+	ReleasedClaims []string // claims of the plan's own binding that are given up
 }
 
-// Bindings is whether the group is about bindings.
-func (g *CommitGroup) Bindings() bool { return len(g.Assign)+len(g.Withdraw)+len(g.Release) > 0 }
+// HasBindingChanges is whether the group is about bindings.
+func (g *CommitGroup) HasBindingChanges() bool {
+	return len(g.Assignments)+len(g.Withdrawals)+len(g.ReleasedClaims) > 0
+}
 
 // Stop ends an allocation that is no longer wanted.
 type Stop struct {
@@ -85,8 +87,8 @@ type PlanResult struct {
 	RefreshIndex uint64      // the state to plan against next; 0 when nothing was rejected
 }
 
-// Full is whether every group was committed.
-func (r *PlanResult) Full() bool { return len(r.Rejected) == 0 }
+// FullyCommitted is whether every group was committed.
+func (r *PlanResult) FullyCommitted() bool { return len(r.Rejected) == 0 }
 
 // Rejection is a commit group that no longer holds, or the part of it that does not.
 type Rejection struct {

@@ -50,8 +50,8 @@ type PolicyCheck struct {
 	Time  int64  // Unix nanoseconds
 }
 
-// Checked is a copy of the version with one more check.
-func (v *PolicyVersion) Checked(server string, c PolicyCheck) *PolicyVersion {
+// WithCheck is a copy of the version with one more check.
+func (v *PolicyVersion) WithCheck(server string, c PolicyCheck) *PolicyVersion {
 	next := *v
 	next.Checks = maps.Clone(v.Checks)
 	if next.Checks == nil {

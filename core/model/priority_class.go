@@ -17,9 +17,9 @@ type PriorityClass struct {
 	Description   string
 }
 
-// HighestClass is the greatest value of a class that people make; what is above
+// HighestUserPriority is the greatest value of a class that people make; what is above
 // is for what keeps the cluster itself alive.
-const HighestClass = 1_000_000_000
+const HighestUserPriority = 1_000_000_000
 
 // systemPrefix begins the names that are reserved.
 const systemPrefix = "system-"
@@ -55,8 +55,8 @@ func WithSystemClasses(list []*PriorityClass) []*PriorityClass {
 	return all
 }
 
-// ReservedClass is whether only the system may have a class of this name.
-func ReservedClass(name string) bool { return strings.HasPrefix(name, systemPrefix) }
+// IsReservedClass is whether only the system may have a class of this name.
+func IsReservedClass(name string) bool { return strings.HasPrefix(name, systemPrefix) }
 
 // DefaultClass is the global default, the lowest of several; nil: there is none.
 func DefaultClass(list []*PriorityClass) (lowest *PriorityClass) {
@@ -78,7 +78,7 @@ type ClassProblem struct {
 // Problems is what is wrong with the class taken by itself, but for its name's
 // characters, which each reader has rules of its own for.
 func (c *PriorityClass) Problems() []ClassProblem {
-	if !ReservedClass(c.Name) {
+	if !IsReservedClass(c.Name) {
 		return c.valueProblems()
 	}
 	system := SystemClass(c.Name)
@@ -102,11 +102,11 @@ func (c *PriorityClass) Problems() []ClassProblem {
 }
 
 func (c *PriorityClass) valueProblems() []ClassProblem {
-	if c.Value <= HighestClass {
+	if c.Value <= HighestUserPriority {
 		return nil
 	}
 	return []ClassProblem{{
-		"value", fmt.Sprintf("%d is above %d, the most that a class may have", c.Value, HighestClass),
-		fmt.Sprintf("write at most %d; system-cluster-critical and system-node-critical are above it", HighestClass),
+		"value", fmt.Sprintf("%d is above %d, the most that a class may have", c.Value, HighestUserPriority),
+		fmt.Sprintf("write at most %d; system-cluster-critical and system-node-critical are above it", HighestUserPriority),
 	}}
 }

@@ -14,12 +14,12 @@ import (
 const MaxAmount = 1 << 48
 
 var (
-	// ErrNotQuantity means that a text is no Kubernetes quantity.
-	ErrNotQuantity = errors.New("not a quantity")
+	// ErrInvalidQuantity means that a text is no Kubernetes quantity.
+	ErrInvalidQuantity = errors.New("not a quantity")
 	// ErrNegativeQuantity means that an amount is below zero.
 	ErrNegativeQuantity = errors.New("negative")
-	// ErrHugeQuantity means that an amount is above MaxAmount.
-	ErrHugeQuantity = errors.New("too large")
+	// ErrQuantityTooLarge means that an amount is above MaxAmount.
+	ErrQuantityTooLarge = errors.New("too large")
 )
 
 // Unit is the unit in which integers of a resource are counted.
@@ -86,7 +86,7 @@ const maxQuantityLen = 64
 func parseDecimal(text string) (decimal, error) {
 	var d decimal
 	bad := func(why string) (decimal, error) {
-		return d, fmt.Errorf("%.70q is %w: %s", text, ErrNotQuantity, why)
+		return d, fmt.Errorf("%.70q is %w: %s", text, ErrInvalidQuantity, why)
 	}
 	if len(text) > maxQuantityLen {
 		return bad("it is too long")
@@ -173,7 +173,7 @@ func (d *decimal) whole(up bool) (int64, error) {
 	case d.negative:
 		return 0, ErrNegativeQuantity
 	case len(d.digits)+d.exp10 > maxQuantityLen:
-		return 0, fmt.Errorf("%w: at most %d", ErrHugeQuantity, int64(MaxAmount))
+		return 0, fmt.Errorf("%w: at most %d", ErrQuantityTooLarge, int64(MaxAmount))
 	case len(d.digits)+d.exp10 < -maxQuantityLen:
 		return d.sliver(up), nil
 	}
@@ -191,7 +191,7 @@ func (d *decimal) whole(up bool) (int64, error) {
 		quotient.Add(quotient, big.NewInt(d.sliver(up)))
 	}
 	if !quotient.IsInt64() || quotient.Int64() > MaxAmount {
-		return 0, fmt.Errorf("%w: at most %d", ErrHugeQuantity, int64(MaxAmount))
+		return 0, fmt.Errorf("%w: at most %d", ErrQuantityTooLarge, int64(MaxAmount))
 	}
 	return quotient.Int64(), nil
 }

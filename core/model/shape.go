@@ -7,11 +7,11 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Shape describes what decides whether a node can take one more instance of the
+// EquivalenceClass describes what decides whether a node can take one more instance of the
 // group, and whether eviction could make room for it: groups with the same shape
 // fit on the same nodes, whatever their jobs. A group whose rules look at other
 // allocations of its own has a shape of its own.
-func (g *Group) Shape() string { return g.shape }
+func (g *Group) EquivalenceClass() string { return g.shape }
 
 func (g *Group) describe() string {
 	var b strings.Builder
@@ -29,7 +29,7 @@ func (g *Group) describe() string {
 	own := len(g.Labels)+len(g.Colocate)+len(g.Separate)+len(g.Spread) > 0
 	for i := range g.Constraints {
 		fmt.Fprintf(&b, " %q", g.Constraints[i].String())
-		own = own || g.Constraints[i].Operator.Counts()
+		own = own || g.Constraints[i].Operator.CountsAllocations()
 	}
 	for i := range g.Devices {
 		d := &g.Devices[i]
@@ -46,9 +46,9 @@ func (g *Group) describe() string {
 	return b.String()
 }
 
-// Apart describes what separation goes by: groups of a job with the same labels
+// SeparationClass describes what separation goes by: groups of a job with the same labels
 // and the same separate terms keep away from the same allocations.
-func (g *Group) Apart() string { return g.apart }
+func (g *Group) SeparationClass() string { return g.apart }
 
 func (g *Group) describeApart() string {
 	var b strings.Builder

@@ -38,8 +38,8 @@ func (t Taint) String() string {
 	return fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect)
 }
 
-// Declared is the taints that the node itself has declared.
-func (n *Node) Declared() (list []Taint) {
+// DeclaredTaints is the taints that the node itself has declared.
+func (n *Node) DeclaredTaints() (list []Taint) {
 	for _, t := range n.Taints {
 		if !t.Set {
 			list = append(list, t)
@@ -48,13 +48,13 @@ func (n *Node) Declared() (list []Taint) {
 	return list
 }
 
-// WithTaints is the taints a node has that declares some and of which operators
+// MergeTaints is the taints a node has that declares some and of which operators
 // set others: of two with one key and effect theirs holds. It is sorted.
-func WithTaints(declared, set []Taint) []Taint {
+func MergeTaints(declared, set []Taint) []Taint {
 	var all []Taint
 	for _, list := range [][]Taint{set, declared} {
 		for _, t := range list {
-			if !slices.ContainsFunc(all, t.SameAs) {
+			if !slices.ContainsFunc(all, t.Matches) {
 				all = append(all, t)
 			}
 		}
@@ -65,9 +65,9 @@ func WithTaints(declared, set []Taint) []Taint {
 	return all
 }
 
-// SameAs is whether two taints are of one key and effect, of which a node has
+// Matches is whether two taints are of one key and effect, of which a node has
 // one.
-func (t Taint) SameAs(o Taint) bool { return t.Key == o.Key && t.Effect == o.Effect }
+func (t Taint) Matches(o Taint) bool { return t.Key == o.Key && t.Effect == o.Effect }
 
 // TolerationOperator relates a toleration to the value of a taint.
 type TolerationOperator string
@@ -113,9 +113,9 @@ func (t *Toleration) Tolerates(taint *Taint) bool {
 	return t.Key == taint.Key && t.Value == taint.Value
 }
 
-// Repelled is the first taint of the node that keeps the group off it; nil when
+// UntoleratedTaint is the first taint of the node that keeps the group off it; nil when
 // there is none.
-func (g *Group) Repelled(n *Node) *Taint {
+func (g *Group) UntoleratedTaint(n *Node) *Taint {
 	for i := range n.Taints {
 		if t := &n.Taints[i]; t.Effect != PreferNoSchedule && !g.tolerates(t) {
 			return t
@@ -124,9 +124,9 @@ func (g *Group) Repelled(n *Node) *Taint {
 	return nil
 }
 
-// Discouraged is how many taints of the node make the group prefer others: wishes, and
+// CountSoftTaints is how many taints of the node make the group prefer others: wishes, and
 // those beside which it stays only for some time.
-func (g *Group) Discouraged(n *Node) (count int) {
+func (g *Group) CountSoftTaints(n *Node) (count int) {
 	for i := range n.Taints {
 		t := &n.Taints[i]
 		_, leaves := g.stays(t)
@@ -146,8 +146,8 @@ func (g *Group) tolerates(taint *Taint) bool {
 	return false
 }
 
-// Discourages is whether some taint of the node may be a wish rather than a rule.
-func (n *Node) Discourages() bool {
+// HasSoftTaint is whether some taint of the node may be a wish rather than a rule.
+func (n *Node) HasSoftTaint() bool {
 	for i := range n.Taints {
 		if n.Taints[i].Effect != NoSchedule {
 			return true
@@ -156,8 +156,8 @@ func (n *Node) Discourages() bool {
 	return false
 }
 
-// Banishes is whether some taint of the node has work leave it.
-func (n *Node) Banishes() bool {
+// HasNoExecute is whether some taint of the node has work leave it.
+func (n *Node) HasNoExecute() bool {
 	for i := range n.Taints {
 		if n.Taints[i].Effect == NoExecute {
 			return true
@@ -166,10 +166,10 @@ func (n *Node) Banishes() bool {
 	return false
 }
 
-// Banished is when an allocation of the group that came to the node at a time has to
+// NoExecuteAt is when an allocation of the group that came to the node at a time has to
 // leave it, Unix ns, and for the sake of which taint; nil: it may stay. Of several
 // tolerations of a taint that which lets it stay longest counts.
-func (g *Group) Banished(n *Node, since int64) (at int64, by *Taint) {
+func (g *Group) NoExecuteAt(n *Node, since int64) (at int64, by *Taint) {
 	for i := range n.Taints {
 		t := &n.Taints[i]
 		if t.Effect != NoExecute {
@@ -199,9 +199,9 @@ func (g *Group) stays(taint *Taint) (stay time.Duration, limited bool) {
 	return stay, true
 }
 
-// SinceWhen gives taints of effect NoExecute the time since when the node has them:
+// StampTaints gives taints of effect NoExecute the time since when the node has them:
 // now, unless it had them already.
-func SinceWhen(taints, before []Taint, now int64) []Taint {
+func StampTaints(taints, before []Taint, now int64) []Taint {
 	taints = slices.Clone(taints)
 	for i := range taints {
 		t := &taints[i]
@@ -210,7 +210,7 @@ func SinceWhen(taints, before []Taint, now int64) []Taint {
 		}
 		t.Since = now
 		for _, old := range before {
-			if t.SameAs(old) && t.Value == old.Value {
+			if t.Matches(old) && t.Value == old.Value {
 				t.Since = old.Since
 			}
 		}
@@ -218,8 +218,8 @@ func SinceWhen(taints, before []Taint, now int64) []Taint {
 	return taints
 }
 
-// SameTaints is whether two lists say the same, since whenever.
-func SameTaints(a, b []Taint) bool {
+// EqualTaints is whether two lists say the same, since whenever.
+func EqualTaints(a, b []Taint) bool {
 	return slices.EqualFunc(a, b, func(x, y Taint) bool {
 		x.Since, y.Since = 0, 0
 		return x == y

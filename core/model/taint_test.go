@@ -37,7 +37,7 @@ func TestGroup_Banished(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := &model.Group{Tolerations: c.tolerations}
-			at, by := g.Banished(&model.Node{Taints: c.taints}, c.came*second)
+			at, by := g.NoExecuteAt(&model.Node{Taints: c.taints}, c.came*second)
 			if (by != nil) != (c.at != 0) || at != c.at*second {
 				t.Errorf("at %v by %v, want at %vs", time.Duration(at), by, c.at)
 			}
@@ -47,7 +47,7 @@ func TestGroup_Banished(t *testing.T) {
 
 func TestSinceWhen_KeepsTheTimeOfATaintThatStays(t *testing.T) {
 	before := []model.Taint{{Key: "a", Effect: model.NoExecute, Since: 5}, {Key: "b", Value: "x", Effect: model.NoExecute, Since: 6}}
-	got := model.SinceWhen([]model.Taint{
+	got := model.StampTaints([]model.Taint{
 		{Key: "a", Effect: model.NoExecute, Set: true}, {Key: "b", Value: "y", Effect: model.NoExecute}, {Key: "c", Effect: model.NoSchedule, Since: 9},
 	}, before, 100)
 	for i, want := range []int64{5, 100, 0} {

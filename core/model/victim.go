@@ -11,27 +11,27 @@ type PreemptionToleration struct {
 	MinRuntime int64
 }
 
-// Guarded is whether more than its priority says who of the job may be a
+// HasEvictionRules is whether more than its priority says who of the job may be a
 // victim, or who goes with one.
-func (j *Job) Guarded() bool { return j.Toleration != nil || j.EvictedWhole }
+func (j *Job) HasEvictionRules() bool { return j.Toleration != nil || j.AllOrNone }
 
-// GoesWhole is whether the allocation is evicted with those of its job of which the
+// InCohort is whether the allocation is evicted with those of its job of which the
 // same is true: the version that it runs decides, not the job as it is now.
-func (a *Allocation) GoesWhole() bool { return a.Live() && a.Job.EvictedWhole }
+func (a *Allocation) InCohort() bool { return a.Live() && a.Job.AllOrNone }
 
-// Surplus is how many of so many instances of a group may be evicted one by one,
+// SurplusInstances is how many of so many instances of a group may be evicted one by one,
 // though the job is one that is evicted whole.
-func (j *Job) Surplus(group string, live int) int {
+func (j *Job) SurplusInstances(group string, live int) int {
 	if g := j.Group(group); g != nil && g.MinCount > 0 {
 		return max(0, live-g.MinCount)
 	}
 	return 0
 }
 
-// Spares is whether an allocation of the job may not be evicted for a preemptor
+// ProtectedFrom is whether an allocation of the job may not be evicted for a preemptor
 // of a priority at a time in Unix nanoseconds. until is when time makes it
 // eligible; 0: time does not.
-func (j *Job) Spares(a *Allocation, preemptor int32, now int64) (until int64, spared bool) {
+func (j *Job) ProtectedFrom(a *Allocation, preemptor int32, now int64) (until int64, spared bool) {
 	t := j.Toleration
 	switch {
 	case t == nil:

@@ -9,7 +9,7 @@ import (
 )
 
 // commit writes a batch and answers everybody in its round.
-func (a *Applier) commit(ctx context.Context, r *round, batch *state.Batch) (Outcome, error) {
+func (a *Applier) commit(ctx context.Context, r *round, batch *state.Batch) (CommitResult, error) {
 	outcome, err := a.cfg.Committer.Commit(ctx, batch)
 	if err == nil {
 		_, err = a.cfg.Store.WaitIndex(ctx, outcome.Index)
@@ -29,7 +29,7 @@ func (a *Applier) commit(ctx context.Context, r *round, batch *state.Batch) (Out
 }
 
 // settle answers everybody in a round.
-func (a *Applier) settle(r *round, outcome Outcome, err error) {
+func (a *Applier) settle(r *round, outcome CommitResult, err error) {
 	at := max(outcome.Index, a.cfg.Store.Snapshot().Index())
 	written := 0
 	for i := range r.works {
@@ -54,7 +54,7 @@ func (a *Applier) settle(r *round, outcome Outcome, err error) {
 }
 
 // result turns a verdict into what the submitter gets.
-func (a *Applier) result(v *Verdict, index, refresh uint64, dropped []int) *model.PlanResult {
+func (a *Applier) result(v *Verification, index, refresh uint64, dropped []int) *model.PlanResult {
 	result := &model.PlanResult{Committed: v.Committed, Rejected: v.Rejected}
 	if len(dropped) > 0 {
 		result.Committed = slices.DeleteFunc(slices.Clone(v.Committed), func(i int) bool { return slices.Contains(dropped, i) })

@@ -12,19 +12,19 @@ import (
 
 // Config says what an applier works with.
 type Config struct {
-	Store     *state.Store
-	Committer Committer
-	Queue     *Queue      // default: one of its own, disabled
-	Clock     clock.Clock // default: time is what the plans say it is
-	Rules     Rules       // scheduler.CommitRules; default: none are checked
-	Tracker   TrackerConfig
+	Store             *state.Store
+	Committer         Committer
+	Queue             *Queue            // default: one of its own, disabled
+	Clock             clock.Clock       // default: time is what the plans say it is
+	PlacementVerifier PlacementVerifier // scheduler.CommitRules; default: none are checked
+	RejectionTracker  RejectionTrackerConfig
 
 	MaxPlans   int           // plans in one batch; default: 128
 	MaxChanges int           // allocations and claims in a batch of several plans; default: 4096
 	WaitState  time.Duration // how long a plan's snapshot index is waited for; default: 5s
 
-	// Verified is told how long each check of a plan took, by Clock; nil: nobody is.
-	Verified func(time.Duration)
+	// OnVerified is told how long each check of a plan took, by Clock; nil: nobody is.
+	OnVerified func(time.Duration)
 }
 
 func (c Config) withDefaults() Config {
@@ -52,14 +52,14 @@ type Applier struct {
 	stats   counters
 
 	// aside is a plan that was taken and has to wait for the next batch.
-	aside *Pending
+	aside *PendingPlan
 }
 
 // NewApplier returns an applier that does nothing yet. Config.Store and
 // Config.Committer must be set.
 func NewApplier(cfg Config) *Applier {
 	cfg = cfg.withDefaults()
-	return &Applier{cfg: cfg, queue: cfg.Queue, tracker: newTracker(cfg.Tracker)}
+	return &Applier{cfg: cfg, queue: cfg.Queue, tracker: newTracker(cfg.RejectionTracker)}
 }
 
 // Queue is where Run and Step take plans from.
@@ -120,7 +120,7 @@ func (a *Applier) Run(ctx context.Context) error {
 		}
 		batch := a.seal(&next)
 		if batch == nil {
-			a.settle(&next, Outcome{}, nil)
+			a.settle(&next, CommitResult{}, nil)
 			next = a.newRound(nil)
 			continue
 		}
@@ -173,7 +173,7 @@ func (a *Applier) gather(ctx context.Context, r *round, flying *flight) error {
 	}
 }
 
-func (a *Applier) take() *Pending {
+func (a *Applier) take() *PendingPlan {
 	if p := a.aside; p != nil {
 		a.aside = nil
 		return p
@@ -188,7 +188,7 @@ func (a *Applier) full(r *round) bool {
 // admit checks a plan in this round. It returns false when the plan was made
 // on a state that the round does not know, and so is for the next round; a
 // round that is still free to do so moves on to that state.
-func (a *Applier) admit(ctx context.Context, r *round, p *Pending, free bool) bool {
+func (a *Applier) admit(ctx context.Context, r *round, p *PendingPlan, free bool) bool {
 	if p.plan.SnapshotIndex > r.base.Index() {
 		if !free || len(r.works) > 0 {
 			return false

@@ -17,7 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-func result(t *testing.T, p *planner.Pending) *model.PlanResult {
+func result(t *testing.T, p *planner.PendingPlan) *model.PlanResult {
 	t.Helper()
 	<-p.Done()
 	r, err := p.Result()
@@ -27,7 +27,7 @@ func result(t *testing.T, p *planner.Pending) *model.PlanResult {
 	return r
 }
 
-func waits(p *planner.Pending) bool {
+func waits(p *planner.PendingPlan) bool {
 	select {
 	case <-p.Done():
 		return false
@@ -59,7 +59,7 @@ func TestApplier_ChecksTheNextBatchWhileTheLastIsWritten(t *testing.T) {
 		}
 
 		gate.pass <- nil
-		if r := result(t, first); !r.Full() || r.Index != 2 {
+		if r := result(t, first); !r.FullyCommitted() || r.Index != 2 {
 			t.Errorf("first: %+v", r)
 		}
 		synctest.Wait()
@@ -67,10 +67,10 @@ func TestApplier_ChecksTheNextBatchWhileTheLastIsWritten(t *testing.T) {
 			t.Error("a rejection is answered with its batch")
 		}
 		gate.pass <- nil
-		if r := result(t, other); !r.Full() || r.Index != 3 {
+		if r := result(t, other); !r.FullyCommitted() || r.Index != 3 {
 			t.Errorf("other: %+v", r)
 		}
-		if r := result(t, clash); r.Full() || r.RefreshIndex < 2 {
+		if r := result(t, clash); r.FullyCommitted() || r.RefreshIndex < 2 {
 			t.Errorf("clash: %+v", r)
 		}
 		if len(gate.batches) != 2 {
@@ -85,7 +85,7 @@ func TestApplier_ManyPlansShareAnEntry(t *testing.T) {
 		gate := newGate(c)
 		a, stop := c.start(gate)
 		defer stop()
-		pending := []*planner.Pending{c.enqueue(a, c.place("w0", "web", 0, "n0"))}
+		pending := []*planner.PendingPlan{c.enqueue(a, c.place("w0", "web", 0, "n0"))}
 		synctest.Wait()
 		for i := 1; i < 200; i++ {
 			pending = append(pending, c.enqueue(a, c.place(fmt.Sprintf("w%d", i), "web", i, "n0")))
@@ -95,7 +95,7 @@ func TestApplier_ManyPlansShareAnEntry(t *testing.T) {
 			gate.pass <- nil
 		}
 		for _, p := range pending {
-			if r := result(t, p); !r.Full() {
+			if r := result(t, p); !r.FullyCommitted() {
 				t.Errorf("%+v", r)
 			}
 		}
@@ -127,7 +127,7 @@ func TestApplier_FailedCommitIsForgottenByWhatWasCheckedBehindIt(t *testing.T) {
 		}
 		synctest.Wait()
 		gate.pass <- nil
-		if r := result(t, clash); !r.Full() {
+		if r := result(t, clash); !r.FullyCommitted() {
 			t.Errorf("rejected because of a commit that failed: %+v", r)
 		}
 		if by := c.store.Snapshot().Alloc("a").PreemptedBy; by != "w1" {
@@ -152,7 +152,7 @@ func TestApplier_FailedCommitFreesNothing(t *testing.T) {
 		second := c.enqueue(a, c.place("w1", "web", 1, "n0")) // holds on the branch only
 		synctest.Wait()
 		gate.pass <- errDisk
-		if r := result(t, second); r.Full() {
+		if r := result(t, second); r.FullyCommitted() {
 			t.Errorf("committed on room that was never freed: %+v", r)
 		}
 		if err := overfull(c.store.Snapshot()); err != nil {
@@ -177,7 +177,7 @@ func TestApplier_NodeGoesAwayDuringTheCommit(t *testing.T) {
 		first := c.enqueue(a, c.place("w9", "web", 9, "n2")) // keeps the log busy
 		synctest.Wait()
 		plan := c.place("g0", "gang", 0, "n0", "a")
-		plan.Groups[0].Place = append(plan.Groups[0].Place, c.place("g1", "gang", 1, "n1").Groups[0].Place...)
+		plan.Groups[0].Placements = append(plan.Groups[0].Placements, c.place("g1", "gang", 1, "n1").Groups[0].Placements...)
 		gang := c.enqueue(a, plan)
 		same := c.enqueue(a, c.place("w0", "web", 0, "n0"))
 		synctest.Wait()
@@ -196,17 +196,17 @@ func TestApplier_NodeGoesAwayDuringTheCommit(t *testing.T) {
 			})
 		}
 		gate.pass <- nil
-		for name, p := range map[string]*planner.Pending{"gang": gang, "same": same} {
+		for name, p := range map[string]*planner.PendingPlan{"gang": gang, "same": same} {
 			if r := result(t, p); len(r.Committed) != 0 || len(r.Rejected) != 1 || r.RefreshIndex == 0 || r.Index != 0 {
 				t.Errorf("%s: %+v", name, r)
 			}
 		}
 		synctest.Wait()
 		gate.pass <- nil
-		if r := result(t, behind); !r.Full() {
+		if r := result(t, behind); !r.FullyCommitted() {
 			t.Errorf("behind: %+v", r)
 		}
-		if r := result(t, late); r.Full() {
+		if r := result(t, late); r.FullyCommitted() {
 			t.Errorf("late stands on room that was never freed: %+v", r)
 		}
 		snap := c.store.Snapshot()
@@ -230,7 +230,7 @@ func TestApplier_28444_PlanOfAJobThatIsNewerThanTheFlight(t *testing.T) {
 		defer stop()
 		first := c.enqueue(a, c.place("w0", "web", 0, "n0"))
 		synctest.Wait()
-		coretest.Put(c.store, coretest.Job("new").Ask(100, 100, 0).Obj())
+		coretest.PutJobs(c.store, coretest.Job("new").Ask(100, 100, 0).Obj())
 		newer := c.enqueue(a, c.place("x0", "new", 0, "n0"))
 		behind := c.enqueue(a, c.place("w1", "web", 1, "n0"))
 		synctest.Wait()
@@ -240,8 +240,8 @@ func TestApplier_28444_PlanOfAJobThatIsNewerThanTheFlight(t *testing.T) {
 		gate.pass <- nil
 		synctest.Wait()
 		gate.pass <- nil
-		for name, p := range map[string]*planner.Pending{"first": first, "newer": newer, "behind": behind} {
-			if r := result(t, p); !r.Full() {
+		for name, p := range map[string]*planner.PendingPlan{"first": first, "newer": newer, "behind": behind} {
+			if r := result(t, p); !r.FullyCommitted() {
 				t.Errorf("%s: %+v", name, r)
 			}
 		}
@@ -261,7 +261,7 @@ func TestApplier_WaitsForThePlansStateUntilADeadline(t *testing.T) {
 			t.Error("answered on an older state than the plan's")
 		}
 		c.write(func(*state.Txn) {})
-		if r := result(t, waiting); !r.Full() {
+		if r := result(t, waiting); !r.FullyCommitted() {
 			t.Errorf("%+v", r)
 		}
 
@@ -295,7 +295,7 @@ func TestApplier_StopAnswersEverybody(t *testing.T) {
 		if _, err := flying.Result(); !errors.Is(err, context.Canceled) {
 			t.Errorf("in flight: %v", err)
 		}
-		for name, p := range map[string]*planner.Pending{"checked": checked, "aside": aside} {
+		for name, p := range map[string]*planner.PendingPlan{"checked": checked, "aside": aside} {
 			if _, err := p.Result(); !errors.Is(err, planner.ErrStopped) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -310,13 +310,13 @@ func TestApplier_StopAnswersEverybody(t *testing.T) {
 
 func TestApplier_ApplyOneNeedsNoGoroutine(t *testing.T) {
 	c := newCluster(t, 1, coretest.Job("web").Ask(600, 100, 0).Count(9).Obj())
-	a := planner.NewApplier(planner.Config{Store: c.store, Committer: planner.Direct{Store: c.store}})
+	a := planner.NewApplier(planner.Config{Store: c.store, Committer: planner.DirectCommitter{Store: c.store}})
 	r, err := a.ApplyOne(c.place("w0", "web", 0, "n0"))
-	if err != nil || !r.Full() || r.Index != 2 {
+	if err != nil || !r.FullyCommitted() || r.Index != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	r, err = a.ApplyOne(c.place("w1", "web", 1, "n0"))
-	if err != nil || r.Full() || r.Index != 0 || r.RefreshIndex != 2 {
+	if err != nil || r.FullyCommitted() || r.Index != 0 || r.RefreshIndex != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	var malformed *planner.PlanError
@@ -334,7 +334,7 @@ func TestApplier_ApplyOneNeedsNoGoroutine(t *testing.T) {
 		t.Errorf("a rejected plan needs no commit: %v", err)
 	}
 	c.run("w5", "web", 5, "n0")
-	stop := &model.Plan{Job: key("web"), Groups: []model.CommitGroup{{Stop: []model.Stop{{AllocID: "w5"}}}}}
+	stop := &model.Plan{Job: key("web"), Groups: []model.CommitGroup{{Stops: []model.Stop{{AllocID: "w5"}}}}}
 	if _, err := failing.ApplyOne(stop); !errors.As(err, &commit) || !errors.Is(err, errDisk) {
 		t.Errorf("failing commit: %v", err)
 	}
@@ -348,9 +348,9 @@ type flaky struct {
 	last    *state.Batch
 }
 
-func (f *flaky) Commit(ctx context.Context, b *state.Batch) (planner.Outcome, error) {
+func (f *flaky) Commit(ctx context.Context, b *state.Batch) (planner.CommitResult, error) {
 	if f.commits.Add(1)%f.every == 0 {
-		return planner.Outcome{}, errDisk
+		return planner.CommitResult{}, errDisk
 	}
 	f.last = b
 	return f.cluster.Commit(ctx, b)
@@ -424,7 +424,7 @@ func (c *cluster) greedy(r *rand.Rand, job, id string, index int) *model.Plan {
 	pos := r.IntN(snap.NodeCount())
 	plan := c.place(id, job, index, snap.NodeAt(int32(pos)).ID)
 	g := &plan.Groups[0]
-	ask := &g.Place[0].Group.Ask
+	ask := &g.Placements[0].Group.Ask
 	chunk := snap.Chunk(0)
 	free := chunk.Free(model.CPU)[pos]
 	for _, row := range chunk.Rows(pos) {
@@ -432,7 +432,7 @@ func (c *cluster) greedy(r *rand.Rand, job, id string, index int) *model.Plan {
 			break
 		}
 		free += row.Group.Ask.Vec[model.CPU]
-		g.Evict = append(g.Evict, model.Eviction{AllocID: row.Alloc.ID, By: id})
+		g.Evictions = append(g.Evictions, model.Eviction{AllocID: row.Alloc.ID, By: id})
 	}
 	return plan
 }

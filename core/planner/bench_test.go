@@ -16,9 +16,9 @@ import (
 // allocation of 500/1024/300 on each of k nodes and evicts two there. Only the
 // verification is measured, with the rules of which such a job has none.
 func BenchmarkE_PlanVerification(b *testing.B) {
-	store := coretest.Filled(1000, 10)
-	asker := coretest.Asker(1000).Obj()
-	snap := coretest.Put(store, asker)
+	store := coretest.FilledStore(1000, 10)
+	asker := coretest.PreemptingJob(1000).Obj()
+	snap := coretest.PutJobs(store, asker)
 	for _, k := range []int{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("nodes=%d", k), func(b *testing.B) {
 			plan := evictingPlan(asker, snap.Index(), k)
@@ -41,11 +41,11 @@ func evictingPlan(asker *model.Job, index uint64, k int) *model.Plan {
 	for i := range k {
 		a := coretest.Running(fmt.Sprintf("new-%05d", i), asker, 0, i, fmt.Sprintf("n%05d", i))
 		a.Client, a.Started = model.ClientPending, false
-		g := model.CommitGroup{Place: []*model.Allocation{a}}
+		g := model.CommitGroup{Placements: []*model.Allocation{a}}
 		for slot := range 2 {
 			victim := fmt.Sprintf("a%05d-%02d", i, slot)
 			a.Preempted = append(a.Preempted, victim)
-			g.Evict = append(g.Evict, model.Eviction{AllocID: victim, By: a.ID})
+			g.Evictions = append(g.Evictions, model.Eviction{AllocID: victim, By: a.ID})
 		}
 		plan.Groups = append(plan.Groups, g)
 	}
@@ -56,9 +56,9 @@ func evictingPlan(asker *model.Job, index uint64, k int) *model.Plan {
 // without the cost of the log.
 func BenchmarkApplier_OnePlacementPlans(b *testing.B) {
 	const plans = 128
-	store := coretest.Filled(1000, 5)
-	asker := coretest.Asker(1 << 20).Obj()
-	coretest.Put(store, asker)
+	store := coretest.FilledStore(1000, 5)
+	asker := coretest.PreemptingJob(1 << 20).Obj()
+	coretest.PutJobs(store, asker)
 	base := store.Snapshot()
 	batch := make([]*model.Plan, plans)
 	for i := range batch {
@@ -66,7 +66,7 @@ func BenchmarkApplier_OnePlacementPlans(b *testing.B) {
 		a.Client, a.Started = model.ClientPending, false
 		batch[i] = &model.Plan{
 			EvalID: "e", Job: asker.Key(), Priority: asker.Priority, SnapshotIndex: base.Index(),
-			Groups: []model.CommitGroup{{Place: []*model.Allocation{a}}},
+			Groups: []model.CommitGroup{{Placements: []*model.Allocation{a}}},
 		}
 	}
 	b.ReportAllocs()
@@ -91,6 +91,6 @@ func BenchmarkApplier_OnePlacementPlans(b *testing.B) {
 // discard commits nothing, so that every round finds the same state.
 type discard struct{}
 
-func (discard) Commit(context.Context, *state.Batch) (planner.Outcome, error) {
-	return planner.Outcome{}, nil
+func (discard) Commit(context.Context, *state.Batch) (planner.CommitResult, error) {
+	return planner.CommitResult{}, nil
 }

@@ -12,7 +12,7 @@ import (
 
 // aboutBindings is whether a group is checked here.
 func aboutBindings(g *model.CommitGroup) bool {
-	return g.Bindings() || slices.ContainsFunc(g.Claims, func(c *model.Claim) bool { return c != nil && c.ClusterID != "" })
+	return g.HasBindingChanges() || slices.ContainsFunc(g.Claims, func(c *model.Claim) bool { return c != nil && c.ClusterID != "" })
 }
 
 // bindingFault names the first fault of a group about bindings, or "".
@@ -20,10 +20,10 @@ func bindingFault(plan *model.Plan, g *model.CommitGroup) string {
 	if len(plan.Groups) > 1 {
 		return "a plan of a binding has one group"
 	}
-	if len(g.Place)+len(g.Update)+len(g.Stop)+len(g.Evict) > 0 {
+	if len(g.Placements)+len(g.Updates)+len(g.Stops)+len(g.Evictions) > 0 {
 		return "it is about allocations and about bindings"
 	}
-	for _, a := range g.Assign {
+	for _, a := range g.Assignments {
 		switch {
 		case a == nil:
 			return "an assignment is missing"
@@ -37,8 +37,8 @@ func bindingFault(plan *model.Plan, g *model.CommitGroup) string {
 			return fmt.Sprintf("assignment %q is not to run", a.ID)
 		}
 	}
-	for i := range g.Withdraw {
-		if g.Withdraw[i].AssignmentID == "" {
+	for i := range g.Withdrawals {
+		if g.Withdrawals[i].AssignmentID == "" {
 			return "a withdrawal names no assignment"
 		}
 	}
@@ -53,7 +53,7 @@ func bindingFault(plan *model.Plan, g *model.CommitGroup) string {
 // bindings checks a group about bindings against the state.
 func (s *Scratch) bindings(g *model.CommitGroup) refusal {
 	b := s.snap.Binding(s.plan.Job)
-	if len(g.Assign)+len(g.Claims) > 0 {
+	if len(g.Assignments)+len(g.Claims) > 0 {
 		switch {
 		case b == nil:
 			return refusal{CauseJob, "", "the binding is gone", false}
@@ -64,13 +64,13 @@ func (s *Scratch) bindings(g *model.CommitGroup) refusal {
 		}
 	}
 	w := withdrawals{gone: map[string]bool{}, keep: map[string]int{}, freed: map[string]model.Vector{}}
-	for i := range g.Withdraw {
-		if r := s.withdraw(b, g, &g.Withdraw[i], &w); r.reason != "" {
+	for i := range g.Withdrawals {
+		if r := s.withdraw(b, g, &g.Withdrawals[i], &w); r.reason != "" {
 			return r
 		}
 	}
-	for i := range g.Withdraw {
-		if r := s.keepsMinimum(&g.Withdraw[i], &w); r.reason != "" {
+	for i := range g.Withdrawals {
+		if r := s.keepsMinimum(&g.Withdrawals[i], &w); r.reason != "" {
 			return r
 		}
 	}
@@ -95,8 +95,8 @@ type withdrawals struct {
 func (s *Scratch) withdraw(b *model.Binding, g *model.CommitGroup, w *model.Withdrawal, all *withdrawals) refusal {
 	a := s.snap.Assignment(w.AssignmentID)
 	if w.By == "" {
-		if w.Keep != 0 {
-			return malformed("it keeps %d replicas of assignment %q, for nobody", w.Keep, w.AssignmentID)
+		if w.Remaining != 0 {
+			return malformed("it keeps %d replicas of assignment %q, for nobody", w.Remaining, w.AssignmentID)
 		}
 		if a != nil && a.Binding != s.plan.Job {
 			return malformed("it withdraws assignment %q of %s", a.ID, a.Binding)
@@ -119,17 +119,17 @@ func (s *Scratch) withdraw(b *model.Binding, g *model.CommitGroup, w *model.With
 	if why := s.sparesBinding(b, a); why != "" {
 		return notEvicted(a, why)
 	}
-	if w.Keep < 0 || w.Keep >= a.Replicas {
-		return notEvicted(a, fmt.Sprintf("%d of its %d replicas were to stay", w.Keep, a.Replicas))
+	if w.Remaining < 0 || w.Remaining >= a.Replicas {
+		return notEvicted(a, fmt.Sprintf("%d of its %d replicas were to stay", w.Remaining, a.Replicas))
 	}
-	if w.Keep > 0 {
-		all.keep[a.ID] = w.Keep
+	if w.Remaining > 0 {
+		all.keep[a.ID] = w.Remaining
 	}
 	all.gone[a.ID] = true
 	freed := all.freed[w.By]
 	freed.Add(&a.Vec)
 	for d, each := range a.Vec {
-		freed[d] -= each / int64(a.Replicas) * int64(w.Keep)
+		freed[d] -= each / int64(a.Replicas) * int64(w.Remaining)
 	}
 	all.freed[w.By] = freed
 	return refusal{}
@@ -138,7 +138,7 @@ func (s *Scratch) withdraw(b *model.Binding, g *model.CommitGroup, w *model.With
 // notEvicted refuses a victim.
 func notEvicted(a *model.Assignment, why string) refusal {
 	return refusal{
-		cause: CauseVictim, nodeID: model.ClusterPlace(a.ClusterID),
+		cause: CauseVictim, nodeID: model.ClusterLocation(a.ClusterID),
 		reason: fmt.Sprintf("assignment %q may not be evicted: %s", a.ID, why),
 	}
 }
@@ -196,16 +196,16 @@ func (s *Scratch) sparesBinding(b *model.Binding, a *model.Assignment) string {
 // assignAll checks that what is assigned has room, and is no more than the
 // binding wants.
 func (s *Scratch) assignAll(b *model.Binding, g *model.CommitGroup, w *withdrawals) refusal {
-	if len(g.Assign) == 0 {
+	if len(g.Assignments) == 0 {
 		return refusal{}
 	}
 	have := map[string]int{} // replicas by cluster
 	for _, a := range s.snap.BindingAssignments(s.plan.Job) {
-		if a.Counts() && !w.gone[a.ID] {
+		if a.CountsAsPlaced() && !w.gone[a.ID] {
 			have[a.ClusterID] += a.Replicas
 		}
 	}
-	for _, a := range g.Assign {
+	for _, a := range g.Assignments {
 		if r := s.assign(b, a, have); r.reason != "" {
 			return r
 		}
@@ -214,7 +214,7 @@ func (s *Scratch) assignAll(b *model.Binding, g *model.CommitGroup, w *withdrawa
 	for cluster, replicas := range have {
 		total += replicas
 		if b.Duplicated && replicas > b.Replicas {
-			return refusal{CausePlaced, model.ClusterPlace(cluster), "the replicas are there already", false}
+			return refusal{CausePlaced, model.ClusterLocation(cluster), "the replicas are there already", false}
 		}
 	}
 	if !b.Duplicated && total > b.Replicas {
@@ -224,11 +224,11 @@ func (s *Scratch) assignAll(b *model.Binding, g *model.CommitGroup, w *withdrawa
 }
 
 func (s *Scratch) assign(b *model.Binding, a *model.Assignment, have map[string]int) refusal {
-	place := model.ClusterPlace(a.ClusterID)
+	place := model.ClusterLocation(a.ClusterID)
 	if why := s.refuses(b, a.ClusterID); why != "" {
 		return refusal{CauseNode, place, why, false}
 	}
-	if a.Vec != b.Needs(a.Replicas) {
+	if a.Vec != b.TotalAsk(a.Replicas) {
 		return refusal{CauseJob, place, fmt.Sprintf("assignment %q holds what another version of the binding asks for", a.ID), false}
 	}
 	more := a.Vec
@@ -243,7 +243,7 @@ func (s *Scratch) assign(b *model.Binding, a *model.Assignment, have map[string]
 		have[a.ClusterID] -= old.Replicas
 	}
 	have[a.ClusterID] += a.Replicas
-	free, _ := s.snap.ClusterRoom(a.ClusterID, s.plan.Job, b.Priority, s.now)
+	free, _ := s.snap.ClusterFreeCapacity(a.ClusterID, s.plan.Job, b.Priority, s.now)
 	return s.lacks(a.ClusterID, &free, &more)
 }
 
@@ -255,9 +255,9 @@ func (s *Scratch) claimCluster(b *model.Binding, c *model.Claim, w *withdrawals)
 		return malformed("claim %q belongs to %s", c.ID, other.Claimant)
 	}
 	if why := s.refuses(b, c.ClusterID); why != "" {
-		return refusal{CauseNode, model.ClusterPlace(c.ClusterID), why, false}
+		return refusal{CauseNode, model.ClusterLocation(c.ClusterID), why, false}
 	}
-	_, soon := s.snap.ClusterRoom(c.ClusterID, s.plan.Job, b.Priority, s.now)
+	_, soon := s.snap.ClusterFreeCapacity(c.ClusterID, s.plan.Job, b.Priority, s.now)
 	freed := w.freed[c.ID]
 	soon.Add(&freed)
 	return s.lacks(c.ClusterID, &soon, &c.Vec)
@@ -271,8 +271,8 @@ func (s *Scratch) refuses(b *model.Binding, id string) string {
 		return "the cluster is gone"
 	case cluster.Down:
 		return "the cluster is down"
-	case !b.Admits(cluster):
-		return "the cluster is excluded by " + b.Refusal(cluster)
+	case !b.IsFeasible(cluster):
+		return "the cluster is excluded by " + b.InfeasibleReason(cluster)
 	}
 	return ""
 }
@@ -281,7 +281,7 @@ func (s *Scratch) lacks(cluster string, free, want *model.Vector) refusal {
 	for d := range s.snap.Dims().Len() {
 		if want[d] > 0 && want[d] > free[d] {
 			return refusal{
-				CauseResource, model.ClusterPlace(cluster),
+				CauseResource, model.ClusterLocation(cluster),
 				fmt.Sprintf("cluster %s lacks %d of %s", cluster, want[d]-max(0, free[d]), s.snap.Dims().Name(d)), false,
 			}
 		}

@@ -31,7 +31,7 @@ func bindWorld(t *testing.T) *state.Snapshot {
 		}
 		fail(txn.UpsertBinding(b))
 		if id == "low" || id == "high" {
-			txn.UpsertAssignment(&model.Assignment{ID: id, Binding: b.Key(), ClusterID: "m1", Replicas: 2, Vec: b.Needs(2)})
+			txn.UpsertAssignment(&model.Assignment{ID: id, Binding: b.Key(), ClusterID: "m1", Replicas: 2, Vec: b.TotalAsk(2)})
 		}
 		if id == "scoped" {
 			txn.UpsertAssignment(&model.Assignment{ID: id, Binding: b.Key(), ClusterID: "m1", Replicas: 0})
@@ -55,19 +55,19 @@ func TestVerify_Bindings(t *testing.T) {
 		group model.CommitGroup
 		want  string // "": it holds
 	}{
-		"there is room":         {model.CommitGroup{Assign: []*model.Assignment{assigning("m1", 1)}}, ""},
-		"there is not":          {model.CommitGroup{Assign: []*model.Assignment{assigning("m1", 2)}}, "lacks 2 of cpu"},
-		"more than it wants":    {model.CommitGroup{Assign: []*model.Assignment{assigning("m1", 4)}}, "lacks"},
-		"the cluster is down":   {model.CommitGroup{Assign: []*model.Assignment{assigning("down", 1)}}, "the cluster is down"},
-		"the cluster is gone":   {model.CommitGroup{Assign: []*model.Assignment{assigning("m9", 1)}}, "the cluster is gone"},
-		"a victim makes room":   {model.CommitGroup{Claims: []*model.Claim{claiming(6)}, Withdraw: evict("low")}, ""},
-		"it makes too little":   {model.CommitGroup{Claims: []*model.Claim{claiming(7)}, Withdraw: evict("low")}, "lacks 1 of cpu"},
-		"an equal is no victim": {model.CommitGroup{Claims: []*model.Claim{claiming(6)}, Withdraw: evict("high")}, "is not below 5"},
+		"there is room":         {model.CommitGroup{Assignments: []*model.Assignment{assigning("m1", 1)}}, ""},
+		"there is not":          {model.CommitGroup{Assignments: []*model.Assignment{assigning("m1", 2)}}, "lacks 2 of cpu"},
+		"more than it wants":    {model.CommitGroup{Assignments: []*model.Assignment{assigning("m1", 4)}}, "lacks"},
+		"the cluster is down":   {model.CommitGroup{Assignments: []*model.Assignment{assigning("down", 1)}}, "the cluster is down"},
+		"the cluster is gone":   {model.CommitGroup{Assignments: []*model.Assignment{assigning("m9", 1)}}, "the cluster is gone"},
+		"a victim makes room":   {model.CommitGroup{Claims: []*model.Claim{claiming(6)}, Withdrawals: evict("low")}, ""},
+		"it makes too little":   {model.CommitGroup{Claims: []*model.Claim{claiming(7)}, Withdrawals: evict("low")}, "lacks 1 of cpu"},
+		"an equal is no victim": {model.CommitGroup{Claims: []*model.Claim{claiming(6)}, Withdrawals: evict("high")}, "is not below 5"},
 		"nor what is cluster-scoped": {
-			model.CommitGroup{Claims: []*model.Claim{claiming(2)}, Withdraw: evict("scoped")}, "cluster-scoped",
+			model.CommitGroup{Claims: []*model.Claim{claiming(2)}, Withdrawals: evict("scoped")}, "cluster-scoped",
 		},
-		"no eviction without a claim": {model.CommitGroup{Withdraw: evict("low")}, "no eviction without a claim"},
-		"a victim that is gone":       {model.CommitGroup{Claims: []*model.Claim{claiming(2)}, Withdraw: evict("gone")}, ""},
+		"no eviction without a claim": {model.CommitGroup{Withdrawals: evict("low")}, "no eviction without a claim"},
+		"a victim that is gone":       {model.CommitGroup{Claims: []*model.Claim{claiming(2)}, Withdrawals: evict("gone")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: []model.CommitGroup{c.group}}
@@ -100,7 +100,7 @@ func TestVerify_CountsWhatIsDoneThoughItIsWithdrawn(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		txn.UpsertAssignment(&model.Assignment{ID: "old", Binding: bindKey, ClusterID: "m2", Replicas: 1, Vec: model.Vector{1}, Done: done})
 		plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: []model.CommitGroup{{
-			Withdraw: []model.Withdrawal{{AssignmentID: "old"}}, Assign: []*model.Assignment{assigning("m1", 1)},
+			Withdrawals: []model.Withdrawal{{AssignmentID: "old"}}, Assignments: []*model.Assignment{assigning("m1", 1)},
 		}}}
 		var scratch planner.Scratch
 		v, err := planner.Verify(txn.Snapshot(), plan, 1, nil, &scratch)
@@ -114,12 +114,12 @@ func TestVerify_CountsWhatIsDoneThoughItIsWithdrawn(t *testing.T) {
 func TestVerify_RefusesMalformedPlansOfBindings(t *testing.T) {
 	snap := bindWorld(t)
 	for want, groups := range map[string][]model.CommitGroup{
-		"one group":           {{Assign: []*model.Assignment{assigning("m1", 1)}}, {}},
-		"of 0 replicas":       {{Assign: []*model.Assignment{assigning("m1", 0)}}},
+		"one group":           {{Assignments: []*model.Assignment{assigning("m1", 1)}}, {}},
+		"of 0 replicas":       {{Assignments: []*model.Assignment{assigning("m1", 0)}}},
 		"names a node":        {{Claims: []*model.Claim{{ID: "c", Claimant: bindKey, ClusterID: "m1", NodeID: "n"}}}},
-		"of default/low":      {{Withdraw: []model.Withdrawal{{AssignmentID: "low"}}}},
-		"about allocations":   {{Assign: []*model.Assignment{assigning("m1", 1)}, Stop: []model.Stop{{AllocID: "a"}}}},
-		"names no assignment": {{Withdraw: []model.Withdrawal{{}}}},
+		"of default/low":      {{Withdrawals: []model.Withdrawal{{AssignmentID: "low"}}}},
+		"about allocations":   {{Assignments: []*model.Assignment{assigning("m1", 1)}, Stops: []model.Stop{{AllocID: "a"}}}},
+		"names no assignment": {{Withdrawals: []model.Withdrawal{{}}}},
 	} {
 		plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: groups}
 		var scratch planner.Scratch
@@ -144,7 +144,7 @@ func TestVerify_AMinimumIsWhatAWholePlanLeaves(t *testing.T) {
 		if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 8}}); err != nil {
 			t.Fatal(err)
 		}
-		txn.UpsertAssignment(&model.Assignment{ID: id, Binding: low.Key(), ClusterID: id, Replicas: 4, Vec: low.Needs(4)})
+		txn.UpsertAssignment(&model.Assignment{ID: id, Binding: low.Key(), ClusterID: id, Replicas: 4, Vec: low.TotalAsk(4)})
 	}
 	snap := txn.Commit()
 	for keep, want := range map[[2]int]string{
@@ -162,7 +162,7 @@ func TestVerify_AMinimumIsWhatAWholePlanLeaves(t *testing.T) {
 			g.Claims = append(g.Claims, &model.Claim{
 				ID: id, Claimant: bindKey, ClusterID: id, Vec: model.Vector{int64(8 - 2*max(0, keep[i]))}, Priority: 5, Expiry: 100,
 			})
-			g.Withdraw = append(g.Withdraw, model.Withdrawal{AssignmentID: id, Keep: keep[i], By: id})
+			g.Withdrawals = append(g.Withdrawals, model.Withdrawal{AssignmentID: id, Remaining: keep[i], By: id})
 		}
 		plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: []model.CommitGroup{g}}
 		var scratch planner.Scratch

@@ -56,7 +56,7 @@ func TestApplier_ManyPlansNeverOverrunAStrictBudgetTogether(t *testing.T) {
 			switch {
 			case err != nil:
 				t.Error(err)
-			case result.Full():
+			case result.FullyCommitted():
 				committed++
 			case !strings.Contains(result.Rejected[0].Reason, `the strict disruption budget "default/web" allows 0 more evictions`):
 				t.Errorf("rejected: %s", result.Rejected[0].Reason)
@@ -68,7 +68,7 @@ func TestApplier_ManyPlansNeverOverrunAStrictBudgetTogether(t *testing.T) {
 		t.Errorf("%d plans were committed, want %d", committed, instances-keeps)
 	}
 	snap := c.store.Snapshot()
-	if slack := snap.BudgetSlack(0, 0); slack != 0 {
+	if slack := snap.DisruptionsAllowed(0, 0); slack != 0 {
 		t.Errorf("the budget has a slack of %d", slack)
 	}
 	if err := snap.Check(); err != nil {
@@ -87,7 +87,7 @@ func guardedWorld(t testing.TB) *world {
 			"a20": func(j *model.Job) { labelled("x")(j.Groups[0]) },
 			"b50": func(j *model.Job) { j.Groups[0].Labels = map[string]string{"app": "x", "tier": "y"} },
 			"c50": func(j *model.Job) {
-				j.EvictedWhole = true
+				j.AllOrNone = true
 				labelled("z")(j.Groups[0])
 				j.Groups[0].MinCount = 2
 			},
@@ -136,7 +136,7 @@ func protected(before, after *state.Snapshot, batch *state.Batch) error {
 	evicted, stopped := map[string]*model.Allocation{}, map[string]bool{}
 	for _, bp := range batch.Plans {
 		for _, i := range bp.Groups {
-			for _, s := range bp.Plan.Groups[i].Stop {
+			for _, s := range bp.Plan.Groups[i].Stops {
 				stopped[s.AllocID] = true
 			}
 		}
@@ -162,15 +162,15 @@ func protected(before, after *state.Snapshot, batch *state.Batch) error {
 				lost++
 			}
 		}
-		if b.Strict && lost > 0 && available-lost < b.Keeps(desired) {
-			return fmt.Errorf("budget %s keeps %d of %d: %d were available and %d were evicted", b.Key(), b.Keeps(desired), desired, available, lost)
+		if b.Strict && lost > 0 && available-lost < b.RequiredAvailable(desired) {
+			return fmt.Errorf("budget %s keeps %d of %d: %d were available and %d were evicted", b.Key(), b.RequiredAvailable(desired), desired, available, lost)
 		}
 	}
 	for id, a := range evicted {
 		if t := a.Job.Toleration; t != nil {
 			return fmt.Errorf("%s tolerates no preemptor below %d", id, *t.MinPreemptorPriority)
 		}
-		if !a.Job.EvictedWhole {
+		if !a.Job.AllOrNone {
 			continue
 		}
 		stay := 0
@@ -195,7 +195,7 @@ func TestApplier_AnyInterleavingOfStalePlansKeepsBudgets(t *testing.T) {
 		applier := planner.NewApplier(planner.Config{Store: w.store, Committer: flaky, MaxPlans: 3})
 		applier.Queue().SetEnabled(true)
 		for range rapid.IntRange(1, soak(8)).Draw(t, "batches") {
-			var pending []*planner.Pending
+			var pending []*planner.PendingPlan
 			for range rapid.IntRange(1, 3).Draw(t, "plans") {
 				p, err := applier.Queue().Enqueue(w.plan(t))
 				if err != nil {

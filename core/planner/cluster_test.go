@@ -48,10 +48,10 @@ func (c *cluster) write(f func(*state.Txn)) {
 }
 
 // Commit writes a batch beside other writers.
-func (c *cluster) Commit(ctx context.Context, b *state.Batch) (planner.Outcome, error) {
+func (c *cluster) Commit(ctx context.Context, b *state.Batch) (planner.CommitResult, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return planner.Direct{Store: c.store}.Commit(ctx, b)
+	return planner.DirectCommitter{Store: c.store}.Commit(ctx, b)
 }
 
 // place is a plan of one group that places one allocation and evicts others.
@@ -59,9 +59,9 @@ func (c *cluster) place(id, job string, index int, node string, victims ...strin
 	snap := c.store.Snapshot()
 	j := snap.Job(key(job))
 	a := &model.Allocation{ID: id, Job: j, Group: j.Groups[0], Index: index, NodeID: node, Preempted: victims}
-	g := model.CommitGroup{Place: []*model.Allocation{a}}
+	g := model.CommitGroup{Placements: []*model.Allocation{a}}
 	for _, v := range victims {
-		g.Evict = append(g.Evict, model.Eviction{AllocID: v, By: id})
+		g.Evictions = append(g.Evictions, model.Eviction{AllocID: v, By: id})
 	}
 	return &model.Plan{
 		EvalID: "eval-" + id, Job: j.Key(), Priority: j.Priority, SnapshotIndex: snap.Index(),
@@ -91,7 +91,7 @@ func (c *cluster) start(committer planner.Committer) (a *planner.Applier, stop f
 }
 
 // enqueue hands a plan in.
-func (c *cluster) enqueue(a *planner.Applier, plan *model.Plan) *planner.Pending {
+func (c *cluster) enqueue(a *planner.Applier, plan *model.Plan) *planner.PendingPlan {
 	c.t.Helper()
 	p, err := a.Queue().Enqueue(plan)
 	if err != nil {
@@ -111,14 +111,14 @@ type gate struct {
 
 func newGate(c *cluster) *gate { return &gate{c: c, pass: make(chan error)} }
 
-func (g *gate) Commit(ctx context.Context, b *state.Batch) (planner.Outcome, error) {
+func (g *gate) Commit(ctx context.Context, b *state.Batch) (planner.CommitResult, error) {
 	select {
 	case err := <-g.pass:
 		if err != nil {
-			return planner.Outcome{}, err
+			return planner.CommitResult{}, err
 		}
 	case <-ctx.Done():
-		return planner.Outcome{}, ctx.Err()
+		return planner.CommitResult{}, ctx.Err()
 	}
 	if g.before != nil {
 		g.before()
@@ -131,7 +131,7 @@ func (g *gate) Commit(ctx context.Context, b *state.Batch) (planner.Outcome, err
 func overfull(snap *state.Snapshot) error {
 	for pos := range snap.NodeOrder() {
 		n := snap.NodeAt(int32(pos))
-		room := snap.Chunk(pos / state.ChunkSize).Room(pos % state.ChunkSize)
+		room := snap.Chunk(pos / state.ChunkSize).FreeCapacity(pos % state.ChunkSize)
 		for d := range snap.Dims().Len() {
 			if room.Free[d*room.Stride] < 0 {
 				return fmt.Errorf("node %s is over capacity in %s by %d", n.ID, snap.Dims().Name(d), -room.Free[d*room.Stride])

@@ -16,33 +16,33 @@ type Committer interface {
 	// An error means that the batch is not in the log and never will be: the
 	// applier goes on from the state without it. A committer that cannot tell
 	// must first find out (in Raft: by a barrier) or lose the leadership.
-	Commit(ctx context.Context, batch *state.Batch) (Outcome, error)
+	Commit(ctx context.Context, batch *state.Batch) (CommitResult, error)
 }
 
-// Outcome is where a batch went.
-type Outcome struct {
+// CommitResult is where a batch went.
+type CommitResult struct {
 	Index   uint64
-	Dropped []state.Dropped // what Batch.Apply returned
+	Dropped []state.DroppedGroup // what Batch.Apply returned
 }
 
-// Direct commits to a store in the calling goroutine. Whoever else writes to
+// DirectCommitter commits to a store in the calling goroutine. Whoever else writes to
 // the store must not do so at the same time.
-type Direct struct {
+type DirectCommitter struct {
 	Store *state.Store
-	// Observe is told what was written; nil: nobody.
-	Observe func(snap *state.Snapshot, batch *state.Batch, evals []*model.Evaluation)
+	// OnCommit is told what was written; nil: nobody.
+	OnCommit func(snap *state.Snapshot, batch *state.Batch, evals []*model.Evaluation)
 }
 
-var _ Committer = Direct{}
+var _ Committer = DirectCommitter{}
 
 // Commit writes the batch at the store's next index.
-func (d Direct) Commit(_ context.Context, batch *state.Batch) (Outcome, error) {
+func (d DirectCommitter) Commit(_ context.Context, batch *state.Batch) (CommitResult, error) {
 	txn := d.Store.Begin(d.Store.Snapshot().Index() + 1)
 	defer txn.Abort()
 	evals, dropped := batch.Apply(txn)
 	snap := txn.Commit()
-	if d.Observe != nil {
-		d.Observe(snap, batch, evals)
+	if d.OnCommit != nil {
+		d.OnCommit(snap, batch, evals)
 	}
-	return Outcome{Index: snap.Index(), Dropped: dropped}, nil
+	return CommitResult{Index: snap.Index(), Dropped: dropped}, nil
 }

@@ -30,7 +30,7 @@ func (s *Scratch) divide() (int, refusal) {
 // where there are any the group stays whole.
 func (s *Scratch) divisible(i int) bool {
 	g := &s.plan.Groups[i]
-	return g.Divisible && len(g.Place) > 1 && len(g.Update)+len(g.Stop)+len(g.Claims) == 0 && !g.Bindings() &&
+	return g.Divisible && len(g.Placements) > 1 && len(g.Updates)+len(g.Stops)+len(g.Claims) == 0 && !g.HasBindingChanges() &&
 		s.job != nil && !s.job.AllAtOnce && s.unruled()
 }
 
@@ -39,7 +39,7 @@ func (s *Scratch) divisible(i int) bool {
 func (s *Scratch) parts(i int) refusal {
 	g := &s.plan.Groups[i]
 	mark := len(s.parted)
-	for k := range g.Place {
+	for k := range g.Placements {
 		r := s.part(i, k)
 		if r.malformed {
 			return r
@@ -48,7 +48,7 @@ func (s *Scratch) parts(i int) refusal {
 			s.parted = append(s.parted, omission{i, k})
 		}
 	}
-	if len(s.parted)-mark == len(g.Place) {
+	if len(s.parted)-mark == len(g.Placements) {
 		s.parted = s.parted[:mark]
 		return refusal{}
 	}
@@ -64,8 +64,8 @@ func (s *Scratch) part(i, k int) refusal {
 	g := &s.plan.Groups[i]
 	journal, taken, omitted, charged := len(s.journal), len(s.taken), len(s.omitted), len(s.charged)
 	var r refusal
-	for e := range g.Evict {
-		if r.reason == "" && g.Evict[e].By == g.Place[k].ID {
+	for e := range g.Evictions {
+		if r.reason == "" && g.Evictions[e].By == g.Placements[k].ID {
 			r = s.evicts(g, i, e)
 		}
 	}
@@ -75,7 +75,7 @@ func (s *Scratch) part(i, k int) refusal {
 		r = s.refused[i]
 	}
 	if r.reason == "" {
-		r = s.place(g.Place[k])
+		r = s.place(g.Placements[k])
 	}
 	if r.reason != "" {
 		s.undo(journal)
@@ -102,13 +102,13 @@ func (s *Scratch) leftOut(group int) []int {
 func leaveOut(g *model.CommitGroup, places []int) {
 	gone := map[string]bool{}
 	var rest []*model.Allocation
-	for k, a := range g.Place {
+	for k, a := range g.Placements {
 		if slices.Contains(places, k) {
 			gone[a.ID] = true
 		} else {
 			rest = append(rest, a)
 		}
 	}
-	g.Place = rest
-	g.Evict = slices.DeleteFunc(slices.Clone(g.Evict), func(e model.Eviction) bool { return gone[e.By] })
+	g.Placements = rest
+	g.Evictions = slices.DeleteFunc(slices.Clone(g.Evictions), func(e model.Eviction) bool { return gone[e.By] })
 }

@@ -36,34 +36,34 @@ func (s *Scratch) effective() *model.Plan {
 // victims that it does not have.
 func omit(g *model.CommitGroup, group int, omitted []omission) {
 	var stops []model.Stop
-	for i := range g.Stop {
+	for i := range g.Stops {
 		if !slices.Contains(omitted, omittedStop(group, i)) {
-			stops = append(stops, g.Stop[i])
+			stops = append(stops, g.Stops[i])
 		}
 	}
 	var evictions []model.Eviction
 	gone := map[string]bool{}
-	for i := range g.Evict {
+	for i := range g.Evictions {
 		if slices.Contains(omitted, omittedEviction(group, i)) {
-			gone[g.Evict[i].AllocID] = true
+			gone[g.Evictions[i].AllocID] = true
 		} else {
-			evictions = append(evictions, g.Evict[i])
+			evictions = append(evictions, g.Evictions[i])
 		}
 	}
 	for i := range evictions {
 		delete(gone, evictions[i].AllocID) // listed twice, omitted once
 	}
-	g.Stop, g.Evict = stops, evictions
+	g.Stops, g.Evictions = stops, evictions
 	if len(gone) == 0 {
 		return
 	}
-	g.Place = slices.Clone(g.Place)
-	for i, a := range g.Place {
+	g.Placements = slices.Clone(g.Placements)
+	for i, a := range g.Placements {
 		if !slices.ContainsFunc(a.Preempted, func(id string) bool { return gone[id] }) {
 			continue
 		}
 		own := *a
 		own.Preempted = slices.DeleteFunc(slices.Clone(a.Preempted), func(id string) bool { return gone[id] })
-		g.Place[i] = &own
+		g.Placements[i] = &own
 	}
 }

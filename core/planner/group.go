@@ -12,12 +12,12 @@ import (
 // ends checks and frees what a group stops and evicts.
 func (s *Scratch) ends(i int) refusal {
 	g := &s.plan.Groups[i]
-	for k := range g.Stop {
-		if r := s.stops(i, k, &g.Stop[k]); r.reason != "" {
+	for k := range g.Stops {
+		if r := s.stops(i, k, &g.Stops[k]); r.reason != "" {
 			return r
 		}
 	}
-	for k := range g.Evict {
+	for k := range g.Evictions {
 		if r := s.evicts(g, i, k); r.reason != "" {
 			return r
 		}
@@ -54,7 +54,7 @@ func (s *Scratch) stops(group, k int, stop *model.Stop) refusal {
 // freed its room already: it is left out, and the group holds if it fits
 // without it.
 func (s *Scratch) evicts(g *model.CommitGroup, group, k int) refusal {
-	e := &g.Evict[k]
+	e := &g.Evictions[k]
 	victim := s.snap.Alloc(e.AllocID)
 	if !s.benefits(g, e.By) {
 		r := refusal{
@@ -80,7 +80,7 @@ func (s *Scratch) evicts(g *model.CommitGroup, group, k int) refusal {
 		s.omitted = append(s.omitted, omittedEviction(group, k))
 		return refusal{}
 	}
-	s.whole = s.whole || victim.Job.EvictedWhole
+	s.whole = s.whole || victim.Job.AllOrNone
 	return s.charge(victim)
 }
 
@@ -97,7 +97,7 @@ func (s *Scratch) spares(victim *model.Allocation) string {
 		return "the job that asks never preempts"
 	}
 	// Whoever planned may have a clock that is ahead.
-	if _, spared := victim.Job.Spares(victim, s.priority, max(s.now, s.plan.Now)); spared {
+	if _, spared := victim.Job.ProtectedFrom(victim, s.priority, max(s.now, s.plan.Now)); spared {
 		return "its job spares it from preemptors of this priority, or it has not run for long enough"
 	}
 	return ""
@@ -107,11 +107,11 @@ func (s *Scratch) spares(victim *model.Allocation) string {
 // Evictions come in the order of placements, so the search goes on where it
 // last ended.
 func (s *Scratch) benefits(g *model.CommitGroup, by string) bool {
-	for range g.Place {
-		if s.by >= len(g.Place) {
+	for range g.Placements {
+		if s.by >= len(g.Placements) {
 			s.by = 0
 		}
-		if g.Place[s.by].ID == by {
+		if g.Placements[s.by].ID == by {
 			return true
 		}
 		s.by++
@@ -122,12 +122,12 @@ func (s *Scratch) benefits(g *model.CommitGroup, by string) bool {
 // begins checks and takes what a group updates, places and claims.
 func (s *Scratch) begins(i int) refusal {
 	g := &s.plan.Groups[i]
-	for _, a := range g.Update {
+	for _, a := range g.Updates {
 		if r := s.update(a); r.reason != "" {
 			return r
 		}
 	}
-	for _, a := range g.Place {
+	for _, a := range g.Placements {
 		if r := s.place(a); r.reason != "" {
 			return r
 		}
@@ -270,12 +270,12 @@ func (s *Scratch) fit(at int32, ask *model.Ask, a *model.Allocation) refusal {
 
 func (s *Scratch) lack(at int32, ask *model.Ask) refusal {
 	lack := s.fits(at, ask, s.choice)
-	if lack.Kind == model.LackNothing {
+	if lack.Kind == model.ShortageNone {
 		return refusal{}
 	}
 	return refusal{
 		cause: causeOfLack(lack.Kind), nodeID: s.open[at].node.ID,
-		reason: fmt.Sprintf("the node lacks %s (%d short)", lack.Format(s.snap.Dims(), ask), lack.Short),
+		reason: fmt.Sprintf("the node lacks %s (%d short)", lack.Format(s.snap.Dims(), ask), lack.Missing),
 	}
 }
 

@@ -76,7 +76,7 @@ func (w *world) addPlacement(t *rapid.T, snap *state.Snapshot, j *model.Job, g *
 	for range j.Groups[0].Devices {
 		a.Devices = append(a.Devices, model.DeviceUse{ID: "acme/gpu/x", Count: 2})
 	}
-	g.Place = append(g.Place, a)
+	g.Placements = append(g.Placements, a)
 	w.addVictims(t, snap, pos, a.ID, g)
 }
 
@@ -95,7 +95,7 @@ func (w *world) addClaim(t *rapid.T, snap *state.Snapshot, plan *model.Plan, g *
 func (w *world) addVictims(t *rapid.T, snap *state.Snapshot, pos int, by string, g *model.CommitGroup) {
 	rows := snap.Chunk(0).Rows(pos)
 	for i := range rapid.IntRange(0, len(rows)).Draw(t, "victims") {
-		g.Evict = append(g.Evict, model.Eviction{AllocID: rows[i].Alloc.ID, By: by})
+		g.Evictions = append(g.Evictions, model.Eviction{AllocID: rows[i].Alloc.ID, By: by})
 	}
 }
 
@@ -104,12 +104,12 @@ func (w *world) addOwn(t *rapid.T, snap *state.Snapshot, j *model.Job, g *model.
 	for _, a := range snap.AppendJobAllocs(nil, j.Key()) {
 		switch rapid.IntRange(0, 9).Draw(t, "own") {
 		case 0:
-			g.Stop = append(g.Stop, model.Stop{AllocID: a.ID})
+			g.Stops = append(g.Stops, model.Stop{AllocID: a.ID})
 		case 1:
 			if a.Live() {
 				next := *a
 				next.Job, next.Group = j, j.Groups[0]
-				g.Update = append(g.Update, &next)
+				g.Updates = append(g.Updates, &next)
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func beneficiaries(batch *state.Batch) map[string]*model.Plan {
 	m := map[string]*model.Plan{}
 	for _, bp := range batch.Plans {
 		for _, i := range bp.Groups {
-			for _, a := range bp.Plan.Groups[i].Place {
+			for _, a := range bp.Plan.Groups[i].Placements {
 				m[a.ID] = bp.Plan
 			}
 			for _, c := range bp.Plan.Groups[i].Claims {
@@ -173,7 +173,7 @@ func TestApplier_AnyInterleavingOfStalePlans(t *testing.T) {
 		single := planner.NewApplier(planner.Config{Store: twin.store, Committer: twin.cluster})
 		for range rapid.IntRange(1, soak(6)).Draw(t, "batches") {
 			plans := make([]*model.Plan, rapid.IntRange(1, 3).Draw(t, "plans"))
-			pending := map[*model.Plan]*planner.Pending{}
+			pending := map[*model.Plan]*planner.PendingPlan{}
 			for i := range plans {
 				plans[i] = w.plan(t)
 				p, err := batched.Queue().Enqueue(plans[i])
@@ -215,7 +215,7 @@ func TestApplier_AnyInterleavingOfStalePlans(t *testing.T) {
 					if r.Places == nil {
 						continue
 					}
-					if !g.Divisible || len(r.Places) >= len(g.Place) || !slices.Contains(got.Committed, r.Group) {
+					if !g.Divisible || len(r.Places) >= len(g.Placements) || !slices.Contains(got.Committed, r.Group) {
 						t.Fatalf("a part of %+v was rejected: %+v", g, got)
 					}
 					parted++
@@ -277,14 +277,14 @@ func TestVerify_AcceptsWhatHoldsOnTheSameSnapshot(t *testing.T) {
 			if len(own) > 0 && rapid.Bool().Draw(t, "move") {
 				from := rapid.SampledFrom(own).Draw(t, "moved")
 				p.Index = from.Index
-				step.Stop = []model.Stop{{AllocID: from.ID}}
+				step.Stops = []model.Stop{{AllocID: from.ID}}
 			}
 			for _, row := range proposed.Chunk(0).Rows(node) {
 				if row.Priority < j.Priority && rapid.Bool().Draw(t, "evict") {
-					step.Evict = append(step.Evict, model.Eviction{AllocID: row.Alloc.ID, By: p.ID})
+					step.Evictions = append(step.Evictions, model.Eviction{AllocID: row.Alloc.ID, By: p.ID})
 				}
 			}
-			step.Place = []*model.Allocation{p}
+			step.Placements = []*model.Allocation{p}
 			trial := proposed.Snapshot().Fork(proposed.Index())
 			trial.ApplyPlan(0, &model.Plan{Job: j.Key(), Groups: []model.CommitGroup{step}}, []int{0})
 			if !hasRoom(trial, j, node) {
@@ -293,7 +293,7 @@ func TestVerify_AcceptsWhatHoldsOnTheSameSnapshot(t *testing.T) {
 			proposed = trial
 			placed++
 			g := &plan.Groups[rapid.IntRange(0, len(plan.Groups)-1).Draw(t, "group")]
-			g.Place, g.Stop, g.Evict = append(g.Place, step.Place...), append(g.Stop, step.Stop...), append(g.Evict, step.Evict...)
+			g.Placements, g.Stops, g.Evictions = append(g.Placements, step.Placements...), append(g.Stops, step.Stops...), append(g.Evictions, step.Evictions...)
 		}
 		var scratch planner.Scratch
 		v, err := planner.Verify(snap, plan, 0, nil, &scratch)
@@ -310,7 +310,7 @@ func TestVerify_AcceptsWhatHoldsOnTheSameSnapshot(t *testing.T) {
 // hasRoom is whether nothing is over on the node, others' claims included.
 func hasRoom(txn *state.Txn, j *model.Job, pos int) bool {
 	var scratch model.Vector
-	room := txn.RoomFor(int32(pos), j.Key(), j.Priority, 0, &scratch)
+	room := txn.FreeCapacityFor(int32(pos), j.Key(), j.Priority, 0, &scratch)
 	for d := range txn.Dims().Len() {
 		if room.Free[d*room.Stride] < 0 {
 			return false

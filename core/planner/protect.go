@@ -14,10 +14,10 @@ import (
 // are in the state that is looked at, and groups of this plan that hold are
 // counted here, so no two of them overrun a budget together.
 func (s *Scratch) charge(victim *model.Allocation) refusal {
-	if s.snap.StrictBudgets() == 0 || !victim.Available() {
+	if s.snap.StrictBudgetCount() == 0 || !victim.Available() {
 		return refusal{}
 	}
-	for _, at := range s.snap.BudgetsOf(victim.Group) {
+	for _, at := range s.snap.GroupBudgets(victim.Group) {
 		b := s.snap.Budgets()[at]
 		if !b.Strict {
 			continue
@@ -27,7 +27,7 @@ func (s *Scratch) charge(victim *model.Allocation) refusal {
 		}
 		s.charges[at]++
 		s.charged = append(s.charged, at)
-		if slack := s.snap.BudgetSlack(at, s.now); s.charges[at] > slack {
+		if slack := s.snap.DisruptionsAllowed(at, s.now); s.charges[at] > slack {
 			return refusal{
 				cause: CauseBudget, nodeID: victim.NodeID,
 				reason: fmt.Sprintf("allocation %q may not be evicted: the strict disruption budget %q allows %d more evictions%s", victim.ID, b.Key(), max(0, slack), inWindow(b)),
@@ -57,9 +57,9 @@ func (s *Scratch) uncharge(length int) {
 // every group that somebody leaves.
 func (s *Scratch) goWhole(g *model.CommitGroup) refusal {
 	var checked []*model.Group
-	for i := range g.Evict {
-		victim := s.snap.Alloc(g.Evict[i].AllocID)
-		if victim == nil || !victim.Job.EvictedWhole || !victim.Live() || slices.Contains(checked, victim.Group) {
+	for i := range g.Evictions {
+		victim := s.snap.Alloc(g.Evictions[i].AllocID)
+		if victim == nil || !victim.Job.AllOrNone || !victim.Live() || slices.Contains(checked, victim.Group) {
 			continue
 		}
 		checked = append(checked, victim.Group)
@@ -77,7 +77,7 @@ func (s *Scratch) goWhole(g *model.CommitGroup) refusal {
 func (s *Scratch) leftBehind(victim *model.Allocation) (stays *model.Allocation) {
 	live, left := 0, 0
 	for _, a := range s.snap.AppendJobAllocs(nil, victim.Job.Key()) {
-		if !a.GoesWhole() {
+		if !a.InCohort() {
 			continue
 		}
 		ended := s.ended(a)
@@ -91,7 +91,7 @@ func (s *Scratch) leftBehind(victim *model.Allocation) (stays *model.Allocation)
 			}
 		}
 	}
-	if job := s.snap.Job(victim.Job.Key()); stays != nil && job != nil && left <= job.Surplus(victim.Group.Name, live) {
+	if job := s.snap.Job(victim.Job.Key()); stays != nil && job != nil && left <= job.SurplusInstances(victim.Group.Name, live) {
 		return nil
 	}
 	return stays

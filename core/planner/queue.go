@@ -17,7 +17,7 @@ import (
 type Queue struct {
 	mu      sync.Mutex
 	enabled bool
-	heap    heapq.Heap[*Pending]
+	heap    heapq.Heap[*PendingPlan]
 	seq     uint64 // orders plans of one priority
 
 	// waiting counts the plans in heap that nobody withdrew.
@@ -28,8 +28,8 @@ type Queue struct {
 	more chan struct{}
 }
 
-// Pending is a plan that was handed in and is answered once.
-type Pending struct {
+// PendingPlan is a plan that was handed in and is answered once.
+type PendingPlan struct {
 	plan *model.Plan
 	done chan struct{}
 
@@ -84,7 +84,7 @@ func (q *Queue) Depth() int {
 
 // Enqueue hands a plan in and returns at once. The plan must not be changed
 // afterwards. It fails with a PlanError or with ErrDisabled.
-func (q *Queue) Enqueue(plan *model.Plan) (*Pending, error) {
+func (q *Queue) Enqueue(plan *model.Plan) (*PendingPlan, error) {
 	if err := Validate(plan); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (q *Queue) Enqueue(plan *model.Plan) (*Pending, error) {
 	if !q.enabled {
 		return nil, ErrDisabled
 	}
-	p := &Pending{plan: plan, done: make(chan struct{})}
+	p := &PendingPlan{plan: plan, done: make(chan struct{})}
 	q.seq++
 	q.heap.Push(heapq.Key{A: uint64(math.MaxInt32 - int64(plan.Priority)), B: q.seq}, p)
 	q.waiting++
@@ -129,10 +129,10 @@ func (q *Queue) Submit(ctx context.Context, plan *model.Plan) (*model.PlanResult
 }
 
 // Done is closed once the plan is answered.
-func (p *Pending) Done() <-chan struct{} { return p.done }
+func (p *PendingPlan) Done() <-chan struct{} { return p.done }
 
 // Result is the answer. It may be called only after Done is closed.
-func (p *Pending) Result() (*model.PlanResult, error) {
+func (p *PendingPlan) Result() (*model.PlanResult, error) {
 	select {
 	case <-p.done:
 		return p.result, p.err
@@ -142,7 +142,7 @@ func (p *Pending) Result() (*model.PlanResult, error) {
 }
 
 // withdraw takes a plan back that the applier has not taken.
-func (q *Queue) withdraw(p *Pending, why error) bool {
+func (q *Queue) withdraw(p *PendingPlan, why error) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if p.place != placeQueue {
@@ -153,13 +153,13 @@ func (q *Queue) withdraw(p *Pending, why error) bool {
 	// Withdrawn plans stay in the heap until they come up. When most of it is
 	// such plans they go at once, so that impatient submitters cost no memory.
 	if dead := q.heap.Len() - q.waiting; dead > 64 && dead > q.waiting {
-		q.heap.Filter(func(it *heapq.Item[*Pending]) bool { return it.Value.place == placeQueue })
+		q.heap.Filter(func(it *heapq.Item[*PendingPlan]) bool { return it.Value.place == placeQueue })
 	}
 	return true
 }
 
 // take hands the first plan to the applier; nil when none waits.
-func (q *Queue) take() *Pending {
+func (q *Queue) take() *PendingPlan {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.heap.Len() > 0 {
@@ -174,13 +174,13 @@ func (q *Queue) take() *Pending {
 }
 
 // answer gives the submitter of a taken plan its result.
-func (q *Queue) answer(p *Pending, result *model.PlanResult, err error) {
+func (q *Queue) answer(p *PendingPlan, result *model.PlanResult, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.answerLocked(p, result, err)
 }
 
-func (q *Queue) answerLocked(p *Pending, result *model.PlanResult, err error) {
+func (q *Queue) answerLocked(p *PendingPlan, result *model.PlanResult, err error) {
 	if p.place == placeAnswered {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 func stopPlan(evalID string, priority int32) *model.Plan {
 	return &model.Plan{
 		EvalID: evalID, Job: key("web"), Priority: priority,
-		Groups: []model.CommitGroup{{Stop: []model.Stop{{AllocID: "none"}}}},
+		Groups: []model.CommitGroup{{Stops: []model.Stop{{AllocID: "none"}}}},
 	}
 }
 
@@ -26,7 +26,7 @@ func TestQueue_HigherPriorityFirstThenFirstCome(t *testing.T) {
 	q.SetEnabled(true)
 	applier := planner.NewApplier(planner.Config{Store: state.New(), Queue: q, MaxPlans: 1})
 	var order []string
-	pending := map[string]*planner.Pending{}
+	pending := map[string]*planner.PendingPlan{}
 	for _, p := range []*model.Plan{
 		stopPlan("a50", 50), stopPlan("b90", 90), stopPlan("c-5", -5), stopPlan("d50", 50), stopPlan("e90", 90),
 	} {

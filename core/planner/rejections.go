@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// TrackerConfig says when a node that keeps turning plans down is taken out of
+// RejectionTrackerConfig says when a node that keeps turning plans down is taken out of
 // scheduling. A healthy cluster rejects now and then, when two plans meet on a
 // node; a node that rejects on and on means that schedulers and applier
 // disagree about it, and every further plan for it is lost work.
-type TrackerConfig struct {
+type RejectionTrackerConfig struct {
 	Threshold int           // rejections within Window that mark a node; default 0: off
 	Window    time.Duration // default: 5m
 	Nodes     int           // nodes remembered, the least recently rejected are forgotten; default: 50
@@ -17,7 +17,7 @@ type TrackerConfig struct {
 	Refill    time.Duration // time after which one more may be marked; default: 6m
 }
 
-func (c TrackerConfig) withDefaults() TrackerConfig {
+func (c RejectionTrackerConfig) withDefaults() RejectionTrackerConfig {
 	if c.Window <= 0 {
 		c.Window = 5 * time.Minute
 	}
@@ -35,7 +35,7 @@ func (c TrackerConfig) withDefaults() TrackerConfig {
 
 // tracker counts rejections by node. It belongs to the applier's goroutine.
 type tracker struct {
-	cfg    TrackerConfig
+	cfg    RejectionTrackerConfig
 	recent []rejecting // most recently rejected first; at most cfg.Nodes
 
 	// tokens is how many nodes may be marked now; it grows by one every
@@ -51,7 +51,7 @@ type rejecting struct {
 	at     []int64
 }
 
-func newTracker(cfg TrackerConfig) *tracker {
+func newTracker(cfg RejectionTrackerConfig) *tracker {
 	cfg = cfg.withDefaults()
 	return &tracker{cfg: cfg, tokens: cfg.Burst}
 }

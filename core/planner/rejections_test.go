@@ -7,7 +7,7 @@ import (
 )
 
 func TestTracker_ForgetsTheLeastRecentlyRejected(t *testing.T) {
-	tr := newTracker(TrackerConfig{Threshold: 3, Nodes: 4})
+	tr := newTracker(RejectionTrackerConfig{Threshold: 3, Nodes: 4})
 	for i := range 1000 {
 		if tr.reject(fmt.Sprintf("n%d", i%5), int64(i)) {
 			t.Fatal("a node that was forgotten between its rejections is marked")
@@ -16,7 +16,7 @@ func TestTracker_ForgetsTheLeastRecentlyRejected(t *testing.T) {
 			t.Fatalf("%d nodes remembered", len(tr.recent))
 		}
 	}
-	tr = newTracker(TrackerConfig{Threshold: 3, Nodes: 4, Burst: 1, Refill: time.Hour})
+	tr = newTracker(RejectionTrackerConfig{Threshold: 3, Nodes: 4, Burst: 1, Refill: time.Hour})
 	marked := 0
 	for i := range 1000 {
 		if tr.reject("n", int64(i)) {
@@ -34,7 +34,7 @@ func TestTracker_ForgetsTheLeastRecentlyRejected(t *testing.T) {
 }
 
 func TestTracker_RateIsABurstAndThenOneByOne(t *testing.T) {
-	tr := newTracker(TrackerConfig{Threshold: 1, Burst: 2, Refill: time.Minute})
+	tr := newTracker(RejectionTrackerConfig{Threshold: 1, Burst: 2, Refill: time.Minute})
 	minute := int64(time.Minute)
 	for i, want := range []bool{true, true, false} {
 		if tr.reject(fmt.Sprint(i), 10*minute) != want {
@@ -50,7 +50,7 @@ func TestTracker_RateIsABurstAndThenOneByOne(t *testing.T) {
 }
 
 func TestTracker_OffByDefault(t *testing.T) {
-	tr := newTracker(TrackerConfig{})
+	tr := newTracker(RejectionTrackerConfig{})
 	for i := range 10_000 {
 		if tr.reject("n", int64(i)) || len(tr.recent) > 0 {
 			t.Fatal("a tracker that is off does something")

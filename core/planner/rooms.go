@@ -63,7 +63,7 @@ func (r *rooms) reset(snap *state.Snapshot, plan *model.Plan, now int64) {
 	for i := range r.open {
 		r.slot[r.open[i].pos] = 0
 	}
-	if n := snap.Chunks() * state.ChunkSize; n > len(r.slot) {
+	if n := snap.ChunkCount() * state.ChunkSize; n > len(r.slot) {
 		r.slot = make([]int32, n)
 	}
 	r.snap, r.plan, r.now = snap, plan, now
@@ -101,7 +101,7 @@ func (r *rooms) at(pos int32) int32 {
 	n.pos, n.node = pos, r.snap.NodeAt(pos)
 	n.gone = n.gone[:0]
 
-	room := r.snap.RoomFor(pos, r.plan.Job, r.plan.Priority, r.now, &n.free)
+	room := r.snap.FreeCapacityFor(pos, r.plan.Job, r.plan.Priority, r.now, &n.free)
 	if room.Stride != 1 {
 		for d := range r.snap.Dims().Len() {
 			n.free[d] = room.Free[d*room.Stride]
@@ -115,9 +115,9 @@ func (r *rooms) at(pos int32) int32 {
 }
 
 // fits is the one test.
-func (r *rooms) fits(at int32, ask *model.Ask, choice []int16) model.Lack {
+func (r *rooms) fits(at int32, ask *model.Ask, choice []int16) model.Shortage {
 	n := &r.open[at]
-	return model.Fits(model.RoomOf(&n.free, n.ports, n.devices), ask, choice)
+	return model.Fits(model.NewFreeCapacity(&n.free, n.ports, n.devices), ask, choice)
 }
 
 // take takes an ask off the node, give gives it back.

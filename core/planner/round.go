@@ -26,8 +26,8 @@ type round struct {
 
 // work is one plan of a round.
 type work struct {
-	pending *Pending
-	verdict Verdict
+	pending *PendingPlan
+	verdict Verification
 }
 
 // newRound begins a round behind a batch that is about to be written; nil:
@@ -37,10 +37,10 @@ func (a *Applier) newRound(flying *state.Batch) round {
 }
 
 // verify checks one plan behind those of the round.
-func (a *Applier) verify(r *round, p *Pending) {
+func (a *Applier) verify(r *round, p *PendingPlan) {
 	r.now = max(r.now, a.now(p.plan))
 	from := a.began()
-	verdict, err := Verify(r.current(), p.plan, r.now, a.cfg.Rules, &a.scratch)
+	verdict, err := Verify(r.current(), p.plan, r.now, a.cfg.PlacementVerifier, &a.scratch)
 	a.verified(from)
 	a.stats.add(func(s *Stats) { s.Nodes += uint64(verdict.Nodes) })
 	if err != nil {
@@ -53,7 +53,7 @@ func (a *Applier) verify(r *round, p *Pending) {
 }
 
 func (a *Applier) began() (from time.Time) {
-	if a.cfg.Verified != nil && a.cfg.Clock != nil {
+	if a.cfg.OnVerified != nil && a.cfg.Clock != nil {
 		from = a.cfg.Clock.Now()
 	}
 	return from
@@ -61,7 +61,7 @@ func (a *Applier) began() (from time.Time) {
 
 func (a *Applier) verified(from time.Time) {
 	if !from.IsZero() {
-		a.cfg.Verified(a.cfg.Clock.Now().Sub(from))
+		a.cfg.OnVerified(a.cfg.Clock.Now().Sub(from))
 	}
 }
 
@@ -73,12 +73,12 @@ func (a *Applier) now(plan *model.Plan) int64 {
 	return a.cfg.Clock.Now().UnixNano()
 }
 
-func changesOf(v *Verdict) int {
+func changesOf(v *Verification) int {
 	n := 0
 	for _, i := range v.Committed {
 		g := &v.Plan.Groups[i]
-		n += len(g.Place) + len(g.Update) + len(g.Stop) + len(g.Evict) + len(g.Claims) +
-			len(g.Assign) + len(g.Withdraw) + len(g.Release)
+		n += len(g.Placements) + len(g.Updates) + len(g.Stops) + len(g.Evictions) + len(g.Claims) +
+			len(g.Assignments) + len(g.Withdrawals) + len(g.ReleasedClaims)
 	}
 	return n
 }
@@ -119,7 +119,7 @@ func (a *Applier) seal(r *round) *state.Batch {
 		}
 		for k, cause := range v.Causes {
 			node := v.Rejected[k].NodeID
-			if _, cluster := model.ClusterOfPlace(node); cluster {
+			if _, cluster := model.ParseClusterLocation(node); cluster {
 				continue // what rejects there is its own scheduler
 			}
 			if cause.ofNode() && v.Rejected[k].Places == nil && a.tracker.reject(node, r.now) {

@@ -5,18 +5,18 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Rules checks at commit what is no vector: co-location, separation, distinct
+// PlacementVerifier checks at commit what is no vector: co-location, separation, distinct
 // hosts and properties, spread with a maximal skew. An applier asks it from one
 // goroutine at a time.
-type Rules interface {
-	// Begin is called once for a plan, when all else about some of it holds. It
+type PlacementVerifier interface {
+	// StartPlan is called once for a plan, when all else about some of it holds. It
 	// returns nil when no rule concerns what the plan places; anything else is
 	// good until the next Begin.
-	Begin(snap *state.Snapshot, plan *model.Plan) RuleCheck
+	StartPlan(snap *state.Snapshot, plan *model.Plan) PlacementCheck
 }
 
-// RuleCheck follows the commit groups of one plan.
-type RuleCheck interface {
+// PlacementCheck follows the commit groups of one plan.
+type PlacementCheck interface {
 	// Add says whether commit groups, by ascending position, keep the rules
 	// behind those added before. When they do, reason is "" and they count from
 	// now on; else none of them does.
@@ -35,7 +35,7 @@ func (s *Scratch) ruled(groups []int) refusal {
 // unruled is whether no rule concerns what the plan places.
 func (s *Scratch) unruled() bool {
 	if s.rules != nil && !s.asked {
-		s.check, s.asked = s.rules.Begin(s.snap, s.plan), true
+		s.check, s.asked = s.rules.StartPlan(s.snap, s.plan), true
 	}
 	return s.check == nil
 }

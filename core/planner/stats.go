@@ -21,7 +21,7 @@ type Stats struct {
 // ByCause lists the rejections of each cause under its name.
 func (s *Stats) ByCause() map[string]uint64 {
 	m := make(map[string]uint64, causes)
-	for c := range Cause(causes) {
+	for c := range RejectionCause(causes) {
 		m[c.String()] = s.Rejected[c]
 	}
 	return m

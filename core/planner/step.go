@@ -33,7 +33,7 @@ func (a *Applier) ApplyOne(plan *model.Plan) (*model.PlanResult, error) {
 	if err := Validate(plan); err != nil {
 		return nil, err
 	}
-	p := &Pending{plan: plan, done: make(chan struct{}), place: placeApplier}
+	p := &PendingPlan{plan: plan, done: make(chan struct{}), place: placeApplier}
 	r := a.newRound(nil)
 	if plan.SnapshotIndex > r.base.Index() {
 		return nil, fmt.Errorf("%w: at %d, the plan at %d", ErrStateBehind, r.base.Index(), plan.SnapshotIndex)
@@ -47,7 +47,7 @@ func (a *Applier) ApplyOne(plan *model.Plan) (*model.PlanResult, error) {
 func (a *Applier) finish(ctx context.Context, r *round) error {
 	batch := a.seal(r)
 	if batch == nil {
-		a.settle(r, Outcome{}, nil)
+		a.settle(r, CommitResult{}, nil)
 		return nil
 	}
 	_, err := a.commit(ctx, r, batch)

@@ -45,7 +45,7 @@ type story struct {
 	t       *testing.T
 	store   *state.Store
 	clock   *clock.Virtual
-	cfg     planner.TrackerConfig
+	cfg     planner.RejectionTrackerConfig
 	fail    bool
 	applier *planner.Applier
 	queue   *planner.Queue
@@ -54,16 +54,16 @@ type story struct {
 
 type submitted struct {
 	name    string
-	pending *planner.Pending
+	pending *planner.PendingPlan
 }
 
 var errDisk = errors.New("disk is full")
 
-func (s *story) Commit(ctx context.Context, b *state.Batch) (planner.Outcome, error) {
+func (s *story) Commit(ctx context.Context, b *state.Batch) (planner.CommitResult, error) {
 	if s.fail {
-		return planner.Outcome{}, errDisk
+		return planner.CommitResult{}, errDisk
 	}
-	return planner.Direct{Store: s.store}.Commit(ctx, b)
+	return planner.DirectCommitter{Store: s.store}.Commit(ctx, b)
 }
 
 func TestStories(t *testing.T) {
@@ -139,7 +139,7 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) string {
 	w := parse(line)
 	switch d.Cmd {
 	case "tracker":
-		s.cfg = planner.TrackerConfig{
+		s.cfg = planner.RejectionTrackerConfig{
 			Threshold: int(w.num("threshold")), Window: time.Duration(w.num("window")) * time.Second, Burst: int(w.num("burst")),
 		}
 	case "node":
@@ -233,7 +233,7 @@ func (s *story) job(id string, w words) {
 		if w.has("system") {
 			j.Type = model.JobSystem
 		}
-		j.EvictedWhole = w.has("whole")
+		j.AllOrNone = w.has("whole")
 		j.Groups[0].MinCount = int(w.num("least"))
 		if w.has("minruntime") || w.has("minpreemptor") {
 			j.Toleration = &model.PreemptionToleration{MinRuntime: w.num("minruntime") * int64(time.Second)}
@@ -309,20 +309,20 @@ func (s *story) groupLine(plan *model.Plan, job *model.Job, f []string) {
 			a.Job = s.store.Snapshot().Job(key(w["job"]))
 			a.Group = a.Job.Groups[0]
 		}
-		g.Place = append(g.Place, a)
+		g.Placements = append(g.Placements, a)
 	case "evict":
-		g.Evict = append(g.Evict, model.Eviction{AllocID: f[1], By: w["by"]})
-		for _, a := range g.Place {
+		g.Evictions = append(g.Evictions, model.Eviction{AllocID: f[1], By: w["by"]})
+		for _, a := range g.Placements {
 			if a.ID == w["by"] {
 				a.Preempted = append(a.Preempted, f[1])
 			}
 		}
 	case "stop":
-		g.Stop = append(g.Stop, model.Stop{AllocID: f[1], Reason: "not wanted", Lost: w.has("lost")})
+		g.Stops = append(g.Stops, model.Stop{AllocID: f[1], Reason: "not wanted", Lost: w.has("lost")})
 	case "update":
 		a := *s.store.Snapshot().Alloc(f[1])
 		a.Job, a.Group = job, job.Groups[0]
-		g.Update = append(g.Update, &a)
+		g.Updates = append(g.Updates, &a)
 	case "claim":
 		g.Claims = append(g.Claims, &model.Claim{
 			ID: f[1], Claimant: plan.Job, NodeID: w["node"], Priority: plan.Priority + int32(w.num("above")),
@@ -337,7 +337,7 @@ func (s *story) groupLine(plan *model.Plan, job *model.Job, f []string) {
 func (s *story) apply(w words) string {
 	if s.applier == nil {
 		s.applier = planner.NewApplier(planner.Config{
-			Store: s.store, Committer: s, Queue: s.queue, Clock: s.clock, Tracker: s.cfg, WaitState: time.Nanosecond,
+			Store: s.store, Committer: s, Queue: s.queue, Clock: s.clock, RejectionTracker: s.cfg, WaitState: time.Nanosecond,
 		})
 	}
 	s.fail = w.has("fail")
@@ -361,7 +361,7 @@ func (s *story) apply(w words) string {
 	return b.String()
 }
 
-func describe(b *strings.Builder, p *planner.Pending) {
+func describe(b *strings.Builder, p *planner.PendingPlan) {
 	r, err := p.Result()
 	if err != nil {
 		fmt.Fprintf(b, "error: %v\n", err)
@@ -388,7 +388,7 @@ func (s *story) show(what string) string {
 	case "nodes":
 		for n := range snap.Nodes() {
 			pos, _ := snap.Position(n.ID)
-			room := snap.Chunk(int(pos / state.ChunkSize)).Room(int(pos % state.ChunkSize))
+			room := snap.Chunk(int(pos / state.ChunkSize)).FreeCapacity(int(pos % state.ChunkSize))
 			fmt.Fprintf(&b, "%s %s ineligible=%t: free cpu %d, memory %d, ports taken %v, devices free %v\n", n.ID, n.Status,
 				n.Ineligible, room.Free[model.CPU*room.Stride], room.Free[model.Memory*room.Stride], room.Ports, room.Devices)
 		}
@@ -411,7 +411,7 @@ func (s *story) show(what string) string {
 		st := s.applier.Stats()
 		fmt.Fprintf(&b, "plans %d, groups %d, batches %d with %d plans, failures %d, malformed %d, marked %d\n",
 			st.Plans, st.Groups, st.Batches, st.BatchPlans, st.Failures, st.Malformed, st.Marked)
-		for c := range planner.Cause(len(st.Rejected)) {
+		for c := range planner.RejectionCause(len(st.Rejected)) {
 			if st.Rejected[c] > 0 {
 				fmt.Fprintf(&b, "rejected, %s: %d\n", c, st.Rejected[c])
 			}

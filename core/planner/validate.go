@@ -27,20 +27,20 @@ func Validate(plan *model.Plan) error {
 
 // faultOf names the first fault of a group, or "".
 func faultOf(plan *model.Plan, g *model.CommitGroup) string {
-	for _, list := range [2][]*model.Allocation{g.Place, g.Update} {
+	for _, list := range [2][]*model.Allocation{g.Placements, g.Updates} {
 		for _, a := range list {
 			if fault := allocationFault(plan, a); fault != "" {
 				return fault
 			}
 		}
 	}
-	for i := range g.Stop {
-		if g.Stop[i].AllocID == "" {
+	for i := range g.Stops {
+		if g.Stops[i].AllocID == "" {
 			return "a stop names no allocation"
 		}
 	}
-	for i := range g.Evict {
-		if g.Evict[i].AllocID == "" {
+	for i := range g.Evictions {
+		if g.Evictions[i].AllocID == "" {
 			return "an eviction names no allocation"
 		}
 	}

@@ -8,23 +8,23 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Verdict is what becomes of a plan on one state.
-type Verdict struct {
+// Verification is what becomes of a plan on one state.
+type Verification struct {
 	// Plan is the plan that was asked about, or a copy without the stops and
 	// evictions of what has ended meanwhile and without the placements that do not
 	// hold of groups of which a part does.
 	Plan      *model.Plan
 	Committed []int             // positions of groups that hold, or of which a part does, ascending
 	Rejected  []model.Rejection // in the order of Plan.Groups
-	Causes    []Cause           // of Rejected, by position in it
+	Causes    []RejectionCause  // of Rejected, by position in it
 	Nodes     int               // nodes looked at
 }
 
 // Empty is whether committing the plan would change nothing.
-func (v *Verdict) Empty() bool {
+func (v *Verification) Empty() bool {
 	for _, i := range v.Committed {
 		g := &v.Plan.Groups[i]
-		if len(g.Place)+len(g.Update)+len(g.Stop)+len(g.Evict)+len(g.Claims) > 0 || g.Bindings() {
+		if len(g.Placements)+len(g.Updates)+len(g.Stops)+len(g.Evictions)+len(g.Claims) > 0 || g.HasBindingChanges() {
 			return false
 		}
 	}
@@ -39,11 +39,11 @@ const retries = 3
 // time.
 type Scratch struct {
 	rooms
-	rules    Rules
-	check    RuleCheck  // of rules; nil: not begun, or nothing to check
-	asked    bool       // rules were asked for check
-	job      *model.Job // as it is now; nil when it is gone
-	priority int32      // nobody at or above it may be a victim
+	rules    PlacementVerifier
+	check    PlacementCheck // of rules; nil: not begun, or nothing to check
+	asked    bool           // rules were asked for check
+	job      *model.Job     // as it is now; nil when it is gone
+	priority int32          // nobody at or above it may be a victim
 
 	// written has the ids that the plan places or updates.
 	written map[string]struct{}
@@ -92,7 +92,7 @@ func omittedEviction(group, i int) omission { return omission{group, -1 - i} }
 
 // refusal is why a group does not hold.
 type refusal struct {
-	cause     Cause
+	cause     RejectionCause
 	nodeID    string
 	reason    string // "": it holds
 	malformed bool   // reason is a fault of the plan instead
@@ -113,13 +113,13 @@ func malformed(format string, args ...any) refusal {
 // here. Only when something does not hold are they checked one by one, with
 // another round for those that were refused before room was made; and what still
 // does not hold, but may be divided, placement by placement.
-func Verify(snap *state.Snapshot, plan *model.Plan, now int64, rules Rules, s *Scratch) (Verdict, error) {
+func Verify(snap *state.Snapshot, plan *model.Plan, now int64, rules PlacementVerifier, s *Scratch) (Verification, error) {
 	if err := Validate(plan); err != nil {
-		return Verdict{}, err
+		return Verification{}, err
 	}
 	defer s.release()
 	if err := s.begin(snap, plan, now, rules); err != nil {
-		return Verdict{}, err
+		return Verification{}, err
 	}
 	group, r := s.together()
 	if r.reason != "" && !r.malformed {
@@ -129,12 +129,12 @@ func Verify(snap *state.Snapshot, plan *model.Plan, now int64, rules Rules, s *S
 		}
 	}
 	if r.malformed {
-		return Verdict{}, &PlanError{EvalID: plan.EvalID, Group: group, Fault: r.reason}
+		return Verification{}, &PlanError{EvalID: plan.EvalID, Group: group, Fault: r.reason}
 	}
 	return s.verdict(), nil
 }
 
-func (s *Scratch) begin(snap *state.Snapshot, plan *model.Plan, now int64, rules Rules) error {
+func (s *Scratch) begin(snap *state.Snapshot, plan *model.Plan, now int64, rules PlacementVerifier) error {
 	s.reset(snap, plan, now)
 	s.rules, s.asked, s.job, s.priority = rules, false, snap.Job(plan.Job), plan.Priority
 	if s.job != nil {
@@ -184,8 +184,8 @@ func (s *Scratch) listWritten() error {
 	total := 0
 	for i := range s.plan.Groups {
 		g := &s.plan.Groups[i]
-		s.updates = s.updates || len(g.Update) > 0
-		for _, list := range [2][]*model.Allocation{g.Place, g.Update} {
+		s.updates = s.updates || len(g.Updates) > 0
+		for _, list := range [2][]*model.Allocation{g.Placements, g.Updates} {
 			for _, a := range list {
 				s.written[a.ID] = struct{}{}
 				if total++; len(s.written) < total {
@@ -206,7 +206,7 @@ func (s *Scratch) listHeld() {
 	}
 	few := uint64(0) // what is wanted, by the last bits of which: most others are known by it
 	for i := range s.plan.Groups {
-		for _, a := range s.plan.Groups[i].Place {
+		for _, a := range s.plan.Groups[i].Placements {
 			if key, ok := s.instance(a); ok {
 				s.held[key] = nil
 				few |= 1 << (key.which & 63)
@@ -231,14 +231,14 @@ func (s *Scratch) listHeld() {
 // isAway is whether another may run in an allocation's place because its node is silent.
 func (s *Scratch) isAway(a *model.Allocation) bool {
 	g := s.job.Group(a.Group.Name)
-	if g == nil || !g.StandsIn() {
+	if g == nil || !g.ReplacesOnDisconnect() {
 		return false
 	}
 	node := s.snap.Node(a.NodeID)
 	if node == nil {
 		return false
 	}
-	_, kept := g.KeptUntil(node)
+	_, kept := g.LostAt(node)
 	return kept
 }
 
@@ -288,7 +288,7 @@ func (s *Scratch) oneByOne() (int, refusal) {
 			}
 			// An eviction makes room for its own group; a stop may do so for
 			// others.
-			again = again || s.refused[i].reason == "" && len(s.plan.Groups[i].Stop) > 0
+			again = again || s.refused[i].reason == "" && len(s.plan.Groups[i].Stops) > 0
 		}
 		if !again || len(s.accepted) == len(s.plan.Groups) {
 			break
@@ -298,7 +298,7 @@ func (s *Scratch) oneByOne() (int, refusal) {
 }
 
 func endsOnly(g *model.CommitGroup) bool {
-	return len(g.Place)+len(g.Update)+len(g.Evict)+len(g.Claims) == 0 && !g.Bindings()
+	return len(g.Placements)+len(g.Updates)+len(g.Evictions)+len(g.Claims) == 0 && !g.HasBindingChanges()
 }
 
 // one checks a group; one that does not hold leaves no trace.
@@ -322,9 +322,9 @@ func (s *Scratch) one(i int) refusal {
 }
 
 // verdict is what the caller may keep.
-func (s *Scratch) verdict() Verdict {
+func (s *Scratch) verdict() Verification {
 	slices.Sort(s.accepted)
-	v := Verdict{Plan: s.effective(), Committed: slices.Clone(s.accepted), Nodes: len(s.open)}
+	v := Verification{Plan: s.effective(), Committed: slices.Clone(s.accepted), Nodes: len(s.open)}
 	for i := range s.refused {
 		if r := &s.refused[i]; r.reason != "" {
 			v.Rejected = append(v.Rejected, model.Rejection{Group: i, Places: s.leftOut(i), NodeID: r.nodeID, Reason: r.reason})

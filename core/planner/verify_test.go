@@ -15,7 +15,7 @@ import (
 )
 
 // verify checks a plan on the newest state of a cluster.
-func (c *cluster) verify(plan *model.Plan) planner.Verdict {
+func (c *cluster) verify(plan *model.Plan) planner.Verification {
 	c.t.Helper()
 	var scratch planner.Scratch
 	v, err := planner.Verify(c.store.Snapshot(), plan, 0, nil, &scratch)
@@ -61,13 +61,13 @@ func TestVerify_27820_SeveralDeviceRequestsAreCountedTogether(t *testing.T) {
 		txn.UpsertAllocs(a)
 	})
 	plan := c.place("t0", "two", 0, "n0")
-	plan.Groups[0].Place[0].Devices = []model.DeviceUse{
+	plan.Groups[0].Placements[0].Devices = []model.DeviceUse{
 		{ID: "acme/gpu/big", Count: 2}, {ID: "acme/fpga/one", Count: 1}, {ID: "acme/gpu/big", Count: 2},
 	}
 	if v := c.verify(plan); len(v.Rejected) != 1 || v.Causes[0] != planner.CauseDevice {
 		t.Errorf("3 of 6 are free, 2+2 are asked for: %+v", v)
 	}
-	plan.Groups[0].Evict = []model.Eviction{{AllocID: "a", By: "t0"}}
+	plan.Groups[0].Evictions = []model.Eviction{{AllocID: "a", By: "t0"}}
 	if v := c.verify(plan); len(v.Rejected) != 0 {
 		t.Errorf("all are free once the victim is gone: %+v", v.Rejected)
 	}
@@ -83,12 +83,12 @@ func TestVerify_25808_AgreesWithFitsAboutDevices(t *testing.T) {
 	next := c.place("t1", "train", 1, "n0")
 	plan.Groups = append(plan.Groups, next.Groups[0])
 	for i := range plan.Groups {
-		plan.Groups[i].Place[0].Devices = []model.DeviceUse{{ID: "acme/gpu/big", Count: 3}}
+		plan.Groups[i].Placements[0].Devices = []model.DeviceUse{{ID: "acme/gpu/big", Count: 3}}
 	}
 	if v := c.verify(plan); len(v.Committed) != 2 {
 		t.Errorf("6 of 6: %+v", v.Rejected)
 	}
-	plan.Groups[1].Place[0].Devices[0].ID = "acme/fpga/one"
+	plan.Groups[1].Placements[0].Devices[0].ID = "acme/fpga/one"
 	if v := c.verify(plan); len(v.Committed) != 1 || v.Causes[0] != planner.CauseDevice {
 		t.Errorf("another kind serves nobody: %+v", v)
 	}
@@ -111,7 +111,7 @@ func TestVerify_13017_PortsOfVictimsAreFree(t *testing.T) {
 		t.Errorf("port is the victim's: %+v", v.Rejected)
 	}
 	moved := c.place("w9b", "web", 9, "n1")
-	moved.Groups[0].Stop = []model.Stop{{AllocID: "w9"}}
+	moved.Groups[0].Stops = []model.Stop{{AllocID: "w9"}}
 	if v := c.verify(moved); len(v.Rejected) != 0 {
 		t.Errorf("port is the predecessor's: %+v", v.Rejected)
 	}
@@ -133,10 +133,10 @@ func TestVerify_VictimListedTwiceFreesItsRoomOnce(t *testing.T) {
 	second := c.place("w1", "web", 1, "n0", "a")
 	plan.Groups = append(plan.Groups, second.Groups[0])
 	v := c.verify(plan)
-	if !slices.Equal(v.Committed, []int{0}) || len(v.Plan.Groups[0].Evict) != 1 {
-		t.Errorf("%+v, evicts %+v", v, v.Plan.Groups[0].Evict)
+	if !slices.Equal(v.Committed, []int{0}) || len(v.Plan.Groups[0].Evictions) != 1 {
+		t.Errorf("%+v, evicts %+v", v, v.Plan.Groups[0].Evictions)
 	}
-	if !slices.Equal(v.Plan.Groups[0].Place[0].Preempted, []string{"a", "a"}) && len(v.Plan.Groups[0].Place[0].Preempted) == 0 {
+	if !slices.Equal(v.Plan.Groups[0].Placements[0].Preempted, []string{"a", "a"}) && len(v.Plan.Groups[0].Placements[0].Preempted) == 0 {
 		t.Error("the placement lost its victim")
 	}
 }
@@ -148,7 +148,7 @@ type distinctNodes struct {
 	begun int
 }
 
-func (r *distinctNodes) Begin(_ *state.Snapshot, plan *model.Plan) planner.RuleCheck {
+func (r *distinctNodes) StartPlan(_ *state.Snapshot, plan *model.Plan) planner.PlacementCheck {
 	r.plan, r.taken = plan, map[string]bool{}
 	r.begun++
 	return r
@@ -157,7 +157,7 @@ func (r *distinctNodes) Begin(_ *state.Snapshot, plan *model.Plan) planner.RuleC
 func (r *distinctNodes) Add(groups []int) (string, string) {
 	taken := maps.Clone(r.taken)
 	for _, i := range groups {
-		for _, a := range r.plan.Groups[i].Place {
+		for _, a := range r.plan.Groups[i].Placements {
 			if taken[a.NodeID] {
 				return a.NodeID, "distinct hosts"
 			}
@@ -178,7 +178,7 @@ func TestVerify_RulesSeeTheGroupsThatWillBeCommitted(t *testing.T) {
 	distinct := distinctNodes{}
 	var scratch planner.Scratch
 	v, err := planner.Verify(c.store.Snapshot(), plan, 0, &distinct, &scratch)
-	if err != nil || !slices.Equal(v.Committed, []int{0, 2}) || !slices.Equal(v.Causes, []planner.Cause{planner.CauseRules, planner.CauseRules}) {
+	if err != nil || !slices.Equal(v.Committed, []int{0, 2}) || !slices.Equal(v.Causes, []planner.RejectionCause{planner.CauseRules, planner.CauseRules}) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if len(v.Rejected) != 2 || v.Rejected[0].NodeID != "n0" || v.Rejected[1].Reason != "distinct hosts" {
@@ -214,9 +214,9 @@ func TestVerify_LostInstanceIsReplacedOnce(t *testing.T) {
 	}
 	lost := model.Stop{AllocID: "w0", Lost: true}
 	// The stop is in a group of its own, and listed twice.
-	plan.Groups = append(plan.Groups, model.CommitGroup{Stop: []model.Stop{lost, lost}})
+	plan.Groups = append(plan.Groups, model.CommitGroup{Stops: []model.Stop{lost, lost}})
 	v := c.verify(plan)
-	if !slices.Equal(v.Committed, []int{0, 1}) || len(v.Plan.Groups[1].Stop) != 1 {
+	if !slices.Equal(v.Committed, []int{0, 1}) || len(v.Plan.Groups[1].Stops) != 1 {
 		t.Errorf("%+v", v)
 	}
 	plan.Groups = append(plan.Groups, c.place("x1", "web", 0, "n1").Groups[0])
@@ -315,14 +315,14 @@ func wildPlan(t *rapid.T, jobs ...*model.Job) *model.Plan {
 	plan := &model.Plan{Job: jobs[0].Key(), Priority: rapid.SampledFrom([]int32{70, 70, 70, 20, 90}).Draw(t, "priority")}
 	for range rapid.IntRange(0, 3).Draw(t, "groups") {
 		var g model.CommitGroup
-		g.Place = rapid.SliceOfN(alloc, 0, 2).Draw(t, "place")
-		g.Update = rapid.SliceOfN(alloc, 0, 1).Draw(t, "update")
+		g.Placements = rapid.SliceOfN(alloc, 0, 2).Draw(t, "place")
+		g.Updates = rapid.SliceOfN(alloc, 0, 1).Draw(t, "update")
 		g.Claims = rapid.SliceOfN(claim, 0, 1).Draw(t, "claims")
 		for range rapid.IntRange(0, 2).Draw(t, "stops") {
-			g.Stop = append(g.Stop, model.Stop{AllocID: id.Draw(t, "stop"), Lost: rapid.Bool().Draw(t, "lost")})
+			g.Stops = append(g.Stops, model.Stop{AllocID: id.Draw(t, "stop"), Lost: rapid.Bool().Draw(t, "lost")})
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "evictions") {
-			g.Evict = append(g.Evict, model.Eviction{AllocID: id.Draw(t, "victim"), By: id.Draw(t, "by")})
+			g.Evictions = append(g.Evictions, model.Eviction{AllocID: id.Draw(t, "victim"), By: id.Draw(t, "by")})
 		}
 		plan.Groups = append(plan.Groups, g)
 	}

@@ -11,7 +11,7 @@ import (
 func TestAcquireFor_TellsTheVersionsObserverAndTheCaller(t *testing.T) {
 	var version1, caller int
 	v := version(t, &factory{name: "default"}, func(s *policy.Source) { s.Observe = func(policy.Call) { version1++ } })
-	in, err := v.AcquireFor(func(c policy.Call) {
+	in, err := v.AcquireObserved(func(c policy.Call) {
 		if c.Version == v.ID && c.Fuel == 7 {
 			caller++
 		}
@@ -33,14 +33,14 @@ func TestAcquireFor_TellsTheVersionsObserverAndTheCaller(t *testing.T) {
 func TestBreaker_IsHeldOpenUntilReset(t *testing.T) {
 	var b policy.Breaker
 	why := errors.New("tripped by the cluster")
-	b.Hold(why)
+	b.Trip(why)
 	for _, now := range []int64{0, 1 << 62} {
-		if err := b.Open(now); !errors.Is(err, why) {
+		if err := b.OpenError(now); !errors.Is(err, why) {
 			t.Errorf("at %d: %v", now, err)
 		}
 	}
 	b.Reset()
-	if err := b.Open(0); err != nil {
+	if err := b.OpenError(0); err != nil {
 		t.Error(err)
 	}
 }

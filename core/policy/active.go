@@ -2,19 +2,19 @@ package policy
 
 import "sync/atomic"
 
-// Active is the set in force. Swap replaces it while evaluations run: those
+// ActiveSet is the set in force. Swap replaces it while evaluations run: those
 // that have begun end on the set that they pinned.
-type Active struct{ current atomic.Pointer[Set] }
+type ActiveSet struct{ current atomic.Pointer[Set] }
 
-// NewActive puts a set in force and takes it over.
-func NewActive(s *Set) *Active {
-	a := &Active{}
+// NewActiveSet puts a set in force and takes it over.
+func NewActiveSet(s *Set) *ActiveSet {
+	a := &ActiveSet{}
 	a.current.Store(s)
 	return a
 }
 
 // Pin is the set in force, held until its Unpin.
-func (a *Active) Pin() *Set {
+func (a *ActiveSet) Pin() *Set {
 	for {
 		// Between the load and the pin the set may be replaced and given up.
 		if s := a.current.Load(); s.tryPin() {
@@ -24,7 +24,7 @@ func (a *Active) Pin() *Set {
 }
 
 // Swap puts next in force, takes it over and gives the old set up.
-func (a *Active) Swap(next *Set) { a.current.Swap(next).Unpin() }
+func (a *ActiveSet) Swap(next *Set) { a.current.Swap(next).Unpin() }
 
 // Close gives the set in force up; nothing may be pinned any more.
-func (a *Active) Close() { a.current.Load().Unpin() }
+func (a *ActiveSet) Close() { a.current.Load().Unpin() }

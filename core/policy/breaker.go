@@ -52,8 +52,8 @@ type Breaker struct {
 	held   error // why it stays open until Reset; nil: it does not
 }
 
-// Open is the fault that opened the breaker, nil while the policy may be asked.
-func (b *Breaker) Open(now int64) error {
+// OpenError is the fault that opened the breaker, nil while the policy may be asked.
+func (b *Breaker) OpenError(now int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.held != nil {
@@ -65,9 +65,9 @@ func (b *Breaker) Open(now int64) error {
 	return b.last
 }
 
-// Fault tells of an evaluation in which the policy was at fault. It returns
+// RecordFault tells of an evaluation in which the policy was at fault. It returns
 // whether that opened the breaker.
-func (b *Breaker) Fault(now int64, err error) (opened bool) {
+func (b *Breaker) RecordFault(now int64, err error) (opened bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inARow++
@@ -80,16 +80,16 @@ func (b *Breaker) Fault(now int64, err error) (opened bool) {
 	return true
 }
 
-// Well tells of an evaluation in which the policy was asked and not at fault.
-func (b *Breaker) Well() {
+// RecordSuccess tells of an evaluation in which the policy was asked and not at fault.
+func (b *Breaker) RecordSuccess() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inARow, b.pause, b.last = 0, 0, nil
 }
 
-// Hold opens the breaker until Reset, whatever the time: a cluster has agreed
+// Trip opens the breaker until Reset, whatever the time: a cluster has agreed
 // that the policy is not to be asked.
-func (b *Breaker) Hold(why error) {
+func (b *Breaker) Trip(why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.held = why

@@ -15,31 +15,31 @@ func TestBreaker_OpensAfterFaultsInARowForLongerEachTime(t *testing.T) {
 	why := errors.New("why")
 	now := int64(1000)
 	for i := range 4 {
-		if b.Fault(now, why) || b.Open(now) != nil {
+		if b.RecordFault(now, why) || b.OpenError(now) != nil {
 			t.Fatalf("open after %d faults", i+1)
 		}
 	}
-	b.Well() // the row is broken
+	b.RecordSuccess() // the row is broken
 	for range 4 {
-		b.Fault(now, why)
+		b.RecordFault(now, why)
 	}
-	if !b.Fault(now, why) || !errors.Is(b.Open(now), why) {
+	if !b.RecordFault(now, why) || !errors.Is(b.OpenError(now), why) {
 		t.Fatal("not open after five in a row")
 	}
 	for _, pause := range []int64{30, 60, 120, 240, 480, 600, 600} {
-		if b.Open(now+pause*second-1) == nil {
+		if b.OpenError(now+pause*second-1) == nil {
 			t.Errorf("closed before %d s", pause)
 		}
 		now += pause * second
-		if b.Open(now) != nil {
+		if b.OpenError(now) != nil {
 			t.Errorf("still open after %d s: nobody tries", pause)
 		}
-		if !b.Fault(now, why) { // the one that tried failed again
+		if !b.RecordFault(now, why) { // the one that tried failed again
 			t.Error("one more fault does not open it again")
 		}
 	}
-	b.Well()
-	if b.Open(now) != nil {
+	b.RecordSuccess()
+	if b.OpenError(now) != nil {
 		t.Error("open although it went well")
 	}
 }

@@ -23,8 +23,8 @@ var DefaultLimits = Limits{
 	Time:       2 * time.Second,
 }
 
-// Or is l with the fields of d where it has none.
-func (l Limits) Or(d Limits) Limits {
+// WithDefaults is l with the fields of d where it has none.
+func (l Limits) WithDefaults(d Limits) Limits {
 	if l.Fuel == 0 {
 		l.Fuel = d.Fuel
 	}
@@ -40,8 +40,8 @@ func (l Limits) Or(d Limits) Limits {
 	return l
 }
 
-// UpTo is l with no field above that of most, where most has one.
-func (l Limits) UpTo(most Limits) Limits {
+// CappedAt is l with no field above that of most, where most has one.
+func (l Limits) CappedAt(most Limits) Limits {
 	cut := func(v, most uint64) uint64 {
 		if most == 0 {
 			return v

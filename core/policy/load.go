@@ -2,8 +2,8 @@ package policy
 
 import "time"
 
-// MaxModule is the size of the largest module that travels to servers, in bytes.
-const MaxModule = 8 << 20
+// MaxModuleSize is the size of the largest module that travels to servers, in bytes.
+const MaxModuleSize = 8 << 20
 
 // LoadRequest asks a cluster to take a policy in. One of Module, Builtin and
 // Executable says what the policy is made of.

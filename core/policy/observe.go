@@ -14,7 +14,7 @@ type Call struct {
 	Hook                    string
 	Options, Rows           int
 	Fuel                    uint64
-	Began                   time.Time
+	Started                 time.Time
 	Duration                time.Duration
 	Err                     error
 }
@@ -33,7 +33,7 @@ func (o *observed) tell(hook string, options, rows int, call func() error) error
 	v := o.version
 	c := Call{
 		Policy: v.Name, Version: v.ID, Digest: v.Digest, Hook: hook, Options: options, Rows: rows,
-		Fuel: o.Fuel(), Began: from, Duration: time.Since(from), Err: err,
+		Fuel: o.Fuel(), Started: from, Duration: time.Since(from), Err: err,
 	}
 	for _, tell := range [...]func(Call){v.observe, o.caller} {
 		if tell != nil {

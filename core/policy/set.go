@@ -31,15 +31,15 @@ type Set struct {
 func NewSet(versions ...*Version) (*Set, error) {
 	for _, v := range versions {
 		if v.Name == DefaultName {
-			return NewSetOver(v, versions...)
+			return NewSetWithFallback(v, versions...)
 		}
 	}
 	return nil, fmt.Errorf("a set of policies needs one named %s", DefaultName)
 }
 
-// NewSetOver makes a set in which fallback decides what others leave open,
+// NewSetWithFallback makes a set in which fallback decides what others leave open,
 // whatever is named default.
-func NewSetOver(fallback *Version, versions ...*Version) (*Set, error) {
+func NewSetWithFallback(fallback *Version, versions ...*Version) (*Set, error) {
 	s := &Set{byName: make(map[string]*Version, len(versions)), fallback: fallback, pins: 1}
 	for _, v := range versions {
 		if s.byName[v.Name] != nil {
@@ -48,7 +48,7 @@ func NewSetOver(fallback *Version, versions ...*Version) (*Set, error) {
 		s.byName[v.Name] = v
 	}
 	for _, v := range s.Versions() {
-		v.Hold()
+		v.AddRef()
 	}
 	return s, nil
 }
@@ -57,7 +57,7 @@ func NewSetOver(fallback *Version, versions ...*Version) (*Set, error) {
 func (s *Set) Override(v *Version) *Set {
 	o := &Set{byName: s.byName, fallback: s.fallback, override: v, pins: 1}
 	for _, v := range o.Versions() {
-		v.Hold()
+		v.AddRef()
 	}
 	return o
 }
@@ -90,13 +90,13 @@ func (s *Set) Unpin() {
 		return
 	}
 	for _, v := range s.Versions() {
-		v.Drop()
+		v.ReleaseRef()
 	}
 }
 
-// Pick is the version for a job that names jobPolicy under a configuration
+// Select is the version for a job that names jobPolicy under a configuration
 // that names clusterPolicy; empty names do not count.
-func (s *Set) Pick(jobPolicy, clusterPolicy string) (*Version, error) {
+func (s *Set) Select(jobPolicy, clusterPolicy string) (*Version, error) {
 	if s.override != nil {
 		return s.override, nil
 	}

@@ -10,7 +10,7 @@ import (
 func TestActive_VersionsCloseWhenTheLastPinGoes(t *testing.T) {
 	old, kept, next := &factory{name: "default"}, &factory{name: "kept"}, &factory{name: "default"}
 	keep := version(t, kept)
-	active := policy.NewActive(set(t, version(t, old), keep))
+	active := policy.NewActiveSet(set(t, version(t, old), keep))
 	pinned := active.Pin()
 	in := acquire(t, pinned.Default())
 	active.Swap(set(t, version(t, next), keep))
@@ -49,7 +49,7 @@ func TestOverride_IsHeldLikeAnyOther(t *testing.T) {
 	s := set(t, version(t, f))
 	o := s.Override(version(t, other))
 	s.Unpin()
-	if v, err := o.Pick("anything", "at all"); err != nil || v.Name != "other" {
+	if v, err := o.Select("anything", "at all"); err != nil || v.Name != "other" {
 		t.Errorf("picked %v, %v", v, err)
 	}
 	if f.open.Load() != 1 || other.open.Load() != 1 {
@@ -77,7 +77,7 @@ func TestActive_NobodySeesHalfASwap(t *testing.T) {
 			home[v] = s
 		}
 	}
-	active := policy.NewActive(sets[0])
+	active := policy.NewActiveSet(sets[0])
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	for range 4 {

@@ -30,9 +30,9 @@ type Source struct {
 	// Observe is told of every call of a hook; nil: nobody is. It is called from
 	// many goroutines.
 	Observe func(Call)
-	// Closed is called once the version is retired and its last instance closed;
+	// OnClosed is called once the version is retired and its last instance closed;
 	// nil: nobody is told.
-	Closed func()
+	OnClosed func()
 }
 
 // Version is a policy that is ready to be asked: a module with its
@@ -79,7 +79,7 @@ func NewVersion(src Source) (*Version, error) {
 	}
 	v := &Version{
 		Name: src.Name, ID: versionID(src.Module.Digest(), settings.Canonical(config)), Digest: src.Module.Digest(),
-		Grants: slices.Clone(src.Grants), OnFault: src.OnFault, observe: src.Observe, closed: src.Closed,
+		Grants: slices.Clone(src.Grants), OnFault: src.OnFault, observe: src.Observe, closed: src.OnClosed,
 		info: first.Info(), hooks: first.Hooks(), module: src.Module, config: config, idle: []Instance{first},
 	}
 	if v.info.Adaptive && !v.hooks.Has(HookScoreVictims) {
@@ -120,14 +120,14 @@ func (v *Version) KeepsRedundant() bool {
 
 // Acquire hands out an instance for one goroutine; give it back with Release.
 // What was started once and cannot be started again is a fault.
-func (v *Version) Acquire() (Instance, error) { return v.AcquireFor(nil) }
+func (v *Version) Acquire() (Instance, error) { return v.AcquireObserved(nil) }
 
-// AcquireFor is Acquire for somebody who wants to be told of every call of the
+// AcquireObserved is Acquire for somebody who wants to be told of every call of the
 // instance; nil: nobody does.
-func (v *Version) AcquireFor(tell func(Call)) (Instance, error) {
+func (v *Version) AcquireObserved(tell func(Call)) (Instance, error) {
 	in, err := v.acquire()
 	if err != nil {
-		return nil, v.Count("Start", err)
+		return nil, v.RecordCall("Start", err)
 	}
 	if v.observe != nil || tell != nil {
 		return &observed{Instance: in, version: v, caller: tell}, nil
@@ -193,8 +193,8 @@ func (v *Version) Release(in Instance) {
 	v.back()
 }
 
-// Hold keeps the version ready until Drop. Every set holds its versions.
-func (v *Version) Hold() {
+// AddRef keeps the version ready until Drop. Every set holds its versions.
+func (v *Version) AddRef() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.retired {
@@ -203,9 +203,9 @@ func (v *Version) Hold() {
 	v.holders++
 }
 
-// Drop ends a Hold. With the last of them the version is retired: idle
+// ReleaseRef ends a Hold. With the last of them the version is retired: idle
 // instances are closed, others when they come back.
-func (v *Version) Drop() {
+func (v *Version) ReleaseRef() {
 	v.mu.Lock()
 	v.holders--
 	if v.holders > 0 {
@@ -224,9 +224,9 @@ func (v *Version) Drop() {
 	}
 }
 
-// Count counts a call and, when err is a fault, the fault. It returns err as
+// RecordCall counts a call and, when err is a fault, the fault. It returns err as
 // an *Error that names the version and the hook; nil stays nil.
-func (v *Version) Count(hook string, err error) error {
+func (v *Version) RecordCall(hook string, err error) error {
 	v.calls.Add(1)
 	if err == nil {
 		return nil
@@ -241,14 +241,14 @@ func (v *Version) Count(hook string, err error) error {
 	return &named
 }
 
-// Misanswer is the fault of an answer that breaks a rule.
-func (v *Version) Misanswer(hook, format string, args ...any) error {
+// RecordBadAnswer is the fault of an answer that breaks a rule.
+func (v *Version) RecordBadAnswer(hook, format string, args ...any) error {
 	v.faults.Add(1)
 	return &Error{Policy: v.Name, Version: v.ID, Hook: hook, Fault: FaultAnswer, Err: fmt.Errorf(format, args...)}
 }
 
-// FellBack counts an evaluation in which default decided instead.
-func (v *Version) FellBack() { v.fallbacks.Add(1) }
+// RecordFallback counts an evaluation in which default decided instead.
+func (v *Version) RecordFallback() { v.fallbacks.Add(1) }
 
 // Stats counts hook calls and faults so far.
 func (v *Version) Stats() (calls, faults int64) { return v.calls.Load(), v.faults.Load() }

@@ -81,7 +81,7 @@ func TestCount_NamesTheVersionAndTheHook(t *testing.T) {
 	v := version(t, &factory{name: "default"})
 	hosts := &policy.Error{Fault: policy.FaultLimit, Err: errors.New("out of fuel"), Hint: "raise it"}
 	for _, err := range []error{hosts, fmt.Errorf("wrapped: %w", hosts), errors.New("own words")} {
-		fault, ok := errors.AsType[*policy.Error](v.Count("ScoreVictims", err))
+		fault, ok := errors.AsType[*policy.Error](v.RecordCall("ScoreVictims", err))
 		if !ok || fault.Policy != "default" || fault.Version != v.ID || fault.Hook != "ScoreVictims" {
 			t.Errorf("%v became %#v", err, fault)
 		}

@@ -87,11 +87,11 @@ func (s *searcher) newStamp() {
 // own, or one twice.
 func (s *searcher) checkPick(o int, row int32) error {
 	if first, last := s.batch.cand.FirstRow[o], s.batch.cand.FirstRow[o+1]; row < first || row >= last {
-		return s.victims.version.Misanswer("SelectVictims",
+		return s.victims.version.RecordBadAnswer("SelectVictims",
 			"option %d lists row %d, which is none of its rows %d to %d", o, row, first, last-1)
 	}
 	if s.seen[row] == s.stamp {
-		return s.victims.version.Misanswer("SelectVictims", "option %d lists row %d twice", o, row)
+		return s.victims.version.RecordBadAnswer("SelectVictims", "option %d lists row %d twice", o, row)
 	}
 	s.seen[row] = s.stamp
 	return nil

@@ -58,8 +58,8 @@ const (
 
 // begin forgets which nodes came first in an earlier search.
 func (q *kinds) begin(snap *state.Snapshot) {
-	positions, dims, strict := snap.Chunks()*state.ChunkSize, snap.Dims().Len(), []*model.Budget(nil)
-	if snap.StrictBudgets() > 0 {
+	positions, dims, strict := snap.ChunkCount()*state.ChunkSize, snap.Dims().Len(), []*model.Budget(nil)
+	if snap.StrictBudgetCount() > 0 {
 		strict = snap.Budgets()
 	}
 	for _, number := range q.used {
@@ -122,7 +122,7 @@ func (q *kinds) number(snap *state.Snapshot, node *model.Node, rows []state.Row)
 func (q *kinds) addBudgets(snap *state.Snapshot, row *state.Row) {
 	var under []int32
 	if row.Started {
-		under = snap.BudgetsOf(row.Group)
+		under = snap.GroupBudgets(row.Group)
 	}
 	q.key = binary.LittleEndian.AppendUint32(q.key, uint32(len(under)))
 	for _, at := range under {
@@ -202,7 +202,7 @@ func (f *Finder) findOwn() {
 // where there is none, or where more decides than what it offers and runs.
 func (f *Finder) firstAlike(k, pos int32) int32 {
 	chunk, i := f.snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
-	if (chunk.Guarded()|chunk.Claimed())>>i&1 == 1 {
+	if (chunk.HasEvictionRules()|chunk.HasClaims())>>i&1 == 1 {
 		return k
 	}
 	if rules := f.req.Rules; rules != nil && (!rules.Allows(pos) || rules.HasSeparatedRows(pos)) {

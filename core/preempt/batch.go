@@ -43,7 +43,7 @@ type place struct {
 	showsAll  bool    // its candidates would overrun a budget between them
 	limits    *limits // nil: none
 	rows      []state.Row
-	claimed   *model.Room // what claims leave; nil: they take nothing
+	claimed   *model.FreeCapacity // what claims leave; nil: they take nothing
 	choice    []int16
 	// searcher.kept[kept:][:keeps] are the candidates that are its victims, once
 	// that is known.
@@ -79,11 +79,11 @@ func (p *place) free(d int) int64 {
 	return p.chunk.Free(d)[p.i]
 }
 
-func (p *place) room() model.Room {
+func (p *place) room() model.FreeCapacity {
 	if p.claimed != nil {
 		return *p.claimed
 	}
-	return p.chunk.Room(int(p.i))
+	return p.chunk.FreeCapacity(int(p.i))
 }
 
 // begin empties the batch for a new search.
@@ -197,7 +197,7 @@ func marked(mustLeave []uint8) (n int32) {
 
 // deviceNeed is what request r lacks of its device group, after what earlier
 // requests take of the same one.
-func deviceNeed(ask *model.Ask, room model.Room, choice []int16, r int) float64 {
+func deviceNeed(ask *model.Ask, room model.FreeCapacity, choice []int16, r int) float64 {
 	need := ask.Devices[r].Count - room.Devices[choice[r]]
 	for earlier := range r {
 		if choice[earlier] == choice[r] {

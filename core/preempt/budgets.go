@@ -18,7 +18,7 @@ func (f *Finder) findSlacks() {
 		return
 	}
 	for at := range f.snap.Budgets() {
-		slack := f.snap.BudgetSlack(int32(at), f.req.Now)
+		slack := f.snap.DisruptionsAllowed(int32(at), f.req.Now)
 		f.slacks, f.leastSlack = append(f.slacks, slack), min(f.leastSlack, slack)
 	}
 }
@@ -34,7 +34,7 @@ func (s *searcher) underStrict(rows []state.Row) bool {
 		if int64(rows[x].Priority) > s.ceiling {
 			return false
 		}
-		for _, at := range s.f.snap.BudgetsOf(rows[x].Group) {
+		for _, at := range s.f.snap.GroupBudgets(rows[x].Group) {
 			if budgets[at].Strict && s.f.slacks[at] < len(rows) {
 				return true
 			}
@@ -75,7 +75,7 @@ func (s *searcher) overruns(row *state.Row, most int) bool {
 	if !row.Started {
 		return false
 	}
-	for _, at := range s.f.snap.BudgetsOf(row.Group) {
+	for _, at := range s.f.snap.GroupBudgets(row.Group) {
 		if slack := s.f.slacks[at]; slack < most && s.charged.Add(at, 1) > slack {
 			return true
 		}
@@ -94,7 +94,7 @@ func (s *searcher) violations(victims []*state.Row) (n int32) {
 			continue
 		}
 		overrun := false
-		for _, at := range s.f.snap.BudgetsOf(row.Group) {
+		for _, at := range s.f.snap.GroupBudgets(row.Group) {
 			if slack := s.f.slacks[at]; slack < len(victims) {
 				overrun = s.charged.Add(at, 1) > slack || overrun
 			}
@@ -137,7 +137,7 @@ func (s *searcher) findTight() bool {
 		if !row.Started {
 			continue
 		}
-		for _, at := range s.f.snap.BudgetsOf(row.Group) {
+		for _, at := range s.f.snap.GroupBudgets(row.Group) {
 			switch slack := s.f.slacks[at]; {
 			case slack <= 0:
 				s.tight[i] = true
@@ -183,7 +183,7 @@ func addBudgets(r *sdk.Rows, snap *state.Snapshot, rows []*state.Row) {
 	refs.First = sized(refs.First, len(rows)+1)
 	refs.First[0] = 0
 	for i, row := range rows {
-		if under := snap.BudgetsOf(row.Group); len(under) > 0 && row.Started {
+		if under := snap.GroupBudgets(row.Group); len(under) > 0 && row.Started {
 			refs.At = append(refs.At, under...)
 		}
 		refs.First[i+1] = int32(len(refs.At))
@@ -213,7 +213,7 @@ func (f *Finder) budgetTable(ids *columns.Strings) (t sdk.BudgetTable) {
 func (f *Finder) refreshGuards(w *searcher, evicted []*model.Group) {
 	f.affected = f.affected[:0]
 	for _, g := range evicted {
-		if g.Job.EvictedWhole {
+		if g.Job.AllOrNone {
 			f.addHolders(g.Job.Key(), w.ceiling, func(*model.Allocation) bool { return true })
 		}
 	}
@@ -233,7 +233,7 @@ func (f *Finder) refreshBudgets(w *searcher) {
 			continue
 		}
 		changed = true
-		for key := range f.snap.JobsUnder(b) {
+		for key := range f.snap.BudgetJobs(b) {
 			f.addHolders(key, w.ceiling, func(a *model.Allocation) bool { return b.Matches(a.Group) })
 		}
 	}
@@ -247,7 +247,7 @@ func (f *Finder) refreshBudgets(w *searcher) {
 func (f *Finder) addHolders(key model.JobKey, ceiling int64, meant func(*model.Allocation) bool) {
 	f.allocs = f.snap.AppendJobAllocs(f.allocs[:0], key)
 	for _, a := range f.allocs {
-		if !a.Live() || int64(a.Job.Priority) > ceiling && !a.Job.EvictedWhole || !meant(a) {
+		if !a.Live() || int64(a.Job.Priority) > ceiling && !a.Job.AllOrNone || !meant(a) {
 			continue
 		}
 		if k, ok := f.slot(a.NodePos); ok {

@@ -97,7 +97,7 @@ func (f *Finder) scoreOptions() error {
 	t.scores.Score = zeroed(t.scores.Score, n)
 	t.scores.Recheck = sdk.Recheck{}
 	v := f.chooser.version
-	if err := v.Count("ScoreOptions", f.chooser.instance.ScoreOptions(&t.options, &t.scores)); err != nil {
+	if err := v.RecordCall("ScoreOptions", f.chooser.instance.ScoreOptions(&t.options, &t.scores)); err != nil {
 		return err
 	}
 	if at := t.scores.Recheck.Time(); at != 0 {
@@ -105,7 +105,7 @@ func (f *Finder) scoreOptions() error {
 	}
 	for i, score := range t.scores.Score {
 		if math.IsNaN(score) || math.IsInf(score, 0) {
-			return v.Misanswer("ScoreOptions", "option %d has the score %v; scores must be finite", i, score)
+			return v.RecordBadAnswer("ScoreOptions", "option %d has the score %v; scores must be finite", i, score)
 		}
 	}
 	return nil
@@ -219,7 +219,7 @@ func (f *Finder) fillDevices() {
 	for _, at := range t.at {
 		opt := &f.options[at]
 		node := f.snap.NodeAt(opt.pos)
-		room := f.snap.Chunk(int(opt.pos) / state.ChunkSize).Room(int(opt.pos) % state.ChunkSize)
+		room := f.snap.Chunk(int(opt.pos) / state.ChunkSize).FreeCapacity(int(opt.pos) % state.ChunkSize)
 		choice := f.device(opt, node)
 		for r := range ask.Devices {
 			o.DeviceNeed[r] = append(o.DeviceNeed[r], deviceNeed(ask, room, choice, r))

@@ -65,10 +65,10 @@ func (f *Finder) findHopeless() {
 		return
 	}
 	e := f.emptiedUpTo(w.ceiling, f.dims.Len())
-	if missing := f.snap.Chunks() - len(e.chunks); missing > 0 {
+	if missing := f.snap.ChunkCount() - len(e.chunks); missing > 0 {
 		e.chunks = append(e.chunks, make([]emptiedChunk, missing)...)
 	}
-	for c := range f.snap.Chunks() {
+	for c := range f.snap.ChunkCount() {
 		f.hopeless = append(f.hopeless, e.refresh(c, f.snap.Chunk(c)).lacking(&f.req.Group.Ask))
 	}
 	// Of an earlier version of the job there may be allocations that would go, but
@@ -92,7 +92,7 @@ func (s *searcher) isHopeless(pos int) bool {
 	}
 	chunk, rules := s.f.snap.Chunk(c), s.f.req.Rules
 	switch {
-	case chunk.Guarded()>>i&1 == 1 || int64(chunk.MinPriority(i)) > s.ceiling:
+	case chunk.HasEvictionRules()>>i&1 == 1 || int64(chunk.MinPriority(i)) > s.ceiling:
 		return false
 	case rules == nil:
 		return true
@@ -150,7 +150,7 @@ func (e *emptied) sum(to *emptiedChunk, chunk *state.Chunk, i int) {
 // lacking has a bit for every node that would have too little for the ask.
 func (c *emptiedChunk) lacking(ask *model.Ask) (nodes uint64) {
 	for _, d := range ask.Dims {
-		nodes |= state.Lacking((*[state.ChunkSize]int64)(c.most[int(d)*state.ChunkSize:]), ask.Vec[d])
+		nodes |= state.BelowMask((*[state.ChunkSize]int64)(c.most[int(d)*state.ChunkSize:]), ask.Vec[d])
 	}
 	return nodes
 }

@@ -78,7 +78,7 @@ func outcomesOf(t tb, f *preempt.Finder, snap *state.Snapshot, g *model.Group, v
 func shaken(d dice, snap *state.Snapshot) *state.Snapshot {
 	txn := snap.Fork(snap.Index() + 1)
 	for range 40 {
-		chunk := snap.Chunk(d.IntN(snap.Chunks()))
+		chunk := snap.Chunk(d.IntN(snap.ChunkCount()))
 		at := d.IntN(chunk.Len())
 		if rows := chunk.Rows(at); len(rows) > 0 && d.oneIn(2) {
 			gone := *rows[d.IntN(len(rows))].Alloc

@@ -192,7 +192,7 @@ func (f *Finder) addOption(pos int32, device int16) {
 
 // lookAtBudgets finds out whether budgets matter, and what they have left.
 func (f *Finder) lookAtBudgets() {
-	strict := f.snap.StrictBudgets() > 0
+	strict := f.snap.StrictBudgetCount() > 0
 	reads := func(v *policy.Version) bool { return v.Info().Columns.Has(sdk.BudgetColumns) }
 	f.budgeted = len(f.snap.Budgets()) > 0 && (strict || reads(f.req.Policy) || reads(f.req.Default))
 	f.findSlacks()
@@ -331,7 +331,7 @@ func (f *Finder) searchAgain() error {
 func (f *Finder) slot(pos int32) (k int32, ok bool) {
 	if !f.slotted {
 		f.slotted = true
-		f.slots = sized(f.slots, f.snap.Chunks()*state.ChunkSize)
+		f.slots = sized(f.slots, f.snap.ChunkCount()*state.ChunkSize)
 		for i := range f.slots {
 			f.slots[i] = -1
 		}

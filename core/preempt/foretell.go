@@ -24,7 +24,7 @@ func (s *searcher) canForetell() bool {
 // foretell is what the option on a node costs; ok is false where that cannot be said.
 func (s *searcher) foretell(p *place) (c cost, ok bool) {
 	around := s.f.leastSlack < len(p.rows)
-	if !s.foretells || p.chunk.Guarded()>>p.i&1 == 1 || around && !s.around {
+	if !s.foretells || p.chunk.HasEvictionRules()>>p.i&1 == 1 || around && !s.around {
 		return c, false
 	}
 	missing := s.startMissing()

@@ -28,7 +28,7 @@ type unit struct {
 // guarded is whether something on the node says more of its rows than their
 // priority.
 func (s *searcher) guarded(p *place) bool {
-	return len(s.f.req.Excluded) > 0 || p.chunk.Guarded()>>p.i&1 == 1 || s.strict && s.underStrict(p.rows)
+	return len(s.f.req.Excluded) > 0 || p.chunk.HasEvictionRules()>>p.i&1 == 1 || s.strict && s.underStrict(p.rows)
 }
 
 // mayGo is whether a row of a guarded node may be a victim.
@@ -37,7 +37,7 @@ func (s *searcher) mayGo(p *place, row *state.Row) bool {
 		return false
 	}
 	job := row.Group.Job
-	if !job.EvictedWhole {
+	if !job.AllOrNone {
 		return s.mayGoAlone(p, row)
 	}
 	u := s.unit(job.Key())
@@ -63,7 +63,7 @@ func (s *searcher) mayGoAlone(p *place, row *state.Row) bool {
 
 // spares is whether the row's job spares it from this preemptor now.
 func (s *searcher) spares(row *state.Row) bool {
-	until, spared := row.Group.Job.Spares(row.Alloc, s.f.req.Group.Job.Priority, s.f.req.Now)
+	until, spared := row.Group.Job.ProtectedFrom(row.Alloc, s.f.req.Group.Job.Priority, s.f.req.Now)
 	if until != 0 {
 		s.recheck.At(until)
 	}
@@ -74,7 +74,7 @@ func (s *searcher) spares(row *state.Row) bool {
 // is asked for again.
 func (s *searcher) costsOf(row *state.Row) protect.Charges {
 	s.costs = s.costs[:0]
-	for _, at := range s.f.snap.BudgetsOf(row.Group) {
+	for _, at := range s.f.snap.GroupBudgets(row.Group) {
 		if s.f.snap.Budgets()[at].Strict {
 			s.costs = append(s.costs, protect.Charge{Budget: at, Count: 1})
 		}
@@ -96,7 +96,7 @@ func (s *searcher) within(p *place, costs protect.Charges) bool {
 // stop notes that a strict budget keeps somebody on a node.
 func (s *searcher) stop(k, budget int32) {
 	s.unsettled = true // what a budget has left changes elsewhere
-	if at := s.f.snap.MoreEvictionsAt(budget, s.f.req.Now); at != 0 {
+	if at := s.f.snap.NextEvictionAt(budget, s.f.req.Now); at != 0 {
 		s.recheck.At(at) // or by time alone
 	}
 	s.f.stoppedBy[k] = budget + 1
@@ -118,7 +118,7 @@ func (s *searcher) unit(key model.JobKey) *unit {
 	u := &unit{}
 	live := map[string]int{}
 	for _, a := range s.f.snap.AppendJobAllocs(nil, key) {
-		if !a.GoesWhole() {
+		if !a.InCohort() {
 			continue
 		}
 		row := s.rowOf(a)
@@ -137,7 +137,7 @@ func (s *searcher) unit(key model.JobKey) *unit {
 	u.sortByNode()
 	if job := s.f.snap.Job(key); job != nil {
 		for group, n := range live {
-			if n = job.Surplus(group, n); n > 0 {
+			if n = job.SurplusInstances(group, n); n > 0 {
 				if u.surplus == nil {
 					u.surplus = map[string]int{}
 				}
@@ -222,7 +222,7 @@ func (s *searcher) appendConcerned(list []*state.Row, o int, row *state.Row) []*
 		list = append(list, u.rows[at])
 	}
 	for _, mate := range p.elsewhere() {
-		if mate.Group.Job.EvictedWhole && mate.Group.Job.Key() == key {
+		if mate.Group.Job.AllOrNone && mate.Group.Job.Key() == key {
 			list = append(list, mate)
 		}
 	}
@@ -239,7 +239,7 @@ func (s *searcher) wentAlone(row *state.Row) bool {
 // goesAlone is whether a row may be the next pick without company: its job is not
 // evicted whole, or enough of its group stay.
 func (s *searcher) goesAlone(row *state.Row) bool {
-	if !row.Group.Job.EvictedWhole {
+	if !row.Group.Job.AllOrNone {
 		return true
 	}
 	left := s.unit(row.Group.Job.Key()).surplus[row.Group.Name]
@@ -247,7 +247,7 @@ func (s *searcher) goesAlone(row *state.Row) bool {
 		return false
 	}
 	for _, pick := range s.picks {
-		if g := s.batch.rows[pick].Group; g.Job.EvictedWhole && g.Name == row.Group.Name && g.Job.Key() == row.Group.Job.Key() {
+		if g := s.batch.rows[pick].Group; g.Job.AllOrNone && g.Name == row.Group.Name && g.Job.Key() == row.Group.Job.Key() {
 			left--
 		}
 	}
@@ -316,7 +316,7 @@ func (s *searcher) evictGuarded(o int, picks []int32, whole bool) (fits bool, er
 
 // went is whether the job of a row went whole with a pick of the option.
 func (s *searcher) went(row *state.Row) bool {
-	if len(s.wholes) == 0 || !row.Group.Job.EvictedWhole {
+	if len(s.wholes) == 0 || !row.Group.Job.AllOrNone {
 		return false
 	}
 	key := row.Group.Job.Key()
@@ -448,7 +448,7 @@ func (s *searcher) addCompany(p *place) {
 	var asked []model.JobKey
 	for _, row := range slices.Clone(s.eligible) {
 		key := row.Group.Job.Key()
-		if !row.Group.Job.EvictedWhole || slices.Contains(asked, key) {
+		if !row.Group.Job.AllOrNone || slices.Contains(asked, key) {
 			continue
 		}
 		asked = append(asked, key)
@@ -478,7 +478,7 @@ func (s *searcher) keepUnits(p *place, asked []*state.Row) {
 	here := s.f.req.Nodes[p.k]
 	var broken []model.JobKey
 	for _, row := range asked {
-		if row.Group.Job.EvictedWhole && !slices.Contains(s.eligible, row) {
+		if row.Group.Job.AllOrNone && !slices.Contains(s.eligible, row) {
 			broken = append(broken, row.Group.Job.Key())
 		}
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 func (d dice) guard(j *model.Job) {
-	j.EvictedWhole = d.oneIn(4)
+	j.AllOrNone = d.oneIn(4)
 	if d.oneIn(4) {
 		j.Toleration = &model.PreemptionToleration{}
 		if d.oneIn(2) {
@@ -100,7 +100,7 @@ func (w *world) costs(victims []*model.Allocation) map[string]int {
 
 // with is everybody who goes when an allocation does.
 func (w *world) with(a *model.Allocation) []*model.Allocation {
-	if !a.Job.EvictedWhole {
+	if !a.Job.AllOrNone {
 		return []*model.Allocation{a}
 	}
 	return slices.DeleteFunc(w.snap.AppendJobAllocs(nil, a.Job.Key()), func(b *model.Allocation) bool { return !b.Live() })

@@ -73,7 +73,7 @@ func (s *searcher) write(n *note, g *model.Group) {
 	if s.f.leastSlack == math.MaxInt {
 		return // budgets do not matter
 	}
-	n.under = s.f.snap.BudgetsOf(g)
+	n.under = s.f.snap.GroupBudgets(g)
 	budgets := s.f.snap.Budgets()
 	for _, b := range n.under {
 		switch slack := s.f.slacks[b]; {

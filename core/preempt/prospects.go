@@ -204,7 +204,7 @@ func (s *searcher) prospect(k int32) prospect {
 	f.options[f.first[k]].alive = false
 	pos := f.req.Nodes[k]
 	chunk, i := f.snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
-	if int64(chunk.MinPriority(i)) > s.ceiling || chunk.Schedulable()>>i&1 == 0 {
+	if int64(chunk.MinPriority(i)) > s.ceiling || chunk.Eligible()>>i&1 == 0 {
 		return unknown
 	}
 	if rules := f.req.Rules; rules != nil && (!rules.Allows(pos) || s.separates && rules.HasSeparatedRows(pos)) {
@@ -288,7 +288,7 @@ func (s *searcher) isTight(row *state.Row) bool {
 	if !row.Started {
 		return false
 	}
-	return slices.ContainsFunc(s.f.snap.BudgetsOf(row.Group), func(at int32) bool { return s.f.slacks[at] <= 0 })
+	return slices.ContainsFunc(s.f.snap.GroupBudgets(row.Group), func(at int32) bool { return s.f.slacks[at] <= 0 })
 }
 
 // groupCount is how many rows of a group were counted, and how many may go.
@@ -308,7 +308,7 @@ func (s *searcher) usedUp(row *state.Row) bool {
 		at = len(s.counted)
 		s.counted = append(s.counted, groupCount{row.Group, 0, math.MaxInt})
 		budgets := s.f.snap.Budgets()
-		for _, b := range s.f.snap.BudgetsOf(row.Group) {
+		for _, b := range s.f.snap.GroupBudgets(row.Group) {
 			if budgets[b].Strict {
 				s.counted[at].may = min(s.counted[at].may, s.f.slacks[b])
 			}

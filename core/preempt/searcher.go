@@ -81,7 +81,7 @@ type asked struct {
 }
 
 func ask(v *policy.Version, tell func(policy.Call)) (asked, error) {
-	in, err := v.AcquireFor(tell)
+	in, err := v.AcquireObserved(tell)
 	return asked{v, in}, err
 }
 
@@ -119,7 +119,7 @@ func (s *searcher) begin(f *Finder) (err error) {
 	s.amounts = len(f.req.Group.Ask.Ports)+len(f.req.Group.Ask.Devices) == 0
 	s.ascending = chooser.Info().Ascending
 	s.around = s.ascending && s.columns.Has(sdk.BudgetColumns) && len(f.snap.Budgets()) > 0
-	s.strict = f.snap.StrictBudgets() > 0
+	s.strict = f.snap.StrictBudgetCount() > 0
 	s.quick = s.amounts && s.ascending && s.delta == nil && f.req.TieOrder.ByID() &&
 		(f.req.Rules == nil || len(f.req.Group.Colocate) == 0)
 	s.foretells = s.canForetell()
@@ -183,7 +183,7 @@ func (s *searcher) queue(k int) {
 	pos := int(f.req.Nodes[k])
 	chunk, i := f.snap.Chunk(pos/state.ChunkSize), pos%state.ChunkSize
 	f.why[k], f.reach[k] = NoCandidates, math.MinInt32
-	if int64(chunk.MinPriority(i)) > s.ceiling && !s.wide || chunk.Schedulable()>>i&1 == 0 {
+	if int64(chunk.MinPriority(i)) > s.ceiling && !s.wide || chunk.Eligible()>>i&1 == 0 {
 		return
 	}
 	if s.isHopeless(pos) {
@@ -198,7 +198,7 @@ func (s *searcher) queue(k int) {
 		f.why[k] = s.missed(p.k, NoCandidates)
 		return
 	}
-	if chunk.Claimed()>>i&1 == 1 {
+	if chunk.HasClaims()>>i&1 == 1 {
 		p.claimed = s.claimed(int32(pos))
 	}
 	p.guarded = s.guarded(&p) || p.limits != nil
@@ -232,9 +232,9 @@ func (s *searcher) queue(k int) {
 }
 
 // claimed is what a node with claims offers.
-func (s *searcher) claimed(pos int32) *model.Room {
+func (s *searcher) claimed(pos int32) *model.FreeCapacity {
 	g := s.f.req.Group
-	room := s.f.snap.RoomFor(pos, g.Job.Key(), g.Job.Priority, s.f.req.Now, new(model.Vector))
+	room := s.f.snap.FreeCapacityFor(pos, g.Job.Key(), g.Job.Priority, s.f.req.Now, new(model.Vector))
 	return &room
 }
 
@@ -534,7 +534,7 @@ func (s *searcher) askDelta() {
 		s.gaps[i] = c.Preemptor.Delta
 	}
 	v := s.delta.version
-	if s.fail(v.Count("PriorityDelta", s.delta.instance.PriorityDelta(c, s.gaps, &s.recheck))) {
+	if s.fail(v.RecordCall("PriorityDelta", s.delta.instance.PriorityDelta(c, s.gaps, &s.recheck))) {
 		return
 	}
 	for o := range b.places {
@@ -559,12 +559,12 @@ func (s *searcher) askDelta() {
 func (s *searcher) selectVictims() error {
 	c, v := &s.batch.cand, s.victims.version
 	s.selection.Reset()
-	if err := v.Count("SelectVictims", s.victims.instance.SelectVictims(c, &s.selection)); err != nil {
+	if err := v.RecordCall("SelectVictims", s.victims.instance.SelectVictims(c, &s.selection)); err != nil {
 		return err
 	}
 	s.noteRecheck(s.selection.Recheck)
 	if s.selection.Len() != c.Len() {
-		return v.Misanswer("SelectVictims", "answered %d options of %d", s.selection.Len(), c.Len())
+		return v.RecordBadAnswer("SelectVictims", "answered %d options of %d", s.selection.Len(), c.Len())
 	}
 	for o := range c.Len() {
 		if err := s.accept(o, s.selection.Rows(o), v.KeepsRedundant()); err != nil {
@@ -604,13 +604,13 @@ func (s *searcher) askScores() error {
 	clear(s.scores.Tier)
 	clear(s.scores.Score)
 	s.scores.Recheck = sdk.Recheck{}
-	if err := v.Count("ScoreVictims", s.victims.instance.ScoreVictims(c, &s.scores)); err != nil {
+	if err := v.RecordCall("ScoreVictims", s.victims.instance.ScoreVictims(c, &s.scores)); err != nil {
 		return err
 	}
 	s.noteRecheck(s.scores.Recheck)
 	for row, score := range s.scores.Score {
 		if math.IsNaN(score) || math.IsInf(score, -1) {
-			return v.Misanswer("ScoreVictims", "row %d has the score %v; only finite scores and +Inf (never) mean something", row, score)
+			return v.RecordBadAnswer("ScoreVictims", "row %d has the score %v; only finite scores and +Inf (never) mean something", row, score)
 		}
 	}
 	return nil

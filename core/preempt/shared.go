@@ -15,7 +15,7 @@ import (
 func (f *Finder) shared(ids *columns.Strings) *sdk.Shared {
 	s := &sdk.Shared{Totals: f.sumTotals()}
 	use := map[string]*model.Vector{f.req.Group.Job.Namespace: {}} // the asker's counts before it has anything
-	for c := range f.snap.Chunks() {
+	for c := range f.snap.ChunkCount() {
 		chunk := f.snap.Chunk(c)
 		for i := range chunk.Len() {
 			addUse(use, chunk.Rows(i))
@@ -63,11 +63,11 @@ func (f *Finder) sharedBut(columns sdk.Columns, ids *columns.Strings) *sdk.Share
 // sumTotals adds up what ready nodes offer.
 func (f *Finder) sumTotals() []float64 {
 	totals := make([]float64, f.dims.Len())
-	for c := range f.snap.Chunks() {
+	for c := range f.snap.ChunkCount() {
 		chunk := f.snap.Chunk(c)
 		for d := range totals {
 			avail := chunk.Avail(d)
-			for ready := chunk.Schedulable(); ready != 0; ready &= ready - 1 {
+			for ready := chunk.Eligible(); ready != 0; ready &= ready - 1 {
 				totals[d] += float64(avail[bits.TrailingZeros64(ready)])
 			}
 		}

@@ -95,8 +95,8 @@ func (t *trial) fitsWhole() bool {
 	for i, d := range t.ask.Dims {
 		t.free[d] = t.ask.Vec[d] - t.lacks[i]
 	}
-	room := model.Room{Free: t.free[:], Stride: 1, Ports: t.ports, Devices: t.devices}
-	return model.Fits(room, t.ask, t.choice).Kind == model.LackNothing
+	room := model.FreeCapacity{Free: t.free[:], Stride: 1, Ports: t.ports, Devices: t.devices}
+	return model.Fits(room, t.ask, t.choice).Kind == model.ShortageNone
 }
 
 // frees takes amounts off what is lacking, and tells how many of the dimensions

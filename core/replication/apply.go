@@ -99,8 +99,8 @@ func (a *applier) replay() bool {
 	if a.entry.Key == "" {
 		return false
 	}
-	a.txn.ForgetApplied(a.now)
-	was, ok := a.txn.Applied(a.entry.Key)
+	a.txn.ExpireIdempotencyRecords(a.now)
+	was, ok := a.txn.IdempotencyRecord(a.entry.Key)
 	if !ok {
 		return false
 	}
@@ -118,7 +118,7 @@ func (a *applier) remember() {
 	if e.Key == "" {
 		return
 	}
-	a.txn.ForgetApplied(a.now)
+	a.txn.ExpireIdempotencyRecords(a.now)
 	var w writer
 	m := &pb.Result{}
 	if r := a.result.Err; r != nil {
@@ -131,14 +131,14 @@ func (a *applier) remember() {
 	for _, d := range a.result.Dropped {
 		m.Dropped = append(m.Dropped, uint32(d.Plan), uint32(d.Group))
 	}
-	a.txn.AddApplied(e.Key, state.Applied{
+	a.txn.AddIdempotencyRecord(e.Key, state.IdempotencyRecord{
 		Hash: e.Hash, Index: a.result.Index, Time: a.now, Result: mustMarshal(sorted, m),
 	})
 }
 
 // recall is the result that remember kept. Evaluations are as they are now; of
 // those that are gone the id and the job are left.
-func (a *applier) recall(was state.Applied) *Result {
+func (a *applier) recall(was state.IdempotencyRecord) *Result {
 	var m pb.Result
 	if err := proto.Unmarshal(was.Result, &m); err != nil {
 		panic("replication: remembered result: " + err.Error())
@@ -157,7 +157,7 @@ func (a *applier) recall(was state.Applied) *Result {
 		result.Evals = append(result.Evals, ev)
 	}
 	for i := 0; i+1 < len(m.Dropped); i += 2 {
-		result.Dropped = append(result.Dropped, state.Dropped{Plan: int(m.Dropped[i]), Group: int(m.Dropped[i+1])})
+		result.Dropped = append(result.Dropped, state.DroppedGroup{Plan: int(m.Dropped[i]), Group: int(m.Dropped[i+1])})
 	}
 	return result
 }

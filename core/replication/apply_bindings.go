@@ -39,7 +39,7 @@ func (a *applier) changeClusters(changes []model.ClusterChange) *Refusal {
 	var next []*model.Cluster
 	for i := range changes {
 		for _, c := range changes[i].Leases {
-			if c == nil || c.ID == "" || c.ClusterID != changes[i].ID || !c.Foreign() {
+			if c == nil || c.ID == "" || c.ClusterID != changes[i].ID || !c.IsForeign() {
 				return refuse(CodeInvalid, "cluster %s reports a lease that is not another pool's", changes[i].ID)
 			}
 		}
@@ -148,11 +148,11 @@ func (a *applier) deleteBinding(key model.JobKey) *Refusal {
 	}
 	assigned := a.txn.BindingAssignments(key)
 	for _, x := range assigned {
-		if x.Holds() {
+		if x.HoldsCapacity() {
 			return refuse(CodeConflict, "binding %s has replicas on cluster %s: stop it first", key, x.ClusterID)
 		}
 	}
-	for _, id := range a.txn.ClaimsOf(key) {
+	for _, id := range a.txn.ClaimIDs(key) {
 		a.clusterRoom(a.txn.Claim(id).ClusterID)
 	}
 	for _, x := range assigned {
@@ -188,22 +188,22 @@ func (a *applier) stopAssignments(c *StopAssignments) *Refusal {
 }
 
 func (a *applier) clusterRoom(id string) {
-	a.result.Rooms = append(a.result.Rooms, model.ClusterPlace(id))
+	a.result.Rooms = append(a.result.Rooms, model.ClusterLocation(id))
 }
 
 // noticeBindings notes the clusters on which a group may make room.
 func (a *applier) noticeBindings(key model.JobKey, g *model.CommitGroup) {
-	for _, id := range g.Release {
+	for _, id := range g.ReleasedClaims {
 		if c := a.txn.Claim(id); c != nil && c.Claimant == key {
 			a.clusterRoom(c.ClusterID)
 		}
 	}
-	for i := range g.Withdraw { // it has yet to go, and others may plan with its room
-		if x := a.txn.Assignment(g.Withdraw[i].AssignmentID); x != nil {
+	for i := range g.Withdrawals { // it has yet to go, and others may plan with its room
+		if x := a.txn.Assignment(g.Withdrawals[i].AssignmentID); x != nil {
 			a.clusterRoom(x.ClusterID)
 		}
 	}
-	for _, x := range g.Assign {
+	for _, x := range g.Assignments {
 		old := a.txn.Assignment(x.ID)
 		if old != nil && old.Replicas > x.Replicas || a.txn.HasClaimOn(x.ClusterID, key) { // which it gives up
 			a.clusterRoom(x.ClusterID)

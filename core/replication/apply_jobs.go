@@ -25,11 +25,11 @@ func (a *applier) registerJob(c *RegisterJob) *Refusal {
 			return r
 		}
 	}
-	a.txn.SetHold(j.Key(), state.Hold{})
+	a.txn.SetPreemptionHold(j.Key(), state.PreemptionHold{})
 	if c.Batch == nil {
 		return nil
 	}
-	if changed := a.txn.RulesChanged(); c.Rules != 0 && changed > c.Rules {
+	if changed := a.txn.RulesChangeIndex(); c.Rules != 0 && changed > c.Rules {
 		return refuse(CodeConflict, "the plan no longer holds: policies or the scheduler's configuration changed at index %d", changed)
 	}
 	if r := a.applyWhole(c.Batch, a.txn.Job(j.Key())); r != nil {
@@ -43,7 +43,7 @@ func (a *applier) registerJob(c *RegisterJob) *Refusal {
 // plan was shown no other victims.
 func (a *applier) hold(c *RegisterJob) {
 	if c.Eval != nil && !c.Eval.Status.Final() && a.txn.Meta().Version >= heldFrom {
-		a.txn.SetHold(c.Job.Key(), state.Hold{Index: a.txn.Index(), Time: a.now})
+		a.txn.SetPreemptionHold(c.Job.Key(), state.PreemptionHold{Index: a.txn.Index(), Time: a.now})
 	}
 }
 

@@ -26,7 +26,7 @@ func (a *applier) registerNodes(c *RegisterNodes) *Refusal {
 		}
 		n.Drain, n.Ineligible = old.Drain, old.Ineligible
 		if set := slices.DeleteFunc(slices.Clone(old.Taints), func(t model.Taint) bool { return !t.Set }); len(set) > 0 {
-			n.Taints = model.WithTaints(n.Taints, set)
+			n.Taints = model.MergeTaints(n.Taints, set)
 		}
 	}
 	evals, err := a.txn.ApplyNodes(a.now, c.Nodes...)
@@ -36,7 +36,7 @@ func (a *applier) registerNodes(c *RegisterNodes) *Refusal {
 	a.derived(evals)
 	a.result.Returned = a.areUp(down)
 	for _, n := range c.Nodes {
-		if n.Schedulable() {
+		if n.IsEligible() {
 			a.result.Rooms = append(a.result.Rooms, n.ID)
 		}
 	}
@@ -57,12 +57,12 @@ func (a *applier) changeNodes(c *ChangeNodes) *Refusal {
 	})
 	change := c.Change
 	if a.txn.Meta().Version < downSinceFrom {
-		change = change.Undated()
+		change = change.WithoutDownTime()
 	}
 	a.derived(a.txn.ApplyNodeStatus(a.now, c.IDs, change))
 	a.result.Returned = a.areUp(down)
 	for _, id := range c.IDs {
-		if n := a.txn.Node(id); n != nil && n.Schedulable() && n.ModifyIndex == a.txn.Index() {
+		if n := a.txn.Node(id); n != nil && n.IsEligible() && n.ModifyIndex == a.txn.Index() {
 			a.result.Rooms = append(a.result.Rooms, id)
 		}
 	}

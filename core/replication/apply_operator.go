@@ -60,7 +60,7 @@ func (a *applier) upsertBudget(b *model.Budget) *Refusal {
 		return refuse(CodeInvalid, "a disruption budget needs a namespace and a name")
 	case len(b.Labels) == 0 && b.MaxEvictions == nil:
 		return refuse(CodeInvalid, "disruption budget %s selects nothing: it needs labels", b.Key())
-	case b.Bounds() != 1:
+	case b.BoundCount() != 1:
 		return refuse(CodeInvalid, "disruption budget %s needs one of minAvailable, maxUnavailable and maxEvictions", b.Key())
 	case b.MaxEvictions != nil && (b.MaxEvictions.Number < 0 || b.MaxEvictions.Window <= 0):
 		return refuse(CodeInvalid, "disruption budget %s allows %s: it needs a number of 0 or more, and a window", b.Key(), b.MaxEvictions)

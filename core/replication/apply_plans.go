@@ -45,29 +45,29 @@ func (a *applier) applyWhole(b *state.Batch, registered *model.Job) *Refusal {
 }
 
 func (a *applier) stillHolds(g *model.CommitGroup) *Refusal {
-	for _, p := range g.Place {
+	for _, p := range g.Placements {
 		switch n := a.txn.Node(p.NodeID); {
 		case p.Group == nil:
 			return refuse(CodeConflict, "the plan no longer holds: allocation %s exists, or its group is gone", p.ID)
 		case n == nil:
 			return refuse(CodeConflict, "the plan no longer holds: node %s is gone", p.NodeID)
-		case !n.Schedulable():
+		case !n.IsEligible():
 			return refuse(CodeConflict, "the plan no longer holds: node %s takes no work", p.NodeID)
 		}
 	}
-	for _, u := range g.Update {
+	for _, u := range g.Updates {
 		if old := a.txn.Alloc(u.ID); u.Group == nil || old == nil || !old.Live() {
 			return refuse(CodeConflict, "the plan no longer holds: allocation %s is not there to be updated", u.ID)
 		}
 	}
-	for i := range g.Evict {
-		if v := a.txn.Alloc(g.Evict[i].AllocID); v == nil || !v.Live() {
-			return refuse(CodeConflict, "the plan no longer holds: allocation %s is not there to be evicted", g.Evict[i].AllocID)
+	for i := range g.Evictions {
+		if v := a.txn.Alloc(g.Evictions[i].AllocID); v == nil || !v.Live() {
+			return refuse(CodeConflict, "the plan no longer holds: allocation %s is not there to be evicted", g.Evictions[i].AllocID)
 		}
 	}
-	for i := range g.Stop {
-		if v := a.txn.Alloc(g.Stop[i].AllocID); v == nil || !v.Live() && !g.Stop[i].Lost {
-			return refuse(CodeConflict, "the plan no longer holds: allocation %s is not there to be stopped", g.Stop[i].AllocID)
+	for i := range g.Stops {
+		if v := a.txn.Alloc(g.Stops[i].AllocID); v == nil || !v.Live() && !g.Stops[i].Lost {
+			return refuse(CodeConflict, "the plan no longer holds: allocation %s is not there to be stopped", g.Stops[i].AllocID)
 		}
 	}
 	return nil
@@ -77,7 +77,7 @@ func placedOn(b *state.Batch) (nodes []string) {
 	for p := range b.Plans {
 		for _, i := range b.Plans[p].Groups {
 			g := &b.Plans[p].Plan.Groups[i]
-			for _, list := range [2][]*model.Allocation{g.Place, g.Update} {
+			for _, list := range [2][]*model.Allocation{g.Placements, g.Updates} {
 				for _, alloc := range list {
 					nodes = append(nodes, alloc.NodeID)
 				}
@@ -93,7 +93,7 @@ func overfull(v *state.View, nodeID string) string {
 	if !ok {
 		return ""
 	}
-	room := v.Chunk(int(pos / state.ChunkSize)).Room(int(pos % state.ChunkSize))
+	room := v.Chunk(int(pos / state.ChunkSize)).FreeCapacity(int(pos % state.ChunkSize))
 	for d := range v.Dims().Len() {
 		if room.Free[d*room.Stride] < 0 {
 			return v.Dims().Name(d)
@@ -130,7 +130,7 @@ func (a *applier) resolve(b *state.Batch, registered *model.Job) {
 	for p := range b.Plans {
 		for _, i := range b.Plans[p].Groups {
 			g := &b.Plans[p].Plan.Groups[i]
-			for _, alloc := range g.Place {
+			for _, alloc := range g.Placements {
 				place(alloc, version(alloc.Job))
 				if a.txn.Alloc(alloc.ID) != nil {
 					alloc.Group = nil
@@ -139,7 +139,7 @@ func (a *applier) resolve(b *state.Batch, registered *model.Job) {
 					alloc.NodeID = n.ID
 				}
 			}
-			for _, alloc := range g.Update {
+			for _, alloc := range g.Updates {
 				place(alloc, version(alloc.Job))
 			}
 		}
@@ -181,17 +181,17 @@ func (a *applier) notice(b *state.Batch) {
 	for p := range b.Plans {
 		for _, i := range b.Plans[p].Groups {
 			g := &b.Plans[p].Plan.Groups[i]
-			for k := range g.Stop {
-				a.roomOf(g.Stop[k].AllocID)
+			for k := range g.Stops {
+				a.roomOf(g.Stops[k].AllocID)
 			}
-			for k := range g.Evict {
-				a.roomOf(g.Evict[k].AllocID)
+			for k := range g.Evictions {
+				a.roomOf(g.Evictions[k].AllocID)
 			}
-			for _, u := range g.Update {
+			for _, u := range g.Updates {
 				a.result.Rooms = append(a.result.Rooms, u.NodeID)
 			}
 			a.noticeBindings(b.Plans[p].Plan.Job, g)
-			for _, alloc := range g.Place {
+			for _, alloc := range g.Placements {
 				if alloc.Group != nil && len(alloc.Group.Labels) > 0 {
 					a.result.Placed = append(a.result.Placed, alloc.NodeID)
 				}

@@ -142,7 +142,7 @@ func (a *applier) checkPolicy(c *CheckPolicy) *Refusal {
 	if v == nil {
 		return refuse(CodeNotFound, "there is no policy version %s", c.Version)
 	}
-	a.txn.UpsertPolicyVersion(v.Checked(c.Server, c.Check))
+	a.txn.UpsertPolicyVersion(v.WithCheck(c.Server, c.Check))
 	return nil
 }
 

@@ -74,7 +74,7 @@ func TestRegisterJob_RaisesTheVersionOfWhatChangedAlone(t *testing.T) {
 	}
 	again := s.done(t, &RegisterJob{Job: webJob(50), Eval: evalOf("e2", webKey)})
 	sn := s.store.Snapshot()
-	if sn.Job(webKey) != first || sn.Dirty(webKey) != 3 || len(again.Evals) != 1 {
+	if sn.Job(webKey) != first || sn.DirtyIndex(webKey) != 3 || len(again.Evals) != 1 {
 		t.Error("the same specification stays as it is, and is looked at again")
 	}
 	s.done(t, &RegisterJob{Job: webJob(60)})
@@ -131,9 +131,9 @@ func planFor(j *model.Job, groups ...model.CommitGroup) *state.Batch {
 }
 
 func placing(j *model.Job, id, node string, victims ...string) model.CommitGroup {
-	g := model.CommitGroup{Place: []*model.Allocation{{ID: id, Job: j, Group: j.Groups[0], NodeID: node, EvalID: "e1"}}}
+	g := model.CommitGroup{Placements: []*model.Allocation{{ID: id, Job: j, Group: j.Groups[0], NodeID: node, EvalID: "e1"}}}
 	for _, v := range victims {
-		g.Evict = append(g.Evict, model.Eviction{AllocID: v, By: id})
+		g.Evictions = append(g.Evictions, model.Eviction{AllocID: v, By: id})
 	}
 	return g
 }
@@ -166,7 +166,7 @@ func TestApplyPlans_PlacesTheVersionThatItNames(t *testing.T) {
 	gone := *j
 	gone.ModifyIndex = 3
 	r = s.done(t, &ApplyPlans{planFor(&gone, placing(&gone, "a3", "n0"))})
-	if len(r.Dropped) != 1 || s.store.Snapshot().Dirty(webKey) != s.index {
+	if len(r.Dropped) != 1 || s.store.Snapshot().DirtyIndex(webKey) != s.index {
 		t.Error("a version that is gone is dropped, and its job is looked at again")
 	}
 }
@@ -175,7 +175,7 @@ func TestApplyPlans_PlacesTheVersionThatItNames(t *testing.T) {
 func TestUpdateAllocs_SaysWhereMatesAre(t *testing.T) {
 	s := withJob(t)
 	whole := webJob(10)
-	whole.ID, whole.EvictedWhole = "whole", true
+	whole.ID, whole.AllOrNone = "whole", true
 	s.done(t, &RegisterJob{Job: whole})
 	whole = s.store.Snapshot().Job(whole.Key())
 	s.done(t, &ApplyPlans{planFor(whole, placing(whole, "a", "n0"), placing(whole, "b", "n1"))})
@@ -224,7 +224,7 @@ func TestRegisterJob_WithPlanIsAllOrNothing(t *testing.T) {
 	confirm := func(groups ...model.CommitGroup) Command {
 		j := webJob(90)
 		for _, g := range groups {
-			for _, a := range g.Place {
+			for _, a := range g.Placements {
 				a.Job, a.Group = j, j.Groups[0]
 			}
 		}
@@ -235,7 +235,7 @@ func TestRegisterJob_WithPlanIsAllOrNothing(t *testing.T) {
 	s.refuses(t, CodeConflict, "allocation gone is not there to be evicted", confirm(placing(any, "b1", "n1", "gone")))
 	s.refuses(t, CodeConflict, "node n9 is gone", confirm(placing(any, "b0", "n0"), placing(any, "b1", "n9")))
 	s.refuses(t, CodeConflict, "allocation v exists", confirm(placing(any, "v", "n1", "v")))
-	s.refuses(t, CodeConflict, "not there to be stopped", confirm(model.CommitGroup{Stop: []model.Stop{{AllocID: "x"}}}))
+	s.refuses(t, CodeConflict, "not there to be stopped", confirm(model.CommitGroup{Stops: []model.Stop{{AllocID: "x"}}}))
 	s.done(t, &ChangeNodes{IDs: []string{"n0"}, Change: state.NodeChange{Drain: new(true)}})
 	s.refuses(t, CodeConflict, "node n0 takes no work", confirm(placing(any, "b0", "n0")))
 	r := s.done(t, confirm(placing(any, "b1", "n1", "v")))
@@ -260,7 +260,7 @@ func TestKeys_TheSameRequestIsDoneOnceAndAnotherRefused(t *testing.T) {
 	if len(again.Evals) != 1 || again.Evals[0] != s.store.Snapshot().Eval("e7") {
 		t.Errorf("evaluations %v", again.Evals)
 	}
-	if j := s.store.Snapshot().Job(webKey); j.Version != 1 || s.store.Snapshot().Dirty(webKey) != first.Index {
+	if j := s.store.Snapshot().Job(webKey); j.Version != 1 || s.store.Snapshot().DirtyIndex(webKey) != first.Index {
 		t.Error("it was done twice")
 	}
 	other := s.apply(t, &Entry{Time: 5, Key: "k", Hash: [32]byte{2}, Command: &StopJob{Key: webKey}})
@@ -274,7 +274,7 @@ func TestKeys_TheSameRequestIsDoneOnceAndAnotherRefused(t *testing.T) {
 		t.Errorf("again: %+v", r)
 	}
 	// After a day the key is free.
-	e.Time += state.AppliedFor + 1
+	e.Time += state.IdempotencyWindow + 1
 	if r := s.apply(t, e); r.Replayed {
 		t.Error("the key is remembered for more than a day")
 	}
@@ -431,10 +431,10 @@ func TestRegisterJob_HoldsBackWhatItsPlanLeftWithoutAPlace(t *testing.T) {
 		eval.Status = status
 		return &RegisterJob{Job: j, Eval: eval, Batch: planFor(j, g), Rules: rules}
 	}
-	held := func() state.Hold { return s.store.Snapshot().Held(webKey) }
+	held := func() state.PreemptionHold { return s.store.Snapshot().PreemptionHold(webKey) }
 
 	s.done(t, run("b1", "v", 0, model.EvalPending))
-	if held() != (state.Hold{}) {
+	if held() != (state.PreemptionHold{}) {
 		t.Error("servers of a release that knows no hold would have another state")
 	}
 	s.done(t, &Bootstrap{ClusterID: "c", Version: heldFrom})
@@ -460,7 +460,7 @@ func TestRegisterJob_HoldsBackWhatItsPlanLeftWithoutAPlace(t *testing.T) {
 	if err := other.fsm.Restore(io.NopCloser(bytes.NewReader(s.persist(t)))); err != nil {
 		t.Fatal(err)
 	}
-	if got := other.store.Snapshot().Held(webKey); got != held() {
+	if got := other.store.Snapshot().PreemptionHold(webKey); got != held() {
 		t.Errorf("restored it is held since %+v", got)
 	}
 	if Hash(other.store.Snapshot()) != Hash(s.store.Snapshot()) {
@@ -470,11 +470,11 @@ func TestRegisterJob_HoldsBackWhatItsPlanLeftWithoutAPlace(t *testing.T) {
 	again := webJob(90)
 	again.Meta = web.Meta
 	s.done(t, &RegisterJob{Job: again})
-	if held() != (state.Hold{}) || s.store.Snapshot().Job(webKey) != web {
+	if held() != (state.PreemptionHold{}) || s.store.Snapshot().Job(webKey) != web {
 		t.Error("run without a plan it is held back still, or another version")
 	}
 	s.done(t, run("b3", "b2", 0, model.EvalComplete))
-	if held() != (state.Hold{}) {
+	if held() != (state.PreemptionHold{}) {
 		t.Error("a plan that placed everything holds something back")
 	}
 }

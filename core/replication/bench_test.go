@@ -40,7 +40,7 @@ func benchEntry(j *model.Job, round, placements int) *Entry {
 	plan := &model.Plan{EvalID: uuid(3, round), EvalToken: uuid(4, round), Job: j.Key(), Priority: 50, SnapshotIndex: 2, Now: 1e18}
 	bp := state.BatchPlan{Plan: plan}
 	for i := range placements {
-		plan.Groups = append(plan.Groups, model.CommitGroup{Place: []*model.Allocation{{
+		plan.Groups = append(plan.Groups, model.CommitGroup{Placements: []*model.Allocation{{
 			ID: uuid(2, round*placements+i), Job: j, Group: j.Groups[0], Index: round*placements + i, NodeID: uuid(1, (round*placements+i)%benchNodes),
 			EvalID: plan.EvalID, Score: 0.8125 + float64(i),
 		}}})

@@ -151,12 +151,12 @@ func (r *reader) assignment(at **pb.Assignment) *model.Assignment {
 }
 
 func (w *writer) withdrawal(x *model.Withdrawal) *pb.Withdrawal {
-	return &pb.Withdrawal{AssignmentId: w.id(x.AssignmentID), By: w.id(x.By), Policy: text(x.Policy), Reason: text(x.Reason), Keep: int64(x.Keep)}
+	return &pb.Withdrawal{AssignmentId: w.id(x.AssignmentID), By: w.id(x.By), Policy: text(x.Policy), Reason: text(x.Reason), Keep: int64(x.Remaining)}
 }
 
 func (r *reader) withdrawal(at **pb.Withdrawal) model.Withdrawal {
 	m := *at
-	return model.Withdrawal{AssignmentID: r.id(m.AssignmentId), By: r.id(m.By), Policy: m.Policy, Reason: m.Reason, Keep: int(m.Keep)}
+	return model.Withdrawal{AssignmentID: r.id(m.AssignmentId), By: r.id(m.By), Policy: m.Policy, Reason: m.Reason, Remaining: int(m.Keep)}
 }
 
 func (w *writer) assignmentUpdate(u *state.AssignmentUpdate) *pb.AssignmentUpdate {

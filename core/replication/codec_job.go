@@ -57,7 +57,7 @@ func jobToPB(j *model.Job) *pb.Job {
 		NeverPreempts: j.NeverPreempts, NonPreemptible: j.NonPreemptible, AllAtOnce: j.AllAtOnce,
 		Datacenters: texts(j.Datacenters), Policy: text(j.Policy), Stopped: j.Stopped,
 		Version: j.Version, SubmitTime: j.SubmitTime, CreateIndex: j.CreateIndex, ModifyIndex: j.ModifyIndex,
-		EvictedWhole: j.EvictedWhole,
+		EvictedWhole: j.AllOrNone,
 	}
 	if t := j.Toleration; t != nil {
 		m.Toleration = &pb.PreemptionToleration{MinPreemptorPriority: t.MinPreemptorPriority, MinRuntime: t.MinRuntime}
@@ -78,7 +78,7 @@ func (r *reader) job(m *pb.Job) *model.Job {
 		NeverPreempts: m.NeverPreempts, NonPreemptible: m.NonPreemptible, AllAtOnce: m.AllAtOnce,
 		Datacenters: m.Datacenters, Policy: m.Policy, Stopped: m.Stopped,
 		Version: m.Version, SubmitTime: m.SubmitTime, CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
-		EvictedWhole: m.EvictedWhole,
+		AllOrNone: m.EvictedWhole,
 	}
 	if t := m.Toleration; t != nil {
 		j.Toleration = &model.PreemptionToleration{MinPreemptorPriority: t.MinPreemptorPriority, MinRuntime: t.MinRuntime}

@@ -67,14 +67,14 @@ func (w *writer) plan(bp *state.BatchPlan) *pb.Plan {
 	}
 	places := 0
 	for _, at := range bp.Groups {
-		places += len(p.Groups[at].Place)
+		places += len(p.Groups[at].Placements)
 	}
 	groups, allocs := make([]pb.CommitGroup, len(bp.Groups)), make([]pb.Allocation, places)
 	for i, at := range bp.Groups {
 		g, to := &p.Groups[at], &groups[i]
 		m.Committed[i], m.Groups[i] = uint32(at), to
-		to.Place = make([]*pb.Allocation, len(g.Place))
-		for k, a := range g.Place {
+		to.Place = make([]*pb.Allocation, len(g.Placements))
+		for k, a := range g.Placements {
 			to.Place[k] = &allocs[0]
 			w.alloc(a, &allocs[0])
 			allocs = allocs[1:]
@@ -86,24 +86,24 @@ func (w *writer) plan(bp *state.BatchPlan) *pb.Plan {
 
 // rest is what a commit group holds beside placements.
 func (w *writer) rest(g *model.CommitGroup, to *pb.CommitGroup) {
-	for _, a := range g.Update {
+	for _, a := range g.Updates {
 		m := &pb.Allocation{}
 		w.alloc(a, m)
 		to.Update = append(to.Update, m)
 	}
-	for i := range g.Stop {
-		s := &g.Stop[i]
+	for i := range g.Stops {
+		s := &g.Stops[i]
 		to.Stop = append(to.Stop, &pb.Stop{AllocId: w.id(s.AllocID), Reason: w.name(s.Reason), Lost: s.Lost})
 	}
-	for i := range g.Evict {
-		e := &g.Evict[i]
+	for i := range g.Evictions {
+		e := &g.Evictions[i]
 		to.Evict = append(to.Evict, &pb.Eviction{AllocId: w.id(e.AllocID), By: w.id(e.By), Policy: w.name(e.Policy)})
 	}
 	for _, c := range g.Claims {
 		to.Claims = append(to.Claims, w.claim(c))
 	}
-	to.Assign, to.Withdraw = each(g.Assign, w.assignment), each(g.Withdraw, w.withdrawal)
-	to.Release, to.Divisible = w.ids(g.Release), g.Divisible
+	to.Assign, to.Withdraw = each(g.Assignments, w.assignment), each(g.Withdrawals, w.withdrawal)
+	to.Release, to.Divisible = w.ids(g.ReleasedClaims), g.Divisible
 }
 
 func (w *writer) alloc(a *model.Allocation, m *pb.Allocation) {
@@ -185,10 +185,10 @@ func (r *reader) plan(m *pb.Plan) state.BatchPlan {
 		committed[i] = int(at)
 		from, g := m.Groups[i], &p.Groups[at]
 		if len(from.Place) > 0 {
-			g.Place = make([]*model.Allocation, len(from.Place))
+			g.Placements = make([]*model.Allocation, len(from.Place))
 		}
 		for k, a := range from.Place {
-			g.Place[k] = &allocs[0]
+			g.Placements[k] = &allocs[0]
 			r.alloc(a, &allocs[0])
 			allocs = allocs[1:]
 		}
@@ -201,19 +201,19 @@ func (r *reader) rest(m *pb.CommitGroup, to *model.CommitGroup) {
 	for _, u := range m.Update {
 		a := &model.Allocation{}
 		r.alloc(u, a)
-		to.Update = append(to.Update, a)
+		to.Updates = append(to.Updates, a)
 	}
 	for _, s := range m.Stop {
-		to.Stop = append(to.Stop, model.Stop{AllocID: r.id(s.AllocId), Reason: r.name(s.Reason), Lost: s.Lost})
+		to.Stops = append(to.Stops, model.Stop{AllocID: r.id(s.AllocId), Reason: r.name(s.Reason), Lost: s.Lost})
 	}
 	for _, e := range m.Evict {
-		to.Evict = append(to.Evict, model.Eviction{AllocID: r.id(e.AllocId), By: r.id(e.By), Policy: r.name(e.Policy)})
+		to.Evictions = append(to.Evictions, model.Eviction{AllocID: r.id(e.AllocId), By: r.id(e.By), Policy: r.name(e.Policy)})
 	}
 	for _, c := range m.Claims {
 		to.Claims = append(to.Claims, r.claim(c))
 	}
-	to.Assign, to.Withdraw = each(m.Assign, r.assignment), each(m.Withdraw, r.withdrawal)
-	to.Release, to.Divisible = r.ids(m.Release), m.Divisible
+	to.Assignments, to.Withdrawals = each(m.Assign, r.assignment), each(m.Withdraw, r.withdrawal)
+	to.ReleasedClaims, to.Divisible = r.ids(m.Release), m.Divisible
 }
 
 func (r *reader) alloc(m *pb.Allocation, a *model.Allocation) {

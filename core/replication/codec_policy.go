@@ -132,7 +132,7 @@ func budgetToPB(b *model.Budget) *pb.Budget {
 }
 
 // recentToPB is a budget as snapshots keep it: with the evictions that it remembers.
-func recentToPB(b *model.Budget, recent []model.EvictionsAt) *pb.Budget {
+func recentToPB(b *model.Budget, recent []model.EvictionCount) *pb.Budget {
 	m := budgetToPB(b)
 	for _, e := range recent {
 		m.Recent = append(m.Recent, &pb.EvictionsAt{At: e.At, N: e.N})
@@ -140,9 +140,9 @@ func recentToPB(b *model.Budget, recent []model.EvictionsAt) *pb.Budget {
 	return m
 }
 
-func recentOf(m *pb.Budget) (list []model.EvictionsAt) {
+func recentOf(m *pb.Budget) (list []model.EvictionCount) {
 	for _, e := range m.Recent {
-		list = append(list, model.EvictionsAt{At: e.GetAt(), N: e.GetN()})
+		list = append(list, model.EvictionCount{At: e.GetAt(), N: e.GetN()})
 	}
 	return list
 }

@@ -172,15 +172,15 @@ func (f *filler) batch() *state.Batch {
 		for _, g := range []int{0, 2} {
 			to := &plan.Groups[g]
 			for i := range 3 {
-				to.Place = append(to.Place, f.alloc(j, i%2))
+				to.Placements = append(to.Placements, f.alloc(j, i%2))
 			}
-			to.Update = append(to.Update, f.alloc(j, 1))
-			f.fill(reflect.ValueOf(&to.Stop).Elem())
-			f.fill(reflect.ValueOf(&to.Evict).Elem())
+			to.Updates = append(to.Updates, f.alloc(j, 1))
+			f.fill(reflect.ValueOf(&to.Stops).Elem())
+			f.fill(reflect.ValueOf(&to.Evictions).Elem())
 			f.fill(reflect.ValueOf(&to.Claims).Elem())
-			f.fill(reflect.ValueOf(&to.Assign).Elem())
-			f.fill(reflect.ValueOf(&to.Withdraw).Elem())
-			f.fill(reflect.ValueOf(&to.Release).Elem())
+			f.fill(reflect.ValueOf(&to.Assignments).Elem())
+			f.fill(reflect.ValueOf(&to.Withdrawals).Elem())
+			f.fill(reflect.ValueOf(&to.ReleasedClaims).Elem())
 		}
 		b.Plans = append(b.Plans, state.BatchPlan{Plan: plan, Groups: []int{0, 2}})
 	}

@@ -128,7 +128,7 @@ func (f *fsm) one(l *raft.Log) (Applied, error) {
 	}
 	snap := a.txn.Commit()
 	f.modules.drop(snap, a.unused)
-	a.result.Rooms = append(a.result.Rooms, snap.Mates()...)
+	a.result.Rooms = append(a.result.Rooms, snap.ChangedCohortNodes()...)
 	a.result.Rooms, a.result.Placed = distinct(a.result.Rooms), distinct(a.result.Placed)
 	return Applied{Index: l.Index, Entry: e, Result: a.result, Snap: snap}, nil
 }

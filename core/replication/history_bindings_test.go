@@ -28,7 +28,7 @@ func (h *history) learn() Command {
 			ID: id, Down: rapid.IntRange(0, 2).Draw(h.t, "down") == 0, Reports: rapid.Bool().Draw(h.t, "reports"),
 			Reported: model.Resources{"cpu": rapid.Int64Range(0, 100).Draw(h.t, "cpu")},
 			Leases: []*model.Claim{{
-				ID: h.pick("lease", 3) + id, Claimant: model.LeaseHolder("b", h.pick("lease", 3)), ClusterID: id, Vec: model.Vector{5},
+				ID: h.pick("lease", 3) + id, Claimant: model.LeaseClaimant("b", h.pick("lease", 3)), ClusterID: id, Vec: model.Vector{5},
 				Priority: 1, Expiry: h.time + 100,
 			}},
 		})
@@ -91,21 +91,21 @@ func (h *history) assign() Command {
 	}
 	claim := h.fresh("claim")
 	g := model.CommitGroup{
-		Assign: []*model.Assignment{{
+		Assignments: []*model.Assignment{{
 			ID: h.fresh("assignment"), Binding: key, ClusterID: h.cluster(), Replicas: 2, Vec: model.Vector{20}, EvalID: "e",
 		}},
-		Release: h.snap.ClaimsOf(key),
+		ReleasedClaims: h.snap.ClaimIDs(key),
 	}
 	if rapid.Bool().Draw(h.t, "claims") {
 		g.Claims = []*model.Claim{{ID: claim, Claimant: key, ClusterID: h.cluster(), Vec: model.Vector{5}, Priority: 2, Expiry: h.time + 100}}
 	}
 	for _, id := range h.someAssignments() {
-		g.Withdraw = append(g.Withdraw, model.Withdrawal{
-			AssignmentID: id, By: claim, Policy: "p", Keep: rapid.IntRange(0, 1).Draw(h.t, "keep"),
+		g.Withdrawals = append(g.Withdrawals, model.Withdrawal{
+			AssignmentID: id, By: claim, Policy: "p", Remaining: rapid.IntRange(0, 1).Draw(h.t, "keep"),
 		})
 	}
 	if len(g.Claims) > 0 {
-		g.Assign = nil
+		g.Assignments = nil
 	}
 	plan := &model.Plan{EvalID: h.fresh("eval"), Job: key, Now: h.time, Groups: []model.CommitGroup{g}}
 	return &ApplyPlans{&state.Batch{Now: h.time, Plans: []state.BatchPlan{{Plan: plan, Groups: []int{0}}}}}

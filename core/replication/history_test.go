@@ -139,7 +139,7 @@ func (h *history) entry() *Entry {
 		h.stop, h.stopAllocs, h.evals, h.collect, h.policy, h.policy, h.policy, h.policy, h.operator, h.operator, h.confirm,
 		h.clusters, h.bind, h.bind, h.assign, h.assign, h.assign, h.learn, h.unregister, h.stopBinding, h.end, h.unbind, h.report, h.lose,
 	}).Draw(h.t, "command")
-	h.time += rapid.Int64Range(-10, state.AppliedFor/8).Draw(h.t, "time")
+	h.time += rapid.Int64Range(-10, state.IdempotencyWindow/8).Draw(h.t, "time")
 	e := &Entry{Time: h.time, Command: draw()}
 	if rapid.IntRange(0, 3).Draw(h.t, "keyed") == 0 {
 		e.Key = h.pick("key", 6)
@@ -197,23 +197,23 @@ func (h *history) plan(j *model.Job) *state.Batch {
 		g := &plan.Groups[i]
 		for range rapid.IntRange(0, 3).Draw(h.t, "places") {
 			id := h.fresh("alloc")
-			g.Place = append(g.Place, &model.Allocation{
+			g.Placements = append(g.Placements, &model.Allocation{
 				ID: id, Job: j, Group: j.Groups[0], NodeID: h.pick("node", 5), EvalID: plan.EvalID, Score: 0.1,
 			})
 			if len(allocs) > 0 && rapid.Bool().Draw(h.t, "evict") {
 				victim := rapid.SampledFrom(allocs).Draw(h.t, "victim")
-				g.Evict = append(g.Evict, model.Eviction{AllocID: victim.ID, By: id, Policy: "sha256:p"})
+				g.Evictions = append(g.Evictions, model.Eviction{AllocID: victim.ID, By: id, Policy: "sha256:p"})
 			}
 		}
 		for _, a := range allocs {
 			if a.Job.Key() == j.Key() && rapid.IntRange(0, 5).Draw(h.t, "touch") == 0 {
 				u := *a
 				u.Job, u.Group = j, j.Groups[0]
-				g.Update = append(g.Update, &u)
+				g.Updates = append(g.Updates, &u)
 				break
 			}
 			if a.Job.Key() == j.Key() && rapid.IntRange(0, 5).Draw(h.t, "stop") == 0 {
-				g.Stop = append(g.Stop, model.Stop{AllocID: a.ID, Reason: "no longer wanted", Lost: rapid.Bool().Draw(h.t, "lost")})
+				g.Stops = append(g.Stops, model.Stop{AllocID: a.ID, Reason: "no longer wanted", Lost: rapid.Bool().Draw(h.t, "lost")})
 				break
 			}
 		}

@@ -276,7 +276,7 @@ func TestNode_LargeEntries(t *testing.T) {
 		}
 		b := largeBatch(t, c, m, 100, 100)
 		result, err := m.node.Apply(t.Context(), &Entry{Command: &ApplyPlans{b}})
-		if err != nil || len(result.Dropped) != 1 || result.Dropped[0] != (state.Dropped{Plan: 1, Group: 99}) {
+		if err != nil || len(result.Dropped) != 1 || result.Dropped[0] != (state.DroppedGroup{Plan: 1, Group: 99}) {
 			t.Fatalf("dropped %+v, %v", result, err)
 		}
 		sn := m.store.Snapshot()
@@ -317,7 +317,7 @@ func largeBatch(t *testing.T, c *cluster, m *member, groups, each int) *state.Ba
 		for g := range groups {
 			var cg model.CommitGroup
 			for i := range each {
-				cg.Place = append(cg.Place, &model.Allocation{
+				cg.Placements = append(cg.Placements, &model.Allocation{
 					ID: fmt.Sprintf("%08x-%04x-4000-8000-%012x", p, g, i), Job: j, Group: j.Groups[0], NodeID: fmt.Sprint("node", g),
 				})
 			}
@@ -326,7 +326,7 @@ func largeBatch(t *testing.T, c *cluster, m *member, groups, each int) *state.Ba
 		}
 		b.Plans = append(b.Plans, bp)
 	}
-	for _, a := range b.Plans[1].Plan.Groups[groups-1].Place {
+	for _, a := range b.Plans[1].Plan.Groups[groups-1].Placements {
 		a.NodeID = "nowhere"
 	}
 	return b
@@ -339,7 +339,7 @@ func TestSplit_KeepsTogetherWhatLeansOnEachOther(t *testing.T) {
 	s.done(t, &ApplyPlans{planFor(j, placing(j, "old", "n1"))})
 	b := planFor(j,
 		placing(j, "a", "x"), placing(j, "b", "y"), placing(j, "c", "n1"), placing(j, "d", "x"),
-		model.CommitGroup{Stop: []model.Stop{{AllocID: "old"}}}, placing(j, "e", "y"))
+		model.CommitGroup{Stops: []model.Stop{{AllocID: "old"}}}, placing(j, "e", "y"))
 	got := fmt.Sprint(connected(b, s.store.Snapshot()))
 	if want := "[[{0 0} {0 3}] [{0 1} {0 5}] [{0 2} {0 4}]]"; got != want {
 		t.Errorf("sets %s, want %s", got, want)

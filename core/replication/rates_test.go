@@ -18,7 +18,7 @@ func TestSnapshot_KeepsWhatARateRemembers(t *testing.T) {
 	txn.UpsertBudget(&model.Budget{
 		Namespace: "default", Name: "slowly", Strict: true, MaxEvictions: &model.Rate{Number: 5, Window: time.Hour},
 	})
-	want := []model.EvictionsAt{{At: 7, N: 2}, {At: 9, N: 1}}
+	want := []model.EvictionCount{{At: 7, N: 2}, {At: 9, N: 1}}
 	txn.RestoreEvictions(model.BudgetKey{Namespace: "default", Name: "slowly"}, want)
 	txn.Commit()
 	other := newServer()
@@ -26,8 +26,8 @@ func TestSnapshot_KeepsWhatARateRemembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	sn := other.store.Snapshot()
-	if got := sn.RecentEvictions(0); !slices.Equal(got, want) || sn.BudgetSlack(0, 10) != 2 {
-		t.Errorf("it remembers %v and allows %d", got, sn.BudgetSlack(0, 10))
+	if got := sn.RecentEvictions(0); !slices.Equal(got, want) || sn.DisruptionsAllowed(0, 10) != 2 {
+		t.Errorf("it remembers %v and allows %d", got, sn.DisruptionsAllowed(0, 10))
 	}
 	if b := sn.Budgets()[0]; b.MaxEvictions == nil || *b.MaxEvictions != (model.Rate{Number: 5, Window: time.Hour}) {
 		t.Errorf("the budget is %+v", b)

@@ -63,14 +63,14 @@ func refuse(code, format string, args ...any) *Refusal {
 
 // Result is what an entry did.
 type Result struct {
-	Index    uint64              // of the entry; when Replayed, of the one that did it
-	Err      *Refusal            // nil: it was done
-	Evals    []*model.Evaluation // what it wrote or derived
-	Dropped  []state.Dropped     // commit groups that no longer held
-	Rooms    []string            // nodes on which room may have come up, or somebody may be evicted now, ascending
-	Returned []string            // nodes that were down and no longer are
-	Placed   []string            // nodes on which work with labels was placed, ascending
-	Replayed bool                // the idempotency key was known: this is what its first entry did
+	Index    uint64               // of the entry; when Replayed, of the one that did it
+	Err      *Refusal             // nil: it was done
+	Evals    []*model.Evaluation  // what it wrote or derived
+	Dropped  []state.DroppedGroup // commit groups that no longer held
+	Rooms    []string             // nodes on which room may have come up, or somebody may be evicted now, ascending
+	Returned []string             // nodes that were down and no longer are
+	Placed   []string             // nodes on which work with labels was placed, ascending
+	Replayed bool                 // the idempotency key was known: this is what its first entry did
 }
 
 // Applied is what Config.Observe is told of an entry.

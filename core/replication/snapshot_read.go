@@ -66,7 +66,7 @@ func (s *restorer) take(m *pb.Record) error {
 		}
 	case *pb.Record_Dirty:
 		s.txn.MarkDirtyAt(keyOf(c.Dirty.GetKey()), c.Dirty.GetIndex())
-		s.txn.SetHold(keyOf(c.Dirty.GetKey()), state.Hold{Index: c.Dirty.GetHeld(), Time: c.Dirty.GetHeldAt()})
+		s.txn.SetPreemptionHold(keyOf(c.Dirty.GetKey()), state.PreemptionHold{Index: c.Dirty.GetHeld(), Time: c.Dirty.GetHeldAt()})
 	default:
 		err = s.aside(&r, m)
 	}
@@ -92,10 +92,10 @@ func (s *restorer) aside(r *reader, m *pb.Record) error {
 		s.txn.UpsertToken(r.token(c.Token))
 	case *pb.Record_Applied:
 		a := c.Applied
-		if _, twice := s.txn.Applied(a.GetKey()); twice {
+		if _, twice := s.txn.IdempotencyRecord(a.GetKey()); twice {
 			return fmt.Errorf("idempotency key %q comes twice", a.GetKey())
 		}
-		s.txn.AddApplied(a.GetKey(), state.Applied{
+		s.txn.AddIdempotencyRecord(a.GetKey(), state.IdempotencyRecord{
 			Hash: r.hash(a.GetHash()), Index: a.GetIndex(), Time: a.GetTime(), Result: a.GetResult(),
 		})
 	case *pb.Record_ModuleChunk:
@@ -147,7 +147,7 @@ func (s *restorer) head(m *pb.SnapshotHead) error {
 func (s *restorer) takeJob(r *reader, block *pb.JobBlock) error {
 	key := keyOf(block.GetKey())
 	s.job, s.jobs = block, &jobTable{}
-	if int(block.Own) > min(len(block.Versions), state.JobVersionsMax) {
+	if int(block.Own) > min(len(block.Versions), state.MaxJobVersions) {
 		return fmt.Errorf("job %s: %d versions of its own, of %d", key, block.Own, len(block.Versions))
 	}
 	for _, m := range block.Versions {

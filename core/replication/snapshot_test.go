@@ -213,7 +213,7 @@ func TestSnapshot_OlderStateDoesNotTurnTheIndexBack(t *testing.T) {
 	for range 5 {
 		s.do(t, &SetVersion{Version: 1})
 	}
-	watch := s.store.Watch(state.TableNodes.Whole())
+	watch := s.store.Watch(state.TableNodes.All())
 	defer watch.Stop()
 	if err := s.fsm.Restore(io.NopCloser(bytes.NewReader(stream))); err != nil {
 		t.Fatal(err)

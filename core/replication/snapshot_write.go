@@ -83,7 +83,7 @@ func (s *records) state(sn *state.Snapshot) {
 		var w writer
 		s.write(&pb.Record{Record: &pb.Record_Node{Node: w.node(n)}})
 	}
-	for key := range sn.Dirties() {
+	for key := range sn.DirtyIndexes() {
 		s.job(sn, key)
 	}
 	s.bindings(sn)
@@ -95,8 +95,8 @@ func (s *records) state(sn *state.Snapshot) {
 		var w writer
 		s.write(&pb.Record{Record: &pb.Record_Claim{Claim: w.claim(c)}})
 	}
-	for key, index := range sn.Dirties() {
-		held := sn.Held(key)
+	for key, index := range sn.DirtyIndexes() {
+		held := sn.PreemptionHold(key)
 		s.write(&pb.Record{Record: &pb.Record_Dirty{Dirty: &pb.JobKeyDirty{
 			Key: keyToPB(key), Index: index, Held: held.Index, HeldAt: held.Time,
 		}}})
@@ -166,7 +166,7 @@ func (s *records) aside(sn *state.Snapshot) {
 	for _, t := range sn.Tokens() {
 		s.write(&pb.Record{Record: &pb.Record_Token{Token: tokenToPB(t)}})
 	}
-	for key, a := range sn.AppliedKeys() {
+	for key, a := range sn.IdempotencyRecords() {
 		s.write(&pb.Record{Record: &pb.Record_Applied{Applied: &pb.AppliedKey{
 			Key: text(key), Hash: hashBytes(&a.Hash), Index: a.Index, Time: a.Time, Result: a.Result,
 		}}})

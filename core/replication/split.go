@@ -29,7 +29,7 @@ func (p *part) join(whole, r *Result) {
 	whole.Returned = append(whole.Returned, r.Returned...)
 	whole.Placed = append(whole.Placed, r.Placed...)
 	for _, d := range r.Dropped {
-		whole.Dropped = append(whole.Dropped, state.Dropped{Plan: p.plans[d.Plan], Group: d.Group})
+		whole.Dropped = append(whole.Dropped, state.DroppedGroup{Plan: p.plans[d.Plan], Group: d.Group})
 	}
 }
 
@@ -172,32 +172,32 @@ func nodesOf(b *state.Batch, plan, group int, snap *state.Snapshot) (nodes []str
 			nodes = append(nodes, a.NodeID)
 		}
 	}
-	for _, a := range g.Place {
+	for _, a := range g.Placements {
 		nodes = append(nodes, a.NodeID)
 	}
-	for _, a := range g.Update {
+	for _, a := range g.Updates {
 		nodes = append(nodes, a.NodeID)
 	}
 	for _, c := range g.Claims {
 		if c.ClusterID != "" {
-			nodes = append(nodes, model.ClusterPlace(c.ClusterID))
+			nodes = append(nodes, model.ClusterLocation(c.ClusterID))
 			continue
 		}
 		nodes = append(nodes, c.NodeID)
 	}
-	for _, a := range g.Assign {
-		nodes = append(nodes, model.ClusterPlace(a.ClusterID))
+	for _, a := range g.Assignments {
+		nodes = append(nodes, model.ClusterLocation(a.ClusterID))
 	}
-	for i := range g.Withdraw {
-		if a := snap.Assignment(g.Withdraw[i].AssignmentID); a != nil {
-			nodes = append(nodes, model.ClusterPlace(a.ClusterID))
+	for i := range g.Withdrawals {
+		if a := snap.Assignment(g.Withdrawals[i].AssignmentID); a != nil {
+			nodes = append(nodes, model.ClusterLocation(a.ClusterID))
 		}
 	}
-	for i := range g.Stop {
-		of(g.Stop[i].AllocID)
+	for i := range g.Stops {
+		of(g.Stops[i].AllocID)
 	}
-	for i := range g.Evict {
-		of(g.Evict[i].AllocID)
+	for i := range g.Evictions {
+		of(g.Evictions[i].AllocID)
 	}
 	return nodes
 }

@@ -61,7 +61,7 @@ func DecodePlan(b []byte) (*model.Plan, error) {
 func BindPlan(p *model.Plan, snap *state.Snapshot) error {
 	versions := map[*model.Job]*model.Job{}
 	for i := range p.Groups {
-		for _, list := range [][]*model.Allocation{p.Groups[i].Place, p.Groups[i].Update} {
+		for _, list := range [][]*model.Allocation{p.Groups[i].Placements, p.Groups[i].Updates} {
 			for _, alloc := range list {
 				ref := alloc.Job
 				job, ok := versions[ref]

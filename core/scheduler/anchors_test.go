@@ -195,11 +195,11 @@ func TestAnchors_GoWhereKubeSchedulerHasThemGo(t *testing.T) {
 			continue
 		}
 		var victims []*model.Allocation
-		for _, e := range out.Plan.Groups[0].Evict {
+		for _, e := range out.Plan.Groups[0].Evictions {
 			victims = append(victims, q.alloc(e.AllocID))
 		}
 		victims = slices.SortedFunc(slices.Values(victims), moreImportant)
-		n := q.nodes[slices.IndexFunc(q.nodes, func(n *model.Node) bool { return n.ID == out.Plan.Groups[0].Place[0].NodeID })]
+		n := q.nodes[slices.IndexFunc(q.nodes, func(n *model.Node) bool { return n.ID == out.Plan.Groups[0].Placements[0].NodeID })]
 		want, _ := q.victims(n)
 		if !slices.Equal(victims, want) || cost(victims) != least {
 			t.Fatalf("seed %d: %s at %v; kube-scheduler would evict %v of that node, at %v of the best\n%s", seed, told(out), cost(victims), ids(want), least, q)

@@ -24,10 +24,10 @@ func BenchmarkB(b *testing.B) {
 		perNode int
 	}{{"preempt", 10}, {"room", 5}} {
 		for _, nodes := range []int{1000, 5000} {
-			store := coretest.Filled(nodes, kind.perNode)
+			store := coretest.FilledStore(nodes, kind.perNode)
 			for _, count := range []int{1, 100} {
-				job := coretest.Asker(count).Change(func(j *model.Job) { j.ID = fmt.Sprintf("asker-%d", count) }).Obj()
-				snap := coretest.Put(store, job)
+				job := coretest.PreemptingJob(count).Change(func(j *model.Job) { j.ID = fmt.Sprintf("asker-%d", count) }).Obj()
+				snap := coretest.PutJobs(store, job)
 				b.Run(fmt.Sprintf("%s/nodes=%d/count=%d", kind.name, nodes, count), func(b *testing.B) {
 					s := scheduler.New(scheduler.Config{Policies: coretest.Policies(), Workers: runtime.GOMAXPROCS(0)})
 					b.ReportAllocs()
@@ -61,15 +61,15 @@ func benchmarkBudgets(b *testing.B) {
 			{"policy=default/budgets=strict", "default", true, 1},
 		} {
 			store := withBudgets(nodes, kind.policy, kind.strict, kind.slack)
-			job := coretest.Asker(1).Obj()
-			snap := coretest.Put(store, job)
+			job := coretest.PreemptingJob(1).Obj()
+			snap := coretest.PutJobs(store, job)
 			b.Run(fmt.Sprintf("nodes=%d/%s", nodes, kind.name), func(b *testing.B) {
 				policies := coretest.Policies(func() sdk.Policy { return kubernetes.New() })
 				s := scheduler.New(scheduler.Config{Policies: policies, Workers: runtime.GOMAXPROCS(0)})
 				b.ReportAllocs()
 				for b.Loop() {
 					out, err := s.Process(coretest.Eval(job), snap, 1)
-					if err != nil || !out.Placed() || len(out.Plan.Groups[0].Evict) == 0 {
+					if err != nil || !out.Placed() || len(out.Plan.Groups[0].Evictions) == 0 {
 						b.Fatal(err, out)
 					}
 				}
@@ -84,8 +84,8 @@ func benchmarkBudgets(b *testing.B) {
 func benchmarkContested(b *testing.B) {
 	for _, budgets := range []int{1, 3} {
 		for _, nodes := range []int{1000, 5000} {
-			job := coretest.Asker(1).Obj()
-			snap := coretest.Put(sharedInPairs(nodes, budgets), job)
+			job := coretest.PreemptingJob(1).Obj()
+			snap := coretest.PutJobs(sharedInPairs(nodes, budgets), job)
 			b.Run(fmt.Sprintf("budgets=%d/nodes=%d", budgets, nodes), func(b *testing.B) {
 				s := scheduler.New(scheduler.Config{Policies: coretest.Policies(), Workers: runtime.GOMAXPROCS(0)})
 				b.ReportAllocs()
@@ -103,7 +103,7 @@ func benchmarkContested(b *testing.B) {
 // sharedInPairs is construction (b) with so many strict budgets that let go of one, each
 // over all jobs but every third one.
 func sharedInPairs(nodes, budgets int) *state.Store {
-	store := coretest.FilledWith(nodes, 10, func(j *model.Job) {
+	store := coretest.FilledStoreWith(nodes, 10, func(j *model.Job) {
 		j.Groups[0].Labels = map[string]string{}
 		for k := range budgets {
 			if budgets == 1 || int(j.Priority)/5%3 != k {
@@ -126,7 +126,7 @@ func sharedInPairs(nodes, budgets int) *state.Store {
 // that have some jobs each.
 func withBudgets(nodes int, policy string, strict bool, slack int32) *state.Store {
 	n := 0
-	store := coretest.FilledWith(nodes, 10, func(j *model.Job) {
+	store := coretest.FilledStoreWith(nodes, 10, func(j *model.Job) {
 		j.Groups[0].Labels = map[string]string{"app": j.ID, "tier": fmt.Sprint(n % 30)}
 		n++
 	}, func(a *model.Allocation) { a.StartTime = -int64(a.Index*7919%10007) * 1e9 })
@@ -139,7 +139,7 @@ func withBudgets(nodes int, policy string, strict bool, slack int32) *state.Stor
 		txn.UpsertBudget(b)
 		again := *b
 		at := slices.Index(txn.Budgets(), b)
-		again.MinAvailable = &model.Bound{Number: max(0, int32(txn.BudgetSlack(int32(at), 0))-slack)}
+		again.MinAvailable = &model.Bound{Number: max(0, int32(txn.DisruptionsAllowed(int32(at), 0))-slack)}
 		txn.UpsertBudget(&again)
 	}
 	config := *coretest.AllPreempt()
@@ -163,9 +163,9 @@ func budgetLabels(store *state.Store) (list []map[string]string) {
 // every node.
 func BenchmarkC(b *testing.B) {
 	for _, nodes := range []int{1000, 5000} {
-		store := coretest.Filled(nodes, 10)
-		job := coretest.Asker(1).Type(model.JobSystem).Obj()
-		snap := coretest.Put(store, job)
+		store := coretest.FilledStore(nodes, 10)
+		job := coretest.PreemptingJob(1).Type(model.JobSystem).Obj()
+		snap := coretest.PutJobs(store, job)
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
 			s := scheduler.New(scheduler.Config{Policies: coretest.Policies(), Workers: runtime.GOMAXPROCS(0)})
 			b.ReportAllocs()
@@ -186,19 +186,19 @@ func BenchmarkC(b *testing.B) {
 // jobs that go whole, of seven hundred instances each, among such that spare whoever works
 // for less than an hour, and among such that a hundred strict budgets are about.
 func BenchmarkTogether(b *testing.B) {
-	store := inRacks(coretest.Filled(5000, 10), 50)
+	store := inRacks(coretest.FilledStore(5000, 10), 50)
 	with := func(change func(*model.Job)) *state.Store {
 		n := 0
-		return coretest.FilledWith(5000, 10, change, func(a *model.Allocation) {
+		return coretest.FilledStoreWith(5000, 10, change, func(a *model.Allocation) {
 			n++
 			a.StartTime = -int64(n%7) * int64(20*time.Minute)
 		})
 	}
 	me := map[string]string{"app": "me"}
 	ask := func(id string, first int) *coretest.JobBuilder {
-		return coretest.Asker(first).Change(func(j *model.Job) { j.ID, j.AllAtOnce = id, true })
+		return coretest.PreemptingJob(first).Change(func(j *model.Job) { j.ID, j.AllAtOnce = id, true })
 	}
-	large := coretest.Asker(1).Obj().Groups[0].Resources
+	large := coretest.PreemptingJob(1).Obj().Groups[0].Resources
 	second := func(g *model.Group) { g.Resources = large }
 	twice := func() *model.Job { return ask("evicts", 20).Group("h", 20).With(second).Obj() }
 	for _, c := range []struct {
@@ -216,10 +216,10 @@ func BenchmarkTogether(b *testing.B) {
 			g.Labels = me
 			g.Colocate = []model.LabelTerm{{Labels: me, TopologyKey: "rack"}}
 		}).Obj(), false, nil},
-		{"elsewhere", coretest.Asker(1).Change(func(j *model.Job) { j.ID = "elsewhere" }).With(func(g *model.Group) {
+		{"elsewhere", coretest.PreemptingJob(1).Change(func(j *model.Job) { j.ID = "elsewhere" }).With(func(g *model.Group) {
 			g.Separate = []model.LabelTerm{{Labels: map[string]string{"app": "keeper"}, TopologyKey: "rack"}}
 		}).Obj(), false, nil},
-		{"gang=over whole jobs", twice(), false, with(func(j *model.Job) { j.EvictedWhole = true })},
+		{"gang=over whole jobs", twice(), false, with(func(j *model.Job) { j.AllOrNone = true })},
 		{"gang=over those who may go", twice(), false, with(func(j *model.Job) {
 			j.Toleration = &model.PreemptionToleration{MinRuntime: int64(time.Hour)}
 		})},
@@ -228,7 +228,7 @@ func BenchmarkTogether(b *testing.B) {
 		if c.store == nil {
 			c.store = store
 		}
-		snap := coretest.Put(c.store, c.job)
+		snap := coretest.PutJobs(c.store, c.job)
 		b.Run(c.name, func(b *testing.B) {
 			s := scheduler.New(scheduler.Config{Policies: coretest.Policies(), Workers: runtime.GOMAXPROCS(0), Forget: true})
 			b.ReportAllocs()

@@ -26,13 +26,13 @@ func (s *Scheduler) planBinding(policies *policy.Set, eval *model.Evaluation, sn
 	fault, faulty := errors.AsType[*policy.Error](err)
 	if !faulty {
 		if err == nil && r.asked {
-			r.version.Breaker.Well()
+			r.version.Breaker.RecordSuccess()
 		}
 		return r.finish(), err
 	}
 	at := r.version
 	if r.asked {
-		at.Breaker.Fault(now, fault)
+		at.Breaker.RecordFault(now, fault)
 	}
 	if fallsBack(at, snap.Config()) {
 		again, err := s.newBindingRun(policies, eval, snap, now)
@@ -42,7 +42,7 @@ func (s *Scheduler) planBinding(policies *policy.Set, eval *model.Evaluation, sn
 		again.version, again.out.Fault = policies.Default(), fault
 		err = again.process()
 		if _, twice := errors.AsType[*policy.Error](err); !twice {
-			at.FellBack()
+			at.RecordFallback()
 			return again.finish(), err
 		}
 	}
@@ -84,7 +84,7 @@ func (s *Scheduler) newBindingRun(policies *policy.Set, eval *model.Evaluation, 
 	if r.binding == nil {
 		return r, nil
 	}
-	version, err := policies.Pick("", snap.Config().Policy)
+	version, err := policies.Select("", snap.Config().Policy)
 	if err != nil {
 		return nil, fmt.Errorf("binding %s: %w", r.binding.Key(), err)
 	}
@@ -106,7 +106,7 @@ func (r *bindingRun) process() error {
 	}
 	r.reconcile(assigned)
 	for c := range r.snap.Clusters() {
-		if !c.Down && r.binding.Admits(c) {
+		if !c.Down && r.binding.IsFeasible(c) {
 			r.admitted = append(r.admitted, c)
 		}
 	}
@@ -127,13 +127,13 @@ func (r *bindingRun) reconcile(assigned []*model.Assignment) {
 	for _, a := range assigned {
 		cluster := r.snap.Cluster(a.ClusterID)
 		switch {
-		case !a.Counts():
+		case !a.CountsAsPlaced():
 		case a.Done:
 			r.on[a.ClusterID] += a.Replicas
-		case a.Vec != b.Needs(a.Replicas):
+		case a.Vec != b.TotalAsk(a.Replicas):
 			r.withdraw(a, "the binding was changed")
-		case cluster != nil && !b.Admits(cluster):
-			r.withdraw(a, "the cluster is excluded by "+b.Refusal(cluster))
+		case cluster != nil && !b.IsFeasible(cluster):
+			r.withdraw(a, "the cluster is excluded by "+b.InfeasibleReason(cluster))
 		case b.Duplicated && a.Replicas != b.Replicas:
 			r.resize(a, cluster)
 		default:
@@ -196,9 +196,9 @@ func (r *bindingRun) shrink(surplus int) {
 // room is what a cluster offers to the binding, now and soon. What it keeps for
 // other pools is not part of that, until the binding may revoke it.
 func (r *bindingRun) room(c *model.Cluster) (free, soon model.Vector) {
-	free, soon = r.snap.ClusterRoom(c.ID, r.binding.Key(), r.binding.Priority, r.now)
+	free, soon = r.snap.ClusterFreeCapacity(c.ID, r.binding.Key(), r.binding.Priority, r.now)
 	if !r.revokes {
-		if kept := r.snap.ClusterKept(c.ID, r.binding.Priority); kept != (model.Vector{}) {
+		if kept := r.snap.ClusterLeasedBelow(c.ID, r.binding.Priority); kept != (model.Vector{}) {
 			r.shares = true
 			free.Sub(&kept)
 			soon.Sub(&kept)
@@ -264,7 +264,7 @@ const onSeveral = "it needs room on several clusters at once, and eviction makes
 // leaving is the clusters that hold replicas once all is gone that stops there, and
 // those that do not.
 func (r *bindingRun) leaving(clusters []*model.Cluster, replicas int) (leaving, lacking []*model.Cluster) {
-	needs := r.binding.Needs(replicas)
+	needs := r.binding.TotalAsk(replicas)
 	for _, c := range clusters {
 		if _, soon := r.room(c); covers(&soon, &needs) {
 			leaving = append(leaving, c)
@@ -293,7 +293,7 @@ func (r *bindingRun) killTimeout(a *model.Assignment) int64 {
 
 // evict asks who has to leave, and where. claims is what is then claimed.
 func (r *bindingRun) evict(clusters []*model.Cluster, replicas int, why *model.Explanation, claims func(*model.Cluster) []slot) error {
-	if open := r.version.Breaker.Open(r.now); open != nil {
+	if open := r.version.Breaker.OpenError(r.now); open != nil {
 		return open
 	}
 	r.asked = true
@@ -305,7 +305,7 @@ func (r *bindingRun) evict(clusters []*model.Cluster, replicas int, why *model.E
 		r.out.RecheckAt = found.RecheckAt
 		ceiling := binding.Ceiling(r.binding.Priority, r.version, r.snap.Config().PriorityDelta)
 		for _, o := range found.Outcomes {
-			model.Count(&why.Preempted, bindingObstacle(o, ceiling), 1)
+			model.CountReason(&why.Preempted, bindingObstacle(o, ceiling), 1)
 		}
 		if r.overSeveral() {
 			return r.makeRoomOnSeveral(replicas, why)
@@ -329,7 +329,7 @@ func (r *bindingRun) displace(slots []slot, victims []binding.Victim, version st
 	}, why)
 	for _, v := range victims {
 		if id := claims[v.ClusterID]; id != "" {
-			r.plan.Withdraw = append(r.plan.Withdraw, model.Withdrawal{AssignmentID: v.ID, Keep: v.Keep, By: id, Policy: version})
+			r.plan.Withdrawals = append(r.plan.Withdrawals, model.Withdrawal{AssignmentID: v.ID, Remaining: v.Keep, By: id, Policy: version})
 		}
 	}
 }
@@ -367,15 +367,15 @@ func bindingObstacle(o preempt.Outcome, ceiling int64) string {
 
 // release gives up the claims that the binding does not go on waiting with.
 func (r *bindingRun) release() {
-	for _, id := range r.snap.ClaimsOf(r.eval.JobKey()) {
+	for _, id := range r.snap.ClaimIDs(r.eval.JobKey()) {
 		if !slices.Contains(r.kept, id) {
-			r.plan.Release = append(r.plan.Release, id)
+			r.plan.ReleasedClaims = append(r.plan.ReleasedClaims, id)
 		}
 	}
 }
 
 func (r *bindingRun) withdraw(a *model.Assignment, reason string) {
-	r.plan.Withdraw = append(r.plan.Withdraw, model.Withdrawal{AssignmentID: a.ID, Reason: reason})
+	r.plan.Withdrawals = append(r.plan.Withdrawals, model.Withdrawal{AssignmentID: a.ID, Reason: reason})
 }
 
 func (r *bindingRun) assignAll(slots []slot) {
@@ -391,9 +391,9 @@ func (r *bindingRun) assign(cluster string, replicas int) {
 		return
 	}
 	key := r.binding.Key()
-	r.plan.Assign = append(r.plan.Assign, &model.Assignment{
+	r.plan.Assignments = append(r.plan.Assignments, &model.Assignment{
 		ID: model.AssignmentID(key, cluster, r.eval.ID), Binding: key, ClusterID: cluster, Replicas: replicas,
-		Vec: r.binding.Needs(replicas), EvalID: r.eval.ID,
+		Vec: r.binding.TotalAsk(replicas), EvalID: r.eval.ID,
 	})
 }
 
@@ -401,16 +401,16 @@ func (r *bindingRun) assign(cluster string, replicas int) {
 func (r *bindingRun) grow(a *model.Assignment, by int) {
 	next := *a
 	next.Replicas += by
-	next.Vec, next.EvalID = r.binding.Needs(next.Replicas), r.eval.ID
-	r.plan.Assign = append(r.plan.Assign, &next)
+	next.Vec, next.EvalID = r.binding.TotalAsk(next.Replicas), r.eval.ID
+	r.plan.Assignments = append(r.plan.Assignments, &next)
 }
 
 // waitsFor is the clusters on which room could help.
 func (r *bindingRun) waitsFor() []string {
-	places := []string{model.ClusterPlace("")} // none: it waits for clusters to come
+	places := []string{model.ClusterLocation("")} // none: it waits for clusters to come
 	for c := range r.snap.Clusters() {
-		if r.binding.Admits(c) {
-			places = append(places, model.ClusterPlace(c.ID))
+		if r.binding.IsFeasible(c) {
+			places = append(places, model.ClusterLocation(c.ID))
 		}
 	}
 	return places
@@ -424,7 +424,7 @@ func (r *bindingRun) noEviction() string {
 		return "the binding is cluster-scoped"
 	case !r.binding.Preempts:
 		return "the binding's preemptionPolicy is Never"
-	case r.binding.Empty():
+	case r.binding.IsBestEffort():
 		return "the binding asks for nothing"
 	}
 	if !r.snap.Config().Preemption[model.JobBinding] {
@@ -436,24 +436,24 @@ func (r *bindingRun) noEviction() string {
 // explain says why no cluster takes so many replicas.
 func (r *bindingRun) explain(replicas int) *model.Explanation {
 	why := &model.Explanation{Of: "clusters"}
-	needs := r.binding.Needs(replicas)
+	needs := r.binding.TotalAsk(replicas)
 	for c := range r.snap.Clusters() {
 		why.Nodes++
-		refusal := r.binding.Refusal(c)
+		refusal := r.binding.InfeasibleReason(c)
 		switch {
 		case refusal != "":
-			why.Filter(refusal)
+			why.CountFiltered(refusal)
 			continue
 		case c.Down:
-			model.Count(&why.NotReady, "down", 1)
+			model.CountReason(&why.NotReady, "down", 1)
 			continue
 		}
 		free, _ := r.room(c)
 		switch d := lacks(&free, &needs); {
 		case d >= 0:
-			why.Exhaust(r.snap.Dims().Name(d))
-		case r.on[c.ID] == 0 && r.binding.Spread() != "" && !r.assigns(c.ID):
-			why.Filter("its spread: " + r.binding.Spread())
+			why.CountExhausted(r.snap.Dims().Name(d))
+		case r.on[c.ID] == 0 && r.binding.SpreadText() != "" && !r.assigns(c.ID):
+			why.CountFiltered("its spread: " + r.binding.SpreadText())
 		}
 	}
 	return why
@@ -461,7 +461,7 @@ func (r *bindingRun) explain(replicas int) *model.Explanation {
 
 // assigns is whether the plan puts replicas on a cluster.
 func (r *bindingRun) assigns(cluster string) bool {
-	return slices.ContainsFunc(r.plan.Assign, func(a *model.Assignment) bool { return a.ClusterID == cluster })
+	return slices.ContainsFunc(r.plan.Assignments, func(a *model.Assignment) bool { return a.ClusterID == cluster })
 }
 
 // lacks is the first dimension in which there is less than is wanted; -1: none.
@@ -482,7 +482,7 @@ func (r *bindingRun) finish() *Outcome {
 	if r.binding != nil {
 		plan.Priority = r.binding.Priority
 	}
-	if g := r.plan; g.Bindings() || len(g.Claims) > 0 {
+	if g := r.plan; g.HasBindingChanges() || len(g.Claims) > 0 {
 		plan.Groups = []model.CommitGroup{g}
 	}
 	r.out.Plan, r.out.Version = plan, r.version

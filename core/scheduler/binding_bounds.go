@@ -28,7 +28,7 @@ func (r *bindingRun) bounds() *bounds {
 	b := r.binding
 	x := &bounds{used: map[string]bool{}, freshGroups: unbounded}
 	for id := range r.on {
-		x.used[b.GroupOf(r.snap.Cluster(id))] = true
+		x.used[b.SpreadGroup(r.snap.Cluster(id))] = true
 	}
 	x.fresh, x.needed = between(b.MinClusters, b.MaxClusters, len(r.on))
 	if b.SpreadBy != "" {

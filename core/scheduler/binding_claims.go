@@ -32,14 +32,14 @@ type held struct {
 // there. What this plan assigns is no part of it.
 func (r *bindingRun) held() *held {
 	h := &held{free: true, valid: true}
-	for _, id := range r.snap.ClaimsOf(r.binding.Key()) {
+	for _, id := range r.snap.ClaimIDs(r.binding.Key()) {
 		claim := r.snap.Claim(id)
 		if r.assigns(claim.ClusterID) {
 			continue
 		}
 		at := slices.IndexFunc(r.admitted, func(c *model.Cluster) bool { return c.ID == claim.ClusterID })
-		replicas := r.binding.Fits(&claim.Vec, r.binding.Replicas)
-		if at < 0 || replicas == 0 || claim.Vec != r.binding.Needs(replicas) {
+		replicas := r.binding.FittingReplicas(&claim.Vec, r.binding.Replicas)
+		if at < 0 || replicas == 0 || claim.Vec != r.binding.TotalAsk(replicas) {
 			return nil
 		}
 		free, soon := r.room(r.admitted[at])
@@ -113,7 +113,7 @@ func (r *bindingRun) claimAll(chosen []slot, wait func(cluster string) int64, wh
 		longest = max(longest, wait(s.cluster.ID))
 	}
 	for _, s := range chosen {
-		needs := r.binding.Needs(s.add)
+		needs := r.binding.TotalAsk(s.add)
 		claims[s.cluster.ID] = r.claim(s.cluster.ID, &needs, longest)
 	}
 	why.NoEviction = claimed(chosen[0].cluster.ID)

@@ -33,7 +33,7 @@ func (r *bindingRun) hasRoom(cluster *model.Cluster, replicas int) bool {
 		return false
 	}
 	free, _ := r.room(cluster)
-	return r.binding.Fits(&free, replicas) == replicas
+	return r.binding.FittingReplicas(&free, replicas) == replicas
 }
 
 // duplicate puts all replicas on each cluster, and back on those of which it was
@@ -100,7 +100,7 @@ func (r *bindingRun) moreClusters(x *bounds, open []*model.Cluster) int {
 	loose := *x
 	loose.needed, loose.neededGroups = 0, 0
 	least := x.least()
-	if len(r.on)+len(r.plan.Assign) == 0 {
+	if len(r.on)+len(r.plan.Assignments) == 0 {
 		least = max(1, least)
 	}
 	return max(least, loose.most(nil, r.units(open)))
@@ -121,7 +121,7 @@ func (r *bindingRun) units(clusters []*model.Cluster) []slot {
 func (r *bindingRun) fitting(clusters []*model.Cluster) (fits, lacks []*model.Cluster) {
 	b := r.binding
 	for _, c := range clusters {
-		if free, _ := r.room(c); b.Fits(&free, b.Replicas) == b.Replicas {
+		if free, _ := r.room(c); b.FittingReplicas(&free, b.Replicas) == b.Replicas {
 			fits = append(fits, c)
 		} else {
 			lacks = append(lacks, c)

@@ -17,7 +17,7 @@ func Recounted(snap *state.Snapshot, b *model.Binding, why *model.Explanation, n
 	r := &bindingRun{snap: snap, binding: b, now: now, on: map[string]int{}, preempts: mayPreempt(snap.Config(), b)}
 	missing := b.Replicas
 	for _, a := range snap.BindingAssignments(b.Key()) {
-		if !a.Counts() {
+		if !a.CountsAsPlaced() {
 			continue
 		}
 		r.on[a.ClusterID] += a.Replicas
@@ -52,7 +52,7 @@ func capped(counts, by map[string]int) map[string]int {
 	}
 	var fewer map[string]int
 	for what, n := range counts {
-		model.Count(&fewer, what, min(n, most))
+		model.CountReason(&fewer, what, min(n, most))
 	}
 	return fewer
 }

@@ -27,7 +27,7 @@ func TestRecounted_IsWhatTheSchedulerSaysOfTheSameState(t *testing.T) {
 			t.Fatal(err)
 		}
 		why := run.out.Failed["x"]
-		if why == nil || len(run.plan.Assign)+len(run.plan.Withdraw)+len(run.plan.Claims) > 0 {
+		if why == nil || len(run.plan.Assignments)+len(run.plan.Withdrawals)+len(run.plan.Claims) > 0 {
 			continue // it changes something, and the state is another one after that
 		}
 		waiting++

@@ -48,7 +48,7 @@ func regions(t *testing.T, r *rand.Rand, name string) (*state.Snapshot, *model.B
 		}))
 		put := func(b *model.Binding, replicas int) {
 			free -= b.Resources["cpu"] * int64(replicas)
-			txn.UpsertAssignment(&model.Assignment{ID: b.ID + id, Binding: b.Key(), ClusterID: id, Replicas: replicas, Vec: b.Needs(replicas)})
+			txn.UpsertAssignment(&model.Assignment{ID: b.ID + id, Binding: b.Key(), ClusterID: id, Replicas: replicas, Vec: b.TotalAsk(replicas)})
 		}
 		if x.Replicas > 1 && free >= x.Resources["cpu"] && !x.Duplicated && len(txn.BindingAssignments(x.Key())) == 0 && r.IntN(6) == 0 {
 			put(x, 1)
@@ -103,7 +103,7 @@ func (e *evicting) slots(replicas int) (slots []slot) {
 				room.Add(&a.Vec)
 			}
 		}
-		slots = append(slots, e.run.slot(c, e.run.binding.Fits(&room, replicas)))
+		slots = append(slots, e.run.slot(c, e.run.binding.FittingReplicas(&room, replicas)))
 	}
 	return slots
 }
@@ -163,12 +163,12 @@ func TestBindings_MakeRoomOverRegionsWhereverTryingEverythingDoes(t *testing.T) 
 		if err := run.process(); err != nil {
 			t.Fatal(err)
 		}
-		if len(run.plan.Assign) > 0 || len(run.out.Failed) == 0 {
+		if len(run.plan.Assignments) > 0 || len(run.out.Failed) == 0 {
 			continue // there was room
 		}
 		e := &evicting{run, map[string]bool{}}
 		for c := range snap.Clusters() {
-			for a, other := range snap.ClusterWork(c.ID) {
+			for a, other := range snap.ClusterWorkload(c.ID) {
 				e.gone[a.ID] = other.Priority < b.Priority && !other.ClusterScoped
 			}
 		}
@@ -181,7 +181,7 @@ func TestBindings_MakeRoomOverRegionsWhereverTryingEverythingDoes(t *testing.T) 
 			}
 			return e.divides(name == "several")
 		}
-		if want := possible(0); want != (len(run.plan.Claims) > 0) || want != (len(run.plan.Withdraw) > 0) {
+		if want := possible(0); want != (len(run.plan.Claims) > 0) || want != (len(run.plan.Withdrawals) > 0) {
 			t.Fatalf("possible %v, plan %+v of %+v: %s", want, run.plan, b, run.out.Failed["x"])
 		}
 		met[fmt.Sprint(name, b.Duplicated, len(run.plan.Claims))]++
@@ -189,13 +189,13 @@ func TestBindings_MakeRoomOverRegionsWhereverTryingEverythingDoes(t *testing.T) 
 			continue
 		}
 		e.gone = map[string]bool{}
-		for _, w := range run.plan.Withdraw {
+		for _, w := range run.plan.Withdrawals {
 			e.gone[w.AssignmentID] = true
 		}
 		if !possible(len(run.plan.Claims)) {
 			t.Fatalf("what leaves is not enough: %+v of %+v", run.plan, b)
 		}
-		for _, w := range run.plan.Withdraw {
+		for _, w := range run.plan.Withdrawals {
 			e.gone[w.AssignmentID] = false
 			if possible(len(run.plan.Claims)) {
 				t.Fatalf("%s leaves in vain: %+v of %+v", w.AssignmentID, run.plan, b)

@@ -19,7 +19,7 @@ func (r *bindingRun) makeRoomOnSeveral(missing int, why *model.Explanation) erro
 		r.claimAll(chosen, r.stopTime, why)
 		return nil
 	}
-	if open := r.version.Breaker.Open(r.now); open != nil {
+	if open := r.version.Breaker.OpenError(r.now); open != nil {
 		return open
 	}
 	r.asked = true
@@ -33,7 +33,7 @@ func (r *bindingRun) makeRoomOnSeveral(missing int, why *model.Explanation) erro
 		if why.Preempted == nil { // else it was told why no single one would do
 			ceiling := binding.Ceiling(r.binding.Priority, r.version, r.snap.Config().PriorityDelta)
 			for _, o := range found.Result.Outcomes {
-				model.Count(&why.Preempted, bindingObstacle(o, ceiling), 1)
+				model.CountReason(&why.Preempted, bindingObstacle(o, ceiling), 1)
 			}
 		}
 		if at := found.Result.RecheckAt; at != 0 && (r.out.RecheckAt == 0 || at < r.out.RecheckAt) {
@@ -73,7 +73,7 @@ func (r *bindingRun) holds(missing int, rooms []model.Vector) bool {
 func (r *bindingRun) slots(missing int, rooms []model.Vector) []slot {
 	slots := make([]slot, len(r.admitted))
 	for i, c := range r.admitted {
-		slots[i] = r.slot(c, r.binding.Fits(&rooms[i], missing))
+		slots[i] = r.slot(c, r.binding.FittingReplicas(&rooms[i], missing))
 	}
 	return slots
 }
@@ -81,5 +81,5 @@ func (r *bindingRun) slots(missing int, rooms []model.Vector) []slot {
 // slot is a cluster with room for replicas.
 func (r *bindingRun) slot(c *model.Cluster, room int) slot {
 	_, has := r.on[c.ID]
-	return slot{cluster: c, group: r.binding.GroupOf(c), room: room, weight: int64(r.binding.Weights[c.ID]), has: has}
+	return slot{cluster: c, group: r.binding.SpreadGroup(c), room: room, weight: int64(r.binding.Weights[c.ID]), has: has}
 }

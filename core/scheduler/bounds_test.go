@@ -28,7 +28,7 @@ func TestElsewhere_MoreThanAreLookedAtAreSaid(t *testing.T) {
 		}).Obj())
 		out := w.plan("p")
 		if keepers == 64 {
-			if len(out.Plan.Groups) == 0 || len(out.Plan.Groups[0].Evict) != 64 {
+			if len(out.Plan.Groups) == 0 || len(out.Plan.Groups[0].Evictions) != 64 {
 				t.Errorf("64 could go: %s", told(out))
 			}
 			continue
@@ -70,9 +70,9 @@ func TestGang_ASearchThatIsCutSaysSo(t *testing.T) {
 // the nodes, and counted.
 func TestSparing_ASearchThatIsCutSaysSo(t *testing.T) {
 	for _, budgets := range []int{1, 3} {
-		job := coretest.Asker(1).Obj()
+		job := coretest.PreemptingJob(1).Obj()
 		s := scheduler.New(scheduler.Config{Policies: coretest.Policies()})
-		out, err := s.Process(coretest.Eval(job), coretest.Put(sharedInPairs(1000, budgets), job), 1)
+		out, err := s.Process(coretest.Eval(job), coretest.PutJobs(sharedInPairs(1000, budgets), job), 1)
 		if err != nil || len(out.Plan.Groups) > 0 {
 			t.Fatal(err, told(out))
 		}
@@ -104,7 +104,7 @@ func TestGang_FindsTheRackThatHasRoomForAll(t *testing.T) {
 	if !out.Placed() || out.SearchesCut > 0 {
 		t.Fatal(told(out))
 	}
-	for _, a := range out.Plan.Groups[0].Place {
+	for _, a := range out.Plan.Groups[0].Placements {
 		if n := w.store.Snapshot().Node(a.NodeID); n.Attributes["zone"] != "r13" {
 			t.Errorf("%s is in %s", a.ID, n.Attributes["zone"])
 		}

@@ -58,7 +58,7 @@ func rollBrute(d *rand.Rand, gang bool) *brute {
 			g.Separate = term("me", []string{"rack", "node"}[d.IntN(2)])
 		}
 		j.NonPreemptible = d.IntN(12) == 0
-		if j.EvictedWhole = d.IntN(5) == 0; j.EvictedWhole {
+		if j.AllOrNone = d.IntN(5) == 0; j.AllOrNone {
 			g.MinCount = d.IntN(3)
 		}
 		switch d.IntN(8) {
@@ -306,7 +306,7 @@ func (b *brute) togetherWith(a *model.Allocation, gone map[string]bool) (list []
 			list = append(list, other)
 		}
 	}
-	if !a.Job.EvictedWhole {
+	if !a.Job.AllOrNone {
 		return []*model.Allocation{a}
 	}
 	return list
@@ -315,7 +315,7 @@ func (b *brute) togetherWith(a *model.Allocation, gone map[string]bool) (list []
 // leavesWhole is whether of each job that goes whole all go, or none beyond its minCount.
 func (b *brute) leavesWhole(gone map[string]bool) bool {
 	for _, j := range b.others {
-		if !j.EvictedWhole {
+		if !j.AllOrNone {
 			continue
 		}
 		there, stay := 0, 0
@@ -365,8 +365,8 @@ func (b *brute) outcome(t *testing.T, out *scheduler.Outcome) (gone map[string]b
 	gone, highest = map[string]bool{}, -1
 	placed := 0
 	for _, g := range out.Plan.Groups {
-		placed += len(g.Place)
-		for _, e := range g.Evict {
+		placed += len(g.Placements)
+		for _, e := range g.Evictions {
 			gone[e.AllocID] = true
 			for _, a := range b.allocs {
 				if a.ID == e.AllocID {
@@ -393,7 +393,7 @@ func (b *brute) where(out *scheduler.Outcome) (at placing) {
 	at = slices.Clone(b.own)
 	for _, g := range b.job.Groups {
 		for _, cg := range out.Plan.Groups {
-			for _, a := range cg.Place {
+			for _, a := range cg.Placements {
 				if a.Group.Name == g.Name {
 					at = append(at, b.node(a.NodeID))
 				}
@@ -468,7 +468,7 @@ func TestElsewhere_IsWhatTryingEverythingFinds(t *testing.T) {
 		at := b.where(out)
 		b.checkNeeded(t, gone, at)
 		for _, a := range b.allocs {
-			if gone[a.ID] && a.NodeID != at[len(at)-1].ID && !a.Job.EvictedWhole {
+			if gone[a.ID] && a.NodeID != at[len(at)-1].ID && !a.Job.AllOrNone {
 				across++
 				break
 			}

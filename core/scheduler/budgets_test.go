@@ -39,17 +39,17 @@ type eviction struct {
 }
 
 // Commit is the planner's committer: a write that is lost leaves no trace.
-func (s *schedule) Commit(ctx context.Context, batch *state.Batch) (planner.Outcome, error) {
+func (s *schedule) Commit(ctx context.Context, batch *state.Batch) (planner.CommitResult, error) {
 	if s.loses {
 		s.loses = false
-		return planner.Outcome{}, errors.New("the leader is gone")
+		return planner.CommitResult{}, errors.New("the leader is gone")
 	}
-	return planner.Direct{Store: s.store}.Commit(ctx, batch)
+	return planner.DirectCommitter{Store: s.store}.Commit(ctx, batch)
 }
 
 func rollSchedule(t *testing.T, seed uint64) *schedule {
 	s := &schedule{town: newTown(t), d: rand.New(rand.NewPCG(3, seed))}
-	s.applier = planner.NewApplier(planner.Config{Store: s.store, Committer: s, Rules: &scheduler.CommitRules{}})
+	s.applier = planner.NewApplier(planner.Config{Store: s.store, Committer: s, PlacementVerifier: &scheduler.CommitRules{}})
 	for range 3 {
 		s.workers = append(s.workers, scheduler.New(scheduler.Config{Policies: coretest.Policies()}))
 	}
@@ -76,7 +76,7 @@ func rollSchedule(t *testing.T, seed uint64) *schedule {
 		s.job(job(id, int32(10+20*(i%4)), int64(2+s.d.IntN(4)), 1).Count(1 + s.d.IntN(4)).With(func(g *model.Group) {
 			g.Labels = labels([]string{"x", "y"}[s.d.IntN(2)])
 		}).Change(func(j *model.Job) {
-			j.AllAtOnce, j.EvictedWhole = s.d.IntN(5) == 0, s.d.IntN(5) == 0
+			j.AllAtOnce, j.AllOrNone = s.d.IntN(5) == 0, s.d.IntN(5) == 0
 		}).Obj())
 	}
 	s.past = []*state.Snapshot{s.store.Snapshot()}
@@ -210,8 +210,8 @@ func (s *schedule) check(before, after *state.Snapshot) {
 				wanted += j.Groups[0].Count
 			}
 		}
-		if left < b.Keeps(wanted) {
-			s.t.Fatalf("budget %s keeps %d: %d were evicted and %d are left", b.Name, b.Keeps(wanted), costs, left)
+		if left < b.RequiredAvailable(wanted) {
+			s.t.Fatalf("budget %s keeps %d: %d were evicted and %d are left", b.Name, b.RequiredAvailable(wanted), costs, left)
 		}
 	}
 	if err := after.Check(); err != nil {

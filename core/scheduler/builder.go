@@ -52,21 +52,21 @@ func (b *builder) keyed(key string) int {
 // stop ends an allocation for its own sake.
 func (b *builder) stop(a *model.Allocation, reason string, lost bool) {
 	g := &b.list[b.keyed(stopsKey)]
-	g.Stop = append(g.Stop, model.Stop{AllocID: a.ID, Reason: reason, Lost: lost})
+	g.Stops = append(g.Stops, model.Stop{AllocID: a.ID, Reason: reason, Lost: lost})
 }
 
 // place adds a placement with its victims, and the allocation it replaces.
 func (b *builder) place(a *model.Allocation, victims []*model.Allocation, policyVersion string, replaces *model.Allocation, reason string) {
 	g := b.at(a.NodeID)
-	g.Place = append(g.Place, a)
+	g.Placements = append(g.Placements, a)
 	for _, v := range victims {
-		g.Evict = append(g.Evict, model.Eviction{AllocID: v.ID, By: a.ID, Policy: policyVersion})
+		g.Evictions = append(g.Evictions, model.Eviction{AllocID: v.ID, By: a.ID, Policy: policyVersion})
 	}
 	if replaces != nil {
-		g.Stop = append(g.Stop, model.Stop{AllocID: replaces.ID, Reason: reason})
+		g.Stops = append(g.Stops, model.Stop{AllocID: replaces.ID, Reason: reason})
 	}
 	for _, v := range victims {
-		if v.Job.EvictedWhole {
+		if v.Job.AllOrNone {
 			b.join(v.Job.Key(), a.NodeID)
 		}
 	}
@@ -87,8 +87,8 @@ func (b *builder) join(job model.JobKey, nodeID string) {
 	}
 	into, from = min(into, from), max(into, from)
 	g, more := &b.list[into], &b.list[from]
-	g.Place, g.Update = append(g.Place, more.Place...), append(g.Update, more.Update...)
-	g.Stop, g.Evict = append(g.Stop, more.Stop...), append(g.Evict, more.Evict...)
+	g.Placements, g.Updates = append(g.Placements, more.Placements...), append(g.Updates, more.Updates...)
+	g.Stops, g.Evictions = append(g.Stops, more.Stops...), append(g.Evictions, more.Evictions...)
 	*more = model.CommitGroup{}
 	for key, at := range b.byKey {
 		if at == from {
@@ -105,7 +105,7 @@ func (b *builder) join(job model.JobKey, nodeID string) {
 // update moves an allocation to the job's newest version where it runs.
 func (b *builder) update(a *model.Allocation) {
 	g := b.at(a.NodeID)
-	g.Update = append(g.Update, a)
+	g.Updates = append(g.Updates, a)
 }
 
 // groups is the plan. What replaces something, or is changed where it runs, takes
@@ -113,13 +113,13 @@ func (b *builder) update(a *model.Allocation) {
 func (b *builder) groups() []model.CommitGroup {
 	for i := range b.list {
 		g := &b.list[i]
-		g.Divisible = g.Divisible && len(g.Place) > 1 && len(g.Stop)+len(g.Update) == 0
+		g.Divisible = g.Divisible && len(g.Placements) > 1 && len(g.Stops)+len(g.Updates) == 0
 	}
 	if len(b.whole) == 0 {
 		return b.list
 	}
 	return slices.DeleteFunc(b.list, func(g model.CommitGroup) bool {
-		return len(g.Place)+len(g.Update)+len(g.Stop)+len(g.Evict) == 0
+		return len(g.Placements)+len(g.Updates)+len(g.Stops)+len(g.Evictions) == 0
 	})
 }
 

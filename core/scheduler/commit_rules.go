@@ -14,11 +14,11 @@ import (
 // since. The zero value is ready, for one applier.
 type CommitRules struct{ scratch Scheduler }
 
-var _ planner.Rules = (*CommitRules)(nil)
+var _ planner.PlacementVerifier = (*CommitRules)(nil)
 
-// Begin begins to check a plan. Jobs without rules, which are most, cost a look
+// StartPlan begins to check a plan. Jobs without rules, which are most, cost a look
 // at their groups.
-func (c *CommitRules) Begin(snap *state.Snapshot, plan *model.Plan) planner.RuleCheck {
+func (c *CommitRules) StartPlan(snap *state.Snapshot, plan *model.Plan) planner.PlacementCheck {
 	job := snap.Job(plan.Job)
 	if job == nil || !slices.ContainsFunc(job.Groups, func(g *model.Group) bool { return ruled(snap, g) }) {
 		return nil
@@ -44,14 +44,14 @@ func (c *CommitRules) Begin(snap *state.Snapshot, plan *model.Plan) planner.Rule
 // node because of what runs elsewhere or there.
 func ruled(snap *state.Snapshot, g *model.Group) bool {
 	if len(g.Colocate)+len(g.Separate) > 0 ||
-		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator.Counts() }) ||
+		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator.CountsAllocations() }) ||
 		slices.ContainsFunc(g.Spread, func(s model.Spread) bool { return s.MaxSkew > 0 }) {
 		return true
 	}
 	if len(g.Labels) == 0 {
 		return false
 	}
-	for key := range snap.Separating(g.Labels) {
+	for key := range snap.JobsSeparatedFrom(g.Labels) {
 		if key.Namespace == g.Job.Namespace {
 			return true
 		}
@@ -148,19 +148,19 @@ func (k *ruleCheck) play(steps []ruleStep) (nodeID, why string) {
 // addSteps takes a commit group apart.
 func (k *ruleCheck) addSteps(g *model.CommitGroup) {
 	stopped := map[instanceKey]*model.Allocation{}
-	for i := range g.Stop {
-		if a := k.run.base.Alloc(g.Stop[i].AllocID); a != nil {
+	for i := range g.Stops {
+		if a := k.run.base.Alloc(g.Stops[i].AllocID); a != nil {
 			stopped[keyOf(a)] = a
 		}
 	}
 	victims := map[string][]*model.Allocation{}
-	for i := range g.Evict {
-		if a := k.run.base.Alloc(g.Evict[i].AllocID); a != nil {
-			victims[g.Evict[i].By] = append(victims[g.Evict[i].By], a)
+	for i := range g.Evictions {
+		if a := k.run.base.Alloc(g.Evictions[i].AllocID); a != nil {
+			victims[g.Evictions[i].By] = append(victims[g.Evictions[i].By], a)
 		}
 	}
 	replaced := map[string]bool{}
-	for _, p := range g.Place {
+	for _, p := range g.Placements {
 		step := ruleStep{position: k.position(p), leaves: victims[p.ID], place: p}
 		if old := stopped[keyOf(p)]; old != nil {
 			replaced[old.ID] = true
@@ -168,8 +168,8 @@ func (k *ruleCheck) addSteps(g *model.CommitGroup) {
 		}
 		k.steps = append(k.steps, step)
 	}
-	for i := range g.Stop {
-		if a := k.run.base.Alloc(g.Stop[i].AllocID); a != nil && !replaced[a.ID] {
+	for i := range g.Stops {
+		if a := k.run.base.Alloc(g.Stops[i].AllocID); a != nil && !replaced[a.ID] {
 			k.steps = append(k.steps, ruleStep{position: k.stopsAt(a), leaves: []*model.Allocation{a}})
 		}
 	}

@@ -43,7 +43,7 @@ func TestCommitRules_TwoWorkersCannotTogetherBreakARule(t *testing.T) {
 			}).Obj())
 			first, second := w.plan("p").Plan, w.plan("q").Plan
 			applier := w.applier()
-			if r, err := applier.ApplyOne(first); err != nil || !r.Full() {
+			if r, err := applier.ApplyOne(first); err != nil || !r.FullyCommitted() {
 				t.Fatalf("%+v, %v", r, err)
 			}
 			r, err := applier.ApplyOne(second)
@@ -67,7 +67,7 @@ func TestCommitRules_AReplacementMayTakeThePlaceOfWhatItReplaces(t *testing.T) {
 
 func (w *town) applier() *planner.Applier {
 	return planner.NewApplier(planner.Config{
-		Store: w.store, Committer: planner.Direct{Store: w.store}, Rules: &scheduler.CommitRules{},
+		Store: w.store, Committer: planner.DirectCommitter{Store: w.store}, PlacementVerifier: &scheduler.CommitRules{},
 	})
 }
 
@@ -232,13 +232,13 @@ func describe(p *model.Plan) string {
 	text := ""
 	for i, g := range p.Groups {
 		text += fmt.Sprintf("group %d:", i)
-		for _, s := range g.Stop {
+		for _, s := range g.Stops {
 			text += " stop " + s.AllocID
 		}
-		for _, a := range g.Place {
+		for _, a := range g.Placements {
 			text += " " + a.ID + "@" + a.NodeID
 		}
-		text += fmt.Sprintln(" evict", g.Evict)
+		text += fmt.Sprintln(" evict", g.Evictions)
 	}
 	return text
 }
@@ -341,7 +341,7 @@ func (w *witness) skew() error {
 	for _, s := range w.alloc.Group.Spread {
 		counts := map[string]int{}
 		for n := range w.after.Nodes() {
-			if v, ok := n.Attribute(s.Attribute); ok && n.Schedulable() {
+			if v, ok := n.Attribute(s.Attribute); ok && n.IsEligible() {
 				counts[v] += 0
 			}
 		}

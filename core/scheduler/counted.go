@@ -54,7 +54,7 @@ func onlyReplaced(wants [][]want) [][]want {
 func (r *run) freeLost() {
 	var stopped []*model.Allocation
 	for i := range r.plan.list {
-		for _, s := range r.plan.list[i].Stop {
+		for _, s := range r.plan.list[i].Stops {
 			stopped = append(stopped, r.proposed.Alloc(s.AllocID))
 		}
 	}

@@ -26,7 +26,7 @@ func (p *placer) explain() *model.Explanation {
 	}
 	x := explainer{placer: p, why: model.Explanation{Nodes: len(among)}}
 	x.outcomes, x.searched = p.outcomes()
-	if p.among == nil && p.run.base.StrictBudgets() == 0 {
+	if p.among == nil && p.run.base.StrictBudgetCount() == 0 {
 		x.countByChunk(among)
 	} else {
 		for _, pos := range among {
@@ -85,7 +85,7 @@ func (x *explainer) node(pos int32) {
 	}
 	named := len(x.why.Samples) < samples
 	switch {
-	case chunk.Schedulable()>>i&1 == 0:
+	case chunk.Eligible()>>i&1 == 0:
 		x.notReady(chunk.Node(i), named)
 	case !x.feasible.node(chunk, i):
 		x.infeasible(chunk, i, named)
@@ -102,12 +102,12 @@ func (x *explainer) rankOf(pos int32) int32 { return x.run.s.order.rankOf[pos] }
 // notReady counts a node that takes no work at all.
 func (x *explainer) notReady(n *model.Node, named bool) {
 	state := n.IneligibleReason()
-	model.Count(&x.why.NotReady, state, 1)
+	model.CountReason(&x.why.NotReady, state, 1)
 	x.sample(n, "node is "+state, named)
 }
 
 func (x *explainer) filter(n *model.Node, reason string, named bool) {
-	x.why.Filter(reason)
+	x.why.CountFiltered(reason)
 	x.sample(n, reason, named)
 }
 
@@ -125,7 +125,7 @@ func (x *explainer) infeasible(chunk *state.Chunk, i int, named bool) {
 		return
 	}
 	if x.byClass == nil {
-		x.byClass = make([]int, x.run.base.Classes())
+		x.byClass = make([]int, x.run.base.ClassCount())
 	}
 	x.byClass[class]++
 	x.sample(chunk.Node(i), x.feasible.reason[class], named)
@@ -138,9 +138,9 @@ func (x *explainer) full(chunk *state.Chunk, i int, pos int32, outcome preempt.O
 		if reason := x.rules.ruledOutBy(pos, node); reason != "" {
 			switch {
 			case outcome == preempt.Protected:
-				model.Count(&x.why.Preempted, protects(by), 1)
+				model.CountReason(&x.why.Preempted, protects(by), 1)
 			case x.run.preempts && x.rules.TooMany(pos):
-				model.Count(&x.why.Preempted, tooManyElsewhere, 1)
+				model.CountReason(&x.why.Preempted, tooManyElsewhere, 1)
 			}
 			x.filter(node, reason, named)
 			return
@@ -154,12 +154,12 @@ func (x *explainer) full(chunk *state.Chunk, i int, pos int32, outcome preempt.O
 		}
 	} else if port, held := x.ownPort(node); held {
 		what = fmt.Sprintf("port %d, which the host itself holds", port)
-		x.why.Exhaust(what)
+		x.why.CountExhausted(what)
 		x.sample(node, what, named)
 		return
 	} else {
 		what = x.lack(pos, node)
-		x.why.Exhaust(what)
+		x.why.CountExhausted(what)
 	}
 	if x.run.preempts {
 		switch o := x.obstacle(chunk, pos, outcome); o {
@@ -169,7 +169,7 @@ func (x *explainer) full(chunk *state.Chunk, i int, pos int32, outcome preempt.O
 			if x.cut {
 				why += ", and not every choice of victims was tried"
 			}
-			model.Count(&x.why.Preempted, why, 1)
+			model.CountReason(&x.why.Preempted, why, 1)
 			what += "; " + why
 		default:
 			x.hindered[o]++
@@ -194,13 +194,13 @@ func firstLacking(chunk *state.Chunk, i int, ask *model.Ask) int {
 // add names what was counted by number.
 func (x *explainer) add() {
 	for class, n := range x.byClass {
-		model.Count(&x.why.Filtered, x.feasible.reason[class], n)
+		model.CountReason(&x.why.Filtered, x.feasible.reason[class], n)
 	}
 	for d, n := range x.lacking[:x.run.proposed.Dims().Len()] {
-		model.Count(&x.why.Exhausted, x.run.proposed.Dims().Name(d), n)
+		model.CountReason(&x.why.Exhausted, x.run.proposed.Dims().Name(d), n)
 	}
 	for o, n := range x.hindered {
-		model.Count(&x.why.Preempted, obstacle(o).tell(x.ranker.ceiling), n)
+		model.CountReason(&x.why.Preempted, obstacle(o).tell(x.ranker.ceiling), n)
 	}
 }
 
@@ -208,10 +208,10 @@ func (x *explainer) add() {
 // devices, the first one's lack.
 func (p *placer) lack(pos int32, n *model.Node) string {
 	var claims model.Vector
-	room := p.run.proposed.RoomFor(pos, p.group.Job.Key(), p.group.Job.Priority, p.run.now, &claims)
+	room := p.run.proposed.FreeCapacityFor(pos, p.group.Job.Key(), p.group.Job.Priority, p.run.now, &claims)
 	ask := &p.group.Ask
 	for _, choice := range n.DeviceChoices(ask) {
-		if l := model.Fits(room, ask, choice); l.Kind != model.LackNothing {
+		if l := model.Fits(room, ask, choice); l.Kind != model.ShortageNone {
 			return l.Format(p.run.proposed.Dims(), ask)
 		}
 	}

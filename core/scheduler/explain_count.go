@@ -20,7 +20,7 @@ func (x *explainer) countByChunk(all []int32) {
 		x.node(pos)
 	}
 	by := x.outcomesByPosition()
-	for c := range x.run.proposed.Chunks() {
+	for c := range x.run.proposed.ChunkCount() {
 		chunk, base := x.run.proposed.Chunk(c), int32(c*state.ChunkSize)
 		left := uint64(0)
 		for i := range int32(chunk.Len()) {
@@ -34,7 +34,7 @@ func (x *explainer) countByChunk(all []int32) {
 
 // outcomesByPosition is what the search found.
 func (x *explainer) outcomesByPosition() []preempt.Outcome {
-	by := resized(x.run.s.outcomes, x.run.proposed.Chunks()*state.ChunkSize)
+	by := resized(x.run.s.outcomes, x.run.proposed.ChunkCount()*state.ChunkSize)
 	x.run.s.outcomes = by
 	for pos := range by {
 		by[pos] = preempt.NoCandidates
@@ -51,7 +51,7 @@ func (x *explainer) countChunk(chunk *state.Chunk, base int32, nodes uint64, by 
 	for left := nodes; left != 0; left &= left - 1 {
 		i := bits.TrailingZeros64(left)
 		switch {
-		case chunk.Schedulable()>>i&1 == 0:
+		case chunk.Eligible()>>i&1 == 0:
 			x.notReady(chunk.Node(i), false)
 		case !x.feasible.node(chunk, i):
 			x.infeasible(chunk, i, false)
@@ -63,7 +63,7 @@ func (x *explainer) countChunk(chunk *state.Chunk, base int32, nodes uint64, by 
 	}
 	enough := whole
 	for _, d := range x.group.Ask.Dims {
-		lacks := enough & state.Lacking((*[state.ChunkSize]int64)(chunk.Free(int(d))), x.group.Ask.Vec[d])
+		lacks := enough & state.BelowMask((*[state.ChunkSize]int64)(chunk.Free(int(d))), x.group.Ask.Vec[d])
 		x.lacking[d] += bits.OnesCount64(lacks)
 		enough &^= lacks
 	}

@@ -67,7 +67,7 @@ func (x *explainer) obstacle(chunk *state.Chunk, pos int32, outcome preempt.Outc
 	i := int(pos) % state.ChunkSize
 	switch outcome {
 	case preempt.NoCandidates:
-		if lowest := chunk.MinPriority(i); lowest != math.MaxInt32 && int64(lowest) > x.ranker.ceiling && chunk.Pinned()>>i&1 == 0 {
+		if lowest := chunk.MinPriority(i); lowest != math.MaxInt32 && int64(lowest) > x.ranker.ceiling && chunk.LowestNonPreemptible()>>i&1 == 0 {
 			return tooHigh // as nobody would say, without a look at the node
 		}
 		return x.nobody(pos, chunk.Rows(i))
@@ -114,22 +114,22 @@ func (x *explainer) nobody(pos int32, rows []state.Row) obstacle {
 // from being evicted for this group now.
 func (x *explainer) tolerates(row *state.Row) bool {
 	job := row.Group.Job
-	if _, spared := job.Spares(row.Alloc, x.run.job.Priority, x.run.now); spared || !job.EvictedWhole {
+	if _, spared := job.ProtectedFrom(row.Alloc, x.run.job.Priority, x.run.now); spared || !job.AllOrNone {
 		return spared
 	}
 	live, held := 0, false
 	for _, a := range x.run.proposed.AppendJobAllocs(nil, job.Key()) {
-		if !a.GoesWhole() {
+		if !a.InCohort() {
 			continue
 		}
 		if a.Group.Name == row.Group.Name {
 			live++
 		}
-		_, spared := a.Job.Spares(a, x.run.job.Priority, x.run.now)
+		_, spared := a.Job.ProtectedFrom(a, x.run.job.Priority, x.run.now)
 		held = held || spared || a.Job.NonPreemptible || int64(a.Job.Priority) > x.ranker.ceiling
 	}
 	newest := x.run.proposed.Job(job.Key())
-	return held && (newest == nil || newest.Surplus(row.Group.Name, live) == 0)
+	return held && (newest == nil || newest.SurplusInstances(row.Group.Name, live) == 0)
 }
 
 // ownPort is whether the node itself holds one of the ports that the group

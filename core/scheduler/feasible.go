@@ -33,7 +33,7 @@ func (f *feasibility) reset(g *model.Group, classes int) *feasibility {
 	clear(f.verdict)
 	for i := range g.Constraints {
 		switch c := &g.Constraints[i]; {
-		case c.Operator.Counts():
+		case c.Operator.CountsAllocations():
 		case c.Attribute == model.AttributeNodeID:
 			f.escaped = append(f.escaped, c)
 		default:
@@ -65,10 +65,10 @@ func (f *feasibility) classReason(n *model.Node) string {
 	if len(f.job.Datacenters) > 0 && !slices.Contains(f.job.Datacenters, n.Datacenter) {
 		return "datacenter in " + strings.Join(f.job.Datacenters, ", ")
 	}
-	if t := f.group.Repelled(n); t != nil {
+	if t := f.group.UntoleratedTaint(n); t != nil {
 		return "taint " + t.String()
 	}
-	if d := n.LacksDriver(f.group); d != "" {
+	if d := n.MissingDriver(f.group); d != "" {
 		return "lacks driver " + d
 	}
 	if c := firstBroken(f.shared, n); c != nil {

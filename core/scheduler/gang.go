@@ -147,7 +147,7 @@ func (g *gang) fail() {
 	r.out.SearchesCut++
 	for _, e := range r.out.Failed {
 		if e.Filtered[why] == 0 {
-			model.Count(&e.Preempted, why, e.Nodes)
+			model.CountReason(&e.Preempted, why, e.Nodes)
 		}
 	}
 }
@@ -193,12 +193,12 @@ func (g *gang) greedySuffices() bool {
 			return false
 		}
 	}
-	return missing < 2 && (!r.preempts || r.base.StrictBudgets() == 0 && !r.guarded())
+	return missing < 2 && (!r.preempts || r.base.StrictBudgetCount() == 0 && !r.guarded())
 }
 
 // mayEvict is whether somebody's priority is low enough.
 func (r *run) mayEvict() bool {
-	for c := range r.base.Chunks() {
+	for c := range r.base.ChunkCount() {
 		chunk := r.base.Chunk(c)
 		for i := range chunk.Len() {
 			if int64(chunk.MinPriority(i)) <= r.ceiling {
@@ -211,8 +211,8 @@ func (r *run) mayEvict() bool {
 
 // guarded is whether something says more of who may be evicted than priorities.
 func (r *run) guarded() bool {
-	for c := range r.base.Chunks() {
-		if r.base.Chunk(c).Guarded() != 0 {
+	for c := range r.base.ChunkCount() {
+		if r.base.Chunk(c).HasEvictionRules() != 0 {
 			return true
 		}
 	}
@@ -232,19 +232,19 @@ func (g *gang) mayFit() bool {
 
 func (g *gang) groupMayFit(group *model.Group, need int) bool {
 	r := g.run
-	feasible := newFeasibility(group, r.base.Classes())
+	feasible := newFeasibility(group, r.base.ClassCount())
 	feasible.within = r.within[group]
 	perNode := math.MaxInt
 	if slices.ContainsFunc(group.Constraints, func(c model.Constraint) bool { return c.Operator == model.OpDistinctHosts }) {
 		perNode = 1
 	}
-	for c := range r.proposed.Chunks() {
+	for c := range r.proposed.ChunkCount() {
 		chunk := r.proposed.Chunk(c)
 		for i := range chunk.Len() {
 			if need <= 0 {
 				return true
 			}
-			if chunk.Schedulable()>>i&1 == 1 && feasible.node(chunk, i) {
+			if chunk.Eligible()>>i&1 == 1 && feasible.node(chunk, i) {
 				most := r.mostRoom(int32(c*chunkSize + i))
 				need -= times(&most, &group.Ask, min(need, perNode))
 			}

@@ -40,7 +40,7 @@ func (g *gang) largestFirst() []*model.Group {
 
 // largestNode is the most that any node has, dimension by dimension.
 func (r *run) largestNode() (most model.Vector) {
-	for c := range r.base.Chunks() {
+	for c := range r.base.ChunkCount() {
 		chunk := r.base.Chunk(c)
 		for d := range r.base.Dims().Len() {
 			most[d] = max(most[d], slices.Max(append(chunk.Avail(d)[:chunk.Len():chunk.Len()], 0)))

@@ -252,16 +252,16 @@ func (g *gang) spare() {
 	group := &r.plan.list[g.begin.mark]
 	// needed is the jobs that went whole of which one cannot stay: so none can.
 	needed := map[model.JobKey]bool{}
-	for i := len(group.Evict) - 2; i >= 0; i-- { // the last one was needed by all
-		if i >= len(group.Evict) {
+	for i := len(group.Evictions) - 2; i >= 0; i-- { // the last one was needed by all
+		if i >= len(group.Evictions) {
 			continue // several went from the list
 		}
-		victim := r.base.Alloc(group.Evict[i].AllocID)
-		if victim.Job.EvictedWhole && needed[victim.Job.Key()] {
+		victim := r.base.Alloc(group.Evictions[i].AllocID)
+		if victim.Job.AllOrNone && needed[victim.Job.Key()] {
 			continue
 		}
 		stay := g.staysWith(group, victim)
-		if !g.bringBack(group.Place, stay) {
+		if !g.bringBack(group.Placements, stay) {
 			if len(stay) > 1 {
 				needed[victim.Job.Key()] = true
 			}
@@ -270,8 +270,8 @@ func (g *gang) spare() {
 		stays := func(id string) bool {
 			return slices.ContainsFunc(stay, func(a *model.Allocation) bool { return a.ID == id })
 		}
-		group.Evict = slices.DeleteFunc(group.Evict, func(e model.Eviction) bool { return stays(e.AllocID) })
-		for _, a := range group.Place {
+		group.Evictions = slices.DeleteFunc(group.Evictions, func(e model.Eviction) bool { return stays(e.AllocID) })
+		for _, a := range group.Placements {
 			a.Preempted = slices.DeleteFunc(a.Preempted, stays)
 		}
 	}
@@ -282,7 +282,7 @@ func (g *gang) spare() {
 func (g *gang) staysWith(group *model.CommitGroup, victim *model.Allocation) []*model.Allocation {
 	r := g.run
 	alone := []*model.Allocation{victim}
-	if !victim.Job.EvictedWhole || slices.ContainsFunc(r.proposed.AppendJobAllocs(nil, victim.Job.Key()), (*model.Allocation).GoesWhole) {
+	if !victim.Job.AllOrNone || slices.ContainsFunc(r.proposed.AppendJobAllocs(nil, victim.Job.Key()), (*model.Allocation).InCohort) {
 		return alone
 	}
 	return append(alone, g.mates(group, victim)...)
@@ -290,8 +290,8 @@ func (g *gang) staysWith(group *model.CommitGroup, victim *model.Allocation) []*
 
 // mates is who goes whole of a victim's job among the other victims.
 func (g *gang) mates(group *model.CommitGroup, victim *model.Allocation) (list []*model.Allocation) {
-	for _, e := range group.Evict {
-		if a := g.run.base.Alloc(e.AllocID); a != victim && a.Job.EvictedWhole && a.Job.Key() == victim.Job.Key() {
+	for _, e := range group.Evictions {
+		if a := g.run.base.Alloc(e.AllocID); a != victim && a.Job.AllOrNone && a.Job.Key() == victim.Job.Key() {
 			list = append(list, a)
 		}
 	}
@@ -316,8 +316,8 @@ func (g *gang) bringBack(placed, victims []*model.Allocation) bool {
 func (g *gang) fitsBack(placed []*model.Allocation, victim *model.Allocation) bool {
 	r := g.run
 	node := r.proposed.NodeAt(victim.NodePos)
-	room := r.proposed.RoomFor(victim.NodePos, r.job.Key(), r.job.Priority, r.now, new(model.Vector))
-	if model.Fits(room, &victim.Group.Ask, devicesOf(node, victim)).Kind != model.LackNothing {
+	room := r.proposed.FreeCapacityFor(victim.NodePos, r.job.Key(), r.job.Priority, r.now, new(model.Vector))
+	if model.Fits(room, &victim.Group.Ask, devicesOf(node, victim)).Kind != model.ShortageNone {
 		return false
 	}
 	return !slices.ContainsFunc(placed, func(a *model.Allocation) bool { return r.keepsApart(a, victim) })

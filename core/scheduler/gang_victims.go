@@ -24,7 +24,7 @@ const maxVictimSets = 256
 // tryOtherVictims places an instance on the nodes of options, over others than theirs,
 // and on those where the victims that were chosen are kept by strict budgets.
 func (s *gangSearch) tryOtherVictims(at int, options []gangOption, kept []int32) (found bool, err error) {
-	if s.run.base.StrictBudgets() == 0 {
+	if s.run.base.StrictBudgetCount() == 0 {
 		return false, nil
 	}
 	var nodes []int32
@@ -117,7 +117,7 @@ func (p *placer) protected() (list []int32) {
 func (r *run) sparing(also sparedSet, some []*model.Allocation) (list []sparedSet) {
 	budgets := r.base.Budgets()
 	for _, a := range some {
-		strict := a.Job.EvictedWhole || slices.ContainsFunc(r.base.BudgetsOf(a.Group), func(at int32) bool { return budgets[at].Strict })
+		strict := a.Job.AllOrNone || slices.ContainsFunc(r.base.GroupBudgets(a.Group), func(at int32) bool { return budgets[at].Strict })
 		if strict && a.Live() && !also[a] {
 			more := sparedSet{a: true}
 			maps.Copy(more, also)

@@ -14,8 +14,8 @@ const heldWhy = "the job was run by a plan that did not show whom this would evi
 // plan and ended is like one of any job, and a job that runs on every node is held back
 // until it is run again, as nodes that came later are none that the plan showed.
 func heldBack(snap *state.Snapshot, job *model.Job) bool {
-	hold := snap.Held(job.Key())
-	if hold == (state.Hold{}) || job.Stopped {
+	hold := snap.PreemptionHold(job.Key())
+	if hold == (state.PreemptionHold{}) || job.Stopped {
 		return false
 	}
 	if job.Type.PerNode() {
@@ -42,7 +42,7 @@ func heldBack(snap *state.Snapshot, job *model.Job) bool {
 }
 
 // sinceHold is whether an instance of the job was where the plan left it, or came later.
-func sinceHold(a *model.Allocation, job *model.Job, hold state.Hold) bool {
+func sinceHold(a *model.Allocation, job *model.Job, hold state.PreemptionHold) bool {
 	switch {
 	case a.CreateIndex >= hold.Index:
 		return true

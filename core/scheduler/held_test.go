@@ -53,7 +53,7 @@ func TestHeld_UntilWhatThePlanLeftHasAPlace(t *testing.T) {
 		})
 		w.node("n2")
 		w.write(func(txn *state.Txn) {
-			txn.SetHold(j.Key(), state.Hold{Index: w.store.Snapshot().Index() + 1, Time: 500})
+			txn.SetPreemptionHold(j.Key(), state.PreemptionHold{Index: w.store.Snapshot().Index() + 1, Time: 500})
 		})
 		w.now = 1000
 		out := w.plan("j")
@@ -75,12 +75,12 @@ func TestHeld_ReplacementsWaitForFreeRoom(t *testing.T) {
 	next := job("j", 50, 6, 6).Obj()
 	w.job(next)
 	w.write(func(txn *state.Txn) {
-		txn.SetHold(next.Key(), state.Hold{Index: w.store.Snapshot().Index() + 1, Time: 1})
+		txn.SetPreemptionHold(next.Key(), state.PreemptionHold{Index: w.store.Snapshot().Index() + 1, Time: 1})
 	})
 	w.now = 10
 	if got := told(w.plan("j")); got != "g waits for 1" {
 		t.Errorf("held back: %q", got)
 	}
-	w.write(func(txn *state.Txn) { txn.SetHold(next.Key(), state.Hold{}) })
+	w.write(func(txn *state.Txn) { txn.SetPreemptionHold(next.Key(), state.PreemptionHold{}) })
 	w.want("j", "j.g[0]#1@n1 over l, stop a")
 }

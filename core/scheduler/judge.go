@@ -69,7 +69,7 @@ func (x *explainer) inWords(pos int32, reason string) string {
 // the node is, or for company that it needs and nobody's leaving brings.
 func (x *explainer) hopeless(pos int32) bool {
 	chunk, i := x.run.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
-	if chunk.Schedulable()>>i&1 == 0 || !x.feasible.node(chunk, i) {
+	if chunk.Eligible()>>i&1 == 0 || !x.feasible.node(chunk, i) {
 		return true
 	}
 	ask := &x.group.Ask

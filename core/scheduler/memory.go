@@ -51,7 +51,7 @@ func (r *run) recall(g *model.Group, rules *groupRules) (failure, bool) {
 	if !r.memorable || rules.global() {
 		return failure{}, false
 	}
-	f, ok := r.s.memory.failed[g.Shape()]
+	f, ok := r.s.memory.failed[g.EquivalenceClass()]
 	ok = ok && f.index <= r.base.Index() && f.version == r.version && f.preempts == r.preempts &&
 		f.config == r.base.Config().ModifyIndex
 	return f, ok
@@ -76,13 +76,13 @@ func (r *run) stillHopeless(g *model.Group, rules *groupRules) (failure, bool) {
 	changed := r.changedSince(f.index)
 	for k := range changed {
 		n := &changed[k]
-		if n.index > f.index && r.mightTake(&g.Ask, n) && g.Admits(r.proposed.NodeAt(n.pos)) && (rules == nil || rules.Allows(n.pos)) {
+		if n.index > f.index && r.mightTake(&g.Ask, n) && g.IsFeasible(r.proposed.NodeAt(n.pos)) && (rules == nil || rules.Allows(n.pos)) {
 			return failure{}, false
 		}
 	}
 	if !r.job.AllAtOnce || r.proposed == r.base {
 		f.index = r.base.Index()
-		r.s.memory.failed[g.Shape()] = f
+		r.s.memory.failed[g.EquivalenceClass()] = f
 	}
 	return f, true
 }
@@ -103,13 +103,13 @@ func (r *run) changedSince(since uint64) []changedNode {
 	}
 	r.changedIn, r.changedFrom = r.proposed, since
 	r.s.changed, r.s.most = r.s.changed[:0], r.s.most[:0]
-	for c := range r.proposed.Chunks() {
+	for c := range r.proposed.ChunkCount() {
 		chunk := r.proposed.Chunk(c)
 		if chunk.MaxModifyIndex() <= since {
 			continue
 		}
 		for i := range chunk.Len() {
-			if at := chunk.ModifyIndex(i); at > since && chunk.Schedulable()>>i&1 == 1 {
+			if at := chunk.ModifyIndex(i); at > since && chunk.Eligible()>>i&1 == 1 {
 				r.s.changed = append(r.s.changed, changedNode{int32(c*state.ChunkSize + i), -1, at})
 			}
 		}
@@ -172,13 +172,13 @@ func (p *placer) remember(failed bool) {
 	}
 	m := &p.run.s.memory
 	if !failed || p.isFickle() || p.run.job.AllAtOnce && p.run.proposed != p.run.base {
-		delete(m.failed, p.group.Shape())
+		delete(m.failed, p.group.EquivalenceClass())
 		return
 	}
 	if len(m.failed) >= remembered {
 		*m = newMemory()
 	}
-	m.failed[p.group.Shape()] = failure{
+	m.failed[p.group.EquivalenceClass()] = failure{
 		index: p.run.base.Index(), config: p.run.base.Config().ModifyIndex,
 		version: p.run.version, preempts: p.run.preempts, why: p.explain(),
 		classes: p.classes(), escaped: p.escapes(),
@@ -227,6 +227,6 @@ func (r *run) alsoUnblock(f *failure) {
 // what it knew of the job's groups stood on it.
 func (s *Scheduler) Rejected(job *model.Job) {
 	for _, g := range job.Groups {
-		delete(s.memory.failed, g.Shape())
+		delete(s.memory.failed, g.EquivalenceClass())
 	}
 }

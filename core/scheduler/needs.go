@@ -82,7 +82,7 @@ func (s *Screen) need(eval *model.Evaluation) *need {
 		return nil
 	}
 	config := s.Snap.Config()
-	version, err := s.Policies.Pick(job.Policy, config.Policy)
+	version, err := s.Policies.Select(job.Policy, config.Policy)
 	if err != nil {
 		return nil
 	}
@@ -143,9 +143,9 @@ func (s *Screen) looksElsewhere(g *model.Group) bool {
 	if len(g.Labels) == 0 {
 		return false
 	}
-	for key := range s.Snap.Separating(g.Labels) {
+	for key := range s.Snap.JobsSeparatedFrom(g.Labels) {
 		job := s.Snap.Job(key)
-		if job == nil || job.ModifyIndex != job.CreateIndex || job.SeparatesWidely() {
+		if job == nil || job.ModifyIndex != job.CreateIndex || job.SeparatesByDomain() {
 			return true
 		}
 	}

@@ -29,7 +29,7 @@ func (o *order) refresh(snap *state.Snapshot, ties tiebreak.Order) {
 			return ties.Compare(snap.NodeAt(a).ID, snap.NodeAt(b).ID)
 		})
 	}
-	o.rankOf = slices.Grow(o.rankOf[:0], snap.Chunks()*state.ChunkSize)[:snap.Chunks()*state.ChunkSize]
+	o.rankOf = slices.Grow(o.rankOf[:0], snap.ChunkCount()*state.ChunkSize)[:snap.ChunkCount()*state.ChunkSize]
 	for i := range o.rankOf {
 		o.rankOf[i] = -1
 	}

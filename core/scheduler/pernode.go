@@ -75,7 +75,7 @@ func (r *run) release(g *model.Group, f *feasibility, a *model.Allocation, c *co
 	case r.banish(g, a, node):
 	case c.live[a.NodeID] != nil:
 		r.plan.stop(a, "another allocation of the group is on this node", false)
-	case g.Count == 0 || !f.node(r.base.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize) && !g.Keeps(node):
+	case g.Count == 0 || !f.node(r.base.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize) && !g.CanRemain(node):
 		r.plan.stop(a, "the node no longer matches", false)
 	case a.Job.Version != r.job.Version:
 		return r.renew(g, a)
@@ -114,7 +114,7 @@ func (c *coverage) index(nodeID string) (index, incarnation int) {
 // placeEverywhere places one group. others says whether groups follow that must
 // see where this one went.
 func (r *run) placeEverywhere(g *model.Group, others bool) error {
-	p := &placer{run: r, group: g, feasible: r.s.feasible.reset(g, r.base.Classes()), ranker: &r.s.ranker}
+	p := &placer{run: r, group: g, feasible: r.s.feasible.reset(g, r.base.ClassCount()), ranker: &r.s.ranker}
 	defer p.close()
 	have := r.cover(g, p.feasible)
 	if g.Count == 0 {
@@ -177,7 +177,7 @@ func (e *everywhere) placeReady() (hopeful, hopeless []int32) {
 	for rank, s := range k.standing {
 		pos := e.run.s.order.byRank[rank]
 		chunk, i := e.run.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
-		if chunk.Schedulable()>>i&1 == 0 || !e.feasible.node(chunk, i) {
+		if chunk.Eligible()>>i&1 == 0 || !e.feasible.node(chunk, i) {
 			continue
 		}
 		node := chunk.Node(i)
@@ -256,22 +256,22 @@ func (e *everywhere) clashes(c preempt.Choice) bool {
 	snap := e.run.proposed
 	costs := map[int32]int{}
 	for _, v := range c.Victims {
-		if v.Job.EvictedWhole && slices.ContainsFunc(e.victims[e.settled:], func(gone *model.Allocation) bool {
+		if v.Job.AllOrNone && slices.ContainsFunc(e.victims[e.settled:], func(gone *model.Allocation) bool {
 			return gone.Job.Key() == v.Job.Key()
 		}) {
 			return true
 		}
-		if snap.StrictBudgets() == 0 || !v.Available() {
+		if snap.StrictBudgetCount() == 0 || !v.Available() {
 			continue
 		}
-		for _, at := range snap.BudgetsOf(v.Group) {
+		for _, at := range snap.GroupBudgets(v.Group) {
 			if snap.Budgets()[at].Strict {
 				costs[at]++
 			}
 		}
 	}
 	for at, n := range costs {
-		if e.charged[at]+n > snap.BudgetSlack(at, e.run.now) {
+		if e.charged[at]+n > snap.DisruptionsAllowed(at, e.run.now) {
 			return true
 		}
 	}
@@ -312,7 +312,7 @@ func (e *everywhere) add(c preempt.Choice) {
 	w := want{}
 	w.index, w.incarnation = e.have.index(e.run.proposed.NodeAt(c.Pos).ID)
 	if last := e.have.last[e.run.proposed.NodeAt(c.Pos).ID]; last != nil {
-		w.saved = last.Kept()
+		w.saved = last.RetainedWork()
 	}
 	a := e.allocation(w, c)
 	e.run.plan.place(a, c.Victims, versionOf(c), nil, "")

@@ -29,7 +29,7 @@ type placer struct {
 
 func (r *run) newPlacer(g *model.Group, rules *groupRules) *placer {
 	p := &placer{
-		run: r, group: g, feasible: r.s.feasible.reset(g, r.base.Classes()),
+		run: r, group: g, feasible: r.s.feasible.reset(g, r.base.ClassCount()),
 		rules: rules, ranker: &r.s.ranker,
 	}
 	p.feasible.within = r.within[g]
@@ -166,7 +166,7 @@ func (p *placer) choose() (preempt.Choice, bool, error) {
 func (p *placer) search(nodes []int32) error {
 	r := p.run
 	p.searching = true
-	if open := r.version.Breaker.Open(r.now); open != nil {
+	if open := r.version.Breaker.OpenError(r.now); open != nil {
 		return open
 	}
 	r.asked = true

@@ -98,7 +98,7 @@ func TestQuirk4_TheLowestVictimsDecide(t *testing.T) {
 	}
 	victims := 0
 	for _, g := range out.Plan.Groups {
-		for _, e := range g.Evict {
+		for _, e := range g.Evictions {
 			victims++
 			if a := w.store.Snapshot().Alloc(e.AllocID); a.Job.Priority != 20 {
 				t.Errorf("%s of priority %d is evicted", a.ID, a.Job.Priority)
@@ -184,7 +184,7 @@ func TestPreemption_GoesWholeByTheVersionThatRuns(t *testing.T) {
 				w.node(id)
 			}
 			version := func(whole bool) *model.Job {
-				return job("f", 10, 6, 1).Count(3).Change(func(j *model.Job) { j.EvictedWhole = whole }).Obj()
+				return job("f", 10, 6, 1).Count(3).Change(func(j *model.Job) { j.AllOrNone = whole }).Obj()
 			}
 			w.run(version(c.first), "f0", "n3")
 			later := version(!c.first)
@@ -472,7 +472,7 @@ func TestRecheck_ReachesTheOutcome(t *testing.T) {
 			t.Errorf("%s: recheck at %d, %s", kind, out.RecheckAt, told(out))
 		}
 		w.now = 100
-		if out := w.plan("j"); out.RecheckAt != 0 || !slices.Contains(out.Plan.Groups[0].Place[0].Preempted, "l") {
+		if out := w.plan("j"); out.RecheckAt != 0 || !slices.Contains(out.Plan.Groups[0].Placements[0].Preempted, "l") {
 			t.Errorf("%s: recheck at %d, %s", kind, out.RecheckAt, told(out))
 		}
 	}

@@ -60,7 +60,7 @@ func (k *ranker) scan(since uint64) {
 	clear(k.standing)
 	k.since, k.complete, k.some, k.first, k.treed, k.stale = since, false, false, -1, false, false
 	snap := k.run.proposed
-	for c := range snap.Chunks() {
+	for c := range snap.ChunkCount() {
 		chunk := snap.Chunk(c)
 		if since > 0 && chunk.MaxModifyIndex() <= since {
 			continue
@@ -111,9 +111,9 @@ func (k *ranker) scanFull() {
 	}
 	k.complete = true
 	snap := k.run.proposed
-	for c := range snap.Chunks() {
+	for c := range snap.ChunkCount() {
 		chunk := snap.Chunk(c)
-		for left := k.unseen(chunk, chunk.Schedulable()); left != 0; left &= left - 1 {
+		for left := k.unseen(chunk, chunk.Eligible()); left != 0; left &= left - 1 {
 			i := bits.TrailingZeros64(left)
 			rank := k.run.s.order.rankOf[c*state.ChunkSize+i]
 			if k.standing[rank] == standsUnseen && int64(chunk.MinPriority(i)) <= k.ceiling && k.feasible.node(chunk, i) {
@@ -136,7 +136,7 @@ func (k *ranker) lead(rank int32) {
 func (k *ranker) update(pos int32) {
 	rank := k.run.s.order.rankOf[pos]
 	chunk, i := k.run.proposed.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
-	if chunk.Schedulable()>>i&1 == 0 || !k.feasible.node(chunk, i) {
+	if chunk.Eligible()>>i&1 == 0 || !k.feasible.node(chunk, i) {
 		k.standing[rank] = standsOut
 	} else {
 		k.assess(rank, chunk, i, pos, chunk.Fitting(&k.group.Ask)>>i&1 == 1)
@@ -176,7 +176,7 @@ func (k *ranker) assess(rank int32, chunk *state.Chunk, i int, pos int32, covers
 			return
 		}
 	}
-	if !k.plain || chunk.Claimed()>>i&1 == 1 {
+	if !k.plain || chunk.HasClaims()>>i&1 == 1 {
 		_, covers = k.device(pos, chunk.Node(i))
 	}
 	if covers {
@@ -188,9 +188,9 @@ func (k *ranker) assess(rank int32, chunk *state.Chunk, i int, pos int32, covers
 // everything else fitting too; ok is false when there is none.
 func (k *ranker) device(pos int32, n *model.Node) (choice []int16, ok bool) {
 	var claims model.Vector
-	room := k.run.proposed.RoomFor(pos, k.group.Job.Key(), k.group.Job.Priority, k.run.now, &claims)
+	room := k.run.proposed.FreeCapacityFor(pos, k.group.Job.Key(), k.group.Job.Priority, k.run.now, &claims)
 	for _, choice := range n.DeviceChoices(&k.group.Ask) {
-		if model.Fits(room, &k.group.Ask, choice).Kind == model.LackNothing {
+		if model.Fits(room, &k.group.Ask, choice).Kind == model.ShortageNone {
 			return choice, true
 		}
 	}

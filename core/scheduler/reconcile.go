@@ -85,7 +85,7 @@ func (r *run) hold(g *model.Group, in *instance, a *model.Allocation) {
 	case r.isLost(g, in.live):
 		r.plan.stop(in.live, nodeIsDown, true)
 		in.live = a
-	case g.StandsIn() && !sameInstance(in.live.Group, g) && sameInstance(a.Group, g):
+	case g.ReplacesOnDisconnect() && !sameInstance(in.live.Group, g) && sameInstance(a.Group, g):
 		r.plan.stop(in.live, "the job was updated", false)
 		in.live = a
 	default:
@@ -95,7 +95,7 @@ func (r *run) hold(g *model.Group, in *instance, a *model.Allocation) {
 
 // endSurplus ends those that go on with work that another one of the index has done.
 func (r *run) endSurplus(g *model.Group, in *instance) {
-	if !in.done || !g.StandsIn() {
+	if !in.done || !g.ReplacesOnDisconnect() {
 		return
 	}
 	for _, a := range []*model.Allocation{in.away, in.live} {
@@ -141,7 +141,7 @@ func (r *run) inspect(g *model.Group, index int, in *instance) (w want, missing 
 
 // successor follows an allocation that is gone.
 func (r *run) successor(last *model.Allocation, index int) want {
-	return want{index: index, incarnation: last.Incarnation + 1, saved: last.Kept(), since: r.missingSince(last)}
+	return want{index: index, incarnation: last.Incarnation + 1, saved: last.RetainedWork(), since: r.missingSince(last)}
 }
 
 // retry is successor for one that may have failed, and then may have to wait.
@@ -165,7 +165,7 @@ func (r *run) heir(g *model.Group, a, last *model.Allocation) want {
 // banish stops an allocation that a taint of its node drives out. One that may stay for
 // some time yet is looked at again then.
 func (r *run) banish(g *model.Group, a *model.Allocation, node *model.Node) bool {
-	at, taint := g.Banished(node, a.CreateTime)
+	at, taint := g.NoExecuteAt(node, a.CreateTime)
 	switch {
 	case taint == nil:
 		return false
@@ -201,7 +201,7 @@ func (r *run) replacement(a, last *model.Allocation, reason string) want {
 // what it runs with stays the same and its node still may take it, else by
 // replacement.
 func (r *run) outdated(g *model.Group, a, last *model.Allocation, node *model.Node) (want, bool) {
-	if !sameInstance(a.Group, g) || !g.Keeps(node) {
+	if !sameInstance(a.Group, g) || !g.CanRemain(node) {
 		return r.replacement(a, last, "the job was updated"), true
 	}
 	next := *a

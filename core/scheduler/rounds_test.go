@@ -27,10 +27,10 @@ func (p everywhere) Info() sdk.Info {
 // and sizes, of which some is not to be evicted, under budgets of all kinds.
 func crowd(d *rand.Rand) *state.Store {
 	few := 2 + d.IntN(6)
-	store := coretest.FilledWith(600, 4+d.IntN(8), func(j *model.Job) {
+	store := coretest.FilledStoreWith(600, 4+d.IntN(8), func(j *model.Job) {
 		j.Priority = int32(d.IntN(few) * 10)
 		j.NonPreemptible = d.IntN(8) == 0
-		j.EvictedWhole = d.IntN(40) == 0
+		j.AllOrNone = d.IntN(40) == 0
 		g := j.Groups[0]
 		g.Labels = map[string]string{"app": j.ID, "tier": fmt.Sprint(d.IntN(5))}
 		*g = *coretest.Job(j.ID).Priority(j.Priority).Ask(int64(150+50*d.IntN(6)), int64(300+100*d.IntN(6)), 300).With(func(other *model.Group) {
@@ -51,7 +51,7 @@ func crowd(d *rand.Rand) *state.Store {
 		txn.UpsertBudget(b)
 		at, _ := txn.BudgetPosition(b.Key())
 		again := *b
-		again.MinAvailable = &model.Bound{Number: max(0, int32(txn.BudgetSlack(at, 0))-int32(d.IntN(4)))}
+		again.MinAvailable = &model.Bound{Number: max(0, int32(txn.DisruptionsAllowed(at, 0))-int32(d.IntN(4)))}
 		txn.UpsertBudget(&again)
 	}
 	txn.Commit()
@@ -78,13 +78,13 @@ func TestRounds_FindWhatAskingEverywhereFinds(t *testing.T) {
 	for seed := range uint64(soak(10)) {
 		d := rand.New(rand.NewPCG(23, seed))
 		store := crowd(d)
-		j := coretest.Asker(1 + d.IntN(30)).Change(func(j *model.Job) { j.AllAtOnce = d.IntN(6) == 0 }).Obj()
+		j := coretest.PreemptingJob(1 + d.IntN(30)).Change(func(j *model.Job) { j.AllAtOnce = d.IntN(6) == 0 }).Obj()
 		config := *coretest.AllPreempt()
 		config.Policy = "kubernetes"
 		txn := store.Begin(store.Snapshot().Index() + 1)
 		txn.SetConfig(&config)
 		txn.Commit()
-		snap := coretest.Put(store, j)
+		snap := coretest.PutJobs(store, j)
 		plans := map[string]bool{}
 		for workers, asked := range []func() sdk.Policy{
 			func() sdk.Policy { return everywhere{kubernetes.New()} },
@@ -96,7 +96,7 @@ func TestRounds_FindWhatAskingEverywhereFinds(t *testing.T) {
 			must(err)
 			plans[told(out)] = true
 			for _, g := range out.Plan.Groups {
-				placed += len(g.Place)
+				placed += len(g.Placements)
 			}
 		}
 		if len(plans) != 1 {
@@ -118,8 +118,8 @@ func TestRounds_AskAboutTheLeastAlone(t *testing.T) {
 		"plenty": {false, 1 << 20}, "some": {false, 1}, "used up": {false, 0}, "strict": {true, 1}, "strict, two": {true, 2},
 	} {
 		store := withBudgets(1000, "kubernetes", c.strict, c.slack)
-		j := coretest.Asker(1).Obj()
-		snap := coretest.Put(store, j)
+		j := coretest.PreemptingJob(1).Obj()
+		snap := coretest.PutJobs(store, j)
 		asked := 0
 		s := scheduler.New(scheduler.Config{
 			Policies: coretest.Policies(func() sdk.Policy { return kubernetes.New() }),
@@ -133,7 +133,7 @@ func TestRounds_AskAboutTheLeastAlone(t *testing.T) {
 		})
 		out, err := s.Process(coretest.Eval(j), snap, 1)
 		must(err)
-		if len(out.Plan.Groups) == 0 || len(out.Plan.Groups[0].Evict) == 0 || asked == 0 {
+		if len(out.Plan.Groups) == 0 || len(out.Plan.Groups[0].Evictions) == 0 || asked == 0 {
 			t.Fatalf("%s: nobody is evicted, of %d options", name, asked)
 		}
 		if asked > 10 { // as many as may start together

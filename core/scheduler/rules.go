@@ -50,10 +50,10 @@ type groupRules struct {
 func (r *run) newRules(g *model.Group) *groupRules {
 	apart := r.separators(g)
 	others := apart.jobs
-	if !ownRules(g) && len(others) == 0 && !r.base.Discouraging() {
+	if !ownRules(g) && len(others) == 0 && !r.base.HasSoftTaints() {
 		return nil
 	}
-	u := &groupRules{run: r, group: g, others: others, discouraging: r.base.Discouraging()}
+	u := &groupRules{run: r, group: g, others: others, discouraging: r.base.HasSoftTaints()}
 	u.distinctHosts = slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool {
 		return c.Operator == model.OpDistinctHosts
 	})
@@ -75,7 +75,7 @@ func spansNodes(terms []model.LabelTerm) bool {
 // may be left with terms that it no longer has.
 func (r *run) mayExcludeWidely(key model.JobKey) bool {
 	job := r.base.Job(key)
-	return job == nil || job.ModifyIndex != job.CreateIndex || job.SeparatesWidely()
+	return job == nil || job.ModifyIndex != job.CreateIndex || job.SeparatesByDomain()
 }
 
 // ready makes the counts.
@@ -103,7 +103,7 @@ func (u *groupRules) ready() *groupRules {
 // ownRules is whether the group itself says more than which nodes it may go to.
 func ownRules(g *model.Group) bool {
 	return g.Count > 1 || len(g.Affinities)+len(g.Spread)+len(g.Colocate)+len(g.Separate) > 0 ||
-		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator.Counts() })
+		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator.CountsAllocations() })
 }
 
 // separators is the jobs that may want to be apart from groups that are alike in
@@ -117,11 +117,11 @@ type separators struct {
 // separators are looked for once for all groups of the job that are alike.
 func (r *run) separators(g *model.Group) *separators {
 	for _, s := range r.apart {
-		if s.apart == g.Apart() {
+		if s.apart == g.SeparationClass() {
 			return s
 		}
 	}
-	s := &separators{apart: g.Apart(), jobs: r.distinct(r.base.Separating(g.Labels), g.Job.Namespace)}
+	s := &separators{apart: g.SeparationClass(), jobs: r.distinct(r.base.JobsSeparatedFrom(g.Labels), g.Job.Namespace)}
 	s.widely = slices.ContainsFunc(s.jobs, r.mayExcludeWidely)
 	r.apart = append(r.apart, s)
 	return s
@@ -153,7 +153,7 @@ func (u *groupRules) countPresent() {
 	}
 	keys := []model.JobKey{u.group.Job.Key()}
 	for _, t := range u.colocate {
-		keys = append(keys, r.distinct(r.proposed.Labelled(t.rule.Labels), u.group.Job.Namespace)...)
+		keys = append(keys, r.distinct(r.proposed.JobsMatching(t.rule.Labels), u.group.Job.Namespace)...)
 	}
 	r.eachLive(keys, func(a *model.Allocation) { u.count(a, 1) })
 }
@@ -325,7 +325,7 @@ const taintWeight = 100
 func (u *groupRules) affinity(n *model.Node) float64 {
 	sum, total := 0.0, u.affinityTotal
 	if u.discouraging {
-		against := float64(taintWeight * u.group.Discouraged(n))
+		against := float64(taintWeight * u.group.CountSoftTaints(n))
 		sum, total = -against, total+against
 	}
 	if total == 0 {

@@ -42,7 +42,7 @@ func TestConstraints_EveryOperator(t *testing.T) {
 			}).Obj())
 			got := ""
 			for _, g := range w.plan("s").Plan.Groups {
-				for _, a := range g.Place {
+				for _, a := range g.Placements {
 					got += " " + a.NodeID
 				}
 			}
@@ -201,7 +201,7 @@ func TestDevices_AreServedByOneGroupThatMatches(t *testing.T) {
 	if got := told(out); got != "j.g[0]@n1, j.g[1]@n1, g waits for 1" {
 		t.Error(got)
 	}
-	for _, a := range out.Plan.Groups[0].Place {
+	for _, a := range out.Plan.Groups[0].Placements {
 		if len(a.Devices) != 1 || a.Devices[0] != (model.DeviceUse{ID: "acme/gpu/large", Count: 1}) {
 			t.Errorf("%s has %v", a.ID, a.Devices)
 		}

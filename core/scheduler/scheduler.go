@@ -142,7 +142,7 @@ func (s *Scheduler) plan(policies *policy.Set, eval *model.Evaluation, snap *sta
 	if fault, ok := errors.AsType[*policy.Error](err); ok {
 		r, err = s.replan(r, fault)
 	} else if r.asked {
-		r.version.Breaker.Well()
+		r.version.Breaker.RecordSuccess()
 	}
 	if err != nil {
 		return nil, err
@@ -155,12 +155,12 @@ func (s *Scheduler) plan(policies *policy.Set, eval *model.Evaluation, snap *sta
 func (s *Scheduler) replan(failed *run, fault *policy.Error) (*run, error) {
 	at := failed.version
 	if failed.asked {
-		at.Breaker.Fault(failed.now, fault)
+		at.Breaker.RecordFault(failed.now, fault)
 	}
 	if fallsBack(at, failed.base.Config()) {
 		r, err := s.runAgain(failed, fault, func(r *run) { r.version = r.policies.Default() })
 		if _, again := errors.AsType[*policy.Error](err); !again {
-			at.FellBack()
+			at.RecordFallback()
 			return r, err
 		}
 	}
@@ -227,7 +227,7 @@ func (s *Scheduler) newRun(policies *policy.Set, eval *model.Evaluation, snap *s
 	if r.job == nil {
 		return r, nil
 	}
-	version, err := policies.Pick(r.job.Policy, snap.Config().Policy)
+	version, err := policies.Select(r.job.Policy, snap.Config().Policy)
 	if err != nil {
 		return nil, fmt.Errorf("job %s: %w", r.job.Key(), err)
 	}
@@ -298,12 +298,12 @@ func (r *run) addToGroup(g *model.Group, allocs []*model.Allocation) {
 // allocations may have to move. Of a node that is gone nothing is left to count, but an
 // evaluation for its sake; and what was kept for it is always looked at.
 func (r *run) nodesChange() bool {
-	if r.base.Banishing() || r.eval.TriggeredBy == model.TriggerNodeUpdate || slices.ContainsFunc(r.job.Groups, mayAwait) {
+	if r.base.HasNoExecuteTaints() || r.eval.TriggeredBy == model.TriggerNodeUpdate || slices.ContainsFunc(r.job.Groups, mayAwait) {
 		return true
 	}
 	ready := 0
-	for c := range r.base.Chunks() {
-		ready += bits.OnesCount64(r.base.Chunk(c).Schedulable())
+	for c := range r.base.ChunkCount() {
+		ready += bits.OnesCount64(r.base.Chunk(c).Eligible())
 	}
 	return ready < r.base.NodeCount() || len(r.s.order.byRank) != r.base.NodeCount()
 }

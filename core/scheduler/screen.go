@@ -49,7 +49,7 @@ type place struct {
 // MayPlace is whether some group that the evaluation could not place may go to
 // the node, or replicas of its binding to the cluster.
 func (s *Screen) MayPlace(eval *model.Evaluation, nodeID string) bool {
-	id, cluster := model.ClusterOfPlace(nodeID)
+	id, cluster := model.ParseClusterLocation(nodeID)
 	switch binding := eval.Type == model.JobBinding; {
 	case cluster != binding:
 		return false
@@ -74,9 +74,9 @@ func (s *Screen) MayPlace(eval *model.Evaluation, nodeID string) bool {
 	return passes
 }
 
-// FallsShort is whether a node has too little for any of the groups that the
+// Excludes is whether a node has too little for any of the groups that the
 // evaluation could not place, with everybody gone who may be evicted for them.
-func (s *Screen) FallsShort(eval *model.Evaluation, nodeID string, noted *any) bool {
+func (s *Screen) Excludes(eval *model.Evaluation, nodeID string, noted *any) bool {
 	if s.node.id != nodeID && !s.look(nodeID) {
 		return true
 	}
@@ -142,8 +142,8 @@ func (s *Screen) look(nodeID string) bool {
 	}
 	chunk, i := s.Snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
 	p := place{
-		id: nodeID, pos: pos, schedulable: chunk.Schedulable()>>i&1 == 1, rows: chunk.Rows(i),
-		node: chunk.Node(i), claimed: chunk.Claimed()>>i&1 == 1,
+		id: nodeID, pos: pos, schedulable: chunk.Eligible()>>i&1 == 1, rows: chunk.Rows(i),
+		node: chunk.Node(i), claimed: chunk.HasClaims()>>i&1 == 1,
 	}
 	for d := range s.Snap.Dims().Len() {
 		p.free[d] = chunk.Free(d)[i]
@@ -178,7 +178,7 @@ func (o *offer) accepted() bool {
 		return true
 	}
 	// Claims only take room away, so what is there without them tells at a glance.
-	if !o.fits(&p.free) || o.apart() || !g.Admits(p.node) {
+	if !o.fits(&p.free) || o.apart() || !g.IsFeasible(p.node) {
 		return false
 	}
 	whole := p.free
@@ -220,7 +220,7 @@ func (o *offer) apart() bool {
 		other := rows[i].Group
 		switch {
 		case other.Job != g.Job && o.need.first:
-		case o.alone && other.Job == g.Job && other.Apart() == g.Apart():
+		case o.alone && other.Job == g.Job && other.SeparationClass() == g.SeparationClass():
 			return true
 		case other.Job.Key() == g.Job.Key() && (excludes(g, other, node) || excludes(other, g, node)):
 			return true
@@ -240,7 +240,7 @@ func (o *offer) owe() {
 // room is what the node offers to the group before anything is handed out.
 func (o *offer) room(pos int32) (whole model.Vector) {
 	var claims model.Vector
-	room := o.Snap.RoomFor(pos, o.group.Job.Key(), o.group.Job.Priority, o.Now, &claims)
+	room := o.Snap.FreeCapacityFor(pos, o.group.Job.Key(), o.group.Job.Priority, o.Now, &claims)
 	for d := range o.Snap.Dims().Len() {
 		whole[d] = room.Free[d*room.Stride]
 	}

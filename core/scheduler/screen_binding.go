@@ -34,12 +34,12 @@ func (s *Screen) bindingNeed(eval *model.Evaluation) *bindingNeed {
 	if b.Duplicated || b.MaxClusters == 1 { // all of them or none on one cluster
 		n.least = n.missing
 	}
-	n.whole = b.Needs(n.missing)
+	n.whole = b.TotalAsk(n.missing)
 	config := s.Snap.Config()
-	if version, err := s.Policies.Pick("", config.Policy); err == nil && mayPreempt(config, b) {
+	if version, err := s.Policies.Select("", config.Policy); err == nil && mayPreempt(config, b) {
 		n.ceiling = binding.Ceiling(b.Priority, version, config.PriorityDelta)
 		if version.Info().MultiCluster && !b.Duplicated { // every replica counts
-			n.whole = b.Needs(1)
+			n.whole = b.TotalAsk(1)
 		}
 	}
 	return n
@@ -61,7 +61,7 @@ func (s *Screen) short(b *model.Binding) int {
 
 // mayPreempt is whether a binding may have others evicted.
 func mayPreempt(config *model.SchedulerConfig, b *model.Binding) bool {
-	return config.BindingsPreempt() && b.Preempts && !b.ClusterScoped && !b.Empty()
+	return config.BindingsPreempt() && b.Preempts && !b.ClusterScoped && !b.IsBestEffort()
 }
 
 // pool is a member cluster as a screen sees it.
@@ -86,7 +86,7 @@ func (s *Screen) lookAtCluster(id string) {
 		s.pool.cluster = nil
 	}
 	if !s.pool.claimed {
-		s.pool.free, s.pool.soon = s.Snap.ClusterRoom(id, model.JobKey{}, 0, s.Now)
+		s.pool.free, s.pool.soon = s.Snap.ClusterFreeCapacity(id, model.JobKey{}, 0, s.Now)
 	}
 }
 
@@ -95,9 +95,9 @@ func (s *Screen) room(b *model.Binding) (free, soon model.Vector) {
 	if !s.pool.claimed {
 		return s.pool.free, s.pool.soon
 	}
-	free, soon = s.Snap.ClusterRoom(s.pool.id, b.Key(), b.Priority, s.Now)
+	free, soon = s.Snap.ClusterFreeCapacity(s.pool.id, b.Key(), b.Priority, s.Now)
 	if !mayPreempt(s.Snap.Config(), b) {
-		kept := s.Snap.ClusterKept(s.pool.id, b.Priority)
+		kept := s.Snap.ClusterLeasedBelow(s.pool.id, b.Priority)
 		free.Sub(&kept)
 		soon.Sub(&kept)
 	}
@@ -116,17 +116,17 @@ func (s *Screen) mayBind(eval *model.Evaluation, id string) bool {
 		s.lookAtCluster(id)
 	}
 	b := n.binding
-	if s.pool.cluster == nil || !b.Admits(s.pool.cluster) {
+	if s.pool.cluster == nil || !b.IsFeasible(s.pool.cluster) {
 		return false
 	}
 	free, soon := s.room(b)
 	if s.mayEvict(n, soon) {
 		return true
 	}
-	if b.Fits(&free, n.least) < n.least {
+	if b.FittingReplicas(&free, n.least) < n.least {
 		return false
 	}
-	place := model.ClusterPlace(id)
+	place := model.ClusterLocation(id)
 	if s.left == nil {
 		s.left = map[string]*model.Vector{}
 	}
@@ -135,7 +135,7 @@ func (s *Screen) mayBind(eval *model.Evaluation, id string) bool {
 		left = &free
 		s.left[place] = left
 	}
-	fit := b.Fits(left, n.missing)
+	fit := b.FittingReplicas(left, n.missing)
 	if fit < n.least {
 		if s.Owed == nil {
 			s.Owed = map[string]struct{}{}
@@ -143,7 +143,7 @@ func (s *Screen) mayBind(eval *model.Evaluation, id string) bool {
 		s.Owed[place] = struct{}{}
 		return false
 	}
-	taken := b.Needs(fit)
+	taken := b.TotalAsk(fit)
 	left.Sub(&taken)
 	return true
 }
@@ -176,7 +176,7 @@ func (s *Screen) mayEvict(n *bindingNeed, soon model.Vector) bool {
 // evictables adds up what may be evicted from the cluster; it is not nil.
 func (s *Screen) evictables() []evictable {
 	list := []evictable{}
-	for a, victim := range s.Snap.ClusterWork(s.pool.id) {
+	for a, victim := range s.Snap.ClusterWorkload(s.pool.id) {
 		if a.Live() && victim != nil && !victim.ClusterScoped {
 			list = append(list, evictable{victim.Priority, a.Vec})
 		}

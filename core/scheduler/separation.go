@@ -20,7 +20,7 @@ type separation struct {
 // want to be apart from it.
 func (r *run) separation(g *model.Group, others []model.JobKey) *separation {
 	for _, s := range r.separations {
-		if s.group.Apart() == g.Apart() {
+		if s.group.SeparationClass() == g.SeparationClass() {
 			return s
 		}
 	}
@@ -38,7 +38,7 @@ func (r *run) separation(g *model.Group, others []model.JobKey) *separation {
 func (r *run) aboutSeparation(g *model.Group, others []model.JobKey) []model.JobKey {
 	keys := append([]model.JobKey{g.Job.Key()}, others...)
 	for i := range g.Separate {
-		keys = append(keys, r.distinct(r.proposed.Labelled(g.Separate[i].Labels), g.Job.Namespace)...)
+		keys = append(keys, r.distinct(r.proposed.JobsMatching(g.Separate[i].Labels), g.Job.Namespace)...)
 	}
 	return keys
 }

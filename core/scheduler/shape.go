@@ -27,7 +27,7 @@ func Shape(snap *state.Snapshot, eval *model.Evaluation) uint64 {
 			if looksAtOwn(g) {
 				return 0
 			}
-			_, _ = h.WriteString(g.Shape())
+			_, _ = h.WriteString(g.EquivalenceClass())
 			_, _ = h.Write([]byte{0})
 		}
 	}
@@ -38,7 +38,7 @@ func Shape(snap *state.Snapshot, eval *model.Evaluation) uint64 {
 // looksAtOwn is whether a rule of the group looks at other allocations of its job.
 func looksAtOwn(g *model.Group) bool {
 	return len(g.Labels)+len(g.Colocate)+len(g.Separate)+len(g.Spread) > 0 ||
-		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator.Counts() })
+		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator.CountsAllocations() })
 }
 
 // classesSeen is a hash of what an evaluation knows of node classes.

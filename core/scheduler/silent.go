@@ -26,10 +26,10 @@ func (r *run) keptUntil(g *model.Group, a *model.Allocation, node *model.Node) (
 	if node == nil {
 		return 0, false
 	}
-	if at, kept = g.KeptUntil(node); !kept {
+	if at, kept = g.LostAt(node); !kept {
 		return 0, false
 	}
-	if leaves, taint := g.Banished(node, a.CreateTime); taint != nil {
+	if leaves, taint := g.NoExecuteAt(node, a.CreateTime); taint != nil {
 		at = min(at, leaves)
 	}
 	return at, at > r.now
@@ -44,7 +44,7 @@ func (r *run) leavesAt(at int64) {
 
 // isAway is whether others stand in for an allocation until its node returns.
 func (r *run) isAway(g *model.Group, a *model.Allocation) bool {
-	return r.moving && g.StandsIn() && r.awaits(g, a, r.base.Node(a.NodeID))
+	return r.moving && g.ReplacesOnDisconnect() && r.awaits(g, a, r.base.Node(a.NodeID))
 }
 
 // isLost is whether an allocation's node is gone, or down for longer than it is kept.

@@ -226,7 +226,7 @@ func TestSilent_IsNotAvailable(t *testing.T) {
 	w.run(job("j", 50, 6, 6).Count(2).With(patient(0, false)).With(func(g *model.Group) { g.Labels = map[string]string{"app": "j"} }).Obj(), "a", "n1", "b", "n2")
 	available := func() int {
 		must(w.store.Snapshot().Check())
-		n, _ := w.store.Snapshot().BudgetStanding(0)
+		n, _ := w.store.Snapshot().BudgetAvailability(0)
 		return n
 	}
 	if n := available(); n != 2 {

@@ -48,7 +48,7 @@ type sparingTry struct {
 // early. Where there is none, the search that found nothing is begun again, for
 // explanations tell of it.
 func (p *placer) chooseSparing() (choice preempt.Choice, ok bool, err error) {
-	if p.run.job.AllAtOnce || p.run.base.StrictBudgets() == 0 { // a gang goes further: see gangSearch
+	if p.run.job.AllAtOnce || p.run.base.StrictBudgetCount() == 0 { // a gang goes further: see gangSearch
 		return choice, false, nil
 	}
 	s := sparing{placer: p, seen: map[string]bool{}, helps: sparedSet{}}
@@ -155,17 +155,17 @@ func (s *sparing) contested(pos int32) (list []*model.Allocation) {
 		return nil
 	}
 	elsewhere := s.rules != nil && !s.rules.Allows(pos) ||
-		slices.ContainsFunc(rows, func(row state.Row) bool { return row.Group.Job.EvictedWhole })
+		slices.ContainsFunc(rows, func(row state.Row) bool { return row.Group.Job.AllOrNone })
 	for k := range rows {
 		row := &rows[k]
 		matters, kept, under := elsewhere, false, false
 		for _, c := range s.charges {
 			if c.row == row {
-				slack := r.proposed.BudgetSlack(c.budget, r.now)
+				slack := r.proposed.DisruptionsAllowed(c.budget, r.now)
 				matters, kept, under = matters || s.count(c.budget) > slack, kept || slack < 1, true
 			}
 		}
-		if matters && !kept && (under || row.Group.Job.EvictedWhole) {
+		if matters && !kept && (under || row.Group.Job.AllOrNone) {
 			list = append(list, row.Alloc)
 		}
 	}
@@ -187,7 +187,7 @@ func (s *sparing) charge(pos int32) []state.Row {
 		if !row.Started {
 			continue // it costs nothing
 		}
-		for _, at := range r.proposed.BudgetsOf(row.Group) {
+		for _, at := range r.proposed.GroupBudgets(row.Group) {
 			if r.proposed.Budgets()[at].Strict {
 				s.charges = append(s.charges, charge{at, row})
 			}
@@ -217,7 +217,7 @@ func (s *sparing) maySuffice(pos int32) bool {
 		kept, left := int64(0), 0
 		for k, c := range s.charges {
 			if k == 0 || c.budget != s.charges[k-1].budget {
-				kept, left = 0, max(0, r.proposed.BudgetSlack(c.budget, r.now))
+				kept, left = 0, max(0, r.proposed.DisruptionsAllowed(c.budget, r.now))
 			}
 			if left--; left < 0 {
 				kept += c.row.Group.Ask.Vec[d]

@@ -38,6 +38,6 @@ func TestSparing_WhoIsTakenFirstUsesUpABudget(t *testing.T) {
 // go of all who are under it on the node does not let go of these and of s.
 func TestSparing_WhoGoesWholeUsesUpMoreThanIsOnTheNode(t *testing.T) {
 	large := job("w", 20, 6, 1).Count(2).With(func(g *model.Group) { g.Labels = labels("x") }).
-		Change(func(j *model.Job) { j.EvictedWhole = true }).Obj()
+		Change(func(j *model.Job) { j.AllOrNone = true }).Obj()
 	underOne(t, 2, large, "w0", "n0", "w1", "n1").want("p", "p.g[0]@n0 over free0 w0 w1")
 }

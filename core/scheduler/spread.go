@@ -55,11 +55,11 @@ type spread struct {
 func newSpread(rule *model.Spread, g *model.Group, r *run) *spread {
 	s := &spread{rule: rule, total: g.Count, counts: map[string]int{}, domain: map[string]struct{}{}}
 	s.forbids = "spread over " + rule.Attribute + " with maxSkew " + strconv.Itoa(rule.MaxSkew)
-	f := newFeasibility(g, r.base.Classes())
-	for c := range r.base.Chunks() {
+	f := newFeasibility(g, r.base.ClassCount())
+	for c := range r.base.ChunkCount() {
 		chunk := r.base.Chunk(c)
 		for i := range chunk.Len() {
-			if chunk.Schedulable()>>i&1 == 0 || !f.node(chunk, i) {
+			if chunk.Eligible()>>i&1 == 0 || !f.node(chunk, i) {
 				continue
 			}
 			if value, ok := chunk.Node(i).Attribute(rule.Attribute); ok {

@@ -39,7 +39,7 @@ func (p *tallies) take(snap *state.Snapshot) *tally {
 		t = &tally{}
 		p.all = append(p.all, t)
 	}
-	if n := snap.Chunks() * state.ChunkSize; len(t.by) < n {
+	if n := snap.ChunkCount() * state.ChunkSize; len(t.by) < n {
 		t.by = make([]int32, n)
 	}
 	return t

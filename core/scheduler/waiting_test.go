@@ -87,7 +87,7 @@ func TestMemory_ForgetsWhatDependsOnShares(t *testing.T) {
 		}())
 	})
 	w.run(job("crown", 98, 10, 10).Change(func(j *model.Job) { j.Namespace = "rich" }).Obj(), "c", "n2")
-	if out := w.plan("j"); !out.Placed() || !slices.Contains(out.Plan.Groups[0].Place[0].Preempted, "l") {
+	if out := w.plan("j"); !out.Placed() || !slices.Contains(out.Plan.Groups[0].Placements[0].Preempted, "l") {
 		t.Error(told(out))
 	}
 }

@@ -116,7 +116,7 @@ func (w *town) eval(id string) string {
 		txn.ApplyPlan(w.now, out.Plan, groups)
 		// Agents at once do what is wanted.
 		for _, g := range out.Plan.Groups {
-			for _, a := range g.Place {
+			for _, a := range g.Placements {
 				next := *txn.Alloc(a.ID)
 				next.Client, next.Started, next.StartTime = model.ClientRunning, true, w.now
 				txn.UpsertAllocs(&next)
@@ -130,17 +130,17 @@ func (w *town) eval(id string) string {
 func told(out *scheduler.Outcome) string {
 	var words []string
 	for _, g := range out.Plan.Groups {
-		for _, a := range g.Place {
+		for _, a := range g.Placements {
 			text := a.ID + "@" + a.NodeID
 			if len(a.Preempted) > 0 {
 				text += " over " + strings.Join(a.Preempted, " ")
 			}
 			words = append(words, text)
 		}
-		for _, a := range g.Update {
+		for _, a := range g.Updates {
 			words = append(words, "keep "+a.ID)
 		}
-		for _, s := range g.Stop {
+		for _, s := range g.Stops {
 			text := "stop " + s.AllocID
 			if s.Lost {
 				text = "lost " + s.AllocID

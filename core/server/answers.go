@@ -96,7 +96,7 @@ func (a answers) Dequeue(ctx context.Context, most int, wait time.Duration) (*rp
 	}
 	list, err := a.s.broker.DequeueBatch(ctx, nil, most, wait)
 	switch {
-	case errors.Is(err, broker.ErrNoWork):
+	case errors.Is(err, broker.ErrNoEvaluation):
 		return &rpc.Deliveries{Term: t.number}, nil
 	case err != nil:
 		return nil, a.known(err)

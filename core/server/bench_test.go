@@ -170,7 +170,7 @@ func BenchmarkSubmittedToPlaced(b *testing.B) {
 	st.settled(10 * time.Millisecond)
 	had := 0
 	for b.Loop() {
-		watch := st.s.Watch(state.TableAllocs.Whole())
+		watch := st.s.Watch(state.TableAllocs.All())
 		st.submitOnce(b, coretest.Job(fmt.Sprintf("job-%d", had)).Type(model.JobBatch).Ask(10, 10, 0).Obj())
 		for st.s.Snapshot().AllocCount() == had {
 			select {

@@ -160,7 +160,7 @@ func (s *Server) StopBinding(ctx context.Context, key model.JobKey, o StopOption
 
 // holds is whether anything of a binding holds room.
 func (s *Server) holds(key model.JobKey) bool {
-	return slices.ContainsFunc(s.Snapshot().BindingAssignments(key), (*model.Assignment).Holds)
+	return slices.ContainsFunc(s.Snapshot().BindingAssignments(key), (*model.Assignment).HoldsCapacity)
 }
 
 func (s *Server) binding(ctx context.Context, key model.JobKey) (*model.Binding, error) {

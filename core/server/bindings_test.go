@@ -390,8 +390,8 @@ func TestRegisterBinding_TakesThePriorityOfItsClass(t *testing.T) {
 			if got.Priority != c.priority || got.Preempts != c.preempts || got.PriorityClass != c.class || (len(r.Warnings) > 0) != c.warned {
 				t.Errorf("%s: priority %d, preempts %t, class %q, warnings %q", c.id, got.Priority, got.Preempts, got.PriorityClass, r.Warnings)
 			}
-			if missing := c.id == "gone"; got.ClassMissing() != missing || (got.ClassWarning() != "") != missing {
-				t.Errorf("%s: its class is missing: %t, %q", c.id, got.ClassMissing(), got.ClassWarning())
+			if missing := c.id == "gone"; got.HasMissingClass() != missing || (got.ClassWarning() != "") != missing {
+				t.Errorf("%s: its class is missing: %t, %q", c.id, got.HasMissingClass(), got.ClassWarning())
 			}
 		}
 		w.settle()

@@ -40,7 +40,7 @@ func budgetProblems(b *model.Budget) []string {
 			break
 		}
 	}
-	if b.Bounds() != 1 {
+	if b.BoundCount() != 1 {
 		add("it needs one of minAvailable, maxUnavailable and maxEvictions")
 	}
 	if r := b.MaxEvictions; r != nil && (r.Number < 0 || r.Window <= 0) {

@@ -53,7 +53,7 @@ func classProblems(snap *state.Snapshot, c *model.PriorityClass) (problems, reme
 // DeletePriorityClass forgets a priority class. Jobs keep the priority that they
 // got from it.
 func (s *Server) DeletePriorityClass(ctx context.Context, name string) (uint64, error) {
-	if model.ReservedClass(name) {
+	if model.IsReservedClass(name) {
 		return 0, fail(CodeInvalid, "priority class %q is reserved", name)
 	}
 	if _, err := found(ctx, s, func(snap *state.Snapshot) *model.PriorityClass { return snap.PriorityClass(name) },

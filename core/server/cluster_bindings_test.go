@@ -240,7 +240,7 @@ func (k *simChecks) bindings(a *replication.Applied) {
 		}
 	}
 	for c := range k.last.Claims() {
-		if !c.Foreign() && a.Snap.Claim(c.ID) == nil {
+		if !c.IsForeign() && a.Snap.Claim(c.ID) == nil {
 			k.claimEnds(a, c)
 		}
 	}
@@ -283,7 +283,7 @@ func (k *simChecks) clusterRoom(a *replication.Applied, c *model.Cluster) {
 	}
 	for _, claim := range a.Snap.ClusterClaims(c.ID) {
 		switch {
-		case claim.Foreign():
+		case claim.IsForeign():
 		case claim.CreateIndex == a.Index:
 			k.c.seen.claims.Add(1)
 			k.claimants[claim.ID] = liveReplicas(a.Snap, claim.Claimant)
@@ -341,7 +341,7 @@ func (k *simChecks) claimEnds(a *replication.Applied, claim *model.Claim) {
 	if liveReplicas(a.Snap, b.Key()) != k.claimants[claim.ID] || !b.Duplicated && k.lacks(a, b) != k.claimed(b) {
 		return // it lost some meanwhile, or while the plan was on its way, and lacks more than it claimed
 	}
-	for _, id := range a.Snap.ClaimsOf(b.Key()) {
+	for _, id := range a.Snap.ClaimIDs(b.Key()) {
 		if a.Snap.Claim(id).CreateIndex == a.Index {
 			return
 		}
@@ -373,7 +373,7 @@ func (k *simChecks) claimEnds(a *replication.Applied, claim *model.Claim) {
 func (k *simChecks) lacks(a *replication.Applied, b *model.Binding) int64 {
 	missing := b.Replicas
 	for _, x := range a.Snap.BindingAssignments(b.Key()) {
-		if x.Counts() {
+		if x.CountsAsPlaced() {
 			missing -= x.Replicas
 		}
 	}
@@ -382,7 +382,7 @@ func (k *simChecks) lacks(a *replication.Applied, b *model.Binding) int64 {
 
 // claimed is how many units a binding had claimed before the entry.
 func (k *simChecks) claimed(b *model.Binding) (units int64) {
-	for _, id := range k.last.ClaimsOf(b.Key()) {
+	for _, id := range k.last.ClaimIDs(b.Key()) {
 		units += k.last.Claim(id).Vec[k.last.Dims().Index("units")]
 	}
 	return units
@@ -438,7 +438,7 @@ func (c *simCluster) bound(w *world) {
 	for b := range snap.Bindings() {
 		replicas, clusters := 0, 0
 		for _, x := range snap.BindingAssignments(b.Key()) {
-			if x.Counts() && (!b.Stopped || x.Live()) {
+			if x.CountsAsPlaced() && (!b.Stopped || x.Live()) {
 				replicas += x.Replicas
 				clusters++
 			}
@@ -458,7 +458,7 @@ func (c *simCluster) bound(w *world) {
 		}
 	}
 	for claim := range snap.Claims() {
-		if !claim.Foreign() {
+		if !claim.IsForeign() {
 			c.t.Errorf("at rest, %s claims room on %s: %+v at index %d", claim.Claimant, claim.ClusterID, claim, snap.Index())
 			for _, e := range snap.EvalsOfJob(claim.Claimant) {
 				c.t.Logf("evaluation %s (%s) of index %d is %s since %d until %d: %s %s %v", e.ID, e.TriggeredBy, e.CreateIndex, e.Status, e.ModifyIndex, e.WaitUntil, e.StatusText, e.SupersededBy, e.BlockedNodes)

@@ -113,7 +113,7 @@ func (k *simChecks) entry(a *replication.Applied) {
 		if alloc.Live() && !alloc.Job.Type.PerNode() {
 			name := alloc.Job.Key().String() + " " + model.AllocName(alloc.Group, alloc.Index, 0)
 			// Where others stand in for what is silent, both are there until it is back.
-			if other := instances[name]; other != "" && !alloc.Group.StandsIn() {
+			if other := instances[name]; other != "" && !alloc.Group.ReplacesOnDisconnect() {
 				k.c.t.Errorf("index %d: %s is placed twice: %s and %s", a.Index, name, other, alloc.ID)
 			}
 			instances[name] = alloc.ID

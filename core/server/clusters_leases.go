@@ -50,7 +50,7 @@ func claimsOfLeases(snap *state.Snapshot, cluster string, leases []ClusterLease)
 	dims := snap.Dims()
 	for _, l := range leases {
 		c := &model.Claim{
-			ID: "lease/" + cluster + "/" + l.Pool + "/" + l.ID, Claimant: model.LeaseHolder(l.Pool, l.ID), ClusterID: cluster,
+			ID: "lease/" + cluster + "/" + l.Pool + "/" + l.ID, Claimant: model.LeaseClaimant(l.Pool, l.ID), ClusterID: cluster,
 			Priority: l.Priority, Expiry: math.MaxInt64,
 		}
 		for name, amount := range l.Resources { // any order: each is its own
@@ -68,7 +68,7 @@ func claimsOfLeases(snap *state.Snapshot, cluster string, leases []ClusterLease)
 func sameLeases(snap *state.Snapshot, cluster string, claims []*model.Claim) bool {
 	var known []*model.Claim
 	for _, c := range snap.ClusterClaims(cluster) {
-		if c.Foreign() {
+		if c.IsForeign() {
 			known = append(known, c)
 		}
 	}

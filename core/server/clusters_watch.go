@@ -167,7 +167,7 @@ const tendAtLeast = 10 * time.Second
 // again when something of them changes, and when the next thing is due.
 func (t *term) tendClusters(ctx context.Context) {
 	for ctx.Err() == nil {
-		watch := t.Watch(state.TableClusters.Whole(), state.TableAssignments.Whole())
+		watch := t.Watch(state.TableClusters.All(), state.TableAssignments.All())
 		chores := t.clusters.look(t.Snapshot())
 		wait := time.Duration(min(max(chores.next, int64(tendPause)), int64(tendAtLeast)))
 		if !t.tend(ctx, chores) {

@@ -197,7 +197,7 @@ func (g *garbage) findBindings() {
 		assigned, last, done := g.snap.BindingAssignments(b.Key()), b.SubmitTime, 0
 		held := false
 		for _, a := range assigned {
-			held = held || a.Holds()
+			held = held || a.HoldsCapacity()
 			last = max(last, a.EndTime)
 			done += a.Replicas
 		}

@@ -31,9 +31,9 @@ type committer struct {
 var _ planner.Committer = (*committer)(nil)
 
 // Commit writes a batch as one entry and waits until it is applied here.
-func (c *committer) Commit(ctx context.Context, batch *state.Batch) (planner.Outcome, error) {
+func (c *committer) Commit(ctx context.Context, batch *state.Batch) (planner.CommitResult, error) {
 	if c.broken.Load() {
-		return planner.Outcome{}, errOutOfOffice
+		return planner.CommitResult{}, errOutOfOffice
 	}
 	from := c.term.cfg.Clock.Now()
 	result, err := c.write(ctx, batch)
@@ -42,10 +42,10 @@ func (c *committer) Commit(ctx context.Context, batch *state.Batch) (planner.Out
 			c.broken.Store(true)
 			c.term.fall(err)
 		}
-		return planner.Outcome{}, err
+		return planner.CommitResult{}, err
 	}
 	c.term.metrics.committed(c.term.cfg.Clock.Now().Sub(from))
-	return planner.Outcome{Index: result.Index, Dropped: result.Dropped}, nil
+	return planner.CommitResult{Index: result.Index, Dropped: result.Dropped}, nil
 }
 
 func (c *committer) write(ctx context.Context, batch *state.Batch) (*replication.Result, error) {

@@ -81,17 +81,17 @@ type Config struct {
 	UpdateWindow    time.Duration // in which nodes' updates are one entry; default: 50ms
 	NackTimeout     time.Duration // lease of an evaluation; default: 60s
 	Retention       Retention
-	Tracker         planner.TrackerConfig // of nodes that keep rejecting plans; default: off
-	EventBuffer     int                   // events kept for readers; default: events.DefaultCapacity
-	StorageHealthy  func() error          // nil: there is no storage that could fail
-	Secret          func() []byte         // signs plan tokens, the same on every server; nil: the key in the state
-	EvalBatch       int                   // evaluations in one entry at most; default: 3072, which replication.MaxEntry has room for
-	RegisterBatch   int                   // nodes in one entry at most; default: 512
-	UpdateBatch     int                   // updates of allocations in one entry at most; default: 4096
-	FollowUpDelay   time.Duration         // before a failed evaluation is tried again, at least; default: 1m
-	FollowUpJitter  time.Duration         // more than that, at most; default: 5m
-	UnplacedRetry   time.Duration         // before an evaluation whose plans kept being rejected runs again; default: 60s
-	CollectInterval time.Duration         // between two looks for what is over; default: 5m; negative: never
+	Tracker         planner.RejectionTrackerConfig // of nodes that keep rejecting plans; default: off
+	EventBuffer     int                            // events kept for readers; default: events.DefaultCapacity
+	StorageHealthy  func() error                   // nil: there is no storage that could fail
+	Secret          func() []byte                  // signs plan tokens, the same on every server; nil: the key in the state
+	EvalBatch       int                            // evaluations in one entry at most; default: 3072, which replication.MaxEntry has room for
+	RegisterBatch   int                            // nodes in one entry at most; default: 512
+	UpdateBatch     int                            // updates of allocations in one entry at most; default: 4096
+	FollowUpDelay   time.Duration                  // before a failed evaluation is tried again, at least; default: 1m
+	FollowUpJitter  time.Duration                  // more than that, at most; default: 5m
+	UnplacedRetry   time.Duration                  // before an evaluation whose plans kept being rejected runs again; default: 60s
+	CollectInterval time.Duration                  // between two looks for what is over; default: 5m; negative: never
 
 	Clock    clock.Clock          // default: clock.Real
 	Logger   *slog.Logger         // default: nothing is logged

@@ -25,7 +25,7 @@ type Decision struct {
 func (n *narrator) decisions(plan *model.Plan, g *model.CommitGroup) {
 	beneficiaries := make([]string, 0, 1)
 	byWhom := map[string][]model.Eviction{}
-	for _, e := range g.Evict {
+	for _, e := range g.Evictions {
 		if byWhom[e.By] == nil {
 			beneficiaries = append(beneficiaries, e.By)
 		}
@@ -40,7 +40,7 @@ func (n *narrator) decision(plan *model.Plan, g *model.CommitGroup, by string, e
 	d := events.DecisionPayload{
 		EvalID: plan.EvalID, JobID: plan.Job.ID, AllocID: by, Priority: plan.Priority, PolicyVersion: evictions[0].Policy,
 	}
-	for _, a := range g.Place {
+	for _, a := range g.Placements {
 		if a.ID == by {
 			d.Group, d.NodeID = a.Group.Name, a.NodeID
 		}

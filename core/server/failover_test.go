@@ -121,7 +121,7 @@ func whereabouts(s *Server) map[string]broker.State {
 	all := map[string]broker.State{}
 	for e := range s.Snapshot().Evals() {
 		if !e.Status.Final() {
-			all[e.ID] = s.broker.Where(e.ID).State
+			all[e.ID] = s.broker.Locate(e.ID).State
 		}
 	}
 	return all

@@ -121,7 +121,7 @@ func (f *feeder) restore() {
 	f.takes, f.from, f.sum = true, snap.Index(), applied{}
 	f.mu.Unlock()
 	f.configure(snap)
-	f.feed.Restore(snap, f.s.now(), snap.RulesChanged())
+	f.feed.Restore(snap, f.s.now(), snap.RulesChangeIndex())
 	f.nudge() // Restore may owe somebody
 }
 

@@ -122,7 +122,7 @@ func bindingStates(snap *state.Snapshot) []stateCount {
 	for b := range snap.Bindings() {
 		placed := 0
 		for _, a := range snap.BindingAssignments(b.Key()) {
-			if a.Counts() {
+			if a.CountsAsPlaced() {
 				placed += a.Replicas
 			}
 		}

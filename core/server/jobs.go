@@ -82,7 +82,7 @@ func (s *Server) resolve(j *model.Job, explicit bool) (*model.Job, error) {
 	}
 	if job.Policy != "" {
 		set := s.policies.Pin()
-		_, err := set.Pick(job.Policy, "")
+		_, err := set.Select(job.Policy, "")
 		set.Unpin()
 		if err != nil {
 			problems = append(problems, err.Error())
@@ -139,7 +139,7 @@ func (s *Server) StopJob(ctx context.Context, key model.JobKey, o StopOptions) (
 	}
 	job, err := s.job(ctx, key)
 	if err != nil {
-		if _, answered := s.Snapshot().Applied(o.Key); !answered {
+		if _, answered := s.Snapshot().IdempotencyRecord(o.Key); !answered {
 			return nil, err
 		}
 		job = &model.Job{Namespace: key.Namespace, ID: key.ID} // this very request purged it, and the log knows the answer

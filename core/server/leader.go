@@ -175,8 +175,8 @@ func (t *term) establish(ctx context.Context) error {
 		return err
 	}
 	t.applier = planner.NewApplier(planner.Config{
-		Store: t.cfg.Store, Queue: t.plans, Committer: &committer{term: t}, Rules: &scheduler.CommitRules{},
-		Clock: t.cfg.Clock, Tracker: t.cfg.Tracker, Verified: t.metrics.verified,
+		Store: t.cfg.Store, Queue: t.plans, Committer: &committer{term: t}, PlacementVerifier: &scheduler.CommitRules{},
+		Clock: t.cfg.Clock, RejectionTracker: t.cfg.Tracker, OnVerified: t.metrics.verified,
 	})
 	t.feeder.take(t)
 	t.nodes.begin()

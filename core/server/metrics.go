@@ -104,7 +104,7 @@ func (s *Server) decided(d scheduler.Decision) {
 	s.metrics.cut.Add(float64(out.SearchesCut))
 	evicts := false
 	for i := range out.Plan.Groups {
-		evicts = evicts || len(out.Plan.Groups[i].Evict)+bindingVictims(&out.Plan.Groups[i]) > 0
+		evicts = evicts || len(out.Plan.Groups[i].Evictions)+bindingVictims(&out.Plan.Groups[i]) > 0
 	}
 	switch {
 	case out.Fault != nil:
@@ -135,9 +135,9 @@ func (m *metrics) count(plan *model.Plan, result *model.PlanResult, out *schedul
 	placed := 0
 	for _, i := range result.Committed {
 		g := &plan.Groups[i]
-		placed += len(g.Place)
-		m.placements.WithLabelValues("updated").Add(float64(len(g.Update)))
-		if n := len(g.Evict) + bindingVictims(g); n > 0 && out.Version != nil {
+		placed += len(g.Placements)
+		m.placements.WithLabelValues("updated").Add(float64(len(g.Updates)))
+		if n := len(g.Evictions) + bindingVictims(g); n > 0 && out.Version != nil {
 			m.victims.WithLabelValues(out.Version.Name).Add(float64(n))
 		}
 	}
@@ -147,7 +147,7 @@ func (m *metrics) count(plan *model.Plan, result *model.PlanResult, out *schedul
 			placed -= len(r.Places)
 			rejected += len(r.Places)
 		} else {
-			rejected += len(plan.Groups[r.Group].Place)
+			rejected += len(plan.Groups[r.Group].Placements)
 		}
 	}
 	m.placements.WithLabelValues("placed").Add(float64(placed))
@@ -156,8 +156,8 @@ func (m *metrics) count(plan *model.Plan, result *model.PlanResult, out *schedul
 
 // bindingVictims is how many assignments leave a member cluster for others.
 func bindingVictims(g *model.CommitGroup) (n int) {
-	for i := range g.Withdraw {
-		if g.Withdraw[i].By != "" {
+	for i := range g.Withdrawals {
+		if g.Withdrawals[i].By != "" {
 			n++
 		}
 	}

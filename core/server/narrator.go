@@ -195,7 +195,7 @@ func (n *narrator) alloc(kind, id string) {
 	n.add(events.Allocation, kind, a.Job.Namespace, id, events.AllocationPayload{
 		AllocID: id, Name: model.AllocName(a.Group, a.Index, a.Incarnation), JobID: a.Job.ID, Group: a.Group.Name,
 		NodeID: a.NodeID, EvalID: a.EvalID, Desired: a.Desired.String(), DesiredReason: a.DesiredReason,
-		Client: model.ClientWord(a, n.a.Snap.Node(a.NodeID)), ClientText: a.ClientText, PreemptedBy: a.PreemptedBy,
+		Client: model.ClientStatusText(a, n.a.Snap.Node(a.NodeID)), ClientText: a.ClientText, PreemptedBy: a.PreemptedBy,
 	})
 }
 
@@ -216,14 +216,14 @@ func (n *narrator) kept(kind string, nodes []string) {
 
 // batch tells what of plans was committed.
 func (n *narrator) batch(b *state.Batch) {
-	dropped := map[state.Dropped]bool{}
+	dropped := map[state.DroppedGroup]bool{}
 	for _, d := range n.a.Result.Dropped {
 		dropped[d] = true
 	}
 	for p := range b.Plans {
 		bp := &b.Plans[p]
 		for _, i := range bp.Groups {
-			if !dropped[state.Dropped{Plan: p, Group: i}] {
+			if !dropped[state.DroppedGroup{Plan: p, Group: i}] {
 				n.group(bp.Plan, &bp.Plan.Groups[i])
 			}
 		}
@@ -234,19 +234,19 @@ func (n *narrator) batch(b *state.Batch) {
 }
 
 func (n *narrator) group(plan *model.Plan, g *model.CommitGroup) {
-	for i := range g.Stop {
-		n.alloc("AllocationStopped", g.Stop[i].AllocID)
+	for i := range g.Stops {
+		n.alloc("AllocationStopped", g.Stops[i].AllocID)
 	}
-	for i := range g.Evict {
-		n.alloc("AllocationEvicted", g.Evict[i].AllocID)
+	for i := range g.Evictions {
+		n.alloc("AllocationEvicted", g.Evictions[i].AllocID)
 	}
-	for _, a := range g.Update {
+	for _, a := range g.Updates {
 		n.alloc("AllocationUpdated", a.ID)
 	}
-	for _, a := range g.Place {
+	for _, a := range g.Placements {
 		n.alloc("AllocationPlaced", a.ID)
 	}
-	if len(g.Evict) > 0 {
+	if len(g.Evictions) > 0 {
 		n.decisions(plan, g)
 	}
 	n.assigned(plan, g)

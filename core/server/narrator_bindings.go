@@ -23,7 +23,7 @@ func (n *narrator) tellBindings(command replication.Command) {
 		n.add(events.Cluster, "ClusterDeleted", "", c.ID, events.ClusterPayload{ClusterID: c.ID})
 	case *replication.UpsertBinding:
 		n.binding("BindingRegistered", c.Binding.Key())
-		if c.Binding.ClassMissing() {
+		if c.Binding.HasMissingClass() {
 			n.binding("PriorityClassMissing", c.Binding.Key())
 		}
 	case *replication.StopBinding:
@@ -77,7 +77,7 @@ func (n *narrator) binding(kind string, key model.JobKey) {
 func (n *narrator) assignment(kind, id string) {
 	a := n.a.Snap.Assignment(id)
 	if a == nil {
-		key, cluster, ok := model.OfAssignment(id)
+		key, cluster, ok := model.ParseAssignmentID(id)
 		if ok {
 			n.add(events.Assignment, kind, key.Namespace, id, events.AssignmentPayload{
 				AssignmentID: id, BindingID: key.ID, ClusterID: cluster, Gone: true,
@@ -88,7 +88,7 @@ func (n *narrator) assignment(kind, id string) {
 	n.add(events.Assignment, kind, a.Binding.Namespace, id, events.AssignmentPayload{
 		AssignmentID: id, BindingID: a.Binding.ID, ClusterID: a.ClusterID, EvalID: a.EvalID, Replicas: a.Replicas, Ready: a.Ready,
 		Desired: a.Desired.String(), DesiredReason: a.DesiredReason, Client: a.Client.String(), ClientText: a.ClientText,
-		PreemptedBy: a.PreemptedBy, Gone: !a.Holds(),
+		PreemptedBy: a.PreemptedBy, Gone: !a.HoldsCapacity(),
 	})
 }
 
@@ -111,7 +111,7 @@ func (n *narrator) assignmentUpdated(id string, status model.ClientStatus, text 
 // for whom.
 func (n *narrator) assigned(plan *model.Plan, g *model.CommitGroup) {
 	victims := map[string][]model.Withdrawal{}
-	for _, w := range g.Withdraw {
+	for _, w := range g.Withdrawals {
 		if w.By == "" {
 			n.assignment("AssignmentWithdrawn", w.AssignmentID)
 			continue
@@ -119,7 +119,7 @@ func (n *narrator) assigned(plan *model.Plan, g *model.CommitGroup) {
 		n.assignment("AssignmentEvicted", w.AssignmentID)
 		victims[w.By] = append(victims[w.By], w)
 	}
-	for _, a := range g.Assign {
+	for _, a := range g.Assignments {
 		n.assignment("AssignmentPlaced", a.ID)
 	}
 	for _, c := range g.Claims {
@@ -165,7 +165,7 @@ func (n *narrator) bindingDecision(plan *model.Plan, c *model.Claim, withdrawn [
 // false for what had ended by itself.
 func (n *narrator) assignmentVictim(w *model.Withdrawal) (v events.Victim, ok bool) {
 	a := n.a.Snap.Assignment(w.AssignmentID)
-	if w.Keep > 0 { // those that go are a part of their own
+	if w.Remaining > 0 { // those that go are a part of their own
 		a = n.a.Snap.Assignment(model.PartID(w.AssignmentID, w.By))
 	}
 	if a == nil || a.PreemptedBy != w.By {

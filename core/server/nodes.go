@@ -97,7 +97,7 @@ func sameNode(a, b *model.Node) bool {
 	return a.Name == b.Name && a.Address == b.Address && a.Datacenter == b.Datacenter && a.Class == b.Class &&
 		a.SecretHash == b.SecretHash && maps.Equal(a.Capacity, b.Capacity) && maps.Equal(a.Reserved, b.Reserved) &&
 		maps.Equal(a.Attributes, b.Attributes) && maps.Equal(a.Meta, b.Meta) &&
-		model.SameTaints(a.Declared(), model.WithTaints(b.Taints, nil)) && slices.Equal(a.Ports, slices.Sorted(slices.Values(b.Ports))) && slices.EqualFunc(a.Devices, b.Devices, devices)
+		model.EqualTaints(a.DeclaredTaints(), model.MergeTaints(b.Taints, nil)) && slices.Equal(a.Ports, slices.Sorted(slices.Values(b.Ports))) && slices.EqualFunc(a.Devices, b.Devices, devices)
 }
 
 // Heartbeat notes that a node is there. Of one that is up nothing is written; one

@@ -70,12 +70,12 @@ func cloneJob(j *model.Job) (*model.Job, error) {
 
 // registeredIn is the state with the job registered.
 func registeredIn(snap *state.Snapshot, job, old *model.Job, changed bool) (*state.Snapshot, error) {
-	if !changed && snap.Held(job.Key()) == (state.Hold{}) {
+	if !changed && snap.PreemptionHold(job.Key()) == (state.PreemptionHold{}) {
 		return snap, nil
 	}
 	if !changed {
 		fork := snap.Fork(snap.Index() + 1)
-		fork.SetHold(job.Key(), state.Hold{})
+		fork.SetPreemptionHold(job.Key(), state.PreemptionHold{})
 		return fork.Snapshot(), nil
 	}
 	if old != nil {
@@ -85,7 +85,7 @@ func registeredIn(snap *state.Snapshot, job, old *model.Job, changed bool) (*sta
 	if err := fork.UpsertJob(job); err != nil {
 		return nil, err
 	}
-	fork.SetHold(job.Key(), state.Hold{})
+	fork.SetPreemptionHold(job.Key(), state.PreemptionHold{})
 	return fork.Snapshot(), nil
 }
 
@@ -116,22 +116,22 @@ func (p *Proposal) count(group string, change func(*GroupChange)) {
 // add adds what one commit group does.
 func (p *Proposal) add(snap *state.Snapshot, g *model.CommitGroup) {
 	places := map[string]*model.Allocation{}
-	for _, a := range g.Place {
+	for _, a := range g.Placements {
 		places[a.ID] = a
 		p.Place = append(p.Place, a)
 		p.count(a.Group.Name, func(c *GroupChange) { c.Place++ })
 	}
-	for _, a := range g.Update {
+	for _, a := range g.Updates {
 		p.Update = append(p.Update, a)
 		p.count(a.Group.Name, func(c *GroupChange) { c.Update++ })
 	}
-	for _, stop := range g.Stop {
+	for _, stop := range g.Stops {
 		if a := snap.Alloc(stop.AllocID); a != nil {
 			p.Stop = append(p.Stop, ProposedStop{Alloc: a, Reason: stop.Reason})
 			p.count(a.Group.Name, func(c *GroupChange) { c.Stop++ })
 		}
 	}
-	for _, e := range g.Evict {
+	for _, e := range g.Evictions {
 		a := snap.Alloc(e.AllocID)
 		if a == nil {
 			continue
@@ -152,7 +152,7 @@ func (s *Server) runPlan(ctx context.Context, entry *replication.Entry, c *repli
 	}
 	snap := s.Snapshot()
 	// A request that was answered before is not held to a state that it changed.
-	if known, ok := snap.Applied(entry.Key); !ok || known.Hash != entry.Hash {
+	if known, ok := snap.IdempotencyRecord(entry.Key); !ok || known.Hash != entry.Hash {
 		if differences := s.outdated(planned, c.Job, o.Check); len(differences) > 0 {
 			return nil, differs(differences)
 		}

@@ -22,7 +22,7 @@ type planRules struct {
 // rulesOf is the rules under which a job is planned by a set of policies.
 func rulesOf(snap *state.Snapshot, set *policy.Set, job *model.Job) (*planRules, error) {
 	c := snap.Config()
-	version, err := set.Pick(job.Policy, c.Policy)
+	version, err := set.Select(job.Policy, c.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func policiesOf(b *state.Batch) map[string]struct{} {
 	versions := map[string]struct{}{}
 	for _, p := range b.Plans {
 		for _, g := range p.Plan.Groups {
-			for _, e := range g.Evict {
+			for _, e := range g.Evictions {
 				versions[e.Policy] = struct{}{}
 			}
 		}

@@ -165,7 +165,7 @@ func rebound(groups []model.CommitGroup, job *model.Job) []model.CommitGroup {
 	}
 	out := make([]model.CommitGroup, len(groups))
 	for i, g := range groups {
-		g.Place, g.Update = bind(g.Place), bind(g.Update)
+		g.Placements, g.Updates = bind(g.Placements), bind(g.Updates)
 		out[i] = g
 	}
 	return out
@@ -174,7 +174,7 @@ func rebound(groups []model.CommitGroup, job *model.Job) []model.CommitGroup {
 // goneVictims lists the victims that have ended: the plan shown had them run.
 func goneVictims(snap *state.Snapshot, g *model.CommitGroup) []string {
 	var list []string
-	for _, e := range g.Evict {
+	for _, e := range g.Evictions {
 		if a := snap.Alloc(e.AllocID); a == nil || !a.Live() {
 			list = append(list, fmt.Sprintf("allocation %s, which it evicts, is no longer running", e.AllocID))
 		}

@@ -66,7 +66,7 @@ type policies struct {
 	metrics  *policyMetrics
 	records  *policyRecords
 	shadows  *shadows
-	active   *policy.Active
+	active   *policy.ActiveSet
 	fallback *policy.Version            // the built-in default
 	builtins map[string]*policy.Version // by name, each held
 
@@ -113,14 +113,14 @@ func newPolicies(c Config) (*policies, error) {
 	}
 	for _, v := range list {
 		p.builtins[v.Name] = v
-		v.Hold()
+		v.AddRef()
 	}
 	set, err := policy.NewSet(list...)
 	if err != nil {
 		return nil, err
 	}
 	p.fallback = set.Default()
-	p.active = policy.NewActive(set)
+	p.active = policy.NewActiveSet(set)
 	p.metrics = newPolicyMetrics(c.Registry, p)
 	p.named(p.metrics.begin)
 	p.records = newPolicyRecords(c.History, p.logger)
@@ -140,13 +140,13 @@ func (p *policies) close() {
 	}
 	p.closed = true
 	p.shadows.close()
-	set, err := policy.NewSetOver(p.fallback, slices.Collect(maps.Values(p.builtins))...)
+	set, err := policy.NewSetWithFallback(p.fallback, slices.Collect(maps.Values(p.builtins))...)
 	if err != nil {
 		panic("server: " + err.Error()) // names of a map are unique
 	}
 	p.active.Swap(set)
 	for _, v := range p.opened {
-		v.Drop()
+		v.ReleaseRef()
 	}
 }
 
@@ -163,7 +163,7 @@ func (p *policies) run(ctx context.Context) {
 // work is run's own part.
 func (p *policies) work(ctx context.Context) {
 	for {
-		watch := p.store.Watch(state.TablePolicies.Whole())
+		watch := p.store.Watch(state.TablePolicies.All())
 		again := p.step(ctx)
 		var timer clock.Timer
 		if again > 0 {

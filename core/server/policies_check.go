@@ -84,7 +84,7 @@ func (p *policies) forget(versions []*model.PolicyVersion) {
 			continue
 		}
 		if v := p.opened[id]; v != nil && !p.closed {
-			v.Drop()
+			v.ReleaseRef()
 		}
 		delete(p.opened, id)
 		delete(p.failed, id)
@@ -124,8 +124,8 @@ func (p *policies) open(ctx context.Context, v *model.PolicyVersion) {
 	opened, err := p.openFrom(ctx, v)
 	if ctx.Err() != nil {
 		if opened != nil {
-			opened.Hold()
-			opened.Drop()
+			opened.AddRef()
+			opened.ReleaseRef()
 		}
 		return // the server stops; that says nothing of the version
 	}
@@ -143,7 +143,7 @@ func (p *policies) keep(v *model.PolicyVersion, opened *policy.Version, err erro
 		p.failed[v.ID] = check.Error
 		p.logger.Warn("policy refused", "policy", v.Name, "version", v.ID, "digest", v.Digest, "err", err)
 	} else {
-		opened.Hold()
+		opened.AddRef()
 		p.opened[v.ID] = opened
 		p.tests[v.ID], _ = opened.Stats()
 		p.logger.Info("policy ready", "policy", v.Name, "version", v.ID, "digest", v.Digest)
@@ -168,8 +168,8 @@ func (p *policies) openFrom(ctx context.Context, v *model.PolicyVersion) (*polic
 		return nil, err
 	}
 	if opened.ID != v.ID {
-		opened.Hold()
-		opened.Drop()
+		opened.AddRef()
+		opened.ReleaseRef()
 		return nil, fmt.Errorf("it makes another version here, %s: the servers do not run the same release", shortVersion(opened.ID))
 	}
 	return opened, nil
@@ -228,7 +228,7 @@ func (p *policies) retry(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if v := p.opened[id]; v != nil && !p.closed {
-		v.Drop()
+		v.ReleaseRef()
 	}
 	delete(p.opened, id)
 	delete(p.failed, id)

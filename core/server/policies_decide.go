@@ -91,7 +91,7 @@ func decisionOf(d scheduler.Decision) *PolicyDecision {
 func victimsOf(out *scheduler.Outcome) []string {
 	var victims []string
 	for i := range out.Plan.Groups {
-		for _, e := range out.Plan.Groups[i].Evict {
+		for _, e := range out.Plan.Groups[i].Evictions {
 			victims = append(victims, e.AllocID)
 		}
 	}
@@ -109,7 +109,7 @@ func (p *policies) faulted(d scheduler.Decision) {
 	p.mu.Lock()
 	v := p.opened[fault.Version]
 	p.mu.Unlock()
-	if v == nil || v.Breaker.Open(d.Outcome.Plan.Now) == nil || !p.worthTripping(v) {
+	if v == nil || v.Breaker.OpenError(d.Outcome.Plan.Now) == nil || !p.worthTripping(v) {
 		return
 	}
 	select {

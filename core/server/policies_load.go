@@ -26,8 +26,8 @@ func (p *policies) load(ctx context.Context, r LoadRequest) (*model.PolicyVersio
 	if err := p.leads(); err != nil {
 		return nil, err
 	}
-	if len(r.Module) > policy.MaxModule {
-		return nil, fail(CodeTooLarge, "the module has %d bytes, and a policy may have %d MiB", len(r.Module), policy.MaxModule>>20).
+	if len(r.Module) > policy.MaxModuleSize {
+		return nil, fail(CodeTooLarge, "the module has %d bytes, and a policy may have %d MiB", len(r.Module), policy.MaxModuleSize>>20).
 			hint("strip it: -ldflags='-s -w' for Go, wasm-opt -Oz for any")
 	}
 	v, err := p.host.Describe(ctx, r)

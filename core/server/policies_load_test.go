@@ -56,7 +56,7 @@ func TestLoadPolicy_RefusesWhatIsNoPolicyAndSendsNothing(t *testing.T) {
 	c.fails(err, server.CodeInvalid, "cannot be compiled")
 	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":10,"nob":1}`) })
 	c.fails(err, server.CodeInvalid, "knob: 10 does not fit", "nob: there is no such setting")
-	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module = module("first", policy.MaxModule) })
+	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module = module("first", policy.MaxModuleSize) })
 	c.fails(err, server.CodeTooLarge, "8 MiB")
 	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module, r.Executable = nil, "/bin/sh" })
 	c.fails(err, server.CodeInvalid, "not allowed")

@@ -65,7 +65,7 @@ func (p *policies) swap(states []*model.PolicyState) {
 		}
 		versions[s.Name] = v
 	}
-	set, err := policy.NewSetOver(p.fallback, slices.Collect(maps.Values(versions))...)
+	set, err := policy.NewSetWithFallback(p.fallback, slices.Collect(maps.Values(versions))...)
 	if err != nil {
 		panic("server: " + err.Error()) // names of a map are unique
 	}

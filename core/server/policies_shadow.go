@@ -141,7 +141,7 @@ func (s *shadows) follow(candidates map[string]*policy.Version) {
 func (r *shadowRun) stand(s *shadows) {
 	versions := maps.Clone(s.versions)
 	versions[r.status.Policy] = r.candidate
-	set, err := policy.NewSetOver(s.fallback, slices.Collect(maps.Values(versions))...)
+	set, err := policy.NewSetWithFallback(s.fallback, slices.Collect(maps.Values(versions))...)
 	if err != nil {
 		panic("server: " + err.Error()) // names of a map are unique
 	}
@@ -197,7 +197,7 @@ func decidedUnder(d scheduler.Decision) string {
 func choiceOf(snap *state.Snapshot, out *scheduler.Outcome, version string, uses []PolicyUse) ShadowChoice {
 	c := ShadowChoice{Version: version, Victims: victimsOf(out), Fault: out.Fault != nil}
 	for i := range out.Plan.Groups {
-		for _, a := range out.Plan.Groups[i].Place {
+		for _, a := range out.Plan.Groups[i].Placements {
 			c.Places = append(c.Places, model.AllocName(a.Group, a.Index, a.Incarnation)+"@"+a.NodeID)
 		}
 	}

@@ -132,7 +132,7 @@ func (p *policies) here(name string) *PolicyHere {
 	if loaded := p.store.Snapshot().PolicyVersion(v.ID); loaded != nil {
 		h.Kind = loaded.Kind
 	}
-	if why := v.Breaker.Open(p.clock.Now().UnixNano()); why != nil {
+	if why := v.Breaker.OpenError(p.clock.Now().UnixNano()); why != nil {
 		h.Open = why.Error()
 	}
 	return h

@@ -156,10 +156,10 @@ func TestActivatePolicy_UnderLoadNothingIsDropped(t *testing.T) {
 	c.plans(func(index uint64, p *model.Plan) {
 		versions := map[string]bool{}
 		for _, g := range p.Groups {
-			for _, e := range g.Evict {
+			for _, e := range g.Evictions {
 				versions[e.Policy] = true
 			}
-			for _, a := range g.Place {
+			for _, a := range g.Placements {
 				if a.PolicyVersion != "" {
 					versions[a.PolicyVersion] = true
 				}
@@ -226,7 +226,7 @@ func TestShadowPolicy_ShowsWhatWouldBeOtherwiseAndAppliesNothing(t *testing.T) {
 	}
 	c.plans(func(_ uint64, p *model.Plan) {
 		for _, g := range p.Groups {
-			for _, e := range g.Evict {
+			for _, e := range g.Evictions {
 				if e.Policy != one.ID {
 					t.Errorf("the candidate decided: %+v", e)
 				}

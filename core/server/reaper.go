@@ -20,7 +20,7 @@ const reapDelay = 250 * time.Millisecond
 func (t *term) reap(ctx context.Context) {
 	for {
 		select {
-		case <-t.broker.Chores():
+		case <-t.broker.Wakeup():
 		case <-ctx.Done():
 			return
 		}
@@ -43,8 +43,8 @@ func (t *term) full() bool {
 
 // reapOnce writes one entry of each kind, and tells whether there may be more.
 func (t *term) reapOnce(ctx context.Context) (more bool) {
-	cancelable, failed := t.broker.TakeCancelable(0), t.broker.TakeFailed(0)
-	duplicates := t.blocked.TakeDuplicates(max(t.cfg.EvalBatch-len(cancelable), 1))
+	cancelable, failed := t.broker.PopCancelable(0), t.broker.PopFailed(0)
+	duplicates := t.blocked.PopDuplicates(max(t.cfg.EvalBatch-len(cancelable), 1))
 	now := t.now()
 	var ends []*model.Evaluation
 	for _, c := range slices.Concat(cancelable, duplicates) {

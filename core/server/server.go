@@ -94,8 +94,8 @@ func (s *Server) assemble() error {
 	var err error
 	s.broker, err = broker.New(broker.Config{
 		Clock: s.cfg.Clock, NackTimeout: s.cfg.NackTimeout, ReaperBatch: s.cfg.EvalBatch,
-		Rand:  rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
-		Shape: func(ev *model.Evaluation) uint64 { return scheduler.Shape(s.Snapshot(), ev) },
+		Rand:             rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		EquivalenceClass: func(ev *model.Evaluation) uint64 { return scheduler.Shape(s.Snapshot(), ev) },
 	})
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func (s *Server) configProblems(c *model.SchedulerConfig) []string {
 	if c.Policy != "" {
 		set := s.policies.Pin()
 		defer set.Unpin()
-		if _, err := set.Pick(c.Policy, ""); err != nil {
+		if _, err := set.Select(c.Policy, ""); err != nil {
 			problems = append(problems, err.Error())
 		}
 	}
@@ -78,4 +78,4 @@ func (s *Server) BrokerStats() (broker.Stats, broker.BlockedStats) {
 
 // Where finds an evaluation in the broker, for people who wonder why it does not
 // run.
-func (s *Server) Where(evalID string) broker.Whereabouts { return s.broker.Where(evalID) }
+func (s *Server) Where(evalID string) broker.Location { return s.broker.Locate(evalID) }

@@ -79,7 +79,7 @@ func (s *Server) DeleteToken(ctx context.Context, accessor string) (uint64, erro
 // Authenticate is the token that a secret belongs to; false when there is none,
 // or it has expired.
 func (s *Server) Authenticate(secret string) (*model.Token, bool) {
-	if !acl.Plausible(secret) {
+	if !acl.IsWellFormed(secret) {
 		return nil, false
 	}
 	t := s.Snapshot().TokenByHash(acl.Hash(secret))

@@ -58,14 +58,14 @@ func (w *tracedWork) decided(d scheduler.Decision) {
 	}
 	for i := range d.Outcome.Calls[:min(callsTraced, len(d.Outcome.Calls))] {
 		c := &d.Outcome.Calls[i]
-		_, span := w.traces.tracer.Start(w.ctx, spanCall, trace.WithTimestamp(c.Began), trace.WithAttributes(
+		_, span := w.traces.tracer.Start(w.ctx, spanCall, trace.WithTimestamp(c.Started), trace.WithAttributes(
 			attribute.String("cede.policy", c.Policy), attribute.String("cede.digest", c.Digest), attribute.String("cede.hook", c.Hook),
 			attribute.Int("cede.options", c.Options), attribute.Int("cede.rows", c.Rows), attribute.Int64("cede.fuel", int64(c.Fuel)),
 		))
 		if c.Err != nil {
-			span.RecordError(c.Err, trace.WithTimestamp(c.Began.Add(c.Duration)))
+			span.RecordError(c.Err, trace.WithTimestamp(c.Started.Add(c.Duration)))
 		}
-		span.End(trace.WithTimestamp(c.Began.Add(c.Duration)))
+		span.End(trace.WithTimestamp(c.Started.Add(c.Duration)))
 	}
 }
 

@@ -372,11 +372,11 @@ func (w *world) check() {
 	}
 	w.checkCapacity(snap)
 	for e := range snap.Evals() {
-		where := w.leader().server.broker.Where(e.ID).State
+		where := w.leader().server.broker.Locate(e.ID).State
 		if !e.Status.Final() && e.Status != model.EvalBlocked && e.WaitUntil == 0 {
 			w.t.Errorf("evaluation %s of %s is %s (%s in the broker)", e.ID, e.JobID, e.Status, where)
 		}
-		if e.Status == model.EvalBlocked && !w.leader().server.blocked.Holds(e.ID) {
+		if e.Status == model.EvalBlocked && !w.leader().server.blocked.Contains(e.ID) {
 			w.t.Errorf("evaluation %s of %s is blocked and nobody would wake it (%s)", e.ID, e.JobID, where)
 		}
 	}

@@ -59,7 +59,7 @@ func (e *engine) layBindings(txn *state.Txn) error {
 		id := model.AssignmentID(key, a.Cluster, "running")
 		e.bound.entries[id] = a.ID
 		txn.UpsertAssignment(&model.Assignment{
-			ID: id, Binding: key, ClusterID: a.Cluster, Replicas: a.Replicas, Vec: a.Binding.Needs(a.Replicas),
+			ID: id, Binding: key, ClusterID: a.Cluster, Replicas: a.Replicas, Vec: a.Binding.TotalAsk(a.Replicas),
 			CreateTime: a.StartedAt, StartTime: a.StartedAt,
 		})
 	}
@@ -135,7 +135,7 @@ func (e *engine) endBindings(at int64, due []end) {
 	txn := e.begin()
 	var places []string
 	for _, id := range txn.ApplyAssignmentEnds(at, ids...) {
-		places = append(places, model.ClusterPlace(id))
+		places = append(places, model.ClusterLocation(id))
 	}
 	e.feed.Room(txn.Commit(), at, places...)
 }
@@ -149,7 +149,7 @@ func (e *engine) committedBinding(plan *model.Plan, g *model.CommitGroup, before
 			continue
 		}
 		b := after.Binding(plan.Job)
-		n := b.Fits(&c.Vec, b.Replicas)
+		n := b.FittingReplicas(&c.Vec, b.Replicas)
 		slices.Sort(victims[c.ID])
 		e.bound.list = append(e.bound.list, Binding{
 			At: At(e.now()), Binding: b.ID, Clusters: map[string]int{c.ClusterID: n}, Preempted: append([]string{}, victims[c.ID]...),
@@ -164,8 +164,8 @@ func (e *engine) committedBinding(plan *model.Plan, g *model.CommitGroup, before
 // by the claim that they make room for.
 func (e *engine) withdrawn(plan *model.Plan, g *model.CommitGroup, before *state.Snapshot) map[string][]string {
 	victims := map[string][]string{}
-	for i := range g.Withdraw {
-		w := &g.Withdraw[i]
+	for i := range g.Withdrawals {
+		w := &g.Withdrawals[i]
 		a := before.Assignment(w.AssignmentID)
 		if a == nil || !a.Live() {
 			continue
@@ -175,7 +175,7 @@ func (e *engine) withdrawn(plan *model.Plan, g *model.CommitGroup, before *state
 			wait, checkpoint = b.KillTimeout, b.Checkpoint
 		}
 		leaves := a.ID
-		if w.Keep > 0 {
+		if w.Remaining > 0 {
 			leaves = model.PartID(a.ID, w.By)
 			e.bound.entries[leaves] = e.bound.name(a)
 		}
@@ -185,7 +185,7 @@ func (e *engine) withdrawn(plan *model.Plan, g *model.CommitGroup, before *state
 		}
 		victims[w.By] = append(victims[w.By], e.bound.name(a))
 		e.record.evicted = append(e.record.evicted, Evicted{
-			At: At(e.now()), Binding: a.Binding.ID, By: plan.Job.ID, Cluster: a.ClusterID, Replicas: a.Replicas - w.Keep,
+			At: At(e.now()), Binding: a.Binding.ID, By: plan.Job.ID, Cluster: a.ClusterID, Replicas: a.Replicas - w.Remaining,
 			LostWork: At(a.LostWork(e.now(), checkpoint)),
 		})
 	}
@@ -195,14 +195,14 @@ func (e *engine) withdrawn(plan *model.Plan, g *model.CommitGroup, before *state
 // released adds the clusters on which claims were given up, or work is no longer
 // wanted: it has yet to go, and others may plan with its room.
 func (e *engine) released(g *model.CommitGroup, before *state.Snapshot, rooms []string) []string {
-	for _, id := range g.Release {
+	for _, id := range g.ReleasedClaims {
 		if c := before.Claim(id); c != nil {
-			rooms = append(rooms, model.ClusterPlace(c.ClusterID))
+			rooms = append(rooms, model.ClusterLocation(c.ClusterID))
 		}
 	}
-	for i := range g.Withdraw {
-		if a := before.Assignment(g.Withdraw[i].AssignmentID); a != nil {
-			rooms = append(rooms, model.ClusterPlace(a.ClusterID))
+	for i := range g.Withdrawals {
+		if a := before.Assignment(g.Withdrawals[i].AssignmentID); a != nil {
+			rooms = append(rooms, model.ClusterLocation(a.ClusterID))
 		}
 	}
 	return rooms
@@ -212,7 +212,7 @@ func (e *engine) released(g *model.CommitGroup, before *state.Snapshot, rooms []
 // it ends.
 func (e *engine) assigned(plan *model.Plan, g *model.CommitGroup, before, after *state.Snapshot, rooms []string) []string {
 	clusters := map[string]int{}
-	for _, planned := range g.Assign {
+	for _, planned := range g.Assignments {
 		a, old := after.Assignment(planned.ID), before.Assignment(planned.ID)
 		if a == nil {
 			continue
@@ -231,7 +231,7 @@ func (e *engine) assigned(plan *model.Plan, g *model.CommitGroup, before, after 
 			clusters[a.ClusterID] = more
 		}
 		if more < 0 || before.HasClaimOn(a.ClusterID, plan.Job) { // which it gives up
-			rooms = append(rooms, model.ClusterPlace(a.ClusterID))
+			rooms = append(rooms, model.ClusterLocation(a.ClusterID))
 		}
 	}
 	if len(clusters) > 0 {
@@ -250,7 +250,7 @@ func (e *engine) unbound(snap *state.Snapshot) (list []Unplaced) {
 		out := e.wanted.last[b.Key()]
 		missing := b.Replicas
 		for _, a := range snap.BindingAssignments(b.Key()) {
-			if a.Counts() {
+			if a.CountsAsPlaced() {
 				missing -= a.Replicas
 			}
 		}

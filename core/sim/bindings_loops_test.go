@@ -92,13 +92,13 @@ func (e *engine) checkBindings(t *rapid.T) {
 	for b := range snap.Bindings() {
 		total, clusters, groups := 0, map[string]bool{}, map[string]bool{} // on one may be what is done, and what came back
 		for _, a := range snap.BindingAssignments(b.Key()) {
-			if a.Counts() {
+			if a.CountsAsPlaced() {
 				total += a.Replicas
 				if b.Duplicated && a.Live() && a.Replicas < b.Replicas && (b.MinReplicas == 0 || a.Replicas < b.MinReplicas) {
 					t.Fatalf("%s has %d replicas on %s, wants %d there and %d at least", b.ID, a.Replicas, a.ClusterID, b.Replicas, b.MinReplicas)
 				}
 				clusters[a.ClusterID] = true
-				groups[b.GroupOf(snap.Cluster(a.ClusterID))] = true
+				groups[b.SpreadGroup(snap.Cluster(a.ClusterID))] = true
 			}
 		}
 		on := len(clusters)
@@ -112,7 +112,7 @@ func (e *engine) checkBindings(t *rapid.T) {
 			t.Fatalf("%s is on %d regions, of %d at most", b.ID, len(groups), b.MaxGroups)
 		}
 		if total == b.Replicas && total > 0 && !b.Duplicated && (on < b.MinClusters || len(groups) < b.MinGroups) {
-			t.Fatalf("%s has all it wants on %d clusters of %d regions, and is %s", b.ID, on, len(groups), b.Spread())
+			t.Fatalf("%s has all it wants on %d clusters of %d regions, and is %s", b.ID, on, len(groups), b.SpreadText())
 		}
 		again := &model.Evaluation{ID: "again", Namespace: b.Namespace, JobID: b.ID, Type: model.JobBinding, Priority: b.Priority}
 		out, err := s.Process(again, snap, e.now())

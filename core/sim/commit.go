@@ -16,7 +16,7 @@ func (e *engine) committed(snap *state.Snapshot, batch *state.Batch, evals []*mo
 			g := &bp.Plan.Groups[i]
 			rooms = e.stopAll(g, e.before, rooms)
 			rooms = e.committedBinding(bp.Plan, g, e.before, snap, rooms)
-			for _, a := range g.Place {
+			for _, a := range g.Placements {
 				if len(a.Group.Labels) > 0 {
 					taken = append(taken, a.NodeID)
 				}
@@ -26,7 +26,7 @@ func (e *engine) committed(snap *state.Snapshot, batch *state.Batch, evals []*mo
 			}
 		}
 	}
-	rooms = append(rooms, snap.Mates()...)
+	rooms = append(rooms, snap.ChangedCohortNodes()...)
 	e.start(ready...)
 	snap = e.store.Snapshot()
 	e.feed.Evals(snap, e.now(), evals...)
@@ -37,7 +37,7 @@ func (e *engine) committed(snap *state.Snapshot, batch *state.Batch, evals []*mo
 // stopAll begins to stop what a commit group ends, and notes who waits for it.
 // It adds the nodes that may have room now.
 func (e *engine) stopAll(g *model.CommitGroup, before *state.Snapshot, rooms []string) []string {
-	for _, s := range g.Stop {
+	for _, s := range g.Stops {
 		a := before.Alloc(s.AllocID)
 		if a == nil || !a.Live() {
 			continue
@@ -50,7 +50,7 @@ func (e *engine) stopAll(g *model.CommitGroup, before *state.Snapshot, rooms []s
 		e.record.collector.Stopped(e.now(), a)
 		e.beginStop(a)
 	}
-	for _, v := range g.Evict {
+	for _, v := range g.Evictions {
 		a := before.Alloc(v.AllocID)
 		if a == nil || !a.Live() {
 			continue
@@ -62,7 +62,7 @@ func (e *engine) stopAll(g *model.CommitGroup, before *state.Snapshot, rooms []s
 		e.waiting.inherit(v.By, a.ID)
 		e.beginStop(a)
 	}
-	for _, u := range g.Update {
+	for _, u := range g.Updates {
 		rooms = append(rooms, u.NodeID)
 	}
 	return rooms

@@ -76,7 +76,7 @@ func (e *engine) assemble() error {
 	var err error
 	e.broker, err = broker.New(broker.Config{
 		Clock: e.clock, Rand: rand.New(rand.NewPCG(e.file.Seed, 0)),
-		Shape: func(ev *model.Evaluation) uint64 { return scheduler.Shape(e.store.Snapshot(), ev) },
+		EquivalenceClass: func(ev *model.Evaluation) uint64 { return scheduler.Shape(e.store.Snapshot(), ev) },
 	})
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (e *engine) assemble() error {
 	}
 	e.feed.Budgets(e.store.Snapshot(), e.now()) // as things begin
 	e.applier = planner.NewApplier(planner.Config{
-		Store: e.store, Committer: planner.Direct{Store: e.store, Observe: e.committed}, Rules: &scheduler.CommitRules{},
+		Store: e.store, Committer: planner.DirectCommitter{Store: e.store, OnCommit: e.committed}, PlacementVerifier: &scheduler.CommitRules{},
 	})
 	e.worker = worker.New(worker.Config{
 		Broker: e.broker, Planner: submitter{e}, States: e.store, Evals: e,

@@ -61,12 +61,12 @@ func (d dice) job(id string, rich bool) *model.Job {
 
 // guard says who may be evicted, and adds what budgets and taints go by.
 func (d dice) guard(j *model.Job) {
-	j.EvictedWhole = d.oneIn(3)
+	j.AllOrNone = d.oneIn(3)
 	if d.oneIn(5) {
 		j.Toleration = &model.PreemptionToleration{MinPreemptorPriority: new(int32(d.in(3, 9) * 10))}
 	}
 	for _, g := range j.Groups {
-		if j.EvictedWhole && !d.oneIn(3) {
+		if j.AllOrNone && !d.oneIn(3) {
 			g.MinCount = d.in(1, min(g.Count, 2))
 		}
 		if g.Labels == nil {

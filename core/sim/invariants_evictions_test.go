@@ -17,7 +17,7 @@ func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
 	stops := false
 	for i := range plan.Groups {
 		g := &plan.Groups[i]
-		stops = stops || len(g.Stop)+len(g.Update) > 0
+		stops = stops || len(g.Stops)+len(g.Updates) > 0
 	}
 	s.checkBudgets(after, plan)
 	served := map[*model.CommitGroup]int{}
@@ -25,7 +25,7 @@ func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
 		a, g := p.alloc, p.group
 		node := after.Node(a.NodeID)
 		var victims []*model.Allocation
-		for _, e := range g.Evict {
+		for _, e := range g.Evictions {
 			if e.By == a.ID {
 				victims = append(victims, s.before.Alloc(e.AllocID))
 			}
@@ -33,12 +33,12 @@ func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
 		served[g] += len(victims)
 		for _, v := range victims {
 			s.evicted++
-			_, spared := v.Job.Spares(v, a.Job.Priority, plan.Now)
+			_, spared := v.Job.ProtectedFrom(v, a.Job.Priority, plan.Now)
 			if !v.Live() || gone[v.ID] || v.Job.Priority >= a.Job.Priority || v.Job.Key() == a.Job.Key() || v.Job.NonPreemptible || spared {
 				s.t.Fatalf("%s (%d) may not be evicted for %s (%d)", v.ID, v.Job.Priority, a.ID, a.Job.Priority)
 			}
 			if !s.concerns(a, v) && !slices.ContainsFunc(victims, func(w *model.Allocation) bool {
-				return v.Job.EvictedWhole && w.Job.Key() == v.Job.Key() && s.concerns(a, w)
+				return v.Job.AllOrNone && w.Job.Key() == v.Job.Key() && s.concerns(a, w)
 			}) {
 				s.t.Fatalf("%s is on %s, and evicted for %s on %s", v.ID, v.NodeID, a.ID, a.NodeID)
 			}
@@ -60,11 +60,11 @@ func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
 				break // room may come from elsewhere, in an order that the plan does not tell
 			}
 			mates := []*model.Allocation{v}
-			if v.Job.EvictedWhole && !slices.ContainsFunc(s.before.AppendJobAllocs(nil, v.Job.Key()), func(w *model.Allocation) bool {
-				return w.Live() && w.Job.EvictedWhole && !gone[w.ID]
+			if v.Job.AllOrNone && !slices.ContainsFunc(s.before.AppendJobAllocs(nil, v.Job.Key()), func(w *model.Allocation) bool {
+				return w.Live() && w.Job.AllOrNone && !gone[w.ID]
 			}) {
 				mates = slices.DeleteFunc(slices.Clone(victims), func(w *model.Allocation) bool {
-					return !w.Job.EvictedWhole || w.Job.Key() != v.Job.Key()
+					return !w.Job.AllOrNone || w.Job.Key() != v.Job.Key()
 				})
 			}
 			apartFrom := false
@@ -81,7 +81,7 @@ func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
 		}
 	}
 	for i := range plan.Groups {
-		if g := &plan.Groups[i]; served[g] != len(g.Evict) {
+		if g := &plan.Groups[i]; served[g] != len(g.Evictions) {
 			s.t.Fatalf("somebody is evicted for no placement\n%s", inWords(plan))
 		}
 	}
@@ -97,7 +97,7 @@ type placed struct {
 // and those of a gang, which has an order of its own, as it lists them.
 func inOrder(plan *model.Plan) (list []placed) {
 	for i := range plan.Groups {
-		for _, a := range plan.Groups[i].Place {
+		for _, a := range plan.Groups[i].Placements {
 			list = append(list, placed{a, &plan.Groups[i]})
 		}
 	}
@@ -120,19 +120,19 @@ func (s *server) concerns(a, victim *model.Allocation) bool {
 func (s *server) checkBudgets(after *state.Snapshot, plan *model.Plan) {
 	lost := map[*model.Budget]int{}
 	for i := range plan.Groups {
-		for _, e := range plan.Groups[i].Evict {
+		for _, e := range plan.Groups[i].Evictions {
 			v := s.before.Alloc(e.AllocID)
 			for _, b := range s.before.Budgets() {
 				if v.Available() && b.Matches(v.Group) {
 					lost[b]++
 				}
 			}
-			if !v.Job.EvictedWhole {
+			if !v.Job.AllOrNone {
 				continue
 			}
 			stay, ofGroup := 0, 0
 			for _, mate := range s.before.AppendJobAllocs(nil, v.Job.Key()) {
-				if mate.Live() && mate.Job.EvictedWhole && after.Alloc(mate.ID).Live() {
+				if mate.Live() && mate.Job.AllOrNone && after.Alloc(mate.ID).Live() {
 					stay++
 					if mate.Group.Name == v.Group.Name {
 						ofGroup++
@@ -152,8 +152,8 @@ func (s *server) checkBudgets(after *state.Snapshot, plan *model.Plan) {
 		}
 	}
 	for at, b := range s.before.Budgets() {
-		if b.Strict && lost[b] > max(0, s.before.BudgetSlack(int32(at), plan.Now)) {
-			s.t.Fatalf("budget %s has %d left and loses %d\n%s", b.Name, s.before.BudgetSlack(int32(at), plan.Now), lost[b], inWords(plan))
+		if b.Strict && lost[b] > max(0, s.before.DisruptionsAllowed(int32(at), plan.Now)) {
+			s.t.Fatalf("budget %s has %d left and loses %d\n%s", b.Name, s.before.DisruptionsAllowed(int32(at), plan.Now), lost[b], inWords(plan))
 		}
 	}
 }

@@ -79,7 +79,7 @@ func newServer(t *rapid.T, policies *policy.Set, minimal bool) *server {
 	s.feed = &worker.Feed{Broker: s.broker, Blocked: broker.NewBlocked(s.broker), Policies: policies}
 	s.broker.Enable()
 	s.applier = planner.NewApplier(planner.Config{
-		Store: s.store, Committer: planner.Direct{Store: s.store, Observe: s.committed}, Rules: &scheduler.CommitRules{},
+		Store: s.store, Committer: planner.DirectCommitter{Store: s.store, OnCommit: s.committed}, PlacementVerifier: &scheduler.CommitRules{},
 	})
 	s.worker = worker.New(worker.Config{
 		Broker: s.broker, Planner: s, States: s.store, Evals: s, Clock: s.clock, NewEvalID: s.evalID, Observe: s.observe,
@@ -125,7 +125,7 @@ func (s *server) Submit(_ context.Context, plan *model.Plan) (*model.PlanResult,
 	}
 	s.t.Logf("plan %s", inWords(plan))
 	result, err := s.applier.ApplyOne(plan)
-	if err == nil && !result.Full() {
+	if err == nil && !result.FullyCommitted() {
 		s.t.Fatalf("the applier rejects what was built on the same state: %+v\n%s", result.Rejected, inWords(plan))
 	}
 	return result, err
@@ -135,11 +135,11 @@ func (s *server) Submit(_ context.Context, plan *model.Plan) (*model.PlanResult,
 func inWords(p *model.Plan) string {
 	text := fmt.Sprintf("%s of %s at %d, priority %d\n", p.EvalID, p.Job, p.SnapshotIndex, p.Priority)
 	for _, g := range p.Groups {
-		text += fmt.Sprintf("- evict %v stop %v\n", g.Evict, g.Stop)
-		for _, a := range g.Place {
+		text += fmt.Sprintf("- evict %v stop %v\n", g.Evictions, g.Stops)
+		for _, a := range g.Placements {
 			text += fmt.Sprintf("  place %s v%d on %s %v over %v score %v saved %d\n", a.ID, a.Job.Version, a.NodeID, a.Devices, a.Preempted, a.Score, a.SavedWork)
 		}
-		for _, a := range g.Update {
+		for _, a := range g.Updates {
 			text += fmt.Sprintf("  update %s v%d on %s\n", a.ID, a.Job.Version, a.NodeID)
 		}
 	}
@@ -213,25 +213,25 @@ func (s *server) committed(after *state.Snapshot, batch *state.Batch, evals []*m
 		s.checkEvictions(after, bp.Plan)
 		for _, i := range bp.Groups {
 			g := &bp.Plan.Groups[i]
-			for _, a := range g.Place {
+			for _, a := range g.Placements {
 				s.placed++
 				taken = append(taken, a.NodeID)
 				s.checkRules(after, after.Alloc(a.ID))
 			}
-			for _, v := range g.Stop {
+			for _, v := range g.Stops {
 				rooms = append(rooms, s.before.Alloc(v.AllocID).NodeID)
 			}
-			for _, v := range g.Evict {
+			for _, v := range g.Evictions {
 				rooms = append(rooms, s.before.Alloc(v.AllocID).NodeID)
 			}
-			for _, u := range g.Update {
+			for _, u := range g.Updates {
 				rooms = append(rooms, u.NodeID)
 			}
 		}
 	}
 	s.checkState(after)
 	s.feed.Evals(after, s.now(), evals...)
-	s.feed.Room(after, s.now(), append(rooms, after.Mates()...)...)
+	s.feed.Room(after, s.now(), append(rooms, after.ChangedCohortNodes()...)...)
 	s.feed.Placed(after, s.now(), taken...)
 }
 
@@ -293,7 +293,7 @@ func overfull(n *model.Node, here []*model.Allocation, gone map[string]bool, mor
 // checkRules asks of a placement what its constraints and others' say.
 func (s *server) checkRules(snap *state.Snapshot, a *model.Allocation) {
 	node, g := snap.Node(a.NodeID), a.Group
-	if !node.Schedulable() || len(g.Job.Datacenters) > 0 && !slices.Contains(g.Job.Datacenters, node.Datacenter) {
+	if !node.IsEligible() || len(g.Job.Datacenters) > 0 && !slices.Contains(g.Job.Datacenters, node.Datacenter) {
 		s.t.Fatalf("%s is on %s", a.ID, node.ID)
 	}
 	perProperty := map[string]int{}
@@ -322,7 +322,7 @@ func (s *server) checkRules(snap *state.Snapshot, a *model.Allocation) {
 		if c.Operator == model.OpDistinctProperty && perProperty[node.Attributes["zone"]] > 0 {
 			s.t.Fatalf("%s shares its zone", a.ID)
 		}
-		if v, set := node.Attribute(c.Attribute); !c.Operator.Counts() && !c.Holds(v, set) {
+		if v, set := node.Attribute(c.Attribute); !c.Operator.CountsAllocations() && !c.Holds(v, set) {
 			s.t.Fatalf("%s is on %s in spite of %s", a.ID, node.ID, c.String())
 		}
 	}
@@ -384,7 +384,7 @@ func (s *server) checkBlocked(snap *state.Snapshot, e *model.Evaluation) {
 	out, err := s.oracle.Process(e, snap, s.now())
 	must(err)
 	for _, g := range out.Plan.Groups {
-		if len(g.Place) > 0 {
+		if len(g.Placements) > 0 {
 			screen := &scheduler.Screen{Snap: snap, Policies: s.feed.Policies.Pin(), Now: s.now()}
 			for n := range snap.Nodes() {
 				eligible, seen := e.Classes[n.ClassKey]
@@ -462,7 +462,7 @@ func (s *server) step(d dice, jobs, nodes []string, rich bool) {
 		after := s.do(func(txn *state.Txn) []*model.Evaluation {
 			return txn.ApplyClientUpdates(now, []state.ClientUpdate{{AllocID: a.ID, Status: pick(d, model.ClientComplete, model.ClientFailed)}})
 		})
-		s.feed.Room(after, now, append(after.Mates(), a.NodeID)...)
+		s.feed.Room(after, now, append(after.ChangedCohortNodes(), a.NodeID)...)
 	default: // a node changes
 		id := pick(d, nodes...)
 		s.t.Logf("%s changes", id)

@@ -69,10 +69,10 @@ func (p *pool) restart() {
 	p.feed = &worker.Feed{Broker: p.broker, Blocked: broker.NewBlocked(p.broker), Policies: policies}
 	p.broker.Enable()
 	applier := planner.NewApplier(planner.Config{
-		Store: p.store, Rules: &scheduler.CommitRules{},
-		Committer: planner.Direct{Store: p.store, Observe: func(snap *state.Snapshot, _ *state.Batch, evals []*model.Evaluation) {
+		Store: p.store, PlacementVerifier: &scheduler.CommitRules{},
+		Committer: planner.DirectCommitter{Store: p.store, OnCommit: func(snap *state.Snapshot, _ *state.Batch, evals []*model.Evaluation) {
 			p.feed.Evals(snap, p.now(), evals...)
-			p.feed.Room(snap, p.now(), model.ClusterPlace(shared))
+			p.feed.Room(snap, p.now(), model.ClusterLocation(shared))
 		}},
 	})
 	p.worker = worker.New(worker.Config{
@@ -117,7 +117,7 @@ func (p *pool) apply(do func(*state.Txn) (evals []*model.Evaluation, clusters []
 	}
 	p.feed.Evals(snap, p.now(), evals...)
 	for _, id := range clusters {
-		p.feed.Room(snap, p.now(), model.ClusterPlace(id))
+		p.feed.Room(snap, p.now(), model.ClusterLocation(id))
 	}
 }
 
@@ -173,7 +173,7 @@ func (p *pool) work() {
 type member struct {
 	t     *testing.T
 	clock *clock.Virtual
-	book  *lease.Book
+	book  *lease.Manager
 	over  map[lease.Key]int64                  // when what stops is gone
 	told  map[string]uint64                    // index of the newest state that a pool told of
 	news  map[lease.Key]state.AssignmentUpdate // that the pool has yet to hear
@@ -196,7 +196,7 @@ func (m *member) sync(p *pool, seen *state.Snapshot, lost bool) {
 	}
 	m.told[p.name] = seen.Index()
 	wanted := map[lease.Key]bool{}
-	for a, b := range seen.ClusterWork(shared) {
+	for a, b := range seen.ClusterWorkload(shared) {
 		key := lease.Key{Pool: p.name, ID: a.ID}
 		wanted[key] = true
 		if _, dead := m.news[key]; !dead {
@@ -230,7 +230,7 @@ func (m *member) carryOut(now int64, key lease.Key, a *model.Assignment, b *mode
 	}
 	m.known[key] = key.Pool + "/" + a.Binding.ID
 	before, _ := m.book.Leases()
-	l, err := m.book.Grant(now, lease.Ask{
+	l, err := m.book.Grant(now, lease.Request{
 		Key: key, Resources: map[string]int64{"units": a.Vec[0]}, Priority: b.Priority, Evicts: b.Preempts, Grace: grace, TTL: ttl,
 	})
 	if err != nil {
@@ -273,7 +273,7 @@ func (m *member) stopping(now int64, l lease.Lease, wanted bool) {
 		return
 	}
 	delete(m.over, l.Key)
-	m.book.End(l.Key, l.Number)
+	m.book.Release(l.Key, l.Number)
 	client := model.ClientComplete
 	if l.State == lease.Stopping {
 		client = model.ClientFailed
@@ -292,13 +292,13 @@ func (m *member) answer(now int64, p *pool) {
 		}
 		slices.SortFunc(updates, func(x, y state.AssignmentUpdate) int { return strings.Compare(x.ID, y.ID) })
 		var claims []*model.Claim
-		for _, l := range m.book.Others(now, p.name) {
+		for _, l := range m.book.ForeignLeases(now, p.name) {
 			expiry := l.Expiry
-			if l.State != lease.Waiting {
+			if l.State != lease.Reserved {
 				expiry = math.MaxInt64
 			}
 			claims = append(claims, &model.Claim{
-				ID: "lease/" + l.Pool + "/" + l.ID, Claimant: model.LeaseHolder(l.Pool, l.ID), ClusterID: shared, Priority: l.Priority,
+				ID: "lease/" + l.Pool + "/" + l.ID, Claimant: model.LeaseClaimant(l.Pool, l.ID), ClusterID: shared, Priority: l.Priority,
 				Vec: model.Vector{l.Resources["units"]}, Expiry: expiry,
 			})
 		}
@@ -313,7 +313,7 @@ func (m *member) check() {
 	running, kept := int64(0), int64(0)
 	leases, _ := m.book.Leases()
 	for _, l := range leases {
-		if l.State != lease.Waiting {
+		if l.State != lease.Reserved {
 			running += l.Resources["units"]
 		}
 		if l.State != lease.Stopping {
@@ -334,10 +334,10 @@ func (m *member) settled(pools []*pool) {
 		if err := snap.Check(); err != nil {
 			m.t.Fatal(err)
 		}
-		for a := range snap.ClusterWork(shared) {
+		for a := range snap.ClusterWorkload(shared) {
 			live++
 			at := slices.IndexFunc(leases, func(l lease.Lease) bool { return l.Key == lease.Key{Pool: p.name, ID: a.ID} })
-			if !a.Live() || at < 0 || leases[at].State != lease.Working || leases[at].Resources["units"] != a.Vec[0] {
+			if !a.Live() || at < 0 || leases[at].State != lease.Active || leases[at].Resources["units"] != a.Vec[0] {
 				m.t.Fatalf("pool %s has %+v, and its cluster %+v", p.name, a, leases)
 			}
 		}

@@ -74,7 +74,7 @@ func (l *ledger) missing(j *model.Job, g *model.Group, allocs []*model.Allocatio
 	n, twice := g.Count, map[int]bool{}
 	for _, a := range allocs {
 		there := a.Live() || j.Type.Finite() && completed(a)
-		if a.Group.Name != g.Name || !there || g.StandsIn() && twice[a.Index] {
+		if a.Group.Name != g.Name || !there || g.ReplacesOnDisconnect() && twice[a.Index] {
 			continue
 		}
 		twice[a.Index] = true // one that another stands in for is there once

@@ -48,7 +48,7 @@ func (e *engine) loadPolicies() error {
 	if err != nil {
 		return err
 	}
-	set, err := policy.NewSetOver(fallback, versions...)
+	set, err := policy.NewSetWithFallback(fallback, versions...)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (r *recorder) committed(e *engine, plan *model.Plan, committed []int, befor
 	view := &unfolding{snap: before}
 	for _, i := range committed {
 		g := &plan.Groups[i]
-		for _, p := range g.Place {
+		for _, p := range g.Placements {
 			a := after.Alloc(p.ID)
 			if a == nil {
 				continue
@@ -55,7 +55,7 @@ func (r *recorder) committed(e *engine, plan *model.Plan, committed []int, befor
 
 // evictedFor collects the victims of a placement that still lived.
 func evictedFor(view *unfolding, g *model.CommitGroup, by string) (victims []*model.Allocation) {
-	for _, ev := range g.Evict {
+	for _, ev := range g.Evictions {
 		if ev.By != by {
 			continue
 		}

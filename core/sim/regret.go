@@ -51,12 +51,12 @@ func (u *unfolding) now() *state.Snapshot {
 // and what each allocation that might be evicted there frees of it.
 func (r *recorder) choose(e *engine, snap *state.Snapshot, a *model.Allocation) *metrics.Choice {
 	pos, ok := snap.Position(a.NodeID)
-	version, err := e.policies.Pick(a.Job.Policy, snap.Config().Policy)
+	version, err := e.policies.Select(a.Job.Policy, snap.Config().Policy)
 	if !ok || err != nil {
 		return nil
 	}
 	var claims model.Vector
-	room := snap.RoomFor(pos, a.Job.Key(), a.Job.Priority, e.now(), &claims)
+	room := snap.FreeCapacityFor(pos, a.Job.Key(), a.Job.Priority, e.now(), &claims)
 	q := newQuestion(a, snap.NodeAt(pos), room)
 	rows := snap.Chunk(int(pos) / state.ChunkSize).Rows(int(pos) % state.ChunkSize)
 	ceiling := preempt.Ceiling(a.Job.Priority, version, snap.Config().PriorityDelta)
@@ -66,7 +66,7 @@ func (r *recorder) choose(e *engine, snap *state.Snapshot, a *model.Allocation) 
 		if int64(row.Priority) > ceiling || row.Group.Job.NonPreemptible || row.Group.Job.Key() == a.Job.Key() {
 			continue
 		}
-		if _, spared := row.Group.Job.Spares(row.Alloc, a.Job.Priority, e.now()); spared {
+		if _, spared := row.Group.Job.ProtectedFrom(row.Alloc, a.Job.Priority, e.now()); spared {
 			continue
 		}
 		r.choice.Add(q.frees(row)...)
@@ -83,7 +83,7 @@ type question struct {
 	ids     []string // of device groups that lack instances, in the order of requests
 }
 
-func newQuestion(a *model.Allocation, n *model.Node, room model.Room) *question {
+func newQuestion(a *model.Allocation, n *model.Node, room model.FreeCapacity) *question {
 	q := &question{alloc: a, devices: map[string]int64{}}
 	for _, d := range a.Group.Ask.Dims {
 		if short := a.Group.Ask.Vec[d] - room.Free[int(d)*room.Stride]; short > 0 {

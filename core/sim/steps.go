@@ -146,7 +146,7 @@ func (e *engine) ends(at int64) {
 	snap = txn.Commit()
 	e.record.collector.EvaluationCreated(len(evals))
 	e.feed.Evals(snap, at, evals...)
-	e.feed.Room(snap, at, append(rooms, snap.Mates()...)...)
+	e.feed.Room(snap, at, append(rooms, snap.ChangedCohortNodes()...)...)
 	for _, id := range stopped {
 		e.start(e.waiting.gone(id)...)
 	}

@@ -7,7 +7,7 @@ import "github.com/cede-scheduler/cede/core/model"
 func (e *engine) drivenOut() (evals []*model.Evaluation) {
 	banishes := map[string]bool{}
 	for _, n := range e.file.Nodes {
-		if n.Banishes() {
+		if n.HasNoExecute() {
 			banishes[n.ID] = true
 		}
 	}

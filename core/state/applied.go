@@ -9,12 +9,12 @@ import (
 // AppliedMax is how many idempotency keys are remembered, and AppliedFor for
 // how many nanoseconds of the entries' time.
 const (
-	AppliedMax = 1 << 16
-	AppliedFor = int64(24 * 60 * 60 * 1e9)
+	MaxIdempotencyRecords = 1 << 16
+	IdempotencyWindow     = int64(24 * 60 * 60 * 1e9)
 )
 
-// Applied is what became of the request with an idempotency key.
-type Applied struct {
+// IdempotencyRecord is what became of the request with an idempotency key.
+type IdempotencyRecord struct {
 	Hash   [32]byte // of the request
 	Index  uint64   // of the entry that answered it
 	Time   int64    // of that entry, Unix nanoseconds
@@ -23,7 +23,7 @@ type Applied struct {
 
 type appliedRow struct {
 	key string
-	Applied
+	IdempotencyRecord
 }
 
 // appliedKeys is a ring: the oldest key goes first, so nothing is searched to
@@ -35,7 +35,7 @@ type appliedKeys struct {
 	n     int
 }
 
-func (a *appliedKeys) at(i int) *appliedRow { return a.ring.At((a.first + i) % AppliedMax) }
+func (a *appliedKeys) at(i int) *appliedRow { return a.ring.At((a.first + i) % MaxIdempotencyRecords) }
 
 func (a *appliedKeys) find(key string) *appliedRow {
 	slot, ok := a.index.Find(hashID(key), func(slot int32) bool { return a.ring.At(int(slot)).key == key })
@@ -49,15 +49,15 @@ func (a *appliedKeys) drop(o cow.Owner) {
 	slot := int32(a.first)
 	a.index.Delete(o, hashID(a.ring.At(a.first).key), slot)
 	a.ring.Set(o, a.first, nil)
-	a.first = (a.first + 1) % AppliedMax
+	a.first = (a.first + 1) % MaxIdempotencyRecords
 	a.n--
 }
 
 func (a *appliedKeys) add(o cow.Owner, row *appliedRow) {
-	if a.n == AppliedMax {
+	if a.n == MaxIdempotencyRecords {
 		a.drop(o)
 	}
-	slot := (a.first + a.n) % AppliedMax
+	slot := (a.first + a.n) % MaxIdempotencyRecords
 	if slot == a.ring.Len() {
 		a.ring.Append(o, row)
 	} else {
@@ -67,42 +67,42 @@ func (a *appliedKeys) add(o cow.Owner, row *appliedRow) {
 	a.n++
 }
 
-// Applied is what became of the request with this idempotency key.
-func (v *View) Applied(key string) (Applied, bool) {
+// IdempotencyRecord is what became of the request with this idempotency key.
+func (v *View) IdempotencyRecord(key string) (IdempotencyRecord, bool) {
 	if row := v.aside.applied.find(key); row != nil {
-		return row.Applied, true
+		return row.IdempotencyRecord, true
 	}
-	return Applied{}, false
+	return IdempotencyRecord{}, false
 }
 
-// AppliedKeys yields the idempotency keys that are remembered, the oldest
+// IdempotencyRecords yields the idempotency keys that are remembered, the oldest
 // first. Adding them in this order gives the same.
-func (v *View) AppliedKeys() iter.Seq2[string, Applied] {
-	return func(yield func(string, Applied) bool) {
+func (v *View) IdempotencyRecords() iter.Seq2[string, IdempotencyRecord] {
+	return func(yield func(string, IdempotencyRecord) bool) {
 		a := &v.aside.applied
 		for i := range a.n {
-			if row := a.at(i); !yield(row.key, row.Applied) {
+			if row := a.at(i); !yield(row.key, row.IdempotencyRecord) {
 				return
 			}
 		}
 	}
 }
 
-// AddApplied remembers an idempotency key; the oldest is forgotten where there
+// AddIdempotencyRecord remembers an idempotency key; the oldest is forgotten where there
 // are too many. A key that is remembered already panics.
-func (t *Txn) AddApplied(key string, a Applied) {
+func (t *Txn) AddIdempotencyRecord(key string, a IdempotencyRecord) {
 	own := &t.ownAside().applied
 	if own.find(key) != nil {
 		panic("state: idempotency key " + key + " is remembered already")
 	}
 	own.add(t.owner, &appliedRow{key, a})
-	t.touch(TableConfig.Whole())
+	t.touch(TableConfig.All())
 }
 
-// ForgetApplied forgets the keys whose entries are older than AppliedFor at
+// ExpireIdempotencyRecords forgets the keys whose entries are older than AppliedFor at
 // now, up to the first that is not.
-func (t *Txn) ForgetApplied(now int64) {
-	for a := &t.aside.applied; a.n > 0 && now-a.at(0).Time > AppliedFor; a = &t.aside.applied {
+func (t *Txn) ExpireIdempotencyRecords(now int64) {
+	for a := &t.aside.applied; a.n > 0 && now-a.at(0).Time > IdempotencyWindow; a = &t.aside.applied {
 		t.ownAside().applied.drop(t.owner)
 	}
 }

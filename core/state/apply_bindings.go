@@ -34,7 +34,7 @@ func (t *Txn) ApplyClusters(now int64, clusters ...*model.Cluster) ([]*model.Eva
 		}
 		others = append(others, c)
 		for _, a := range t.ClusterAssignments(c.ID) {
-			if b := t.Binding(a.Binding); b != nil && a.Live() && !b.Admits(c) {
+			if b := t.Binding(a.Binding); b != nil && a.Live() && !b.IsFeasible(c) {
 				affected.addBinding(b)
 			}
 		}
@@ -60,7 +60,7 @@ func (v *View) hasClusters() bool {
 // ApplyLeases replaces what a cluster keeps for other pools by claims.
 func (t *Txn) ApplyLeases(cluster string, leases []*model.Claim) {
 	for _, c := range t.ClusterClaims(cluster) { // each deletion makes another list
-		if c.Foreign() {
+		if c.IsForeign() {
 			t.DeleteClaim(c.ID)
 		}
 	}
@@ -92,7 +92,7 @@ func (t *Txn) ApplyClusterDelete(now int64, id string) []*model.Evaluation {
 
 func admitsAny(b *model.Binding, clusters []*model.Cluster) bool {
 	for _, c := range clusters {
-		if !c.Down && b.Admits(c) {
+		if !c.Down && b.IsFeasible(c) {
 			return true
 		}
 	}
@@ -104,7 +104,7 @@ func admitsAny(b *model.Binding, clusters []*model.Cluster) bool {
 func (t *Txn) bound(b *model.Binding) bool {
 	missing := b.Replicas
 	for _, a := range t.BindingAssignments(b.Key()) {
-		if a.Counts() {
+		if a.CountsAsPlaced() {
 			missing -= a.Replicas
 		}
 	}
@@ -114,16 +114,16 @@ func (t *Txn) bound(b *model.Binding) bool {
 // applyBindings writes what a commit group does to bindings, behind its other
 // parts.
 func (t *Txn) applyBindings(now int64, plan *model.Plan, g *model.CommitGroup, lost *followUps) {
-	for i := range g.Withdraw {
-		w := &g.Withdraw[i]
+	for i := range g.Withdrawals {
+		w := &g.Withdrawals[i]
 		old := t.Assignment(w.AssignmentID)
 		if old == nil || !old.Live() {
-			if b := t.Binding(plan.Job); b != nil && old != nil && old.Counts() && w.By == "" && len(g.Assign) > 0 {
+			if b := t.Binding(plan.Job); b != nil && old != nil && old.CountsAsPlaced() && w.By == "" && len(g.Assignments) > 0 {
 				lost.addBinding(b) // it did its work meanwhile, so what is assigned in its place may be too much
 			}
 			continue
 		}
-		if w.Keep > 0 {
+		if w.Remaining > 0 {
 			t.shrink(now, old, w)
 			if b := t.Binding(old.Binding); b != nil {
 				lost.addBinding(b)
@@ -142,13 +142,13 @@ func (t *Txn) applyBindings(now int64, plan *model.Plan, g *model.CommitGroup, l
 			lost.addBinding(b)
 		}
 	}
-	for _, id := range g.Release {
+	for _, id := range g.ReleasedClaims {
 		if c := t.Claim(id); c != nil && c.Claimant == plan.Job {
 			t.DeleteClaim(id)
 		}
 	}
 	t.outrank(plan, g, lost)
-	for _, planned := range g.Assign {
+	for _, planned := range g.Assignments {
 		a := *planned
 		t.releaseClaimsOn(a.ClusterID, plan.Job) // it has what it claimed
 		if old := t.Assignment(a.ID); old != nil {
@@ -163,11 +163,11 @@ func (t *Txn) applyBindings(now int64, plan *model.Plan, g *model.CommitGroup, l
 // shrink takes replicas off an assignment. They hold their room until they are
 // gone, as an assignment of their own.
 func (t *Txn) shrink(now int64, old *model.Assignment, w *model.Withdrawal) {
-	if w.Keep >= old.Replicas {
+	if w.Remaining >= old.Replicas {
 		return
 	}
 	rest, part := *old, *old
-	rest.Replicas, part.Replicas = w.Keep, old.Replicas-w.Keep
+	rest.Replicas, part.Replicas = w.Remaining, old.Replicas-w.Remaining
 	for d, all := range old.Vec { // a whole number of equal replicas
 		rest.Vec[d] = all / int64(old.Replicas) * int64(rest.Replicas)
 		part.Vec[d] = all - rest.Vec[d]
@@ -190,7 +190,7 @@ func (t *Txn) outrank(plan *model.Plan, g *model.CommitGroup, lost *followUps) {
 			}
 		}
 	}
-	for _, a := range g.Assign {
+	for _, a := range g.Assignments {
 		on(a.ClusterID)
 	}
 	for _, c := range g.Claims {
@@ -205,7 +205,7 @@ func (v *View) clustersTakeWork(g *model.CommitGroup) bool {
 		c := v.Cluster(id)
 		return c != nil && !c.Down
 	}
-	for _, a := range g.Assign {
+	for _, a := range g.Assignments {
 		if !ready(a.ClusterID) {
 			return false
 		}

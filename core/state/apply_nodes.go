@@ -19,8 +19,8 @@ type NodeChange struct {
 	undated bool // see Undated
 }
 
-// Undated is the change without a note of since when a node is down.
-func (c NodeChange) Undated() NodeChange {
+// WithoutDownTime is the change without a note of since when a node is down.
+func (c NodeChange) WithoutDownTime() NodeChange {
 	c.undated = true
 	return c
 }
@@ -40,13 +40,13 @@ func (c NodeChange) apply(n *model.Node, now int64) {
 	}
 	if c.taints() {
 		set := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool {
-			return !t.Set || slices.ContainsFunc(c.Untaint, t.SameAs)
+			return !t.Set || slices.ContainsFunc(c.Untaint, t.Matches)
 		})
 		for _, t := range c.Taint {
 			t.Set = true
-			set = append(slices.DeleteFunc(set, t.SameAs), t)
+			set = append(slices.DeleteFunc(set, t.Matches), t)
 		}
-		n.Taints = model.SinceWhen(model.WithTaints(n.Declared(), set), n.Taints, now)
+		n.Taints = model.StampTaints(model.MergeTaints(n.DeclaredTaints(), set), n.Taints, now)
 	}
 }
 
@@ -106,7 +106,7 @@ func (t *Txn) ApplyNodes(now int64, nodes ...*model.Node) ([]*model.Evaluation, 
 			centers.add(old.Datacenter)
 			before = old.Taints
 		}
-		n.Taints = model.SinceWhen(n.Taints, before, now)
+		n.Taints = model.StampTaints(n.Taints, before, now)
 		if err := t.UpsertNode(n); err != nil {
 			return nil, err
 		}

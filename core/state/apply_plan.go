@@ -18,25 +18,25 @@ func (t *Txn) ApplyPlan(now int64, plan *model.Plan, committed []int) []*model.E
 			t.MarkDirty(plan.Job)
 			continue
 		}
-		for _, s := range g.Stop {
+		for _, s := range g.Stops {
 			t.applyStop(now, s)
 		}
-		for _, e := range g.Evict {
+		for _, e := range g.Evictions {
 			if victim := t.applyEviction(now, e); victim != nil && victim.Key() != plan.Job {
 				lost.add(victim)
 			}
 		}
-		for _, a := range g.Update {
+		for _, a := range g.Updates {
 			t.applyUpdate(now, a)
 		}
-		for _, a := range g.Place {
+		for _, a := range g.Placements {
 			t.applyPlacement(now, a)
 		}
 		for _, c := range g.Claims {
 			claim := *c
 			t.UpsertClaim(&claim)
 		}
-		if g.Bindings() || len(g.Claims) > 0 {
+		if g.HasBindingChanges() || len(g.Claims) > 0 {
 			t.applyBindings(now, plan, g, lost)
 		}
 	}
@@ -46,9 +46,9 @@ func (t *Txn) ApplyPlan(now int64, plan *model.Plan, committed []int) []*model.E
 func (t *Txn) takesWork(g *model.CommitGroup) bool {
 	ready := func(nodeID string) bool {
 		n := t.Node(nodeID)
-		return n != nil && n.Schedulable()
+		return n != nil && n.IsEligible()
 	}
-	for _, a := range g.Place {
+	for _, a := range g.Placements {
 		if !ready(a.NodeID) {
 			return false
 		}

@@ -60,8 +60,8 @@ func TestApplyPlan_EvictsAndFollowsUpInOneEntry(t *testing.T) {
 	s, high := preempted(t)
 	place := placement("p0", high, "n0", "v00", "v01")
 	plan := planOf(high, model.CommitGroup{
-		Place: []*model.Allocation{place},
-		Evict: []model.Eviction{{AllocID: "v01", By: "p0"}, {AllocID: "v00", By: "p0"}},
+		Placements: []*model.Allocation{place},
+		Evictions:  []model.Eviction{{AllocID: "v01", By: "p0"}, {AllocID: "v00", By: "p0"}},
 	})
 	txn := s.Begin(3)
 	evals := txn.ApplyPlan(now, plan, []int{0})
@@ -75,7 +75,7 @@ func TestApplyPlan_EvictsAndFollowsUpInOneEntry(t *testing.T) {
 		if e.ID != FollowUpID(3, e.JobKey()) || e.CreateTime != now || e.CreateIndex != 3 || sn.Eval(e.ID) != e {
 			t.Errorf("evaluation %+v", e)
 		}
-		if sn.Dirty(e.JobKey()) != 3 {
+		if sn.DirtyIndex(e.JobKey()) != 3 {
 			t.Errorf("%s is not dirty", e.JobKey())
 		}
 	}
@@ -90,7 +90,7 @@ func TestApplyPlan_EvictsAndFollowsUpInOneEntry(t *testing.T) {
 	if v.Desired != model.DesiredEvict || v.PreemptedBy != "p0" || v.DesiredReason != "preempted by p0" || v.ModifyIndex != 3 || v.CreateIndex != 2 {
 		t.Errorf("victim %+v", v)
 	}
-	if sn.Dirty(high.Key()) != 2 {
+	if sn.DirtyIndex(high.Key()) != 2 {
 		t.Error("the preemptor's job is dirty for no reason")
 	}
 }
@@ -109,10 +109,10 @@ func TestApplyPlan_DropsGroupsWhoseNodeIsNotReady(t *testing.T) {
 			txn.Commit()
 			txn = s.Begin(4)
 			evals := txn.ApplyPlan(now, planOf(high,
-				model.CommitGroup{Place: []*model.Allocation{placement("p0", high, "n0")}, Evict: []model.Eviction{{AllocID: "v00", By: "p0"}}},
+				model.CommitGroup{Placements: []*model.Allocation{placement("p0", high, "n0")}, Evictions: []model.Eviction{{AllocID: "v00", By: "p0"}}},
 				model.CommitGroup{Claims: []*model.Claim{{ID: "c0", Claimant: high.Key(), NodeID: "n0"}}},
-				model.CommitGroup{Place: []*model.Allocation{placement("p1", high, "n1")}, Evict: []model.Eviction{{AllocID: "v10", By: "p1"}}},
-				model.CommitGroup{Stop: []model.Stop{{AllocID: "v01", Reason: "lost", Lost: true}}},
+				model.CommitGroup{Placements: []*model.Allocation{placement("p1", high, "n1")}, Evictions: []model.Eviction{{AllocID: "v10", By: "p1"}}},
+				model.CommitGroup{Stops: []model.Stop{{AllocID: "v01", Reason: "lost", Lost: true}}},
 			), []int{0, 1, 2, 3})
 			sn := checked(t, txn)
 			if sn.Alloc("p0") != nil || sn.Claim("c0") != nil || !sn.Alloc("v00").Live() {
@@ -121,7 +121,7 @@ func TestApplyPlan_DropsGroupsWhoseNodeIsNotReady(t *testing.T) {
 			if sn.Alloc("p1") == nil || sn.Alloc("v10").Live() || sn.Alloc("v01").Client != model.ClientLost {
 				t.Error("the other groups were dropped, too")
 			}
-			if sn.Dirty(high.Key()) != 4 {
+			if sn.DirtyIndex(high.Key()) != 4 {
 				t.Error("the job is not dirty")
 			}
 			if len(evals) != 1 || evals[0].JobID != "low0" {
@@ -135,8 +135,8 @@ func TestApplyPlan_OnlyCommittedGroups(t *testing.T) {
 	s, high := preempted(t)
 	txn := s.Begin(3)
 	txn.ApplyPlan(now, planOf(high,
-		model.CommitGroup{Place: []*model.Allocation{placement("p0", high, "n0")}},
-		model.CommitGroup{Place: []*model.Allocation{placement("p1", high, "n1")}},
+		model.CommitGroup{Placements: []*model.Allocation{placement("p0", high, "n0")}},
+		model.CommitGroup{Placements: []*model.Allocation{placement("p1", high, "n1")}},
 	), []int{1})
 	sn := checked(t, txn)
 	if sn.Alloc("p0") != nil || sn.Alloc("p1") == nil {
@@ -149,7 +149,7 @@ func TestApplyPlan_OneFollowUpForAllPlansOfAnEntry(t *testing.T) {
 	s, high := preempted(t)
 	group := func(id, node, victim string) model.CommitGroup {
 		return model.CommitGroup{
-			Place: []*model.Allocation{placement(id, high, node)}, Evict: []model.Eviction{{AllocID: victim, By: id}},
+			Placements: []*model.Allocation{placement(id, high, node)}, Evictions: []model.Eviction{{AllocID: victim, By: id}},
 		}
 	}
 	txn := s.Begin(3)
@@ -169,7 +169,7 @@ func TestApplyPlan_VictimThatEndedIsNoVictim(t *testing.T) {
 	txn.Commit()
 	txn = s.Begin(4)
 	evals := txn.ApplyPlan(now, planOf(high, model.CommitGroup{
-		Place: []*model.Allocation{placement("p0", high, "n0")}, Evict: []model.Eviction{{AllocID: "v00", By: "p0"}, {AllocID: "gone", By: "p0"}},
+		Placements: []*model.Allocation{placement("p0", high, "n0")}, Evictions: []model.Eviction{{AllocID: "v00", By: "p0"}, {AllocID: "gone", By: "p0"}},
 	}), []int{0})
 	sn := checked(t, txn)
 	if v := sn.Alloc("v00"); v.PreemptedBy != "" || v.Desired != model.DesiredRun || len(evals) != 0 {
@@ -180,10 +180,10 @@ func TestApplyPlan_VictimThatEndedIsNoVictim(t *testing.T) {
 func TestApplyPlan_StopsKeepWhatTheyWereFor(t *testing.T) {
 	s, high := preempted(t)
 	txn := s.Begin(3)
-	txn.ApplyPlan(now, planOf(high, model.CommitGroup{Evict: []model.Eviction{{AllocID: "v00", By: "c"}}}), []int{0})
+	txn.ApplyPlan(now, planOf(high, model.CommitGroup{Evictions: []model.Eviction{{AllocID: "v00", By: "c"}}}), []int{0})
 	txn.Commit()
 	txn = s.Begin(4)
-	txn.ApplyPlan(now, planOf(high, model.CommitGroup{Stop: []model.Stop{
+	txn.ApplyPlan(now, planOf(high, model.CommitGroup{Stops: []model.Stop{
 		{AllocID: "v00", Reason: "node lost", Lost: true}, {AllocID: "v01", Reason: "moved"}, {AllocID: "gone"},
 	}}), []int{0})
 	sn := checked(t, txn)
@@ -208,7 +208,7 @@ func TestApplyPlan_UpdateKeepsWhatTheNodeReported(t *testing.T) {
 	txn.Commit()
 	stale.Job, stale.Group = next, next.Groups[0]
 	txn = s.Begin(4)
-	txn.ApplyPlan(now, planOf(high, model.CommitGroup{Update: []*model.Allocation{&stale}}), []int{0})
+	txn.ApplyPlan(now, planOf(high, model.CommitGroup{Updates: []*model.Allocation{&stale}}), []int{0})
 	sn := checked(t, txn)
 	if a := sn.Alloc("v00"); a.Job != next || a.Client != model.ClientRunning || a.StartTime != 77 || a.CreateIndex != 2 {
 		t.Errorf("updated %+v", a)
@@ -228,8 +228,8 @@ func TestApplyPlan_PlacementReleasesItsJobsClaimsThere(t *testing.T) {
 	txn.Commit()
 	txn = s.Begin(4)
 	txn.ApplyPlan(now, planOf(high, model.CommitGroup{
-		Place:  []*model.Allocation{placement("p0", high, "n0")},
-		Claims: []*model.Claim{{ID: "next", Claimant: high.Key(), NodeID: "n0"}},
+		Placements: []*model.Allocation{placement("p0", high, "n0")},
+		Claims:     []*model.Claim{{ID: "next", Claimant: high.Key(), NodeID: "n0"}},
 	}), []int{0})
 	sn := checked(t, txn)
 	var left []string
@@ -292,10 +292,10 @@ func TestApplyNodeStatus_OneEvaluationForEachJob(t *testing.T) {
 	if again != nil {
 		t.Errorf("nothing changed, but %v", triggers(again))
 	}
-	if sn.Dirty(keyOf("web")) != 2 || sn.Dirty(keyOf("sys-dc2")) != 1 || sn.Dirty(keyOf("ended")) != 1 {
+	if sn.DirtyIndex(keyOf("web")) != 2 || sn.DirtyIndex(keyOf("sys-dc2")) != 1 || sn.DirtyIndex(keyOf("ended")) != 1 {
 		t.Error("wrong jobs are dirty")
 	}
-	if n := sn.Node("n07"); n.Status != model.NodeDown || n.ModifyIndex != 2 || n.CreateIndex != 1 || sn.Chunk(0).Schedulable() != 0 {
+	if n := sn.Node("n07"); n.Status != model.NodeDown || n.ModifyIndex != 2 || n.CreateIndex != 1 || sn.Chunk(0).Eligible() != 0 {
 		t.Errorf("node %+v", n)
 	}
 	if !sn.Alloc("web7").Live() {
@@ -376,7 +376,7 @@ func TestApplyClientUpdates_EndIsFinal(t *testing.T) {
 		{AllocID: "unknown", Status: model.ClientFailed},
 	})
 	sn := checked(t, txn)
-	if len(evals) != 0 || sn.Dirty(batch.Key()) != 2 {
+	if len(evals) != 0 || sn.DirtyIndex(batch.Key()) != 2 {
 		t.Errorf("nothing is missing, but %v", triggers(evals))
 	}
 	if a := sn.Alloc("b0"); a.Client != model.ClientRunning || !a.Started || a.StartTime != 5 {
@@ -430,7 +430,7 @@ func TestApplyStops_EndsWhatIsLiveAndAsksOnce(t *testing.T) {
 		t.Errorf("it is %+v", a)
 	}
 	sn := txn.Commit()
-	if sn.Dirty(keyOf("low0")) != 3 {
+	if sn.DirtyIndex(keyOf("low0")) != 3 {
 		t.Error("its job is not looked at again")
 	}
 	if err := sn.Check(); err != nil {

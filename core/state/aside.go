@@ -29,7 +29,7 @@ func (v *View) Meta() Meta { return v.aside.meta }
 // SetMeta replaces what the cluster says of itself.
 func (t *Txn) SetMeta(m Meta) {
 	t.ownAside().meta = m
-	t.touch(TableConfig.Whole())
+	t.touch(TableConfig.All())
 }
 
 func (t *Txn) ownAside() *aside {

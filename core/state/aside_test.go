@@ -33,7 +33,7 @@ func writePolicy(t *rapid.T, w *world) {
 		v := &model.PolicyVersion{ID: id, Name: "p"}
 		created := w.ref.index
 		if old := w.ref.policies[id]; old != nil {
-			v, created = old.Checked("server", model.PolicyCheck{OK: true}), old.CreateIndex
+			v, created = old.WithCheck("server", model.PolicyCheck{OK: true}), old.CreateIndex
 		}
 		w.txn.UpsertPolicyVersion(v)
 		w.ref.policies[id] = v
@@ -75,23 +75,23 @@ func writeToken(t *rapid.T, w *world) {
 
 // writeApplied lets time go by, so that keys are forgotten.
 func writeApplied(t *rapid.T, w *world) {
-	now := int64(w.ref.index) * AppliedFor / 4
-	w.txn.ForgetApplied(now)
-	for len(w.ref.applied) > 0 && now-appliedTime(w.ref.applied[0]) > AppliedFor {
+	now := int64(w.ref.index) * IdempotencyWindow / 4
+	w.txn.ExpireIdempotencyRecords(now)
+	for len(w.ref.applied) > 0 && now-appliedTime(w.ref.applied[0]) > IdempotencyWindow {
 		w.ref.applied = w.ref.applied[1:]
 	}
 	key := fmt.Sprintf("%d/%d", w.ref.index, len(w.ref.applied))
 	if slices.Contains(w.ref.applied, key) {
 		return
 	}
-	w.txn.AddApplied(key, Applied{Index: w.ref.index, Time: now})
+	w.txn.AddIdempotencyRecord(key, IdempotencyRecord{Index: w.ref.index, Time: now})
 	w.ref.applied = append(slices.Clip(w.ref.applied), key)
 }
 
 func appliedTime(key string) int64 {
 	var index int64
 	_, _ = fmt.Sscanf(key, "%d/", &index)
-	return index * AppliedFor / 4
+	return index * IdempotencyWindow / 4
 }
 
 func compareAside(t *rapid.T, v *View, r *reference) {
@@ -108,8 +108,8 @@ func compareAside(t *rapid.T, v *View, r *reference) {
 		t.Fatalf("meta %v, want %v", v.Meta(), r.meta)
 	}
 	var keys []string
-	for key, a := range v.AppliedKeys() {
-		if got, ok := v.Applied(key); !ok || got.Time != a.Time {
+	for key, a := range v.IdempotencyRecords() {
+		if got, ok := v.IdempotencyRecord(key); !ok || got.Time != a.Time {
 			t.Fatalf("idempotency key %s is not found", key)
 		}
 		keys = append(keys, key)
@@ -117,7 +117,7 @@ func compareAside(t *rapid.T, v *View, r *reference) {
 	if !slices.Equal(keys, r.applied) {
 		t.Fatalf("idempotency keys %v, want %v", keys, r.applied)
 	}
-	if _, ok := v.Applied("never"); ok {
+	if _, ok := v.IdempotencyRecord("never"); ok {
 		t.Fatal("a key is remembered that never was")
 	}
 }
@@ -141,21 +141,21 @@ func TestApplied_OldestIsForgottenWhereThereAreTooMany(t *testing.T) {
 	s := New()
 	for index := uint64(1); index <= 3; index++ {
 		txn := s.Begin(index)
-		for i := range AppliedMax / 2 {
-			txn.AddApplied(fmt.Sprintf("%d/%d", index, i), Applied{Index: index})
+		for i := range MaxIdempotencyRecords / 2 {
+			txn.AddIdempotencyRecord(fmt.Sprintf("%d/%d", index, i), IdempotencyRecord{Index: index})
 		}
 		txn.Commit()
 	}
 	sn := s.Snapshot()
-	if _, ok := sn.Applied("1/0"); ok {
+	if _, ok := sn.IdempotencyRecord("1/0"); ok {
 		t.Error("the oldest key is still there")
 	}
-	for _, key := range []string{"2/0", fmt.Sprintf("3/%d", AppliedMax/2-1)} {
-		if _, ok := sn.Applied(key); !ok {
+	for _, key := range []string{"2/0", fmt.Sprintf("3/%d", MaxIdempotencyRecords/2-1)} {
+		if _, ok := sn.IdempotencyRecord(key); !ok {
 			t.Errorf("key %s was forgotten", key)
 		}
 	}
-	for key := range sn.AppliedKeys() {
+	for key := range sn.IdempotencyRecords() {
 		if key != "2/0" {
 			t.Errorf("the oldest is %s", key)
 		}

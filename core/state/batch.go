@@ -21,8 +21,8 @@ type BatchPlan struct {
 	Groups []int // positions in Plan.Groups, ascending
 }
 
-// Dropped is a commit group that no longer held when its entry was applied.
-type Dropped struct{ Plan, Group int }
+// DroppedGroup is a commit group that no longer held when its entry was applied.
+type DroppedGroup struct{ Plan, Group int }
 
 // Apply writes the batch. It is what every server does with the entry, so it
 // depends on nothing but the transaction. It returns the evaluations that
@@ -32,9 +32,9 @@ type Dropped struct{ Plan, Group int }
 //
 // Another group may stand on room that a dropped one was to free. Nothing was
 // verified for that case, so it is dropped as well.
-func (b *Batch) Apply(txn *Txn) ([]*model.Evaluation, []Dropped) {
+func (b *Batch) Apply(txn *Txn) ([]*model.Evaluation, []DroppedGroup) {
 	var evals []*model.Evaluation
-	var dropped []Dropped
+	var dropped []DroppedGroup
 	spoilt := spoiltNodes{}
 	for p := range b.Plans {
 		bp := &b.Plans[p]
@@ -42,7 +42,7 @@ func (b *Batch) Apply(txn *Txn) ([]*model.Evaluation, []Dropped) {
 		if len(groups) < len(bp.Groups) {
 			for _, i := range bp.Groups {
 				if !slices.Contains(groups, i) {
-					dropped = append(dropped, Dropped{p, i})
+					dropped = append(dropped, DroppedGroup{p, i})
 				}
 			}
 			txn.MarkDirty(bp.Plan.Job)
@@ -61,12 +61,12 @@ func (b *Batch) Apply(txn *Txn) ([]*model.Evaluation, []Dropped) {
 func stillHolding(txn *Txn, bp *BatchPlan, spoilt spoiltNodes) []int {
 	groups := slices.Clone(bp.Groups)
 	// Made before somebody ran the job by a plan that shows other victims than these.
-	unseen := txn.Held(bp.Plan.Job).Index > bp.Plan.SnapshotIndex
+	unseen := txn.PreemptionHold(bp.Plan.Job).Index > bp.Plan.SnapshotIndex
 	for {
 		before := len(groups)
 		groups = slices.DeleteFunc(groups, func(i int) bool {
 			g := &bp.Plan.Groups[i]
-			if takesWork(txn, g) && (!unseen || len(g.Evict) == 0) && (len(spoilt) == 0 || !spoilt.touches(g)) {
+			if takesWork(txn, g) && (!unseen || len(g.Evictions) == 0) && (len(spoilt) == 0 || !spoilt.touches(g)) {
 				return false
 			}
 			spoilt.add(txn, g)
@@ -81,12 +81,12 @@ func stillHolding(txn *Txn, bp *BatchPlan, spoilt spoiltNodes) []int {
 // takesWork is whether every node takes work on which the group wants room. A
 // placement without a group is of a version of its job that is no longer known.
 func takesWork(txn *Txn, g *model.CommitGroup) bool {
-	for _, a := range g.Place {
-		if n := txn.Node(a.NodeID); n == nil || !n.Schedulable() || a.Group == nil {
+	for _, a := range g.Placements {
+		if n := txn.Node(a.NodeID); n == nil || !n.IsEligible() || a.Group == nil {
 			return false
 		}
 	}
-	for _, a := range g.Update {
+	for _, a := range g.Updates {
 		if a.Group == nil {
 			return false
 		}
@@ -95,7 +95,7 @@ func takesWork(txn *Txn, g *model.CommitGroup) bool {
 		if c.ClusterID != "" {
 			continue
 		}
-		if n := txn.Node(c.NodeID); n == nil || !n.Schedulable() {
+		if n := txn.Node(c.NodeID); n == nil || !n.IsEligible() {
 			return false
 		}
 	}
@@ -105,7 +105,7 @@ func takesWork(txn *Txn, g *model.CommitGroup) bool {
 // place is where a claim reserves room.
 func place(c *model.Claim) string {
 	if c.ClusterID != "" {
-		return model.ClusterPlace(c.ClusterID)
+		return model.ClusterLocation(c.ClusterID)
 	}
 	return c.NodeID
 }
@@ -119,25 +119,25 @@ func (s spoiltNodes) add(txn *Txn, g *model.CommitGroup) {
 			s[a.NodeID] = struct{}{}
 		}
 	}
-	for i := range g.Stop {
-		free(g.Stop[i].AllocID)
+	for i := range g.Stops {
+		free(g.Stops[i].AllocID)
 	}
-	for i := range g.Evict {
-		free(g.Evict[i].AllocID)
+	for i := range g.Evictions {
+		free(g.Evictions[i].AllocID)
 	}
-	for _, a := range g.Update {
+	for _, a := range g.Updates {
 		free(a.ID)
 	}
-	for i := range g.Withdraw {
-		if a := txn.Assignment(g.Withdraw[i].AssignmentID); a != nil {
-			s[model.ClusterPlace(a.ClusterID)] = struct{}{}
+	for i := range g.Withdrawals {
+		if a := txn.Assignment(g.Withdrawals[i].AssignmentID); a != nil {
+			s[model.ClusterLocation(a.ClusterID)] = struct{}{}
 		}
 	}
 }
 
 // touches is whether the group wants room on such a node.
 func (s spoiltNodes) touches(g *model.CommitGroup) bool {
-	for _, list := range [2][]*model.Allocation{g.Place, g.Update} {
+	for _, list := range [2][]*model.Allocation{g.Placements, g.Updates} {
 		for _, a := range list {
 			if _, ok := s[a.NodeID]; ok {
 				return true
@@ -149,8 +149,8 @@ func (s spoiltNodes) touches(g *model.CommitGroup) bool {
 			return true
 		}
 	}
-	for _, a := range g.Assign {
-		if _, ok := s[model.ClusterPlace(a.ClusterID)]; ok {
+	for _, a := range g.Assignments {
+		if _, ok := s[model.ClusterLocation(a.ClusterID)]; ok {
 			return true
 		}
 	}

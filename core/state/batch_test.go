@@ -34,11 +34,11 @@ func TestBatch_DropsWhatLeansOnADroppedGroup(t *testing.T) {
 	}
 	snap := setUp.Commit()
 	group := func(id string, j *model.Job, index int, node string, victims ...string) model.CommitGroup {
-		g := model.CommitGroup{Place: []*model.Allocation{{
+		g := model.CommitGroup{Placements: []*model.Allocation{{
 			ID: id, Job: j, Group: j.Groups[0], Index: index, NodeID: node, Preempted: victims,
 		}}}
 		for _, v := range victims {
-			g.Evict = append(g.Evict, model.Eviction{AllocID: v, By: id})
+			g.Evictions = append(g.Evictions, model.Eviction{AllocID: v, By: id})
 		}
 		return g
 	}
@@ -52,8 +52,8 @@ func TestBatch_DropsWhatLeansOnADroppedGroup(t *testing.T) {
 		group("w1", web, 1, "n1"),               // leans on the next
 		group("w2", web, 2, "n0", "an1", "an0"), // leans on the gang
 		model.CommitGroup{ // the gang: one of its nodes goes away
-			Place: []*model.Allocation{group("w3", web, 3, "n3").Place[0], group("w4", web, 4, "n2").Place[0]},
-			Evict: []model.Eviction{{AllocID: "an0", By: "w3"}, {AllocID: "an2", By: "w4"}},
+			Placements: []*model.Allocation{group("w3", web, 3, "n3").Placements[0], group("w4", web, 4, "n2").Placements[0]},
+			Evictions:  []model.Eviction{{AllocID: "an0", By: "w3"}, {AllocID: "an2", By: "w4"}},
 		},
 		group("w5", web, 5, "n4"),
 		claim("k0", "n2"),
@@ -73,7 +73,7 @@ func TestBatch_DropsWhatLeansOnADroppedGroup(t *testing.T) {
 	down := model.NodeDown
 	txn.ApplyNodeStatus(0, []string{"n3"}, state.NodeChange{Status: &down})
 	_, dropped := batch.Apply(txn)
-	want := []state.Dropped{{Plan: 0, Group: 0}, {Plan: 0, Group: 1}, {Plan: 0, Group: 2}, {Plan: 0, Group: 4}, {Plan: 0, Group: 5}, {Plan: 1, Group: 0}}
+	want := []state.DroppedGroup{{Plan: 0, Group: 0}, {Plan: 0, Group: 1}, {Plan: 0, Group: 2}, {Plan: 0, Group: 4}, {Plan: 0, Group: 5}, {Plan: 1, Group: 0}}
 	if !slices.Equal(dropped, want) {
 		t.Errorf("dropped %v, want %v", dropped, want)
 	}
@@ -85,7 +85,7 @@ func TestBatch_DropsWhatLeansOnADroppedGroup(t *testing.T) {
 	if txn.Alloc("w5") == nil || txn.Alloc("o1") == nil || txn.Claim("k4") == nil || txn.Alloc("w4") != nil {
 		t.Error("the rest was not written, or the gang was")
 	}
-	if txn.Dirty(web.Key()) != 100 || txn.Dirty(other.Key()) != 100 {
+	if txn.DirtyIndex(web.Key()) != 100 || txn.DirtyIndex(other.Key()) != 100 {
 		t.Error("the jobs that lost a group are not looked at again")
 	}
 }

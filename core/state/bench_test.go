@@ -151,7 +151,7 @@ func BenchmarkScan(b *testing.B) {
 				var found uint64
 				b.ReportAllocs()
 				for b.Loop() {
-					for i := range sn.Chunks() {
+					for i := range sn.ChunkCount() {
 						found |= sn.Chunk(i).Fitting(ask)
 					}
 				}

@@ -86,7 +86,7 @@ func (t *Txn) DeleteBinding(key model.JobKey) {
 
 // releaseClusterClaims deletes what a binding had reserved.
 func (t *Txn) releaseClusterClaims(claimant model.JobKey) {
-	for _, id := range t.ClaimsOf(claimant) {
+	for _, id := range t.ClaimIDs(claimant) {
 		t.DeleteClaim(id)
 	}
 }
@@ -100,8 +100,8 @@ func (t *Txn) releaseClaimsOn(cluster string, claimant model.JobKey) {
 	}
 }
 
-// ClaimsOf is the ids of the claims that a binding has on clusters, ascending.
-func (v *View) ClaimsOf(claimant model.JobKey) (ids []string) {
+// ClaimIDs is the ids of the claims that a binding has on clusters, ascending.
+func (v *View) ClaimIDs(claimant model.JobKey) (ids []string) {
 	if v.claims.len() == 0 {
 		return nil
 	}

@@ -131,7 +131,7 @@ func (p *plainBindings) compare(t *rapid.T, v *View) {
 				}
 			}
 		}
-		if f, s := v.ClusterRoom(id, asker, 5, 9); f != free || s != soon {
+		if f, s := v.ClusterFreeCapacity(id, asker, 5, 9); f != free || s != soon {
 			t.Fatalf("cluster %s has %v and soon %v, want %v and %v", id, f, s, free, soon)
 		}
 	}
@@ -206,8 +206,8 @@ func TestApplyPlan_EvictsFromOneCluster(t *testing.T) {
 		txn.UpsertAssignment(&model.Assignment{ID: "low@" + cluster, Binding: low, ClusterID: cluster, Replicas: 1, Vec: model.Vector{4}})
 	}
 	plan := &model.Plan{EvalID: "e", Job: high, Priority: 9, Groups: []model.CommitGroup{{
-		Claims:   []*model.Claim{{ID: "c", Claimant: high, ClusterID: "m1", Vec: model.Vector{4}, Priority: 9, Expiry: 100}},
-		Withdraw: []model.Withdrawal{{AssignmentID: "low@m1", By: "c"}},
+		Claims:      []*model.Claim{{ID: "c", Claimant: high, ClusterID: "m1", Vec: model.Vector{4}, Priority: 9, Expiry: 100}},
+		Withdrawals: []model.Withdrawal{{AssignmentID: "low@m1", By: "c"}},
 	}}}
 	evals := txn.ApplyPlan(7, plan, []int{0})
 	if len(evals) != 1 || evals[0].JobKey() != low || evals[0].Type != model.JobBinding {
@@ -223,7 +223,7 @@ func TestApplyPlan_EvictsFromOneCluster(t *testing.T) {
 		t.Errorf("room on %v, and the victim is %v", got, txn.Assignment("low@m1"))
 	}
 	bind := &model.Plan{EvalID: "e2", Job: high, Groups: []model.CommitGroup{{
-		Assign: []*model.Assignment{{ID: "high@m1", Binding: high, ClusterID: "m1", Replicas: 2, Vec: model.Vector{4}}},
+		Assignments: []*model.Assignment{{ID: "high@m1", Binding: high, ClusterID: "m1", Replicas: 2, Vec: model.Vector{4}}},
 	}}}
 	txn.ApplyPlan(9, bind, []int{0})
 	if txn.Claim("c") != nil || txn.Assignment("high@m1").StartTime != 9 {
@@ -250,8 +250,8 @@ func TestApplyPlan_LooksAgainWhereWhatItReplacesIsDone(t *testing.T) {
 	}
 	txn.UpsertAssignment(&model.Assignment{ID: "old", Binding: key, ClusterID: "m1", Replicas: 1, Vec: model.Vector{4}})
 	plan := &model.Plan{EvalID: "e", Job: key, Groups: []model.CommitGroup{{
-		Withdraw: []model.Withdrawal{{AssignmentID: "old", Reason: "the binding was changed"}},
-		Assign:   []*model.Assignment{{ID: "new", Binding: key, ClusterID: "m2", Replicas: 1, Vec: model.Vector{5}}},
+		Withdrawals: []model.Withdrawal{{AssignmentID: "old", Reason: "the binding was changed"}},
+		Assignments: []*model.Assignment{{ID: "new", Binding: key, ClusterID: "m2", Replicas: 1, Vec: model.Vector{5}}},
 	}}}
 	txn.ApplyAssignmentUpdates(5, []AssignmentUpdate{{ID: "old", Client: model.ClientComplete}})
 	if evals := txn.ApplyPlan(7, plan, []int{0}); len(evals) != 1 || evals[0].JobKey() != key {

@@ -66,7 +66,7 @@ func (b *budgets) of(g *model.Group) []int32 {
 	if len(b.list) == 0 {
 		return nil
 	}
-	at, known := g.KnownBudgets(b.set)
+	at, known := g.CachedBudgets(b.set)
 	if known {
 		return at
 	}
@@ -79,7 +79,7 @@ func (b *budgets) of(g *model.Group) []int32 {
 	}
 	at = append(at, b.whole[g.Job.Namespace]...)
 	slices.Sort(at)
-	g.KeepBudgets(b.set, at)
+	g.CacheBudgets(b.set, at)
 	return at
 }
 
@@ -108,36 +108,36 @@ func (v *View) Budget(key model.BudgetKey) *model.Budget {
 	return nil
 }
 
-// BudgetsOf is the positions in Budgets of those that a group is under,
+// GroupBudgets is the positions in Budgets of those that a group is under,
 // ascending. It is shared and read-only.
-func (v *View) BudgetsOf(g *model.Group) []int32 { return v.budgets.of(g) }
+func (v *View) GroupBudgets(g *model.Group) []int32 { return v.budgets.of(g) }
 
-// StrictBudgets is how many budgets are strict.
-func (v *View) StrictBudgets() int { return v.budgets.strict }
+// StrictBudgetCount is how many budgets are strict.
+func (v *View) StrictBudgetCount() int { return v.budgets.strict }
 
-// BudgetSlack is how many more available allocations may be evicted under the
+// DisruptionsAllowed is how many more available allocations may be evicted under the
 // budget at a position in Budgets, at a time in Unix nanoseconds. It is below zero
 // when fewer are available than it keeps, or more were evicted than it allows.
-func (v *View) BudgetSlack(at int32, now int64) int {
+func (v *View) DisruptionsAllowed(at int32, now int64) int {
 	if rate := v.budgets.list[at].MaxEvictions; rate != nil {
 		return int(rate.Number) - v.budgetCounts.At(int(at)).recent.in(now, rate)
 	}
-	available, keeps := v.BudgetStanding(at)
+	available, keeps := v.BudgetAvailability(at)
 	return available - keeps
 }
 
-// BudgetStanding is how many allocations under the budget at a position in
+// BudgetAvailability is how many allocations under the budget at a position in
 // Budgets are available, and how many of them it keeps.
-func (v *View) BudgetStanding(at int32) (available, keeps int) {
+func (v *View) BudgetAvailability(at int32) (available, keeps int) {
 	b, c := v.budgets.list[at], v.budgetCounts.At(int(at))
 	desired := 0
-	if b.Counts() {
+	if b.DependsOnDesired() {
 		desired = max(0, int(c.desired-c.done))
 		if c.perNode > 0 {
 			desired += v.desiredPerNode(b)
 		}
 	}
-	return int(c.available), b.Keeps(desired)
+	return int(c.available), b.RequiredAvailable(desired)
 }
 
 // BudgetPosition is where in Budgets the one under a key is; false when there is
@@ -147,11 +147,11 @@ func (v *View) BudgetPosition(key model.BudgetKey) (int32, bool) {
 	return int32(at), ok
 }
 
-// UnderBudget yields the allocations under a budget that are live.
-func (v *View) UnderBudget(b *model.Budget) iter.Seq[*model.Allocation] {
+// BudgetAllocs yields the allocations under a budget that are live.
+func (v *View) BudgetAllocs(b *model.Budget) iter.Seq[*model.Allocation] {
 	return func(yield func(*model.Allocation) bool) {
 		var allocs []*model.Allocation
-		for key := range v.JobsUnder(b) {
+		for key := range v.BudgetJobs(b) {
 			allocs = v.AppendJobAllocs(allocs[:0], key)
 			for _, a := range allocs {
 				if a.Live() && b.Matches(a.Group) && !yield(a) {
@@ -162,19 +162,19 @@ func (v *View) UnderBudget(b *model.Budget) iter.Seq[*model.Allocation] {
 	}
 }
 
-// JobsUnder yields the jobs that may have an allocation under a budget, in no order
+// BudgetJobs yields the jobs that may have an allocation under a budget, in no order
 // that means anything.
-func (v *View) JobsUnder(b *model.Budget) iter.Seq[model.JobKey] {
+func (v *View) BudgetJobs(b *model.Budget) iter.Seq[model.JobKey] {
 	return func(yield func(model.JobKey) bool) {
 		if len(b.Labels) > 0 {
-			for key := range v.Labelled(b.Labels) {
+			for key := range v.JobsMatching(b.Labels) {
 				if key.Namespace == b.Namespace && !yield(key) {
 					return
 				}
 			}
 			return
 		}
-		for key := range v.Dirties() {
+		for key := range v.DirtyIndexes() {
 			if key.Namespace == b.Namespace && !yield(key) {
 				return
 			}
@@ -200,8 +200,8 @@ func (v *View) desiredPerNode(b *model.Budget) (n int) {
 }
 
 func (v *View) countAdmitting(g *model.Group) (n int) {
-	verdicts := make([]int8, v.Classes()) // 0: not asked yet
-	for c := range v.Chunks() {
+	verdicts := make([]int8, v.ClassCount()) // 0: not asked yet
+	for c := range v.ChunkCount() {
 		chunk := v.Chunk(c)
 		for i := range chunk.Len() {
 			node := chunk.Node(i)
@@ -209,9 +209,9 @@ func (v *View) countAdmitting(g *model.Group) (n int) {
 				continue
 			}
 			verdict := &verdicts[chunk.Class(i)]
-			if *verdict == 0 || g.NamesNodes() {
+			if *verdict == 0 || g.ConstrainsNodeID() {
 				*verdict = -1
-				if g.Admits(node) {
+				if g.IsFeasible(node) {
 					*verdict = 1
 				}
 			}
@@ -270,7 +270,7 @@ func (t *Txn) setBudgets(list []*model.Budget, changed int) {
 
 // countBudget counts everything that is under a budget.
 func (v *View) countBudget(b *model.Budget) (c budgetCount) {
-	for key := range v.JobsUnder(b) {
+	for key := range v.BudgetJobs(b) {
 		r := v.jobRow(key)
 		for _, g := range r.countedGroups() {
 			if b.Matches(g) {

@@ -55,12 +55,12 @@ func compareBudgets(t *rapid.T, v *View, r *reference) {
 		if b.Strict && len(b.Labels) > 0 {
 			strict++
 		}
-		if got, want := v.BudgetSlack(int32(at), 0), r.slack(b); got != want {
+		if got, want := v.DisruptionsAllowed(int32(at), 0), r.slack(b); got != want {
 			t.Fatalf("budget %s of %v has a slack of %d, want %d", b.Key(), b.Labels, got, want)
 		}
 		for _, a := range r.allocs {
 			found := false
-			for _, k := range v.BudgetsOf(a.Group) {
+			for _, k := range v.GroupBudgets(a.Group) {
 				found = found || int(k) == at
 			}
 			if found != under(a.Group, b) {
@@ -68,15 +68,15 @@ func compareBudgets(t *rapid.T, v *View, r *reference) {
 			}
 		}
 	}
-	if v.StrictBudgets() != strict {
-		t.Fatalf("%d strict budgets, want %d", v.StrictBudgets(), strict)
+	if v.StrictBudgetCount() != strict {
+		t.Fatalf("%d strict budgets, want %d", v.StrictBudgetCount(), strict)
 	}
 	discouraging, banishing := false, false
 	for _, n := range r.nodes {
-		discouraging, banishing = discouraging || n.Discourages(), banishing || n.Banishes()
+		discouraging, banishing = discouraging || n.HasSoftTaint(), banishing || n.HasNoExecute()
 	}
-	if v.Discouraging() != discouraging || v.Banishing() != banishing {
-		t.Fatalf("some node discourages: %t, some banishes: %t", v.Discouraging(), v.Banishing())
+	if v.HasSoftTaints() != discouraging || v.HasNoExecuteTaints() != banishing {
+		t.Fatalf("some node discourages: %t, some banishes: %t", v.HasSoftTaints(), v.HasNoExecuteTaints())
 	}
 }
 
@@ -102,7 +102,7 @@ func (r *reference) slack(b *model.Budget) int {
 				desired += g.Count
 			case g.Count > 0:
 				for _, n := range r.nodes {
-					if g.Admits(n) {
+					if g.IsFeasible(n) {
 						everywhere++
 					}
 				}
@@ -151,7 +151,7 @@ func TestBudget_BoundsAreRoundedUp(t *testing.T) {
 		{model.Budget{MaxUnavailable: &model.Bound{Number: 50, Percent: true}}, 3, 1},
 		{model.Budget{MaxUnavailable: &model.Bound{Number: 100, Percent: true}}, 7, 0},
 	} {
-		if got := tt.b.Keeps(tt.desired); got != tt.keeps {
+		if got := tt.b.RequiredAvailable(tt.desired); got != tt.keeps {
 			t.Errorf("%v %v of %d keeps %d, want %d", tt.b.MinAvailable, tt.b.MaxUnavailable, tt.desired, got, tt.keeps)
 		}
 	}

@@ -144,7 +144,7 @@ func expect(n *model.Node, allocs []*model.Allocation) expected {
 		e.free.Sub(&a.Group.Ask.Vec)
 		e.ports = append(e.ports, a.Group.Ask.Ports...)
 		takeDevices(e.devices, n, a.Devices, 1)
-		e.guarded = e.guarded || a.Job.Guarded()
+		e.guarded = e.guarded || a.Job.HasEvictionRules()
 		if !a.Job.NonPreemptible {
 			e.lowest = min(e.lowest, a.Job.Priority)
 		}
@@ -162,13 +162,13 @@ func expect(n *model.Node, allocs []*model.Allocation) expected {
 func (sn *Snapshot) checkNode(pos int32, n *model.Node, allocs []*model.Allocation, claims []*model.Claim) error {
 	c, i := sn.chunks[pos/ChunkSize], int(pos%ChunkSize)
 	want := expect(n, allocs)
-	x, room := c.extra(i), c.Room(i)
+	x, room := c.extra(i), c.FreeCapacity(i)
 	switch {
 	case i >= c.Len():
 		return fmt.Errorf("beyond the chunk's %d positions", c.Len())
 	case n != nil && sn.ClassKey(c.Class(i)) != n.ClassKey:
 		return fmt.Errorf("class %d is of another key", c.Class(i))
-	case (c.Schedulable()>>i&1 == 1) != (n != nil && n.Schedulable()):
+	case (c.Eligible()>>i&1 == 1) != (n != nil && n.IsEligible()):
 		return fmt.Errorf("schedulable bit is wrong")
 	case !slices.Equal(c.Rows(i), want.rows):
 		return fmt.Errorf("has %d rows, want %d, or others", len(c.Rows(i)), len(want.rows))
@@ -182,11 +182,11 @@ func (sn *Snapshot) checkNode(pos int32, n *model.Node, allocs []*model.Allocati
 		return fmt.Errorf("has %d claims, want %d, or others", len(x.claims), len(claims))
 	case c.MinPriority(i) != want.lowest:
 		return fmt.Errorf("has minimum priority %d, want %d", c.MinPriority(i), want.lowest)
-	case (c.Pinned()>>i&1 == 1) != (len(want.rows) > 0 && want.rows[0].Alloc.Job.NonPreemptible):
+	case (c.LowestNonPreemptible()>>i&1 == 1) != (len(want.rows) > 0 && want.rows[0].Alloc.Job.NonPreemptible):
 		return fmt.Errorf("pinned bit is wrong")
-	case (c.Guarded()>>i&1 == 1) != want.guarded:
+	case (c.HasEvictionRules()>>i&1 == 1) != want.guarded:
 		return fmt.Errorf("guarded bit is wrong")
-	case (c.Claimed()>>i&1 == 1) != (len(claims) > 0):
+	case (c.HasClaims()>>i&1 == 1) != (len(claims) > 0):
 		return fmt.Errorf("claimed bit is wrong")
 	case c.ModifyIndex(i) > c.MaxModifyIndex():
 		return fmt.Errorf("changed at %d, the chunk at %d", c.ModifyIndex(i), c.MaxModifyIndex())

@@ -30,7 +30,7 @@ func (sn *Snapshot) checkAside() error {
 	}
 	for _, slot := range sn.sortedJobs() {
 		r := sn.jobs.at(slot)
-		if len(r.older) >= JobVersionsMax || r.job == nil && len(r.older) > 0 {
+		if len(r.older) >= MaxJobVersions || r.job == nil && len(r.older) > 0 {
 			return fmt.Errorf("job %s remembers %d versions before its own", r.key, len(r.older))
 		}
 		for _, j := range r.older {
@@ -56,13 +56,13 @@ func ascending[T any](list []*T, nameOf func(*T) string) bool {
 
 func (sn *Snapshot) checkApplied() error {
 	a, n := &sn.aside.applied, 0
-	for key, applied := range sn.AppliedKeys() {
+	for key, applied := range sn.IdempotencyRecords() {
 		n++
-		if got, ok := sn.Applied(key); !ok || got.Index != applied.Index || got.Hash != applied.Hash {
+		if got, ok := sn.IdempotencyRecord(key); !ok || got.Index != applied.Index || got.Hash != applied.Hash {
 			return fmt.Errorf("idempotency key %q is not found by its name", key)
 		}
 	}
-	if n != a.index.Len() || n > AppliedMax {
+	if n != a.index.Len() || n > MaxIdempotencyRecords {
 		return fmt.Errorf("%d idempotency keys in order, %d by name", n, a.index.Len())
 	}
 	return nil

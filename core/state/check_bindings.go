@@ -29,7 +29,7 @@ func (sn *Snapshot) checkBindings() error {
 			case sn.Assignment(a.ID) != a:
 				return fmt.Errorf("assignment %s is not found by its id", a.ID)
 			}
-			if a.Holds() {
+			if a.HoldsCapacity() {
 				assigned[a.ClusterID] = append(assigned[a.ClusterID], a)
 			}
 		}

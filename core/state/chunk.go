@@ -113,8 +113,8 @@ func (c *Chunk) Len() int { return c.n }
 // Node is the node at i; nil where there is none.
 func (c *Chunk) Node(i int) *model.Node { return c.still.nodes[i] }
 
-// Schedulable has a bit for every node that takes new work.
-func (c *Chunk) Schedulable() uint64 { return c.still.schedulable }
+// Eligible has a bit for every node that takes new work.
+func (c *Chunk) Eligible() uint64 { return c.still.schedulable }
 
 // Class is the class of node i: a dense number that holds within a snapshot.
 // ClassKey tells what it stands for.
@@ -127,11 +127,11 @@ func (c *Chunk) Free(d int) []int64 { return c.free[d*ChunkSize:][:ChunkSize:Chu
 // empty.
 func (c *Chunk) Avail(d int) []int64 { return c.still.avail[d*ChunkSize:][:ChunkSize:ChunkSize] }
 
-// Room is what node i has left beside its live allocations; claims are not
+// FreeCapacity is what node i has left beside its live allocations; claims are not
 // taken off. A port that two hold is listed twice.
-func (c *Chunk) Room(i int) model.Room {
+func (c *Chunk) FreeCapacity(i int) model.FreeCapacity {
 	x := c.extra(i)
-	return model.Room{Free: c.free[i:], Stride: ChunkSize, Ports: x.ports, Devices: x.devices}
+	return model.FreeCapacity{Free: c.free[i:], Stride: ChunkSize, Ports: x.ports, Devices: x.devices}
 }
 
 // Rows is the live allocations of node i, ascending by priority, then id.
@@ -141,16 +141,16 @@ func (c *Chunk) Rows(i int) []Row { return slices.Clip(c.use(i).rows) }
 // be a victim; MaxInt32 without any.
 func (c *Chunk) MinPriority(i int) int32 { return c.minPriority[i] }
 
-// Pinned has a bit for every node whose live allocation of the lowest priority is
+// LowestNonPreemptible has a bit for every node whose live allocation of the lowest priority is
 // none that may be a victim. On the others MinPriority is the lowest of all.
-func (c *Chunk) Pinned() uint64 { return c.pinned }
+func (c *Chunk) LowestNonPreemptible() uint64 { return c.pinned }
 
-// Guarded has a bit for every node with a live allocation of whose job more than
+// HasEvictionRules has a bit for every node with a live allocation of whose job more than
 // priority says who may be a victim, or who goes with one.
-func (c *Chunk) Guarded() uint64 { return c.guarded }
+func (c *Chunk) HasEvictionRules() uint64 { return c.guarded }
 
-// Claimed has a bit for every node with claims.
-func (c *Chunk) Claimed() uint64 { return c.claimed }
+// HasClaims has a bit for every node with claims.
+func (c *Chunk) HasClaims() uint64 { return c.claimed }
 
 // Claims is the claims on node i, ascending by id, expired ones included.
 func (c *Chunk) Claims(i int) []*model.Claim { return slices.Clip(c.extra(i).claims) }
@@ -181,17 +181,17 @@ func (c *Chunk) Fitting(ask *model.Ask) uint64 {
 	case fit == 0 || len(dims) == 0:
 		return fit
 	case len(dims) == 1:
-		return fit &^ Lacking(c.column(dims[0]), ask.Vec[dims[0]])
+		return fit &^ BelowMask(c.column(dims[0]), ask.Vec[dims[0]])
 	}
 	// Reading the second column twice costs less than a pass of its own.
 	second, need := c.column(dims[1]), ask.Vec[dims[1]]
 	return fit &^ lacking3(c.column(dims[0]), second, second, ask.Vec[dims[0]], need, need)
 }
 
-// Lacking has a bit for every value of a column below need. Amounts are far below 2^62, so
+// BelowMask has a bit for every value of a column below need. Amounts are far below 2^62, so
 // the sign of the difference is the answer, and shifting it in from the top
 // needs no branch.
-func Lacking(a *[ChunkSize]int64, need int64) uint64 {
+func BelowMask(a *[ChunkSize]int64, need int64) uint64 {
 	var m uint64
 	for i := range a {
 		m = m>>1 | uint64(a[i]-need)&(1<<63)

@@ -43,12 +43,12 @@ func TestChunk_FittingIsFits(t *testing.T) {
 		want := &j.Groups[0].Ask
 		for pos := range nodes {
 			c, i := txn.Chunk(pos/ChunkSize), pos%ChunkSize
-			fits := c.Node(i).Schedulable() && model.Fits(c.Room(i), want, nil).Kind == model.LackNothing
+			fits := c.Node(i).IsEligible() && model.Fits(c.FreeCapacity(i), want, nil).Kind == model.ShortageNone
 			if got := c.Fitting(want)>>i&1 == 1; got != fits {
 				t.Fatalf("node %d: %t, want %t for %v", pos, got, fits, want)
 			}
 		}
-		if last := txn.Chunk(txn.Chunks() - 1); nodes%ChunkSize != 0 && last.Fitting(want)>>(nodes%ChunkSize) != 0 {
+		if last := txn.Chunk(txn.ChunkCount() - 1); nodes%ChunkSize != 0 && last.Fitting(want)>>(nodes%ChunkSize) != 0 {
 			t.Fatal("positions that are not in use fit")
 		}
 	})

@@ -69,9 +69,9 @@ func (v *View) ClusterAssignments(id string) []*model.Assignment {
 	return nil
 }
 
-// ClusterWork yields what ClusterAssignments has, each with its binding; nil where
+// ClusterWorkload yields what ClusterAssignments has, each with its binding; nil where
 // that is gone.
-func (v *View) ClusterWork(id string) iter.Seq2[*model.Assignment, *model.Binding] {
+func (v *View) ClusterWorkload(id string) iter.Seq2[*model.Assignment, *model.Binding] {
 	return func(yield func(*model.Assignment, *model.Binding) bool) {
 		r := v.clusterRow(id)
 		if r == nil {
@@ -94,11 +94,11 @@ func (v *View) ClusterClaims(id string) []*model.Claim {
 	return nil
 }
 
-// ClusterRoom is what a cluster offers to an asker at now: free at once, and
+// ClusterFreeCapacity is what a cluster offers to an asker at now: free at once, and
 // soon, when everything that was told to stop is gone. Claims of others that
 // count against the asker are taken off both. A cluster that is not there, or
 // is down, offers nothing.
-func (v *View) ClusterRoom(id string, asker model.JobKey, priority int32, now int64) (free, soon model.Vector) {
+func (v *View) ClusterFreeCapacity(id string, asker model.JobKey, priority int32, now int64) (free, soon model.Vector) {
 	r := v.clusterRow(id)
 	if r == nil || r.cluster == nil || r.cluster.Down {
 		return free, soon
@@ -115,12 +115,12 @@ func (v *View) ClusterRoom(id string, asker model.JobKey, priority int32, now in
 	return free, soon
 }
 
-// ClusterKept is what a cluster keeps for other pools at lower priorities: it is in
+// ClusterLeasedBelow is what a cluster keeps for other pools at lower priorities: it is in
 // ClusterRoom, and whoever uses it has the others' work revoked there.
-func (v *View) ClusterKept(id string, priority int32) (kept model.Vector) {
+func (v *View) ClusterLeasedBelow(id string, priority int32) (kept model.Vector) {
 	if r := v.clusterRow(id); r != nil {
 		for _, c := range r.claims {
-			if c.Foreign() && c.Priority < priority {
+			if c.IsForeign() && c.Priority < priority {
 				kept.Add(&c.Vec)
 			}
 		}
@@ -128,9 +128,9 @@ func (v *View) ClusterKept(id string, priority int32) (kept model.Vector) {
 	return kept
 }
 
-// ClusterChanged is the index at which the room of a cluster last changed; 0
+// ClusterChangeIndex is the index at which the room of a cluster last changed; 0
 // when nothing is known of it.
-func (v *View) ClusterChanged(id string) uint64 {
+func (v *View) ClusterChangeIndex(id string) uint64 {
 	if r := v.clusterRow(id); r != nil {
 		return r.changed
 	}
@@ -209,7 +209,7 @@ func (t *Txn) accountAssignment(job int32, old, next *model.Assignment) {
 		some = old
 	}
 	r := t.ownCluster(some.ClusterID)
-	if old != nil && old.Holds() {
+	if old != nil && old.HoldsCapacity() {
 		at, found := findAssigned(r.assigned, old.ID)
 		if !found {
 			panic("state: assignment " + old.ID + " is not on its cluster")
@@ -221,7 +221,7 @@ func (t *Txn) accountAssignment(job int32, old, next *model.Assignment) {
 			r.stopping.Sub(&old.Vec)
 		}
 	}
-	if next != nil && next.Holds() {
+	if next != nil && next.HoldsCapacity() {
 		at, _ := findAssigned(r.assigned, next.ID)
 		r.assigned = slices.Insert(slices.Clone(r.assigned), at, next)
 		r.jobs = slices.Insert(slices.Clone(r.jobs), at, job)

@@ -31,7 +31,7 @@ func (t *Txn) SetConfig(c *model.SchedulerConfig) {
 		c.ModifyIndex = t.index
 	}
 	t.config = c
-	t.touch(TableConfig.Whole())
+	t.touch(TableConfig.All())
 }
 
 // UpsertPriorityClass stores a priority class under its name.
@@ -58,6 +58,6 @@ func (t *Txn) DeletePriorityClass(name string) {
 func className(c *model.PriorityClass) string { return c.Name }
 
 func (t *Txn) touchClass(name string) {
-	t.touch(TableConfig.Whole())
+	t.touch(TableConfig.All())
 	t.touch(TableClasses.Of(name))
 }

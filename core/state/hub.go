@@ -45,8 +45,8 @@ type Key struct {
 	ID        string
 }
 
-// Whole watches a whole table.
-func (t Table) Whole() Key { return Key{Table: t} }
+// All watches a whole table.
+func (t Table) All() Key { return Key{Table: t} }
 
 // Of watches what a table holds under a plain id.
 func (t Table) Of(id string) Key { return Key{Table: t, ID: id} }
@@ -175,7 +175,7 @@ func (h *hub) notify(t *Txn) {
 	case t.records:
 		for table := range Table(tables) {
 			if t.tables&(1<<table) != 0 {
-				h.wake(table.Whole())
+				h.wake(table.All())
 			}
 		}
 		for _, k := range t.touched {

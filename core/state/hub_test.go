@@ -67,13 +67,13 @@ func TestWatch_WakesForWhatItWatches(t *testing.T) {
 		wakes bool
 	}{
 		"alloc":                {TableAllocs.Of("a0"), writeAlloc, true},
-		"all allocs":           {TableAllocs.Whole(), writeAlloc, true},
+		"all allocs":           {TableAllocs.All(), writeAlloc, true},
 		"allocs of its job":    {TableJobAllocs.OfJob(keyOf("j0")), writeAlloc, true},
 		"allocs of its node":   {TableNodeAllocs.Of("n0"), writeAlloc, true},
 		"another alloc":        {TableAllocs.Of("a1"), writeAlloc, false},
 		"allocs of other job":  {TableJobAllocs.OfJob(keyOf("j1")), writeAlloc, false},
 		"allocs of other node": {TableNodeAllocs.Of("n1"), writeAlloc, false},
-		"jobs":                 {TableJobs.Whole(), writeAlloc, false},
+		"jobs":                 {TableJobs.All(), writeAlloc, false},
 		"deleted alloc":        {TableAllocs.Of("a0"), func(t *Txn) { t.DeleteAllocs("a0") }, true},
 		"alloc that comes":     {TableAllocs.Of("a9"), func(t *Txn) { t.UpsertAllocs(allocOf(t, "a9", "j1", "n1")) }, true},
 		"job":                  {TableJobs.OfJob(keyOf("j1")), func(t *Txn) { t.MarkDirty(keyOf("j1")) }, true},
@@ -84,8 +84,8 @@ func TestWatch_WakesForWhatItWatches(t *testing.T) {
 		"deleted node":  {TableNodes.Of("n1"), func(t *Txn) { t.DeleteNode("n1") }, true},
 		"eval":          {TableEvals.Of("e0"), func(t *Txn) { t.DeleteEvals("e0") }, true},
 		"evals of job":  {TableJobEvals.OfJob(keyOf("j0")), func(t *Txn) { t.DeleteEvals("e0") }, true},
-		"claims":        {TableClaims.Whole(), func(t *Txn) { t.UpsertClaim(&model.Claim{ID: "c", NodeID: "n0"}) }, true},
-		"configuration": {TableConfig.Whole(), func(t *Txn) { t.SetConfig(&model.SchedulerConfig{}) }, true},
+		"claims":        {TableClaims.All(), func(t *Txn) { t.UpsertClaim(&model.Claim{ID: "c", NodeID: "n0"}) }, true},
+		"configuration": {TableConfig.All(), func(t *Txn) { t.SetConfig(&model.SchedulerConfig{}) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := seeded(t)
@@ -124,7 +124,7 @@ func TestWatch_RegisteredDuringTheTransactionWakes(t *testing.T) {
 
 func TestWatch_AbortAndForkWakeNobody(t *testing.T) {
 	s := seeded(t)
-	w := s.Watch(TableAllocs.Whole(), TableAllocs.Of("a0"))
+	w := s.Watch(TableAllocs.All(), TableAllocs.Of("a0"))
 	txn := s.Begin(2)
 	txn.DeleteAllocs("a0")
 	txn.Abort()
@@ -162,7 +162,7 @@ func TestRestore_ReplacesEverythingAndWakesEverybody(t *testing.T) {
 	if sn.NodeCount() != 0 || sn.Job(keyOf("j1")) != nil {
 		t.Error("something of the old state is left")
 	}
-	if j.CreateIndex != 3 || j.ModifyIndex != 4 || a.CreateIndex != 5 || a.ModifyIndex != 6 || sn.Dirty(j.Key()) != 7 {
+	if j.CreateIndex != 3 || j.ModifyIndex != 4 || a.CreateIndex != 5 || a.ModifyIndex != 6 || sn.DirtyIndex(j.Key()) != 7 {
 		t.Error("a restore changed indexes")
 	}
 	if got := fmt.Sprint(sn.Dims().Names()); got != "[cpu memory disk network zinc gold]" {
@@ -236,13 +236,13 @@ func sleepUntil(ctx context.Context, s *Store, key model.JobKey, at uint64, way 
 		_, err := s.WaitIndex(ctx, at)
 		return err
 	}
-	keys := []Key{TableJobs.Whole()}
+	keys := []Key{TableJobs.All()}
 	if way > 1 {
 		keys = []Key{TableEvals.Of("none"), TableJobs.OfJob(key)}
 	}
 	for {
 		w := s.Watch(keys...)
-		if s.Snapshot().Dirty(key) >= at {
+		if s.Snapshot().DirtyIndex(key) >= at {
 			w.Stop()
 			return nil
 		}

@@ -19,7 +19,7 @@ type jobRow struct {
 	job       *model.Job
 	older     []*model.Job // versions before job, newest first; replaced whole
 	dirty     uint64
-	held      Hold
+	held      PreemptionHold
 	allocs    cow.List
 	evals     cow.List
 	perNodeAt int32 // position in View.perNode; -1 when not listed
@@ -66,37 +66,37 @@ func (v *View) JobVersions(key model.JobKey) []*model.Job {
 	return append([]*model.Job{r.job}, r.older...)
 }
 
-// JobVersionsMax is how many versions of a job are remembered.
-const JobVersionsMax = 6
+// MaxJobVersions is how many versions of a job are remembered.
+const MaxJobVersions = 6
 
-// Dirty is the index of the last change that concerns the job; 0 when nothing
+// DirtyIndex is the index of the last change that concerns the job; 0 when nothing
 // is known of it.
-func (v *View) Dirty(key model.JobKey) uint64 {
+func (v *View) DirtyIndex(key model.JobKey) uint64 {
 	if r := v.jobRow(key); r != nil {
 		return r.dirty
 	}
 	return 0
 }
 
-// Hold is since when what a job lacks waits for free room and may evict nobody: it was
+// PreemptionHold is since when what a job lacks waits for free room and may evict nobody: it was
 // run by a plan that showed whom it evicts, and that left this without a place. The zero
 // Hold is of a job like any other.
-type Hold struct {
+type PreemptionHold struct {
 	Index uint64
 	Time  int64 // Unix nanoseconds
 }
 
-// Held is the hold on what the job lacks.
-func (v *View) Held(key model.JobKey) Hold {
+// PreemptionHold is the hold on what the job lacks.
+func (v *View) PreemptionHold(key model.JobKey) PreemptionHold {
 	if r := v.jobRow(key); r != nil {
 		return r.held
 	}
-	return Hold{}
+	return PreemptionHold{}
 }
 
-// Dirties yields every key of which something is known, ascending, with its
+// DirtyIndexes yields every key of which something is known, ascending, with its
 // Dirty: what a restore needs beside the jobs, as a deleted job may be dirty.
-func (v *View) Dirties() iter.Seq2[model.JobKey, uint64] {
+func (v *View) DirtyIndexes() iter.Seq2[model.JobKey, uint64] {
 	return func(yield func(model.JobKey, uint64) bool) {
 		for _, slot := range v.sortedJobs() {
 			if r := v.jobs.at(slot); !yield(r.key, r.dirty) {
@@ -159,7 +159,7 @@ func (t *Txn) UpsertJob(j *model.Job) error {
 	if r.job != nil {
 		t.stamp(&j.CreateIndex, &j.ModifyIndex, r.job.CreateIndex)
 		if r.job.Version != j.Version {
-			r.older = slices.Insert(slices.Clone(r.older[:min(len(r.older), JobVersionsMax-2)]), 0, r.job)
+			r.older = slices.Insert(slices.Clone(r.older[:min(len(r.older), MaxJobVersions-2)]), 0, r.job)
 		}
 	} else {
 		t.stamp(&j.CreateIndex, &j.ModifyIndex, 0)
@@ -201,7 +201,7 @@ func (t *Txn) DeleteJob(key model.JobKey) {
 	}
 	slot, r := t.ownJob(key)
 	t.countJob(r, -1)
-	r.job, r.older, r.held = nil, nil, Hold{}
+	r.job, r.older, r.held = nil, nil, PreemptionHold{}
 	t.enlist(slot, r)
 	t.dirty(r)
 	t.releaseJob(slot, r)
@@ -223,8 +223,8 @@ func (t *Txn) MarkDirtyAt(key model.JobKey, index uint64) {
 	t.touch(TableJobs.OfJob(key))
 }
 
-// SetHold sets what Held is. It does nothing for a key of which the state knows nothing.
-func (t *Txn) SetHold(key model.JobKey, h Hold) {
+// SetPreemptionHold sets what Held is. It does nothing for a key of which the state knows nothing.
+func (t *Txn) SetPreemptionHold(key model.JobKey, h PreemptionHold) {
 	slot, ok := t.findJob(key)
 	if !ok || t.jobs.at(slot).held == h {
 		return

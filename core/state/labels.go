@@ -50,10 +50,10 @@ func (v *View) findLabel(x labelIndex, l label) (int32, bool) {
 	return t.index.Find(hashLabel(l), func(slot int32) bool { return t.at(slot).label == l })
 }
 
-// Labelled yields the jobs that may have an allocation with all of the labels,
+// JobsMatching yields the jobs that may have an allocation with all of the labels,
 // in no order that means anything. Some of them may not: allocations tell. No
 // labels match nothing.
-func (v *View) Labelled(labels map[string]string) iter.Seq[model.JobKey] {
+func (v *View) JobsMatching(labels map[string]string) iter.Seq[model.JobKey] {
 	return func(yield func(model.JobKey) bool) {
 		if key, ok := firstKey(labels); ok {
 			v.eachListed(carriers, label{key, labels[key]}, yield)
@@ -61,10 +61,10 @@ func (v *View) Labelled(labels map[string]string) iter.Seq[model.JobKey] {
 	}
 }
 
-// Separating yields the jobs that may have an allocation with a separate term
+// JobsSeparatedFrom yields the jobs that may have an allocation with a separate term
 // that matches the labels, in no order that means anything; a job may come more
 // than once. Some of them may not: allocations tell.
-func (v *View) Separating(labels map[string]string) iter.Seq[model.JobKey] {
+func (v *View) JobsSeparatedFrom(labels map[string]string) iter.Seq[model.JobKey] {
 	return func(yield func(model.JobKey) bool) {
 		for key, value := range labels {
 			if !v.eachListed(separators, label{key, value}, yield) {

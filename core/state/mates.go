@@ -19,7 +19,7 @@ func (t *Txn) regroup(old, next *model.Allocation, was, is standing) {
 	switch {
 	case was == live && is == live && old.Job == next.Job:
 		return // it began to work, or told how it is: that frees nobody
-	case was != live && (next.Group.MinCount == 0 || !next.Job.EvictedWhole):
+	case was != live && (next.Group.MinCount == 0 || !next.Job.AllOrNone):
 		return // one more only helps where so many stay and the others go alone
 	}
 	some := old
@@ -30,15 +30,15 @@ func (t *Txn) regroup(old, next *model.Allocation, was, is standing) {
 	if n := len(t.regrouped); n > 0 && t.regrouped[n-1] == key {
 		return
 	}
-	if some.Job.EvictedWhole || next != nil && next.Job.EvictedWhole {
+	if some.Job.AllOrNone || next != nil && next.Job.AllOrNone {
 		t.regrouped = append(t.regrouped, key)
 	}
 }
 
-// Mates is the nodes of those who go with what the entry at this index ended, placed
+// ChangedCohortNodes is the nodes of those who go with what the entry at this index ended, placed
 // or brought to another version, ascending. They may be evicted now, though nothing
 // changed on their nodes.
-func (sn *Snapshot) Mates() (nodes []string) {
+func (sn *Snapshot) ChangedCohortNodes() (nodes []string) {
 	keys := slices.Clone(sn.regrouped)
 	slices.SortFunc(keys, model.JobKey.Compare)
 	for _, key := range slices.Compact(keys) {
@@ -48,12 +48,12 @@ func (sn *Snapshot) Mates() (nodes []string) {
 	return slices.Compact(nodes)
 }
 
-// MatesChanged is, by node, the last index at which a job that goes whole and has
+// CohortChangeIndexes is, by node, the last index at which a job that goes whole and has
 // something there changed anywhere, as far as its allocations that are known tell.
-func (sn *Snapshot) MatesChanged() map[string]uint64 {
+func (sn *Snapshot) CohortChangeIndexes() map[string]uint64 {
 	changed := map[string]uint64{}
 	for job := range sn.Jobs() {
-		if !job.EvictedWhole && !sn.someGoWhole(job) {
+		if !job.AllOrNone && !sn.someGoWhole(job) {
 			continue
 		}
 		newest := job.ModifyIndex
@@ -68,7 +68,7 @@ func (sn *Snapshot) MatesChanged() map[string]uint64 {
 // someGoWhole is whether allocations of earlier versions of a job go whole.
 func (sn *Snapshot) someGoWhole(job *model.Job) (some bool) {
 	if job.Version > 0 {
-		sn.eachMate(job.Key(), func(a *model.Allocation) { some = some || a.Job.EvictedWhole })
+		sn.eachMate(job.Key(), func(a *model.Allocation) { some = some || a.Job.AllOrNone })
 	}
 	return some
 }

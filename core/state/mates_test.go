@@ -14,7 +14,7 @@ func TestMates(t *testing.T) {
 	s := seeded(t)
 	txn := s.Begin(2)
 	whole, elastic, each := jobOf("whole", 20), jobOf("elastic", 20), jobOf("each", 20)
-	whole.EvictedWhole, elastic.EvictedWhole = true, true
+	whole.AllOrNone, elastic.AllOrNone = true, true
 	elastic.Groups[0].MinCount = 1
 	for _, j := range []*model.Job{whole, elastic, each} {
 		if err := txn.UpsertJob(j); err != nil {
@@ -44,7 +44,7 @@ func TestMates(t *testing.T) {
 		}, []string{"n0", "n1"}},
 		{"one is brought to a newer version", func(txn *Txn) {
 			newer := jobOf("whole", 10)
-			newer.EvictedWhole, newer.Version = true, 1
+			newer.AllOrNone, newer.Version = true, 1
 			if err := txn.UpsertJob(newer); err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +71,7 @@ func TestMates(t *testing.T) {
 	} {
 		txn := s.Begin(uint64(3 + i))
 		c.do(txn)
-		if d := cmp.Diff(c.want, checked(t, txn).Mates()); d != "" {
+		if d := cmp.Diff(c.want, checked(t, txn).ChangedCohortNodes()); d != "" {
 			t.Errorf("%s: %s", c.name, d)
 		}
 	}

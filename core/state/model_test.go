@@ -257,7 +257,7 @@ func adoptEvals(w *world, evals []*model.Evaluation) {
 		w.ref.know(e.JobKey())
 	}
 	for _, key := range jobKeys() {
-		if w.ref.known(key) && w.txn.Dirty(key) == w.ref.index {
+		if w.ref.known(key) && w.txn.DirtyIndex(key) == w.ref.index {
 			w.ref.dirty[key] = w.ref.index
 		}
 	}
@@ -278,7 +278,7 @@ func drawJob(t *rapid.T, key model.JobKey) *model.Job {
 		Namespace: key.Namespace, ID: key.ID,
 		Type:           model.JobType(rapid.IntRange(0, model.JobTypes-1).Draw(t, "type")),
 		Priority:       rapid.Int32Range(0, 100).Draw(t, "priority"),
-		NonPreemptible: rapid.Bool().Draw(t, "nonPreemptible"), EvictedWhole: rapid.Bool().Draw(t, "whole"),
+		NonPreemptible: rapid.Bool().Draw(t, "nonPreemptible"), AllOrNone: rapid.Bool().Draw(t, "whole"),
 	}
 	if rapid.Bool().Draw(t, "tolerant") {
 		j.Toleration = &model.PreemptionToleration{MinRuntime: 1}
@@ -317,7 +317,7 @@ func writeJob(t *rapid.T, w *world) {
 	}
 	if old := w.ref.jobs[key]; old == nil || old.Version != j.Version {
 		w.ref.versions[key] = slices.Insert(slices.Clone(w.ref.versions[key]), 0, j)
-		w.ref.versions[key] = w.ref.versions[key][:min(JobVersionsMax, len(w.ref.versions[key]))]
+		w.ref.versions[key] = w.ref.versions[key][:min(MaxJobVersions, len(w.ref.versions[key]))]
 	} else {
 		w.ref.versions[key] = slices.Concat([]*model.Job{j}, w.ref.versions[key][1:])
 	}

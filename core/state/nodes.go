@@ -48,8 +48,8 @@ func (v *View) NodeAt(pos int32) *model.Node {
 // NodeCount is the number of nodes.
 func (v *View) NodeCount() int { return v.nodes }
 
-// Chunks is the number of chunks.
-func (v *View) Chunks() int { return len(v.chunks) }
+// ChunkCount is the number of chunks.
+func (v *View) ChunkCount() int { return len(v.chunks) }
 
 // Chunk is the i-th chunk: positions from i*ChunkSize.
 func (v *View) Chunk(i int) *Chunk { return v.chunks[i] }
@@ -73,17 +73,17 @@ func (v *View) Nodes() iter.Seq[*model.Node] {
 	}
 }
 
-// Classes is one more than the greatest Chunk.Class.
-func (v *View) Classes() int { return v.classes.size() }
+// ClassCount is one more than the greatest Chunk.Class.
+func (v *View) ClassCount() int { return v.classes.size() }
 
 // ClassKey is Node.ClassKey of the nodes of a class.
 func (v *View) ClassKey(id int32) uint64 { return v.classes.at(id).key }
 
-// Discouraging is whether some node has a taint that is a wish rather than a rule.
-func (v *View) Discouraging() bool { return v.discouraging > 0 }
+// HasSoftTaints is whether some node has a taint that is a wish rather than a rule.
+func (v *View) HasSoftTaints() bool { return v.discouraging > 0 }
 
-// Banishing is whether some node has a taint for whose sake work leaves it.
-func (v *View) Banishing() bool { return v.banishing > 0 }
+// HasNoExecuteTaints is whether some node has a taint for whose sake work leaves it.
+func (v *View) HasNoExecuteTaints() bool { return v.banishing > 0 }
 
 // countTaints counts nodes by what their taints do.
 func (t *Txn) countTaints(old, next *model.Node) {
@@ -94,10 +94,10 @@ func (t *Txn) countTaints(old, next *model.Node) {
 		if c.node == nil {
 			continue
 		}
-		if c.node.Discourages() {
+		if c.node.HasSoftTaint() {
 			t.discouraging += c.by
 		}
-		if c.node.Banishes() {
+		if c.node.HasNoExecute() {
 			t.banishing += c.by
 		}
 	}

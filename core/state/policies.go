@@ -33,9 +33,9 @@ func (v *View) PolicyState(name string) *model.PolicyState {
 	return v.aside.states.get(name, stateName)
 }
 
-// RulesChanged is the index of the newest change of what decides who may be evicted: the
+// RulesChangeIndex is the index of the newest change of what decides who may be evicted: the
 // roles of policies, and the scheduler's configuration.
-func (v *View) RulesChanged() uint64 {
+func (v *View) RulesChangeIndex() uint64 {
 	index := v.Config().ModifyIndex
 	for _, p := range v.PolicyStates() {
 		index = max(index, p.ModifyIndex)

@@ -21,13 +21,13 @@ func (t *Txn) rank(e *model.Evaluation) {
 func (t *Txn) waitsSince(e *model.Evaluation) uint64 {
 	for _, id := range [2]string{e.ID, e.Previous} {
 		if old := t.Eval(id); old != nil && old.JobKey() == e.JobKey() {
-			return old.Arrival()
+			return old.ArrivalIndex()
 		}
 	}
 	since := t.index
 	for _, other := range t.EvalsOfJob(e.JobKey()) {
 		if !other.Status.Final() {
-			since = min(since, other.Arrival())
+			since = min(since, other.ArrivalIndex())
 		}
 	}
 	return since

@@ -11,11 +11,11 @@ import (
 // was evicted before a budget was there it does not know.
 
 // recent is evictions under a budget, the oldest first. It is immutable.
-type recent struct{ list []model.EvictionsAt }
+type recent struct{ list []model.EvictionCount }
 
 // add is the evictions with one more, without those that no window reaches any more.
 func (r *recent) add(now int64, rate *model.Rate) *recent {
-	var list []model.EvictionsAt
+	var list []model.EvictionCount
 	if r != nil {
 		list = r.list
 	}
@@ -27,7 +27,7 @@ func (r *recent) add(now int64, rate *model.Rate) *recent {
 	if last := len(list) - 1; last >= 0 && list[last].At >= now {
 		list[last].N++ // of the same entry, or a clock went back
 	} else {
-		list = append(list, model.EvictionsAt{At: now, N: 1})
+		list = append(list, model.EvictionCount{At: now, N: 1})
 	}
 	return &recent{list}
 }
@@ -63,7 +63,7 @@ func (t *Txn) countEviction(old, next *model.Allocation) {
 
 // RecentEvictions is when allocations under the budget at a position in Budgets were
 // evicted lately, the oldest first, where it bounds that. It is shared and read-only.
-func (v *View) RecentEvictions(at int32) []model.EvictionsAt {
+func (v *View) RecentEvictions(at int32) []model.EvictionCount {
 	if r := v.budgetCounts.At(int(at)).recent; r != nil {
 		return r.list
 	}
@@ -71,7 +71,7 @@ func (v *View) RecentEvictions(at int32) []model.EvictionsAt {
 }
 
 // RestoreEvictions gives a budget the evictions that a snapshot remembers.
-func (t *Txn) RestoreEvictions(key model.BudgetKey, list []model.EvictionsAt) {
+func (t *Txn) RestoreEvictions(key model.BudgetKey, list []model.EvictionCount) {
 	at, found := t.budgets.find(key)
 	if !found || len(list) == 0 {
 		return
@@ -81,9 +81,9 @@ func (t *Txn) RestoreEvictions(key model.BudgetKey, list []model.EvictionsAt) {
 	t.budgetCounts.Set(t.owner, at, c)
 }
 
-// MoreEvictionsAt is when the budget at a position in Budgets allows more evictions
+// NextEvictionAt is when the budget at a position in Budgets allows more evictions
 // than it does now by the passing of time alone, in Unix nanoseconds; 0: never.
-func (v *View) MoreEvictionsAt(at int32, now int64) int64 {
+func (v *View) NextEvictionAt(at int32, now int64) int64 {
 	rate := v.budgets.list[at].MaxEvictions
 	if rate == nil {
 		return 0

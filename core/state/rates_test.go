@@ -72,11 +72,11 @@ func TestRates_CountTheEvictionsOfAWindow(t *testing.T) {
 					n++
 				}
 			}
-			if got := sn.BudgetSlack(int32(k), at); got != 3-n {
+			if got := sn.DisruptionsAllowed(int32(k), at); got != 3-n {
 				t.Fatalf("at %d, budget %s has %d left, want %d", i, b.Name, got, 3-n)
 			}
-			more := sn.MoreEvictionsAt(int32(k), at)
-			if (more == 0) != (n == 0) || more != 0 && sn.BudgetSlack(int32(k), more) <= 3-n {
+			more := sn.NextEvictionAt(int32(k), at)
+			if (more == 0) != (n == 0) || more != 0 && sn.DisruptionsAllowed(int32(k), more) <= 3-n {
 				t.Fatalf("at %d, budget %s allows more at %d", i, b.Name, more)
 			}
 			if len(sn.RecentEvictions(int32(k))) > 14 {

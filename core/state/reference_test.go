@@ -231,8 +231,8 @@ func compareJobs(t *rapid.T, v *View, r *reference) {
 		if !slices.Equal(v.JobVersions(key), r.versions[key]) {
 			t.Fatalf("job %s has %d versions, want %d, or others", key, len(v.JobVersions(key)), len(r.versions[key]))
 		}
-		if v.Dirty(key) != r.dirty[key] {
-			t.Fatalf("job %s is dirty at %d, want %d", key, v.Dirty(key), r.dirty[key])
+		if v.DirtyIndex(key) != r.dirty[key] {
+			t.Fatalf("job %s is dirty at %d, want %d", key, v.DirtyIndex(key), r.dirty[key])
 		}
 		var got []string
 		for _, a := range v.AppendJobAllocs(nil, key) {
@@ -252,7 +252,7 @@ func compareLabels(t *rapid.T, v *View, r *reference) {
 			labelKeys[0]: labelValues[i%len(labelValues)], labelKeys[1]: labelValues[i/len(labelValues)],
 		}
 		have := &model.LabelTerm{Labels: labels}
-		labelled, separating := slices.Collect(v.Labelled(labels)), slices.Collect(v.Separating(labels))
+		labelled, separating := slices.Collect(v.JobsMatching(labels)), slices.Collect(v.JobsSeparatedFrom(labels))
 		for _, key := range slices.Concat(labelled, separating) {
 			if !r.known(key) {
 				t.Fatalf("labels %v lead to %s, of which nothing is left", labels, key)
@@ -294,15 +294,15 @@ func compareNodes(t *rapid.T, v *View, r *reference) {
 		}
 		c, i := v.Chunk(int(pos/ChunkSize)), int(pos%ChunkSize)
 		free, ports, devices := r.room(id, asker, -1<<31, 1<<62)
-		compareRoom(t, c.Room(i), free, ports, devices)
-		fits := model.Fits(model.RoomOf(&free, nil, nil), &ask, nil).Kind == model.LackNothing && r.nodes[id].Schedulable()
+		compareRoom(t, c.FreeCapacity(i), free, ports, devices)
+		fits := model.Fits(model.NewFreeCapacity(&free, nil, nil), &ask, nil).Kind == model.ShortageNone && r.nodes[id].IsEligible()
 		if c.Fitting(&ask)>>i&1 == 1 != fits {
 			t.Fatalf("node %s fits %t, want %t", id, !fits, fits)
 		}
 		for _, priority := range []int32{0, 50, 100} {
 			scratch := model.Vector{model.MaxDimensions - 1: 7}
 			free, ports, devices := r.room(id, asker, priority, now)
-			compareRoom(t, v.RoomFor(pos, asker, priority, now, &scratch), free, ports, devices)
+			compareRoom(t, v.FreeCapacityFor(pos, asker, priority, now, &scratch), free, ports, devices)
 		}
 		rows := r.onNode(id, (*model.Allocation).Live)
 		slices.SortFunc(rows, func(a, b *model.Allocation) int {
@@ -317,7 +317,7 @@ func compareNodes(t *rapid.T, v *View, r *reference) {
 	}
 }
 
-func compareRoom(t *rapid.T, room model.Room, free model.Vector, ports []uint16, devices []int32) {
+func compareRoom(t *rapid.T, room model.FreeCapacity, free model.Vector, ports []uint16, devices []int32) {
 	for d := range 16 {
 		if at := d * room.Stride; at < len(room.Free) && room.Free[at] != free[d] {
 			t.Fatalf("dimension %d: %d free, want %d", d, room.Free[at], free[d])

@@ -186,7 +186,7 @@ func (w *nodeWriter) insertRow(at int, row Row) {
 func (w *nodeWriter) addRow(a *model.Allocation) {
 	row := rowOf(a)
 	w.insertRow(searchRow(w.u.rows, a), row)
-	if a.Job.Guarded() {
+	if a.Job.HasEvictionRules() {
 		w.u.guarded++
 	}
 	w.take(a, 1)
@@ -196,7 +196,7 @@ func (w *nodeWriter) removeRow(a *model.Allocation) {
 	w.ownRows()
 	at := w.findRow(a)
 	w.u.rows = slices.Delete(w.u.rows, at, at+1)
-	if a.Job.Guarded() {
+	if a.Job.HasEvictionRules() {
 		w.u.guarded--
 	}
 	w.take(a, -1)
@@ -318,7 +318,7 @@ func (w *nodeWriter) setStatus(n *model.Node) {
 
 func (w *nodeWriter) setSchedulable(n *model.Node) {
 	bit := uint64(1) << w.i
-	if n != nil && n.Schedulable() {
+	if n != nil && n.IsEligible() {
 		w.c.still.schedulable |= bit
 	} else {
 		w.c.still.schedulable &^= bit

@@ -28,7 +28,7 @@ type Feed struct {
 	slacks map[model.BudgetKey]slack
 }
 
-var _ broker.Sieve = (*scheduler.Screen)(nil)
+var _ broker.UnblockFilter = (*scheduler.Screen)(nil)
 
 // Evals takes evaluations as they were applied at snap, and returns those that
 // thereby became needless: a job of which everything is placed waits for
@@ -54,8 +54,8 @@ func (f *Feed) Evals(snap *state.Snapshot, now int64, evals ...*model.Evaluation
 				}
 			}
 		case e.Status == model.EvalFailed || e.Status == model.EvalCancelled:
-			f.Broker.Forget(e.ID)
-			f.Blocked.Forget(e.ID)
+			f.Broker.Remove(e.ID)
+			f.Blocked.Remove(e.ID)
 		}
 	}
 	return needless
@@ -151,8 +151,8 @@ func (f *Feed) offer(snap *state.Snapshot, now int64, nodes map[string]uint64) (
 
 // changedAt is the index of the last change on a place.
 func changedAt(snap *state.Snapshot, id string) uint64 {
-	if cluster, ok := model.ClusterOfPlace(id); ok {
-		return snap.ClusterChanged(cluster)
+	if cluster, ok := model.ParseClusterLocation(id); ok {
+		return snap.ClusterChangeIndex(cluster)
 	}
 	pos, ok := snap.Position(id)
 	if !ok {
@@ -161,8 +161,8 @@ func changedAt(snap *state.Snapshot, id string) uint64 {
 	return snap.Chunk(int(pos) / state.ChunkSize).ModifyIndex(int(pos) % state.ChunkSize)
 }
 
-func (f *Feed) unblock(snap *state.Snapshot, nodeID string, index uint64, screen broker.Screen) (woke bool) {
-	if id, ok := model.ClusterOfPlace(nodeID); ok { // no class of nodes takes bindings
+func (f *Feed) unblock(snap *state.Snapshot, nodeID string, index uint64, screen broker.UnblockFilter) (woke bool) {
+	if id, ok := model.ParseClusterLocation(nodeID); ok { // no class of nodes takes bindings
 		return snap.Cluster(id) != nil && len(f.Blocked.Unblock(0, nodeID, index, screen)) > 0
 	}
 	node := snap.Node(nodeID)
@@ -181,7 +181,7 @@ func (f *Feed) screen(snap *state.Snapshot, now int64) *scheduler.Screen {
 // a batch; the caller writes them.
 func (f *Feed) Reap(now int64) []*model.Evaluation {
 	var ends []*model.Evaluation
-	for _, list := range [][]*broker.Cancelled{f.Broker.TakeCancelable(0), f.Blocked.TakeDuplicates(0)} {
+	for _, list := range [][]*broker.Cancellation{f.Broker.PopCancelable(0), f.Blocked.PopDuplicates(0)} {
 		for _, c := range list {
 			ends = append(ends, Cancelled(c.Eval, c.SupersededBy, now))
 		}

@@ -24,7 +24,7 @@ func (f *Feed) Budgets(snap *state.Snapshot, now int64) (woke bool) {
 	slacks := make(map[model.BudgetKey]slack, len(snap.Budgets()))
 	var nodes []string
 	for at, b := range snap.Budgets() {
-		is := slack{snap.BudgetSlack(int32(at), now), b}
+		is := slack{snap.DisruptionsAllowed(int32(at), now), b}
 		slacks[b.Key()] = is
 		was, known := f.slacks[b.Key()]
 		if f.slacks == nil || known && was.left < ample && (is.left > was.left || is.of != was.of) {
@@ -58,7 +58,7 @@ type slack struct {
 
 // appendHolders appends the nodes with something that a budget is about.
 func appendHolders(nodes []string, snap *state.Snapshot, b *model.Budget) []string {
-	for a := range snap.UnderBudget(b) {
+	for a := range snap.BudgetAllocs(b) {
 		nodes = append(nodes, a.NodeID)
 	}
 	return nodes

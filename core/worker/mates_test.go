@@ -13,7 +13,7 @@ import (
 // that wait for n1 since index 2. At index 3 the instance on n2 ends: nothing
 // happens on n1, but who kept the other there is gone.
 func halves(q *queue) (ended *state.Snapshot) {
-	whole := coretest.Job("whole").Type(model.JobBatch).Priority(10).Ask(5, 0, 0).Change(func(j *model.Job) { j.EvictedWhole = true }).Obj()
+	whole := coretest.Job("whole").Type(model.JobBatch).Priority(10).Ask(5, 0, 0).Change(func(j *model.Job) { j.AllOrNone = true }).Obj()
 	brief := &model.Allocation{}
 	q.apply(func(txn *state.Txn) []*model.Evaluation {
 		txn.SetConfig(coretest.AllPreempt())
@@ -67,10 +67,10 @@ func (q *queue) wants(job string) broker.Delivery {
 func TestSettle_OffersWhatAMateLeftToTheNext(t *testing.T) {
 	q := newQueue(t)
 	ended := halves(q)
-	if got := ended.Mates(); len(got) != 1 || got[0] != "n1" {
+	if got := ended.ChangedCohortNodes(); len(got) != 1 || got[0] != "n1" {
 		t.Fatalf("mates on %v", got)
 	}
-	q.feed.Room(ended, 1, ended.Mates()...)
+	q.feed.Room(ended, 1, ended.ChangedCohortNodes()...)
 	d := q.wants("first")
 	if err := q.broker.Ack(d.Eval.ID, d.Token, ended.Index()); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func newDesk(t *testing.T, workers int, change func(*worker.Config)) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{t: t, broker: b, store: coretest.Filled(4, 0)}
+	d := &desk{t: t, broker: b, store: coretest.FilledStore(4, 0)}
 	b.Enable()
 	policies := coretest.Policies(func() sdk.Policy { return nomad.New() })
 	t.Cleanup(policies.Unpin)
@@ -93,7 +93,7 @@ func (d *desk) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.
 // job has an evaluation of a job of its own wait for a worker.
 func (d *desk) job(id string) {
 	j := coretest.Job(id).Ask(10, 10, 10).Obj()
-	snap := coretest.Put(d.store, j)
+	snap := coretest.PutJobs(d.store, j)
 	e := coretest.Eval(j)
 	e.CreateIndex, e.ModifyIndex = snap.Index(), snap.Index()
 	d.broker.Enqueue(e)
@@ -291,7 +291,7 @@ func TestWorker_AnEvaluationThatIsOverIsWorkedOnAsItEnded(t *testing.T) {
 				d.plan = committed
 				j := coretest.Job("a").Ask(c.ask, 10, 10).Obj()
 				e := coretest.Eval(j)
-				e.CreateIndex = coretest.Put(d.store, j).Index()
+				e.CreateIndex = coretest.PutJobs(d.store, j).Index()
 				e.ModifyIndex, e.Status = e.CreateIndex, model.EvalBlocked
 				d.broker.Enqueue(e)
 				over := *e

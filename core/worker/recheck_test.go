@@ -73,10 +73,10 @@ func TestWork_ARecheckThatIsHandedOutHasItsTime(t *testing.T) {
 		}
 	}
 	txn.UpsertAssignment(&model.Assignment{
-		ID: "leaving", Binding: gone.Key(), ClusterID: "m1", Replicas: 1, Vec: gone.Needs(1), Desired: model.DesiredEvict,
+		ID: "leaving", Binding: gone.Key(), ClusterID: "m1", Replicas: 1, Vec: gone.TotalAsk(1), Desired: model.DesiredEvict,
 	})
 	txn.UpsertClaim(&model.Claim{
-		ID: "claim", Claimant: b.Key(), ClusterID: "m1", Vec: b.Needs(1), Priority: 5, Expiry: expiry.UnixNano(),
+		ID: "claim", Claimant: b.Key(), ClusterID: "m1", Vec: b.TotalAsk(1), Priority: 5, Expiry: expiry.UnixNano(),
 	})
 	txn.SetConfig(coretest.AllPreempt())
 	snap := txn.Snapshot()

@@ -65,12 +65,12 @@ func (f *Feed) offerAll(snap *state.Snapshot, now int64) {
 	case waiting*snap.NodeCount() > askEach:
 		f.Changed(snap.Index())
 	default:
-		nodes := snap.MatesChanged()
+		nodes := snap.CohortChangeIndexes()
 		for n := range snap.Nodes() {
 			nodes[n.ID] = max(nodes[n.ID], 0)
 		}
 		for c := range snap.Clusters() {
-			nodes[model.ClusterPlace(c.ID)] = 0
+			nodes[model.ClusterLocation(c.ID)] = 0
 		}
 		f.offer(snap, now, nodes)
 	}

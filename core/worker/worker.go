@@ -174,7 +174,7 @@ func (w *Worker) process(ctx context.Context, d *broker.Delivery, report *Report
 			return nil, fmt.Errorf("plan: %w", err)
 		}
 		report.Plans, report.Results = append(report.Plans, out.Plan), append(report.Results, result)
-		if result.Full() {
+		if result.FullyCommitted() {
 			return snap, nil
 		}
 		if job := snap.Job(d.Eval.JobKey()); job != nil {

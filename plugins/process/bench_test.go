@@ -56,10 +56,10 @@ func BenchmarkProcessCall(b *testing.B) {
 // evaluation of a service job, plan not written.
 func BenchmarkProcessB(b *testing.B) {
 	h := newHost(b, Options{})
-	store := coretest.Filled(5000, 10)
+	store := coretest.FilledStore(5000, 10)
 	for _, count := range []int{1, 100} {
-		job := coretest.Asker(count).Change(func(j *model.Job) { j.ID = fmt.Sprintf("asker-%d", count) }).Obj()
-		snap := coretest.Put(store, job)
+		job := coretest.PreemptingJob(count).Change(func(j *model.Job) { j.ID = fmt.Sprintf("asker-%d", count) }).Obj()
+		snap := coretest.PutJobs(store, job)
 		for _, name := range contenders {
 			for form, m := range forms(b, h, name) {
 				b.Run(fmt.Sprintf("%s/%s/nodes=5000/count=%d", name, form, count), func(b *testing.B) {

@@ -79,7 +79,7 @@ func NewHost(o Options) (*Host, error) {
 	if !abi.LittleEndian() {
 		return nil, errBigEndian
 	}
-	o.Limits = o.Limits.Or(policy.DefaultLimits)
+	o.Limits = o.Limits.WithDefaults(policy.DefaultLimits)
 	o.Restart = o.Restart.orDefaults()
 	if o.StartTimeout <= 0 {
 		o.StartTimeout = 10 * time.Second

@@ -97,8 +97,8 @@ func TestVersion_ReplacesAProcessThatDiedWhileIdle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.Hold()
-	defer v.Drop()
+	v.AddRef()
+	defer v.ReleaseRef()
 	for range 3 {
 		i, err := v.Acquire()
 		if err != nil {

@@ -56,7 +56,7 @@ func (h *Host) Load(ctx context.Context, path string, o LoadOptions) (*Module, e
 		return nil, titled("", digest, err)
 	}
 	m := &Module{
-		host: h, digest: digest, limits: o.Limits.Or(h.options.Limits),
+		host: h, digest: digest, limits: o.Limits.WithDefaults(h.options.Limits),
 		strikes: strikes{restart: h.options.Restart}, log: h.log.With("digest", digest),
 	}
 	m.program = program{file: file, args: o.Args, env: o.Env, memory: m.limits.Memory, log: guestlog.New(m.log, abi.MaxLog)}

@@ -84,7 +84,7 @@ func (l *Loader) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	src.Module, src.Closed = m, m.Close
+	src.Module, src.OnClosed = m, m.Close
 	if src.Config, err = withManifest(b, spec.Config); err != nil {
 		m.Close()
 		return nil, err
@@ -95,8 +95,8 @@ func (l *Loader) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
 		return nil, err
 	}
 	if err := agrees(b, v, m); err != nil {
-		v.Hold()
-		v.Drop()
+		v.AddRef()
+		v.ReleaseRef()
 		return nil, err
 	}
 	return v, nil
@@ -150,7 +150,7 @@ func (l *Loader) module(ctx context.Context, b *bundle.Bundle) (Module, error) {
 	if host == nil {
 		return nil, fmt.Errorf("%s is a policy of kind %s, which is not run here", b.Path, b.Manifest.Kind)
 	}
-	m, err := host.Load(ctx, b, limits.Or(l.o.Limits).UpTo(l.o.Most))
+	m, err := host.Load(ctx, b, limits.WithDefaults(l.o.Limits).CappedAt(l.o.Most))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Path, err)
 	}

@@ -101,8 +101,8 @@ func (h *PolicyHost) Describe(ctx context.Context, r policy.LoadRequest) (*model
 	if err != nil {
 		return nil, err
 	}
-	v.Hold()
-	defer v.Drop()
+	v.AddRef()
+	defer v.ReleaseRef()
 	d.ID, d.Name, d.Digest, d.Config, d.Grants = v.ID, v.Name, v.Digest, v.Config(), v.Grants
 	if r.Name == "" && spec.Bundle != nil && !spec.Bundle.Described() {
 		d.Name = v.Info().Name // a module alone goes by what it calls itself
@@ -124,7 +124,7 @@ func (h *PolicyHost) describeBundle(r policy.LoadRequest, spec *Spec, d *model.P
 	if err != nil {
 		return err
 	}
-	limits := own.Or(h.o.Limits).Or(policy.DefaultLimits).UpTo(h.o.Most)
+	limits := own.WithDefaults(h.o.Limits).WithDefaults(policy.DefaultLimits).CappedAt(h.o.Most)
 	d.Limits = model.PolicyLimits{
 		Fuel: limits.Fuel, FuelPerRow: limits.FuelPerRow, Memory: limits.Memory, Time: int64(limits.Time),
 	}
@@ -149,8 +149,8 @@ func check(r policy.LoadRequest) error {
 	if given != 1 {
 		errs = append(errs, fmt.Errorf("%d of a module, a built-in policy and an executable are given; want exactly one", given))
 	}
-	if len(r.Module) > policy.MaxModule {
-		errs = append(errs, fmt.Errorf("the module has %d bytes, and a policy may have %d MiB", len(r.Module), policy.MaxModule>>20))
+	if len(r.Module) > policy.MaxModuleSize {
+		errs = append(errs, fmt.Errorf("the module has %d bytes, and a policy may have %d MiB", len(r.Module), policy.MaxModuleSize>>20))
 	}
 	if r.Name != "" {
 		if err := bundle.CheckName(r.Name); err != nil {
@@ -228,8 +228,8 @@ func (h *PolicyHost) Open(ctx context.Context, v *model.PolicyVersion, module []
 		return nil, err
 	}
 	if err := SelfTest(opened); err != nil {
-		opened.Hold()
-		opened.Drop()
+		opened.AddRef()
+		opened.ReleaseRef()
 		return nil, fmt.Errorf("it failed its test before it may decide anything: %w", err)
 	}
 	return opened, nil
@@ -251,7 +251,7 @@ func (h *PolicyHost) open(ctx context.Context, v *model.PolicyVersion, module []
 	if err != nil {
 		return nil, err
 	}
-	src.Module, src.Closed = m, m.Close
+	src.Module, src.OnClosed = m, m.Close
 	opened, err := policy.NewVersion(src)
 	if err != nil {
 		m.Close()
@@ -297,7 +297,7 @@ func (h *PolicyHost) load(ctx context.Context, v *model.PolicyVersion, module []
 	}
 	l := v.Limits
 	limits := policy.Limits{Fuel: l.Fuel, FuelPerRow: l.FuelPerRow, Memory: l.Memory, Time: time.Duration(l.Time)}
-	return host.Load(ctx, b, limits.Or(h.o.Limits).UpTo(h.o.Most))
+	return host.Load(ctx, b, limits.WithDefaults(h.o.Limits).CappedAt(h.o.Most))
 }
 
 // signers names the trusted keys.

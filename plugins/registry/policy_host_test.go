@@ -100,7 +100,7 @@ func TestDescribe_NamesEveryProblemAtOnce(t *testing.T) {
 		{policy.LoadRequest{Module: moduleOf("calm"), Config: []byte(`{"knob":10,"nob":1}`)}, []string{"knob: 10 does not fit", "nob: there is no such setting"}},
 		{policy.LoadRequest{Module: []byte("#!/bin/sh")}, []string{"no WebAssembly module"}},
 		{policy.LoadRequest{Module: moduleOf("broken")}, []string{"cannot be compiled"}},
-		{policy.LoadRequest{Module: append(moduleOf("calm"), make([]byte, policy.MaxModule)...)}, []string{"8 MiB"}},
+		{policy.LoadRequest{Module: append(moduleOf("calm"), make([]byte, policy.MaxModuleSize)...)}, []string{"8 MiB"}},
 		{policy.LoadRequest{Builtin: "gone"}, []string{"no built-in policy", "default"}},
 		{policy.LoadRequest{Executable: "gone"}, []string{"allows none"}},
 		{policy.LoadRequest{Module: moduleOf("calm"), Signature: []byte("{}")}, []string{"without the policy.yaml"}},
@@ -147,8 +147,8 @@ func TestOpen_TestsTheVersionAndKeepsToWhatTheOperatorAllows(t *testing.T) {
 	if err != nil || opened.ID != v.ID || opened.OnFault != policy.AsConfigured {
 		t.Fatal(opened, err)
 	}
-	opened.Hold()
-	opened.Drop()
+	opened.AddRef()
+	opened.ReleaseRef()
 	if _, err := h.Open(t.Context(), v, moduleOf("calmer")); err == nil || !strings.Contains(err.Error(), "the version is of") {
 		t.Error("another module was opened:", err)
 	}
@@ -202,8 +202,8 @@ func TestPolicyHost_RunsNoExecutableThatIsNotOnTheList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		opened.Hold()
-		opened.Drop()
+		opened.AddRef()
+		opened.ReleaseRef()
 	}
 	v := describe(t, h, policy.LoadRequest{Executable: "tool"})
 	v.Digest = bundle.Digest([]byte("other"))

@@ -24,7 +24,7 @@ type Registry struct {
 	mu     sync.Mutex
 	loaded []*policy.Version // each held by the registry
 	slots  map[string]*slot  // by name
-	active *policy.Active
+	active *policy.ActiveSet
 	closed bool
 }
 
@@ -48,12 +48,12 @@ func New(o Options) (*Registry, error) {
 		return nil, err
 	}
 	r.slots[policy.DefaultName] = &slot{current: v}
-	r.active = policy.NewActive(set)
+	r.active = policy.NewActiveSet(set)
 	return r, nil
 }
 
 // Active is the set in force.
-func (r *Registry) Active() *policy.Active { return r.active }
+func (r *Registry) Active() *policy.ActiveSet { return r.active }
 
 // Load loads a policy and tests it. It decides nothing until it is activated.
 // Who loads the same version twice gets the same one.
@@ -62,19 +62,19 @@ func (r *Registry) Load(ctx context.Context, spec Spec) (*policy.Version, error)
 	if err != nil {
 		return nil, err
 	}
-	v.Hold()
+	v.AddRef()
 	if err := SelfTest(v); err != nil {
-		v.Drop()
+		v.ReleaseRef()
 		return nil, fmt.Errorf("%s failed its test before it may decide anything: %w", spec.Use, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		v.Drop()
+		v.ReleaseRef()
 		return nil, errors.New("the policies of this server are closed")
 	}
 	if i := slices.IndexFunc(r.loaded, func(l *policy.Version) bool { return interchangeable(l, v) }); i >= 0 && spec.Observe == nil {
-		v.Drop()
+		v.ReleaseRef()
 		return r.loaded[i], nil
 	}
 	r.loaded = append(r.loaded, v)
@@ -158,7 +158,7 @@ func (r *Registry) Unload(v *policy.Version) error {
 		s.last = nil
 	}
 	r.loaded = slices.Delete(r.loaded, i, i+1)
-	v.Drop()
+	v.ReleaseRef()
 	return nil
 }
 
@@ -222,7 +222,7 @@ func (r *Registry) Close() {
 	r.closed = true
 	r.active.Close()
 	for _, v := range r.loaded {
-		v.Drop()
+		v.ReleaseRef()
 	}
 	r.loaded, r.slots = nil, nil
 }

@@ -213,7 +213,7 @@ func TestActivate_UnderLoadNobodySeesAFaultOrAMixture(t *testing.T) {
 				default:
 				}
 				set := r.Active().Pin()
-				v, err := set.Pick("p", "")
+				v, err := set.Select("p", "")
 				if err == nil {
 					err = registry.SelfTest(v)
 				}

@@ -54,7 +54,7 @@ func (q *question) ask(v *policy.Version, in policy.Instance) (string, error) {
 	if v.Hooks().Has(policy.HookDelta) {
 		gap := slices.Repeat([]int32{q.candidates.Preemptor.Delta}, q.candidates.Rows.Len())
 		var recheck sdk.Recheck
-		if err := v.Count("PriorityDelta", in.PriorityDelta(q.candidates, gap, &recheck)); err != nil {
+		if err := v.RecordCall("PriorityDelta", in.PriorityDelta(q.candidates, gap, &recheck)); err != nil {
 			return "", err
 		}
 		all = append(all, gap, recheck)
@@ -62,12 +62,12 @@ func (q *question) ask(v *policy.Version, in policy.Instance) (string, error) {
 	if v.Hooks().Has(policy.HookScoreVictims) {
 		n := q.candidates.Rows.Len()
 		out := sdk.VictimScores{Tier: make([]int64, n), Score: make([]float64, n)}
-		if err := v.Count("ScoreVictims", in.ScoreVictims(q.candidates, &out)); err != nil {
+		if err := v.RecordCall("ScoreVictims", in.ScoreVictims(q.candidates, &out)); err != nil {
 			return "", err
 		}
 		for row, s := range out.Score {
 			if math.IsNaN(s) || math.IsInf(s, -1) {
-				return "", v.Misanswer("ScoreVictims", "row %d has the score %v; only finite scores and +Inf (never) mean something", row, s)
+				return "", v.RecordBadAnswer("ScoreVictims", "row %d has the score %v; only finite scores and +Inf (never) mean something", row, s)
 			}
 		}
 		all = append(all, out)
@@ -84,12 +84,12 @@ func (q *question) ask(v *policy.Version, in policy.Instance) (string, error) {
 		for k := range out.Tiers {
 			out.Tiers[k] = make([]int64, q.options.Len())
 		}
-		if err := v.Count("ScoreOptions", in.ScoreOptions(q.options, &out)); err != nil {
+		if err := v.RecordCall("ScoreOptions", in.ScoreOptions(q.options, &out)); err != nil {
 			return "", err
 		}
 		for i, s := range out.Score {
 			if math.IsNaN(s) || math.IsInf(s, 0) {
-				return "", v.Misanswer("ScoreOptions", "option %d has the score %v; scores must be finite", i, s)
+				return "", v.RecordBadAnswer("ScoreOptions", "option %d has the score %v; scores must be finite", i, s)
 			}
 		}
 		all = append(all, out)
@@ -111,7 +111,7 @@ func (q *question) bindings(v *policy.Version, in policy.Instance) (sdk.BindingV
 	for k := range out.Tiers {
 		out.Tiers[k] = make([]int64, q.candidates.Len())
 	}
-	if err := v.Count(hook, in.PreemptBindings(q.candidates, &out)); err != nil {
+	if err := v.RecordCall(hook, in.PreemptBindings(q.candidates, &out)); err != nil {
 		return out, err
 	}
 	return out, q.check(v, hook, &out.Selection)
@@ -121,7 +121,7 @@ func (q *question) selection(v *policy.Version, in policy.Instance) (sdk.Selecti
 	const hook = "SelectVictims"
 	var out sdk.Selection
 	out.Reset()
-	if err := v.Count(hook, in.SelectVictims(q.candidates, &out)); err != nil {
+	if err := v.RecordCall(hook, in.SelectVictims(q.candidates, &out)); err != nil {
 		return out, err
 	}
 	return out, q.check(v, hook, &out)
@@ -131,16 +131,16 @@ func (q *question) selection(v *policy.Version, in policy.Instance) (sdk.Selecti
 func (q *question) check(v *policy.Version, hook string, out *sdk.Selection) error {
 	c := q.candidates
 	if out.Len() != c.Len() {
-		return v.Misanswer(hook, "answered %d options of %d", out.Len(), c.Len())
+		return v.RecordBadAnswer(hook, "answered %d options of %d", out.Len(), c.Len())
 	}
 	for i := range c.Len() {
 		rows := slices.Sorted(slices.Values(out.Rows(i)))
 		for k, row := range rows {
 			if row < c.FirstRow[i] || row >= c.FirstRow[i+1] {
-				return v.Misanswer(hook, "option %d lists row %d, which is not one of its rows %d to %d", i, row, c.FirstRow[i], c.FirstRow[i+1]-1)
+				return v.RecordBadAnswer(hook, "option %d lists row %d, which is not one of its rows %d to %d", i, row, c.FirstRow[i], c.FirstRow[i+1]-1)
 			}
 			if k > 0 && rows[k-1] == row {
-				return v.Misanswer(hook, "option %d lists row %d twice", i, row)
+				return v.RecordBadAnswer(hook, "option %d lists row %d twice", i, row)
 			}
 		}
 	}

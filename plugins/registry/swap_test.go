@@ -96,10 +96,10 @@ func contended() (*state.Snapshot, *model.Evaluation) {
 func told(out *scheduler.Outcome) string {
 	var words []string
 	for _, g := range out.Plan.Groups {
-		for _, a := range g.Place {
+		for _, a := range g.Placements {
 			words = append(words, fmt.Sprintf("%s@%s by %s", a.ID, a.NodeID, a.PolicyVersion))
 		}
-		for _, a := range g.Evict {
+		for _, a := range g.Evictions {
 			words = append(words, "over "+a.AllocID)
 		}
 	}

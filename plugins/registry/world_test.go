@@ -124,7 +124,7 @@ func load(t testing.TB, r *registry.Registry, spec registry.Spec) *policy.Versio
 func inForce(r *registry.Registry, name string) string {
 	set := r.Active().Pin()
 	defer set.Unpin()
-	v, err := set.Pick(name, "")
+	v, err := set.Select(name, "")
 	if err != nil {
 		return ""
 	}

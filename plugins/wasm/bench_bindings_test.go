@@ -115,7 +115,7 @@ func newBindingPool(b testing.TB, set *policy.Set, clusters int, cpu int64) *bin
 	txn.SetConfig(&config)
 	txn.Commit()
 	applier := planner.NewApplier(planner.Config{
-		Store: p.store, Committer: planner.Direct{Store: p.store, Observe: p.committed}, Rules: &scheduler.CommitRules{},
+		Store: p.store, Committer: planner.DirectCommitter{Store: p.store, OnCommit: p.committed}, PlacementVerifier: &scheduler.CommitRules{},
 	})
 	p.worker = worker.New(worker.Config{
 		Broker: p.broker, Planner: direct{p, applier}, States: p.store, Evals: p,
@@ -201,7 +201,7 @@ func (p *bindingPool) end() {
 	txn := p.begin()
 	var places []string
 	for _, id := range txn.ApplyAssignmentEnds(1, p.ends...) {
-		places = append(places, model.ClusterPlace(id))
+		places = append(places, model.ClusterLocation(id))
 	}
 	p.ends = p.ends[:0]
 	p.feed.Room(txn.Commit(), 1, places...)
@@ -212,14 +212,14 @@ func (p *bindingPool) committed(snap *state.Snapshot, batch *state.Batch, evals 
 	for _, bp := range batch.Plans {
 		for _, i := range bp.Groups {
 			g := &bp.Plan.Groups[i]
-			for _, w := range g.Withdraw {
+			for _, w := range g.Withdrawals {
 				p.ends = append(p.ends, w.AssignmentID)
 				p.evicted++
-				rooms = append(rooms, model.ClusterPlace(snap.Assignment(w.AssignmentID).ClusterID))
+				rooms = append(rooms, model.ClusterLocation(snap.Assignment(w.AssignmentID).ClusterID))
 			}
-			for _, a := range g.Assign {
+			for _, a := range g.Assignments {
 				if p.before.HasClaimOn(a.ClusterID, bp.Plan.Job) {
-					rooms = append(rooms, model.ClusterPlace(a.ClusterID))
+					rooms = append(rooms, model.ClusterLocation(a.ClusterID))
 				}
 			}
 		}

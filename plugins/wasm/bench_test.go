@@ -107,10 +107,10 @@ func BenchmarkWasmCall(b *testing.B) {
 // evaluation of a service job, plan not written.
 func BenchmarkWasmB(b *testing.B) {
 	h := host(b, wasm.Options{})
-	store := coretest.Filled(5000, 10)
+	store := coretest.FilledStore(5000, 10)
 	for _, count := range []int{1, 100} {
-		job := coretest.Asker(count).Change(func(j *model.Job) { j.ID = fmt.Sprintf("asker-%d", count) }).Obj()
-		snap := coretest.Put(store, job)
+		job := coretest.PreemptingJob(count).Change(func(j *model.Job) { j.ID = fmt.Sprintf("asker-%d", count) }).Obj()
+		snap := coretest.PutJobs(store, job)
 		for _, c := range contenders() {
 			b.Run(fmt.Sprintf("%s/nodes=5000/count=%d", c.name, count), func(b *testing.B) {
 				v, err := policy.NewVersion(policy.Source{Name: "bench", Module: c.module(b, h), Grants: policy.Grants})

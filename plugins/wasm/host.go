@@ -54,7 +54,7 @@ func NewHost(o Options) (*Host, error) {
 	if !abi.LittleEndian() {
 		return nil, errBigEndian
 	}
-	o.Limits = o.Limits.Or(policy.DefaultLimits)
+	o.Limits = o.Limits.WithDefaults(policy.DefaultLimits)
 	if o.CompilationWorkers <= 0 {
 		o.CompilationWorkers = min(runtime.GOMAXPROCS(0), 4)
 	}

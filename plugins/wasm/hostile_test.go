@@ -192,7 +192,7 @@ func TestHostile_IsNamedAndEvictsNobody(t *testing.T) {
 }
 
 func tryHostile(t *testing.T, h *wasm.Host, code []byte, want verdict) {
-	m, err := h.Load(t.Context(), code, want.limits.Or(limits))
+	m, err := h.Load(t.Context(), code, want.limits.WithDefaults(limits))
 	if err == nil {
 		defer m.Close()
 	}
@@ -213,14 +213,14 @@ func tryHostile(t *testing.T, h *wasm.Host, code []byte, want verdict) {
 		if diff := cmp.Diff(want.finds, found); diff != "" {
 			t.Error(diff)
 		}
-		v.Drop()
+		v.ReleaseRef()
 		return
 	}
 	checkFault(t, err, want)
 	if _, faults := v.Stats(); len(found) > 0 || faults != 1 {
 		t.Errorf("found %q, %d faults counted", found, faults)
 	}
-	v.Drop()
+	v.ReleaseRef()
 	whatTheOperatorChose(t, y, m, want)
 }
 

@@ -69,7 +69,7 @@ func TestInstance_ThatHoldsMuchIsNotKept(t *testing.T) {
 	m := load(t, host(t, wasm.Options{}), hostileGuest(t, "memory_keeper"), policy.Limits{})
 	v, err := policy.NewVersion(policy.Source{Name: "hostile", Module: m})
 	check(t, err)
-	v.Hold()
+	v.AddRef()
 	in, err := v.Acquire()
 	check(t, err)
 	var out sdk.Selection
@@ -81,7 +81,7 @@ func TestInstance_ThatHoldsMuchIsNotKept(t *testing.T) {
 	if n, _ := wasm.Live(m); n != 0 {
 		t.Errorf("%d instances are kept", n)
 	}
-	v.Drop()
+	v.ReleaseRef()
 }
 
 func TestInstance_CallsAllocateNothing(t *testing.T) {
@@ -202,13 +202,13 @@ func TestModule_SwapsUnderLoad(t *testing.T) {
 		m, err := h.Load(t.Context(), codes[i%2], policy.Limits{})
 		check(t, err)
 		modules = append(modules, m)
-		v, err := policy.NewVersion(policy.Source{Name: "hostile", Module: m, Closed: m.Close})
+		v, err := policy.NewVersion(policy.Source{Name: "hostile", Module: m, OnClosed: m.Close})
 		check(t, err)
 		set, err := policy.NewSet(rules, v)
 		check(t, err)
 		return set
 	}
-	active := policy.NewActive(next(0))
+	active := policy.NewActiveSet(next(0))
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 4 {
@@ -220,7 +220,7 @@ func TestModule_SwapsUnderLoad(t *testing.T) {
 				default:
 				}
 				set := active.Pin()
-				v, err := set.Pick("hostile", "")
+				v, err := set.Select("hostile", "")
 				if err != nil {
 					t.Error(err)
 				} else if found, err := y.find(v, rules); err != nil || len(found) != 2 {
@@ -260,7 +260,7 @@ func repeatHostile(t *testing.T, h *wasm.Host, name string) {
 	rules := coretest.Policies().Default()
 	y := newYard(t, "")
 	code := hostileGuest(t, name)
-	least := hostile[name].limits.Or(limits)
+	least := hostile[name].limits.WithDefaults(limits)
 	least.Fuel, least.FuelPerRow = min(least.Fuel, 50_000), min(least.FuelPerRow, 100) // those that spin shall not do so for hours
 	round := func() {
 		m, err := h.Load(t.Context(), code, least)
@@ -272,11 +272,11 @@ func repeatHostile(t *testing.T, h *wasm.Host, name string) {
 		if err != nil {
 			return
 		}
-		v.Hold()
+		v.AddRef()
 		for range 10 {
 			_, _ = y.find(v, rules)
 		}
-		v.Drop()
+		v.ReleaseRef()
 		if n, _ := wasm.Live(m); n != 0 {
 			t.Fatalf("%d instances are left", n)
 		}

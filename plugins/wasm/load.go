@@ -28,7 +28,7 @@ const MaxModule = 8 << 20
 // fuel, check what it imports and exports, compile it, start one instance, ask it
 // for its version of the ABI and for what it is.
 func (h *Host) Load(ctx context.Context, code []byte, limits policy.Limits) (*Module, error) {
-	m := &Module{host: h, limits: limits.Or(h.options.Limits), log: newGuestLog(h.log)}
+	m := &Module{host: h, limits: limits.WithDefaults(h.options.Limits), log: newGuestLog(h.log)}
 	if err := m.load(ctx, code); err != nil {
 		m.Close()
 		return nil, err

@@ -86,7 +86,7 @@ func (y *yard) plan(t testing.TB, set *policy.Set) (evicted []string, fault erro
 	out, err := s.Process(coretest.Eval(y.asker), y.snap, 1000)
 	check(t, err)
 	for _, g := range out.Plan.Groups {
-		for _, e := range g.Evict {
+		for _, e := range g.Evictions {
 			evicted = append(evicted, e.AllocID)
 		}
 	}

@@ -96,7 +96,7 @@ func (p page) binding(env *Env, b *client.BindingStatus) {
 // "": on any.
 func spreadOf(b *client.Binding) string {
 	m := model.Binding{MinClusters: b.MinClusters, MaxClusters: b.MaxClusters, SpreadBy: b.SpreadBy, MinGroups: b.MinGroups, MaxGroups: b.MaxGroups}
-	return m.Spread()
+	return m.SpreadText()
 }
 
 // unbound tells why replicas have no place, cluster by cluster.

@@ -143,8 +143,8 @@ func asKind(m *bundle.Manifest, kind bundle.Kind) {
 
 // hold keeps a policy ready until what it returns is called.
 func hold(p *policies.Policy) (drop func()) {
-	p.Hold()
-	return p.Drop
+	p.AddRef()
+	return p.ReleaseRef
 }
 
 func (b *builtPolicy) document() document {

@@ -245,12 +245,12 @@ func (env *Env) readModule() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	module, err := io.ReadAll(io.LimitReader(r, policy.MaxModule+1))
+	module, err := io.ReadAll(io.LimitReader(r, policy.MaxModuleSize+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(module) > policy.MaxModule {
-		return nil, &Error{Exit: ExitUsage, Code: codeInvalid, Message: fmt.Sprintf("standard input: a policy may have %s", size(policy.MaxModule))}
+	if len(module) > policy.MaxModuleSize {
+		return nil, &Error{Exit: ExitUsage, Code: codeInvalid, Message: fmt.Sprintf("standard input: a policy may have %s", size(policy.MaxModuleSize))}
 	}
 	return module, nil
 }

@@ -48,8 +48,8 @@ func constructions() []construction {
 // Bench measures every hook of a policy on every construction, each for about so
 // long and so many times.
 func Bench(p *Policy, clock clock.Clock, each time.Duration, count int, found func(Measurement)) error {
-	p.Hold()
-	defer p.Drop()
+	p.AddRef()
+	defer p.ReleaseRef()
 	in, err := p.Acquire()
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func withVictims(c *policytest.Case) (*sdk.Options, int) {
 // measure asks until it took long enough to tell.
 func (q *question) measure(p *Policy, in policy.Instance, clock clock.Clock, each time.Duration) (Measurement, error) {
 	m := Measurement{Options: q.options, Candidates: q.candidates}
-	if err := p.Count(q.hook, q.ask()); err != nil { // once warm
+	if err := p.RecordCall(q.hook, q.ask()); err != nil { // once warm
 		return m, err
 	}
 	m.Fuel = in.Fuel()
@@ -141,7 +141,7 @@ func (q *question) measure(p *Policy, in policy.Instance, clock clock.Clock, eac
 		from := clock.Now()
 		for range calls {
 			if err := q.ask(); err != nil {
-				return m, p.Count(q.hook, err)
+				return m, p.RecordCall(q.hook, err)
 			}
 		}
 		took := clock.Now().Sub(from)

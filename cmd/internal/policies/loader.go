@@ -124,7 +124,7 @@ func (l *Loader) load(ctx context.Context, spec registry.Spec) (*Policy, error) 
 		if err != nil {
 			return nil, err
 		}
-		p.Limits = own.Or(policy.DefaultLimits)
+		p.Limits = own.WithDefaults(policy.DefaultLimits)
 	}
 	return p, nil
 }

@@ -23,8 +23,8 @@ func TestForServer_RunsWhatIsLinkedInAndModules(t *testing.T) {
 	}
 	var names []string
 	for _, v := range h.Builtins() {
-		v.Hold()
-		defer v.Drop()
+		v.AddRef()
+		defer v.ReleaseRef()
 		names = append(names, v.Name)
 	}
 	if len(names) != len(builtin.Names()) || names[0] != policy.DefaultName {
@@ -45,6 +45,6 @@ func TestForServer_RunsWhatIsLinkedInAndModules(t *testing.T) {
 	if err != nil || opened.ID != v.ID {
 		t.Fatal(err)
 	}
-	opened.Hold()
-	opened.Drop()
+	opened.AddRef()
+	opened.ReleaseRef()
 }

@@ -35,7 +35,7 @@ type Trial struct {
 
 // NewTrial makes a trial. Close it.
 func NewTrial(p *Policy) *Trial {
-	p.Hold()
+	p.AddRef()
 	return &Trial{policy: p}
 }
 
@@ -44,7 +44,7 @@ func (t *Trial) Close() {
 	for _, g := range t.guests {
 		g.release()
 	}
-	t.policy.Drop()
+	t.policy.ReleaseRef()
 }
 
 // Subject starts an instance for tests.
@@ -114,7 +114,7 @@ func (g *guest) call(hook string, size int, call func() error) error {
 	}
 	err := call()
 	g.trial.count(g.instance, size)
-	return g.trial.policy.Count(hook, err)
+	return g.trial.policy.RecordCall(hook, err)
 }
 
 // count notes what a call used.

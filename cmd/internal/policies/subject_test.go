@@ -84,8 +84,8 @@ func TestOpen_WithoutAPlaceForCompiledCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Hold()
-	p.Drop()
+	p.AddRef()
+	p.ReleaseRef()
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}

@@ -24,7 +24,7 @@ type ledger struct {
 	keep time.Duration
 
 	mu    sync.Mutex
-	book  *lease.Book
+	book  *lease.Manager
 	dirty bool // the file does not say yet what the book does
 	// Invariant: what is in over is listed by its pool. It was refused or revoked,
 	// and gets no other lease: its pool may have heard so, and forgotten it.
@@ -83,7 +83,7 @@ func (l *ledger) resize(room *Room) {
 func (l *ledger) others(now int64, pool string) (list []client.ClusterLease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, x := range l.book.Others(now, pool) {
+	for _, x := range l.book.ForeignLeases(now, pool) {
 		list = append(list, client.ClusterLease{Pool: x.Pool, ID: x.ID, Resources: x.Resources, Priority: int(x.Priority)})
 	}
 	return list
@@ -179,13 +179,13 @@ func (l *ledger) end(wishes []wish, there map[string]Status) {
 		live := known && !ended(&status)
 		switch {
 		case x.State == lease.Stopping && !live:
-			l.book.End(x.Key, x.Number)
+			l.book.Release(x.Key, x.Number)
 			l.over[x.Key] = true
 		case x.State == lease.Stopping || wanted[x.Key] || !heard[x.Pool]:
 		case live:
-			l.book.Leave(x.Key)
+			l.book.MarkStopping(x.Key)
 		default:
-			l.book.End(x.Key, x.Number)
+			l.book.Release(x.Key, x.Number)
 		}
 	}
 	maps.DeleteFunc(l.over, func(k lease.Key, _ bool) bool { return heard[k.Pool] && !listed[k] })
@@ -196,7 +196,7 @@ func ended(s *Status) bool { return s.Complete || s.Failed }
 
 // inTurn is what a pool wants in the order in which it gets it: first what has a
 // lease, as some of that may go, then the highest priority.
-func inTurn(w *wish, book *lease.Book) []*client.Assignment {
+func inTurn(w *wish, book *lease.Manager) []*client.Assignment {
 	has := map[string]int{}
 	for _, as := range w.wanted {
 		if _, ok := book.Lease(w.key(as.ID)); !ok {
@@ -230,17 +230,17 @@ func (l *ledger) rule(now int64, w *wish, as *client.Assignment, status Status, 
 
 // admit is whether work may run. What has yet to lose replicas keeps the lease
 // that it has until they are gone.
-func (l *ledger) admit(now int64, ask lease.Ask, shrinks bool) ruling {
+func (l *ledger) admit(now int64, ask lease.Request, shrinks bool) ruling {
 	old, has := l.book.Lease(ask.Key)
 	switch {
 	case has && old.State == lease.Stopping:
 		return leaves
-	case has && old.State == lease.Working && shrinks && covers(old.Resources, ask.Resources):
+	case has && old.State == lease.Active && shrinks && covers(old.Resources, ask.Resources):
 		return runs
 	}
 	granted, err := l.book.Grant(now, ask)
 	switch {
-	case err != nil && has && old.State == lease.Working:
+	case err != nil && has && old.State == lease.Active:
 		return stays
 	case err != nil:
 		return refused
@@ -260,8 +260,8 @@ func covers(have, want map[string]int64) bool {
 }
 
 // ask is what a pool asks for with an assignment or a claim.
-func (l *ledger) ask(key lease.Key, as *client.Assignment) lease.Ask {
-	a := lease.Ask{
+func (l *ledger) ask(key lease.Key, as *client.Assignment) lease.Request {
+	a := lease.Request{
 		Key: key, Resources: map[string]int64{}, Priority: int32(as.Priority), Evicts: as.Preempts, TTL: int64(l.keep),
 	}
 	for name, amount := range as.Binding.Resources {

@@ -334,15 +334,15 @@ func (q *question) limitedTo(nodes []string) (*state.Snapshot, error) {
 func (q *question) read(snap *state.Snapshot, out *scheduler.Outcome) (map[string]*kube.MetaVictims, outcome) {
 	for i := range out.Plan.Groups {
 		g := &out.Plan.Groups[i]
-		if len(g.Place) == 0 {
+		if len(g.Placements) == 0 {
 			continue
 		}
-		node := g.Place[0].NodeID
-		if len(g.Evict) == 0 {
+		node := g.Placements[0].NodeID
+		if len(g.Evictions) == 0 {
 			return nil, outcome{what: endUnknown, err: fmt.Errorf("the pod seems to fit on node %s without evicting anybody: what is known is not what kube-scheduler knows", node)}
 		}
 		var victims []*model.Allocation
-		for _, v := range g.Evict {
+		for _, v := range g.Evictions {
 			a := snap.Alloc(v.AllocID)
 			if a == nil || q.podOf[a.ID] == nil || a.NodeID != node {
 				return nil, outcome{what: endUnknown, err: fmt.Errorf("the policy evicts on other nodes than %s, which kube-scheduler cannot", node)}

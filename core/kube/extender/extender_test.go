@@ -82,7 +82,7 @@ func startModule(t *testing.T, active policy.Module, config string, change func(
 	}
 	native := policy.Native(policy.BuiltinDigest("behind", "test"), func() sdk.Policy { return rules.New() })
 	fallback := version(policy.Source{Name: "behind", Module: native})
-	set, err := policy.NewSetOver(fallback, version(policy.Source{Name: "default", Module: active, Config: []byte(config)}))
+	set, err := policy.NewSetWithFallback(fallback, version(policy.Source{Name: "default", Module: active, Config: []byte(config)}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func crowd(t *testing.T, r *rand.Rand, clusters int) (*state.Snapshot, *model.Bi
 			b.MinReplicas = r.IntN(b.Replicas + 1)
 			put(b)
 			txn.UpsertAssignment(&model.Assignment{
-				ID: b.ID, Binding: b.Key(), ClusterID: id, Replicas: b.Replicas, Vec: b.Needs(b.Replicas), StartTime: int64(r.IntN(3)),
+				ID: b.ID, Binding: b.Key(), ClusterID: id, Replicas: b.Replicas, Vec: b.TotalAsk(b.Replicas), StartTime: int64(r.IntN(3)),
 			})
 			free -= each * b.Replicas
 			n++
@@ -76,7 +76,7 @@ func seek(t *testing.T, snap *state.Snapshot, pending *model.Binding, info sdk.I
 	v := versionOf(t, info.Name, &rows{info: info})
 	req := &binding.Request{Binding: pending, Replicas: pending.Replicas, Policy: v, Default: v}
 	for c := range snap.Clusters() {
-		if _, soon := snap.ClusterRoom(c.ID, pending.Key(), pending.Priority, 0); pending.Fits(&soon, pending.Replicas) < pending.Replicas {
+		if _, soon := snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0); pending.FittingReplicas(&soon, pending.Replicas) < pending.Replicas {
 			req.Clusters = append(req.Clusters, c)
 		}
 	}
@@ -106,11 +106,11 @@ func TestFindBinding_ShrinksByNoReplicaMoreThanIsNeeded(t *testing.T) {
 		if found.Cluster == nil {
 			continue
 		}
-		_, room := snap.ClusterRoom(found.Cluster.ID, pending.Key(), pending.Priority, 0)
+		_, room := snap.ClusterFreeCapacity(found.Cluster.ID, pending.Key(), pending.Priority, 0)
 		for _, v := range found.Victims {
 			room[0] += v.Vec[0] / int64(v.Replicas) * int64(v.Replicas-v.Keep)
 		}
-		needs := pending.Needs(pending.Replicas)
+		needs := pending.TotalAsk(pending.Replicas)
 		for _, v := range found.Victims {
 			b := snap.Binding(v.Binding)
 			if b.Priority >= pending.Priority || v.Keep != 0 && v.Keep < b.MinReplicas {
@@ -138,7 +138,7 @@ func TestFindBinding_ShrinksByNoReplicaMoreThanIsNeeded(t *testing.T) {
 // fits is how many whole replicas clusters hold together.
 func fits(b *model.Binding, rooms []model.Vector) (n int) {
 	for i := range rooms {
-		n += b.Fits(&rooms[i], b.Replicas)
+		n += b.FittingReplicas(&rooms[i], b.Replicas)
 	}
 	return n
 }
@@ -162,9 +162,9 @@ func TestFindSpread_EvictsTheLowestThatAreEnoughAndNobodyInVain(t *testing.T) {
 		var lower []*model.Assignment
 		at := map[string]int{}
 		for i, c := range req.Clusters {
-			_, rooms[i] = snap.ClusterRoom(c.ID, pending.Key(), pending.Priority, 0)
+			_, rooms[i] = snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
 			at[c.ID] = i
-			for a, b := range snap.ClusterWork(c.ID) {
+			for a, b := range snap.ClusterWorkload(c.ID) {
 				if b.Priority < pending.Priority {
 					lower = append(lower, a)
 				}
@@ -196,8 +196,8 @@ func checkSpread(t *testing.T, snap *state.Snapshot, pending *model.Binding, req
 	enough := func(gone func(a *model.Assignment, b *model.Binding) bool) bool {
 		rooms := make([]model.Vector, len(req.Clusters))
 		for i, c := range req.Clusters {
-			_, rooms[i] = snap.ClusterRoom(c.ID, pending.Key(), pending.Priority, 0)
-			for a, b := range snap.ClusterWork(c.ID) {
+			_, rooms[i] = snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
+			for a, b := range snap.ClusterWorkload(c.ID) {
 				if gone(a, b) {
 					rooms[i].Add(&a.Vec)
 				}

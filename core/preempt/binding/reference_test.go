@@ -71,7 +71,7 @@ func scattered(t *testing.T, r *rand.Rand) (*state.Snapshot, *model.Binding) {
 		}
 		put(b)
 		for _, a := range on {
-			a.Binding, a.Vec = b.Key(), b.Needs(a.Replicas)
+			a.Binding, a.Vec = b.Key(), b.TotalAsk(a.Replicas)
 			txn.UpsertAssignment(a)
 		}
 	}
@@ -105,7 +105,7 @@ func spareOf(snap *state.Snapshot, b *model.Binding) int {
 // last who keeps nothing there as long as it is enough to shrink.
 func unitsOf(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cluster) (units []*unit) {
 	for at, c := range clusters {
-		for a, b := range snap.ClusterWork(c.ID) {
+		for a, b := range snap.ClusterWorkload(c.ID) {
 			if b.Priority >= pending.Priority {
 				continue
 			}
@@ -330,7 +330,7 @@ func TestFindBinding_ElasticIsAReprieveOfAll(t *testing.T) {
 		snap, pending := scattered(t, r)
 		v := versionOf(t, "gentle", elasticRules(t, false))
 		for c := range snap.Clusters() {
-			_, soon := snap.ClusterRoom(c.ID, pending.Key(), pending.Priority, 0)
+			_, soon := snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
 			enough := func(rooms []model.Vector) bool { return fits(pending, rooms) >= pending.Replicas }
 			x := &trying{snap, []model.Vector{soon}, enough}
 			if enough(x.rooms) {
@@ -363,13 +363,13 @@ func TestFindSpread_ElasticIsAReprieveOfAll(t *testing.T) {
 		enough := func(rooms []model.Vector) bool {
 			on := 0
 			for i := range rooms {
-				on += pending.Fits(&rooms[i], 1)
+				on += pending.FittingReplicas(&rooms[i], 1)
 			}
 			return on >= least && fits(pending, rooms) >= pending.Replicas
 		}
 		x := &trying{snap: snap, enough: enough}
 		for _, c := range req.Clusters {
-			_, soon := snap.ClusterRoom(c.ID, pending.Key(), pending.Priority, 0)
+			_, soon := snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
 			x.rooms = append(x.rooms, soon)
 		}
 		if enough(x.rooms) {

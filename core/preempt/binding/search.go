@@ -135,8 +135,8 @@ func (b *bindingSearch) choosePolicy() {
 // enough.
 func (b *bindingSearch) collect() {
 	for at, c := range b.req.Clusters {
-		o := bindingOption{at: at, need: b.req.Binding.Needs(b.req.Replicas)}
-		_, soon := b.snap.ClusterRoom(c.ID, b.req.Binding.Key(), b.req.Binding.Priority, b.req.Now)
+		o := bindingOption{at: at, need: b.req.Binding.TotalAsk(b.req.Replicas)}
+		_, soon := b.snap.ClusterFreeCapacity(c.ID, b.req.Binding.Key(), b.req.Binding.Priority, b.req.Now)
 		o.need.Sub(&soon)
 		left := o.need
 		left.Sub(b.candidates(c.ID))
@@ -158,7 +158,7 @@ func (b *bindingSearch) collect() {
 func (b *bindingSearch) candidates(cluster string) *model.Vector {
 	b.rows = b.rows[:0]
 	var held model.Vector
-	for a, victim := range b.snap.ClusterWork(cluster) {
+	for a, victim := range b.snap.ClusterWorkload(cluster) {
 		if b.mayGo(a, victim) {
 			b.addCandidate(a, victim)
 			held.Add(&a.Vec)
@@ -338,7 +338,7 @@ func (b *bindingSearch) misanswer(format string, args ...any) error {
 	if b.version == nil {
 		panic("preempt: the rules of bindings answer wrongly")
 	}
-	return b.version.Misanswer(hookBindings, format, args...)
+	return b.version.RecordBadAnswer(hookBindings, format, args...)
 }
 
 // call puts the options as they are to the policy.
@@ -352,12 +352,12 @@ func (b *bindingSearch) call() (*sdk.Candidates, *sdk.BindingVictims, error) {
 	if b.version == nil {
 		return in, out, rules.New().PreemptBindings(in, out)
 	}
-	instance, err := b.version.AcquireFor(b.req.OnCall)
+	instance, err := b.version.AcquireObserved(b.req.OnCall)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer b.version.Release(instance)
-	if err := b.version.Count(hookBindings, instance.PreemptBindings(in, out)); err != nil {
+	if err := b.version.RecordCall(hookBindings, instance.PreemptBindings(in, out)); err != nil {
 		return nil, nil, err
 	}
 	if out.Len() != in.Len() {
@@ -402,7 +402,7 @@ func (b *bindingSearch) addRow(r *sdk.Rows, row bindingRow) {
 
 func (b *bindingSearch) preemptor() *sdk.Preemptor {
 	x := b.req.Binding
-	needs := x.Needs(b.req.Replicas)
+	needs := x.TotalAsk(b.req.Replicas)
 	p := &sdk.Preemptor{
 		Namespace: x.Namespace, Job: x.ID, Group: x.ID, JobType: model.JobBinding.String(), Priority: x.Priority,
 		Delta: preempt.BaseGap(b.req.Policy, b.req.Delta), Waiting: b.req.Waiting, Attempts: b.req.Attempts,

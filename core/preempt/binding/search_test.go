@@ -69,7 +69,7 @@ func fullClusters(t *testing.T) *state.Snapshot {
 		}
 		must(txn.UpsertBinding(x))
 		if b.cluster != "" {
-			txn.UpsertAssignment(&model.Assignment{ID: b.id, Binding: x.Key(), ClusterID: b.cluster, Replicas: 1, Vec: x.Needs(1)})
+			txn.UpsertAssignment(&model.Assignment{ID: b.id, Binding: x.Key(), ClusterID: b.cluster, Replicas: 1, Vec: x.TotalAsk(1)})
 		}
 	}
 	return txn.Commit()

@@ -58,7 +58,7 @@ func newSeveral(snap *state.Snapshot, req *Request, enough func(room []model.Vec
 
 func (s *several) find() (SpreadResult, error) {
 	for at, c := range s.req.Clusters {
-		_, soon := s.snap.ClusterRoom(c.ID, s.req.Binding.Key(), s.req.Binding.Priority, s.req.Now)
+		_, soon := s.snap.ClusterFreeCapacity(c.ID, s.req.Binding.Key(), s.req.Binding.Priority, s.req.Now)
 		s.room = append(s.room, soon)
 		s.offer(at, c.ID, soon)
 	}
@@ -92,15 +92,15 @@ func (s *several) offer(at int, cluster string, soon model.Vector) {
 	most := soon
 	most.Add(held)
 	b := s.req.Binding
-	replicas := b.Fits(&most, s.req.Replicas)
-	if replicas <= b.Fits(&soon, s.req.Replicas) {
+	replicas := b.FittingReplicas(&most, s.req.Replicas)
+	if replicas <= b.FittingReplicas(&soon, s.req.Replicas) {
 		return
 	}
 	o := bindingOption{at: at, rows: slices.Clone(s.rows)}
 	if s.elastic && s.ascending { // what clusters share may not be had here: whoever comes next has to be known
 		o.need = *held
 	} else {
-		o.need = b.Needs(replicas)
+		o.need = b.TotalAsk(replicas)
 		o.need.Sub(&soon)
 	}
 	s.sort(o.rows)

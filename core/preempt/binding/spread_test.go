@@ -28,7 +28,7 @@ func spread(t *testing.T, snap *state.Snapshot, pending *model.Binding, elastic 
 func roomWith(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cluster, victims []binding.Victim, keeps string, more int) int {
 	rooms := make([]model.Vector, len(clusters))
 	for i, c := range clusters {
-		_, rooms[i] = snap.ClusterRoom(c.ID, pending.Key(), pending.Priority, 0)
+		_, rooms[i] = snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
 		for _, v := range victims {
 			if v.ClusterID != c.ID {
 				continue
@@ -109,9 +109,9 @@ func TestFindSpread_AMinimumIsOfAllClustersTogether(t *testing.T) {
 			if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": int64(6 + 2*i)}}); err != nil {
 				t.Fatal(err)
 			}
-			txn.UpsertAssignment(&model.Assignment{ID: "elastic/" + id, Binding: elastic.Key(), ClusterID: id, Replicas: each, Vec: elastic.Needs(each)})
+			txn.UpsertAssignment(&model.Assignment{ID: "elastic/" + id, Binding: elastic.Key(), ClusterID: id, Replicas: each, Vec: elastic.TotalAsk(each)})
 		}
-		txn.UpsertAssignment(&model.Assignment{ID: "other", Binding: other.Key(), ClusterID: "m1", Replicas: 1, Vec: other.Needs(1)})
+		txn.UpsertAssignment(&model.Assignment{ID: "other", Binding: other.Key(), ClusterID: "m1", Replicas: 1, Vec: other.TotalAsk(1)})
 		_, victims := spread(t, txn.Commit(), pending, true)
 		got := ""
 		for _, v := range victims {
@@ -143,7 +143,7 @@ func TestFindBinding_TellsWhatWorkIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b != pending {
-			txn.UpsertAssignment(&model.Assignment{ID: b.ID, Binding: b.Key(), ClusterID: "m", Replicas: 1, Vec: b.Needs(1), StartTime: 20})
+			txn.UpsertAssignment(&model.Assignment{ID: b.ID, Binding: b.Key(), ClusterID: "m", Replicas: 1, Vec: b.TotalAsk(1), StartTime: 20})
 		}
 	}
 	snap := txn.Commit()
@@ -199,7 +199,7 @@ func TestFindSpread_ShrinksNothingOfABindingThatGoesBelowItsMinimum(t *testing.T
 			if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 4}}); err != nil {
 				t.Fatal(err)
 			}
-			txn.UpsertAssignment(&model.Assignment{ID: id, Binding: elastic.Key(), ClusterID: id, Replicas: 4, Vec: elastic.Needs(4)})
+			txn.UpsertAssignment(&model.Assignment{ID: id, Binding: elastic.Key(), ClusterID: id, Replicas: 4, Vec: elastic.TotalAsk(4)})
 		}
 		_, victims := spread(t, txn.Commit(), pending, true)
 		got := ""

@@ -17,8 +17,8 @@ func EachViolation(view *state.View, now int64, victims []*model.Allocation, tel
 			continue
 		}
 		overrun := false
-		for _, at := range view.BudgetsOf(v.Group) {
-			overrun = c.Add(at, 1) > view.BudgetSlack(at, now) || overrun
+		for _, at := range view.GroupBudgets(v.Group) {
+			overrun = c.Add(at, 1) > view.DisruptionsAllowed(at, now) || overrun
 		}
 		if overrun {
 			tell(i)

@@ -242,7 +242,7 @@ func jobOf(j *model.Job, classes map[string]bool) scenario.Job {
 	if j.NonPreemptible {
 		job.Preemptible = new(false)
 	}
-	if j.EvictedWhole {
+	if j.AllOrNone {
 		job.DisruptionMode = "all"
 	}
 	if t := j.Toleration; t != nil {

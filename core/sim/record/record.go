@@ -170,7 +170,7 @@ func (w *writer) code(v *model.PolicyVersion) string {
 // ready until then.
 func (w *writer) nodes() {
 	for n := range w.Begin.Nodes() {
-		w.node(n, n.Schedulable())
+		w.node(n, n.IsEligible())
 	}
 	for n := range w.End.Nodes() {
 		if w.Begin.Node(n.ID) == nil {

@@ -235,7 +235,7 @@ func (c *checker) place(p *path, r *Running, id string, b *Binding, m *Cluster) 
 	binding, _ := b.resolve(&classes{})
 	binding.Resources = nil // what it needs is looked up by name
 	binding.Compile(model.NewDimensions())
-	if why := binding.Refusal(m.resolve()); why != "" {
+	if why := binding.InfeasibleReason(m.resolve()); why != "" {
 		c.add(p, fmt.Sprintf("the binding may not be on cluster %s: it is excluded by %s", id, why), "put its replicas elsewhere")
 		return
 	}

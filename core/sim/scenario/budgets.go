@@ -85,11 +85,11 @@ func (c *checker) checkBudgets() {
 // checkBounds asks for one bound, and for a window where that is a rate.
 func (c *checker) checkBounds(p *path, b *Budget) {
 	switch m := b.resolve(); {
-	case m.Bounds() == 0:
+	case m.BoundCount() == 0:
 		c.add(p, "neither minAvailable nor maxUnavailable nor maxEvictions is there", "write one of them, such as minAvailable: 1")
 	case b.MinAvailable != nil && b.MaxUnavailable != nil:
 		c.add(p.field("maxUnavailable"), "minAvailable and maxUnavailable exclude each other", "remove one of the two")
-	case m.Bounds() > 1:
+	case m.BoundCount() > 1:
 		c.add(p.field("maxEvictions"), "maxEvictions and the other bounds exclude each other", "write two budgets")
 	}
 	switch {

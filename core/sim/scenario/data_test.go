@@ -70,8 +70,8 @@ func show(t *testing.T, f *File) string {
 	}
 	for _, j := range r.Jobs {
 		fmt.Fprintf(&b, "job %s: %s priority %d class %q never preempts %v, never a victim %v, gang %v\n", j.Key(), j.Type, j.Priority, j.PriorityClass, j.NeverPreempts, j.NonPreemptible, j.AllAtOnce)
-		if j.Guarded() {
-			fmt.Fprintf(&b, "  is evicted whole: %t", j.EvictedWhole)
+		if j.HasEvictionRules() {
+			fmt.Fprintf(&b, "  is evicted whole: %t", j.AllOrNone)
 			if tol := j.Toleration; tol != nil {
 				fmt.Fprintf(&b, ", spared while younger than %v", Duration(tol.MinRuntime))
 				if tol.MinPreemptorPriority != nil {

@@ -221,7 +221,7 @@ func (d *decoder) amount(resource string, ev event, parse func(resource, text st
 	case kindString:
 		n, err := parse(resource, string(ev.text))
 		switch {
-		case errors.Is(err, model.ErrNotQuantity):
+		case errors.Is(err, model.ErrInvalidQuantity):
 			d.problem(ev.line, err.Error(), fmt.Sprintf("write a whole number of %s, or a quantity such as %s", model.Unit(resource), example(resource)))
 		case errors.Is(err, model.ErrNegativeQuantity):
 			d.problem(ev.line, err.Error()+": expected an amount of 0 or more", "remove the sign")

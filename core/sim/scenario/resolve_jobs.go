@@ -11,7 +11,7 @@ func (j *Job) resolve(classes *classes) *model.Job {
 	job := &model.Job{
 		Namespace: cmp.Or(j.Namespace, model.DefaultNamespace), ID: j.ID, Type: j.jobType(),
 		NonPreemptible: j.Preemptible != nil && !*j.Preemptible,
-		EvictedWhole:   j.DisruptionMode == disruptAll,
+		AllOrNone:      j.DisruptionMode == disruptAll,
 		AllAtOnce:      j.AllAtOnce, Datacenters: j.Datacenters, Policy: j.Policy,
 		Groups: make([]*model.Group, len(j.Groups)),
 	}

@@ -87,7 +87,7 @@ func drawFile(t *rapid.T) *File {
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "classes") {
 		f.Classes = append(f.Classes, PriorityClass{
-			Name: fmt.Sprintf("c%d", i), Value: rapid.Int32Max(model.HighestClass).Draw(t, "value"), GlobalDefault: rapid.Bool().Draw(t, "global"),
+			Name: fmt.Sprintf("c%d", i), Value: rapid.Int32Max(model.HighestUserPriority).Draw(t, "value"), GlobalDefault: rapid.Bool().Draw(t, "global"),
 			PreemptionPolicy: never.Draw(t, "policy"), Description: text.Draw(t, "description"),
 		})
 	}

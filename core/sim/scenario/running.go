@@ -89,12 +89,12 @@ func (r *rooms) place(p *path, entry *Running) []deviceUse {
 	return room.take(&group.Ask, choice)
 }
 
-func (r *rooms) refusal(room *room, group *model.Group, lack model.Lack, entry *Running) string {
+func (r *rooms) refusal(room *room, group *model.Group, lack model.Shortage, entry *Running) string {
 	what := lack.Format(r.dims, &group.Ask)
 	switch lack.Kind {
-	case model.LackResource:
+	case model.ShortageResource:
 		return fmt.Sprintf("%s needs %d %s of %s, of which node %s has %d left", entry.ID, group.Ask.Vec[lack.At], model.Unit(what), what, entry.Node, max(room.free[lack.At], 0))
-	case model.LackPort:
+	case model.ShortagePort:
 		return fmt.Sprintf("%s needs %s, which is taken on node %s", entry.ID, what, entry.Node)
 	}
 	return fmt.Sprintf("%s needs %d of %s, and no group of devices on node %s has that many left", entry.ID, group.Ask.Devices[lack.At].Count, what, entry.Node)
@@ -125,14 +125,14 @@ func (r *rooms) job(at int) *model.Job {
 	return job
 }
 
-func (r *room) fit(ask *model.Ask) ([]int16, model.Lack, bool) {
-	view := model.RoomOf(&r.free, r.ports, r.devices)
-	lack := model.Lack{Kind: model.LackDevice}
+func (r *room) fit(ask *model.Ask) ([]int16, model.Shortage, bool) {
+	view := model.NewFreeCapacity(&r.free, r.ports, r.devices)
+	lack := model.Shortage{Kind: model.ShortageDevice}
 	for _, choice := range r.node.DeviceChoices(ask) {
-		if lack = model.Fits(view, ask, choice); lack.Kind == model.LackNothing {
+		if lack = model.Fits(view, ask, choice); lack.Kind == model.ShortageNone {
 			return choice, lack, true
 		}
-		if lack.Kind != model.LackDevice {
+		if lack.Kind != model.ShortageDevice {
 			break // no choice of devices changes that
 		}
 	}

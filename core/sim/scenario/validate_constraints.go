@@ -21,7 +21,7 @@ const maxPattern = 1000
 // more. Only hard constraints of groups may count allocations.
 func (c *checker) checkConstraint(p *path, k *Constraint, mayCount bool) {
 	operator := model.Operator(k.Operator)
-	if !operator.Valid() || operator.Counts() && !mayCount {
+	if !operator.Valid() || operator.CountsAllocations() && !mayCount {
 		c.badOperator(p.field("operator"), k.Operator, mayCount)
 		return
 	}
@@ -44,7 +44,7 @@ func (c *checker) checkConstraint(p *path, k *Constraint, mayCount bool) {
 func (c *checker) badOperator(p *path, operator string, mayCount bool) {
 	var allowed []string
 	for _, o := range model.Operators {
-		if mayCount || !o.Counts() {
+		if mayCount || !o.CountsAllocations() {
 			allowed = append(allowed, string(o))
 		}
 	}
