@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -62,17 +62,17 @@ func unavailable(format string, args ...any) *failure {
 
 // statuses are the codes' status.
 var statuses = map[string]int{
-	codeInvalid:                  http.StatusBadRequest,
-	codeUnauthenticated:          http.StatusUnauthorized,
-	codeForbidden:                http.StatusForbidden,
-	codeNotFound:                 http.StatusNotFound,
-	client.CodeConflict:          http.StatusConflict,
-	codeTooLarge:                 http.StatusRequestEntityTooLarge,
-	codeRateLimited:              http.StatusTooManyRequests,
-	codeInternal:                 http.StatusInternalServerError,
-	codeNoLeader:                 http.StatusServiceUnavailable,
-	codeUnavailable:              http.StatusServiceUnavailable,
-	string(server.CodeNotLeader): http.StatusServiceUnavailable,
+	codeInvalid:                    http.StatusBadRequest,
+	codeUnauthenticated:            http.StatusUnauthorized,
+	codeForbidden:                  http.StatusForbidden,
+	codeNotFound:                   http.StatusNotFound,
+	client.CodeConflict:            http.StatusConflict,
+	codeTooLarge:                   http.StatusRequestEntityTooLarge,
+	codeRateLimited:                http.StatusTooManyRequests,
+	codeInternal:                   http.StatusInternalServerError,
+	codeNoLeader:                   http.StatusServiceUnavailable,
+	codeUnavailable:                http.StatusServiceUnavailable,
+	string(apierror.CodeNotLeader): http.StatusServiceUnavailable,
 }
 
 // leaderWait is how long a client is asked to wait while there is no leader: an
@@ -88,7 +88,7 @@ func failureOf(err error) *failure {
 		return f
 	}
 	f = &failure{code: codeInternal, message: "the server failed to answer", help: "its log says more, under the request id"}
-	var s *server.Error
+	var s *apierror.Error
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &s):
@@ -105,7 +105,7 @@ func failureOf(err error) *failure {
 }
 
 func (f *failure) fill() {
-	if f.code == string(server.CodeNotLeader) {
+	if f.code == string(apierror.CodeNotLeader) {
 		f.code = codeNoLeader // people are not to see who is who among the servers
 		if f.help == "" {
 			f.help = "this server cannot pass the request on; ask the leader, or try again"

@@ -17,6 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -384,7 +385,7 @@ func TestLastContact_OfWhoNeverHeardALeader(t *testing.T) {
 type refuses struct{ Server }
 
 func (refuses) PauseBroker(context.Context) (uint64, error) {
-	return 0, &server.Error{Code: server.CodeNotLeader, Message: "s1 leads"}
+	return 0, &apierror.Error{Code: apierror.CodeNotLeader, Message: "s1 leads"}
 }
 
 // What only the leader can answer is passed on to it, once; what any server can

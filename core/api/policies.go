@@ -16,6 +16,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -124,7 +125,7 @@ func changePolicy(a *API, c *call, change func(context.Context, Policies, string
 	}
 	c.index(index)
 	status, err := a.cfg.Server.PolicyStatus(ctx, name)
-	if code := server.CodeOf(err); err != nil && code == server.CodeNotFound {
+	if code := apierror.CodeOf(err); err != nil && code == apierror.CodeNotFound {
 		return &client.PolicyStatus{PolicyStub: client.PolicyStub{Name: name}}, nil // its last version was unloaded
 	}
 	if err != nil {

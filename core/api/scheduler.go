@@ -12,7 +12,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -141,8 +141,8 @@ func setConfig(a *API, c *call) (any, error) {
 	ctx, cancel := c.within()
 	defer cancel()
 	index, err := a.cfg.Server.SetConfig(ctx, m, check)
-	var refused *server.Error
-	if check != nil && errors.As(err, &refused) && refused.Code == server.CodeConflict {
+	var refused *apierror.Error
+	if check != nil && errors.As(err, &refused) && refused.Code == apierror.CodeConflict {
 		snap := a.cfg.Server.Snapshot()
 		c.meta(snap)
 		return &client.SchedulerSetConfigurationResponse{Index: snap.Index()}, nil

@@ -172,7 +172,7 @@ func (a answers) WriteEvals(ctx context.Context, e rpc.Endings) error {
 		return a.away()
 	}
 	if e.EvalID == "" { // a server of an older release does not say of which delivery
-		_, err := a.s.evals.add(ctx, a.s.endings(evals...))
+		_, err := a.s.evals.Add(ctx, a.s.endings(evals...))
 		return a.known(err)
 	}
 	return a.known(a.s.writeEndings(ctx, e.EvalID, broker.Token(e.Token), evals))
@@ -197,7 +197,7 @@ func (a answers) Apply(ctx context.Context, raw []byte) (rpc.Applied, error) {
 	if a.s.term.Load() == nil {
 		return rpc.Applied{}, a.away()
 	}
-	result, err := a.s.commitEntry(ctx, e)
+	result, err := a.s.writer.ProposeEntry(ctx, e)
 	if err != nil {
 		return rpc.Applied{}, a.known(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/cede-scheduler/cede/core/clock"
 )
 
 // How servers without a log begin a cluster together.
@@ -61,7 +63,7 @@ func (s *Server) beginCluster(ctx context.Context) {
 			s.logger.InfoContext(ctx, "this server has no cluster yet", "reason", why)
 		}
 		said = why
-		if !pause(ctx, s.cfg.Clock, s.cfg.Pool.Look) {
+		if !clock.Sleep(ctx, s.cfg.Clock, s.cfg.Pool.Look) {
 			return
 		}
 	}
@@ -135,7 +137,7 @@ func digestOf(list []Member) string {
 func (s *Server) askFounder(ctx context.Context, m Member, digest string) error {
 	var err error
 	for try := range beginTries {
-		if try > 0 && !pause(ctx, s.cfg.Clock, s.cfg.Pool.Look<<min(try-1, 3)/4) {
+		if try > 0 && !clock.Sleep(ctx, s.cfg.Clock, s.cfg.Pool.Look<<min(try-1, 3)/4) {
 			return ctx.Err()
 		}
 		st, asked := answers{s}.Status(ctx, digest)

@@ -12,23 +12,26 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/evaltrace"
+	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
 // RegisterBinding stores a binding, or another version of it, and has it
 // scheduled. Every problem is in the one error.
 func (s *Server) RegisterBinding(ctx context.Context, b *model.Binding, o RegisterOptions) (*Registered, error) {
-	ctx, span := s.traces.begin(ctx, spanRegisterBinding)
+	ctx, span := s.traces.StartSpan(ctx, evaltrace.SpanRegisterBinding)
 	r, err := s.registerBinding(ctx, b, o)
 	if span.IsRecording() {
 		span.SetAttributes(aboutBinding(b, r)...)
 	}
-	finish(span, err)
+	evaltrace.EndSpan(span, err)
 	return r, err
 }
 
 func (s *Server) registerBinding(ctx context.Context, b *model.Binding, o RegisterOptions) (*Registered, error) {
-	if err := s.leads(); err != nil {
+	if err := s.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
 	binding, warnings, err := s.resolveBinding(b, o)
@@ -36,8 +39,8 @@ func (s *Server) registerBinding(ctx context.Context, b *model.Binding, o Regist
 		return nil, err
 	}
 	eval := s.bindingEval(binding, model.TriggerJobRegister)
-	s.traces.keep(ctx, eval.ID)
-	result, err := s.doEntry(ctx, &replication.Entry{
+	s.traces.Assign(ctx, eval.ID)
+	result, err := s.writer.CommitEntry(ctx, &replication.Entry{
 		Key: o.Key, Hash: bindingHash(binding, o),
 		Command: &replication.UpsertBinding{Binding: binding, Check: o.Check, Eval: eval},
 	})
@@ -71,7 +74,7 @@ func (s *Server) resolveBinding(b *model.Binding, o RegisterOptions) (*model.Bin
 	binding.Constraints = slices.Clone(b.Constraints) // the state compiles them
 	binding.Namespace = cmp.Or(binding.Namespace, model.DefaultNamespace)
 	if binding.SubmitTime == 0 {
-		binding.SubmitTime = s.now()
+		binding.SubmitTime = s.writer.Now()
 	}
 	snap := s.Snapshot()
 	warnings, problems := bindingPriority(snap, &binding, o)
@@ -83,8 +86,8 @@ func (s *Server) resolveBinding(b *model.Binding, o RegisterOptions) (*model.Bin
 		problems = append(problems, "there is a job of this id: jobs and bindings share one space of names")
 	}
 	if len(problems) > 0 {
-		return nil, nil, fail(CodeInvalid, "binding %q: %s", binding.ID, strings.Join(problems, "; ")).
-			with(map[string]any{"Problems": problems})
+		return nil, nil, apierror.New(apierror.CodeInvalid, "binding %q: %s", binding.ID, strings.Join(problems, "; ")).
+			WithDetails(map[string]any{"Problems": problems})
 	}
 	for _, id := range binding.Clusters {
 		if snap.Cluster(id) == nil {
@@ -128,7 +131,7 @@ func bindingPriority(snap *state.Snapshot, b *model.Binding, o RegisterOptions) 
 // StopBinding ends a binding: what is assigned of it is stopped. With Purge it is
 // forgotten at once where nothing of it is left.
 func (s *Server) StopBinding(ctx context.Context, key model.JobKey, o StopOptions) (*Registered, error) {
-	if err := s.leads(); err != nil {
+	if err := s.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
 	b, err := s.binding(ctx, key)
@@ -136,15 +139,15 @@ func (s *Server) StopBinding(ctx context.Context, key model.JobKey, o StopOption
 		return nil, err
 	}
 	if o.Purge && !s.holds(key) {
-		result, err := s.do(ctx, &replication.DeleteBinding{Key: key})
+		result, err := s.writer.Commit(ctx, &replication.DeleteBinding{Key: key})
 		if err != nil {
 			return nil, err
 		}
 		return s.registered(result, key), nil
 	}
 	eval := s.bindingEval(b, model.TriggerJobStop)
-	s.traces.keep(ctx, eval.ID)
-	result, err := s.doEntry(ctx, &replication.Entry{
+	s.traces.Assign(ctx, eval.ID)
+	result, err := s.writer.CommitEntry(ctx, &replication.Entry{
 		Key: o.Key, Hash: sha256.Sum256(fmt.Appendf(nil, "stop binding %q %q %t", key.Namespace, key.ID, o.Purge)),
 		Command: &replication.StopBinding{Key: key, Eval: eval},
 	})
@@ -164,13 +167,13 @@ func (s *Server) holds(key model.JobKey) bool {
 }
 
 func (s *Server) binding(ctx context.Context, key model.JobKey) (*model.Binding, error) {
-	return found(ctx, s, func(snap *state.Snapshot) *model.Binding { return snap.Binding(key) },
+	return logwriter.Find(ctx, s.writer, func(snap *state.Snapshot) *model.Binding { return snap.Binding(key) },
 		"there is no binding %q in namespace %q", key.ID, key.Namespace)
 }
 
 // bindingEval is an evaluation of a binding.
 func (s *Server) bindingEval(b *model.Binding, trigger model.Trigger) *model.Evaluation {
-	now := s.now()
+	now := s.writer.Now()
 	return &model.Evaluation{
 		ID: s.cfg.NewID(), Namespace: b.Namespace, JobID: b.ID, Type: model.JobBinding, Priority: b.Priority,
 		TriggeredBy: trigger, CreateTime: now, ModifyTime: now,

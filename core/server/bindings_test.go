@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -302,22 +303,22 @@ func TestClusters_AreSpokenForByWhoKnowsTheirSecret(t *testing.T) {
 		s := w.leader().server
 		cluster := &model.Cluster{ID: "m", Capacity: model.Resources{"units": 1}}
 		for what, c := range map[string]struct {
-			code Code
+			code apierror.Code
 			call func() error
 		}{
-			"another agent":     {CodeForbidden, func() error { _, err := s.RegisterMember(w.ctx, cluster, strings.Repeat("x", 20)); return err }},
-			"a short secret":    {CodeInvalid, func() error { _, err := s.RegisterMember(w.ctx, cluster, "short"); return err }},
-			"an operator":       {CodeConflict, func() error { _, err := s.PutCluster(w.ctx, cluster); return err }},
-			"a stranger's beat": {CodeForbidden, func() error { _, err := s.ClusterHeartbeat(w.ctx, "m", "?", &ClusterReport{}); return err }},
-			"no cluster":        {CodeNotFound, func() error { _, err := s.ClusterHeartbeat(w.ctx, "x", memberSecret, &ClusterReport{}); return err }},
-			"no agent":          {CodeNotFound, func() error { _, err := s.ClusterHeartbeat(w.ctx, "plain", memberSecret, &ClusterReport{}); return err }},
-			"no cluster at all": {CodeNotFound, func() error { _, err := s.DeleteCluster(w.ctx, "x", false); return err }},
-			"an id with a slash": {CodeInvalid, func() error {
+			"another agent":     {apierror.CodeForbidden, func() error { _, err := s.RegisterMember(w.ctx, cluster, strings.Repeat("x", 20)); return err }},
+			"a short secret":    {apierror.CodeInvalid, func() error { _, err := s.RegisterMember(w.ctx, cluster, "short"); return err }},
+			"an operator":       {apierror.CodeConflict, func() error { _, err := s.PutCluster(w.ctx, cluster); return err }},
+			"a stranger's beat": {apierror.CodeForbidden, func() error { _, err := s.ClusterHeartbeat(w.ctx, "m", "?", &ClusterReport{}); return err }},
+			"no cluster":        {apierror.CodeNotFound, func() error { _, err := s.ClusterHeartbeat(w.ctx, "x", memberSecret, &ClusterReport{}); return err }},
+			"no agent":          {apierror.CodeNotFound, func() error { _, err := s.ClusterHeartbeat(w.ctx, "plain", memberSecret, &ClusterReport{}); return err }},
+			"no cluster at all": {apierror.CodeNotFound, func() error { _, err := s.DeleteCluster(w.ctx, "x", false); return err }},
+			"an id with a slash": {apierror.CodeInvalid, func() error {
 				_, err := s.PutCluster(w.ctx, &model.Cluster{ID: "a/b", Capacity: model.Resources{"units": -1}})
 				return err
 			}},
 		} {
-			if err := c.call(); CodeOf(err) != c.code || err == nil {
+			if err := c.call(); apierror.CodeOf(err) != c.code || err == nil {
 				t.Errorf("%s: %v, want %s", what, err, c.code)
 			}
 		}
@@ -343,8 +344,8 @@ func TestRegisterBinding_SaysAllThatIsWrong(t *testing.T) {
 		_, err := w.leader().server.RegisterBinding(w.ctx, &model.Binding{
 			ID: "taken", Replicas: -1, ClusterScoped: true, Preempts: true, ClassSource: model.FederatedPriorityClass,
 		}, RegisterOptions{ExplicitPreemption: true})
-		var e *Error
-		if !errors.As(err, &e) || e.Code != CodeInvalid {
+		var e *apierror.Error
+		if !errors.As(err, &e) || e.Code != apierror.CodeInvalid {
 			t.Fatal(err)
 		}
 		for _, want := range []string{"there is a job of this id", "-1 replicas", "cluster-scoped", "FederatedPriorityClass"} {
@@ -404,7 +405,7 @@ func TestRegisterBinding_TakesThePriorityOfItsClass(t *testing.T) {
 func TestStopBinding_UnknownAndTwice(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
 		s := w.leader().server
-		if _, err := s.StopBinding(w.ctx, bindingKey("x"), StopOptions{}); CodeOf(err) != CodeNotFound {
+		if _, err := s.StopBinding(w.ctx, bindingKey("x"), StopOptions{}); apierror.CodeOf(err) != apierror.CodeNotFound {
 			t.Errorf("a binding that is not there: %v", err)
 		}
 		w.putCluster("m", 4)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -16,11 +18,11 @@ const maxBudgetText = 256
 // PutBudget stores a disruption budget, or another version of it.
 func (s *Server) PutBudget(ctx context.Context, b *model.Budget) (uint64, error) {
 	if problems := budgetProblems(b); len(problems) > 0 {
-		return 0, fail(CodeInvalid, "disruption budget %q: %s", b.Name, strings.Join(problems, "; ")).
-			with(map[string]any{"Problems": problems})
+		return 0, apierror.New(apierror.CodeInvalid, "disruption budget %q: %s", b.Name, strings.Join(problems, "; ")).
+			WithDetails(map[string]any{"Problems": problems})
 	}
 	budget := *b
-	return s.index(s.do(ctx, &replication.UpsertBudget{Budget: &budget}))
+	return s.writer.CommitIndex(ctx, &replication.UpsertBudget{Budget: &budget})
 }
 
 func budgetProblems(b *model.Budget) []string {
@@ -56,9 +58,9 @@ func budgetProblems(b *model.Budget) []string {
 
 // DeleteBudget forgets a disruption budget: nothing is held back by it any more.
 func (s *Server) DeleteBudget(ctx context.Context, key model.BudgetKey) (uint64, error) {
-	if _, err := found(ctx, s, func(snap *state.Snapshot) *model.Budget { return snap.Budget(key) },
+	if _, err := logwriter.Find(ctx, s.writer, func(snap *state.Snapshot) *model.Budget { return snap.Budget(key) },
 		"there is no disruption budget %q in namespace %q", key.Name, key.Namespace); err != nil {
 		return 0, err
 	}
-	return s.index(s.do(ctx, &replication.DeleteBudget{Key: key}))
+	return s.writer.CommitIndex(ctx, &replication.DeleteBudget{Key: key})
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -16,11 +18,11 @@ import (
 // PutPriorityClass stores a new priority class, or another description of one.
 func (s *Server) PutPriorityClass(ctx context.Context, c *model.PriorityClass) (uint64, error) {
 	if problems, remedies := classProblems(s.Snapshot(), c); len(problems) > 0 {
-		return 0, fail(CodeInvalid, "priority class %q: %s", c.Name, strings.Join(problems, "; ")).
-			hint("%s", strings.Join(remedies, "; ")).with(map[string]any{"Problems": problems})
+		return 0, apierror.New(apierror.CodeInvalid, "priority class %q: %s", c.Name, strings.Join(problems, "; ")).
+			WithHint("%s", strings.Join(remedies, "; ")).WithDetails(map[string]any{"Problems": problems})
 	}
 	class := *c
-	return s.index(s.do(ctx, &replication.UpsertPriorityClass{Class: &class}))
+	return s.writer.CommitIndex(ctx, &replication.UpsertPriorityClass{Class: &class})
 }
 
 // classProblems is what is wrong with a class, and what to do about each.
@@ -54,13 +56,13 @@ func classProblems(snap *state.Snapshot, c *model.PriorityClass) (problems, reme
 // got from it.
 func (s *Server) DeletePriorityClass(ctx context.Context, name string) (uint64, error) {
 	if model.IsReservedClass(name) {
-		return 0, fail(CodeInvalid, "priority class %q is reserved", name)
+		return 0, apierror.New(apierror.CodeInvalid, "priority class %q is reserved", name)
 	}
-	if _, err := found(ctx, s, func(snap *state.Snapshot) *model.PriorityClass { return snap.PriorityClass(name) },
+	if _, err := logwriter.Find(ctx, s.writer, func(snap *state.Snapshot) *model.PriorityClass { return snap.PriorityClass(name) },
 		"there is no priority class %q", name); err != nil {
 		return 0, err
 	}
-	return s.index(s.do(ctx, &replication.DeletePriorityClass{Name: name}))
+	return s.writer.CommitIndex(ctx, &replication.DeletePriorityClass{Name: name})
 }
 
 // classNamed is a class that was made or that is always there; nil: neither.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -207,7 +208,7 @@ func (s *simClient) stopBinding(key string) {
 	switch {
 	case err == nil:
 		op.end("")
-	case CodeOf(err) == CodeNotFound:
+	case apierror.CodeOf(err) == apierror.CodeNotFound:
 		op.end(absentJob)
 	case !tryAgain(err):
 		s.c.t.Errorf("%s: binding %s is not stopped: %v", s.id, key, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -45,7 +46,7 @@ func (c *simCluster) lead() *Server {
 	var lead *Server
 	c.must(func(_ context.Context, s *Server) error {
 		lead = s
-		return s.leads()
+		return s.writer.CheckLeader()
 	})
 	return lead
 }
@@ -78,7 +79,7 @@ func TestUpgrade_ServersOneAfterTheOther(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			c.version(theReleaseBefore.Newest)
 			if _, ours := c.lead().Versions(); ours == replication.Ours() {
-				result, err := c.lead().commit(c.ctx, &replication.StopBinding{Key: key})
+				result, err := c.lead().writer.Propose(c.ctx, &replication.StopBinding{Key: key})
 				if err != nil || result.Err == nil || result.Err.Code != replication.CodeConflict ||
 					!strings.Contains(result.Err.Message, "wait until every server runs the new release") {
 					t.Errorf("after %d servers, what is new is answered by %+v, %v", i, result, err)
@@ -88,7 +89,7 @@ func TestUpgrade_ServersOneAfterTheOther(t *testing.T) {
 		}
 		c.version(replication.Newest)
 		<-done
-		result, err := c.lead().commit(c.ctx, &replication.StopBinding{Key: key})
+		result, err := c.lead().writer.Propose(c.ctx, &replication.StopBinding{Key: key})
 		if err != nil || result.Err == nil || result.Err.Code != replication.CodeNotFound {
 			t.Errorf("what is new is answered by %+v, %v", result, err)
 		}
@@ -183,7 +184,7 @@ func TestUpgrade_PoliciesThatOnlyTheNewReleaseRuns(t *testing.T) {
 			return err
 		}
 		err := activate()
-		if CodeOf(err) != CodeConflict || !strings.Contains(err.Error(), "server s1 refused it: it wants interface 2") {
+		if apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), "server s1 refused it: it wants interface 2") {
 			t.Errorf("while one server cannot run it: %v", err)
 		}
 		c.servers[0].roll(replication.Versions{})

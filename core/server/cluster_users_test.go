@@ -18,6 +18,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -79,8 +80,8 @@ func (c *simCluster) call(from string, r *rand.Rand, f func(ctx context.Context,
 		ctx, cancel := context.WithTimeout(c.ctx, 4*time.Second)
 		err = c.net.request(from, id, func() error { return f(ctx, run.server) }, nil, run.dead)
 		cancel()
-		var e *Error
-		if !errors.As(err, &e) || e.Code != CodeNotLeader {
+		var e *apierror.Error
+		if !errors.As(err, &e) || e.Code != apierror.CodeNotLeader {
 			return err
 		}
 		if id, _ = e.Details["LeaderID"].(string); c.server(id) == nil {
@@ -92,8 +93,8 @@ func (c *simCluster) call(from string, r *rand.Rand, f func(ctx context.Context,
 
 // tryAgain is whether a call may do better later.
 func tryAgain(err error) bool {
-	switch CodeOf(err) {
-	case CodeNotLeader, CodeNoLeader, CodeUnavailable:
+	switch apierror.CodeOf(err) {
+	case apierror.CodeNotLeader, apierror.CodeNoLeader, apierror.CodeUnavailable:
 		return true
 	}
 	return errors.Is(err, errLost)
@@ -184,7 +185,7 @@ func (s *simClient) stop(key string, purge bool) {
 	switch {
 	case err == nil:
 		op.end("")
-	case CodeOf(err) == CodeNotFound:
+	case apierror.CodeOf(err) == apierror.CodeNotFound:
 		op.end(absentJob)
 	case !tryAgain(err):
 		s.c.t.Errorf("%s: job %s is not stopped: %v", s.id, key, err)
@@ -393,8 +394,8 @@ func (o *simOperator) run(over <-chan struct{}) {
 
 func (o *simOperator) do(f func(ctx context.Context, s *Server) error) {
 	err := o.c.call("operator", o.rand, f)
-	switch CodeOf(err) {
-	case CodeInvalid, CodeConflict, CodeNotFound:
+	switch apierror.CodeOf(err) {
+	case apierror.CodeInvalid, apierror.CodeConflict, apierror.CodeNotFound:
 		return
 	}
 	if err != nil && !tryAgain(err) {
@@ -506,7 +507,7 @@ func (c *simCluster) reports(id string, r *rand.Rand, times time.Duration, regis
 		var snap *state.Snapshot
 		beats := !time.Now().Before(next)
 		err := c.call(id, r, func(ctx context.Context, s *Server) error {
-			if err := s.leads(); err != nil {
+			if err := s.writer.CheckLeader(); err != nil {
 				return err
 			}
 			var lease *NodeLease
@@ -524,7 +525,7 @@ func (c *simCluster) reports(id string, r *rand.Rand, times time.Duration, regis
 			return err
 		})
 		switch {
-		case CodeOf(err) == CodeNotFound:
+		case apierror.CodeOf(err) == apierror.CodeNotFound:
 			known = false
 		case err == nil:
 			known = true

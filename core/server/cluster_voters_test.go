@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/cede-scheduler/cede/core/server/apierror"
 )
 
 // simVoters is what becomes of the servers that vote in a simulated cluster.
@@ -122,7 +124,7 @@ func (c *simCluster) votersRest() {
 	}
 	for range 600 {
 		c.must(func(ctx context.Context, s *Server) error {
-			if err := c.removeLost(ctx, s); err != nil && CodeOf(err) != CodeNotFound {
+			if err := c.removeLost(ctx, s); err != nil && apierror.CodeOf(err) != apierror.CodeNotFound {
 				return err
 			}
 			voters = s.voters()

@@ -10,22 +10,23 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
 // PutCluster stores a member cluster that has no agent, or another version of it:
 // what is assigned to it starts and ends by the clock.
 func (s *Server) PutCluster(ctx context.Context, c *model.Cluster) (uint64, error) {
-	if err := s.leads(); err != nil {
+	if err := s.writer.CheckLeader(); err != nil {
 		return 0, err
 	}
 	if err := checkCluster(c, nil); err != nil {
 		return 0, err
 	}
-	err := s.unless(ctx, func(snap *state.Snapshot) error {
+	err := s.writer.Check(ctx, func(snap *state.Snapshot) error {
 		if old := snap.Cluster(c.ID); old != nil && hasAgent(old) {
-			return fail(CodeConflict, "cluster %s has an agent, which says what it has", c.ID).
-				hint("change the agent's configuration, or delete the cluster once the agent has gone")
+			return apierror.New(apierror.CodeConflict, "cluster %s has an agent, which says what it has", c.ID).
+				WithHint("change the agent's configuration, or delete the cluster once the agent has gone")
 		}
 		return nil
 	})
@@ -34,16 +35,16 @@ func (s *Server) PutCluster(ctx context.Context, c *model.Cluster) (uint64, erro
 	}
 	cluster := *c
 	cluster.SecretHash, cluster.Reported = [32]byte{}, nil
-	return s.index(s.do(ctx, &replication.UpsertClusters{Clusters: []*model.Cluster{&cluster}}))
+	return s.writer.CommitIndex(ctx, &replication.UpsertClusters{Clusters: []*model.Cluster{&cluster}})
 }
 
 // DeleteCluster forgets a member cluster. While something is assigned there it is
 // a conflict, unless it is forced: that is placed elsewhere then.
 func (s *Server) DeleteCluster(ctx context.Context, id string, force bool) (uint64, error) {
-	if err := s.unless(ctx, func(snap *state.Snapshot) error { _, err := clusterIn(snap, id); return err }); err != nil {
+	if err := s.writer.Check(ctx, func(snap *state.Snapshot) error { _, err := clusterIn(snap, id); return err }); err != nil {
 		return 0, err
 	}
-	index, err := s.index(s.do(ctx, &replication.DeleteCluster{ID: id, Force: force}))
+	index, err := s.writer.CommitIndex(ctx, &replication.DeleteCluster{ID: id, Force: force})
 	if err == nil {
 		s.clusters.forget(id)
 	}
@@ -54,7 +55,7 @@ func (s *Server) DeleteCluster(ctx context.Context, id string, force bool) (uint
 // it, and says within what time it must report. The first registration sets the
 // secret; later ones must know it.
 func (s *Server) RegisterMember(ctx context.Context, c *model.Cluster, secret string) (*NodeLease, error) {
-	if err := s.leads(); err != nil {
+	if err := s.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
 	if err := checkCluster(c, &secret); err != nil {
@@ -70,7 +71,7 @@ func (s *Server) RegisterMember(ctx context.Context, c *model.Cluster, secret st
 			return s.clusterBeat(ctx, old, nil)
 		}
 	}
-	index, err := s.index(s.do(ctx, &replication.UpsertClusters{Clusters: []*model.Cluster{&cluster}}))
+	index, err := s.writer.CommitIndex(ctx, &replication.UpsertClusters{Clusters: []*model.Cluster{&cluster}})
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func checkCluster(c *model.Cluster, secret *string) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return fail(CodeInvalid, "cluster %q: %s", c.ID, strings.Join(problems, "; ")).with(map[string]any{"Problems": problems})
+	return apierror.New(apierror.CodeInvalid, "cluster %q: %s", c.ID, strings.Join(problems, "; ")).WithDetails(map[string]any{"Problems": problems})
 }
 
 func hasAgent(c *model.Cluster) bool { return c.SecretHash != [32]byte{} }
@@ -111,8 +112,8 @@ func speaksFor(c *model.Cluster, secret string) error {
 	if sha256.Sum256([]byte(secret)) == c.SecretHash { // of hashes no time tells anything
 		return nil
 	}
-	return fail(CodeForbidden, "the secret of cluster %s is another", c.ID).
-		hint("its agent's data directory holds it; an agent that lost it needs another cluster id, or the old cluster deleted")
+	return apierror.New(apierror.CodeForbidden, "the secret of cluster %s is another", c.ID).
+		WithHint("its agent's data directory holds it; an agent that lost it needs another cluster id, or the old cluster deleted")
 }
 
 // sameCluster is whether a registration says what is known already, whatever was
@@ -143,7 +144,7 @@ func (s *Server) ClusterHeartbeat(ctx context.Context, id, secret string, report
 }
 
 func (s *Server) knownCluster(id, secret string) (*model.Cluster, error) {
-	if err := s.leads(); err != nil {
+	if err := s.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
 	c, err := clusterIn(s.Snapshot(), id)
@@ -151,7 +152,7 @@ func (s *Server) knownCluster(id, secret string) (*model.Cluster, error) {
 		return nil, err
 	}
 	if !hasAgent(c) {
-		return nil, fail(CodeNotFound, "cluster %q has no agent", id).hint("an agent registers its cluster when it starts")
+		return nil, apierror.New(apierror.CodeNotFound, "cluster %q has no agent", id).WithHint("an agent registers its cluster when it starts")
 	}
 	return c, speaksFor(c, secret)
 }
@@ -160,7 +161,7 @@ func clusterIn(snap *state.Snapshot, id string) (*model.Cluster, error) {
 	if c := snap.Cluster(id); c != nil {
 		return c, nil
 	}
-	return nil, fail(CodeNotFound, "there is no cluster %q", id).hint("an agent registers its cluster when it starts; `cede cluster apply` makes one without")
+	return nil, apierror.New(apierror.CodeNotFound, "there is no cluster %q", id).WithHint("an agent registers its cluster when it starts; `cede cluster apply` makes one without")
 }
 
 // clusterBeat is a heartbeat; without a report nothing is new but that the cluster
@@ -177,7 +178,7 @@ func (s *Server) clusterBeat(ctx context.Context, c *model.Cluster, report *Clus
 		change.Reports = !maps.Equal(change.Reported, c.Reported) || !sameLeases(snap, c.ID, change.Leases)
 	}
 	if c.Down || change.Reports {
-		index, err := s.clusterNews.written(ctx, change)
+		index, err := s.clusterNews.AddIndex(ctx, change)
 		if err != nil {
 			return nil, err
 		}
@@ -188,7 +189,7 @@ func (s *Server) clusterBeat(ctx context.Context, c *model.Cluster, report *Clus
 }
 
 func (s *Server) writeClusterNews(ctx context.Context, changes []model.ClusterChange) (*replication.Result, error) {
-	return s.commit(ctx, &replication.ChangeClusters{Changes: changes})
+	return s.writer.Propose(ctx, &replication.ChangeClusters{Changes: changes})
 }
 
 // UpdateAssignments writes what a member cluster says of its assignments, together
@@ -208,9 +209,9 @@ func (s *Server) UpdateAssignments(ctx context.Context, clusterID, secret string
 	if err != nil || len(known) == 0 {
 		return snap.Index(), err
 	}
-	return s.assignmentNews.written(ctx, known)
+	return s.assignmentNews.AddIndex(ctx, known)
 }
 
 func (s *Server) writeAssignmentNews(ctx context.Context, parts [][]state.AssignmentUpdate) (*replication.Result, error) {
-	return s.commit(ctx, &replication.UpdateAssignments{Updates: slices.Concat(parts...)})
+	return s.writer.Propose(ctx, &replication.UpdateAssignments{Updates: slices.Concat(parts...)})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -39,7 +40,7 @@ func checkLeases(cluster string, leases []ClusterLease) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return fail(CodeInvalid, "cluster %q: %s", cluster, strings.Join(problems, "; ")).with(map[string]any{"Problems": problems})
+	return apierror.New(apierror.CodeInvalid, "cluster %q: %s", cluster, strings.Join(problems, "; ")).WithDetails(map[string]any{"Problems": problems})
 }
 
 // claimsOfLeases makes claims of leases, ascending by id. They hold until the agent

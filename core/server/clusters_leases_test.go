@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 )
 
 // reports has the agent of the cluster m say what it keeps for others.
@@ -68,7 +69,7 @@ func TestClusterHeartbeat_SaysAllThatIsWrongWithLeases(t *testing.T) {
 			unitsOf("", "x", 1, 0), unitsOf("a/b", "x", 1, 0), unitsOf("c", "x", -1, 0), unitsOf("c", "x", 1, 0),
 		}})
 		for _, want := range []string{`pool ""`, `pool "a/b"`, "negative amount of units", "listed twice"} {
-			if CodeOf(err) != CodeInvalid || !strings.Contains(err.Error(), want) {
+			if apierror.CodeOf(err) != apierror.CodeInvalid || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q is not in %v", want, err)
 			}
 		}

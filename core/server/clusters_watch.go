@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/state"
@@ -79,7 +80,7 @@ func (c *clusterChores) later(in int64) { c.next = min(c.next, in) }
 func (w *clusterWatch) look(snap *state.Snapshot) *clusterChores {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now, ticks := w.s.now(), w.s.ticks()
+	now, ticks := w.s.writer.Now(), w.s.ticks()
 	chores := &clusterChores{lost: map[string][]string{}, next: math.MaxInt64}
 	if w.due == nil {
 		return chores
@@ -173,10 +174,10 @@ func (t *term) tendClusters(ctx context.Context) {
 		if !t.tend(ctx, chores) {
 			wait = time.Second // and once more
 		}
-		limited, cancel := timeLimit(ctx, t.cfg.Clock, wait)
+		limited, cancel := clock.WithTimeout(ctx, t.cfg.Clock, wait)
 		select {
 		case <-watch.C:
-			pause(ctx, t.cfg.Clock, tendPause)
+			clock.Sleep(ctx, t.cfg.Clock, tendPause)
 		case <-limited.Done():
 		}
 		cancel()
@@ -198,7 +199,7 @@ func (t *term) tend(ctx context.Context, chores *clusterChores) bool {
 		commands = append(commands, &replication.StopAssignments{IDs: ids, Reason: reason})
 	}
 	for _, c := range commands {
-		if _, err := t.do(ctx, c); err != nil {
+		if _, err := t.writer.Commit(ctx, c); err != nil {
 			if ctx.Err() == nil {
 				t.logger.WarnContext(ctx, "what is due on member clusters was not written", "err", err)
 			}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/state"
@@ -15,7 +16,7 @@ func (t *term) collect(ctx context.Context) {
 	if t.cfg.CollectInterval < 0 {
 		return
 	}
-	for pause(ctx, t.cfg.Clock, t.cfg.CollectInterval) {
+	for clock.Sleep(ctx, t.cfg.Clock, t.cfg.CollectInterval) {
 		if _, err := t.CollectGarbage(ctx, false); err != nil && ctx.Err() == nil {
 			t.logger.WarnContext(ctx, "what is over was not forgotten", "err", err)
 		}
@@ -28,24 +29,24 @@ type Collected struct{ Evals, Allocs, Jobs, Nodes, Bindings, Policies int }
 // CollectGarbage forgets what has been over for long enough; with force all that
 // is over. It writes bounded entries.
 func (s *Server) CollectGarbage(ctx context.Context, force bool) (Collected, error) {
-	if err := s.leads(); err != nil {
+	if err := s.writer.CheckLeader(); err != nil {
 		return Collected{}, err
 	}
 	g := s.garbage(force)
 	for _, c := range g.commands(s.cfg.Retention.Batch) {
-		if _, err := s.do(ctx, c); err != nil {
+		if _, err := s.writer.Commit(ctx, c); err != nil {
 			return Collected{}, err
 		}
 	}
 	for _, key := range g.bindings {
 		// One that was registered anew since holds something, and is refused.
-		if _, err := s.commit(ctx, &replication.DeleteBinding{Key: key}); err != nil {
+		if _, err := s.writer.Propose(ctx, &replication.DeleteBinding{Key: key}); err != nil {
 			return Collected{}, err
 		}
 	}
 	for _, v := range g.policies {
 		// One that was activated since plays a part, and is refused.
-		if _, err := s.commit(ctx, &replication.ChangePolicy{Name: v.Name, Op: replication.OpUnload, Version: v.ID}); err != nil {
+		if _, err := s.writer.Propose(ctx, &replication.ChangePolicy{Name: v.Name, Op: replication.OpUnload, Version: v.ID}); err != nil {
 			return Collected{}, err
 		}
 	}
@@ -65,7 +66,7 @@ type garbage struct {
 }
 
 func (s *Server) garbage(force bool) *garbage {
-	now := s.now()
+	now := s.writer.Now()
 	g := &garbage{snap: s.Snapshot(), gone: map[model.JobKey]bool{}, claimedEvals: map[string]bool{}, claimedAllocs: map[string]bool{}}
 	if force {
 		g.oldEval, g.oldAlloc, g.oldJob, g.oldNode = math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxUint64

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/storage"
 )
 
@@ -148,16 +149,16 @@ func (s *Server) recorded(ctx context.Context, q *DecisionQuery) ([]*Decision, e
 	var list []*Decision
 	for {
 		if err := ctx.Err(); err != nil {
-			return nil, interrupted(err)
+			return nil, apierror.Interrupted(err)
 		}
 		records, err := s.cfg.History.List(query)
 		if err != nil {
-			return nil, fail(CodeInternal, "the history of decisions cannot be read: %v", err)
+			return nil, apierror.New(apierror.CodeInternal, "the history of decisions cannot be read: %v", err)
 		}
 		for i := range records {
 			var d Decision
 			if err := json.Unmarshal(records[i].Data, &d); err != nil {
-				return nil, fail(CodeInternal, "the history of decisions is damaged at index %d: %v", records[i].Index, err)
+				return nil, apierror.New(apierror.CodeInternal, "the history of decisions is damaged at index %d: %v", records[i].Index, err)
 			}
 			if q.picks(&d) {
 				list = append(list, &d)

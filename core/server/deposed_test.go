@@ -7,6 +7,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 )
 
 // deposedLog is the log of a leader that may have been deposed and has yet to hear of it.
@@ -47,7 +48,7 @@ func TestStop_ADeposedLeaderDoesNotSayThatSomethingIsNotThere(t *testing.T) {
 			deposed.Store(is)
 			for what, ask := range asked {
 				err := ask()
-				if is && !tryAgain(err) || !is && CodeOf(err) != CodeNotFound {
+				if is && !tryAgain(err) || !is && apierror.CodeOf(err) != apierror.CodeNotFound {
 					t.Errorf("deposed: %t, %s: %v", is, what, err)
 				}
 			}

@@ -150,8 +150,8 @@ func TestRestore_EqualsABrokerThatNeverLostTheLead(t *testing.T) {
 		}
 		w.submit(coretest.Job("queued0").Ask(100, 100, 0).Count(2)) // a second evaluation of the job
 		later := s.newEval(coretest.Job("queued1").Obj(), model.TriggerRecheck)
-		later.WaitUntil = s.now() + int64(time.Hour)
-		if _, err := s.evals.add(w.ctx, s.endings(later)); err != nil {
+		later.WaitUntil = s.writer.Now() + int64(time.Hour)
+		if _, err := s.evals.Add(w.ctx, s.endings(later)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -195,7 +195,7 @@ func TestRestore_WakesWhoMissedRoom(t *testing.T) {
 		for a := range s.Snapshot().Allocs() {
 			ids = append(ids, a.ID)
 		}
-		if _, err := s.do(w.ctx, &replication.StopAllocs{IDs: ids, Reason: "test"}); err != nil {
+		if _, err := s.writer.Commit(w.ctx, &replication.StopAllocs{IDs: ids, Reason: "test"}); err != nil {
 			t.Fatal(err)
 		}
 		s.feeder.take(s.term.Load())

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/state"
@@ -121,7 +122,7 @@ func (f *feeder) restore() {
 	f.takes, f.from, f.sum = true, snap.Index(), applied{}
 	f.mu.Unlock()
 	f.configure(snap)
-	f.feed.Restore(snap, f.s.now(), snap.RulesChangeIndex())
+	f.feed.Restore(snap, f.s.writer.Now(), snap.RulesChangeIndex())
 	f.nudge() // Restore may owe somebody
 }
 
@@ -142,7 +143,7 @@ func (f *feeder) run(ctx context.Context) {
 		var settle <-chan struct{}
 		stop := func() {}
 		if f.round() {
-			limited, cancel := timeLimit(ctx, f.s.cfg.Clock, settleEvery)
+			limited, cancel := clock.WithTimeout(ctx, f.s.cfg.Clock, settleEvery)
 			settle, stop = limited.Done(), cancel
 		}
 		select {
@@ -182,7 +183,7 @@ func (f *feeder) round() (owes bool) {
 
 // put gives the sum to the broker and to those who wait.
 func (f *feeder) put(sum *applied) {
-	now := f.s.now()
+	now := f.s.writer.Now()
 	f.configure(sum.snap)
 	needless := f.feed.Evals(sum.snap, now, sum.evals...)
 	f.feed.Changed(sum.changed)
@@ -202,7 +203,7 @@ func (f *feeder) settle() (owes bool) {
 	}
 	stats := f.s.broker.Stats()
 	if total := stats.Total(); total.Ready+total.Unacked == 0 {
-		f.feed.Settle(f.s.Snapshot(), f.s.now())
+		f.feed.Settle(f.s.Snapshot(), f.s.writer.Now())
 	}
 	return f.feed.Owes()
 }

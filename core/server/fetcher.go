@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/rpc"
@@ -117,7 +118,7 @@ func (f *fetcher) run(ctx context.Context) {
 			f.fail(err)
 		case err != nil:
 			pauseFor = min(max(2*pauseFor, fetchFirst), fetchLast)
-			pause(ctx, f.s.cfg.Clock, pauseFor)
+			clock.Sleep(ctx, f.s.cfg.Clock, pauseFor)
 		default:
 			pauseFor = 0
 			f.serve(list)
@@ -247,7 +248,7 @@ func (s *Server) packDeliveries(list []broker.Delivery, term uint64) *rpc.Delive
 	for i, d := range list {
 		evals[i] = d.Eval
 		out.List = append(out.List, rpc.Delivery{
-			Token: uint64(d.Token), WaitIndex: d.WaitIndex, Attempt: d.Attempt, Trace: s.traces.parent(d.Eval.ID),
+			Token: uint64(d.Token), WaitIndex: d.WaitIndex, Attempt: d.Attempt, Trace: s.traces.TraceParent(d.Eval.ID),
 		})
 	}
 	out.Evals = replication.EncodeEvals(evals)
@@ -268,7 +269,7 @@ func (s *Server) unpackDeliveries(d *rpc.Deliveries) ([]broker.Delivery, error) 
 	list := make([]broker.Delivery, len(evals))
 	for i, one := range d.List {
 		list[i] = broker.Delivery{Eval: evals[i], Token: broker.Token(one.Token), WaitIndex: one.WaitIndex, Attempt: one.Attempt}
-		s.traces.adopt(evals[i].ID, one.Trace)
+		s.traces.Adopt(evals[i].ID, one.Trace)
 	}
 	return list, nil
 }

@@ -191,7 +191,7 @@ func (h *heartbeats) gather() {
 	h.closing = true
 	ctx, window := h.ctx, h.window
 	h.group.Go(func() {
-		if pause(ctx, h.s.cfg.Clock, window) {
+		if clock.Sleep(ctx, h.s.cfg.Clock, window) {
 			h.write(ctx)
 		}
 	})
@@ -232,7 +232,7 @@ func (h *heartbeats) widen(nodes int) {
 
 func (h *heartbeats) markDown(ctx context.Context, ids []string) error {
 	down := model.NodeDown
-	_, err := h.s.do(ctx, &replication.ChangeNodes{IDs: ids, Change: state.NodeChange{Status: &down}})
+	_, err := h.s.writer.Commit(ctx, &replication.ChangeNodes{IDs: ids, Change: state.NodeChange{Status: &down}})
 	if err != nil {
 		if ctx.Err() == nil {
 			h.s.logger.WarnContext(ctx, "nodes not marked down", "nodes", len(ids), "err", err)

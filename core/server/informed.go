@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/replication"
 )
 
@@ -22,7 +23,7 @@ func (s *Server) inform(ctx context.Context) {
 	if !tells {
 		s.informed.Store(true)
 	}
-	for least := uint64(0); !s.informed.Load() && pause(ctx, s.cfg.Clock, askInformed); {
+	for least := uint64(0); !s.informed.Load() && clock.Sleep(ctx, s.cfg.Clock, askInformed); {
 		newest := s.leaderHas(ctx)
 		if newest == 0 {
 			continue

@@ -9,6 +9,9 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/evaltrace"
+	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -17,17 +20,17 @@ import (
 // plan's token exactly that plan is committed with the job, in one entry, or
 // nothing at all: the conflict's Details say what differs now.
 func (s *Server) RegisterJob(ctx context.Context, j *model.Job, o RegisterOptions) (*Registered, error) {
-	ctx, span := s.traces.begin(ctx, spanRegister)
+	ctx, span := s.traces.StartSpan(ctx, evaltrace.SpanRegister)
 	r, err := s.registerJob(ctx, j, o)
 	if span.IsRecording() {
 		span.SetAttributes(aboutJob(j, r)...)
 	}
-	finish(span, err)
+	evaltrace.EndSpan(span, err)
 	return r, err
 }
 
 func (s *Server) registerJob(ctx context.Context, j *model.Job, o RegisterOptions) (*Registered, error) {
-	if err := s.leads(); err != nil {
+	if err := s.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
 	job, err := s.resolve(j, o.ExplicitPriority)
@@ -40,8 +43,8 @@ func (s *Server) registerJob(ctx context.Context, j *model.Job, o RegisterOption
 		return s.runPlan(ctx, entry, command, o)
 	}
 	command.Eval = s.newEval(job, model.TriggerJobRegister)
-	s.traces.keep(ctx, command.Eval.ID)
-	result, err := s.doEntry(ctx, entry)
+	s.traces.Assign(ctx, command.Eval.ID)
+	result, err := s.writer.CommitEntry(ctx, entry)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +73,7 @@ func (s *Server) resolve(j *model.Job, explicit bool) (*model.Job, error) {
 		job.Namespace = model.DefaultNamespace
 	}
 	if job.SubmitTime == 0 {
-		job.SubmitTime = s.now()
+		job.SubmitTime = s.writer.Now()
 	}
 	snap := s.Snapshot()
 	problems := resolvePriority(snap, &job, explicit)
@@ -89,8 +92,8 @@ func (s *Server) resolve(j *model.Job, explicit bool) (*model.Job, error) {
 		}
 	}
 	if len(problems) > 0 {
-		return nil, fail(CodeInvalid, "job %q: %s", job.ID, strings.Join(problems, "; ")).
-			with(map[string]any{"Problems": problems})
+		return nil, apierror.New(apierror.CodeInvalid, "job %q: %s", job.ID, strings.Join(problems, "; ")).
+			WithDetails(map[string]any{"Problems": problems})
 	}
 	return &job, nil
 }
@@ -134,7 +137,7 @@ func classNames(snap *state.Snapshot) string {
 
 // StopJob ends a job: what runs of it is stopped.
 func (s *Server) StopJob(ctx context.Context, key model.JobKey, o StopOptions) (*Registered, error) {
-	if err := s.leads(); err != nil {
+	if err := s.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
 	job, err := s.job(ctx, key)
@@ -145,8 +148,8 @@ func (s *Server) StopJob(ctx context.Context, key model.JobKey, o StopOptions) (
 		job = &model.Job{Namespace: key.Namespace, ID: key.ID} // this very request purged it, and the log knows the answer
 	}
 	eval := s.newEval(job, model.TriggerJobStop)
-	s.traces.keep(ctx, eval.ID)
-	result, err := s.doEntry(ctx, &replication.Entry{
+	s.traces.Assign(ctx, eval.ID)
+	result, err := s.writer.CommitEntry(ctx, &replication.Entry{
 		Key: o.Key, Hash: sha256.Sum256(fmt.Appendf(nil, "stop %q %q %t", key.Namespace, key.ID, o.Purge)),
 		Command: &replication.StopJob{Key: key, Purge: o.Purge, Eval: eval},
 	})
@@ -158,20 +161,20 @@ func (s *Server) StopJob(ctx context.Context, key model.JobKey, o StopOptions) (
 
 // Evaluate has a job or a binding looked at again.
 func (s *Server) Evaluate(ctx context.Context, key model.JobKey) (*Registered, error) {
-	if err := s.leads(); err != nil {
+	if err := s.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
-	eval, err := found(ctx, s, func(*state.Snapshot) *model.Evaluation { return s.anotherEval(key, triggerOperator) },
+	eval, err := logwriter.Find(ctx, s.writer, func(*state.Snapshot) *model.Evaluation { return s.anotherEval(key, triggerOperator) },
 		"there is no job or binding %q in namespace %q", key.ID, key.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	s.traces.keep(ctx, eval.ID)
-	result, err := s.evals.add(ctx, s.endings(eval))
+	s.traces.Assign(ctx, eval.ID)
+	result, err := s.evals.Add(ctx, s.endings(eval))
 	if err != nil {
 		return nil, err
 	}
-	if err := refusal(result); err != nil {
+	if err := logwriter.Refusal(result); err != nil {
 		return nil, err
 	}
 	answer := s.registered(result, key)
@@ -184,14 +187,14 @@ const triggerOperator model.Trigger = "job-evaluate"
 
 // StopAlloc ends one instance; its job gets another in its place.
 func (s *Server) StopAlloc(ctx context.Context, id string) (*Registered, error) {
-	if err := s.leads(); err != nil {
+	if err := s.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
-	a, err := found(ctx, s, func(snap *state.Snapshot) *model.Allocation { return snap.Alloc(id) }, "there is no allocation %q", id)
+	a, err := logwriter.Find(ctx, s.writer, func(snap *state.Snapshot) *model.Allocation { return snap.Alloc(id) }, "there is no allocation %q", id)
 	if err != nil {
 		return nil, err
 	}
-	result, err := s.do(ctx, &replication.StopAllocs{IDs: []string{id}, Reason: "stopped by an operator"})
+	result, err := s.writer.Commit(ctx, &replication.StopAllocs{IDs: []string{id}, Reason: "stopped by an operator"})
 	if err != nil {
 		return nil, err
 	}
@@ -199,40 +202,13 @@ func (s *Server) StopAlloc(ctx context.Context, id string) (*Registered, error) 
 }
 
 func (s *Server) job(ctx context.Context, key model.JobKey) (*model.Job, error) {
-	return found(ctx, s, func(snap *state.Snapshot) *model.Job { return snap.Job(key) },
+	return logwriter.Find(ctx, s.writer, func(snap *state.Snapshot) *model.Job { return snap.Job(key) },
 		"there is no job %q in namespace %q", key.ID, key.Namespace)
-}
-
-// found is what somebody asks for by name. That it is not there is only said once a
-// majority has confirmed that this server leads: who was deposed, and has yet to hear of
-// that, knows nothing of what the next leader wrote.
-func found[T any](ctx context.Context, s *Server, get func(*state.Snapshot) *T, format string, args ...any) (*T, error) {
-	var x *T
-	err := s.unless(ctx, func(snap *state.Snapshot) error {
-		if x = get(snap); x == nil {
-			return fail(CodeNotFound, format, args...)
-		}
-		return nil
-	})
-	return x, err
-}
-
-// unless is why the state forbids something; nil: the log decides. A refusal is that of
-// a server which is confirmed to lead: see found.
-func (s *Server) unless(ctx context.Context, refusal func(*state.Snapshot) error) error {
-	if refusal(s.Snapshot()) == nil {
-		return nil
-	}
-	snap, err := s.Consistent(ctx)
-	if err != nil {
-		return err
-	}
-	return refusal(snap)
 }
 
 // newEval is an evaluation of a job.
 func (s *Server) newEval(j *model.Job, trigger model.Trigger) *model.Evaluation {
-	now := s.now()
+	now := s.writer.Now()
 	return &model.Evaluation{
 		ID: s.cfg.NewID(), Namespace: j.Namespace, JobID: j.ID, Type: j.Type, Priority: j.Priority,
 		TriggeredBy: trigger, CreateTime: now, ModifyTime: now,

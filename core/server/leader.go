@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -67,7 +66,7 @@ func (s *Server) stepDown() {
 	if !s.cfg.Log.IsLeader() {
 		return
 	}
-	ctx, cancel := timeLimit(context.Background(), s.cfg.Clock, handOver)
+	ctx, cancel := clock.WithTimeout(context.Background(), s.cfg.Clock, handOver)
 	defer cancel()
 	if err := s.cfg.Log.Transfer(ctx); err != nil {
 		s.logger.Info("leadership not handed over", "err", err)
@@ -80,7 +79,7 @@ func (s *Server) afterFailure(ctx context.Context) *running {
 	if !s.cfg.Log.IsLeader() {
 		return nil
 	}
-	pause(ctx, s.cfg.Clock, termRetry)
+	clock.Sleep(ctx, s.cfg.Clock, termRetry)
 	if ctx.Err() != nil || !s.cfg.Log.IsLeader() {
 		return nil
 	}
@@ -166,7 +165,7 @@ func (t *term) fall(err error) {
 // everything written before is applied, then the queues are filled from the
 // state and follow it from there, and only then is work handed out.
 func (t *term) establish(ctx context.Context) error {
-	limited, cancel := timeLimit(ctx, t.cfg.Clock, tookOffice)
+	limited, cancel := clock.WithTimeout(ctx, t.cfg.Clock, tookOffice)
 	defer cancel()
 	if err := t.cfg.Log.Barrier(limited); err != nil {
 		return fmt.Errorf("the state does not catch up: %w", err)
@@ -211,7 +210,7 @@ func (t *term) nameCluster(ctx context.Context) error {
 	version, _ := t.understood(ctx)
 	name := &replication.Bootstrap{ClusterID: t.cfg.NewID(), Version: max(version, t.cfg.Versions.Oldest)}
 	_, _ = rand.Read(name.Key[:]) // never fails
-	_, err := t.do(ctx, name)
+	_, err := t.writer.Commit(ctx, name)
 	if err != nil {
 		return fmt.Errorf("the cluster gets no name: %w", err)
 	}
@@ -223,22 +222,4 @@ func (t *term) apply(ctx context.Context) {
 	if err := t.applier.Run(ctx); err != nil && ctx.Err() == nil {
 		t.fall(fmt.Errorf("plan applier: %w", err))
 	}
-}
-
-// timeLimit is context.WithTimeout by a clock.
-func timeLimit(ctx context.Context, c clock.Clock, d time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	timer := c.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
-	return ctx, func() {
-		timer.Stop()
-		cancel(context.Canceled)
-	}
-}
-
-// pause waits, unless ctx ends first; it tells whether it did not.
-func pause(ctx context.Context, c clock.Clock, d time.Duration) bool {
-	limited, cancel := timeLimit(ctx, c, d)
-	defer cancel()
-	<-limited.Done()
-	return errors.Is(context.Cause(limited), context.DeadlineExceeded) && ctx.Err() == nil
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/rpc"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 )
 
 const (
@@ -38,7 +40,7 @@ func (s *Server) pooled(ctx context.Context) {
 				known = id
 			}
 		}
-		if !pause(ctx, s.cfg.Clock, s.cfg.Pool.Look) {
+		if !clock.Sleep(ctx, s.cfg.Clock, s.cfg.Pool.Look) {
 			return
 		}
 	}
@@ -89,7 +91,7 @@ func (t *term) follow(ctx context.Context) {
 			again = min(max(2*again, againAfter), wait)
 			wait = again
 		}
-		limited, cancel := timeLimit(ctx, t.cfg.Clock, wait)
+		limited, cancel := clock.WithTimeout(ctx, t.cfg.Clock, wait)
 		select {
 		case <-t.cfg.Membership.Changed():
 		case <-limited.Done():
@@ -204,7 +206,7 @@ func (s *Server) remove(id, why string) error {
 
 // noPool is the error of what needs a pool.
 func noPool() error {
-	return fail(CodeUnavailable, "this server has no pool").hint("set listen.gossip, and server.join or server.bootstrap_expect, and restart it")
+	return apierror.New(apierror.CodeUnavailable, "this server has no pool").WithHint("set listen.gossip, and server.join or server.bootstrap_expect, and restart it")
 }
 
 // JoinPool joins the pool through members at addresses, and returns through how
@@ -214,13 +216,13 @@ func (s *Server) JoinPool(_ context.Context, addrs ...string) (int, error) {
 		return 0, noPool()
 	}
 	if len(addrs) == 0 {
-		return 0, fail(CodeInvalid, "no address to join is given").hint("HOST:PORT of any member's gossip")
+		return 0, apierror.New(apierror.CodeInvalid, "no address to join is given").WithHint("HOST:PORT of any member's gossip")
 	}
 	n, err := s.cfg.Membership.Join(addrs...)
 	if err != nil && n == 0 {
-		e := fail(CodeUnavailable, "the pool was not joined: %v", err)
+		e := apierror.New(apierror.CodeUnavailable, "the pool was not joined: %v", err)
 		e.Err = err
-		return 0, e.hint("check the address, and that gossip.name, region and gossip.keys are the same everywhere")
+		return 0, e.WithHint("check the address, and that gossip.name, region and gossip.keys are the same everywhere")
 	}
 	return n, nil
 }
@@ -233,7 +235,7 @@ func (s *Server) LeavePool(ctx context.Context) error {
 	}
 	voters := s.voters()
 	if len(voters) < 2 {
-		return fail(CodeConflict, "this is the only server that votes").hint("a cluster without servers is none: stop it instead")
+		return apierror.New(apierror.CodeConflict, "this is the only server that votes").WithHint("a cluster without servers is none: stop it instead")
 	}
 	if err := s.handOver(ctx); err != nil {
 		return err
@@ -241,12 +243,12 @@ func (s *Server) LeavePool(ctx context.Context) error {
 	if err := s.cfg.Membership.Leave(ctx); err != nil {
 		s.logger.WarnContext(ctx, "not everybody may have heard that this server leaves", "err", err)
 	}
-	limited, cancel := timeLimit(ctx, s.cfg.Clock, leaveWithin)
+	limited, cancel := clock.WithTimeout(ctx, s.cfg.Clock, leaveWithin)
 	defer cancel()
 	for !s.released(limited) {
-		if !pause(limited, s.cfg.Clock, askReleased) {
-			return fail(CodeUnavailable, "the leader did not let this server go within %v", leaveWithin).
-				hint("the pool knows that it leaves: stop it, and see `cede operator raft` on another one")
+		if !clock.Sleep(limited, s.cfg.Clock, askReleased) {
+			return apierror.New(apierror.CodeUnavailable, "the leader did not let this server go within %v", leaveWithin).
+				WithHint("the pool knows that it leaves: stop it, and see `cede operator raft` on another one")
 		}
 	}
 	return nil
@@ -274,17 +276,17 @@ func (s *Server) released(ctx context.Context) bool {
 // handOver has another server lead. One attempt lasts no longer than an election, and
 // whoever is to take over may be busy for that long, so there are several.
 func (s *Server) handOver(ctx context.Context) error {
-	limited, cancel := timeLimit(ctx, s.cfg.Clock, leaveWithin)
+	limited, cancel := clock.WithTimeout(ctx, s.cfg.Clock, leaveWithin)
 	defer cancel()
 	for s.cfg.Log.IsLeader() {
 		err := s.cfg.Log.Transfer(limited)
 		if err == nil {
 			return nil
 		}
-		if !pause(limited, s.cfg.Clock, 200*time.Millisecond) {
-			e := fail(CodeUnavailable, "nobody took the lead over within %v: %v", leaveWithin, err)
+		if !clock.Sleep(limited, s.cfg.Clock, 200*time.Millisecond) {
+			e := apierror.New(apierror.CodeUnavailable, "nobody took the lead over within %v: %v", leaveWithin, err)
 			e.Err = err
-			return e.hint("another server must be up to date: `cede operator raft`")
+			return e.WithHint("another server must be up to date: `cede operator raft`")
 		}
 	}
 	return nil
@@ -292,7 +294,7 @@ func (s *Server) handOver(ctx context.Context) error {
 
 // RemovePeer removes a server from the cluster that will not come back.
 func (s *Server) RemovePeer(_ context.Context, id string) error {
-	if err := s.leads(); err != nil {
+	if err := s.writer.CheckLeader(); err != nil {
 		return err
 	}
 	if s.cfg.Raft == nil {
@@ -301,17 +303,17 @@ func (s *Server) RemovePeer(_ context.Context, id string) error {
 	known, there := s.inRaft(id)
 	switch {
 	case !there && s.listed(id):
-		return fail(CodeNotFound, "server %q does not belong to the cluster any more", id).hint("the pool lists it for a while, and nobody waits for it")
+		return apierror.New(apierror.CodeNotFound, "server %q does not belong to the cluster any more", id).WithHint("the pool lists it for a while, and nobody waits for it")
 	case !there:
-		return fail(CodeNotFound, "server %q does not belong to the cluster", id).hint("`cede operator raft` lists who does")
+		return apierror.New(apierror.CodeNotFound, "server %q does not belong to the cluster", id).WithHint("`cede operator raft` lists who does")
 	case id == s.cfg.ID:
-		return fail(CodeConflict, "server %s leads", id).hint("have another one lead, or use `cede server leave` on it")
+		return apierror.New(apierror.CodeConflict, "server %s leads", id).WithHint("have another one lead, or use `cede server leave` on it")
 	}
 	if m, known := s.member(id); known && m.Status == MemberAlive {
-		return fail(CodeConflict, "server %s is alive and would be taken in again", id).hint("`cede server leave` on it, or stop it first")
+		return apierror.New(apierror.CodeConflict, "server %s is alive and would be taken in again", id).WithHint("`cede server leave` on it, or stop it first")
 	}
 	if err := s.remove(string(known.ID), "an operator wants it"); err != nil {
-		return s.unwritten(err)
+		return s.writer.Unwritten(err)
 	}
 	return nil
 }
@@ -333,7 +335,7 @@ type KeyringAnswer struct {
 // done when no answer has an error: one that is down would be locked out by the next step.
 func (s *Server) Keyring(ctx context.Context, verb rpc.KeyVerb, key []byte) ([]KeyringAnswer, error) {
 	if n := len(key); verb != rpc.KeyList && n != 16 && n != 24 && n != 32 {
-		return nil, fail(CodeInvalid, "the key has %d bytes: a key has 16, 24 or 32", n).hint("`openssl rand -base64 32` makes one")
+		return nil, apierror.New(apierror.CodeInvalid, "the key has %d bytes: a key has 16, 24 or 32", n).WithHint("`openssl rand -base64 32` makes one")
 	}
 	if s.cfg.Membership == nil {
 		return nil, noPool()

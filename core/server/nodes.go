@@ -11,6 +11,8 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -21,7 +23,7 @@ const secretLength = 16
 // must report. The first registration sets the secret; later ones must know it.
 // One that changes nothing is a heartbeat.
 func (s *Server) RegisterNode(ctx context.Context, n *model.Node, secret string) (*NodeLease, error) {
-	if err := s.leads(); err != nil {
+	if err := s.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
 	if err := checkNode(n, secret); err != nil {
@@ -41,11 +43,11 @@ func (s *Server) RegisterNode(ctx context.Context, n *model.Node, secret string)
 			return s.beat(ctx, old)
 		}
 	}
-	result, err := s.registrations.add(ctx, &node)
+	result, err := s.registrations.Add(ctx, &node)
 	if err != nil {
 		return nil, err
 	}
-	if err := refusal(result); err != nil {
+	if err := logwriter.Refusal(result); err != nil {
 		return nil, err
 	}
 	return &NodeLease{Index: result.Index, TTL: s.nodes.beat(n.ID, s.Snapshot().NodeCount())}, nil
@@ -73,7 +75,7 @@ func checkNode(n *model.Node, secret string) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return fail(CodeInvalid, "node %q: %s", n.ID, strings.Join(problems, "; ")).with(map[string]any{"Problems": problems})
+	return apierror.New(apierror.CodeInvalid, "node %q: %s", n.ID, strings.Join(problems, "; ")).WithDetails(map[string]any{"Problems": problems})
 }
 
 // knows is nil for who knows the node's secret.
@@ -85,8 +87,8 @@ func knows(n *model.Node, secret string) error {
 	if subtle.ConstantTimeCompare(hash[:], n.SecretHash[:]) == 1 {
 		return nil
 	}
-	return fail(CodeForbidden, "the secret of node %s is another", n.ID).
-		hint("the agent's data directory holds it; a machine that lost it needs another node id, or the old node deleted")
+	return apierror.New(apierror.CodeForbidden, "the secret of node %s is another", n.ID).
+		WithHint("the agent's data directory holds it; a machine that lost it needs another node id, or the old node deleted")
 }
 
 // sameNode is whether a registration says what is known already.
@@ -111,7 +113,7 @@ func (s *Server) Heartbeat(ctx context.Context, id, secret string) (*NodeLease, 
 }
 
 func (s *Server) knownNode(id, secret string) (*model.Node, error) {
-	if err := s.leads(); err != nil {
+	if err := s.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
 	n, err := nodeIn(s.Snapshot(), id)
@@ -125,14 +127,14 @@ func nodeIn(snap *state.Snapshot, id string) (*model.Node, error) {
 	if n := snap.Node(id); n != nil {
 		return n, nil
 	}
-	return nil, fail(CodeNotFound, "there is no node %q", id).hint("an agent registers its node when it starts")
+	return nil, apierror.New(apierror.CodeNotFound, "there is no node %q", id).WithHint("an agent registers its node when it starts")
 }
 
 func (s *Server) beat(ctx context.Context, n *model.Node) (*NodeLease, error) {
 	snap := s.Snapshot()
 	lease := &NodeLease{Index: snap.Index()}
 	if n.Status == model.NodeDown {
-		index, err := s.returns.written(ctx, n.ID)
+		index, err := s.returns.AddIndex(ctx, n.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +161,7 @@ func (s *Server) UpdateAllocs(ctx context.Context, nodeID, secret string, update
 	if err != nil || len(known) == 0 {
 		return snap.Index(), err
 	}
-	return s.updates.written(ctx, known)
+	return s.updates.AddIndex(ctx, known)
 }
 
 // ownNews is what a reporter says of what is still there. What is on another one is
@@ -171,7 +173,7 @@ func ownNews[U any](refusal, reporter string, news []U, of func(*U) (id, on stri
 			continue
 		}
 		if on != reporter {
-			return nil, fail(CodeForbidden, refusal, id, on, reporter)
+			return nil, apierror.New(apierror.CodeForbidden, refusal, id, on, reporter)
 		}
 		known = append(known, news[i])
 	}
@@ -196,19 +198,19 @@ func (s *Server) SetTaints(ctx context.Context, id string, untaint, taint []mode
 }
 
 func (s *Server) changeNode(ctx context.Context, id string, change state.NodeChange) (uint64, error) {
-	if err := s.unless(ctx, func(snap *state.Snapshot) error { _, err := nodeIn(snap, id); return err }); err != nil {
+	if err := s.writer.Check(ctx, func(snap *state.Snapshot) error { _, err := nodeIn(snap, id); return err }); err != nil {
 		return 0, err
 	}
-	return s.index(s.do(ctx, &replication.ChangeNodes{IDs: []string{id}, Change: change}))
+	return s.writer.CommitIndex(ctx, &replication.ChangeNodes{IDs: []string{id}, Change: change})
 }
 
 // DeleteNode forgets a node on which nothing runs.
 func (s *Server) DeleteNode(ctx context.Context, id string) (uint64, error) {
-	if err := s.unless(ctx, func(snap *state.Snapshot) error { return inUse(snap, id) }); err != nil {
+	if err := s.writer.Check(ctx, func(snap *state.Snapshot) error { return inUse(snap, id) }); err != nil {
 		return 0, err
 	}
 	s.nodes.forget(id)
-	return s.index(s.do(ctx, &replication.DeleteNodes{IDs: []string{id}}))
+	return s.writer.CommitIndex(ctx, &replication.DeleteNodes{IDs: []string{id}})
 }
 
 // inUse is why a node cannot be forgotten, or that there is none.
@@ -224,8 +226,8 @@ func inUse(snap *state.Snapshot, id string) error {
 		}
 	}
 	if live > 0 && n.Status == model.NodeReady {
-		return fail(CodeConflict, "%d allocations are on node %s, which is up", live, id).
-			hint("drain it first: cede node drain %s", id)
+		return apierror.New(apierror.CodeConflict, "%d allocations are on node %s, which is up", live, id).
+			WithHint("drain it first: cede node drain %s", id)
 	}
 	return nil
 }

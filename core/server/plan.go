@@ -9,6 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -26,23 +28,23 @@ func (s *Server) PlanJob(_ context.Context, j *model.Job, o PlanOptions) (*Propo
 	if err != nil {
 		return nil, err
 	}
-	snap, now := s.Snapshot(), s.now()
+	snap, now := s.Snapshot(), s.writer.Now()
 	old := snap.Job(job.Key())
 	changed := old == nil || old.Stopped || replication.JobHash(old) != replication.JobHash(job)
 	after, err := registeredIn(snap, job, old, changed)
 	if err != nil {
-		return nil, fail(CodeInvalid, "job %q: %v", job.ID, err)
+		return nil, apierror.New(apierror.CodeInvalid, "job %q: %v", job.ID, err)
 	}
 	eval := s.newEval(job, model.TriggerJobRegister)
 	set := s.policies.Pin()
 	defer set.Unpin()
 	rules, err := rulesOf(after, set, job)
 	if err != nil {
-		return nil, fail(CodeInvalid, "job %q cannot be planned: %v", job.ID, err)
+		return nil, apierror.New(apierror.CodeInvalid, "job %q cannot be planned: %v", job.ID, err)
 	}
 	out, err := scheduler.New(scheduler.Config{Policies: set, NewID: s.newAllocID}).Process(eval, after, now)
 	if err != nil {
-		return nil, fail(CodeInvalid, "job %q cannot be planned: %v", job.ID, err)
+		return nil, apierror.New(apierror.CodeInvalid, "job %q cannot be planned: %v", job.ID, err)
 	}
 	p := propose(snap, after.Job(job.Key()), out)
 	p.Changes.NewJob, p.Changes.NewSpec = old == nil, changed
@@ -63,7 +65,7 @@ func (s *Server) PlanJob(_ context.Context, j *model.Job, o PlanOptions) (*Propo
 func cloneJob(j *model.Job) (*model.Job, error) {
 	clone, err := replication.DecodeJob(replication.EncodeJob(j))
 	if err != nil {
-		return nil, fail(CodeInvalid, "job %q: %v", j.ID, err)
+		return nil, apierror.New(apierror.CodeInvalid, "job %q: %v", j.ID, err)
 	}
 	return clone, nil
 }
@@ -157,14 +159,14 @@ func (s *Server) runPlan(ctx context.Context, entry *replication.Entry, c *repli
 			return nil, differs(differences)
 		}
 	}
-	now := s.now()
+	now := s.writer.Now()
 	c.Job, c.Eval, c.Check, c.Batch = planned.Job, planned.Eval, planned.Check, planned.Batch
 	if planned.rules != nil && snap.Meta().Version > 1 { // else others would not understand it
 		c.Rules = snap.Index()
 	}
 	c.Eval.CreateTime, c.Eval.ModifyTime, c.Batch.Now = now, now, now
-	s.traces.keep(ctx, c.Eval.ID)
-	result, err := s.commitEntry(ctx, entry)
+	s.traces.Assign(ctx, c.Eval.ID)
+	result, err := s.writer.ProposeEntry(ctx, entry)
 	if err != nil {
 		return nil, err
 	}
@@ -175,12 +177,12 @@ func (s *Server) runPlan(ctx context.Context, entry *replication.Entry, c *repli
 		}
 		return nil, differs(differences)
 	}
-	return s.registered(result, c.Job.Key()), refusal(result)
+	return s.registered(result, c.Job.Key()), logwriter.Refusal(result)
 }
 
 func differs(differences []string) error {
-	return fail(CodeConflict, "the plan no longer holds: %s", strings.Join(differences, "; ")).
-		hint("plan again and look at the new plan").with(map[string]any{"Difference": differences})
+	return apierror.New(apierror.CodeConflict, "the plan no longer holds: %s", strings.Join(differences, "; ")).
+		WithHint("plan again and look at the new plan").WithDetails(map[string]any{"Difference": differences})
 }
 
 // outdated lists what keeps a plan from being what was shown: it is too old, of
@@ -188,7 +190,7 @@ func differs(differences []string) error {
 func (s *Server) outdated(p *shownPlan, job *model.Job, check *uint64) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
-	if age := time.Duration(s.now() - p.at); age > planValid {
+	if age := time.Duration(s.writer.Now() - p.at); age > planValid {
 		add("it was made %v ago and is valid for %v", age.Round(time.Second), planValid)
 	}
 	if p.Job.Key() != job.Key() || replication.JobHash(p.Job) != replication.JobHash(job) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -108,8 +109,8 @@ func TestPlanJob_TellsWhatKeepsItFromBeingRun(t *testing.T) {
 				c.change(w, p)
 				index := w.snap().Job(model.JobKey{Namespace: "default", ID: "high"})
 				_, err := w.runToken(w.leader().server, high(), p.Token, "")
-				e, ok := errors.AsType[*Error](err)
-				if !ok || e.Code != CodeConflict || !strings.Contains(e.Message, c.want) {
+				e, ok := errors.AsType[*apierror.Error](err)
+				if !ok || e.Code != apierror.CodeConflict || !strings.Contains(e.Message, c.want) {
 					t.Fatalf("it answers %v, want a conflict about %q", err, c.want)
 				}
 				if differences, ok := e.Details["Difference"].([]string); !ok || len(differences) == 0 {
@@ -132,12 +133,12 @@ func TestRegisterJob_TokensThatAreNotOurs(t *testing.T) {
 		for name, token := range map[string]string{
 			"none of ours": "abc", "cut off": p.Token[:40], "changed": string(flipped), "of nothing": planPrefix,
 		} {
-			if _, err := w.runToken(w.leader().server, high(), token, ""); CodeOf(err) != CodeInvalid {
+			if _, err := w.runToken(w.leader().server, high(), token, ""); apierror.CodeOf(err) != apierror.CodeInvalid {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		other := high().Ask(700, 700, 0)
-		if _, err := w.runToken(w.leader().server, other, p.Token, ""); CodeOf(err) != CodeConflict || !strings.Contains(err.Error(), "another specification") {
+		if _, err := w.runToken(w.leader().server, other, p.Token, ""); apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), "another specification") {
 			t.Errorf("with another job: %v", err)
 		}
 	})
@@ -175,10 +176,10 @@ func TestRegisterJob_ChecksAndKeys(t *testing.T) {
 		if err != nil || !again.Replayed || again.EvalID != first.EvalID || again.Index != first.Index {
 			t.Errorf("the same request answers %+v, %v, first %+v", again, err, first)
 		}
-		if _, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), RegisterOptions{Key: "k"}); CodeOf(err) != CodeConflict {
+		if _, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), RegisterOptions{Key: "k"}); apierror.CodeOf(err) != apierror.CodeConflict {
 			t.Errorf("another request under the key: %v", err)
 		}
-		if _, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), RegisterOptions{Check: &none}); CodeOf(err) != CodeConflict {
+		if _, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), RegisterOptions{Check: &none}); apierror.CodeOf(err) != apierror.CodeConflict {
 			t.Errorf("a job that must not exist: %v", err)
 		}
 		index := first.JobModifyIndex
@@ -186,7 +187,7 @@ func TestRegisterJob_ChecksAndKeys(t *testing.T) {
 		if err != nil || second.JobModifyIndex <= index {
 			t.Errorf("with the right check: %+v, %v", second, err)
 		}
-		if _, err := s.RegisterJob(w.ctx, coretest.Job("x").Change(func(j *model.Job) { j.Policy, j.PriorityClass = "nobody", "gold" }).Obj(), RegisterOptions{}); CodeOf(err) != CodeInvalid ||
+		if _, err := s.RegisterJob(w.ctx, coretest.Job("x").Change(func(j *model.Job) { j.Policy, j.PriorityClass = "nobody", "gold" }).Obj(), RegisterOptions{}); apierror.CodeOf(err) != apierror.CodeInvalid ||
 			!strings.Contains(err.Error(), "nobody") || !strings.Contains(err.Error(), "gold") {
 			t.Errorf("two mistakes: %v", err)
 		}
@@ -202,22 +203,22 @@ func TestPriorityClasses_FollowTheRulesOfKubernetes(t *testing.T) {
 		}
 		for _, c := range []struct {
 			class model.PriorityClass
-			want  Code
+			want  apierror.Code
 		}{
 			{model.PriorityClass{Name: "gold", Value: 900, NeverPreempts: true}, ""},
 			{model.PriorityClass{Name: "gold", Value: 900, NeverPreempts: true, Description: "costly"}, ""},
-			{model.PriorityClass{Name: "gold", Value: 901, NeverPreempts: true}, CodeInvalid},
-			{model.PriorityClass{Name: "gold", Value: 900}, CodeInvalid},
-			{model.PriorityClass{Name: "system-mine", Value: 1}, CodeInvalid},
-			{model.PriorityClass{Name: "system-node-critical", Value: 2_000_000_000}, CodeInvalid},
-			{model.PriorityClass{Name: "system-node-critical", Value: 2_000_001_000, GlobalDefault: true}, CodeInvalid},
+			{model.PriorityClass{Name: "gold", Value: 901, NeverPreempts: true}, apierror.CodeInvalid},
+			{model.PriorityClass{Name: "gold", Value: 900}, apierror.CodeInvalid},
+			{model.PriorityClass{Name: "system-mine", Value: 1}, apierror.CodeInvalid},
+			{model.PriorityClass{Name: "system-node-critical", Value: 2_000_000_000}, apierror.CodeInvalid},
+			{model.PriorityClass{Name: "system-node-critical", Value: 2_000_001_000, GlobalDefault: true}, apierror.CodeInvalid},
 			{model.PriorityClass{Name: "system-node-critical", Value: 2_000_001_000}, ""},
-			{model.PriorityClass{Name: "high", Value: 1_000_000_001}, CodeInvalid},
+			{model.PriorityClass{Name: "high", Value: 1_000_000_001}, apierror.CodeInvalid},
 			{model.PriorityClass{Name: "highest", Value: 1_000_000_000}, ""},
 			{model.PriorityClass{Name: "usual", Value: 30, GlobalDefault: true}, ""},
-			{model.PriorityClass{Name: "other", Value: 40, GlobalDefault: true}, CodeInvalid},
+			{model.PriorityClass{Name: "other", Value: 40, GlobalDefault: true}, apierror.CodeInvalid},
 		} {
-			if err := put(c.class); err == nil && c.want != "" || err != nil && CodeOf(err) != c.want {
+			if err := put(c.class); err == nil && c.want != "" || err != nil && apierror.CodeOf(err) != c.want {
 				t.Errorf("%+v: %v, want %q", c.class, err, c.want)
 			}
 		}
@@ -242,13 +243,13 @@ func TestPriorityClasses_FollowTheRulesOfKubernetes(t *testing.T) {
 			}
 		}
 		both := coretest.Job("e").Priority(5).Change(func(j *model.Job) { j.PriorityClass = "gold" }).Obj()
-		if _, err := s.RegisterJob(w.ctx, both, RegisterOptions{}); CodeOf(err) != CodeInvalid {
+		if _, err := s.RegisterJob(w.ctx, both, RegisterOptions{}); apierror.CodeOf(err) != apierror.CodeInvalid {
 			t.Errorf("a class and another priority: %v", err)
 		}
 		if _, err := s.DeletePriorityClass(w.ctx, "gold"); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.DeletePriorityClass(w.ctx, "gold"); CodeOf(err) != CodeNotFound {
+		if _, err := s.DeletePriorityClass(w.ctx, "gold"); apierror.CodeOf(err) != apierror.CodeNotFound {
 			t.Errorf("deleted twice: %v", err)
 		}
 	})
@@ -258,7 +259,7 @@ func TestNodes_NeedTheirSecret(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
 		s := w.leader().server
 		node, secret := coretest.Node("n1", 1000, 1000, 0), strings.Repeat("s", 32)
-		if _, err := s.RegisterNode(w.ctx, node, "short"); CodeOf(err) != CodeInvalid {
+		if _, err := s.RegisterNode(w.ctx, node, "short"); apierror.CodeOf(err) != apierror.CodeInvalid {
 			t.Errorf("a short secret: %v", err)
 		}
 		if _, err := s.RegisterNode(w.ctx, node, secret); err != nil {
@@ -269,11 +270,11 @@ func TestNodes_NeedTheirSecret(t *testing.T) {
 		_, beat := s.Heartbeat(w.ctx, "n1", other)
 		_, updated := s.UpdateAllocs(w.ctx, "n1", other, nil)
 		for _, err := range []error{registered, beat, updated} {
-			if CodeOf(err) != CodeForbidden {
+			if apierror.CodeOf(err) != apierror.CodeForbidden {
 				t.Errorf("another secret: %v", err)
 			}
 		}
-		if _, err := s.Heartbeat(w.ctx, "n2", secret); CodeOf(err) != CodeNotFound {
+		if _, err := s.Heartbeat(w.ctx, "n2", secret); apierror.CodeOf(err) != apierror.CodeNotFound {
 			t.Errorf("a node that is not there: %v", err)
 		}
 		w.addMachines(1)
@@ -285,7 +286,7 @@ func TestNodes_NeedTheirSecret(t *testing.T) {
 			if a.NodeID == "n1" {
 				continue
 			}
-			if _, err := s.UpdateAllocs(w.ctx, elsewhere, secret, foreign); CodeOf(err) != CodeForbidden {
+			if _, err := s.UpdateAllocs(w.ctx, elsewhere, secret, foreign); apierror.CodeOf(err) != apierror.CodeForbidden {
 				t.Errorf("a report of another node's allocation: %v", err)
 			}
 		}
@@ -404,10 +405,10 @@ func TestPlanJob_OtherRulesAreADifference(t *testing.T) {
 					return err
 				})
 				_, err := w.runToken(s, c.job(), p.Token, "")
-				switch e, _ := errors.AsType[*Error](err); {
+				switch e, _ := errors.AsType[*apierror.Error](err); {
 				case c.want == "" && err != nil:
 					t.Errorf("it is refused: %v", err)
-				case c.want != "" && (e == nil || e.Code != CodeConflict || !strings.Contains(e.Message, c.want)):
+				case c.want != "" && (e == nil || e.Code != apierror.CodeConflict || !strings.Contains(e.Message, c.want)):
 					t.Errorf("it answers %v, want a conflict about %q", err, c.want)
 				}
 				w.settle()

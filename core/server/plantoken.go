@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -72,7 +73,7 @@ func (s *Server) sign(packed []byte) []byte {
 // openPlan is what a token holds.
 func (s *Server) openPlan(token string) (*shownPlan, error) {
 	invalid := func(why string) error {
-		return fail(CodeInvalid, "the plan token %s", why).hint("take it from `cede job plan` as it is, of this cluster")
+		return apierror.New(apierror.CodeInvalid, "the plan token %s", why).WithHint("take it from `cede job plan` as it is, of this cluster")
 	}
 	text, ok := strings.CutPrefix(token, planPrefix)
 	if !ok {
@@ -135,7 +136,7 @@ func (s *Server) noLongerHolds(snap *state.Snapshot, p *replication.RegisterJob)
 	for _, bp := range p.Batch.Plans {
 		plan := *bp.Plan
 		plan.Groups = rebound(plan.Groups, stored)
-		verdict, err := planner.Verify(after, &plan, s.now(), &scheduler.CommitRules{}, &planner.Scratch{})
+		verdict, err := planner.Verify(after, &plan, s.writer.Now(), &scheduler.CommitRules{}, &planner.Scratch{})
 		if err != nil {
 			return []string{err.Error()}
 		}

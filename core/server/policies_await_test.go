@@ -8,6 +8,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 )
 
 // linkedHost has one policy, for which no module travels.
@@ -51,7 +52,7 @@ func TestLoadPolicy_SaysWhoHasNotCheckedAndWhy(t *testing.T) {
 				t.Errorf("status: %v, %v", st.Awaited, err)
 			}
 			_, err = s.ActivatePolicy(w.ctx, simPolicy, v.ID)
-			if CodeOf(err) != CodeConflict || !strings.Contains(err.Error(), down.id+" has not checked it yet") {
+			if apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), down.id+" has not checked it yet") {
 				t.Errorf("activate: %v", err)
 			}
 		}

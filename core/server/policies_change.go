@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -21,7 +22,7 @@ import (
 func (s *Server) ShadowPolicy(ctx context.Context, name, version string) (index uint64, err error) {
 	if version == "" {
 		if st := s.Snapshot().PolicyState(name); st == nil || st.Shadow == "" {
-			return 0, fail(CodeConflict, "no version of policy %q runs in the shadow", name).hint("name a version to begin that")
+			return 0, apierror.New(apierror.CodeConflict, "no version of policy %q runs in the shadow", name).WithHint("name a version to begin that")
 		}
 		return s.policies.change(ctx, &replication.ChangePolicy{Name: name, Op: replication.OpUnshadow})
 	}
@@ -47,7 +48,7 @@ func (s *Server) ActivatePolicy(ctx context.Context, name, version string) (inde
 func (s *Server) TryPolicy(ctx context.Context, name, version string, trial time.Duration) (index uint64, err error) {
 	const longest = 30 * 24 * time.Hour
 	if trial <= 0 || trial > longest {
-		return 0, fail(CodeInvalid, "a trial of %v makes no sense", trial).hint("want a duration of up to 30 days, such as 10m")
+		return 0, apierror.New(apierror.CodeInvalid, "a trial of %v makes no sense", trial).WithHint("want a duration of up to 30 days, such as 10m")
 	}
 	return s.policies.activate(ctx, name, version, trial)
 }
@@ -69,8 +70,8 @@ func (s *Server) UnloadPolicy(ctx context.Context, name, version string) (index 
 		return 0, err
 	}
 	if role := roleOf(p.store.Snapshot().PolicyState(name), v.ID); role != "" {
-		return 0, fail(CodeConflict, "%s@%s is %s", name, shortVersion(v.ID), role).
-			hint("a version that is active, previous or in a shadow run is kept; end that first")
+		return 0, apierror.New(apierror.CodeConflict, "%s@%s is %s", name, shortVersion(v.ID), role).
+			WithHint("a version that is active, previous or in a shadow run is kept; end that first")
 	}
 	return p.change(ctx, &replication.ChangePolicy{Name: name, Op: replication.OpUnload, Version: v.ID})
 }
@@ -116,8 +117,8 @@ func (p *policies) activate(ctx context.Context, name, version string, trial tim
 		return 0, err
 	}
 	if s := p.store.Snapshot().PolicyState(name); s != nil && s.Tripped[v.ID] != "" {
-		return 0, fail(CodeConflict, "%s@%s was taken out of service: %s", name, shortVersion(v.ID), s.Tripped[v.ID]).
-			hint("load a corrected module, or allow this one again: cede policy activate %s@%s --reset", name, shortVersion(v.ID))
+		return 0, apierror.New(apierror.CodeConflict, "%s@%s was taken out of service: %s", name, shortVersion(v.ID), s.Tripped[v.ID]).
+			WithHint("load a corrected module, or allow this one again: cede policy activate %s@%s --reset", name, shortVersion(v.ID))
 	}
 	change := &replication.ChangePolicy{Name: name, Op: replication.OpActivate, Version: v.ID}
 	if trial > 0 {
@@ -152,16 +153,16 @@ func (p *policies) mayDecide(v *model.PolicyVersion) error {
 	if len(words) == 0 {
 		return nil
 	}
-	e := fail(CodeConflict, "%s@%s may not decide: %s", v.Name, shortVersion(v.ID), strings.Join(words, "; "))
+	e := apierror.New(apierror.CodeConflict, "%s@%s may not decide: %s", v.Name, shortVersion(v.ID), strings.Join(words, "; "))
 	e.Hint = fmt.Sprintf("cede policy status %s shows every server's check", v.Name)
-	return e.with(map[string]any{"Checks": details})
+	return e.WithDetails(map[string]any{"Checks": details})
 }
 
 // change writes a change into the log and puts what comes of it in force here.
 func (p *policies) change(ctx context.Context, c *replication.ChangePolicy) (uint64, error) {
 	result, err := p.apply(ctx, c)
 	if refusal, ok := errors.AsType[*replication.Refusal](err); ok {
-		return 0, refused(refusal)
+		return 0, apierror.Refused(refusal)
 	}
 	if err != nil {
 		return 0, p.unwritten(err)
@@ -187,13 +188,13 @@ func (p *policies) version(name, prefix string) (*model.PolicyVersion, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fail(CodeInvalid, "%s@%s could be any of %d versions: %s", name, prefix, len(found), shortVersions(found)).
-			hint("write more of its digits")
+		return nil, apierror.New(apierror.CodeInvalid, "%s@%s could be any of %d versions: %s", name, prefix, len(found), shortVersions(found)).
+			WithHint("write more of its digits")
 	case !loaded[name]:
-		return nil, fail(CodeNotFound, "no version of policy %q is loaded", name).hint("%s", loadedHint(slices.Sorted(maps.Keys(loaded))))
+		return nil, apierror.New(apierror.CodeNotFound, "no version of policy %q is loaded", name).WithHint("%s", loadedHint(slices.Sorted(maps.Keys(loaded))))
 	}
-	return nil, fail(CodeNotFound, "policy %s has no version %s", name, prefix).
-		hint("loaded are %s", shortVersions(versionsOf(snap, name)))
+	return nil, apierror.New(apierror.CodeNotFound, "policy %s has no version %s", name, prefix).
+		WithHint("loaded are %s", shortVersions(versionsOf(snap, name)))
 }
 
 func hasPrefix(id, prefix string) bool {

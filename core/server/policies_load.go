@@ -8,9 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -27,8 +30,8 @@ func (p *policies) load(ctx context.Context, r LoadRequest) (*model.PolicyVersio
 		return nil, err
 	}
 	if len(r.Module) > policy.MaxModuleSize {
-		return nil, fail(CodeTooLarge, "the module has %d bytes, and a policy may have %d MiB", len(r.Module), policy.MaxModuleSize>>20).
-			hint("strip it: -ldflags='-s -w' for Go, wasm-opt -Oz for any")
+		return nil, apierror.New(apierror.CodeTooLarge, "the module has %d bytes, and a policy may have %d MiB", len(r.Module), policy.MaxModuleSize>>20).
+			WithHint("strip it: -ldflags='-s -w' for Go, wasm-opt -Oz for any")
 	}
 	v, err := p.host.Describe(ctx, r)
 	if err != nil {
@@ -38,7 +41,7 @@ func (p *policies) load(ctx context.Context, r LoadRequest) (*model.PolicyVersio
 	case p.loading <- struct{}{}:
 		defer func() { <-p.loading }()
 	case <-ctx.Done():
-		return nil, interrupted(ctx.Err())
+		return nil, apierror.Interrupted(ctx.Err())
 	}
 	v.Time = p.clock.Now().UnixNano()
 	if err := p.register(ctx, v, r.Module); err != nil {
@@ -46,7 +49,7 @@ func (p *policies) load(ctx context.Context, r LoadRequest) (*model.PolicyVersio
 	}
 	if r.Wait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = timeLimit(ctx, p.clock, r.Wait)
+		ctx, cancel = clock.WithTimeout(ctx, p.clock, r.Wait)
 		defer cancel()
 	}
 	return p.checked(ctx, v.ID)
@@ -66,17 +69,17 @@ func (p *policies) unwritten(err error) error {
 	if err == nil {
 		return nil
 	}
-	return (&Server{cfg: Config{ID: p.id, Log: p.log}}).unwritten(err)
+	return logwriter.Unwritten(p.id, p.log, err)
 }
 
 // refusedPolicy is a request that does not describe a policy which may be
 // loaded. A fault is the policy's own.
-func refusedPolicy(err error) *Error {
-	if ours, ok := errors.AsType[*Error](err); ok {
+func refusedPolicy(err error) *apierror.Error {
+	if ours, ok := errors.AsType[*apierror.Error](err); ok {
 		return ours
 	}
 	problems := strings.Split(err.Error(), "\n")
-	e := fail(CodeInvalid, "%s", strings.Join(problems, "; "))
+	e := apierror.New(apierror.CodeInvalid, "%s", strings.Join(problems, "; "))
 	e.Err = err
 	details := map[string]any{}
 	if fault, ok := errors.AsType[*policy.Error](err); ok {
@@ -87,7 +90,7 @@ func refusedPolicy(err error) *Error {
 	if len(problems) > 1 {
 		details["Problems"] = problems
 	}
-	return e.with(details)
+	return e.WithDetails(details)
 }
 
 // register makes a version known, with its module where that is not there yet.
@@ -112,7 +115,7 @@ func (p *policies) register(ctx context.Context, v *model.PolicyVersion, module 
 	}
 	_, err := p.apply(ctx, &replication.LoadPolicy{Version: v})
 	if refusal, ok := errors.AsType[*replication.Refusal](err); ok {
-		return refused(refusal)
+		return apierror.Refused(refusal)
 	}
 	if err == nil && known != nil {
 		p.retry(v.ID)
@@ -127,11 +130,11 @@ func taken(known, v *model.PolicyVersion, s *model.PolicyState) error {
 	details := map[string]any{"Version": v.ID, "Name": known.Name}
 	switch {
 	case known.Name != v.Name:
-		return fail(CodeConflict, "version %s is loaded already, as %s", short, known.Name).with(details).
-			hint("activate it under that name, or forget it first: cede policy unload %s@%s", known.Name, short)
+		return apierror.New(apierror.CodeConflict, "version %s is loaded already, as %s", short, known.Name).WithDetails(details).
+			WithHint("activate it under that name, or forget it first: cede policy unload %s@%s", known.Name, short)
 	case !madeAlike(known, v) && s != nil && s.Uses(v.ID):
-		return fail(CodeConflict, "version %s is %s with other grants, limits, signer or another answer to faults", short, roleOf(s, v.ID)).
-			with(details).hint("let another version take its role first")
+		return apierror.New(apierror.CodeConflict, "version %s is %s with other grants, limits, signer or another answer to faults", short, roleOf(s, v.ID)).
+			WithDetails(details).WithHint("let another version take its role first")
 	}
 	return nil
 }
@@ -161,7 +164,7 @@ func (p *policies) send(ctx context.Context, digest string, module []byte) error
 		end := min(sent+replication.MaxChunk, int64(len(module)))
 		_, err := p.apply(ctx, &replication.PutChunk{Digest: digest, Offset: sent, Data: module[sent:end]})
 		if refusal, ok := errors.AsType[*replication.Refusal](err); ok {
-			return refused(refusal)
+			return apierror.Refused(refusal)
 		}
 		if err != nil {
 			return p.unwritten(err)
@@ -179,7 +182,7 @@ func (p *policies) checked(ctx context.Context, id string) (*model.PolicyVersion
 		v := p.store.Snapshot().PolicyVersion(id)
 		if v == nil {
 			watch.Stop()
-			return nil, fail(CodeConflict, "version %s was unloaded while it was being checked", shortVersion(id))
+			return nil, apierror.New(apierror.CodeConflict, "version %s was unloaded while it was being checked", shortVersion(id))
 		}
 		if len(p.unchecked(v)) == 0 && p.isTold(v) {
 			watch.Stop()
@@ -211,7 +214,7 @@ func (s *Server) AwaitedChecks(v *model.PolicyVersion) map[string]string {
 	for _, id := range s.policies.unchecked(v) {
 		awaited[id] = s.whyUnchecked(id)
 	}
-	if s.leads() == nil && awaited[s.cfg.ID] == "" && !s.policies.isTold(v) {
+	if s.writer.CheckLeader() == nil && awaited[s.cfg.ID] == "" && !s.policies.isTold(v) {
 		awaited[s.cfg.ID] = busyChecking
 	}
 	return awaited
@@ -246,19 +249,4 @@ func (p *policies) isTold(v *model.PolicyVersion) bool {
 	defer p.mu.Unlock()
 	found, tried := p.told[v.ID]
 	return tried && sameCheck(v.Checks[p.id], found)
-}
-
-// refused is a command that was committed and did nothing.
-func refused(r *replication.Refusal) *Error {
-	e := fail(CodeConflict, "%s", r.Message)
-	switch r.Code {
-	case replication.CodeNotFound:
-		e.Code = CodeNotFound
-	case replication.CodeInvalid:
-		e.Code = CodeInvalid
-	case replication.CodeTooLarge:
-		e.Code = CodeTooLarge
-	}
-	e.Err = r
-	return e
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/registry"
 	"github.com/cede-scheduler/cede/plugins/wasm"
@@ -39,27 +40,27 @@ func TestLoadPolicy_IsCheckedAndDecidesNothing(t *testing.T) {
 		t.Errorf("the module travelled again: %d chunks", c.log.sent.Load())
 	}
 	_, err := c.tryLoad("first", func(r *server.LoadRequest) { r.Module, r.Name = module("first", 700<<10), "q" })
-	c.fails(err, server.CodeConflict, "as p", "unload p@")
+	c.fails(err, apierror.CodeConflict, "as p", "unload p@")
 	changed := func(r *server.LoadRequest) { r.Module, r.OnFault = module("first", 700<<10), "default" }
 	if better := c.load("first", changed); better.ID != v.ID || better.OnFault != "default" || !better.Checks["s1"].OK || c.log.sent.Load() != sent {
 		t.Errorf("loaded again with another answer to faults: %+v", better)
 	}
 	c.activate(v)
 	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module, r.OnFault = module("first", 700<<10), "deny" })
-	c.fails(err, server.CodeConflict, "is active with other grants")
+	c.fails(err, apierror.CodeConflict, "is active with other grants")
 }
 
 func TestLoadPolicy_RefusesWhatIsNoPolicyAndSendsNothing(t *testing.T) {
 	c := start(t, newDisk())
 	before := c.Snapshot().Index()
 	_, err := c.tryLoad("broken")
-	c.fails(err, server.CodeInvalid, "cannot be compiled")
+	c.fails(err, apierror.CodeInvalid, "cannot be compiled")
 	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":10,"nob":1}`) })
-	c.fails(err, server.CodeInvalid, "knob: 10 does not fit", "nob: there is no such setting")
+	c.fails(err, apierror.CodeInvalid, "knob: 10 does not fit", "nob: there is no such setting")
 	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module = module("first", policy.MaxModuleSize) })
-	c.fails(err, server.CodeTooLarge, "8 MiB")
+	c.fails(err, apierror.CodeTooLarge, "8 MiB")
 	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module, r.Executable = nil, "/bin/sh" })
-	c.fails(err, server.CodeInvalid, "not allowed")
+	c.fails(err, apierror.CodeInvalid, "not allowed")
 	if len(c.Snapshot().PolicyVersions()) != 0 || c.log.sent.Load() != 0 || c.Snapshot().Index() != before {
 		t.Error("something was written")
 	}
@@ -109,7 +110,7 @@ func TestLoadPolicy_GoesOnWhereAChunkWasLost(t *testing.T) {
 	}
 	large := func(r *server.LoadRequest) { r.Module = module("first", 700<<10) }
 	_, err := c.tryLoad("first", large)
-	c.fails(err, server.CodeUnavailable, "changed")
+	c.fails(err, apierror.CodeUnavailable, "changed")
 	if len(c.Snapshot().PolicyVersions()) != 0 {
 		t.Error("half a module is a version")
 	}
@@ -144,7 +145,7 @@ func TestLoadPolicy_AModuleThatIsNotWhatItsDigestSaysIsRefused(t *testing.T) {
 		t.Errorf("%+v", check)
 	}
 	_, err := c.ActivatePolicy(t.Context(), "p", rotten.ID)
-	c.fails(err, server.CodeConflict, "damaged")
+	c.fails(err, apierror.CodeConflict, "damaged")
 	if err := c.disk.modules.PutChunk(v.Digest, 0, module("first", 0)); err != nil { // and is mended
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func TestLoadPolicy_AsksForASignatureWhereTheOperatorDoes(t *testing.T) {
 	strict.until("what is unsigned is refused", func() bool { return strings.Contains(strict.ready(), "not signed") })
 	strict.takesOver()
 	_, err = strict.tryLoad("last")
-	strict.fails(err, server.CodeInvalid, "not signed")
+	strict.fails(err, apierror.CodeInvalid, "not signed")
 }
 
 // Modules that lie, spin, trap and write where they must not: whatever becomes of
@@ -204,7 +205,7 @@ func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
 		v, err := c.LoadPolicy(t.Context(), server.LoadRequest{Name: fmt.Sprintf("h%d", i), Module: code})
 		if err != nil {
 			refused++
-			if code := server.CodeOf(err); code != server.CodeInvalid {
+			if code := apierror.CodeOf(err); code != apierror.CodeInvalid {
 				t.Errorf("%s: %v", file, err)
 			}
 			continue
@@ -212,7 +213,7 @@ func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
 		if !v.Checks["s1"].OK {
 			refused++
 			_, err := c.ActivatePolicy(t.Context(), v.Name, v.ID)
-			c.fails(err, server.CodeConflict, "refused it")
+			c.fails(err, apierror.CodeConflict, "refused it")
 		}
 	}
 	if refused < len(files)/2 {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 )
 
 // PolicyModule is the module of a version, as this server keeps it, with its digest
@@ -16,15 +17,15 @@ func (s *Server) PolicyModule(_ context.Context, name, version string) (*model.P
 	}
 	switch v.Kind {
 	case model.PolicyBuiltin:
-		return nil, nil, fail(CodeConflict, "%s@%s is built in: there is no module of it", name, shortVersion(v.ID)).
-			hint("every cede of the same release has it")
+		return nil, nil, apierror.New(apierror.CodeConflict, "%s@%s is built in: there is no module of it", name, shortVersion(v.ID)).
+			WithHint("every cede of the same release has it")
 	case model.PolicyProcess:
-		return nil, nil, fail(CodeConflict, "%s@%s is an executable: each server has its own copy, and none travels", name, shortVersion(v.ID)).
-			hint("take the one whose checksum is %s", v.Digest)
+		return nil, nil, apierror.New(apierror.CodeConflict, "%s@%s is an executable: each server has its own copy, and none travels", name, shortVersion(v.ID)).
+			WithHint("take the one whose checksum is %s", v.Digest)
 	}
 	module, err := s.policies.module(v)
 	if err != nil {
-		return nil, nil, fail(CodeUnavailable, "%s@%s: %v", name, shortVersion(v.ID), err).hint("ask another server")
+		return nil, nil, apierror.New(apierror.CodeUnavailable, "%s@%s: %v", name, shortVersion(v.ID), err).WithHint("ask another server")
 	}
 	return v, module, nil
 }
@@ -43,10 +44,10 @@ func (p *policies) meant(name, version string) (*model.PolicyVersion, error) {
 	case len(list) == 1:
 		return list[0], nil
 	case len(list) > 1:
-		return nil, fail(CodeInvalid, "no version of policy %s is active, and %d are loaded: %s", name, len(list), shortVersions(list)).
-			hint("name one, as in %s@%s", name, shortVersion(list[0].ID))
+		return nil, apierror.New(apierror.CodeInvalid, "no version of policy %s is active, and %d are loaded: %s", name, len(list), shortVersions(list)).
+			WithHint("name one, as in %s@%s", name, shortVersion(list[0].ID))
 	case p.builtins[name] != nil:
-		return nil, fail(CodeConflict, "%s is built in: there is no module of it", name).hint("every cede of the same release has it")
+		return nil, apierror.New(apierror.CodeConflict, "%s is built in: there is no module of it", name).WithHint("every cede of the same release has it")
 	}
 	return p.version(name, "") // says that there is none
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/cede-scheduler/cede/core/server/apierror"
 )
 
 // slowBarrier is a log whose leader learns late what was written before it.
@@ -48,13 +50,13 @@ func TestPolicies_AreChangedByWhoHasTakenOverAlone(t *testing.T) {
 			"reset":    func() error { _, err := s.ResetPolicy(w.ctx, "mine", ""); return err },
 		}
 		for name, call := range calls {
-			if err := call(); CodeOf(err) != CodeNoLeader {
+			if err := call(); apierror.CodeOf(err) != apierror.CodeNoLeader {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		close(learns)
 		w.leader()
-		if err := rollback(); err == nil || CodeOf(err) == CodeNoLeader || errors.Is(err, context.Canceled) {
+		if err := rollback(); err == nil || apierror.CodeOf(err) == apierror.CodeNoLeader || errors.Is(err, context.Canceled) {
 			t.Errorf("once it has taken over: %v", err)
 		}
 	})

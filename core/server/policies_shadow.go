@@ -261,7 +261,7 @@ func (s *shadows) run(ctx context.Context) {
 			began := s.clock.Now()
 			c.compare(task)
 			if worked := clock.Since(s.clock, began); worked > 0 {
-				pause(ctx, s.clock, shadowRest*worked)
+				clock.Sleep(ctx, s.clock, shadowRest*worked)
 			}
 		case <-ctx.Done():
 			return

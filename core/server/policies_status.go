@@ -8,6 +8,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 )
 
 // decisionsShown is how many of the newest decisions a status has.
@@ -52,7 +53,7 @@ func (s *Server) PolicyStatus(_ context.Context, name string) (*PolicyStatus, er
 	p := s.policies
 	known := p.names()
 	if !slices.Contains(known, name) {
-		return nil, fail(CodeNotFound, "there is no policy named %q", name).hint("loaded or built in are %s", strings.Join(known, ", "))
+		return nil, apierror.New(apierror.CodeNotFound, "there is no policy named %q", name).WithHint("loaded or built in are %s", strings.Join(known, ", "))
 	}
 	return s.policyStatus(name), nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 )
 
 func TestActivatePolicy_RefusesWhatFailedItsTestAndSaysWhy(t *testing.T) {
@@ -23,9 +24,9 @@ func TestActivatePolicy_RefusesWhatFailedItsTestAndSaysWhy(t *testing.T) {
 			t.Errorf("%s: %+v", mood, check)
 		}
 		_, err := c.ActivatePolicy(t.Context(), "p", v.ID)
-		c.fails(err, server.CodeConflict, "server s1 refused it", why)
+		c.fails(err, apierror.CodeConflict, "server s1 refused it", why)
 		_, err = c.ShadowPolicy(t.Context(), "p", v.ID)
-		c.fails(err, server.CodeConflict, "server s1 refused it")
+		c.fails(err, apierror.CodeConflict, "server s1 refused it")
 	}
 	if c.role().Active != "" || c.ready() != "" {
 		t.Error("it is in force, or in the way", c.ready())
@@ -52,7 +53,7 @@ func TestPolicyStatus_CountsNoTestOfAnotherCopy(t *testing.T) {
 func TestPolicyVersions_AreNamedByTheirBeginnings(t *testing.T) {
 	c := start(t, newDisk())
 	_, err := c.ActivatePolicy(t.Context(), "p", "00")
-	c.fails(err, server.CodeNotFound, `no version of policy "p"`, "cede policy load")
+	c.fails(err, apierror.CodeNotFound, `no version of policy "p"`, "cede policy load")
 	v := c.load("first")
 	hash := strings.TrimPrefix(v.ID, "sha256:")
 	for _, prefix := range []string{hash[:1], hash[:12], "sha256:" + hash[:4], v.ID} {
@@ -61,11 +62,11 @@ func TestPolicyVersions_AreNamedByTheirBeginnings(t *testing.T) {
 		}
 	}
 	_, err = c.ActivatePolicy(t.Context(), "p", "g")
-	c.fails(err, server.CodeNotFound, "has no version g", hash[:12])
+	c.fails(err, apierror.CodeNotFound, "has no version g", hash[:12])
 	_, err = c.ActivatePolicy(t.Context(), "q", hash)
-	c.fails(err, server.CodeNotFound, `no version of policy "q"`, "versions of p")
+	c.fails(err, apierror.CodeNotFound, `no version of policy "q"`, "versions of p")
 	_, err = c.PolicyStatus(t.Context(), "q")
-	c.fails(err, server.CodeNotFound, `"q"`, "default, p")
+	c.fails(err, apierror.CodeNotFound, `"q"`, "default, p")
 }
 
 func TestRollbackPolicy_ReturnsToTheLastGoodOne(t *testing.T) {
@@ -77,9 +78,9 @@ func TestRollbackPolicy_ReturnsToTheLastGoodOne(t *testing.T) {
 		t.Errorf("%+v", c.role())
 	}
 	_, err := c.UnloadPolicy(t.Context(), "p", one.ID)
-	c.fails(err, server.CodeConflict, "what a rollback returns to")
+	c.fails(err, apierror.CodeConflict, "what a rollback returns to")
 	_, err = c.UnloadPolicy(t.Context(), "p", two.ID)
-	c.fails(err, server.CodeConflict, "is active")
+	c.fails(err, apierror.CodeConflict, "is active")
 	for _, want := range []string{one.ID, two.ID, one.ID} {
 		if _, err := c.RollbackPolicy(t.Context(), "p"); err != nil || c.inForce() != want {
 			t.Errorf("in force is %s, want %s: %v", c.inForce(), want, err)
@@ -138,7 +139,7 @@ func TestActivatePolicy_UnderLoadNothingIsDropped(t *testing.T) {
 			case 3:
 				_, err = c.RollbackPolicy(t.Context(), "p")
 			}
-			if err != nil && server.CodeOf(err) != server.CodeConflict {
+			if err != nil && apierror.CodeOf(err) != apierror.CodeConflict {
 				t.Error(err)
 			}
 		}
@@ -234,7 +235,7 @@ func TestShadowPolicy_ShowsWhatWouldBeOtherwiseAndAppliesNothing(t *testing.T) {
 		}
 	})
 	_, err := c.UnloadPolicy(t.Context(), "p", two.ID)
-	c.fails(err, server.CodeConflict, "in a shadow run")
+	c.fails(err, apierror.CodeConflict, "in a shadow run")
 	if _, err := c.ShadowPolicy(t.Context(), "p", ""); err != nil || c.role().Shadow != "" {
 		t.Error("the run does not end", err)
 	}
@@ -294,7 +295,7 @@ func TestPolicy_ThatKeepsFailingIsTakenOutOfService(t *testing.T) {
 	c.register(pushy("after"))
 	c.until("it decides", func() bool { return c.running("after") == 1 && c.inForce() == good.ID })
 	_, err := c.ActivatePolicy(t.Context(), "p", bad.ID)
-	c.fails(err, server.CodeConflict, "taken out of service", "only when it matters", "--reset")
+	c.fails(err, apierror.CodeConflict, "taken out of service", "only when it matters", "--reset")
 	if _, err := c.ResetPolicy(t.Context(), "p", bad.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +356,7 @@ func TestTryPolicy_IsRolledBackUnlessItIsConfirmed(t *testing.T) {
 		t.Error("rolled back although it was confirmed")
 	}
 	_, err := c.TryPolicy(t.Context(), "p", one.ID, -time.Second)
-	c.fails(err, server.CodeInvalid, "makes no sense")
+	c.fails(err, apierror.CodeInvalid, "makes no sense")
 }
 
 func TestPolicies_ComeBackAfterARestartInEveryPhase(t *testing.T) {
@@ -409,9 +410,9 @@ func TestPolicies_EveryServerFollowsAndATrialSurvivesItsLeader(t *testing.T) {
 	leader.activate(one)
 	everywhere(all, one.ID)
 	_, err := all[1].ActivatePolicy(t.Context(), "p", two.ID)
-	all[1].fails(err, server.CodeNotLeader, leader.disk.id)
+	all[1].fails(err, apierror.CodeNotLeader, leader.disk.id)
 	_, err = all[1].tryLoad("third")
-	all[1].fails(err, server.CodeNotLeader, leader.disk.id)
+	all[1].fails(err, apierror.CodeNotLeader, leader.disk.id)
 	if _, err := leader.TryPolicy(t.Context(), "p", two.ID, time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -575,7 +576,7 @@ func TestPlanJob_OfAnotherVersionNoLongerHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := evicting()
-		c.fails(err, server.CodeConflict, "decided when it was planned, and", "decides now", "plan again")
+		c.fails(err, apierror.CodeConflict, "decided when it was planned, and", "decides now", "plan again")
 		if c.Snapshot().Job(pushy("j").Key()) != nil || c.running("low") != 20 {
 			t.Errorf("%s: a plan that was refused left something", name)
 		}

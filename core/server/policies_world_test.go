@@ -22,6 +22,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/registry"
@@ -388,10 +389,10 @@ func (c *cluster) inForce() string {
 }
 
 // fails wants an error of a code that says something.
-func (c *cluster) fails(err error, code server.Code, words ...string) {
+func (c *cluster) fails(err error, code apierror.Code, words ...string) {
 	c.t.Helper()
 	for _, w := range words {
-		if err == nil || server.CodeOf(err) != code || !strings.Contains(err.Error(), w) {
+		if err == nil || apierror.CodeOf(err) != code || !strings.Contains(err.Error(), w) {
 			c.t.Errorf("want %s %q, got %v", code, w, err)
 		}
 	}

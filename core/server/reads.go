@@ -3,7 +3,7 @@ package server
 import (
 	"context"
 
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -14,7 +14,7 @@ func (s *Server) Snapshot() *state.Snapshot { return s.cfg.Store.Snapshot() }
 func (s *Server) WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, error) {
 	snap, err := s.cfg.Store.WaitIndex(ctx, index)
 	if err != nil {
-		return nil, interrupted(err)
+		return nil, apierror.Interrupted(err)
 	}
 	return snap, nil
 }
@@ -26,16 +26,5 @@ func (s *Server) Watch(keys ...state.Key) *state.Watch { return s.cfg.Store.Watc
 // a majority confirms that this server leads, in a term in which it has taken over.
 // Only the leader has it.
 func (s *Server) Consistent(ctx context.Context) (*state.Snapshot, error) {
-	t, err := s.inOffice()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.cfg.Log.VerifyLeader(ctx); err != nil {
-		return nil, s.unwritten(err)
-	}
-	// It may have lost the lead and won it again: then others wrote in between.
-	if now := s.cfg.Log.Term(); now != t.number {
-		return nil, s.unwritten(replication.ErrNotLeader)
-	}
-	return s.Snapshot(), nil
+	return s.writer.Consistent(ctx)
 }

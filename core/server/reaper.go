@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/worker"
@@ -27,7 +28,7 @@ func (t *term) reap(ctx context.Context) {
 		// What is left of a full entry waits for company as well: where a backlog of one
 		// job after another becomes needless, every second entry would be a small one.
 		for more := true; more; more = t.reapOnce(ctx) {
-			if !t.full() && !pause(ctx, t.cfg.Clock, reapDelay) {
+			if !t.full() && !clock.Sleep(ctx, t.cfg.Clock, reapDelay) {
 				return
 			}
 		}
@@ -45,7 +46,7 @@ func (t *term) full() bool {
 func (t *term) reapOnce(ctx context.Context) (more bool) {
 	cancelable, failed := t.broker.PopCancelable(0), t.broker.PopFailed(0)
 	duplicates := t.blocked.PopDuplicates(max(t.cfg.EvalBatch-len(cancelable), 1))
-	now := t.now()
+	now := t.writer.Now()
 	var ends []*model.Evaluation
 	for _, c := range slices.Concat(cancelable, duplicates) {
 		ends = append(ends, worker.Cancelled(c.Eval, c.SupersededBy, now))
@@ -56,14 +57,14 @@ func (t *term) reapOnce(ctx context.Context) (more bool) {
 	if len(ends) == 0 {
 		return false
 	}
-	if _, err := t.do(ctx, &replication.WriteEvals{Evals: ends}); err != nil {
+	if _, err := t.writer.Commit(ctx, &replication.WriteEvals{Evals: ends}); err != nil {
 		t.broker.ReturnCancelable(cancelable)
 		t.broker.ReturnFailed(failed)
 		t.blocked.ReturnDuplicates(duplicates)
 		if ctx.Err() == nil {
 			t.logger.WarnContext(ctx, "needless evaluations not written", "evals", len(ends), "err", err)
 		}
-		return pause(ctx, t.cfg.Clock, time.Second)
+		return clock.Sleep(ctx, t.cfg.Clock, time.Second)
 	}
 	return len(ends) >= t.cfg.EvalBatch
 }
@@ -89,7 +90,7 @@ func (t *term) gaveUp(e *model.Evaluation, now int64) []*model.Evaluation {
 // end writes the ends of evaluations that wait for nothing any more.
 func (t *term) end(needless []*model.Evaluation) {
 	t.group.Go(func() {
-		if _, err := t.do(t.ctx, &replication.WriteEvals{Evals: needless}); err != nil && t.ctx.Err() == nil {
+		if _, err := t.writer.Commit(t.ctx, &replication.WriteEvals{Evals: needless}); err != nil && t.ctx.Err() == nil {
 			t.logger.WarnContext(t.ctx, "needless evaluations not written", "evals", len(needless), "err", err)
 		}
 	})

@@ -16,6 +16,10 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/evaltrace"
+	"github.com/cede-scheduler/cede/core/server/groupcommit"
+	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
 )
@@ -26,7 +30,8 @@ type Server struct {
 	logger   *slog.Logger
 	policies *policies
 	metrics  *metrics
-	traces   *traces // nil: nobody watches
+	traces   *evaltrace.Recorder // nil: tracing is disabled
+	writer   *logwriter.Writer
 
 	broker  *broker.Broker
 	blocked *broker.Blocked
@@ -42,14 +47,14 @@ type Server struct {
 
 	informed atomic.Bool
 
-	evals         *gather[endings]
-	registrations *gather[*model.Node]
-	returns       *gather[string] // nodes that were down and are heard of again
-	updates       *gather[[]state.ClientUpdate]
-
+	batchers       groupcommit.Group
+	evals          *groupcommit.Batcher[endings]
+	registrations  *groupcommit.Batcher[*model.Node]
+	returns        *groupcommit.Batcher[string] // nodes that were down and report again
+	updates        *groupcommit.Batcher[[]state.ClientUpdate]
 	clusters       *clusterWatch
-	clusterNews    *gather[model.ClusterChange]
-	assignmentNews *gather[[]state.AssignmentUpdate]
+	clusterNews    *groupcommit.Batcher[model.ClusterChange]
+	assignmentNews *groupcommit.Batcher[[]state.AssignmentUpdate]
 
 	// term is what this server does as the leader; nil while it is not, or is about
 	// to be. began is closed and replaced whenever it changes.
@@ -67,13 +72,14 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s := &Server{cfg: cfg.withDefaults(), traces: newTraces(cfg.Tracer)}
+	s := &Server{cfg: cfg.withDefaults(), traces: evaltrace.New(cfg.Tracer)}
 	s.logger, s.start = s.cfg.Logger, s.cfg.Clock.Now()
+	s.writer = &logwriter.Writer{ServerID: s.cfg.ID, Log: s.cfg.Log, Store: s.cfg.Store, Clock: s.cfg.Clock, Established: s.establishedTerm}
 	var err error
 	if s.policies, err = newPolicies(s.policyConfig()); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.policies.leads = s.leads
+	s.policies.leads = s.writer.CheckLeader
 	if err := s.assemble(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
@@ -118,30 +124,30 @@ func (s *Server) assemble() error {
 	return nil
 }
 
-// assembleWrites makes what turns many small writes into few entries.
+// assembleWrites makes the batchers of small writes.
 func (s *Server) assembleWrites() {
 	limit := func(n int) func() int { return func() int { return s.entrySize(n) } }
-	s.evals = &gather[endings]{
-		clock: s.cfg.Clock, limit: func() int { return s.cfg.EvalBatch },
-		size: func(e endings) int { return len(e.evals) }, write: s.writeEvals,
-	}
-	s.registrations = &gather[*model.Node]{
-		clock: s.cfg.Clock, limit: limit(s.cfg.RegisterBatch), size: one[*model.Node], write: s.writeNodes,
-	}
-	s.returns = &gather[string]{
-		clock: s.cfg.Clock, limit: limit(s.cfg.RegisterBatch), size: one[string], write: s.writeReturns,
-	}
-	s.updates = &gather[[]state.ClientUpdate]{
-		clock: s.cfg.Clock, window: s.cfg.UpdateWindow, limit: func() int { return s.cfg.UpdateBatch },
-		size: func(list []state.ClientUpdate) int { return len(list) }, write: s.writeUpdates,
-	}
-	s.clusterNews = &gather[model.ClusterChange]{
-		clock: s.cfg.Clock, limit: func() int { return s.cfg.RegisterBatch }, size: one[model.ClusterChange], write: s.writeClusterNews,
-	}
-	s.assignmentNews = &gather[[]state.AssignmentUpdate]{
-		clock: s.cfg.Clock, window: s.cfg.UpdateWindow, limit: func() int { return s.cfg.UpdateBatch },
-		size: func(list []state.AssignmentUpdate) int { return len(list) }, write: s.writeAssignmentNews,
-	}
+	s.evals = groupcommit.New(&s.batchers, groupcommit.Config[endings]{
+		Clock: s.cfg.Clock, Limit: func() int { return s.cfg.EvalBatch },
+		Size: func(e endings) int { return len(e.evals) }, Write: s.writeEvals,
+	})
+	s.registrations = groupcommit.New(&s.batchers, groupcommit.Config[*model.Node]{
+		Clock: s.cfg.Clock, Limit: limit(s.cfg.RegisterBatch), Write: s.writeNodes,
+	})
+	s.returns = groupcommit.New(&s.batchers, groupcommit.Config[string]{
+		Clock: s.cfg.Clock, Limit: limit(s.cfg.RegisterBatch), Write: s.writeReturns,
+	})
+	s.updates = groupcommit.New(&s.batchers, groupcommit.Config[[]state.ClientUpdate]{
+		Clock: s.cfg.Clock, Window: s.cfg.UpdateWindow, Limit: func() int { return s.cfg.UpdateBatch },
+		Size: func(list []state.ClientUpdate) int { return len(list) }, Write: s.writeUpdates,
+	})
+	s.clusterNews = groupcommit.New(&s.batchers, groupcommit.Config[model.ClusterChange]{
+		Clock: s.cfg.Clock, Limit: func() int { return s.cfg.RegisterBatch }, Write: s.writeClusterNews,
+	})
+	s.assignmentNews = groupcommit.New(&s.batchers, groupcommit.Config[[]state.AssignmentUpdate]{
+		Clock: s.cfg.Clock, Window: s.cfg.UpdateWindow, Limit: func() int { return s.cfg.UpdateBatch },
+		Size: func(list []state.AssignmentUpdate) int { return len(list) }, Write: s.writeAssignmentNews,
+	})
 }
 
 // entrySize is how many changes of nodes go into one entry, at most n: one where
@@ -161,7 +167,7 @@ func (s *Server) newWorker() *worker.Worker {
 		Leases: office{s}, Renew: s.cfg.NackTimeout / 3, Retry: s.cfg.UnplacedRetry,
 	}
 	plans := scheduler.Config{Policies: s.policies, NewID: s.newAllocID, Observe: s.decided}
-	s.traces.watch(&c, &plans)
+	s.traces.TraceWorker(&c, &plans)
 	c.Scheduler = scheduler.New(plans)
 	return worker.New(c)
 }
@@ -182,7 +188,7 @@ func (s *Server) Run(ctx context.Context) error {
 	// What is under way when ctx ends may still write and be applied.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	s.setWrites(inner)
+	s.batchers.Start(inner)
 	s.fetcher.begin(inner)
 	var beside sync.WaitGroup
 	for _, run := range []func(context.Context){s.feeder.run, s.teller.run, s.policies.run, s.pooled, s.inform} {
@@ -196,29 +202,11 @@ func (s *Server) Run(ctx context.Context) error {
 	s.lead(ctx, pool)
 	cancel()
 	s.fetcher.wait()
-	s.waitWrites()
+	s.batchers.Wait()
 	beside.Wait()
 	s.stream.Close()
 	s.policies.close()
 	return nil
-}
-
-func (s *Server) setWrites(ctx context.Context) {
-	s.evals.begin(ctx)
-	s.registrations.begin(ctx)
-	s.returns.begin(ctx)
-	s.updates.begin(ctx)
-	s.clusterNews.begin(ctx)
-	s.assignmentNews.begin(ctx)
-}
-
-func (s *Server) waitWrites() {
-	s.evals.wait()
-	s.registrations.wait()
-	s.returns.wait()
-	s.updates.wait()
-	s.clusterNews.wait()
-	s.assignmentNews.wait()
 }
 
 // Observe is told of everything that is applied to the state, on the goroutine
@@ -227,7 +215,7 @@ func (s *Server) Observe(list []replication.Applied) {
 	for i := range list {
 		a := &list[i]
 		s.times.witness(a)
-		s.traces.follow(a)
+		s.traces.ObserveEntry(a)
 		s.feeder.note(a)
 	}
 	s.teller.note(list)
@@ -239,7 +227,7 @@ func (s *Server) Reload(r Reloadable) error {
 		return nil
 	}
 	if *r.Workers < 0 {
-		return fail(CodeInvalid, "the number of workers %d is negative", *r.Workers).hint("0 pauses this server's workers")
+		return apierror.New(apierror.CodeInvalid, "the number of workers %d is negative", *r.Workers).WithHint("0 pauses this server's workers")
 	}
 	was := s.Workers().Wanted
 	s.pool.Resize(*r.Workers)

@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 )
 
 // SetConfig replaces what operators set. check is the ModifyIndex that it must
@@ -16,10 +17,10 @@ import (
 func (s *Server) SetConfig(ctx context.Context, c *model.SchedulerConfig, check *uint64) (uint64, error) {
 	config := *c
 	if problems := s.configProblems(&config); len(problems) > 0 {
-		return 0, fail(CodeInvalid, "scheduler configuration: %s", strings.Join(problems, "; ")).
-			with(map[string]any{"Problems": problems})
+		return 0, apierror.New(apierror.CodeInvalid, "scheduler configuration: %s", strings.Join(problems, "; ")).
+			WithDetails(map[string]any{"Problems": problems})
 	}
-	return s.index(s.do(ctx, &replication.SetConfig{Config: &config, Check: check}))
+	return s.writer.CommitIndex(ctx, &replication.SetConfig{Config: &config, Check: check})
 }
 
 // configProblems also puts the algorithm in its canonical spelling.
@@ -62,8 +63,8 @@ func (s *Server) setPaused(ctx context.Context, paused bool) (uint64, error) {
 		check := config.ModifyIndex
 		config.BrokerPaused = paused
 		var index uint64
-		index, err = s.index(s.do(ctx, &replication.SetConfig{Config: &config, Check: &check}))
-		if CodeOf(err) != CodeConflict || err == nil {
+		index, err = s.writer.CommitIndex(ctx, &replication.SetConfig{Config: &config, Check: &check})
+		if apierror.CodeOf(err) != apierror.CodeConflict || err == nil {
 			return index, err
 		}
 	}

@@ -97,7 +97,7 @@ func (t *teller) tell(a *replication.Applied) {
 		return
 	}
 	if t.s.term.Load() != nil {
-		t.s.traces.started(a, t.before)
+		t.s.traces.RecordStarts(a, t.before)
 	}
 	n := narrator{a: a}
 	n.tell()

@@ -9,6 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -34,15 +36,15 @@ func (s *Server) CreateToken(ctx context.Context, n NewToken) (secret string, t 
 	parsed, err := acl.ParseRoles(n.Roles)
 	switch {
 	case err != nil:
-		return "", nil, fail(CodeInvalid, "%v", err)
+		return "", nil, apierror.New(apierror.CodeInvalid, "%v", err)
 	case n.TTL < 0:
-		return "", nil, fail(CodeInvalid, "a token cannot be valid for %v", n.TTL)
+		return "", nil, apierror.New(apierror.CodeInvalid, "a token cannot be valid for %v", n.TTL)
 	case strings.ContainsAny(n.Namespace, " \t\n/*\x00") || len(n.Namespace) > maxTokenText:
-		return "", nil, fail(CodeInvalid, "%.60q is no namespace that a token can be bound to", n.Namespace).
-			hint("name one namespace, or none: the token then is good for all")
+		return "", nil, apierror.New(apierror.CodeInvalid, "%.60q is no namespace that a token can be bound to", n.Namespace).
+			WithHint("name one namespace, or none: the token then is good for all")
 	case n.Namespace != "" && slices.Contains(parsed, acl.Management):
-		return "", nil, fail(CodeInvalid, "a token for management is bound to no namespace: whoever makes tokens can make one for everything").
-			hint("leave the namespace out, or give the token the role %s", acl.Operate)
+		return "", nil, apierror.New(apierror.CodeInvalid, "a token for management is bound to no namespace: whoever makes tokens can make one for everything").
+			WithHint("leave the namespace out, or give the token the role %s", acl.Operate)
 	}
 	t = &model.Token{Name: strings.TrimSpace(n.Name), Namespace: n.Namespace}
 	for _, r := range parsed {
@@ -50,7 +52,7 @@ func (s *Server) CreateToken(ctx context.Context, n NewToken) (secret string, t 
 	}
 	slices.Sort(t.Roles)
 	if n.TTL > 0 {
-		t.ExpiresAt = s.now() + int64(n.TTL)
+		t.ExpiresAt = s.writer.Now() + int64(n.TTL)
 	}
 	return s.putToken(ctx, t, false)
 }
@@ -58,8 +60,8 @@ func (s *Server) CreateToken(ctx context.Context, n NewToken) (secret string, t 
 func (s *Server) putToken(ctx context.Context, t *model.Token, first bool) (string, *model.Token, error) {
 	var secret string
 	secret, t.Hash = acl.NewSecret()
-	t.Accessor, t.CreateTime = acl.NewAccessor(), s.now()
-	result, err := s.do(ctx, &replication.PutToken{Token: t, Bootstrap: first})
+	t.Accessor, t.CreateTime = acl.NewAccessor(), s.writer.Now()
+	result, err := s.writer.Commit(ctx, &replication.PutToken{Token: t, Bootstrap: first})
 	if err != nil {
 		return "", nil, err
 	}
@@ -70,10 +72,10 @@ func (s *Server) putToken(ctx context.Context, t *model.Token, first bool) (stri
 
 // DeleteToken makes a token void.
 func (s *Server) DeleteToken(ctx context.Context, accessor string) (uint64, error) {
-	if _, err := found(ctx, s, func(snap *state.Snapshot) *model.Token { return snap.Token(accessor) }, "there is no token %q", accessor); err != nil {
+	if _, err := logwriter.Find(ctx, s.writer, func(snap *state.Snapshot) *model.Token { return snap.Token(accessor) }, "there is no token %q", accessor); err != nil {
 		return 0, err
 	}
-	return s.index(s.do(ctx, &replication.DeleteToken{Accessor: accessor}))
+	return s.writer.CommitIndex(ctx, &replication.DeleteToken{Accessor: accessor})
 }
 
 // Authenticate is the token that a secret belongs to; false when there is none,
@@ -83,7 +85,7 @@ func (s *Server) Authenticate(secret string) (*model.Token, bool) {
 		return nil, false
 	}
 	t := s.Snapshot().TokenByHash(acl.Hash(secret))
-	if t == nil || t.Expired(s.now()) {
+	if t == nil || t.Expired(s.writer.Now()) {
 		return nil, false
 	}
 	return t, true

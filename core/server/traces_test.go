@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -12,12 +11,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/server/evaltrace"
 	"github.com/cede-scheduler/cede/core/state"
-	"github.com/cede-scheduler/cede/core/worker"
 )
 
 // watched gives every server a tracer that one recorder hears; each says by whom.
@@ -63,7 +60,7 @@ func expectChain(t *testing.T, spans *tracetest.SpanRecorder, of trace.TraceID) 
 	t.Helper()
 	first := map[string]sdktrace.ReadOnlySpan{}
 	for _, step := range []struct{ name, under string }{
-		{spanRegister, ""}, {spanProcess, spanRegister}, {spanCall, spanProcess}, {spanApply, spanProcess}, {spanStart, spanRegister},
+		{evaltrace.SpanRegister, ""}, {evaltrace.SpanProcess, evaltrace.SpanRegister}, {evaltrace.SpanCall, evaltrace.SpanProcess}, {evaltrace.SpanApply, evaltrace.SpanProcess}, {evaltrace.SpanStart, evaltrace.SpanRegister},
 	} {
 		list := named(spans, of, step.name)
 		at := slices.IndexFunc(list, func(s sdktrace.ReadOnlySpan) bool {
@@ -79,7 +76,7 @@ func expectChain(t *testing.T, spans *tracetest.SpanRecorder, of trace.TraceID) 
 			t.Errorf("%s ends before it begins", step.name)
 		}
 	}
-	register, process = first[spanRegister], first[spanProcess]
+	register, process = first[evaltrace.SpanRegister], first[evaltrace.SpanProcess]
 	if register.Parent().SpanID() != (trace.SpanID{4, 5, 6}) {
 		t.Error("job.register does not belong to its caller's span")
 	}
@@ -112,7 +109,7 @@ func TestTraces_GoWithTheEvaluationToAnotherServer(t *testing.T) {
 		w.settle()
 		of := w.registers("high")
 		register, process := expectChain(t, spans, of)
-		apply := named(spans, of, spanApply)[0]
+		apply := named(spans, of, evaltrace.SpanApply)[0]
 		if by := process.InstrumentationScope().Name; by == lead.id {
 			t.Errorf("%s works, and leads", by)
 		}
@@ -134,16 +131,16 @@ func TestTraces_GoOnWhenWhatWaitedIsPlaced(t *testing.T) {
 			return err
 		})
 		w.settle()
-		if n := len(named(spans, of, spanApply)); n != 0 {
+		if n := len(named(spans, of, evaltrace.SpanApply)); n != 0 {
 			t.Errorf("%d plans were applied without a node", n)
 		}
 		w.addMachines(1)
 		w.settle()
 		w.expectLive("web", 1)
-		if n := len(named(spans, of, spanProcess)); n < 2 {
+		if n := len(named(spans, of, evaltrace.SpanProcess)); n < 2 {
 			t.Errorf("it was worked on %d times under its trace", n)
 		}
-		if len(named(spans, of, spanApply)) != 1 || len(named(spans, of, spanStart)) != 1 {
+		if len(named(spans, of, evaltrace.SpanApply)) != 1 || len(named(spans, of, evaltrace.SpanStart)) != 1 {
 			t.Error("its placement or its start is of no trace")
 		}
 	})
@@ -181,13 +178,13 @@ func TestTraces_TellTheStartOfAnAllocationOnce(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		say(model.ClientRunning, "it runs")
-		if n := len(named(spans, of, spanStart)); n != 2 {
+		if n := len(named(spans, of, evaltrace.SpanStart)); n != 2 {
 			t.Errorf("%d starts of 2 allocations", n)
 		}
 		say(model.ClientRunning, "it is not ready")
 		say(model.ClientPending, "its task starts again")
 		say(model.ClientRunning, "it runs again")
-		if n := len(named(spans, of, spanStart)); n != 2 {
+		if n := len(named(spans, of, evaltrace.SpanStart)); n != 2 {
 			t.Errorf("%d starts of 2 allocations that said more", n)
 		}
 	})
@@ -210,7 +207,7 @@ func TestTraces_FollowABindingFromItsRegistration(t *testing.T) {
 			return err
 		})
 		w.settle()
-		registrations := named(spans, of, spanRegisterBinding)
+		registrations := named(spans, of, evaltrace.SpanRegisterBinding)
 		if len(registrations) != 1 {
 			t.Fatalf("%d registrations", len(registrations))
 		}
@@ -227,7 +224,7 @@ func TestTraces_FollowABindingFromItsRegistration(t *testing.T) {
 			}
 		}
 		under := map[trace.SpanID]bool{register.SpanContext().SpanID(): true}
-		for _, step := range []string{spanProcess, spanApply} {
+		for _, step := range []string{evaltrace.SpanProcess, evaltrace.SpanApply} {
 			next := map[trace.SpanID]bool{}
 			for _, s := range named(spans, of, step) {
 				if under[s.Parent().SpanID()] {
@@ -238,7 +235,7 @@ func TestTraces_FollowABindingFromItsRegistration(t *testing.T) {
 				t.Fatalf("no span %s is under what came before", step)
 			}
 		}
-		if len(named(spans, of, spanCall)) == 0 {
+		if len(named(spans, of, evaltrace.SpanCall)) == 0 {
 			t.Error("no policy was asked under its trace")
 		}
 		ctx, of = underTrace(w.ctx)
@@ -247,82 +244,8 @@ func TestTraces_FollowABindingFromItsRegistration(t *testing.T) {
 			return err
 		})
 		w.settle()
-		if len(named(spans, of, spanProcess)) == 0 {
+		if len(named(spans, of, evaltrace.SpanProcess)) == 0 {
 			t.Error("its end is of no trace")
-		}
-	})
-}
-
-func TestTraces_ForgetTheOldest(t *testing.T) {
-	tr := newTraces(sdktrace.NewTracerProvider().Tracer(""))
-	ctx, _ := underTrace(t.Context())
-	id := func(i int) string { return fmt.Sprint("e", i) }
-	for i := range tracesKept + 100 {
-		tr.keep(ctx, id(i))
-		tr.keep(ctx, id(i)) // twice is once
-	}
-	if len(tr.of) != tracesKept || tr.find(id(99)).IsValid() || !tr.find(id(100)).IsValid() || !tr.find(id(tracesKept+99)).IsValid() {
-		t.Errorf("%d are kept; the 100th: %t", len(tr.of), tr.find(id(99)).IsValid())
-	}
-	tr.adopt("other", tr.parent(id(200)))
-	if tr.find("other").TraceID() != tr.find(id(200)).TraceID() {
-		t.Error("a trace that travelled is another one")
-	}
-	tr.adopt("rubbish", "00-rubbish")
-	if tr.find("rubbish").IsValid() {
-		t.Error("rubbish is a trace")
-	}
-}
-
-// unwatched is everything that would be done for traces while one evaluation is
-// registered, worked on, committed and started.
-func unwatched(ctx context.Context, tr *traces, c *worker.Config, s *scheduler.Config, e []*model.Evaluation) {
-	_, span := tr.begin(ctx, spanRegister)
-	tr.keep(ctx, e[0].ID)
-	tr.watch(c, s)
-	_ = tr.parent(e[0].ID)
-	tr.adopt(e[0].ID, "")
-	_ = tr.under(ctx, e[0].ID)
-	finish(span, nil)
-}
-
-// Where nobody watches, nothing is paid.
-func TestTraces_CostNothingWhereNobodyWatches(t *testing.T) {
-	var c worker.Config
-	var s scheduler.Config
-	e := []*model.Evaluation{{ID: "e"}}
-	if n := testing.AllocsPerRun(100, func() { unwatched(t.Context(), newTraces(nil), &c, &s, e) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-	if c.Begin != nil || c.Observe != nil || s.Observe != nil {
-		t.Error("a worker is watched")
-	}
-}
-
-func BenchmarkTraces(b *testing.B) {
-	e := []*model.Evaluation{{ID: "e"}}
-	b.Run("nobody watches", func(b *testing.B) {
-		var c worker.Config
-		var s scheduler.Config
-		b.ReportAllocs()
-		for b.Loop() {
-			unwatched(b.Context(), nil, &c, &s, e)
-		}
-	})
-	b.Run("watched", func(b *testing.B) {
-		tr := newTraces(sdktrace.NewTracerProvider().Tracer(""))
-		c := worker.Config{Observe: func(worker.Report) {}}
-		s := scheduler.Config{Observe: func(scheduler.Decision) {}}
-		tr.watch(&c, &s)
-		out := &scheduler.Outcome{Plan: &model.Plan{}}
-		b.ReportAllocs()
-		for b.Loop() {
-			ctx, span := tr.begin(b.Context(), spanRegister)
-			tr.keep(ctx, "e")
-			c.Begin(b.Context(), broker.Delivery{Eval: e[0]})
-			s.Observe(scheduler.Decision{Eval: e[0], Outcome: out})
-			c.Observe(worker.Report{Eval: e[0], Outcome: out})
-			finish(span, nil)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/rpc"
 )
@@ -22,7 +23,7 @@ const askVersion = 2 * time.Second
 
 // upgrade raises the version of the cluster when that is possible.
 func (t *term) upgrade(ctx context.Context) {
-	for more := true; more; more = pause(ctx, t.cfg.Clock, t.cfg.Pool.Promote) {
+	for more := true; more; more = clock.Sleep(ctx, t.cfg.Clock, t.cfg.Pool.Promote) {
 		t.raiseVersion(ctx)
 	}
 }
@@ -38,7 +39,7 @@ func (t *term) raiseVersion(ctx context.Context) {
 		t.logger.DebugContext(ctx, "the version of the cluster stays", "version", at, "because", lacks)
 		return
 	}
-	if _, err := t.do(ctx, &replication.SetVersion{Version: to}); err != nil {
+	if _, err := t.writer.Commit(ctx, &replication.SetVersion{Version: to}); err != nil {
 		t.logger.WarnContext(ctx, "the version of the cluster is not raised", "version", to, "err", err)
 		return
 	}
@@ -57,7 +58,7 @@ func (t *term) understood(ctx context.Context) (version uint32, lacks string) {
 		if id == t.cfg.ID {
 			continue
 		}
-		limited, cancel := timeLimit(ctx, t.cfg.Clock, askVersion)
+		limited, cancel := clock.WithTimeout(ctx, t.cfg.Clock, askVersion)
 		st, err := t.cfg.Peers.Status(limited, id, "")
 		cancel()
 		switch {

@@ -18,6 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -332,13 +333,13 @@ func TestTokens_TheFirstOnceAndOthersUntilTheyExpire(t *testing.T) {
 		if found, ok := s.Authenticate(secret); !ok || found.Accessor != first.Accessor {
 			t.Errorf("the first token: %+v, %t", found, ok)
 		}
-		if _, _, err := s.BootstrapToken(w.ctx); CodeOf(err) != CodeConflict {
+		if _, _, err := s.BootstrapToken(w.ctx); apierror.CodeOf(err) != apierror.CodeConflict {
 			t.Errorf("a second first token: %v", err)
 		}
-		if _, _, err := s.CreateToken(w.ctx, NewToken{Name: "x", Roles: []string{"root"}}); CodeOf(err) != CodeInvalid {
+		if _, _, err := s.CreateToken(w.ctx, NewToken{Name: "x", Roles: []string{"root"}}); apierror.CodeOf(err) != apierror.CodeInvalid {
 			t.Errorf("a role that there is not: %v", err)
 		}
-		if _, _, err := s.CreateToken(w.ctx, NewToken{Name: "x", Roles: []string{"read", "management"}, Namespace: "team"}); CodeOf(err) != CodeInvalid {
+		if _, _, err := s.CreateToken(w.ctx, NewToken{Name: "x", Roles: []string{"read", "management"}, Namespace: "team"}); apierror.CodeOf(err) != apierror.CodeInvalid {
 			t.Errorf("one for management that is bound: %v", err)
 		}
 		brief, token, err := s.CreateToken(w.ctx, NewToken{Name: "ci", Roles: []string{"submit", "policy"}, TTL: time.Hour})
@@ -358,7 +359,7 @@ func TestTokens_TheFirstOnceAndOthersUntilTheyExpire(t *testing.T) {
 		if _, err := s.DeleteToken(w.ctx, token.Accessor); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.DeleteToken(w.ctx, token.Accessor); CodeOf(err) != CodeNotFound {
+		if _, err := s.DeleteToken(w.ctx, token.Accessor); apierror.CodeOf(err) != apierror.CodeNotFound {
 			t.Errorf("deleted twice: %v", err)
 		}
 	})
@@ -372,11 +373,11 @@ func TestServer_OnAFollowerSaysWhoLeads(t *testing.T) {
 				continue
 			}
 			_, err := m.server.RegisterJob(w.ctx, coretest.Job("web").Obj(), RegisterOptions{})
-			e, ok := errors.AsType[*Error](err)
-			if !ok || e.Code != CodeNotLeader || e.Details["LeaderID"] != leader.id {
+			e, ok := errors.AsType[*apierror.Error](err)
+			if !ok || e.Code != apierror.CodeNotLeader || e.Details["LeaderID"] != leader.id {
 				t.Errorf("%s answers %+v", m.id, err)
 			}
-			if _, err := m.server.Consistent(w.ctx); CodeOf(err) != CodeNotLeader {
+			if _, err := m.server.Consistent(w.ctx); apierror.CodeOf(err) != apierror.CodeNotLeader {
 				t.Errorf("%s claims to be consistent: %v", m.id, err)
 			}
 		}

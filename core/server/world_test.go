@@ -22,6 +22,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
@@ -240,8 +241,8 @@ func (w *world) call(f func(s *Server) error) error {
 	var err error
 	for range 100 {
 		err = f(w.leader().server)
-		switch CodeOf(err) {
-		case CodeNotLeader, CodeNoLeader, CodeUnavailable:
+		switch apierror.CodeOf(err) {
+		case apierror.CodeNotLeader, apierror.CodeNoLeader, apierror.CodeUnavailable:
 			time.Sleep(200 * time.Millisecond)
 			continue
 		}

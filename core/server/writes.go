@@ -8,6 +8,8 @@ import (
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -35,11 +37,11 @@ func (s *Server) writeEndings(ctx context.Context, evalID string, token broker.T
 		return err
 	}
 	defer func() { _ = s.broker.ResumeTimer(evalID, token) }() // a lease that is lost stays lost
-	result, err := s.evals.add(ctx, e)
+	result, err := s.evals.Add(ctx, e)
 	if err != nil {
 		return err
 	}
-	return refusal(result)
+	return logwriter.Refusal(result)
 }
 
 // writeEvals writes endings in the term in which they are good, and in no other.
@@ -48,17 +50,17 @@ func (s *Server) writeEvals(ctx context.Context, parts []endings) (*replication.
 	var evals []*model.Evaluation
 	for _, e := range parts {
 		if e.term != now {
-			lost := fail(CodeNoLeader, "the lead changed before the evaluations were written: nothing was done")
+			lost := apierror.New(apierror.CodeNoLeader, "the lead changed before the evaluations were written: nothing was done")
 			lost.Err = fmt.Errorf("%w: it was %d, now it is %d", errOutOfOffice, e.term, now)
-			return nil, lost.hint("try again in a moment")
+			return nil, lost.WithHint("try again in a moment")
 		}
 		evals = append(evals, e.evals...)
 	}
-	return s.commit(ctx, &replication.WriteEvals{Evals: evals})
+	return s.writer.Propose(ctx, &replication.WriteEvals{Evals: evals})
 }
 
 func (s *Server) writeNodes(ctx context.Context, nodes []*model.Node) (*replication.Result, error) {
-	return s.commit(ctx, &replication.RegisterNodes{Nodes: lastOfEach(nodes)})
+	return s.writer.Propose(ctx, &replication.RegisterNodes{Nodes: lastOfEach(nodes)})
 }
 
 // lastOfEach drops what a later registration of the same node replaces.
@@ -82,9 +84,9 @@ func lastOfEach(nodes []*model.Node) []*model.Node {
 func (s *Server) writeReturns(ctx context.Context, ids []string) (*replication.Result, error) {
 	ready := model.NodeReady
 	slices.Sort(ids)
-	return s.commit(ctx, &replication.ChangeNodes{IDs: slices.Compact(ids), Change: state.NodeChange{Status: &ready}})
+	return s.writer.Propose(ctx, &replication.ChangeNodes{IDs: slices.Compact(ids), Change: state.NodeChange{Status: &ready}})
 }
 
 func (s *Server) writeUpdates(ctx context.Context, parts [][]state.ClientUpdate) (*replication.Result, error) {
-	return s.commit(ctx, &replication.UpdateAllocs{Updates: slices.Concat(parts...)})
+	return s.writer.Propose(ctx, &replication.UpdateAllocs{Updates: slices.Concat(parts...)})
 }
