@@ -4,13 +4,13 @@ import "slices"
 
 // Configurable is implemented by policies that operators can configure.
 type Configurable interface {
-	// Settings declares the configuration: the same list always, and before
-	// Configure too. The host reads what the operator wrote by it.
+	// Settings declares the configuration. It returns the same list on every call,
+	// before Configure as well. The host parses the operator's configuration by it.
 	Settings() []Setting
-	// Configure takes the values, every setting that has a default among them.
-	// It is called once, before Info and the hooks. An error rejects the policy
-	// and is shown to the operator: what Settings cannot say belongs here, such
-	// as two values that exclude one another.
+	// Configure applies the values. Every setting that has a default is among them.
+	// The host calls it once, before Info and the hooks. If it returns an error, the
+	// policy is rejected and the operator sees the error. Use it for rules that
+	// Settings cannot express, such as two settings that exclude each other.
 	Configure(c *Config) error
 }
 
@@ -19,19 +19,19 @@ type Setting struct {
 	Name string // lower camel case
 	Kind Kind
 	Doc  string // one sentence for operators, with the unit
-	// Default is the value as an operator writes it: "10m", "0.5", "true". For
-	// Texts it is a list with commas, for Numbers name=number with commas. Empty:
-	// the zero value, unless Required.
+	// Default is the value as an operator writes it: "10m", "0.5", "true". Texts are
+	// separated by commas, Numbers are name=number pairs separated by commas. If it
+	// is empty, the default is the zero value, unless Required is set.
 	Default  string
 	Required bool
-	Limits   *Limits  // of Integer, Number, Duration (in seconds) and Numbers
-	OneOf    []string // of Text and Texts; empty: anything
+	Limits   *Limits  // of Integer, Number, Duration (in seconds) and Numbers; nil: unlimited
+	OneOf    []string // allowed values of Text and Texts; empty: any value
 }
 
 // Kind is the type of a setting.
 type Kind uint8
 
-// The kinds, with what an operator writes and what Config answers.
+// The kinds, with an example of each and the type that Config returns.
 const (
 	Bool     Kind = iota + 1 // true
 	Integer                  // 10: int64 within ±2^53
@@ -42,7 +42,7 @@ const (
 	Numbers                  // {"team-a": 3, "team-b": 1}: named numbers
 )
 
-// Kinds are the names of the kinds, by Kind.
+// Kinds holds the names of the kinds, indexed by Kind.
 var Kinds = [...]string{1: "bool", "integer", "number", "duration", "text", "texts", "numbers"}
 
 func (k Kind) String() string {
@@ -52,19 +52,19 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Limits are the least and the greatest value of a setting, both allowed.
+// Limits holds the lowest and the highest allowed value of a setting.
 type Limits struct{ Min, Max float64 }
 
-// Between is a pair of limits.
+// Between returns limits at both ends.
 func Between(low, high float64) *Limits { return &Limits{low, high} }
 
-// AtLeast is a lower limit alone.
+// AtLeast returns limits without an upper end.
 func AtLeast(low float64) *Limits { return &Limits{low, maxFloat} }
 
 const maxFloat = 0x1p1023 * (1 + (1 - 0x1p-52))
 
-// Value is one value of a configuration. Texts and Numbers have several
-// values under one name.
+// Value is one value of a configuration. A setting of kind Texts or Numbers has
+// several values under one name.
 type Value struct {
 	Name    string
 	Kind    Kind
@@ -74,39 +74,39 @@ type Value struct {
 	Text    string  // Text, Texts
 }
 
-// Config holds the values of a policy's settings. Asking for a setting that
-// Settings does not declare, or for it as another kind, is a mistake in the
-// policy and panics.
+// Config holds the values of a policy's settings. Its methods panic if Settings does
+// not declare the setting, or declares it with another kind: that is a defect of the
+// policy.
 type Config struct {
 	settings []Setting
 	values   []Value
 }
 
-// NewConfig makes a configuration of values that were read by settings. Hosts
+// NewConfig returns a configuration with values that were parsed by settings. Hosts
 // call it.
 func NewConfig(settings []Setting, values []Value) *Config {
 	return &Config{settings: settings, values: values}
 }
 
-// Values lists all values, in the order of the settings.
+// Values returns all values, in the order of the settings.
 func (c *Config) Values() []Value { return c.values }
 
-// Bool is the value of a setting of kind Bool.
+// Bool returns the value of a setting of kind Bool.
 func (c *Config) Bool(name string) bool { return c.one(name, Bool).Integer != 0 }
 
-// Integer is the value of a setting of kind Integer.
+// Integer returns the value of a setting of kind Integer.
 func (c *Config) Integer(name string) int64 { return c.one(name, Integer).Integer }
 
-// Number is the value of a setting of kind Number.
+// Number returns the value of a setting of kind Number.
 func (c *Config) Number(name string) float64 { return c.one(name, Number).Number }
 
-// Duration is the value of a setting of kind Duration, in nanoseconds.
+// Duration returns the value of a setting of kind Duration, in nanoseconds.
 func (c *Config) Duration(name string) int64 { return c.one(name, Duration).Integer }
 
-// Text is the value of a setting of kind Text.
+// Text returns the value of a setting of kind Text.
 func (c *Config) Text(name string) string { return c.one(name, Text).Text }
 
-// Texts is the value of a setting of kind Texts, in the operator's order.
+// Texts returns the values of a setting of kind Texts, in the operator's order.
 func (c *Config) Texts(name string) []string {
 	var list []string
 	for _, v := range c.all(name, Texts) {
@@ -115,8 +115,8 @@ func (c *Config) Texts(name string) []string {
 	return list
 }
 
-// Numbers is the value of a setting of kind Numbers, ascending by name: Item
-// and Number of each value.
+// Numbers returns the values of a setting of kind Numbers, ascending by Item. Item
+// and Number of each value are set.
 func (c *Config) Numbers(name string) []Value { return c.all(name, Numbers) }
 
 func (c *Config) one(name string, kind Kind) Value {
@@ -126,7 +126,7 @@ func (c *Config) one(name string, kind Kind) Value {
 	return Value{}
 }
 
-// all are the values of a setting, which are neighbours.
+// all returns the values of a setting, which are adjacent in c.values.
 func (c *Config) all(name string, kind Kind) []Value {
 	if !slices.ContainsFunc(c.settings, func(s Setting) bool { return s.Name == name && s.Kind == kind }) {
 		panic("the policy declares no setting " + name + " of kind " + kind.String())
