@@ -1,6 +1,6 @@
-// Package sdk holds the sources of the SDK, so that `cede policy init` can lay
-// them down beside a new policy: it then builds without a network, against the
-// SDK that its host was built with. Authors import the packages beneath.
+// Package sdk embeds the sources of the SDK, so that `cede policy init` can copy them
+// next to a new policy. The policy then builds without a network, against the SDK
+// that its host was built with. Authors import the packages below this one.
 package sdk
 
 import (
@@ -19,7 +19,7 @@ import (
 var files embed.FS
 
 // langs maps a language to the folders and files that a policy in it needs. The
-// licence and the ABI go with each.
+// licence and the ABI are added for every language.
 var langs = map[string][]string{
 	"go":             {"policy", "rules", "fmath", "abi", "serve", "settings", "policytest"},
 	"c":              {"c"},
@@ -27,8 +27,8 @@ var langs = map[string][]string{
 	"assemblyscript": {"assemblyscript"},
 }
 
-// Files lists the files of the SDK for a language, as paths in FS. Tests are
-// left out: they need modules that nobody has fetched.
+// Files returns the SDK's files for a language, as paths in FS. Tests are omitted:
+// they need modules that the author may not have.
 func Files(lang string) []string {
 	list := []string{"LICENSE", "ABI.md"}
 	for _, root := range langs[lang] {
@@ -39,7 +39,7 @@ func Files(lang string) []string {
 			return err
 		})
 		if err != nil {
-			panic(err) // it is all in this binary
+			panic(err) // every file is embedded in this binary
 		}
 	}
 	slices.Sort(list)
@@ -50,7 +50,7 @@ func Files(lang string) []string {
 func Read(name string) []byte {
 	text, err := files.ReadFile(path.Clean(name))
 	if err != nil {
-		panic(err) // it is all in this binary
+		panic(err) // every file is embedded in this binary
 	}
 	return text
 }

@@ -56,7 +56,7 @@ func TestLoadPolicy_RefusesWhatIsNoPolicyAndSendsNothing(t *testing.T) {
 	_, err := c.tryLoad("broken")
 	c.fails(err, apierror.CodeInvalid, "cannot be compiled")
 	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":10,"nob":1}`) })
-	c.fails(err, apierror.CodeInvalid, "knob: 10 does not fit", "nob: there is no such setting")
+	c.fails(err, apierror.CodeInvalid, "knob: invalid value 10", "nob: unknown setting")
 	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module = module("first", policy.MaxModuleSize) })
 	c.fails(err, apierror.CodeTooLarge, "8 MiB")
 	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module, r.Executable = nil, "/bin/sh" })

@@ -97,7 +97,7 @@ func TestDescribe_NamesEveryProblemAtOnce(t *testing.T) {
 			},
 			[]string{"2 of a module", `"No Good"`, `"all"`, `"shrug"`, "want an object"},
 		},
-		{policy.LoadRequest{Module: moduleOf("calm"), Config: []byte(`{"knob":10,"nob":1}`)}, []string{"knob: 10 does not fit", "nob: there is no such setting"}},
+		{policy.LoadRequest{Module: moduleOf("calm"), Config: []byte(`{"knob":10,"nob":1}`)}, []string{"knob: invalid value 10", "nob: unknown setting"}},
 		{policy.LoadRequest{Module: []byte("#!/bin/sh")}, []string{"no WebAssembly module"}},
 		{policy.LoadRequest{Module: moduleOf("broken")}, []string{"cannot be compiled"}},
 		{policy.LoadRequest{Module: append(moduleOf("calm"), make([]byte, policy.MaxModuleSize)...)}, []string{"8 MiB"}},

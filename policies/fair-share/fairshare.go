@@ -11,7 +11,7 @@ type Policy struct {
 
 	shares  shares
 	need    rules.Need
-	lack    rules.Lack
+	lack    rules.Shortfall
 	gone    []bool // by row of the option at hand
 	options rules.Default
 }
@@ -91,9 +91,9 @@ func (p *Policy) selectOn(in *policy.Candidates, i int, out *policy.Selection) {
 func (p *Policy) pick(in *policy.Candidates, first, row int, out *policy.Selection) {
 	out.Pick(row)
 	p.gone[row-first] = true
-	p.lack.Take(row)
+	p.lack.Pick(row)
 	if !p.lack.Covered() { // else nobody asks again
-		p.need.Take(row)
+		p.need.Pick(row)
 		p.shares.take(in.Rows.Namespace[row], in.Rows.Use, row)
 	}
 }

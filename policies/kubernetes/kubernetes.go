@@ -14,7 +14,7 @@ type Policy struct {
 	// percentage and absolute bound the options that are compared; see sample.
 	percentage, absolute int64
 
-	lack    rules.Lack
+	lack    rules.Shortfall
 	budgets budgets
 	order   []int32 // scratch: rows in the order of picking
 }
@@ -126,7 +126,7 @@ func (p *Policy) pickAll(rows []int32, out *policy.Selection) {
 
 func (p *Policy) pick(row int32, out *policy.Selection) {
 	out.Pick(int(row))
-	p.lack.Take(int(row))
+	p.lack.Pick(int(row))
 }
 
 // appendYoungestFirst appends rows of one priority by start, the latest first;

@@ -39,14 +39,14 @@ func (p *Policy) exchange(row int) bool {
 	if sum, _ := p.split(p.victims); r.band > top || r.band == top && r.cost > sum {
 		return false // dearer than all of them
 	}
-	p.balance.Take(row)
+	p.balance.Pick(row)
 	p.spare()
 	p.alone[0] = int32(row)
 	if p.compare(p.alone[:], p.spared) >= 0 {
 		for _, v := range p.spared {
-			p.balance.Take(int(v))
+			p.balance.Pick(int(v))
 		}
-		p.balance.Give(row)
+		p.balance.Unpick(row)
 		return false
 	}
 	p.taken[row-p.first] = true

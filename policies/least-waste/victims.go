@@ -54,7 +54,7 @@ func (p *Policy) list(out *policy.Selection) {
 }
 
 func (p *Policy) take(row int) {
-	p.balance.Take(row)
+	p.balance.Pick(row)
 	p.victims = append(p.victims, int32(row))
 	p.taken[row-p.first] = true
 }
@@ -129,7 +129,7 @@ func (p *Policy) spareAll() {
 func (p *Policy) spare() {
 	p.spared = p.spared[:0]
 	for _, v := range p.victims {
-		if p.balance.Spare(int(v)) {
+		if p.balance.Reprieve(int(v)) {
 			p.spared = append(p.spared, v)
 		}
 	}
@@ -149,11 +149,11 @@ func (p *Policy) preferDefault(i int) {
 	picks := p.seeds.Rows(i)
 	p.other.Reset(i)
 	for _, row := range picks {
-		p.other.Take(int(row))
+		p.other.Pick(int(row))
 	}
 	p.needed = p.needed[:0]
 	for _, row := range slices.Backward(picks) {
-		if !p.other.Spare(int(row)) {
+		if !p.other.Reprieve(int(row)) {
 			p.needed = append(p.needed, row)
 		}
 	}
@@ -162,7 +162,7 @@ func (p *Policy) preferDefault(i int) {
 		return
 	}
 	for _, v := range p.victims {
-		p.balance.Give(int(v))
+		p.balance.Unpick(int(v))
 		p.taken[int(v)-p.first] = false
 	}
 	p.victims = p.victims[:0]

@@ -22,7 +22,7 @@ type Policy struct {
 	gone       []bool
 
 	need    rules.Need
-	lack    rules.Lack
+	lack    rules.Shortfall
 	penalty []float64  // by row of a priority group
 	order   []measured // what a superset filter sorts
 	nets    []int64    // [option][request], see preferDeviceGroups

@@ -79,7 +79,7 @@ func (p *Policy) takeRest(i int) bool {
 func (p *Policy) resetLack(i, n int) {
 	p.lack.Reset(i)
 	for _, v := range p.victims[:n] {
-		p.lack.Take(int(v))
+		p.lack.Pick(int(v))
 	}
 }
 
@@ -105,11 +105,11 @@ func (p *Policy) takeGroup(from, to int) {
 			j = p.need.Nearest(gone, from)
 		}
 		p.take(from + j)
-		p.lack.Take(from + j)
+		p.lack.Pick(from + j)
 		if p.lack.Covered() {
 			return
 		}
-		p.need.Take(from + j)
+		p.need.Pick(from + j)
 	}
 }
 
@@ -127,7 +127,7 @@ func (p *Policy) filterRest(i, step int) {
 	p.resetLack(i, step)
 	for _, m := range p.reorder(step) {
 		p.take(int(m.row))
-		p.lack.Take(int(m.row))
+		p.lack.Pick(int(m.row))
 		if p.lack.Covered() {
 			return
 		}

@@ -37,7 +37,7 @@ func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) err
 func (p *Policy) seed(picks []int32) bool {
 	p.fixed, p.best = p.fixed[:0], p.best[:0]
 	for _, row := range picks {
-		p.balance.Take(int(row))
+		p.balance.Pick(int(row))
 	}
 	if !p.balance.Covered() {
 		return false
@@ -46,7 +46,7 @@ func (p *Policy) seed(picks []int32) bool {
 		switch {
 		case p.balance.MustLeave(int(row)):
 			p.fixed = append(p.fixed, row)
-		case !p.balance.Spare(int(row)):
+		case !p.balance.Reprieve(int(row)):
 			p.best = append(p.best, row)
 		}
 	}
@@ -56,7 +56,7 @@ func (p *Policy) seed(picks []int32) bool {
 // improve searches for a cheaper set among the rows first to end.
 func (p *Policy) improve(first, end int) {
 	for _, row := range p.best {
-		p.balance.Give(int(row)) // what remains taken is fixed
+		p.balance.Unpick(int(row)) // what remains taken is fixed
 	}
 	if len(p.best) == 0 {
 		return
@@ -84,7 +84,7 @@ func (p *Policy) lay(first, end int) {
 		}
 	}
 	s.sort()
-	p.balance.Lacking(s.addColumn)
+	p.balance.EachShortfall(s.addColumn)
 }
 
 // reach is the end of the rows that may be evicted without disturbing a higher

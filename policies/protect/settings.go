@@ -52,7 +52,7 @@ func (p *Policy) Configure(c *policy.Config) error {
 	for _, v := range c.Numbers("secondsByLabel") {
 		key, value, ok := strings.Cut(v.Item, ":")
 		if !ok || key == "" {
-			return errors.New("secondsByLabel: " + v.Item + ` does not fit; want KEY:VALUE, such as "tier:gold"`)
+			return errors.New("secondsByLabel: " + v.Item + `: invalid value: must be KEY:VALUE, such as "tier:gold"`)
 		}
 		p.minimum.labels = append(p.minimum.labels, byLabel{key, value, nanoseconds(v.Number)})
 	}

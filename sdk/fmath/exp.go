@@ -2,17 +2,17 @@ package fmath
 
 import "math"
 
-// Both exponentials reduce to 2^(k/128) * e^z with |z| <= ln(2)/256, where k is
-// a whole number: a table gives the first factor, six terms of the Taylor
-// series the second (the seventh is below 2^-60). The table keeps what its
-// entries lose by rounding, so that only the last addition rounds visibly.
+// Both exponentials reduce to 2^(k/128) * e^z with |z| <= ln(2)/256, where k is a
+// whole number. A table provides the first factor; six terms of the Taylor series
+// provide the second (the seventh is below 2^-60). The table also stores the rounding
+// error of its entries, so that only the last addition rounds visibly.
 
 const (
 	expSteps = 1 << expBits // table entries for one doubling
 	expBits  = 7
 
-	// Adding and subtracting roundShift rounds to the nearest whole number as
-	// long as that has less than 51 bits, and leaves it in the low bits of the sum.
+	// Adding and subtracting roundShift rounds to the nearest whole number if that
+	// has less than 51 bits, and leaves it in the low bits of the sum.
 	roundShift = 3 << 51
 )
 
@@ -32,7 +32,7 @@ func Exp(x float64) float64 {
 	return scale + float64(scale*(e.tail+p))
 }
 
-// Exp10 returns 10^x. Special values are those of Exp.
+// Exp10 returns 10^x, with the special values of Exp.
 func Exp10(x float64) float64 {
 	if !(x > -304 && x < 308) {
 		return exp10Edge(x)
@@ -48,7 +48,7 @@ func Exp10(x float64) float64 {
 	return scale + float64(scale*(e.tail+p))
 }
 
-// expEdge is Exp where the result is NaN, infinite, zero, subnormal, or near to
+// expEdge returns Exp(x) if the result is NaN, infinite, zero, subnormal, or close to
 // that.
 func expEdge(x float64) float64 {
 	switch {
@@ -62,7 +62,7 @@ func expEdge(x float64) float64 {
 	return expScale(expParts(x, 0))
 }
 
-// exp10Edge is to Exp10 what expEdge is to Exp.
+// exp10Edge returns Exp10(x) for the same cases as expEdge.
 func exp10Edge(x float64) float64 {
 	switch {
 	case x != x:
@@ -91,8 +91,8 @@ func expParts(x, lo float64) (k int64, p float64) {
 	return int64(n), p
 }
 
-// expScale returns 2^(k/128) * (1+p) for results that a float64 may not hold
-// with full precision: it works far from the border and moves there last.
+// expScale returns 2^(k/128) * (1+p) if a float64 may not hold the result with full
+// precision: it computes far from the limit and scales last.
 func expScale(k int64, p float64) float64 {
 	e := &expTable[k&(expSteps-1)]
 	m := math.Float64frombits(e.bits)

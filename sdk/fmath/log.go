@@ -2,10 +2,10 @@ package fmath
 
 import "math"
 
-// Log writes x = 2^k * z with z around 1 and looks up an inverse for z, a short
-// number such that r = z*inverse - 1 is below 1/128 and has no rounding error
-// that could not be kept. Then ln(x) = k*ln(2) - ln(inverse) + ln(1+r), of which
-// the table has the second and a series the third.
+// Log writes x = 2^k * z with z around 1 and looks up a short inverse of z, such that
+// r = z*inverse - 1 is below 1/128 and its rounding error can be stored. Then ln(x) =
+// k*ln(2) - ln(inverse) + ln(1+r). The table holds the second term, a series returns
+// the third.
 
 const (
 	logSteps = 1 << logBits
@@ -32,8 +32,8 @@ func Log(x float64) float64 {
 	return hi + (lo + rest + q)
 }
 
-// logEdge answers for what is not a positive normal number; done is false for
-// the subnormal.
+// logEdge returns Log(x) if x is not a positive normal number. If x is subnormal,
+// done is false.
 func logEdge(x float64) (y float64, done bool) {
 	switch {
 	case x != x || x > math.MaxFloat64:

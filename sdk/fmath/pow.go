@@ -2,10 +2,10 @@ package fmath
 
 import "math"
 
-// Pow takes the logarithm of x in two parts of which the second keeps what the
-// first cannot, multiplies both by y, and gives both to the exponential. The
-// product may be 745, so that an error in the logarithm counts 745 times; the
-// parts hold it to about 68 bits.
+// Pow computes the logarithm of x in two parts, of which the second holds the
+// rounding error of the first, multiplies both by y, and passes both to the
+// exponential. The product may reach 745, so that an error in the logarithm counts
+// 745 times; the two parts hold it to about 68 bits.
 
 // Pow returns x^y, with the special values of math.Pow.
 func Pow(x, y float64) float64 {
@@ -36,7 +36,7 @@ func Pow(x, y float64) float64 {
 	}
 }
 
-// powInf is x^±Inf for x not negative.
+// powInf returns x^±Inf if x is not negative.
 func powInf(x float64, up bool) float64 {
 	switch {
 	case x == 1:
@@ -51,7 +51,7 @@ func isOdd(y float64) bool {
 	return math.Abs(y) < 1<<53 && y == math.Trunc(y) && int64(y)&1 != 0
 }
 
-// powPositive is x^y for finite x above zero and finite y.
+// powPositive returns x^y if x is finite and above zero and y is finite.
 func powPositive(x, y float64) float64 {
 	hi, lo := logPair(x)
 	e := float64(y * hi)
@@ -91,8 +91,7 @@ func logPair(x float64) (hi, lo float64) {
 	return hi, b - hi + tail
 }
 
-// productError returns x*y-p exactly, where p is x*y rounded, provided nothing
-// underflows.
+// productError returns x*y-p exactly, where p is x*y rounded, if nothing underflows.
 func productError(x, y, p float64) float64 {
 	x1 := math.Float64frombits(math.Float64bits(x) >> 27 << 27)
 	y1 := math.Float64frombits(math.Float64bits(y) >> 27 << 27)

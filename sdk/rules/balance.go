@@ -2,51 +2,51 @@ package rules
 
 import "github.com/cede-scheduler/cede/sdk/policy"
 
-// Balance is Lack for policies that change their mind: rows are taken and given
-// back in any order. Amounts are whole numbers, so that giving back undoes
-// taking to the bit.
+// Balance is a Shortfall for policies that revise their choice: rows are picked and
+// unpicked in any order. Amounts are whole numbers, so that Unpick undoes Pick
+// exactly.
 //
-// Load it once a call and Reset it for each option.
+// Call Load once per call of the hook and Reset for each option.
 type Balance struct {
-	lack Lack // holds the columns
+	shortfall Shortfall // holds the columns
 
-	col  []int32   // those in which something is lacking when no row is taken
-	left []float64 // what each of them lacks; zero or negative: enough
-	must int32     // rows that must leave and are not taken
+	col  []int32   // columns with a shortfall if no row is picked
+	left []float64 // remaining shortfall of each; zero or negative if covered
+	must int32     // rows that must be evicted and are not picked
 }
 
-// Load sets the options that the balance is of.
-func (b *Balance) Load(in *policy.Candidates) { b.lack.Load(in) }
+// Load sets the options.
+func (b *Balance) Load(in *policy.Candidates) { b.shortfall.Load(in) }
 
-// Reset starts option i with no row taken.
+// Reset starts option i with no row picked.
 func (b *Balance) Reset(i int) {
-	b.lack.Reset(i)
-	b.col = append(b.col[:0], b.lack.col...)
-	b.left = append(b.left[:0], b.lack.left...)
-	b.must = b.lack.must
+	b.shortfall.Reset(i)
+	b.col = append(b.col[:0], b.shortfall.col...)
+	b.left = append(b.left[:0], b.shortfall.left...)
+	b.must = b.shortfall.must
 }
 
-// Take counts what row frees as free.
-func (b *Balance) Take(row int) {
+// Pick subtracts what row frees.
+func (b *Balance) Pick(row int) {
 	for k, c := range b.col {
-		b.left[k] -= b.lack.frees[c][row]
+		b.left[k] -= b.shortfall.frees[c][row]
 	}
 	if b.MustLeave(row) {
 		b.must--
 	}
 }
 
-// Give undoes Take.
-func (b *Balance) Give(row int) {
+// Unpick undoes Pick.
+func (b *Balance) Unpick(row int) {
 	for k, c := range b.col {
-		b.left[k] += b.lack.frees[c][row]
+		b.left[k] += b.shortfall.frees[c][row]
 	}
 	if b.MustLeave(row) {
 		b.must++
 	}
 }
 
-// Covered is whether nothing is lacking.
+// Covered reports whether the preemptor fits.
 func (b *Balance) Covered() bool {
 	for _, left := range b.left {
 		if left > 0 {
@@ -56,29 +56,30 @@ func (b *Balance) Covered() bool {
 	return b.must == 0
 }
 
-// MustLeave is whether the option cannot fit while row stays.
+// MustLeave reports whether the option cannot fit unless row is evicted.
 func (b *Balance) MustLeave(row int) bool {
-	return len(b.lack.leaves) > 0 && b.lack.leaves[row] != 0
+	return len(b.shortfall.leaves) > 0 && b.shortfall.leaves[row] != 0
 }
 
-// Spare is whether the option stays covered without row, which is taken. If so
-// the row is given back.
-func (b *Balance) Spare(row int) bool {
-	b.Give(row)
+// Reprieve unpicks row if the option remains covered without it, and reports whether
+// it did. The row must be picked.
+func (b *Balance) Reprieve(row int) bool {
+	b.Unpick(row)
 	if b.Covered() {
 		return true
 	}
-	b.Take(row)
+	b.Pick(row)
 	return false
 }
 
-// Gain is how much of what is lacking row would free: the sum, over what is
-// lacking, of the share of it that row covers; 0: taking it brings nothing.
-// Spill is what it would free beyond that, in the same measure.
+// Gain returns how much of the shortfall row would free: the sum, over the columns
+// with a shortfall, of the share that row covers. It is 0 if picking the row has no
+// effect. Spill is the amount beyond the shortfall that the row would free, in the
+// same measure.
 func (b *Balance) Gain(row int) (gain, spill float64) {
 	for k, c := range b.col {
 		if left := b.left[k]; left > 0 {
-			frees := b.lack.frees[c][row]
+			frees := b.shortfall.frees[c][row]
 			useful := min(frees, left)
 			gain += useful / left
 			spill += (frees - useful) / left
@@ -87,12 +88,12 @@ func (b *Balance) Gain(row int) (gain, spill float64) {
 	return gain, spill
 }
 
-// Lacking calls visit for every column in which something is lacking, with
-// what is lacking and what each row of the call frees of it.
-func (b *Balance) Lacking(visit func(left float64, frees []float64)) {
+// EachShortfall calls visit for every column with a shortfall, with the shortfall and
+// the amount that each row of the call frees of it.
+func (b *Balance) EachShortfall(visit func(left float64, frees []float64)) {
 	for k, c := range b.col {
 		if b.left[k] > 0 {
-			visit(b.left[k], b.lack.frees[c])
+			visit(b.left[k], b.shortfall.frees[c])
 		}
 	}
 }

@@ -7,23 +7,24 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Bindings is the rules for what leaves a member cluster: the lowest priority
-// first, of equals what started last, and of those the name that comes last,
-// until the preemptor fits. The host spares the redundant in reverse, so that
-// what stays is what a reprieve of everybody, the most important first, would
-// keep. Among clusters: the fewest victims, then the lowest highest priority,
-// then the lowest sum of priorities.
+// Bindings selects the bindings that are evicted from a member cluster: the lowest
+// priority first, among equals the one that started last, and among those the last
+// name, until the preemptor fits. The host reprieves redundant rows in reverse, so
+// that the remaining bindings are the same as if all were reprieved in order of
+// importance. It ranks clusters by the fewest victims, then by the lowest highest
+// priority, then by the lowest sum of priorities.
 type Bindings struct {
-	// PriorityFirst compares clusters by the highest priority, then the sum, then
+	// PriorityFirst ranks clusters by the highest priority, then by the sum, then by
 	// the number of victims.
 	PriorityFirst bool
-	// Elastic is whether elastic bindings have two rows, next to each other: of equal
-	// priorities the second, what they keep, leaves after what all can do without.
+	// Elastic declares that elastic bindings have two adjacent rows. Among equal
+	// priorities the second row, the minimum of the binding, is evicted after the
+	// surplus of all bindings.
 	Elastic bool
 
-	lack  Lack
-	none  []bool  // of Lack.LoadDims: nothing is skipped
-	order []int32 // scratch: rows in the order of picking
+	shortfall Shortfall
+	none      []bool  // for LoadDims: no dimension is skipped
+	order     []int32 // scratch: rows in the order of eviction
 }
 
 // PreemptBindings implements policy.BindingPreemptor.
@@ -31,15 +32,15 @@ func (b *Bindings) PreemptBindings(in *policy.Candidates, out *policy.BindingVic
 	for len(b.none) < len(in.Need) {
 		b.none = append(b.none, false)
 	}
-	b.lack.LoadDims(in, b.none)
+	b.shortfall.LoadDims(in, b.none)
 	for i := range in.Len() {
-		b.lack.Reset(i)
+		b.shortfall.Reset(i)
 		for _, row := range b.Order(in, i) {
-			if b.lack.Covered() {
+			if b.shortfall.Covered() {
 				break
 			}
 			out.Pick(int(row))
-			b.lack.Take(int(row))
+			b.shortfall.Pick(int(row))
 		}
 		out.Next()
 	}
@@ -47,8 +48,8 @@ func (b *Bindings) PreemptBindings(in *policy.Candidates, out *policy.BindingVic
 	return nil
 }
 
-// Order is the rows of an option, the least important first. It is valid until
-// the next call.
+// Order returns the rows of an option, the least important first. The result is valid
+// until the next call.
 func (b *Bindings) Order(in *policy.Candidates, option int) []int32 {
 	r := &in.Rows
 	b.order = b.order[:0]
@@ -72,15 +73,15 @@ func (b *Bindings) Order(in *policy.Candidates, option int) []int32 {
 	return b.order
 }
 
-// Rank fills the tiers by the rows of each option: of the host's second question
-// they are its victims.
+// Rank sets the tiers from the rows of each option. In the host's second call these
+// rows are the victims.
 func (b *Bindings) Rank(in *policy.Candidates, out *policy.BindingVictims) {
 	for i := range in.Len() {
 		rows := in.Rows.Priority[in.FirstRow[i]:in.FirstRow[i+1]]
 		number, highest, sum := int64(len(rows)), int64(lowestPriority), int64(0)
 		for _, p := range rows {
 			highest = max(highest, int64(p))
-			sum += int64(p) - lowestPriority // so that a victim more is never a lower sum
+			sum += int64(p) - lowestPriority // one more victim never lowers the sum
 		}
 		tiers := [3]int64{number, highest, sum}
 		if b.PriorityFirst {

@@ -2,14 +2,14 @@ package rules
 
 import "github.com/cede-scheduler/cede/sdk/policy"
 
-// Delta is the priority gap that default asks for where the operator sets none.
+// Delta is the priority gap of the default policy if the operator sets none.
 const Delta = 10
 
-// Default is the policy named default.
+// Default is the built-in policy "default".
 type Default struct {
-	need Need
-	lack Lack
-	gone []bool // by row of the priority group at hand; all false between groups
+	need      Need
+	shortfall Shortfall
+	picked    []bool // by row of the priority group at hand; all false between groups
 
 	bindings Bindings
 }
@@ -25,8 +25,8 @@ var (
 // New returns a ready policy.
 func New() *Default { return &Default{} }
 
-// Info implements policy.Policy. Start times are not among the columns: age
-// does not count, so that answers stay reusable while work gets older.
+// Info implements policy.Policy. The columns omit start times: age does not count, so
+// that answers remain reusable while allocations get older.
 func (*Default) Info() policy.Info {
 	return policy.Info{
 		Name:      "default",
@@ -37,18 +37,18 @@ func (*Default) Info() policy.Info {
 	}
 }
 
-// SelectVictims implements policy.VictimSelector. It lists rows until the
-// option fits as far as the columns tell, or all of them: what turns out to be
-// redundant is spared by the host, which works through the list in reverse.
+// SelectVictims implements policy.VictimSelector. It lists rows until the option fits
+// by the columns that it sees, or all rows. The host reprieves redundant rows in
+// reverse order of the list.
 func (p *Default) SelectVictims(in *policy.Candidates, out *policy.Selection) error {
 	p.need.Load(in.Preemptor.Ask, in.Rows.Use, nil)
-	p.lack.Load(in)
+	p.shortfall.Load(in)
 	priority := in.Rows.Priority
 	for i := range in.Len() {
-		p.lack.Reset(i)
+		p.shortfall.Reset(i)
 		p.need.Reset()
 		end := int(in.FirstRow[i+1])
-		for from := int(in.FirstRow[i]); from < end && !p.lack.Covered(); {
+		for from := int(in.FirstRow[i]); from < end && !p.shortfall.Covered(); {
 			to := GroupEnd(priority, from, end)
 			p.pickGroup(from, to, out)
 			from = to
@@ -58,14 +58,13 @@ func (p *Default) SelectVictims(in *policy.Candidates, out *policy.Selection) er
 	return nil
 }
 
-// PreemptBindings implements policy.BindingPreemptor: bindings have an order of
-// their own, which is Karmada's.
+// PreemptBindings implements policy.BindingPreemptor. Bindings have their own order,
+// which is Karmada's.
 func (p *Default) PreemptBindings(in *policy.Candidates, out *policy.BindingVictims) error {
 	return p.bindings.PreemptBindings(in, out)
 }
 
-// pickGroup picks from rows of one priority until the option fits or none is
-// left.
+// pickGroup picks rows of one priority until the option fits or all are picked.
 func (p *Default) pickGroup(from, to int, out *policy.Selection) {
 	if to-from == 1 {
 		p.pick(from, out)
@@ -76,7 +75,7 @@ func (p *Default) pickGroup(from, to int, out *policy.Selection) {
 		j := p.need.Nearest(gone, from)
 		gone[j] = true
 		p.pick(from+j, out)
-		if p.lack.Covered() {
+		if p.shortfall.Covered() {
 			clear(gone)
 			return
 		}
@@ -91,15 +90,15 @@ func (p *Default) pickGroup(from, to int, out *policy.Selection) {
 
 func (p *Default) pick(row int, out *policy.Selection) {
 	out.Pick(row)
-	p.lack.Take(row)
-	if !p.lack.Covered() { // else nobody asks for the distance again
-		p.need.Take(row)
+	p.shortfall.Pick(row)
+	if !p.shortfall.Covered() { // otherwise the distance is not needed again
+		p.need.Pick(row)
 	}
 }
 
 func (p *Default) scratch(n int) []bool {
-	if n > len(p.gone) {
-		p.gone = make([]bool, 2*n)
+	if n > len(p.picked) {
+		p.picked = make([]bool, 2*n)
 	}
-	return p.gone[:n]
+	return p.picked[:n]
 }

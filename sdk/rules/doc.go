@@ -1,17 +1,17 @@
-// Package rules owns the rules named default, as plain SDK code, and the parts
-// that other policies build on: the distance of a victim to what is needed, the
-// search for the nearest, and the mean of ranking components, which are parts of
-// default; what an option lacks while rows come and go, and what evictions waste.
+// Package rules implements the built-in policy "default" as plain SDK code, and the
+// parts that other policies build on: the distance of a victim to the need, the
+// search for the nearest victim, the mean of rank components, the shortfall of an
+// option while rows are picked and unpicked, and the work that evictions waste.
 //
-// The rules: a node that needs no eviction wins. Otherwise lowest priority
-// goes first; within a priority the allocation nearest to what is still needed,
-// measured again after each pick; equals in the order of the rows, which is by
-// id. The host then spares the redundant in reverse order of picking, so that
-// the victims are minimal. Among options: the lowest highest victim priority,
-// then the fewest victims, the lowest sum of priorities, and the best fit with
-// the victims gone.
+// The rules of default: a node that needs no eviction wins. Otherwise the lowest
+// priority is evicted first. Within a priority, the allocation nearest to the
+// remaining need is evicted first, measured again after each pick; equal rows are
+// picked in row order, which is by ID. The host then reprieves redundant victims in
+// reverse order, so that the set of victims is minimal. Options are ranked by the
+// lowest highest victim priority, then by the fewest victims, the lowest sum of
+// priorities, and the best fit without the victims.
 //
-// It never looks at a clock, a map, or anything kept from an earlier call. A
-// Default is used by one goroutine at a time; each goroutine has its own from
-// New. After the first calls have grown its scratch memory it allocates nothing.
+// The package reads no clock and no map order, and retains nothing from an earlier
+// call. A Default must be used by one goroutine at a time; New returns one for each.
+// Once the first calls have grown its scratch memory, it does not allocate.
 package rules

@@ -6,16 +6,16 @@ import (
 	"github.com/cede-scheduler/cede/sdk/fmath"
 )
 
-// Nearest returns the index j of the row first+j that is nearest to the need
-// among the rows of gone that are not gone; the first of equals; len(gone) when
-// all are gone.
+// Nearest returns the index j of the row first+j that is nearest to the need among
+// the rows that gone does not mark. Among equals it returns the first. If all rows
+// are marked, it returns len(gone).
 //
-// Sums of squares are compared before roots are taken: the root never changes
-// an order, it only makes some different sums equal, so it is needed just where
-// a sum is smaller than the best. That way each distance costs no root and the
-// answer is that of comparing distances.
+// It compares sums of squares before it takes roots. A root never reverses an order,
+// but it makes some different sums equal. It is therefore needed only if a sum is
+// smaller than the best one: most distances cost no root, and the result is the same
+// as if distances were compared.
 func (n *Need) Nearest(gone []bool, first int) int {
-	if n.late >= 0 {
+	if n.pending >= 0 {
 		n.subtract()
 	}
 	last := first + len(gone)
@@ -50,8 +50,7 @@ func (n *Need) Nearest(gone []bool, first int) int {
 	return best
 }
 
-// NearestPenalised is Nearest with penalty[j] added to the distance of row
-// first+j.
+// NearestPenalised is Nearest with penalty[j] added to the distance of row first+j.
 func (n *Need) NearestPenalised(gone []bool, first int, penalty []float64) int {
 	best, bestScore := len(gone), math.Inf(1)
 	for j, g := range gone {
@@ -65,16 +64,16 @@ func (n *Need) NearestPenalised(gone []bool, first int, penalty []float64) int {
 	return best
 }
 
-// closer is whether the distance with square a is smaller than that with square
-// b. Two roots can round to the same only where the squares are within a few
-// units in the last place of one another.
+// closer reports whether the distance with square a is smaller than that with square
+// b. Two roots can round to the same value only if the squares are within a few units
+// in the last place of each other.
 func closer(a, b float64) bool {
 	return a < float64(b*(1-0x1p-50)) || a < b && fmath.Sqrt(a) < fmath.Sqrt(b)
 }
 
-// The searches for few dimensions keep columns and needs in registers. The
-// comparisons of j with the lengths, which are all the same, let the compiler
-// see that no access is out of bounds.
+// The searches for few dimensions hold columns and needs in registers. All lengths
+// are equal; comparing j with each lets the compiler prove that no access is out of
+// bounds.
 
 func nearest1(gone []bool, u0 []float64, n0 float64) int {
 	best, bestSum := len(gone), math.Inf(1)

@@ -2,27 +2,27 @@ package rules
 
 import "github.com/cede-scheduler/cede/sdk/fmath"
 
-// Need is the vector that victims are measured against: the ask of the
-// preemptor, less what the victims picked so far free. Free room is not taken
-// off, and components may go negative. A dimension counts while its need is
-// above zero.
+// Need is the vector that victims are compared with: the preemptor's request, less
+// the amounts that the picked victims free. Free capacity is not subtracted, and
+// components may become negative. A dimension counts while its need is above zero.
 //
-// Load it once a call, Reset it for each option, Take each pick.
+// Call Load once per call of the hook, Reset for each option, and Pick for each pick.
 type Need struct {
-	use  [][]float64 // as given
-	ask  []float64   // of the asked dimensions
-	asks []int32     // which those are, ascending
+	use  [][]float64 // as passed to Load
+	ask  []float64   // requested amounts that are above zero
+	asks []int32     // their dimensions, ascending
 
-	// The dimensions that still count, ascending, and the need of each. late is a
-	// row taken and not subtracted yet, since often nobody asks again, or -1.
-	dim  []int32
-	left []float64
-	late int
-	full bool // nothing is subtracted
+	// The dimensions that still count, ascending, and the need of each. pending is a
+	// row that is picked but not subtracted yet, because the distance is often not
+	// needed again; -1 if there is none.
+	dim     []int32
+	left    []float64
+	pending int
+	full    bool // nothing is subtracted
 }
 
-// Load sets the ask and the columns of use that it is compared with, indexed by
-// dimension. skip marks dimensions to leave out; nil means none.
+// Load sets the request and the columns of use that it is compared with, indexed by
+// dimension. skip marks dimensions to omit; nil means none.
 func (n *Need) Load(ask []float64, use [][]float64, skip []bool) {
 	n.use, n.ask, n.asks = use, n.ask[:0], n.asks[:0]
 	for d, a := range ask {
@@ -35,9 +35,9 @@ func (n *Need) Load(ask []float64, use [][]float64, skip []bool) {
 	n.Reset()
 }
 
-// Reset forgets the picks.
+// Reset discards the picks.
 func (n *Need) Reset() {
-	n.late = -1
+	n.pending = -1
 	if !n.full {
 		n.dim = append(n.dim[:0], n.asks...)
 		n.left = append(n.left[:0], n.ask...)
@@ -45,38 +45,38 @@ func (n *Need) Reset() {
 	}
 }
 
-// Take subtracts what row frees.
-func (n *Need) Take(row int) {
-	if n.late >= 0 {
+// Pick subtracts what row frees.
+func (n *Need) Pick(row int) {
+	if n.pending >= 0 {
 		n.subtract()
 	}
-	n.late = row
+	n.pending = row
 }
 
-// subtract catches up with the last Take.
+// subtract applies the last Pick.
 func (n *Need) subtract() {
 	kept := 0
 	for k, d := range n.dim {
-		if left := n.left[k] - n.use[d][n.late]; left > 0 {
+		if left := n.left[k] - n.use[d][n.pending]; left > 0 {
 			n.dim[kept], n.left[kept] = d, left
 			kept++
 		}
 	}
 	n.dim, n.left = n.dim[:kept], n.left[:kept]
-	n.late, n.full = -1, false
+	n.pending, n.full = -1, false
 }
 
-// Distance of a row to the need: the square root of the sum, over the
-// dimensions that count, of ((need-use)/need)². After Reset that is the
-// distance to the whole ask.
+// Distance returns the distance of a row to the need: the square root of the sum,
+// over the dimensions that count, of ((need-use)/need)². After Reset it is the
+// distance to the whole request.
 func (n *Need) Distance(row int) float64 {
-	if n.late >= 0 {
+	if n.pending >= 0 {
 		n.subtract()
 	}
 	return fmath.Sqrt(n.square(row))
 }
 
-// square is the square of the distance, once all that was taken is subtracted.
+// square returns the square of the distance. No pick may be pending.
 func (n *Need) square(row int) float64 {
 	sum := 0.0
 	for k, d := range n.dim {

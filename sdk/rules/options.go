@@ -6,9 +6,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// ScoreOptions implements policy.OptionScorer. The first tier of an option
-// without victims is the lowest there is: highest victim priority has no
-// meaning there, and no eviction beats any.
+// ScoreOptions implements policy.OptionScorer. The first tier of an option without
+// victims is the lowest value: it has no highest victim priority, and no eviction is
+// better than any eviction.
 func (*Default) ScoreOptions(in *policy.Options, out *policy.OptionScores) error {
 	highest, count, sum, score := out.Tiers[0], out.Tiers[1], out.Tiers[2], out.Score
 	for i := range in.Len() {
@@ -26,9 +26,9 @@ func (*Default) ScoreOptions(in *policy.Options, out *policy.OptionScores) error
 	return nil
 }
 
-// Parts returns the sum and the number of the parts of the ranking of option i:
-// fit[i], which is one of the two fits of the options, and the components
-// present, added in their order. Their quotient is the mean.
+// Parts returns the sum and the number of the parts of option i's rank: fit[i], which
+// is one of the two fits of the options, and the components that are present, added
+// in order. Their quotient is the mean.
 func Parts(in *policy.Options, fit []float64, i int) (sum, n float64) {
 	sum, n = fit[i], 1
 	if len(in.Present) == 0 || in.Present[i] == 0 {

@@ -67,11 +67,11 @@ func TestBalance_GivingBackUndoesTaking(t *testing.T) {
 		gains   string
 	}{
 		{func() {}, false, "0.50+0.00 2.00+0.25 0.00+0.00 "},
-		{func() { b.Take(0) }, false, "1.00+0.00 2.00+1.50 0.00+0.00 "},
-		{func() { b.Take(1) }, false, "0.00+0.00 0.00+0.00 0.00+0.00 "},
-		{func() { b.Take(2) }, true, "0.00+0.00 0.00+0.00 0.00+0.00 "},
-		{func() { b.Spare(2); b.Spare(1); b.Spare(0) }, true, "0.00+0.00 0.00+0.00 0.00+0.00 "},
-		{func() { b.Give(1) }, false, "0.50+0.00 2.00+0.25 0.00+0.00 "},
+		{func() { b.Pick(0) }, false, "1.00+0.00 2.00+1.50 0.00+0.00 "},
+		{func() { b.Pick(1) }, false, "0.00+0.00 0.00+0.00 0.00+0.00 "},
+		{func() { b.Pick(2) }, true, "0.00+0.00 0.00+0.00 0.00+0.00 "},
+		{func() { b.Reprieve(2); b.Reprieve(1); b.Reprieve(0) }, true, "0.00+0.00 0.00+0.00 0.00+0.00 "},
+		{func() { b.Unpick(1) }, false, "0.50+0.00 2.00+0.25 0.00+0.00 "},
 	} {
 		step.do()
 		if b.Covered() != step.covered || gains() != step.gains {

@@ -15,8 +15,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Read reads a JSON object by the settings. Settings that it lacks get their
-// defaults. The error lists every problem, one a line.
+// Read parses a JSON object by the settings. A setting that is missing gets its
+// default. The error lists every problem, one per line.
 func Read(list []policy.Setting, config []byte) (*policy.Config, error) {
 	given, err := object(config)
 	if err != nil {
@@ -34,7 +34,7 @@ func Read(list []policy.Setting, config []byte) (*policy.Config, error) {
 		values = append(values, v...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		errs = append(errs, fmt.Errorf("%s: there is no such setting; %s", name, offer(list)))
+		errs = append(errs, fmt.Errorf("%s: unknown setting; %s", name, offer(list)))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -42,14 +42,14 @@ func Read(list []policy.Setting, config []byte) (*policy.Config, error) {
 	return policy.NewConfig(list, values), nil
 }
 
-// object reads the outermost braces. An empty text is an empty object.
+// object parses the outermost object. An empty text is an empty object.
 func object(config []byte) (map[string]json.RawMessage, error) {
 	if len(bytes.TrimSpace(config)) == 0 {
 		return nil, nil
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(config, &given); err != nil {
-		return nil, fmt.Errorf("want an object of settings: %w", err)
+		return nil, fmt.Errorf("settings must be a JSON object: %w", err)
 	}
 	return given, nil
 }
@@ -76,7 +76,7 @@ func read(s policy.Setting, raw json.RawMessage, given bool) ([]policy.Value, er
 		return convert(s, v)
 	}
 	if s.Required {
-		return nil, fmt.Errorf("is missing; want %s", wanted(s))
+		return nil, fmt.Errorf("is required; it must be %s", wanted(s))
 	}
 	if s.Default == "" {
 		return zero(s), nil
@@ -84,7 +84,7 @@ func read(s policy.Setting, raw json.RawMessage, given bool) ([]policy.Value, er
 	return convert(s, s.Default)
 }
 
-// zero is the value of a setting that has no default.
+// zero returns the value of a setting that has no default.
 func zero(s policy.Setting) []policy.Value {
 	if s.Kind == policy.Texts || s.Kind == policy.Numbers {
 		return nil
@@ -92,8 +92,8 @@ func zero(s policy.Setting) []policy.Value {
 	return []policy.Value{{Name: s.Name, Kind: s.Kind}}
 }
 
-// convert makes values of what JSON or a text holds. Text stands for any
-// kind, since a command line and a default have nothing else.
+// convert returns the values for decoded JSON or a text. A text is accepted for any
+// kind, because a command line and a default consist of text.
 func convert(s policy.Setting, v any) ([]policy.Value, error) {
 	switch s.Kind {
 	case policy.Texts:
@@ -128,9 +128,9 @@ func convert(s policy.Setting, v any) ([]policy.Value, error) {
 func mismatch(s policy.Setting, v any) error {
 	written, err := json.Marshal(v)
 	if err != nil || len(written) > 60 {
-		written = []byte("this")
+		written = []byte("this value")
 	}
-	return fmt.Errorf("%s does not fit; want %s", written, wanted(s))
+	return fmt.Errorf("invalid value %s: must be %s", written, wanted(s))
 }
 
 func within(s policy.Setting, x float64) bool {
@@ -151,7 +151,7 @@ func boolean(v any) (int64, bool) {
 	return 0, false
 }
 
-// maxInteger is the greatest whole number that JSON carries exactly.
+// maxInteger is the greatest whole number that JSON represents exactly.
 const maxInteger = 1 << 53
 
 func integer(v any) (int64, bool) {
@@ -229,7 +229,7 @@ func numbers(s policy.Setting, v any) ([]policy.Value, error) {
 	return values, nil
 }
 
-// wanted says what may be written.
+// wanted describes the allowed values.
 func wanted(s policy.Setting) string {
 	text := map[policy.Kind]string{
 		policy.Bool: "true or false", policy.Integer: "a whole number", policy.Number: "a number",

@@ -20,7 +20,7 @@ var all = []policy.Setting{
 	{Name: "shares", Kind: policy.Numbers, Limits: policy.AtLeast(0)},
 }
 
-func TestRead_FillsInDefaultsAndSpellsEveryValueInOneWay(t *testing.T) {
+func TestRead_FillsInDefaultsAndCanonicalForm(t *testing.T) {
 	for config, want := range map[string]string{
 		``:   `{"count":3,"halfLife":"10m0s","on":true,"order":"newest","weight":0.5}`,
 		`{}`: `{"count":3,"halfLife":"10m0s","on":true,"order":"newest","weight":0.5}`,
@@ -34,7 +34,7 @@ func TestRead_FillsInDefaultsAndSpellsEveryValueInOneWay(t *testing.T) {
 		}
 		canonical := settings.Canonical(c)
 		if string(canonical) != want {
-			t.Errorf("%s is spelt %s, want %s", config, canonical, want)
+			t.Errorf("%s: canonical form %s, want %s", config, canonical, want)
 		}
 		again, err := settings.Read(all, canonical)
 		if err != nil || string(settings.Canonical(again)) != want {
@@ -43,7 +43,7 @@ func TestRead_FillsInDefaultsAndSpellsEveryValueInOneWay(t *testing.T) {
 	}
 }
 
-func TestConfig_AnswersByNameAndKind(t *testing.T) {
+func TestConfig_ReturnsValuesByNameAndKind(t *testing.T) {
 	c, err := settings.Read(all, []byte(`{"spare":["b","a"],"shares":{"y":1,"x":2}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestConfig_AnswersByNameAndKind(t *testing.T) {
 	}
 	defer func() {
 		if r := recover(); r == nil || !strings.Contains(r.(string), "no setting count of kind text") {
-			t.Errorf("asking for the wrong kind gave %v", r)
+			t.Errorf("wrong kind: got panic %v", r)
 		}
 	}()
 	c.Text("count")
@@ -73,15 +73,15 @@ func TestRead_ListsEveryProblem(t *testing.T) {
 		t.Fatal("accepted")
 	}
 	for _, want := range []string{
-		"on: 1 does not fit; want true or false",
-		"count: 10 does not fit; want a whole number from 1 to 9",
-		"weight: -1 does not fit; want a number, at least 0",
-		`halfLife: "soon" does not fit; want a duration such as "1h30m" from 1s to 1h0m0s`,
-		`order: "any" does not fit; want one of newest, oldest`,
-		"spare: item 1: 1 does not fit; want a list of texts",
-		"shares: x: -1 does not fit; want numbers by name, at least 0",
-		"must: is missing; want a text",
-		"halflife: there is no such setting; use one of on, count",
+		"on: invalid value 1: must be true or false",
+		"count: invalid value 10: must be a whole number from 1 to 9",
+		"weight: invalid value -1: must be a number, at least 0",
+		`halfLife: invalid value "soon": must be a duration such as "1h30m" from 1s to 1h0m0s`,
+		`order: invalid value "any": must be one of newest, oldest`,
+		"spare: item 1: invalid value 1: must be a list of texts",
+		"shares: x: invalid value -1: must be numbers by name, at least 0",
+		"must: is required; it must be a text",
+		"halflife: unknown setting; use one of on, count",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
@@ -89,7 +89,7 @@ func TestRead_ListsEveryProblem(t *testing.T) {
 	}
 }
 
-func TestRead_TakesObjectsAlone(t *testing.T) {
+func TestRead_AcceptsObjectsOnly(t *testing.T) {
 	for _, config := range []string{`[]`, `1`, `{`, `{} x`, `"a"`} {
 		if _, err := settings.Read(all, []byte(config)); err == nil {
 			t.Errorf("%s was accepted", config)
@@ -107,13 +107,13 @@ func TestDecode_ReadsWhatEncodeWrites(t *testing.T) {
 	}
 }
 
-func TestDecode_RefusesSettingsThatMakeNoSense(t *testing.T) {
+func TestDecode_RejectsInvalidSettings(t *testing.T) {
 	_, err := settings.Decode([]byte(`[{"name":"Big","kind":"bool"},{"name":"a","kind":"bool"},{"name":"a","kind":"bool"},
 		{"name":"b","kind":"colour"},{"name":"c","kind":"integer","default":"x"},{"name":"d","kind":"integer","max":3}]`))
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{`"Big": want a name`, `"a" is declared twice`, `kind "colour" is unknown`, `"c": default: "x" does not fit`, "max needs a min"} {
+	for _, want := range []string{`"Big": want a name`, `"a" is declared twice`, `kind "colour" is unknown`, `"c": default: invalid value "x"`, "max needs a min"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}

@@ -61,7 +61,7 @@ func TestResolve_UnknownSaysWhatItLooksLike(t *testing.T) {
 		"a/b.wasm":     "no such file",
 		"./mine":       "no such file",
 		"mine?x=1":     `there is no policy named "mine"`,
-		"nomad?x=1":    `x: there is no such setting`,
+		"nomad?x=1":    `x: unknown setting`,
 		"default?x=1":  "the policy has no settings",
 		"default?x=[1": "the policy has no settings",
 	} {
