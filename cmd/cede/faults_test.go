@@ -15,6 +15,8 @@ import (
 
 	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
 	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/datadir"
+	"github.com/cede-scheduler/cede/core/storage/snapshot"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -172,7 +174,7 @@ func TestFaults_AreToldAndTheWayBackWorks(t *testing.T) {
 		{
 			"newest snapshot damaged", short,
 			func(t *testing.T, s string) {
-				list, err := storage.ListSnapshots(storage.Layout{Dir: s}, false)
+				list, err := snapshot.List(datadir.Layout{Dir: s}, false)
 				do(t, err)
 				flip(t, filepath.Join(list[0].Path, "state.bin"))
 			},

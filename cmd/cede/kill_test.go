@@ -16,7 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/state"
-	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/doctor"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -78,7 +78,7 @@ server: {enabled: true, workers: 2, raft: {heartbeat: 100ms, election: 100ms, le
 		l.check(sn)
 		checkQuiet(t, sn)
 	}
-	report, err := storage.Doctor(t.Context(), d.serverDir())
+	report, err := doctor.Run(t.Context(), d.serverDir())
 	if err != nil || report.Damaged() {
 		t.Errorf("%v: %+v", err, report)
 	}
@@ -186,7 +186,7 @@ func (h *hashes) ask() {
 // entry and not from a snapshot.
 func (h *hashes) replay(whole bool) (sn *state.Snapshot) {
 	h.t.Helper()
-	err := storage.ReadStopped(h.d.serverDir(), func(s *storage.Stopped) (err error) {
+	err := doctor.Inspect(h.d.serverDir(), func(s *doctor.Offline) (err error) {
 		first, last, _ := s.Range()
 		if first != 1 || last < h.last {
 			return fmt.Errorf("the log has entries %d to %d, and had %d", first, last, h.last)
@@ -224,7 +224,7 @@ func (h *hashes) replay(whole bool) (sn *state.Snapshot) {
 }
 
 // from replays the log behind the newest snapshot that is no later than an entry.
-func (h *hashes) from(s *storage.Stopped, until uint64) (*state.Snapshot, error) {
+func (h *hashes) from(s *doctor.Offline, until uint64) (*state.Snapshot, error) {
 	first, last, _ := s.Range()
 	r := &replication.Replay{From: first, To: last, Entry: s.Entry}
 	for _, snap := range s.Snapshots() {

@@ -13,7 +13,7 @@ import (
 	"regexp"
 
 	"github.com/cede-scheduler/cede/core/agent/driver"
-	"github.com/cede-scheduler/cede/core/internal/wholefile"
+	"github.com/cede-scheduler/cede/core/internal/atomicfile"
 )
 
 // disk is the agent's data directory.
@@ -110,7 +110,7 @@ func (d *disk) save(r *record) error {
 		return err
 	}
 	if err == nil {
-		if err := wholefile.SyncFolder(filepath.Dir(dir)); err != nil {
+		if err := atomicfile.SyncDir(filepath.Dir(dir)); err != nil {
 			return err
 		}
 	}
@@ -154,5 +154,5 @@ func writeJSON(path string, v any, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	return wholefile.Write(path, b, mode)
+	return atomicfile.Write(path, b, mode)
 }

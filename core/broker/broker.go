@@ -28,7 +28,7 @@ type Broker struct {
 	jobs    arena[job]
 	keys    table // jobs by key
 
-	ready   [model.EvalTypes]heapq.Lanes[ref]
+	ready   [model.EvalTypes]heapq.Bucketed[ref]
 	leases  list // unacked with a running lease; all leases are equally long, so by due time
 	delays  heapq.Heap[ref]
 	cancels list // cancelable, oldest first

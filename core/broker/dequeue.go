@@ -146,7 +146,7 @@ func maskOf(types []model.JobType) uint {
 }
 
 // skimReady is skim for what is ready.
-func (b *Broker) skimReady(q *heapq.Lanes[ref]) bool {
+func (b *Broker) skimReady(q *heapq.Bucketed[ref]) bool {
 	for q.Len() > 0 && b.stale(q.Min().Value) {
 		q.Pop()
 	}
@@ -175,8 +175,8 @@ func (b *Broker) take(mask uint) (Delivery, bool) {
 
 // first is the heap whose root comes first among those of the types in mask.
 // Comparing roots makes the order global: a type never hides another's work.
-func (b *Broker) first(mask uint) *heapq.Lanes[ref] {
-	var first *heapq.Lanes[ref]
+func (b *Broker) first(mask uint) *heapq.Bucketed[ref] {
+	var first *heapq.Bucketed[ref]
 	for t := range b.ready {
 		h := &b.ready[t]
 		if mask&(1<<t) == 0 || !b.skimReady(h) {

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/core/state"
-	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/doctor"
 )
 
 // The state of a stopped server is worked out again from its directory: from the
@@ -45,7 +45,7 @@ func TestReplay_GivesTheStateThatTheServerHad(t *testing.T) {
 		}
 		late := d.store.Snapshot()
 		d.stop(t)
-		err := storage.ReadStopped(d.dir, func(s *storage.Stopped) error {
+		err := doctor.Inspect(d.dir, func(s *doctor.Offline) error {
 			first, last, commit := s.Range()
 			if first < 2 || last < commit || commit == 0 || len(s.Snapshots()) != 1 {
 				t.Fatalf("entries %d to %d, committed to %d, %d snapshots", first, last, commit, len(s.Snapshots()))

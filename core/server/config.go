@@ -14,7 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/state"
-	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/history"
 )
 
 // Log is the replicated log: *replication.Node.
@@ -32,15 +32,15 @@ type Log interface {
 var _ Log = (*replication.Node)(nil)
 
 // History keeps records for longer than the newest events are held:
-// *storage.History. It is called by several goroutines, each with topics of its
+// *history.Store. It is called by several goroutines, each with topics of its
 // own and rising indexes; seq counts the records of an index. What was appended
 // before may be appended again after a restart.
 type History interface {
 	Append(topic string, index, seq uint64, data []byte) error
-	List(q storage.Query) ([]storage.Record, error)
+	List(q history.Query) ([]history.Record, error)
 }
 
-var _ History = (*storage.History)(nil)
+var _ History = (*history.Store)(nil)
 
 // Config is what a server works with. Log, Store and Policies are needed; a zero
 // value elsewhere means the default.

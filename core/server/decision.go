@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
-	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/history"
 )
 
 // Decision is a placement that cost somebody theirs: who was evicted for whom,
@@ -142,7 +142,7 @@ func (t *teller) recent(q *DecisionQuery) []*Decision {
 // recorded is the decisions that are in the history.
 func (s *Server) recorded(ctx context.Context, q *DecisionQuery) ([]*Decision, error) {
 	const page = 256
-	query := storage.Query{Topic: topicDecisions, Backward: true, Limit: page}
+	query := history.Query{Topic: topicDecisions, Backward: true, Limit: page}
 	if q.Before > 0 {
 		query.From = q.Before - 1
 	}

@@ -29,7 +29,7 @@ type PolicyHost interface {
 	Open(ctx context.Context, v *model.PolicyVersion, module []byte) (*policy.Version, error)
 }
 
-// PolicyModules is where this server keeps modules: storage.Blobs.
+// PolicyModules is where this server keeps modules: *blob.Store.
 type PolicyModules interface {
 	Get(digest string) ([]byte, error)
 }

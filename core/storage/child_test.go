@@ -14,6 +14,10 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/blob"
+	"github.com/cede-scheduler/cede/core/storage/datadir"
+	"github.com/cede-scheduler/cede/core/storage/doctor"
+	"github.com/cede-scheduler/cede/core/storage/raftlog"
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
@@ -31,11 +35,11 @@ func child(role, dir string) int {
 	var err error
 	switch role {
 	case "append":
-		err = childAppends(dir, small(), true)
+		err = childAppends(dir, storagetest.SmallLogConfig(), true)
 	case "fill":
-		err = childAppends(dir, storage.LogConfig{}, false)
+		err = childAppends(dir, raftlog.Config{}, false)
 	case "fill to the last byte":
-		err = childAppends(dir, storage.LogConfig{MinFree: -1}, false)
+		err = childAppends(dir, raftlog.Config{MinFree: -1}, false)
 	case "open":
 		err = childOpens(dir)
 	case "doctor":
@@ -54,9 +58,9 @@ func child(role, dir string) int {
 // childAppends appends, deletes the newest and perhaps the oldest, and tells each time what must be
 // there from then on: first, last, and the term of the last batch with where
 // that began.
-func childAppends(dir string, cfg storage.LogConfig, compact bool) error {
-	cfg.Fault = func(err error) { say("fault %v", err) }
-	l, err := storage.OpenLog(storage.Layout{Dir: dir}, cfg)
+func childAppends(dir string, cfg raftlog.Config, compact bool) error {
+	cfg.OnFault = func(err error) { say("fault %v", err) }
+	l, err := raftlog.Open(datadir.Layout{Dir: dir}, cfg)
 	if err != nil {
 		return err
 	}
@@ -73,7 +77,7 @@ func childAppends(dir string, cfg storage.LogConfig, compact bool) error {
 	}
 	giveUp := func(err error) error {
 		again := l.StoreLog(storagetest.Entry(last+1, term))
-		say("refused %v; again: %v", errors.Is(err, storage.ErrNoSpace), errors.Is(again, storage.ErrFailed))
+		say("refused %v; again: %v", errors.Is(err, datadir.ErrNoSpace), errors.Is(again, datadir.ErrFailed))
 		time.Sleep(50 * time.Millisecond) // a fault is told meanwhile
 		return err
 	}
@@ -110,9 +114,9 @@ func childAppends(dir string, cfg storage.LogConfig, compact bool) error {
 
 // childOpens opens the log and reads all of it.
 func childOpens(dir string) error {
-	l, err := storage.OpenLog(storage.Layout{Dir: dir}, small())
+	l, err := raftlog.Open(datadir.Layout{Dir: dir}, storagetest.SmallLogConfig())
 	if err != nil {
-		var damage *storage.DamageError
+		var damage *datadir.DamageError
 		say("refused %v %v", errors.As(err, &damage), err)
 		return nil
 	}
@@ -131,7 +135,7 @@ func childOpens(dir string) error {
 // childExamines is in a process of its own because Badger leaves goroutines
 // behind when it does not open.
 func childExamines(dir string) error {
-	report, err := storage.Doctor(context.Background(), dir)
+	report, err := doctor.Run(context.Background(), dir)
 	if err == nil {
 		say("damaged %v %+v", report.Damaged(), report.Findings)
 	}
@@ -140,7 +144,7 @@ func childExamines(dir string) error {
 
 // childKeeps appends to the history and uploads modules.
 func childKeeps(dir string) error {
-	s, err := storage.Open(storage.Config{Dir: dir, Log: small()})
+	s, err := storage.Open(storage.Config{Dir: dir, Log: storagetest.SmallLogConfig()})
 	if err != nil {
 		return err
 	}
@@ -149,11 +153,11 @@ func childKeeps(dir string) error {
 			return err
 		}
 		if i%20 == 0 {
-			data := module(300_000, i)
-			digest := storage.Digest(data)
+			data := storagetest.RandomBytes(300_000, i)
+			digest := blob.Digest(data)
 			err := errors.Join(
-				s.Blobs().PutChunk(digest, 0, data[:storage.ChunkBytes]),
-				s.Blobs().PutChunk(digest, storage.ChunkBytes, data[storage.ChunkBytes:]),
+				s.Blobs().PutChunk(digest, 0, data[:blob.MaxChunkBytes]),
+				s.Blobs().PutChunk(digest, blob.MaxChunkBytes, data[blob.MaxChunkBytes:]),
 				s.Blobs().Finish(digest, int64(len(data))),
 			)
 			if err != nil {
@@ -248,12 +252,12 @@ func (a *acked) hear(line string) bool {
 // check opens the log and finds every promised entry.
 func (a *acked) check(t testing.TB, dir string) {
 	t.Helper()
-	a.checkBy(t, dir, small())
+	a.checkBy(t, dir, storagetest.SmallLogConfig())
 }
 
-func (a *acked) checkBy(t testing.TB, dir string, cfg storage.LogConfig) {
+func (a *acked) checkBy(t testing.TB, dir string, cfg raftlog.Config) {
 	t.Helper()
-	l, err := storage.OpenLog(storage.Layout{Dir: dir}, cfg)
+	l, err := raftlog.Open(datadir.Layout{Dir: dir}, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

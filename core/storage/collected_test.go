@@ -7,20 +7,22 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/history"
+	"github.com/cede-scheduler/cede/core/storage/raftlog"
 )
 
 // What is deleted in the background is told, and how long it took.
 func TestStore_TellsOfWhatItDeletes(t *testing.T) {
 	told := make(chan time.Duration, 64)
 	s, err := storage.Open(storage.Config{
-		Dir: t.TempDir(), Log: storage.LogConfig{MinFree: -1},
-		Collected: func(d time.Duration) { // there may be a batch for every few records below
+		Dir: t.TempDir(), Log: raftlog.Config{MinFree: -1},
+		OnSweep: func(d time.Duration) { // there may be a batch for every few records below
 			select {
 			case told <- d:
 			default: // whoever waits here keeps those who write waiting
 			}
 		},
-		History: storage.HistoryConfig{MaxBytes: 64 << 10, SegmentBytes: 4 << 10},
+		History: history.Config{MaxBytes: 64 << 10, SegmentBytes: 4 << 10},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,12 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/blob"
+	"github.com/cede-scheduler/cede/core/storage/datadir"
+	"github.com/cede-scheduler/cede/core/storage/doctor"
+	"github.com/cede-scheduler/cede/core/storage/internal/disk"
+	"github.com/cede-scheduler/cede/core/storage/raftlog"
+	"github.com/cede-scheduler/cede/core/storage/snapshot"
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
@@ -30,21 +36,21 @@ const imageEntries = 2000
 func logImage(t testing.TB, closed bool) string {
 	t.Helper()
 	from, to := t.TempDir(), t.TempDir()
-	l := openLog(t, from)
+	l := storagetest.OpenLog(t, from)
 	if err := l.SetUint64([]byte("CurrentTerm"), 3); err != nil {
 		t.Fatal(err)
 	}
 	for i := uint64(1); i <= imageEntries; i += 100 {
 		batch := storagetest.Entries(i, i+99, 1+i/800)
 		for _, e := range batch {
-			e.Data = append(e.Data, module(500, e.Index)...)
+			e.Data = append(e.Data, storagetest.RandomBytes(500, e.Index)...)
 		}
 		if err := l.StoreLogs(batch); err != nil {
 			t.Fatal(err)
 		}
 	}
 	giant := storagetest.Entry(imageEntries+1, 3)
-	giant.Data = module(2<<20, 1) // goes to the value log
+	giant.Data = storagetest.RandomBytes(2<<20, 1) // goes to the value log
 	if err := l.StoreLog(giant); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +73,7 @@ func copyTree(t testing.TB, from, to string) {
 		if d.IsDir() {
 			return os.MkdirAll(there, 0o700)
 		}
-		return storage.CopySparse(path, there)
+		return disk.CopySparse(path, there)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +105,7 @@ func held(t testing.TB, path string) []byte {
 	}
 	var b []byte
 	block := make([]byte, 1<<16)
-	for at := storage.NextData(f, 0, info.Size()); at < info.Size(); at = storage.NextData(f, at, info.Size()) {
+	for at := disk.NextData(f, 0, info.Size()); at < info.Size(); at = disk.NextData(f, at, info.Size()) {
 		n, _ := f.ReadAt(block, at)
 		b = append(b, make([]byte, at-int64(len(b)))...)
 		b = append(b, block[:n]...)
@@ -210,7 +216,7 @@ func TestDamage_IsRefusedWithTheWayBack(t *testing.T) {
 		{"log: older than it was", closed, func(t *testing.T, dir string) {
 			older := t.TempDir()
 			copyTree(t, dir, older)
-			l := openLog(t, dir)
+			l := storagetest.OpenLog(t, dir)
 			if err := l.SetUint64([]byte("CurrentTerm"), 4); err != nil { // a vote is enough
 				t.Fatal(err)
 			}
@@ -264,7 +270,7 @@ func TestDamage_OfWhatWasNotPromisedIsNone(t *testing.T) {
 		{"nothing", func(*testing.T, string) {}},
 		{"torn end of the journal", func(t *testing.T, dir string) {
 			path := one(t, dir, "raft/log/*.mem")
-			overwrite(t, path, module(3000, 1), int64(len(held(t, path))+8))
+			overwrite(t, path, storagetest.RandomBytes(3000, 1), int64(len(held(t, path))+8))
 		}},
 		{"a journal that was not begun", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/log/00099.mem"), nil) }},
 		{"a value file that was not begun", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/log/000099.vlog"), nil) }},
@@ -280,7 +286,7 @@ func TestDamage_OfWhatWasNotPromisedIsNone(t *testing.T) {
 			copyTree(t, crashed, dir)
 			c.damage(t, dir)
 			write(t, filepath.Join(dir, "node-id"), []byte("server-1\n"))
-			if report, err := storage.Doctor(t.Context(), dir); err != nil || report.Damaged() || report.Log.Last != imageEntries+1 {
+			if report, err := doctor.Run(t.Context(), dir); err != nil || report.Damaged() || report.Log.Last != imageEntries+1 {
 				t.Errorf("doctor: %+v, %v", report, err)
 			}
 			for range 2 {
@@ -296,8 +302,8 @@ func TestDamage_OfWhatWasNotPromisedIsNone(t *testing.T) {
 func TestDamage_ReadingChecksEveryEntry(t *testing.T) {
 	dir := closedLog(t)
 	flip(t, one(t, dir, "raft/log/*.sst"), 0.05)
-	cfg := small()
-	l, err := storage.OpenLog(storage.Layout{Dir: dir}, cfg)
+	cfg := storagetest.SmallLogConfig()
+	l, err := raftlog.Open(datadir.Layout{Dir: dir}, cfg)
 	if err == nil {
 		t.Cleanup(func() { _ = l.Close() })
 		for i := uint64(1); i <= imageEntries; i++ {
@@ -311,7 +317,7 @@ func TestDamage_ReadingChecksEveryEntry(t *testing.T) {
 }
 
 // writeSnapshot makes a snapshot at index.
-func writeSnapshot(t testing.TB, s *storage.Snapshots, index uint64, data []byte) {
+func writeSnapshot(t testing.TB, s *snapshot.Store, index uint64, data []byte) {
 	t.Helper()
 	sink, err := s.Create(1, index, 2, raft.Configuration{}, 1, nil)
 	if err != nil {
@@ -330,19 +336,19 @@ func writeSnapshot(t testing.TB, s *storage.Snapshots, index uint64, data []byte
 func serverImage(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	s := openStore(t, dir)
+	s := storagetest.OpenStore(t, dir)
 	l := s.Log()
 	steps := []error{l.StoreLogs(storagetest.Entries(1, 1000, 2))}
-	writeSnapshot(t, s.Snapshots(), 600, module(5000, 1))
-	writeSnapshot(t, s.Snapshots(), 800, module(6000, 2))
+	writeSnapshot(t, s.Snapshots(), 600, storagetest.RandomBytes(5000, 1))
+	writeSnapshot(t, s.Snapshots(), 800, storagetest.RandomBytes(6000, 2))
 	steps = append(steps, l.DeleteRange(1, 700))
 	for i := range uint64(2) {
-		data := module(300_000, i)
-		digest := upload(t, s.Blobs(), data, storage.ChunkBytes)
+		data := storagetest.RandomBytes(300_000, i)
+		digest := storagetest.UploadBlob(t, s.Blobs(), data, blob.MaxChunkBytes)
 		steps = append(steps, s.Blobs().Finish(digest, int64(len(data))))
 	}
 	for i := range uint64(500) {
-		steps = append(steps, s.History().Append("event", 1+i, 0, module(200, i)))
+		steps = append(steps, s.History().Append("event", 1+i, 0, storagetest.RandomBytes(200, i)))
 	}
 	steps = append(steps, os.WriteFile(s.Layout().NodeID(), []byte("server-1\n"), 0o600), s.Close())
 	for _, err := range steps {
@@ -375,15 +381,15 @@ func TestSnapshots_DamageNamesTheFile(t *testing.T) {
 			copyTree(t, image, dir)
 			path := newest(t, dir)
 			c.damage(t, path)
-			report, err := storage.Doctor(t.Context(), dir)
-			if err != nil || !report.Damaged() || !strings.HasSuffix(report.Findings[0].Where+": "+report.Findings[0].What, c.want) && !strings.Contains(report.Findings[0].Where+": "+report.Findings[0].What, c.want) {
+			report, err := doctor.Run(t.Context(), dir)
+			if err != nil || !report.Damaged() || !strings.HasSuffix(report.Findings[0].Where+": "+report.Findings[0].Problem, c.want) && !strings.Contains(report.Findings[0].Where+": "+report.Findings[0].Problem, c.want) {
 				t.Errorf("doctor: %+v, %v", report, err)
 			}
-			_, err = storage.Open(config(dir))
+			_, err = storage.Open(storagetest.Config(dir))
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "move that snapshot's folder out of the way") {
 				t.Errorf("opening: %v", err)
 			}
-			s, err := storage.OpenSnapshots(storage.Layout{Dir: dir}, storage.SnapshotConfig{})
+			s, err := snapshot.Open(datadir.Layout{Dir: dir}, snapshot.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -396,12 +402,12 @@ func TestSnapshots_DamageNamesTheFile(t *testing.T) {
 
 func TestSnapshots_TheOneBeforeServesWhereTheLogReachesIt(t *testing.T) {
 	dir := t.TempDir()
-	s := openStore(t, dir)
+	s := storagetest.OpenStore(t, dir)
 	if err := s.Log().StoreLogs(storagetest.Entries(1, 1000, 2)); err != nil {
 		t.Fatal(err)
 	}
-	writeSnapshot(t, s.Snapshots(), 600, module(5000, 1))
-	writeSnapshot(t, s.Snapshots(), 800, module(6000, 2))
+	writeSnapshot(t, s.Snapshots(), 600, storagetest.RandomBytes(5000, 1))
+	writeSnapshot(t, s.Snapshots(), 800, storagetest.RandomBytes(6000, 2))
 	if err := s.Log().DeleteRange(1, 500); err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +419,7 @@ func TestSnapshots_TheOneBeforeServesWhereTheLogReachesIt(t *testing.T) {
 	if err := os.Mkdir(half, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s = openStore(t, dir)
+	s = storagetest.OpenStore(t, dir)
 	if list, err := s.Snapshots().List(); err != nil || len(list) != 2 {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -426,11 +432,11 @@ func TestOpen_RefusesALogThatNoSnapshotReaches(t *testing.T) {
 	dir := t.TempDir()
 	copyTree(t, serverImage(t), dir)
 	remove(t, filepath.Join(dir, "raft", "snapshots"))
-	_, err := storage.Open(config(dir))
+	_, err := storage.Open(storagetest.Config(dir))
 	if err == nil || !strings.Contains(err.Error(), "no snapshot reaches entry 700") {
 		t.Errorf("%v", err)
 	}
-	report, err := storage.Doctor(t.Context(), dir)
+	report, err := doctor.Run(t.Context(), dir)
 	if err != nil || !report.Damaged() {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -439,7 +445,7 @@ func TestOpen_RefusesALogThatNoSnapshotReaches(t *testing.T) {
 func TestDoctor_ReportsAHealthyServer(t *testing.T) {
 	dir := serverImage(t)
 	before := fingerprint(t, dir)
-	r, err := storage.Doctor(t.Context(), dir)
+	r, err := doctor.Run(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -462,17 +468,17 @@ func TestDoctor_TellsAGapOnce(t *testing.T) {
 	dir := t.TempDir()
 	copyTree(t, serverImage(t), dir)
 	for _, gap := range [][2]uint64{{750, 790}, {800, 800}, {990, 1000}} {
-		if err := storage.LoseEntries(storage.Layout{Dir: dir}, gap[0], gap[1]); err != nil {
+		if err := storagetest.RemoveEntries(datadir.Layout{Dir: dir}, gap[0], gap[1]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r, err := storage.Doctor(t.Context(), dir)
+	r, err := doctor.Run(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var missing []string
 	for _, f := range r.Findings {
-		missing = append(missing, f.What)
+		missing = append(missing, f.Problem)
 	}
 	want := []string{"entries 750 to 790 are missing", "entry 800 is missing", "entries 990 to 1000 are missing"}
 	if len(missing) < 3 || !slices.Equal(missing[:3], want) || len(missing) > 3 || r.Log.Checked != 300-41-1-11 {
@@ -486,7 +492,7 @@ func TestDoctor_FindsDamageInTheStore(t *testing.T) {
 		dir := t.TempDir()
 		copyTree(t, image, dir)
 		flip(t, one(t, dir, "store/*.sst"), part)
-		r, err := storage.Doctor(t.Context(), dir)
+		r, err := doctor.Run(t.Context(), dir)
 		if err != nil || !r.Damaged() {
 			t.Errorf("flipped at %v: %+v, %v", part, r, err)
 		}
@@ -494,19 +500,19 @@ func TestDoctor_FindsDamageInTheStore(t *testing.T) {
 }
 
 func TestDoctor_OfWhatIsNoServers(t *testing.T) {
-	r, err := storage.Doctor(t.Context(), t.TempDir())
+	r, err := doctor.Run(t.Context(), t.TempDir())
 	if err != nil || r.Damaged() || len(r.Findings) != 2 {
 		t.Errorf("an empty directory: %+v, %v", r, err)
 	}
-	if _, err := storage.Doctor(t.Context(), filepath.Join(t.TempDir(), "none")); err == nil {
+	if _, err := doctor.Run(t.Context(), filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("there is no such directory")
 	}
 	dir := t.TempDir()
 	copyTree(t, serverImage(t), dir)
 	remove(t, filepath.Join(dir, "node-id"))
 	write(t, filepath.Join(dir, "notes.txt"), []byte("x"))
-	r, err = storage.Doctor(t.Context(), dir)
-	if err != nil || !r.Damaged() || !slices.ContainsFunc(r.Findings, func(f storage.Finding) bool { return f.Part == "server's id" && f.Remedy != "" }) {
+	r, err = doctor.Run(t.Context(), dir)
+	if err != nil || !r.Damaged() || !slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Part == "server's id" && f.Remedy != "" }) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

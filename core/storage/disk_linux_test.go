@@ -10,7 +10,9 @@ import (
 	"github.com/hashicorp/raft"
 	"golang.org/x/sys/unix"
 
-	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/datadir"
+	"github.com/cede-scheduler/cede/core/storage/raftlog"
+	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
 // smallDisk mounts a disk of so many megabytes.
@@ -45,7 +47,7 @@ func TestFullDisk_RefusesInTime(t *testing.T) {
 	if !strings.Contains(said, "refused true; again: false") || !strings.Contains(said, "make room") {
 		t.Errorf("the child said %s", said)
 	}
-	a.checkBy(t, dir, storage.LogConfig{})
+	a.checkBy(t, dir, raftlog.Config{})
 	before := a.last
 	grow("600")
 	p := spawn(t, "append", dir)
@@ -54,7 +56,7 @@ func TestFullDisk_RefusesInTime(t *testing.T) {
 	if a.last < before+100 {
 		t.Errorf("with room again, it went from %d to %d", before, a.last)
 	}
-	a.checkBy(t, dir, storage.LogConfig{})
+	a.checkBy(t, dir, raftlog.Config{})
 }
 
 // Without the reserve the process may die in the middle of a write. Nothing
@@ -72,7 +74,7 @@ func TestFullDisk_LosesNothingWhenItIsFull(t *testing.T) {
 // makes room of them.
 func TestFullDisk_OpensWhereItsOwnRemainsTakeTheRoom(t *testing.T) {
 	dir, _ := smallDisk(t, "200")
-	l, err := storage.OpenLog(storage.Layout{Dir: dir}, small())
+	l, err := raftlog.Open(datadir.Layout{Dir: dir}, storagetest.SmallLogConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,9 +92,9 @@ func TestFullDisk_OpensWhereItsOwnRemainsTakeTheRoom(t *testing.T) {
 		}
 	}
 	write(filepath.Join(dir, "filler"), 60<<20)
-	remains := filepath.Join(storage.Layout{Dir: dir}.Log(), "000099.sst")
+	remains := filepath.Join(datadir.Layout{Dir: dir}.Log(), "000099.sst")
 	write(remains, 10<<20)
-	openLog(t, dir)
+	storagetest.OpenLog(t, dir)
 	if _, err := os.Stat(remains); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a table of nobody's is still there: %v", err)
 	}
@@ -134,7 +136,7 @@ func TestFullDisk_AnEndIsDeletedOnlyWhereItCanBeReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l := openLog(t, dir) // which needs 48 MB for entries, and 24 for votes and deletions
+	l := storagetest.OpenLog(t, dir) // which needs 48 MB for entries, and 24 for votes and deletions
 	store := func(term uint64, indexes ...uint64) error {
 		var list []*raft.Log
 		for _, i := range indexes {
@@ -146,7 +148,7 @@ func TestFullDisk_AnEndIsDeletedOnlyWhereItCanBeReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	leave(36)
-	if err := l.DeleteRange(3, 4); !errors.Is(err, storage.ErrNoSpace) {
+	if err := l.DeleteRange(3, 4); !errors.Is(err, datadir.ErrNoSpace) {
 		t.Errorf("the end is deleted where nothing can take its place: %v", err)
 	}
 	if last, err := l.LastIndex(); err != nil || last != 4 {
@@ -160,7 +162,7 @@ func TestFullDisk_AnEndIsDeletedOnlyWhereItCanBeReplaced(t *testing.T) {
 	if err := store(2, 3); err != nil {
 		t.Errorf("an end that was deleted is not replaced: %v", err)
 	}
-	if err := store(2, 4); !errors.Is(err, storage.ErrNoSpace) {
+	if err := store(2, 4); !errors.Is(err, datadir.ErrNoSpace) {
 		t.Errorf("and then it goes on: %v", err)
 	}
 }

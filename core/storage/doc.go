@@ -1,18 +1,24 @@
-// Package storage owns a server's data directory: the Raft log and votes, the
-// snapshots, the policy modules, and the history of decisions. It says what is
-// durable when, and what is to be done about each kind of damage.
+// Package storage owns a server's data directory: the Raft log and the votes, the
+// snapshots, the policy modules, and the history of decisions. It defines when each
+// of them is durable, and how an operator recovers from each kind of damage.
 //
-// It never looks into what it keeps, decides nothing, and never repairs by
-// forgetting: a directory that is not as it was written is refused, with the
-// way back in the error.
+// It never interprets the bytes that it stores, makes no decisions, and never
+// repairs by discarding: Open refuses a directory whose contents differ from what
+// was written, and the error contains the remedy.
 //
-// The server opens a directory with Open and closes it; replication is given
-// the Log and the Snapshots; cede operator doctor calls Doctor on a directory
-// that no server uses.
+// The server opens a directory with Open and closes it. The parts are packages of
+// their own:
 //
-// Everything is safe for concurrent use. A Store and a Log run a few goroutines
-// of their own (deleting, trimming, writing the side file down) until Close;
+//	datadir    layout of the directory, its lock, and the errors of all parts
+//	raftlog    Raft log and stable store
+//	snapshot   Raft snapshots
+//	blob       policy modules, by digest
+//	history    decisions and events, bounded by age and size
+//	doctor     offline checks of a stopped server's directory
+//
+// Everything is safe for concurrent use. A Store runs a few goroutines (deleting
+// old entries, trimming the history, syncing the rollback guard) until Close;
 // Badger runs more.
 //
-// DESIGN.md tells the layout, what is durable when, and the ways back.
+// DESIGN.md describes the layout, the durability of each write, and the remedies.
 package storage

@@ -2,14 +2,14 @@ package storage
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strings"
 
 	"github.com/hashicorp/raft"
 
-	"github.com/cede-scheduler/cede/core/internal/wholefile"
+	"github.com/cede-scheduler/cede/core/internal/atomicfile"
+	"github.com/cede-scheduler/cede/core/storage/datadir"
 )
 
 // ServerID reads the server's id, or keeps the one that newID makes, for all time,
@@ -17,15 +17,15 @@ import (
 // under another id this server would be nobody in its own cluster.
 func (s *Store) ServerID(newID func() string) (string, error) {
 	path := s.layout.NodeID()
-	id, err := readID(s.layout)
+	id, err := datadir.ReadServerID(s.layout)
 	if err != nil || id != "" {
 		return id, err
 	}
 	if last, _ := s.log.LastIndex(); last > 0 {
-		return "", &DamageError{Part: "server's id", Path: path, What: "it is missing, and its log is there", Remedy: remedyID(s.members())}
+		return "", &datadir.DamageError{Part: "server's id", Path: path, Problem: "it is missing, and its log is there", Remedy: datadir.ServerIDRemedy(s.members())}
 	}
 	id = newID()
-	return id, writeWhole(path, []byte(id+"\n"))
+	return id, atomicfile.Write(path, []byte(id+"\n"), 0o600)
 }
 
 // ClusterID reads the id of the cluster that the server belongs to; "" where that is not
@@ -39,34 +39,10 @@ func (s *Store) ClusterID() (string, error) {
 	return strings.Trim(string(b), "\x00 \r\n"), nil
 }
 
-// KeepClusterID has the disk keep it. Half of an id, or what is left of one whose bytes a
+// StoreClusterID has the disk keep it. Half of an id, or what is left of one whose bytes a
 // loss of power took, would be another cluster's, and everybody would be a stranger.
-func (s *Store) KeepClusterID(id string) error {
-	return writeWhole(s.layout.ClusterID(), []byte(id+"\n"))
-}
-
-// readID reads the server's id; "" where there is none.
-func readID(layout Layout) (string, error) {
-	b, err := os.ReadFile(layout.NodeID())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	return strings.TrimSpace(string(b)), nil
-}
-
-func remedyID(members []raft.Server) string {
-	text := "write the id that the cluster knows this server by into that file"
-	if len(members) == 0 {
-		return text + ": cede server members, on another server, lists ids"
-	}
-	text += "; the servers that its log names are"
-	for i, m := range members {
-		if i > 0 {
-			text += ","
-		}
-		text += fmt.Sprintf(" %s at %s", m.ID, m.Address)
-	}
-	return text
+func (s *Store) StoreClusterID(id string) error {
+	return atomicfile.Write(s.layout.ClusterID(), []byte(id+"\n"), 0o600)
 }
 
 // members are the servers that the log names last, or a snapshot.
@@ -84,6 +60,3 @@ func (s *Store) members() []raft.Server {
 	}
 	return nil
 }
-
-// writeWhole writes a file so that all of it is on the disk, or none.
-func writeWhole(path string, b []byte) error { return wholefile.Write(path, b, 0o600) }

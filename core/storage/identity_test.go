@@ -10,6 +10,9 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/datadir"
+	"github.com/cede-scheduler/cede/core/storage/doctor"
+	"github.com/cede-scheduler/cede/core/storage/raftlog"
 )
 
 // An id is made once. Without it a log is nobody's, and without a log an id is of
@@ -17,7 +20,7 @@ import (
 func TestServerID_StaysAndIsNeverMadeAnew(t *testing.T) {
 	dir := t.TempDir()
 	open := func() (*storage.Store, error) {
-		return storage.Open(storage.Config{Dir: dir, Log: storage.LogConfig{MinFree: -1}})
+		return storage.Open(storage.Config{Dir: dir, Log: raftlog.Config{MinFree: -1}})
 	}
 	idOf := func(id string) (string, error) {
 		t.Helper()
@@ -43,10 +46,10 @@ func TestServerID_StaysAndIsNeverMadeAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := idOf("third")
-		if d, ok := errors.AsType[*storage.DamageError](err); !ok || d.Path != path || !strings.Contains(d.Remedy, "first at 10.0.0.1:4647") {
+		if d, ok := errors.AsType[*datadir.DamageError](err); !ok || d.Path != path || !strings.Contains(d.Remedy, "first at 10.0.0.1:4647") {
 			t.Errorf("without the id: %v", err)
 		}
-		if r, err := storage.Doctor(t.Context(), dir); err != nil || !r.Damaged() {
+		if r, err := doctor.Run(t.Context(), dir); err != nil || !r.Damaged() {
 			t.Errorf("doctor: %+v, %v", r, err)
 		}
 	}
@@ -55,10 +58,10 @@ func TestServerID_StaysAndIsNeverMadeAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := open()
-	if d, ok := errors.AsType[*storage.DamageError](err); !ok || !strings.Contains(d.What, "server first") {
+	if d, ok := errors.AsType[*datadir.DamageError](err); !ok || !strings.Contains(d.Problem, "server first") {
 		t.Errorf("without the log: %v", err)
 	}
-	if r, err := storage.Doctor(t.Context(), dir); err != nil || !r.Damaged() {
+	if r, err := doctor.Run(t.Context(), dir); err != nil || !r.Damaged() {
 		t.Errorf("doctor: %+v, %v", r, err)
 	}
 }
@@ -66,7 +69,7 @@ func TestServerID_StaysAndIsNeverMadeAnew(t *testing.T) {
 // A server that does not know its cluster learns it; one that takes what a disk never
 // got for an id would be a stranger to everybody.
 func TestClusterID_IsKeptOrUnknown(t *testing.T) {
-	s, err := storage.Open(storage.Config{Dir: t.TempDir(), Log: storage.LogConfig{MinFree: -1}})
+	s, err := storage.Open(storage.Config{Dir: t.TempDir(), Log: raftlog.Config{MinFree: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +82,7 @@ func TestClusterID_IsKeptOrUnknown(t *testing.T) {
 	}
 	expect("")
 	for _, id := range []string{"first", "another"} {
-		if err := s.KeepClusterID(id); err != nil {
+		if err := s.StoreClusterID(id); err != nil {
 			t.Fatal(err)
 		}
 		expect(id)

@@ -8,13 +8,16 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/doctor"
+	"github.com/cede-scheduler/cede/core/storage/history"
+	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
 // Killed at any moment, again and again on one directory.
 func TestKill_EveryAcknowledgedEntryIsThere(t *testing.T) {
 	dir := t.TempDir()
 	var a acked
-	for range soak(4) {
+	for range storagetest.Soak(4) {
 		p := spawn(t, "append", dir)
 		left := 20 + rand.IntN(150)
 		p.read(func(line string) bool {
@@ -45,7 +48,7 @@ func TestKill_HistoryAndModulesAreThere(t *testing.T) {
 			blobs[digest] = true
 		}
 	}
-	for range soak(2) {
+	for range storagetest.Soak(2) {
 		p := spawn(t, "keep", dir)
 		left := 100 + rand.IntN(100)
 		p.read(func(line string) bool {
@@ -57,11 +60,11 @@ func TestKill_HistoryAndModulesAreThere(t *testing.T) {
 			return left > 0
 		})
 		p.kill(hear)
-		s, err := storage.Open(storage.Config{Dir: dir, Log: small()})
+		s, err := storage.Open(storage.Config{Dir: dir, Log: storagetest.SmallLogConfig()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := s.History().List(storage.Query{Limit: 1 << 20})
+		list, err := s.History().List(history.Query{Limit: 1 << 20})
 		if err != nil || uint64(len(list)) < last || int64(len(list)) != s.History().Stats().Records {
 			t.Errorf("%d records are there, %v; %d were acknowledged, %d are accounted for", len(list), err, last, s.History().Stats().Records)
 		}
@@ -87,12 +90,12 @@ func TestKill_HistoryAndModulesAreThere(t *testing.T) {
 // Two servers on one directory.
 func TestOpen_RefusesADirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
-	openStore(t, dir)
-	_, err := storage.Open(config(dir))
+	storagetest.OpenStore(t, dir)
+	_, err := storage.Open(storagetest.Config(dir))
 	if err == nil || !strings.Contains(err.Error(), "stop it, or give each server a directory of its own") {
 		t.Errorf("%v", err)
 	}
-	if _, err := storage.Doctor(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "has locked") {
+	if _, err := doctor.Run(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "has locked") {
 		t.Errorf("%v", err)
 	}
 }

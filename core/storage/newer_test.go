@@ -9,21 +9,24 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/datadir"
+	"github.com/cede-scheduler/cede/core/storage/doctor"
+	"github.com/cede-scheduler/cede/core/storage/raftlog"
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
 // What a later release wrote is refused and left alone, and nobody is told to move
 // it aside: nothing is wrong with it.
 func TestNewer_IsRefusedWithTheRightRemedy(t *testing.T) {
-	for name, write := range map[string]func(l storage.Layout) error{
-		"an entry":         func(l storage.Layout) error { return storage.WriteAsNewer(l, 2) },
-		"the log's state":  func(l storage.Layout) error { return storage.WriteAsNewer(l, 0) },
+	for name, write := range map[string]func(l datadir.Layout) error{
+		"an entry":         func(l datadir.Layout) error { return storagetest.MarkAsNewer(l, 2) },
+		"the log's state":  func(l datadir.Layout) error { return storagetest.MarkAsNewer(l, 0) },
 		"the engine's own": newerManifest,
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			open := func() (*storage.Store, error) {
-				return storage.Open(storage.Config{Dir: dir, Log: storage.LogConfig{MinFree: -1}})
+				return storage.Open(storage.Config{Dir: dir, Log: raftlog.Config{MinFree: -1}})
 			}
 			s, err := open()
 			if err != nil {
@@ -32,15 +35,15 @@ func TestNewer_IsRefusedWithTheRightRemedy(t *testing.T) {
 			if err := errors.Join(s.Log().StoreLogs(storagetest.Entries(1, 3, 1)), s.Close()); err != nil {
 				t.Fatal(err)
 			}
-			if err := write(storage.Layout{Dir: dir}); err != nil {
+			if err := write(datadir.Layout{Dir: dir}); err != nil {
 				t.Fatal(err)
 			}
 			_, err = open()
-			d, ok := errors.AsType[*storage.DamageError](err)
-			if !ok || !errors.Is(err, storage.ErrNewer) || !strings.Contains(d.Remedy, "a later one") || strings.Contains(err.Error(), "aside") {
+			d, ok := errors.AsType[*datadir.DamageError](err)
+			if !ok || !errors.Is(err, datadir.ErrNewer) || !strings.Contains(d.Remedy, "a later one") || strings.Contains(err.Error(), "aside") {
 				t.Errorf("%v", err)
 			}
-			r, err := storage.Doctor(t.Context(), dir)
+			r, err := doctor.Run(t.Context(), dir)
 			if err != nil || !strings.Contains(r.Findings[0].Remedy, "a later one") {
 				t.Errorf("doctor: %+v, %v", r, err)
 			}
@@ -49,7 +52,7 @@ func TestNewer_IsRefusedWithTheRightRemedy(t *testing.T) {
 }
 
 // newerManifest raises the version in the header of Badger's list of tables.
-func newerManifest(l storage.Layout) error {
+func newerManifest(l datadir.Layout) error {
 	path := filepath.Join(l.Log(), "MANIFEST")
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cede-scheduler/cede/core/storage/storagetest"
 	"github.com/cede-scheduler/cede/core/storage/storagetest/lossy"
 )
 
@@ -23,7 +24,7 @@ func powerCut(t *testing.T, l *lossy.Disk, writer *process) string {
 // The power goes while entries are written. Those that were acknowledged are
 // there afterwards, whatever was not synced.
 func TestPowerLoss_EveryAcknowledgedEntryIsThere(t *testing.T) {
-	for range soak(2) {
+	for range storagetest.Soak(2) {
 		l := lossy.Mount(t, "")
 		var a acked
 		p := spawn(t, "append", l.At)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/doctor"
+	"github.com/cede-scheduler/cede/core/storage/raftlog"
 )
 
 // A crash while an old snapshot is being deleted leaves half of it. That is no
@@ -18,10 +20,10 @@ func TestSnapshots_RemainsOfOldOnesAreNoDamage(t *testing.T) {
 		old := filepath.Join(snapshots, "1-300-1700000000000")
 		copyTree(t, one(t, dir, "raft/snapshots/*-600-*"), old)
 		remove(t, filepath.Join(old, lost))
-		if r, err := storage.Doctor(t.Context(), dir); err != nil || r.Damaged() {
+		if r, err := doctor.Run(t.Context(), dir); err != nil || r.Damaged() {
 			t.Errorf("without %s: %+v, %v", lost, r, err)
 		}
-		s, err := storage.Open(storage.Config{Dir: dir, Log: storage.LogConfig{MinFree: -1}})
+		s, err := storage.Open(storage.Config{Dir: dir, Log: raftlog.Config{MinFree: -1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +34,7 @@ func TestSnapshots_RemainsOfOldOnesAreNoDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		remove(t, filepath.Join(one(t, dir, "raft/snapshots/*-600-*"), lost))
-		if r, err := storage.Doctor(t.Context(), dir); err != nil || !r.Damaged() {
+		if r, err := doctor.Run(t.Context(), dir); err != nil || !r.Damaged() {
 			t.Errorf("one of the newest two without %s: %+v, %v", lost, r, err)
 		}
 	}

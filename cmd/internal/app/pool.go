@@ -182,7 +182,7 @@ func (t *poolPart) SetCluster(id string) error {
 		if was != "" {
 			t.p.log.Warn("the cluster has another id: a snapshot of another one was restored", "before", was, "after", id)
 		}
-		if err := t.p.server.store.KeepClusterID(id); err != nil {
+		if err := t.p.server.store.StoreClusterID(id); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/raftlog"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/registry"
 )
@@ -122,14 +123,14 @@ func (p *Process) openPolicies(c *config.Config) (*registry.PolicyHost, error) {
 // openStorage opens the data directory, and reads or makes the server's id.
 func (p *Process) openStorage(c *config.Config) error {
 	s := p.server
-	logConfig := storage.LogConfig{Fault: func(err error) {
+	logConfig := raftlog.Config{OnFault: func(err error) {
 		s.setHung(err)
 		p.fail(fmt.Errorf("the log takes no more writes: %w", err))
 	}}
 	if c.Dev {
 		logConfig.MinFree = 16 << 20 // a try needs little
 	}
-	store, err := storage.Open(storage.Config{Dir: p.folder("server"), Log: logConfig, Logger: p.log, Collected: func(took time.Duration) { p.metrics.collect.Observe(took.Seconds()) }})
+	store, err := storage.Open(storage.Config{Dir: p.folder("server"), Log: logConfig, Logger: p.log, OnSweep: func(took time.Duration) { p.metrics.collect.Observe(took.Seconds()) }})
 	if err != nil {
 		return err
 	}
@@ -166,13 +167,13 @@ func (p *Process) openLog(c *config.Config, r *relay) error {
 			}
 		}
 	}
-	watched := storage.WithDeadline(s.store.Log(), c.Server.WriteDeadline, func(op string) {
+	watched := raftlog.WithDeadline(s.store.Log(), c.Server.WriteDeadline, func(op string) {
 		err := fmt.Errorf("the disk did not finish %s within %v", op, c.Server.WriteDeadline)
 		s.setHung(err)
 		s.fallSilent()
 		p.fail(err)
 	})
-	votes := storage.NewVotes(watched, func(err error) {
+	votes := raftlog.NewStableStore(watched, func(err error) {
 		s.voteless.Store(true)
 		s.setHung(err)
 		p.fail(fmt.Errorf("this server cannot write down how it votes, and ends: %w", err))
@@ -318,7 +319,7 @@ func (s *serverPart) writable() error {
 	if err := s.healthy(); err != nil {
 		return err
 	}
-	return s.store.Full()
+	return s.store.CheckSpace()
 }
 
 // healthy is what is wrong with the storage for good.

@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/term"
-	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/datadir"
+	"github.com/cede-scheduler/cede/core/storage/doctor"
 )
 
 func newOperatorDoctorCmd(env *Env) *cobra.Command {
@@ -44,7 +45,7 @@ was. Each finding says what to do.`,
 			return usagef("add --replay", "--until says how far to replay, and --replay is not there")
 		}
 		dir := serverDir(args[0])
-		report, err := storage.Doctor(cmd.Context(), dir)
+		report, err := doctor.Run(cmd.Context(), dir)
 		if err != nil {
 			return doctorError(dir, err)
 		}
@@ -66,7 +67,7 @@ was. Each finding says what to do.`,
 // serverDir is the server's part of a data directory, which people know by its
 // parent: the process's, as data_dir names it.
 func serverDir(dir string) string {
-	if _, err := os.Stat(storage.Layout{Dir: dir}.Raft()); err == nil {
+	if _, err := os.Stat(datadir.Layout{Dir: dir}.Raft()); err == nil {
 		return dir
 	}
 	part := filepath.Join(dir, "server")
@@ -79,7 +80,7 @@ func serverDir(dir string) string {
 // doctorError is that the directory could not be examined.
 func doctorError(dir string, err error) error {
 	switch {
-	case errors.Is(err, storage.ErrLocked):
+	case errors.Is(err, datadir.ErrLocked):
 		return &Error{Exit: ExitError, Code: codeError, Message: err.Error(), Hint: "stop the server first: a directory in use changes under one's eyes", err: err}
 	case cause(err) != err: //nolint:errorlint // whether there is a path to leave out
 		return &Error{Exit: ExitUsage, Code: codeInvalid, Message: fmt.Sprintf("%s: %v", dir, cause(err)), Hint: "check the path and its permissions", err: err}
@@ -89,7 +90,7 @@ func doctorError(dir string, err error) error {
 
 // examination is what was found, for programs and laid out for people.
 type examination struct {
-	*storage.Report
+	*doctor.Report
 	Replay *replayView `json:"replay,omitempty"`
 }
 
@@ -120,7 +121,7 @@ func (e examination) page(p page) {
 		if i > 0 {
 			p.printf("\n")
 		}
-		p.printf("  %s: %s: %s\n", p.style.Text(severityLook(f.Severity), f.Severity.String()), f.Part, f.What)
+		p.printf("  %s: %s: %s\n", p.style.Text(severityLook(f.Severity), f.Severity.String()), f.Part, f.Problem)
 		if f.Where != "" {
 			p.printf("    at %s\n", f.Where)
 		}
@@ -130,11 +131,11 @@ func (e examination) page(p page) {
 	}
 }
 
-func severityLook(s storage.Severity) term.Emphasis {
+func severityLook(s doctor.Severity) term.Emphasis {
 	switch s {
-	case storage.Damage:
+	case doctor.Damage:
 		return term.Red
-	case storage.Warning:
+	case doctor.Warning:
 		return term.Bold
 	}
 	return term.Dim

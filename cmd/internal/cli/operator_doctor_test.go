@@ -12,18 +12,21 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/blob"
+	"github.com/cede-scheduler/cede/core/storage/doctor"
+	"github.com/cede-scheduler/cede/core/storage/raftlog"
 )
 
 // stoppedServer is a data directory with a few entries and records.
 func stoppedServer(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := storage.Open(storage.Config{Dir: dir, Log: storage.LogConfig{MinFree: -1}})
+	s, err := storage.Open(storage.Config{Dir: dir, Log: raftlog.Config{MinFree: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	data := bytes.Repeat([]byte("module"), 1000)
-	digest := storage.Digest(data)
+	digest := blob.Digest(data)
 	err = errors.Join(
 		s.Log().StoreLogs([]*raft.Log{{Index: 1, Term: 1}, {Index: 2, Term: 1}, {Index: 3, Term: 2}}),
 		s.Blobs().PutChunk(digest, 0, data), s.Blobs().Finish(digest, int64(len(data))),
@@ -67,7 +70,7 @@ func TestDoctor_DamageIsExit1WithARemedy(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	out, _, code = doctorOf(t, dir, "-o", "json")
-	var report storage.Report
+	var report doctor.Report
 	if err := json.Unmarshal([]byte(out), &report); err != nil || code != ExitError || !report.Damaged() {
 		t.Errorf("exit %d, %v\n%s", code, err, out)
 	}
@@ -81,7 +84,7 @@ func TestDoctor_OfWhatCannotBeExamined(t *testing.T) {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	dir := t.TempDir()
-	s, err := storage.Open(storage.Config{Dir: dir, Log: storage.LogConfig{MinFree: -1}})
+	s, err := storage.Open(storage.Config{Dir: dir, Log: raftlog.Config{MinFree: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/datadir"
 )
 
 func newRaftRemoveCmd(env *Env) *cobra.Command {
@@ -113,7 +114,7 @@ func recoverServer(dir string, servers []raft.Server) (string, error) {
 }
 
 func isStore(dir string) bool {
-	_, err := os.Stat(storage.Layout{Dir: dir}.NodeID())
+	_, err := os.Stat(datadir.Layout{Dir: dir}.NodeID())
 	return err == nil
 }
 

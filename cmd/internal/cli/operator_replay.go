@@ -9,7 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/state"
-	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/doctor"
 )
 
 // replayView is the state that a stopped server's directory comes to.
@@ -29,14 +29,14 @@ type replayView struct {
 
 // replay works the state out again, up to an entry; 0: up to the end of the log.
 func replay(ctx context.Context, dir string, until uint64) (view *replayView, err error) {
-	err = storage.ReadStopped(dir, func(s *storage.Stopped) error {
+	err = doctor.Inspect(dir, func(s *doctor.Offline) error {
 		view, err = replayStopped(ctx, s, until)
 		return err
 	})
 	return view, err
 }
 
-func replayStopped(ctx context.Context, s *storage.Stopped, until uint64) (*replayView, error) {
+func replayStopped(ctx context.Context, s *doctor.Offline, until uint64) (*replayView, error) {
 	first, last, _ := s.Range()
 	if until == 0 {
 		until = last
@@ -69,7 +69,7 @@ func replayStopped(ctx context.Context, s *storage.Stopped, until uint64) (*repl
 }
 
 // replayFrom opens the newest snapshot that is not past an entry; nil: none is.
-func replayFrom(s *storage.Stopped, until uint64) (index uint64, begin io.ReadCloser, err error) {
+func replayFrom(s *doctor.Offline, until uint64) (index uint64, begin io.ReadCloser, err error) {
 	for _, snap := range s.Snapshots() {
 		if snap.Index <= until || until == 0 {
 			begin, err = snap.Open()

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cede-scheduler/cede/core/internal/wholefile"
+	"github.com/cede-scheduler/cede/core/internal/atomicfile"
 	"github.com/cede-scheduler/cede/core/lease"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -62,7 +62,7 @@ func (l *ledger) save() error {
 	leases, last := l.book.Leases()
 	text, err := json.MarshalIndent(kept{last, leases}, "", " ")
 	if err == nil {
-		err = wholefile.Write(l.path, append(text, '\n'), 0o600)
+		err = atomicfile.Write(l.path, append(text, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("leases are not kept: %w", err)

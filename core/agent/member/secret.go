@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cede-scheduler/cede/core/internal/wholefile"
+	"github.com/cede-scheduler/cede/core/internal/atomicfile"
 )
 
 // secretIn reads the cluster's secret, or makes one.
@@ -32,5 +32,5 @@ func secretIn(dir string) (string, error) {
 	var raw [24]byte
 	_, _ = rand.Read(raw[:]) // it never fails
 	secret := hex.EncodeToString(raw[:])
-	return secret, wholefile.Write(path, []byte(secret+"\n"), 0o600) // half a secret would be another one
+	return secret, atomicfile.Write(path, []byte(secret+"\n"), 0o600) // half a secret would be another one
 }

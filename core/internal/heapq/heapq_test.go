@@ -23,7 +23,7 @@ func TestHeap_AgainstSortedSlice(t *testing.T) {
 }
 
 func TestLanes_AgainstSortedSlice(t *testing.T) {
-	againstSortedSlice(t, func() queue { return &heapq.Lanes[int]{} })
+	againstSortedSlice(t, func() queue { return &heapq.Bucketed[int]{} })
 }
 
 // C is unique, so the order is total.

@@ -1,0 +1,343 @@
+package blob
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"slices"
+	"strings"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/cede-scheduler/cede/core/storage/datadir"
+	"github.com/cede-scheduler/cede/core/storage/internal/badgerdb"
+	"github.com/cede-scheduler/cede/core/storage/internal/kvstore"
+)
+
+// Limits of blobs.
+const (
+	MaxChunkBytes = 256 << 10 // of one chunk, at most
+	MaxBytes      = 8 << 20   // of one blob, at most
+)
+
+const digestScheme = "sha256:"
+
+// Digest names a blob: sha256: and the sum in hexadecimal.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return digestScheme + hex.EncodeToString(sum[:])
+}
+
+// Blobs keeps policy modules by the digest of their bytes. They come in chunks,
+// in any order and as often as it takes, and count once Finish has found them
+// whole. What PutChunk, Finish and Delete have returned for is on the disk.
+type Store struct{ kv *kvstore.Store }
+
+// New returns the blobs in a key-value store.
+func New(s *kvstore.Store) *Store { return &Store{s} }
+
+// Blob is one of List.
+type Info struct {
+	Digest   string
+	Size     int64 // so far, when it is not finished
+	Finished bool
+}
+
+// PutChunk keeps the bytes at offset of a blob. Doing it twice is once; a blob
+// that is finished stays as it is.
+func (b *Store) PutChunk(digest string, offset int64, data []byte) error {
+	sum, err := parseDigest(digest)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(data) == 0 || len(data) > MaxChunkBytes:
+		return fmt.Errorf("blob %s: a chunk of %d bytes: want 1 to %d", digest, len(data), MaxChunkBytes)
+	case offset < 0 || offset > MaxBytes-int64(len(data)):
+		return fmt.Errorf("blob %s: a chunk at %d with %d bytes: a blob has at most %d", digest, offset, len(data), MaxBytes)
+	}
+	b.kv.Mu.Lock()
+	defer b.kv.Mu.Unlock()
+	key, value := chunkKey(sum, offset), badgerdb.Seal(data)
+	var there bool
+	err = badgerdb.View(b.kv.DB, func(txn *badger.Txn) error {
+		finished, err := badgerdb.Get(txn, blobKey(sum))
+		if err != nil {
+			return err
+		}
+		old, err := badgerdb.Get(txn, key)
+		there = finished != nil || bytes.Equal(old, value)
+		return err
+	})
+	if err != nil || there {
+		return err
+	}
+	return b.kv.Update(true, func(txn *badger.Txn) error { return txn.Set(key, value) })
+}
+
+// Finish declares a blob complete. It is ErrIncomplete while chunks are missing
+// and ErrDigest when the bytes are others; both may be mended by PutChunk.
+func (b *Store) Finish(digest string, size int64) error {
+	sum, err := parseDigest(digest)
+	if err != nil {
+		return err
+	}
+	if size < 1 || size > MaxBytes {
+		return fmt.Errorf("blob %s: %d bytes: a blob has 1 to %d", digest, size, MaxBytes)
+	}
+	b.kv.Mu.Lock()
+	defer b.kv.Mu.Unlock()
+	var stale [][]byte
+	var done bool
+	err = badgerdb.View(b.kv.DB, func(txn *badger.Txn) error {
+		switch known, ok, err := blobSize(txn, sum); {
+		case err != nil:
+			return err
+		case ok && known != size:
+			return fmt.Errorf("blob %s: it has %d bytes, not %d", digest, known, size)
+		case ok:
+			done = true
+			return nil
+		}
+		h := sha256.New()
+		if err := eachChunk(txn, sum, size, hashing(h)); err != nil {
+			return fmt.Errorf("blob %s: %w", digest, err)
+		}
+		if !bytes.Equal(h.Sum(nil), sum[:]) {
+			return fmt.Errorf("%w: %s", ErrDigestMismatch, digest)
+		}
+		var err error
+		stale, err = otherChunks(txn, sum, size)
+		return err
+	})
+	if err != nil || done {
+		return err
+	}
+	return b.kv.Update(true, func(txn *badger.Txn) error {
+		for _, key := range stale {
+			if err := txn.Delete(key); err != nil {
+				return err
+			}
+		}
+		return txn.Set(blobKey(sum), badgerdb.Seal(binary.BigEndian.AppendUint64(nil, uint64(size))))
+	})
+}
+
+// Get reads a finished blob and checks it; ErrNotFound when there is none.
+func (b *Store) Get(digest string) (data []byte, err error) {
+	sum, err := parseDigest(digest)
+	if err != nil {
+		return nil, err
+	}
+	err = badgerdb.View(b.kv.DB, func(txn *badger.Txn) error {
+		size, ok, err := blobSize(txn, sum)
+		if err != nil {
+			return b.damage(digest, err)
+		}
+		if !ok {
+			return fmt.Errorf("blob %s: %w", digest, ErrNotFound)
+		}
+		data = make([]byte, 0, size)
+		err = eachChunk(txn, sum, size, func(chunk []byte) { data = append(data, chunk...) })
+		if err == nil && sha256.Sum256(data) != sum {
+			err = ErrDigestMismatch
+		}
+		if err != nil {
+			return b.damage(digest, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+func (b *Store) damage(digest string, err error) error {
+	return &datadir.DamageError{
+		Part: "policy module", Path: b.kv.Layout.Store(), Problem: digest + " is damaged", Err: err,
+		Remedy: "delete it and load the policy again, or take it from another server; where more is damaged: " + datadir.RemedyStore,
+	}
+}
+
+// Has is whether there is a finished blob.
+func (b *Store) Has(digest string) (bool, error) {
+	_, err := b.Size(digest)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Size is how many bytes a finished blob has; ErrNotFound when there is none.
+func (b *Store) Size(digest string) (size int64, err error) {
+	sum, err := parseDigest(digest)
+	if err != nil {
+		return 0, err
+	}
+	err = badgerdb.View(b.kv.DB, func(txn *badger.Txn) error {
+		var ok bool
+		if size, ok, err = blobSize(txn, sum); err != nil {
+			return b.damage(digest, err)
+		}
+		if !ok {
+			return fmt.Errorf("blob %s: %w", digest, ErrNotFound)
+		}
+		return nil
+	})
+	return size, err
+}
+
+// Delete forgets a blob, finished or not. One that is not there is deleted.
+func (b *Store) Delete(digest string) error {
+	sum, err := parseDigest(digest)
+	if err != nil {
+		return err
+	}
+	b.kv.Mu.Lock()
+	defer b.kv.Mu.Unlock()
+	keys := [][]byte{blobKey(sum)}
+	err = badgerdb.View(b.kv.DB, func(txn *badger.Txn) error {
+		badgerdb.WalkKeys(txn, append([]byte{kvstore.ChunkPrefix}, sum[:]...), func(item *badger.Item) bool {
+			keys = append(keys, item.KeyCopy(nil))
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for len(keys) > 0 { // a tiling by small chunks has many
+		part := keys[:min(len(keys), 4096)]
+		err := b.kv.Update(true, func(txn *badger.Txn) error {
+			for _, key := range part {
+				if err := txn.Delete(key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		keys = keys[len(part):]
+	}
+	return nil
+}
+
+// List is every blob by digest, with those that wait for chunks.
+func (b *Store) List() (list []Info, err error) {
+	err = badgerdb.View(b.kv.DB, func(txn *badger.Txn) error {
+		list, err = listBlobs(txn)
+		return err
+	})
+	return list, err
+}
+
+func listBlobs(txn *badger.Txn) ([]Info, error) {
+	var list []Info
+	add := func(key []byte) *Info {
+		digest := digestScheme + hex.EncodeToString(key[1:1+sha256.Size])
+		if n := len(list); n == 0 || list[n-1].Digest != digest {
+			list = append(list, Info{Digest: digest})
+		}
+		return &list[len(list)-1]
+	}
+	badgerdb.WalkKeys(txn, []byte{kvstore.BlobPrefix}, func(item *badger.Item) bool {
+		add(item.Key()).Finished = true
+		return true
+	})
+	for i := range list {
+		sum, err := parseDigest(list[i].Digest)
+		if err != nil {
+			return nil, err
+		}
+		if list[i].Size, _, err = blobSize(txn, sum); err != nil {
+			return nil, fmt.Errorf("blob %s: %w", list[i].Digest, err)
+		}
+	}
+	finished := len(list)
+	badgerdb.WalkKeys(txn, []byte{kvstore.ChunkPrefix}, func(item *badger.Item) bool {
+		_, done := slices.BinarySearchFunc(list[:finished], item.Key(), func(b Info, key []byte) int {
+			return strings.Compare(b.Digest[len(digestScheme):], hex.EncodeToString(key[1:1+sha256.Size]))
+		})
+		if !done {
+			add(item.Key()).Size += item.ValueSize() - 4
+		}
+		return true
+	})
+	slices.SortFunc(list, func(a, b Info) int { return strings.Compare(a.Digest, b.Digest) })
+	return list, nil
+}
+
+func parseDigest(digest string) (sum [sha256.Size]byte, err error) {
+	text, ok := strings.CutPrefix(digest, digestScheme)
+	b, err := hex.DecodeString(text)
+	if !ok || err != nil || len(b) != len(sum) || strings.ToLower(text) != text {
+		return sum, fmt.Errorf("%q is no digest: want sha256: and 64 digits in lower case", digest)
+	}
+	return [sha256.Size]byte(b), nil
+}
+
+func blobKey(sum [sha256.Size]byte) []byte { return append([]byte{kvstore.BlobPrefix}, sum[:]...) }
+
+func chunkKey(sum [sha256.Size]byte, offset int64) []byte {
+	return binary.BigEndian.AppendUint32(append([]byte{kvstore.ChunkPrefix}, sum[:]...), uint32(offset))
+}
+
+// blobSize is the size of a finished blob.
+func blobSize(txn *badger.Txn, sum [sha256.Size]byte) (size int64, ok bool, err error) {
+	b, err := badgerdb.Get(txn, blobKey(sum))
+	if err != nil || b == nil {
+		return 0, false, err
+	}
+	if b, err = badgerdb.Unseal(b); err != nil || len(b) != 8 {
+		return 0, false, fmt.Errorf("its description: %w", badgerdb.ErrChecksum)
+	}
+	return int64(binary.BigEndian.Uint64(b)), true, nil
+}
+
+// eachChunk gives the chunks of a blob in order: each begins where the one
+// before it ended. Chunks of another tiling are passed over.
+func eachChunk(txn *badger.Txn, sum [sha256.Size]byte, size int64, f func([]byte)) error {
+	for at := int64(0); at < size; {
+		b, err := badgerdb.Get(txn, chunkKey(sum, at))
+		if err != nil {
+			return err
+		}
+		if b == nil {
+			return fmt.Errorf("%w: the chunk at %d is missing", ErrIncomplete, at)
+		}
+		if b, err = badgerdb.Unseal(b); err != nil || len(b) == 0 {
+			return fmt.Errorf("the chunk at %d: %w", at, badgerdb.ErrChecksum)
+		}
+		f(b)
+		if at += int64(len(b)); at > size {
+			return fmt.Errorf("%w: there are %d bytes and more, want %d", ErrDigestMismatch, at, size)
+		}
+	}
+	return nil
+}
+
+func hashing(h hash.Hash) func([]byte) { return func(b []byte) { _, _ = h.Write(b) } }
+
+// otherChunks are the keys of chunks that are no part of the blob.
+func otherChunks(txn *badger.Txn, sum [sha256.Size]byte, size int64) (keys [][]byte, err error) {
+	at, used := int64(0), map[uint32]bool{}
+	err = eachChunk(txn, sum, size, func(b []byte) {
+		used[uint32(at)] = true
+		at += int64(len(b))
+	})
+	badgerdb.WalkKeys(txn, append([]byte{kvstore.ChunkPrefix}, sum[:]...), func(item *badger.Item) bool {
+		key := item.Key()
+		if !used[binary.BigEndian.Uint32(key[len(key)-4:])] {
+			keys = append(keys, item.KeyCopy(nil))
+		}
+		return true
+	})
+	return keys, err
+}

@@ -1,0 +1,21 @@
+//go:build unix
+
+package datadir
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+var errHeld = errors.New("held by another process")
+
+// lockFile takes an exclusive lock that ends when f is closed.
+func lockFile(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return errHeld
+	}
+	return err
+}

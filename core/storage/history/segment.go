@@ -1,0 +1,181 @@
+package history
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/cede-scheduler/cede/core/storage/internal/badgerdb"
+	"github.com/cede-scheduler/cede/core/storage/internal/kvstore"
+)
+
+// segment accounts for the records from start to the start of the next one.
+// Its account is written with the records that it counts.
+type segment struct {
+	id             uint64
+	start, last    Position
+	bytes, records int64
+	oldest, newest int64 // ns
+}
+
+const segmentSize = 2*positionSize + 4*8
+
+func segmentKey(id uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{kvstore.SegmentPrefix}, id)
+}
+
+func (s *segment) encode() []byte {
+	b := appendPosition(appendPosition(make([]byte, 0, segmentSize), s.start), s.last)
+	for _, v := range []int64{s.bytes, s.records, s.oldest, s.newest} {
+		b = binary.BigEndian.AppendUint64(b, uint64(v))
+	}
+	return badgerdb.Seal(b)
+}
+
+func (s *segment) decode(key, value []byte) error {
+	b, err := badgerdb.Unseal(value)
+	if err != nil || len(b) != segmentSize || len(key) != 9 {
+		return fmt.Errorf("a segment's account: %w", badgerdb.ErrChecksum)
+	}
+	s.id, s.start, s.last = binary.BigEndian.Uint64(key[1:]), positionAt(b), positionAt(b[positionSize:])
+	for i, v := range []*int64{&s.bytes, &s.records, &s.oldest, &s.newest} {
+		*v = int64(binary.BigEndian.Uint64(b[2*positionSize+8*i:]))
+	}
+	return nil
+}
+
+// readSegments reads all accounts, oldest first.
+func readSegments(txn *badger.Txn) (list []segment, err error) {
+	badgerdb.WalkKeys(txn, []byte{kvstore.SegmentPrefix}, func(item *badger.Item) bool {
+		var s segment
+		err = item.Value(func(b []byte) error { return s.decode(item.Key(), b) })
+		list = append(list, s)
+		return err == nil
+	})
+	slices.SortFunc(list, func(a, b segment) int { return a.start.compare(b.start) })
+	return list, err
+}
+
+// readMarks reads the watermark, and how far deleting has come.
+func readMarks(txn *badger.Txn) (mark, swept Position, err error) {
+	b, err := badgerdb.Get(txn, kvstore.HistoryKey)
+	if err != nil || b == nil {
+		return mark, swept, err
+	}
+	if b, err = badgerdb.Unseal(b); err != nil || len(b) != 2*positionSize {
+		return mark, swept, fmt.Errorf("the watermark: %w", badgerdb.ErrChecksum)
+	}
+	return positionAt(b), positionAt(b[positionSize:]), nil
+}
+
+func encodeMarks(mark, swept Position) []byte {
+	return badgerdb.Seal(appendPosition(appendPosition(nil, mark), swept))
+}
+
+// draft is a change of the accounts that counts once it is written.
+type draft struct {
+	h       *Store
+	changed map[int]segment // by place in h.segments; new ones after them
+	count   int
+	bytes   int64
+	records int64
+}
+
+func (h *Store) draft() *draft {
+	return &draft{h: h, changed: map[int]segment{}, count: len(h.segments)}
+}
+
+func (d *draft) at(place int) segment {
+	if s, ok := d.changed[place]; ok {
+		return s
+	}
+	return d.h.segments[place]
+}
+
+// add puts a record into the transaction and into its segment's account.
+func (d *draft) add(txn *badger.Txn, r *Record, now int64) error {
+	if r.before(d.h.watermark) {
+		return nil
+	}
+	key := recordKey(r.Position, r.Topic)
+	newest := d.count == 0 || d.at(d.count-1).last.before(r.Position)
+	if !newest {
+		if old, err := badgerdb.Get(txn, key); err != nil || old != nil {
+			return err
+		}
+	}
+	value := encodeRecord(r, now)
+	at := int64(binary.BigEndian.Uint64(value[4:]))
+	second := topicKey(r.Topic, r.Position)
+	size := int64(len(key) + len(value) + len(second) + recordExtra)
+	place, s := d.segmentFor(r.Position, newest, at)
+	s.bytes += size
+	s.records++
+	s.oldest, s.newest = min(s.oldest, at), max(s.newest, at)
+	if s.last.before(r.Position) {
+		s.last = r.Position
+	}
+	d.changed[place] = s
+	d.bytes += size
+	d.records++
+	if err := txn.Set(key, value); err != nil {
+		return err
+	}
+	return txn.Set(second, nil)
+}
+
+// segmentFor finds the segment of a position, or begins one after the last when
+// that is full or has been open for long.
+func (d *draft) segmentFor(p Position, newest bool, at int64) (int, segment) {
+	if newest && (d.count == 0 || d.full(d.at(d.count-1), at)) {
+		id := uint64(1)
+		if d.count > 0 {
+			id = d.at(d.count-1).id + 1
+		}
+		d.count++
+		return d.count - 1, segment{id: id, start: p, oldest: at, newest: at}
+	}
+	place := d.count - 1
+	for place > 0 && p.before(d.at(place).start) {
+		place--
+	}
+	s := d.at(place)
+	if p.before(s.start) {
+		s.start = p // the oldest segment reaches back to the watermark
+	}
+	return place, s
+}
+
+func (d *draft) full(s segment, at int64) bool {
+	age := d.h.cfg.MaxAge
+	return s.bytes >= d.h.cfg.SegmentBytes || age > 0 && time.Duration(at-s.oldest) > age/16
+}
+
+func (d *draft) write(txn *badger.Txn) error {
+	for _, s := range d.changed {
+		if err := txn.Set(segmentKey(s.id), s.encode()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply makes a draft that was written the truth.
+func (h *Store) apply(d *draft) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for place := range d.count {
+		s, ok := d.changed[place]
+		switch {
+		case place == len(h.segments):
+			h.segments = append(h.segments, s)
+		case ok:
+			h.segments[place] = s
+		}
+	}
+	h.bytes += d.bytes
+	h.records += d.records
+}

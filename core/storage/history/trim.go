@@ -1,0 +1,134 @@
+package history
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/cede-scheduler/cede/core/storage/internal/background"
+	"github.com/cede-scheduler/cede/core/storage/internal/badgerdb"
+	"github.com/cede-scheduler/cede/core/storage/internal/kvstore"
+)
+
+// trim drops the segments that are too many or too old.
+func (h *Store) trim() error {
+	h.kv.Mu.Lock()
+	defer h.kv.Mu.Unlock()
+	oldest := h.cfg.Now().Add(-h.cfg.MaxAge).UnixNano()
+	n, bytes, records := 0, h.bytes, h.records
+	for n < len(h.segments) {
+		s := &h.segments[n]
+		large := h.cfg.MaxBytes > 0 && bytes > h.cfg.MaxBytes && n < len(h.segments)-1
+		old := h.cfg.MaxAge > 0 && s.newest < oldest
+		if !large && !old {
+			break
+		}
+		bytes -= s.bytes
+		records -= s.records
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	began := time.Now()
+	mark := h.segments[n-1].last.next()
+	if n < len(h.segments) {
+		mark = h.segments[n].start
+	}
+	err := h.kv.Shrink(func(txn *badger.Txn) error {
+		for _, s := range h.segments[:n] {
+			if err := txn.Delete(segmentKey(s.id)); err != nil {
+				return err
+			}
+		}
+		return txn.Set(kvstore.HistoryKey, encodeMarks(mark, h.swept))
+	})
+	if err != nil {
+		return err
+	}
+	h.cfg.OnSweep(time.Since(began))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watermark, h.bytes, h.records = mark, bytes, records
+	h.segments = slices.Delete(h.segments, 0, n)
+	return nil
+}
+
+const sweepRecords = 256
+
+// sweep deletes one batch of what lies below the watermark; false when nothing
+// was left.
+func (h *Store) sweep() (more bool, err error) {
+	h.kv.Mu.Lock()
+	defer h.kv.Mu.Unlock()
+	if !h.swept.before(h.watermark) {
+		return false, nil
+	}
+	began := time.Now()
+	swept := h.watermark
+	var keys [][]byte
+	err = badgerdb.View(h.kv.DB, func(txn *badger.Txn) error {
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{kvstore.RecordPrefix}})
+		defer it.Close()
+		for it.Seek(appendPosition([]byte{kvstore.RecordPrefix}, h.swept)); it.Valid(); it.Next() {
+			key := it.Item().KeyCopy(nil)
+			p, topic, err := parseRecordKey(key)
+			if err != nil {
+				return err
+			}
+			if !p.before(h.watermark) {
+				return nil
+			}
+			if len(keys) >= 2*sweepRecords {
+				swept, more = p, true
+				return nil
+			}
+			keys = append(keys, key, topicKey(topic, p))
+		}
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	err = h.kv.Shrink(func(txn *badger.Txn) error {
+		for _, key := range keys {
+			if err := txn.Delete(key); err != nil {
+				return err
+			}
+		}
+		return txn.Set(kvstore.HistoryKey, encodeMarks(h.watermark, swept))
+	})
+	if err != nil {
+		return false, err
+	}
+	h.cfg.OnSweep(time.Since(began))
+	h.mu.Lock()
+	h.swept = swept
+	h.mu.Unlock()
+	return more, nil
+}
+
+// trimInBackground trims when records have become too many, and from time to
+// time because they grow old.
+func (h *Store) trimInBackground(stop, kicked <-chan struct{}) {
+	ticker := time.NewTicker(h.cfg.TrimEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-kicked:
+		case <-ticker.C:
+		}
+		err := h.trim()
+		for more := err == nil; more; {
+			if more, err = h.sweep(); more && !background.Sleep(stop, 2*time.Millisecond) {
+				return
+			}
+		}
+		if err != nil {
+			h.kv.Logger.Warn("the history could not be trimmed", "err", err)
+		}
+	}
+}

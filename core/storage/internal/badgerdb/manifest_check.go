@@ -1,0 +1,201 @@
+package badgerdb
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/fb"
+	"github.com/dgraph-io/badger/v4/pb"
+	"github.com/dgraph-io/badger/v4/table"
+	"github.com/dgraph-io/badger/v4/y"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cede-scheduler/cede/core/storage/datadir"
+	"github.com/cede-scheduler/cede/core/storage/internal/disk"
+)
+
+// A damaged table is worse than a missing one: some damage ends the process in
+// a goroutine of Badger's, and of some Badger says nothing and goes on without
+// the table. So tables are looked at before Badger sees them.
+
+// checkEngine looks at the list of tables of a Badger directory, and at the
+// index of each, or at all of it when whole. It gives what is wrong, by file.
+func CheckTables(dir string, whole bool) (problems []error) {
+	ids, err := listedTables(dir)
+	if err != nil {
+		return []error{err}
+	}
+	for _, id := range ids {
+		path := table.NewFilename(id, dir)
+		if err := Guard(func() error { return checkTable(path, whole) }); err != nil {
+			problems = append(problems, &datadir.FileError{Path: path, Err: datadir.WithoutPath(err)})
+		}
+	}
+	return problems
+}
+
+// listedTables gives the tables that a Badger directory consists of, in order;
+// none of a directory that is not begun: see lostManifest.
+func listedTables(dir string) ([]uint64, error) {
+	path := filepath.Join(dir, badger.ManifestFilename)
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	var listed badger.Manifest
+	err = Guard(func() (err error) {
+		listed, _, err = badger.ReplayManifestFile(f, 0, Options(dir, slog.New(slog.DiscardHandler)))
+		return err
+	})
+	if err != nil {
+		return nil, &datadir.FileError{Path: path, Err: err}
+	}
+	return slices.Sorted(maps.Keys(listed.Tables)), nil
+}
+
+// abandoned is how many bytes are in tables that a process was writing when it
+// died. Opening the directory deletes them.
+func UnlistedTableBytes(dir string) int64 {
+	ids, err := listedTables(dir)
+	if err != nil {
+		return 0 // opening will say so
+	}
+	total := int64(0)
+	paths, _ := filepath.Glob(filepath.Join(dir, "*.sst"))
+	for _, path := range paths {
+		id, isTable := table.ParseFileID(path)
+		if _, listed := slices.BinarySearch(ids, id); !isTable || listed {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil {
+			total += disk.AllocatedBytes(info)
+		}
+	}
+	return total
+}
+
+var errTable = errors.New("it is not as it was written")
+
+// checkTable reads a table from its end: the length of a checksum, the checksum,
+// the length of the index, and the index, which says where the blocks are.
+func checkTable(path string, whole bool) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	at := info.Size()
+	index, err := readSummed(f, &at)
+	if err != nil {
+		return fmt.Errorf("its index: %w", err)
+	}
+	if !whole {
+		return nil
+	}
+	root := fb.GetRootAsTableIndex(index, 0)
+	for i := range root.OffsetsLength() {
+		var o fb.BlockOffset
+		if !root.Offsets(&o, i) {
+			return fmt.Errorf("its index: %w", errTable)
+		}
+		if err := checkBlock(f, int64(o.Offset()), int64(o.Len()), at); err != nil {
+			return fmt.Errorf("its block %d at byte %d: %w", i, o.Offset(), err)
+		}
+	}
+	return nil
+}
+
+// readSummed reads what lies before at with its checksum behind it, and moves
+// at to where that begins.
+func readSummed(f *os.File, at *int64) ([]byte, error) {
+	sum, err := readSized(f, at)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readSized(f, at)
+	if err != nil {
+		return nil, err
+	}
+	return data, verifySum(data, sum)
+}
+
+// readSized reads what lies before at with its length behind it.
+func readSized(f *os.File, at *int64) ([]byte, error) {
+	length, err := readBefore(f, at, 4)
+	if err != nil {
+		return nil, err
+	}
+	return readBefore(f, at, int64(binary.BigEndian.Uint32(length)))
+}
+
+func readBefore(f *os.File, at *int64, size int64) ([]byte, error) {
+	if size > *at {
+		return nil, errTable
+	}
+	*at -= size
+	b := make([]byte, size)
+	_, err := f.ReadAt(b, *at)
+	return b, err
+}
+
+// checkBlock checks the block of a table without compression; it ends with its
+// checksum and the length of that.
+func checkBlock(f *os.File, from, size, end int64) error {
+	if from+size > end {
+		return errTable
+	}
+	at := from + size
+	sum, err := readSized(f, &at)
+	if err != nil {
+		return err
+	}
+	if at < from {
+		return errTable
+	}
+	data, err := readBefore(f, &at, at-from)
+	if err != nil {
+		return err
+	}
+	return verifySum(data, sum)
+}
+
+func verifySum(data, sum []byte) error {
+	var want pb.Checksum
+	if proto.Unmarshal(sum, &want) != nil || y.VerifyChecksum(data, &want) != nil {
+		return errTable
+	}
+	return nil
+}
+
+// crashed is whether a Badger directory was left without being closed: journals
+// of tables in memory are then still there.
+func hasJournals(dir string) bool {
+	found, err := filepath.Glob(filepath.Join(dir, "*.mem"))
+	return err == nil && len(found) > 0
+}
+
+// lostManifest is whether a Badger directory has tables or journals and no list
+// of them. Badger would begin a new list, and delete the tables.
+func ManifestMissing(dir string) bool {
+	if _, err := os.Stat(filepath.Join(dir, badger.ManifestFilename)); !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	return err == nil && (len(tables) > 0 || hasJournals(dir))
+}

@@ -1,0 +1,39 @@
+package disk
+
+import (
+	"bytes"
+	"errors"
+	"os"
+)
+
+// copySparse copies a file and leaves its holes: journals are mostly hole.
+func CopySparse(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	block, zero := make([]byte, 1<<16), make([]byte, 1<<16)
+	for at := NextData(in, 0, info.Size()); at < info.Size(); at = NextData(in, at, info.Size()) {
+		n, err := in.ReadAt(block, at)
+		if n == 0 && err != nil {
+			return err
+		}
+		if !bytes.Equal(block[:n], zero[:n]) {
+			if _, err := out.WriteAt(block[:n], at); err != nil {
+				return err
+			}
+		}
+		at += int64(n)
+	}
+	return out.Truncate(info.Size())
+}

@@ -1,0 +1,76 @@
+package raftlog
+
+import "github.com/hashicorp/raft"
+
+// recent keeps the newest entries at hand, as many as fit: they are read once
+// for each follower and once to be applied. raft.LogCache would do it too, but
+// it hides that the log tracks commits. The log's lock guards it.
+type recent struct {
+	ring  []*raft.Log // entry i at i mod len
+	first uint64      // of those held; 0: none
+	last  uint64
+	bytes int
+	limit int
+}
+
+func newRecent(entries, bytes int) *recent {
+	return &recent{ring: make([]*raft.Log, max(entries, 1)), limit: bytes}
+}
+
+func (r *recent) slot(index uint64) **raft.Log { return &r.ring[index%uint64(len(r.ring))] }
+
+func (r *recent) get(index uint64) *raft.Log {
+	if r.first == 0 || index < r.first || index > r.last {
+		return nil
+	}
+	return *r.slot(index)
+}
+
+// add takes an entry that follows the last.
+func (r *recent) add(l *raft.Log) {
+	if r.first != 0 && l.Index != r.last+1 {
+		r.reset()
+	}
+	size := entrySize(l)
+	if size > r.limit {
+		r.reset()
+		return
+	}
+	for r.first != 0 && (r.last-r.first+1 >= uint64(len(r.ring)) || r.bytes+size > r.limit) {
+		r.dropFirst()
+	}
+	if r.first == 0 {
+		r.first = l.Index
+	}
+	r.last = l.Index
+	r.bytes += size
+	*r.slot(l.Index) = l
+}
+
+func (r *recent) dropFirst() {
+	r.drop(r.first)
+	if r.first++; r.first > r.last {
+		r.first = 0
+	}
+}
+
+func (r *recent) drop(index uint64) {
+	slot := r.slot(index)
+	r.bytes -= entrySize(*slot)
+	*slot = nil
+}
+
+// trim drops what is outside of [first, last].
+func (r *recent) trim(first, last uint64) {
+	for r.first != 0 && r.first < first {
+		r.dropFirst()
+	}
+	for r.first != 0 && r.last > last {
+		r.drop(r.last)
+		if r.last--; r.last < r.first {
+			r.first = 0
+		}
+	}
+}
+
+func (r *recent) reset() { r.trim(1, 0) }
