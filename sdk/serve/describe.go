@@ -8,7 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-var errTwice = errors.New("the policy is configured already")
+var errTwice = errors.New("the policy is already configured")
 
 func (g *guest) describe() error {
 	d := abi.Description{Info: g.policy.Info(), Version: Version, Hooks: hooks(g.policy)}
@@ -55,9 +55,9 @@ func (g *guest) configure() (err error, supported bool) {
 	return c.Configure(config), true
 }
 
-// appendSettings writes a declaration of settings in JSON, as sdk/settings
-// reads it. encoding/json would make a guest several times as large and import
-// what hosts do not offer.
+// appendSettings appends a declaration of settings in JSON, as sdk/settings parses
+// it. encoding/json would make a guest several times larger and import functions that
+// hosts do not provide.
 func appendSettings(b []byte, list []policy.Setting) []byte {
 	b = append(b, '[')
 	for i, s := range list {
@@ -96,7 +96,7 @@ func appendSetting(b []byte, s *policy.Setting) []byte {
 	return append(b, '}')
 }
 
-// appendText writes a JSON string.
+// appendText appends a JSON string.
 func appendText(b []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

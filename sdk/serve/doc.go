@@ -1,12 +1,12 @@
-// Package serve makes a program of a policy. The same main package becomes a
-// WebAssembly module under GOOS=wasip1 and, built with the tag process, a
-// process that a host starts and talks to:
+// Package serve turns a policy into a program. The same main package becomes a
+// WebAssembly module under GOOS=wasip1 and, if it is built with the tag process, a
+// process that a host starts and calls:
 //
 //	func init() { serve.Register(mypolicy.New) }
 //	func main() { serve.Serve() }
 //
-// Registration belongs in init, since main never runs in a WebAssembly module
-// of this kind.
+// Call Register in init, because main does not run in a WebAssembly module of this
+// kind.
 //
-// A guest is called by one goroutine at a time.
+// The host calls a guest from one goroutine at a time.
 package serve

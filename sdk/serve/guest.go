@@ -7,14 +7,15 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Version is the policy's own version, for people: set it in init or with the
+// Version is the policy's own version, shown to operators. Set it in init or with the
 // linker.
 var Version string
 
-// registered makes the policy that this program serves.
+// registered returns the policy that this program serves.
 var registered func() policy.Policy
 
-// Register says which policy this program serves. It is called once, in init.
+// Register sets the policy that this program serves. Call it once, in init. It panics
+// if it is called twice.
 func Register(start func() policy.Policy) {
 	if registered != nil {
 		panic("serve: Register was called twice")
@@ -22,7 +23,7 @@ func Register(start func() policy.Policy) {
 	registered = start
 }
 
-// guest answers frames with a policy.
+// guest calls a policy with the input of a frame and writes the result into the frame.
 type guest struct {
 	policy     policy.Policy
 	decoder    abi.Decoder
@@ -40,11 +41,11 @@ func newGuest() *guest {
 	return &guest{policy: registered()}
 }
 
-// call answers a frame in place.
+// call processes a frame in place.
 func (g *guest) call(op abi.Op, frame []byte) abi.Status {
 	d := &g.decoder
-	asked, err := d.Load(frame)
-	if err != nil || asked != op {
+	encoded, err := d.Load(frame)
+	if err != nil || encoded != op {
 		return abi.BadFrame
 	}
 	err, supported := g.dispatch(op)

@@ -17,15 +17,15 @@ import (
 	"github.com/cede-scheduler/cede/sdk/serve/policypb"
 )
 
-// logger writes to the process's own standard error, which the host reads;
-// go-plugin puts another in its place later.
+// logger writes to the process's standard error, which the host reads. go-plugin
+// replaces it later.
 var logger = hclog.New(&hclog.LoggerOptions{Output: os.Stderr, JSONFormat: true, Level: hclog.Trace})
 
-// Serve answers the host until it has had enough of this process. Started by
-// hand, the program says that it is a plugin and ends.
+// Serve processes calls until the host ends this process. If the program is started
+// by hand, it reports that it is a plugin and exits.
 func Serve() {
 	if !abi.LittleEndian() {
-		logger.Error("frames are little-endian, and this machine is not")
+		logger.Error("this machine is big-endian; frames require little-endian byte order")
 		os.Exit(1)
 	}
 	g := newGuest()
@@ -40,9 +40,9 @@ func Serve() {
 	})
 }
 
-// endWithHost ends the process when its standard input does: the host holds the
-// other end and never writes to it. Where the kernel does not end a process
-// with its parent this is what prevents orphans.
+// endWithHost ends the process when its standard input is closed. The host holds the
+// other end and never writes to it. If the kernel does not end a process with its
+// parent, this prevents orphans.
 func endWithHost(stdin io.Reader) {
 	_, _ = io.Copy(io.Discard, stdin)
 	os.Exit(0)
@@ -54,7 +54,7 @@ func newServer(options []grpc.ServerOption) *grpc.Server {
 		grpc.InitialWindowSize(policypb.Window), grpc.InitialConnWindowSize(policypb.Window))...)
 }
 
-// servedPolicy is the policy as go-plugin knows it.
+// servedPolicy adapts the policy to go-plugin.
 type servedPolicy struct {
 	plugin.NetRPCUnsupportedPlugin
 	server *policyServer
@@ -67,12 +67,12 @@ func (p *servedPolicy) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 	return nil
 }
 
-// GRPCClient is the host's half, which is not here.
+// GRPCClient returns an error: the host's half is not part of this program.
 func (p *servedPolicy) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
 	return nil, plugin.ErrProcessNotFound
 }
 
-// policyServer answers frames, one at a time.
+// policyServer processes frames one at a time.
 type policyServer struct {
 	policypb.UnimplementedPolicyServer
 
@@ -80,9 +80,8 @@ type policyServer struct {
 	guest *guest
 }
 
-// Call answers a frame in place. A panic of the policy ends the process, as
-// anywhere in Go: the host reads from standard error what it was, and starts
-// another.
+// Call processes a frame in place. If the policy panics, the process ends; the host
+// reads the panic from standard error and starts another process.
 func (s *policyServer) Call(_ context.Context, r *policypb.Request) (*policypb.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +96,8 @@ func (s *policyServer) Call(_ context.Context, r *policypb.Request) (*policypb.A
 	return answer, nil
 }
 
-// alignedFrame is the frame where it lies if columns can be read there, else a copy.
-// Go lays blocks of this size so that they can; no promise of gRPC's says so.
+// alignedFrame returns the frame itself if its columns can be read in place, or else
+// a copy. Go aligns blocks of this size, but gRPC does not guarantee it.
 func alignedFrame(frame []byte) []byte {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(frame)))%abi.Alignment == 0 {
 		return frame
@@ -108,8 +107,8 @@ func alignedFrame(frame []byte) []byte {
 	return fresh
 }
 
-// Log writes a line to the host's log: for debugging, never for decisions. The
-// host cuts long lines and drops many.
+// Log writes a line to the host's log. Use it for debugging; decisions must not
+// depend on it. The host truncates long lines and drops lines beyond its rate limit.
 func Log(level int32, text string) {
 	levels := [...]hclog.Level{abi.LevelDebug: hclog.Debug, abi.LevelInfo: hclog.Info, abi.LevelWarn: hclog.Warn, abi.LevelError: hclog.Error}
 	if level < 0 || int(level) >= len(levels) {

@@ -8,12 +8,12 @@ import (
 	"github.com/cede-scheduler/cede/sdk/abi"
 )
 
-// Serve does nothing in a WebAssembly module: the host calls its exports.
+// Serve returns at once in a WebAssembly module: the host calls its exports.
 func Serve() {}
 
 var (
 	module *guest
-	buffer []byte // what cede_alloc gave out; kept so that it is not collected
+	buffer []byte // the result of cede_alloc; referenced so that it is not collected
 )
 
 //go:wasmexport cede_abi_version
@@ -49,8 +49,8 @@ func scoreOptions(at, n int32) int32 { return answer(abi.OpScoreOptions, at, n) 
 //go:wasmexport cede_preempt_bindings
 func preemptBindings(at, n int32) int32 { return answer(abi.OpPreemptBindings, at, n) }
 
-// answer answers the frame in the buffer that alloc gave out. Another address
-// is refused: nothing else in this memory is the host's.
+// answer processes the frame in the buffer that alloc returned. It rejects any other
+// address, because the host owns no other memory of the module.
 func answer(op abi.Op, at, n int32) int32 {
 	if n <= 0 || int(n) > len(buffer) || int32(uintptr(unsafe.Pointer(unsafe.SliceData(buffer)))) != at {
 		return int32(abi.BadFrame)
@@ -61,8 +61,8 @@ func answer(op abi.Op, at, n int32) int32 {
 	return int32(module.call(op, buffer[:n]))
 }
 
-// Log writes a line to the host's log: for debugging, never for decisions. The
-// host cuts long lines and drops many.
+// Log writes a line to the host's log. Use it for debugging; decisions must not
+// depend on it. The host truncates long lines and drops lines beyond its rate limit.
 func Log(level int32, text string) {
 	if len(text) > 0 {
 		hostLog(level, unsafe.Pointer(unsafe.StringData(text)), int32(len(text)))

@@ -113,7 +113,7 @@ func TestDecode_RejectsInvalidSettings(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{`"Big": want a name`, `"a" is declared twice`, `kind "colour" is unknown`, `"c": default: invalid value "x"`, "max needs a min"} {
+	for _, want := range []string{`invalid setting name "Big"`, `"a" is declared twice`, `unknown kind "colour"`, `"c": default: invalid value "x"`, "max requires min"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Canonical is the one spelling of a configuration: a JSON object with every
-// value, defaults included, keys ascending, durations as Go prints them.
+// Canonical returns the canonical form of a configuration: a JSON object with every
+// value, defaults included, with ascending keys and durations as Go prints them.
 func Canonical(c *policy.Config) []byte {
 	object := map[string]any{}
 	for _, v := range c.Values() {
@@ -40,12 +40,12 @@ func Canonical(c *policy.Config) []byte {
 	}
 	text, err := json.Marshal(object)
 	if err != nil {
-		panic(err) // nothing in it that JSON cannot hold
+		panic(err) // every value of a Config can be encoded
 	}
 	return text
 }
 
-// declaration is a setting in JSON: what a guest answers when it describes itself.
+// declaration is a setting in JSON, as a guest declares it.
 type declaration struct {
 	Name     string   `json:"name"`
 	Kind     string   `json:"kind"`
@@ -57,7 +57,7 @@ type declaration struct {
 	OneOf    []string `json:"oneOf,omitempty"`
 }
 
-// Encode writes a declaration of settings: a JSON array.
+// Encode returns a declaration of settings: a JSON array.
 func Encode(list []policy.Setting) []byte {
 	decls := []declaration{}
 	for _, s := range list {
@@ -77,8 +77,8 @@ func Encode(list []policy.Setting) []byte {
 	return text
 }
 
-// Decode reads a declaration and checks it. An empty text is an empty list.
-// Fields that it does not know are skipped: a newer guest may send them.
+// Decode parses a declaration and checks it. If the text is empty, it returns an
+// empty list. Unknown fields are skipped, because a newer guest may send them.
 func Decode(text []byte) ([]policy.Setting, error) {
 	if len(text) == 0 {
 		return nil, nil
@@ -106,7 +106,7 @@ func (d *declaration) setting() (policy.Setting, error) {
 	s := policy.Setting{Name: d.Name, Doc: d.Doc, Default: d.Default, Required: d.Required, OneOf: d.OneOf}
 	kind := slices.Index(policy.Kinds[:], d.Kind)
 	if kind <= 0 {
-		return s, fmt.Errorf("kind %q is unknown; want one of %s", d.Kind, strings.Join(policy.Kinds[1:], ", "))
+		return s, fmt.Errorf("unknown kind %q: use one of %s", d.Kind, strings.Join(policy.Kinds[1:], ", "))
 	}
 	s.Kind = policy.Kind(kind)
 	switch {
@@ -115,27 +115,27 @@ func (d *declaration) setting() (policy.Setting, error) {
 	case d.Min != nil:
 		s.Limits = policy.AtLeast(*d.Min)
 	case d.Max != nil:
-		return s, errors.New("max needs a min")
+		return s, errors.New("max requires min")
 	}
 	return s, nil
 }
 
 var name = regexp.MustCompile(`^[a-z][a-zA-Z0-9]*$`)
 
-// Check finds mistakes in a policy's own list of settings.
+// Check returns every mistake in a policy's own list of settings.
 func Check(list []policy.Setting) error {
 	var errs []error
 	seen := map[string]bool{}
 	for _, s := range list {
 		if !name.MatchString(s.Name) {
-			errs = append(errs, fmt.Errorf("setting %q: want a name in lower camel case", s.Name))
+			errs = append(errs, fmt.Errorf("invalid setting name %q: use lower camel case", s.Name))
 		}
 		if seen[s.Name] {
 			errs = append(errs, fmt.Errorf("setting %q is declared twice", s.Name))
 		}
 		seen[s.Name] = true
 		if s.Kind < policy.Bool || s.Kind > policy.Numbers {
-			errs = append(errs, fmt.Errorf("setting %q: it has no kind", s.Name))
+			errs = append(errs, fmt.Errorf("setting %q: kind is required", s.Name))
 			continue
 		}
 		if s.Required || s.Default == "" {
