@@ -151,7 +151,7 @@ func (g *rawGuest) describe(answer *policypb.Answer) (*policypb.Answer, error) {
 	case "strange name":
 		d.Info.Name = "\x1b[31mred"
 	case "strange settings":
-		d.Takes, d.Settings = true, []byte(`[{"name":"x","kind":"quantum"}]`)
+		d.Configurable, d.Settings = true, []byte(`[{"name":"x","kind":"quantum"}]`)
 	case "dies when described":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		forever()

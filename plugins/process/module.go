@@ -96,7 +96,7 @@ func (m *Module) introduce(ctx context.Context) error {
 		i.Close()
 		return err
 	}
-	m.name, m.version, m.takes = d.Info.Name, clean(d.Version), d.Takes
+	m.name, m.version, m.takes = d.Info.Name, clean(d.Version), d.Configurable
 	m.log = m.log.With("policy", m.name)
 	m.program.log.Rename(m.log)
 	m.spare = i
@@ -110,7 +110,7 @@ func (m *Module) accept(d *abi.Description) (err error) {
 		errs = append(errs, fmt.Errorf("it calls itself %q; a name is printable, without spaces, and at most %d bytes long",
 			guestlog.Clean(d.Info.Name, abi.NameCap), abi.NameCap))
 	}
-	if !d.Takes && len(d.Settings) > 0 && string(d.Settings) != "[]" {
+	if !d.Configurable && len(d.Settings) > 0 && string(d.Settings) != "[]" {
 		errs = append(errs, errors.New("it declares settings and does not say that it takes configuration"))
 	}
 	if m.settings, err = settings.Decode(d.Settings); err != nil {

@@ -126,7 +126,7 @@ func (i *instance) checkHooks(d *abi.Description) error {
 			missing = append(missing, abi.Exports[op])
 		}
 	}
-	if d.Takes && i.ops[abi.OpConfigure] == nil {
+	if d.Configurable && i.ops[abi.OpConfigure] == nil {
 		missing = append(missing, abi.Exports[abi.OpConfigure])
 	}
 	var errs []error

@@ -137,7 +137,7 @@ func (m *Module) introduce() error {
 		in.Close()
 		return m.refuse(err)
 	}
-	m.takes, m.version = d.Takes, clean(d.Version, abi.VersionCap)
+	m.takes, m.version = d.Configurable, clean(d.Version, abi.VersionCap)
 	m.log.rename(m.name)
 	m.spare = in
 	return nil
@@ -153,7 +153,7 @@ func (m *Module) accept(i *instance, d *abi.Description) (err error) {
 	if err := i.checkHooks(d); err != nil {
 		errs = append(errs, err)
 	}
-	if !d.Takes && len(d.Settings) > 0 && string(d.Settings) != "[]" {
+	if !d.Configurable && len(d.Settings) > 0 && string(d.Settings) != "[]" {
 		errs = append(errs, errors.New("it declares settings and does not say that it takes configuration"))
 	}
 	if m.settings, err = settings.Decode(d.Settings); err != nil {

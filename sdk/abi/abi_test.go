@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest/probe"
 )
 
-// written writes what was laid out over a buffer full of rubbish.
+// written writes the laid out frame over a buffer filled with garbage.
 func written(e *abi.Encoder, buffer []byte) []byte {
 	frame := abi.Grow(buffer, e.Size())
 	for i := range frame {
@@ -29,7 +29,7 @@ func load(t testing.TB, d *abi.Decoder, frame []byte, want abi.Op) {
 	}
 }
 
-// allColumns are those of this version.
+// allColumns is the set of columns of this version.
 const allColumns = probe.AllColumns
 
 func TestDecoder_ReadsEveryColumnThatTheEncoderWrites(t *testing.T) {
@@ -199,10 +199,10 @@ func TestPutError_IsCutToTheRoomThereIs(t *testing.T) {
 	}
 }
 
-// A call allocates nothing once buffers have grown.
+// A call does not allocate once buffers have grown.
 func TestEncoderAndDecoder_AllocateNothingOnceWarm(t *testing.T) {
 	in := policytest.RandomCandidates(rand.New(rand.NewPCG(5, 6)), 20, 8)
-	in.Preemptor.Labels, in.Preemptor.Annotations = nil, nil // maps are made anew
+	in.Preemptor.Labels, in.Preemptor.Annotations = nil, nil // maps are allocated per call
 	in.Rows.Labels, in.Rows.Annotations = nil, nil
 	options := policytest.RandomOptions(rand.New(rand.NewPCG(7, 8)), 20, 4)
 	options.Preemptor.Labels, options.Preemptor.Annotations = nil, nil

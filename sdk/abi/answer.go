@@ -8,28 +8,28 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// lengthError is an answer with more elements than there is room for.
-type lengthError struct{ said, room int }
+// lengthError reports an answer with more elements than its area can hold.
+type lengthError struct{ count, limit int }
 
 func (e *lengthError) Error() string {
-	return "the answer is longer than asked: " + strconv.Itoa(e.said) + " elements, where there is room for " + strconv.Itoa(e.room)
+	return "the answer has " + strconv.Itoa(e.count) + " elements, but its area holds " + strconv.Itoa(e.limit)
 }
 
-// ErrorText is what the guest says went wrong, cut at ErrorCap.
+// ErrorText returns the guest's error text, truncated at ErrorCap bytes.
 func (e *Encoder) ErrorText(frame []byte) string {
 	at := e.errorOff()
 	n := int(min(binary.LittleEndian.Uint32(frame[at:]), ErrorCap))
 	return string(frame[at+4 : at+4+n])
 }
 
-// find is where an answer is. Every answer that is read was asked for.
+// find returns the entry of an answer. It panics if the request did not include it.
 func (e *Encoder) find(id ID) (c *column, entry int) {
 	for i := range e.answers {
 		if e.answers[i].id == id {
 			return &e.answers[i], HeaderLen + (len(e.columns)+i)*EntryLen
 		}
 	}
-	panic("abi: an answer is read that was not asked for")
+	panic("abi: the request does not include this answer")
 }
 
 func (e *Encoder) area(frame []byte, id ID) []byte {
@@ -37,7 +37,8 @@ func (e *Encoder) area(frame []byte, id ID) []byte {
 	return frame[c.off : c.off+c.count*c.typ.Size()]
 }
 
-// used is the part of an area that the guest says it has used.
+// used returns the part of an area that the guest has filled. It returns an error if
+// the guest's count exceeds the area.
 func (e *Encoder) used(frame []byte, id ID) ([]byte, error) {
 	c, entry := e.find(id)
 	n := binary.LittleEndian.Uint32(frame[entry+12:])
@@ -47,16 +48,16 @@ func (e *Encoder) used(frame []byte, id ID) ([]byte, error) {
 	return frame[c.off : c.off+int(n)*c.typ.Size()], nil
 }
 
-// Description is a policy's answer to Describe.
+// Description is the answer to Describe.
 type Description struct {
-	Info     policy.Info
-	Version  string // the policy's own, for people
-	Hooks    uint32 // bits Hook*
-	Takes    bool   // it takes configuration
-	Settings []byte // JSON, see ../settings
+	Info         policy.Info
+	Version      string // the policy's own, for people
+	Hooks        uint32 // bits Hook*
+	Configurable bool   // it takes configuration
+	Settings     []byte // JSON, see ../settings
 }
 
-// Description reads the answer to Describe.
+// Description decodes the answer to Describe.
 func (e *Encoder) Description(frame []byte) (d Description, err error) {
 	name, err1 := e.used(frame, AnswerName)
 	version, err2 := e.used(frame, AnswerVersion)
@@ -67,7 +68,7 @@ func (e *Encoder) Description(frame []byte) (d Description, err error) {
 	word := func(id ID) uint32 { return binary.LittleEndian.Uint32(e.area(frame, id)) }
 	flags := word(AnswerFlags)
 	d = Description{
-		Version: string(version), Hooks: word(AnswerHooks), Takes: flags&FlagConfigurable != 0,
+		Version: string(version), Hooks: word(AnswerHooks), Configurable: flags&FlagConfigurable != 0,
 		Settings: append([]byte(nil), settings...),
 		Info: policy.Info{
 			Name: string(name), Delta: int32(word(AnswerDelta)),
@@ -81,29 +82,29 @@ func (e *Encoder) Description(frame []byte) (d Description, err error) {
 	return d, nil
 }
 
-// recheck reads the time at which the guest wants to be asked again. Zero is no
-// wish, so a wish for the beginning of time is none either.
+// recheck decodes the time at which the guest requests another evaluation. Zero means
+// no request.
 func (e *Encoder) recheck(frame []byte, to *policy.Recheck) {
 	if at := int64(binary.LittleEndian.Uint64(e.area(frame, AnswerRecheck))); at != 0 {
 		to.At(at)
 	}
 }
 
-// Gap reads the answer to PriorityDelta.
+// Gap decodes the answer to PriorityDelta.
 func (e *Encoder) Gap(frame []byte, gap []int32, recheck *policy.Recheck) {
 	copy(raw(gap), e.area(frame, AnswerGap))
 	e.recheck(frame, recheck)
 }
 
-// VictimScores reads the answer to ScoreVictims.
+// VictimScores decodes the answer to ScoreVictims.
 func (e *Encoder) VictimScores(frame []byte, out *policy.VictimScores) {
 	copy(raw(out.Tier), e.area(frame, AnswerTier))
 	copy(raw(out.Score), e.area(frame, AnswerScore))
 	e.recheck(frame, &out.Recheck)
 }
 
-// BindingVictims reads the answer to PreemptBindings. An error is a fault of the
-// guest, as of Selection.
+// BindingVictims decodes the answer to PreemptBindings. An error is a fault of the
+// guest.
 func (e *Encoder) BindingVictims(frame []byte, out *policy.BindingVictims) error {
 	if err := e.Selection(frame, &out.Selection); err != nil {
 		return err
@@ -115,7 +116,7 @@ func (e *Encoder) BindingVictims(frame []byte, out *policy.BindingVictims) error
 	return nil
 }
 
-// OptionScores reads the answer to ScoreOptions.
+// OptionScores decodes the answer to ScoreOptions.
 func (e *Encoder) OptionScores(frame []byte, out *policy.OptionScores) {
 	tiers := e.area(frame, AnswerTier)
 	for k := range out.Tiers {
@@ -125,9 +126,9 @@ func (e *Encoder) OptionScores(frame []byte, out *policy.OptionScores) {
 	e.recheck(frame, &out.Recheck)
 }
 
-// Selection reads the answer to SelectVictims. An error is a fault of the
-// guest. Whether rows belong to their options is for the engine to check, as
-// with any policy.
+// Selection decodes the answer to SelectVictims. An error is a fault of the guest.
+// The engine, not the decoder, checks whether rows belong to their options, as for
+// any policy.
 func (e *Encoder) Selection(frame []byte, out *policy.Selection) error {
 	area, err := e.used(frame, AnswerPicks)
 	if err != nil {

@@ -7,27 +7,27 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// FrameError says why a frame cannot be read: the fault of whoever sent it.
+// FrameError describes why a frame cannot be decoded. It is a fault of the sender.
 type FrameError string
 
 func (e FrameError) Error() string { return string(e) }
 
-// What can be wrong with a frame.
+// Errors of decoding.
 const (
 	ErrShort     FrameError = "the frame is too short"
 	ErrAlignment FrameError = "the frame is not aligned"
-	ErrMagic     FrameError = "this is no frame"
+	ErrMagic     FrameError = "the frame has no valid magic number"
 	ErrMajor     FrameError = "the frame has another major version"
 	ErrColumn    FrameError = "a column lies outside of the frame, or has the wrong type or length"
-	ErrMissing   FrameError = "a column is missing that the call needs"
-	ErrAnswer    FrameError = "the answer has no room"
+	ErrMissing   FrameError = "a required column is missing"
+	ErrAnswer    FrameError = "the answer area is missing, or has the wrong type or length"
 )
 
-// ErrOptions is a policy's mistake.
+// ErrOptions is returned if a policy does not close every option.
 var ErrOptions = errors.New("SelectVictims must call Next once for every option")
 
-// Decoder reads requests and writes answers: the guest's side. Its views point
-// into the frame and are valid until the next one.
+// Decoder reads requests and writes answers, on the guest's side. Its views point
+// into the frame and are valid until the next frame is loaded.
 type Decoder struct {
 	frame    []byte
 	op       Op
@@ -41,22 +41,22 @@ type Decoder struct {
 	strings  []string
 	settings settingColumns
 
-	// What is handed out, whose memory is used again.
-	preemptor  policy.Preemptor
-	candidates policy.Candidates
-	table      policy.Options
-	labels     policy.LabelTable
-	notes      policy.AnnotationTable
-	budgets    policy.BudgetRefs
-	shared     policy.Shared
-	dimNames   []int32
-	devices    int // requests that were told of
+	// Results, whose memory is reused from frame to frame.
+	preemptor   policy.Preemptor
+	candidates  policy.Candidates
+	table       policy.Options
+	labels      policy.LabelTable
+	annotations policy.AnnotationTable
+	budgets     policy.BudgetRefs
+	shared      policy.Shared
+	dimNames    []int32
+	devices     int // requests that the frame describes
 }
 
-// Load reads the header of a frame. The frame must not change while it is used.
+// Load decodes the header of a frame. The frame must not change while it is used.
 //
-// Here and below, what a frame says is compared as 64 bits before it becomes an
-// int, which in a guest has 32.
+// Values of a frame are compared as 64 bits before they become an int, because an int
+// has 32 bits in a guest.
 func (d *Decoder) Load(frame []byte) (Op, error) {
 	le := binary.LittleEndian
 	if len(frame) < HeaderLen {
@@ -76,7 +76,7 @@ func (d *Decoder) Load(frame []byte) (Op, error) {
 		return 0, ErrShort
 	case word(offColumnsOff)+EntryLen*word(offColumns) > size || word(offAnswersOff)+EntryLen*word(offAnswers) > size:
 		return 0, ErrShort
-	// Every row and every option takes at least a byte of the frame.
+	// Every row and every option occupies at least one byte of the frame.
 	case word(offOptions) > size || word(offRows) > size || word(offDims) > maxColumns || word(offRequests) > maxColumns:
 		return 0, ErrColumn
 	}
@@ -87,25 +87,25 @@ func (d *Decoder) Load(frame []byte) (Op, error) {
 	return d.op, nil
 }
 
-// maxColumns is how many columns a table has at most.
+// maxColumns is the maximum number of columns of a table.
 const maxColumns = 1 << 10
 
-// entry is what a frame says of one column.
+// entry is the directory entry of one column.
 type entry struct {
 	id         ID
 	typ        Type
 	off, count int
-	at         int // of the entry itself
+	at         int // offset of the entry itself
 }
 
-// entry reads the entry at a place, and checks that what it speaks of is inside
-// the frame.
+// entry decodes the entry at an offset. It returns ErrColumn if the column is not
+// inside the frame.
 func (d *Decoder) entry(at int) (entry, error) {
 	le := binary.LittleEndian
 	b := d.frame[at : at+EntryLen]
 	off, count := uint64(le.Uint32(b[8:])), uint64(le.Uint32(b[12:]))
 	e := entry{id: ID(le.Uint32(b)), typ: Type(le.Uint32(b[4:])), at: at}
-	if size := uint64(e.typ.Size()); size != 0 { // else a type of a newer host
+	if size := uint64(e.typ.Size()); size != 0 { // 0: a type of a newer host
 		if off%8 != 0 || off+count*size > uint64(len(d.frame)) {
 			return e, ErrColumn
 		}
@@ -114,13 +114,13 @@ func (d *Decoder) entry(at int) (entry, error) {
 	return e, nil
 }
 
-// entries are where the columns or the answers are told of, and how many.
+// entries returns the offset and the number of the entries of columns or answers.
 func (d *Decoder) entries(countAt, offAt int) (at, n int) {
 	le := binary.LittleEndian
 	return int(le.Uint32(d.frame[offAt:])), int(le.Uint32(d.frame[countAt:]))
 }
 
-// string is a text of the table; what is outside of it is empty.
+// string returns a string of the table, or "" if the id is out of range.
 func (d *Decoder) string(id int32) string {
 	if id < 0 || int(id) >= len(d.strings) {
 		return ""

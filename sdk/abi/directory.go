@@ -5,45 +5,45 @@ import (
 	"unsafe"
 )
 
-// directory finds the columns of a frame by their ids. A guest looks for some
-// forty columns in each frame; in WebAssembly it is much quicker to file what is
-// there first than to decide what each column is as it comes.
+// directory finds the columns of a frame by their IDs. A guest looks up some forty
+// columns per frame. In WebAssembly it is much faster to index all columns first than
+// to dispatch on the ID of each.
 type directory struct {
-	entries []columnEntry
-	place   [8][24]uint32 // in entries, plus one, by the two bytes of an id
-	bad     bool          // a column that was looked up has the wrong type or length
+	entries  []columnEntry
+	position [8][24]uint32 // in entries, plus one, by the two bytes of an id
+	bad      bool          // a column that was looked up has the wrong type or length
 }
 
-// columnEntry is an entry as it is in a frame.
+// columnEntry is an entry in the layout of a frame.
 type columnEntry struct {
 	id         ID
 	typ        Type
 	off, count uint32
 }
 
-// file reads the entries of all columns. Of a column that comes twice the last
-// one counts.
-func (d *Decoder) file() error {
+// index reads the entries of all columns. If a column occurs twice, the last one
+// counts.
+func (d *Decoder) index() error {
 	c := &d.columns
-	c.place, c.bad = [8][24]uint32{}, false
+	c.position, c.bad = [8][24]uint32{}, false
 	c.entries = d.columnEntries()
 	size := uint64(len(d.frame))
 	for i := range c.entries {
 		e := &c.entries[i]
-		if each := uint64(e.typ.Size()); each != 0 { // else a type of a newer host
+		if each := uint64(e.typ.Size()); each != 0 { // 0: a type of a newer host
 			if e.off%8 != 0 || uint64(e.off)+uint64(e.count)*each > size {
 				return ErrColumn
 			}
 		}
 		if group, k := e.id>>8, e.id&0xff; group < 8 && k < 24 {
-			c.place[group][k] = uint32(i + 1)
+			c.position[group][k] = uint32(i + 1)
 		}
 	}
 	return d.loadStrings()
 }
 
-// columnEntries are the entries where they are, or a copy where they cannot be
-// read in place.
+// columnEntries returns the entries in place, or a copy if they cannot be read in
+// place.
 func (d *Decoder) columnEntries() []columnEntry {
 	at, n := d.entries(offColumns, offColumnsOff)
 	if n == 0 {
@@ -62,11 +62,11 @@ func (d *Decoder) columnEntries() []columnEntry {
 	return to
 }
 
-// column is the bytes of a column of the given type and number of elements, and
-// whether it is there. n < 0 is any number.
+// column returns the bytes of a column and whether it is present. If its type or its
+// number of elements differs, it marks the frame as bad. n < 0 accepts any number.
 func (d *Decoder) column(id ID, t Type, n int64) ([]byte, bool) {
 	c := &d.columns
-	i := c.place[id>>8][id&0xff]
+	i := c.position[id>>8][id&0xff]
 	if i == 0 {
 		return nil, false
 	}
@@ -79,8 +79,8 @@ func (d *Decoder) column(id ID, t Type, n int64) ([]byte, bool) {
 	return d.frame[off : off+int(e.count)*int(sizes[t])], true
 }
 
-// has is whether a column is there.
-func (d *Decoder) has(id ID) bool { return d.columns.place[id>>8][id&0xff] != 0 }
+// has reports whether a column is present.
+func (d *Decoder) has(id ID) bool { return d.columns.position[id>>8][id&0xff] != 0 }
 
 func (d *Decoder) bytes(id ID, n int) []uint8 {
 	b, _ := d.column(id, U8, int64(n))
@@ -102,7 +102,7 @@ func (d *Decoder) floats(id ID, n int) []float64 {
 	return view[float64](b)
 }
 
-// int32 is a column of one element; 0 where it is not there.
+// int32 returns the value of a column with one element, or 0 if it is missing.
 func (d *Decoder) int32(id ID) int32 {
 	if c := d.int32s(id, 1); len(c) == 1 {
 		return c[0]
@@ -110,7 +110,7 @@ func (d *Decoder) int32(id ID) int32 {
 	return 0
 }
 
-// text is a column of one text.
+// text returns the value of a column with one string, or "" if it is missing.
 func (d *Decoder) text(id ID) string {
 	if c := d.int32s(id, 1); len(c) == 1 {
 		return d.string(c[0])
@@ -118,7 +118,7 @@ func (d *Decoder) text(id ID) string {
 	return ""
 }
 
-// floatTable appends the rows of a table, of n elements each.
+// floatTable appends the rows of a table, each with n elements.
 func (d *Decoder) floatTable(to [][]float64, id ID, rows, n int) [][]float64 {
 	b, ok := d.column(id, F64, int64(rows)*int64(n))
 	if !ok {
@@ -132,7 +132,7 @@ func (d *Decoder) floatTable(to [][]float64, id ID, rows, n int) [][]float64 {
 	return to
 }
 
-// loadStrings reads the table of texts.
+// loadStrings reads the string table.
 func (d *Decoder) loadStrings() error {
 	ends, bytes := d.int32s(StringEnd, -1), d.bytes(StringBytes, -1)
 	if d.columns.bad {
@@ -150,7 +150,7 @@ func (d *Decoder) loadStrings() error {
 	return nil
 }
 
-// names are texts by their numbers.
+// names appends the strings with the given ids.
 func (d *Decoder) names(to []string, ids []int32) []string {
 	for _, id := range ids {
 		to = append(to, d.string(id))
@@ -158,8 +158,9 @@ func (d *Decoder) names(to []string, ids []int32) []string {
 	return to
 }
 
-// positions reads where things begin that are one after the other: it begins
-// at 0, never falls, and ends at the number of things, n. Policies index by it.
+// positions returns a column of start positions. It must begin at 0, must not
+// decrease, and must end at n, the number of elements, because policies index by it;
+// otherwise the frame is marked as bad.
 func (d *Decoder) positions(id ID, count, n int) []int32 {
 	first := d.int32s(id, count)
 	if first == nil {

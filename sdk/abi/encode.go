@@ -7,12 +7,11 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Encoder writes requests and reads answers: the host's side.
+// Encoder writes requests and reads answers, on the host's side.
 //
-// A request is laid out first, which says how large it is; then Write puts it
-// where the guest has room for it. After the call the answer is read from the
-// same place. What the guest may have written elsewhere in its frame is not
-// looked at.
+// A request is laid out first, which returns its size. Write then copies it to memory
+// that the guest has allocated. After the call, the answer is decoded from the same
+// memory. The host reads only the answer areas of the frame.
 type Encoder struct {
 	op       Op
 	now      int64
@@ -29,20 +28,20 @@ type Encoder struct {
 	settings  settingColumns
 }
 
-// column is an entry of the frame and what belongs into it.
+// column is an entry of the frame and its content.
 type column struct {
 	id    ID
 	typ   Type
 	count int
 	off   int
-	// src is the whole column, or parts are its rows one after the other.
+	// src is the whole column; or parts or ids are its rows, one after the other.
 	src   []byte
 	parts [][]float64
 	ids   [][]int32
 }
 
-// begin empties the encoder for a request.
-func (e *Encoder) begin(op Op, now int64) {
+// reset empties the encoder for a request.
+func (e *Encoder) reset(op Op, now int64) {
 	e.op, e.now = op, now
 	e.options, e.rows, e.dims, e.requests = 0, 0, 0, 0
 	e.columns, e.answers = e.columns[:0], e.answers[:0]
@@ -70,7 +69,7 @@ func (e *Encoder) idTable(id ID, rows [][]int32, n int) {
 	e.columns = append(e.columns, column{id: id, typ: I32, count: len(rows) * n, ids: rows})
 }
 
-// layOut places everything and returns the size of the frame.
+// layOut assigns offsets and returns the size of the frame.
 func (e *Encoder) layOut() int {
 	e.int32s(StringEnd, e.strings.ends)
 	e.bytes(StringBytes, e.strings.bytes)
@@ -85,13 +84,13 @@ func (e *Encoder) layOut() int {
 	return e.size
 }
 
-// align rounds up to where a column may begin.
+// align rounds up to the alignment of a column.
 func align(n int) int { return (n + 7) &^ 7 }
 
-// Size is the size of the frame in bytes.
+// Size returns the size of the frame in bytes.
 func (e *Encoder) Size() int { return e.size }
 
-// Write writes the frame into dst, which is Size bytes long and aligned.
+// Write writes the frame into dst, which must be aligned and Size bytes long.
 func (e *Encoder) Write(dst []byte) {
 	le := binary.LittleEndian
 	clear(dst[:HeaderLen])
@@ -157,11 +156,11 @@ func (c *column) write(frame []byte) {
 	for _, part := range c.ids {
 		at += copy(frame[at:], raw(part))
 	}
-	clear(frame[at:align(at)]) // the same request is the same bytes
+	clear(frame[at:align(at)]) // equal requests have equal bytes
 }
 
-// stringTable numbers the texts of a frame: those of the policy's tables keep
-// their numbers, others follow.
+// stringTable assigns ids to the strings of a frame. The strings of the policy's
+// tables retain their ids; other strings follow.
 type stringTable struct {
 	ends  []int32
 	bytes []byte
@@ -169,8 +168,8 @@ type stringTable struct {
 
 func (s *stringTable) reset() { s.ends, s.bytes = s.ends[:0], s.bytes[:0] }
 
-// begin takes over a table. The first text is always the empty one.
-func (s *stringTable) begin(table []string) {
+// load appends a table. The first string is always empty.
+func (s *stringTable) load(table []string) {
 	if len(table) == 0 {
 		s.ends = append(s.ends, 0)
 		return
@@ -180,7 +179,7 @@ func (s *stringTable) begin(table []string) {
 	}
 }
 
-// id adds a text.
+// id appends a string and returns its id.
 func (s *stringTable) id(text string) int32 {
 	s.bytes = append(s.bytes, text...)
 	s.ends = append(s.ends, int32(len(s.bytes)))
@@ -194,20 +193,20 @@ func (s *stringTable) appendIDs(ids []int32, list []string) []int32 {
 	return ids
 }
 
-// preemptorColumns holds what a frame says of the preemptor, as columns.
+// preemptorColumns holds the preemptor as columns.
 type preemptorColumns struct {
-	int32s    [8]int32
-	waiting   [1]int64
-	dims      []int32
-	devices   []int32
-	counts    []int32
-	labels    [2][]int32
-	noteNames []int32
-	notes     []float64
-	names     []int32
+	int32s          [8]int32
+	waiting         [1]int64
+	dims            []int32
+	devices         []int32
+	counts          []int32
+	labels          [2][]int32
+	annotationNames []int32
+	annotations     []float64
+	names           []int32
 }
 
-func (e *Encoder) preemptorOf(p *policy.Preemptor, dims []string, columns policy.Columns) {
+func (e *Encoder) addPreemptor(p *policy.Preemptor, dims []string, columns policy.Columns) {
 	c, s := &e.preemptor, &e.strings
 	e.dims, e.requests = len(dims), len(p.Devices)
 	c.int32s = [8]int32{
@@ -233,14 +232,14 @@ func (e *Encoder) preemptorOf(p *policy.Preemptor, dims []string, columns policy
 	e.int32s(DeviceAskID, c.devices)
 	e.int32s(DeviceAskCount, c.counts)
 	if columns.Has(policy.LabelColumns) {
-		e.labelsOf(p)
+		e.addPreemptorLabels(p)
 	}
 	if columns.Has(policy.AnnotationColumns) {
-		e.notesOf(p)
+		e.addPreemptorAnnotations(p)
 	}
 }
 
-func (e *Encoder) labelsOf(p *policy.Preemptor) {
+func (e *Encoder) addPreemptorLabels(p *policy.Preemptor) {
 	c, s := &e.preemptor, &e.strings
 	c.labels[0], c.labels[1] = c.labels[0][:0], c.labels[1][:0]
 	for _, key := range sortedKeys(p.Labels) {
@@ -251,15 +250,15 @@ func (e *Encoder) labelsOf(p *policy.Preemptor) {
 	e.int32s(PreemptorLabelValue, c.labels[1])
 }
 
-func (e *Encoder) notesOf(p *policy.Preemptor) {
+func (e *Encoder) addPreemptorAnnotations(p *policy.Preemptor) {
 	c, s := &e.preemptor, &e.strings
-	c.noteNames, c.notes = c.noteNames[:0], c.notes[:0]
+	c.annotationNames, c.annotations = c.annotationNames[:0], c.annotations[:0]
 	for _, name := range sortedKeys(p.Annotations) {
-		c.noteNames = append(c.noteNames, s.id(name))
-		c.notes = append(c.notes, p.Annotations[name])
+		c.annotationNames = append(c.annotationNames, s.id(name))
+		c.annotations = append(c.annotations, p.Annotations[name])
 	}
-	e.int32s(PreemptorNoteName, c.noteNames)
-	e.floats(PreemptorNoteValue, c.notes)
+	e.int32s(PreemptorNoteName, c.annotationNames)
+	e.floats(PreemptorNoteValue, c.annotations)
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -13,7 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest/probe"
 )
 
-// seeds are the golden frames, bad ones among them.
+// seeds returns the golden frames, including invalid ones.
 func seeds(f *testing.F, pattern string) {
 	f.Helper()
 	list, err := filepath.Glob("testdata/" + pattern)
@@ -29,17 +29,17 @@ func seeds(f *testing.F, pattern string) {
 	}
 }
 
-// fenced is a copy of a frame in the middle of a buffer, aligned, so that
-// reading over its end is found: the bytes behind it are not the frame's.
+// fenced returns an aligned copy of a frame in the middle of a buffer, so that a read
+// beyond its end is detected: the bytes after it do not belong to the frame.
 func fenced(b []byte) []byte {
 	buffer := abi.Grow(nil, len(b)+64)
 	copy(buffer, b)
 	return buffer[:len(b):len(b)]
 }
 
-// FuzzDecoder: whatever the bytes, a decoder answers or refuses, and what it
-// shows can be read to the last element. Frames are large: fuzz with
-// -fuzzminimizetime 10x, or all the time goes into making them small.
+// FuzzDecoder checks that, for any bytes, a decoder returns a result or an error, and
+// that every element of a result can be read. Frames are large: fuzz with
+// -fuzzminimizetime 10x, or minimisation takes all the time.
 func FuzzDecoder(f *testing.F) {
 	seeds(f, "*.frame")
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -52,7 +52,7 @@ func FuzzDecoder(f *testing.F) {
 	})
 }
 
-// answerAll reads a frame as each operation does, whichever it is for.
+// answerAll decodes a frame as each operation does, regardless of the frame's operation.
 func answerAll(d *abi.Decoder) {
 	if in, err := d.Candidates(); err == nil {
 		readCandidates(in)
@@ -102,7 +102,7 @@ func selectionOf(in *policy.Candidates) *policy.Selection {
 	return &s
 }
 
-// readCandidates touches all that a policy may index by what it is told.
+// readCandidates reads every element that a policy may index.
 func readCandidates(in *policy.Candidates) (sum float64) {
 	for i := range in.Len() {
 		for row := in.FirstRow[i]; row < in.FirstRow[i+1]; row++ {
@@ -169,8 +169,8 @@ func readShared(s *policy.Shared, dims int) (sum float64) {
 	return sum
 }
 
-// FuzzAnswers: whatever a guest makes of its frame, a host reads the answer or
-// names the fault, and looks nowhere but at its own areas.
+// FuzzAnswers checks that, if a guest changes its frame in any way, a host decodes
+// the answer or reports the fault, and reads only its own areas.
 func FuzzAnswers(f *testing.F) {
 	seeds(f, "*.answer")
 	f.Add([]byte{})
@@ -210,7 +210,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// A selection whose ends or counts are not those of its picks is a fault.
+// A selection is a fault if its ends or counts do not match its picks.
 func TestSelection_FaultsAreNamed(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
 	in := policytest.RandomCandidates(r, 6, 8)
@@ -237,7 +237,7 @@ func TestSelection_FaultsAreNamed(t *testing.T) {
 	}
 }
 
-// entryOf is where a frame describes an answer.
+// entryOf returns the offset of an answer's entry.
 func entryOf(frame []byte, id abi.ID) int {
 	n, at := binary.LittleEndian.Uint32(frame[56:]), int(binary.LittleEndian.Uint32(frame[60:]))
 	for range n {
@@ -249,8 +249,8 @@ func entryOf(frame []byte, id abi.ID) int {
 	panic("the frame has no such answer")
 }
 
-// A short, targeted fuzzing in every run: words of golden frames become those
-// at which arithmetic goes wrong.
+// A short, targeted fuzz test in every run: words of golden frames are replaced by
+// values at which arithmetic overflows.
 func TestDecoder_SurvivesSpoiltWords(t *testing.T) {
 	list, err := filepath.Glob("testdata/*-all.frame")
 	if err != nil || len(list) == 0 {
@@ -275,7 +275,7 @@ func TestDecoder_SurvivesSpoiltWords(t *testing.T) {
 	}
 }
 
-// spoil is a word that is at the border of something.
+// spoil returns a word at a boundary.
 func spoil(r *rand.Rand, size int) uint32 {
 	return []uint32{
 		0, 1, 8, uint32(r.IntN(64)), uint32(size), uint32(size - 8), 1 << 29, 1<<31 - 1, 1 << 31, 1<<32 - 8, 1<<32 - 1, 0x0303, 0x0401,

@@ -1,12 +1,12 @@
 package abi
 
-// The version of the ABI. A guest with another major version is refused, and so
-// is one whose minor version is higher than the host's: it may need columns or
+// The version of the ABI. A host rejects a guest with another major version, and a
+// guest with a higher minor version than its own, because it may need columns or
 // operations that the host does not have.
 const (
 	Major = 1
 	Minor = 2
-	// Version is what cede_abi_version returns.
+	// Version is the result of cede_abi_version.
 	Version = Major<<16 | Minor
 )
 
@@ -41,14 +41,13 @@ const (
 	// 72 to 80 are zero.
 )
 
-// ErrorCap is how many bytes of an error's text a host takes.
+// ErrorCap is the maximum length of an error's text in bytes.
 const ErrorCap = 1024
 
-// Op is what a frame asks.
+// Op is the operation of a frame.
 type Op uint32
 
-// The operations. Each has an export of its own; the frame repeats which one it
-// is for.
+// The operations. Each has its own export; the frame repeats the operation.
 const (
 	OpDescribe Op = iota + 1
 	OpConfigure
@@ -59,8 +58,8 @@ const (
 	OpPreemptBindings // since 1.2
 )
 
-// Exports are the names of the functions of a module, by Op. Each takes the
-// address and the length of a frame and returns a Status.
+// Exports holds the names of a module's functions, by Op. Each takes the address and
+// the length of a frame and returns a Status.
 var Exports = [...]string{
 	OpDescribe:        "cede_describe",
 	OpConfigure:       "cede_configure",
@@ -71,7 +70,7 @@ var Exports = [...]string{
 	OpPreemptBindings: "cede_preempt_bindings",
 }
 
-// Names are the names of the hooks, by Op, as they appear in faults.
+// Names holds the names of the hooks, by Op, as they appear in faults.
 var Names = [...]string{
 	OpDescribe:        "Describe",
 	OpConfigure:       "Configure",
@@ -85,7 +84,7 @@ var Names = [...]string{
 // The other exports of a module and its one import.
 const (
 	ExportVersion    = "cede_abi_version" // () -> i32
-	ExportAlloc      = "cede_alloc"       // (size i32) -> i32, 0 when there is no memory
+	ExportAlloc      = "cede_alloc"       // (size i32) -> i32, 0 if there is no memory
 	ExportMemory     = "memory"
 	ExportInitialize = "_initialize" // () -> (), optional, called once
 	ImportModule     = "cede_v1"
@@ -100,13 +99,13 @@ const (
 	LevelError
 )
 
-// MaxLog is how many bytes of a log line a host takes.
+// MaxLog is the maximum length of a log line in bytes.
 const MaxLog = 4096
 
-// Status is what a call returns.
+// Status is the result of a call.
 type Status int32
 
-// The statuses. Anything else is a fault of the guest.
+// The statuses. Any other value is a fault of the guest.
 const (
 	OK            Status = 0
 	PolicyError   Status = -1 // the text is in the error area
@@ -129,7 +128,7 @@ const (
 	FlagAdaptive = 1 << iota
 	FlagAscending
 	FlagKeepRedundant
-	FlagConfigurable // it takes configuration: the host calls cede_configure
+	FlagConfigurable // the policy has settings: the host calls cede_configure
 	FlagElastic
 	FlagMultiCluster
 	FlagLeastFirst
@@ -147,29 +146,28 @@ const (
 	F64
 )
 
-// sizes are the sizes of elements, by Type.
+// sizes holds the sizes of elements in bytes, by Type.
 var sizes = [...]uint8{U8: 1, I32: 4, I64: 8, F64: 8}
 
-// Size is the size of an element in bytes.
+// Size returns the size of an element in bytes, or 0 if the type is unknown.
 func (t Type) Size() int {
-	if t >= Type(len(sizes)) { // not as int, which may be negative on 32 bits
+	if t >= Type(len(sizes)) { // compared unsigned: an int may be negative on 32 bits
 		return 0
 	}
 	return int(sizes[t])
 }
 
-// ID names a column. IDs are never used again; guests skip those that they do
-// not know.
+// ID identifies a column. IDs are never reused; guests skip unknown IDs.
 type ID uint32
 
-// Columns of every frame that has text: a text is a number into this table, 0
-// is the empty one.
+// The string table, in every frame that holds strings. A string elsewhere is an index
+// into it; index 0 is the empty string.
 const (
-	StringEnd   ID = 0x0101 // i32[strings]: where each text ends in StringBytes
+	StringEnd   ID = 0x0101 // i32[strings]: end of each string in StringBytes
 	StringBytes ID = 0x0102 // u8[]: UTF-8
 )
 
-// Columns of the preemptor: one element each but where a shape is given.
+// Columns of the preemptor, with one element unless a shape is given.
 const (
 	PreemptorPriority   ID = 0x0201 // i32
 	PreemptorDelta      ID = 0x0202 // i32
@@ -253,8 +251,8 @@ const (
 	OptionStart     ID = 0x060B // i64[options], with StartColumn
 )
 
-// Columns of Configure: a row per value. A setting with several values has
-// several neighbouring rows; one without any has none.
+// Columns of Configure: one row per value. A setting with several values has several
+// adjacent rows; a setting without values has none.
 const (
 	SettingName    ID = 0x0701 // i32[n], text
 	SettingKind    ID = 0x0702 // u8[n]: policy.Kind
@@ -264,11 +262,11 @@ const (
 	SettingText    ID = 0x0706 // i32[n], text
 )
 
-// Answers. The host makes room for Count elements and fills them; of those
-// marked "any" the guest writes how many it used to the entry's count.
+// Answers. The host reserves Count elements and fills them. For answers marked "any"
+// the guest writes the number of elements that it used into the entry's count.
 const (
 	AnswerName     ID = 0x1001 // u8[any]
-	AnswerVersion  ID = 0x1002 // u8[any]: the policy's own version, for people
+	AnswerVersion  ID = 0x1002 // u8[any]: the policy's own version, for display
 	AnswerHooks    ID = 0x1003 // i32
 	AnswerFlags    ID = 0x1004 // i32
 	AnswerDelta    ID = 0x1005 // i32
@@ -279,11 +277,11 @@ const (
 	AnswerTier    ID = 0x1012 // i64[rows], filled with 0; in ScoreOptions and PreemptBindings [4][options]
 	AnswerScore   ID = 0x1013 // f64[rows], filled with 0; in ScoreOptions [options]
 	AnswerPicks   ID = 0x1014 // i32[any]: rows
-	AnswerEnds    ID = 0x1015 // i32[options]: where each option's picks end
-	AnswerRecheck ID = 0x1016 // i64, filled with 0: no wish
+	AnswerEnds    ID = 0x1015 // i32[options]: end of each option's picks
+	AnswerRecheck ID = 0x1016 // i64, filled with 0: no recheck requested
 )
 
-// Room for the texts of a description, in bytes.
+// Capacities for the strings of a description, in bytes.
 const (
 	NameCap     = 128
 	VersionCap  = 128

@@ -2,13 +2,13 @@ package abi
 
 import "unsafe"
 
-// element is what a column holds.
+// element is the type of a column's elements.
 type element interface {
 	~uint8 | ~int32 | ~int64 | ~float64
 }
 
-// raw is the memory of a column as bytes. Frames are little-endian, like
-// WebAssembly and every machine this is built for; see LittleEndian.
+// raw returns the memory of a column as bytes. Frames are little-endian, as
+// WebAssembly is and every supported machine; see LittleEndian.
 func raw[T element](column []T) []byte {
 	if len(column) == 0 {
 		return nil
@@ -16,8 +16,8 @@ func raw[T element](column []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&column[0])), len(column)*int(unsafe.Sizeof(column[0])))
 }
 
-// view is bytes as a column. The bytes are aligned: the frame is, and every
-// column in it.
+// view returns bytes as a column. The bytes must be aligned, as every column of an
+// aligned frame is.
 func view[T element](b []byte) []T {
 	var zero T
 	n := len(b) / int(unsafe.Sizeof(zero))
@@ -34,15 +34,15 @@ func text(b []byte) string {
 	return unsafe.String(&b[0], len(b))
 }
 
-// LittleEndian is whether frames can be read in place on this machine. Hosts
-// and guests refuse to start where it is false.
+// LittleEndian reports whether this machine can read frames in place. Hosts and
+// guests refuse to start if it returns false.
 func LittleEndian() bool {
 	x := uint16(1)
 	return *(*byte)(unsafe.Pointer(&x)) == 1
 }
 
-// Grow returns a buffer of n bytes aligned for a frame: b where it is large
-// enough, else a new one with some room to spare.
+// Grow returns a buffer of n bytes that is aligned for a frame: b if it is large
+// enough, or else a new one with a quarter of spare capacity.
 func Grow(b []byte, n int) []byte {
 	if n <= cap(b) {
 		return b[:n]
@@ -51,7 +51,7 @@ func Grow(b []byte, n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*Alignment)[:n]
 }
 
-// aligned is whether b can hold a frame.
+// aligned reports whether b can hold a frame.
 func aligned(b []byte) bool {
 	return len(b) > 0 && uintptr(unsafe.Pointer(&b[0]))%8 == 0
 }

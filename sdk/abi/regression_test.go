@@ -9,8 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest/probe"
 )
 
-// A frame without annotations that followed one with some was refused: their
-// values were remembered, and belonged to no name any more.
+// A frame without annotations that followed a frame with annotations was rejected:
+// the values of the earlier frame were retained without names.
 func TestDecoder_ForgetsTheFrameBefore(t *testing.T) {
 	in := policytest.RandomCandidates(rand.New(rand.NewPCG(9, 10)), 20, 8)
 	var e abi.Encoder

@@ -6,7 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// find looks an answer up.
+// find returns the entry of an answer, or ErrAnswer if it is missing or has another shape.
 func (d *Decoder) find(id ID, t Type, n int64) (entry, error) {
 	var found entry
 	at, count := d.entries(offAnswers, offAnswersOff)
@@ -26,7 +26,7 @@ func (d *Decoder) find(id ID, t Type, n int64) (entry, error) {
 	return found, nil
 }
 
-// reply is the area of an answer.
+// reply returns the area of an answer.
 func reply[T element](d *Decoder, id ID, t Type, n int64) ([]T, entry, error) {
 	e, err := d.find(id, t, n)
 	if err != nil {
@@ -35,12 +35,12 @@ func reply[T element](d *Decoder, id ID, t Type, n int64) ([]T, entry, error) {
 	return view[T](d.frame[e.off : e.off+e.count*t.Size()]), e, nil
 }
 
-// putCount says how many elements of an area are used.
+// putCount writes the number of used elements of an area.
 func (d *Decoder) putCount(e entry, n int) {
 	binary.LittleEndian.PutUint32(d.frame[e.at+12:], uint32(n))
 }
 
-// PutError writes what went wrong, cut to what there is room for.
+// PutError writes an error text, truncated to the error area.
 func (d *Decoder) PutError(text string) {
 	le := binary.LittleEndian
 	at, room := uint64(le.Uint32(d.frame[offErrorOff:])), uint64(le.Uint32(d.frame[offErrorCap:]))
@@ -51,13 +51,13 @@ func (d *Decoder) PutError(text string) {
 	le.PutUint32(d.frame[at:], uint32(n))
 }
 
-// Gap is the answer of PriorityDelta, filled with the base gap.
+// Gap returns the answer area of PriorityDelta, filled with the base gap.
 func (d *Decoder) Gap() ([]int32, error) {
 	gap, _, err := reply[int32](d, AnswerGap, I32, int64(d.rows))
 	return gap, err
 }
 
-// VictimScores is the answer of ScoreVictims, all zero.
+// VictimScores sets out to the answer areas of ScoreVictims, filled with zeros.
 func (d *Decoder) VictimScores(out *policy.VictimScores) (err error) {
 	*out = policy.VictimScores{}
 	if out.Tier, _, err = reply[int64](d, AnswerTier, I64, int64(d.rows)); err != nil {
@@ -67,8 +67,8 @@ func (d *Decoder) VictimScores(out *policy.VictimScores) (err error) {
 	return err
 }
 
-// BindingTiers is what ranks the options in the answer of PreemptBindings, all
-// zero.
+// BindingTiers sets the tiers of out to the answer area of PreemptBindings, filled
+// with zeros.
 func (d *Decoder) BindingTiers(out *policy.BindingVictims) error {
 	tiers, _, err := reply[int64](d, AnswerTier, I64, int64(len(out.Tiers))*int64(d.options))
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *Decoder) BindingTiers(out *policy.BindingVictims) error {
 	return nil
 }
 
-// OptionScores is the answer of ScoreOptions, all zero.
+// OptionScores sets out to the answer areas of ScoreOptions, filled with zeros.
 func (d *Decoder) OptionScores(out *policy.OptionScores) error {
 	*out = policy.OptionScores{}
 	tiers, _, err := reply[int64](d, AnswerTier, I64, int64(len(out.Tiers))*int64(d.options))
@@ -94,8 +94,8 @@ func (d *Decoder) OptionScores(out *policy.OptionScores) error {
 	return err
 }
 
-// PutSelection writes the answer of SelectVictims. A list that is too long is
-// cut and says so: the host names the fault.
+// PutSelection writes the answer of SelectVictims. If the list is too long, it is
+// truncated and its count is not, so that the host can report the fault.
 func (d *Decoder) PutSelection(s *policy.Selection) error {
 	picks, e, err := reply[int32](d, AnswerPicks, I32, -1)
 	if err != nil {
@@ -120,7 +120,7 @@ func (d *Decoder) PutSelection(s *policy.Selection) error {
 	return nil
 }
 
-// PutRecheck writes the time at which the policy wants to be asked again.
+// PutRecheck writes the time at which the policy requests another evaluation.
 func (d *Decoder) PutRecheck(r *policy.Recheck) error {
 	at, _, err := reply[int64](d, AnswerRecheck, I64, 1)
 	if err == nil {
@@ -129,12 +129,12 @@ func (d *Decoder) PutRecheck(r *policy.Recheck) error {
 	return err
 }
 
-// PutDescription writes what the policy is.
+// PutDescription writes the description of the policy.
 func (d *Decoder) PutDescription(p *Description) error {
 	flags := int32(0)
 	for bit, set := range map[int32]bool{
 		FlagAdaptive: p.Info.Adaptive, FlagAscending: p.Info.Ascending,
-		FlagKeepRedundant: p.Info.KeepRedundant, FlagConfigurable: p.Takes,
+		FlagKeepRedundant: p.Info.KeepRedundant, FlagConfigurable: p.Configurable,
 		FlagElastic: p.Info.Elastic, FlagMultiCluster: p.Info.MultiCluster, FlagLeastFirst: p.Info.LeastFirst,
 		FlagYoungestFirst: p.Info.YoungestFirst,
 	} {
@@ -172,9 +172,9 @@ func (d *Decoder) putText(id ID, text string) error {
 	return nil
 }
 
-// Config reads a configuration.
+// Config decodes a configuration.
 func (d *Decoder) Config(settings []policy.Setting) (*policy.Config, error) {
-	if err := d.file(); err != nil {
+	if err := d.index(); err != nil {
 		return nil, err
 	}
 	s := &d.settings
@@ -197,5 +197,5 @@ func (d *Decoder) Config(settings []policy.Setting) (*policy.Config, error) {
 	return policy.NewConfig(settings, values), nil
 }
 
-// clone keeps a text beyond its frame.
+// clone copies a string so that it outlives its frame.
 func clone(text string) string { return string(append([]byte(nil), text...)) }

@@ -2,10 +2,10 @@ package abi
 
 import "github.com/cede-scheduler/cede/sdk/policy"
 
-// Describe lays out the question what the policy is.
+// Describe lays out a request for the policy's description.
 func (e *Encoder) Describe() int {
-	e.begin(OpDescribe, 0)
-	e.strings.begin(nil)
+	e.reset(OpDescribe, 0)
+	e.strings.load(nil)
 	e.answer(AnswerName, U8, NameCap)
 	e.answer(AnswerVersion, U8, VersionCap)
 	e.answer(AnswerHooks, I32, 1)
@@ -24,10 +24,10 @@ type settingColumns struct {
 	numbers             []float64
 }
 
-// Configure lays out a configuration.
+// Configure lays out a request with a configuration.
 func (e *Encoder) Configure(c *policy.Config) int {
-	e.begin(OpConfigure, 0)
-	e.strings.begin(nil)
+	e.reset(OpConfigure, 0)
+	e.strings.load(nil)
 	s := &e.settings
 	*s = settingColumns{}
 	for _, v := range c.Values() {
@@ -47,13 +47,13 @@ func (e *Encoder) Configure(c *policy.Config) int {
 	return e.layOut()
 }
 
-// Candidates lays out the question of a hook about candidates, with the
-// optional columns given, and returns the size of the frame.
+// Candidates lays out a request of a hook that reads candidates, with the given
+// optional columns, and returns the size of the frame.
 func (e *Encoder) Candidates(op Op, in *policy.Candidates, columns policy.Columns) int {
-	e.begin(op, in.Now)
-	e.strings.begin(in.Strings)
+	e.reset(op, in.Now)
+	e.strings.load(in.Strings)
 	e.options, e.rows = in.Len(), in.Rows.Len()
-	e.preemptorOf(in.Preemptor, in.Dims, columns)
+	e.addPreemptor(in.Preemptor, in.Dims, columns)
 	e.int32s(FirstRow, in.FirstRow)
 	e.table(Need, in.Need, e.options)
 	e.table(Freed, in.Freed, e.options)
@@ -92,12 +92,12 @@ func (e *Encoder) Candidates(op Op, in *policy.Candidates, columns policy.Column
 	return e.layOut()
 }
 
-// Options lays out the question of ScoreOptions.
+// Options lays out a request of ScoreOptions.
 func (e *Encoder) Options(in *policy.Options, columns policy.Columns) int {
-	e.begin(OpScoreOptions, in.Now)
-	e.strings.begin(in.Strings)
+	e.reset(OpScoreOptions, in.Now)
+	e.strings.load(in.Strings)
 	e.options = in.Len()
-	e.preemptorOf(in.Preemptor, in.Dims, columns)
+	e.addPreemptor(in.Preemptor, in.Dims, columns)
 	e.int32s(OptionNode, in.Node)
 	e.int32s(HighestPriority, in.HighestPriority)
 	e.int32s(VictimCount, in.VictimCount)
@@ -112,7 +112,7 @@ func (e *Encoder) Options(in *policy.Options, columns policy.Columns) int {
 		e.table(DeviceNeed, in.DeviceNeed, e.options)
 		e.idTable(DeviceGroup, in.DeviceGroup, e.options)
 	}
-	if columns.Has(policy.StartColumn) && in.Start != nil { // hosts of 1.0 had none
+	if columns.Has(policy.StartColumn) && in.Start != nil { // hosts of 1.0 do not send it
 		e.int64s(OptionStart, in.Start)
 	}
 	if columns.Has(policy.BudgetColumns) {

@@ -5,11 +5,11 @@ import (
 	"errors"
 )
 
-var errTail = errors.New("the answer is not as long as the room for it")
+var errTail = errors.New("the answer does not have the length of its area")
 
-// Tail is what of the frame a call may have written: the answer entries, and
-// the end of the frame from the first answer on. A process sends back these
-// alone, since the columns before them are known to whoever sent them.
+// Tail returns the parts of the frame that a call may have changed: the answer
+// entries, and the end of the frame from the first answer on. A process returns only
+// these, because the sender has the columns before them.
 func (d *Decoder) Tail() (entries []byte, from int) {
 	word := func(at int) int { return int(binary.LittleEndian.Uint32(d.frame[at:])) }
 	at, n := word(offAnswersOff), word(offAnswers)
@@ -24,8 +24,8 @@ func (d *Decoder) Tail() (entries []byte, from int) {
 	return entries, from
 }
 
-// PutTail puts what a guest sent back to where it belongs in the frame that was
-// sent. An error is a fault of the guest.
+// PutTail copies the parts that a guest returned into the frame that was sent. An
+// error is a fault of the guest.
 func (e *Encoder) PutTail(frame, entries, tail []byte, from int) error {
 	if from < 0 || from > len(frame) || len(tail) != len(frame)-from || len(entries) != 0 && len(entries) != len(e.answers)*EntryLen {
 		return errTail

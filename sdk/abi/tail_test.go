@@ -8,7 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// What comes back of a frame is all that a guest may have written.
+// Tail returns every byte that a guest may have written.
 func TestTail_HoldsEveryAnswer(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

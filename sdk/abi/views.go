@@ -2,14 +2,14 @@ package abi
 
 import "github.com/cede-scheduler/cede/sdk/policy"
 
-// Candidates reads the question of a hook about candidates.
+// Candidates decodes the request of a hook that reads candidates.
 func (d *Decoder) Candidates() (*policy.Candidates, error) {
-	if err := d.file(); err != nil {
+	if err := d.index(); err != nil {
 		return nil, err
 	}
 	c := &d.candidates
 	n, dims := d.options, d.dims
-	d.preemptorOf()
+	d.readPreemptor()
 	c.Now, c.Preemptor, c.Strings = d.now, &d.preemptor, d.strings
 	c.Dims = d.names(c.Dims[:0], d.dimNames)
 	c.FirstRow = d.positions(FirstRow, n+1, d.rows)
@@ -21,8 +21,8 @@ func (d *Decoder) Candidates() (*policy.Candidates, error) {
 	c.Reserved = d.floatTable(c.Reserved[:0], Reserved, dims, n)
 	c.Free = d.floatTable(c.Free[:0], Free, dims, n)
 	c.Own = d.floatTable(c.Own[:0], Own, dims, n)
-	d.rowsOf(&c.Rows)
-	c.Shared = d.sharedOf()
+	d.readRows(&c.Rows)
+	c.Shared = d.readShared()
 	if err := d.complete(); err != nil {
 		return nil, err
 	}
@@ -32,13 +32,13 @@ func (d *Decoder) Candidates() (*policy.Candidates, error) {
 	return c, nil
 }
 
-// Options reads the question of ScoreOptions.
+// Options decodes the request of ScoreOptions.
 func (d *Decoder) Options() (*policy.Options, error) {
-	if err := d.file(); err != nil {
+	if err := d.index(); err != nil {
 		return nil, err
 	}
 	o, n := &d.table, d.options
-	d.preemptorOf()
+	d.readPreemptor()
 	o.Now, o.Preemptor, o.Strings = d.now, &d.preemptor, d.strings
 	o.Dims = d.names(o.Dims[:0], d.dimNames)
 	o.Node, o.Place = d.int32s(OptionNode, n), d.int32s(Place, n)
@@ -53,8 +53,8 @@ func (d *Decoder) Options() (*policy.Options, error) {
 	d.floatTable(o.Components[:0], Components, len(o.Components), n)
 	o.Present = d.bytes(Present, n)
 	o.FirstVictim = d.positions(FirstRow, n+1, d.rows)
-	d.rowsOf(&o.Victims)
-	o.Shared = d.sharedOf()
+	d.readRows(&o.Victims)
+	o.Shared = d.readShared()
 	if err := d.complete(); err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func (d *Decoder) deviceGroups(to [][]int32) [][]int32 {
 	return to
 }
 
-// rowsOf reads what frames of all hooks may have of rows.
-func (d *Decoder) rowsOf(r *policy.Rows) {
+// readRows decodes the row columns, which the frames of all hooks may have.
+func (d *Decoder) readRows(r *policy.Rows) {
 	n := d.rows
 	r.Priority = d.int32s(RowPriority, n)
 	r.Use = d.floatTable(r.Use[:0], RowUse, d.dims, n)
@@ -88,11 +88,11 @@ func (d *Decoder) rowsOf(r *policy.Rows) {
 	r.Evictions, r.EvictionLimit = d.int32s(RowEvictions, n), d.int32s(RowEvictionLimit, n)
 	r.MustLeave = d.bytes(RowMustLeave, n)
 	r.Devices = d.floatTable(r.Devices[:0], RowDevices, d.requests, n)
-	r.Labels, r.Annotations, r.Budgets = d.labelsOf(), d.annotationsOf(), d.budgetsOf()
+	r.Labels, r.Annotations, r.Budgets = d.readLabels(), d.readAnnotations(), d.readBudgets()
 }
 
-// budgetsOf is the budgets of rows; nil where the frame has none.
-func (d *Decoder) budgetsOf() *policy.BudgetRefs {
+// readBudgets returns the budgets of rows, or nil if the frame has none.
+func (d *Decoder) readBudgets() *policy.BudgetRefs {
 	b := &d.budgets
 	b.At = d.int32s(RowBudget, -1)
 	b.First = d.positions(RowBudgetFirst, d.rows+1, len(b.At))
@@ -106,8 +106,8 @@ func (d *Decoder) budgetsOf() *policy.BudgetRefs {
 	return b
 }
 
-// labelsOf is the labels of rows; nil where the frame has none.
-func (d *Decoder) labelsOf() *policy.LabelTable {
+// readLabels returns the labels of rows, or nil if the frame has none.
+func (d *Decoder) readLabels() *policy.LabelTable {
 	l := &d.labels
 	l.Key, l.Value = d.int32s(RowLabelKey, -1), d.int32s(RowLabelValue, -1)
 	l.First = d.positions(RowLabelFirst, d.rows+1, len(l.Key))
@@ -118,13 +118,13 @@ func (d *Decoder) labelsOf() *policy.LabelTable {
 	return l
 }
 
-// annotationsOf is the annotations of rows; nil where the frame has none.
-func (d *Decoder) annotationsOf() *policy.AnnotationTable {
+// readAnnotations returns the annotations of rows, or nil if the frame has none.
+func (d *Decoder) readAnnotations() *policy.AnnotationTable {
 	names, values := d.int32s(RowNoteName, -1), d.floats(RowNoteValue, -1)
 	if d.check(int64(len(values)) == int64(len(names))*int64(d.rows)); d.columns.bad || names == nil {
 		return nil
 	}
-	t := &d.notes
+	t := &d.annotations
 	t.Names, t.Values = d.names(t.Names[:0], names), t.Values[:0]
 	for k := range names {
 		t.Values = append(t.Values, values[k*d.rows:(k+1)*d.rows])
@@ -132,9 +132,9 @@ func (d *Decoder) annotationsOf() *policy.AnnotationTable {
 	return t
 }
 
-// sharedOf is the tables that are the same for every option; nil where the
+// readShared returns the tables that are the same for every option, or nil if the
 // frame has none.
-func (d *Decoder) sharedOf() *policy.Shared {
+func (d *Decoder) readShared() *policy.Shared {
 	s := &d.shared
 	s.Totals = d.floats(TotalCapacity, d.dims)
 	n := &s.Namespaces
@@ -152,8 +152,8 @@ func (d *Decoder) sharedOf() *policy.Shared {
 	return s
 }
 
-// preemptorOf reads who needs room.
-func (d *Decoder) preemptorOf() {
+// readPreemptor decodes the preemptor.
+func (d *Decoder) readPreemptor() {
 	p := &d.preemptor
 	p.Priority, p.Delta = d.int32(PreemptorPriority), d.int32(PreemptorDelta)
 	p.Ports, p.Attempts = int(d.int32(PreemptorPorts)), d.int32(PreemptorAttempts)
@@ -165,7 +165,7 @@ func (d *Decoder) preemptorOf() {
 	}
 	p.Ask = d.floats(PreemptorAsk, d.dims)
 	d.dimNames = d.int32s(DimName, d.dims)
-	d.devicesOf(p)
+	d.readDevices(p)
 	p.Labels, p.Annotations = nil, nil
 	keys, values := d.int32s(PreemptorLabelKey, -1), d.int32s(PreemptorLabelValue, -1)
 	if d.check(len(keys) == len(values)); len(keys) > 0 && !d.columns.bad {
@@ -183,7 +183,7 @@ func (d *Decoder) preemptorOf() {
 	}
 }
 
-func (d *Decoder) devicesOf(p *policy.Preemptor) {
+func (d *Decoder) readDevices(p *policy.Preemptor) {
 	ids, counts := d.int32s(DeviceAskID, d.requests), d.int32s(DeviceAskCount, d.requests)
 	d.devices, p.Devices = min(len(ids), len(counts)), p.Devices[:0]
 	for r := range d.devices {
@@ -191,14 +191,14 @@ func (d *Decoder) devicesOf(p *policy.Preemptor) {
 	}
 }
 
-// check notes columns that do not fit together.
+// check marks the frame as bad if its columns are inconsistent.
 func (d *Decoder) check(fits bool) {
 	if !fits {
 		d.columns.bad = true
 	}
 }
 
-// complete is whether what was read can be used.
+// complete returns an error if the decoded tables cannot be used.
 func (d *Decoder) complete() error {
 	switch {
 	case d.columns.bad:

@@ -13,7 +13,7 @@ var errTwice = errors.New("the policy is already configured")
 func (g *guest) describe() error {
 	d := abi.Description{Info: g.policy.Info(), Version: Version, Hooks: hooks(g.policy)}
 	if c, ok := g.policy.(policy.Configurable); ok {
-		d.Takes = true
+		d.Configurable = true
 		d.Settings = appendSettings(nil, c.Settings())
 	}
 	return g.decoder.PutDescription(&d)

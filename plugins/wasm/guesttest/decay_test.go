@@ -59,8 +59,8 @@ func checkDescription(t *testing.T, native *decay.Policy, d abi.Description) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(native.Settings(), list); diff != "" || !d.Takes {
-		t.Fatalf("takes %v: %s", d.Takes, diff)
+	if diff := cmp.Diff(native.Settings(), list); diff != "" || !d.Configurable {
+		t.Fatalf("takes %v: %s", d.Configurable, diff)
 	}
 	if d.Version != "1" || d.Hooks != abi.HookPriorityDelta|abi.HookScoreVictims|abi.HookScoreOptions {
 		t.Fatalf("version %s, hooks %b", d.Version, d.Hooks)

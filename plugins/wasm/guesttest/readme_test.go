@@ -58,7 +58,7 @@ func needs(t *testing.T, language string) {
 func checkLeastLost(t *testing.T, g *guest) {
 	t.Helper()
 	d := g.describe()
-	if d.Info.Name != "least-lost" || d.Hooks != abi.HookScoreVictims || !d.Takes || d.Info.Delta != 10 {
+	if d.Info.Name != "least-lost" || d.Hooks != abi.HookScoreVictims || !d.Configurable || d.Info.Delta != 10 {
 		t.Errorf("described as %+v", d)
 	}
 	list := []policy.Setting{{Name: "spareFor", Kind: policy.Duration}}

@@ -39,7 +39,7 @@ const Version = "1.0-größe"
 
 // Description is what a module of the probe says that it is.
 func Description(settings []byte) abi.Description {
-	return abi.Description{Info: New().Info(), Version: Version, Hooks: 31, Takes: true, Settings: settings}
+	return abi.Description{Info: New().Info(), Version: Version, Hooks: 31, Configurable: true, Settings: settings}
 }
 
 // Info implements policy.Policy.
