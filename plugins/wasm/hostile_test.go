@@ -77,8 +77,8 @@ var hostile = map[string]verdict{
 	"pick_negative":     faulty("SelectVictims", policy.FaultAnswer, "lists row -1"),
 	"pick_neighbour":    faulty("SelectVictims", policy.FaultAnswer, "lists row 2, which is none of its rows 0 to 1"),
 	"pick_twice":        faulty("SelectVictims", policy.FaultAnswer, "lists row 0 twice"),
-	"pick_too_many":     faulty("SelectVictims", policy.FaultAnswer, "longer than asked: 1000000000 elements"),
-	"pick_one_too_many": faulty("SelectVictims", policy.FaultAnswer, "longer than asked: 4 elements, where there is room for 3"),
+	"pick_too_many":     faulty("SelectVictims", policy.FaultAnswer, "the answer has 1000000000 elements"),
+	"pick_one_too_many": faulty("SelectVictims", policy.FaultAnswer, "the answer has 4 elements, but its area holds 3"),
 	"pick_orphans":      faulty("SelectVictims", policy.FaultAnswer, "1 picks belong to no option"),
 	"pick_backwards":    faulty("SelectVictims", policy.FaultAnswer, "the picks of option 0 end at -5"),
 	"pick_nothing":      {},
@@ -95,7 +95,7 @@ var hostile = map[string]verdict{
 	"status_error_long":  faulty("SelectVictims", policy.FaultGuest, strings.Repeat("w", 512)+" ..."),
 
 	"scribble":        everyRow,
-	"scribble_all":    faulty("SelectVictims", policy.FaultAnswer, "longer than asked"),
+	"scribble_all":    faulty("SelectVictims", policy.FaultAnswer, "but its area holds"),
 	"scribble_scores": faulty("ScoreVictims", policy.FaultAnswer, "NaN"),
 	"write_outside":   {},
 
@@ -118,7 +118,7 @@ var hostile = map[string]verdict{
 	"alloc_outside":     refused("Describe", policy.FaultABI, "cede_alloc returned the address 0x7fffff00"),
 	"alloc_negative":    refused("Describe", policy.FaultABI, "cede_alloc returned the address 0xfffffff0"),
 	"alloc_end":         refused("Describe", policy.FaultABI, "and the memory ends at 0x200000"),
-	"describe_long":     refused("Describe", policy.FaultABI, "the answer is longer than asked: 4000 elements, where there is room for 128"),
+	"describe_long":     refused("Describe", policy.FaultABI, "the answer has 4000 elements, but its area holds 128"),
 	"describe_nameless": refused("load", policy.FaultABI, `it calls itself ""`),
 	"describe_control":  refused("load", policy.FaultABI, `it calls itself "?[2Jile"`),
 	"describe_hooks":    refused("load", policy.FaultABI, "it says that it has cede_priority_delta, cede_score_victims, cede_score_options, cede_preempt_bindings and does not export it; it says that it has hooks of which version 1.2 of the ABI knows nothing (0xfff)"),
