@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -304,7 +305,7 @@ const recentDecisions = 20
 
 // evictions is who lost replicas to a binding, and to whom it did.
 func (a *API) evictions(ctx context.Context, key model.JobKey, c *call) (list []*client.BindingEviction, err error) {
-	decisions, err := a.cfg.Server.Decisions(ctx, server.DecisionQuery{Concerns: key, Limit: recentDecisions})
+	decisions, err := a.cfg.Server.Decisions(ctx, eventsink.DecisionQuery{Concerns: key, Limit: recentDecisions})
 	if err != nil {
 		return nil, err
 	}

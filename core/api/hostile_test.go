@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/clock"
-	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/gc"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -281,7 +281,7 @@ func ask(t *testing.T, conn net.Conn) {
 // broken is a server of which one method is a bug.
 type broken struct{ Server }
 
-func (broken) CollectGarbage(context.Context, bool) (server.Collected, error) {
+func (broken) CollectGarbage(context.Context, bool) (gc.Collected, error) {
 	panic("on purpose")
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/rpc"
 	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/eventsink"
+	"github.com/cede-scheduler/cede/core/server/gc"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
 )
@@ -72,7 +74,7 @@ type Nodes interface {
 type Bindings interface {
 	RegisterBinding(ctx context.Context, b *model.Binding, o server.RegisterOptions) (*server.Registered, error)
 	StopBinding(ctx context.Context, key model.JobKey, o server.StopOptions) (*server.Registered, error)
-	Decisions(ctx context.Context, q server.DecisionQuery) ([]*server.Decision, error)
+	Decisions(ctx context.Context, q eventsink.DecisionQuery) ([]*eventsink.Decision, error)
 	PutCluster(ctx context.Context, c *model.Cluster) (index uint64, err error)
 	DeleteCluster(ctx context.Context, id string, force bool) (index uint64, err error)
 	RegisterMember(ctx context.Context, c *model.Cluster, secret string) (*server.NodeLease, error)
@@ -91,7 +93,7 @@ type Cluster interface {
 	ResumeBroker(ctx context.Context) (index uint64, err error)
 	BrokerStats() (broker.Stats, broker.BlockedStats)
 	Workers() worker.Status
-	CollectGarbage(ctx context.Context, force bool) (server.Collected, error)
+	CollectGarbage(ctx context.Context, force bool) (gc.Collected, error)
 }
 
 // Pool is what can be done with the pool of servers.

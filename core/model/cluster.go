@@ -26,6 +26,10 @@ type Cluster struct {
 	Avail Vector // Capacity, as far as it is Reported; set by Compile
 }
 
+// HasAgent reports whether an agent reports for the cluster. What is assigned to a
+// cluster without one starts and ends by the clock.
+func (c *Cluster) HasAgent() bool { return c.SecretHash != [32]byte{} }
+
 // Compile derives Avail. The state calls it before it publishes a cluster; dims
 // must know every name in Capacity. What is reported beyond Capacity is ignored.
 func (c *Cluster) Compile(dims *Dimensions) {

@@ -118,7 +118,7 @@ func BenchmarkStorm2(b *testing.B) {
 		st.settled(20 * time.Millisecond)
 		st.beatAll(b, nodes)
 		st.count()
-		for st.s.nodes.pending() > 0 {
+		for st.s.nodes.Len() > 0 {
 			time.Sleep(time.Millisecond)
 		}
 		b.StartTimer()

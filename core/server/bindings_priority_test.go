@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/eventsink"
 )
 
 // Whatever becomes of a class, bindings that exist keep the priority that they were
@@ -91,7 +92,7 @@ func TestServer_TellsBothSidesOfABindingsEviction(t *testing.T) {
 				t.Errorf("nothing was told of %s in\n%s", want, told)
 			}
 		}
-		decisions, err := w.leader().server.Decisions(w.ctx, DecisionQuery{Concerns: bindingKey("low")})
+		decisions, err := w.leader().server.Decisions(w.ctx, eventsink.DecisionQuery{Concerns: bindingKey("low")})
 		if err != nil || len(decisions) != 1 || len(decisions[0].Victims) != 1 {
 			t.Fatalf("decisions %+v, %v", decisions, err)
 		}

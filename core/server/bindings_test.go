@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -114,7 +115,7 @@ func TestServer_EvictsExactlyWhomTheProposalSays(t *testing.T) {
 		for _, id := range []string{"p0", "p1", "p3"} {
 			w.expectOn(id, "m:1")
 		}
-		decisions, err := w.leader().server.Decisions(w.ctx, DecisionQuery{})
+		decisions, err := w.leader().server.Decisions(w.ctx, eventsink.DecisionQuery{})
 		if err != nil || len(decisions) != 1 || len(decisions[0].Victims) != 1 || decisions[0].Victims[0].JobID != "p2" || decisions[0].ClusterID != "m" {
 			t.Errorf("decisions %+v, %v", decisions, err)
 		}

@@ -418,7 +418,7 @@ func (c *simCluster) bindingsRest(w *world) {
 func moving(snap *state.Snapshot) string {
 	for x := range snap.Assignments() {
 		cluster, b := snap.Cluster(x.ClusterID), snap.Binding(x.Binding)
-		pending := cluster != nil && hasAgent(cluster) && x.Client == model.ClientPending
+		pending := cluster != nil && cluster.HasAgent() && x.Client == model.ClientPending
 		ends := b != nil && b.Duration > 0 // on clusters with agents these say so, after a while
 		if !x.Done && (!x.Live() || pending || ends) {
 			return "assignment " + x.ID

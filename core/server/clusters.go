@@ -24,7 +24,7 @@ func (s *Server) PutCluster(ctx context.Context, c *model.Cluster) (uint64, erro
 		return 0, err
 	}
 	err := s.writer.Check(ctx, func(snap *state.Snapshot) error {
-		if old := snap.Cluster(c.ID); old != nil && hasAgent(old) {
+		if old := snap.Cluster(c.ID); old != nil && old.HasAgent() {
 			return apierror.New(apierror.CodeConflict, "cluster %s has an agent, which says what it has", c.ID).
 				WithHint("change the agent's configuration, or delete the cluster once the agent has gone")
 		}
@@ -46,7 +46,7 @@ func (s *Server) DeleteCluster(ctx context.Context, id string, force bool) (uint
 	}
 	index, err := s.writer.CommitIndex(ctx, &replication.DeleteCluster{ID: id, Force: force})
 	if err == nil {
-		s.clusters.forget(id)
+		s.clusters.Remove(id)
 	}
 	return index, err
 }
@@ -75,7 +75,7 @@ func (s *Server) RegisterMember(ctx context.Context, c *model.Cluster, secret st
 	if err != nil {
 		return nil, err
 	}
-	return &NodeLease{Index: index, TTL: s.clusters.beat(c.ID)}, nil
+	return &NodeLease{Index: index, TTL: s.clusters.Beat(c.ID)}, nil
 }
 
 // checkCluster names everything that is wrong with a cluster; secret is its
@@ -102,11 +102,9 @@ func checkCluster(c *model.Cluster, secret *string) error {
 	return apierror.New(apierror.CodeInvalid, "cluster %q: %s", c.ID, strings.Join(problems, "; ")).WithDetails(map[string]any{"Problems": problems})
 }
 
-func hasAgent(c *model.Cluster) bool { return c.SecretHash != [32]byte{} }
-
 // speaksFor is nil for who knows the cluster's secret.
 func speaksFor(c *model.Cluster, secret string) error {
-	if !hasAgent(c) { // an operator registered it, and now an agent takes over
+	if !c.HasAgent() { // an operator registered it, and now an agent takes over
 		return nil
 	}
 	if sha256.Sum256([]byte(secret)) == c.SecretHash { // of hashes no time tells anything
@@ -151,7 +149,7 @@ func (s *Server) knownCluster(id, secret string) (*model.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !hasAgent(c) {
+	if !c.HasAgent() {
 		return nil, apierror.New(apierror.CodeNotFound, "cluster %q has no agent", id).WithHint("an agent registers its cluster when it starts")
 	}
 	return c, speaksFor(c, secret)
@@ -184,7 +182,7 @@ func (s *Server) clusterBeat(ctx context.Context, c *model.Cluster, report *Clus
 		}
 		lease.Index = index
 	}
-	lease.TTL = s.clusters.beat(c.ID)
+	lease.TTL = s.clusters.Beat(c.ID)
 	return lease, nil
 }
 

@@ -13,8 +13,9 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/eventsink"
+	"github.com/cede-scheduler/cede/core/server/gc"
 	"github.com/cede-scheduler/cede/core/state"
-	"github.com/cede-scheduler/cede/core/storage/history"
 )
 
 // Log is the replicated log: *replication.Node.
@@ -31,17 +32,6 @@ type Log interface {
 
 var _ Log = (*replication.Node)(nil)
 
-// History keeps records for longer than the newest events are held:
-// *history.Store. It is called by several goroutines, each with topics of its
-// own and rising indexes; seq counts the records of an index. What was appended
-// before may be appended again after a restart.
-type History interface {
-	Append(topic string, index, seq uint64, data []byte) error
-	List(q history.Query) ([]history.Record, error)
-}
-
-var _ History = (*history.Store)(nil)
-
 // Config is what a server works with. Log, Store and Policies are needed; a zero
 // value elsewhere means the default.
 type Config struct {
@@ -50,9 +40,9 @@ type Config struct {
 	Log      Log
 	Store    *state.Store
 	Policies PolicyHost
-	Modules  PolicyModules   // of policies, on this server; nil: none travel
-	Voters   func() []string // ids of the servers that vote; nil: those of Raft, or else this one
-	History  History         // nil: decisions are kept as long as events are
+	Modules  PolicyModules     // of policies, on this server; nil: none travel
+	Voters   func() []string   // ids of the servers that vote; nil: those of Raft, or else this one
+	History  eventsink.History // nil: decisions are kept as long as events are
 
 	// Membership is the pool that this server belongs to; nil: it is alone. Peers and
 	// Raft go with it.
@@ -80,7 +70,7 @@ type Config struct {
 	ExpiryWindow    time.Duration // in which nodes that fail are one entry; grows in a storm; default: 250ms
 	UpdateWindow    time.Duration // in which nodes' updates are one entry; default: 50ms
 	NackTimeout     time.Duration // lease of an evaluation; default: 60s
-	Retention       Retention
+	Retention       gc.Retention
 	Tracker         planner.RejectionTrackerConfig // of nodes that keep rejecting plans; default: off
 	EventBuffer     int                            // events kept for readers; default: events.DefaultCapacity
 	StorageHealthy  func() error                   // nil: there is no storage that could fail
@@ -101,15 +91,6 @@ type Config struct {
 	Random   func(n int64) int64  // in [0, n), for jitter; default: math/rand/v2
 }
 
-// Retention is how long what is over stays in the state.
-type Retention struct {
-	Evals, Allocs time.Duration // default: 1h
-	Jobs          time.Duration // that are stopped, or finite and done; default: 4h
-	Nodes         time.Duration // that are down; default: 24h
-	Policies      int           // newest versions of each policy, beside those that play a part; default: 10; negative: all
-	Batch         int           // things that one entry forgets at most; default: 2048
-}
-
 // withDefaults is c with the defaults in place of zero values.
 func (c Config) withDefaults() Config {
 	orElse(&c.Workers, defaultWorkers())
@@ -121,12 +102,6 @@ func (c Config) withDefaults() Config {
 	orElse(&c.ExpiryWindow, 250*time.Millisecond)
 	orElse(&c.UpdateWindow, 50*time.Millisecond)
 	orElse(&c.NackTimeout, 60*time.Second)
-	orElse(&c.Retention.Evals, time.Hour)
-	orElse(&c.Retention.Allocs, time.Hour)
-	orElse(&c.Retention.Jobs, 4*time.Hour)
-	orElse(&c.Retention.Nodes, 24*time.Hour)
-	orElse(&c.Retention.Policies, 10)
-	orElse(&c.Retention.Batch, 2048)
 	orElse(&c.EvalBatch, 3072)
 	orElse(&c.RegisterBatch, 512)
 	orElse(&c.UpdateBatch, 4096)
@@ -136,6 +111,7 @@ func (c Config) withDefaults() Config {
 	orElse(&c.CollectInterval, 5*time.Minute)
 	orElse(&c.Versions, replication.Ours())
 	orElse(&c.Clock, clock.Clock(clock.Real{}))
+	c.Retention = c.Retention.WithDefaults()
 	c.Pool = c.Pool.withDefaults()
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

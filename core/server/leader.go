@@ -178,10 +178,10 @@ func (t *term) establish(ctx context.Context) error {
 		Clock: t.cfg.Clock, RejectionTracker: t.cfg.Tracker, OnVerified: t.metrics.verified,
 	})
 	t.feeder.take(t)
-	t.nodes.begin()
-	t.clusters.begin()
+	t.nodes.Start()
+	t.clusters.Start()
 	t.plans.SetEnabled(true)
-	for _, run := range []func(context.Context){t.apply, t.reap, t.collect, t.follow, t.promote, t.upgrade, t.tendClusters} {
+	for _, run := range []func(context.Context){t.apply, t.reap, t.Collector.Run, t.follow, t.promote, t.upgrade, t.clusters.Run} {
 		t.group.Go(func() { run(ctx) })
 	}
 	t.term.Store(t)
@@ -196,8 +196,8 @@ func (t *term) abolish() {
 	t.began.change()
 	t.plans.SetEnabled(false)
 	t.feeder.give()
-	t.nodes.end()
-	t.clusters.end()
+	t.nodes.Stop()
+	t.clusters.Stop()
 	t.metrics.ended(t.applier.Stats())
 	t.logger.Info("leadership left", "term", t.number)
 }

@@ -50,7 +50,7 @@ func (s *Server) RegisterNode(ctx context.Context, n *model.Node, secret string)
 	if err := logwriter.Refusal(result); err != nil {
 		return nil, err
 	}
-	return &NodeLease{Index: result.Index, TTL: s.nodes.beat(n.ID, s.Snapshot().NodeCount())}, nil
+	return &NodeLease{Index: result.Index, TTL: s.nodes.Beat(n.ID, s.Snapshot().NodeCount())}, nil
 }
 
 // checkNode names everything that is wrong with a node.
@@ -140,7 +140,7 @@ func (s *Server) beat(ctx context.Context, n *model.Node) (*NodeLease, error) {
 		}
 		lease.Index = index
 	}
-	lease.TTL = s.nodes.beat(n.ID, snap.NodeCount())
+	lease.TTL = s.nodes.Beat(n.ID, snap.NodeCount())
 	return lease, nil
 }
 
@@ -209,7 +209,7 @@ func (s *Server) DeleteNode(ctx context.Context, id string) (uint64, error) {
 	if err := s.writer.Check(ctx, func(snap *state.Snapshot) error { return inUse(snap, id) }); err != nil {
 		return 0, err
 	}
-	s.nodes.forget(id)
+	s.nodes.Remove(id)
 	return s.writer.CommitIndex(ctx, &replication.DeleteNodes{IDs: []string{id}})
 }
 

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"log/slog"
 	"sync"
+
+	"github.com/cede-scheduler/cede/core/internal/ring"
+	"github.com/cede-scheduler/cede/core/server/eventsink"
 )
 
 // Topics of the history that hold what policies decided.
@@ -24,12 +27,12 @@ const (
 // the history. A worker that decides never waits for a disk: what finds no room
 // in the queue is left out and counted.
 type policyRecords struct {
-	history History // nil: there is none
+	history eventsink.History // nil: there is none
 	logger  *slog.Logger
 	queue   chan policyRecord
 
 	mu     sync.Mutex
-	newest ring[*PolicyDecision]
+	newest ring.Ring[*PolicyDecision]
 	lost   int64
 
 	last map[string]recordAt // by topic; run alone uses it
@@ -47,17 +50,17 @@ type recordAt struct {
 	seq   uint64
 }
 
-func newPolicyRecords(h History, logger *slog.Logger) *policyRecords {
+func newPolicyRecords(h eventsink.History, logger *slog.Logger) *policyRecords {
 	return &policyRecords{
 		history: h, logger: logger, queue: make(chan policyRecord, recordsQueue),
-		newest: ring[*PolicyDecision]{capacity: recordsKept}, last: map[string]recordAt{},
+		newest: ring.New[*PolicyDecision](recordsKept), last: map[string]recordAt{},
 	}
 }
 
 // decision keeps a decision. It is not changed any more.
 func (r *policyRecords) decision(d *PolicyDecision) {
 	r.mu.Lock()
-	r.newest.add(d)
+	r.newest.Add(d)
 	r.mu.Unlock()
 	r.keep(topicPolicyDecisions, d.Index, d)
 }
@@ -81,7 +84,7 @@ func (r *policyRecords) keep(topic string, index uint64, data any) {
 func (r *policyRecords) decisions(name string, most int) (list []*PolicyDecision, lost int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for d := range r.newest.backward {
+	for d := range r.newest.Backward {
 		if len(list) == most {
 			break
 		}
@@ -123,31 +126,5 @@ func (r *policyRecords) write(rec policyRecord) {
 	}
 	if err != nil {
 		r.logger.Warn("decision of a policy not recorded", "topic", rec.topic, "err", err)
-	}
-}
-
-// ring keeps the newest elements.
-type ring[T any] struct {
-	capacity int
-	list     []T
-	next     int // where the next goes once list is full
-}
-
-func (r *ring[T]) add(v T) {
-	if len(r.list) < r.capacity {
-		r.list = append(r.list, v)
-		return
-	}
-	r.list[r.next] = v
-	r.next = (r.next + 1) % r.capacity
-}
-
-// backward yields the elements, the newest first.
-func (r *ring[T]) backward(yield func(T) bool) {
-	n := len(r.list)
-	for i := range n {
-		if !yield(r.list[(r.next-1-i+2*n)%n]) {
-			return
-		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/internal/ring"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/scheduler"
@@ -91,7 +92,7 @@ type shadowRun struct {
 	candidate *policy.Version // held by set
 	set       *policy.Set
 	status    ShadowStatus
-	newest    ring[*ShadowDifference]
+	newest    ring.Ring[*ShadowDifference]
 }
 
 // shadowTask is a decision to be compared.
@@ -127,7 +128,7 @@ func (s *shadows) follow(candidates map[string]*policy.Version) {
 	}
 	for name, v := range candidates {
 		if s.runs[name] == nil {
-			r := &shadowRun{candidate: v, newest: ring[*ShadowDifference]{capacity: shadowKept}}
+			r := &shadowRun{candidate: v, newest: ring.New[*ShadowDifference](shadowKept)}
 			r.status = ShadowStatus{Policy: name, Version: v.ID, Since: s.clock.Now().UnixNano()}
 			r.stand(s)
 			s.runs[name] = r
@@ -312,7 +313,7 @@ func (c *comparer) compare(t shadowTask) {
 		Time: d.Outcome.Plan.Now, Index: d.Snap.Index(), EvalID: d.Eval.ID, Namespace: d.Eval.Namespace,
 		JobID: d.Eval.JobID, Policy: t.policy, Active: t.active, Shadow: shadow,
 	}
-	r.newest.add(diff)
+	r.newest.Add(diff)
 	c.records.keep(topicPolicyShadows, diff.Index, diff)
 }
 
@@ -326,7 +327,7 @@ func (s *shadows) status(name string) *ShadowStatus {
 		return nil
 	}
 	st := r.status
-	st.Differences = slices.Collect(r.newest.backward)
+	st.Differences = slices.Collect(r.newest.Backward)
 	return &st
 }
 

@@ -11,14 +11,16 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/broker"
-	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/evaltrace"
+	"github.com/cede-scheduler/cede/core/server/eventsink"
+	"github.com/cede-scheduler/cede/core/server/gc"
 	"github.com/cede-scheduler/cede/core/server/groupcommit"
+	"github.com/cede-scheduler/cede/core/server/heartbeat"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
@@ -38,10 +40,9 @@ type Server struct {
 	plans   *planner.Queue
 	feeder  *feeder
 	pool    *worker.Pool
-	nodes   *heartbeats
-	times   *timetable
-	stream  *events.Buffer
-	teller  *teller
+	nodes   *heartbeat.Nodes
+	*eventsink.Publisher
+	*gc.Collector
 	fetcher *fetcher
 	promise promise
 
@@ -52,7 +53,7 @@ type Server struct {
 	registrations  *groupcommit.Batcher[*model.Node]
 	returns        *groupcommit.Batcher[string] // nodes that were down and report again
 	updates        *groupcommit.Batcher[[]state.ClientUpdate]
-	clusters       *clusterWatch
+	clusters       *heartbeat.Clusters
 	clusterNews    *groupcommit.Batcher[model.ClusterChange]
 	assignmentNews *groupcommit.Batcher[[]state.AssignmentUpdate]
 
@@ -108,12 +109,13 @@ func (s *Server) assemble() error {
 	}
 	s.blocked = broker.NewBlocked(s.broker)
 	s.plans = planner.NewQueue()
-	s.stream = events.NewBuffer(s.cfg.EventBuffer)
-	s.times = newTimetable()
+	s.Publisher = eventsink.New(s.eventConfig())
+	s.Collector = &gc.Collector{
+		Writer: s.writer, Retention: s.cfg.Retention, Times: &gc.Timetable{}, Clock: s.cfg.Clock,
+		Interval: s.cfg.CollectInterval, Logger: s.logger,
+	}
 	s.feeder = newFeeder(s, &worker.Feed{Broker: s.broker, Blocked: s.blocked, Policies: s.policies})
-	s.nodes = newHeartbeats(s)
-	s.clusters = &clusterWatch{s: s}
-	s.teller = newTeller(s)
+	s.nodes, s.clusters = heartbeat.NewNodes(s.heartbeatConfig()), heartbeat.NewClusters(s.heartbeatConfig())
 	s.fetcher = &fetcher{s: s}
 	s.began.init()
 	s.assembleWrites()
@@ -122,6 +124,26 @@ func (s *Server) assemble() error {
 	}, s.cfg.Workers)
 	s.metrics = newMetrics(s)
 	return nil
+}
+
+func (s *Server) eventConfig() eventsink.Config {
+	c := eventsink.Config{Capacity: s.cfg.EventBuffer, History: s.cfg.History, Logger: s.logger}
+	if s.traces != nil {
+		c.OnEntry = func(a *replication.Applied, before *state.Snapshot) {
+			if s.term.Load() != nil { // so that each start is recorded by one server
+				s.traces.RecordStarts(a, before)
+			}
+		}
+	}
+	return c
+}
+
+func (s *Server) heartbeatConfig() heartbeat.Config {
+	return heartbeat.Config{
+		Writer: s.writer, Clock: s.cfg.Clock, Ticks: s.ticks, Random: s.cfg.Random, Logger: s.logger,
+		TTL: s.cfg.HeartbeatTTL, Grace: s.cfg.HeartbeatGrace, Rate: s.cfg.HeartbeatRate, FailoverGrace: s.cfg.FailoverGrace,
+		ExpiryWindow: s.cfg.ExpiryWindow, ClusterLost: s.cfg.ClusterLost, BatchSize: s.entrySize,
+	}
 }
 
 // assembleWrites makes the batchers of small writes.
@@ -191,7 +213,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.batchers.Start(inner)
 	s.fetcher.begin(inner)
 	var beside sync.WaitGroup
-	for _, run := range []func(context.Context){s.feeder.run, s.teller.run, s.policies.run, s.pooled, s.inform} {
+	for _, run := range []func(context.Context){s.feeder.run, s.Publisher.Run, s.policies.run, s.pooled, s.inform} {
 		beside.Go(func() { run(inner) })
 	}
 	pool := make(chan struct{})
@@ -204,7 +226,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.fetcher.wait()
 	s.batchers.Wait()
 	beside.Wait()
-	s.stream.Close()
+	s.Publisher.Close()
 	s.policies.close()
 	return nil
 }
@@ -214,11 +236,11 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) Observe(list []replication.Applied) {
 	for i := range list {
 		a := &list[i]
-		s.times.witness(a)
+		s.Collector.Times.Record(a)
 		s.traces.ObserveEntry(a)
 		s.feeder.note(a)
 	}
-	s.teller.note(list)
+	s.Publisher.Observe(list)
 }
 
 // Reload changes what may change while the server runs.

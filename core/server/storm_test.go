@@ -250,15 +250,6 @@ func TestHeartbeats_AfterAChangeOfLeaderNodesHaveTime(t *testing.T) {
 	})
 }
 
-func TestHeartbeats_TTLGrowsWithTheCluster(t *testing.T) {
-	h := &heartbeats{s: &Server{cfg: Config{HeartbeatTTL: 10 * time.Second, HeartbeatRate: 50}}}
-	for nodes, want := range map[int]time.Duration{1: 10 * time.Second, 500: 10 * time.Second, 5000: 100 * time.Second} {
-		if got := h.base(nodes); got != want {
-			t.Errorf("%d nodes report within %v, want %v", nodes, got, want)
-		}
-	}
-}
-
 // A node that goes and comes, again and again, ends up as it is, and its work
 // runs somewhere.
 func TestHeartbeats_ANodeThatFlaps(t *testing.T) {

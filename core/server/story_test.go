@@ -8,6 +8,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/eventsink"
 )
 
 // A hand-over to a server that stops at the same moment ends by itself after a
@@ -47,7 +48,7 @@ func TestServer_UrgentWorkTakesThePlaceOfOtherAndGivesItBack(t *testing.T) {
 		w.settle()
 		w.expectLive("low", 1)
 		w.expectLive("high", 1)
-		decisions, err := w.leader().server.Decisions(w.ctx, DecisionQuery{})
+		decisions, err := w.leader().server.Decisions(w.ctx, eventsink.DecisionQuery{})
 		if err != nil || len(decisions) != 1 || len(decisions[0].Victims) != 1 || decisions[0].JobID != "high" || decisions[0].PolicyVersion == "" {
 			t.Errorf("decisions %+v, %v", decisions, err)
 		}

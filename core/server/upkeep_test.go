@@ -17,8 +17,8 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/gc"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -50,7 +50,7 @@ func TestCollectGarbage_ForgetsWhatIsOverAndNothingElse(t *testing.T) {
 		}
 
 		young, err := s.CollectGarbage(w.ctx, false)
-		if err != nil || young != (Collected{}) {
+		if err != nil || young != (gc.Collected{}) {
 			t.Errorf("what is young was forgotten: %+v, %v", young, err)
 		}
 		time.Sleep(30 * time.Hour) // the collector has come by itself
@@ -99,34 +99,6 @@ func (w *world) complete(job string, n int) {
 			_, err := s.UpdateAllocs(w.ctx, a.NodeID, m.secret, []state.ClientUpdate{{AllocID: a.ID, Status: model.ClientComplete}})
 			return err
 		})
-	}
-}
-
-func TestGarbage_IsWrittenInBoundedEntries(t *testing.T) {
-	g := &garbage{}
-	for i := range 25 {
-		g.evals = append(g.evals, fmt.Sprint("e", i))
-	}
-	g.jobs = []model.JobKey{{ID: "a"}, {ID: "b"}}
-	sizes := []int{}
-	for _, c := range g.commands(10) {
-		c := c.(*replication.Collect)
-		sizes = append(sizes, len(c.Evals)+len(c.Allocs)+len(c.Jobs)+len(c.Nodes))
-	}
-	if !slices.Equal(sizes, []int{10, 10, 5, 2}) {
-		t.Errorf("entries of %v things", sizes)
-	}
-}
-
-func TestTimetable_TellsIndexesFromTimes(t *testing.T) {
-	table := newTimetable()
-	for i := uint64(1); i <= 10; i++ {
-		table.witness(&replication.Applied{Index: i * 10, Entry: &replication.Entry{Time: int64(time.Duration(i) * time.Minute)}})
-	}
-	for at, want := range map[time.Duration]uint64{0: 0, time.Minute: 10, 90 * time.Second: 10, 5 * time.Minute: 50, time.Hour: 100} {
-		if got := table.before(int64(at)); got != want {
-			t.Errorf("before %v it was %d, want %d", at, got, want)
-		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/gc"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/storage"
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
@@ -67,7 +68,7 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 		Log: s.log, Store: s.state, Policies: host, Modules: s.store.Blobs(), History: s.store.History(),
 		Workers:      workersOf(c),
 		HeartbeatTTL: c.Server.Heartbeat.TTL, HeartbeatGrace: c.Server.Heartbeat.Grace, HeartbeatRate: c.Server.Heartbeat.Rate,
-		Retention: server.Retention{
+		Retention: gc.Retention{
 			Evals: c.Server.GC.Evals, Allocs: c.Server.GC.Allocs, Jobs: c.Server.GC.Jobs, Nodes: c.Server.GC.Nodes, Policies: c.Server.GC.Policies,
 		},
 		CollectInterval: c.Server.GC.Interval, StorageHealthy: s.writable, Secret: secretOf(c),

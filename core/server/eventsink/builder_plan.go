@@ -1,0 +1,118 @@
+package eventsink
+
+import (
+	"fmt"
+
+	"github.com/cede-scheduler/cede/core/events"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// batch adds the events of the committed groups of plans.
+func (b *eventBuilder) batch(batch *state.Batch) {
+	dropped := map[state.DroppedGroup]bool{}
+	for _, d := range b.a.Result.Dropped {
+		dropped[d] = true
+	}
+	for p := range batch.Plans {
+		bp := &batch.Plans[p]
+		for _, i := range bp.Groups {
+			if !dropped[state.DroppedGroup{Plan: p, Group: i}] {
+				b.group(bp.Plan, &bp.Plan.Groups[i])
+			}
+		}
+	}
+	for _, id := range batch.Ineligible {
+		b.node("NodeEligibility", id)
+	}
+}
+
+func (b *eventBuilder) group(plan *model.Plan, g *model.CommitGroup) {
+	for i := range g.Stops {
+		b.alloc("AllocationStopped", g.Stops[i].AllocID)
+	}
+	for i := range g.Evictions {
+		b.alloc("AllocationEvicted", g.Evictions[i].AllocID)
+	}
+	for _, a := range g.Updates {
+		b.alloc("AllocationUpdated", a.ID)
+	}
+	for _, a := range g.Placements {
+		b.alloc("AllocationPlaced", a.ID)
+	}
+	if len(g.Evictions) > 0 {
+		b.decisions(plan, g)
+	}
+	b.assignments(plan, g)
+}
+
+// decisions adds one decision for each beneficiary of the evictions of a group, in the
+// order of its first victim.
+func (b *eventBuilder) decisions(plan *model.Plan, g *model.CommitGroup) {
+	beneficiaries := make([]string, 0, 1)
+	evictions := map[string][]model.Eviction{}
+	for _, e := range g.Evictions {
+		if evictions[e.By] == nil {
+			beneficiaries = append(beneficiaries, e.By)
+		}
+		evictions[e.By] = append(evictions[e.By], e)
+	}
+	for _, by := range beneficiaries {
+		b.decision(plan, g, by, evictions[by])
+	}
+}
+
+// decision adds a decision and an event for each of its victims. Nothing is added if
+// every victim had ended by itself.
+func (b *eventBuilder) decision(plan *model.Plan, g *model.CommitGroup, by string, evictions []model.Eviction) {
+	d := events.DecisionPayload{
+		EvalID: plan.EvalID, JobID: plan.Job.ID, AllocID: by, Priority: plan.Priority, PolicyVersion: evictions[0].Policy,
+	}
+	for _, a := range g.Placements {
+		if a.ID == by {
+			d.Group, d.NodeID = a.Group.Name, a.NodeID
+		}
+	}
+	for _, e := range evictions {
+		v, ok := b.victim(e)
+		if !ok {
+			continue
+		}
+		d.Victims = append(d.Victims, v)
+		b.add(events.Preemption, "AllocationPreempted", v.Namespace, v.AllocID, events.PreemptionPayload{
+			Victim: v, By: by, ByJobID: plan.Job.ID, ByNamespace: plan.Job.Namespace, ByPriority: plan.Priority,
+			NodeID: v.NodeID, PolicyVersion: e.Policy,
+		})
+	}
+	if len(d.Victims) == 0 {
+		return
+	}
+	d.Reason = decisionReason(&d)
+	b.add(events.Decision, "PreemptionDecided", plan.Job.Namespace, by, d)
+}
+
+// victim returns the description of an evicted allocation, or false if the allocation
+// had ended by itself.
+func (b *eventBuilder) victim(e model.Eviction) (v events.Victim, ok bool) {
+	a := b.a.Snap.Alloc(e.AllocID)
+	if a == nil || a.PreemptedBy != e.By {
+		return v, false
+	}
+	return events.Victim{
+		AllocID: a.ID, JobID: a.Job.ID, Namespace: a.Job.Namespace, Group: a.Group.Name, NodeID: a.NodeID,
+		Priority: a.Job.Priority, LostWork: a.Group.LostWork(a.Age(b.a.Entry.Time)), Reason: a.DesiredReason,
+	}, true
+}
+
+func decisionReason(d *events.DecisionPayload) string {
+	highest, lost := d.Victims[0].Priority, int64(0)
+	for _, v := range d.Victims {
+		highest, lost = max(highest, v.Priority), lost+v.LostWork
+	}
+	noun := "allocation"
+	if len(d.Victims) > 1 {
+		noun = "allocations"
+	}
+	return fmt.Sprintf("no node had enough free capacity for priority %d; evicted %d %s of priority %d or less, losing %.0f s of work",
+		d.Priority, len(d.Victims), noun, highest, float64(lost)/1e9)
+}
