@@ -1,8 +1,7 @@
-// Package repotest holds the house together: tests over the repository itself.
-// They check the direction of imports, package comments, the length of files,
-// the arithmetic of decision code, and that the prose names what exists. Each
-// failure says the reason for the rule it found broken.
+// Package repotest tests the repository itself: the direction of imports, package
+// comments, the length of files, the size of packages and types, the arithmetic of
+// decision code, the language of comments, messages and documents, and references
+// from documents to files. Each failure states the rule and its reason.
 //
-// It holds no code of the product and nothing imports it. A package that is
-// not written yet is no failure; one that is written is checked in full.
+// It holds no code of the product, and no package imports it.
 package repotest

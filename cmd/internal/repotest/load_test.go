@@ -17,10 +17,10 @@ import (
 
 const module = "github.com/cede-scheduler/cede"
 
-// root is the repository's top folder, seen from this package's.
+// root is the repository's top folder, relative to this package.
 const root = "../../.."
 
-// listed is what `go list` tells about a package.
+// listed is a package as `go list` reports it.
 type listed struct {
 	ImportPath, Name, Export                 string
 	GoFiles, CgoFiles, IgnoredGoFiles        []string
@@ -28,13 +28,13 @@ type listed struct {
 	Imports, TestImports, XTestImports, Deps []string
 	Standard, Incomplete                     bool
 
-	rel string // of our packages: the path below the module
+	rel string // path below the module, if the package belongs to it
 }
 
 var loadHost = sync.OnceValues(func() ([]listed, error) { return goList() })
 
-// ours lists the packages of this module as built here.
-func ours(t *testing.T) []listed {
+// modulePackages returns the packages of this module as built on this machine.
+func modulePackages(t *testing.T) []listed {
 	t.Helper()
 	packages, err := loadHost()
 	if err != nil {
@@ -47,13 +47,13 @@ func ours(t *testing.T) []listed {
 		}
 	}
 	if len(mine) == 0 {
-		t.Fatal("go list found no package of this module: the checks would pass by looking at nothing")
+		t.Fatal("go list found no package of this module: the checks have no subject")
 	}
 	return mine
 }
 
-// load lists this module's packages and all that they reach, under an
-// environment such as GOOS=wasip1.
+// load returns this module's packages and their dependencies, in an environment such
+// as GOOS=wasip1.
 func load(t *testing.T, env ...string) []listed {
 	t.Helper()
 	packages, err := goList(env...)
@@ -63,7 +63,7 @@ func load(t *testing.T, env ...string) []listed {
 	return packages
 }
 
-// goList tolerates packages that do not compile: that is the compiler's to say.
+// goList tolerates packages that do not compile, because the compiler reports them.
 func goList(env ...string) ([]listed, error) {
 	cmd := exec.Command("go", "list", "-e", "-deps",
 		"-json=ImportPath,Name,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports,Deps,Standard,Incomplete", "./...")
@@ -92,7 +92,7 @@ func decodeList(cmd *exec.Cmd) ([]listed, error) {
 	}
 }
 
-// relative is the path of one of our packages below the module.
+// relative returns the path of a package below the module, if it belongs to it.
 func relative(importPath string) (string, bool) {
 	if importPath == module {
 		return "", true
@@ -100,8 +100,8 @@ func relative(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, module+"/")
 }
 
-// files lists the repository's files with one of the suffixes, by their paths
-// below root: no hidden folders, no build output, no test data.
+// files returns the repository's files with one of the suffixes, as paths below
+// root. It skips hidden folders, build output and test data.
 func files(t *testing.T, suffixes ...string) []string {
 	t.Helper()
 	var found []string

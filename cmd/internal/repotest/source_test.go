@@ -12,36 +12,36 @@ import (
 	"testing"
 )
 
-// longest is how many lines a file may have: what reads in one sitting.
+// longest is the maximum number of lines of a file.
 const longest = 700
 
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
-func TestSource_FilesReadInOneSitting(t *testing.T) {
+func TestSource_FilesAreShort(t *testing.T) {
 	for _, file := range files(t, ".go") {
 		text := read(t, file)
 		if lines := strings.Count(text, "\n"); lines > longest && !generated.MatchString(text) {
-			t.Errorf("%s has %d lines, more than %d: give its second topic a file of its own in the same package", file, lines, longest)
+			t.Errorf("%s has %d lines, more than %d: move its second topic to a file of its own in the same package", file, lines, longest)
 		}
 	}
 }
 
-func TestSource_EveryPackageSaysWhatItOwns(t *testing.T) {
+func TestSource_EveryPackageHasADocComment(t *testing.T) {
 	for dir, sources := range goFolders(t) {
 		name, doc := packageComment(t, sources)
 		switch want := "Package " + name + " "; {
 		case doc == "":
-			t.Errorf("package %s has no package comment: say what it owns, what it never does, who calls it, and its concurrency rule", dir)
+			t.Errorf("package %s has no package comment: state its topic, its limits, its callers and its concurrency rule", dir)
 		case name != "main" && !strings.HasPrefix(doc, want):
-			t.Errorf("the comment of package %s begins with %.30q, want %q: go doc lists packages by that sentence", dir, doc, want)
+			t.Errorf("the comment of package %s begins with %.30q, want %q: go doc lists packages by this sentence", dir, doc, want)
 		}
 		if owns := path.Dir(dir) == "core" && dir != "core/internal"; owns && !slices.Contains(sources, dir+"/doc.go") {
-			t.Errorf("package %s has no doc.go: that is where a reader looks for what it owns", dir)
+			t.Errorf("package %s has no doc.go, where a reader expects the package comment", dir)
 		}
 	}
 }
 
-// goFolders lists the Go files of every folder that has any.
+// goFolders returns the Go files of every folder that has any.
 func goFolders(t *testing.T) map[string][]string {
 	t.Helper()
 	folders := map[string][]string{}
@@ -51,8 +51,8 @@ func goFolders(t *testing.T) map[string][]string {
 	return folders
 }
 
-// packageComment finds a folder's package comment, in a test file only where
-// there is nothing but tests.
+// packageComment returns a folder's package comment. It reads test files only if the
+// folder has no other files.
 func packageComment(t *testing.T, sources []string) (name, doc string) {
 	t.Helper()
 	isTest := func(file string) bool { return strings.HasSuffix(file, "_test.go") }
@@ -69,17 +69,17 @@ func packageComment(t *testing.T, sources []string) (name, doc string) {
 	return name, ""
 }
 
-// decides is whether the package at rel takes part in decisions, which must
-// have the same bits natively and in Wasm. sdk/fmath is held to it as well:
-// everything that decides stands on it.
-func decides(rel string) bool {
+// isDecisionCode reports whether the package at rel takes part in decisions, which
+// must have the same bits natively and in Wasm. sdk/fmath is included, because
+// decisions depend on it.
+func isDecisionCode(rel string) bool {
 	return slices.ContainsFunc([]string{"sdk/policy", "sdk/rules", "sdk/fmath", "policies", "core/preempt", "core/scheduler"},
 		func(dir string) bool { return within(rel, dir) })
 }
 
-// exact is what decision code may take from package math: functions whose
-// result is exact or correctly rounded on every machine. All others are
-// computed by assembly, or in steps that a compiler may fuse.
+// exact lists the functions of package math that decision code may call: their
+// results are exact or correctly rounded on every machine. All others are computed
+// by assembly, or in steps that a compiler may fuse.
 var exact = []string{
 	"Abs", "Ceil", "Copysign", "Dim", "Float32bits", "Float32frombits", "Float64bits", "Float64frombits", "Floor", "Frexp",
 	"Ilogb", "Inf", "IsInf", "IsNaN", "Ldexp", "Logb", "Max", "Min", "Mod", "Modf", "NaN", "Nextafter", "Nextafter32",
@@ -88,7 +88,7 @@ var exact = []string{
 
 var mathConstant = regexp.MustCompile(`^(Max|Min|Smallest)[A-Z]|^(E|Pi|Phi|Sqrt2|SqrtE|SqrtPi|SqrtPhi|Ln2|Log2E|Ln10|Log10E)$`)
 
-// inexact finds what a file takes from package math that is not exact.
+// inexact returns the uses of package math in a file that are not exact.
 func inexact(file *ast.File) (uses []*ast.SelectorExpr, dotImport bool) {
 	name := ""
 	for _, imported := range file.Imports {
@@ -117,27 +117,27 @@ func inexact(file *ast.File) (uses []*ast.SelectorExpr, dotImport bool) {
 	return uses, false
 }
 
-func TestSource_DecisionsUsePortableMaths(t *testing.T) {
+func TestSource_DecisionCodeUsesPortableMath(t *testing.T) {
 	for _, file := range files(t, ".go") {
-		if !decides(path.Dir(file)) || strings.HasSuffix(file, "_test.go") {
+		if !isDecisionCode(path.Dir(file)) || strings.HasSuffix(file, "_test.go") {
 			continue
 		}
 		fset := token.NewFileSet()
 		parsed, err := parser.ParseFile(fset, filepath.Join(root, file), nil, parser.SkipObjectResolution)
 		if err != nil {
-			continue // the compiler says it better
+			continue // the compiler reports it
 		}
 		uses, dotImport := inexact(parsed)
 		if dotImport {
-			t.Errorf("%s imports math as a dot, which hides what it calls", file)
+			t.Errorf("%s imports math with a dot, which hides its calls", file)
 		}
 		for _, use := range uses {
-			t.Errorf("%s:%d: math.%s: use sdk/fmath, since a decision must have the same bits natively and in Wasm", file, fset.Position(use.Pos()).Line, use.Sel.Name)
+			t.Errorf("%s:%d: math.%s: use sdk/fmath: a decision must have the same bits natively and in Wasm", file, fset.Position(use.Pos()).Line, use.Sel.Name)
 		}
 	}
 }
 
-func TestSource_PortableMathsRuleOnAnInventedFile(t *testing.T) {
+func TestSource_PortableMathRuleOnInventedFile(t *testing.T) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), "x.go", `package x
 import m "math"
 var ok = []float64{m.Sqrt(2), m.Inf(1), m.MaxFloat64, m.Pi, float64(m.MaxInt64)}

@@ -15,15 +15,15 @@ import (
 	"testing"
 )
 
-// On several machines the compiler may compute x*y+z with one rounding, even
-// when product and sum stand in different statements or functions; WebAssembly
-// rounds twice. An explicit conversion forces the rounding, so in decision code
-// every floating-point product is converted, unless what becomes of it can be
-// seen to be no sum.
-func TestSource_DecisionsRoundTheirProducts(t *testing.T) {
+// On several machines the compiler may compute x*y+z with one rounding, even if
+// product and sum are in different statements or functions. WebAssembly rounds
+// twice. An explicit conversion forces the rounding. In decision code every
+// floating-point product is therefore converted, unless it provably does not become
+// part of a sum.
+func TestSource_DecisionCodeRoundsProducts(t *testing.T) {
 	packages, lookup := loadExports(t)
 	for _, p := range packages {
-		if !decides(p.rel) || len(p.GoFiles) == 0 {
+		if !isDecisionCode(p.rel) || len(p.GoFiles) == 0 {
 			continue
 		}
 		fset := token.NewFileSet()
@@ -37,18 +37,18 @@ func TestSource_DecisionsRoundTheirProducts(t *testing.T) {
 		}
 		found, err := unrounded(fset, p.ImportPath, parsed, lookup)
 		if err != nil || len(parsed) != len(p.GoFiles) {
-			t.Logf("%s does not compile, and is not checked: %v", p.rel, err)
+			t.Logf("%s does not compile and is not checked: %v", p.rel, err)
 			continue
 		}
 		for _, pos := range found {
 			at := fset.Position(pos)
-			t.Errorf("%s/%s:%d:%d: write float64(x*y): a bare product may be fused with a sum that follows, and then has other bits than in Wasm", p.rel, filepath.Base(at.Filename), at.Line, at.Column)
+			t.Errorf("%s/%s:%d:%d: write float64(x*y): a bare product may be fused with a following sum, which changes its bits compared with Wasm", p.rel, filepath.Base(at.Filename), at.Line, at.Column)
 		}
 	}
 }
 
-// loadExports lists our packages, and gives the compiled interface of whatever
-// they import.
+// loadExports returns the module's packages and a lookup of the compiled interfaces
+// of their imports.
 func loadExports(t *testing.T) ([]listed, importer.Lookup) {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-e", "-deps", "-export", "-json=ImportPath,Name,GoFiles,Export", "./sdk/...", "./policies/...", "./core/...")
@@ -69,7 +69,7 @@ func loadExports(t *testing.T) ([]listed, importer.Lookup) {
 	}
 }
 
-// unrounded finds the floating-point products that a sum could swallow.
+// unrounded returns the floating-point products that may be fused with a sum.
 func unrounded(fset *token.FileSet, importPath string, parsed []*ast.File, lookup importer.Lookup) ([]token.Pos, error) {
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}
 	config := types.Config{Importer: importer.ForCompiler(fset, "gc", lookup)}
@@ -83,11 +83,11 @@ func unrounded(fset *token.FileSet, importPath string, parsed []*ast.File, looku
 	return c.found, nil
 }
 
-// products looks for floating-point products that a sum could swallow.
+// products collects floating-point products that may be fused with a sum.
 type products struct {
 	info   *types.Info
 	parent map[ast.Node]ast.Node
-	reads  map[types.Object][]ast.Expr // where a variable is read
+	reads  map[types.Object][]ast.Expr // uses of each variable
 	found  []token.Pos
 }
 
@@ -122,7 +122,7 @@ func (c *products) walk(file *ast.File) {
 	})
 }
 
-// rounded is whether what becomes of a value leaves no sum to fuse it with.
+// rounded reports whether no use of a value can be fused with a sum.
 func (c *products) rounded(e ast.Expr) bool {
 	if c.roundedAtOnce(e) {
 		return true
@@ -147,14 +147,13 @@ func (c *products) rounded(e ast.Expr) bool {
 	return true
 }
 
-// assignedTo is whether the statement does nothing with the expression but
-// overwrite it.
+// assignedTo reports whether the statement only overwrites the expression.
 func assignedTo(statement ast.Node, e ast.Expr) bool {
 	assign, ok := statement.(*ast.AssignStmt)
 	return ok && (assign.Tok == token.ASSIGN || assign.Tok == token.DEFINE) && slices.Contains(assign.Lhs, e)
 }
 
-// roundedAtOnce is rounded within the expression.
+// roundedAtOnce reports whether the enclosing expression rounds a value.
 func (c *products) roundedAtOnce(n ast.Node) bool {
 	for n = c.parent[n]; ; n = c.parent[n] {
 		switch at := n.(type) {
@@ -163,7 +162,7 @@ func (c *products) roundedAtOnce(n ast.Node) bool {
 			if at.Op != token.SUB && at.Op != token.ADD {
 				return false
 			}
-		case *ast.BinaryExpr: // a product is looked at itself; a quotient rounds; a comparison adds nothing
+		case *ast.BinaryExpr: // a product is checked itself; a quotient rounds; a comparison does not add
 			return at.Op != token.ADD && at.Op != token.SUB
 		case *ast.CallExpr:
 			return c.info.Types[at.Fun].IsType() || c.callsMath(at)
@@ -173,8 +172,8 @@ func (c *products) roundedAtOnce(n ast.Node) bool {
 	}
 }
 
-// callsMath is whether the call is to package math, which rounds what it takes
-// and what it gives; a call to anything else may be inlined into a sum.
+// callsMath reports whether the call is to package math, which rounds its arguments
+// and results. A call to any other function may be inlined into a sum.
 func (c *products) callsMath(call *ast.CallExpr) bool {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -184,8 +183,8 @@ func (c *products) callsMath(call *ast.CallExpr) bool {
 	return object != nil && object.Pkg() != nil && object.Pkg().Path() == "math"
 }
 
-// computesFloat is whether the expression is computed in floating point when
-// the program runs.
+// computesFloat reports whether the expression is computed in floating point at run
+// time.
 func (c *products) computesFloat(e ast.Expr) bool {
 	return c.info.Types[e].Value == nil && isFloat(c.info.TypeOf(e))
 }
@@ -198,7 +197,7 @@ func isFloat(t types.Type) bool {
 	return ok && basic.Info()&types.IsFloat != 0
 }
 
-func TestSource_ProductRuleOnAnInventedFile(t *testing.T) {
+func TestSource_RoundingRuleOnInventedFile(t *testing.T) {
 	const text = `package x
 import "math"
 const k = 2.0 * 3.0
