@@ -42,6 +42,7 @@ CEDE_TRACES ?= ../shared/traces
 DEMO_SEEDS  ?= 11
 
 CEDE          := bin/cede
+CEDE_BENCH    := bin/cede-bench
 GOLANGCI_LINT := bin/tools/golangci-lint-$(GOLANGCI_LINT_VERSION)
 BENCHSTAT     := bin/tools/benchstat-$(BENCHSTAT_VERSION)
 
@@ -50,8 +51,9 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 .PHONY: build
-build: ## build bin/cede
+build: ## build bin/cede and bin/cede-bench
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(CEDE) ./cmd/cede
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(CEDE_BENCH) ./cmd/cede-bench
 
 # The first decisions that differ are left to the report: they are a page each.
 DEMO_COMPARE = $(CEDE) compare $(DEMO_OUT)/$(1).yaml -p default -p nomad --html $(DEMO_OUT)/$(1).html $(2) \

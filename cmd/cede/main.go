@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/core/agent/driver/exec"
 )
 
@@ -14,6 +15,6 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == exec.SupervisorArg {
 		os.Exit(exec.Supervise())
 	}
-	env := cli.System()
+	env := cmdutil.System()
 	env.Exit(int(cli.Main(env)))
 }

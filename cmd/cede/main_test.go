@@ -12,6 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/cede-scheduler/cede/cmd/internal/benchcli"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	supervisor "github.com/cede-scheduler/cede/core/agent/driver/exec"
 )
 
@@ -21,7 +23,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == supervisor.SupervisorArg { // by an agent that a test runs
 		os.Exit(supervisor.Supervise())
 	}
-	testscript.Main(m, map[string]func(){"cede": main})
+	testscript.Main(m, map[string]func(){
+		"cede":       main,
+		"cede-bench": func() { env := cmdutil.System(); env.Exit(int(benchcli.Main(env))) },
+	})
 }
 
 func TestScripts(t *testing.T) {

@@ -4,25 +4,27 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 )
 
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
-func newCompletionCmd(env *Env) *cobra.Command {
+func newCompletionCmd(env *cmdutil.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
-		Short: "Print a script that completes commands in " + oneOf(shells()),
+		Short: "Print a script that completes commands in " + cmdutil.JoinOr(shells()),
 		Long: `Print a script that completes cede's commands, flags and policies.
 
   bash        source <(cede completion bash)
   zsh         cede completion zsh > "${fpath[1]}/_cede"
   fish        cede completion fish > ~/.config/fish/completions/cede.fish
   powershell  cede completion powershell | Out-String | Invoke-Expression`,
-		Args:      arguments(1, 1, "the name of a shell"),
+		Args:      cmdutil.PositionalArgs(1, 1, "the name of a shell"),
 		ValidArgs: shells(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(shells(), args[0]) {
-				return usagef("use "+oneOf(shells()), "there is no completion for %s", args[0])
+				return cmdutil.Usagef("use "+cmdutil.JoinOr(shells()), "there is no completion for %s", args[0])
 			}
 			root := cmd.Root()
 			write := map[string]func() error{
@@ -31,7 +33,7 @@ func newCompletionCmd(env *Env) *cobra.Command {
 				"fish":       func() error { return root.GenFishCompletion(env.Stdout, true) },
 				"powershell": func() error { return root.GenPowerShellCompletionWithDesc(env.Stdout) },
 			}[args[0]]
-			return writeError("standard output", write())
+			return cmdutil.WriteError("standard output", write())
 		},
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cede-scheduler/cede/cmd/internal/cli/clitest"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/policy"
@@ -37,16 +39,16 @@ func (w withFaulty) Open(ctx context.Context, r policies.Request) (*policies.Pol
 }
 
 func TestRun_FaultOfAPolicyIsExit7AndTheResultIsPrinted(t *testing.T) {
-	files := map[string]string{"s.yaml": contested + "expect: {placements: [{job: high}]}\n"}
-	w := newWorld(files, "sim", "run", "s.yaml", "-p", "faulty", "-o", "json")
-	w.Policies = withFaulty{builtIn()}
-	if code := w.run(t); code != ExitPolicy { // before the expectation, which does not hold either
-		t.Errorf("exit %d, want %d", code, ExitPolicy)
+	files := map[string]string{"s.yaml": clitest.Contested + "expect: {placements: [{job: high}]}\n"}
+	w := clitest.New(files, "sim", "run", "s.yaml", "-p", "faulty", "-o", "json")
+	w.Policies = withFaulty{clitest.BuiltIn()}
+	if code := runEnv(t, w); code != cmdutil.ExitPolicy { // before the expectation, which does not hold either
+		t.Errorf("exit %d, want %d", code, cmdutil.ExitPolicy)
 	}
-	if !strings.HasPrefix(w.out.String(), `{"version":1,"scenario":"contested","policy":"faulty"`) {
-		t.Errorf("printed %s", &w.out)
+	if !strings.HasPrefix(w.Out.String(), `{"version":1,"scenario":"contested","policy":"faulty"`) {
+		t.Errorf("printed %s", &w.Out)
 	}
-	said := w.err.String()
+	said := w.Err.String()
 	for _, want := range []string{`"Code":"expectation_failed"`, `"Code":"policy_fault"`, "out of ideas"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%s is missing in\n%s", want, said)
@@ -56,39 +58,39 @@ func TestRun_FaultOfAPolicyIsExit7AndTheResultIsPrinted(t *testing.T) {
 
 func TestRun_OnFaultSaysWhoIsAskedInstead(t *testing.T) {
 	for choice, victims := range map[string]string{"deny": "0", "default": "1"} {
-		w := newWorld(map[string]string{"s.yaml": contested}, "sim", "run", "s.yaml", "-p", "faulty", "--on-fault", choice, "-t", "{{.metrics.victims}}")
-		w.Policies = withFaulty{builtIn()}
-		if code := w.run(t); code != ExitPolicy || strings.TrimSpace(w.out.String()) != victims {
-			t.Errorf("%s: exit %d with %s victims, want %s", choice, code, strings.TrimSpace(w.out.String()), victims)
+		w := clitest.New(map[string]string{"s.yaml": clitest.Contested}, "sim", "run", "s.yaml", "-p", "faulty", "--on-fault", choice, "-t", "{{.metrics.victims}}")
+		w.Policies = withFaulty{clitest.BuiltIn()}
+		if code := runEnv(t, w); code != cmdutil.ExitPolicy || strings.TrimSpace(w.Out.String()) != victims {
+			t.Errorf("%s: exit %d with %s victims, want %s", choice, code, strings.TrimSpace(w.Out.String()), victims)
 		}
-		if instead := strings.Contains(w.err.String(), "default decided instead"); instead != (choice == "default") || instead == strings.Contains(w.err.String(), "evicts nobody") {
-			t.Errorf("%s: said %s", choice, &w.err)
+		if instead := strings.Contains(w.Err.String(), "default decided instead"); instead != (choice == "default") || instead == strings.Contains(w.Err.String(), "evicts nobody") {
+			t.Errorf("%s: said %s", choice, &w.Err)
 		}
 	}
 }
 
 func TestRun_PolicyLogNamesFaults(t *testing.T) {
-	w := newWorld(map[string]string{"s.yaml": contested}, "sim", "run", "s.yaml", "-p", "faulty", "--policy-log", "calls.jsonl", "-o", "name")
-	w.Policies = withFaulty{builtIn()}
-	if code := w.run(t); code != ExitPolicy {
-		t.Errorf("exit %d: %s", code, &w.err)
+	w := clitest.New(map[string]string{"s.yaml": clitest.Contested}, "sim", "run", "s.yaml", "-p", "faulty", "--policy-log", "calls.jsonl", "-o", "name")
+	w.Policies = withFaulty{clitest.BuiltIn()}
+	if code := runEnv(t, w); code != cmdutil.ExitPolicy {
+		t.Errorf("exit %d: %s", code, &w.Err)
 	}
-	if log := w.files["calls.jsonl"]; !strings.Contains(log, `"hook":"ScoreVictims"`) || !strings.Contains(log, `"error":"out of ideas"`) {
+	if log := w.Files["calls.jsonl"]; !strings.Contains(log, `"hook":"ScoreVictims"`) || !strings.Contains(log, `"error":"out of ideas"`) {
 		t.Errorf("wrote %s", log)
 	}
 }
 
 func TestCompare_FaultOfAPolicyIsExit7(t *testing.T) {
-	w := newWorld(map[string]string{"s.yaml": contested}, "compare", "s.yaml", "-p", "default", "-p", "faulty", "--fail-if", "policyFaults(faulty) > 0")
-	w.Policies = withFaulty{builtIn()}
-	if code := w.run(t); code != ExitPolicy { // before the condition, which holds
-		t.Errorf("exit %d, want %d", code, ExitPolicy)
+	w := clitest.New(map[string]string{"s.yaml": clitest.Contested}, "compare", "s.yaml", "-p", "default", "-p", "faulty", "--fail-if", "policyFaults(faulty) > 0")
+	w.Policies = withFaulty{clitest.BuiltIn()}
+	if code := runEnv(t, w); code != cmdutil.ExitPolicy { // before the condition, which holds
+		t.Errorf("exit %d, want %d", code, cmdutil.ExitPolicy)
 	}
-	if said := w.err.String(); !strings.Contains(said, "s.yaml under faulty, seed 0: a policy was at fault") || !strings.Contains(said, "--fail-if holds") {
+	if said := w.Err.String(); !strings.Contains(said, "s.yaml under faulty, seed 0: a policy was at fault") || !strings.Contains(said, "--fail-if holds") {
 		t.Errorf("said %s", said)
 	}
-	if !strings.Contains(w.out.String(), "policyFaults") {
-		t.Errorf("printed %s", &w.out)
+	if !strings.Contains(w.Out.String(), "policyFaults") {
+		t.Errorf("printed %s", &w.Out)
 	}
 }
 
@@ -105,36 +107,13 @@ func (s slowly) Open(ctx context.Context, r policies.Request) (*policies.Policy,
 
 func TestRun_LongRunsShowHowFarTheyAre(t *testing.T) {
 	slow := clock.NewVirtual(time.Unix(0, 0))
-	w := newWorld(map[string]string{"s.yaml": contested}, "compare", "s.yaml", "-p", "default", "-p", "nomad")
+	w := clitest.New(map[string]string{"s.yaml": clitest.Contested}, "compare", "s.yaml", "-p", "default", "-p", "nomad")
 	w.Cores, w.Clock = 1, slow
-	w.Policies = slowly{builtIn(), slow}
-	if code := w.run(t); code != ExitOK {
-		t.Fatalf("exit %d: %s", code, &w.err)
+	w.Policies = slowly{clitest.BuiltIn(), slow}
+	if code := runEnv(t, w); code != cmdutil.ExitOK {
+		t.Fatalf("exit %d: %s", code, &w.Err)
 	}
-	if said := w.err.String(); !strings.Contains(said, " of 2 runs done; contested under ") || strings.Contains(said, "\r") {
+	if said := w.Err.String(); !strings.Contains(said, " of 2 runs done; contested under ") || strings.Contains(said, "\r") {
 		t.Errorf("said %q", said)
-	}
-}
-
-// Rules that the crew follows: a core each, and no more than memory holds.
-func TestCrew_HeedsCoresAndMemory(t *testing.T) {
-	for _, tc := range []struct {
-		cores  int
-		memory int64
-		games  int
-		want   int
-	}{
-		{8, 0, 4, 4},
-		{2, 0, 4, 2},
-		{8, 1 << 40, 8, 8},
-		{8, 100 << 20, 8, 3},
-		{8, 1, 8, 1},
-	} {
-		w := newWorld(nil)
-		w.Cores, w.Memory = tc.cores, func() int64 { return tc.memory }
-		s := newSeason(&comparison{env: w.Env}, 1)
-		if got := s.crew(scenarioOf(t, contested), tc.games); got != tc.want {
-			t.Errorf("%+v: %d at a time", tc, got)
-		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/sim/compare"
 	"github.com/cede-scheduler/cede/core/sim/metrics"
@@ -23,7 +24,7 @@ func topics() []string {
 	return []string{"scenario", "jobs", "budgets", "bindings", "policies", "cases", "kubernetes", "metrics", "fail-if", "output", "exit-codes", "environment"}
 }
 
-func newHelpCmd(env *Env) *cobra.Command {
+func newHelpCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "help [TOPIC | COMMAND]",
 		Short: "Describe a command, or one of: " + strings.Join(topics(), ", "),
@@ -35,12 +36,12 @@ func newHelpCmd(env *Env) *cobra.Command {
 		if len(args) == 1 {
 			if text, ok := topic(args[0], env); ok {
 				_, err := fmt.Fprint(env.Stdout, text)
-				return writeError("standard output", err)
+				return cmdutil.WriteError("standard output", err)
 			}
 		}
 		described, rest, err := cmd.Root().Find(args)
 		if err != nil || described == nil || len(rest) > 0 {
-			return usagef("topics are "+strings.Join(topics(), ", "), "there is no help on %q", strings.Join(args, " "))
+			return cmdutil.Usagef("topics are "+strings.Join(topics(), ", "), "there is no help on %q", strings.Join(args, " "))
 		}
 		described.InitDefaultHelpFlag()
 		return described.Help()
@@ -49,7 +50,7 @@ func newHelpCmd(env *Env) *cobra.Command {
 }
 
 // topic is the text of a topic.
-func topic(name string, env *Env) (string, bool) {
+func topic(name string, env *cmdutil.Env) (string, bool) {
 	text, err := fs.ReadFile(topicFiles, "topics/"+name+".txt")
 	if err != nil {
 		return "", false
@@ -84,7 +85,7 @@ func policyList() string {
 }
 
 // metricList describes every metric, wrapped.
-func metricList(env *Env) string {
+func metricList(env *cmdutil.Env) string {
 	width := 80
 	if w := env.Width(env.Stdout); env.StdoutTerminal && w > 0 {
 		width = min(w, 120)

@@ -6,6 +6,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/clitest"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 )
 
 // Whoever waits for a job that nobody looks at is told why, once.
@@ -41,12 +44,12 @@ func TestJobRun_SaysWhyNobodyLooksAtIt(t *testing.T) {
 				_, _ = io.WriteString(w, answer)
 			}))
 			defer server.Close()
-			w := newWorld(map[string]string{"web.yaml": "id: web\ngroups: [{name: g, tasks: [{name: t, driver: sim}]}]\n"}, "job", "run", "web.yaml")
-			w.variables["CEDE_ADDR"] = server.URL
-			if code := run(t.Context(), w.Env); code != ExitOK {
-				t.Fatalf("exit %d: %s", code, w.err.String())
+			w := clitest.New(map[string]string{"web.yaml": "id: web\ngroups: [{name: g, tasks: [{name: t, driver: sim}]}]\n"}, "job", "run", "web.yaml")
+			w.Variables["CEDE_ADDR"] = server.URL
+			if code := cmdutil.Run(t.Context(), w.Env, newRootCmd); code != cmdutil.ExitOK {
+				t.Fatalf("exit %d: %s", code, w.Err.String())
 			}
-			said := strings.ReplaceAll(w.err.String(), "warning: server "+server.URL+" knows no leader: this may be old\n", "")
+			said := strings.ReplaceAll(w.Err.String(), "warning: server "+server.URL+" knows no leader: this may be old\n", "")
 			if c.want == "" && said != "" || strings.Count(said, "warning: ") > 1 || !strings.Contains(said, c.want) {
 				t.Errorf("it said %q, want %q", said, c.want)
 			}

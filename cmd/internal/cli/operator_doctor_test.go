@@ -11,6 +11,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/cede-scheduler/cede/cmd/internal/cli/clitest"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/core/storage"
 	"github.com/cede-scheduler/cede/core/storage/blob"
 	"github.com/cede-scheduler/cede/core/storage/doctor"
@@ -40,17 +42,17 @@ func stoppedServer(t *testing.T) string {
 	return dir
 }
 
-func doctorOf(t *testing.T, args ...string) (stdout, stderr string, code Exit) {
+func doctorOf(t *testing.T, args ...string) (stdout, stderr string, code cmdutil.Exit) {
 	t.Helper()
-	w := newWorld(nil, append([]string{"operator", "doctor"}, args...)...)
-	code = w.run(t)
-	return w.out.String(), w.err.String(), code
+	w := clitest.New(nil, append([]string{"operator", "doctor"}, args...)...)
+	code = runEnv(t, w)
+	return w.Out.String(), w.Err.String(), code
 }
 
 func TestDoctor_TellsWhatIsThere(t *testing.T) {
 	dir := stoppedServer(t)
 	out, errs, code := doctorOf(t, dir)
-	if code != ExitOK || errs != "" {
+	if code != cmdutil.ExitOK || errs != "" {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	for _, want := range []string{"server-1", "entries 1 to 3, term 2, 3 checked", "1, 5.9 KiB", "1 records", "Nothing is wrong."} {
@@ -66,21 +68,21 @@ func TestDoctor_DamageIsExit1WithARemedy(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, code := doctorOf(t, dir)
-	if code != ExitError || !strings.Contains(out, "damage: side file of the raft log: it is missing") || !strings.Contains(out, "remedy: ") {
+	if code != cmdutil.ExitError || !strings.Contains(out, "damage: side file of the raft log: it is missing") || !strings.Contains(out, "remedy: ") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	out, _, code = doctorOf(t, dir, "-o", "json")
 	var report doctor.Report
-	if err := json.Unmarshal([]byte(out), &report); err != nil || code != ExitError || !report.Damaged() {
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != cmdutil.ExitError || !report.Damaged() {
 		t.Errorf("exit %d, %v\n%s", code, err, out)
 	}
-	if out, _, code = doctorOf(t, dir, "-o", "yaml"); code != ExitError || !strings.Contains(out, "- severity: damage") {
+	if out, _, code = doctorOf(t, dir, "-o", "yaml"); code != cmdutil.ExitError || !strings.Contains(out, "- severity: damage") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 }
 
 func TestDoctor_OfWhatCannotBeExamined(t *testing.T) {
-	if _, errs, code := doctorOf(t, filepath.Join(t.TempDir(), "none")); code != ExitUsage || !strings.Contains(errs, "no such file or directory") {
+	if _, errs, code := doctorOf(t, filepath.Join(t.TempDir(), "none")); code != cmdutil.ExitUsage || !strings.Contains(errs, "no such file or directory") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	dir := t.TempDir()
@@ -89,7 +91,7 @@ func TestDoctor_OfWhatCannotBeExamined(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	if _, errs, code := doctorOf(t, dir); code != ExitError || !strings.Contains(errs, "stop the server first") {
+	if _, errs, code := doctorOf(t, dir); code != cmdutil.ExitError || !strings.Contains(errs, "stop the server first") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 }

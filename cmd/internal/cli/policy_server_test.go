@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cede-scheduler/cede/cmd/internal/cli/clitest"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -103,10 +105,10 @@ func TestPolicyCommands_AskTheServerAndSayWhatCameOfIt(t *testing.T) {
 		{"policy status thrifty -o name", "GET /v1/policy/thrifty", "", "thrifty@222222222222\nthrifty@111111111111\n", thriftyStatus(nil)},
 	} {
 		url, requests := policyServer(t, map[string]any{c.route: c.answer})
-		w := newWorld(nil, strings.Fields(c.args)...)
-		w.variables["CEDE_ADDR"] = url
-		if code := w.run(t); code != ExitOK || !strings.Contains(w.out.String(), c.out) {
-			t.Errorf("%s: exit %d, %s%s", c.args, code, w.out.String(), w.err.String())
+		w := clitest.New(nil, strings.Fields(c.args)...)
+		w.Variables["CEDE_ADDR"] = url
+		if code := runEnv(t, w); code != cmdutil.ExitOK || !strings.Contains(w.Out.String(), c.out) {
+			t.Errorf("%s: exit %d, %s%s", c.args, code, w.Out.String(), w.Err.String())
 		}
 		if got := requests(); len(got) != 1 || got[0].route != c.route || !strings.Contains(got[0].body[""], c.body) {
 			t.Errorf("%s: asked %+v", c.args, got)
@@ -118,19 +120,19 @@ func TestPolicyStatus_ShowsOneVersionAlone(t *testing.T) {
 	url, _ := policyServer(t, map[string]any{"GET /v1/policy/thrifty": thriftyStatus(nil)})
 	for _, c := range []struct {
 		arg  string
-		exit Exit
+		exit cmdutil.Exit
 		out  string
 	}{
-		{"thrifty@2222", ExitOK, "222222222222"},
-		{"thrifty@33", ExitNotFound, "has no version 33"},
-		{"thrifty@", ExitUsage, "takes N or N@V"},
+		{"thrifty@2222", cmdutil.ExitOK, "222222222222"},
+		{"thrifty@33", cmdutil.ExitNotFound, "has no version 33"},
+		{"thrifty@", cmdutil.ExitUsage, "takes N or N@V"},
 	} {
-		w := newWorld(nil, "policy", "status", c.arg, "--addr", url)
-		if code := w.run(t); code != c.exit || !strings.Contains(w.out.String()+w.err.String(), c.out) {
-			t.Errorf("%s: exit %d, %s%s", c.arg, code, w.out.String(), w.err.String())
+		w := clitest.New(nil, "policy", "status", c.arg, "--addr", url)
+		if code := runEnv(t, w); code != c.exit || !strings.Contains(w.Out.String()+w.Err.String(), c.out) {
+			t.Errorf("%s: exit %d, %s%s", c.arg, code, w.Out.String(), w.Err.String())
 		}
-		if versions, _, _ := strings.Cut(w.out.String(), "Checks"); strings.Contains(versions, "builtin") || strings.Contains(w.out.String(), "refused") {
-			t.Errorf("%s: shows another version: %s", c.arg, w.out.String())
+		if versions, _, _ := strings.Cut(w.Out.String(), "Checks"); strings.Contains(versions, "builtin") || strings.Contains(w.Out.String(), "refused") {
+			t.Errorf("%s: shows another version: %s", c.arg, w.Out.String())
 		}
 	}
 }
@@ -153,17 +155,17 @@ func TestPolicyStatus_ShowsChecksShadowAndDecisions(t *testing.T) {
 		}
 	})
 	url, _ := policyServer(t, map[string]any{"GET /v1/policy/thrifty": st})
-	w := newWorld(nil, "policy", "status", "thrifty", "--addr", url)
-	if code := w.run(t); code != ExitOK {
-		t.Fatal(code, w.err.String())
+	w := clitest.New(nil, "policy", "status", "thrifty", "--addr", url)
+	if code := runEnv(t, w); code != cmdutil.ExitOK {
+		t.Fatal(code, w.Err.String())
 	}
 	for _, want := range []string{
 		"111111111111", "1,200, faults 1", "out of service", "policy thrifty: trap", "2.0 KiB", "refused by s1", "by 1 of 2 servers",
 		"222222222222  s1      ok", "222222222222  s2      none yet", "it is down since noon", "111111111111  s1      refused", "trap",
 		"1,500 decisions compared, 1,499 agreed, 1 differed", "low.g[0] (priority 10, loses 3s)  nobody: g: 1 without a place", "aaaaaaaa ", "12,345", "and 2 more",
 	} {
-		if !strings.Contains(w.out.String(), want) {
-			t.Errorf("no %q in\n%s", want, w.out.String())
+		if !strings.Contains(w.Out.String(), want) {
+			t.Errorf("no %q in\n%s", want, w.Out.String())
 		}
 	}
 }
@@ -186,10 +188,10 @@ func TestPolicyLoad_SendsWhatThePolicyIsMadeOf(t *testing.T) {
 		{[]string{"default", "--config", "s.yaml"}, map[string]string{"request": `{"Builtin":"default","Config":{"halfLife":"10m"}}`}},
 	} {
 		url, requests := policyServer(t, map[string]any{"POST /v1/policies": version, "GET /v1/policy/thrifty": thriftyStatus(nil)})
-		w := newWorld(map[string]string{"s.yaml": "halfLife: 10m\n"}, append([]string{"policy", "load"}, c.args...)...)
-		w.variables["CEDE_ADDR"] = url
-		if code := w.run(t); code != ExitOK || !strings.Contains(w.out.String(), "thrifty@222222222222 is loaded (wasm) and checked by 1 of 1 servers") {
-			t.Fatalf("%v: exit %d, %s%s", c.args, code, w.out.String(), w.err.String())
+		w := clitest.New(map[string]string{"s.yaml": "halfLife: 10m\n"}, append([]string{"policy", "load"}, c.args...)...)
+		w.Variables["CEDE_ADDR"] = url
+		if code := runEnv(t, w); code != cmdutil.ExitOK || !strings.Contains(w.Out.String(), "thrifty@222222222222 is loaded (wasm) and checked by 1 of 1 servers") {
+			t.Fatalf("%v: exit %d, %s%s", c.args, code, w.Out.String(), w.Err.String())
 		}
 		got := requests()[0].body
 		for part, text := range c.want {
@@ -249,10 +251,10 @@ func TestPolicyLoad_SaysForWhomItWaits(t *testing.T) {
 		{"--timeout 2500ms", "  server s2: it is down\n", waiting},
 	} {
 		url, waits := waitingServer(t)
-		w := newWorld(nil, strings.Fields("policy load default --name p --addr "+url+" "+c.args)...)
+		w := clitest.New(nil, strings.Fields("policy load default --name p --addr "+url+" "+c.args)...)
 		w.Clock = ticking{clock.NewVirtual(time.Unix(100_000, 0))}
-		if code := w.run(t); code != ExitOK || !strings.Contains(w.out.String(), c.out) || w.err.String() != c.err {
-			t.Errorf("%s: exit %d, %s%s", c.args, code, w.out.String(), w.err.String())
+		if code := runEnv(t, w); code != cmdutil.ExitOK || !strings.Contains(w.Out.String(), c.out) || w.Err.String() != c.err {
+			t.Errorf("%s: exit %d, %s%s", c.args, code, w.Out.String(), w.Err.String())
 		}
 		if asked := waits(); asked[0] == "" {
 			t.Errorf("%s: the server was not told how long to wait: %q", c.args, asked)
@@ -265,10 +267,10 @@ func TestPolicyLoad_ARefusalIsThePolicysFaultAndNothingIsActivated(t *testing.T)
 		"s1": {OK: true}, "s2": {Error: "the same question had two answers"},
 	}}
 	url, requests := policyServer(t, map[string]any{"POST /v1/policies": refused})
-	w := newWorld(nil, "policy", "load", "default", "--name", "p", "--activate", "--addr", url)
-	if code := w.run(t); code != ExitPolicy || !strings.Contains(w.err.String(), "server s2: the same question had two answers") ||
-		!strings.Contains(w.err.String(), "refused by 1 of 2 servers") {
-		t.Errorf("exit %d: %s", code, w.err.String())
+	w := clitest.New(nil, "policy", "load", "default", "--name", "p", "--activate", "--addr", url)
+	if code := runEnv(t, w); code != cmdutil.ExitPolicy || !strings.Contains(w.Err.String(), "server s2: the same question had two answers") ||
+		!strings.Contains(w.Err.String(), "refused by 1 of 2 servers") {
+		t.Errorf("exit %d: %s", code, w.Err.String())
 	}
 	if len(requests()) != 1 {
 		t.Errorf("asked %+v", requests())
@@ -280,9 +282,9 @@ func TestPolicyCommands_TellEveryProblemOnce(t *testing.T) {
 		Code: client.CodeInvalid, Message: "a does not fit; b is not known", StatusCode: 400,
 		Details: map[string]any{"Problems": []string{"a does not fit", "b is not known"}, "Fault": "abi"},
 	}})
-	w := newWorld(nil, "policy", "load", "default", "--addr", url)
-	if code, want := w.run(t), "a does not fit\nb is not known\nerror: 2 problems\n"; code != ExitPolicy || w.err.String() != want {
-		t.Errorf("exit %d: %s", code, w.err.String())
+	w := clitest.New(nil, "policy", "load", "default", "--addr", url)
+	if code, want := runEnv(t, w), "a does not fit\nb is not known\nerror: 2 problems\n"; code != cmdutil.ExitPolicy || w.Err.String() != want {
+		t.Errorf("exit %d: %s", code, w.Err.String())
 	}
 }
 
@@ -293,25 +295,25 @@ func TestPolicyCommands_ExitCodesTellWhatIsWrong(t *testing.T) {
 	for _, c := range []struct {
 		args   string
 		answer any
-		want   Exit
+		want   cmdutil.Exit
 	}{
-		{"policy activate thrifty", nil, ExitUsage},
-		{"policy activate @1", nil, ExitUsage},
-		{"policy activate thrifty@1 --for 0s", nil, ExitUsage},
-		{"policy load default --grant all", nil, ExitUsage},
-		{"policy load default --on-fault shrug", nil, ExitUsage},
-		{"policy load gone", nil, ExitUsage},
-		{"policy activate thrifty@1", answer(client.CodeNotFound, 404, nil), ExitNotFound},
-		{"policy activate thrifty@1", answer(client.CodeConflict, 409, nil), ExitConflict},
-		{"policy activate thrifty@1", answer(client.CodeInvalid, 400, nil), ExitUsage},
-		{"policy activate thrifty@1", answer(client.CodeInvalid, 400, map[string]any{"Fault": "guest"}), ExitPolicy},
-		{"policy activate thrifty@1 --addr http://127.0.0.1:1", nil, ExitUnreachable},
+		{"policy activate thrifty", nil, cmdutil.ExitUsage},
+		{"policy activate @1", nil, cmdutil.ExitUsage},
+		{"policy activate thrifty@1 --for 0s", nil, cmdutil.ExitUsage},
+		{"policy load default --grant all", nil, cmdutil.ExitUsage},
+		{"policy load default --on-fault shrug", nil, cmdutil.ExitUsage},
+		{"policy load gone", nil, cmdutil.ExitUsage},
+		{"policy activate thrifty@1", answer(client.CodeNotFound, 404, nil), cmdutil.ExitNotFound},
+		{"policy activate thrifty@1", answer(client.CodeConflict, 409, nil), cmdutil.ExitConflict},
+		{"policy activate thrifty@1", answer(client.CodeInvalid, 400, nil), cmdutil.ExitUsage},
+		{"policy activate thrifty@1", answer(client.CodeInvalid, 400, map[string]any{"Fault": "guest"}), cmdutil.ExitPolicy},
+		{"policy activate thrifty@1 --addr http://127.0.0.1:1", nil, cmdutil.ExitUnreachable},
 	} {
 		url, _ := policyServer(t, map[string]any{"PUT /v1/policy/thrifty/activate": c.answer})
-		w := newWorld(nil, strings.Fields(c.args)...)
-		w.variables["CEDE_ADDR"] = url
-		if code := w.run(t); code != c.want || w.err.Len() == 0 {
-			t.Errorf("%s: exit %d, want %d: %s", c.args, code, c.want, w.err.String())
+		w := clitest.New(nil, strings.Fields(c.args)...)
+		w.Variables["CEDE_ADDR"] = url
+		if code := runEnv(t, w); code != c.want || w.Err.Len() == 0 {
+			t.Errorf("%s: exit %d, want %d: %s", c.args, code, c.want, w.Err.String())
 		}
 	}
 }

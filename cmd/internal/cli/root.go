@@ -1,57 +1,64 @@
 package cli
 
 import (
-	"fmt"
-	"regexp"
-	"strings"
-
 	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/agent"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/alloc"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/binding"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/budget"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/compare"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/eval"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/event"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/job"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/node"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/operator"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policy"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/priorityclass"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/server"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/sim"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/token"
 )
 
-// newRootCmd is the whole grammar.
-func newRootCmd(env *Env) *cobra.Command {
-	root := &cobra.Command{
+// Main runs the command line of env and returns the exit code.
+func Main(env *cmdutil.Env) cmdutil.Exit { return cmdutil.Main(env, newRootCmd) }
+
+// newRootCmd returns the whole command tree.
+func newRootCmd(env *cmdutil.Env) *cobra.Command {
+	root := cmdutil.NewRoot(env, &cobra.Command{
 		Use:   "cede",
-		Short: "A cluster scheduler whose preemption is a policy",
-		Long: `cede schedules work on clusters. When one is full, lower-priority work cedes its
-place to higher-priority work, and a policy decides whose.`,
-		SilenceErrors: true, SilenceUsage: true, // Main prints them
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-	}
-	root.SetIn(env.Stdin)
-	root.SetOut(env.Stdout)
-	root.SetErr(env.Stderr)
-	root.SetArgs(env.Args)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		hint := helpHint(cmd)
-		if name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --"); unknown {
-			if near := nearFlags(cmd, name); len(near) > 0 {
-				hint = "did you mean " + oneOf(near) + "?"
-			}
-		}
-		return usagef(hint, "%v", err)
+		Short: "Run a cluster scheduler with programmable preemption",
+		Long: `cede schedules jobs on the nodes of a cluster. If the cluster is full, allocations
+of lower priority cede their capacity to jobs of higher priority, and a policy
+decides which allocations are evicted. Policies are built in, or WebAssembly
+modules and processes that are loaded while the servers run.
+
+It does not build or ship images: a node runs what its drivers can start.
+
+Exit codes are the same for all commands; cede help exit-codes lists them.`,
+		Example: `  cede agent --dev
+  cede sim run scenario.yaml
+  cede job run web.hcl`,
 	})
-	root.PersistentFlags().BoolP("help", "h", false, "describe the command")
-	group(root)
 	root.AddCommand(
-		newAgentCmd(env),
-		newJobCmd(env),
-		newAllocCmd(env),
-		newEvalCmd(env),
-		newNodeCmd(env),
-		newEventCmd(env),
-		newPriorityClassCmd(env),
-		newBudgetCmd(env),
-		newClusterCmd(env),
-		newBindingCmd(env),
-		newServerCmd(env),
-		newTokenCmd(env),
-		newOperatorCmd(env),
-		newBenchCmd(env),
-		newConfigCmd(env),
-		newSimCmd(env),
-		newCompareCmd(env),
-		newPolicyCmd(env),
+		agent.NewCommand(env),
+		job.NewCommand(env),
+		alloc.NewCommand(env),
+		eval.NewCommand(env),
+		node.NewCommand(env),
+		event.NewCommand(env),
+		priorityclass.NewCommand(env),
+		budget.NewCommand(env),
+		binding.NewClusterCommand(env),
+		binding.NewCommand(env),
+		server.NewCommand(env),
+		token.NewCommand(env),
+		operator.NewCommand(env),
+		agent.NewConfigCommand(env),
+		sim.NewCommand(env),
+		compare.NewCommand(env),
+		policy.NewCommand(env),
 		newVersionCmd(env),
 		newCompletionCmd(env),
 	)
@@ -60,78 +67,12 @@ place to higher-priority work, and a policy decides whose.`,
 	return root
 }
 
-// aliases lets every list be asked for as ls, as other tools have it.
+// aliases adds the alias ls to every list command.
 func aliases(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		if sub.Name() == "list" && len(sub.Aliases) == 0 {
 			sub.Aliases = []string{"ls"}
 		}
 		aliases(sub)
-	}
-}
-
-func helpHint(cmd *cobra.Command) string {
-	return fmt.Sprintf("`%s --help` describes the command", cmd.CommandPath())
-}
-
-var longFlag = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+)`)
-
-// nearFlags are the flags of a command that may be meant by a name, as commands
-// are suggested.
-func nearFlags(cmd *cobra.Command, name string) (near []string) {
-	var names []string
-	for _, m := range longFlag.FindAllStringSubmatch(cmd.Flags().FlagUsages(), -1) {
-		names = append(names, m[1])
-	}
-	for _, flag := range nearWords(name, names) {
-		near = append(near, "--"+flag)
-	}
-	return near
-}
-
-// nearWords are those of several that may be meant by a word.
-func nearWords(word string, words []string) []string {
-	commands := &cobra.Command{SuggestionsMinimumDistance: 2}
-	for _, w := range words {
-		commands.AddCommand(&cobra.Command{Use: w, Run: func(*cobra.Command, []string) {}}) // none without Run
-	}
-	return commands.SuggestionsFor(word)
-}
-
-// group makes cmd a mere holder of commands: alone it describes itself, and
-// what it does not have is an error.
-func group(cmd *cobra.Command) {
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		hint := helpHint(cmd)
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			hint = "did you mean " + oneOf(near) + "?"
-		}
-		return usagef(hint, "%s has no command %q", cmd.CommandPath(), args[0])
-	}
-	cmd.SuggestionsMinimumDistance = 2
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-}
-
-// arguments checks how many there are; names are for the message.
-func arguments(least, most int, names string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least:
-			return usagef(helpHint(cmd), "%s takes %s: %d given", cmd.CommandPath(), names, len(args))
-		case most >= 0 && len(args) > most:
-			return usagef(helpHint(cmd), "%s takes %s: what is %q?", cmd.CommandPath(), names, strings.Join(args[most:], " "))
-		}
-		return nil
-	}
-}
-
-// complete makes a flag's values known to shells.
-func complete(cmd *cobra.Command, flag string, values []string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
-		panic(err) // there is no such flag: a slip of ours
 	}
 }

@@ -13,11 +13,10 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
-	"github.com/google/go-cmp/cmp"
 
+	"github.com/cede-scheduler/cede/cmd/internal/cli/clitest"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/core/clock"
-	"github.com/cede-scheduler/cede/core/jobspec"
-	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 // fakeServer answers with what a story says.
@@ -133,46 +132,19 @@ func (f *fakeServer) answer(t *testing.T, d *datadriven.TestData, url string) {
 
 func runStory(t *testing.T, d *datadriven.TestData, files, variables map[string]string, url string) string {
 	line, input, _ := strings.Cut(d.Input, "\n")
-	w := newWorld(files, strings.Fields(line)...)
-	w.variables = variables
+	w := clitest.New(files, strings.Fields(line)...)
+	w.Variables = variables
 	w.Stdin = strings.NewReader(input)
 	w.Clock = clock.NewVirtual(time.Unix(100_000, 0))
-	code := w.run(t)
-	text := w.out.String()
-	if w.err.Len() > 0 {
-		text += "-- stderr\n" + w.err.String()
+	code := runEnv(t, w)
+	text := w.Out.String()
+	if w.Err.Len() > 0 {
+		text += "-- stderr\n" + w.Err.String()
 	}
-	if code != ExitOK {
+	if code != cmdutil.ExitOK {
 		text += fmt.Sprintf("-- exit %d\n", code)
 	}
 	return strings.ReplaceAll(text, url, "http://SERVER")
-}
-
-// TestJobTemplates_AreJobs: what `job init` writes validates, and means the same
-// in every form.
-func TestJobTemplates_AreJobs(t *testing.T) {
-	var first *client.Job
-	for _, name := range []string{"x.hcl", "x.yaml", "x.json"} {
-		text, err := jobTemplate(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := jobspec.Load(name, []byte(text), jobspec.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := f.Model()
-		if err != nil {
-			t.Fatal(err)
-		}
-		j := jobspec.FromModel(m)
-		if first == nil {
-			first = j
-		}
-		if diff := cmp.Diff(first, j); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
 }
 
 // TestServerCommands_AreInterrupted: whoever waits for a server and is
@@ -187,19 +159,11 @@ func TestServerCommands_AreInterrupted(t *testing.T) {
 				<-r.Context().Done()
 			}))
 			defer server.Close()
-			w := newWorld(nil, strings.Fields(args)...)
-			w.variables["CEDE_ADDR"] = server.URL
-			if code := run(ctx, w.Env); code != ExitInterrupted {
-				t.Errorf("exit %d: %s", code, w.err.String())
+			w := clitest.New(nil, strings.Fields(args)...)
+			w.Variables["CEDE_ADDR"] = server.URL
+			if code := cmdutil.Run(ctx, w.Env, newRootCmd); code != cmdutil.ExitInterrupted {
+				t.Errorf("exit %d: %s", code, w.Err.String())
 			}
 		})
-	}
-}
-
-// What the server calls stale=true is --stale on the command line.
-func TestServerError_SpeaksOfFlags(t *testing.T) {
-	e := serverError(&client.Error{Code: client.CodeNoLeader, Message: "no", Hint: "ask another server; stale=true reads what is here"})
-	if want := "ask another server; --stale reads what is here"; e.Hint != want || e.Exit != ExitUnreachable {
-		t.Errorf("exit %d, %q", e.Exit, e.Hint)
 	}
 }

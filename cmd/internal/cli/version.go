@@ -3,28 +3,29 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 )
 
-func newVersionCmd(env *Env) *cobra.Command {
+func newVersionCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Say which cede this is",
-		Args:  arguments(0, 0, "no arguments"),
+		Args:  cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}
-	out := outputFlags(cmd, env)
+	out := cmdutil.OutputFlags(cmd, env)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		if err := out.resolve(); err != nil {
+		if err := out.Resolve(); err != nil {
 			return err
 		}
 		b := env.Build
-		return out.show(document{
-			data:  b,
-			names: []string{b.Version},
-			page: func(p page) {
+		return out.Show(cmdutil.Document{
+			Data:  b,
+			Names: []string{b.Version},
+			Page: func(p cmdutil.Page) {
 				t := &term.Table{Columns: []term.Column{{Title: "VERSION"}, {Title: "COMMIT"}, {Title: "DATE"}, {Title: "GO"}, {Title: "PLATFORM"}}}
 				t.Row(b.Version, b.Commit, b.Date, b.Go, b.Platform)
-				p.table(t)
+				p.Table(t)
 			},
 		})
 	}

@@ -1,0 +1,109 @@
+package benchcli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/bench"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+)
+
+func newChurnCmd(env *cmdutil.Env) *cobra.Command {
+	c := bench.ChurnConfig{}
+	cmd := &cobra.Command{
+		Use:   "churn",
+		Short: "The day of a large cluster: heartbeats, jobs that come and go, and readers",
+		Long: `The day of a large cluster. It is filled with jobs whose instances nodes start and
+report; then single jobs are submitted one after the other, while nothing else
+happens; then jobs of ten instances come and go at a steady rate while others read.
+
+Latencies are those that a client sees, over HTTP. The memory is what a server's process
+has resident, at most and at the end; without --servers the server is in this process,
+and the simulated nodes are in that figure as well.`,
+		Example: "  cede-bench churn\n  cede-bench churn --nodes 1000 --allocs 10000 --for 30s\n  cede-bench churn --servers 1\n  cede-bench churn --addr http://127.0.0.1:4646 --metrics 127.0.0.1:4649",
+		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
+	}
+	b := benchFlags(cmd, env, 10_000)
+	f := cmd.Flags()
+	f.IntVar(&c.Allocs, "allocs", 100_000, "fill the cluster with `N` instances")
+	f.IntVar(&c.Each, "each", 100, "of jobs of `N` instances")
+	f.DurationVar(&c.For, "for", time.Minute, "let jobs come and go for `DURATION`")
+	f.Float64Var(&c.Rate, "rate", 10, "submit `N` jobs a second meanwhile")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := b.check("allocs", c.Allocs, "each", c.Each); err != nil {
+			return err
+		}
+		if c.For < time.Second || c.Rate <= 0 {
+			return cmdutil.Usagef("ask for at least 1s, and for more than 0 jobs a second", "--for %v --rate %v: nothing would come and go", c.For, c.Rate)
+		}
+		c.Nodes, c.Seed = b.nodes, b.seed
+		var r *bench.ChurnResult
+		err := b.on(cmd.Context(), func(*bench.Options) {}, func(t *bench.Target) (err error) {
+			r, err = bench.Churn(cmd.Context(), t, c)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return b.out.Show(cmdutil.Document{Data: r, Names: []string{"churn"}, Page: func(p cmdutil.Page) { churnPage(p, r) }})
+	}
+	return cmd
+}
+
+func churnPage(p cmdutil.Page, r *bench.ChurnResult) {
+	fillPage(p, r.Fill)
+	p.Title("Churn")
+	c := &r.Churn
+	p.Properties("for", seconds(c.Seconds), "jobs", cmdutil.Thousands(c.Jobs), "instances", cmdutil.Thousands(c.Allocs), "log entries", cmdutil.Thousands(int(c.Entries)),
+		"planned in vain", vain(c.Conflicts),
+		"heartbeats a second", fmt.Sprintf("%.0f", r.Heartbeats), "requests of nodes that failed", fmt.Sprint(r.HeartbeatFailures),
+		"processors used", some(r.CPU), "memory at the end", memory(r))
+	p.Title("Latencies, as a client sees them")
+	latencyTable(p, "OF", []latency{
+		{"submitted to placed, idle", r.Idle},
+		{"submitted to placed, churn", c.Placed},
+		{"register a job", c.Register},
+		{"status of a job", c.Status},
+		{"list of 100 jobs", c.List},
+		{"register a node, all at once", r.Joined},
+		{"heartbeat of a node", c.Heartbeat},
+	})
+}
+
+// memory is what a server's process has resident after the churn, and what that is of;
+// "": nobody knows.
+func memory(r *bench.ChurnResult) string {
+	switch {
+	case r.MemoryEndBytes == 0:
+		return ""
+	case r.OwnProcess:
+		return cmdutil.FormatBytes(r.MemoryEndBytes) + ", of the server's process alone"
+	}
+	return cmdutil.FormatBytes(r.MemoryEndBytes) + ", of the server and the simulated nodes"
+}
+
+// latency is what was measured of something.
+type latency struct {
+	of string
+	bench.Latency
+}
+
+func latencyTable(p cmdutil.Page, title string, list []latency) {
+	t := cmdutil.NewTable(title, "COUNT>", "P50>", "P99>", "MAX>")
+	for _, l := range list {
+		t.Row(l.of, fmt.Sprint(l.Count), milliseconds(l.P50), milliseconds(l.P99), milliseconds(l.Max))
+	}
+	p.Table(t)
+}
+
+func milliseconds(ms float64) string { return fmt.Sprintf("%.1f ms", ms) }
+
+// some is a measure that may be absent.
+func some(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", v)
+}

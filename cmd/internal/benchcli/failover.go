@@ -1,0 +1,86 @@
+package benchcli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/bench"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+)
+
+func newFailoverCmd(env *cmdutil.Env) *cobra.Command {
+	c := bench.FailoverConfig{}
+	cmd := &cobra.Command{
+		Use:   "failover",
+		Short: "How long a pool of three takes no writes after its leader is killed",
+		Long: `How long a pool of three takes no writes after its leader is killed. Three servers
+run on loopback, each in a process of its own with its log on the disk, while clients
+register jobs and simulated nodes run them. The leader is killed (SIGKILL), comes
+back, and so on.
+
+Times are from the signal. The first write is that of callers who ask both servers
+that are left all the time; an ordinary client asks one after the other and waits
+between. In the end every write that was acknowledged must be there, every evaluation
+must have ended, and all servers must have the same state; else it fails.`,
+		Example: "  cede-bench failover\n  cede-bench failover --rounds 50\n  cede-bench failover --election 250ms -o json",
+		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
+	}
+	out := cmdutil.OutputFlags(cmd, env)
+	f := cmd.Flags()
+	f.IntVar(&c.Rounds, "rounds", 10, "kill the leader `N` times")
+	f.IntVar(&c.Writers, "writers", 4, "have `N` clients register jobs meanwhile")
+	f.IntVar(&c.Nodes, "nodes", 10, "simulate `N` nodes")
+	f.DurationVar(&c.Election, "election", 500*time.Millisecond, "have servers wait for `DURATION` without word of the leader before they elect another")
+	f.StringVar(&c.Dir, "data-dir", "", "make the servers' temporary folder in `DIR`: the disk that is measured (default the system's)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		for name, n := range map[string]int{"rounds": c.Rounds, "writers": c.Writers, "nodes": c.Nodes} {
+			if n < 1 {
+				return cmdutil.Usagef("ask for 1 or more", "--%s %d: there would be nothing to measure", name, n)
+			}
+		}
+		if c.Election < 100*time.Millisecond {
+			return cmdutil.Usagef("ask for 100ms or more", "--election %v: a pool would elect all the time", c.Election)
+		}
+		r, err := failover(cmd, env, c)
+		if err != nil {
+			return err
+		}
+		return out.Show(cmdutil.Document{Data: r, Names: []string{"failover"}, Page: func(p cmdutil.Page) { failoverPage(p, r) }})
+	}
+	return cmd
+}
+
+func failover(cmd *cobra.Command, env *cmdutil.Env, c bench.FailoverConfig) (r *bench.FailoverResult, err error) {
+	if c.Program, err = serverBinary(); err != nil {
+		return nil, err
+	}
+	env.HandlesInterrupt.Store(true) // there are processes to end
+	progress := env.Progress()
+	defer progress.Done()
+	c.Show = func(what string, done, total int) {
+		progress.Show(func(elapsed time.Duration) string {
+			return fmt.Sprintf("%s: %d of %d, %v", what, done, total, elapsed.Round(time.Second))
+		})
+	}
+	r, err = bench.Failover(cmd.Context(), c)
+	return r, cmdutil.InterruptError(cmd.Context(), err)
+}
+
+func failoverPage(p cmdutil.Page, r *bench.FailoverResult) {
+	p.Properties("rounds", cmdutil.Thousands(r.Rounds), "writes acknowledged", cmdutil.Thousands(int(r.Acknowledged)), "refused", cmdutil.Thousands(int(r.Failed)), "lost", "0",
+		"state of every server", r.StateHash)
+	p.Title("After the leader was killed")
+	latencyTable(p, "STEP", []latency{
+		{"an election begins", r.Noticed},
+		{"a server is elected", r.Elected},
+		{"it takes writes", r.Ready},
+		{"first committed write", r.Write},
+		{"first of an ordinary client", r.Client},
+		{"each ordinary client's first", r.Clients},
+	})
+}

@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/app"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// envConfig is the variable that names configuration files, as -c does.
+const envConfig = "CEDE_CONFIG"
+
+func NewCommand(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Run a server, a node, or both in one process",
+		Long: `Run a server, a node, or both in one process, as the configuration says.
+
+With --dev it is both, for a try: on this machine alone, with a data directory
+that goes when it ends, every policy there is, and eviction on for every type of
+job.
+
+SIGHUP, or POST /v1/agent/reload, reads the configuration again: log level,
+certificates, rates, workers and policies are taken over, whatever else differs is
+refused by name. With server.workers: 0 a server works on no evaluations until it reads
+another number; without the key it works on half as many as it has processors. SIGINT and SIGTERM stop it in order; a second one stops it at
+once.`,
+		Example: `  cede agent --dev
+  cede agent -c /etc/cede/cede.yaml
+  cede agent --dev --set listen.http=127.0.0.1:5000 --set listen.metrics=`,
+		Args: cmdutil.PositionalArgs(0, 0, "no arguments"),
+	}
+	from := sourceFlags(cmd, env)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := from.load(true)
+		if err != nil {
+			return err
+		}
+		reload := make(chan os.Signal, 1)
+		signal.Notify(reload, syscall.SIGHUP)
+		defer signal.Stop(reload)
+		env.HandlesInterrupt.Store(true)
+		return app.Run(cmd.Context(), app.Options{
+			Config: c, Build: env.Build, Stderr: env.Stderr, Terminal: env.StderrTerminal, Getenv: env.Getenv,
+		}, reload, func(p *app.Process) { printBanner(env, c, p.URL()) })
+	}
+	return cmd
+}
+
+// printBanner tells a newcomer where to go on.
+func printBanner(env *cmdutil.Env, c *config.Loaded, url string) {
+	if !c.Dev {
+		return // the log tells
+	}
+	address := ""
+	if url != client.DefaultAddress {
+		address = "  export CEDE_ADDR=" + url + "\n"
+	}
+	_, _ = fmt.Fprintf(env.Stdout, `cede is ready at %s
+A server and a node, on this machine alone; all of it goes when this ends (Ctrl-C).
+
+Try, in another terminal:
+%s  cede job init && cede job run job.hcl
+  cede alloc list
+  cede policy list
+`, url, address)
+}
+
+// sources are the flags that say where a configuration is read.
+type sources struct {
+	env   *cmdutil.Env
+	files []string
+	set   []string
+	dev   bool
+}
+
+func sourceFlags(cmd *cobra.Command, env *cmdutil.Env) *sources {
+	s := &sources{env: env}
+	f := cmd.Flags()
+	f.StringArrayVarP(&s.files, "config", "c", nil, "read the YAML file or folder `FILE`; may be repeated, later ones win (default $"+envConfig+")")
+	f.StringArrayVar(&s.set, "set", nil, "set one `KEY=VALUE`, such as log.level=debug; may be repeated")
+	f.BoolVar(&s.dev, "dev", false, "a server and a node for a try, with nothing kept")
+	return s
+}
+
+// load reads the configuration; what is wrong with it is told all at once,
+// and with look what is wrong with the files that it names.
+func (s *sources) load(look bool) (*config.Loaded, error) {
+	src := config.Sources{Look: look, Files: s.files, Environ: s.env.Environ(), Flags: map[string]string{}, Dev: s.dev}
+	if len(src.Files) == 0 {
+		for name := range strings.SplitSeq(s.env.Getenv(envConfig), string(os.PathListSeparator)) {
+			if name != "" {
+				src.Files = append(src.Files, name)
+			}
+		}
+	}
+	for _, text := range s.set {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" {
+			return nil, cmdutil.Usagef("write --set log.level=debug", "--set %s: want KEY=VALUE", text)
+		}
+		src.Flags[key] = value
+	}
+	c, err := config.Load(src)
+	if err != nil {
+		return nil, invalidConfig(err)
+	}
+	return c, nil
+}

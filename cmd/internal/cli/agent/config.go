@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+)
+
+func NewConfigCommand(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check and show the configuration of `cede agent`",
+		Example: `  cede config validate -c /etc/cede/cede.yaml
+  cede config show -c /etc/cede/cede.yaml`,
+	}
+	cmdutil.MakeGroup(cmd)
+	cmd.AddCommand(newConfigValidateCmd(env), newConfigShowCmd(env))
+	return cmd
+}
+
+func newConfigValidateCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "validate [FILE...]",
+		Short: "Say everything that is wrong with a configuration",
+		Long: `Say everything that is wrong with a configuration: keys that there are not, with
+what may have been meant, values that are none, what does not belong together, and
+files of certificates and keys that are missing or do not fit.
+What is allowed and open to whoever reaches it is told as a warning. FILE is a YAML
+file or a folder of them, as -c. Exits 2 when anything is wrong.`,
+		Example: "  cede config validate /etc/cede/cede.yaml",
+		Args:    cmdutil.PositionalArgs(0, -1, "files"),
+	}
+	out := cmdutil.OutputFlags(cmd, env)
+	from := sourceFlags(cmd, env)
+	var away bool
+	cmd.Flags().BoolVar(&away, "no-files", false, "do not look into the files of certificates and keys: they are on another machine")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		from.files = append(from.files, args...)
+		c, err := from.load(!away)
+		if err != nil {
+			return err
+		}
+		for _, w := range c.Warnings() {
+			env.Warn(w.String())
+		}
+		return out.Show(cmdutil.Document{
+			Data:  struct{ Valid, Server, Node, Member bool }{true, c.Server.Enabled, c.Client.Enabled, c.Member.Enabled},
+			Names: from.files,
+			Page:  func(p cmdutil.Page) { p.Printf("The configuration is valid: %s.\n", role(c)) },
+		})
+	}
+	return cmd
+}
+
+// role is what a process of this configuration is.
+func role(c *config.Loaded) string {
+	var parts []string
+	for _, p := range []struct {
+		on   bool
+		name string
+	}{{c.Server.Enabled, "a server"}, {c.Client.Enabled, "a node"}, {c.Member.Enabled, "a member cluster's agent"}} {
+		if p.on {
+			parts = append(parts, p.name)
+		}
+	}
+	return strings.Join(parts, " and ")
+}
+
+func newConfigShowCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Print every value and where it came from",
+		Long: `Print every key of the configuration with its value and where that came from: the
+default, a line of a file, a variable, or the command line. Secrets are not shown.`,
+		Example: "  cede config show -c /etc/cede/cede.yaml\n  CEDE_LOG__LEVEL=debug cede config show --dev",
+		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
+	}
+	out := cmdutil.OutputFlags(cmd, env)
+	from := sourceFlags(cmd, env)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		c, err := from.load(false)
+		if err != nil {
+			return err
+		}
+		values := c.Values()
+		names := make([]string, len(values))
+		for i, v := range values {
+			names[i] = v.Key
+		}
+		return out.Show(cmdutil.Document{Data: values, Names: names, Page: func(p cmdutil.Page) {
+			t := &term.Table{Columns: []term.Column{{Title: "KEY"}, {Title: "VALUE"}, {Title: "SOURCE"}}}
+			for _, v := range values {
+				t.Row(v.Key, valueText(v.Value), v.Source)
+			}
+			p.Table(t)
+		}})
+	}
+	return cmd
+}
+
+// valueText is a value as a table has it.
+func valueText(v any) string {
+	text := strings.TrimPrefix(fmt.Sprint(v), "map[]")
+	if text == "" || text == "[]" {
+		return "-"
+	}
+	return text
+}
+
+// invalidConfig is a configuration that does not validate.
+func invalidConfig(err error) error {
+	var e *config.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	hint := "`cede config show --dev` lists every key"
+	if !slices.ContainsFunc(e.Problems, func(p config.Problem) bool { return p.Key != "" }) {
+		hint = "check the path, and that what is there is YAML"
+	}
+	noun := "problems"
+	if len(e.Problems) == 1 {
+		noun = "problem"
+	}
+	return &cmdutil.Error{
+		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Details: e.Problems,
+		Message: fmt.Sprintf("the configuration has %d %s", len(e.Problems), noun),
+		Hint:    hint,
+		Lines:   strings.Split(e.Error(), "\n"), Err: err,
+	}
+}

@@ -1,0 +1,158 @@
+package alloc
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/apiview"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func NewCommand(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "alloc",
+		Short: "Look at allocations: where instances run, what they say, who made room",
+		Long: `Look at allocations: where instances run, what they say, who made room.
+
+An allocation is one instance of a group on a node. Ids may be shortened to any
+prefix that is unique, as tables do.`,
+		Example: "  cede alloc list --job web\n  cede alloc status 9d21\n  cede alloc logs 9d21 -f",
+	}
+	cmdutil.MakeGroup(cmd)
+	cmd.AddCommand(newAllocListCmd(env), newAllocStatusCmd(env), newAllocStopCmd(env), newAllocLogsCmd(env))
+	return cmd
+}
+
+func newAllocListCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List allocations, the newest first",
+		Long: `List allocations, the newest first: those that run or start, with --all the
+others as well.`,
+		Example: "  cede alloc list\n  cede alloc list --job web --all\n  cede alloc list --node n1 -o name",
+		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
+	}
+	job := cmd.Flags().String("job", "", "those of this `JOB` alone")
+	node := cmd.Flags().String("node", "", "those on this `NODE` alone")
+	every := cmd.Flags().Bool("all", false, "those that have ended as well")
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, _ []string) (cmdutil.Document, error) {
+		list, err := listAllocations(ctx, c, *job, *node)
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		list = slices.DeleteFunc(list, func(a *client.AllocationStub) bool {
+			return !*every && !apiview.IsLive(a.ClientStatus)
+		})
+		slices.SortStableFunc(list, func(a, b *client.AllocationStub) int {
+			return cmp.Or(cmp.Compare(b.CreateIndex, a.CreateIndex), strings.Compare(a.Name, b.Name))
+		})
+		return cmdutil.Document{Data: list, Names: cmdutil.NamesOf(list, func(a *client.AllocationStub) string { return a.ID }), Page: func(p cmdutil.Page) {
+			shown := list
+			if len(shown) > cmdutil.MaxList && !p.Wide {
+				shown = shown[:cmdutil.MaxList]
+			}
+			if len(shown) == 0 && !p.NoHeaders {
+				p.Printf("There are no allocations that run; --all lists those that have ended\n")
+				return
+			}
+			apiview.AllocTable(p, env, shown, *job != "")
+			p.Omitted(len(list), len(shown))
+		}}, nil
+	})
+}
+
+func listAllocations(ctx context.Context, c *cmdutil.Connection, job, node string) ([]*client.AllocationStub, error) {
+	api, err := c.Dial()
+	if err != nil {
+		return nil, err
+	}
+	var list []*client.AllocationStub
+	if job == "" {
+		list, err = cmdutil.ListAll(ctx, c.QueryOptions(), api.Allocations().List)
+	} else {
+		var found *client.Job
+		if found, err = apiview.FindJob(ctx, c, job); err == nil {
+			list, _, err = api.Jobs().Allocations(ctx, found.ID, &client.QueryOptions{Namespace: found.Namespace})
+		}
+	}
+	if err != nil || node == "" {
+		return list, cmdutil.InterruptError(ctx, err)
+	}
+	on, err := apiview.FindNode(ctx, c, node)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list, func(a *client.AllocationStub) bool { return a.NodeID != on.ID }), nil
+}
+
+func newAllocStatusCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "status ID",
+		Short:   "Describe an allocation: where it is, how it does, whom it evicted",
+		Example: "  cede alloc status 9d21\n  cede alloc status 9d21 -o json",
+		Args:    cmdutil.PositionalArgs(1, 1, "one allocation"),
+	}
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
+		a, err := apiview.FindAlloc(ctx, c, args[0])
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		return cmdutil.Document{Data: a, Names: []string{a.ID}, Page: func(p cmdutil.Page) { allocPage(p, env, a) }}, nil
+	})
+}
+
+func allocPage(p cmdutil.Page, env *cmdutil.Env, a *client.Allocation) {
+	node := a.NodeID
+	if a.NodeName != "" && a.NodeName != a.NodeID {
+		node = a.NodeName + " (" + p.ID(a.NodeID) + ")"
+	}
+	var ports, devices []string
+	for _, port := range a.Ports {
+		ports = append(ports, fmt.Sprint(port))
+	}
+	for _, d := range a.Devices {
+		devices = append(devices, fmt.Sprintf("%s=%d", d.ID, d.Count))
+	}
+	score := ""
+	if p.Wide {
+		score = fmt.Sprintf("%.4f", a.Score)
+	}
+	p.Properties("id", a.ID, "name", a.Name, "job", a.JobID, "namespace", a.Namespace, "version", fmt.Sprint(a.JobVersion),
+		"group", a.TaskGroup, "priority", fmt.Sprint(a.Priority), "node", node, "evaluation", a.EvalID,
+		"desired", cmdutil.WithReason(a.DesiredStatus, a.DesiredDescription), "status", cmdutil.WithReason(a.ClientStatus, a.ClientDescription),
+		"resources", cmdutil.FormatResources(a.ResourceUse), "ports", strings.Join(ports, ", "), "devices", strings.Join(devices, ", "), "score", score,
+		"created", env.TimeAndAge(a.CreateTime), "started", env.TimeAndAge(a.StartTime), "ended", env.TimeAndAge(a.EndTime),
+		"evicted", p.IDs(a.PreemptedAllocations), "evicted for", p.ID(a.PreemptedByAllocation), "policy", a.PolicyVersion)
+}
+
+func newAllocStopCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "stop ID",
+		Short:   "Stop an allocation; its job gets another",
+		Example: "  cede alloc stop 9d21",
+		Args:    cmdutil.PositionalArgs(1, 1, "one allocation"),
+	}
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
+		a, err := apiview.FindAlloc(ctx, c, args[0])
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		answer, err := c.Client.Allocations().Stop(ctx, a.ID, &client.WriteOptions{Namespace: a.Namespace})
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		v := struct {
+			AllocID string
+			*client.AllocStopResponse
+		}{a.ID, answer}
+		return cmdutil.Document{Data: v, Names: []string{a.ID}, Page: func(p cmdutil.Page) {
+			p.Printf("Allocation %s (%s) stops; evaluation %s looks for a place for another\n", p.ID(a.ID), a.Name, p.ID(answer.EvalID))
+		}}, nil
+	})
+}

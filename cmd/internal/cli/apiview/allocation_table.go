@@ -1,0 +1,63 @@
+package apiview
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// IsLive is whether an allocation has not ended, as far as anybody knows.
+func IsLive(status string) bool {
+	return status == "running" || status == "pending" || status == "unknown"
+}
+
+// AllocTable lists allocations. Those of one job need not name it.
+func AllocTable(p cmdutil.Page, env *cmdutil.Env, list []*client.AllocationStub, ofJob bool) {
+	titles := []string{"ALLOC ID", "JOB", "GROUP", "NODE", "PRIORITY>", "DESIRED", "STATUS", "AGE>", "NOTE"}
+	if p.Wide {
+		titles = append(titles, "NAME", "VERSION>", "EVAL", "PREEMPTED", "PREEMPTED BY")
+	}
+	if ofJob {
+		titles = slices.Delete(titles, 1, 2)
+	}
+	t := cmdutil.NewTable(titles...)
+	for _, a := range list {
+		cells := []term.Cell{
+			cmdutil.Cell(p.ID(a.ID)), cmdutil.Cell(a.JobID), cmdutil.Cell(a.TaskGroup), cmdutil.Cell(AllocNode(p, a)), cmdutil.Cell(fmt.Sprint(a.Priority)),
+			cmdutil.StatusCell(a.DesiredStatus), cmdutil.StatusCell(a.ClientStatus), cmdutil.Cell(env.Age(a.CreateTime)), cmdutil.Cell(allocNote(p, a)),
+		}
+		if p.Wide {
+			cells = append(cells, cmdutil.Cell(a.Name), cmdutil.Cell(fmt.Sprint(a.JobVersion)), cmdutil.Cell(a.EvalID), cmdutil.Cell(p.IDs(a.PreemptedAllocations)), cmdutil.Cell(a.PreemptedByAllocation))
+		}
+		if ofJob {
+			cells = slices.Delete(cells, 1, 2)
+		}
+		t.Cells(cells...)
+	}
+	p.Table(t)
+}
+
+// AllocNode is where an allocation is, by the name that people gave the machine.
+func AllocNode(p cmdutil.Page, a *client.AllocationStub) string {
+	if p.Wide {
+		return a.NodeID
+	}
+	return cmp.Or(a.NodeName, p.ID(a.NodeID))
+}
+
+// allocNote is what is worth saying of an allocation.
+func allocNote(p cmdutil.Page, a *client.AllocationStub) string {
+	switch {
+	case a.PreemptedByAllocation != "":
+		return "evicted for " + p.ID(a.PreemptedByAllocation)
+	case len(a.PreemptedAllocations) > 0:
+		return "evicted " + p.IDs(a.PreemptedAllocations)
+	case a.ClientDescription != "":
+		return a.ClientDescription
+	}
+	return a.DesiredDescription
+}

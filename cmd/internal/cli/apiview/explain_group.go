@@ -1,0 +1,76 @@
+package apiview
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// ExplainGroup says why instances of a group found no place, node by node.
+func ExplainGroup(p cmdutil.Page, name string, n int, m *client.AllocationMetric) {
+	indent := "  "
+	if p.NoHeaders {
+		indent = ""
+	}
+	missing := ""
+	if n > 0 {
+		missing = " (" + cmdutil.Count(n, "instance", "instances") + ")"
+	}
+	p.Printf("%s%s%s: %s\n", indent, name, missing, cmp.Or(m.Explanation, "no node was suitable"))
+	reasons := cmdutil.NewTable("NODES>", "WHY")
+	for _, part := range []struct {
+		words  string
+		counts map[string]int
+	}{
+		{"lack %s", m.DimensionExhausted}, {"%s", m.NotReady}, {"excluded by %s", m.ConstraintFiltered}, {"eviction does not help: %s", m.Preemption},
+	} {
+		keys := slices.SortedFunc(maps.Keys(part.counts), func(a, b string) int {
+			return cmp.Or(cmp.Compare(part.counts[b], part.counts[a]), strings.Compare(a, b))
+		})
+		for _, k := range keys {
+			reasons.Row(fmt.Sprint(part.counts[k]), fmt.Sprintf(part.words, k))
+		}
+	}
+	if m.NoEviction != "" {
+		reasons.Row("all", "nobody is evicted: "+WithRemedy(m.NoEviction))
+	}
+	if reasons.Len() > 0 {
+		p.Table(reasons)
+	}
+	if len(m.Samples) == 0 {
+		return
+	}
+	samples := cmdutil.NewTable("NODE", "WHY NOT")
+	for i, s := range m.Samples {
+		if i == cmdutil.MaxRows && !p.Wide {
+			break
+		}
+		samples.Row(p.ID(s.NodeID), s.Reason)
+	}
+	p.Table(samples)
+}
+
+// preemptionOff is how a server says that preemption is off for a type of job, or
+// for bindings.
+var preemptionOff = regexp.MustCompile(`^preemption is off for (?:([a-z]+) jobs|(binding)s)$`)
+
+// preemptionHold is how a server says that what a plan left without a place evicts nobody.
+const preemptionHold = "the job was run by a plan that did not show whom this would evict"
+
+// WithRemedy is why nobody is evicted, with what to do about it where that is a switch.
+func WithRemedy(why string) string {
+	if why == preemptionHold {
+		return why + "; cede job plan shows it now"
+	}
+	m := preemptionOff.FindStringSubmatch(why)
+	if m == nil {
+		return why
+	}
+	return why + "; switch it on: cede operator scheduler set --preempt-" + m[1] + m[2]
+}

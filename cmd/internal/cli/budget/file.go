@@ -1,0 +1,129 @@
+package budget
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// readBudgets reads a file of disruption budgets, strictly, and checks them.
+func readBudgets(file string, text []byte) ([]*client.Budget, error) {
+	ps := &cmdutil.FileProblems{}
+	var list []*client.Budget
+	seen := map[[2]string]bool{}
+	for _, n := range ps.ParseEntries(text, cmdutil.FileKind{Singular: "a disruption budget", Plural: "budgets", Example: "{name: web, labels: {app: web}, minAvailable: 1}"}) {
+		b := decodeBudget(ps, n)
+		key := [2]string{b.Namespace, b.Name}
+		if seen[key] && b.Name != "" {
+			ps.Add(n.Line, "%q is there already; name each budget of a namespace once", b.Name)
+		}
+		seen[key] = true
+		list = append(list, b)
+	}
+	return list, ps.Err(file, "`cede budget apply --help` describes the file")
+}
+
+// decodeBudget reads one budget, as scenarios write them.
+func decodeBudget(ps *cmdutil.FileProblems, n *yaml.Node) *client.Budget {
+	b := &client.Budget{}
+	given := ps.ParseFields(n, "a budget", []cmdutil.FileField{
+		{Name: "name", Read: cmdutil.StringInto(&b.Name)},
+		{Name: "namespace", Read: cmdutil.StringInto(&b.Namespace)},
+		{Name: "labels", Read: cmdutil.DecodeInto(&b.Labels, "write a mapping of texts such as {app: web}")},
+		{Name: "minAvailable", Read: intoBound(&b.MinAvailable)},
+		{Name: "maxUnavailable", Read: intoBound(&b.MaxUnavailable)},
+		{Name: "maxEvictions", Read: intoEvictions(&b.MaxEvictions)},
+		{Name: "window", Read: intoWindow(&b.Window)},
+		{Name: "enforcement", Read: cmdutil.OneOfInto(&b.Enforcement, client.EnforceBestEffort, client.EnforceStrict)},
+	})
+	if b.Name == "" {
+		ps.Add(n.Line, "%s", cmdutil.NameRequired)
+	}
+	if !given["labels"] && !given["maxEvictions"] {
+		ps.Add(n.Line, "labels are missing; name those of the allocations that are meant, such as {app: web}")
+	}
+	if !given["maxEvictions"] && given["minAvailable"] == given["maxUnavailable"] {
+		ps.Add(n.Line, "it has both or neither of minAvailable and maxUnavailable; write one of them")
+	}
+	if given["maxEvictions"] && (given["minAvailable"] || given["maxUnavailable"]) {
+		ps.Add(n.Line, "maxEvictions and the other bounds exclude each other; write two budgets")
+	}
+	if given["maxEvictions"] != given["window"] {
+		ps.Add(n.Line, "maxEvictions and window go together; write both, such as maxEvictions: 5 and window: 1h")
+	}
+	return b
+}
+
+// intoBound reads a number, or a share of what is wanted.
+func intoBound(to *client.Bound) func(*yaml.Node) string {
+	return func(value *yaml.Node) string {
+		digits, percent := strings.CutSuffix(value.Value, "%")
+		n, err := strconv.ParseInt(digits, 10, 32)
+		if value.Kind != yaml.ScalarNode || err != nil || n < 0 || percent && n > 100 {
+			return `is no bound; write a number such as 2, or a share from "0%" to "100%"`
+		}
+		*to = client.Bound(value.Value)
+		return ""
+	}
+}
+
+func intoEvictions(to **int) func(*yaml.Node) string {
+	return func(value *yaml.Node) string {
+		n := 0
+		if value.Decode(&n) != nil || n < 0 {
+			return "is no number; write how many may be evicted in the window, such as 5"
+		}
+		*to = &n
+		return ""
+	}
+}
+
+func intoWindow(to *time.Duration) func(*yaml.Node) string {
+	return func(value *yaml.Node) (wrong string) {
+		var err error
+		if *to, err = time.ParseDuration(value.Value); err != nil || *to <= 0 {
+			return "is no time; write one such as 1h or 90s"
+		}
+		return ""
+	}
+}
+
+// keeps is what a budget asks for, in few words.
+func keeps(b *client.Budget) string {
+	switch {
+	case b.MinAvailable != "":
+		return "at least " + string(b.MinAvailable)
+	case b.MaxEvictions != nil:
+		return fmt.Sprintf("at most %d evictions in %s", *b.MaxEvictions, b.Window)
+	}
+	return "at most " + string(b.MaxUnavailable) + " missing"
+}
+
+// selector is what a budget is about.
+func selector(b *client.Budget) string {
+	if len(b.Labels) == 0 {
+		return "all of the namespace"
+	}
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(b.Labels)) {
+		list = append(list, key+"="+b.Labels[key])
+	}
+	return strings.Join(list, ",")
+}
+
+// enforcement is how strictly a budget is kept, as written or as it is without.
+func enforcement(b *client.Budget) string {
+	if b.Enforcement == "" && b.MaxEvictions != nil {
+		return client.EnforceStrict
+	}
+	return cmp.Or(b.Enforcement, client.EnforceBestEffort)
+}

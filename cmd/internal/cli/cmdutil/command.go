@@ -1,0 +1,75 @@
+package cmdutil
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func HelpHint(cmd *cobra.Command) string {
+	return fmt.Sprintf("`%s --help` describes the command", cmd.CommandPath())
+}
+
+var longFlag = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+)`)
+
+// suggestFlags are the flags of a command that may be meant by a name, as commands
+// are suggested.
+func suggestFlags(cmd *cobra.Command, name string) (near []string) {
+	var names []string
+	for _, m := range longFlag.FindAllStringSubmatch(cmd.Flags().FlagUsages(), -1) {
+		names = append(names, m[1])
+	}
+	for _, flag := range Suggest(name, names) {
+		near = append(near, "--"+flag)
+	}
+	return near
+}
+
+// Suggest are those of several that may be meant by a word.
+func Suggest(word string, words []string) []string {
+	commands := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, w := range words {
+		commands.AddCommand(&cobra.Command{Use: w, Run: func(*cobra.Command, []string) {}}) // none without Run
+	}
+	return commands.SuggestionsFor(word)
+}
+
+// MakeGroup makes cmd a mere holder of commands: alone it describes itself, and
+// what it does not have is an error.
+func MakeGroup(cmd *cobra.Command) {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		hint := HelpHint(cmd)
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = "did you mean " + JoinOr(near) + "?"
+		}
+		return Usagef(hint, "%s has no command %q", cmd.CommandPath(), args[0])
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+}
+
+// PositionalArgs checks how many there are; names are for the message.
+func PositionalArgs(least, most int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return Usagef(HelpHint(cmd), "%s takes %s: %d given", cmd.CommandPath(), names, len(args))
+		case most >= 0 && len(args) > most:
+			return Usagef(HelpHint(cmd), "%s takes %s: what is %q?", cmd.CommandPath(), names, strings.Join(args[most:], " "))
+		}
+		return nil
+	}
+}
+
+// CompleteFlag makes a flag's values known to shells.
+func CompleteFlag(cmd *cobra.Command, flag string, values []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err) // there is no such flag: a slip of ours
+	}
+}

@@ -1,0 +1,226 @@
+package cmdutil
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// Connection is how a command reaches a server.
+type Connection struct {
+	Env       *Env
+	Addr      string
+	Token     string
+	caCert    string
+	Namespace string
+	Client    *client.Client
+
+	stale, consistent bool // of commands that read
+}
+
+// ConnectionFlags gives a command what it needs to ask a server.
+func ConnectionFlags(cmd *cobra.Command, env *Env) *Connection {
+	c := &Connection{Env: env}
+	f := cmd.Flags()
+	f.StringVar(&c.Addr, "addr", "", "`URL` of a server, or several separated by commas (CEDE_ADDR; default "+client.DefaultAddress+")")
+	f.StringVar(&c.Token, "token", "", "`TOKEN` to ask with, or file:PATH of a file that holds it (CEDE_TOKEN)")
+	f.StringVar(&c.caCert, "cacert", "", "`FILE` of the authority that signed the servers' certificates (CEDE_CACERT)")
+	f.StringVar(&c.Namespace, "namespace", "", "`NAME` of the namespace, * for all where lists allow it (CEDE_NAMESPACE; default default)")
+	if readsState(cmd) {
+		f.BoolVar(&c.consistent, "consistent", false, "read once the leader made sure that it still leads: nothing is older than the question")
+		f.BoolVar(&c.stale, "stale", false, "read what a server has, however old, also where no leader is known")
+	}
+	return c
+}
+
+// readsState is whether a command shows what servers have, and changes nothing.
+func readsState(cmd *cobra.Command) bool {
+	return slices.Contains([]string{"list", "status", "history", "explain", "members"}, cmd.Name())
+}
+
+// ClientConfig is what the flags and the environment say; flags go first.
+func (c *Connection) ClientConfig() (client.Config, error) {
+	conf := client.FromLookup(func(name string) (string, bool) {
+		value := c.Env.Getenv(name)
+		return value, value != ""
+	})
+	for _, given := range []struct {
+		flag string
+		to   *string
+	}{{c.Addr, &conf.Address}, {c.Token, &conf.Token}, {c.caCert, &conf.CACert}, {c.Namespace, &conf.Namespace}} {
+		if given.flag != "" {
+			*given.to = given.flag
+		}
+	}
+	conf.UserAgent = "cede/" + c.Env.Build.Version
+	if c.stale && c.consistent {
+		return conf, Usagef("leave one of them out", "--stale and --consistent exclude each other")
+	}
+	conf.Stale, conf.Consistent, conf.Heard = c.stale, c.consistent, c.staleWarner()
+	if file, ok := strings.CutPrefix(conf.Token, "file:"); ok {
+		secret, err := c.Env.ReadSecret(file)
+		if err != nil {
+			e := AsError(err)
+			e.Message = "the token (--token or CEDE_TOKEN): " + e.Message
+			return conf, e
+		}
+		conf.Token = secret
+	}
+	return conf, nil
+}
+
+// staleAfter is for how long a server may have heard no leader before what it says is
+// told to be old: longer than any election takes on a network that works.
+const staleAfter = 5 * time.Second
+
+// staleWarner warns once of answers by a server that may have missed what happened since.
+func (c *Connection) staleWarner() func(string, client.QueryMeta) {
+	var once sync.Once
+	return func(address string, meta client.QueryMeta) {
+		text := ""
+		switch {
+		case meta.LastContact >= staleAfter:
+			text = fmt.Sprintf("server %s has heard no leader for %s: this may be old", address, meta.LastContact.Round(time.Second))
+		case !meta.KnownLeader:
+			text = fmt.Sprintf("server %s knows no leader: this may be old", address)
+		default:
+			return
+		}
+		once.Do(func() { c.Env.Warn(text) })
+	}
+}
+
+// ReadSecret reads a file that holds a secret and nothing else.
+func (env *Env) ReadSecret(name string) (string, error) {
+	text, err := env.ReadFile(name, 64<<10)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// ReadFile reads a file that the user named, up to a size; - is standard input.
+func (env *Env) ReadFile(name string, most int64) ([]byte, error) {
+	r, err := env.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return nil, ReadError(name, err)
+	}
+	if int64(len(text)) > most {
+		return nil, &Error{
+			Exit: ExitUsage, Code: CodeInvalid, Message: fmt.Sprintf("%s is larger than %s", name, FormatBytes(most)),
+			Hint: "check that this is the file that is meant",
+		}
+	}
+	return text, nil
+}
+
+// Dial makes the client.
+func (c *Connection) Dial() (*client.Client, error) {
+	if c.Client != nil {
+		return c.Client, nil
+	}
+	conf, err := c.ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	c.Client, err = client.New(conf)
+	if err != nil {
+		hint := "check --addr and CEDE_ADDR, --cacert and CEDE_CACERT"
+		if errors.Is(err, os.ErrNotExist) {
+			hint = "check the path"
+		}
+		return nil, Usagef(hint, "%v", err)
+	}
+	return c.Client, nil
+}
+
+// ResolveNamespace is the namespace that a file names, or else the one that was asked
+// for.
+func (c *Connection) ResolveNamespace(written string) string {
+	return cmp.Or(written, c.Client.Namespace(), "default")
+}
+
+// QueryOptions is a read in the namespace that was asked for.
+func (c *Connection) QueryOptions() *client.QueryOptions { return &client.QueryOptions{} }
+
+// ServerError is what a server answered instead of a result.
+func ServerError(e *client.Error) *Error {
+	own := &Error{Exit: ExitError, Code: e.Code, Message: e.Message, Hint: e.Hint, Err: e}
+	if own.Message == "" {
+		own.Message = "the server answered " + e.Code
+	}
+	if len(e.Details) > 0 {
+		own.Details = e.Details
+		own.Lines = DetailLines(e.Details)
+		own.Message = withoutDetails(own.Message, own.Lines)
+	}
+	switch e.Code {
+	case client.CodeInvalid:
+		own.Exit = ExitUsage
+	case client.CodeNotFound:
+		own.Exit = ExitNotFound
+	case client.CodeConflict:
+		own.Exit = ExitConflict
+	case client.CodeNoLeader:
+		own.Exit = ExitUnreachable
+		own.Hint = strings.ReplaceAll(own.Hint, "stale=true", "--stale") // as it is said here
+		if own.Hint == "" {
+			own.Hint = "wait for an election, or start more servers; `cede operator raft` shows them"
+		}
+	case client.CodeUnauthenticated:
+		if own.Hint == "" {
+			own.Hint = "give a token: CEDE_TOKEN, or --token file:PATH"
+		}
+	}
+	return own
+}
+
+// unreachableError is a server that could not be asked.
+func unreachableError(e *client.UnreachableError) *Error {
+	return &Error{
+		Exit: ExitUnreachable, Code: codeUnreachable, Err: e,
+		Message: fmt.Sprintf("no server reached at %s: %v", e.Address, RootCause(e.Err)),
+		Hint:    "is it running? --addr or CEDE_ADDR says where; `cede agent --dev` starts one to try",
+	}
+}
+
+// RootCause is the innermost error: what the system said, without the URL and
+// the operation that are wrapped around it.
+func RootCause(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// InterruptError is the error of a call that ended because the command did.
+func InterruptError(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	return err
+}
+
+// RequestedNamespace is the namespace that was asked for, by flag or environment.
+func (c *Connection) RequestedNamespace() string {
+	return cmp.Or(c.Namespace, c.Env.Getenv("CEDE_NAMESPACE"))
+}

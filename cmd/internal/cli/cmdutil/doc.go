@@ -1,0 +1,8 @@
+// Package cmdutil is the framework of all commands: the environment that a command
+// runs in, errors and exit codes, output formats and pages, files, connections to
+// servers, and the commands that named resources have in common.
+//
+// It holds no command of its own and imports none. An Env and what is made from it
+// belong to one command line; they are not safe for concurrent use unless a method
+// says so.
+package cmdutil

@@ -1,0 +1,102 @@
+package cmdutil
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/app"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+)
+
+// Env is all that a command knows of the world.
+type Env struct {
+	Args   []string // without the program's name
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+
+	// Whether somebody looks at the streams, rather than a file or a program.
+	StdoutTerminal, StderrTerminal bool
+	// Width is how many columns the terminal behind a stream has; 0: unknown.
+	Width func(io.Writer) int
+
+	Getenv func(string) string
+	// Environ is the whole environment, NAME=value.
+	Environ func() []string
+	Files   Files
+	Clock   clock.Clock
+	Build   app.Build
+	Cores   int          // that may be used
+	Memory  func() int64 // bytes that may be planned with; 0: unknown
+	Exit    func(code int)
+	// Policies makes versions of what a user or a scenario names.
+	Policies Policies
+	// Close ends what policies were run with.
+	Close func() error
+
+	// StaleWarned are the folders of policies whose module is older than its sources,
+	// and of which the user was told. Policies may be opened at the same time.
+	StaleWarned sync.Map
+
+	JSONErrors bool
+	stdinUsed  bool
+	// HandlesInterrupt is set by a command that ends in order once it is interrupted,
+	// however long that takes.
+	HandlesInterrupt atomic.Bool
+}
+
+// Policies loads policies.
+type Policies interface {
+	Open(context.Context, policies.Request) (*policies.Policy, error)
+	OpenBundle(context.Context, *bundle.Bundle) (*policies.Policy, error)
+}
+
+// System is the process's own environment.
+func System() *Env {
+	loader := policies.New(policies.Options{CacheDir: cacheDir(), Log: guestLog(os.Stderr, os.Getenv(envLogLevel))})
+	return &Env{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		StdoutTerminal: term.IsTerminal(os.Stdout), StderrTerminal: term.IsTerminal(os.Stderr),
+		Width:  term.Width,
+		Getenv: os.Getenv, Environ: os.Environ, Files: OS{}, Clock: clock.Real{}, Build: app.Info(),
+		Cores: runtime.GOMAXPROCS(0), Memory: availableMemory, Exit: os.Exit, Policies: loader, Close: loader.Close,
+	}
+}
+
+// StdoutStyle is how results may be emphasised.
+func (env *Env) StdoutStyle() term.Style { return term.StyleFor(env.StdoutTerminal, env.Getenv) }
+
+// Progress shows how far long work is.
+func (env *Env) Progress() *term.Progress {
+	live := env.StderrTerminal && env.Getenv("TERM") != "dumb"
+	return term.NewProgress(env.Stderr, live, func() int { return env.Width(env.Stderr) }, env.Clock)
+}
+
+// cacheDir is where compiled policies are kept; empty where there is no such place.
+func cacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "cede", "wasm")
+}
+
+// Sleep waits, or until ctx ends.
+func (env *Env) Sleep(ctx context.Context, d time.Duration) {
+	over := make(chan struct{})
+	timer := env.Clock.AfterFunc(d, func() { close(over) })
+	defer timer.Stop()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
+}

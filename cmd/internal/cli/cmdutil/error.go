@@ -1,0 +1,229 @@
+package cmdutil
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/jobspec"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// Error is what a command ends with, in the API's shape: what is wrong, and
+// what to do about it.
+type Error struct {
+	Exit    Exit   `json:"-"`
+	Code    string // stable, for programs
+	Message string
+	Hint    string `json:",omitempty"`
+	Details any    `json:",omitempty"`
+
+	Lines    []string `json:"-"` // details, one a line, printed before the message
+	Reported bool     `json:"-"` // the error was printed already: only Exit counts
+	Err      error    `json:"-"` // the cause
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// The stable codes.
+const (
+	CodeError       = "error"
+	CodeUsage       = "usage"
+	CodeInvalid     = "invalid_file"
+	CodeExpectation = "expectation_failed"
+	CodePolicy      = "policy_fault"
+	CodeCheck       = "check_failed"
+	codeInterrupted = "interrupted"
+	codeUnreachable = "unreachable"
+	CodeUnplaced    = "unplaced"
+)
+
+// Usagef is the user's slip on the command line.
+func Usagef(hint, format string, args ...any) error {
+	return &Error{Exit: ExitUsage, Code: CodeUsage, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// ExitWith ends a command with a code after everything was said.
+func ExitWith(exit Exit) error {
+	if exit == ExitOK {
+		return nil
+	}
+	return &Error{Exit: exit, Reported: true}
+}
+
+// AsError gives any error the shape that is printed.
+func AsError(err error) *Error {
+	var (
+		own     *Error
+		invalid *scenario.Error
+		unknown *policies.UnknownError
+		jobs    jobspec.Problems
+		refusal *client.Error
+		nobody  *client.UnreachableError
+	)
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.Is(err, context.Canceled):
+		return &Error{Exit: ExitInterrupted, Code: codeInterrupted, Message: "interrupted"}
+	case errors.As(err, &invalid):
+		return InvalidScenario(invalid)
+	case errors.As(err, &jobs):
+		return invalidJob(jobs)
+	case errors.As(err, &refusal):
+		return ServerError(refusal)
+	case errors.As(err, &nobody):
+		return unreachableError(nobody)
+	case errors.As(err, &unknown):
+		return &Error{Exit: ExitUsage, Code: CodeUsage, Message: unknown.Error(), Hint: unknown.Hint()}
+	}
+	return &Error{Exit: ExitError, Code: CodeError, Message: err.Error()}
+}
+
+// InvalidScenario is a scenario that does not validate.
+func InvalidScenario(err *scenario.Error) *Error {
+	type problem struct {
+		File string `json:"file,omitempty"`
+		scenario.Problem
+	}
+	details := make([]problem, len(err.Problems))
+	for i, p := range err.Problems {
+		details[i] = problem{err.File, p}
+	}
+	count := len(err.Problems) + err.More
+	noun := "problems"
+	if count == 1 {
+		noun = "problem"
+	}
+	file := err.File
+	if file == "" {
+		file = "the scenario"
+	}
+	return &Error{
+		Exit: ExitUsage, Code: CodeInvalid, Details: details,
+		Message: fmt.Sprintf("%s has %d %s", file, count, noun),
+		Hint:    cmp.Or(conversionHint(err), "`cede help scenario` describes the format"),
+		Lines:   strings.Split(err.Error(), "\n"),
+	}
+}
+
+// conversionHint is how a scenario is made of a file that is none, but has fields of
+// something that one can be made of; empty: it has no such fields.
+func conversionHint(err *scenario.Error) string {
+	file := err.File
+	if file == StandardInput {
+		file = Stdin
+	}
+	for _, p := range err.Problems {
+		switch p.Path {
+		case "bands", "classes":
+			return "a scenario is made of a description like this: cede sim generate " + file + " -w scenario.yaml"
+		case "apiVersion", "items":
+			return "a scenario is made of Kubernetes' objects: cede sim import kube " + file + " -w scenario.yaml"
+		}
+	}
+	return ""
+}
+
+// Report prints an error on stderr, for a person, or as JSON for a program.
+// Without an error it does nothing.
+func (env *Env) Report(err error) {
+	if err == nil {
+		return
+	}
+	e := AsError(err)
+	if e.Reported {
+		return
+	}
+	if env.JSONErrors {
+		var line bytes.Buffer
+		enc := json.NewEncoder(&line)
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(e) // plain values
+		_, _ = env.Stderr.Write(line.Bytes())
+		return
+	}
+	style := term.StyleFor(env.StderrTerminal, env.Getenv)
+	for _, l := range e.Lines {
+		_, _ = fmt.Fprintln(env.Stderr, l)
+	}
+	_, _ = fmt.Fprintln(env.Stderr, style.Text(term.Red, "error:"), e.Message)
+	if e.Hint != "" {
+		_, _ = fmt.Fprintln(env.Stderr, style.Text(term.Bold, "hint:"), e.Hint)
+	}
+}
+
+// Warn tells the user something that is no error.
+func (env *Env) Warn(text string) {
+	if env.JSONErrors {
+		line, _ := json.Marshal(struct{ Warning string }{text})
+		_, _ = env.Stderr.Write(append(line, '\n'))
+		return
+	}
+	_, _ = fmt.Fprintln(env.Stderr, "warning:", text)
+}
+
+// WantsJSON is whether errors are to be JSON. It looks at the words themselves,
+// since what is wrong may be the words.
+func WantsJSON(args []string, getenv func(string) string) bool {
+	format := getenv(envFormat)
+	for i, a := range args {
+		switch {
+		case a == "--":
+			return format == FormatJSON
+		case (a == "-o" || a == "--output") && i+1 < len(args):
+			format = args[i+1]
+		case strings.HasPrefix(a, "--output="):
+			format = strings.TrimPrefix(a, "--output=")
+		case strings.HasPrefix(a, "-o") && !strings.HasPrefix(a, "--"):
+			format = strings.TrimPrefix(strings.TrimPrefix(a, "-o"), "=")
+		}
+	}
+	return format == FormatJSON
+}
+
+// WriteError names the stream or file that could not be written.
+func WriteError(name string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &Error{
+		Exit: ExitError, Code: CodeError, Message: fmt.Sprintf("%s: %v", name, WithoutPath(err)),
+		Hint: "check the folder, its permissions, and the space left",
+	}
+}
+
+// JoinOr is a list as people say it.
+func JoinOr(words []string) string {
+	switch n := len(words); n {
+	case 0:
+		return ""
+	case 1:
+		return words[0]
+	default:
+		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
+	}
+}
+
+// invalidJob is a job that does not validate.
+func invalidJob(problems jobspec.Problems) *Error {
+	file := "the job"
+	if len(problems) > 0 && problems[0].File != "" {
+		file = problems[0].File
+	}
+	return &Error{
+		Exit: ExitUsage, Code: CodeInvalid, Details: problems,
+		Message: fmt.Sprintf("%s has %s", file, Count(len(problems), "problem", "problems")),
+		Hint:    "`cede help jobs` describes job files",
+		Lines:   strings.Split(problems.Error(), "\n"),
+	}
+}

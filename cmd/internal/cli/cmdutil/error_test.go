@@ -1,0 +1,50 @@
+package cmdutil
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func TestWantsJSON_HoweverItIsSaid(t *testing.T) {
+	for _, tc := range []struct {
+		args     string
+		variable string
+		want     bool
+	}{
+		{"sim run -o json x", "", true},
+		{"sim run --output json x", "", true},
+		{"sim run --output=json x", "", true},
+		{"sim run -ojson x", "", true},
+		{"sim run -o=json x", "", true},
+		{"sim run x", "json", true},
+		{"sim run x -o yaml", "json", false},
+		{"sim run x -- -o json", "", false},
+		{"sim run -o", "", false},
+		{"sim run x", "", false},
+	} {
+		if got := WantsJSON(strings.Fields(tc.args), func(string) string { return tc.variable }); got != tc.want {
+			t.Errorf("%q with %q: %v", tc.args, tc.variable, got)
+		}
+	}
+}
+
+func TestGraver_WhatSaysMostWins(t *testing.T) {
+	order := []Exit{ExitInterrupted, ExitUsage, ExitPolicy, ExitError, ExitCheck, ExitOK}
+	for i, a := range order {
+		for _, b := range order[i:] {
+			if MoreSevere(a, b) != a || MoreSevere(b, a) != a {
+				t.Errorf("of %d and %d: %d and %d", a, b, MoreSevere(a, b), MoreSevere(b, a))
+			}
+		}
+	}
+}
+
+// What the server calls stale=true is --stale on the command line.
+func TestServerError_SpeaksOfFlags(t *testing.T) {
+	e := ServerError(&client.Error{Code: client.CodeNoLeader, Message: "no", Hint: "ask another server; stale=true reads what is here"})
+	if want := "ask another server; --stale reads what is here"; e.Hint != want || e.Exit != ExitUnreachable {
+		t.Errorf("exit %d, %q", e.Exit, e.Hint)
+	}
+}

@@ -1,0 +1,38 @@
+package cmdutil
+
+// Exit is what the process ends with.
+type Exit int
+
+// The exit codes. Scripts rely on them.
+const (
+	ExitOK          Exit = 0   // done
+	ExitError       Exit = 1   // error, or an expectation that did not hold
+	ExitUsage       Exit = 2   // wrong usage, or a file that does not validate
+	ExitUnreachable Exit = 3   // no server reached, or no leader
+	ExitNotFound    Exit = 4   // not found
+	ExitConflict    Exit = 5   // an index or plan token no longer holds
+	ExitUnplaced    Exit = 6   // submitted, but not everything could be placed
+	ExitPolicy      Exit = 7   // a policy was at fault
+	ExitCheck       Exit = 8   // a check that the caller asked for failed
+	ExitInterrupted Exit = 130 // interrupted
+)
+
+// ExitOf is the code for an error.
+func ExitOf(err error) Exit {
+	if err == nil {
+		return ExitOK
+	}
+	return AsError(err).Exit
+}
+
+// MoreSevere is the code that a command ends with when parts of it ended with a
+// and b: what was not done at all counts more than a policy's fault, that more
+// than an expectation.
+func MoreSevere(a, b Exit) Exit {
+	for _, e := range []Exit{ExitInterrupted, ExitUsage, ExitPolicy, ExitError, ExitCheck} {
+		if a == e || b == e {
+			return e
+		}
+	}
+	return max(a, b)
+}

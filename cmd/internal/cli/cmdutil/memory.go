@@ -1,0 +1,61 @@
+package cmdutil
+
+import (
+	"bufio"
+	"bytes"
+	"math"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// availableMemory is how many bytes the process may plan with: the least of
+// what the machine has left, what its control group leaves, and GOMEMLIMIT.
+// 0 when nobody says.
+func availableMemory() int64 {
+	least := int64(math.MaxInt64)
+	for _, bytes := range []int64{machineMemory(), groupMemory(), debug.SetMemoryLimit(-1)} {
+		if bytes > 0 {
+			least = min(least, bytes)
+		}
+	}
+	if least == math.MaxInt64 {
+		return 0
+	}
+	return least
+}
+
+// machineMemory reads MemAvailable, on Linux.
+func machineMemory() int64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), "MemAvailable:"); ok {
+			n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return n << 10
+		}
+	}
+	return 0
+}
+
+// groupMemory is what the control group of a container leaves, on Linux.
+func groupMemory() int64 {
+	limit, used := number("/sys/fs/cgroup/memory.max"), number("/sys/fs/cgroup/memory.current")
+	if limit == 0 {
+		return 0
+	}
+	return max(limit-used, 1)
+}
+
+func number(file string) int64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is none
+	return n
+}

@@ -1,0 +1,196 @@
+package cmdutil
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+)
+
+// The formats of -o.
+const (
+	formatTable = "table"
+	formatWide  = "wide"
+	FormatJSON  = "json"
+	FormatYAML  = "yaml"
+	formatName  = "name"
+)
+
+func formats() []string { return []string{formatTable, FormatJSON, FormatYAML, formatWide, formatName} }
+
+// envFormat is the variable that says what -o is where it is absent.
+const envFormat = "CEDE_FORMAT"
+
+// Output is how a command prints its results.
+type Output struct {
+	env       *Env
+	Format    string
+	noHeaders bool
+	text      string // of the template
+	template  *template.Template
+	Printed   int
+}
+
+// OutputFlags gives a command -o, --no-headers and -t.
+func OutputFlags(cmd *cobra.Command, env *Env) *Output {
+	o := &Output{env: env}
+	f := cmd.Flags()
+	f.StringVarP(&o.Format, "output", "o", "", "`FORMAT` of results: "+strings.Join(formats(), ", ")+" (default table)")
+	f.BoolVar(&o.noHeaders, "no-headers", false, "leave out titles of tables and their columns")
+	f.StringVarP(&o.text, "template", "t", "", "format results by a Go `TEMPLATE` over the JSON; see cede help output")
+	CompleteFlag(cmd, "output", formats())
+	return o
+}
+
+// Resolve checks the flags. It is called before anything is done.
+func (o *Output) Resolve() error {
+	from := "-o"
+	if o.Format == "" {
+		o.Format, from = o.env.Getenv(envFormat), envFormat
+	} else if o.text != "" {
+		return Usagef("leave one of them out", "-o and -t exclude each other")
+	}
+	if o.Format == "" {
+		o.Format = formatTable
+	}
+	if !slices.Contains(formats(), o.Format) {
+		return Usagef("use "+JoinOr(formats()), "%s %s: there is no such format", from, o.Format)
+	}
+	if o.text == "" {
+		return nil
+	}
+	var err error
+	if o.template, err = parseTemplate(o.text); err != nil {
+		return Usagef("`cede help output` describes templates", "-t: %v", err)
+	}
+	return nil
+}
+
+// IsHumanReadable is whether people read the results, rather than a program alone.
+func (o *Output) IsHumanReadable() bool { return o.Format != FormatJSON && o.Format != FormatYAML }
+
+// Document is one result, in every form that it may be printed in.
+type Document struct {
+	Data  any        // for programs
+	Names []string   // the ids that it is about
+	Page  func(Page) // for people
+}
+
+// Show prints one document.
+func (o *Output) Show(d Document) error {
+	o.Printed++
+	w := bufio.NewWriterSize(o.env.Stdout, 1<<16)
+	err := o.write(w, d)
+	if err == nil {
+		err = WriteError("standard output", w.Flush())
+	}
+	return err
+}
+
+func (o *Output) write(w *bufio.Writer, d Document) error {
+	if o.template != nil {
+		return ExecuteTemplate(w, o.template, d.Data)
+	}
+	switch o.Format {
+	case FormatJSON:
+		return EncodeJSON(w, d.Data)
+	case FormatYAML:
+		return o.yaml(w, d.Data)
+	case formatName:
+		for _, n := range d.Names {
+			_, _ = fmt.Fprintln(w, n) // w keeps the error
+		}
+		return nil
+	}
+	if o.Printed > 1 {
+		_ = w.WriteByte('\n')
+	}
+	d.Page(Page{W: w, Style: o.env.StdoutStyle(), Wide: o.Format == formatWide, NoHeaders: o.noHeaders})
+	return nil
+}
+
+// EncodeJSON writes a document as one line.
+func EncodeJSON(w io.Writer, data any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(data)
+}
+
+// yaml writes the JSON document in YAML's block form: the same fields in the
+// same order.
+func (o *Output) yaml(w io.Writer, data any) error {
+	var text bytes.Buffer
+	if err := EncodeJSON(&text, data); err != nil {
+		return err
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal(text.Bytes(), &node); err != nil {
+		return err
+	}
+	unflow(&node)
+	if o.Printed > 1 {
+		if _, err := io.WriteString(w, "---\n"); err != nil {
+			return err
+		}
+	}
+	e := yaml.NewEncoder(w)
+	e.SetIndent(2)
+	if err := e.Encode(&node); err != nil {
+		return err
+	}
+	return e.Close()
+}
+
+// unflow drops the braces and quotes that JSON brought; what needs quotes gets
+// them again.
+func unflow(n *yaml.Node) {
+	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
+		n.Style = 0
+	}
+	for _, c := range n.Content {
+		unflow(c)
+	}
+}
+
+// Page is where a document is laid out for people. Errors stay in w.
+type Page struct {
+	W         *bufio.Writer
+	Style     term.Style
+	Wide      bool // everything, however much
+	NoHeaders bool // no titles
+}
+
+func (p Page) Printf(format string, args ...any) { _, _ = fmt.Fprintf(p.W, format, args...) }
+
+// Title begins a section.
+func (p Page) Title(text string) {
+	if !p.NoHeaders {
+		p.Printf("\n%s\n", p.Style.Text(term.Bold, text))
+	}
+}
+
+// Table prints a section's table.
+func (p Page) Table(t *term.Table) {
+	t.NoHeaders = p.NoHeaders
+	if !p.NoHeaders {
+		t.Indent = "  "
+	}
+	_ = t.Write(p.W, p.Style) // p.w keeps the error
+}
+
+// ValidateChoice checks a flag that takes one of a few words.
+func ValidateChoice(flag, value string, allowed []string) error {
+	if value == "" || slices.Contains(allowed, value) {
+		return nil
+	}
+	return Usagef("use "+JoinOr(allowed), "--%s %s: there is no such %s", flag, value, flag)
+}

@@ -1,0 +1,167 @@
+package cmdutil
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+)
+
+// idDigits is how many characters of a generated id tables show.
+const idDigits = 8
+
+// ID is an id as a table shows it: its first characters, where it is one of
+// those that servers make up. Commands take them as they stand.
+func (p Page) ID(id string) string {
+	if p.Wide || len(id) < 32 {
+		return id
+	}
+	return id[:idDigits]
+}
+
+func (p Page) IDs(list []string) string {
+	short := make([]string, len(list))
+	for i, id := range list {
+		short[i] = p.ID(id)
+	}
+	return strings.Join(short, ", ")
+}
+
+// NewTable makes a table's columns of their titles; one that ends in > stands to
+// the right.
+func NewTable(titles ...string) *term.Table {
+	t := &term.Table{}
+	for _, title := range titles {
+		text, right := strings.CutSuffix(title, ">")
+		t.Columns = append(t.Columns, term.Column{Title: text, Right: right})
+	}
+	return t
+}
+
+// Properties prints names and values below each other; a fact without a value is left
+// out.
+func (p Page) Properties(pairs ...string) {
+	t := &term.Table{NoHeaders: true, Columns: make([]term.Column, 2)}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			t.Row(pairs[i], pairs[i+1])
+		}
+	}
+	_ = t.Write(p.W, p.Style) // p.w keeps the error
+}
+
+// Age is how long ago a moment was, in Unix nanoseconds; "" for none.
+func (env *Env) Age(unixNano int64) string {
+	if unixNano == 0 {
+		return ""
+	}
+	return FormatAge(env.Clock.Now().Sub(time.Unix(0, unixNano)))
+}
+
+// FormatAge is a duration as tables show it: its largest unit.
+func FormatAge(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "0s"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// FormatTime is a time of the log as people read it; "" for none.
+func FormatTime(unixNano int64) string {
+	if unixNano == 0 {
+		return ""
+	}
+	return time.Unix(0, unixNano).UTC().Format(time.RFC3339)
+}
+
+// TimeAndAge is a moment and how long ago it was.
+func (env *Env) TimeAndAge(unixNano int64) string {
+	if unixNano == 0 {
+		return ""
+	}
+	return FormatTime(unixNano) + " (" + env.Age(unixNano) + " ago)"
+}
+
+// FormatResources lists resources: cpu=500 memory=256.
+func FormatResources(m map[string]int64) string {
+	order := map[string]int{"cpu": 1, "memory": 2, "disk": 3, "network": 4}
+	keys := slices.SortedFunc(maps.Keys(m), func(a, b string) int {
+		return cmp.Or(cmp.Compare(cmp.Or(order[a], 9), cmp.Or(order[b], 9)), strings.Compare(a, b))
+	})
+	list := make([]string, len(keys))
+	for i, k := range keys {
+		list[i] = fmt.Sprintf("%s=%d", k, m[k])
+	}
+	return strings.Join(list, " ")
+}
+
+// FormatLabels lists labels and their kind: app=web tier=front.
+func FormatLabels(m map[string]string) string {
+	var list []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, k+"="+m[k])
+	}
+	return strings.Join(list, " ")
+}
+
+// YesNo is what a table shows of a thing that is so or not.
+func YesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// StatusEmphasis emphasises a state.
+func StatusEmphasis(status string) term.Emphasis {
+	switch status {
+	case "running", "ready", "alive", "complete", "eligible":
+		return term.Green
+	case "failed", "lost", "down", "dead", "evict":
+		return term.Red
+	}
+	return term.Plain
+}
+
+func StatusCell(status string) term.Cell {
+	return term.Cell{Text: status, Look: StatusEmphasis(status)}
+}
+
+func Cell(text string) term.Cell { return term.Cell{Text: text} }
+
+// Count says how many of something there are.
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Thousands(n) + " " + many
+}
+
+// WithReason is a state and why.
+func WithReason(status, why string) string {
+	if why == "" {
+		return status
+	}
+	return status + ": " + why
+}
+
+// MaxRows is how many rows of a plan a table shows.
+const MaxRows = 20
+
+// Omitted says how many rows were left out.
+func (p Page) Omitted(all, shown int) {
+	if all > shown {
+		p.Printf("  and %s more; -o wide shows all\n", Thousands(all-shown))
+	}
+}

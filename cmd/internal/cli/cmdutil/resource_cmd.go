@@ -1,0 +1,150 @@
+package cmdutil
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// Things that are kept by name, such as priority classes and budgets, are listed,
+// applied from files, described and deleted with one grammar. What is particular
+// to a noun stands in its file; what its commands share stands here.
+
+// Resource is what such things are called.
+type Resource struct {
+	Command    string // cede COMMAND list
+	Singular   string // in messages: priority class
+	Plural     string
+	EmptyHint  string // where they come from, for a list that is empty
+	Namespaced bool   // whether each is in a namespace
+	IDField    string // what they go by where that is no name; "": their name
+}
+
+// NamespaceHint is said where there is none in a namespace.
+const NamespaceHint = "; --namespace names another namespace"
+
+// Group is the command that has a noun's verbs.
+func (n Resource) Group(cmd *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
+	cmd.Use = n.Command
+	MakeGroup(cmd)
+	cmd.AddCommand(verbs...)
+	return cmd
+}
+
+// ItemCommand makes cmd one that takes one of these things and asks a server about it.
+func (n Resource) ItemCommand(env *Env, cmd *cobra.Command, answer func(ctx context.Context, c *Connection, name string) (Document, error)) *cobra.Command {
+	cmd.Args = PositionalArgs(1, 1, "one "+n.Singular)
+	return ServerCommand(env, cmd, func(ctx context.Context, c *Connection, args []string) (Document, error) {
+		d, err := answer(ctx, c, args[0])
+		return d, n.LookupError(args[0], err)
+	})
+}
+
+// LookupError says that there is none of a name, or which there are several of, where that
+// is what err says.
+func (n Resource) LookupError(name string, err error) error {
+	if client.IsNotFound(err) {
+		return n.NotFound(name, err)
+	}
+	if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == client.CodeInvalid {
+		if ids := stringsIn(refusal.Details["IDs"]); len(ids) > 1 {
+			return Ambiguous(n.Singular, name, ids)
+		}
+	}
+	return err
+}
+
+// stringsIn is a list of texts in the details of an error; nil: it is none.
+func stringsIn(detail any) (texts []string) {
+	list, _ := detail.([]any)
+	for _, each := range list {
+		if text, ok := each.(string); ok {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// NotFound says that there is none of a name.
+func (n Resource) NotFound(name string, err error) error {
+	hint := "`cede " + n.Command + " list` lists them"
+	if n.Namespaced {
+		hint += NamespaceHint
+	}
+	if n.IDField != "" {
+		hint += " with their " + n.IDField + "s, which they go by"
+	}
+	return NotFound(n.Singular, name, hint, err)
+}
+
+// ListSpec is what is particular to listing things of a noun.
+type ListSpec[T any] struct {
+	Short string
+	Get   func(*client.Client) Lister[T]
+	Order func(a, b T) int // nil: as the server lists them
+	Name  func(T) string
+	Table func(Page, []T) *term.Table
+}
+
+func NewListCmd[T any](env *Env, n Resource, l ListSpec[T]) *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Short: l.Short, Example: "  cede " + n.Command + " list", Args: PositionalArgs(0, 0, "no arguments")}
+	return ServerCommand(env, cmd, func(ctx context.Context, c *Connection, _ []string) (Document, error) {
+		list, err := ListAll(ctx, c.QueryOptions(), l.Get(c.Client))
+		if err != nil {
+			return Document{}, err
+		}
+		if l.Order != nil {
+			slices.SortStableFunc(list, l.Order)
+		}
+		return Document{Data: list, Names: NamesOf(list, l.Name), Page: func(p Page) {
+			hint := n.EmptyHint
+			if n.Namespaced && c.RequestedNamespace() != "*" {
+				hint += NamespaceHint
+			}
+			p.List(l.Table(p, list), n.Plural, hint)
+		}}, nil
+	})
+}
+
+// ApplySpec is what is particular to applying a file of a noun: what it holds, and
+// what became of each thing.
+type ApplySpec[T, R any] struct {
+	Read  func(file string, text []byte) ([]T, error)
+	Put   func(context.Context, *Connection, T) (R, error)
+	Name  func(R) string
+	Table func(Page, []R) *term.Table
+}
+
+// maxApplied is the size of the largest file that is applied, in bytes.
+const maxApplied = 4 << 20
+
+func NewApplyCmd[T, R any](env *Env, cmd *cobra.Command, a ApplySpec[T, R]) *cobra.Command {
+	cmd.Use, cmd.Args = "apply FILE", PositionalArgs(1, 1, "one file")
+	return ServerCommand(env, cmd, func(ctx context.Context, c *Connection, args []string) (Document, error) {
+		text, err := env.ReadFile(args[0], maxApplied)
+		if err != nil {
+			return Document{}, err
+		}
+		list, err := a.Read(args[0], text)
+		if err != nil {
+			return Document{}, err
+		}
+		results := make([]R, len(list))
+		for i, x := range list {
+			if results[i], err = a.Put(ctx, c, x); err != nil {
+				return Document{}, err
+			}
+		}
+		return Document{Data: results, Names: NamesOf(results, a.Name), Page: func(p Page) { p.Table(a.Table(p, results)) }}, nil
+	})
+}
+
+// MessageDocument is a result of which people are told a sentence.
+func MessageDocument(data any, name, format string, args ...any) Document {
+	return Document{Data: data, Names: []string{name}, Page: func(p Page) { p.Printf(format+"\n", args...) }}
+}

@@ -1,0 +1,81 @@
+package cmdutil
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// FileField is a field that an entry may have. read takes its value, or says
+// what is wrong with it and what to write.
+type FileField struct {
+	Name string
+	Read func(value *yaml.Node) (wrong string)
+}
+
+// NameRequired is said of an entry that has none.
+const NameRequired = "name is missing; add one of letters, digits, ., _ and -"
+
+// ParseFields reads the fields of an entry, what by its kind, and tells which it has.
+func (ps *FileProblems) ParseFields(n *yaml.Node, what string, known []FileField) (given map[string]bool) {
+	given = map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		name := LowerFirst(key.Value)
+		at := slices.IndexFunc(known, func(f FileField) bool { return f.Name == name })
+		if at < 0 {
+			names := NamesOf(known, func(f FileField) string { return f.Name })
+			ps.Add(key.Line, "%s has no field %q; known are %s", what, key.Value, strings.Join(names, ", "))
+			continue
+		}
+		given[name] = true
+		if wrong := known[at].Read(value); wrong != "" {
+			ps.Add(value.Line, "%s: %s %s", key.Value, describeValue(value), wrong)
+		}
+	}
+	return given
+}
+
+// describeValue is a value as an error names it.
+func describeValue(value *yaml.Node) string {
+	switch value.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	return fmt.Sprintf("%q", value.Value)
+}
+
+// DecodeInto reads a value of Go's type; remedy is what to write where it is none.
+func DecodeInto[T any](to *T, remedy string) func(*yaml.Node) string {
+	return func(value *yaml.Node) string {
+		if value.Decode(to) != nil {
+			return "is not what it takes; " + remedy
+		}
+		return ""
+	}
+}
+
+func StringInto(to *string) func(*yaml.Node) string {
+	return func(value *yaml.Node) string {
+		if value.Kind != yaml.ScalarNode {
+			return "is no text; write one"
+		}
+		*to = value.Value
+		return ""
+	}
+}
+
+// OneOfInto reads one of several words.
+func OneOfInto(to *string, words ...string) func(*yaml.Node) string {
+	return func(value *yaml.Node) string {
+		if !slices.Contains(words, value.Value) {
+			return "is not known; write " + JoinOr(words)
+		}
+		*to = value.Value
+		return ""
+	}
+}

@@ -1,0 +1,157 @@
+package cmdutil
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Files of small things, priority classes or budgets: one of them, a list, or
+// either below the name that scenarios give the list. A file may hold several
+// documents, as those of kubectl do.
+
+// FileKind is what a file holds.
+type FileKind struct {
+	Singular string // with its article
+	Plural   string // what scenarios call the list
+	Example  string
+}
+
+// FileProblem is one thing that is wrong with a file.
+type FileProblem struct {
+	Line    int    `json:"line"`
+	Message string `json:"message"`
+}
+
+type FileProblems []FileProblem
+
+func (ps *FileProblems) Add(line int, format string, args ...any) {
+	*ps = append(*ps, FileProblem{max(line, 1), fmt.Sprintf(format, args...)})
+}
+
+// ParseEntries are the mappings of a file, each of which is a thing of the kind.
+func (ps *FileProblems) ParseEntries(text []byte, kind FileKind) []*yaml.Node {
+	var nodes []*yaml.Node
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var document yaml.Node
+		err := documents.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			line, message := yamlProblem(err)
+			ps.Add(line, "not valid YAML: %s", message)
+			return nil
+		}
+		if len(document.Content) > 0 && document.Content[0].Tag != "!!null" { // nothing but a --- before, or after
+			nodes = append(nodes, ps.parseDocument(document.Content[0], kind)...)
+		}
+	}
+	if len(nodes) == 0 && len(*ps) == 0 {
+		ps.Add(1, "it is empty: expected %s; write %s", kind.Singular, kind.Example)
+	}
+	return nodes
+}
+
+// parseDocument are the mappings of one document.
+func (ps *FileProblems) parseDocument(n *yaml.Node, kind FileKind) []*yaml.Node {
+	if list := FieldOf(n, kind.Plural); list != nil {
+		n = list
+	}
+	nodes := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		nodes = n.Content
+		if len(nodes) == 0 {
+			ps.Add(n.Line, "the file holds no %s; write %s", kind.Plural, kind.Example)
+		}
+	}
+	for _, n := range nodes {
+		ps.removeDuplicates(n)
+	}
+	return slices.DeleteFunc(nodes, func(n *yaml.Node) bool {
+		if n.Kind != yaml.MappingNode {
+			ps.Add(n.Line, "expected %s; write %s", kind.Singular, kind.Example)
+		}
+		return n.Kind != yaml.MappingNode
+	})
+}
+
+// removeDuplicates refuses fields that are given twice, of a mapping and of what it holds,
+// and takes the second away.
+func (ps *FileProblems) removeDuplicates(n *yaml.Node) {
+	first := map[string]int{}
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); {
+		key := n.Content[i]
+		if line, twice := first[key.Value]; twice {
+			ps.Add(key.Line, "%s is given twice, first on line %d; remove one of the two", key.Value, line)
+			n.Content = slices.Delete(n.Content, i, i+2)
+			continue
+		}
+		first[key.Value] = key.Line
+		i += 2
+	}
+	for _, below := range n.Content {
+		ps.removeDuplicates(below)
+	}
+}
+
+// yamlLine is where a parser found something wrong, in its own words.
+var yamlLine = regexp.MustCompile(`^line ([0-9]+): `)
+
+// yamlProblem is what a parser says, and on which line.
+func yamlProblem(err error) (line int, message string) {
+	message = strings.TrimPrefix(err.Error(), "yaml: ")
+	if at := yamlLine.FindStringSubmatch(message); at != nil {
+		line, _ = strconv.Atoi(at[1])
+		message = message[len(at[0]):]
+	}
+	return line, message
+}
+
+// Err is every problem at once, in the order of the file; nil: there is none.
+func (ps *FileProblems) Err(file, hint string) error {
+	if len(*ps) == 0 {
+		return nil
+	}
+	if file == Stdin {
+		file = StandardInput
+	}
+	slices.SortStableFunc(*ps, func(a, b FileProblem) int { return a.Line - b.Line })
+	lines := make([]string, len(*ps))
+	for i, p := range *ps {
+		lines[i] = fmt.Sprintf("%s:%d: %s", file, p.Line, p.Message)
+	}
+	return &Error{
+		Exit: ExitUsage, Code: CodeInvalid, Lines: lines, Details: *ps, Hint: hint,
+		Message: fmt.Sprintf("%s has %s", file, Count(len(*ps), "problem", "problems")),
+	}
+}
+
+// LowerFirst is a field's name in a file's own words: names may begin with
+// capitals, as the API prints them.
+func LowerFirst(name string) string {
+	first := []rune(name)
+	if len(first) > 0 {
+		first[0] = unicode.ToLower(first[0])
+	}
+	return string(first)
+}
+
+// FieldOf is the value of a field of a mapping; nil: it has none.
+func FieldOf(n *yaml.Node, name string) *yaml.Node {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}

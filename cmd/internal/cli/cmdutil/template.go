@@ -1,0 +1,72 @@
+package cmdutil
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/template"
+)
+
+// parseTemplate reads what -t was given.
+func parseTemplate(text string) (*template.Template, error) {
+	return template.New("-t").Option("missingkey=error").Funcs(template.FuncMap{
+		"json": func(v any) (string, error) {
+			text, err := json.Marshal(v)
+			return string(text), err
+		},
+		"join": func(separator string, list []any) string {
+			words := make([]string, len(list))
+			for i, v := range list {
+				words[i] = fmt.Sprint(v)
+			}
+			return strings.Join(words, separator)
+		},
+	}).Parse(text)
+}
+
+// ExecuteTemplate fills a template in with a document's JSON, so that its
+// fields have the names that -o json shows.
+func ExecuteTemplate(w io.Writer, t *template.Template, data any) error {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var plain any
+	if err := d.Decode(&plain); err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := t.Execute(&out, numbers(plain)); err != nil {
+		return Usagef("-o json shows the fields there are", "%s", strings.TrimPrefix(err.Error(), "template: "))
+	}
+	if !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
+		out.WriteByte('\n')
+	}
+	_, err = out.WriteTo(w)
+	return err
+}
+
+// numbers turns a document's numbers into Go's, whole ones staying whole.
+func numbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = numbers(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = numbers(v[i])
+		}
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64() // it was a float64 before
+		return f
+	}
+	return v
+}

@@ -1,0 +1,220 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/core/sim/compare"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// comparison is one `cede compare`.
+type comparison struct {
+	env        *cmdutil.Env
+	players    *simrun.PolicyFlags
+	out        *cmdutil.Output
+	policies   []string
+	seeds      int
+	html       string
+	vars       []string // of the job file of --what-if
+	conditions []condition
+	timing     bool
+}
+
+// condition is one --fail-if.
+type condition struct {
+	*compare.Expression
+	asWritten bool // it names policies as -p does, and not as results do
+}
+
+func NewCommand(env *cmdutil.Env) *cobra.Command {
+	c := &comparison{env: env}
+	cmd := &cobra.Command{
+		Use:   "compare FILE... -p P -p Q ...",
+		Short: "Play scenarios under several policies, and say how they differ",
+		Long: `Play every file under every policy, with as many seeds as asked for, and say how
+the policies differ: by each metric, and in the first decisions that part them.
+The first policy is the one that the others are measured against.
+
+Run 1 decides ties by id, as ` + "`cede sim run`" + ` does; the runs of further seeds decide
+them otherwise, so that a difference can be told from luck.
+
+With --what-if nothing is played but one instant: the work of a manifest comes
+to the cluster as it is, and the answer says whom each policy would evict for it.`,
+		Example: `  cede compare scenario.yaml -p default -p nomad
+  cede compare a.yaml b.yaml -p default -p nomad --seeds 11 --html report.html
+  cede compare cluster.yaml -p kubernetes -p my.wasm --what-if pod.yaml
+  cede compare scenario.yaml -p default -p nomad --fail-if 'victims(nomad) > 2 * victims(default)'`,
+		Args: cmdutil.PositionalArgs(1, -1, "one or more scenario files"),
+	}
+	c.out = cmdutil.OutputFlags(cmd, env)
+	f := cmd.Flags()
+	f.StringArrayVarP(&c.policies, "policy", "p", nil, "compare this policy, `P` or P?key=value&key=value; give two or more")
+	f.IntVar(&c.seeds, "seeds", 1, "play each file `N` times under each policy")
+	f.StringVar(&c.html, "html", "", "write a report with charts to `FILE`")
+	failIf := f.StringArray("fail-if", nil, "exit with 8 when `EXPR` holds of the comparison; see cede help fail-if")
+	f.BoolVar(&c.timing, "timing", false, "measure decisions by the wall clock; results then differ from run to run")
+	work := f.String("what-if", "", "play nothing, but ask whom the work of `FILE` would evict if it came now: a manifest of a Pod, Deployment, StatefulSet, DaemonSet or Job, or a job file")
+	f.StringArrayVar(&c.vars, "var", nil, "give a variable of --what-if's job file a value, as `NAME=VALUE`")
+	c.players = simrun.AddPolicyFlags(cmd, env)
+	policyflags.CompletePolicyFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		resolve := c.resolve
+		if *work != "" {
+			resolve = c.resolveWhatIf
+		}
+		if err := resolve(*failIf); err != nil {
+			return err
+		}
+		return c.players.WithCallLog(func() error {
+			if *work != "" {
+				return c.whatIf(cmd.Context(), files, *work)
+			}
+			return c.files(cmd.Context(), files)
+		})
+	}
+	return cmd
+}
+
+// resolve checks everything that can be checked before a long run.
+func (c *comparison) resolve(failIf []string) error {
+	if len(c.vars) > 0 {
+		return cmdutil.Usagef("name the job file with --what-if", "--var gives a variable of a job file a value, and there is no job file")
+	}
+	if err := c.check(2, "compare takes two or more policies"); err != nil {
+		return err
+	}
+	if c.html != "" {
+		if err := c.env.CheckWritable(c.html); err != nil {
+			return err
+		}
+	}
+	return c.parse(failIf)
+}
+
+// check checks what every comparison needs.
+func (c *comparison) check(policies int, takes string) error {
+	if err := c.out.Resolve(); err != nil {
+		return err
+	}
+	if len(c.policies) < policies {
+		return cmdutil.Usagef("name them as in -p default -p nomad", "%s: %d given", takes, len(c.policies))
+	}
+	for i, p := range c.policies {
+		if p == "" {
+			return simrun.EmptyPolicyName("name them as in -p default -p nomad")
+		}
+		if slices.Contains(c.policies[:i], p) {
+			return cmdutil.Usagef("leave one out, or configure them differently: P?key=value", "-p %s is given twice", p)
+		}
+	}
+	if c.seeds < 1 {
+		return cmdutil.Usagef("ask for 1 or more", "--seeds %d: how often shall each file be played?", c.seeds)
+	}
+	return c.players.Resolve(c.policies)
+}
+
+// parse reads conditions. They may name policies as results do, or as -p does.
+func (c *comparison) parse(failIf []string) error {
+	var shown []string
+	for _, p := range c.policies {
+		shown = append(shown, c.players.DisplayNames[p])
+	}
+	for _, text := range failIf {
+		expression, err := compare.ParseExpression(text, shown)
+		asWritten := false
+		if err != nil {
+			if other, otherErr := compare.ParseExpression(text, c.policies); otherErr == nil {
+				expression, err, asWritten = other, nil, true
+			}
+		}
+		if err != nil {
+			return cmdutil.Usagef("`cede help fail-if` describes conditions", "--fail-if: %v", err)
+		}
+		c.conditions = append(c.conditions, condition{expression, asWritten})
+	}
+	return nil
+}
+
+// files plays everything and prints the comparison.
+func (c *comparison) files(ctx context.Context, files []string) error {
+	season := newSeason(c, len(files))
+	defer season.progress.Done()
+	seen := map[string]string{} // by the scenario's name, the file
+	for _, name := range files {
+		f, err := simrun.ReadScenario(c.env, name)
+		if err != nil {
+			return err
+		}
+		if other, twice := seen[f.Name]; twice {
+			return cmdutil.Usagef("name scenarios differently", "%s and %s are both scenarios named %s, which could not be told apart", other, name, f.Name)
+		}
+		seen[f.Name] = name
+		if err := c.players.Check(f.File, c.policies); err != nil {
+			return err
+		}
+		if err := season.play(ctx, name, f.File); err != nil {
+			return simrun.RunError(f, err, true)
+		}
+	}
+	season.progress.Done()
+	for _, w := range season.warnings {
+		c.env.Warn(w)
+	}
+	return c.conclude(season)
+}
+
+// conclude prints what was found and checks the conditions.
+func (c *comparison) conclude(season *season) error {
+	d := compare.New(season.named())
+	if err := c.out.Show(comparisonDocument(c.env, d)); err != nil {
+		return err
+	}
+	worst := cmdutil.ExitOK
+	note := func(err error) {
+		c.env.Report(err)
+		worst = cmdutil.MoreSevere(worst, cmdutil.ExitOf(err))
+	}
+	if c.html != "" {
+		note(c.report(d))
+	}
+	for _, err := range season.faults {
+		note(err)
+	}
+	for _, condition := range c.conditions {
+		about := d
+		if condition.asWritten {
+			about = compare.New(season.runs)
+		}
+		note(check(condition.Expression, about))
+	}
+	return cmdutil.ExitWith(worst)
+}
+
+// check is the error that a condition asks for.
+func check(condition *compare.Expression, d *compare.Document) error {
+	holds, figures, err := condition.Holds(d)
+	switch {
+	case errors.Is(err, compare.ErrAbsent):
+		return cmdutil.Usagef("what was played cannot show everything: ask for something else, or play something else", "--fail-if %s: %v", condition, err)
+	case err != nil:
+		return cmdutil.Usagef("", "--fail-if %s: %v", condition, err)
+	case holds:
+		return &cmdutil.Error{Exit: cmdutil.ExitCheck, Code: cmdutil.CodeCheck, Message: fmt.Sprintf("--fail-if holds: %s", condition), Details: figures, Lines: figures}
+	}
+	return nil
+}
+
+// seeded is a file that is played with another seed.
+func seeded(f *scenario.File, seed uint64) *scenario.File {
+	other := *f
+	other.Seed = seed
+	return &other
+}

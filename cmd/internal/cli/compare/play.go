@@ -1,0 +1,216 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/app"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/compare"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// season is all the playing of one comparison.
+type season struct {
+	*comparison
+	progress *term.Progress
+	total    int
+
+	mu   sync.Mutex
+	done int
+
+	runs     []compare.Run // in the order of files, policies and seeds, under names as written
+	faults   []error
+	warnings []string
+}
+
+func newSeason(c *comparison, files int) *season {
+	return &season{comparison: c, progress: c.env.Progress(), total: files * len(c.policies) * c.seeds}
+}
+
+// game is one run of a season.
+type game struct {
+	file   string
+	f      *scenario.File
+	policy string
+	ties   tiebreak.Order
+	first  bool // of its policy: its decisions are looked at
+}
+
+// games lists the runs of one file. The first of each policy is what `cede sim
+// run` plays; the others count on from its seed.
+func (s *season) games(file string, f *scenario.File) []game {
+	var list []game
+	for _, p := range s.policies {
+		for i := range uint64(s.seeds) {
+			g := game{file: file, f: f, policy: p, first: i == 0}
+			if i > 0 {
+				g.f = seeded(f, f.Seed+i)
+				g.ties.Seed = max(g.f.Seed, 1) // 0 would be by id
+			}
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// play plays one file under every policy and seed, several runs at a time.
+// What comes of it does not depend on how many.
+func (s *season) play(ctx context.Context, file string, f *scenario.File) error {
+	app.TuneForSimulation()
+	games := s.games(file, f)
+	runs, errs := make([]*sim.Run, len(games)), make([]error, len(games))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	crew := s.crew(f, len(games))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range crew {
+		wg.Go(func() {
+			for i := range next {
+				if runs[i], errs[i] = s.one(ctx, &games[i], max(1, s.env.Cores/crew)); errs[i] != nil {
+					cancel() // the others would be for nothing
+				}
+			}
+		})
+	}
+	for i := range games {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	if err := firstCause(errs); err != nil {
+		return err
+	}
+	for i := range games {
+		s.keep(&games[i], runs[i])
+	}
+	return nil
+}
+
+// firstCause is the first error that is no consequence of another.
+func firstCause(errs []error) error {
+	var cancelled error
+	for _, err := range errs {
+		switch {
+		case err == nil:
+		case cmdutil.ExitOf(err) == cmdutil.ExitInterrupted:
+			cancelled = err
+		default:
+			return err
+		}
+	}
+	return cancelled
+}
+
+func (s *season) one(ctx context.Context, g *game, workers int) (*sim.Run, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	run, err := sim.Play(ctx, g.f, sim.Options{
+		Policy: g.policy, Resolve: s.players.Resolver(g.f, g.file, g.policy), Ties: g.ties, Workers: workers, Timing: s.timing,
+		Progress: func(p sim.Progress) { s.show(g, p) },
+	})
+	s.mu.Lock()
+	s.done++
+	s.mu.Unlock()
+	return run, err
+}
+
+func (s *season) show(g *game, p sim.Progress) {
+	s.progress.Show(func(elapsed time.Duration) string {
+		s.mu.Lock()
+		done := s.done
+		s.mu.Unlock()
+		name := fmt.Sprintf("%s of %s runs done; %s under %s, seed %d", cmdutil.Thousands(done), cmdutil.Thousands(s.total), g.f.Name, g.policy, g.f.Seed)
+		return simrun.FormatProgress(name, p, elapsed)
+	})
+}
+
+// keep takes over what a comparison needs of a run, and lets the rest go.
+func (s *season) keep(g *game, run *sim.Run) {
+	r := compare.Run{
+		Scenario: run.Result.Scenario, Policy: g.policy, Seed: run.Result.Seed,
+		Metrics: run.Metrics, Series: run.Series,
+	}
+	if g.first {
+		r.Decisions = decisions(run.Result)
+	}
+	s.runs = append(s.runs, r)
+	name := fmt.Sprintf("%s under %s, seed %d", g.file, s.players.DisplayNames[g.policy], g.f.Seed)
+	if err := simrun.FaultsError(name, run.Faults, s.players.OnFault); err != nil {
+		s.faults = append(s.faults, err)
+	}
+	for _, w := range run.Warnings {
+		if w = g.file + ": " + w; !slices.Contains(s.warnings, w) {
+			s.warnings = append(s.warnings, w)
+		}
+	}
+}
+
+// named are the runs with what their policies are called.
+func (s *season) named() []compare.Run {
+	runs := slices.Clone(s.runs)
+	for i := range runs {
+		runs[i].Policy = s.players.DisplayNames[runs[i].Policy]
+	}
+	return runs
+}
+
+// decisions are a run's placements, with all that each evicted.
+func decisions(r *sim.Result) []compare.Decision {
+	list := make([]compare.Decision, len(r.Placements))
+	for i := range r.Placements {
+		p := &r.Placements[i]
+		victims := slices.Clone(p.Preempted)
+		for _, ids := range p.PreemptedElsewhere {
+			victims = append(victims, ids...)
+		}
+		slices.Sort(victims)
+		list[i] = compare.Decision{
+			At: int64(p.At), Preemptor: p.Alloc, Job: p.Job, Group: p.Group,
+			Node: p.Node, Victims: victims, Score: p.Score,
+		}
+	}
+	return list
+}
+
+// Roughly what playing a scenario takes, from the whole google-2011 trace.
+const (
+	bytesPerRun      = 32 << 20
+	bytesPerInstance = 8 << 10
+)
+
+// crew is how many runs are played at a time: one for each core, fewer where
+// memory would not hold them.
+func (s *season) crew(f *scenario.File, games int) int {
+	instances := len(f.Running)
+	for i := range f.Jobs {
+		for _, g := range f.Jobs[i].Groups {
+			if g.Count == nil {
+				instances++
+			} else {
+				instances += *g.Count
+			}
+		}
+	}
+	for i := range f.Nodes {
+		if c := f.Nodes[i].Count; c == nil {
+			instances++
+		} else {
+			instances += *c
+		}
+	}
+	n := min(s.env.Cores, games)
+	if room := s.env.Memory(); room > 0 {
+		n = min(n, int(room/(bytesPerRun+bytesPerInstance*int64(instances))))
+	}
+	return max(n, 1)
+}

@@ -1,0 +1,36 @@
+package compare
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/clitest"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// Rules that the crew follows: a core each, and no more than memory holds.
+func TestCrew_HeedsCoresAndMemory(t *testing.T) {
+	contested, err := scenario.Decode("test", strings.NewReader(clitest.Contested))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		cores  int
+		memory int64
+		games  int
+		want   int
+	}{
+		{8, 0, 4, 4},
+		{2, 0, 4, 2},
+		{8, 1 << 40, 8, 8},
+		{8, 100 << 20, 8, 3},
+		{8, 1, 8, 1},
+	} {
+		w := clitest.New(nil)
+		w.Cores, w.Memory = tc.cores, func() int64 { return tc.memory }
+		s := newSeason(&comparison{env: w.Env}, 1)
+		if got := s.crew(contested, tc.games); got != tc.want {
+			t.Errorf("%+v: %d at a time", tc, got)
+		}
+	}
+}

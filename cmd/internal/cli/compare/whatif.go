@@ -1,0 +1,200 @@
+package compare
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/cede-scheduler/cede/cmd/internal/app"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/core/jobspec"
+	"github.com/cede-scheduler/cede/core/kube"
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/importer"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// maxManifest bounds what --what-if reads, in bytes.
+const maxManifest = 4 << 20
+
+// whatIf is one `cede compare --what-if`: one scenario, with more work than it
+// has, looked at in its first instant alone.
+type whatIf struct {
+	*comparison
+	name  string // of the manifest or job file
+	file  *simrun.ScenarioFile
+	with  *scenario.File
+	jobs  []scenario.Job // the work
+	notes []importer.Note
+	aside int // jobs of the scenario that wait too, and are left aside
+}
+
+// resolveWhatIf checks the flags of a --what-if.
+func (c *comparison) resolveWhatIf(failIf []string) error {
+	switch {
+	case c.seeds != 1:
+		return cmdutil.Usagef("leave --seeds out", "--what-if looks at one instant, which --seeds would not change")
+	case c.html != "":
+		return cmdutil.Usagef("leave --html out; -o json has everything", "--what-if makes no report with charts")
+	case len(failIf) > 0:
+		return cmdutil.Usagef("read -o json instead", "--fail-if is about metrics of whole runs, of which --what-if plays none")
+	}
+	return c.check(1, "--what-if takes one or more policies")
+}
+
+// whatIf answers whom the work of a manifest would evict under each policy.
+func (c *comparison) whatIf(ctx context.Context, files []string, name string) error {
+	if len(files) != 1 {
+		return cmdutil.Usagef("name one scenario file", "--what-if asks about one cluster: %d files given", len(files))
+	}
+	f, err := simrun.ReadScenario(c.env, files[0])
+	if err != nil {
+		return err
+	}
+	if err := c.players.Check(f.File, c.policies); err != nil {
+		return err
+	}
+	w := &whatIf{comparison: c, name: name, file: f}
+	if err := w.read(); err != nil {
+		return err
+	}
+	return w.play(ctx)
+}
+
+// kubeKind finds what Kubernetes' manifests have and job files have not.
+var kubeKind = regexp.MustCompile(`(?m)^[\s{,-]*"?(kind|apiVersion)"?\s*:`)
+
+// read reads the work and adds it to the scenario.
+func (w *whatIf) read() error {
+	src, err := w.env.ReadFile(w.name, maxManifest)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !kubeKind.Match(src):
+		err = w.jobFile(src)
+	case len(w.vars) > 0:
+		err = cmdutil.Usagef("leave --var out", "--var is for job files, and %s is a manifest of Kubernetes", w.name)
+	default:
+		err = w.manifest(src)
+	}
+	if err != nil {
+		return err
+	}
+	w.alone()
+	if err := w.with.Validate(); err != nil {
+		return fmt.Errorf("%s with %s: %w", w.file.Path, w.name, err)
+	}
+	return nil
+}
+
+func (w *whatIf) manifest(src []byte) error {
+	dump, err := kube.Read(bytes.NewReader(src))
+	if err == nil {
+		w.with, w.jobs, w.notes, err = importer.KubeWork(w.file.File, dump)
+	}
+	if err == nil {
+		return nil
+	}
+	return &cmdutil.Error{
+		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", w.name, err),
+		Hint: "give a manifest of a Pod, a Deployment, StatefulSet, DaemonSet or Job, or a job file; `cede help kubernetes` tells more",
+	}
+}
+
+func (w *whatIf) jobFile(src []byte) error {
+	vars, err := cmdutil.ParseAssignments(w.vars)
+	if err != nil {
+		return err
+	}
+	file, err := jobspec.Load(w.name, src, jobspec.Options{SchedulingOnly: true, Vars: vars})
+	if err != nil {
+		return err
+	}
+	m, err := file.Model()
+	if err != nil {
+		return err
+	}
+	importer.IntoPool(w.file.File, m, file.NodePool())
+	w.notes = asideNotes(file.Aside())
+	job := importer.JobOf(m)
+	if file.Job.PriorityClass != "" {
+		job.Priority, job.PriorityClass = nil, file.Job.PriorityClass
+	}
+	w.with, w.jobs = importer.WithWork(w.file.File, []scenario.Job{job})
+	return nil
+}
+
+// asideNotes tell what of a job file has no part in the answer. Its words are of one each.
+func asideNotes(list []jobspec.Aside) (notes []importer.Note) {
+	for _, a := range list {
+		done := "left aside: nothing is scheduled by it"
+		if a.Places {
+			done = "left aside, though Nomad keeps instances off nodes by it"
+		}
+		notes = append(notes, importer.Note{Count: 1, What: fmt.Sprintf("%d %s", a.Count, a.Name), Done: done})
+	}
+	return notes
+}
+
+// alone sees to it that nothing but the work is submitted. What is on its way out
+// at the start goes, as it would.
+func (w *whatIf) alone() {
+	var events []scenario.Event
+	for _, e := range w.with.Events {
+		switch {
+		case e.At == 0 && e.Submit == "":
+			events = append(events, e)
+		case e.Submit != "":
+			w.aside++
+		}
+	}
+	for _, j := range w.jobs {
+		events = append(events, scenario.Event{Submit: j.ID})
+	}
+	w.with.Events, w.with.Expect, w.with.Until = events, nil, new(scenario.Duration(0))
+}
+
+// ofHowMany is what is said of so many things that are named in the plural: one is told
+// as all of its kind are, without a number.
+func ofHowMany(n int, what string) string {
+	if n == 1 {
+		return what
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// play asks every policy.
+func (w *whatIf) play(ctx context.Context) error {
+	app.TuneForSimulation()
+	answer := newWhatIfAnswer(w)
+	worst := cmdutil.ExitOK
+	var ends []error
+	for _, p := range w.policies {
+		run, err := sim.Play(ctx, w.with, sim.Options{
+			Policy: p, Resolve: w.players.Resolver(w.with, w.file.Path, p), Workers: w.env.Cores,
+		})
+		if err != nil {
+			return simrun.RunError(w.file, err, true)
+		}
+		answer.add(w.players.DisplayNames[p], run.Result)
+		name := fmt.Sprintf("%s under %s", w.file.Path, w.players.DisplayNames[p])
+		ends = append(ends, simrun.FaultsError(name, run.Faults, w.players.OnFault))
+	}
+	answer.compare()
+	if err := w.out.Show(answer.document()); err != nil {
+		return err
+	}
+	for _, n := range w.notes {
+		w.env.Warn(fmt.Sprintf("%s: %s: %s", w.name, ofHowMany(n.Count, n.What), n.Done))
+	}
+	ends = append(ends, answer.unplaced())
+	for _, err := range slices.DeleteFunc(ends, func(err error) bool { return err == nil }) {
+		w.env.Report(err)
+		worst = cmdutil.MoreSevere(worst, cmdutil.ExitOf(err))
+	}
+	return cmdutil.ExitWith(worst)
+}

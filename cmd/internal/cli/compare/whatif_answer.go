@@ -1,0 +1,416 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// whatIfAnswer is the document of a --what-if.
+type whatIfAnswer struct {
+	Version  int            `json:"version"`
+	Scenario string         `json:"scenario"`
+	Work     []whatIfWork   `json:"work"`
+	Policies []whatIfPolicy `json:"policies"`
+	// Differences are from the first policy.
+	Differences []whatIfDifference `json:"differences"`
+	// LeftAside is how many jobs of the scenario wait too; they are not submitted.
+	LeftAside int `json:"leftAside"`
+
+	w       *whatIf
+	running map[string]*scenario.Running
+	jobs    map[string]*scenario.Job
+	own     map[string]bool // jobs of the work
+}
+
+// whatIfWork is a job that is asked about.
+type whatIfWork struct {
+	Job       string `json:"job"`
+	Namespace string `json:"namespace"`
+	Priority  int32  `json:"priority"`
+	Instances int    `json:"instances"`
+	PerNode   bool   `json:"perNode,omitempty"` // so many on each node that takes them
+}
+
+// whatIfPolicy is what would happen under one policy.
+type whatIfPolicy struct {
+	Policy        string            `json:"policy"`
+	PolicyVersion string            `json:"policyVersion"`
+	Placements    []whatIfPlacement `json:"placements"`
+	Unplaced      []sim.Unplaced    `json:"unplaced"`
+	Victims       []whatIfVictim    `json:"victims"`
+	Violations    int               `json:"budgetViolations"`
+	// Replaced victims find another place at once, Waiting ones do not. Further
+	// counts those whom the victims would evict in their turn.
+	Replaced int `json:"replaced"`
+	Waiting  int `json:"waiting"`
+	Further  int `json:"further"`
+}
+
+type whatIfPlacement struct {
+	Alloc string `json:"alloc"`
+	Node  string `json:"node"`
+}
+
+// whatIfVictim is somebody who would be evicted.
+type whatIfVictim struct {
+	ID             string   `json:"id"`
+	Namespace      string   `json:"namespace"`
+	Job            string   `json:"job"`
+	Node           string   `json:"node"`
+	Priority       int32    `json:"priority"`
+	Age            sim.At   `json:"age"`
+	LostWork       sim.At   `json:"lostWork"`
+	Budgets        []string `json:"budgets,omitempty"`
+	BudgetViolated bool     `json:"budgetViolated"`
+	By             string   `json:"by"`
+}
+
+// whatIfDifference is how a policy differs from the first one.
+type whatIfDifference struct {
+	Policy string   `json:"policy"`
+	Spares []string `json:"spares"` // whom the first would evict
+	Evicts []string `json:"evicts"` // whom the first would spare
+	Nodes  bool     `json:"otherNodes"`
+}
+
+func newWhatIfAnswer(w *whatIf) *whatIfAnswer {
+	a := &whatIfAnswer{
+		Version: 1, Scenario: w.file.Name, LeftAside: w.aside, Differences: []whatIfDifference{}, w: w,
+		running: map[string]*scenario.Running{}, jobs: map[string]*scenario.Job{}, own: map[string]bool{},
+	}
+	for i := range w.with.Running {
+		a.running[w.with.Running[i].ID] = &w.with.Running[i]
+	}
+	for i := range w.with.Jobs {
+		a.jobs[w.with.Jobs[i].ID] = &w.with.Jobs[i]
+	}
+	for i := range w.jobs {
+		j := &w.jobs[i]
+		a.own[j.ID] = true
+		instances := 0
+		for _, g := range j.Groups {
+			if g.Count == nil {
+				instances++
+			} else {
+				instances += *g.Count
+			}
+		}
+		a.Work = append(a.Work, whatIfWork{
+			Job: j.ID, Namespace: namespaceOf(j), Priority: a.priority(j), Instances: instances, PerNode: j.Type == "system" || j.Type == "sysbatch",
+		})
+	}
+	return a
+}
+
+func namespaceOf(j *scenario.Job) string { return cmp.Or(j.Namespace, model.DefaultNamespace) }
+
+// priority is a job's, by its class where it names one.
+func (a *whatIfAnswer) priority(j *scenario.Job) int32 {
+	if j.Priority != nil {
+		return *j.Priority
+	}
+	var fallback *scenario.PriorityClass
+	for i := range a.w.with.Classes {
+		k := &a.w.with.Classes[i]
+		switch {
+		case k.Name == j.PriorityClass:
+			return k.Value
+		case k.GlobalDefault && (fallback == nil || k.Value < fallback.Value):
+			fallback = k
+		}
+	}
+	if fallback != nil {
+		return fallback.Value
+	}
+	return model.DefaultPriority
+}
+
+// add takes over what one policy did.
+func (a *whatIfAnswer) add(policy string, r *sim.Result) {
+	p := whatIfPolicy{
+		Policy: policy, PolicyVersion: r.PolicyVersion,
+		Placements: []whatIfPlacement{}, Unplaced: []sim.Unplaced{}, Victims: []whatIfVictim{},
+	}
+	own := map[string]bool{}
+	placed := map[[2]string]int{}
+	for i := range r.Placements {
+		x := &r.Placements[i]
+		if !a.own[x.Job] {
+			placed[[2]string{x.Job, x.Group}]++
+			continue
+		}
+		own[x.Alloc] = true
+		p.Placements = append(p.Placements, whatIfPlacement{Alloc: x.Alloc, Node: x.Node})
+	}
+	for _, u := range r.Unplaced {
+		if a.own[u.Job] {
+			p.Unplaced = append(p.Unplaced, u)
+		}
+	}
+	for i := range r.Evicted {
+		e := &r.Evicted[i]
+		if !own[e.By] {
+			p.Further++
+			continue
+		}
+		p.Victims = append(p.Victims, a.victim(e))
+		if e.BudgetViolated {
+			p.Violations++
+		}
+		if run := a.running[e.Alloc]; run != nil && placed[[2]string{run.Job, run.Group}] > 0 {
+			placed[[2]string{run.Job, run.Group}]--
+			p.Replaced++
+		} else {
+			p.Waiting++
+		}
+	}
+	a.Policies = append(a.Policies, p)
+}
+
+func (a *whatIfAnswer) victim(e *sim.Evicted) whatIfVictim {
+	v := whatIfVictim{ID: e.Alloc, Node: e.Node, LostWork: e.LostWork, BudgetViolated: e.BudgetViolated, By: e.By}
+	run := a.running[e.Alloc]
+	if run == nil {
+		return v // placed in the same instant
+	}
+	j := a.jobs[run.Job]
+	v.Namespace, v.Job, v.Priority, v.Age = namespaceOf(j), j.ID, a.priority(j), sim.At(-run.StartedAt)
+	at := slices.IndexFunc(j.Groups, func(g scenario.Group) bool { return g.Name == run.Group })
+	for i := range a.w.with.Budgets {
+		b := &a.w.with.Budgets[i]
+		term := model.LabelTerm{Labels: b.Labels}
+		if at >= 0 && cmp.Or(b.Namespace, model.DefaultNamespace) == v.Namespace && term.Matches(j.Groups[at].Labels) {
+			v.Budgets = append(v.Budgets, b.Name)
+		}
+	}
+	return v
+}
+
+// compare finds how policies differ from the first.
+func (a *whatIfAnswer) compare() {
+	ids := func(p *whatIfPolicy) map[string]bool {
+		set := map[string]bool{}
+		for _, v := range p.Victims {
+			set[v.ID] = true
+		}
+		return set
+	}
+	nodes := func(p *whatIfPolicy) []string {
+		var list []string
+		for _, x := range p.Placements {
+			list = append(list, x.Node)
+		}
+		slices.Sort(list)
+		return list
+	}
+	first := ids(&a.Policies[0])
+	for i := 1; i < len(a.Policies); i++ {
+		p := &a.Policies[i]
+		other := ids(p)
+		d := whatIfDifference{Policy: p.Policy, Spares: []string{}, Evicts: []string{}, Nodes: !slices.Equal(nodes(&a.Policies[0]), nodes(p))}
+		for _, id := range slices.Sorted(maps.Keys(first)) {
+			if !other[id] {
+				d.Spares = append(d.Spares, id)
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(other)) {
+			if !first[id] {
+				d.Evicts = append(d.Evicts, id)
+			}
+		}
+		a.Differences = append(a.Differences, d)
+	}
+}
+
+// unplaced is the error for work that some policy finds no place for.
+func (a *whatIfAnswer) unplaced() error {
+	var lines []string
+	for i := range a.Policies {
+		for _, u := range a.Policies[i].Unplaced {
+			lines = append(lines, fmt.Sprintf("under %s: %s of %s.%s not placed: %s", a.Policies[i].Policy, cmdutil.Thousands(u.Count), u.Job, u.Group, u.Reason))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return &cmdutil.Error{
+		Exit: cmdutil.ExitUnplaced, Code: cmdutil.CodeUnplaced, Message: "not everything could be placed", Lines: lines, Details: lines,
+		Hint: "the reasons are above, node by node",
+	}
+}
+
+func (a *whatIfAnswer) document() cmdutil.Document {
+	var names []string
+	for i := range a.Policies {
+		names = append(names, a.Policies[i].Policy)
+	}
+	return cmdutil.Document{Data: a, Names: names, Page: a.page}
+}
+
+// page tells the answer to a person.
+func (a *whatIfAnswer) page(p cmdutil.Page) {
+	if !p.NoHeaders {
+		for _, work := range a.Work {
+			p.Printf("If %s came to %s now: %s, priority %d\n", p.Style.Text(term.Bold, work.Namespace+"/"+work.Job),
+				p.Style.Text(term.Bold, a.Scenario), work.size(), work.Priority)
+		}
+		if a.LeftAside > 0 {
+			p.Printf("Left aside: %s.\n", cmdutil.Count(a.LeftAside, "job that waits there already", "jobs that wait there already"))
+		}
+	}
+	a.overview(p)
+	a.victims(p)
+	a.differences(p)
+}
+
+func (w *whatIfWork) size() string {
+	text := cmdutil.Count(w.Instances, "instance", "instances")
+	if w.PerNode {
+		text += " on each node that takes it"
+	}
+	return text
+}
+
+func (a *whatIfAnswer) overview(p cmdutil.Page) {
+	p.Title("Under each policy")
+	t := &term.Table{Columns: []term.Column{
+		{Title: "POLICY"},
+		{Title: "NODES"},
+		{Title: "UNPLACED", Right: true},
+		{Title: "VICTIMS", Right: true},
+		{Title: "BUDGETS VIOLATED", Right: true},
+		{Title: "LOST WORK", Right: true},
+		{Title: "FIND A PLACE", Right: true},
+		{Title: "WAIT", Right: true},
+		{Title: "EVICT OTHERS", Right: true},
+	}}
+	for i := range a.Policies {
+		x := &a.Policies[i]
+		var lost time.Duration
+		for _, v := range x.Victims {
+			lost += time.Duration(v.LostWork)
+		}
+		missing := 0
+		for _, u := range x.Unplaced {
+			missing += u.Count
+		}
+		t.Row(x.Policy, a.nodes(x, p.Wide), cmdutil.Thousands(missing), cmdutil.Thousands(len(x.Victims)), cmdutil.Thousands(x.Violations),
+			shortAge(lost), cmdutil.Thousands(x.Replaced), cmdutil.Thousands(x.Waiting), cmdutil.Thousands(x.Further))
+	}
+	p.Table(t)
+	if !p.NoHeaders && slices.ContainsFunc(a.Policies, func(x whatIfPolicy) bool { return len(x.Victims) > 0 }) {
+		p.Printf("Of the victims: FIND A PLACE elsewhere at once, WAIT for one, EVICT OTHERS in their turn.\n")
+	}
+}
+
+// victimTitle is what a victim is called where the scenario comes from.
+func (a *whatIfAnswer) victimTitle() string {
+	if a.w.file.Scheduler.Policy == "kubernetes" {
+		return "POD"
+	}
+	return "ALLOCATION"
+}
+
+// nodes names the nodes that the work would go to.
+func (a *whatIfAnswer) nodes(x *whatIfPolicy, all bool) string {
+	var list []string
+	for _, placed := range x.Placements {
+		if !slices.Contains(list, placed.Node) {
+			list = append(list, placed.Node)
+		}
+	}
+	const most = 3
+	if len(list) > most && !all {
+		return strings.Join(list[:most], ", ") + fmt.Sprintf(" and %s more", cmdutil.Thousands(len(list)-most))
+	}
+	return strings.Join(list, ", ")
+}
+
+func (a *whatIfAnswer) victims(p cmdutil.Page) {
+	p.Title("Victims")
+	t := &term.Table{Columns: []term.Column{
+		{Title: "POLICY"},
+		{Title: a.victimTitle()},
+		{Title: "NAMESPACE"},
+		{Title: "NODE"},
+		{Title: "PRIORITY", Right: true},
+		{Title: "AGE", Right: true},
+		{Title: "BUDGET"},
+	}}
+	left := 0
+	for i := range a.Policies {
+		x := &a.Policies[i]
+		if len(x.Victims) == 0 {
+			t.Row(x.Policy, "nobody")
+			continue
+		}
+		for k := range x.Victims {
+			v := &x.Victims[k]
+			if k >= simrun.MaxRunRows && !p.Wide {
+				left += len(x.Victims) - k
+				break
+			}
+			budget := strings.Join(v.Budgets, ", ")
+			if v.BudgetViolated {
+				budget += " violated"
+			}
+			t.Row(x.Policy, v.ID, v.Namespace, v.Node, fmt.Sprint(v.Priority), shortAge(time.Duration(v.Age)), strings.TrimSpace(budget))
+		}
+	}
+	p.Table(t)
+	if left > 0 && !p.NoHeaders {
+		p.Printf("  and %s more; -o wide lists all\n", cmdutil.Thousands(left))
+	}
+}
+
+// shortAge is a duration to its two largest units.
+func shortAge(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return d.Truncate(time.Second).String()
+}
+
+func (a *whatIfAnswer) differences(p cmdutil.Page) {
+	if len(a.Differences) == 0 || p.NoHeaders {
+		return
+	}
+	p.Title("Differences from " + a.Policies[0].Policy)
+	for _, d := range a.Differences {
+		var parts []string
+		if len(d.Spares) > 0 {
+			parts = append(parts, "spares "+someOf(d.Spares, p.Wide))
+		}
+		if len(d.Evicts) > 0 {
+			parts = append(parts, "evicts "+someOf(d.Evicts, p.Wide))
+		}
+		if d.Nodes {
+			parts = append(parts, "uses other nodes")
+		}
+		if len(parts) == 0 {
+			parts = []string{"the same victims on the same nodes"}
+		}
+		p.Printf("  %s: %s\n", d.Policy, strings.Join(parts, "; "))
+	}
+}
+
+func someOf(list []string, all bool) string {
+	if len(list) > simrun.MaxVictims && !all {
+		return strings.Join(list[:simrun.MaxVictims], ", ") + fmt.Sprintf(" and %s more", cmdutil.Thousands(len(list)-simrun.MaxVictims))
+	}
+	return strings.Join(list, ", ")
+}

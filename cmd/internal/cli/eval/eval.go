@@ -1,0 +1,186 @@
+package eval
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/apiview"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func NewCommand(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "eval",
+		Short: "Look at evaluations: what the scheduler was asked, and what came of it",
+		Long: `Look at evaluations: what the scheduler was asked, and what came of it.
+
+An evaluation is the order to look at one job again. One that found no place for
+something says why, node by node: cede eval explain.`,
+		Example: "  cede eval list --job web\n  cede eval explain 4f1c",
+	}
+	cmdutil.MakeGroup(cmd)
+	cmd.AddCommand(newEvalListCmd(env), newEvalStatusCmd(env), newEvalExplainCmd(env))
+	return cmd
+}
+
+func newEvalListCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List evaluations, the newest first",
+		Example: "  cede eval list\n  cede eval list --job web --status blocked",
+		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
+	}
+	job := cmd.Flags().String("job", "", "those of this `JOB` alone")
+	status := cmd.Flags().String("status", "", "those with this `STATUS` alone: pending, blocked, complete, failed or cancelled")
+	cmdutil.CompleteFlag(cmd, "status", evalStatuses)
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, _ []string) (cmdutil.Document, error) {
+		if err := cmdutil.ValidateChoice("status", *status, evalStatuses); err != nil {
+			return cmdutil.Document{}, err
+		}
+		list, err := listEvaluations(ctx, c, *job)
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		list = slices.DeleteFunc(list, func(e *client.Evaluation) bool { return *status != "" && e.Status != *status })
+		slices.SortStableFunc(list, func(a, b *client.Evaluation) int { return cmp.Compare(b.CreateIndex, a.CreateIndex) })
+		return cmdutil.Document{Data: list, Names: cmdutil.NamesOf(list, func(e *client.Evaluation) string { return e.ID }), Page: func(p cmdutil.Page) {
+			shown := list
+			if len(shown) > cmdutil.MaxList && !p.Wide {
+				shown = shown[:cmdutil.MaxList]
+			}
+			if len(shown) == 0 && !p.NoHeaders {
+				p.Printf("There are no evaluations\n")
+				return
+			}
+			apiview.EvalTable(p, env, shown)
+			p.Omitted(len(list), len(shown))
+		}}, nil
+	})
+}
+
+var evalStatuses = []string{"pending", "blocked", "complete", "failed", "cancelled"}
+
+func listEvaluations(ctx context.Context, c *cmdutil.Connection, job string) ([]*client.Evaluation, error) {
+	api, err := c.Dial()
+	if err != nil {
+		return nil, err
+	}
+	if job == "" {
+		return cmdutil.ListAll(ctx, c.QueryOptions(), api.Evaluations().List)
+	}
+	found, err := apiview.FindJob(ctx, c, job)
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := api.Jobs().Evaluations(ctx, found.ID, &client.QueryOptions{Namespace: found.Namespace})
+	return list, cmdutil.InterruptError(ctx, err)
+}
+
+func newEvalStatusCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "status ID",
+		Short:   "Describe an evaluation: what made it, what it made, what it placed",
+		Example: "  cede eval status 4f1c",
+		Args:    cmdutil.PositionalArgs(1, 1, "one evaluation"),
+	}
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
+		e, err := apiview.FindEval(ctx, c, args[0])
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		allocs, _, err := c.Client.Evaluations().Allocations(ctx, e.ID, c.QueryOptions())
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		v := struct {
+			*client.Evaluation
+			Allocations []*client.AllocationStub
+		}{e, allocs}
+		return cmdutil.Document{Data: v, Names: []string{e.ID}, Page: func(p cmdutil.Page) {
+			evalFacts(p, env, e)
+			related(p, env, e)
+			if len(allocs) > 0 {
+				p.Title("Allocations")
+				apiview.AllocTable(p, env, allocs, false)
+			}
+			explainEval(p, e)
+		}}, nil
+	})
+}
+
+func evalFacts(p cmdutil.Page, env *cmdutil.Env, e *client.Evaluation) {
+	wait := ""
+	if e.WaitUntil != nil && !e.WaitUntil.IsZero() {
+		wait = e.WaitUntil.UTC().Format(time.RFC3339)
+	}
+	p.Properties("id", e.ID, "job", e.JobID, "namespace", e.Namespace, "type", e.Type, "priority", fmt.Sprint(e.Priority),
+		"triggered by", e.TriggeredBy, "status", e.Status, "description", e.StatusDescription, "waits until", wait,
+		"created", env.TimeAndAge(e.CreateTime), "changed", env.TimeAndAge(e.ModifyTime), "superseded by", e.SupersededBy)
+}
+
+// related lists the evaluations before and after one.
+func related(p cmdutil.Page, env *cmdutil.Env, e *client.Evaluation) {
+	if len(e.RelatedEvals) == 0 {
+		return
+	}
+	p.Title("Related")
+	t := cmdutil.NewTable("EVAL ID", "TRIGGERED BY", "STATUS", "AGE>", "DESCRIPTION")
+	for _, r := range e.RelatedEvals {
+		t.Cells(cmdutil.Cell(p.ID(r.ID)), cmdutil.Cell(r.TriggeredBy), cmdutil.StatusCell(r.Status), cmdutil.Cell(env.Age(r.CreateTime)), cmdutil.Cell(r.StatusDescription))
+	}
+	p.Table(t)
+}
+
+// explainEval says why things have no place.
+func explainEval(p cmdutil.Page, e *client.Evaluation) {
+	if len(e.FailedTGAllocs) == 0 {
+		return
+	}
+	p.Title("Without a place")
+	for _, name := range slices.Sorted(maps.Keys(e.FailedTGAllocs)) {
+		apiview.ExplainGroup(p, name, e.QueuedAllocations[name], e.FailedTGAllocs[name])
+	}
+}
+
+func newEvalExplainCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain ID",
+		Short: "Say why an evaluation found no place for something, node by node",
+		Long: `Say why an evaluation found no place for something: how many nodes lacked what,
+which rules excluded nodes, and why evicting lower-priority work does not help.
+An evaluation whose job was placed since then says so.`,
+		Example: "  cede eval explain 4f1c\n  cede eval explain 4f1c -o json",
+		Args:    cmdutil.PositionalArgs(1, 1, "one evaluation"),
+	}
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
+		e, err := apiview.FindEval(ctx, c, args[0])
+		for followed := 0; err == nil && e.SupersededBy != "" && len(e.FailedTGAllocs) == 0 && followed < 100; followed++ {
+			e, err = apiview.FindEval(ctx, c, e.SupersededBy) // what took its place knows
+		}
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		return cmdutil.Document{Data: e, Names: []string{e.ID}, Page: func(p cmdutil.Page) {
+			p.Printf("Evaluation %s of job %s is %s", p.ID(e.ID), e.JobID, e.Status)
+			if e.StatusDescription != "" {
+				p.Printf(": %s", e.StatusDescription)
+			}
+			p.Printf("\n")
+			switch {
+			case len(e.FailedTGAllocs) > 0:
+				explainEval(p, e)
+			case e.Status == "complete":
+				p.Printf("It found a place for everything that it was asked for.\n")
+			case e.Status == "pending":
+				p.Printf("It was not looked at yet; `cede operator broker status` shows what waits.\n")
+			}
+		}}, nil
+	})
+}

@@ -1,0 +1,166 @@
+package event
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func NewCommand(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "event", Short: "Follow what happens", Example: "  cede event stream --topic Preemption"}
+	cmdutil.MakeGroup(cmd)
+	cmd.AddCommand(newEventStreamCmd(env))
+	return cmd
+}
+
+// eventTopics are what events are about.
+var eventTopics = []string{"Job", "Evaluation", "Allocation", "Node", "Policy", "Preemption", "Decision", "Operator", "Cluster", "Binding", "Assignment"}
+
+// errEnough ends a stream after as many events as were asked for.
+var errEnough = errors.New("enough")
+
+// eventStream is one `cede event stream`.
+type eventStream struct {
+	out   *cmdutil.Output
+	limit int
+	shown int
+}
+
+func newEventStreamCmd(env *cmdutil.Env) *cobra.Command {
+	s := &eventStream{}
+	cmd := &cobra.Command{
+		Use:   "stream",
+		Short: "Print events as they happen, until interrupted",
+		Long: `Print events as they happen, until interrupted: a line each, with -o json a JSON
+object a line. A connection that breaks is made again where it broke off. Topics:
+
+  ` + strings.Join(eventTopics, ", ") + `
+
+and TOPIC:KEY for those of one job, node or allocation.`,
+		Example: "  cede event stream --topic Preemption --topic Job:web\n  cede event stream --index 1200 -o json",
+		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
+	}
+	s.out = cmdutil.OutputFlags(cmd, env)
+	conn := cmdutil.ConnectionFlags(cmd, env)
+	topics := cmd.Flags().StringArray("topic", nil, "`TOPIC` or TOPIC:KEY; may be given several times (default: all)")
+	index := cmd.Flags().Uint64("index", 0, "begin after this `INDEX` of the log; 0: now")
+	cmd.Flags().IntVar(&s.limit, "limit", 0, "end after `N` events; 0: when interrupted")
+	cmdutil.CompleteFlag(cmd, "topic", eventTopics)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := s.out.Resolve(); err != nil {
+			return err
+		}
+		for _, t := range *topics {
+			name, _, _ := strings.Cut(t, ":")
+			if name != "*" && !slices.Contains(eventTopics, name) {
+				return cmdutil.Usagef("use "+cmdutil.JoinOr(eventTopics), "--topic %s: there is no such topic", t)
+			}
+		}
+		return s.run(cmd.Context(), conn, &client.StreamOptions{Topics: *topics, Index: *index, Namespace: conn.RequestedNamespace()})
+	}
+	return cmd
+}
+
+func (s *eventStream) run(ctx context.Context, conn *cmdutil.Connection, o *client.StreamOptions) error {
+	api, err := conn.Dial()
+	if err != nil {
+		return err
+	}
+	err = api.Events().Stream(ctx, o, func(batch *client.Events) error {
+		if batch.Newest > 0 && batch.Newest < o.Index { // else another server was asked, which lags behind
+			conn.Env.Warn(fmt.Sprintf("index %d is yet to come: the newest is %d", o.Index, batch.Newest))
+		}
+		if l := batch.Lost; l != nil {
+			conn.Env.Warn(fmt.Sprintf("events of the indexes %d to %d are no longer kept: what happened then is not shown", l.From, l.To))
+		}
+		for i := range batch.Events {
+			if err := s.show(&batch.Events[i]); err != nil {
+				return err
+			}
+			if s.shown++; s.limit > 0 && s.shown == s.limit {
+				return errEnough
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return cmdutil.InterruptError(ctx, err)
+}
+
+// show prints an event. Every event is a document of its own, and a line: whoever
+// follows wants it at once.
+func (s *eventStream) show(e *client.Event) error {
+	s.out.Printed = 0 // no blank line between them
+	if s.out.Format == cmdutil.FormatYAML && s.shown > 0 {
+		s.out.Printed = 1
+	}
+	return s.out.Show(cmdutil.Document{Data: e, Names: []string{e.Key}, Page: func(p cmdutil.Page) {
+		key := e.Key
+		if e.Namespace != "" && e.Namespace != "default" {
+			key = e.Namespace + "/" + key
+		}
+		p.Printf("%s  %-10s  %-22s  %s", cmdutil.FormatTime(e.Time), e.Topic, e.Type, p.ID(key))
+		if text := payload(e.Payload, p.Wide); text != "" {
+			p.Printf("  %s", text)
+		}
+		p.Printf("\n")
+	}})
+}
+
+// payload is an event's content in a few words: its plain fields.
+func payload(text json.RawMessage, wide bool) string {
+	if len(text) == 0 || bytes.Equal(text, []byte("null")) {
+		return ""
+	}
+	if wide {
+		return string(text)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var words []string
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return string(text)
+	}
+	for d.More() { // in the order in which the server writes them
+		key, err := d.Token()
+		if err != nil {
+			return strings.Join(words, " ")
+		}
+		var v any
+		if d.Decode(&v) != nil {
+			return strings.Join(words, " ")
+		}
+		switch v := v.(type) {
+		case string:
+			if v != "" {
+				words = append(words, fmt.Sprintf("%s=%s", key, v))
+			}
+		case json.Number, bool:
+			words = append(words, fmt.Sprintf("%s=%v", key, v))
+		case []any:
+			if len(v) > 0 {
+				words = append(words, fmt.Sprintf("%s=%s", key, listed(v)))
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func listed(list []any) string {
+	words := make([]string, len(list))
+	for i, v := range list {
+		words[i] = cmdutil.FormatDetail(v)
+	}
+	return strings.Join(words, ",")
+}

@@ -1,0 +1,121 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// change is one field that differs between two versions of a job.
+type change struct {
+	Path   string
+	Before string `json:",omitempty"`
+	After  string `json:",omitempty"`
+}
+
+func (c change) String() string {
+	switch {
+	case c.Before == "":
+		return fmt.Sprintf("+ %s: %s", c.Path, c.After)
+	case c.After == "":
+		return fmt.Sprintf("- %s: %s", c.Path, c.Before)
+	}
+	return fmt.Sprintf("~ %s: %s -> %s", c.Path, c.Before, c.After)
+}
+
+// jobChanges lists what differs between two versions of a job, field by field.
+// What the server sets is no part of what a job says; that it was stopped or started
+// again is told all the same.
+func jobChanges(before, after *client.Job) []change {
+	a, b := flatten(before), flatten(after)
+	var list []change
+	keys := map[string]bool{}
+	for k := range a {
+		keys[k] = true
+	}
+	for k := range b {
+		keys[k] = true
+	}
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		if a[k] != b[k] {
+			list = append(list, change{k, a[k], b[k]})
+		}
+	}
+	if before != nil && after != nil && before.Stop != after.Stop {
+		list = append(list, change{"Stop", fmt.Sprint(before.Stop), fmt.Sprint(after.Stop)})
+	}
+	return list
+}
+
+// serverSet are the fields of a job that the server sets.
+var serverSet = []string{"Stop", "Status", "StatusDescription", "Version", "SubmitTime", "CreateIndex", "ModifyIndex", "JobModifyIndex"}
+
+// flatten writes a job as values by path.
+func flatten(j *client.Job) map[string]string {
+	flat := map[string]string{}
+	if j == nil {
+		return flat
+	}
+	text, err := json.Marshal(j)
+	if err != nil {
+		return flat // plain values
+	}
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	d.UseNumber()
+	var m map[string]any
+	if d.Decode(&m) != nil {
+		return flat // what was just written
+	}
+	for _, name := range serverSet {
+		delete(m, name)
+	}
+	flattenInto(flat, "", m)
+	return flat
+}
+
+// isSpan is whether a field counts nanoseconds.
+func isSpan(path string) bool {
+	return strings.HasSuffix(path, ".KillTimeout") || strings.HasSuffix(path, ".Duration") || strings.HasSuffix(path, ".Checkpoint") ||
+		strings.HasSuffix(path, ".LostAfter")
+}
+
+// flattenInto adds a value. Groups and tasks go by their names, so that one that
+// was put in front does not change all the others.
+func flattenInto(flat map[string]string, path string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			at := k
+			if path != "" {
+				at = path + "." + k
+			}
+			flattenInto(flat, at, e)
+		}
+	case []any:
+		for i, e := range v {
+			key := strconv.Itoa(i)
+			if m, ok := e.(map[string]any); ok {
+				if name, ok := m["Name"].(string); ok && name != "" {
+					key = name
+				}
+			}
+			flattenInto(flat, path+"["+key+"]", e)
+		}
+	case nil:
+	case string:
+		flat[path] = strconv.Quote(v)
+	case json.Number:
+		flat[path] = v.String()
+		if ns, err := v.Int64(); err == nil && isSpan(path) {
+			flat[path] = time.Duration(ns).String()
+		}
+	default:
+		flat[path] = fmt.Sprint(v)
+	}
+}

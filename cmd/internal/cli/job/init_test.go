@@ -1,0 +1,37 @@
+package job
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cede-scheduler/cede/core/jobspec"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// TestJobTemplates_AreJobs: what `job init` writes validates, and means the same
+// in every form.
+func TestJobTemplates_AreJobs(t *testing.T) {
+	var first *client.Job
+	for _, name := range []string{"x.hcl", "x.yaml", "x.json"} {
+		text, err := jobTemplate(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := jobspec.Load(name, []byte(text), jobspec.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := f.Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := jobspec.FromModel(m)
+		if first == nil {
+			first = j
+		}
+		if diff := cmp.Diff(first, j); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package job
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// pendingWait is how long to wait for news of an evaluation. The first time is short:
+// mostly there is an answer at once, and where there is none, the reason is worth
+// looking for.
+func pendingWait(round int) time.Duration {
+	if round == 0 {
+		return time.Second
+	}
+	return 5 * time.Second
+}
+
+// warnPendingReason warns why nobody looks at evaluations, where that is so and another
+// reason than was told last. It returns the reason.
+func warnPendingReason(ctx context.Context, c *cmdutil.Connection, meta *client.QueryMeta, told string) string {
+	why := pendingReason(ctx, c, meta)
+	if why != "" && why != told {
+		c.Env.Warn(why)
+	}
+	return why
+}
+
+// pendingReason is why an evaluation stays pending that is due; "": as far as anybody
+// can tell, workers are at it.
+func pendingReason(ctx context.Context, c *cmdutil.Connection, meta *client.QueryMeta) string {
+	const nobody = "no server leads: nothing is placed until one is elected; `cede server members` shows the servers"
+	if !meta.KnownLeader {
+		return nobody
+	}
+	s, err := c.Client.Operator().BrokerStatus(ctx)
+	switch {
+	case client.HasCode(err, client.CodeNoLeader):
+		return nobody
+	case err != nil:
+		return "" // a token may be bound to a namespace, and this is about all of them
+	case s.Paused:
+		return "evaluations are paused: nothing is placed until `cede operator broker resume`"
+	case s.Workers == nil:
+		return ""
+	case s.Workers.Wanted == 0:
+		return "the server that leads has no workers (server.workers is 0): it waits for one of another server, if there is any"
+	case len(s.Workers.Held) > 0:
+		return "the workers of the server that leads are held: " + strings.Join(s.Workers.Held, ", ")
+	}
+	return ""
+}

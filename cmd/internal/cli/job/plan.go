@@ -1,0 +1,244 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/apiview"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newJobPlanCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "plan FILE",
+		Short: "Show what running a job would do, and whom it would evict",
+		Long: `Show what running a job would do: what changes of it, what is placed where, whom
+it would evict, and what would find no place and why. Nothing is done.
+
+The plan's token makes cede job run do exactly this, or nothing: it exits 5 when
+the cluster has changed so that the plan no longer holds, or when another policy
+decides by then who is evicted. What the plan leaves without a place takes free room
+later, and evicts nobody: whoever runs it evicts those that it shows and no others.`,
+		Example: `  cede job plan web.hcl
+  cede job plan web.hcl -o wide
+  cede job plan web.hcl -t '{{.PlanToken}}' > plan.token`,
+		Args: cmdutil.PositionalArgs(1, 1, "one job file"),
+	}
+	out, conn, file := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env), jobFileFlags(cmd, env)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		read, err := file.read(args[0], conn.RequestedNamespace())
+		if err != nil {
+			return err
+		}
+		v, err := requestPlan(cmd.Context(), conn, read)
+		if err != nil {
+			return err
+		}
+		v.file = file.words(args[0])
+		if v.Warnings != "" {
+			env.Warn(v.Warnings)
+		}
+		return out.Show(cmdutil.Document{Data: v, Names: []string{v.JobID}, Page: v.page})
+	}
+	return cmd
+}
+
+// planView is a plan as it is shown.
+type planView struct {
+	JobID     string
+	Namespace string
+	*client.JobPlanResponse
+	Changes []change `json:",omitempty"` // of what the job says
+
+	file string // with its variables, for a command line
+	env  *cmdutil.Env
+
+	starts bool // it is stopped, and would run again
+}
+
+// requestPlan asks for a plan, and what there is to compare the job with.
+func requestPlan(ctx context.Context, c *cmdutil.Connection, read *readJob) (*planView, error) {
+	api, err := c.Dial()
+	if err != nil {
+		return nil, err
+	}
+	w := &client.WriteOptions{Namespace: read.model.Namespace}
+	answer, err := api.Jobs().Plan(ctx, read.job, w)
+	if err != nil {
+		return nil, cmdutil.InterruptError(ctx, err)
+	}
+	v := &planView{JobID: read.model.ID, Namespace: read.model.Namespace, JobPlanResponse: answer, env: c.Env}
+	if answer.NewJob {
+		return v, nil
+	}
+	before, _, err := api.Jobs().Get(ctx, read.model.ID, &client.QueryOptions{Namespace: read.model.Namespace})
+	switch {
+	case client.IsNotFound(err):
+		v.NewJob = true
+	case err != nil:
+		return nil, cmdutil.InterruptError(ctx, err)
+	default:
+		after := read.full()
+		after.Priority = cmp.Or(after.Priority, before.Priority)
+		after.PreemptionPolicy = cmp.Or(after.PreemptionPolicy, before.PreemptionPolicy)
+		after.Name = cmp.Or(after.Name, before.Name)
+		after.Stop = false // whoever runs a job starts it
+		v.starts = before.Stop
+		v.Changes = jobChanges(before, after)
+	}
+	return v, nil
+}
+
+func (v *planView) page(p cmdutil.Page) {
+	v.heading(p)
+	v.groups(p)
+	if len(v.Place) > 0 {
+		p.Title("Placements")
+		v.placements(p)
+	}
+	if len(v.Stop) > 0 {
+		p.Title("Stopped")
+		apiview.AllocTable(p, v.env, v.Stop, true)
+	}
+	if evicted := v.preempted(); len(evicted) > 0 {
+		p.Title("Preemptions")
+		preemptions(p, evicted)
+	}
+	v.unplaced(p)
+	v.next(p)
+}
+
+func (v *planView) heading(p cmdutil.Page) {
+	state := "no change"
+	switch {
+	case v.NewJob:
+		state = "new"
+	case v.starts && len(v.Changes) == 1:
+		state = "stopped, and starts again"
+	case v.starts:
+		state = "stopped, and starts again with " + cmdutil.Count(len(v.Changes)-1, "change", "changes")
+	case len(v.Changes) > 0:
+		state = cmdutil.Count(len(v.Changes), "change", "changes")
+	}
+	p.Printf("Job %s in namespace %s: %s\n", v.JobID, v.Namespace, state)
+	for _, c := range v.Changes {
+		p.Printf("  %s\n", c)
+	}
+}
+
+// groups says what becomes of each group.
+func (v *planView) groups(p cmdutil.Page) {
+	if v.Annotations == nil || len(v.Annotations.DesiredTGUpdates) == 0 {
+		return
+	}
+	p.Title("Groups")
+	t := cmdutil.NewTable("GROUP", "PLACE>", "KEEP>", "STOP>", "MOVE>", "UPDATE>", "REPLACE>", "EVICT>", "UNPLACED>")
+	for _, name := range slices.Sorted(maps.Keys(v.Annotations.DesiredTGUpdates)) {
+		u := v.Annotations.DesiredTGUpdates[name]
+		t.Row(name, fmt.Sprint(u.Place), fmt.Sprint(u.Ignore), fmt.Sprint(u.Stop), fmt.Sprint(u.Migrate),
+			fmt.Sprint(u.InPlaceUpdate), fmt.Sprint(u.DestructiveUpdate), fmt.Sprint(u.Preemptions), fmt.Sprint(v.Unplaced[name]))
+	}
+	p.Table(t)
+}
+
+func (v *planView) placements(p cmdutil.Page) {
+	titles := []string{"GROUP", "NODE", "EVICTS"}
+	if p.Wide {
+		titles = append(titles, "ALLOC ID", "NAME", "RESOURCES")
+	}
+	t := cmdutil.NewTable(titles...)
+	for i, a := range v.Place {
+		if i == cmdutil.MaxRows && !p.Wide {
+			break
+		}
+		row := []string{a.TaskGroup, apiview.AllocNode(p, a), p.IDs(a.PreemptedAllocations)}
+		if p.Wide {
+			row = append(row, a.ID, a.Name, cmdutil.FormatResources(a.ResourceUse))
+		}
+		t.Row(row...)
+	}
+	p.Table(t)
+	p.Omitted(len(v.Place), t.Len())
+}
+
+func (v *planView) preempted() []*client.AllocationStub {
+	if v.Annotations == nil {
+		return nil
+	}
+	return v.Annotations.PreemptedAllocs
+}
+
+// preemptions lists who is evicted.
+func preemptions(p cmdutil.Page, list []*client.AllocationStub) {
+	titles := []string{"ALLOC ID", "JOB ID", "TASK GROUP"}
+	if p.Wide {
+		titles = append(titles, "NAMESPACE", "PRIORITY>", "NODE", "FOR", "POLICY")
+	}
+	t := cmdutil.NewTable(titles...)
+	for i, a := range list {
+		if i == cmdutil.MaxRows && !p.Wide {
+			break
+		}
+		row := []string{p.ID(a.ID), a.JobID, a.TaskGroup}
+		if p.Wide {
+			row = append(row, a.Namespace, fmt.Sprint(a.Priority), a.NodeID, a.PreemptedByAllocation, a.PolicyVersion)
+		}
+		t.Row(row...)
+	}
+	p.Table(t)
+	p.Omitted(len(list), t.Len())
+}
+
+func (v *planView) unplaced(p cmdutil.Page) {
+	if len(v.FailedTGAllocs) == 0 {
+		return
+	}
+	p.Title("Without a place")
+	for _, name := range slices.Sorted(maps.Keys(v.FailedTGAllocs)) {
+		apiview.ExplainGroup(p, name, v.Unplaced[name], v.FailedTGAllocs[name])
+	}
+}
+
+// idle is whether all that the plan does is to have the job wait.
+func (v *planView) idle() bool {
+	return len(v.Place) == 0 && len(v.Stop) == 0 && len(v.preempted()) == 0 && len(v.FailedTGAllocs) > 0
+}
+
+// next says how to carry the plan out.
+func (v *planView) next(p cmdutil.Page) {
+	if p.NoHeaders {
+		return
+	}
+	if v.PlanToken == "" {
+		p.Printf("\nThere is nothing to do.\n")
+		return
+	}
+	namespace := ""
+	if v.Namespace != "default" {
+		namespace = " --namespace " + v.Namespace
+	}
+	until := ""
+	if !v.Expires.IsZero() {
+		until = ", valid until " + v.Expires.UTC().Format("15:04:05 MST")
+	}
+	if v.idle() {
+		p.Printf("\nThis plan places nothing and evicts nobody: run, the job is registered, and waits for free room.\n")
+	}
+	p.Printf("\nPlan token%s:\n  %s\n", until, v.PlanToken)
+	command := "cede job run " + v.file + namespace
+	if len(v.PlanToken) <= 100 {
+		p.Printf("\nRun exactly this plan with\n  %s --plan %s\n", command, v.PlanToken)
+		return
+	}
+	p.Printf("\nRun exactly this plan with\n  %s --plan TOKEN\nor keep the token of the next one in a file:\n", command)
+	p.Printf("  cede job plan %s%s -t '{{.PlanToken}}' > plan.token\n  %s --plan @plan.token\n", v.file, namespace, command)
+}

@@ -1,0 +1,264 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/apiview"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// jobRun is one `cede job run`.
+type jobRun struct {
+	env     *cmdutil.Env
+	out     *cmdutil.Output
+	conn    *cmdutil.Connection
+	file    *jobFile
+	name    string // of the file
+	plan    string
+	key     string
+	check   uint64
+	checked bool
+	planned bool // a plan is named, if by nothing
+	detach  bool
+	timeout time.Duration
+}
+
+func newJobRunCmd(env *cmdutil.Env) *cobra.Command {
+	r := &jobRun{env: env}
+	cmd := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Run a job, and wait until it is placed",
+		Long: `Run a job, or change one that runs, and wait until it is placed.
+
+Exits 6 when not everything could be placed, and says why; the job stays and is
+placed once there is room. Exits 5 when --check-index or the plan of --plan no
+longer holds, and says what differs. With --plan those are evicted whom the plan
+shows and no others: what it leaves without a place waits for free room, until the
+job is run again, by another plan or without one.`,
+		Example: `  cede job run web.hcl
+  cede job run web.hcl --plan @plan.token
+  cede job run - --detach < web.hcl`,
+		Args: cmdutil.PositionalArgs(1, 1, "one job file"),
+	}
+	r.out, r.conn, r.file = cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env), jobFileFlags(cmd, env)
+	f := cmd.Flags()
+	f.StringVar(&r.plan, "plan", "", "carry out the plan of this `TOKEN` of cede job plan, or nothing; @FILE reads it from a file")
+	f.StringVar(&r.key, "idempotency-key", "", "`KEY` under which the same request does the same thing once")
+	f.Uint64Var(&r.check, "check-index", 0, "change the job only while its JobModifyIndex is `N`; 0: only where there is none yet")
+	f.BoolVar(&r.detach, "detach", false, "do not wait until it is placed")
+	f.DurationVar(&r.timeout, "timeout", 5*time.Minute, "wait for at most this `TIME`")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r.checked, r.planned = f.Changed("check-index"), f.Changed("plan")
+		if err := r.out.Resolve(); err != nil {
+			return err
+		}
+		r.name = args[0]
+		return r.run(cmd.Context())
+	}
+	return cmd
+}
+
+// runView is what running a job came to.
+type runView struct {
+	JobID     string
+	Namespace string
+	*client.JobRegisterResponse
+	Evaluation  *client.Evaluation       `json:",omitempty"`
+	Allocations []*client.AllocationStub `json:",omitempty"` // that the evaluation placed
+}
+
+func (r *jobRun) run(ctx context.Context) error {
+	token, err := r.token()
+	if err != nil {
+		return err
+	}
+	read, err := r.file.read(r.name, r.conn.RequestedNamespace())
+	if err != nil {
+		return err
+	}
+	api, err := r.conn.Dial()
+	if err != nil {
+		return err
+	}
+	namespace := read.model.Namespace
+	options := &client.RegisterOptions{WriteOptions: client.WriteOptions{Namespace: namespace, IdempotencyKey: r.key}}
+	if r.checked {
+		options.Check = &r.check
+	}
+	answer, err := api.Jobs().Run(ctx, read.job, token, options)
+	if err != nil {
+		return planConflict(cmdutil.InterruptError(ctx, err), token, r.file.words(r.name))
+	}
+	if answer.Warnings != "" {
+		r.env.Warn(answer.Warnings)
+	}
+	v := &runView{JobID: read.model.ID, Namespace: namespace, JobRegisterResponse: answer}
+	if r.detach || answer.EvalID == "" && token == "" {
+		return r.show(v, false)
+	}
+	return r.follow(ctx, api, v)
+}
+
+// token is the plan's, from a file where it is given as one. Who names a plan and
+// has none must not be given whatever scheduling comes to.
+func (r *jobRun) token() (token string, err error) {
+	token = r.plan
+	if file, ok := strings.CutPrefix(r.plan, "@"); ok {
+		if token, err = r.env.ReadSecret(file); err != nil {
+			return "", err
+		}
+	}
+	if r.planned && token == "" {
+		return "", cmdutil.Usagef("a plan of a job that would change nothing has no token; leave --plan out to run the job as it comes, or look at what there is to do: cede job plan "+r.file.words(r.name),
+			"--plan names no plan: the token is empty")
+	}
+	return token, nil
+}
+
+// planConflict says what to do where a plan no longer holds; the server says
+// what differs.
+func planConflict(err error, token, name string) error {
+	answer, ok := errors.AsType[*client.Error](err)
+	if !ok || answer.Code != client.CodeConflict || token == "" {
+		return err
+	}
+	e := cmdutil.ServerError(answer)
+	if e.Hint == "" {
+		e.Hint = "plan it again: cede job plan " + name
+	}
+	return e
+}
+
+// follow waits for the evaluation, and says what came of it.
+func (r *jobRun) follow(ctx context.Context, api *client.Client, v *runView) error {
+	q := &client.QueryOptions{Namespace: v.Namespace}
+	if v.EvalID != "" {
+		e, err := awaitEvaluation(ctx, r.conn, v, r.timeout)
+		if err != nil {
+			return err
+		}
+		v.Evaluation = e
+		if v.Allocations, _, err = api.Evaluations().Allocations(ctx, e.ID, q); err != nil {
+			return cmdutil.InterruptError(ctx, err)
+		}
+	} else {
+		all, _, err := api.Jobs().Allocations(ctx, v.JobID, q)
+		if err != nil {
+			return cmdutil.InterruptError(ctx, err)
+		}
+		for _, a := range all {
+			if a.ModifyIndex >= v.Index && a.DesiredStatus == "run" {
+				v.Allocations = append(v.Allocations, a)
+			}
+		}
+	}
+	if err := r.show(v, true); err != nil {
+		return err
+	}
+	err := unplacedError(v.JobID, v.Evaluation)
+	if e, ok := errors.AsType[*cmdutil.Error](err); ok && r.planned && e.Exit == cmdutil.ExitUnplaced {
+		e.Hint = "the job stays, is placed once there is free room, and evicts nobody that the plan did not show; plan it again to see whom it would evict now: cede job plan " + r.file.words(r.name)
+	}
+	return err
+}
+
+func (r *jobRun) show(v *runView, followed bool) error {
+	return r.out.Show(cmdutil.Document{Data: v, Names: []string{v.JobID}, Page: func(p cmdutil.Page) {
+		what := "Job " + v.JobID + " is registered"
+		if v.Replayed {
+			what = "Job " + v.JobID + " was registered before, under the same key"
+		}
+		if v.EvalID != "" {
+			what += ", evaluation " + p.ID(v.EvalID)
+		}
+		p.Printf("%s\n", what)
+		if !followed {
+			return
+		}
+		if len(v.Allocations) > 0 {
+			p.Title("Allocations")
+			apiview.AllocTable(p, r.env, v.Allocations, true)
+		}
+		if e := v.Evaluation; e != nil && len(e.FailedTGAllocs) > 0 {
+			p.Title("Without a place")
+			for _, name := range slices.Sorted(maps.Keys(e.FailedTGAllocs)) {
+				apiview.ExplainGroup(p, name, e.QueuedAllocations[name], e.FailedTGAllocs[name])
+			}
+		}
+	}})
+}
+
+// unplacedError is what `job run` ends with when not everything was placed.
+func unplacedError(job string, e *client.Evaluation) error {
+	switch {
+	case e == nil:
+		return nil
+	case e.Status == "failed":
+		return &cmdutil.Error{
+			Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("evaluation %s failed: %s", e.ID, e.StatusDescription),
+			Hint: "the job is registered; `cede eval explain " + e.ID + "` says more",
+		}
+	case len(e.FailedTGAllocs) == 0 && e.Status != "blocked":
+		return nil
+	}
+	var groups []string
+	for _, name := range slices.Sorted(maps.Keys(e.FailedTGAllocs)) {
+		text := name
+		if n := e.QueuedAllocations[name]; n > 0 {
+			text += ": " + cmdutil.Count(n, "instance", "instances")
+		}
+		groups = append(groups, text)
+	}
+	return &cmdutil.Error{
+		Exit: cmdutil.ExitUnplaced, Code: cmdutil.CodeUnplaced, Details: e.FailedTGAllocs,
+		Message: fmt.Sprintf("not everything of job %s was placed (%s)", job, strings.Join(groups, ", ")),
+		Hint:    "the job stays and is placed once there is room; `cede eval explain " + e.ID + "` says why",
+	}
+}
+
+// awaitEvaluation waits until an evaluation will change no more, or waits for room itself.
+// It follows those that took its place, in the job's namespace: a token may be bound
+// to that one.
+func awaitEvaluation(ctx context.Context, c *cmdutil.Connection, v *runView, timeout time.Duration) (*client.Evaluation, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	progress := c.Env.Progress()
+	defer progress.Done()
+	id, q := v.EvalID, &client.QueryOptions{Namespace: v.Namespace}
+	why := ""
+	for round := 0; ; round++ {
+		e, meta, err := c.Client.Evaluations().Get(limited, id, q)
+		switch {
+		case err != nil && ctx.Err() == nil && limited.Err() != nil:
+			return nil, &cmdutil.Error{
+				Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("evaluation %s is not done after %v", id, timeout),
+				Hint: "the job is registered; `cede eval status " + id + "` follows it",
+			}
+		case err != nil:
+			return nil, cmdutil.InterruptError(ctx, err)
+		case e.Status == "cancelled" && e.SupersededBy != "":
+			id, q.Index = e.SupersededBy, 0
+			continue
+		case e.Status != "pending":
+			return e, nil
+		}
+		progress.Show(func(elapsed time.Duration) string {
+			return fmt.Sprintf("evaluation %s is %s for %s", id, e.Status, cmdutil.FormatAge(elapsed))
+		})
+		if round > 0 {
+			why = warnPendingReason(limited, c, meta, why)
+		}
+		if q.Index, q.Wait = meta.LastIndex, pendingWait(round); q.Index == 0 {
+			c.Env.Sleep(limited, 200*time.Millisecond) // a server that cannot say when to ask again
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package job
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/apiview"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newJobStopCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "stop ID",
+		Short: "Stop a job",
+		Long: `Stop a job: its allocations end gracefully. The job is kept for a while, so that
+cede job status and history still know it; --purge forgets it.`,
+		Example: "  cede job stop web\n  cede job stop web --purge",
+		Args:    cmdutil.PositionalArgs(1, 1, "one job"),
+	}
+	purge := cmd.Flags().Bool("purge", false, "forget the job as well")
+	detach := cmd.Flags().Bool("detach", false, "do not wait until that is decided")
+	timeout := cmd.Flags().Duration("timeout", 5*time.Minute, "wait for at most this `TIME`")
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
+		job, err := apiview.FindJob(ctx, c, args[0])
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		answer, err := c.Client.Jobs().Stop(ctx, job.ID, &client.StopOptions{WriteOptions: client.WriteOptions{Namespace: job.Namespace}, Purge: *purge})
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		v := &runView{JobID: job.ID, Namespace: job.Namespace, JobRegisterResponse: answer}
+		if !*detach && answer.EvalID != "" {
+			if v.Evaluation, err = awaitEvaluation(ctx, c, v, *timeout); err != nil {
+				return cmdutil.Document{}, err
+			}
+		}
+		return cmdutil.Document{Data: v, Names: []string{job.ID}, Page: func(p cmdutil.Page) {
+			p.Printf("Job %s is stopped", job.ID)
+			if answer.EvalID != "" {
+				p.Printf(", evaluation %s", p.ID(answer.EvalID))
+			}
+			p.Printf("\n")
+		}}, nil
+	})
+}

@@ -1,0 +1,89 @@
+package node
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/apiview"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newNodeDrainCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "drain ID",
+		Short: "Move what runs on a node away, or end that",
+		Long: `Move what runs on a node away: it takes no new work, and its allocations are
+placed on others. --off ends that; the node then takes no new work until cede
+node eligibility says so, or at once with --eligible.`,
+		Example: "  cede node drain n1\n  cede node drain n1 --off --eligible",
+		Args:    cmdutil.PositionalArgs(1, 1, "one node"),
+	}
+	out, conn := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env)
+	off := cmd.Flags().Bool("off", false, "end the drain")
+	eligible := cmd.Flags().Bool("eligible", false, "with --off: take new work again")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		if *eligible && !*off {
+			return cmdutil.Usagef("add --off, or leave --eligible out", "a node that is drained takes no new work: --eligible is for the end of a drain")
+		}
+		return changeNode(conn, cmd, out, args[0], func(api *client.Client, id string) (*client.NodeUpdateResponse, string, error) {
+			answer, err := api.Nodes().Drain(cmd.Context(), id, !*off, *eligible)
+			switch {
+			case !*off:
+				return answer, "drains: what runs there moves away", err
+			case *eligible:
+				return answer, "drains no more, and takes new work", err
+			}
+			return answer, "drains no more; `cede node eligibility " + id + " --on` lets it take new work", err
+		})
+	}
+	return cmd
+}
+
+func newNodeEligibilityCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "eligibility ID",
+		Short:   "Say whether a node takes new work; what runs there stays",
+		Example: "  cede node eligibility n1 --off\n  cede node eligibility n1 --on",
+		Args:    cmdutil.PositionalArgs(1, 1, "one node"),
+	}
+	out, conn := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env)
+	on := cmd.Flags().Bool("on", false, "it takes new work")
+	off := cmd.Flags().Bool("off", false, "it takes none")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		if *on == *off {
+			return cmdutil.Usagef("add --on or --off", "shall node %s take new work or not?", args[0])
+		}
+		return changeNode(conn, cmd, out, args[0], func(api *client.Client, id string) (*client.NodeUpdateResponse, string, error) {
+			answer, err := api.Nodes().Eligibility(cmd.Context(), id, *on)
+			if *on {
+				return answer, "takes new work", err
+			}
+			return answer, "takes no new work; what runs there stays", err
+		})
+	}
+	return cmd
+}
+
+// changeNode finds a node and changes it; change says what became of it.
+func changeNode(c *cmdutil.Connection, cmd *cobra.Command, out *cmdutil.Output, id string, change func(*client.Client, string) (*client.NodeUpdateResponse, string, error)) error {
+	ctx := cmd.Context()
+	n, err := apiview.FindNode(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	answer, became, err := change(c.Client, n.ID)
+	if err != nil {
+		return cmdutil.InterruptError(ctx, err)
+	}
+	v := struct {
+		NodeID string
+		*client.NodeUpdateResponse
+	}{n.ID, answer}
+	return out.Show(cmdutil.Document{Data: v, Names: []string{n.ID}, Page: func(p cmdutil.Page) { p.Printf("Node %s %s\n", n.ID, became) }})
+}

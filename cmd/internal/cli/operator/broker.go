@@ -1,0 +1,109 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newOperatorBrokerCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "broker",
+		Short: "Stop handing out evaluations, and see what waits",
+		Long: `Stop handing out evaluations, and see what waits. While the broker is paused,
+jobs are taken and evaluations kept, and nothing is placed or evicted. It concerns the
+whole cluster; server.workers: 0 in a server's configuration pauses that server alone.`,
+		Example: "  cede operator broker status\n  cede operator broker pause",
+	}
+	cmdutil.MakeGroup(cmd)
+	cmd.AddCommand(
+		brokerCmd(env, "pause", "Stop handing out evaluations; they are kept", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) {
+			return awaitBrokerState(ctx, env, o, true, o.BrokerPause)
+		}),
+		brokerCmd(env, "resume", "Hand evaluations out again", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) {
+			return awaitBrokerState(ctx, env, o, false, o.BrokerResume)
+		}),
+		brokerCmd(env, "status", "Count the evaluations that wait, and for what", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) {
+			return o.BrokerStatus(ctx)
+		}),
+	)
+	return cmd
+}
+
+func brokerCmd(env *cmdutil.Env, verb, short string, do func(context.Context, client.Operator) (*client.BrokerStatus, error)) *cobra.Command {
+	cmd := &cobra.Command{Use: verb, Short: short, Args: cmdutil.PositionalArgs(0, 0, "no arguments"), Example: "  cede operator broker " + verb}
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, _ []string) (cmdutil.Document, error) {
+		s, err := do(ctx, c.Client.Operator())
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		return cmdutil.Document{Data: s, Names: []string{brokerState(s)}, Page: func(p cmdutil.Page) {
+			p.Printf("The broker is %s\n", brokerState(s))
+			if s.Workers != nil {
+				p.Printf("Workers of the server that leads: %s\n", workersText(s.Workers))
+			}
+			p.Title("Evaluations")
+			t := cmdutil.NewTable("TYPE", "READY>", "HANDED OUT>", "PENDING>", "DELAYED>", "BACKOFF>", "BLOCKED>", "FAILED>", "CANCELABLE>")
+			row := func(name string, c client.BrokerCounts) {
+				cells := []string{name}
+				for _, n := range []int{c.Ready, c.Unacked, c.Pending, c.Delayed, c.Backoff, c.Blocked, c.Failed, c.Cancelable} {
+					cells = append(cells, fmt.Sprint(n))
+				}
+				t.Row(cells...)
+			}
+			for _, kind := range slices.Sorted(maps.Keys(s.ByType)) {
+				row(kind, s.ByType[kind])
+			}
+			row("all", s.BrokerCounts)
+			p.Table(t)
+		}}, nil
+	})
+}
+
+// awaitBrokerState changes the broker, and looks again until it is as it was asked to be:
+// the change is written to the log first, and reaches the broker a moment later.
+func awaitBrokerState(ctx context.Context, env *cmdutil.Env, o client.Operator, paused bool, change func(context.Context) (*client.BrokerStatus, error)) (*client.BrokerStatus, error) {
+	s, err := change(ctx)
+	for range 20 {
+		if err != nil || s.Paused == paused || !s.Enabled && !s.Paused {
+			break
+		}
+		env.Sleep(ctx, 100*time.Millisecond)
+		s, err = o.BrokerStatus(ctx)
+	}
+	return s, err
+}
+
+// brokerState is whether evaluations are handed out.
+func brokerState(s *client.BrokerStatus) string {
+	switch {
+	case s.Paused:
+		return "paused"
+	case s.Enabled:
+		return "running"
+	}
+	return "elsewhere: this server does not lead"
+}
+
+// workersText is how a server's workers do; "": an older server does not tell.
+func workersText(w *client.Workers) string {
+	switch {
+	case w == nil:
+		return ""
+	case w.Wanted == 0:
+		return "paused (server.workers is 0)"
+	case len(w.Held) > 0:
+		return fmt.Sprintf("%d, held: %s", w.Wanted, strings.Join(w.Held, ", "))
+	case w.Running < w.Wanted:
+		return fmt.Sprintf("%d of %d", w.Running, w.Wanted)
+	}
+	return fmt.Sprint(w.Wanted)
+}

@@ -1,0 +1,243 @@
+package operator
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// debugView is what a bundle holds.
+type debugView struct {
+	File    string
+	Parts   []string
+	Missing []string `json:",omitempty"` // what could not be had, and why
+}
+
+func newOperatorDebugCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "debug",
+		Short: "Collect what somebody needs who is to help, without secrets",
+		Long: `Collect what somebody needs who is to help into one file, FILE.tar.gz: version,
+configuration, members, health, replication, broker, the scheduler's settings, the
+newest decisions, and, from the metrics listener, metrics and profiles of goroutines
+and of memory. With --log the end of a log file goes with it.
+
+Secrets are blotted out. Specifications of jobs, whose variables may hold some, are
+not collected. What cannot be had is listed in missing.txt; the rest is there.`,
+		Example: "  cede operator debug -w bundle.tar.gz\n  cede operator debug -w bundle.tar.gz --log /var/log/cede.log",
+		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
+	}
+	out, conn := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env)
+	file := cmd.Flags().StringP("write", "w", "cede-debug.tar.gz", "write to `FILE`")
+	metrics := cmd.Flags().String("metrics-addr", "http://127.0.0.1:4649", "`URL` of the server's metrics listener; empty: leave its part out")
+	shown := cmd.Flags().String("metrics-token", "", "`TOKEN` for that listener, where telemetry.token asks for one, or file:PATH of a file that holds it (CEDE_METRICS_TOKEN)")
+	log := cmd.Flags().String("log", "", "add the end of this `FILE`")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		api, err := conn.Dial()
+		if err != nil {
+			return err
+		}
+		if _, err := api.Status().Self(cmd.Context()); err != nil {
+			return cmdutil.InterruptError(cmd.Context(), err) // without a server there is nothing to collect
+		}
+		conf, err := conn.ClientConfig()
+		if err != nil {
+			return err
+		}
+		measured, err := newMetricsClient(env, conf, *shown)
+		if err != nil {
+			return err
+		}
+		b := &debugBundle{env: env, blot: []string{conf.Token, measured.token}}
+		b.server(cmd.Context(), api)
+		if *metrics != "" {
+			b.process(cmd.Context(), measured, strings.TrimRight(*metrics, "/"))
+		}
+		if *log != "" {
+			b.tail(*log)
+		}
+		v := b.view(*file)
+		if err := env.Write(*file, b.pack); err != nil || *file == cmdutil.Stdin {
+			return err
+		}
+		return out.Show(cmdutil.Document{Data: v, Names: []string{*file}, Page: v.page})
+	}
+	return cmd
+}
+
+// debugBundle is what was collected.
+type debugBundle struct {
+	env     *cmdutil.Env
+	blot    []string // secrets that are known
+	parts   []debugPart
+	missing []string
+}
+
+type debugPart struct {
+	name string
+	data []byte
+}
+
+// add keeps a text, blotted out; binary profiles hold addresses and no contents.
+func (b *debugBundle) add(name string, text []byte, err error) {
+	if err != nil {
+		b.missing = append(b.missing, fmt.Sprintf("%s: %v", name, err))
+		return
+	}
+	if !strings.HasSuffix(name, ".pb.gz") {
+		text = blotted(text, b.blot)
+	}
+	b.parts = append(b.parts, debugPart{name, text})
+}
+
+func (b *debugBundle) json(name string, v any, err error) {
+	text, bad := json.MarshalIndent(v, "", "  ")
+	if err == nil {
+		err = bad
+	}
+	b.add(name, append(text, '\n'), err)
+}
+
+// newestDecisions is how many decisions of policies are collected.
+const newestDecisions = 100
+
+// server collects what the API says.
+func (b *debugBundle) server(ctx context.Context, api *client.Client) {
+	b.json("version.json", b.env.Build, nil)
+	self, err := api.Status().Self(ctx)
+	b.json("self.json", self, err)
+	members, err := api.Status().Members(ctx)
+	b.json("members.json", members, err)
+	health, err := api.Status().Health(ctx)
+	b.json("health.json", health, err)
+	raft, err := api.Operator().RaftStatus(ctx)
+	b.json("raft.json", raft, err)
+	broker, err := api.Operator().BrokerStatus(ctx)
+	b.json("broker.json", broker, err)
+	scheduler, _, err := api.Scheduler().Get(ctx, nil)
+	b.json("scheduler.json", scheduler, err)
+	policies, _, err := api.Policies().List(ctx, nil)
+	b.json("policies.json", policies, err)
+	decisions, _, err := api.Operator().Decisions(ctx, &client.QueryOptions{PerPage: newestDecisions})
+	b.json("decisions.json", decisions, err)
+}
+
+// Bounds of what a listener is asked for.
+const (
+	debugWait = 30 * time.Second
+	maxDebug  = 64 << 20
+	maxLog    = 4 << 20
+)
+
+// process collects what the metrics listener says.
+func (b *debugBundle) process(ctx context.Context, c *metricsClient, url string) {
+	defer c.CloseIdleConnections()
+	for _, p := range []struct{ name, path string }{
+		{"metrics.txt", "/metrics"}, {"goroutines.txt", "/debug/pprof/goroutine?debug=2"}, {"heap.pb.gz", "/debug/pprof/heap"},
+	} {
+		text, err := c.fetch(ctx, url+p.path)
+		b.add(p.name, text, err)
+	}
+}
+
+// tail adds the end of a log.
+func (b *debugBundle) tail(name string) {
+	r, err := b.env.Open(name)
+	if err != nil {
+		b.add("log.txt", nil, err)
+		return
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	last := make([]byte, 0, 2*maxLog)
+	part := make([]byte, 64<<10)
+	for err == nil {
+		var n int
+		n, err = r.Read(part)
+		if last = append(last, part[:n]...); len(last) > 2*maxLog-len(part) {
+			last = append(last[:0], last[len(last)-maxLog:]...)
+		}
+	}
+	if err == io.EOF { //nolint:errorlint // as io.Reader promises it
+		err = nil
+	}
+	b.add("log.txt", last[max(0, len(last)-maxLog):], err)
+}
+
+// Secrets in texts: whatever stands behind a name that says so, and tokens of ours
+// wherever they are.
+var (
+	secretField = regexp.MustCompile(`(?i)("?[a-z0-9_.-]*(?:secret|token|password|passwd|credential|authorization|encryption|keys?)"?\s*[:=]\s*)("(?:[^"\\]|\\.)*"|[^\s,}\]]+)`)
+	secretToken = regexp.MustCompile(`cede_[A-Za-z0-9_-]{20,}`)
+	metricName  = regexp.MustCompile(`^cede_[a-z_]+$`) // of a token's 43 characters some are none of these
+)
+
+const blot = `"<blotted out>"`
+
+// blotted is a text without secrets.
+func blotted(text []byte, known []string) []byte {
+	for _, s := range known {
+		if s != "" {
+			text = bytes.ReplaceAll(text, []byte(s), []byte("<blotted out>"))
+		}
+	}
+	text = secretToken.ReplaceAllFunc(text, func(token []byte) []byte {
+		if metricName.Match(token) {
+			return token
+		}
+		return []byte("<blotted out>")
+	})
+	return secretField.ReplaceAll(text, []byte("${1}"+blot))
+}
+
+// pack writes the bundle.
+func (b *debugBundle) pack(w io.Writer) error {
+	zip := gzip.NewWriter(w)
+	archive := tar.NewWriter(zip)
+	parts := b.parts
+	if len(b.missing) > 0 {
+		parts = append(parts, debugPart{"missing.txt", blotted([]byte(strings.Join(b.missing, "\n")+"\n"), b.blot)})
+	}
+	for _, p := range parts {
+		h := &tar.Header{Name: "cede-debug/" + p.name, Mode: 0o600, Size: int64(len(p.data)), ModTime: b.env.Clock.Now()}
+		if err := archive.WriteHeader(h); err != nil {
+			return err
+		}
+		if _, err := archive.Write(p.data); err != nil {
+			return err
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return err
+	}
+	return zip.Close()
+}
+
+func (b *debugBundle) view(file string) *debugView {
+	v := &debugView{File: file, Missing: b.missing}
+	for _, p := range b.parts {
+		v.Parts = append(v.Parts, p.name)
+	}
+	return v
+}
+
+func (v *debugView) page(p cmdutil.Page) {
+	p.Printf("%s: %s\n", v.File, strings.Join(v.Parts, ", "))
+	for _, m := range v.Missing {
+		p.Printf("  missing: %s\n", m)
+	}
+}

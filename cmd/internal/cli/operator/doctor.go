@@ -1,0 +1,189 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/storage/datadir"
+	"github.com/cede-scheduler/cede/core/storage/doctor"
+)
+
+func newOperatorDoctorCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor DIR",
+		Short: "Examine the data directory of a server that is stopped",
+		Long: `Examine the data directory of a server that is stopped: every entry of the log,
+every byte of snapshots and policy modules, and the history. Nothing in it is
+changed; copies of what must be opened go to the folder for temporary files.
+
+With --replay the newest snapshot and the entries after it are applied to an empty
+state. Its hash is that which cede operator raft shows of every server with the
+same state, and the state itself is checked.
+
+Exit code 1 means damage: something that was written is gone, or is not what it
+was. Each finding says what to do.`,
+		Example: "  cede operator doctor /var/lib/cede\n  cede operator doctor /var/lib/cede --replay\n  cede operator doctor /var/lib/cede -t '{{range .findings}}{{.what}}{{\"\\n\"}}{{end}}'",
+		Args:    cmdutil.PositionalArgs(1, 1, "one data directory"),
+	}
+	out := cmdutil.OutputFlags(cmd, env)
+	again, until := false, uint64(0)
+	cmd.Flags().BoolVar(&again, "replay", false, "work the state out again, and print its hash")
+	cmd.Flags().Uint64Var(&until, "until", 0, "replay up to the entry `INDEX` (default: the last)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		if until > 0 && !again {
+			return cmdutil.Usagef("add --replay", "--until says how far to replay, and --replay is not there")
+		}
+		dir := serverDir(args[0])
+		report, err := doctor.Run(cmd.Context(), dir)
+		if err != nil {
+			return doctorError(dir, err)
+		}
+		e := examination{Report: report}
+		if again && report.Log != nil && report.Log.Last > 0 && !report.Damaged() {
+			if e.Replay, err = replay(cmd.Context(), dir, until); err != nil {
+				return cmdutil.InterruptError(cmd.Context(), err)
+			}
+		}
+		err = out.Show(cmdutil.Document{Data: e, Names: []string{report.Dir}, Page: e.page})
+		if err == nil && e.bad() {
+			err = cmdutil.ExitWith(cmdutil.ExitError)
+		}
+		return err
+	}
+	return cmd
+}
+
+// serverDir is the server's part of a data directory, which people know by its
+// parent: the process's, as data_dir names it.
+func serverDir(dir string) string {
+	if _, err := os.Stat(datadir.Layout{Dir: dir}.Raft()); err == nil {
+		return dir
+	}
+	part := filepath.Join(dir, "server")
+	if info, err := os.Stat(part); err == nil && info.IsDir() {
+		return part
+	}
+	return dir
+}
+
+// doctorError is that the directory could not be examined.
+func doctorError(dir string, err error) error {
+	switch {
+	case errors.Is(err, datadir.ErrLocked):
+		return &cmdutil.Error{Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: err.Error(), Hint: "stop the server first: a directory in use changes under one's eyes", Err: err}
+	case cmdutil.WithoutPath(err) != err: //nolint:errorlint // whether there is a path to leave out
+		return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", dir, cmdutil.WithoutPath(err)), Hint: "check the path and its permissions", Err: err}
+	}
+	return err
+}
+
+// examination is what was found, for programs and laid out for people.
+type examination struct {
+	*doctor.Report
+	Replay *replayView `json:"replay,omitempty"`
+}
+
+// bad is whether something is lost or wrong.
+func (e examination) bad() bool { return e.Damaged() || e.Replay != nil && e.Replay.Problem != "" }
+
+func (e examination) page(p cmdutil.Page) {
+	t := &term.Table{NoHeaders: true, Columns: make([]term.Column, 2)}
+	t.Row("directory", e.Dir)
+	t.Row("server", e.NodeID)
+	t.Row("log", e.log())
+	t.Row("snapshots", e.snapshots())
+	t.Row("policy modules", e.blobs())
+	t.Row("history", e.history())
+	_ = t.Write(p.W, p.Style) // p.w keeps the error
+	if e.Replay != nil {
+		e.Replay.page(p)
+	}
+	if len(e.Findings) == 0 && !e.bad() {
+		p.Printf("\nNothing is wrong.\n")
+	}
+	if len(e.Findings) == 0 {
+		return
+	}
+	p.Title("Findings")
+	for i := range e.Findings {
+		f := &e.Findings[i]
+		if i > 0 {
+			p.Printf("\n")
+		}
+		p.Printf("  %s: %s: %s\n", p.Style.Text(severityLook(f.Severity), f.Severity.String()), f.Part, f.Problem)
+		if f.Where != "" {
+			p.Printf("    at %s\n", f.Where)
+		}
+		if f.Remedy != "" {
+			p.Printf("    remedy: %s\n", f.Remedy)
+		}
+	}
+}
+
+func severityLook(s doctor.Severity) term.Emphasis {
+	switch s {
+	case doctor.Damage:
+		return term.Red
+	case doctor.Warning:
+		return term.Bold
+	}
+	return term.Dim
+}
+
+func (e examination) log() string {
+	l := e.Log
+	switch {
+	case l == nil:
+		return ""
+	case l.Last == 0:
+		return "no entries"
+	}
+	return fmt.Sprintf("entries %d to %d, term %d, %s checked, %s", l.First, l.Last, l.Term, cmdutil.Thousands(int(l.Checked)), cmdutil.FormatBytes(l.Bytes))
+}
+
+func (e examination) snapshots() string {
+	var words []string
+	for _, s := range e.Snapshots {
+		word := fmt.Sprintf("at %d, %s", s.Index, cmdutil.FormatBytes(s.Bytes))
+		if !s.Usable {
+			word = s.ID + ", damaged"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, "; ")
+}
+
+func (e examination) blobs() string {
+	if len(e.Blobs) == 0 {
+		return ""
+	}
+	bytes := int64(0)
+	for _, b := range e.Blobs {
+		bytes += b.Bytes
+	}
+	return strconv.Itoa(len(e.Blobs)) + ", " + cmdutil.FormatBytes(bytes)
+}
+
+func (e examination) history() string {
+	h := e.History
+	if h == nil || h.Records == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s records, %s, of entries %d to %d", cmdutil.Thousands(int(h.Records)), cmdutil.FormatBytes(h.Bytes), h.First, h.Last)
+	if h.Oldest != nil && h.Newest != nil {
+		text += fmt.Sprintf(", %s to %s", h.Oldest.UTC().Format(time.RFC3339), h.Newest.UTC().Format(time.RFC3339))
+	}
+	return text
+}

@@ -1,0 +1,79 @@
+package operator
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// gateWords says what each feature gate does.
+var gateWords = map[string]string{
+	"PriorityBasedScheduling":           "bindings are queued by priority; off: as they come",
+	"PriorityBasedPreemptiveScheduling": "bindings evict; not without the other, nor --preempt-binding",
+	"StrictPriorityClasses":             "a binding whose class is not there is refused; off: it counts as 0",
+}
+
+// gatesDescribed lists the gates for the help of a command.
+func gatesDescribed() string {
+	var text strings.Builder
+	for _, gate := range new(client.FeatureGates).All() {
+		fmt.Fprintf(&text, "  %s (%s)\n      %s\n", gate.Name, gateState(gate), gateWords[gate.Name])
+	}
+	return strings.TrimRight(text.String(), "\n")
+}
+
+// gateState is on or off, and whether anybody said so.
+func gateState(gate client.FeatureGate) string {
+	state := "off"
+	if gate.On() {
+		state = "on"
+	}
+	if *gate.Value == nil {
+		state += " by default"
+	}
+	return state
+}
+
+// gateSettings is what shells complete.
+func gateSettings() (list []string) {
+	for _, name := range client.FeatureGateNames() {
+		list = append(list, name+"=true", name+"=false", name+"=default")
+	}
+	return list
+}
+
+// setGates switches gates as NAME=VALUE says.
+func setGates(gates *client.FeatureGates, settings []string) error {
+	for _, setting := range settings {
+		if err := setGate(gates, setting); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func setGate(gates *client.FeatureGates, setting string) error {
+	name, value, ok := strings.Cut(setting, "=")
+	if !ok {
+		return cmdutil.Usagef("write "+name+"=true, =false or =default", "--feature-gate %s says nothing of it", setting)
+	}
+	for _, gate := range gates.All() {
+		if gate.Name != name {
+			continue
+		}
+		on, err := strconv.ParseBool(value)
+		switch {
+		case value == "default":
+			*gate.Value = nil
+		case err != nil:
+			return cmdutil.Usagef("write "+name+"=true, =false or =default", "--feature-gate %s is neither on nor off", setting)
+		default:
+			*gate.Value = &on
+		}
+		return nil
+	}
+	return cmdutil.Usagef("the feature gates are "+strings.Join(client.FeatureGateNames(), ", "), "--feature-gate %s: there is no such gate", name)
+}

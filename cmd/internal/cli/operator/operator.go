@@ -1,0 +1,24 @@
+package operator
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+)
+
+func NewCommand(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "operator",
+		Short: "Keep a cluster well: replication, snapshots, the scheduler's settings, the broker, keys, data directories, and what helpers need",
+		Example: `  cede operator raft
+  cede operator snapshot save cluster.snap
+  cede operator scheduler set --preempt-service=true
+  cede operator broker pause
+  cede operator doctor /var/lib/cede
+  cede operator debug -w bundle.tar.gz`,
+	}
+	cmdutil.MakeGroup(cmd)
+	cmd.AddCommand(newOperatorRaftCmd(env), newOperatorSnapshotCmd(env), newOperatorSchedulerCmd(env), newOperatorBrokerCmd(env),
+		newOperatorDoctorCmd(env), newOperatorKeyringCmd(env), newOperatorDebugCmd(env))
+	return cmd
+}

@@ -1,0 +1,129 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/raft"
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/storage"
+	"github.com/cede-scheduler/cede/core/storage/datadir"
+)
+
+func newRaftRemoveCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "remove ID", Short: "Remove a server that will not come back",
+		Long: `Remove a server from replication that will not come back. Servers that are gone for
+ten minutes are removed by themselves, unless too few would be left; one that is alive
+leaves with "cede server leave". Who is removed is no member of the pool any more, so
+"cede operator keyring" does not wait for it.`,
+		Example: "  cede operator raft remove IYYFA72375IVMBUU637ZSVNWYI",
+		Args:    cmdutil.PositionalArgs(1, 1, "one server's id"),
+	}
+	conn := cmdutil.ConnectionFlags(cmd, env)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := conn.Dial()
+		if err != nil {
+			return err
+		}
+		return cmdutil.InterruptError(cmd.Context(), api.Operator().RemovePeer(cmd.Context(), args[0]))
+	}
+	return cmd
+}
+
+func newRaftRecoverCmd(env *cmdutil.Env) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "recover DIR --peers FILE", Short: "Give a cluster that lost its quorum another list of servers",
+		Long: `Give a cluster that lost its quorum for good another list of servers, in the data
+directory of a server that is stopped. The file lists those that are left:
+
+  [{"id": "IYYFA72375IVMBUU637ZSVNWYI", "address": "10.0.0.1:4647"}]
+
+Do it on one server alone, the one whose log is longest (cede operator doctor DIR),
+with itself in the list. Everything in its log counts from then on, what no majority
+had included. Start it; servers with an empty data directory and server.join are taken
+in by it.`,
+		Example: "  cede operator raft recover /var/lib/cede --peers peers.json",
+		Args:    cmdutil.PositionalArgs(1, 1, "one data directory"),
+	}
+	cmd.Flags().StringVar(&file, "peers", "", "`FILE` that lists the servers, JSON")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if file == "" {
+			return cmdutil.Usagef("see cede operator raft recover --help for what it holds", "--peers is needed: a file that lists the servers")
+		}
+		servers, err := raft.ReadConfigJSON(file)
+		if err != nil {
+			return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", file, cmdutil.WithoutPath(err)), Hint: `want [{"id": "...", "address": "HOST:PORT"}]`, Err: err}
+		}
+		for _, s := range servers.Servers {
+			if err := peerAddress(string(s.Address)); err != nil {
+				return cmdutil.Usagef(`want [{"id": "...", "address": "HOST:PORT"}], as advertise.rpc of each server`, "%s: server %s: %v", file, s.ID, err)
+			}
+		}
+		id, err := recoverServer(args[0], servers.Servers)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(env.Stdout, "Server %s begins again with %d in its cluster\n", id, len(servers.Servers))
+		return err
+	}
+	return cmd
+}
+
+// peerAddress is why other servers cannot call an address.
+func peerAddress(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if n, numeric := strconv.ParseUint(port, 10, 16); err != nil || host == "" || numeric != nil || n == 0 {
+		return fmt.Errorf("%q is no HOST:PORT", address)
+	}
+	return nil
+}
+
+// recoverServer writes another list of servers into a data directory, and returns
+// the id of the server whose it is.
+func recoverServer(dir string, servers []raft.Server) (string, error) {
+	if sub := dir + "/server"; !isStore(dir) && isStore(sub) {
+		dir = sub // of an agent's directory
+	}
+	if !isStore(dir) {
+		return "", &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: dir + " is no data directory of a server", Hint: "give data_dir of its configuration"}
+	}
+	store, err := storage.Open(storage.Config{Dir: dir})
+	if err != nil {
+		return "", doctorError(dir, err)
+	}
+	raw, err := os.ReadFile(store.Layout().NodeID())
+	id := strings.TrimSpace(string(raw))
+	if err == nil && !hasServer(servers, id) {
+		err = &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("the server of %s, %s, is not in the list", dir, id), Hint: "do it on a server that goes on"}
+	}
+	if err == nil {
+		err = replication.Recover(replication.Config{
+			ServerID: id, Log: store.Log(), Stable: store.Log(), Snapshots: store.Snapshots(), Store: state.New(), Modules: store.Blobs(),
+		}, servers)
+	}
+	return id, errors.Join(err, store.Close())
+}
+
+func isStore(dir string) bool {
+	_, err := os.Stat(datadir.Layout{Dir: dir}.NodeID())
+	return err == nil
+}
+
+func hasServer(servers []raft.Server, id string) bool {
+	for _, s := range servers {
+		if string(s.ID) == id {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,109 @@
+package operator
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/storage/doctor"
+)
+
+// replayView is the state that a stopped server's directory comes to.
+type replayView struct {
+	Snapshot    uint64 `json:"snapshot,omitempty"` // index of the one that it began with
+	From        uint64 `json:"from,omitempty"`     // entries that followed
+	To          uint64 `json:"to,omitempty"`
+	StateIndex  uint64 `json:"stateIndex"`
+	StateHash   string `json:"stateHash"`
+	Nodes       int    `json:"nodes"`
+	Jobs        int    `json:"jobs"`
+	Allocations int    `json:"allocations"`
+	Evaluations int    `json:"evaluations"`
+	// Problem is where the state contradicts itself; empty: nowhere.
+	Problem string `json:"problem,omitempty"`
+}
+
+// replay works the state out again, up to an entry; 0: up to the end of the log.
+func replay(ctx context.Context, dir string, until uint64) (view *replayView, err error) {
+	err = doctor.Inspect(dir, func(s *doctor.Offline) error {
+		view, err = replayStopped(ctx, s, until)
+		return err
+	})
+	return view, err
+}
+
+func replayStopped(ctx context.Context, s *doctor.Offline, until uint64) (*replayView, error) {
+	first, last, _ := s.Range()
+	if until == 0 {
+		until = last
+	}
+	v := &replayView{}
+	from, begin, err := replayFrom(s, until)
+	if err != nil {
+		return nil, err
+	}
+	r := &replication.Replay{From: max(first, 1), To: min(until, last), Entry: s.Entry}
+	if begin != nil {
+		defer func() { _ = begin.Close() }() // it was only read
+		r.Snapshot, v.Snapshot, r.From = bufio.NewReaderSize(begin, 1<<20), from, from+1
+	}
+	switch {
+	case until > max(last, from):
+		return nil, cmdutil.Usagef("leave --until out", "entry %d is not there: the log ends with entry %d", until, last)
+	case r.From <= r.To:
+		v.From, v.To = r.From, r.To
+		if first > r.From {
+			return nil, cmdutil.Usagef("leave --until out", "the state at entry %d is not there any more: the log begins with entry %d", until, first)
+		}
+	}
+	sn, err := r.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v.fill(sn)
+	return v, nil
+}
+
+// replayFrom opens the newest snapshot that is not past an entry; nil: none is.
+func replayFrom(s *doctor.Offline, until uint64) (index uint64, begin io.ReadCloser, err error) {
+	for _, snap := range s.Snapshots() {
+		if snap.Index <= until || until == 0 {
+			begin, err = snap.Open()
+			return snap.Index, begin, err
+		}
+	}
+	return 0, nil, nil
+}
+
+func (v *replayView) fill(sn *state.Snapshot) {
+	hash := replication.Hash(sn)
+	v.StateIndex, v.StateHash = sn.Index(), hex.EncodeToString(hash[:])
+	v.Nodes, v.Allocations, v.Evaluations = sn.NodeCount(), sn.AllocCount(), sn.EvalCount()
+	for range sn.Jobs() {
+		v.Jobs++
+	}
+	if err := sn.Check(); err != nil {
+		v.Problem = err.Error()
+	}
+}
+
+func (v *replayView) page(p cmdutil.Page) {
+	p.Title("Replay")
+	began := "an empty state"
+	if v.Snapshot > 0 {
+		began = fmt.Sprintf("the snapshot at %d", v.Snapshot)
+	}
+	if v.To > 0 {
+		began += fmt.Sprintf(", then entries %d to %d", v.From, v.To)
+	}
+	p.Properties("of", began, "state index", fmt.Sprint(v.StateIndex), "state hash", v.StateHash,
+		"nodes", cmdutil.Thousands(v.Nodes), "jobs", cmdutil.Thousands(v.Jobs), "allocations", cmdutil.Thousands(v.Allocations), "evaluations", cmdutil.Thousands(v.Evaluations))
+	if v.Problem != "" {
+		p.Printf("\nThe state contradicts itself: %s\n", v.Problem)
+	}
+}

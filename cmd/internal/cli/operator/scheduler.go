@@ -1,0 +1,224 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newOperatorSchedulerCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "scheduler",
+		Short:   "Show and change the scheduler's settings",
+		Example: "  cede operator scheduler get\n  cede operator scheduler set --preempt-service=true --policy least-waste",
+	}
+	cmdutil.MakeGroup(cmd)
+	cmd.AddCommand(newSchedulerGetCmd(env), newSchedulerSetCmd(env))
+	return cmd
+}
+
+func newSchedulerGetCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{Use: "get", Short: "Show the scheduler's settings", Args: cmdutil.PositionalArgs(0, 0, "no arguments"), Example: "  cede operator scheduler get -o yaml"}
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, _ []string) (cmdutil.Document, error) {
+		s, _, err := c.Client.Scheduler().Get(ctx, c.QueryOptions())
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		return shownScheduler(s), nil
+	})
+}
+
+func shownScheduler(s *client.SchedulerConfiguration) cmdutil.Document {
+	return cmdutil.Document{Data: s, Names: []string{"scheduler"}, Page: func(p cmdutil.Page) {
+		delta := "the policy's own"
+		if s.PriorityDelta != nil {
+			delta = strconv.Itoa(*s.PriorityDelta)
+		}
+		policy, fault := s.Policy, s.OnFault
+		if policy == "" {
+			policy = "default"
+		}
+		if fault == "" {
+			fault = "deny"
+		}
+		c := s.PreemptionConfig
+		facts := []string{
+			"algorithm", s.SchedulerAlgorithm, "policy", policy, "priority delta", delta, "on fault", fault,
+			"preempts for service", cmdutil.YesNo(c.ServiceSchedulerEnabled), "preempts for batch", cmdutil.YesNo(c.BatchSchedulerEnabled),
+			"preempts for system", cmdutil.YesNo(c.SystemSchedulerEnabled), "preempts for sysbatch", cmdutil.YesNo(c.SysBatchSchedulerEnabled),
+			"preempts for bindings", cmdutil.YesNo(c.BindingSchedulerEnabled),
+			"broker paused", cmdutil.YesNo(s.PauseEvalBroker), "coalescing", cmdutil.YesNo(s.Coalescing == nil || *s.Coalescing), "shedding", cmdutil.YesNo(s.Shedding == nil || *s.Shedding),
+		}
+		for _, gate := range s.FeatureGates.All() {
+			facts = append(facts, gate.Name, gateState(gate))
+		}
+		p.Properties(append(facts, "index", fmt.Sprint(s.ModifyIndex))...)
+	}}
+}
+
+// schedulerSet is one `cede operator scheduler set`.
+type schedulerSet struct {
+	algorithm, policy, delta, onFault string
+	service, batch, system, sysbatch  bool
+	binding                           bool
+	coalescing, shedding              bool
+	gates                             []string
+	check                             uint64
+}
+
+func newSchedulerSetCmd(env *cmdutil.Env) *cobra.Command {
+	s := &schedulerSet{}
+	cmd := &cobra.Command{
+		Use:   "set",
+		Short: "Change the scheduler's settings; what is not named stays",
+		Long: `Change the scheduler's settings; what is not named stays. Exits 5 when somebody
+else has changed them meanwhile.
+
+Feature gates switch what bindings get of their priorities:
+
+` + gatesDescribed(),
+		Example: "  cede operator scheduler set --preempt-service --preempt-batch\n  cede operator scheduler set --policy least-waste --priority-delta 20\n" +
+			"  cede operator scheduler set --feature-gate PriorityBasedPreemptiveScheduling=false",
+		Args: cmdutil.PositionalArgs(0, 0, "no arguments"),
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.algorithm, "algorithm", "", "`binpack or spread`: which of the nodes with room goes first")
+	f.StringVar(&s.policy, "policy", "", "`NAME` of the policy that decides who is evicted")
+	f.StringVar(&s.delta, "priority-delta", "", "gap of priority, a number of at least 0, or policy: the policy's own `GAP`")
+	f.StringVar(&s.onFault, "on-fault", "", "`deny or default`: what happens where a policy fails")
+	f.BoolVar(&s.service, "preempt-service", false, "service jobs may have others evicted")
+	f.BoolVar(&s.batch, "preempt-batch", false, "batch jobs may")
+	f.BoolVar(&s.system, "preempt-system", false, "system jobs may")
+	f.BoolVar(&s.sysbatch, "preempt-sysbatch", false, "sysbatch jobs may")
+	f.BoolVar(&s.binding, "preempt-binding", false, "bindings may")
+	f.BoolVar(&s.coalescing, "coalescing", true, "write one evaluation for a job and log entry")
+	f.BoolVar(&s.shedding, "shedding", true, "keep one of a job's pending evaluations")
+	f.StringArrayVar(&s.gates, "feature-gate", nil, "`NAME=true|false|default` switches a gate, default as it was made; may be repeated, and gates not named stay")
+	f.Uint64Var(&s.check, "check-index", 0, "change them only while their index is `N`")
+	cmdutil.CompleteFlag(cmd, "algorithm", []string{"binpack", "spread"})
+	cmdutil.CompleteFlag(cmd, "on-fault", []string{"deny", "default"})
+	cmdutil.CompleteFlag(cmd, "feature-gate", gateSettings())
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, _ []string) (cmdutil.Document, error) {
+		changed := s.named(cmd)
+		if len(changed) == 0 {
+			return cmdutil.Document{}, cmdutil.Usagef(cmdutil.HelpHint(cmd), "what shall be changed?")
+		}
+		conf, err := s.write(ctx, c, cmd)
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		return shownScheduler(conf), nil
+	})
+}
+
+// settings are the flags that change something.
+var schedulerSettings = []string{
+	"algorithm", "policy", "priority-delta", "on-fault", "preempt-service", "preempt-batch", "preempt-system", "preempt-sysbatch", "preempt-binding", "coalescing", "shedding", "feature-gate",
+}
+
+func (s *schedulerSet) named(cmd *cobra.Command) []string {
+	var list []string
+	for _, name := range schedulerSettings {
+		if cmd.Flags().Changed(name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// write reads the settings, changes them and writes them, unless they were
+// changed in between.
+func (s *schedulerSet) write(ctx context.Context, conn *cmdutil.Connection, cmd *cobra.Command) (*client.SchedulerConfiguration, error) {
+	api, err := conn.Dial()
+	if err != nil {
+		return nil, err
+	}
+	conf, _, err := api.Scheduler().Get(ctx, nil)
+	if err != nil {
+		return nil, cmdutil.InterruptError(ctx, err)
+	}
+	if err := s.apply(cmd, conf); err != nil {
+		return nil, err
+	}
+	check := conf.ModifyIndex
+	if cmd.Flags().Changed("check-index") {
+		check = s.check
+	}
+	answer, err := api.Scheduler().Set(ctx, conf, &check)
+	if err != nil {
+		return nil, cmdutil.InterruptError(ctx, err)
+	}
+	if !answer.Updated {
+		return nil, &cmdutil.Error{
+			Exit: cmdutil.ExitConflict, Code: client.CodeConflict, Message: fmt.Sprintf("the settings are not those of index %d any more", check),
+			Hint: "look at them again: cede operator scheduler get",
+		}
+	}
+	now, _, err := api.Scheduler().Get(ctx, nil)
+	return now, cmdutil.InterruptError(ctx, err)
+}
+
+func (s *schedulerSet) apply(cmd *cobra.Command, conf *client.SchedulerConfiguration) error {
+	set := func(name string, to *bool, value bool) {
+		if cmd.Flags().Changed(name) {
+			*to = value
+		}
+	}
+	p := &conf.PreemptionConfig
+	set("preempt-service", &p.ServiceSchedulerEnabled, s.service)
+	set("preempt-batch", &p.BatchSchedulerEnabled, s.batch)
+	set("preempt-system", &p.SystemSchedulerEnabled, s.system)
+	set("preempt-sysbatch", &p.SysBatchSchedulerEnabled, s.sysbatch)
+	set("preempt-binding", &p.BindingSchedulerEnabled, s.binding)
+	for _, name := range s.named(cmd) {
+		switch name {
+		case "algorithm":
+			if s.algorithm != "binpack" && s.algorithm != "spread" {
+				return cmdutil.Usagef("use binpack or spread", "--algorithm %s: there is no such algorithm", s.algorithm)
+			}
+			conf.SchedulerAlgorithm = s.algorithm
+		case "on-fault":
+			if s.onFault != "deny" && s.onFault != "default" {
+				return cmdutil.Usagef("use deny or default", "--on-fault %s: what shall happen?", s.onFault)
+			}
+			conf.OnFault = s.onFault
+		case "policy":
+			if s.policy == "" { // the API takes what is not there for "as it is"
+				return cmdutil.Usagef("--policy default takes the one that is built in; `cede policy list` shows what is loaded", "--policy names none")
+			}
+			conf.Policy = s.policy
+		case "priority-delta":
+			delta, err := parseDelta(s.delta)
+			if err != nil {
+				return err
+			}
+			conf.PriorityDelta = delta
+		case "coalescing":
+			conf.Coalescing = &s.coalescing
+		case "shedding":
+			conf.Shedding = &s.shedding
+		case "feature-gate":
+			if err := setGates(&conf.FeatureGates, s.gates); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func parseDelta(text string) (*int, error) {
+	if text == "policy" {
+		return nil, nil //nolint:nilnil // absent is a value: the policy's own
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return nil, cmdutil.Usagef("write a whole number of 0 or more, or policy", "--priority-delta %s is no gap", text)
+	}
+	delta := int(n)
+	return &delta, nil
+}

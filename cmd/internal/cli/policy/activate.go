@@ -1,0 +1,70 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newPolicyActivateCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "activate N@V",
+		Short: "Let a version of a policy decide",
+		Long: `Let version V decide under the name N, from one moment to the next on every server:
+evaluations that have begun end on the version that they began with. What decided
+before is kept for cede policy rollback N.
+
+With --for V is on trial: the servers roll back by themselves when the time is
+over, unless cede policy activate N@V is said again before, without --for.
+
+A version that kept failing was taken out of service; --reset allows it again.`,
+		Example: `  cede policy activate thrifty@4f2a
+  cede policy activate thrifty@4f2a --for 10m`,
+		Args: cmdutil.PositionalArgs(1, 1, "one version of a policy, N@V"),
+	}
+	trial := cmd.Flags().Duration("for", 0, "roll back after a `DURATION` such as 10m, unless it is activated again")
+	reset := cmd.Flags().Bool("reset", false, "activate it although it was taken out of service")
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
+		name, version, err := namedVersion(cmd, args[0])
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		if *trial < 0 || cmd.Flags().Changed("for") && *trial == 0 {
+			return cmdutil.Document{}, cmdutil.Usagef("write a duration such as 10m", "--for %v: want a time that passes", *trial)
+		}
+		if *reset {
+			if _, err := c.Client.Policies().Reset(ctx, name, version); err != nil {
+				return cmdutil.Document{}, ofPolicy(err)
+			}
+		}
+		st, err := activate(ctx, c.Client, name, version, *trial)
+		if err != nil {
+			return cmdutil.Document{}, ofPolicy(err)
+		}
+		return changed(st, st.Active, activated(st)), nil
+	})
+}
+
+func activate(ctx context.Context, c *client.Client, name, version string, trial time.Duration) (*client.PolicyStatus, error) {
+	if trial > 0 {
+		return c.Policies().Try(ctx, name, version, trial)
+	}
+	return c.Policies().Activate(ctx, name, version)
+}
+
+func activated(st *client.PolicyStatus) string {
+	now := policyflags.VersionName(st.Name, st.Active)
+	if st.Until != 0 {
+		return fmt.Sprintf("%s is active until %s; it stays if you say so before: cede policy activate %s", now, when(st.Until), now)
+	}
+	if st.Previous == "" {
+		return now + " is active"
+	}
+	return fmt.Sprintf("%s is active; cede policy rollback %s returns to %s", now, st.Name, policyflags.ShortVersion(st.Previous))
+}

@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+const (
+	// checksWithin is for how long the servers' checks are waited for, unless the user says.
+	checksWithin = 10 * time.Minute
+	// checksQuiet is for how long that needs no words: servers compile a policy meanwhile.
+	checksQuiet = 3 * time.Second
+	// checksEvery is how often the servers are asked then.
+	checksEvery = time.Second
+)
+
+// loadChecked loads a policy and waits until the servers that must have checked it,
+// or until the time is over: Awaited tells of the others then. The load itself waits
+// for a moment only: the server would say nothing meanwhile, and take no other load.
+func loadChecked(ctx context.Context, env *cmdutil.Env, c *client.Client, load *client.PolicyLoad, within time.Duration) (*client.PolicyVersion, error) {
+	end := env.Clock.Now().Add(within)
+	load.Wait = max(min(checksQuiet, within), time.Millisecond)
+	v, err := c.Policies().Load(ctx, load)
+	told := map[string]bool{}
+	for err == nil && len(v.Awaited) > 0 && env.Clock.Now().Before(end) {
+		reportAwaited(env, v, told)
+		env.Sleep(ctx, checksEvery)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		v, err = checkedSince(ctx, c, v)
+	}
+	return v, err
+}
+
+// reportAwaited says for whom is waited, what was not told yet. Programs read Awaited.
+func reportAwaited(env *cmdutil.Env, v *client.PolicyVersion, told map[string]bool) {
+	if env.JSONErrors {
+		return
+	}
+	name := policyflags.VersionName(v.Name, v.ID)
+	for _, line := range awaitedLines(v) {
+		if !told[line] {
+			told[line] = true
+			_, _ = fmt.Fprintf(env.Stderr, "%s waits to be checked by %s\n", name, line) // nobody can be told that nothing can be told
+		}
+	}
+}
+
+// checkedSince is a version as the servers have it now. While nobody can say that, it
+// is as it was.
+func checkedSince(ctx context.Context, c *client.Client, v *client.PolicyVersion) (*client.PolicyVersion, error) {
+	st, _, err := c.Policies().Status(ctx, v.Name, &client.QueryOptions{Consistent: true})
+	if err != nil && !client.IsNotFound(err) {
+		return v, ctx.Err()
+	}
+	if err == nil {
+		for _, now := range st.Loaded {
+			if now.ID == v.ID {
+				return now, nil
+			}
+		}
+	}
+	return nil, &cmdutil.Error{
+		Exit: cmdutil.ExitConflict, Code: client.CodeConflict, Message: policyflags.VersionName(v.Name, v.ID) + " was unloaded while it was being checked",
+		Hint: "load it again",
+	}
+}
+
+// awaitedLines says for which servers' checks a version waits, and why.
+func awaitedLines(v *client.PolicyVersion) []string {
+	var lines []string
+	for _, id := range slices.Sorted(maps.Keys(v.Awaited)) {
+		lines = append(lines, "server "+id+": "+v.Awaited[id])
+	}
+	return lines
+}
+
+// uncheckedBy is the servers that have no check at all yet: one that tries again has its old one.
+func uncheckedBy(v *client.PolicyVersion) []string {
+	var ids []string
+	for _, id := range slices.Sorted(maps.Keys(v.Awaited)) {
+		if _, there := v.Checks[id]; !there {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,159 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/cmd/internal/toolchain"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+)
+
+// kinds are what a policy can be built as.
+func kinds() []string { return []string{string(bundle.Wasm), string(bundle.Process)} }
+
+func newPolicyBuildCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "build [DIR]",
+		Short: "Build a policy's module, and write what it is into its manifest",
+		Long: `Build the module of the policy in DIR (the working folder when absent) as the
+build section of its policy.yaml says, load and test it, and write its digest,
+its hooks and its settings into policy.yaml. The same sources and tools give the
+same bytes. It is a WebAssembly module, unless policy.yaml says kind: process;
+--kind changes what policy.yaml says, and so what later builds make.`,
+		Example: `  cede policy build
+  cede policy build thrifty --kind process`,
+		Args: cmdutil.PositionalArgs(0, 1, "one folder"),
+	}
+	out := cmdutil.OutputFlags(cmd, env)
+	kind := cmd.Flags().String("kind", "", "build a `KIND` of module, wasm or process, and write that into policy.yaml (default what that says)")
+	cmdutil.CompleteFlag(cmd, "kind", kinds())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		if *kind != "" && !slices.Contains(kinds(), *kind) {
+			return cmdutil.Usagef("use "+cmdutil.JoinOr(kinds()), "--kind %s: there is no such kind of policy", *kind)
+		}
+		dir := "."
+		if len(args) == 1 {
+			dir = args[0]
+		}
+		if err := buildable(dir); err != nil {
+			return err
+		}
+		p, err := buildPolicy(cmd.Context(), env, dir, bundle.Kind(*kind))
+		if err != nil {
+			return policyflags.BuildError(dir, err)
+		}
+		return out.Show(p.document())
+	}
+	return cmd
+}
+
+// buildable refuses what is no folder.
+func buildable(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return isBuiltin(dir, "nothing to build")
+	case !info.IsDir():
+		return cmdutil.Usagef("name the folder, such as "+filepath.ToSlash(filepath.Dir(dir)), "%s is a file: a policy is built in its folder", dir)
+	}
+	return nil
+}
+
+// isBuiltin refuses a built-in policy, unless a file or folder has that name.
+func isBuiltin(name, why string) error {
+	_, err := os.Stat(name)
+	if err == nil || !slices.Contains(builtin.Names(), policyflags.BaseName(name)) {
+		return nil
+	}
+	return cmdutil.Usagef("name the folder of a policy of your own; cede policy init starts one", "%s is built in: %s", policyflags.BaseName(name), why)
+}
+
+// builtPolicy is what `cede policy build` made.
+type builtPolicy struct {
+	Policy string   `json:"policy"`
+	Kind   string   `json:"kind"`
+	Module string   `json:"module"`
+	Bytes  int64    `json:"bytes"`
+	Digest string   `json:"digest"`
+	Hooks  []string `json:"hooks"`
+}
+
+// buildPolicy builds, loads and tests a policy. The manifest is written last:
+// what it describes works.
+func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.Kind) (*builtPolicy, error) {
+	m, _, err := bundle.ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	asKind(m, kind)
+	project := toolchain.Project{Dir: dir, Manifest: m, Say: func(text string) { _, _ = fmt.Fprintln(env.Stderr, text) }}
+	if err := project.Build(ctx); err != nil {
+		return nil, err
+	}
+	b, err := bundle.Rebuilt(dir, func(m *bundle.Manifest) {
+		asKind(m, kind)
+		m.Hooks, m.Settings = nil, nil // the module is not held to those of the one before
+	})
+	if err != nil {
+		return nil, err
+	}
+	p, err := env.Policies.OpenBundle(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	defer hold(p)()
+	if err := b.Manifest.Describe(p.Hooks(), p.Settings()); err != nil {
+		return nil, err
+	}
+	if err := b.Write(); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(b.Path)
+	if err != nil {
+		return nil, err
+	}
+	return &builtPolicy{
+		Policy: b.Manifest.Name, Kind: string(b.Manifest.Kind), Module: filepath.ToSlash(b.Path), Bytes: info.Size(),
+		Digest: b.Manifest.Digest, Hooks: b.Manifest.Hooks,
+	}, nil
+}
+
+// asKind makes a manifest one of a kind; an empty kind leaves it as it is.
+func asKind(m *bundle.Manifest, kind bundle.Kind) {
+	if kind == "" || kind == m.Kind {
+		return
+	}
+	m.Kind = kind
+	m.Module = strings.TrimSuffix(m.Module, ".wasm")
+	if kind == bundle.Wasm {
+		m.Module += ".wasm"
+	}
+}
+
+// hold keeps a policy ready until what it returns is called.
+func hold(p *policies.Policy) (drop func()) {
+	p.AddRef()
+	return p.ReleaseRef
+}
+
+func (b *builtPolicy) document() cmdutil.Document {
+	return cmdutil.Document{Data: b, Names: []string{b.Policy}, Page: func(p cmdutil.Page) {
+		p.Printf("%s: %s, %s, module %s\n", b.Policy, b.Module, cmdutil.FormatBytes(b.Bytes), b.Digest)
+		if !p.NoHeaders {
+			p.Printf("hooks: %s\n", cmdutil.JoinOrNone(b.Hooks))
+		}
+	}}
+}

@@ -1,0 +1,285 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest"
+)
+
+// policyCheck is one `cede policy test`.
+type policyCheck struct {
+	env     *cmdutil.Env
+	options *policyflags.Flags
+	out     *cmdutil.Output
+	cases   string
+	runs    int
+	seed    uint64
+	skip    []string
+	update  bool
+	write   string
+}
+
+func newPolicyTestCmd(env *cmdutil.Env) *cobra.Command {
+	c := &policyCheck{env: env}
+	cmd := &cobra.Command{
+		Use:   "test [P]",
+		Short: "Test a policy: its golden cases, and what must hold of any policy",
+		Long: `Test policy P (the one in the working folder when absent) as the host runs it.
+
+Golden cases are the files cases/*.txt of its folder: a cluster, and below a line
+--- whom the policy evicts there; --update writes that. Then what must hold of
+any policy is tried on random cases; where it does not, the smallest case found
+is shown, and with -w written as a scenario for cede sim run. Last comes what the
+calls used of what they may.
+
+Exits 8 when a case or a property fails, and 7 when the policy is at fault: it
+failed, or gave an answer that no host accepts.
+
+Nomad fails enough: it evicts nobody where something excludes the preemptor for
+another reason than a port.
+
+Properties:
+` + propertyList(),
+		Example: `  cede policy test thrifty
+  cede policy test thrifty --update
+  cede policy test nomad --runs 5000 --grant nomad=keepRedundant --skip enough
+  cede policy test thrifty --skip units -w counterexamples`,
+		Args: cmdutil.PositionalArgs(0, 1, "one policy"),
+	}
+	c.out = cmdutil.OutputFlags(cmd, env)
+	c.options = policyflags.AddFlags(cmd, env)
+	f := cmd.Flags()
+	f.StringVar(&c.cases, "cases", "", "take golden cases from `DIR` (default the policy's folder cases)")
+	f.IntVar(&c.runs, "runs", 500, "try each property on `N` cases")
+	f.Uint64Var(&c.seed, "seed", 1, "draw cases from seed `N`")
+	f.StringSliceVar(&c.skip, "skip", nil, "leave out a `PROPERTY`")
+	f.BoolVar(&c.update, "update", false, "write into golden cases what the policy decides now")
+	f.StringVarP(&c.write, "write", "w", "", "write cases on which a property fails to `DIR`")
+	cmdutil.CompleteFlag(cmd, "skip", propertyNames())
+	cmd.ValidArgsFunction = policyflags.CompleteNames()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := c.resolve(); err != nil {
+			return err
+		}
+		p := "."
+		if len(args) == 1 {
+			p = args[0]
+		}
+		return c.run(cmd.Context(), p)
+	}
+	return cmd
+}
+
+func propertyNames() []string {
+	var names []string
+	for _, p := range policytest.Properties() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func propertyList() string {
+	var text strings.Builder
+	for _, p := range policytest.Properties() {
+		fmt.Fprintf(&text, "  %-14s %s\n", p.Name, p.Doc)
+	}
+	return text.String()
+}
+
+func (c *policyCheck) resolve() error {
+	if err := c.out.Resolve(); err != nil {
+		return err
+	}
+	if c.runs < 1 || c.runs > math.MaxInt32 {
+		return cmdutil.Usagef("ask for 1 or more; --skip leaves a property out", "--runs %d: how many cases shall be tried?", c.runs)
+	}
+	return checkSkip(c.skip)
+}
+
+func checkSkip(skip []string) error {
+	_, err := policytest.CheckProperties(nil, policytest.CheckOptions{Skip: slices.Concat(skip, propertyNames())})
+	if err != nil {
+		return cmdutil.Usagef("properties are "+cmdutil.JoinOr(propertyNames()), "--skip: %v", err)
+	}
+	return nil
+}
+
+// run tests a policy, prints what was found, and fails where that is bad.
+func (c *policyCheck) run(ctx context.Context, name string) error {
+	opened, err := c.options.Open(ctx, []string{name})
+	if err != nil {
+		return err
+	}
+	p := opened[0]
+	trial := policies.NewTrial(p)
+	defer trial.Close()
+	report := &checkReport{Policy: p.Name, Version: p.ID, Digest: p.Digest, Runs: c.runs, Seed: c.seed}
+	if err := c.goldenCases(p, trial, report); err != nil {
+		return err
+	}
+	if err := c.properties(p, name, trial, report); err != nil {
+		return err
+	}
+	report.measure(trial.Usage, p.Limits)
+	if err := c.out.Show(report.document()); err != nil {
+		return err
+	}
+	return report.verdict(policyflags.DisplayNames([]string{name})[name])
+}
+
+// goldenCases checks, or writes, the golden cases.
+func (c *policyCheck) goldenCases(p *policies.Policy, trial *policies.Trial, report *checkReport) error {
+	files, err := c.caseFiles(p)
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	subject, err := trial.Subject()
+	if err != nil {
+		return policyflags.WrapError(p.Name, err)
+	}
+	for _, file := range files {
+		one := caseReport{Name: nameOfCase(file), File: filepath.ToSlash(file)}
+		if err := c.goldenCase(file, subject, &one); err != nil {
+			return err
+		}
+		report.Cases = append(report.Cases, one)
+	}
+	return nil
+}
+
+// caseFiles are the files of golden cases. A folder that was named must have some.
+func (c *policyCheck) caseFiles(p *policies.Policy) ([]string, error) {
+	dir := c.cases
+	switch {
+	case dir != "":
+	case p.Bundle != nil && p.Bundle.Dir != "":
+		dir = filepath.Join(p.Bundle.Dir, "cases")
+	default:
+		return nil, nil
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err == nil && len(files) == 0 && c.cases != "" {
+		err = cmdutil.Usagef("name a folder with files *.txt", "--cases %s: there are no cases in it", dir)
+	}
+	return files, err
+}
+
+func (c *policyCheck) goldenCase(file string, subject *policytest.Subject, to *caseReport) error {
+	text, err := readPolicyUnderTest(c.env, file)
+	if err != nil {
+		return err
+	}
+	golden, err := policytest.ParseGolden(string(text))
+	if err != nil {
+		return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", file, err), Hint: "`cede help cases` describes the format"}
+	}
+	to.Differences, err = golden.Check(subject)
+	if err != nil {
+		to.fail(err)
+		return nil
+	}
+	to.OK = len(to.Differences) == 0
+	if to.OK || !c.update {
+		return nil
+	}
+	fresh, err := golden.Update(subject)
+	if err != nil {
+		return err
+	}
+	to.OK, to.Updated = true, true
+	return c.env.Write(file, func(w io.Writer) error {
+		_, err := io.WriteString(w, fresh)
+		return err
+	})
+}
+
+// readPolicyUnderTest reads a file whole.
+func readPolicyUnderTest(env *cmdutil.Env, name string) ([]byte, error) {
+	r, err := env.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	return io.ReadAll(r)
+}
+
+// properties tries what must hold of any policy.
+func (c *policyCheck) properties(p *policies.Policy, name string, trial *policies.Trial, report *checkReport) error {
+	findings, err := policytest.CheckProperties(trial.Subject, policytest.CheckOptions{Runs: c.runs, Seed: c.seed, Skip: c.skip})
+	if err != nil {
+		return policyflags.WrapError(report.Policy, err)
+	}
+	report.properties(findings, c.skip)
+	if c.write == "" {
+		return nil
+	}
+	use := c.usable(p, name)
+	for i := range report.Properties {
+		if err := c.writeCase(use, &report.Properties[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usable is the policy as a scenario in the folder of cases names it.
+func (c *policyCheck) usable(p *policies.Policy, name string) string {
+	if p.Bundle == nil {
+		return name
+	}
+	base := policyflags.BaseName(name)
+	if !filepath.IsAbs(base) {
+		from, err1 := filepath.Abs(c.write)
+		to, err2 := filepath.Abs(base)
+		if rel, err := filepath.Rel(from, to); errors.Join(err1, err2, err) == nil {
+			return filepath.ToSlash(rel) + strings.TrimPrefix(name, base)
+		}
+	}
+	return name
+}
+
+// writeCase writes a case on which a property fails: as a scenario to be played,
+// and as a golden case to be kept.
+func (c *policyCheck) writeCase(use string, p *propertyReport) error {
+	if p.found == nil {
+		return nil
+	}
+	base := filepath.Join(c.write, p.Name)
+	if err := makeDir(c.write); err != nil {
+		return cmdutil.WriteError(c.write, err)
+	}
+	p.Scenario = filepath.ToSlash(base + ".yaml")
+	for file, text := range map[string][]byte{
+		base + ".yaml": policytest.Scenario(p.found, p.Name, use),
+		base + ".txt":  []byte(p.Case),
+	} {
+		err := c.env.Write(file, func(w io.Writer) error {
+			_, err := w.Write(text)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isFault is whether an error is the policy's fault.
+func isFault(err error) bool {
+	_, answer := errors.AsType[*policytest.AnswerError](err)
+	_, fault := errors.AsType[*policy.Error](err)
+	return answer || fault
+}

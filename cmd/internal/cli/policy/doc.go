@@ -1,0 +1,3 @@
+// Package policy holds the cede policy commands: write, build, check, sign and measure
+// policies, and load and activate them on servers. Package policies opens policies.
+package policy

@@ -1,0 +1,161 @@
+package policy
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/plugins/wasm"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+func newPolicyInspectCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "inspect [P]",
+		Short: "Describe a policy: what it is, asks for, takes and may use",
+		Long: `Describe policy P (the one in the working folder when absent): what it is, and the
+version that it makes with its configuration; the hooks that it has and the
+columns that it asks for; its settings; the limits of its calls; and what a
+WebAssembly module imports and exports.`,
+		Example: `  cede policy inspect thrifty
+  cede policy inspect 'least-waste?bands=20' -t '{{.version}}'`,
+		Args: cmdutil.PositionalArgs(0, 1, "one policy"),
+	}
+	out := cmdutil.OutputFlags(cmd, env)
+	options := policyflags.AddFlags(cmd, env)
+	cmd.ValidArgsFunction = policyflags.CompleteNames()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		if len(args) == 0 {
+			args = []string{"."}
+		}
+		opened, err := options.Open(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		defer hold(opened[0])()
+		i, err := policies.Inspect(cmd.Context(), opened[0])
+		if err != nil {
+			return policyflags.WrapError(args[0], err)
+		}
+		return out.Show(cmdutil.Document{Data: i, Names: []string{i.Name}, Page: func(p cmdutil.Page) { inspection{i}.page(p) }})
+	}
+	return cmd
+}
+
+// inspection is laid out for people.
+type inspection struct{ *policies.Inspection }
+
+func (i inspection) page(p cmdutil.Page) {
+	t := &term.Table{NoHeaders: true, Columns: make([]term.Column, 2)}
+	row := func(name, value string) {
+		if value != "" {
+			t.Row(name, value)
+		}
+	}
+	row("policy", i.Name)
+	row("description", i.Description)
+	row("kind", i.Kind)
+	row("module", i.Module)
+	row("digest", i.Digest)
+	row("version", i.Version)
+	row("configuration", string(i.Config))
+	row("grants", strings.Join(i.Grants, ", "))
+	row("signature", i.Signature)
+	row("ABI", i.ABI)
+	row("hooks", cmdutil.JoinOrNone(i.Hooks))
+	row("priority delta", strconv.Itoa(int(i.Delta)))
+	row("columns", cmdutil.JoinOrNone(i.Columns))
+	row("flags", strings.Join(i.Flags, ", "))
+	if l := i.Limits; l != nil {
+		row("limits", limitsOf(l))
+	}
+	if a := i.Wasm; a != nil {
+		row("memory", memoryOf(a))
+		row("imports", functions(a.Imports, p.Wide))
+		row("exports", functions(a.Exports, p.Wide))
+	}
+	_ = t.Write(p.W, p.Style) // p.w keeps the error
+	if list := i.SettingList(); len(list) > 0 {
+		p.Title("Settings")
+		p.Table(settingTable(list))
+	}
+}
+
+func limitsOf(l *policies.Limits) string {
+	var list []string
+	if l.Fuel > 0 {
+		list = append(list, cmdutil.Thousands(int(l.Fuel))+" fuel and "+cmdutil.Thousands(int(l.FuelPerRow))+" a row")
+	}
+	if l.Memory > 0 {
+		list = append(list, cmdutil.FormatBytes(l.Memory)+" memory")
+	}
+	if l.Time != "" {
+		list = append(list, l.Time)
+	}
+	return strings.Join(list, ", ")
+}
+
+func memoryOf(a *wasm.Anatomy) string {
+	if a.MemoryMax == 0 {
+		return "from " + cmdutil.FormatBytes(a.MemoryMin)
+	}
+	return cmdutil.FormatBytes(a.MemoryMin) + " to " + cmdutil.FormatBytes(a.MemoryMax)
+}
+
+// functions lists functions, with their types where there is room.
+func functions(list []wasm.Function, wide bool) string {
+	var words []string
+	for _, f := range list {
+		word := f.Name
+		if f.Module != "" {
+			word = f.Module + "." + word
+		}
+		if wide {
+			word += " " + f.Type
+		}
+		words = append(words, word)
+	}
+	return cmdutil.JoinOrNone(words)
+}
+
+func settingTable(list []sdk.Setting) *term.Table {
+	t := &term.Table{Columns: []term.Column{{Title: "SETTING"}, {Title: "KIND"}, {Title: "DEFAULT"}, {Title: "ALLOWED"}, {Title: "WHAT"}}}
+	for i := range list {
+		s := &list[i]
+		preset := s.Default
+		if s.Required {
+			preset = "required"
+		}
+		t.Row(s.Name, s.Kind.String(), preset, allowed(s), s.Doc)
+	}
+	return t
+}
+
+// allowed is which values a setting may have.
+func allowed(s *sdk.Setting) string {
+	l := s.Limits
+	switch {
+	case len(s.OneOf) > 0:
+		return strings.Join(s.OneOf, ", ")
+	case l == nil:
+		return ""
+	}
+	unit := ""
+	if s.Kind == sdk.Duration {
+		unit = "s"
+	}
+	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) + unit }
+	if l.Max == math.MaxFloat64 {
+		return "from " + number(l.Min)
+	}
+	return number(l.Min) + " to " + number(l.Max)
+}

@@ -1,0 +1,258 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// loadFlags are those of `cede policy load`.
+type loadFlags struct {
+	name, onFault string
+	config, grant []string
+	activate      bool
+	timeout       time.Duration
+}
+
+func newPolicyLoadCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "load P",
+		Short: "Bring a policy to the servers",
+		Long: `Bring policy P to the servers: a .wasm file, a policy's folder, a built-in policy,
+or an executable that the servers' operators allow by its checksum. The servers
+check it, every one by itself: that it can be run, has hooks, takes its
+configuration, answers questions the same each time, and is signed where that is
+required. It decides nothing until it is activated. Loading the same again
+changes nothing.
+
+It waits until every server that votes has checked the policy, and says for which
+it waits and why: one that is down has to be started again, or removed for good. With
+--timeout 0 it does not wait. cede policy status N shows every server's check.
+
+A policy with another configuration is another version. Exits 7 when a server
+refused the policy.`,
+		Example: `  cede policy load thrifty
+  cede policy load 'least-waste?bands=20' --name frugal
+  cede policy load thrifty.wasm --config settings.yaml --activate`,
+		Args: cmdutil.PositionalArgs(1, 1, "one policy"),
+	}
+	out := cmdutil.OutputFlags(cmd, env)
+	server := cmdutil.ConnectionFlags(cmd, env)
+	var f loadFlags
+	flags := cmd.Flags()
+	flags.StringVar(&f.name, "name", "", "call it `N` instead of by its own name")
+	flags.StringVar(&f.onFault, "on-fault", "", "deny or default: who decides where it is at fault (default as the scheduler is configured)")
+	flags.StringArrayVar(&f.config, "config", nil, "configure it by the settings in `FILE`, YAML or JSON")
+	flags.StringArrayVar(&f.grant, "grant", nil, "grant it something: `keepRedundant` lets its lists of victims stand whole")
+	flags.BoolVar(&f.activate, "activate", false, "activate it as soon as the servers have checked it")
+	flags.DurationVar(&f.timeout, "timeout", checksWithin, "wait no longer than a `DURATION` such as 30s for the servers' checks")
+	cmdutil.CompleteFlag(cmd, "on-fault", []string{policy.Deny.String(), policy.FallBack.String()})
+	cmdutil.CompleteFlag(cmd, "grant", policy.Grants)
+	cmd.ValidArgsFunction = policyflags.CompleteNames()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		load, err := newPolicyLoad(env, args[0], f)
+		if err != nil {
+			return err
+		}
+		c, err := server.Dial()
+		if err != nil {
+			return err
+		}
+		v, err := loadChecked(cmd.Context(), env, c, load, f.timeout)
+		if err != nil {
+			return cmdutil.InterruptError(cmd.Context(), ofPolicy(err))
+		}
+		role, err := loadedAs(cmd.Context(), c, v, f.activate)
+		if err != nil {
+			return ofPolicy(err)
+		}
+		if err := out.Show(loaded(v, role)); err != nil {
+			return err
+		}
+		return refusals(v)
+	}
+	return cmd
+}
+
+// loadedAs is what a version does that was loaded: it may have been there before.
+// With activate it is activated, unless a server refused it.
+func loadedAs(ctx context.Context, c *client.Client, v *client.PolicyVersion, activate bool) (role string, err error) {
+	for _, check := range v.Checks {
+		if !check.OK {
+			return "", nil
+		}
+	}
+	var st *client.PolicyStatus
+	if activate {
+		st, err = c.Policies().Activate(ctx, v.Name, v.ID)
+	} else {
+		st, _, err = c.Policies().Status(ctx, v.Name, nil)
+	}
+	if err != nil {
+		return "", err
+	}
+	return policyStatus{st}.role(v.ID), nil
+}
+
+// loaded is the version that was loaded.
+func loaded(v *client.PolicyVersion, role string) cmdutil.Document {
+	name := policyflags.VersionName(v.Name, v.ID)
+	return cmdutil.Document{Data: v, Names: []string{name}, Page: func(p cmdutil.Page) {
+		what := v.Kind
+		if v.Size > 0 {
+			what += ", " + cmdutil.FormatBytes(v.Size)
+		}
+		checked := 0
+		for _, c := range v.Checks {
+			if c.OK {
+				checked++
+			}
+		}
+		p.Printf("%s is loaded (%s) and checked by %d of %d servers\n", name, what, checked, max(1, len(v.Checks)+len(uncheckedBy(v))))
+		switch {
+		case len(v.Awaited) > 0 && checked == len(v.Checks):
+			p.Printf("It may not decide before all of them have checked it:\n")
+			for _, line := range awaitedLines(v) {
+				p.Printf("  %s\n", line)
+			}
+		case p.NoHeaders || checked < len(v.Checks):
+		case role == roleActive:
+			p.Printf("It is active: it decides for jobs with policy: %s, and for all that name none once the scheduler is set to it.\n", v.Name)
+		default:
+			p.Printf("It decides nothing yet: cede policy shadow %s compares it, cede policy activate %s lets it decide.\n", name, name)
+		}
+	}}
+}
+
+// refusals is the error of a version that servers refused; nil: none did.
+func refusals(v *client.PolicyVersion) error {
+	e := &cmdutil.Error{Exit: cmdutil.ExitPolicy, Code: cmdutil.CodePolicy}
+	for _, id := range slices.Sorted(maps.Keys(v.Checks)) {
+		if c := v.Checks[id]; !c.OK {
+			e.Lines = append(e.Lines, fmt.Sprintf("server %s: %s", id, c.Error))
+		}
+	}
+	if len(e.Lines) == 0 {
+		return nil
+	}
+	e.Message = fmt.Sprintf("%s was refused by %d of %d servers", policyflags.VersionName(v.Name, v.ID), len(e.Lines), len(v.Checks))
+	e.Hint = "correct it and load it again, or forget it: cede policy unload " + policyflags.VersionName(v.Name, v.ID)
+	e.Details = e.Lines
+	return e
+}
+
+// newPolicyLoad makes the request for what was named.
+func newPolicyLoad(env *cmdutil.Env, p string, f loadFlags) (*client.PolicyLoad, error) {
+	named, err := builtin.Parse(p)
+	if err != nil {
+		return nil, cmdutil.Usagef("write P or P?key=value", "%v", err)
+	}
+	if _, err := policy.ParseOnFault(f.onFault); err != nil {
+		return nil, cmdutil.Usagef("use deny or default", "--on-fault: %v", err)
+	}
+	files, err := policyflags.ReadConfigs(env, f.config)
+	if err != nil {
+		return nil, err
+	}
+	if err := files.Check([]string{p}); err != nil {
+		return nil, err
+	}
+	load := &client.PolicyLoad{Name: f.name, OnFault: f.onFault}
+	if settings := files.For(p, named.Use, "").MergeInto(named.Config); len(settings) > 0 {
+		if load.Config, err = json.Marshal(settings); err != nil {
+			return nil, err
+		}
+	}
+	if load.Grants, err = loadGrants(p, f.grant); err != nil {
+		return nil, err
+	}
+	return load, fillPolicyLoad(env, load, named.Use)
+}
+
+// loadGrants reads GRANT, and P=GRANT as other commands take it.
+func loadGrants(p string, list []string) ([]string, error) {
+	var grants []string
+	for _, text := range list {
+		grant := text
+		if at := strings.LastIndexByte(text, '='); at >= 0 {
+			if name := text[:at]; name != p && name != policyflags.BaseName(p) {
+				return nil, cmdutil.Usagef("leave the name out", "--grant %s: %s is not what is loaded", text, name)
+			}
+			grant = text[at+1:]
+		}
+		if !slices.Contains(policy.Grants, grant) {
+			return nil, cmdutil.Usagef("there is "+cmdutil.JoinOr(policy.Grants), "--grant %s: there is nothing called %q to grant", text, grant)
+		}
+		grants = append(grants, grant)
+	}
+	return grants, nil
+}
+
+// fillPolicyLoad puts into a request what the policy is made of.
+func fillPolicyLoad(env *cmdutil.Env, load *client.PolicyLoad, use string) (err error) {
+	if slices.Contains(builtin.Names(), use) {
+		load.Builtin = use
+		return nil
+	}
+	if use == cmdutil.Stdin {
+		load.Module, err = readModule(env)
+		return err
+	}
+	b, err := bundle.Open(use)
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(use, `/\`) && filepath.Ext(use) == "" {
+		return &policies.UnknownError{Policy: use}
+	}
+	if err != nil {
+		return policyflags.WrapError(use, err)
+	}
+	policyflags.WarnStale(env, b)
+	if load.Name == "" && b.Dir == "" {
+		load.Name = b.Manifest.Name // of the file, as for other commands
+	}
+	if load.Manifest, load.Signature, err = b.Contents(); err != nil {
+		return err
+	}
+	if b.Manifest.Kind == bundle.Process {
+		load.Executable = b.Manifest.Digest // the servers have their own copy
+	} else {
+		load.Module = b.Code
+	}
+	return nil
+}
+
+// readModule reads a module from standard input.
+func readModule(env *cmdutil.Env) ([]byte, error) {
+	r, err := env.Open(cmdutil.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	module, err := io.ReadAll(io.LimitReader(r, policy.MaxModuleSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(module) > policy.MaxModuleSize {
+		return nil, &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("standard input: a policy may have %s", cmdutil.FormatBytes(policy.MaxModuleSize))}
+	}
+	return module, nil
+}

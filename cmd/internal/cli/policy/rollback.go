@@ -1,0 +1,48 @@
+package policy
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newPolicyRollbackCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollback N",
+		Short: "Let the version decide that decided before",
+		Long: `Let the version decide under the name N that did before the active one, on every
+server at once, and say which. Another rollback takes that back: it returns to the
+version that was active before this one. Of the versions further back, cede policy
+status lists those that are loaded, and cede policy activate N@V takes one.`,
+		Example: `  cede policy rollback thrifty`,
+		Args:    cmdutil.PositionalArgs(1, 1, "one policy's name"),
+	}
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
+		st, err := c.Client.Policies().Rollback(ctx, args[0])
+		if err != nil {
+			return cmdutil.Document{}, ofPolicy(err)
+		}
+		return changed(st, st.Active, rolledBack(st)), nil
+	})
+}
+
+// rolledBack says from which version to which, and what another rollback does: the
+// one that was left is the previous one now.
+func rolledBack(st *client.PolicyStatus) string {
+	words := "rolled back"
+	if st.Previous != "" {
+		words += " from " + policyflags.VersionName(st.Name, st.Previous)
+	}
+	if st.Active == "" {
+		return words + ": no version of " + st.Name + " is active any more"
+	}
+	words += " to " + policyflags.VersionName(st.Name, st.Active)
+	if st.Previous != "" {
+		words += "; another rollback goes forward again, to " + policyflags.ShortVersion(st.Previous)
+	}
+	return words
+}

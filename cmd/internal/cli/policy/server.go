@@ -1,0 +1,62 @@
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// namedVersion reads N@V.
+func namedVersion(cmd *cobra.Command, arg string) (name, version string, err error) {
+	name, version, found := strings.Cut(arg, "@")
+	if !found || name == "" || version == "" {
+		return "", "", cmdutil.Usagef("`cede policy status "+cmp.Or(name, "N")+"` lists versions; any unique beginning of one will do",
+			"%s takes N@V, a policy and a version of it: what is %q?", cmd.CommandPath(), arg)
+	}
+	return name, version, nil
+}
+
+// notPolicy refuses what is neither N nor N@V.
+func notPolicy(cmd *cobra.Command, arg string) error {
+	return cmdutil.Usagef("`cede policy list` names policies; any unique beginning of a version will do", "%s takes N or N@V: what is %q?", cmd.CommandPath(), arg)
+}
+
+// ofPolicy is what a server answered instead of a result; where the policy is at
+// fault, the exit code says so.
+func ofPolicy(err error) error {
+	answer, ok := errors.AsType[*client.Error](err)
+	if !ok {
+		return err
+	}
+	e := cmdutil.ServerError(answer)
+	e.Lines = nil // the message has it all
+	if problems, several := answer.Details["Problems"]; several {
+		e.Lines = cmdutil.DetailLines(map[string]any{"Problems": problems})
+		e.Message = fmt.Sprintf("%d problems", len(e.Lines))
+	}
+	if _, fault := answer.Details["Fault"]; fault {
+		e.Exit = cmdutil.ExitPolicy
+	}
+	return e
+}
+
+// changed is what a change of a policy's versions came to.
+func changed(st *client.PolicyStatus, version, words string) cmdutil.Document {
+	return cmdutil.MessageDocument(st, policyflags.VersionName(st.Name, version), "%s", words)
+}
+
+// when is a time of a server for people.
+func when(nanoseconds int64) string {
+	if nanoseconds == 0 {
+		return ""
+	}
+	return time.Unix(0, nanoseconds).Local().Format(time.DateTime)
+}

@@ -1,0 +1,53 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newPolicyShadowCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "shadow N@V",
+		Short: "Let a version decide beside the active one, to compare them",
+		Long: `Let version V of policy N decide beside the active one: of whatever that decides,
+V is asked too, on the same state, and nothing of its answer is applied. What it
+would have done otherwise is in cede policy status N. --off ends it, as does
+activating V.`,
+		Example: `  cede policy shadow thrifty@4f2a
+  cede policy status thrifty
+  cede policy shadow thrifty --off`,
+		Args: cmdutil.PositionalArgs(1, 1, "one version of a policy, N@V"),
+	}
+	off := cmd.Flags().Bool("off", false, "end the shadow run of N")
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
+		name, version := args[0], ""
+		if !*off {
+			var err error
+			if name, version, err = namedVersion(cmd, args[0]); err != nil {
+				return cmdutil.Document{}, err
+			}
+		}
+		st, err := c.Client.Policies().Shadow(ctx, name, version)
+		if err != nil {
+			return cmdutil.Document{}, ofPolicy(err)
+		}
+		return changed(st, st.Shadow, shadowed(st)), nil
+	})
+}
+
+func shadowed(st *client.PolicyStatus) string {
+	if st.Shadow == "" {
+		return "no version of " + st.Name + " runs in the shadow any more"
+	}
+	beside := "the built-in policy"
+	if st.Active != "" {
+		beside = policyflags.VersionName(st.Name, st.Active)
+	}
+	return fmt.Sprintf("%s decides beside %s; cede policy status %s shows the difference", policyflags.VersionName(st.Name, st.Shadow), beside, st.Name)
+}

@@ -1,0 +1,192 @@
+package policy
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+)
+
+// signedPolicy is what `cede policy sign` and `verify` are about.
+type signedPolicy struct {
+	Policy    string `json:"policy"`
+	Digest    string `json:"digest"`
+	Key       string `json:"key"`
+	Signature string `json:"signature"`
+	PublicKey string `json:"publicKey,omitempty"` // of a new pair: its file
+
+	said string
+}
+
+func (s *signedPolicy) document() cmdutil.Document {
+	return cmdutil.Document{Data: s, Names: []string{s.Policy}, Page: func(p cmdutil.Page) {
+		p.Printf("%s %s %s\n", s.Policy, s.said, s.Key)
+		if s.PublicKey != "" && !p.NoHeaders {
+			p.Printf("Whoever is to trust it needs %s: cede policy verify --trust %s\n", s.PublicKey, s.PublicKey)
+		}
+	}}
+}
+
+func newPolicySignCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sign P",
+		Short: "Sign a policy's folder",
+		Long: `Sign the manifest in policy P's folder, and with it the module, whose digest the
+manifest holds: write policy.yaml.sig. A key is an ed25519 key in PEM, as
+--new-key or openssl genpkey -algorithm ed25519 makes it.`,
+		Example: `  cede policy sign thrifty --new-key me.key
+  cede policy sign thrifty --key me.key`,
+		Args: cmdutil.PositionalArgs(1, 1, "one policy's folder"),
+	}
+	out := cmdutil.OutputFlags(cmd, env)
+	key := cmd.Flags().String("key", "", "sign with the private key in `FILE`")
+	fresh := cmd.Flags().String("new-key", "", "make a key pair, `FILE` and FILE.pub, and sign with it")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		if (*key == "") == (*fresh == "") {
+			return cmdutil.Usagef("--new-key FILE makes a key", "sign takes one of --key FILE and --new-key FILE")
+		}
+		if err := isBuiltin(args[0], "nothing to sign"); err != nil {
+			return err
+		}
+		b, err := openToSign(args[0])
+		if err != nil {
+			return policyflags.WrapError(args[0], err)
+		}
+		if b.Dir == "" {
+			return policyflags.WrapError(args[0], b.Sign(nil))
+		}
+		s := &signedPolicy{Policy: b.Manifest.Name, Digest: b.Manifest.Digest, said: "is signed by"}
+		private, err := signingKey(*key, *fresh, s)
+		if err != nil {
+			return err
+		}
+		if err := b.Sign(private); err != nil {
+			return cmdutil.WriteError(args[0], err)
+		}
+		s.Key, s.Signature = b.SignedBy(), filepath.ToSlash(filepath.Join(b.Dir, bundle.SignatureFile))
+		return out.Show(s.document())
+	}
+	return cmd
+}
+
+// openToSign reads a bundle. A signature that is none is in nobody's way: it is
+// about to be replaced.
+func openToSign(dir string) (*bundle.Bundle, error) {
+	b, err := bundle.Open(dir)
+	if err == nil {
+		return b, nil
+	}
+	if _, bad := policyflags.BadSignature(err); !bad {
+		return nil, err
+	}
+	if err := os.Remove(filepath.Join(dir, bundle.SignatureFile)); err != nil {
+		return nil, err
+	}
+	return bundle.Open(dir)
+}
+
+// signingKey reads a key, or makes a pair.
+func signingKey(file, fresh string, s *signedPolicy) (ed25519.PrivateKey, error) {
+	if fresh != "" {
+		if err := newKeyPair(fresh); err != nil {
+			return nil, err
+		}
+		file, s.PublicKey = fresh, fresh+".pub"
+	}
+	private, err := bundle.ReadPrivateKey(file)
+	if err != nil {
+		return nil, keyError(err)
+	}
+	return private, nil
+}
+
+// newKeyPair makes a key pair. Nothing is overwritten: a key that is lost makes
+// everything signed with it worthless.
+func newKeyPair(file string) error {
+	private, public, err := bundle.NewKey()
+	if err != nil {
+		return err
+	}
+	if err := writeNew(file, private, 0o600); err != nil {
+		return err
+	}
+	return writeNew(file+".pub", public, 0o644)
+}
+
+func writeNew(name string, text []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return cmdutil.Usagef("name another file; this one was not changed", "%s is there already", name)
+	}
+	if err != nil {
+		return cmdutil.WriteError(name, err)
+	}
+	_, err = f.Write(text)
+	return cmdutil.WriteError(name, errors.Join(err, f.Close()))
+}
+
+// keyError is a key that cannot be read.
+func keyError(err error) error {
+	return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: err.Error(), Hint: "cede policy sign --new-key FILE makes FILE, to sign with, and FILE.pub, to trust", Err: err}
+}
+
+func newPolicyVerifyCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "verify P",
+		Short: "Check who signed a policy",
+		Long: `Check that policy P's folder is as somebody signed it whom you trust: the module is
+that of the manifest, and the signature over the manifest is of a trusted key.
+
+Exits 8 when it is not signed, not by a trusted key, or was changed since.`,
+		Example: `  cede policy verify thrifty --trust me.key.pub`,
+		Args:    cmdutil.PositionalArgs(1, 1, "one policy"),
+	}
+	out := cmdutil.OutputFlags(cmd, env)
+	trusted := cmd.Flags().StringSlice("trust", nil, "trust the public key in `FILE`; may be given several times")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		if len(*trusted) == 0 {
+			return cmdutil.Usagef("name the public key of whoever you expect, as in --trust me.key.pub", "verify takes at least one --trust FILE")
+		}
+		roots, err := bundle.ReadRoots(*trusted...)
+		if err != nil {
+			return keyError(err)
+		}
+		if err := isBuiltin(args[0], "nothing to verify"); err != nil {
+			return err
+		}
+		b, err := bundle.Open(args[0])
+		switch {
+		case err != nil && policyflags.IsAltered(args[0], err):
+			text, _ := policyflags.BadSignature(err)
+			return unverified(text)
+		case err != nil:
+			return policyflags.WrapError(args[0], err)
+		}
+		key, err := roots.Verify(b)
+		if err != nil {
+			return unverified(err.Error())
+		}
+		s := &signedPolicy{Policy: b.Manifest.Name, Digest: b.Manifest.Digest, Key: key, said: "is as it was signed by"}
+		s.Signature = filepath.ToSlash(filepath.Join(b.Dir, bundle.SignatureFile))
+		return out.Show(s.document())
+	}
+	return cmd
+}
+
+// unverified is a policy that is not as a trusted key signed it.
+func unverified(why string) error {
+	return &cmdutil.Error{Exit: cmdutil.ExitCheck, Code: cmdutil.CodeCheck, Message: why, Hint: "do not use it before you know why"}
+}

@@ -1,0 +1,133 @@
+package policyflags
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/cmd/internal/toolchain"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/wasm/meter"
+)
+
+// rewrite begins the advice that the last line of an error about a manifest is.
+const rewrite = "write it again with "
+
+// WrapError gives an error about policy p its exit code: 7 where the policy is
+// at fault, 2 where what is on disk or on the command line is.
+func WrapError(p string, err error) error {
+	var (
+		own     *cmdutil.Error
+		unknown *policies.UnknownError
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &own), errors.As(err, &unknown), errors.Is(err, context.Canceled):
+		return err
+	}
+	if fault, ok := errors.AsType[*policy.Error](err); ok {
+		return FaultError(err, fault)
+	}
+	e := &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: err.Error(), Err: err}
+	if text, bad := BadSignature(err); bad {
+		e.Message, e.Hint = text, "cede policy sign "+p+" --key FILE"
+	}
+	if path, ok := err.(*fs.PathError); ok { //nolint:errorlint // what is wrapped has more to say
+		e.Message = fmt.Sprintf("%s: %v", path.Path, path.Err)
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if last := len(lines) - 1; last > 0 && strings.HasPrefix(lines[last], rewrite) { // advice is no problem
+		e.Message, e.Hint, lines = lines[0], lines[last], lines[:last]
+	}
+	if len(lines) > 1 {
+		e.Lines, e.Details = lines, lines
+		e.Message = fmt.Sprintf("%s has %d problems", p, len(lines))
+	}
+	if errors.Is(err, bundle.ErrNotBuilt) {
+		e.Hint = "cede policy build " + p
+	}
+	return e
+}
+
+// FaultError is a policy's fault. What is no module at all is a file that does not
+// validate: nothing of it was ever asked.
+func FaultError(err error, fault *policy.Error) *cmdutil.Error {
+	e := &cmdutil.Error{Exit: cmdutil.ExitPolicy, Code: cmdutil.CodePolicy, Message: withoutHint(err, fault), Hint: fault.Hint, Err: err}
+	if errors.Is(err, meter.ErrMalformed) || errors.Is(err, meter.ErrUnsupported) {
+		e.Exit, e.Code = cmdutil.ExitUsage, cmdutil.CodeInvalid
+	}
+	return e
+}
+
+// BadSignature is whether a file of a signature cannot be read as one, and what
+// to say of it.
+func BadSignature(err error) (text string, bad bool) {
+	text = err.Error()
+	file, _, found := strings.Cut(text, bundle.SignatureFile+": ")
+	if !found || !strings.HasSuffix(text, "; sign the policy again") {
+		return text, false
+	}
+	if errors.Unwrap(err) != nil { // what JSON has to say helps nobody
+		text = file + bundle.SignatureFile + " is no signature; sign the policy again"
+	}
+	return text, true
+}
+
+// IsAltered is whether a bundle cannot be opened although its manifest is sound and
+// its files can be read: the module or the signature is not what it was.
+func IsAltered(dir string, err error) bool {
+	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable || errors.Is(err, bundle.ErrNotBuilt) {
+		return false
+	}
+	m, _, bad := bundle.ReadManifest(dir)
+	return bad == nil && m.Digest != ""
+}
+
+// withoutHint is what an error says, less the hint that its fault adds.
+func withoutHint(err error, fault *policy.Error) string {
+	if fault.Hint == "" {
+		return err.Error()
+	}
+	return strings.TrimSuffix(err.Error(), " ("+fault.Hint+")")
+}
+
+// OpenPolicy makes a version of a policy, and warns where its module is older
+// than what it is made of.
+func OpenPolicy(ctx context.Context, env *cmdutil.Env, r policies.Request) (*policies.Policy, error) {
+	p, err := env.Policies.Open(ctx, r)
+	if err == nil && p.Bundle != nil {
+		WarnStale(env, p.Bundle)
+	}
+	return p, err
+}
+
+// WarnStale warns once of a module that is older than what it is made of.
+func WarnStale(env *cmdutil.Env, b *bundle.Bundle) {
+	source := toolchain.Stale(b)
+	if source == "" {
+		return
+	}
+	if _, told := env.StaleWarned.LoadOrStore(b.Dir, true); !told {
+		env.Warn(fmt.Sprintf("%s is newer than %s, which is used as it is; cede policy build %s",
+			filepath.ToSlash(source), filepath.ToSlash(b.Path), filepath.ToSlash(b.Dir)))
+	}
+}
+
+// BuildError is why a policy could not be built.
+func BuildError(dir string, err error) error {
+	if missing, ok := errors.AsType[*toolchain.MissingError](err); ok {
+		return &cmdutil.Error{Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: missing.Error(), Hint: missing.Hint(), Err: err}
+	}
+	if failed, ok := errors.AsType[*toolchain.CompileError](err); ok {
+		lines := strings.Split(failed.Output, "\n")
+		return &cmdutil.Error{Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("%s cannot be built: %v", dir, failed), Details: lines, Lines: lines, Err: err}
+	}
+	return WrapError(dir, err)
+}

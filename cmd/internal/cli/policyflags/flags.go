@@ -1,0 +1,174 @@
+package policyflags
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/core/sim"
+)
+
+// Configs are what --config gives, by what was written before its =; "" is
+// whatever one policy the command is about.
+type Configs map[string]ConfigFile
+
+type ConfigFile struct {
+	Path     string
+	Settings map[string]any
+}
+
+// ConfigFlag gives a command --config.
+func ConfigFlag(cmd *cobra.Command) *[]string {
+	return cmd.Flags().StringArray("config", nil, "configure the policy by the settings in `FILE`, YAML or JSON; with several policies P=FILE")
+}
+
+// ReadConfigs reads every file, and reports every problem.
+func ReadConfigs(env *cmdutil.Env, list []string) (Configs, error) {
+	c := Configs{}
+	var errs []error
+	for _, text := range list {
+		p, name := "", text
+		if at := strings.LastIndexByte(text, '='); at > 0 {
+			p, name = text[:at], text[at+1:]
+		}
+		settings, err := readConfig(env, name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if other, twice := c[p]; twice {
+			errs = append(errs, cmdutil.Usagef("put everything into one of them", "--config %s and %s are about the same policy", other.Path, name))
+		}
+		c[p] = ConfigFile{name, settings}
+	}
+	return c, firstUsage(errs)
+}
+
+// firstUsage joins errors into one that has an exit code.
+func firstUsage(errs []error) error {
+	if len(errs) < 2 {
+		return errors.Join(errs...)
+	}
+	e := &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%d problems", len(errs))}
+	for _, err := range errs {
+		e.Lines = append(e.Lines, err.Error())
+	}
+	e.Details = e.Lines
+	return e
+}
+
+func readConfig(env *cmdutil.Env, name string) (map[string]any, error) {
+	r, err := env.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	settings, err := policies.ReadConfig(name, r)
+	if err != nil {
+		return nil, &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: err.Error(), Err: err}
+	}
+	return settings, nil
+}
+
+// For is the file for a policy, by any of its names.
+func (c Configs) For(names ...string) ConfigFile {
+	for _, name := range names {
+		if f, ok := c[name]; ok {
+			return f
+		}
+	}
+	return ConfigFile{}
+}
+
+// MergeInto are a file's settings over others.
+func (f ConfigFile) MergeInto(base map[string]any) map[string]any {
+	if f.Settings == nil {
+		return base
+	}
+	merged := map[string]any{}
+	maps.Copy(merged, base)
+	maps.Copy(merged, f.Settings)
+	return merged
+}
+
+// WrapError puts the file's name before an error about one of its settings.
+func (f ConfigFile) WrapError(err error) error {
+	if err == nil || f.Path == "" {
+		return err
+	}
+	for key := range f.Settings {
+		if strings.Contains(err.Error(), key+":") {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+	}
+	return err
+}
+
+// Flags are the flags of a command about policies that it takes as
+// arguments.
+type Flags struct {
+	env           *cmdutil.Env
+	config, grant *[]string
+}
+
+func AddFlags(cmd *cobra.Command, env *cmdutil.Env) *Flags {
+	return &Flags{env: env, config: ConfigFlag(cmd), grant: GrantFlag(cmd)}
+}
+
+// Open loads the policies that were named.
+func (o *Flags) Open(ctx context.Context, names []string) ([]*policies.Policy, error) {
+	granted, err := ParseGrants(*o.grant)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range slices.Sorted(maps.Keys(granted)) {
+		if !slices.ContainsFunc(names, func(n string) bool { return n == p || BaseName(n) == p }) {
+			return nil, cmdutil.Usagef("name it as it is written before", "--grant %s=%s: no policy of that name is asked for", p, granted[p][0])
+		}
+	}
+	files, err := ReadConfigs(o.env, *o.config)
+	if err != nil {
+		return nil, err
+	}
+	if err := files.Check(names); err != nil {
+		return nil, err
+	}
+	var list []*policies.Policy
+	for _, name := range names {
+		f := files.For(name, BaseName(name), "")
+		spec := sim.PolicySpec{Use: name, Config: f.MergeInto(nil), Grants: slices.Concat(granted[name], granted[BaseName(name)])}
+		p, err := OpenPolicy(ctx, o.env, policies.Request{PolicySpec: spec})
+		if err != nil {
+			return nil, WrapError(name, f.WrapError(err))
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// Check refuses files for policies that are not there.
+func (c Configs) Check(names []string) error {
+	for _, p := range slices.Sorted(maps.Keys(c)) {
+		switch {
+		case p == "" && len(names) != 1:
+			return cmdutil.Usagef("say for which policy, as in --config P=FILE", "--config %s: there are %d policies", c[p].Path, len(names))
+		case p != "" && !slices.ContainsFunc(names, func(n string) bool { return n == p || BaseName(n) == p }):
+			return cmdutil.Usagef("name it as it is written elsewhere on the line", "--config %s=%s: no policy of that name is asked for", p, c[p].Path)
+		}
+	}
+	return nil
+}
+
+// BaseName is P of P?key=value.
+func BaseName(p string) string {
+	base, _, _ := strings.Cut(p, "?")
+	return cmp.Or(base, p)
+}

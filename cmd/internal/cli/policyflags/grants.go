@@ -1,0 +1,102 @@
+package policyflags
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// Grants are what --grant gives, by what was written before its =.
+type Grants map[string][]string
+
+// GrantFlag gives a command --grant.
+func GrantFlag(cmd *cobra.Command) *[]string {
+	return cmd.Flags().StringArray("grant", nil, "grant a policy something: with `P=keepRedundant` its list of victims stands whole")
+}
+
+func ParseGrants(list []string) (Grants, error) {
+	g := Grants{}
+	for _, text := range list {
+		at := strings.LastIndexByte(text, '=') // P may have some of its own
+		if at <= 0 {
+			return nil, cmdutil.Usagef("write P=keepRedundant", "--grant %s: want P=GRANT", text)
+		}
+		name, grant := text[:at], text[at+1:]
+		if !slices.Contains(policy.Grants, grant) {
+			return nil, cmdutil.Usagef("there is "+cmdutil.JoinOr(policy.Grants), "--grant %s: there is nothing called %q to grant", text, grant)
+		}
+		g[name] = append(g[name], grant)
+	}
+	return g, nil
+}
+
+// Check refuses grants to policies that have no part in a file when it is
+// played under the given policies; none means as the file says.
+func (g Grants) Check(f *scenario.File, played []string) error {
+	if len(g) == 0 {
+		return nil
+	}
+	names := ReferencedPolicies(f, played)
+	for _, name := range slices.Sorted(maps.Keys(g)) {
+		if !slices.Contains(names, name) {
+			return cmdutil.Usagef("name it as it is written after -p, or as the scenario does", "--grant %s=%s: %s plays no policy of that name", name, g[name][0], f.Name)
+		}
+	}
+	return nil
+}
+
+// For is what a policy is granted, by the file and by whatever name of it.
+func (g Grants) For(spec sim.PolicySpec) []string {
+	given := slices.Clone(spec.Grants)
+	for _, name := range []string{spec.Name, spec.Use, BaseName(spec.Use)} {
+		given = append(given, g[name]...)
+	}
+	slices.Sort(given)
+	return slices.Compact(given)
+}
+
+// CompletePolicyFlag makes the built-in policies known to shells, beside files.
+func CompletePolicyFlag(cmd *cobra.Command) {
+	if err := cmd.RegisterFlagCompletionFunc("policy", CompleteNames()); err != nil {
+		panic(err) // there is no such flag: a slip of ours
+	}
+}
+
+// CompleteNames completes the names of built-in policies, or else files.
+func CompleteNames() cobra.CompletionFunc {
+	var values []string
+	for _, p := range builtin.List() {
+		values = append(values, p.Name+"\t"+p.Summary)
+	}
+	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveDefault)
+}
+
+// ReferencedPolicies lists the names of every policy that has a part in a file when it is
+// played under the given policies; none means as the file says.
+func ReferencedPolicies(f *scenario.File, played []string) []string {
+	names := slices.Clone(played)
+	if len(played) == 0 {
+		names = append(names, policy.DefaultName, f.Scheduler.Policy)
+		for i := range f.Jobs {
+			names = append(names, f.Jobs[i].Policy)
+		}
+	}
+	for _, v := range f.Policies {
+		if slices.Contains(names, v.Name) {
+			names = append(names, v.Use)
+		}
+	}
+	for _, n := range names {
+		base, _, _ := strings.Cut(n, "?")
+		names = append(names, base)
+	}
+	return names
+}

@@ -1,0 +1,43 @@
+package policyflags
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+)
+
+// DisplayNames is what policies are called in results, by what was written: a
+// policy's folder goes by the name in its manifest, unless that could mean
+// another of them or a built-in policy.
+func DisplayNames(written []string) map[string]string {
+	shown, count := map[string]string{}, map[string]int{}
+	for _, w := range written {
+		if _, twice := shown[w]; twice {
+			continue
+		}
+		shown[w] = manifestName(w)
+		count[shown[w]]++
+	}
+	for w, name := range shown {
+		if name != w && (count[name] > 1 || slices.Contains(written, name)) {
+			shown[w] = w
+		}
+	}
+	return shown
+}
+
+// manifestName is P?key=value with the name of the policy in folder P, where P is
+// the folder of one.
+func manifestName(p string) string {
+	base := BaseName(p)
+	if slices.Contains(builtin.Names(), base) {
+		return p
+	}
+	m, _, err := bundle.ReadManifest(base)
+	if err != nil || slices.Contains(builtin.Names(), m.Name) {
+		return p
+	}
+	return m.Name + strings.TrimPrefix(p, base)
+}

@@ -1,0 +1,61 @@
+package priorityclass
+
+import (
+	"math"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// What a priority class may say of whether its work evicts.
+const (
+	preemptLower = "PreemptLowerPriority"
+	preemptNever = "Never"
+)
+
+// readClasses reads a file of priority classes, strictly, and checks them.
+func readClasses(file string, text []byte) ([]*client.PriorityClass, error) {
+	ps := &cmdutil.FileProblems{}
+	var list []*client.PriorityClass
+	seen := map[string]bool{}
+	for _, n := range ps.ParseEntries(text, cmdutil.FileKind{Singular: "a priority class", Plural: "priorityClasses", Example: "{name: high, value: 90}"}) {
+		c := decodeClass(ps, n)
+		if seen[c.Name] && c.Name != "" {
+			ps.Add(n.Line, "%q is there already; name each class once", c.Name)
+		}
+		seen[c.Name] = true
+		list = append(list, c)
+	}
+	return list, ps.Err(file, "`cede priority-class apply --help` describes the file")
+}
+
+// decodeClass reads one class.
+func decodeClass(ps *cmdutil.FileProblems, n *yaml.Node) *client.PriorityClass {
+	c := &client.PriorityClass{}
+	given := ps.ParseFields(n, "a priority class", []cmdutil.FileField{
+		{Name: "name", Read: cmdutil.StringInto(&c.Name)},
+		{Name: "value", Read: intoPriority(&c.Value)},
+		{Name: "globalDefault", Read: cmdutil.DecodeInto(&c.GlobalDefault, "write true or false")},
+		{Name: "preemptionPolicy", Read: cmdutil.OneOfInto(&c.PreemptionPolicy, preemptLower, preemptNever)},
+		{Name: "description", Read: cmdutil.StringInto(&c.Description)},
+	})
+	if c.Name == "" {
+		ps.Add(n.Line, "%s", cmdutil.NameRequired)
+	}
+	if !given["value"] {
+		ps.Add(n.Line, "value is missing; add a whole number: higher goes first")
+	}
+	return c
+}
+
+// intoPriority reads a priority.
+func intoPriority(to *int) func(*yaml.Node) string {
+	return func(value *yaml.Node) string {
+		if value.Decode(to) != nil || *to < math.MinInt32 || *to > math.MaxInt32 {
+			return "is no priority; write a whole number from -2147483648 to 2147483647"
+		}
+		return ""
+	}
+}

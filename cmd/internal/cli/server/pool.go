@@ -1,0 +1,90 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+func newServerJoinCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "join ADDRESS...", Short: "Have a server join a pool",
+		Long: `Have the one server that --addr names join the pool of the servers that gossip at
+these addresses; one that answers suffices. server.join in its configuration does
+the same at every start.`,
+		Example: "  cede server join 10.0.0.1:4648",
+		Args:    cmdutil.PositionalArgs(1, 16, "addresses, HOST:PORT"),
+	}
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
+		if err := requireOneServer(c, cmd); err != nil {
+			return cmdutil.Document{}, err
+		}
+		r, err := c.Client.Operator().Join(ctx, args...)
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		return cmdutil.Document{Data: r, Names: []string{fmt.Sprint(r.Joined)}, Page: func(p cmdutil.Page) {
+			p.Printf("Joined through %d of %d addresses\n", r.Joined, len(args))
+		}}, nil
+	})
+}
+
+func newServerLeaveCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "leave", Short: "Have a server leave the pool for good, and stop",
+		Long: `Have the one server that --addr names hand its leadership over, leave replication and
+the pool, and stop. To stop a server that is to come back, stop its process: it keeps
+its place.`,
+		Example: "  cede server leave --addr http://10.0.0.3:4646",
+		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
+	}
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, _ []string) (cmdutil.Document, error) {
+		if err := requireOneServer(c, cmd); err != nil {
+			return cmdutil.Document{}, err
+		}
+		self, err := c.Client.Status().Self(ctx)
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		v := left{ID: self.Member.Name, Name: self.Member.Tags["name"], Address: c.Client.Address()}
+		if err := c.Client.Operator().Leave(ctx); err != nil {
+			return cmdutil.Document{}, err
+		}
+		return cmdutil.MessageDocument(v, v.ID, "Server %s at %s has left the pool and stops", v, v.Address), nil
+	})
+}
+
+// left is a server that left.
+type left struct {
+	ID      string
+	Name    string `json:",omitempty"`
+	Address string // that it was asked at
+}
+
+func (v left) String() string {
+	if v.Name == "" || v.Name == v.ID {
+		return v.ID
+	}
+	return v.Name + " (" + v.ID + ")"
+}
+
+// requireOneServer refuses several addresses: what is asked of a server itself must not be done
+// by whichever of them answers first.
+func requireOneServer(c *cmdutil.Connection, cmd *cobra.Command) error {
+	conf, err := c.ClientConfig()
+	if err != nil {
+		return err
+	}
+	list := strings.FieldsFunc(cmp.Or(conf.Address, client.DefaultAddress), func(r rune) bool { return r == ',' || r == ' ' })
+	if len(list) < 2 {
+		return nil
+	}
+	return cmdutil.Usagef("name the one that is meant: --addr "+list[0], "%s is about one server, and %d addresses are given: %s",
+		cmd.CommandPath(), len(list), strings.Join(list, ", "))
+}

@@ -1,0 +1,247 @@
+package sim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/core/sim/importer"
+)
+
+// simImport is one `cede sim import`.
+type simImport struct {
+	env      *cmdutil.Env
+	out      *cmdutil.Output
+	to       string
+	opts     importer.Options
+	bands    []string
+	neverRan string
+}
+
+func newSimImportCmd(env *cmdutil.Env) *cobra.Command {
+	s := &simImport{env: env}
+	cmd := &cobra.Command{
+		Use:     "import FORMAT SRC -w OUT",
+		Short:   "Make a scenario of a public trace, or of one's own cluster",
+		Long:    "Make a scenario of a public trace, whole or a part of it, or of a dump of a cluster.\nFORMAT is one of\n\n" + formatList(),
+		Example: "  kubectl get nodes,pods,pdb,priorityclasses,namespaces -A -o json > dump.json\n  cede sim import kube dump.json -w cluster.yaml\n  cede sim import nomad DUMP -w nomad.yaml\n  cede sim import google traces/google-2011 -w google.yaml\n  cede sim import openb traces/openb-2023 --nodes 14 -w openb.yaml",
+		Args:    cmdutil.PositionalArgs(2, 2, "a format and the trace's folder or file"),
+	}
+	for _, f := range importer.Formats() {
+		cmd.ValidArgs = append(cmd.ValidArgs, f.Name+"\t"+f.Title)
+	}
+	s.out = cmdutil.OutputFlags(cmd, env)
+	s.flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := cmp.Or(s.out.Resolve(), refuseZero(cmd)); err != nil {
+			return err
+		}
+		return s.run(args[0], args[1])
+	}
+	return cmd
+}
+
+func formatList() string {
+	var b strings.Builder
+	for _, f := range importer.Formats() {
+		fmt.Fprintf(&b, "  %-8s%s\n", f.Name, f.Title)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (s *simImport) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	writeFlag(cmd, &s.to)
+	f.StringVar(&s.opts.Name, "name", "", "`NAME` of the scenario (default: made from the trace and the options)")
+	f.Float64Var(&s.opts.Keep, "keep", 0, "keep this `FRACTION` of the nodes, such as 0.25; the work stays")
+	f.IntVar(&s.opts.Nodes, "nodes", 0, "keep `N` nodes; the work stays")
+	f.Float64Var(&s.opts.Compress, "compress", 0, "divide times of submission by `N`; durations stay")
+	f.Float64Var(&s.opts.Sample, "sample", 0, "a scale model: this `FRACTION` of nodes and work")
+	f.IntVar(&s.opts.Limit, "limit", 0, "the first `N` jobs")
+	f.DurationVar(&s.opts.From, "from", 0, "leave out what was submitted before `TIME`, such as 24h")
+	f.DurationVar(&s.opts.Until, "until", 0, "leave out what was submitted at `TIME` or later")
+	f.StringArrayVar(&s.bands, "band", nil, "priority by the trace's own `WORD=N`, such as LS=80")
+	f.StringVar(&s.neverRan, "never-ran", "", "`keep or drop` work that the real cluster never started")
+	f.StringVar(&s.opts.List, "list", "", "openb: pod list `NAME` of the folder, such as gpuspec33")
+	f.BoolVar(&s.opts.WholeGPUs, "whole-gpus", false, "openb: GPUs as devices, a share of one as a whole one")
+	f.BoolVar(&s.opts.Strict, "strict", false, "kube: refuse a dump with objects that cannot be read, in place of leaving them out")
+	f.BoolVar(&s.opts.RawPriority, "raw-priority", false, "google: the trace's priority × 10 in place of three bands")
+	cmdutil.CompleteFlag(cmd, "never-ran", []string{"keep", "drop"})
+}
+
+// refuseZero refuses a 0 that was written: to the importer it means that the
+// option is absent, which is not what somebody who writes it may have meant.
+func refuseZero(cmd *cobra.Command) error {
+	var wrong, hints []string
+	for _, f := range [][2]string{
+		{"keep", "to keep all nodes"},
+		{"nodes", "to keep all nodes"},
+		{"compress", "for the trace's own pace"},
+		{"sample", "for the whole trace"},
+		{"limit", "for all jobs"},
+		{"until", "to read to the end"},
+	} {
+		if flag := cmd.Flags().Lookup(f[0]); flag.Changed && flag.Value.String() == flag.DefValue {
+			wrong = append(wrong, fmt.Sprintf("--%s %s", f[0], flag.DefValue))
+			hints = append(hints, fmt.Sprintf("leave --%s out %s", f[0], f[1]))
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return cmdutil.Usagef(strings.Join(hints, ", "), "%s: want more than 0", strings.Join(wrong, ", "))
+}
+
+// writeFlag gives a command -w, which it cannot do without.
+func writeFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVarP(to, "write", "w", "", "write `FILE`, as JSON if it ends in .json, else YAML; - is standard output")
+}
+
+// requireWriteFlag refuses a -w that is missing or cannot be written to.
+func requireWriteFlag(env *cmdutil.Env, to string) error {
+	if to == "" {
+		return cmdutil.Usagef("add -w FILE, or -w - for standard output", "where to write the scenario?")
+	}
+	return env.CheckWritable(to)
+}
+
+func (s *simImport) run(name, src string) error {
+	format, err := traceFormat(name)
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(requireWriteFlag(s.env, s.to), s.choose()); err != nil {
+		return err
+	}
+	from, err := openTrace(s.env, name, src)
+	if err != nil {
+		return err
+	}
+	f, report, err := format.Import(s.opts, from)
+	if err != nil {
+		return notImported(src, from, err)
+	}
+	if err := simrun.WriteScenario(s.env, s.to, f); err != nil {
+		return err
+	}
+	if s.to == cmdutil.Stdin {
+		_, _ = io.WriteString(s.env.Stderr, report.String()) // standard output is the scenario's
+		return s.incomplete(src, report)
+	}
+	return cmp.Or(s.out.Show(cmdutil.Document{
+		Data: struct {
+			Scenario string `json:"scenario"`
+			File     string `json:"file"`
+			*importer.Report
+		}{f.Name, s.to, report},
+		Names: []string{f.Name},
+		Page:  func(p cmdutil.Page) { p.Printf("%s: scenario %s\n%s", s.to, f.Name, report) },
+	}), s.incomplete(src, report))
+}
+
+// incomplete is the error of a scenario that was written without a part of the dump.
+func (s *simImport) incomplete(src string, r *importer.Report) error {
+	if r.Lost == 0 {
+		return nil
+	}
+	return &cmdutil.Error{
+		Exit: cmdutil.ExitError, Code: cmdutil.CodeInvalid,
+		Message: fmt.Sprintf("%s: %s could not be read; %s is written without", src, cmdutil.Count(r.Lost, "object", "objects"), s.to),
+		Hint:    "the report names them; --strict refuses such a dump",
+	}
+}
+
+// isDump is whether a format may come from standard input: a dump may be one file.
+func isDump(format string) bool { return format == "kube" || format == "nomad" }
+
+// onlyFile is a folder that holds what is being read already.
+type onlyFile struct{ io.ReadCloser }
+
+// Open gives the file, once.
+func (f onlyFile) Open(string) (fs.File, error) { return f, nil }
+
+// Stat says nothing: a stream has no size.
+func (f onlyFile) Stat() (fs.FileInfo, error) { return nil, errors.ErrUnsupported }
+
+// notImported is a trace of which no scenario can be made. A file of it is told
+// by its path: the importer knows it within its folder only.
+func notImported(src string, from importer.Source, err error) error {
+	message := fmt.Sprintf("%s: %v", src, err)
+	if in, ok := errors.AsType[*importer.FileError](err); ok {
+		if from.File != "" {
+			src = filepath.Dir(src)
+		}
+		told := *in
+		told.File = filepath.Join(src, in.File)
+		message = told.Error()
+	}
+	return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: message, Hint: "`cede sim import --help` lists formats and options"}
+}
+
+// traceFormat finds a format by name.
+func traceFormat(name string) (*importer.Format, error) {
+	formats := importer.Formats()
+	for i := range formats {
+		if formats[i].Name == name {
+			return &formats[i], nil
+		}
+	}
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.Name)
+	}
+	return nil, cmdutil.Usagef("use "+cmdutil.JoinOr(names), "there is no trace format %q", name)
+}
+
+// choose turns flags into options.
+func (s *simImport) choose() error {
+	switch s.neverRan {
+	case "":
+	case "keep":
+		s.opts.NeverRan = importer.NeverRanKeep
+	case "drop":
+		s.opts.NeverRan = importer.NeverRanDrop
+	default:
+		return cmdutil.Usagef("use keep or drop", "--never-ran %s: what shall become of it?", s.neverRan)
+	}
+	for _, b := range s.bands {
+		word, number, _ := strings.Cut(b, "=")
+		priority, err := strconv.ParseInt(number, 10, 32)
+		if err != nil || word == "" {
+			return cmdutil.Usagef("write WORD=PRIORITY, such as LS=80", "--band %s: want a word of the trace and a whole number", b)
+		}
+		if s.opts.Bands == nil {
+			s.opts.Bands = map[string]int32{}
+		}
+		s.opts.Bands[word] = int32(priority)
+	}
+	if err := s.opts.Validate(); err != nil {
+		return cmdutil.Usagef("`cede sim import --help` lists the options", "%v", err)
+	}
+	return nil
+}
+
+// openTrace opens a trace.
+func openTrace(env *cmdutil.Env, format, src string) (importer.Source, error) {
+	switch {
+	case src == cmdutil.Stdin && isDump(format):
+		in, err := env.Open(src)
+		return importer.Source{FS: onlyFile{in}, File: cmdutil.StandardInput}, err
+	case src == cmdutil.Stdin:
+		return importer.Source{}, cmdutil.Usagef("name the folder or file", "a trace is several files: %s cannot be read from standard input", format)
+	}
+	from, err := importer.Open(src)
+	if err != nil {
+		return from, cmdutil.ReadError(src, err)
+	}
+	return from, nil
+}

@@ -1,0 +1,196 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// replayReport is where a policy decides otherwise than was recorded.
+type replayReport struct {
+	Scenario   string       `json:"scenario"`
+	Policy     string       `json:"policy"`
+	Recorded   int          `json:"recorded"` // placements
+	Same       int          `json:"same"`
+	Otherwise  []otherwise  `json:"otherwise"`
+	Victims    victimCounts `json:"victims"`
+	Additional int          `json:"additional"` // placements that were not recorded
+}
+
+type victimCounts struct {
+	Recorded int `json:"recorded"`
+	Replayed int `json:"replayed"`
+}
+
+// otherwise is a placement that the policy decides otherwise.
+type otherwise struct {
+	Alloc    string    `json:"alloc"`
+	Recorded *decision `json:"recorded,omitempty"` // absent: nothing was placed
+	Replayed *decision `json:"replayed,omitempty"` // absent: it finds no place
+}
+
+type decision struct {
+	Node    string   `json:"node"`
+	Victims []string `json:"victims"` // ascending
+}
+
+func (d *decision) String() string {
+	switch {
+	case d == nil:
+		return "no place"
+	case len(d.Victims) == 0:
+		return d.Node + ", nobody evicted"
+	}
+	return d.Node + ", evicts " + strings.Join(d.Victims, ", ")
+}
+
+func newSimReplayCmd(env *cmdutil.Env) *cobra.Command {
+	r := &simRun{env: env}
+	cmd := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Play what was recorded, and say where a policy would have decided otherwise",
+		Long: `Play what ` + "`cede sim record`" + ` wrote, and say where a policy would have decided
+otherwise than the server did: on another node, or with other victims. Without
+--policy it is played under the policy that the server had, which says how well
+the recording holds.`,
+		Example: "  cede sim replay monday.yaml --policy least-waste\n  cede sim replay monday.yaml -p ./mine.wasm -o json",
+		Args:    cmdutil.PositionalArgs(1, 1, "one recorded file"),
+	}
+	r.out = cmdutil.OutputFlags(cmd, env)
+	cmd.Flags().StringVarP(&r.policy, "policy", "p", "", "play under policy `P` or P?key=value&key=value")
+	r.players = simrun.AddPolicyFlags(cmd, env)
+	policyflags.CompletePolicyFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := r.out.Resolve(); err != nil {
+			return err
+		}
+		if err := r.players.Resolve(r.played()); err != nil {
+			return err
+		}
+		return r.players.WithCallLog(func() error { return r.replay(cmd.Context(), args[0]) })
+	}
+	return cmd
+}
+
+func (r *simRun) replay(ctx context.Context, name string) error {
+	f, err := simrun.ReadScenario(r.env, name)
+	if err != nil {
+		return err
+	}
+	if !isRecorded(f.File) {
+		return cmdutil.Usagef("`cede sim record` writes such files; `cede compare` plays others", "%s says nothing of what was decided", name)
+	}
+	if err := r.players.Check(f.File, r.played()); err != nil {
+		return err
+	}
+	run, err := r.play(ctx, f)
+	if err != nil {
+		return r.unreplayable(f, err)
+	}
+	if r.policy != "" {
+		run.Result.Policy = r.players.DisplayNames[r.policy]
+	}
+	v := against(f.File, run.Result)
+	if err := r.out.Show(cmdutil.Document{Data: v, Names: []string{v.Scenario}, Page: v.page}); err != nil {
+		return err
+	}
+	return simrun.FaultsError(name, run.Faults, r.players.OnFault)
+}
+
+// unreplayable is why a recording cannot be played. A policy that only the server
+// knew has to be given.
+func (r *simRun) unreplayable(f *simrun.ScenarioFile, err error) error {
+	bad := simrun.RunError(f, err, r.policy != "")
+	if _, unknown := errors.AsType[*policies.UnknownError](err); !unknown || r.policy != "" {
+		return bad
+	}
+	e := cmdutil.AsError(bad)
+	e.Hint = "the server had it loaded: name its folder or module, as in cede sim replay " + f.Path + " --policy DIR"
+	return e
+}
+
+// isRecorded is whether a file says of every placement where it was and whom it
+// evicted.
+func isRecorded(f *scenario.File) bool {
+	return f.Expect != nil && f.Expect.Placements != nil && !slices.ContainsFunc(*f.Expect.Placements, func(p scenario.ExpectPlacement) bool {
+		return p.Alloc == nil || p.Node == nil || p.Preempted == nil
+	})
+}
+
+// against compares what was played with what was recorded.
+func against(f *scenario.File, result *sim.Result) *replayReport {
+	v := &replayReport{Scenario: f.Name, Policy: result.Policy, Recorded: len(*f.Expect.Placements), Otherwise: []otherwise{}}
+	played := map[string]*decision{}
+	var order []string
+	for i := range result.Placements {
+		p := &result.Placements[i]
+		d := decisionOf(p.Node, p.Preempted, p.PreemptedElsewhere)
+		v.Victims.Replayed += len(d.Victims)
+		played[p.Alloc] = d
+		order = append(order, p.Alloc)
+	}
+	for _, p := range *f.Expect.Placements {
+		recorded := decisionOf(*p.Node, *p.Preempted, p.PreemptedElsewhere)
+		v.Victims.Recorded += len(recorded.Victims)
+		now := played[*p.Alloc]
+		delete(played, *p.Alloc)
+		if now != nil && now.Node == recorded.Node && slices.Equal(now.Victims, recorded.Victims) {
+			v.Same++
+			continue
+		}
+		v.Otherwise = append(v.Otherwise, otherwise{*p.Alloc, recorded, now})
+	}
+	for _, alloc := range order {
+		if d := played[alloc]; d != nil {
+			v.Additional++
+			v.Otherwise = append(v.Otherwise, otherwise{alloc, nil, d})
+		}
+	}
+	return v
+}
+
+func decisionOf(node string, here []string, elsewhere map[string][]string) *decision {
+	d := &decision{Node: node, Victims: append([]string{}, here...)}
+	for _, ids := range elsewhere {
+		d.Victims = append(d.Victims, ids...)
+	}
+	slices.Sort(d.Victims)
+	return d
+}
+
+// mostOtherwise is how many differences are shown: what comes after the first
+// mostly follows from them.
+const mostOtherwise = 20
+
+func (v *replayReport) page(p cmdutil.Page) {
+	p.Properties("scenario", v.Scenario, "policy", v.Policy, "recorded", cmdutil.Count(v.Recorded, "placement", "placements"),
+		"the same", cmdutil.Thousands(v.Same), "otherwise", cmdutil.Thousands(len(v.Otherwise)),
+		"victims", fmt.Sprintf("%d recorded, %d now", v.Victims.Recorded, v.Victims.Replayed))
+	list := v.Otherwise
+	if !p.Wide && len(list) > mostOtherwise {
+		list = list[:mostOtherwise]
+	}
+	if len(list) == 0 {
+		return
+	}
+	p.Title("Otherwise")
+	t := cmdutil.NewTable("INSTANCE", "RECORDED", "NOW")
+	for _, o := range list {
+		t.Row(o.Alloc, o.Recorded.String(), o.Replayed.String())
+	}
+	p.Table(t)
+	if more := len(v.Otherwise) - len(list); more > 0 {
+		p.Printf("and %s more; -o wide shows all\n", cmdutil.Thousands(more))
+	}
+}

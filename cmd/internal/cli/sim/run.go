@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/app"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/core/sim"
+)
+
+// simRun is one `cede sim run`.
+type simRun struct {
+	env    *cmdutil.Env
+	out    *cmdutil.Output
+	policy string
+	seed   uint64
+	seeded bool
+	timing bool
+	// players are the policies, and how they are run.
+	players *simrun.PolicyFlags
+}
+
+func newSimRunCmd(env *cmdutil.Env) *cobra.Command {
+	r := &simRun{env: env}
+	cmd := &cobra.Command{
+		Use:   "run FILE...",
+		Short: "Play scenarios, and check what they expect",
+		Long: `Play scenarios one after the other: who is placed where, who is evicted for
+whom, what stays unplaced and why. With -o json, one result a line.
+
+Exits 1 when what a file expects did not hold, 2 when a file or the command line
+is wrong, and 7 when a policy was at fault.`,
+		Example: `  cede sim run scenario.yaml
+  cede sim run scenario.yaml -p nomad -o json
+  cede sim run a.yaml b.yaml -t '{{.scenario}} {{.metrics.victims}}'`,
+		Args: cmdutil.PositionalArgs(1, -1, "one or more scenario files"),
+	}
+	r.out = cmdutil.OutputFlags(cmd, env)
+	f := cmd.Flags()
+	named := f.StringArrayP("policy", "p", nil, "play under policy `P` or P?key=value&key=value, whatever the file says")
+	f.Uint64Var(&r.seed, "seed", 0, "replace the file's seed by `N`; it drives what a policy samples or shuffles")
+	f.BoolVar(&r.timing, "timing", false, "measure decisions by the wall clock; results then differ from run to run")
+	r.players = simrun.AddPolicyFlags(cmd, env)
+	policyflags.CompletePolicyFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		if len(*named) > 1 {
+			return cmdutil.Usagef("cede compare plays several: cede compare "+strings.Join(files, " ")+" -p "+strings.Join(*named, " -p "),
+				"sim run plays one policy: -p is given %s", cmdutil.Times(len(*named)))
+		}
+		r.policy = strings.Join(*named, "")
+		if f.Changed("policy") && r.policy == "" {
+			return simrun.EmptyPolicyName("name one, such as -p default, or leave -p out to play what each file says")
+		}
+		r.seeded = f.Changed("seed")
+		if err := r.out.Resolve(); err != nil {
+			return err
+		}
+		if err := r.players.Resolve(r.played()); err != nil {
+			return err
+		}
+		return r.players.WithCallLog(func() error { return r.files(cmd.Context(), files) })
+	}
+	return cmd
+}
+
+// played is the policy that replaces what files say.
+func (r *simRun) played() []string {
+	if r.policy == "" {
+		return nil
+	}
+	return []string{r.policy}
+}
+
+// files plays every file, whatever becomes of the others.
+func (r *simRun) files(ctx context.Context, files []string) error {
+	worst := cmdutil.ExitOK
+	for _, name := range files {
+		err := r.file(ctx, name)
+		r.env.Report(err)
+		worst = cmdutil.MoreSevere(worst, cmdutil.ExitOf(err))
+		if worst == cmdutil.ExitInterrupted {
+			break
+		}
+	}
+	return cmdutil.ExitWith(worst)
+}
+
+// file plays one file and prints its result.
+func (r *simRun) file(ctx context.Context, name string) error {
+	f, err := simrun.ReadScenario(r.env, name)
+	if err != nil {
+		return err
+	}
+	if err := r.players.Check(f.File, r.played()); err != nil {
+		return err
+	}
+	if r.seeded {
+		f.Seed = r.seed
+	}
+	run, err := r.play(ctx, f)
+	if err != nil {
+		return simrun.RunError(f, err, r.policy != "")
+	}
+	if r.policy != "" {
+		run.Result.Policy = r.players.DisplayNames[r.policy]
+	}
+	for _, w := range run.Warnings {
+		r.env.Warn(name + ": " + w)
+	}
+	differences := sim.CheckExpect(f.File, run.Result)
+	if err := r.out.Show(resultDocument(f.File, run, differences)); err != nil {
+		return err
+	}
+	worst := cmdutil.ExitOK
+	for _, err := range []error{expectation(name, differences), simrun.FaultsError(name, run.Faults, r.players.OnFault)} {
+		r.env.Report(err)
+		worst = cmdutil.MoreSevere(worst, cmdutil.ExitOf(err))
+	}
+	return cmdutil.ExitWith(worst)
+}
+
+func (r *simRun) play(ctx context.Context, f *simrun.ScenarioFile) (*sim.Run, error) {
+	app.TuneForSimulation()
+	progress := r.env.Progress()
+	defer progress.Done()
+	return sim.Play(ctx, f.File, sim.Options{
+		Policy: r.policy, Resolve: r.players.Resolver(f.File, f.Path, r.policy), Workers: r.env.Cores, Timing: r.timing,
+		Progress: func(p sim.Progress) {
+			progress.Show(func(elapsed time.Duration) string { return simrun.FormatProgress(f.Name, p, elapsed) })
+		},
+	})
+}
+
+// expectation is what a file expects and did not get.
+func expectation(name string, differences []string) error {
+	if len(differences) == 0 {
+		return nil
+	}
+	e := &cmdutil.Error{
+		Exit: cmdutil.ExitError, Code: cmdutil.CodeExpectation, Details: differences,
+		Message: fmt.Sprintf("%s: what the file expects did not hold", name),
+	}
+	for _, d := range differences {
+		e.Lines = append(e.Lines, name+": "+d)
+	}
+	return e
+}

@@ -1,0 +1,84 @@
+package simrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// FormatProgress is how far a run is.
+func FormatProgress(name string, p sim.Progress, elapsed time.Duration) string {
+	line := fmt.Sprintf("%s: at %s", name, scenario.Duration(p.Now.Truncate(time.Second)))
+	if p.Until > 0 {
+		line += fmt.Sprintf(" of %s", scenario.Duration(p.Until))
+	}
+	return line + fmt.Sprintf(", %s of %s events, %s placed, %s", cmdutil.Thousands(p.Steps), cmdutil.Thousands(p.StepsTotal), cmdutil.Thousands(p.Placed), elapsed.Round(time.Second))
+}
+
+// RunError is a file that validates but cannot be played: most often a
+// policy is not there, or refuses its configuration. replaced says that -p
+// stands in for the file's own choice.
+func RunError(f *ScenarioFile, err error, replaced bool) error {
+	var known *scenario.Error
+	if errors.Is(err, context.Canceled) || errors.As(err, &known) {
+		return err
+	}
+	if fault, ok := errors.AsType[*policy.Error](err); ok {
+		e := policyflags.FaultError(err, fault)
+		e.Message = fmt.Sprintf("%s cannot be played: %s", f.Path, e.Message)
+		return e
+	}
+	if endless, ok := errors.AsType[*sim.EndlessError](err); ok { // the file is as it should be
+		return &cmdutil.Error{
+			Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("%s cannot be played: %s", f.Path, endless),
+			Hint: "-p default shows whether it is the policy that has them displace each other",
+		}
+	}
+	if invalid := f.PolicyProblems(err, replaced); invalid != nil {
+		return invalid
+	}
+	e := cmdutil.AsError(err)
+	return &cmdutil.Error{
+		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeUsage, Hint: e.Hint,
+		Message: fmt.Sprintf("%s cannot be played: %s", f.Path, e.Message),
+	}
+}
+
+// maxFaults is how many faults are printed: they repeat themselves.
+const maxFaults = 5
+
+// FaultsError are what a policy is blamed for, whose evaluations do as onFault says.
+func FaultsError(name string, list []error, onFault policy.OnFault) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var lines []string
+	for _, err := range list[:min(len(list), maxFaults)] {
+		lines = append(lines, name+": "+err.Error())
+	}
+	if more := len(list) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("%s: and %s more", name, cmdutil.Thousands(more)))
+	}
+	instead := "an evaluation whose policy fails evicts nobody"
+	if onFault == policy.FallBack {
+		instead = "where the policy failed, default decided instead"
+	}
+	return &cmdutil.Error{
+		Exit: cmdutil.ExitPolicy, Code: cmdutil.CodePolicy, Details: lines, Lines: lines,
+		Message: fmt.Sprintf("%s: a policy was at fault %s", name, cmdutil.Times(len(list))),
+		Hint:    instead + "; mend the policy, or play another with -p",
+	}
+}
+
+// What a person reads of a long list; -o wide and -o json have all of it.
+const (
+	MaxRunRows = 20
+	MaxVictims = 6
+)

@@ -1,0 +1,133 @@
+package simrun
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// PolicyFlags are the policies of a command that plays scenarios, and how the user
+// wants them run.
+type PolicyFlags struct {
+	env *cmdutil.Env
+	// flags
+	grantFlags, configFlags *[]string
+	faultFlag, callLogFile  string
+
+	DisplayNames map[string]string // what policies of the command line are called, by what was written
+	grants       policyflags.Grants
+	configs      policyflags.Configs
+	OnFault      policy.OnFault
+	callLog      *callLog // nil: nobody is told of calls
+}
+
+// AddPolicyFlags gives a command the flags that say how policies are run.
+func AddPolicyFlags(cmd *cobra.Command, env *cmdutil.Env) *PolicyFlags {
+	p := &PolicyFlags{env: env, grantFlags: policyflags.GrantFlag(cmd), configFlags: policyflags.ConfigFlag(cmd)}
+	f := cmd.Flags()
+	f.StringVar(&p.faultFlag, "on-fault", policy.Deny.String(), "what an evaluation does whose policy fails: `deny` (evict nobody) or default (ask the built-in policy)")
+	f.StringVar(&p.callLogFile, "policy-log", "", "write every call of a policy to `FILE`, as JSON lines with what it took; they differ from run to run")
+	cmdutil.CompleteFlag(cmd, "on-fault", onFaults())
+	return p
+}
+
+func onFaults() []string { return []string{policy.Deny.String(), policy.FallBack.String()} }
+
+// Resolve reads the flags. played are the policies that the command line names;
+// none: what the files say.
+func (p *PolicyFlags) Resolve(played []string) (err error) {
+	switch p.faultFlag {
+	case policy.Deny.String():
+		p.OnFault = policy.Deny
+	case policy.FallBack.String():
+		p.OnFault = policy.FallBack
+	default:
+		return cmdutil.Usagef("use "+cmdutil.JoinOr(onFaults()), "--on-fault %s: there is no such thing to do", p.faultFlag)
+	}
+	p.DisplayNames = policyflags.DisplayNames(played)
+	if p.grants, err = policyflags.ParseGrants(*p.grantFlags); err != nil {
+		return err
+	}
+	if p.configs, err = policyflags.ReadConfigs(p.env, *p.configFlags); err != nil {
+		return err
+	}
+	if f, ok := p.configs[""]; ok {
+		if len(played) != 1 {
+			return cmdutil.Usagef("say for which policy, as in --config P=FILE", "--config %s: the command names %d policies", f.Path, len(played))
+		}
+		delete(p.configs, "")
+		p.configs[played[0]] = f
+	}
+	return nil
+}
+
+// Check refuses grants and settings for policies that have no part in a file.
+func (p *PolicyFlags) Check(f *scenario.File, played []string) error {
+	if err := p.grants.Check(f, played); err != nil {
+		return err
+	}
+	names := policyflags.ReferencedPolicies(f, played)
+	for name, file := range p.configs {
+		if !slices.Contains(names, name) {
+			return cmdutil.Usagef("name it as it is written after -p, or as the scenario does", "--config %s=%s: %s plays no policy of that name", name, file.Path, f.Name)
+		}
+	}
+	return nil
+}
+
+// Resolver makes versions for one file. A relative path starts from where it is
+// written: on the command line from the working folder, in a file from the
+// file's. played is the policy that replaces what the file says; empty: none does.
+func (p *PolicyFlags) Resolver(f *scenario.File, file, played string) func(sim.PolicySpec) (*policy.Version, error) {
+	return func(spec sim.PolicySpec) (*policy.Version, error) {
+		r := policies.Request{PolicySpec: spec, OnFault: p.OnFault, Observe: p.callLog.observer()}
+		variant := slices.ContainsFunc(f.Policies, func(v scenario.PolicyVariant) bool { return v.Name == spec.Name })
+		if played == "" || variant {
+			r.Dir = filepath.Dir(file)
+		}
+		r.Grants = p.grants.For(spec)
+		settings := p.configs.For(spec.Name, spec.Use, policyflags.BaseName(spec.Use))
+		r.Config = settings.MergeInto(spec.Config)
+		if spec.Name == played && !variant {
+			r.Name = p.DisplayNames[played]
+		}
+		opened, err := policyflags.OpenPolicy(context.Background(), p.env, r)
+		if err != nil {
+			return nil, settings.WrapError(err)
+		}
+		return opened.Version, nil
+	}
+}
+
+// openCallLog opens the log of calls; stop closes it and says what became of it.
+func (p *PolicyFlags) openCallLog() (stop func() error, err error) {
+	if p.callLogFile == "" {
+		return func() error { return nil }, nil
+	}
+	if p.callLog, err = newCallLog(p.env, p.callLogFile); err != nil {
+		return nil, err
+	}
+	return p.callLog.close, nil
+}
+
+// WithCallLog plays with a log of the policies' calls, where one is asked for.
+func (p *PolicyFlags) WithCallLog(play func() error) error {
+	stop, err := p.openCallLog()
+	if err != nil {
+		return err
+	}
+	return errors.Join(play(), stop())
+}
+
+// EmptyPolicyName refuses an empty -p, which would otherwise mean none at all.
+func EmptyPolicyName(hint string) error { return cmdutil.Usagef(hint, "-p '' names no policy") }

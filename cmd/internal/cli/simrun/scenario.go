@@ -1,0 +1,130 @@
+package simrun
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// ScenarioFile is a scenario and where it was read.
+type ScenarioFile struct {
+	*scenario.File
+	Path  string
+	Lines *scenario.Lines
+}
+
+// ReadScenario reads a scenario file.
+func ReadScenario(env *cmdutil.Env, name string) (*ScenarioFile, error) {
+	r, err := env.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	if name == cmdutil.Stdin {
+		name = cmdutil.StandardInput
+	}
+	f, lines, err := scenario.DecodeLines(name, r)
+	if err != nil {
+		return nil, err
+	}
+	s := &ScenarioFile{f, name, lines}
+	warnShadowedPolicies(env, s)
+	return s, nil
+}
+
+// WriteScenario writes a scenario where the user wants it.
+func WriteScenario(env *cmdutil.Env, name string, f *scenario.File) error {
+	return env.Write(name, func(w io.Writer) error { return scenario.Encode(w, f, fileFormat(name)) })
+}
+
+// fileFormat is how a file is written, by its name.
+func fileFormat(name string) scenario.Format {
+	if filepath.Ext(name) == ".json" {
+		return scenario.JSON
+	}
+	return scenario.YAML
+}
+
+// warnShadowedPolicies tells of variants that take the name of a built-in policy: in
+// this file the name means the variant, on the next command line the other.
+func warnShadowedPolicies(env *cmdutil.Env, f *ScenarioFile) {
+	for i := range f.Policies {
+		name := f.Policies[i].Name
+		if !slices.Contains(builtin.Names(), name) {
+			continue
+		}
+		path := fmt.Sprintf("policies[%d].name", i)
+		env.Warn(fmt.Sprintf("%s:%d: %s: %q means this variant here, and no longer the built-in policy; give it another name",
+			f.Path, f.Lines.Of(path), path, name))
+	}
+}
+
+// PolicyProblems is an error about policies that the file itself names, with
+// the places where it does; nil when the error is about something else. replaced
+// says that -p stands in for what the file asks for: only its variants count.
+func (f *ScenarioFile) PolicyProblems(err error, replaced bool) error {
+	invalid := &scenario.Error{File: f.Path}
+	for _, bad := range policyErrors(err) {
+		what := cmdutil.AsError(bad.Err)
+		problem := scenario.Problem{Message: what.Message, Remedy: cmp.Or(what.Hint, "correct the setting, or leave it out")}
+		for _, problem.Path = range f.references(bad.Policy, what.Hint != "", replaced) {
+			problem.Line = f.Lines.Of(problem.Path)
+			invalid.Problems = append(invalid.Problems, problem)
+		}
+	}
+	if len(invalid.Problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(invalid.Problems, func(a, b scenario.Problem) int { return cmp.Compare(a.Line, b.Line) })
+	return invalid
+}
+
+// policyErrors finds every policy that an error is about.
+func policyErrors(err error) []*sim.PolicyError {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		var list []*sim.PolicyError
+		for _, each := range several.Unwrap() {
+			list = append(list, policyErrors(each)...)
+		}
+		return list
+	}
+	if one, ok := errors.AsType[*sim.PolicyError](err); ok {
+		return []*sim.PolicyError{one}
+	}
+	return nil
+}
+
+// references lists the paths at which the file names a policy: where it is defined,
+// when that is in the file, else where it is asked for. unknown says that nobody
+// has heard of it, rather than that its settings are refused.
+func (f *ScenarioFile) references(policy string, unknown, replaced bool) (paths []string) {
+	for i := range f.Policies {
+		if v := &f.Policies[i]; v.Name == policy {
+			field := "use"
+			if !unknown && len(v.Config) > 0 {
+				field = "config"
+			}
+			return []string{fmt.Sprintf("policies[%d].%s", i, field)}
+		}
+	}
+	if replaced {
+		return nil
+	}
+	if f.Scheduler.Policy == policy {
+		paths = append(paths, "scheduler.policy")
+	}
+	for i := range f.Jobs {
+		if f.Jobs[i].Policy == policy {
+			paths = append(paths, fmt.Sprintf("jobs[%d].policy", i))
+		}
+	}
+	return paths
+}
