@@ -31,10 +31,10 @@ type Config struct {
 	// Seeds are members to join, and to join again whenever they are missing.
 	Seeds []string
 
-	// Namesake is told, each time that a join fails for it before anybody let this member
+	// OnDuplicateID is told, each time that a join fails for it before anybody let this member
 	// in, of the member that has its id; nil: nobody is told. The member may be this one,
 	// before it moved.
-	Namesake func(context.Context, Member)
+	OnDuplicateID func(context.Context, Member)
 
 	Timing Timing
 	Logger *slog.Logger // default: nothing is logged

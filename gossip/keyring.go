@@ -16,7 +16,7 @@ func (p *Pool) Keys() [][]byte {
 // InstallKey adds a key that opens. A key that is there already changes nothing.
 func (p *Pool) InstallKey(key []byte) error {
 	if p.keys == nil {
-		return errNotSealed
+		return errNoKeys
 	}
 	if err := p.keys.AddKey(key); err != nil {
 		return fmt.Errorf("gossip key of %d bytes: %w", len(key), err)
@@ -27,7 +27,7 @@ func (p *Pool) InstallKey(key []byte) error {
 // UseKey seals with an installed key from now on.
 func (p *Pool) UseKey(key []byte) error {
 	if p.keys == nil {
-		return errNotSealed
+		return errNoKeys
 	}
 	if err := p.keys.UseKey(key); err != nil {
 		return fmt.Errorf("gossip key: %w: install it on every member first", err)
@@ -38,7 +38,7 @@ func (p *Pool) UseKey(key []byte) error {
 // RemoveKey forgets a key that seals no more.
 func (p *Pool) RemoveKey(key []byte) error {
 	if p.keys == nil {
-		return errNotSealed
+		return errNoKeys
 	}
 	if err := p.keys.RemoveKey(key); err != nil {
 		return fmt.Errorf("gossip key: %w: use another one first", err)

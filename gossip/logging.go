@@ -14,14 +14,14 @@ func (c *Config) log() *slog.Logger {
 	return c.Logger
 }
 
-// bridge writes memberlist's lines to a logger.
-func bridge(to *slog.Logger) io.Writer { return &lines{to} }
+// newLogWriter writes memberlist's lines to a logger.
+func newLogWriter(to *slog.Logger) io.Writer { return &logWriter{to} }
 
-// longestTime is how many bytes the time takes that memberlist begins lines with.
-const longestTime = len("2006/01/02 15:04:05 ")
+// maxTimestampLen is how many bytes the time takes that memberlist begins lines with.
+const maxTimestampLen = len("2006/01/02 15:04:05 ")
 
-// lines turns "[WARN] memberlist: text" into a record of that level.
-type lines struct{ to *slog.Logger }
+// logWriter turns "[WARN] memberlist: text" into a record of that level.
+type logWriter struct{ to *slog.Logger }
 
 // levels has memberlist's chatter about every exchange one lower than it says.
 var levels = []struct {
@@ -34,13 +34,13 @@ var levels = []struct {
 	{"[ERR]", slog.LevelError},
 }
 
-// said is how lines begin that memberlist repeats with every exchange, of what the roster
+// repeatedPrefixes is how lines begin that memberlist repeats with every exchange, of what the roster
 // has said once.
-var said = []string{"ignoring alive message for", "Failed push/pull merge", "Conflicting address for"}
+var repeatedPrefixes = []string{"ignoring alive message for", "Failed push/pull merge", "Conflicting address for"}
 
-func (l *lines) Write(line []byte) (int, error) {
+func (l *logWriter) Write(line []byte) (int, error) {
 	text, level := bytes.TrimSpace(line), slog.LevelInfo
-	if at := bytes.IndexByte(text, '['); at > 0 && at <= longestTime {
+	if at := bytes.IndexByte(text, '['); at > 0 && at <= maxTimestampLen {
 		text = text[at:] // the record has its own time
 	}
 	for _, known := range levels {
@@ -49,7 +49,7 @@ func (l *lines) Write(line []byte) (int, error) {
 		}
 	}
 	text = bytes.TrimPrefix(text, []byte("memberlist: "))
-	for _, known := range said {
+	for _, known := range repeatedPrefixes {
 		if bytes.HasPrefix(text, []byte(known)) {
 			level = slog.LevelDebug
 		}

@@ -14,25 +14,25 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// reclaimed is how long after a member was found to have failed its id may come from
+// reclaimTime is how long after a member was found to have failed its id may come from
 // another address: long enough for one that failed in error to say that it did not. Who
 // left or stopped is not waited for.
-const reclaimed = time.Second
+const reclaimTime = time.Second
 
 // Pool is this server's membership of the pool.
 type Pool struct {
 	cfg    Config
 	list   *memberlist.Memberlist
-	roster *roster
+	members *membership
 	keys   *memberlist.Keyring // nil: not sealed
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
 	once   sync.Once
 	closed error
 
-	// says is held while tags go on their way. The last word of a member that leaves is
+	// tagMu is held while tags go on their way. The last word of a member that leaves is
 	// that it does, since a newer word takes the place of one that is on its way.
-	says    sync.Mutex
+	tagMu    sync.Mutex
 	leaving bool
 }
 
@@ -43,7 +43,7 @@ func Start(cfg Config) (*Pool, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Pool{cfg: cfg, roster: newRoster(&cfg)}
+	p := &Pool{cfg: cfg, members: newMembership(&cfg)}
 	conf, err := p.memberlistConfig()
 	if err != nil {
 		return nil, err
@@ -65,9 +65,9 @@ func (p *Pool) memberlistConfig() (*memberlist.Config, error) {
 	c.ProbeInterval, c.ProbeTimeout = p.cfg.Timing.Probe, p.cfg.Timing.ProbeTimeout
 	c.GossipInterval, c.PushPullInterval = p.cfg.Timing.Gossip, p.cfg.Timing.PushPull
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 3, 2
-	c.DeadNodeReclaimTime = reclaimed
-	c.Delegate, c.Events, c.Merge, c.Alive, c.Conflict = p.roster, p.roster, p.roster, p.roster, p.roster
-	c.LogOutput = bridge(p.cfg.log())
+	c.DeadNodeReclaimTime = reclaimTime
+	c.Delegate, c.Events, c.Merge, c.Alive, c.Conflict = p.members, p.members, p.members, p.members, p.members
+	c.LogOutput = newLogWriter(p.cfg.log())
 	c.Transport = p.cfg.Transport
 	if err := p.addresses(c); err != nil {
 		return nil, err
@@ -139,31 +139,31 @@ func (p *Pool) Addr() string {
 
 // Members lists the pool as this member sees it, itself and who left or failed
 // of late included, ascending by id.
-func (p *Pool) Members() []Member { return p.roster.list() }
+func (p *Pool) Members() []Member { return p.members.list() }
 
 // Forget drops a member that left or failed from the list.
-func (p *Pool) Forget(id string) { p.roster.drop(id) }
+func (p *Pool) Forget(id string) { p.members.remove(id) }
 
 // Events tells of changes. There is one channel, and what nobody takes in time is
 // dropped.
-func (p *Pool) Events() <-chan Event { return p.roster.events }
+func (p *Pool) Events() <-chan Event { return p.members.events }
 
 // Join asks members to let this one in, and returns how many did. The error
 // says why each of the others did not.
 func (p *Pool) Join(addrs ...string) (int, error) {
 	n, err := p.list.Join(addrs)
 	if err != nil {
-		if refused := p.roster.takeRefusal(); refused != nil {
+		if refused := p.members.popRefusal(); refused != nil {
 			err = refused
 		}
-		err = fmt.Errorf("join %s: %w%s", addrs, err, remedy(err))
+		err = fmt.Errorf("join %s: %w%s", addrs, err, joinHint(err))
 	}
 	return n, err
 }
 
-// remedy is what to do about a join that failed, where memberlist's words do not say:
+// joinHint is what to do about a join that failed, where memberlist's words do not say:
 // members of a pool with another name hang up without any.
-func remedy(err error) string {
+func joinHint(err error) string {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "decrypt"), strings.Contains(text, "encryption"):
@@ -174,36 +174,36 @@ func remedy(err error) string {
 	return ""
 }
 
-// toldWithin is how long SetTags waits for the rumour to be on its way.
-const toldWithin = 100 * time.Millisecond
+// tagTimeout is how long SetTags waits for the rumour to be on its way.
+const tagTimeout = 100 * time.Millisecond
 
 // SetTags changes what this member says of itself. Once it leaves, nothing does.
 func (p *Pool) SetTags(t Tags) error {
-	p.says.Lock()
-	defer p.says.Unlock()
+	p.tagMu.Lock()
+	defer p.tagMu.Unlock()
 	if p.leaving {
 		return nil
 	}
-	if err := p.roster.setTags(t); err != nil {
+	if err := p.members.setTags(t); err != nil {
 		return err
 	}
 	// Everybody hears of it in the end, by the next exchange of everything at the
 	// latest; how soon is no matter.
-	_ = p.list.UpdateNode(toldWithin)
+	_ = p.list.UpdateNode(tagTimeout)
 	return nil
 }
 
 // Conflicts lists members that claimed an id which another one holds, newest
 // first. They are not in the pool, and may not know it.
-func (p *Pool) Conflicts() []Conflict { return p.roster.listConflicts() }
+func (p *Pool) Conflicts() []Conflict { return p.members.listConflicts() }
 
 // Leave tells the pool that this member goes for good, and waits until somebody
 // heard it. Close must still be called.
 func (p *Pool) Leave(timeout time.Duration) error {
 	p.stop()
 	// memberlist's word for leaving and for failing is the same, so this is said first.
-	told := p.lastWord()
-	if told == nil && !p.alone() {
+	told := p.markLeaving()
+	if told == nil && !p.isAlone() {
 		told = p.list.UpdateNode(timeout)
 	}
 	if err := errors.Join(told, p.list.Leave(timeout)); err != nil {
@@ -225,12 +225,12 @@ func (p *Pool) Stop(timeout time.Duration) error {
 	return p.Close()
 }
 
-// lastWord has this member say that it leaves, and nothing else from there on.
-func (p *Pool) lastWord() error {
-	p.says.Lock()
-	defer p.says.Unlock()
+// markLeaving has this member say that it leaves, and nothing else from there on.
+func (p *Pool) markLeaving() error {
+	p.tagMu.Lock()
+	defer p.tagMu.Unlock()
 	p.leaving = true
-	return p.roster.leave()
+	return p.members.markLeaving()
 }
 
 // Close ends without a word, as a power cut would. After it nothing may be called.
@@ -253,49 +253,49 @@ func (p *Pool) rejoin(ctx context.Context) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
 	var moved time.Time // when others last knew this member elsewhere
-	var complaints seldom
+	var complaints logLimiter
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-wait.C:
 		}
-		next, missing := p.cfg.Timing.Rejoin, p.missing()
-		if time.Since(moved) < claimed {
+		next, missing := p.cfg.Timing.Rejoin, p.missingAddrs()
+		if time.Since(moved) < moveGrace {
 			next, missing = min(next, time.Second), p.cfg.Seeds
 		}
 		if len(missing) > 0 {
 			n, err := p.Join(missing...)
-			if holder := (*namesakeError)(nil); errors.As(err, &holder) {
+			if holder := (*duplicateIDError)(nil); errors.As(err, &holder) {
 				moved = time.Now()
-				if p.cfg.Namesake != nil && p.alone() {
-					p.cfg.Namesake(ctx, holder.Holder)
+				if p.cfg.OnDuplicateID != nil && p.isAlone() {
+					p.cfg.OnDuplicateID(ctx, holder.Holder)
 				}
 			}
 			if n == 0 {
-				if complaints.due(fmt.Sprint(missing, err)) {
+				if complaints.allow(fmt.Sprint(missing, err)) {
 					p.cfg.log().WarnContext(ctx, "nobody to join was reached", "seeds", missing, "err", err)
 				}
-				if p.alone() {
+				if p.isAlone() {
 					next = min(next, time.Second)
 				}
 			}
 		}
 		if len(missing) == 0 {
-			complaints.forget()
+			complaints.reset()
 		}
-		p.roster.sortOut()
-		p.roster.forget(p.cfg.Timing.Forget)
+		p.members.unlistForeign()
+		p.members.expire(p.cfg.Timing.Forget)
 		wait.Reset(next)
 	}
 }
 
-// claimed is for how long a member that came back elsewhere goes on saying so: it may have
+// moveGrace is for how long a member that came back elsewhere goes on saying so: it may have
 // been let in before all the others were ready to believe it.
-const claimed = 5 * time.Second
+const moveGrace = 5 * time.Second
 
-// missing is the seeds and the failed members that are not in the pool now.
-func (p *Pool) missing() []string {
+// missingAddrs is the seeds and the failed members that are not in the pool now.
+func (p *Pool) missingAddrs() []string {
 	here := map[string]bool{p.Addr(): true}
 	var missing []string
 	for _, m := range p.Members() {
@@ -307,7 +307,7 @@ func (p *Pool) missing() []string {
 		}
 	}
 	for _, s := range p.cfg.Seeds {
-		if addr := resolved(s); !here[addr] {
+		if addr := resolveSeed(s); !here[addr] {
 			missing = append(missing, s)
 		}
 	}
@@ -315,9 +315,9 @@ func (p *Pool) missing() []string {
 	return slices.Compact(missing)
 }
 
-// resolved is a seed's address as members are listed with; the seed itself where
+// resolveSeed is a seed's address as members are listed with; the seed itself where
 // that cannot be told.
-func resolved(seed string) string {
+func resolveSeed(seed string) string {
 	host, port, err := splitAddr(seed)
 	if err != nil {
 		return seed
@@ -325,8 +325,8 @@ func resolved(seed string) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-func (p *Pool) alone() bool {
+func (p *Pool) isAlone() bool {
 	return !slices.ContainsFunc(p.Members(), func(m Member) bool { return m.Status == Alive && m.ID != p.cfg.ID })
 }
 
-var errNotSealed = errors.New("the pool has no key: start its members with one to turn encryption on")
+var errNoKeys = errors.New("the pool has no key: start its members with one to turn encryption on")

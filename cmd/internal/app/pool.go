@@ -85,7 +85,7 @@ func (p *Process) openGossip(c *config.Config) error {
 	conf := gossip.Config{
 		ID: t.id, Cluster: c.Gossip.Name + "." + c.Region, Bind: c.Listen.Gossip, Advertise: advertise(c.Advertise.Gossip, c.Listen.Gossip),
 		Tags: tags, Keys: keys, Seeds: c.Server.Join, Logger: p.log, Timing: gossip.Timing{Rejoin: 5 * time.Second},
-		Namesake: t.namesake,
+		OnDuplicateID: t.namesake,
 	}
 	if c.Server.BootstrapExpect == 1 && len(c.Server.Join) == 0 {
 		conf.Timing.Rejoin = 30 * time.Second

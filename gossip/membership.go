@@ -19,12 +19,12 @@ type Conflict struct {
 	Time                 time.Time
 }
 
-// conflictsKept bounds what is remembered of claimants.
-const conflictsKept = 16
+// maxConflicts bounds what is remembered of claimants.
+const maxConflicts = 16
 
-// roster is who is in the pool, and the doorkeeper. memberlist calls it with its
+// membership is who is in the pool, and the doorkeeper. memberlist calls it with its
 // own locks held, so it never calls back.
-type roster struct {
+type membership struct {
 	id      string
 	cluster string
 	log     interface {
@@ -37,30 +37,30 @@ type roster struct {
 	tags      Tags
 	encoded   []byte
 	members   map[string]Member
-	strangers map[string]stranger // members that name another cluster, by id
+	foreign map[string]foreignMember // members that name another cluster, by id
 	conflicts []Conflict
 	refusal   error // why the last conversation was broken off
 
-	seldom seldom
+	logLimit logLimiter
 }
 
 var (
-	_ memberlist.Delegate         = (*roster)(nil)
-	_ memberlist.EventDelegate    = (*roster)(nil)
-	_ memberlist.MergeDelegate    = (*roster)(nil)
-	_ memberlist.AliveDelegate    = (*roster)(nil)
-	_ memberlist.ConflictDelegate = (*roster)(nil)
+	_ memberlist.Delegate         = (*membership)(nil)
+	_ memberlist.EventDelegate    = (*membership)(nil)
+	_ memberlist.MergeDelegate    = (*membership)(nil)
+	_ memberlist.AliveDelegate    = (*membership)(nil)
+	_ memberlist.ConflictDelegate = (*membership)(nil)
 )
 
-func newRoster(cfg *Config) *roster {
+func newMembership(cfg *Config) *membership {
 	encoded, _ := cfg.Tags.encode() // Validate has seen it
-	return &roster{
+	return &membership{
 		id: cfg.ID, cluster: cfg.Cluster, log: cfg.log(), tags: cfg.Tags, encoded: encoded,
-		members: map[string]Member{}, strangers: map[string]stranger{}, events: make(chan Event, 256),
+		members: map[string]Member{}, foreign: map[string]foreignMember{}, events: make(chan Event, 256),
 	}
 }
 
-func (r *roster) setTags(t Tags) error {
+func (r *membership) setTags(t Tags) error {
 	encoded, err := t.encode()
 	if err != nil {
 		return err
@@ -71,8 +71,8 @@ func (r *roster) setTags(t Tags) error {
 	return nil
 }
 
-// leave adds to the tags that this member is leaving.
-func (r *roster) leave() error {
+// markLeaving adds to the tags that this member is leaving.
+func (r *membership) markLeaving() error {
 	r.mu.Lock()
 	t := r.tags
 	r.mu.Unlock()
@@ -80,12 +80,12 @@ func (r *roster) leave() error {
 	return r.setTags(t)
 }
 
-func (r *roster) list() []Member {
+func (r *membership) list() []Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	members := make([]Member, 0, len(r.members))
 	for id, m := range r.members {
-		if !r.strangers[id].out {
+		if !r.foreign[id].unlisted {
 			members = append(members, m)
 		}
 	}
@@ -93,7 +93,7 @@ func (r *roster) list() []Member {
 	return members
 }
 
-func (r *roster) listConflicts() []Conflict {
+func (r *membership) listConflicts() []Conflict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := slices.Clone(r.conflicts)
@@ -101,29 +101,29 @@ func (r *roster) listConflicts() []Conflict {
 	return list
 }
 
-// forget drops members that have been gone for longer than after.
-func (r *roster) forget(after time.Duration) {
+// expire drops members that have been gone for longer than after.
+func (r *membership) expire(after time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, m := range r.members {
 		if m.Status != Alive && time.Since(m.Since) > after {
 			delete(r.members, id)
-			delete(r.strangers, id)
+			delete(r.foreign, id)
 		}
 	}
 }
 
-func (r *roster) drop(id string) {
+func (r *membership) remove(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.members[id].Status != Alive {
 		delete(r.members, id)
-		delete(r.strangers, id)
+		delete(r.foreign, id)
 	}
 }
 
-// takeRefusal is why the last conversation was broken off, once.
-func (r *roster) takeRefusal() error {
+// popRefusal is why the last conversation was broken off, once.
+func (r *membership) popRefusal() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := r.refusal
@@ -132,24 +132,24 @@ func (r *roster) takeRefusal() error {
 }
 
 // NotifyJoin is told of a member that is there.
-func (r *roster) NotifyJoin(n *memberlist.Node) { r.saw(n, Alive) }
+func (r *membership) NotifyJoin(n *memberlist.Node) { r.update(n, Alive) }
 
 // NotifyUpdate is told of a member that moved or says something else of itself.
-func (r *roster) NotifyUpdate(n *memberlist.Node) { r.saw(n, Alive) }
+func (r *membership) NotifyUpdate(n *memberlist.Node) { r.update(n, Alive) }
 
 // NotifyLeave is told of a member that left, stopped or failed.
-func (r *roster) NotifyLeave(n *memberlist.Node) {
+func (r *membership) NotifyLeave(n *memberlist.Node) {
 	m, err := memberOf(n)
 	if err == nil && m.Tags.Leaving {
-		r.saw(n, Left)
+		r.update(n, Left)
 		return
 	}
 	if n.Name != r.id { // else it stops, and nobody asks it any more
-		r.saw(n, Failed)
+		r.update(n, Failed)
 	}
 }
 
-func (r *roster) saw(n *memberlist.Node, status Status) {
+func (r *membership) update(n *memberlist.Node, status Status) {
 	m, err := memberOf(n)
 	if err != nil { // NotifyAlive lets nobody in whose tags cannot be read
 		r.log.Warn("a member is ignored", "member", n.Name, "err", err)
@@ -163,9 +163,9 @@ func (r *roster) saw(n *memberlist.Node, status Status) {
 	}
 	r.members[m.ID] = m
 	if status == Alive {
-		delete(r.strangers, m.ID) // what it says now was looked at
+		delete(r.foreign, m.ID) // what it says now was looked at
 	}
-	out := r.strangers[m.ID].out
+	out := r.foreign[m.ID].unlisted
 	r.mu.Unlock()
 	if out {
 		return
@@ -173,10 +173,10 @@ func (r *roster) saw(n *memberlist.Node, status Status) {
 	if !known || before.Status != status {
 		r.log.Info("member", "id", m.ID, "address", m.Addr, "status", status.String())
 	}
-	r.tell(Event{Member: m, Before: before.Status, New: !known})
+	r.emit(Event{Member: m, Before: before.Status, New: !known})
 }
 
-func (r *roster) tell(e Event) {
+func (r *membership) emit(e Event) {
 	select {
 	case r.events <- e:
 	default:
@@ -185,7 +185,7 @@ func (r *roster) tell(e Event) {
 
 // NotifyMerge looks at everybody whom the other side of a join knows. One
 // stranger among them means that two pools are about to become one.
-func (r *roster) NotifyMerge(peers []*memberlist.Node) error {
+func (r *membership) NotifyMerge(peers []*memberlist.Node) error {
 	var errs []error
 	for _, n := range peers {
 		if err := r.admit(n); err != nil {
@@ -196,38 +196,38 @@ func (r *roster) NotifyMerge(peers []*memberlist.Node) error {
 	r.mu.Lock()
 	r.refusal = err
 	r.mu.Unlock()
-	r.refused(err)
+	r.logRefusal(err)
 	return err
 }
 
-// refused says why somebody is not let in.
-func (r *roster) refused(err error) {
-	if err != nil && r.seldom.due(err.Error()) {
+// logRefusal says why somebody is not let in.
+func (r *membership) logRefusal(err error) {
+	if err != nil && r.logLimit.allow(err.Error()) {
 		r.log.Warn("a member is not let in", "err", err)
 	}
 }
 
 // NotifyAlive looks at one member that somebody tells of.
-func (r *roster) NotifyAlive(n *memberlist.Node) error {
+func (r *membership) NotifyAlive(n *memberlist.Node) error {
 	if n.Name == r.id {
 		return nil
 	}
 	err := r.admit(n)
-	r.refused(err)
+	r.logRefusal(err)
 	return err
 }
 
 // admit says why a member may not be in the pool.
-func (r *roster) admit(n *memberlist.Node) error {
+func (r *membership) admit(n *memberlist.Node) error {
 	m, err := memberOf(n)
 	if err != nil {
 		return fmt.Errorf("member %s at %s: %w", n.Name, m.Addr, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if theirs := m.Tags.ClusterID; r.foreign(theirs) {
+	if theirs := m.Tags.ClusterID; r.isForeign(theirs) {
 		if held, known := r.members[m.ID]; known && held.Addr == m.Addr {
-			r.suspect(m.ID, theirs)
+			r.recordForeign(m.ID, theirs)
 		}
 		return fmt.Errorf("member %s at %s belongs to cluster %s, this server to %s: give one of them another name or other seeds", m.ID, m.Addr, theirs, r.tags.ClusterID)
 	}
@@ -237,49 +237,49 @@ func (r *roster) admit(n *memberlist.Node) error {
 	}
 	here := n.State == memberlist.StateAlive || n.State == memberlist.StateSuspect
 	if held, known := r.members[m.ID]; m.ID == r.id && here && known && held.Status == Alive && held.Addr != m.Addr {
-		return &namesakeError{m}
+		return &duplicateIDError{m}
 	}
 	return nil
 }
 
-// namesakeError is of a pool that knows this server's id at another address.
-type namesakeError struct{ Holder Member }
+// duplicateIDError is of a pool that knows this server's id at another address.
+type duplicateIDError struct{ Holder Member }
 
-func (e *namesakeError) Error() string {
+func (e *duplicateIDError) Error() string {
 	return fmt.Sprintf("the id %s is used by a server at %s as well: it was killed there a moment ago and is let in soon, or its data directory was copied", e.Holder.ID, e.Holder.Addr)
 }
 
 // NotifyConflict is told of a member that claims the id of one that is there.
-func (r *roster) NotifyConflict(holder, claimant *memberlist.Node) {
+func (r *membership) NotifyConflict(holder, claimant *memberlist.Node) {
 	at := func(n *memberlist.Node) string { return net.JoinHostPort(n.Addr.String(), strconv.Itoa(int(n.Port))) }
 	c := Conflict{ID: holder.Name, Holder: at(holder), Claimant: at(claimant), Time: time.Now()}
 	r.mu.Lock()
-	if len(r.conflicts) == conflictsKept {
+	if len(r.conflicts) == maxConflicts {
 		r.conflicts = slices.Delete(r.conflicts, 0, 1)
 	}
 	r.conflicts = append(r.conflicts, c)
 	r.mu.Unlock()
-	if !r.seldom.due(c.ID + c.Holder + c.Claimant) {
+	if !r.logLimit.allow(c.ID + c.Holder + c.Claimant) {
 		return
 	}
 	r.log.Warn("two servers have one id: one was killed a moment ago and came back elsewhere, or its data directory was copied", "id", c.ID, "holder", c.Holder, "claimant", c.Claimant)
 }
 
 // NodeMeta is what this member says of itself.
-func (r *roster) NodeMeta(int) []byte {
+func (r *membership) NodeMeta(int) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.encoded
 }
 
 // NotifyMsg takes messages of members; there are none.
-func (r *roster) NotifyMsg([]byte) {}
+func (r *membership) NotifyMsg([]byte) {}
 
 // GetBroadcasts is what to spread beside rumours of members: nothing.
-func (r *roster) GetBroadcasts(int, int) [][]byte { return nil }
+func (r *membership) GetBroadcasts(int, int) [][]byte { return nil }
 
 // LocalState is what to exchange in full beside members: nothing.
-func (r *roster) LocalState(bool) []byte { return nil }
+func (r *membership) LocalState(bool) []byte { return nil }
 
 // MergeRemoteState takes what others exchange in full.
-func (r *roster) MergeRemoteState([]byte, bool) {}
+func (r *membership) MergeRemoteState([]byte, bool) {}
