@@ -5,9 +5,9 @@ import "time"
 // foreignMember is a member that says that it belongs to another cluster. It may have come in
 // before it knew, as where its address is one that a member had.
 type foreignMember struct {
-	cluster string
-	since   time.Time
-	unlisted     bool // not listed any more
+	cluster  string
+	since    time.Time
+	unlisted bool // not listed any more
 }
 
 // foreignGrace is for how long a member may name another cluster and be listed: where a

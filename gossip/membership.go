@@ -37,7 +37,7 @@ type membership struct {
 	tags      Tags
 	encoded   []byte
 	members   map[string]Member
-	foreign map[string]foreignMember // members that name another cluster, by id
+	foreign   map[string]foreignMember // members that name another cluster, by id
 	conflicts []Conflict
 	refusal   error // why the last conversation was broken off
 

@@ -21,18 +21,18 @@ const reclaimTime = time.Second
 
 // Pool is this server's membership of the pool.
 type Pool struct {
-	cfg    Config
-	list   *memberlist.Memberlist
+	cfg     Config
+	list    *memberlist.Memberlist
 	members *membership
-	keys   *memberlist.Keyring // nil: not sealed
-	cancel context.CancelFunc
-	loops  sync.WaitGroup
-	once   sync.Once
-	closed error
+	keys    *memberlist.Keyring // nil: not sealed
+	cancel  context.CancelFunc
+	loops   sync.WaitGroup
+	once    sync.Once
+	closed  error
 
 	// tagMu is held while tags go on their way. The last word of a member that leaves is
 	// that it does, since a newer word takes the place of one that is on its way.
-	tagMu    sync.Mutex
+	tagMu   sync.Mutex
 	leaving bool
 }
 

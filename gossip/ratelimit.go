@@ -9,7 +9,7 @@ import (
 // logLimiter lets the same words through once in a while: what is tried every second, or
 // told with every exchange, would fill the log with what it says already.
 type logLimiter struct {
-	mu   sync.Mutex
+	mu         sync.Mutex
 	lastLogged map[string]time.Time
 }
 

@@ -50,8 +50,8 @@ func assemble(name string, is Manifest, manifest, signature, code []byte) (*Bund
 	return b, err
 }
 
-// Described is whether the bundle has a manifest of its own.
-func (b *Bundle) Described() bool { return len(b.text) > 0 }
+// HasManifest is whether the bundle has a manifest of its own.
+func (b *Bundle) HasManifest() bool { return len(b.text) > 0 }
 
 // Contents is the manifest and the signature as they are on disk; nil where there
 // is none.
@@ -64,7 +64,7 @@ func (b *Bundle) Contents() (manifest, signature []byte, err error) {
 
 // CheckName is nil for what a policy may be called.
 func CheckName(name string) error {
-	if nameForm.MatchString(name) {
+	if namePattern.MatchString(name) {
 		return nil
 	}
 	return fmt.Errorf("name: %q does not fit; want lower-case letters, digits, dots and dashes, at most 64", name)
@@ -72,7 +72,7 @@ func CheckName(name string) error {
 
 // CheckDigest is nil for the digest of a module.
 func CheckDigest(digest string) error {
-	if digestForm.MatchString(digest) {
+	if digestPattern.MatchString(digest) {
 		return nil
 	}
 	return fmt.Errorf("digest: %q does not fit; want sha256: and 64 hexadecimal digits", digest)

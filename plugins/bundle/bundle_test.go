@@ -66,7 +66,7 @@ func TestOpen_ReadsAFolder(t *testing.T) {
 	if b.Manifest.Name != "gentle" || string(b.Code) != module || b.Signed() {
 		t.Errorf("read %+v", b.Manifest)
 	}
-	limits, err := b.Manifest.Limits.Read()
+	limits, err := b.Manifest.Limits.Parse()
 	want := policy.Limits{Fuel: 1000, Memory: 16 << 20, Time: 2 * time.Second}
 	if diff := cmp.Diff(want, limits); diff != "" || err != nil {
 		t.Error(diff, err)
@@ -128,7 +128,7 @@ func TestParseManifest_ListsEveryProblem(t *testing.T) {
 		"version: 2\nname: Big\nkind: dll\nmodule: ../x\ndigest: abc\nabi: {min: 1.0x}\nhooks: [all]\nlimits: {memory: 3, time: soon}\nbuild: {lang: cobol, source: /etc}\nsettings: [{name: A, kind: bool}]\n": {
 			"m.yaml: version: 2 is not known", `m.yaml: name: "Big" does not fit`, `m.yaml: kind: "dll"`, `m.yaml: module: "../x"`,
 			`m.yaml: digest: "abc"`, `m.yaml: abi.min: "1.0x"`, `m.yaml: hooks: "all"`, `m.yaml: limits.memory: "3"`,
-			`m.yaml: limits.time: "soon"`, `m.yaml: build.lang: "cobol"`, `m.yaml: build.source: "/etc"`, `m.yaml: setting "A"`,
+			`m.yaml: limits.time: "soon"`, `m.yaml: build.lang: "cobol"`, `m.yaml: build.source: "/etc"`, `m.yaml: invalid setting name "A"`,
 		},
 		"version: 1\nnaem: x\nkind: 3\nmodul: y\n": {"m.yaml: line 2: field naem not found", "m.yaml: line 4: field modul not found"},
 		"":                                  {"m.yaml is empty"},
@@ -179,15 +179,15 @@ func TestAgrees_ComparesWithTheModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := []sdk.Setting{{Name: "halfLife", Kind: sdk.Duration, Default: "10m", Limits: sdk.AtLeast(1)}}
-	if err := m.Agrees(policy.HookScoreVictims, list); err != nil {
+	if err := m.CheckModule(policy.HookScoreVictims, list); err != nil {
 		t.Error(err)
 	}
-	if err := m.Agrees(policy.HookScoreVictims|policy.HookDelta, nil); err == nil ||
+	if err := m.CheckModule(policy.HookScoreVictims|policy.HookDelta, nil); err == nil ||
 		!strings.Contains(err.Error(), "hooks: the manifest lists scoreVictims, the module has priorityDelta, scoreVictims") ||
 		!strings.Contains(err.Error(), "settings:") {
 		t.Error(err)
 	}
-	if err := m.Describe(policy.HookDelta, list); err != nil || m.Agrees(policy.HookDelta, list) != nil {
+	if err := m.Describe(policy.HookDelta, list); err != nil || m.CheckModule(policy.HookDelta, list) != nil {
 		t.Error("a description does not agree with itself", err)
 	}
 }
@@ -245,7 +245,7 @@ func TestWrite_DropsASignatureThatNoLongerHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "build", "gentle.wasm"), module+"\x00\x01\x00")
-	b, err := bundle.Rebuilt(dir)
+	b, err := bundle.Rebuild(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,12 +44,12 @@ func HookNames(hooks policy.Hooks) []string {
 	return names
 }
 
-// Agrees compares the manifest with what the module says of itself. What the
+// CheckModule compares the manifest with what the module says of itself. What the
 // manifest leaves open agrees with anything.
-func (m *Manifest) Agrees(hooks policy.Hooks, list []sdk.Setting) error {
+func (m *Manifest) CheckModule(hooks policy.Hooks, list []sdk.Setting) error {
 	var errs []error
 	if want := HookNames(hooks); len(m.Hooks) > 0 && !sameElements(m.Hooks, want) {
-		errs = append(errs, fmt.Errorf("hooks: the manifest lists %s, the module has %s", listed(m.Hooks), listed(want)))
+		errs = append(errs, fmt.Errorf("hooks: the manifest lists %s, the module has %s", joinNames(m.Hooks), joinNames(want)))
 	}
 	if declared := m.settingsJSON(); declared != nil && string(declared) != string(settings.Encode(list)) {
 		errs = append(errs, errors.New("settings: the manifest declares others than the module"))
@@ -64,7 +64,7 @@ func sameElements(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-func listed(names []string) string {
+func joinNames(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}

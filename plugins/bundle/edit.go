@@ -46,7 +46,7 @@ func merge(to, from *yaml.Node) {
 	for i := 0; i+1 < len(to.Content); i += 2 {
 		key, value := to.Content[i], to.Content[i+1]
 		if fresh := valueOf(from, key.Value); fresh != nil {
-			kept = append(kept, key, replaced(value, fresh))
+			kept = append(kept, key, replaceNode(value, fresh))
 		}
 	}
 	for i := 0; i+1 < len(from.Content); i += 2 {
@@ -57,9 +57,9 @@ func merge(to, from *yaml.Node) {
 	to.Content = kept
 }
 
-// replaced is a fresh value in the place of another: the old one where they mean
+// replaceNode is a fresh value in the place of another: the old one where they mean
 // the same, else the fresh one with what was remarked.
-func replaced(old, fresh *yaml.Node) *yaml.Node {
+func replaceNode(old, fresh *yaml.Node) *yaml.Node {
 	if same, err := equivalent(old, fresh); err == nil && same {
 		return old
 	}

@@ -104,7 +104,7 @@ func ParseManifest(name string, text []byte) (*Manifest, error) {
 		return nil, decodeError(name, err)
 	}
 	if err := m.check(); err != nil {
-		return nil, prefixed(name, err)
+		return nil, prefixErrors(name, err)
 	}
 	return &m, nil
 }
@@ -122,8 +122,8 @@ func decodeError(name string, err error) error {
 	return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 }
 
-// prefixed puts the file's name before each of several problems.
-func prefixed(name string, err error) error {
+// prefixErrors puts the file's name before each of several problems.
+func prefixErrors(name string, err error) error {
 	var errs []error
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		errs = append(errs, fmt.Errorf("%s: %s", name, line))
@@ -132,9 +132,9 @@ func prefixed(name string, err error) error {
 }
 
 var (
-	nameForm   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$`)
-	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	hookNames  = []string{"priorityDelta", "scoreVictims", "selectVictims", "scoreOptions"}
+	namePattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$`)
+	digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	hookNames     = []string{"priorityDelta", "scoreVictims", "selectVictims", "scoreOptions"}
 )
 
 // check finds everything that is wrong with a manifest.
@@ -153,7 +153,7 @@ func (m *Manifest) check() error {
 	if !filepath.IsLocal(filepath.FromSlash(m.Module)) {
 		complain("module: %q does not fit; want a file in the folder of the manifest", m.Module)
 	}
-	if m.Digest != "" && !digestForm.MatchString(m.Digest) {
+	if m.Digest != "" && !digestPattern.MatchString(m.Digest) {
 		complain("digest: %q does not fit; want sha256: and 64 hexadecimal digits", m.Digest)
 	}
 	for _, h := range m.Hooks {
@@ -170,7 +170,7 @@ func (m *Manifest) check() error {
 		}
 	}
 	errs = append(errs, m.ABI.check()...)
-	if _, err := m.Limits.Read(); err != nil {
+	if _, err := m.Limits.Parse(); err != nil {
 		errs = append(errs, err)
 	}
 	if _, err := settings.Decode(m.settingsJSON()); err != nil {
@@ -221,8 +221,8 @@ var memoryUnits = []struct {
 	bytes  int64
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}
 
-// Read makes limits of what is written.
-func (l Limits) Read() (policy.Limits, error) {
+// Parse makes limits of what is written.
+func (l Limits) Parse() (policy.Limits, error) {
 	limits := policy.Limits{Fuel: l.Fuel, FuelPerRow: l.FuelPerRow}
 	var errs []error
 	if l.Memory != "" {

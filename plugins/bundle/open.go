@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// MaxWasm is the size of the largest WebAssembly module that is read, in bytes.
-const MaxWasm = 8 << 20
+// MaxWasmSize is the size of the largest WebAssembly module that is read, in bytes.
+const MaxWasmSize = 8 << 20
 
 // maxManifest bounds policy.yaml and its signature.
 const maxManifest = 1 << 20
@@ -49,7 +49,7 @@ func Open(path string) (*Bundle, error) {
 // ReadManifest reads the manifest of a bundle's folder alone.
 func ReadManifest(dir string) (*Manifest, []byte, error) {
 	path := filepath.Join(dir, ManifestFile)
-	text, err := readAtMost(path, maxManifest)
+	text, err := readLimited(path, maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("%s is no policy: it has no %s; `cede policy init` makes one", dir, ManifestFile)
 	}
@@ -99,15 +99,15 @@ func (b *Bundle) load() (digest string, err error) {
 	if b.Manifest.Kind == Process {
 		return fileDigest(b.Path)
 	}
-	if b.Code, err = readAtMost(b.Path, MaxWasm); err != nil {
+	if b.Code, err = readLimited(b.Path, MaxWasmSize); err != nil {
 		return "", err
 	}
 	return Digest(b.Code), nil
 }
 
-// Rebuilt reads the module afresh and writes its digest into the manifest, not
+// Rebuild reads the module afresh and writes its digest into the manifest, not
 // yet to disk. Changes to the manifest are made before.
-func Rebuilt(dir string, changes ...func(*Manifest)) (*Bundle, error) {
+func Rebuild(dir string, changes ...func(*Manifest)) (*Bundle, error) {
 	m, text, err := ReadManifest(dir)
 	if err != nil {
 		return nil, err
@@ -163,12 +163,12 @@ func openModule(path string, info fs.FileInfo) (*Bundle, error) {
 	return b, err
 }
 
-var notInName = regexp.MustCompile(`[^a-z0-9-]+`)
+var nonNameChars = regexp.MustCompile(`[^a-z0-9-]+`)
 
 // nameOf makes a policy's name of a file's.
 func nameOf(path string) string {
 	base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-	name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(base), "-"), "-")
+	name := strings.Trim(nonNameChars.ReplaceAllString(strings.ToLower(base), "-"), "-")
 	if name == "" {
 		return "policy"
 	}
@@ -194,8 +194,8 @@ func fileDigest(path string) (string, error) {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// readAtMost reads a file that is no larger than it may be.
-func readAtMost(path string, most int64) ([]byte, error) {
+// readLimited reads a file that is no larger than it may be.
+func readLimited(path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -24,11 +24,11 @@ type signature struct {
 	Signature []byte `json:"signature"`
 }
 
-// context keeps a signature over a manifest from being one over anything else.
-const context = "cede policy manifest v1\n"
+// signatureContext keeps a signature over a manifest from being one over anything else.
+const signatureContext = "cede policy manifest v1\n"
 
 func readSignature(path string) (*signature, error) {
-	text, err := readAtMost(path, maxManifest)
+	text, err := readLimited(path, maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -56,7 +56,7 @@ func (b *Bundle) Sign(key ed25519.PrivateKey) error {
 		return fmt.Errorf("%s is a module alone, and a signature needs a manifest: `cede policy init` makes a folder with one", b.Path)
 	}
 	public := key.Public().(ed25519.PublicKey)
-	b.signature = &signature{Version: 1, Algorithm: "ed25519", Key: KeyID(public), Signature: ed25519.Sign(key, b.signed())}
+	b.signature = &signature{Version: 1, Algorithm: "ed25519", Key: KeyID(public), Signature: ed25519.Sign(key, b.signedBytes())}
 	text, err := b.signature.encode()
 	if err != nil {
 		return err
@@ -70,8 +70,8 @@ func (s *signature) encode() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// signed is what the signature is over.
-func (b *Bundle) signed() []byte { return append([]byte(context), b.text...) }
+// signedBytes is what the signature is over.
+func (b *Bundle) signedBytes() []byte { return append([]byte(signatureContext), b.text...) }
 
 // Roots are the keys whose signatures an operator trusts.
 type Roots []ed25519.PublicKey
@@ -89,7 +89,7 @@ func (r Roots) Verify(b *Bundle) (keyID string, err error) {
 		if KeyID(key) != b.signature.Key {
 			continue
 		}
-		if !ed25519.Verify(key, b.signed(), b.signature.Signature) {
+		if !ed25519.Verify(key, b.signedBytes(), b.signature.Signature) {
 			return "", fmt.Errorf("%s: the signature of %s does not hold: the manifest was changed since; sign it again, or get the bundle again", where, b.signature.Key)
 		}
 		return b.signature.Key, nil
@@ -177,7 +177,7 @@ func readPublicKey(path string) (ed25519.PublicKey, error) {
 }
 
 func readPEM(path, kind string) (*pem.Block, error) {
-	text, err := readAtMost(path, maxManifest)
+	text, err := readLimited(path, maxManifest)
 	if err != nil {
 		return nil, err
 	}

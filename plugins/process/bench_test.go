@@ -36,7 +36,7 @@ func BenchmarkProcessCall(b *testing.B) {
 			for _, shape := range [][2]int{{1, 64}, {128, 32}} {
 				b.Run(fmt.Sprintf("%s/%s/%dx%d", name, form, shape[0], shape[1]), func(b *testing.B) {
 					i := configured(b, m, "")
-					q := hosttest.Even(shape[0], shape[1])
+					q := hosttest.UniformCandidates(shape[0], shape[1])
 					var out sdk.Selection
 					b.ReportAllocs()
 					for b.Loop() {

@@ -17,15 +17,15 @@ import (
 const (
 	// maxOverhead is what an answer may have beyond its frame.
 	maxOverhead = 1 << 10
-	// breaking is how long a process may take to die once its connection broke.
-	breaking = time.Second
+	// disconnectGrace is how long a process may take to die once its connection broke.
+	disconnectGrace = time.Second
 )
 
 // call sends a frame to the process and returns what comes back. Any fault is
 // the end of the process: its state is not to be trusted.
 func (p *process) call(op abi.Op, frame []byte, limit time.Duration) (*policypb.Answer, *policy.Error) {
 	if !p.runner.isAlive() {
-		return nil, p.gone()
+		return nil, p.exitedFault()
 	}
 	if len(frame) > policypb.MaxMessage-maxOverhead {
 		return nil, fault(policy.FaultLimit, "", "the frame has %d MiB, and %d is the most", len(frame)>>20, policypb.MaxMessage>>20)
@@ -38,38 +38,38 @@ func (p *process) call(op abi.Op, frame []byte, limit time.Duration) (*policypb.
 	defer cancel(nil)
 	answer, err := p.policy.Call(ctx, &policypb.Request{Op: uint32(op), Frame: frame}, grpc.MaxCallRecvMsgSize(len(frame)+maxOverhead))
 	if err != nil {
-		bad := p.broken(ctx, err, limit)
+		bad := p.callError(ctx, err, limit)
 		p.close()
 		return nil, bad
 	}
 	return answer, nil
 }
 
-// gone is the fault of a process that has ended since it was last called.
-func (p *process) gone() *policy.Error {
-	if _, ours := p.runner.end(); ours {
+// exitedFault is the fault of a process that has ended since it was last called.
+func (p *process) exitedFault() *policy.Error {
+	if _, ours := p.runner.exitStatus(); ours {
 		return closedFault()
 	}
 	<-p.runner.exited
-	return p.died("between two calls")
+	return p.exitFault("between two calls")
 }
 
-// broken names what went wrong with a call.
-func (p *process) broken(ctx context.Context, err error, limit time.Duration) *policy.Error {
+// callError names what went wrong with a call.
+func (p *process) callError(ctx context.Context, err error, limit time.Duration) *policy.Error {
 	code := status.Code(err)
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		p.runner.kill()
-		return fault(policy.FaultTimeout, hintTime, "it took longer than %v, and was killed%s", limit, p.aside())
+		return fault(policy.FaultTimeout, hintTime, "it took longer than %v, and was killed%s", limit, p.outputSuffix())
 	}
 	if code == codes.Unavailable || code == codes.Canceled {
-		p.settle(breaking)
-		switch _, ours := p.runner.end(); {
+		p.waitOrKill(disconnectGrace)
+		switch _, ours := p.runner.exitStatus(); {
 		case !ours:
-			return p.died("during the call")
+			return p.exitFault("during the call")
 		case p.host.isClosing():
 			return closedFault()
 		}
-		return fault(policy.FaultGuest, "", "it closed its connection during the call%s", p.aside())
+		return fault(policy.FaultGuest, "", "it closed its connection during the call%s", p.outputSuffix())
 	}
 	p.runner.kill()
 	text := clean(status.Convert(err).Message())

@@ -145,8 +145,8 @@ func TestShipped_AnswerAsTheirProcessesDo(t *testing.T) {
 					}
 					r := rand.New(rand.NewPCG(uint64(n), 43))
 					for i := range soak(2_000, 100_000) {
-						q := hosttest.Random(r)
-						want, got := hosttest.Ask(t, native, q), hosttest.Ask(t, process, q)
+						q := hosttest.RandomCase(r)
+						want, got := hosttest.CallHooks(t, native, q), hosttest.CallHooks(t, process, q)
 						if diff := cmp.Diff(want.Answers, got.Answers, hosttest.SameBits); diff != "" {
 							t.Fatalf("case %d: natively (-) and as a process (+):\n%s", i, diff)
 						}

@@ -14,8 +14,8 @@ var (
 	ErrClosed = errors.New("the process of the policy was closed")
 	// ErrChecksum means that an executable is not the one that was allowed.
 	ErrChecksum = errors.New("the executable is not the one that was allowed")
-	// ErrStruckOut means that a module failed too often to be started again.
-	ErrStruckOut = errors.New("it failed too often")
+	// ErrTooManyFailures means that a module failed too often to be started again.
+	ErrTooManyFailures = errors.New("it failed too often")
 
 	errBroken    = errors.New("the connection broke")
 	errUnlimited = errors.New("its memory cannot be limited")
@@ -38,8 +38,8 @@ const (
 
 func closedFault() *policy.Error { return &policy.Error{Fault: policy.FaultHost, Err: ErrClosed} }
 
-// in says which operation failed.
-func in(op abi.Op, err error) error {
+// withOperation says which operation failed.
+func withOperation(op abi.Op, err error) error {
 	e, ok := errors.AsType[*policy.Error](err)
 	if !ok {
 		e = &policy.Error{Fault: policy.FaultGuest, Err: err}

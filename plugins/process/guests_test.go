@@ -99,7 +99,7 @@ func serveMode(mode string, protocol int) {
 }
 
 type rawPlugin struct {
-	hosted
+	grpcPolicy
 	mode string
 }
 

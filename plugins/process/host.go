@@ -34,23 +34,23 @@ type Options struct {
 // Restart says what happens between a failure and the next start. A zero field
 // means the default.
 type Restart struct {
-	// First is how long the second start in a row waits; every further one waits
+	// FirstDelay is how long the second start in a row waits; every further one waits
 	// twice as long, up to Most. The first waits for nothing. Defaults: 100ms, 5s.
-	First, Most time.Duration
-	// Strikes is how many failures in a row, with no call answered between them,
+	FirstDelay, MaxDelay time.Duration
+	// MaxFailures is how many failures in a row, with no call answered between them,
 	// end it: the module starts nothing any more. Default: 5.
-	Strikes int
+	MaxFailures int
 }
 
-func (r Restart) orDefaults() Restart {
-	if r.First <= 0 {
-		r.First = 100 * time.Millisecond
+func (r Restart) withDefaults() Restart {
+	if r.FirstDelay <= 0 {
+		r.FirstDelay = 100 * time.Millisecond
 	}
-	if r.Most <= 0 {
-		r.Most = 5 * time.Second
+	if r.MaxDelay <= 0 {
+		r.MaxDelay = 5 * time.Second
 	}
-	if r.Strikes <= 0 {
-		r.Strikes = 5
+	if r.MaxFailures <= 0 {
+		r.MaxFailures = 5
 	}
 	return r
 }
@@ -61,14 +61,14 @@ type Host struct {
 	log     *slog.Logger
 	dir     *runDir
 	spawner spawner
-	numbers atomic.Int64 // of the folders of processes
+	lastDir atomic.Int64 // of the folders of processes
 
-	mu        sync.Mutex
-	processes map[*process]struct{} // whatever was started and not cleaned up
-	copies    map[string]int        // modules that use the executable with that digest
-	closing   bool
-	done      chan struct{} // closed by Close: nobody waits any longer
-	closed    chan struct{} // closed when nothing is left
+	mu             sync.Mutex
+	processes      map[*process]struct{} // whatever was started and not cleaned up
+	executableRefs map[string]int        // modules that use the executable with that digest
+	closing        bool
+	done           chan struct{} // closed by Close: nobody waits any longer
+	closed         chan struct{} // closed when nothing is left
 }
 
 var errBigEndian = errors.New("policies need a little-endian machine, and this is none")
@@ -80,7 +80,7 @@ func NewHost(o Options) (*Host, error) {
 		return nil, errBigEndian
 	}
 	o.Limits = o.Limits.WithDefaults(policy.DefaultLimits)
-	o.Restart = o.Restart.orDefaults()
+	o.Restart = o.Restart.withDefaults()
 	if o.StartTimeout <= 0 {
 		o.StartTimeout = 10 * time.Second
 	}
@@ -92,7 +92,7 @@ func NewHost(o Options) (*Host, error) {
 		return nil, err
 	}
 	return &Host{
-		options: o, log: o.Log, dir: dir, processes: map[*process]struct{}{}, copies: map[string]int{},
+		options: o, log: o.Log, dir: dir, processes: map[*process]struct{}{}, executableRefs: map[string]int{},
 		done: make(chan struct{}), closed: make(chan struct{}),
 	}, nil
 }
@@ -130,8 +130,8 @@ func (h *Host) killAll() {
 	all.Wait()
 }
 
-// enter takes a process on; leave must follow.
-func (h *Host) enter(p *process) *policy.Error {
+// register takes a process on; leave must follow.
+func (h *Host) register(p *process) *policy.Error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing {
@@ -141,7 +141,7 @@ func (h *Host) enter(p *process) *policy.Error {
 	return nil
 }
 
-func (h *Host) leave(p *process) {
+func (h *Host) unregister(p *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.processes, p)
@@ -157,7 +157,7 @@ func (h *Host) isClosing() bool {
 	}
 }
 
-// folder is a new name for the folder of a process.
-func (h *Host) folder() string {
-	return filepath.Join(h.dir.path, strconv.FormatInt(h.numbers.Add(1), 10))
+// newProcessDir is a new name for the folder of a process.
+func (h *Host) newProcessDir() string {
+	return filepath.Join(h.dir.path, strconv.FormatInt(h.lastDir.Add(1), 10))
 }

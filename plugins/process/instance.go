@@ -14,7 +14,7 @@ import (
 type instance struct {
 	m     *Module
 	p     *process
-	round int // of the module's restarts, when it was started
+	epoch int // of the module's restarts, when it was started
 
 	encoder abi.Encoder
 	buffer  []byte
@@ -39,9 +39,9 @@ func (i *instance) Alive() bool { return i.p.runner.isAlive() }
 // Close ends the process and returns when nothing of it is left.
 func (i *instance) Close() { i.p.close() }
 
-// ask puts the request that the encoder has laid out to the process and returns
+// request puts the request that the encoder has laid out to the process and returns
 // the frame with its answer.
-func (i *instance) ask(op abi.Op) ([]byte, error) {
+func (i *instance) request(op abi.Op) ([]byte, error) {
 	i.buffer = abi.Grow(i.buffer, i.encoder.Size())
 	i.encoder.Write(i.buffer)
 	answer, bad := i.p.call(op, i.buffer, i.m.limits.Time)
@@ -58,11 +58,11 @@ func (i *instance) ask(op abi.Op) ([]byte, error) {
 		return nil, fault(policy.FaultABI, hintRebuild, "it answered a frame of %d bytes with %d from %d on, and %d bytes of entries: %w",
 			len(i.buffer), len(answer.GetFrame()), answer.GetFrom(), len(answer.GetEntries()), err)
 	}
-	return i.buffer, i.judge(op, abi.Status(answer.GetStatus()), i.buffer)
+	return i.buffer, i.statusError(op, abi.Status(answer.GetStatus()), i.buffer)
 }
 
-// judge makes an error of a status.
-func (i *instance) judge(op abi.Op, s abi.Status, frame []byte) error {
+// statusError makes an error of a status.
+func (i *instance) statusError(op abi.Op, s abi.Status, frame []byte) error {
 	switch s {
 	case abi.OK:
 		return nil
@@ -94,7 +94,7 @@ func (i *instance) candidates(op abi.Op, in *sdk.Candidates) ([]byte, error) {
 		columns = sdk.BindingColumns
 	}
 	i.encoder.Candidates(op, in, columns)
-	return i.ask(op)
+	return i.request(op)
 }
 
 func (i *instance) has(op abi.Op) bool { return i.hooks.Has(hookOf(op)) }
@@ -112,7 +112,7 @@ func (i *instance) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.R
 	if err == nil {
 		i.encoder.Gap(frame, gap, recheck)
 	}
-	return i.counted(err)
+	return i.record(err)
 }
 
 // ScoreVictims asks who goes first.
@@ -121,7 +121,7 @@ func (i *instance) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error
 	if err == nil {
 		i.encoder.VictimScores(frame, out)
 	}
-	return i.counted(err)
+	return i.record(err)
 }
 
 // SelectVictims asks who goes.
@@ -133,7 +133,7 @@ func (i *instance) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
 			err = &policy.Error{Fault: policy.FaultAnswer, Err: bad}
 		}
 	}
-	return i.counted(err)
+	return i.record(err)
 }
 
 // ScoreOptions asks which option is best.
@@ -142,11 +142,11 @@ func (i *instance) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
 		return errNoHook(abi.OpScoreOptions)
 	}
 	i.encoder.Options(in, i.info.Columns)
-	frame, err := i.ask(abi.OpScoreOptions)
+	frame, err := i.request(abi.OpScoreOptions)
 	if err == nil {
 		i.encoder.OptionScores(frame, out)
 	}
-	return i.counted(err)
+	return i.record(err)
 }
 
 // PreemptBindings asks which bindings leave which member cluster.
@@ -158,14 +158,14 @@ func (i *instance) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) 
 			err = &policy.Error{Fault: policy.FaultAnswer, Err: bad}
 		}
 	}
-	return i.counted(err)
+	return i.record(err)
 }
 
-// counted counts what came of a call for restarts to come.
-func (i *instance) counted(err error) error {
-	i.m.count(i, err)
+// record counts what came of a call for restarts to come.
+func (i *instance) record(err error) error {
+	i.m.recordOutcome(i, err)
 	return err
 }
 
 // clean makes a guest's words fit for an error.
-func clean(text string) string { return guestlog.Clean(text, maxWords) }
+func clean(text string) string { return guestlog.Clean(text, maxOutputText) }

@@ -30,16 +30,16 @@ type LoadOptions struct {
 
 // Module is an executable that policies are started from.
 type Module struct {
-	host     *Host
-	digest   string
-	name     string
-	version  string
-	limits   policy.Limits
-	takes    bool // configuration
-	settings []sdk.Setting
-	program  program
-	strikes  strikes
-	log      *slog.Logger
+	host        *Host
+	digest      string
+	name        string
+	version     string
+	limits      policy.Limits
+	takesConfig bool // configuration
+	settings    []sdk.Setting
+	program     program
+	backoff     backoff
+	log         *slog.Logger
 
 	mu      sync.Mutex
 	spare   *instance // started and described, for the next Start
@@ -51,25 +51,25 @@ var _ policy.Module = (*Module)(nil)
 // Load takes an executable for a policy, starts it once, and asks it what it
 // is. An error is a *policy.Error.
 func (h *Host) Load(ctx context.Context, path string, o LoadOptions) (*Module, error) {
-	file, digest, err := h.take(ctx, path, o.SHA256)
+	file, digest, err := h.acquireExecutable(ctx, path, o.SHA256)
 	if err != nil {
-		return nil, titled("", digest, err)
+		return nil, loadError("", digest, err)
 	}
 	m := &Module{
 		host: h, digest: digest, limits: o.Limits.WithDefaults(h.options.Limits),
-		strikes: strikes{restart: h.options.Restart}, log: h.log.With("digest", digest),
+		backoff: backoff{restart: h.options.Restart}, log: h.log.With("digest", digest),
 	}
 	m.program = program{file: file, args: o.Args, env: o.Env, memory: m.limits.Memory, log: guestlog.New(m.log, abi.MaxLog)}
-	if err := m.introduce(ctx); err != nil {
+	if err := m.describeFirst(ctx); err != nil {
 		m.Close()
-		return nil, titled(m.name, digest, err)
+		return nil, loadError(m.name, digest, err)
 	}
 	return m, nil
 }
 
-// titled says which policy is not loaded: by its name, or by the beginning of
+// loadError says which policy is not loaded: by its name, or by the beginning of
 // its digest where it came to none.
-func titled(name, digest string, err error) error {
+func loadError(name, digest string, err error) error {
 	e, ok := errors.AsType[*policy.Error](err)
 	if !ok {
 		e = &policy.Error{Fault: policy.FaultHost, Err: err}
@@ -85,26 +85,26 @@ func titled(name, digest string, err error) error {
 	return &named
 }
 
-// introduce starts the first instance and learns from it what the policy is.
+// describeFirst starts the first instance and learns from it what the policy is.
 // The instance is kept for the first Start.
-func (m *Module) introduce(ctx context.Context) error {
+func (m *Module) describeFirst(ctx context.Context) error {
 	i, d, err := m.launch(ctx)
 	if err != nil {
 		return err
 	}
-	if err := m.accept(d); err != nil {
+	if err := m.validate(d); err != nil {
 		i.Close()
 		return err
 	}
-	m.name, m.version, m.takes = d.Info.Name, clean(d.Version), d.Configurable
+	m.name, m.version, m.takesConfig = d.Info.Name, clean(d.Version), d.Configurable
 	m.log = m.log.With("policy", m.name)
 	m.program.log.Rename(m.log)
 	m.spare = i
 	return nil
 }
 
-// accept checks what a policy says of itself, and takes its settings.
-func (m *Module) accept(d *abi.Description) (err error) {
+// validate checks what a policy says of itself, and takes its settings.
+func (m *Module) validate(d *abi.Description) (err error) {
 	var errs []error
 	if d.Info.Name == "" || d.Info.Name != guestlog.Clean(d.Info.Name, abi.NameCap) || strings.ContainsRune(d.Info.Name, ' ') {
 		errs = append(errs, fmt.Errorf("it calls itself %q; a name is printable, without spaces, and at most %d bytes long",
@@ -118,7 +118,7 @@ func (m *Module) accept(d *abi.Description) (err error) {
 	}
 	errs = append(errs, checkHooks(d))
 	if err := errors.Join(errs...); err != nil {
-		return in(abi.OpDescribe, fault(policy.FaultABI, hintRebuild, "%s", strings.ReplaceAll(err.Error(), "\n", "; ")))
+		return withOperation(abi.OpDescribe, fault(policy.FaultABI, hintRebuild, "%s", strings.ReplaceAll(err.Error(), "\n", "; ")))
 	}
 	return nil
 }
@@ -153,20 +153,20 @@ func (m *Module) Settings() []sdk.Setting { return m.settings }
 // Start starts a process and configures it. After a failure it waits a while,
 // after too many in a row it refuses.
 func (m *Module) Start(c *sdk.Config) (policy.Instance, error) {
-	i, err := m.fresh()
+	i, err := m.spareOrNew()
 	if err != nil {
 		return nil, err
 	}
 	if err := i.configure(c); err != nil {
 		i.Close()
-		m.count(i, err)
+		m.recordOutcome(i, err)
 		return nil, err
 	}
 	return i, nil
 }
 
-// fresh is an instance that was described and not configured.
-func (m *Module) fresh() (*instance, error) {
+// spareOrNew is an instance that was described and not configured.
+func (m *Module) spareOrNew() (*instance, error) {
 	m.mu.Lock()
 	i := m.spare
 	m.spare = nil
@@ -174,7 +174,7 @@ func (m *Module) fresh() (*instance, error) {
 	if i != nil && i.Alive() {
 		return i, nil
 	}
-	if err := m.strikes.admit(m.host.done); err != nil {
+	if err := m.backoff.wait(m.host.done); err != nil {
 		return nil, err
 	}
 	i, _, err := m.launch(context.Background())
@@ -183,20 +183,20 @@ func (m *Module) fresh() (*instance, error) {
 
 // launch starts an instance and asks it what it is.
 func (m *Module) launch(ctx context.Context) (*instance, *abi.Description, error) {
-	i := &instance{m: m, round: m.strikes.round()}
+	i := &instance{m: m, epoch: m.backoff.currentEpoch()}
 	if m.isRetired() {
 		return nil, nil, closedFault()
 	}
 	p, bad := m.host.start(ctx, &m.program)
 	if bad != nil {
-		m.count(i, bad)
+		m.recordOutcome(i, bad)
 		return nil, nil, bad
 	}
 	i.p = p
 	d, err := i.describe()
 	if err != nil {
 		i.Close()
-		m.count(i, err)
+		m.recordOutcome(i, err)
 		return nil, nil, err
 	}
 	return i, d, nil
@@ -204,13 +204,13 @@ func (m *Module) launch(ctx context.Context) (*instance, *abi.Description, error
 
 func (i *instance) describe() (*abi.Description, error) {
 	i.encoder.Describe()
-	frame, err := i.ask(abi.OpDescribe)
+	frame, err := i.request(abi.OpDescribe)
 	if err != nil {
-		return nil, in(abi.OpDescribe, err)
+		return nil, withOperation(abi.OpDescribe, err)
 	}
 	d, err := i.encoder.Description(frame)
 	if err != nil {
-		return nil, in(abi.OpDescribe, &policy.Error{Fault: policy.FaultABI, Err: err})
+		return nil, withOperation(abi.OpDescribe, &policy.Error{Fault: policy.FaultABI, Err: err})
 	}
 	i.info, i.hooks = d.Info, policy.Hooks(d.Hooks)
 	return &d, nil
@@ -219,13 +219,13 @@ func (i *instance) describe() (*abi.Description, error) {
 // configure hands the configuration over; what the policy says of itself after
 // that counts.
 func (i *instance) configure(c *sdk.Config) error {
-	if !i.m.takes {
+	if !i.m.takesConfig {
 		return nil
 	}
 	i.encoder.Configure(c)
-	if _, err := i.ask(abi.OpConfigure); err != nil {
+	if _, err := i.request(abi.OpConfigure); err != nil {
 		if _, isFault := errors.AsType[*policy.Error](err); isFault {
-			return in(abi.OpConfigure, err)
+			return withOperation(abi.OpConfigure, err)
 		}
 		return err // its own objection to what it was given
 	}
@@ -234,25 +234,25 @@ func (i *instance) configure(c *sdk.Config) error {
 		return err
 	}
 	if d.Info.Name != i.m.name {
-		return in(abi.OpDescribe, fault(policy.FaultABI, "answer the same name always", "it has another name since it was configured"))
+		return withOperation(abi.OpDescribe, fault(policy.FaultABI, "answer the same name always", "it has another name since it was configured"))
 	}
 	if err := checkHooks(d); err != nil {
-		return in(abi.OpDescribe, fault(policy.FaultABI, hintRebuild, "%w", err))
+		return withOperation(abi.OpDescribe, fault(policy.FaultABI, hintRebuild, "%w", err))
 	}
 	return nil
 }
 
-// count counts a strike where the process is lost, and clears them where it has
+// recordOutcome counts a strike where the process is lost, and clears them where it has
 // answered.
-func (m *Module) count(i *instance, err error) {
+func (m *Module) recordOutcome(i *instance, err error) {
 	bad, isFault := errors.AsType[*policy.Error](err)
 	switch {
 	case err == nil:
-		m.strikes.answered(i.round)
+		m.backoff.reset(i.epoch)
 	case !isFault || bad.Fault == policy.FaultHost || i.p != nil && i.Alive():
 		// its own objection, or ours, or nothing that a restart would mend
 	default:
-		wait, left := m.strikes.failed(i.round, bad)
+		wait, left := m.backoff.recordFailure(i.epoch, bad)
 		if m.name == "" {
 			return // it is being loaded, and will not be
 		}
@@ -277,6 +277,6 @@ func (m *Module) Close() {
 		spare.Close()
 	}
 	if first {
-		m.host.give(m.digest)
+		m.host.releaseExecutable(m.digest)
 	}
 }

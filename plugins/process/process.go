@@ -26,15 +26,15 @@ import (
 type process struct {
 	host   *Host
 	file   string // that is executed
-	folder string
+	dir    string
 	runner runner
 	client *plugin.Client
 	policy policypb.PolicyClient
 	conns  conns
 
-	started chan struct{} // closed when start has returned
-	once    sync.Once
-	late    atomic.Bool // it was killed because it took too long to start
+	started       chan struct{} // closed when start has returned
+	once          sync.Once
+	startTimedOut atomic.Bool // it was killed because it took too long to start
 }
 
 // program says what is to be started.
@@ -47,10 +47,10 @@ type program struct {
 
 // start starts a process and connects to it.
 func (h *Host) start(ctx context.Context, what *program) (*process, *policy.Error) {
-	p := &process{host: h, file: what.file, folder: h.folder(), started: make(chan struct{})}
+	p := &process{host: h, file: what.file, dir: h.newProcessDir(), started: make(chan struct{})}
 	p.runner.init()
-	p.runner.spawner, p.runner.memory, p.runner.socket, p.runner.said.log = &h.spawner, what.memory, p.folder, what.log
-	if err := h.enter(p); err != nil {
+	p.runner.spawner, p.runner.memory, p.runner.socket, p.runner.output.log = &h.spawner, what.memory, p.dir, what.log
+	if err := h.register(p); err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, p.runner.kill)
@@ -67,19 +67,19 @@ func (h *Host) start(ctx context.Context, what *program) (*process, *policy.Erro
 }
 
 func (p *process) start(what *program) *policy.Error {
-	if err := os.Mkdir(p.folder, 0o700); err != nil {
+	if err := os.Mkdir(p.dir, 0o700); err != nil {
 		return &policy.Error{Fault: policy.FaultHost, Err: err}
 	}
 	timeout := p.host.options.StartTimeout
 	watch := time.AfterFunc(timeout, func() {
-		p.late.Store(true)
+		p.startTimedOut.Store(true)
 		p.runner.kill()
 	})
 	defer watch.Stop()
 	config := p.config(what)
 	p.client = plugin.NewClient(config)
 	if _, err := p.client.Start(); err != nil {
-		return p.notStarted(err)
+		return p.startError(err)
 	}
 	go p.watch()
 	// After a second of silence TLS would begin with small records again, which
@@ -87,14 +87,14 @@ func (p *process) start(what *program) *policy.Error {
 	config.TLSConfig.DynamicRecordSizingDisabled = true
 	protocol, err := p.client.Client()
 	if err != nil {
-		return p.notStarted(err)
+		return p.startError(err)
 	}
 	raw, err := protocol.Dispense(policypb.Name)
 	if err != nil {
-		return p.notStarted(err)
+		return p.startError(err)
 	}
 	if !p.runner.isAlive() { // go-plugin says nothing of it where the connection just broke
-		return p.notStarted(errBroken)
+		return p.startError(errBroken)
 	}
 	p.policy = raw.(policypb.PolicyClient)
 	return nil
@@ -113,23 +113,23 @@ func (p *process) config(what *program) *plugin.ClientConfig {
 		env := slices.Concat(what.env, p.environment(asked.Env), []string{"GOMEMLIMIT=" + strconv.FormatInt(what.memory, 10)})
 		p.runner.command = func() *exec.Cmd {
 			cmd := exec.Command(what.file, what.args...)
-			cmd.Env, cmd.Dir = slices.Clone(env), p.folder
+			cmd.Env, cmd.Dir = slices.Clone(env), p.dir
 			return cmd
 		}
 		return &p.runner, nil
 	}
 	return &plugin.ClientConfig{
 		HandshakeConfig:  plugin.HandshakeConfig{MagicCookieKey: policypb.CookieKey, MagicCookieValue: policypb.CookieValue},
-		VersionedPlugins: map[int]plugin.PluginSet{policypb.Protocol: {policypb.Name: hosted{}}},
+		VersionedPlugins: map[int]plugin.PluginSet{policypb.Protocol: {policypb.Name: grpcPolicy{}}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		RunnerFunc:       run,
 		AutoMTLS:         true,
 		SkipHostEnv:      true,
 		StartTimeout:     2 * p.host.options.StartTimeout, // ours comes first, and says more
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.folder},
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.dir},
 		Logger:           hclog.NewNullLogger(),
-		SyncStdout:       &lines{most: maxLine, each: p.runner.said.plain},
-		SyncStderr:       &lines{most: maxLine, each: p.runner.said.plain},
+		SyncStdout:       &lineWriter{maxLen: maxLine, emit: p.runner.output.handlePlain},
+		SyncStderr:       &lineWriter{maxLen: maxLine, emit: p.runner.output.handlePlain},
 		GRPCDialOptions:  p.conns.options(),
 	}
 }
@@ -138,7 +138,7 @@ func (p *process) config(what *program) *plugin.ClientConfig {
 // whose path is shorter than that of the one go-plugin makes.
 func (p *process) environment(asked []string) []string {
 	env := slices.DeleteFunc(slices.Clone(asked), func(s string) bool { return strings.HasPrefix(s, plugin.EnvUnixSocketDir+"=") })
-	return append(env, plugin.EnvUnixSocketDir+"="+p.folder)
+	return append(env, plugin.EnvUnixSocketDir+"="+p.dir)
 }
 
 // close kills the process and removes all that there was for it. It returns
@@ -152,8 +152,8 @@ func (p *process) close() {
 			p.client.Kill() // it is dead: this ends the goroutines of go-plugin
 		}
 		p.conns.close()
-		_ = os.RemoveAll(p.folder)
-		p.host.leave(p)
+		_ = os.RemoveAll(p.dir)
+		p.host.unregister(p)
 	})
 }
 
@@ -193,16 +193,16 @@ func (c *conns) close() {
 	}
 }
 
-// hosted is the policy as go-plugin knows it.
-type hosted struct{ plugin.NetRPCUnsupportedPlugin }
+// grpcPolicy is the policy as go-plugin knows it.
+type grpcPolicy struct{ plugin.NetRPCUnsupportedPlugin }
 
-var _ plugin.GRPCPlugin = hosted{}
+var _ plugin.GRPCPlugin = grpcPolicy{}
 
 // GRPCServer is the guest's half, which is not here.
-func (hosted) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
+func (grpcPolicy) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
 	return errors.New("the host serves no policies")
 }
 
-func (hosted) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, cc *grpc.ClientConn) (any, error) {
+func (grpcPolicy) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, cc *grpc.ClientConn) (any, error) {
 	return policypb.NewPolicyClient(cc), nil
 }

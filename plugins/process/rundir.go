@@ -22,9 +22,9 @@ type runDir struct {
 
 const (
 	hostPrefix = "h-"
-	// socketName is the longest that go-plugin and the number of a process add to
+	// maxSocketSuffix is the longest that go-plugin and the number of a process add to
 	// the path of a host's folder.
-	socketName = "/1234567890/plugin1234567890"
+	maxSocketSuffix = "/1234567890/plugin1234567890"
 )
 
 // newRunDir makes the folder of a host beneath base.
@@ -36,32 +36,32 @@ func newRunDir(base string) (*runDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := private(base); err != nil {
+	if err := ensurePrivate(base); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	if n := len(base) + len("/h-1234567890") + len(socketName); n > longestSocket {
-		return nil, fmt.Errorf("run directory: %s is too long by %d characters for the path of a socket; name a shorter one", base, n-longestSocket)
+	if n := len(base) + len("/h-1234567890") + len(maxSocketSuffix); n > maxSocketPath {
+		return nil, fmt.Errorf("run directory: %s is too long by %d characters for the path of a socket; name a shorter one", base, n-maxSocketPath)
 	}
-	gate, err := lockFolder(base, true)
+	gate, err := lockDir(base, true)
 	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
 	defer unlock(gate)
-	sweep(base)
+	removeStale(base)
 	path, err := os.MkdirTemp(base, hostPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	lock, err := lockFolder(path, true)
+	lock, err := lockDir(path, true)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("run directory: %w", err), os.RemoveAll(path))
 	}
 	return &runDir{path: path, lock: lock}, nil
 }
 
-// private makes sure of a folder that nobody else can enter: what lies there is
+// ensurePrivate makes sure of a folder that nobody else can enter: what lies there is
 // executed, and who can reach a socket can try to speak to what is behind it.
-func private(dir string) error {
+func ensurePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -81,9 +81,9 @@ func private(dir string) error {
 	return nil
 }
 
-// sweep removes the folders of hosts that are dead. What cannot be removed is
+// removeStale removes the folders of hosts that are dead. What cannot be removed is
 // left to the next one: it harms nobody.
-func sweep(base string) {
+func removeStale(base string) {
 	entries, err := os.ReadDir(base)
 	if err != nil {
 		return
@@ -97,7 +97,7 @@ func sweep(base string) {
 
 // removeIfDead removes a host's folder if nobody holds its lock.
 func removeIfDead(dir string) {
-	lock, err := lockFolder(dir, false)
+	lock, err := lockDir(dir, false)
 	if err != nil {
 		return // the host lives, or the folder cannot be read
 	}

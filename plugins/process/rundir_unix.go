@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// longestSocket is how long the path of a socket may be, by the size of
+// maxSocketPath is how long the path of a socket may be, by the size of
 // sockaddr_un on the systems there are.
-const longestSocket = 103
+const maxSocketPath = 103
 
 // hasModes is whether the modes of files say who may enter.
 const hasModes = true
@@ -20,9 +20,9 @@ func ownedByUs(at os.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// lockFolder takes the lock of a folder, which ends with the process at the
+// lockDir takes the lock of a folder, which ends with the process at the
 // latest. Without wait it fails where somebody holds it.
-func lockFolder(path string, wait bool) (*os.File, error) {
+func lockDir(path string, wait bool) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -28,41 +28,41 @@ type runner struct {
 	spawner *spawner
 	memory  int64
 	socket  string // the folder in which the process listens
-	said    said
+	output  output
 
 	// first and further lines of standard output; the first is the handshake.
-	handshake   *io.PipeReader
-	handshaking *io.PipeWriter
-	once        sync.Once
-	greeting    string // the first line, once there is one
-	greeted     chan struct{}
+	handshake     *io.PipeReader
+	handshaking   *io.PipeWriter
+	once          sync.Once
+	handshakeLine string // the first line, once there is one
+	handshakeSeen chan struct{}
 
-	mu      sync.Mutex
-	cmd     *exec.Cmd
-	stdin   *os.File // our end; the process ends when it is closed
-	pid     int
-	killed  bool // nobody wants it any longer
-	ended   bool // we killed it, and it had not ended by itself
-	reaped  bool
-	why     error         // why it ended
-	exited  chan struct{} // closed when it is reaped and its output is read
-	running bool
+	mu           sync.Mutex
+	cmd          *exec.Cmd
+	stdin        *os.File // our end; the process ends when it is closed
+	pid          int
+	killed       bool // nobody wants it any longer
+	killedByHost bool // we killed it, and it had not ended by itself
+	reaped       bool
+	exitErr      error         // why it ended
+	exited       chan struct{} // closed when it is reaped and its output is read
+	running      bool
 }
 
 var _ goplugin.Runner = (*runner)(nil)
 
 const (
-	// maxGreeting is more than a handshake with a certificate needs.
-	maxGreeting = 8 << 10
+	// maxHandshake is more than a handshake with a certificate needs.
+	maxHandshake = 8 << 10
 	// maxLine is more than hclog makes of the longest line that is logged.
 	maxLine = 4 * abi.MaxLog
-	// afterExit is how long output is read that something else holds open.
-	afterExit = 200 * time.Millisecond
+	// outputGrace is how long output is read that something else holds open.
+	outputGrace = 200 * time.Millisecond
 )
 
 func (r *runner) init() {
 	r.handshake, r.handshaking = io.Pipe()
-	r.greeted, r.exited = make(chan struct{}), make(chan struct{})
+	r.handshakeSeen, r.exited = make(chan struct{}), make(chan struct{})
 }
 
 // Start starts the process.
@@ -72,14 +72,14 @@ func (r *runner) Start(context.Context) error {
 	if r.killed {
 		return ErrClosed
 	}
-	stdout := &lines{most: maxGreeting, each: r.stdout}
-	stderr := &lines{most: maxLine, each: r.said.stderr}
+	stdout := &lineWriter{maxLen: maxHandshake, emit: r.stdout}
+	stderr := &lineWriter{maxLen: maxLine, emit: r.output.handleStderr}
 	if err := r.spawn(stdout, stderr); err != nil {
 		return err
 	}
 	r.pid, r.running = r.cmd.Process.Pid, true
 	go r.reap(stdout, stderr)
-	return limit(r.pid, r.memory)
+	return setLimits(r.pid, r.memory)
 }
 
 // spawn tries until the copy can be executed: while another thread forks, its
@@ -92,8 +92,8 @@ func (r *runner) spawn(stdout, stderr io.Writer) error {
 	defer func() { _ = theirs.Close() }()
 	for wait := time.Millisecond; ; wait *= 2 {
 		cmd := r.command()
-		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = theirs, stdout, stderr, afterExit
-		confine(cmd)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = theirs, stdout, stderr, outputGrace
+		setProcAttr(cmd)
 		err := r.spawner.run(cmd.Start)
 		if err == nil {
 			r.cmd, r.stdin = cmd, ours
@@ -112,36 +112,36 @@ func (r *runner) stdout(line string) {
 	first := false
 	r.once.Do(func() {
 		first = true
-		r.greeting = line
-		close(r.greeted)
+		r.handshakeLine = line
+		close(r.handshakeSeen)
 	})
 	if !first {
-		r.said.plain(line)
+		r.output.handlePlain(line)
 		return
 	}
 	// Nobody reads if go-plugin has given up; reap closes the pipe then.
 	_, _ = io.WriteString(r.handshaking, line+"\n")
 }
 
-// line is the first line of standard output; empty while there is none.
-func (r *runner) line() string {
+// firstLine is the first line of standard output; empty while there is none.
+func (r *runner) firstLine() string {
 	select {
-	case <-r.greeted:
-		return r.greeting
+	case <-r.handshakeSeen:
+		return r.handshakeLine
 	default:
 		return ""
 	}
 }
 
 // reap waits for the end, and kills what the process may have started.
-func (r *runner) reap(stdout, stderr *lines) {
+func (r *runner) reap(stdout, stderr *lineWriter) {
 	awaitExit(r.pid)
 	r.mu.Lock()
 	killGroup(r.pid)
 	r.reaped = true
 	r.mu.Unlock()
 	// Output of a process that closed the handshake's reader must not block.
-	watch := time.AfterFunc(afterExit, func() { _ = r.handshaking.Close() })
+	watch := time.AfterFunc(outputGrace, func() { _ = r.handshaking.Close() })
 	err := r.cmd.Wait()
 	watch.Stop()
 	stderr.flush()
@@ -149,13 +149,13 @@ func (r *runner) reap(stdout, stderr *lines) {
 	_ = r.handshaking.Close()
 	_ = r.stdin.Close()
 	r.mu.Lock()
-	r.why = ending(r.cmd, err)
+	r.exitErr = exitError(r.cmd, err)
 	r.mu.Unlock()
 	close(r.exited)
 }
 
-// ending says how a process ended.
-func ending(cmd *exec.Cmd, err error) error {
+// exitError says how a process ended.
+func exitError(cmd *exec.Cmd, err error) error {
 	if cmd.ProcessState != nil {
 		return errors.New(cmd.ProcessState.String()) // "signal: killed", "exit status 2"
 	}
@@ -170,7 +170,7 @@ func (r *runner) kill() {
 	if !r.running || r.reaped {
 		return
 	}
-	r.ended = true
+	r.killedByHost = true
 	_ = r.cmd.Process.Kill()
 	killGroup(r.pid)
 }
@@ -185,11 +185,11 @@ func (r *runner) wait() {
 	}
 }
 
-// end is how the process ended, and whether that was our doing.
-func (r *runner) end() (why error, ours bool) {
+// exitStatus is how the process ended, and whether that was our doing.
+func (r *runner) exitStatus() (why error, ours bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.why, r.ended
+	return r.exitErr, r.killedByHost
 }
 
 // isAlive is whether the process runs and is wanted.
@@ -208,7 +208,7 @@ func (r *runner) Kill(context.Context) error {
 // Wait is what go-plugin calls once it has read all output.
 func (r *runner) Wait(context.Context) error {
 	<-r.exited
-	why, _ := r.end()
+	why, _ := r.exitStatus()
 	return why
 }
 

@@ -9,21 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runtimeMemory is what a process may map beyond Limits.Memory: a Go runtime with
+// runtimeOverhead is what a process may map beyond Limits.Memory: a Go runtime with
 // gRPC and cgo's stacks maps some 150 MiB before a policy says a word, of which
 // it touches a tenth.
-const runtimeMemory = 256 << 20
+const runtimeOverhead = 256 << 20
 
-// confine says how a process is to be started: it is killed when the host dies,
+// setProcAttr says how a process is to be started: it is killed when the host dies,
 // and in a group of its own, so that what it starts can be killed with it.
-func confine(cmd *exec.Cmd) {
+func setProcAttr(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// limit bounds a process that has just been started. One that has ended already
+// setLimits bounds a process that has just been started. One that has ended already
 // needs no bounds.
-func limit(pid int, memory int64) error {
-	for resource, most := range map[int]uint64{unix.RLIMIT_DATA: uint64(memory) + runtimeMemory, unix.RLIMIT_CORE: 0} {
+func setLimits(pid int, memory int64) error {
+	for resource, most := range map[int]uint64{unix.RLIMIT_DATA: uint64(memory) + runtimeOverhead, unix.RLIMIT_CORE: 0} {
 		var ours unix.Rlimit
 		err := unix.Prlimit(pid, resource, nil, &ours)
 		if err == nil {

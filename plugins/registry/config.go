@@ -8,9 +8,9 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// withManifest is the configuration that the manifest gives, with the
+// mergeConfig is the configuration that the manifest gives, with the
 // operator's settings in place of its own.
-func withManifest(b *bundle.Bundle, config []byte) ([]byte, error) {
+func mergeConfig(b *bundle.Bundle, config []byte) ([]byte, error) {
 	if len(b.Manifest.Config) == 0 {
 		return config, nil
 	}

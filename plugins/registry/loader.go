@@ -38,8 +38,8 @@ type Options struct {
 	RequireSignature bool
 	// Limits are those of calls where a bundle sets none; the bundle's own count
 	// only up to Most.
-	Limits, Most policy.Limits
-	Log          *slog.Logger
+	Limits, MaxLimits policy.Limits
+	Log               *slog.Logger
 }
 
 // Spec says which policy to load, and how the operator wants it run.
@@ -67,7 +67,7 @@ func (l *Loader) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
 		Name: spec.Name, Config: spec.Config, Grants: spec.Grants, OnFault: spec.OnFault, Observe: spec.Observe,
 	}
 	if m, grants, ok := l.o.Builtin(spec.Use); ok && spec.Bundle == nil {
-		src.Module, src.Grants = m, merged(grants, spec.Grants)
+		src.Module, src.Grants = m, union(grants, spec.Grants)
 		if src.Name == "" {
 			src.Name = spec.Use
 		}
@@ -85,7 +85,7 @@ func (l *Loader) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
 		return nil, err
 	}
 	src.Module, src.OnClosed = m, m.Close
-	if src.Config, err = withManifest(b, spec.Config); err != nil {
+	if src.Config, err = mergeConfig(b, spec.Config); err != nil {
 		m.Close()
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (l *Loader) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
 		m.Close()
 		return nil, err
 	}
-	if err := agrees(b, v, m); err != nil {
+	if err := checkManifest(b, v, m); err != nil {
 		v.AddRef()
 		v.ReleaseRef()
 		return nil, err
@@ -102,12 +102,12 @@ func (l *Loader) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
 	return v, nil
 }
 
-// agrees compares a version with its manifest.
-func agrees(b *bundle.Bundle, v *policy.Version, m Module) error {
-	if !b.Described() {
+// checkManifest compares a version with its manifest.
+func checkManifest(b *bundle.Bundle, v *policy.Version, m Module) error {
+	if !b.HasManifest() {
 		return nil
 	}
-	if err := b.Manifest.Agrees(v.Hooks(), m.Settings()); err != nil {
+	if err := b.Manifest.CheckModule(v.Hooks(), m.Settings()); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(b.Dir, bundle.ManifestFile), err)
 	}
 	return nil
@@ -130,7 +130,7 @@ type UnknownError struct{ Policy string }
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("there is no policy named %q", e.Policy) }
 
-func merged(a, b []string) []string {
+func union(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -142,7 +142,7 @@ func (l *Loader) module(ctx context.Context, b *bundle.Bundle) (Module, error) {
 			return nil, err
 		}
 	}
-	limits, err := b.Manifest.Limits.Read()
+	limits, err := b.Manifest.Limits.Parse()
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (l *Loader) module(ctx context.Context, b *bundle.Bundle) (Module, error) {
 	if host == nil {
 		return nil, fmt.Errorf("%s is a policy of kind %s, which is not run here", b.Path, b.Manifest.Kind)
 	}
-	m, err := host.Load(ctx, b, limits.WithDefaults(l.o.Limits).CappedAt(l.o.Most))
+	m, err := host.Load(ctx, b, limits.WithDefaults(l.o.Limits).CappedAt(l.o.MaxLimits))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Path, err)
 	}

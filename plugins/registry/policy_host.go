@@ -80,7 +80,7 @@ func (h *PolicyHost) Builtins() []*policy.Version {
 // It starts the policy, to learn what it is, and does not test it yet. Its error
 // names every problem, one a line.
 func (h *PolicyHost) Describe(ctx context.Context, r policy.LoadRequest) (*model.PolicyVersion, error) {
-	if err := check(r); err != nil {
+	if err := validateRequest(r); err != nil {
 		return nil, err
 	}
 	onFault, err := parseOnFault(r.OnFault)
@@ -104,7 +104,7 @@ func (h *PolicyHost) Describe(ctx context.Context, r policy.LoadRequest) (*model
 	v.AddRef()
 	defer v.ReleaseRef()
 	d.ID, d.Name, d.Digest, d.Config, d.Grants = v.ID, v.Name, v.Digest, v.Config(), v.Grants
-	if r.Name == "" && spec.Bundle != nil && !spec.Bundle.Described() {
+	if r.Name == "" && spec.Bundle != nil && !spec.Bundle.HasManifest() {
 		d.Name = v.Info().Name // a module alone goes by what it calls itself
 	}
 	return d, bundle.CheckName(d.Name)
@@ -117,14 +117,14 @@ func (h *PolicyHost) describeBundle(r policy.LoadRequest, spec *Spec, d *model.P
 	if err != nil {
 		return err
 	}
-	if r.Name == "" && !b.Described() {
+	if r.Name == "" && !b.HasManifest() {
 		spec.Name = "the policy" // until it has said its name
 	}
-	own, err := b.Manifest.Limits.Read()
+	own, err := b.Manifest.Limits.Parse()
 	if err != nil {
 		return err
 	}
-	limits := own.WithDefaults(h.o.Limits).WithDefaults(policy.DefaultLimits).CappedAt(h.o.Most)
+	limits := own.WithDefaults(h.o.Limits).WithDefaults(policy.DefaultLimits).CappedAt(h.o.MaxLimits)
 	d.Limits = model.PolicyLimits{
 		Fuel: limits.Fuel, FuelPerRow: limits.FuelPerRow, Memory: limits.Memory, Time: int64(limits.Time),
 	}
@@ -137,8 +137,8 @@ func (h *PolicyHost) describeBundle(r policy.LoadRequest, spec *Spec, d *model.P
 	return nil
 }
 
-// check finds what is wrong with a request before anything is read.
-func check(r policy.LoadRequest) error {
+// validateRequest finds what is wrong with a request before anything is read.
+func validateRequest(r policy.LoadRequest) error {
 	var errs []error
 	given := 0
 	for _, is := range []bool{len(r.Module) > 0, r.Builtin != "", r.Executable != ""} {
@@ -195,7 +195,7 @@ func (h *PolicyHost) bundle(r policy.LoadRequest) (*bundle.Bundle, error) {
 		return nil, err
 	}
 	b, err := bundle.AssembleExecutable(e.Path, e.SHA256, r.Manifest, r.Signature)
-	if err == nil && !b.Described() && e.Name != "" {
+	if err == nil && !b.HasManifest() && e.Name != "" {
 		b.Manifest.Name = e.Name
 	}
 	return b, err
@@ -297,7 +297,7 @@ func (h *PolicyHost) load(ctx context.Context, v *model.PolicyVersion, module []
 	}
 	l := v.Limits
 	limits := policy.Limits{Fuel: l.Fuel, FuelPerRow: l.FuelPerRow, Memory: l.Memory, Time: time.Duration(l.Time)}
-	return host.Load(ctx, b, limits.WithDefaults(h.o.Limits).CappedAt(h.o.Most))
+	return host.Load(ctx, b, limits.WithDefaults(h.o.Limits).CappedAt(h.o.MaxLimits))
 }
 
 // signers names the trusted keys.

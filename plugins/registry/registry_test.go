@@ -143,7 +143,7 @@ func signed(t *testing.T) (dir string, roots bundle.Roots) {
 	dir = t.TempDir()
 	write(t, filepath.Join(dir, "m.wasm"), "\x00asm\x01\x00\x00\x00calm")
 	write(t, filepath.Join(dir, "policy.yaml"), "version: 1\nname: calm\nkind: wasm\nmodule: m.wasm\nabi: {min: \"1.0\"}\nconfig: {knob: 7}\nlimits: {fuel: 5000, time: 9s}\n")
-	b, err := bundle.Rebuilt(dir)
+	b, err := bundle.Rebuild(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestLoad_TakesConfigurationAndLimitsFromTheManifest(t *testing.T) {
 	dir, _ := signed(t)
 	r, s := newRegistry(t, func(o *registry.Options) {
 		o.Limits = policy.DefaultLimits
-		o.Most = policy.Limits{Time: time.Second}
+		o.MaxLimits = policy.Limits{Time: time.Second}
 	})
 	if v := load(t, r, registry.Spec{Use: dir}); string(v.Config()) != `{"knob":7}` {
 		t.Errorf("configured with %s", v.Config())

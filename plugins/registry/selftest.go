@@ -24,13 +24,13 @@ func SelfTest(v *policy.Version) error {
 		return err
 	}
 	defer v.Release(second)
-	for _, q := range questions(v.Info()) {
-		answer, err := q.ask(v, first)
+	for _, q := range selfTestCases(v.Info()) {
+		answer, err := q.run(v, first)
 		if err != nil {
 			return err
 		}
 		for _, in := range []policy.Instance{first, second} {
-			again, err := q.ask(v, in)
+			again, err := q.run(v, in)
 			if err != nil {
 				return err
 			}
@@ -42,14 +42,14 @@ func SelfTest(v *policy.Version) error {
 	return nil
 }
 
-// question is a case, small enough to be written down.
-type question struct {
+// selfTestCase is a case, small enough to be written down.
+type selfTestCase struct {
 	candidates *sdk.Candidates
 	options    *sdk.Options
 }
 
-// ask asks every hook and returns the answers as text.
-func (q *question) ask(v *policy.Version, in policy.Instance) (string, error) {
+// run asks every hook and returns the answers as text.
+func (q *selfTestCase) run(v *policy.Version, in policy.Instance) (string, error) {
 	var all []any
 	if v.Hooks().Has(policy.HookDelta) {
 		gap := slices.Repeat([]int32{q.candidates.Preemptor.Delta}, q.candidates.Rows.Len())
@@ -104,7 +104,7 @@ func (q *question) ask(v *policy.Version, in policy.Instance) (string, error) {
 	return fmt.Sprint(all...), nil
 }
 
-func (q *question) bindings(v *policy.Version, in policy.Instance) (sdk.BindingVictims, error) {
+func (q *selfTestCase) bindings(v *policy.Version, in policy.Instance) (sdk.BindingVictims, error) {
 	const hook = "PreemptBindings"
 	var out sdk.BindingVictims
 	out.Reset()
@@ -114,21 +114,21 @@ func (q *question) bindings(v *policy.Version, in policy.Instance) (sdk.BindingV
 	if err := v.RecordCall(hook, in.PreemptBindings(q.candidates, &out)); err != nil {
 		return out, err
 	}
-	return out, q.check(v, hook, &out.Selection)
+	return out, q.checkRows(v, hook, &out.Selection)
 }
 
-func (q *question) selection(v *policy.Version, in policy.Instance) (sdk.Selection, error) {
+func (q *selfTestCase) selection(v *policy.Version, in policy.Instance) (sdk.Selection, error) {
 	const hook = "SelectVictims"
 	var out sdk.Selection
 	out.Reset()
 	if err := v.RecordCall(hook, in.SelectVictims(q.candidates, &out)); err != nil {
 		return out, err
 	}
-	return out, q.check(v, hook, &out)
+	return out, q.checkRows(v, hook, &out)
 }
 
-// check is whether a list names rows of its options, each once.
-func (q *question) check(v *policy.Version, hook string, out *sdk.Selection) error {
+// checkRows is whether a list names rows of its options, each once.
+func (q *selfTestCase) checkRows(v *policy.Version, hook string, out *sdk.Selection) error {
 	c := q.candidates
 	if out.Len() != c.Len() {
 		return v.RecordBadAnswer(hook, "answered %d options of %d", out.Len(), c.Len())

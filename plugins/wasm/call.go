@@ -8,20 +8,21 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
 	"github.com/cede-scheduler/cede/sdk/abi"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// leastStartFuel is what a module may spend on each step of being started:
+// minStartFuel is what a module may spend on each step of being started:
 // on its start function, on its initializer, on finding room, on describing
 // itself and on taking its configuration. A Go runtime needs a million ticks.
-const leastStartFuel = 20_000_000
+const minStartFuel = 20_000_000
 
 // startFuel is what the limits allow for a step of being started.
-func (m *Module) startFuel() int64 { return int64(min(max(leastStartFuel, m.limits.Fuel), mostFuel)) }
+func (m *Module) startFuel() int64 { return int64(min(max(minStartFuel, m.limits.Fuel), maxFuel)) }
 
-// mostFuel is more than any call can burn in a lifetime.
-const mostFuel = math.MaxInt64 / 2
+// maxFuel is more than any call can burn in a lifetime.
+const maxFuel = math.MaxInt64 / 2
 
 // run calls a function with what is on the stack.
 func (i *instance) run(f api.Function, now, fuel int64) *policy.Error {
@@ -31,7 +32,7 @@ func (i *instance) run(f api.Function, now, fuel int64) *policy.Error {
 	case i.dead:
 		return fault(policy.FaultHost, "", "the instance ended with an earlier fault")
 	}
-	i.begin(now, fuel)
+	i.prepare(now, fuel)
 	err := f.CallWithStack(i.ctx, i.stack[:])
 	left := int64(i.fuel.Get())
 	i.used = fuel - max(left, 0)
@@ -39,14 +40,14 @@ func (i *instance) run(f api.Function, now, fuel int64) *policy.Error {
 		return nil
 	}
 	i.dead = true
-	return trapped(err, left < 0, fuel, i.said)
+	return trapError(err, left < 0, fuel, i.output)
 }
 
-// ask puts the request that the encoder has laid out to the guest and returns
+// request puts the request that the encoder has laid out to the guest and returns
 // the frame with its answer, valid until the next call.
-func (i *instance) ask(op abi.Op, now, fuel int64) ([]byte, error) {
+func (i *instance) request(op abi.Op, now, fuel int64) ([]byte, error) {
 	n := i.encoder.Size()
-	if err := i.makeRoom(n, now); err != nil {
+	if err := i.ensureFrame(n, now); err != nil {
 		return nil, err
 	}
 	frame, ok := i.view(i.frame, uint64(n))
@@ -59,54 +60,54 @@ func (i *instance) ask(op abi.Op, now, fuel int64) ([]byte, error) {
 		return nil, err
 	}
 	frame, _ = i.view(i.frame, uint64(n)) // the memory may have moved while it grew
-	return frame, i.judge(op, abi.Status(api.DecodeI32(i.stack[0])), frame)
+	return frame, i.statusError(op, abi.Status(api.DecodeI32(i.stack[0])), frame)
 }
 
-// judge makes an error of a status.
-func (i *instance) judge(op abi.Op, s abi.Status, frame []byte) error {
+// statusError makes an error of a status.
+func (i *instance) statusError(op abi.Op, s abi.Status, frame []byte) error {
 	switch s {
 	case abi.OK:
 		return nil
 	case abi.PolicyError:
-		words := clean(i.encoder.ErrorText(frame), maxWords)
+		words := guestlog.Clean(i.encoder.ErrorText(frame), maxOutputText)
 		if words == "" {
 			words = "the policy failed and did not say why"
 		}
 		return errors.New(words)
 	case abi.BadFrame:
-		return fault(policy.FaultABI, rebuild, "it cannot read the frame")
+		return fault(policy.FaultABI, hintRebuild, "it cannot read the frame")
 	case abi.UnsupportedOp:
-		return fault(policy.FaultABI, rebuild, "it says that it has %s, and then that it has not", abi.Exports[op])
+		return fault(policy.FaultABI, hintRebuild, "it says that it has %s, and then that it has not", abi.Exports[op])
 	}
 	i.dead = true
 	if s == abi.OutOfMemory {
-		return fault(policy.FaultLimit, hintMemory, "it ran out of memory, which is limited to %s", mebibytes(i.m.limits.Memory))
+		return fault(policy.FaultLimit, hintMemory, "it ran out of memory, which is limited to %s", formatBytes(i.m.limits.Memory))
 	}
-	return fault(policy.FaultABI, rebuild, "%s returned %d, which is no status", abi.Exports[op], s)
+	return fault(policy.FaultABI, hintRebuild, "%s returned %d, which is no status", abi.Exports[op], s)
 }
 
-// makeRoom gets a buffer of at least n bytes from the guest. What it says about
+// ensureFrame gets a buffer of at least n bytes from the guest. What it says about
 // where is believed only as far as it harms nobody but the guest.
-func (i *instance) makeRoom(n int, now int64) *policy.Error {
-	if n <= int(i.room) {
+func (i *instance) ensureFrame(n int, now int64) *policy.Error {
+	if n <= int(i.frameSize) {
 		return nil
 	}
 	want := uint64(n) + uint64(n)/4 // frames of a search are of all sizes
 	want = (want + pageSize/16 - 1) &^ (pageSize/16 - 1)
 	if want > math.MaxInt32 || want > uint64(i.m.limits.Memory) {
 		return fault(policy.FaultLimit, hintMemory, "the frame has %s, and the limit of memory is %s",
-			mebibytes(int64(n)), mebibytes(i.m.limits.Memory))
+			formatBytes(int64(n)), formatBytes(i.m.limits.Memory))
 	}
-	i.frame, i.room = 0, 0
+	i.frame, i.frameSize = 0, 0
 	i.stack[0] = want
 	if err := i.run(i.alloc, now, i.m.startFuel()); err != nil {
-		return named(err, abi.ExportAlloc)
+		return withFunction(err, abi.ExportAlloc)
 	}
 	at := uint32(i.stack[0])
 	switch {
 	case at == 0:
 		i.dead = true
-		return fault(policy.FaultLimit, hintMemory, "%s found no %s for a frame", abi.ExportAlloc, mebibytes(int64(want)))
+		return fault(policy.FaultLimit, hintMemory, "%s found no %s for a frame", abi.ExportAlloc, formatBytes(int64(want)))
 	case at%abi.Alignment != 0:
 		i.dead = true
 		return fault(policy.FaultABI, "return a multiple of 16", "%s returned the address %#x, which is not aligned", abi.ExportAlloc, at)
@@ -115,16 +116,16 @@ func (i *instance) makeRoom(n int, now int64) *policy.Error {
 		return fault(policy.FaultABI, "grow the memory first", "%s returned the address %#x for %d bytes, and the memory ends at %#x",
 			abi.ExportAlloc, at, want, i.memory.Size())
 	}
-	i.frame, i.room = at, uint32(want)
+	i.frame, i.frameSize = at, uint32(want)
 	return nil
 }
 
-// allowance is the fuel of a call about so many rows and options.
-func (i *instance) allowance(rows, options int) int64 {
+// fuelLimit is the fuel of a call about so many rows and options.
+func (i *instance) fuelLimit(rows, options int) int64 {
 	l := &i.m.limits
 	n := uint64(rows) + uint64(options)
-	if l.Fuel > mostFuel || n > 0 && l.FuelPerRow > (mostFuel-l.Fuel)/n {
-		return mostFuel
+	if l.Fuel > maxFuel || n > 0 && l.FuelPerRow > (maxFuel-l.Fuel)/n {
+		return maxFuel
 	}
 	return int64(l.Fuel + l.FuelPerRow*n)
 }
@@ -139,7 +140,7 @@ func (i *instance) candidates(op abi.Op, in *sdk.Candidates) ([]byte, error) {
 		columns = sdk.BindingColumns
 	}
 	i.encoder.Candidates(op, in, columns)
-	return i.ask(op, in.Now, i.allowance(in.Rows.Len(), in.Len()))
+	return i.request(op, in.Now, i.fuelLimit(in.Rows.Len(), in.Len()))
 }
 
 func (i *instance) has(op abi.Op) bool { return uint32(i.hooks)&hookBit(op) != 0 && i.ops[op] != nil }
@@ -180,7 +181,7 @@ func (i *instance) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
 		return fmt.Errorf("the policy has no %s", abi.Names[abi.OpScoreOptions])
 	}
 	i.encoder.Options(in, i.info.Columns)
-	frame, err := i.ask(abi.OpScoreOptions, in.Now, i.allowance(in.Victims.Len(), in.Len()))
+	frame, err := i.request(abi.OpScoreOptions, in.Now, i.fuelLimit(in.Victims.Len(), in.Len()))
 	if err == nil {
 		i.encoder.OptionScores(frame, out)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
 	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 	"github.com/cede-scheduler/cede/sdk/abi"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -25,7 +26,7 @@ func signature(params []meter.ValueType, results ...meter.ValueType) meter.Signa
 	return meter.Signature{Params: params, Results: results}
 }
 
-func same(a, b meter.Signature) bool {
+func sameSignature(a, b meter.Signature) bool {
 	return slices.Equal(a.Params, b.Params) && slices.Equal(a.Results, b.Results)
 }
 
@@ -61,25 +62,25 @@ func checkImports(m *meter.Module) (errs []error) {
 	strangers := map[string][]string{} // by what to do about them
 	for _, im := range m.Imports {
 		name := im.Module + "." + im.Name
-		want, ok := imports[name]
+		want, ok := hostFuncs[name]
 		switch {
 		case !ok:
-			strangers[insteadOf(im)] = append(strangers[insteadOf(im)], name)
+			strangers[importHint(im)] = append(strangers[importHint(im)], name)
 		case im.Kind != meter.KindFunction:
 			errs = append(errs, fmt.Errorf("it imports %s as a %s, and it is a function", name, im.Kind))
-		case !same(im.Signature, want.signature):
+		case !sameSignature(im.Signature, want.signature):
 			errs = append(errs, fmt.Errorf("it imports %s as %s, and it is %s", name, im.Signature, want.signature))
 		}
 	}
 	for _, instead := range slices.Sorted(maps.Keys(strangers)) {
-		names := clean(strings.Join(strangers[instead], ", "), maxWords)
+		names := guestlog.Clean(strings.Join(strangers[instead], ", "), maxOutputText)
 		errs = append(errs, fmt.Errorf("it imports %s, which policies cannot have: %s", names, instead))
 	}
 	return errs
 }
 
-// insteadOf says what to do about an import that is refused.
-func insteadOf(im meter.Import) string {
+// importHint says what to do about an import that is refused.
+func importHint(im meter.Import) string {
 	switch {
 	case strings.HasPrefix(im.Module, "wasi_") && im.Module != wasiModule:
 		return "build for WASI preview 1, or for no system at all"
@@ -103,7 +104,7 @@ func checkExports(m *meter.Module) (errs []error) {
 		case !ok:
 		case got.Kind != meter.KindFunction:
 			errs = append(errs, fmt.Errorf("its export %s is a %s; it must be a function %s", want.name, got.Kind, want.signature))
-		case !same(got.Signature, want.signature):
+		case !sameSignature(got.Signature, want.signature):
 			errs = append(errs, fmt.Errorf("its export %s is %s; it must be %s", want.name, got.Signature, want.signature))
 		}
 	}
@@ -148,14 +149,14 @@ const knownColumns = sdk.BudgetColumns<<1 - 1
 // hookBit is the bit of a hook in a description.
 func hookBit(op abi.Op) uint32 { return 1 << (op - abi.OpPriorityDelta) }
 
-// rebuild is the remedy of what no SDK of this version does.
-const rebuild = "build it again with the SDK of this version"
+// hintRebuild is the remedy of what no SDK of this version does.
+const hintRebuild = "build it again with the SDK of this version"
 
-// pages is how many pages of memory an instance may have.
-func pages(bytes int64) uint32 { return uint32(min(max(bytes/pageSize, 1), 1<<16)) }
+// pageLimit is how many pages of memory an instance may have.
+func pageLimit(bytes int64) uint32 { return uint32(min(max(bytes/pageSize, 1), 1<<16)) }
 
-// mebibytes is an amount of memory for people.
-func mebibytes(bytes int64) string {
+// formatBytes is an amount of memory for people.
+func formatBytes(bytes int64) string {
 	if bytes < 1<<20 {
 		return fmt.Sprintf("%d KiB", bytes>>10)
 	}

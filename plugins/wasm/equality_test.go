@@ -95,15 +95,15 @@ func TestShipped_AnswerAsTheirModulesDo(t *testing.T) {
 				}
 				r := rand.New(rand.NewPCG(uint64(n), 42))
 				for i := range soak(800, 200_000) {
-					q := hosttest.Random(r)
-					want, got := hosttest.Ask(t, native, q), hosttest.Ask(t, compiled, q)
+					q := hosttest.RandomCase(r)
+					want, got := hosttest.CallHooks(t, native, q), hosttest.CallHooks(t, compiled, q)
 					if diff := cmp.Diff(want.Answers, got.Answers, hosttest.SameBits); diff != "" {
 						t.Fatalf("case %d: natively (-) and as a module (+):\n%s", i, diff)
 					}
 					if i >= soak(50, 5000) { // the interpreter is slow
 						continue
 					}
-					if diff := cmp.Diff(got, hosttest.Ask(t, interpreted, q), hosttest.SameBits); diff != "" {
+					if diff := cmp.Diff(got, hosttest.CallHooks(t, interpreted, q), hosttest.SameBits); diff != "" {
 						t.Fatalf("case %d: compiled (-) and interpreted (+):\n%s", i, diff)
 					}
 				}

@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
 )
 
 // fault is an error of a call, before it is known who called: core/policy adds
@@ -24,10 +23,10 @@ const (
 	hintMemory = "raise the memory in the policy's limits, or keep less"
 )
 
-// trapped names what ended a call of the engine. spent is whether the fuel is
+// trapError names what ended a call of the engine. spent is whether the fuel is
 // gone, said is what the guest printed.
-func trapped(err error, spent bool, fuel int64, said []byte) *policy.Error {
-	words := lastWords(said)
+func trapError(err error, spent bool, fuel int64, said []byte) *policy.Error {
+	words := lastOutput(said)
 	what := "trap: " + trapText(err)
 	exit := new(sys.ExitError)
 	switch {
@@ -52,40 +51,15 @@ func trapText(err error) string {
 	return strings.TrimSuffix(strings.TrimPrefix(text, "wasm error: "), " (recovered by wazero)")
 }
 
-// lastWords are what a guest printed before it died, up to where a Go runtime
+// lastOutput are what a guest printed before it died, up to where a Go runtime
 // begins to print its stacks.
-func lastWords(said []byte) string {
+func lastOutput(said []byte) string {
 	text := string(said)
 	for _, end := range []string{"\n\ngoroutine ", "\n\nruntime stack:", "\ngoroutine "} {
 		text, _, _ = strings.Cut(text, end)
 	}
-	return clean(strings.TrimSpace(text), maxWords)
+	return guestlog.Clean(strings.TrimSpace(text), maxOutputText)
 }
 
-// maxWords is how much of a guest's own words an error carries, in bytes.
-const maxWords = 512
-
-// clean makes a guest's text fit to be shown: one line of printable characters,
-// at most n bytes. A terminal obeys what is not.
-func clean(text string, n int) string {
-	cut := len(text) > n
-	if cut {
-		for n > 0 && !utf8.RuneStart(text[n]) {
-			n--
-		}
-		text = text[:n]
-	}
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case r == utf8.RuneError || !unicode.IsPrint(r):
-			return '?'
-		}
-		return r
-	}, text)
-	if cut {
-		text += " ..."
-	}
-	return text
-}
+// maxOutputText is how much of a guest's own words an error carries, in bytes.
+const maxOutputText = 512

@@ -84,7 +84,7 @@ func TestGoGuest_MayObjectToItsConfiguration(t *testing.T) {
 	}
 	for config, want := range map[string]string{
 		`{"mode":"objects"}`:                "policy p: configuration: I do not like this mode",
-		`{"mode":1}`:                        "policy p: configuration: mode: 1 does not fit; want a text",
+		`{"mode":1}`:                        "policy p: configuration: mode: invalid value 1: must be a text",
 		`{"mode":"panics when configured"}`: "Configure: panic: configured wrongly",
 	} {
 		_, err := policy.NewVersion(policy.Source{Name: "p", Module: m, Config: []byte(config)})

@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
 	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 	"github.com/cede-scheduler/cede/sdk/abi"
 )
@@ -22,15 +24,15 @@ type guest struct {
 	monotonic int64 // never falls, and is never zero: a Go runtime refuses that
 	random    *rand.Rand
 
-	log *guestLog
-	// said is what went to standard output and standard error during the call,
+	log *guestlog.Log
+	// output is what went to standard output and standard error during the call,
 	// cut: the last words of a guest that panics.
-	said    []byte
+	output  []byte
 	partial []byte // a line that is not finished
 }
 
-// maxSaid is how much of a guest's last words is kept.
-const maxSaid = 4096
+// maxOutput is how much of a guest's last words is kept.
+const maxOutput = 4096
 
 // errFuel unwinds a call that has spent its fuel within a host function. The
 // global says the same.
@@ -47,15 +49,15 @@ func (g *guest) attach(m api.Module) {
 	g.fuel, _ = m.ExportedGlobal(meter.FuelGlobal).(api.MutableGlobal)
 }
 
-// begin prepares for a call at a time.
-func (g *guest) begin(now, fuel int64) {
+// prepare prepares for a call at a time.
+func (g *guest) prepare(now, fuel int64) {
 	g.now, g.monotonic = now, max(g.monotonic, now, 1)
-	g.said = g.said[:0]
+	g.output = g.output[:0]
 	g.fuel.Set(uint64(fuel))
 }
 
-// spend charges the guest for work that the host does for it.
-func (g *guest) spend(ticks int64) {
+// charge charges the guest for work that the host does for it.
+func (g *guest) charge(ticks int64) {
 	left := int64(g.fuel.Get()) - ticks
 	if left < 0 {
 		g.fuel.Set(^uint64(0)) // -1, as after metered code that runs out
@@ -82,23 +84,38 @@ func (g *guest) put32(at, value uint32) bool {
 
 // write takes what the guest prints, and logs it line by line.
 func (g *guest) write(text []byte) {
-	g.spend(int64(len(text)) / bytesPerTick)
-	g.said = append(g.said, text[:min(len(text), maxSaid-len(g.said))]...)
+	g.charge(int64(len(text)) / bytesPerTick)
+	g.output = append(g.output, text[:min(len(text), maxOutput-len(g.output))]...)
 	for {
 		line, rest, ended := bytes.Cut(text, []byte("\n"))
 		g.partial = append(g.partial, line[:min(len(line), abi.MaxLog-len(g.partial))]...)
 		if !ended {
 			return
 		}
-		g.line(abi.LevelInfo, g.partial)
+		g.logLine(abi.LevelInfo, g.partial)
 		g.partial, text = g.partial[:0], rest
 	}
 }
 
-// line logs one line.
-func (g *guest) line(level int32, text []byte) {
+// logLine logs one line.
+func (g *guest) logLine(level int32, text []byte) {
 	if len(text) > 0 {
-		g.spend(int64(len(text)) / bytesPerTick)
-		g.log.add(level, text)
+		g.charge(int64(len(text)) / bytesPerTick)
+		if l := slogLevel(level); g.log.Enabled(l) {
+			g.log.Add(l, string(text))
+		}
 	}
+}
+
+// slogLevel returns the log level for a level of the ABI. Unknown levels are errors.
+func slogLevel(level int32) slog.Level {
+	switch level {
+	case abi.LevelDebug:
+		return slog.LevelDebug
+	case abi.LevelInfo:
+		return slog.LevelInfo
+	case abi.LevelWarn:
+		return slog.LevelWarn
+	}
+	return slog.LevelError
 }

@@ -65,7 +65,7 @@ func NewHost(o Options) (*Host, error) {
 	if o.CacheDir == "" {
 		return h, nil
 	}
-	if err := private(o.CacheDir); err != nil {
+	if err := ensurePrivate(o.CacheDir); err != nil {
 		return nil, fmt.Errorf("cache of compiled policies: %w", err)
 	}
 	cache, err := wazero.NewCompilationCacheWithDir(o.CacheDir)
@@ -76,9 +76,9 @@ func NewHost(o Options) (*Host, error) {
 	return h, nil
 }
 
-// private makes sure of a folder that nobody else can write to: what lies there
+// ensurePrivate makes sure of a folder that nobody else can write to: what lies there
 // is executed.
-func private(dir string) error {
+func ensurePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -96,10 +96,10 @@ func private(dir string) error {
 	return nil
 }
 
-// forgetCompiled empties the folder of compiled modules, in which something is
+// clearCache empties the folder of compiled modules, in which something is
 // damaged, and is whether all went. The folders in it stay: the engine does not
 // make them twice.
-func (h *Host) forgetCompiled() bool {
+func (h *Host) clearCache() bool {
 	h.log.Warn("the cache of compiled policies is damaged: it is written anew", "folder", h.options.CacheDir)
 	files, err := filepath.Glob(filepath.Join(h.options.CacheDir, "wazero-*", "*"))
 	for _, file := range files {

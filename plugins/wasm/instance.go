@@ -22,16 +22,16 @@ type instance struct {
 	ops    [len(abi.Exports)]api.Function
 	stack  [2]uint64
 
-	encoder abi.Encoder
-	frame   uint32 // address of the guest's buffer
-	room    uint32 // its size
+	encoder   abi.Encoder
+	frame     uint32 // address of the guest's buffer
+	frameSize uint32 // its size
 
-	info   sdk.Info
-	hooks  policy.Hooks
-	used   int64  // fuel of the last call
-	limit  uint32 // of memory, above which the instance is not used again
-	dead   bool   // its state is not to be trusted
-	closed bool
+	info        sdk.Info
+	hooks       policy.Hooks
+	used        int64  // fuel of the last call
+	maxReusable uint32 // of memory, above which the instance is not used again
+	dead        bool   // its state is not to be trusted
+	closed      bool
 }
 
 var _ policy.Instance = (*instance)(nil)
@@ -39,7 +39,7 @@ var _ policy.Instance = (*instance)(nil)
 // instantiate makes an instance and runs what it wants to run first. The error
 // is a *policy.Error.
 func (m *Module) instantiate() (*instance, error) {
-	if err := m.enter(); err != nil {
+	if err := m.addInstance(); err != nil {
 		return nil, err
 	}
 	i := &instance{m: m}
@@ -49,8 +49,8 @@ func (m *Module) instantiate() (*instance, error) {
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
 	module, err := m.runtime.InstantiateModule(i.ctx, m.compiled, config)
 	if err != nil {
-		m.leave()
-		return nil, m.notStarted(err, i.said)
+		m.removeInstance()
+		return nil, m.instantiateError(err, i.output)
 	}
 	i.module = module
 	i.attach(module)
@@ -70,12 +70,12 @@ func (i *instance) start() *policy.Error {
 	}
 	if init := i.module.ExportedFunction(abi.ExportInitialize); init != nil {
 		if err := i.run(init, 0, m.startFuel()); err != nil {
-			return named(err, abi.ExportInitialize)
+			return withFunction(err, abi.ExportInitialize)
 		}
 	}
 	version := i.module.ExportedFunction(abi.ExportVersion)
 	if err := i.run(version, 0, m.startFuel()); err != nil {
-		return named(err, abi.ExportVersion)
+		return withFunction(err, abi.ExportVersion)
 	}
 	return checkVersion(uint32(i.stack[0]))
 }
@@ -95,7 +95,7 @@ func (i *instance) Memory() int64 { return int64(i.memory.Size()) }
 // Alive is false after a trap, and once the instance holds so much memory that a
 // fresh one is better: memory of a module never shrinks.
 func (i *instance) Alive() bool {
-	return !i.dead && !i.closed && i.memory.Size() <= i.limit
+	return !i.dead && !i.closed && i.memory.Size() <= i.maxReusable
 }
 
 // Close frees the instance, and its module if that is retired.
@@ -107,5 +107,5 @@ func (i *instance) Close() {
 	if i.module != nil {
 		_ = i.module.Close(i.ctx) // fails for files alone
 	}
-	i.m.leave()
+	i.m.removeInstance()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
 	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 	"github.com/cede-scheduler/cede/sdk/abi"
 	"github.com/cede-scheduler/cede/sdk/settings"
@@ -28,7 +29,7 @@ const MaxModule = 8 << 20
 // fuel, check what it imports and exports, compile it, start one instance, ask it
 // for its version of the ABI and for what it is.
 func (h *Host) Load(ctx context.Context, code []byte, limits policy.Limits) (*Module, error) {
-	m := &Module{host: h, limits: limits.WithDefaults(h.options.Limits), log: newGuestLog(h.log)}
+	m := &Module{host: h, limits: limits.WithDefaults(h.options.Limits), log: guestlog.New(h.log, abi.MaxLog)}
 	if err := m.load(ctx, code); err != nil {
 		m.Close()
 		return nil, err
@@ -38,30 +39,30 @@ func (h *Host) Load(ctx context.Context, code []byte, limits policy.Limits) (*Mo
 
 func (m *Module) load(ctx context.Context, code []byte) error {
 	if len(code) > MaxModule { // before anything reads all of it
-		return m.refuse(fault(policy.FaultLimit, "strip names and debug information (go build -ldflags='-s -w'; wasm-opt --strip-debug)",
-			"the module has %s, and %s is the most", mebibytes(int64(len(code))), mebibytes(MaxModule)))
+		return m.loadError(fault(policy.FaultLimit, "strip names and debug information (go build -ldflags='-s -w'; wasm-opt --strip-debug)",
+			"the module has %s, and %s is the most", formatBytes(int64(len(code))), formatBytes(MaxModule)))
 	}
 	sum := sha256.Sum256(code)
 	m.digest = "sha256:" + hex.EncodeToString(sum[:])
-	m.log.rename(m.digest)
+	m.log.Rename(m.host.log.With("policy", m.digest))
 	metered, err := meter.Instrument(code, meter.Options{MaxSize: MaxModule, StartFuel: m.startFuel()})
 	if err != nil {
-		return m.refuse(unmetered(err))
+		return m.loadError(meterError(err))
 	}
 	if err := check(metered); err != nil {
-		return m.refuse(&policy.Error{Fault: policy.FaultABI, Err: list(err)})
+		return m.loadError(&policy.Error{Fault: policy.FaultABI, Err: oneLine(err)})
 	}
 	if err := m.checkMemory(metered); err != nil {
-		return m.refuse(err)
+		return m.loadError(err)
 	}
 	if err := m.compile(ctx, metered); err != nil {
-		return m.refuse(err)
+		return m.loadError(err)
 	}
-	return m.introduce()
+	return m.describeFirst()
 }
 
-// unmetered names what keeps a module from being metered.
-func unmetered(err error) *policy.Error {
+// meterError names what keeps a module from being metered.
+func meterError(err error) *policy.Error {
 	bad := new(meter.Error)
 	if !errors.As(err, &bad) {
 		return &policy.Error{Fault: policy.FaultHost, Err: err}
@@ -76,17 +77,17 @@ func unmetered(err error) *policy.Error {
 	return &policy.Error{Fault: kind, Err: &bare, Hint: hint}
 }
 
-// list writes joined errors on one line.
-func list(err error) error {
+// oneLine writes joined errors on one line.
+func oneLine(err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
 // checkMemory refuses a module that cannot even start within its limit.
 func (m *Module) checkMemory(metered *meter.Module) *policy.Error {
-	most := pages(m.limits.Memory)
+	most := pageLimit(m.limits.Memory)
 	if memory := metered.Memory; memory != nil && memory.Min > most {
 		return fault(policy.FaultLimit, hintMemory, "it starts with %s of memory, and %s is the limit",
-			mebibytes(int64(memory.Min)*pageSize), mebibytes(int64(most)*pageSize))
+			formatBytes(int64(memory.Min)*pageSize), formatBytes(int64(most)*pageSize))
 	}
 	return nil
 }
@@ -96,13 +97,13 @@ func (m *Module) checkMemory(metered *meter.Module) *policy.Error {
 func (m *Module) compile(ctx context.Context, metered *meter.Module) *policy.Error {
 	m.host.compiling.Lock()
 	defer m.host.compiling.Unlock()
-	m.runtime = wazero.NewRuntimeWithConfig(ctx, m.host.config(pages(m.limits.Memory)))
+	m.runtime = wazero.NewRuntimeWithConfig(ctx, m.host.config(pageLimit(m.limits.Memory)))
 	if err := provide(ctx, m.runtime, metered.Imports); err != nil {
 		return fault(policy.FaultHost, "", "its imports cannot be provided: %w", err)
 	}
 	ctx = experimental.WithCompilationWorkers(ctx, m.host.options.CompilationWorkers)
 	compiled, err := m.runtime.CompileModule(ctx, metered.Code)
-	if err != nil && damagedCache(err) && m.host.forgetCompiled() {
+	if err != nil && isCacheDamaged(err) && m.host.clearCache() {
 		compiled, err = m.runtime.CompileModule(ctx, metered.Code)
 	}
 	switch {
@@ -111,44 +112,44 @@ func (m *Module) compile(ctx context.Context, metered *meter.Module) *policy.Err
 		return nil
 	case ctx.Err() != nil:
 		return fault(policy.FaultHost, "", "compiling it was stopped: %w", ctx.Err())
-	case damagedCache(err):
+	case isCacheDamaged(err):
 		return fault(policy.FaultHost, "remove what is in "+m.host.options.CacheDir, "the cache of compiled policies is damaged: %s", trapText(err))
 	}
-	return fault(policy.FaultABI, "build it again; a compiler would not have made this", "it is no valid WebAssembly: %s", clean(trapText(err), maxWords))
+	return fault(policy.FaultABI, "build it again; a compiler would not have made this", "it is no valid WebAssembly: %s", guestlog.Clean(trapText(err), maxOutputText))
 }
 
-// damagedCache is whether a module could not be compiled because of what lies in
+// isCacheDamaged is whether a module could not be compiled because of what lies in
 // the folder of compiled ones. The engine has no other sign for it.
-func damagedCache(err error) bool { return strings.Contains(err.Error(), "compilationcache: ") }
+func isCacheDamaged(err error) bool { return strings.Contains(err.Error(), "compilationcache: ") }
 
-// introduce starts the first instance and learns from it what the policy is.
+// describeFirst starts the first instance and learns from it what the policy is.
 // The instance is kept for the first Start.
-func (m *Module) introduce() error {
+func (m *Module) describeFirst() error {
 	in, err := m.instantiate()
 	if err != nil {
-		return m.refuse(err)
+		return m.loadError(err)
 	}
-	d, err := in.introduce()
+	d, err := in.describe()
 	if err == nil {
 		m.name = d.Info.Name
-		err = m.accept(in, d)
+		err = m.validate(in, d)
 	}
 	if err != nil {
 		in.Close()
-		return m.refuse(err)
+		return m.loadError(err)
 	}
-	m.takes, m.version = d.Configurable, clean(d.Version, abi.VersionCap)
-	m.log.rename(m.name)
+	m.takesConfig, m.version = d.Configurable, guestlog.Clean(d.Version, abi.VersionCap)
+	m.log.Rename(m.host.log.With("policy", m.name))
 	m.spare = in
 	return nil
 }
 
-// accept checks what a policy says of itself, and takes its settings.
-func (m *Module) accept(i *instance, d *abi.Description) (err error) {
+// validate checks what a policy says of itself, and takes its settings.
+func (m *Module) validate(i *instance, d *abi.Description) (err error) {
 	var errs []error
-	if d.Info.Name == "" || d.Info.Name != clean(d.Info.Name, abi.NameCap) || strings.ContainsRune(d.Info.Name, ' ') {
+	if d.Info.Name == "" || d.Info.Name != guestlog.Clean(d.Info.Name, abi.NameCap) || strings.ContainsRune(d.Info.Name, ' ') {
 		errs = append(errs, fmt.Errorf("it calls itself %q; a name is printable, without spaces, and at most %d bytes long",
-			clean(d.Info.Name, abi.NameCap), abi.NameCap))
+			guestlog.Clean(d.Info.Name, abi.NameCap), abi.NameCap))
 	}
 	if err := i.checkHooks(d); err != nil {
 		errs = append(errs, err)
@@ -162,28 +163,28 @@ func (m *Module) accept(i *instance, d *abi.Description) (err error) {
 	if len(errs) == 0 {
 		return nil
 	}
-	return &policy.Error{Fault: policy.FaultABI, Err: list(errors.Join(errs...)), Hint: rebuild}
+	return &policy.Error{Fault: policy.FaultABI, Err: oneLine(errors.Join(errs...)), Hint: hintRebuild}
 }
 
-// refuse says which module is not loaded.
-func (m *Module) refuse(err error) error {
+// loadError says which module is not loaded.
+func (m *Module) loadError(err error) error {
 	e := new(policy.Error)
 	if !errors.As(err, &e) {
 		e = &policy.Error{Fault: policy.FaultGuest, Err: err}
 	}
 	named := *e
-	named.Policy, named.Version = m.title(), m.digest
+	named.Policy, named.Version = m.displayName(), m.digest
 	if named.Hook == "" {
 		named.Hook = "load"
 	}
 	return &named
 }
 
-// title is what a module is called in errors.
-func (m *Module) title() string {
+// displayName is what a module is called in errors.
+func (m *Module) displayName() string {
 	switch {
 	case m.name != "":
-		return clean(m.name, abi.NameCap)
+		return guestlog.Clean(m.name, abi.NameCap)
 	case m.digest != "":
 		return m.digest[:len("sha256:")+12]
 	}

@@ -7,21 +7,22 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 // Module is the code of a policy, compiled.
 type Module struct {
-	host     *Host
-	digest   string
-	name     string
-	version  string
-	limits   policy.Limits
-	takes    bool // configuration
-	settings []sdk.Setting
-	runtime  wazero.Runtime
-	compiled wazero.CompiledModule
-	log      *guestLog
+	host        *Host
+	digest      string
+	name        string
+	version     string
+	limits      policy.Limits
+	takesConfig bool // configuration
+	settings    []sdk.Setting
+	runtime     wazero.Runtime
+	compiled    wazero.CompiledModule
+	log         *guestlog.Log
 
 	mu      sync.Mutex
 	spare   *instance // started and described, for the next Start
@@ -48,9 +49,9 @@ func (m *Module) Settings() []sdk.Setting { return m.settings }
 
 // Start makes an instance and configures it.
 func (m *Module) Start(c *sdk.Config) (policy.Instance, error) {
-	in, err := m.fresh()
+	in, err := m.spareOrNew()
 	if err != nil {
-		return nil, m.refuse(err)
+		return nil, m.loadError(err)
 	}
 	if err := in.configure(c); err != nil {
 		in.Close()
@@ -59,8 +60,8 @@ func (m *Module) Start(c *sdk.Config) (policy.Instance, error) {
 	return in, nil
 }
 
-// fresh is an instance that was described and not configured.
-func (m *Module) fresh() (*instance, error) {
+// spareOrNew is an instance that was described and not configured.
+func (m *Module) spareOrNew() (*instance, error) {
 	m.mu.Lock()
 	in := m.spare
 	m.spare = nil
@@ -72,15 +73,15 @@ func (m *Module) fresh() (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := in.introduce(); err != nil {
+	if _, err := in.describe(); err != nil {
 		in.Close()
 		return nil, err
 	}
 	return in, nil
 }
 
-// enter counts one more instance.
-func (m *Module) enter() *policy.Error {
+// addInstance counts one more instance.
+func (m *Module) addInstance() *policy.Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.retired {
@@ -90,14 +91,14 @@ func (m *Module) enter() *policy.Error {
 	return nil
 }
 
-// leave counts one instance less.
-func (m *Module) leave() {
+// removeInstance counts one instance less.
+func (m *Module) removeInstance() {
 	m.mu.Lock()
 	m.live--
 	last := m.retired && m.live == 0
 	m.mu.Unlock()
 	if last {
-		m.free()
+		m.release()
 	}
 }
 
@@ -116,13 +117,13 @@ func (m *Module) Close() {
 	if in != nil {
 		in.Close() // frees the module if it was the last one
 	} else if last {
-		m.free()
+		m.release()
 	}
 }
 
-// free gives back what the engine holds. Closing only fails for files, and a
+// release gives back what the engine holds. Closing only fails for files, and a
 // guest has none.
-func (m *Module) free() {
+func (m *Module) release() {
 	m.host.compiling.Lock()
 	defer m.host.compiling.Unlock()
 	ctx := context.Background()

@@ -32,32 +32,32 @@ const (
 	clockMonotonic = 1
 )
 
-// imported is a function that modules may import.
-type imported struct {
+// hostFunc is a function that modules may import.
+type hostFunc struct {
 	module, name string
 	signature    meter.Signature
 	run          func(g *guest, stack []uint64)
 }
 
-// imports are all of them, by module.name.
-var imports = byName(
-	imported{abi.ImportModule, abi.ImportLog, signature(params(i32, i32, i32)), log},
-	imported{wasiModule, "sched_yield", signature(nil, i32), schedYield},
-	imported{wasiModule, "proc_exit", signature(params(i32)), procExit},
-	imported{wasiModule, "args_get", signature(params(i32, i32), i32), nothing},
-	imported{wasiModule, "args_sizes_get", signature(params(i32, i32), i32), noSizes},
-	imported{wasiModule, "environ_get", signature(params(i32, i32), i32), nothing},
-	imported{wasiModule, "environ_sizes_get", signature(params(i32, i32), i32), noSizes},
-	imported{wasiModule, "clock_time_get", signature(params(i32, i64, i32), i32), clockTimeGet},
-	imported{wasiModule, "fd_write", signature(params(i32, i32, i32, i32), i32), fdWrite},
-	imported{wasiModule, "random_get", signature(params(i32, i32), i32), randomGet},
-	imported{wasiModule, "poll_oneoff", signature(params(i32, i32, i32, i32), i32), pollOneoff},
+// hostFuncs are all of them, by module.name.
+var hostFuncs = byName(
+	hostFunc{abi.ImportModule, abi.ImportLog, signature(params(i32, i32, i32)), log},
+	hostFunc{wasiModule, "sched_yield", signature(nil, i32), schedYield},
+	hostFunc{wasiModule, "proc_exit", signature(params(i32)), procExit},
+	hostFunc{wasiModule, "args_get", signature(params(i32, i32), i32), succeed},
+	hostFunc{wasiModule, "args_sizes_get", signature(params(i32, i32), i32), zeroSizes},
+	hostFunc{wasiModule, "environ_get", signature(params(i32, i32), i32), succeed},
+	hostFunc{wasiModule, "environ_sizes_get", signature(params(i32, i32), i32), zeroSizes},
+	hostFunc{wasiModule, "clock_time_get", signature(params(i32, i64, i32), i32), clockTimeGet},
+	hostFunc{wasiModule, "fd_write", signature(params(i32, i32, i32, i32), i32), fdWrite},
+	hostFunc{wasiModule, "random_get", signature(params(i32, i32), i32), randomGet},
+	hostFunc{wasiModule, "poll_oneoff", signature(params(i32, i32, i32, i32), i32), pollOneoff},
 )
 
 func params(types ...meter.ValueType) []meter.ValueType { return types }
 
-func byName(list ...imported) map[string]imported {
-	m := make(map[string]imported, len(list))
+func byName(list ...hostFunc) map[string]hostFunc {
+	m := make(map[string]hostFunc, len(list))
 	for _, f := range list {
 		m[f.module+"."+f.name] = f
 	}
@@ -67,7 +67,7 @@ func byName(list ...imported) map[string]imported {
 // What calls of the host cost, in ticks: crossing over takes as long as some
 // instructions, and work goes by length.
 const (
-	crossing     = 64
+	callCost     = 64
 	bytesPerTick = 8
 )
 
@@ -75,7 +75,7 @@ const (
 func provide(ctx context.Context, r wazero.Runtime, list []meter.Import) error {
 	builders := map[string]wazero.HostModuleBuilder{}
 	for _, im := range list {
-		f := imports[im.Module+"."+im.Name]
+		f := hostFuncs[im.Module+"."+im.Name]
 		b := builders[im.Module]
 		if b == nil {
 			b = r.NewHostModuleBuilder(im.Module)
@@ -86,7 +86,7 @@ func provide(ctx context.Context, r wazero.Runtime, list []meter.Import) error {
 			if g.fuel == nil { // in a start function
 				g.attach(caller)
 			}
-			g.spend(crossing)
+			g.charge(callCost)
 			f.run(g, stack)
 		})
 		b.NewFunctionBuilder().WithGoModuleFunction(run, types(f.signature.Params), types(f.signature.Results)).Export(im.Name)
@@ -109,13 +109,13 @@ func types(list []meter.ValueType) []api.ValueType {
 
 func schedYield(_ *guest, stack []uint64) { stack[0] = errnoSuccess }
 
-func nothing(_ *guest, stack []uint64) { stack[0] = errnoSuccess }
+func succeed(_ *guest, stack []uint64) { stack[0] = errnoSuccess }
 
 // procExit ends the instance: what runs is unwound to the host.
 func procExit(_ *guest, stack []uint64) { panic(sys.NewExitError(uint32(stack[0]))) }
 
-// noSizes answers that there are no arguments, and no environment.
-func noSizes(g *guest, stack []uint64) {
+// zeroSizes answers that there are no arguments, and no environment.
+func zeroSizes(g *guest, stack []uint64) {
 	if !g.put32(uint32(stack[0]), 0) || !g.put32(uint32(stack[1]), 0) {
 		stack[0] = errnoFault
 		return
@@ -155,7 +155,7 @@ func pollOneoff(g *guest, stack []uint64) {
 	if !ok1 || !ok2 {
 		return
 	}
-	g.spend(int64(n))
+	g.charge(int64(n))
 	for ; len(in) > 0; in, out = in[subscription:], out[event:] {
 		if in[8] != 0 {
 			stack[0] = errnoNotSup // no clock
@@ -178,7 +178,7 @@ func randomGet(g *guest, stack []uint64) {
 		stack[0] = errnoFault
 		return
 	}
-	g.spend(int64(n) / bytesPerTick)
+	g.charge(int64(n) / bytesPerTick)
 	if g.random == nil {
 		g.random = rand.New(rand.NewPCG(0x63656465, 1))
 	}
@@ -204,7 +204,7 @@ func fdWrite(g *guest, stack []uint64) {
 	if !ok {
 		return
 	}
-	g.spend(int64(count))
+	g.charge(int64(count))
 	total := uint32(0)
 	for ; len(entries) > 0; entries = entries[8:] {
 		at, n := binary.LittleEndian.Uint32(entries), binary.LittleEndian.Uint32(entries[4:])
@@ -224,6 +224,6 @@ func fdWrite(g *guest, stack []uint64) {
 func log(g *guest, stack []uint64) {
 	level, at, n := int32(stack[0]), uint32(stack[1]), uint32(stack[2])
 	if text, ok := g.view(at, uint64(min(n, abi.MaxLog))); ok {
-		g.line(level, text)
+		g.logLine(level, text)
 	}
 }

@@ -27,13 +27,13 @@ type Inspection struct {
 	Signature string          `json:"signature"`
 	ABI       string          `json:"abi,omitempty"`
 
-	Hooks    []string        `json:"hooks"`
-	Delta    int32           `json:"delta"`
-	Columns  []string        `json:"columns"`
-	Flags    []string        `json:"flags,omitempty"`
-	Settings json.RawMessage `json:"settings"`
-	Limits   *Limits         `json:"limits,omitempty"`
-	Wasm     *wasm.Anatomy   `json:"wasm,omitempty"`
+	Hooks    []string         `json:"hooks"`
+	Delta    int32            `json:"delta"`
+	Columns  []string         `json:"columns"`
+	Flags    []string         `json:"flags,omitempty"`
+	Settings json.RawMessage  `json:"settings"`
+	Limits   *Limits          `json:"limits,omitempty"`
+	Wasm     *wasm.ModuleInfo `json:"wasm,omitempty"`
 
 	list []sdk.Setting
 }
@@ -86,7 +86,7 @@ func Inspect(ctx context.Context, p *Policy) (*Inspection, error) {
 	}
 	i.Limits.Fuel, i.Limits.FuelPerRow, i.Limits.Time = p.Limits.Fuel, p.Limits.FuelPerRow, ""
 	var err error
-	i.Wasm, err = wasm.Examine(ctx, b.Code)
+	i.Wasm, err = wasm.Inspect(ctx, b.Code)
 	return i, err
 }
 

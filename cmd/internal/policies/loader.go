@@ -120,7 +120,7 @@ func (l *Loader) load(ctx context.Context, spec registry.Spec) (*Policy, error) 
 	}
 	p := &Policy{Version: v, Bundle: spec.Bundle, Limits: policy.DefaultLimits}
 	if p.Bundle != nil {
-		own, err := p.Bundle.Manifest.Limits.Read()
+		own, err := p.Bundle.Manifest.Limits.Parse()
 		if err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ func (l *Loader) ForServer(o ServerOptions) (*registry.PolicyHost, error) {
 				bundle.Wasm: hostFunc(l.loadWasm), bundle.Process: hostFunc(l.loadProcess),
 			},
 			Builtin: builtin.Module, Roots: l.o.Roots, RequireSignature: l.o.RequireSignature,
-			Limits: o.Limits, Most: o.Most, Log: l.o.Log,
+			Limits: o.Limits, MaxLimits: o.Most, Log: l.o.Log,
 		},
 		Names: builtin.Names(), Executables: o.Executables,
 	})

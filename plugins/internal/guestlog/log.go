@@ -10,11 +10,11 @@ import (
 // Log is what the guests of one module write to. It lets a burst pass and then
 // so many lines a second: a guest must not fill a disk.
 type Log struct {
-	cut int
+	maxLine int
 
 	mu      sync.Mutex
 	log     *slog.Logger
-	room    float64 // lines that may pass now
+	tokens  float64 // lines that may pass now
 	last    time.Time
 	dropped int
 }
@@ -25,7 +25,7 @@ const (
 )
 
 // New returns a log that writes to l lines of at most cut bytes.
-func New(l *slog.Logger, cut int) *Log { return &Log{log: l, cut: cut, room: burst} }
+func New(l *slog.Logger, cut int) *Log { return &Log{log: l, maxLine: cut, tokens: burst} }
 
 // Rename has the lines that follow go to another logger: one that names the
 // policy, which is known only after it was started.
@@ -41,6 +41,11 @@ func (l *Log) logger() *slog.Logger {
 	return l.log
 }
 
+// Enabled reports whether Add writes lines of a level. It saves callers a copy of the text.
+func (l *Log) Enabled(level slog.Level) bool {
+	return l.logger().Enabled(context.Background(), level)
+}
+
 // Add writes a line, or drops it. What the guest calls an error is its own
 // business: a line never reads as if the host had written it.
 func (l *Log) Add(level slog.Level, text string) {
@@ -49,28 +54,28 @@ func (l *Log) Add(level slog.Level, text string) {
 	if !log.Enabled(ctx, level) {
 		return
 	}
-	pass, dropped := l.admit(time.Now())
+	pass, dropped := l.allow(time.Now())
 	if dropped > 0 {
 		log.WarnContext(ctx, "the policy logs too much", "dropped", dropped)
 	}
 	if pass {
-		log.Log(ctx, level, "the policy says", "text", Clean(text, l.cut))
+		log.Log(ctx, level, "the policy says", "text", Clean(text, l.maxLine))
 	}
 }
 
-// admit is whether a line may pass, and how many before it did not.
-func (l *Log) admit(now time.Time) (pass bool, dropped int) {
+// allow is whether a line may pass, and how many before it did not.
+func (l *Log) allow(now time.Time) (pass bool, dropped int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.last.IsZero() {
-		l.room = min(burst, l.room+perSecond*now.Sub(l.last).Seconds())
+		l.tokens = min(burst, l.tokens+perSecond*now.Sub(l.last).Seconds())
 	}
 	l.last = now
-	if l.room < 1 {
+	if l.tokens < 1 {
 		l.dropped++
 		return false, 0
 	}
-	l.room--
+	l.tokens--
 	dropped, l.dropped = l.dropped, 0
 	return true, dropped
 }

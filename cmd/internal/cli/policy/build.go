@@ -103,7 +103,7 @@ func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.
 	if err := project.Build(ctx); err != nil {
 		return nil, err
 	}
-	b, err := bundle.Rebuilt(dir, func(m *bundle.Manifest) {
+	b, err := bundle.Rebuild(dir, func(m *bundle.Manifest) {
 		asKind(m, kind)
 		m.Hooks, m.Settings = nil, nil // the module is not held to those of the one before
 	})

@@ -104,7 +104,7 @@ func limitsOf(l *policies.Limits) string {
 	return strings.Join(list, ", ")
 }
 
-func memoryOf(a *wasm.Anatomy) string {
+func memoryOf(a *wasm.ModuleInfo) string {
 	if a.MemoryMax == 0 {
 		return "from " + cmdutil.FormatBytes(a.MemoryMin)
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// Question is what hooks are asked about one case.
-type Question struct {
+// Case is what hooks are asked about one case.
+type Case struct {
 	Candidates *sdk.Candidates
 	Options    *sdk.Options
 }
 
-// Random is a random case with every column that there is.
-func Random(r *rand.Rand) Question {
+// RandomCase is a random case with every column that there is.
+func RandomCase(r *rand.Rand) Case {
 	c := policytest.Random(r, policytest.Shape{
 		Options: 1 + r.IntN(6), Rows: 1 + r.IntN(12), Devices: r.IntN(2) == 0, MustLeave: r.IntN(2) == 0,
 		Small: r.IntN(2) == 0, Work: r.IntN(2) == 0, Budgets: r.IntN(2) == 0,
@@ -43,7 +43,7 @@ func Random(r *rand.Rand) Question {
 	if r.IntN(2) == 0 {
 		c.Namespaces = append(c.Namespaces, policytest.Namespace{Name: "b", Weight: 1 + 3*r.Float64()})
 	}
-	q := Question{Candidates: c.Candidates()}
+	q := Case{Candidates: c.Candidates()}
 	fillCapacity(r, q.Candidates)
 	victims := make([][]int, len(c.Options))
 	for i := range victims {

@@ -22,10 +22,10 @@ const MaxExecutable = 512 << 20
 // digestPrefix says how a digest was made.
 const digestPrefix = "sha256:"
 
-// take copies an executable into the host's folder, under its digest, and
+// acquireExecutable copies an executable into the host's folder, under its digest, and
 // counts who uses it; give must follow. The copy is hashed while it is written,
 // and it alone is ever executed.
-func (h *Host) take(ctx context.Context, path, want string) (file, digest string, err error) {
+func (h *Host) acquireExecutable(ctx context.Context, path, want string) (file, digest string, err error) {
 	source, err := openExecutable(path)
 	if err != nil {
 		return "", "", err
@@ -51,17 +51,17 @@ func (h *Host) take(ctx context.Context, path, want string) (file, digest string
 	if err := os.Rename(fresh, file); err != nil {
 		return "", "", err
 	}
-	h.copies[sum]++
+	h.executableRefs[sum]++
 	return file, digestPrefix + sum, nil
 }
 
-// give removes a copy that nobody uses any longer. Processes that run it go on.
-func (h *Host) give(digest string) {
+// releaseExecutable removes a copy that nobody uses any longer. Processes that run it go on.
+func (h *Host) releaseExecutable(digest string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	sum := strings.TrimPrefix(digest, digestPrefix)
-	if h.copies[sum]--; h.copies[sum] == 0 {
-		delete(h.copies, sum)
+	if h.executableRefs[sum]--; h.executableRefs[sum] == 0 {
+		delete(h.executableRefs, sum)
 		_ = os.Remove(filepath.Join(h.dir.path, sum))
 	}
 }
@@ -121,7 +121,7 @@ func openExecutable(path string) (io.ReadCloser, error) {
 	}
 	head := make([]byte, 4)
 	n, _ := io.ReadFull(f, head)
-	if hint, what := strange(head[:n]); what != "" {
+	if hint, what := unsupportedFormat(head[:n]); what != "" {
 		_ = f.Close()
 		return refuse(hint, "it is %s", what)
 	}
@@ -134,9 +134,9 @@ type opened struct {
 	io.Closer
 }
 
-// strange says what a file is that cannot be a policy's executable, by its
+// unsupportedFormat says what a file is that cannot be a policy's executable, by its
 // first bytes, and what to do about it.
-func strange(head []byte) (hint, what string) {
+func unsupportedFormat(head []byte) (hint, what string) {
 	const native = "give an executable for " + runtime.GOOS + "/" + runtime.GOARCH
 	begins := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
 	switch {

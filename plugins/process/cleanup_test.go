@@ -387,7 +387,7 @@ func TestHost_KilledLeavesNoOrphansAndTheNextOneSweeps(t *testing.T) {
 
 // A round starts a process and ends it in one of many ways. Nothing may add up.
 func TestHost_RoundsLeaveNothing(t *testing.T) {
-	h := newHost(t, Options{Restart: Restart{First: time.Nanosecond, Most: time.Nanosecond, Strikes: 1 << 30}})
+	h := newHost(t, Options{Restart: Restart{FirstDelay: time.Nanosecond, MaxDelay: time.Nanosecond, MaxFailures: 1 << 30}})
 	modes := map[string]*Module{}
 	for _, mode := range []string{"honest", "kills itself", "panics", "garbage", "much larger", "has a child", "every third call"} {
 		modes[mode] = load(t, h, mode, policy.Limits{Time: time.Minute})

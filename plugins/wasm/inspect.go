@@ -10,9 +10,9 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// Anatomy is what a module is made of, as it was written: for people who want
+// ModuleInfo is what a module is made of, as it was written: for people who want
 // to know what they run.
-type Anatomy struct {
+type ModuleInfo struct {
 	Imports []Function `json:"imports,omitempty"`
 	Exports []Function `json:"exports,omitempty"`
 	// MemoryMin and MemoryMax bound its memory, in bytes; MemoryMax is 0 where it
@@ -28,8 +28,8 @@ type Function struct {
 	Type   string `json:"type"`
 }
 
-// Examine reads a module without running anything of it.
-func Examine(ctx context.Context, code []byte) (*Anatomy, error) {
+// Inspect reads a module without running anything of it.
+func Inspect(ctx context.Context, code []byte) (*ModuleInfo, error) {
 	config := wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
 	r := wazero.NewRuntimeWithConfig(ctx, config)
 	defer func() { _ = r.Close(ctx) }() // fails for files alone
@@ -37,7 +37,7 @@ func Examine(ctx context.Context, code []byte) (*Anatomy, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Anatomy{}
+	a := &ModuleInfo{}
 	for _, f := range m.ImportedFunctions() {
 		module, name, _ := f.Import()
 		a.Imports = append(a.Imports, Function{Module: module, Name: name, Type: typeOf(f)})

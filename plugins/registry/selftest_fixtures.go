@@ -14,7 +14,7 @@ var (
 	testStrings = []string{"", "default", "default\x00a", "default\x00a\x00g", "tier", "batch", "n1", "n2", "n3", "n4"}
 )
 
-func questions(info sdk.Info) []question {
+func selfTestCases(info sdk.Info) []selfTestCase {
 	preemptor := &sdk.Preemptor{
 		Namespace: "default", Job: "asker", Group: "g", JobType: "service", Priority: 80, Delta: info.Delta,
 		Ask: []float64{500, 1024}, Ports: 1, Devices: []sdk.DeviceAsk{{ID: "gpu", Count: 1}},
@@ -22,7 +22,7 @@ func questions(info sdk.Info) []question {
 		Waiting: 60e9, Attempts: 1,
 	}
 	const now = 1_700_000_000_000_000_000
-	return []question{
+	return []selfTestCase{
 		{testCandidates(preemptor, now, 0, 1, 2, 3), testOptions(preemptor, now, 0, 1, 2)},
 		{testCandidates(preemptor, now), testOptions(preemptor, now)}, // nothing at all
 	}

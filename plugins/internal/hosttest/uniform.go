@@ -7,8 +7,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// Even is a question of so many options with so many rows each.
-func Even(options, rows int) *sdk.Candidates {
+// UniformCandidates is a question of so many options with so many rows each.
+func UniformCandidates(options, rows int) *sdk.Candidates {
 	r := rand.New(rand.NewPCG(1, 2))
 	c := &policytest.Case{
 		Dims:      []string{"cpu", "memory", "disk"},

@@ -14,7 +14,7 @@ func TestLines_CutAndComeOneByOneHoweverTheyArrive(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		var got []string
-		l := &lines{most: 10, each: func(line string) { got = append(got, line) }}
+		l := &lineWriter{maxLen: 10, emit: func(line string) { got = append(got, line) }}
 		for rest := text; rest != ""; {
 			n := 1 + r.IntN(len(rest))
 			if written, err := l.Write([]byte(rest[:n])); written != n || err != nil {
@@ -26,8 +26,8 @@ func TestLines_CutAndComeOneByOneHoweverTheyArrive(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("got %q, want %q", got, want)
 		}
-		if cap(l.held) > 64 {
-			t.Fatalf("it holds %d bytes", cap(l.held))
+		if cap(l.buf) > 64 {
+			t.Fatalf("it holds %d bytes", cap(l.buf))
 		}
 	}
 }
@@ -43,12 +43,12 @@ func TestParse_TakesHclogAndNothingElse(t *testing.T) {
 		`{"@level":"trace","@message":"t"}`:                                   {slog.LevelDebug, "t"},
 		`{"@level":["error"],"@message":"l"}`:                                 {slog.LevelDebug, "l"},
 	} {
-		if level, text, ok := parse(line); !ok || level != want.level || text != want.text {
+		if level, text, ok := parseHclog(line); !ok || level != want.level || text != want.text {
 			t.Errorf("%s: got %v %q %v", line, level, text, ok)
 		}
 	}
 	for _, line := range []string{"", "plain", "{", "{}", "[]", "null", `{"@message":1}`, `{"@message":null}`, `{"message":"x"}`, strings.Repeat("{", 10_000)} {
-		if _, _, ok := parse(line); ok {
+		if _, _, ok := parseHclog(line); ok {
 			t.Errorf("%.40s was taken for a line of hclog", line)
 		}
 	}
@@ -57,6 +57,6 @@ func TestParse_TakesHclogAndNothingElse(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(`{"@level":"info","@message":"hello","rows":3}`)
 	f.Fuzz(func(_ *testing.T, line string) {
-		parse(line)
+		parseHclog(line)
 	})
 }

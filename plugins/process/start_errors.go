@@ -17,48 +17,48 @@ import (
 // maxQuote is how much of a strange line is quoted, in bytes.
 const maxQuote = 80
 
-// notStarted names what kept a process from being ready. It kills the process.
-func (p *process) notStarted(err error) *policy.Error {
+// startError names what kept a process from being ready. It kills the process.
+func (p *process) startError(err error) *policy.Error {
 	r := &p.runner
 	if r.ID() == "" {
-		return p.notExecuted(err)
+		return p.execError(err)
 	}
 	if errors.Is(err, errUnlimited) {
 		r.kill()
 		return &policy.Error{Fault: policy.FaultHost, Err: err}
 	}
-	p.settle(afterExit)
-	switch _, ours := r.end(); {
-	case p.late.Load():
-		return fault(policy.FaultTimeout, hintServe, "it was not ready after %v%s", p.host.options.StartTimeout, p.aside())
+	p.waitOrKill(outputGrace)
+	switch _, ours := r.exitStatus(); {
+	case p.startTimedOut.Load():
+		return fault(policy.FaultTimeout, hintServe, "it was not ready after %v%s", p.host.options.StartTimeout, p.outputSuffix())
 	case ours && p.host.isClosing():
 		return closedFault()
-	case !ours && (r.line() == "" || errors.Is(err, errBroken)):
-		return p.died("at its start")
+	case !ours && (r.firstLine() == "" || errors.Is(err, errBroken)):
+		return p.exitFault("at its start")
 	}
-	return p.noHandshake(err)
+	return p.handshakeError(err)
 }
 
-// noHandshake names what is wrong with what a process said of itself.
-func (p *process) noHandshake(err error) *policy.Error {
-	line := p.runner.line()
-	_, ours := p.runner.end()
+// handshakeError names what is wrong with what a process said of itself.
+func (p *process) handshakeError(err error) *policy.Error {
+	line := p.runner.firstLine()
+	_, ours := p.runner.exitStatus()
 	switch text := err.Error(); {
 	case !isHandshake(line):
-		return fault(policy.FaultABI, hintServe, "it printed %q before its handshake%s", guestlog.Clean(line, maxQuote), p.aside())
+		return fault(policy.FaultABI, hintServe, "it printed %q before its handshake%s", guestlog.Clean(line, maxQuote), p.outputSuffix())
 	case strings.Contains(text, "incompatible API version"):
 		return fault(policy.FaultABI, hintNewer, "it speaks version %s of the protocol of policies, and this host has %d",
 			guestlog.Clean(strings.Split(line, "|")[1], maxQuote), policypb.Protocol)
 	case !ours:
-		return p.died("at its start")
+		return p.exitFault("at its start")
 	default:
-		return fault(policy.FaultABI, hintServe, "its handshake failed: %s%s", guestlog.Clean(text, maxWords), p.aside())
+		return fault(policy.FaultABI, hintServe, "its handshake failed: %s%s", guestlog.Clean(text, maxOutputText), p.outputSuffix())
 	}
 }
 
-// settle gives a process that is dying the time to do so, so that it can be
+// waitOrKill gives a process that is dying the time to do so, so that it can be
 // said how it died, and kills it then.
-func (p *process) settle(grace time.Duration) {
+func (p *process) waitOrKill(grace time.Duration) {
 	select {
 	case <-p.runner.exited:
 	case <-time.After(grace):
@@ -67,8 +67,8 @@ func (p *process) settle(grace time.Duration) {
 	}
 }
 
-// notExecuted names what keeps a file from being executed.
-func (p *process) notExecuted(err error) *policy.Error {
+// execError names what keeps a file from being executed.
+func (p *process) execError(err error) *policy.Error {
 	text := err.Error()
 	_, gone := os.Stat(p.file)
 	switch {
@@ -96,27 +96,27 @@ func isHandshake(line string) bool {
 	return err == nil
 }
 
-// starved is what runtimes say when the kernel gives them no more memory: those
+// outOfMemoryMarkers is what runtimes say when the kernel gives them no more memory: those
 // of Go, with cgo, of C++ and of Rust.
-var starved = []string{"out of memory", "cannot allocate memory", "pthread_create failed", "bad_alloc", "memory allocation of"}
+var outOfMemoryMarkers = []string{"out of memory", "cannot allocate memory", "pthread_create failed", "bad_alloc", "memory allocation of"}
 
-// died says how a process ended that nobody killed.
-func (p *process) died(when string) *policy.Error {
-	why, _ := p.runner.end()
-	words := p.runner.said.words()
-	if slices.ContainsFunc(starved, func(s string) bool { return strings.Contains(words, s) }) {
+// exitFault says how a process ended that nobody killed.
+func (p *process) exitFault(when string) *policy.Error {
+	why, _ := p.runner.exitStatus()
+	words := p.runner.output.summary()
+	if slices.ContainsFunc(outOfMemoryMarkers, func(s string) bool { return strings.Contains(words, s) }) {
 		return fault(policy.FaultLimit, hintMemory, "the process died %s: %v: %s", when, why, words)
 	}
 	hint := ""
 	if when == "at its start" {
 		hint = hintServe
 	}
-	return fault(policy.FaultGuest, hint, "the process died %s: %v%s", when, why, p.aside())
+	return fault(policy.FaultGuest, hint, "the process died %s: %v%s", when, why, p.outputSuffix())
 }
 
-// aside is what the process printed last, if anything.
-func (p *process) aside() string {
-	if words := p.runner.said.words(); words != "" {
+// outputSuffix is what the process printed last, if anything.
+func (p *process) outputSuffix() string {
+	if words := p.runner.output.summary(); words != "" {
 		return fmt.Sprintf(" (it printed: %s)", words)
 	}
 	return ""

@@ -18,14 +18,14 @@ var SameBits = cmp.Comparer(func(a, b float64) bool { return math.Float64bits(a)
 // Answers are what the hooks of a policy say to a question; an error is kept as
 // its text.
 type Answers struct {
-	Gap     []int32
-	Victims Scores
-	Picks   [][]int32
-	Options Scores
-	Leave   [][]int32 // picks of PreemptBindings
-	Tiers   [4][]int64
-	Recheck [5]int64
-	Err     [5]string
+	Gap      []int32
+	Victims  Scores
+	Picks    [][]int32
+	Options  Scores
+	Removals [][]int32 // picks of PreemptBindings
+	Tiers    [4][]int64
+	Recheck  [5]int64
+	Err      [5]string
 }
 
 // Scores are tiers and scores, of victims or of options.
@@ -34,14 +34,14 @@ type Scores struct {
 	Score []float64
 }
 
-// Told is answers, and what they took.
-type Told struct {
+// Result is answers, and what they took.
+type Result struct {
 	Answers
 	Fuel [5]uint64
 }
 
-// Ask puts a question to every hook that a policy has.
-func Ask(t testing.TB, in policy.Instance, q Question) (a Told) {
+// CallHooks puts a question to every hook that a policy has.
+func CallHooks(t testing.TB, in policy.Instance, q Case) (a Result) {
 	t.Helper()
 	note := func(hook int, err error) {
 		if err != nil {
@@ -87,7 +87,7 @@ func Ask(t testing.TB, in policy.Instance, q Question) (a Told) {
 		out := policytest.NewBindingVictims(c.Len())
 		note(4, in.PreemptBindings(c, out))
 		for i := range out.Len() {
-			a.Leave = append(a.Leave, append([]int32{}, out.Rows(i)...))
+			a.Removals = append(a.Removals, append([]int32{}, out.Rows(i)...))
 		}
 		a.Tiers, a.Recheck[4] = out.Tiers, out.Recheck.Time()
 	}

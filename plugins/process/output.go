@@ -12,68 +12,68 @@ import (
 	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
 )
 
-// maxWords is how much of a guest's own words an error carries, in bytes.
-const maxWords = 512
+// maxOutputText is how much of a guest's own words an error carries, in bytes.
+const maxOutputText = 512
 
-// said takes what one process prints: it goes to the log, and the words that
+// output takes what one process prints: it goes to the log, and the words that
 // tell best why the process died are kept.
-type said struct {
+type output struct {
 	log *guestlog.Log
 
-	mu    sync.Mutex
-	last  string // the last line that says something
-	cause string // the first line of a panic or of a fatal error of the runtime
+	mu        sync.Mutex
+	lastLine  string // the last line that says something
+	panicLine string // the first line of a panic or of a fatal error of the runtime
 }
 
-// stderr takes a line of standard error: of hclog with its level, or plain.
-func (s *said) stderr(line string) {
-	if level, text, ok := parse(line); ok {
-		s.keep(text, false)
+// handleStderr takes a line of standard error: of hclog with its level, or plain.
+func (s *output) handleStderr(line string) {
+	if level, text, ok := parseHclog(line); ok {
+		s.record(text, false)
 		s.log.Add(level, text)
 		return
 	}
-	s.plain(line)
+	s.handlePlain(line)
 }
 
-// plain takes a line that has no level.
-func (s *said) plain(line string) {
+// handlePlain takes a line that has no level.
+func (s *output) handlePlain(line string) {
 	if line = strings.TrimRight(line, "\r "); line == "" {
 		return
 	}
-	s.keep(line, isCause(line))
+	s.record(line, startsPanic(line))
 	s.log.Add(slog.LevelDebug, line)
 }
 
-// isCause is whether a line is how the runtime of Go begins to say why it ends;
+// startsPanic is whether a line is how the runtime of Go begins to say why it ends;
 // pages of stacks follow it.
-func isCause(line string) bool {
+func startsPanic(line string) bool {
 	return slices.ContainsFunc([]string{"panic: ", "fatal error: ", "fatal: ", "runtime: ", "runtime/cgo: "},
 		func(begin string) bool { return strings.HasPrefix(line, begin) })
 }
 
-func (s *said) keep(text string, cause bool) {
+func (s *output) record(text string, cause bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = text
-	if cause && s.cause == "" {
-		s.cause = text
+	s.lastLine = text
+	if cause && s.panicLine == "" {
+		s.panicLine = text
 	}
 }
 
-// words are the ones that an error carries.
-func (s *said) words() string {
+// summary are the ones that an error carries.
+func (s *output) summary() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := s.cause
+	text := s.panicLine
 	if text == "" {
-		text = s.last
+		text = s.lastLine
 	}
-	return guestlog.Clean(text, maxWords)
+	return guestlog.Clean(text, maxOutputText)
 }
 
-// parse reads a line of hclog. A line that only looks like one is plain: what
+// parseHclog reads a line of hclog. A line that only looks like one is plain: what
 // a guest prints is not to be relied on, least of all its types.
-func parse(line string) (level slog.Level, text string, ok bool) {
+func parseHclog(line string) (level slog.Level, text string, ok bool) {
 	if !strings.HasPrefix(line, "{") {
 		return 0, "", false
 	}

@@ -55,7 +55,7 @@ func newHost(t testing.TB, o Options) *Host {
 		o.RunDir = shortDir(t)
 	}
 	if o.Restart == (Restart{}) {
-		o.Restart = Restart{First: time.Millisecond, Most: time.Millisecond}
+		o.Restart = Restart{FirstDelay: time.Millisecond, MaxDelay: time.Millisecond}
 	}
 	h, err := NewHost(o)
 	if err != nil {

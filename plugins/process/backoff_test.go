@@ -14,54 +14,54 @@ import (
 
 func TestStrikes_WaitTwiceAsLongEachTimeAndThenRefuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := strikes{restart: Restart{}.orDefaults()}
+		s := backoff{restart: Restart{}.withDefaults()}
 		why := errors.New("it is Sunday")
 		for n, want := range []time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
-			round := s.round()
-			if _, left := s.failed(round, why); left != 4-n {
+			round := s.currentEpoch()
+			if _, left := s.recordFailure(round, why); left != 4-n {
 				t.Errorf("after %d losses %d strikes are left", n+1, left)
 			}
-			s.failed(round, why) // another process of the same round dies of the same
+			s.recordFailure(round, why) // another process of the same round dies of the same
 			began := time.Now()
-			if err := s.admit(nil); err != nil {
+			if err := s.wait(nil); err != nil {
 				t.Fatal(err)
 			}
 			if d := time.Since(began); d != want {
 				t.Errorf("start %d waited %v, want %v", n+2, d, want)
 			}
 		}
-		s.failed(s.round(), why)
-		err := s.admit(nil)
+		s.recordFailure(s.currentEpoch(), why)
+		err := s.wait(nil)
 		wantFault(t, err, policy.FaultGuest, "5 times in a row", "it is Sunday", "load it again")
-		if !errors.Is(err, ErrStruckOut) {
+		if !errors.Is(err, ErrTooManyFailures) {
 			t.Errorf("%v is no ErrStruckOut", err)
 		}
 	})
 }
 
 func TestStrikes_AreClearedByAnAnswer(t *testing.T) {
-	s := strikes{restart: Restart{First: 1, Most: 1, Strikes: 2}}
+	s := backoff{restart: Restart{FirstDelay: 1, MaxDelay: 1, MaxFailures: 2}}
 	for range 10 {
-		old := s.round()
-		s.failed(old, errors.New("x"))
-		s.answered(old) // by a process that was started before the loss: no news
-		if s.count != 1 {
-			t.Fatalf("%d strikes", s.count)
+		old := s.currentEpoch()
+		s.recordFailure(old, errors.New("x"))
+		s.reset(old) // by a process that was started before the loss: no news
+		if s.failures != 1 {
+			t.Fatalf("%d strikes", s.failures)
 		}
-		s.answered(s.round())
+		s.reset(s.currentEpoch())
 	}
-	if err := s.admit(nil); err != nil {
+	if err := s.wait(nil); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestStrikes_WaitEndsWithTheHost(t *testing.T) {
-	s := strikes{restart: Restart{First: time.Hour, Most: time.Hour, Strikes: 9}}
-	s.failed(0, errors.New("x"))
-	s.failed(1, errors.New("x"))
+	s := backoff{restart: Restart{FirstDelay: time.Hour, MaxDelay: time.Hour, MaxFailures: 9}}
+	s.recordFailure(0, errors.New("x"))
+	s.recordFailure(1, errors.New("x"))
 	done := make(chan struct{})
 	close(done)
-	wantFault(t, s.admit(done), policy.FaultHost)
+	wantFault(t, s.wait(done), policy.FaultHost)
 }
 
 func TestModule_StrikesOutAndLoadingItAgainHelps(t *testing.T) {

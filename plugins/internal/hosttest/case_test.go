@@ -11,7 +11,7 @@ func TestRandom_HasEveryColumnThatThereIs(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 44))
 	seen := map[string]bool{}
 	for range 200 {
-		note(seen, "", reflect.ValueOf(Random(r)))
+		note(seen, "", reflect.ValueOf(RandomCase(r)))
 	}
 	for name, filled := range seen {
 		if !filled {
