@@ -101,7 +101,7 @@ func TestBudgets_RefuseWhatSaysNothing(t *testing.T) {
 		`{"Labels":{"a":"b"},"MinAvailable":"101%"}`:                           "MinAvailable is",
 		`{"Labels":{"a":"b"},"MaxUnavailable":-1}`:                             "MaxUnavailable is",
 		`{"Labels":{"a":"b"},"MaxUnavailable":1.5}`:                            "MaxUnavailable is",
-		`{"Labels":{"a":"b"},"MinAvailable":[1]}`:                              "a bound is [1]",
+		`{"Labels":{"a":"b"},"MinAvailable":[1]}`:                              "invalid bound [1]",
 		`{"Labels":{"a":"b"},"MinAvailable":1,"Enforcement":"sometimes"}`:      "Enforcement is",
 		`{"Labels":{"a":"b"},"MinAvailable":1,"Name":"other"}`:                 "the path is of budget",
 		`{"Labels":{"a":"b"},"MinAvailable":1,"Namespace":"other"}`:            "the request is for namespace",

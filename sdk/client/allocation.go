@@ -1,6 +1,6 @@
 package client
 
-// Allocation is one instance of a group on a node, whole.
+// Allocation is one instance of a group on a node.
 type Allocation struct {
 	ID                 string
 	Name               string // job.group[index], with #n for its n-th replacement
@@ -10,35 +10,35 @@ type Allocation struct {
 	NodeName           string `json:",omitempty"`
 	JobID              string
 	JobVersion         uint64
-	Job                *Job `json:",omitempty"` // the version that it was placed for
+	Job                *Job `json:",omitempty"` // the job version that it was placed for
 	TaskGroup          string
 	Priority           int
 	DesiredStatus      string // run, stop or evict (a victim of preemption)
 	DesiredDescription string
-	ClientStatus       string // pending, running, complete, failed or lost; unknown while it is kept for a node that is silent
+	ClientStatus       string // pending, running, complete, failed or lost; unknown while its node is disconnected
 	ClientDescription  string
 
-	// PreemptedAllocations are the victims that made room for this allocation,
-	// PreemptedByAllocation what made this one a victim; the names below are the
-	// same things.
+	// PreemptedAllocations holds the victims of this allocation,
+	// PreemptedByAllocation the allocation that this one was evicted for. The next
+	// two fields repeat them under the names of newer Nomad versions.
 	PreemptedAllocations  []string `json:",omitempty"`
 	PreemptedByAllocation string   `json:",omitempty"`
 	PreemptedAllocs       []string `json:",omitempty"`
 	PreemptedByAllocID    string   `json:",omitempty"`
-	PolicyVersion         string   `json:",omitempty"` // that chose the victims
+	PolicyVersion         string   `json:",omitempty"` // version of the policy that chose the victims
 
 	AllocatedResources *AllocatedResources `json:",omitempty"` // in Nomad's form
 	ResourceUse        map[string]int64    `json:",omitempty"` // every resource by name, in the engine's units
 	Ports              []uint16            `json:",omitempty"` // host ports
 	Devices            []DeviceUse         `json:",omitempty"`
 	Score              float64             `json:",omitempty"`
-	Index              int                 // which of the group's instances
+	Index              int                 // position among the group's instances
 	Incarnation        int                 `json:",omitempty"` // 0 for the first allocation of this index
 	SavedWork          int64               `json:",omitempty"` // ns of work inherited from earlier incarnations
 
 	CreateTime       int64 // Unix nanoseconds
-	StartTime        int64 `json:",omitempty"` // Unix nanoseconds; absent: not started
-	EndTime          int64 `json:",omitempty"` // Unix nanoseconds at which it was no longer wanted, or ended
+	StartTime        int64 `json:",omitempty"` // Unix nanoseconds; absent if it has not started
+	EndTime          int64 `json:",omitempty"` // Unix nanoseconds at which it ended, or was stopped or evicted
 	ModifyTime       int64 `json:",omitempty"` // Unix nanoseconds
 	CreateIndex      uint64
 	ModifyIndex      uint64
@@ -68,20 +68,20 @@ type AllocationStub struct {
 	PreemptedByAllocID    string              `json:",omitempty"`
 	PolicyVersion         string              `json:",omitempty"`
 	ResourceUse           map[string]int64    `json:",omitempty"`
-	AllocatedResources    *AllocatedResources `json:",omitempty"` // asked for with resources=true, as of Nomad
+	AllocatedResources    *AllocatedResources `json:",omitempty"` // only with the parameter resources=true, as in Nomad
 	CreateTime            int64
 	ModifyTime            int64 `json:",omitempty"`
 	CreateIndex           uint64
 	ModifyIndex           uint64
 }
 
-// AllocatedResources is what an allocation holds, in Nomad's form.
+// AllocatedResources holds the resources of an allocation, in Nomad's form.
 type AllocatedResources struct {
 	Tasks  map[string]*AllocatedTaskResources
 	Shared AllocatedSharedResources
 }
 
-// AllocatedTaskResources is what one task of an allocation holds.
+// AllocatedTaskResources holds the resources of one task of an allocation.
 type AllocatedTaskResources struct {
 	Cpu    AllocatedCpuResources
 	Memory AllocatedMemoryResources
@@ -97,41 +97,41 @@ type AllocatedMemoryResources struct {
 	MemoryMB int64
 }
 
-// AllocatedSharedResources is what the tasks of an allocation share.
+// AllocatedSharedResources holds the resources that the tasks of an allocation share.
 type AllocatedSharedResources struct {
 	DiskMB int64
 }
 
-// DeviceUse is what an allocation holds of one device group.
+// DeviceUse holds the instances of one device group that an allocation uses.
 type DeviceUse struct {
 	ID    string // vendor/type/model
 	Count int
 }
 
-// AllocationMetric is why instances of a group were not placed, added up over
-// nodes in Nomad's form, and as a sentence.
+// AllocationMetric explains why instances of a group were not placed: counts of nodes
+// in Nomad's form, and one sentence.
 type AllocationMetric struct {
 	NodesEvaluated     int
 	NodesFiltered      int
 	NodesExhausted     int
 	ConstraintFiltered map[string]int `json:",omitempty"` // constraint or rule to nodes
-	DimensionExhausted map[string]int `json:",omitempty"` // what nodes lacked to nodes
+	DimensionExhausted map[string]int `json:",omitempty"` // missing resource to nodes
 	CoalescedFailures  int            // further instances that were not tried after this one failed
 
-	NotReady    map[string]int `json:",omitempty"` // what nodes that take no work are, to nodes
-	Preemption  map[string]int `json:",omitempty"` // why eviction did not help, to nodes
-	NoEviction  string         `json:",omitempty"` // why nobody may be evicted at all
+	NotReady    map[string]int `json:",omitempty"` // state of nodes that accept no allocations, to nodes
+	Preemption  map[string]int `json:",omitempty"` // reason why eviction did not help, to nodes
+	NoEviction  string         `json:",omitempty"` // reason why eviction is not allowed at all
 	Samples     []NodeReason   `json:",omitempty"` // a few nodes by name
 	Explanation string         // all of it as one sentence
 }
 
-// NodeReason is why one node was not chosen.
+// NodeReason explains why one node was not chosen.
 type NodeReason struct {
 	NodeID string
 	Reason string
 }
 
-// AllocStopResponse says what stopping an allocation came to.
+// AllocStopResponse is the result of stopping an allocation.
 type AllocStopResponse struct {
 	EvalID string
 	Index  uint64

@@ -8,8 +8,7 @@ import (
 	"strconv"
 )
 
-// Allocations is what can be done with allocations; Client.Allocations makes
-// one.
+// Allocations holds the calls for allocations; see Client.Allocations.
 type Allocations struct{ c *Client }
 
 // List lists allocations, ascending by id.
@@ -18,29 +17,29 @@ func (a Allocations) List(ctx context.Context, q *QueryOptions) (list []*Allocat
 	return list, meta, err
 }
 
-// Get returns an allocation. The id may be any prefix that is unique.
+// Get returns an allocation. The ID may be any unique prefix.
 func (a Allocations) Get(ctx context.Context, id string, q *QueryOptions) (*Allocation, *QueryMeta, error) {
 	out := &Allocation{}
 	meta, err := a.c.get(ctx, q, out, "allocation", id)
 	return out, meta, err
 }
 
-// Stop ends an allocation; its job gets another.
+// Stop stops an allocation. Its job gets a replacement.
 func (a Allocations) Stop(ctx context.Context, id string, w *WriteOptions) (*AllocStopResponse, error) {
 	out := &AllocStopResponse{}
 	return out, a.c.write(ctx, http.MethodPost, w, false, nil, out, "allocation", id, "stop")
 }
 
-// LogOptions says what of an allocation's output to read.
+// LogOptions selects the output of an allocation.
 type LogOptions struct {
-	Task   string // may be empty where the group has one task
-	Stderr bool   // standard error in place of standard output
-	Follow bool   // goes on until the task ends
+	Task   string // may be empty if the group has one task
+	Stderr bool   // standard error instead of standard output
+	Follow bool   // continue until the task ends
 	Offset int64  // bytes from the beginning; negative: from the end
 }
 
-// Logs copies what an allocation wrote to w. The server asks the node, so it is
-// told here as well when the node does not answer.
+// Logs copies the output of an allocation to w. The server requests it from the node.
+// If the node does not respond, Logs returns an error.
 func (a Allocations) Logs(ctx context.Context, id string, o LogOptions, w io.Writer) error {
 	r := a.c.call(http.MethodGet, "allocation", id, "logs")
 	r.query = url.Values{"stream": {"stdout"}}
@@ -65,8 +64,7 @@ func (a Allocations) Logs(ctx context.Context, id string, o LogOptions, w io.Wri
 	return err
 }
 
-// Evaluations is what can be done with evaluations; Client.Evaluations makes
-// one.
+// Evaluations holds the calls for evaluations; see Client.Evaluations.
 type Evaluations struct{ c *Client }
 
 // List lists evaluations, ascending by id.
@@ -75,8 +73,8 @@ func (e Evaluations) List(ctx context.Context, q *QueryOptions) (list []*Evaluat
 	return list, meta, err
 }
 
-// Get returns an evaluation, with those that it made and that made it. The id
-// may be any prefix that is unique.
+// Get returns an evaluation with its predecessors and successors. The ID may be any
+// unique prefix.
 func (e Evaluations) Get(ctx context.Context, id string, q *QueryOptions) (*Evaluation, *QueryMeta, error) {
 	out := &Evaluation{}
 	r := e.c.call(http.MethodGet, "evaluation", id)
@@ -86,7 +84,7 @@ func (e Evaluations) Get(ctx context.Context, id string, q *QueryOptions) (*Eval
 	return out, meta, err
 }
 
-// Allocations lists what an evaluation placed or changed last.
+// Allocations lists the allocations that an evaluation placed or changed last.
 func (e Evaluations) Allocations(ctx context.Context, id string, q *QueryOptions) (list []*AllocationStub, meta *QueryMeta, err error) {
 	meta, err = e.c.get(ctx, q, &list, "evaluation", id, "allocations")
 	return list, meta, err

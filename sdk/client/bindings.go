@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The scopes of bindings, and how their replicas are scheduled.
+// The scopes of bindings, and the values of Binding.ReplicaScheduling.
 const (
 	ScopeNamespace     = "namespace"
 	ScopeCluster       = "cluster"
@@ -18,18 +18,18 @@ const (
 // Binding is a workload whose replicas are spread over member clusters.
 type Binding struct {
 	ID                  string
-	Namespace           string `json:",omitempty"` // default: that of the query
-	Scope               string `json:",omitempty"` // namespace (default), or cluster: it neither evicts nor is evicted
-	Priority            *int   `json:",omitempty"` // default: that of the class, else 0
+	Namespace           string `json:",omitempty"` // default: the namespace of the query
+	Scope               string `json:",omitempty"` // namespace (default) or cluster; a binding of scope cluster neither evicts nor is evicted
+	Priority            *int   `json:",omitempty"` // default: the priority of the class, or 0
 	PriorityClass       string `json:",omitempty"`
 	PriorityClassSource string `json:",omitempty"` // KubePriorityClass (default) or PodPriorityClass
 	PreemptionPolicy    string `json:",omitempty"` // PreemptLowerPriority or Never; default: the class's, else Never
 	Replicas            *int   `json:",omitempty"` // default: 1
-	MinReplicas         int    `json:",omitempty"` // down to which it may be shrunk rather than evicted; 0: whole or not at all
+	MinReplicas         int    `json:",omitempty"` // replicas to which it may be shrunk instead of evicted; 0: it is evicted whole
 
 	Resources         map[string]int64 `json:",omitempty"` // of one replica, in the units of Cluster.Capacity
 	Clusters          []string         `json:",omitempty"` // allowed member clusters; absent: all
-	Weights           map[string]int   `json:",omitempty"` // how replicas divide over clusters; absent: by the room there is
+	Weights           map[string]int   `json:",omitempty"` // weights by which replicas are divided over clusters; absent: by free capacity
 	Constraints       []*Constraint    `json:",omitempty"` // over attributes of clusters
 	ReplicaScheduling string           `json:",omitempty"` // divided (default: replicas over clusters) or duplicated (all replicas on each)
 	MinClusters       int              `json:",omitempty"` // 0: one
@@ -39,10 +39,10 @@ type Binding struct {
 	MaxGroups         int              `json:",omitempty"` // 0: any number
 
 	KillTimeout *time.Duration `json:",omitempty"` // ns that an evicted assignment takes to stop; default: 30s
-	Duration    time.Duration  `json:",omitempty"` // ns that an assignment runs; 0: for ever
-	Checkpoint  time.Duration  `json:",omitempty"` // ns between savings of work; 0: an eviction loses all of it
-	// Template is what a replica is, for the agents of member clusters: a job with
-	// one group, whose count and resources the binding says.
+	Duration    time.Duration  `json:",omitempty"` // ns that an assignment runs; 0: without end
+	Checkpoint  time.Duration  `json:",omitempty"` // ns between checkpoints; 0: an eviction loses all work
+	// Template describes a replica to the agents of member clusters: a job with one
+	// group. The binding sets its count and resources.
 	Template json.RawMessage `json:",omitempty"`
 
 	// Set by the server.
@@ -63,9 +63,9 @@ type BindingStub struct {
 	PreemptionPolicy  string         // PreemptLowerPriority or Never
 	Status            string         // bound, partial, pending, complete, stopping or stopped
 	StatusDescription string         `json:",omitempty"`
-	Replicas          int            // wanted
-	Placed            int            // on clusters
-	Ready             int            // that work, as the agents of clusters say
+	Replicas          int            // desired replicas
+	Placed            int            // replicas assigned to clusters
+	Ready             int            // ready replicas, as reported by the agents of clusters
 	Clusters          map[string]int `json:",omitempty"` // replicas by cluster
 	Stop              bool           `json:",omitempty"`
 	Version           uint64
@@ -73,32 +73,31 @@ type BindingStub struct {
 	ModifyIndex       uint64
 }
 
-// BindingStatus is a binding with how it stands.
+// BindingStatus is a binding with its assignments, claims and history.
 type BindingStatus struct {
 	BindingStub
 	Binding     *Binding
-	Assignments []*Assignment      // those that stop included, ascending by id
-	Claims      []*ClusterClaim    `json:",omitempty"` // room that is kept for it
-	Warnings    []string           `json:",omitempty"` // what is not as it was asked for
-	Missing     int                `json:",omitempty"` // replicas without a place
-	Unbound     []*ClusterRefusal  `json:",omitempty"` // of a binding that lacks replicas: why, cluster by cluster
-	NoEviction  string             `json:",omitempty"` // why nobody is evicted for what is missing; absent: somebody may be
-	Evictions   []*BindingEviction `json:",omitempty"` // that it caused or suffered, the newest first, by the last 20 decisions that RecordedBy knows of
-	RecordedBy  string             // the server that answers: it records what it applies, so what came to it in a snapshot is not among Evictions
+	Assignments []*Assignment      // including those that are stopping, ascending by ID
+	Claims      []*ClusterClaim    `json:",omitempty"` // capacity that is reserved for it
+	Warnings    []string           `json:",omitempty"` // parts of the specification that are not fulfilled
+	Missing     int                `json:",omitempty"` // replicas that are not assigned
+	Unbound     []*ClusterRefusal  `json:",omitempty"` // if replicas are missing: the reason, per cluster
+	NoEviction  string             `json:",omitempty"` // reason why no binding is evicted for the missing replicas; absent: eviction is allowed
+	Evictions   []*BindingEviction `json:",omitempty"` // caused or suffered, newest first, from the last 20 recorded decisions of RecordedBy
+	RecordedBy  string             // the responding server; it records the entries that it applies, so that evictions from before its last snapshot are missing
 }
 
-// ClusterRefusal is why a cluster does not take what a binding lacks.
+// ClusterRefusal explains why a cluster does not accept a binding's missing replicas.
 type ClusterRefusal struct {
 	ClusterID string
-	Fits      int    // replicas that find room
-	Reason    string // empty: all that is missing would fit
+	Fits      int    // replicas that fit
+	Reason    string // empty: all missing replicas fit
 }
 
-// BindingEviction is replicas of a binding that left a member cluster for another
-// binding.
+// BindingEviction is the eviction of a binding's replicas from a member cluster.
 type BindingEviction struct {
 	Time        int64  // Unix nanoseconds
-	ClusterID   string // that it left
+	ClusterID   string // cluster of the victim
 	Namespace   string // of the victim
 	BindingID   string // of the victim
 	Replicas    int
@@ -106,10 +105,10 @@ type BindingEviction struct {
 	ByNamespace string // of the preemptor
 	ByBindingID string // of the preemptor
 	ByPriority  int
-	Policy      string // version of the policy that chose it
+	Policy      string // version of the policy that chose the victim
 }
 
-// Assignment is replicas of a binding on a member cluster.
+// Assignment is a number of replicas of a binding on a member cluster.
 type Assignment struct {
 	ID                 string
 	Namespace          string
@@ -118,39 +117,39 @@ type Assignment struct {
 	Replicas           int
 	Priority           int // of the binding
 	EvalID             string
-	DesiredStatus      string // run, stop or evict; of a claim DesiredClaim
+	DesiredStatus      string // run, stop or evict; DesiredClaim if it is a claim
 	DesiredDescription string `json:",omitempty"`
-	ClientStatus       string // pending, running or complete, as the cluster's agent last said
+	ClientStatus       string // pending, running or complete, as last reported by the cluster's agent
 	ClientDescription  string `json:",omitempty"`
-	Ready              int    // replicas that work, as the cluster's agent last said
-	Done               bool   `json:",omitempty"` // its work is done; it holds no room any more
-	PreemptedBy        string `json:",omitempty"` // the claim that it makes room for
-	PreemptedByBinding string `json:",omitempty"` // whose claim that is, as NAMESPACE/ID
+	Ready              int    // ready replicas, as last reported by the cluster's agent
+	Done               bool   `json:",omitempty"` // it has finished and holds no capacity
+	PreemptedBy        string `json:",omitempty"` // the claim that it is evicted for
+	PreemptedByBinding string `json:",omitempty"` // the binding of that claim, as NAMESPACE/ID
 	Policy             string `json:",omitempty"` // version of the policy that chose it as a victim
 	CreateTime         int64  // Unix nanoseconds
 	StartTime          int64  // Unix nanoseconds
-	EndTime            int64  `json:",omitempty"` // Unix nanoseconds at which it was no longer wanted, or ended
+	EndTime            int64  `json:",omitempty"` // Unix nanoseconds at which it ended, or was stopped or evicted
 	CreateIndex        uint64
 	ModifyIndex        uint64
 
-	Binding  *Binding `json:",omitempty"` // for agents; absent where it was deleted
-	Preempts bool     `json:",omitempty"` // for agents: what is of lower priority may be evicted for it
+	Binding  *Binding `json:",omitempty"` // for agents; absent if the binding was deleted
+	Preempts bool     `json:",omitempty"` // for agents: workloads of lower priority may be evicted for it
 }
 
-// DesiredClaim is the DesiredStatus of a claim where it is listed among assignments:
-// nothing runs, and room is kept for as many replicas.
+// DesiredClaim is the DesiredStatus of a claim in a list of assignments: its replicas
+// do not run, but their capacity is reserved.
 const DesiredClaim = "claim"
 
-// BindingResponse says what a change of a binding came to.
+// BindingResponse is the result of changing a binding.
 type BindingResponse struct {
 	EvalID             string `json:",omitempty"`
 	BindingModifyIndex uint64
 	Index              uint64
 	Warnings           []string `json:",omitempty"`
-	Replayed           bool     `json:",omitempty"` // the idempotency key had done this before
+	Replayed           bool     `json:",omitempty"` // a request with the same idempotency key was processed before
 }
 
-// Bindings is what can be done with bindings; Client.Bindings makes one.
+// Bindings holds the calls for bindings; see Client.Bindings.
 type Bindings struct{ c *Client }
 
 // List lists bindings, ascending by namespace and id.
@@ -159,8 +158,7 @@ func (b Bindings) List(ctx context.Context, q *QueryOptions) (list []*BindingStu
 	return list, meta, err
 }
 
-// Get returns a binding with how it stands. The id may be any prefix that is
-// unique.
+// Get returns a binding with its status. The ID may be any unique prefix.
 func (b Bindings) Get(ctx context.Context, id string, q *QueryOptions) (*BindingStatus, *QueryMeta, error) {
 	out := &BindingStatus{}
 	meta, err := b.c.get(ctx, q, out, "binding", id)
@@ -173,15 +171,15 @@ func (b Bindings) Assignments(ctx context.Context, id string, q *QueryOptions) (
 	return list, meta, err
 }
 
-// Put registers a binding, or another version of it. The namespace is the
-// binding's, else that of w.
+// Put registers a binding or a new version of it. If the binding has no namespace,
+// that of w is used.
 func (b Bindings) Put(ctx context.Context, binding *Binding, w *WriteOptions) (*BindingResponse, error) {
 	out := &BindingResponse{}
 	return out, b.c.write(ctx, http.MethodPut, w.of(binding.Namespace), true, binding, out, "binding", binding.ID)
 }
 
-// Stop ends a binding: what is assigned of it stops. With purge it is forgotten at
-// once where nothing of it is left.
+// Stop stops a binding and its assignments. With purge, the binding is deleted as
+// soon as none of its assignments is left.
 func (b Bindings) Stop(ctx context.Context, id string, purge bool, w *WriteOptions) (*BindingResponse, error) {
 	r := b.c.call(http.MethodDelete, "binding", id)
 	w.apply(r)

@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// Client asks servers. Make one by New and share it.
+// Client sends requests to servers. Create one with New and share it.
 type Client struct {
-	addresses  atomic.Pointer[[]string]
-	preferred  atomic.Uint32 // position in addresses of the server that answered last
-	reached    atomic.Bool   // it was looked which of several servers answers
-	http       *http.Client
-	token      string
-	defaultNS  string
-	retries    int
-	retryDelay time.Duration
-	patience   time.Duration // while servers elect a leader, beyond retries
-	silence    time.Duration // of one server, before another is asked; 0: no limit
-	userAgent  string
-	stale      bool // of reads that do not say
-	consistent bool
-	heard      func(string, QueryMeta) // may be nil
+	addresses        atomic.Pointer[[]string]
+	preferred        atomic.Uint32 // index in addresses of the server that responded last
+	reached          atomic.Bool   // the search for a responding server was done
+	http             *http.Client
+	token            string
+	defaultNS        string
+	retries          int
+	retryDelay       time.Duration
+	electionPatience time.Duration // how long requests are repeated, beyond retries, while servers elect a leader
+	silence          time.Duration // how long one server may be silent before another is tried; 0: unlimited
+	userAgent        string
+	stale            bool // default for reads
+	consistent       bool
+	heard            func(string, QueryMeta) // may be nil
 }
 
-// New returns a client. It reads the configuration's files, and asks nobody.
+// New returns a client. It reads the files of the configuration and sends no request.
 func New(conf Config) (*Client, error) {
 	addresses, err := conf.addresses()
 	if err != nil {
@@ -44,12 +44,12 @@ func New(conf Config) (*Client, error) {
 		stale: conf.Stale, consistent: conf.Consistent, heard: conf.Heard,
 	}
 	if c.stale && c.consistent {
-		return nil, errors.New("reads are stale or consistent, not both")
+		return nil, errors.New("stale and consistent reads exclude each other")
 	}
 	c.addresses.Store(&addresses)
 	switch {
 	case c.retries == 0:
-		c.retries, c.patience = 3, electionPatience
+		c.retries, c.electionPatience = 3, electionPatience
 	case c.retries < 0:
 		c.retries = 0
 	}
@@ -62,18 +62,19 @@ func New(conf Config) (*Client, error) {
 	return c, nil
 }
 
-// Address is the server that is asked first.
+// Address returns the address of the server that is tried first.
 func (c *Client) Address() string {
 	list := *c.addresses.Load()
 	return list[int(c.preferred.Load())%len(list)]
 }
 
-// SetAddresses replaces the servers to ask, as in Config.Address, while requests go
-// on. The one that answered last is asked first if it is among them.
+// SetAddresses replaces the servers, as in Config.Address. It may be called while
+// requests are in flight. If the server that responded last is among them, it is
+// tried first.
 func (c *Client) SetAddresses(urls ...string) error {
 	conf := Config{Address: strings.Join(urls, ",")}
 	if len(urls) == 0 {
-		return errors.New("no server to ask")
+		return errors.New("at least one server is required")
 	}
 	list, err := conf.addresses()
 	if err != nil {
@@ -85,56 +86,56 @@ func (c *Client) SetAddresses(urls ...string) error {
 	return nil
 }
 
-// Namespace is that of requests that name none; "": the server's default.
+// Namespace returns the default namespace of requests; "" means the server's default.
 func (c *Client) Namespace() string { return c.defaultNS }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Jobs is what can be done with jobs.
+// Jobs returns the calls for jobs.
 func (c *Client) Jobs() Jobs { return Jobs{c} }
 
-// Allocations is what can be done with allocations.
+// Allocations returns the calls for allocations.
 func (c *Client) Allocations() Allocations { return Allocations{c} }
 
-// Evaluations is what can be done with evaluations.
+// Evaluations returns the calls for evaluations.
 func (c *Client) Evaluations() Evaluations { return Evaluations{c} }
 
-// Namespaces is what can be done with namespaces.
+// Namespaces returns the calls for namespaces.
 func (c *Client) Namespaces() Namespaces { return Namespaces{c} }
 
-// Nodes is what can be done with nodes.
+// Nodes returns the calls for nodes.
 func (c *Client) Nodes() Nodes { return Nodes{c} }
 
-// NodeAgent is what the agent of a node does.
+// NodeAgent returns the calls of a node's agent.
 func (c *Client) NodeAgent() NodeAgent { return NodeAgent{c} }
 
-// Scheduler is the configuration of scheduling.
+// Scheduler returns the calls for the scheduler configuration.
 func (c *Client) Scheduler() Scheduler { return Scheduler{c} }
 
-// PriorityClasses is what can be done with priority classes.
+// PriorityClasses returns the calls for priority classes.
 func (c *Client) PriorityClasses() PriorityClasses { return PriorityClasses{c} }
 
-// Budgets is what can be done with disruption budgets.
+// Budgets returns the calls for disruption budgets.
 func (c *Client) Budgets() Budgets { return Budgets{c} }
 
-// Clusters is what can be done with member clusters.
+// Clusters returns the calls for member clusters.
 func (c *Client) Clusters() Clusters { return Clusters{c} }
 
-// MemberAgent is what the agent of a member cluster does.
+// MemberAgent returns the calls of a member cluster's agent.
 func (c *Client) MemberAgent() MemberAgent { return MemberAgent{c} }
 
-// Bindings is what can be done with bindings.
+// Bindings returns the calls for bindings.
 func (c *Client) Bindings() Bindings { return Bindings{c} }
 
-// Policies is what can be done with policies.
+// Policies returns the calls for policies.
 func (c *Client) Policies() Policies { return Policies{c} }
 
-// Events is what happens.
+// Events returns the calls for event streams.
 func (c *Client) Events() EventStreams { return EventStreams{c} }
 
-// Operator is what keeps a cluster well.
+// Operator returns the calls for operators.
 func (c *Client) Operator() Operator { return Operator{c} }
 
-// Status is how a server does.
+// Status returns the calls for the status of servers.
 func (c *Client) Status() Status { return Status{c} }

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// served is a client of a handler.
+// served returns a client of a handler.
 func served(t *testing.T, h http.HandlerFunc) *Client {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -37,9 +37,9 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// Reads are repeated by themselves; writes only under a key, which stays the
-// same; other writes never.
-func TestClient_RepeatsWhatDoesNoHarm(t *testing.T) {
+// The client repeats reads, and writes with an idempotency key, which stays the same.
+// It does not repeat other writes.
+func TestClient_RepeatsSafeRequests(t *testing.T) {
 	var asked atomic.Int32
 	var keys []string
 	c := served(t, func(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +47,7 @@ func TestClient_RepeatsWhatDoesNoHarm(t *testing.T) {
 			keys = append(keys, key)
 		}
 		if asked.Add(1) < 3 {
-			answer(w, http.StatusServiceUnavailable, &Error{Code: CodeNoLeader, Message: "there is no leader"})
+			answer(w, http.StatusServiceUnavailable, &Error{Code: CodeNoLeader, Message: "no leader"})
 			return
 		}
 		answer(w, http.StatusOK, map[string]any{"EvalID": "e"})
@@ -62,7 +62,7 @@ func TestClient_RepeatsWhatDoesNoHarm(t *testing.T) {
 		asked.Store(0)
 		keys = nil
 		if err := do(); err != nil || asked.Load() != 3 {
-			t.Errorf("%s: asked %d times: %v", name, asked.Load(), err)
+			t.Errorf("%s: %d requests: %v", name, asked.Load(), err)
 		}
 		if slices.Sort(keys); len(slices.Compact(keys)) > 1 {
 			t.Errorf("%s: several keys: %v", name, keys)
@@ -70,37 +70,37 @@ func TestClient_RepeatsWhatDoesNoHarm(t *testing.T) {
 	}
 	asked.Store(0)
 	if _, err := c.Jobs().Evaluate(ctx, "web", nil); !IsUnreachable(err) || asked.Load() != 1 {
-		t.Errorf("a write without a key: asked %d times: %v", asked.Load(), err)
+		t.Errorf("write without a key: %d requests: %v", asked.Load(), err)
 	}
 }
 
-// Servers that elect a leader are asked until there is one, however often that is;
-// who says how often is taken at the word.
-func TestClient_IsPatientWhileServersElect(t *testing.T) {
+// While servers elect a leader, the client repeats a request until there is one. If
+// Retries is set, it limits the attempts.
+func TestClient_RetriesDuringElection(t *testing.T) {
 	var asked atomic.Int32
 	const elected = 12
 	handle := func(w http.ResponseWriter, _ *http.Request) {
 		if asked.Add(1) < elected {
 			w.Header().Set("Retry-After", "1")
-			answer(w, http.StatusServiceUnavailable, &Error{Code: CodeNoLeader, Message: "there is no leader"})
+			answer(w, http.StatusServiceUnavailable, &Error{Code: CodeNoLeader, Message: "no leader"})
 			return
 		}
 		answer(w, http.StatusOK, &Job{ID: "web"})
 	}
 	c := served(t, handle)
-	c.patience = time.Minute // as many may be slower to ask than an election is to end
+	c.electionPatience = time.Minute // so many attempts may take longer than an election
 	if _, _, err := c.Jobs().Get(t.Context(), "web", nil); err != nil || asked.Load() != elected {
-		t.Errorf("asked %d times: %v", asked.Load(), err)
+		t.Errorf("%d requests: %v", asked.Load(), err)
 	}
 	asked.Store(0)
-	c.retries, c.patience = 2, 0
+	c.retries, c.electionPatience = 2, 0
 	if _, _, err := c.Jobs().Get(t.Context(), "web", nil); !HasCode(err, CodeNoLeader) || asked.Load() != 3 {
-		t.Errorf("asked %d times: %v", asked.Load(), err)
+		t.Errorf("%d requests: %v", asked.Load(), err)
 	}
 }
 
-// What the server says is wrong with a request is not asked again.
-func TestClient_ErrorsHaveACodeAndARemedy(t *testing.T) {
+// A request that the server rejects is not repeated.
+func TestClient_ErrorsHaveCodeAndHint(t *testing.T) {
 	var asked atomic.Int32
 	c := served(t, func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
@@ -114,19 +114,19 @@ func TestClient_ErrorsHaveACodeAndARemedy(t *testing.T) {
 	_, _, err := c.Jobs().Get(t.Context(), "web", nil)
 	e, ok := errors.AsType[*Error](err)
 	if !ok || !IsConflict(err) || e.Hint != "plan again" || e.StatusCode != http.StatusConflict || e.RequestID != "r1" || e.Details["Index"] != 7.0 || asked.Load() != 1 {
-		t.Errorf("%#v, asked %d times", err, asked.Load())
+		t.Errorf("%#v, %d requests", err, asked.Load())
 	}
 	if err.Error() != "no; plan again" {
-		t.Errorf("in words: %s", err)
+		t.Errorf("message: %s", err)
 	}
 	_, _, err = c.Jobs().Get(t.Context(), "plain", nil)
 	if !HasCode(err, CodeUnavailable) || !strings.Contains(err.Error(), "bad gateway") {
-		t.Errorf("a proxy's error: %v", err)
+		t.Errorf("error of a proxy: %v", err)
 	}
 }
 
-// A server that asks to wait is waited for.
-func TestClient_WaitsAsLongAsItIsTold(t *testing.T) {
+// The client honours Retry-After.
+func TestClient_HonoursRetryAfter(t *testing.T) {
 	var asked atomic.Int32
 	var last time.Time
 	wait := "1"
@@ -138,7 +138,7 @@ func TestClient_WaitsAsLongAsItIsTold(t *testing.T) {
 			return
 		}
 		if time.Since(last) < time.Second {
-			t.Error("came back too early")
+			t.Error("returned before the delay")
 		}
 		answer(w, http.StatusOK, []*JobStub{})
 	})
@@ -146,7 +146,7 @@ func TestClient_WaitsAsLongAsItIsTold(t *testing.T) {
 		t.Error(err)
 	}
 	wait = "3600"
-	for within := 100 * time.Millisecond; ; within *= 2 { // how long an answer takes is for the machine to say
+	for within := 100 * time.Millisecond; ; within *= 2 { // the response time depends on the machine
 		asked.Store(0)
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		_, _, err := c.Jobs().List(ctx, nil)
@@ -155,18 +155,18 @@ func TestClient_WaitsAsLongAsItIsTold(t *testing.T) {
 			continue
 		}
 		if !HasCode(err, CodeRateLimited) {
-			t.Errorf("a caller that has no time: %v", err)
+			t.Errorf("caller with a short deadline: %v", err)
 		}
 		return
 	}
 }
 
-// A server that takes a request and says nothing, as one whose process sleeps, is
-// passed over: within the request if there is time, else by the next one.
-func TestClient_PassesOverWhoSleeps(t *testing.T) {
+// If a server accepts a request and does not respond, as a stopped process does, the
+// client uses another one: within the request if there is time, or else for the next.
+func TestClient_SkipsUnresponsiveServer(t *testing.T) {
 	awake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("index") != "" {
-			time.Sleep(800 * time.Millisecond) // as it was asked to, and longer than one may be silent
+			time.Sleep(800 * time.Millisecond) // as the query allows, and longer than Silence
 		}
 		answer(w, http.StatusOK, []*JobStub{})
 	}))
@@ -179,10 +179,10 @@ func TestClient_PassesOverWhoSleeps(t *testing.T) {
 	}
 	defer c.Close()
 	if _, _, err := c.Jobs().List(t.Context(), nil); err != nil || c.Address() != awake.URL {
-		t.Errorf("%s answers: %v", c.Address(), err)
+		t.Errorf("%s responded: %v", c.Address(), err)
 	}
 	if _, _, err := c.Jobs().List(t.Context(), &QueryOptions{Index: 1, Wait: time.Minute}); err != nil || c.Address() != awake.URL {
-		t.Errorf("a query that waits at %s: %v", c.Address(), err)
+		t.Errorf("blocking query at %s: %v", c.Address(), err)
 	}
 
 	hurried, err := New(Config{Address: asleep.URL + "," + awake.URL})
@@ -193,13 +193,13 @@ func TestClient_PassesOverWhoSleeps(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, _, err := hurried.Jobs().List(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || hurried.Address() != awake.URL {
-		t.Errorf("after a request that ran out of time, %s is asked: %v", hurried.Address(), err)
+		t.Errorf("after a request that timed out, the preferred server is %s: %v", hurried.Address(), err)
 	}
 }
 
-// Of several servers the next is asked when one does not answer, and the one
-// that answered is asked first from then on.
-func TestClient_GoesToTheNextServer(t *testing.T) {
+// If one of several servers does not respond, the client tries the next, and prefers
+// the one that responded from then on.
+func TestClient_FailsOverToNextServer(t *testing.T) {
 	var asked atomic.Int32
 	alive := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/livez" {
@@ -221,18 +221,18 @@ func TestClient_GoesToTheNextServer(t *testing.T) {
 		}
 	}
 	if asked.Load() != 3 || c.Address() != alive.URL {
-		t.Errorf("asked %d times; first is %s", asked.Load(), c.Address())
+		t.Errorf("%d requests; preferred is %s", asked.Load(), c.Address())
 	}
 	alone, err := New(Config{Address: dead.URL, Retries: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := alone.Status().Leader(t.Context()); !IsUnreachable(err) || !strings.Contains(err.Error(), "CEDE_ADDR") {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("no server there: %v", err)
 	}
 }
 
-// A request says who asks, about what, and how long it may take.
+// A request carries the token, the options and the deadline.
 func TestClient_SendsOptions(t *testing.T) {
 	var got *http.Request
 	c := served(t, func(w http.ResponseWriter, r *http.Request) {
@@ -259,15 +259,15 @@ func TestClient_SendsOptions(t *testing.T) {
 		t.Errorf("meta %+v", meta)
 	}
 	if _, _, err := c.Jobs().Get(t.Context(), "a/b c", &QueryOptions{Namespace: "other"}); err == nil {
-		t.Error("a list was taken for a job")
+		t.Error("a list was decoded as a job")
 	}
 	if got.URL.EscapedPath() != "/v1/job/a%2Fb%20c" || got.URL.Query().Get("namespace") != "other" {
 		t.Errorf("URL %s", got.URL)
 	}
 }
 
-// The files of a configuration make TLS connections, in both directions known.
-func TestClient_SpeaksTLSByFiles(t *testing.T) {
+// The files of a configuration authenticate both ends of a TLS connection.
+func TestClient_UsesTLSFiles(t *testing.T) {
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "leader") }))
 	defer srv.Close()
 	dir := t.TempDir()
@@ -289,7 +289,7 @@ func TestClient_SpeaksTLSByFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := strange.Status().Leader(t.Context()); !IsUnreachable(err) {
-		t.Errorf("a certificate that nobody vouches for: %v", err)
+		t.Errorf("certificate of an unknown authority: %v", err)
 	}
 	for _, bad := range []Config{
 		{CACert: filepath.Join(dir, "none")},
@@ -301,13 +301,13 @@ func TestClient_SpeaksTLSByFiles(t *testing.T) {
 		{Address: "http://"},
 	} {
 		if _, err := New(bad); err == nil {
-			t.Errorf("%+v is taken", bad)
+			t.Errorf("%+v was accepted", bad)
 		}
 	}
 }
 
-// A module travels in pieces, with what belongs to it beside it.
-func TestPolicies_LoadStreamsAForm(t *testing.T) {
+// A module is sent as a multipart form, with its manifest and signature.
+func TestPolicies_LoadStreamsForm(t *testing.T) {
 	module := strings.Repeat("m", 3<<20)
 	c := served(t, func(w http.ResponseWriter, r *http.Request) {
 		form, err := r.MultipartReader()
@@ -332,12 +332,12 @@ func TestPolicies_LoadStreamsAForm(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if _, err := c.Policies().Load(t.Context(), &PolicyLoad{Module: make([]byte, MaxModule+1)}); !HasCode(err, CodeTooLarge) {
-		t.Errorf("a huge module: %v", err)
+		t.Errorf("oversized module: %v", err)
 	}
 }
 
-// A module whose bytes are not those of its digest is none.
-func TestPolicies_ModuleIsWhatItsDigestSays(t *testing.T) {
+// A module is rejected if its bytes do not match its digest.
+func TestPolicies_ModuleMatchesDigest(t *testing.T) {
 	const code, digest = "m", "sha256:62c66a7a5dd70c3146618063c344e531e6d4b59e379808443ce962b3abd63c5a"
 	said := digest
 	c := served(t, func(w http.ResponseWriter, r *http.Request) {
@@ -359,8 +359,8 @@ func TestPolicies_ModuleIsWhatItsDigestSays(t *testing.T) {
 	}
 }
 
-// A snapshot that breaks off is no snapshot.
-func TestOperator_KnowsAWholeSnapshot(t *testing.T) {
+// A truncated snapshot is an error.
+func TestOperator_DetectsTruncatedSnapshot(t *testing.T) {
 	whole := true
 	c := served(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Trailer", "X-Cede-Complete")
@@ -375,12 +375,12 @@ func TestOperator_KnowsAWholeSnapshot(t *testing.T) {
 	}
 	whole = false
 	if err := c.Operator().SnapshotSave(t.Context(), io.Discard); !HasCode(err, CodeUnavailable) {
-		t.Errorf("half a snapshot: %v", err)
+		t.Errorf("truncated snapshot: %v", err)
 	}
 }
 
-// Health that is bad is an answer, not an error.
-func TestStatus_HealthTellsEveryCheck(t *testing.T) {
+// An unhealthy server is a result, not an error.
+func TestStatus_HealthReturnsEveryCheck(t *testing.T) {
 	c := served(t, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusServiceUnavailable, &Error{Code: CodeUnavailable, Details: map[string]any{"OK": false, "Checks": []HealthCheck{{Name: "leader", Detail: "none"}}}})
 	})
@@ -390,8 +390,8 @@ func TestStatus_HealthTellsEveryCheck(t *testing.T) {
 	}
 }
 
-// A stream that breaks is taken up where it was, in the middle of an index too.
-func TestEvents_ResumeWhereTheyBrokeOff(t *testing.T) {
+// A lost stream resumes at its position, also within an index.
+func TestEvents_ResumeAtPosition(t *testing.T) {
 	var froms []string
 	c := served(t, func(w http.ResponseWriter, r *http.Request) {
 		froms = append(froms, r.Header.Get("Last-Event-ID"))
@@ -424,19 +424,19 @@ func TestEvents_ResumeWhereTheyBrokeOff(t *testing.T) {
 	}
 }
 
-// What a server refuses is not asked for over and over.
-func TestEvents_EndWhenTheyAreRefused(t *testing.T) {
+// A rejected stream is not retried.
+func TestEvents_EndIfRejected(t *testing.T) {
 	asked := 0
 	c := served(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked++
 		answer(w, http.StatusForbidden, &Error{Code: CodeForbidden})
 	})
 	if err := c.Events().Stream(t.Context(), nil, nil); !HasCode(err, CodeForbidden) || asked != 1 {
-		t.Errorf("asked %d times: %v", asked, err)
+		t.Errorf("%d requests: %v", asked, err)
 	}
 }
 
-// Whatever comes as a stream, reading it ends, with messages that were there.
+// For any bytes, reading a stream ends, and returns only messages that it contained.
 func FuzzFrames(f *testing.F) {
 	f.Add("id: 1\nevent: events\ndata: {}\n\n")
 	f.Add(": alive\n\ndata\n\n:\n\nid\n\n")
@@ -449,7 +449,7 @@ func FuzzFrames(f *testing.F) {
 				return
 			}
 			if m.event == "" && m.data == nil {
-				t.Fatal("a message that says nothing")
+				t.Fatal("message without content")
 			}
 			_, _ = m.read()
 		}

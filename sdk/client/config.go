@@ -12,39 +12,38 @@ import (
 	"time"
 )
 
-// DefaultAddress is where a server listens unless it is told otherwise.
+// DefaultAddress is the address on which a server listens by default.
 const DefaultAddress = "http://127.0.0.1:4646"
 
-// Config says which servers to ask, and who is asking.
+// Config holds the addresses of the servers and the credentials of the caller.
 type Config struct {
-	Address    string // URL of a server, or of several separated by commas, each tried when the one before does not answer, and the first request goes to one that does; default: DefaultAddress
+	Address    string // URL of a server, or several separated by commas; if one does not respond, the next is tried; default: DefaultAddress
 	Token      string // secret; "": anonymous
 	CACert     string // file (PEM) of the authority that signed the servers' certificates; "": the system's
 	ClientCert string // file (PEM); "": none
 	ClientKey  string // file (PEM)
-	ServerName string // name that the servers' certificates bear; "": the host of the address
-	Namespace  string // of requests that name none; "": the server's default
+	ServerName string // name in the servers' certificates; "": the host of the address
+	Namespace  string // default namespace of requests; "": the server's default
 
-	HTTPClient *http.Client  // its transport is used as it is, and the TLS files above are not read; nil: one of this package's
-	Retries    int           // further attempts of what may be repeated; 0: 3, and for 3 s while servers elect a leader, negative: none
-	Silence    time.Duration // how long one of several servers may take to begin its answer, beyond a query's Wait, before the next is asked; default: 10 s, negative: any time
-	RetryDelay time.Duration // before the first further attempt, then doubled, with chance; default: 200 ms
+	HTTPClient *http.Client  // its transport is used unchanged, and the TLS files above are ignored; nil: a client of this package
+	Retries    int           // further attempts of repeatable requests; 0: 3, and for 3 s while servers elect a leader; negative: none
+	Silence    time.Duration // how long one of several servers may take to start its response, beyond a query's Wait, before the next is tried; default: 10 s; negative: unlimited
+	RetryDelay time.Duration // delay before the first further attempt, then doubled, with jitter; default: 200 ms
 	UserAgent  string        // default: cede-client
 
-	Stale      bool // reads that do not say are answered by any server from what it has
-	Consistent bool // reads that do not say are answered once the leader made sure that it still leads
+	Stale      bool // default for reads: any server responds from its own state
+	Consistent bool // default for reads: the leader verifies that it still leads first
 
-	// Heard is told what each answer to a read says of the state that was read, and who
-	// answered. It may be called by several goroutines at a time. nil: nobody is told.
+	// Heard is called with the metadata of each response to a read and the address of
+	// the server that sent it. It may be called concurrently. nil: no call.
 	Heard func(address string, meta QueryMeta)
 }
 
-// FromEnv is the configuration that the environment gives: CEDE_ADDR,
-// CEDE_TOKEN, CEDE_CACERT, CEDE_CLIENT_CERT, CEDE_CLIENT_KEY and
-// CEDE_NAMESPACE.
+// FromEnv returns the configuration of the environment: CEDE_ADDR, CEDE_TOKEN,
+// CEDE_CACERT, CEDE_CLIENT_CERT, CEDE_CLIENT_KEY and CEDE_NAMESPACE.
 func FromEnv() Config { return FromLookup(os.LookupEnv) }
 
-// FromLookup is FromEnv over any environment.
+// FromLookup is FromEnv with another environment.
 func FromLookup(lookup func(string) (string, bool)) Config {
 	get := func(name string) string {
 		value, _ := lookup(name)
@@ -60,7 +59,7 @@ func FromLookup(lookup func(string) (string, bool)) Config {
 	}
 }
 
-// addresses are the servers, without a slash at the end.
+// addresses returns the servers' URLs, without a trailing slash.
 func (c *Config) addresses() ([]string, error) {
 	text := c.Address
 	if text == "" {
@@ -77,18 +76,18 @@ func (c *Config) addresses() ([]string, error) {
 		}
 		u, err := url.Parse(part)
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			return nil, fmt.Errorf("address %q is no URL of a server: want http://HOST:PORT or https://HOST:PORT", part)
+			return nil, fmt.Errorf("invalid address %q: must be http://HOST:PORT or https://HOST:PORT", part)
 		}
 		list = append(list, strings.TrimRight(u.Scheme+"://"+u.Host+u.Path, "/"))
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("address %q names no server", c.Address)
+		return nil, fmt.Errorf("invalid address %q: at least one server is required", c.Address)
 	}
 	return list, nil
 }
 
-// httpClient is the client to send by. It has no timeout of its own: blocking
-// queries and streams are long, and callers have contexts.
+// httpClient returns the HTTP client. It has no timeout of its own, because blocking
+// queries and streams are long and callers have contexts.
 func (c *Config) httpClient() (*http.Client, error) {
 	if c.HTTPClient != nil {
 		return c.HTTPClient, nil
@@ -112,7 +111,7 @@ func (c *Config) tls() (*tls.Config, error) {
 		}
 		conf.RootCAs = x509.NewCertPool()
 		if !conf.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("CA certificate %s: no certificate in PEM form in it", c.CACert)
+			return nil, fmt.Errorf("CA certificate %s: the file holds no PEM certificate", c.CACert)
 		}
 	}
 	switch {
@@ -123,7 +122,7 @@ func (c *Config) tls() (*tls.Config, error) {
 		}
 		conf.Certificates = []tls.Certificate{pair}
 	case c.ClientCert != "" || c.ClientKey != "":
-		return nil, errors.New("a client certificate needs its key, and a key its certificate")
+		return nil, errors.New("client certificate and key must be set together")
 	}
 	return conf, nil
 }

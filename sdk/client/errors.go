@@ -13,28 +13,28 @@ import (
 
 // The codes of errors. They are stable; messages are not.
 const (
-	CodeInvalid         = "invalid"         // 400: the request is wrong; Details["Problems"] may list everything
-	CodeUnauthenticated = "unauthenticated" // 401: no token, or one that is not known
-	CodeForbidden       = "forbidden"       // 403: the token's roles do not cover it
+	CodeInvalid         = "invalid"         // 400: the request is invalid; Details["Problems"] may list every problem
+	CodeUnauthenticated = "unauthenticated" // 401: the token is missing or unknown
+	CodeForbidden       = "forbidden"       // 403: the token's roles do not allow the request
 	CodeNotFound        = "not_found"       // 404
-	CodeConflict        = "conflict"        // 409: an index or a plan token no longer holds
+	CodeConflict        = "conflict"        // 409: an index or a plan token is outdated
 	CodeTooLarge        = "too_large"       // 413
 	CodeRateLimited     = "rate_limited"    // 429: wait for Error.RetryAfter
 	CodeInternal        = "internal"        // 500
 	CodeNoLeader        = "no_leader"       // 503
-	CodeUnavailable     = "unavailable"     // 503: it cannot be served now, or its outcome is unknown
+	CodeUnavailable     = "unavailable"     // 503: the request cannot be served now, or its outcome is unknown
 )
 
-// Error is what a server answers instead of a result.
+// Error is the body of a server's error response.
 type Error struct {
 	Code    string
 	Message string
 	Hint    string         `json:",omitempty"` // the next step
 	Details map[string]any `json:",omitempty"`
 
-	StatusCode int           `json:"-"` // of HTTP
-	RetryAfter time.Duration `json:"-"` // how long the server asks to wait
-	RequestID  string        `json:"-"` // under which the server's log has it
+	StatusCode int           `json:"-"` // HTTP status
+	RetryAfter time.Duration `json:"-"` // requested delay before the next attempt
+	RequestID  string        `json:"-"` // ID of the request in the server's log
 }
 
 func (e *Error) Error() string {
@@ -48,20 +48,20 @@ func (e *Error) Error() string {
 	return text
 }
 
-// HasCode is whether err is, or wraps, an Error with this code.
+// HasCode reports whether err is, or wraps, an Error with this code.
 func HasCode(err error, code string) bool {
 	e := asError(err)
 	return e != nil && e.Code == code
 }
 
-// IsNotFound is whether err says that what was asked for does not exist.
+// IsNotFound reports whether err means that the requested object does not exist.
 func IsNotFound(err error) bool { return HasCode(err, CodeNotFound) }
 
-// IsConflict is whether err says that an index or a plan token no longer holds.
+// IsConflict reports whether err means that an index or a plan token is outdated.
 func IsConflict(err error) bool { return HasCode(err, CodeConflict) }
 
-// IsUnreachable is whether err says that no server answered, or none that
-// knows a leader.
+// IsUnreachable reports whether err means that no server responded, or that no server
+// has a leader.
 func IsUnreachable(err error) bool {
 	if e := asError(err); e != nil {
 		return e.Code == CodeNoLeader
@@ -70,22 +70,22 @@ func IsUnreachable(err error) bool {
 	return ok
 }
 
-// UnreachableError means that no server could be asked.
+// UnreachableError is returned if no server could be reached.
 type UnreachableError struct {
 	Address string
 	Err     error
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("no server reached at %s: %v; is it running, and is CEDE_ADDR right?", e.Address, e.Err)
+	return fmt.Sprintf("no server reached at %s: %v; check that it runs and that CEDE_ADDR is right", e.Address, e.Err)
 }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// maxErrorBody is how much of an error's body is read.
+// maxErrorBody is the maximum number of bytes that are read of an error's body.
 const maxErrorBody = 64 << 10
 
-// readError makes an Error of a response that is none of success.
+// readError returns the Error of a response that is not a success.
 func readError(resp *http.Response) error {
 	e := &Error{StatusCode: resp.StatusCode, RequestID: resp.Header.Get(headerRequestID), RetryAfter: retryAfter(resp)}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
@@ -94,17 +94,17 @@ func readError(resp *http.Response) error {
 		return e
 	}
 	e.Code = codeOf(resp.StatusCode)
-	e.Message = fmt.Sprintf("the server answered %s", resp.Status)
+	e.Message = fmt.Sprintf("the server returned %s", resp.Status)
 	if text := strings.TrimSpace(string(body)); text != "" && kind == "text/plain" {
 		e.Message += ": " + text
 	}
 	if e.StatusCode == http.StatusBadRequest && strings.Contains(string(body), "HTTP request to an HTTPS server") {
-		e.Hint = "the address needs https://"
+		e.Hint = "use an address that begins with https://"
 	}
 	return e
 }
 
-// codeOf is the code of an answer that carries none: a proxy's, perhaps.
+// codeOf returns the code of a response without one, such as that of a proxy.
 func codeOf(status int) string {
 	switch status {
 	case http.StatusUnauthorized:
@@ -128,13 +128,13 @@ func codeOf(status int) string {
 	return CodeInternal
 }
 
-// asError is the Error that err is or wraps; nil: none.
+// asError returns the Error that err is or wraps, or nil.
 func asError(err error) *Error {
 	e, _ := errors.AsType[*Error](err)
 	return e
 }
 
-// remarshal reads the details of an error as something more definite.
+// remarshal decodes the details of an error into a specific type.
 func remarshal(details map[string]any, out any) error {
 	text, err := json.Marshal(details)
 	if err != nil {

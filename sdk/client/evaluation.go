@@ -2,7 +2,7 @@ package client
 
 import "time"
 
-// Evaluation is the order to look at one job again, and what came of it.
+// Evaluation is a request to schedule one job, with its result.
 type Evaluation struct {
 	ID                   string
 	Priority             int
@@ -12,24 +12,24 @@ type Evaluation struct {
 	JobID                string
 	Status               string // pending, blocked, complete, failed or cancelled
 	StatusDescription    string
-	WaitUntil            *time.Time                   `json:",omitempty"` // before which it shall not run
-	NextEval             string                       `json:",omitempty"` // that this one made
-	PreviousEval         string                       `json:",omitempty"` // that made this one
-	BlockedEval          string                       `json:",omitempty"` // the blocked one that this one made
-	SupersededBy         string                       `json:",omitempty"` // the one that made this one needless
+	WaitUntil            *time.Time                   `json:",omitempty"` // it does not run before this time
+	NextEval             string                       `json:",omitempty"` // evaluation that this one created
+	PreviousEval         string                       `json:",omitempty"` // evaluation that created this one
+	BlockedEval          string                       `json:",omitempty"` // blocked evaluation that this one created
+	SupersededBy         string                       `json:",omitempty"` // evaluation that made this one unnecessary
 	RelatedEvals         []*EvaluationStub            `json:",omitempty"`
-	FailedTGAllocs       map[string]*AllocationMetric `json:",omitempty"` // by group: why instances were not placed
-	EscapedComputedClass bool                         `json:",omitempty"` // it reads single nodes' names
-	QueuedAllocations    map[string]int               `json:",omitempty"` // by group: instances still wanted
-	Attempts             int                          `json:",omitempty"` // how often no place was found since something was placed
-	SnapshotIndex        uint64                       // the state that was looked at when it blocked
+	FailedTGAllocs       map[string]*AllocationMetric `json:",omitempty"` // by group: reasons why instances were not placed
+	EscapedComputedClass bool                         `json:",omitempty"` // constraints match unique attributes of nodes
+	QueuedAllocations    map[string]int               `json:",omitempty"` // by group: desired instances that are not placed
+	Attempts             int                          `json:",omitempty"` // evaluations since the last placement
+	SnapshotIndex        uint64                       // index of the state at which it blocked
 	CreateIndex          uint64
 	ModifyIndex          uint64
 	CreateTime           int64 // Unix nanoseconds
 	ModifyTime           int64 // Unix nanoseconds
 }
 
-// EvaluationStub is an evaluation beside another.
+// EvaluationStub is an evaluation that is related to another.
 type EvaluationStub struct {
 	ID                string
 	Priority          int

@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// EventStreams is what happens; Client.Events makes one.
+// EventStreams holds the calls for event streams; see Client.Events.
 type EventStreams struct{ c *Client }
 
-// StreamOptions says which events, and from where on.
+// StreamOptions selects events and the start of a stream.
 type StreamOptions struct {
 	Namespace string   // "*": all; "": the client's
-	Topics    []string // TOPIC, or TOPIC:KEY; none: all
-	Index     uint64   // the first events are those after this index; 0: from now on
+	Topics    []string // TOPIC or TOPIC:KEY; empty: all
+	Index     uint64   // the stream starts after this index; 0: at the current one
 }
 
-// errStop ends a stream that the caller has had enough of.
+// errStop ends a stream at the caller's request.
 var errStop = errors.New("stop")
 
-// Stream calls each for the events of one index after another, until it
-// returns an error, which Stream returns, or ctx ends. A connection that breaks
-// is made again where it broke off, on another server if need be; nothing is
-// said twice. Where events are missing that are no longer kept, Events.Lost says
-// so.
+// Stream calls each for the events of one index after another, until each returns an
+// error, which Stream returns, or ctx ends. If a connection is lost, the stream
+// resumes at the same position, on another server if necessary; no event is repeated.
+// If events are missing because the server no longer retains them, Events.Lost is
+// set.
 func (s EventStreams) Stream(ctx context.Context, o *StreamOptions, each func(*Events) error) error {
-	at := &place{}
+	at := &streamPosition{}
 	if o != nil {
 		at.StreamOptions = *o
 	}
@@ -41,7 +41,7 @@ func (s EventStreams) Stream(ctx context.Context, o *StreamOptions, each func(*E
 	}
 	for attempt := 0; ; attempt++ {
 		at.connected = false
-		err := s.follow(ctx, at, each)
+		err := s.streamOnce(ctx, at, each)
 		if at.connected {
 			attempt = 0
 		}
@@ -60,26 +60,26 @@ func (s EventStreams) Stream(ctx context.Context, o *StreamOptions, each func(*E
 	}
 }
 
-// place is where a stream is.
-type place struct {
+// streamPosition is the position of a stream.
+type streamPosition struct {
 	StreamOptions
-	last      string // id of the last message
-	connected bool   // a server took the stream up
+	last      string // ID of the last message
+	connected bool   // a server has accepted the stream
 }
 
-// callerError is what each returned, so that it is not taken for the stream's.
+// callerError wraps the error of the callback, to distinguish it from the stream's.
 type callerError struct{ err error }
 
 func (e *callerError) Error() string { return e.err.Error() }
 
-// transient is whether a stream that ended by err is made again.
+// transient reports whether a stream that ended with err is resumed.
 func transient(err error) bool {
 	e := asError(err)
 	return e == nil || e.Code == CodeNoLeader || e.Code == CodeUnavailable || e.Code == CodeRateLimited
 }
 
-// follow is one connection's worth of a stream.
-func (s EventStreams) follow(ctx context.Context, o *place, each func(*Events) error) error {
+// streamOnce processes one connection of a stream.
+func (s EventStreams) streamOnce(ctx context.Context, o *streamPosition, each func(*Events) error) error {
 	r := s.c.call(http.MethodGet, "event", "stream")
 	r.header.Set("Accept", "text/event-stream")
 	r.namespace(o.Namespace)
@@ -116,15 +116,14 @@ func (s EventStreams) follow(ctx context.Context, o *place, each func(*Events) e
 	}
 }
 
-// frame is one message of a stream of server-sent events.
+// frame is one server-sent event.
 type frame struct {
 	id    string
 	event string
 	data  []byte
 }
 
-// read is the events that a message has; nil for what says nothing that we
-// know.
+// read returns the events of a message, or nil if its type is unknown.
 func (f *frame) read() (*Events, error) {
 	switch f.event {
 	case "events":
@@ -141,16 +140,16 @@ func (f *frame) read() (*Events, error) {
 	return nil, nil
 }
 
-// frames reads messages.
+// frames reads server-sent events.
 type frames struct{ r *bufio.Reader }
 
 func newReader(r io.Reader) *bufio.Reader { return bufio.NewReaderSize(r, 64<<10) }
 
-// maxFrame bounds one message, in bytes.
+// maxFrame is the maximum size of one message in bytes.
 const maxFrame = 64 << 20
 
-// next returns the next message that says something. Comments keep the
-// connection alive and are skipped.
+// next returns the next message with content. Comments, which keep the connection
+// alive, are skipped.
 func (f *frames) next() (*frame, error) {
 	out := &frame{}
 	for {
@@ -176,7 +175,7 @@ func (f *frames) next() (*frame, error) {
 				out.data = append(out.data, '\n')
 			}
 			if len(out.data)+len(value) > maxFrame {
-				return nil, errors.New("event stream: a message of more than 64 MiB")
+				return nil, errors.New("event stream: message larger than 64 MiB")
 			}
 			out.data = append(out.data, value...)
 		}
@@ -200,7 +199,7 @@ func (f *frames) line() (string, error) {
 	}
 }
 
-// Collect gathers events until enough says so or the timeout is over.
+// Collect gathers events until enough returns true or the timeout expires.
 func (s EventStreams) Collect(ctx context.Context, o *StreamOptions, timeout time.Duration, enough func([]Event) bool) ([]Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

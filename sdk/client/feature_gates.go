@@ -1,20 +1,20 @@
 package client
 
-// FeatureGates switch what bindings get of their priorities.
+// FeatureGates controls the effect of bindings' priorities.
 type FeatureGates struct {
-	PriorityBasedScheduling           *bool `json:",omitempty"` // they are queued by priority; absent: on
-	PriorityBasedPreemptiveScheduling *bool `json:",omitempty"` // they evict, not without the other; absent: on
-	StrictPriorityClasses             *bool `json:",omitempty"` // a class that is not there is refused; absent: off
+	PriorityBasedScheduling           *bool `json:",omitempty"` // bindings are queued by priority; absent: on
+	PriorityBasedPreemptiveScheduling *bool `json:",omitempty"` // bindings evict others; requires the gate above; absent: on
+	StrictPriorityClasses             *bool `json:",omitempty"` // bindings with an unknown class are rejected; absent: off
 }
 
-// FeatureGate is one of the gates, by its name.
+// FeatureGate is one of the gates, with its name.
 type FeatureGate struct {
 	Name    string
 	Default bool
-	Value   **bool // in the gates that it is of; nil there: the default
+	Value   **bool // points into the FeatureGates that it belongs to; nil there: the default
 }
 
-// On is whether the gate is on.
+// On reports whether the gate is on.
 func (g FeatureGate) On() bool {
 	if *g.Value == nil {
 		return g.Default
@@ -22,7 +22,7 @@ func (g FeatureGate) On() bool {
 	return **g.Value
 }
 
-// All lists the gates.
+// All returns the gates.
 func (g *FeatureGates) All() []FeatureGate {
 	return []FeatureGate{
 		{"PriorityBasedScheduling", true, &g.PriorityBasedScheduling},
@@ -31,7 +31,7 @@ func (g *FeatureGates) All() []FeatureGate {
 	}
 }
 
-// FeatureGateNames lists the names of the gates.
+// FeatureGateNames returns the names of the gates.
 func FeatureGateNames() (names []string) {
 	for _, gate := range new(FeatureGates).All() {
 		names = append(names, gate.Name)

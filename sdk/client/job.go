@@ -2,17 +2,17 @@ package client
 
 import "time"
 
-// Job is a wish: groups of equal instances that should run. What is absent has
-// the default that its comment gives.
+// Job is the specification of a job: groups of equal instances. If a field is absent,
+// it has the default that its comment gives.
 type Job struct {
 	ID          string
-	Name        string   `json:",omitempty"` // for people; default: the id
+	Name        string   `json:",omitempty"` // for display; default: the ID
 	Namespace   string   `json:",omitempty"` // default: default
-	Region      string   `json:",omitempty"` // carried for Nomad's clients; one cluster is one region
+	Region      string   `json:",omitempty"` // accepted for Nomad's clients; one cluster is one region
 	Type        string   `json:",omitempty"` // service, batch, system or sysbatch; default: service
-	Priority    *int     `json:",omitempty"` // default: that of the class, else 50
-	AllAtOnce   bool     `json:",omitempty"` // gang: all groups are placed, or none is
-	Datacenters []string `json:",omitempty"` // default: all; "*" is all as well
+	Priority    *int     `json:",omitempty"` // default: the priority of the class, or 50
+	AllAtOnce   bool     `json:",omitempty"` // gang: either all groups are placed, or none
+	Datacenters []string `json:",omitempty"` // default: all; "*" means all as well
 
 	Constraints []*Constraint `json:",omitempty"` // of every group
 	Affinities  []*Affinity   `json:",omitempty"` // of every group
@@ -20,31 +20,31 @@ type Job struct {
 	TaskGroups  []*TaskGroup
 	Meta        map[string]string `json:",omitempty"`
 
-	PriorityClass    string `json:",omitempty"` // the class that gives the priority
+	PriorityClass    string `json:",omitempty"` // class that defines the priority
 	PreemptionPolicy string `json:",omitempty"` // PreemptLowerPriority or Never; default: the class's
 	Preemptible      *bool  `json:",omitempty"` // false: never a victim; default: true
-	Policy           string `json:",omitempty"` // names the policy for this job's placements; default: the scheduler's
+	Policy           string `json:",omitempty"` // name of the policy for this job's placements; default: the scheduler's
 
-	Toleration     *PreemptionToleration `json:",omitempty"` // who is spared from whom, and for how long; default: nobody
-	DisruptionMode string                `json:",omitempty"` // single (default) or all: as a victim, one allocation or the whole job goes
+	Toleration     *PreemptionToleration `json:",omitempty"` // protection from preemption; default: none
+	DisruptionMode string                `json:",omitempty"` // single (default) or all: whether one allocation or the whole job is evicted
 
 	// Set by the server.
 
 	Stop              bool   `json:",omitempty"`
 	Status            string `json:",omitempty"` // pending, running or dead
 	StatusDescription string `json:",omitempty"`
-	Version           uint64 // raised by every change of the specification
+	Version           uint64 // incremented by every change of the specification
 	SubmitTime        int64  `json:",omitempty"` // Unix nanoseconds
 	CreateIndex       uint64
 	ModifyIndex       uint64
 	JobModifyIndex    uint64 // raised by every change of the specification
 }
 
-// PreemptionToleration says from whom, and for how long, a job's allocations
-// are spared.
+// PreemptionToleration protects a job's allocations from some preemptors, or for some
+// time.
 type PreemptionToleration struct {
-	MinPreemptorPriority *int          `json:",omitempty"` // who is below it evicts nothing of the job; default: priorities alone decide
-	MinRuntime           time.Duration `json:",omitempty"` // ns; an allocation is spared until it has run so long
+	MinPreemptorPriority *int          `json:",omitempty"` // preemptors below it evict no allocation of the job; default: only priorities count
+	MinRuntime           time.Duration `json:",omitempty"` // ns; an allocation is protected until it has run this long
 }
 
 // TaskGroup is a set of equal instances of a job.
@@ -61,61 +61,61 @@ type TaskGroup struct {
 	Migrate       *MigrateStrategy   `json:",omitempty"`
 	Meta          map[string]string  `json:",omitempty"`
 
-	// Disconnect says what becomes of instances while their node is silent; default: they
-	// are lost, and placed elsewhere, once it is declared down.
+	// Disconnect defines the handling of instances while their node is disconnected.
+	// By default they are lost and replaced once the node is declared down.
 	Disconnect *DisconnectStrategy `json:",omitempty"`
 
-	// Resources are what an instance needs beyond what its tasks name, in the
-	// engine's units: cpu in millicores, memory and disk in MiB, network in
-	// Mbit/s, any other name in whole units.
+	// Resources are the resources of an instance beyond those of its tasks, in the
+	// engine's units: cpu in millicores, memory and disk in MiB, network in Mbit/s,
+	// any other name in whole units.
 	Resources   map[string]int64   `json:",omitempty"`
 	Devices     []*RequestedDevice `json:",omitempty"` // of the group as a whole
-	Labels      map[string]string  `json:",omitempty"` // what other groups select it by
+	Labels      map[string]string  `json:",omitempty"` // selected by the label terms of other groups
 	Colocate    []*LabelTerm       `json:",omitempty"` // place only where such allocations run
 	Separate    []*LabelTerm       `json:",omitempty"` // place only where no such allocations run
 	Tolerations []*Toleration      `json:",omitempty"` // of nodes' taints
-	Duration    time.Duration      `json:",omitempty"` // ns an instance runs once started; 0: for ever
+	Duration    time.Duration      `json:",omitempty"` // ns that an instance runs once started; 0: without end
 	Checkpoint  time.Duration      `json:",omitempty"` // ns; an eviction loses the work since the last multiple; 0: all of it
-	Annotations map[string]float64 `json:",omitempty"` // numbers that policies read
+	Annotations map[string]float64 `json:",omitempty"` // numeric values that policies read
 }
 
-// DisconnectStrategy keeps a group's instances while their node is silent: it was
-// declared down because its heartbeats stopped, and may still run them. Their
+// DisconnectStrategy retains a group's instances while their node is disconnected: it
+// was declared down because its heartbeats stopped, but may still run them. Their
 // ClientStatus is unknown until it returns.
 type DisconnectStrategy struct {
-	LostAfter *time.Duration `json:",omitempty"` // ns since the node was declared down after which they are lost; default: they are kept until it returns
-	Replace   *bool          `json:",omitempty"` // others run in their places meanwhile, and stop when the node returns; default: true
-	Reconcile string         `json:",omitempty"` // keep_original: those of the node that returns go on; others of Nomad's words are refused
+	LostAfter *time.Duration `json:",omitempty"` // ns after the node was declared down at which they are lost; default: they are retained until it returns
+	Replace   *bool          `json:",omitempty"` // replacements run meanwhile, and stop when the node returns; default: true
+	Reconcile string         `json:",omitempty"` // keep_original: the instances of the returning node continue; Nomad's other values are rejected
 }
 
-// Toleration lets a group go to nodes with a taint, and stay there.
+// Toleration allows a group to be placed on nodes with a taint, and to remain there.
 type Toleration struct {
 	Key      string `json:",omitempty"` // absent, with Exists: every taint
 	Operator string `json:",omitempty"` // Equal (default) or Exists
 	Value    string `json:",omitempty"` // of Equal
 	Effect   string `json:",omitempty"` // NoSchedule, PreferNoSchedule or NoExecute; default: every one
-	// For is how long an allocation stays once the node has the taint, ns, of effect
-	// NoExecute; default: for ever.
+	// For is how long an allocation remains once the node has a taint of effect
+	// NoExecute, in ns; default: without end.
 	For time.Duration `json:",omitempty"`
 }
 
-// Task is what an agent runs.
+// Task is a process of an instance. The node's agent runs it.
 type Task struct {
 	Name        string
 	Driver      string            `json:",omitempty"` // exec or sim
 	User        string            `json:",omitempty"`
-	Config      map[string]any    `json:",omitempty"` // what the driver reads
+	Config      map[string]any    `json:",omitempty"` // options of the driver
 	Env         map[string]string `json:",omitempty"`
 	Resources   *Resources        `json:",omitempty"`
-	Constraints []*Constraint     `json:",omitempty"` // joined to the group's
-	Affinities  []*Affinity       `json:",omitempty"` // joined to the group's
+	Constraints []*Constraint     `json:",omitempty"` // added to the group's
+	Affinities  []*Affinity       `json:",omitempty"` // added to the group's
 	KillTimeout *time.Duration    `json:",omitempty"` // ns from the signal to the kill; default: 5 s
 	KillSignal  string            `json:",omitempty"` // default: SIGTERM
-	Leader      bool              `json:",omitempty"` // when it ends, the group's other tasks are stopped
+	Leader      bool              `json:",omitempty"` // the group's other tasks are stopped when it ends
 	Meta        map[string]string `json:",omitempty"`
 }
 
-// Resources is a task's share of what its group needs.
+// Resources holds the resources that a task requests.
 type Resources struct {
 	CPU      *int               `json:",omitempty"` // millicores (Nomad: MHz); default: 100
 	MemoryMB *int               `json:",omitempty"` // MiB; default: 300
@@ -125,9 +125,9 @@ type Resources struct {
 	Other    map[string]int64   `json:",omitempty"` // any other resource by name, in whole units
 }
 
-// NetworkResource asks for host ports and bandwidth.
+// NetworkResource requests host ports and bandwidth.
 type NetworkResource struct {
-	Mode          string `json:",omitempty"` // carried for Nomad's clients
+	Mode          string `json:",omitempty"` // accepted for Nomad's clients
 	MBits         *int   `json:",omitempty"` // Mbit/s
 	ReservedPorts []Port `json:",omitempty"`
 	DynamicPorts  []Port `json:",omitempty"`
@@ -137,11 +137,11 @@ type NetworkResource struct {
 type Port struct {
 	Label       string
 	Value       int    `json:",omitempty"` // the host port
-	To          int    `json:",omitempty"` // carried for Nomad's clients
-	HostNetwork string `json:",omitempty"` // carried for Nomad's clients
+	To          int    `json:",omitempty"` // accepted for Nomad's clients
+	HostNetwork string `json:",omitempty"` // accepted for Nomad's clients
 }
 
-// RequestedDevice asks for instances of one device group.
+// RequestedDevice requests instances of one device group.
 type RequestedDevice struct {
 	Name        string        // type, vendor/type or vendor/type/model
 	Count       *uint64       `json:",omitempty"` // default: 1
@@ -153,13 +153,13 @@ type EphemeralDisk struct {
 	SizeMB *int `json:",omitempty"` // MiB
 }
 
-// MigrateStrategy bounds how many of a group's instances are evicted by one
-// plan before the policy counts it as a cost.
+// MigrateStrategy limits how many of a group's instances one plan evicts before the
+// policy counts further evictions as a cost.
 type MigrateStrategy struct {
 	MaxParallel *int `json:",omitempty"` // default: 1; 0: unlimited
 }
 
-// Constraint must hold for a node to be considered. LTarget is an attribute,
+// Constraint must hold on a node for it to be feasible. LTarget is an attribute,
 // plain (zone) or in Nomad's form (${attr.zone}).
 type Constraint struct {
 	LTarget string `json:",omitempty"`
@@ -167,7 +167,7 @@ type Constraint struct {
 	Operand string `json:",omitempty"` // = != < <= > >= in notin regexp version is_set is_not_set distinct_hosts distinct_property
 }
 
-// Affinity is a constraint that is wished for.
+// Affinity is a preferred constraint.
 type Affinity struct {
 	LTarget string `json:",omitempty"`
 	RTarget string `json:",omitempty"`
@@ -175,15 +175,15 @@ type Affinity struct {
 	Weight  *int   `json:",omitempty"` // -100 to 100; default: 50
 }
 
-// Spread asks for instances to be distributed over the values of an attribute.
+// Spread requests that instances are distributed over the values of an attribute.
 type Spread struct {
 	Attribute    string          `json:",omitempty"`
 	Weight       *int            `json:",omitempty"` // 1 to 100; default: 50
 	SpreadTarget []*SpreadTarget `json:",omitempty"` // absent: even
-	MaxSkew      int             `json:",omitempty"` // 0: soft; else the counts of two values differ by at most this
+	MaxSkew      int             `json:",omitempty"` // 0: soft; otherwise the maximum difference between the counts of two values
 }
 
-// SpreadTarget is the share of one value.
+// SpreadTarget is the desired share of one value.
 type SpreadTarget struct {
 	Value   string
 	Percent int
@@ -226,77 +226,78 @@ type JobSummary struct {
 	ModifyIndex uint64
 }
 
-// TaskGroupSummary counts a group's allocations by what has become of them.
+// TaskGroupSummary counts a group's allocations by status.
 type TaskGroupSummary struct {
-	Queued   int // wanted and not placed
+	Queued   int // desired and not placed
 	Complete int
 	Failed   int
 	Running  int
 	Starting int
 	Lost     int
-	Unknown  int // kept for a node that is silent
+	Unknown  int // retained for a disconnected node
 	Evicted  int // victims of preemption
 }
 
-// JobRegisterRequest asks for a job to run.
+// JobRegisterRequest registers a job.
 type JobRegisterRequest struct {
 	Job *Job
 
-	// EnforceIndex makes the request fail with conflict unless the job's
-	// JobModifyIndex is the one given; 0: the job must not exist.
+	// EnforceIndex makes the request fail with a conflict if the job's
+	// JobModifyIndex differs from the one below; 0 means that the job must not
+	// exist.
 	EnforceIndex   bool   `json:",omitempty"`
 	JobModifyIndex uint64 `json:",omitempty"`
-	// PlanToken carries out what a plan of the same job proposed, without
+	// PlanToken commits the plan of the same job that it identifies, without
 	// scheduling again.
 	PlanToken string `json:",omitempty"`
 }
 
-// JobRegisterResponse says what registering a job came to.
+// JobRegisterResponse is the result of registering a job.
 type JobRegisterResponse struct {
 	EvalID          string
 	EvalCreateIndex uint64
 	JobModifyIndex  uint64
 	Index           uint64
-	Warnings        string   // one a line, for Nomad's clients
-	WarningList     []string `json:",omitempty"` // what was carried but is not acted upon
-	Replayed        bool     `json:",omitempty"` // the idempotency key had done this before
+	Warnings        string   // one per line, for Nomad's clients
+	WarningList     []string `json:",omitempty"` // accepted fields that have no effect
+	Replayed        bool     `json:",omitempty"` // a request with the same idempotency key was processed before
 }
 
-// JobStopResponse says what stopping or evaluating a job came to.
+// JobStopResponse is the result of stopping or evaluating a job.
 type JobStopResponse = JobRegisterResponse
 
-// JobPlanRequest asks what registering a job would do.
+// JobPlanRequest requests a dry run of registering a job.
 type JobPlanRequest struct {
 	Job  *Job
 	Diff bool `json:",omitempty"` // accepted for Nomad's clients; changes are always listed
 }
 
-// JobPlanResponse is a plan that was made and not carried out.
+// JobPlanResponse is a plan that was computed and not committed.
 type JobPlanResponse struct {
 	JobModifyIndex uint64
 	Annotations    *PlanAnnotations
 	FailedTGAllocs map[string]*AllocationMetric `json:",omitempty"` // by group
 	Warnings       string
 
-	PlanToken string // carries the plan out: Jobs().Run; "" where there is nothing to do
+	PlanToken string // commits the plan with Jobs().Run; "" if the plan is empty
 	Expires   time.Time
-	Index     uint64            // the state that was planned on
-	NewJob    bool              // no such job is registered
+	Index     uint64            // index of the state that the plan is based on
+	NewJob    bool              // the job is not registered yet
 	NewSpec   bool              // the specification differs from the registered one
 	Place     []*AllocationStub `json:",omitempty"`
 	Update    []*AllocationStub `json:",omitempty"` // in place
 	Stop      []*AllocationStub `json:",omitempty"`
-	Unplaced  map[string]int    `json:",omitempty"` // by group: instances without a place
+	Unplaced  map[string]int    `json:",omitempty"` // by group: instances that cannot be placed
 	Policies  []string          `json:",omitempty"` // versions of the policies that chose victims
 }
 
-// PlanAnnotations adds a plan up, in Nomad's form.
+// PlanAnnotations summarises a plan, in Nomad's form.
 type PlanAnnotations struct {
 	DesiredTGUpdates map[string]*DesiredUpdates // by group
 	PreemptedAllocs  []*AllocationStub
 }
 
-// DesiredUpdates counts what a plan does to a group.
+// DesiredUpdates counts a plan's changes to a group.
 type DesiredUpdates struct {
 	Ignore            uint64
 	Place             uint64
@@ -307,12 +308,12 @@ type DesiredUpdates struct {
 	Preemptions       uint64
 }
 
-// JobValidateRequest asks whether a job would be taken.
+// JobValidateRequest requests the validation of a job.
 type JobValidateRequest struct {
 	Job *Job
 }
 
-// JobValidateResponse lists everything that is wrong with a job.
+// JobValidateResponse lists every problem of a job.
 type JobValidateResponse struct {
 	DriverConfigValidated bool
 	ValidationErrors      []string
@@ -320,11 +321,11 @@ type JobValidateResponse struct {
 	Warnings              string
 }
 
-// JobsParseRequest turns a job file into a job.
+// JobsParseRequest requests the conversion of a job file.
 type JobsParseRequest struct {
 	JobHCL       string // the text: HCL, YAML or JSON
-	Name         string `json:",omitempty"` // the file's name, for messages and for its form; default: job.hcl
-	Canonicalize bool   `json:",omitempty"` // fill the defaults in
+	Name         string `json:",omitempty"` // the file's name, for messages and for its format; default: job.hcl
+	Canonicalize bool   `json:",omitempty"` // fill in defaults
 }
 
 // JobVersionsResponse lists a job's versions, the newest first.

@@ -6,14 +6,14 @@ import (
 	"strconv"
 )
 
-// Jobs is what can be done with jobs; Client.Jobs makes one.
+// Jobs holds the calls for jobs; see Client.Jobs.
 type Jobs struct{ c *Client }
 
-// RegisterOptions are those of Register and Run.
+// RegisterOptions holds the options of Register and Run.
 type RegisterOptions struct {
 	WriteOptions
-	// Check makes it fail with conflict unless the job's JobModifyIndex is this;
-	// 0: the job must not exist. nil: no check.
+	// Check makes the call fail with a conflict if the job's JobModifyIndex differs
+	// from it; 0 means that the job must not exist. nil: no check.
 	Check *uint64
 }
 
@@ -28,44 +28,44 @@ func (o *RegisterOptions) request(job *Job, token string) (*WriteOptions, *JobRe
 	return &o.WriteOptions, req
 }
 
-// StopOptions are those of Stop.
+// StopOptions holds the options of Stop.
 type StopOptions struct {
 	WriteOptions
-	Purge bool // forget the job as well, once nothing of it runs
+	Purge bool // delete the job as well, once none of its allocations runs
 }
 
-// Register asks for a job to run, or for a registered one to change.
+// Register registers a job, or a new version of it.
 func (j Jobs) Register(ctx context.Context, job *Job, o *RegisterOptions) (*JobRegisterResponse, error) {
 	return j.Run(ctx, job, "", o)
 }
 
-// Run carries out the plan of the job that the token stands for, without
-// scheduling again. It fails with conflict when the plan no longer holds.
+// Run commits the plan of the job that the token identifies, without scheduling
+// again. It returns a conflict if the plan is outdated.
 func (j Jobs) Run(ctx context.Context, job *Job, token string, o *RegisterOptions) (*JobRegisterResponse, error) {
 	w, req := o.request(job, token)
 	out := &JobRegisterResponse{}
 	return out, j.c.write(ctx, http.MethodPost, w, true, req, out, "jobs")
 }
 
-// Plan says what registering the job would do, and does not do it.
+// Plan returns the changes that registering the job would make. It changes nothing.
 func (j Jobs) Plan(ctx context.Context, job *Job, w *WriteOptions) (*JobPlanResponse, error) {
 	out := &JobPlanResponse{}
 	return out, j.c.write(ctx, http.MethodPost, w, true, &JobPlanRequest{Job: job}, out, "job", job.ID, "plan")
 }
 
-// Validate lists everything that is wrong with a job.
+// Validate returns every problem of a job.
 func (j Jobs) Validate(ctx context.Context, job *Job) (*JobValidateResponse, error) {
 	out := &JobValidateResponse{}
 	return out, j.c.write(ctx, http.MethodPost, nil, true, &JobValidateRequest{Job: job}, out, "validate", "job")
 }
 
-// Parse turns a job file into a job.
+// Parse converts a job file into a job.
 func (j Jobs) Parse(ctx context.Context, req *JobsParseRequest) (*Job, error) {
 	out := &Job{}
 	return out, j.c.write(ctx, http.MethodPost, nil, true, req, out, "jobs", "parse")
 }
 
-// Stop ends a job.
+// Stop stops a job.
 func (j Jobs) Stop(ctx context.Context, id string, o *StopOptions) (*JobStopResponse, error) {
 	r := j.c.call(http.MethodDelete, "job", id)
 	if o != nil {
@@ -77,7 +77,7 @@ func (j Jobs) Stop(ctx context.Context, id string, o *StopOptions) (*JobStopResp
 	return out, err
 }
 
-// Evaluate has the scheduler look at a job again.
+// Evaluate creates a new evaluation of a job.
 func (j Jobs) Evaluate(ctx context.Context, id string, w *WriteOptions) (*JobStopResponse, error) {
 	out := &JobStopResponse{}
 	return out, j.c.write(ctx, http.MethodPost, w, false, nil, out, "job", id, "evaluate")
@@ -96,7 +96,7 @@ func (j Jobs) Get(ctx context.Context, id string, q *QueryOptions) (*Job, *Query
 	return out, meta, err
 }
 
-// Summary counts a job's allocations.
+// Summary returns the counts of a job's allocations.
 func (j Jobs) Summary(ctx context.Context, id string, q *QueryOptions) (*JobSummary, *QueryMeta, error) {
 	out := &JobSummary{}
 	meta, err := j.c.get(ctx, q, out, "job", id, "summary")

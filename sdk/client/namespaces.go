@@ -2,17 +2,16 @@ package client
 
 import "context"
 
-// Namespace is a part of what there is, in which names are its own. Nobody makes
-// one: it is there with the first thing in it, and gone with the last.
+// Namespace is a scope of names. It exists implicitly while it holds an object.
 type Namespace struct {
 	Name                    string
-	Jobs, Bindings, Budgets int // how many it has
+	Jobs, Bindings, Budgets int // numbers of its objects
 }
 
-// Namespaces is what can be done with namespaces; Client.Namespaces makes one.
+// Namespaces holds the calls for namespaces; see Client.Namespaces.
 type Namespaces struct{ c *Client }
 
-// List lists the namespaces that have something in them, ascending by name.
+// List lists the namespaces that hold an object, ascending by name.
 func (n Namespaces) List(ctx context.Context, q *QueryOptions) (list []*Namespace, meta *QueryMeta, err error) {
 	meta, err = n.c.get(ctx, q, &list, "namespaces")
 	return list, meta, err

@@ -12,20 +12,20 @@ type Node struct {
 	Attributes map[string]string `json:",omitempty"`
 	Meta       map[string]string `json:",omitempty"`
 
-	// Capacity is what the node has and ReservedCapacity what is never offered of
-	// it: cpu in millicores, memory and disk in MiB, network in Mbit/s, any other
-	// name in whole units.
+	// Capacity is the node's capacity and ReservedCapacity the part of it that is not
+	// offered: cpu in millicores, memory and disk in MiB, network in Mbit/s, any
+	// other name in whole units.
 	Capacity         map[string]int64
 	ReservedCapacity map[string]int64 `json:",omitempty"`
-	ReservedPorts    []uint16         `json:",omitempty"` // host ports that the host itself has taken
+	ReservedPorts    []uint16         `json:",omitempty"` // host ports that the host itself uses
 	Devices          []NodeDevice     `json:",omitempty"`
-	Taints           []Taint          `json:",omitempty"` // keep groups off that do not tolerate them
+	Taints           []Taint          `json:",omitempty"` // repel groups that do not tolerate them
 
 	// Set by the server.
 
 	NodeResources         *NodeResources         `json:",omitempty"` // Capacity in Nomad's form
 	ReservedResources     *NodeReservedResources `json:",omitempty"` // ReservedCapacity in Nomad's form
-	Drain                 bool                   // what runs here shall move away
+	Drain                 bool                   // its allocations are moved to other nodes
 	SchedulingEligibility string                 `json:",omitempty"` // eligible or ineligible
 	Status                string                 `json:",omitempty"` // ready or down
 	StatusDescription     string                 `json:",omitempty"`
@@ -40,7 +40,7 @@ type NodeStub struct {
 	Address               string
 	Datacenter            string
 	NodeClass             string
-	Attributes            map[string]string `json:",omitempty"` // asked for with os=true, as of Nomad
+	Attributes            map[string]string `json:",omitempty"` // only with the parameter os=true, as in Nomad
 	Capacity              map[string]int64
 	ReservedCapacity      map[string]int64 `json:",omitempty"`
 	Devices               []NodeDevice     `json:",omitempty"`
@@ -55,24 +55,24 @@ type NodeStub struct {
 	ModifyIndex           uint64
 }
 
-// NodeDevice is one group of equal devices on a node.
+// NodeDevice is one group of identical devices on a node.
 type NodeDevice struct {
 	ID         string // vendor/type/model
 	Count      int
 	Attributes map[string]string `json:",omitempty"`
 }
 
-// Taint keeps groups off a node that do not tolerate it. What runs there already
-// stays, unless the effect is NoExecute. A node has one of a key and effect.
+// Taint repels groups that do not tolerate it. Running allocations remain, unless the
+// effect is NoExecute. A node has at most one taint per key and effect.
 type Taint struct {
 	Key    string
 	Value  string `json:",omitempty"`
-	Effect string // NoSchedule; PreferNoSchedule: elsewhere where there is room; NoExecute: what runs there leaves
-	Set    bool   `json:",omitempty"` // by an operator; else the node declares it
-	Since  int64  `json:",omitempty"` // of NoExecute, Unix ns: when the node got it; set by the server
+	Effect string // NoSchedule; PreferNoSchedule: other nodes are preferred; NoExecute: running allocations are evicted
+	Set    bool   `json:",omitempty"` // set by an operator; otherwise declared by the node
+	Since  int64  `json:",omitempty"` // for NoExecute, Unix ns at which the node got it; set by the server
 }
 
-// String is key=value:effect, as Kubernetes writes it.
+// String returns key=value:effect, as Kubernetes writes it.
 func (t Taint) String() string {
 	if t.Value == "" {
 		return t.Key + ":" + t.Effect
@@ -80,11 +80,11 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// NodeUpdateTaintsRequest changes the taints that operators set on a node: first
-// some are taken away, then others set.
+// NodeUpdateTaintsRequest changes the taints that operators set on a node: those of
+// Untaint are removed first, then those of Taint are set.
 type NodeUpdateTaintsRequest struct {
 	NodeID  string  `json:",omitempty"`
-	Untaint []Taint `json:",omitempty"` // by key and effect; without an effect: of every one
+	Untaint []Taint `json:",omitempty"` // by key and effect; without an effect, all effects of the key
 	Taint   []Taint `json:",omitempty"`
 }
 
@@ -95,22 +95,22 @@ type NodeResources struct {
 	Disk   NodeDiskResources
 }
 
-// NodeCPUResources is a node's processors.
+// NodeCPUResources holds a node's processors.
 type NodeCPUResources struct {
 	CpuShares int64
 }
 
-// NodeMemoryResources is a node's memory.
+// NodeMemoryResources holds a node's memory.
 type NodeMemoryResources struct {
 	MemoryMB int64
 }
 
-// NodeDiskResources is a node's disk.
+// NodeDiskResources holds a node's disk.
 type NodeDiskResources struct {
 	DiskMB int64
 }
 
-// NodeReservedResources is what of a node is never offered, in Nomad's form.
+// NodeReservedResources is a node's ReservedCapacity in Nomad's form.
 type NodeReservedResources struct {
 	Cpu    NodeCPUResources
 	Memory NodeMemoryResources
@@ -120,56 +120,56 @@ type NodeReservedResources struct {
 // NodeUpdateDrainRequest starts or ends a node's drain.
 type NodeUpdateDrainRequest struct {
 	NodeID       string     `json:",omitempty"`
-	DrainSpec    *DrainSpec // null: the drain ends
-	MarkEligible bool       `json:",omitempty"` // with the end of a drain: take work again
+	DrainSpec    *DrainSpec // null ends the drain
+	MarkEligible bool       `json:",omitempty"` // when the drain ends: make the node eligible
 }
 
-// DrainSpec is how a node is drained.
+// DrainSpec holds the options of a drain.
 type DrainSpec struct {
-	Deadline         time.Duration `json:",omitempty"` // ns; carried for Nomad's clients: allocations move at once
-	IgnoreSystemJobs bool          `json:",omitempty"` // carried for Nomad's clients
+	Deadline         time.Duration `json:",omitempty"` // ns; accepted for Nomad's clients: allocations move at once
+	IgnoreSystemJobs bool          `json:",omitempty"` // accepted for Nomad's clients
 }
 
-// NodeUpdateEligibilityRequest says whether a node takes new work.
+// NodeUpdateEligibilityRequest sets whether a node accepts new allocations.
 type NodeUpdateEligibilityRequest struct {
 	NodeID      string `json:",omitempty"`
 	Eligibility string // eligible or ineligible
 }
 
-// NodeUpdateResponse says what changing a node came to.
+// NodeUpdateResponse is the result of changing a node.
 type NodeUpdateResponse struct {
 	NodeModifyIndex uint64
 	EvalCreateIndex uint64
 	Index           uint64
 }
 
-// NodeRegisterRequest is an agent's first word.
+// NodeRegisterRequest registers a node. Its agent sends it.
 type NodeRegisterRequest struct {
 	Node   *Node
-	Secret string // the node's own; what is said of the node later must carry it
+	Secret string // the node's secret; later requests of the agent must carry it
 }
 
-// NodeLease is how long the server waits for the next heartbeat.
+// NodeLease is the time until which the server expects the next heartbeat.
 type NodeLease struct {
 	Index        uint64
 	HeartbeatTTL time.Duration // ns
 }
 
-// AllocUpdate is what a node says of one allocation.
+// AllocUpdate is a node's report on one allocation.
 type AllocUpdate struct {
 	AllocID      string
 	ClientStatus string // pending, running, complete or failed
 	Description  string `json:",omitempty"`
-	EvictedBy    string `json:",omitempty"` // pressure: the node evicted it by itself, under memory pressure
-	StartTime    int64  `json:",omitempty"` // Unix nanoseconds at which it started to work
+	EvictedBy    string `json:",omitempty"` // pressure: the node evicted it because of memory pressure
+	StartTime    int64  `json:",omitempty"` // Unix nanoseconds at which it started
 }
 
-// AllocUpdateRequest is what a node says of its allocations.
+// AllocUpdateRequest holds a node's reports on its allocations.
 type AllocUpdateRequest struct {
 	Updates []AllocUpdate
 }
 
-// IndexResponse is the index at which a write is visible.
+// IndexResponse holds the index at which a write is visible.
 type IndexResponse struct {
 	Index uint64
 }

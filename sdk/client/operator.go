@@ -8,20 +8,20 @@ import (
 	"strconv"
 )
 
-// Operator is what keeps a cluster well; Client.Operator makes one.
+// Operator holds the calls for operators; see Client.Operator.
 type Operator struct{ c *Client }
 
-// BrokerPause stops handing out evaluations; they are kept.
+// BrokerPause stops the delivery of evaluations; they remain queued.
 func (o Operator) BrokerPause(ctx context.Context) (*BrokerStatus, error) {
 	return o.broker(ctx, http.MethodPut, "pause")
 }
 
-// BrokerResume hands evaluations out again.
+// BrokerResume resumes the delivery of evaluations.
 func (o Operator) BrokerResume(ctx context.Context) (*BrokerStatus, error) {
 	return o.broker(ctx, http.MethodPut, "resume")
 }
 
-// BrokerStatus counts what the broker holds.
+// BrokerStatus returns the counts of queued evaluations.
 func (o Operator) BrokerStatus(ctx context.Context) (*BrokerStatus, error) {
 	return o.broker(ctx, http.MethodGet, "status")
 }
@@ -31,15 +31,15 @@ func (o Operator) broker(ctx context.Context, method, verb string) (*BrokerStatu
 	return out, o.c.write(ctx, method, nil, false, nil, out, "operator", "broker", verb)
 }
 
-// RaftStatus says how replication stands on the server that answers.
+// RaftStatus returns the replication status of the responding server.
 func (o Operator) RaftStatus(ctx context.Context) (*RaftStatus, error) {
 	out := &RaftStatus{}
 	_, err := o.c.get(ctx, nil, out, "operator", "raft", "status")
 	return out, err
 }
 
-// RaftStatusWithHash is RaftStatus with a hash over the server's state, which costs it
-// a walk over everything.
+// RaftStatusWithHash is RaftStatus with a hash of the server's state. The server
+// walks its whole state to compute it.
 func (o Operator) RaftStatusWithHash(ctx context.Context) (*RaftStatus, error) {
 	r := o.c.call(http.MethodGet, "operator", "raft", "status")
 	r.query.Set("hash", "true")
@@ -48,14 +48,14 @@ func (o Operator) RaftStatusWithHash(ctx context.Context) (*RaftStatus, error) {
 	return out, err
 }
 
-// RaftConfiguration says who the cluster's servers are.
+// RaftConfiguration returns the servers of the cluster.
 func (o Operator) RaftConfiguration(ctx context.Context) (*RaftConfiguration, error) {
 	out := &RaftConfiguration{}
 	_, err := o.c.get(ctx, nil, out, "operator", "raft", "configuration")
 	return out, err
 }
 
-// TransferLeadership has another server lead.
+// TransferLeadership transfers leadership to another server.
 func (o Operator) TransferLeadership(ctx context.Context) error {
 	return o.c.write(ctx, http.MethodPut, nil, false, nil, nil, "operator", "raft", "transfer-leadership")
 }
@@ -71,12 +71,12 @@ func (o Operator) SnapshotSave(ctx context.Context, w io.Writer) error {
 	defer func() { drain(resp.Body); _ = resp.Body.Close() }()
 	n, err := io.Copy(w, resp.Body)
 	if err == nil && resp.Trailer.Get(headerComplete) != "true" {
-		err = &Error{Code: CodeUnavailable, Message: "the snapshot broke off after " + strconv.FormatInt(n, 10) + " bytes", Hint: "save it again; what was written is of no use"}
+		err = &Error{Code: CodeUnavailable, Message: "the snapshot was truncated after " + strconv.FormatInt(n, 10) + " bytes", Hint: "save it again; the incomplete file cannot be restored"}
 	}
 	return err
 }
 
-// headerComplete ends the answer to SnapshotSave: the snapshot is whole.
+// headerComplete is the trailer that marks a complete snapshot.
 const headerComplete = "X-Cede-Complete"
 
 // SnapshotRestore replaces the whole state by a snapshot.
@@ -87,7 +87,7 @@ func (o Operator) SnapshotRestore(ctx context.Context, from io.Reader) error {
 	return err
 }
 
-// GC collects garbage now; with force, whatever is finished, however new.
+// GC collects garbage now. With force, it removes every finished object, regardless of age.
 func (o Operator) GC(ctx context.Context, force bool) (*GCResponse, error) {
 	r := o.c.call(http.MethodPut, "system", "gc")
 	r.query.Set("force", strconv.FormatBool(force))
@@ -96,13 +96,13 @@ func (o Operator) GC(ctx context.Context, force bool) (*GCResponse, error) {
 	return out, err
 }
 
-// Reload has the server read its configuration again.
+// Reload makes the server reload its configuration.
 func (o Operator) Reload(ctx context.Context) (*ReloadResponse, error) {
 	out := &ReloadResponse{}
 	return out, o.c.write(ctx, http.MethodPut, nil, false, nil, out, "agent", "reload")
 }
 
-// Bootstrap makes the first token, which may do everything. It works once.
+// Bootstrap creates the first token, which has all permissions. It succeeds once.
 func (o Operator) Bootstrap(ctx context.Context) (*Token, error) {
 	out := &Token{}
 	return out, o.c.write(ctx, http.MethodPut, nil, false, nil, out, "acl", "bootstrap")
@@ -121,36 +121,35 @@ func (o Operator) TokenSelf(ctx context.Context) (*Token, error) {
 	return out, err
 }
 
-// Token returns a token, without its secret. The accessor may be any prefix that
-// is unique.
+// Token returns a token, without its secret. The accessor may be any unique prefix.
 func (o Operator) Token(ctx context.Context, accessor string) (*Token, error) {
 	out := &Token{}
 	_, err := o.c.get(ctx, nil, out, "acl", "token", accessor)
 	return out, err
 }
 
-// TokenCreate makes a token; its secret is shown this once.
+// TokenCreate creates a token. Only this response holds its secret.
 func (o Operator) TokenCreate(ctx context.Context, req *TokenCreateRequest) (*Token, error) {
 	out := &Token{}
 	return out, o.c.write(ctx, http.MethodPut, nil, false, req, out, "acl", "token")
 }
 
-// TokenDelete forgets a token; whoever holds it is refused from then on.
+// TokenDelete deletes a token. Requests with it are rejected from then on.
 func (o Operator) TokenDelete(ctx context.Context, accessor string) error {
 	return o.c.write(ctx, http.MethodDelete, nil, false, nil, nil, "acl", "token", accessor)
 }
 
-// Decisions lists what policies decided on the server that answers, the newest
+// Decisions lists the recorded decisions of policies on the responding server, newest
 // first.
 func (o Operator) Decisions(ctx context.Context, q *QueryOptions) (list []*PolicyDecision, meta *QueryMeta, err error) {
 	meta, err = o.c.get(ctx, q, &list, "decisions")
 	return list, meta, err
 }
 
-// Status is how a server does; Client.Status makes one.
+// Status holds the calls for the status of servers; see Client.Status.
 type Status struct{ c *Client }
 
-// Leader is the address of the leader; "" while there is none.
+// Leader returns the address of the leader, or "" if there is none.
 func (s Status) Leader(ctx context.Context) (string, error) {
 	var out string
 	_, err := s.c.get(ctx, nil, &out, "status", "leader")
@@ -171,15 +170,15 @@ func (s Status) Members(ctx context.Context) (*Members, error) {
 	return out, err
 }
 
-// Self is what the process that answers says of itself.
+// Self returns the description of the responding process.
 func (s Status) Self(ctx context.Context) (*AgentSelf, error) {
 	out := &AgentSelf{}
 	_, err := s.c.get(ctx, nil, out, "agent", "self")
 	return out, err
 }
 
-// Health asks whether the server can do its work. A server that cannot is no
-// error: OK is false, and Checks say why.
+// Health returns the health of the server. If it is unhealthy, OK is false, Checks
+// give the reasons, and the error is nil.
 func (s Status) Health(ctx context.Context) (*Health, error) {
 	r := s.c.call(http.MethodGet)
 	r.path, r.query = "/readyz", url.Values{"verbose": {"true"}}

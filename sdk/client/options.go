@@ -10,32 +10,31 @@ import (
 	"time"
 )
 
-// QueryOptions narrows and times a read. A nil *QueryOptions is the zero one.
+// QueryOptions holds the options of a read. A nil *QueryOptions means no options.
 type QueryOptions struct {
 	Namespace  string        // "*": all; "": the client's
 	Prefix     string        // of ids
-	Index      uint64        // with Wait: answer once the state is newer than this
-	Wait       time.Duration // how long to wait for that at most; 0 with Index: the server's default (5 m)
-	PerPage    int           // at most this many; 0: all
-	NextToken  string        // of the page before
-	Stale      bool          // any server answers from what it has
-	Consistent bool          // the leader makes sure that it still leads first
+	Index      uint64        // with Wait: respond once the state is newer than this index
+	Wait       time.Duration // maximum time to wait; 0 with Index: the server's default (5 m)
+	PerPage    int           // maximum number of results; 0: all
+	NextToken  string        // from the preceding page
+	Stale      bool          // any server responds from its own state
+	Consistent bool          // the leader verifies that it still leads first
 	Params     url.Values    // further parameters
 }
 
-// WriteOptions says for whom, and how often, a write is made. A nil
-// *WriteOptions is the zero one.
+// WriteOptions holds the options of a write. A nil *WriteOptions means no options.
 type WriteOptions struct {
 	Namespace      string // "": the client's
-	IdempotencyKey string // the same key does the same thing once; where writes may be repeated and it is "": a random one
+	IdempotencyKey string // writes with the same key are processed once; if it is "" and the write may be repeated, a random key is used
 }
 
-// QueryMeta is what a read says of the state that it read.
+// QueryMeta describes the state that a read returned.
 type QueryMeta struct {
 	LastIndex   uint64        // for the next blocking query's Index
-	LastContact time.Duration // since the server last heard the leader
+	LastContact time.Duration // time since the server's last contact with the leader
 	KnownLeader bool
-	NextToken   string // of the next page; "": this was the last
+	NextToken   string // of the next page; "" on the last page
 	RequestID   string
 }
 
@@ -50,7 +49,7 @@ const (
 	headerIdempotency = "Idempotency-Key"
 )
 
-// serversWait is how long a server waits for a newer state unless it is told.
+// serversWait is the server's default for Wait.
 const serversWait = 5 * time.Minute
 
 func (q *QueryOptions) apply(r *request) {
@@ -79,7 +78,7 @@ func (q *QueryOptions) apply(r *request) {
 	maps.Copy(r.query, q.Params)
 }
 
-// of is the options for something that may name its namespace itself.
+// of returns the options with the namespace of an object that may carry one.
 func (w *WriteOptions) of(namespace string) *WriteOptions {
 	var options WriteOptions
 	if w != nil {
@@ -109,8 +108,8 @@ func readMeta(resp *http.Response) *QueryMeta {
 	return m
 }
 
-// AllPages calls get for one page after another, until there is no next one or
-// get fails.
+// AllPages calls get for one page after another, until there is no next page or get
+// returns an error.
 func AllPages(ctx context.Context, q *QueryOptions, get func(context.Context, *QueryOptions) (*QueryMeta, error)) error {
 	page := QueryOptions{}
 	if q != nil {

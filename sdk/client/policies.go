@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// MaxModule is the size of the largest module that servers take, in bytes.
+// MaxModule is the maximum size of a module in bytes.
 const MaxModule = 8 << 20
 
-// The parts of a load's body.
+// The parts of the body of a load request.
 const (
 	partRequest   = "request"
 	partManifest  = "manifest"
@@ -23,14 +23,14 @@ const (
 	partSignature = "signature"
 )
 
-// Policies is what can be done with policies; Client.Policies makes one.
+// Policies holds the calls for policies; see Client.Policies.
 type Policies struct{ c *Client }
 
-// Load brings a version of a policy to every server. Nothing is decided by it
-// until it is activated.
+// Load loads a version of a policy on every server. It makes no decisions until it is
+// activated.
 func (p Policies) Load(ctx context.Context, load *PolicyLoad) (*PolicyVersion, error) {
 	if len(load.Module) > MaxModule {
-		return nil, &Error{Code: CodeTooLarge, Message: fmt.Sprintf("the module has %d bytes: at most %d are taken", len(load.Module), MaxModule)}
+		return nil, &Error{Code: CodeTooLarge, Message: fmt.Sprintf("the module has %d bytes, the maximum is %d", len(load.Module), MaxModule)}
 	}
 	r := p.c.call(http.MethodPost, "policies")
 	if load.Wait > 0 {
@@ -42,11 +42,11 @@ func (p Policies) Load(ctx context.Context, load *PolicyLoad) (*PolicyVersion, e
 	r.stream, r.contentType = reader, form.FormDataContentType()
 	out := &PolicyVersion{}
 	_, err := r.do(ctx, out)
-	_ = reader.Close() // so that the writer ends, whatever the server read
+	_ = reader.Close() // ends the writer, even if the server did not read the whole body
 	return out, err
 }
 
-// writeLoad writes the body of a load; it travels in chunks.
+// writeLoad writes the body of a load request, which is sent in chunks.
 func writeLoad(form *multipart.Writer, load *PolicyLoad) error {
 	request, err := json.Marshal(load)
 	if err != nil {
@@ -91,42 +91,42 @@ func (p Policies) Status(ctx context.Context, name string, q *QueryOptions) (*Po
 	return out, meta, err
 }
 
-// Shadow runs a version on live decisions: what it would have done otherwise
-// is recorded, and nothing applied. The version "" ends that.
+// Shadow runs a version on live decisions: differences from the active version are
+// recorded and not applied. The version "" ends the shadow run.
 func (p Policies) Shadow(ctx context.Context, name, version string) (*PolicyStatus, error) {
 	return p.change(ctx, name, version, "shadow")
 }
 
-// Activate lets a version decide, once every server has checked it.
+// Activate makes a version decide, once every server has checked it.
 func (p Policies) Activate(ctx context.Context, name, version string) (*PolicyStatus, error) {
 	return p.change(ctx, name, version, "activate")
 }
 
-// Try is Activate for a while: the version is rolled back after it, unless it is
-// activated again before.
+// Try is Activate for a limited time: the version is rolled back after it, unless it
+// is activated again before.
 func (p Policies) Try(ctx context.Context, name, version string, trial time.Duration) (*PolicyStatus, error) {
 	out := &PolicyStatus{}
 	return out, p.c.write(ctx, http.MethodPut, nil, false, &PolicyVersionRequest{Version: version, For: trial}, out, "policy", name, "activate")
 }
 
-// Reset lets a version be activated again that was taken out of service because
-// of its faults; "": every one of the policy.
+// Reset allows the activation of a version that was disabled because of its faults;
+// "" means every version of the policy.
 func (p Policies) Reset(ctx context.Context, name, version string) (*PolicyStatus, error) {
 	return p.change(ctx, name, version, "reset")
 }
 
-// Rollback lets the version decide that decided before.
+// Rollback activates the previously active version.
 func (p Policies) Rollback(ctx context.Context, name string) (*PolicyStatus, error) {
 	return p.change(ctx, name, "", "rollback")
 }
 
-// Unload forgets a version that neither decides nor is shadowed.
+// Unload removes a version that is neither active nor a shadow.
 func (p Policies) Unload(ctx context.Context, name, version string) (*PolicyStatus, error) {
 	return p.change(ctx, name, version, "unload")
 }
 
-// Differences lists what the shadow of a policy would have done otherwise, on
-// the server that answers, the newest first.
+// Differences lists the decisions in which a policy's shadow differed, on the
+// responding server, newest first.
 func (p Policies) Differences(ctx context.Context, name string, q *QueryOptions) (list []*PolicyDifference, meta *QueryMeta, err error) {
 	meta, err = p.c.get(ctx, q, &list, "policy", name, "differences")
 	return list, meta, err

@@ -5,30 +5,30 @@ import (
 	"net/http"
 )
 
-// JoinResponse says through how many members a server joined a pool.
+// JoinResponse is the result of joining a pool.
 type JoinResponse struct {
 	Joined int // members that were reached
 }
 
-// KeyringRequest names a key of gossip: base64 of 16, 24 or 32 bytes.
+// KeyringRequest holds a gossip key: base64 of 16, 24 or 32 bytes.
 type KeyringRequest struct {
 	Key string
 }
 
-// KeyringResponse is what every server of the pool says of its keys.
+// KeyringResponse holds the keyring of every server of the pool.
 type KeyringResponse struct {
 	Servers []*ServerKeys
 }
 
-// ServerKeys is the keys of gossip of one server, as digests: keys are not told.
+// ServerKeys holds the gossip keys of one server, as digests: keys are not disclosed.
 type ServerKeys struct {
 	Server string
-	Keys   []string // the one that seals first
-	Error  string   `json:",omitempty"` // why the server did not do what was asked
+	Keys   []string // the first one encrypts
+	Error  string   `json:",omitempty"` // reason why the server did not apply the request
 }
 
-// Join has the server that answers join the pool of the servers that gossip at
-// these addresses.
+// Join makes the responding server join the pool of the servers at these gossip
+// addresses.
 func (o Operator) Join(ctx context.Context, addresses ...string) (*JoinResponse, error) {
 	r := o.c.call(http.MethodPut, "agent", "join")
 	for _, a := range addresses {
@@ -39,12 +39,12 @@ func (o Operator) Join(ctx context.Context, addresses ...string) (*JoinResponse,
 	return out, err
 }
 
-// Leave has the server that answers leave its pool for good, and stop.
+// Leave makes the responding server leave its pool permanently and stop.
 func (o Operator) Leave(ctx context.Context) error {
 	return o.c.write(ctx, http.MethodPut, nil, false, nil, nil, "agent", "leave")
 }
 
-// RemovePeer removes a server from replication that will not come back.
+// RemovePeer removes a lost server from replication.
 func (o Operator) RemovePeer(ctx context.Context, serverID string) error {
 	r := o.c.call(http.MethodDelete, "operator", "raft", "peer")
 	r.query.Set("id", serverID)
@@ -52,24 +52,24 @@ func (o Operator) RemovePeer(ctx context.Context, serverID string) error {
 	return err
 }
 
-// Keyring lists the keys that gossip is sealed with, of every server.
+// Keyring returns the gossip keys of every server.
 func (o Operator) Keyring(ctx context.Context) (*KeyringResponse, error) {
 	out := &KeyringResponse{}
 	_, err := o.c.get(ctx, nil, out, "operator", "keyring")
 	return out, err
 }
 
-// KeyInstall has every server open what a key seals.
+// KeyInstall adds a key to every server's keyring, for decryption.
 func (o Operator) KeyInstall(ctx context.Context, key string) (*KeyringResponse, error) {
 	return o.key(ctx, http.MethodPut, "install", key)
 }
 
-// KeyUse has every server seal with a key that is installed.
+// KeyUse makes every server encrypt with a key that is installed.
 func (o Operator) KeyUse(ctx context.Context, key string) (*KeyringResponse, error) {
 	return o.key(ctx, http.MethodPut, "use", key)
 }
 
-// KeyRemove has every server forget a key that seals no more.
+// KeyRemove removes a key that no longer encrypts from every server's keyring.
 func (o Operator) KeyRemove(ctx context.Context, key string) (*KeyringResponse, error) {
 	return o.key(ctx, http.MethodPut, "remove", key)
 }

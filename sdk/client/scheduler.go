@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Scheduler is the configuration of scheduling; Client.Scheduler makes one.
+// Scheduler holds the calls for the scheduler configuration; see Client.Scheduler.
 type Scheduler struct{ c *Client }
 
 // Get returns the configuration.
@@ -16,8 +16,8 @@ func (s Scheduler) Get(ctx context.Context, q *QueryOptions) (*SchedulerConfigur
 	return out.SchedulerConfig, meta, err
 }
 
-// Set writes the configuration; what is nil in it goes back to its default. With
-// check it is written only while its ModifyIndex is that; otherwise Updated is false.
+// Set writes the configuration; a nil field returns to its default. With check, it is
+// written only if its ModifyIndex equals check; otherwise Updated is false.
 func (s Scheduler) Set(ctx context.Context, conf *SchedulerConfiguration, check *uint64) (*SchedulerSetConfigurationResponse, error) {
 	r, err := s.c.call(http.MethodPut, "scheduler", "configuration").json(wholeConfiguration(conf))
 	if err != nil {
@@ -31,8 +31,8 @@ func (s Scheduler) Set(ctx context.Context, conf *SchedulerConfiguration, check 
 	return out, err
 }
 
-// wholeConfiguration is a configuration that says what is nil, too: what is not
-// said at all stays as it is.
+// wholeConfiguration returns a configuration that encodes nil fields as null, because
+// the server leaves absent fields unchanged.
 func wholeConfiguration(c *SchedulerConfiguration) any {
 	type gates struct {
 		PriorityBasedScheduling           *bool
@@ -48,8 +48,7 @@ func wholeConfiguration(c *SchedulerConfiguration) any {
 	}{c, c.PriorityDelta, c.Coalescing, c.Shedding, gates(c.FeatureGates)}
 }
 
-// PriorityClasses is what can be done with priority classes;
-// Client.PriorityClasses makes one.
+// PriorityClasses holds the calls for priority classes; see Client.PriorityClasses.
 type PriorityClasses struct{ c *Client }
 
 // List lists priority classes, ascending by name.
@@ -65,13 +64,13 @@ func (p PriorityClasses) Get(ctx context.Context, name string, q *QueryOptions) 
 	return out, meta, err
 }
 
-// Put makes or changes a priority class.
+// Put creates or changes a priority class.
 func (p PriorityClasses) Put(ctx context.Context, class *PriorityClass) (*IndexResponse, error) {
 	out := &IndexResponse{}
 	return out, p.c.write(ctx, http.MethodPut, nil, true, class, out, "priority-class", class.Name)
 }
 
-// Delete forgets a priority class; jobs keep the priority that it gave them.
+// Delete deletes a priority class. Jobs keep the priority that it defined.
 func (p PriorityClasses) Delete(ctx context.Context, name string) (*IndexResponse, error) {
 	out := &IndexResponse{}
 	return out, p.c.write(ctx, http.MethodDelete, nil, false, nil, out, "priority-class", name)

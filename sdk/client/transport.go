@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// request is one thing to ask, as often as it takes.
+// request is one HTTP request, with all its attempts.
 type request struct {
 	c           *Client
 	method      string
@@ -24,15 +24,15 @@ type request struct {
 	query       url.Values
 	header      http.Header
 	body        []byte
-	stream      io.Reader     // instead of body; such a request is sent once
-	repeatable  bool          // sending it twice does no harm
-	prompt      bool          // whoever does not begin to answer in time is passed over
-	wait        time.Duration // how long the server is asked to wait before it answers
+	stream      io.Reader     // used instead of body; such a request is sent once
+	repeatable  bool          // sending it twice is safe
+	prompt      bool          // if a server does not respond in time, the next is tried
+	wait        time.Duration // how long the server may wait before it responds
 	contentType string
 }
 
-// call starts a request. The parts of the path are escaped, so that an id may
-// hold a slash.
+// call returns a request. The parts of the path are escaped, so that an ID may
+// contain a slash.
 func (c *Client) call(method string, parts ...string) *request {
 	r := &request{c: c, method: method, path: "/v1", query: url.Values{}, header: http.Header{}, repeatable: method == http.MethodGet}
 	for _, p := range parts {
@@ -45,7 +45,7 @@ func (c *Client) call(method string, parts ...string) *request {
 	return r
 }
 
-// freshness is how new the state must be that is read; the last word counts.
+// freshness sets the required consistency of a read; the last call counts.
 func (r *request) freshness(stale, consistent bool) {
 	for _, way := range []struct {
 		name string
@@ -69,7 +69,7 @@ func (r *request) namespace(ns string) {
 	}
 }
 
-// json gives the request a body.
+// json sets the body.
 func (r *request) json(v any) (*request, error) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *request) json(v any) (*request, error) {
 	return r, nil
 }
 
-// once makes a write repeatable: servers do the same key's work once.
+// once makes a write repeatable: servers process each idempotency key once.
 func (r *request) once() *request {
 	if r.header.Get(headerIdempotency) == "" {
 		var key [16]byte
@@ -90,7 +90,7 @@ func (r *request) once() *request {
 	return r
 }
 
-// exchange sends in, a pointer to what JSON is made of, and reads the answer into out.
+// exchange sends in as JSON and decodes the response into out.
 func (r *request) exchange(ctx context.Context, in, out any) error {
 	r, err := r.json(in)
 	if err != nil {
@@ -100,8 +100,8 @@ func (r *request) exchange(ctx context.Context, in, out any) error {
 	return err
 }
 
-// do sends the request, again where that is harmless and of use, and decodes
-// the answer into out, unless out is nil.
+// do sends the request, repeats it if that is safe and useful, and decodes the
+// response into out, unless out is nil.
 func (r *request) do(ctx context.Context, out any) (*QueryMeta, error) {
 	r.prompt = true
 	resp, err := r.send(ctx)
@@ -114,16 +114,16 @@ func (r *request) do(ctx context.Context, out any) (*QueryMeta, error) {
 		return meta, nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return meta, fmt.Errorf("%s %s: the server's answer: %w", r.method, r.path, err)
+		return meta, fmt.Errorf("%s %s: invalid response of the server: %w", r.method, r.path, err)
 	}
 	return meta, nil
 }
 
-// send returns a response of success; its body is the caller's to close.
+// send returns a successful response. The caller must close its body.
 func (r *request) send(ctx context.Context) (*http.Response, error) {
-	r.c.reach(ctx)
+	r.c.findResponsive(ctx)
 	first := r.c.preferred.Load()
-	var electing time.Time // since when servers know no leader; zero: they do
+	var electing time.Time // since when no server has a leader; zero: there is one
 	for attempt := 0; ; attempt++ {
 		list := *r.c.addresses.Load()
 		at := (first + uint32(attempt)) % uint32(len(list))
@@ -133,7 +133,7 @@ func (r *request) send(ctx context.Context) (*http.Response, error) {
 			return resp, nil
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			// It may sleep: whoever asks next begins with another one.
+			// The server may hang: the next request starts with another one.
 			r.c.preferred.CompareAndSwap(at, (at+1)%uint32(len(list)))
 		}
 		if electing.IsZero() && HasCode(err, CodeNoLeader) {
@@ -150,17 +150,18 @@ func (r *request) send(ctx context.Context) (*http.Response, error) {
 }
 
 const (
-	// electionPatience is for how long a request is repeated at least, unless the caller
-	// says how often, once a server knew no leader: mostly there is one within a second.
+	// electionPatience is the minimum time for which a request is repeated if no
+	// server has a leader, unless the caller sets Retries. An election usually takes
+	// less than a second.
 	electionPatience = 3 * time.Second
-	// defaultSilence is how long one of several servers may take to begin its answer.
+	// defaultSilence is the default of Config.Silence.
 	defaultSilence = 10 * time.Second
-	// electionDelay is the longest pause meanwhile.
+	// electionDelay is the longest delay between attempts during an election.
 	electionDelay = 200 * time.Millisecond
 )
 
-// again is whether to repeat the request after err, and after how long. electing is
-// since when servers know no leader.
+// again reports whether the request is repeated after err, and after which delay.
+// electing is the time since which no server has had a leader.
 func (r *request) again(ctx context.Context, err error, attempt int, electing time.Time) (time.Duration, bool) {
 	most := r.c.attempts()
 	if !r.repeatable || r.stream != nil || most == 0 || ctx.Err() != nil {
@@ -170,11 +171,11 @@ func (r *request) again(ctx context.Context, err error, attempt int, electing ti
 	delay := r.c.backoff(attempt)
 	if !electing.IsZero() {
 		delay = min(delay, electionDelay)
-		more = more || time.Since(electing) < r.c.patience
+		more = more || time.Since(electing) < r.c.electionPatience
 	}
 	e := asError(err)
 	switch {
-	case e == nil: // nobody answered: the next one may
+	case e == nil: // no response: the next server may respond
 		if attempt < len(*r.c.addresses.Load())-1 {
 			delay = 0
 		}
@@ -187,7 +188,7 @@ func (r *request) again(ctx context.Context, err error, attempt int, electing ti
 	return 0, false
 }
 
-// attempts is how many further ones are made: each server gets its turn.
+// attempts returns the number of further attempts: at least one per server.
 func (c *Client) attempts() int {
 	if c.retries == 0 {
 		return 0
@@ -195,8 +196,8 @@ func (c *Client) attempts() int {
 	return max(c.retries, len(*c.addresses.Load())-1)
 }
 
-// backoff doubles with each attempt, up to 5 s; half of it is chance, so that
-// many clients do not come back at once.
+// backoff returns the delay before an attempt. It doubles with each attempt, up to 5
+// s; half of it is random, so that clients do not retry simultaneously.
 func (c *Client) backoff(attempt int) time.Duration {
 	d := min(c.retryDelay<<min(attempt, 10), 5*time.Second)
 	return d/2 + mathrand.N(d/2+1)
@@ -246,7 +247,7 @@ func (r *request) sendOnce(ctx context.Context, address string) (*http.Response,
 			return nil, ctx.Err()
 		}
 		if u, ok := errors.AsType[*url.Error](err); ok {
-			err = u.Err // the URL is named below
+			err = u.Err // the URL is part of the message below
 		}
 		return nil, &UnreachableError{Address: address, Err: err}
 	}
@@ -260,11 +261,11 @@ func (r *request) sendOnce(ctx context.Context, address string) (*http.Response,
 	return resp, nil
 }
 
-// errSilent is why a server that does not answer is passed over.
-var errSilent = errors.New("it does not answer in time")
+// errSilent is returned if a server does not respond in time.
+var errSilent = errors.New("no response in time")
 
-// answered sends one attempt. Where another server could be asked instead, it waits
-// no longer for the first of the answer than Config.Silence.
+// answered sends one attempt. If another server could be tried instead, it waits for
+// the start of the response no longer than Config.Silence.
 func (r *request) answered(req *http.Request) (*http.Response, error) {
 	if !r.prompt || !r.repeatable || r.c.silence <= 0 || len(*r.c.addresses.Load()) < 2 {
 		return r.c.http.Do(req)
@@ -280,27 +281,26 @@ func (r *request) answered(req *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, err
 	}
-	resp.Body = &endedBody{ReadCloser: resp.Body, end: func() { cancel(nil) }}
+	resp.Body = &closeHookBody{ReadCloser: resp.Body, end: func() { cancel(nil) }}
 	return resp, nil
 }
 
-// endedBody is a body with something to do when it is closed.
-type endedBody struct {
+// closeHookBody is a body that calls a function when it is closed.
+type closeHookBody struct {
 	io.ReadCloser
 
 	end func()
 }
 
-func (b *endedBody) Close() error {
+func (b *closeHookBody) Close() error {
 	defer b.end()
 	return b.ReadCloser.Close()
 }
 
-// drain empties a small rest of a body, so that its connection can be used
-// again.
+// drain reads a small rest of a body, so that its connection can be reused.
 func drain(body io.Reader) { _, _ = io.CopyN(io.Discard, body, 64<<10) }
 
-// retryAfter is how long a response asks to wait.
+// retryAfter returns the delay that a response requests.
 func retryAfter(resp *http.Response) time.Duration {
 	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
 	if err != nil || seconds < 0 {
@@ -309,15 +309,15 @@ func retryAfter(resp *http.Response) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// get asks for something that can be read by queries.
+// get sends a read with query options.
 func (c *Client) get(ctx context.Context, q *QueryOptions, out any, parts ...string) (*QueryMeta, error) {
 	r := c.call(http.MethodGet, parts...)
 	q.apply(r)
 	return r.do(ctx, out)
 }
 
-// write sends in, which may be nil, and decodes the answer into out, which may
-// be nil. Where the server knows idempotency keys, once makes one.
+// write sends in, which may be nil, and decodes the response into out, which may be
+// nil. If the server supports idempotency keys for the operation, once sets one.
 func (c *Client) write(ctx context.Context, method string, w *WriteOptions, once bool, in, out any, parts ...string) error {
 	r := c.call(method, parts...)
 	w.apply(r)

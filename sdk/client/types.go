@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// PolicyVersion is a policy's module and configuration: what is loaded,
-// shadowed and activated.
+// PolicyVersion is a policy's module with a configuration. Versions are loaded and activated.
 type PolicyVersion struct {
 	ID          string // sha256: over the digest and the canonical configuration
 	Name        string
@@ -21,11 +20,11 @@ type PolicyVersion struct {
 	CreateIndex uint64
 	ModifyIndex uint64
 	Checks      map[string]PolicyCheck `json:",omitempty"` // by server
-	// Awaited is why servers have not checked it that must, by server; absent: all have.
+	// Awaited holds, by server, the reason why a required check is missing; absent: none is.
 	Awaited map[string]string `json:",omitempty"`
 }
 
-// PolicyCheck is what one server found of a version.
+// PolicyCheck is one server's check of a version.
 type PolicyCheck struct {
 	OK    bool
 	Error string `json:",omitempty"`
@@ -35,39 +34,38 @@ type PolicyCheck struct {
 // PolicyStub is a policy in a list.
 type PolicyStub struct {
 	Name        string
-	Builtin     bool              `json:",omitempty"` // one of this name is linked in, and decides where no version does
+	Builtin     bool              `json:",omitempty"` // a built-in policy of this name exists and decides if no version is active
 	Active      string            `json:",omitempty"` // version id
-	Previous    string            `json:",omitempty"` // version id that rollback returns to
+	Previous    string            `json:",omitempty"` // ID of the version that a rollback activates
 	Shadow      string            `json:",omitempty"` // version id
-	Tripped     map[string]string `json:",omitempty"` // version id to why it was taken out of service
-	Until       int64             `json:",omitempty"` // Unix nanoseconds at which an activation on trial is rolled back
-	LastTrial   *PolicyTrial      `json:",omitempty"` // the trial that ended last; absent: none did
-	Versions    int               // that are loaded
+	Tripped     map[string]string `json:",omitempty"` // version ID to the reason why it was disabled
+	Until       int64             `json:",omitempty"` // Unix nanoseconds at which a trial is rolled back
+	LastTrial   *PolicyTrial      `json:",omitempty"` // the most recent completed trial; absent: there is none
+	Versions    int               // number of loaded versions
 	ModifyIndex uint64
 }
 
-// PolicyTrial is how an activation on trial ended.
+// PolicyTrial is the result of an activation for a limited time.
 type PolicyTrial struct {
 	Version string
 	Ended   string // expired, confirmed, rolled back, replaced, out of service or unloaded
 	Time    int64  // Unix nanoseconds
 }
 
-// PolicyStatus is a policy, as the cluster has it and as it does on the server
-// that answers.
+// PolicyStatus is a policy in the cluster, with its state on the responding server.
 type PolicyStatus struct {
 	PolicyStub
-	Loaded    []*PolicyVersion  `json:",omitempty"` // every version, the newest first
-	Here      *PolicyHere       `json:",omitempty"` // what decides on the server that answers; absent: nothing
-	Ready     []string          `json:",omitempty"` // versions that this server has opened, by id
-	Refused   map[string]string `json:",omitempty"` // version id to why this server could not open it
+	Loaded    []*PolicyVersion  `json:",omitempty"` // every version, newest first
+	Here      *PolicyHere       `json:",omitempty"` // the deciding version on the responding server; absent: none
+	Ready     []string          `json:",omitempty"` // IDs of versions that this server has opened
+	Refused   map[string]string `json:",omitempty"` // version ID to the reason why this server could not open it
 	ShadowRun *PolicyShadowRun  `json:",omitempty"` // absent: there is none
-	Decisions []*PolicyDecision `json:",omitempty"` // of this server, the newest first
-	Lost      int64             `json:",omitempty"` // records that were not written, of all policies
+	Decisions []*PolicyDecision `json:",omitempty"` // of this server, newest first
+	Lost      int64             `json:",omitempty"` // records that were not written, over all policies
 }
 
-// PolicyHere is what decides under a name on one server, with counts since it
-// was opened there.
+// PolicyHere is the version that decides under a name on one server, with counts
+// since it was opened there.
 type PolicyHere struct {
 	Version   string
 	Digest    string
@@ -75,22 +73,22 @@ type PolicyHere struct {
 	Calls     int64
 	Faults    int64
 	Fallbacks int64  // evaluations in which default decided instead
-	Open      string `json:",omitempty"` // why it is not asked at present
+	Open      string `json:",omitempty"` // reason why it is currently not called
 }
 
-// PolicyShadowRun is how a version does that decides beside the active one.
+// PolicyShadowRun holds the results of a version that runs as a shadow of the active one.
 type PolicyShadowRun struct {
 	Version     string
 	Since       int64 // Unix nanoseconds
-	Decisions   int64 // that were compared: the sum of the next three
+	Decisions   int64 // compared decisions: the sum of the next three
 	Agreed      int64
 	Differed    int64
-	Failed      int64               // the version was at fault
-	Skipped     int64               // not compared: it was busy
-	Differences []*PolicyDifference `json:",omitempty"` // the newest first
+	Failed      int64               // faults of the shadow
+	Skipped     int64               // not compared because the shadow was busy
+	Differences []*PolicyDifference `json:",omitempty"` // newest first
 }
 
-// PolicyDecision is what a policy decided for one evaluation.
+// PolicyDecision is the recorded decision of a policy for one evaluation.
 type PolicyDecision struct {
 	Time      int64 // Unix nanoseconds
 	Index     uint64
@@ -105,7 +103,7 @@ type PolicyDecision struct {
 	Fault     string      `json:",omitempty"`
 }
 
-// PolicyUse adds up the calls of one hook of one version in a decision.
+// PolicyUse sums the calls of one hook of one version in a decision.
 type PolicyUse struct {
 	Policy   string
 	Version  string
@@ -114,36 +112,36 @@ type PolicyUse struct {
 	Calls    int
 	Options  int
 	Rows     int
-	Fuel     uint64        `json:",omitempty"` // absent where nobody counts
+	Fuel     uint64        `json:",omitempty"` // absent if fuel is not metered
 	Duration time.Duration // ns
 }
 
-// PolicyLoad is a version to load: exactly one of Module, Builtin and
-// Executable names what it is made of.
+// PolicyLoad describes a version to load. Exactly one of Module, Builtin and
+// Executable is set.
 type PolicyLoad struct {
-	Name       string          `json:",omitempty"` // default: that of the manifest
+	Name       string          `json:",omitempty"` // default: the name in the manifest
 	Builtin    string          `json:",omitempty"` // name of a built-in policy
 	Executable string          `json:",omitempty"` // name in the servers' allow-list
 	Config     json.RawMessage `json:",omitempty"`
 	Grants     []string        `json:",omitempty"`
 	OnFault    string          `json:",omitempty"` // deny or default
 
-	Module    []byte `json:"-"` // WebAssembly, at most 8 MiB; travels beside
-	Manifest  []byte `json:"-"` // policy.yaml of the bundle that the module came in; travels beside
-	Signature []byte `json:"-"` // policy.yaml.sig of that bundle; travels beside
+	Module    []byte `json:"-"` // WebAssembly, at most 8 MiB; a part of its own in the body
+	Manifest  []byte `json:"-"` // policy.yaml of the module's bundle; a part of its own in the body
+	Signature []byte `json:"-"` // policy.yaml.sig of that bundle; a part of its own in the body
 
-	// Wait is for how long at most the servers' checks are waited for; those that are
-	// missing then are in Awaited. 0: until the server's own limit (10 m).
+	// Wait is the maximum time to wait for the servers' checks; those that are
+	// missing after it are in Awaited. 0: the server's own limit (10 m).
 	Wait time.Duration `json:"-"`
 }
 
-// PolicyVersionRequest names a version of a policy.
+// PolicyVersionRequest identifies a version of a policy.
 type PolicyVersionRequest struct {
-	Version string        `json:",omitempty"` // id, or a prefix of it that is unique
-	For     time.Duration `json:",omitempty"` // ns; with activate: roll back after this unless it is activated again
+	Version string        `json:",omitempty"` // ID, or a unique prefix of it
+	For     time.Duration `json:",omitempty"` // ns; with activate: roll back after this time unless it is activated again
 }
 
-// PolicyDifference is a decision that a shadow would have made otherwise.
+// PolicyDifference is a decision in which a shadow differed.
 type PolicyDifference struct {
 	Time      int64 // Unix nanoseconds
 	Index     uint64
@@ -155,14 +153,14 @@ type PolicyDifference struct {
 	Shadow    PolicyChoice
 }
 
-// PolicyChoice is what one side of a comparison decides for an evaluation.
+// PolicyChoice is the decision of one side of a comparison for an evaluation.
 type PolicyChoice struct {
 	Version  string
 	Places   []string      `json:",omitempty"` // allocations by name, each with its node: web.app[0]@n1
 	Victims  []string      `json:",omitempty"` // allocation ids
-	Why      string        `json:",omitempty"` // why something found no place; the fault of the policy
+	Why      string        `json:",omitempty"` // reason why an instance was not placed, or the policy's fault
 	Fault    bool          `json:",omitempty"`
-	Calls    int           // of the policy
+	Calls    int           // calls of the policy
 	Fuel     uint64        `json:",omitempty"`
 	Duration time.Duration // ns
 }
@@ -171,33 +169,33 @@ type PolicyChoice struct {
 type PriorityClass struct {
 	Name             string
 	Value            int
-	GlobalDefault    bool   `json:",omitempty"` // of jobs that name neither a class nor a priority
+	GlobalDefault    bool   `json:",omitempty"` // default for jobs without a class and without a priority
 	PreemptionPolicy string `json:",omitempty"` // PreemptLowerPriority (default) or Never
 	Description      string `json:",omitempty"`
 }
 
-// SchedulerConfiguration is what operators set for the whole cluster.
+// SchedulerConfiguration is the scheduler configuration of the whole cluster.
 type SchedulerConfiguration struct {
 	SchedulerAlgorithm string // binpack or spread
 	PreemptionConfig   PreemptionConfig
 	PauseEvalBroker    bool
 
-	PriorityDelta *int   `json:",omitempty"` // the base gap; absent: the policy's own
+	PriorityDelta *int   `json:",omitempty"` // base gap; absent: the policy's own
 	Policy        string `json:",omitempty"` // name of the active policy
 	OnFault       string `json:",omitempty"` // deny or default; absent: deny
 	Coalescing    *bool  `json:",omitempty"` // one evaluation per job and entry; absent: on
-	Shedding      *bool  `json:",omitempty"` // of a job's pending evaluations one is kept; absent: on
+	Shedding      *bool  `json:",omitempty"` // of a job's pending evaluations only one is retained; absent: on
 
 	FeatureGates FeatureGates `json:",omitzero"`
 
-	MemoryOversubscriptionEnabled bool // always false: carried for Nomad's clients
-	RejectJobRegistration         bool // always false: carried for Nomad's clients
+	MemoryOversubscriptionEnabled bool // always false: accepted for Nomad's clients
+	RejectJobRegistration         bool // always false: accepted for Nomad's clients
 
 	CreateIndex uint64
 	ModifyIndex uint64
 }
 
-// PreemptionConfig says for which job types anybody may be evicted.
+// PreemptionConfig enables preemption per type of job.
 type PreemptionConfig struct {
 	SystemSchedulerEnabled   bool
 	SysBatchSchedulerEnabled bool
@@ -206,73 +204,73 @@ type PreemptionConfig struct {
 	BindingSchedulerEnabled  bool
 }
 
-// SchedulerConfigurationResponse carries the configuration as Nomad does.
+// SchedulerConfigurationResponse holds the configuration in Nomad's form.
 type SchedulerConfigurationResponse struct {
 	SchedulerConfig *SchedulerConfiguration
 	Index           uint64
 }
 
-// SchedulerSetConfigurationResponse says whether the configuration was written.
+// SchedulerSetConfigurationResponse is the result of writing the configuration.
 type SchedulerSetConfigurationResponse struct {
-	Updated bool // false: the index to check no longer held
+	Updated bool // false: the index to check was outdated
 	Index   uint64
 }
 
-// Event is one thing that happened, from the log of the cluster.
+// Event is one event from the log of the cluster.
 type Event struct {
 	Index      uint64
 	Time       int64  // Unix nanoseconds
 	Topic      string // Job, Evaluation, Allocation, Node, Policy, Preemption, Decision, Operator, Cluster, Binding or Assignment
 	Type       string
 	Namespace  string          `json:",omitempty"`
-	Key        string          // the id of what it is about
+	Key        string          // ID of the event's subject
 	FilterKeys []string        `json:",omitempty"`
 	Payload    json.RawMessage `json:",omitempty"`
 }
 
-// Events are those of one index, or word of such as were missed.
+// Events holds the events of one index, or a notice that events were missed.
 type Events struct {
 	Index  uint64      `json:",omitempty"`
 	Events []Event     `json:",omitempty"`
-	Lost   *EventsLost `json:",omitempty"` // what is followed must be read anew
-	// Newest is the newest index there was when a stream began at a later one: it waits.
+	Lost   *EventsLost `json:",omitempty"` // events were missed: read the objects again
+	// Newest is the newest index if the stream starts at a later one, which it waits for.
 	Newest uint64 `json:",omitempty"`
 }
 
-// EventsLost is the indexes, both included, of which events may have been
-// missed: they are no longer kept, or the server came to its state without them.
+// EventsLost is the inclusive range of indexes of which events may be missing: they
+// are no longer retained, or the server installed a snapshot in their place.
 type EventsLost struct {
 	From uint64
 	To   uint64
 }
 
-// BrokerStatus counts what the evaluation broker of the server that answers
-// holds. Only the leader's holds anything.
+// BrokerStatus holds the counts of the evaluation broker of the responding server.
+// Only the leader's broker holds evaluations.
 type BrokerStatus struct {
 	Enabled bool // this server leads
 	Paused  bool
-	Workers *Workers `json:",omitempty"` // of this server; others work as well, each as its own configuration says. left out by older servers
+	Workers *Workers `json:",omitempty"` // of this server; other servers have workers by their own configurations. Absent in responses of older servers
 	BrokerCounts
 	ByType map[string]BrokerCounts // by job type
 }
 
-// Workers says how the workers of one server do.
+// Workers describes the workers of one server.
 type Workers struct {
-	Wanted  int      // 0: the server's configuration pauses them
-	Running int      // that take evaluations
-	Held    []string `json:",omitempty"` // why none runs although some are wanted
+	Wanted  int      // 0: paused by the server's configuration
+	Running int      // workers that process evaluations
+	Held    []string `json:",omitempty"` // reasons why no worker runs although some are wanted
 }
 
-// BrokerCounts says how many evaluations are in which state.
+// BrokerCounts holds the numbers of evaluations by state.
 type BrokerCounts struct {
 	Ready      int
-	Unacked    int // handed out
-	Pending    int // another of the same job goes first
+	Unacked    int // delivered and not acknowledged
+	Pending    int // behind another evaluation of the same job
 	Delayed    int // until a time
 	Backoff    int // after a failed delivery
 	Cancelable int
 	Failed     int
-	Blocked    int // until there is room
+	Blocked    int // until capacity becomes free
 }
 
 // RaftServer is one server of the cluster.
@@ -285,13 +283,13 @@ type RaftServer struct {
 	RaftProtocol string `json:",omitempty"`
 }
 
-// RaftConfiguration is who the cluster's servers are.
+// RaftConfiguration lists the servers of the cluster.
 type RaftConfiguration struct {
 	Servers []*RaftServer
 	Index   uint64
 }
 
-// RaftStatus is how replication stands on one server.
+// RaftStatus is the replication status of one server.
 type RaftStatus struct {
 	ServerID     string
 	State        string // leader, follower, candidate or shutdown
@@ -302,18 +300,19 @@ type RaftStatus struct {
 	CommitIndex  uint64
 	AppliedIndex uint64
 	LastSnapshot uint64        // index
-	LastContact  time.Duration // ns since the leader was heard
-	StateHash    string        `json:",omitempty"` // where it was asked for: equal on servers with equal state
-	StateIndex   uint64        `json:",omitempty"` // of the state that was hashed
-	// Version is that of the cluster: what entries of its log mean. Oldest and Newest are
-	// the versions that the server understands which answers.
+	LastContact  time.Duration // ns since the last contact with the leader
+	StateHash    string        `json:",omitempty"` // only if requested: equal on servers with equal state
+	StateIndex   uint64        `json:",omitempty"` // index of the hashed state
+	// Version is the version of the cluster, which defines the meaning of log
+	// entries. Oldest and Newest are the versions that the responding server
+	// supports.
 	Version        uint64 `json:",omitempty"`
 	Oldest, Newest uint64
-	Workers        *Workers `json:",omitempty"` // of the server that answers; left out by older servers
+	Workers        *Workers `json:",omitempty"` // of the responding server; absent in responses of older servers
 	Servers        []*RaftServer
 }
 
-// Token is who a caller is. The secret is shown once, when it is made.
+// Token identifies a caller. Only the response that creates it holds the secret.
 type Token struct {
 	AccessorID  string
 	SecretID    string `json:",omitempty"`
@@ -325,24 +324,24 @@ type Token struct {
 	CreateIndex uint64
 }
 
-// TokenCreateRequest asks for a token.
+// TokenCreateRequest requests a token.
 type TokenCreateRequest struct {
 	Name      string
 	Roles     []string
-	Namespace string        `json:",omitempty"` // that the token is bound to; absent: it is good for all
-	TTL       time.Duration `json:",omitempty"` // ns; absent: for ever
+	Namespace string        `json:",omitempty"` // limits the token to a namespace; absent: all
+	TTL       time.Duration `json:",omitempty"` // ns; absent: it does not expire
 }
 
-// Member is a server as the pool sees it, in Nomad's form.
+// Member is a server of the pool, in Nomad's form.
 type Member struct {
-	Name   string // its id; Tags["name"] is what people call it
+	Name   string // its ID; Tags["name"] is the display name
 	Addr   string
 	Port   uint16
 	Tags   map[string]string `json:",omitempty"`
 	Status string            // alive, leaving, left or failed
 }
 
-// Members are the pool.
+// Members lists the servers of the pool.
 type Members struct {
 	ServerName   string
 	ServerRegion string
@@ -350,27 +349,27 @@ type Members struct {
 	Members      []*Member
 }
 
-// AgentSelf is what a process says of itself, in Nomad's form.
+// AgentSelf describes the responding process, in Nomad's form.
 type AgentSelf struct {
 	Config map[string]any               `json:"config"`
 	Member Member                       `json:"member"`
 	Stats  map[string]map[string]string `json:"stats"`
 }
 
-// Health is whether a server can do its work.
+// Health is the health of a server.
 type Health struct {
 	OK     bool
 	Checks []HealthCheck `json:",omitempty"`
 }
 
-// HealthCheck is one thing that a server needs.
+// HealthCheck is one condition of a server's health.
 type HealthCheck struct {
 	Name   string
 	OK     bool
 	Detail string `json:",omitempty"`
 }
 
-// GCResponse counts what garbage collection removed.
+// GCResponse counts the removed objects.
 type GCResponse struct {
 	Evaluations int
 	Allocations int
@@ -380,7 +379,7 @@ type GCResponse struct {
 	Policies    int // versions of policies
 }
 
-// ReloadResponse lists what a reload changed.
+// ReloadResponse lists the changes of a reload.
 type ReloadResponse struct {
 	Changed []string `json:",omitempty"`
 }

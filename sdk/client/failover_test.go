@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// hung is a server whose process was stopped: the system takes its connections, and
-// nobody reads them.
+// hung returns the address of a server whose process was stopped: the system accepts
+// its connections, but they are not read.
 func hung(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -25,17 +25,17 @@ func hung(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// A server that hangs and stands first costs no command more than a moment, and a write
-// that may be sent once is sent once, to a server that is there.
-func TestClient_AServerThatHangsCostsAMoment(t *testing.T) {
+// If the first server hangs, a command is delayed only briefly, and a write that must not
+// be repeated is sent once, to a server that responds.
+func TestClient_HungServerDelaysBriefly(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
 	alive := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/livez" {
 			if r.Header.Get("Authorization") != "" {
-				t.Error("whoever listens there is told the token")
+				t.Error("the probe carries the token")
 			}
-			w.WriteHeader(http.StatusTooManyRequests) // it is there nevertheless
+			w.WriteHeader(http.StatusTooManyRequests) // any response counts
 			return
 		}
 		mu.Lock()
@@ -66,16 +66,16 @@ func TestClient_AServerThatHangsCostsAMoment(t *testing.T) {
 		asked = nil
 		err = do(ctx, c)
 		if err != nil || c.Address() != alive.URL || !slices.Equal(asked, []string{name}) {
-			t.Errorf("%s: %v; %s is asked first, for %q", name, err, c.Address(), asked)
+			t.Errorf("%s: %v; preferred is %s, requests %q", name, err, c.Address(), asked)
 		}
 		cancel()
 		c.Close()
 	}
 }
 
-// The first in the list goes first while it is there; one server alone is not asked for
-// nothing; and where nobody is there the request says so.
-func TestClient_LooksWhoIsThereOnce(t *testing.T) {
+// The first server of the list is preferred while it responds. A single server is not
+// probed. If no server responds, the request returns the error.
+func TestClient_ProbesOnce(t *testing.T) {
 	var looked atomic.Int32
 	serve := func() *httptest.Server {
 		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -96,11 +96,11 @@ func TestClient_LooksWhoIsThereOnce(t *testing.T) {
 		}
 		for range 3 {
 			if _, _, err := c.Jobs().List(t.Context(), nil); err != nil || c.Address() != one.URL {
-				t.Errorf("%s answers, %v", c.Address(), err)
+				t.Errorf("%s responded, %v", c.Address(), err)
 			}
 		}
 		if looked.Load() != looks {
-			t.Errorf("%s: looked %d times", addresses, looked.Load())
+			t.Errorf("%s: %d probes", addresses, looked.Load())
 		}
 		c.Close()
 	}
@@ -110,6 +110,6 @@ func TestClient_LooksWhoIsThereOnce(t *testing.T) {
 	}
 	defer nobody.Close()
 	if _, _, err := nobody.Jobs().List(t.Context(), nil); !IsUnreachable(err) {
-		t.Errorf("nobody is there: %v", err)
+		t.Errorf("no server responds: %v", err)
 	}
 }
