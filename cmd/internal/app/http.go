@@ -19,8 +19,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// httpPart is the process's listeners for people and programs.
-type httpPart struct {
+// httpServer is the process's listeners for people and programs.
+type httpServer struct {
 	listener       net.Listener
 	url            string // of this process, for itself
 	advertised     string // HOST:PORT for others
@@ -30,14 +30,14 @@ type httpPart struct {
 }
 
 // listen opens the listeners; nothing is answered before serve.
-func (p *Process) listen(c *config.Config) (*httpPart, error) {
-	h := &httpPart{}
+func (p *Process) listen(c *config.Config) (*httpServer, error) {
+	h := &httpServer{}
 	l, err := net.Listen("tcp", c.Listen.HTTP)
 	if err != nil {
 		return nil, listenError("listen.http", err)
 	}
 	p.down.push("HTTP listener", func(context.Context) error { return closed(l) })
-	fair := perAddress(l, c.Limits.ConnectionsPerAddress, p.metrics.refused.WithLabelValues("http"))
+	fair := limitPerAddress(l, c.Limits.ConnectionsPerAddress, p.metrics.refused.WithLabelValues("http"))
 	h.listener = p.certs.wrap(netutil.LimitListener(fair, c.Limits.Connections), c.TLS.VerifyClient)
 	h.advertised = advertise(c.Advertise.HTTP, l.Addr().String())
 	h.url = p.certs.scheme() + "://" + l.Addr().String()
@@ -61,8 +61,8 @@ func (p *Process) listen(c *config.Config) (*httpPart, error) {
 // machine's own people need no certificate to look.
 func (p *Process) guarded(l net.Listener, c *config.Config) (net.Listener, *metricsGuard) {
 	g := &metricsGuard{local: c.MetricsLocal()}
-	g.take(c.Telemetry.Token)
-	l = netutil.LimitListener(perAddress(l, metricsConnsPerAddress, p.metrics.refused.WithLabelValues("metrics")), metricsConns)
+	g.setToken(c.Telemetry.Token)
+	l = netutil.LimitListener(limitPerAddress(l, metricsConnsPerAddress, p.metrics.refused.WithLabelValues("metrics")), metricsConns)
 	if g.local {
 		return l, g
 	}
@@ -97,20 +97,20 @@ func reachable(address string) string {
 	return address
 }
 
-// drainWithin is how long callers may take for the end of their answers.
-const drainWithin = 5 * time.Second
+// drainTimeout is how long callers may take for the end of their answers.
+const drainTimeout = 5 * time.Second
 
 // serve answers from now on.
-func (h *httpPart) serve(p *Process) {
+func (h *httpServer) serve(p *Process) {
 	handler := p.handler()
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 	if p.server != nil {
 		srv = p.server.api.HTTPServer()
 		srv.Handler = handler
 	}
-	p.answer("HTTP", srv, h.listener)
+	p.apiHandler("HTTP", srv, h.listener)
 	if h.metrics != nil {
-		p.answer("metrics", metricsServer(p.metrics.handler(h.guard, p.config.Telemetry.Pprof)), h.metrics)
+		p.apiHandler("metrics", metricsServer(p.metrics.handler(h.guard, p.config.Telemetry.Pprof)), h.metrics)
 	}
 	if p.server != nil {
 		// Before anything else stops: who waits for news is told that there is none.
@@ -133,8 +133,8 @@ func metricsServer(h http.Handler) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 }
 
-// answer serves a listener until the process stops.
-func (p *Process) answer(name string, srv *http.Server, l net.Listener) {
+// apiHandler serves a listener until the process stops.
+func (p *Process) apiHandler(name string, srv *http.Server, l net.Listener) {
 	if srv.ErrorLog == nil { // what strangers do amiss is no news
 		srv.ErrorLog = slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)
 	}
@@ -146,7 +146,7 @@ func (p *Process) answer(name string, srv *http.Server, l net.Listener) {
 		}
 	}()
 	p.down.push(name, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, drainWithin)
+		ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 		defer cancel()
 		if srv.Shutdown(ctx) != nil {
 			_ = srv.Close() // whoever is still there has had its time
@@ -171,7 +171,7 @@ func (p *Process) handler() http.Handler {
 	mux.HandleFunc("POST /v1/agent/reload", p.serveReload)
 	mux.HandleFunc("PUT /v1/agent/reload", p.serveReload)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, client.CodeNotFound, r.URL.Path+" is not served by a node alone", "ask a server: set CEDE_ADDR to one of client.servers")
+		writeErrorResponse(w, http.StatusNotFound, client.CodeNotFound, r.URL.Path+" is not served by a node alone", "ask a server: set CEDE_ADDR to one of client.servers")
 	})
 	return mux
 }
@@ -185,17 +185,17 @@ func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
 	a := p.agent.Load()
 	here := a != nil && (p.server == nil || a.Has(id))
 	if !here && p.server == nil {
-		refuse(w, http.StatusNotFound, client.CodeNotFound, "no node runs in this process", "")
+		writeErrorResponse(w, http.StatusNotFound, client.CodeNotFound, "no node runs in this process", "")
 		return
 	}
-	if !here && p.o.Config.ACL.Enabled && !p.knows(r) {
+	if !here && p.o.Config.ACL.Enabled && !p.authenticates(r) {
 		// Whether there is such an allocation is nobody's business who may not look.
-		refuse(w, http.StatusUnauthorized, client.CodeUnauthenticated, "who are you? a token is needed, and none that is known came", "set CEDE_TOKEN, or send Authorization: Bearer TOKEN")
+		writeErrorResponse(w, http.StatusUnauthorized, client.CodeUnauthenticated, "who are you? a token is needed, and none that is known came", "set CEDE_TOKEN, or send Authorization: Bearer TOKEN")
 		return
 	}
 	node, address, text := "", "", ""
 	if !here {
-		node, address, text = p.server.nodeOf(id)
+		node, address, text = p.server.findAllocNode(id)
 		here = a != nil && node == a.NodeID() // placed here, and not heard of yet
 	}
 	switch {
@@ -203,11 +203,11 @@ func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
 		a.Handler().ServeHTTP(w, r)
 		return
 	case address == "":
-		refuse(w, http.StatusNotFound, client.CodeNotFound, text, "`cede alloc status` tells where it ran")
+		writeErrorResponse(w, http.StatusNotFound, client.CodeNotFound, text, "`cede alloc status` tells where it ran")
 		return
 	case r.Header.Get(headerForwarded) != "":
 		// An address that leads back to us would have it go round for ever.
-		refuse(w, http.StatusNotFound, client.CodeNotFound, fmt.Sprintf("node %s does not answer at %s: a server does", node, address), "correct the node's advertise.http")
+		writeErrorResponse(w, http.StatusNotFound, client.CodeNotFound, fmt.Sprintf("node %s does not answer at %s: a server does", node, address), "correct the node's advertise.http")
 		return
 	}
 	proxy := httputil.ReverseProxy{
@@ -218,15 +218,15 @@ func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
 			pr.Out.Header.Set(headerForwarded, p.server.id)
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			refuse(w, http.StatusServiceUnavailable, client.CodeUnavailable, fmt.Sprintf("the agent at %s cannot be reached: %v", address, err), "is the node up? its advertise.http must be reachable from the servers")
+			writeErrorResponse(w, http.StatusServiceUnavailable, client.CodeUnavailable, fmt.Sprintf("the agent at %s cannot be reached: %v", address, err), "is the node up? its advertise.http must be reachable from the servers")
 		},
 	}
 	proxy.ServeHTTP(w, r)
 }
 
-// knows is whether the caller has a token of this cluster. What it lets them read is
+// authenticates is whether the caller has a token of this cluster. What it lets them read is
 // for the node to ask.
-func (p *Process) knows(r *http.Request) bool {
+func (p *Process) authenticates(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
 		token = r.Header.Get("X-Nomad-Token")
@@ -237,31 +237,31 @@ func (p *Process) knows(r *http.Request) bool {
 
 // serveReload is reload where no API is.
 func (p *Process) serveReload(w http.ResponseWriter, r *http.Request) {
-	if p.as != nil {
-		if err := p.mayOperate(r); err != nil {
-			answerError(w, err)
+	if p.clientAs != nil {
+		if err := p.authorizeOperator(r); err != nil {
+			writeError(w, err)
 			return
 		}
 	}
 	changed, err := p.Reload(r.Context())
 	if err != nil {
-		answerError(w, err)
+		writeError(w, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, client.ReloadResponse{Changed: changed})
 }
 
-func refuse(w http.ResponseWriter, status int, code, message, hint string) {
+func writeErrorResponse(w http.ResponseWriter, status int, code, message, hint string) {
 	writeJSON(w, status, client.Error{Code: code, Message: message, Hint: hint})
 }
 
-func answerError(w http.ResponseWriter, err error) {
+func writeError(w http.ResponseWriter, err error) {
 	var e *client.Error
 	if errors.As(err, &e) && e.StatusCode != 0 {
 		writeJSON(w, e.StatusCode, e)
 		return
 	}
-	refuse(w, http.StatusBadRequest, client.CodeInvalid, err.Error(), "")
+	writeErrorResponse(w, http.StatusBadRequest, client.CodeInvalid, err.Error(), "")
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

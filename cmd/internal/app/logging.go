@@ -23,20 +23,20 @@ func parseLevel(text string) slog.Level {
 	return l
 }
 
-// raftLog is what Raft logs to. A try begins with an election that nobody else
+// raftLogger is what Raft logs to. A try begins with an election that nobody else
 // could win: Raft's warning of that alarms whoever sees cede for the first time.
-func raftLog(log *slog.Logger, dev bool) *slog.Logger {
+func raftLogger(log *slog.Logger, dev bool) *slog.Logger {
 	if !dev {
 		return log
 	}
-	return slog.New(lonely{log.Handler()})
+	return slog.New(expectedWarningFilter{log.Handler()})
 }
 
-// lonely leaves out that a server of one has not heard a leader.
-type lonely struct{ slog.Handler }
+// expectedWarningFilter leaves out that a server of one has not heard a leader.
+type expectedWarningFilter struct{ slog.Handler }
 
 // Handle passes the others on.
-func (h lonely) Handle(ctx context.Context, r slog.Record) error {
+func (h expectedWarningFilter) Handle(ctx context.Context, r slog.Record) error {
 	expected := false
 	r.Attrs(func(a slog.Attr) bool {
 		expected = expected || a.Key == "event" && strings.HasPrefix(a.Value.String(), "heartbeat timeout reached")

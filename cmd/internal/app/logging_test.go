@@ -9,7 +9,7 @@ import (
 func TestRaftLog_LeavesTheFirstElectionOfATryOut(t *testing.T) {
 	for _, dev := range []bool{false, true} {
 		var text strings.Builder
-		log := raftLog(slog.New(slog.NewTextHandler(&text, nil)), dev)
+		log := raftLogger(slog.New(slog.NewTextHandler(&text, nil)), dev)
 		log.Warn("raft", "event", "heartbeat timeout reached, starting election")
 		log.Warn("raft", "event", "something else")
 		if got := strings.Contains(text.String(), "heartbeat timeout"); got == dev {

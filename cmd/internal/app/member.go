@@ -25,7 +25,7 @@ func (p *Process) startMember(c *config.Config) error {
 	dial := func(token config.Secret, urls ...string) (*client.Client, error) {
 		return client.New(client.Config{
 			Address: strings.Join(urls, ","), Token: string(token), HTTPClient: &http.Client{Transport: transport},
-			UserAgent: "cede-member/" + p.o.Build.Version, Silence: agentSilence,
+			UserAgent: "cede-member/" + p.o.Build.Version, Silence: serverResponseTimeout,
 		})
 	}
 	pools, err := memberPools(m, dial)
@@ -46,7 +46,7 @@ func (p *Process) startMember(c *config.Config) error {
 	}
 	a, err := member.New(member.Config{
 		Pools: pools, Driver: driver, Cluster: cmp.Or(m.Cluster, c.Name), Attributes: m.Attributes,
-		DataDir: p.folder("member"), Logger: p.log, Poll: m.Poll,
+		DataDir: p.dataPath("member"), Logger: p.log, Poll: m.Poll,
 	})
 	if err != nil {
 		return err

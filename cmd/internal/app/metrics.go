@@ -42,12 +42,12 @@ func newMetrics(b Build) *metrics {
 	info.Set(1)
 	m.registry.MustRegister(m.reloadOK, m.reloadTime, m.refused, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.reloaded(nil)
+	m.recordReload(nil)
 	return m
 }
 
-// reloaded notes how reading the configuration went.
-func (m *metrics) reloaded(err error) {
+// recordReload notes how reading the configuration went.
+func (m *metrics) recordReload(err error) {
 	if err != nil {
 		m.reloadOK.Set(0)
 		return
@@ -60,40 +60,40 @@ func (m *metrics) reloaded(err error) {
 // profiles of the runtime.
 func (m *metrics) handler(g *metricsGuard, profiles bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", g.measures(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})))
+	mux.Handle("GET /metrics", g.protectMetrics(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})))
 	if profiles {
 		for path, h := range map[string]http.HandlerFunc{
 			"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
 		} {
-			mux.Handle("/debug/pprof/"+path, g.profiles(h))
+			mux.Handle("/debug/pprof/"+path, g.protectProfiles(h))
 		}
 	}
 	return mux
 }
 
-// gauges is a collector of values that are looked up when they are asked for.
-type gauges struct {
+// gaugeCollector is a collector of values that are looked up when they are asked for.
+type gaugeCollector struct {
 	desc  *prometheus.Desc
 	label string
 	read  func() map[string]float64
 }
 
-func newGauges(name, help, label string, read func() map[string]float64) *gauges {
-	return &gauges{desc: prometheus.NewDesc(name, help, []string{label}, nil), label: label, read: read}
+func newGaugeCollector(name, help, label string, read func() map[string]float64) *gaugeCollector {
+	return &gaugeCollector{desc: prometheus.NewDesc(name, help, []string{label}, nil), label: label, read: read}
 }
 
 // Describe names the metric.
-func (g *gauges) Describe(c chan<- *prometheus.Desc) { c <- g.desc }
+func (g *gaugeCollector) Describe(c chan<- *prometheus.Desc) { c <- g.desc }
 
 // Collect reads the values.
-func (g *gauges) Collect(c chan<- prometheus.Metric) {
+func (g *gaugeCollector) Collect(c chan<- prometheus.Metric) {
 	for value, n := range g.read() {
 		c <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, n, value)
 	}
 }
 
-// ofServer registers what a server measures of its log and its storage.
-func (m *metrics) ofServer() {
+// registerServerMetrics registers what a server measures of its log and its storage.
+func (m *metrics) registerServerMetrics() {
 	m.apply = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "cede_raft_fsm_apply_seconds", Help: "How long entries of the log took to be applied to the state.",
 		Buckets: prometheus.ExponentialBuckets(10e-6, 4, 11),
@@ -114,8 +114,8 @@ func (m *metrics) timer() func() {
 // allocStatuses are what allocations may be reported as.
 var allocStatuses = []agent.Status{agent.StatusPending, agent.StatusRunning, agent.StatusComplete, agent.StatusFailed}
 
-func allocGauges(a *agent.Agent) *gauges {
-	return newGauges("cede_node_allocs", "Allocations on this node, by what was last reported of them.", "status", func() map[string]float64 {
+func allocGauges(a *agent.Agent) *gaugeCollector {
+	return newGaugeCollector("cede_node_allocs", "Allocations on this node, by what was last reported of them.", "status", func() map[string]float64 {
 		values := map[string]float64{}
 		for _, status := range allocStatuses {
 			values[string(status)] = 0
@@ -128,8 +128,8 @@ func allocGauges(a *agent.Agent) *gauges {
 }
 
 // memberGauges counts the servers of the pool; one that is in none is alone in its own.
-func memberGauges(t *poolPart) *gauges {
-	return newGauges("cede_gossip_members", "Servers of the pool, as this one sees them.", "status", func() map[string]float64 {
+func memberGauges(t *poolMember) *gaugeCollector {
+	return newGaugeCollector("cede_gossip_members", "Servers of the pool, as this one sees them.", "status", func() map[string]float64 {
 		n := map[string]float64{"alive": 0, "failed": 0, "left": 0}
 		if t == nil || t.gossip == nil {
 			n["alive"] = 1

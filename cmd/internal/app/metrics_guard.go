@@ -18,8 +18,8 @@ type metricsGuard struct {
 	token atomic.Pointer[[32]byte] // its hash; nil: none is needed
 }
 
-// take has callers show this token from now on; empty: none.
-func (g *metricsGuard) take(token config.Secret) {
+// setToken has callers show this token from now on; empty: none.
+func (g *metricsGuard) setToken(token config.Secret) {
 	if token == "" {
 		g.token.Store(nil)
 		return
@@ -28,31 +28,31 @@ func (g *metricsGuard) take(token config.Secret) {
 	g.token.Store(&sum)
 }
 
-// measures guards what is measured.
-func (g *metricsGuard) measures(next http.Handler) http.Handler {
+// protectMetrics guards what is measured.
+func (g *metricsGuard) protectMetrics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if want := g.token.Load(); want != nil && !bears(r, want) {
+		if want := g.token.Load(); want != nil && !hasToken(r, want) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, http.StatusUnauthorized, client.CodeUnauthenticated, "a token is needed, and none that is known came", "send Authorization: Bearer TOKEN, the one that telemetry.token names")
+			writeErrorResponse(w, http.StatusUnauthorized, client.CodeUnauthenticated, "a token is needed, and none that is known came", "send Authorization: Bearer TOKEN, the one that telemetry.token names")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// profiles guards what costs much to answer: strangers never get it.
-func (g *metricsGuard) profiles(next http.Handler) http.Handler {
-	guarded := g.measures(next)
+// protectProfiles guards what costs much to answer: strangers never get it.
+func (g *metricsGuard) protectProfiles(next http.Handler) http.Handler {
+	guarded := g.protectMetrics(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.local && g.token.Load() == nil {
-			refuse(w, http.StatusForbidden, client.CodeForbidden, "profiles are served to this machine alone", "set telemetry.token, or have listen.metrics be a loopback address")
+			writeErrorResponse(w, http.StatusForbidden, client.CodeForbidden, "profiles are served to this machine alone", "set telemetry.token, or have listen.metrics be a loopback address")
 			return
 		}
 		guarded.ServeHTTP(w, r)
 	})
 }
 
-func bears(r *http.Request, want *[32]byte) bool {
+func hasToken(r *http.Request, want *[32]byte) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	have := sha256.Sum256([]byte(token))
 	return ok && subtle.ConstantTimeCompare(have[:], want[:]) == 1

@@ -16,9 +16,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// agentSilence is how long an agent waits for a server that says nothing, before it
+// serverResponseTimeout is how long an agent waits for a server that says nothing, before it
 // asks another one: a lease must be renewed in time though a server sleeps.
-const agentSilence = 3 * time.Second
+const serverResponseTimeout = 3 * time.Second
 
 // startAgent makes the node's agent and runs it.
 func (p *Process) startAgent(ctx context.Context, c *config.Config) error {
@@ -26,7 +26,7 @@ func (p *Process) startAgent(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	node, err := agent.Fingerprint(nodeOf(c, p.http.advertised), p.dataDir)
+	node, err := agent.Fingerprint(nodeFromConfig(c, p.http.advertised), p.dataDir)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (p *Process) startAgent(ctx context.Context, c *config.Config) error {
 	})
 	calls := client.Config{
 		Address: strings.Join(c.Client.Servers, ","), HTTPClient: &http.Client{Transport: transport}, UserAgent: "cede-agent/" + p.o.Build.Version,
-		Silence: agentSilence,
+		Silence: serverResponseTimeout,
 	}
 	if calls.Address == "" {
 		calls.Address = p.URL()
@@ -50,16 +50,16 @@ func (p *Process) startAgent(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	conf := agent.Config{
-		Servers: agent.Remote(servers.NodeAgent()), DataDir: p.folder("client"), Node: node, Drivers: drivers,
+		Servers: agent.Remote(servers.NodeAgent()), DataDir: p.dataPath("client"), Node: node, Drivers: drivers,
 		Logger: p.log, KeepDead: c.Client.KeepDead, StopAll: c.Dev,
 	}
 	if c.ACL.Enabled {
-		p.as = func(token string) (*client.Client, error) {
+		p.clientAs = func(token string) (*client.Client, error) {
 			as := calls
 			as.Token = token
 			return client.New(as)
 		}
-		conf.Authorize = p.mayRead
+		conf.Authorize = p.authorizeRead
 	}
 	if pr := c.Client.Pressure; pr.Enabled {
 		conf.Pressure = &agent.Pressure{Interval: pr.Interval, MinAvailable: int64(pr.MinAvailable), MaxStall: pr.MaxStall}
@@ -71,7 +71,7 @@ func (p *Process) startAgent(ctx context.Context, c *config.Config) error {
 	p.metrics.registry.MustRegister(allocGauges(a))
 	p.runAgent(a)
 	if len(c.Client.Servers) > 0 {
-		p.learnServers(servers, c.Client.Servers)
+		p.watchServerList(servers, c.Client.Servers)
 	}
 	return nil
 }
@@ -95,8 +95,8 @@ func (p *Process) drivers(c *config.Config) (map[string]driver.Driver, error) {
 	return list, nil
 }
 
-// nodeOf is what the configuration says of the machine.
-func nodeOf(c *config.Config, address string) agent.Node {
+// nodeFromConfig is what the configuration says of the machine.
+func nodeFromConfig(c *config.Config, address string) agent.Node {
 	n := agent.Node{
 		Name: c.Name, Address: address, Datacenter: c.Datacenter, Class: c.Client.Class,
 		Capacity: c.Client.Resources, Reserved: c.Client.Reserved, Ports: c.Client.Ports,
@@ -118,20 +118,20 @@ func nodeOf(c *config.Config, address string) agent.Node {
 	return n
 }
 
-// learnEvery is how often a node asks who the servers are.
-const learnEvery = time.Minute
+// serverListInterval is how often a node asks who the servers are.
+const serverListInterval = time.Minute
 
-// learnServers keeps the list of servers that a node asks as their pool says, those
+// watchServerList keeps the list of servers that a node asks as their pool says, those
 // that are configured behind it: one that was added later is found when the others
 // are gone.
-func (p *Process) learnServers(c *client.Client, configured []string) {
+func (p *Process) watchServerList(c *client.Client, configured []string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for tick := time.NewTicker(learnEvery); ; {
-			if list := serversOf(ctx, c); len(list) > 0 {
-				if err := c.SetAddresses(withOthers(list, configured)...); err != nil {
+		for tick := time.NewTicker(serverListInterval); ; {
+			if list := serverURLs(ctx, c); len(list) > 0 {
+				if err := c.SetAddresses(mergeServers(list, configured)...); err != nil {
 					p.log.Warn("the servers' addresses were not taken over", "err", err)
 				}
 			}
@@ -149,10 +149,10 @@ func (p *Process) learnServers(c *client.Client, configured []string) {
 	})
 }
 
-// serversOf is the URLs of the servers that are alive, as one of them says; none
+// serverURLs is the URLs of the servers that are alive, as one of them says; none
 // where it says nothing of that.
-func serversOf(ctx context.Context, c *client.Client) (list []string) {
-	ctx, cancel := context.WithTimeout(ctx, learnEvery/2)
+func serverURLs(ctx context.Context, c *client.Client) (list []string) {
+	ctx, cancel := context.WithTimeout(ctx, serverListInterval/2)
 	defer cancel()
 	m, err := c.Status().Members(ctx)
 	if err != nil {
@@ -166,7 +166,7 @@ func serversOf(ctx context.Context, c *client.Client) (list []string) {
 	return list
 }
 
-func withOthers(list, others []string) []string {
+func mergeServers(list, others []string) []string {
 	for _, o := range others {
 		if !slices.Contains(list, strings.TrimRight(o, "/")) {
 			list = append(list, o)
@@ -197,10 +197,10 @@ func (p *Process) runAgent(a *agent.Agent) {
 	})
 }
 
-// mayRead is whether the bearer of a token may read an allocation: whoever may at
+// authorizeRead is whether the bearer of a token may read an allocation: whoever may at
 // the servers.
-func (p *Process) mayRead(ctx context.Context, token, allocID string) error {
-	c, err := p.as(token)
+func (p *Process) authorizeRead(ctx context.Context, token, allocID string) error {
+	c, err := p.clientAs(token)
 	if err != nil {
 		return err
 	}
@@ -208,10 +208,10 @@ func (p *Process) mayRead(ctx context.Context, token, allocID string) error {
 	return err
 }
 
-// mayOperate is whether the caller may have this node do something.
-func (p *Process) mayOperate(r *http.Request) error {
+// authorizeOperator is whether the caller may have this node do something.
+func (p *Process) authorizeOperator(r *http.Request) error {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	c, err := p.as(token)
+	c, err := p.clientAs(token)
 	if err != nil {
 		return err
 	}

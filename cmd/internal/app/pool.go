@@ -22,8 +22,8 @@ import (
 	"github.com/cede-scheduler/cede/gossip"
 )
 
-// poolPart is what joins this server to others.
-type poolPart struct {
+// poolMember is what joins this server to others.
+type poolMember struct {
 	p       *Process
 	id      string
 	rpc     *rpc.Listener
@@ -46,11 +46,11 @@ func (p *Process) openRPC(c *config.Config) error {
 	if err != nil {
 		return listenError("listen.rpc", err)
 	}
-	s.pool = &poolPart{p: p, id: s.id, changed: make(chan struct{}, 1)}
+	s.pool = &poolMember{p: p, id: s.id, changed: make(chan struct{}, 1)}
 	if s.pool.tags.ClusterID, err = s.store.ClusterID(); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	conf := rpc.Config{ID: s.pool.who, Credentials: p.certs.amongServers(c.TLS), Logger: p.log}
+	conf := rpc.Config{ID: s.pool.who, Credentials: p.certs.serverToServer(c.TLS), Logger: p.log}
 	s.pool.rpcConfig = conf
 	s.pool.rpc = rpc.Listen(l, advertise(c.Advertise.RPC, l.Addr().String()), conf)
 	s.pool.client = rpc.NewClient(conf, s.pool.rpcAddress)
@@ -62,7 +62,7 @@ func (p *Process) openRPC(c *config.Config) error {
 }
 
 // who is this server to others.
-func (t *poolPart) who() rpc.Identity {
+func (t *poolMember) who() rpc.Identity {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return rpc.Identity{ServerID: t.id, ClusterID: t.tags.ClusterID}
@@ -85,7 +85,7 @@ func (p *Process) openGossip(c *config.Config) error {
 	conf := gossip.Config{
 		ID: t.id, Cluster: c.Gossip.Name + "." + c.Region, Bind: c.Listen.Gossip, Advertise: advertise(c.Advertise.Gossip, c.Listen.Gossip),
 		Tags: tags, Keys: keys, Seeds: c.Server.Join, Logger: p.log, Timing: gossip.Timing{Rejoin: 5 * time.Second},
-		OnDuplicateID: t.namesake,
+		OnDuplicateID: t.failOnDuplicateID,
 	}
 	if c.Server.BootstrapExpect == 1 && len(c.Server.Join) == 0 {
 		conf.Timing.Rejoin = 30 * time.Second
@@ -100,18 +100,18 @@ func (p *Process) openGossip(c *config.Config) error {
 	stop := make(chan struct{})
 	go func() {
 		defer close(done)
-		t.relay(stop)
+		t.relayGossip(stop)
 	}()
 	p.down.push("gossip", func(context.Context) error {
 		close(stop)
 		<-done
-		return t.gossip.Stop(stopsWithin)
+		return t.gossip.Stop(gossipStopTimeout)
 	})
 	return nil
 }
 
-// relay makes one sign of many events.
-func (t *poolPart) relay(stop <-chan struct{}) {
+// relayGossip makes one sign of many events.
+func (t *poolMember) relayGossip(stop <-chan struct{}) {
 	for {
 		select {
 		case <-t.gossip.Events():
@@ -128,11 +128,11 @@ func (t *poolPart) relay(stop <-chan struct{}) {
 // openPool has other servers answered by the server.
 func (p *Process) openPool() {
 	t := p.server.pool
-	answers := t.rpc.Serve(countsStatus{p.server.server.Answers(), &t.asked})
+	answers := t.rpc.Serve(statusCounter{p.server.server.Answers(), &t.asked})
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		t.tidy(stop)
+		t.forgetFailedMembers(stop)
 	}()
 	p.down.push("calls of other servers", func(context.Context) error {
 		close(stop)
@@ -150,10 +150,10 @@ func shortName(name string) string {
 }
 
 // The pool as the server sees it.
-var _ server.Membership = (*poolPart)(nil)
+var _ server.Membership = (*poolMember)(nil)
 
 // Members lists the pool.
-func (t *poolPart) Members() []server.Member {
+func (t *poolMember) Members() []server.Member {
 	list := t.gossip.Members()
 	out := make([]server.Member, len(list))
 	for i, m := range list {
@@ -171,11 +171,11 @@ var statuses = map[gossip.Status]server.MemberStatus{
 }
 
 // Changed has a value when Members may have changed.
-func (t *poolPart) Changed() <-chan struct{} { return t.changed }
+func (t *poolMember) Changed() <-chan struct{} { return t.changed }
 
 // SetCluster notes the cluster that this server belongs to, on the disk as well: it
 // must know after a restart, before anybody tells it.
-func (t *poolPart) SetCluster(id string) error {
+func (t *poolMember) SetCluster(id string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if was := t.tags.ClusterID; was != id {
@@ -191,23 +191,23 @@ func (t *poolPart) SetCluster(id string) error {
 }
 
 // Join joins the pool through other members.
-func (t *poolPart) Join(addrs ...string) (int, error) { return t.gossip.Join(addrs...) }
+func (t *poolMember) Join(addrs ...string) (int, error) { return t.gossip.Join(addrs...) }
 
 // Forget drops a member that is not alive.
-func (t *poolPart) Forget(id string) { t.gossip.Forget(id) }
+func (t *poolMember) Forget(id string) { t.gossip.Forget(id) }
 
-// leaveWithin bounds how long the others may take to hear that this server leaves.
-const leaveWithin = 5 * time.Second
+// leaveTimeout bounds how long the others may take to hear that this server leaves.
+const leaveTimeout = 5 * time.Second
 
-// stopsWithin bounds how long a server that stops waits for the others to hear it.
-const stopsWithin = 2 * time.Second
+// gossipStopTimeout bounds how long a server that stops waits for the others to hear it.
+const gossipStopTimeout = 2 * time.Second
 
 // Leave tells the pool that this server goes for good.
-func (t *poolPart) Leave(context.Context) error { return t.gossip.Leave(leaveWithin) }
+func (t *poolMember) Leave(context.Context) error { return t.gossip.Leave(leaveTimeout) }
 
 // Keyring changes the keys that gossip is sealed with, until the next start: then
 // those of the configuration count.
-func (t *poolPart) Keyring(verb rpc.KeyVerb, key []byte) ([]string, error) {
+func (t *poolMember) Keyring(verb rpc.KeyVerb, key []byte) ([]string, error) {
 	var err error
 	switch verb {
 	case rpc.KeyInstall:
@@ -226,8 +226,8 @@ func (t *poolPart) Keyring(verb rpc.KeyVerb, key []byte) ([]string, error) {
 	return digests, err
 }
 
-// takeKeys brings the keys in line with a configuration that was read again.
-func (t *poolPart) takeKeys(keys [][]byte) error {
+// updateKeys brings the keys in line with a configuration that was read again.
+func (t *poolMember) updateKeys(keys [][]byte) error {
 	if t == nil || t.gossip == nil {
 		return nil
 	}
@@ -266,7 +266,7 @@ func contains(keys [][]byte, key []byte) bool {
 }
 
 // member is a member of the pool.
-func (t *poolPart) member(id string) (gossip.Member, bool) {
+func (t *poolMember) member(id string) (gossip.Member, bool) {
 	if t.gossip == nil {
 		return gossip.Member{}, false
 	}
@@ -279,7 +279,7 @@ func (t *poolPart) member(id string) (gossip.Member, bool) {
 }
 
 // rpcAddress is where a server is called.
-func (t *poolPart) rpcAddress(id string) (string, bool) {
+func (t *poolMember) rpcAddress(id string) (string, bool) {
 	m, ok := t.member(id)
 	if ok && m.Tags.RPC != "" {
 		return m.Tags.RPC, true
@@ -297,7 +297,7 @@ func (t *poolPart) rpcAddress(id string) (string, bool) {
 
 // ServerAddr is where Raft calls a server: where it says that it is now, else where
 // the log says that it was.
-func (t *poolPart) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
+func (t *poolMember) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 	if m, ok := t.member(string(id)); ok && m.Tags.Raft != "" {
 		return raft.ServerAddress(m.Tags.Raft), nil
 	}
@@ -305,7 +305,7 @@ func (t *poolPart) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 }
 
 // apiMembers is the pool as the API shows it.
-func (t *poolPart) apiMembers() []api.Member {
+func (t *poolMember) apiMembers() []api.Member {
 	var out []api.Member
 	for _, m := range t.gossip.Members() {
 		tags := map[string]string{

@@ -33,21 +33,21 @@ type Options struct {
 
 // Process is a server, a node's agent, or both, that run.
 type Process struct {
-	o       Options
-	log     *slog.Logger
-	level   slog.LevelVar
-	notify  notifier
-	metrics *metrics
-	tracer  trace.Tracer  // nil: nobody watches
-	certs   *certificates // nil: nothing is encrypted
-	dataDir string
-	began   time.Time
+	o         Options
+	log       *slog.Logger
+	level     slog.LevelVar
+	notify    systemdNotifier
+	metrics   *metrics
+	tracer    trace.Tracer  // nil: nobody watches
+	certs     *certificates // nil: nothing is encrypted
+	dataDir   string
+	startTime time.Time
 
-	server *serverPart // nil: none runs here
+	server *serverComponents // nil: none runs here
 	agent  atomic.Pointer[agent.Agent]
-	http   *httpPart
-	// as asks the servers as the bearer of a token; set before the agent is.
-	as func(token string) (*client.Client, error)
+	http   *httpServer
+	// clientAs asks the servers as the bearer of a token; set before the agent is.
+	clientAs func(token string) (*client.Client, error)
 
 	down    teardown
 	failed  chan error // capacity 1: why the process cannot go on
@@ -60,11 +60,11 @@ type Process struct {
 // Start starts a process and returns when it serves. On an error nothing of it is
 // left.
 func Start(ctx context.Context, o Options) (*Process, error) {
-	p := &Process{o: o, config: o.Config, notify: newNotifier(o.Getenv), metrics: newMetrics(o.Build), failed: make(chan error, 1), began: time.Now()}
+	p := &Process{o: o, config: o.Config, notify: newSystemdNotifier(o.Getenv), metrics: newMetrics(o.Build), failed: make(chan error, 1), startTime: time.Now()}
 	p.level.Set(parseLevel(o.Config.Log.Level))
 	p.log = newLogger(o.Stderr, o.Terminal, o.Config.Log.Format, &p.level)
 	if err := p.start(ctx); err != nil {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 		return nil, errors.Join(err, p.down.run(stop))
 	}
@@ -96,9 +96,9 @@ func (p *Process) start(ctx context.Context) (err error) {
 	p.http.serve(p)
 	switch {
 	case c.Pooled():
-		p.settleLater(c)
+		p.bootstrapAsync(c)
 	case c.Server.Enabled:
-		if err := p.settle(ctx, c); err != nil {
+		if err := p.bootstrap(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -114,7 +114,7 @@ func (p *Process) start(ctx context.Context) (err error) {
 	}
 	p.watchdog()
 	p.notify.send(stateReady)
-	p.log.InfoContext(ctx, "ready", "url", p.URL(), "server", c.Server.Enabled, "node", c.Client.Enabled, "member", c.Member.Enabled, "duration", time.Since(p.began))
+	p.log.InfoContext(ctx, "ready", "url", p.URL(), "server", c.Server.Enabled, "node", c.Client.Enabled, "member", c.Member.Enabled, "duration", time.Since(p.startTime))
 	return nil
 }
 
@@ -165,11 +165,11 @@ func (p *Process) fail(err error) {
 // errLeft is that the server left its pool: the process has nothing to do any more.
 var errLeft = errors.New("the server left the pool")
 
-// left stops the process once whoever asked for it was answered.
-func (p *Process) left() { p.fail(errLeft) }
+// stopAfterLeave stops the process once whoever asked for it was answered.
+func (p *Process) stopAfterLeave() { p.fail(errLeft) }
 
-// stopWithin is how long a process may take to stop.
-const stopWithin = 30 * time.Second
+// stopTimeout is how long a process may take to stop.
+const stopTimeout = 30 * time.Second
 
 // Stop ends the process: its node, its leadership, what callers wait for, and its
 // storage, in this order. It returns when nothing of it runs, or ctx ends.
@@ -208,7 +208,7 @@ func Run(ctx context.Context, o Options, reload <-chan os.Signal, ready func(*Pr
 }
 
 func (p *Process) stop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- p.Stop(ctx) }()
@@ -216,7 +216,7 @@ func (p *Process) stop(ctx context.Context) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done(): // a disk that hangs is not waited for
-		return fmt.Errorf("not everything stopped within %v", stopWithin)
+		return fmt.Errorf("not everything stopped within %v", stopTimeout)
 	}
 }
 
@@ -240,8 +240,8 @@ func (p *Process) watchdog() {
 	})
 }
 
-// folder is a part's place in the data directory.
-func (p *Process) folder(name string) string { return filepath.Join(p.dataDir, name) }
+// dataPath is a part's place in the data directory.
+func (p *Process) dataPath(name string) string { return filepath.Join(p.dataDir, name) }
 
 // advertise is where others reach what listens on address.
 func advertise(wanted, address string) string { return cmp.Or(wanted, reachable(address)) }

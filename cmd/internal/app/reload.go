@@ -20,7 +20,7 @@ func (p *Process) Reload(ctx context.Context) (changed []string, err error) {
 	p.notify.send(stateReloading(monotonic()))
 	defer p.notify.send(stateReady)
 	changed, err = p.reload(ctx)
-	p.metrics.reloaded(err)
+	p.metrics.recordReload(err)
 	if err != nil {
 		p.log.ErrorContext(ctx, "the configuration was not taken over; the last good one stays", "err", err)
 		return nil, err
@@ -30,7 +30,7 @@ func (p *Process) Reload(ctx context.Context) (changed []string, err error) {
 }
 
 func (p *Process) reload(ctx context.Context) ([]string, error) {
-	next, err := p.config.Again()
+	next, err := p.config.Reload()
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (p *Process) reload(ctx context.Context) ([]string, error) {
 	if len(refused) > 0 {
 		return nil, fmt.Errorf("%s cannot change while the process runs: restart it, or undo the change", strings.Join(refused, ", "))
 	}
-	if p.certs == nil != (next.TLS.Cert == "" && next.TLS.CA == "") || p.certs.serves() != (next.TLS.Cert != "") {
+	if p.certs == nil != (next.TLS.Cert == "" && next.TLS.CA == "") || p.certs.hasServerCertificate() != (next.TLS.Cert != "") {
 		return nil, errors.New("tls.cert: encryption cannot be switched on or off while the process runs: restart it")
 	}
 	if p.certs != nil {
@@ -51,26 +51,26 @@ func (p *Process) reload(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("gossip.keys: %w", err)
 	}
 	if p.server != nil {
-		if err := p.server.pool.takeKeys(keys); err != nil {
+		if err := p.server.pool.updateKeys(keys); err != nil {
 			return nil, err
 		}
 	}
-	return p.takeOver(ctx, next, changed)
+	return p.applyReload(ctx, next, changed)
 }
 
-// takeOver puts what may change in force. None of it can be refused any more, but
+// applyReload puts what may change in force. None of it can be refused any more, but
 // for policies: those that are refused are told, and the others are loaded.
-func (p *Process) takeOver(ctx context.Context, next *config.Loaded, changed []string) ([]string, error) {
+func (p *Process) applyReload(ctx context.Context, next *config.Loaded, changed []string) ([]string, error) {
 	c := &next.Config
 	p.level.Set(parseLevel(c.Log.Level))
 	p.config = next
 	if p.http.guard != nil {
-		p.http.guard.take(c.Telemetry.Token)
+		p.http.guard.setToken(c.Telemetry.Token)
 	}
 	if p.server == nil {
 		return changed, nil
 	}
-	p.server.api.SetRate(rateOf(c), c.Limits.Burst)
+	p.server.api.SetRate(requestRate(c), c.Limits.Burst)
 	if err := p.server.server.Reload(server.Reloadable{Workers: &c.Server.Workers}); err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func TestRun_EndsWhenTheStorageFails(t *testing.T) {
 	var dir string
 	err := Run(t.Context(), o, nil, func(p *Process) {
 		dir = p.dataDir
-		p.server.setHung(hangs)
+		p.server.setStorageFault(hangs)
 		if err := p.server.healthy(); !errors.Is(err, hangs) {
 			t.Errorf("the watchdog hears %v", err)
 		}
@@ -76,7 +76,7 @@ func TestRun_ReloadsWhenItIsTold(t *testing.T) {
 // holds is not told twice.
 func TestRelay_KeepsWhatCameEarly(t *testing.T) {
 	var got []uint64
-	r := &relay{}
+	r := &observerBuffer{}
 	entry := func(i uint64) replication.Applied {
 		return replication.Applied{Index: i, Entry: &replication.Entry{}}
 	}

@@ -25,26 +25,26 @@ import (
 	"github.com/cede-scheduler/cede/plugins/registry"
 )
 
-// serverPart is the server of a process.
-type serverPart struct {
-	id        string
-	store     *storage.Store
-	state     *state.Store
-	log       *replication.Node
-	server    *server.Server
-	api       *api.API
-	transport *http.Transport        // to nodes
-	hung      atomic.Pointer[error]  // what is wrong with the storage
-	voteless  atomic.Bool            // a vote could not be written
-	closing   chan struct{}          // closed before the log is
-	network   *raft.NetworkTransport // of Raft; nil: a try, which nobody follows
-	pool      *poolPart              // nil: a try, which nobody can join
+// serverComponents is the server of a process.
+type serverComponents struct {
+	id           string
+	store        *storage.Store
+	state        *state.Store
+	log          *replication.Node
+	server       *server.Server
+	api          *api.API
+	transport    *http.Transport        // to nodes
+	storageFault atomic.Pointer[error]  // what is wrong with the storage
+	voteFailed   atomic.Bool            // a vote could not be written
+	closing      chan struct{}          // closed before the log is
+	network      *raft.NetworkTransport // of Raft; nil: a try, which nobody follows
+	pool         *poolMember            // nil: a try, which nobody can join
 }
 
 // startServer opens the storage and the log and starts the server. What is asked
 // of it is answered once the listeners serve.
 func (p *Process) startServer(ctx context.Context, c *config.Config) error {
-	s := &serverPart{state: state.New(), transport: p.certs.transport(), closing: make(chan struct{})}
+	s := &serverComponents{state: state.New(), transport: p.certs.transport(), closing: make(chan struct{})}
 	p.server = s
 	p.down.push("connections to nodes", func(context.Context) error {
 		s.transport.CloseIdleConnections()
@@ -54,11 +54,11 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	p.metrics.ofServer()
+	p.metrics.registerServerMetrics()
 	if err := p.openStorage(c); err != nil {
 		return err
 	}
-	r := &relay{}
+	r := &observerBuffer{}
 	if err := p.openLog(c, r); err != nil {
 		return err
 	}
@@ -66,12 +66,12 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 	conf := server.Config{
 		ID: s.id, Region: c.Region, Datacenter: c.Datacenter,
 		Log: s.log, Store: s.state, Policies: host, Modules: s.store.Blobs(), History: s.store.History(),
-		Workers:      workersOf(c),
+		Workers:      workerCount(c),
 		HeartbeatTTL: c.Server.Heartbeat.TTL, HeartbeatGrace: c.Server.Heartbeat.Grace, HeartbeatRate: c.Server.Heartbeat.Rate,
 		Retention: gc.Retention{
 			Evals: c.Server.GC.Evals, Allocs: c.Server.GC.Allocs, Jobs: c.Server.GC.Jobs, Nodes: c.Server.GC.Nodes, Policies: c.Server.GC.Policies,
 		},
-		CollectInterval: c.Server.GC.Interval, StorageHealthy: s.writable, Secret: secretOf(c),
+		CollectInterval: c.Server.GC.Interval, StorageHealthy: s.writable, Secret: planSecret(c),
 		Logger: p.log, Registry: p.metrics.registry, Tracer: p.tracer, Build: p.o.Build.Version,
 	}
 	if c.Pooled() {
@@ -91,7 +91,7 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 	return nil
 }
 
-func secretOf(c *config.Config) func() []byte {
+func planSecret(c *config.Config) func() []byte {
 	if c.Server.Secret == "" {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (p *Process) openPolicies(c *config.Config) (*registry.PolicyHost, error) {
 		return nil, fmt.Errorf("policy.roots: %w", err)
 	}
 	loader := policies.New(policies.Options{
-		CacheDir: p.folder("server/compiled"), RunDir: "", Roots: roots, RequireSignature: c.Policy.RequireSignature, Log: p.log,
+		CacheDir: p.dataPath("server/compiled"), RunDir: "", Roots: roots, RequireSignature: c.Policy.RequireSignature, Log: p.log,
 	})
 	p.down.push("policies", func(context.Context) error { return loader.Close() })
 	o := policies.ServerOptions{Most: policy.Limits{
@@ -125,19 +125,19 @@ func (p *Process) openPolicies(c *config.Config) (*registry.PolicyHost, error) {
 func (p *Process) openStorage(c *config.Config) error {
 	s := p.server
 	logConfig := raftlog.Config{OnFault: func(err error) {
-		s.setHung(err)
+		s.setStorageFault(err)
 		p.fail(fmt.Errorf("the log takes no more writes: %w", err))
 	}}
 	if c.Dev {
 		logConfig.MinFree = 16 << 20 // a try needs little
 	}
-	store, err := storage.Open(storage.Config{Dir: p.folder("server"), Log: logConfig, Logger: p.log, OnSweep: func(took time.Duration) { p.metrics.collect.Observe(took.Seconds()) }})
+	store, err := storage.Open(storage.Config{Dir: p.dataPath("server"), Log: logConfig, Logger: p.log, OnSweep: func(took time.Duration) { p.metrics.collect.Observe(took.Seconds()) }})
 	if err != nil {
 		return err
 	}
 	s.store = store
 	p.down.push("storage", func(context.Context) error { return store.Close() })
-	p.metrics.registry.MustRegister(newGauges("cede_storage_size_bytes", "What each part of the data directory takes on the disk.", "part", func() map[string]float64 {
+	p.metrics.registry.MustRegister(newGaugeCollector("cede_storage_size_bytes", "What each part of the data directory takes on the disk.", "part", func() map[string]float64 {
 		sizes := map[string]float64{}
 		for part, n := range store.Sizes() {
 			sizes[part] = float64(n)
@@ -150,7 +150,7 @@ func (p *Process) openStorage(c *config.Config) error {
 
 // openLog joins the server to its log; a new one begins a cluster of one, unless it
 // is to be of several.
-func (p *Process) openLog(c *config.Config, r *relay) error {
+func (p *Process) openLog(c *config.Config, r *observerBuffer) error {
 	s := p.server
 	var transport raft.Transport
 	if c.Dev {
@@ -170,18 +170,18 @@ func (p *Process) openLog(c *config.Config, r *relay) error {
 	}
 	watched := raftlog.WithDeadline(s.store.Log(), c.Server.WriteDeadline, func(op string) {
 		err := fmt.Errorf("the disk did not finish %s within %v", op, c.Server.WriteDeadline)
-		s.setHung(err)
-		s.fallSilent()
+		s.setStorageFault(err)
+		s.closeRaftTransport()
 		p.fail(err)
 	})
 	votes := raftlog.NewStableStore(watched, func(err error) {
-		s.voteless.Store(true)
-		s.setHung(err)
+		s.voteFailed.Store(true)
+		s.setStorageFault(err)
 		p.fail(fmt.Errorf("this server cannot write down how it votes, and ends: %w", err))
 	})
 	log, err := replication.Open(replication.Config{
 		ServerID: s.id, Log: watched, Stable: votes, Snapshots: s.store.Snapshots(), Transport: transport,
-		Store: s.state, Modules: s.store.Blobs(), Observe: r.observe, Timer: p.metrics.timer, Logger: raftLog(p.log, c.Dev), Timing: timing(c),
+		Store: s.state, Modules: s.store.Blobs(), Observe: r.observe, Timer: p.metrics.timer, Logger: raftLogger(p.log, c.Dev), Timing: raftTiming(c),
 	})
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (p *Process) openLog(c *config.Config, r *relay) error {
 	p.down.push("log", func(context.Context) error {
 		close(s.closing)
 		<-halted
-		if s.voteless.Load() {
+		if s.voteFailed.Load() {
 			return nil // Raft waits for a vote to be written, for good
 		}
 		return log.Close()
@@ -210,8 +210,8 @@ func (p *Process) openLog(c *config.Config, r *relay) error {
 	return log.Bootstrap(raft.Server{ID: raft.ServerID(s.id), Address: transport.LocalAddr(), Suffrage: raft.Voter})
 }
 
-// timing is how patient Raft is. For a try nobody is waited for who cannot come.
-func timing(c *config.Config) replication.Timing {
+// raftTiming is how patient Raft is. For a try nobody is waited for who cannot come.
+func raftTiming(c *config.Config) replication.Timing {
 	r := &c.Server.Raft
 	t := replication.Timing{
 		Heartbeat: r.Heartbeat, Election: r.Election, Lease: r.Lease,
@@ -235,7 +235,7 @@ func (p *Process) makeAPI(c *config.Config) (err error) {
 		Process: p.apiProcess(c), Kube: kube,
 		Security: c.ACL.Enabled, Traces: p.tracer != nil, ForwardTransport: s.transport,
 		Limits: api.Limits{
-			Body: int64(c.Limits.Body), Job: int64(c.Limits.Job), Rate: rateOf(c), Burst: c.Limits.Burst, Conns: c.Limits.Connections,
+			Body: int64(c.Limits.Body), Job: int64(c.Limits.Job), Rate: requestRate(c), Burst: c.Limits.Burst, Conns: c.Limits.Connections,
 		},
 		Logger: p.log, Registry: p.metrics.registry,
 	})
@@ -244,23 +244,23 @@ func (p *Process) makeAPI(c *config.Config) (err error) {
 
 // apiProcess is what the API can ask of the process.
 func (p *Process) apiProcess(c *config.Config) api.Process {
-	a := api.Process{Name: c.Name, Reload: p.Reload, Config: p.shown}
+	a := api.Process{Name: c.Name, Reload: p.Reload, Config: p.maskedConfig}
 	if c.Pooled() {
-		a.Members, a.LeaderURL, a.Left = p.server.pool.apiMembers, p.server.server.LeaderURL, p.left
+		a.Members, a.LeaderURL, a.Left = p.server.pool.apiMembers, p.server.server.LeaderURL, p.stopAfterLeave
 	}
 	return a
 }
 
-// rateOf is the rate as the API takes it.
-func rateOf(c *config.Config) float64 {
+// requestRate is the rate as the API takes it.
+func requestRate(c *config.Config) float64 {
 	if c.Limits.Rate == 0 {
 		return -1
 	}
 	return c.Limits.Rate
 }
 
-// shown is the configuration for whoever may see it.
-func (p *Process) shown() map[string]any {
+// maskedConfig is the configuration for whoever may see it.
+func (p *Process) maskedConfig() map[string]any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := map[string]any{}
@@ -291,20 +291,20 @@ func (p *Process) runServer(ctx context.Context) {
 	})
 }
 
-// workersOf is how many evaluations are worked on at a time, as the server takes it:
+// workerCount is how many evaluations are worked on at a time, as the server takes it:
 // none is less than nothing there, as nothing means its default.
-func workersOf(c *config.Config) int {
+func workerCount(c *config.Config) int {
 	if c.Server.Workers == 0 {
 		return -1
 	}
 	return c.Server.Workers
 }
 
-// fallSilent ends what Raft says to others. A leader whose disk hangs cannot hand its
+// closeRaftTransport ends what Raft says to others. A leader whose disk hangs cannot hand its
 // lead over, as the part of Raft that would is what waits for the disk; but it goes on
 // sending heartbeats. Without them the others elect another one at once, and need not
 // wait for this process to end.
-func (s *serverPart) fallSilent() {
+func (s *serverComponents) closeRaftTransport() {
 	if s.network == nil {
 		return
 	}
@@ -312,11 +312,11 @@ func (s *serverPart) fallSilent() {
 	s.network.CloseStreams()
 }
 
-func (s *serverPart) setHung(err error) { s.hung.CompareAndSwap(nil, &err) }
+func (s *serverComponents) setStorageFault(err error) { s.storageFault.CompareAndSwap(nil, &err) }
 
 // writable is what keeps the storage from taking entries: that there is no room goes
 // by when there is some.
-func (s *serverPart) writable() error {
+func (s *serverComponents) writable() error {
 	if err := s.healthy(); err != nil {
 		return err
 	}
@@ -324,17 +324,17 @@ func (s *serverPart) writable() error {
 }
 
 // healthy is what is wrong with the storage for good.
-func (s *serverPart) healthy() error {
-	if err := s.hung.Load(); err != nil {
+func (s *serverComponents) healthy() error {
+	if err := s.storageFault.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-// nodeOf is the node that the allocation with this id is on, or with one that
+// findAllocNode is the node that the allocation with this id is on, or with one that
 // begins like that, and the address of its agent; without an address, text says why
 // there is none.
-func (s *serverPart) nodeOf(id string) (node, address, text string) {
+func (s *serverComponents) findAllocNode(id string) (node, address, text string) {
 	snap := s.state.Snapshot()
 	a := snap.Alloc(id)
 	for other := range snap.Allocs() {

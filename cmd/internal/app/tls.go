@@ -68,8 +68,8 @@ func (s *certificates) load(c config.TLS) error {
 	return nil
 }
 
-// serves is whether listeners are encrypted.
-func (s *certificates) serves() bool { return s != nil && s.now.Load().cert != nil }
+// hasServerCertificate is whether listeners are encrypted.
+func (s *certificates) hasServerCertificate() bool { return s != nil && s.now.Load().cert != nil }
 
 // server is how a listener is encrypted; verify asks callers for certificates.
 func (s *certificates) server(verify bool) *tls.Config {
@@ -110,9 +110,9 @@ func (s *certificates) client() *tls.Config {
 	}
 }
 
-// amongServers is how servers know each other; nil where nothing is encrypted.
-func (s *certificates) amongServers(c config.TLS) *rpc.Credentials {
-	if !s.serves() {
+// serverToServer is how servers know each other; nil where nothing is encrypted.
+func (s *certificates) serverToServer(c config.TLS) *rpc.Credentials {
+	if !s.hasServerCertificate() {
 		return nil
 	}
 	return &rpc.Credentials{
@@ -136,7 +136,7 @@ func (s *certificates) transport() *http.Transport {
 
 // wrap encrypts a listener, where listeners are.
 func (s *certificates) wrap(l net.Listener, verify bool) net.Listener {
-	if !s.serves() {
+	if !s.hasServerCertificate() {
 		return l
 	}
 	return tls.NewListener(l, s.server(verify))
@@ -144,7 +144,7 @@ func (s *certificates) wrap(l net.Listener, verify bool) net.Listener {
 
 // scheme is that of the process's URLs.
 func (s *certificates) scheme() string {
-	if s.serves() {
+	if s.hasServerCertificate() {
 		return "https"
 	}
 	return "http"

@@ -17,14 +17,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// flushWithin is how long a process that stops tries to send the last spans.
-const flushWithin = 3 * time.Second
+// flushTimeout is how long a process that stops tries to send the last spans.
+const flushTimeout = 3 * time.Second
 
 // openTracing begins to send spans where the environment asks for it, by the names
 // that OpenTelemetry gives. Without that no exporter is made, p.tracer stays nil, and
 // whoever would begin a span does nothing instead.
 func (p *Process) openTracing(ctx context.Context) error {
-	wanted, err := tracesWanted(p.o.Getenv)
+	wanted, err := tracingRequested(p.o.Getenv)
 	if err != nil || !wanted {
 		return err
 	}
@@ -38,11 +38,11 @@ func (p *Process) openTracing(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	p.hearTracing(ctx)
+	p.logTracingErrors(ctx)
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(from))
 	p.tracer = provider.Tracer("github.com/cede-scheduler/cede", trace.WithInstrumentationVersion(p.o.Build.Version))
 	p.down.push("traces", func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, flushWithin)
+		ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil {
 			p.log.WarnContext(ctx, "the last traces were not sent", "err", err)
@@ -52,9 +52,9 @@ func (p *Process) openTracing(ctx context.Context) error {
 	return nil
 }
 
-// hearTracing has what goes wrong with traces logged, once a minute: a collector may
+// logTracingErrors has what goes wrong with traces logged, once a minute: a collector may
 // be away for hours. The library knows one place for that, for the whole program.
-func (p *Process) hearTracing(ctx context.Context) {
+func (p *Process) logTracingErrors(ctx context.Context) {
 	log := p.log
 	seldom := &rate.Sometimes{First: 1, Interval: time.Minute}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
@@ -63,8 +63,8 @@ func (p *Process) hearTracing(ctx context.Context) {
 	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
 }
 
-// tracesWanted is whether the environment asks for traces.
-func tracesWanted(getenv func(string) string) (bool, error) {
+// tracingRequested is whether the environment asks for traces.
+func tracingRequested(getenv func(string) string) (bool, error) {
 	exporter := getenv("OTEL_TRACES_EXPORTER")
 	switch {
 	case strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || exporter == "none":

@@ -165,7 +165,7 @@ func TestTraces_AreWantedAsTheEnvironmentSays(t *testing.T) {
 		{map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, false, "want otlp or none"},
 		{map[string]string{at: "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, false, "want http/protobuf"},
 	} {
-		wanted, err := tracesWanted(func(name string) string { return c.env[name] })
+		wanted, err := tracingRequested(func(name string) string { return c.env[name] })
 		if wanted != c.wanted || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v: %t, %v", c.env, wanted, err)
 		}

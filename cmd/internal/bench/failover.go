@@ -201,7 +201,7 @@ func (f *failover) round(ctx context.Context, n int) error {
 		return err
 	}
 	for _, s := range f.p.list {
-		s.said.listenFor(saidNoticed, saidElected, saidReady)
+		s.output.listenFor(saidNoticed, saidElected, saidReady)
 	}
 	for _, w := range f.writers {
 		w.last.Store(0)
@@ -312,7 +312,7 @@ func (f *failover) everyWriter(ctx context.Context, killed time.Time) error {
 // first is when any server said something for the first time.
 func (f *failover) first(what string) (at time.Time) {
 	for _, s := range f.p.list {
-		if heard := s.said.heard(what); !heard.IsZero() && (at.IsZero() || heard.Before(at)) {
+		if heard := s.output.heard(what); !heard.IsZero() && (at.IsZero() || heard.Before(at)) {
 			at = heard
 		}
 	}

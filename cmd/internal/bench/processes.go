@@ -38,20 +38,20 @@ type serverProcess struct {
 	c                          *client.Client
 	cmd                        *exec.Cmd
 	ended                      chan struct{}
-	said                       story
+	output                     processOutput
 }
 
-// story is what a process said of late, and when it first said some things.
-type story struct {
+// processOutput is what a process said of late, and when it first said some things.
+type processOutput struct {
 	mu    sync.Mutex
 	lines []string
 	at    map[string]time.Time
 }
 
-const storyLines = 40
+const keptLines = 40
 
 // listen reads until the process has ended.
-func (s *story) listen(r io.Reader) {
+func (s *processOutput) listen(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -59,10 +59,10 @@ func (s *story) listen(r io.Reader) {
 	}
 }
 
-func (s *story) note(line string, at time.Time) {
+func (s *processOutput) note(line string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.lines) == storyLines {
+	if len(s.lines) == keptLines {
 		s.lines = slices.Delete(s.lines, 0, 1)
 	}
 	s.lines = append(s.lines, line)
@@ -74,7 +74,7 @@ func (s *story) note(line string, at time.Time) {
 }
 
 // listenFor begins to wait for things that the process will say.
-func (s *story) listenFor(what ...string) {
+func (s *processOutput) listenFor(what ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at = map[string]time.Time{}
@@ -84,13 +84,13 @@ func (s *story) listenFor(what ...string) {
 }
 
 // heard is when it first said something; zero: it has not.
-func (s *story) heard(what string) time.Time {
+func (s *processOutput) heard(what string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.at[what]
 }
 
-func (s *story) String() string {
+func (s *processOutput) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.lines, "\n")
@@ -111,7 +111,7 @@ func newProcesses(program, dir string, n int) (*processes, error) {
 	for i := range n {
 		s := &serverProcess{of: p, name: fmt.Sprintf("s%d", i+1)}
 		for _, at := range []*string{&s.http, &s.rpc, &s.gossip, &s.metrics} {
-			if *at, err = addressToComeBackTo(); err != nil {
+			if *at, err = reservedAddress(); err != nil {
 				return nil, errors.Join(err, os.RemoveAll(folder))
 			}
 		}
@@ -127,9 +127,9 @@ func newProcesses(program, dir string, n int) (*processes, error) {
 	return p, nil
 }
 
-// addressToComeBackTo is one of loopback that was free a moment ago, and at which no system
+// reservedAddress is one of loopback that was free a moment ago, and at which no system
 // picks the ports of outgoing connections: a server comes back to it.
-func addressToComeBackTo() (string, error) {
+func reservedAddress() (string, error) {
 	var err error
 	for range 100 {
 		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)) //nolint:gosec // no secret
@@ -170,7 +170,7 @@ limits: {rate: 0}
 	s.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) {
 		defer close(ended)
-		s.said.listen(told)
+		s.output.listen(told)
 		_ = cmd.Wait() // how it ended is no matter
 	}(s.cmd, s.ended)
 	return nil
@@ -240,7 +240,7 @@ func (p *processes) await(ctx context.Context, what string, every time.Duration,
 		case <-ctx.Done():
 			var told strings.Builder
 			for _, s := range p.list {
-				fmt.Fprintf(&told, "\n%s said:\n%s", s.name, &s.said)
+				fmt.Fprintf(&told, "\n%s said:\n%s", s.name, &s.output)
 			}
 			return fmt.Errorf("%s: %w%s", what, context.Cause(ctx), &told)
 		}

@@ -57,9 +57,9 @@ func churnPage(p cmdutil.Page, r *bench.ChurnResult) {
 	p.Title("Churn")
 	c := &r.Churn
 	p.Properties("for", seconds(c.Seconds), "jobs", cmdutil.Thousands(c.Jobs), "instances", cmdutil.Thousands(c.Allocs), "log entries", cmdutil.Thousands(int(c.Entries)),
-		"planned in vain", vain(c.Conflicts),
+		"planned in vain", conflictText(c.Conflicts),
 		"heartbeats a second", fmt.Sprintf("%.0f", r.Heartbeats), "requests of nodes that failed", fmt.Sprint(r.HeartbeatFailures),
-		"processors used", some(r.CPU), "memory at the end", memory(r))
+		"processors used", cpuText(r.CPU), "memory at the end", memoryText(r))
 	p.Title("Latencies, as a client sees them")
 	latencyTable(p, "OF", []latency{
 		{"submitted to placed, idle", r.Idle},
@@ -72,9 +72,9 @@ func churnPage(p cmdutil.Page, r *bench.ChurnResult) {
 	})
 }
 
-// memory is what a server's process has resident after the churn, and what that is of;
+// memoryText is what a server's process has resident after the churn, and what that is of;
 // "": nobody knows.
-func memory(r *bench.ChurnResult) string {
+func memoryText(r *bench.ChurnResult) string {
 	switch {
 	case r.MemoryEndBytes == 0:
 		return ""
@@ -100,8 +100,8 @@ func latencyTable(p cmdutil.Page, title string, list []latency) {
 
 func milliseconds(ms float64) string { return fmt.Sprintf("%.1f ms", ms) }
 
-// some is a measure that may be absent.
-func some(v float64) string {
+// cpuText is a measure that may be absent.
+func cpuText(v float64) string {
 	if v == 0 {
 		return ""
 	}

@@ -48,7 +48,7 @@ func fillPage(p cmdutil.Page, r *bench.FillResult) {
 	facts := []string{
 		"nodes", cmdutil.Thousands(r.Nodes), "jobs", cmdutil.Thousands(r.Jobs), "instances", cmdutil.Thousands(r.Allocs), "placed within", seconds(r.Seconds),
 		"instances a second", cmdutil.Thousands(int(r.AllocsPerSecond)), "log entries", cmdutil.Thousands(int(r.Entries)),
-		"planned in vain", vain(r.Conflicts),
+		"planned in vain", conflictText(r.Conflicts),
 	}
 	if r.LogBytes > 0 {
 		facts = append(facts, "log", cmdutil.FormatBytes(r.LogBytes), "log, an instance", fmt.Sprintf("%.0f bytes", r.LogBytesPerAlloc))

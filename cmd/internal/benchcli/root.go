@@ -178,8 +178,8 @@ func showing(progress *term.Progress) func(what string, done, total int) {
 // seconds is a time as tables show it.
 func seconds(s float64) string { return fmt.Sprintf("%.2f s", s) }
 
-// vain is what workers planned in vain, for pages.
-func vain(c *bench.Conflicts) string {
+// conflictText is what workers planned in vain, for pages.
+func conflictText(c *bench.Conflicts) string {
 	if c == nil {
 		return ""
 	}

@@ -75,7 +75,7 @@ func (s *stormBench) run(cmd *cobra.Command) error {
 	var results []*bench.StormResult
 	for _, c := range variants {
 		c.Nodes, c.Jobs, c.Seed = s.nodes, s.jobs, s.seed
-		err := s.on(cmd.Context(), s.patience, func(t *bench.Target) error {
+		err := s.on(cmd.Context(), s.setTTL, func(t *bench.Target) error {
 			r, err := bench.Storm(cmd.Context(), t, c)
 			results = append(results, r)
 			return err
@@ -91,8 +91,8 @@ func (s *stormBench) run(cmd *cobra.Command) error {
 	return s.out.Show(cmdutil.Document{Data: data, Names: []string{"storm"}, Page: func(p cmdutil.Page) { s.page(p, results) }})
 }
 
-// patience has TTLs be what was asked for, however many nodes there are.
-func (s *stormBench) patience(o *bench.Options) {
+// setTTL has TTLs be what was asked for, however many nodes there are.
+func (s *stormBench) setTTL(o *bench.Options) {
 	o.TTL, o.Grace = s.ttl, s.grace
 	o.Rate = max(50, int(math.Ceil(float64(s.nodes)/s.ttl.Seconds())))
 }

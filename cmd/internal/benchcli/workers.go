@@ -84,7 +84,7 @@ func workersPage(p cmdutil.Page, points []workersPoint) {
 	for _, r := range points {
 		t.Row(
 			fmt.Sprint(r.Servers), fmt.Sprint(r.Workers), cmdutil.Thousands(r.Allocs), seconds(r.Seconds), cmdutil.Thousands(int(r.AllocsPerSecond)),
-			vain(r.Conflicts), cmdutil.FormatBytes(r.MemoryBytes),
+			conflictText(r.Conflicts), cmdutil.FormatBytes(r.MemoryBytes),
 		)
 	}
 	p.Table(t)

@@ -189,7 +189,7 @@ func TestChanges_SaysWhatCanBeTakenOver(t *testing.T) {
 	if err := os.WriteFile(file, []byte(minimal+"log: {level: debug}\nname: other\nlimits: {rate: 5, burst: 9}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	next, err := old.Again()
+	next, err := old.Reload()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 const filePrefix = "file:"
 
 // decode puts what was loaded into the configuration.
-func (l *loading) decode(out *Loaded) {
+func (l *loader) decode(out *Loaded) {
 	for _, f := range fields() {
 		raw := l.ko.Get(strings.Join(f.path, separator))
 		if raw == nil {
@@ -26,33 +26,33 @@ func (l *loading) decode(out *Loaded) {
 		target := reflect.ValueOf(&out.Config).Elem().FieldByIndex(f.index)
 		value, err := f.decode(raw)
 		if err != nil {
-			l.undecoded(f, raw, err)
-			l.unsure[f.key] = true
+			l.recordDecodeError(f, raw, err)
+			l.invalid[f.key] = true
 			continue
 		}
 		target.Set(value)
 	}
 }
 
-// undecoded tells of a value that does not fit; of a map, of its entries that do
+// recordDecodeError tells of a value that does not fit; of a map, of its entries that do
 // not.
-func (l *loading) undecoded(f field, raw any, err error) {
+func (l *loader) recordDecodeError(f field, raw any, err error) {
 	entries, _ := raw.(map[string]any)
 	told := false
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		if _, err := f.decode(map[string]any{name: entries[name]}); err != nil {
 			key := f.key + "." + name
-			l.problem(key, cmp.Or(l.origin[key], l.whereOf(f)), "%v", err)
+			l.problem(key, cmp.Or(l.origin[key], l.location(f)), "%v", err)
 			told = true
 		}
 	}
 	if !told {
-		l.problem(f.key, l.whereOf(f), "%v", err)
+		l.problem(f.key, l.location(f), "%v", err)
 	}
 }
 
-// whereOf is where a value came from; of a map, where its last entry did.
-func (l *loading) whereOf(f field) (where string) {
+// location is where a value came from; of a map, where its last entry did.
+func (l *loader) location(f field) (where string) {
 	if w, ok := l.origin[f.key]; ok {
 		return w
 	}
@@ -91,16 +91,16 @@ func (f *field) decode(raw any) (reflect.Value, error) {
 func plain(err error, t reflect.Type) error {
 	text := err.Error()
 	if strings.Contains(text, "invalid keys") {
-		return fmt.Errorf("it may have %s: %s", names(t.Elem()), text[strings.LastIndex(text, "has "):])
+		return fmt.Errorf("it may have %s: %s", fieldNames(t.Elem()), text[strings.LastIndex(text, "has "):])
 	}
-	if i := strings.LastIndex(text, errMark); i >= 0 {
-		return fmt.Errorf("%s", text[i+len(errMark):])
+	if i := strings.LastIndex(text, decodeErrorMark); i >= 0 {
+		return fmt.Errorf("%s", text[i+len(decodeErrorMark):])
 	}
 	return fmt.Errorf("want %s", kindName(t))
 }
 
-// names are the keys of one entry of a list.
-func names(t reflect.Type) string {
+// fieldNames are the keys of one entry of a list.
+func fieldNames(t reflect.Type) string {
 	list := make([]string, t.NumField())
 	for i := range list {
 		list[i] = t.Field(i).Tag.Get("koanf")
@@ -108,8 +108,8 @@ func names(t reflect.Type) string {
 	return strings.Join(list, ", ")
 }
 
-// errMark begins an error of ours inside one of the decoder's.
-const errMark = "\x00"
+// decodeErrorMark begins an error of ours inside one of the decoder's.
+const decodeErrorMark = "\x00"
 
 func kindName(t reflect.Type) string {
 	switch t {
@@ -173,9 +173,9 @@ func hookDuration(_, to reflect.Type, v any) (any, error) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case !ok || err != nil:
-		return nil, fmt.Errorf("%s%v is no duration: want a number with ms, s, m or h", errMark, v)
+		return nil, fmt.Errorf("%s%v is no duration: want a number with ms, s, m or h", decodeErrorMark, v)
 	case d < 0:
-		return nil, fmt.Errorf("%s%v is negative", errMark, v)
+		return nil, fmt.Errorf("%s%v is negative", decodeErrorMark, v)
 	}
 	return d, nil
 }
@@ -186,7 +186,7 @@ func hookSize(_, to reflect.Type, v any) (any, error) {
 	}
 	s, err := ParseSize(fmt.Sprint(v))
 	if err != nil {
-		return nil, fmt.Errorf("%s%w", errMark, err)
+		return nil, fmt.Errorf("%s%w", decodeErrorMark, err)
 	}
 	return s, nil
 }
@@ -199,7 +199,7 @@ func hookSecret(_, to reflect.Type, v any) (any, error) {
 	}
 	secret, err := readSecret(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s%w", errMark, err)
+		return nil, fmt.Errorf("%s%w", decodeErrorMark, err)
 	}
 	return secret, nil
 }

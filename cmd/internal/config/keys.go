@@ -66,7 +66,7 @@ func suggest(path []string) string {
 	last := path[len(path)-1]
 	best, distance := "", 3
 	for _, name := range children(path[:len(path)-1]) {
-		if d := edits(last, name); d < distance && d < len(last) {
+		if d := editDistance(last, name); d < distance && d < len(last) {
 			best, distance = strings.Join(append(slices.Clone(path[:len(path)-1]), name), "."), d
 		}
 	}
@@ -91,8 +91,8 @@ func children(path []string) (names []string) {
 	return names
 }
 
-// edits is how many letters must be put in, left out or changed between a and b.
-func edits(a, b string) int {
+// editDistance is how many letters must be put in, left out or changed between a and b.
+func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

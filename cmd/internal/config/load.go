@@ -76,40 +76,40 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// loading is one Load.
-type loading struct {
+// loader is one Load.
+type loader struct {
 	ko       *koanf.Koanf
 	origin   map[string]string
 	problems []Problem
-	// unsure are the keys that were given a value which is not known.
-	unsure map[string]bool
-	// blind is that a file could not be read: any key may be given a value in it.
-	blind bool
-	look  bool // see Sources
+	// invalid are the keys that were given a value which is not known.
+	invalid map[string]bool
+	// unreadable is that a file could not be read: any key may be given a value in it.
+	unreadable bool
+	look       bool // see Sources
 }
 
-// unread is a file or folder that could not be read.
-func (l *loading) unread(name, format string, args ...any) {
-	l.blind = true
+// recordUnreadable is a file or folder that could not be read.
+func (l *loader) recordUnreadable(name, format string, args ...any) {
+	l.unreadable = true
 	l.problem("", name, format, args...)
 }
 
-// doubt notes that the keys at and below path were given values that are not known.
-func (l *loading) doubt(path []string) {
+// recordInvalid notes that the keys at and below path were given values that are not known.
+func (l *loader) recordInvalid(path []string) {
 	for _, f := range fields() {
 		if n := min(len(f.path), len(path)); slices.Equal(f.path[:n], path[:n]) {
-			l.unsure[f.key] = true
+			l.invalid[f.key] = true
 		}
 	}
 }
 
-func (l *loading) problem(key, where, format string, args ...any) {
+func (l *loader) problem(key, where, format string, args ...any) {
 	l.problems = append(l.problems, Problem{key, where, fmt.Sprintf(format, args...)})
 }
 
 // Load reads a configuration. Its error, if any, is an *Error with every problem.
 func Load(s Sources) (*Loaded, error) {
-	l := &loading{ko: koanf.New(separator), origin: map[string]string{}, unsure: map[string]bool{}, look: s.Look}
+	l := &loader{ko: koanf.New(separator), origin: map[string]string{}, invalid: map[string]bool{}, look: s.Look}
 	for _, file := range l.files(s.Files) {
 		l.file(file)
 	}
@@ -120,8 +120,8 @@ func Load(s Sources) (*Loaded, error) {
 		out.dev()
 	}
 	l.decode(out)
-	if !l.blind {
-		l.judge(out)
+	if !l.unreadable {
+		l.validate(out)
 	}
 	if len(l.problems) > 0 {
 		return nil, &Error{l.problems}
@@ -129,19 +129,19 @@ func Load(s Sources) (*Loaded, error) {
 	return out, nil
 }
 
-// Again reads the same sources again. Whoever takes a file over reads it then.
-func (l *Loaded) Again() (*Loaded, error) {
+// Reload reads the same sources again. Whoever takes a file over reads it then.
+func (l *Loaded) Reload() (*Loaded, error) {
 	s := l.sources
 	s.Look = false
 	return Load(s)
 }
 
 // files lists the files that are meant.
-func (l *loading) files(names []string) (files []string) {
+func (l *loader) files(names []string) (files []string) {
 	for _, name := range names {
 		info, err := os.Stat(name)
 		if err != nil {
-			l.unread(name, "%v", cause(err))
+			l.recordUnreadable(name, "%v", cause(err))
 			continue
 		}
 		if info.IsDir() {
@@ -158,10 +158,10 @@ func (l *loading) files(names []string) (files []string) {
 }
 
 // folder lists the YAML files of a folder, by name.
-func (l *loading) folder(dir string) (files []string) {
+func (l *loader) folder(dir string) (files []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		l.unread(dir, "%v", cause(err))
+		l.recordUnreadable(dir, "%v", cause(err))
 	}
 	for _, e := range entries {
 		if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml") && !strings.HasPrefix(e.Name(), ".") {
@@ -179,15 +179,15 @@ func cause(err error) error {
 }
 
 // file loads one file.
-func (l *loading) file(name string) {
+func (l *loader) file(name string) {
 	text, err := os.ReadFile(name)
 	if err != nil {
-		l.unread(name, "%v", cause(err))
+		l.recordUnreadable(name, "%v", cause(err))
 		return
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		l.unread(name, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		l.recordUnreadable(name, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
 		return
 	}
 	if len(doc.Content) == 0 {
@@ -197,7 +197,7 @@ func (l *loading) file(name string) {
 }
 
 // mapping loads what a file says below path.
-func (l *loading) mapping(file string, path []string, n *yaml.Node) {
+func (l *loader) mapping(file string, path []string, n *yaml.Node) {
 	where := func(n *yaml.Node) string { return fmt.Sprintf("%s:%d", file, n.Line) }
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -207,7 +207,7 @@ func (l *loading) mapping(file string, path []string, n *yaml.Node) {
 	}
 	if n.Kind != yaml.MappingNode {
 		l.problem(strings.Join(path, "."), where(n), "want keys with values")
-		l.doubt(path)
+		l.recordInvalid(path)
 		return
 	}
 	seen := map[string]int{}
@@ -229,21 +229,21 @@ func (l *loading) mapping(file string, path []string, n *yaml.Node) {
 	}
 }
 
-func (l *loading) unknown(path []string, where string) {
+func (l *loader) unknown(path []string, where string) {
 	hint := "`cede config show` lists the keys that there are"
 	if near := suggest(path); near != "" {
-		l.doubt(strings.Split(near, "."))
+		l.recordInvalid(strings.Split(near, "."))
 		hint = "did you mean " + near + "?"
 	}
 	l.problem(strings.Join(path, "."), where, "there is no such key; %s", hint)
 }
 
 // leaf loads one value of a file.
-func (l *loading) leaf(f field, path []string, n *yaml.Node, where string) {
+func (l *loader) leaf(f field, path []string, n *yaml.Node, where string) {
 	var v any
 	if err := n.Decode(&v); err != nil {
 		l.problem(f.key, where, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
-		l.doubt(f.path)
+		l.recordInvalid(f.path)
 		return
 	}
 	if v == nil {
@@ -252,7 +252,7 @@ func (l *loading) leaf(f field, path []string, n *yaml.Node, where string) {
 	if text, ok := v.(string); f.secret && (!ok || text != "" && !strings.HasPrefix(text, filePrefix)) {
 		l.problem(f.key, where, "a secret does not belong in a file of settings: write %sPATH, or set %s", filePrefix, variable(f))
 		if !ok {
-			l.doubt(f.path)
+			l.recordInvalid(f.path)
 			return
 		}
 		l.set(path, v, where) // what else is wrong is judged as if it stood elsewhere
@@ -274,17 +274,17 @@ func variable(f field) string {
 }
 
 // set notes a value. An entry of a map is set by itself.
-func (l *loading) set(path []string, v any, where string) {
+func (l *loader) set(path []string, v any, where string) {
 	if err := l.ko.Load(confmap.Provider(map[string]any{strings.Join(path, separator): v}, separator), nil); err != nil {
 		l.problem(strings.Join(path, "."), where, "%v", err)
-		l.doubt(path)
+		l.recordInvalid(path)
 	}
 	l.origin[strings.Join(path, ".")] = where
 }
 
 // environ loads what variables say. One without __ is a key only where there is
 // such a key: commands have variables of their own.
-func (l *loading) environ(environ []string) {
+func (l *loader) environ(environ []string) {
 	values := koanf.New(separator)
 	names := map[string]string{}
 	p := env.Provider(separator, env.Opt{
@@ -303,7 +303,7 @@ func (l *loading) environ(environ []string) {
 		},
 	})
 	if err := values.Load(p, nil); err != nil {
-		l.unread("the environment", "%v", err)
+		l.recordUnreadable("the environment", "%v", err)
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(names)) {
@@ -322,7 +322,7 @@ func (l *loading) environ(environ []string) {
 
 // flags loads what the command line says. Others can read that: secrets have no
 // place on it.
-func (l *loading) flags(flags map[string]string) {
+func (l *loader) flags(flags map[string]string) {
 	const where = "the command line"
 	for _, key := range slices.Sorted(maps.Keys(flags)) {
 		path := strings.Split(key, ".")
@@ -331,7 +331,7 @@ func (l *loading) flags(flags map[string]string) {
 		case !ok:
 			l.unknown(path, where)
 		case f.secret:
-			l.doubt(path)
+			l.recordInvalid(path)
 			l.problem(key, where, "a secret does not belong there: set %s, or write %sPATH into a file", variable(f), filePrefix)
 		default:
 			l.set(path, flags[key], where)

@@ -56,7 +56,7 @@ func Bench(p *Policy, clock clock.Clock, each time.Duration, count int, found fu
 	}
 	defer p.Release(in)
 	for _, c := range constructions() {
-		for _, h := range questions(p, in, c.c) {
+		for _, h := range benchCalls(p, in, c.c) {
 			for range count {
 				m, err := h.measure(p, in, clock, each)
 				if err != nil {
@@ -70,21 +70,21 @@ func Bench(p *Policy, clock clock.Clock, each time.Duration, count int, found fu
 	return nil
 }
 
-// question is a call of a hook that can be repeated.
-type question struct {
+// benchCall is a call of a hook that can be repeated.
+type benchCall struct {
 	hook                string
 	options, candidates int
 	ask                 func() error
 }
 
-// questions are those that a construction puts to the hooks of a policy.
-func questions(p *Policy, in policy.Instance, c *policytest.Case) []question {
+// benchCalls are those that a construction puts to the hooks of a policy.
+func benchCalls(p *Policy, in policy.Instance, c *policytest.Case) []benchCall {
 	rows := c.Candidates()
 	n := rows.Rows.Len()
-	var list []question
+	var list []benchCall
 	add := func(bit policy.Hooks, hook string, ask func() error) {
 		if p.Hooks().Has(bit) {
-			list = append(list, question{hook, rows.Len(), n, ask})
+			list = append(list, benchCall{hook, rows.Len(), n, ask})
 		}
 	}
 	gaps := make([]int32, n)
@@ -105,10 +105,10 @@ func questions(p *Policy, in policy.Instance, c *policytest.Case) []question {
 		picks.Reset()
 		return in.SelectVictims(rows, &picks)
 	})
-	options, victims := withVictims(c)
+	options, victims := addVictims(c)
 	if p.Hooks().Has(policy.HookScoreOptions) {
 		answer := policytest.NewScores(options.Len())
-		list = append(list, question{"ScoreOptions", options.Len(), victims, func() error {
+		list = append(list, benchCall{"ScoreOptions", options.Len(), victims, func() error {
 			for _, tier := range answer.Tiers {
 				clear(tier)
 			}
@@ -119,8 +119,8 @@ func questions(p *Policy, in policy.Instance, c *policytest.Case) []question {
 	return list
 }
 
-// withVictims evicts two allocations of each option.
-func withVictims(c *policytest.Case) (*sdk.Options, int) {
+// addVictims evicts two allocations of each option.
+func addVictims(c *policytest.Case) (*sdk.Options, int) {
 	victims := make([][]int, len(c.Options))
 	for i := range victims {
 		victims[i] = []int{i % (len(c.Options[i].Rows) - 1), len(c.Options[i].Rows) - 1}
@@ -129,7 +129,7 @@ func withVictims(c *policytest.Case) (*sdk.Options, int) {
 }
 
 // measure asks until it took long enough to tell.
-func (q *question) measure(p *Policy, in policy.Instance, clock clock.Clock, each time.Duration) (Measurement, error) {
+func (q *benchCall) measure(p *Policy, in policy.Instance, clock clock.Clock, each time.Duration) (Measurement, error) {
 	m := Measurement{Options: q.options, Candidates: q.candidates}
 	if err := p.RecordCall(q.hook, q.ask()); err != nil { // once warm
 		return m, err

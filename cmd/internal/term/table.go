@@ -50,8 +50,8 @@ func (t *Table) Cells(cells ...Cell) {
 // Len is the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-// gap is between columns.
-const gap = "  "
+// columnGap is between columns.
+const columnGap = "  "
 
 // Write writes the table.
 func (t *Table) Write(w io.Writer, style Style) error {
@@ -88,7 +88,7 @@ func (t *Table) line(out *bufio.Writer, row []Cell, widths []int, style Style) {
 			text += pad
 		}
 		if i > 0 {
-			_, _ = out.WriteString(gap)
+			_, _ = out.WriteString(columnGap)
 		}
 		_, _ = out.WriteString(text)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// together is how far apart files may be that were written as one: a checkout
+// writeTolerance is how far apart files may be that were written as one: a checkout
 // or an archive writes a module and its sources in any order.
-const together = time.Second
+const writeTolerance = time.Second
 
 // extensions are those of files that a module is made of.
 var extensions = map[string][]string{
@@ -30,12 +30,12 @@ func Stale(b *bundle.Bundle) string {
 	if err != nil {
 		return ""
 	}
-	newest, file := module.ModTime().Add(together), ""
+	newest, file := module.ModTime().Add(writeTolerance), ""
 	_ = filepath.WalkDir(b.Dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return nil //nolint:nilerr // what cannot be read is for the compiler to complain of
-		case d.IsDir() && path != b.Dir && aside(d.Name()):
+		case d.IsDir() && path != b.Dir && isIgnoredDir(d.Name()):
 			return fs.SkipDir
 		case d.IsDir() || !isSource(b.Manifest.Build.Lang, d.Name()):
 			return nil
@@ -48,8 +48,8 @@ func Stale(b *bundle.Bundle) string {
 	return file
 }
 
-// aside is whether a folder holds no sources of the policy.
-func aside(name string) bool {
+// isIgnoredDir is whether a folder holds no sources of the policy.
+func isIgnoredDir(name string) bool {
 	return strings.HasPrefix(name, ".") || slices.Contains([]string{"node_modules", "target", "testdata"}, name)
 }
 

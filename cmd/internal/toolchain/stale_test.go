@@ -41,7 +41,7 @@ func TestStale_NamesTheNewestSourceWrittenAfterTheModule(t *testing.T) {
 	write("build/p.wasm", 0)
 	write("policy.go", -time.Hour)
 	want("", "the module is newer")
-	write("policy.go", together/2)
+	write("policy.go", writeTolerance/2)
 	want("", "a checkout wrote both")
 	write("policy_test.go", time.Hour)
 	write("README.md", time.Hour)

@@ -32,13 +32,13 @@ where nobody else can be evicted.
 			Short: "List disruption budgets and how they stand",
 			Get:   func(api *client.Client) cmdutil.Lister[*client.BudgetStub] { return api.Budgets().List },
 			Name:  func(b *client.BudgetStub) string { return b.Name },
-			Table: standingTable,
+			Table: budgetStatusTable,
 		}),
 		newBudgetApplyCmd(env), newBudgetStatusCmd(env, budgets), newBudgetDeleteCmd(env, budgets))
 }
 
-// standingTable lists budgets with how they stand.
-func standingTable(_ cmdutil.Page, list []*client.BudgetStub) *term.Table {
+// budgetStatusTable lists budgets with how they stand.
+func budgetStatusTable(_ cmdutil.Page, list []*client.BudgetStub) *term.Table {
 	t := cmdutil.NewTable("NAME", "NAMESPACE", "LABELS", "KEEPS", "ENFORCEMENT", "HEALTHY>", "NEEDED>", "ALLOWED>")
 	for _, b := range list {
 		t.Row(b.Name, b.Namespace, selector(&b.Budget), keeps(&b.Budget), b.Enforcement, fmt.Sprint(b.Healthy), fmt.Sprint(b.Needed), fmt.Sprint(b.Allowed))

@@ -145,8 +145,8 @@ func (c *comparison) parse(failIf []string) error {
 
 // files plays everything and prints the comparison.
 func (c *comparison) files(ctx context.Context, files []string) error {
-	season := newSeason(c, len(files))
-	defer season.progress.Done()
+	runs := newRunSet(c, len(files))
+	defer runs.progress.Done()
 	seen := map[string]string{} // by the scenario's name, the file
 	for _, name := range files {
 		f, err := simrun.ReadScenario(c.env, name)
@@ -160,20 +160,20 @@ func (c *comparison) files(ctx context.Context, files []string) error {
 		if err := c.players.Check(f.File, c.policies); err != nil {
 			return err
 		}
-		if err := season.play(ctx, name, f.File); err != nil {
+		if err := runs.play(ctx, name, f.File); err != nil {
 			return simrun.RunError(f, err, true)
 		}
 	}
-	season.progress.Done()
-	for _, w := range season.warnings {
+	runs.progress.Done()
+	for _, w := range runs.warnings {
 		c.env.Warn(w)
 	}
-	return c.conclude(season)
+	return c.conclude(runs)
 }
 
 // conclude prints what was found and checks the conditions.
-func (c *comparison) conclude(season *season) error {
-	d := compare.New(season.named())
+func (c *comparison) conclude(runs *runSet) error {
+	d := compare.New(runs.namedRuns())
 	if err := c.out.Show(comparisonDocument(c.env, d)); err != nil {
 		return err
 	}
@@ -185,13 +185,13 @@ func (c *comparison) conclude(season *season) error {
 	if c.html != "" {
 		note(c.report(d))
 	}
-	for _, err := range season.faults {
+	for _, err := range runs.faults {
 		note(err)
 	}
 	for _, condition := range c.conditions {
 		about := d
 		if condition.asWritten {
-			about = compare.New(season.runs)
+			about = compare.New(runs.runs)
 		}
 		note(check(condition.Expression, about))
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// debugView is what a bundle holds.
-type debugView struct {
+// bundleResult is what a bundle holds.
+type bundleResult struct {
 	File    string
 	Parts   []string
 	Missing []string `json:",omitempty"` // what could not be had, and why
@@ -100,7 +100,7 @@ func (b *debugBundle) add(name string, text []byte, err error) {
 		return
 	}
 	if !strings.HasSuffix(name, ".pb.gz") {
-		text = blotted(text, b.blot)
+		text = redact(text, b.blot)
 	}
 	b.parts = append(b.parts, debugPart{name, text})
 }
@@ -188,8 +188,8 @@ var (
 
 const blot = `"<blotted out>"`
 
-// blotted is a text without secrets.
-func blotted(text []byte, known []string) []byte {
+// redact is a text without secrets.
+func redact(text []byte, known []string) []byte {
 	for _, s := range known {
 		if s != "" {
 			text = bytes.ReplaceAll(text, []byte(s), []byte("<blotted out>"))
@@ -210,7 +210,7 @@ func (b *debugBundle) pack(w io.Writer) error {
 	archive := tar.NewWriter(zip)
 	parts := b.parts
 	if len(b.missing) > 0 {
-		parts = append(parts, debugPart{"missing.txt", blotted([]byte(strings.Join(b.missing, "\n")+"\n"), b.blot)})
+		parts = append(parts, debugPart{"missing.txt", redact([]byte(strings.Join(b.missing, "\n")+"\n"), b.blot)})
 	}
 	for _, p := range parts {
 		h := &tar.Header{Name: "cede-debug/" + p.name, Mode: 0o600, Size: int64(len(p.data)), ModTime: b.env.Clock.Now()}
@@ -227,15 +227,15 @@ func (b *debugBundle) pack(w io.Writer) error {
 	return zip.Close()
 }
 
-func (b *debugBundle) view(file string) *debugView {
-	v := &debugView{File: file, Missing: b.missing}
+func (b *debugBundle) view(file string) *bundleResult {
+	v := &bundleResult{File: file, Missing: b.missing}
 	for _, p := range b.parts {
 		v.Parts = append(v.Parts, p.name)
 	}
 	return v
 }
 
-func (v *debugView) page(p cmdutil.Page) {
+func (v *bundleResult) page(p cmdutil.Page) {
 	p.Printf("%s: %s\n", v.File, strings.Join(v.Parts, ", "))
 	for _, m := range v.Missing {
 		p.Printf("  missing: %s\n", m)

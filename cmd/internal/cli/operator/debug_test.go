@@ -14,13 +14,13 @@ func TestBlotted_LeavesNoSecret(t *testing.T) {
 		`{"client":{"token":"` + secret + `"}}`, `Authorization: ` + secret, `level=INFO msg=x encryption="` + secret + `"`,
 		`known ` + secret + ` anywhere`, `{"SecretID":"` + ours + `"}`, `a request with ` + ours + ` in it`,
 	} {
-		got := string(blotted([]byte(text), []string{"known " + secret, ""}))
+		got := string(redact([]byte(text), []string{"known " + secret, ""}))
 		if strings.Contains(got, secret) || strings.Contains(got, ours) {
 			t.Errorf("%s: %s", text, got)
 		}
 	}
 	for _, text := range []string{`{"Name":"n1","Leader":true}`, "cede_broker_redeliveries_total 3\n"} {
-		if got := string(blotted([]byte(text), nil)); got != text {
+		if got := string(redact([]byte(text), nil)); got != text {
 			t.Errorf("what is no secret is changed: %s", got)
 		}
 	}

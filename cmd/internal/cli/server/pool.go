@@ -52,7 +52,7 @@ its place.`,
 		if err != nil {
 			return cmdutil.Document{}, err
 		}
-		v := left{ID: self.Member.Name, Name: self.Member.Tags["name"], Address: c.Client.Address()}
+		v := leaveResult{ID: self.Member.Name, Name: self.Member.Tags["name"], Address: c.Client.Address()}
 		if err := c.Client.Operator().Leave(ctx); err != nil {
 			return cmdutil.Document{}, err
 		}
@@ -60,14 +60,14 @@ its place.`,
 	})
 }
 
-// left is a server that left.
-type left struct {
+// leaveResult is a server that left.
+type leaveResult struct {
 	ID      string
 	Name    string `json:",omitempty"`
 	Address string // that it was asked at
 }
 
-func (v left) String() string {
+func (v leaveResult) String() string {
 	if v.Name == "" || v.Name == v.ID {
 		return v.ID
 	}

@@ -19,13 +19,13 @@ import (
 
 // replayReport is where a policy decides otherwise than was recorded.
 type replayReport struct {
-	Scenario   string       `json:"scenario"`
-	Policy     string       `json:"policy"`
-	Recorded   int          `json:"recorded"` // placements
-	Same       int          `json:"same"`
-	Otherwise  []otherwise  `json:"otherwise"`
-	Victims    victimCounts `json:"victims"`
-	Additional int          `json:"additional"` // placements that were not recorded
+	Scenario   string              `json:"scenario"`
+	Policy     string              `json:"policy"`
+	Recorded   int                 `json:"recorded"` // placements
+	Same       int                 `json:"same"`
+	Otherwise  []differentDecision `json:"otherwise"`
+	Victims    victimCounts        `json:"victims"`
+	Additional int                 `json:"additional"` // placements that were not recorded
 }
 
 type victimCounts struct {
@@ -33,8 +33,8 @@ type victimCounts struct {
 	Replayed int `json:"replayed"`
 }
 
-// otherwise is a placement that the policy decides otherwise.
-type otherwise struct {
+// differentDecision is a placement that the policy decides otherwise.
+type differentDecision struct {
 	Alloc    string    `json:"alloc"`
 	Recorded *decision `json:"recorded,omitempty"` // absent: nothing was placed
 	Replayed *decision `json:"replayed,omitempty"` // absent: it finds no place
@@ -101,7 +101,7 @@ func (r *simRun) replay(ctx context.Context, name string) error {
 	if r.policy != "" {
 		run.Result.Policy = r.players.DisplayNames[r.policy]
 	}
-	v := against(f.File, run.Result)
+	v := replayDifferences(f.File, run.Result)
 	if err := r.out.Show(cmdutil.Document{Data: v, Names: []string{v.Scenario}, Page: v.page}); err != nil {
 		return err
 	}
@@ -128,9 +128,9 @@ func isRecorded(f *scenario.File) bool {
 	})
 }
 
-// against compares what was played with what was recorded.
-func against(f *scenario.File, result *sim.Result) *replayReport {
-	v := &replayReport{Scenario: f.Name, Policy: result.Policy, Recorded: len(*f.Expect.Placements), Otherwise: []otherwise{}}
+// replayDifferences compares what was played with what was recorded.
+func replayDifferences(f *scenario.File, result *sim.Result) *replayReport {
+	v := &replayReport{Scenario: f.Name, Policy: result.Policy, Recorded: len(*f.Expect.Placements), Otherwise: []differentDecision{}}
 	played := map[string]*decision{}
 	var order []string
 	for i := range result.Placements {
@@ -149,12 +149,12 @@ func against(f *scenario.File, result *sim.Result) *replayReport {
 			v.Same++
 			continue
 		}
-		v.Otherwise = append(v.Otherwise, otherwise{*p.Alloc, recorded, now})
+		v.Otherwise = append(v.Otherwise, differentDecision{*p.Alloc, recorded, now})
 	}
 	for _, alloc := range order {
 		if d := played[alloc]; d != nil {
 			v.Additional++
-			v.Otherwise = append(v.Otherwise, otherwise{alloc, nil, d})
+			v.Otherwise = append(v.Otherwise, differentDecision{alloc, nil, d})
 		}
 	}
 	return v

@@ -60,16 +60,16 @@ func TestPool_ForgetsWhoFailedAndIsNotInRaft(t *testing.T) {
 	id := stranger.server.id
 	stranger.end()
 	eventually(t, "one failed", func() bool { m, _ := a.server.pool.member(id); return m.Status == gossip.Failed })
-	a.server.pool.forgetFailed(time.Now().Add(2 * forgotten))
+	a.server.pool.forgetFailedOnce(time.Now().Add(2 * forgetAfter))
 	if _, there := a.server.pool.member(id); !there {
 		t.Error("a server that Raft has is forgotten")
 	}
 	eventually(t, "it is removed", func() bool { return a.server.server.RemovePeer(t.Context(), id) == nil })
-	a.server.pool.forgetFailed(time.Now().Add(forgotten / 2))
+	a.server.pool.forgetFailedOnce(time.Now().Add(forgetAfter / 2))
 	if _, there := a.server.pool.member(id); !there {
 		t.Error("it is forgotten at once")
 	}
-	a.server.pool.forgetFailed(time.Now().Add(2 * forgotten))
+	a.server.pool.forgetFailedOnce(time.Now().Add(2 * forgetAfter))
 	if _, there := a.server.pool.member(id); there {
 		t.Error("it is not forgotten")
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// story tells one run to a person.
-type story struct {
+// runReport tells one run to a person.
+type runReport struct {
 	cmdutil.Page
 	file        *scenario.File
 	run         *sim.Run
@@ -29,7 +29,7 @@ func resultDocument(f *scenario.File, run *sim.Run, differences []string) cmduti
 		Data:  run.Result,
 		Names: []string{run.Result.Scenario},
 		Page: func(p cmdutil.Page) {
-			s := story{Page: p, file: f, run: run, differences: differences}
+			s := runReport{Page: p, file: f, run: run, differences: differences}
 			s.head()
 			s.placed()
 			s.bound()
@@ -40,7 +40,7 @@ func resultDocument(f *scenario.File, run *sim.Run, differences []string) cmduti
 	}
 }
 
-func (s *story) head() {
+func (s *runReport) head() {
 	if s.NoHeaders {
 		return
 	}
@@ -62,7 +62,7 @@ func (s *story) head() {
 
 // placed lists placements; of a long list those that evicted, which are what a
 // reader looks for.
-func (s *story) placed() {
+func (s *runReport) placed() {
 	list := s.run.Result.Placements
 	title := "Placed"
 	if len(list) > simrun.MaxRunRows && !s.Wide {
@@ -103,7 +103,7 @@ func victims(p *sim.Placement) []string {
 	return all
 }
 
-func (s *story) evicted() {
+func (s *runReport) evicted() {
 	list := s.run.Result.Evicted
 	if len(list) == 0 {
 		return
@@ -134,7 +134,7 @@ func (s *story) evicted() {
 	s.more(len(list) - shown)
 }
 
-func (s *story) unplaced() {
+func (s *runReport) unplaced() {
 	list := s.run.Result.Unplaced
 	if len(list) == 0 {
 		return
@@ -160,11 +160,11 @@ func (s *story) unplaced() {
 }
 
 // metrics lists what is neither zero nor said already.
-func (s *story) metrics() {
+func (s *runReport) metrics() {
 	t := &term.Table{Columns: []term.Column{{Title: "METRIC"}, {Title: "VALUE", Right: true}, {Title: "UNIT"}}}
 	for _, v := range s.run.Metrics.Flatten() {
 		d, _ := metrics.Define(v.Name)
-		if s.Wide || v.Value != 0 && telling(v.Name, d) {
+		if s.Wide || v.Value != 0 && isNotable(v.Name, d) {
 			t.Row(v.Name, compare.Number(v.Value), cmp.Or(d.Unit, "count"))
 		}
 	}
@@ -175,10 +175,10 @@ func (s *story) metrics() {
 	s.Table(t)
 }
 
-// telling is whether a metric is among those that a person reads first: not
+// isNotable is whether a metric is among those that a person reads first: not
 // those of the heading, nor those that explain others, nor the quantiles
 // between the median and the worst.
-func telling(name string, d metrics.Definition) bool {
+func isNotable(name string, d metrics.Definition) bool {
 	if d.Context || slices.Contains([]string{"unplaced", "victims", "unboundReplicas", "evictedReplicas"}, name) {
 		return false
 	}
@@ -191,21 +191,21 @@ func telling(name string, d metrics.Definition) bool {
 }
 
 // some is how many rows of a list are shown.
-func (s *story) some(n int) int {
+func (s *runReport) some(n int) int {
 	if s.Wide {
 		return n
 	}
 	return min(n, simrun.MaxRunRows)
 }
 
-func (s *story) more(n int) {
+func (s *runReport) more(n int) {
 	if n > 0 && !s.NoHeaders {
 		s.Printf("  and %s more; -o wide lists them\n", cmdutil.Thousands(n))
 	}
 }
 
 // ids lists allocations, most of many left out.
-func (s *story) ids(list []string) string {
+func (s *runReport) ids(list []string) string {
 	if len(list) <= simrun.MaxVictims || s.Wide {
 		return strings.Join(list, ", ")
 	}

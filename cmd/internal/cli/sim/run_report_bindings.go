@@ -11,7 +11,7 @@ import (
 )
 
 // bound lists bindings that got room on member clusters.
-func (s *story) bound() {
+func (s *runReport) bound() {
 	list := s.run.Result.Bindings
 	if len(list) == 0 {
 		return

@@ -49,7 +49,7 @@ func (c *fromConn) RemoteAddr() net.Addr { return c.remote }
 func TestPerAddress_NobodyHasMoreThanTheirShare(t *testing.T) {
 	refused := prometheus.NewCounter(prometheus.CounterOpts{Name: "refused_total", Help: "Connections that were refused."})
 	in := &callers{queue: make(chan net.Conn, 32)}
-	l := perAddress(in, 2, refused).(*fairListener)
+	l := limitPerAddress(in, 2, refused).(*addressLimitListener)
 	var others []net.Conn
 	for address := range strings.FieldsSeq("10.0.0.1 10.0.0.1 10.0.0.1 ::ffff:10.0.0.1 10.0.0.2 2001:db8::1 2001:db8::2 2001:db8::3 2001:db8:0:1::1 127.0.0.1 127.0.0.1 127.0.0.1 ::1 ::1 ::1") {
 		others = append(others, in.from(address))
@@ -97,7 +97,7 @@ func TestPerAddress_NobodyHasMoreThanTheirShare(t *testing.T) {
 // Many come and go at once: a place that is given back is one, whoever had it.
 func TestPerAddress_ManyAtOnce(t *testing.T) {
 	in := &callers{queue: make(chan net.Conn)}
-	l := perAddress(in, 8, prometheus.NewCounter(prometheus.CounterOpts{Name: "refused_total", Help: "Connections that were refused."})).(*fairListener)
+	l := limitPerAddress(in, 8, prometheus.NewCounter(prometheus.CounterOpts{Name: "refused_total", Help: "Connections that were refused."})).(*addressLimitListener)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -126,7 +126,7 @@ func TestPerAddress_ManyAtOnce(t *testing.T) {
 
 func TestPerAddress_NoLimitIsNoListener(t *testing.T) {
 	in := &callers{queue: make(chan net.Conn)}
-	if l := perAddress(in, 0, nil); l != net.Listener(in) {
+	if l := limitPerAddress(in, 0, nil); l != net.Listener(in) {
 		t.Error("0 limits")
 	}
 }

@@ -29,7 +29,7 @@ func (u Usage) Share() float64 {
 // goroutine at a time.
 type Trial struct {
 	policy *Policy
-	guests []*guest
+	guests []*meteredPolicy
 	Usage  Usage
 }
 
@@ -49,8 +49,8 @@ func (t *Trial) Close() {
 
 // Subject starts an instance for tests.
 func (t *Trial) Subject() (*policytest.Subject, error) {
-	g := &guest{trial: t}
-	if err := g.revive(); err != nil {
+	g := &meteredPolicy{trial: t}
+	if err := g.acquire(); err != nil {
 		return nil, err
 	}
 	t.guests = append(t.guests, g)
@@ -75,23 +75,23 @@ func (t *Trial) Subject() (*policytest.Subject, error) {
 	return s, nil
 }
 
-// guest is an instance that is replaced when it dies: a test goes on after a
+// meteredPolicy is an instance that is replaced when it dies: a test goes on after a
 // fault, to find a smaller case of it.
-type guest struct {
+type meteredPolicy struct {
 	trial    *Trial
 	instance policy.Instance
 }
 
 var (
-	_ sdk.DeltaHook      = (*guest)(nil)
-	_ sdk.VictimScorer   = (*guest)(nil)
-	_ sdk.VictimSelector = (*guest)(nil)
-	_ sdk.OptionScorer   = (*guest)(nil)
+	_ sdk.DeltaHook      = (*meteredPolicy)(nil)
+	_ sdk.VictimScorer   = (*meteredPolicy)(nil)
+	_ sdk.VictimSelector = (*meteredPolicy)(nil)
+	_ sdk.OptionScorer   = (*meteredPolicy)(nil)
 
-	_ sdk.BindingPreemptor = (*guest)(nil)
+	_ sdk.BindingPreemptor = (*meteredPolicy)(nil)
 )
 
-func (g *guest) revive() (err error) {
+func (g *meteredPolicy) acquire() (err error) {
 	if g.instance != nil && g.instance.Alive() {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (g *guest) revive() (err error) {
 	return err
 }
 
-func (g *guest) release() {
+func (g *meteredPolicy) release() {
 	if g.instance != nil {
 		g.trial.policy.Release(g.instance)
 		g.instance = nil
@@ -108,8 +108,8 @@ func (g *guest) release() {
 }
 
 // call calls a hook about so many rows and options.
-func (g *guest) call(hook string, size int, call func() error) error {
-	if err := g.revive(); err != nil {
+func (g *meteredPolicy) call(hook string, size int, call func() error) error {
+	if err := g.acquire(); err != nil {
 		return err
 	}
 	err := call()
@@ -139,22 +139,22 @@ func (t *Trial) allowance(size int) uint64 {
 	return uint64(min(fuel, math.MaxInt64))
 }
 
-func (g *guest) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.Recheck) error {
+func (g *meteredPolicy) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.Recheck) error {
 	return g.call("PriorityDelta", in.Len()+in.Rows.Len(), func() error { return g.instance.PriorityDelta(in, gap, recheck) })
 }
 
-func (g *guest) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
+func (g *meteredPolicy) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
 	return g.call("ScoreVictims", in.Len()+in.Rows.Len(), func() error { return g.instance.ScoreVictims(in, out) })
 }
 
-func (g *guest) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
+func (g *meteredPolicy) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
 	return g.call("SelectVictims", in.Len()+in.Rows.Len(), func() error { return g.instance.SelectVictims(in, out) })
 }
 
-func (g *guest) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
+func (g *meteredPolicy) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
 	return g.call("ScoreOptions", in.Len()+in.Victims.Len(), func() error { return g.instance.ScoreOptions(in, out) })
 }
 
-func (g *guest) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
+func (g *meteredPolicy) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
 	return g.call("PreemptBindings", in.Len()+in.Rows.Len(), func() error { return g.instance.PreemptBindings(in, out) })
 }

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// judge completes the configuration, and adds what is wrong with it to the problems.
+// validate completes the configuration, and adds what is wrong with it to the problems.
 //
 // A value that could not be read leaves the key's default behind, and what is said of
 // that may be untrue of what was meant: that the process has nothing to do, where
 // `server.enabled: ja` stands. To say nothing more until it is mended would have the
 // user run the command once for every stage. So the checks are made once more for each
 // such key with other values, and what is told is what they find whatever it is.
-func (l *loading) judge(out *Loaded) {
+func (l *loader) validate(out *Loaded) {
 	given := out.Config
 	out.fill()
 	found := out.check(l.look)
 	for _, f := range fields() {
-		if !l.unsure[f.key] {
+		if !l.invalid[f.key] {
 			continue
 		}
-		for _, v := range others(f.typ) {
+		for _, v := range representativeValues(f.typ) {
 			c := given
 			reflect.ValueOf(&c).Elem().FieldByIndex(f.index).Set(v)
 			c.fill()
@@ -31,16 +31,16 @@ func (l *loading) judge(out *Loaded) {
 	}
 	for _, p := range found {
 		if f, ok := find(strings.Split(p.Key, ".")); ok {
-			p.Where = l.whereOf(f)
+			p.Where = l.location(f)
 		}
 		l.problems = append(l.problems, p)
 	}
 	slices.SortStableFunc(l.problems, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })
 }
 
-// others are values of a type that checks tell apart: nothing, something, and more
+// representativeValues are values of a type that checks tell apart: nothing, something, and more
 // than anything that it is compared with.
-func others(t reflect.Type) []reflect.Value {
+func representativeValues(t reflect.Type) []reflect.Value {
 	list := []reflect.Value{reflect.Zero(t)}
 	some := reflect.New(t).Elem()
 	switch t.Kind() {

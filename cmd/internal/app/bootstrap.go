@@ -18,22 +18,22 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// readyWithin is how long a server of one may take to lead itself.
-const readyWithin = 30 * time.Second
+// readyTimeout is how long a server of one may take to lead itself.
+const readyTimeout = 30 * time.Second
 
-// settle waits until the server can be asked, and does what is done once: the
+// bootstrap waits until the server can be asked, and does what is done once: the
 // first token, what a try is set up with, and the policies of the directory.
-func (p *Process) settle(ctx context.Context, c *config.Config) error {
+func (p *Process) bootstrap(ctx context.Context, c *config.Config) error {
 	if err := p.awaitReady(ctx); err != nil {
 		return err
 	}
 	if c.ACL.Enabled {
-		if err := p.firstToken(ctx, c); err != nil {
+		if err := p.createFirstToken(ctx, c); err != nil {
 			return err
 		}
 	}
 	if c.Dev {
-		if err := p.preemptAll(ctx); err != nil {
+		if err := p.enableDevPreemption(ctx); err != nil {
 			return err
 		}
 	}
@@ -43,17 +43,17 @@ func (p *Process) settle(ctx context.Context, c *config.Config) error {
 	return nil
 }
 
-// settleLater does what settle does as soon as this server leads its pool, which may
+// bootstrapAsync does what settle does as soon as this server leads its pool, which may
 // be never: another one does it then. Whether anybody leads is not waited for, as
 // the others may start later.
-func (p *Process) settleLater(c *config.Config) {
+func (p *Process) bootstrapAsync(c *config.Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for tick := time.NewTicker(settleEvery); ; {
+		for tick := time.NewTicker(bootstrapRetryInterval); ; {
 			if p.server.log.IsLeader() && p.awaitReady(ctx) == nil {
-				err := p.settleLeading(ctx, c)
+				err := p.bootstrapAsLeader(ctx, c)
 				if err == nil {
 					return
 				}
@@ -73,12 +73,12 @@ func (p *Process) settleLater(c *config.Config) {
 	})
 }
 
-// settleEvery is how often a server looks whether it leads.
-const settleEvery = time.Second
+// bootstrapRetryInterval is how often a server looks whether it leads.
+const bootstrapRetryInterval = time.Second
 
-func (p *Process) settleLeading(ctx context.Context, c *config.Config) error {
+func (p *Process) bootstrapAsLeader(ctx context.Context, c *config.Config) error {
 	if c.ACL.Enabled {
-		if err := p.firstToken(ctx, c); err != nil {
+		if err := p.createFirstToken(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -90,7 +90,7 @@ func (p *Process) settleLeading(ctx context.Context, c *config.Config) error {
 
 // awaitReady waits until everything that the server needs is there.
 func (p *Process) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		var lacks []string
@@ -113,9 +113,9 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	}
 }
 
-// firstToken makes the token that may do everything, once in the life of a
+// createFirstToken makes the token that may do everything, once in the life of a
 // cluster, and leaves it where its operator alone can read it.
-func (p *Process) firstToken(ctx context.Context, c *config.Config) error {
+func (p *Process) createFirstToken(ctx context.Context, c *config.Config) error {
 	if len(p.server.state.Snapshot().Tokens()) > 0 {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (p *Process) nodeToken(ctx context.Context, c *config.Config) (string, erro
 	if c.Client.Token != "" || !c.ACL.Enabled || p.server == nil {
 		return string(c.Client.Token), nil
 	}
-	path := p.folder("client/token")
+	path := p.dataPath("client/token")
 	if b, err := os.ReadFile(path); err == nil {
 		if _, ok := p.server.server.Authenticate(strings.TrimSpace(string(b))); ok {
 			return strings.TrimSpace(string(b)), nil
@@ -163,8 +163,8 @@ func (p *Process) nodeToken(ctx context.Context, c *config.Config) (string, erro
 	return secret, os.WriteFile(path, []byte(secret+"\n"), 0o600)
 }
 
-// preemptAll lets every type of job evict.
-func (p *Process) preemptAll(ctx context.Context) error {
+// enableDevPreemption lets every type of job evict.
+func (p *Process) enableDevPreemption(ctx context.Context) error {
 	config := *p.server.state.Snapshot().Config()
 	for i := range config.Preemption {
 		config.Preemption[i] = true
@@ -197,7 +197,7 @@ func (p *Process) loadPolicies(ctx context.Context, c *config.Config) (loaded []
 		if !e.IsDir() && filepath.Ext(path) != ".wasm" {
 			continue
 		}
-		r, err := requestOf(path)
+		r, err := policyLoadRequest(path)
 		var v *model.PolicyVersion
 		if err == nil {
 			v, err = p.server.server.LoadPolicy(ctx, r)
@@ -213,8 +213,8 @@ func (p *Process) loadPolicies(ctx context.Context, c *config.Config) (loaded []
 	return loaded, errors.Join(errs...)
 }
 
-// requestOf asks for the policy at a path to be loaded.
-func requestOf(path string) (r server.LoadRequest, err error) {
+// policyLoadRequest asks for the policy at a path to be loaded.
+func policyLoadRequest(path string) (r server.LoadRequest, err error) {
 	b, err := bundle.Open(path)
 	if err != nil {
 		return r, err

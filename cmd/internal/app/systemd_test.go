@@ -66,7 +66,7 @@ func TestNotify_TellsSystemd(t *testing.T) {
 // Without a word the watchdog ends a process whose disk hangs, and starts another.
 func TestNotify_WatchdogHearsNothingOfWhatDoesNotLive(t *testing.T) {
 	socket, next := systemd(t)
-	n := newNotifier(func(name string) string {
+	n := newSystemdNotifier(func(name string) string {
 		return map[string]string{"NOTIFY_SOCKET": socket, "WATCHDOG_USEC": "2000"}[name]
 	})
 	asked := 0
@@ -84,7 +84,7 @@ func TestNotify_WatchdogHearsNothingOfWhatDoesNotLive(t *testing.T) {
 }
 
 func TestNotify_WithoutSystemdNobodyIsTold(t *testing.T) {
-	n := newNotifier(func(string) string { return "" })
+	n := newSystemdNotifier(func(string) string { return "" })
 	n.send(stateReady)
 	n.watch(t.Context(), func() error { t.Error("nobody asked"); return nil })
 }

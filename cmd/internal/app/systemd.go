@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// notifier tells systemd how the process does (sd_notify). Without systemd it
+// systemdNotifier tells systemd how the process does (sd_notify). Without systemd it
 // tells nobody.
-type notifier struct {
+type systemdNotifier struct {
 	socket   string
 	watchdog time.Duration // within which it wants to hear from us; 0: it does not
 }
 
-func newNotifier(getenv func(string) string) notifier {
-	n := notifier{socket: getenv("NOTIFY_SOCKET")}
+func newSystemdNotifier(getenv func(string) string) systemdNotifier {
+	n := systemdNotifier{socket: getenv("NOTIFY_SOCKET")}
 	if us, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
 		n.watchdog = time.Duration(us) * time.Microsecond
 	}
@@ -35,7 +35,7 @@ func stateReloading(monotonic time.Duration) string {
 }
 
 // send tells a state. That nobody listens is no error of ours.
-func (n notifier) send(state string) {
+func (n systemdNotifier) send(state string) {
 	if n.socket == "" {
 		return
 	}
@@ -48,7 +48,7 @@ func (n notifier) send(state string) {
 }
 
 // watch says that the process lives for as long as it does, until ctx ends.
-func (n notifier) watch(ctx context.Context, alive func() error) {
+func (n systemdNotifier) watch(ctx context.Context, alive func() error) {
 	if n.socket == "" || n.watchdog <= 0 {
 		return
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// season is all the playing of one comparison.
-type season struct {
+// runSet is all the playing of one comparison.
+type runSet struct {
 	*comparison
 	progress *term.Progress
 	total    int
@@ -31,12 +31,12 @@ type season struct {
 	warnings []string
 }
 
-func newSeason(c *comparison, files int) *season {
-	return &season{comparison: c, progress: c.env.Progress(), total: files * len(c.policies) * c.seeds}
+func newRunSet(c *comparison, files int) *runSet {
+	return &runSet{comparison: c, progress: c.env.Progress(), total: files * len(c.policies) * c.seeds}
 }
 
-// game is one run of a season.
-type game struct {
+// runSpec is one run of a season.
+type runSpec struct {
 	file   string
 	f      *scenario.File
 	policy string
@@ -44,13 +44,13 @@ type game struct {
 	first  bool // of its policy: its decisions are looked at
 }
 
-// games lists the runs of one file. The first of each policy is what `cede sim
+// runSpecs lists the runs of one file. The first of each policy is what `cede sim
 // run` plays; the others count on from its seed.
-func (s *season) games(file string, f *scenario.File) []game {
-	var list []game
+func (s *runSet) runSpecs(file string, f *scenario.File) []runSpec {
+	var list []runSpec
 	for _, p := range s.policies {
 		for i := range uint64(s.seeds) {
-			g := game{file: file, f: f, policy: p, first: i == 0}
+			g := runSpec{file: file, f: f, policy: p, first: i == 0}
 			if i > 0 {
 				g.f = seeded(f, f.Seed+i)
 				g.ties.Seed = max(g.f.Seed, 1) // 0 would be by id
@@ -63,25 +63,25 @@ func (s *season) games(file string, f *scenario.File) []game {
 
 // play plays one file under every policy and seed, several runs at a time.
 // What comes of it does not depend on how many.
-func (s *season) play(ctx context.Context, file string, f *scenario.File) error {
+func (s *runSet) play(ctx context.Context, file string, f *scenario.File) error {
 	app.TuneForSimulation()
-	games := s.games(file, f)
-	runs, errs := make([]*sim.Run, len(games)), make([]error, len(games))
+	specs := s.runSpecs(file, f)
+	runs, errs := make([]*sim.Run, len(specs)), make([]error, len(specs))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	crew := s.crew(f, len(games))
+	crew := s.workers(f, len(specs))
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range crew {
 		wg.Go(func() {
 			for i := range next {
-				if runs[i], errs[i] = s.one(ctx, &games[i], max(1, s.env.Cores/crew)); errs[i] != nil {
+				if runs[i], errs[i] = s.playOne(ctx, &specs[i], max(1, s.env.Cores/crew)); errs[i] != nil {
 					cancel() // the others would be for nothing
 				}
 			}
 		})
 	}
-	for i := range games {
+	for i := range specs {
 		next <- i
 	}
 	close(next)
@@ -89,8 +89,8 @@ func (s *season) play(ctx context.Context, file string, f *scenario.File) error 
 	if err := firstCause(errs); err != nil {
 		return err
 	}
-	for i := range games {
-		s.keep(&games[i], runs[i])
+	for i := range specs {
+		s.addResult(&specs[i], runs[i])
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func firstCause(errs []error) error {
 	return cancelled
 }
 
-func (s *season) one(ctx context.Context, g *game, workers int) (*sim.Run, error) {
+func (s *runSet) playOne(ctx context.Context, g *runSpec, workers int) (*sim.Run, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (s *season) one(ctx context.Context, g *game, workers int) (*sim.Run, error
 	return run, err
 }
 
-func (s *season) show(g *game, p sim.Progress) {
+func (s *runSet) show(g *runSpec, p sim.Progress) {
 	s.progress.Show(func(elapsed time.Duration) string {
 		s.mu.Lock()
 		done := s.done
@@ -134,8 +134,8 @@ func (s *season) show(g *game, p sim.Progress) {
 	})
 }
 
-// keep takes over what a comparison needs of a run, and lets the rest go.
-func (s *season) keep(g *game, run *sim.Run) {
+// addResult takes over what a comparison needs of a run, and lets the rest go.
+func (s *runSet) addResult(g *runSpec, run *sim.Run) {
 	r := compare.Run{
 		Scenario: run.Result.Scenario, Policy: g.policy, Seed: run.Result.Seed,
 		Metrics: run.Metrics, Series: run.Series,
@@ -155,8 +155,8 @@ func (s *season) keep(g *game, run *sim.Run) {
 	}
 }
 
-// named are the runs with what their policies are called.
-func (s *season) named() []compare.Run {
+// namedRuns are the runs with what their policies are called.
+func (s *runSet) namedRuns() []compare.Run {
 	runs := slices.Clone(s.runs)
 	for i := range runs {
 		runs[i].Policy = s.players.DisplayNames[runs[i].Policy]
@@ -188,9 +188,9 @@ const (
 	bytesPerInstance = 8 << 10
 )
 
-// crew is how many runs are played at a time: one for each core, fewer where
+// workers is how many runs are played at a time: one for each core, fewer where
 // memory would not hold them.
-func (s *season) crew(f *scenario.File, games int) int {
+func (s *runSet) workers(f *scenario.File, specs int) int {
 	instances := len(f.Running)
 	for i := range f.Jobs {
 		for _, g := range f.Jobs[i].Groups {
@@ -208,7 +208,7 @@ func (s *season) crew(f *scenario.File, games int) int {
 			instances += *c
 		}
 	}
-	n := min(s.env.Cores, games)
+	n := min(s.env.Cores, specs)
 	if room := s.env.Memory(); room > 0 {
 		n = min(n, int(room/(bytesPerRun+bytesPerInstance*int64(instances))))
 	}

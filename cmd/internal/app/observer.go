@@ -7,35 +7,35 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 )
 
-// relay joins the log to the server that is made from it. The log applies what it
+// observerBuffer joins the log to the server that is made from it. The log applies what it
 // holds as soon as it is opened, and the server is made with the log: what comes
 // before there is a server is kept for it.
-type relay struct {
-	mu      sync.Mutex
-	waiting []replication.Applied
-	to      func([]replication.Applied)
+type observerBuffer struct {
+	mu       sync.Mutex
+	pending  []replication.Applied
+	observer func([]replication.Applied)
 }
 
-func (r *relay) observe(list []replication.Applied) {
+func (r *observerBuffer) observe(list []replication.Applied) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.to == nil {
+	if r.observer == nil {
 		// The newest snapshot holds all that came before it.
 		if i := slices.IndexFunc(list, func(a replication.Applied) bool { return a.Entry == nil }); i >= 0 {
-			r.waiting, list = nil, list[i:]
+			r.pending, list = nil, list[i:]
 		}
-		r.waiting = append(r.waiting, list...)
+		r.pending = append(r.pending, list...)
 		return
 	}
-	r.to(list)
+	r.observer(list)
 }
 
 // attach gives the server what has come, and from now on whatever comes.
-func (r *relay) attach(to func([]replication.Applied)) {
+func (r *observerBuffer) attach(to func([]replication.Applied)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) > 0 {
-		to(r.waiting)
+	if len(r.pending) > 0 {
+		to(r.pending)
 	}
-	r.waiting, r.to = nil, to
+	r.pending, r.observer = nil, to
 }

@@ -17,7 +17,7 @@ func TestCrew_HeedsCoresAndMemory(t *testing.T) {
 	for _, tc := range []struct {
 		cores  int
 		memory int64
-		games  int
+		specs  int
 		want   int
 	}{
 		{8, 0, 4, 4},
@@ -28,8 +28,8 @@ func TestCrew_HeedsCoresAndMemory(t *testing.T) {
 	} {
 		w := clitest.New(nil)
 		w.Cores, w.Memory = tc.cores, func() int64 { return tc.memory }
-		s := newSeason(&comparison{env: w.Env}, 1)
-		if got := s.crew(contested, tc.games); got != tc.want {
+		s := newRunSet(&comparison{env: w.Env}, 1)
+		if got := s.workers(contested, tc.specs); got != tc.want {
 			t.Errorf("%+v: %d at a time", tc, got)
 		}
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/cede-scheduler/cede/gossip"
 )
 
-// askNamesake bounds how long it may take to find that another server has this one's id.
-const askNamesake = 3 * time.Second
+// duplicateCheckTimeout bounds how long it may take to find that another server has this one's id.
+const duplicateCheckTimeout = 3 * time.Second
 
-// namesake ends this server where another one runs with its id. What gossip says is not
+// failOnDuplicateID ends this server where another one runs with its id. What gossip says is not
 // believed: the server that is said to run was perhaps this one, before it moved, and
 // where gossip has no keys anybody may say so. Who answers by that id over a connection
 // among servers, with a certificate where there are any, does run.
-func (t *poolPart) namesake(ctx context.Context, m gossip.Member) {
+func (t *poolMember) failOnDuplicateID(ctx context.Context, m gossip.Member) {
 	if m.Tags.RPC == "" || m.Tags.RPC == t.rpc.Addr() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, askNamesake)
+	ctx, cancel := context.WithTimeout(ctx, duplicateCheckTimeout)
 	defer cancel()
 	c := rpc.NewClient(t.rpcConfig, func(string) (string, bool) { return m.Tags.RPC, true })
 	defer c.Close()
@@ -33,40 +33,40 @@ func (t *poolPart) namesake(ctx context.Context, m gossip.Member) {
 		"end that server if it is the copy, or else start this one with an empty data_dir: it then gets an id of its own, and all else from the others", t.id, m.Tags.RPC))
 }
 
-// countsStatus counts how often a server was asked how it stands.
-type countsStatus struct {
+// statusCounter counts how often a server was asked how it stands.
+type statusCounter struct {
 	rpc.Handler
 	asked *atomic.Int64
 }
 
-func (h countsStatus) Status(ctx context.Context, begin string) (*rpc.Status, error) {
+func (h statusCounter) Status(ctx context.Context, begin string) (*rpc.Status, error) {
 	h.asked.Add(1)
 	return h.Handler.Status(ctx, begin)
 }
 
 const (
-	// forgotten is how long after it failed a member is listed that Raft has no more, or
+	// forgetAfter is how long after it failed a member is listed that Raft has no more, or
 	// never had: nobody waits for it. What Raft has is listed until it is removed there.
-	forgotten = time.Hour
-	// tidies is how often it is looked for such members.
-	tidies = time.Minute
+	forgetAfter = time.Hour
+	// forgetInterval is how often it is looked for such members.
+	forgetInterval = time.Minute
 )
 
-// tidy forgets failed members until the server stops.
-func (t *poolPart) tidy(stop <-chan struct{}) {
-	tick := time.NewTicker(tidies)
+// forgetFailedMembers forgets failed members until the server stops.
+func (t *poolMember) forgetFailedMembers(stop <-chan struct{}) {
+	tick := time.NewTicker(forgetInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-stop:
 			return
 		case <-tick.C:
-			t.forgetFailed(time.Now())
+			t.forgetFailedOnce(time.Now())
 		}
 	}
 }
 
-func (t *poolPart) forgetFailed(now time.Time) {
+func (t *poolMember) forgetFailedOnce(now time.Time) {
 	inRaft := map[string]bool{}
 	for _, s := range t.p.server.log.Stats().Servers {
 		inRaft[string(s.ID)] = true
@@ -75,7 +75,7 @@ func (t *poolPart) forgetFailed(now time.Time) {
 		return // it has no log yet, and cannot tell
 	}
 	for _, m := range t.gossip.Members() {
-		if m.Status == gossip.Failed && !inRaft[m.ID] && now.Sub(m.Since) > forgotten {
+		if m.Status == gossip.Failed && !inRaft[m.ID] && now.Sub(m.Since) > forgetAfter {
 			t.p.log.Info("a member that failed is forgotten", "id", m.ID, "address", m.Addr)
 			t.gossip.Forget(m.ID)
 		}
