@@ -1,4 +1,4 @@
-package state
+package state_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cede-scheduler/cede/core/model"
+	. "github.com/cede-scheduler/cede/core/state"
 )
 
 var policyIDs = []string{"sha256:a", "sha256:b", "sha256:c"}

@@ -1,4 +1,4 @@
-package state
+package state_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/model"
+	. "github.com/cede-scheduler/cede/core/state"
 )
 
 // benchNode is a node of construction (b) of the measurements that the budgets
@@ -83,7 +84,7 @@ func BenchmarkF(b *testing.B) {
 				for range b.N {
 					if at == more {
 						at = 0
-						s.current.Store(base)
+						s.SetCurrent(base)
 					}
 					t := s.Begin(s.Snapshot().Index() + 1)
 					t.UpsertAllocs(fresh[at : at+batch]...)
@@ -231,7 +232,7 @@ func BenchmarkBigJob(b *testing.B) {
 	b.ResetTimer()
 	for i := range b.N {
 		if i%len(fresh) == 0 {
-			s.current.Store(base)
+			s.SetCurrent(base)
 		}
 		t := s.Begin(s.Snapshot().Index() + 1)
 		t.UpsertAllocs(fresh[i%len(fresh)])

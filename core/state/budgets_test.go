@@ -1,4 +1,4 @@
-package state
+package state_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cede-scheduler/cede/core/model"
+	. "github.com/cede-scheduler/cede/core/state"
 )
 
 func drawBudgetKey(t *rapid.T) model.BudgetKey {

@@ -1,7 +1,8 @@
-package state
+package state_test
 
 import (
 	"fmt"
+	. "github.com/cede-scheduler/cede/core/state"
 	"testing"
 )
 

@@ -1,4 +1,4 @@
-package state
+package state_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/model"
+	. "github.com/cede-scheduler/cede/core/state"
 )
 
 // hammerRounds is how many transactions a hammer commits.

@@ -1,4 +1,4 @@
-package state
+package state_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
+	. "github.com/cede-scheduler/cede/core/state"
 )
 
 func closed(w *Watch) bool {
@@ -134,8 +135,8 @@ func TestWatch_AbortAndForkWakeNobody(t *testing.T) {
 	}
 	w.Stop()
 	w.Stop()
-	if n := s.hub.waiters.Load() + s.hub.keyed.Load(); n != 0 || len(s.hub.watches) != 0 {
-		t.Errorf("a stopped watch is still counted: %d, %v", n, s.hub.watches)
+	if n := s.Waiting(); n != 0 {
+		t.Errorf("a stopped watch is still counted: %d", n)
 	}
 }
 
@@ -183,7 +184,7 @@ func TestWaitIndex_ReturnsWhenReachedOrCancelled(t *testing.T) {
 	if _, err := s.WaitIndex(ctx, 2); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if s.hub.waiters.Load() != 0 || len(s.hub.indexes) != 0 {
+	if s.Waiting() != 0 {
 		t.Error("a cancelled wait is still counted")
 	}
 }
@@ -225,7 +226,7 @@ func TestHub_LosesNoWakeup(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if n := s.hub.waiters.Load() + s.hub.keyed.Load(); n != 0 || len(s.hub.watches)+len(s.hub.indexes) != 0 {
+	if n := s.Waiting(); n != 0 {
 		t.Errorf("%d waiters are left", n)
 	}
 }

@@ -1,4 +1,4 @@
-package state
+package state_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cede-scheduler/cede/core/model"
+	. "github.com/cede-scheduler/cede/core/state"
 )
 
 // What frees those who go together, and what does not.

@@ -1,4 +1,4 @@
-package state
+package state_test
 
 import (
 	"fmt"
@@ -51,7 +51,9 @@ func TestRates_CountTheEvictionsOfAWindow(t *testing.T) {
 		a.Started = d.IntN(4) > 0
 		txn.UpsertAllocs(a)
 		if d.IntN(3) > 0 {
-			txn.applyEviction(at, model.Eviction{AllocID: a.ID, By: "x"})
+			victim := *txn.Alloc(a.ID)
+			victim.Desired, victim.EndTime = model.DesiredEvict, at
+			txn.UpsertAllocs(&victim)
 			if a.Started {
 				evicted = append(evicted, struct {
 					at  int64

@@ -1,4 +1,4 @@
-package state
+package state_test
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cede-scheduler/cede/core/model"
+	. "github.com/cede-scheduler/cede/core/state"
 )
 
 // reference is the state as plain maps, and nothing derived: what the store
@@ -310,7 +311,7 @@ func compareNodes(t *rapid.T, v *View, r *reference) {
 		})
 		got := c.Rows(i)
 		for k := range max(len(rows), len(got)) {
-			if len(rows) != len(got) || got[k] != rowOf(rows[k]) {
+			if len(rows) != len(got) || got[k] != RowOf(rows[k]) {
 				t.Fatalf("rows of %s differ", id)
 			}
 		}
