@@ -7,6 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -246,13 +247,13 @@ func updateAssignments(a *API, c *call) (any, error) {
 	if err := c.body(&req); err != nil {
 		return nil, err
 	}
-	updates, err := reported(req.Updates, func(u *client.AssignmentUpdate) (state.AssignmentUpdate, string) {
+	updates, err := reported(req.Updates, func(u *client.AssignmentUpdate) (apply.AssignmentUpdate, string) {
 		status, ok := clientStatuses[u.ClientStatus]
 		if u.AssignmentID == "" || !ok || u.Ready < 0 {
-			return state.AssignmentUpdate{}, fmt.Sprintf("assignment %s is %s with %d ready: want an id, pending, running, complete or failed, and no negative number",
+			return apply.AssignmentUpdate{}, fmt.Sprintf("assignment %s is %s with %d ready: want an id, pending, running, complete or failed, and no negative number",
 				quote(u.AssignmentID), quote(u.ClientStatus), u.Ready)
 		}
-		return state.AssignmentUpdate{
+		return apply.AssignmentUpdate{
 			ID: u.AssignmentID, Client: status, Ready: u.Ready, Text: clip(u.Description), StartTime: u.StartTime,
 		}, ""
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -308,12 +309,12 @@ func updateAllocs(a *API, c *call) (any, error) {
 	if err := c.body(&req); err != nil {
 		return nil, err
 	}
-	updates, err := reported(req.Updates, func(u *client.AllocUpdate) (state.ClientUpdate, string) {
+	updates, err := reported(req.Updates, func(u *client.AllocUpdate) (apply.ClientUpdate, string) {
 		status, ok := clientStatuses[u.ClientStatus]
 		if u.AllocID == "" || !ok {
-			return state.ClientUpdate{}, fmt.Sprintf("allocation %s is %s: want an id, and pending, running, complete or failed", quote(u.AllocID), quote(u.ClientStatus))
+			return apply.ClientUpdate{}, fmt.Sprintf("allocation %s is %s: want an id, and pending, running, complete or failed", quote(u.AllocID), quote(u.ClientStatus))
 		}
-		return state.ClientUpdate{
+		return apply.ClientUpdate{
 			AllocID: u.AllocID, Status: status, Started: u.StartTime != 0, StartTime: u.StartTime,
 			Text: clip(u.Description), EvictedBy: clip(u.EvictedBy),
 		}, ""

@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/server/gc"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
@@ -63,7 +64,7 @@ type Jobs interface {
 type Nodes interface {
 	RegisterNode(ctx context.Context, node *model.Node, secret string) (*server.NodeLease, error)
 	Heartbeat(ctx context.Context, id, secret string) (*server.NodeLease, error)
-	UpdateAllocs(ctx context.Context, id, secret string, updates []state.ClientUpdate) (index uint64, err error)
+	UpdateAllocs(ctx context.Context, id, secret string, updates []apply.ClientUpdate) (index uint64, err error)
 	Drain(ctx context.Context, id string, on bool) (index uint64, err error)
 	SetEligible(ctx context.Context, id string, on bool) (index uint64, err error)
 	SetTaints(ctx context.Context, id string, untaint, taint []model.Taint) (index uint64, err error)
@@ -79,7 +80,7 @@ type Bindings interface {
 	DeleteCluster(ctx context.Context, id string, force bool) (index uint64, err error)
 	RegisterMember(ctx context.Context, c *model.Cluster, secret string) (*server.NodeLease, error)
 	ClusterHeartbeat(ctx context.Context, id, secret string, report *server.ClusterReport) (*server.NodeLease, error)
-	UpdateAssignments(ctx context.Context, clusterID, secret string, updates []state.AssignmentUpdate) (index uint64, err error)
+	UpdateAssignments(ctx context.Context, clusterID, secret string, updates []apply.AssignmentUpdate) (index uint64, err error)
 }
 
 // Cluster is what operators do.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -136,7 +136,7 @@ func TestQueries_WakeWhenANodeFallsSilent(t *testing.T) {
 		return "unknown", nil
 	})
 	_, err = w.node.Apply(ctx, &replication.Entry{Time: time.Now().UnixNano(), Command: &replication.ChangeNodes{
-		IDs: []string{"n1"}, Change: state.NodeChange{Status: new(model.NodeDown)},
+		IDs: []string{"n1"}, Change: apply.NodeChange{Status: new(model.NodeDown)},
 	}})
 	w.no(err)
 	for what, c := range heard {

@@ -5,11 +5,11 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // commit writes a batch and answers everybody in its round.
-func (a *Applier) commit(ctx context.Context, r *round, batch *state.Batch) (CommitResult, error) {
+func (a *Applier) commit(ctx context.Context, r *round, batch *apply.Batch) (CommitResult, error) {
 	outcome, err := a.cfg.Committer.Commit(ctx, batch)
 	if err == nil {
 		_, err = a.cfg.Store.WaitIndex(ctx, outcome.Index)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // Config says what an applier works with.
@@ -231,7 +232,7 @@ func (a *Applier) reverify(r *round) {
 }
 
 // fly writes a batch without waiting for it.
-func (a *Applier) fly(ctx context.Context, r round, batch *state.Batch) *flight {
+func (a *Applier) fly(ctx context.Context, r round, batch *apply.Batch) *flight {
 	f := &flight{done: make(chan struct{})}
 	go func() {
 		defer close(f.done)

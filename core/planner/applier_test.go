@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func result(t *testing.T, p *planner.PendingPlan) *model.PlanResult {
@@ -192,7 +193,7 @@ func TestApplier_NodeGoesAwayDuringTheCommit(t *testing.T) {
 			gate.before = nil
 			c.write(func(txn *state.Txn) {
 				down := model.NodeDown
-				txn.ApplyNodeStatus(0, []string{"n1"}, state.NodeChange{Status: &down})
+				apply.NodeStatus(txn, 0, []string{"n1"}, apply.NodeChange{Status: &down})
 			})
 		}
 		gate.pass <- nil
@@ -345,10 +346,10 @@ type flaky struct {
 	*cluster
 	every   int64
 	commits atomic.Int64
-	last    *state.Batch
+	last    *apply.Batch
 }
 
-func (f *flaky) Commit(ctx context.Context, b *state.Batch) (planner.CommitResult, error) {
+func (f *flaky) Commit(ctx context.Context, b *apply.Batch) (planner.CommitResult, error) {
 	if f.commits.Add(1)%f.every == 0 {
 		return planner.CommitResult{}, errDisk
 	}
@@ -397,7 +398,7 @@ func TestApplier_Hammer(t *testing.T) {
 		for range soak(60) {
 			c.write(func(txn *state.Txn) {
 				status := model.NodeStatus(r.IntN(2))
-				txn.ApplyNodeStatus(0, []string{fmt.Sprintf("n%d", r.IntN(nodes))}, state.NodeChange{Status: &status})
+				apply.NodeStatus(txn, 0, []string{fmt.Sprintf("n%d", r.IntN(nodes))}, apply.NodeChange{Status: &status})
 			})
 			if err := overfull(c.store.Snapshot()); err != nil {
 				t.Error(err)

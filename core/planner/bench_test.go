@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/scheduler"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // Construction (e): 1,000 nodes with 10 allocations each; a plan puts one
@@ -91,6 +91,6 @@ func BenchmarkApplier_OnePlacementPlans(b *testing.B) {
 // discard commits nothing, so that every round finds the same state.
 type discard struct{}
 
-func (discard) Commit(context.Context, *state.Batch) (planner.CommitResult, error) {
+func (discard) Commit(context.Context, *apply.Batch) (planner.CommitResult, error) {
 	return planner.CommitResult{}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func strict(name string, atLeast int32) *model.Budget {
@@ -118,13 +119,13 @@ func guardedWorld(t testing.TB) *world {
 // start lets everything placed begin to work, so that it counts for budgets.
 func (w *world) startAll() {
 	w.write(func(txn *state.Txn) {
-		var updates []state.ClientUpdate
+		var updates []apply.ClientUpdate
 		for a := range txn.Allocs() {
 			if a.Live() && !a.Started {
-				updates = append(updates, state.ClientUpdate{AllocID: a.ID, Status: model.ClientRunning, Started: true})
+				updates = append(updates, apply.ClientUpdate{AllocID: a.ID, Status: model.ClientRunning, Started: true})
 			}
 		}
-		txn.ApplyClientUpdates(0, updates)
+		apply.ClientUpdates(txn, 0, updates)
 	})
 	w.past = append(w.past, w.store.Snapshot())
 }
@@ -132,7 +133,7 @@ func (w *world) startAll() {
 // protected checks what an entry did to budgets, tolerations and jobs that go
 // whole, from the plain tables. Who was stopped for its own job's sake in the same
 // entry is no victim, and may have been there when others were evicted.
-func protected(before, after *state.Snapshot, batch *state.Batch) error {
+func protected(before, after *state.Snapshot, batch *apply.Batch) error {
 	evicted, stopped := map[string]*model.Allocation{}, map[string]bool{}
 	for _, bp := range batch.Plans {
 		for _, i := range bp.Groups {

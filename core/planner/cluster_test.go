@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // cluster is a store that several may write to, and its plans.
@@ -48,7 +49,7 @@ func (c *cluster) write(f func(*state.Txn)) {
 }
 
 // Commit writes a batch beside other writers.
-func (c *cluster) Commit(ctx context.Context, b *state.Batch) (planner.CommitResult, error) {
+func (c *cluster) Commit(ctx context.Context, b *apply.Batch) (planner.CommitResult, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return planner.DirectCommitter{Store: c.store}.Commit(ctx, b)
@@ -105,13 +106,13 @@ func (c *cluster) enqueue(a *planner.Applier, plan *model.Plan) *planner.Pending
 type gate struct {
 	c       *cluster
 	pass    chan error
-	batches []*state.Batch // read when nothing is in flight
+	batches []*apply.Batch // read when nothing is in flight
 	before  func()         // called once the gate is open
 }
 
 func newGate(c *cluster) *gate { return &gate{c: c, pass: make(chan error)} }
 
-func (g *gate) Commit(ctx context.Context, b *state.Batch) (planner.CommitResult, error) {
+func (g *gate) Commit(ctx context.Context, b *apply.Batch) (planner.CommitResult, error) {
 	select {
 	case err := <-g.pass:
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // world is a cluster with a past: plans are made on any snapshot of it.
@@ -116,7 +117,7 @@ func (w *world) addOwn(t *rapid.T, snap *state.Snapshot, j *model.Job, g *model.
 }
 
 // beneficiaries is everything in a batch that room may be made for.
-func beneficiaries(batch *state.Batch) map[string]*model.Plan {
+func beneficiaries(batch *apply.Batch) map[string]*model.Plan {
 	m := map[string]*model.Plan{}
 	for _, bp := range batch.Plans {
 		for _, i := range bp.Groups {
@@ -132,7 +133,7 @@ func beneficiaries(batch *state.Batch) map[string]*model.Plan {
 }
 
 // promises checks what an entry did to the state before it.
-func promises(before, after *state.Snapshot, batch *state.Batch) error {
+func promises(before, after *state.Snapshot, batch *apply.Batch) error {
 	if err := after.Check(); err != nil {
 		return err
 	}
@@ -286,7 +287,7 @@ func TestVerify_AcceptsWhatHoldsOnTheSameSnapshot(t *testing.T) {
 			}
 			step.Placements = []*model.Allocation{p}
 			trial := proposed.Snapshot().Fork(proposed.Index())
-			trial.ApplyPlan(0, &model.Plan{Job: j.Key(), Groups: []model.CommitGroup{step}}, []int{0})
+			apply.Plan(trial, 0, &model.Plan{Job: j.Key(), Groups: []model.CommitGroup{step}}, []int{0})
 			if !hasRoom(trial, j, node) {
 				continue
 			}

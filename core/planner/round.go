@@ -6,6 +6,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // round is the plans that are checked for one batch.
@@ -14,7 +15,7 @@ type round struct {
 	// with the batch in flight and the first so many plans of this round
 	// (applied), or nil as long as base itself will do.
 	base    *state.Snapshot
-	flying  *state.Batch
+	flying  *apply.Batch
 	branch  *state.Txn
 	view    *state.Snapshot // branch, as plans are checked on it; nil: out of date
 	applied int
@@ -32,7 +33,7 @@ type work struct {
 
 // newRound begins a round behind a batch that is about to be written; nil:
 // there is none.
-func (a *Applier) newRound(flying *state.Batch) round {
+func (a *Applier) newRound(flying *apply.Batch) round {
 	return round{base: a.cfg.Store.Snapshot(), flying: flying}
 }
 
@@ -98,7 +99,7 @@ func (r *round) current() *state.Snapshot {
 	for ; r.applied < len(r.works); r.applied++ {
 		v := &r.works[r.applied].verdict
 		if len(v.Committed) > 0 {
-			r.branch.ApplyPlan(r.now, v.Plan, v.Committed)
+			apply.Plan(r.branch, r.now, v.Plan, v.Committed)
 			r.view = nil
 		}
 	}
@@ -110,12 +111,12 @@ func (r *round) current() *state.Snapshot {
 
 // seal makes a batch of what holds; nil when there is nothing to write.
 // Nothing is in flight, so the verdicts are final.
-func (a *Applier) seal(r *round) *state.Batch {
-	batch := &state.Batch{Now: r.now}
+func (a *Applier) seal(r *round) *apply.Batch {
+	batch := &apply.Batch{Now: r.now}
 	for i := range r.works {
 		v := &r.works[i].verdict
 		if !v.Empty() {
-			batch.Plans = append(batch.Plans, state.BatchPlan{Plan: v.Plan, Groups: v.Committed})
+			batch.Plans = append(batch.Plans, apply.BatchPlan{Plan: v.Plan, Groups: v.Committed})
 		}
 		for k, cause := range v.Causes {
 			node := v.Rejected[k].NodeID

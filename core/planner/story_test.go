@@ -18,6 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // Stories are files. Commands:
@@ -59,7 +60,7 @@ type submitted struct {
 
 var errDisk = errors.New("disk is full")
 
-func (s *story) Commit(ctx context.Context, b *state.Batch) (planner.CommitResult, error) {
+func (s *story) Commit(ctx context.Context, b *apply.Batch) (planner.CommitResult, error) {
 	if s.fail {
 		return planner.CommitResult{}, errDisk
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // verify checks a plan on the newest state of a cluster.
@@ -260,7 +261,7 @@ func TestVerify_5545_MalformedPlansNeverPanic(t *testing.T) {
 			t.Fatalf("%d groups, %+v", len(plan.Groups), v)
 		}
 		txn := snap.Fork(snap.Index() + 1)
-		(&state.Batch{Plans: []state.BatchPlan{{Plan: v.Plan, Groups: v.Committed}}}).Apply(txn)
+		(&apply.Batch{Plans: []apply.BatchPlan{{Plan: v.Plan, Groups: v.Committed}}}).Apply(txn)
 		after := txn.Snapshot()
 		if err := after.Check(); err != nil {
 			t.Fatal(err)

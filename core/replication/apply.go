@@ -8,6 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // applier is one entry on its way into the state. What it does follows from the
@@ -157,7 +158,7 @@ func (a *applier) recall(was state.IdempotencyRecord) *Result {
 		result.Evals = append(result.Evals, ev)
 	}
 	for i := 0; i+1 < len(m.Dropped); i += 2 {
-		result.Dropped = append(result.Dropped, state.DroppedGroup{Plan: int(m.Dropped[i]), Group: int(m.Dropped[i+1])})
+		result.Dropped = append(result.Dropped, apply.DroppedGroup{Plan: int(m.Dropped[i]), Group: int(m.Dropped[i+1])})
 	}
 	return result
 }

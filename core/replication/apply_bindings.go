@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func (a *applier) upsertClusters(clusters []*model.Cluster) *Refusal {
@@ -22,7 +22,7 @@ func (a *applier) upsertClusters(clusters []*model.Cluster) *Refusal {
 			return refuse(CodeConflict, "cluster %s is registered with another secret: delete it first, if it was set up anew", c.ID)
 		}
 	}
-	evals, err := a.txn.ApplyClusters(a.now, clusters...)
+	evals, err := apply.Clusters(a.txn, a.now, clusters...)
 	if err != nil {
 		return refuse(CodeInvalid, "clusters: %v", err)
 	}
@@ -54,7 +54,7 @@ func (a *applier) changeClusters(changes []model.ClusterChange) *Refusal {
 		c.Down = change.Down
 		if change.Reports {
 			c.Reported = change.Reported
-			a.txn.ApplyLeases(c.ID, change.Leases)
+			apply.Leases(a.txn, c.ID, change.Leases)
 		}
 		next = append(next, &c)
 	}
@@ -68,7 +68,7 @@ func (a *applier) deleteCluster(c *DeleteCluster) *Refusal {
 	if n := len(a.txn.ClusterAssignments(c.ID)); n > 0 && !c.Force {
 		return refuse(CodeConflict, "cluster %s has %d assignments: stop the bindings that are there, or force it", c.ID, n)
 	}
-	a.derived(a.txn.ApplyClusterDelete(a.now, c.ID))
+	a.derived(apply.ClusterDelete(a.txn, a.now, c.ID))
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (a *applier) upsertBinding(c *UpsertBinding) *Refusal {
 		if err := a.txn.UpsertBinding(b); err != nil {
 			return refuse(CodeInvalid, "binding %s: %v", b.Key(), err)
 		}
-		a.derived(a.txn.ApplyQueuePriority(a.now, b))
+		a.derived(apply.QueuePriority(a.txn, a.now, b))
 	}
 	if c.Eval == nil {
 		return nil
@@ -163,14 +163,14 @@ func (a *applier) deleteBinding(key model.JobKey) *Refusal {
 }
 
 func (a *applier) endAssignments(ids []string) *Refusal {
-	for _, cluster := range a.txn.ApplyAssignmentEnds(a.now, ids...) {
+	for _, cluster := range apply.AssignmentEnds(a.txn, a.now, ids...) {
 		a.clusterRoom(cluster)
 	}
 	return nil
 }
 
-func (a *applier) updateAssignments(updates []state.AssignmentUpdate) *Refusal {
-	evals, clusters := a.txn.ApplyAssignmentUpdates(a.now, updates)
+func (a *applier) updateAssignments(updates []apply.AssignmentUpdate) *Refusal {
+	evals, clusters := apply.AssignmentUpdates(a.txn, a.now, updates)
 	a.derived(evals)
 	for _, cluster := range clusters {
 		a.clusterRoom(cluster)
@@ -179,7 +179,7 @@ func (a *applier) updateAssignments(updates []state.AssignmentUpdate) *Refusal {
 }
 
 func (a *applier) stopAssignments(c *StopAssignments) *Refusal {
-	evals, clusters := a.txn.ApplyAssignmentStops(a.now, c.IDs, c.Reason)
+	evals, clusters := apply.AssignmentStops(a.txn, a.now, c.IDs, c.Reason)
 	a.derived(evals)
 	for _, cluster := range clusters {
 		a.clusterRoom(cluster)

@@ -3,6 +3,7 @@ package replication
 import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func (a *applier) registerJob(c *RegisterJob) *Refusal {
@@ -125,7 +126,7 @@ func (a *applier) stopAllocs(c *StopAllocs) *Refusal {
 	if len(c.IDs) == 1 && a.txn.Alloc(c.IDs[0]) == nil {
 		return refuse(CodeNotFound, "there is no allocation %s", c.IDs[0])
 	}
-	evals, nodes := a.txn.ApplyStops(a.now, c.IDs, c.Reason)
+	evals, nodes := apply.Stops(a.txn, a.now, c.IDs, c.Reason)
 	a.derived(evals)
 	a.result.Rooms = append(a.result.Rooms, nodes...)
 	return nil

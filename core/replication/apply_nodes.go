@@ -5,6 +5,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // registerNodes leaves what operators decided about a node as it is.
@@ -29,7 +30,7 @@ func (a *applier) registerNodes(c *RegisterNodes) *Refusal {
 			n.Taints = model.MergeTaints(n.Taints, set)
 		}
 	}
-	evals, err := a.txn.ApplyNodes(a.now, c.Nodes...)
+	evals, err := apply.Nodes(a.txn, a.now, c.Nodes...)
 	if err != nil {
 		return refuse(CodeInvalid, "nodes: %v", err)
 	}
@@ -59,7 +60,7 @@ func (a *applier) changeNodes(c *ChangeNodes) *Refusal {
 	if a.txn.Meta().Version < downSinceFrom {
 		change = change.WithoutDownTime()
 	}
-	a.derived(a.txn.ApplyNodeStatus(a.now, c.IDs, change))
+	a.derived(apply.NodeStatus(a.txn, a.now, c.IDs, change))
 	a.result.Returned = a.areUp(down)
 	for _, id := range c.IDs {
 		if n := a.txn.Node(id); n != nil && n.IsEligible() && n.ModifyIndex == a.txn.Index() {
@@ -83,7 +84,7 @@ func (a *applier) deleteNodes(c *DeleteNodes) *Refusal {
 	if r := a.areThere(c.IDs); r != nil {
 		return r
 	}
-	a.derived(a.txn.ApplyNodeDelete(a.now, c.IDs))
+	a.derived(apply.NodeDelete(a.txn, a.now, c.IDs))
 	return nil
 }
 
@@ -102,7 +103,7 @@ func (a *applier) updateAllocs(c *UpdateAllocs) *Refusal {
 			a.roomOf(c.Updates[i].AllocID)
 		}
 	}
-	a.derived(a.txn.ApplyClientUpdates(a.now, c.Updates))
+	a.derived(apply.ClientUpdates(a.txn, a.now, c.Updates))
 	return nil
 }
 
@@ -141,7 +142,7 @@ func (a *applier) collect(c *Collect) *Refusal {
 			gone = append(gone, id)
 		}
 	}
-	a.derived(a.txn.ApplyNodeDelete(a.now, gone))
+	a.derived(apply.NodeDelete(a.txn, a.now, gone))
 	for _, id := range c.Policies {
 		if v := a.txn.PolicyVersion(id); v != nil && !a.playsRole(v) {
 			a.forgetVersion(v)

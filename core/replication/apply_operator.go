@@ -3,6 +3,7 @@ package replication
 import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func (a *applier) bootstrap(c *Bootstrap) *Refusal {
@@ -29,7 +30,7 @@ func (a *applier) setConfig(c *SetConfig) *Refusal {
 		return refuse(CodeConflict, "the scheduler configuration was changed: it is at index %d, and %d was named", at, *c.Check)
 	}
 	a.txn.SetConfig(c.Config)
-	a.derived(a.txn.ApplyQueuePriorities(a.now))
+	a.derived(apply.QueuePriorities(a.txn, a.now))
 	return nil
 }
 

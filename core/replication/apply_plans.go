@@ -5,6 +5,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func (a *applier) applyPlans(c *ApplyPlans) *Refusal {
@@ -21,7 +22,7 @@ func (a *applier) applyPlans(c *ApplyPlans) *Refusal {
 
 // applyWhole writes a batch of which nothing may have changed since it was
 // made: whoever confirmed it saw these placements and these victims.
-func (a *applier) applyWhole(b *state.Batch, registered *model.Job) *Refusal {
+func (a *applier) applyWhole(b *apply.Batch, registered *model.Job) *Refusal {
 	a.resolve(b, registered)
 	for p := range b.Plans {
 		for _, i := range b.Plans[p].Groups {
@@ -73,7 +74,7 @@ func (a *applier) stillHolds(g *model.CommitGroup) *Refusal {
 	return nil
 }
 
-func placedOn(b *state.Batch) (nodes []string) {
+func placedOn(b *apply.Batch) (nodes []string) {
 	for p := range b.Plans {
 		for _, i := range b.Plans[p].Groups {
 			g := &b.Plans[p].Plan.Groups[i]
@@ -117,7 +118,7 @@ func overfull(v *state.View, nodeID string) string {
 // allocations do not each keep a copy. A placement whose version is not known
 // any more, or that is there already, gets no group, and its commit group is
 // dropped by whoever applies the batch.
-func (a *applier) resolve(b *state.Batch, registered *model.Job) {
+func (a *applier) resolve(b *apply.Batch, registered *model.Job) {
 	versions := map[*model.Job]*model.Job{}
 	version := func(ref *model.Job) *model.Job {
 		j, ok := versions[ref]
@@ -177,7 +178,7 @@ func (a *applier) version(ref, registered *model.Job) *model.Job {
 
 // notice notes the nodes on which a batch makes room, and those on which it
 // places work that carries labels. It is called before the batch is applied.
-func (a *applier) notice(b *state.Batch) {
+func (a *applier) notice(b *apply.Batch) {
 	for p := range b.Plans {
 		for _, i := range b.Plans[p].Groups {
 			g := &b.Plans[p].Plan.Groups[i]

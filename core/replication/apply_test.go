@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 var webKey = model.JobKey{Namespace: "default", ID: "web"}
@@ -121,9 +122,9 @@ func TestRegisterJob_Checks(t *testing.T) {
 	}
 }
 
-func planFor(j *model.Job, groups ...model.CommitGroup) *state.Batch {
+func planFor(j *model.Job, groups ...model.CommitGroup) *apply.Batch {
 	plan := &model.Plan{EvalID: "e1", Job: j.Key(), Priority: j.Priority, Groups: groups}
-	b := &state.Batch{Now: 77, Plans: []state.BatchPlan{{Plan: plan}}}
+	b := &apply.Batch{Now: 77, Plans: []apply.BatchPlan{{Plan: plan}}}
 	for i := range groups {
 		b.Plans[0].Groups = append(b.Plans[0].Groups, i)
 	}
@@ -179,7 +180,7 @@ func TestUpdateAllocs_SaysWhereMatesAre(t *testing.T) {
 	s.done(t, &RegisterJob{Job: whole})
 	whole = s.store.Snapshot().Job(whole.Key())
 	s.done(t, &ApplyPlans{planFor(whole, placing(whole, "a", "n0"), placing(whole, "b", "n1"))})
-	r := s.done(t, &UpdateAllocs{[]state.ClientUpdate{{AllocID: "a", Status: model.ClientFailed}}})
+	r := s.done(t, &UpdateAllocs{[]apply.ClientUpdate{{AllocID: "a", Status: model.ClientFailed}}})
 	if !slices.Equal(r.Rooms, []string{"n0", "n1"}) {
 		t.Errorf("room on %v", r.Rooms)
 	}
@@ -204,7 +205,7 @@ func TestApplyPlans_SaysWhereRoomCameUpAndWhoFollows(t *testing.T) {
 	if len(r.Evals) != 1 || r.Evals[0].JobID != "low" || r.Evals[0].TriggeredBy != model.TriggerPreemption {
 		t.Errorf("evaluations %v", r.Evals)
 	}
-	r = s.done(t, &UpdateAllocs{[]state.ClientUpdate{{AllocID: "a", Status: model.ClientFailed, EvictedBy: "pressure"}}})
+	r = s.done(t, &UpdateAllocs{[]apply.ClientUpdate{{AllocID: "a", Status: model.ClientFailed, EvictedBy: "pressure"}}})
 	if !slices.Equal(r.Rooms, []string{"n1"}) || len(r.Evals) != 1 {
 		t.Errorf("room on %v, evaluations %v", r.Rooms, r.Evals)
 	}
@@ -236,7 +237,7 @@ func TestRegisterJob_WithPlanIsAllOrNothing(t *testing.T) {
 	s.refuses(t, CodeConflict, "node n9 is gone", confirm(placing(any, "b0", "n0"), placing(any, "b1", "n9")))
 	s.refuses(t, CodeConflict, "allocation v exists", confirm(placing(any, "v", "n1", "v")))
 	s.refuses(t, CodeConflict, "not there to be stopped", confirm(model.CommitGroup{Stops: []model.Stop{{AllocID: "x"}}}))
-	s.done(t, &ChangeNodes{IDs: []string{"n0"}, Change: state.NodeChange{Drain: new(true)}})
+	s.done(t, &ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Drain: new(true)}})
 	s.refuses(t, CodeConflict, "node n0 takes no work", confirm(placing(any, "b0", "n0")))
 	r := s.done(t, confirm(placing(any, "b1", "n1", "v")))
 	sn := s.store.Snapshot()
@@ -295,7 +296,7 @@ func TestWriteEvals_WhatEndedStaysEnded(t *testing.T) {
 
 func TestRegisterNodes_KeepsWhatOperatorsDecided(t *testing.T) {
 	s := withJob(t)
-	s.done(t, &ChangeNodes{IDs: []string{"n0"}, Change: state.NodeChange{Drain: new(true), Ineligible: new(true)}})
+	s.done(t, &ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Drain: new(true), Ineligible: new(true)}})
 	n := nodeOf("n0")
 	n.SecretHash = [32]byte{1}
 	r := s.done(t, &RegisterNodes{Nodes: []*model.Node{n}})
@@ -307,7 +308,7 @@ func TestRegisterNodes_KeepsWhatOperatorsDecided(t *testing.T) {
 	s.refuses(t, CodeConflict, "another secret", &RegisterNodes{Nodes: []*model.Node{thief}})
 	s.refuses(t, CodeNotFound, "no node nobody", &ChangeNodes{IDs: []string{"nobody"}})
 	s.refuses(t, CodeNotFound, "no node nobody", &DeleteNodes{IDs: []string{"nobody"}})
-	r = s.done(t, &ChangeNodes{IDs: []string{"n0"}, Change: state.NodeChange{Drain: new(false), Ineligible: new(false)}})
+	r = s.done(t, &ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Drain: new(false), Ineligible: new(false)}})
 	if !slices.Equal(r.Rooms, []string{"n0"}) {
 		t.Errorf("room on %v", r.Rooms)
 	}
@@ -321,7 +322,7 @@ func TestCollect_TakesWhatIsOverAlone(t *testing.T) {
 	web, batch := s.store.Snapshot().Job(webKey), s.store.Snapshot().Job(batch.Key())
 	s.done(t, &ApplyPlans{planFor(web, placing(web, "w", "n0"))})
 	s.done(t, &ApplyPlans{planFor(batch, placing(batch, "b", "n1"))})
-	s.done(t, &UpdateAllocs{[]state.ClientUpdate{{AllocID: "b", Status: model.ClientComplete}}})
+	s.done(t, &UpdateAllocs{[]apply.ClientUpdate{{AllocID: "b", Status: model.ClientComplete}}})
 	all := &Collect{
 		Evals: []string{"e1"}, Allocs: []string{"w", "b"}, Jobs: []model.JobKey{webKey}, Nodes: []string{"n0", "n1"},
 	}
@@ -339,7 +340,7 @@ func TestCollect_TakesWhatIsOverAlone(t *testing.T) {
 	}
 	s.done(t, &StopJob{Key: webKey})
 	s.done(t, &StopAllocs{IDs: []string{"w"}, Reason: "by hand"})
-	s.done(t, &UpdateAllocs{[]state.ClientUpdate{{AllocID: "w", Status: model.ClientComplete}}})
+	s.done(t, &UpdateAllocs{[]apply.ClientUpdate{{AllocID: "w", Status: model.ClientComplete}}})
 	var evals []*model.Evaluation
 	for e := range s.store.Snapshot().Evals() {
 		over := *e
@@ -347,7 +348,7 @@ func TestCollect_TakesWhatIsOverAlone(t *testing.T) {
 		evals = append(evals, &over)
 	}
 	s.done(t, &WriteEvals{evals})
-	s.done(t, &ChangeNodes{IDs: []string{"n0"}, Change: state.NodeChange{Status: new(model.NodeDown)}})
+	s.done(t, &ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Status: new(model.NodeDown)}})
 	s.done(t, all)
 	sn = s.store.Snapshot()
 	if sn.Alloc("w") != nil || sn.EvalCount() != 0 || sn.Job(webKey) != nil || sn.Node("n0") != nil || sn.Node("n1") == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // A plan entry as a busy cluster writes it: so many placements of one job on
@@ -38,7 +38,7 @@ func benchServer(b *testing.B) (*server, *model.Job) {
 
 func benchEntry(j *model.Job, round, placements int) *Entry {
 	plan := &model.Plan{EvalID: uuid(3, round), EvalToken: uuid(4, round), Job: j.Key(), Priority: 50, SnapshotIndex: 2, Now: 1e18}
-	bp := state.BatchPlan{Plan: plan}
+	bp := apply.BatchPlan{Plan: plan}
 	for i := range placements {
 		plan.Groups = append(plan.Groups, model.CommitGroup{Placements: []*model.Allocation{{
 			ID: uuid(2, round*placements+i), Job: j, Group: j.Groups[0], Index: round*placements + i, NodeID: uuid(1, (round*placements+i)%benchNodes),
@@ -46,7 +46,7 @@ func benchEntry(j *model.Job, round, placements int) *Entry {
 		}}})
 		bp.Groups = append(bp.Groups, i)
 	}
-	return &Entry{Time: 1e18, Command: &ApplyPlans{&state.Batch{Now: 1e18, Plans: []state.BatchPlan{bp}}}}
+	return &Entry{Time: 1e18, Command: &ApplyPlans{&apply.Batch{Now: 1e18, Plans: []apply.BatchPlan{bp}}}}
 }
 
 var benchSizes = []int{100, 4096}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func (w *writer) bindingCommand(m *pb.Entry, command Command) {
@@ -159,15 +159,15 @@ func (r *reader) withdrawal(at **pb.Withdrawal) model.Withdrawal {
 	return model.Withdrawal{AssignmentID: r.id(m.AssignmentId), By: r.id(m.By), Policy: m.Policy, Reason: m.Reason, Remaining: int(m.Keep)}
 }
 
-func (w *writer) assignmentUpdate(u *state.AssignmentUpdate) *pb.AssignmentUpdate {
+func (w *writer) assignmentUpdate(u *apply.AssignmentUpdate) *pb.AssignmentUpdate {
 	return &pb.AssignmentUpdate{
 		Id: w.id(u.ID), Client: uint32(u.Client), Ready: int64(u.Ready), Text: text(u.Text), StartTime: u.StartTime,
 	}
 }
 
-func (r *reader) assignmentUpdate(at **pb.AssignmentUpdate) state.AssignmentUpdate {
+func (r *reader) assignmentUpdate(at **pb.AssignmentUpdate) apply.AssignmentUpdate {
 	m := *at
-	return state.AssignmentUpdate{
+	return apply.AssignmentUpdate{
 		ID: r.id(m.Id), Client: r.clientStatus(m.Client), Ready: int(m.Ready), Text: m.Text, StartTime: m.StartTime,
 	}
 }

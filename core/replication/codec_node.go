@@ -3,7 +3,7 @@ package replication
 import (
 	"github.com/cede-scheduler/cede/core/model"
 	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func (w *writer) node(n *model.Node) *pb.Node {
@@ -58,7 +58,7 @@ func (w *writer) changeNodes(c *ChangeNodes) *pb.ChangeNodes {
 }
 
 func (r *reader) changeNodes(m *pb.ChangeNodes) *ChangeNodes {
-	c := &ChangeNodes{IDs: r.ids(m.Ids), Change: state.NodeChange{
+	c := &ChangeNodes{IDs: r.ids(m.Ids), Change: apply.NodeChange{
 		Ineligible: m.Ineligible, Drain: m.Drain, Untaint: each(m.Untaint, taintOf), Taint: each(m.Taint, taintOf),
 	}}
 	if m.Status != nil {
@@ -67,16 +67,16 @@ func (r *reader) changeNodes(m *pb.ChangeNodes) *ChangeNodes {
 	return c
 }
 
-func (w *writer) clientUpdate(u *state.ClientUpdate) *pb.ClientUpdate {
+func (w *writer) clientUpdate(u *apply.ClientUpdate) *pb.ClientUpdate {
 	return &pb.ClientUpdate{
 		AllocId: w.id(u.AllocID), Status: uint32(u.Status), Started: u.Started, StartTime: u.StartTime,
 		Text: text(u.Text), EvictedBy: text(u.EvictedBy),
 	}
 }
 
-func (r *reader) clientUpdate(m **pb.ClientUpdate) state.ClientUpdate {
+func (r *reader) clientUpdate(m **pb.ClientUpdate) apply.ClientUpdate {
 	u := *m
-	return state.ClientUpdate{
+	return apply.ClientUpdate{
 		AllocID: r.id(u.AllocId), Status: r.clientStatus(u.Status), Started: u.Started, StartTime: u.StartTime,
 		Text: u.Text, EvictedBy: u.EvictedBy,
 	}

@@ -3,7 +3,7 @@ package replication
 import (
 	"github.com/cede-scheduler/cede/core/model"
 	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // A plan of thousands of placements is the largest entry there is. What its
@@ -38,7 +38,7 @@ func (t *jobTable) number(j *model.Job) uint32 {
 
 // batch writes a batch down; registered is the key of the job that the entry
 // registers, if it does.
-func (w *writer) batch(b *state.Batch, registered *model.JobKey) *pb.Batch {
+func (w *writer) batch(b *apply.Batch, registered *model.JobKey) *pb.Batch {
 	if b == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (w *writer) batch(b *state.Batch, registered *model.JobKey) *pb.Batch {
 	return m
 }
 
-func (w *writer) plan(bp *state.BatchPlan) *pb.Plan {
+func (w *writer) plan(bp *apply.BatchPlan) *pb.Plan {
 	p := bp.Plan
 	m := &pb.Plan{
 		EvalId: w.id(p.EvalID), EvalToken: text(p.EvalToken), Job: keyToPB(p.Job), Priority: p.Priority,
@@ -142,7 +142,7 @@ func useOf(m **pb.DeviceUse) model.DeviceUse { return model.DeviceUse{ID: (*m).I
 
 // batch reads a batch. Its jobs are references: resolver puts in what they
 // refer to.
-func (r *reader) batch(m *pb.Batch) *state.Batch {
+func (r *reader) batch(m *pb.Batch) *apply.Batch {
 	if m == nil {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (r *reader) batch(m *pb.Batch) *state.Batch {
 	for _, ref := range m.Jobs {
 		r.jobs.list = append(r.jobs.list, &model.Job{Namespace: ref.Namespace, ID: ref.Id, ModifyIndex: ref.ModifyIndex})
 	}
-	b := &state.Batch{Now: m.Now, Ineligible: r.ids(m.Ineligible)}
+	b := &apply.Batch{Now: m.Now, Ineligible: r.ids(m.Ineligible)}
 	for _, p := range m.Plans {
 		b.Plans = append(b.Plans, r.plan(p))
 	}
@@ -161,14 +161,14 @@ func (r *reader) batch(m *pb.Batch) *state.Batch {
 // maxGroups is far more commit groups than a plan has.
 const maxGroups = 1 << 24
 
-func (r *reader) plan(m *pb.Plan) state.BatchPlan {
+func (r *reader) plan(m *pb.Plan) apply.BatchPlan {
 	p := &model.Plan{
 		EvalID: r.id(m.EvalId), EvalToken: m.EvalToken, Job: keyOf(m.Job), Priority: m.Priority,
 		SnapshotIndex: m.SnapshotIndex, Now: m.Now,
 	}
 	if len(m.Committed) != len(m.Groups) || m.Length > maxGroups {
 		r.fail("plan with %d groups at %d of %d places", len(m.Groups), len(m.Committed), m.Length)
-		return state.BatchPlan{Plan: p}
+		return apply.BatchPlan{Plan: p}
 	}
 	p.Groups = make([]model.CommitGroup, m.Length)
 	committed := make([]int, len(m.Committed))
@@ -180,7 +180,7 @@ func (r *reader) plan(m *pb.Plan) state.BatchPlan {
 	for i, at := range m.Committed {
 		if at >= m.Length || i > 0 && int(at) <= committed[i-1] {
 			r.fail("commit group %d of %d is out of order", at, m.Length)
-			return state.BatchPlan{Plan: p}
+			return apply.BatchPlan{Plan: p}
 		}
 		committed[i] = int(at)
 		from, g := m.Groups[i], &p.Groups[at]
@@ -194,7 +194,7 @@ func (r *reader) plan(m *pb.Plan) state.BatchPlan {
 		}
 		r.rest(from, g)
 	}
-	return state.BatchPlan{Plan: p, Groups: committed}
+	return apply.BatchPlan{Plan: p, Groups: committed}
 }
 
 func (r *reader) rest(m *pb.CommitGroup, to *model.CommitGroup) {

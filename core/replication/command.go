@@ -2,7 +2,7 @@ package replication
 
 import (
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // Entry is one entry of the log.
@@ -43,7 +43,7 @@ type (
 		// evicted, and the command is refused. Its allocations of this job are of
 		// the version that the command registers. What such a plan leaves without a place
 		// (Eval is not complete) takes free room alone: see state.View.Held.
-		Batch *state.Batch
+		Batch *apply.Batch
 		// Rules is the index up to which whoever confirmed Batch knew by which rules its
 		// victims were chosen: after a later change of policies or of the configuration
 		// the command is refused. 0: nothing was chosen.
@@ -66,7 +66,7 @@ type (
 	// WriteEvals stores evaluations, or other versions of them.
 	WriteEvals struct{ Evals []*model.Evaluation }
 	// ApplyPlans writes what the planner accepted.
-	ApplyPlans struct{ Batch *state.Batch }
+	ApplyPlans struct{ Batch *apply.Batch }
 
 	// RegisterNodes stores nodes, or other versions of them. Whether a node that
 	// is there drains or is ineligible stays as it is; another secret is a
@@ -75,12 +75,12 @@ type (
 	// ChangeNodes changes the status of nodes.
 	ChangeNodes struct {
 		IDs    []string
-		Change state.NodeChange
+		Change apply.NodeChange
 	}
 	// DeleteNodes forgets nodes.
 	DeleteNodes struct{ IDs []string }
 	// UpdateAllocs writes what nodes report.
-	UpdateAllocs struct{ Updates []state.ClientUpdate }
+	UpdateAllocs struct{ Updates []apply.ClientUpdate }
 
 	// SetConfig replaces what operators set.
 	SetConfig struct {
@@ -129,7 +129,7 @@ type (
 	// EndAssignments writes that assignments are gone, or have done their work.
 	EndAssignments struct{ IDs []string }
 	// UpdateAssignments writes what member clusters report of assignments.
-	UpdateAssignments struct{ Updates []state.AssignmentUpdate }
+	UpdateAssignments struct{ Updates []apply.AssignmentUpdate }
 	// StopAssignments withdraws assignments, with an evaluation for each binding.
 	StopAssignments struct {
 		IDs    []string

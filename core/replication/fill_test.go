@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // checkProperty runs a property, more often when CEDE_SOAK asks for it.
@@ -61,7 +61,7 @@ func (f *filler) fill(v reflect.Value) {
 	if f.zero() {
 		return
 	}
-	if v.Type() == reflect.TypeFor[*state.Batch]() {
+	if v.Type() == reflect.TypeFor[*apply.Batch]() {
 		v.Set(reflect.ValueOf(f.batch()))
 		return
 	}
@@ -162,8 +162,8 @@ func (f *filler) text() string {
 }
 
 // batch has allocations of jobs that are in the state, by reference.
-func (f *filler) batch() *state.Batch {
-	b := &state.Batch{Now: int64(f.n), Ineligible: []string{"n1", "n2"}}
+func (f *filler) batch() *apply.Batch {
+	b := &apply.Batch{Now: int64(f.n), Ineligible: []string{"n1", "n2"}}
 	for p := range 2 {
 		plan := &model.Plan{}
 		f.must(reflect.ValueOf(plan).Elem())
@@ -182,7 +182,7 @@ func (f *filler) batch() *state.Batch {
 			f.fill(reflect.ValueOf(&to.Withdrawals).Elem())
 			f.fill(reflect.ValueOf(&to.ReleasedClaims).Elem())
 		}
-		b.Plans = append(b.Plans, state.BatchPlan{Plan: plan, Groups: []int{0, 2}})
+		b.Plans = append(b.Plans, apply.BatchPlan{Plan: plan, Groups: []int{0, 2}})
 	}
 	return b
 }

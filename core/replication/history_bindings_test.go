@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func (h *history) cluster() string { return h.pick("cluster", 3) }
@@ -108,7 +108,7 @@ func (h *history) assign() Command {
 		g.Assignments = nil
 	}
 	plan := &model.Plan{EvalID: h.fresh("eval"), Job: key, Now: h.time, Groups: []model.CommitGroup{g}}
-	return &ApplyPlans{&state.Batch{Now: h.time, Plans: []state.BatchPlan{{Plan: plan, Groups: []int{0}}}}}
+	return &ApplyPlans{&apply.Batch{Now: h.time, Plans: []apply.BatchPlan{{Plan: plan, Groups: []int{0}}}}}
 }
 
 func (h *history) end() Command { return &EndAssignments{IDs: h.someAssignments()} }
@@ -119,7 +119,7 @@ func (h *history) unbind() Command { return &DeleteBinding{Key: h.bindingKey()} 
 func (h *history) report() Command {
 	c := &UpdateAssignments{}
 	for _, id := range h.someAssignments() {
-		c.Updates = append(c.Updates, state.AssignmentUpdate{
+		c.Updates = append(c.Updates, apply.AssignmentUpdate{
 			ID: id, Client: model.ClientStatus(rapid.IntRange(0, 3).Draw(h.t, "client")), Ready: rapid.IntRange(0, 2).Draw(h.t, "ready"),
 			Text: h.pick("text", 2), StartTime: h.time,
 		})

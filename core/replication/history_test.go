@@ -15,6 +15,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -190,7 +191,7 @@ func (h *history) node() Command {
 }
 
 // plan places, updates, stops and evicts on whatever there is.
-func (h *history) plan(j *model.Job) *state.Batch {
+func (h *history) plan(j *model.Job) *apply.Batch {
 	plan := &model.Plan{EvalID: h.fresh("eval"), Job: j.Key(), Priority: j.Priority, SnapshotIndex: h.snap.Index(), Groups: make([]model.CommitGroup, 3)}
 	allocs := slices.Collect(h.snap.Allocs())
 	for i := range plan.Groups {
@@ -223,7 +224,7 @@ func (h *history) plan(j *model.Job) *state.Batch {
 			g.Claims = append(g.Claims, c)
 		}
 	}
-	b := &state.Batch{Now: h.time, Plans: []state.BatchPlan{{Plan: plan, Groups: []int{0, 2}}}}
+	b := &apply.Batch{Now: h.time, Plans: []apply.BatchPlan{{Plan: plan, Groups: []int{0, 2}}}}
 	if rapid.IntRange(0, 9).Draw(h.t, "ineligible") == 0 {
 		b.Ineligible = []string{h.pick("node", 4)}
 	}
@@ -277,7 +278,7 @@ func (h *history) someAllocs() (ids []string) {
 func (h *history) update() Command {
 	c := &UpdateAllocs{}
 	for _, id := range h.someAllocs() {
-		c.Updates = append(c.Updates, state.ClientUpdate{
+		c.Updates = append(c.Updates, apply.ClientUpdate{
 			AllocID: id, Status: model.ClientStatus(rapid.IntRange(0, 4).Draw(h.t, "status")), Started: true, StartTime: h.time,
 			Text: h.pick("text", 3),
 		})

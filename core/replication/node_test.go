@@ -18,6 +18,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func TestLeadership_TellsOfEveryLossOfWhatItTold(t *testing.T) {
@@ -276,7 +277,7 @@ func TestNode_LargeEntries(t *testing.T) {
 		}
 		b := largeBatch(t, c, m, 100, 100)
 		result, err := m.node.Apply(t.Context(), &Entry{Command: &ApplyPlans{b}})
-		if err != nil || len(result.Dropped) != 1 || result.Dropped[0] != (state.DroppedGroup{Plan: 1, Group: 99}) {
+		if err != nil || len(result.Dropped) != 1 || result.Dropped[0] != (apply.DroppedGroup{Plan: 1, Group: 99}) {
 			t.Fatalf("dropped %+v, %v", result, err)
 		}
 		sn := m.store.Snapshot()
@@ -301,7 +302,7 @@ func TestNode_LargeEntries(t *testing.T) {
 
 // largeBatch has two plans of so many groups with so many placements each, all
 // of a group on one node; the last wants a node that is not there.
-func largeBatch(t *testing.T, c *cluster, m *member, groups, each int) *state.Batch {
+func largeBatch(t *testing.T, c *cluster, m *member, groups, each int) *apply.Batch {
 	t.Helper()
 	nodes := &RegisterNodes{}
 	for g := range groups {
@@ -310,10 +311,10 @@ func largeBatch(t *testing.T, c *cluster, m *member, groups, each int) *state.Ba
 	c.send(&Entry{Command: nodes})
 	c.send(&Entry{Command: &RegisterJob{Job: countedJob("large", groups)}})
 	j := m.store.Snapshot().Job(model.JobKey{Namespace: "default", ID: "large"})
-	b := &state.Batch{}
+	b := &apply.Batch{}
 	for p := range 2 {
 		plan := &model.Plan{EvalID: fmt.Sprint("e", p), Job: j.Key()}
-		bp := state.BatchPlan{Plan: plan}
+		bp := apply.BatchPlan{Plan: plan}
 		for g := range groups {
 			var cg model.CommitGroup
 			for i := range each {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // ErrNotLeader means that this server cannot write: nothing was. LeaderError
@@ -66,7 +67,7 @@ type Result struct {
 	Index    uint64               // of the entry; when Replayed, of the one that did it
 	Err      *Refusal             // nil: it was done
 	Evals    []*model.Evaluation  // what it wrote or derived
-	Dropped  []state.DroppedGroup // commit groups that no longer held
+	Dropped  []apply.DroppedGroup // commit groups that no longer held
 	Rooms    []string             // nodes on which room may have come up, or somebody may be evicted now, ascending
 	Returned []string             // nodes that were down and no longer are
 	Placed   []string             // nodes on which work with labels was placed, ascending

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // Since when a node is down is part of the state once every server notes it, by the
@@ -15,7 +15,7 @@ import (
 func TestChangeNodes_NotesSinceWhenANodeIsDown(t *testing.T) {
 	s := withJob(t)
 	status := func(to model.NodeStatus) int64 {
-		s.done(t, &ChangeNodes{IDs: []string{"n0"}, Change: state.NodeChange{Status: new(to)}})
+		s.done(t, &ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Status: new(to)}})
 		return s.store.Snapshot().Node("n0").DownSince
 	}
 	s.done(t, &Bootstrap{ClusterID: "c", Version: downSinceFrom - 1})

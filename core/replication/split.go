@@ -6,6 +6,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // MaxEntry is how large an entry may be, in bytes. Raft sends whole entries
@@ -29,7 +30,7 @@ func (p *part) join(whole, r *Result) {
 	whole.Returned = append(whole.Returned, r.Returned...)
 	whole.Placed = append(whole.Placed, r.Placed...)
 	for _, d := range r.Dropped {
-		whole.Dropped = append(whole.Dropped, state.DroppedGroup{Plan: p.plans[d.Plan], Group: d.Group})
+		whole.Dropped = append(whole.Dropped, apply.DroppedGroup{Plan: p.plans[d.Plan], Group: d.Group})
 	}
 }
 
@@ -46,7 +47,7 @@ func (n *Node) encode(e *Entry) ([]part, error) {
 		case *WriteEvals:
 			return splitList(e, c.Evals, func(some []*model.Evaluation) Command { return &WriteEvals{some} })
 		case *UpdateAllocs:
-			return splitList(e, c.Updates, func(some []state.ClientUpdate) Command { return &UpdateAllocs{some} })
+			return splitList(e, c.Updates, func(some []apply.ClientUpdate) Command { return &UpdateAllocs{some} })
 		}
 	}
 	return nil, tooLarge("it", len(data))
@@ -79,11 +80,11 @@ type unit struct{ plan, group int }
 // splitPlans makes several entries of one that is too large. Commit groups that
 // touch a node or a cluster in common stay together: one may stand on room that the other
 // frees, and it must not be written without it.
-func splitPlans(e *Entry, b *state.Batch, snap *state.Snapshot) ([]part, error) {
+func splitPlans(e *Entry, b *apply.Batch, snap *state.Snapshot) ([]part, error) {
 	return pack(e, b, connected(b, snap))
 }
 
-func pack(e *Entry, b *state.Batch, sets [][]unit) ([]part, error) {
+func pack(e *Entry, b *apply.Batch, sets [][]unit) ([]part, error) {
 	p := partOf(e, b, sets)
 	switch {
 	case len(p.data) <= MaxEntry:
@@ -102,7 +103,7 @@ func pack(e *Entry, b *state.Batch, sets [][]unit) ([]part, error) {
 	return append(head, tail...), err
 }
 
-func partOf(e *Entry, b *state.Batch, sets [][]unit) part {
+func partOf(e *Entry, b *apply.Batch, sets [][]unit) part {
 	units := slices.Concat(sets...)
 	slices.SortFunc(units, func(x, y unit) int {
 		if x.plan != y.plan {
@@ -111,11 +112,11 @@ func partOf(e *Entry, b *state.Batch, sets [][]unit) part {
 		return x.group - y.group
 	})
 	p := part{plans: []int{}}
-	some := &state.Batch{Now: b.Now, Ineligible: b.Ineligible}
+	some := &apply.Batch{Now: b.Now, Ineligible: b.Ineligible}
 	for _, u := range units {
 		if k := len(p.plans); k == 0 || p.plans[k-1] != u.plan {
 			p.plans = append(p.plans, u.plan)
-			some.Plans = append(some.Plans, state.BatchPlan{Plan: b.Plans[u.plan].Plan})
+			some.Plans = append(some.Plans, apply.BatchPlan{Plan: b.Plans[u.plan].Plan})
 		}
 		last := &some.Plans[len(some.Plans)-1]
 		last.Groups = append(last.Groups, u.group)
@@ -126,7 +127,7 @@ func partOf(e *Entry, b *state.Batch, sets [][]unit) part {
 
 // connected is the commit groups of a batch by what they have to do with each
 // other, in the order of the first of each.
-func connected(b *state.Batch, snap *state.Snapshot) [][]unit {
+func connected(b *apply.Batch, snap *state.Snapshot) [][]unit {
 	var units []unit
 	var parent []int
 	root := func(i int) int {
@@ -165,7 +166,7 @@ func connected(b *state.Batch, snap *state.Snapshot) [][]unit {
 }
 
 // nodesOf is the nodes and the clusters that a commit group touches.
-func nodesOf(b *state.Batch, plan, group int, snap *state.Snapshot) (nodes []string) {
+func nodesOf(b *apply.Batch, plan, group int, snap *state.Snapshot) (nodes []string) {
 	g := &b.Plans[plan].Plan.Groups[group]
 	of := func(id string) {
 		if a := snap.Alloc(id); a != nil {

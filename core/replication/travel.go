@@ -9,6 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // What servers send each other outside the log is written down as in the log.
@@ -37,7 +38,7 @@ func EncodePlan(p *model.Plan) []byte {
 	for i := range groups {
 		groups[i] = i
 	}
-	return Encode(&Entry{Command: &ApplyPlans{Batch: &state.Batch{Now: p.Now, Plans: []state.BatchPlan{{Plan: p, Groups: groups}}}}})
+	return Encode(&Entry{Command: &ApplyPlans{Batch: &apply.Batch{Now: p.Now, Plans: []apply.BatchPlan{{Plan: p, Groups: groups}}}}})
 }
 
 // DecodePlan reads what EncodePlan wrote. Its jobs are references before BindPlan

@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // schedule is workers that plan on whatever snapshots they have, and an applier that
@@ -39,7 +40,7 @@ type eviction struct {
 }
 
 // Commit is the planner's committer: a write that is lost leaves no trace.
-func (s *schedule) Commit(ctx context.Context, batch *state.Batch) (planner.CommitResult, error) {
+func (s *schedule) Commit(ctx context.Context, batch *apply.Batch) (planner.CommitResult, error) {
 	if s.loses {
 		s.loses = false
 		return planner.CommitResult{}, errors.New("the leader is gone")

@@ -7,13 +7,14 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // fails ends an allocation after it worked for so long.
 func (w *town) fails(id string, worked time.Duration) {
 	w.now += int64(worked)
 	w.write(func(txn *state.Txn) {
-		txn.ApplyClientUpdates(w.now, []state.ClientUpdate{{AllocID: id, Status: model.ClientFailed}})
+		apply.ClientUpdates(txn, w.now, []apply.ClientUpdate{{AllocID: id, Status: model.ClientFailed}})
 	})
 }
 

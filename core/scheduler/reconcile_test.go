@@ -5,6 +5,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func (w *town) change(id string, f func(*model.Node)) {
@@ -16,7 +17,7 @@ func (w *town) change(id string, f func(*model.Node)) {
 func (w *town) ends(status model.ClientStatus, ids ...string) {
 	w.write(func(txn *state.Txn) {
 		for _, id := range ids {
-			txn.ApplyClientUpdates(w.now, []state.ClientUpdate{{AllocID: id, Status: status}})
+			apply.ClientUpdates(txn, w.now, []apply.ClientUpdate{{AllocID: id, Status: status}})
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 const hour = int64(time.Hour)
@@ -16,12 +17,12 @@ func patient(lostAfter int64, replace bool) func(*model.Group) {
 }
 
 // set changes a node as servers do.
-func (w *town) set(id string, change state.NodeChange) {
-	w.write(func(txn *state.Txn) { txn.ApplyNodeStatus(w.now, []string{id}, change) })
+func (w *town) set(id string, change apply.NodeChange) {
+	w.write(func(txn *state.Txn) { apply.NodeStatus(txn, w.now, []string{id}, change) })
 }
 
-func (w *town) silent(id string) { w.set(id, state.NodeChange{Status: new(model.NodeDown)}) }
-func (w *town) back(id string)   { w.set(id, state.NodeChange{Status: new(model.NodeReady)}) }
+func (w *town) silent(id string) { w.set(id, apply.NodeChange{Status: new(model.NodeDown)}) }
+func (w *town) back(id string)   { w.set(id, apply.NodeChange{Status: new(model.NodeReady)}) }
 
 // silentTown has two nodes, and allocation a of job j on n1.
 func silentTown(t *testing.T, g func(*model.Group)) *town {
@@ -145,9 +146,9 @@ func TestSilent_OperatorsEndIt(t *testing.T) {
 		do   func(*town)
 		want string
 	}{
-		"drained": {func(w *town) { w.set("n1", state.NodeChange{Drain: new(true)}) }, "j.g[0]#1@n2, lost a"},
-		"tainted": {func(w *town) { w.set("n1", state.NodeChange{Taint: []model.Taint{failing}}) }, "j.g[0]#1@n2, lost a"},
-		"deleted": {func(w *town) { w.write(func(txn *state.Txn) { txn.ApplyNodeDelete(w.now, []string{"n1"}) }) }, "j.g[0]#1@n2, lost a"},
+		"drained": {func(w *town) { w.set("n1", apply.NodeChange{Drain: new(true)}) }, "j.g[0]#1@n2, lost a"},
+		"tainted": {func(w *town) { w.set("n1", apply.NodeChange{Taint: []model.Taint{failing}}) }, "j.g[0]#1@n2, lost a"},
+		"deleted": {func(w *town) { w.write(func(txn *state.Txn) { apply.NodeDelete(txn, w.now, []string{"n1"}) }) }, "j.g[0]#1@n2, lost a"},
 		"stopped": {func(w *town) {
 			w.job(job("j", 50, 6, 6).With(patient(0, false)).Change(func(j *model.Job) { j.Stopped = true }).Obj())
 		}, "stop a"},

@@ -7,6 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func tolerant(stay time.Duration) func(*model.Group) {
@@ -17,7 +18,7 @@ func tolerant(stay time.Duration) func(*model.Group) {
 
 func (w *town) taint(id string, taints ...model.Taint) {
 	w.write(func(txn *state.Txn) {
-		txn.ApplyNodeStatus(w.now, []string{id}, state.NodeChange{Taint: taints})
+		apply.NodeStatus(txn, w.now, []string{id}, apply.NodeChange{Taint: taints})
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/policies/nomad"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -113,7 +114,7 @@ func (w *town) eval(id string) string {
 		for i := range groups {
 			groups[i] = i
 		}
-		txn.ApplyPlan(w.now, out.Plan, groups)
+		apply.Plan(txn, w.now, out.Plan, groups)
 		// Agents at once do what is wanted.
 		for _, g := range out.Plan.Groups {
 			for _, a := range g.Placements {

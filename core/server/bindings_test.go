@@ -15,7 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 const memberSecret = "the secret of a member cluster"
@@ -227,9 +227,9 @@ func (w *world) keepAlive(id string) (stop func()) {
 // say has a cluster report of all its assignments.
 func (w *world) say(cluster string, status model.ClientStatus) {
 	w.t.Helper()
-	var updates []state.AssignmentUpdate
+	var updates []apply.AssignmentUpdate
 	for _, a := range w.snap().ClusterAssignments(cluster) {
-		updates = append(updates, state.AssignmentUpdate{ID: a.ID, Client: status, Ready: a.Replicas, Text: "it says so"})
+		updates = append(updates, apply.AssignmentUpdate{ID: a.ID, Client: status, Ready: a.Replicas, Text: "it says so"})
 	}
 	w.must(func(s *Server) error {
 		_, err := s.UpdateAssignments(w.ctx, cluster, memberSecret, updates)

@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // Member clusters and bindings amid faults: more is asked of them than they have, so
@@ -107,9 +108,9 @@ func (m *simMember) report() *ClusterReport {
 // work does what the state wants of the cluster, and reports it.
 func (m *simMember) work(snap *state.Snapshot) {
 	m.mu.Lock()
-	var updates []state.AssignmentUpdate
+	var updates []apply.AssignmentUpdate
 	report := func(a *model.Assignment, s model.ClientStatus) {
-		updates = append(updates, state.AssignmentUpdate{ID: a.ID, Client: s, Ready: a.Replicas, StartTime: time.Now().UnixNano()})
+		updates = append(updates, apply.AssignmentUpdate{ID: a.ID, Client: s, Ready: a.Replicas, StartTime: time.Now().UnixNano()})
 	}
 	there := map[string]bool{}
 	for _, a := range snap.ClusterAssignments(m.id) {

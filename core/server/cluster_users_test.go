@@ -20,6 +20,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // simGuarded is the label of what a strict budget guards, which keeps simKept of it.
@@ -541,9 +542,9 @@ func (c *simCluster) reports(id string, r *rand.Rand, times time.Duration, regis
 // work does what the state wants of the node, and reports it.
 func (a *simAgent) work(snap *state.Snapshot) {
 	a.mu.Lock()
-	var updates []state.ClientUpdate
+	var updates []apply.ClientUpdate
 	report := func(id string, s model.ClientStatus) {
-		updates = append(updates, state.ClientUpdate{AllocID: id, Status: s, Started: true, StartTime: time.Now().UnixNano()})
+		updates = append(updates, apply.ClientUpdate{AllocID: id, Status: s, Started: true, StartTime: time.Now().UnixNano()})
 	}
 	wanted := map[string]bool{}
 	var room int64

@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // PutCluster stores a member cluster that has no agent, or another version of it:
@@ -193,12 +194,12 @@ func (s *Server) writeClusterNews(ctx context.Context, changes []model.ClusterCh
 // UpdateAssignments writes what a member cluster says of its assignments, together
 // with what others say at that moment. What is not on the cluster is refused, what
 // has gone already is skipped. It returns the index at which it is visible.
-func (s *Server) UpdateAssignments(ctx context.Context, clusterID, secret string, updates []state.AssignmentUpdate) (uint64, error) {
+func (s *Server) UpdateAssignments(ctx context.Context, clusterID, secret string, updates []apply.AssignmentUpdate) (uint64, error) {
 	if _, err := s.knownCluster(clusterID, secret); err != nil {
 		return 0, err
 	}
 	snap := s.Snapshot()
-	known, err := ownNews("assignment %s is on cluster %s, not on %s", clusterID, updates, func(u *state.AssignmentUpdate) (id, on string, there bool) {
+	known, err := ownNews("assignment %s is on cluster %s, not on %s", clusterID, updates, func(u *apply.AssignmentUpdate) (id, on string, there bool) {
 		if a := snap.Assignment(u.ID); a != nil {
 			return a.ID, a.ClusterID, true
 		}
@@ -210,6 +211,6 @@ func (s *Server) UpdateAssignments(ctx context.Context, clusterID, secret string
 	return s.assignmentNews.AddIndex(ctx, known)
 }
 
-func (s *Server) writeAssignmentNews(ctx context.Context, parts [][]state.AssignmentUpdate) (*replication.Result, error) {
+func (s *Server) writeAssignmentNews(ctx context.Context, parts [][]apply.AssignmentUpdate) (*replication.Result, error) {
 	return s.writer.Propose(ctx, &replication.UpdateAssignments{Updates: slices.Concat(parts...)})
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // errOutOfOffice means that the term is over in which plans were checked, or work was
@@ -31,7 +31,7 @@ type committer struct {
 var _ planner.Committer = (*committer)(nil)
 
 // Commit writes a batch as one entry and waits until it is applied here.
-func (c *committer) Commit(ctx context.Context, batch *state.Batch) (planner.CommitResult, error) {
+func (c *committer) Commit(ctx context.Context, batch *apply.Batch) (planner.CommitResult, error) {
 	if c.broken.Load() {
 		return planner.CommitResult{}, errOutOfOffice
 	}
@@ -48,7 +48,7 @@ func (c *committer) Commit(ctx context.Context, batch *state.Batch) (planner.Com
 	return planner.CommitResult{Index: result.Index, Dropped: result.Dropped}, nil
 }
 
-func (c *committer) write(ctx context.Context, batch *state.Batch) (*replication.Result, error) {
+func (c *committer) write(ctx context.Context, batch *apply.Batch) (*replication.Result, error) {
 	log := c.term.cfg.Log
 	if now := log.Term(); now != c.term.number {
 		return nil, fmt.Errorf("%w: it was %d, now it is %d", errOutOfOffice, c.term.number, now)

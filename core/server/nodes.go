@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // secretLength is how many bytes a node's secret must have at least.
@@ -147,12 +148,12 @@ func (s *Server) beat(ctx context.Context, n *model.Node) (*NodeLease, error) {
 // UpdateAllocs writes what a node says of its allocations, together with what
 // other nodes say at that moment. What is not on the node is refused, what has
 // gone already is skipped. It returns the index at which it is visible.
-func (s *Server) UpdateAllocs(ctx context.Context, nodeID, secret string, updates []state.ClientUpdate) (uint64, error) {
+func (s *Server) UpdateAllocs(ctx context.Context, nodeID, secret string, updates []apply.ClientUpdate) (uint64, error) {
 	if _, err := s.knownNode(nodeID, secret); err != nil {
 		return 0, err
 	}
 	snap := s.Snapshot()
-	known, err := ownNews("allocation %s is on node %s, not on %s", nodeID, updates, func(u *state.ClientUpdate) (id, on string, there bool) {
+	known, err := ownNews("allocation %s is on node %s, not on %s", nodeID, updates, func(u *apply.ClientUpdate) (id, on string, there bool) {
 		if a := snap.Alloc(u.AllocID); a != nil {
 			return a.ID, a.NodeID, true
 		}
@@ -182,22 +183,22 @@ func ownNews[U any](refusal, reporter string, news []U, of func(*U) (id, on stri
 
 // Drain has everything on a node move away, or ends that.
 func (s *Server) Drain(ctx context.Context, id string, on bool) (uint64, error) {
-	return s.changeNode(ctx, id, state.NodeChange{Drain: &on})
+	return s.changeNode(ctx, id, apply.NodeChange{Drain: &on})
 }
 
 // SetEligible says whether a node takes new work.
 func (s *Server) SetEligible(ctx context.Context, id string, on bool) (uint64, error) {
 	ineligible := !on
-	return s.changeNode(ctx, id, state.NodeChange{Ineligible: &ineligible})
+	return s.changeNode(ctx, id, apply.NodeChange{Ineligible: &ineligible})
 }
 
 // SetTaints takes taints away that operators set on a node, by key and effect, and
 // sets others. What the node declares itself stays.
 func (s *Server) SetTaints(ctx context.Context, id string, untaint, taint []model.Taint) (uint64, error) {
-	return s.changeNode(ctx, id, state.NodeChange{Untaint: untaint, Taint: taint})
+	return s.changeNode(ctx, id, apply.NodeChange{Untaint: untaint, Taint: taint})
 }
 
-func (s *Server) changeNode(ctx context.Context, id string, change state.NodeChange) (uint64, error) {
+func (s *Server) changeNode(ctx context.Context, id string, change apply.NodeChange) (uint64, error) {
 	if err := s.writer.Check(ctx, func(snap *state.Snapshot) error { _, err := nodeIn(snap, id); return err }); err != nil {
 		return 0, err
 	}

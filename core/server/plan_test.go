@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // propose plans a job on a server.
@@ -281,7 +281,7 @@ func TestNodes_NeedTheirSecret(t *testing.T) {
 		w.submit(coretest.Job("web").Ask(100, 100, 0))
 		w.settle()
 		for a := range w.snap().Allocs() {
-			foreign := []state.ClientUpdate{{AllocID: a.ID, Status: model.ClientFailed}}
+			foreign := []apply.ClientUpdate{{AllocID: a.ID, Status: model.ClientFailed}}
 			elsewhere := "n1"
 			if a.NodeID == "n1" {
 				continue

@@ -8,6 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // planRules is by which rules a plan chose its victims, or found that nobody may be
@@ -77,7 +78,7 @@ func onOff(on bool) string {
 
 // othersVictims lists the versions that chose victims, as one does for another that is at
 // fault, and that are not in force any more.
-func othersVictims(set *policy.Set, b *state.Batch) []string {
+func othersVictims(set *policy.Set, b *apply.Batch) []string {
 	var list []string
 	for version := range policiesOf(b) {
 		if !slices.ContainsFunc(set.Versions(), func(v *policy.Version) bool { return v.ID == version }) {
@@ -88,7 +89,7 @@ func othersVictims(set *policy.Set, b *state.Batch) []string {
 	return list
 }
 
-func policiesOf(b *state.Batch) map[string]struct{} {
+func policiesOf(b *apply.Batch) map[string]struct{} {
 	versions := map[string]struct{}{}
 	for _, p := range b.Plans {
 		for _, g := range p.Plan.Groups {

@@ -17,6 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // A plan token is the entry that would be written, packed and signed: whichever
@@ -51,7 +52,7 @@ func (s *Server) sealPlan(now int64, p *Proposal, eval *model.Evaluation, plan *
 	check := p.JobModifyIndex
 	raw := replication.Encode(&replication.Entry{Time: now, Command: &replication.RegisterJob{
 		Job: p.Job, Eval: &done, Check: &check,
-		Batch: &state.Batch{Now: now, Plans: []state.BatchPlan{{Plan: plan, Groups: groups}}},
+		Batch: &apply.Batch{Now: now, Plans: []apply.BatchPlan{{Plan: plan, Groups: groups}}},
 	}})
 	head, _ := json.Marshal(rules) // of strings and numbers
 	var packed bytes.Buffer

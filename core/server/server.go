@@ -23,6 +23,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/heartbeat"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
@@ -52,10 +53,10 @@ type Server struct {
 	evals          *groupcommit.Batcher[endings]
 	registrations  *groupcommit.Batcher[*model.Node]
 	returns        *groupcommit.Batcher[string] // nodes that were down and report again
-	updates        *groupcommit.Batcher[[]state.ClientUpdate]
+	updates        *groupcommit.Batcher[[]apply.ClientUpdate]
 	clusters       *heartbeat.Clusters
 	clusterNews    *groupcommit.Batcher[model.ClusterChange]
-	assignmentNews *groupcommit.Batcher[[]state.AssignmentUpdate]
+	assignmentNews *groupcommit.Batcher[[]apply.AssignmentUpdate]
 
 	// term is what this server does as the leader; nil while it is not, or is about
 	// to be. began is closed and replaced whenever it changes.
@@ -159,16 +160,16 @@ func (s *Server) assembleWrites() {
 	s.returns = groupcommit.New(&s.batchers, groupcommit.Config[string]{
 		Clock: s.cfg.Clock, Limit: limit(s.cfg.RegisterBatch), Write: s.writeReturns,
 	})
-	s.updates = groupcommit.New(&s.batchers, groupcommit.Config[[]state.ClientUpdate]{
+	s.updates = groupcommit.New(&s.batchers, groupcommit.Config[[]apply.ClientUpdate]{
 		Clock: s.cfg.Clock, Window: s.cfg.UpdateWindow, Limit: func() int { return s.cfg.UpdateBatch },
-		Size: func(list []state.ClientUpdate) int { return len(list) }, Write: s.writeUpdates,
+		Size: func(list []apply.ClientUpdate) int { return len(list) }, Write: s.writeUpdates,
 	})
 	s.clusterNews = groupcommit.New(&s.batchers, groupcommit.Config[model.ClusterChange]{
 		Clock: s.cfg.Clock, Limit: func() int { return s.cfg.RegisterBatch }, Write: s.writeClusterNews,
 	})
-	s.assignmentNews = groupcommit.New(&s.batchers, groupcommit.Config[[]state.AssignmentUpdate]{
+	s.assignmentNews = groupcommit.New(&s.batchers, groupcommit.Config[[]apply.AssignmentUpdate]{
 		Clock: s.cfg.Clock, Window: s.cfg.UpdateWindow, Limit: func() int { return s.cfg.UpdateBatch },
-		Size: func(list []state.AssignmentUpdate) int { return len(list) }, Write: s.writeAssignmentNews,
+		Size: func(list []apply.AssignmentUpdate) int { return len(list) }, Write: s.writeAssignmentNews,
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // storm is a cluster of one server with nodes that nobody plays: they register,
@@ -325,6 +325,6 @@ func TestUpdateAllocs_OfManyNodesAreOneEntry(t *testing.T) {
 	})
 }
 
-func updateOf(id string) []state.ClientUpdate {
-	return []state.ClientUpdate{{AllocID: id, Status: model.ClientRunning, Started: true, StartTime: 1}}
+func updateOf(id string) []apply.ClientUpdate {
+	return []apply.ClientUpdate{{AllocID: id, Status: model.ClientRunning, Started: true, StartTime: 1}}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/evaltrace"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // watched gives every server a tracer that one recorder hears; each says by whom.
@@ -162,9 +162,9 @@ func TestTraces_TellTheStartOfAnAllocationOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		w.expectLive("web", 2)
 		say := func(status model.ClientStatus, text string) {
-			var updates []state.ClientUpdate
+			var updates []apply.ClientUpdate
 			for _, a := range w.snap().AppendNodeAllocs(nil, m.node.ID) {
-				u := state.ClientUpdate{AllocID: a.ID, Status: status, Started: true, StartTime: time.Now().UnixNano(), Text: text}
+				u := apply.ClientUpdate{AllocID: a.ID, Status: status, Started: true, StartTime: time.Now().UnixNano(), Text: text}
 				updates = append(updates, u, u)
 			}
 			before := w.snap().Index()

@@ -19,7 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/gc"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func TestCollectGarbage_ForgetsWhatIsOverAndNothingElse(t *testing.T) {
@@ -96,7 +96,7 @@ func (w *world) complete(job string, n int) {
 		n--
 		m := w.machines[a.NodeID]
 		w.must(func(s *Server) error {
-			_, err := s.UpdateAllocs(w.ctx, a.NodeID, m.secret, []state.ClientUpdate{{AllocID: a.ID, Status: model.ClientComplete}})
+			_, err := s.UpdateAllocs(w.ctx, a.NodeID, m.secret, []apply.ClientUpdate{{AllocID: a.ID, Status: model.ClientComplete}})
 			return err
 		})
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
@@ -558,17 +559,17 @@ func (m *machine) register(ctx context.Context) {
 // work reports what came of what the state wants of the machine.
 func (m *machine) work(ctx context.Context, s *Server) {
 	snap := s.Snapshot()
-	var updates []state.ClientUpdate
+	var updates []apply.ClientUpdate
 	stopping := false
 	for _, a := range snap.AppendNodeAllocs(nil, m.node.ID) {
 		if a.Stopping() {
 			stopping = true
-			updates = append(updates, state.ClientUpdate{AllocID: a.ID, Status: model.ClientComplete})
+			updates = append(updates, apply.ClientUpdate{AllocID: a.ID, Status: model.ClientComplete})
 		}
 	}
 	for _, a := range snap.AppendNodeAllocs(nil, m.node.ID) {
 		if a.Live() && a.Client == model.ClientPending && !stopping {
-			updates = append(updates, state.ClientUpdate{
+			updates = append(updates, apply.ClientUpdate{
 				AllocID: a.ID, Status: model.ClientRunning, Started: true, StartTime: time.Now().UnixNano(),
 			})
 		}

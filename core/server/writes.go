@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // What many callers want written at a time, made into few entries.
@@ -84,9 +84,9 @@ func lastOfEach(nodes []*model.Node) []*model.Node {
 func (s *Server) writeReturns(ctx context.Context, ids []string) (*replication.Result, error) {
 	ready := model.NodeReady
 	slices.Sort(ids)
-	return s.writer.Propose(ctx, &replication.ChangeNodes{IDs: slices.Compact(ids), Change: state.NodeChange{Status: &ready}})
+	return s.writer.Propose(ctx, &replication.ChangeNodes{IDs: slices.Compact(ids), Change: apply.NodeChange{Status: &ready}})
 }
 
-func (s *Server) writeUpdates(ctx context.Context, parts [][]state.ClientUpdate) (*replication.Result, error) {
+func (s *Server) writeUpdates(ctx context.Context, parts [][]apply.ClientUpdate) (*replication.Result, error) {
 	return s.writer.Propose(ctx, &replication.UpdateAllocs{Updates: slices.Concat(parts...)})
 }

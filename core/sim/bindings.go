@@ -6,6 +6,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // bindings writes down what becomes of bindings.
@@ -134,7 +135,7 @@ func (e *engine) endBindings(at int64, due []end) {
 	}
 	txn := e.begin()
 	var places []string
-	for _, id := range txn.ApplyAssignmentEnds(at, ids...) {
+	for _, id := range apply.AssignmentEnds(txn, at, ids...) {
 		places = append(places, model.ClusterLocation(id))
 	}
 	e.feed.Room(txn.Commit(), at, places...)

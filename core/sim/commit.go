@@ -3,11 +3,12 @@ package sim
 import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // committed follows a commit: victims and stopped work begin to stop, and
 // placements start once nothing that they displace is left.
-func (e *engine) committed(snap *state.Snapshot, batch *state.Batch, evals []*model.Evaluation) {
+func (e *engine) committed(snap *state.Snapshot, batch *apply.Batch, evals []*model.Evaluation) {
 	e.record.collector.EvaluationCreated(len(evals))
 	var rooms, ready, taken []string
 	for _, bp := range batch.Plans {

@@ -20,6 +20,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/core/worker"
 	"github.com/cede-scheduler/cede/policies/kubernetes"
 	"github.com/cede-scheduler/cede/policies/nomad"
@@ -204,7 +205,7 @@ func (s *server) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*mode
 }
 
 // committed looks at every entry that holds plans.
-func (s *server) committed(after *state.Snapshot, batch *state.Batch, evals []*model.Evaluation) {
+func (s *server) committed(after *state.Snapshot, batch *apply.Batch, evals []*model.Evaluation) {
 	var rooms, taken []string
 	for _, bp := range batch.Plans {
 		if len(bp.Groups) != len(bp.Plan.Groups) {
@@ -439,13 +440,13 @@ func (s *server) step(d dice, jobs, nodes []string, rich bool) {
 		})
 	case kind < 9 && s.guarded: // what was placed begins to work
 		s.do(func(txn *state.Txn) []*model.Evaluation {
-			var updates []state.ClientUpdate
+			var updates []apply.ClientUpdate
 			for a := range snap.Allocs() {
 				if a.Live() && !a.Started {
-					updates = append(updates, state.ClientUpdate{AllocID: a.ID, Status: model.ClientRunning, Started: true, StartTime: now})
+					updates = append(updates, apply.ClientUpdate{AllocID: a.ID, Status: model.ClientRunning, Started: true, StartTime: now})
 				}
 			}
-			return txn.ApplyClientUpdates(now, updates)
+			return apply.ClientUpdates(txn, now, updates)
 		})
 	case kind < 10 && s.guarded: // a budget is changed
 		s.do(func(txn *state.Txn) []*model.Evaluation {
@@ -460,16 +461,16 @@ func (s *server) step(d dice, jobs, nodes []string, rich bool) {
 		a := pick(d, all...)
 		s.t.Logf("%s ends", a.ID)
 		after := s.do(func(txn *state.Txn) []*model.Evaluation {
-			return txn.ApplyClientUpdates(now, []state.ClientUpdate{{AllocID: a.ID, Status: pick(d, model.ClientComplete, model.ClientFailed)}})
+			return apply.ClientUpdates(txn, now, []apply.ClientUpdate{{AllocID: a.ID, Status: pick(d, model.ClientComplete, model.ClientFailed)}})
 		})
 		s.feed.Room(after, now, append(after.ChangedCohortNodes(), a.NodeID)...)
 	default: // a node changes
 		id := pick(d, nodes...)
 		s.t.Logf("%s changes", id)
 		yes, no, up, down := true, false, model.NodeReady, model.NodeDown
-		change := pick(d, state.NodeChange{Status: &up, Drain: &no, Ineligible: &no}, state.NodeChange{Status: &up, Drain: &no, Ineligible: &no},
-			state.NodeChange{Status: &down}, state.NodeChange{Drain: &yes}, state.NodeChange{Ineligible: &yes})
-		after := s.do(func(txn *state.Txn) []*model.Evaluation { return txn.ApplyNodeStatus(now, []string{id}, change) })
+		change := pick(d, apply.NodeChange{Status: &up, Drain: &no, Ineligible: &no}, apply.NodeChange{Status: &up, Drain: &no, Ineligible: &no},
+			apply.NodeChange{Status: &down}, apply.NodeChange{Drain: &yes}, apply.NodeChange{Ineligible: &yes})
+		after := s.do(func(txn *state.Txn) []*model.Evaluation { return apply.NodeStatus(txn, now, []string{id}, change) })
 		s.feed.Room(after, now, id)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/core/worker"
 	"github.com/cede-scheduler/cede/policies/karmada"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -70,7 +71,7 @@ func (p *pool) restart() {
 	p.broker.Enable()
 	applier := planner.NewApplier(planner.Config{
 		Store: p.store, PlacementVerifier: &scheduler.CommitRules{},
-		Committer: planner.DirectCommitter{Store: p.store, OnCommit: func(snap *state.Snapshot, _ *state.Batch, evals []*model.Evaluation) {
+		Committer: planner.DirectCommitter{Store: p.store, OnCommit: func(snap *state.Snapshot, _ *apply.Batch, evals []*model.Evaluation) {
 			p.feed.Evals(snap, p.now(), evals...)
 			p.feed.Room(snap, p.now(), model.ClusterLocation(shared))
 		}},
@@ -176,7 +177,7 @@ type member struct {
 	book  *lease.Manager
 	over  map[lease.Key]int64                  // when what stops is gone
 	told  map[string]uint64                    // index of the newest state that a pool told of
-	news  map[lease.Key]state.AssignmentUpdate // that the pool has yet to hear
+	news  map[lease.Key]apply.AssignmentUpdate // that the pool has yet to hear
 	beat  map[[2]string]bool                   // who had whom revoked
 	known map[lease.Key]string                 // bindings of leases
 }
@@ -222,7 +223,7 @@ func (m *member) sync(p *pool, seen *state.Snapshot, lost bool) {
 func (m *member) carryOut(now int64, key lease.Key, a *model.Assignment, b *model.Binding) {
 	if !a.Live() {
 		if leases, _ := m.book.Leases(); !slices.ContainsFunc(leases, func(l lease.Lease) bool { return l.Key == key }) {
-			m.news[key] = state.AssignmentUpdate{ID: a.ID, Client: model.ClientComplete}
+			m.news[key] = apply.AssignmentUpdate{ID: a.ID, Client: model.ClientComplete}
 		} else if m.over[key] == 0 {
 			m.over[key] = now + grace
 		}
@@ -235,7 +236,7 @@ func (m *member) carryOut(now int64, key lease.Key, a *model.Assignment, b *mode
 	})
 	if err != nil {
 		if !slices.ContainsFunc(before, func(l lease.Lease) bool { return l.Key == key }) {
-			m.news[key] = state.AssignmentUpdate{ID: a.ID, Client: model.ClientFailed, Text: err.Error()}
+			m.news[key] = apply.AssignmentUpdate{ID: a.ID, Client: model.ClientFailed, Text: err.Error()}
 		}
 		return
 	}
@@ -278,19 +279,19 @@ func (m *member) stopping(now int64, l lease.Lease, wanted bool) {
 	if l.State == lease.Stopping {
 		client = model.ClientFailed
 	}
-	m.news[l.Key] = state.AssignmentUpdate{ID: l.ID, Client: client, Text: "revoked for another pool"}
+	m.news[l.Key] = apply.AssignmentUpdate{ID: l.ID, Client: client, Text: "revoked for another pool"}
 }
 
 // answer tells a pool what became of its work, and what is kept for others.
 func (m *member) answer(now int64, p *pool) {
 	p.apply(func(txn *state.Txn) ([]*model.Evaluation, []string) {
-		var updates []state.AssignmentUpdate
+		var updates []apply.AssignmentUpdate
 		for key, u := range m.news {
 			if key.Pool == p.name {
 				updates = append(updates, u)
 			}
 		}
-		slices.SortFunc(updates, func(x, y state.AssignmentUpdate) int { return strings.Compare(x.ID, y.ID) })
+		slices.SortFunc(updates, func(x, y apply.AssignmentUpdate) int { return strings.Compare(x.ID, y.ID) })
 		var claims []*model.Claim
 		for _, l := range m.book.ForeignLeases(now, p.name) {
 			expiry := l.Expiry
@@ -302,8 +303,8 @@ func (m *member) answer(now int64, p *pool) {
 				Vec: model.Vector{l.Resources["units"]}, Expiry: expiry,
 			})
 		}
-		evals, _ := txn.ApplyAssignmentUpdates(now, updates)
-		txn.ApplyLeases(shared, claims)
+		evals, _ := apply.AssignmentUpdates(txn, now, updates)
+		apply.Leases(txn, shared, claims)
 		return evals, []string{shared}
 	})
 }
@@ -361,7 +362,7 @@ func TestLeases_TwoPoolsContendForOneMemberCluster(t *testing.T) {
 		c := clock.NewVirtual(time.Unix(1, 0))
 		pools := []*pool{newPool(t, "a", c), newPool(t, "b", c)}
 		m := &member{
-			t: t, clock: c, over: map[lease.Key]int64{}, told: map[string]uint64{}, news: map[lease.Key]state.AssignmentUpdate{},
+			t: t, clock: c, over: map[lease.Key]int64{}, told: map[string]uint64{}, news: map[lease.Key]apply.AssignmentUpdate{},
 			beat: map[[2]string]bool{}, known: map[lease.Key]string{}, book: lease.New(map[string]int64{"units": units}, 0),
 		}
 		late := map[string]*state.Snapshot{}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // steps does everything that the file wants to happen at an instant, in its
@@ -34,13 +34,13 @@ func (e *engine) step(s *scenario.Step) error {
 		}
 		return e.stop(s.Job)
 	case scenario.NodeDown:
-		e.changeNode(s.Node, state.NodeChange{Status: &down})
+		e.changeNode(s.Node, apply.NodeChange{Status: &down})
 	case scenario.NodeUp:
-		e.changeNode(s.Node, state.NodeChange{Status: &ready, Drain: &no})
+		e.changeNode(s.Node, apply.NodeChange{Status: &ready, Drain: &no})
 		e.feed.Room(e.store.Snapshot(), e.now(), s.Node)
 		e.returned(s.Node)
 	case scenario.Drain:
-		e.changeNode(s.Node, state.NodeChange{Drain: &yes})
+		e.changeNode(s.Node, apply.NodeChange{Drain: &yes})
 	}
 	return nil
 }
@@ -104,9 +104,9 @@ func (e *engine) evaluation(j *model.Job, trigger model.Trigger) *model.Evaluati
 }
 
 // changeNode applies a change of a node and feeds the evaluations it makes on.
-func (e *engine) changeNode(id string, change state.NodeChange) {
+func (e *engine) changeNode(id string, change apply.NodeChange) {
 	txn := e.begin()
-	evals := txn.ApplyNodeStatus(e.now(), []string{id}, change)
+	evals := apply.NodeStatus(txn, e.now(), []string{id}, change)
 	snap := txn.Commit()
 	e.record.collector.NodeChanged(e.now(), snap.Node(id))
 	e.record.collector.EvaluationCreated(len(evals))
@@ -115,7 +115,7 @@ func (e *engine) changeNode(id string, change state.NodeChange) {
 
 // ends completes the work and the stops that are due at an instant.
 func (e *engine) ends(at int64) {
-	var updates []state.ClientUpdate
+	var updates []apply.ClientUpdate
 	var rooms, stopped []string
 	snap := e.store.Snapshot()
 	due := e.agenda.due(at)
@@ -128,7 +128,7 @@ func (e *engine) ends(at int64) {
 		if a == nil || a.Client.Terminal() || end.stop != (a.Desired != model.DesiredRun) || e.unheard(a, end) {
 			continue
 		}
-		updates = append(updates, state.ClientUpdate{
+		updates = append(updates, apply.ClientUpdate{
 			AllocID: a.ID, Status: model.ClientComplete, Started: a.Started, StartTime: a.StartTime,
 		})
 		if end.stop {
@@ -142,7 +142,7 @@ func (e *engine) ends(at int64) {
 		return
 	}
 	txn := e.begin()
-	evals := txn.ApplyClientUpdates(at, updates)
+	evals := apply.ClientUpdates(txn, at, updates)
 	snap = txn.Commit()
 	e.record.collector.EvaluationCreated(len(evals))
 	e.feed.Evals(snap, at, evals...)
@@ -158,11 +158,11 @@ func (e *engine) start(ids ...string) {
 		return
 	}
 	now := e.now()
-	var updates []state.ClientUpdate
+	var updates []apply.ClientUpdate
 	snap := e.store.Snapshot()
 	for _, id := range ids {
 		if a := snap.Alloc(id); a != nil && a.Live() {
-			updates = append(updates, state.ClientUpdate{
+			updates = append(updates, apply.ClientUpdate{
 				AllocID: id, Status: model.ClientRunning, Started: true, StartTime: now,
 			})
 		}
@@ -171,7 +171,7 @@ func (e *engine) start(ids ...string) {
 		return
 	}
 	txn := e.begin()
-	txn.ApplyClientUpdates(now, updates)
+	apply.ClientUpdates(txn, now, updates)
 	snap = txn.Commit()
 	for _, u := range updates {
 		a := snap.Alloc(u.AllocID)

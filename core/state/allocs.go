@@ -159,7 +159,7 @@ func (t *Txn) compileFor(a *model.Allocation) {
 	if !slices.Contains(a.Job.Groups, a.Group) {
 		panic("state: group of allocation " + a.ID + " is not of its version of the job")
 	}
-	if err := t.grow(a.Job.Resources()...); err != nil {
+	if err := t.RequireDimensions(a.Job.Resources()...); err != nil {
 		panic("state: " + err.Error())
 	}
 	a.Job.Compile(t.dims)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	. "github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 const now = int64(1_000)
@@ -65,7 +66,7 @@ func TestApplyPlan_EvictsAndFollowsUpInOneEntry(t *testing.T) {
 		Evictions:  []model.Eviction{{AllocID: "v01", By: "p0"}, {AllocID: "v00", By: "p0"}},
 	})
 	txn := s.Begin(3)
-	evals := txn.ApplyPlan(now, plan, []int{0})
+	evals := apply.Plan(txn, now, plan, []int{0})
 	sn := checked(t, txn)
 
 	want := []string{"default/low0 service 20 preemption e-high", "default/low1 service 30 preemption e-high"}
@@ -73,7 +74,7 @@ func TestApplyPlan_EvictsAndFollowsUpInOneEntry(t *testing.T) {
 		t.Error(d)
 	}
 	for _, e := range evals {
-		if e.ID != FollowUpID(3, e.JobKey()) || e.CreateTime != now || e.CreateIndex != 3 || sn.Eval(e.ID) != e {
+		if e.ID != apply.FollowUpID(3, e.JobKey()) || e.CreateTime != now || e.CreateIndex != 3 || sn.Eval(e.ID) != e {
 			t.Errorf("evaluation %+v", e)
 		}
 		if sn.DirtyIndex(e.JobKey()) != 3 {
@@ -98,9 +99,9 @@ func TestApplyPlan_EvictsAndFollowsUpInOneEntry(t *testing.T) {
 
 func TestApplyPlan_DropsGroupsWhoseNodeIsNotReady(t *testing.T) {
 	for name, gone := range map[string]func(*Txn){
-		"down":       func(t *Txn) { t.ApplyNodeStatus(now, []string{"n0"}, NodeChange{Status: new(model.NodeDown)}) },
-		"draining":   func(t *Txn) { t.ApplyNodeStatus(now, []string{"n0"}, NodeChange{Drain: new(true)}) },
-		"ineligible": func(t *Txn) { t.ApplyNodeStatus(now, []string{"n0"}, NodeChange{Ineligible: new(true)}) },
+		"down":       func(t *Txn) { apply.NodeStatus(t, now, []string{"n0"}, apply.NodeChange{Status: new(model.NodeDown)}) },
+		"draining":   func(t *Txn) { apply.NodeStatus(t, now, []string{"n0"}, apply.NodeChange{Drain: new(true)}) },
+		"ineligible": func(t *Txn) { apply.NodeStatus(t, now, []string{"n0"}, apply.NodeChange{Ineligible: new(true)}) },
 		"deleted":    func(t *Txn) { t.DeleteNode("n0") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +110,7 @@ func TestApplyPlan_DropsGroupsWhoseNodeIsNotReady(t *testing.T) {
 			gone(txn)
 			txn.Commit()
 			txn = s.Begin(4)
-			evals := txn.ApplyPlan(now, planOf(high,
+			evals := apply.Plan(txn, now, planOf(high,
 				model.CommitGroup{Placements: []*model.Allocation{placement("p0", high, "n0")}, Evictions: []model.Eviction{{AllocID: "v00", By: "p0"}}},
 				model.CommitGroup{Claims: []*model.Claim{{ID: "c0", Claimant: high.Key(), NodeID: "n0"}}},
 				model.CommitGroup{Placements: []*model.Allocation{placement("p1", high, "n1")}, Evictions: []model.Eviction{{AllocID: "v10", By: "p1"}}},
@@ -135,7 +136,7 @@ func TestApplyPlan_DropsGroupsWhoseNodeIsNotReady(t *testing.T) {
 func TestApplyPlan_OnlyCommittedGroups(t *testing.T) {
 	s, high := preempted(t)
 	txn := s.Begin(3)
-	txn.ApplyPlan(now, planOf(high,
+	apply.Plan(txn, now, planOf(high,
 		model.CommitGroup{Placements: []*model.Allocation{placement("p0", high, "n0")}},
 		model.CommitGroup{Placements: []*model.Allocation{placement("p1", high, "n1")}},
 	), []int{1})
@@ -154,8 +155,8 @@ func TestApplyPlan_OneFollowUpForAllPlansOfAnEntry(t *testing.T) {
 		}
 	}
 	txn := s.Begin(3)
-	first := txn.ApplyPlan(now, planOf(high, group("p0", "n0", "v00")), []int{0})
-	second := txn.ApplyPlan(now, planOf(high, group("p1", "n1", "v10")), []int{0})
+	first := apply.Plan(txn, now, planOf(high, group("p0", "n0", "v00")), []int{0})
+	second := apply.Plan(txn, now, planOf(high, group("p1", "n1", "v10")), []int{0})
 	sn := checked(t, txn)
 	if len(first) != 1 || len(second) != 0 || len(sn.EvalsOfJob(keyOf("low0"))) != 1 {
 		t.Errorf("%v, then %v", triggers(first), triggers(second))
@@ -165,11 +166,11 @@ func TestApplyPlan_OneFollowUpForAllPlansOfAnEntry(t *testing.T) {
 func TestApplyPlan_VictimThatEndedIsNoVictim(t *testing.T) {
 	s, high := preempted(t)
 	txn := s.Begin(3)
-	txn.ApplyClientUpdates(now, []ClientUpdate{{AllocID: "v00", Status: model.ClientComplete}})
-	txn.DeleteEvals(FollowUpID(3, keyOf("low0")))
+	apply.ClientUpdates(txn, now, []apply.ClientUpdate{{AllocID: "v00", Status: model.ClientComplete}})
+	txn.DeleteEvals(apply.FollowUpID(3, keyOf("low0")))
 	txn.Commit()
 	txn = s.Begin(4)
-	evals := txn.ApplyPlan(now, planOf(high, model.CommitGroup{
+	evals := apply.Plan(txn, now, planOf(high, model.CommitGroup{
 		Placements: []*model.Allocation{placement("p0", high, "n0")}, Evictions: []model.Eviction{{AllocID: "v00", By: "p0"}, {AllocID: "gone", By: "p0"}},
 	}), []int{0})
 	sn := checked(t, txn)
@@ -181,10 +182,10 @@ func TestApplyPlan_VictimThatEndedIsNoVictim(t *testing.T) {
 func TestApplyPlan_StopsKeepWhatTheyWereFor(t *testing.T) {
 	s, high := preempted(t)
 	txn := s.Begin(3)
-	txn.ApplyPlan(now, planOf(high, model.CommitGroup{Evictions: []model.Eviction{{AllocID: "v00", By: "c"}}}), []int{0})
+	apply.Plan(txn, now, planOf(high, model.CommitGroup{Evictions: []model.Eviction{{AllocID: "v00", By: "c"}}}), []int{0})
 	txn.Commit()
 	txn = s.Begin(4)
-	txn.ApplyPlan(now, planOf(high, model.CommitGroup{Stops: []model.Stop{
+	apply.Plan(txn, now, planOf(high, model.CommitGroup{Stops: []model.Stop{
 		{AllocID: "v00", Reason: "node lost", Lost: true}, {AllocID: "v01", Reason: "moved"}, {AllocID: "gone"},
 	}}), []int{0})
 	sn := checked(t, txn)
@@ -201,7 +202,7 @@ func TestApplyPlan_UpdateKeepsWhatTheNodeReported(t *testing.T) {
 	s, high := preempted(t)
 	stale := *s.Snapshot().Alloc("v00")
 	txn := s.Begin(3)
-	txn.ApplyClientUpdates(now, []ClientUpdate{{AllocID: "v00", Status: model.ClientRunning, Started: true, StartTime: 77}})
+	apply.ClientUpdates(txn, now, []apply.ClientUpdate{{AllocID: "v00", Status: model.ClientRunning, Started: true, StartTime: 77}})
 	next := jobOf("low0", 25)
 	if err := txn.UpsertJob(next); err != nil {
 		t.Fatal(err)
@@ -209,7 +210,7 @@ func TestApplyPlan_UpdateKeepsWhatTheNodeReported(t *testing.T) {
 	txn.Commit()
 	stale.Job, stale.Group = next, next.Groups[0]
 	txn = s.Begin(4)
-	txn.ApplyPlan(now, planOf(high, model.CommitGroup{Updates: []*model.Allocation{&stale}}), []int{0})
+	apply.Plan(txn, now, planOf(high, model.CommitGroup{Updates: []*model.Allocation{&stale}}), []int{0})
 	sn := checked(t, txn)
 	if a := sn.Alloc("v00"); a.Job != next || a.Client != model.ClientRunning || a.StartTime != 77 || a.CreateIndex != 2 {
 		t.Errorf("updated %+v", a)
@@ -228,7 +229,7 @@ func TestApplyPlan_PlacementReleasesItsJobsClaimsThere(t *testing.T) {
 	}
 	txn.Commit()
 	txn = s.Begin(4)
-	txn.ApplyPlan(now, planOf(high, model.CommitGroup{
+	apply.Plan(txn, now, planOf(high, model.CommitGroup{
 		Placements: []*model.Allocation{placement("p0", high, "n0")},
 		Claims:     []*model.Claim{{ID: "next", Claimant: high.Key(), NodeID: "n0"}},
 	}), []int{0})
@@ -280,8 +281,8 @@ func TestApplyNodeStatus_OneEvaluationForEachJob(t *testing.T) {
 	txn.Commit()
 
 	txn = s.Begin(2)
-	evals := txn.ApplyNodeStatus(now, append(nodes, "unknown"), NodeChange{Status: new(model.NodeDown)})
-	again := txn.ApplyNodeStatus(now, nodes, NodeChange{Status: new(model.NodeDown)})
+	evals := apply.NodeStatus(txn, now, append(nodes, "unknown"), apply.NodeChange{Status: new(model.NodeDown)})
+	again := apply.NodeStatus(txn, now, nodes, apply.NodeChange{Status: new(model.NodeDown)})
 	sn := checked(t, txn)
 	want := []string{
 		"default/stopping service 50 node-update ", "default/sys-all system 60 node-update ",
@@ -304,7 +305,7 @@ func TestApplyNodeStatus_OneEvaluationForEachJob(t *testing.T) {
 	}
 
 	txn = s.Begin(3)
-	evals = txn.ApplyNodeStatus(now, nodes[:1], NodeChange{Status: new(model.NodeReady), Drain: new(true)})
+	evals = apply.NodeStatus(txn, now, nodes[:1], apply.NodeChange{Status: new(model.NodeReady), Drain: new(true)})
 	txn.Commit()
 	if len(evals) != 4 || evals[0].TriggeredBy != model.TriggerNodeDrain {
 		t.Errorf("drain: %v", triggers(evals))
@@ -326,13 +327,13 @@ func TestApplyNodes_RegistersAllOrNothing(t *testing.T) {
 		tooMany[fmt.Sprintf("r%02d", i)] = 1
 	}
 	txn = s.Begin(3)
-	if _, err := txn.ApplyNodes(now, &model.Node{ID: "n8"}, &model.Node{ID: "n9", Capacity: tooMany}); err == nil {
+	if _, err := apply.Nodes(txn, now, &model.Node{ID: "n8"}, &model.Node{ID: "n9", Capacity: tooMany}); err == nil {
 		t.Error("17 resources are accepted")
 	}
 	if txn.Node("n8") != nil || txn.Dims().Len() != 4 {
 		t.Error("half of it was written")
 	}
-	evals, err := txn.ApplyNodes(now, &model.Node{ID: "n0", Datacenter: "dc1"}, &model.Node{ID: "n2", Datacenter: "dc1"})
+	evals, err := apply.Nodes(txn, now, &model.Node{ID: "n0", Datacenter: "dc1"}, &model.Node{ID: "n2", Datacenter: "dc1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +344,7 @@ func TestApplyNodes_RegistersAllOrNothing(t *testing.T) {
 	}
 
 	txn = s.Begin(4)
-	evals = txn.ApplyNodeDelete(now, []string{"n0", "n2", "n3"})
+	evals = apply.NodeDelete(txn, now, []string{"n0", "n2", "n3"})
 	sn := checked(t, txn)
 	if d := cmp.Diff(want, triggers(evals)); d != "" {
 		t.Error(d)
@@ -370,7 +371,7 @@ func TestApplyClientUpdates_EndIsFinal(t *testing.T) {
 	txn.Commit()
 
 	txn = s.Begin(3)
-	evals := txn.ApplyClientUpdates(now, []ClientUpdate{
+	evals := apply.ClientUpdates(txn, now, []apply.ClientUpdate{
 		{AllocID: "b0", Status: model.ClientRunning, Started: true, StartTime: 5},
 		{AllocID: "b1", Status: model.ClientComplete},
 		{AllocID: "b2", Status: model.ClientFailed},
@@ -385,7 +386,7 @@ func TestApplyClientUpdates_EndIsFinal(t *testing.T) {
 	}
 
 	txn = s.Begin(4)
-	evals = txn.ApplyClientUpdates(now, []ClientUpdate{
+	evals = apply.ClientUpdates(txn, now, []apply.ClientUpdate{
 		{AllocID: "b1", Status: model.ClientRunning},                                // after its end
 		{AllocID: "b0", Status: model.ClientRunning, Started: true, StartTime: 5},   // nothing new
 		{AllocID: "b3", Status: model.ClientFailed},                                 // missing now
@@ -405,13 +406,13 @@ func TestFollowUpID_TellsNamespaceFromName(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range []model.JobKey{{Namespace: "a", ID: "bc"}, {Namespace: "ab", ID: "c"}, {Namespace: "", ID: "abc"}} {
 		for index := range uint64(3) {
-			seen[FollowUpID(index, k)] = true
+			seen[apply.FollowUpID(index, k)] = true
 		}
 	}
 	if len(seen) != 9 {
 		t.Errorf("%d different ids, want 9", len(seen))
 	}
-	if got, want := FollowUpID(7, keyOf("web")), FollowUpID(7, keyOf("web")); got != want || len(got) != 36 {
+	if got, want := apply.FollowUpID(7, keyOf("web")), apply.FollowUpID(7, keyOf("web")); got != want || len(got) != 36 {
 		t.Errorf("%q, %q", got, want)
 	}
 }
@@ -419,7 +420,7 @@ func TestFollowUpID_TellsNamespaceFromName(t *testing.T) {
 func TestApplyStops_EndsWhatIsLiveAndAsksOnce(t *testing.T) {
 	s, _ := preempted(t)
 	txn := s.Begin(3)
-	evals, nodes := txn.ApplyStops(now, []string{"v00", "v10", "v00", "nobody"}, "stopped by hand")
+	evals, nodes := apply.Stops(txn, now, []string{"v00", "v10", "v00", "nobody"}, "stopped by hand")
 	if len(evals) != 1 || evals[0].JobID != "low0" || evals[0].TriggeredBy != model.TriggerAllocStop {
 		t.Errorf("evaluations %v, want one of low0", evals)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // Every server applies the entry by itself, so what is dropped depends on
@@ -61,7 +62,7 @@ func TestBatch_DropsWhatLeansOnADroppedGroup(t *testing.T) {
 		claim("k4", "n4"),
 	)
 	second := planOf(other, group("o0", other, 0, "n2"), group("o1", other, 1, "n4"))
-	batch := state.Batch{Plans: []state.BatchPlan{
+	batch := apply.Batch{Plans: []apply.BatchPlan{
 		{Plan: first, Groups: []int{0, 1, 2, 3, 4, 5, 6}}, {Plan: second, Groups: []int{0, 1}},
 	}}
 
@@ -71,9 +72,9 @@ func TestBatch_DropsWhatLeansOnADroppedGroup(t *testing.T) {
 	}
 	txn = snap.Fork(100)
 	down := model.NodeDown
-	txn.ApplyNodeStatus(0, []string{"n3"}, state.NodeChange{Status: &down})
+	apply.NodeStatus(txn, 0, []string{"n3"}, apply.NodeChange{Status: &down})
 	_, dropped := batch.Apply(txn)
-	want := []state.DroppedGroup{{Plan: 0, Group: 0}, {Plan: 0, Group: 1}, {Plan: 0, Group: 2}, {Plan: 0, Group: 4}, {Plan: 0, Group: 5}, {Plan: 1, Group: 0}}
+	want := []apply.DroppedGroup{{Plan: 0, Group: 0}, {Plan: 0, Group: 1}, {Plan: 0, Group: 2}, {Plan: 0, Group: 4}, {Plan: 0, Group: 5}, {Plan: 1, Group: 0}}
 	if !slices.Equal(dropped, want) {
 		t.Errorf("dropped %v, want %v", dropped, want)
 	}

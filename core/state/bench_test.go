@@ -7,6 +7,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	. "github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // benchNode is a node of construction (b) of the measurements that the budgets
@@ -27,7 +28,7 @@ func benchJob(i int) *model.Job {
 }
 
 func uuid(kind string, i int) string {
-	return FollowUpID(uint64(i), model.JobKey{Namespace: "bench", ID: kind})
+	return apply.FollowUpID(uint64(i), model.JobKey{Namespace: "bench", ID: kind})
 }
 
 // benchStore has nodes of benchNode, 70 jobs, and perNode allocations on each

@@ -47,7 +47,7 @@ func (t *Txn) UpsertBinding(b *model.Binding) error {
 	if t.Job(b.Key()) != nil {
 		return fmt.Errorf("%w: %s is a job", ErrKeyTaken, b.Key())
 	}
-	if err := t.grow(b.Resources); err != nil {
+	if err := t.RequireDimensions(b.Resources); err != nil {
 		return err
 	}
 	_, r := t.ownJob(b.Key())
@@ -88,15 +88,6 @@ func (t *Txn) DeleteBinding(key model.JobKey) {
 func (t *Txn) releaseClusterClaims(claimant model.JobKey) {
 	for _, id := range t.ClaimIDs(claimant) {
 		t.DeleteClaim(id)
-	}
-}
-
-// releaseClaimsOn deletes what a binding had reserved on a cluster.
-func (t *Txn) releaseClaimsOn(cluster string, claimant model.JobKey) {
-	for _, c := range t.ClusterClaims(cluster) { // each deletion makes another list
-		if c.Claimant == claimant {
-			t.DeleteClaim(c.ID)
-		}
 	}
 }
 

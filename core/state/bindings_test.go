@@ -11,6 +11,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	. "github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // plainBindings is what the tables of bindings must be like.
@@ -210,7 +211,7 @@ func TestApplyPlan_EvictsFromOneCluster(t *testing.T) {
 		Claims:      []*model.Claim{{ID: "c", Claimant: high, ClusterID: "m1", Vec: model.Vector{4}, Priority: 9, Expiry: 100}},
 		Withdrawals: []model.Withdrawal{{AssignmentID: "low@m1", By: "c"}},
 	}}}
-	evals := txn.ApplyPlan(7, plan, []int{0})
+	evals := apply.Plan(txn, 7, plan, []int{0})
 	if len(evals) != 1 || evals[0].JobKey() != low || evals[0].Type != model.JobBinding {
 		t.Fatalf("evaluations %+v, want one of the victim", evals)
 	}
@@ -220,13 +221,13 @@ func TestApplyPlan_EvictsFromOneCluster(t *testing.T) {
 	if !txn.Assignment("low@m2").Live() {
 		t.Error("the victim lost its replicas on another cluster")
 	}
-	if got := txn.ApplyAssignmentEnds(8, "low@m1", "nobody"); !slices.Equal(got, []string{"m1"}) || txn.Assignment("low@m1") != nil {
+	if got := apply.AssignmentEnds(txn, 8, "low@m1", "nobody"); !slices.Equal(got, []string{"m1"}) || txn.Assignment("low@m1") != nil {
 		t.Errorf("room on %v, and the victim is %v", got, txn.Assignment("low@m1"))
 	}
 	bind := &model.Plan{EvalID: "e2", Job: high, Groups: []model.CommitGroup{{
 		Assignments: []*model.Assignment{{ID: "high@m1", Binding: high, ClusterID: "m1", Replicas: 2, Vec: model.Vector{4}}},
 	}}}
-	txn.ApplyPlan(9, bind, []int{0})
+	apply.Plan(txn, 9, bind, []int{0})
 	if txn.Claim("c") != nil || txn.Assignment("high@m1").StartTime != 9 {
 		t.Error("a binding that has its place keeps its claim, or did not start")
 	}
@@ -254,8 +255,8 @@ func TestApplyPlan_LooksAgainWhereWhatItReplacesIsDone(t *testing.T) {
 		Withdrawals: []model.Withdrawal{{AssignmentID: "old", Reason: "the binding was changed"}},
 		Assignments: []*model.Assignment{{ID: "new", Binding: key, ClusterID: "m2", Replicas: 1, Vec: model.Vector{5}}},
 	}}}
-	txn.ApplyAssignmentUpdates(5, []AssignmentUpdate{{ID: "old", Client: model.ClientComplete}})
-	if evals := txn.ApplyPlan(7, plan, []int{0}); len(evals) != 1 || evals[0].JobKey() != key {
+	apply.AssignmentUpdates(txn, 5, []apply.AssignmentUpdate{{ID: "old", Client: model.ClientComplete}})
+	if evals := apply.Plan(txn, 7, plan, []int{0}); len(evals) != 1 || evals[0].JobKey() != key {
 		t.Errorf("evaluations %+v, want one of the binding", evals)
 	}
 	if err := txn.Snapshot().Check(); err != nil {

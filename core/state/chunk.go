@@ -137,6 +137,10 @@ func (c *Chunk) FreeCapacity(i int) model.FreeCapacity {
 // Rows is the live allocations of node i, ascending by priority, then id.
 func (c *Chunk) Rows(i int) []Row { return slices.Clip(c.use(i).rows) }
 
+// Stopping returns the allocations of node i that are no longer desired and may
+// still run, ascending by ID.
+func (c *Chunk) Stopping(i int) []*model.Allocation { return slices.Clip(c.extra(i).stopping) }
+
 // MinPriority is the lowest priority of a live allocation of node i that may
 // be a victim; MaxInt32 without any.
 func (c *Chunk) MinPriority(i int) int32 { return c.minPriority[i] }

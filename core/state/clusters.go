@@ -140,7 +140,7 @@ func (v *View) ClusterChangeIndex(id string) uint64 {
 // UpsertCluster stores a member cluster, or another version of it. It compiles
 // the cluster and sets its indexes.
 func (t *Txn) UpsertCluster(c *model.Cluster) error {
-	if err := t.grow(c.Capacity); err != nil {
+	if err := t.RequireDimensions(c.Capacity); err != nil {
 		return err
 	}
 	r := t.ownCluster(c.ID)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	. "github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // hammerRounds is how many transactions a hammer commits.
@@ -40,7 +41,7 @@ func scribble(r *rand.Rand, t *Txn) {
 				Groups: []*model.Group{{Name: "g", Resources: model.Resources{"cpu": 10}, Ports: []uint16{80}}},
 			})
 		case op == 3:
-			t.ApplyNodeStatus(1, []string{nodeID(), nodeID()}, NodeChange{Drain: new(r.IntN(2) == 0)})
+			apply.NodeStatus(t, 1, []string{nodeID(), nodeID()}, apply.NodeChange{Drain: new(r.IntN(2) == 0)})
 		case op == 4:
 			t.UpsertClaim(&model.Claim{ID: nodeID(), NodeID: nodeID(), Claimant: key})
 		case op == 5:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	. "github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 func closed(w *Watch) bool {
@@ -80,7 +81,7 @@ func TestWatch_WakesForWhatItWatches(t *testing.T) {
 		"job":                  {TableJobs.OfJob(keyOf("j1")), func(t *Txn) { t.MarkDirty(keyOf("j1")) }, true},
 		"deleted job":          {TableJobs.OfJob(keyOf("j1")), func(t *Txn) { t.DeleteJob(keyOf("j1")) }, true},
 		"node status": {TableNodes.Of("n1"), func(t *Txn) {
-			t.ApplyNodeStatus(1, []string{"n1"}, NodeChange{Drain: new(true)})
+			apply.NodeStatus(t, 1, []string{"n1"}, apply.NodeChange{Drain: new(true)})
 		}, true},
 		"deleted node":  {TableNodes.Of("n1"), func(t *Txn) { t.DeleteNode("n1") }, true},
 		"eval":          {TableEvals.Of("e0"), func(t *Txn) { t.DeleteEvals("e0") }, true},

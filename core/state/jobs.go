@@ -106,6 +106,17 @@ func (v *View) DirtyIndexes() iter.Seq2[model.JobKey, uint64] {
 	}
 }
 
+// PerNodeJobs yields the jobs of type system and sysbatch in insertion order.
+func (v *View) PerNodeJobs() iter.Seq[*model.Job] {
+	return func(yield func(*model.Job) bool) {
+		for slot := range v.perNode.All {
+			if !yield(v.jobs.at(slot).job) {
+				return
+			}
+		}
+	}
+}
+
 // Jobs yields the jobs, ascending by key.
 func (v *View) Jobs() iter.Seq[*model.Job] {
 	return func(yield func(*model.Job) bool) { v.eachJob(v.sortedJobs(), yield) }
@@ -148,7 +159,7 @@ func (t *Txn) UpsertJob(j *model.Job) error {
 	if t.Binding(j.Key()) != nil {
 		return fmt.Errorf("%w: %s is a binding", ErrKeyTaken, j.Key())
 	}
-	if err := t.grow(j.Resources()...); err != nil {
+	if err := t.RequireDimensions(j.Resources()...); err != nil {
 		return err
 	}
 	slot, r := t.ownJob(j.Key())
@@ -183,7 +194,7 @@ func (t *Txn) SetOlderVersions(key model.JobKey, older ...*model.Job) error {
 		panic("state: versions of job " + key.String() + ", which is not there")
 	}
 	for _, j := range older {
-		if err := t.grow(j.Resources()...); err != nil {
+		if err := t.RequireDimensions(j.Resources()...); err != nil {
 			return err
 		}
 		j.Compile(t.dims)

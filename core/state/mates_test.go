@@ -8,6 +8,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	. "github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // What frees those who go together, and what does not.
@@ -32,10 +33,10 @@ func TestMates(t *testing.T) {
 		want []string
 	}{
 		{"one begins to work", func(txn *Txn) {
-			txn.ApplyClientUpdates(now, []ClientUpdate{{AllocID: "whole0", Status: model.ClientRunning, Started: true, StartTime: 5}})
+			apply.ClientUpdates(txn, now, []apply.ClientUpdate{{AllocID: "whole0", Status: model.ClientRunning, Started: true, StartTime: 5}})
 		}, nil},
 		{"one of a job whose instances go one by one ends", func(txn *Txn) {
-			txn.ApplyClientUpdates(now, []ClientUpdate{{AllocID: "each0", Status: model.ClientFailed}})
+			apply.ClientUpdates(txn, now, []apply.ClientUpdate{{AllocID: "each0", Status: model.ClientFailed}})
 		}, nil},
 		{"one more is placed", func(txn *Txn) {
 			txn.UpsertAllocs(allocOf(txn, "whole2", "whole", "n0"))
@@ -59,7 +60,7 @@ func TestMates(t *testing.T) {
 			txn.UpsertAllocs(&a)
 		}, []string{"n0"}},
 		{"it is gone, and was evicted before", func(txn *Txn) {
-			txn.ApplyClientUpdates(now, []ClientUpdate{{AllocID: "whole1", Status: model.ClientComplete}})
+			apply.ClientUpdates(txn, now, []apply.ClientUpdate{{AllocID: "whole1", Status: model.ClientComplete}})
 		}, nil},
 		{"the job no longer goes whole, but those of its earlier version do", func(txn *Txn) {
 			newer := jobOf("whole", 10)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	. "github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 const (
@@ -238,7 +239,7 @@ func writeNodeStatus(t *rapid.T, w *world) {
 	id := drawNodeID(t)
 	status := rapid.SampledFrom([]model.NodeStatus{model.NodeReady, model.NodeDown}).Draw(t, "status")
 	before := w.txn.Node(id)
-	evals := w.txn.ApplyNodeStatus(1, []string{id}, NodeChange{Status: &status, Drain: new(false)})
+	evals := apply.NodeStatus(w.txn, 1, []string{id}, apply.NodeChange{Status: &status, Drain: new(false)})
 	adoptEvals(w, evals)
 	n := w.txn.Node(id)
 	if before == nil {

@@ -106,7 +106,7 @@ func (t *Txn) countTaints(old, next *model.Node) {
 // UpsertNode registers a node, or another version of it. It compiles the node
 // and sets its indexes. Allocations on it stay, whatever its capacity is now.
 func (t *Txn) UpsertNode(n *model.Node) error {
-	if err := t.grow(n.Capacity, n.Reserved); err != nil {
+	if err := t.RequireDimensions(n.Capacity, n.Reserved); err != nil {
 		return err
 	}
 	pos, ok := t.place(n.ID)
@@ -115,6 +115,16 @@ func (t *Txn) UpsertNode(n *model.Node) error {
 	}
 	t.rewriteNode(pos, n)
 	return nil
+}
+
+// ReplaceNode stores another version of a registered node that names no new
+// resources.
+func (t *Txn) ReplaceNode(n *model.Node) {
+	pos, ok := t.Position(n.ID)
+	if !ok {
+		panic("state: node " + n.ID + " is not registered")
+	}
+	t.rewriteNode(pos, n)
 }
 
 // rewriteNode stores a node at its position, whose resources are known.
@@ -157,8 +167,13 @@ func (t *Txn) DeleteNode(id string) {
 	t.touch(TableNodes.Of(id))
 }
 
-// setNodeStatus replaces a node by a copy that differs in status alone.
-func (t *Txn) setNodeStatus(pos int32, n *model.Node) {
+// SetNodeStatus replaces a registered node by a copy that differs in status,
+// eligibility or drain alone. It costs less than ReplaceNode.
+func (t *Txn) SetNodeStatus(n *model.Node) {
+	pos, ok := t.Position(n.ID)
+	if !ok {
+		panic("state: node " + n.ID + " is not registered")
+	}
 	t.stamp(&n.CreateIndex, &n.ModifyIndex, n.CreateIndex)
 	w := t.openAt(pos)
 	t.countOn(pos, t.NodeAt(pos), n, func() { w.setStatus(n) })

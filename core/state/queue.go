@@ -32,28 +32,3 @@ func (t *Txn) waitsSince(e *model.Evaluation) uint64 {
 	}
 	return since
 }
-
-// ApplyQueuePriority brings the evaluations of a binding that wait up to its
-// priority, and returns those that changed, ascending by id.
-func (t *Txn) ApplyQueuePriority(now int64, b *model.Binding) (changed []*model.Evaluation) {
-	priority := t.config.QueuePriority(b)
-	for _, old := range t.EvalsOfJob(b.Key()) {
-		if old.Status.Final() || old.Priority == priority {
-			continue
-		}
-		e := *old
-		e.ModifyTime = now
-		t.upsertEval(&e)
-		changed = append(changed, &e)
-	}
-	return changed
-}
-
-// ApplyQueuePriorities is ApplyQueuePriority for all bindings, after a change of
-// the configuration.
-func (t *Txn) ApplyQueuePriorities(now int64) (changed []*model.Evaluation) {
-	for b := range t.Bindings() {
-		changed = append(changed, t.ApplyQueuePriority(now, b)...)
-	}
-	return changed
-}

@@ -85,16 +85,18 @@ func (t *Txn) touch(k Key) {
 // before anything else, as vectors mean nothing without that order.
 func (t *Txn) GrowDimensions(names ...string) error {
 	for _, name := range names {
-		if err := t.grow(model.Resources{name: 0}); err != nil {
+		if err := t.RequireDimensions(model.Resources{name: 0}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// grow makes the dimensions hold every name of rs. It happens at most a dozen
-// times in the life of a cluster, so every chunk is widened at once.
-func (t *Txn) grow(rs ...model.Resources) error {
+// RequireDimensions adds the resource names of rs that are missing. It returns
+// model.ErrTooManyDimensions without a change if there would be too many. New
+// names appear at most a dozen times in the life of a cluster, so every chunk is
+// widened at once.
+func (t *Txn) RequireDimensions(rs ...model.Resources) error {
 	dims, err := t.dims.With(rs...)
 	if err != nil || dims == t.dims {
 		return err

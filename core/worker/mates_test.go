@@ -7,6 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // halves is a job that goes whole, with an instance on each of n1 and n2, and two
@@ -44,7 +45,7 @@ func halves(q *queue) (ended *state.Snapshot) {
 		return evals
 	})
 	q.apply(func(txn *state.Txn) []*model.Evaluation {
-		txn.ApplyClientUpdates(1, []state.ClientUpdate{{AllocID: brief.ID, Status: model.ClientComplete}})
+		apply.ClientUpdates(txn, 1, []apply.ClientUpdate{{AllocID: brief.ID, Status: model.ClientComplete}})
 		return nil
 	})
 	return q.store.Snapshot()

@@ -10,6 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
@@ -43,7 +44,7 @@ func (q *queue) submit(id string, priority int32) {
 		if err := txn.UpsertBinding(b); err != nil {
 			q.t.Fatal(err)
 		}
-		changed := txn.ApplyQueuePriority(1, b)
+		changed := apply.QueuePriority(txn, 1, b)
 		if len(changed) > 0 {
 			return changed
 		}
@@ -137,7 +138,7 @@ func TestQueue_GoesByThePriorityThatTheGateAllows(t *testing.T) {
 	gate := func(on bool) {
 		q.apply(func(txn *state.Txn) []*model.Evaluation {
 			txn.SetConfig(&model.SchedulerConfig{Gates: model.FeatureGates{PriorityBasedScheduling: &on}})
-			return txn.ApplyQueuePriorities(1)
+			return apply.QueuePriorities(txn, 1)
 		})
 	}
 	gate(false)

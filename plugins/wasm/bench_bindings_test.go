@@ -20,6 +20,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/core/worker"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	"github.com/cede-scheduler/cede/policies/karmada"
@@ -200,14 +201,14 @@ func (p *bindingPool) drain() {
 func (p *bindingPool) end() {
 	txn := p.begin()
 	var places []string
-	for _, id := range txn.ApplyAssignmentEnds(1, p.ends...) {
+	for _, id := range apply.AssignmentEnds(txn, 1, p.ends...) {
 		places = append(places, model.ClusterLocation(id))
 	}
 	p.ends = p.ends[:0]
 	p.feed.Room(txn.Commit(), 1, places...)
 }
 
-func (p *bindingPool) committed(snap *state.Snapshot, batch *state.Batch, evals []*model.Evaluation) {
+func (p *bindingPool) committed(snap *state.Snapshot, batch *apply.Batch, evals []*model.Evaluation) {
 	var rooms []string
 	for _, bp := range batch.Plans {
 		for _, i := range bp.Groups {

@@ -6,7 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // eventBuilder builds the events of one entry.
@@ -178,7 +178,7 @@ func (b *eventBuilder) node(kind, id string) {
 
 // nodeChangeType returns the event type of a change, which is that of its most
 // significant part.
-func nodeChangeType(c *state.NodeChange) string {
+func nodeChangeType(c *apply.NodeChange) string {
 	switch {
 	case c.Status != nil && *c.Status == model.NodeDown:
 		return "NodeDown"

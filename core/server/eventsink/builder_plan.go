@@ -5,19 +5,19 @@ import (
 
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // batch adds the events of the committed groups of plans.
-func (b *eventBuilder) batch(batch *state.Batch) {
-	dropped := map[state.DroppedGroup]bool{}
+func (b *eventBuilder) batch(batch *apply.Batch) {
+	dropped := map[apply.DroppedGroup]bool{}
 	for _, d := range b.a.Result.Dropped {
 		dropped[d] = true
 	}
 	for p := range batch.Plans {
 		bp := &batch.Plans[p]
 		for _, i := range bp.Groups {
-			if !dropped[state.DroppedGroup{Plan: p, Group: i}] {
+			if !dropped[apply.DroppedGroup{Plan: p, Group: i}] {
 				b.group(bp.Plan, &bp.Plan.Groups[i])
 			}
 		}

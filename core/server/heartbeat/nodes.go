@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 const (
@@ -231,7 +231,7 @@ func (h *Nodes) adjustWindow(nodes int) {
 
 func (h *Nodes) markDown(ctx context.Context, ids []string) error {
 	down := model.NodeDown
-	_, err := h.cfg.Writer.Commit(ctx, &replication.ChangeNodes{IDs: ids, Change: state.NodeChange{Status: &down}})
+	_, err := h.cfg.Writer.Commit(ctx, &replication.ChangeNodes{IDs: ids, Change: apply.NodeChange{Status: &down}})
 	if err != nil {
 		if ctx.Err() == nil {
 			h.cfg.Logger.WarnContext(ctx, "failed to mark nodes down", "nodes", len(ids), "err", err)

@@ -1,4 +1,4 @@
-package state
+package apply
 
 import (
 	"encoding/binary"
@@ -8,14 +8,11 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
-// What the entries of the log do to the state. All of it is a pure function of
-// the transaction and the arguments, time included, so that every server
-// arrives at the same state.
-
-// FollowUpID is the id of the evaluation that apply derives for a job at an
-// index. There is at most one, however many reasons there are.
+// FollowUpID returns the ID of the evaluation that is derived for a job or binding
+// at an index. There is at most one, whatever the number of reasons.
 func FollowUpID(index uint64, key model.JobKey) string {
 	var raw [16]byte
 	for half := range 2 {
@@ -33,11 +30,11 @@ func FollowUpID(index uint64, key model.JobKey) string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// followUps collects the jobs and bindings that must be looked at again.
+// followUps collects the jobs and bindings that need another evaluation.
 type followUps struct {
 	trigger  model.Trigger
-	previous string
-	wait     int64 // nanoseconds before the evaluations shall run
+	previous string // ID of the evaluation that caused them; "" if none did
+	wait     int64  // nanoseconds before the evaluations may run
 	jobs     map[model.JobKey]*model.Job
 	bindings map[model.JobKey]*model.Binding
 }
@@ -46,14 +43,15 @@ func newFollowUps(trigger model.Trigger, previous string) *followUps {
 	return &followUps{trigger: trigger, previous: previous, jobs: map[model.JobKey]*model.Job{}, bindings: map[model.JobKey]*model.Binding{}}
 }
 
-// add notes a job; version serves when the job itself was deleted meanwhile.
-func (f *followUps) add(version *model.Job) { f.jobs[version.Key()] = version }
+// addJob adds a job. The version supplies type and priority if the job was
+// deleted meanwhile.
+func (f *followUps) addJob(version *model.Job) { f.jobs[version.Key()] = version }
 
-// addBinding is add for a binding.
+// addBinding adds a binding.
 func (f *followUps) addBinding(version *model.Binding) { f.bindings[version.Key()] = version }
 
-// of is the type and the priority of what is under a key.
-func (f *followUps) of(t *Txn, key model.JobKey) (model.JobType, int32) {
+// typeAndPriority returns the type and priority of the evaluation of a key.
+func (f *followUps) typeAndPriority(t *state.Txn, key model.JobKey) (model.JobType, int32) {
 	if b := f.bindings[key]; b != nil {
 		return model.JobBinding, b.Priority
 	}
@@ -64,9 +62,9 @@ func (f *followUps) of(t *Txn, key model.JobKey) (model.JobType, int32) {
 	return job.Type, job.Priority
 }
 
-// write marks the jobs dirty and stores one evaluation for each that has none
-// of this index yet. It returns what it stored, ascending by job.
-func (f *followUps) write(t *Txn, now int64) []*model.Evaluation {
+// write marks the jobs and bindings dirty and stores one evaluation for each that
+// has none of this index yet. It returns the stored evaluations, ascending by key.
+func (f *followUps) write(t *state.Txn, now int64) []*model.Evaluation {
 	keys := make([]model.JobKey, 0, len(f.jobs)+len(f.bindings))
 	for key := range f.jobs {
 		keys = append(keys, key)
@@ -74,15 +72,16 @@ func (f *followUps) write(t *Txn, now int64) []*model.Evaluation {
 	for key := range f.bindings {
 		keys = append(keys, key)
 	}
+	// Map order must not reach the log's observers.
 	slices.SortFunc(keys, model.JobKey.Compare)
 	var evals []*model.Evaluation
 	for _, key := range keys {
 		t.MarkDirty(key)
-		id := FollowUpID(t.index, key)
+		id := FollowUpID(t.Index(), key)
 		if t.Eval(id) != nil {
 			continue
 		}
-		kind, priority := f.of(t, key)
+		kind, priority := f.typeAndPriority(t, key)
 		e := &model.Evaluation{
 			ID: id, Namespace: key.Namespace, JobID: key.ID, Type: kind, Priority: priority,
 			TriggeredBy: f.trigger, Status: model.EvalPending, Previous: f.previous,
@@ -91,7 +90,7 @@ func (f *followUps) write(t *Txn, now int64) []*model.Evaluation {
 		if f.wait > 0 {
 			e.WaitUntil = now + f.wait
 		}
-		t.upsertEval(e)
+		t.UpsertEvals(e)
 		evals = append(evals, e)
 	}
 	return evals

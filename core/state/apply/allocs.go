@@ -1,0 +1,92 @@
+package apply
+
+import (
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// A ClientUpdate is a node's report about an allocation.
+type ClientUpdate struct {
+	AllocID   string
+	Status    model.ClientStatus
+	Started   bool   // StartTime is set
+	StartTime int64  // Unix nanoseconds at which the allocation started
+	Text      string // for users; "" retains the previous text
+	EvictedBy string // why the node ended it, such as "pressure"; "" if the node did not
+}
+
+// text returns the client text of the allocation after the update.
+func (u *ClientUpdate) text(before string) string {
+	switch {
+	case u.Text != "":
+		return u.Text
+	case u.EvictedBy != "":
+		return "evicted by its node: " + u.EvictedBy
+	}
+	return before
+}
+
+// ClientUpdates writes the reports of nodes. A terminal status is final: later
+// updates of the allocation are skipped. Jobs that lose an instance are marked
+// dirty and get at most one evaluation each, which are returned, ascending by
+// job. A finite allocation that completes leaves nothing to replace, unless it
+// was about to move: the other members of a gang may have waited for its
+// replacement, which is no longer required.
+func ClientUpdates(t *state.Txn, now int64, updates []ClientUpdate) []*model.Evaluation {
+	missing := newFollowUps(model.TriggerAllocStop, "")
+	for _, u := range updates {
+		old := t.Alloc(u.AllocID)
+		if old == nil || old.Client.Terminal() {
+			continue
+		}
+		a := *old
+		a.Client = u.Status
+		if u.Started {
+			a.Started, a.StartTime = true, u.StartTime
+		}
+		a.ClientText = u.text(old.ClientText)
+		if a.Client == old.Client && a.Started == old.Started && a.StartTime == old.StartTime &&
+			a.ClientText == old.ClientText {
+			continue
+		}
+		a.ModifyTime = now
+		if a.Client.Terminal() && a.Desired == model.DesiredRun {
+			a.EndTime = now
+		}
+		t.UpsertAllocs(&a)
+		done := a.Client == model.ClientComplete && a.Job.Type.Finite()
+		if a.Client.Terminal() && a.Desired == model.DesiredRun && (!done || wasToMove(t, &a)) {
+			missing.addJob(a.Job)
+		}
+	}
+	return missing.write(t, now)
+}
+
+// wasToMove reports whether a member of a gang was to be replaced when it ended.
+func wasToMove(t *state.Txn, a *model.Allocation) bool {
+	if !a.Job.AllAtOnce {
+		return false
+	}
+	node, job := t.Node(a.NodeID), t.Job(a.Job.Key())
+	return node == nil || node.Drain || job != nil && job.Version != a.Job.Version
+}
+
+// Stops ends allocations on request, with at most one evaluation for each job,
+// which are returned, ascending by job: the scheduler decides about replacements.
+// Allocations that are missing or not live are skipped. It also returns the nodes
+// of the stopped allocations.
+func Stops(t *state.Txn, now int64, ids []string, reason string) (evals []*model.Evaluation, nodes []string) {
+	missing := newFollowUps(model.TriggerAllocStop, "")
+	for _, id := range ids {
+		old := t.Alloc(id)
+		if old == nil || !old.Live() {
+			continue
+		}
+		a := *old
+		a.Desired, a.DesiredReason, a.EndTime, a.ModifyTime = model.DesiredStop, reason, now, now
+		t.UpsertAllocs(&a)
+		missing.addJob(a.Job)
+		nodes = append(nodes, a.NodeID)
+	}
+	return missing.write(t, now), nodes
+}
