@@ -2,12 +2,12 @@ package aging
 
 import "github.com/cede-scheduler/cede/sdk/policy"
 
-// Policy is the policy named aging. Configure it before it is asked.
+// Policy is the policy "aging". It must be configured before its first call.
 type Policy struct {
 	halfLife int64 // nanoseconds in which the gap halves
-	grace    int64 // nanoseconds of waiting before it begins to
-	settle   int64 // nanoseconds for which started work is not taken by age
-	floor    int32 // the smallest gap that age leads to
+	grace    int64 // nanoseconds of waiting before the gap begins to shrink
+	settle   int64 // nanoseconds after its start in which an allocation is not evicted by age
+	floor    int32 // smallest gap that waiting leads to
 }
 
 var (
@@ -16,7 +16,7 @@ var (
 	_ policy.DeltaHook    = (*Policy)(nil)
 )
 
-// New returns a policy to be configured.
+// New returns a policy that must be configured.
 func New() *Policy { return &Policy{} }
 
 // Info implements policy.Policy.
@@ -24,7 +24,7 @@ func (*Policy) Info() policy.Info {
 	return policy.Info{Name: "aging", Delta: 10, Columns: policy.StartColumn | policy.TimeColumns}
 }
 
-// year bounds durations, in seconds. Times of decades still fit their numbers.
+// year bounds durations, in seconds. Even decades in nanoseconds fit an int64.
 const year = 365 * 24 * 3600
 
 // Settings implements policy.Configurable.
@@ -44,7 +44,7 @@ func (*Policy) Settings() []policy.Setting {
 		},
 		{
 			Name: "settle", Kind: policy.Duration, Default: "5m", Limits: policy.Between(0, year),
-			Doc: "time since its start for which work is not evicted by age alone",
+			Doc: "time since its start in which an allocation is not evicted by age alone",
 		},
 	}
 }
@@ -67,9 +67,9 @@ func (p *Policy) PriorityDelta(in *policy.Candidates, gap []int32, recheck *poli
 	for row, priority := range in.Rows.Priority {
 		apart := int64(who.Priority) - int64(priority)
 		if apart >= int64(who.Delta) || apart < int64(p.floor) {
-			continue // in reach at any age, or never
+			continue // eligible at any age, or never
 		}
-		// What has not begun has nothing to lose, and nothing to settle.
+		// An allocation that has not started loses no work and needs no time to settle.
 		settled := in.Now
 		if start := in.Rows.Start[row]; start < in.Now {
 			settled = start + p.settle

@@ -20,8 +20,8 @@ func configured(t testing.TB, config string) *aging.Policy {
 }
 
 func TestAging_StoriesEndAsTheyShould(t *testing.T) {
-	// 45, 49 and 50 are on one node, and 50 asks; whoever has a gap of 10 or more
-	// may be evicted at any age.
+	// 45, 49 and 50 are on one node, and 50 is the preemptor; a candidate with a gap
+	// of 10 or more is eligible at any age.
 	const node = `
 	node n1 cpu=0
 	  far 30 cpu=100 age=1h
@@ -30,18 +30,18 @@ func TestAging_StoriesEndAsTheyShould(t *testing.T) {
 	  equal 50 cpu=100 age=1h`
 	for _, tt := range []struct {
 		name, config, waiting string
-		eligible, again       string // again: from now on; "" for never
+		eligible, again       string // again: delay until the recheck; "" for none
 	}{
-		{"who has just come needs the whole gap", ``, "0s", "[far]", "10m0s"},
+		{"a new preemptor needs the whole gap", ``, "0s", "[far]", "10m0s"},
 		{"a nanosecond before the half-life", ``, "9m59.999999999s", "[far]", "1ns"},
-		{"after one half-life half of it", ``, "10m", "[far near]", "23m13.156856933s"},
-		{"at last whatever is strictly lower, and nothing more", ``, "100h", "[far near nearest]", ""},
+		{"after one half-life half the gap suffices", ``, "10m", "[far near]", "23m13.156856933s"},
+		{"eventually every strictly lower priority is eligible", ``, "100h", "[far near nearest]", ""},
 		{"a half-life of its own", `{"halfLife":"1h"}`, "1h", "[far near]", "2h19m18.941141595s"},
 		{"grace comes first", `{"grace":"1h"}`, "1h", "[far]", "10m0s"},
-		{"and then counts for nothing", `{"grace":"1h"}`, "1h10m", "[far near]", "23m13.156856933s"},
-		{"a floor is never passed", `{"floor":5}`, "100h", "[far near]", ""},
-		{"a floor above the gap leaves it alone", `{"floor":11}`, "100h", "[far]", ""},
-		{"what has not settled is taken later", `{"settle":"3h"}`, "100h", "[far]", "2h0m0s"},
+		{"after the grace period it does not count", `{"grace":"1h"}`, "1h10m", "[far near]", "23m13.156856933s"},
+		{"the gap does not fall below the floor", `{"floor":5}`, "100h", "[far near]", ""},
+		{"a floor above the base gap has no effect", `{"floor":11}`, "100h", "[far]", ""},
+		{"an allocation that has not settled becomes eligible later", `{"settle":"3h"}`, "100h", "[far]", "2h0m0s"},
 		{"the later of both times counts", `{"settle":"61m"}`, "9m", "[far]", "1m0s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -56,13 +56,13 @@ func TestAging_StoriesEndAsTheyShould(t *testing.T) {
 				again = time.Duration(at - in.Now).String()
 			}
 			if again != tt.again {
-				t.Errorf("asks again after %q, want %q", again, tt.again)
+				t.Errorf("recheck after %q, want %q", again, tt.again)
 			}
 		})
 	}
 }
 
-// What has not begun loses nothing, so there is nothing to settle.
+// An allocation that has not started loses no work, so it needs no time to settle.
 func TestAging_TakesWhatHasNotBegun(t *testing.T) {
 	in := policytest.MustParse(t, `
 	preemptor 50 cpu=100 waiting=1h
@@ -70,11 +70,11 @@ func TestAging_TakesWhatHasNotBegun(t *testing.T) {
 	  starting 45 cpu=100`).Candidates()
 	gaps, at := policytest.Gaps(t, configured(t, `{"settle":"1h"}`), in)
 	if len(policytest.Eligible(in, gaps, 0)) != 1 || at != 0 {
-		t.Errorf("gaps %v, asks again at %d", gaps, at)
+		t.Errorf("gaps %v, recheck at %d", gaps, at)
 	}
 }
 
-// situation is a random case in which time matters.
+// situation returns a random case in which time matters.
 func situation(r *rand.Rand) *policytest.Case {
 	c := policytest.Random(r, policytest.Shape{Options: 3, Rows: 8})
 	c.Now = policytest.Now
@@ -91,7 +91,7 @@ func situation(r *rand.Rand) *policytest.Case {
 
 var configs = []string{`{}`, `{"halfLife":"1m"}`, `{"grace":"30m","floor":3}`, `{"settle":"20m","halfLife":"3m7s"}`, `{"settle":0,"floor":9}`}
 
-// later is what the policy sees of the same cluster after d more.
+// later returns the input of the policy for the same cluster after d more.
 func later(in *policy.Candidates, d int64) *policy.Candidates {
 	next, who := *in, *in.Preemptor
 	next.Now += d
@@ -116,19 +116,19 @@ func TestAging_AsksAgainWhenSomethingChangesAndNoSooner(t *testing.T) {
 		before, at := eligible(t, p, in)
 		if at == 0 {
 			if after, _ := eligible(t, p, later(in, int64(1000*time.Hour))); fmt.Sprint(before) != fmt.Sprint(after) {
-				t.Fatalf("case %d: %v becomes %v, unasked", k, before, after)
+				t.Fatalf("case %d: %v becomes %v without a recheck", k, before, after)
 			}
 			continue
 		}
 		asked++
 		if at <= in.Now {
-			t.Fatalf("case %d: asks again %d ns ago", k, in.Now-at)
+			t.Fatalf("case %d: recheck %d ns in the past", k, in.Now-at)
 		}
 		if just, again := eligible(t, p, later(in, at-in.Now-1)); fmt.Sprint(before) != fmt.Sprint(just) || again != at {
-			t.Fatalf("case %d: a nanosecond before, %v is %v, and asks for %d instead of %d", k, before, just, again, at)
+			t.Fatalf("case %d: a nanosecond before, %v is %v, with recheck at %d instead of %d", k, before, just, again, at)
 		}
 		if after, _ := eligible(t, p, later(in, at-in.Now)); fmt.Sprint(before) == fmt.Sprint(after) {
-			t.Fatalf("case %d: asked again for nothing: %v", k, after)
+			t.Fatalf("case %d: recheck without effect: %v", k, after)
 		}
 	}
 	if asked == 0 {
@@ -153,7 +153,7 @@ func TestAging_ALongerWaitNeverShrinksWhatMayBeEvicted(t *testing.T) {
 	}
 }
 
-// An answer about a row depends on that row, the preemptor and the time.
+// The gap of a row depends only on that row, the preemptor and the time.
 func TestAging_NeighboursDecideNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for k := range policytest.Count(t) / 10 {
@@ -170,7 +170,7 @@ func TestAging_NeighboursDecideNothing(t *testing.T) {
 	}
 }
 
-// The description in plain floating point, which may err where the gap jumps.
+// The definition in plain floating point, which may err where the gap jumps.
 func TestAging_TheGapHalves(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range policytest.Count(t) {

@@ -1,14 +1,13 @@
-// Package aging owns the policy named aging: the priority gap that a preemptor
-// needs shrinks while it waits, so that work of nearly the same priority cannot
-// keep it out for ever.
+// Package aging implements the policy "aging": the priority gap that a preemptor
+// needs shrinks while it waits, so that allocations of nearly the same priority
+// cannot block it forever.
 //
-// It answers PriorityDelta alone, and leaves to default whom to evict and where.
-// It never lets anybody evict what is not strictly lower: equals and betters are
-// safe however long somebody waits. So evictions only ever go downwards, and no
-// two jobs can evict one another in turn. It asks to be called again at the
-// very nanosecond at which the next candidate comes into reach, and at no
-// other time.
+// It implements PriorityDelta only; victims and nodes are chosen as by default. It
+// never makes an allocation eligible whose priority is not strictly lower, however
+// long the preemptor waits. Evictions therefore only go downwards, and two jobs
+// cannot evict each other in turn. It requests a recheck at the nanosecond at which
+// the next candidate becomes eligible, and at no other time.
 //
-// README.md is for operators. A Policy keeps nothing between calls but its
-// configuration; it is used by one goroutine at a time.
+// README.md is for operators. A Policy retains only its configuration between calls
+// and must be used by one goroutine at a time.
 package aging

@@ -5,5 +5,5 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// New returns the policy named default.
+// New returns the policy "default".
 func New() policy.Policy { return rules.New() }

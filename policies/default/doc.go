@@ -1,6 +1,6 @@
-// Package defaults gives the rules named default, which are sdk/rules, a place
-// among the policies. It owns nothing else. Its name is not its folder's, since
-// default is a keyword.
+// Package defaults makes the rules of sdk/rules available as the policy "default". It
+// has no other content. Its name differs from its folder's, because default is a
+// keyword.
 //
-// A policy value is used by one goroutine at a time.
+// A policy must be used by one goroutine at a time.
 package defaults

@@ -1,15 +1,15 @@
-// Package fairshare owns the policy named fair-share: of strictly lower work
-// it evicts that of the namespaces which have most, measured by their dominant
-// share over their weight.
+// Package fairshare implements the policy "fair-share": among allocations of strictly
+// lower priority it evicts those of the namespaces with the highest dominant share
+// relative to their weight.
 //
-// A namespace's share is computed as it will be once the preemptor runs, and
-// falls with each of its victims, so that the burden moves on when another has
-// more. That is done here, for one option after another, and not by Adaptive:
-// the table of namespaces says all that is needed, and one call is enough where
-// rounds would be one for each victim. Within a namespace the lowest priority
-// goes first, and within a priority what is nearest to what is needed. Between
-// namespaces priority decides nothing but who is a candidate at all.
+// A namespace's share is computed as it will be once the preemptor runs. It falls
+// with each of the namespace's victims, so that the next victim may belong to another
+// namespace. The policy computes this itself, option by option, and does not use
+// Adaptive: the table of namespaces holds all required values, and one call suffices
+// where rounds would need one per victim. Within a namespace the lowest priority is
+// evicted first, and within a priority the allocation nearest to the need. Between
+// namespaces, priority only determines which allocations are candidates.
 //
-// README.md is for operators. A Policy keeps its configuration and scratch
-// memory, and nothing between calls; it is used by one goroutine at a time.
+// README.md is for operators. A Policy retains its configuration and scratch memory,
+// and nothing else between calls; it must be used by one goroutine at a time.
 package fairshare

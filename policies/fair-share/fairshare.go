@@ -5,14 +5,14 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// Policy is the policy named fair-share. Configure it before it is asked.
+// Policy is the policy "fair-share". It must be configured before its first call.
 type Policy struct {
 	onlyAbove bool
 
 	shares  shares
 	need    rules.Need
 	lack    rules.Shortfall
-	gone    []bool // by row of the option at hand
+	gone    []bool // by row of the current option
 	options rules.Default
 }
 
@@ -23,7 +23,7 @@ var (
 	_ policy.OptionScorer   = (*Policy)(nil)
 )
 
-// New returns a policy to be configured.
+// New returns a policy that must be configured.
 func New() *Policy { return &Policy{} }
 
 // Info implements policy.Policy.
@@ -40,7 +40,7 @@ func (*Policy) Info() policy.Info {
 func (*Policy) Settings() []policy.Setting {
 	return []policy.Setting{{
 		Name: "onlyAbove", Kind: policy.Bool, Default: "false",
-		Doc: "whether only namespaces above their fair share lose work to others",
+		Doc: "if true, only namespaces above their fair share lose work to others",
 	}}
 }
 
@@ -65,9 +65,9 @@ func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) err
 	return nil
 }
 
-// selectOn lists rows of option i until it fits as far as the columns tell, or
-// nobody is left who may go. What must leave goes first: it lowers its
-// namespace's share whatever else is chosen.
+// selectOn lists rows of option i until it fits by the columns, or until no eligible
+// row is left. Rows that must be evicted come first, because they lower their
+// namespace's share regardless of the other picks.
 func (p *Policy) selectOn(in *policy.Candidates, i int, out *policy.Selection) {
 	first, end := int(in.FirstRow[i]), int(in.FirstRow[i+1])
 	p.gone = grown(p.gone, end-first)
@@ -92,19 +92,20 @@ func (p *Policy) pick(in *policy.Candidates, first, row int, out *policy.Selecti
 	out.Pick(row)
 	p.gone[row-first] = true
 	p.lack.Pick(row)
-	if !p.lack.Covered() { // else nobody asks again
+	if !p.lack.Covered() { // otherwise the distance is not needed again
 		p.need.Pick(row)
 		p.shares.take(in.Rows.Namespace[row], in.Rows.Use, row)
 	}
 }
 
-// mayLose is whether the namespace of a row may lose work at all.
+// mayLose reports whether the namespace of a row may lose allocations at all.
 func (p *Policy) mayLose(in *policy.Candidates, row int) bool {
 	return !p.onlyAbove || p.shares.above(in.Rows.Namespace[row])
 }
 
-// next is the row that goes next: of the namespace with the highest share, the
-// lowest priority, the nearest to the need; the first of equals; -1: none.
+// next returns the row to evict next: of the namespace with the highest share, the
+// lowest priority, the nearest to the need, and the first among equals; -1 if there
+// is none.
 func (p *Policy) next(in *policy.Candidates, first, end int) int {
 	best, bestShare, bestPriority, bestDistance := -1, 0.0, int32(0), 0.0
 	for row := first; row < end; row++ {
@@ -124,7 +125,7 @@ func (p *Policy) next(in *policy.Candidates, first, end int) int {
 	return best
 }
 
-// grown is a slice of n elements, in the memory of s where that is enough.
+// grown returns a slice of n elements, in the memory of s if that suffices.
 func grown[T any](s []T, n int) []T {
 	if n > cap(s) {
 		return make([]T, n, n+n/2)

@@ -62,7 +62,7 @@ func TestFairShare_PicksWhatTheDescriptionSays(t *testing.T) {
 func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
 	for _, tt := range []struct{ name, config, text, victims string }{
 		{
-			"who has most cedes, whatever the priority", ``, `
+			"the namespace with the highest share loses first, whatever the priority", ``, `
 			cluster cpu=1000
 			namespace rich cpu=600
 			namespace poor cpu=200
@@ -73,7 +73,7 @@ func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
 			"[r]",
 		},
 		{
-			"a weight of three makes three times as much the same", ``, `
+			"a weight of three makes three times the use an equal share", ``, `
 			cluster cpu=1000
 			namespace rich weight=3 cpu=500
 			namespace poor cpu=200
@@ -84,7 +84,7 @@ func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
 			"[p]",
 		},
 		{
-			"the resource of which somebody has most is the one that counts", ``, `
+			"the dominant resource counts", ``, `
 			cluster cpu=1000 memory=1000
 			namespace spinner cpu=400
 			namespace keeper memory=500
@@ -95,7 +95,7 @@ func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
 			"[k]",
 		},
 		{
-			"the burden moves on as shares fall", ``, `
+			"the next victim comes from another namespace as shares fall", ``, `
 			cluster cpu=1000
 			namespace a cpu=400
 			namespace b cpu=350
@@ -108,7 +108,7 @@ func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
 			"[a1 b1 a2]",
 		},
 		{
-			"the preemptor counts to its own namespace before it runs", ``, `
+			"the preemptor counts in its own namespace before it runs", ``, `
 			cluster cpu=1000
 			namespace a cpu=300
 			namespace b cpu=350
@@ -129,7 +129,7 @@ func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
 			"[near again far]",
 		},
 		{
-			"equal shares: the lower priority goes first", ``, `
+			"equal shares: the lower priority is evicted first", ``, `
 			preemptor 90 namespace=new cpu=100
 			node n1 cpu=0
 			  a 30 cpu=100 namespace=a
@@ -137,7 +137,7 @@ func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
 			"[b]",
 		},
 		{
-			"what must leave goes first and counts", ``, `
+			"a row that must be evicted comes first and counts", ``, `
 			cluster cpu=1000
 			namespace a cpu=400
 			namespace b cpu=350
@@ -149,7 +149,7 @@ func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
 			"[port b1]",
 		},
 		{
-			"a resource that nobody offers any more makes nobody rich", ``, `
+			"a resource without capacity does not raise a share", ``, `
 			cluster cpu=1000 licence=0
 			namespace a cpu=100 licence=5
 			namespace b cpu=200
@@ -160,7 +160,7 @@ func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
 			"[b1]",
 		},
 		{
-			"only those above their fair share lose work", onlyAbove, `
+			"only namespaces above their fair share lose work", onlyAbove, `
 			cluster cpu=900
 			namespace a cpu=310
 			namespace b cpu=290
@@ -168,10 +168,10 @@ func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
 			node n1 cpu=0
 			  a1 80 cpu=5 namespace=a
 			  b1 10 cpu=300 namespace=b`,
-			"[]", // fair are 300 for each of three: b may not be touched, and a has too little here
+			"[]", // the fair share is 300 for each of three: b is protected, and a has too little here
 		},
 		{
-			"and only until they are down to it", onlyAbove, `
+			"and only until they reach it", onlyAbove, `
 			cluster cpu=900
 			namespace a cpu=310
 			namespace b cpu=400
@@ -181,10 +181,10 @@ func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
 			  b1 10 cpu=50 namespace=b
 			  b2 10 cpu=50 namespace=b
 			  b3 10 cpu=50 namespace=b`,
-			"[b1 b2 a1]", // a is above until a1 is gone; b3 is never asked
+			"[b1 b2 a1]", // a is above until a1 is evicted; b3 is not considered
 		},
 		{
-			"one's own work may go though one has little", onlyAbove, `
+			"the preemptor's own namespace may lose although it has little", onlyAbove, `
 			cluster cpu=900
 			namespace b cpu=290
 			preemptor 90 namespace=a cpu=100
@@ -194,7 +194,7 @@ func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
 			"[a1]",
 		},
 		{
-			"who must leave and may not spoils the option", onlyAbove, `
+			"a protected row that must be evicted makes the option infeasible", onlyAbove, `
 			cluster cpu=900
 			namespace a cpu=600
 			preemptor 90 namespace=c cpu=100 ports=1
@@ -222,8 +222,9 @@ func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
 	}
 }
 
-// With onlyAbove nobody goes who would not go without, and what the others
-// have decides nothing about a node on which only one's own work runs.
+// With onlyAbove, every victim would also be a victim without it, and the shares of
+// other namespaces have no effect on a node that runs only the preemptor's own
+// namespace.
 func TestFairShare_OnlyAboveStopsSoonerAndPicksTheSame(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	all, some := configured(t, `{}`), configured(t, onlyAbove)
@@ -242,13 +243,13 @@ func TestFairShare_OnlyAboveStopsSoonerAndPicksTheSame(t *testing.T) {
 				return list
 			}
 			if from, to := others(picks), others(fewer); len(to) > len(from) || !slices.Equal(from[:len(to)], to) {
-				t.Fatalf("case %d, option %d: takes %v of others, with onlyAbove %v", k, i, from, to)
+				t.Fatalf("case %d, option %d: evicts %v of others, with onlyAbove %v", k, i, from, to)
 			}
 		}
 	}
 }
 
-// More for one's namespace never lets it lose less.
+// More use never makes a namespace lose less.
 func TestFairShare_WhoGetsMoreGoesNoLater(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	p := configured(t, `{}`)
@@ -272,7 +273,7 @@ func TestFairShare_WhoGetsMoreGoesNoLater(t *testing.T) {
 			}
 		}
 		if after := first(); after != before {
-			t.Fatalf("case %d: %s goes first, with more of everything %s", k, before, after)
+			t.Fatalf("case %d: %s is evicted first, with more use %s", k, before, after)
 		}
 	}
 }
@@ -307,7 +308,7 @@ func TestFairShare_OptionsOfThoseWhoHaveMostAreBest(t *testing.T) {
 		}
 		return 0
 	})
-	// No victim, then the rich by default's rules, then the fewest of the poor.
+	// No victim, then the highest share by default's rules, then the fewest of the lowest.
 	if got, want := fmt.Sprint(order), "[4 3 2 0 1]"; got != want {
 		t.Errorf("options in order %s, want %s: %v", got, want, out.Tiers)
 	}
@@ -345,8 +346,8 @@ func TestFairShare_AllocatesNothingOnceWarm(t *testing.T) {
 	}
 }
 
-// With one namespace there is nobody to take from but oneself, and nothing is
-// left of the policy but the order within a namespace, which is default's.
+// With one namespace the preemptor can only evict its own namespace, and the policy
+// reduces to the order within a namespace, which is default's.
 func TestFairShare_IsDefaultWithinOneNamespace(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	p, other := configured(t, onlyAbove), rules.New()

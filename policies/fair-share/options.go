@@ -6,10 +6,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// ScoreOptions implements policy.OptionScorer: the option is best whose victims
-// come from those who have most, which is to say, of which the victim who has
-// least has most. Shares are those before any victim, so that many options are
-// equal; they are told apart as default does.
+// ScoreOptions implements policy.OptionScorer. It prefers the option whose least
+// burdened victim's namespace has the highest share. Shares are those before any
+// eviction, so that many options are equal; ties are broken as by default.
 func (p *Policy) ScoreOptions(in *policy.Options, out *policy.OptionScores) error {
 	if err := p.options.ScoreOptions(in, out); err != nil {
 		return err
@@ -32,7 +31,7 @@ func (p *Policy) ScoreOptions(in *policy.Options, out *policy.OptionScores) erro
 	return nil
 }
 
-// millionths makes a tier of a share: what differs by less is equal.
+// millionths converts a share into a tier: smaller differences count as equal.
 func millionths(share float64) int64 {
 	return int64(math.Round(float64(min(share, 1e9) * 1e6)))
 }

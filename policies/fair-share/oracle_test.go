@@ -6,8 +6,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// oracleVictims is what fair-share picks on an option, written straight from
-// its description: slow, and with nothing in common with the code under test.
+// oracleVictims returns the victims of fair-share on an option, implemented directly
+// from its description: slow, and independent of the code under test.
 func oracleVictims(c *policytest.Case, o *policytest.Option, onlyAbove bool) []int {
 	picked := map[int]bool{}
 	var picks []int
@@ -49,8 +49,8 @@ func oracleBefore(c *policytest.Case, o *policytest.Option, picked map[int]bool,
 	return oracleDistance(c, o, picked, x.Use) < oracleDistance(c, o, picked, y.Use)
 }
 
-// oracleShare is dominant share over weight, with the preemptor and without the
-// picked.
+// oracleShare returns dominant share over weight, with the preemptor and without the
+// picked rows.
 func oracleShare(c *policytest.Case, o *policytest.Option, picked map[int]bool, namespace string) float64 {
 	share, weight := 0.0, 1.0
 	for _, n := range c.Namespaces {

@@ -2,25 +2,25 @@ package fairshare
 
 import "github.com/cede-scheduler/cede/sdk/policy"
 
-// shares knows what share of the cluster each namespace has once the preemptor
-// runs, less what the victims picked so far give back.
+// shares holds the share of the cluster of each namespace once the preemptor runs,
+// less the use of the victims picked so far.
 //
-// A namespace's share is that of the resource of which it has most, over its
-// weight (dominant resource fairness). It is entitled to its weight's part of
-// the cluster; so its share over its weight is above its fair share when it is
-// above the same number for all: one over the sum of weights.
+// A namespace's share is that of its dominant resource, divided by its weight
+// (dominant resource fairness). A namespace is entitled to its weight's part of the
+// cluster, so that its share over its weight exceeds its fair share if it exceeds the
+// same number for all namespaces: one over the sum of weights.
 type shares struct {
 	table  *policy.NamespaceTable
 	totals []float64
 	ask    []float64
 	own    int32   // position of the preemptor's namespace in the table
-	fair   float64 // share over weight to which everybody is entitled
+	fair   float64 // share over weight that every namespace is entitled to
 
-	at    []int32   // position in the table by id of the name, -1: not in it
+	at    []int32   // position in the table by ID of the name; -1 if absent
 	whole []float64 // share over weight by position, before any victim
-	now   []float64 // the same, less the victims of the option at hand
+	now   []float64 // the same, less the victims of the current option
 	freed []float64 // [position*dims+dimension], all zero between options
-	moved []int32   // positions for which now is not whole
+	moved []int32   // positions where now differs from whole
 }
 
 // load computes the shares for a call.
@@ -53,12 +53,12 @@ func (s *shares) load(shared *policy.Shared, strings []string, who *policy.Preem
 	}
 }
 
-// share is the dominant share over the weight of the namespace at k.
+// share returns the dominant share over the weight of the namespace at k.
 func (s *shares) share(k int32) float64 {
 	dominant := 0.0
 	for d, total := range s.totals {
 		if total <= 0 {
-			continue // nobody offers it now
+			continue // no ready node offers it
 		}
 		use := s.table.Use[d][k] - s.freed[int(k)*len(s.totals)+d]
 		if k == s.own {
@@ -69,7 +69,7 @@ func (s *shares) share(k int32) float64 {
 	return dominant / s.table.Weight[k]
 }
 
-// take gives back what a row of the namespace with that id uses.
+// take subtracts the use of a row of the namespace with that ID.
 func (s *shares) take(id int32, use [][]float64, row int) {
 	k := s.at[id]
 	for d := range s.totals {
@@ -79,7 +79,7 @@ func (s *shares) take(id int32, use [][]float64, row int) {
 	s.moved = append(s.moved, k)
 }
 
-// restore forgets what was taken.
+// restore undoes all calls of take.
 func (s *shares) restore() {
 	dims := len(s.totals)
 	for _, k := range s.moved {
@@ -89,11 +89,11 @@ func (s *shares) restore() {
 	s.moved = s.moved[:0]
 }
 
-// of is the share of the namespace with that id, as it is now.
+// of returns the current share of the namespace with that ID.
 func (s *shares) of(id int32) float64 { return s.now[s.at[id]] }
 
-// above is whether a namespace may lose work where only those may that have
-// more than their fair share: it has, or it would lose it to itself.
+// above reports whether a namespace may lose allocations if only namespaces above
+// their fair share may: it is above, or it is the preemptor's own namespace.
 func (s *shares) above(id int32) bool {
 	k := s.at[id]
 	return k == s.own || s.now[k] > s.fair

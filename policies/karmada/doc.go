@@ -1,22 +1,22 @@
-// Package karmada owns the policy named karmada: which bindings leave which
-// member cluster, as Karmada's proposal of binding priority and preemption has
-// it, in one reading that satisfies its text, its flowchart, and what Kubernetes
-// does with pods.
+// Package karmada implements the policy "karmada": the preemption of bindings on
+// member clusters by Karmada's proposal of binding priority and preemption, in a
+// reading that satisfies its text, its flowchart, and the behaviour of Kubernetes
+// with pods.
 //
-// A cluster loses the lowest priorities first; of equals what started last, and
-// of those the name that comes last. What is not needed is spared, the most
-// important first. Among clusters the fewest victims win, then the lowest of the
-// highest priorities, then the lowest sum, then the name. Configuration turns
-// either choice round: the fewest victims whatever their priorities, or clusters
-// by priority before number.
+// On a cluster the lowest priorities are evicted first; among equals the one that
+// started last, and among those the last name. Redundant victims are reprieved, the
+// most important first. Clusters are ranked by the fewest victims, then by the lowest
+// highest priority, then by the lowest sum, then by name. Two settings change these
+// choices: the fewest victims regardless of their priorities, or clusters by priority
+// before number.
 //
-// Two more settings go beyond the proposal, and are off: with elastic a binding that
-// has minReplicas is shrunk by as many replicas as are needed before it is evicted,
-// and with multiCluster a divided binding that no single cluster can be made to hold
-// gets room on several together, or on none.
+// Two more settings go beyond the proposal and are off by default. With elastic, a
+// binding that has minReplicas is shrunk by as many replicas as necessary before it
+// is evicted. With multiCluster, a divided binding that no single cluster can hold is
+// assigned to several clusters, or to none.
 //
-// It says nothing of jobs on nodes: there default decides, with a gap of 1.
+// For jobs on nodes the rules of default apply, with a gap of 1.
 //
-// It keeps its configuration and scratch memory; a Policy is used by one
+// A Policy holds its configuration and scratch memory and must be used by one
 // goroutine at a time.
 package karmada

@@ -6,26 +6,27 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// search finds the fewest rows that cover what an option lacks; of equally few
-// the least important. With one resource it is exact at once: k rows cover a need
-// if and only if the k largest do, so rows are taken from the least important on
-// as long as the largest of the rest could still complete them. With several that
-// test is necessary and no longer enough, so the search goes back where it fails;
-// it gives up after so many steps, and then takes the rows that free most.
+// search finds the smallest set of rows that covers the shortfall of an option; among
+// sets of equal size, the least important rows. With one resource it is exact without
+// backtracking: k rows cover a need if and only if the k largest do, so rows are
+// picked from the least important on as long as the largest of the rest could still
+// complete them. With several resources that test is necessary and not sufficient, so
+// the search backtracks. It gives up after a number of steps and then picks the rows
+// that free most.
 type search struct {
 	in    *policy.Candidates
 	order []int32
-	dims  []int     // that something is lacking in
+	dims  []int     // dimensions with a shortfall
 	need  []float64 // by position in dims
 	picks []int32
 	steps int
 }
 
-// mostSteps bounds the search of one option: it is for a few dozen candidates, as
-// clusters have, and not for thousands.
+// mostSteps bounds the search on one option. It suffices for a few dozen candidates,
+// as member clusters have, and not for thousands.
 const mostSteps = 20_000
 
-// fewest lists rows, the least important first.
+// fewest returns rows, the least important first.
 func (s *search) fewest(in *policy.Candidates, option int, order []int32) []int32 {
 	s.in, s.order, s.steps = in, order, mostSteps
 	s.dims, s.need, s.picks = s.dims[:0], s.need[:0], s.picks[:0]
@@ -36,7 +37,7 @@ func (s *search) fewest(in *policy.Candidates, option int, order []int32) []int3
 	}
 	least, ok := s.least()
 	if !ok {
-		return nil // all of them are not enough
+		return nil // all of them do not suffice
 	}
 	for k := least; k <= len(order) && s.steps > 0; k++ {
 		if s.complete(0, k) {
@@ -46,7 +47,7 @@ func (s *search) fewest(in *policy.Candidates, option int, order []int32) []int3
 	return s.greedy()
 }
 
-// least is how few rows could be enough, looking at each resource by itself.
+// least returns a lower bound of the number of rows, considering each resource by itself.
 func (s *search) least() (rows int, ok bool) {
 	for j, d := range s.dims {
 		column := make([]float64, 0, len(s.order))
@@ -74,8 +75,8 @@ func (s *search) least() (rows int, ok bool) {
 	return rows, true
 }
 
-// complete picks rows from a position in the order on, so that as many as are
-// left cover what is left of the need.
+// complete picks the remaining number of rows from a position in the order on, so
+// that they cover the rest of the need.
 func (s *search) complete(from, left int) bool {
 	if left == 0 {
 		return s.covered()
@@ -110,8 +111,8 @@ func (s *search) covered() bool {
 	return true
 }
 
-// possible is whether, of each resource by itself, so many of the rows from a
-// position on free what is left of the need.
+// possible reports whether, for each resource by itself, that many rows from a
+// position on can free the rest of the need.
 func (s *search) possible(from, left int) bool {
 	for j, d := range s.dims {
 		if s.need[j] > 0 && s.most(d, from, left) < s.need[j] {
@@ -121,7 +122,7 @@ func (s *search) possible(from, left int) bool {
 	return true
 }
 
-// most is what so many rows from a position on free at most of a resource.
+// most returns the maximum that so many rows from a position on free of a resource.
 func (s *search) most(d, from, rows int) float64 {
 	if rows == 0 {
 		return 0
@@ -146,9 +147,9 @@ func (s *search) most(d, from, rows int) float64 {
 	return sum
 }
 
-// greedy takes, again and again, the row that covers most of what is left, as a
-// share of what was needed; of equals the least important. The host spares what
-// turns out to be redundant. The search has taken back what it tried.
+// greedy repeatedly picks the row that covers the largest share of the remaining
+// need; among equals the least important. The host reprieves redundant rows. The
+// search must have undone its picks.
 func (s *search) greedy() []int32 {
 	whole := slices.Clone(s.need)
 	rest := slices.Clone(s.order)

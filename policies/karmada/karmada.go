@@ -5,7 +5,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// Policy is the policy named karmada. Configure it before it is asked.
+// Policy is the policy "karmada". It must be configured before its first call.
 type Policy struct {
 	fewest  bool
 	elastic bool
@@ -20,7 +20,7 @@ var (
 	_ policy.BindingPreemptor = (*Policy)(nil)
 )
 
-// New returns a policy to be configured.
+// New returns a policy that must be configured.
 func New() *Policy { return &Policy{} }
 
 // Info implements policy.Policy.
@@ -41,19 +41,19 @@ func (*Policy) Settings() []policy.Setting {
 	return []policy.Setting{
 		{
 			Name: victims, Kind: policy.Text, Default: lowest, OneOf: []string{lowest, fewest},
-			Doc: "who leaves a cluster: the lowest priorities that make room, or the fewest bindings that do",
+			Doc: "victims of a cluster: the lowest priorities that free enough, or the fewest bindings that do",
 		},
 		{
 			Name: clusters, Kind: policy.Text, Default: number, OneOf: []string{number, priority},
-			Doc: "which cluster is chosen: by the number of victims and then their priorities, or by priorities first",
+			Doc: "choice of the cluster: by the number of victims and then their priorities, or by priorities first",
 		},
 		{
 			Name: elastic, Kind: policy.Bool,
-			Doc: "whether a binding with minReplicas is shrunk as far as needed before it is evicted",
+			Doc: "if true, a binding with minReplicas is shrunk as far as necessary before it is evicted",
 		},
 		{
 			Name: several, Kind: policy.Bool,
-			Doc: "whether several clusters are made room on, where no single one would do",
+			Doc: "if true, capacity is freed on several clusters if no single one suffices",
 		},
 	}
 }

@@ -6,19 +6,19 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// budgets says which rows of an option overrun a disruption budget. The rows of
-// a node are charged to private copies of the budgets, the most important first,
-// as if all of them went; what is charged to one that has nothing left overruns
-// it. So it is the less important ones of a workload that are spared first.
+// budgets determines which rows of an option overrun a disruption budget. All rows of
+// a node are charged to copies of the budgets, the most important first, as if all
+// were evicted; a row that is charged to an exhausted budget overruns it. The less
+// important rows of a workload are therefore reprieved first.
 type budgets struct {
 	refs  *policy.BudgetRefs // nil: there are none
 	slack []int32
-	left  []int32 // by budget: what the option at hand has left; else slack
+	left  []int32 // by budget: the rest for the current option; otherwise equal to slack
 
 	kept, overrun []int32 // scratch of divide
 }
 
-// load sets the options that are asked about.
+// load sets the options.
 func (b *budgets) load(in *policy.Candidates) {
 	b.refs = nil
 	if in.Shared == nil || in.Rows.Budgets == nil || len(in.Rows.Budgets.At) == 0 {
@@ -28,10 +28,10 @@ func (b *budgets) load(in *policy.Candidates) {
 	b.left = append(b.left[:0], b.slack...)
 }
 
-// of is the budgets that a row is charged to.
+// of returns the budgets that a row is charged to.
 func (b *budgets) of(row int32) []int32 { return b.refs.At[b.refs.First[row]:b.refs.First[row+1]] }
 
-// charge charges a row and tells whether that overruns a budget.
+// charge charges a row and reports whether that overruns a budget.
 func (b *budgets) charge(row int32) (overrun bool) {
 	for _, at := range b.of(row) {
 		b.left[at]--
@@ -40,14 +40,14 @@ func (b *budgets) charge(row int32) (overrun bool) {
 	return overrun
 }
 
-// restore gives back what the rows of an option, from a row to another, were charged.
+// restore undoes the charges of a range of an option's rows.
 func (b *budgets) restore(from, to int) {
 	for _, at := range b.refs.At[b.refs.First[from]:b.refs.First[to]] {
 		b.left[at] = b.slack[at]
 	}
 }
 
-// runOut is whether the rows of an option overrun a budget between them.
+// runOut reports whether the rows of an option together overrun a budget.
 func (b *budgets) runOut(from, to int) bool {
 	if b.refs == nil || b.refs.First[from] == b.refs.First[to] {
 		return false
@@ -60,8 +60,8 @@ func (b *budgets) runOut(from, to int) bool {
 	return overrun
 }
 
-// divide divides all rows of an option, which come with the least important
-// first, into those that overrun no budget and those that do. Both keep the order.
+// divide divides all rows of an option, which are sorted with the least important
+// first, into those that overrun no budget and those that do. Both retain the order.
 func (b *budgets) divide(rows []int32) (kept, overrun []int32) {
 	b.kept, b.overrun = b.kept[:0], b.overrun[:0]
 	for _, row := range slices.Backward(rows) {

@@ -1,21 +1,21 @@
-// Package kubernetes owns the policy named kubernetes: whom kube-scheduler would
-// evict, and from which node, reproduced from its documented and measured
+// Package kubernetes implements the policy "kubernetes": the victims and the node
+// that kube-scheduler would choose, reproduced from its documented and measured
 // behaviour, so that its users can compare before they switch.
 //
-// kube-scheduler removes every lower pod of a node and puts back as many as it
-// can: those whose disruption budget is overrun first, and among them, and then
-// among the others, the most important first, by priority and then by age. Here
-// victims are picked in exactly the reverse order until the preemptor fits; the
-// host then spares what is not needed, the last pick first. Where putting back one
-// more never makes room, which is always, both come to the same victims.
+// kube-scheduler removes every pod of lower priority from a node and reprieves as
+// many as it can: first those that overrun a disruption budget, then the others, each
+// from the most important to the least, by priority and then by age. This policy
+// picks victims in exactly the reverse order until the preemptor fits; the host then
+// reprieves redundant victims, the last pick first. As reprieving one more pod never
+// frees capacity, both produce the same victims.
 //
-// Nodes are chosen by ordered criteria: the fewest budgets overrun, the lowest of
-// the highest priorities, the lowest sum of priorities, the fewest victims, the
-// latest start of the most important victim, and where all are equal the first.
+// Nodes are ranked by ordered criteria: the fewest overrun budgets, the lowest
+// highest priority, the lowest sum of priorities, the fewest victims, the latest
+// start of the most important victim, and the first node among equals.
 //
-// Whether a preemptor may preempt at all, and that one with victims that have yet
-// to leave evicts nobody else, is the host's business.
+// The host decides whether a preemptor may preempt at all. It also ensures that a
+// preemptor whose victims are still stopping evicts no others.
 //
-// It keeps its configuration and scratch memory; a Policy is used by one
+// A Policy holds its configuration and scratch memory and must be used by one
 // goroutine at a time.
 package kubernetes

@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// Policy is the policy named kubernetes. Configure it before it is asked.
+// Policy is the policy "kubernetes". It must be configured before its first call.
 type Policy struct {
 	// percentage and absolute bound the options that are compared; see sample.
 	percentage, absolute int64
@@ -26,7 +26,7 @@ var (
 	_ policy.OptionScorer   = (*Policy)(nil)
 )
 
-// New returns a policy to be configured.
+// New returns a policy that must be configured.
 func New() *Policy { return &Policy{percentage: everything} }
 
 // Info implements policy.Policy.
@@ -35,7 +35,7 @@ func (p *Policy) Info() policy.Info {
 		Name:      "kubernetes",
 		Delta:     1,
 		Ascending: true,
-		// What is left out could not be sampled.
+		// An option that the host omits could not be sampled.
 		LeastFirst:    p.percentage == everything,
 		YoungestFirst: true,
 		Columns: policy.UseColumns | policy.StartColumn | policy.MustLeaveColumn | policy.DeviceColumns |
@@ -43,7 +43,7 @@ func (p *Policy) Info() policy.Info {
 	}
 }
 
-// everything is the percentage that leaves out no option.
+// everything is the percentage that omits no option.
 const everything = 100
 
 // Settings implements policy.Configurable, by kube-scheduler's names.
@@ -51,11 +51,11 @@ func (*Policy) Settings() []policy.Setting {
 	return []policy.Setting{
 		{
 			Name: "minCandidateNodesPercentage", Kind: policy.Integer, Default: "100", Limits: policy.Between(0, everything),
-			Doc: "per cent of the nodes on which eviction would make room that are compared; 100 compares all, kube-scheduler's own default is 10",
+			Doc: "percentage of the feasible nodes that are compared; 100 compares all, kube-scheduler's default is 10",
 		},
 		{
 			Name: "minCandidateNodesAbsolute", Kind: policy.Integer, Default: "100", Limits: policy.AtLeast(0),
-			Doc: "number of such nodes that are compared at least",
+			Doc: "minimum number of feasible nodes that are compared",
 		},
 	}
 }
@@ -86,8 +86,8 @@ func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) err
 	return nil
 }
 
-// selectAscending picks the least important rows until the option fits: the
-// lowest priority first, and within one what started last.
+// selectAscending picks the least important rows until the option fits: the lowest
+// priority first, and within a priority the one that started last.
 func (p *Policy) selectAscending(in *policy.Candidates, from, end int, out *policy.Selection) {
 	for from < end && !p.lack.Covered() {
 		to := rules.GroupEnd(in.Rows.Priority, from, end)
@@ -101,8 +101,8 @@ func (p *Policy) selectAscending(in *policy.Candidates, from, end int, out *poli
 	}
 }
 
-// selectAround picks what no budget objects to, in the same order, and only then
-// what overruns one.
+// selectAround first picks rows that overrun no budget, in the same order, and then
+// rows that overrun one.
 func (p *Policy) selectAround(in *policy.Candidates, from, end int, out *policy.Selection) {
 	p.order = p.order[:0]
 	for at := from; at < end; {
@@ -129,8 +129,8 @@ func (p *Policy) pick(row int32, out *policy.Selection) {
 	p.lack.Pick(int(row))
 }
 
-// appendYoungestFirst appends rows of one priority by start, the latest first;
-// of equals the first.
+// appendYoungestFirst appends rows of one priority by start, the latest first; among
+// equals the first.
 func appendYoungestFirst(order []int32, start []int64, from, to int) []int32 {
 	begin := len(order)
 	for row := from; row < to; row++ {
@@ -149,6 +149,6 @@ func appendYoungestFirst(order []int32, start []int64, from, to int) []int32 {
 	return order
 }
 
-// few is up to how many rows are sorted by inserting one after the other: mostly a
-// handful share a priority.
+// few is the maximum number of rows that are sorted by insertion: usually a handful
+// share a priority.
 const few = 24

@@ -6,7 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// shift makes every priority a number of 0 or more: then fewer victims beat a sum
+// shift makes every priority a number of 0 or more, so that fewer victims beat a sum
 // of negative priorities.
 const shift = 1 << 31
 
@@ -24,7 +24,7 @@ func (p *Policy) ScoreOptions(in *policy.Options, out *policy.OptionScores) erro
 	return nil
 }
 
-// violations is the number of budgets' victims too many.
+// violations returns the number of victims that overrun budgets.
 func violations(in *policy.Options, i int) int64 {
 	if len(in.BudgetViolations) == 0 {
 		return 0
@@ -32,15 +32,15 @@ func violations(in *policy.Options, i int) int64 {
 	return int64(in.BudgetViolations[i])
 }
 
-// perNode is whether the preemptor runs on every node: each of its instances has
-// one node to go to.
+// perNode reports whether the preemptor runs on every node: each of its instances has
+// one feasible node.
 func perNode(p *policy.Preemptor) bool { return p.JobType == "system" || p.JobType == "sysbatch" }
 
-// sample leaves options out as kube-scheduler does, which looks at no more than it
-// needs: it walks in a circle from somewhere until it has seen enough, and one
-// that overruns no budget among them; of those that overrun one it keeps no more than
-// are enough. Where it begins follows from the preemptor
-// and how often it has tried, for a policy has no chance to draw from.
+// sample omits options as kube-scheduler does, which examines no more than it needs:
+// it walks in a circle from a start until it has found enough options, at least one
+// of which overruns no budget; of options that overrun one it retains at most that
+// number. The start follows from the preemptor and the number of its attempts,
+// because a policy has no source of randomness.
 func (p *Policy) sample(in *policy.Options, tier []int64) {
 	n := in.Len()
 	enough := min(n, int(max(int64(n)*p.percentage/100, min(p.absolute, int64(n)))))
@@ -59,8 +59,8 @@ func (p *Policy) sample(in *policy.Options, tier []int64) {
 	}
 }
 
-// begin is a number that differs from preemptor to preemptor and from attempt to
-// attempt (FNV-1a).
+// begin returns a number that differs between preemptors and between attempts
+// (FNV-1a).
 func begin(p *policy.Preemptor) uint64 {
 	h := uint64(14695981039346656037)
 	add := func(b byte) { h = (h ^ uint64(b)) * 1099511628211 }

@@ -8,10 +8,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// oracle does on one option what the description of kube-scheduler says, word by
-// word: remove all, divide by budgets, put back. It returns the victims, the most
-// important first; nil where the option does not fit with everybody gone. Of rows
-// of one priority and start the later in order is the more important one.
+// oracle implements the description of kube-scheduler on one option directly: remove
+// all, divide by budgets, reprieve. It returns the victims, the most important first,
+// or nil if the option does not fit with all removed. Among rows of one priority and
+// start the later one in order is the more important.
 func oracle(c *policytest.Case, in *policy.Candidates, i int) []int {
 	rows := c.Options[i].Rows
 	all := make([]int, len(rows))

@@ -2,12 +2,12 @@ package leastwaste
 
 import "slices"
 
-// passes is how often all rows are tried for an exchange at most, which bounds
-// a call. Most options are done after the first pass that changes something.
+// passes limits how often all rows are tried for an exchange, which bounds a call.
+// Most options are finished after the first pass that changes something.
 const passes = 8
 
-// exchangeAll exchanges victims for one row at a time, the cheapest first, as
-// long as that is cheaper.
+// exchangeAll replaces victims by one row at a time, the cheapest first, as long as
+// that lowers the cost.
 func (p *Policy) exchangeAll() {
 	p.order = p.order[:0]
 	for row := p.first; row < p.end; row++ {
@@ -29,15 +29,15 @@ func (p *Policy) exchangeAll() {
 	}
 }
 
-// exchange takes a row in place of the victims that it makes needless, if they
-// cost more.
+// exchange picks a row in place of the victims that it makes redundant, if they cost
+// more.
 func (p *Policy) exchange(row int) bool {
 	if len(p.victims) == 0 {
 		return false
 	}
 	r, top := p.rank(int32(row)), p.rank(p.victims[0]).band
 	if sum, _ := p.split(p.victims); r.band > top || r.band == top && r.cost > sum {
-		return false // dearer than all of them
+		return false // more expensive than all of them
 	}
 	p.balance.Pick(row)
 	p.spare()

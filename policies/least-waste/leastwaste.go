@@ -5,23 +5,23 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// Policy is the policy named least-waste.
+// Policy is the policy "least-waste".
 type Policy struct {
-	bands int32 // width of a band of priorities; 0: all are one
+	bands int32 // width of a band of priorities; 0: one band for all
 	waste rules.Waste
 
-	// Of the call and the option at hand, whose rows are first to end.
+	// State of the current call and option, whose rows are first to end.
 	rows       *policy.Rows
 	first, end int
 	balance    rules.Balance
 	victims    []int32
-	taken      []bool  // by row less first: whether it is a victim
+	taken      []bool  // by row less first: it is a victim
 	ranks      []rank  // by row less first
-	order      []int32 // rows that bring something, the cheapest first
-	spared     []int32 // by the exchange at hand
+	order      []int32 // rows with a gain, the cheapest first
+	spared     []int32 // redundant rows of the current exchange
 	alone      [1]int32
 
-	// The victims of default, to be no worse.
+	// The victims of default are the upper bound of the cost.
 	greedy rules.Default
 	seeds  policy.Selection
 	other  rules.Balance
@@ -35,14 +35,14 @@ var (
 	_ policy.OptionScorer   = (*Policy)(nil)
 )
 
-// New returns a policy that is ready once it is configured.
+// New returns a policy that must be configured.
 func New() *Policy { return &Policy{} }
 
 // Settings implements policy.Configurable.
 func (*Policy) Settings() []policy.Setting {
 	return append([]policy.Setting{{
 		Name: "bands", Kind: policy.Integer, Default: "10", Limits: policy.Between(0, 1<<31-1),
-		Doc: "Width of the bands of priority within which waste decides: with 10, priorities 20 to 29 are one band. 0: all are one.",
+		Doc: "Width of the bands of priority within which waste decides: with 10, priorities 20 to 29 are one band; 0: one band for all.",
 	}}, rules.WasteSettings()...)
 }
 

@@ -36,14 +36,14 @@ func TestLeastWaste_KeepsTheLaws(t *testing.T) {
 	})
 }
 
-// settled are the victims of p, as the host evicts them.
+// settled returns the victims of p after the host's reprieve.
 func settled(t *testing.T, p policy.VictimSelector, in *policy.Candidates) [][]int {
 	t.Helper()
 	return policytest.Settle(in, policytest.Select(t, p, in), false)
 }
 
-// bill is what a set of rows costs by band, written from the description: the
-// nanoseconds of the whole cluster that are lost, and one for each row.
+// bill returns the cost of a set of rows by band, implemented from the description:
+// the lost nanoseconds of the whole cluster, plus one per row.
 func bill(c *policytest.Case, bands int, o *policytest.Option, set []int) map[int]int64 {
 	sums := map[int]int64{}
 	for _, k := range set {
@@ -65,7 +65,7 @@ func bill(c *policytest.Case, bands int, o *policytest.Option, set []int) map[in
 	return sums
 }
 
-// compare compares two bills from the highest band down.
+// compare compares two bills from the highest band downwards.
 func compare(a, b map[int]int64) int {
 	for band := 200; band > -200; band-- {
 		if a[band] != b[band] {
@@ -110,7 +110,7 @@ func TestLeastWaste_OnNoOptionDoesDefaultCostLess(t *testing.T) {
 	})
 }
 
-// The least waste there is, by search, is the measure of the greedy choice.
+// The least waste, found by search, is the yardstick of the greedy choice.
 func TestLeastWaste_IsWithinTwoPercentOfTheLeastThereIs(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	p := configured(t, 0)
@@ -126,7 +126,7 @@ func TestLeastWaste_IsWithinTwoPercentOfTheLeastThereIs(t *testing.T) {
 			}
 			x, y := bill(c, 0, &c.Options[i], ours[i])[0], bill(c, 0, &c.Options[i], least[i])[0]
 			if x < y && exact.Cut() == 0 {
-				t.Fatalf("%v cost less than %v, which are said to be the cheapest", ours[i], least[i])
+				t.Fatalf("%v cost less than %v, which should be the cheapest", ours[i], least[i])
 			}
 			if x > y {
 				apart++
@@ -144,7 +144,7 @@ func TestLeastWaste_IsWithinTwoPercentOfTheLeastThereIs(t *testing.T) {
 func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 	for _, tt := range []struct{ name, config, text, victims string }{
 		{
-			"the youngest of equals goes",
+			"the youngest of equals is evicted",
 			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -153,7 +153,7 @@ func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 			"[[new]]",
 		},
 		{
-			"what a checkpoint has saved is not lost",
+			"work saved by a checkpoint is not lost",
 			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -162,7 +162,7 @@ func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 			"[[old]]",
 		},
 		{
-			"an hour of a small one is less than an hour of a large one",
+			"an hour of a small allocation costs less than an hour of a large one",
 			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -171,7 +171,7 @@ func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 			"[[small]]",
 		},
 		{
-			"without bands, a higher priority that loses nothing goes before a lower one that does",
+			"without bands, a higher priority that loses nothing is evicted before a lower one that does",
 			`{"bands":0}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -190,7 +190,7 @@ func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 			"[[low2]]",
 		},
 		{
-			"nobody of the lower band goes for nothing when the higher one is needed",
+			"no row of the lower band is evicted in vain if the higher band is needed",
 			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -233,7 +233,7 @@ func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 			"[[thinker]]",
 		},
 		{
-			"a factor makes dear",
+			"a factor raises the cost",
 			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -243,7 +243,7 @@ func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 			"[[trash]]",
 		},
 		{
-			"seconds stand for what is lost",
+			"seconds replace the measured loss",
 			`{"annotation":"restart","annotationAs":"seconds"}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -252,7 +252,7 @@ func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 			"[[plain]]",
 		},
 		{
-			"an annotation that nobody asked about does not count",
+			"an annotation that is not configured does not count",
 			`{"annotation":""}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -261,7 +261,7 @@ func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 			"[[worth]]",
 		},
 		{
-			"who must leave is counted first",
+			"a row that must be evicted is counted first",
 			`{}`,
 			`preemptor 90 cpu=100
 			node n1 cpu=0
@@ -281,7 +281,7 @@ func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
 			"[[a b]]",
 		},
 		{
-			"nothing makes room",
+			"no set of rows frees enough",
 			`{}`,
 			`preemptor 90 cpu=100
 			node n1 cpu=0
@@ -338,7 +338,7 @@ func TestLeastWaste_OptionsAreRankedByWhatTheyWaste(t *testing.T) {
 			"n2",
 		},
 		{
-			"nothing is lost anywhere: the fewest",
+			"no work is lost: the fewest",
 			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0

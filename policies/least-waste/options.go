@@ -7,10 +7,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// ScoreOptions implements policy.OptionScorer. The tiers are the highest band
-// that is disturbed, what is wasted there, what is wasted in all, and the
-// highest priority of a victim; the score is the node's ranking with the
-// victims gone. Without victims an option comes before all others.
+// ScoreOptions implements policy.OptionScorer. The tiers are the highest disturbed
+// band, the waste in that band, the total waste, and the highest priority of a
+// victim; the score is the node's rank without the victims. An option without victims
+// wins.
 func (p *Policy) ScoreOptions(in *policy.Options, out *policy.OptionScores) error {
 	p.waste.Load(&in.Victims, in.Shared)
 	for i := range in.Len() {

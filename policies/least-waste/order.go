@@ -2,32 +2,31 @@ package leastwaste
 
 import "cmp"
 
-// band numbers the band of a priority, from below.
+// band returns the number of a priority's band, in ascending order.
 func (p *Policy) band(priority int32) int32 {
 	if p.bands == 0 {
 		return 0
 	}
 	band := priority / p.bands
 	if priority%p.bands < 0 {
-		band-- // downwards below zero too
+		band-- // rounded down below zero as well
 	}
 	return band
 }
 
-// cost is what evicting a row costs: its waste and one nanosecond, so that of
-// equally wasteful sets the smaller is cheaper.
+// cost returns the cost of evicting a row: its waste plus one nanosecond, so that
+// among sets with equal waste the smaller one is cheaper.
 func (p *Policy) cost(row int) int64 { return p.waste.Of(row) + 1 }
 
-// rank is what the rows of an option are ordered by.
+// rank holds the sort keys of a row of an option.
 type rank struct {
 	cost int64
-	gain float64 // what the row brings by itself
+	gain float64 // gain of the row alone
 	band int32
 }
 
-// dearer orders rows by whom to spare first: the highest band, in it the
-// highest cost; of equals the highest priority, then whoever brings least, then
-// the last row.
+// dearer sorts rows by the order of reprieve: the highest band, then the highest
+// cost, then the highest priority, then the lowest gain, then the last row.
 func (p *Policy) dearer(a, b int32) int {
 	x, y := p.rank(a), p.rank(b)
 	switch {
@@ -45,8 +44,8 @@ func (p *Policy) dearer(a, b int32) int {
 
 func (p *Policy) rank(row int32) *rank { return &p.ranks[int(row)-p.first] }
 
-// compare compares what two sets cost, both the dearest first: in the highest
-// band in which they differ.
+// compare compares the costs of two sets, both sorted by dearer, in the highest band
+// in which they differ.
 func (p *Policy) compare(a, b []int32) int {
 	for len(a) > 0 && len(b) > 0 {
 		x, y := p.rank(a[0]).band, p.rank(b[0]).band
@@ -63,7 +62,7 @@ func (p *Policy) compare(a, b []int32) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// split adds up what the highest band of a set costs, and returns the rest.
+// split sums the cost of a set's highest band and returns the rest of the set.
 func (p *Policy) split(set []int32) (sum int64, rest []int32) {
 	band := p.rank(set[0]).band
 	for k, v := range set {

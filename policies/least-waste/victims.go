@@ -31,7 +31,7 @@ func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) err
 	return nil
 }
 
-// begin starts option i, with nobody taken.
+// begin starts option i with no row picked.
 func (p *Policy) begin(i, first, end int) {
 	p.first, p.end = first, end
 	p.balance.Reset(i)
@@ -59,9 +59,9 @@ func (p *Policy) take(row int) {
 	p.taken[row-p.first] = true
 }
 
-// cover takes rows until nothing is lacking: those that must leave, then band
-// by band whatever costs the least for what it brings. It is false where all
-// rows together are not enough.
+// cover picks rows until the preemptor fits: first those that must be evicted, then
+// band by band the row with the lowest cost per gain. It returns false if all rows
+// together do not suffice.
 func (p *Policy) cover() bool {
 	for row := p.first; row < p.end; row++ {
 		if p.balance.MustLeave(row) {
@@ -85,8 +85,8 @@ func (p *Policy) cover() bool {
 	return true
 }
 
-// bandEnd is the end of the rows that are in the band of row from; they are
-// sorted by priority.
+// bandEnd returns the end of the rows in the band of row from. Rows are sorted by
+// priority.
 func (p *Policy) bandEnd(from int) int {
 	band, to := p.rank(int32(from)).band, from+1
 	for to < p.end && p.rank(int32(to)).band == band {
@@ -95,9 +95,9 @@ func (p *Policy) bandEnd(from int) int {
 	return to
 }
 
-// cheapest is the row from which most of what is lacking is gained for what it
-// costs; of equals the lower priority, then whichever frees less for nothing,
-// then the first. It is negative where none brings anything.
+// cheapest returns the row with the highest gain per cost; among equals the lower
+// priority, then the smaller surplus, then the first. It is negative if no row has a
+// gain.
 func (p *Policy) cheapest(from, to int) int {
 	best, bestPrice, bestSpill := -1, math.Inf(1), 0.0
 	for row := from; row < to; row++ {
@@ -117,15 +117,14 @@ func (p *Policy) cheapest(from, to int) int {
 	return best
 }
 
-// spareAll gives back victims that are not needed, the dearest first.
+// spareAll reprieves redundant victims, the most expensive first.
 func (p *Policy) spareAll() {
 	slices.SortFunc(p.victims, p.dearer)
 	p.spare()
 	p.forget()
 }
 
-// spare gives back every victim that is not needed, in order, and notes it in
-// p.spared.
+// spare reprieves every redundant victim, in order, and records it in p.spared.
 func (p *Policy) spare() {
 	p.spared = p.spared[:0]
 	for _, v := range p.victims {
@@ -135,7 +134,7 @@ func (p *Policy) spare() {
 	}
 }
 
-// forget strikes the spared off the list.
+// forget removes the reprieved rows from the list.
 func (p *Policy) forget() {
 	for _, v := range p.spared {
 		p.taken[int(v)-p.first] = false
@@ -143,8 +142,8 @@ func (p *Policy) forget() {
 	p.victims = slices.DeleteFunc(p.victims, func(v int32) bool { return !p.taken[int(v)-p.first] })
 }
 
-// preferDefault takes default's victims instead where they cost less, so that
-// none of its sets is ever cheaper.
+// preferDefault picks default's victims instead if they cost less, so that no set of
+// default is ever cheaper.
 func (p *Policy) preferDefault(i int) {
 	picks := p.seeds.Rows(i)
 	p.other.Reset(i)

@@ -1,10 +1,9 @@
 package nomad
 
-// takeDevices is the second step (1.6 of the reference), one request after the
-// other: rows by priority until the chosen device group has enough instances,
-// then the filter, which counts the instances of victims and not those that
-// are free. An option is a choice of groups; which choice is best is a matter
-// of ScoreOptions.
+// takeDevices is the second step: for one request after the other, it picks rows by
+// priority until the chosen device group has enough instances. Its filter counts the
+// instances of victims and not the free ones. An option is a choice of groups;
+// ScoreOptions ranks the choices.
 func (p *Policy) takeDevices(i int) bool {
 	for r, need := range p.in.DeviceNeed {
 		held := p.in.Rows.Devices[r]

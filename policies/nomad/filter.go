@@ -2,25 +2,24 @@ package nomad
 
 import "slices"
 
-// A superset filter sorts the victims of a step by a measure, the largest
-// first and equals in row order, and keeps the shortest beginning that is
-// enough. It is why a victim that brings the ask no nearer outlives one that
-// would have sufficed alone.
+// A superset filter sorts the victims of a step by a measure, the largest first and
+// equal ones in row order, and retains the shortest prefix that suffices. It is the
+// reason why a victim that does not help may remain while one that would have
+// sufficed alone is dropped.
 
-// measured is a victim and what its filter sorts it by.
+// measured is a victim with the sort key of its filter.
 type measured struct {
 	by  float64
 	row int32
 }
 
-// before is the order of a filter. It is total, so how it is sorted does not
-// matter.
+// before is the order of a filter. It is total, so that the sort need not be stable.
 func (a measured) before(b measured) bool {
 	return a.by > b.by || a.by == b.by && a.row < b.row
 }
 
-// reorder sorts p.order, drops the victims from step on, and returns them for
-// take to bring back. The result is valid until the next reorder.
+// reorder sorts p.order, removes the victims from step on, and returns them, so that
+// the caller can pick them again. The result is valid until the next call.
 func (p *Policy) reorder(step int) []measured {
 	sortMeasured(p.order)
 	for _, v := range p.victims[step:] {
@@ -30,8 +29,8 @@ func (p *Policy) reorder(step int) []measured {
 	return p.order
 }
 
-// sortMeasured sorts; a step seldom has more than a handful of victims, for
-// which insertion is the fastest.
+// sortMeasured sorts. A step rarely has more than a few victims, for which insertion
+// sort is the fastest.
 func sortMeasured(s []measured) {
 	if len(s) > 24 {
 		slices.SortFunc(s, compareMeasured)

@@ -7,9 +7,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// preferDeviceGroups sets tier to 1 for all but the best of the options of each
-// node, which are neighbours. Requests are served one after the other, so the
-// net priority of the first decides, then that of the second.
+// preferDeviceGroups sets tier to 1 for all but the best of the options of each node,
+// which are adjacent. Requests are served one after the other, so that the net
+// priority of the first decides, then that of the second.
 func (p *Policy) preferDeviceGroups(in *policy.Options, tier []int64) {
 	requests, network := len(in.DeviceNeed), slices.Index(in.Dims, Network)
 	n := in.Len()
@@ -47,10 +47,10 @@ func less(a, b []int64) bool {
 // noEviction is the net priority of a device group with enough free instances.
 const noEviction = math.MinInt64
 
-// netPriorities sets nets[r] to the sum of the distinct priorities of what
-// option i evicts for device request r. It replays the steps of SelectVictims
-// on the list that they made. That is exact but for a victim that holds
-// instances for two requests: it may be laid to the later one.
+// netPriorities sets nets[r] to the sum of the distinct priorities of the victims of
+// option i for device request r. It replays the steps of SelectVictims on their list
+// of victims. The result is exact except for a victim that holds instances for two
+// requests, which may be attributed to the later one.
 func netPriorities(in *policy.Options, i, network int, nets []int64) {
 	from, end := int(in.FirstVictim[i]), int(in.FirstVictim[i+1])
 	next := networkVictims(in, i, network)
@@ -64,8 +64,8 @@ func netPriorities(in *policy.Options, i, network int, nets []int64) {
 			nets[r] = noEviction
 			continue
 		}
-		// A victim without an instance is still one of the request before: one
-		// that deviceVictims could not tell.
+		// A victim without an instance belongs to the preceding request if
+		// deviceVictims could not attribute it.
 		for next < end && held[next] <= 0 {
 			next++
 		}
@@ -75,16 +75,15 @@ func netPriorities(in *policy.Options, i, network int, nets []int64) {
 	}
 }
 
-// networkVictims returns the end of what the network step took: the shortest
-// beginning of the list that has all holders of needed ports and enough
-// bandwidth.
+// networkVictims returns the end of the network step's victims: the shortest prefix
+// of the list that holds all owners of needed ports and enough bandwidth.
 func networkVictims(in *policy.Options, i, network int) int {
 	from, end := int(in.FirstVictim[i]), int(in.FirstVictim[i+1])
 	next := from
 	if len(in.Victims.MustLeave) > 0 {
 		for v := from; v < end; v++ {
 			if in.Victims.MustLeave[v]&policy.MustLeavePort != 0 {
-				next++ // as many victims at least
+				next++ // at least as many victims
 			}
 		}
 	}
@@ -99,12 +98,12 @@ func networkVictims(in *policy.Options, i, network int) int {
 	return next
 }
 
-// deviceVictims returns the end of what was taken for request r from victim
-// start on. Victims stand in the order of the device filter, which stops at the
-// full count; where all of them together stay below, those of the next step
-// follow. One of these can be told: priorities rise while victims are taken, so
-// once there were enough, only one of lower priority can still be of this step.
-// One of equal priority changes no sum of distinct priorities.
+// deviceVictims returns the end of the victims for request r that start at position
+// start. Victims are in the order of the device filter, which stops at the full
+// count; if all of them together are fewer, the victims of the next step follow. The
+// boundary can be detected in one case: priorities rise while victims are picked, so
+// that, once there are enough, only a victim of lower priority can belong to this
+// step. One of equal priority does not change the sum of distinct priorities.
 func deviceVictims(in *policy.Options, r, start, end int, lacking float64) int {
 	held, priority := in.Victims.Devices[r], in.Victims.Priority
 	count := float64(in.Preemptor.Devices[r].Count)

@@ -7,10 +7,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// takeNetwork is the first step (1.5 of the reference): holders of needed host
-// ports, then bandwidth. A node has one network here, and a row takes part in
-// it when it has bandwidth or holds a needed port. What excludes the preemptor
-// for another reason than a port cannot be evicted under these rules.
+// takeNetwork is the first step: owners of needed host ports, then bandwidth. A node
+// has one network, and a row takes part if it has bandwidth or holds a needed port. A
+// row that excludes the preemptor for another reason than a port cannot be evicted
+// under these rules.
 func (p *Policy) takeNetwork(i int) bool {
 	lacking := 0.0
 	if p.network >= 0 {
@@ -29,8 +29,8 @@ func (p *Policy) takeNetwork(i int) bool {
 	return p.filterNetwork(lacking)
 }
 
-// takePorts takes the rows that hold needed ports, and returns the bandwidth
-// that this frees.
+// takePorts picks the rows that hold needed ports and returns the bandwidth that this
+// frees.
 func (p *Policy) takePorts() (freed float64, ok bool) {
 	if len(p.in.Rows.MustLeave) == 0 {
 		return 0, true
@@ -51,8 +51,8 @@ func (p *Policy) takePorts() (freed float64, ok bool) {
 	return freed, true
 }
 
-// takeBandwidth takes rows by priority, within a priority by how near their
-// bandwidth is to all that is asked for, until enough is free.
+// takeBandwidth picks rows by priority, and within a priority by the distance of
+// their bandwidth to the whole request, until enough is free.
 func (p *Policy) takeBandwidth(lacking float64) bool {
 	use := p.in.Rows.Use[p.network]
 	ask := p.in.Preemptor.Ask[p.network]
@@ -84,9 +84,10 @@ func (p *Policy) takeBandwidth(lacking float64) bool {
 	return false
 }
 
-// filterNetwork is the superset filter by bandwidth alone. Where none is asked
-// for it never finds that there is enough, and all victims stay; where some is,
-// it may spare the holder of a needed port, and then the option is out.
+// filterNetwork is the superset filter by bandwidth alone. If no bandwidth is
+// requested, the filter never ends early and all victims remain. If some is
+// requested, the filter may drop the owner of a needed port, and then the option is
+// infeasible.
 func (p *Policy) filterNetwork(lacking float64) bool {
 	if len(p.victims) <= 1 || p.network < 0 || p.in.Preemptor.Ask[p.network] <= 0 {
 		return true
@@ -118,7 +119,7 @@ func (p *Policy) anyPort(spared []measured) bool {
 	return false
 }
 
-// apart is the distance of one bandwidth to another in proportion to the first.
+// apart returns the distance of one bandwidth to another, relative to the first.
 func apart(ask, use float64) float64 {
 	if ask <= 0 {
 		return 0

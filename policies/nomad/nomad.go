@@ -5,18 +5,18 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// Network is the name of the dimension that is bandwidth.
+// Network is the name of the bandwidth dimension.
 const Network = "network"
 
-// Policy is the policy named nomad.
+// Policy is the policy "nomad".
 type Policy struct {
 	in      *policy.Candidates
-	network int    // the dimension that is bandwidth, or -1
-	skip    []bool // by dimension: is no dimension of the last step
+	network int    // index of the bandwidth dimension, or -1
+	skip    []bool // by dimension: the last step ignores it
 
-	// Of the option at hand, whose rows are first to end: the victims of the
-	// finished steps and then of the current one, and by row less first,
-	// whether it is one of them.
+	// State of the current option, whose rows are first to end: the victims of the
+	// finished steps followed by those of the current step, and, by row less first,
+	// whether a row is one of them.
 	first, end int
 	victims    []int32
 	gone       []bool
@@ -24,7 +24,7 @@ type Policy struct {
 	need    rules.Need
 	lack    rules.Shortfall
 	penalty []float64  // by row of a priority group
-	order   []measured // what a superset filter sorts
+	order   []measured // input of a superset filter
 	nets    []int64    // [option][request], see preferDeviceGroups
 }
 

@@ -6,10 +6,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// ScoreOptions implements policy.OptionScorer (1.7 of the reference): the mean
-// of the fit with the victims still counted, the components present, and a
-// score for whom it evicts. Of the device groups of one node all but the best
-// are put behind every other option.
+// ScoreOptions implements policy.OptionScorer: the mean of the fit with the victims
+// still counted, the components that are present, and a score for the victims. Among
+// the device groups of one node, all but the best are ranked after every other
+// option.
 func (p *Policy) ScoreOptions(in *policy.Options, out *policy.OptionScores) error {
 	weighVictims := in.Preemptor.JobType != "system" && in.Preemptor.JobType != "sysbatch"
 	for i := range in.Len() {
@@ -27,8 +27,8 @@ func (p *Policy) ScoreOptions(in *policy.Options, out *policy.OptionScores) erro
 }
 
 // preemptionScore falls from 1 to 0 as the victims' priorities rise. Nomad's
-// priorities start at 1; where the highest is not above 0 the quotient has no
-// meaning, and the highest stands alone.
+// priorities start at 1; if the highest is not above 0, the quotient is undefined and
+// the highest is used alone.
 func preemptionScore(highest int32, sum int64) float64 {
 	net := float64(highest)
 	if highest > 0 {

@@ -1,13 +1,13 @@
 package nomad
 
-// A group of which Nomad evicts more in one plan than it may migrate at a time
-// is penalised beside others of its priority. The penalty never protects it
-// from being evicted before a higher priority.
+// If Nomad evicts more allocations of a group in one plan than it may migrate at a
+// time, the group is penalised among others of its priority. The penalty never
+// protects it from being evicted before a higher priority.
 const penaltyStep = 50.0
 
-// penalise fills p.penalty for rows from to to and returns whether any row has
-// one. What the option at hand evicts does not count, only what the plan
-// already holds.
+// penalise fills p.penalty for rows from to to and reports whether any row has a
+// penalty. Only victims that the plan already holds count, not those of the current
+// option.
 func (p *Policy) penalise(from, to int) bool {
 	rows := &p.in.Rows
 	if len(rows.Evictions) == 0 {

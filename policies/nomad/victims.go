@@ -27,7 +27,7 @@ func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) err
 	return nil
 }
 
-// load prepares for the options of one call.
+// load prepares the state of one call.
 func (p *Policy) load(in *policy.Candidates) {
 	p.in = in
 	p.network = slices.Index(in.Dims, Network)
@@ -48,14 +48,14 @@ func (p *Policy) load(in *policy.Candidates) {
 	}
 }
 
-// take makes a row a victim.
+// take picks a row.
 func (p *Policy) take(row int) {
 	p.victims = append(p.victims, int32(row))
 	p.gone[row-p.first] = true
 }
 
-// takeRest is the last step: all dimensions but the network (1.4 of the
-// reference). Victims of earlier steps count as room.
+// takeRest is the last step: all dimensions except the network. Victims of earlier
+// steps count as free capacity.
 func (p *Policy) takeRest(i int) bool {
 	p.resetLack(i, len(p.victims))
 	if p.lack.Covered() {
@@ -75,7 +75,7 @@ func (p *Policy) takeRest(i int) bool {
 	return true
 }
 
-// resetLack starts the lack of option i anew, with the first n victims gone.
+// resetLack restarts the shortfall of option i with the first n victims evicted.
 func (p *Policy) resetLack(i, n int) {
 	p.lack.Reset(i)
 	for _, v := range p.victims[:n] {
@@ -83,8 +83,7 @@ func (p *Policy) resetLack(i, n int) {
 	}
 }
 
-// takeGroup takes from rows of one priority until nothing is lacking or none is
-// left.
+// takeGroup picks rows of one priority until the preemptor fits or all are picked.
 func (p *Policy) takeGroup(from, to int) {
 	gone := p.gone[from-p.first : to-p.first]
 	left := 0
@@ -113,13 +112,13 @@ func (p *Policy) takeGroup(from, to int) {
 	}
 }
 
-// filterRest spares those of the last step's victims that are not needed once
-// the ones farthest from the ask are gone.
+// filterRest drops the victims of the last step that are redundant once the ones
+// farthest from the request are evicted.
 func (p *Policy) filterRest(i, step int) {
 	if len(p.victims) == step+1 {
 		return
 	}
-	p.need.Reset() // to the whole ask
+	p.need.Reset() // to the whole request
 	p.order = p.order[:0]
 	for _, v := range p.victims[step:] {
 		p.order = append(p.order, measured{p.need.Distance(int(v)), v})

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// order holds one column's items by how well they serve it.
+// order holds the items of one column, sorted by their use for it.
 type order struct {
-	free     []float64 // by item, no more than is needed
+	free     []float64 // by item, at most the need
 	byFree   []int32   // descending
-	byWaste  []int32   // by waste for what is freed, ascending
-	unitCost []float64 // by item: waste for one unit
+	byWaste  []int32   // by waste per unit, ascending
+	unitCost []float64 // by item: waste per unit
 }
 
-// load sorts the items that free something of a column.
+// load sorts the items that free an amount of a column.
 func (o *order) load(items []item, free []float64, need float64) {
 	o.free, o.unitCost = o.free[:0], o.unitCost[:0]
 	o.byFree = o.byFree[:0]
@@ -36,8 +36,8 @@ func (o *order) load(items []item, free []float64, need float64) {
 	})
 }
 
-// fewest is how many items from position i on it takes at least to free what is
-// left; ok is false where all of them do not.
+// fewest returns the minimum number of items from position i on that free the
+// remaining need; ok is false if all of them do not.
 func (o *order) fewest(i int, left float64) (n int64, ok bool) {
 	for _, at := range o.byFree {
 		if int(at) < i {
@@ -51,8 +51,9 @@ func (o *order) fewest(i int, left float64) (n int64, ok bool) {
 	return n, false
 }
 
-// least is what is wasted at least by items from position i on that free what
-// is left, when the last may be taken in part: the fractional relaxation.
+// least returns a lower bound of the waste of items from position i on that free the
+// remaining need: the fractional relaxation, in which the last item may be evicted in
+// part.
 func (o *order) least(i int, left float64) float64 {
 	waste := 0.0
 	for _, at := range o.byWaste {
@@ -68,8 +69,8 @@ func (o *order) least(i int, left float64) float64 {
 	return waste
 }
 
-// hopeless is whether no set of the chosen items and others from position i on
-// covers all columns and costs less than the best.
+// hopeless reports whether no set of the chosen items and others from position i on
+// covers all columns at a lower cost than the best set.
 func (s *search) hopeless(i int) bool {
 	count, waste := int64(0), 0.0
 	for k, left := range s.left {
@@ -97,11 +98,11 @@ func (s *search) hopeless(i int) bool {
 	return bound.sum+s.lowest(i, count) >= s.best.sum
 }
 
-// roundedUp is the least whole waste that is no less, but for what the rounding
-// of a thousand additions may have added.
+// roundedUp returns the least whole waste that is not below w, less the rounding
+// error of a thousand additions.
 func roundedUp(waste float64) int64 { return int64(math.Ceil(waste - float64(waste*0x1p-43))) }
 
-// lowest is the lowest sum of count items from position i on.
+// lowest returns the lowest sum of count items from position i on.
 func (s *search) lowest(i int, count int64) (sum int64) {
 	for _, at := range s.bySum {
 		if count == 0 {

@@ -6,12 +6,12 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// budgets is what disruption budgets have left for the option at hand. Sets that
-// overrun none come before all others, whatever they cost.
+// budgets holds the remaining disruption budgets for the current option. Sets that
+// overrun none are preferred to all others, whatever they cost.
 type budgets struct {
 	refs  *policy.BudgetRefs // nil: there are none
 	slack []int32
-	left  []int32 // by budget, less what is chosen
+	left  []int32 // by budget, less the chosen rows
 }
 
 func (b *budgets) load(in *policy.Candidates) {
@@ -23,7 +23,7 @@ func (b *budgets) load(in *policy.Candidates) {
 	b.left = append(b.left[:0], b.slack...)
 }
 
-// of is the budgets that a row is charged to.
+// of returns the budgets that a row is charged to.
 func (b *budgets) of(row int32) []int32 { return b.refs.At[b.refs.First[row]:b.refs.First[row+1]] }
 
 func (b *budgets) add(row, by int32) {
@@ -32,7 +32,7 @@ func (b *budgets) add(row, by int32) {
 	}
 }
 
-// allow is whether one more row overruns no budget.
+// allow reports whether one more row overruns no budget.
 func (b *budgets) allow(row int32) bool {
 	for _, at := range b.of(row) {
 		if b.left[at] <= 0 {
@@ -42,7 +42,7 @@ func (b *budgets) allow(row int32) bool {
 	return true
 }
 
-// overrun is whether rows overrun a budget between them.
+// overrun reports whether rows together overrun a budget.
 func (b *budgets) overrun(lists ...[]int32) (overrun bool) {
 	if b.refs == nil {
 		return false
@@ -61,11 +61,12 @@ func (b *budgets) overrun(lists ...[]int32) (overrun bool) {
 	return overrun
 }
 
-// dearest is more than any set costs.
+// dearest exceeds the cost of any set.
 var dearest = cost{waste: math.MaxInt64 / 2}
 
 // avoid searches for the cheapest set among the rows first to end that overruns no
-// budget, where the best known overruns one. What is taken of the balance is fixed.
+// budget, if the best known set overruns one. The rows picked in the balance are
+// fixed.
 func (p *Policy) avoid(first, end int) {
 	if len(p.best) == 0 || !p.budgets.overrun(p.fixed, p.best) {
 		return
@@ -89,7 +90,7 @@ func (p *Policy) avoid(first, end int) {
 	}
 }
 
-// level is the end of the rows of a priority; where priorities do not come first, of all.
+// level returns the end of the rows of a priority, or of all rows if priorities do not come first.
 func (p *Policy) level(from, end int) int {
 	if p.cost != byPriority {
 		return end

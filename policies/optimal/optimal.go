@@ -5,26 +5,26 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// The costs that the setting named cost knows.
+// The values of the setting cost.
 const (
 	byPriority = "priority"
 	byVictims  = "victims"
 	byWaste    = "waste"
 )
 
-// Policy is the policy named optimal.
+// Policy is the policy "optimal".
 type Policy struct {
 	cost     string
 	maxSteps int64
 	waste    rules.Waste
-	greedy   rules.Default // its sets are where the search starts
+	greedy   rules.Default // its sets are the start of the search
 
-	// Of the call and the option at hand.
+	// State of the current call and option.
 	rows    *policy.Rows
 	balance rules.Balance
 	seeds   policy.Selection
-	fixed   []int32 // rows that must leave
-	best    []int32 // the rows of the cheapest set known, but for the fixed
+	fixed   []int32 // rows that must be evicted
+	best    []int32 // rows of the cheapest known set, without the fixed ones
 	search  search
 	budgets budgets
 	cut     int
@@ -37,7 +37,7 @@ var (
 	_ policy.OptionScorer   = (*Policy)(nil)
 )
 
-// New returns a policy that is ready once it is configured.
+// New returns a policy that must be configured.
 func New() *Policy { return &Policy{} }
 
 // Settings implements policy.Configurable.
@@ -45,12 +45,12 @@ func (*Policy) Settings() []policy.Setting {
 	return append([]policy.Setting{
 		{
 			Name: "cost", Kind: policy.Text, Default: byPriority, OneOf: []string{byPriority, byVictims, byWaste},
-			Doc: "What is least: priority (the highest, then how many, then the sum), victims (how many, then the sum of priorities), " +
-				"or waste (lost work, then how many, then the sum).",
+			Doc: "Quantity to minimise: priority (the highest, then the number, then the sum), victims (the number, then the sum of priorities), " +
+				"or waste (lost work, then the number, then the sum).",
 		},
 		{
 			Name: "maxSteps", Kind: policy.Integer, Default: "2000", Limits: policy.Between(0, 10_000_000),
-			Doc: "Steps of the search on one option, after which the cheapest set found so far counts; 0: default's.",
+			Doc: "Maximum number of search steps per option, after which the cheapest known set is used; 0: the set of default.",
 		},
 	}, rules.WasteSettings()...)
 }
@@ -62,7 +62,7 @@ func (p *Policy) Configure(c *policy.Config) error {
 	return nil
 }
 
-// Info implements policy.Policy. By priority, nobody above the lowest
+// Info implements policy.Policy. With cost priority, no row above the lowest
 // sufficient priority is ever evicted.
 func (p *Policy) Info() policy.Info {
 	info := policy.Info{
@@ -76,6 +76,6 @@ func (p *Policy) Info() policy.Info {
 	return info
 }
 
-// Cut is for how many options of the last SelectVictims the search came to its
-// limit.
+// Cut returns the number of options of the last SelectVictims on which the search
+// reached its limit.
 func (p *Policy) Cut() int { return p.cut }

@@ -7,11 +7,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// ScoreOptions implements policy.OptionScorer: the tiers are how many victims overrun
-// budgets, the parts of the cost of the victims, in their order, then their highest
-// priority; the score is
-// the node's ranking with the victims gone. By priority that is how default
-// chooses.
+// ScoreOptions implements policy.OptionScorer. The tiers are the number of victims
+// that overrun budgets, the parts of the victims' cost, in order, and their highest
+// priority; the score is the node's rank without the victims. With cost priority the
+// order is that of default.
 func (p *Policy) ScoreOptions(in *policy.Options, out *policy.OptionScores) error {
 	if p.cost == byPriority {
 		err := p.greedy.ScoreOptions(in, out)
@@ -36,7 +35,7 @@ func (p *Policy) ScoreOptions(in *policy.Options, out *policy.OptionScores) erro
 		amount[i] = int64(in.VictimCount[i])<<44 + in.PrioritySum[i] // first how many
 		highest[i] = int64(in.HighestPriority[i])
 		if in.VictimCount[i] == 0 {
-			waste[i] = math.MinInt64 // no eviction beats any
+			waste[i] = math.MinInt64 // no eviction is better than any
 		}
 		total, parts := rules.Parts(in, in.FitAfter, i)
 		out.Score[i] = total / parts

@@ -8,8 +8,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// priceOf is what a set of rows of an option costs, written from the description:
-// three numbers, the first that differ decide.
+// priceOf returns the cost of a set of rows of an option, implemented from the
+// description: three numbers, of which the first that differs decides.
 func priceOf(c *policytest.Case, by string, o *policytest.Option, set []int) []int64 {
 	waste, highest, sum := int64(0), int64(math.MinInt64), int64(0)
 	for _, k := range set {
@@ -28,7 +28,7 @@ func priceOf(c *policytest.Case, by string, o *policytest.Option, set []int) []i
 	return []int64{waste, count, sum}
 }
 
-// wasteOf is what evicting a row wastes, in nanoseconds of the whole cluster.
+// wasteOf returns the waste of evicting a row, in nanoseconds of the whole cluster.
 func wasteOf(c *policytest.Case, r *policytest.Row) int64 {
 	if len(c.Totals) == 0 {
 		return 0
@@ -44,8 +44,8 @@ func wasteOf(c *policytest.Case, r *policytest.Row) int64 {
 	return int64(worth * float64(r.LostWork) * share / float64(len(c.Totals)))
 }
 
-// cheapest tries every subset of the rows of option i and returns what the
-// cheapest of those that make room costs; nil: none does.
+// cheapest tries every subset of the rows of option i and returns the cost of the
+// cheapest that frees enough, or nil if none does.
 func cheapest(c *policytest.Case, by string, in *policy.Candidates, i int) []int64 {
 	o := &c.Options[i]
 	var best []int64

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// search finds the cheapest set of items that covers every column. An item is
-// a row that may be evicted, a column something that is lacking.
+// search finds the cheapest set of items that covers every column. An item is a row
+// that may be evicted, a column is a shortfall.
 type search struct {
 	items  []item    // in the order in which they are tried
 	need   []float64 // by column
@@ -14,16 +14,16 @@ type search struct {
 	orders []order // by column
 	bySum  []int32 // items by sum, ascending
 
-	left     []float64 // by column, less what is chosen frees; zero or negative: covered
+	left     []float64 // by column, less the amounts that chosen items free; zero or negative if covered
 	chosen   []int32   // items, ascending
 	passed   []int32   // items passed over on the way here, ascending
 	spent    cost      // of the chosen
 	best     cost
-	found    []int32 // rows; the best set, if it is cheaper than the first
-	wastes   bool    // some item wastes something
+	found    []int32 // rows of the best set, if it is cheaper than the first
+	wastes   bool    // at least one item has waste
 	steps    int64
 	maxSteps int64
-	budgets  *budgets // that no set may overrun; nil: any may
+	budgets  *budgets // budgets that no set may overrun; nil: none
 }
 
 // item is a candidate.
@@ -31,8 +31,8 @@ type item struct {
 	row   int32
 	cost  cost
 	gain  float64 // sum over the columns of the share that it covers
-	spill float64 // and of what it frees beyond
-	price float64 // waste for what is gained
+	spill float64 // and of the surplus beyond
+	price float64 // waste per gain
 }
 
 // begin empties the search.
@@ -48,10 +48,10 @@ func (s *search) add(row int32, c cost, gain, spill float64) {
 	s.items = append(s.items, item{row, c, gain, spill, float64(c.waste) / gain})
 }
 
-// sort brings the items into the order in which they are tried: those first
-// that waste least for what they bring, then those that bring most. An item that
-// is as good as another in everything and better in something comes before it.
-// Equals come by how little they free for nothing, then in row order.
+// sort sorts the items into the order in which they are tried: the lowest waste per
+// gain first, then the highest gain. An item that is as good as another in everything
+// and better in something comes before it. Equal items are sorted by surplus, then by
+// row.
 func (s *search) sort() { slices.SortFunc(s.items, compareItems) }
 
 func compareItems(a, b item) int {
@@ -64,8 +64,8 @@ func compareItems(a, b item) int {
 	)
 }
 
-// addColumn adds something that is lacking: how much, and what each row of the
-// call frees of it. The items are there and sorted.
+// addColumn adds a shortfall, with the amount that each row of the call frees of it.
+// The items must be added and sorted before.
 func (s *search) addColumn(need float64, frees []float64) {
 	k := len(s.need)
 	s.need, s.left = append(s.need, need), append(s.left, need)
@@ -80,8 +80,8 @@ func (s *search) addColumn(need float64, frees []float64) {
 	s.orders[k].load(s.items, free, need)
 }
 
-// run returns the rows of a set that costs less than the best known, nil where
-// none was found: there is none unless the steps ran out.
+// run returns the rows of a set that costs less than the best known, or nil if it
+// found none. Unless the steps were exhausted, nil means that there is none.
 func (s *search) run(best cost) []int32 {
 	s.best = best
 	s.bySum = s.bySum[:0]
@@ -98,8 +98,8 @@ func (s *search) run(best cost) []int32 {
 	return s.found
 }
 
-// try tries every set that has the chosen items and others from position i on,
-// and cannot be told to be no better than the best.
+// try tries every set that has the chosen items and others from position i on, unless
+// it provably cannot improve on the best.
 func (s *search) try(i int) {
 	if s.covered() {
 		s.keep()
@@ -133,7 +133,7 @@ func (s *search) covered() bool {
 	return true
 }
 
-// keep makes the chosen the best set, if they are cheaper.
+// keep makes the chosen items the best set if they are cheaper.
 func (s *search) keep() {
 	if s.spent.compare(s.best) >= 0 {
 		return
@@ -166,9 +166,9 @@ func (s *search) release(i int) {
 	s.chosen = s.chosen[:len(s.chosen)-1]
 }
 
-// worth is whether item i is worth a try: it overruns no budget that counts, it brings
-// something, and no item that was passed over brings as much for no more. Whatever a set has of item i, it
-// could have had of that one, and such sets were tried.
+// worth reports whether item i must be tried: it overruns no relevant budget, it has
+// a gain, and no skipped item has at least its gain at no higher cost. Otherwise
+// every set with item i has a counterpart with the skipped item, which was tried.
 func (s *search) worth(i int) bool {
 	if s.budgets != nil && !s.budgets.allow(s.items[i].row) {
 		return false
@@ -188,8 +188,8 @@ func (s *search) worth(i int) bool {
 	return true
 }
 
-// dominates is whether item p is as good as item i in everything that is
-// still lacking.
+// dominates reports whether item p is as good as item i for every remaining
+// shortfall.
 func (s *search) dominates(p, i int) bool {
 	a, b := &s.items[p].cost, &s.items[i].cost
 	if a.waste > b.waste || a.sum > b.sum {

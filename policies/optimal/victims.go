@@ -31,9 +31,8 @@ func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) err
 	return nil
 }
 
-// seed makes default's picks the best set known, after sparing as the host
-// does. It is false where they do not cover the option, which is where nothing
-// does.
+// seed makes default's picks the best known set, after the host's reprieve. It
+// returns false if they do not cover the option, in which case no set does.
 func (p *Policy) seed(picks []int32) bool {
 	p.fixed, p.best = p.fixed[:0], p.best[:0]
 	for _, row := range picks {
@@ -56,7 +55,7 @@ func (p *Policy) seed(picks []int32) bool {
 // improve searches for a cheaper set among the rows first to end.
 func (p *Policy) improve(first, end int) {
 	for _, row := range p.best {
-		p.balance.Unpick(int(row)) // what remains taken is fixed
+		p.balance.Unpick(int(row)) // the picks that remain are fixed
 	}
 	if len(p.best) == 0 {
 		return
@@ -74,7 +73,7 @@ func (p *Policy) improve(first, end int) {
 	}
 }
 
-// lay begins a search among the rows first to end.
+// lay starts a search among the rows first to end.
 func (p *Policy) lay(first, end int) {
 	s := &p.search
 	s.begin(p.maxSteps)
@@ -87,8 +86,8 @@ func (p *Policy) lay(first, end int) {
 	p.balance.EachShortfall(s.addColumn)
 }
 
-// reach is the end of the rows that may be evicted without disturbing a higher
-// priority than it takes. Of the best set known default has seen to that.
+// reach returns the end of the rows that may be evicted without disturbing a higher
+// priority than necessary. The best known set, which is default's, determines it.
 func (p *Policy) reach(first, end int) int {
 	priority := p.rows.Priority
 	highest := priority[p.best[0]]
@@ -121,7 +120,7 @@ func (p *Policy) costOfAll(rows []int32) (sum cost) {
 	return sum
 }
 
-// list picks the best set and what must leave, in row order.
+// list picks the best set and the rows that must be evicted, in row order.
 func (p *Policy) list(out *policy.Selection) {
 	p.best = append(p.best, p.fixed...)
 	slices.Sort(p.best)
@@ -130,8 +129,8 @@ func (p *Policy) list(out *policy.Selection) {
 	}
 }
 
-// cost is what a set of victims costs, compared in the order of the fields.
-// Without interest in waste it is 0.
+// cost is the cost of a set of victims, compared field by field. If waste is not
+// minimised, it is 0.
 type cost struct{ waste, count, sum int64 }
 
 func (c *cost) add(d cost) {

@@ -1,12 +1,12 @@
-// Package protect owns the policy named protect: work that has started is left
-// alone until it has run for a while, and a group loses only so many of its
-// instances in one plan.
+// Package protect implements the policy "protect": an allocation is protected until
+// it has run for a while, and a group loses only a limited number of its instances in
+// one plan.
 //
-// It answers PriorityDelta alone, and leaves to default whom of the others to
-// evict and where. It only ever withholds candidates: what is evicted under it
-// could be evicted without. It asks to be called again at the very nanosecond at
-// which the next protection ends.
+// It implements PriorityDelta only; victims among the others and nodes are chosen as
+// by default. It only withholds candidates: every allocation that is evicted under it
+// could be evicted without it. It requests a recheck at the nanosecond at which the
+// next protection ends.
 //
-// README.md is for operators. A Policy keeps its configuration and scratch
-// memory, and nothing between calls; it is used by one goroutine at a time.
+// README.md is for operators. A Policy retains its configuration and scratch memory,
+// and nothing else between calls; it must be used by one goroutine at a time.
 package protect

@@ -6,10 +6,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// limit leaves, of each group on each option, as many candidates as the group
-// may still lose in this plan: those that must leave anyway, then the youngest,
-// who lose the least. The host tells what the plan takes elsewhere; that an
-// option takes no more is seen to by not offering more.
+// limit offers, of each group on each option, as many candidates as the group may
+// still lose in this plan: those that must be evicted anyway, then the youngest,
+// which lose the least. The host reports the group's victims on other nodes; an
+// option cannot exceed the limit because no more candidates are offered.
 func (p *Policy) limit(in *policy.Candidates, gap []int32, recheck *policy.Recheck) {
 	for i := range in.Len() {
 		p.limited = p.limited[:0]
@@ -25,10 +25,9 @@ func (p *Policy) limit(in *policy.Candidates, gap []int32, recheck *policy.Reche
 	}
 }
 
-// withhold goes through the rows of an option, group by group, and withholds
-// those beyond what their group may lose. resumes says that another plan could
-// go on: where this one has taken nothing of a group yet, another would not be
-// offered more.
+// withhold processes the rows of an option group by group and withholds those beyond
+// the group's limit. resumes reports whether another plan could continue: if this
+// plan has no victim of a group yet, another plan would not be offered more.
 func (p *Policy) withhold(in *policy.Candidates, gap []int32) (resumes bool) {
 	left := int32(0)
 	for k, row := range p.limited {
@@ -44,7 +43,7 @@ func (p *Policy) withhold(in *policy.Candidates, gap []int32) (resumes bool) {
 	return resumes
 }
 
-// compare orders rows by group, and within a group by who shall be offered first.
+// compare sorts rows by group, and within a group by the order in which they are offered.
 func compare(rows *policy.Rows, a, b int32) int {
 	if x, y := rows.Group[a], rows.Group[b]; x != y {
 		return order(x < y)

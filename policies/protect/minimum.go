@@ -2,8 +2,8 @@ package protect
 
 import "github.com/cede-scheduler/cede/sdk/policy"
 
-// minimum is how long work is protected, in nanoseconds: by label, else by
-// namespace, else the same for all.
+// minimum holds how long an allocation is protected, in nanoseconds: by label, or
+// else by namespace, or else one value for all.
 type minimum struct {
 	labels     []byLabel
 	namespaces []byNamespace
@@ -20,7 +20,7 @@ type byNamespace struct {
 	time int64
 }
 
-// of is the minimum of a row. Of several labels that have one the longest counts.
+// of returns the minimum of a row. If several labels have one, the longest counts.
 func (m *minimum) of(in *policy.Candidates, row int) int64 {
 	if time, ok := m.ofLabels(in, row); ok {
 		return time

@@ -6,16 +6,16 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Policy is the policy named protect. Configure it before it is asked.
+// Policy is the policy "protect". It must be configured before its first call.
 type Policy struct {
 	minimum minimum
-	// override is the gap from which on nothing is protected; 0: there is none.
+	// override is the gap from which protection does not apply; 0: it always applies.
 	override int64
 
-	maxEvictions int32 // of one group in one plan; 0: any number
+	maxEvictions int32 // of one group in one plan; 0: unlimited
 	pause        int64 // nanoseconds until the next plan
 
-	limited []int32 // scratch: rows of an option that the limit is about
+	limited []int32 // scratch: rows of an option that are subject to the limit
 }
 
 var (
@@ -24,11 +24,11 @@ var (
 	_ policy.DeltaHook    = (*Policy)(nil)
 )
 
-// New returns a policy to be configured.
+// New returns a policy that must be configured.
 func New() *Policy { return &Policy{} }
 
-// Info implements policy.Policy. Columns that the configuration has no use for
-// are not asked for.
+// Info implements policy.Policy. It requests only the columns that the configuration
+// needs.
 func (p *Policy) Info() policy.Info {
 	columns := policy.StartColumn | policy.TimeColumns
 	if len(p.minimum.namespaces) > 0 {
@@ -43,7 +43,7 @@ func (p *Policy) Info() policy.Info {
 	return policy.Info{Name: "protect", Delta: 10, Columns: columns}
 }
 
-// never is a gap that no two priorities in use have.
+// never is a gap that does not occur between two priorities.
 const never = math.MaxInt32
 
 // PriorityDelta implements policy.DeltaHook.
@@ -55,7 +55,7 @@ func (p *Policy) PriorityDelta(in *policy.Candidates, gap []int32, recheck *poli
 		}
 		start := in.Rows.Start[row]
 		if start >= in.Now {
-			continue // it has not begun, and loses nothing
+			continue // it has not started and loses no work
 		}
 		if end := start + p.minimum.of(in, row); end > in.Now {
 			gap[row] = never
@@ -68,8 +68,8 @@ func (p *Policy) PriorityDelta(in *policy.Candidates, gap []int32, recheck *poli
 	return nil
 }
 
-// mayProtect is whether anything is to be decided about a row: it could be
-// evicted, and the preemptor is not above protection.
+// mayProtect reports whether a row may be protected: it would be eligible, and the
+// preemptor's gap is below the override.
 func (p *Policy) mayProtect(who *policy.Preemptor, priority int32) bool {
 	apart := int64(who.Priority) - int64(priority)
 	return apart >= int64(who.Delta) && (p.override == 0 || apart < p.override)

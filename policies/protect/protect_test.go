@@ -46,28 +46,28 @@ func TestProtect_StoriesEndAsTheyShould(t *testing.T) {
 	  b2 30 job=b cpu=100 age=2h evictions=1/0
 	  c1 40 job=c cpu=100 age=1h evictions=2/0`
 	for _, tt := range []struct{ name, config, text, eligible, again string }{
-		{"what has run for long enough, to the nanosecond, or has not begun", ``, ages, "[edge starting old]", "9m0s"},
-		{"without a minimum everything", `{"minRuntime":0}`, ages, "[new edge starting old]", ""},
+		{"an allocation that has run long enough, to the nanosecond, or has not started", ``, ages, "[edge starting old]", "9m0s"},
+		{"without a minimum every allocation", `{"minRuntime":0}`, ages, "[new edge starting old]", ""},
 		{"the earliest end of a protection counts", `{"minRuntime":"3h"}`, ages, "[starting]", "1h0m0s"},
-		{"a gap that overrides takes what is protected", `{"override":40}`, ages, "[new edge starting old]", ""},
-		{"and a smaller one does not", `{"override":41}`, ages, "[edge starting old]", "9m0s"},
+		{"an overriding gap ignores protection", `{"override":40}`, ages, "[new edge starting old]", ""},
+		{"a smaller gap does not", `{"override":41}`, ages, "[edge starting old]", "9m0s"},
 		{"a label goes before a namespace", `{"secondsByLabel":{"tier:gold":60},"secondsByNamespace":{"prod":7200}}`, tenants, "[a b d]", "9m0s"},
 		{"of two labels the longer time counts", `{"secondsByLabel":"tier:gold=60, slow:yes=3600"}`, tenants, "[a c d]", "9m0s"},
 		{"a namespace may be left unprotected", `{"secondsByNamespace":"dev=0,prod=2400.5"}`, tenants, "[d e]", "10m0.5s"},
-		{"a group loses the youngest first, and no more than its limit", `{"maxEvictions":2}`, groups, "[a2 a3 b1]", "1m0s"},
+		{"a group loses the youngest first, up to its limit", `{"maxEvictions":2}`, groups, "[a2 a3 b1]", "1m0s"},
 		{"a pause of its own", `{"maxEvictions":2,"pause":"5m"}`, groups, "[a2 a3 b1]", "5m0s"},
-		{"a gap that overrides knows no limit", `{"maxEvictions":2,"override":25}`, groups, "[a1 a2 a3 b1 b2]", "1m0s"},
-		{"there is no reason to ask again where the plan has taken nothing yet", `{"maxEvictions":1}`, `
+		{"an overriding gap ignores the limit", `{"maxEvictions":2,"override":25}`, groups, "[a1 a2 a3 b1 b2]", "1m0s"},
+		{"no recheck is needed if the plan has no victim yet", `{"maxEvictions":1}`, `
 			preemptor 60 cpu=100
 			node n1 cpu=0
 			  a1 20 job=a cpu=100 age=3h
 			  a2 20 job=a cpu=100 age=1h`, "[a2]", ""},
-		{"what must leave is offered before the youngest", `{"maxEvictions":1}`, `
+		{"a row that must be evicted is offered before the youngest", `{"maxEvictions":1}`, `
 			preemptor 60 cpu=100 ports=1
 			node n1 cpu=0
 			  a1 20 job=a cpu=100 age=3h port
 			  a2 20 job=a cpu=100 age=1h`, "[a1]", ""},
-		{"who is protected by time does not count", `{"maxEvictions":1}`, `
+		{"an allocation protected by time does not count", `{"maxEvictions":1}`, `
 			preemptor 60 cpu=100
 			node n1 cpu=0
 			  a1 20 job=a cpu=100 age=3h
@@ -91,7 +91,7 @@ func TestProtect_StoriesEndAsTheyShould(t *testing.T) {
 				again = time.Duration(at - in.Now).String()
 			}
 			if again != tt.again {
-				t.Errorf("asks again after %q, want %q", again, tt.again)
+				t.Errorf("recheck after %q, want %q", again, tt.again)
 			}
 		})
 	}
@@ -102,7 +102,7 @@ var configs = []string{
 	`{"secondsByLabel":{"tier:gold":60,"tier:tin":0}}`, `{"maxEvictions":2,"minRuntime":"1m"}`,
 }
 
-// situation is a random case in which time and tenants matter.
+// situation returns a random case in which time and tenants matter.
 func situation(r *rand.Rand) *policytest.Case {
 	c := policytest.Random(r, policytest.Shape{Options: 3, Rows: 10, MustLeave: true, Small: true})
 	c.Now = policytest.Now
@@ -141,16 +141,16 @@ func TestProtect_AsksAgainWhenAProtectionEndsAndNoSooner(t *testing.T) {
 		before, at := eligible(t, p, in)
 		if at == 0 {
 			if after, _ := eligible(t, p, later(in, int64(1000*time.Hour))); fmt.Sprint(before) != fmt.Sprint(after) {
-				t.Fatalf("case %d: %v becomes %v, unasked", k, before, after)
+				t.Fatalf("case %d: %v becomes %v without a recheck", k, before, after)
 			}
 			continue
 		}
 		asked++
 		if just, again := eligible(t, p, later(in, at-in.Now-1)); fmt.Sprint(before) != fmt.Sprint(just) || again != at {
-			t.Fatalf("case %d: a nanosecond before, %v is %v, and asks for %d instead of %d", k, before, just, again, at)
+			t.Fatalf("case %d: a nanosecond before, %v is %v, with recheck at %d instead of %d", k, before, just, again, at)
 		}
 		if after, _ := eligible(t, p, later(in, at-in.Now)); fmt.Sprint(before) == fmt.Sprint(after) {
-			t.Fatalf("case %d: asked again for nothing: %v", k, after)
+			t.Fatalf("case %d: recheck without effect: %v", k, after)
 		}
 	}
 	if asked == 0 {
@@ -158,7 +158,7 @@ func TestProtect_AsksAgainWhenAProtectionEndsAndNoSooner(t *testing.T) {
 	}
 }
 
-// It withholds and never adds; a longer life, or a larger gap, protects less.
+// The policy withholds candidates and never adds any; more runtime or a larger gap protects less.
 func TestProtect_WithholdsAlone(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for k := range policytest.Count(t) / 10 {

@@ -16,27 +16,27 @@ func (*Policy) Settings() []policy.Setting {
 	return []policy.Setting{
 		{
 			Name: "minRuntime", Kind: policy.Duration, Default: "10m", Limits: policy.Between(0, year),
-			Doc: "time since its start for which work may not be evicted",
+			Doc: "time since its start in which an allocation is not evicted",
 		},
 		{
 			Name: "secondsByNamespace", Kind: policy.Numbers, Limits: policy.Between(0, year),
-			Doc: "minRuntime of work in a namespace, in seconds by the namespace's name",
+			Doc: "minRuntime of allocations in a namespace, in seconds by the namespace's name",
 		},
 		{
 			Name: "secondsByLabel", Kind: policy.Numbers, Limits: policy.Between(0, year),
-			Doc: "minRuntime of work with a label, in seconds by KEY:VALUE; it goes before that of the namespace",
+			Doc: "minRuntime of allocations with a label, in seconds by KEY:VALUE; it takes precedence over the namespace's",
 		},
 		{
 			Name: "override", Kind: policy.Integer, Default: "0", Limits: policy.Between(0, 1<<32),
-			Doc: "priority gap from which on a preemptor is held up by no protection; 0: none is",
+			Doc: "priority gap from which protection does not apply; 0: it always applies",
 		},
 		{
 			Name: "maxEvictions", Kind: policy.Integer, Default: "0", Limits: policy.Between(0, 1<<31-1),
-			Doc: "instances that a group may lose in one plan; 0: any number",
+			Doc: "instances that a group may lose in one plan; 0: unlimited",
 		},
 		{
 			Name: "pause", Kind: policy.Duration, Default: "1m", Limits: policy.Between(1, year),
-			Doc: "time after which a preemptor that maxEvictions held up tries again",
+			Doc: "time after which a preemptor that maxEvictions blocked tries again",
 		},
 	}
 }
