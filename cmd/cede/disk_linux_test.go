@@ -115,7 +115,7 @@ func TestDisk_ThatIsFullCostsThePoolNothing(t *testing.T) {
 	disks[lead].leave(200) // less than entries need, more than votes do
 	p.otherLeader(lead)
 	h.goesOn(20)
-	says(t, lead.log.String(), "too little space on the disk")
+	says(t, lead.log.String(), "not enough disk space")
 	disks[lead].room()
 	p.together()
 
@@ -123,7 +123,7 @@ func TestDisk_ThatIsFullCostsThePoolNothing(t *testing.T) {
 	disks[follower].leave(60)
 	eventually(t, "it falls behind", func() bool { return follower.isBehind(p.leader()) > 20 })
 	h.goesOn(50)
-	says(t, follower.log.String(), "make room")
+	says(t, follower.log.String(), "free disk space")
 	disks[follower].room()
 	p.together()
 

@@ -150,25 +150,25 @@ func TestFaults_AreToldAndTheWayBackWorks(t *testing.T) {
 		{
 			"log damaged", whole,
 			func(t *testing.T, s string) { flip(t, only(t, s+"/raft/log/*.sst")) },
-			[]string{"raft log at", "restores a saved snapshot into an empty directory"},
+			[]string{"raft log at", "restore a saved snapshot into an empty directory"},
 			fromSnapshot(whole),
 		},
 		{
 			"log gone", whole,
 			func(t *testing.T, s string) { do(t, os.RemoveAll(s+"/raft/log")) },
-			[]string{"it is missing, and once held entries up to", "restores a saved snapshot into an empty directory"},
+			[]string{"missing, although it held entries up to", "restore a saved snapshot into an empty directory"},
 			fromSnapshot(whole),
 		},
 		{
 			"raft gone", whole,
 			func(t *testing.T, s string) { do(t, os.RemoveAll(s+"/raft")) },
-			[]string{"it is missing, and this is the directory of server", "restores a saved snapshot into an empty directory"},
+			[]string{"missing, although this is the directory of server", "restore a saved snapshot into an empty directory"},
 			fromSnapshot(whole),
 		},
 		{
-			"side file gone", whole,
+			"rollback guard gone", whole,
 			func(t *testing.T, s string) { do(t, os.Remove(s+"/raft/tail")) },
-			[]string{"side file of the raft log at", "truncate that file to no bytes"},
+			[]string{"rollback guard at", "truncate that file to zero bytes"},
 			func(t *testing.T, d *durable) { do(t, os.WriteFile(d.serverDir()+"/raft/tail", nil, 0o600)) },
 		},
 		{
@@ -178,13 +178,13 @@ func TestFaults_AreToldAndTheWayBackWorks(t *testing.T) {
 				do(t, err)
 				flip(t, filepath.Join(list[0].Path, "state.bin"))
 			},
-			[]string{"its checksum is not that of meta.json", "a lone server restores a saved snapshot"},
+			[]string{"checksum differs from meta.json", "a single server restores a saved snapshot"},
 			fromSnapshot(short),
 		},
 		{
 			"snapshots gone", short,
 			func(t *testing.T, s string) { do(t, os.Rename(s+"/raft/snapshots", s+"/../elsewhere")) },
-			[]string{"snapshot at ", "no snapshot reaches entry", "put the snapshot back that was here"},
+			[]string{"snapshot at ", "no snapshot reaches entry", "restore the missing snapshot directory"},
 			func(t *testing.T, d *durable) {
 				do(t, os.RemoveAll(d.serverDir()+"/raft/snapshots"), os.Rename(d.dataDir+"/elsewhere", d.serverDir()+"/raft/snapshots"))
 			},
@@ -192,7 +192,7 @@ func TestFaults_AreToldAndTheWayBackWorks(t *testing.T) {
 		{
 			"id gone", whole,
 			func(t *testing.T, s string) { do(t, os.Rename(s+"/node-id", s+"/../node-id")) },
-			[]string{"server's id at", "write the id that the cluster knows this server by into that file", idOf(t, whole)},
+			[]string{"server ID at", "write this server's ID in the cluster into that file", idOf(t, whole)},
 			func(t *testing.T, d *durable) {
 				do(t, os.WriteFile(d.serverDir()+"/node-id", []byte(idOf(t, whole)), 0o600))
 			},
@@ -304,7 +304,7 @@ func TestFaults_OneDirectoryOneServer(t *testing.T) {
 	first := i.server(t)
 	first.start()
 	second := serverAt(t, first.dataDir, kept)
-	says(t, second.refuses(), "in use: process "+fmt.Sprint(first.cmd.Process.Pid), "stop it, or give each server a directory of its own")
+	says(t, second.refuses(), "in use: process "+fmt.Sprint(first.cmd.Process.Pid), "stop that process, or give each server its own directory")
 	if _, stderr, code := first.cede("operator", "doctor", first.dataDir); code != 1 || !strings.Contains(stderr, "stop the server first") {
 		t.Errorf("doctor: exit %d, %s", code, stderr)
 	}
@@ -398,14 +398,14 @@ func TestFaults_FullDisk(t *testing.T) {
 				text += check.Detail
 			}
 		}
-		return strings.Contains(text, "make room")
+		return strings.Contains(text, "free disk space")
 	})
 	disk.room()
 	eventually(t, "with room it goes on", func() bool { return register() == nil })
 	disk.leave(60)
 	eventually(t, "a write is refused", func() bool { return register() != nil })
-	says(t, d.endsItself(), "too little space on the disk", "make room")
-	says(t, d.refuses(), "too little space on the disk", "make room")
+	says(t, d.endsItself(), "not enough disk space", "free disk space")
+	says(t, d.refuses(), "not enough disk space", "free disk space")
 	if strings.Contains(d.all.String(), "goroutine ") {
 		t.Errorf("it ended with a stack:\n%s", d.all.story())
 	}

@@ -21,16 +21,16 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
-// The test binary runs itself where a process is to die, or might.
+// The test binary runs itself where a process may or must die.
 const (
 	childRole = "CEDE_STORAGE_TEST_ROLE"
 	childDir  = "CEDE_STORAGE_TEST_DIR"
 )
 
-// say tells the parent a line.
-func say(format string, args ...any) { fmt.Fprintf(os.Stdout, format+"\n", args...) }
+// send writes a line to the parent.
+func send(format string, args ...any) { fmt.Fprintf(os.Stdout, format+"\n", args...) }
 
-// child is what the process does in a role; it returns the exit code.
+// child runs the given role and returns the exit code.
 func child(role, dir string) int {
 	var err error
 	switch role {
@@ -50,16 +50,16 @@ func child(role, dir string) int {
 		err = childScribbles(dir)
 	}
 	if err != nil {
-		say("error %v", err)
+		send("error %v", err)
 	}
 	return 0
 }
 
-// childAppends appends, deletes the newest and perhaps the oldest, and tells each time what must be
-// there from then on: first, last, and the term of the last batch with where
-// that began.
+// childAppends appends entries, deletes the newest and optionally the oldest, and reports
+// after each round which entries must exist from then on: first, last, and the term of the
+// last batch.
 func childAppends(dir string, cfg raftlog.Config, compact bool) error {
-	cfg.OnFault = func(err error) { say("fault %v", err) }
+	cfg.OnFault = func(err error) { send("fault %v", err) }
 	l, err := raftlog.Open(datadir.Layout{Dir: dir}, cfg)
 	if err != nil {
 		return err
@@ -75,10 +75,11 @@ func childAppends(dir string, cfg raftlog.Config, compact bool) error {
 	if !compact {
 		size = 16_000
 	}
+	// giveUp reports how the log reacts to the first and the next write after an error.
 	giveUp := func(err error) error {
 		again := l.StoreLog(storagetest.Entry(last+1, term))
-		say("refused %v; again: %v", errors.Is(err, datadir.ErrNoSpace), errors.Is(again, datadir.ErrFailed))
-		time.Sleep(50 * time.Millisecond) // a fault is told meanwhile
+		send("refused %v; again: %v", errors.Is(err, datadir.ErrNoSpace), errors.Is(again, datadir.ErrFailed))
+		time.Sleep(50 * time.Millisecond) // OnFault reports in the meantime
 		return err
 	}
 	for round := uint64(1); ; round++ {
@@ -101,23 +102,23 @@ func childAppends(dir string, cfg raftlog.Config, compact bool) error {
 			last -= 2
 		}
 		if compact && round%50 == 0 && last > first+600 {
-			// What is being deleted while the process dies may be there or not.
-			say("deleting %d", last-500)
+			// If the process dies during the deletion, these entries may exist or not.
+			send("deleting %d", last-500)
 			if err := l.DeleteRange(first, last-500); err != nil {
 				return giveUp(err)
 			}
 			first = last - 499
 		}
-		say("ack %d %d %d", first, last, term)
+		send("ack %d %d %d", first, last, term)
 	}
 }
 
-// childOpens opens the log and reads all of it.
+// childOpens opens the log and reads every entry.
 func childOpens(dir string) error {
 	l, err := raftlog.Open(datadir.Layout{Dir: dir}, storagetest.SmallLogConfig())
 	if err != nil {
 		var damage *datadir.DamageError
-		say("refused %v %v", errors.As(err, &damage), err)
+		send("refused %v %v", errors.As(err, &damage), err)
 		return nil
 	}
 	first, _ := l.FirstIndex()
@@ -128,21 +129,21 @@ func childOpens(dir string) error {
 			return err
 		}
 	}
-	say("opened %d %d", first, last)
+	send("opened %d %d", first, last)
 	return l.Close()
 }
 
-// childExamines is in a process of its own because Badger leaves goroutines
-// behind when it does not open.
+// childExamines runs in its own process because Badger leaks goroutines if it does not
+// open.
 func childExamines(dir string) error {
 	report, err := doctor.Run(context.Background(), dir)
 	if err == nil {
-		say("damaged %v %+v", report.Damaged(), report.Findings)
+		send("damaged %v %+v", report.Damaged(), report.Findings)
 	}
 	return err
 }
 
-// childKeeps appends to the history and uploads modules.
+// childKeeps appends to the history and uploads modules until it is killed.
 func childKeeps(dir string) error {
 	s, err := storage.Open(storage.Config{Dir: dir, Log: storagetest.SmallLogConfig()})
 	if err != nil {
@@ -163,23 +164,23 @@ func childKeeps(dir string) error {
 			if err != nil {
 				return err
 			}
-			say("blob %s", digest)
+			send("blob %s", digest)
 		}
-		say("event %d", i)
+		send("event %d", i)
 	}
 }
 
-// childScribbles writes without a sync, which nobody may rely on.
+// childScribbles writes without a sync.
 func childScribbles(dir string) error {
 	if err := os.WriteFile(dir+"/scribble", []byte("unsynced"), 0o600); err != nil {
 		return err
 	}
-	say("done")
+	send("done")
 	time.Sleep(time.Hour)
 	return nil
 }
 
-// process is a child that runs.
+// process is a running child.
 type process struct {
 	t     testing.TB
 	cmd   *exec.Cmd
@@ -187,6 +188,7 @@ type process struct {
 	err   *strings.Builder
 }
 
+// spawn starts the test binary in the given role.
 func spawn(t testing.TB, role, dir string) *process {
 	t.Helper()
 	p := &process{t: t, cmd: exec.Command(os.Args[0]), err: &strings.Builder{}}
@@ -203,7 +205,7 @@ func spawn(t testing.TB, role, dir string) *process {
 	return p
 }
 
-// read gives each line to f until it says false or the child ends.
+// read calls f for each line until it returns false or the child ends.
 func (p *process) read(f func(line string) bool) {
 	for p.lines.Scan() {
 		if !f(p.lines.Text()) {
@@ -212,7 +214,7 @@ func (p *process) read(f func(line string) bool) {
 	}
 }
 
-// kill ends the child without a word to it, and reads what it still said.
+// kill kills the child and reads its remaining output.
 func (p *process) kill(f func(line string)) {
 	p.t.Helper()
 	_ = p.cmd.Process.Kill()
@@ -223,7 +225,7 @@ func (p *process) kill(f func(line string)) {
 	_ = p.cmd.Wait()
 }
 
-// run runs a child to its end, and gives all it said.
+// run runs a child to its end and returns its output, with the exit error if it failed.
 func run(t testing.TB, role, dir string) string {
 	t.Helper()
 	p := spawn(t, role, dir)
@@ -238,10 +240,12 @@ func run(t testing.TB, role, dir string) string {
 	return b.String()
 }
 
-// acked is what a child that appends has promised.
+// acked holds what an appending child has acknowledged.
 type acked struct{ first, last, term, deleting uint64 }
 
-func (a *acked) hear(line string) bool {
+// parse updates the acknowledged range from a line, and reports whether the line was one of
+// the known forms.
+func (a *acked) parse(line string) bool {
 	if _, err := fmt.Sscanf(line, "deleting %d", &a.deleting); err == nil {
 		return true
 	}
@@ -249,7 +253,7 @@ func (a *acked) hear(line string) bool {
 	return err == nil
 }
 
-// check opens the log and finds every promised entry.
+// check opens the log and compares it with everything acknowledged.
 func (a *acked) check(t testing.TB, dir string) {
 	t.Helper()
 	a.checkBy(t, dir, storagetest.SmallLogConfig())
@@ -268,12 +272,12 @@ func (a *acked) checkBy(t testing.TB, dir string, cfg raftlog.Config) {
 	}()
 	first, _ := l.FirstIndex()
 	last, _ := l.LastIndex()
-	// A round that was not told of any more may have deleted the last two.
+	// A round that was not reported may have deleted the last two entries.
 	if first > max(a.first, a.deleting+1) || last+2 < a.last {
-		t.Fatalf("%d to %d are there; %d to %d were acknowledged", first, last, a.first, a.last)
+		t.Fatalf("log holds %d to %d; %d to %d were acknowledged", first, last, a.first, a.last)
 	}
 	if term, err := l.GetUint64([]byte("CurrentTerm")); term < a.term || err != nil {
-		t.Errorf("the term is %d, %v; %d was acknowledged", term, err, a.term)
+		t.Errorf("term %d, error %v; term %d was acknowledged", term, err, a.term)
 	}
 	term := uint64(0)
 	for i := first; i <= last; i++ {
@@ -282,11 +286,11 @@ func (a *acked) checkBy(t testing.TB, dir string, cfg raftlog.Config) {
 			t.Fatal(err)
 		}
 		if want := fmt.Sprintf("entry %d of term %d", i, e.Term); !strings.HasPrefix(string(e.Data), want) || e.Term < term {
-			t.Fatalf("entry %d of term %d says %.40q", i, e.Term, e.Data)
+			t.Fatalf("entry %d of term %d holds %.40q", i, e.Term, e.Data)
 		}
 		term = e.Term
 	}
 	if last == a.last && a.term > 0 && term < a.term-1 {
-		t.Errorf("the last entry is of term %d; term %d was acknowledged", term, a.term)
+		t.Errorf("last entry has term %d; term %d was acknowledged", term, a.term)
 	}
 }

@@ -24,9 +24,8 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
-// closedLog makes the data directory of a server that was stopped: its entries
-// are in a table. crashedLog makes that of one that was killed: they are in a
-// journal.
+// closedLog returns the data directory of a stopped server, with its entries in a table.
+// crashedLog returns that of a killed server, whose entries are in a journal.
 func closedLog(t testing.TB) string { return logImage(t, true) }
 
 func crashedLog(t testing.TB) string { return logImage(t, false) }
@@ -50,7 +49,7 @@ func logImage(t testing.TB, closed bool) string {
 		}
 	}
 	giant := storagetest.Entry(imageEntries+1, 3)
-	giant.Data = storagetest.RandomBytes(2<<20, 1) // goes to the value log
+	giant.Data = storagetest.RandomBytes(2<<20, 1) // large enough for the value log
 	if err := l.StoreLog(giant); err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +62,7 @@ func logImage(t testing.TB, closed bool) string {
 	return to
 }
 
+// copyTree copies a directory and keeps the holes of its files.
 func copyTree(t testing.TB, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
@@ -80,7 +80,7 @@ func copyTree(t testing.TB, from, to string) {
 	}
 }
 
-// one finds the one file that a pattern means, the last of several.
+// one returns the last file that matches the pattern.
 func one(t testing.TB, dir, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -90,8 +90,8 @@ func one(t testing.TB, dir, pattern string) string {
 	return found[len(found)-1]
 }
 
-// held is what a file really holds, without the zeros at its end: a journal is
-// a long hole.
+// held returns the content of a file without trailing zeros. Journals are preallocated and
+// end with a long hole.
 func held(t testing.TB, path string) []byte {
 	t.Helper()
 	f, err := os.Open(path)
@@ -118,7 +118,7 @@ func held(t testing.TB, path string) []byte {
 	return b[:end]
 }
 
-// flip changes four bytes of a file, at a part of what it really holds.
+// flip inverts bits in four bytes at the given fraction of the content.
 func flip(t testing.TB, path string, part float64) {
 	t.Helper()
 	b := held(t, path)
@@ -149,7 +149,7 @@ func write(t testing.TB, path string, b []byte) {
 	}
 }
 
-// cut leaves a part of what a file really holds.
+// cut truncates a file to the given fraction of its content.
 func cut(t testing.TB, path string, part float64) {
 	t.Helper()
 	if err := os.Truncate(path, int64(float64(len(held(t, path)))*part)); err != nil {
@@ -164,7 +164,7 @@ func remove(t testing.TB, path string) {
 	}
 }
 
-// fingerprint is a sum over a tree: names, sizes and bytes.
+// fingerprint returns a hash over names, sizes and contents of a tree.
 func fingerprint(t testing.TB, dir string) string {
 	t.Helper()
 	h := sha256.New()
@@ -186,10 +186,10 @@ func fingerprint(t testing.TB, dir string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Whatever was damaged, a server does not start on less than it promised: it
-// refuses, and says what is wrong and what to do. Doctor sees the same, and
-// changes nothing.
-func TestDamage_IsRefusedWithTheWayBack(t *testing.T) {
+// A server must not start with less than it has acknowledged: it refuses the directory and
+// names the damage and the remedy. Doctor reports the same, and neither changes the
+// directory.
+func TestOpen_RefusesDamageWithRemedy(t *testing.T) {
 	closed, crashed := closedLog(t), crashedLog(t)
 	for i, c := range []struct {
 		name   string
@@ -204,8 +204,8 @@ func TestDamage_IsRefusedWithTheWayBack(t *testing.T) {
 		{"table: missing", closed, func(t *testing.T, dir string) { remove(t, one(t, dir, "raft/log/*.sst")) }},
 		{"value log: bytes flipped", closed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/*1.vlog"), 0.5) }},
 		{"value log: missing", closed, func(t *testing.T, dir string) { remove(t, one(t, dir, "raft/log/*1.vlog")) }},
-		{"list of tables: missing", closed, func(t *testing.T, dir string) { remove(t, one(t, dir, "raft/log/MANIFEST")) }},
-		{"list of tables: bytes flipped", closed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/MANIFEST"), 0.5) }},
+		{"manifest: missing", closed, func(t *testing.T, dir string) { remove(t, one(t, dir, "raft/log/MANIFEST")) }},
+		{"manifest: bytes flipped", closed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/MANIFEST"), 0.5) }},
 		{"log: missing", closed, func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "raft/log")) }},
 		{"log: emptied", closed, func(t *testing.T, dir string) {
 			remove(t, filepath.Join(dir, "raft/log"))
@@ -213,7 +213,7 @@ func TestDamage_IsRefusedWithTheWayBack(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		{"log: older than it was", closed, func(t *testing.T, dir string) {
+		{"log: rolled back", closed, func(t *testing.T, dir string) {
 			older := t.TempDir()
 			copyTree(t, dir, older)
 			l := storagetest.OpenLog(t, dir)
@@ -226,8 +226,8 @@ func TestDamage_IsRefusedWithTheWayBack(t *testing.T) {
 			remove(t, filepath.Join(dir, "raft/log"))
 			copyTree(t, filepath.Join(older, "raft/log"), filepath.Join(dir, "raft/log"))
 		}},
-		{"side file: missing", closed, func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "raft/tail")) }},
-		{"side file: both marks damaged", closed, func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/tail"), make([]byte, 1024)) }},
+		{"rollback guard: missing", closed, func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "raft/tail")) }},
+		{"rollback guard: both marks damaged", closed, func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/tail"), make([]byte, 1024)) }},
 		{"journal: bytes flipped in the middle", crashed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/*.mem"), 0.5) }},
 		{"journal: bytes flipped at its head", crashed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/*.mem"), 0) }},
 		{"journal: cut short", crashed, func(t *testing.T, dir string) { cut(t, one(t, dir, "raft/log/*.mem"), 0.9) }},
@@ -236,32 +236,32 @@ func TestDamage_IsRefusedWithTheWayBack(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if racing && i%4 != 0 {
-				t.Skip("the race detector makes processes slow to start: some of the kinds will do")
+				t.Skip("processes start slowly under the race detector: only some cases run")
 			}
 			dir := t.TempDir()
 			copyTree(t, c.image, dir)
 			c.damage(t, dir)
 			before := fingerprint(t, dir)
-			if said := run(t, "doctor", dir); !strings.HasPrefix(said, "damaged true") {
-				t.Errorf("doctor: %.1500s", said)
+			if out := run(t, "doctor", dir); !strings.HasPrefix(out, "damaged true") {
+				t.Errorf("doctor: %.1500s", out)
 			}
 			if fingerprint(t, dir) != before {
 				t.Error("doctor changed the directory")
 			}
-			said := run(t, "open", dir)
-			if !strings.HasPrefix(said, "refused true") || !strings.Contains(said, "move the whole data directory aside") {
-				t.Errorf("opening it, the child said %.1500s", said)
+			out := run(t, "open", dir)
+			if !strings.HasPrefix(out, "refused true") || !strings.Contains(out, "move the whole data directory aside") {
+				t.Errorf("open: child printed %.1500s", out)
 			}
 			if fingerprint(t, dir) != before {
-				t.Error("what was refused was changed")
+				t.Error("refused directory was changed")
 			}
 		})
 	}
 }
 
-// What a crash may leave is no damage: the end of a journal that was never
-// acknowledged, and one torn mark of two.
-func TestDamage_OfWhatWasNotPromisedIsNone(t *testing.T) {
+// The remainders of a crash are not damage: the end of a journal that was never
+// acknowledged, empty files, and one torn mark of the guard.
+func TestOpen_AcceptsRemaindersOfCrash(t *testing.T) {
 	crashed := crashedLog(t)
 	for i, c := range []struct {
 		name   string
@@ -272,15 +272,15 @@ func TestDamage_OfWhatWasNotPromisedIsNone(t *testing.T) {
 			path := one(t, dir, "raft/log/*.mem")
 			overwrite(t, path, storagetest.RandomBytes(3000, 1), int64(len(held(t, path))+8))
 		}},
-		{"a journal that was not begun", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/log/00099.mem"), nil) }},
-		{"a value file that was not begun", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/log/000099.vlog"), nil) }},
-		{"one torn mark", func(t *testing.T, dir string) { flip(t, filepath.Join(dir, "raft/tail"), 0.01) }},
-		{"the other torn mark", func(t *testing.T, dir string) { flip(t, filepath.Join(dir, "raft/tail"), 0.99) }},
-		{"side file emptied by the operator", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/tail"), nil) }},
+		{"empty journal", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/log/00099.mem"), nil) }},
+		{"empty value log", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/log/000099.vlog"), nil) }},
+		{"first mark torn", func(t *testing.T, dir string) { flip(t, filepath.Join(dir, "raft/tail"), 0.01) }},
+		{"second mark torn", func(t *testing.T, dir string) { flip(t, filepath.Join(dir, "raft/tail"), 0.99) }},
+		{"rollback guard emptied by the operator", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/tail"), nil) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if racing && i > 1 {
-				t.Skip("the race detector makes processes slow to start: some of the kinds will do")
+				t.Skip("processes start slowly under the race detector: only some cases run")
 			}
 			dir := t.TempDir()
 			copyTree(t, crashed, dir)
@@ -290,16 +290,17 @@ func TestDamage_OfWhatWasNotPromisedIsNone(t *testing.T) {
 				t.Errorf("doctor: %+v, %v", report, err)
 			}
 			for range 2 {
-				if said := run(t, "open", dir); said != "opened 1 2001\n" {
-					t.Errorf("the child said %.1500s", said)
+				if out := run(t, "open", dir); out != "opened 1 2001\n" {
+					t.Errorf("child printed %.1500s", out)
 				}
 			}
 		})
 	}
 }
 
-// An entry that goes bad while the server runs is an error, never another entry.
-func TestDamage_ReadingChecksEveryEntry(t *testing.T) {
+// If an entry becomes unreadable while the server runs, reading it returns an error and
+// never another entry.
+func TestLog_ReadVerifiesEveryEntry(t *testing.T) {
 	dir := closedLog(t)
 	flip(t, one(t, dir, "raft/log/*.sst"), 0.05)
 	cfg := storagetest.SmallLogConfig()
@@ -312,11 +313,11 @@ func TestDamage_ReadingChecksEveryEntry(t *testing.T) {
 				return
 			}
 		}
-		t.Error("every entry was read from a damaged table")
+		t.Error("all entries were read from a damaged table")
 	}
 }
 
-// writeSnapshot makes a snapshot at index.
+// writeSnapshot writes a snapshot at index.
 func writeSnapshot(t testing.TB, s *snapshot.Store, index uint64, data []byte) {
 	t.Helper()
 	sink, err := s.Create(1, index, 2, raft.Configuration{}, 1, nil)
@@ -331,8 +332,8 @@ func writeSnapshot(t testing.TB, s *snapshot.Store, index uint64, data []byte) {
 	}
 }
 
-// serverImage is a stopped server with two snapshots, at 600 and 800, a log
-// from 701 on, two modules and some history.
+// serverImage returns the directory of a stopped server with snapshots at 600 and 800, a
+// log that starts at 701, two modules and some history.
 func serverImage(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -359,22 +360,23 @@ func serverImage(t testing.TB) string {
 	return dir
 }
 
+// newest returns the directory of the newest snapshot in serverImage.
 func newest(t testing.TB, dir string) string { return one(t, dir, "raft/snapshots/2-800-*") }
 
-// Snapshots are told by file, and the newest is passed over only where the log
-// reaches back to the one before it.
-func TestSnapshots_DamageNamesTheFile(t *testing.T) {
+// Errors name the damaged file. The newest snapshot may only be skipped if the log reaches
+// back to the previous one.
+func TestSnapshots_DamageNamesFile(t *testing.T) {
 	image := serverImage(t)
 	for _, c := range []struct {
 		name   string
 		damage func(t *testing.T, path string)
 		want   string
 	}{
-		{"bytes flipped", func(t *testing.T, path string) { flip(t, filepath.Join(path, "state.bin"), 0.5) }, "state.bin: it cannot be used: its checksum is not that of meta.json"},
-		{"cut short", func(t *testing.T, path string) { cut(t, filepath.Join(path, "state.bin"), 0.5) }, "state.bin: it cannot be used: it has 3000 bytes, and 6000 by meta.json"},
-		{"no bytes", func(t *testing.T, path string) { remove(t, filepath.Join(path, "state.bin")) }, "state.bin: it cannot be used: no such file"},
-		{"no description", func(t *testing.T, path string) { remove(t, filepath.Join(path, "meta.json")) }, "meta.json: it cannot be used: no such file"},
-		{"half a description", func(t *testing.T, path string) { cut(t, filepath.Join(path, "meta.json"), 0.5) }, "meta.json: it cannot be used: it is no JSON document"},
+		{"bytes flipped", func(t *testing.T, path string) { flip(t, filepath.Join(path, "state.bin"), 0.5) }, "state.bin: unusable: checksum differs from meta.json"},
+		{"cut short", func(t *testing.T, path string) { cut(t, filepath.Join(path, "state.bin"), 0.5) }, "state.bin: unusable: size is 3000 bytes, meta.json expects 6000"},
+		{"content missing", func(t *testing.T, path string) { remove(t, filepath.Join(path, "state.bin")) }, "state.bin: unusable: no such file"},
+		{"description missing", func(t *testing.T, path string) { remove(t, filepath.Join(path, "meta.json")) }, "meta.json: unusable: no such file"},
+		{"description cut short", func(t *testing.T, path string) { cut(t, filepath.Join(path, "meta.json"), 0.5) }, "meta.json: unusable: invalid JSON"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -386,21 +388,21 @@ func TestSnapshots_DamageNamesTheFile(t *testing.T) {
 				t.Errorf("doctor: %+v, %v", report, err)
 			}
 			_, err = storage.Open(storagetest.Config(dir))
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "move that snapshot's folder out of the way") {
-				t.Errorf("opening: %v", err)
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "move the directory of that snapshot away") {
+				t.Errorf("open: %v", err)
 			}
 			s, err := snapshot.Open(datadir.Layout{Dir: dir}, snapshot.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, _, err := s.Open(filepath.Base(path)); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("reading: %v", err)
+				t.Errorf("read: %v", err)
 			}
 		})
 	}
 }
 
-func TestSnapshots_TheOneBeforeServesWhereTheLogReachesIt(t *testing.T) {
+func TestSnapshots_FallsBackIfLogReachesPrevious(t *testing.T) {
 	dir := t.TempDir()
 	s := storagetest.OpenStore(t, dir)
 	if err := s.Log().StoreLogs(storagetest.Entries(1, 1000, 2)); err != nil {
@@ -424,11 +426,11 @@ func TestSnapshots_TheOneBeforeServesWhereTheLogReachesIt(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if _, err := os.Stat(half); err == nil {
-		t.Error("what was half-written is still there")
+		t.Error("incomplete snapshot still exists")
 	}
 }
 
-func TestOpen_RefusesALogThatNoSnapshotReaches(t *testing.T) {
+func TestOpen_RefusesLogThatNoSnapshotReaches(t *testing.T) {
 	dir := t.TempDir()
 	copyTree(t, serverImage(t), dir)
 	remove(t, filepath.Join(dir, "raft", "snapshots"))
@@ -442,7 +444,7 @@ func TestOpen_RefusesALogThatNoSnapshotReaches(t *testing.T) {
 	}
 }
 
-func TestDoctor_ReportsAHealthyServer(t *testing.T) {
+func TestDoctor_ReportsHealthyServer(t *testing.T) {
 	dir := serverImage(t)
 	before := fingerprint(t, dir)
 	r, err := doctor.Run(t.Context(), dir)
@@ -450,7 +452,7 @@ func TestDoctor_ReportsAHealthyServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if fingerprint(t, dir) != before {
-		t.Error("it changed the directory")
+		t.Error("doctor changed the directory")
 	}
 	if len(r.Findings) > 0 || r.NodeID != "server-1" || r.Log.First != 701 || r.Log.Last != 1000 || r.Log.Checked != 300 || r.Log.Term != 2 {
 		t.Errorf("%+v %+v", r, r.Log)
@@ -463,8 +465,7 @@ func TestDoctor_ReportsAHealthyServer(t *testing.T) {
 	}
 }
 
-// What is missing is told once for each gap, whatever its length.
-func TestDoctor_TellsAGapOnce(t *testing.T) {
+func TestDoctor_ReportsEachGapOnce(t *testing.T) {
 	dir := t.TempDir()
 	copyTree(t, serverImage(t), dir)
 	for _, gap := range [][2]uint64{{750, 790}, {800, 800}, {990, 1000}} {
@@ -482,11 +483,11 @@ func TestDoctor_TellsAGapOnce(t *testing.T) {
 	}
 	want := []string{"entries 750 to 790 are missing", "entry 800 is missing", "entries 990 to 1000 are missing"}
 	if len(missing) < 3 || !slices.Equal(missing[:3], want) || len(missing) > 3 || r.Log.Checked != 300-41-1-11 {
-		t.Errorf("it finds %q, and checked %d entries", missing, r.Log.Checked)
+		t.Errorf("found %q and checked %d entries", missing, r.Log.Checked)
 	}
 }
 
-func TestDoctor_FindsDamageInTheStore(t *testing.T) {
+func TestDoctor_FindsDamageInStore(t *testing.T) {
 	image := serverImage(t)
 	for _, part := range []float64{0.1, 0.3, 0.5, 0.7, 0.9} {
 		dir := t.TempDir()
@@ -499,20 +500,20 @@ func TestDoctor_FindsDamageInTheStore(t *testing.T) {
 	}
 }
 
-func TestDoctor_OfWhatIsNoServers(t *testing.T) {
+func TestDoctor_HandlesUnusualDirectories(t *testing.T) {
 	r, err := doctor.Run(t.Context(), t.TempDir())
 	if err != nil || r.Damaged() || len(r.Findings) != 2 {
-		t.Errorf("an empty directory: %+v, %v", r, err)
+		t.Errorf("empty directory: %+v, %v", r, err)
 	}
 	if _, err := doctor.Run(t.Context(), filepath.Join(t.TempDir(), "none")); err == nil {
-		t.Error("there is no such directory")
+		t.Error("missing directory was accepted")
 	}
 	dir := t.TempDir()
 	copyTree(t, serverImage(t), dir)
 	remove(t, filepath.Join(dir, "node-id"))
 	write(t, filepath.Join(dir, "notes.txt"), []byte("x"))
 	r, err = doctor.Run(t.Context(), dir)
-	if err != nil || !r.Damaged() || !slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Part == "server's id" && f.Remedy != "" }) {
+	if err != nil || !r.Damaged() || !slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Part == "server ID" && f.Remedy != "" }) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

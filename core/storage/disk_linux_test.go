@@ -15,15 +15,15 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
-// smallDisk mounts a disk of so many megabytes.
+// smallDisk mounts a tmpfs of the given size in megabytes.
 func smallDisk(t *testing.T, megabytes string) (dir string, grow func(megabytes string)) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("a small disk is mounted for this: run the tests as root, or in `unshare -rm`")
+		t.Skip("requires mounting a small disk: run the tests as root, or in `unshare -rm`")
 	}
 	dir = t.TempDir()
 	if err := unix.Mount("cede-test", dir, "tmpfs", 0, "size="+megabytes+"m"); err != nil {
-		t.Skipf("a small disk is mounted for this, and mounting is not allowed here (%v): run the tests where it is", err)
+		t.Skipf("requires mounting a small disk, which is not permitted here: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
@@ -37,42 +37,40 @@ func smallDisk(t *testing.T, megabytes string) (dir string, grow func(megabytes 
 	}
 }
 
-// Writing stops before the disk is full, with words for it; once there is
-// room it goes on. What is kept free by default is enough for what goes on in
-// the background meanwhile, also for that of opening.
-func TestFullDisk_RefusesInTime(t *testing.T) {
+// Writes are refused before the disk is full and accepted again once there is space. The
+// default reserve covers background work, including that of opening.
+func TestFullDisk_RefusesWritesInTime(t *testing.T) {
 	dir, grow := smallDisk(t, "420")
 	var a acked
-	said := runUntil(t, "fill", dir, &a)
-	if !strings.Contains(said, "refused true; again: false") || !strings.Contains(said, "make room") {
-		t.Errorf("the child said %s", said)
+	out := runUntil(t, "fill", dir, &a)
+	if !strings.Contains(out, "refused true; again: false") || !strings.Contains(out, "free disk space") {
+		t.Errorf("child printed %s", out)
 	}
 	a.checkBy(t, dir, raftlog.Config{})
 	before := a.last
 	grow("600")
 	p := spawn(t, "append", dir)
-	p.read(func(line string) bool { return a.hear(line) && a.last < before+100 })
-	p.kill(func(line string) { a.hear(line) })
+	p.read(func(line string) bool { return a.parse(line) && a.last < before+100 })
+	p.kill(func(line string) { a.parse(line) })
 	if a.last < before+100 {
-		t.Errorf("with room again, it went from %d to %d", before, a.last)
+		t.Errorf("with free space again, the log went from %d to %d", before, a.last)
 	}
 	a.checkBy(t, dir, raftlog.Config{})
 }
 
-// Without the reserve the process may die in the middle of a write. Nothing
-// that was acknowledged dies with it.
-func TestFullDisk_LosesNothingWhenItIsFull(t *testing.T) {
+// Without the reserve the process may die in the middle of a write. Acknowledged entries
+// must survive that.
+func TestFullDisk_LosesNothingWithoutReserve(t *testing.T) {
 	dir, grow := smallDisk(t, "110")
 	var a acked
-	said := runUntil(t, "fill to the last byte", dir, &a)
-	t.Logf("after entry %d the child said %.200s", a.last, said)
-	grow("500") // compacting what is there takes as much again
+	out := runUntil(t, "fill to the last byte", dir, &a)
+	t.Logf("after entry %d the child printed %.200s", a.last, out)
+	grow("500") // compaction requires the same space again
 	a.check(t, dir)
 }
 
-// Tables that a killed process was writing are no reason to refuse: opening
-// makes room of them.
-func TestFullDisk_OpensWhereItsOwnRemainsTakeTheRoom(t *testing.T) {
+// Tables of an interrupted compaction do not prevent opening, which deletes them.
+func TestFullDisk_OpensIfUnlistedTablesFillIt(t *testing.T) {
 	dir, _ := smallDisk(t, "200")
 	l, err := raftlog.Open(datadir.Layout{Dir: dir}, storagetest.SmallLogConfig())
 	if err != nil {
@@ -96,18 +94,17 @@ func TestFullDisk_OpensWhereItsOwnRemainsTakeTheRoom(t *testing.T) {
 	write(remains, 10<<20)
 	storagetest.OpenLog(t, dir)
 	if _, err := os.Stat(remains); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a table of nobody's is still there: %v", err)
+		t.Errorf("unlisted table still exists: %v", err)
 	}
 }
 
-// runUntil runs a child that appends until it can no more, and gives what it
-// said then.
+// runUntil runs an appending child until it fails and returns its other output.
 func runUntil(t *testing.T, role, dir string, a *acked) string {
 	t.Helper()
 	p := spawn(t, role, dir)
 	var b strings.Builder
 	p.read(func(line string) bool {
-		if !a.hear(line) {
+		if !a.parse(line) {
 			b.WriteString(line + "\n")
 		}
 		return true
@@ -118,9 +115,9 @@ func runUntil(t *testing.T, role, dir string, a *acked) string {
 	return b.String()
 }
 
-// Raft does not notice where it cuts the end of its log and what takes its place is
-// refused: it would take nothing any more. So both are done, or neither.
-func TestFullDisk_AnEndIsDeletedOnlyWhereItCanBeReplaced(t *testing.T) {
+// Raft does not notice if it deletes the tail of its log and the replacement is refused: it
+// would accept nothing from then on. Both succeed or neither.
+func TestFullDisk_DeletesTailOnlyIfReplaceable(t *testing.T) {
 	dir, _ := smallDisk(t, "300")
 	filler := filepath.Join(dir, "filler")
 	leave := func(megabytes int) {
@@ -136,7 +133,7 @@ func TestFullDisk_AnEndIsDeletedOnlyWhereItCanBeReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l := storagetest.OpenLog(t, dir) // which needs 48 MB for entries, and 24 for votes and deletions
+	l := storagetest.OpenLog(t, dir) // requires 48 MB for entries, and 24 MB for votes and deletions
 	store := func(term uint64, indexes ...uint64) error {
 		var list []*raft.Log
 		for _, i := range indexes {
@@ -149,10 +146,10 @@ func TestFullDisk_AnEndIsDeletedOnlyWhereItCanBeReplaced(t *testing.T) {
 	}
 	leave(36)
 	if err := l.DeleteRange(3, 4); !errors.Is(err, datadir.ErrNoSpace) {
-		t.Errorf("the end is deleted where nothing can take its place: %v", err)
+		t.Errorf("tail was deleted although it cannot be replaced: %v", err)
 	}
 	if last, err := l.LastIndex(); err != nil || last != 4 {
-		t.Errorf("the log ends with %d, %v", last, err)
+		t.Errorf("last entry %d, error %v; want 4", last, err)
 	}
 	leave(80)
 	if err := l.DeleteRange(3, 4); err != nil {
@@ -160,9 +157,9 @@ func TestFullDisk_AnEndIsDeletedOnlyWhereItCanBeReplaced(t *testing.T) {
 	}
 	leave(36)
 	if err := store(2, 3); err != nil {
-		t.Errorf("an end that was deleted is not replaced: %v", err)
+		t.Errorf("deleted tail cannot be replaced: %v", err)
 	}
 	if err := store(2, 4); !errors.Is(err, datadir.ErrNoSpace) {
-		t.Errorf("and then it goes on: %v", err)
+		t.Errorf("append beyond the replacement: %v", err)
 	}
 }

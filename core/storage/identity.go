@@ -12,9 +12,10 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/datadir"
 )
 
-// ServerID reads the server's id, or keeps the one that newID makes, for all time,
-// where the directory is new. A log whose id is missing is refused by a *DamageError:
-// under another id this server would be nobody in its own cluster.
+// ServerID returns the stored server ID. If the directory is new, it stores the result of
+// newID, which the server then keeps for the life of the directory. If there is a log but
+// no ID, it returns a *DamageError: under another ID, this server would not be a member of
+// its own cluster.
 func (s *Store) ServerID(newID func() string) (string, error) {
 	path := s.layout.NodeID()
 	id, err := datadir.ReadServerID(s.layout)
@@ -22,15 +23,15 @@ func (s *Store) ServerID(newID func() string) (string, error) {
 		return id, err
 	}
 	if last, _ := s.log.LastIndex(); last > 0 {
-		return "", &datadir.DamageError{Part: "server's id", Path: path, Problem: "it is missing, and its log is there", Remedy: datadir.ServerIDRemedy(s.members())}
+		return "", &datadir.DamageError{Part: "server ID", Path: path, Problem: "missing, although its log exists", Remedy: datadir.ServerIDRemedy(s.members())}
 	}
 	id = newID()
 	return id, atomicfile.Write(path, []byte(id+"\n"), 0o600)
 }
 
-// ClusterID reads the id of the cluster that the server belongs to; "" where that is not
-// known. Bytes that a disk never got, as releases left them that did not sync the file,
-// are no id: the server learns it again from its log.
+// ClusterID returns the ID of the server's cluster, or "" if it is not known. Releases that
+// did not sync the file could leave NUL bytes after a power failure; they count as unknown,
+// and the server learns the ID again from its log.
 func (s *Store) ClusterID() (string, error) {
 	b, err := os.ReadFile(s.layout.ClusterID())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -39,13 +40,14 @@ func (s *Store) ClusterID() (string, error) {
 	return strings.Trim(string(b), "\x00 \r\n"), nil
 }
 
-// StoreClusterID has the disk keep it. Half of an id, or what is left of one whose bytes a
-// loss of power took, would be another cluster's, and everybody would be a stranger.
+// StoreClusterID stores the cluster ID durably. The write is atomic: a partial ID would
+// name another cluster, and all members would reject this server.
 func (s *Store) StoreClusterID(id string) error {
 	return atomicfile.Write(s.layout.ClusterID(), []byte(id+"\n"), 0o600)
 }
 
-// members are the servers that the log names last, or a snapshot.
+// members returns the servers of the last configuration in the log, or of the newest
+// snapshot if the log holds none.
 func (s *Store) members() []raft.Server {
 	first, _ := s.log.FirstIndex()
 	last, _ := s.log.LastIndex()

@@ -15,9 +15,9 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
 )
 
-// An id is made once. Without it a log is nobody's, and without a log an id is of
-// a server that has forgotten everything: neither is taken for a new server.
-func TestServerID_StaysAndIsNeverMadeAnew(t *testing.T) {
+// The ID is created once. Without its ID, and an ID without its log, a directory must not
+// be mistaken for a new server.
+func TestServerID_IsCreatedOnce(t *testing.T) {
 	dir := t.TempDir()
 	open := func() (*storage.Store, error) {
 		return storage.Open(storage.Config{Dir: dir, Log: raftlog.Config{MinFree: -1}})
@@ -47,7 +47,7 @@ func TestServerID_StaysAndIsNeverMadeAnew(t *testing.T) {
 		}
 		_, err := idOf("third")
 		if d, ok := errors.AsType[*datadir.DamageError](err); !ok || d.Path != path || !strings.Contains(d.Remedy, "first at 10.0.0.1:4647") {
-			t.Errorf("without the id: %v", err)
+			t.Errorf("without the ID: %v", err)
 		}
 		if r, err := doctor.Run(t.Context(), dir); err != nil || !r.Damaged() {
 			t.Errorf("doctor: %+v, %v", r, err)
@@ -66,9 +66,8 @@ func TestServerID_StaysAndIsNeverMadeAnew(t *testing.T) {
 	}
 }
 
-// A server that does not know its cluster learns it; one that takes what a disk never
-// got for an id would be a stranger to everybody.
-func TestClusterID_IsKeptOrUnknown(t *testing.T) {
+// Unreadable content counts as unknown, and the server learns the ID again from its log.
+func TestClusterID_IsStoredOrUnknown(t *testing.T) {
 	s, err := storage.Open(storage.Config{Dir: t.TempDir(), Log: raftlog.Config{MinFree: -1}})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +76,7 @@ func TestClusterID_IsKeptOrUnknown(t *testing.T) {
 	expect := func(want string) {
 		t.Helper()
 		if got, err := s.ClusterID(); got != want || err != nil {
-			t.Errorf("%q, %v, want %q", got, err, want)
+			t.Errorf("%q, %v; want %q", got, err, want)
 		}
 	}
 	expect("")

@@ -13,21 +13,21 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
-// Killed at any moment, again and again on one directory.
-func TestKill_EveryAcknowledgedEntryIsThere(t *testing.T) {
+// The child is killed at random moments, repeatedly on one directory.
+func TestKill_KeepsAcknowledgedEntries(t *testing.T) {
 	dir := t.TempDir()
 	var a acked
 	for range storagetest.Soak(4) {
 		p := spawn(t, "append", dir)
 		left := 20 + rand.IntN(150)
 		p.read(func(line string) bool {
-			if !a.hear(line) {
+			if !a.parse(line) {
 				t.Fatal(line)
 			}
 			left--
 			return left > 0
 		})
-		p.kill(func(line string) { a.hear(line) })
+		p.kill(func(line string) { a.parse(line) })
 		a.check(t, dir)
 	}
 	if a.last < 100 {
@@ -35,11 +35,11 @@ func TestKill_EveryAcknowledgedEntryIsThere(t *testing.T) {
 	}
 }
 
-// History and modules outlive the process as well.
-func TestKill_HistoryAndModulesAreThere(t *testing.T) {
+// History and modules survive a killed process too.
+func TestKill_KeepsHistoryAndModules(t *testing.T) {
 	dir := t.TempDir()
 	last, blobs := uint64(0), map[string]bool{}
-	hear := func(line string) {
+	parse := func(line string) {
 		var digest string
 		if _, err := fmt.Sscanf(line, "event %d", &last); err == nil {
 			return
@@ -55,22 +55,22 @@ func TestKill_HistoryAndModulesAreThere(t *testing.T) {
 			if strings.HasPrefix(line, "error") {
 				t.Fatal(line)
 			}
-			hear(line)
+			parse(line)
 			left--
 			return left > 0
 		})
-		p.kill(hear)
+		p.kill(parse)
 		s, err := storage.Open(storage.Config{Dir: dir, Log: storagetest.SmallLogConfig()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		list, err := s.History().List(history.Query{Limit: 1 << 20})
 		if err != nil || uint64(len(list)) < last || int64(len(list)) != s.History().Stats().Records {
-			t.Errorf("%d records are there, %v; %d were acknowledged, %d are accounted for", len(list), err, last, s.History().Stats().Records)
+			t.Errorf("%d records, error %v; %d were acknowledged, accounts list %d", len(list), err, last, s.History().Stats().Records)
 		}
 		for i, r := range list {
 			if !bytes.Equal(r.Data, fmt.Appendf(nil, "event %d", i+1)) {
-				t.Fatalf("record %d says %q", i+1, r.Data)
+				t.Fatalf("record %d holds %q", i+1, r.Data)
 			}
 		}
 		for digest := range blobs {
@@ -87,12 +87,11 @@ func TestKill_HistoryAndModulesAreThere(t *testing.T) {
 	}
 }
 
-// Two servers on one directory.
-func TestOpen_RefusesADirectoryInUse(t *testing.T) {
+func TestOpen_RefusesDirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
 	storagetest.OpenStore(t, dir)
 	_, err := storage.Open(storagetest.Config(dir))
-	if err == nil || !strings.Contains(err.Error(), "stop it, or give each server a directory of its own") {
+	if err == nil || !strings.Contains(err.Error(), "stop that process, or give each server its own directory") {
 		t.Errorf("%v", err)
 	}
 	if _, err := doctor.Run(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "has locked") {

@@ -15,13 +15,13 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
-// What a later release wrote is refused and left alone, and nobody is told to move
-// it aside: nothing is wrong with it.
-func TestNewer_IsRefusedWithTheRightRemedy(t *testing.T) {
+// Data of a later release is refused and left unchanged. The remedy must not be to move it
+// aside, since it is not damaged.
+func TestOpen_RefusesLaterFormat(t *testing.T) {
 	for name, write := range map[string]func(l datadir.Layout) error{
-		"an entry":         func(l datadir.Layout) error { return storagetest.MarkAsNewer(l, 2) },
-		"the log's state":  func(l datadir.Layout) error { return storagetest.MarkAsNewer(l, 0) },
-		"the engine's own": newerManifest,
+		"entry":     func(l datadir.Layout) error { return storagetest.MarkAsNewer(l, 2) },
+		"log state": func(l datadir.Layout) error { return storagetest.MarkAsNewer(l, 0) },
+		"manifest":  newerManifest,
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -51,7 +51,7 @@ func TestNewer_IsRefusedWithTheRightRemedy(t *testing.T) {
 	}
 }
 
-// newerManifest raises the version in the header of Badger's list of tables.
+// newerManifest raises the version in the header of Badger's manifest.
 func newerManifest(l datadir.Layout) error {
 	path := filepath.Join(l.Log(), "MANIFEST")
 	b, err := os.ReadFile(path)

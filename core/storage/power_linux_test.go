@@ -10,8 +10,8 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/storagetest/lossy"
 )
 
-// powerCut ends the power of a disk, whoever writes dies, and what is on the disk is
-// copied to the folder that it gives.
+// powerCut turns the power of the disk off, kills the writer, and returns a copy of what is
+// on the disk.
 func powerCut(t *testing.T, l *lossy.Disk, writer *process) string {
 	t.Helper()
 	l.PowerOff()
@@ -21,16 +21,15 @@ func powerCut(t *testing.T, l *lossy.Disk, writer *process) string {
 	return dir
 }
 
-// The power goes while entries are written. Those that were acknowledged are
-// there afterwards, whatever was not synced.
-func TestPowerLoss_EveryAcknowledgedEntryIsThere(t *testing.T) {
+// Power fails while entries are written. Acknowledged entries must exist afterwards.
+func TestPowerLoss_KeepsAcknowledgedEntries(t *testing.T) {
 	for range storagetest.Soak(2) {
 		l := lossy.Mount(t, "")
 		var a acked
 		p := spawn(t, "append", l.At)
 		left := 80
 		p.read(func(line string) bool {
-			if !a.hear(line) {
+			if !a.parse(line) {
 				t.Fatal(line)
 			}
 			left--
@@ -39,37 +38,37 @@ func TestPowerLoss_EveryAcknowledgedEntryIsThere(t *testing.T) {
 		dir := powerCut(t, l, p)
 		a.check(t, dir)
 		if l.Written() == 0 {
-			t.Error("nothing went through the file system")
+			t.Error("nothing was written to the test file system")
 		}
 	}
 }
 
-// The rig does lose what nobody synced.
-func TestPowerLoss_LosesWhatWasNotSynced(t *testing.T) {
+// The test file system must actually lose data that was not synced.
+func TestPowerLoss_LosesUnsyncedData(t *testing.T) {
 	l := lossy.Mount(t, "")
 	p := spawn(t, "scribble", l.At)
 	p.read(func(line string) bool { return line != "done" })
 	seen, err := os.ReadFile(filepath.Join(l.At, "scribble"))
 	if err != nil || string(seen) != "unsynced" {
-		t.Errorf("before the power cut: %q, %v", seen, err)
+		t.Errorf("before the power failure: %q, %v", seen, err)
 	}
 	dir := powerCut(t, l, p)
 	if left, err := os.ReadFile(filepath.Join(dir, "scribble")); err != nil || strings.Contains(string(left), "unsynced") {
-		t.Errorf("after it: %q, %v", left, err)
+		t.Errorf("after the power failure: %q, %v", left, err)
 	}
 }
 
-// A sync that fails ends all writing: the next one that succeeds would vouch
-// for what the disk never got.
-func TestFailingSync_EndsWriting(t *testing.T) {
+// After a failed sync all writes are refused: the next successful sync would vouch for data
+// that never reached the disk.
+func TestFailedSync_RefusesLaterWrites(t *testing.T) {
 	l := lossy.Mount(t, "")
 	var a acked
-	var said strings.Builder
+	var out strings.Builder
 	p := spawn(t, "append", l.At)
 	left := 40
 	p.read(func(line string) bool {
-		if !a.hear(line) {
-			said.WriteString(line + "\n")
+		if !a.parse(line) {
+			out.WriteString(line + "\n")
 		}
 		if left--; left == 0 {
 			l.PowerOff()
@@ -77,8 +76,8 @@ func TestFailingSync_EndsWriting(t *testing.T) {
 		return !strings.HasPrefix(line, "error")
 	})
 	dir := powerCut(t, l, p)
-	if text := said.String(); !strings.Contains(text, "fault ") || !strings.Contains(text, "refused false; again: true") {
-		t.Errorf("the child said %s", text)
+	if text := out.String(); !strings.Contains(text, "fault ") || !strings.Contains(text, "refused false; again: true") {
+		t.Errorf("child printed %s", text)
 	}
 	a.check(t, dir)
 }

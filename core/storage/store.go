@@ -17,23 +17,22 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/snapshot"
 )
 
-// Config says how a data directory is opened. The zero value of all but Dir
-// means the defaults.
+// Config configures Open. The zero value of every field but Dir selects its default.
 type Config struct {
-	Dir       string // of the server; made when it is missing
+	Dir       string // data directory of the server; created if it is missing
 	Log       raftlog.Config
 	Snapshots snapshot.Config
 	History   history.Config
 
-	// OnSweep is told how long each batch took of what is no longer needed and was
-	// deleted: entries behind a snapshot, and history that is too old or too large. It
-	// must not wait: whoever appends to the history waits for it.
-	OnSweep func(took time.Duration) // default: nobody is told
+	// OnSweep receives the duration of each batch of deletions in the background: entries
+	// behind a snapshot, and history beyond its age or size. It must not block, because
+	// appends to the history wait for it.
+	OnSweep func(took time.Duration) // default: none
 
-	Logger *slog.Logger // for all parts that have none; default: none
+	Logger *slog.Logger // for parts without their own; default: none
 }
 
-// Store is a data directory that this process alone uses.
+// A Store is a data directory that this process uses exclusively.
 type Store struct {
 	layout    datadir.Layout
 	lock      *datadir.Lock
@@ -44,12 +43,11 @@ type Store struct {
 	history   *history.Store
 }
 
-// Open locks a data directory and opens all of it. It is ErrLocked while
-// another process has it, and a *DamageError when something in it is not as it
-// was written.
+// Open locks a data directory and opens all parts of it. It returns ErrLocked if another
+// process uses the directory, and a *DamageError if any part is damaged.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Dir == "" {
-		return nil, errors.New("storage: no data directory is given")
+		return nil, errors.New("storage: data directory is required")
 	}
 	if cfg.Log.Logger == nil {
 		cfg.Log.Logger = cfg.Logger
@@ -77,6 +75,8 @@ func (s *Store) open(cfg Config) (err error) {
 	if s.snapshots, err = snapshot.Open(s.layout, cfg.Snapshots); err != nil {
 		return err
 	}
+	// The log may start after entry 1 only if a usable snapshot covers the entries before
+	// it. Raft does not check this.
 	list, err := snapshot.List(s.layout, true)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.layout.Snapshots(), err)
@@ -93,22 +93,22 @@ func (s *Store) open(cfg Config) (err error) {
 	return err
 }
 
-// Layout tells where everything lies.
+// Layout returns the paths of the directory.
 func (s *Store) Layout() datadir.Layout { return s.layout }
 
-// Log is the Raft log and the votes.
+// Log returns the Raft log and stable store.
 func (s *Store) Log() *raftlog.Log { return s.log }
 
-// Snapshots are Raft's snapshots.
+// Snapshots returns the Raft snapshots.
 func (s *Store) Snapshots() *snapshot.Store { return s.snapshots }
 
-// Blobs are the policy modules.
+// Blobs returns the policy modules.
 func (s *Store) Blobs() *blob.Store { return s.blobs }
 
-// History is what was decided.
+// History returns the history of decisions.
 func (s *Store) History() *history.Store { return s.history }
 
-// Sizes is how many bytes each part takes on the disk.
+// Sizes returns the disk space of each part in bytes.
 func (s *Store) Sizes() map[string]int64 {
 	return map[string]int64{
 		"log":       disk.Usage(s.layout.Log()),
@@ -117,12 +117,13 @@ func (s *Store) Sizes() map[string]int64 {
 	}
 }
 
-// CheckSpace is an ErrNoSpace while the disk has too little room for entries.
+// CheckSpace returns ErrNoSpace if the disk has too little free space for entries.
 func (s *Store) CheckSpace() error { return s.log.CheckSpace() }
 
-// Close brings everything to the disk and lets go of the directory. Twice is
-// once.
+// Close syncs and closes all parts and releases the lock. It may be called again.
 func (s *Store) Close() error {
+	// Parts that Open did not reach are nil. The lock is released last, so that no other
+	// process opens files that are still being closed.
 	var errs []error
 	if s.history != nil {
 		s.history.Close()

@@ -68,7 +68,7 @@ func TestDoctor_DamageIsExit1WithARemedy(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, code := doctorOf(t, dir)
-	if code != cmdutil.ExitError || !strings.Contains(out, "damage: side file of the raft log: it is missing") || !strings.Contains(out, "remedy: ") {
+	if code != cmdutil.ExitError || !strings.Contains(out, "damage: rollback guard: missing") || !strings.Contains(out, "remedy: ") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	out, _, code = doctorOf(t, dir, "-o", "json")

@@ -18,37 +18,37 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/kvstore"
 )
 
-// Limits of blobs.
+// Limits of chunks and blobs, in bytes.
 const (
-	MaxChunkBytes = 256 << 10 // of one chunk, at most
-	MaxBytes      = 8 << 20   // of one blob, at most
+	MaxChunkBytes = 256 << 10 // of one chunk
+	MaxBytes      = 8 << 20   // of one blob
 )
 
 const digestScheme = "sha256:"
 
-// Digest names a blob: sha256: and the sum in hexadecimal.
+// Digest returns the name of a blob: sha256: and the hash in hexadecimal.
 func Digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return digestScheme + hex.EncodeToString(sum[:])
 }
 
-// Blobs keeps policy modules by the digest of their bytes. They come in chunks,
-// in any order and as often as it takes, and count once Finish has found them
-// whole. What PutChunk, Finish and Delete have returned for is on the disk.
+// A Store keeps policy modules by the digest of their bytes. A blob arrives in chunks, in
+// any order and with repetitions, and exists once Finish has verified it. Whatever
+// PutChunk, Finish and Delete have returned for is on the disk.
 type Store struct{ kv *kvstore.Store }
 
-// New returns the blobs in a key-value store.
+// New returns the blobs of a key-value store.
 func New(s *kvstore.Store) *Store { return &Store{s} }
 
-// Blob is one of List.
+// An Info describes a blob, finished or not.
 type Info struct {
 	Digest   string
-	Size     int64 // so far, when it is not finished
+	Size     int64 // bytes received so far if it is not finished
 	Finished bool
 }
 
-// PutChunk keeps the bytes at offset of a blob. Doing it twice is once; a blob
-// that is finished stays as it is.
+// PutChunk stores the bytes at an offset of a blob. Repeating a call changes nothing, nor
+// does any call for a finished blob.
 func (b *Store) PutChunk(digest string, offset int64, data []byte) error {
 	sum, err := parseDigest(digest)
 	if err != nil {
@@ -56,13 +56,15 @@ func (b *Store) PutChunk(digest string, offset int64, data []byte) error {
 	}
 	switch {
 	case len(data) == 0 || len(data) > MaxChunkBytes:
-		return fmt.Errorf("blob %s: a chunk of %d bytes: want 1 to %d", digest, len(data), MaxChunkBytes)
+		return fmt.Errorf("blob %s: chunk has %d bytes: must be between 1 and %d", digest, len(data), MaxChunkBytes)
 	case offset < 0 || offset > MaxBytes-int64(len(data)):
-		return fmt.Errorf("blob %s: a chunk at %d with %d bytes: a blob has at most %d", digest, offset, len(data), MaxBytes)
+		return fmt.Errorf("blob %s: chunk at offset %d with %d bytes exceeds the maximum of %d", digest, offset, len(data), MaxBytes)
 	}
 	b.kv.Mu.Lock()
 	defer b.kv.Mu.Unlock()
 	key, value := chunkKey(sum, offset), badgerdb.Seal(data)
+	// Replaying the Raft log repeats every chunk: a read is much cheaper than another
+	// synced write.
 	var there bool
 	err = badgerdb.View(b.kv.DB, func(txn *badger.Txn) error {
 		finished, err := badgerdb.Get(txn, blobKey(sum))
@@ -79,15 +81,16 @@ func (b *Store) PutChunk(digest string, offset int64, data []byte) error {
 	return b.kv.Update(true, func(txn *badger.Txn) error { return txn.Set(key, value) })
 }
 
-// Finish declares a blob complete. It is ErrIncomplete while chunks are missing
-// and ErrDigest when the bytes are others; both may be mended by PutChunk.
+// Finish verifies and completes a blob. It returns ErrIncomplete if chunks are missing, and
+// ErrDigestMismatch if the bytes do not match the digest. Both can be corrected with
+// PutChunk.
 func (b *Store) Finish(digest string, size int64) error {
 	sum, err := parseDigest(digest)
 	if err != nil {
 		return err
 	}
 	if size < 1 || size > MaxBytes {
-		return fmt.Errorf("blob %s: %d bytes: a blob has 1 to %d", digest, size, MaxBytes)
+		return fmt.Errorf("blob %s: size is %d bytes: must be between 1 and %d", digest, size, MaxBytes)
 	}
 	b.kv.Mu.Lock()
 	defer b.kv.Mu.Unlock()
@@ -98,7 +101,7 @@ func (b *Store) Finish(digest string, size int64) error {
 		case err != nil:
 			return err
 		case ok && known != size:
-			return fmt.Errorf("blob %s: it has %d bytes, not %d", digest, known, size)
+			return fmt.Errorf("blob %s: size is %d bytes, not %d", digest, known, size)
 		case ok:
 			done = true
 			return nil
@@ -110,6 +113,7 @@ func (b *Store) Finish(digest string, size int64) error {
 		if !bytes.Equal(h.Sum(nil), sum[:]) {
 			return fmt.Errorf("%w: %s", ErrDigestMismatch, digest)
 		}
+		// Chunks at other offsets can remain from a client with another chunk size.
 		var err error
 		stale, err = otherChunks(txn, sum, size)
 		return err
@@ -127,7 +131,8 @@ func (b *Store) Finish(digest string, size int64) error {
 	})
 }
 
-// Get reads a finished blob and checks it; ErrNotFound when there is none.
+// Get returns the content of a finished blob after verifying its digest. It returns
+// ErrNotFound if there is none, and a *datadir.DamageError if the content is damaged.
 func (b *Store) Get(digest string) (data []byte, err error) {
 	sum, err := parseDigest(digest)
 	if err != nil {
@@ -160,11 +165,11 @@ func (b *Store) Get(digest string) (data []byte, err error) {
 func (b *Store) damage(digest string, err error) error {
 	return &datadir.DamageError{
 		Part: "policy module", Path: b.kv.Layout.Store(), Problem: digest + " is damaged", Err: err,
-		Remedy: "delete it and load the policy again, or take it from another server; where more is damaged: " + datadir.RemedyStore,
+		Remedy: "delete it and load the policy again, or copy it from another server; if more is damaged: " + datadir.RemedyStore,
 	}
 }
 
-// Has is whether there is a finished blob.
+// Has reports whether a finished blob exists.
 func (b *Store) Has(digest string) (bool, error) {
 	_, err := b.Size(digest)
 	if errors.Is(err, ErrNotFound) {
@@ -173,7 +178,7 @@ func (b *Store) Has(digest string) (bool, error) {
 	return err == nil, err
 }
 
-// Size is how many bytes a finished blob has; ErrNotFound when there is none.
+// Size returns the size of a finished blob in bytes, or ErrNotFound.
 func (b *Store) Size(digest string) (size int64, err error) {
 	sum, err := parseDigest(digest)
 	if err != nil {
@@ -192,7 +197,7 @@ func (b *Store) Size(digest string) (size int64, err error) {
 	return size, err
 }
 
-// Delete forgets a blob, finished or not. One that is not there is deleted.
+// Delete removes a blob, finished or not. It returns nil if the blob does not exist.
 func (b *Store) Delete(digest string) error {
 	sum, err := parseDigest(digest)
 	if err != nil {
@@ -211,7 +216,7 @@ func (b *Store) Delete(digest string) error {
 	if err != nil {
 		return err
 	}
-	for len(keys) > 0 { // a tiling by small chunks has many
+	for len(keys) > 0 { // small chunks can exceed the size of one transaction
 		part := keys[:min(len(keys), 4096)]
 		err := b.kv.Update(true, func(txn *badger.Txn) error {
 			for _, key := range part {
@@ -229,7 +234,7 @@ func (b *Store) Delete(digest string) error {
 	return nil
 }
 
-// List is every blob by digest, with those that wait for chunks.
+// List returns all blobs by digest, including unfinished ones.
 func (b *Store) List() (list []Info, err error) {
 	err = badgerdb.View(b.kv.DB, func(txn *badger.Txn) error {
 		list, err = listBlobs(txn)
@@ -238,6 +243,8 @@ func (b *Store) List() (list []Info, err error) {
 	return list, err
 }
 
+// listBlobs merges finished blobs with the chunks of unfinished ones. Keys are ordered by
+// digest in both ranges.
 func listBlobs(txn *badger.Txn) ([]Info, error) {
 	var list []Info
 	add := func(key []byte) *Info {
@@ -278,7 +285,7 @@ func parseDigest(digest string) (sum [sha256.Size]byte, err error) {
 	text, ok := strings.CutPrefix(digest, digestScheme)
 	b, err := hex.DecodeString(text)
 	if !ok || err != nil || len(b) != len(sum) || strings.ToLower(text) != text {
-		return sum, fmt.Errorf("%q is no digest: want sha256: and 64 digits in lower case", digest)
+		return sum, fmt.Errorf("invalid digest %q: must be sha256: and 64 lower-case hexadecimal digits", digest)
 	}
 	return [sha256.Size]byte(b), nil
 }
@@ -289,20 +296,20 @@ func chunkKey(sum [sha256.Size]byte, offset int64) []byte {
 	return binary.BigEndian.AppendUint32(append([]byte{kvstore.ChunkPrefix}, sum[:]...), uint32(offset))
 }
 
-// blobSize is the size of a finished blob.
+// blobSize returns the size of a finished blob, and whether it exists.
 func blobSize(txn *badger.Txn, sum [sha256.Size]byte) (size int64, ok bool, err error) {
 	b, err := badgerdb.Get(txn, blobKey(sum))
 	if err != nil || b == nil {
 		return 0, false, err
 	}
 	if b, err = badgerdb.Unseal(b); err != nil || len(b) != 8 {
-		return 0, false, fmt.Errorf("its description: %w", badgerdb.ErrChecksum)
+		return 0, false, fmt.Errorf("description: %w", badgerdb.ErrChecksum)
 	}
 	return int64(binary.BigEndian.Uint64(b)), true, nil
 }
 
-// eachChunk gives the chunks of a blob in order: each begins where the one
-// before it ended. Chunks of another tiling are passed over.
+// eachChunk calls f with the chunks of a blob in order. Each chunk starts where the
+// previous one ended, so chunks at other offsets are skipped.
 func eachChunk(txn *badger.Txn, sum [sha256.Size]byte, size int64, f func([]byte)) error {
 	for at := int64(0); at < size; {
 		b, err := badgerdb.Get(txn, chunkKey(sum, at))
@@ -310,14 +317,14 @@ func eachChunk(txn *badger.Txn, sum [sha256.Size]byte, size int64, f func([]byte
 			return err
 		}
 		if b == nil {
-			return fmt.Errorf("%w: the chunk at %d is missing", ErrIncomplete, at)
+			return fmt.Errorf("%w: chunk at offset %d is missing", ErrIncomplete, at)
 		}
 		if b, err = badgerdb.Unseal(b); err != nil || len(b) == 0 {
-			return fmt.Errorf("the chunk at %d: %w", at, badgerdb.ErrChecksum)
+			return fmt.Errorf("chunk at offset %d: %w", at, badgerdb.ErrChecksum)
 		}
 		f(b)
 		if at += int64(len(b)); at > size {
-			return fmt.Errorf("%w: there are %d bytes and more, want %d", ErrDigestMismatch, at, size)
+			return fmt.Errorf("%w: at least %d bytes, want %d", ErrDigestMismatch, at, size)
 		}
 	}
 	return nil
@@ -325,7 +332,7 @@ func eachChunk(txn *badger.Txn, sum [sha256.Size]byte, size int64, f func([]byte
 
 func hashing(h hash.Hash) func([]byte) { return func(b []byte) { _, _ = h.Write(b) } }
 
-// otherChunks are the keys of chunks that are no part of the blob.
+// otherChunks returns the keys of stored chunks that are not part of the blob.
 func otherChunks(txn *badger.Txn, sum [sha256.Size]byte, size int64) (keys [][]byte, err error) {
 	at, used := int64(0), map[uint32]bool{}
 	err = eachChunk(txn, sum, size, func(b []byte) {

@@ -9,13 +9,13 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
-func TestBlobs_ChunksInAnyOrderMakeABlob(t *testing.T) {
+func TestStore_AssemblesChunksInAnyOrder(t *testing.T) {
 	b := storagetest.OpenStore(t, t.TempDir()).Blobs()
 	for i, size := range []int{1, 1000, blob.MaxChunkBytes, blob.MaxChunkBytes + 1, blob.MaxBytes} {
 		data := storagetest.RandomBytes(size, uint64(i))
 		digest := storagetest.UploadBlob(t, b, data, blob.MaxChunkBytes)
 		if has, err := b.Has(digest); has || err != nil {
-			t.Errorf("it is there before it is finished: %v", err)
+			t.Errorf("blob exists before it is finished: %v", err)
 		}
 		for range 2 {
 			if err := b.Finish(digest, int64(size)); err != nil {
@@ -36,7 +36,7 @@ func TestBlobs_ChunksInAnyOrderMakeABlob(t *testing.T) {
 	}
 }
 
-func TestBlobs_CountOnlyWhenWhole(t *testing.T) {
+func TestStore_FinishVerifiesContent(t *testing.T) {
 	b := storagetest.OpenStore(t, t.TempDir()).Blobs()
 	data := storagetest.RandomBytes(3000, 1)
 	digest := blob.Digest(data)
@@ -49,25 +49,25 @@ func TestBlobs_CountOnlyWhenWhole(t *testing.T) {
 	put(0, data[:1000])
 	put(2000, data[2000:])
 	if err := b.Finish(digest, 3000); !errors.Is(err, blob.ErrIncomplete) {
-		t.Errorf("a chunk is missing: %v", err)
+		t.Errorf("missing chunk: %v", err)
 	}
 	put(1000, data[:1000])
 	if err := b.Finish(digest, 3000); !errors.Is(err, blob.ErrDigestMismatch) {
-		t.Errorf("a chunk is wrong: %v", err)
+		t.Errorf("wrong chunk: %v", err)
 	}
 	if list, err := b.List(); err != nil || len(list) != 1 || list[0].Finished || list[0].Size != 3000 {
 		t.Errorf("unfinished: %+v, %v", list, err)
 	}
 	put(1000, data[1000:2000])
-	put(500, data[500:700]) // of somebody who cuts differently
+	put(500, data[500:700]) // from a client with another chunk size
 	if err := b.Finish(digest, 2000); !errors.Is(err, blob.ErrDigestMismatch) {
-		t.Errorf("shorter than it is: %v", err)
+		t.Errorf("size too small: %v", err)
 	}
 	if err := b.Finish(digest, 3000); err != nil {
 		t.Error(err)
 	}
 	if err := b.Finish(digest, 2999); err == nil {
-		t.Error("it has another size the second time")
+		t.Error("Finish accepted another size")
 	}
 	if list, err := b.List(); err != nil || len(list) != 1 || !list[0].Finished || list[0].Size != 3000 {
 		t.Errorf("finished: %+v, %v", list, err)
@@ -78,14 +78,14 @@ func TestBlobs_CountOnlyWhenWhole(t *testing.T) {
 		}
 	}
 	if _, err := b.Get(digest); !errors.Is(err, blob.ErrNotFound) {
-		t.Errorf("after it was deleted: %v", err)
+		t.Errorf("after Delete: %v", err)
 	}
 	if err := b.Finish(digest, 3000); !errors.Is(err, blob.ErrIncomplete) {
-		t.Errorf("its chunks are still there: %v", err)
+		t.Errorf("chunks remain after Delete: %v", err)
 	}
 }
 
-func TestBlobs_RefuseNonsense(t *testing.T) {
+func TestStore_RejectsInvalidArguments(t *testing.T) {
 	b := storagetest.OpenStore(t, t.TempDir()).Blobs()
 	good := blob.Digest([]byte("x"))
 	for _, err := range []error{
@@ -100,12 +100,12 @@ func TestBlobs_RefuseNonsense(t *testing.T) {
 		b.Delete("x"),
 	} {
 		if err == nil {
-			t.Error("nonsense was taken")
+			t.Error("invalid argument was accepted")
 		}
 	}
 }
 
-func TestBlobs_SurviveReopening(t *testing.T) {
+func TestStore_SurvivesReopening(t *testing.T) {
 	dir := t.TempDir()
 	data := storagetest.RandomBytes(700_000, 3)
 	s := storagetest.OpenStore(t, dir)

@@ -4,11 +4,11 @@ import (
 	"errors"
 )
 
-// ErrNotFound means that there is no such blob.
+// ErrNotFound means that the blob does not exist.
 var ErrNotFound = errors.New("not found")
 
 // ErrIncomplete means that chunks of a blob are missing.
-var ErrIncomplete = errors.New("the blob is incomplete")
+var ErrIncomplete = errors.New("blob is incomplete")
 
-// ErrDigest means that a blob's bytes are not those of its digest.
-var ErrDigestMismatch = errors.New("the blob does not have its digest")
+// ErrDigestMismatch means that the bytes of a blob do not match its digest.
+var ErrDigestMismatch = errors.New("blob does not match its digest")

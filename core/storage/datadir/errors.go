@@ -6,34 +6,36 @@ import (
 )
 
 // ErrLocked means that another process uses the data directory.
-var ErrLocked = errors.New("the data directory is in use")
+var ErrLocked = errors.New("data directory is in use")
 
-// ErrNoSpace means that a write was refused before it began, since the disk is
-// nearly full. It may be tried again once there is room.
-var ErrNoSpace = errors.New("too little space on the disk")
+// ErrNoSpace means that a write was refused before it started because the disk is nearly
+// full. Callers may retry once space is free.
+var ErrNoSpace = errors.New("not enough disk space")
 
-// ErrFailed means that an earlier write failed, so that nobody knows what is on
-// the disk: nothing more is written until the directory was opened again.
-var ErrFailed = errors.New("the storage takes no more writes since one failed; restart once the disk is well")
+// ErrFailed means that an earlier write failed, so the contents of the disk are uncertain.
+// No further writes are accepted until the directory is opened again.
+var ErrFailed = errors.New("storage rejects writes after a failed write; repair the disk and restart")
 
-// ErrNewer means that something was written by a later release, in a form that
-// this one does not know. Nothing is wrong with it.
-var ErrNewer = errors.New("a later release wrote it")
+// ErrNewer means that a later release wrote the data in a format that this release does not
+// support. The data itself is intact.
+var ErrNewer = errors.New("written by a later release")
 
 // ErrClosed means that the storage was closed.
-var ErrClosed = errors.New("the storage is closed")
+var ErrClosed = errors.New("storage is closed")
 
-// DamageError says which part of a data directory is not as it was written,
-// and the way back.
+// A DamageError reports a part of a data directory with contents that differ from what was
+// written, together with the remedy.
 type DamageError struct {
-	Part    string // what is damaged: raft log, snapshot, ...
-	Path    string // where it is
-	Problem string // what is wrong with it
-	Remedy  string // what to do
-	Err     error  // what the disk or the engine said; may be nil
+	Part    string // damaged part: raft log, snapshot, ...
+	Path    string // file or directory
+	Problem string // description of the damage
+	Remedy  string // next step for the operator
+	Err     error  // error of the disk or of Badger; may be nil
 }
 
 func (e *DamageError) Error() string {
+	// The order is fixed: part, path, problem, cause, remedy. Operators search for the part
+	// first.
 	what := e.Problem
 	if e.Err != nil {
 		what += ": " + e.Err.Error()
@@ -43,15 +45,16 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// The ways back. The id of a server goes with its directory, so that whoever
-// comes back without its votes comes back as somebody else.
+// Remedies, the last part of a DamageError. The server ID belongs to the directory: a
+// server that has lost its votes must rejoin under a new ID, because under the old one it
+// could vote twice in the same term.
 const (
-	RemedyRejoin = "do not start this server on it: it may have forgotten votes and entries that others rely on. " +
-		"Where other servers hold a quorum, move the whole data directory aside and start with an empty one: it comes back as a new server and gets everything from them. " +
-		"A lone server restores a saved snapshot into an empty directory"
-	RemedyGuard = "if `cede operator doctor` finds nothing else, truncate that file to no bytes: the log is then taken as it stands. Otherwise, and where others hold a quorum, " +
+	RemedyRejoin = "do not start this server on it: it may have lost votes and entries that other servers rely on. " +
+		"If other servers hold a quorum, move the whole data directory aside and start with an empty one: the server joins under a new ID and receives the state. " +
+		"If it is the only server, restore a saved snapshot into an empty directory"
+	RemedyGuard = "if `cede operator doctor` reports no other damage, truncate that file to zero bytes to accept the log as it is. Otherwise, if other servers hold a quorum, " +
 		"move the whole data directory aside and start with an empty one"
-	RemedyStore = "the modules and the history are not needed to elect or to replicate: move that folder aside and start; " +
-		"modules come back from other servers or by loading the policies again, the history begins anew"
+	RemedyStore = "modules and history are not needed to elect a leader or to replicate: move that directory aside and start; " +
+		"modules are fetched from other servers or by loading the policies again, the history starts empty"
 	RemedyNewer = "start the release that wrote it, or a later one"
 )

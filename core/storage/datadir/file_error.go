@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// fileError says which file is not as it should be.
+// A FileError reports which file of a part is damaged or unreadable.
 type FileError struct {
 	Path string
 	Err  error
@@ -17,7 +17,8 @@ func (p *FileError) Error() string { return fmt.Sprintf("%s: %v", filepath.Base(
 
 func (p *FileError) Unwrap() error { return p.Err }
 
-// plain is err without the path, which is told already.
+// WithoutPath returns err without its path if it is a *fs.PathError. Callers add the path
+// themselves.
 func WithoutPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err

@@ -2,7 +2,8 @@ package datadir
 
 import "path/filepath"
 
-// What lies where in a data directory.
+// Names of the files and directories in a data directory. They are part of the on-disk
+// format.
 const (
 	lockName      = "LOCK"
 	nodeIDName    = "node-id"
@@ -12,37 +13,39 @@ const (
 	tailName      = "tail"
 	snapshotsName = "snapshots"
 	storeName     = "store"
-	compiledName  = "compiled" // of plugins/wasm, for compiled modules
+	compiledName  = "compiled" // owned by plugins/wasm: compiled modules
 )
 
-// Layout gives the places in one data directory.
+// A Layout returns the paths inside one data directory.
 type Layout struct{ Dir string }
 
-// Lock is the file that the server locks.
+// Lock returns the path of the lock file.
 func (l Layout) Lock() string { return filepath.Join(l.Dir, lockName) }
 
-// NodeID is the file with the server's id. Others write it.
+// NodeID returns the path of the file that holds the server ID.
 func (l Layout) NodeID() string { return filepath.Join(l.Dir, nodeIDName) }
 
-// ClusterID is the file with the id of the cluster that the server belongs to.
+// ClusterID returns the path of the file that holds the ID of the server's cluster.
 func (l Layout) ClusterID() string { return filepath.Join(l.Dir, clusterIDName) }
 
-// Raft is the folder of all that Raft needs.
+// Raft returns the directory of everything that Raft needs.
 func (l Layout) Raft() string { return filepath.Join(l.Dir, raftName) }
 
-// Log is the Badger directory of the Raft log and the votes.
+// Log returns the Badger directory of the Raft log and the stable store.
 func (l Layout) Log() string { return filepath.Join(l.Raft(), logName) }
 
-// RollbackGuard is the side file that remembers how far the log was.
+// RollbackGuard returns the path of the file that records the progress of the log outside
+// Badger.
 func (l Layout) RollbackGuard() string { return filepath.Join(l.Raft(), tailName) }
 
-// Snapshots is the folder of snapshots.
+// Snapshots returns the directory of Raft snapshots.
 func (l Layout) Snapshots() string { return filepath.Join(l.Raft(), snapshotsName) }
 
-// Store is the Badger directory of policy modules and history.
+// Store returns the Badger directory of policy modules and history.
 func (l Layout) Store() string { return filepath.Join(l.Dir, storeName) }
 
-// Owns reports whether the server itself creates name in the top folder of a data directory.
+// Owns reports whether the server itself creates an entry called name at the top of a data
+// directory.
 func (l Layout) Owns(name string) bool {
 	switch name {
 	case lockName, nodeIDName, clusterIDName, raftName, storeName, compiledName:

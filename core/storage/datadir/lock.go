@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// dirLock is held on a data directory by the one process that may write to it.
-// The file stays; the lock on it ends with the process, however that ends.
+// A Lock admits one process to a data directory. The file remains after Release; the lock
+// on it ends with the process, even if the process is killed.
 type Lock struct{ file *os.File }
 
-// lockDir takes the lock and leaves the process's number for whoever asks.
+// AcquireLock locks the directory for writing and stores the process ID in the lock file.
+// It returns ErrLocked if another process holds the lock.
 func AcquireLock(l Layout) (*Lock, error) {
 	f, err := os.OpenFile(l.Lock(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -29,8 +30,9 @@ func AcquireLock(l Layout) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
-// borrowLock takes the lock without a trace, for who only reads. Where the file
-// is missing nobody holds it.
+// AcquireReadLock locks the directory without changing the lock file, for callers that only
+// read. It returns nil, nil if the file does not exist, since no process can hold the lock
+// then.
 func AcquireReadLock(l Layout) (*Lock, error) {
 	f, err := os.Open(l.Lock())
 	if errors.Is(err, os.ErrNotExist) {
@@ -50,19 +52,20 @@ func writeAt(f *os.File, text string) error {
 	return err
 }
 
-// inUse tells who holds the lock.
+// inUse returns the error for a lock that could not be acquired. If another process holds
+// it, the error contains its process ID.
 func inUse(l Layout, f *os.File, err error) error {
 	if !errors.Is(err, errHeld) {
-		return fmt.Errorf("locking %s: %w", l.Lock(), err)
+		return fmt.Errorf("lock %s: %w", l.Lock(), err)
 	}
 	by := "another process"
 	if text, err := io.ReadAll(io.LimitReader(f, 32)); err == nil && len(text) > 0 {
 		by = "process " + strings.TrimSpace(string(text))
 	}
-	return fmt.Errorf("%w: %s has locked %s; stop it, or give each server a directory of its own", ErrLocked, by, l.Dir)
+	return fmt.Errorf("%w: %s has locked %s; stop that process, or give each server its own directory", ErrLocked, by, l.Dir)
 }
 
-// Release lets go of the directory. A nil lock is none.
+// Release releases the lock. It does nothing on a nil lock.
 func (l *Lock) Release() error {
 	if l == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// explainAccess adds what to do where the system does not let this process at the
-// directory.
+// ExplainPermission adds the remedy to err if the system denies this process access to a
+// path in dir. Other errors are returned unchanged.
 func ExplainPermission(dir string, err error) error {
 	p, ok := errors.AsType[*fs.PathError](err)
 	if !ok || !strings.HasPrefix(p.Path, dir) {
@@ -18,9 +18,9 @@ func ExplainPermission(dir string, err error) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w; give %s and all that is in it to the user that the server runs as, which is number %d (chown -R)", err, dir, os.Geteuid())
+		return fmt.Errorf("%w; change the owner of %s and its contents to the server's user, ID %d (chown -R)", err, dir, os.Geteuid())
 	case errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("%w; a disk that the system has made read-only had an error: look at its log, check the disk, and mount it for writing", err)
+		return fmt.Errorf("%w; the system remounted the disk read-only after an error: check its log and the disk, then mount it writable", err)
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// readID reads the server's id; "" where there is none.
+// ReadServerID returns the stored server ID, or "" if the file does not exist.
 func ReadServerID(layout Layout) (string, error) {
 	b, err := os.ReadFile(layout.NodeID())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -19,12 +19,14 @@ func ReadServerID(layout Layout) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
+// ServerIDRemedy returns the remedy for a missing server ID. It lists the given members,
+// the candidates for the ID, or refers to the command that does.
 func ServerIDRemedy(members []raft.Server) string {
-	text := "write the id that the cluster knows this server by into that file"
+	text := "write this server's ID in the cluster into that file"
 	if len(members) == 0 {
-		return text + ": cede server members, on another server, lists ids"
+		return text + "; run `cede server members` on another server to list IDs"
 	}
-	text += "; the servers that its log names are"
+	text += "; the last known members are"
 	for i, m := range members {
 		if i > 0 {
 			text += ","

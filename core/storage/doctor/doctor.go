@@ -22,19 +22,19 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/snapshot"
 )
 
-// Doctor looks at the data directory of a server that is stopped: every entry,
-// every snapshot, every module, every record. It changes nothing there; what
-// must be opened to be read is copied to the folder for temporary files.
+// Run checks the data directory of a stopped server: every entry, snapshot, module and
+// record. It does not change the directory; databases are copied to a temporary directory
+// before they are opened.
 //
-// The error is that it could not look: ErrLocked while a server runs. What is
-// wrong with the directory is in the report.
+// Run returns an error only if the check itself is impossible, such as ErrLocked while a
+// server runs. Damage is in the report.
 func Run(ctx context.Context, dir string) (report *Report, err error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%s: it is no directory", dir)
+		return nil, fmt.Errorf("%s: not a directory", dir)
 	}
 	d := &examiner{layout: datadir.Layout{Dir: dir}, report: &Report{Dir: dir, Snapshots: []SnapshotReport{}, Blobs: []BlobReport{}, Findings: []Finding{}}}
 	lock, err := datadir.AcquireReadLock(d.layout)
@@ -57,15 +57,16 @@ func Run(ctx context.Context, dir string) (report *Report, err error) {
 	return d.report, nil
 }
 
+// examiner carries the report and the facts that later checks depend on.
 type examiner struct {
 	layout       datadir.Layout
 	report       *Report
-	first, floor uint64 // of the log, where it could be read
-	hasLog       bool   // there is a log
-	logReadable  bool   // it could be read
+	first, floor uint64 // bounds of the log, if it could be read
+	hasLog       bool   // a log exists
+	logReadable  bool   // the log could be read
 }
 
-// addDamage reports an error of ours as a finding.
+// addDamage adds a finding for err, with part and remedy if it is a *DamageError.
 func (d *examiner) addDamage(err error) {
 	f := Finding{Severity: Damage, Problem: err.Error()}
 	if e, ok := errors.AsType[*datadir.DamageError](err); ok {
@@ -77,7 +78,7 @@ func (d *examiner) addDamage(err error) {
 	d.report.add(f)
 }
 
-// checkLayout is about the files that lie there.
+// checkLayout reports entries that the storage does not own, and reads the server ID.
 func (d *examiner) checkLayout() error {
 	entries, err := os.ReadDir(d.layout.Dir)
 	if err != nil {
@@ -85,7 +86,7 @@ func (d *examiner) checkLayout() error {
 	}
 	for _, e := range entries {
 		if !d.layout.Owns(e.Name()) {
-			d.report.add(Finding{Severity: Info, Part: "layout", Where: filepath.Join(d.layout.Dir, e.Name()), Problem: "this is not the storage's"})
+			d.report.add(Finding{Severity: Info, Part: "layout", Where: filepath.Join(d.layout.Dir, e.Name()), Problem: "not created by the server"})
 		}
 	}
 	_, err = os.Stat(d.layout.Log())
@@ -94,17 +95,18 @@ func (d *examiner) checkLayout() error {
 	return err
 }
 
-// checkServerID is about the server's id, which a log makes no sense without.
+// checkServerID reports a missing server ID if there is a log, which cannot be used without
+// one.
 func (d *examiner) checkServerID() error {
 	if l := d.report.Log; d.report.NodeID == "" && d.hasLog && (l == nil || l.Last > 0) {
 		d.report.add(Finding{
-			Severity: Damage, Part: "server's id", Where: d.layout.NodeID(), Problem: "it is missing, and its log is there", Remedy: datadir.ServerIDRemedy(nil),
+			Severity: Damage, Part: "server ID", Where: d.layout.NodeID(), Problem: "missing, although its log exists", Remedy: datadir.ServerIDRemedy(nil),
 		})
 	}
 	return nil
 }
 
-// checkLog reads every entry.
+// checkLog reads every entry of the log.
 func (d *examiner) checkLog() error {
 	if !d.hasLog {
 		mark, _, err := raftlog.ReadGuard(d.layout.RollbackGuard())
@@ -113,9 +115,9 @@ func (d *examiner) checkLog() error {
 			_, _, err := raftlog.Prepare(d.layout)
 			return d.damageOrError(err)
 		case err == nil && mark.Seq > 0:
-			d.addDamage(raftlog.Damage(d.layout, fmt.Sprintf("it is missing, and once held entries up to %d", mark.Last), nil))
+			d.addDamage(raftlog.Damage(d.layout, fmt.Sprintf("missing, although it held entries up to %d", mark.Last), nil))
 		default:
-			d.report.add(Finding{Severity: Info, Part: "raft log", Where: d.layout.Log(), Problem: "there is none yet"})
+			d.report.add(Finding{Severity: Info, Part: "raft log", Where: d.layout.Log(), Problem: "does not exist yet"})
 		}
 		return nil
 	}
@@ -124,7 +126,7 @@ func (d *examiner) checkLog() error {
 		return d.damageOrError(err)
 	}
 	if vouched {
-		d.report.add(Finding{Severity: Warning, Part: "side file of the raft log", Where: d.layout.RollbackGuard(), Problem: "it is empty: the log will be taken as it stands"})
+		d.report.add(Finding{Severity: Warning, Part: "rollback guard", Where: d.layout.RollbackGuard(), Problem: "empty: the log will be accepted as it is"})
 	}
 	if !d.checkTables("raft log", d.layout.Log(), datadir.RemedyRejoin) {
 		return nil
@@ -132,16 +134,16 @@ func (d *examiner) checkLog() error {
 	err = badgerdb.WithCopy(d.layout.Log(), func(db *badger.DB) error {
 		v, err := raftlog.Verify(db, mark, vouched, -1)
 		if err != nil {
-			return raftlog.Damage(d.layout, "it cannot be read", err)
+			return raftlog.Damage(d.layout, "cannot be read", err)
 		}
 		if v.Newer != nil {
-			d.addDamage(raftlog.Damage(d.layout, "it cannot be read", v.Newer))
+			d.addDamage(raftlog.Damage(d.layout, "cannot be read", v.Newer))
 		}
 		for _, p := range v.Problems {
 			d.addDamage(raftlog.Damage(d.layout, p, nil))
 		}
 		if len(v.Orphans) > 0 && len(v.Problems) == 0 {
-			d.report.add(Finding{Severity: Info, Part: "raft log", Where: d.layout.Log(), Problem: fmt.Sprintf("%d deleted entries are still to leave the disk", len(v.Orphans))})
+			d.report.add(Finding{Severity: Info, Part: "raft log", Where: d.layout.Log(), Problem: fmt.Sprintf("%d deleted entries are not yet removed from the disk", len(v.Orphans))})
 		}
 		s := v.State
 		d.first, d.floor, d.logReadable = s.First, s.Floor, true
@@ -155,8 +157,8 @@ func (d *examiner) checkLog() error {
 	return d.damageOrError(err)
 }
 
-// checkTables reads every table whole, what was deleted and waits to leave it
-// included; false when one of them would keep the rest from being opened.
+// checkTables reads every table completely, including deleted data that is not yet
+// compacted. It returns false if a damaged index prevents opening the database.
 func (d *examiner) checkTables(part, dir, remedy string) bool {
 	for _, err := range badgerdb.CheckTables(dir, true) {
 		d.addDamage(badgerdb.OpenError(part, dir, remedy, err))
@@ -164,7 +166,8 @@ func (d *examiner) checkTables(part, dir, remedy string) bool {
 	return len(badgerdb.CheckTables(dir, false)) == 0
 }
 
-// damageOrError takes damage as a finding, and hands on what kept us from looking.
+// damageOrError adds err to the report if it is damage. Other errors, which prevent the
+// check, are returned.
 func (d *examiner) damageOrError(err error) error {
 	if _, ok := errors.AsType[*datadir.DamageError](err); ok {
 		d.addDamage(err)
@@ -173,7 +176,7 @@ func (d *examiner) damageOrError(err error) error {
 	return err
 }
 
-// checkSnapshots reads every byte of them.
+// checkSnapshots reads every byte of every snapshot.
 func (d *examiner) checkSnapshots() error {
 	list, err := snapshot.List(d.layout, true)
 	if err != nil {
@@ -181,9 +184,9 @@ func (d *examiner) checkSnapshots() error {
 	}
 	for _, s := range list {
 		if s.Unfinished || s.Remnant {
-			what := "it was left half-written; the next start deletes it"
+			what := "incomplete; the next start deletes it"
 			if s.Remnant {
-				what = "it was left half-deleted, when newer ones were there; the next start deletes it"
+				what = "partly deleted after newer snapshots were written; the next start deletes it"
 			}
 			d.report.add(Finding{Severity: Info, Part: "snapshot", Where: s.Path, Problem: what})
 			continue
@@ -197,7 +200,7 @@ func (d *examiner) checkSnapshots() error {
 		return nil
 	}
 	err = snapshot.CheckCoverage(d.layout, list, d.first, d.floor)
-	if e, ok := errors.AsType[*datadir.DamageError](err); ok && e.Err == nil { // else it was told already
+	if e, ok := errors.AsType[*datadir.DamageError](err); ok && e.Err == nil { // otherwise the loop above has reported it
 		d.addDamage(e)
 	}
 	return nil
@@ -206,14 +209,14 @@ func (d *examiner) checkSnapshots() error {
 // checkStore reads every module and every record.
 func (d *examiner) checkStore() error {
 	if _, err := os.Stat(d.layout.Store()); errors.Is(err, fs.ErrNotExist) {
-		d.report.add(Finding{Severity: Info, Part: "policy modules and history", Where: d.layout.Store(), Problem: "there are none yet"})
+		d.report.add(Finding{Severity: Info, Part: "policy modules and history", Where: d.layout.Store(), Problem: "do not exist yet"})
 		return nil
 	}
 	damage := func(what string, err error) error {
 		return &datadir.DamageError{Part: "policy modules and history", Path: d.layout.Store(), Problem: what, Remedy: datadir.RemedyStore, Err: err}
 	}
 	if badgerdb.ManifestMissing(d.layout.Store()) {
-		d.addDamage(damage("its MANIFEST is missing", nil))
+		d.addDamage(damage("MANIFEST is missing", nil))
 		return nil
 	}
 	if !d.checkTables("policy modules and history", d.layout.Store(), datadir.RemedyStore) {
@@ -222,10 +225,10 @@ func (d *examiner) checkStore() error {
 	err := badgerdb.WithCopy(d.layout.Store(), func(db *badger.DB) error {
 		s := &kvstore.Store{Layout: d.layout, DB: db, Logger: slog.New(slog.DiscardHandler)}
 		if err := d.checkBlobs(blob.New(s)); err != nil {
-			return damage("the modules cannot be listed", err)
+			return damage("cannot list modules", err)
 		}
 		if err := d.checkHistory(s); err != nil {
-			return damage("the history cannot be read", err)
+			return damage("cannot read history", err)
 		}
 		return nil
 	}, func(err error) error {
@@ -234,6 +237,7 @@ func (d *examiner) checkStore() error {
 	return d.damageOrError(err)
 }
 
+// checkBlobs reads every finished module and compares it with its digest.
 func (d *examiner) checkBlobs(b *blob.Store) error {
 	list, err := b.List()
 	if err != nil {
@@ -254,6 +258,8 @@ func (d *examiner) checkBlobs(b *blob.Store) error {
 	return nil
 }
 
+// checkHistory reads all records in pages and compares their number with the accounts of
+// the segments.
 func (d *examiner) checkHistory(s *kvstore.Store) error {
 	h, err := history.OpenReadOnly(s)
 	if err != nil {
@@ -286,7 +292,7 @@ func (d *examiner) checkHistory(s *kvstore.Store) error {
 	if count != stats.Records {
 		d.report.add(Finding{
 			Severity: Warning, Part: "history", Where: d.layout.Store(),
-			Problem: fmt.Sprintf("%d records are there, and %d by its accounts: some were lost, as a power cut may lose the last", count, stats.Records),
+			Problem: fmt.Sprintf("%d records found, %d expected by the accounts: some were lost, as a power failure may lose the most recent ones", count, stats.Records),
 		})
 	}
 	return nil

@@ -14,8 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/snapshot"
 )
 
-// Stopped is what the data directory of a server that is stopped holds, for
-// whoever only reads.
+// An Offline gives read access to the data directory of a stopped server.
 type Offline struct {
 	layout    datadir.Layout
 	db        *badger.DB
@@ -23,14 +22,13 @@ type Offline struct {
 	snapshots []snapshot.Info
 }
 
-// ReadStopped shows the directory of a server that is stopped to look, and
-// changes nothing there: what must be opened is copied to the folder for
-// temporary files. It is ErrLocked while a server runs, and a *DamageError where
-// the log, read whole, is not as it was written.
+// Inspect calls look with read access to the directory of a stopped server, and changes
+// nothing there: the log is copied to a temporary directory. It returns ErrLocked while a
+// server runs, and a *DamageError if any entry of the log is damaged.
 func Inspect(dir string, look func(*Offline) error) (err error) {
 	layout := datadir.Layout{Dir: dir}
 	if _, err := os.Stat(layout.Log()); err != nil {
-		return fmt.Errorf("there is no log: %w", err)
+		return fmt.Errorf("no log: %w", err)
 	}
 	lock, err := datadir.AcquireReadLock(layout)
 	if err != nil {
@@ -60,24 +58,25 @@ func Inspect(dir string, look func(*Offline) error) (err error) {
 	})
 }
 
-// Range is the first and the last entry of the log, and up to where it is known
-// that entries are committed; 0: none.
+// Range returns the first and the last index of the log, and an index up to which entries
+// are known to be committed. All are 0 if the log is empty.
 func (s *Offline) Range() (first, last, commit uint64) {
 	return s.state.First, s.state.Last, s.state.Commit
 }
 
-// Entry reads the entry at index.
+// Entry reads the entry at index. It returns raft.ErrLogNotFound if the log does not
+// contain it.
 func (s *Offline) Entry(index uint64, into *raft.Log) error {
 	if !s.state.Contains(index) {
 		return raft.ErrLogNotFound
 	}
 	if err := raftlog.ReadEntry(s.db, index, into); err != nil {
-		return raftlog.Damage(s.layout, fmt.Sprintf("entry %d cannot be read", index), err)
+		return raftlog.Damage(s.layout, fmt.Sprintf("cannot read entry %d", index), err)
 	}
 	return nil
 }
 
-// Snapshots are those that can be used, newest first.
+// Snapshots returns the usable snapshots, newest first.
 func (s *Offline) Snapshots() (usable []snapshot.Info) {
 	for _, snap := range s.snapshots {
 		if !snap.Unfinished && snap.Problem == nil {

@@ -2,19 +2,19 @@ package doctor
 
 import "time"
 
-// Severity says how bad a finding is.
+// A Severity is the weight of a finding.
 type Severity string
 
-// The severities.
+// Severities, ascending.
 const (
 	Info    Severity = "info"    // worth knowing
-	Warning Severity = "warning" // a server starts, and something is not as it should be
-	Damage  Severity = "damage"  // something that was written is not there, or is not what it was
+	Warning Severity = "warning" // a server starts, but something is not as expected
+	Damage  Severity = "damage"  // written data is missing or changed
 )
 
 func (s Severity) String() string { return string(s) }
 
-// Finding is one thing that Doctor noticed.
+// A Finding is one observation of Run.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Part     string   `json:"part"`
@@ -23,7 +23,7 @@ type Finding struct {
 	Remedy   string   `json:"remedy,omitempty"`
 }
 
-// Report is what Doctor found in a data directory.
+// A Report is the result of Run for one data directory.
 type Report struct {
 	Dir       string           `json:"dir"`
 	NodeID    string           `json:"nodeId,omitempty"`
@@ -34,18 +34,18 @@ type Report struct {
 	Findings  []Finding        `json:"findings"`
 }
 
-// LogReport describes a Raft log.
+// A LogReport describes a Raft log.
 type LogReport struct {
 	First   uint64 `json:"first"`
 	Last    uint64 `json:"last"`
 	Term    uint64 `json:"term"`   // of the last entry
-	Commit  uint64 `json:"commit"` // at least so much is committed
+	Commit  uint64 `json:"commit"` // lower bound of the committed entries
 	Writes  uint64 `json:"writes"`
-	Checked uint64 `json:"checked"` // entries that were read and are whole
+	Checked uint64 `json:"checked"` // entries that were read and are intact
 	Bytes   int64  `json:"bytes"`   // on the disk
 }
 
-// SnapshotReport describes a snapshot.
+// A SnapshotReport describes a snapshot.
 type SnapshotReport struct {
 	ID     string `json:"id"`
 	Index  uint64 `json:"index"`
@@ -54,25 +54,25 @@ type SnapshotReport struct {
 	Usable bool   `json:"usable"`
 }
 
-// BlobReport describes a policy module.
+// A BlobReport describes a policy module.
 type BlobReport struct {
 	Digest   string `json:"digest"`
 	Bytes    int64  `json:"bytes"`
 	Finished bool   `json:"finished"`
-	Whole    bool   `json:"whole"` // its bytes are those of its digest
+	Whole    bool   `json:"whole"` // content matches the digest
 }
 
-// HistoryReport describes the history.
+// A HistoryReport describes the history.
 type HistoryReport struct {
 	Records int64      `json:"records"`
 	Bytes   int64      `json:"bytes"`
-	First   uint64     `json:"first"` // index
+	First   uint64     `json:"first"` // Raft index
 	Last    uint64     `json:"last"`
 	Oldest  *time.Time `json:"oldest,omitempty"`
 	Newest  *time.Time `json:"newest,omitempty"`
 }
 
-// Damaged is whether something is lost or wrong.
+// Damaged reports whether any finding is damage.
 func (r *Report) Damaged() bool {
 	for i := range r.Findings {
 		if r.Findings[i].Severity == Damage {

@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// HistoryConfig says how much of the past is kept. The zero value means the
-// defaults.
+// Config configures the history. The zero value selects the defaults.
 type Config struct {
-	// MaxAge is how old a record may become. It goes when all that were written
-	// within a sixteenth of that time of it are as old.
-	MaxAge time.Duration // default: 168h; negative: any
+	// MaxAge is the maximum age of a record. A segment is deleted as a whole, so a record
+	// may be older by a sixteenth of MaxAge.
+	MaxAge time.Duration // default: 168h; negative: unlimited
 
-	// MaxBytes is how much room records may take, keys included. Deleted ones
-	// leave the disk somewhat later.
-	MaxBytes int64 // default: 256 MiB; negative: any
+	// MaxBytes is the maximum size of all records in bytes, keys included. Deleted records
+	// leave the disk later.
+	MaxBytes int64 // default: 256 MiB; negative: unlimited
 
-	// SegmentBytes is how much is forgotten at once.
-	SegmentBytes int64 // default: 1 MiB, a sixteenth of MaxBytes at most
+	// SegmentBytes is the size of a segment, the unit of deletion.
+	SegmentBytes int64 // default: 1 MiB, at most a sixteenth of MaxBytes
 
-	// TrimEvery is how often ages are looked at. Size is looked at as it grows.
+	// TrimEvery is the interval between checks of the age. The size is checked as the
+	// history grows.
 	TrimEvery time.Duration // default: 1m
 
-	// Now tells the time that records are given.
+	// Now returns the timestamp of appended records.
 	Now func() time.Time // default: time.Now
 
-	OnSweep func(time.Duration) // see Config.Collected
+	OnSweep func(time.Duration) // see storage.Config; default: none
 }
 
-// DefaultHistoryConfig is the configuration that the zero value stands for.
+// DefaultConfig returns the configuration that the zero value stands for.
 func DefaultConfig() Config {
 	return Config{
 		MaxAge: 7 * 24 * time.Hour, MaxBytes: 256 << 20, SegmentBytes: 1 << 20, TrimEvery: time.Minute, Now: time.Now,
@@ -38,22 +38,22 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every value that makes no sense.
+// Validate returns an error that lists every invalid value.
 func (c Config) Validate() error {
 	var errs []error
 	if c.SegmentBytes < 0 {
-		errs = append(errs, fmt.Errorf("segment bytes %d is negative", c.SegmentBytes))
+		errs = append(errs, fmt.Errorf("segment bytes is %d: must not be negative", c.SegmentBytes))
 	}
 	if c.TrimEvery < 0 {
-		errs = append(errs, fmt.Errorf("trim every %v is negative", c.TrimEvery))
+		errs = append(errs, fmt.Errorf("trim interval is %v: must not be negative", c.TrimEvery))
 	}
 	if c.MaxBytes > 0 && c.MaxBytes < 64<<10 {
-		errs = append(errs, fmt.Errorf("max bytes %d is less than 64 KiB", c.MaxBytes))
+		errs = append(errs, fmt.Errorf("max bytes is %d: must be at least 64 KiB", c.MaxBytes))
 	}
 	return errors.Join(errs...)
 }
 
-// withDefaults is c with the defaults in place of zero values.
+// withDefaults returns c with defaults for zero values.
 func (c Config) withDefaults() Config {
 	d := DefaultConfig()
 	c.MaxAge = cmp.Or(c.MaxAge, d.MaxAge)

@@ -1,4 +1,4 @@
-// Package history owns the records of what a server decided: decisions and events in
+// Package history owns the records of a server's work: decisions and events in
 // the order of their Raft indexes, bounded by age and by size.
 //
 // Nothing is decided by the history, so it is not synced: a power failure may lose the

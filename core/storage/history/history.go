@@ -13,25 +13,23 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/kvstore"
 )
 
-// History keeps records (decisions, events) in the order of the Raft indexes
-// that they came from, and forgets the oldest when there are too many or they
-// are too old.
+// A Store keeps records (decisions, events) in the order of the Raft indexes that caused
+// them, and deletes the oldest if they exceed the limits of age or size.
 //
-// A record that Append has returned for survives the end of the process. At a
-// power cut the last moments may be lost, for nothing is synced: history tells
-// what was decided, and nothing is decided by it.
+// A record survives the end of the process once Append has returned. A power failure may
+// lose the most recent records, because nothing is synced: the history reports decisions,
+// and no decision depends on it.
 //
-// Space is accounted for in segments: neighbours of about SegmentBytes. To
-// forget is to drop the oldest segments and to move a watermark, in one small
-// write; records below the watermark do not exist, and leave the disk in the
-// background.
+// Space is accounted for in segments of adjacent records with about SegmentBytes each.
+// Trimming removes the oldest segments and moves a watermark in one small write. Records
+// below the watermark do not exist; they leave the disk in the background.
 type Store struct {
 	cfg Config
 	kv  *kvstore.Store
 
-	mu        sync.RWMutex // guards what follows; never held over a write
-	watermark Position     // records before it do not exist
-	swept     Position     // nothing lies before it
+	mu        sync.RWMutex // guards the fields below; never held during a write
+	watermark Position     // Invariant: records before it do not exist
+	swept     Position     // Invariant: no keys before it
 	segments  []segment    // oldest first
 	bytes     int64
 	records   int64
@@ -39,8 +37,7 @@ type Store struct {
 	chores background.Group
 }
 
-// Position is where a record stands: by its index, then by its number among
-// those of that index.
+// A Position orders records: by Raft index, then by sequence number within the index.
 type Position struct{ Index, Seq uint64 }
 
 func (p Position) compare(q Position) int {
@@ -49,6 +46,7 @@ func (p Position) compare(q Position) int {
 
 func (p Position) before(q Position) bool { return p.compare(q) < 0 }
 
+// next returns the position that follows p directly.
 func (p Position) next() Position {
 	if p.Seq++; p.Seq == 0 {
 		p.Index++
@@ -56,10 +54,10 @@ func (p Position) next() Position {
 	return p
 }
 
-// RecordBytes is how large a record's data may be.
+// MaxRecordBytes is the maximum size of the data of a record.
 const MaxRecordBytes = 512 << 10
 
-// New returns a store that only reads: it neither trims nor observes limits.
+// OpenReadOnly returns a store for reading. It runs no background work.
 func OpenReadOnly(s *kvstore.Store) (*Store, error) {
 	h := &Store{cfg: Config{}.withDefaults(), kv: s}
 	if err := h.load(); err != nil {
@@ -68,20 +66,22 @@ func OpenReadOnly(s *kvstore.Store) (*Store, error) {
 	return h, nil
 }
 
+// Open opens the history in a key-value store and starts trimming it. It returns a
+// *datadir.DamageError if the accounts cannot be read.
 func Open(s *kvstore.Store, cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("history: %w", err)
 	}
 	h := &Store{cfg: cfg.withDefaults(), kv: s}
 	if err := h.load(); err != nil {
-		return nil, s.Damage("the history cannot be read", err)
+		return nil, s.Damage("cannot read history", err)
 	}
 	h.chores.Start(h.trimInBackground)
 	h.chores.Wake()
 	return h, nil
 }
 
-// load reads the accounts.
+// load reads watermark and segments.
 func (h *Store) load() error {
 	return badgerdb.View(h.kv.DB, func(txn *badger.Txn) (err error) {
 		if h.watermark, h.swept, err = readMarks(txn); err != nil {
@@ -98,23 +98,23 @@ func (h *Store) load() error {
 	})
 }
 
-// Append keeps a record. Appending one again that is there, as replaying the
-// log does, changes nothing, and so does one that would be forgotten already.
+// Append stores a record. It changes nothing if the record exists, as when the Raft log is
+// replayed, or if the record is below the watermark.
 func (h *Store) Append(topic string, index, seq uint64, data []byte) error {
 	return h.AppendAll([]Record{{Topic: topic, Position: Position{index, seq}, Data: data}})
 }
 
-// AppendAll keeps records, in one transaction where they fit into one. Those
-// without a time get the present one.
+// AppendAll stores records, in one transaction if they fit. Records without a time get the
+// current one. It returns an error if a topic or the data is too long.
 func (h *Store) AppendAll(records []Record) error {
 	now := h.cfg.Now()
 	for i := range records {
 		r := &records[i]
 		switch {
 		case r.Topic == "" || len(r.Topic) > 255:
-			return fmt.Errorf("history: a topic of %d bytes: want 1 to 255", len(r.Topic))
+			return fmt.Errorf("history: topic has %d bytes: must be between 1 and 255", len(r.Topic))
 		case len(r.Data) > MaxRecordBytes:
-			return fmt.Errorf("history: a record of %d bytes: want at most %d", len(r.Data), MaxRecordBytes)
+			return fmt.Errorf("history: record has %d bytes: must be at most %d", len(r.Data), MaxRecordBytes)
 		}
 	}
 	h.kv.Mu.Lock()
@@ -131,7 +131,8 @@ func (h *Store) AppendAll(records []Record) error {
 	return nil
 }
 
-// append writes records, in halves when they are too many for one transaction.
+// append writes records, in halves if they exceed one transaction. Accounts change in the
+// same transaction as the records that they count.
 func (h *Store) append(records []Record, now int64) error {
 	if len(records) == 0 {
 		return nil
@@ -158,22 +159,22 @@ func (h *Store) append(records []Record, now int64) error {
 	return err
 }
 
-// Sync brings what was appended to the disk.
+// Sync syncs all appended records to the disk.
 func (h *Store) Sync() error {
 	h.kv.Mu.Lock()
 	defer h.kv.Mu.Unlock()
 	return h.kv.Sync()
 }
 
-// HistoryStats is what a history holds.
+// Stats describes the content of a history.
 type Stats struct {
 	Records int64
 	Bytes   int64
-	First   Position // nothing is kept before it
+	First   Position // nothing is stored before it
 	Last    Position
 }
 
-// Stats counts what is kept.
+// Stats returns the number, size and range of the stored records.
 func (h *Store) Stats() Stats {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -184,4 +185,5 @@ func (h *Store) Stats() Stats {
 	return s
 }
 
+// Close stops the background work. The key-value store remains open.
 func (h *Store) Close() { h.chores.Stop() }

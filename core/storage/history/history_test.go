@@ -16,10 +16,10 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
-// clockOf is a time that a test moves.
-type clockOf struct{ ns atomic.Int64 }
+// fakeClock is a time that a test sets.
+type fakeClock struct{ ns atomic.Int64 }
 
-func (c *clockOf) now() time.Time { return time.Unix(1_800_000_000, c.ns.Load()) }
+func (c *fakeClock) now() time.Time { return time.Unix(1_800_000_000, c.ns.Load()) }
 
 func withHistory(h history.Config) func(*storage.Config) {
 	return func(c *storage.Config) { c.History = h }
@@ -45,7 +45,7 @@ func listed(t testing.TB, h *history.Store, q history.Query) string {
 	return b.String()
 }
 
-func TestHistory_ForwardAndBackwardByTopic(t *testing.T) {
+func TestStore_ListsForwardAndBackwardByTopic(t *testing.T) {
 	dir := t.TempDir()
 	s := storagetest.OpenStore(t, dir)
 	h := s.History()
@@ -92,7 +92,7 @@ func TestHistory_ForwardAndBackwardByTopic(t *testing.T) {
 	}
 }
 
-func TestHistory_PagesContinue(t *testing.T) {
+func TestStore_ContinuesPages(t *testing.T) {
 	h := storagetest.OpenStore(t, t.TempDir()).History()
 	for i := range uint64(50) {
 		appendTo(t, h, string(rune('a'+i%3)), 1+i/4, i%4, fmt.Sprint(i))
@@ -118,7 +118,7 @@ func TestHistory_PagesContinue(t *testing.T) {
 	}
 }
 
-func TestHistory_StaysWithinItsSize(t *testing.T) {
+func TestStore_StaysWithinSize(t *testing.T) {
 	dir := t.TempDir()
 	const limit = 256 << 10
 	s := storagetest.OpenStore(t, dir, withHistory(history.Config{MaxBytes: limit}))
@@ -133,15 +133,15 @@ func TestHistory_StaysWithinItsSize(t *testing.T) {
 	})
 	st := h.Stats()
 	if st.Bytes < limit/2 || st.Last.Index != 2000 {
-		t.Errorf("it forgets too much: %+v", st)
+		t.Errorf("deleted too much: %+v", st)
 	}
 	list, err := h.List(history.Query{Limit: 10_000})
 	if err != nil || int64(len(list)) != st.Records || list[0].Position != st.First {
-		t.Errorf("%d records, %v; accounted for are %+v", len(list), err, st)
+		t.Errorf("%d records, error %v; accounts: %+v", len(list), err, st)
 	}
 	appendTo(t, h, "e", 1, 0, "long ago")
 	if got := h.Stats(); got != st {
-		t.Errorf("what was forgotten came back: %+v", got)
+		t.Errorf("deleted records came back: %+v", got)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -152,8 +152,8 @@ func TestHistory_StaysWithinItsSize(t *testing.T) {
 	}
 }
 
-func TestHistory_ForgetsWhatIsOld(t *testing.T) {
-	c := &clockOf{}
+func TestStore_DeletesOldRecords(t *testing.T) {
+	c := &fakeClock{}
 	dir := t.TempDir()
 	open := withHistory(history.Config{MaxAge: 16 * time.Hour, Now: c.now, TrimEvery: time.Millisecond})
 	s := storagetest.OpenStore(t, dir, open)
@@ -169,13 +169,13 @@ func TestHistory_ForgetsWhatIsOld(t *testing.T) {
 		first := h.Stats().First.Index
 		return first >= 13 && first <= 17
 	})
-	within(t, func() bool { // it may still be trimming between the two looks
+	within(t, func() bool { // trimming may continue between the two reads
 		list, err := h.List(history.Query{})
 		return err == nil && list[0].Position == h.Stats().First && list[len(list)-1].Index == 48
 	})
 }
 
-// within waits for background work.
+// within waits up to ten seconds for background work.
 func within(t testing.TB, done func() bool) {
 	t.Helper()
 	for range 2000 {
@@ -184,11 +184,12 @@ func within(t testing.TB, done func() bool) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	t.Fatal("it did not come about in ten seconds")
+	t.Fatal("condition not met within ten seconds")
 }
 
-// Against a sorted list, with records late and twice, and reopening between.
-func TestHistory_AgainstSortedList(t *testing.T) {
+// The reference is a sorted list; records arrive late and twice, and the store is reopened
+// in between.
+func TestStore_MatchesReference(t *testing.T) {
 	storagetest.CheckProperty(t, 4, func(t *rapid.T, dir string) {
 		open := func() *storage.Store {
 			s, err := storage.Open(storagetest.Config(dir, withHistory(history.Config{SegmentBytes: 400})))

@@ -13,19 +13,19 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/kvstore"
 )
 
-// Query asks for records.
+// A Query selects records.
 type Query struct {
-	// From is the first index, or with Backward the last one.
+	// From is the first index, or the last one if Backward is set.
 	From uint64 // default: the oldest record, or the newest
-	// After continues behind the last record that was read, From aside.
+	// After continues after the last record of the previous page; From is ignored then.
 	After    *Record
 	Backward bool
 	Topic    string // default: all
 	Limit    int    // default: 100
 }
 
-// List reads records in order, or backward. Fewer than the limit means that
-// there are no more. With an error come the records before it.
+// List returns records in order, or in reverse order. If it returns fewer than the limit,
+// there are no more. If it returns an error, it also returns the records before the error.
 func (h *Store) List(q Query) ([]Record, error) {
 	q.Limit = cmp.Or(q.Limit, 100)
 	h.mu.RLock()
@@ -33,6 +33,8 @@ func (h *Store) List(q Query) ([]Record, error) {
 	h.mu.RUnlock()
 	var list []Record
 	err := badgerdb.View(h.kv.DB, func(txn *badger.Txn) error {
+		// A query by topic walks the topic keys, which have no values, and reads each
+		// record by its position.
 		w := &window{q: q, mark: mark, prefix: []byte{kvstore.RecordPrefix}}
 		if q.Topic != "" {
 			w.prefix = topicKeys(q.Topic)
@@ -49,7 +51,7 @@ func (h *Store) List(q Query) ([]Record, error) {
 				err = fmt.Errorf("record of %s: %w", q.Topic, err)
 			}
 			if err != nil {
-				return false, h.kv.Damage("the history is damaged", err)
+				return false, h.kv.Damage("history is damaged", err)
 			}
 			r.Data = append([]byte(nil), r.Data...)
 			list = append(list, r)
@@ -59,7 +61,7 @@ func (h *Store) List(q Query) ([]Record, error) {
 	return list, err
 }
 
-// readRecord reads the record that a topic's key stands for.
+// readRecord returns the record that a topic key refers to.
 func readRecord(txn *badger.Txn, key []byte) (Record, error) {
 	at := len(key) - positionSize
 	primary := recordKey(positionAt(key[at:]), string(key[2:at]))
@@ -73,13 +75,15 @@ func readRecord(txn *badger.Txn, key []byte) (Record, error) {
 	return decodeRecord(primary, b)
 }
 
-// window walks the keys that a query is about.
+// window iterates over the keys that a query selects.
 type window struct {
 	q      Query
 	mark   Position
 	prefix []byte
 }
 
+// each calls f for the keys of the window until f returns false or an error. It skips keys
+// below the watermark, which are deleted records still on the disk.
 func (w *window) each(txn *badger.Txn, f func([]byte, *badger.Item) (bool, error)) error {
 	it := txn.NewIterator(badger.IteratorOptions{
 		Prefix: w.prefix, Reverse: w.q.Backward,
@@ -97,7 +101,7 @@ func (w *window) each(txn *badger.Txn, f func([]byte, *badger.Item) (bool, error
 			at = 1
 		}
 		if at < 1 || len(key) < at+positionSize {
-			return fmt.Errorf("a key of %d bytes lies among the records", len(key))
+			return fmt.Errorf("key of %d bytes among the records", len(key))
 		}
 		if positionAt(key[at:]).before(w.mark) {
 			if w.q.Backward {
@@ -112,7 +116,7 @@ func (w *window) each(txn *badger.Txn, f func([]byte, *badger.Item) (bool, error
 	return nil
 }
 
-// afterKey is the key to continue behind; nil: begin with the first.
+// afterKey returns the last key of the previous page, or nil on the first page.
 func (w *window) afterKey() []byte {
 	r := w.q.After
 	switch {
@@ -124,7 +128,7 @@ func (w *window) afterKey() []byte {
 	return recordKey(r.Position, r.Topic)
 }
 
-// seekKey is the key to seek.
+// seekKey returns the key at which the iteration starts.
 func (w *window) seekKey() []byte {
 	if key := w.afterKey(); key != nil {
 		return key
@@ -140,6 +144,6 @@ func (w *window) seekKey() []byte {
 	if p.Index == 0 {
 		p.Index = math.MaxUint64
 	}
-	// Behind every topic of that position.
+	// after every topic of that position
 	return append(appendPosition(slices.Clip(w.prefix), p), 0xff, 0xff)
 }

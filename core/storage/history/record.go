@@ -9,20 +9,20 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/kvstore"
 )
 
-// Record is one thing that happened.
+// A Record is one decision or event.
 type Record struct {
 	Position
 	Topic string
-	Time  time.Time // when it was appended
+	Time  time.Time // time of the append
 	Data  []byte
 }
 
-// A record lies under its position and topic. A second key, without a value,
-// has the topic first.
+// A record is stored under its position and topic. A second key without a value, the topic
+// key, starts with the topic.
 const (
 	positionSize = 16
 	recordHeader = 8
-	// recordExtra is about what Badger adds to the two keys of a record.
+	// recordExtra approximates Badger's overhead for the two keys of a record, in bytes.
 	recordExtra = 48
 )
 
@@ -34,26 +34,28 @@ func positionAt(b []byte) Position {
 	return Position{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
 }
 
+// recordKey returns the primary key of a record: prefix, position, topic.
 func recordKey(p Position, topic string) []byte {
 	b := make([]byte, 0, 1+positionSize+len(topic))
 	return append(appendPosition(append(b, kvstore.RecordPrefix), p), topic...)
 }
 
-// parseRecordKey takes the key of a record apart.
+// parseRecordKey splits a primary key into position and topic.
 func parseRecordKey(key []byte) (p Position, topic string, err error) {
 	if len(key) <= 1+positionSize {
-		return p, "", fmt.Errorf("a key of %d bytes lies among the records", len(key))
+		return p, "", fmt.Errorf("key of %d bytes among the records", len(key))
 	}
 	return positionAt(key[1:]), string(key[1+positionSize:]), nil
 }
 
-// topicKeys is what the keys of a topic begin with.
+// topicKeys returns the prefix of all topic keys of a topic.
 func topicKeys(topic string) []byte {
 	return append([]byte{kvstore.TopicPrefix, byte(len(topic))}, topic...)
 }
 
 func topicKey(topic string, p Position) []byte { return appendPosition(topicKeys(topic), p) }
 
+// encodeRecord returns the stored value: checksum, time in ns, data.
 func encodeRecord(r *Record, now int64) []byte {
 	at := now
 	if !r.Time.IsZero() {
@@ -64,7 +66,7 @@ func encodeRecord(r *Record, now int64) []byte {
 	return badgerdb.Seal(b)
 }
 
-// decodeRecord checks a value and makes the record of it that key names.
+// decodeRecord verifies a value and returns the record of the given primary key.
 func decodeRecord(key, value []byte) (Record, error) {
 	p, topic, err := parseRecordKey(key)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/kvstore"
 )
 
-// segment accounts for the records from start to the start of the next one.
-// Its account is written with the records that it counts.
+// A segment accounts for the records from its start to the start of the next segment. It is
+// written in the transaction that adds the records.
 type segment struct {
 	id             uint64
 	start, last    Position
@@ -38,7 +38,7 @@ func (s *segment) encode() []byte {
 func (s *segment) decode(key, value []byte) error {
 	b, err := badgerdb.Unseal(value)
 	if err != nil || len(b) != segmentSize || len(key) != 9 {
-		return fmt.Errorf("a segment's account: %w", badgerdb.ErrChecksum)
+		return fmt.Errorf("segment: %w", badgerdb.ErrChecksum)
 	}
 	s.id, s.start, s.last = binary.BigEndian.Uint64(key[1:]), positionAt(b), positionAt(b[positionSize:])
 	for i, v := range []*int64{&s.bytes, &s.records, &s.oldest, &s.newest} {
@@ -47,7 +47,7 @@ func (s *segment) decode(key, value []byte) error {
 	return nil
 }
 
-// readSegments reads all accounts, oldest first.
+// readSegments returns all segments, oldest first.
 func readSegments(txn *badger.Txn) (list []segment, err error) {
 	badgerdb.WalkKeys(txn, []byte{kvstore.SegmentPrefix}, func(item *badger.Item) bool {
 		var s segment
@@ -59,14 +59,14 @@ func readSegments(txn *badger.Txn) (list []segment, err error) {
 	return list, err
 }
 
-// readMarks reads the watermark, and how far deleting has come.
+// readMarks returns the watermark and the progress of the background deletion.
 func readMarks(txn *badger.Txn) (mark, swept Position, err error) {
 	b, err := badgerdb.Get(txn, kvstore.HistoryKey)
 	if err != nil || b == nil {
 		return mark, swept, err
 	}
 	if b, err = badgerdb.Unseal(b); err != nil || len(b) != 2*positionSize {
-		return mark, swept, fmt.Errorf("the watermark: %w", badgerdb.ErrChecksum)
+		return mark, swept, fmt.Errorf("watermark: %w", badgerdb.ErrChecksum)
 	}
 	return positionAt(b), positionAt(b[positionSize:]), nil
 }
@@ -75,10 +75,11 @@ func encodeMarks(mark, swept Position) []byte {
 	return badgerdb.Seal(appendPosition(appendPosition(nil, mark), swept))
 }
 
-// draft is a change of the accounts that counts once it is written.
+// A draft collects changes of segments until they are written. If the transaction fails, it
+// is discarded.
 type draft struct {
 	h       *Store
-	changed map[int]segment // by place in h.segments; new ones after them
+	changed map[int]segment // by position in h.segments; new ones follow
 	count   int
 	bytes   int64
 	records int64
@@ -88,6 +89,7 @@ func (h *Store) draft() *draft {
 	return &draft{h: h, changed: map[int]segment{}, count: len(h.segments)}
 }
 
+// at returns a segment with the changes of the draft.
 func (d *draft) at(place int) segment {
 	if s, ok := d.changed[place]; ok {
 		return s
@@ -95,13 +97,16 @@ func (d *draft) at(place int) segment {
 	return d.h.segments[place]
 }
 
-// add puts a record into the transaction and into its segment's account.
+// add adds a record to the transaction and to its segment. It skips records that exist or
+// are below the watermark.
 func (d *draft) add(txn *badger.Txn, r *Record, now int64) error {
 	if r.before(d.h.watermark) {
 		return nil
 	}
 	key := recordKey(r.Position, r.Topic)
 	newest := d.count == 0 || d.at(d.count-1).last.before(r.Position)
+	// A record after the newest one cannot exist, which saves the lookup in the common
+	// case.
 	if !newest {
 		if old, err := badgerdb.Get(txn, key); err != nil || old != nil {
 			return err
@@ -127,8 +132,8 @@ func (d *draft) add(txn *badger.Txn, r *Record, now int64) error {
 	return txn.Set(second, nil)
 }
 
-// segmentFor finds the segment of a position, or begins one after the last when
-// that is full or has been open for long.
+// segmentFor returns the segment of a position. If the newest segment is full or old
+// enough, it starts another one.
 func (d *draft) segmentFor(p Position, newest bool, at int64) (int, segment) {
 	if newest && (d.count == 0 || d.full(d.at(d.count-1), at)) {
 		id := uint64(1)
@@ -144,16 +149,19 @@ func (d *draft) segmentFor(p Position, newest bool, at int64) (int, segment) {
 	}
 	s := d.at(place)
 	if p.before(s.start) {
-		s.start = p // the oldest segment reaches back to the watermark
+		s.start = p // the oldest segment extends down to the watermark
 	}
 	return place, s
 }
 
+// full reports whether a segment has reached its size or covers a sixteenth of the maximum
+// age.
 func (d *draft) full(s segment, at int64) bool {
 	age := d.h.cfg.MaxAge
 	return s.bytes >= d.h.cfg.SegmentBytes || age > 0 && time.Duration(at-s.oldest) > age/16
 }
 
+// write adds the changed segments to the transaction.
 func (d *draft) write(txn *badger.Txn) error {
 	for _, s := range d.changed {
 		if err := txn.Set(segmentKey(s.id), s.encode()); err != nil {
@@ -163,7 +171,7 @@ func (d *draft) write(txn *badger.Txn) error {
 	return nil
 }
 
-// apply makes a draft that was written the truth.
+// apply adopts the changes of a draft after its transaction was committed.
 func (h *Store) apply(d *draft) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/kvstore"
 )
 
-// trim drops the segments that are too many or too old.
+// trim deletes the oldest segments until age and size are within the limits. At least the
+// newest segment is kept if only the size is exceeded.
 func (h *Store) trim() error {
 	h.kv.Mu.Lock()
 	defer h.kv.Mu.Unlock()
@@ -32,6 +33,7 @@ func (h *Store) trim() error {
 		return nil
 	}
 	began := time.Now()
+	// Without a remaining segment the watermark moves behind the last record.
 	mark := h.segments[n-1].last.next()
 	if n < len(h.segments) {
 		mark = h.segments[n].start
@@ -57,8 +59,8 @@ func (h *Store) trim() error {
 
 const sweepRecords = 256
 
-// sweep deletes one batch of what lies below the watermark; false when nothing
-// was left.
+// sweep removes one batch of records below the watermark from the disk, and returns false
+// if none remain.
 func (h *Store) sweep() (more bool, err error) {
 	h.kv.Mu.Lock()
 	defer h.kv.Mu.Unlock()
@@ -80,6 +82,7 @@ func (h *Store) sweep() (more bool, err error) {
 			if !p.before(h.watermark) {
 				return nil
 			}
+			// Each record has two keys.
 			if len(keys) >= 2*sweepRecords {
 				swept, more = p, true
 				return nil
@@ -109,8 +112,8 @@ func (h *Store) sweep() (more bool, err error) {
 	return more, nil
 }
 
-// trimInBackground trims when records have become too many, and from time to
-// time because they grow old.
+// trimInBackground trims after a wake-up, which reports excess size, and at intervals,
+// because records grow old.
 func (h *Store) trimInBackground(stop, kicked <-chan struct{}) {
 	ticker := time.NewTicker(h.cfg.TrimEvery)
 	defer ticker.Stop()
@@ -128,7 +131,7 @@ func (h *Store) trimInBackground(stop, kicked <-chan struct{}) {
 			}
 		}
 		if err != nil {
-			h.kv.Logger.Warn("the history could not be trimmed", "err", err)
+			h.kv.Logger.Warn("failed to trim the history", "err", err)
 		}
 	}
 }

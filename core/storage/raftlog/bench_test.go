@@ -21,7 +21,7 @@ func benchEntries(first, last uint64) []*raft.Log {
 	return list
 }
 
-// Entries of 1 KiB; every batch is synced.
+// Entries have 1 KiB; every batch is synced.
 func BenchmarkStorageStoreLogs(b *testing.B) {
 	for _, size := range []uint64{1, 64, 512} {
 		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
@@ -80,8 +80,8 @@ func BenchmarkStorageGetLog(b *testing.B) {
 	}
 }
 
-// Head: 10,240 entries are gone once the call returns; sweep: until they have
-// left the disk. Tail: 1,024 entries.
+// head: time until 10,240 entries are logically deleted; sweep: until they have left the
+// disk; tail: 1,024 entries.
 func BenchmarkStorageDeleteRange(b *testing.B) {
 	fill := func(b *testing.B, l *raftlog.Log, n uint64) (first, last uint64) {
 		b.Helper()

@@ -8,38 +8,36 @@ import (
 	"time"
 )
 
-// LogConfig says how a log behaves. The zero value means the defaults.
+// Config configures a log. The zero value selects the defaults.
 type Config struct {
-	// VerifyLast is how many entries at the end are read and checked on opening.
-	// That none is missing is always checked.
+	// VerifyLast is the number of entries at the end of the log to read and verify when it
+	// is opened. Missing entries are always detected.
 	VerifyLast int // default: 1024; negative: all
 
-	// CacheEntries and CacheBytes bound the newest entries that are held in
-	// memory.
+	// CacheEntries and CacheBytes bound the newest entries kept in memory.
 	CacheEntries int // default: 512
 	CacheBytes   int // default: 8 MiB
 
-	// SweepBatch is how many deleted entries leave the disk at once, SweepPause
-	// how long deleting rests in between.
+	// SweepBatch is the number of deleted entries to remove from the disk at once,
+	// SweepPause the pause between two batches.
 	SweepBatch int           // default: 512
 	SweepPause time.Duration // default: 5ms; negative: none
 
-	// MinFree is how many bytes must be left on the disk for entries to be
-	// written; votes, deletions and opening need half of it. Badger maps its
-	// files: a disk that fills up kills the process, and what it writes in the
-	// background is several tables at once.
+	// MinFree is the free disk space in bytes that appending entries requires. Votes,
+	// deletions and opening require half of it. Badger maps its files, so a full disk kills
+	// the process, and Badger writes several tables at once in the background.
 	MinFree int64 // default: 256 MiB; negative: 0
 
-	// OnFault is told once when a write has failed and nothing more is taken. The
-	// server gives up its office or ends.
-	OnFault func(error) // default: nobody is told
+	// OnFault is called once after a failed write, in a goroutine of its own. The server
+	// then gives up leadership or exits.
+	OnFault func(error) // default: none
 
 	Logger *slog.Logger // default: none
 
-	OnSweep func(time.Duration) // see Config.Collected
+	OnSweep func(time.Duration) // see storage.Config; default: none
 }
 
-// DefaultLogConfig is the configuration that the zero value stands for.
+// DefaultConfig returns the configuration that the zero value stands for.
 func DefaultConfig() Config {
 	return Config{
 		VerifyLast: 1024, CacheEntries: 512, CacheBytes: 8 << 20,
@@ -48,7 +46,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every value that makes no sense.
+// Validate returns an error that lists every invalid value.
 func (c Config) Validate() error {
 	var errs []error
 	for _, v := range []struct {
@@ -56,13 +54,13 @@ func (c Config) Validate() error {
 		value int
 	}{{"cache entries", c.CacheEntries}, {"cache bytes", c.CacheBytes}, {"sweep batch", c.SweepBatch}} {
 		if v.value < 0 {
-			errs = append(errs, fmt.Errorf("%s %d is negative", v.name, v.value))
+			errs = append(errs, fmt.Errorf("%s is %d: must not be negative", v.name, v.value))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// WithDefaults is c with the defaults in place of zero values.
+// WithDefaults returns c with defaults for zero values.
 func (c Config) WithDefaults() Config {
 	d := DefaultConfig()
 	c.VerifyLast = cmp.Or(c.VerifyLast, d.VerifyLast)

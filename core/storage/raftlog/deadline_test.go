@@ -13,25 +13,25 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
-// stuck is a log store whose writes wait for a release.
-type stuck struct {
+// blockedStore is a log store whose writes wait for release.
+type blockedStore struct {
 	raftlog.LogStore
 	release chan struct{}
 }
 
-func (s *stuck) StoreLogs(entries []*raft.Log) error {
+func (s *blockedStore) StoreLogs(entries []*raft.Log) error {
 	<-s.release
 	return s.LogStore.StoreLogs(entries)
 }
 
-// inMemory is Raft's store in memory, as far as the interface goes.
+// inMemory adds the missing method to Raft's in-memory store.
 type inMemory struct{ *raft.InmemCommitTrackingStore }
 
 func (inMemory) IsMonotonic() bool { return true }
 
-func TestDeadline_TellsOnceAndStillAnswersTruly(t *testing.T) {
+func TestDeadline_ReportsOnceAndReturnsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stuck{inMemory{raft.NewInmemCommitTrackingStore()}, make(chan struct{})}
+		s := &blockedStore{inMemory{raft.NewInmemCommitTrackingStore()}, make(chan struct{})}
 		var mu sync.Mutex
 		var late []string
 		d := raftlog.WithDeadline(s, 10*time.Second, func(op string) {
@@ -39,7 +39,7 @@ func TestDeadline_TellsOnceAndStillAnswersTruly(t *testing.T) {
 			defer mu.Unlock()
 			late = append(late, op)
 		})
-		told := func() []string {
+		reported := func() []string {
 			synctest.Wait()
 			mu.Lock()
 			defer mu.Unlock()
@@ -49,12 +49,12 @@ func TestDeadline_TellsOnceAndStillAnswersTruly(t *testing.T) {
 		go func() { done <- d.StoreLogs(storagetest.Entries(1, 3, 1)) }()
 		go func() { done <- d.StoreLogs(storagetest.Entries(4, 5, 1)) }()
 		time.Sleep(9 * time.Second)
-		if got := told(); len(got) > 0 {
-			t.Errorf("told %v in time", got)
+		if got := reported(); len(got) > 0 {
+			t.Errorf("reported %v before the deadline", got)
 		}
 		time.Sleep(time.Minute)
-		if got := told(); !slices.Equal(got, []string{"StoreLogs"}) {
-			t.Errorf("told %v", got)
+		if got := reported(); !slices.Equal(got, []string{"StoreLogs"}) {
+			t.Errorf("reported %v", got)
 		}
 		close(s.release)
 		for range 2 {
@@ -68,9 +68,9 @@ func TestDeadline_TellsOnceAndStillAnswersTruly(t *testing.T) {
 	})
 }
 
-func TestDeadline_QuickWritesAreNobodysBusiness(t *testing.T) {
+func TestDeadline_IgnoresFastWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := raftlog.WithDeadline(inMemory{raft.NewInmemCommitTrackingStore()}, time.Second, func(op string) { t.Errorf("told %s", op) })
+		d := raftlog.WithDeadline(inMemory{raft.NewInmemCommitTrackingStore()}, time.Second, func(op string) { t.Errorf("reported %s", op) })
 		for _, err := range []error{
 			d.StoreLog(storagetest.Entry(1, 1)), d.StoreLogs(storagetest.Entries(2, 9, 1)), d.DeleteRange(1, 4),
 			d.Set([]byte("a"), []byte("b")), d.SetUint64([]byte("c"), 1),

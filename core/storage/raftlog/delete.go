@@ -14,12 +14,13 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/disk"
 )
 
-// DeleteRange deletes the entries from low to high, which are the oldest ones
-// (they are in a snapshot) or the newest ones (another leader knows better).
+// DeleteRange deletes the entries from low to high. They are either the oldest entries,
+// which a snapshot covers, or the newest, which conflict with another leader's. It returns
+// ErrGap for any other range.
 //
-// Deleting the oldest would take a while, and Badger would look through the
-// remains on every scan. So one small write says that they are gone, and they
-// leave the disk in the background. The newest go at once.
+// Deleting the oldest entries one by one would take long, and Badger would skip their
+// tombstones on every scan. One small write therefore moves the floor, and the entries
+// leave the disk in the background. The newest entries are deleted immediately.
 func (l *Log) DeleteRange(low, high uint64) error {
 	l.write.Lock()
 	defer l.write.Unlock()
@@ -35,16 +36,19 @@ func (l *Log) DeleteRange(low, high uint64) error {
 		l.tailDeleted = l.tailDeleted || high == s.Last
 		return l.deleteHead(high)
 	case high == s.Last:
+		// Raft replaces a deleted tail at once. If the replacement could not be written,
+		// Raft would keep believing in the old tail, so deletion requires the space of an
+		// append.
 		if err := l.checkWritable(); err != nil {
 			return err
 		}
 		l.tailDeleted = true
 		return l.deleteTail(low)
 	}
-	return fmt.Errorf("%w: deleting %d to %d of %d to %d", ErrGap, low, high, s.First, s.Last)
+	return fmt.Errorf("%w: cannot delete %d to %d of %d to %d", ErrGap, low, high, s.First, s.Last)
 }
 
-// deleteHead drops all up to high.
+// deleteHead deletes all entries up to high.
 func (l *Log) deleteHead(high uint64) error {
 	next := l.state
 	next.Floor = high
@@ -61,8 +65,8 @@ func (l *Log) deleteHead(high uint64) error {
 	return nil
 }
 
-// deleteTail drops all from low on. What does not fit into the transaction that
-// says so is deleted after it; should that not happen, opening does it.
+// deleteTail deletes all entries from low on. Keys that exceed one transaction are deleted
+// after it; if a crash prevents that, opening the log deletes them.
 func (l *Log) deleteTail(low uint64) error {
 	next, gone := l.state, l.state.Last
 	term, err := l.termOf(low - 1)
@@ -98,7 +102,7 @@ func (l *Log) deleteTail(low uint64) error {
 	return nil
 }
 
-// termOf is the term of a live entry. The caller holds write.
+// termOf returns the term of an entry. The caller holds write.
 func (l *Log) termOf(index uint64) (uint64, error) {
 	var e raft.Log
 	if err := l.GetLog(index, &e); err != nil {
@@ -107,19 +111,21 @@ func (l *Log) termOf(index uint64) (uint64, error) {
 	return e.Term, nil
 }
 
+// trimRecent removes deleted entries from the cache.
 func (l *Log) trimRecent(s State) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.recent.trim(s.First, s.Last)
 }
 
-// deleteKeys deletes keys in as many transactions as it takes.
+// deleteKeys deletes keys in as many transactions as necessary.
 func (l *Log) deleteKeys(keys [][]byte) error {
 	return badgerdb.DeleteKeys(l.db, keys)
 }
 
-// lowerFloor makes room for a log that begins anew below what was deleted: the
-// remains go now, lest they be deleted later in place of the new entries.
+// lowerFloor prepares a log that starts again below its floor. All deleted entries leave
+// the disk first; otherwise the background deletion would remove the new entries in their
+// place.
 func (l *Log) lowerFloor(first uint64) error {
 	for {
 		more, err := l.sweep()
@@ -133,6 +139,8 @@ func (l *Log) lowerFloor(first uint64) error {
 	}
 	l.sweepMu.Lock()
 	defer l.sweepMu.Unlock()
+	// The state and the progress of the deletion change in one transaction, so that no
+	// crash leaves a floor above the new entries.
 	next := l.state
 	next.Floor = first - 1
 	err := l.commit(next, func(txn *badger.Txn) error { return txn.Set(sweptKey, sweptValue(next.Floor)) })
@@ -144,9 +152,9 @@ func (l *Log) lowerFloor(first uint64) error {
 
 func sweptValue(index uint64) []byte { return binary.BigEndian.AppendUint64(nil, index) }
 
-// sweep deletes one batch of what lies at or below the floor; false when
-// nothing was left. Keys are found by walking, for the range may have had
-// holes; walking begins after what was swept, so it meets no remains.
+// sweep removes one batch of entries at or below the floor from the disk, and returns false
+// if none remain. It finds keys by iteration, because the range may have had gaps, and
+// starts after the last removed key, so it meets no tombstones.
 func (l *Log) sweep() (more bool, err error) {
 	l.sweepMu.Lock()
 	defer l.sweepMu.Unlock()
@@ -154,7 +162,7 @@ func (l *Log) sweep() (more bool, err error) {
 	floor := l.state.Floor
 	l.mu.RUnlock()
 	if l.swept >= floor || disk.CheckFree(l.layout.Log(), l.cfg.MinFree/2) != nil {
-		return false, nil // what is not deleted now is deleted after the next time
+		return false, nil // the next deletion tries again
 	}
 	began := time.Now()
 	var keys [][]byte
@@ -190,15 +198,15 @@ func (l *Log) sweep() (more bool, err error) {
 	return swept < floor, nil
 }
 
-// walkIndexes calls f for the keys of entries from index on, without values,
-// until it says false.
+// walkIndexes calls f for the keys of entries from index from on, without values, until f
+// returns false.
 func walkIndexes(txn *badger.Txn, from uint64, f func(key []byte, index uint64) bool) error {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{entryPrefix}})
 	defer it.Close()
 	for it.Seek(indexKey(from)); it.Valid(); it.Next() {
 		key := it.Item().KeyCopy(nil)
 		if len(key) != 9 {
-			return fmt.Errorf("a key of %d bytes lies among the entries", len(key))
+			return fmt.Errorf("key of %d bytes among the entries", len(key))
 		}
 		if !f(key, keyIndex(key)) {
 			return nil
@@ -207,8 +215,8 @@ func walkIndexes(txn *badger.Txn, from uint64, f func(key []byte, index uint64) 
 	return nil
 }
 
-// sweepInBackground deletes when it is told to, and rests between batches so
-// that appending hardly notices.
+// sweepInBackground runs sweep after each wake-up and pauses between batches, so that
+// appends are hardly delayed.
 func (l *Log) sweepInBackground(stop, kicked <-chan struct{}) {
 	for {
 		select {
@@ -220,7 +228,7 @@ func (l *Log) sweepInBackground(stop, kicked <-chan struct{}) {
 			more, err := l.sweep()
 			if err != nil {
 				l.write.Lock()
-				l.fail(fmt.Errorf("deleting old entries: %w", err))
+				l.fail(fmt.Errorf("delete old entries: %w", err))
 				l.write.Unlock()
 			}
 			if !more {
@@ -233,7 +241,7 @@ func (l *Log) sweepInBackground(stop, kicked <-chan struct{}) {
 	}
 }
 
-// syncInBackground brings the side file to the disk.
+// syncInBackground syncs the rollback guard once a second.
 func (l *Log) syncInBackground(stop, _ <-chan struct{}) {
 	for background.Sleep(stop, time.Second) {
 		if err := l.guard.sync(); err != nil {

@@ -12,30 +12,31 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/badgerdb"
 )
 
-// An entry as it lies on the disk, all numbers big-endian:
+// Format of a stored entry, all numbers big-endian:
 //
 //	crc32c of the rest   4
 //	format               1
 //	type                 1
 //	index                8
 //	term                 8
-//	appended, ns         8   least integer: unknown
+//	appended, ns         8   least integer if unknown
 //	length of the data   4
 //	data, extensions
 //
-// The checksum is our own: what Badger hands out may be older than what was
-// asked for, or nothing, without an error.
+// The checksum is necessary because Badger may return an older value or none without an
+// error.
 const (
 	entryFormat = 1
 	entryHeader = 4 + 1 + 1 + 8 + 8 + 8 + 4
 )
 
-// never stands for a time that nobody set.
+// never represents a zero AppendedAt.
 const never = -1 << 63
 
+// entrySize returns the encoded size of an entry in bytes.
 func entrySize(l *raft.Log) int { return entryHeader + len(l.Data) + len(l.Extensions) }
 
-// appendEntry encodes l at the end of b.
+// appendEntry appends the encoding of l to b.
 func appendEntry(b []byte, l *raft.Log) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0, entryFormat, byte(l.Type))
@@ -53,16 +54,17 @@ func appendEntry(b []byte, l *raft.Log) []byte {
 	return b
 }
 
-// decodeEntry checks b and makes the entry at index of it. The entry keeps b.
+// decodeEntry verifies b and decodes it as the entry at index. The entry retains b. It
+// returns badgerdb.ErrChecksum for damaged data and datadir.ErrNewer for a later format.
 func decodeEntry(b []byte, index uint64, into *raft.Log) error {
 	if len(b) < entryHeader || crc32.Checksum(b[4:], badgerdb.Castagnoli) != binary.BigEndian.Uint32(b) {
 		return badgerdb.ErrChecksum
 	}
 	if b[4] != entryFormat {
-		return fmt.Errorf("%w: it is of format %d, and this one reads format %d", datadir.ErrNewer, b[4], entryFormat)
+		return fmt.Errorf("%w: format %d, this release supports format %d", datadir.ErrNewer, b[4], entryFormat)
 	}
 	if got := binary.BigEndian.Uint64(b[6:]); got != index {
-		return fmt.Errorf("it is entry %d", got)
+		return fmt.Errorf("contains entry %d", got)
 	}
 	size := int(binary.BigEndian.Uint32(b[30:]))
 	if size > len(b)-entryHeader {

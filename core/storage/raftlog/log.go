@@ -18,35 +18,35 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/disk"
 )
 
-// Log is the Raft log with the votes, on Badger. What StoreLogs, DeleteRange
-// and Set have returned for is on the disk.
+// A Log is the Raft log and stable store on Badger. Whatever StoreLogs, DeleteRange and Set
+// have returned for is on the disk.
 type Log struct {
 	cfg    Config
 	layout datadir.Layout
 	db     *badger.DB
 	guard  *rollbackGuard
 
-	write       sync.Mutex // held by whoever changes state, over the disk write too
-	staged      uint64     // the commit index to go with the next entries
-	buf         []byte     // of the entries that are being written
-	failed      error      // the write that failed first; nothing is written after it
+	write       sync.Mutex // serializes changes of state; held during disk writes
+	staged      uint64     // commit index to store with the next entries
+	buf         []byte     // encoding buffer of put
+	failed      error      // first failed write; all later writes are rejected
 	closed      bool
-	tailDeleted bool // the end was deleted, and nothing is in its place yet
+	tailDeleted bool // the tail was deleted and is not replaced yet
 
-	mu     sync.RWMutex // guards what readers see; never held over a disk write
+	mu     sync.RWMutex // guards state and recent for readers; never held during disk writes
 	state  State
 	recent *recent
 
-	sweepMu sync.Mutex // held over one batch of deletions
-	swept   uint64     // no key is left at or below it, but for live entries
+	sweepMu sync.Mutex // held during one batch of deletions
+	swept   uint64     // Invariant: no key at or below it, except of live entries
 
 	background background.Group
 }
 
 var _ LogStore = (*Log)(nil)
 
-// OpenLog opens the log in a data directory, or begins one. It refuses a log
-// that is not as it was written, by a *DamageError.
+// Open opens the log in a data directory, or creates it. It returns a *datadir.DamageError
+// if the log is damaged or was rolled back.
 func Open(layout datadir.Layout, cfg Config) (*Log, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("raft log: %w", err)
@@ -56,8 +56,10 @@ func Open(layout datadir.Layout, cfg Config) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Tables of an interrupted compaction are deleted by opening, so their space counts as
+	// free.
 	if err := disk.CheckFree(layout.Raft(), cfg.MinFree/2-badgerdb.UnlistedTableBytes(layout.Log())); err != nil {
-		return nil, fmt.Errorf("opening the raft log: %w", err)
+		return nil, fmt.Errorf("open raft log: %w", err)
 	}
 	if err := verifyCopy(layout, mark, vouched, cfg); err != nil {
 		return nil, err
@@ -75,8 +77,9 @@ func Open(layout datadir.Layout, cfg Config) (*Log, error) {
 	return l, nil
 }
 
-// prepareLog looks at what there is before Badger mends it. vouched means that
-// the mark says nothing, by an operator's will.
+// Prepare checks the files of a log before Badger repairs them, and creates the directory
+// of a new log. vouched is true if the operator has emptied the rollback guard, so that its
+// mark must not be compared with the log.
 func Prepare(layout datadir.Layout) (mark GuardMark, vouched bool, err error) {
 	_, err = os.Stat(layout.Log())
 	begun := err == nil
@@ -86,28 +89,28 @@ func Prepare(layout datadir.Layout) (mark GuardMark, vouched bool, err error) {
 	mark, ok, err := ReadGuard(layout.RollbackGuard())
 	missing := errors.Is(err, fs.ErrNotExist)
 	if begun && badgerdb.ManifestMissing(layout.Log()) {
-		return mark, false, Damage(layout, "its MANIFEST is missing", nil)
+		return mark, false, Damage(layout, "MANIFEST is missing", nil)
 	}
 	switch {
 	case missing && begun:
-		return mark, false, &datadir.DamageError{Part: "side file of the raft log", Path: layout.RollbackGuard(), Problem: "it is missing", Remedy: datadir.RemedyGuard}
+		return mark, false, &datadir.DamageError{Part: "rollback guard", Path: layout.RollbackGuard(), Problem: "missing", Remedy: datadir.RemedyGuard}
 	case errors.Is(err, errGuard):
-		return mark, false, &datadir.DamageError{Part: "side file of the raft log", Path: layout.RollbackGuard(), Problem: "it is damaged", Remedy: datadir.RemedyGuard, Err: err}
+		return mark, false, &datadir.DamageError{Part: "rollback guard", Path: layout.RollbackGuard(), Problem: "damaged", Remedy: datadir.RemedyGuard, Err: err}
 	case err != nil && !missing:
 		return mark, false, err
 	case !begun && mark.Seq > 0:
-		return mark, false, &datadir.DamageError{Part: "raft log", Path: layout.Log(), Problem: "it is missing, and once held entries up to " + fmt.Sprint(mark.Last), Remedy: datadir.RemedyRejoin}
+		return mark, false, &datadir.DamageError{Part: "raft log", Path: layout.Log(), Problem: "missing, although it held entries up to " + fmt.Sprint(mark.Last), Remedy: datadir.RemedyRejoin}
 	case begun:
 		return mark, !ok, nil
 	}
-	// The id is written once there is a log.
+	// The server ID is only written once there is a log, so an ID without a log is damage.
 	switch id, err := datadir.ReadServerID(layout); {
 	case err != nil:
 		return mark, false, err
 	case id != "":
-		return mark, false, &datadir.DamageError{Part: "raft log", Path: layout.Raft(), Problem: "it is missing, and this is the directory of server " + id, Remedy: datadir.RemedyRejoin}
+		return mark, false, &datadir.DamageError{Part: "raft log", Path: layout.Raft(), Problem: "missing, although this is the directory of server " + id, Remedy: datadir.RemedyRejoin}
 	}
-	// The side file comes first: a log without one is then always damage.
+	// The rollback guard is created first: a log without one is then always damage.
 	if err := os.MkdirAll(layout.Raft(), 0o700); err != nil {
 		return mark, false, err
 	}
@@ -117,8 +120,8 @@ func Prepare(layout datadir.Layout) (mark GuardMark, vouched bool, err error) {
 	return mark, false, atomicfile.SyncDir(layout.Dir)
 }
 
-// tryLog looks at a log in a copy: Badger mends what it opens, and what is
-// refused should be left as it was found.
+// verifyCopy verifies the log in a copy. Badger repairs what it opens, and a damaged log
+// must stay as it was found.
 func verifyCopy(layout datadir.Layout, mark GuardMark, vouched bool, cfg Config) error {
 	if _, err := os.Stat(layout.Log()); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -131,7 +134,7 @@ func verifyCopy(layout datadir.Layout, mark GuardMark, vouched bool, cfg Config)
 	})
 }
 
-// load takes over the state on the disk once it is found to be whole.
+// load verifies the opened log and adopts its state.
 func (l *Log) load(mark GuardMark, vouched bool) error {
 	v, err := Verify(l.db, mark, vouched, l.cfg.VerifyLast)
 	if err := v.Err(l.layout, err); err != nil {
@@ -139,12 +142,12 @@ func (l *Log) load(mark GuardMark, vouched bool) error {
 	}
 	if len(v.Orphans) > 0 {
 		if err := l.deleteKeys(v.Orphans); err != nil {
-			return l.damage("left-overs cannot be deleted", err)
+			return l.damage("cannot delete remaining entries", err)
 		}
 	}
 	l.state, l.swept, l.staged = v.State, v.swept, v.State.Commit
 	if vouched {
-		l.cfg.Logger.Warn("the raft log is taken as it stands, as the operator asked", "last_index", v.State.Last)
+		l.cfg.Logger.Warn("accepted the raft log as it is, as requested by the empty rollback guard", "last_index", v.State.Last)
 		if err := createGuard(l.layout.RollbackGuard(), l.guardMark()); err != nil {
 			return err
 		}
@@ -153,12 +156,14 @@ func (l *Log) load(mark GuardMark, vouched bool) error {
 	return err
 }
 
+// guardMark returns the mark of the current state.
 func (l *Log) guardMark() GuardMark { return GuardMark{l.state.Seq, l.state.Last, l.state.LastTerm} }
 
 func (l *Log) damage(what string, err error) error {
 	return Damage(l.layout, what, err)
 }
 
+// Damage returns a *datadir.DamageError for the raft log.
 func Damage(layout datadir.Layout, what string, err error) error {
 	if errors.Is(err, datadir.ErrNewer) {
 		return &datadir.DamageError{Part: "raft log", Path: layout.Log(), Problem: what, Remedy: datadir.RemedyNewer, Err: err}
@@ -166,39 +171,40 @@ func Damage(layout datadir.Layout, what string, err error) error {
 	return &datadir.DamageError{Part: "raft log", Path: layout.Log(), Problem: what, Remedy: datadir.RemedyRejoin, Err: err}
 }
 
-// FirstIndex is the index of the first entry; 0 when there is none.
+// FirstIndex returns the index of the first entry, or 0 if the log is empty.
 func (l *Log) FirstIndex() (uint64, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.state.First, nil
 }
 
-// LastIndex is the index of the last entry; 0 when there is none.
+// LastIndex returns the index of the last entry, or 0 if the log is empty.
 func (l *Log) LastIndex() (uint64, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.state.Last, nil
 }
 
-// Bounds is the first entry, 0 when there is none, and what was deleted last.
+// Bounds returns the index of the first entry, or 0 if the log is empty, and the highest
+// deleted index.
 func (l *Log) Bounds() (first, floor uint64) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.state.First, l.state.Floor
 }
 
-// IsMonotonic tells Raft that the log has no gaps.
+// IsMonotonic returns true: the log never has gaps.
 func (l *Log) IsMonotonic() bool { return true }
 
-// GetCommitIndex is the newest commit index that was stored with entries.
+// GetCommitIndex returns the newest commit index that was stored with entries.
 func (l *Log) GetCommitIndex() (uint64, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.state.Commit, nil
 }
 
-// GetLog reads the entry at index; raft.ErrLogNotFound where the log has none,
-// whatever lies on the disk.
+// GetLog reads the entry at index. It returns raft.ErrLogNotFound if the index is outside
+// the log, even if a deleted entry is still on the disk.
 func (l *Log) GetLog(index uint64, into *raft.Log) error {
 	l.mu.RLock()
 	has, cached := l.state.Contains(index), l.recent.get(index)
@@ -219,12 +225,12 @@ func (l *Log) GetLog(index uint64, into *raft.Log) error {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if !l.state.Contains(index) {
-		return raft.ErrLogNotFound // it was deleted meanwhile
+		return raft.ErrLogNotFound // deleted during the read
 	}
-	return l.damage(fmt.Sprintf("entry %d cannot be read", index), err)
+	return l.damage(fmt.Sprintf("cannot read entry %d", index), err)
 }
 
-// readEntry reads and checks one entry.
+// ReadEntry reads and verifies one entry.
 func ReadEntry(db *badger.DB, index uint64, into *raft.Log) error {
 	return badgerdb.View(db, func(txn *badger.Txn) error {
 		b, err := badgerdb.Get(txn, indexKey(index))
@@ -238,7 +244,7 @@ func ReadEntry(db *badger.DB, index uint64, into *raft.Log) error {
 	})
 }
 
-// Close ends the background work and closes the files. Twice is once.
+// Close stops the background work and closes the files. It may be called again.
 func (l *Log) Close() error {
 	l.write.Lock()
 	if l.closed {
@@ -251,10 +257,10 @@ func (l *Log) Close() error {
 	return errors.Join(badgerdb.Close(l.db), l.guard.close())
 }
 
-// Size is how many bytes the files take.
+// Size returns the disk space of the log in bytes.
 func (l *Log) Size() int64 { return disk.Usage(l.layout.Log()) }
 
-// CheckSpace returns an ErrNoSpace if the disk has too little free space for entries.
+// CheckSpace returns ErrNoSpace if the disk has too little free space for entries.
 func (l *Log) CheckSpace() error { return disk.CheckFree(l.layout.Raft(), l.cfg.MinFree) }
 
 func (l *Log) logger() *slog.Logger { return l.cfg.Logger }

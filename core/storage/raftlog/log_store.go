@@ -4,8 +4,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// LogStore is what replication needs of a log. Log is one; whatever else passes
-// storagetest.Conformance could take its place.
+// A LogStore is what replication requires of a log. *Log implements it; any other
+// implementation must pass storagetest.Conformance.
 type LogStore interface {
 	raft.LogStore
 	raft.StableStore

@@ -30,7 +30,7 @@ func TestConformance_LogWithDeadline(t *testing.T) {
 	})
 }
 
-// keysOf counts the keys of a closed log that lie on the disk, by its prefix.
+// keysOf counts the keys with a prefix in the database of a closed log.
 func keysOf(t testing.TB, dir string, prefix byte) int {
 	t.Helper()
 	o := badger.DefaultOptions(filepath.Join(dir, "raft", "log")).WithLogger(nil)
@@ -54,9 +54,8 @@ func keysOf(t testing.TB, dir string, prefix byte) int {
 	return n
 }
 
-// What a head deletion says is gone leaves the disk, after a restart in the
-// middle of it too.
-func TestLog_DeletedEntriesLeaveTheDisk(t *testing.T) {
+// Deleted entries leave the disk, even if the log is reopened in between.
+func TestLog_RemovesDeletedEntriesFromDisk(t *testing.T) {
 	dir := t.TempDir()
 	cfg := storagetest.SmallLogConfig()
 	cfg.SweepBatch, cfg.SweepPause = 100, time.Hour
@@ -75,7 +74,7 @@ func TestLog_DeletedEntriesLeaveTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := keysOf(t, dir, 'l'); n <= 500 || n > 3000 {
-		t.Errorf("%d entries are on the disk before the deletion is done", n)
+		t.Errorf("%d entries are on the disk before the deletion is complete", n)
 	}
 	cfg.SweepPause = -1
 	l = open()
@@ -91,12 +90,12 @@ func TestLog_DeletedEntriesLeaveTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := keysOf(t, dir, 'l'); n != 500 {
-		t.Errorf("%d entries are on the disk, 500 are live", n)
+		t.Errorf("%d entries are on the disk, want the 500 live ones", n)
 	}
 }
 
-// More than a transaction holds, at both ends.
-func TestLog_BatchesLargerThanATransaction(t *testing.T) {
+// Both appends and deletions exceed one transaction.
+func TestLog_SplitsLargeBatches(t *testing.T) {
 	dir := t.TempDir()
 	l := storagetest.OpenLog(t, dir)
 	const n = 60_000
@@ -119,26 +118,26 @@ func TestLog_BatchesLargerThanATransaction(t *testing.T) {
 	for i := uint64(1); i <= 20; i++ {
 		var e raft.Log
 		if err := l.GetLog(i, &e); err != nil || e.Term != 1+i/11 {
-			t.Errorf("entry %d is of term %d, %v", i, e.Term, err)
+			t.Errorf("entry %d has term %d, error %v", i, e.Term, err)
 		}
 	}
 }
 
-func TestLog_RefusesWhatRaftNeverDoes(t *testing.T) {
+func TestLog_RefusesGapsAndOverwrites(t *testing.T) {
 	l := storagetest.OpenLog(t, t.TempDir())
 	if err := l.StoreLogs(storagetest.Entries(5, 9, 3)); err != nil {
 		t.Fatal(err)
 	}
-	for what, err := range map[string]error{
-		"a gap":             l.StoreLog(storagetest.Entry(11, 3)),
-		"an overwrite":      l.StoreLog(storagetest.Entry(9, 3)),
-		"a lower term":      l.StoreLog(storagetest.Entry(10, 2)),
-		"a gap in a batch":  l.StoreLogs([]*raft.Log{storagetest.Entry(10, 3), storagetest.Entry(12, 3)}),
-		"a hole":            l.DeleteRange(6, 8),
-		"an entry number 0": storagetest.OpenLog(t, t.TempDir()).StoreLog(storagetest.Entry(0, 1)),
+	for name, err := range map[string]error{
+		"a gap":                    l.StoreLog(storagetest.Entry(11, 3)),
+		"an overwrite":             l.StoreLog(storagetest.Entry(9, 3)),
+		"a lower term":             l.StoreLog(storagetest.Entry(10, 2)),
+		"a gap in a batch":         l.StoreLogs([]*raft.Log{storagetest.Entry(10, 3), storagetest.Entry(12, 3)}),
+		"a deletion in the middle": l.DeleteRange(6, 8),
+		"entry 0":                  storagetest.OpenLog(t, t.TempDir()).StoreLog(storagetest.Entry(0, 1)),
 	} {
 		if !errors.Is(err, raftlog.ErrGap) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if last, _ := l.LastIndex(); last != 9 {
@@ -148,12 +147,12 @@ func TestLog_RefusesWhatRaftNeverDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := l.StoreLog(storagetest.Entry(10, 3)); !errors.Is(err, datadir.ErrClosed) {
-		t.Errorf("after it was closed: %v", err)
+		t.Errorf("after Close: %v", err)
 	}
 }
 
-// A commit index goes to the disk with entries, and never passes the last one.
-func TestLog_CommitIndexSurvives(t *testing.T) {
+// The commit index is stored with entries and never exceeds the last index.
+func TestLog_StoresCommitIndex(t *testing.T) {
 	dir := t.TempDir()
 	l := storagetest.OpenLog(t, dir)
 	step := func(err error) {
@@ -169,15 +168,16 @@ func TestLog_CommitIndexSurvives(t *testing.T) {
 	step(l.Close())
 	l = storagetest.OpenLog(t, dir)
 	if c, err := l.GetCommitIndex(); c != 12 || err != nil {
-		t.Errorf("it is %d, %v", c, err)
+		t.Errorf("commit index %d, error %v; want 12", c, err)
 	}
 	step(l.DeleteRange(8, 12))
 	if c, _ := l.GetCommitIndex(); c != 7 {
-		t.Errorf("after the newest went it is %d", c)
+		t.Errorf("commit index after deleting the tail: %d", c)
 	}
 }
 
-// Raft on it: elected, fed, snapshotted, compacted, restarted, in virtual time.
+// Raft elects, applies, takes a snapshot, compacts and restarts on this log, in virtual
+// time.
 func TestLog_UnderRaft(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 2 {
@@ -209,7 +209,7 @@ func TestLog_UnderRaft(t *testing.T) {
 				t.Fatal(err)
 			}
 			if first, _ := s.Log().FirstIndex(); first < 150 {
-				t.Errorf("round %d: the log begins at %d", round, first)
+				t.Errorf("round %d: log starts at %d", round, first)
 			}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
-// model is a log as a map.
+// model is the reference implementation: a log as a map.
 type model struct {
 	entries     map[uint64]*raft.Log
 	first, last uint64
@@ -29,8 +29,8 @@ func (m *model) drop(low, high uint64) {
 	}
 }
 
-// Against a map: appending, deleting at both ends, votes, commits, reopening.
-func TestLog_AgainstMap(t *testing.T) {
+// Random operations: append, delete at both ends, votes, commit index, reopen.
+func TestLog_MatchesReference(t *testing.T) {
 	storagetest.CheckProperty(t, 8, func(t *rapid.T, dir string) {
 		cfg := storagetest.SmallLogConfig()
 		cfg.VerifyLast, cfg.CacheEntries, cfg.SweepBatch, cfg.SweepPause = -1, 8, 7, -1
@@ -98,7 +98,7 @@ func TestLog_AgainstMap(t *testing.T) {
 			"delete between": func(t *rapid.T) {
 				if m.last >= m.first+2 {
 					if err := l.DeleteRange(m.first+1, m.last-1); !errors.Is(err, raftlog.ErrGap) {
-						t.Fatalf("a hole: %v", err)
+						t.Fatalf("deletion in the middle: %v", err)
 					}
 				}
 			},

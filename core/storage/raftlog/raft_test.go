@@ -36,7 +36,7 @@ func (c counted) Persist(sink raft.SnapshotSink) error {
 
 func (counted) Release() {}
 
-// startRaft runs a server of one on a store.
+// startRaft starts a single-server Raft cluster on a store.
 func startRaft(t *testing.T, s *storage.Store, fsm raft.FSM) *raft.Raft {
 	t.Helper()
 	c := raft.DefaultConfig()

@@ -2,12 +2,12 @@ package raftlog
 
 import "github.com/hashicorp/raft"
 
-// recent keeps the newest entries at hand, as many as fit: they are read once
-// for each follower and once to be applied. raft.LogCache would do it too, but
-// it hides that the log tracks commits. The log's lock guards it.
+// recent caches the newest entries, which are read once per follower and once to be
+// applied. raft.LogCache is not used because it hides that the log tracks the commit index.
+// Log.mu guards it.
 type recent struct {
 	ring  []*raft.Log // entry i at i mod len
-	first uint64      // of those held; 0: none
+	first uint64      // first and last cached index; first is 0 if the cache is empty
 	last  uint64
 	bytes int
 	limit int
@@ -19,6 +19,7 @@ func newRecent(entries, bytes int) *recent {
 
 func (r *recent) slot(index uint64) **raft.Log { return &r.ring[index%uint64(len(r.ring))] }
 
+// get returns the entry at index, or nil if it is not cached.
 func (r *recent) get(index uint64) *raft.Log {
 	if r.first == 0 || index < r.first || index > r.last {
 		return nil
@@ -26,7 +27,8 @@ func (r *recent) get(index uint64) *raft.Log {
 	return *r.slot(index)
 }
 
-// add takes an entry that follows the last.
+// add caches an entry. If it does not follow the last one, or is larger than the limit, the
+// cache is emptied.
 func (r *recent) add(l *raft.Log) {
 	if r.first != 0 && l.Index != r.last+1 {
 		r.reset()
@@ -54,13 +56,14 @@ func (r *recent) dropFirst() {
 	}
 }
 
+// drop removes one entry from the ring. The caller adjusts first or last.
 func (r *recent) drop(index uint64) {
 	slot := r.slot(index)
 	r.bytes -= entrySize(*slot)
 	*slot = nil
 }
 
-// trim drops what is outside of [first, last].
+// trim removes entries outside [first, last].
 func (r *recent) trim(first, last uint64) {
 	for r.first != 0 && r.first < first {
 		r.dropFirst()

@@ -11,18 +11,18 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/badgerdb"
 )
 
-// tailMark is how far the log was when the side file was written.
+// A GuardMark is the progress of the log when the guard was written.
 type GuardMark struct{ Seq, Last, LastTerm uint64 }
 
-// tailFile is the side file. Badger mends a damaged journal by forgetting what
-// comes after the damage, and says nothing. So after each transaction its
-// number is noted here, outside of Badger: a log whose number is lower was
-// rolled back. Whatever the transaction did, numbers only grow, so a mark that
-// is behind the log is as it should be.
+// rollbackGuard is a small file next to the log. Badger repairs a damaged journal by
+// dropping everything after the damage, without an error. The number of each transaction is
+// therefore also recorded here, outside Badger: if the log has a lower number than the
+// guard, it was rolled back. Numbers only grow, so a guard that is behind the log is
+// normal.
 //
-// Two slots are written in turn, each smaller than a sector, so that a torn
-// write leaves the other. Marks reach the disk in the background: after a power
-// cut the file may be a second behind.
+// Two slots, each smaller than a sector, are written alternately, so that a torn write
+// damages only one. Marks are synced in the background: after a power failure the guard may
+// be one second behind.
 type rollbackGuard struct {
 	file *os.File
 
@@ -37,6 +37,7 @@ const (
 	guardSize  = 2 * slotStride
 )
 
+// encode returns the content of one slot: magic, three numbers, checksum.
 func (m GuardMark) encode() []byte {
 	b := append(make([]byte, 0, slotSize), guardMagic...)
 	for _, v := range []uint64{m.Seq, m.Last, m.LastTerm} {
@@ -45,6 +46,7 @@ func (m GuardMark) encode() []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, badgerdb.Castagnoli))
 }
 
+// decode reports whether b holds a valid slot, and sets m if it does.
 func (m *GuardMark) decode(b []byte) bool {
 	if len(b) < slotSize || string(b[:8]) != guardMagic ||
 		crc32.Checksum(b[:slotSize-4], badgerdb.Castagnoli) != binary.BigEndian.Uint32(b[slotSize-4:]) {
@@ -56,10 +58,10 @@ func (m *GuardMark) decode(b []byte) bool {
 	return true
 }
 
-var errGuard = errors.New("neither of its two marks can be read")
+var errGuard = errors.New("neither of the two marks can be read")
 
-// readTail reads the newer mark. An empty file means that an operator vouches
-// for the log: ok is false.
+// ReadGuard returns the newer mark. If the file is empty, the operator accepts the log as
+// it is: ok is false. It returns errGuard if neither mark is valid.
 func ReadGuard(path string) (m GuardMark, ok bool, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -80,7 +82,7 @@ func ReadGuard(path string) (m GuardMark, ok bool, err error) {
 	return m, true, nil
 }
 
-// createTail makes the file whole or not at all: an empty one means something.
+// createGuard creates the file atomically, because an empty file has a meaning.
 func createGuard(path string, m GuardMark) error {
 	b := make([]byte, guardSize)
 	copy(b, m.encode())
@@ -96,7 +98,8 @@ func openGuard(path string) (*rollbackGuard, error) {
 	return &rollbackGuard{file: f}, nil
 }
 
-// record writes a mark. The kernel has it from then on, the disk a little later.
+// record writes a mark. It survives a killed process immediately, and a power failure after
+// the next sync.
 func (t *rollbackGuard) record(m GuardMark) error {
 	_, err := t.file.WriteAt(m.encode(), int64(m.Seq%2)*slotStride)
 	t.mu.Lock()
@@ -105,7 +108,7 @@ func (t *rollbackGuard) record(m GuardMark) error {
 	return err
 }
 
-// sync brings the marks to the disk, where there are new ones.
+// sync syncs the file if marks were written since the last call.
 func (t *rollbackGuard) sync() error {
 	t.mu.Lock()
 	dirty := t.dirty

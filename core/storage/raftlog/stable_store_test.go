@@ -10,37 +10,37 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
 )
 
-var errDisk = errors.New("the disk said no")
+var errDisk = errors.New("disk error")
 
-// reluctant writes nothing once it is full.
-type reluctant struct {
+// failingStore rejects writes once full is set.
+type failingStore struct {
 	raft.StableStore
 	full bool
 }
 
-func (r *reluctant) Set(key, value []byte) error {
+func (r *failingStore) Set(key, value []byte) error {
 	if r.full {
 		return errDisk
 	}
 	return r.StableStore.Set(key, value)
 }
 
-func (r *reluctant) SetUint64(key []byte, value uint64) error {
+func (r *failingStore) SetUint64(key []byte, value uint64) error {
 	if r.full {
 		return errDisk
 	}
 	return r.StableStore.SetUint64(key, value)
 }
 
-// A vote that cannot be written is told, and never answered: Raft would panic.
-func TestVotes_ThatCannotBeWrittenAreToldAndNotAnswered(t *testing.T) {
-	store := &reluctant{StableStore: raft.NewInmemStore()}
-	var told error
+// A failed write is reported and never returned: Raft would panic.
+func TestStableStore_ReportsFailedWriteAndBlocks(t *testing.T) {
+	store := &failingStore{StableStore: raft.NewInmemStore()}
+	var reported error
 	votes := raftlog.NewStableStore(store, func(err error) {
-		told = err
-		runtime.Goexit() // or it would wait for ever
+		reported = err
+		runtime.Goexit() // otherwise the write would block forever
 	})
-	if err := errors.Join(votes.SetUint64([]byte("CurrentTerm"), 3), votes.Set([]byte("k"), []byte("v"))); err != nil || told != nil {
+	if err := errors.Join(votes.SetUint64([]byte("CurrentTerm"), 3), votes.Set([]byte("k"), []byte("v"))); err != nil || reported != nil {
 		t.Fatal(err)
 	}
 	if got, err := votes.GetUint64([]byte("CurrentTerm")); got != 3 || err != nil {
@@ -51,16 +51,16 @@ func TestVotes_ThatCannotBeWrittenAreToldAndNotAnswered(t *testing.T) {
 		func() error { return votes.Set([]byte("k"), []byte("w")) },
 		func() error { return votes.SetUint64([]byte("CurrentTerm"), 4) },
 	} {
-		told = nil
-		answered, done := false, make(chan struct{})
+		reported = nil
+		returned, done := false, make(chan struct{})
 		go func() {
 			defer close(done)
 			_ = write()
-			answered = true
+			returned = true
 		}()
 		<-done
-		if answered || !errors.Is(told, errDisk) {
-			t.Errorf("answered: %t, told %v", answered, told)
+		if returned || !errors.Is(reported, errDisk) {
+			t.Errorf("write returned: %t, reported error: %v", returned, reported)
 		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/badgerdb"
 )
 
-// The keys of the log's Badger directory: one prefix for each kind.
+// Key prefixes of the log's Badger directory. They are part of the on-disk format.
 const (
-	entryPrefix  = 'l' // and the index
-	stablePrefix = 'k' // and Raft's own key
+	entryPrefix  = 'l' // followed by the index
+	stablePrefix = 'k' // followed by Raft's own key
 )
 
 var (
@@ -22,7 +22,7 @@ var (
 	sweptKey = []byte{'w'}
 )
 
-// indexKey is the key of one entry; keys are in the order of indexes.
+// indexKey returns the key of an entry. Keys sort by index.
 func indexKey(index uint64) []byte { return appendIndexKey(nil, index) }
 
 func appendIndexKey(b []byte, index uint64) []byte {
@@ -33,19 +33,21 @@ func keyIndex(key []byte) uint64 { return binary.BigEndian.Uint64(key[1:]) }
 
 func stableKey(key []byte) []byte { return append([]byte{stablePrefix}, key...) }
 
-// logState is what the log is, whatever keys lie on the disk: entries outside
-// [first, last] do not exist. It is written in every transaction that changes
-// the log or a stable value.
+// A State defines the content of the log, whichever keys are on the disk: entries outside
+// [First, Last] do not exist. It is written in every transaction that changes the log or a
+// stable value.
 type State struct {
-	Seq         uint64 // counts those transactions
-	First, Last uint64 // 0, 0: empty
-	LastTerm    uint64 // of the last entry, or of the last one that there was
-	Commit      uint64 // a lower bound of what is committed; at most last
-	Floor       uint64 // no live entry is at or below it; what is there is to be deleted
+	Seq         uint64 // number of such transactions so far
+	First, Last uint64 // 0, 0 if the log is empty
+	LastTerm    uint64 // of the last entry, or of the last deleted one if the log is empty
+	Commit      uint64 // lower bound of the committed entries; Invariant: at most Last
+	Floor       uint64 // Invariant: no live entry at or below it; keys there are to be deleted
 }
 
+// IsEmpty reports whether the log has no entries.
 func (s *State) IsEmpty() bool { return s.Last == 0 }
 
+// Contains reports whether the log has an entry at index.
 func (s *State) Contains(index uint64) bool {
 	return index >= s.First && index <= s.Last && index != 0
 }
@@ -55,6 +57,7 @@ const (
 	stateSize   = 1 + 6*8 + 4
 )
 
+// encode returns the stored form: format, six numbers, checksum.
 func (s *State) encode() []byte {
 	b := make([]byte, 0, stateSize)
 	b = append(b, stateFormat)
@@ -64,13 +67,14 @@ func (s *State) encode() []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, badgerdb.Castagnoli))
 }
 
+// decode verifies b and sets s. It returns datadir.ErrNewer for a later format.
 func (s *State) decode(b []byte) error {
-	end := len(b) - 4 // of whatever format: a later one may have another size
+	end := len(b) - 4 // the checksum comes last in every format, whatever its size
 	if end < 1 || crc32.Checksum(b[:end], badgerdb.Castagnoli) != binary.BigEndian.Uint32(b[end:]) {
 		return badgerdb.ErrChecksum
 	}
 	if b[0] != stateFormat {
-		return fmt.Errorf("%w: it is of format %d, and this one reads format %d", datadir.ErrNewer, b[0], stateFormat)
+		return fmt.Errorf("%w: format %d, this release supports format %d", datadir.ErrNewer, b[0], stateFormat)
 	}
 	if len(b) != stateSize {
 		return badgerdb.ErrChecksum
@@ -81,8 +85,8 @@ func (s *State) decode(b []byte) error {
 	return nil
 }
 
-// readState reads the state, false when there is none, and how far deleting
-// has come.
+// readState returns the state, false if there is none, and the progress of the background
+// deletion.
 func readState(db *badger.DB) (s State, swept uint64, ok bool, err error) {
 	err = badgerdb.View(db, func(txn *badger.Txn) error {
 		b, err := badgerdb.Get(txn, stateKey)

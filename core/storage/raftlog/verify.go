@@ -11,18 +11,19 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/badgerdb"
 )
 
-// logVerdict is what a look at a whole log has found.
+// A Verification is the result of checking a whole log.
 type Verification struct {
 	State    State
 	swept    uint64
-	hasState bool     // there is a state
-	Checked  uint64   // entries that were read
-	Orphans  [][]byte // keys after the last entry, left by a deletion that a crash cut short
+	hasState bool     // a state is stored
+	Checked  uint64   // entries read and intact
+	Orphans  [][]byte // keys after the last entry, left by a deletion that a crash interrupted
 	Problems []string
-	gaps     [][2]uint64 // the first and the last of entries that are missing, ascending
-	Newer    error       // what this release cannot read, though nothing is wrong with it
+	gaps     [][2]uint64 // first and last of each range of missing entries, ascending
+	Newer    error       // data in a later format; it is not damage
 }
 
+// addProblem records damage. The first 20 problems suffice to choose a remedy.
 func (v *Verification) addProblem(format string, args ...any) {
 	const most = 20
 	if len(v.Problems) < most {
@@ -30,26 +31,29 @@ func (v *Verification) addProblem(format string, args ...any) {
 	}
 }
 
-// verifyLog looks at a log: that its state agrees with the side file, that no
-// entry is missing, and that the last so many (negative: all) are as they were
-// written. The error is one of reading.
+// Verify checks that the state of the log agrees with the rollback guard, that no entry is
+// missing, and that the newest last entries (all if last is negative) are intact. It
+// returns an error only if the database cannot be read.
 func Verify(db *badger.DB, mark GuardMark, vouched bool, last int) (*Verification, error) {
 	v := &Verification{}
 	var err error
 	if v.State, v.swept, v.hasState, err = readState(db); err != nil {
-		return v, fmt.Errorf("its state: %w", err)
+		return v, fmt.Errorf("state: %w", err)
 	}
 	s := &v.State
+	// A higher number in the guard means that writes were lost; an equal number must
+	// describe the same end of the log. A lower one is normal, since the guard is synced
+	// later.
 	switch {
 	case vouched:
 	case s.Seq < mark.Seq:
-		v.addProblem("it was rolled back: the side file has seen write %d, entry %d of term %d last; the log is at write %d, entry %d of term %d",
+		v.addProblem("rolled back: the guard recorded write %d with entry %d of term %d last, the log is at write %d with entry %d of term %d",
 			mark.Seq, mark.Last, mark.LastTerm, s.Seq, s.Last, s.LastTerm)
 	case s.Seq == mark.Seq && (s.Last != mark.Last || s.LastTerm != mark.LastTerm):
-		v.addProblem("at write %d it ends with entry %d of term %d, and with entry %d of term %d by the side file", s.Seq, s.Last, s.LastTerm, mark.Last, mark.LastTerm)
+		v.addProblem("at write %d the log ends with entry %d of term %d, and with entry %d of term %d according to the guard", s.Seq, s.Last, s.LastTerm, mark.Last, mark.LastTerm)
 	}
 	if s.First > s.Last || (s.First == 0) != (s.Last == 0) || s.Commit > s.Last || (s.First > 0 && s.Floor >= s.First) {
-		v.addProblem("its state makes no sense: first %d, last %d, committed %d, deleted to %d", s.First, s.Last, s.Commit, s.Floor)
+		v.addProblem("inconsistent state: first %d, last %d, committed %d, deleted to %d", s.First, s.Last, s.Commit, s.Floor)
 		return v, nil
 	}
 	if err := v.checkGaps(db); err != nil {
@@ -59,20 +63,21 @@ func Verify(db *badger.DB, mark GuardMark, vouched bool, last int) (*Verificatio
 	return v, nil
 }
 
-// Err is the error that refuses a log; nil when it is as it was written.
+// Err returns a *datadir.DamageError if the log must be refused, or nil. err is the error
+// of Verify.
 func (v *Verification) Err(layout datadir.Layout, err error) error {
 	switch {
 	case err != nil:
-		return Damage(layout, "it cannot be read", err)
+		return Damage(layout, "cannot be read", err)
 	case v.Newer != nil:
-		return Damage(layout, "it cannot be read", v.Newer)
+		return Damage(layout, "cannot be read", v.Newer)
 	case len(v.Problems) > 0:
 		return Damage(layout, v.Problems[0], nil)
 	}
 	return nil
 }
 
-// checkGaps looks for holes.
+// checkGaps finds missing entries by walking the keys, and keys beyond the last entry.
 func (v *Verification) checkGaps(db *badger.DB) error {
 	s := &v.State
 	next := s.First
@@ -96,11 +101,12 @@ func (v *Verification) checkGaps(db *badger.DB) error {
 		v.addGap(next, s.Last)
 	}
 	if !v.hasState && len(v.Orphans) > 0 {
-		v.addProblem("its state is missing, and entries are there, such as %d", keyIndex(v.Orphans[0]))
+		v.addProblem("state is missing, but there are entries such as %d", keyIndex(v.Orphans[0]))
 	}
 	return nil
 }
 
+// addGap records that the entries from from to to are missing.
 func (v *Verification) addGap(from, to uint64) {
 	v.gaps = append(v.gaps, [2]uint64{from, to})
 	if from == to {
@@ -110,7 +116,8 @@ func (v *Verification) addGap(from, to uint64) {
 	}
 }
 
-// checkEntries reads entries and checks each against the one before it.
+// checkEntries reads the newest last entries and compares each with the previous one: terms
+// never decrease.
 func (v *Verification) checkEntries(db *badger.DB, last int) {
 	s := &v.State
 	if s.IsEmpty() {
@@ -126,7 +133,7 @@ func (v *Verification) checkEntries(db *badger.DB, last int) {
 		for len(holes) > 0 && holes[0][1] < i {
 			holes = holes[1:]
 		}
-		if len(holes) > 0 && i >= holes[0][0] { // told already, once for all of it
+		if len(holes) > 0 && i >= holes[0][0] { // reported as a gap
 			i = holes[0][1]
 			continue
 		}
@@ -136,16 +143,16 @@ func (v *Verification) checkEntries(db *badger.DB, last int) {
 				v.Newer = fmt.Errorf("entry %d: %w", i, err)
 				continue
 			}
-			v.addProblem("entry %d cannot be read: %v", i, err)
+			v.addProblem("cannot read entry %d: %v", i, err)
 			continue
 		}
 		v.Checked++
 		if e.Term < term {
-			v.addProblem("entry %d is of term %d, one before it of term %d", i, e.Term, term)
+			v.addProblem("entry %d has term %d, lower than term %d before it", i, e.Term, term)
 		}
 		term = max(term, e.Term)
 		if i == s.Last && e.Term != s.LastTerm {
-			v.addProblem("the last entry, %d, is of term %d, and of term %d by the log's state", i, e.Term, s.LastTerm)
+			v.addProblem("last entry %d has term %d, but term %d according to the state", i, e.Term, s.LastTerm)
 		}
 	}
 }

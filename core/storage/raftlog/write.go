@@ -16,9 +16,9 @@ import (
 // StoreLog appends one entry.
 func (l *Log) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
 
-// StoreLogs appends entries, and the staged commit index with them, in one
-// transaction. Entries too large for one go in several, in the order of their
-// indexes: what a crash leaves of them is a prefix.
+// StoreLogs appends entries together with the staged commit index. Entries that exceed one
+// transaction are written in several, in order of their indexes, so a crash leaves a
+// prefix. It returns ErrGap if the entries do not continue the log.
 func (l *Log) StoreLogs(entries []*raft.Log) error {
 	if len(entries) == 0 {
 		return nil
@@ -31,6 +31,7 @@ func (l *Log) StoreLogs(entries []*raft.Log) error {
 	if err := l.checkContiguous(entries); err != nil {
 		return err
 	}
+	// After a snapshot restore the log may start below what was deleted before.
 	if first := entries[0].Index; l.state.IsEmpty() && first <= l.state.Floor {
 		if err := l.lowerFloor(first); err != nil {
 			return err
@@ -43,7 +44,8 @@ func (l *Log) StoreLogs(entries []*raft.Log) error {
 	return nil
 }
 
-// checkContiguous is whether entries continue the log.
+// checkContiguous returns ErrGap if entries do not continue the log, or if a term
+// decreases.
 func (l *Log) checkContiguous(entries []*raft.Log) error {
 	index, term := l.state.Last, l.state.LastTerm
 	if l.state.IsEmpty() {
@@ -51,21 +53,21 @@ func (l *Log) checkContiguous(entries []*raft.Log) error {
 	}
 	for _, e := range entries {
 		if index++; e.Index != index {
-			return fmt.Errorf("%w: entry %d comes where %d should", ErrGap, e.Index, index)
+			return fmt.Errorf("%w: got entry %d, want %d", ErrGap, e.Index, index)
 		}
 		if e.Term < term {
-			return fmt.Errorf("%w: entry %d is of term %d, the one before it of term %d", ErrGap, e.Index, e.Term, term)
+			return fmt.Errorf("%w: entry %d has term %d, lower than term %d before it", ErrGap, e.Index, e.Term, term)
 		}
 		term = e.Term
 	}
 	if entries[0].Index == 0 {
-		return fmt.Errorf("%w: there is no entry 0", ErrGap)
+		return fmt.Errorf("%w: entry 0 is not valid", ErrGap)
 	}
 	return nil
 }
 
-// append writes entries in one transaction, or in halves when they are too
-// many for one. The commit index goes with the end.
+// append writes entries in one transaction, or in halves if they exceed it. The commit
+// index is written with the last part, given by end.
 func (l *Log) append(entries []*raft.Log, end bool) error {
 	first, last := entries[0], entries[len(entries)-1]
 	next := l.state
@@ -87,6 +89,7 @@ func (l *Log) append(entries []*raft.Log, end bool) error {
 	if err != nil {
 		return err
 	}
+	// Only durable entries may be cached, because readers trust the cache.
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range entries {
@@ -95,8 +98,8 @@ func (l *Log) append(entries []*raft.Log, end bool) error {
 	return nil
 }
 
-// put adds entries to a transaction. They are encoded side by side in a buffer
-// that is used again: after the commit Badger has copied them.
+// put adds entries to a transaction. They are encoded into one reusable buffer, which
+// Badger has copied when the commit returns.
 func (l *Log) put(txn *badger.Txn, entries []*raft.Log) error {
 	size := 0
 	for _, e := range entries {
@@ -116,12 +119,12 @@ func (l *Log) put(txn *badger.Txn, entries []*raft.Log) error {
 		}
 	}
 	if size > 1<<20 {
-		l.buf = nil // a rare giant is not kept
+		l.buf = nil // do not retain the buffer of a rare large batch
 	}
 	return nil
 }
 
-// StageCommitIndex remembers index until the next entries are stored.
+// StageCommitIndex sets the commit index that is stored with the next entries.
 func (l *Log) StageCommitIndex(index uint64) error {
 	l.write.Lock()
 	defer l.write.Unlock()
@@ -129,7 +132,7 @@ func (l *Log) StageCommitIndex(index uint64) error {
 	return nil
 }
 
-// Set stores a value under one of Raft's own keys.
+// Set stores a value of Raft's stable store.
 func (l *Log) Set(key, value []byte) error {
 	l.write.Lock()
 	defer l.write.Unlock()
@@ -141,7 +144,7 @@ func (l *Log) Set(key, value []byte) error {
 	})
 }
 
-// Get reads what Set stored; nil when there is nothing.
+// Get returns the value of a key, or nil if it was never set.
 func (l *Log) Get(key []byte) (value []byte, err error) {
 	err = badgerdb.View(l.db, func(txn *badger.Txn) error {
 		b, err := badgerdb.Get(txn, stableKey(key))
@@ -149,37 +152,38 @@ func (l *Log) Get(key []byte) (value []byte, err error) {
 			return err
 		}
 		if value, err = badgerdb.Unseal(b); err != nil {
-			return l.damage(fmt.Sprintf("the value of %q cannot be read", key), err)
+			return l.damage(fmt.Sprintf("cannot read the value of %q", key), err)
 		}
 		return nil
 	})
 	return value, err
 }
 
-// SetUint64 stores a number.
+// SetUint64 stores a number of Raft's stable store.
 func (l *Log) SetUint64(key []byte, value uint64) error {
 	return l.Set(key, binary.BigEndian.AppendUint64(nil, value))
 }
 
-// GetUint64 reads a number; 0 when there is none.
+// GetUint64 returns the number of a key, or 0 if it was never set.
 func (l *Log) GetUint64(key []byte) (uint64, error) {
 	b, err := l.Get(key)
 	if err != nil || b == nil {
 		return 0, err
 	}
 	if len(b) != 8 {
-		return 0, l.damage(fmt.Sprintf("the value of %q is no number", key), nil)
+		return 0, l.damage(fmt.Sprintf("value of %q is not a number", key), nil)
 	}
 	return binary.BigEndian.Uint64(b), nil
 }
 
-// checkWritable is whether entries may be written. The caller holds write.
+// checkWritable returns an error if entries must not be written. The caller holds write.
 func (l *Log) checkWritable() error { return l.checkFree(l.cfg.MinFree) }
 
-// checkAppendable is whether entries may be appended. What takes the place of an end that was
-// deleted goes on as long as the deletion did: where it is refused, Raft still believes in
-// the old end, and takes nothing of the leader any more until it is started anew. So the
-// deletion needs the room of the append, and the append no more than what was there then.
+// checkAppendable returns an error if entries must not be appended. The replacement of a
+// deleted tail is allowed down to the smaller reserve: if it were refused, Raft would keep
+// believing in the old tail and accept nothing from the leader until it is restarted.
+// deleteTail has required the full space, and the replacement needs no more than was
+// deleted.
 func (l *Log) checkAppendable() error {
 	if l.tailDeleted {
 		return l.checkReserve()
@@ -187,10 +191,12 @@ func (l *Log) checkAppendable() error {
 	return l.checkWritable()
 }
 
-// checkReserve is whether a vote or a deletion may be written: they need
-// little room, and Raft can neither vote nor make room without.
+// checkReserve returns an error if a vote or a deletion must not be written. They are
+// small, and without them Raft can neither vote nor free space.
 func (l *Log) checkReserve() error { return l.checkFree(l.cfg.MinFree / 2) }
 
+// checkFree returns an error if the log is closed, has failed, or the disk has fewer than
+// free bytes.
 func (l *Log) checkFree(free int64) error {
 	if l.closed {
 		return datadir.ErrClosed
@@ -201,14 +207,15 @@ func (l *Log) checkFree(free int64) error {
 	return disk.CheckFree(l.layout.Log(), free)
 }
 
-// commit writes one transaction: what fill puts into it, and the state that
-// holds from then on. The caller holds write.
+// commit writes one transaction: the changes of fill and the state that is valid from then
+// on. The caller holds write.
 //
-// A failed write ends all writing. Badger keeps in memory what the disk has
-// refused, the kernel takes pages that it could not write for written, and the
-// next sync that succeeds would vouch for a journal with a hole in it.
+// A failed write rejects all later ones. Badger keeps in memory what the disk has refused,
+// the kernel marks pages clean that it could not write, and the next sync that succeeds
+// would vouch for a journal with a hole.
 func (l *Log) commit(next State, fill func(*badger.Txn) error) error {
 	next.Seq = l.state.Seq + 1
+	// Only errors after the commit started make the contents of the disk uncertain.
 	begun := false
 	err := badgerdb.Guard(func() error {
 		txn := l.db.NewTransaction(true)
@@ -231,18 +238,19 @@ func (l *Log) commit(next State, fill func(*badger.Txn) error) error {
 		}
 		return err
 	}
+	// Readers see the new state only once it is durable.
 	l.mu.Lock()
 	l.state = next
 	l.mu.Unlock()
 	return nil
 }
 
-// fail ends all writing. The caller holds write.
+// fail rejects all further writes. The caller holds write.
 func (l *Log) fail(err error) {
 	if l.failed != nil {
 		return
 	}
 	l.failed = err
-	l.logger().Error("the raft log could not be written, and takes no more entries", "err", err)
+	l.logger().Error("failed to write the raft log; further entries are rejected", "err", err)
 	go l.cfg.OnFault(err)
 }

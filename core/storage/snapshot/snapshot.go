@@ -21,17 +21,16 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/datadir"
 )
 
-// SnapshotConfig says how snapshots are kept. The zero value means the defaults.
+// Config configures the snapshot store. The zero value selects the defaults.
 type Config struct {
-	// Retain is how many snapshots are kept. The one before the newest is what a
-	// server falls back on when the newest is damaged.
+	// Retain is the number of snapshots to keep. If the newest is damaged, Raft falls back
+	// on the one before it.
 	Retain int // default: 2
 
-	Logger hclog.Logger // default: none; Raft's own store wants this kind
+	Logger hclog.Logger // default: none; Raft's own store requires this type
 }
 
-// Snapshots are the snapshots in a data directory: Raft's own store of files,
-// whose errors name the file and the way back.
+// A Store is Raft's own file store with errors that name the damaged file and the remedy.
 type Store struct {
 	*raft.FileSnapshotStore
 	layout datadir.Layout
@@ -39,8 +38,8 @@ type Store struct {
 
 var _ raft.SnapshotStore = (*Store)(nil)
 
-// OpenSnapshots opens the snapshots in a data directory, and deletes what was
-// left half-written. Nobody else may be writing there.
+// Open opens the snapshots in a data directory and deletes incomplete ones. The caller
+// holds the lock of the directory.
 func Open(layout datadir.Layout, cfg Config) (*Store, error) {
 	cfg.Retain = cmp.Or(cfg.Retain, 2)
 	if cfg.Logger == nil {
@@ -64,12 +63,14 @@ func Open(layout datadir.Layout, cfg Config) (*Store, error) {
 	return &Store{store, layout}, nil
 }
 
-// Open checks a snapshot and gives its bytes.
+// Open verifies a snapshot and returns its content. If the snapshot is damaged, it returns
+// a *datadir.DamageError.
 func (s *Store) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	meta, r, err := s.FileSnapshotStore.Open(id)
 	if err == nil {
 		return meta, r, nil
 	}
+	// Raft's error lacks the file; read the snapshot again to find it.
 	path := filepath.Join(s.layout.Snapshots(), id)
 	if _, problem := inspect(path, true); problem != nil {
 		return nil, nil, Damage(problem)
@@ -77,24 +78,24 @@ func (s *Store) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	return nil, nil, fmt.Errorf("snapshot %s: %w", path, err)
 }
 
-// Snapshot is one folder of a snapshot.
+// An Info describes one snapshot directory.
 type Info struct {
 	ID          string
 	Path        string
 	Index, Term uint64
 	Size        int64
-	Unfinished  bool  // it was never put into place
-	Remnant     bool  // of one that was deleted once newer ones were there: a crash cut that short
-	Problem     error // why it cannot be used; nil: it can
+	Unfinished  bool  // it was never renamed to its final name
+	Remnant     bool  // remainder of an old snapshot whose deletion was interrupted by a crash
+	Problem     error // reason why it is unusable; nil if it is usable
 }
 
-// Open reads the snapshot's state.
+// Open returns the state in the snapshot. It verifies nothing.
 func (s Info) Open() (io.ReadCloser, error) {
 	return os.Open(filepath.Join(s.Path, "state.bin"))
 }
 
-// ListSnapshots looks at the snapshots of a data directory, newest first, and
-// those that cannot be read at the end. whole means that every byte is read.
+// List returns the snapshots of a data directory, newest first, with unreadable ones at the
+// end. If whole is set, every byte is read and verified.
 func List(layout datadir.Layout, whole bool) ([]Info, error) {
 	entries, err := os.ReadDir(layout.Snapshots())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -121,10 +122,9 @@ func List(layout datadir.Layout, whole bool) ([]Info, error) {
 	return list, nil
 }
 
-// markRemains finds what is left of snapshots that were being deleted. Raft's store
-// deletes a snapshot when two newer ones are there, the description first or last,
-// as the file system has it; a crash leaves the other file, and nobody ever deletes
-// that.
+// markRemnants marks the remainders of snapshots that were being deleted. Raft's store
+// deletes a snapshot once two newer ones exist. The file system decides which of its two
+// files is deleted first; after a crash the other one remains, and Raft never deletes it.
 func markRemnants(list []Info) {
 	var usable []uint64
 	for _, s := range list {
@@ -138,6 +138,8 @@ func markRemnants(list []Info) {
 			continue
 		}
 		index, ok := indexOf(s.ID)
+		// With fewer than two newer usable snapshots the missing file is damage, since Raft
+		// would not have deleted it.
 		newer := 0
 		for _, u := range usable {
 			if ok && u > index {
@@ -148,7 +150,7 @@ func markRemnants(list []Info) {
 	}
 }
 
-// indexOf reads the index in a snapshot's name, TERM-INDEX-TIME.
+// indexOf returns the index in the name of a snapshot, TERM-INDEX-TIME.
 func indexOf(id string) (index uint64, ok bool) {
 	parts := strings.Split(id, "-")
 	if len(parts) != 3 {
@@ -158,14 +160,14 @@ func indexOf(id string) (index uint64, ok bool) {
 	return index, err == nil
 }
 
-// snapshotMeta is how Raft's store describes a snapshot on the disk.
+// metadata is the content of meta.json, as Raft's store writes it.
 type metadata struct {
 	raft.SnapshotMeta
 	CRC []byte
 }
 
-// inspectSnapshot reads a snapshot's description, and compares its bytes with
-// it when whole, its size otherwise. The error is a *fileError.
+// inspect reads the description of a snapshot and compares it with the content if whole is
+// set, otherwise with the size only. Errors are of type *datadir.FileError.
 func inspect(path string, whole bool) (*metadata, error) {
 	metaPath, statePath := filepath.Join(path, "meta.json"), filepath.Join(path, "state.bin")
 	text, err := os.ReadFile(metaPath)
@@ -174,7 +176,7 @@ func inspect(path string, whole bool) (*metadata, error) {
 	}
 	meta := &metadata{}
 	if err := json.Unmarshal(text, meta); err != nil {
-		return nil, &datadir.FileError{Path: metaPath, Err: fmt.Errorf("it is no JSON document: %w", err)}
+		return nil, &datadir.FileError{Path: metaPath, Err: fmt.Errorf("invalid JSON: %w", err)}
 	}
 	f, err := os.Open(statePath)
 	if err != nil {
@@ -186,7 +188,7 @@ func inspect(path string, whole bool) (*metadata, error) {
 		return meta, &datadir.FileError{Path: statePath, Err: datadir.WithoutPath(err)}
 	}
 	if info.Size() != meta.Size {
-		return meta, &datadir.FileError{Path: statePath, Err: fmt.Errorf("it has %d bytes, and %d by meta.json", info.Size(), meta.Size)}
+		return meta, &datadir.FileError{Path: statePath, Err: fmt.Errorf("size is %d bytes, meta.json expects %d", info.Size(), meta.Size)}
 	}
 	if !whole {
 		return meta, nil
@@ -196,27 +198,30 @@ func inspect(path string, whole bool) (*metadata, error) {
 		return meta, &datadir.FileError{Path: statePath, Err: datadir.WithoutPath(err)}
 	}
 	if !bytes.Equal(sum.Sum(nil), meta.CRC) {
-		return meta, &datadir.FileError{Path: statePath, Err: errors.New("its checksum is not that of meta.json")}
+		return meta, &datadir.FileError{Path: statePath, Err: errors.New("checksum differs from meta.json")}
 	}
 	return meta, nil
 }
 
-const remedy = "move that snapshot's folder out of the way: the one before it is used if the log still reaches back to it. " +
-	"Otherwise move the whole data directory aside and start with an empty one, which gets its state from the other servers; " +
-	"a lone server restores a saved snapshot"
+const remedy = "move the directory of that snapshot away: the previous snapshot is used if the log still reaches back to it. " +
+	"Otherwise move the whole data directory aside and start with an empty one, which receives the state from the other servers; " +
+	"a single server restores a saved snapshot"
 
+// Damage returns a *datadir.DamageError for an unusable snapshot.
 func Damage(problem error) error {
-	d := &datadir.DamageError{Part: "snapshot", Remedy: remedy, Problem: "it cannot be used", Err: problem}
+	d := &datadir.DamageError{Part: "snapshot", Remedy: remedy, Problem: "unusable", Err: problem}
 	if p, ok := errors.AsType[*datadir.FileError](problem); ok {
 		d.Path, d.Err = p.Path, p.Err
 	}
 	return d
 }
 
-// checkCover is whether the log begins where a snapshot that can be used ends,
-// or before: a state that lacks the entries between the two could not be known
-// for what it is. Raft does not look.
+// CheckCoverage returns an error if the log does not start at or before the end of a usable
+// snapshot. Entries between the two would be missing from the state, and nothing would show
+// it: Raft does not check this. first is the first index of the log (0 if it is empty),
+// floor the last deleted one.
 func CheckCoverage(layout datadir.Layout, list []Info, first, floor uint64) error {
+	// A log that starts at entry 1 needs no snapshot.
 	if first <= 1 && floor == 0 {
 		return nil
 	}
@@ -236,7 +241,7 @@ func CheckCoverage(layout datadir.Layout, list []Info, first, floor uint64) erro
 		return Damage(damaged)
 	}
 	return &datadir.DamageError{
-		Part: "snapshot", Path: layout.Snapshots(), Problem: fmt.Sprintf("no snapshot reaches entry %d, and the log has nothing before entry %d", max(first, 1)-1, max(first, floor+1)),
-		Remedy: "put the snapshot back that was here. Otherwise " + datadir.RemedyRejoin,
+		Part: "snapshot", Path: layout.Snapshots(), Problem: fmt.Sprintf("no snapshot reaches entry %d, and the log has no entries before %d", max(first, 1)-1, max(first, floor+1)),
+		Remedy: "restore the missing snapshot directory. Otherwise " + datadir.RemedyRejoin,
 	}
 }

@@ -13,38 +13,38 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Store is what is tested: a log store that is a stable store as well.
+// Store is the tested interface: a log store that is also a stable store.
 type Store interface {
 	raft.LogStore
 	raft.StableStore
 }
 
-// Opener makes an empty store, which lives as long as the test.
+// An Opener returns an empty store that is closed with the test.
 type Opener func(t *testing.T) Store
 
-// Conformance checks what Raft relies on.
+// Conformance runs every check that Raft relies on, each with a new store.
 func Conformance(t *testing.T, open Opener) {
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, Store)
 	}{
 		{"EmptyAtFirst", emptyAtFirst},
-		{"ReturnsWhatWasStored", returnsWhatWasStored},
-		{"BeginsAnywhere", beginsAnywhere},
+		{"ReturnsStoredEntries", returnsStoredEntries},
+		{"StartsAtAnyIndex", startsAtAnyIndex},
 		{"DeletesTheOldest", deletesTheOldest},
 		{"DeletesTheNewestAndContinues", deletesTheNewest},
-		{"DeletesAllAndBeginsAnew", deletesAll},
-		{"DeletesWhatIsThere", deletesWhatIsThere},
+		{"DeletesAllAndRestarts", deletesAll},
+		{"DeletesOnlyExisting", deletesOnlyExisting},
 		{"LargeEntriesAndBatches", largeEntries},
 		{"StableValues", stableValues},
 		{"CommitIndex", commitIndex},
-		{"ReadersBesideWriters", readersBesideWriters},
+		{"ConcurrentReaders", concurrentReaders},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
 	}
 }
 
-// Entry makes an entry whose data tells its index and term.
+// Entry returns an entry with its index and term as data.
 func Entry(index, term uint64) *raft.Log {
 	return &raft.Log{
 		Index: index, Term: term, Type: raft.LogType(index % 2 * uint64(raft.LogBarrier)),
@@ -52,7 +52,7 @@ func Entry(index, term uint64) *raft.Log {
 	}
 }
 
-// Entries makes the entries from first to last.
+// Entries returns the entries from first to last.
 func Entries(first, last, term uint64) []*raft.Log {
 	var list []*raft.Log
 	for i := first; i <= last; i++ {
@@ -68,7 +68,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// holds checks that the store has the entries first to last, and none else.
+// holds fails the test if the store does not hold exactly the given entries.
 func holds(t *testing.T, s raft.LogStore, entries ...*raft.Log) {
 	t.Helper()
 	var wantFirst, wantLast uint64
@@ -80,7 +80,7 @@ func holds(t *testing.T, s raft.LogStore, entries ...*raft.Log) {
 	last, err := s.LastIndex()
 	must(t, err)
 	if first != wantFirst || last != wantLast {
-		t.Fatalf("the store has %d to %d, want %d to %d", first, last, wantFirst, wantLast)
+		t.Fatalf("store holds %d to %d, want %d to %d", first, last, wantFirst, wantLast)
 	}
 	for _, want := range entries {
 		var got raft.Log
@@ -94,7 +94,7 @@ func holds(t *testing.T, s raft.LogStore, entries ...*raft.Log) {
 	for _, gone := range []uint64{wantFirst - 1, wantLast + 1, 0, 1 << 40} {
 		var got raft.Log
 		if err := s.GetLog(gone, &got); (wantFirst == 0 || gone < wantFirst || gone > wantLast) && !errors.Is(err, raft.ErrLogNotFound) {
-			t.Fatalf("entry %d, which is not there: %+v, %v", gone, got, err)
+			t.Fatalf("entry %d, which is outside the log: %+v, %v", gone, got, err)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func emptyAtFirst(t *testing.T, s Store) {
 	holds(t, s)
 }
 
-func returnsWhatWasStored(t *testing.T, s Store) {
+func returnsStoredEntries(t *testing.T, s Store) {
 	list := []*raft.Log{
 		{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: []byte("c"), AppendedAt: time.Unix(1_700_000_000, 123456789)},
 		{Index: 2, Term: 1, Type: raft.LogNoop},
@@ -117,7 +117,7 @@ func returnsWhatWasStored(t *testing.T, s Store) {
 	holds(t, s, list...)
 }
 
-func beginsAnywhere(t *testing.T, s Store) {
+func startsAtAnyIndex(t *testing.T, s Store) {
 	list := Entries(1_000_000, 1_000_010, 7)
 	must(t, s.StoreLogs(list))
 	holds(t, s, list...)
@@ -160,7 +160,7 @@ func deletesAll(t *testing.T, s Store) {
 	holds(t, s, lower...)
 }
 
-func deletesWhatIsThere(t *testing.T, s Store) {
+func deletesOnlyExisting(t *testing.T, s Store) {
 	must(t, s.DeleteRange(1, 10))
 	holds(t, s)
 	list := Entries(11, 20, 1)
@@ -186,11 +186,11 @@ func largeEntries(t *testing.T, s Store) {
 func stableValues(t *testing.T, s Store) {
 	n, err := s.GetUint64([]byte("CurrentTerm"))
 	if n != 0 || err != nil && err.Error() != "not found" {
-		t.Errorf("a number that was never set is %d, %v", n, err)
+		t.Errorf("unset number: %d, %v", n, err)
 	}
 	b, err := s.Get([]byte("LastVoteCand"))
 	if len(b) != 0 || err != nil && err.Error() != "not found" {
-		t.Errorf("a value that was never set is %q, %v", b, err)
+		t.Errorf("unset value: %q, %v", b, err)
 	}
 	for term := range uint64(5) {
 		must(t, s.SetUint64([]byte("CurrentTerm"), term))
@@ -206,7 +206,7 @@ func stableValues(t *testing.T, s Store) {
 	must(t, s.StoreLogs(Entries(1, 3, 1)))
 	must(t, s.DeleteRange(1, 3))
 	if n, err := s.GetUint64([]byte("CurrentTerm")); n != 4 || err != nil {
-		t.Errorf("after entries came and went: %d, %v", n, err)
+		t.Errorf("after entries were deleted: %d, %v", n, err)
 	}
 }
 
@@ -218,7 +218,7 @@ func commitIndex(t *testing.T, s Store) {
 	expect := func(want uint64) {
 		t.Helper()
 		if got, err := c.GetCommitIndex(); got != want || err != nil {
-			t.Errorf("the commit index is %d, %v; want %d", got, err, want)
+			t.Errorf("commit index %d, error %v; want %d", got, err, want)
 		}
 	}
 	expect(0)
@@ -230,7 +230,7 @@ func commitIndex(t *testing.T, s Store) {
 	expect(7)
 }
 
-func readersBesideWriters(t *testing.T, s Store) {
+func concurrentReaders(t *testing.T, s Store) {
 	const rounds = 30
 	var readers sync.WaitGroup
 	done := make(chan struct{})
@@ -247,7 +247,7 @@ func readersBesideWriters(t *testing.T, s Store) {
 				for _, i := range []uint64{first, (first + last) / 2, last} {
 					var e raft.Log
 					if err := s.GetLog(i, &e); err == nil && e.Index != i {
-						t.Errorf("asked for %d, got %d", i, e.Index)
+						t.Errorf("requested entry %d, got %d", i, e.Index)
 					} else if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
 						t.Errorf("entry %d: %v", i, err)
 					}

@@ -1,6 +1,6 @@
-// Package storagetest owns the promises that every log store keeps, as tests
-// over raft's own interfaces: Raft's store in memory passes them, and so does
-// ours. Whoever brings another store runs them on it.
+// Package storagetest owns the conformance tests of log stores, over Raft's own interfaces:
+// Raft's in-memory store passes them, and so does raftlog. It also holds fixtures for tests
+// of the storage packages, and functions that damage a data directory.
 //
-// Tests call it, and nothing else does. Each check opens stores of its own.
+// It is only used by tests. Each conformance check opens a store of its own.
 package storagetest

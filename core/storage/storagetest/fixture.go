@@ -16,8 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
 )
 
-// soak multiplies a test's count when CEDE_SOAK=1, and divides it when
-// CEDE_QUICK=1.
+// Soak multiplies a test's count if CEDE_SOAK=1, and divides it if CEDE_QUICK is set.
 func Soak(n int) int {
 	switch {
 	case os.Getenv("CEDE_SOAK") == "1":
@@ -28,10 +27,10 @@ func Soak(n int) int {
 	return n
 }
 
-// small asks for little room, for tests on small disks.
+// SmallLogConfig returns a configuration that requires little free space.
 func SmallLogConfig() raftlog.Config { return raftlog.Config{MinFree: 48 << 20} }
 
-// openLog opens the log in dir and closes it with the test.
+// OpenLog opens the log in dir and closes it when the test ends.
 func OpenLog(t testing.TB, dir string) *raftlog.Log {
 	t.Helper()
 	l, err := raftlog.Open(datadir.Layout{Dir: dir}, SmallLogConfig())
@@ -46,8 +45,8 @@ func OpenLog(t testing.TB, dir string) *raftlog.Log {
 	return l
 }
 
-// check runs a property in a folder of its own, so many times, and many more
-// when CEDE_SOAK asks for it.
+// CheckProperty runs a property in directories of its own, runs times by default and more
+// often if CEDE_SOAK is set.
 func CheckProperty(t *testing.T, runs int, property func(*rapid.T, string)) {
 	t.Helper()
 	f := flag.Lookup("rapid.checks")
@@ -68,7 +67,7 @@ func CheckProperty(t *testing.T, runs int, property func(*rapid.T, string)) {
 	})
 }
 
-// openStore opens a data directory and closes it with the test.
+// OpenStore opens a data directory and closes it when the test ends.
 func OpenStore(t testing.TB, dir string, change ...func(*storage.Config)) *storage.Store {
 	t.Helper()
 	s, err := storage.Open(Config(dir, change...))
@@ -83,6 +82,7 @@ func OpenStore(t testing.TB, dir string, change ...func(*storage.Config)) *stora
 	return s
 }
 
+// Config returns a configuration for tests, with changes applied.
 func Config(dir string, change ...func(*storage.Config)) storage.Config {
 	cfg := storage.Config{Dir: dir, Log: SmallLogConfig()}
 	for _, f := range change {
@@ -91,7 +91,7 @@ func Config(dir string, change ...func(*storage.Config)) storage.Config {
 	return cfg
 }
 
-// module makes bytes that stand for a policy module.
+// RandomBytes returns reproducible content of the given size, for modules.
 func RandomBytes(size int, seed uint64) []byte {
 	b := make([]byte, size)
 	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
@@ -99,12 +99,13 @@ func RandomBytes(size int, seed uint64) []byte {
 	return b
 }
 
-// upload puts a blob in chunks of the given size, the last one first.
+// UploadBlob stores a blob in chunks of the given size, the last one first, and returns its
+// digest. It does not finish the blob.
 func UploadBlob(t testing.TB, b *blob.Store, data []byte, chunk int) string {
 	t.Helper()
 	digest := blob.Digest(data)
 	for at := (len(data) - 1) / chunk * chunk; at >= 0; at -= chunk {
-		for range 2 { // as replaying the log does
+		for range 2 { // as when the Raft log is replayed
 			if err := b.PutChunk(digest, int64(at), data[at:min(at+chunk, len(data))]); err != nil {
 				t.Fatal(err)
 			}

@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// chores are the goroutines that work in the background until stop.
+// A Group runs goroutines in the background until Stop. The zero value must be started
+// once.
 type Group struct {
 	stopped chan struct{}
-	wake    chan struct{} // one slot: there is something to do
+	wake    chan struct{} // capacity 1, so that a wake-up during a run is not lost and never blocks
 	running sync.WaitGroup
 	once    sync.Once
 }
 
-// Start runs each of works; the first of them hears kicks.
+// Start runs each of works in its own goroutine. Only the first receives wake-ups.
 func (c *Group) Start(works ...func(stop, kicked <-chan struct{})) {
 	c.stopped, c.wake = make(chan struct{}), make(chan struct{}, 1)
 	for i, work := range works {
@@ -25,6 +26,7 @@ func (c *Group) Start(works ...func(stop, kicked <-chan struct{})) {
 	}
 }
 
+// Wake makes the first goroutine run. It does not block; wake-ups that coincide are merged.
 func (c *Group) Wake() {
 	select {
 	case c.wake <- struct{}{}:
@@ -32,13 +34,13 @@ func (c *Group) Wake() {
 	}
 }
 
-// Stop ends them and waits; twice is once.
+// Stop ends the goroutines and waits for them. It may be called again.
 func (c *Group) Stop() {
 	c.once.Do(func() { close(c.stopped) })
 	c.running.Wait()
 }
 
-// rest waits for d; false when it is time to stop.
+// Sleep waits for d and returns true, or returns false as soon as stop is closed.
 func Sleep(stop <-chan struct{}, d time.Duration) bool {
 	if d <= 0 {
 		select {

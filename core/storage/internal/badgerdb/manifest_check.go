@@ -22,12 +22,12 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/disk"
 )
 
-// A damaged table is worse than a missing one: some damage ends the process in
-// a goroutine of Badger's, and of some Badger says nothing and goes on without
-// the table. So tables are looked at before Badger sees them.
+// A damaged table is worse than a missing one: some damage ends the process in a goroutine
+// of Badger, and for other damage Badger drops the table without an error. Tables are
+// therefore checked before Badger opens them.
 
-// checkEngine looks at the list of tables of a Badger directory, and at the
-// index of each, or at all of it when whole. It gives what is wrong, by file.
+// CheckTables checks the manifest of a Badger directory and the index of each listed table,
+// or every block if whole is set. It returns one error per damaged file.
 func CheckTables(dir string, whole bool) (problems []error) {
 	ids, err := listedTables(dir)
 	if err != nil {
@@ -42,8 +42,8 @@ func CheckTables(dir string, whole bool) (problems []error) {
 	return problems
 }
 
-// listedTables gives the tables that a Badger directory consists of, in order;
-// none of a directory that is not begun: see lostManifest.
+// listedTables returns the IDs of the tables in the manifest, ascending. It returns none if
+// the directory has no manifest; see ManifestMissing.
 func listedTables(dir string) ([]uint64, error) {
 	path := filepath.Join(dir, badger.ManifestFilename)
 	f, err := os.Open(path)
@@ -65,12 +65,12 @@ func listedTables(dir string) ([]uint64, error) {
 	return slices.Sorted(maps.Keys(listed.Tables)), nil
 }
 
-// abandoned is how many bytes are in tables that a process was writing when it
-// died. Opening the directory deletes them.
+// UnlistedTableBytes returns the size of tables that a process was writing when it died.
+// Badger deletes them when it opens the directory, so they count as free space.
 func UnlistedTableBytes(dir string) int64 {
 	ids, err := listedTables(dir)
 	if err != nil {
-		return 0 // opening will say so
+		return 0 // opening reports the error
 	}
 	total := int64(0)
 	paths, _ := filepath.Glob(filepath.Join(dir, "*.sst"))
@@ -86,10 +86,10 @@ func UnlistedTableBytes(dir string) int64 {
 	return total
 }
 
-var errTable = errors.New("it is not as it was written")
+var errTable = errors.New("checksum mismatch")
 
-// checkTable reads a table from its end: the length of a checksum, the checksum,
-// the length of the index, and the index, which says where the blocks are.
+// checkTable reads a table from its end: the length of a checksum, the checksum, the length
+// of the index, and the index, which lists the blocks.
 func checkTable(path string, whole bool) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -103,7 +103,7 @@ func checkTable(path string, whole bool) error {
 	at := info.Size()
 	index, err := readSummed(f, &at)
 	if err != nil {
-		return fmt.Errorf("its index: %w", err)
+		return fmt.Errorf("index: %w", err)
 	}
 	if !whole {
 		return nil
@@ -112,17 +112,17 @@ func checkTable(path string, whole bool) error {
 	for i := range root.OffsetsLength() {
 		var o fb.BlockOffset
 		if !root.Offsets(&o, i) {
-			return fmt.Errorf("its index: %w", errTable)
+			return fmt.Errorf("index: %w", errTable)
 		}
 		if err := checkBlock(f, int64(o.Offset()), int64(o.Len()), at); err != nil {
-			return fmt.Errorf("its block %d at byte %d: %w", i, o.Offset(), err)
+			return fmt.Errorf("block %d at byte %d: %w", i, o.Offset(), err)
 		}
 	}
 	return nil
 }
 
-// readSummed reads what lies before at with its checksum behind it, and moves
-// at to where that begins.
+// readSummed reads the data that ends at *at, followed by its checksum, and moves *at to
+// the start of the data. It returns an error if the checksum does not match.
 func readSummed(f *os.File, at *int64) ([]byte, error) {
 	sum, err := readSized(f, at)
 	if err != nil {
@@ -135,7 +135,7 @@ func readSummed(f *os.File, at *int64) ([]byte, error) {
 	return data, verifySum(data, sum)
 }
 
-// readSized reads what lies before at with its length behind it.
+// readSized reads the data that ends at *at, followed by its 4-byte length.
 func readSized(f *os.File, at *int64) ([]byte, error) {
 	length, err := readBefore(f, at, 4)
 	if err != nil {
@@ -144,6 +144,7 @@ func readSized(f *os.File, at *int64) ([]byte, error) {
 	return readBefore(f, at, int64(binary.BigEndian.Uint32(length)))
 }
 
+// readBefore reads the size bytes that end at *at and moves *at to their start.
 func readBefore(f *os.File, at *int64, size int64) ([]byte, error) {
 	if size > *at {
 		return nil, errTable
@@ -154,8 +155,8 @@ func readBefore(f *os.File, at *int64, size int64) ([]byte, error) {
 	return b, err
 }
 
-// checkBlock checks the block of a table without compression; it ends with its
-// checksum and the length of that.
+// checkBlock verifies one uncompressed block, which ends with its checksum and the length
+// of the checksum. end is the start of the index.
 func checkBlock(f *os.File, from, size, end int64) error {
 	if from+size > end {
 		return errTable
@@ -175,6 +176,7 @@ func checkBlock(f *os.File, from, size, end int64) error {
 	return verifySum(data, sum)
 }
 
+// verifySum returns errTable if sum, a serialized pb.Checksum, does not match data.
 func verifySum(data, sum []byte) error {
 	var want pb.Checksum
 	if proto.Unmarshal(sum, &want) != nil || y.VerifyChecksum(data, &want) != nil {
@@ -183,15 +185,15 @@ func verifySum(data, sum []byte) error {
 	return nil
 }
 
-// crashed is whether a Badger directory was left without being closed: journals
-// of tables in memory are then still there.
+// hasJournals reports whether a Badger directory contains journals of memory tables. They
+// remain if the process did not close the directory.
 func hasJournals(dir string) bool {
 	found, err := filepath.Glob(filepath.Join(dir, "*.mem"))
 	return err == nil && len(found) > 0
 }
 
-// lostManifest is whether a Badger directory has tables or journals and no list
-// of them. Badger would begin a new list, and delete the tables.
+// ManifestMissing reports whether a Badger directory has tables or journals but no
+// manifest. Badger would create a new manifest and delete the tables.
 func ManifestMissing(dir string) bool {
 	if _, err := os.Stat(filepath.Join(dir, badger.ManifestFilename)); !errors.Is(err, fs.ErrNotExist) {
 		return false

@@ -13,8 +13,8 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 )
 
-// engineOptions keeps Badger small. Values lie in the tree and not in the value
-// log, so that deleting needs no collection of garbage there.
+// Options returns options that keep Badger small. Values are stored in the tree rather than
+// in the value log, so that deletions need no value log garbage collection.
 func Options(dir string, log *slog.Logger) badger.Options {
 	return badger.DefaultOptions(dir).
 		WithDetectConflicts(false).
@@ -30,15 +30,17 @@ func Options(dir string, log *slog.Logger) badger.Options {
 		WithNumLevelZeroTables(2).
 		WithNumLevelZeroTablesStall(8).
 		WithMetricsEnabled(false).
-		// Checking whole tables as they are opened would be better, but a bad
-		// block then ends the process in a goroutine of Badger's.
+		// Verifying whole tables when they are opened would be stricter, but a bad block
+		// then ends the process in a goroutine of Badger.
 		WithChecksumVerificationMode(options.OnBlockRead).
 		WithLogger(logAdapter{log.With("part", filepath.Base(dir))})
 }
 
+// memTableBytes bounds a transaction to about 2.4 MB and what Badger replays after a crash.
 const memTableBytes = 16 << 20
 
-// openEngine opens a Badger directory whose tables can be opened.
+// Open opens a Badger directory. It returns an error, and does not open the directory, if
+// the index of one of its tables is damaged.
 func Open(o badger.Options) (*badger.DB, error) {
 	if err := removeEmptyFiles(o.Dir); err != nil {
 		return nil, err
@@ -54,9 +56,9 @@ func Open(o badger.Options) (*badger.DB, error) {
 	return db, err
 }
 
-// dropUnbegun deletes journals and value files without a byte. A process that is killed
-// between making one and giving it its length leaves it so, and Badger refuses the
-// directory for it. Whether one held something once is found by what is missing then.
+// removeEmptyFiles deletes journals and value log files of zero bytes. A process leaves one
+// if it is killed between creating the file and extending it, and Badger then refuses the
+// directory. If such a file held data once, the later checks find the missing entries.
 func removeEmptyFiles(dir string) error {
 	for _, pattern := range []string{"*.mem", "*.vlog"} {
 		paths, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -75,7 +77,7 @@ func removeEmptyFiles(dir string) error {
 	return nil
 }
 
-// closeEngine closes db, which may be nil.
+// Close closes db, which may be nil.
 func Close(db *badger.DB) error {
 	if db == nil {
 		return nil
@@ -83,8 +85,8 @@ func Close(db *badger.DB) error {
 	return Guard(db.Close)
 }
 
-// guard calls f, which calls Badger, and makes an error of its panics. Reading
-// a mapped file whose end is gone is one of them.
+// Guard calls f, which calls Badger, and returns its panics as errors. A read fault on a
+// memory-mapped file that was truncated is one of them.
 func Guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -95,7 +97,7 @@ func Guard(f func() error) (err error) {
 	return f()
 }
 
-// engineLog hands on what Badger says.
+// logAdapter forwards Badger's log lines.
 type logAdapter struct{ log *slog.Logger }
 
 var _ badger.Logger = logAdapter{}
@@ -103,7 +105,7 @@ var _ badger.Logger = logAdapter{}
 func (l logAdapter) Errorf(format string, args ...any)   { l.print(slog.LevelError, format, args) }
 func (l logAdapter) Warningf(format string, args ...any) { l.print(slog.LevelWarn, format, args) }
 
-// What Badger calls information is for those who look for a fault in it.
+// Badger's information is detail that only helps to debug Badger itself.
 func (l logAdapter) Infof(format string, args ...any)  { l.print(slog.LevelDebug, format, args) }
 func (l logAdapter) Debugf(format string, args ...any) { l.print(slog.LevelDebug-4, format, args) }
 

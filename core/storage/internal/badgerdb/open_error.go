@@ -8,8 +8,11 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/datadir"
 )
 
-// engineError is why a Badger directory does not open.
+// OpenError classifies an error of Open. It returns an error that wraps ErrLocked or
+// ErrNoSpace if another process or the disk is the reason, a plain error for missing
+// permissions, and otherwise a *DamageError with the remedy.
 func OpenError(part, path, remedy string, err error) error {
+	// Badger returns no typed errors for these cases.
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "Cannot acquire directory lock"):
@@ -19,11 +22,11 @@ func OpenError(part, path, remedy string, err error) error {
 	case strings.Contains(text, "no space left"):
 		return fmt.Errorf("%w: %s at %s: %w", datadir.ErrNoSpace, part, path, err)
 	}
-	if strings.Contains(text, "unsupported version") { // of Badger's list of tables
-		return &datadir.DamageError{Part: part, Path: path, Problem: "it cannot be read", Remedy: datadir.RemedyNewer, Err: fmt.Errorf("%w: %w", datadir.ErrNewer, err)}
+	if strings.Contains(text, "unsupported version") { // of the manifest
+		return &datadir.DamageError{Part: part, Path: path, Problem: "unsupported format", Remedy: datadir.RemedyNewer, Err: fmt.Errorf("%w: %w", datadir.ErrNewer, err)}
 	}
 	if f, ok := errors.AsType[*datadir.FileError](err); ok {
-		return &datadir.DamageError{Part: part, Path: f.Path, Problem: "it cannot be used", Remedy: remedy, Err: f.Err}
+		return &datadir.DamageError{Part: part, Path: f.Path, Problem: "file is damaged", Remedy: remedy, Err: f.Err}
 	}
-	return &datadir.DamageError{Part: part, Path: path, Problem: "it does not open", Remedy: remedy, Err: err}
+	return &datadir.DamageError{Part: part, Path: path, Problem: "cannot open it", Remedy: remedy, Err: err}
 }

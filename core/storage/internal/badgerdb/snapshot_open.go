@@ -13,20 +13,22 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/disk"
 )
 
-// withShadow opens a copy of a Badger directory that nobody uses, shows it to
-// look, and throws it away. Opening mends and deletes; the directory itself
-// stays as it is. Tables, which are never written to, are linked rather than
-// copied. refused turns the error of opening into the caller's.
+// WithCopy opens a temporary copy of a Badger directory that is not in use, calls look with
+// it, and deletes the copy. Opening repairs and deletes files, so the directory itself is
+// never opened and stays as it is. Tables, which are immutable, are linked rather than
+// copied. If the copy does not open, refused converts the error.
 func WithCopy(dir string, look func(*badger.DB) error, refused func(error) error) (err error) {
 	tmp, err := os.MkdirTemp("", "cede-check-")
 	if err != nil {
-		return fmt.Errorf("a folder for temporary files: %w; TMPDIR may name another place for them", err)
+		return fmt.Errorf("create temporary directory: %w; set TMPDIR to use another place", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 	copied := filepath.Join(tmp, filepath.Base(dir))
 	if err := copyDirectory(dir, copied); err != nil {
 		return err
 	}
+	// Without compactors and with a high stall limit the copy is not rewritten while it is
+	// read.
 	o := Options(copied, slog.New(slog.DiscardHandler)).WithNumCompactors(0).WithNumLevelZeroTablesStall(1000)
 	db, err := Open(o)
 	if err != nil {
@@ -36,6 +38,8 @@ func WithCopy(dir string, look func(*badger.DB) error, refused func(error) error
 	return look(db)
 }
 
+// copyDirectory copies the regular files of a Badger directory, except lock files and
+// half-written manifests.
 func copyDirectory(from, to string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
@@ -64,7 +68,8 @@ func copyDirectory(from, to string) error {
 	return nil
 }
 
-// writable is whether Badger could map a file as it wants to.
+// writable reports whether Badger could map the file for writing. Badger opens even
+// immutable tables read-write, so a read-only table is copied instead of linked.
 func writable(path string) bool {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	return err == nil && f.Close() == nil

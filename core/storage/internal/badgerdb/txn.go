@@ -6,7 +6,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// get reads one value; nil when there is none.
+// Get returns the value of key, or nil if the key does not exist.
 func Get(txn *badger.Txn, key []byte) ([]byte, error) {
 	item, err := txn.Get(key)
 	if errors.Is(err, badger.ErrKeyNotFound) {
@@ -18,7 +18,7 @@ func Get(txn *badger.Txn, key []byte) ([]byte, error) {
 	return item.ValueCopy(nil)
 }
 
-// view reads.
+// View calls f with a read-only transaction.
 func View(db *badger.DB, f func(*badger.Txn) error) error {
 	return Guard(func() error {
 		txn := db.NewTransaction(false)
@@ -27,7 +27,7 @@ func View(db *badger.DB, f func(*badger.Txn) error) error {
 	})
 }
 
-// update writes what f puts into one transaction.
+// Update calls f with a new transaction and commits it if f returns nil.
 func Update(db *badger.DB, f func(*badger.Txn) error) error {
 	return Guard(func() error {
 		txn := db.NewTransaction(true)
@@ -39,6 +39,8 @@ func Update(db *badger.DB, f func(*badger.Txn) error) error {
 	})
 }
 
+// DeleteKeys deletes keys in as many transactions as necessary. If it returns an error, a
+// prefix of the keys may be deleted.
 func DeleteKeys(db *badger.DB, keys [][]byte) error {
 	const most = 4096
 	for len(keys) > 0 {
@@ -59,7 +61,7 @@ func DeleteKeys(db *badger.DB, keys [][]byte) error {
 	return nil
 }
 
-// walk gives the keys with a prefix, without values, until f says false.
+// WalkKeys calls f for each key with the prefix, without values, until f returns false.
 func WalkKeys(txn *badger.Txn, prefix []byte, f func(*badger.Item) bool) {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
 	defer it.Close()

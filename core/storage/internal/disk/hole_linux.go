@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nextData is where a file goes on after the hole at a place; the end of the
-// file where nothing follows.
+// NextData returns the offset of the next data at or after at, skipping holes, or size if
+// no data follows.
 func NextData(f *os.File, at, size int64) int64 {
 	to, err := unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
 	switch {

@@ -6,7 +6,9 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/datadir"
 )
 
-// checkFree refuses to begin a write on a disk that is nearly full.
+// CheckFree returns ErrNoSpace if fewer than least bytes are free on the disk under dir. A
+// negative least disables the check. Badger writes through mapped files, so a full disk
+// would end the process with a signal; writes must be refused before that.
 func CheckFree(dir string, least int64) error {
 	if least < 0 {
 		return nil
@@ -16,7 +18,7 @@ func CheckFree(dir string, least int64) error {
 		return err
 	}
 	if free < uint64(least) {
-		return fmt.Errorf("%w: %d MiB are left under %s, and writing needs %d MiB; make room", datadir.ErrNoSpace, free>>20, dir, least>>20)
+		return fmt.Errorf("%w: %d MiB are free under %s, and writing requires %d MiB; free disk space", datadir.ErrNoSpace, free>>20, dir, least>>20)
 	}
 	return nil
 }

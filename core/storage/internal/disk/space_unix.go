@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeBytes is what is left to this user on the disk under dir.
+// freeBytes returns the number of bytes available to this user on the disk under dir.
 func freeBytes(dir string) (uint64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -18,7 +18,7 @@ func freeBytes(dir string) (uint64, error) {
 	return uint64(s.Bavail) * uint64(s.Bsize), nil //nolint:unconvert // the types differ between systems
 }
 
-// blocks is what a file takes on the disk, holes left out.
+// AllocatedBytes returns the disk space of a file in bytes, holes excluded.
 func AllocatedBytes(info os.FileInfo) int64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int64(s.Blocks) * 512 //nolint:unconvert // the types differ between systems

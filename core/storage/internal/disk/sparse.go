@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// copySparse copies a file and leaves its holes: journals are mostly hole.
+// CopySparse copies a file and keeps its holes. Badger preallocates its journals, so most
+// of a journal is a hole.
 func CopySparse(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -28,6 +29,7 @@ func CopySparse(from, to string) (err error) {
 		if n == 0 && err != nil {
 			return err
 		}
+		// Blocks of zeros become holes even if the source has none.
 		if !bytes.Equal(block[:n], zero[:n]) {
 			if _, err := out.WriteAt(block[:n], at); err != nil {
 				return err

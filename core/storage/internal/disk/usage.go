@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// usage is how many bytes the files under dir take on the disk. Badger's files
-// look larger than they are.
+// Usage returns the disk space of all files under dir in bytes. It counts allocated blocks,
+// because Badger's preallocated files have larger sizes.
 func Usage(dir string) int64 {
 	total := int64(0)
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {

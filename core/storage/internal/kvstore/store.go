@@ -13,31 +13,33 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/disk"
 )
 
-// shelf is the second Badger directory, which Blobs and History share. Writing
-// reaches the kernel at once, so that it survives the end of the process, and
-// the disk when somebody asks for it.
+// A Store is the second Badger directory of a server, shared by modules and history. Writes
+// reach the kernel when they return, so they survive a killed process. They reach the disk
+// if the caller requests durability.
 type Store struct {
 	Layout  datadir.Layout
 	DB      *badger.DB
 	Logger  *slog.Logger
-	minFree int64 // of the log; what is written here stops earlier
+	minFree int64 // MinFree of the log; writes here stop earlier, so that the log keeps its reserve
 
 	Mu     sync.Mutex // held over each transaction
-	failed error      // what ended all writing
+	failed error      // first failed write; all later writes are rejected
 	closed bool
 }
 
-// Its keys, one prefix for each kind.
+// Key prefixes, one for each kind of record. They are part of the on-disk format.
 const (
-	BlobPrefix    = 'd' // and a digest
-	ChunkPrefix   = 'c' // a digest, an offset
-	RecordPrefix  = 'h' // a position, a topic
-	TopicPrefix   = 't' // a topic with its length, a position
-	SegmentPrefix = 'g' // a number
+	BlobPrefix    = 'd' // followed by a digest: a finished module
+	ChunkPrefix   = 'c' // followed by digest and offset: a chunk
+	RecordPrefix  = 'h' // followed by position and topic: a record
+	TopicPrefix   = 't' // followed by topic with its length, and position: topic index
+	SegmentPrefix = 'g' // followed by a number: a segment
 )
 
+// HistoryKey holds the watermark of the history and the progress of its deletion.
 var HistoryKey = []byte{'m'}
 
+// Open opens the store, or creates it. minFree is the reserve of the Raft log.
 func Open(layout datadir.Layout, minFree int64, log *slog.Logger) (*Store, error) {
 	o := badgerdb.Options(layout.Store(), log).WithSyncWrites(false)
 	db, err := badgerdb.Open(o)
@@ -47,14 +49,14 @@ func Open(layout datadir.Layout, minFree int64, log *slog.Logger) (*Store, error
 	return &Store{Layout: layout, DB: db, Logger: log, minFree: minFree}, nil
 }
 
-// Update writes one transaction; durable: what it wrote is on the disk when it
-// returns. The caller holds write, for Badger syncs the newest of its journals
-// alone, and a transaction of somebody else could begin another in between.
+// Update writes one transaction. If durable is set, it is on the disk when Update returns.
+// The caller holds Mu: Badger's Sync reaches only the newest journal, so a concurrent
+// transaction could start another journal between the write and its sync.
 func (s *Store) Update(durable bool, fill func(*badger.Txn) error) error {
 	return s.commit(durable, s.minFree/4*5, fill)
 }
 
-// Shrink is change for what deletes: it makes room, and so needs less.
+// Shrink is Update for deletions. It frees space and therefore needs less reserve.
 func (s *Store) Shrink(fill func(*badger.Txn) error) error {
 	return s.commit(false, s.minFree/2, fill)
 }
@@ -69,6 +71,7 @@ func (s *Store) commit(durable bool, free int64, fill func(*badger.Txn) error) e
 	if err := disk.CheckFree(s.Layout.Store(), free); err != nil {
 		return err
 	}
+	// Only errors after the commit started make the contents of the disk uncertain.
 	begun := false
 	err := badgerdb.Guard(func() error {
 		txn := s.DB.NewTransaction(true)
@@ -84,7 +87,7 @@ func (s *Store) commit(durable bool, free int64, fill func(*badger.Txn) error) e
 	})
 	if err != nil && begun {
 		s.failed = err
-		s.Logger.Error("policy modules and history could not be written, and take no more", "err", err)
+		s.Logger.Error("failed to write policy modules and history; further writes are rejected", "err", err)
 	}
 	return err
 }
@@ -97,10 +100,12 @@ func (s *Store) Sync() error {
 	return badgerdb.Guard(s.DB.Sync)
 }
 
+// Damage returns a *DamageError for a part of this store.
 func (s *Store) Damage(what string, err error) error {
 	return &datadir.DamageError{Part: "policy modules and history", Path: s.Layout.Store(), Problem: what, Remedy: datadir.RemedyStore, Err: err}
 }
 
+// Close syncs and closes the store. It may be called again.
 func (s *Store) Close() error {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

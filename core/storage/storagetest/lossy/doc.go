@@ -1,7 +1,7 @@
-// Package lossy owns a disk for tests that forgets, when its power goes, every byte
-// that was not synced: a file system in user space in front of a folder. Names and
-// lengths are remembered at once, as by file systems that keep a journal of those alone.
+// Package lossy owns a disk for tests that loses every unsynced byte when its power is
+// turned off: a FUSE file system in front of a directory. Names and sizes are durable at
+// once, as on file systems that journal metadata only.
 //
-// Tests call it, and nothing else does. It runs on Linux, where FUSE may be mounted.
-// One goroutine at a time switches the power; any number use the files.
+// It is only used by tests, and requires Linux with permission to mount FUSE. One goroutine
+// at a time switches the power; any number may use the files.
 package lossy

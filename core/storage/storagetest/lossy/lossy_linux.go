@@ -13,20 +13,20 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// Disk is one. What is synced is in Dir.
+// A Disk is a mounted file system. Synced data is in Dir.
 type Disk struct {
-	Dir, At string // At is where it is mounted
+	Dir, At string // At is the mount point
 
-	now    *lossyFS // since the power was last switched on
+	now    *lossyFS // since power was last turned on
 	server *fuse.Server
 }
 
-// Mount mounts an empty disk at a folder, which may be there, for the test; "": at one of
-// its own. It skips the test where that is not allowed.
+// Mount mounts an empty disk at a directory for the duration of the test, or at a new
+// directory if at is empty. It skips the test if mounting is not permitted.
 func Mount(t testing.TB, at string) *Disk {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil {
-		t.Skip("a file system that loses what was not synced is mounted for this: run the tests where /dev/fuse is")
+		t.Skip("requires /dev/fuse, to mount a file system that loses unsynced data")
 	}
 	if at == "" {
 		at = t.TempDir()
@@ -35,7 +35,7 @@ func Mount(t testing.TB, at string) *Disk {
 	}
 	d := &Disk{Dir: t.TempDir(), At: at}
 	if err := d.mount(); err != nil {
-		t.Skipf("a file system that loses what was not synced is mounted for this, and mounting is not allowed here (%v): run the tests as root", err)
+		t.Skipf("requires mounting a FUSE file system, which is not permitted here: %v; run the tests as root", err)
 	}
 	t.Cleanup(d.unmount)
 	return d
@@ -59,15 +59,15 @@ func (d *Disk) unmount() {
 	d.server.Wait()
 }
 
-// PowerOff ends the power: nothing is synced from now on, and every sync is an
-// input/output error. Whoever writes is to be killed then.
+// PowerOff turns the power off: from now on every sync returns an input/output error and
+// stores nothing. The caller then kills the writers.
 func (d *Disk) PowerOff() { d.now.failSync.Store(true) }
 
-// PowerOn brings the disk back with what was synced, and tells how many pages were not.
-// Nobody may use it meanwhile.
+// PowerOn remounts the disk with the synced data and returns the number of lost pages. The
+// caller ensures that no process uses it.
 func (d *Disk) PowerOn(t testing.TB) (lost int) {
 	t.Helper()
-	d.unmount() // what the system still had to write goes nowhere
+	d.unmount() // pages still in the kernel are discarded
 	lost = d.now.dirty()
 	if err := d.mount(); err != nil {
 		t.Fatal(err)
@@ -75,13 +75,13 @@ func (d *Disk) PowerOn(t testing.TB) (lost int) {
 	return lost
 }
 
-// Written is how many pages were written since the power was last switched on.
+// Written returns the number of pages written since the power was last turned on.
 func (d *Disk) Written() int64 { return d.now.written.Load() }
 
-// lossyFS is a disk for as long as it has power.
+// lossyFS is the state of a disk between two power failures.
 type lossyFS struct {
 	dir      string
-	failSync atomic.Bool // sync is an input/output error from now on
+	failSync atomic.Bool // every sync returns an input/output error
 	written  atomic.Int64
 
 	mu    sync.Mutex
@@ -90,13 +90,13 @@ type lossyFS struct {
 
 const lossyPage = 4096
 
-// lossyPages are the pages of a file that were not synced.
+// lossyPages holds the unsynced pages of a file.
 type lossyPages struct {
 	mu    sync.Mutex
 	pages map[int64][]byte
 }
 
-// dirty is how many pages were not synced.
+// dirty returns the number of unsynced pages.
 func (l *lossyFS) dirty() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +120,7 @@ func (l *lossyFS) pagesOf(f *os.File) *lossyPages {
 		p = &lossyPages{pages: map[int64][]byte{}}
 		l.files[st.Ino] = p
 	}
-	if st.Size == 0 { // new, and the inode may have been another file's
+	if st.Size == 0 { // a new file may reuse the inode of another
 		p.mu.Lock()
 		clear(p.pages)
 		p.mu.Unlock()
@@ -182,7 +182,7 @@ func (n *lossyNode) CopyFileRange(context.Context, fs.FileHandle, uint64, *fs.In
 	return 0, syscall.ENOTSUP
 }
 
-// cut forgets what is behind the end of a file.
+// cut discards pages beyond the end of a file.
 func (p *lossyPages) cut(size int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -254,7 +254,7 @@ func (h *lossyFile) Fsync(context.Context, uint32) syscall.Errno {
 	}
 	h.p.mu.Lock()
 	defer h.p.mu.Unlock()
-	if h.fs.failSync.Load() { // since the power went while this waited
+	if h.fs.failSync.Load() { // power failed while this call waited
 		return syscall.EIO
 	}
 	info, err := h.f.Stat()

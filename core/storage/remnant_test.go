@@ -10,9 +10,9 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
 )
 
-// A crash while an old snapshot is being deleted leaves half of it. That is no
-// damage, and the next start deletes the rest; of the newest two it would be damage.
-func TestSnapshots_RemainsOfOldOnesAreNoDamage(t *testing.T) {
+// A crash during the deletion of an old snapshot leaves one of its files. That is not
+// damage, and the next start deletes it. For one of the newest two snapshots it is damage.
+func TestSnapshots_DeletesRemnantsOfOldOnes(t *testing.T) {
 	for _, lost := range []string{"meta.json", "state.bin"} {
 		dir := t.TempDir()
 		copyTree(t, serverImage(t), dir)
@@ -28,7 +28,7 @@ func TestSnapshots_RemainsOfOldOnesAreNoDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(old); !os.IsNotExist(err) {
-			t.Errorf("without %s: it is still there: %v", lost, err)
+			t.Errorf("without %s: still exists: %v", lost, err)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)

@@ -11,15 +11,14 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
 )
 
-// What is deleted in the background is told, and how long it took.
-func TestStore_TellsOfWhatItDeletes(t *testing.T) {
-	told := make(chan time.Duration, 64)
+func TestStore_ReportsBackgroundDeletions(t *testing.T) {
+	reported := make(chan time.Duration, 64)
 	s, err := storage.Open(storage.Config{
 		Dir: t.TempDir(), Log: raftlog.Config{MinFree: -1},
-		OnSweep: func(d time.Duration) { // there may be a batch for every few records below
+		OnSweep: func(d time.Duration) { // a few records below already cause several batches
 			select {
-			case told <- d:
-			default: // whoever waits here keeps those who write waiting
+			case reported <- d:
+			default: // blocking here would block the writers
 			}
 		},
 		History: history.Config{MaxBytes: 64 << 10, SegmentBytes: 4 << 10},
@@ -32,15 +31,15 @@ func TestStore_TellsOfWhatItDeletes(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	hears := func(what string) {
+	expect := func(part string) {
 		t.Helper()
 		select {
-		case d := <-told:
+		case d := <-reported:
 			if d <= 0 {
-				t.Errorf("%s took %v", what, d)
+				t.Errorf("%s took %v", part, d)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("%s is not told of", what)
+			t.Fatalf("no deletion reported for %s", part)
 		}
 	}
 	var entries []*raft.Log
@@ -50,17 +49,17 @@ func TestStore_TellsOfWhatItDeletes(t *testing.T) {
 	if err := s.Log().StoreLogs(entries); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) > 0 {
-		t.Error("something is told of before anything is deleted")
+	if len(reported) > 0 {
+		t.Error("deletion reported before anything was deleted")
 	}
 	if err := s.Log().DeleteRange(1, 50); err != nil {
 		t.Fatal(err)
 	}
-	hears("the log's")
+	expect("the log")
 	for i := range uint64(400) {
 		if err := s.History().Append("t", i+1, 0, make([]byte, 1024)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hears("the history's")
+	expect("the history")
 }
