@@ -11,7 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler"
-	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -343,7 +343,7 @@ func putBinding(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, bindingProblems(err)
 	}
-	o := server.RegisterOptions{ExplicitPriority: req.Priority != nil, ExplicitPreemption: req.PreemptionPolicy != ""}
+	o := endpoint.RegisterOptions{ExplicitPriority: req.Priority != nil, ExplicitPreemption: req.PreemptionPolicy != ""}
 	if o.Key, err = c.idempotencyKey(); err != nil {
 		return nil, err
 	}
@@ -370,7 +370,7 @@ func stopBinding(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := server.StopOptions{}
+	o := endpoint.StopOptions{}
 	if o.Purge, err = c.flag("purge"); err != nil {
 		return nil, err
 	}
@@ -383,7 +383,7 @@ func stopBinding(a *API, c *call) (any, error) {
 }
 
 // bound answers a change of a binding.
-func (c *call) bound(r *server.Registered, err error) (any, error) {
+func (c *call) bound(r *endpoint.Registered, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func TestBudgets_RefuseWhatSaysNothing(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"Labels":{"a":"b"}}`: "one of minAvailable, maxUnavailable and maxEvictions",
 		`{"Labels":{"a":"b"},"MinAvailable":1,"MaxUnavailable":"1"}`: "one of minAvailable, maxUnavailable and maxEvictions",
-		`{"MinAvailable":1}`:                                                   "it selects nothing",
+		`{"MinAvailable":1}`:                                                   "labels are required",
 		`{"Labels":{"a":"b"},"MinAvailable":"101%"}`:                           "MinAvailable is",
 		`{"Labels":{"a":"b"},"MaxUnavailable":-1}`:                             "MaxUnavailable is",
 		`{"Labels":{"a":"b"},"MaxUnavailable":1.5}`:                            "MaxUnavailable is",
@@ -106,7 +106,7 @@ func TestBudgets_RefuseWhatSaysNothing(t *testing.T) {
 		`{"Labels":{"a":"b"},"MinAvailable":1,"Name":"other"}`:                 "the path is of budget",
 		`{"Labels":{"a":"b"},"MinAvailable":1,"Namespace":"other"}`:            "the request is for namespace",
 		`{"Labels":{"a":"b"},"MinAvailable":1,"Healthy":3}`:                    "Healthy",
-		`{"Labels":{"` + strings.Repeat("a", 300) + `":"b"},"MinAvailable":1}`: "longer than",
+		`{"Labels":{"` + strings.Repeat("a", 300) + `":"b"},"MinAvailable":1}`: "at most 256 bytes",
 	} {
 		resp, text := w.send("PUT", "/v1/budget/x", body)
 		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(text, want) {
@@ -182,9 +182,9 @@ func TestBudgets_BoundHowManyAreEvictedInAWindow(t *testing.T) {
 		t.Errorf("%+v", b.BudgetStub)
 	}
 	for want, bad := range map[string]*client.Budget{
-		"it needs a number of 0 or more, and a window above 0": {Name: "b", MaxEvictions: new(3)},
+		"the number must be 0 or more, and the window above 0": {Name: "b", MaxEvictions: new(3)},
 		"Window is without MaxEvictions":                       {Name: "b", Labels: map[string]string{"app": "a"}, MinAvailable: "1", Window: time.Hour},
-		"it needs one of minAvailable, maxUnavailable and":     {Name: "b", Labels: map[string]string{"app": "a"}, MinAvailable: "1", MaxEvictions: new(1), Window: time.Hour},
+		"exactly one of minAvailable, maxUnavailable and":      {Name: "b", Labels: map[string]string{"app": "a"}, MinAvailable: "1", MaxEvictions: new(1), Window: time.Hour},
 		"MaxEvictions is -1: want 0 or more":                   {Name: "b", MaxEvictions: new(-1), Window: time.Hour},
 	} {
 		if _, err := budgets.Put(ctx, bad, nil); err == nil || !strings.Contains(err.Error(), want) {

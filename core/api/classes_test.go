@@ -22,8 +22,8 @@ func TestPriorityClasses_RefusalsSayWhatToDo(t *testing.T) {
 		{"system-x", `{"Value": 5}`, "reserved", "choose another name"},
 		{"system-node-critical", `{"Value": 5}`, "2000001000 always", "leave the class out"},
 		{"a b", `{"Value": 5}`, "spaces", "choose another name"},
-		{"other", `{"Value": 40, "GlobalDefault": true}`, "usual is the global default already", "delete usual"},
-		{"usual", `{"Value": 31, "GlobalDefault": true}`, "only its description may change", "delete it"},
+		{"other", `{"Value": 40, "GlobalDefault": true}`, "the global default is already usual", "delete usual"},
+		{"usual", `{"Value": 31, "GlobalDefault": true}`, "only the description may change", "delete the class"},
 		{"high", `{"Value": 5, "PreemptionPolicy": "always"}`, "always", "leave it out"},
 	} {
 		resp, text := w.send("PUT", "/v1/priority-class/"+strings.ReplaceAll(c.name, " ", "%20"), c.body)

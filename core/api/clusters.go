@@ -5,7 +5,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -173,9 +173,9 @@ func clusterHeartbeat(a *API, c *call) (any, error) {
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	report := &server.ClusterReport{Reported: req.Reported}
+	report := &endpoint.ClusterReport{Reported: req.Reported}
 	for _, l := range req.Leases {
-		report.Leases = append(report.Leases, server.ClusterLease{Pool: l.Pool, ID: l.ID, Resources: l.Resources, Priority: int32(l.Priority)})
+		report.Leases = append(report.Leases, endpoint.ClusterLease{Pool: l.Pool, ID: l.ID, Resources: l.Resources, Priority: int32(l.Priority)})
 	}
 	return c.leased(a.cfg.Server.ClusterHeartbeat(ctx, c.r.PathValue("id"), c.secret(), report))
 }

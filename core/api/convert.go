@@ -8,7 +8,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -298,7 +298,7 @@ func sum(counts map[string]int) (n int) {
 }
 
 // proposal is a plan that was made and not carried out.
-func proposal(s *state.Snapshot, p *server.Proposal, warnings []string) *client.JobPlanResponse {
+func proposal(s *state.Snapshot, p *endpoint.Proposal, warnings []string) *client.JobPlanResponse {
 	out := &client.JobPlanResponse{
 		JobModifyIndex: p.JobModifyIndex, FailedTGAllocs: metricsOf(p.Failed), Warnings: strings.Join(slices.Concat(warnings, p.Warnings), "\n"),
 		PlanToken: p.Token, Expires: p.Expires, Index: p.Index, NewJob: p.Changes.NewJob, NewSpec: p.Changes.NewSpec,

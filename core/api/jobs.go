@@ -8,7 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -194,7 +194,7 @@ func registerJob(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := server.RegisterOptions{}
+	o := endpoint.RegisterOptions{}
 	if req.PlanToken != nil {
 		o.Token = *req.PlanToken
 	}
@@ -213,7 +213,7 @@ func registerJob(a *API, c *call) (any, error) {
 	return c.registered(r, append(warnings, jobspec.Warnings(job)...)), nil
 }
 
-func (c *call) registered(r *server.Registered, warnings []string) *client.JobRegisterResponse {
+func (c *call) registered(r *endpoint.Registered, warnings []string) *client.JobRegisterResponse {
 	c.index(r.Index)
 	out := &client.JobRegisterResponse{
 		EvalID: r.EvalID, Index: r.Index, JobModifyIndex: r.JobModifyIndex, Replayed: r.Replayed,
@@ -306,7 +306,7 @@ func planJob(a *API, c *call) (any, error) {
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	p, err := a.cfg.Server.PlanJob(ctx, job, server.PlanOptions{})
+	p, err := a.cfg.Server.PlanJob(ctx, job, endpoint.PlanOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -319,7 +319,7 @@ func stopJob(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var o server.StopOptions
+	var o endpoint.StopOptions
 	if o.Purge, err = c.flag("purge"); err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -193,7 +193,7 @@ func registerNode(a *API, c *call) (any, error) {
 }
 
 // leased answers an agent with how long it is believed to be there.
-func (c *call) leased(lease *server.NodeLease, err error) (any, error) {
+func (c *call) leased(lease *endpoint.NodeLease, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}

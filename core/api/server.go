@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/rpc"
 	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/server/gc"
 	"github.com/cede-scheduler/cede/core/state"
@@ -53,17 +54,17 @@ type States interface {
 
 // Jobs is what can be done with jobs.
 type Jobs interface {
-	RegisterJob(ctx context.Context, job *model.Job, o server.RegisterOptions) (*server.Registered, error)
-	StopJob(ctx context.Context, key model.JobKey, o server.StopOptions) (*server.Registered, error)
-	PlanJob(ctx context.Context, job *model.Job, o server.PlanOptions) (*server.Proposal, error)
-	Evaluate(ctx context.Context, key model.JobKey) (*server.Registered, error)
-	StopAlloc(ctx context.Context, id string) (*server.Registered, error)
+	RegisterJob(ctx context.Context, job *model.Job, o endpoint.RegisterOptions) (*endpoint.Registered, error)
+	StopJob(ctx context.Context, key model.JobKey, o endpoint.StopOptions) (*endpoint.Registered, error)
+	PlanJob(ctx context.Context, job *model.Job, o endpoint.PlanOptions) (*endpoint.Proposal, error)
+	Evaluate(ctx context.Context, key model.JobKey) (*endpoint.Registered, error)
+	StopAlloc(ctx context.Context, id string) (*endpoint.Registered, error)
 }
 
 // Nodes is what can be done with nodes.
 type Nodes interface {
-	RegisterNode(ctx context.Context, node *model.Node, secret string) (*server.NodeLease, error)
-	Heartbeat(ctx context.Context, id, secret string) (*server.NodeLease, error)
+	RegisterNode(ctx context.Context, node *model.Node, secret string) (*endpoint.NodeLease, error)
+	Heartbeat(ctx context.Context, id, secret string) (*endpoint.NodeLease, error)
 	UpdateAllocs(ctx context.Context, id, secret string, updates []apply.ClientUpdate) (index uint64, err error)
 	Drain(ctx context.Context, id string, on bool) (index uint64, err error)
 	SetEligible(ctx context.Context, id string, on bool) (index uint64, err error)
@@ -73,13 +74,13 @@ type Nodes interface {
 
 // Bindings is what can be done with bindings and member clusters.
 type Bindings interface {
-	RegisterBinding(ctx context.Context, b *model.Binding, o server.RegisterOptions) (*server.Registered, error)
-	StopBinding(ctx context.Context, key model.JobKey, o server.StopOptions) (*server.Registered, error)
+	RegisterBinding(ctx context.Context, b *model.Binding, o endpoint.RegisterOptions) (*endpoint.Registered, error)
+	StopBinding(ctx context.Context, key model.JobKey, o endpoint.StopOptions) (*endpoint.Registered, error)
 	Decisions(ctx context.Context, q eventsink.DecisionQuery) ([]*eventsink.Decision, error)
 	PutCluster(ctx context.Context, c *model.Cluster) (index uint64, err error)
 	DeleteCluster(ctx context.Context, id string, force bool) (index uint64, err error)
-	RegisterMember(ctx context.Context, c *model.Cluster, secret string) (*server.NodeLease, error)
-	ClusterHeartbeat(ctx context.Context, id, secret string, report *server.ClusterReport) (*server.NodeLease, error)
+	RegisterMember(ctx context.Context, c *model.Cluster, secret string) (*endpoint.NodeLease, error)
+	ClusterHeartbeat(ctx context.Context, id, secret string, report *endpoint.ClusterReport) (*endpoint.NodeLease, error)
 	UpdateAssignments(ctx context.Context, clusterID, secret string, updates []apply.AssignmentUpdate) (index uint64, err error)
 }
 
@@ -124,7 +125,7 @@ type Policies interface {
 type Tokens interface {
 	Authenticate(secret string) (*model.Token, bool)
 	BootstrapToken(ctx context.Context) (secret string, token *model.Token, err error)
-	CreateToken(ctx context.Context, n server.NewToken) (secret string, token *model.Token, err error)
+	CreateToken(ctx context.Context, n endpoint.NewToken) (secret string, token *model.Token, err error)
 	DeleteToken(ctx context.Context, accessor string) (index uint64, err error)
 }
 

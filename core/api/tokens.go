@@ -5,7 +5,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -71,7 +71,7 @@ func createToken(a *API, c *call) (any, error) {
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.madeToken(a.cfg.Server.CreateToken(ctx, server.NewToken{Name: req.Name, Roles: req.Roles, Namespace: req.Namespace, TTL: req.TTL}))
+	return c.madeToken(a.cfg.Server.CreateToken(ctx, endpoint.NewToken{Name: req.Name, Roles: req.Roles, Namespace: req.Namespace, TTL: req.TTL}))
 }
 
 func listTokens(a *API, c *call) (any, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/rpc"
+	"github.com/cede-scheduler/cede/core/server/evalqueue"
 )
 
 // Answers is what this server answers other servers of the pool.
@@ -34,7 +35,7 @@ func (a answers) away() error {
 
 // known translates errors that mean that this server does not lead any more.
 func (a answers) known(err error) error {
-	for _, over := range []error{broker.ErrDisabled, planner.ErrDisabled, planner.ErrStopped, replication.ErrNotLeader, errOutOfOffice} {
+	for _, over := range []error{broker.ErrDisabled, planner.ErrDisabled, planner.ErrStopped, replication.ErrNotLeader, evalqueue.ErrLeadershipLost} {
 		if errors.Is(err, over) {
 			return a.away()
 		}
@@ -172,7 +173,7 @@ func (a answers) WriteEvals(ctx context.Context, e rpc.Endings) error {
 		return a.away()
 	}
 	if e.EvalID == "" { // a server of an older release does not say of which delivery
-		_, err := a.s.evals.Add(ctx, a.s.endings(evals...))
+		_, err := a.s.updates.Write(ctx, evals...)
 		return a.known(err)
 	}
 	return a.known(a.s.writeEndings(ctx, e.EvalID, broker.Token(e.Token), evals))

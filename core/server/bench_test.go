@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/storage"
 )
@@ -185,7 +186,7 @@ func BenchmarkSubmittedToPlaced(b *testing.B) {
 
 func (st *storm) submitOnce(b *testing.B, j *model.Job) {
 	b.Helper()
-	if _, err := st.s.RegisterJob(st.ctx, j, RegisterOptions{}); err != nil {
+	if _, err := st.s.RegisterJob(st.ctx, j, endpoint.RegisterOptions{}); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 )
 
@@ -27,7 +28,7 @@ func TestPriorityClasses_ThatChangeMoveNoBinding(t *testing.T) {
 		w.must(func(s *Server) error {
 			_, err := s.RegisterBinding(w.ctx, &model.Binding{
 				ID: "waits", PriorityClass: "gold", Replicas: 1, Resources: model.Resources{"units": 4},
-			}, RegisterOptions{})
+			}, endpoint.RegisterOptions{})
 			return err
 		})
 		w.settle()
@@ -67,7 +68,7 @@ func TestRegisterBinding_APriorityThatIsRaisedWhileItWaitsCounts(t *testing.T) {
 		w.bind("raised", 3, 8, nil)
 		w.settle()
 		w.must(func(s *Server) error {
-			_, err := s.StopBinding(w.ctx, bindingKey("holder"), StopOptions{})
+			_, err := s.StopBinding(w.ctx, bindingKey("holder"), endpoint.StopOptions{})
 			return err
 		})
 		w.settle()

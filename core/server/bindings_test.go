@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
@@ -37,7 +38,7 @@ func (w *world) bind(id string, priority int32, units int64, change func(*model.
 		if change != nil {
 			change(b)
 		}
-		_, err := s.RegisterBinding(w.ctx, b, RegisterOptions{ExplicitPriority: true, ExplicitPreemption: true})
+		_, err := s.RegisterBinding(w.ctx, b, endpoint.RegisterOptions{ExplicitPriority: true, ExplicitPreemption: true})
 		return err
 	})
 }
@@ -144,7 +145,7 @@ func TestServer_APreemptorStartsWhenItsVictimHasHadItsTimeAndTheVictimComesBack(
 		time.Sleep(20 * time.Second)
 		w.expectOn("high", "m:1")
 		w.must(func(s *Server) error {
-			_, err := s.StopBinding(w.ctx, bindingKey("high"), StopOptions{})
+			_, err := s.StopBinding(w.ctx, bindingKey("high"), endpoint.StopOptions{})
 			return err
 		})
 		w.settle()
@@ -177,7 +178,7 @@ func TestServer_FinishedAndStoppedBindingsAreForgotten(t *testing.T) {
 		w.bind("stays", 1, 2, nil)
 		w.settle()
 		w.must(func(s *Server) error {
-			_, err := s.StopBinding(w.ctx, bindingKey("stopped"), StopOptions{Purge: true})
+			_, err := s.StopBinding(w.ctx, bindingKey("stopped"), endpoint.StopOptions{Purge: true})
 			return err
 		})
 		time.Sleep(2 * time.Minute)
@@ -215,7 +216,7 @@ func (w *world) keepAlive(id string) (stop func()) {
 				return
 			case <-time.After(5 * time.Second):
 				_ = w.call(func(s *Server) error {
-					_, err := s.ClusterHeartbeat(w.ctx, id, memberSecret, &ClusterReport{})
+					_, err := s.ClusterHeartbeat(w.ctx, id, memberSecret, &endpoint.ClusterReport{})
 					return err
 				})
 			}
@@ -310,9 +311,15 @@ func TestClusters_AreSpokenForByWhoKnowsTheirSecret(t *testing.T) {
 			"another agent":     {apierror.CodeForbidden, func() error { _, err := s.RegisterMember(w.ctx, cluster, strings.Repeat("x", 20)); return err }},
 			"a short secret":    {apierror.CodeInvalid, func() error { _, err := s.RegisterMember(w.ctx, cluster, "short"); return err }},
 			"an operator":       {apierror.CodeConflict, func() error { _, err := s.PutCluster(w.ctx, cluster); return err }},
-			"a stranger's beat": {apierror.CodeForbidden, func() error { _, err := s.ClusterHeartbeat(w.ctx, "m", "?", &ClusterReport{}); return err }},
-			"no cluster":        {apierror.CodeNotFound, func() error { _, err := s.ClusterHeartbeat(w.ctx, "x", memberSecret, &ClusterReport{}); return err }},
-			"no agent":          {apierror.CodeNotFound, func() error { _, err := s.ClusterHeartbeat(w.ctx, "plain", memberSecret, &ClusterReport{}); return err }},
+			"a stranger's beat": {apierror.CodeForbidden, func() error { _, err := s.ClusterHeartbeat(w.ctx, "m", "?", &endpoint.ClusterReport{}); return err }},
+			"no cluster": {apierror.CodeNotFound, func() error {
+				_, err := s.ClusterHeartbeat(w.ctx, "x", memberSecret, &endpoint.ClusterReport{})
+				return err
+			}},
+			"no agent": {apierror.CodeNotFound, func() error {
+				_, err := s.ClusterHeartbeat(w.ctx, "plain", memberSecret, &endpoint.ClusterReport{})
+				return err
+			}},
 			"no cluster at all": {apierror.CodeNotFound, func() error { _, err := s.DeleteCluster(w.ctx, "x", false); return err }},
 			"an id with a slash": {apierror.CodeInvalid, func() error {
 				_, err := s.PutCluster(w.ctx, &model.Cluster{ID: "a/b", Capacity: model.Resources{"units": -1}})
@@ -324,14 +331,14 @@ func TestClusters_AreSpokenForByWhoKnowsTheirSecret(t *testing.T) {
 			}
 		}
 		w.must(func(s *Server) error {
-			_, err := s.ClusterHeartbeat(w.ctx, "m", memberSecret, &ClusterReport{Reported: model.Resources{"units": 4}})
+			_, err := s.ClusterHeartbeat(w.ctx, "m", memberSecret, &endpoint.ClusterReport{Reported: model.Resources{"units": 4}})
 			return err
 		})
 		w.bind("large", 1, 5, func(b *model.Binding) { b.Clusters = []string{"m"} })
 		w.settle()
 		w.expectOn("large", "")
 		w.must(func(s *Server) error {
-			_, err := s.ClusterHeartbeat(w.ctx, "m", memberSecret, &ClusterReport{Reported: model.Resources{"units": 6}})
+			_, err := s.ClusterHeartbeat(w.ctx, "m", memberSecret, &endpoint.ClusterReport{Reported: model.Resources{"units": 6}})
 			return err
 		})
 		w.settle()
@@ -344,12 +351,12 @@ func TestRegisterBinding_SaysAllThatIsWrong(t *testing.T) {
 		w.submit(coretest.Job("taken").Ask(1, 1, 0))
 		_, err := w.leader().server.RegisterBinding(w.ctx, &model.Binding{
 			ID: "taken", Replicas: -1, ClusterScoped: true, Preempts: true, ClassSource: model.FederatedPriorityClass,
-		}, RegisterOptions{ExplicitPreemption: true})
+		}, endpoint.RegisterOptions{ExplicitPreemption: true})
 		var e *apierror.Error
 		if !errors.As(err, &e) || e.Code != apierror.CodeInvalid {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"there is a job of this id", "-1 replicas", "cluster-scoped", "FederatedPriorityClass"} {
+		for _, want := range []string{"a job with this ID exists", "-1 replicas", "cluster-scoped", "FederatedPriorityClass"} {
 			if !strings.Contains(e.Message, want) {
 				t.Errorf("%q is not in %s", want, e.Message)
 			}
@@ -383,7 +390,7 @@ func TestRegisterBinding_TakesThePriorityOfItsClass(t *testing.T) {
 		} {
 			b := c.binding
 			b.ID = c.id
-			r, err := w.leader().server.RegisterBinding(w.ctx, &b, RegisterOptions{ExplicitPriority: c.explicit})
+			r, err := w.leader().server.RegisterBinding(w.ctx, &b, endpoint.RegisterOptions{ExplicitPriority: c.explicit})
 			if err != nil {
 				t.Errorf("%s: %v", c.id, err)
 				continue
@@ -406,14 +413,14 @@ func TestRegisterBinding_TakesThePriorityOfItsClass(t *testing.T) {
 func TestStopBinding_UnknownAndTwice(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
 		s := w.leader().server
-		if _, err := s.StopBinding(w.ctx, bindingKey("x"), StopOptions{}); apierror.CodeOf(err) != apierror.CodeNotFound {
+		if _, err := s.StopBinding(w.ctx, bindingKey("x"), endpoint.StopOptions{}); apierror.CodeOf(err) != apierror.CodeNotFound {
 			t.Errorf("a binding that is not there: %v", err)
 		}
 		w.putCluster("m", 4)
 		w.bind("a", 1, 1, nil)
 		w.settle()
 		for range 2 {
-			if _, err := s.StopBinding(w.ctx, bindingKey("a"), StopOptions{}); err != nil {
+			if _, err := s.StopBinding(w.ctx, bindingKey("a"), endpoint.StopOptions{}); err != nil {
 				t.Error(err)
 			}
 			w.settle()

@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
@@ -85,22 +86,22 @@ type simMember struct {
 }
 
 func (m *simMember) run() {
-	m.c.reports(m.id, m.rand, 4, func(ctx context.Context, s *Server) (*NodeLease, error) {
+	m.c.reports(m.id, m.rand, 4, func(ctx context.Context, s *Server) (*endpoint.NodeLease, error) {
 		return s.RegisterMember(ctx, &model.Cluster{ID: m.id, Capacity: model.Resources{"units": simUnits}}, m.secret)
-	}, func(ctx context.Context, s *Server) (*NodeLease, error) {
+	}, func(ctx context.Context, s *Server) (*endpoint.NodeLease, error) {
 		return s.ClusterHeartbeat(ctx, m.id, m.secret, m.report())
 	}, m.work)
 }
 
 // report is what the cluster has for bindings at the moment. At the end nothing of it
 // changes any more.
-func (m *simMember) report() *ClusterReport {
+func (m *simMember) report() *endpoint.ClusterReport {
 	if !m.others || m.c.calm.Load() {
-		return &ClusterReport{Reported: model.Resources{"units": simUnits}}
+		return &endpoint.ClusterReport{Reported: model.Resources{"units": simUnits}}
 	}
-	r := &ClusterReport{Reported: model.Resources{"units": int64(simUnits - m.rand.IntN(4))}}
+	r := &endpoint.ClusterReport{Reported: model.Resources{"units": int64(simUnits - m.rand.IntN(4))}}
 	if m.rand.IntN(3) == 0 {
-		r.Leases = []ClusterLease{{Pool: "other", ID: "theirs", Resources: model.Resources{"units": 2}, Priority: 45}}
+		r.Leases = []endpoint.ClusterLease{{Pool: "other", ID: "theirs", Resources: model.Resources{"units": 2}, Priority: 45}}
 	}
 	return r
 }
@@ -182,11 +183,11 @@ func (s *simClient) writeBinding(key, value string) {
 	s.keys++
 	idempotency := fmt.Sprint(s.id, "/", s.keys)
 	op := s.c.history.begin(s.n, simInput{"write", key, value})
-	var answer *Registered
+	var answer *endpoint.Registered
 	err := s.until(func(ctx context.Context, srv *Server) error {
 		own := *b
 		var err error
-		answer, err = srv.RegisterBinding(ctx, &own, RegisterOptions{Key: idempotency, ExplicitPriority: true, ExplicitPreemption: true})
+		answer, err = srv.RegisterBinding(ctx, &own, endpoint.RegisterOptions{Key: idempotency, ExplicitPriority: true, ExplicitPreemption: true})
 		return err
 	})
 	switch {
@@ -203,7 +204,7 @@ func (s *simClient) stopBinding(key string) {
 	idempotency := fmt.Sprint(s.id, "/", s.keys)
 	op := s.c.history.begin(s.n, simInput{"stop", key, ""})
 	err := s.until(func(ctx context.Context, srv *Server) error {
-		_, err := srv.StopBinding(ctx, bindingKey(key), StopOptions{Key: idempotency})
+		_, err := srv.StopBinding(ctx, bindingKey(key), endpoint.StopOptions{Key: idempotency})
 		return err
 	})
 	switch {

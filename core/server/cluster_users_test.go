@@ -19,6 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
@@ -152,13 +153,13 @@ func (s *simClient) write(key, value string) {
 	s.keys++
 	idempotency := fmt.Sprint(s.id, "/", s.keys)
 	op := s.c.history.begin(s.n, simInput{"write", key, value})
-	var answer *Registered
+	var answer *endpoint.Registered
 	err := s.until(func(ctx context.Context, srv *Server) error {
-		own, err := cloneJob(job)
+		own, err := copyJob(job)
 		if err != nil {
 			return err
 		}
-		answer, err = srv.RegisterJob(ctx, own, RegisterOptions{Key: idempotency, ExplicitPriority: true})
+		answer, err = srv.RegisterJob(ctx, own, endpoint.RegisterOptions{Key: idempotency, ExplicitPriority: true})
 		return err
 	})
 	switch {
@@ -180,7 +181,7 @@ func (s *simClient) stop(key string, purge bool) {
 	}
 	op := s.c.history.begin(s.n, simInput{verb, key, ""})
 	err := s.until(func(ctx context.Context, srv *Server) error {
-		_, err := srv.StopJob(ctx, model.JobKey{Namespace: model.DefaultNamespace, ID: key}, StopOptions{Key: idempotency, Purge: purge})
+		_, err := srv.StopJob(ctx, model.JobKey{Namespace: model.DefaultNamespace, ID: key}, endpoint.StopOptions{Key: idempotency, Purge: purge})
 		return err
 	})
 	switch {
@@ -492,17 +493,17 @@ func (c *simCluster) addAgents() {
 }
 
 func (a *simAgent) run() {
-	a.c.reports(a.id, a.rand, 2, func(ctx context.Context, s *Server) (*NodeLease, error) {
+	a.c.reports(a.id, a.rand, 2, func(ctx context.Context, s *Server) (*endpoint.NodeLease, error) {
 		node := *a.node
 		return s.RegisterNode(ctx, &node, a.secret)
-	}, func(ctx context.Context, s *Server) (*NodeLease, error) {
+	}, func(ctx context.Context, s *Server) (*endpoint.NodeLease, error) {
 		return s.Heartbeat(ctx, a.id, a.secret)
 	}, a.work)
 }
 
 // reports is what an agent does for as long as there is a cluster: it registers, says that
 // it is there so many times within its TTL, and does what the state wants of it.
-func (c *simCluster) reports(id string, r *rand.Rand, times time.Duration, register, beat func(context.Context, *Server) (*NodeLease, error), work func(*state.Snapshot)) {
+func (c *simCluster) reports(id string, r *rand.Rand, times time.Duration, register, beat func(context.Context, *Server) (*endpoint.NodeLease, error), work func(*state.Snapshot)) {
 	known, next := false, time.Now()
 	for c.ctx.Err() == nil {
 		var snap *state.Snapshot
@@ -511,7 +512,7 @@ func (c *simCluster) reports(id string, r *rand.Rand, times time.Duration, regis
 			if err := s.writer.CheckLeader(); err != nil {
 				return err
 			}
-			var lease *NodeLease
+			var lease *endpoint.NodeLease
 			var err error
 			switch {
 			case !known:

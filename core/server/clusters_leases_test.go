@@ -6,20 +6,21 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 )
 
 // reports has the agent of the cluster m say what it keeps for others.
-func (w *world) reports(leases ...ClusterLease) {
+func (w *world) reports(leases ...endpoint.ClusterLease) {
 	w.t.Helper()
 	w.must(func(s *Server) error {
-		_, err := s.ClusterHeartbeat(w.ctx, "m", memberSecret, &ClusterReport{Leases: leases})
+		_, err := s.ClusterHeartbeat(w.ctx, "m", memberSecret, &endpoint.ClusterReport{Leases: leases})
 		return err
 	})
 	w.settle()
 }
 
-func unitsOf(pool, id string, units int64, priority int32) ClusterLease {
-	return ClusterLease{Pool: pool, ID: id, Resources: model.Resources{"units": units, "unheard-of": 1}, Priority: priority}
+func unitsOf(pool, id string, units int64, priority int32) endpoint.ClusterLease {
+	return endpoint.ClusterLease{Pool: pool, ID: id, Resources: model.Resources{"units": units, "unheard-of": 1}, Priority: priority}
 }
 
 // What a cluster keeps for another pool is not given out; who has a higher priority
@@ -54,7 +55,7 @@ func TestClusters_RoomOfOtherPoolsIsTakenByHigherPrioritiesAlone(t *testing.T) {
 		w.reports(unitsOf("b", "their/job/m/1", 4, 3))
 		w.expectOn("equal", "")
 		w.must(func(s *Server) error {
-			_, err := s.StopBinding(w.ctx, bindingKey("equal"), StopOptions{})
+			_, err := s.StopBinding(w.ctx, bindingKey("equal"), endpoint.StopOptions{})
 			return err
 		})
 		w.reports()
@@ -65,10 +66,10 @@ func TestClusters_RoomOfOtherPoolsIsTakenByHigherPrioritiesAlone(t *testing.T) {
 func TestClusterHeartbeat_SaysAllThatIsWrongWithLeases(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
 		w.registerMember("m")
-		_, err := w.leader().server.ClusterHeartbeat(w.ctx, "m", memberSecret, &ClusterReport{Leases: []ClusterLease{
+		_, err := w.leader().server.ClusterHeartbeat(w.ctx, "m", memberSecret, &endpoint.ClusterReport{Leases: []endpoint.ClusterLease{
 			unitsOf("", "x", 1, 0), unitsOf("a/b", "x", 1, 0), unitsOf("c", "x", -1, 0), unitsOf("c", "x", 1, 0),
 		}})
-		for _, want := range []string{`pool ""`, `pool "a/b"`, "negative amount of units", "listed twice"} {
+		for _, want := range []string{`pool ""`, `pool "a/b"`, "amount of units must not be negative", "listed twice"} {
 			if apierror.CodeOf(err) != apierror.CodeInvalid || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q is not in %v", want, err)
 			}

@@ -8,12 +8,9 @@ import (
 
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/evalqueue"
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
-
-// errOutOfOffice means that the term is over in which plans were checked, or work was
-// handed out.
-var errOutOfOffice = errors.New("the term of leadership is over")
 
 // committer writes the applier's batches into the log.
 //
@@ -33,7 +30,7 @@ var _ planner.Committer = (*committer)(nil)
 // Commit writes a batch as one entry and waits until it is applied here.
 func (c *committer) Commit(ctx context.Context, batch *apply.Batch) (planner.CommitResult, error) {
 	if c.broken.Load() {
-		return planner.CommitResult{}, errOutOfOffice
+		return planner.CommitResult{}, evalqueue.ErrLeadershipLost
 	}
 	from := c.term.cfg.Clock.Now()
 	result, err := c.write(ctx, batch)
@@ -51,7 +48,7 @@ func (c *committer) Commit(ctx context.Context, batch *apply.Batch) (planner.Com
 func (c *committer) write(ctx context.Context, batch *apply.Batch) (*replication.Result, error) {
 	log := c.term.cfg.Log
 	if now := log.Term(); now != c.term.number {
-		return nil, fmt.Errorf("%w: it was %d, now it is %d", errOutOfOffice, c.term.number, now)
+		return nil, fmt.Errorf("%w: it was %d, now it is %d", evalqueue.ErrLeadershipLost, c.term.number, now)
 	}
 	entry := &replication.Entry{Time: batch.Now, Command: &replication.ApplyPlans{Batch: batch}}
 	result, err := log.Apply(ctx, entry)

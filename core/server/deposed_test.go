@@ -8,6 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 )
 
 // deposedLog is the log of a leader that may have been deposed and has yet to hear of it.
@@ -30,8 +31,8 @@ func TestStop_ADeposedLeaderDoesNotSayThatSomethingIsNotThere(t *testing.T) {
 	play(t, 1, func(cfg *Config) { cfg.Log = deposedLog{cfg.Log, &deposed} }, func(w *world) {
 		s, key := w.leader().server, model.JobKey{Namespace: model.DefaultNamespace, ID: "who"}
 		asked := map[string]func() error{
-			"stop a job":     func() error { _, err := s.StopJob(w.ctx, key, StopOptions{}); return err },
-			"stop a binding": func() error { _, err := s.StopBinding(w.ctx, key, StopOptions{}); return err },
+			"stop a job":     func() error { _, err := s.StopJob(w.ctx, key, endpoint.StopOptions{}); return err },
+			"stop a binding": func() error { _, err := s.StopBinding(w.ctx, key, endpoint.StopOptions{}); return err },
 			"evaluate":       func() error { _, err := s.Evaluate(w.ctx, key); return err },
 			"stop alloc":     func() error { _, err := s.StopAlloc(w.ctx, "who"); return err },
 			"drain":          func() error { _, err := s.Drain(w.ctx, "who", true); return err },

@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
@@ -54,7 +55,7 @@ func (w *world) turmoil(r *rand.Rand) {
 			id := fmt.Sprintf("j%d", r.IntN(i+1))
 			if _, ok := wanted[id]; ok {
 				w.must(func(s *Server) error {
-					_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: id}, StopOptions{})
+					_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: id}, endpoint.StopOptions{})
 					return err
 				})
 				wanted[id] = 0
@@ -149,9 +150,9 @@ func TestRestore_EqualsABrokerThatNeverLostTheLead(t *testing.T) {
 			w.submit(coretest.Job(fmt.Sprintf("queued%d", i)).Ask(100, 100, 0))
 		}
 		w.submit(coretest.Job("queued0").Ask(100, 100, 0).Count(2)) // a second evaluation of the job
-		later := s.newEval(coretest.Job("queued1").Obj(), model.TriggerRecheck)
+		later := s.evalFactory().ForJob(coretest.Job("queued1").Obj(), model.TriggerRecheck)
 		later.WaitUntil = s.writer.Now() + int64(time.Hour)
-		if _, err := s.evals.Add(w.ctx, s.endings(later)); err != nil {
+		if _, err := s.updates.Write(w.ctx, later); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -188,7 +189,7 @@ func TestRestore_WakesWhoMissedRoom(t *testing.T) {
 		synctest.Wait()
 		s.feeder.give() // the leader is gone before it hears of the room
 		w.must(func(s *Server) error {
-			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "first"}, StopOptions{Purge: false})
+			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "first"}, endpoint.StopOptions{Purge: false})
 			return err
 		})
 		var ids []string
@@ -303,7 +304,7 @@ func TestFeeder_NeedlessEvaluationsEnd(t *testing.T) {
 		w.settle()
 		key := model.JobKey{Namespace: "default", ID: "web"}
 		w.must(func(s *Server) error {
-			_, err := s.StopJob(w.ctx, key, StopOptions{})
+			_, err := s.StopJob(w.ctx, key, endpoint.StopOptions{})
 			return err
 		})
 		w.settle()
@@ -327,7 +328,7 @@ func TestFeeder_WhatIsSentAgainEndsNobodyWhoWaits(t *testing.T) {
 		w.settle()
 		stop := func(binding, key string) {
 			w.must(func(s *Server) error {
-				_, err := s.StopBinding(w.ctx, bindingKey(binding), StopOptions{Key: key})
+				_, err := s.StopBinding(w.ctx, bindingKey(binding), endpoint.StopOptions{Key: key})
 				return err
 			})
 			w.settle()

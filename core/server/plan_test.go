@@ -9,13 +9,14 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // propose plans a job on a server.
-func (w *world) propose(s *Server, b *coretest.JobBuilder) *Proposal {
+func (w *world) propose(s *Server, b *coretest.JobBuilder) *endpoint.Proposal {
 	w.t.Helper()
-	p, err := s.PlanJob(w.ctx, b.Obj(), PlanOptions{ExplicitPriority: true})
+	p, err := s.PlanJob(w.ctx, b.Obj(), endpoint.PlanOptions{ExplicitPriority: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -23,8 +24,8 @@ func (w *world) propose(s *Server, b *coretest.JobBuilder) *Proposal {
 }
 
 // runToken registers a job with a plan's token.
-func (w *world) runToken(s *Server, b *coretest.JobBuilder, token, key string) (*Registered, error) {
-	return s.RegisterJob(w.ctx, b.Obj(), RegisterOptions{Token: token, Key: key, ExplicitPriority: true})
+func (w *world) runToken(s *Server, b *coretest.JobBuilder, token, key string) (*endpoint.Registered, error) {
+	return s.RegisterJob(w.ctx, b.Obj(), endpoint.RegisterOptions{Token: token, Key: key, ExplicitPriority: true})
 }
 
 func high() *coretest.JobBuilder { return coretest.Job("high").Priority(80).Count(1).Ask(800, 800, 0) }
@@ -84,23 +85,23 @@ func TestPlanJob_RunsExactlyAsShownOnAnyServer(t *testing.T) {
 
 func TestPlanJob_TellsWhatKeepsItFromBeingRun(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(w *world, p *Proposal)
+		change func(w *world, p *endpoint.Proposal)
 		want   string
 	}{
-		"the job was registered meanwhile": {func(w *world, _ *Proposal) { w.submit(high()) }, "the job changed"},
-		"the victim ended": {func(w *world, p *Proposal) {
+		"the job was registered meanwhile": {func(w *world, _ *endpoint.Proposal) { w.submit(high()) }, "the job changed"},
+		"the victim ended": {func(w *world, p *endpoint.Proposal) {
 			w.must(func(s *Server) error {
 				_, err := s.StopAlloc(w.ctx, p.Evict[0].Alloc.ID)
 				return err
 			})
 		}, "no longer running"},
-		"the node takes no work": {func(w *world, p *Proposal) {
+		"the node takes no work": {func(w *world, p *endpoint.Proposal) {
 			w.must(func(s *Server) error {
 				_, err := s.SetEligible(w.ctx, p.Place[0].NodeID, false)
 				return err
 			})
 		}, "node " + "n00"},
-		"it is old": {func(*world, *Proposal) { time.Sleep(16 * time.Minute) }, "valid for 15m"},
+		"it is old": {func(*world, *endpoint.Proposal) { time.Sleep(16 * time.Minute) }, "valid for 15m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, 1, nil, func(w *world) {
@@ -131,7 +132,7 @@ func TestRegisterJob_TokensThatAreNotOurs(t *testing.T) {
 		flipped := []byte(p.Token)
 		flipped[len(flipped)/2] ^= 1
 		for name, token := range map[string]string{
-			"none of ours": "abc", "cut off": p.Token[:40], "changed": string(flipped), "of nothing": planPrefix,
+			"none of ours": "abc", "cut off": p.Token[:40], "changed": string(flipped), "of nothing": "cede_plan2.",
 		} {
 			if _, err := w.runToken(w.leader().server, high(), token, ""); apierror.CodeOf(err) != apierror.CodeInvalid {
 				t.Errorf("%s: %v", name, err)
@@ -168,26 +169,26 @@ func TestRegisterJob_ChecksAndKeys(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
 		s := w.leader().server
 		none := uint64(0)
-		first, err := s.RegisterJob(w.ctx, coretest.Job("web").Obj(), RegisterOptions{Check: &none, Key: "k"})
+		first, err := s.RegisterJob(w.ctx, coretest.Job("web").Obj(), endpoint.RegisterOptions{Check: &none, Key: "k"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := s.RegisterJob(w.ctx, coretest.Job("web").Obj(), RegisterOptions{Check: &none, Key: "k"})
+		again, err := s.RegisterJob(w.ctx, coretest.Job("web").Obj(), endpoint.RegisterOptions{Check: &none, Key: "k"})
 		if err != nil || !again.Replayed || again.EvalID != first.EvalID || again.Index != first.Index {
 			t.Errorf("the same request answers %+v, %v, first %+v", again, err, first)
 		}
-		if _, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), RegisterOptions{Key: "k"}); apierror.CodeOf(err) != apierror.CodeConflict {
+		if _, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), endpoint.RegisterOptions{Key: "k"}); apierror.CodeOf(err) != apierror.CodeConflict {
 			t.Errorf("another request under the key: %v", err)
 		}
-		if _, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), RegisterOptions{Check: &none}); apierror.CodeOf(err) != apierror.CodeConflict {
+		if _, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), endpoint.RegisterOptions{Check: &none}); apierror.CodeOf(err) != apierror.CodeConflict {
 			t.Errorf("a job that must not exist: %v", err)
 		}
 		index := first.JobModifyIndex
-		second, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), RegisterOptions{Check: &index})
+		second, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), endpoint.RegisterOptions{Check: &index})
 		if err != nil || second.JobModifyIndex <= index {
 			t.Errorf("with the right check: %+v, %v", second, err)
 		}
-		if _, err := s.RegisterJob(w.ctx, coretest.Job("x").Change(func(j *model.Job) { j.Policy, j.PriorityClass = "nobody", "gold" }).Obj(), RegisterOptions{}); apierror.CodeOf(err) != apierror.CodeInvalid ||
+		if _, err := s.RegisterJob(w.ctx, coretest.Job("x").Change(func(j *model.Job) { j.Policy, j.PriorityClass = "nobody", "gold" }).Obj(), endpoint.RegisterOptions{}); apierror.CodeOf(err) != apierror.CodeInvalid ||
 			!strings.Contains(err.Error(), "nobody") || !strings.Contains(err.Error(), "gold") {
 			t.Errorf("two mistakes: %v", err)
 		}
@@ -234,7 +235,7 @@ func TestPriorityClasses_FollowTheRulesOfKubernetes(t *testing.T) {
 			{coretest.Job("s").Priority(0).Change(func(j *model.Job) { j.PriorityClass = "system-cluster-critical" }), false, 2_000_000_000},
 		} {
 			job := c.job.Obj()
-			if _, err := s.RegisterJob(w.ctx, job, RegisterOptions{ExplicitPriority: c.set}); err != nil {
+			if _, err := s.RegisterJob(w.ctx, job, endpoint.RegisterOptions{ExplicitPriority: c.set}); err != nil {
 				t.Fatal(err)
 			}
 			stored := s.Snapshot().Job(job.Key())
@@ -243,7 +244,7 @@ func TestPriorityClasses_FollowTheRulesOfKubernetes(t *testing.T) {
 			}
 		}
 		both := coretest.Job("e").Priority(5).Change(func(j *model.Job) { j.PriorityClass = "gold" }).Obj()
-		if _, err := s.RegisterJob(w.ctx, both, RegisterOptions{}); apierror.CodeOf(err) != apierror.CodeInvalid {
+		if _, err := s.RegisterJob(w.ctx, both, endpoint.RegisterOptions{}); apierror.CodeOf(err) != apierror.CodeInvalid {
 			t.Errorf("a class and another priority: %v", err)
 		}
 		if _, err := s.DeletePriorityClass(w.ctx, "gold"); err != nil {
@@ -309,7 +310,7 @@ func TestPlanJob_EvictsNobodyWhomItDidNotShow(t *testing.T) {
 		}
 		// Now somebody comes whom nobody has seen, and whom the rest could evict.
 		w.must(func(s *Server) error {
-			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "peer"}, StopOptions{})
+			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "peer"}, endpoint.StopOptions{})
 			return err
 		})
 		w.settle()

@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 )
 
 func TestActivatePolicy_RefusesWhatFailedItsTestAndSaysWhy(t *testing.T) {
@@ -539,13 +540,13 @@ func TestPlanJob_OfAnotherVersionNoLongerHolds(t *testing.T) {
 	c.activate(two)
 	c.contend(2)
 	c.decideByP()
-	run := func(j *model.Job) (func() error, *server.Proposal) {
-		p, err := c.PlanJob(t.Context(), j, server.PlanOptions{ExplicitPriority: true})
+	run := func(j *model.Job) (func() error, *endpoint.Proposal) {
+		p, err := c.PlanJob(t.Context(), j, endpoint.PlanOptions{ExplicitPriority: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return func() error {
-			_, err := c.RegisterJob(t.Context(), j, server.RegisterOptions{Token: p.Token, ExplicitPriority: true})
+			_, err := c.RegisterJob(t.Context(), j, endpoint.RegisterOptions{Token: p.Token, ExplicitPriority: true})
 			return err
 		}, p
 	}
@@ -576,7 +577,7 @@ func TestPlanJob_OfAnotherVersionNoLongerHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := evicting()
-		c.fails(err, apierror.CodeConflict, "decided when it was planned, and", "decides now", "plan again")
+		c.fails(err, apierror.CodeConflict, "was active when it was planned, and", "is active now", "plan again")
 		if c.Snapshot().Job(pushy("j").Key()) != nil || c.running("low") != 20 {
 			t.Errorf("%s: a plan that was refused left something", name)
 		}

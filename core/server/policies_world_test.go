@@ -23,6 +23,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/registry"
@@ -428,7 +429,7 @@ func (c *cluster) decideByP() {
 func (c *cluster) register(j *model.Job) {
 	c.t.Helper()
 	c.takesOver()
-	if _, err := c.RegisterJob(c.t.Context(), j, server.RegisterOptions{}); err != nil {
+	if _, err := c.RegisterJob(c.t.Context(), j, endpoint.RegisterOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -77,7 +77,7 @@ func (t *term) gaveUp(e *model.Evaluation, now int64) []*model.Evaluation {
 	done.Status, done.ModifyTime = model.EvalFailed, now
 	done.StatusText = "it was worked on several times and came to nothing: see the logs of the servers"
 	done.Classes, done.BlockedNodes = nil, nil
-	again := t.anotherEval(e.JobKey(), model.TriggerFailed)
+	again := t.evalFactory().ForKey(t.Snapshot(), e.JobKey(), model.TriggerFailed)
 	if again == nil {
 		return []*model.Evaluation{&done}
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
+	"github.com/cede-scheduler/cede/core/server/evalqueue"
 	"github.com/cede-scheduler/cede/core/server/evaltrace"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/server/gc"
@@ -23,7 +25,6 @@ import (
 	"github.com/cede-scheduler/cede/core/server/heartbeat"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
-	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
@@ -49,14 +50,10 @@ type Server struct {
 
 	informed atomic.Bool
 
-	batchers       groupcommit.Group
-	evals          *groupcommit.Batcher[endings]
-	registrations  *groupcommit.Batcher[*model.Node]
-	returns        *groupcommit.Batcher[string] // nodes that were down and report again
-	updates        *groupcommit.Batcher[[]apply.ClientUpdate]
-	clusters       *heartbeat.Clusters
-	clusterNews    *groupcommit.Batcher[model.ClusterChange]
-	assignmentNews *groupcommit.Batcher[[]apply.AssignmentUpdate]
+	batchers groupcommit.Group
+	updates  *evalqueue.Updates
+	clusters *heartbeat.Clusters
+	*endpoint.Endpoints
 
 	// term is what this server does as the leader; nil while it is not, or is about
 	// to be. began is closed and replaced whenever it changes.
@@ -103,7 +100,7 @@ func (s *Server) assemble() error {
 	s.broker, err = broker.New(broker.Config{
 		Clock: s.cfg.Clock, NackTimeout: s.cfg.NackTimeout, ReaperBatch: s.cfg.EvalBatch,
 		Rand:             rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
-		EquivalenceClass: func(ev *model.Evaluation) uint64 { return scheduler.Shape(s.Snapshot(), ev) },
+		EquivalenceClass: func(ev *model.Evaluation) uint64 { return scheduler.Shape(s.cfg.Store.Snapshot(), ev) },
 	})
 	if err != nil {
 		return err
@@ -147,36 +144,25 @@ func (s *Server) heartbeatConfig() heartbeat.Config {
 	}
 }
 
-// assembleWrites makes the batchers of small writes.
+// assembleWrites makes the endpoints, and what batches small writes.
 func (s *Server) assembleWrites() {
-	limit := func(n int) func() int { return func() int { return s.entrySize(n) } }
-	s.evals = groupcommit.New(&s.batchers, groupcommit.Config[endings]{
-		Clock: s.cfg.Clock, Limit: func() int { return s.cfg.EvalBatch },
-		Size: func(e endings) int { return len(e.evals) }, Write: s.writeEvals,
+	s.updates = evalqueue.NewUpdates(&s.batchers, s.writer, s.cfg.Clock, s.cfg.EvalBatch)
+	s.Endpoints = endpoint.New(endpoint.Config{
+		Writer: s.writer, Clock: s.cfg.Clock, Policies: s.policies, Evals: s.evalFactory(), Updates: s.updates,
+		Broker: s.broker, Blocked: s.blocked, Nodes: s.nodes, Clusters: s.clusters, Batchers: &s.batchers, Traces: s.traces,
+		NewAllocID: s.newAllocID, Secret: s.cfg.Secret,
+		UpdateWindow: s.cfg.UpdateWindow, UpdateBatch: s.cfg.UpdateBatch, RegisterBatch: s.cfg.RegisterBatch, BatchSize: s.entrySize,
 	})
-	s.registrations = groupcommit.New(&s.batchers, groupcommit.Config[*model.Node]{
-		Clock: s.cfg.Clock, Limit: limit(s.cfg.RegisterBatch), Write: s.writeNodes,
-	})
-	s.returns = groupcommit.New(&s.batchers, groupcommit.Config[string]{
-		Clock: s.cfg.Clock, Limit: limit(s.cfg.RegisterBatch), Write: s.writeReturns,
-	})
-	s.updates = groupcommit.New(&s.batchers, groupcommit.Config[[]apply.ClientUpdate]{
-		Clock: s.cfg.Clock, Window: s.cfg.UpdateWindow, Limit: func() int { return s.cfg.UpdateBatch },
-		Size: func(list []apply.ClientUpdate) int { return len(list) }, Write: s.writeUpdates,
-	})
-	s.clusterNews = groupcommit.New(&s.batchers, groupcommit.Config[model.ClusterChange]{
-		Clock: s.cfg.Clock, Limit: func() int { return s.cfg.RegisterBatch }, Write: s.writeClusterNews,
-	})
-	s.assignmentNews = groupcommit.New(&s.batchers, groupcommit.Config[[]apply.AssignmentUpdate]{
-		Clock: s.cfg.Clock, Window: s.cfg.UpdateWindow, Limit: func() int { return s.cfg.UpdateBatch },
-		Size: func(list []apply.AssignmentUpdate) int { return len(list) }, Write: s.writeAssignmentNews,
-	})
+}
+
+func (s *Server) evalFactory() evalqueue.Factory {
+	return evalqueue.Factory{NewID: s.cfg.NewID, Clock: s.cfg.Clock}
 }
 
 // entrySize is how many changes of nodes go into one entry, at most n: one where
 // the operator switched coalescing off, to see what it is worth.
 func (s *Server) entrySize(n int) int {
-	if on := s.Snapshot().Config().Coalescing; on != nil && !*on {
+	if on := s.cfg.Store.Snapshot().Config().Coalescing; on != nil && !*on {
 		return 1
 	}
 	return n

@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 )
 
 // keeping is a job of one instance that is kept for a node that is silent.
@@ -156,7 +157,7 @@ func TestSilent_IsStoppedWhenItsNodeReturns(t *testing.T) {
 		w.submit(keeping(0, false))
 		node, a := w.silence()
 		w.must(func(s *Server) error {
-			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "web"}, StopOptions{})
+			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "web"}, endpoint.StopOptions{})
 			return err
 		})
 		w.settle()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 )
 
@@ -53,7 +54,7 @@ func TestServer_UrgentWorkTakesThePlaceOfOtherAndGivesItBack(t *testing.T) {
 			t.Errorf("decisions %+v, %v", decisions, err)
 		}
 		w.must(func(s *Server) error {
-			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "high"}, StopOptions{})
+			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "high"}, endpoint.StopOptions{})
 			return err
 		})
 		w.settle()

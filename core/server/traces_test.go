@@ -13,6 +13,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/evaltrace"
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
@@ -46,7 +47,7 @@ func named(spans *tracetest.SpanRecorder, of trace.TraceID, name string) (list [
 func (w *world) registers(id string) trace.TraceID {
 	ctx, of := underTrace(w.ctx)
 	w.must(func(s *Server) error {
-		_, err := s.RegisterJob(ctx, coretest.Job(id).Priority(80).Count(1).Ask(800, 800, 0).Obj(), RegisterOptions{ExplicitPriority: true})
+		_, err := s.RegisterJob(ctx, coretest.Job(id).Priority(80).Count(1).Ask(800, 800, 0).Obj(), endpoint.RegisterOptions{ExplicitPriority: true})
 		return err
 	})
 	w.settle()
@@ -127,7 +128,7 @@ func TestTraces_GoOnWhenWhatWaitedIsPlaced(t *testing.T) {
 	play(t, 1, change, func(w *world) {
 		ctx, of := underTrace(w.ctx)
 		w.must(func(s *Server) error {
-			_, err := s.RegisterJob(ctx, coretest.Job("web").Count(1).Ask(800, 800, 0).Obj(), RegisterOptions{ExplicitPriority: true})
+			_, err := s.RegisterJob(ctx, coretest.Job("web").Count(1).Ask(800, 800, 0).Obj(), endpoint.RegisterOptions{ExplicitPriority: true})
 			return err
 		})
 		w.settle()
@@ -156,7 +157,7 @@ func TestTraces_TellTheStartOfAnAllocationOnce(t *testing.T) {
 		m := w.machines["n000"]
 		m.down() // it is spoken for here
 		w.must(func(s *Server) error {
-			_, err := s.RegisterJob(ctx, coretest.Job("web").Count(2).Ask(100, 100, 0).Obj(), RegisterOptions{ExplicitPriority: true})
+			_, err := s.RegisterJob(ctx, coretest.Job("web").Count(2).Ask(100, 100, 0).Obj(), endpoint.RegisterOptions{ExplicitPriority: true})
 			return err
 		})
 		time.Sleep(time.Second)
@@ -200,10 +201,10 @@ func TestTraces_FollowABindingFromItsRegistration(t *testing.T) {
 		w.bind("low", 10, 10, nil)
 		w.settle()
 		ctx, of := underTrace(w.ctx)
-		var r *Registered
+		var r *endpoint.Registered
 		w.must(func(s *Server) (err error) {
 			b := &model.Binding{ID: "high", Priority: 50, Replicas: 1, Resources: model.Resources{"units": 10}, Preempts: true}
-			r, err = s.RegisterBinding(ctx, b, RegisterOptions{ExplicitPriority: true, ExplicitPreemption: true})
+			r, err = s.RegisterBinding(ctx, b, endpoint.RegisterOptions{ExplicitPriority: true, ExplicitPreemption: true})
 			return err
 		})
 		w.settle()
@@ -240,7 +241,7 @@ func TestTraces_FollowABindingFromItsRegistration(t *testing.T) {
 		}
 		ctx, of = underTrace(w.ctx)
 		w.must(func(s *Server) error {
-			_, err := s.StopBinding(ctx, bindingKey("high"), StopOptions{})
+			_, err := s.StopBinding(ctx, bindingKey("high"), endpoint.StopOptions{})
 			return err
 		})
 		w.settle()

@@ -18,6 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/gc"
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
@@ -33,7 +34,7 @@ func TestCollectGarbage_ForgetsWhatIsOverAndNothingElse(t *testing.T) {
 		w.submit(coretest.Job("half").Type(model.JobBatch).Count(2).Ask(100, 100, 0))
 		w.settle()
 		w.must(func(s *Server) error {
-			_, err := s.StopJob(w.ctx, key("stopped"), StopOptions{})
+			_, err := s.StopJob(w.ctx, key("stopped"), endpoint.StopOptions{})
 			return err
 		})
 		w.complete("done", 2)
@@ -76,7 +77,7 @@ func TestCollectGarbage_ForgetsWhatIsOverAndNothingElse(t *testing.T) {
 		w.submit(coretest.Job("brief").Ask(100, 100, 0))
 		w.settle()
 		w.must(func(s *Server) error {
-			_, err := s.StopJob(w.ctx, key("brief"), StopOptions{})
+			_, err := s.StopJob(w.ctx, key("brief"), endpoint.StopOptions{})
 			return err
 		})
 		w.settle()
@@ -308,13 +309,13 @@ func TestTokens_TheFirstOnceAndOthersUntilTheyExpire(t *testing.T) {
 		if _, _, err := s.BootstrapToken(w.ctx); apierror.CodeOf(err) != apierror.CodeConflict {
 			t.Errorf("a second first token: %v", err)
 		}
-		if _, _, err := s.CreateToken(w.ctx, NewToken{Name: "x", Roles: []string{"root"}}); apierror.CodeOf(err) != apierror.CodeInvalid {
+		if _, _, err := s.CreateToken(w.ctx, endpoint.NewToken{Name: "x", Roles: []string{"root"}}); apierror.CodeOf(err) != apierror.CodeInvalid {
 			t.Errorf("a role that there is not: %v", err)
 		}
-		if _, _, err := s.CreateToken(w.ctx, NewToken{Name: "x", Roles: []string{"read", "management"}, Namespace: "team"}); apierror.CodeOf(err) != apierror.CodeInvalid {
+		if _, _, err := s.CreateToken(w.ctx, endpoint.NewToken{Name: "x", Roles: []string{"read", "management"}, Namespace: "team"}); apierror.CodeOf(err) != apierror.CodeInvalid {
 			t.Errorf("one for management that is bound: %v", err)
 		}
-		brief, token, err := s.CreateToken(w.ctx, NewToken{Name: "ci", Roles: []string{"submit", "policy"}, TTL: time.Hour})
+		brief, token, err := s.CreateToken(w.ctx, endpoint.NewToken{Name: "ci", Roles: []string{"submit", "policy"}, TTL: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +345,7 @@ func TestServer_OnAFollowerSaysWhoLeads(t *testing.T) {
 			if m == leader {
 				continue
 			}
-			_, err := m.server.RegisterJob(w.ctx, coretest.Job("web").Obj(), RegisterOptions{})
+			_, err := m.server.RegisterJob(w.ctx, coretest.Job("web").Obj(), endpoint.RegisterOptions{})
 			e, ok := errors.AsType[*apierror.Error](err)
 			if !ok || e.Code != apierror.CodeNotLeader || e.Details["LeaderID"] != leader.id {
 				t.Errorf("%s answers %+v", m.id, err)

@@ -23,6 +23,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -260,16 +261,16 @@ func (w *world) must(f func(s *Server) error) {
 }
 
 // submit registers a job, whichever server takes it.
-func (w *world) submit(b *coretest.JobBuilder) *Registered {
+func (w *world) submit(b *coretest.JobBuilder) *endpoint.Registered {
 	w.t.Helper()
-	var r *Registered
+	var r *endpoint.Registered
 	key := fmt.Sprint(rand.Uint64())
 	w.must(func(s *Server) (err error) {
-		job, err := cloneJob(b.Obj())
+		job, err := copyJob(b.Obj())
 		if err != nil {
 			return err
 		}
-		r, err = s.RegisterJob(w.ctx, job, RegisterOptions{Key: key, ExplicitPriority: true})
+		r, err = s.RegisterJob(w.ctx, job, endpoint.RegisterOptions{Key: key, ExplicitPriority: true})
 		return err
 	})
 	return r
@@ -577,4 +578,9 @@ func (m *machine) work(ctx context.Context, s *Server) {
 	if len(updates) > 0 {
 		_, _ = s.UpdateAllocs(ctx, m.node.ID, m.secret, updates) // it looks again soon
 	}
+}
+
+// copyJob returns a deep copy of a job.
+func copyJob(j *model.Job) (*model.Job, error) {
+	return replication.DecodeJob(replication.EncodeJob(j))
 }

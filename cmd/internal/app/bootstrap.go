@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
@@ -150,7 +151,7 @@ func (p *Process) nodeToken(ctx context.Context, c *config.Config) (string, erro
 			return strings.TrimSpace(string(b)), nil
 		}
 	}
-	secret, _, err := p.server.server.CreateToken(ctx, server.NewToken{Name: "node " + c.Name, Roles: []string{string(acl.Node)}})
+	secret, _, err := p.server.server.CreateToken(ctx, endpoint.NewToken{Name: "node " + c.Name, Roles: []string{string(acl.Node)}})
 	if err != nil && c.Pooled() {
 		return "", fmt.Errorf("client.token: a node beside a server of several needs one, with the role node: %w", err)
 	}

@@ -1,0 +1,184 @@
+// Package endpoint implements the calls of the API: it validates a request, resolves
+// what depends on the state, and writes one command into the log.
+//
+// Endpoints place nothing and keep no state of their own. A check against the state is
+// a better error message, not a guarantee: the command is checked again when it is
+// applied. The caller has authenticated the request.
+//
+// core/api calls the methods through core/server, which embeds Endpoints. All of them
+// are safe for concurrent use, and fail with an *apierror.Error.
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/evalqueue"
+	"github.com/cede-scheduler/cede/core/server/evaltrace"
+	"github.com/cede-scheduler/cede/core/server/groupcommit"
+	"github.com/cede-scheduler/cede/core/server/heartbeat"
+	"github.com/cede-scheduler/cede/core/server/logwriter"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// Config is what the endpoints depend on. All fields but Traces and Secret are
+// required.
+type Config struct {
+	Writer   *logwriter.Writer
+	Clock    clock.Clock
+	Policies scheduler.Policies
+	Evals    evalqueue.Factory
+	Updates  *evalqueue.Updates
+	Broker   *broker.Broker
+	Blocked  *broker.Blocked
+	Nodes    *heartbeat.Nodes
+	Clusters *heartbeat.Clusters
+	Batchers *groupcommit.Group
+	Traces   *evaltrace.Recorder // nil: tracing is disabled
+
+	// NewAllocID returns the ID of a planned allocation.
+	NewAllocID func(*model.Group, int, int) string
+	// Secret returns the key that signs plan tokens; nil: it is derived from the state.
+	Secret func() []byte
+
+	UpdateWindow  time.Duration // in which reports of clients form one entry
+	UpdateBatch   int           // updates in one entry at most
+	RegisterBatch int           // registrations in one entry at most
+	// BatchSize returns how many of n node changes form one entry.
+	BatchSize func(n int) int
+}
+
+// Endpoints are the calls of the API, by the object that they are about.
+type Endpoints struct {
+	*State
+	*Jobs
+	*Bindings
+	*Nodes
+	*Clusters
+	*Budgets
+	*PriorityClasses
+	*SchedulerConfig
+	*Tokens
+}
+
+// New returns all endpoints.
+func New(c Config) *Endpoints {
+	common := common{writer: c.Writer, evals: c.Evals, traces: c.Traces}
+	key := planKey{store: c.Writer.Store, secret: c.Secret}
+	return &Endpoints{
+		State:           &State{writer: c.Writer},
+		Jobs:            &Jobs{common: common, updates: c.Updates, plans: jobPlanner{writer: c.Writer, policies: c.Policies, evals: c.Evals, newAllocID: c.NewAllocID, key: key}},
+		Bindings:        &Bindings{common: common},
+		Nodes:           newNodes(c),
+		Clusters:        newClusters(c),
+		Budgets:         &Budgets{writer: c.Writer},
+		PriorityClasses: &PriorityClasses{writer: c.Writer},
+		SchedulerConfig: &SchedulerConfig{writer: c.Writer, policies: c.Policies, broker: c.Broker, blocked: c.Blocked},
+		Tokens:          &Tokens{writer: c.Writer},
+	}
+}
+
+// common is what endpoints share that create evaluations.
+type common struct {
+	writer *logwriter.Writer
+	evals  evalqueue.Factory
+	traces *evaltrace.Recorder
+}
+
+// Registered is the result of a write that creates an evaluation.
+type Registered struct {
+	EvalID         string // "": none was necessary
+	Index          uint64
+	JobModifyIndex uint64 // of the job or the binding
+	Warnings       []string
+	Replayed       bool // this is the result of an earlier call with the same idempotency key
+}
+
+// registered returns the result of a write about a job or a binding.
+func (c *common) registered(result *replication.Result, key model.JobKey) *Registered {
+	r := &Registered{Index: result.Index, Replayed: result.Replayed}
+	for _, e := range result.Evals {
+		if e.JobKey() == key {
+			r.EvalID = e.ID
+			break
+		}
+	}
+	snap := c.writer.Snapshot()
+	if j := snap.Job(key); j != nil {
+		r.JobModifyIndex = j.ModifyIndex
+	}
+	if b := snap.Binding(key); b != nil {
+		r.JobModifyIndex = b.ModifyIndex
+	}
+	return r
+}
+
+// RegisterOptions are options of the registration of a job or a binding.
+type RegisterOptions struct {
+	// Check is the JobModifyIndex that the object must have; 0: it must not exist; nil:
+	// any.
+	Check *uint64
+	// Key is the idempotency key: a repeated request with the same key returns the
+	// result of the first one. "": the request is not idempotent.
+	Key string
+	// Token is that of a plan to commit unchanged, instead of scheduling.
+	Token string
+	// ExplicitPriority means that a priority of 0 is set rather than omitted.
+	ExplicitPriority bool
+	// ExplicitPreemption means that the preemption policy of a binding is set rather
+	// than inherited from its class.
+	ExplicitPreemption bool
+}
+
+// StopOptions are options of stopping a job or a binding.
+type StopOptions struct {
+	Purge bool   // remove the job once all of it has ended
+	Key   string // as in RegisterOptions
+}
+
+// invalid returns an error that lists all problems of an object, or nil if there are
+// none. The format names the object.
+func invalid(problems []string, format string, args ...any) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf(format, args...) + ": "
+	for i, p := range problems {
+		if i > 0 {
+			text += "; "
+		}
+		text += p
+	}
+	return apierror.New(apierror.CodeInvalid, "%s", text).WithDetails(map[string]any{"Problems": problems})
+}
+
+// State reads the state of this server.
+type State struct{ writer *logwriter.Writer }
+
+// Snapshot returns the newest state of this server.
+func (s *State) Snapshot() *state.Snapshot { return s.writer.Snapshot() }
+
+// WaitIndex waits until this server has the state at index or later.
+func (s *State) WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, error) {
+	snap, err := s.writer.Store.WaitIndex(ctx, index)
+	if err != nil {
+		return nil, apierror.Interrupted(err)
+	}
+	return snap, nil
+}
+
+// Watch watches keys of the state; see state.Store.
+func (s *State) Watch(keys ...state.Key) *state.Watch { return s.writer.Store.Watch(keys...) }
+
+// Consistent returns a state that contains everything that was written before the call.
+// It fails if this server does not lead.
+func (s *State) Consistent(ctx context.Context) (*state.Snapshot, error) {
+	return s.writer.Consistent(ctx)
+}

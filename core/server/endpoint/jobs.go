@@ -1,0 +1,228 @@
+package endpoint
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/evalqueue"
+	"github.com/cede-scheduler/cede/core/server/evaltrace"
+	"github.com/cede-scheduler/cede/core/server/logwriter"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// triggerOperator is the trigger of an evaluation that an operator requested.
+const triggerOperator model.Trigger = "job-evaluate"
+
+// Jobs registers, plans, evaluates and stops jobs.
+type Jobs struct {
+	common
+	updates *evalqueue.Updates
+	plans   jobPlanner
+}
+
+// RegisterJob stores a job, or a new version of it, and creates an evaluation. The
+// caller has applied every default that does not depend on the state. With the token of
+// a plan exactly that plan is committed together with the job, in one entry, or nothing
+// at all: the Details of the conflict then list the differences.
+func (e *Jobs) RegisterJob(ctx context.Context, j *model.Job, o RegisterOptions) (*Registered, error) {
+	ctx, span := e.traces.StartSpan(ctx, evaltrace.SpanRegister)
+	r, err := e.registerJob(ctx, j, o)
+	if span.IsRecording() {
+		span.SetAttributes(registrationAttributes(j.Namespace, "cede.job_id", j.ID, r)...)
+	}
+	evaltrace.EndSpan(span, err)
+	return r, err
+}
+
+// registrationAttributes returns the span attributes of a registration.
+func registrationAttributes(namespace, key, id string, r *Registered) []attribute.KeyValue {
+	list := []attribute.KeyValue{attribute.String("cede.namespace", namespace), attribute.String(key, id)}
+	if r != nil {
+		list = append(list, attribute.String("cede.eval_id", r.EvalID), attribute.Int64("cede.index", int64(r.Index)))
+	}
+	return list
+}
+
+func (e *Jobs) registerJob(ctx context.Context, j *model.Job, o RegisterOptions) (*Registered, error) {
+	if err := e.writer.CheckLeader(); err != nil {
+		return nil, err
+	}
+	job, err := e.plans.resolve(j, o.ExplicitPriority)
+	if err != nil {
+		return nil, err
+	}
+	command := &replication.RegisterJob{Job: job, Check: o.Check}
+	entry := &replication.Entry{Key: o.Key, Hash: registrationHash(job, o), Command: command}
+	if o.Token != "" {
+		return e.commitPlan(ctx, entry, command, o)
+	}
+	command.Eval = e.evals.ForJob(job, model.TriggerJobRegister)
+	e.traces.Assign(ctx, command.Eval.ID)
+	result, err := e.writer.CommitEntry(ctx, entry)
+	if err != nil {
+		return nil, err
+	}
+	return e.registered(result, job.Key()), nil
+}
+
+// registrationHash distinguishes requests with the same idempotency key.
+func registrationHash(j *model.Job, o RegisterOptions) [32]byte {
+	h := sha256.New()
+	spec := replication.JobHash(j)
+	_, _ = h.Write(spec[:])
+	if o.Check != nil {
+		_ = binary.Write(h, binary.BigEndian, *o.Check)
+	}
+	_, _ = h.Write([]byte{0})
+	_, _ = h.Write([]byte(o.Token))
+	return [32]byte(h.Sum(nil))
+}
+
+// resolve returns a copy of a job with everything that depends on the state filled in.
+// It returns an error that lists all problems.
+func (p *jobPlanner) resolve(j *model.Job, explicitPriority bool) (*model.Job, error) {
+	job := *j
+	job.Stopped = false
+	if job.Namespace == "" {
+		job.Namespace = model.DefaultNamespace
+	}
+	if job.SubmitTime == 0 {
+		job.SubmitTime = p.writer.Now()
+	}
+	snap := p.writer.Snapshot()
+	problems := resolvePriority(snap, &job, explicitPriority)
+	if job.ID == "" {
+		problems = append(problems, "ID is required")
+	}
+	if len(job.Groups) == 0 {
+		problems = append(problems, "at least one group is required")
+	}
+	if job.Policy != "" {
+		set := p.policies.Pin()
+		_, err := set.Select(job.Policy, "")
+		set.Unpin()
+		if err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	if err := invalid(problems, "job %q", job.ID); err != nil {
+		return nil, err
+	}
+	return &job, nil
+}
+
+// resolvePriority gives a job the priority of its class. A job with neither gets the
+// global default class, or else the default priority. It returns the problems.
+func resolvePriority(snap *state.Snapshot, j *model.Job, explicit bool) []string {
+	if j.PriorityClass == "" {
+		if explicit || j.Priority != 0 {
+			return nil
+		}
+		j.Priority = model.DefaultPriority
+		if c := model.DefaultClass(snap.PriorityClasses()); c != nil {
+			inheritClass(j, c)
+		}
+		return nil
+	}
+	c := findClass(snap, j.PriorityClass)
+	switch {
+	case c == nil:
+		return []string{fmt.Sprintf("unknown priority class %q: the classes are %s", j.PriorityClass, classNames(snap))}
+	case (explicit || j.Priority != 0) && j.Priority != c.Value:
+		return []string{fmt.Sprintf("priority %d differs from that of class %s, which is %d: omit one of the two", j.Priority, c.Name, c.Value)}
+	}
+	inheritClass(j, c)
+	return nil
+}
+
+func inheritClass(j *model.Job, c *model.PriorityClass) {
+	j.PriorityClass, j.Priority = c.Name, c.Value
+	j.NeverPreempts = j.NeverPreempts || c.NeverPreempts
+}
+
+func classNames(snap *state.Snapshot) string {
+	var names []string
+	for _, c := range model.WithSystemClasses(snap.PriorityClasses()) {
+		names = append(names, c.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// StopJob stops a job and its allocations.
+func (e *Jobs) StopJob(ctx context.Context, key model.JobKey, o StopOptions) (*Registered, error) {
+	if err := e.writer.CheckLeader(); err != nil {
+		return nil, err
+	}
+	job, err := logwriter.Find(ctx, e.writer, func(snap *state.Snapshot) *model.Job { return snap.Job(key) },
+		"no job %q in namespace %q", key.ID, key.Namespace)
+	if err != nil {
+		if _, answered := e.writer.Snapshot().IdempotencyRecord(o.Key); !answered {
+			return nil, err
+		}
+		// An earlier call with this key purged the job, and the log returns its result.
+		job = &model.Job{Namespace: key.Namespace, ID: key.ID}
+	}
+	eval := e.evals.ForJob(job, model.TriggerJobStop)
+	e.traces.Assign(ctx, eval.ID)
+	result, err := e.writer.CommitEntry(ctx, &replication.Entry{
+		Key: o.Key, Hash: sha256.Sum256(fmt.Appendf(nil, "stop %q %q %t", key.Namespace, key.ID, o.Purge)),
+		Command: &replication.StopJob{Key: key, Purge: o.Purge, Eval: eval},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.registered(result, key), nil
+}
+
+// Evaluate creates an evaluation of a job or a binding.
+func (e *Jobs) Evaluate(ctx context.Context, key model.JobKey) (*Registered, error) {
+	if err := e.writer.CheckLeader(); err != nil {
+		return nil, err
+	}
+	eval, err := logwriter.Find(ctx, e.writer, func(snap *state.Snapshot) *model.Evaluation { return e.evals.ForKey(snap, key, triggerOperator) },
+		"no job or binding %q in namespace %q", key.ID, key.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	e.traces.Assign(ctx, eval.ID)
+	result, err := e.updates.Write(ctx, eval)
+	if err != nil {
+		return nil, err
+	}
+	if err := logwriter.Refusal(result); err != nil {
+		return nil, err
+	}
+	answer := e.registered(result, key)
+	answer.EvalID = eval.ID // the entry may hold evaluations of other callers
+	return answer, nil
+}
+
+// StopAlloc stops one allocation; its job replaces it.
+func (e *Jobs) StopAlloc(ctx context.Context, id string) (*Registered, error) {
+	if err := e.writer.CheckLeader(); err != nil {
+		return nil, err
+	}
+	a, err := logwriter.Find(ctx, e.writer, func(snap *state.Snapshot) *model.Allocation { return snap.Alloc(id) }, "no allocation %q", id)
+	if err != nil {
+		return nil, err
+	}
+	result, err := e.writer.Commit(ctx, &replication.StopAllocs{IDs: []string{id}, Reason: "stopped by an operator"})
+	if err != nil {
+		return nil, err
+	}
+	return e.registered(result, a.Job.Key()), nil
+}
+
+// planConflict returns the error of a plan that differs from the current state.
+func planConflict(differences []string) error {
+	return apierror.New(apierror.CodeConflict, "the plan no longer applies: %s", strings.Join(differences, "; ")).
+		WithHint("plan again and review the new plan").WithDetails(map[string]any{"Difference": differences})
+}

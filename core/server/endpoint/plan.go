@@ -1,0 +1,279 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/evalqueue"
+	"github.com/cede-scheduler/cede/core/server/logwriter"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// planTTL is how long the token of a plan is valid.
+const planTTL = 15 * time.Minute
+
+// PlanOptions are options of a dry run.
+type PlanOptions struct {
+	ExplicitPriority bool // as in RegisterOptions
+}
+
+// A Proposal is what registering a job would do now.
+type Proposal struct {
+	// Token commits exactly this; "" if there is nothing to commit.
+	Token          string
+	Job            *model.Job // as it would be stored
+	Index          uint64     // of the state that it was planned on
+	JobModifyIndex uint64     // 0: the job is new
+	Place          []*model.Allocation
+	Update         []*model.Allocation // in place
+	Stop           []ProposedStop
+	Evict          []ProposedEviction
+	Failed         map[string]*model.Explanation // by group
+	Queued         map[string]int                // instances that could not be placed, by group
+	Changes        Changes
+	Warnings       []string
+	Expires        time.Time // of Token
+}
+
+// ProposedStop is an allocation of the job that would be stopped.
+type ProposedStop struct {
+	Alloc  *model.Allocation
+	Reason string
+}
+
+// ProposedEviction is an allocation of another job that would be evicted.
+type ProposedEviction struct {
+	Alloc  *model.Allocation
+	By     string // the allocation that would be placed instead
+	NodeID string
+	Policy string // version that chose it
+}
+
+// Changes summarizes a proposal.
+type Changes struct {
+	NewJob  bool
+	NewSpec bool // the specification differs from the stored one
+	Groups  map[string]GroupChange
+}
+
+// GroupChange counts instances of a group.
+type GroupChange struct {
+	Place, Update, Stop, Evict, Unplaced int
+}
+
+// jobPlanner plans jobs without writing anything.
+type jobPlanner struct {
+	writer     *logwriter.Writer
+	policies   scheduler.Policies
+	evals      evalqueue.Factory
+	newAllocID func(*model.Group, int, int) string
+	key        planKey
+}
+
+// PlanJob returns what registering a job would do, and changes nothing. Registering the
+// job with the token of the proposal does exactly that.
+func (e *Jobs) PlanJob(_ context.Context, j *model.Job, o PlanOptions) (*Proposal, error) {
+	return e.plans.plan(j, o)
+}
+
+func (p *jobPlanner) plan(j *model.Job, o PlanOptions) (*Proposal, error) {
+	resolved, err := p.resolve(j, o.ExplicitPriority)
+	if err != nil {
+		return nil, err
+	}
+	job, err := cloneJob(resolved)
+	if err != nil {
+		return nil, err
+	}
+	snap, now := p.writer.Snapshot(), p.writer.Now()
+	old := snap.Job(job.Key())
+	changed := specChanged(old, job)
+	after, err := withJob(snap, job, old, changed)
+	if err != nil {
+		return nil, apierror.New(apierror.CodeInvalid, "job %q: %v", job.ID, err)
+	}
+	eval := p.evals.ForJob(job, model.TriggerJobRegister)
+	set := p.policies.Pin()
+	defer set.Unpin()
+	rules, err := rulesFor(after, set, job)
+	if err != nil {
+		return nil, apierror.New(apierror.CodeInvalid, "cannot plan job %q: %v", job.ID, err)
+	}
+	out, err := scheduler.New(scheduler.Config{Policies: set, NewID: p.newAllocID}).Process(eval, after, now)
+	if err != nil {
+		return nil, apierror.New(apierror.CodeInvalid, "cannot plan job %q: %v", job.ID, err)
+	}
+	proposal := newProposal(snap, after.Job(job.Key()), out)
+	proposal.Changes.NewJob, proposal.Changes.NewSpec = old == nil, changed
+	if old != nil {
+		proposal.JobModifyIndex = old.ModifyIndex
+	}
+	if changed || !out.Plan.Empty() {
+		proposal.Expires = time.Unix(0, now).Add(planTTL)
+		if !proposal.dependsOnRules() {
+			rules = nil
+		}
+		proposal.Token = p.key.seal(now, proposal, eval, out.Plan, rules)
+	}
+	return proposal, nil
+}
+
+// specChanged reports whether registering a job changes its specification or starts it
+// again.
+func specChanged(old, job *model.Job) bool {
+	return old == nil || old.Stopped || replication.JobHash(old) != replication.JobHash(job)
+}
+
+// cloneJob returns a deep copy of a job.
+func cloneJob(j *model.Job) (*model.Job, error) {
+	clone, err := replication.DecodeJob(replication.EncodeJob(j))
+	if err != nil {
+		return nil, apierror.New(apierror.CodeInvalid, "job %q: %v", j.ID, err)
+	}
+	return clone, nil
+}
+
+// withJob returns the state as registering the job would leave it.
+func withJob(snap *state.Snapshot, job, old *model.Job, changed bool) (*state.Snapshot, error) {
+	if !changed && snap.PreemptionHold(job.Key()) == (state.PreemptionHold{}) {
+		return snap, nil
+	}
+	if !changed {
+		fork := snap.Fork(snap.Index() + 1)
+		fork.SetPreemptionHold(job.Key(), state.PreemptionHold{})
+		return fork.Snapshot(), nil
+	}
+	if old != nil {
+		job.Version, job.CreateIndex = old.Version+1, old.CreateIndex
+	}
+	fork := snap.Fork(snap.Index() + 1)
+	if err := fork.UpsertJob(job); err != nil {
+		return nil, err
+	}
+	fork.SetPreemptionHold(job.Key(), state.PreemptionHold{})
+	return fork.Snapshot(), nil
+}
+
+// newProposal returns the proposal of an outcome.
+func newProposal(snap *state.Snapshot, job *model.Job, out *scheduler.Outcome) *Proposal {
+	p := &Proposal{
+		Job: job, Index: snap.Index(), Failed: out.Failed, Queued: out.Queued,
+		Changes: Changes{Groups: map[string]GroupChange{}},
+	}
+	if out.Fault != nil {
+		p.Warnings = append(p.Warnings, "nothing is evicted: "+out.Fault.Error())
+	}
+	for i := range out.Plan.Groups {
+		p.addGroup(snap, &out.Plan.Groups[i])
+	}
+	for group, n := range out.Queued {
+		p.count(group, func(c *GroupChange) { c.Unplaced += n })
+	}
+	return p
+}
+
+func (p *Proposal) count(group string, change func(*GroupChange)) {
+	c := p.Changes.Groups[group]
+	change(&c)
+	p.Changes.Groups[group] = c
+}
+
+// addGroup adds what one commit group does.
+func (p *Proposal) addGroup(snap *state.Snapshot, g *model.CommitGroup) {
+	placements := map[string]*model.Allocation{}
+	for _, a := range g.Placements {
+		placements[a.ID] = a
+		p.Place = append(p.Place, a)
+		p.count(a.Group.Name, func(c *GroupChange) { c.Place++ })
+	}
+	for _, a := range g.Updates {
+		p.Update = append(p.Update, a)
+		p.count(a.Group.Name, func(c *GroupChange) { c.Update++ })
+	}
+	for _, stop := range g.Stops {
+		if a := snap.Alloc(stop.AllocID); a != nil {
+			p.Stop = append(p.Stop, ProposedStop{Alloc: a, Reason: stop.Reason})
+			p.count(a.Group.Name, func(c *GroupChange) { c.Stop++ })
+		}
+	}
+	for _, e := range g.Evictions {
+		a := snap.Alloc(e.AllocID)
+		if a == nil {
+			continue
+		}
+		p.Evict = append(p.Evict, ProposedEviction{Alloc: a, By: e.By, NodeID: a.NodeID, Policy: e.Policy})
+		if by := placements[e.By]; by != nil {
+			p.count(by.Group.Name, func(c *GroupChange) { c.Evict++ })
+		}
+	}
+}
+
+// dependsOnRules reports whether other policies could have led to another plan. A plan
+// that places everything without evictions called no policy.
+func (p *Proposal) dependsOnRules() bool { return len(p.Evict)+len(p.Failed) > 0 }
+
+// commitPlan commits the plan in a token together with the job, or returns a conflict
+// that lists the differences to the current state.
+func (e *Jobs) commitPlan(ctx context.Context, entry *replication.Entry, c *replication.RegisterJob, o RegisterOptions) (*Registered, error) {
+	planned, err := e.plans.key.open(o.Token)
+	if err != nil {
+		return nil, err
+	}
+	snap := e.writer.Snapshot()
+	// A request that was answered before is not compared with a state that it changed.
+	if known, ok := snap.IdempotencyRecord(entry.Key); !ok || known.Hash != entry.Hash {
+		if differences := e.plans.differences(planned, c.Job, o.Check); len(differences) > 0 {
+			return nil, planConflict(differences)
+		}
+	}
+	now := e.writer.Now()
+	c.Job, c.Eval, c.Check, c.Batch = planned.Job, planned.Eval, planned.Check, planned.Batch
+	if planned.rules != nil && snap.Meta().Version > 1 { // servers at version 1 do not understand Rules
+		c.Rules = snap.Index()
+	}
+	c.Eval.CreateTime, c.Eval.ModifyTime, c.Batch.Now = now, now, now
+	e.traces.Assign(ctx, c.Eval.ID)
+	result, err := e.writer.ProposeEntry(ctx, entry)
+	if err != nil {
+		return nil, err
+	}
+	if result.Err != nil && result.Err.Code == replication.CodeConflict {
+		differences := e.plans.differences(planned, c.Job, nil)
+		if len(differences) == 0 {
+			differences = []string{result.Err.Message}
+		}
+		return nil, planConflict(differences)
+	}
+	return e.registered(result, c.Job.Key()), logwriter.Refusal(result)
+}
+
+// differences returns the reasons for which a plan may not be committed: it has
+// expired, belongs to another job, or depends on a state that has changed.
+func (p *jobPlanner) differences(plan *sealedPlan, job *model.Job, check *uint64) []string {
+	var list []string
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if age := time.Duration(p.writer.Now() - plan.at); age > planTTL {
+		add("it was made %v ago and is valid for %v", age.Round(time.Second), planTTL)
+	}
+	if plan.Job.Key() != job.Key() || replication.JobHash(plan.Job) != replication.JobHash(job) {
+		add("it was made for another specification of job %s", plan.Job.Key())
+	}
+	snap := p.writer.Snapshot()
+	var index uint64
+	if now := snap.Job(plan.Job.Key()); now != nil {
+		index = now.ModifyIndex
+	}
+	switch {
+	case index != *plan.Check:
+		add("the job changed: it is at index %d, and was planned at %d", index, *plan.Check)
+	case check != nil && *check != index:
+		add("the job is at index %d, not at %d", index, *check)
+	}
+	list = append(list, p.ruleDifferences(snap, plan)...)
+	return append(list, p.rejections(snap, plan.RegisterJob)...)
+}

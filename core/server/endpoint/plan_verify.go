@@ -1,0 +1,75 @@
+package endpoint
+
+import (
+	"fmt"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/planner"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// rejections returns the reasons for which the applier would reject a plan now.
+func (p *jobPlanner) rejections(snap *state.Snapshot, c *replication.RegisterJob) []string {
+	job, err := cloneJob(c.Job)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	old := snap.Job(job.Key())
+	after, err := withJob(snap, job, old, specChanged(old, job))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	stored := after.Job(job.Key())
+	var list []string
+	for _, bp := range c.Batch.Plans {
+		plan := *bp.Plan
+		plan.Groups = bindGroups(plan.Groups, stored)
+		result, err := planner.Verify(after, &plan, p.writer.Now(), &scheduler.CommitRules{}, &planner.Scratch{})
+		if err != nil {
+			return []string{err.Error()}
+		}
+		for _, r := range result.Rejected {
+			list = append(list, fmt.Sprintf("node %s: %s", r.NodeID, r.Reason))
+		}
+		for _, g := range bp.Plan.Groups {
+			list = append(list, endedVictims(snap, &g)...)
+		}
+	}
+	return list
+}
+
+// bindGroups returns groups whose placements refer to the job as it is stored.
+func bindGroups(groups []model.CommitGroup, job *model.Job) []model.CommitGroup {
+	bind := func(list []*model.Allocation) []*model.Allocation {
+		out := make([]*model.Allocation, len(list))
+		for i, a := range list {
+			bound := *a
+			bound.Job = job
+			if g := job.Group(a.Group.Name); g != nil {
+				bound.Group = g
+			}
+			out[i] = &bound
+		}
+		return out
+	}
+	out := make([]model.CommitGroup, len(groups))
+	for i, g := range groups {
+		g.Placements, g.Updates = bind(g.Placements), bind(g.Updates)
+		out[i] = g
+	}
+	return out
+}
+
+// endedVictims returns a reason for each victim that no longer runs, which the proposal
+// showed as running.
+func endedVictims(snap *state.Snapshot, g *model.CommitGroup) []string {
+	var list []string
+	for _, e := range g.Evictions {
+		if a := snap.Alloc(e.AllocID); a == nil || !a.Live() {
+			list = append(list, fmt.Sprintf("allocation %s, which it evicts, is no longer running", e.AllocID))
+		}
+	}
+	return list
+}

@@ -1,0 +1,2 @@
+// Package evalqueue delivers evaluations to workers.
+package evalqueue
