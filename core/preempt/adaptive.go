@@ -7,83 +7,84 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// scoreAdaptively asks ScoreVictims again after each pick, in rounds over all
-// options that do not fit yet: each round picks one row of each. Rows that were
-// picked stay in place with the score of nobody (they are skipped), so that row
-// numbers and columns keep their meaning; Need and Freed are brought up to date.
-func (s *searcher) scoreAdaptively() error {
-	c := &s.batch.cand
-	open := make([]bool, c.Len())
-	picks := make([][]int32, c.Len())
+// scoreAdaptively calls ScoreVictims again after each pick, in rounds over all options
+// that do not fit yet: each round picks one row of each. Picked rows stay in place and
+// are skipped, so that row numbers and columns keep their meaning; Need and Freed are
+// updated.
+func (w *worker) scoreAdaptively() error {
+	in := &w.batch.Cand
+	open := make([]bool, in.Len())
+	picks := make([][]int32, in.Len())
 	remaining := 0
 	for o := range open {
-		s.trial.reset(&s.batch.places[o], &s.f.req.Group.Ask, &s.f.watch, s.batch.lacksOf(o, &s.f.watch))
-		open[o] = !s.trial.fits()
+		open[o] = !w.fitsWithout(o, nil)
 		if open[o] {
 			remaining++
 		}
 	}
 	for remaining > 0 {
-		if err := s.askScores(); err != nil {
+		if err := w.callScores(); err != nil {
 			return err
 		}
 		for o := range open {
 			if !open[o] {
 				continue
 			}
-			row, ok := s.bestRow(o, picks[o])
+			row, ok := w.bestRow(o, picks[o])
 			if ok {
 				picks[o] = append(picks[o], row)
-				s.free(o, row)
+				w.countFreed(o, row)
 			}
-			if !ok || s.fitsAfter(o, picks[o]) {
+			if !ok || w.fitsWithout(o, picks[o]) {
 				open[o] = false
 				remaining--
 			}
 		}
 	}
 	for o := range picks {
-		if err := s.accept(o, picks[o], false); err != nil {
+		if err := w.accept(o, picks[o], false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bestRow is the row of option o that goes next.
-func (s *searcher) bestRow(o int, picked []int32) (best int32, ok bool) {
-	c := &s.batch.cand
-	for row := c.FirstRow[o]; row < c.FirstRow[o+1]; row++ {
-		if math.IsInf(s.scores.Score[row], 1) || slices.Contains(picked, row) {
+// bestRow returns the row of option o to be picked next; ok is false if none is left.
+func (w *worker) bestRow(o int, picked []int32) (best int32, ok bool) {
+	in, a := &w.batch.Cand, &w.answers
+	for row := in.FirstRow[o]; row < in.FirstRow[o+1]; row++ {
+		if math.IsInf(a.scores.Score[row], 1) || slices.Contains(picked, row) {
 			continue
 		}
-		if !ok || s.compareScored(row, best) < 0 {
+		if !ok || a.compareScored(row, best) < 0 {
 			best, ok = row, true
 		}
 	}
 	return best, ok
 }
 
-// free moves what a picked row frees from Need to Freed.
-func (s *searcher) free(o int, row int32) {
-	c := &s.batch.cand
-	for d := range c.Need {
-		use := float64(s.batch.rows[row].Group.Ask.Vec[d])
-		c.Need[d][o] -= use
-		c.Freed[d][o] += use
+// countFreed moves what a picked row frees from Need to Freed.
+func (w *worker) countFreed(o int, row int32) {
+	in := &w.batch.Cand
+	for d := range in.Need {
+		use := float64(w.batch.Rows[row].Group.Ask.Vec[d])
+		in.Need[d][o] -= use
+		in.Freed[d][o] += use
 	}
-	for r := range c.DeviceNeed {
-		c.DeviceNeed[r][o] -= c.Rows.Devices[r][row]
+	for r := range in.DeviceNeed {
+		in.DeviceNeed[r][o] -= in.Rows.Devices[r][row]
 	}
-	if s.columns.Has(sdk.MustLeaveColumn) && c.Rows.MustLeave[row] != 0 {
-		c.MustLeave[o]--
+	if w.s.traits.columns.Has(sdk.MustLeaveColumn) && in.Rows.MustLeave[row] != 0 {
+		in.MustLeave[o]--
 	}
 }
 
-func (s *searcher) fitsAfter(o int, picked []int32) bool {
-	s.trial.reset(&s.batch.places[o], &s.f.req.Group.Ask, &s.f.watch, s.batch.lacksOf(o, &s.f.watch))
+// fitsWithout reports whether the group fits on option o once some rows have left.
+func (w *worker) fitsWithout(o int, picked []int32) bool {
+	e := &w.batch.Entries[o]
+	check := w.resetCheck(e, w.batch.DeficitOf(o, &w.s.scope.Dims))
 	for _, row := range picked {
-		s.trial.remove(s.batch.rows[row], s.marks(o, row))
+		check.Remove(w.batch.Rows[row], w.separationMark(e, w.batch.Rows[row]))
 	}
-	return s.trial.fits()
+	return check.Fits()
 }

@@ -1,31 +1,28 @@
-// Package preempt finds the best place for work that fits nowhere: it lays out
-// options (a node, a choice of device groups) and their candidates, asks the
-// policy whom to evict and which option is best, checks every answer, and
-// keeps only victims that are really needed.
+// Package preempt finds the best node for a group that fits nowhere, and the
+// allocations to evict there. It lays out options (a node, and a choice of device
+// groups) with their candidates, calls the policy to select victims and to score
+// options, verifies every answer, and reprieves victims that are not needed.
 //
-// The host's rules hold whatever a policy answers: victims are candidates of
-// the option, of strictly lower priority, never of the asking job, listed
-// once; nobody goes whose job spares it, or alone if its job goes whole, or
-// beyond what a strict disruption budget has left, be that instances or evictions in
-// a window (then the policy is asked again when time allows more); after they are gone the one
-// Fits holds; and redundant victims are spared in reverse order of picking.
+// These rules hold whatever a policy answers:
 //
-// Victims are on the node itself. They are elsewhere too where a job goes whole
-// (guard.go) and where separation between groups asks for it (Rules.Elsewhere).
+//   - Victims are candidates of their option, of strictly lower priority, never of the
+//     preemptor's own job, each listed once.
+//   - No victim is protected by its job's toleration, and an all-or-none job is evicted
+//     whole, apart from what exceeds its minimum.
+//   - No strict disruption budget is overrun. If a policy's choice would overrun one, it
+//     is called again without the candidates in question.
+//   - The group fits, by model.Fits, once the victims have left.
+//   - Redundant victims are reprieved in reverse order of picking.
 //
-// Of a policy that says which option it takes, and whom first, most is known without a
-// question (prospects.go, foretell.go): it is asked about the nodes that may win.
+// Victims run on the node itself. Victims on other nodes occur only for all-or-none jobs
+// and if separation between groups requires them (Rules.RemoteConflicts).
 //
-// The package places nothing. Between evaluations a Finder keeps what it knows of
-// nodes that have not changed (alike.go); no choice depends on it.
+// The package never changes the state: it returns a Choice, and core/scheduler, its
+// caller, puts it into a plan.
 //
-// For bindings an option is a member cluster (bindings.go): the same rules, and
-// besides, what is cluster-scoped or asks for nothing is never a candidate. Policies
-// that say so have elastic bindings shrunk (bindings_elastic.go), or room made on
-// several clusters together (bindings_several.go), between which what bindings can
-// do without is shared out (bindings_shared.go).
+// A Finder serves one goroutine. It spreads a search over workers of its own and waits
+// for them before it returns. The result does not depend on their number. Between
+// searches a Finder keeps what it knows of unchanged nodes; no result depends on that.
 //
-// core/scheduler calls it. A Finder serves one goroutine; it spreads the search
-// over workers of its own and joins them before it returns. The result does not
-// depend on their number.
+// DESIGN.md shows how the sub-packages fit together and what each path costs.
 package preempt

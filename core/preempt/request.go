@@ -11,27 +11,26 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Request is a search for room for one group.
+// A Request is a search for capacity for one group.
 type Request struct {
 	Group     *model.Group
-	Now       int64
+	Now       int64 // Unix nanoseconds
 	Algorithm model.Algorithm
 	Delta     *int32 // the operator's base gap; nil: the policy's own
-	Waiting   int64  // nanoseconds that the group's instance waits that has waited longest
+	Waiting   int64  // nanoseconds that the group's oldest pending instance has been waiting
 	Attempts  int32
 
 	Policy  *policy.Version
-	Default *policy.Version // decides what Policy leaves open
+	Default *policy.Version // serves the hooks that Policy lacks
 
-	// Nodes are the positions of nodes that may take the group but lack room,
+	// Nodes are the positions of nodes that the group may run on but that lack capacity,
 	// in tie order.
 	Nodes []int32
-	// Rules adds what the scheduler knows beyond vectors; nil: nothing.
+	// Rules add what the scheduler checks besides amounts; nil: nothing.
 	Rules Rules
-	// RemoteEvictions is whether Rules may be asked for evictions on other nodes that make
-	// a node possible.
+	// RemoteEvictions allows evictions on other nodes that make a node feasible.
 	RemoteEvictions bool
-	// Excluded are no candidates, whatever else they are; nil: all are.
+	// Excluded are never candidates; nil: none are excluded.
 	Excluded map[*model.Allocation]bool
 	// Evictions counts the plan's victims by group; nil: none yet.
 	Evictions *protect.EvictionCounts
@@ -39,44 +38,43 @@ type Request struct {
 	Weights map[string]float64 // of namespaces; 1 where absent
 
 	TieOrder tiebreak.Order
-	Workers  int // goroutines to search with; 0 or 1: the caller alone
+	Workers  int // goroutines to search with; 0 or 1: the caller's alone
 
-	// OnCall is told of every call of a hook, by several goroutines where Workers is
-	// more than 1; nil: nobody is.
+	// OnCall is called for every call of a hook, from several goroutines if Workers is
+	// more than 1; nil: not called.
 	OnCall func(policy.Call)
 }
 
-// Rules is what the scheduler knows of a group beyond its ask.
+// Rules are the scheduler's checks of a group besides its request. Workers call the
+// methods concurrently. For a node they must answer the same until Update is called
+// with its position.
 type Rules interface {
-	// Components ranks the node at pos beside its fit; bit k of present says
-	// whether values[k] takes part.
+	protect.AffinityRules
+
+	// Components returns the components of the rank of the node at pos besides its fit.
+	// Bit k of present reports whether values[k] takes part.
 	Components(pos int32) (values [sdk.NumComponents]float64, present uint8)
-	// Separated is whether a live row of the node at pos and the group exclude
-	// one another, so that the row must leave.
-	Separated(pos int32, row *state.Row) bool
-	// Allows is whether the node at pos may take one more instance of the group,
-	// eviction aside. It is asked again when the node changes.
+	// Allows reports whether the node at pos may run one more instance of the group,
+	// apart from its capacity.
 	Allows(pos int32) bool
-	// RemoteConflicts lists the allocations on other nodes that have to leave before the
-	// node at pos may take one more instance of the group, ascending by priority and
-	// id; false where their leaving would not help. Workers ask side by side.
+	// RemoteConflicts returns the allocations on other nodes that have to leave before
+	// the node at pos may run one more instance, ascending by priority and ID. It returns
+	// false if that would not suffice.
 	RemoteConflicts(pos int32) ([]*model.Allocation, bool)
-	// IsAffinityTarget is whether a row on the node at pos is, or may be once others there are
-	// gone, what lets the group go there: it is no candidate for it. With Everywhere for a
-	// position it is whether the row may be that for any node. Workers ask side by side.
-	IsAffinityTarget(pos int32, row *state.Row) bool
-	// HasSeparation is whether Separated can be true at all, and Apart whether it can of
-	// some row of the node at pos.
+	// Separated reports whether a live row of the node at pos and the group exclude each
+	// other, so that the row must leave.
+	Separated(pos int32, row *state.Row) bool
+	// HasSeparation reports whether Separated can return true at all, and
+	// HasSeparatedRows whether it can for some row of the node at pos.
 	HasSeparation() bool
 	HasSeparatedRows(pos int32) bool
 }
 
-// AnyNode is no node's position.
-const AnyNode = -1
+// AnyNode is a position that no node has. Rules.IsAffinityTarget accepts it.
+const AnyNode = protect.AnyNode
 
-// delta is the base gap of a request.
-func (r *Request) delta() int32 { return BaseGap(r.Policy, r.Delta) }
-
+// BaseGap returns by how much the priority of a victim must be lower: as configured by
+// the operator, else as declared by the policy.
 func BaseGap(v *policy.Version, configured *int32) int32 {
 	if configured != nil {
 		return *configured
@@ -84,9 +82,9 @@ func BaseGap(v *policy.Version, configured *int32) int32 {
 	return v.Info().Delta
 }
 
-// Ceiling is the highest priority that may be evicted for work of the given
-// one: strictly lower, and lower by the base gap unless the policy has a
-// PriorityDelta of its own, which may ask for less.
+// Ceiling returns the highest priority that may be evicted for a given one: strictly
+// lower, and lower by the base gap unless the policy has a PriorityDelta hook, which may
+// reduce the gap.
 func Ceiling(priority int32, v *policy.Version, configured *int32) int64 {
 	ceiling := int64(priority) - 1
 	if v.Hooks().Has(policy.HookDelta) {
@@ -95,7 +93,8 @@ func Ceiling(priority int32, v *policy.Version, configured *int32) int64 {
 	return min(ceiling, int64(priority)-int64(BaseGap(v, configured)))
 }
 
-// describe describes the group to policies, into memory of an earlier request.
+// describe fills p with the description of the group that policies read. It reuses the
+// memory of p.
 func (r *Request) describe(p *sdk.Preemptor, dims int) {
 	g := r.Group
 	ask, devices := slices.Grow(p.Ask[:0], dims)[:dims], p.Devices[:0]
@@ -107,7 +106,7 @@ func (r *Request) describe(p *sdk.Preemptor, dims int) {
 	}
 	*p = sdk.Preemptor{
 		Namespace: g.Job.Namespace, Job: g.Job.ID, Group: g.Name, JobType: g.Job.Type.String(),
-		Priority: g.Job.Priority, Delta: r.delta(), Ask: ask, Devices: devices,
+		Priority: g.Job.Priority, Delta: BaseGap(r.Policy, r.Delta), Ask: ask, Devices: devices,
 		Ports: len(g.Ask.Ports), Labels: g.Labels, Annotations: g.Annotations,
 		Waiting: r.Waiting, Attempts: r.Attempts,
 	}

@@ -8,26 +8,27 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Strings numbers the strings of a search; 0 is the empty one.
+// Strings number the strings of a call: columns hold numbers, and policies look up the
+// string in List. Number 0 is the empty string.
 type Strings struct {
-	ids    map[string]int32
 	List   []string
+	ids    map[string]int32
 	groups map[*model.Group]GroupIDs
 }
 
-// GroupIDs are the ids of a group's namespace, its job, and itself.
+// GroupIDs are the numbers of a group's namespace, its job and the group itself.
 type GroupIDs struct{ Namespace, Job, Group int32 }
 
-// reset forgets everything: a search numbers anew, so that no string of work
-// that is long gone is kept.
+// Reset removes all strings. Each search numbers anew, so that the names of jobs that
+// have long stopped are not retained.
 func (s *Strings) Reset() {
 	clear(s.ids)
 	clear(s.groups)
 	s.List = s.List[:min(1, len(s.List))]
 }
 
-// group finds a group's ids. Many rows are of one group, whose names need to be
-// put together only once.
+// Group returns the numbers of a group. Many rows share a group, whose names are
+// concatenated only once.
 func (s *Strings) Group(g *model.Group) GroupIDs {
 	ids, ok := s.groups[g]
 	if !ok {
@@ -41,6 +42,7 @@ func (s *Strings) Group(g *model.Group) GroupIDs {
 	return ids
 }
 
+// ID returns the number of a string and adds it if necessary.
 func (s *Strings) ID(text string) int32 {
 	if text == "" {
 		return 0
@@ -57,6 +59,8 @@ func (s *Strings) ID(text string) int32 {
 	return id
 }
 
-func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+// sortedKeys returns the keys of a map in ascending order, so that map order never
+// reaches a policy.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	return slices.Sorted(maps.Keys(m))
 }

@@ -5,22 +5,22 @@ import (
 	"github.com/cede-scheduler/cede/sdk/fmath"
 )
 
-// Score ranks a node by how full it is once free amounts are what is left, in
-// [0, 1]. Binpack prefers full nodes, spread empty ones. free may be negative:
-// an overfull node ranks as the fullest.
+// Score ranks a node by how full it is once the free amounts are what is left. It
+// returns a value in [0, 1]: binpack prefers full nodes, spread prefers empty ones.
+// Free amounts may be negative; an overcommitted node ranks as the fullest.
 //
-// Only processor and memory count, as in Nomad: 20 - (10^freeCPU + 10^freeMem)
-// with free fractions of what the node offers, held in [0, 18] and divided by 18.
+// As in Nomad, only CPU and memory count: 20 - (10^freeCPU + 10^freeMem), with free
+// amounts as fractions of what the node offers, bounded to [0, 18] and divided by 18.
 func Score(algorithm model.Algorithm, availCPU, availMem, freeCPU, freeMem int64) float64 {
 	cpu, mem := fraction(freeCPU, availCPU), fraction(freeMem, availMem)
 	if cpu <= 0 && mem <= 0 {
-		return bounded(algorithm, 2) // no power of ten exceeds 1: the rank is held at its end
+		return bounded(algorithm, 2) // neither power exceeds 1, so the bound applies
 	}
 	return bounded(algorithm, fmath.Exp10(cpu)+fmath.Exp10(mem))
 }
 
-// fraction of an offer that is free. A node that offers none of a resource is
-// full in it.
+// fraction returns the free part of what a node offers. A node that offers none of a
+// resource counts as full.
 func fraction(free, avail int64) float64 {
 	if avail <= 0 {
 		return 0
@@ -28,6 +28,7 @@ func fraction(free, avail int64) float64 {
 	return float64(free) / float64(avail)
 }
 
+// bounded turns the sum of both powers of ten into a rank.
 func bounded(algorithm model.Algorithm, powers float64) float64 {
 	rank := 20 - powers
 	if algorithm == model.SpreadRank {

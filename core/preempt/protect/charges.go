@@ -5,36 +5,17 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// EachViolation calls tell for each victim whose eviction overruns a disruption budget
-// when they go one after the other at a time, with its position.
-func EachViolation(view *state.View, now int64, victims []*model.Allocation, tell func(i int)) {
-	if len(view.Budgets()) == 0 {
-		return
-	}
-	var c Charges
-	for i, v := range victims {
-		if !v.Available() {
-			continue
-		}
-		overrun := false
-		for _, at := range view.GroupBudgets(v.Group) {
-			overrun = c.Add(at, 1) > view.DisruptionsAllowed(at, now) || overrun
-		}
-		if overrun {
-			tell(i)
-		}
-	}
-}
-
-// Charges counts what is taken from budgets. A node's victims are under few.
+// Charges count the evictions that budgets are charged with. They are a list rather
+// than a map because a node's victims are under few budgets.
 type Charges []Charge
 
+// A Charge is a number of evictions under one budget.
 type Charge struct {
-	Budget int32
+	Budget int32 // position in the state's list
 	Count  int
 }
 
-// add counts n more and tells how many that makes.
+// Add charges a budget with n more evictions and returns their new number.
 func (c *Charges) Add(budget int32, n int) int {
 	for i := range *c {
 		if (*c)[i].Budget == budget {
@@ -46,7 +27,7 @@ func (c *Charges) Add(budget int32, n int) int {
 	return n
 }
 
-// of is how many are counted.
+// Of returns the number of evictions that a budget is charged with.
 func (c Charges) Of(budget int32) int {
 	for i := range c {
 		if c[i].Budget == budget {
@@ -54,4 +35,26 @@ func (c Charges) Of(budget int32) int {
 		}
 	}
 	return 0
+}
+
+// EachViolation calls visit with the position of every victim whose eviction overruns a
+// disruption budget, if victims are evicted one after another in the order of the list.
+func EachViolation(view *state.View, now int64, victims []*model.Allocation, visit func(i int)) {
+	if len(view.Budgets()) == 0 {
+		return
+	}
+	var c Charges
+	for i, v := range victims {
+		if !v.Available() {
+			continue // it costs its budgets nothing
+		}
+		overrun := false
+		for _, at := range view.GroupBudgets(v.Group) {
+			// Every budget is charged, even after one is overrun.
+			overrun = c.Add(at, 1) > view.DisruptionsAllowed(at, now) || overrun
+		}
+		if overrun {
+			visit(i)
+		}
+	}
 }

@@ -2,26 +2,33 @@ package protect
 
 import "github.com/cede-scheduler/cede/core/model"
 
-// EvictionCounts counts the victims of one plan by group, on all nodes.
+// EvictionCounts count the victims of one plan by group, on all nodes and across job
+// versions. The zero value is empty.
 type EvictionCounts struct {
-	byKey   map[GroupKey]*int32
+	byKey map[GroupKey]*int32
+	// byGroup finds the same counters by pointer: allocations share the groups of their
+	// job version, and comparing pointers is cheaper than hashing two strings.
 	byGroup map[*model.Group]*int32
-	// marks has a bit for every group counted. Most groups that are asked for are
-	// not, and are known by it without a search.
-	marks [marks / 64]uint64
+	// filter has a bit for every counted group. Most lookups are for groups without
+	// victims, and the filter answers them without a map access.
+	filter [filterBits / 64]uint64
 }
 
-// marks is how many bits Evicted tells groups apart by.
-const marks = 1 << 12
+// filterBits is the number of bits of the filter.
+const filterBits = 1 << 12
 
+// A GroupKey identifies a group across the versions of its job.
 type GroupKey struct {
 	Job   model.JobKey
 	Group string
 }
 
-// mark is where the bit of a group is, the same for every version of it.
-func mark(g *model.Group) (word int, bit uint64) {
-	sum := g.NameHash() % marks
+// KeyOf returns the key of a group.
+func KeyOf(g *model.Group) GroupKey { return GroupKey{g.Job.Key(), g.Name} }
+
+// filterBit returns where the bit of a group is. All versions of a group share it.
+func filterBit(g *model.Group) (word int, bit uint64) {
+	sum := g.NameHash() % filterBits
 	return int(sum / 64), 1 << (sum % 64)
 }
 
@@ -38,18 +45,17 @@ func (e *EvictionCounts) Add(g *model.Group) {
 	}
 	*c++
 	e.byGroup[g] = c
-	word, bit := mark(g)
-	e.marks[word] |= bit
+	word, bit := filterBit(g)
+	e.filter[word] |= bit
 }
 
-// Of is the number of victims of g so far. It only reads, so that workers may
-// share the counts. The pointer is tried first: the groups of one job version
-// are shared by its allocations.
+// Of returns the number of victims of g so far; 0 if e is nil. It only reads, so that
+// workers may share the counts.
 func (e *EvictionCounts) Of(g *model.Group) int32 {
 	if e == nil {
 		return 0
 	}
-	if word, bit := mark(g); e.marks[word]&bit == 0 {
+	if word, bit := filterBit(g); e.filter[word]&bit == 0 {
 		return 0
 	}
 	if c := e.byGroup[g]; c != nil {
@@ -60,6 +66,3 @@ func (e *EvictionCounts) Of(g *model.Group) int32 {
 	}
 	return 0
 }
-
-// KeyOf returns the key of a group.
-func KeyOf(g *model.Group) GroupKey { return GroupKey{g.Job.Key(), g.Name} }

@@ -7,18 +7,18 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Order orders what no rule decides. The zero value is by id, bytewise
-// ascending; any other seed is by a hash of seed and id, so that runs can be
-// compared over many orders.
+// An Order breaks ties between IDs. The zero value orders IDs bytewise, ascending.
+// Any other seed orders them by a hash of seed and ID, so that a run can be repeated
+// with many orders and the results compared.
 type Order struct{ Seed uint64 }
 
-// ByID is whether ties are broken by id itself.
-func (t Order) ByID() bool { return t.Seed == 0 }
+// ByID reports whether ties are broken by the ID itself.
+func (o Order) ByID() bool { return o.Seed == 0 }
 
-// Compare orders two ids.
-func (t Order) Compare(a, b string) int {
-	if !t.ByID() {
-		if x, y := t.hash(a), t.hash(b); x != y {
+// Compare returns -1, 0 or 1 for two IDs. Equal hashes fall back to the IDs.
+func (o Order) Compare(a, b string) int {
+	if !o.ByID() {
+		if x, y := o.hash(a), o.hash(b); x != y {
 			if x < y {
 				return -1
 			}
@@ -28,9 +28,9 @@ func (t Order) Compare(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-func (t Order) hash(id string) uint64 {
+func (o Order) hash(id string) uint64 {
 	var seed [8]byte
-	binary.LittleEndian.PutUint64(seed[:], t.Seed)
+	binary.LittleEndian.PutUint64(seed[:], o.Seed)
 	h := xxhash.New()
 	_, _ = h.Write(seed[:])
 	_, _ = h.WriteString(id)

@@ -1,0 +1,284 @@
+package preempt
+
+import (
+	"math"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/preempt/columns"
+	"github.com/cede-scheduler/cede/core/preempt/fit"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
+	"github.com/cede-scheduler/cede/core/preempt/prune"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// evaluate evaluates the node at slot afresh: it lays out its options for the next call,
+// or finds that none can be feasible. Checks are ordered by cost: most nodes of a full
+// cluster are dismissed by the priority of their first row or by reclaimable.
+func (w *worker) evaluate(slot int32) {
+	s := w.s
+	for i := s.first[slot]; i < s.first[slot+1]; i++ {
+		s.options[i].feasible = false
+	}
+	pos := s.req.Nodes[slot]
+	chunk, i := s.scope.Snap.Chunk(int(pos)/state.ChunkSize), pos%state.ChunkSize
+	s.outcomes[slot], s.reach[slot] = NoCandidates, math.MinInt32
+	if int64(chunk.MinPriority(int(i))) > s.scope.Ceiling && !s.traits.remote || chunk.Eligible()>>i&1 == 0 {
+		return
+	}
+	if s.isInfeasible(chunk, i, pos) {
+		s.outcomes[slot] = Insufficient
+		return
+	}
+	e := columns.Entry{Node: fit.Node{Chunk: chunk, Index: i, Rows: chunk.Rows(int(i))}, Slot: slot}
+	if s.scope.Strict {
+		s.scope.Blocking[slot] = 0
+	}
+	if s.req.Rules != nil && !s.req.Rules.Allows(pos) && !w.findRemote(&e, pos) {
+		s.outcomes[slot] = s.missedOutcome(slot, NoCandidates)
+		return
+	}
+	if chunk.HasClaims()>>i&1 == 1 {
+		e.Claimed = s.claimedCapacity(pos)
+	}
+	e.Guarded = w.guard.IsGuarded(&e.Node) || e.Limits != nil
+	e.HasSeparation = s.traits.separation && s.req.Rules.HasSeparatedRows(pos)
+	e.AmountsOnly = s.traits.simpleAsk && !e.HasSeparation && e.Limits == nil
+	if s.traits.fast && e.AmountsOnly && !e.Guarded &&
+		(!s.traits.budgetsFirst || !s.scope.Budgets.MayOverrun(e.Rows, s.scope.Ceiling, &w.verify.charged)) {
+		w.evaluateFast(&e)
+		return
+	}
+	w.evaluateFully(&e, pos)
+}
+
+// evaluateFully collects the candidates of a node, and lays out its options.
+func (w *worker) evaluateFully(e *columns.Entry, pos int32) {
+	s := w.s
+	if s.isShort(&e.Node) {
+		s.outcomes[e.Slot] = Insufficient
+		return
+	}
+	w.candidates.collect(s, &w.guard, e, pos)
+	if len(w.candidates.rows) == 0 {
+		s.outcomes[e.Slot] = s.missedOutcome(e.Slot, NoCandidates)
+		return
+	}
+	if s.traits.delta == nil {
+		w.layOut(*e)
+		return
+	}
+	// The policy decides first which candidates it allows: see limitCandidates.
+	if e.Guarded {
+		w.candidates.addCohorts(s, &w.guard, pos)
+	}
+	w.deficit = s.scope.Dims.AppendDeficit(w.deficit[:0], &e.Node, &s.req.Group.Ask)
+	w.lower.Rows = append(w.lower.Rows, w.candidates.rows...)
+	w.lower.Add(&s.inputs, e, w.deficit, w.candidates.mustLeave)
+	if len(w.lower.Rows) >= columns.MaxRows {
+		w.limitCandidates()
+	}
+}
+
+// evaluateFast is the path of most searches: a policy that goes by ascending priority,
+// and a request for amounts alone. It reads no further than the first priority with
+// which the group fits.
+func (w *worker) evaluateFast(e *columns.Entry) {
+	s := w.s
+	dims, slot := &s.scope.Dims, e.Slot
+	w.deficit = dims.AppendDeficit(w.deficit[:0], &e.Node, &s.req.Group.Ask)
+	w.left = append(w.left[:0], w.deficit...)
+	short := dims.CountShort(w.left)
+	from, rows := len(w.batch.Rows), w.batch.Rows
+	level := int32(0)
+	for x := range e.Rows {
+		row := &e.Rows[x]
+		if int64(row.Priority) > s.scope.Ceiling || short == 0 && row.Priority != level {
+			break
+		}
+		if job := row.Group.Job; job.NonPreemptible || s.ownBelow && s.isOwn(job) {
+			continue
+		}
+		level = row.Priority
+		rows = append(rows, row)
+		short -= dims.Release(w.left, &row.Group.Ask.Vec)
+	}
+	w.batch.Rows = rows[:from]
+	if len(rows) > from {
+		s.outcomes[slot] = Insufficient
+	}
+	if short > 0 || len(rows) == from {
+		return
+	}
+	e.Option, s.reach[slot] = s.first[slot], level
+	if w.dedup.IsUsable && w.dedup.Add(&w.batch, dims, e, w.deficit, rows[from:]) {
+		return
+	}
+	w.batch.Rows = rows
+	w.batch.Add(&s.inputs, e, w.deficit, nil)
+	if len(rows) >= columns.MaxRows {
+		w.flush()
+	}
+}
+
+// isInfeasible reports whether reclaimable marks a node with candidates where amounts
+// alone decide. A full evaluation would find that the candidates do not suffice.
+func (s *search) isInfeasible(chunk *state.Chunk, i, pos int32) bool {
+	if !s.reclaimable.IsInfeasible(int(pos)) {
+		return false
+	}
+	rules := s.req.Rules
+	switch {
+	case chunk.HasEvictionRules()>>i&1 == 1 || int64(chunk.MinPriority(int(i))) > s.scope.Ceiling:
+		return false
+	case rules == nil:
+		return true
+	}
+	return rules.Allows(pos) && (!s.traits.separation || !rules.HasSeparatedRows(pos))
+}
+
+// isShort reports whether the group would lack amounts even if every row up to the
+// ceiling left. It is a quick check that spares most nodes of a full cluster the
+// collection of candidates.
+func (s *search) isShort(n *fit.Node) bool {
+	ask := &s.req.Group.Ask
+	for _, d := range ask.Dims {
+		free := n.Free(int(d))
+		for at := 0; at < len(n.Rows) && free < ask.Vec[d] && int64(n.Rows[at].Priority) <= s.scope.Ceiling; at++ {
+			free += n.Rows[at].Group.Ask.Vec[d]
+		}
+		if free < ask.Vec[d] {
+			return true
+		}
+	}
+	return false
+}
+
+// findRemote finds out whether evictions on other nodes make a node feasible that the
+// rules forbid. Every conflicting allocation must be evictable.
+func (w *worker) findRemote(e *columns.Entry, pos int32) bool {
+	s := w.s
+	if !s.traits.remote {
+		return false
+	}
+	own := s.req.Group.Job.Key()
+	allocs, ok := s.req.Rules.RemoteConflicts(pos)
+	if !ok {
+		return false
+	}
+	w.guard.Findings.NonFinal = true // allocations on other nodes decide
+	var rows []*state.Row
+	for _, a := range allocs {
+		row := protect.RowOf(s.scope.Snap, a)
+		if int64(row.Priority) > s.scope.Ceiling || a.Job.NonPreemptible || a.Job.Key() == own ||
+			s.req.Rules.IsAffinityTarget(AnyNode, row) || !w.guard.IsEvictable(e.Slot, row) {
+			return false
+		}
+		rows = append(rows, row)
+	}
+	e.Limits = &columns.Limits{Remote: rows}
+	return true
+}
+
+// layOut adds the node's options to the next call, one for each way of serving its
+// devices, each with the candidates that matter to it.
+func (w *worker) layOut(e columns.Entry) {
+	s := w.s
+	s.outcomes[e.Slot] = s.missedOutcome(e.Slot, Insufficient)
+	if e.Guarded && s.scope.Strict && s.traits.delta != nil {
+		e.Limits = &columns.Limits{Remote: e.Remote(), All: slices.Clone(w.candidates.rows)}
+	}
+	w.deficit = s.scope.Dims.AppendDeficit(w.deficit[:0], &e.Node, &s.req.Group.Ask)
+	w.narrow(&e)
+	if e.AmountsOnly {
+		if n := w.candidates.reachAmounts(s, &e); n > 0 {
+			e.Option = s.first[e.Slot]
+			w.addOption(&e, n)
+		}
+	} else {
+		choices := e.Model().DeviceChoices(&s.req.Group.Ask)
+		for i := s.first[e.Slot]; i < s.first[e.Slot+1]; i++ {
+			e.Option, e.Choice = i, choices[s.options[i].device]
+			if n := w.reach(&e); n > 0 {
+				w.addOption(&e, n)
+			}
+		}
+	}
+	if len(w.batch.Rows) >= columns.MaxRows {
+		w.flush()
+	}
+}
+
+// addOption adds an option with the first n candidates to the next call.
+func (w *worker) addOption(e *columns.Entry, n int) {
+	s := w.s
+	s.reach[e.Slot] = max(s.reach[e.Slot], w.candidates.rows[n-1].Priority)
+	w.batch.Rows = append(w.batch.Rows, w.candidates.rows[:n]...)
+	w.batch.Add(&s.inputs, e, w.deficit, w.candidates.mustLeave[:n])
+}
+
+// narrow removes candidates that a policy which puts budgets before ascending
+// priorities cannot reach. If the candidates overrun no budget together, all of them
+// stay, and the policy is shown no more than the first sufficient priority.
+func (w *worker) narrow(e *columns.Entry) {
+	s, c := w.s, &w.candidates
+	e.ShowAll = s.traits.budgetsFirst && s.scope.Budgets.Overrun(c.rows, &w.verify.charged)
+	if !e.ShowAll || !e.AmountsOnly {
+		return
+	}
+	w.left = append(w.left[:0], w.deficit...)
+	if reached, ok := c.narrower.Reach(&s.scope, c.rows, w.left); ok {
+		c.filter(func(i int) bool { return reached[i] })
+	}
+}
+
+// reach returns how many candidates matter to an option if the request contains ports or
+// devices, or if separation applies: it removes candidates priority by priority until the
+// group fits. It returns 0 if the group never fits.
+func (w *worker) reach(e *columns.Entry) int {
+	s, c := w.s, &w.candidates
+	check := w.resetCheck(e, w.deficit)
+	for n := 0; n < len(c.rows); {
+		for to := c.levelEnd(s, e, n+1); n < to; n++ {
+			check.Remove(c.rows[n], c.mustLeave[n])
+		}
+		if check.Fits() {
+			return n
+		}
+	}
+	return 0
+}
+
+// resetCheck starts the fit check with an option before any victim leaves.
+func (w *worker) resetCheck(e *columns.Entry, deficit []int64) *fit.Check {
+	s := w.s
+	w.verify.check.Reset(&e.Node, &fit.Setup{
+		Ask: &s.req.Group.Ask, Dims: &s.scope.Dims, Deficit: deficit,
+		Choice: e.Choice, Separated: e.Separated, Remote: e.Remote(),
+	})
+	return &w.verify.check
+}
+
+// bound returns a lower bound of what evictions on the node at slot cost, if amounts and
+// budgets alone decide there. Otherwise its slot is -1.
+func (w *worker) bound(slot int32) prune.Bound {
+	s := w.s
+	unknown := prune.Bound{Slot: -1}
+	s.options[s.first[slot]].feasible = false
+	pos := s.req.Nodes[slot]
+	chunk, i := s.scope.Snap.Chunk(int(pos)/state.ChunkSize), pos%state.ChunkSize
+	if int64(chunk.MinPriority(int(i))) > s.scope.Ceiling || chunk.Eligible()>>i&1 == 0 {
+		return unknown
+	}
+	if rules := s.req.Rules; rules != nil && (!rules.Allows(pos) || s.traits.separation && rules.HasSeparatedRows(pos)) {
+		return unknown
+	}
+	n := fit.Node{Chunk: chunk, Index: i, Rows: chunk.Rows(int(i))}
+	if chunk.HasClaims()>>i&1 == 1 {
+		n.Claimed = s.claimedCapacity(pos)
+	}
+	cost, exact, ok := w.estimator.Estimate(&n)
+	if !ok {
+		return unknown
+	}
+	return prune.Bound{Slot: slot, Exact: exact, Cost: cost}
+}

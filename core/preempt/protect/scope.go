@@ -1,0 +1,63 @@
+package protect
+
+import (
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt/fit"
+	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// AnyNode is a position that no node has. IsAffinityTarget accepts it.
+const AnyNode = -1
+
+// AffinityRules reports which rows a group depends on.
+type AffinityRules interface {
+	// IsAffinityTarget reports whether a row on the node at pos is, or may become once
+	// others there have left, what allows the group on the node. With AnyNode it reports
+	// whether the row may be that for some node.
+	IsAffinityTarget(pos int32, row *state.Row) bool
+}
+
+// A Scope holds what all parts of one search read: its preemptor, its snapshot and the
+// limits that follow from both. Only Blocking is written while workers run, each slot
+// by the worker that evaluates its node.
+type Scope struct {
+	Snap  *state.Snapshot
+	Group *model.Group // that evictions make capacity for
+	Now   int64
+	// Ceiling is the highest priority that may be evicted.
+	Ceiling int64
+	// Excluded are allocations that are never candidates; nil: none.
+	Excluded map[*model.Allocation]bool
+	Order    tiebreak.Order
+	Affinity AffinityRules // nil: no rules
+
+	Dims    fit.Dims // that the search tracks
+	Budgets Budgets
+	Strict  bool // some budgets are strict
+	// Blocking is one more than the position of the strict budget that kept a candidate
+	// on the node of a slot; 0 if none did. It is empty unless Strict.
+	Blocking []int32
+}
+
+// Findings are what a search found out besides options.
+type Findings struct {
+	// NonFinal is set if something other than the nodes' capacity and time prevented an
+	// eviction: a strict budget, or an allocation on another node.
+	NonFinal bool
+	Recheck  sdk.Recheck // the earliest time at which the result may differ
+}
+
+// Merge adds the findings of another part of the search.
+func (f *Findings) Merge(other *Findings) {
+	f.NonFinal = f.NonFinal || other.NonFinal
+	f.MergeRecheck(other.Recheck)
+}
+
+// MergeRecheck adds a recheck time, unless it is unset.
+func (f *Findings) MergeRecheck(r sdk.Recheck) {
+	if t := r.Time(); t != 0 {
+		f.Recheck.At(t)
+	}
+}

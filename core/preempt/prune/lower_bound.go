@@ -1,0 +1,176 @@
+package prune
+
+import (
+	"math"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt/fit"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// An Estimator computes what evictions on a node cost at least, from priorities, amounts
+// and budgets: in a fraction of the time of a call to the policy. If the policy also
+// declares the order of victims, the estimate is exact (predict.go).
+//
+// An Estimator serves one worker.
+type Estimator struct {
+	scope *protect.Scope
+	mode  EstimatorMode
+
+	deficit []int64 // of the node at hand, by tracked dimension
+	left    []int64 // what remains of it while rows are released
+	below   []int64 // what remained before the highest priority was reached
+	starts  []int64 // scratch of latestStart
+	counts  []groupCount
+	order   candidateOrder
+	charged protect.Charges
+}
+
+// EstimatorMode holds what the policy declares.
+type EstimatorMode struct {
+	Predictable      bool // costs can be predicted exactly
+	BudgetsFirst     bool // the policy spares budgets before it goes by priority
+	CountsViolations bool // the chooser compares budget violations
+}
+
+// groupCount is how many rows of a group were counted, and how many strict budgets
+// allow to be evicted.
+type groupCount struct {
+	group         *model.Group
+	rows, allowed int
+}
+
+// Start prepares for a search.
+func (e *Estimator) Start(scope *protect.Scope, mode EstimatorMode) {
+	e.scope, e.mode = scope, mode
+	e.order.reset()
+}
+
+// Estimate returns a lower bound of what evictions on a node cost, or exactly that.
+// ok is false if amounts alone cannot say: then the policy must be called.
+func (e *Estimator) Estimate(n *fit.Node) (cost Cost, exact, ok bool) {
+	e.deficit = e.scope.Dims.AppendDeficit(e.deficit[:0], n, &e.scope.Group.Ask)
+	if cost, ok := e.predict(n); ok {
+		return cost, true, true
+	}
+	tight := e.mode.CountsViolations && e.scope.Budgets.Least <= 0
+	cost, ok = e.lowerBound(n.Rows, tight)
+	if !ok && tight {
+		// Without a violation it is not enough: at least as many rows violate a budget as
+		// it takes to free what is left.
+		violations := e.fewestRows(n.Rows, e.left)
+		cost, ok = e.lowerBound(n.Rows, false)
+		cost.Violations = violations
+	}
+	return cost, false, ok
+}
+
+// startDeficit copies the node's deficit to e.left and returns how many of the requested
+// dimensions are short.
+func (e *Estimator) startDeficit() (short int) {
+	e.left = append(e.left[:0], e.deficit...)
+	return e.scope.Dims.CountShort(e.left)
+}
+
+// lowerBound computes a lower bound for victims that make the request fit:
+//
+//   - the highest priority, as everything below it does not suffice;
+//   - one victim of that priority, and as many of the lowest priorities as there have to
+//     be at least;
+//   - the latest start that the earliest one of the highest priority can have.
+//
+// With withoutTight, rows are left out whose eviction overruns a budget in any case.
+// Other protection is ignored: fewer candidates do not cost less.
+func (e *Estimator) lowerBound(rows []state.Row, withoutTight bool) (c Cost, ok bool) {
+	s := e.scope
+	short := e.startDeficit()
+	e.counts = e.counts[:0]
+	limited := s.Strict && s.Budgets.Least < len(rows)
+	if short == 0 {
+		return c, false // the obstacle is not an amount
+	}
+	from, end := -1, 0 // rows[from:end] contains all counted rows of the highest priority
+	for ; end < len(rows); end++ {
+		row := &rows[end]
+		if int64(row.Priority) > s.Ceiling || short <= 0 && row.Priority != c.Highest {
+			break
+		}
+		if withoutTight && s.Budgets.IsExhausted(row) || limited && e.exceedsStrict(row) {
+			continue
+		}
+		if from < 0 || row.Priority != c.Highest {
+			c.Highest, from = row.Priority, end
+			e.below = append(e.below[:0], e.left...)
+		}
+		short -= s.Dims.Release(e.left, &row.Group.Ask.Vec)
+	}
+	if short > 0 {
+		return c, false
+	}
+	c.Start = e.latestStart(rows[from:end], c.Highest)
+	c.Victims = e.fewestRows(rows[:end], e.deficit)
+	c.Sum = int64(c.Highest) + raise
+	for _, row := range rows[:c.Victims-1] {
+		c.Sum += int64(row.Priority) + raise
+	}
+	return c, true
+}
+
+// latestStart returns the latest that the earliest start among the victims of the
+// highest priority can be, given how many of them are needed at least to free what
+// lower priorities do not.
+func (e *Estimator) latestStart(rows []state.Row, priority int32) int64 {
+	e.starts = e.starts[:0]
+	for i := range rows {
+		if rows[i].Priority == priority {
+			e.starts = append(e.starts, min(e.scope.Now, rows[i].Start))
+		}
+	}
+	slices.Sort(e.starts)
+	return e.starts[max(0, len(e.starts)-int(e.fewestRows(rows, e.below)))]
+}
+
+// exceedsStrict counts a row and reports whether strict budgets allow fewer evictions
+// of its group than have been counted.
+func (e *Estimator) exceedsStrict(row *state.Row) bool {
+	if !row.Started {
+		return false
+	}
+	s := e.scope
+	at := slices.IndexFunc(e.counts, func(c groupCount) bool { return c.group == row.Group })
+	if at < 0 {
+		at = len(e.counts)
+		e.counts = append(e.counts, groupCount{row.Group, 0, math.MaxInt})
+		budgets := s.Snap.Budgets()
+		for _, b := range s.Snap.GroupBudgets(row.Group) {
+			if budgets[b].Strict {
+				e.counts[at].allowed = min(e.counts[at].allowed, s.Budgets.Slack[b])
+			}
+		}
+	}
+	c := &e.counts[at]
+	c.rows++
+	return c.rows > c.allowed
+}
+
+// fewestRows returns the least number of rows that can cover a deficit: by dimension,
+// as many as if each of them held as much as the largest one. It is at least 1.
+func (e *Estimator) fewestRows(rows []state.Row, deficit []int64) int32 {
+	n := int64(1)
+	for i, d := range e.scope.Dims.Tracked[:e.scope.Dims.Requested] {
+		if deficit[i] <= 0 {
+			continue
+		}
+		most := int64(1)
+		for x := range rows {
+			if int64(rows[x].Priority) > e.scope.Ceiling {
+				break
+			}
+			most = max(most, rows[x].Group.Ask.Vec[d])
+		}
+		n = max(n, (deficit[i]+most-1)/most)
+	}
+	return int32(min(n, int64(len(rows))))
+}

@@ -1,0 +1,86 @@
+package preempt
+
+import (
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt/prune"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// traits are the properties of a search from which it follows which policies are called
+// and which shortcuts keep the result. They are computed once a search, and read-only.
+type traits struct {
+	victims *policy.Version // selects victims
+	delta   *policy.Version // limits candidates; nil: the base gap holds for all of them
+	chooser *policy.Version // scores options
+
+	columns       sdk.Columns // that victims reads
+	optionColumns sdk.Columns // that chooser reads
+
+	// simpleAsk: the request contains neither ports nor devices.
+	simpleAsk bool
+	// separation: some rows may exclude the group.
+	separation bool
+	// remote: evictions on other nodes may make a node feasible.
+	remote bool
+	// ascending: the policy goes by ascending priority, so that candidates above the
+	// first sufficient priority do not matter.
+	ascending bool
+	// budgetsFirst: it does so only where no budget is overrun.
+	budgetsFirst bool
+	// fast: nodes where amounts alone decide can use evaluateFast.
+	fast bool
+	// predictable: the cost of an option can be predicted where amounts and budgets
+	// alone decide.
+	predictable bool
+}
+
+// newTraits computes the traits of a search.
+func newTraits(req *Request, snap *state.Snapshot) (t traits) {
+	t.victims, t.chooser = req.Policy, req.Policy
+	if req.Policy.Hooks()&(policy.HookScoreVictims|policy.HookSelectVictims) == 0 {
+		t.victims = req.Default
+	}
+	if !req.Policy.Hooks().Has(policy.HookScoreOptions) {
+		t.chooser = req.Default
+	}
+	if req.Policy.Hooks().Has(policy.HookDelta) {
+		t.delta = req.Policy
+	}
+	info := t.victims.Info()
+	t.columns, t.optionColumns = info.Columns, t.chooser.Info().Columns
+	t.simpleAsk = len(req.Group.Ask.Ports)+len(req.Group.Ask.Devices) == 0
+	t.separation = req.Rules != nil && req.Rules.HasSeparation()
+	t.remote = t.separation && req.RemoteEvictions
+	t.ascending = info.Ascending
+	t.budgetsFirst = t.ascending && t.columns.Has(sdk.BudgetColumns) && len(snap.Budgets()) > 0
+	t.fast = t.simpleAsk && t.ascending && t.delta == nil && req.TieOrder.ByID() &&
+		(req.Rules == nil || len(req.Group.Colocate) == 0)
+	t.predictable = t.fast && info.YoungestFirst && t.columns.Has(sdk.StartColumn) && !t.victims.KeepsRedundant() &&
+		t.victims == t.chooser && t.victims.Hooks().Has(policy.HookSelectVictims) && len(req.Excluded) == 0
+	return t
+}
+
+// reads reports whether a hook that limits or selects victims reads a column.
+func (t *traits) reads(column sdk.Columns) bool {
+	return t.columns.Has(column) || t.delta != nil && t.delta.Info().Columns.Has(column)
+}
+
+// sharesAcrossNodes reports whether a solution holds for all nodes of a class: nothing
+// that policies read of options and candidates tells such nodes apart.
+func (t *traits) sharesAcrossNodes(req *Request) bool {
+	return t.fast && len(req.Excluded) == 0 && prune.ReadsClassesOnly(t.columns, t.optionColumns)
+}
+
+// usesBounds reports whether the policy's choice among nodes can be bounded, so that
+// most of them need no call.
+func (t *traits) usesBounds() bool {
+	return t.chooser.Info().LeastFirst && t.simpleAsk && t.delta == nil && t.optionColumns.Has(sdk.StartColumn)
+}
+
+// estimatorMode returns what bounds depend on.
+func (t *traits) estimatorMode() prune.EstimatorMode {
+	return prune.EstimatorMode{
+		Predictable: t.predictable, BudgetsFirst: t.budgetsFirst, CountsViolations: t.optionColumns.Has(sdk.BudgetColumns),
+	}
+}

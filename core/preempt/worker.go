@@ -1,0 +1,121 @@
+package preempt
+
+import (
+	"github.com/cede-scheduler/cede/core/preempt/columns"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
+	"github.com/cede-scheduler/cede/core/preempt/prune"
+)
+
+// blockNodes is the number of nodes that share calls to a policy. Calls never cross the
+// border of a block, so that what a policy is called with does not depend on the number
+// of workers.
+const blockNodes = 512
+
+// worker evaluates nodes: it collects candidates, lays options out in calls, calls the
+// policy, and verifies the answers. All of its buffers are reused between searches.
+type worker struct {
+	s    *search
+	idle bool
+
+	delta   hook // unset if the base gap holds for every candidate
+	victims hook
+	guard   protect.Guard
+
+	candidates candidateSet // of the node at hand
+	deficit    []int64      // of the node at hand, by tracked dimension
+	left       []int64      // scratch: what remains of it while rows are released
+
+	lower     columns.Batch // candidates of lower priority, for PriorityDelta
+	batch     columns.Batch // options, for the hooks that select victims
+	dedup     prune.OptionDedup
+	keptRows  []int32         // victims of the call's options, as positions among their candidates
+	retries   []columns.Entry // options about which the policy is to be called again
+	answers   answers
+	verify    verifier
+	solutions solutionStore
+	estimator prune.Estimator
+
+	failure failure
+}
+
+// failure is the first error of a worker.
+type failure struct {
+	block int // at hand
+	err   error
+	at    int // block of err
+}
+
+// start acquires policy instances for a search.
+func (w *worker) start(s *search) (err error) {
+	w.s, w.idle, w.failure = s, false, failure{}
+	w.guard.Start(&s.scope)
+	w.solutions.reset()
+	if w.delta = (hook{}); s.traits.delta != nil {
+		if w.delta, err = acquireHook(s.traits.delta, s.req.OnCall); err != nil {
+			return err
+		}
+	}
+	if w.victims, err = acquireHook(s.traits.victims, s.req.OnCall); err != nil {
+		return err
+	}
+	w.renew()
+	return nil
+}
+
+// renew empties the calls under construction, and recomputes shared tables.
+func (w *worker) renew() {
+	t := &w.s.traits
+	w.guard.Reset()
+	w.batch.Start(&w.s.inputs, t.columns)
+	w.dedup.Start(t.columns)
+	if t.delta != nil {
+		w.lower.Start(&w.s.inputs, t.delta.Info().Columns)
+	}
+}
+
+// refreshShared recomputes shared tables.
+func (w *worker) refreshShared() {
+	w.batch.RefreshShared(&w.s.inputs)
+	if w.s.traits.delta != nil {
+		w.lower.RefreshShared(&w.s.inputs)
+	}
+}
+
+// release returns the policy instances.
+func (w *worker) release() {
+	w.guard.Reset()
+	w.victims.release()
+	w.delta.release()
+	w.idle = true
+}
+
+// evaluateBlocks evaluates every step-th block of nodes, beginning with first.
+func (w *worker) evaluateBlocks(all work, first, step int) {
+	slots := all.slots
+	for block := first; block*blockNodes < len(slots) && w.failure.err == nil; block += step {
+		w.failure.block = block
+		for _, slot := range slots[block*blockNodes : min((block+1)*blockNodes, len(slots))] {
+			w.evaluate(slot)
+		}
+		w.finish()
+	}
+}
+
+// boundBlocks computes the bounds of every step-th block of nodes, beginning with first.
+func (w *worker) boundBlocks(all work, first, step int) {
+	slots := all.slots
+	w.estimator.Start(&w.s.scope, w.s.traits.estimatorMode())
+	for block := first; block*blockNodes < len(slots); block += step {
+		for i := block * blockNodes; i < min((block+1)*blockNodes, len(slots)); i++ {
+			all.bounds[i] = w.bound(slots[i])
+		}
+	}
+}
+
+// fail records an error unless there is an earlier one. It reports whether err is one.
+func (w *worker) fail(err error) bool {
+	if err != nil && w.failure.err == nil {
+		w.failure.err, w.failure.at = err, w.failure.block
+	}
+	return err != nil
+}
