@@ -15,6 +15,8 @@ import (
 	"github.com/cede-scheduler/cede/core/agent"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
+	"github.com/cede-scheduler/cede/core/replication/snapshot"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/storage/doctor"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -209,7 +211,7 @@ func (h *hashes) replay(whole bool) (sn *state.Snapshot) {
 		if err != nil {
 			return err
 		}
-		if replication.Hash(newest) != replication.Hash(older) {
+		if snapshot.Hash(newest) != snapshot.Hash(older) {
 			h.t.Errorf("the state at %d depends on the snapshot that it is worked out from", newest.Index())
 		}
 		return nil
@@ -226,7 +228,7 @@ func (h *hashes) replay(whole bool) (sn *state.Snapshot) {
 // from replays the log behind the newest snapshot that is no later than an entry.
 func (h *hashes) from(s *doctor.Offline, until uint64) (*state.Snapshot, error) {
 	first, last, _ := s.Range()
-	r := &replication.Replay{From: first, To: last, Entry: s.Entry}
+	r := &raftnode.Replay{From: first, To: last, Entry: s.Entry}
 	for _, snap := range s.Snapshots() {
 		if snap.Index <= until {
 			begin, err := snap.Open()
@@ -245,7 +247,7 @@ func (h *hashes) from(s *doctor.Offline, until uint64) (*state.Snapshot, error) 
 			if told.StateIndex != a.Index {
 				continue
 			}
-			if hash := replication.Hash(a.Snap); told.StateHash != hex.EncodeToString(hash[:]) {
+			if hash := snapshot.Hash(a.Snap); told.StateHash != hex.EncodeToString(hash[:]) {
 				return fmt.Errorf("the server's state was another: %s", told.StateHash)
 			}
 			h.compared++

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/clock"
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/plugins/bundle"
@@ -366,7 +366,7 @@ type deserted struct{ follower }
 
 func (deserted) Leader() (id, addr string) { return "", "" }
 
-func (deserted) Stats() replication.Stats { return replication.Stats{LastContact: "never"} }
+func (deserted) Stats() raftnode.Stats { return raftnode.Stats{LastContact: "never"} }
 
 // Who never heard a leader has not for as long as it runs: what it shows may be that old.
 func TestLastContact_OfWhoNeverHeardALeader(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/rpc"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
@@ -34,7 +34,7 @@ type Server interface {
 
 var (
 	_ Server      = (*server.Server)(nil)
-	_ Replication = (*replication.Node)(nil)
+	_ Replication = (*raftnode.Node)(nil)
 )
 
 // States is how the API reads.
@@ -129,11 +129,11 @@ type Tokens interface {
 	DeleteToken(ctx context.Context, accessor string) (index uint64, err error)
 }
 
-// Replication is this server's part in the log: *replication.Node.
+// Replication is this server's part in the log: *raftnode.Node.
 type Replication interface {
 	IsLeader() bool
 	Leader() (id, addr string)
-	Stats() replication.Stats
+	Stats() raftnode.Stats
 	Transfer(ctx context.Context) error
 	SaveSnapshot(ctx context.Context, w io.Writer) error
 	RestoreSnapshot(ctx context.Context, r io.Reader) error

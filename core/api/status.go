@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/snapshot"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -182,7 +182,7 @@ func self(a *API, c *call) (any, error) {
 }
 
 func hashOf(s *state.Snapshot) string {
-	h := replication.Hash(s)
+	h := snapshot.Hash(s)
 	return hex.EncodeToString(h[:])
 }
 

@@ -23,7 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/plugins/bundle"
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type world struct {
 	t        *testing.T
 	server   *server.Server
-	node     *replication.Node
+	node     *raftnode.Node
 	api      *API
 	registry *prometheus.Registry
 	log      *output
@@ -161,10 +161,10 @@ func (w *world) lead() {
 	w.no(err)
 	address, transport := raft.NewInmemTransport("")
 	disk := raft.NewInmemStore()
-	w.node, err = replication.Open(replication.Config{
+	w.node, err = raftnode.Open(raftnode.Config{
 		ServerID: "s1", Log: disk, Stable: disk, Snapshots: raft.NewInmemSnapshotStore(), Transport: transport,
 		Store: store, Modules: mods, Observe: w.server.Observe,
-		Timing: replication.Timing{Heartbeat: 50 * time.Millisecond, Election: 50 * time.Millisecond, Lease: 50 * time.Millisecond, Commit: 5 * time.Millisecond},
+		Timing: raftnode.Timing{Heartbeat: 50 * time.Millisecond, Election: 50 * time.Millisecond, Lease: 50 * time.Millisecond, Commit: 5 * time.Millisecond},
 	})
 	w.no(err)
 	late.Node = w.node
@@ -198,7 +198,7 @@ func builtin(name string) (policy.Module, []string, bool) {
 }
 
 // lateLog is the log of a server that is made before its node.
-type lateLog struct{ *replication.Node }
+type lateLog struct{ *raftnode.Node }
 
 // serve has the API listen until the test ends.
 func (w *world) serve(a *API) {

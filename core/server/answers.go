@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/rpc"
 	"github.com/cede-scheduler/cede/core/server/evalqueue"
 )
@@ -134,7 +135,7 @@ func (a answers) Settle(_ context.Context, s rpc.Settlement) error {
 // SubmitPlan checks and commits a plan that was made elsewhere, and holds the lease
 // of its evaluation meanwhile.
 func (a answers) SubmitPlan(ctx context.Context, raw []byte) ([]byte, error) {
-	plan, err := replication.DecodePlan(raw)
+	plan, err := codec.DecodePlan(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (a answers) SubmitPlan(ctx context.Context, raw []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := replication.BindPlan(plan, snap); err != nil {
+	if err := codec.BindPlan(plan, snap); err != nil {
 		return nil, err
 	}
 	result, err := a.s.submit(ctx, plan)
@@ -165,7 +166,7 @@ func (a answers) SubmitPlan(ctx context.Context, raw []byte) ([]byte, error) {
 
 // WriteEvals writes what came of a delivery to a follower's worker.
 func (a answers) WriteEvals(ctx context.Context, e rpc.Endings) error {
-	evals, err := replication.DecodeEvals(e.Evals)
+	evals, err := codec.DecodeEvals(e.Evals)
 	if err != nil {
 		return err
 	}
@@ -182,7 +183,7 @@ func (a answers) WriteEvals(ctx context.Context, e rpc.Endings) error {
 // Apply writes what a server has to say of itself, and nothing else: whatever
 // people ask for comes by way of the API.
 func (a answers) Apply(ctx context.Context, raw []byte) (rpc.Applied, error) {
-	e, err := replication.Decode(raw)
+	e, err := codec.Decode(raw)
 	if err != nil {
 		return rpc.Applied{}, err
 	}

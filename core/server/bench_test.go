@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/storage"
@@ -25,7 +26,7 @@ func onDisk(b *testing.B, change func(*Config)) *storm {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = disk.Close() })
-	return inRealTime(b, change, replication.Config{Log: disk.Log(), Stable: disk.Log(), Snapshots: disk.Snapshots(), Modules: disk.Blobs()})
+	return inRealTime(b, change, raftnode.Config{Log: disk.Log(), Stable: disk.Log(), Snapshots: disk.Snapshots(), Modules: disk.Blobs()})
 }
 
 // inMemory is the same without a disk, for storms whose making would be 5,000
@@ -33,10 +34,10 @@ func onDisk(b *testing.B, change func(*Config)) *storm {
 func inMemory(b *testing.B, change func(*Config)) *storm {
 	b.Helper()
 	log := raft.NewInmemStore()
-	return inRealTime(b, change, replication.Config{Log: log, Stable: log, Snapshots: raft.NewInmemSnapshotStore()})
+	return inRealTime(b, change, raftnode.Config{Log: log, Stable: log, Snapshots: raft.NewInmemSnapshotStore()})
 }
 
-func inRealTime(b *testing.B, change func(*Config), rc replication.Config) *storm {
+func inRealTime(b *testing.B, change func(*Config), rc raftnode.Config) *storm {
 	b.Helper()
 	_, transport := raft.NewInmemTransport("s1")
 	store := state.New()
@@ -48,7 +49,7 @@ func inRealTime(b *testing.B, change func(*Config), rc replication.Config) *stor
 			s.Observe(list)
 		}
 	}
-	m.node, err = replication.Open(rc)
+	m.node, err = raftnode.Open(rc)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/snapshot"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -68,7 +69,7 @@ func (k *simChecks) compare(r *simRun, a *replication.Applied) {
 	if (a.Index+k.c.net.seed)%hashEvery != 0 {
 		return
 	}
-	hash := replication.Hash(a.Snap)
+	hash := snapshot.Hash(a.Snap)
 	if seen, there := k.hashes[a.Index]; there && seen != hash {
 		k.c.t.Errorf("server %s has another state at index %d than those before it", r.of.id, a.Index)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/fsm"
 )
 
 // errDisk is a write that a disk refused: nothing of it is there.
@@ -53,7 +53,7 @@ var (
 	_ raft.MonotonicLogStore      = (*simDisk)(nil)
 	_ raft.StableStore            = (*simDisk)(nil)
 	_ raft.SnapshotStore          = (*simDisk)(nil)
-	_ replication.Modules         = simModules{}
+	_ fsm.Modules                 = simModules{}
 )
 
 func newSimDisk(c *simCluster) *simDisk {

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -129,7 +130,7 @@ func TestCluster_HoldsUnderFaults(t *testing.T) {
 // simTiming has snapshots and the logs behind them come and go all the time. What stays of
 // a log is less than who is alone may add to his own: see "What we do about Raft" in
 // core/replication/DESIGN.md.
-var simTiming = replication.Timing{TrailingLogs: 5, SnapshotThreshold: 25, SnapshotInterval: 3 * time.Second}
+var simTiming = raftnode.Timing{TrailingLogs: 5, SnapshotThreshold: 25, SnapshotInterval: 3 * time.Second}
 
 // simCluster is a cluster with everybody who uses it.
 type simCluster struct {
@@ -272,7 +273,7 @@ type simRun struct {
 	disk   *simDisk
 	dead   chan struct{} // closed by the crash
 	trans  *raft.InmemTransport
-	node   *replication.Node
+	node   *raftnode.Node
 	server *Server
 	told   atomic.Pointer[Server] // server, once it is there
 	cancel context.CancelFunc
@@ -310,7 +311,7 @@ func (s *simServer) start() {
 	}
 	store := state.New()
 	var err error
-	r.node, err = replication.Open(replication.Config{
+	r.node, err = raftnode.Open(raftnode.Config{
 		ServerID: s.id, Log: s.disk, Stable: s.disk, Snapshots: s.disk, Modules: simModules{s.disk}, Transport: &simLink{r.trans, r},
 		Store: store, Versions: s.release, Timing: simTiming,
 		Observe: func(list []replication.Applied) {

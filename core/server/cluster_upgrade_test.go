@@ -13,6 +13,8 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
+	"github.com/cede-scheduler/cede/core/replication/snapshot"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 )
@@ -114,7 +116,7 @@ func (c *simCluster) refusesToGoBack(s *simServer) {
 	}
 	s.crash()
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(s.id))
-	n, err := replication.Open(replication.Config{
+	n, err := raftnode.Open(raftnode.Config{
 		ServerID: s.id, Log: s.disk, Stable: s.disk, Snapshots: s.disk, Modules: simModules{s.disk}, Transport: trans,
 		Store: state.New(), Versions: theReleaseBefore,
 	})
@@ -237,7 +239,7 @@ func TestSnapshot_GoesIntoAnotherPool(t *testing.T) {
 			before = lead.server.Snapshot()
 			nodes, history = c.agents, c.history
 		})
-		info, err := replication.InspectSnapshot(bytes.NewReader(saved.Bytes()))
+		info, err := snapshot.Inspect(bytes.NewReader(saved.Bytes()))
 		if err != nil || info.ClusterID != before.Meta().ClusterID || info.Version != replication.Newest || info.Allocs != before.AllocCount() {
 			t.Fatalf("the snapshot holds %+v, %v", info, err)
 		}
@@ -245,7 +247,7 @@ func TestSnapshot_GoesIntoAnotherPool(t *testing.T) {
 			other := c.lead().Snapshot().Meta().ClusterID
 			c.checks.forget()
 			c.must(func(ctx context.Context, s *Server) error {
-				return s.cfg.Log.(*replication.Node).RestoreSnapshot(ctx, bytes.NewReader(saved.Bytes()))
+				return s.cfg.Log.(*raftnode.Node).RestoreSnapshot(ctx, bytes.NewReader(saved.Bytes()))
 			})
 			for _, a := range nodes { // the machines that the snapshot tells of
 				a.c = c

@@ -13,12 +13,13 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/server/gc"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Log is the replicated log: *replication.Node.
+// Log is the replicated log: *raftnode.Node.
 type Log interface {
 	Apply(ctx context.Context, e *replication.Entry) (*replication.Result, error)
 	Leadership() <-chan bool
@@ -30,7 +31,7 @@ type Log interface {
 	Transfer(ctx context.Context) error
 }
 
-var _ Log = (*replication.Node)(nil)
+var _ Log = (*raftnode.Node)(nil)
 
 // Config is what a server works with. Log, Store and Policies are needed; a zero
 // value elsewhere means the default.

@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/snapshot"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/worker"
 )
@@ -99,12 +100,12 @@ func TestServer_GoesOnWhereItsLogEnds(t *testing.T) {
 		w.submit(coretest.Job("web").Priority(30).Count(3).Ask(600, 600, 0)) // two of three fit
 		w.settle()
 		m := w.leader()
-		before, index := replication.Hash(w.snap()), w.snap().Index()
+		before, index := snapshot.Hash(w.snap()), w.snap().Index()
 		blocked := m.server.blocked.Stats().Total
 		m.halt()
 		m.start()
 		w.leader()
-		if snap := w.snap(); snap.Index() == index && replication.Hash(snap) != before {
+		if snap := w.snap(); snap.Index() == index && snapshot.Hash(snap) != before {
 			t.Error("the log makes another state than before")
 		}
 		w.settle()

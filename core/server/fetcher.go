@@ -11,7 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/rpc"
 )
 
@@ -251,7 +251,7 @@ func (s *Server) packDeliveries(list []broker.Delivery, term uint64) *rpc.Delive
 			Token: uint64(d.Token), WaitIndex: d.WaitIndex, Attempt: d.Attempt, Trace: s.traces.TraceParent(d.Eval.ID),
 		})
 	}
-	out.Evals = replication.EncodeEvals(evals)
+	out.Evals = codec.EncodeEvals(evals)
 	return out
 }
 
@@ -259,7 +259,7 @@ func (s *Server) unpackDeliveries(d *rpc.Deliveries) ([]broker.Delivery, error) 
 	if len(d.List) == 0 {
 		return nil, nil
 	}
-	evals, err := replication.DecodeEvals(d.Evals)
+	evals, err := codec.DecodeEvals(d.Evals)
 	if err != nil {
 		return nil, err
 	}

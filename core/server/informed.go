@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/clock"
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
 )
 
 // askInformed is how often a server that began looks whether it is informed.
@@ -19,7 +19,7 @@ func (s *Server) Informed() bool { return s.informed.Load() }
 
 // inform finds out when this server is informed. The leader is as its term begins.
 func (s *Server) inform(ctx context.Context) {
-	log, tells := s.cfg.Log.(interface{ Stats() replication.Stats })
+	log, tells := s.cfg.Log.(interface{ Stats() raftnode.Stats })
 	if !tells {
 		s.informed.Store(true)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/rpc"
 	"github.com/cede-scheduler/cede/core/worker"
 )
@@ -93,7 +94,7 @@ func (o office) Submit(ctx context.Context, plan *model.Plan) (*model.PlanResult
 	case here:
 		return o.s.submit(ctx, plan)
 	}
-	answer, err := o.s.cfg.Peers.SubmitPlan(ctx, id, replication.EncodePlan(plan))
+	answer, err := o.s.cfg.Peers.SubmitPlan(ctx, id, codec.EncodePlan(plan))
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (o office) WriteEvals(ctx context.Context, of broker.Delivery, evals ...*mo
 	case here:
 		return o.s.writeEndings(ctx, of.Eval.ID, of.Token, evals)
 	}
-	return o.s.cfg.Peers.WriteEvals(ctx, id, rpc.Endings{EvalID: of.Eval.ID, Token: uint64(of.Token), Evals: replication.EncodeEvals(evals)})
+	return o.s.cfg.Peers.WriteEvals(ctx, id, rpc.Endings{EvalID: of.Eval.ID, Token: uint64(of.Token), Evals: codec.EncodeEvals(evals)})
 }
 
 // atLeader is a log whose entries go to the leader where this server does not lead:
@@ -132,7 +133,7 @@ func (l atLeader) Apply(ctx context.Context, e *replication.Entry) (*replication
 	if id == "" || id == l.s.cfg.ID {
 		return nil, &replication.LeaderError{}
 	}
-	a, err := l.s.cfg.Peers.Apply(ctx, id, replication.Encode(e))
+	a, err := l.s.cfg.Peers.Apply(ctx, id, codec.Encode(e))
 	if err != nil {
 		if _, away := errors.AsType[*rpc.NotLeaderError](err); away || errors.Is(err, rpc.ErrUnknownServer) {
 			return nil, &replication.LeaderError{}

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 	autopilot "github.com/hashicorp/raft-autopilot"
 
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
 )
 
 // maxBehind is how many entries a server may lack and still count as well.
@@ -37,7 +37,7 @@ func (t *term) promote(ctx context.Context) {
 	}
 	p := &pilot{t: t, missed: map[raft.ServerID]time.Time{}}
 	a := autopilot.New(t.cfg.Raft, p,
-		autopilot.WithLogger(replication.RaftLogger(t.logger)), autopilot.WithPromoter(promoter{&autopilot.StablePromoter{}}),
+		autopilot.WithLogger(raftnode.NewLogger(t.logger)), autopilot.WithPromoter(promoter{&autopilot.StablePromoter{}}),
 		autopilot.WithUpdateInterval(t.cfg.Pool.Health), autopilot.WithReconcileInterval(t.cfg.Pool.Promote))
 	a.Start(ctx)
 	<-ctx.Done()

@@ -21,6 +21,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
@@ -162,7 +163,7 @@ func newDisk() *disk {
 
 // lateLog is the log of a server that is made before its node.
 type lateLog struct {
-	*replication.Node
+	*raftnode.Node
 	// fails is asked before every entry; nil: none fails.
 	fails func(replication.Command) error
 	sent  atomic.Int64 // chunks
@@ -283,10 +284,10 @@ func leaderFirst(list []*cluster) {
 // join opens the log of a server and runs it.
 func (c *cluster) join(d *disk, transport *raft.InmemTransport, servers ...raft.Server) {
 	c.t.Helper()
-	node, err := replication.Open(replication.Config{
+	node, err := raftnode.Open(raftnode.Config{
 		ServerID: d.id, Log: d.log, Stable: d.log, Snapshots: d.snapshots, Transport: transport,
 		Store: c.store, Modules: d.modules, Observe: c.observe,
-		Timing: replication.Timing{Heartbeat: 50 * time.Millisecond, Election: 50 * time.Millisecond, Lease: 50 * time.Millisecond, Commit: 5 * time.Millisecond},
+		Timing: raftnode.Timing{Heartbeat: 50 * time.Millisecond, Election: 50 * time.Millisecond, Lease: 50 * time.Millisecond, Commit: 5 * time.Millisecond},
 	})
 	if err != nil {
 		c.t.Fatal(err)

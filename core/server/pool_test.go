@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/rpc"
 )
 
@@ -323,7 +324,7 @@ func TestAnswers_OnlyTheLeaderAnswersAndOnlyWhatServersAsk(t *testing.T) {
 		if !errors.As(err, &away) || away.LeaderID != lead.id || away.Term == 0 {
 			t.Errorf("a follower says %v, not who leads in which term", err)
 		}
-		entry := replication.Encode(&replication.Entry{Command: &replication.DeleteNodes{IDs: []string{"n1"}}})
+		entry := codec.Encode(&replication.Entry{Command: &replication.DeleteNodes{IDs: []string{"n1"}}})
 		if _, err := lead.server.Answers().Apply(w.ctx, entry); err == nil {
 			t.Error("a server has the leader delete a node")
 		}
@@ -383,7 +384,7 @@ func TestAnswers_WhatComesOfAVoidDeliveryIsNotWritten(t *testing.T) {
 			late := *e
 			late.Status, late.Failed, late.Queued = model.EvalComplete, nil, nil
 			err := w.leader().server.Answers().WriteEvals(w.ctx, rpc.Endings{
-				EvalID: e.ID, Token: 7, Evals: replication.EncodeEvals([]*model.Evaluation{&late}),
+				EvalID: e.ID, Token: 7, Evals: codec.EncodeEvals([]*model.Evaluation{&late}),
 			})
 			if !errors.Is(err, broker.ErrNotOutstanding) {
 				t.Errorf("what comes of a delivery that nobody made: %v", err)

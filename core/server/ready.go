@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
@@ -40,7 +40,7 @@ func (s *Server) hasLeader() Check {
 // caughtUp is whether what is committed, as far as this server knows, is applied.
 func (s *Server) caughtUp() Check {
 	c := Check{Name: "caught up", OK: true, Detail: fmt.Sprintf("index %d", s.Snapshot().Index())}
-	log, ok := s.cfg.Log.(interface{ Stats() replication.Stats })
+	log, ok := s.cfg.Log.(interface{ Stats() raftnode.Stats })
 	if !ok {
 		return c
 	}

@@ -22,6 +22,9 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/codec"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
+	"github.com/cede-scheduler/cede/core/replication/snapshot"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
@@ -70,7 +73,7 @@ type member struct {
 	snapshots raft.SnapshotStore
 	transport *raft.InmemTransport
 
-	node    *replication.Node
+	node    *raftnode.Node
 	server  *Server
 	applied atomic.Pointer[Server]
 	watched atomic.Pointer[budgetWatch] // nil: nobody looks at every index
@@ -142,7 +145,7 @@ func (m *member) start() {
 	m.connect()
 	store := state.New()
 	var err error
-	m.node, err = replication.Open(replication.Config{
+	m.node, err = raftnode.Open(raftnode.Config{
 		ServerID: m.id, Log: m.log, Stable: m.log, Snapshots: m.snapshots, Transport: m.transport, Store: store,
 		Observe: func(list []replication.Applied) {
 			if s := m.applied.Load(); s != nil {
@@ -423,7 +426,7 @@ func (w *world) agree() {
 			w.t.Fatalf("server %s does not get to index %d: %v; its log: %v; of the leader: %v", m.id, index, err, m.node.Raft().Stats(), w.leader().node.Raft().Stats())
 		}
 		if snap.Index() == index {
-			hashes[replication.Hash(snap)] = m.id
+			hashes[snapshot.Hash(snap)] = m.id
 		}
 	}
 	if len(hashes) > 1 {
@@ -433,7 +436,7 @@ func (w *world) agree() {
 
 // faultyLog is a log that can be made to fail.
 type faultyLog struct {
-	*replication.Node
+	*raftnode.Node
 	entries atomic.Int64
 	mu      sync.Mutex
 	fail    func(e *replication.Entry) (after bool, err error)
@@ -582,5 +585,5 @@ func (m *machine) work(ctx context.Context, s *Server) {
 
 // copyJob returns a deep copy of a job.
 func copyJob(j *model.Job) (*model.Job, error) {
-	return replication.DecodeJob(replication.EncodeJob(j))
+	return codec.DecodeJob(codec.EncodeJob(j))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/core/api"
 	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/server/gc"
 	"github.com/cede-scheduler/cede/core/state"
@@ -30,7 +30,7 @@ type serverComponents struct {
 	id           string
 	store        *storage.Store
 	state        *state.Store
-	log          *replication.Node
+	log          *raftnode.Node
 	server       *server.Server
 	api          *api.API
 	transport    *http.Transport        // to nodes
@@ -159,7 +159,7 @@ func (p *Process) openLog(c *config.Config, r *observerBuffer) error {
 		if err := p.openRPC(c); err != nil {
 			return err
 		}
-		network := replication.NewTransport(s.pool.rpc.Raft(), s.pool, p.log)
+		network := raftnode.NewTransport(s.pool.rpc.Raft(), s.pool, p.log)
 		p.down.push("Raft's connections", func(context.Context) error { return network.Close() })
 		s.network, transport = network, network
 		if c.Pooled() {
@@ -179,7 +179,7 @@ func (p *Process) openLog(c *config.Config, r *observerBuffer) error {
 		s.setStorageFault(err)
 		p.fail(fmt.Errorf("this server cannot write down how it votes, and ends: %w", err))
 	})
-	log, err := replication.Open(replication.Config{
+	log, err := raftnode.Open(raftnode.Config{
 		ServerID: s.id, Log: watched, Stable: votes, Snapshots: s.store.Snapshots(), Transport: transport,
 		Store: s.state, Modules: s.store.Blobs(), Observe: r.observe, Timer: p.metrics.timer, Logger: raftLogger(p.log, c.Dev), Timing: raftTiming(c),
 	})
@@ -211,9 +211,9 @@ func (p *Process) openLog(c *config.Config, r *observerBuffer) error {
 }
 
 // raftTiming is how patient Raft is. For a try nobody is waited for who cannot come.
-func raftTiming(c *config.Config) replication.Timing {
+func raftTiming(c *config.Config) raftnode.Timing {
 	r := &c.Server.Raft
-	t := replication.Timing{
+	t := raftnode.Timing{
 		Heartbeat: r.Heartbeat, Election: r.Election, Lease: r.Lease,
 		SnapshotInterval: r.SnapshotInterval, SnapshotThreshold: uint64(r.SnapshotThreshold), TrailingLogs: uint64(r.TrailingLogs),
 	}

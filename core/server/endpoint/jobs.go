@@ -11,6 +11,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/evalqueue"
 	"github.com/cede-scheduler/cede/core/server/evaltrace"
@@ -76,7 +77,7 @@ func (e *Jobs) registerJob(ctx context.Context, j *model.Job, o RegisterOptions)
 // registrationHash distinguishes requests with the same idempotency key.
 func registrationHash(j *model.Job, o RegisterOptions) [32]byte {
 	h := sha256.New()
-	spec := replication.JobHash(j)
+	spec := codec.JobHash(j)
 	_, _ = h.Write(spec[:])
 	if o.Check != nil {
 		_ = binary.Write(h, binary.BigEndian, *o.Check)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/evalqueue"
@@ -126,12 +127,12 @@ func (p *jobPlanner) plan(j *model.Job, o PlanOptions) (*Proposal, error) {
 // specChanged reports whether registering a job changes its specification or starts it
 // again.
 func specChanged(old, job *model.Job) bool {
-	return old == nil || old.Stopped || replication.JobHash(old) != replication.JobHash(job)
+	return old == nil || old.Stopped || codec.JobHash(old) != codec.JobHash(job)
 }
 
 // cloneJob returns a deep copy of a job.
 func cloneJob(j *model.Job) (*model.Job, error) {
-	clone, err := replication.DecodeJob(replication.EncodeJob(j))
+	clone, err := codec.DecodeJob(codec.EncodeJob(j))
 	if err != nil {
 		return nil, apierror.New(apierror.CodeInvalid, "job %q: %v", j.ID, err)
 	}
@@ -260,7 +261,7 @@ func (p *jobPlanner) differences(plan *sealedPlan, job *model.Job, check *uint64
 	if age := time.Duration(p.writer.Now() - plan.at); age > planTTL {
 		add("it was made %v ago and is valid for %v", age.Round(time.Second), planTTL)
 	}
-	if plan.Job.Key() != job.Key() || replication.JobHash(plan.Job) != replication.JobHash(job) {
+	if plan.Job.Key() != job.Key() || codec.JobHash(plan.Job) != codec.JobHash(job) {
 		add("it was made for another specification of job %s", plan.Job.Key())
 	}
 	snap := p.writer.Snapshot()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
@@ -53,7 +54,7 @@ func (k *planKey) seal(now int64, p *Proposal, eval *model.Evaluation, plan *mod
 		groups[i] = i
 	}
 	check := p.JobModifyIndex
-	raw := replication.Encode(&replication.Entry{Time: now, Command: &replication.RegisterJob{
+	raw := codec.Encode(&replication.Entry{Time: now, Command: &replication.RegisterJob{
 		Job: p.Job, Eval: &done, Check: &check,
 		Batch: &apply.Batch{Now: now, Plans: []apply.BatchPlan{{Plan: plan, Groups: groups}}},
 	}})
@@ -101,7 +102,7 @@ func (k *planKey) open(token string) (*sealedPlan, error) {
 	if err := json.Unmarshal(head, &p.rules); err != nil {
 		return nil, invalid("made by another release of the server")
 	}
-	entry, err := replication.Decode(plain)
+	entry, err := codec.Decode(plain)
 	if err != nil {
 		return nil, invalid("made by another release of the server")
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Log is the part of the replicated log that a Writer uses: *replication.Node.
+// Log is the part of the replicated log that a Writer uses: *raftnode.Node.
 type Log interface {
 	Apply(ctx context.Context, e *replication.Entry) (*replication.Result, error)
 	IsLeader() bool

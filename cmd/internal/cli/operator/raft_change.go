@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/storage"
 	"github.com/cede-scheduler/cede/core/storage/datadir"
@@ -107,7 +107,7 @@ func recoverServer(dir string, servers []raft.Server) (string, error) {
 		err = &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("the server of %s, %s, is not in the list", dir, id), Hint: "do it on a server that goes on"}
 	}
 	if err == nil {
-		err = replication.Recover(replication.Config{
+		err = raftnode.Recover(raftnode.Config{
 			ServerID: id, Log: store.Log(), Stable: store.Log(), Snapshots: store.Snapshots(), Store: state.New(), Modules: store.Blobs(),
 		}, servers)
 	}

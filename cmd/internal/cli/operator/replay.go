@@ -8,7 +8,8 @@ import (
 	"io"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
+	"github.com/cede-scheduler/cede/core/replication/snapshot"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/storage/doctor"
 )
@@ -47,7 +48,7 @@ func replayStopped(ctx context.Context, s *doctor.Offline, until uint64) (*repla
 	if err != nil {
 		return nil, err
 	}
-	r := &replication.Replay{From: max(first, 1), To: min(until, last), Entry: s.Entry}
+	r := &raftnode.Replay{From: max(first, 1), To: min(until, last), Entry: s.Entry}
 	if begin != nil {
 		defer func() { _ = begin.Close() }() // it was only read
 		r.Snapshot, v.Snapshot, r.From = bufio.NewReaderSize(begin, 1<<20), from, from+1
@@ -81,7 +82,7 @@ func replayFrom(s *doctor.Offline, until uint64) (index uint64, begin io.ReadClo
 }
 
 func (v *replayView) fill(sn *state.Snapshot) {
-	hash := replication.Hash(sn)
+	hash := snapshot.Hash(sn)
 	v.StateIndex, v.StateHash = sn.Index(), hex.EncodeToString(hash[:])
 	v.Nodes, v.Allocations, v.Evaluations = sn.NodeCount(), sn.AllocCount(), sn.EvalCount()
 	for range sn.Jobs() {

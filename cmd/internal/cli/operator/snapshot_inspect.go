@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/snapshot"
 )
 
 // snapshotView is what a snapshot holds, as it is shown.
@@ -46,7 +46,7 @@ state is that of every server with the same state.`,
 			return err
 		}
 		defer func() { _ = r.Close() }() // it was only read
-		info, err := replication.InspectSnapshot(bufio.NewReaderSize(r, 1<<20))
+		info, err := snapshot.Inspect(bufio.NewReaderSize(r, 1<<20))
 		if err != nil {
 			return &cmdutil.Error{
 				Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", args[0], err), Err: err,

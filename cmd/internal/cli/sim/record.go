@@ -20,7 +20,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/sim/importer"
 	"github.com/cede-scheduler/cede/core/sim/record"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
@@ -221,7 +221,7 @@ func (r *recording) state(ctx context.Context) (*state.Snapshot, error) {
 	if err := r.api.Operator().SnapshotSave(ctx, &text); err != nil {
 		return nil, err
 	}
-	return (&replication.Replay{Snapshot: &text, From: 1}).Run(ctx)
+	return (&raftnode.Replay{Snapshot: &text, From: 1}).Run(ctx)
 }
 
 // follow hears what happens since the beginning.

@@ -1,0 +1,185 @@
+package codec
+
+import (
+	"fmt"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// A Decoder converts messages to values of the model. It records the first error
+// and continues; callers check Err at the end. The zero value is ready.
+type Decoder struct {
+	names []string
+	jobs  *JobTable
+	err   error
+	// complete is set if the jobs of the table are complete versions. Otherwise
+	// they are references, which get a group for every name that is looked up.
+	complete bool
+}
+
+// NewDecoder returns a decoder of allocations that refer to the complete job
+// versions of a table, and to names, packed, by position.
+func NewDecoder(jobs *JobTable, names [][]byte) *Decoder {
+	d := &Decoder{jobs: jobs, complete: true}
+	d.names = d.ids(names)
+	return d
+}
+
+// Err returns the first error, or nil.
+func (d *Decoder) Err() error { return d.err }
+
+func (d *Decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (d *Decoder) id(b []byte) string {
+	switch {
+	case len(b) == 0:
+		return ""
+	case b[0] == idPlain:
+		return string(b[1:])
+	case b[0] == idUUID && len(b) == 17:
+		return formatUUID(b[1:])
+	}
+	d.fail("unknown form of ID %x", b)
+	return ""
+}
+
+func (d *Decoder) ids(list [][]byte) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]string, len(list))
+	for i, b := range list {
+		out[i] = d.id(b)
+	}
+	return out
+}
+
+func (d *Decoder) name(n uint32) string {
+	switch {
+	case n == 0:
+		return ""
+	case int(n) > len(d.names):
+		d.fail("name %d of %d", n, len(d.names))
+		return ""
+	}
+	return d.names[n-1]
+}
+
+// enum checks a value of an enumeration. A value above the limit was written by a
+// newer release.
+func (d *Decoder) enum(name string, v, limit uint32) uint32 {
+	if v > limit {
+		d.fail("unknown %s %d: it was written by a newer release", name, v)
+		return 0
+	}
+	return v
+}
+
+// Hash returns 32 bytes; no bytes stand for zeros.
+func (d *Decoder) Hash(b []byte) [32]byte { return d.hash(b) }
+
+func (d *Decoder) hash(b []byte) (h [32]byte) {
+	if len(b) != 0 && len(b) != len(h) {
+		d.fail("hash has %d bytes instead of %d", len(b), len(h))
+		return h
+	}
+	copy(h[:], b)
+	return h
+}
+
+func (d *Decoder) ports(numbers []uint32) []uint16 {
+	if len(numbers) == 0 {
+		return nil
+	}
+	out := make([]uint16, len(numbers))
+	for i, n := range numbers {
+		out[i] = uint16(d.enum("port", n, 1<<16-1))
+	}
+	return out
+}
+
+func (d *Decoder) vector(amounts []int64) (v model.Vector) {
+	if len(amounts) > len(v) {
+		d.fail("vector of %d resource names: this release supports %d", len(amounts), len(v))
+	}
+	copy(v[:], amounts)
+	return v
+}
+
+func (d *Decoder) preemption(on []bool) (v [model.EvalTypes]bool) {
+	if len(on) > len(v) {
+		d.fail("preemption for %d job types: this release supports %d", len(on), len(v))
+	}
+	copy(v[:], on)
+	return v
+}
+
+// emptyNil returns m, or nil if it is empty. A message does not distinguish the
+// two, so that nothing else may.
+func emptyNil[M ~map[K]V, K comparable, V any](m M) M {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+func decodeCounts(m map[string]int64) map[string]int {
+	if len(m) == 0 {
+		return nil
+	}
+	out := make(map[string]int, len(m))
+	for k, v := range m {
+		out[k] = int(v)
+	}
+	return out
+}
+
+func decodeList[M, V any](list []*M, decode func(*M, *V)) []V {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]V, len(list))
+	for i, m := range list {
+		decode(m, &out[i])
+	}
+	return out
+}
+
+func decodePointers[M, V any](list []*M, decode func(*M) *V) []*V {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]*V, len(list))
+	for i, m := range list {
+		out[i] = decode(m)
+	}
+	return out
+}
+
+func decodeMap[M, V any](m map[string]*M, decode func(*M, *V)) map[string]V {
+	if len(m) == 0 {
+		return nil
+	}
+	out := make(map[string]V, len(m))
+	for k, e := range m {
+		var v V
+		decode(e, &v)
+		out[k] = v
+	}
+	return out
+}
+
+func decodePointerMap[M, V any](m map[string]*M, decode func(*M) *V) map[string]*V {
+	if len(m) == 0 {
+		return nil
+	}
+	out := make(map[string]*V, len(m))
+	for k, e := range m {
+		out[k] = decode(e)
+	}
+	return out
+}

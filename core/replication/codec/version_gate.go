@@ -1,0 +1,111 @@
+package codec
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/cede-scheduler/cede/core/replication"
+	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
+)
+
+// The fields that an entry may use depend on the cluster's version: a server that
+// does not know a field ignores it, and derives another state from the entry than
+// the other servers. versions/N.txt lists the fields of version N, and never
+// changes once a release has that version. All other fields belong to the newest.
+
+//go:embed versions/1.txt
+var version1 string
+
+var fieldsByVersion = sync.OnceValue(func() map[uint32]map[protoreflect.FullName]bool {
+	first := map[protoreflect.FullName]bool{}
+	pkg := (&pb.Entry{}).ProtoReflect().Descriptor().ParentFile().Package()
+	for name := range strings.FieldsSeq(version1) {
+		first[pkg+"."+protoreflect.FullName(name)] = true
+	}
+	return map[uint32]map[protoreflect.FullName]bool{1: first}
+})
+
+// computed lists messages that servers fill in without a request: their new fields
+// are cleared until every server understands them. The fields of other messages
+// were requested by a user, who gets an error.
+var computed = []protoreflect.Name{
+	"Evaluation", "Batch", "Plan", "CommitGroup", "Stop", "Eviction", "Claim", "Allocation", "Explanation", "NodeReason",
+	"Assignment", "Withdrawal", "ClientUpdate", "AssignmentUpdate", "Node", "Device", "PolicyCheck", "Cluster",
+}
+
+// FitVersion clears from encoded entries the computed fields that a cluster at this
+// version does not understand. It returns a refusal if an entry has other such
+// fields. It costs nothing while the cluster is at the newest version; otherwise
+// every entry is decoded, and encoded again if it was changed.
+func FitVersion(parts []Part, version uint32) *replication.Refusal {
+	known := fieldsByVersion()[version]
+	if version >= replication.Newest || known == nil {
+		return nil
+	}
+	for i := range parts {
+		var m pb.Entry
+		if err := proto.Unmarshal(parts[i].Data, &m); err != nil {
+			panic("replication: decode an encoded entry: " + err.Error())
+		}
+		g := &versionGate{known: known}
+		g.message(m.ProtoReflect())
+		if len(g.refused) > 0 {
+			slices.Sort(g.refused)
+			return replication.Refuse(replication.CodeConflict,
+				"the cluster is at version %d and this requires version %d (%s): wait until every server runs the new release; `cede operator raft` shows their versions",
+				version, replication.Newest, strings.Join(slices.Compact(g.refused), ", "))
+		}
+		if g.changed {
+			parts[i].Data = marshal(proto.MarshalOptions{}, &m)
+		}
+	}
+	return nil
+}
+
+// A versionGate walks a message and finds fields that are not known.
+type versionGate struct {
+	known   map[protoreflect.FullName]bool
+	refused []string
+	changed bool
+}
+
+func (g *versionGate) message(m protoreflect.Message) {
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case g.known[f.FullName()] || f.ContainingMessage().IsMapEntry():
+			g.value(f, v)
+		case slices.Contains(computed, m.Descriptor().Name()):
+			m.Clear(f)
+			g.changed = true
+		default:
+			g.refused = append(g.refused, fmt.Sprintf("%s of %s", f.Name(), m.Descriptor().Name()))
+		}
+		return true
+	})
+}
+
+func (g *versionGate) value(f protoreflect.FieldDescriptor, v protoreflect.Value) {
+	switch {
+	case f.IsMap():
+		if f.MapValue().Message() == nil {
+			return
+		}
+		v.Map().Range(func(_ protoreflect.MapKey, each protoreflect.Value) bool {
+			g.message(each.Message())
+			return true
+		})
+	case f.Message() == nil:
+	case f.IsList():
+		for i := range v.List().Len() {
+			g.message(v.List().Get(i).Message())
+		}
+	default:
+		g.message(v.Message())
+	}
+}

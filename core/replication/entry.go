@@ -1,0 +1,20 @@
+package replication
+
+// An Entry is one entry of the log.
+type Entry struct {
+	// Time is when everything in the entry happens, by the leader's clock, in Unix
+	// nanoseconds.
+	Time int64
+	// Key is the idempotency key of the request that the entry answers: a second
+	// entry with the same key has no effect. "" means none.
+	Key string
+	// Hash identifies the request. An entry with the same key and another hash is
+	// refused as a conflict.
+	Hash    [32]byte
+	Command Command
+}
+
+// A Command is the effect of an entry: a pointer to one of the types of
+// commands.go. A command that cannot be applied yields a Refusal in its Result
+// and leaves the state unchanged. KindOf returns its kind.
+type Command interface{ kind() Kind }

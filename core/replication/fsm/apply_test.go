@@ -1,0 +1,458 @@
+package fsm_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/codec"
+	"github.com/cede-scheduler/cede/core/replication/fsm"
+	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
+	"github.com/cede-scheduler/cede/core/replication/replicationtest"
+	"github.com/cede-scheduler/cede/core/replication/snapshot"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// refuses applies a command that must be refused with a code and a text, and leave
+// the state unchanged apart from its index.
+func refuses(t *testing.T, s *replicationtest.Server, code, text string, c replication.Command) {
+	t.Helper()
+	before := snapshot.Hash(s.Snapshot())
+	r := s.Do(t, c)
+	if r.Err == nil || r.Err.Code != code || !strings.Contains(r.Err.Message, text) {
+		t.Fatalf("%T: refused with %v, want %s: ...%s...", c, r.Err, code, text)
+	}
+	if snapshot.Hash(s.Snapshot()) != before {
+		t.Fatalf("%T was refused and changed the state", c)
+	}
+	if s.Snapshot().Index() != s.Index {
+		t.Fatalf("%T was refused and the state is at index %d, want %d", c, s.Snapshot().Index(), s.Index)
+	}
+}
+
+// withJob is a server with nodes n0 and n1, and the job web at index 2.
+func withJob(t *testing.T) *replicationtest.Server {
+	t.Helper()
+	s := replicationtest.NewServer()
+	s.MustDo(t, &replication.RegisterNodes{Nodes: []*model.Node{replicationtest.Node("n0"), replicationtest.Node("n1")}})
+	s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(50), Eval: replicationtest.Eval("e1", replicationtest.WebKey)})
+	return s
+}
+
+func TestRegisterJob_RaisesTheVersionOfWhatChangedAlone(t *testing.T) {
+	s := withJob(t)
+	first := s.Store.Snapshot().Job(replicationtest.WebKey)
+	if first.Version != 0 || first.ModifyIndex != 2 || first.SubmitTime != 1000 {
+		t.Errorf("version %d at %d, submitted %d", first.Version, first.ModifyIndex, first.SubmitTime)
+	}
+	again := s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(50), Eval: replicationtest.Eval("e2", replicationtest.WebKey)})
+	sn := s.Store.Snapshot()
+	if sn.Job(replicationtest.WebKey) != first || sn.DirtyIndex(replicationtest.WebKey) != 3 || len(again.Evals) != 1 {
+		t.Error("the same specification stays as it is, and is looked at again")
+	}
+	s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(60)})
+	j := s.Store.Snapshot().Job(replicationtest.WebKey)
+	if j.Version != 1 || j.CreateIndex != 2 || j.ModifyIndex != 4 || j.SubmitTime != 1000 {
+		t.Errorf("version %d, created %d, modified %d, submitted %d", j.Version, j.CreateIndex, j.ModifyIndex, j.SubmitTime)
+	}
+	s.MustDo(t, &replication.StopJob{Key: replicationtest.WebKey})
+	if j := s.Store.Snapshot().Job(replicationtest.WebKey); !j.Stopped || j.Version != 2 {
+		t.Errorf("stopped %t at version %d", j.Stopped, j.Version)
+	}
+	s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(60)})
+	if j := s.Store.Snapshot().Job(replicationtest.WebKey); j.Stopped || j.Version != 3 {
+		t.Error("a stopped job that is registered again runs again")
+	}
+	if got := len(s.Store.Snapshot().JobVersions(replicationtest.WebKey)); got != 4 {
+		t.Errorf("%d versions", got)
+	}
+}
+
+func TestRegisterJob_Checks(t *testing.T) {
+	s := withJob(t)
+	other := replicationtest.WebJob(50)
+	other.ID = "other"
+	refuses(t, s, replication.CodeConflict, "is there already, at index 2", &replication.RegisterJob{Job: replicationtest.WebJob(1), Check: new(uint64(0))})
+	refuses(t, s, replication.CodeConflict, "it is at index 2, and 1 was named", &replication.RegisterJob{Job: replicationtest.WebJob(1), Check: new(uint64(1))})
+	refuses(t, s, replication.CodeConflict, "is not there", &replication.RegisterJob{Job: other, Check: new(uint64(7))})
+	refuses(t, s, replication.CodeInvalid, "needs a namespace", &replication.RegisterJob{Job: &model.Job{ID: "x"}})
+	refuses(t, s, replication.CodeInvalid, "comes with job", &replication.RegisterJob{Job: other, Eval: replicationtest.Eval("e9", replicationtest.WebKey)})
+	refuses(t, s, replication.CodeInvalid, "is of job default/web", &replication.RegisterJob{Job: other, Eval: replicationtest.Eval("e1", other.Key())})
+	wide := replicationtest.WebJob(1)
+	wide.Groups[0].Resources = model.Resources{}
+	for i := range 20 {
+		wide.Groups[0].Resources[fmt.Sprint("r", i)] = 1
+	}
+	refuses(t, s, replication.CodeInvalid, "16 resource names", &replication.RegisterJob{Job: wide})
+	s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(1), Check: new(uint64(2))})
+	s.MustDo(t, &replication.RegisterJob{Job: other, Check: new(uint64(0))})
+	refuses(t, s, replication.CodeNotFound, "no job default/nobody", &replication.StopJob{Key: model.JobKey{Namespace: "default", ID: "nobody"}})
+	refuses(t, s, replication.CodeConflict, "was changed", &replication.StopJob{Key: replicationtest.WebKey, Check: new(uint64(2))})
+	s.MustDo(t, &replication.StopJob{Key: replicationtest.WebKey, Purge: true, Eval: replicationtest.Eval("e3", replicationtest.WebKey)})
+	if s.Store.Snapshot().Job(replicationtest.WebKey) != nil {
+		t.Error("a purged job is still there")
+	}
+}
+
+func TestApplyPlans_PlacesTheVersionThatItNames(t *testing.T) {
+	s := withJob(t)
+	j := s.Store.Snapshot().Job(replicationtest.WebKey)
+	s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(60)})
+	r := s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(j, replicationtest.Placement(j, "a0", "n0"), replicationtest.Placement(j, "a1", "n1"))})
+	if len(r.Dropped) > 0 {
+		t.Fatalf("dropped %v", r.Dropped)
+	}
+	a := s.Store.Snapshot().Alloc("a0")
+	if a.Job != j || a.Group != j.Groups[0] || a.CreateTime != 77 || a.CreateIndex != 4 {
+		t.Errorf("it is %+v", a)
+	}
+	// Written again, as after an outcome that was not known, it changes nothing.
+	r = s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(j, replicationtest.Placement(j, "a0", "n0"))})
+	if len(r.Dropped) != 1 || s.Store.Snapshot().Alloc("a0") != a {
+		t.Error("a placement that is there already was written again")
+	}
+	for version := range int32(8) {
+		s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(10 + version)})
+	}
+	// replication.Versions that are not remembered are found by what runs of them.
+	r = s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(j, replicationtest.Placement(j, "a2", "n0"))})
+	if len(r.Dropped) > 0 || s.Store.Snapshot().Alloc("a2").Job != j {
+		t.Error("a version that runs is not found")
+	}
+	gone := *j
+	gone.ModifyIndex = 3
+	r = s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(&gone, replicationtest.Placement(&gone, "a3", "n0"))})
+	if len(r.Dropped) != 1 || s.Store.Snapshot().DirtyIndex(replicationtest.WebKey) != s.Index {
+		t.Error("a version that is gone is dropped, and its job is looked at again")
+	}
+}
+
+// What goes with the one that ended may be evicted now, though it runs elsewhere.
+func TestUpdateAllocs_SaysWhereMatesAre(t *testing.T) {
+	s := withJob(t)
+	whole := replicationtest.WebJob(10)
+	whole.ID, whole.AllOrNone = "whole", true
+	s.MustDo(t, &replication.RegisterJob{Job: whole})
+	whole = s.Store.Snapshot().Job(whole.Key())
+	s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(whole, replicationtest.Placement(whole, "a", "n0"), replicationtest.Placement(whole, "b", "n1"))})
+	r := s.MustDo(t, &replication.UpdateAllocs{Updates: []apply.ClientUpdate{{AllocID: "a", Status: model.ClientFailed}}})
+	if !slices.Equal(r.Rooms, []string{"n0", "n1"}) {
+		t.Errorf("room on %v", r.Rooms)
+	}
+}
+
+func TestApplyPlans_SaysWhereRoomCameUpAndWhoFollows(t *testing.T) {
+	s := withJob(t)
+	low := replicationtest.WebJob(10)
+	low.ID = "low"
+	low.Groups[0].Labels = map[string]string{"a": "b"}
+	s.MustDo(t, &replication.RegisterJob{Job: low})
+	low = s.Store.Snapshot().Job(low.Key())
+	r := s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(low, replicationtest.Placement(low, "v", "n1"))})
+	if !slices.Equal(r.Placed, []string{"n1"}) {
+		t.Errorf("placed on %v", r.Placed)
+	}
+	web := s.Store.Snapshot().Job(replicationtest.WebKey)
+	r = s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(web, replicationtest.Placement(web, "a", "n1", "v"))})
+	if !slices.Equal(r.Rooms, []string{"n1"}) || len(r.Placed) > 0 {
+		t.Errorf("room on %v, placed on %v", r.Rooms, r.Placed)
+	}
+	if len(r.Evals) != 1 || r.Evals[0].JobID != "low" || r.Evals[0].TriggeredBy != model.TriggerPreemption {
+		t.Errorf("evaluations %v", r.Evals)
+	}
+	r = s.MustDo(t, &replication.UpdateAllocs{Updates: []apply.ClientUpdate{{AllocID: "a", Status: model.ClientFailed, EvictedBy: "pressure"}}})
+	if !slices.Equal(r.Rooms, []string{"n1"}) || len(r.Evals) != 1 {
+		t.Errorf("room on %v, evaluations %v", r.Rooms, r.Evals)
+	}
+	if got := s.Store.Snapshot().Alloc("a").ClientText; got != "evicted by its node: pressure" {
+		t.Errorf("text %q", got)
+	}
+}
+
+// A confirmed plan is written whole, with its job, or not at all.
+func TestRegisterJob_WithPlanIsAllOrNothing(t *testing.T) {
+	s := withJob(t)
+	low := replicationtest.WebJob(10)
+	low.ID = "low"
+	s.MustDo(t, &replication.RegisterJob{Job: low})
+	low = s.Store.Snapshot().Job(low.Key())
+	s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(low, replicationtest.Placement(low, "v", "n1"))})
+	confirm := func(groups ...model.CommitGroup) replication.Command {
+		j := replicationtest.WebJob(90)
+		for _, g := range groups {
+			for _, a := range g.Placements {
+				a.Job, a.Group = j, j.Groups[0]
+			}
+		}
+		return &replication.RegisterJob{Job: j, Eval: replicationtest.Eval("e5", replicationtest.WebKey), Batch: replicationtest.Batch(j, groups...)}
+	}
+	any := replicationtest.WebJob(90)
+	refuses(t, s, replication.CodeConflict, "node n1 lacks cpu", confirm(replicationtest.Placement(any, "b0", "n0"), replicationtest.Placement(any, "b1", "n1")))
+	refuses(t, s, replication.CodeConflict, "allocation gone is not there to be evicted", confirm(replicationtest.Placement(any, "b1", "n1", "gone")))
+	refuses(t, s, replication.CodeConflict, "node n9 is gone", confirm(replicationtest.Placement(any, "b0", "n0"), replicationtest.Placement(any, "b1", "n9")))
+	refuses(t, s, replication.CodeConflict, "allocation v exists", confirm(replicationtest.Placement(any, "v", "n1", "v")))
+	refuses(t, s, replication.CodeConflict, "not there to be stopped", confirm(model.CommitGroup{Stops: []model.Stop{{AllocID: "x"}}}))
+	s.MustDo(t, &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Drain: new(true)}})
+	refuses(t, s, replication.CodeConflict, "node n0 takes no work", confirm(replicationtest.Placement(any, "b0", "n0")))
+	r := s.MustDo(t, confirm(replicationtest.Placement(any, "b1", "n1", "v")))
+	sn := s.Store.Snapshot()
+	j := sn.Job(replicationtest.WebKey)
+	if a := sn.Alloc("b1"); a == nil || a.Job != j || j.ModifyIndex != s.Index || j.Version != 1 {
+		t.Errorf("placed %+v of version %d", a, j.Version)
+	}
+	if sn.Alloc("v").Live() || len(r.Evals) != 2 {
+		t.Errorf("the victim runs on, or evaluations %v", r.Evals)
+	}
+}
+
+func TestKeys_TheSameRequestIsDoneOnceAndAnotherRefused(t *testing.T) {
+	s := withJob(t)
+	e := &replication.Entry{Time: 5, Key: "k", Hash: [32]byte{1}, Command: &replication.RegisterJob{Job: replicationtest.WebJob(70), Eval: replicationtest.Eval("e7", replicationtest.WebKey)}}
+	first := s.Apply(t, e)
+	again := s.Apply(t, e)
+	if first.Err != nil || again.Err != nil || first.Replayed || !again.Replayed || again.Index != first.Index {
+		t.Fatalf("first %+v, again %+v", first, again)
+	}
+	if len(again.Evals) != 1 || again.Evals[0] != s.Store.Snapshot().Eval("e7") {
+		t.Errorf("evaluations %v", again.Evals)
+	}
+	if j := s.Store.Snapshot().Job(replicationtest.WebKey); j.Version != 1 || s.Store.Snapshot().DirtyIndex(replicationtest.WebKey) != first.Index {
+		t.Error("it was done twice")
+	}
+	other := s.Apply(t, &replication.Entry{Time: 5, Key: "k", Hash: [32]byte{2}, Command: &replication.StopJob{Key: replicationtest.WebKey}})
+	if other.Err == nil || other.Err.Code != replication.CodeConflict || s.Store.Snapshot().Job(replicationtest.WebKey).Stopped {
+		t.Errorf("another request under the key: %+v", other)
+	}
+	// A refusal is remembered too.
+	bad := &replication.Entry{Time: 6, Key: "bad", Hash: [32]byte{3}, Command: &replication.DeleteToken{Accessor: "x"}}
+	s.Apply(t, bad)
+	if r := s.Apply(t, bad); !r.Replayed || r.Err == nil || r.Err.Code != replication.CodeNotFound {
+		t.Errorf("again: %+v", r)
+	}
+	// After a day the key is free.
+	e.Time += state.IdempotencyWindow + 1
+	if r := s.Apply(t, e); r.Replayed {
+		t.Error("the key is remembered for more than a day")
+	}
+}
+
+func TestWriteEvals_WhatEndedStaysEnded(t *testing.T) {
+	s := withJob(t)
+	done := replicationtest.Eval("e1", replicationtest.WebKey)
+	done.Status = model.EvalComplete
+	s.MustDo(t, &replication.WriteEvals{Evals: []*model.Evaluation{done}})
+	r := s.MustDo(t, &replication.WriteEvals{Evals: []*model.Evaluation{replicationtest.Eval("e1", replicationtest.WebKey)}})
+	if len(r.Evals) != 0 || s.Store.Snapshot().Eval("e1").Status != model.EvalComplete {
+		t.Error("an evaluation that was complete is pending again")
+	}
+	refuses(t, s, replication.CodeInvalid, "is written twice", &replication.WriteEvals{Evals: []*model.Evaluation{replicationtest.Eval("x", replicationtest.WebKey), replicationtest.Eval("x", replicationtest.WebKey)}})
+	refuses(t, s, replication.CodeInvalid, "needs an id", &replication.WriteEvals{Evals: []*model.Evaluation{{}}})
+}
+
+func TestRegisterNodes_KeepsWhatOperatorsDecided(t *testing.T) {
+	s := withJob(t)
+	s.MustDo(t, &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Drain: new(true), Ineligible: new(true)}})
+	n := replicationtest.Node("n0")
+	n.SecretHash = [32]byte{1}
+	r := s.MustDo(t, &replication.RegisterNodes{Nodes: []*model.Node{n}})
+	if n := s.Store.Snapshot().Node("n0"); !n.Drain || !n.Ineligible || len(r.Rooms) > 0 {
+		t.Error("a registration ended a drain")
+	}
+	thief := replicationtest.Node("n0")
+	thief.SecretHash = [32]byte{2}
+	refuses(t, s, replication.CodeConflict, "another secret", &replication.RegisterNodes{Nodes: []*model.Node{thief}})
+	refuses(t, s, replication.CodeNotFound, "no node nobody", &replication.ChangeNodes{IDs: []string{"nobody"}})
+	refuses(t, s, replication.CodeNotFound, "no node nobody", &replication.DeleteNodes{IDs: []string{"nobody"}})
+	r = s.MustDo(t, &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Drain: new(false), Ineligible: new(false)}})
+	if !slices.Equal(r.Rooms, []string{"n0"}) {
+		t.Errorf("room on %v", r.Rooms)
+	}
+}
+
+func TestCollect_TakesWhatIsOverAlone(t *testing.T) {
+	s := withJob(t)
+	batch := replicationtest.WebJob(50)
+	batch.ID, batch.Type = "batch", model.JobBatch
+	s.MustDo(t, &replication.RegisterJob{Job: batch})
+	web, batch := s.Store.Snapshot().Job(replicationtest.WebKey), s.Store.Snapshot().Job(batch.Key())
+	s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(web, replicationtest.Placement(web, "w", "n0"))})
+	s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(batch, replicationtest.Placement(batch, "b", "n1"))})
+	s.MustDo(t, &replication.UpdateAllocs{Updates: []apply.ClientUpdate{{AllocID: "b", Status: model.ClientComplete}}})
+	all := &replication.Collect{
+		Evals: []string{"e1"}, Allocs: []string{"w", "b"}, Jobs: []model.JobKey{replicationtest.WebKey}, Nodes: []string{"n0", "n1"},
+	}
+	s.MustDo(t, all)
+	sn := s.Store.Snapshot()
+	if sn.Alloc("w") == nil || sn.Eval("e1") == nil || sn.Job(replicationtest.WebKey) == nil || sn.NodeCount() != 2 {
+		t.Error("something was collected that is not over")
+	}
+	if sn.Alloc("b") == nil {
+		t.Error("work that is done is forgotten while its job is there: it would be done again")
+	}
+	s.MustDo(t, &replication.Collect{Jobs: []model.JobKey{batch.Key()}})
+	if sn := s.Store.Snapshot(); sn.Job(batch.Key()) != nil || sn.Alloc("b") != nil {
+		t.Error("a batch job that is over was not collected with its work")
+	}
+	s.MustDo(t, &replication.StopJob{Key: replicationtest.WebKey})
+	s.MustDo(t, &replication.StopAllocs{IDs: []string{"w"}, Reason: "by hand"})
+	s.MustDo(t, &replication.UpdateAllocs{Updates: []apply.ClientUpdate{{AllocID: "w", Status: model.ClientComplete}}})
+	var evals []*model.Evaluation
+	for e := range s.Store.Snapshot().Evals() {
+		over := *e
+		over.Status = model.EvalComplete
+		evals = append(evals, &over)
+	}
+	s.MustDo(t, &replication.WriteEvals{Evals: evals})
+	s.MustDo(t, &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Status: new(model.NodeDown)}})
+	s.MustDo(t, all)
+	sn = s.Store.Snapshot()
+	if sn.Alloc("w") != nil || sn.EvalCount() != 0 || sn.Job(replicationtest.WebKey) != nil || sn.Node("n0") != nil || sn.Node("n1") == nil {
+		t.Error("what is over was not collected")
+	}
+}
+
+func TestOperator_Commands(t *testing.T) {
+	s := replicationtest.NewServer()
+	s.MustDo(t, &replication.Bootstrap{ClusterID: "c", Version: 2})
+	s.MustDo(t, &replication.Bootstrap{ClusterID: "other", Version: 9})
+	if m := s.Store.Snapshot().Meta(); m != (state.Meta{ClusterID: "c", Version: 2}) {
+		t.Errorf("meta %v", m)
+	}
+	refuses(t, s, replication.CodeConflict, "does not go back", &replication.SetVersion{Version: 1})
+	s.MustDo(t, &replication.SetVersion{Version: replication.Newest})
+	s.MustDo(t, &replication.SetConfig{Config: &model.SchedulerConfig{Policy: "x"}, Check: new(uint64(0))})
+	refuses(t, s, replication.CodeConflict, "was changed", &replication.SetConfig{Config: &model.SchedulerConfig{}, Check: new(uint64(0))})
+	s.MustDo(t, &replication.UpsertPriorityClass{Class: &model.PriorityClass{Name: "a", GlobalDefault: true}})
+	refuses(t, s, replication.CodeConflict, "global default already", &replication.UpsertPriorityClass{Class: &model.PriorityClass{Name: "b", GlobalDefault: true}})
+	refuses(t, s, replication.CodeNotFound, "no priority class", &replication.DeletePriorityClass{Name: "b"})
+	s.MustDo(t, &replication.PutToken{Token: &model.Token{Accessor: "t", Hash: [32]byte{1}}, Bootstrap: true})
+	refuses(t, s, replication.CodeConflict, "tokens already", &replication.PutToken{Token: &model.Token{Accessor: "u"}, Bootstrap: true})
+	refuses(t, s, replication.CodeExists, "same secret", &replication.PutToken{Token: &model.Token{Accessor: "u", Hash: [32]byte{1}}})
+	refuses(t, s, replication.CodeInvalid, "needs labels", &replication.UpsertBudget{Budget: &model.Budget{Namespace: "n", Name: "b"}})
+	refuses(t, s, replication.CodeNotFound, "no disruption budget", &replication.DeleteBudget{Key: model.BudgetKey{Namespace: "n", Name: "b"}})
+}
+
+// A server that does not understand an entry stops: it does not skip it, and
+// takes no snapshot of the state without it.
+func TestFSM_StopsAtWhatItDoesNotUnderstand(t *testing.T) {
+	newer := &pb.Entry{Format: 1, Kind: 99}
+	for what, data := range map[string][]byte{
+		"a command of a newer server": marshal(t, newer),
+		"a newer format":              marshal(t, &pb.Entry{Format: 2, Kind: 10, Command: &pb.Entry_Bootstrap{}}),
+		"damage":                      {0xff, 0xff},
+		"an enumeration that grew": marshal(t, &pb.Entry{Format: 1, Kind: uint32(replication.KindUpdateAllocs), Command: &pb.Entry_UpdateAllocs{
+			UpdateAllocs: &pb.UpdateAllocs{Updates: []*pb.ClientUpdate{{Status: 200}}},
+		}}),
+	} {
+		s := replicationtest.NewServer()
+		s.MustDo(t, &replication.Bootstrap{ClusterID: "c"})
+		before := s.Store.Snapshot()
+		answers := s.FSM.ApplyBatch([]*raft.Log{
+			{Index: 2, Data: data}, {Index: 3, Data: codec.Encode(&replication.Entry{Command: &replication.SetVersion{Version: 7}})},
+		})
+		for _, a := range answers {
+			err, _ := a.(error)
+			if _, ok := errors.AsType[*replication.FormatError](err); !ok {
+				t.Errorf("%s: answered %v", what, a)
+			}
+		}
+		if s.Store.Snapshot() != before {
+			t.Errorf("%s: the state went on", what)
+		}
+		if _, err := s.FSM.Snapshot(); err == nil {
+			t.Errorf("%s: a snapshot is taken", what)
+		}
+		select {
+		case <-s.FSM.Halted():
+		default:
+			t.Errorf("%s: nobody is told", what)
+		}
+	}
+}
+
+// What a plan leaves without a place is held back: from when the plan is run, on every
+// server and through snapshots, until the job is run without one.
+func TestRegisterJob_HoldsBackWhatItsPlanLeftWithoutAPlace(t *testing.T) {
+	s := withJob(t)
+	low := replicationtest.WebJob(10)
+	low.ID = "low"
+	s.MustDo(t, &replication.RegisterJob{Job: low})
+	low = s.Store.Snapshot().Job(low.Key())
+	s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(low, replicationtest.Placement(low, "v", "n1"), replicationtest.Placement(low, "u", "n0"))})
+	run := func(id, victim string, rules uint64, status model.EvalStatus) replication.Command {
+		j := replicationtest.WebJob(90)
+		j.Meta = map[string]string{"run": id}
+		g := replicationtest.Placement(j, id, "n1", victim)
+		eval := replicationtest.Eval("e-"+id, replicationtest.WebKey)
+		eval.Status = status
+		return &replication.RegisterJob{Job: j, Eval: eval, Batch: replicationtest.Batch(j, g), Rules: rules}
+	}
+	held := func() state.PreemptionHold { return s.Store.Snapshot().PreemptionHold(replicationtest.WebKey) }
+
+	s.MustDo(t, run("b1", "v", 0, model.EvalPending))
+	if held() != (state.PreemptionHold{}) {
+		t.Error("servers of a release that knows no hold would have another state")
+	}
+	s.MustDo(t, &replication.Bootstrap{ClusterID: "c", Version: fsm.HeldFrom})
+	s.MustDo(t, &replication.ChangePolicy{Name: "default", Op: replication.OpReset})
+	s.MustDo(t, &replication.SetConfig{Config: &model.SchedulerConfig{Algorithm: model.SpreadRank}})
+	changed := s.Index
+	refuses(t, s, replication.CodeConflict, fmt.Sprint("changed at index ", changed), run("b2", "b1", changed-1, model.EvalPending))
+	s.MustDo(t, run("b2", "b1", changed, model.EvalPending))
+	since := s.Index
+	if got := held(); got.Index != since || got.Time == 0 || s.Store.Snapshot().Alloc("b1").Live() {
+		t.Errorf("it is held since %+v, want index %d; the plan's victim is %+v", got, since, s.Store.Snapshot().Alloc("b1"))
+	}
+
+	// A plan that was made before it was run would evict whom nobody was shown.
+	web := s.Store.Snapshot().Job(replicationtest.WebKey)
+	early := replicationtest.Batch(web, replicationtest.Placement(web, "c1", "n0", "u"))
+	early.Plans[0].Plan.SnapshotIndex = since - 1
+	if r := s.MustDo(t, &replication.ApplyPlans{Batch: early}); len(r.Dropped) != 1 || !s.Store.Snapshot().Alloc("u").Live() {
+		t.Errorf("dropped %v", r.Dropped)
+	}
+
+	other := replicationtest.NewServer()
+	if err := other.FSM.Restore(io.NopCloser(bytes.NewReader(s.Persist(t)))); err != nil {
+		t.Fatal(err)
+	}
+	if got := other.Store.Snapshot().PreemptionHold(replicationtest.WebKey); got != held() {
+		t.Errorf("restored it is held since %+v", got)
+	}
+	if snapshot.Hash(other.Store.Snapshot()) != snapshot.Hash(s.Store.Snapshot()) {
+		t.Error("the restored state is another one")
+	}
+
+	again := replicationtest.WebJob(90)
+	again.Meta = web.Meta
+	s.MustDo(t, &replication.RegisterJob{Job: again})
+	if held() != (state.PreemptionHold{}) || s.Store.Snapshot().Job(replicationtest.WebKey) != web {
+		t.Error("run without a plan it is held back still, or another version")
+	}
+	s.MustDo(t, run("b3", "b2", 0, model.EvalComplete))
+	if held() != (state.PreemptionHold{}) {
+		t.Error("a plan that placed everything holds something back")
+	}
+}
+
+func marshal(t *testing.T, m proto.Message) []byte {
+	t.Helper()
+	data, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

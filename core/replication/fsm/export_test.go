@@ -1,0 +1,10 @@
+package fsm
+
+// For tests.
+const (
+	HeldFrom      = heldFrom
+	DownSinceFrom = downSinceFrom
+	TrialsFrom    = trialsFrom
+	MaxUploads    = maxUploads
+	UploadIdle    = uploadIdle
+)

@@ -1,0 +1,75 @@
+package fsm
+
+import (
+	"io"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/snapshot"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// Snapshot implements raft.FSM. It costs nothing, since a state is immutable. It
+// fails if the FSM has halted: the log's next entry is not in the state.
+func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
+	return &pinnedState{snap: f.store.Snapshot(), fsm: f, release: f.PinModules()}, nil
+}
+
+// A pinnedState is a state that Raft may write to disk, with its modules.
+type pinnedState struct {
+	snap    *state.Snapshot
+	fsm     *FSM
+	release func() // nil once it was called
+}
+
+// Persist implements raft.FSMSnapshot.
+func (s *pinnedState) Persist(sink raft.SnapshotSink) error {
+	if err := snapshot.Write(sink, s.snap, s.fsm.Module); err != nil {
+		_ = sink.Cancel() // the first error matters
+		return err
+	}
+	return sink.Close()
+}
+
+// Release implements raft.FSMSnapshot. It may be called more than once.
+func (s *pinnedState) Release() {
+	if s.release != nil {
+		s.release()
+		s.release = nil
+	}
+}
+
+// Restore implements raft.FSM. It replaces the whole state, or returns an error
+// and changes nothing.
+func (f *FSM) Restore(in io.ReadCloser) error {
+	defer func() { _ = in.Close() }() // it was read to its end, or the read error matters
+	if err := f.Err(); err != nil {
+		return err
+	}
+	before := f.store.Snapshot()
+	// The index never goes back, even if an operator restores an older state:
+	// callers wait for indexes.
+	r := snapshot.Restorer{Modules: f.modules.storeWhole, Begin: func(index uint64) *state.Txn {
+		return f.store.BeginRestore(max(index, before.Index()))
+	}}
+	txn, err := r.Read(in)
+	if err != nil {
+		return err
+	}
+	if err := f.versions.CheckNewest(txn.Meta().Version); err != nil {
+		txn.Abort()
+		return err
+	}
+	snap := txn.Commit()
+	var replaced []string
+	for _, v := range before.PolicyVersions() {
+		replaced = append(replaced, v.Digest)
+	}
+	f.modules.delete(snap, replaced)
+	f.observe([]replication.Applied{{Index: snap.Index(), Snap: snap}})
+	return nil
+}

@@ -1,0 +1,235 @@
+package fsm_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/raft"
+	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/codec"
+	"github.com/cede-scheduler/cede/core/replication/replicationtest"
+	"github.com/cede-scheduler/cede/core/replication/snapshot"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// A server that restores a snapshot has the state of the one that wrote it, and
+// does the same with what follows.
+func TestSnapshot_RestoresTheStateAndWhatFollows(t *testing.T) {
+	replicationtest.CheckProperty(t, 1, func(t *rapid.T) {
+		one := replicationtest.NewServer()
+		h := &replicationtest.History{T: t, Snap: one.Store.Snapshot()}
+		grow := func(others ...*replicationtest.Server) {
+			for range rapid.IntRange(1, 25).Draw(t, "entries") {
+				h.Snap = one.Store.Snapshot()
+				e := h.Entry()
+				result := one.Apply(t, e)
+				for _, other := range others {
+					if diff := cmp.Diff(result, other.Apply(t, e), replicationtest.Equal); diff != "" {
+						t.Fatalf("%T: servers answer differently:\n%s", e.Command, diff)
+					}
+				}
+			}
+		}
+		replica := replicationtest.NewServer()
+		grow(replica)
+		restored := replicationtest.NewServer()
+		stream := one.Persist(t)
+		if err := restored.FSM.Restore(io.NopCloser(bytes.NewReader(stream))); err != nil {
+			t.Fatal(err)
+		}
+		restored.Index = one.Index
+		same(t, one, replica, restored)
+		if again := restored.Persist(t); !bytes.Equal(stream, again) {
+			t.Fatal("a restored state is written differently")
+		}
+		grow(replica, restored)
+		same(t, one, replica, restored)
+	})
+}
+
+func same(t *rapid.T, servers ...*replicationtest.Server) {
+	first := servers[0]
+	if err := first.Store.Snapshot().Check(); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range servers[1:] {
+		sn := s.Store.Snapshot()
+		if err := sn.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if sn.Index() != first.Store.Snapshot().Index() || snapshot.Hash(sn) != snapshot.Hash(first.Store.Snapshot()) {
+			t.Fatalf("server %d differs from the first", i+1)
+		}
+		if s.Modules.Len() != first.Modules.Len() {
+			t.Fatalf("server %d has %d modules, the first %d", i+1, s.Modules.Len(), first.Modules.Len())
+		}
+	}
+}
+
+// What is observed is every entry, once, in order, with the state that it left.
+func TestFSM_ObservesEveryEntryInOrder(t *testing.T) {
+	replicationtest.CheckProperty(t, 1, func(t *rapid.T) {
+		s := replicationtest.NewServer()
+		h := &replicationtest.History{T: t}
+		var logs []*raft.Log
+		n := rapid.IntRange(1, 20).Draw(t, "entries")
+		for i := range n {
+			h.Snap = s.Store.Snapshot()
+			logs = append(logs, &raft.Log{Index: uint64(i + 1), Type: raft.LogCommand, Data: codec.Encode(h.Entry())})
+		}
+		s.FSM.ApplyBatch(slices.Insert(logs, 0, &raft.Log{Type: raft.LogConfiguration}))
+		if len(s.Observed) != n {
+			t.Fatalf("%d entries, %d observed", n, len(s.Observed))
+		}
+		for i, a := range s.Observed {
+			if a.Index != uint64(i+1) || a.Snap.Index() != a.Index || a.Entry == nil {
+				t.Fatalf("entry %d is observed as %d with state %d", i+1, a.Index, a.Snap.Index())
+			}
+		}
+	})
+}
+
+// some is a state with something of everything.
+func some(t *testing.T) (*replicationtest.Server, []byte) {
+	s := replicationtest.NewServer()
+	rapid.Check(t, func(t *rapid.T) {
+		if s.Index > 400 {
+			return
+		}
+		h := &replicationtest.History{T: t, Snap: s.Store.Snapshot(), Time: int64(s.Index)}
+		for range 10 {
+			h.Snap = s.Store.Snapshot()
+			s.Apply(t, h.Entry())
+		}
+	})
+	return s, s.Persist(t)
+}
+
+func TestSnapshot_DamageIsAnErrorAndChangesNothing(t *testing.T) {
+	_, stream := some(t)
+	victim := replicationtest.NewServer()
+	victim.Do(t, &replication.Bootstrap{ClusterID: "mine", Version: 1})
+	before := victim.Store.Snapshot()
+	refuses := func(what string, damaged []byte) {
+		t.Helper()
+		err := victim.FSM.Restore(io.NopCloser(bytes.NewReader(damaged)))
+		if _, ok := errors.AsType[*snapshot.Error](err); !ok {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if victim.Store.Snapshot() != before {
+			t.Fatalf("%s: the state is another", what)
+		}
+	}
+	step := max(1, len(stream)/300)
+	for at := 0; at < len(stream); at += step {
+		refuses(fmt.Sprintf("cut at %d of %d", at, len(stream)), stream[:at])
+		flipped := bytes.Clone(stream)
+		flipped[at] ^= 0x40
+		refuses(fmt.Sprintf("byte %d of %d flipped", at, len(stream)), flipped)
+	}
+	refuses("nothing", nil)
+	refuses("something behind it", append(bytes.Clone(stream), 0))
+	refuses("text", []byte("this is no snapshot, however long it is"))
+	newer := bytes.Clone(stream)
+	newer[7]++
+	refuses("a newer format", newer)
+
+	if err := victim.FSM.Restore(io.NopCloser(bytes.NewReader(stream))); err != nil {
+		t.Fatalf("the stream itself: %v", err)
+	}
+}
+
+// While a snapshot is written, a module that it holds stays.
+func TestSnapshot_KeepsModulesWhileItIsWritten(t *testing.T) {
+	s := replicationtest.NewServer()
+	module := []byte("a module")
+	v := replicationtest.PolicyVersion(module, "v1")
+	s.Do(t, &replication.PutChunk{Digest: v.Digest, Data: module})
+	if r := s.Do(t, &replication.LoadPolicy{Version: v}); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	frozen, err := s.FSM.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.Do(t, &replication.ChangePolicy{Name: v.Name, Op: replication.OpUnload, Version: v.ID}); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	var out replicationtest.Sink
+	if err := frozen.Persist(&out); err != nil {
+		t.Fatal(err)
+	}
+	if s.Modules.Len() != 1 {
+		t.Error("the module was deleted while it was read")
+	}
+	frozen.Release()
+	if s.Modules.Len() != 0 {
+		t.Error("the module was not deleted")
+	}
+	other := replicationtest.NewServer()
+	if err := other.FSM.Restore(io.NopCloser(&out.Buffer)); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := other.Modules.Get(v.Digest); err != nil || !bytes.Equal(data, module) {
+		t.Errorf("the module is %q, %v", data, err)
+	}
+}
+
+func TestSnapshot_OlderStateDoesNotTurnTheIndexBack(t *testing.T) {
+	old := replicationtest.NewServer()
+	old.Do(t, &replication.Bootstrap{ClusterID: "a", Version: 1})
+	stream := old.Persist(t)
+	s := replicationtest.NewServer()
+	for range 5 {
+		s.Do(t, &replication.SetVersion{Version: 1})
+	}
+	watch := s.Store.Watch(state.TableNodes.All())
+	defer watch.Stop()
+	if err := s.FSM.Restore(io.NopCloser(bytes.NewReader(stream))); err != nil {
+		t.Fatal(err)
+	}
+	if sn := s.Store.Snapshot(); sn.Index() != 5 || sn.Meta().ClusterID != "a" {
+		t.Errorf("state of %q at %d", sn.Meta().ClusterID, sn.Index())
+	}
+	select {
+	case <-watch.C:
+	default:
+		t.Error("a restore wakes every watch")
+	}
+	if a := s.Observed[len(s.Observed)-1]; a.Entry != nil || a.Snap != s.Store.Snapshot() {
+		t.Errorf("observed %+v", a)
+	}
+}
+
+// A server that restores a snapshot knows when a rate was used, and allows no more
+// than the one that wrote it.
+func TestSnapshot_KeepsWhatARateRemembers(t *testing.T) {
+	one := replicationtest.NewServer()
+	txn := one.Store.Begin(1)
+	txn.UpsertBudget(&model.Budget{
+		Namespace: "default", Name: "slowly", Strict: true, MaxEvictions: &model.Rate{Number: 5, Window: time.Hour},
+	})
+	want := []model.EvictionCount{{At: 7, N: 2}, {At: 9, N: 1}}
+	txn.RestoreEvictions(model.BudgetKey{Namespace: "default", Name: "slowly"}, want)
+	txn.Commit()
+	other := replicationtest.NewServer()
+	if err := other.FSM.Restore(io.NopCloser(bytes.NewReader(one.Persist(t)))); err != nil {
+		t.Fatal(err)
+	}
+	sn := other.Store.Snapshot()
+	if got := sn.RecentEvictions(0); !slices.Equal(got, want) || sn.DisruptionsAllowed(0, 10) != 2 {
+		t.Errorf("it remembers %v and allows %d", got, sn.DisruptionsAllowed(0, 10))
+	}
+	if b := sn.Budgets()[0]; b.MaxEvictions == nil || *b.MaxEvictions != (model.Rate{Number: 5, Window: time.Hour}) {
+		t.Errorf("the budget is %+v", b)
+	}
+}

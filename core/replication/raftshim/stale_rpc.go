@@ -1,0 +1,121 @@
+package raftshim
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/hashicorp/raft"
+)
+
+// Requests for what this server already has are acknowledged without Raft. They
+// arrive late on a connection that the leader has given up, or because the leader
+// backs off further and further, up to a snapshot, while a disk fails for some
+// time. Raft installs such a snapshot: it empties the log, including entries that
+// this server has acknowledged, and later panics when it needs an applied entry
+// again and does not find it. For entries, Raft compares the preceding entry with
+// the log only, and fails if a snapshot ended with that entry.
+//
+// Acknowledging is safe. A committed entry is the same under every leader of this
+// term or a later one; and two logs with an entry of the same term at an index
+// are identical up to that index.
+//
+// Not everything that is applied is committed. A leader that restores an
+// operator's snapshot applies it before any other server has it. If that leader
+// is lost, the others continue without the restore. When the server returns, it
+// gets a newer snapshot from the new leader. If there is none to send, the server
+// halts before it applies the others' entries to a state that is not theirs.
+
+// ErrDiverged is the error that the FSM is halted with if this server's state is
+// built on a snapshot that the cluster does not have. The server must be rebuilt.
+var ErrDiverged = errors.New("the state of this server is based on a snapshot that the cluster does not have: an operator's restore was not completed " +
+	"and the other servers continued without it; remove this server from the cluster (cede operator raft remove), and start it with an empty data directory")
+
+// errOlderSnapshot refuses a snapshot that is older than the newest one here
+// without being known to be committed.
+var errOlderSnapshot = errors.New("this server has a newer snapshot, and does not know yet whether the cluster has it")
+
+// safeIndex returns the index up to which this server is known to agree with the
+// cluster.
+func (t *transportFilter) safeIndex() uint64 {
+	return min(t.raft.AppliedIndex(), t.raft.CommitIndex())
+}
+
+// diverges reports whether the entries of a request would be applied to a state
+// that the cluster does not have: this server's newest snapshot is not committed,
+// and the leader has an entry of another term at its index. If the leader still
+// has the entries at that index, it will not send a snapshot.
+func (t *transportFilter) diverges(req *raft.AppendEntriesRequest) bool {
+	committed := t.raft.CommitIndex()
+	if t.raft.AppliedIndex() <= committed || req.Term < t.raft.CurrentTerm() {
+		return false
+	}
+	metas, err := t.snapshots.List()
+	if err != nil || len(metas) == 0 || metas[0].Index <= committed {
+		return false
+	}
+	at, term := metas[0].Index, metas[0].Term
+	if req.PrevLogEntry == at && req.PrevLogTerm != term {
+		t.divergedAt = at
+	}
+	for _, l := range req.Entries {
+		if l.Index == at && l.Term != term {
+			t.divergedAt = at
+		}
+	}
+	return t.divergedAt == at && len(req.Entries) > 0 && req.Entries[0].Index <= at
+}
+
+// trimAppend returns the part of a request that Raft has to process: the entries
+// beyond safeIndex, or none, which makes the request a heartbeat.
+//
+// It also lowers the leader's commit index to the last entry that the request
+// shows to be identical. Raft would commit up to the end of its own log, which
+// may continue with other entries than the leader's.
+func (t *transportFilter) trimAppend(req *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
+	rest, shown := *req, req.PrevLogEntry
+	if n := len(req.Entries); n > 0 {
+		shown = req.Entries[n-1].Index
+	}
+	rest.LeaderCommitIndex = min(req.LeaderCommitIndex, shown)
+	safe := t.safeIndex()
+	if req.PrevLogEntry > safe || req.Term != t.raft.CurrentTerm() {
+		return &rest
+	}
+	rest.PrevLogEntry, rest.PrevLogTerm = 0, 0 // nothing is left to compare
+	rest.Entries = nil
+	if i := slices.IndexFunc(req.Entries, func(l *raft.Log) bool { return l.Index > safe }); i >= 0 {
+		rest.Entries = req.Entries[i:]
+	}
+	return &rest
+}
+
+// hasSnapshot reports whether this server has everything that a snapshot holds.
+func (t *transportFilter) hasSnapshot(req *raft.InstallSnapshotRequest) bool {
+	if req.Term < t.raft.CurrentTerm() {
+		return false // Raft refuses it
+	}
+	if req.LastLogIndex <= t.safeIndex() {
+		return true
+	}
+	var l raft.Log
+	return t.logs.GetLog(req.LastLogIndex, &l) == nil && l.Term == req.LastLogTerm
+}
+
+// isOlder reports whether a snapshot is older than the newest one here. Raft would
+// return to it while the state would not. The leader sends a newer one in time.
+func (t *transportFilter) isOlder(req *raft.InstallSnapshotRequest) bool {
+	metas, err := t.snapshots.List()
+	return err == nil && len(metas) > 0 && req.LastLogIndex < metas[0].Index
+}
+
+// ackStale answers a snapshot without installing it: with success, or with the
+// given refusal.
+func (t *transportFilter) ackStale(rpc raft.RPC, refusal error) {
+	_, err := io.Copy(io.Discard, rpc.Reader) // the connection's next request follows
+	err = cmp.Or(refusal, err)
+	rpc.Respond(&raft.InstallSnapshotResponse{
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}, Term: t.raft.CurrentTerm(), Success: err == nil,
+	}, err)
+}

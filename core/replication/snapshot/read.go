@@ -1,0 +1,238 @@
+package snapshot
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication/codec"
+	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// A Restorer reads a stream into a transaction on an empty state.
+type Restorer struct {
+	// Begin starts the transaction at the stream's index.
+	Begin func(index uint64) *state.Txn
+	// Modules stores a policy module. nil skips modules.
+	Modules func(digest string, data []byte) error
+
+	txn     *state.Txn
+	job     *pb.JobBlock    // the last one read
+	jobs    *codec.JobTable // its versions
+	upload  *state.Upload   // its chunks are being read
+	module  bytes.Buffer
+	modules int // modules read
+}
+
+// Read reads a whole stream and verifies it. The caller commits or aborts the
+// transaction. On an error, which is an *Error, the transaction was aborted; but
+// modules may have been stored.
+func (r *Restorer) Read(in io.Reader) (*state.Txn, error) {
+	err := readRecords(in, r.record)
+	if err == nil && r.txn == nil {
+		err = &Error{What: "it is empty"}
+	}
+	if err != nil {
+		if r.txn != nil {
+			r.txn.Abort()
+		}
+		return nil, err
+	}
+	r.endUpload()
+	return r.txn, nil
+}
+
+// record adds one record to the transaction.
+func (r *Restorer) record(m *pb.Record) error {
+	if head := m.GetHead(); head != nil {
+		return r.head(head)
+	}
+	if r.txn == nil {
+		return errors.New("it does not start with a head")
+	}
+	if _, chunk := m.Record.(*pb.Record_UploadChunk); !chunk {
+		r.endUpload()
+	}
+	var d codec.Decoder
+	var err error
+	switch c := m.Record.(type) {
+	case *pb.Record_Config:
+		r.txn.SetConfig(d.SchedulerConfig(c.Config))
+	case *pb.Record_PriorityClass:
+		r.txn.UpsertPriorityClass(d.PriorityClass(c.PriorityClass))
+	case *pb.Record_Budget:
+		b := d.Budget(c.Budget)
+		r.txn.UpsertBudget(b)
+		r.txn.RestoreEvictions(b.Key(), d.RecentEvictions(c.Budget))
+	case *pb.Record_Node:
+		if n := d.Node(c.Node); d.Err() == nil {
+			err = r.txn.UpsertNode(n)
+		}
+	case *pb.Record_Job:
+		err = r.jobBlock(&d, c.Job)
+	case *pb.Record_Allocs:
+		err = r.allocBlock(c.Allocs)
+	case *pb.Record_Eval:
+		if e := d.Evaluation(c.Eval); d.Err() == nil {
+			r.txn.UpsertEvals(e)
+		}
+	case *pb.Record_Claim:
+		if claim := d.Claim(c.Claim); d.Err() == nil {
+			r.txn.UpsertClaim(claim)
+		}
+	case *pb.Record_Dirty:
+		key := keyOf(&d, c.Dirty.GetKey())
+		r.txn.MarkDirtyAt(key, c.Dirty.GetIndex())
+		r.txn.SetPreemptionHold(key, state.PreemptionHold{Index: c.Dirty.GetHeld(), Time: c.Dirty.GetHeldAt()})
+	case *pb.Record_Cluster, *pb.Record_Binding, *pb.Record_Assignment:
+		err = r.bindingRecord(&d, m)
+	default:
+		err = r.operatorRecord(&d, m)
+	}
+	return errors.Join(d.Err(), err)
+}
+
+func (r *Restorer) bindingRecord(d *codec.Decoder, m *pb.Record) error {
+	switch c := m.Record.(type) {
+	case *pb.Record_Cluster:
+		if cluster := d.Cluster(c.Cluster); d.Err() == nil {
+			return r.txn.UpsertCluster(cluster)
+		}
+	case *pb.Record_Binding:
+		if b := d.Binding(c.Binding); d.Err() == nil {
+			return r.txn.UpsertBinding(b)
+		}
+	case *pb.Record_Assignment:
+		a := d.Assignment(c.Assignment)
+		switch {
+		case d.Err() != nil:
+		case r.txn.Assignment(a.ID) != nil:
+			return fmt.Errorf("duplicate assignment %s", a.ID)
+		default:
+			r.txn.UpsertAssignment(a)
+		}
+	}
+	return nil
+}
+
+func (r *Restorer) operatorRecord(d *codec.Decoder, m *pb.Record) error {
+	switch c := m.Record.(type) {
+	case *pb.Record_PolicyVersion:
+		r.txn.UpsertPolicyVersion(d.PolicyVersion(c.PolicyVersion))
+	case *pb.Record_PolicyState:
+		r.txn.UpsertPolicyState(d.PolicyState(c.PolicyState))
+	case *pb.Record_Upload:
+		r.upload = &state.Upload{Digest: c.Upload.GetDigest(), Time: c.Upload.GetTime()}
+	case *pb.Record_UploadChunk:
+		if r.upload == nil {
+			return errors.New("chunk without an upload")
+		}
+		r.upload = r.upload.With(r.upload.Time, c.UploadChunk.GetData())
+	case *pb.Record_Token:
+		r.txn.UpsertToken(d.Token(c.Token))
+	case *pb.Record_Applied:
+		a := c.Applied
+		if _, duplicate := r.txn.IdempotencyRecord(a.GetKey()); duplicate {
+			return fmt.Errorf("duplicate idempotency key %q", a.GetKey())
+		}
+		r.txn.AddIdempotencyRecord(a.GetKey(), state.IdempotencyRecord{
+			Hash: d.Hash(a.GetHash()), Index: a.GetIndex(), Time: a.GetTime(), Result: a.GetResult(),
+		})
+	case *pb.Record_ModuleChunk:
+		return r.moduleChunk(c.ModuleChunk)
+	default:
+		return fmt.Errorf("unsupported record %T", m.Record)
+	}
+	return nil
+}
+
+func (r *Restorer) head(m *pb.SnapshotHead) error {
+	if r.txn != nil {
+		return errors.New("second head")
+	}
+	r.txn = r.Begin(m.Index)
+	if m.ClusterId != "" || m.ClusterVersion != 0 {
+		var d codec.Decoder
+		r.txn.SetMeta(state.Meta{ClusterID: m.ClusterId, Version: m.ClusterVersion, Key: d.Hash(m.ClusterKey)})
+		if d.Err() != nil {
+			return d.Err()
+		}
+	}
+	return r.txn.GrowDimensions(m.Dimensions...)
+}
+
+func (r *Restorer) jobBlock(d *codec.Decoder, block *pb.JobBlock) error {
+	key := keyOf(d, block.GetKey())
+	r.job = block
+	if int(block.Own) > min(len(block.Versions), state.MaxJobVersions) {
+		return fmt.Errorf("job %s: %d own versions of %d", key, block.Own, len(block.Versions))
+	}
+	versions := make([]*model.Job, len(block.Versions))
+	for i, m := range block.Versions {
+		versions[i] = d.Job(m)
+		if versions[i].Key() != key {
+			return fmt.Errorf("job %s has a version of %s", key, versions[i].Key())
+		}
+	}
+	r.jobs = codec.DecodeJobTable(versions)
+	if d.Err() != nil || block.Own == 0 {
+		return d.Err()
+	}
+	if err := r.txn.UpsertJob(versions[0]); err != nil {
+		return err
+	}
+	return r.txn.SetOlderVersions(key, versions[1:block.Own:block.Own]...)
+}
+
+func (r *Restorer) allocBlock(block *pb.AllocBlock) error {
+	if r.job == nil {
+		return errors.New("allocations without a job")
+	}
+	d := codec.NewDecoder(r.jobs, block.Names)
+	for _, m := range block.Allocs {
+		a := &model.Allocation{}
+		if d.DecodeAllocation(m, a); d.Err() != nil {
+			return d.Err()
+		}
+		if r.txn.Alloc(a.ID) != nil {
+			return fmt.Errorf("duplicate allocation %s", a.ID)
+		}
+		r.txn.UpsertAllocs(a)
+	}
+	return d.Err()
+}
+
+// endUpload adds an upload whose last chunk was read.
+func (r *Restorer) endUpload() {
+	if r.upload != nil {
+		r.txn.PutUpload(r.upload)
+		r.upload = nil
+	}
+}
+
+func (r *Restorer) moduleChunk(m *pb.ModuleChunk) error {
+	if m.Offset != int64(r.module.Len()) {
+		return fmt.Errorf("module %s: chunk at %d after %d bytes", m.Digest, m.Offset, r.module.Len())
+	}
+	r.module.Write(m.Data)
+	if !m.Last {
+		return nil
+	}
+	defer r.module.Reset()
+	r.modules++
+	if r.Modules == nil {
+		return nil
+	}
+	return r.Modules(m.Digest, r.module.Bytes())
+}
+
+// keyOf returns the zero key for nil.
+func keyOf(d *codec.Decoder, m *pb.JobKey) (key model.JobKey) {
+	if k := d.JobKey(m); k != nil {
+		key = *k
+	}
+	return key
+}
