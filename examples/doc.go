@@ -1,6 +1,6 @@
-// Package examples owns stories: a cluster, what happens to it, and what must
-// come out, each in a folder with a page that tells it. README.md lists them.
+// Package examples contains small clusters with a workload and the expected result,
+// each in a folder with a page that explains it. README.md lists them.
 //
-// There is no code in it but its tests, which play every story and compare what
-// the commands print with what the pages show. It is never imported.
+// It contains tests only, which play every scenario and check its expectations.
+// cmd/internal/docstest runs the commands of the pages. It is never imported.
 package examples

@@ -26,8 +26,8 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// known are the policies that the stories play under.
-var known = map[string]func() sdk.Policy{
+// builtins are the policies of the scenarios.
+var builtins = map[string]func() sdk.Policy{
 	"aging":       func() sdk.Policy { return aging.New() },
 	"default":     defaults.New,
 	"fair-share":  func() sdk.Policy { return fairshare.New() },
@@ -40,9 +40,9 @@ var known = map[string]func() sdk.Policy{
 }
 
 func resolve(spec sim.PolicySpec) (*policy.Version, error) {
-	rules, grants := known[spec.Use], spec.Grants
+	rules, grants := builtins[spec.Use], spec.Grants
 	if rules == nil {
-		return nil, fmt.Errorf("policy %q is not in the table of this test", spec.Use)
+		return nil, fmt.Errorf("unknown policy %q: add it to the table of this test", spec.Use)
 	}
 	if spec.Use == "nomad" {
 		grants = append(grants, policy.GrantKeepRedundant)
@@ -57,7 +57,7 @@ func resolve(spec sim.PolicySpec) (*policy.Version, error) {
 	})
 }
 
-// scenarios lists the files that can be played. A spec is what one is made of.
+// scenarios lists the files that can be played; spec.yaml generates one.
 func scenarios(t *testing.T) []string {
 	t.Helper()
 	all, err := filepath.Glob("*/*.yaml")
@@ -71,7 +71,7 @@ func scenarios(t *testing.T) []string {
 		}
 	}
 	if len(files) == 0 {
-		t.Fatal("there are no scenarios")
+		t.Fatal("no scenario found")
 	}
 	return files
 }
@@ -90,7 +90,7 @@ func decode(t *testing.T, name string) *scenario.File {
 	return f
 }
 
-// play returns the result, and the same as JSON.
+// play returns the run, and its result as JSON.
 func play(t *testing.T, f *scenario.File, workers int) (*sim.Run, []byte) {
 	t.Helper()
 	run, err := sim.Play(t.Context(), f, sim.Options{Resolve: resolve, Workers: workers})
@@ -107,12 +107,12 @@ func play(t *testing.T, f *scenario.File, workers int) (*sim.Run, []byte) {
 	return run, text
 }
 
-func TestScenarios_GiveWhatTheyExpect(t *testing.T) {
+func TestScenarios_MeetTheirExpectations(t *testing.T) {
 	for _, name := range scenarios(t) {
 		t.Run(name, func(t *testing.T) {
 			f := decode(t, name)
 			if f.Expect == nil || f.Description == "" {
-				t.Fatal("a story says what it is about, and what it expects")
+				t.Fatal("an example requires a description and expectations")
 			}
 			run, text := play(t, f, 1)
 			for _, difference := range sim.CheckExpect(f, run.Result) {
@@ -125,14 +125,14 @@ func TestScenarios_GiveWhatTheyExpect(t *testing.T) {
 	}
 }
 
-// Files that tell one story are about one cluster; otherwise they would
-// compare what cannot be compared.
-func TestScenarios_OfOneStoryAreAboutOneCluster(t *testing.T) {
+// TestScenarios_OfOneExampleHaveOneCluster checks that the files of an example differ
+// only as its page describes, so that their results are comparable.
+func TestScenarios_OfOneExampleHaveOneCluster(t *testing.T) {
 	for _, name := range scenarios(t) {
 		main := filepath.Join(filepath.Dir(name), "scenario.yaml")
 		f, m := decode(t, name), decode(t, main)
 		if !reflect.DeepEqual(f.Nodes, m.Nodes) || !reflect.DeepEqual(f.Running, m.Running) {
-			t.Errorf("%s has other nodes than %s, or something else runs on them", name, main)
+			t.Errorf("%s and %s must have the same nodes and running allocations", name, main)
 		}
 	}
 	for name, main := range map[string]string{
@@ -142,12 +142,12 @@ func TestScenarios_OfOneStoryAreAboutOneCluster(t *testing.T) {
 	} {
 		f, m := decode(t, name), decode(t, main)
 		if !reflect.DeepEqual(f.Jobs, m.Jobs) || !reflect.DeepEqual(f.Events, m.Events) || !reflect.DeepEqual(f.Until, m.Until) {
-			t.Errorf("%s and %s shall differ in how the cluster is run, and in nothing else", name, main)
+			t.Errorf("%s and %s must differ only in the scheduler configuration", name, main)
 		}
 	}
 }
 
-func TestSpec_MakesAScenario(t *testing.T) {
+func TestSpec_GeneratesAValidScenario(t *testing.T) {
 	spec, err := generate.Open("contended/spec.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -161,8 +161,8 @@ func TestSpec_MakesAScenario(t *testing.T) {
 	}
 }
 
-// The table of stories is how a newcomer finds one.
-func TestReadme_ListsEveryStory(t *testing.T) {
+// TestReadme_ListsEveryExample checks the table in README.md.
+func TestReadme_ListsEveryExample(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -172,8 +172,8 @@ func TestReadme_ListsEveryStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, page := range folders {
-		if story := filepath.Dir(page); !strings.Contains(string(text), "| ["+story+"]("+story+") |") {
-			t.Errorf("README.md has no row for %s", story)
+		if name := filepath.Dir(page); !strings.Contains(string(text), "| ["+name+"]("+name+") |") {
+			t.Errorf("README.md has no row for %s", name)
 		}
 	}
 }

@@ -136,7 +136,7 @@ func do(t *testing.T, errs ...error) {
 	}
 }
 
-// What examples/deploy/README.md says of a server that does not start: it says why
+// docs/operations/troubleshooting.md lists the messages of a server that does not start: the reason
 // and what to do, doctor says the same, and doing it brings everything back.
 func TestFaults_AreToldAndTheWayBackWorks(t *testing.T) {
 	whole, short := imageOf(t, kept, false), imageOf(t, cutShort, false)

@@ -31,7 +31,7 @@ func TestMemberExample_ComesToItsEnd(t *testing.T) {
 	said := strings.Join(strings.Fields(string(out)), " ")
 	for _, want := range []string{
 		"release default 100 bound", "default/etl 10 eu", "default/release 100 eu", "member-default-release-", "etl default 10 bound 3/3 3",
-		"All is stopped and removed.",
+		"Stop everything and remove all files.",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in\n%s", want, out)

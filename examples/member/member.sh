@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# One server that bindings are registered with, and two member clusters, each a server
-# with a node and an agent. A binding displaces another on one of them. Everything that
-# it starts it ends, by its process id.
+# Runs one server with bindings, and two member clusters, each a server with a node and
+# an agent. A binding preempts another on one of them. The script ends every process
+# that it started, by its process ID.
 set -euo pipefail
 cede=${1:-bin/cede}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -10,13 +10,13 @@ base=${MEMBER_PORT:-14700}
 # Checked before anything is started: ports base+1 to base+13.
 refuse() { echo "MEMBER_PORT=$base: $*" >&2; exit 2; }
 case $base in
-  '' | *[!0-9]* | ??????*) refuse 'want the number of a port, such as 14700, of which the next 13 are free' ;;
+  '' | *[!0-9]* | ??????*) refuse 'must be a port such as 14700; the next 13 must be free' ;;
 esac
 base=$((10#$base))
-if [ "$base" -lt 1024 ] || [ "$base" -gt 65500 ]; then refuse 'want a number from 1024 to 65500'; fi
+if [ "$base" -lt 1024 ] || [ "$base" -gt 65500 ]; then refuse 'must be between 1024 and 65500'; fi
 for p in 1 2 3 11 12 13; do
   if (exec 3<>"/dev/tcp/127.0.0.1/$((base + p))") 2>/dev/null; then
-    refuse "port $((base + p)) is taken; set MEMBER_PORT to where the next 13 are free"
+    refuse "port $((base + p)) is in use; set MEMBER_PORT to a port with 13 free ports after it"
   fi
 done
 
@@ -29,7 +29,7 @@ finish() {
   for p in "${pid[@]}"; do kill -KILL "$p" 2>/dev/null || true; done
   wait 2>/dev/null || true
   if [ $code -ne 0 ]; then
-    printf '\nIt did not go well. What the processes said last:\n' >&2
+    printf '\nThe script failed. Last lines of the logs:\n' >&2
     tail -n 5 "$dir"/*.log >&2 || true
   fi
   rm -rf "$dir"
@@ -69,7 +69,7 @@ until_true() { # what, command...
   shift
   until "$@" >/dev/null 2>&1; do
     if [ $SECONDS -ge $end ]; then
-      echo "not within a minute: $what" >&2
+      echo "timeout after one minute: $what" >&2
       exit 1
     fi
     sleep 0.1
@@ -79,34 +79,34 @@ until_true() { # what, command...
 offers() { [ "$("$cede" cluster status "$1" -t '{{.Status}} {{.Capacity.cpu}}' 2>/dev/null)" = 'ready 2000' ]; }
 ready() { [ "$("$cede" binding status "$1" -t '{{.Status}} {{.Ready}}' 2>/dev/null)" = "bound $2" ]; }
 
-say 'A server, and two member clusters that join it.'
+say 'Start a server, and two member clusters that register with it.'
 start global 1 ''
-until_true 'the server answers' "$cede" operator scheduler set --preempt-binding --priority-delta 1
+until_true 'a response of the server' "$cede" operator scheduler set --preempt-binding --priority-delta 1
 cluster eu 2
 cluster us 3
-until_true 'both offer what they have' eval 'offers eu && offers us'
+until_true 'the capacity of both clusters' eval 'offers eu && offers us'
 "$cede" cluster list
 
-say 'Two bindings fill both.'
+say 'Apply two bindings that fill both clusters.'
 "$cede" binding apply "$here/bindings/first.yaml"
-until_true 'their replicas work' eval 'ready etl 3 && ready report 1'
+until_true 'running replicas' eval 'ready etl 3 && ready report 1'
 "$cede" binding list
 
-say 'A release of priority 100 wants two replicas on one cluster.'
+say 'Apply a release of priority 100, which needs two replicas on one cluster.'
 "$cede" binding apply "$here/bindings/release.yaml"
-until_true 'it works' ready release 2
+until_true 'a running release' ready release 2
 "$cede" binding list
 
-say 'Who made room for it, and why that waits now:'
+say 'Show its victim, and why the victim is pending:'
 "$cede" binding status release
 echo
 "$cede" binding status etl
 
-say 'In the cluster eu it is a job like any other:'
+say 'In the cluster eu, the release is an ordinary job:'
 "$cede" job status --addr "$(http 2)"
 
-say 'The release is over, and what it displaced comes back.'
+say 'Delete the release; its victim is placed again.'
 "$cede" binding delete release
-until_true 'the replicas are back' ready etl 3
+until_true 'all replicas' ready etl 3
 "$cede" binding list
-say 'All is stopped and removed.'
+say 'Stop everything and remove all files.'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Three servers and ten nodes on loopback. The server that leads is killed while jobs
-# come in; work goes on. Everything that it starts it ends, by its process id.
+# Runs three servers and ten nodes on loopback, and kills the leader while jobs arrive.
+# The script ends every process that it started, by its process ID.
 set -euo pipefail
 cede=${1:-bin/cede}
 base=${POOL_PORT:-14600}
@@ -8,13 +8,13 @@ base=${POOL_PORT:-14600}
 # Checked before anything is started: ports base+1 to base+50.
 refuse() { echo "POOL_PORT=$base: $*" >&2; exit 2; }
 case $base in
-  *[!0-9]* | ??????*) refuse 'want the number of a port, such as 14600, of which the next 50 are free' ;;
+  *[!0-9]* | ??????*) refuse 'must be a port such as 14600; the next 50 must be free' ;;
 esac
 base=$((10#$base))
-if [ "$base" -lt 1024 ] || [ "$base" -gt 65485 ]; then refuse 'want a number from 1024 to 65485'; fi
+if [ "$base" -lt 1024 ] || [ "$base" -gt 65485 ]; then refuse 'must be between 1024 and 65485'; fi
 for p in 1 2 3 11 12 13 21 22 23 41 42 43 44 45 46 47 48 49 50; do
   if (exec 3<>"/dev/tcp/127.0.0.1/$((base + p))") 2>/dev/null; then
-    refuse "port $((base + p)) is taken; set POOL_PORT to where the next 50 are free"
+    refuse "port $((base + p)) is in use; set POOL_PORT to a port with 50 free ports after it"
   fi
 done
 
@@ -24,12 +24,12 @@ declare -A pid=()
 finish() {
   code=$?
   trap - EXIT INT TERM
-  { # the shell tells of each that was killed, when it pleases
+  { # hides the messages of the shell about killed processes
     for p in "${pid[@]}"; do kill -KILL "$p" || true; done
     wait || true
   } 2>/dev/null
   if [ $code -ne 0 ]; then
-    printf '\nIt did not go well. What the servers said last:\n' >&2
+    printf '\nThe script failed. Last lines of the logs:\n' >&2
     tail -n 5 "$dir"/s?.log >&2 || true
   fi
   rm -rf "$dir"
@@ -86,14 +86,14 @@ until_true() { # what, command...
   shift
   until "$@" >/dev/null 2>&1; do
     if [ $SECONDS -ge $end ]; then
-      echo "not within a minute: $what" >&2
+      echo "timeout after one minute: $what" >&2
       exit 1
     fi
     sleep 0.1
   done
 }
 
-# The server that says of itself that it leads.
+# Prints the name of the leader.
 leading() {
   for i in 1 2 3; do
     if [ "$("$cede" operator raft --addr "$(http $i)" -t '{{.State}}' 2>/dev/null)" = Leader ]; then
@@ -109,34 +109,34 @@ submit() { "$cede" job run "$dir/$1.yaml" >/dev/null; }
 missed() { "$cede" server members | grep -q failed; }
 runs() { [ "$("$cede" job status "$1" -t '{{range .Allocations}}{{if eq .ClientStatus "running"}}x{{end}}{{end}}')" = xx ]; }
 
-say 'Three servers start; two would wait for the third. Ten nodes join them.'
+say 'Start three servers, which wait for each other, and ten nodes.'
 for i in 1 2 3; do server $i; done
-until_true 'a server leads' leading
+until_true 'a leader' leading
 for i in $(seq 10); do node "$i"; done
-until_true 'ten nodes are ready' ready_nodes
+until_true 'ten ready nodes' ready_nodes
 "$cede" server members
 "$cede" node list
 
-say 'Jobs come in.'
+say 'Submit jobs.'
 for i in 1 2 3 4 5; do job "before-$i" >"$dir/before-$i.yaml"; submit "before-$i"; done
-until_true 'a job runs' runs before-5
+until_true 'a running job' runs before-5
 "$cede" job status
 
 leader=$(leading)
-say "$leader leads. Its process, ${pid[$leader]}, is killed; jobs go on coming in."
+say "$leader is the leader. Kill its process, ${pid[$leader]}, and submit more jobs."
 kill -KILL "${pid[$leader]}"
 wait "${pid[$leader]}" 2>/dev/null || true
 from=$(date +%s%N)
 for i in 1 2 3 4 5; do job "after-$i" >"$dir/after-$i.yaml"; done
-until_true 'a job is taken again' submit after-1
-printf 'The next job was taken after %d ms.\n\n' $((($(date +%s%N) - from) / 1000000))
+until_true 'an accepted job' submit after-1
+printf 'The next job was accepted after %d ms.\n\n' $((($(date +%s%N) - from) / 1000000))
 for i in 2 3 4 5; do submit "after-$i"; done
-for i in 1 2 3 4 5; do until_true 'a job runs' runs "after-$i"; done
-until_true 'the pool misses the server' missed
+for i in 1 2 3 4 5; do until_true 'a running job' runs "after-$i"; done
+until_true 'a failed member' missed
 "$cede" server members
 "$cede" job status
 
-say "$leader starts again and catches up."
+say "Restart $leader; it catches up."
 server "${leader#s}"
 same() {
   local first=''
@@ -145,6 +145,6 @@ same() {
     [ -n "$hash" ] && [ "${first:=$hash}" = "$hash" ] || return 1
   done
 }
-until_true 'the servers have the same state' same
+until_true 'equal states' same
 "$cede" operator raft
-say 'The three have the same state, to the bit. All is stopped and removed.'
+say 'The three servers have the same state hash. Stop everything and remove all files.'

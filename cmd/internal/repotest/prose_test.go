@@ -2,6 +2,7 @@ package repotest
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -78,33 +79,60 @@ func TestProse_AnchorsOfHeadings(t *testing.T) {
 	}
 }
 
-func TestProse_ReadmeNamesEveryTarget(t *testing.T) {
-	readme, makefile := read(t, "README.md"), read(t, "Makefile")
+func TestProse_ContributingNamesEveryTarget(t *testing.T) {
+	guide, makefile := read(t, "CONTRIBUTING.md"), read(t, "Makefile")
 	targets := target.FindAllStringSubmatch(makefile, -1)
 	if len(targets) < 10 {
 		t.Fatalf("found %d targets in the Makefile: the pattern has lost them", len(targets))
 	}
 	for _, match := range targets {
 		name := match[1]
-		if !regexp.MustCompile(`\bmake ` + name + `\b`).MatchString(readme) {
-			t.Errorf("README.md does not name `make %s`", name)
+		if !regexp.MustCompile(`\bmake ` + name + `\b`).MatchString(guide) {
+			t.Errorf("CONTRIBUTING.md does not name `make %s`", name)
 		}
 		if !regexp.MustCompile(`(?m)^` + name + `:.*## \S`).MatchString(makefile) {
 			t.Errorf("target %s has no ## text, which `make help` lists", name)
 		}
 	}
-	for _, match := range regexp.MustCompile("`make ([a-z-]+)").FindAllStringSubmatch(readme, -1) {
+	for _, match := range regexp.MustCompile("`make ([a-z-]+)").FindAllStringSubmatch(guide, -1) {
 		if !slices.ContainsFunc(targets, func(known []string) bool { return known[1] == match[1] }) {
-			t.Errorf("README.md names `make %s`, which the Makefile does not have", match[1])
+			t.Errorf("CONTRIBUTING.md names `make %s`, which the Makefile does not have", match[1])
 		}
 	}
 }
 
-func TestProse_RationaleAsksQuestions(t *testing.T) {
-	for _, match := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(read(t, "RATIONALE.md"), ""), -1) {
-		if match[1] == "##" && !strings.HasSuffix(match[2], "?") {
-			t.Errorf("RATIONALE.md: %q is no question; a reader comes with one", match[2])
+// TestProse_DecisionRecordsAreComplete checks that each record has the sections of
+// a record, that numbers are consecutive, and that the index lists all of them.
+func TestProse_DecisionRecordsAreComplete(t *testing.T) {
+	index, number := read(t, "docs/adr/README.md"), 0
+	for _, file := range files(t, ".md") {
+		name, found := strings.CutPrefix(file, "docs/adr/")
+		if !found || name == "README.md" {
+			continue
 		}
+		number++
+		text := read(t, file)
+		if prefix := fmt.Sprintf("%04d-", number); !strings.HasPrefix(name, prefix) || !strings.HasPrefix(text, fmt.Sprintf("# %04d. ", number)) {
+			t.Errorf("%s: the name and the heading of the record must start with %04d", file, number)
+		}
+		for _, section := range []string{"Context", "Decision"} {
+			if !strings.Contains(text, "\n## "+section+"\n") {
+				t.Errorf("%s: missing section %q", file, section)
+			}
+		}
+		if !strings.Contains(index, "]("+name+")") {
+			t.Errorf("docs/adr/README.md does not list %s", name)
+		}
+	}
+	if number == 0 {
+		t.Error("docs/adr has no records")
+	}
+}
+
+// TestProse_ReadmeIsShort keeps the first page to one screen for each topic.
+func TestProse_ReadmeIsShort(t *testing.T) {
+	if lines := strings.Count(read(t, "README.md"), "\n"); lines > 150 {
+		t.Errorf("README.md has %d lines, at most 150: move details to docs/", lines)
 	}
 }
 
@@ -140,8 +168,8 @@ func TestProse_ModuleIsBuildableByOthers(t *testing.T) {
 
 // topLevel is all that stands at the root.
 var topLevel = []string{
-	"cmd", "core", "plugins", "sdk", "policies", "examples", "gossip",
-	"go.mod", "go.sum", "Makefile", "README.md", "RATIONALE.md", "CHANGELOG.md", "LICENSE", ".golangci.yml", ".ci", ".gitignore",
+	"cmd", "core", "docs", "plugins", "sdk", "policies", "examples", "gossip",
+	"go.mod", "go.sum", "Makefile", "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "LICENSE", ".golangci.yml", ".ci", ".gitignore",
 }
 
 func TestProse_RootIsTidy(t *testing.T) {

@@ -39,11 +39,11 @@ func TestReadme_ScenariosAreValid(t *testing.T) {
 	}
 }
 
-func TestReadme_PoliciesCompile(t *testing.T) {
+func TestTutorial_PolicyCompiles(t *testing.T) {
 	_, lookup := loadExports(t)
-	for _, block := range fenced(t, "README.md", "go") {
+	for _, block := range fenced(t, "docs/tutorials/write-a-policy.md", "go") {
 		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, "README.md", block, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(fset, "write-a-policy.md", block, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
