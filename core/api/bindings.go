@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/scheduler"
+	bindingscheduler "github.com/cede-scheduler/cede/core/scheduler/binding"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/state"
@@ -181,7 +181,7 @@ func (r *recounting) of(s *state.Snapshot, b *model.Binding, why *model.Explanat
 		r.snap, r.now, r.looks = s, r.clock.Now().UnixNano(), mostLooks
 	}
 	if r.looks > 0 {
-		why = scheduler.Recounted(s, b, why, r.now)
+		why = bindingscheduler.Recount(s, b, why, r.now)
 		r.looks -= max(1, why.Nodes)
 	}
 	return why

@@ -17,7 +17,7 @@ type Config struct {
 	Committer         Committer
 	Queue             *Queue            // default: one of its own, disabled
 	Clock             clock.Clock       // default: time is what the plans say it is
-	PlacementVerifier PlacementVerifier // scheduler.CommitRules; default: none are checked
+	PlacementVerifier PlacementVerifier // feasible.Verifier; default: none are checked
 	RejectionTracker  RejectionTrackerConfig
 
 	MaxPlans   int           // plans in one batch; default: 128

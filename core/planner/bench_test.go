@@ -8,7 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
-	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
@@ -23,7 +23,7 @@ func BenchmarkE_PlanVerification(b *testing.B) {
 		b.Run(fmt.Sprintf("nodes=%d", k), func(b *testing.B) {
 			plan := evictingPlan(asker, snap.Index(), k)
 			var scratch planner.Scratch
-			var rules scheduler.CommitRules
+			var rules feasible.Verifier
 			b.ReportAllocs()
 			for b.Loop() {
 				v, err := planner.Verify(snap, plan, 0, &rules, &scratch)

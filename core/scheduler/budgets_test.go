@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
@@ -50,7 +51,7 @@ func (s *schedule) Commit(ctx context.Context, batch *apply.Batch) (planner.Comm
 
 func rollSchedule(t *testing.T, seed uint64) *schedule {
 	s := &schedule{town: newTown(t), d: rand.New(rand.NewPCG(3, seed))}
-	s.applier = planner.NewApplier(planner.Config{Store: s.store, Committer: s, PlacementVerifier: &scheduler.CommitRules{}})
+	s.applier = planner.NewApplier(planner.Config{Store: s.store, Committer: s, PlacementVerifier: &feasible.Verifier{}})
 	for range 3 {
 		s.workers = append(s.workers, scheduler.New(scheduler.Config{Policies: coretest.Policies()}))
 	}

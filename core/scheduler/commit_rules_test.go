@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -67,7 +68,7 @@ func TestCommitRules_AReplacementMayTakeThePlaceOfWhatItReplaces(t *testing.T) {
 
 func (w *town) applier() *planner.Applier {
 	return planner.NewApplier(planner.Config{
-		Store: w.store, Committer: planner.DirectCommitter{Store: w.store}, PlacementVerifier: &scheduler.CommitRules{},
+		Store: w.store, Committer: planner.DirectCommitter{Store: w.store}, PlacementVerifier: &feasible.Verifier{},
 	})
 }
 
@@ -222,7 +223,7 @@ func (d *drawn) holdsWhereMade() {
 	snap := d.store.Snapshot()
 	plan := d.process(0, rapid.SampledFrom(d.jobs).Draw(d.t, "job"), snap)
 	var scratch planner.Scratch
-	v, err := planner.Verify(snap, plan, d.now, &scheduler.CommitRules{}, &scratch)
+	v, err := planner.Verify(snap, plan, d.now, &feasible.Verifier{}, &scratch)
 	if err != nil || len(v.Rejected) > 0 {
 		d.t.Fatalf("the applier refuses a plan of the same state: %+v, %v\n%s", v.Rejected, err, describe(plan))
 	}

@@ -3,126 +3,81 @@ package scheduler
 import (
 	"errors"
 	"fmt"
-	"math"
-	"math/bits"
-	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/preempt"
-	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
+	"github.com/cede-scheduler/cede/core/scheduler/binding"
+	"github.com/cede-scheduler/cede/core/scheduler/placement"
+	"github.com/cede-scheduler/cede/core/scheduler/proposal"
+	"github.com/cede-scheduler/cede/core/scheduler/reconcile"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Config is what a Scheduler works with.
+// Config configures a Scheduler.
 type Config struct {
 	Policies Policies
-	// NewID names a new allocation; nil: model.AllocName.
+	// NewID returns the ID of a new allocation; default: model.AllocName.
 	NewID func(g *model.Group, index, incarnation int) string
-	// Ties orders what no rule decides; zero: by id.
+	// Ties orders what no rule decides; zero value: by ID.
 	Ties tiebreak.Order
-	// Workers is how many goroutines may search for victims; 0 or 1: one.
+	// Workers is the number of goroutines that search for victims; 0 or 1: one.
 	Workers int
-	// Weights of namespaces; 1 where absent.
+	// Weights of namespaces; 1 if absent.
 	Weights map[string]float64
-	// Forget switches the memory of failed groups off, for tests that compare.
+	// Forget disables the cache of failed groups, for tests that compare.
 	Forget bool
-	// Observe is told of every outcome before its plan goes anywhere, on the
-	// goroutine that made it; nil: nobody is, and calls of policies are not counted.
+	// Observe receives every outcome before its plan is submitted, on the goroutine
+	// of Process. If it is nil, calls of policies are not recorded.
 	Observe func(Decision)
 }
 
-// Policies is where a scheduler gets the set of policies for an evaluation: a
-// set that never changes, or the one in force.
+// Policies provides the set of policies for an evaluation: one that never changes,
+// or the active one.
 type Policies interface {
-	// Pin returns the set, which stays ready until its Unpin.
+	// Pin returns the set, which stays loaded until its Unpin.
 	Pin() *policy.Set
 }
 
-// Scheduler plans evaluations one after another.
+// A Scheduler plans evaluations one after another.
 type Scheduler struct {
-	config  Config
-	finder  preempt.Finder
-	ranker  ranker
-	memory  memory
-	order   order
-	tallies tallies
-	// feasible is the feasibility of the group at hand.
-	feasible feasibility
-	allocs   []*model.Allocation
-	// byGroup is the job's allocations by Group.Position, each in the order of the
-	// table.
-	byGroup [][]*model.Allocation
-	// instances is scratch of reconcile.
-	instances []instance
-	// changed lists nodes for the run at hand, and most what some of them would have
-	// with everything gone that may be evicted; see changedSince.
-	changed []changedNode
-	most    []model.Vector
-	// outcomes is scratch of explainer.
-	outcomes []preempt.Outcome
-	// wants is what the groups of the evaluation at hand miss, one after another.
-	wants []want
-	// tell notes calls of policies; nil: nobody wants to know.
-	tell  func(policy.Call)
-	calls calls
+	config    Config
+	workspace *placement.Workspace
+	buffers   reconcile.Buffers
+	calls     callLog
 }
 
-// New makes a scheduler.
+// New returns a Scheduler.
 func New(config Config) *Scheduler {
 	if config.NewID == nil {
 		config.NewID = model.AllocName
 	}
-	s := &Scheduler{config: config, memory: newMemory()}
-	if config.Observe != nil {
-		s.tell = s.calls.add
+	s := &Scheduler{config: config}
+	options := placement.Options{
+		NewID: config.NewID, TieOrder: config.Ties, Workers: config.Workers, Weights: config.Weights, NoFailureCache: config.Forget,
 	}
+	if config.Observe != nil {
+		options.OnCall = s.calls.add
+	}
+	s.workspace = placement.NewWorkspace(options)
 	return s
 }
 
-// Outcome is what an evaluation comes to.
-type Outcome struct {
-	Plan *model.Plan
-	// Failed says, for each group with instances that found no place, why.
-	Failed map[string]*model.Explanation
-	// Queued counts those instances.
-	Queued map[string]int
-	// Classes, Escaped and BlockedNodes say what could unblock the evaluation.
-	Classes      map[uint64]bool
-	Escaped      bool
-	BlockedNodes []string
-	// RecheckAt is when a policy wants to be asked again, an allocation has to leave its
-	// node, or one that failed is replaced; 0: not by time.
-	RecheckAt int64
-	// Retries are instances that failed several times in a row and are replaced later,
-	// ascending by group and index.
-	Retries []Retry
-	// SearchesCut is how many searches, for a gang or for victims that strict budgets
-	// let go of, gave up before they had tried
-	// everything.
-	SearchesCut int
-	// Fault is the policy's, when there was one: the plan then evicts nobody,
-	// unless the operator lets default decide instead.
-	Fault error
-	// Version decided who may be evicted; nil: the job is gone.
-	Version *policy.Version
-	// Calls are those of hooks, of every version that was asked, where somebody
-	// observes outcomes. Without any, no policy had a say.
-	Calls []policy.Call
-}
-
-// Placed is whether everything the job wants is there or in the plan.
-func (o *Outcome) Placed() bool { return len(o.Failed) == 0 }
-
-// Process plans one evaluation against a snapshot at a time in Unix
-// nanoseconds. An error means that the evaluation cannot be planned at all,
-// such as one whose job names a policy that is not loaded.
+// Process plans one evaluation against a snapshot at a time in Unix nanoseconds. It
+// returns an error if the evaluation cannot be planned at all, such as when its job
+// names a policy that is not loaded. A fault of a policy is no such error: see
+// Outcome.Fault.
 func (s *Scheduler) Process(eval *model.Evaluation, snap *state.Snapshot, now int64) (*Outcome, error) {
 	policies := s.config.Policies.Pin()
 	defer policies.Unpin()
-	out, err := s.plan(policies, eval, snap, now)
-	calls := s.calls.take() // even where nothing came of them
+	var out *Outcome
+	var err error
+	if eval.Type == model.JobBinding {
+		out, err = s.planBinding(policies, eval, snap, now)
+	} else {
+		out, err = s.planJob(policies, eval, snap, now)
+	}
+	calls := s.calls.drain() // also after an error, so that the next evaluation starts empty
 	if err == nil && s.config.Observe != nil {
 		out.Calls = calls
 		s.config.Observe(Decision{Eval: eval, Snap: snap, Outcome: out})
@@ -130,218 +85,140 @@ func (s *Scheduler) Process(eval *model.Evaluation, snap *state.Snapshot, now in
 	return out, err
 }
 
-func (s *Scheduler) plan(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*Outcome, error) {
-	if eval.Type == model.JobBinding {
-		return s.planBinding(policies, eval, snap, now)
-	}
-	r, err := s.newRun(policies, eval, snap, now)
+// Rejected must be called if a plan for the job was not committed in full: cached
+// failures of its groups assumed that it would be.
+func (s *Scheduler) Rejected(job *model.Job) { s.workspace.ForgetFailures(job) }
+
+func (s *Scheduler) planBinding(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*Outcome, error) {
+	r, err := binding.Plan(&binding.Input{
+		Policies: policies, Eval: eval, Snapshot: snap, Now: now,
+		TieOrder: s.config.Ties, OnCall: s.workspace.Options.OnCall,
+	})
 	if err != nil {
 		return nil, err
 	}
-	err = r.process()
-	if fault, ok := errors.AsType[*policy.Error](err); ok {
-		r, err = s.replan(r, fault)
-	} else if r.asked {
-		r.version.Breaker.RecordSuccess()
+	out := &Outcome{Plan: r.Plan, BlockedNodes: r.Locations, RecheckAt: r.RecheckAt, Fault: r.Fault, Version: r.Version}
+	if r.Waiting != nil {
+		out.Failed, out.Queued = map[string]*model.Explanation{eval.JobID: r.Waiting}, map[string]int{eval.JobID: r.Queued}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return r.finish(), nil
+	return out, nil
 }
 
-// replan plans again without the policy that was at fault: under default where
-// the operator chose so, else as if nobody might be evicted.
-func (s *Scheduler) replan(failed *run, fault *policy.Error) (*run, error) {
-	at := failed.version
-	if failed.asked {
-		at.Breaker.RecordFault(failed.now, fault)
+// planJob plans an evaluation of a job. If the policy is at fault, the evaluation is
+// planned again without it.
+func (s *Scheduler) planJob(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*Outcome, error) {
+	a, err := s.newAttempt(policies, eval, snap, now)
+	if err != nil {
+		return nil, err
 	}
-	if fallsBack(at, failed.base.Config()) {
-		r, err := s.runAgain(failed, fault, func(r *run) { r.version = r.policies.Default() })
+	err = a.run()
+	version := a.e.Policy.Version
+	if fault, ok := errors.AsType[*policy.Error](err); ok {
+		if a.e.Policy.Consulted {
+			version.Breaker.RecordFault(now, fault)
+		}
+		a, err = s.planAgain(a, version, fault)
+	} else if a.e.Policy.Consulted {
+		version.Breaker.RecordSuccess()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.finish(), nil
+}
+
+// planAgain plans an evaluation without the policy version that was at fault: with
+// the default policy if the operator chose so and it succeeds, else without evictions.
+func (s *Scheduler) planAgain(failed *attempt, version *policy.Version, fault *policy.Error) (*attempt, error) {
+	x := failed.e
+	if proposal.FallsBack(version, x.State.Base.Config()) {
+		a, err := s.newAttempt(x.Policy.Set, x.Eval, x.State.Base, x.Now)
+		if err == nil {
+			a.e.Policy.Version, a.e.Policy.Fault = x.Policy.Set.Default(), fault
+			err = a.run()
+		}
 		if _, again := errors.AsType[*policy.Error](err); !again {
-			at.RecordFallback()
-			return r, err
+			version.RecordFallback()
+			return a, err
 		}
 	}
-	return s.runAgain(failed, fault, func(r *run) { r.preempts = false })
-}
-
-// fallsBack is whether default decides where the version is at fault.
-func fallsBack(v *policy.Version, c *model.SchedulerConfig) bool {
-	return v.OnFault == policy.FallBack || v.OnFault == policy.AsConfigured && c.OnFault == model.OnFaultDefault
-}
-
-// runAgain plans an evaluation afresh with a change.
-func (s *Scheduler) runAgain(failed *run, fault *policy.Error, change func(*run)) (*run, error) {
-	r, err := s.newRun(failed.policies, failed.eval, failed.base, failed.now)
+	a, err := s.newAttempt(x.Policy.Set, x.Eval, x.State.Base, x.Now)
 	if err != nil {
 		return nil, err
 	}
-	change(r)
-	r.out.Fault = fault
-	return r, r.process()
+	a.e.ForbidPreemption()
+	a.e.Policy.Fault = fault
+	return a, a.run()
 }
 
-// run is one evaluation being planned.
-type run struct {
-	s           *Scheduler
-	eval        *model.Evaluation
-	base        *state.Snapshot // as it was
-	proposed    *state.Snapshot // with the plan so far
-	draft       *state.Txn      // that made proposed and may be written on; nil: proposed stays as it is
-	stopped     bool            // the plan stops something of the job itself
-	now         int64
-	job         *model.Job // nil: gone
-	policies    *policy.Set
-	version     *policy.Version
-	asked       bool // the version
-	preempts    bool
-	held        bool  // see heldBack
-	ceiling     int64 // highest priority that may be evicted for the job
-	algorithm   model.Algorithm
-	separations []*separation
-
-	changedFrom uint64 // what Scheduler.changed is of, as is changedIn
-	changedIn   *state.Snapshot
-	evicted     protect.EvictionCounts
-	byGroup     [][]*model.Allocation // of the Scheduler
-	moving      bool                  // some node is not as it should be
-	// sparingLooks is how many sets of those to be spared were tried; see chooseSparing.
-	sparingLooks int
-	sparingCut   bool
-	leaves       int64                       // when the next allocation has to leave its node, or is tried again; 0: none
-	retries      map[*model.Allocation]int64 // see retryAt
-	counted      bool                        // retries are known
-	apart        []*separators
-	memorable    bool // see remembers
-	merged       []*classes
-	within       map[*model.Group]*domain // where a gang is tried; absent: anywhere
-	plan         builder
-	out          Outcome
+// An attempt is one pass over an evaluation of a job.
+type attempt struct {
+	e *placement.Evaluation
+	r *reconcile.Reconciler
 }
 
-func (s *Scheduler) newRun(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*run, error) {
-	r := &run{s: s, policies: policies, eval: eval, base: snap, proposed: snap, now: now, job: snap.Job(eval.JobKey())}
-	r.plan, r.algorithm = newBuilder(), snap.Config().Algorithm
-	if r.job == nil {
-		return r, nil
-	}
-	version, err := policies.Select(r.job.Policy, snap.Config().Policy)
+func (s *Scheduler) newAttempt(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*attempt, error) {
+	e, err := placement.NewEvaluation(s.workspace, policies, eval, snap, now)
 	if err != nil {
-		return nil, fmt.Errorf("job %s: %w", r.job.Key(), err)
+		return nil, err
 	}
-	r.version = version
-	r.held = heldBack(snap, r.job)
-	r.preempts = snap.Config().Preemption[r.job.Type] && !r.job.NeverPreempts && !r.held
-	return r, nil
+	return &attempt{e, reconcile.New(snap, eval.JobKey(), e.Job, now, e.Plan, &s.buffers)}, nil
 }
 
-func (r *run) process() error {
-	defer r.s.tallies.reclaim()
-	r.s.order.refresh(r.base, r.s.config.Ties)
-	r.s.allocs = r.base.AppendJobAllocs(r.s.allocs[:0], r.eval.JobKey())
-	r.s.wants = r.s.wants[:0]
-	if r.job == nil || r.job.Stopped {
-		r.stopAll()
+// run plans the evaluation. It returns a *policy.Error if a policy is at fault.
+func (a *attempt) run() error {
+	job := a.e.Job
+	if job == nil || job.Stopped {
+		a.r.StopAll()
 		return nil
 	}
-	r.sortAllocs()
-	r.memorable, r.ceiling = r.remembers(), r.highestVictim()
-	switch {
-	case r.job.Type.PerNode():
-		return r.processPerNode()
-	default:
-		return r.processCounted()
+	a.e.Begin(a.r.Allocs())
+	defer a.e.Close()
+	a.r.StopRemovedGroups()
+	if job.Type.PerNode() {
+		return a.placeSystem()
 	}
+	return a.placeCounted()
 }
 
-// highestVictim is the highest priority that may be evicted for the job.
-func (r *run) highestVictim() int64 {
-	if !r.preempts {
-		return math.MinInt64
-	}
-	return preempt.Ceiling(r.job.Priority, r.version, r.base.Config().PriorityDelta)
-}
-
-// sortAllocs finds the allocations of each group that the job has. Those of a
-// group mostly stand together, so that few are looked up or copied.
-func (r *run) sortAllocs() {
-	r.byGroup = resized(r.s.byGroup, len(r.job.Groups))
-	clear(r.byGroup)
-	r.s.byGroup = r.byGroup
-	for from := 0; from < len(r.s.allocs); {
-		group, to := r.s.allocs[from].Group, from+1
-		for to < len(r.s.allocs) && r.s.allocs[to].Group == group {
-			to++
-		}
-		r.addToGroup(group, r.s.allocs[from:to:to])
-		from = to
-	}
-}
-
-// addToGroup adds allocations of one version of a group.
-func (r *run) addToGroup(g *model.Group, allocs []*model.Allocation) {
-	if g.Job != r.job {
-		if g = r.job.Group(g.Name); g == nil {
-			return
-		}
-	}
-	if at := &r.byGroup[g.Position]; *at == nil {
-		*at = allocs
-	} else {
-		*at = append(*at, allocs...)
-	}
-}
-
-// nodesChange is whether some node is down or draining, or has work leave it, so that
-// allocations may have to move. Of a node that is gone nothing is left to count, but an
-// evaluation for its sake; and what was kept for it is always looked at.
-func (r *run) nodesChange() bool {
-	if r.base.HasNoExecuteTaints() || r.eval.TriggeredBy == model.TriggerNodeUpdate || slices.ContainsFunc(r.job.Groups, mayAwait) {
-		return true
-	}
-	ready := 0
-	for c := range r.base.ChunkCount() {
-		ready += bits.OnesCount64(r.base.Chunk(c).Eligible())
-	}
-	return ready < r.base.NodeCount() || len(r.s.order.byRank) != r.base.NodeCount()
-}
-
-// finish makes the plan.
-func (r *run) finish() *Outcome {
+// finish returns the outcome of the attempt.
+func (a *attempt) finish() *Outcome {
+	e, u := a.e, &a.e.Unplaced
+	base := e.State.Base
 	plan := &model.Plan{
-		EvalID: r.eval.ID, Job: r.eval.JobKey(), Priority: r.eval.Priority,
-		SnapshotIndex: r.base.Index(), Now: r.now, Groups: r.plan.groups(),
+		EvalID: e.Eval.ID, Job: e.Eval.JobKey(), Priority: e.Eval.Priority,
+		SnapshotIndex: base.Index(), Now: e.Now, Groups: e.Plan.Groups(),
 	}
-	if r.job != nil {
-		plan.Priority = r.job.Priority
+	if e.Job != nil {
+		plan.Priority = e.Job.Priority
 	}
-	r.out.Plan, r.out.Version = plan, r.version
-	if r.out.Placed() {
-		r.out.RecheckAt = 0 // nothing is left to ask again for
+	if u.IsEmpty() {
+		u.RecheckAt = 0 // nothing is left for which the policy could be asked again
 	}
-	r.recheck(r.leaves)
-	return &r.out
-}
-
-// stopAll ends whatever still runs of a job that is not wanted any more.
-func (r *run) stopAll() {
-	for _, a := range r.s.allocs {
-		if a.Live() {
-			r.plan.stop(a, "the job was stopped", false)
-		}
+	u.RecheckBy(a.r.RecheckAt())
+	return &Outcome{
+		Plan: plan, Failed: u.Failed, Queued: u.Queued,
+		Classes: u.Classes, Escaped: u.Escaped, BlockedNodes: u.BlockedNodes,
+		RecheckAt: u.RecheckAt, Retries: a.r.Retries(), SearchesCut: u.SearchesCut,
+		Fault: e.Policy.Fault, Version: e.Policy.Version,
 	}
 }
 
-// fail records that instances of a group found no place.
-func (r *run) fail(g *model.Group, count int, why *model.Explanation) {
-	if r.out.Failed == nil {
-		r.out.Failed, r.out.Queued = map[string]*model.Explanation{}, map[string]int{}
+// CheckNodes returns, by node ID, whether each node can take one more instance of a
+// group of the evaluation's job without evictions, by the rules by which Process
+// places. It plans nothing and asks no policy.
+func (s *Scheduler) CheckNodes(eval *model.Evaluation, group string, snap *state.Snapshot, now int64) (map[string]placement.NodeResult, error) {
+	policies := s.config.Policies.Pin()
+	defer policies.Unpin()
+	a, err := s.newAttempt(policies, eval, snap, now)
+	if err != nil {
+		return nil, err
 	}
-	if r.out.Failed[g.Name] == nil {
-		why.NoEviction = r.noEviction()
-		r.out.Failed[g.Name] = why
+	if a.e.Job == nil || a.e.Job.Group(group) == nil {
+		return nil, fmt.Errorf("cannot check nodes: job %s has no group %q", eval.JobKey(), group)
 	}
-	r.out.Queued[g.Name] += count
+	a.e.ForbidPreemption()
+	a.e.Begin(a.r.Allocs())
+	defer a.e.Close()
+	return a.e.CheckNodes(a.e.Job.Group(group)), nil
 }

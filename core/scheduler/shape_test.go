@@ -5,7 +5,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/unblock"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -53,7 +53,7 @@ func TestShape_TellsApartWhatAScreenTellsApart(t *testing.T) {
 				w.eval.Failed = map[string]*model.Explanation{w.job.Groups[0].Name: {}}
 			}
 			snap := txn.Commit()
-			if a, b := scheduler.Shape(snap, list[0].eval), scheduler.Shape(snap, list[1].eval); (a == b) != tt.same {
+			if a, b := unblock.EquivalenceClass(snap, list[0].eval), unblock.EquivalenceClass(snap, list[1].eval); (a == b) != tt.same {
 				t.Errorf("shapes %x and %x", a, b)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/policies/nomad"
@@ -98,7 +99,7 @@ func (w *town) plan(id string) *scheduler.Outcome {
 		w.t.Fatal(err)
 	}
 	var scratch planner.Scratch
-	v, err := planner.Verify(snap, out.Plan, w.now, &scheduler.CommitRules{}, &scratch)
+	v, err := planner.Verify(snap, out.Plan, w.now, &feasible.Verifier{}, &scratch)
 	if err != nil || len(v.Rejected) > 0 {
 		w.t.Fatalf("the planner refuses the plan: %+v, %v", v.Rejected, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
-	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 )
 
 const (
@@ -174,7 +174,7 @@ func (t *term) establish(ctx context.Context) error {
 		return err
 	}
 	t.applier = planner.NewApplier(planner.Config{
-		Store: t.cfg.Store, Queue: t.plans, Committer: &committer{term: t}, PlacementVerifier: &scheduler.CommitRules{},
+		Store: t.cfg.Store, Queue: t.plans, Committer: &committer{term: t}, PlacementVerifier: &feasible.Verifier{},
 		Clock: t.cfg.Clock, RejectionTracker: t.cfg.Tracker, OnVerified: t.metrics.verified,
 	})
 	t.feeder.take(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/unblock"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/evalqueue"
@@ -100,7 +101,7 @@ func (s *Server) assemble() error {
 	s.broker, err = broker.New(broker.Config{
 		Clock: s.cfg.Clock, NackTimeout: s.cfg.NackTimeout, ReaperBatch: s.cfg.EvalBatch,
 		Rand:             rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
-		EquivalenceClass: func(ev *model.Evaluation) uint64 { return scheduler.Shape(s.cfg.Store.Snapshot(), ev) },
+		EquivalenceClass: func(ev *model.Evaluation) uint64 { return unblock.EquivalenceClass(s.cfg.Store.Snapshot(), ev) },
 	})
 	if err != nil {
 		return err

@@ -12,6 +12,8 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
+	"github.com/cede-scheduler/cede/core/scheduler/unblock"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
@@ -76,7 +78,7 @@ func (e *engine) assemble() error {
 	var err error
 	e.broker, err = broker.New(broker.Config{
 		Clock: e.clock, Rand: rand.New(rand.NewPCG(e.file.Seed, 0)),
-		EquivalenceClass: func(ev *model.Evaluation) uint64 { return scheduler.Shape(e.store.Snapshot(), ev) },
+		EquivalenceClass: func(ev *model.Evaluation) uint64 { return unblock.EquivalenceClass(e.store.Snapshot(), ev) },
 	})
 	if err != nil {
 		return err
@@ -88,7 +90,7 @@ func (e *engine) assemble() error {
 	}
 	e.feed.Budgets(e.store.Snapshot(), e.now()) // as things begin
 	e.applier = planner.NewApplier(planner.Config{
-		Store: e.store, Committer: planner.DirectCommitter{Store: e.store, OnCommit: e.committed}, PlacementVerifier: &scheduler.CommitRules{},
+		Store: e.store, Committer: planner.DirectCommitter{Store: e.store, OnCommit: e.committed}, PlacementVerifier: &feasible.Verifier{},
 	})
 	e.worker = worker.New(worker.Config{
 		Broker: e.broker, Planner: submitter{e}, States: e.store, Evals: e,

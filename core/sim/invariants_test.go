@@ -19,6 +19,8 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
+	"github.com/cede-scheduler/cede/core/scheduler/unblock"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/core/worker"
@@ -80,7 +82,7 @@ func newServer(t *rapid.T, policies *policy.Set, minimal bool) *server {
 	s.feed = &worker.Feed{Broker: s.broker, Blocked: broker.NewBlocked(s.broker), Policies: policies}
 	s.broker.Enable()
 	s.applier = planner.NewApplier(planner.Config{
-		Store: s.store, Committer: planner.DirectCommitter{Store: s.store, OnCommit: s.committed}, PlacementVerifier: &scheduler.CommitRules{},
+		Store: s.store, Committer: planner.DirectCommitter{Store: s.store, OnCommit: s.committed}, PlacementVerifier: &feasible.Verifier{},
 	})
 	s.worker = worker.New(worker.Config{
 		Broker: s.broker, Planner: s, States: s.store, Evals: s, Clock: s.clock, NewEvalID: s.evalID, Observe: s.observe,
@@ -386,7 +388,7 @@ func (s *server) checkBlocked(snap *state.Snapshot, e *model.Evaluation) {
 	must(err)
 	for _, g := range out.Plan.Groups {
 		if len(g.Placements) > 0 {
-			screen := &scheduler.Screen{Snap: snap, Policies: s.feed.Policies.Pin(), Now: s.now()}
+			screen := &unblock.Filter{Snap: snap, Policies: s.feed.Policies.Pin(), Now: s.now()}
 			for n := range snap.Nodes() {
 				eligible, seen := e.Classes[n.ClassKey]
 				s.t.Logf("%s: screen lets it in: %t; class eligible %t, seen %t, escaped %t, blocked on %v since %d",

@@ -18,6 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/core/worker"
@@ -70,7 +71,7 @@ func (p *pool) restart() {
 	p.feed = &worker.Feed{Broker: p.broker, Blocked: broker.NewBlocked(p.broker), Policies: policies}
 	p.broker.Enable()
 	applier := planner.NewApplier(planner.Config{
-		Store: p.store, PlacementVerifier: &scheduler.CommitRules{},
+		Store: p.store, PlacementVerifier: &feasible.Verifier{},
 		Committer: planner.DirectCommitter{Store: p.store, OnCommit: func(snap *state.Snapshot, _ *apply.Batch, evals []*model.Evaluation) {
 			p.feed.Evals(snap, p.now(), evals...)
 			p.feed.Room(snap, p.now(), model.ClusterLocation(shared))

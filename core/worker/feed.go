@@ -7,6 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/unblock"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -23,12 +24,12 @@ type Feed struct {
 	// index of the change that made it.
 	owed map[string]uint64
 	// needs is what the evaluations that wait need, as screens found it.
-	needs scheduler.Needs
+	needs unblock.DemandCache
 	// slacks is what budgets had left when Budgets was last called.
 	slacks map[model.BudgetKey]slack
 }
 
-var _ broker.UnblockFilter = (*scheduler.Screen)(nil)
+var _ broker.UnblockFilter = (*unblock.Filter)(nil)
 
 // Evals takes evaluations as they were applied at snap, and returns those that
 // thereby became needless: a job of which everything is placed waits for
@@ -109,11 +110,11 @@ func (f *Feed) Room(snap *state.Snapshot, now int64, nodeIDs ...string) {
 
 // owe notes the nodes about which a screen owes somebody an answer, and the indexes
 // at which they were offered.
-func (f *Feed) owe(screen *scheduler.Screen, offered func(nodeID string) uint64) {
-	if f.owed == nil && len(screen.Owed) > 0 {
-		f.owed = make(map[string]uint64, len(screen.Owed))
+func (f *Feed) owe(screen *unblock.Filter, offered func(nodeID string) uint64) {
+	if f.owed == nil && len(screen.Deferred) > 0 {
+		f.owed = make(map[string]uint64, len(screen.Deferred))
 	}
-	for id := range screen.Owed {
+	for id := range screen.Deferred {
 		f.owed[id] = max(f.owed[id], offered(id))
 	}
 }
@@ -170,11 +171,11 @@ func (f *Feed) unblock(snap *state.Snapshot, nodeID string, index uint64, screen
 }
 
 // screen judges by the policies in force; the caller unpins them.
-func (f *Feed) screen(snap *state.Snapshot, now int64) *scheduler.Screen {
+func (f *Feed) screen(snap *state.Snapshot, now int64) *unblock.Filter {
 	if f.needs == nil {
-		f.needs = scheduler.Needs{}
+		f.needs = unblock.DemandCache{}
 	}
-	return &scheduler.Screen{Snap: snap, Policies: f.Policies.Pin(), Now: now, Needs: f.needs}
+	return &unblock.Filter{Snap: snap, Policies: f.Policies.Pin(), Now: now, Cache: f.needs}
 }
 
 // Reap returns the ends of evaluations that the broker no longer needs, at most

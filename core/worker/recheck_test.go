@@ -10,6 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/reconcile"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -116,7 +117,7 @@ func TestEndings_TellWhatIsTriedAgainLater(t *testing.T) {
 	j := coretest.Job("j").Obj()
 	j.Groups[0].Job = j
 	at := time.Unix(1010, 0).UnixNano()
-	out := &scheduler.Outcome{Plan: &model.Plan{Now: 1}, RecheckAt: at, Retries: []scheduler.Retry{
+	out := &scheduler.Outcome{Plan: &model.Plan{Now: 1}, RecheckAt: at, Retries: []reconcile.Retry{
 		{Last: &model.Allocation{Job: j, Group: j.Groups[0], Index: 2, Incarnation: 4}, Failures: 3, At: at},
 	}}
 	const want = "j.g[2] failed 3 times in a row: again at 1970-01-01T00:16:50Z"

@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/reconcile"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -214,7 +215,7 @@ func (w *Worker) endings(eval *model.Evaluation, snap *state.Snapshot, out *sche
 	done := *eval
 	done.ModifyTime, done.Failed, done.Queued = now, out.Failed, out.Queued
 	if eval.Status != model.EvalBlocked && (len(out.Retries) > 0 || eval.TriggeredBy == model.TriggerRecheck) {
-		done.StatusText = scheduler.TellRetries(out.Retries) // what it waited for is over
+		done.StatusText = reconcile.DescribeRetries(out.Retries) // what it waited for is over
 	}
 	if out.Fault != nil {
 		done.StatusText = out.Fault.Error()
@@ -239,7 +240,7 @@ func (w *Worker) endings(eval *model.Evaluation, snap *state.Snapshot, out *sche
 	}
 	if out.RecheckAt > out.Plan.Now && !rechecked(snap, eval, out.RecheckAt) { // even if it has come while the plan was made
 		again := w.follow(eval, model.TriggerRecheck)
-		again.WaitUntil, again.StatusText = out.RecheckAt, scheduler.TellRetries(out.Retries)
+		again.WaitUntil, again.StatusText = out.RecheckAt, reconcile.DescribeRetries(out.Retries)
 		list = append(list, again)
 	}
 	return list

@@ -19,6 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/core/worker"
@@ -116,7 +117,7 @@ func newBindingPool(b testing.TB, set *policy.Set, clusters int, cpu int64) *bin
 	txn.SetConfig(&config)
 	txn.Commit()
 	applier := planner.NewApplier(planner.Config{
-		Store: p.store, Committer: planner.DirectCommitter{Store: p.store, OnCommit: p.committed}, PlacementVerifier: &scheduler.CommitRules{},
+		Store: p.store, Committer: planner.DirectCommitter{Store: p.store, OnCommit: p.committed}, PlacementVerifier: &feasible.Verifier{},
 	})
 	p.worker = worker.New(worker.Config{
 		Broker: p.broker, Planner: direct{p, applier}, States: p.store, Evals: p,

@@ -8,7 +8,7 @@ import (
 	"math"
 
 	"github.com/cede-scheduler/cede/core/kube"
-	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/placement"
 )
 
 // nodesAsked is what filter and prioritize are asked about.
@@ -75,10 +75,10 @@ func (e *Extender) serveFilter(ctx context.Context, body io.Reader) (any, error)
 	for i, name := range q.names {
 		v, judged := verdicts[name]
 		switch {
-		case judged && v.Hopeless:
-			answer.FailedAndUnresolvableNodes[name] = v.Why
+		case judged && v.Unresolvable:
+			answer.FailedAndUnresolvableNodes[name] = v.Reason
 		case judged && !v.Fits:
-			answer.FailedNodes[name] = v.Why
+			answer.FailedNodes[name] = v.Reason
 		case q.args.Nodes != nil:
 			whole = append(whole, q.args.Nodes.Items[i])
 		default:
@@ -131,7 +131,7 @@ func (e *Extender) servePrioritize(ctx context.Context, body io.Reader) (any, er
 		return nil, err
 	}
 	list := make([]kube.HostPriority, len(q.names))
-	var verdicts map[string]scheduler.Verdict
+	var verdicts map[string]placement.NodeResult
 	if e.cache.wasFed() { // else nodes are taken to be empty
 		if verdicts = e.judgedLast(q); verdicts == nil {
 			verdicts = e.judge(ctx, q)
@@ -150,19 +150,19 @@ const maxScore = 10
 // scores makes of ranks, which are in [-1, 1], whole numbers from 0 to 10: the best of
 // the nodes gets 10, and a rank lower by 1, or the worst where it is worse than that,
 // gets 0. Where nothing is known of some node none is preferred.
-func scores(verdicts map[string]scheduler.Verdict, names []string) func(scheduler.Verdict) int64 {
+func scores(verdicts map[string]placement.NodeResult, names []string) func(placement.NodeResult) int64 {
 	best, worst := math.Inf(-1), math.Inf(1)
 	for _, name := range names {
 		v, judged := verdicts[name]
 		if !judged {
-			return func(scheduler.Verdict) int64 { return 0 }
+			return func(placement.NodeResult) int64 { return 0 }
 		}
 		if v.Fits {
 			best, worst = max(best, v.Score), min(worst, v.Score)
 		}
 	}
 	span := max(1, best-worst)
-	return func(v scheduler.Verdict) int64 {
+	return func(v placement.NodeResult) int64 {
 		if !v.Fits {
 			return 0
 		}
@@ -174,17 +174,17 @@ func scores(verdicts map[string]scheduler.Verdict, names []string) func(schedule
 type judgement struct {
 	pod      string
 	state    uint64 // of the cache
-	verdicts map[string]scheduler.Verdict
+	verdicts map[string]placement.NodeResult
 }
 
 // judge asks the scheduler about the nodes of a request. Of those of which nothing is
 // known, or where it cannot be asked, nothing is said.
-func (e *Extender) judge(ctx context.Context, q *nodesAsked) map[string]scheduler.Verdict {
+func (e *Extender) judge(ctx context.Context, q *nodesAsked) map[string]placement.NodeResult {
 	pod := q.args.Pod
 	if pod == nil || pod.Metadata.Name == "" || len(q.names) == 0 {
 		return nil
 	}
-	verdicts, end := bounded(ctx, e, func() (map[string]scheduler.Verdict, outcome) { return e.judgeNow(pod) })
+	verdicts, end := bounded(ctx, e, func() (map[string]placement.NodeResult, outcome) { return e.judgeNow(pod) })
 	if end.fallen() {
 		e.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "kubernetes nodes not judged", slog.String("outcome", end.what), slog.Any("err", end.err))
 		return nil
@@ -194,7 +194,7 @@ func (e *Extender) judge(ctx context.Context, q *nodesAsked) map[string]schedule
 
 // judgedLast is what filter said last, if that was of the same pod and nothing has
 // changed; nil: it was not.
-func (e *Extender) judgedLast(q *nodesAsked) map[string]scheduler.Verdict {
+func (e *Extender) judgedLast(q *nodesAsked) map[string]placement.NodeResult {
 	j := e.judged.Load()
 	if j == nil || q.args.Pod == nil || j.pod != key(q.args.Pod) || j.state != e.cache.changes.Load() {
 		return nil
@@ -208,7 +208,7 @@ func (e *Extender) judgedLast(q *nodesAsked) map[string]scheduler.Verdict {
 }
 
 // judgeNow has the scheduler look at the cluster as it stands.
-func (e *Extender) judgeNow(pod *kube.Pod) (map[string]scheduler.Verdict, outcome) {
+func (e *Extender) judgeNow(pod *kube.Pod) (map[string]placement.NodeResult, outcome) {
 	if !e.cache.wasFed() && pod.LooksAround() {
 		return nil, outcome{what: endUnknown}
 	}
@@ -219,7 +219,7 @@ func (e *Extender) judgeNow(pod *kube.Pod) (map[string]scheduler.Verdict, outcom
 	}
 	s := e.standing.scheduler(e.cfg.Policies)
 	defer e.standing.release(s)
-	verdicts, err := s.Judge(q.eval(), q.group, q.snap, q.now)
+	verdicts, err := s.CheckNodes(q.eval(), q.group, q.snap, q.now)
 	if err != nil {
 		return nil, outcome{what: endInternal, err: err}
 	}

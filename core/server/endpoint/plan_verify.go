@@ -6,7 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
-	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -26,7 +26,7 @@ func (p *jobPlanner) rejections(snap *state.Snapshot, c *replication.RegisterJob
 	for _, bp := range c.Batch.Plans {
 		plan := *bp.Plan
 		plan.Groups = bindGroups(plan.Groups, stored)
-		result, err := planner.Verify(after, &plan, p.writer.Now(), &scheduler.CommitRules{}, &planner.Scratch{})
+		result, err := planner.Verify(after, &plan, p.writer.Now(), &feasible.Verifier{}, &planner.Scratch{})
 		if err != nil {
 			return []string{err.Error()}
 		}

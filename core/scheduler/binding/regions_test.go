@@ -1,0 +1,210 @@
+package binding
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/policies/karmada"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// regions is clusters of three regions that bindings fill, and one that is spread
+// over them, with a few replicas perhaps.
+func regions(t *testing.T, r *rand.Rand, name string) (*state.Snapshot, *model.Binding) {
+	t.Helper()
+	txn := state.New().Begin(1)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := *coretest.AllPreempt()
+	config.Policy = name
+	txn.SetConfig(&config)
+	x := &model.Binding{
+		Namespace: "default", ID: "x", Priority: 3, Preempts: true, Replicas: 1 + r.IntN(4), Resources: model.Resources{"cpu": 1 + r.Int64N(3)},
+		SpreadBy: "region", MinGroups: r.IntN(3), MaxGroups: r.IntN(3), MinClusters: r.IntN(3), MaxClusters: r.IntN(4), Duplicated: r.IntN(3) == 0,
+	}
+	if x.MinGroups+x.MaxGroups == 0 {
+		x.SpreadBy = ""
+	}
+	if x.Validate() != nil {
+		return nil, nil
+	}
+	must(txn.UpsertBinding(x))
+	for c := range 1 + r.IntN(4) {
+		id, free := fmt.Sprint("m", c), int64(2+r.IntN(6))
+		must(txn.UpsertCluster(&model.Cluster{
+			ID: id, Capacity: model.Resources{"cpu": free}, Attributes: map[string]string{"region": fmt.Sprint("r", r.IntN(3))},
+		}))
+		put := func(b *model.Binding, replicas int) {
+			free -= b.Resources["cpu"] * int64(replicas)
+			txn.UpsertAssignment(&model.Assignment{ID: b.ID + id, Binding: b.Key(), ClusterID: id, Replicas: replicas, Vec: b.TotalAsk(replicas)})
+		}
+		if x.Replicas > 1 && free >= x.Resources["cpu"] && !x.Duplicated && len(txn.BindingAssignments(x.Key())) == 0 && r.IntN(6) == 0 {
+			put(x, 1)
+		}
+		for n := 0; free > 0 && n < 4; n++ {
+			b := &model.Binding{
+				Namespace: "default", ID: fmt.Sprint("b", c, n), Priority: int32(r.IntN(5)), Replicas: 1, Resources: model.Resources{"cpu": 1 + r.Int64N(free)},
+				ClusterScoped: r.IntN(8) == 0,
+			}
+			must(txn.UpsertBinding(b))
+			put(b, 1)
+		}
+	}
+	return txn.Commit(), x
+}
+
+// karmadas is the policies of the test: karmada, with more than one cluster or not.
+func karmadas(t *testing.T) *policy.Set {
+	t.Helper()
+	versions := []*policy.Version{coretest.Policies().Default()}
+	for name, several := range map[string]bool{"one": false, "several": true} {
+		config, err := json.Marshal(map[string]any{"multiCluster": several})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := policy.NewVersion(policy.Source{
+			Name: name, Config: config, Module: policy.Native("sha256:"+name, func() sdk.Policy { return karmada.New() }),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions = append(versions, v)
+	}
+	set, err := policy.NewSet(versions...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// evicting is the rooms of clusters with some assignments gone.
+type evicting struct {
+	run  *evaluation
+	gone map[string]bool
+}
+
+func (e *evicting) slots(replicas int) (slots []slot) {
+	for _, c := range e.run.layout.feasible {
+		_, room := e.run.view.capacity(c)
+		for _, a := range e.run.Snapshot.ClusterAssignments(c.ID) {
+			if e.gone[a.ID] {
+				room.Add(&a.Vec)
+			}
+		}
+		slots = append(slots, e.run.layout.slot(c, e.run.binding.FittingReplicas(&room, replicas)))
+	}
+	return slots
+}
+
+// divides is whether some division of what is missing is within the spreadLimits; on one
+// cluster only, or on any.
+func (e *evicting) divides(several bool) (ok bool) {
+	missing, x := e.run.binding.Replicas, e.run.layout.limits()
+	for _, n := range e.run.layout.on {
+		missing -= n
+	}
+	divisions(e.slots(missing), missing, func(d []slot) { ok = ok || x.within(d) && (several || len(d) == 1) })
+	return ok
+}
+
+// copies is whether there are as many clusters as must be that hold all replicas,
+// with one of them left by whoever may be.
+func (e *evicting) copies() (ok bool) {
+	x, free := e.run.layout.limits(), (&evicting{run: e.run}).slots(e.run.binding.Replicas)
+	subsets(e.slots(e.run.binding.Replicas), func(taken []slot) {
+		left := 0
+		for _, s := range taken {
+			at := slices.IndexFunc(free, func(f slot) bool { return f.cluster == s.cluster })
+			if s.capacity < e.run.binding.Replicas {
+				left = 2
+			} else if free[at].capacity < s.capacity {
+				left++
+			}
+		}
+		ok = ok || len(taken) > 0 && left <= 1 && x.within(taken)
+	})
+	return ok
+}
+
+// Room is made wherever trying everything finds a way, nobody leaves in vain, and
+// where there is none nobody leaves; over regions as over clusters. Without
+// multiCluster what is divided is made room for on one cluster, which has to be
+// enough for its spread.
+func TestBindings_MakeRoomOverRegionsWhereverTryingEverythingDoes(t *testing.T) {
+	rounds, met := 3000, map[string]int{}
+	if os.Getenv("CEDE_SOAK") != "" {
+		rounds = 50_000
+	}
+	set, r := karmadas(t), rand.New(rand.NewPCG(7, 11))
+	for range rounds {
+		name := []string{"one", "several"}[r.IntN(2)]
+		snap, b := regions(t, r, name)
+		if snap == nil {
+			continue
+		}
+		eval := &model.Evaluation{ID: "e", Namespace: "default", JobID: "x", Type: model.JobBinding, Priority: b.Priority}
+		run, err := newEvaluation(&Input{Policies: set, Eval: eval, Snapshot: snap, Now: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := run.process(); err != nil {
+			t.Fatal(err)
+		}
+		if len(run.changes.group.Assignments) > 0 || run.result.Waiting == nil {
+			continue // there was room
+		}
+		e := &evicting{run, map[string]bool{}}
+		for c := range snap.Clusters() {
+			for a, other := range snap.ClusterWorkload(c.ID) {
+				e.gone[a.ID] = other.Priority < b.Priority && !other.ClusterScoped
+			}
+		}
+		possible := func(claims int) bool {
+			switch {
+			case b.Duplicated:
+				return e.copies()
+			case claims == 1:
+				return e.divides(false)
+			}
+			return e.divides(name == "several")
+		}
+		if want := possible(0); want != (len(run.changes.group.Claims) > 0) || want != (len(run.changes.group.Withdrawals) > 0) {
+			t.Fatalf("possible %v, plan %+v of %+v: %s", want, run.changes.group, b, run.result.Waiting)
+		}
+		met[fmt.Sprint(name, b.Duplicated, len(run.changes.group.Claims))]++
+		if len(run.changes.group.Claims) == 0 {
+			continue
+		}
+		e.gone = map[string]bool{}
+		for _, w := range run.changes.group.Withdrawals {
+			e.gone[w.AssignmentID] = true
+		}
+		if !possible(len(run.changes.group.Claims)) {
+			t.Fatalf("what leaves is not enough: %+v of %+v", run.changes.group, b)
+		}
+		for _, w := range run.changes.group.Withdrawals {
+			e.gone[w.AssignmentID] = false
+			if possible(len(run.changes.group.Claims)) {
+				t.Fatalf("%s leaves in vain: %+v of %+v", w.AssignmentID, run.changes.group, b)
+			}
+			e.gone[w.AssignmentID] = true
+		}
+	}
+	for _, kind := range []string{"onefalse 0", "onefalse 1", "onetrue 0", "onetrue 1", "onetrue 2", "severalfalse 1", "severalfalse 2"} {
+		if met[kind] == 0 {
+			t.Errorf("never met: %s of %v", kind, met)
+		}
+	}
+}

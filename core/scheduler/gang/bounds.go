@@ -1,0 +1,98 @@
+package gang
+
+import (
+	"math"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
+	"github.com/cede-scheduler/cede/core/scheduler/placement"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// greedyIsComplete reports whether the greedy attempt finds a solution if there is
+// one: all instances are alike, and each uses capacity of its own node alone.
+func (g *gang) greedyIsComplete() bool {
+	e := g.e
+	groups := 0
+	for i, group := range e.Job.Groups {
+		if len(g.missing[i]) == 0 {
+			continue
+		}
+		groups++
+		rules := feasible.NewRules(e.Rules, group)
+		if len(group.Ask.Devices) > 0 || rules.Binds() || rules != nil && rules.HasSeparation() {
+			return false
+		}
+	}
+	base := e.State.Base
+	return groups < 2 && (!e.Preemption.Allowed || base.StrictBudgetCount() == 0 && !hasEvictionRules(base))
+}
+
+// hasEvictable reports whether any allocation has a priority up to the ceiling.
+func hasEvictable(snap *state.Snapshot, ceiling int64) bool {
+	for c := range snap.ChunkCount() {
+		chunk := snap.Chunk(c)
+		for i := range chunk.Len() {
+			if int64(chunk.MinPriority(i)) <= ceiling {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hasEvictionRules reports whether anything but priorities limits evictions.
+func hasEvictionRules(snap *state.Snapshot) bool {
+	for c := range snap.ChunkCount() {
+		if snap.Chunk(c).HasEvictionRules() != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// mayFit reports whether each group by itself would fit after the eviction of
+// everything up to the ceiling. It excludes most blocked gangs with one pass over
+// the nodes.
+func (g *gang) mayFit() bool {
+	for i, group := range g.e.Job.Groups {
+		if !groupMayFit(g.e, group, len(g.missing[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+func groupMayFit(e *placement.Evaluation, group *model.Group, need int) bool {
+	checker := feasible.NewNodeChecker(group, e.State.Base.ClassCount())
+	checker.Within = e.DomainOf(group)
+	perNode := math.MaxInt
+	if feasible.DistinctHosts(group) {
+		perNode = 1
+	}
+	snap := e.State.Snapshot()
+	for c := range snap.ChunkCount() {
+		chunk := snap.Chunk(c)
+		for i := range chunk.Len() {
+			if need <= 0 {
+				return true
+			}
+			if chunk.Eligible()>>i&1 == 1 && checker.Feasible(chunk, i) {
+				free := placement.FreeableCapacity(snap, int32(c*state.ChunkSize+i), e.Preemption.Ceiling)
+				need -= fittingInstances(&free, &group.Ask, min(need, perNode))
+			}
+		}
+	}
+	return need <= 0
+}
+
+// fittingInstances returns how many instances fit into a capacity, at most limit.
+func fittingInstances(free *model.Vector, ask *model.Ask, limit int) int {
+	n := int64(limit)
+	for _, d := range ask.Dims {
+		if ask.Vec[d] > 0 {
+			n = min(n, max(0, free[d])/ask.Vec[d])
+		}
+	}
+	return int(n)
+}

@@ -1,0 +1,8 @@
+// Package gang places all missing instances of a job, or none of them.
+//
+// Place tries, from cheap to expensive: each group by itself, the largest group
+// first, one topology domain after another, and last a bounded depth-first search
+// over nodes and victims. Everything is tried without evictions first. The
+// instances share one commit group, so the applier commits all or none. If the
+// search ends at its bound, the explanation says so.
+package gang

@@ -1,0 +1,208 @@
+package gang
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/scheduler/placement"
+	"github.com/cede-scheduler/cede/core/scheduler/proposal"
+	"github.com/cede-scheduler/cede/core/scheduler/reconcile"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// Bounds of a search: about a tenth of a second on a large cluster. A step ranks
+// all nodes for one instance.
+const (
+	maxSteps       = 1024
+	maxNodeVisits  = 1 << 18
+	maxVictimTries = 256 // exclusion sets per instance and node
+)
+
+// A search places the instances of a gang one after another, each on its options in
+// the order of preference, and backtracks if one has none left. It finds a solution
+// if there is one, unless it reaches a bound. States that are reached by several
+// orders of placements are examined once.
+type search struct {
+	e      *placement.Evaluation
+	wanted []wanted
+	path   []step
+	dead   map[string]bool // keys of states from which there is no solution
+
+	steps, visits int
+	cut           bool // a bound was reached
+}
+
+// wanted is an instance to be placed.
+type wanted struct {
+	group   *model.Group
+	missing reconcile.Missing
+	since   int64 // when the group's longest-waiting instance became missing
+}
+
+// A step is an instance that was placed.
+type step struct {
+	option option
+	alloc  *model.Allocation
+	before *state.Snapshot
+}
+
+// An option is a way to place an instance.
+type option struct {
+	choice preempt.Choice
+	base   *state.Snapshot // state without the allocation that the instance replaces
+}
+
+func newSearch(e *placement.Evaluation, missing [][]reconcile.Missing) *search {
+	s := &search{e: e, dead: map[string]bool{}}
+	for i, group := range e.Job.Groups {
+		since := int64(0)
+		for k, m := range missing[i] {
+			if k == 0 || m.Since < since {
+				since = m.Since
+			}
+		}
+		for _, m := range missing[i] {
+			s.wanted = append(s.wanted, wanted{group, m, since})
+		}
+	}
+	return s
+}
+
+// find places the instances from position at on and reports whether it could.
+func (s *search) find(at int) (found bool, err error) {
+	if at == len(s.wanted) {
+		return true, nil
+	}
+	key := s.pathKey()
+	if s.dead[key] || !s.spend() {
+		return false, nil
+	}
+	options, protected, err := s.options(&s.wanted[at])
+	if err != nil {
+		return false, err
+	}
+	if found, err = s.try(at, options); found || err != nil {
+		return found, err
+	}
+	if found, err = s.tryOtherVictims(at, options, protected); found || err != nil {
+		return found, err
+	}
+	s.dead[key] = true // also if a bound was reached: the search then ends
+	return false, nil
+}
+
+// try places an instance by one option after another, and those that follow it.
+func (s *search) try(at int, options []option) (found bool, err error) {
+	for i := range options {
+		s.push(&s.wanted[at], options[i])
+		if found, err = s.find(at + 1); found || err != nil {
+			return found, err
+		}
+		s.pop()
+	}
+	return false, nil
+}
+
+// spend accounts for a step and returns false if that exceeds a bound.
+func (s *search) spend() bool {
+	nodes := s.e.State.Base.NodeCount()
+	if s.cut = s.cut || s.steps >= maxSteps || s.visits+nodes > maxNodeVisits; s.cut {
+		return false
+	}
+	s.steps++
+	s.visits += nodes
+	return true
+}
+
+// pathKey returns a string that is equal for equal sets of placements and victims.
+func (s *search) pathKey() string {
+	words := make([]string, 0, 2*len(s.path))
+	for i := range s.path {
+		a := s.path[i].alloc
+		word := []string{"+" + a.Group.Name, a.NodeID}
+		for _, d := range a.Devices {
+			word = append(word, d.ID)
+		}
+		words = append(words, strings.Join(word, "\x00"))
+		for _, v := range s.path[i].option.choice.Victims {
+			words = append(words, "-"+v.ID)
+		}
+	}
+	slices.Sort(words)
+	return strings.Join(words, "\x01")
+}
+
+// options returns the options for an instance in the order of preference: nodes
+// with free capacity, then evictions. protected are the nodes on which strict
+// budgets protect the victims that would be needed.
+func (s *search) options(w *wanted) (list []option, protected []int32, err error) {
+	before := s.e.State.Snapshot()
+	defer s.e.State.Restore(before)
+	p := s.newPlacer(w)
+	defer p.Close()
+	choices := p.FreeOptions()
+	if s.e.Preemption.Allowed {
+		if nodes := p.Ranker.Full(); len(nodes) > 0 {
+			evicting, err := p.EvictionOptions(nodes, nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			choices, protected = append(choices, evicting...), p.ProtectedNodes()
+		}
+	}
+	for _, c := range choices {
+		list = append(list, option{c, s.e.State.Snapshot()})
+	}
+	return list, protected, nil
+}
+
+// newPlacer returns a Placer for an instance and removes what the instance replaces
+// from the proposed state. All counts are made again from that state, because push
+// and pop do not maintain them.
+func (s *search) newPlacer(w *wanted) *placement.Placer {
+	s.e.Rules.Recount()
+	if w.missing.Replaces != nil {
+		s.e.State.Apply(nil, []*model.Allocation{w.missing.Replaces}, model.DesiredStop)
+	}
+	p := s.e.NewUncachedPlacer(w.group)
+	p.WaitingSince = w.since
+	return p
+}
+
+// push places an instance in the proposed state.
+func (s *search) push(w *wanted, o option) {
+	e := s.e
+	st := step{o, e.NewAllocation(w.group, w.missing, o.choice), e.State.Freeze()}
+	e.State.Restore(o.base)
+	e.State.Apply([]*model.Allocation{st.alloc}, o.choice.Victims, model.DesiredEvict)
+	s.path = append(s.path, st)
+	s.countEvictions()
+}
+
+// pop undoes the last push.
+func (s *search) pop() {
+	last := len(s.path) - 1
+	s.e.State.Restore(s.path[last].before)
+	s.path = s.path[:last]
+	s.countEvictions()
+}
+
+func (s *search) countEvictions() {
+	victims := make([][]*model.Allocation, len(s.path))
+	for i := range s.path {
+		victims[i] = s.path[i].option.choice.Victims
+	}
+	s.e.ResetEvictions(victims...)
+}
+
+// write adds the solution to the plan.
+func (s *search) write() {
+	for i := range s.path {
+		m, c := &s.wanted[i].missing, &s.path[i].option.choice
+		s.e.Plan.Place(&proposal.Placement{
+			Alloc: s.path[i].alloc, Victims: c.Victims, Policy: placement.PolicyID(*c), Replaces: m.Replaces, Reason: m.Reason,
+		})
+	}
+}

@@ -1,0 +1,145 @@
+package placement
+
+import (
+	"fmt"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
+	"github.com/cede-scheduler/cede/core/scheduler/proposal"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// PolicyUse is the policy that decides about the evictions of an evaluation.
+type PolicyUse struct {
+	Set     *policy.Set
+	Version *policy.Version
+	// Consulted is set once the version was asked for victims.
+	Consulted bool
+	// Fault is the error because of which the evaluation is planned again; nil: none.
+	Fault error
+}
+
+// An Evaluation is one evaluation of a job that is being planned.
+type Evaluation struct {
+	Eval   *model.Evaluation
+	Job    *model.Job // nil: it was removed
+	Now    int64      // Unix nanoseconds
+	Policy PolicyUse
+
+	Preemption proposal.Preemption
+	State      *proposal.State
+	Plan       *proposal.Plan
+	Rules      *feasible.Context // set by Begin
+	Unplaced   Unplaced
+
+	ws   *Workspace
+	held bool // see IsHeld
+	// cacheable is set if failures of groups may be cached; see failureCache.
+	cacheable bool
+	evictions protect.EvictionCounts
+	// domains restricts groups to a topology domain; absent: no restriction.
+	domains map[*model.Group]*feasible.Domain
+	budget  budgetSearchUse
+}
+
+// NewEvaluation prepares the planning of an evaluation. It returns an error if the
+// policy that the job names is not loaded. Until Begin, the caller may select
+// another policy version or call ForbidPreemption.
+func NewEvaluation(ws *Workspace, set *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*Evaluation, error) {
+	e := &Evaluation{
+		ws: ws, Eval: eval, Job: snap.Job(eval.JobKey()), Now: now, Policy: PolicyUse{Set: set},
+		Preemption: proposal.NoPreemption(), State: proposal.NewState(snap, now), Plan: proposal.NewPlan(),
+	}
+	if e.Job == nil {
+		return e, nil
+	}
+	version, err := set.Select(e.Job.Policy, snap.Config().Policy)
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", e.Job.Key(), err)
+	}
+	e.Policy.Version = version
+	e.held = IsHeld(snap, e.Job)
+	e.Preemption.Allowed = mayPreempt(snap.Config(), e.Job) && !e.held
+	return e, nil
+}
+
+// ForbidPreemption plans the evaluation without evictions.
+func (e *Evaluation) ForbidPreemption() { e.Preemption = proposal.NoPreemption() }
+
+// Begin prepares placements. allocs are the job's allocations by Group.Position.
+func (e *Evaluation) Begin(allocs [][]*model.Allocation) {
+	base := e.State.Base
+	e.ws.Order.Refresh(base, e.ws.Options.TieOrder)
+	e.ws.changed.reset()
+	e.Rules = feasible.NewContext(e.State, e.Job, allocs, &e.Preemption, &e.ws.counters)
+	e.cacheable = e.mayCache()
+	if e.Preemption.Allowed {
+		e.Preemption.Ceiling = preempt.Ceiling(e.Job.Priority, e.Policy.Version, base.Config().PriorityDelta)
+	}
+}
+
+// Close returns memory to the workspace. Rules must not be used afterwards.
+func (e *Evaluation) Close() { e.ws.counters.Reclaim() }
+
+// WithoutPreemption calls f as if nothing might be evicted. Failures inside are
+// not cached, because they are not those of the evaluation.
+func (e *Evaluation) WithoutPreemption(f func() error) error {
+	cacheable, preemption := e.cacheable, e.Preemption
+	e.cacheable = false
+	e.ForbidPreemption()
+	err := f()
+	e.cacheable, e.Preemption = cacheable, preemption
+	return err
+}
+
+// Restrict limits groups to topology domains; nil removes the limits.
+func (e *Evaluation) Restrict(domains map[*model.Group]*feasible.Domain) { e.domains = domains }
+
+// DomainOf returns the domain to which a group is limited, or nil.
+func (e *Evaluation) DomainOf(g *model.Group) *feasible.Domain { return e.domains[g] }
+
+// NodesInOrder returns the positions of all nodes in tie order.
+func (e *Evaluation) NodesInOrder() []int32 { return e.ws.Order.ByRank }
+
+// ResetEvictions sets the victims of the plan so far to those of some choices.
+func (e *Evaluation) ResetEvictions(victims ...[]*model.Allocation) {
+	e.evictions = protect.EvictionCounts{}
+	for _, list := range victims {
+		e.CountEvictions(list)
+	}
+}
+
+// CountEvictions records victims of the plan.
+func (e *Evaluation) CountEvictions(victims []*model.Allocation) {
+	for _, v := range victims {
+		e.evictions.Add(v.Group)
+	}
+}
+
+// ReleaseStopped removes from the proposed state what the plan stops, so that its
+// capacity can be used.
+func (e *Evaluation) ReleaseStopped() {
+	var stopped []*model.Allocation
+	for id := range e.Plan.Stops() {
+		stopped = append(stopped, e.State.Snapshot().Alloc(id))
+	}
+	if len(stopped) > 0 {
+		e.State.Apply(nil, stopped, model.DesiredStop)
+	}
+}
+
+// Fail records that instances of a group could not be placed.
+func (e *Evaluation) Fail(g *model.Group, count int, why *model.Explanation) {
+	u := &e.Unplaced
+	if u.Failed == nil {
+		u.Failed, u.Queued = map[string]*model.Explanation{}, map[string]int{}
+	}
+	if u.Failed[g.Name] == nil {
+		why.NoEviction = e.noEviction()
+		u.Failed[g.Name] = why
+	}
+	u.Queued[g.Name] += count
+}

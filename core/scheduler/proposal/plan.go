@@ -1,0 +1,183 @@
+package proposal
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// Plan collects commit groups in the order in which they were first touched.
+// Everything on one node shares a group, unless Bind puts it into another one.
+type Plan struct {
+	groups []model.CommitGroup
+	byKey  map[string]int // key -> position in groups
+	bound  string         // key of the group that placements share; "": one per node
+	// cohorts holds, per job that is evicted all-or-none, the group that evicts it.
+	// Invariant: all evictions of such a job are in one group.
+	cohorts map[model.JobKey]int
+}
+
+// NewPlan returns an empty plan.
+func NewPlan() *Plan { return &Plan{byKey: map[string]int{}} }
+
+// stopsKey is the key of the group for stops that free capacity for no placement.
+const stopsKey = ""
+
+// Bind puts whatever is added from now on into one commit group, because it
+// holds only together. It returns false, and does nothing, if a binding is
+// already active: the outer one covers the inner one.
+func (p *Plan) Bind(key string) bool {
+	if p.bound != "" {
+		return false
+	}
+	p.bound = key
+	return true
+}
+
+// Unbind ends the effect of Bind.
+func (p *Plan) Unbind() { p.bound = "" }
+
+// onNode returns the commit group for changes on a node.
+func (p *Plan) onNode(nodeID string) *model.CommitGroup { return &p.groups[p.nodeIndex(nodeID)] }
+
+func (p *Plan) nodeIndex(nodeID string) int {
+	if p.bound != "" {
+		return p.index(p.bound)
+	}
+	n := len(p.groups)
+	i := p.index("node " + nodeID)
+	if i == n {
+		p.groups[i].Divisible = true // until it receives anything but placements
+	}
+	return i
+}
+
+// index returns the position of the group with a key and adds it if it is missing.
+func (p *Plan) index(key string) int {
+	i, ok := p.byKey[key]
+	if !ok {
+		i = len(p.groups)
+		p.byKey[key] = i
+		p.groups = append(p.groups, model.CommitGroup{})
+	}
+	return i
+}
+
+// Stop stops an allocation that nothing replaces at once.
+func (p *Plan) Stop(a *model.Allocation, reason string, lost bool) {
+	g := &p.groups[p.index(stopsKey)]
+	g.Stops = append(g.Stops, model.Stop{AllocID: a.ID, Reason: reason, Lost: lost})
+}
+
+// Stops yields the IDs of all allocations that the plan stops.
+func (p *Plan) Stops() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range p.groups {
+			for _, s := range p.groups[i].Stops {
+				if !yield(s.AllocID) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// A Placement is a new allocation and what has to be removed for it.
+type Placement struct {
+	Alloc    *model.Allocation
+	Victims  []*model.Allocation
+	Policy   string            // version that chose the victims; "": there are none
+	Replaces *model.Allocation // nil: nothing
+	Reason   string            // why Replaces is replaced
+}
+
+// Place adds a placement, its evictions, and the stop of what it replaces.
+func (p *Plan) Place(x *Placement) {
+	g := p.onNode(x.Alloc.NodeID)
+	g.Placements = append(g.Placements, x.Alloc)
+	for _, v := range x.Victims {
+		g.Evictions = append(g.Evictions, model.Eviction{AllocID: v.ID, By: x.Alloc.ID, Policy: x.Policy})
+	}
+	if x.Replaces != nil {
+		g.Stops = append(g.Stops, model.Stop{AllocID: x.Replaces.ID, Reason: x.Reason})
+	}
+	for _, v := range x.Victims {
+		if v.Job.AllOrNone {
+			p.joinCohort(v.Job.Key(), x.Alloc.NodeID)
+		}
+	}
+}
+
+// joinCohort merges all evictions of a job that is evicted all-or-none into one
+// commit group: evicting the rest of a cohort is only valid if its other members
+// are evicted as well.
+func (p *Plan) joinCohort(job model.JobKey, nodeID string) {
+	from := p.nodeIndex(nodeID)
+	into, found := p.cohorts[job]
+	if p.cohorts == nil {
+		p.cohorts = map[model.JobKey]int{}
+	}
+	p.groups[from].Divisible = false
+	if !found || into == from {
+		p.cohorts[job] = from
+		return
+	}
+	into, from = min(into, from), max(into, from)
+	g, more := &p.groups[into], &p.groups[from]
+	g.Placements, g.Updates = append(g.Placements, more.Placements...), append(g.Updates, more.Updates...)
+	g.Stops, g.Evictions = append(g.Stops, more.Stops...), append(g.Evictions, more.Evictions...)
+	*more = model.CommitGroup{} // Groups drops it; positions must not shift before
+	for key, at := range p.byKey {
+		if at == from {
+			p.byKey[key] = into
+		}
+	}
+	for key, at := range p.cohorts {
+		if at == from {
+			p.cohorts[key] = into
+		}
+	}
+}
+
+// Update moves an allocation to the newest version of its job without a restart.
+func (p *Plan) Update(a *model.Allocation) {
+	g := p.onNode(a.NodeID)
+	g.Updates = append(g.Updates, a)
+}
+
+// Groups returns the commit groups of the finished plan. A group stays divisible
+// only if it holds nothing but several placements: a replacement or an in-place
+// update takes effect together with everything else on the node.
+func (p *Plan) Groups() []model.CommitGroup {
+	for i := range p.groups {
+		g := &p.groups[i]
+		g.Divisible = g.Divisible && len(g.Placements) > 1 && len(g.Stops)+len(g.Updates) == 0
+	}
+	if len(p.cohorts) == 0 {
+		return p.groups
+	}
+	return slices.DeleteFunc(p.groups, func(g model.CommitGroup) bool {
+		return len(g.Placements)+len(g.Updates)+len(g.Stops)+len(g.Evictions) == 0
+	})
+}
+
+// Mark returns a position for Rollback and GroupAt.
+func (p *Plan) Mark() int { return len(p.groups) }
+
+// GroupAt returns the first commit group added after a mark, or nil if there is none.
+func (p *Plan) GroupAt(mark int) *model.CommitGroup {
+	if mark >= len(p.groups) {
+		return nil
+	}
+	return &p.groups[mark]
+}
+
+// Rollback removes every commit group added since the mark. The caller must have
+// called Bind with a new key after Mark, so that earlier groups are unchanged.
+func (p *Plan) Rollback(mark int) {
+	p.groups = p.groups[:mark]
+	maps.DeleteFunc(p.byKey, func(_ string, at int) bool { return at >= mark })
+	maps.DeleteFunc(p.cohorts, func(_ model.JobKey, at int) bool { return at >= mark })
+}

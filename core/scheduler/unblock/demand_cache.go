@@ -1,0 +1,153 @@
+package unblock
+
+import (
+	"math"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
+	"github.com/cede-scheduler/cede/core/scheduler/placement"
+)
+
+// A DemandCache holds what blocked evaluations need. Filters read it far more often
+// than it changes: a blocked evaluation is never modified.
+type DemandCache map[*model.Evaluation]*demand
+
+// maxDemands bounds a DemandCache. Beyond it all entries are dropped.
+const maxDemands = 1 << 16
+
+// A demand is what an evaluation is blocked on.
+type demand struct {
+	inputs  demandInputs
+	ceiling int64 // highest priority that may be evicted
+	// affectsOtherNodes is set if capacity on one node may make another one feasible.
+	affectsOtherNodes bool
+	smallest          []amount // minimum over all groups, by dimension that all of them request
+	groups            []*model.Group
+	excludesItself    []bool // by group: at most one instance may be on a node
+	firstVersion      bool   // no allocation of another version of the job can be live
+	// binding is set instead of the above for an evaluation of a binding. If it is nil
+	// there, the evaluation is not blocked any more.
+	binding *bindingDemand
+}
+
+// demandInputs identify what demands are computed from besides the evaluation. A
+// cached demand with other inputs is stale.
+type demandInputs struct {
+	policies *policy.Set
+	config   uint64 // ModifyIndex
+}
+
+// demandInputs returns the filter's inputs. They never change for one filter.
+func (f *Filter) demandInputs() demandInputs {
+	if f.inputs.policies == nil {
+		f.inputs = demandInputs{f.Policies, f.Snap.Config().ModifyIndex}
+	}
+	return f.inputs
+}
+
+// An amount is a quantity of a dimension.
+type amount struct {
+	dim  int
+	size int64
+}
+
+// demand returns what an evaluation needs, or nil if that is unknown, in which case
+// the evaluation should be woken.
+func (f *Filter) demand(eval *model.Evaluation) *demand {
+	known := f.Cache[eval]
+	if known != nil && known.inputs == f.demandInputs() {
+		return known
+	}
+	d := f.computeDemand(eval)
+	if f.Cache != nil && d != nil {
+		if len(f.Cache) >= maxDemands {
+			clear(f.Cache)
+		}
+		f.Cache[eval] = d
+	}
+	return d
+}
+
+func (f *Filter) computeDemand(eval *model.Evaluation) *demand {
+	if eval.Type == model.JobBinding {
+		return &demand{inputs: f.demandInputs(), binding: f.computeBindingDemand(eval)}
+	}
+	job := f.Snap.Job(eval.JobKey())
+	if job == nil || job.Stopped {
+		return nil
+	}
+	config := f.Snap.Config()
+	version, err := f.Policies.Select(job.Policy, config.Policy)
+	if err != nil {
+		return nil
+	}
+	d := &demand{
+		inputs: f.demandInputs(), ceiling: math.MinInt64,
+		firstVersion: job.Version == 0 && job.ModifyIndex == job.CreateIndex,
+	}
+	if placement.MayPreempt(f.Snap, job) {
+		d.ceiling = preempt.Ceiling(job.Priority, version, config.PriorityDelta)
+	}
+	for _, g := range job.Groups {
+		if _, failed := eval.Failed[g.Name]; failed {
+			d.groups, d.excludesItself = append(d.groups, g), append(d.excludesItself, excludesItself(g))
+			d.affectsOtherNodes = d.affectsOtherNodes || f.affectsOtherNodes(g)
+		}
+	}
+	if job.Version == 0 { // of a later one, what is replaced frees capacity as well
+		d.findSmallest()
+	}
+	return d
+}
+
+// excludesItself reports whether instances of the group exclude each other from a node.
+func excludesItself(g *model.Group) bool {
+	return slices.ContainsFunc(g.Separate, func(t model.LabelTerm) bool { return feasible.IsNodeLocal(&t) && t.Matches(g.Labels) })
+}
+
+func (d *demand) findSmallest() {
+	for dim := range model.MaxDimensions {
+		least := int64(math.MaxInt64)
+		for _, g := range d.groups {
+			least = min(least, g.Ask.Vec[dim])
+		}
+		if least > 0 && least < math.MaxInt64 {
+			d.smallest = append(d.smallest, amount{dim, least})
+		}
+	}
+}
+
+// exceeds reports whether a capacity does not even cover the smallest request.
+func (d *demand) exceeds(free *model.Vector) bool {
+	for _, least := range d.smallest {
+		if free[least.dim] < least.size {
+			return true
+		}
+	}
+	return false
+}
+
+// affectsOtherNodes reports whether a rule, of the group or of jobs that repel it,
+// may let capacity on one node make another one feasible.
+func (f *Filter) affectsOtherNodes(g *model.Group) bool {
+	for i := range g.Constraints {
+		if g.Constraints[i].Operator == model.OpDistinctProperty {
+			return true
+		}
+	}
+	if len(g.Spread)+len(g.Colocate) > 0 || feasible.SpansNodes(g.Separate) {
+		return true
+	}
+	if len(g.Labels) == 0 {
+		return false
+	}
+	for key := range f.Snap.JobsSeparatedFrom(g.Labels) {
+		if feasible.MayRepelDomains(f.Snap, key) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,11 @@
+// Package unblock decides which blocked evaluations may be able to use capacity
+// that became free, so that capacity for one small instance does not wake ten
+// thousand evaluations that need more.
+//
+// Filter checks evaluations against one node or member cluster. DemandCache keeps
+// what they need between filters. EquivalenceClass groups evaluations that no
+// filter can tell apart.
+//
+// A filter errs on the side of waking: what it rejects could not have been placed
+// there, by free capacity or by eviction. Values belong to one goroutine.
+package unblock
