@@ -15,8 +15,9 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/acl"
-	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/policymgr"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -206,7 +207,7 @@ func loadPolicy(a *API, c *call) (any, error) {
 		wait = max(wait, time.Nanosecond)
 	}
 	body := c.bodyWithin(client.MaxModule+a.cfg.Limits.Body, a.cfg.Limits.Upload)
-	var req server.LoadRequest
+	var req policy.LoadRequest
 	var err error
 	if strings.HasPrefix(c.r.Header.Get("Content-Type"), "multipart/form-data") {
 		c.r.Body = io.NopCloser(body)
@@ -229,18 +230,18 @@ func loadPolicy(a *API, c *call) (any, error) {
 	return versionOf(v, a.cfg.Server.AwaitedChecks(v)), nil
 }
 
-func loadJSON(c *call, body io.Reader) (server.LoadRequest, error) {
+func loadJSON(c *call, body io.Reader) (policy.LoadRequest, error) {
 	text, err := io.ReadAll(io.LimitReader(body, c.api.cfg.Limits.Body+1))
 	switch {
 	case err != nil:
-		return server.LoadRequest{}, bodyError(err)
+		return policy.LoadRequest{}, bodyError(err)
 	case int64(len(text)) > c.api.cfg.Limits.Body:
-		return server.LoadRequest{}, bodyTooLarge(c.api.cfg.Limits.Body)
+		return policy.LoadRequest{}, bodyTooLarge(c.api.cfg.Limits.Body)
 	}
 	return loadRequest(c, text)
 }
 
-func loadRequest(c *call, text []byte) (req server.LoadRequest, err error) {
+func loadRequest(c *call, text []byte) (req policy.LoadRequest, err error) {
 	var in client.PolicyLoad
 	unknown, err := decode(text, &in, c.api.cfg.Limits.Depth)
 	if err != nil {
@@ -249,13 +250,13 @@ func loadRequest(c *call, text []byte) (req server.LoadRequest, err error) {
 	if len(unknown) > 0 {
 		return req, invalid("the request has %s that nobody reads here: %s", fields(len(unknown)), strings.Join(unknown, ", ")).with("Unknown", unknown)
 	}
-	return server.LoadRequest{
+	return policy.LoadRequest{
 		Name: in.Name, Builtin: in.Builtin, Executable: in.Executable, Config: in.Config, Grants: in.Grants, OnFault: in.OnFault,
 	}, nil
 }
 
 // loadParts reads the parts of a form.
-func loadParts(c *call) (req server.LoadRequest, err error) {
+func loadParts(c *call) (req policy.LoadRequest, err error) {
 	form, err := c.r.MultipartReader()
 	if err != nil {
 		return req, invalid("the body is no form: %v", err)
@@ -315,7 +316,7 @@ func partError(err error) error {
 }
 
 // policyOf is a policy as the API tells of it.
-func policyOf(s *server.PolicyStatus) *client.PolicyStatus {
+func policyOf(s *policymgr.Status) *client.PolicyStatus {
 	out := &client.PolicyStatus{
 		PolicyStub: client.PolicyStub{Name: s.Name, Builtin: s.Builtin, Versions: len(s.Versions)},
 		Ready:      s.Ready, Refused: s.Refused, Lost: s.Lost,
@@ -343,7 +344,7 @@ func policyOf(s *server.PolicyStatus) *client.PolicyStatus {
 	return out
 }
 
-func decisionOf(d *server.PolicyDecision) *client.PolicyDecision {
+func decisionOf(d *policymgr.Decision) *client.PolicyDecision {
 	out := &client.PolicyDecision{
 		Time: d.Time, Index: d.Index, EvalID: d.EvalID, Namespace: d.Namespace, JobID: d.JobID,
 		Policy: d.Policy, Version: d.Version, Digest: d.Digest, Victims: d.Victims, Fault: d.Fault,
@@ -354,7 +355,7 @@ func decisionOf(d *server.PolicyDecision) *client.PolicyDecision {
 	return out
 }
 
-func shadowOf(s *server.ShadowStatus) *client.PolicyShadowRun {
+func shadowOf(s *policymgr.ShadowStatus) *client.PolicyShadowRun {
 	if s == nil {
 		return nil
 	}

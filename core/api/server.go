@@ -8,12 +8,14 @@ import (
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/rpc"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/server/gc"
+	"github.com/cede-scheduler/cede/core/server/policymgr"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/core/worker"
@@ -108,10 +110,10 @@ type Pool interface {
 
 // Policies is what can be done with policies.
 type Policies interface {
-	LoadPolicy(ctx context.Context, r server.LoadRequest) (*model.PolicyVersion, error)
+	LoadPolicy(ctx context.Context, r policy.LoadRequest) (*model.PolicyVersion, error)
 	AwaitedChecks(v *model.PolicyVersion) map[string]string
-	PolicyStatus(ctx context.Context, name string) (*server.PolicyStatus, error)
-	PolicyStatuses(ctx context.Context) []*server.PolicyStatus
+	PolicyStatus(ctx context.Context, name string) (*policymgr.Status, error)
+	PolicyStatuses(ctx context.Context) []*policymgr.Status
 	PolicyModule(ctx context.Context, name, version string) (*model.PolicyVersion, []byte, error)
 	ShadowPolicy(ctx context.Context, name, version string) (index uint64, err error)
 	ActivatePolicy(ctx context.Context, name, version string) (index uint64, err error)

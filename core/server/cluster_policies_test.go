@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/policymgr"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
@@ -22,7 +23,7 @@ const simPolicy = "mild"
 // nothing but who of equals goes first.
 type simHost struct{ release replication.Versions }
 
-var _ PolicyHost = simHost{}
+var _ policymgr.Host = simHost{}
 
 const laterModules = 100
 
@@ -47,7 +48,7 @@ func (simHost) Builtins() []*policy.Version {
 	return []*policy.Version{coretest.Version(func() sdk.Policy { return rules.New() })}
 }
 
-func (simHost) Describe(_ context.Context, r LoadRequest) (*model.PolicyVersion, error) {
+func (simHost) Describe(_ context.Context, r policy.LoadRequest) (*model.PolicyVersion, error) {
 	sum := sha256.Sum256(r.Module)
 	digest := "sha256:" + hex.EncodeToString(sum[:])
 	v, err := openMild(digest, r.Module)

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/replication/snapshot"
@@ -170,7 +171,7 @@ func TestUpgrade_PoliciesThatOnlyTheNewReleaseRuns(t *testing.T) {
 			s.roll(replication.Versions{})
 			time.Sleep(5 * time.Second)
 		}
-		module := LoadRequest{Module: []byte{laterModules}}
+		module := policy.LoadRequest{Module: []byte{laterModules}}
 		var id string
 		c.must(func(ctx context.Context, s *Server) error {
 			v, err := s.LoadPolicy(ctx, module)
@@ -186,7 +187,7 @@ func TestUpgrade_PoliciesThatOnlyTheNewReleaseRuns(t *testing.T) {
 			return err
 		}
 		err := activate()
-		if apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), "server s1 refused it: it wants interface 2") {
+		if apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), "server s1 rejected it: it wants interface 2") {
 			t.Errorf("while one server cannot run it: %v", err)
 		}
 		c.servers[0].roll(replication.Versions{})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
@@ -410,18 +411,18 @@ func (o *simOperator) change() func(ctx context.Context, s *Server) error {
 	node, on := o.c.agents[o.rand.IntN(len(o.c.agents))].id, o.rand.IntN(2) == 0
 	module := []byte{byte(o.rand.IntN(4))}
 	version := func() string {
-		v, err := simHost{}.Describe(context.Background(), LoadRequest{Module: module})
+		v, err := simHost{}.Describe(context.Background(), policy.LoadRequest{Module: module})
 		if err != nil {
 			o.c.t.Error(err)
 			return ""
 		}
 		return v.ID
 	}
-	policy := []string{"", simPolicy}[o.rand.IntN(2)]
+	name := []string{"", simPolicy}[o.rand.IntN(2)]
 	switch o.rand.IntN(11) {
 	case 0, 1:
 		return func(ctx context.Context, s *Server) error {
-			_, err := s.LoadPolicy(ctx, LoadRequest{Module: module})
+			_, err := s.LoadPolicy(ctx, policy.LoadRequest{Module: module})
 			return err
 		}
 	case 2:
@@ -441,7 +442,7 @@ func (o *simOperator) change() func(ctx context.Context, s *Server) error {
 		}
 	case 6:
 		return func(ctx context.Context, s *Server) error {
-			_, err := s.SetConfig(ctx, simConfig(policy), nil)
+			_, err := s.SetConfig(ctx, simConfig(name), nil)
 			return err
 		}
 	case 7:

@@ -16,6 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/server/gc"
+	"github.com/cede-scheduler/cede/core/server/policymgr"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -40,8 +41,8 @@ type Config struct {
 
 	Log      Log
 	Store    *state.Store
-	Policies PolicyHost
-	Modules  PolicyModules     // of policies, on this server; nil: none travel
+	Policies policymgr.Host
+	Modules  policymgr.Modules // of policies, on this server; nil: none travel
 	Voters   func() []string   // ids of the servers that vote; nil: those of Raft, or else this one
 	History  eventsink.History // nil: decisions are kept as long as events are
 

@@ -67,7 +67,7 @@ func newMetrics(s *Server) *metrics {
 	for _, result := range []string{"placed", "updated", "rejected", "unplaced"} {
 		m.placements.WithLabelValues(result)
 	}
-	s.policies.named(m.begin)
+	s.policies.OnName(m.begin)
 	if s.cfg.Registry != nil {
 		s.cfg.Registry.MustRegister(m.redeliveries, m.process, m.placements, m.nodes, m.cut, m.decisions, m.victims,
 			m.verify, m.commit, newGauges(s))
@@ -95,7 +95,7 @@ func (m *metrics) delivered(d *broker.Delivery) {
 
 // decided is told of every outcome, on the worker's goroutine.
 func (s *Server) decided(d scheduler.Decision) {
-	s.policies.decided(d)
+	s.policies.Observe(d)
 	out := d.Outcome
 	if out.Version == nil || out.Plan.Empty() && out.Placed() {
 		return

@@ -53,7 +53,7 @@ func (q source) Dequeue(ctx context.Context) (broker.Delivery, error) {
 				return broker.Delivery{}, ctx.Err()
 			}
 		}
-		if err := q.s.policies.wait(ctx); err != nil {
+		if err := q.s.policies.WaitReady(ctx); err != nil {
 			return broker.Delivery{}, err
 		}
 		if q.s.term.Load() == nil && q.s.cfg.Peers != nil {

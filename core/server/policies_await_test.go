@@ -16,8 +16,8 @@ type linkedHost struct{ host }
 
 var linkedModule = []byte{1}
 
-func (linkedHost) Describe(ctx context.Context, _ LoadRequest) (*model.PolicyVersion, error) {
-	v, err := simHost{}.Describe(ctx, LoadRequest{Module: linkedModule})
+func (linkedHost) Describe(ctx context.Context, _ policy.LoadRequest) (*model.PolicyVersion, error) {
+	v, err := simHost{}.Describe(ctx, policy.LoadRequest{Module: linkedModule})
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func TestLoadPolicy_SaysWhoHasNotCheckedAndWhy(t *testing.T) {
 		awaits := func(words string) {
 			t.Helper()
 			s, began := w.leader().server, time.Now()
-			v, err := s.LoadPolicy(w.ctx, LoadRequest{Wait: time.Minute})
+			v, err := s.LoadPolicy(w.ctx, policy.LoadRequest{Wait: time.Minute})
 			if err != nil || time.Since(began) != time.Minute {
 				t.Fatalf("%v after %v", err, time.Since(began))
 			}
@@ -56,7 +56,7 @@ func TestLoadPolicy_SaysWhoHasNotCheckedAndWhy(t *testing.T) {
 				t.Errorf("activate: %v", err)
 			}
 		}
-		awaits("it is down since 2")
+		awaits("it has been down since 2")
 		w.pool.mu.Lock()
 		was := w.pool.members[down.id]
 		delete(w.pool.members, down.id)
@@ -66,9 +66,9 @@ func TestLoadPolicy_SaysWhoHasNotCheckedAndWhy(t *testing.T) {
 		w.pool.mu.Lock()
 		w.pool.members[down.id] = was
 		w.pool.mu.Unlock()
-		awaits("its log says more")
+		awaits("see its log")
 		down.start()
-		v, err := w.leader().server.LoadPolicy(w.ctx, LoadRequest{Wait: time.Minute})
+		v, err := w.leader().server.LoadPolicy(w.ctx, policy.LoadRequest{Wait: time.Minute})
 		if err != nil || len(v.Checks) != 3 || len(w.leader().server.AwaitedChecks(v)) != 0 {
 			t.Errorf("once all are there: %+v, %v", v, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/plugins/registry"
 )
@@ -15,9 +16,9 @@ func TestCollectGarbage_ForgetsOldVersionsOfPolicies(t *testing.T) {
 	active := c.load("first")
 	c.activate(active)
 	for knob := range 5 {
-		c.load("last", func(r *server.LoadRequest) { r.Config = fmt.Appendf(nil, `{"knob":%d}`, knob) })
+		c.load("last", func(r *policy.LoadRequest) { r.Config = fmt.Appendf(nil, `{"knob":%d}`, knob) })
 	}
-	newest := c.load("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":9}`) })
+	newest := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":9}`) })
 	done, err := c.CollectGarbage(t.Context(), false)
 	if err != nil || done.Policies != 4 {
 		t.Errorf("%d versions are forgotten, %v", done.Policies, err)

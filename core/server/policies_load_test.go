@@ -21,7 +21,7 @@ import (
 
 func TestLoadPolicy_IsCheckedAndDecidesNothing(t *testing.T) {
 	c := start(t, newDisk())
-	v := c.load("first", func(r *server.LoadRequest) { r.Module = module("first", 700<<10) })
+	v := c.load("first", func(r *policy.LoadRequest) { r.Module = module("first", 700<<10) })
 	if check := v.Checks["s1"]; !check.OK || check.Time == 0 || v.Size < 700<<10 {
 		t.Errorf("%+v", v)
 	}
@@ -32,21 +32,21 @@ func TestLoadPolicy_IsCheckedAndDecidesNothing(t *testing.T) {
 	if sent != 3 {
 		t.Errorf("%d chunks were sent", sent)
 	}
-	again := c.load("first", func(r *server.LoadRequest) { r.Module = module("first", 700<<10) })
-	other := c.load("first", func(r *server.LoadRequest) {
+	again := c.load("first", func(r *policy.LoadRequest) { r.Module = module("first", 700<<10) })
+	other := c.load("first", func(r *policy.LoadRequest) {
 		r.Module, r.Config = module("first", 700<<10), []byte(`{"knob":2}`)
 	})
 	if again.ID != v.ID || again.ModifyIndex != v.ModifyIndex || other.ID == v.ID || c.log.sent.Load() != sent {
 		t.Errorf("the module travelled again: %d chunks", c.log.sent.Load())
 	}
-	_, err := c.tryLoad("first", func(r *server.LoadRequest) { r.Module, r.Name = module("first", 700<<10), "q" })
+	_, err := c.tryLoad("first", func(r *policy.LoadRequest) { r.Module, r.Name = module("first", 700<<10), "q" })
 	c.fails(err, apierror.CodeConflict, "as p", "unload p@")
-	changed := func(r *server.LoadRequest) { r.Module, r.OnFault = module("first", 700<<10), "default" }
+	changed := func(r *policy.LoadRequest) { r.Module, r.OnFault = module("first", 700<<10), "default" }
 	if better := c.load("first", changed); better.ID != v.ID || better.OnFault != "default" || !better.Checks["s1"].OK || c.log.sent.Load() != sent {
 		t.Errorf("loaded again with another answer to faults: %+v", better)
 	}
 	c.activate(v)
-	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module, r.OnFault = module("first", 700<<10), "deny" })
+	_, err = c.tryLoad("first", func(r *policy.LoadRequest) { r.Module, r.OnFault = module("first", 700<<10), "deny" })
 	c.fails(err, apierror.CodeConflict, "is active with other grants")
 }
 
@@ -55,11 +55,11 @@ func TestLoadPolicy_RefusesWhatIsNoPolicyAndSendsNothing(t *testing.T) {
 	before := c.Snapshot().Index()
 	_, err := c.tryLoad("broken")
 	c.fails(err, apierror.CodeInvalid, "cannot be compiled")
-	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":10,"nob":1}`) })
+	_, err = c.tryLoad("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":10,"nob":1}`) })
 	c.fails(err, apierror.CodeInvalid, "knob: invalid value 10", "nob: unknown setting")
-	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module = module("first", policy.MaxModuleSize) })
+	_, err = c.tryLoad("first", func(r *policy.LoadRequest) { r.Module = module("first", policy.MaxModuleSize) })
 	c.fails(err, apierror.CodeTooLarge, "8 MiB")
-	_, err = c.tryLoad("first", func(r *server.LoadRequest) { r.Module, r.Executable = nil, "/bin/sh" })
+	_, err = c.tryLoad("first", func(r *policy.LoadRequest) { r.Module, r.Executable = nil, "/bin/sh" })
 	c.fails(err, apierror.CodeInvalid, "not allowed")
 	if len(c.Snapshot().PolicyVersions()) != 0 || c.log.sent.Load() != 0 || c.Snapshot().Index() != before {
 		t.Error("something was written")
@@ -77,7 +77,7 @@ func TestLoadPolicy_TwoAtOnce(t *testing.T) {
 	for _, mood := range []string{"first", "last", "third"} {
 		for range each {
 			wg.Go(func() {
-				v, err := c.tryLoad(mood, func(r *server.LoadRequest) { r.Module = module(mood, 300<<10) })
+				v, err := c.tryLoad(mood, func(r *policy.LoadRequest) { r.Module = module(mood, 300<<10) })
 				if err == nil && !v.Checks["s1"].OK {
 					err = errors.New(v.Checks["s1"].Error)
 				}
@@ -108,7 +108,7 @@ func TestLoadPolicy_GoesOnWhereAChunkWasLost(t *testing.T) {
 		}
 		return nil
 	}
-	large := func(r *server.LoadRequest) { r.Module = module("first", 700<<10) }
+	large := func(r *policy.LoadRequest) { r.Module = module("first", 700<<10) }
 	_, err := c.tryLoad("first", large)
 	c.fails(err, apierror.CodeUnavailable, "changed")
 	if len(c.Snapshot().PolicyVersions()) != 0 {
@@ -140,7 +140,7 @@ func TestLoadPolicy_AModuleThatIsNotWhatItsDigestSaysIsRefused(t *testing.T) {
 	if err := c.disk.modules.PutChunk(v.Digest, 0, module("last", 0)); err != nil { // the disk rots
 		t.Fatal(err)
 	}
-	rotten := c.load("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":2}`) })
+	rotten := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":2}`) })
 	if check := rotten.Checks["s1"]; !strings.Contains(check.Error, "damaged") {
 		t.Errorf("%+v", check)
 	}
@@ -149,7 +149,7 @@ func TestLoadPolicy_AModuleThatIsNotWhatItsDigestSaysIsRefused(t *testing.T) {
 	if err := c.disk.modules.PutChunk(v.Digest, 0, module("first", 0)); err != nil { // and is mended
 		t.Fatal(err)
 	}
-	if mended := c.load("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":2}`) }); !mended.Checks["s1"].OK {
+	if mended := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":2}`) }); !mended.Checks["s1"].OK {
 		t.Errorf("tried again: %+v", mended.Checks)
 	}
 }
@@ -202,7 +202,7 @@ func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := c.LoadPolicy(t.Context(), server.LoadRequest{Name: fmt.Sprintf("h%d", i), Module: code})
+		v, err := c.LoadPolicy(t.Context(), policy.LoadRequest{Name: fmt.Sprintf("h%d", i), Module: code})
 		if err != nil {
 			refused++
 			if code := apierror.CodeOf(err); code != apierror.CodeInvalid {
@@ -213,7 +213,7 @@ func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
 		if !v.Checks["s1"].OK {
 			refused++
 			_, err := c.ActivatePolicy(t.Context(), v.Name, v.ID)
-			c.fails(err, apierror.CodeConflict, "refused it")
+			c.fails(err, apierror.CodeConflict, "rejected it")
 		}
 	}
 	if refused < len(files)/2 {
@@ -223,7 +223,7 @@ func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := c.LoadPolicy(t.Context(), server.LoadRequest{Name: "p", Module: good})
+	v, err := c.LoadPolicy(t.Context(), policy.LoadRequest{Name: "p", Module: good})
 	if err != nil || !v.Checks["s1"].OK {
 		t.Fatal("after them nothing works", v, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 )
 
@@ -42,7 +43,7 @@ func TestPolicies_AreChangedByWhoHasTakenOverAlone(t *testing.T) {
 			return err
 		}
 		calls := map[string]func() error{
-			"load":     func() error { _, err := s.LoadPolicy(w.ctx, LoadRequest{}); return err },
+			"load":     func() error { _, err := s.LoadPolicy(w.ctx, policy.LoadRequest{}); return err },
 			"shadow":   func() error { _, err := s.ShadowPolicy(w.ctx, "mine", "v"); return err },
 			"activate": func() error { _, err := s.ActivatePolicy(w.ctx, "mine", "v"); return err },
 			"rollback": rollback,

@@ -12,9 +12,9 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
+	"github.com/cede-scheduler/cede/core/server/policymgr"
 )
 
 func TestActivatePolicy_RefusesWhatFailedItsTestAndSaysWhy(t *testing.T) {
@@ -25,9 +25,9 @@ func TestActivatePolicy_RefusesWhatFailedItsTestAndSaysWhy(t *testing.T) {
 			t.Errorf("%s: %+v", mood, check)
 		}
 		_, err := c.ActivatePolicy(t.Context(), "p", v.ID)
-		c.fails(err, apierror.CodeConflict, "server s1 refused it", why)
+		c.fails(err, apierror.CodeConflict, "server s1 rejected it", why)
 		_, err = c.ShadowPolicy(t.Context(), "p", v.ID)
-		c.fails(err, apierror.CodeConflict, "server s1 refused it")
+		c.fails(err, apierror.CodeConflict, "server s1 rejected it")
 	}
 	if c.role().Active != "" || c.ready() != "" {
 		t.Error("it is in force, or in the way", c.ready())
@@ -38,7 +38,7 @@ func TestActivatePolicy_RefusesWhatFailedItsTestAndSaysWhy(t *testing.T) {
 // test are those of the copy that was loaded.
 func TestPolicyStatus_CountsNoTestOfAnotherCopy(t *testing.T) {
 	c := start(t, newDisk())
-	v, err := c.LoadPolicy(t.Context(), server.LoadRequest{Name: "rules", Builtin: policy.DefaultName})
+	v, err := c.LoadPolicy(t.Context(), policy.LoadRequest{Name: "rules", Builtin: policy.DefaultName})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestPolicyVersions_AreNamedByTheirBeginnings(t *testing.T) {
 	_, err = c.ActivatePolicy(t.Context(), "p", "g")
 	c.fails(err, apierror.CodeNotFound, "has no version g", hash[:12])
 	_, err = c.ActivatePolicy(t.Context(), "q", hash)
-	c.fails(err, apierror.CodeNotFound, `no version of policy "q"`, "versions of p")
+	c.fails(err, apierror.CodeNotFound, `no version of policy "q"`, "versions are loaded of p")
 	_, err = c.PolicyStatus(t.Context(), "q")
 	c.fails(err, apierror.CodeNotFound, `"q"`, "default, p")
 }
@@ -79,7 +79,7 @@ func TestRollbackPolicy_ReturnsToTheLastGoodOne(t *testing.T) {
 		t.Errorf("%+v", c.role())
 	}
 	_, err := c.UnloadPolicy(t.Context(), "p", one.ID)
-	c.fails(err, apierror.CodeConflict, "what a rollback returns to")
+	c.fails(err, apierror.CodeConflict, "the version that a rollback activates")
 	_, err = c.UnloadPolicy(t.Context(), "p", two.ID)
 	c.fails(err, apierror.CodeConflict, "is active")
 	for _, want := range []string{one.ID, two.ID, one.ID} {
@@ -92,7 +92,7 @@ func TestRollbackPolicy_ReturnsToTheLastGoodOne(t *testing.T) {
 func TestUnloadPolicy_ForgetsTheModuleWithItsLastVersion(t *testing.T) {
 	c := start(t, newDisk())
 	one := c.load("first")
-	two := c.load("first", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":2}`) })
+	two := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":2}`) })
 	if n := c.disk.modules.count(); n != 1 {
 		t.Fatalf("%d modules are kept", n)
 	}
@@ -202,8 +202,8 @@ func TestShadowPolicy_ShowsWhatWouldBeOtherwiseAndAppliesNothing(t *testing.T) {
 	if _, err := c.ShadowPolicy(t.Context(), "p", two.ID); err != nil {
 		t.Fatal(err)
 	}
-	var st *server.PolicyStatus
-	shadow := func() *server.ShadowStatus {
+	var st *policymgr.Status
+	shadow := func() *policymgr.ShadowStatus {
 		var err error
 		if st, err = c.PolicyStatus(t.Context(), "p"); err != nil {
 			t.Fatal(err)
@@ -236,7 +236,7 @@ func TestShadowPolicy_ShowsWhatWouldBeOtherwiseAndAppliesNothing(t *testing.T) {
 		}
 	})
 	_, err := c.UnloadPolicy(t.Context(), "p", two.ID)
-	c.fails(err, apierror.CodeConflict, "in a shadow run")
+	c.fails(err, apierror.CodeConflict, "is a shadow")
 	if _, err := c.ShadowPolicy(t.Context(), "p", ""); err != nil || c.role().Shadow != "" {
 		t.Error("the run does not end", err)
 	}
@@ -296,7 +296,7 @@ func TestPolicy_ThatKeepsFailingIsTakenOutOfService(t *testing.T) {
 	c.register(pushy("after"))
 	c.until("it decides", func() bool { return c.running("after") == 1 && c.inForce() == good.ID })
 	_, err := c.ActivatePolicy(t.Context(), "p", bad.ID)
-	c.fails(err, apierror.CodeConflict, "taken out of service", "only when it matters", "--reset")
+	c.fails(err, apierror.CodeConflict, "disabled because of faults", "only when it matters", "--reset")
 	if _, err := c.ResetPolicy(t.Context(), "p", bad.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func TestPolicy_ThatKeepsFailingIsTakenOutOfService(t *testing.T) {
 
 func TestPolicy_WithNothingBeforeItTripsToWhatIsBuiltIn(t *testing.T) {
 	c := start(t, newDisk())
-	bad := c.load("breaks", func(r *server.LoadRequest) { r.Name = policy.DefaultName })
+	bad := c.load("breaks", func(r *policy.LoadRequest) { r.Name = policy.DefaultName })
 	c.activate(bad)
 	c.contend(1)
 	for i := range 8 {
@@ -357,7 +357,7 @@ func TestTryPolicy_IsRolledBackUnlessItIsConfirmed(t *testing.T) {
 		t.Error("rolled back although it was confirmed")
 	}
 	_, err := c.TryPolicy(t.Context(), "p", one.ID, -time.Second)
-	c.fails(err, apierror.CodeInvalid, "makes no sense")
+	c.fails(err, apierror.CodeInvalid, "invalid trial duration")
 }
 
 func TestPolicies_ComeBackAfterARestartInEveryPhase(t *testing.T) {
@@ -485,7 +485,7 @@ func TestPolicies_AnswerAfterTheServerHasStopped(t *testing.T) {
 
 func TestPolicyMetrics_AreThoseOfTheContract(t *testing.T) {
 	c := start(t, newDisk())
-	good, bad := c.load("first"), c.load("breaks", func(r *server.LoadRequest) { r.OnFault = "default" })
+	good, bad := c.load("first"), c.load("breaks", func(r *policy.LoadRequest) { r.OnFault = "default" })
 	c.activate(good)
 	c.contend(1)
 	c.decideByP()
@@ -554,7 +554,7 @@ func TestPlanJob_OfAnotherVersionNoLongerHolds(t *testing.T) {
 		"rolled back": func() error { _, err := c.RollbackPolicy(t.Context(), "p"); return err },
 		"activated":   func() error { _, err := c.ActivatePolicy(t.Context(), "p", two.ID); return err },
 		"another configuration": func() error {
-			c.activate(c.load("last", func(r *server.LoadRequest) { r.Config = []byte(`{"knob":2}`) }))
+			c.activate(c.load("last", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":2}`) }))
 			return nil
 		},
 		"by another policy": func() error {

@@ -349,7 +349,7 @@ func (c *cluster) until(what string, is func() bool) {
 }
 
 // load loads a module of a mood as policy p.
-func (c *cluster) load(mood string, change ...func(*server.LoadRequest)) *model.PolicyVersion {
+func (c *cluster) load(mood string, change ...func(*policy.LoadRequest)) *model.PolicyVersion {
 	c.t.Helper()
 	v, err := c.tryLoad(mood, change...)
 	if err != nil {
@@ -358,8 +358,8 @@ func (c *cluster) load(mood string, change ...func(*server.LoadRequest)) *model.
 	return v
 }
 
-func (c *cluster) tryLoad(mood string, change ...func(*server.LoadRequest)) (*model.PolicyVersion, error) {
-	r := server.LoadRequest{Name: "p", Module: module(mood, 0)}
+func (c *cluster) tryLoad(mood string, change ...func(*policy.LoadRequest)) (*model.PolicyVersion, error) {
+	r := policy.LoadRequest{Name: "p", Module: module(mood, 0)}
 	for _, f := range change {
 		f(&r)
 	}

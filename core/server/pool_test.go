@@ -401,15 +401,16 @@ func TestPool_PoliciesAreCheckedByAllWhoVote(t *testing.T) {
 	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
 		for _, m := range w.members {
-			if got := m.server.policies.required(); !slices.Equal(got, []string{"s1", "s2", "s3"}) {
-				t.Errorf("server %s asks %v for a check", m.id, got)
+			if got := slices.Sorted(slices.Values(m.server.policyConfig().Voters())); !slices.Equal(got, []string{"s1", "s2", "s3"}) {
+				t.Errorf("server %s requires checks of %v", m.id, got)
 			}
 		}
 		other := w.follower()
-		_, err := other.server.policies.apply(w.ctx, &replication.CheckPolicy{Version: "sha256:none", Server: other.id, Check: model.PolicyCheck{OK: true}})
-		var refusal *replication.Refusal
-		if !errors.As(err, &refusal) || refusal.Code != replication.CodeNotFound {
-			t.Errorf("a check of a version that is not there: %v", err)
+		result, err := other.server.policyConfig().Log.Apply(w.ctx, &replication.Entry{
+			Command: &replication.CheckPolicy{Version: "sha256:none", Server: other.id, Check: model.PolicyCheck{OK: true}},
+		})
+		if err != nil || result.Err == nil || result.Err.Code != replication.CodeNotFound {
+			t.Errorf("check of an unknown version: %+v, %v", result, err)
 		}
 	})
 }

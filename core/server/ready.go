@@ -14,7 +14,7 @@ const behindLimit = 1000
 
 // Ready lists what this server needs to be of use, and whether it has it.
 func (s *Server) Ready(context.Context) []Check {
-	checks := []Check{s.hasLeader(), s.caughtUp(), s.policies.check(), s.working()}
+	checks := []Check{s.hasLeader(), s.caughtUp(), s.policiesReady(), s.working()}
 	if s.cfg.StorageHealthy != nil {
 		c := Check{Name: "storage", OK: true}
 		if err := s.cfg.StorageHealthy(); err != nil {
@@ -53,6 +53,11 @@ func (s *Server) caughtUp() Check {
 		c.OK, c.Detail = false, fmt.Sprintf("%d entries are committed and not applied here", lacks)
 	}
 	return c
+}
+
+func (s *Server) policiesReady() Check {
+	ok, detail := s.policies.Ready()
+	return Check{Name: "policies", OK: ok, Detail: detail}
 }
 
 // Workers is how this server's workers do.

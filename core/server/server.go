@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/scheduler/unblock"
@@ -25,6 +26,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/groupcommit"
 	"github.com/cede-scheduler/cede/core/server/heartbeat"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
+	"github.com/cede-scheduler/cede/core/server/policymgr"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
 )
@@ -33,7 +35,7 @@ import (
 type Server struct {
 	cfg      Config
 	logger   *slog.Logger
-	policies *policies
+	policies *policymgr.Manager
 	metrics  *metrics
 	traces   *evaltrace.Recorder // nil: tracing is disabled
 	writer   *logwriter.Writer
@@ -55,6 +57,7 @@ type Server struct {
 	updates  *evalqueue.Updates
 	clusters *heartbeat.Clusters
 	*endpoint.Endpoints
+	*policymgr.Policies
 
 	// term is what this server does as the leader; nil while it is not, or is about
 	// to be. began is closed and replaced whenever it changes.
@@ -76,25 +79,51 @@ func New(cfg Config) (*Server, error) {
 	s.logger, s.start = s.cfg.Logger, s.cfg.Clock.Now()
 	s.writer = &logwriter.Writer{ServerID: s.cfg.ID, Log: s.cfg.Log, Store: s.cfg.Store, Clock: s.cfg.Clock, Established: s.establishedTerm}
 	var err error
-	if s.policies, err = newPolicies(s.policyConfig()); err != nil {
+	if s.policies, err = policymgr.New(s.policyConfig()); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.policies.leads = s.writer.CheckLeader
 	if err := s.assemble(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	return s, nil
 }
 
-// policyConfig has what policies tell the cluster go to the leader.
-func (s *Server) policyConfig() Config {
-	c := s.cfg
-	c.Log = atLeader{Log: s.cfg.Log, s: s}
-	if c.Voters == nil && c.Raft != nil {
+func (s *Server) policyConfig() policymgr.Config {
+	c := policymgr.Config{
+		ServerID: s.cfg.ID, Log: atLeader{Log: s.cfg.Log, s: s}, Store: s.cfg.Store, Host: s.cfg.Policies, Modules: s.cfg.Modules,
+		Clock: s.cfg.Clock, Logger: s.logger, Registry: s.cfg.Registry, History: s.cfg.History,
+		Voters: s.cfg.Voters, CheckLeader: s.writer.CheckLeader,
+	}
+	if c.Voters == nil && s.cfg.Raft != nil {
 		c.Voters = s.voters
 	}
 	return c
 }
+
+// explainUnchecked returns the reason for which another server has not checked a policy,
+// and the remedy.
+func (s *Server) explainUnchecked(id string) string {
+	if s.cfg.Membership == nil || id == s.cfg.ID {
+		return ""
+	}
+	m, known := s.member(id)
+	switch {
+	case !known:
+		return "it is down, because the pool does not list it: start it, or remove it for good: cede operator raft remove " + id
+	case m.Status == MemberAlive:
+		return "it is alive and has not reported yet: it may be busy or lag behind; see its log"
+	}
+	down := "down"
+	if m.Status == MemberLeft {
+		down = "gone"
+	}
+	return fmt.Sprintf("it has been %s since %s: start it, or remove it for good: cede operator raft remove %s",
+		down, m.Since.UTC().Format(time.RFC3339), id)
+}
+
+// Pin returns the active policies, for components that schedule without workers, such as
+// the Kubernetes extender. The caller must unpin them.
+func (s *Server) Pin() *policy.Set { return s.policies.Pin() }
 
 func (s *Server) assemble() error {
 	var err error
@@ -148,6 +177,7 @@ func (s *Server) heartbeatConfig() heartbeat.Config {
 // assembleWrites makes the endpoints, and what batches small writes.
 func (s *Server) assembleWrites() {
 	s.updates = evalqueue.NewUpdates(&s.batchers, s.writer, s.cfg.Clock, s.cfg.EvalBatch)
+	s.Policies = policymgr.NewPolicies(s.policies, s.explainUnchecked)
 	s.Endpoints = endpoint.New(endpoint.Config{
 		Writer: s.writer, Clock: s.cfg.Clock, Policies: s.policies, Evals: s.evalFactory(), Updates: s.updates,
 		Broker: s.broker, Blocked: s.blocked, Nodes: s.nodes, Clusters: s.clusters, Batchers: &s.batchers, Traces: s.traces,
@@ -201,7 +231,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.batchers.Start(inner)
 	s.fetcher.begin(inner)
 	var beside sync.WaitGroup
-	for _, run := range []func(context.Context){s.feeder.run, s.Publisher.Run, s.policies.run, s.pooled, s.inform} {
+	for _, run := range []func(context.Context){s.feeder.run, s.Publisher.Run, s.policies.Run, s.pooled, s.inform} {
 		beside.Go(func() { run(inner) })
 	}
 	pool := make(chan struct{})
@@ -215,7 +245,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.batchers.Wait()
 	beside.Wait()
 	s.Publisher.Close()
-	s.policies.close()
+	s.policies.Close()
 	return nil
 }
 

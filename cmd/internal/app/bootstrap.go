@@ -14,7 +14,6 @@ import (
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
@@ -215,7 +214,7 @@ func (p *Process) loadPolicies(ctx context.Context, c *config.Config) (loaded []
 }
 
 // policyLoadRequest asks for the policy at a path to be loaded.
-func policyLoadRequest(path string) (r server.LoadRequest, err error) {
+func policyLoadRequest(path string) (r policy.LoadRequest, err error) {
 	b, err := bundle.Open(path)
 	if err != nil {
 		return r, err

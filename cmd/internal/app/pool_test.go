@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/rpc"
-	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/gossip"
 )
 
@@ -163,7 +163,7 @@ func TestPool_APolicyWaitsForAllWhoVote(t *testing.T) {
 	eventually(t, "the first one leads", leads(a))
 	b, _ := pooled(t, map[string]string{"server.join": at})
 	eventually(t, "both vote", func() bool { return voters(a) == 2 && voters(b) == 2 })
-	v, err := a.server.server.LoadPolicy(t.Context(), server.LoadRequest{Builtin: "nomad", Grants: []string{"keepRedundant"}})
+	v, err := a.server.server.LoadPolicy(t.Context(), policy.LoadRequest{Builtin: "nomad", Grants: []string{"keepRedundant"}})
 	if err != nil {
 		t.Fatal(err)
 	}

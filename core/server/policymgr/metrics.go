@@ -1,4 +1,4 @@
-package server
+package policymgr
 
 import (
 	"errors"
@@ -9,19 +9,18 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler"
 )
 
-// policyMetrics is what is measured of policies.
-type policyMetrics struct {
+// metrics are the metrics of policies; core/server/METRICS.md lists them.
+type metrics struct {
 	calls     *prometheus.HistogramVec
 	faults    *prometheus.CounterVec
 	fallbacks *prometheus.CounterVec
 }
 
-// newPolicyMetrics registers the metrics; without a registry they count for
-// nobody.
-func newPolicyMetrics(r *prometheus.Registry, p *policies) *policyMetrics {
-	m := &policyMetrics{
+// newMetrics registers the metrics, unless the registry is nil.
+func newMetrics(r *prometheus.Registry, set *policy.ActiveSet) *metrics {
+	m := &metrics{
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cede_policy_call_seconds", Help: "How long calls of policies took, by hook.",
+			Name: "cede_policy_call_seconds", Help: "Duration of policy calls, by hook.",
 			Buckets: prometheus.ExponentialBuckets(10e-6, 4, 10), // 10 µs to 2.6 s
 		}, []string{"policy", "point"}),
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -32,19 +31,20 @@ func newPolicyMetrics(r *prometheus.Registry, p *policies) *policyMetrics {
 		}, []string{"policy"}),
 	}
 	if r != nil {
-		r.MustRegister(m.calls, m.faults, m.fallbacks, &policyCollector{
-			policies: p,
+		r.MustRegister(m.calls, m.faults, m.fallbacks, &collector{
+			set: set,
 			active: prometheus.NewDesc("cede_policy_active_info",
-				"Policies in force on this server; always 1.", []string{"policy", "digest"}, nil),
+				"Active policies of this server; always 1.", []string{"policy", "digest"}, nil),
 			instances: prometheus.NewDesc("cede_policy_instances",
-				"Instances of policies in force: idle, or busy with an evaluation.", []string{"policy", "state"}, nil),
+				"Instances of active policies, by state: idle, or busy with an evaluation.", []string{"policy", "state"}, nil),
 		})
 	}
 	return m
 }
 
-// begin is as that of metrics.
-func (m *policyMetrics) begin(name string) {
+// initPolicy creates the counters of a policy with value 0: a rate over a counter that
+// appears with its first value misses that value.
+func (m *metrics) initPolicy(name string) {
 	for fault := range policy.Fault(policy.Faults) {
 		m.faults.WithLabelValues(name, fault.String())
 	}
@@ -52,7 +52,7 @@ func (m *policyMetrics) begin(name string) {
 }
 
 // count counts an outcome.
-func (m *policyMetrics) count(out *scheduler.Outcome) {
+func (m *metrics) count(out *scheduler.Outcome) {
 	for i := range out.Calls {
 		c := &out.Calls[i]
 		m.calls.WithLabelValues(c.Policy, c.Hook).Observe(c.Duration.Seconds())
@@ -67,25 +67,25 @@ func (m *policyMetrics) count(out *scheduler.Outcome) {
 	}
 }
 
-// policyCollector tells what is in force when somebody asks.
-type policyCollector struct {
-	policies          *policies
+// collector reads the active set when metrics are collected.
+type collector struct {
+	set               *policy.ActiveSet
 	active, instances *prometheus.Desc
 }
 
-var _ prometheus.Collector = (*policyCollector)(nil)
+var _ prometheus.Collector = (*collector)(nil)
 
-// Describe names the metrics.
-func (c *policyCollector) Describe(ch chan<- *prometheus.Desc) {
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.active
 	ch <- c.instances
 }
 
-// Collect measures what is in force.
-func (c *policyCollector) Collect(ch chan<- prometheus.Metric) {
-	set := c.policies.active.Pin()
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	set := c.set.Pin()
 	defer set.Unpin()
-	for _, v := range namedOnce(set.Versions()) {
+	for _, v := range firstOfEachName(set.Versions()) {
 		ch <- prometheus.MustNewConstMetric(c.active, prometheus.GaugeValue, 1, v.Name, v.Digest)
 		idle, busy := v.Instances()
 		ch <- prometheus.MustNewConstMetric(c.instances, prometheus.GaugeValue, float64(idle), v.Name, "idle")
@@ -93,16 +93,16 @@ func (c *policyCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// namedOnce leaves out versions whose name an earlier one has: the built-in
-// default, which stands behind every set, where another one has its name.
-func namedOnce(list []*policy.Version) []*policy.Version {
+// firstOfEachName returns the first version of each name. The builtin default is in every
+// set, even if another version has its name.
+func firstOfEachName(list []*policy.Version) []*policy.Version {
 	seen := map[string]bool{}
-	var once []*policy.Version
+	var first []*policy.Version
 	for _, v := range list {
 		if !seen[v.Name] {
 			seen[v.Name] = true
-			once = append(once, v)
+			first = append(first, v)
 		}
 	}
-	return once
+	return first
 }
