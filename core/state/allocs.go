@@ -6,33 +6,41 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-func (v *View) findAlloc(id string) (int32, bool) {
-	return v.allocs.index.Find(hashID(id), func(slot int32) bool { return v.allocs.at(slot).ID == id })
+// allocTable holds the allocations by ID. Their lists by job are in jobRow, by node
+// in Chunk.
+type allocTable struct {
+	allocs  cow.Table[*model.Allocation]
+	allocAt cow.Vec[int32] // by slot: position in jobRow.allocs
 }
 
-// Alloc is the allocation with this id; nil when there is none.
-func (v *View) Alloc(id string) *model.Allocation {
+func (v *allocTable) findAlloc(id string) (int32, bool) {
+	return v.allocs.Find(hashID(id), func(slot int32) bool { return v.allocs.At(slot).ID == id })
+}
+
+// Alloc returns the allocation with the ID, or nil if there is none.
+func (v *allocTable) Alloc(id string) *model.Allocation {
 	if slot, ok := v.findAlloc(id); ok {
-		return v.allocs.at(slot)
+		return v.allocs.At(slot)
 	}
 	return nil
 }
 
-// AllocCount is the number of allocations, ended ones included.
-func (v *View) AllocCount() int { return v.allocs.len() }
+// AllocCount returns the number of allocations, including ended ones.
+func (v *allocTable) AllocCount() int { return v.allocs.Len() }
 
-// JobAllocCount is the number of allocations of a job, ended ones included.
-func (v *View) JobAllocCount(key model.JobKey) int {
+// JobAllocCount returns the number of allocations of a job, including ended ones.
+func (v *jobTable) JobAllocCount(key model.JobKey) int {
 	if r := v.jobRow(key); r != nil {
 		return r.allocs.Len()
 	}
 	return 0
 }
 
-// AppendJobAllocs appends all allocations of a job, ended ones included, in
-// the order in which they were inserted.
+// AppendJobAllocs appends all allocations of a job, including ended ones, in
+// insertion order.
 func (v *View) AppendJobAllocs(dst []*model.Allocation, key model.JobKey) []*model.Allocation {
 	r := v.jobRow(key)
 	if r == nil {
@@ -40,16 +48,30 @@ func (v *View) AppendJobAllocs(dst []*model.Allocation, key model.JobKey) []*mod
 	}
 	dst = slices.Grow(dst, r.allocs.Len())
 	for slot := range r.allocs.All {
-		dst = append(dst, v.allocs.at(slot))
+		dst = append(dst, v.allocs.At(slot))
 	}
 	return dst
 }
 
-// AppendNodeAllocs appends everything on a node that the node has not seen the
-// end of, live and stopping, ascending by id. It also answers for a node that
-// is not registered any more.
-func (v *View) AppendNodeAllocs(dst []*model.Allocation, nodeID string) []*model.Allocation {
-	pos, ok := v.place(nodeID)
+// Allocs yields every allocation: by job, ascending, and in the order of
+// AppendJobAllocs within a job. Inserting them in this order results in that order
+// again.
+func (v *View) Allocs() iter.Seq[*model.Allocation] {
+	return func(yield func(*model.Allocation) bool) {
+		for _, job := range v.sortedJobs() {
+			for slot := range v.jobs.At(job).allocs.All {
+				if !yield(v.allocs.At(slot)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// AppendNodeAllocs appends the allocations on a node that have no terminal client
+// status, live and stopping, ascending by ID. The node may have been deleted.
+func (v *nodeTable) AppendNodeAllocs(dst []*model.Allocation, nodeID string) []*model.Allocation {
+	pos, ok := v.findPosition(nodeID)
 	if !ok {
 		return dst
 	}
@@ -63,24 +85,9 @@ func (v *View) AppendNodeAllocs(dst []*model.Allocation, nodeID string) []*model
 	return dst
 }
 
-// Allocs yields every allocation: by job, ascending, and in the order of
-// AppendJobAllocs within one. Inserting them in this order gives that order
-// again.
-func (v *View) Allocs() iter.Seq[*model.Allocation] {
-	return func(yield func(*model.Allocation) bool) {
-		for _, job := range v.sortedJobs() {
-			for slot := range v.jobs.at(job).allocs.All {
-				if !yield(v.allocs.at(slot)) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // UpsertAllocs stores allocations, or other versions of them, and sets their
-// indexes. An allocation keeps its node and its job for life; its job may be
-// another version.
+// indexes. The node and the job of an allocation must not change; the version of
+// the job may.
 func (t *Txn) UpsertAllocs(as ...*model.Allocation) {
 	for _, a := range as {
 		t.upsertAlloc(a)
@@ -88,13 +95,13 @@ func (t *Txn) UpsertAllocs(as ...*model.Allocation) {
 }
 
 func (t *Txn) upsertAlloc(a *model.Allocation) {
-	t.compileFor(a)
+	t.compileVersion(a)
 	slot, ok := t.findAlloc(a.ID)
 	if !ok {
 		t.insertAlloc(a)
 		return
 	}
-	old := t.allocs.at(slot)
+	old := t.allocs.At(slot)
 	switch {
 	case old == a:
 		panic("state: allocation " + a.ID + " written again without a copy")
@@ -103,32 +110,29 @@ func (t *Txn) upsertAlloc(a *model.Allocation) {
 	}
 	t.stamp(&a.CreateIndex, &a.ModifyIndex, old.CreateIndex)
 	if a.Job != old.Job {
-		job, r := t.ownJob(a.Job.Key())
-		t.meetVersion(job, r, a.Job)
+		job, r := t.ownJob(t.owner, a.Job.Key())
+		if a.Job != r.job {
+			t.addVersionLabels(t.owner, job, r, a.Job)
+		}
 	}
-	t.allocs.set(t.owner, slot, a)
+	t.allocs.Set(t.owner, slot, a)
 	t.account(old, a)
 	t.touchAlloc(a)
 }
 
 func (t *Txn) insertAlloc(a *model.Allocation) {
 	t.stamp(&a.CreateIndex, &a.ModifyIndex, 0)
-	slot := t.allocs.insert(t.owner, hashID(a.ID), a)
-	job, r := t.ownJob(a.Job.Key())
-	t.meetVersion(job, r, a.Job)
+	slot := t.allocs.Insert(t.owner, hashID(a.ID), a)
+	job, r := t.ownJob(t.owner, a.Job.Key())
+	if a.Job != r.job {
+		t.addVersionLabels(t.owner, job, r, a.Job)
+	}
 	setAt(&t.allocAt, t.owner, slot, r.allocs.Add(t.owner, slot))
 	t.account(nil, a)
 	t.touchAlloc(a)
 }
 
-// meetVersion lists the labels of a version that did not come by UpsertJob.
-func (t *Txn) meetVersion(slot int32, r *jobRow, version *model.Job) {
-	if version != r.job {
-		t.enlistVersion(slot, r, version)
-	}
-}
-
-// DeleteAllocs forgets allocations; ids that are not there are skipped.
+// DeleteAllocs deletes allocations; missing ones are skipped.
 func (t *Txn) DeleteAllocs(ids ...string) {
 	for _, id := range ids {
 		if slot, ok := t.findAlloc(id); ok {
@@ -138,26 +142,26 @@ func (t *Txn) DeleteAllocs(ids ...string) {
 }
 
 func (t *Txn) deleteAlloc(slot int32) {
-	a := t.allocs.at(slot)
+	a := t.allocs.At(slot)
 	t.account(a, nil)
-	job, r := t.ownJob(a.Job.Key())
+	job, r := t.ownJob(t.owner, a.Job.Key())
 	r.allocs.Remove(t.owner, t.allocAt.At(int(slot)), func(slot, at int32) {
 		t.allocAt.Set(t.owner, int(slot), at)
 	})
-	t.allocs.delete(t.owner, hashID(a.ID), slot)
-	t.releaseJob(job, r)
+	t.allocs.Delete(t.owner, hashID(a.ID), slot)
+	t.releaseJob(t.owner, job, r)
 	t.touchAlloc(a)
 }
 
-// compileFor compiles the job version of an allocation that did not come
-// through UpsertJob, as when a snapshot is restored. Its resource names were
-// accepted once, so they cannot be too many.
-func (t *Txn) compileFor(a *model.Allocation) {
+// compileVersion compiles the job version of an allocation if UpsertJob did not, as
+// when a snapshot is restored. Its resource names were accepted before, so they
+// cannot be too many.
+func (t *Txn) compileVersion(a *model.Allocation) {
 	if a.Group.Job == a.Job {
 		return
 	}
 	if !slices.Contains(a.Job.Groups, a.Group) {
-		panic("state: group of allocation " + a.ID + " is not of its version of the job")
+		panic("state: group of allocation " + a.ID + " is not part of its job version")
 	}
 	if err := t.RequireDimensions(a.Job.Resources()...); err != nil {
 		panic("state: " + err.Error())

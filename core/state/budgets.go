@@ -9,18 +9,22 @@ import (
 	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-// Disruption budgets, and how many allocations each has. The counts follow every
-// write of an allocation, so that whoever asks what a budget has left pays for
-// that and not for a walk over its allocations.
+// budgetTable holds the disruption budgets and their counts. The counts follow every
+// write of an allocation, so that a reader need not walk over the allocations of a
+// budget.
+type budgetTable struct {
+	budgets      *budgets // never nil
+	budgetCounts cow.Vec[budgetCount]
+}
 
-// budgets is the budgets in force. It is immutable: a change makes another one.
+// budgets is the set of budgets. It is immutable: a change makes another one.
 type budgets struct {
-	// set is different from that of all others, for what groups remember.
+	// set identifies this value, for what groups cache; see model.Group.CacheBudgets.
 	set     uint64
 	list    []*model.Budget // ascending by key
 	byLabel map[namespaced][]int32
-	whole   map[string][]int32 // those that are about all of a namespace
-	strict  int                // how many of list
+	byNS    map[string][]int32 // budgets of all groups of a namespace
+	strict  int                // number of strict budgets in list
 }
 
 // namespaced is a label in a namespace.
@@ -34,7 +38,7 @@ var (
 	lastSet   atomic.Uint64
 )
 
-// newBudgets takes over a list that is ascending by key.
+// newBudgets takes ownership of a list that is ascending by key.
 func newBudgets(list []*model.Budget) *budgets {
 	if len(list) == 0 {
 		return noBudgets
@@ -47,12 +51,12 @@ func newBudgets(list []*model.Budget) *budgets {
 			at := namespaced{budget.Namespace, label{key, budget.Labels[key]}}
 			b.byLabel[at] = append(b.byLabel[at], int32(i))
 		case budget.MaxEvictions == nil:
-			continue // it matches nothing
+			continue // without labels it matches nothing
 		default:
-			if b.whole == nil {
-				b.whole = map[string][]int32{}
+			if b.byNS == nil {
+				b.byNS = map[string][]int32{}
 			}
-			b.whole[budget.Namespace] = append(b.whole[budget.Namespace], int32(i))
+			b.byNS[budget.Namespace] = append(b.byNS[budget.Namespace], int32(i))
 		}
 		if budget.Strict {
 			b.strict++
@@ -61,13 +65,13 @@ func newBudgets(list []*model.Budget) *budgets {
 	return b
 }
 
-// of is the positions of the budgets that a group is under, ascending.
+// of returns the positions of the budgets that apply to a group, ascending.
 func (b *budgets) of(g *model.Group) []int32 {
 	if len(b.list) == 0 {
 		return nil
 	}
-	at, known := g.CachedBudgets(b.set)
-	if known {
+	at, cached := g.CachedBudgets(b.set)
+	if cached {
 		return at
 	}
 	for key, value := range g.Labels {
@@ -77,7 +81,7 @@ func (b *budgets) of(g *model.Group) []int32 {
 			}
 		}
 	}
-	at = append(at, b.whole[g.Job.Namespace]...)
+	at = append(at, b.byNS[g.Job.Namespace]...)
 	slices.Sort(at)
 	g.CacheBudgets(b.set, at)
 	return at
@@ -93,15 +97,15 @@ type budgetCount struct {
 	desired   int32 // instances of counted jobs that are wanted
 	done      int32 // of them those that ran to their end
 	perNode   int32 // groups under it that run on every node
-	recent    *recent
+	recent    *evictionWindow
 }
 
 // Budgets is the disruption budgets, ascending by namespace and name. It is
 // shared and read-only.
-func (v *View) Budgets() []*model.Budget { return v.budgets.list }
+func (v *budgetTable) Budgets() []*model.Budget { return v.budgets.list }
 
 // Budget is the budget under a key; nil when there is none.
-func (v *View) Budget(key model.BudgetKey) *model.Budget {
+func (v *budgetTable) Budget(key model.BudgetKey) *model.Budget {
 	if at, ok := v.budgets.find(key); ok {
 		return v.budgets.list[at]
 	}
@@ -110,10 +114,10 @@ func (v *View) Budget(key model.BudgetKey) *model.Budget {
 
 // GroupBudgets is the positions in Budgets of those that a group is under,
 // ascending. It is shared and read-only.
-func (v *View) GroupBudgets(g *model.Group) []int32 { return v.budgets.of(g) }
+func (v *budgetTable) GroupBudgets(g *model.Group) []int32 { return v.budgets.of(g) }
 
 // StrictBudgetCount is how many budgets are strict.
-func (v *View) StrictBudgetCount() int { return v.budgets.strict }
+func (v *budgetTable) StrictBudgetCount() int { return v.budgets.strict }
 
 // DisruptionsAllowed is how many more available allocations may be evicted under the
 // budget at a position in Budgets, at a time in Unix nanoseconds. It is below zero
@@ -142,7 +146,7 @@ func (v *View) BudgetAvailability(at int32) (available, keeps int) {
 
 // BudgetPosition is where in Budgets the one under a key is; false when there is
 // none.
-func (v *View) BudgetPosition(key model.BudgetKey) (int32, bool) {
+func (v *budgetTable) BudgetPosition(key model.BudgetKey) (int32, bool) {
 	at, ok := v.budgets.find(key)
 	return int32(at), ok
 }
@@ -186,21 +190,21 @@ func (v *View) BudgetJobs(b *model.Budget) iter.Seq[model.JobKey] {
 // every node that may take them, whatever state the nodes are in.
 func (v *View) desiredPerNode(b *model.Budget) (n int) {
 	for slot := range v.perNode.All {
-		j := v.jobs.at(slot).job
+		j := v.jobs.At(slot).job
 		if j.Stopped || j.Namespace != b.Namespace {
 			continue
 		}
 		for _, g := range j.Groups {
 			if g.Count > 0 && b.Matches(g) {
-				n += v.countAdmitting(g)
+				n += v.countFeasibleNodes(g)
 			}
 		}
 	}
 	return n
 }
 
-func (v *View) countAdmitting(g *model.Group) (n int) {
-	verdicts := make([]int8, v.ClassCount()) // 0: not asked yet
+func (v *View) countFeasibleNodes(g *model.Group) (n int) {
+	feasible := make([]int8, v.ClassCount()) // 0: not asked yet
 	for c := range v.ChunkCount() {
 		chunk := v.Chunk(c)
 		for i := range chunk.Len() {
@@ -208,14 +212,14 @@ func (v *View) countAdmitting(g *model.Group) (n int) {
 			if node == nil {
 				continue
 			}
-			verdict := &verdicts[chunk.Class(i)]
-			if *verdict == 0 || g.ConstrainsNodeID() {
-				*verdict = -1
+			cached := &feasible[chunk.Class(i)]
+			if *cached == 0 || g.ConstrainsNodeID() {
+				*cached = -1
 				if g.IsFeasible(node) {
-					*verdict = 1
+					*cached = 1
 				}
 			}
-			if *verdict > 0 {
+			if *cached > 0 {
 				n++
 			}
 		}
@@ -235,8 +239,8 @@ func (t *Txn) UpsertBudget(b *model.Budget) {
 		t.stamp(&b.CreateIndex, &b.ModifyIndex, 0)
 		list = slices.Insert(list, at, b)
 	}
-	t.setBudgets(list, at)
-	t.touch(ofBudget(b.Key()))
+	t.replaceBudgets(list, at)
+	t.touch(budgetKey(b.Key()))
 }
 
 // DeleteBudget forgets a disruption budget.
@@ -245,13 +249,13 @@ func (t *Txn) DeleteBudget(key model.BudgetKey) {
 	if !found {
 		return
 	}
-	t.setBudgets(slices.Delete(slices.Clone(t.budgets.list), at, at+1), -1)
-	t.touch(ofBudget(key))
+	t.replaceBudgets(slices.Delete(slices.Clone(t.budgets.list), at, at+1), -1)
+	t.touch(budgetKey(key))
 }
 
 // setBudgets puts another list in force, of which the budget at position changed
 // is new; -1: none is.
-func (t *Txn) setBudgets(list []*model.Budget, changed int) {
+func (t *Txn) replaceBudgets(list []*model.Budget, changed int) {
 	before, counts := t.budgets, t.budgetCounts
 	t.budgets, t.budgetCounts = newBudgets(list), cow.Vec[budgetCount]{}
 	for i, b := range list {
@@ -278,8 +282,8 @@ func (v *View) countBudget(b *model.Budget) (c budgetCount) {
 			}
 		}
 		for slot := range r.allocs.All {
-			if a := v.allocs.at(slot); b.Matches(a.Group) {
-				c.add(r, a, v.available(a), 1)
+			if a := v.allocs.At(slot); b.Matches(a.Group) {
+				c.add(r, a, v.isAvailable(a), 1)
 			}
 		}
 	}
@@ -304,7 +308,7 @@ func (c *budgetCount) addGroup(g *model.Group, by int32) {
 
 // available is whether an allocation works. Of one whose node is silent nobody
 // knows.
-func (v *View) available(a *model.Allocation) bool {
+func (v *nodeTable) isAvailable(a *model.Allocation) bool {
 	return a.Available() && (a.Group.Disconnect == nil || !a.Unknown(v.Node(a.NodeID)))
 }
 
@@ -334,7 +338,7 @@ func (t *Txn) countForBudgets(old, next *model.Allocation) {
 	if next != nil {
 		t.addToBudgets(next, 1)
 	}
-	t.countEviction(old, next)
+	t.recordEviction(old, next)
 }
 
 func (t *Txn) addToBudgets(a *model.Allocation, by int32) {
@@ -342,7 +346,7 @@ func (t *Txn) addToBudgets(a *model.Allocation, by int32) {
 	if len(under) == 0 {
 		return
 	}
-	r, available := t.jobRow(a.Job.Key()), t.available(a)
+	r, available := t.jobRow(a.Job.Key()), t.isAvailable(a)
 	for _, at := range under {
 		before := t.budgetCounts.At(int(at))
 		after := before
@@ -354,7 +358,7 @@ func (t *Txn) addToBudgets(a *model.Allocation, by int32) {
 
 // countOn counts all on a node again around a change of the node: what waits for it
 // while it is silent is not available meanwhile.
-func (t *Txn) countOn(pos int32, old, next *model.Node, change func()) {
+func (t *Txn) recountAround(pos int32, old, next *model.Node, change func()) {
 	var kept []*model.Allocation
 	down := func(n *model.Node) bool { return n != nil && n.Status == model.NodeDown }
 	if len(t.budgets.list) > 0 && down(old) != down(next) {
@@ -390,7 +394,7 @@ func (t *Txn) countJob(r *jobRow, by int32) {
 		return
 	}
 	for slot := range r.allocs.All {
-		a := t.allocs.at(slot)
+		a := t.allocs.At(slot)
 		if !r.done(a) {
 			continue
 		}
@@ -403,6 +407,6 @@ func (t *Txn) countJob(r *jobRow, by int32) {
 }
 
 // ofBudget watches a disruption budget.
-func ofBudget(key model.BudgetKey) Key {
+func budgetKey(key model.BudgetKey) Key {
 	return Key{Table: TableBudgets, Namespace: key.Namespace, ID: key.Name}
 }

@@ -31,8 +31,8 @@ func (sn *Snapshot) Check() error {
 		return fmt.Errorf("%d allocations by job, %d by id", allocs, sn.AllocCount())
 	}
 	for _, slot := range sn.sortedJobs() {
-		r := sn.jobs.at(slot)
-		if r.empty() {
+		r := sn.jobs.At(slot)
+		if r.isEmpty() {
 			return fmt.Errorf("job %s has a row and nothing in it", r.key)
 		}
 		if got := sn.JobAllocCount(r.key); got != byJob[r.key] {
@@ -54,7 +54,7 @@ func (sn *Snapshot) Check() error {
 	if err := sn.checkPerNodeJobs(); err != nil {
 		return err
 	}
-	if err := sn.checkAside(); err != nil {
+	if err := sn.checkSmallTables(); err != nil {
 		return err
 	}
 	if err := sn.checkBudgets(); err != nil {
@@ -66,8 +66,8 @@ func (sn *Snapshot) Check() error {
 func (sn *Snapshot) checkNodes(byNode map[string][]*model.Allocation, claims map[string][]*model.Claim) error {
 	nodes := 0
 	members := map[uint64]int32{}
-	for pos := range int32(sn.places.size()) {
-		id := sn.places.at(pos)
+	for pos := range int32(sn.positions.Size()) {
+		id := sn.positions.At(pos)
 		n := sn.NodeAt(pos)
 		if n != nil {
 			nodes++
@@ -104,11 +104,11 @@ func (sn *Snapshot) checkNodes(byNode map[string][]*model.Allocation, claims map
 
 // checkClasses compares the classes with how many nodes each should have.
 func (sn *Snapshot) checkClasses(members map[uint64]int32) error {
-	if sn.classes.len() != len(members) {
-		return fmt.Errorf("%d classes, nodes are of %d", sn.classes.len(), len(members))
+	if sn.classes.Len() != len(members) {
+		return fmt.Errorf("%d classes, nodes are of %d", sn.classes.Len(), len(members))
 	}
 	for key, n := range members {
-		if id, ok := sn.findClass(key); !ok || sn.classes.at(id).nodes != n {
+		if id, ok := sn.findClass(key); !ok || sn.classes.At(id).nodes != n {
 			return fmt.Errorf("class %x does not count %d nodes", key, n)
 		}
 	}
@@ -143,7 +143,7 @@ func expect(n *model.Node, allocs []*model.Allocation) expected {
 		e.rows = append(e.rows, rowOf(a))
 		e.free.Sub(&a.Group.Ask.Vec)
 		e.ports = append(e.ports, a.Group.Ask.Ports...)
-		takeDevices(e.devices, n, a.Devices, 1)
+		subtractDevices(e.devices, n, a.Devices, 1)
 		e.guarded = e.guarded || a.Job.HasEvictionRules()
 		if !a.Job.NonPreemptible {
 			e.lowest = min(e.lowest, a.Job.Priority)
@@ -221,7 +221,7 @@ func (sn *Snapshot) checkEvals() error {
 func (sn *Snapshot) checkPerNodeJobs() error {
 	listed := map[model.JobKey]bool{}
 	for slot := range sn.perNode.All {
-		listed[sn.jobs.at(slot).key] = true
+		listed[sn.jobs.At(slot).key] = true
 	}
 	for j := range sn.Jobs() {
 		if j.Type.PerNode() != listed[j.Key()] {
@@ -240,7 +240,7 @@ func (sn *Snapshot) checkPerNodeJobs() error {
 func (sn *Snapshot) checkLabels() error {
 	listings := 0
 	for _, slot := range sn.sortedJobs() {
-		r := sn.jobs.at(slot)
+		r := sn.jobs.At(slot)
 		listings += len(r.labels)
 		if r.job != nil {
 			if err := sn.checkListed(r.job); err != nil {
@@ -254,8 +254,8 @@ func (sn *Snapshot) checkLabels() error {
 		}
 	}
 	for x := range labelIndexes {
-		for slot := range int32(sn.labels[x].size()) {
-			if row := sn.labels[x].at(slot); row != nil {
+		for slot := range int32(sn.labels[x].Size()) {
+			if row := sn.labels[x].At(slot); row != nil {
 				listings -= row.jobs.Len()
 			}
 		}
@@ -267,7 +267,7 @@ func (sn *Snapshot) checkLabels() error {
 }
 
 func (sn *Snapshot) checkListed(j *model.Job) error {
-	for x, labels := range [labelIndexes][]label{carriers: labelsOf(j), separators: termsOf(j)} {
+	for x, labels := range [labelIndexes][]label{byLabel: labelsOf(j), bySeparation: separationLabelsOf(j)} {
 		for _, l := range labels {
 			found := false
 			sn.eachListed(labelIndex(x), l, func(key model.JobKey) bool {
@@ -277,6 +277,34 @@ func (sn *Snapshot) checkListed(j *model.Job) error {
 			if !found {
 				return fmt.Errorf("job %s is not listed under %s=%s", j.Key(), l.key, l.value)
 			}
+		}
+	}
+	return nil
+}
+
+// checkBudgets counts everything that is under a budget again.
+func (sn *Snapshot) checkBudgets() error {
+	if sn.budgetCounts.Len() != len(sn.budgets.list) {
+		return fmt.Errorf("%d budgets, %d counts", len(sn.budgets.list), sn.budgetCounts.Len())
+	}
+	for i, b := range sn.budgets.list {
+		var want budgetCount
+		for j := range sn.Jobs() {
+			for _, g := range sn.jobRow(j.Key()).countedGroups() {
+				if b.Matches(g) {
+					want.addGroup(g, 1)
+				}
+			}
+		}
+		for a := range sn.Allocs() {
+			if b.Matches(a.Group) {
+				want.add(sn.jobRow(a.Job.Key()), a, sn.isAvailable(a), 1)
+			}
+		}
+		got := sn.budgetCounts.At(i)
+		want.recent = got.recent // the allocations may be gone
+		if got != want {
+			return fmt.Errorf("budget %s counts %+v, has %+v", b.Key(), got, want)
 		}
 	}
 	return nil

@@ -15,30 +15,30 @@ const ChunkSize = 64
 // resource of 64 nodes in a row of memory. Slices that it returns are shared
 // and read-only.
 type Chunk struct {
-	owner cow.Owner
-	n     int
-	still *still
-	uses  [ChunkSize]*use
+	owner  cow.Owner
+	n      int
+	static *static
+	uses   [ChunkSize]*use
 
 	// Invariant: free is avail less what the live allocations in uses ask for,
 	// by dimension, then position; minPriority follows from them, too.
-	free        []int64
-	minPriority [ChunkSize]int32
-	pinned      uint64 // see Pinned
-	guarded     uint64 // see Guarded
-	claimed     uint64 // see Claimed
+	free                 []int64
+	minPriority          [ChunkSize]int32
+	lowestNonPreemptible uint64 // see Pinned
+	withRules            uint64 // see Guarded
+	withClaims           uint64 // see Claimed
 
 	modifyIndex    [ChunkSize]uint64
 	maxModifyIndex uint64
 }
 
 // still is what only registrations and node status change.
-type still struct {
-	owner       cow.Owner
-	avail       []int64
-	nodes       [ChunkSize]*model.Node
-	class       [ChunkSize]int32
-	schedulable uint64
+type static struct {
+	owner    cow.Owner
+	avail    []int64
+	nodes    [ChunkSize]*model.Node
+	class    [ChunkSize]int32
+	eligible uint64
 }
 
 // use is what is on one node. Nil stands for nothing.
@@ -46,7 +46,7 @@ type use struct {
 	owner     cow.Owner
 	rowsOwner cow.Owner // of the array behind rows
 	rows      []Row     // live, ascending by priority, then id
-	guarded   int32     // of rows
+	withRules int32     // of rows
 	extra     *extra
 }
 
@@ -74,7 +74,7 @@ var (
 )
 
 func newChunk(o cow.Owner, dims int) *Chunk {
-	c := &Chunk{owner: o, still: &still{owner: o}}
+	c := &Chunk{owner: o, static: &static{owner: o}}
 	c.widen(dims)
 	for i := range c.minPriority {
 		c.minPriority[i] = math.MaxInt32
@@ -86,10 +86,10 @@ func newChunk(o cow.Owner, dims int) *Chunk {
 // columns are replaced, so whoever shares them does not notice.
 func (c *Chunk) widen(dims int) {
 	c.free = append(make([]int64, 0, dims*ChunkSize), c.free...)[:dims*ChunkSize]
-	s := *c.still
+	s := *c.static
 	s.owner = c.owner
 	s.avail = append(make([]int64, 0, dims*ChunkSize), s.avail...)[:dims*ChunkSize]
-	c.still = &s
+	c.static = &s
 }
 
 // use is what is on node i, for reading.
@@ -111,21 +111,21 @@ func (c *Chunk) extra(i int) *extra {
 func (c *Chunk) Len() int { return c.n }
 
 // Node is the node at i; nil where there is none.
-func (c *Chunk) Node(i int) *model.Node { return c.still.nodes[i] }
+func (c *Chunk) Node(i int) *model.Node { return c.static.nodes[i] }
 
 // Eligible has a bit for every node that takes new work.
-func (c *Chunk) Eligible() uint64 { return c.still.schedulable }
+func (c *Chunk) Eligible() uint64 { return c.static.eligible }
 
 // Class is the class of node i: a dense number that holds within a snapshot.
 // ClassKey tells what it stands for.
-func (c *Chunk) Class(i int) int32 { return c.still.class[i] }
+func (c *Chunk) Class(i int) int32 { return c.static.class[i] }
 
 // Free is the column of what the nodes have left of a dimension.
 func (c *Chunk) Free(d int) []int64 { return c.free[d*ChunkSize:][:ChunkSize:ChunkSize] }
 
 // Avail is the column of what the nodes offer of a dimension when they are
 // empty.
-func (c *Chunk) Avail(d int) []int64 { return c.still.avail[d*ChunkSize:][:ChunkSize:ChunkSize] }
+func (c *Chunk) Avail(d int) []int64 { return c.static.avail[d*ChunkSize:][:ChunkSize:ChunkSize] }
 
 // FreeCapacity is what node i has left beside its live allocations; claims are not
 // taken off. A port that two hold is listed twice.
@@ -147,14 +147,14 @@ func (c *Chunk) MinPriority(i int) int32 { return c.minPriority[i] }
 
 // LowestNonPreemptible has a bit for every node whose live allocation of the lowest priority is
 // none that may be a victim. On the others MinPriority is the lowest of all.
-func (c *Chunk) LowestNonPreemptible() uint64 { return c.pinned }
+func (c *Chunk) LowestNonPreemptible() uint64 { return c.lowestNonPreemptible }
 
 // HasEvictionRules has a bit for every node with a live allocation of whose job more than
 // priority says who may be a victim, or who goes with one.
-func (c *Chunk) HasEvictionRules() uint64 { return c.guarded }
+func (c *Chunk) HasEvictionRules() uint64 { return c.withRules }
 
 // HasClaims has a bit for every node with claims.
-func (c *Chunk) HasClaims() uint64 { return c.claimed }
+func (c *Chunk) HasClaims() uint64 { return c.withClaims }
 
 // Claims is the claims on node i, ascending by id, expired ones included.
 func (c *Chunk) Claims(i int) []*model.Claim { return slices.Clip(c.extra(i).claims) }
@@ -171,13 +171,13 @@ func (c *Chunk) column(d uint8) *[ChunkSize]int64 {
 	return (*[ChunkSize]int64)(c.free[int(d)*ChunkSize:])
 }
 
-// Fitting has a bit for every schedulable node whose every resource covers the
+// Fitting has a bit for every eligible node whose every resource covers the
 // ask. Ports, devices and claims are not looked at.
 func (c *Chunk) Fitting(ask *model.Ask) uint64 {
-	fit := c.still.schedulable
+	fit := c.static.eligible
 	dims := ask.Dims
 	for len(dims) >= 3 && fit != 0 {
-		fit &^= lacking3(c.column(dims[0]), c.column(dims[1]), c.column(dims[2]),
+		fit &^= belowMask3(c.column(dims[0]), c.column(dims[1]), c.column(dims[2]),
 			ask.Vec[dims[0]], ask.Vec[dims[1]], ask.Vec[dims[2]])
 		dims = dims[3:]
 	}
@@ -189,7 +189,7 @@ func (c *Chunk) Fitting(ask *model.Ask) uint64 {
 	}
 	// Reading the second column twice costs less than a pass of its own.
 	second, need := c.column(dims[1]), ask.Vec[dims[1]]
-	return fit &^ lacking3(c.column(dims[0]), second, second, ask.Vec[dims[0]], need, need)
+	return fit &^ belowMask3(c.column(dims[0]), second, second, ask.Vec[dims[0]], need, need)
 }
 
 // BelowMask has a bit for every value of a column below need. Amounts are far below 2^62, so
@@ -203,7 +203,7 @@ func BelowMask(a *[ChunkSize]int64, need int64) uint64 {
 	return m
 }
 
-func lacking3(a, b, c *[ChunkSize]int64, x, y, z int64) uint64 {
+func belowMask3(a, b, c *[ChunkSize]int64, x, y, z int64) uint64 {
 	var m uint64
 	for i := range a {
 		m = m>>1 | uint64((a[i]-x)|(b[i]-y)|(c[i]-z))&(1<<63)

@@ -2,31 +2,42 @@ package state
 
 import (
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-func (v *View) findClaim(id string) (int32, bool) {
-	return v.claims.index.Find(hashID(id), func(slot int32) bool { return v.claims.at(slot).ID == id })
+// claimTable holds the claims by ID. Their lists by node are in Chunk, by cluster in
+// clusterRow, and those of bindings also in jobRow.
+type claimTable struct {
+	claims     cow.Table[*model.Claim]
+	claimOrder *cow.Ordering
 }
 
-// Claim is the claim with this id; nil when there is none.
-func (v *View) Claim(id string) *model.Claim {
+func newClaimTable() claimTable { return claimTable{claimOrder: &cow.Ordering{}} }
+
+func (v *claimTable) findClaim(id string) (int32, bool) {
+	return v.claims.Find(hashID(id), func(slot int32) bool { return v.claims.At(slot).ID == id })
+}
+
+// Claim returns the claim with the ID, or nil if there is none.
+func (v *claimTable) Claim(id string) *model.Claim {
 	if slot, ok := v.findClaim(id); ok {
-		return v.claims.at(slot)
+		return v.claims.At(slot)
 	}
 	return nil
 }
 
-// Claims yields the claims, expired ones included, ascending by id.
-func (v *View) Claims() iter.Seq[*model.Claim] {
+// Claims yields the claims, including expired ones, ascending by ID.
+func (v *claimTable) Claims() iter.Seq[*model.Claim] {
 	return func(yield func(*model.Claim) bool) {
-		slots := v.claimOrder.slots(v.claims.size(),
-			func(slot int32) bool { return v.claims.at(slot) != nil },
-			func(a, b int32) int { return strings.Compare(v.claims.at(a).ID, v.claims.at(b).ID) })
+		slots := v.claimOrder.Slots(v.claims.Size(),
+			func(slot int32) bool { return v.claims.At(slot) != nil },
+			func(a, b int32) int { return strings.Compare(v.claims.At(a).ID, v.claims.At(b).ID) })
 		for _, slot := range slots {
-			if !yield(v.claims.at(slot)) {
+			if !yield(v.claims.At(slot)) {
 				return
 			}
 		}
@@ -43,31 +54,66 @@ func (t *Txn) UpsertClaim(c *model.Claim) {
 	if !t.restores {
 		c.CreateIndex = created
 	}
-	slot := t.claims.insert(t.owner, hashID(c.ID), c)
-	t.claimOrder = t.claimOrder.with(t.owner, slot)
+	slot := t.claims.Insert(t.owner, hashID(c.ID), c)
+	t.claimOrder = t.claimOrder.With(t.owner, slot)
 	if c.ClusterID != "" {
-		t.claimCluster(c)
+		t.addClusterClaim(c)
 	} else {
-		w := t.open(c.NodeID)
+		w := t.openNode(c.NodeID)
 		w.addClaim(c)
 	}
 	t.touch(TableClaims.Of(c.ID))
 }
 
-// DeleteClaim forgets a claim, if it is there.
+// DeleteClaim deletes a claim, if it exists.
 func (t *Txn) DeleteClaim(id string) {
 	slot, ok := t.findClaim(id)
 	if !ok {
 		return
 	}
-	c := t.claims.at(slot)
-	t.claims.delete(t.owner, hashID(id), slot)
-	t.claimOrder = t.claimOrder.with(t.owner, slot)
+	c := t.claims.At(slot)
+	t.claims.Delete(t.owner, hashID(id), slot)
+	t.claimOrder = t.claimOrder.With(t.owner, slot)
 	if c.ClusterID != "" {
-		t.unclaimCluster(c)
+		t.removeClusterClaim(c)
 	} else {
-		w := t.open(c.NodeID)
+		w := t.openNode(c.NodeID)
 		w.removeClaim(c)
 	}
 	t.touch(TableClaims.Of(id))
+}
+
+// addClusterClaim adds a claim to the lists of its cluster and its claimant.
+func (t *Txn) addClusterClaim(c *model.Claim) {
+	r := t.ownCluster(t.owner, t.index, c.ClusterID)
+	r.claims = withClaim(r.claims, c)
+	_, job := t.ownJob(t.owner, c.Claimant)
+	job.claims = withClaim(job.claims, c)
+	t.touch(TableClusters.Of(c.ClusterID))
+}
+
+func (t *Txn) removeClusterClaim(c *model.Claim) {
+	r := t.ownCluster(t.owner, t.index, c.ClusterID)
+	r.claims = withoutClaim(r.claims, c.ID)
+	slot, job := t.ownJob(t.owner, c.Claimant)
+	job.claims = withoutClaim(job.claims, c.ID)
+	t.touch(TableClusters.Of(c.ClusterID))
+	t.releaseCluster(t.owner, r)
+	t.releaseJob(t.owner, slot, job)
+}
+
+func searchClaim(cs []*model.Claim, id string) (int, bool) {
+	return slices.BinarySearchFunc(cs, id, func(c *model.Claim, id string) int {
+		return strings.Compare(c.ID, id)
+	})
+}
+
+func withClaim(list []*model.Claim, c *model.Claim) []*model.Claim {
+	at, _ := searchClaim(list, c.ID)
+	return slices.Insert(slices.Clone(list), at, c)
+}
+
+func withoutClaim(list []*model.Claim, id string) []*model.Claim {
+	at, _ := searchClaim(list, id)
+	return slices.Delete(slices.Clone(list), at, at+1)
 }

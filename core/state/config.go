@@ -1,28 +1,66 @@
 package state
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
+
+// configTable holds the settings of operators that the scheduler reads.
+type configTable struct {
+	config     *model.SchedulerConfig // never nil
+	priorities cow.SortedList[model.PriorityClass]
+}
+
+// smallTables holds the tables that scheduling does not read. A View has one pointer
+// to them, so that snapshots stay cheap.
+type smallTables struct {
+	owner       cow.Owner
+	meta        Meta
+	policies    cow.SortedList[model.PolicyVersion]
+	states      cow.SortedList[model.PolicyState]
+	uploads     cow.SortedList[Upload]
+	tokens      cow.SortedList[model.Token]
+	idempotency idempotencyRing
+}
+
+// Meta is what the cluster records about itself.
+type Meta struct {
+	ClusterID string // "" until the cluster is bootstrapped
+	Version   uint32 // of the meaning of log entries
+	// Key signs tokens that one server issues and another verifies. It is a secret of
+	// the servers and never shown.
+	Key [32]byte
+}
+
+// Meta returns what the cluster records about itself.
+func (v *View) Meta() Meta { return v.small.meta }
+
+// SetMeta replaces what the cluster records about itself.
+func (t *Txn) SetMeta(m Meta) {
+	t.ownSmall().meta = m
+	t.touch(TableConfig.All())
+}
+
+// ownSmall returns the small tables for writing.
+func (t *Txn) ownSmall() *smallTables {
+	if t.small.owner != t.owner {
+		own := *t.small
+		own.owner = t.owner
+		t.small = &own
+	}
+	return t.small
+}
+
+// Config returns the scheduler configuration; never nil.
+func (v *configTable) Config() *model.SchedulerConfig { return v.config }
 
 // PriorityClasses is the priority classes, ascending by name. It is shared and
 // read-only.
-func (v *View) PriorityClasses() []*model.PriorityClass { return v.priorities }
+func (v *configTable) PriorityClasses() []*model.PriorityClass { return v.priorities }
 
-// PriorityClass is the priority class of this name; nil when there is none.
-func (v *View) PriorityClass(name string) *model.PriorityClass {
-	if at, ok := v.findPriorityClass(name); ok {
-		return v.priorities[at]
-	}
-	return nil
-}
-
-func (v *View) findPriorityClass(name string) (int, bool) {
-	return slices.BinarySearchFunc(v.priorities, name, func(c *model.PriorityClass, name string) int {
-		return strings.Compare(c.Name, name)
-	})
+// PriorityClass returns the priority class with the name, or nil if there is none.
+func (v *configTable) PriorityClass(name string) *model.PriorityClass {
+	return v.priorities.Get(name, className)
 }
 
 // SetConfig replaces what operators set.
@@ -36,21 +74,15 @@ func (t *Txn) SetConfig(c *model.SchedulerConfig) {
 
 // UpsertPriorityClass stores a priority class under its name.
 func (t *Txn) UpsertPriorityClass(c *model.PriorityClass) {
-	at, found := t.findPriorityClass(c.Name)
-	t.priorities = slices.Clone(t.priorities)
-	if found {
-		t.priorities[at] = c
-	} else {
-		t.priorities = slices.Insert(t.priorities, at, c)
-	}
+	t.priorities = t.priorities.With(c, className)
 	t.touchClass(c.Name)
 }
 
-// DeletePriorityClass forgets a priority class. Jobs keep the priority they
-// got from it.
+// DeletePriorityClass deletes a priority class, if it exists. Jobs retain the
+// priority that they got from it.
 func (t *Txn) DeletePriorityClass(name string) {
-	if at, found := t.findPriorityClass(name); found {
-		t.priorities = slices.Delete(slices.Clone(t.priorities), at, at+1)
+	if next, found := t.priorities.Without(name, className); found {
+		t.priorities = next
 		t.touchClass(name)
 	}
 }

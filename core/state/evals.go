@@ -9,36 +9,45 @@ import (
 	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-func (v *View) findEval(id string) (int32, bool) {
-	return v.evals.index.Find(hashID(id), func(slot int32) bool { return v.evals.at(slot).ID == id })
+// evalTable holds the evaluations by ID. Their lists by job are in jobRow.
+type evalTable struct {
+	evals     cow.Table[*model.Evaluation]
+	evalAt    cow.Vec[int32] // by slot: position in jobRow.evals
+	evalOrder *cow.Ordering
 }
 
-// Eval is the evaluation with this id; nil when there is none.
-func (v *View) Eval(id string) *model.Evaluation {
+func newEvalTable() evalTable { return evalTable{evalOrder: &cow.Ordering{}} }
+
+func (v *evalTable) findEval(id string) (int32, bool) {
+	return v.evals.Find(hashID(id), func(slot int32) bool { return v.evals.At(slot).ID == id })
+}
+
+// Eval returns the evaluation with the ID, or nil if there is none.
+func (v *evalTable) Eval(id string) *model.Evaluation {
 	if slot, ok := v.findEval(id); ok {
-		return v.evals.at(slot)
+		return v.evals.At(slot)
 	}
 	return nil
 }
 
-// EvalCount is the number of evaluations.
-func (v *View) EvalCount() int { return v.evals.len() }
+// EvalCount returns the number of evaluations.
+func (v *evalTable) EvalCount() int { return v.evals.Len() }
 
-// Evals yields the evaluations, ascending by id.
-func (v *View) Evals() iter.Seq[*model.Evaluation] {
+// Evals yields the evaluations, ascending by ID.
+func (v *evalTable) Evals() iter.Seq[*model.Evaluation] {
 	return func(yield func(*model.Evaluation) bool) {
-		slots := v.evalOrder.slots(v.evals.size(),
-			func(slot int32) bool { return v.evals.at(slot) != nil },
-			func(a, b int32) int { return strings.Compare(v.evals.at(a).ID, v.evals.at(b).ID) })
+		slots := v.evalOrder.Slots(v.evals.Size(),
+			func(slot int32) bool { return v.evals.At(slot) != nil },
+			func(a, b int32) int { return strings.Compare(v.evals.At(a).ID, v.evals.At(b).ID) })
 		for _, slot := range slots {
-			if !yield(v.evals.at(slot)) {
+			if !yield(v.evals.At(slot)) {
 				return
 			}
 		}
 	}
 }
 
-// EvalsOfJob is the evaluations of a job, ascending by id.
+// EvalsOfJob returns the evaluations of a job or binding, ascending by ID.
 func (v *View) EvalsOfJob(key model.JobKey) []*model.Evaluation {
 	r := v.jobRow(key)
 	if r == nil {
@@ -46,14 +55,15 @@ func (v *View) EvalsOfJob(key model.JobKey) []*model.Evaluation {
 	}
 	evals := make([]*model.Evaluation, 0, r.evals.Len())
 	for slot := range r.evals.All {
-		evals = append(evals, v.evals.at(slot))
+		evals = append(evals, v.evals.At(slot))
 	}
 	slices.SortFunc(evals, func(a, b *model.Evaluation) int { return strings.Compare(a.ID, b.ID) })
 	return evals
 }
 
 // UpsertEvals stores evaluations, or other versions of them, and sets their
-// indexes. An evaluation keeps its job for life.
+// indexes. The job of an evaluation must not change. An evaluation of a binding
+// gets the current priority of the binding.
 func (t *Txn) UpsertEvals(evals ...*model.Evaluation) {
 	for _, e := range evals {
 		t.upsertEval(e)
@@ -62,10 +72,10 @@ func (t *Txn) UpsertEvals(evals ...*model.Evaluation) {
 
 func (t *Txn) upsertEval(e *model.Evaluation) {
 	if e.Type == model.JobBinding && !t.restores {
-		t.rank(e)
+		t.setBindingRank(e)
 	}
 	if slot, ok := t.findEval(e.ID); ok {
-		old := t.evals.at(slot)
+		old := t.evals.At(slot)
 		switch {
 		case old == e:
 			panic("state: evaluation " + e.ID + " written again without a copy")
@@ -73,18 +83,46 @@ func (t *Txn) upsertEval(e *model.Evaluation) {
 			panic("state: evaluation " + e.ID + " changed its job")
 		}
 		t.stamp(&e.CreateIndex, &e.ModifyIndex, old.CreateIndex)
-		t.evals.set(t.owner, slot, e)
+		t.evals.Set(t.owner, slot, e)
 	} else {
 		t.stamp(&e.CreateIndex, &e.ModifyIndex, 0)
-		slot := t.evals.insert(t.owner, hashID(e.ID), e)
-		t.evalOrder = t.evalOrder.with(t.owner, slot)
-		_, r := t.ownJob(e.JobKey())
+		slot := t.evals.Insert(t.owner, hashID(e.ID), e)
+		t.evalOrder = t.evalOrder.With(t.owner, slot)
+		_, r := t.ownJob(t.owner, e.JobKey())
 		setAt(&t.evalAt, t.owner, slot, r.evals.Add(t.owner, slot))
 	}
 	t.touchEval(e)
 }
 
-// DeleteEvals forgets evaluations; ids that are not there are skipped.
+// setBindingRank sets the queue priority and the waiting index of a binding's
+// evaluation. Both follow the binding as it is now, so that a priority that changes
+// while an evaluation is pending counts from then on.
+func (t *Txn) setBindingRank(e *model.Evaluation) {
+	if b := t.Binding(e.JobKey()); b != nil && !e.Status.Final() {
+		e.Priority = t.config.QueuePriority(b)
+	}
+	e.Since = t.pendingSince(e)
+}
+
+// pendingSince returns the index since which the binding of an evaluation waits:
+// that of the evaluation that this one follows or replaces, else that of the oldest
+// evaluation that is not final.
+func (v *View) pendingSince(e *model.Evaluation) uint64 {
+	for _, id := range [2]string{e.ID, e.Previous} {
+		if old := v.Eval(id); old != nil && old.JobKey() == e.JobKey() {
+			return old.ArrivalIndex()
+		}
+	}
+	since := v.index
+	for _, other := range v.EvalsOfJob(e.JobKey()) {
+		if !other.Status.Final() {
+			since = min(since, other.ArrivalIndex())
+		}
+	}
+	return since
+}
+
+// DeleteEvals deletes evaluations; missing ones are skipped.
 func (t *Txn) DeleteEvals(ids ...string) {
 	for _, id := range ids {
 		if slot, ok := t.findEval(id); ok {
@@ -94,14 +132,14 @@ func (t *Txn) DeleteEvals(ids ...string) {
 }
 
 func (t *Txn) deleteEval(slot int32) {
-	e := t.evals.at(slot)
-	job, r := t.ownJob(e.JobKey())
+	e := t.evals.At(slot)
+	job, r := t.ownJob(t.owner, e.JobKey())
 	r.evals.Remove(t.owner, t.evalAt.At(int(slot)), func(slot, at int32) {
 		t.evalAt.Set(t.owner, int(slot), at)
 	})
-	t.evals.delete(t.owner, hashID(e.ID), slot)
-	t.evalOrder = t.evalOrder.with(t.owner, slot)
-	t.releaseJob(job, r)
+	t.evals.Delete(t.owner, hashID(e.ID), slot)
+	t.evalOrder = t.evalOrder.With(t.owner, slot)
+	t.releaseJob(t.owner, job, r)
 	t.touchEval(e)
 }
 
@@ -110,7 +148,7 @@ func (t *Txn) touchEval(e *model.Evaluation) {
 	t.touch(TableJobEvals.OfJob(e.JobKey()))
 }
 
-// setAt notes where in its job's list a slot is.
+// setAt records the position of a slot in the list of its job.
 func setAt(v *cow.Vec[int32], o cow.Owner, slot, at int32) {
 	if int(slot) == v.Len() {
 		v.Append(o, at)

@@ -28,7 +28,7 @@ func TestTxn_MisusePanics(t *testing.T) {
 			a := allocOf(f, "a1", "j0", "n0")
 			a.Group = f.Job(keyOf("j1")).Groups[0]
 			f.UpsertAllocs(a)
-		}, "not of its version"},
+		}, "not part of its job version"},
 		"write after commit": {func(s *Store) {
 			txn := s.Begin(2)
 			txn.Commit()

@@ -5,65 +5,82 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-// class is a set of nodes that constraints cannot tell apart.
+// nodeTable holds the nodes by position, 64 to a Chunk.
+//
+// Invariant: positions maps the ID of every node that is registered, or that an
+// allocation or claim refers to, to its position.
+type nodeTable struct {
+	chunks      []*Chunk
+	chunksOwner cow.Owner // of the array behind chunks
+	positions   cow.Table[string]
+	nodes       int // registered nodes
+	nodeOrder   *cow.Ordering
+	classes     cow.Table[class]
+	softTaints  int // nodes with a taint that may lower their rank
+	noExecute   int // nodes with a taint of effect NoExecute
+}
+
+func newNodeTable() nodeTable { return nodeTable{nodeOrder: &cow.Ordering{}} }
+
+// class is a set of nodes that constraints cannot distinguish.
 type class struct {
 	key   uint64
 	nodes int32
 }
 
-// Position is where a node is. It stays the same for as long as the node is
+// Position returns the position of a node. It stays the same as long as the node is
 // registered or an allocation or claim refers to it. Servers that restored a
-// snapshot may number nodes otherwise, so positions must not decide anything:
-// break ties by id.
-func (v *View) Position(nodeID string) (int32, bool) {
-	pos, ok := v.place(nodeID)
+// snapshot may number nodes differently, so positions must not affect decisions:
+// break ties by ID.
+func (v *nodeTable) Position(nodeID string) (int32, bool) {
+	pos, ok := v.findPosition(nodeID)
 	if !ok || v.NodeAt(pos) == nil {
 		return 0, false
 	}
 	return pos, true
 }
 
-// place is the position of a node, or of what refers to one that is not
-// registered.
-func (v *View) place(nodeID string) (int32, bool) {
-	return v.places.index.Find(hashID(nodeID), func(pos int32) bool { return v.places.at(pos) == nodeID })
+// findPosition returns the position of an ID, which need not be registered.
+func (v *nodeTable) findPosition(nodeID string) (int32, bool) {
+	return v.positions.Find(hashID(nodeID), func(pos int32) bool { return v.positions.At(pos) == nodeID })
 }
 
-// Node is the node with this id; nil when there is none.
-func (v *View) Node(id string) *model.Node {
-	pos, ok := v.place(id)
+// Node returns the node with the ID, or nil if there is none.
+func (v *nodeTable) Node(id string) *model.Node {
+	pos, ok := v.findPosition(id)
 	if !ok {
 		return nil
 	}
 	return v.NodeAt(pos)
 }
 
-// NodeAt is the node at a position; nil when it was deleted.
-func (v *View) NodeAt(pos int32) *model.Node {
+// NodeAt returns the node at a position, or nil if it was deleted.
+func (v *nodeTable) NodeAt(pos int32) *model.Node {
 	return v.chunks[pos/ChunkSize].Node(int(pos % ChunkSize))
 }
 
-// NodeCount is the number of nodes.
-func (v *View) NodeCount() int { return v.nodes }
+// NodeCount returns the number of nodes.
+func (v *nodeTable) NodeCount() int { return v.nodes }
 
-// ChunkCount is the number of chunks.
-func (v *View) ChunkCount() int { return len(v.chunks) }
+// ChunkCount returns the number of chunks.
+func (v *nodeTable) ChunkCount() int { return len(v.chunks) }
 
-// Chunk is the i-th chunk: positions from i*ChunkSize.
-func (v *View) Chunk(i int) *Chunk { return v.chunks[i] }
+// Chunk returns the i-th chunk: positions from i*ChunkSize.
+func (v *nodeTable) Chunk(i int) *Chunk { return v.chunks[i] }
 
-// NodeOrder is the positions of all nodes, ascending by node id. It is shared
-// and read-only.
-func (v *View) NodeOrder() []int32 {
-	return v.nodeOrder.slots(v.places.size(),
+// NodeOrder returns the positions of all nodes, ascending by node ID. The slice is
+// shared and read-only.
+func (v *nodeTable) NodeOrder() []int32 {
+	return v.nodeOrder.Slots(v.positions.Size(),
 		func(pos int32) bool { return v.NodeAt(pos) != nil },
-		func(a, b int32) int { return strings.Compare(v.places.at(a), v.places.at(b)) })
+		func(a, b int32) int { return strings.Compare(v.positions.At(a), v.positions.At(b)) })
 }
 
-// Nodes yields the nodes, ascending by id.
-func (v *View) Nodes() iter.Seq[*model.Node] {
+// Nodes yields the nodes, ascending by ID.
+func (v *nodeTable) Nodes() iter.Seq[*model.Node] {
 	return func(yield func(*model.Node) bool) {
 		for _, pos := range v.NodeOrder() {
 			if !yield(v.NodeAt(pos)) {
@@ -73,20 +90,21 @@ func (v *View) Nodes() iter.Seq[*model.Node] {
 	}
 }
 
-// ClassCount is one more than the greatest Chunk.Class.
-func (v *View) ClassCount() int { return v.classes.size() }
+// ClassCount returns one more than the greatest Chunk.Class.
+func (v *nodeTable) ClassCount() int { return v.classes.Size() }
 
-// ClassKey is Node.ClassKey of the nodes of a class.
-func (v *View) ClassKey(id int32) uint64 { return v.classes.at(id).key }
+// ClassKey returns Node.ClassKey of the nodes of a class.
+func (v *nodeTable) ClassKey(id int32) uint64 { return v.classes.At(id).key }
 
-// HasSoftTaints is whether some node has a taint that is a wish rather than a rule.
-func (v *View) HasSoftTaints() bool { return v.discouraging > 0 }
+// HasSoftTaints reports whether some node has a taint that may lower its rank
+// rather than exclude it.
+func (v *nodeTable) HasSoftTaints() bool { return v.softTaints > 0 }
 
-// HasNoExecuteTaints is whether some node has a taint for whose sake work leaves it.
-func (v *View) HasNoExecuteTaints() bool { return v.banishing > 0 }
+// HasNoExecuteTaints reports whether some node has a taint of effect NoExecute.
+func (v *nodeTable) HasNoExecuteTaints() bool { return v.noExecute > 0 }
 
-// countTaints counts nodes by what their taints do.
-func (t *Txn) countTaints(old, next *model.Node) {
+// countTaints updates the counts of nodes by taint effect.
+func (v *nodeTable) countTaints(old, next *model.Node) {
 	for _, c := range []struct {
 		node *model.Node
 		by   int
@@ -95,40 +113,107 @@ func (t *Txn) countTaints(old, next *model.Node) {
 			continue
 		}
 		if c.node.HasSoftTaint() {
-			t.discouraging += c.by
+			v.softTaints += c.by
 		}
 		if c.node.HasNoExecute() {
-			t.banishing += c.by
+			v.noExecute += c.by
 		}
 	}
 }
 
-// UpsertNode registers a node, or another version of it. It compiles the node
-// and sets its indexes. Allocations on it stay, whatever its capacity is now.
+// addPosition gives an ID a position. dims is the number of columns of a new chunk.
+func (v *nodeTable) addPosition(o cow.Owner, dims int, nodeID string) int32 {
+	pos := v.positions.Insert(o, hashID(nodeID), nodeID)
+	i := int(pos / ChunkSize)
+	if i == len(v.chunks) {
+		v.ownChunks(o)
+		v.chunks = append(v.chunks, newChunk(o, dims))
+	}
+	if c := v.ownChunk(o, i); int(pos%ChunkSize) >= c.n {
+		c.n = int(pos%ChunkSize) + 1
+	}
+	return pos
+}
+
+func (v *nodeTable) deletePosition(o cow.Owner, pos int32) {
+	v.positions.Delete(o, hashID(v.positions.At(pos)), pos)
+}
+
+// ownChunk returns the i-th chunk for writing.
+func (v *nodeTable) ownChunk(o cow.Owner, i int) *Chunk {
+	c := v.chunks[i]
+	if c.owner == o {
+		return c
+	}
+	v.ownChunks(o)
+	own := *c
+	own.owner, own.free = o, append([]int64(nil), c.free...)
+	v.chunks[i] = &own
+	return &own
+}
+
+func (v *nodeTable) ownChunks(o cow.Owner) {
+	if v.chunksOwner != o {
+		v.chunks = append(make([]*Chunk, 0, len(v.chunks)+1), v.chunks...)
+		v.chunksOwner = o
+	}
+}
+
+func (v *nodeTable) findClass(key uint64) (int32, bool) {
+	return v.classes.Find(hashClass(key), func(id int32) bool { return v.classes.At(id).key == key })
+}
+
+func (v *nodeTable) joinClass(o cow.Owner, key uint64) int32 {
+	id, ok := v.findClass(key)
+	if !ok {
+		return v.classes.Insert(o, hashClass(key), class{key, 1})
+	}
+	c := v.classes.At(id)
+	v.classes.Set(o, id, class{key, c.nodes + 1})
+	return id
+}
+
+// leaveClass frees the number of a class without nodes: attributes that change with
+// every registration would otherwise use up numbers without bound.
+func (v *nodeTable) leaveClass(o cow.Owner, key uint64) {
+	id, _ := v.findClass(key)
+	c := v.classes.At(id)
+	if c.nodes == 1 {
+		v.classes.Delete(o, hashClass(key), id)
+		return
+	}
+	v.classes.Set(o, id, class{key, c.nodes - 1})
+}
+
+// UpsertNode registers a node, or another version of it. It compiles the node and
+// sets its indexes. Allocations on it remain, whatever its capacity is. It returns
+// model.ErrTooManyDimensions if the node names too many resources.
 func (t *Txn) UpsertNode(n *model.Node) error {
 	if err := t.RequireDimensions(n.Capacity, n.Reserved); err != nil {
 		return err
 	}
-	pos, ok := t.place(n.ID)
+	pos, ok := t.findPosition(n.ID)
 	if !ok {
-		pos = t.addPlace(n.ID)
+		pos = t.addPosition(t.owner, t.dims.Len(), n.ID)
 	}
-	t.rewriteNode(pos, n)
+	t.replaceNodeAt(pos, n)
 	return nil
 }
 
 // ReplaceNode stores another version of a registered node that names no new
 // resources.
-func (t *Txn) ReplaceNode(n *model.Node) {
-	pos, ok := t.Position(n.ID)
+func (t *Txn) ReplaceNode(n *model.Node) { t.replaceNodeAt(t.registered(n), n) }
+
+// registered returns the position of a node, and panics if it is not registered.
+func (v *nodeTable) registered(n *model.Node) int32 {
+	pos, ok := v.Position(n.ID)
 	if !ok {
 		panic("state: node " + n.ID + " is not registered")
 	}
-	t.rewriteNode(pos, n)
+	return pos
 }
 
-// rewriteNode stores a node at its position, whose resources are known.
-func (t *Txn) rewriteNode(pos int32, n *model.Node) {
+func (t *Txn) replaceNodeAt(pos int32, n *model.Node) {
 	old := t.NodeAt(pos)
 	if old == n {
 		panic("state: node " + n.ID + " written again without a copy")
@@ -139,119 +224,40 @@ func (t *Txn) rewriteNode(pos int32, n *model.Node) {
 	} else {
 		t.stamp(&n.CreateIndex, &n.ModifyIndex, 0)
 		t.nodes++
-		t.nodeOrder = t.nodeOrder.with(t.owner, pos)
+		t.nodeOrder = t.nodeOrder.With(t.owner, pos)
 	}
-	w := t.openAt(pos)
-	t.countOn(pos, old, n, func() { w.setNode(n) })
-	w.still().class[w.i] = t.joinClass(n.ClassKey)
+	w := t.openPosition(pos)
+	t.recountAround(pos, old, n, func() { w.setNode(n) })
+	w.ownStatic().class[w.i] = t.joinClass(t.owner, n.ClassKey)
 	if old != nil {
-		t.leaveClass(old.ClassKey)
+		t.leaveClass(t.owner, old.ClassKey)
 	}
 	t.touch(TableNodes.Of(n.ID))
-}
-
-// DeleteNode forgets a node. Allocations and claims that refer to it remain
-// and count again if it comes back.
-func (t *Txn) DeleteNode(id string) {
-	pos, ok := t.Position(id)
-	if !ok {
-		return
-	}
-	t.leaveClass(t.NodeAt(pos).ClassKey)
-	w := t.openAt(pos)
-	t.countOn(pos, t.NodeAt(pos), nil, func() { w.setNode(nil) })
-	w.still().class[w.i] = 0
-	t.nodes--
-	t.nodeOrder = t.nodeOrder.with(t.owner, pos)
-	w.release()
-	t.touch(TableNodes.Of(id))
 }
 
 // SetNodeStatus replaces a registered node by a copy that differs in status,
 // eligibility or drain alone. It costs less than ReplaceNode.
 func (t *Txn) SetNodeStatus(n *model.Node) {
-	pos, ok := t.Position(n.ID)
-	if !ok {
-		panic("state: node " + n.ID + " is not registered")
-	}
+	pos := t.registered(n)
 	t.stamp(&n.CreateIndex, &n.ModifyIndex, n.CreateIndex)
-	w := t.openAt(pos)
-	t.countOn(pos, t.NodeAt(pos), n, func() { w.setStatus(n) })
+	w := t.openPosition(pos)
+	t.recountAround(pos, t.NodeAt(pos), n, func() { w.setStatus(n) })
 	t.touch(TableNodes.Of(n.ID))
 }
 
-// stamp sets the indexes of a value that is being written; created is when it
-// first was, 0 when that is now.
-func (t *Txn) stamp(create, modify *uint64, created uint64) {
-	if t.restores {
-		return
-	}
-	*modify = t.index
-	*create = t.index
-	if created != 0 {
-		*create = created
-	}
-}
-
-func (t *Txn) addPlace(nodeID string) int32 {
-	pos := t.places.insert(t.owner, hashID(nodeID), nodeID)
-	i := int(pos / ChunkSize)
-	if i == len(t.chunks) {
-		t.ownChunks()
-		t.chunks = append(t.chunks, newChunk(t.owner, t.dims.Len()))
-	}
-	if c := t.chunk(i); int(pos%ChunkSize) >= c.n {
-		c.n = int(pos%ChunkSize) + 1
-	}
-	return pos
-}
-
-func (t *Txn) dropPlace(pos int32) {
-	t.places.delete(t.owner, hashID(t.places.at(pos)), pos)
-}
-
-// chunk is the i-th chunk, made writable.
-func (t *Txn) chunk(i int) *Chunk {
-	c := t.chunks[i]
-	if c.owner == t.owner {
-		return c
-	}
-	t.ownChunks()
-	own := *c
-	own.owner, own.free = t.owner, append([]int64(nil), c.free...)
-	t.chunks[i] = &own
-	return &own
-}
-
-func (t *Txn) ownChunks() {
-	if t.chunksOwner != t.owner {
-		t.chunks = append(make([]*Chunk, 0, len(t.chunks)+1), t.chunks...)
-		t.chunksOwner = t.owner
-	}
-}
-
-func (v *View) findClass(key uint64) (int32, bool) {
-	return v.classes.index.Find(hashClass(key), func(id int32) bool { return v.classes.at(id).key == key })
-}
-
-func (t *Txn) joinClass(key uint64) int32 {
-	id, ok := t.findClass(key)
+// DeleteNode deletes a node, if it is registered. Allocations and claims that refer
+// to it remain, and count again if it is registered again.
+func (t *Txn) DeleteNode(id string) {
+	pos, ok := t.Position(id)
 	if !ok {
-		return t.classes.insert(t.owner, hashClass(key), class{key, 1})
-	}
-	c := t.classes.at(id)
-	t.classes.set(t.owner, id, class{key, c.nodes + 1})
-	return id
-}
-
-// leaveClass gives the number of a class without nodes back, as attributes
-// that change with every registration would use up numbers for ever.
-func (t *Txn) leaveClass(key uint64) {
-	id, _ := t.findClass(key)
-	c := t.classes.at(id)
-	if c.nodes == 1 {
-		t.classes.delete(t.owner, hashClass(key), id)
 		return
 	}
-	t.classes.set(t.owner, id, class{key, c.nodes - 1})
+	t.leaveClass(t.owner, t.NodeAt(pos).ClassKey)
+	w := t.openPosition(pos)
+	t.recountAround(pos, t.NodeAt(pos), nil, func() { w.setNode(nil) })
+	w.ownStatic().class[w.i] = 0
+	t.nodes--
+	t.nodeOrder = t.nodeOrder.With(t.owner, pos)
+	w.releasePosition()
+	t.touch(TableNodes.Of(id))
 }

@@ -6,31 +6,26 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-type (
-	policyVersion = model.PolicyVersion
-	policyState   = model.PolicyState
-)
-
 func versionID(v *model.PolicyVersion) string { return v.ID }
 func stateName(s *model.PolicyState) string   { return s.Name }
 
 // PolicyVersions is the policy versions, ascending by id. It is shared and
 // read-only.
-func (v *View) PolicyVersions() []*model.PolicyVersion { return v.aside.policies }
+func (v *View) PolicyVersions() []*model.PolicyVersion { return v.small.policies }
 
 // PolicyVersion is the policy version with this id; nil when there is none.
 func (v *View) PolicyVersion(id string) *model.PolicyVersion {
-	return v.aside.policies.get(id, versionID)
+	return v.small.policies.Get(id, versionID)
 }
 
 // PolicyStates is what role versions play, ascending by the policy's name. It
 // is shared and read-only.
-func (v *View) PolicyStates() []*model.PolicyState { return v.aside.states }
+func (v *View) PolicyStates() []*model.PolicyState { return v.small.states }
 
 // PolicyState is what role the versions of a policy play; nil when none plays
 // any.
 func (v *View) PolicyState(name string) *model.PolicyState {
-	return v.aside.states.get(name, stateName)
+	return v.small.states.Get(name, stateName)
 }
 
 // RulesChangeIndex is the index of the newest change of what decides who may be evicted: the
@@ -54,15 +49,15 @@ func (t *Txn) UpsertPolicyVersion(p *model.PolicyVersion) {
 		created = old.CreateIndex
 	}
 	t.stamp(&p.CreateIndex, &p.ModifyIndex, created)
-	a := t.ownAside()
-	a.policies = a.policies.with(p, versionID)
+	a := t.ownSmall()
+	a.policies = a.policies.With(p, versionID)
 	t.touch(TablePolicies.Of(p.ID))
 }
 
 // DeletePolicyVersion forgets a policy version, if it is there.
 func (t *Txn) DeletePolicyVersion(id string) {
-	if next, found := t.aside.policies.without(id, versionID); found {
-		t.ownAside().policies = next
+	if next, found := t.small.policies.Without(id, versionID); found {
+		t.ownSmall().policies = next
 		t.touch(TablePolicies.Of(id))
 	}
 }
@@ -73,15 +68,15 @@ func (t *Txn) UpsertPolicyState(s *model.PolicyState) {
 	if !t.restores {
 		s.ModifyIndex = t.index
 	}
-	a := t.ownAside()
-	a.states = a.states.with(s, stateName)
+	a := t.ownSmall()
+	a.states = a.states.With(s, stateName)
 	t.touch(TablePolicies.Of(s.Name))
 }
 
 // DeletePolicyState forgets what role the versions of a policy play.
 func (t *Txn) DeletePolicyState(name string) {
-	if next, found := t.aside.states.without(name, stateName); found {
-		t.ownAside().states = next
+	if next, found := t.small.states.Without(name, stateName); found {
+		t.ownSmall().states = next
 		t.touch(TablePolicies.Of(name))
 	}
 }
@@ -106,22 +101,22 @@ func (u *Upload) With(now int64, chunk []byte) *Upload {
 
 // Uploads is the modules that are on their way, ascending by digest. It is
 // shared and read-only.
-func (v *View) Uploads() []*Upload { return v.aside.uploads }
+func (v *View) Uploads() []*Upload { return v.small.uploads }
 
 // Upload is the module that is on its way under a digest; nil when none is.
-func (v *View) Upload(digest string) *Upload { return v.aside.uploads.get(digest, uploadDigest) }
+func (v *View) Upload(digest string) *Upload { return v.small.uploads.Get(digest, uploadDigest) }
 
 // PutUpload stores a module that is on its way, under its digest.
 func (t *Txn) PutUpload(u *Upload) {
-	a := t.ownAside()
-	a.uploads = a.uploads.with(u, uploadDigest)
+	a := t.ownSmall()
+	a.uploads = a.uploads.With(u, uploadDigest)
 	t.touch(TablePolicies.Of(u.Digest))
 }
 
 // DeleteUpload forgets a module that is on its way.
 func (t *Txn) DeleteUpload(digest string) {
-	if next, found := t.aside.uploads.without(digest, uploadDigest); found {
-		t.ownAside().uploads = next
+	if next, found := t.small.uploads.Without(digest, uploadDigest); found {
+		t.ownSmall().uploads = next
 		t.touch(TablePolicies.Of(digest))
 	}
 }

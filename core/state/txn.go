@@ -103,7 +103,20 @@ func (t *Txn) RequireDimensions(rs ...model.Resources) error {
 	}
 	t.dims = dims
 	for i := range t.chunks {
-		t.chunk(i).widen(dims.Len())
+		t.ownChunk(t.owner, i).widen(dims.Len())
 	}
 	return nil
+}
+
+// stamp sets the indexes of a value that is being written. created is the index at
+// which it was first written, or 0 if that is now.
+func (t *Txn) stamp(create, modify *uint64, created uint64) {
+	if t.restores {
+		return
+	}
+	*modify = t.index
+	*create = t.index
+	if created != 0 {
+		*create = created
+	}
 }

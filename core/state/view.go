@@ -1,81 +1,74 @@
 package state
 
 import (
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-// View is the read side that Snapshot and Txn share.
+// A View is the read side that Snapshot and Txn share: one value for each table.
+// Each table has its own fields and reads; what needs several tables is a method
+// of View. Copying a View is a snapshot, since every table is persistent.
 type View struct {
-	index  uint64
-	dims   *model.Dimensions
-	config *model.SchedulerConfig
+	index uint64
+	dims  *model.Dimensions
 
-	// Invariant: places maps the id of every node that is registered, or that
-	// something refers to, to its position; chunks hold all else by position.
-	chunks      []*Chunk
-	chunksOwner cow.Owner
-	places      table[string]
-	nodes       int // positions with a registered node
-	nodeOrder   *ordering
-	classes     table[class]
+	nodeTable
+	jobTable
+	allocTable
+	evalTable
+	claimTable
+	clusterTable
+	assignmentTable
+	budgetTable
+	configTable
+	small *smallTables // never nil
 
-	jobs     table[*jobRow]
-	jobOrder *ordering
-	perNode  cow.List // jobs of type system and sysbatch
-	labels   [labelIndexes]table[*labelRow]
-
-	allocs  table[*model.Allocation]
-	allocAt cow.Vec[int32] // slot -> position in jobRow.allocs
-
-	evals     table[*model.Evaluation]
-	evalAt    cow.Vec[int32] // slot -> position in jobRow.evals
-	evalOrder *ordering
-
-	claims     table[*model.Claim]
-	claimOrder *ordering
-
-	clusters     table[*clusterRow]
-	clusterOrder *ordering
-	assignments  table[*model.Assignment]
-	bindings     int // rows of jobs that hold a binding
-
-	priorities []*model.PriorityClass // ascending by name; replaced whole
-
-	budgets      *budgets // never nil
-	budgetCounts cow.Vec[budgetCount]
-	discouraging int // nodes with a taint that is a wish
-	banishing    int // nodes with a taint for whose sake work leaves
-
-	aside *aside // never nil
-
-	// regrouped is the jobs that go whole of which this entry ended, changed or placed
-	// a live allocation, as they came.
-	regrouped []model.JobKey
+	// changedCohorts lists the all-or-none jobs of which this entry ended, changed
+	// or placed a live allocation, in that order. It may contain duplicates.
+	changedCohorts []model.JobKey
 }
 
-// Snapshot is the state at one index.
+// A Snapshot is the immutable state at one index.
 type Snapshot struct{ View }
 
 func emptyView() View {
 	return View{
-		dims: model.NewDimensions(), config: &model.SchedulerConfig{Algorithm: model.Binpack},
-		nodeOrder: &ordering{}, jobOrder: &ordering{}, evalOrder: &ordering{}, claimOrder: &ordering{}, clusterOrder: &ordering{},
-		aside: &aside{}, budgets: noBudgets,
+		dims:         model.NewDimensions(),
+		nodeTable:    newNodeTable(),
+		jobTable:     newJobTable(),
+		evalTable:    newEvalTable(),
+		claimTable:   newClaimTable(),
+		clusterTable: newClusterTable(),
+		budgetTable:  budgetTable{budgets: noBudgets},
+		configTable:  configTable{config: &model.SchedulerConfig{Algorithm: model.Binpack}},
+		small:        &smallTables{},
 	}
 }
 
 func (v *View) at(index uint64) View {
 	c := *v
-	c.index, c.regrouped = index, nil
+	c.index, c.changedCohorts = index, nil
 	return c
 }
 
-// Index is the log index that made this state.
+// Index returns the log index of this state.
 func (v *View) Index() uint64 { return v.index }
 
-// Dims names the resources in use.
+// Dims returns the resource names in use.
 func (v *View) Dims() *model.Dimensions { return v.dims }
 
-// Config is what operators set; never nil.
-func (v *View) Config() *model.SchedulerConfig { return v.config }
+// The hashes below find slots only; no result depends on them.
+
+func hashID(id string) uint32 { return uint32(xxhash.Sum64String(id)) }
+
+func hashJob(k model.JobKey) uint32 {
+	// Most jobs are in the default namespace, so a cheap combination suffices.
+	return uint32(xxhash.Sum64String(k.ID) + 31*xxhash.Sum64String(k.Namespace))
+}
+
+func hashClass(key uint64) uint32 { return uint32(key ^ key>>32) }
+
+func hashLabel(l label) uint32 {
+	return uint32(xxhash.Sum64String(l.key) ^ xxhash.Sum64String(l.value)*31)
+}

@@ -6,44 +6,47 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-// Everything that a node has in use changes in this file and nowhere else.
+// What is in use on a node changes in this file and nowhere else.
 
-// nodeWriter is one node opened for writing.
+// A nodeWriter is one node position opened for writing.
 type nodeWriter struct {
-	t   *Txn
-	c   *Chunk
-	i   int // in c
-	u   *use
-	pos int32
+	nodes *nodeTable
+	owner cow.Owner
+	index uint64
+	c     *Chunk
+	i     int // in c
+	u     *use
+	pos   int32
 }
 
-// account replaces what one allocation takes from its node: old and next are
-// two versions of it, nil where there is none. They share the node.
+// account replaces what one allocation uses on its node: old and next are two
+// versions of it, nil if there is none. They share the node.
 func (t *Txn) account(old, next *model.Allocation) {
 	if len(t.budgets.list) > 0 {
 		t.countForBudgets(old, next)
 	}
-	was, is := standingOf(old), standingOf(next)
+	was, is := accountStateOf(old), accountStateOf(next)
 	if was == absent && is == absent {
 		return
 	}
 	if was == live || is == live {
-		t.regroup(old, next, was, is)
+		t.recordCohortChange(old, next, was, is)
 	}
 	some := next
 	if next == nil {
 		some = old
 	}
-	w := t.open(some.NodeID)
+	w := t.openNode(some.NodeID)
 	if next != nil {
 		next.NodePos = w.pos
 	}
 	t.touch(TableNodeAllocs.Of(some.NodeID))
-	if was == live && is == live && takesTheSame(old, next) {
+	if was == live && is == live && usesSame(old, next) {
 		w.replaceRow(next)
-		w.roomChanged()
+		w.capacityChanged()
 		return
 	}
 	switch was {
@@ -59,22 +62,23 @@ func (t *Txn) account(old, next *model.Allocation) {
 		w.addStopping(next)
 	}
 	if was == live || is == live {
-		w.roomChanged()
+		w.capacityChanged()
 	}
 	if is == absent {
-		w.release()
+		w.releasePosition()
 	}
 }
 
-type standing uint8
+// accountState is how an allocation counts on its node.
+type accountState uint8
 
 const (
-	absent   standing = iota // not there, or the node has seen the end of it
-	stopping                 // no longer wanted, may still run
-	live                     // counts against the node
+	absent   accountState = iota // missing, or with a terminal client status
+	stopping                     // not desired, but may still run
+	live                         // counts against the capacity of the node
 )
 
-func standingOf(a *model.Allocation) standing {
+func accountStateOf(a *model.Allocation) accountState {
 	switch {
 	case a == nil || a.Client.Terminal():
 		return absent
@@ -84,25 +88,23 @@ func standingOf(a *model.Allocation) standing {
 	return stopping
 }
 
-// takesTheSame is whether two versions of an allocation differ in nothing that
-// counts. One group belongs to one version of one job, so it stands for the
-// ask and for the priority.
-func takesTheSame(a, b *model.Allocation) bool {
+// usesSame reports whether two versions of an allocation use the same. A group
+// belongs to one version of one job, so it stands for the request and the priority.
+func usesSame(a, b *model.Allocation) bool {
 	return a.Group == b.Group && slices.Equal(a.Devices, b.Devices)
 }
 
-// open makes what is on a node writable. The position is made when nobody
-// referred to that node before.
-func (t *Txn) open(nodeID string) nodeWriter {
-	pos, ok := t.place(nodeID)
+// openNode opens a node for writing. It adds a position if the ID has none.
+func (t *Txn) openNode(nodeID string) nodeWriter {
+	pos, ok := t.findPosition(nodeID)
 	if !ok {
-		pos = t.addPlace(nodeID)
+		pos = t.addPosition(t.owner, t.dims.Len(), nodeID)
 	}
-	return t.openAt(pos)
+	return t.openPosition(pos)
 }
 
-func (t *Txn) openAt(pos int32) nodeWriter {
-	c, i := t.chunk(int(pos/ChunkSize)), int(pos%ChunkSize)
+func (t *Txn) openPosition(pos int32) nodeWriter {
+	c, i := t.ownChunk(t.owner, int(pos/ChunkSize)), int(pos%ChunkSize)
 	u := c.uses[i]
 	switch {
 	case u == nil:
@@ -114,17 +116,18 @@ func (t *Txn) openAt(pos int32) nodeWriter {
 		u = &own
 		c.uses[i] = u
 	}
-	return nodeWriter{t: t, c: c, i: i, u: u, pos: pos}
+	return nodeWriter{nodes: &t.nodeTable, owner: t.owner, index: t.index, c: c, i: i, u: u, pos: pos}
 }
 
-func (w *nodeWriter) extra() *extra {
+// ownExtra returns the extra of the node for writing.
+func (w *nodeWriter) ownExtra() *extra {
 	x := w.u.extra
 	switch {
 	case x == nil:
-		x = &extra{owner: w.t.owner}
-	case x.owner != w.t.owner:
+		x = &extra{owner: w.owner}
+	case x.owner != w.owner:
 		x = &extra{
-			owner: w.t.owner, ports: slices.Clone(x.ports), devices: slices.Clone(x.devices),
+			owner: w.owner, ports: slices.Clone(x.ports), devices: slices.Clone(x.devices),
 			stopping: slices.Clone(x.stopping), claims: slices.Clone(x.claims),
 		}
 	}
@@ -132,8 +135,8 @@ func (w *nodeWriter) extra() *extra {
 	return x
 }
 
-// searchRow is where the row of an allocation is, or belongs. It is
-// slices.BinarySearchFunc by hand: the hottest comparison of a write.
+// searchRow returns the position at which the row of an allocation is, or belongs.
+// It is slices.BinarySearchFunc by hand: the hottest comparison of a write.
 func searchRow(rows []Row, a *model.Allocation) int {
 	priority := a.Job.Priority
 	low, high := 0, len(rows)
@@ -163,16 +166,16 @@ func (w *nodeWriter) replaceRow(next *model.Allocation) {
 }
 
 func (w *nodeWriter) ownRows() {
-	if u := w.u; u.rowsOwner != w.t.owner {
-		u.rows, u.rowsOwner = slices.Clone(u.rows), w.t.owner
+	if u := w.u; u.rowsOwner != w.owner {
+		u.rows, u.rowsOwner = slices.Clone(u.rows), w.owner
 	}
 }
 
-// insertRow copies rows that are shared around the gap, rather than copy them
-// and then move half of them: nodes may have hundreds.
+// insertRow copies shared rows around the gap instead of copying them and then
+// moving half of them: nodes may have hundreds.
 func (w *nodeWriter) insertRow(at int, row Row) {
 	u := w.u
-	if u.rowsOwner == w.t.owner {
+	if u.rowsOwner == w.owner {
 		u.rows = slices.Insert(u.rows, at, row)
 		return
 	}
@@ -180,16 +183,16 @@ func (w *nodeWriter) insertRow(at int, row Row) {
 	copy(rows, u.rows[:at])
 	rows[at] = row
 	copy(rows[at+1:], u.rows[at:])
-	u.rows, u.rowsOwner = rows, w.t.owner
+	u.rows, u.rowsOwner = rows, w.owner
 }
 
 func (w *nodeWriter) addRow(a *model.Allocation) {
 	row := rowOf(a)
 	w.insertRow(searchRow(w.u.rows, a), row)
 	if a.Job.HasEvictionRules() {
-		w.u.guarded++
+		w.u.withRules++
 	}
-	w.take(a, 1)
+	w.subtract(a, 1)
 }
 
 func (w *nodeWriter) removeRow(a *model.Allocation) {
@@ -197,31 +200,31 @@ func (w *nodeWriter) removeRow(a *model.Allocation) {
 	at := w.findRow(a)
 	w.u.rows = slices.Delete(w.u.rows, at, at+1)
 	if a.Job.HasEvictionRules() {
-		w.u.guarded--
+		w.u.withRules--
 	}
-	w.take(a, -1)
+	w.subtract(a, -1)
 }
 
-// take takes what an allocation asks for off the node's room; sign -1 gives it
-// back.
-func (w *nodeWriter) take(a *model.Allocation, sign int) {
+// subtract takes the request of an allocation off the free capacity of the node;
+// sign -1 returns it.
+func (w *nodeWriter) subtract(a *model.Allocation, sign int) {
 	ask := &a.Group.Ask
 	for _, d := range ask.Dims {
 		w.c.free[int(d)*ChunkSize+w.i] -= int64(sign) * ask.Vec[d]
 	}
 	if len(ask.Ports) > 0 {
-		x := w.extra()
+		x := w.ownExtra()
 		for _, p := range ask.Ports {
 			x.ports = countPort(x.ports, p, sign)
 		}
 	}
 	if len(a.Devices) > 0 {
-		takeDevices(w.extra().devices, w.c.Node(w.i), a.Devices, int32(sign))
+		subtractDevices(w.ownExtra().devices, w.c.Node(w.i), a.Devices, int32(sign))
 	}
 }
 
-// countPort keeps ports a sorted multiset, so that giving back one of two
-// holders of a port leaves it taken.
+// countPort maintains ports as a sorted multiset, so that a port with two holders
+// remains taken when one of them ends.
 func countPort(ports []uint16, p uint16, sign int) []uint16 {
 	at, found := slices.BinarySearch(ports, p)
 	switch {
@@ -233,8 +236,8 @@ func countPort(ports []uint16, p uint16, sign int) []uint16 {
 	return slices.Delete(ports, at, at+1)
 }
 
-// takeDevices leaves out device groups that the node no longer has.
-func takeDevices(free []int32, n *model.Node, uses []model.DeviceUse, sign int32) {
+// subtractDevices ignores device groups that the node no longer has.
+func subtractDevices(free []int32, n *model.Node, uses []model.DeviceUse, sign int32) {
 	if n == nil {
 		return
 	}
@@ -246,8 +249,8 @@ func takeDevices(free []int32, n *model.Node, uses []model.DeviceUse, sign int32
 }
 
 func (w *nodeWriter) addStopping(a *model.Allocation) {
-	x := w.extra()
-	at, found := findAlloc(x.stopping, a.ID)
+	x := w.ownExtra()
+	at, found := searchAlloc(x.stopping, a.ID)
 	if found {
 		x.stopping[at] = a
 		return
@@ -256,89 +259,78 @@ func (w *nodeWriter) addStopping(a *model.Allocation) {
 }
 
 func (w *nodeWriter) removeStopping(a *model.Allocation) {
-	x := w.extra()
-	at, found := findAlloc(x.stopping, a.ID)
+	x := w.ownExtra()
+	at, found := searchAlloc(x.stopping, a.ID)
 	if !found {
 		panic("state: stopping allocation " + a.ID + " is not on its node")
 	}
 	x.stopping = slices.Delete(x.stopping, at, at+1)
 }
 
-func findAlloc(as []*model.Allocation, id string) (int, bool) {
+func searchAlloc(as []*model.Allocation, id string) (int, bool) {
 	return slices.BinarySearchFunc(as, id, func(a *model.Allocation, id string) int {
 		return strings.Compare(a.ID, id)
 	})
 }
 
 func (w *nodeWriter) addClaim(c *model.Claim) {
-	x := w.extra()
-	at, _ := findClaim(x.claims, c.ID)
+	x := w.ownExtra()
+	at, _ := searchClaim(x.claims, c.ID)
 	x.claims = slices.Insert(x.claims, at, c)
-	w.roomChanged()
+	w.capacityChanged()
 }
 
 func (w *nodeWriter) removeClaim(c *model.Claim) {
-	x := w.extra()
-	at, _ := findClaim(x.claims, c.ID)
+	x := w.ownExtra()
+	at, _ := searchClaim(x.claims, c.ID)
 	x.claims = slices.Delete(x.claims, at, at+1)
-	w.roomChanged()
-	w.release()
+	w.capacityChanged()
+	w.releasePosition()
 }
 
-func findClaim(cs []*model.Claim, id string) (int, bool) {
-	return slices.BinarySearchFunc(cs, id, func(c *model.Claim, id string) int {
-		return strings.Compare(c.ID, id)
-	})
-}
-
-// setNode puts another version of the node under what is on it; nil takes it
-// away.
+// setNode replaces the node at the position; nil deletes it.
 func (w *nodeWriter) setNode(n *model.Node) {
-	s := w.still()
-	w.t.countTaints(s.nodes[w.i], n)
+	s := w.ownStatic()
+	w.nodes.countTaints(s.nodes[w.i], n)
 	var avail model.Vector
 	if n != nil {
 		avail = n.Avail
 	}
-	for d := range w.t.dims.Len() {
+	for d := range len(s.avail) / ChunkSize {
 		at := d*ChunkSize + w.i
 		w.c.free[at] += avail[d] - s.avail[at]
 		s.avail[at] = avail[d]
 	}
 	s.nodes[w.i] = n
 	w.resetPortsAndDevices(n)
-	w.setSchedulable(n)
+	w.setEligible(n)
 }
 
-// setStatus puts in another version of the node that differs in status alone.
+// setStatus replaces the node by a version that differs in status alone.
 func (w *nodeWriter) setStatus(n *model.Node) {
-	w.still().nodes[w.i] = n
-	w.setSchedulable(n)
+	w.ownStatic().nodes[w.i] = n
+	w.setEligible(n)
 }
 
-func (w *nodeWriter) setSchedulable(n *model.Node) {
-	bit := uint64(1) << w.i
-	if n != nil && n.IsEligible() {
-		w.c.still.schedulable |= bit
-	} else {
-		w.c.still.schedulable &^= bit
-	}
-	w.roomChanged()
+func (w *nodeWriter) setEligible(n *model.Node) {
+	setBit(&w.c.static.eligible, w.i, n != nil && n.IsEligible())
+	w.capacityChanged()
 }
 
-func (w *nodeWriter) still() *still {
-	s := w.c.still
-	if s.owner != w.t.owner {
+// ownStatic returns the static part of the chunk for writing.
+func (w *nodeWriter) ownStatic() *static {
+	s := w.c.static
+	if s.owner != w.owner {
 		own := *s
-		own.owner, own.avail = w.t.owner, slices.Clone(s.avail)
+		own.owner, own.avail = w.owner, slices.Clone(s.avail)
 		s = &own
-		w.c.still = s
+		w.c.static = s
 	}
 	return s
 }
 
-// resetPortsAndDevices recounts what positions in Node.Devices and the host's
-// own ports enter into.
+// resetPortsAndDevices recounts the ports and devices in use. They depend on
+// positions in Node.Devices and on the ports of the host itself.
 func (w *nodeWriter) resetPortsAndDevices(n *model.Node) {
 	var ports []uint16
 	var devices []int32
@@ -350,20 +342,21 @@ func (w *nodeWriter) resetPortsAndDevices(n *model.Node) {
 	}
 	for _, r := range w.u.rows {
 		ports = append(ports, r.Group.Ask.Ports...)
-		takeDevices(devices, n, r.Alloc.Devices, 1)
+		subtractDevices(devices, n, r.Alloc.Devices, 1)
 	}
 	if x := w.u.extra; x == nil && ports == nil && devices == nil {
 		return
 	}
 	slices.Sort(ports)
-	x := w.extra()
+	x := w.ownExtra()
 	x.ports, x.devices = ports, devices
 }
 
-// roomChanged notes that what the node has left, or who takes it, is new.
-func (w *nodeWriter) roomChanged() {
-	w.c.modifyIndex[w.i] = w.t.index
-	w.c.maxModifyIndex = w.t.index
+// capacityChanged records that the free capacity of the node, or its users,
+// changed, and derives the columns that the victim search scans.
+func (w *nodeWriter) capacityChanged() {
+	w.c.modifyIndex[w.i] = w.index
+	w.c.maxModifyIndex = w.index
 	lowest := int32(math.MaxInt32)
 	for _, r := range w.u.rows {
 		if !r.Alloc.Job.NonPreemptible {
@@ -372,23 +365,23 @@ func (w *nodeWriter) roomChanged() {
 		}
 	}
 	w.c.minPriority[w.i] = lowest
-	w.mark(&w.c.pinned, len(w.u.rows) > 0 && w.u.rows[0].Alloc.Job.NonPreemptible)
-	w.mark(&w.c.guarded, w.u.guarded > 0)
-	w.mark(&w.c.claimed, w.u.extra != nil && len(w.u.extra.claims) > 0)
+	setBit(&w.c.lowestNonPreemptible, w.i, len(w.u.rows) > 0 && w.u.rows[0].Alloc.Job.NonPreemptible)
+	setBit(&w.c.withRules, w.i, w.u.withRules > 0)
+	setBit(&w.c.withClaims, w.i, w.u.extra != nil && len(w.u.extra.claims) > 0)
 }
 
-// mark sets or clears the node's bit.
-func (w *nodeWriter) mark(bits *uint64, set bool) {
-	if bit := uint64(1) << w.i; set {
+// setBit sets or clears the bit of position i.
+func setBit(bits *uint64, i int, set bool) {
+	if bit := uint64(1) << i; set {
 		*bits |= bit
 	} else {
 		*bits &^= bit
 	}
 }
 
-// release gives the position back when neither a node is registered there nor
-// anything refers to it.
-func (w *nodeWriter) release() {
+// releasePosition frees the position if no node is registered there and nothing
+// refers to it.
+func (w *nodeWriter) releasePosition() {
 	if w.c.Node(w.i) != nil || len(w.u.rows) > 0 {
 		return
 	}
@@ -396,5 +389,5 @@ func (w *nodeWriter) release() {
 		return
 	}
 	w.c.uses[w.i] = nil
-	w.t.dropPlace(w.pos)
+	w.nodes.deletePosition(w.owner, w.pos)
 }

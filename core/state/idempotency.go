@@ -21,23 +21,25 @@ type IdempotencyRecord struct {
 	Result []byte
 }
 
-type appliedRow struct {
+type idempotencyRow struct {
 	key string
 	IdempotencyRecord
 }
 
-// appliedKeys is a ring: the oldest key goes first, so nothing is searched to
+// idempotencyRing is a ring: the oldest key goes first, so nothing is searched to
 // make room. Invariant: places first to first+n, modulo AppliedMax, have rows.
-type appliedKeys struct {
-	ring  cow.Vec[*appliedRow]
+type idempotencyRing struct {
+	ring  cow.Vec[*idempotencyRow]
 	index cow.Index
 	first int
 	n     int
 }
 
-func (a *appliedKeys) at(i int) *appliedRow { return a.ring.At((a.first + i) % MaxIdempotencyRecords) }
+func (a *idempotencyRing) at(i int) *idempotencyRow {
+	return a.ring.At((a.first + i) % MaxIdempotencyRecords)
+}
 
-func (a *appliedKeys) find(key string) *appliedRow {
+func (a *idempotencyRing) find(key string) *idempotencyRow {
 	slot, ok := a.index.Find(hashID(key), func(slot int32) bool { return a.ring.At(int(slot)).key == key })
 	if !ok {
 		return nil
@@ -45,7 +47,7 @@ func (a *appliedKeys) find(key string) *appliedRow {
 	return a.ring.At(int(slot))
 }
 
-func (a *appliedKeys) drop(o cow.Owner) {
+func (a *idempotencyRing) drop(o cow.Owner) {
 	slot := int32(a.first)
 	a.index.Delete(o, hashID(a.ring.At(a.first).key), slot)
 	a.ring.Set(o, a.first, nil)
@@ -53,7 +55,7 @@ func (a *appliedKeys) drop(o cow.Owner) {
 	a.n--
 }
 
-func (a *appliedKeys) add(o cow.Owner, row *appliedRow) {
+func (a *idempotencyRing) add(o cow.Owner, row *idempotencyRow) {
 	if a.n == MaxIdempotencyRecords {
 		a.drop(o)
 	}
@@ -69,7 +71,7 @@ func (a *appliedKeys) add(o cow.Owner, row *appliedRow) {
 
 // IdempotencyRecord is what became of the request with this idempotency key.
 func (v *View) IdempotencyRecord(key string) (IdempotencyRecord, bool) {
-	if row := v.aside.applied.find(key); row != nil {
+	if row := v.small.idempotency.find(key); row != nil {
 		return row.IdempotencyRecord, true
 	}
 	return IdempotencyRecord{}, false
@@ -79,7 +81,7 @@ func (v *View) IdempotencyRecord(key string) (IdempotencyRecord, bool) {
 // first. Adding them in this order gives the same.
 func (v *View) IdempotencyRecords() iter.Seq2[string, IdempotencyRecord] {
 	return func(yield func(string, IdempotencyRecord) bool) {
-		a := &v.aside.applied
+		a := &v.small.idempotency
 		for i := range a.n {
 			if row := a.at(i); !yield(row.key, row.IdempotencyRecord) {
 				return
@@ -91,18 +93,18 @@ func (v *View) IdempotencyRecords() iter.Seq2[string, IdempotencyRecord] {
 // AddIdempotencyRecord remembers an idempotency key; the oldest is forgotten where there
 // are too many. A key that is remembered already panics.
 func (t *Txn) AddIdempotencyRecord(key string, a IdempotencyRecord) {
-	own := &t.ownAside().applied
+	own := &t.ownSmall().idempotency
 	if own.find(key) != nil {
 		panic("state: idempotency key " + key + " is remembered already")
 	}
-	own.add(t.owner, &appliedRow{key, a})
+	own.add(t.owner, &idempotencyRow{key, a})
 	t.touch(TableConfig.All())
 }
 
 // ExpireIdempotencyRecords forgets the keys whose entries are older than AppliedFor at
 // now, up to the first that is not.
 func (t *Txn) ExpireIdempotencyRecords(now int64) {
-	for a := &t.aside.applied; a.n > 0 && now-a.at(0).Time > IdempotencyWindow; a = &t.aside.applied {
-		t.ownAside().applied.drop(t.owner)
+	for a := &t.small.idempotency; a.n > 0 && now-a.at(0).Time > IdempotencyWindow; a = &t.small.idempotency {
+		t.ownSmall().idempotency.drop(t.owner)
 	}
 }

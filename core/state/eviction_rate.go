@@ -11,10 +11,10 @@ import (
 // was evicted before a budget was there it does not know.
 
 // recent is evictions under a budget, the oldest first. It is immutable.
-type recent struct{ list []model.EvictionCount }
+type evictionWindow struct{ list []model.EvictionCount }
 
 // add is the evictions with one more, without those that no window reaches any more.
-func (r *recent) add(now int64, rate *model.Rate) *recent {
+func (r *evictionWindow) add(now int64, rate *model.Rate) *evictionWindow {
 	var list []model.EvictionCount
 	if r != nil {
 		list = r.list
@@ -29,11 +29,11 @@ func (r *recent) add(now int64, rate *model.Rate) *recent {
 	} else {
 		list = append(list, model.EvictionCount{At: now, N: 1})
 	}
-	return &recent{list}
+	return &evictionWindow{list}
 }
 
 // in is how many fall into the window that ends at now.
-func (r *recent) in(now int64, rate *model.Rate) (n int) {
+func (r *evictionWindow) in(now int64, rate *model.Rate) (n int) {
 	if r == nil {
 		return 0
 	}
@@ -48,7 +48,7 @@ func (r *recent) in(now int64, rate *model.Rate) (n int) {
 
 // countEviction remembers an allocation that is evicted: old and next are two
 // versions of it.
-func (t *Txn) countEviction(old, next *model.Allocation) {
+func (t *Txn) recordEviction(old, next *model.Allocation) {
 	if t.restores || old == nil || next == nil || next.Desired != model.DesiredEvict || old.Desired == model.DesiredEvict || !old.Available() {
 		return
 	}
@@ -63,7 +63,7 @@ func (t *Txn) countEviction(old, next *model.Allocation) {
 
 // RecentEvictions is when allocations under the budget at a position in Budgets were
 // evicted lately, the oldest first, where it bounds that. It is shared and read-only.
-func (v *View) RecentEvictions(at int32) []model.EvictionCount {
+func (v *budgetTable) RecentEvictions(at int32) []model.EvictionCount {
 	if r := v.budgetCounts.At(int(at)).recent; r != nil {
 		return r.list
 	}
@@ -77,13 +77,13 @@ func (t *Txn) RestoreEvictions(key model.BudgetKey, list []model.EvictionCount) 
 		return
 	}
 	c := t.budgetCounts.At(at)
-	c.recent = &recent{list}
+	c.recent = &evictionWindow{list}
 	t.budgetCounts.Set(t.owner, at, c)
 }
 
 // NextEvictionAt is when the budget at a position in Budgets allows more evictions
 // than it does now by the passing of time alone, in Unix nanoseconds; 0: never.
-func (v *View) NextEvictionAt(at int32, now int64) int64 {
+func (v *budgetTable) NextEvictionAt(at int32, now int64) int64 {
 	rate := v.budgets.list[at].MaxEvictions
 	if rate == nil {
 		return 0

@@ -12,7 +12,7 @@ import (
 // room on the nodes of all, and nothing on those nodes tells.
 
 // regroup notes the job of an allocation of which the live version is new or gone.
-func (t *Txn) regroup(old, next *model.Allocation, was, is standing) {
+func (t *Txn) recordCohortChange(old, next *model.Allocation, was, is accountState) {
 	if t.restores {
 		return // the whole state is new
 	}
@@ -27,11 +27,11 @@ func (t *Txn) regroup(old, next *model.Allocation, was, is standing) {
 		some = next
 	}
 	key := some.Job.Key()
-	if n := len(t.regrouped); n > 0 && t.regrouped[n-1] == key {
+	if n := len(t.changedCohorts); n > 0 && t.changedCohorts[n-1] == key {
 		return
 	}
 	if some.Job.AllOrNone || next != nil && next.Job.AllOrNone {
-		t.regrouped = append(t.regrouped, key)
+		t.changedCohorts = append(t.changedCohorts, key)
 	}
 }
 
@@ -39,10 +39,10 @@ func (t *Txn) regroup(old, next *model.Allocation, was, is standing) {
 // or brought to another version, ascending. They may be evicted now, though nothing
 // changed on their nodes.
 func (sn *Snapshot) ChangedCohortNodes() (nodes []string) {
-	keys := slices.Clone(sn.regrouped)
+	keys := slices.Clone(sn.changedCohorts)
 	slices.SortFunc(keys, model.JobKey.Compare)
 	for _, key := range slices.Compact(keys) {
-		sn.eachMate(key, func(a *model.Allocation) { nodes = append(nodes, a.NodeID) })
+		sn.eachLive(key, func(a *model.Allocation) { nodes = append(nodes, a.NodeID) })
 	}
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
@@ -53,34 +53,34 @@ func (sn *Snapshot) ChangedCohortNodes() (nodes []string) {
 func (sn *Snapshot) CohortChangeIndexes() map[string]uint64 {
 	changed := map[string]uint64{}
 	for job := range sn.Jobs() {
-		if !job.AllOrNone && !sn.someGoWhole(job) {
+		if !job.AllOrNone && !sn.hasCohort(job) {
 			continue
 		}
 		newest := job.ModifyIndex
 		for slot := range sn.jobRow(job.Key()).allocs.All {
-			newest = max(newest, sn.allocs.at(slot).ModifyIndex)
+			newest = max(newest, sn.allocs.At(slot).ModifyIndex)
 		}
-		sn.eachMate(job.Key(), func(a *model.Allocation) { changed[a.NodeID] = max(changed[a.NodeID], newest) })
+		sn.eachLive(job.Key(), func(a *model.Allocation) { changed[a.NodeID] = max(changed[a.NodeID], newest) })
 	}
 	return changed
 }
 
-// someGoWhole is whether allocations of earlier versions of a job go whole.
-func (sn *Snapshot) someGoWhole(job *model.Job) (some bool) {
+// hasCohort is whether allocations of earlier versions of a job go whole.
+func (sn *Snapshot) hasCohort(job *model.Job) (some bool) {
 	if job.Version > 0 {
-		sn.eachMate(job.Key(), func(a *model.Allocation) { some = some || a.Job.AllOrNone })
+		sn.eachLive(job.Key(), func(a *model.Allocation) { some = some || a.Job.AllOrNone })
 	}
 	return some
 }
 
-// eachMate visits the live allocations of a job.
-func (sn *Snapshot) eachMate(key model.JobKey, visit func(*model.Allocation)) {
+// eachLive visits the live allocations of a job.
+func (sn *Snapshot) eachLive(key model.JobKey, visit func(*model.Allocation)) {
 	r := sn.jobRow(key)
 	if r == nil {
 		return
 	}
 	for slot := range r.allocs.All {
-		if a := sn.allocs.at(slot); a.Live() {
+		if a := sn.allocs.At(slot); a.Live() {
 			visit(a)
 		}
 	}

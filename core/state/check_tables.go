@@ -8,11 +8,66 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
+// checkSmallTables looks at the order of the small tables, at the versions of jobs
+// and at the ring of idempotency keys.
+func (sn *Snapshot) checkSmallTables() error {
+	a := sn.small
+	for what, sorted := range map[string]bool{
+		"policy versions":  a.policies.Ascending(versionID),
+		"policy states":    a.states.Ascending(stateName),
+		"uploads":          a.uploads.Ascending(uploadDigest),
+		"tokens":           a.tokens.Ascending(tokenAccessor),
+		"priority classes": sn.priorities.Ascending(className),
+	} {
+		if !sorted {
+			return fmt.Errorf("%s are not ascending, or not unique", what)
+		}
+	}
+	for _, u := range a.uploads {
+		size := int64(0)
+		for _, c := range u.Chunks {
+			size += int64(len(c))
+		}
+		if size != u.Size {
+			return fmt.Errorf("upload %s is of %d bytes and has %d", u.Digest, u.Size, size)
+		}
+	}
+	for _, slot := range sn.sortedJobs() {
+		r := sn.jobs.At(slot)
+		if len(r.older) >= MaxJobVersions || r.job == nil && len(r.older) > 0 {
+			return fmt.Errorf("job %s remembers %d versions before its own", r.key, len(r.older))
+		}
+		for _, j := range r.older {
+			if j.Key() != r.key || j == r.job {
+				return fmt.Errorf("job %s remembers a version of %s", r.key, j.Key())
+			}
+		}
+	}
+	if err := sn.checkBindings(); err != nil {
+		return err
+	}
+	return sn.checkIdempotency()
+}
+
+func (sn *Snapshot) checkIdempotency() error {
+	a, n := &sn.small.idempotency, 0
+	for key, applied := range sn.IdempotencyRecords() {
+		n++
+		if got, ok := sn.IdempotencyRecord(key); !ok || got.Index != applied.Index || got.Hash != applied.Hash {
+			return fmt.Errorf("idempotency key %q is not found by its name", key)
+		}
+	}
+	if n != a.index.Len() || n > MaxIdempotencyRecords {
+		return fmt.Errorf("%d idempotency keys in order, %d by name", n, a.index.Len())
+	}
+	return nil
+}
+
 // checkBindings works out what clusters hold from assignments and claims alone.
 func (sn *Snapshot) checkBindings() error {
 	assigned, n, bindings := map[string][]*model.Assignment{}, 0, 0
 	for _, slot := range sn.sortedJobs() {
-		r := sn.jobs.at(slot)
+		r := sn.jobs.At(slot)
 		if r.binding != nil {
 			bindings++
 			if r.job != nil {
@@ -45,18 +100,18 @@ func (sn *Snapshot) checkBindings() error {
 		}
 	}
 	for _, slot := range sn.sortedJobs() {
-		if r := sn.jobs.at(slot); !slices.Equal(r.claims, own[r.key]) {
+		if r := sn.jobs.At(slot); !slices.Equal(r.claims, own[r.key]) {
 			return fmt.Errorf("%s has %d claims, want %d, or others", r.key, len(r.claims), len(own[r.key]))
 		}
-		delete(own, sn.jobs.at(slot).key)
+		delete(own, sn.jobs.At(slot).key)
 	}
 	if len(own) > 0 {
 		return fmt.Errorf("claims of %d bindings without a row", len(own))
 	}
 	for _, slot := range sn.sortedClusters() {
-		r := sn.clusters.at(slot)
+		r := sn.clusters.At(slot)
 		for i, a := range r.assigned {
-			if i >= len(r.jobs) || sn.jobs.at(r.jobs[i]).key != a.Binding {
+			if i >= len(r.jobs) || sn.jobs.At(r.jobs[i]).key != a.Binding {
 				return fmt.Errorf("cluster %s: assignment %s has the row of another binding", r.id, a.ID)
 			}
 		}

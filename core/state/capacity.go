@@ -1,0 +1,43 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
+
+// FreeCapacityFor returns what the node at pos offers to an asker: its free
+// capacity less the claims that count against this asker at now, in Unix
+// nanoseconds. If there are no such claims, it is Chunk.FreeCapacity and scratch is
+// not used; otherwise the amounts are in scratch, which must live as long as the
+// result.
+func (v *View) FreeCapacityFor(pos int32, asker model.JobKey, priority int32, now int64, scratch *model.Vector) model.FreeCapacity {
+	c, i := v.chunks[pos/ChunkSize], int(pos%ChunkSize)
+	free := c.FreeCapacity(i)
+	copied := false
+	for _, claim := range c.extra(i).claims {
+		if !claim.CountsAgainst(asker, priority, now) {
+			continue
+		}
+		if !copied {
+			free = v.copyCapacity(free, scratch)
+			copied = true
+		}
+		scratch.Sub(&claim.Vec)
+		free.Ports = append(free.Ports, claim.Ports...)
+		subtractDevices(free.Devices, c.Node(i), claim.Devices, 1)
+	}
+	if copied {
+		slices.Sort(free.Ports)
+	}
+	return free
+}
+
+// copyCapacity returns a copy whose amounts are in scratch.
+func (v *View) copyCapacity(r model.FreeCapacity, scratch *model.Vector) model.FreeCapacity {
+	*scratch = model.Vector{}
+	for d := range v.dims.Len() {
+		scratch[d] = r.Free[d*r.Stride]
+	}
+	return model.NewFreeCapacity(scratch, slices.Clone(r.Ports), slices.Clone(r.Devices))
+}
