@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -84,18 +85,18 @@ func listAllocs(_ *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	resources, err := c.flag("resources")
+	resources, err := queryFlag(c, "resources")
 	if err != nil {
 		return nil, err
 	}
 	stubOf := func(s *state.Snapshot, a *model.Allocation) *client.AllocationStub {
-		stub := allocStub(s, a)
+		stub := view.AllocStub(s, a)
 		if resources {
-			stub.AllocatedResources = allocated(a.Group)
+			stub.AllocatedResources = view.AllocatedResources(a.Group)
 		}
 		return stub
 	}
-	return c.read(view{
+	return c.read(query{
 		keys: []state.Key{state.TableAllocs.All(), state.TableNodes.All()}, table: state.TableAllocs, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			p := pager[*client.AllocationStub]{page: part}
@@ -109,10 +110,10 @@ func listAllocs(_ *API, c *call) (any, error) {
 				slices.SortFunc(row, func(a, b *model.Allocation) int { return strings.Compare(a.ID, b.ID) })
 				room := true
 				for _, a := range row {
-					if !strings.HasPrefix(a.ID, c.prefix()) {
+					if !strings.HasPrefix(a.ID, queryPrefix(c)) {
 						continue
 					}
-					changed = max(changed, changedAt(s, a))
+					changed = max(changed, view.AllocChanged(s, a))
 					if room = p.add(pageKey(key.Namespace, key.ID, a.ID), func() *client.AllocationStub { return stubOf(s, a) }); !room {
 						break
 					}
@@ -141,7 +142,9 @@ func getAlloc(api *API, c *call) (any, error) {
 	if a, err := allocKind.find(api.cfg.Server.Snapshot(), c, c.r.PathValue("id")); err == nil && a.Group.Disconnect != nil {
 		node = append(node, state.TableNodes.Of(a.NodeID))
 	}
-	return one(c, allocKind, func(s *state.Snapshot, a *model.Allocation) (any, uint64) { return allocOf(s, a, nil), changedAt(s, a) }, node...)
+	return one(c, allocKind, func(s *state.Snapshot, a *model.Allocation) (any, uint64) {
+		return view.Alloc(s, a, nil), view.AllocChanged(s, a)
+	}, node...)
 }
 
 func stopAlloc(a *API, c *call) (any, error) {
@@ -165,16 +168,16 @@ func listEvals(_ *API, c *call) (any, error) {
 	asked := func(e *model.Evaluation) bool {
 		return cmp.Or(status, e.Status.String()) == e.Status.String() && cmp.Or(job, e.JobID) == e.JobID
 	}
-	return listed(c, evalKind, asked, func(_ *state.Snapshot, e *model.Evaluation) *client.Evaluation { return evalOf(e) })
+	return listed(c, evalKind, asked, func(_ *state.Snapshot, e *model.Evaluation) *client.Evaluation { return view.Eval(e) })
 }
 
 func getEval(_ *API, c *call) (any, error) {
-	related, err := c.flag("related")
+	related, err := queryFlag(c, "related")
 	if err != nil {
 		return nil, err
 	}
 	return one(c, evalKind, func(s *state.Snapshot, e *model.Evaluation) (any, uint64) {
-		out := evalOf(e)
+		out := view.Eval(e)
 		if related {
 			relate(s, e, out)
 		}
@@ -193,14 +196,14 @@ func relate(s *state.Snapshot, e *model.Evaluation, out *client.Evaluation) {
 		if o.Previous == e.ID && o.ID != e.Blocked {
 			out.NextEval = o.ID
 		}
-		out.RelatedEvals = append(out.RelatedEvals, evalStub(o))
+		out.RelatedEvals = append(out.RelatedEvals, view.EvalStub(o))
 	}
 }
 
 func evalAllocs(_ *API, c *call) (any, error) {
 	return one(c, evalKind, func(s *state.Snapshot, e *model.Evaluation) (any, uint64) {
 		mine := slices.DeleteFunc(s.AppendJobAllocs(nil, e.JobKey()), func(a *model.Allocation) bool { return a.EvalID != e.ID })
-		list, changed := stubsOf(s, mine)
+		list, changed := view.AllocStubs(s, mine)
 		return list, max(changed, e.ModifyIndex)
 	}, state.TableAllocs.All(), state.TableNodes.All())
 }

@@ -1,14 +1,20 @@
 package api
 
 import (
-	"errors"
 	"log/slog"
+	"net"
 	"net/http"
+
+	_ "embed"
+	"errors"
 	"strings"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/kube/extender"
 )
@@ -89,7 +95,7 @@ type API struct {
 	cfg     Config
 	routes  []route
 	tables  *tables
-	rates   *rates
+	rates   *rest.RateLimiter
 	metrics *metrics
 	logger  *slog.Logger
 	routed  *http.ServeMux
@@ -109,7 +115,7 @@ func New(cfg Config) (*API, error) {
 	}
 	a := &API{
 		cfg: cfg, routes: table(), logger: cfg.Logger, ending: make(chan struct{}), began: cfg.Clock.Now(),
-		tables: newTables(cfg.Server), rates: newRates(cfg.Limits, cfg.Clock), metrics: newMetrics(cfg.Registry),
+		tables: newTables(cfg.Server), rates: rest.NewRateLimiter(cfg.Limits.Rate, cfg.Limits.Burst, cfg.Limits.Clients, cfg.Clock), metrics: newMetrics(cfg.Registry),
 	}
 	a.routed = a.mux()
 	return a, nil
@@ -128,7 +134,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // SetRate changes what one client may ask a second, and at once beyond that;
 // negative: any. It may be called while requests are served.
-func (a *API) SetRate(perSecond float64, burst int) { a.rates.set(perSecond, burst) }
+func (a *API) SetRate(perSecond float64, burst int) { a.rates.Set(perSecond, burst) }
 
 // EndStreams ends blocking queries, which answer what there is, and event
 // streams, so that a server that stops need not wait for them. Requests that
@@ -139,4 +145,31 @@ func (a *API) EndStreams() {
 	default:
 		close(a.ending)
 	}
+}
+
+// document is the OpenAPI document, made of the table of routes and the types
+// and comments of sdk/client.
+//
+//go:generate go test -run TestDocument -write
+//go:embed openapi.json
+var document []byte
+
+// HTTPServer is a server for the API, with the deadlines of its limits. The
+// caller gives it a listener, from Listener, and shuts it down after EndStreams.
+// It has no deadline for writing: each piece that is written has its own.
+func (a *API) HTTPServer() *http.Server {
+	l := a.cfg.Limits
+	return &http.Server{
+		Handler:           a,
+		ReadHeaderTimeout: l.Header,
+		IdleTimeout:       l.Idle,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(a.logger.Handler(), slog.LevelDebug),
+	}
+}
+
+// Listener is l with a limit to connections: those beyond wait until others
+// close.
+func (a *API) Listener(l net.Listener) net.Listener {
+	return netutil.LimitListener(l, a.cfg.Limits.Conns)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -95,7 +96,7 @@ func TestRoutes_LetInWhoeverHasTheRole(t *testing.T) {
 		for _, role := range acl.Roles {
 			req := httptest.NewRequest(r.methods[0], r.path(), nil)
 			req.Header.Set("Authorization", "Bearer "+secrets[role])
-			err := w.api.authorize(&call{api: w.api, route: r, r: req, w: newRecorder(httptest.NewRecorder(), 0)})
+			err := w.api.authorize(&call{api: w.api, route: r, r: req, w: rest.NewRecorder(httptest.NewRecorder(), 0)})
 			if want := r.roles == nil || acl.Allows([]string{string(role)}, r.roles...); (err == nil) != want {
 				t.Errorf("%s with role %s: %v", r.name, role, err)
 			}

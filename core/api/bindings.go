@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
+	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/core/model"
@@ -57,12 +59,12 @@ var bindingKind = kind[model.Binding]{
 }
 
 func listBindings(_ *API, c *call) (any, error) {
-	r := c.recounting()
+	r := newRecounting(c)
 	return listed(c, bindingKind, nil, func(s *state.Snapshot, b *model.Binding) *client.BindingStub { return bindingStub(s, b, r) })
 }
 
-// bindingKey is the binding that the path names, by its id or a prefix of it.
-func (c *call) bindingKey() (model.JobKey, error) {
+// bindingKeyOf is the binding that the path names, by its id or a prefix of it.
+func bindingKeyOf(c *call) (model.JobKey, error) {
 	ns, err := c.oneNamespace("binding", "")
 	key := model.JobKey{Namespace: ns, ID: c.r.PathValue("id")}
 	s := c.api.cfg.Server.Snapshot()
@@ -77,17 +79,17 @@ func (c *call) bindingKey() (model.JobKey, error) {
 		}
 	}
 	b, err := only(c, bindingKind.name, key.ID, here, bindingKind.of)
-	if failed, ok := errors.AsType[*failure](err); ok && failed.code != codeNotFound {
+	if failed, ok := errors.AsType[*rest.Failure](err); ok && failed.Code != rest.CodeNotFound {
 		return key, err // several begin so
 	}
 	if err != nil {
-		return key, notFound("there is no binding %s in namespace %s", quote(key.ID), quote(key.Namespace)).hint("GET /v1/bindings lists them")
+		return key, rest.NotFound("there is no binding %s in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace)).WithHint("GET /v1/bindings lists them")
 	}
 	return b.Key(), nil
 }
 
 func getBinding(a *API, c *call) (any, error) {
-	key, err := c.bindingKey()
+	key, err := bindingKeyOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -95,15 +97,15 @@ func getBinding(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.read(view{
+	return c.read(query{
 		// Why it has no place, the clusters say.
 		keys: []state.Key{state.TableBindings.OfJob(key), state.TableJobEvals.OfJob(key), state.TableClusters.All()}, table: state.TableBindings, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			b := s.Binding(key)
 			if b == nil {
-				return nil, 0, notFound("there is no binding %s in namespace %s", quote(key.ID), quote(key.Namespace))
+				return nil, 0, rest.NotFound("there is no binding %s in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace))
 			}
-			out := &client.BindingStatus{BindingStub: *bindingStub(s, b, c.recounting()), Binding: bindingOf(b), Assignments: assignmentsOf(s, key), Evictions: evictions, RecordedBy: a.cfg.ID}
+			out := &client.BindingStatus{BindingStub: *bindingStub(s, b, newRecounting(c)), Binding: bindingOf(b), Assignments: assignmentsOf(s, key), Evictions: evictions, RecordedBy: a.cfg.ID}
 			if b.HasMissingClass() {
 				out.Warnings = append(out.Warnings, b.ClassWarning())
 			}
@@ -111,7 +113,7 @@ func getBinding(a *API, c *call) (any, error) {
 				out.Claims = append(out.Claims, claimOf(s, s.Claim(id)))
 			}
 			if out.Missing = missing(s, b); out.Missing > 0 {
-				out.Unbound = c.refusals(s, b, out.Missing)
+				out.Unbound = clusterRefusals(c, s, b, out.Missing)
 				if why := whyUnbound(s, b); why != nil {
 					out.NoEviction = why.NoEviction
 				}
@@ -122,11 +124,11 @@ func getBinding(a *API, c *call) (any, error) {
 }
 
 func bindingAssignments(_ *API, c *call) (any, error) {
-	key, err := c.bindingKey()
+	key, err := bindingKeyOf(c)
 	if err != nil {
 		return nil, err
 	}
-	return c.read(view{
+	return c.read(query{
 		keys: []state.Key{state.TableBindings.OfJob(key)}, table: state.TableBindings, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) { return assignmentsOf(s, key), 0, nil },
 	})
@@ -163,7 +165,7 @@ func assignmentOf(s *state.Snapshot, a *model.Assignment) *client.Assignment {
 // bindingOf is a binding as it is stored.
 func bindingOf(b *model.Binding) *client.Binding { return jobspec.BindingFromModel(b) }
 
-// recounting counts anew why bindings wait, for as many as one answer may take.
+// newRecounting counts anew why bindings wait, for as many as one answer may take.
 type recounting struct {
 	clock clock.Clock
 	snap  *state.Snapshot // of the answer that is made
@@ -174,7 +176,7 @@ type recounting struct {
 // mostLooks takes some twenty milliseconds.
 const mostLooks = 20_000
 
-func (c *call) recounting() *recounting { return &recounting{clock: c.api.cfg.Clock} }
+func newRecounting(c *call) *recounting { return &recounting{clock: c.api.cfg.Clock} }
 
 func (r *recounting) of(s *state.Snapshot, b *model.Binding, why *model.Explanation) *model.Explanation {
 	if r.snap != s {
@@ -246,7 +248,7 @@ func missing(s *state.Snapshot, b *model.Binding) int {
 	}
 	if b.Duplicated {
 		lacks = 0
-		if e := waiting(s.EvalsOfJob(b.Key())); e != nil {
+		if e := view.NewestWaiting(s.EvalsOfJob(b.Key())); e != nil {
 			lacks = e.Queued[b.ID]
 		}
 	}
@@ -255,15 +257,15 @@ func missing(s *state.Snapshot, b *model.Binding) int {
 
 // whyUnbound is what the scheduler found; nil: it has yet to look, or is content.
 func whyUnbound(s *state.Snapshot, b *model.Binding) *model.Explanation {
-	if e := waiting(s.EvalsOfJob(b.Key())); e != nil {
+	if e := view.NewestWaiting(s.EvalsOfJob(b.Key())); e != nil {
 		return e.Failed[b.ID]
 	}
 	return nil
 }
 
-// refusals says of every cluster why it does not take what a binding lacks, as of
+// clusterRefusals says of every cluster why it does not take what a binding lacks, as of
 // now.
-func (c *call) refusals(s *state.Snapshot, b *model.Binding, lacks int) (list []*client.ClusterRefusal) {
+func clusterRefusals(c *call, s *state.Snapshot, b *model.Binding, lacks int) (list []*client.ClusterRefusal) {
 	now := c.api.cfg.Clock.Now().UnixNano()
 	for m := range s.Clusters() {
 		r := &client.ClusterRefusal{ClusterID: m.ID}
@@ -344,46 +346,46 @@ func putBinding(a *API, c *call) (any, error) {
 		return nil, bindingProblems(err)
 	}
 	o := endpoint.RegisterOptions{ExplicitPriority: req.Priority != nil, ExplicitPreemption: req.PreemptionPolicy != ""}
-	if o.Key, err = c.idempotencyKey(); err != nil {
+	if o.Key, err = idempotencyKey(c); err != nil {
 		return nil, err
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.bound(a.cfg.Server.RegisterBinding(ctx, b, o))
+	return c.bindingResponse(a.cfg.Server.RegisterBinding(ctx, b, o))
 }
 
 // bindingProblems is what is wrong with a binding, all of it.
 func bindingProblems(err error) error {
 	problems, ok := errors.AsType[jobspec.Problems](err)
 	if !ok {
-		return invalid("%v", err)
+		return rest.Invalid("%v", err)
 	}
 	list, words := make([]any, len(problems)), make([]string, len(problems))
 	for i := range problems {
 		list[i], words[i] = problems[i], problems[i].String()
 	}
-	return invalid("the binding: %s", strings.Join(words, "; ")).with("Problems", list)
+	return rest.Invalid("the binding: %s", strings.Join(words, "; ")).With("Problems", list)
 }
 
 func stopBinding(a *API, c *call) (any, error) {
-	key, err := c.bindingKey()
+	key, err := bindingKeyOf(c)
 	if err != nil {
 		return nil, err
 	}
 	o := endpoint.StopOptions{}
-	if o.Purge, err = c.flag("purge"); err != nil {
+	if o.Purge, err = queryFlag(c, "purge"); err != nil {
 		return nil, err
 	}
-	if o.Key, err = c.idempotencyKey(); err != nil {
+	if o.Key, err = idempotencyKey(c); err != nil {
 		return nil, err
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.bound(a.cfg.Server.StopBinding(ctx, key, o))
+	return c.bindingResponse(a.cfg.Server.StopBinding(ctx, key, o))
 }
 
-// bound answers a change of a binding.
-func (c *call) bound(r *endpoint.Registered, err error) (any, error) {
+// bindingResponse answers a change of a binding.
+func (c *call) bindingResponse(r *endpoint.Registered, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
+	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -44,8 +46,8 @@ var standsOn = []state.Table{state.TableBudgets, state.TableAllocs, state.TableJ
 // standing is a read of how budgets stand. What comes and goes elsewhere may
 // change that without a trace in the budget, so such a read is answered when any
 // of the tables changed.
-func (a *API) standing(made func(*state.Snapshot) (any, error)) view {
-	v := view{table: state.TableBudgets, whole: true}
+func (a *API) standing(made func(*state.Snapshot) (any, error)) query {
+	v := query{table: state.TableBudgets, whole: true}
 	for _, t := range standsOn {
 		v.keys = append(v.keys, t.All())
 	}
@@ -77,25 +79,25 @@ func listBudgets(a *API, c *call) (any, error) {
 }
 
 func getBudget(a *API, c *call) (any, error) {
-	key, err := c.budget(&client.Budget{})
+	key, err := budgetKey(c, &client.Budget{})
 	if err != nil {
 		return nil, err
 	}
 	return c.read(a.standing(func(s *state.Snapshot) (any, error) {
 		at, ok := s.BudgetPosition(key)
 		if !ok {
-			return nil, notFound("there is no disruption budget %s in namespace %s", quote(key.Name), quote(key.Namespace)).hint("GET /v1/budgets lists them")
+			return nil, rest.NotFound("there is no disruption budget %s in namespace %s", rest.Quote(key.Name), rest.Quote(key.Namespace)).WithHint("GET /v1/budgets lists them")
 		}
 		out := &client.BudgetStatus{BudgetStub: *budgetStub(s, at, a.cfg.Clock.Now().UnixNano()), Allocations: []*client.AllocationStub{}}
-		if list, _ := stubsOf(s, slices.Collect(s.BudgetAllocs(s.Budgets()[at]))); len(list) > 0 {
+		if list, _ := view.AllocStubs(s, slices.Collect(s.BudgetAllocs(s.Budgets()[at]))); len(list) > 0 {
 			out.Allocations = list
 		}
 		return out, nil
 	}))
 }
 
-// budget is the budget that the path names; a body may name it as well.
-func (c *call) budget(body *client.Budget) (key model.BudgetKey, err error) {
+// budgetKey is the budget that the path names; a body may name it as well.
+func budgetKey(c *call, body *client.Budget) (key model.BudgetKey, err error) {
 	key.Name = c.r.PathValue("id")
 	if err := samePath("budget", key.Name, body.Name); err != nil {
 		return key, err
@@ -140,7 +142,7 @@ func putBudget(a *API, c *call) (any, error) {
 	if err := c.body(&req); err != nil {
 		return nil, err
 	}
-	key, err := c.budget(&req)
+	key, err := budgetKey(c, &req)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +152,7 @@ func putBudget(a *API, c *call) (any, error) {
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.written(a.cfg.Server.PutBudget(ctx, b))
+	return c.indexResponse(a.cfg.Server.PutBudget(ctx, b))
 }
 
 // budgetFrom makes a budget of the engine's; what is wrong with one as a whole
@@ -158,7 +160,7 @@ func putBudget(a *API, c *call) (any, error) {
 func budgetFrom(key model.BudgetKey, req *client.Budget) (*model.Budget, error) {
 	b := &model.Budget{Namespace: key.Namespace, Name: key.Name, Labels: req.Labels, Strict: req.Enforcement == client.EnforceStrict}
 	if req.Enforcement != "" && req.Enforcement != client.EnforceBestEffort && !b.Strict {
-		return nil, invalid("Enforcement is %s: want %s or %s", quote(req.Enforcement), client.EnforceBestEffort, client.EnforceStrict).with("Field", "Enforcement")
+		return nil, rest.Invalid("Enforcement is %s: want %s or %s", rest.Quote(req.Enforcement), client.EnforceBestEffort, client.EnforceStrict).With("Field", "Enforcement")
 	}
 	for _, bound := range []struct {
 		name string
@@ -171,16 +173,16 @@ func budgetFrom(key model.BudgetKey, req *client.Budget) (*model.Budget, error) 
 		digits, percent := strings.CutSuffix(string(bound.text), "%")
 		n, err := strconv.Atoi(digits)
 		if err != nil || n < 0 || n > math.MaxInt32 || percent && n > 100 {
-			return nil, invalid("%s is %s: want a number such as 2, or a share from 0%% to 100%%", bound.name, quote(string(bound.text))).with("Field", bound.name)
+			return nil, rest.Invalid("%s is %s: want a number such as 2, or a share from 0%% to 100%%", bound.name, rest.Quote(string(bound.text))).With("Field", bound.name)
 		}
 		*bound.to = &model.Bound{Number: int32(n), Percent: percent}
 	}
 	if req.MaxEvictions == nil && req.Window != 0 {
-		return nil, invalid("Window is without MaxEvictions: say how many may be evicted in it").with("Field", "Window")
+		return nil, rest.Invalid("Window is without MaxEvictions: say how many may be evicted in it").With("Field", "Window")
 	}
 	if req.MaxEvictions != nil {
 		if *req.MaxEvictions < 0 || *req.MaxEvictions > math.MaxInt32 {
-			return nil, invalid("MaxEvictions is %d: want 0 or more", *req.MaxEvictions).with("Field", "MaxEvictions")
+			return nil, rest.Invalid("MaxEvictions is %d: want 0 or more", *req.MaxEvictions).With("Field", "MaxEvictions")
 		}
 		b.MaxEvictions = &model.Rate{Number: int32(*req.MaxEvictions), Window: req.Window}
 		b.Strict = req.Enforcement != client.EnforceBestEffort
@@ -189,11 +191,11 @@ func budgetFrom(key model.BudgetKey, req *client.Budget) (*model.Budget, error) 
 }
 
 func deleteBudget(a *API, c *call) (any, error) {
-	key, err := c.budget(&client.Budget{})
+	key, err := budgetKey(c, &client.Budget{})
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.written(a.cfg.Server.DeleteBudget(ctx, key))
+	return c.indexResponse(a.cfg.Server.DeleteBudget(ctx, key))
 }

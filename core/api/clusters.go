@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
@@ -69,17 +70,19 @@ var clusterKind = kind[model.Cluster]{
 	of: func(m *model.Cluster) (string, string) { return m.ID, "" },
 }
 
-func listClusters(_ *API, c *call) (any, error) { return listed(c, clusterKind, nil, c.clusterOf) }
+func listClusters(_ *API, c *call) (any, error) {
+	return listed(c, clusterKind, nil, func(s *state.Snapshot, m *model.Cluster) *client.Cluster { return clusterView(c, s, m) })
+}
 
 func getCluster(_ *API, c *call) (any, error) {
 	return one(c, clusterKind, func(s *state.Snapshot, m *model.Cluster) (any, uint64) {
-		return c.clusterOf(s, m), max(m.ModifyIndex, s.ClusterChangeIndex(m.ID))
+		return clusterView(c, s, m), max(m.ModifyIndex, s.ClusterChangeIndex(m.ID))
 	})
 }
 
-// clusterOf is a member cluster as the API tells of it. Claims of namespaces that
+// clusterView is a member cluster as the API tells of it. Claims of namespaces that
 // the caller may not see are left out.
-func (c *call) clusterOf(s *state.Snapshot, m *model.Cluster) *client.Cluster {
+func clusterView(c *call, s *state.Snapshot, m *model.Cluster) *client.Cluster {
 	out := &client.Cluster{
 		ID: m.ID, Capacity: m.Capacity, Attributes: m.Attributes, Status: "ready", Agent: m.SecretHash != [32]byte{},
 		Reported: m.Reported, CreateIndex: m.CreateIndex, ModifyIndex: m.ModifyIndex,
@@ -142,17 +145,17 @@ func putCluster(a *API, c *call) (any, error) {
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.written(a.cfg.Server.PutCluster(ctx, &model.Cluster{ID: id, Capacity: req.Capacity, Attributes: req.Attributes}))
+	return c.indexResponse(a.cfg.Server.PutCluster(ctx, &model.Cluster{ID: id, Capacity: req.Capacity, Attributes: req.Attributes}))
 }
 
 func deleteCluster(a *API, c *call) (any, error) {
-	force, err := c.flag("force")
+	force, err := queryFlag(c, "force")
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.written(a.cfg.Server.DeleteCluster(ctx, c.r.PathValue("id"), force))
+	return c.indexResponse(a.cfg.Server.DeleteCluster(ctx, c.r.PathValue("id"), force))
 }
 
 func registerCluster(a *API, c *call) (any, error) {
@@ -163,7 +166,7 @@ func registerCluster(a *API, c *call) (any, error) {
 	m := &model.Cluster{ID: c.r.PathValue("id"), Capacity: req.Capacity, Attributes: req.Attributes, Reported: req.Reported}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.leased(a.cfg.Server.RegisterMember(ctx, m, req.Secret))
+	return c.leaseResponse(a.cfg.Server.RegisterMember(ctx, m, req.Secret))
 }
 
 func clusterHeartbeat(a *API, c *call) (any, error) {
@@ -177,23 +180,23 @@ func clusterHeartbeat(a *API, c *call) (any, error) {
 	for _, l := range req.Leases {
 		report.Leases = append(report.Leases, endpoint.ClusterLease{Pool: l.Pool, ID: l.ID, Resources: l.Resources, Priority: int32(l.Priority)})
 	}
-	return c.leased(a.cfg.Server.ClusterHeartbeat(ctx, c.r.PathValue("id"), c.secret(), report))
+	return c.leaseResponse(a.cfg.Server.ClusterHeartbeat(ctx, c.r.PathValue("id"), nodeSecret(c), report))
 }
 
 func clusterAssignments(_ *API, c *call) (any, error) {
 	id := clusterKind.named(c)
-	if err := c.ownCluster(id); err != nil {
+	if err := requireOwnCluster(c, id); err != nil {
 		return nil, err
 	}
-	claims, err := c.flag("claims")
+	claims, err := queryFlag(c, "claims")
 	if err != nil {
 		return nil, err
 	}
-	return c.read(view{
+	return c.read(query{
 		keys: []state.Key{state.TableClusters.Of(id), state.TableBindings.All()}, table: state.TableClusters, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			if s.Cluster(id) == nil {
-				return nil, 0, notFound("there is no cluster %s", quote(id)).hint("an agent registers its cluster when it starts")
+				return nil, 0, rest.NotFound("there is no cluster %s", rest.Quote(id)).WithHint("an agent registers its cluster when it starts")
 			}
 			list, changed := []*client.Assignment{}, s.ClusterChangeIndex(id)
 			for _, a := range s.ClusterAssignments(id) {
@@ -209,15 +212,15 @@ func clusterAssignments(_ *API, c *call) (any, error) {
 				list = append(list, out)
 			}
 			if claims {
-				list = append(list, c.claimed(s, id)...)
+				list = append(list, claimsOf(c, s, id)...)
 			}
 			return list, changed, nil
 		},
 	})
 }
 
-// claimed is the claims of bindings on a member cluster, as assignments to come.
-func (c *call) claimed(s *state.Snapshot, id string) (list []*client.Assignment) {
+// claimsOf is the claims of bindings on a member cluster, as assignments to come.
+func claimsOf(c *call, s *state.Snapshot, id string) (list []*client.Assignment) {
 	now := c.api.cfg.Clock.Now().UnixNano()
 	for _, claim := range s.ClusterClaims(id) {
 		b := s.Binding(claim.Claimant)
@@ -233,13 +236,13 @@ func (c *call) claimed(s *state.Snapshot, id string) (list []*client.Assignment)
 	return list
 }
 
-// ownCluster is ownNode for the agent of a member cluster.
-func (c *call) ownCluster(id string) error {
+// requireOwnCluster is ownNode for the agent of a member cluster.
+func requireOwnCluster(c *call, id string) error {
 	m := c.api.cfg.Server.Snapshot().Cluster(id)
 	if m == nil {
 		return nil
 	}
-	return c.owns("cluster", id, m.SecretHash)
+	return requireSecret(c, "cluster", id, m.SecretHash)
 }
 
 func updateAssignments(a *API, c *call) (any, error) {
@@ -251,7 +254,7 @@ func updateAssignments(a *API, c *call) (any, error) {
 		status, ok := clientStatuses[u.ClientStatus]
 		if u.AssignmentID == "" || !ok || u.Ready < 0 {
 			return apply.AssignmentUpdate{}, fmt.Sprintf("assignment %s is %s with %d ready: want an id, pending, running, complete or failed, and no negative number",
-				quote(u.AssignmentID), quote(u.ClientStatus), u.Ready)
+				rest.Quote(u.AssignmentID), rest.Quote(u.ClientStatus), u.Ready)
 		}
 		return apply.AssignmentUpdate{
 			ID: u.AssignmentID, Client: status, Ready: u.Ready, Text: clip(u.Description), StartTime: u.StartTime,
@@ -262,5 +265,5 @@ func updateAssignments(a *API, c *call) (any, error) {
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.written(a.cfg.Server.UpdateAssignments(ctx, c.r.PathValue("id"), c.secret(), updates))
+	return c.indexResponse(a.cfg.Server.UpdateAssignments(ctx, c.r.PathValue("id"), nodeSecret(c), updates))
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
+	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
@@ -59,7 +61,7 @@ func filterOf(c *call) (*filter, []string, error) {
 		case slices.Contains(events.Topics, topic):
 			f.keys[topic] = append(f.keys[topic], key)
 		case !slices.Contains(nomadTopics, name):
-			return nil, nil, invalid("there is no topic %s", quote(name)).hint("want *, or one of %v", events.Topics).with("Parameter", "topic")
+			return nil, nil, rest.Invalid("there is no topic %s", rest.Quote(name)).WithHint("want *, or one of %v", events.Topics).With("Parameter", "topic")
 		default:
 			f.keys[topic] = append(f.keys[topic], key) // never published
 		}
@@ -106,17 +108,17 @@ func parsePosition(text string) (position, error) {
 		p.sent, err = strconv.Atoi(sent)
 	}
 	if err != nil || p.sent < 0 {
-		return p, invalid("Last-Event-ID is %s: want the id of a message, or an index", quote(text))
+		return p, rest.Invalid("Last-Event-ID is %s: want the id of a message, or an index", rest.Quote(text))
 	}
 	return p, nil
 }
 
-// start is where a stream begins: the index of the first events that are asked
+// streamStart is where a stream begins: the index of the first events that are asked
 // for, 0 for from now on, and how many of that index are skipped.
-func (c *call) start() (from uint64, skip int, err error) {
+func streamStart(c *call) (from uint64, skip int, err error) {
 	text := c.r.Header.Get("Last-Event-ID")
 	if text == "" {
-		from, err = c.number("index")
+		from, err = queryNumber(c, "index")
 		return from, 0, err
 	}
 	p, err := parsePosition(text)
@@ -137,7 +139,7 @@ type stream interface {
 }
 
 func streamEvents(a *API, c *call) (any, error) {
-	from, skip, err := c.start()
+	from, skip, err := streamStart(c)
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +271,7 @@ func (s lineStream) line(v any) error {
 	if _, err := s.c.w.Write(append(text, '\n')); err != nil {
 		return err
 	}
-	return s.c.w.flush()
+	return s.c.w.Flush()
 }
 
 func (s lineStream) events(_ position, list *client.Events) error {
@@ -289,19 +291,19 @@ func nomadPayload(s *state.Snapshot, e *client.Event) json.RawMessage {
 	switch events.Topic(e.Topic) {
 	case events.Job:
 		if j := s.Job(model.JobKey{Namespace: e.Namespace, ID: e.Key}); j != nil {
-			payload[e.Topic] = jobOf(s, j)
+			payload[e.Topic] = view.Job(s, j)
 		}
 	case events.Evaluation:
 		if ev := s.Eval(e.Key); ev != nil {
-			payload[e.Topic] = evalOf(ev)
+			payload[e.Topic] = view.Eval(ev)
 		}
 	case events.Allocation:
 		if a := s.Alloc(e.Key); a != nil {
-			payload[e.Topic] = allocStub(s, a)
+			payload[e.Topic] = view.AllocStub(s, a)
 		}
 	case events.Node:
 		if n := s.Node(e.Key); n != nil {
-			payload[e.Topic] = nodeOf(n)
+			payload[e.Topic] = view.Node(n)
 		}
 	}
 	text, err := json.Marshal(payload)
@@ -337,7 +339,7 @@ func (s sseStream) message(name, id string, v any) error {
 	if _, err := fmt.Fprintf(s.c.w, "id: %s\nevent: %s\ndata: %s\n\n", id, name, text); err != nil {
 		return err
 	}
-	return s.c.w.flush()
+	return s.c.w.Flush()
 }
 
 func (s sseStream) events(at position, e *client.Events) error {
@@ -352,7 +354,7 @@ func (s sseStream) alive() error {
 	if _, err := s.c.w.Write([]byte(": alive\n\n")); err != nil {
 		return err
 	}
-	return s.c.w.flush()
+	return s.c.w.Flush()
 }
 
 // ahead has no id: whoever resumes does so where it was.
@@ -360,7 +362,7 @@ func (s sseStream) ahead(newest uint64) error {
 	if _, err := fmt.Fprintf(s.c.w, "event: ahead\ndata: {\"Newest\":%d}\n\n", newest); err != nil {
 		return err
 	}
-	return s.c.w.flush()
+	return s.c.w.Flush()
 }
 
 var (

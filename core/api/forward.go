@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/cede-scheduler/cede/core/api/rest"
 )
 
 // passedOn sends a request that only the leader can answer on to it, and is
@@ -32,7 +34,7 @@ func (a *API) passedOn(c *call) bool {
 		within = a.cfg.Limits.Upload
 	}
 	// The body must come in time; then the leader has its time to answer.
-	_ = c.w.control.SetReadDeadline(time.Now().Add(within + a.cfg.Limits.Call))
+	_ = c.w.Control.SetReadDeadline(time.Now().Add(within + a.cfg.Limits.Call))
 	answers, end := a.whileItLeads(c, leader)
 	defer end()
 	proxy := httputil.ReverseProxy{
@@ -56,9 +58,9 @@ func (a *API) passedOn(c *call) bool {
 			if cause := context.Cause(r.Context()); errors.Is(cause, errDeposed) {
 				err = cause
 			}
-			a.fail(c, &failure{
-				code: codeNoLeader, message: "the leader cannot be reached: " + err.Error(),
-				help: "it may be about to change: try again; a write may have been carried out, so use the same Idempotency-Key",
+			a.fail(c, &rest.Failure{
+				Code: rest.CodeNoLeader, Message: "the leader cannot be reached: " + err.Error(),
+				Hint: "it may be about to change: try again; a write may have been carried out, so use the same Idempotency-Key",
 			})
 		},
 	}
@@ -127,7 +129,7 @@ func (c *call) needsLeader() bool {
 	if c.route.leads {
 		return true
 	}
-	consistent, _ := c.flag("consistent") // what is wrong with it is told later
+	consistent, _ := queryFlag(c, "consistent") // what is wrong with it is told later
 	return consistent
 }
 

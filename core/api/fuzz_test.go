@@ -9,14 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/api/rest"
+	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 // refusal is whether an error is one that a client is answered with.
 func refusal(err error) bool {
-	f, ok := errors.AsType[*failure](err)
-	return ok && f.message != "" && f.code != codeInternal
+	f, ok := errors.AsType[*rest.Failure](err)
+	return ok && f.Message != "" && f.Code != rest.CodeInternal
 }
 
 // Whatever is sent as a job, reading it and making a job of the scheduler's of
@@ -31,14 +33,14 @@ func FuzzJob(f *testing.F) {
 	f.Add(string(whole))
 	f.Fuzz(func(t *testing.T, text string) {
 		var req client.JobRegisterRequest
-		unknown, err := decode([]byte(text), &req, 64)
+		unknown, err := rest.Decode([]byte(text), &req, 64)
 		if err != nil {
 			if !refusal(err) {
 				t.Fatalf("%v", err)
 			}
 			return
 		}
-		if len(unknown) > maxUnknown {
+		if len(unknown) > rest.MaxUnknownFields {
 			t.Fatalf("%d names", len(unknown))
 		}
 		if req.Job == nil {
@@ -58,7 +60,7 @@ func FuzzNode(f *testing.F) {
 	f.Add(`{"Node":{"Devices":[{"ID":"a/b/c","Count":99999999999}],"Capacity":{"cpu":-1}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var req client.NodeRegisterRequest
-		if _, err := decode([]byte(text), &req, 64); err != nil || req.Node == nil {
+		if _, err := rest.Decode([]byte(text), &req, 64); err != nil || req.Node == nil {
 			return
 		}
 		n, err := nodeFrom(req.Node)
@@ -66,7 +68,7 @@ func FuzzNode(f *testing.F) {
 			t.Fatalf("%v", err)
 		}
 		if err == nil {
-			_ = nodeOf(n)
+			_ = view.Node(n)
 		}
 	})
 }
@@ -81,7 +83,7 @@ func FuzzQuery(f *testing.F) {
 		r.URL.RawQuery = query
 		r.Header.Set("Last-Event-ID", strings.ToValidUTF8(last, ""))
 		c := &call{api: a, r: r}
-		wait, err := c.wait()
+		wait, err := queryWait(c)
 		if err == nil && (wait < 0 || wait > a.cfg.Limits.Wait) {
 			t.Fatalf("wait %v", wait)
 		}
@@ -89,12 +91,12 @@ func FuzzQuery(f *testing.F) {
 		if errPage == nil && (part.most < 0 || part.most > maxPage) {
 			t.Fatalf("page %+v", part)
 		}
-		_, skip, errStart := c.start()
+		_, skip, errStart := streamStart(c)
 		if errStart == nil && skip < 0 {
 			t.Fatalf("skip %d", skip)
 		}
 		_, _, errTopics := filterOf(c)
-		_, errFlag := c.flag("stale")
+		_, errFlag := queryFlag(c, "stale")
 		for _, err := range []error{err, errPage, errStart, errTopics, errFlag} {
 			if err != nil && !refusal(err) {
 				t.Fatalf("%v", err)
@@ -111,7 +113,7 @@ func FuzzForm(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		r := httptest.NewRequest(http.MethodPost, "/v1/policies", strings.NewReader(body))
 		r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
-		c := &call{api: a, r: r, w: newRecorder(httptest.NewRecorder(), time.Second)}
+		c := &call{api: a, r: r, w: rest.NewRecorder(httptest.NewRecorder(), time.Second)}
 		req, err := loadParts(c)
 		if err != nil && !refusal(err) {
 			t.Fatalf("%v", err)

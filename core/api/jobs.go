@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
+	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
@@ -89,7 +91,7 @@ func listJobs(_ *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.read(view{
+	return c.read(query{
 		keys: []state.Key{state.TableJobs.All(), state.TableAllocs.All(), state.TableNodes.All()}, table: state.TableJobs, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			p := pager[*client.JobStub]{page: part}
@@ -97,7 +99,7 @@ func listJobs(_ *API, c *call) (any, error) {
 			for j := range jobsOf(s, c) {
 				changed = max(changed, j.ModifyIndex)
 				if !p.add(pageKey(j.Namespace, j.ID), func() *client.JobStub {
-					stub, index := jobStub(s, j)
+					stub, index := view.JobStub(s, j)
 					changed = max(changed, index)
 					return stub
 				}) {
@@ -114,7 +116,7 @@ func jobsOf(s *state.Snapshot, c *call) func(func(*model.Job) bool) {
 	ns := c.namespace()
 	jobs := s.Jobs()
 	if ns != allNamespaces {
-		jobs = s.JobsPrefix(ns, c.prefix())
+		jobs = s.JobsPrefix(ns, queryPrefix(c))
 	}
 	return func(yield func(*model.Job) bool) {
 		for j := range jobs {
@@ -128,30 +130,30 @@ func jobsOf(s *state.Snapshot, c *call) func(func(*model.Job) bool) {
 // received makes a job of the scheduler's of what was sent.
 func received(c *call, job *client.Job) (*model.Job, error) {
 	if job == nil {
-		return nil, invalid("the body has no Job").hint(`want {"Job": {"ID": ..., "TaskGroups": [...]}}`)
+		return nil, rest.Invalid("the body has no Job").WithHint(`want {"Job": {"ID": ..., "TaskGroups": [...]}}`)
 	}
 	id := c.r.PathValue("id")
 	switch {
 	case id != "" && job.ID == "":
 		job.ID = id
 	case id != "" && job.ID != id:
-		return nil, invalid("the path is of job %s, and the body of %s", quote(id), quote(job.ID))
+		return nil, rest.Invalid("the path is of job %s, and the body of %s", rest.Quote(id), rest.Quote(job.ID))
 	}
 	ns := c.r.URL.Query().Get("namespace")
 	switch {
 	case ns == allNamespaces:
-		return nil, invalid("a job is in one namespace: want namespace=NAME, not *")
+		return nil, rest.Invalid("a job is in one namespace: want namespace=NAME, not *")
 	case job.Namespace == "":
 		job.Namespace = ns
 	case ns != "" && job.Namespace != ns && c.token != nil && c.token.Namespace != "":
-		return nil, forbidden(c, "access to namespace %s: it is bound to %s", quote(job.Namespace), quote(c.token.Namespace))
+		return nil, forbidden(c, "access to namespace %s: it is bound to %s", rest.Quote(job.Namespace), rest.Quote(c.token.Namespace))
 	}
 	m, err := jobspec.ToModel(job)
 	if err != nil {
 		return nil, jobProblems(err)
 	}
 	if !c.sees(m.Namespace) {
-		return nil, forbidden(c, "access to namespace %s: it is bound to %s", quote(m.Namespace), quote(c.token.Namespace))
+		return nil, forbidden(c, "access to namespace %s: it is bound to %s", rest.Quote(m.Namespace), rest.Quote(c.token.Namespace))
 	}
 	return m, nil
 }
@@ -160,17 +162,17 @@ func received(c *call, job *client.Job) (*model.Job, error) {
 func jobProblems(err error) error {
 	var problems jobspec.Problems
 	if !errors.As(err, &problems) {
-		return invalid("%v", err)
+		return rest.Invalid("%v", err)
 	}
-	f := invalid("the job has %d problems:\n%v", len(problems), err)
+	f := rest.Invalid("the job has %d problems:\n%v", len(problems), err)
 	if len(problems) == 1 {
-		f.message = problems[0].String()
+		f.Message = problems[0].String()
 	}
 	list := make([]any, len(problems))
 	for i := range problems {
 		list[i] = problems[i]
 	}
-	return f.with("Problems", list)
+	return f.With("Problems", list)
 }
 
 // registerRequest tells an empty token, which is somebody's mistake, from none: who names
@@ -187,8 +189,8 @@ func registerJob(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	if req.PlanToken != nil && *req.PlanToken == "" {
-		return nil, invalid("PlanToken is empty").with("Field", "PlanToken").
-			hint("leave the field out to have the job placed as it comes; a plan that would change nothing has no token")
+		return nil, rest.Invalid("PlanToken is empty").With("Field", "PlanToken").
+			WithHint("leave the field out to have the job placed as it comes; a plan that would change nothing has no token")
 	}
 	job, err := received(c, req.Job)
 	if err != nil {
@@ -198,7 +200,7 @@ func registerJob(a *API, c *call) (any, error) {
 	if req.PlanToken != nil {
 		o.Token = *req.PlanToken
 	}
-	if o.Key, err = c.idempotencyKey(); err != nil {
+	if o.Key, err = idempotencyKey(c); err != nil {
 		return nil, err
 	}
 	if req.EnforceIndex {
@@ -210,10 +212,10 @@ func registerJob(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.registered(r, append(warnings, jobspec.Warnings(job)...)), nil
+	return registerResponse(c, r, append(warnings, jobspec.Warnings(job)...)), nil
 }
 
-func (c *call) registered(r *endpoint.Registered, warnings []string) *client.JobRegisterResponse {
+func registerResponse(c *call, r *endpoint.Registered, warnings []string) *client.JobRegisterResponse {
 	c.index(r.Index)
 	out := &client.JobRegisterResponse{
 		EvalID: r.EvalID, Index: r.Index, JobModifyIndex: r.JobModifyIndex, Replayed: r.Replayed,
@@ -230,10 +232,10 @@ func (c *call) registered(r *endpoint.Registered, warnings []string) *client.Job
 const maxKey = 128
 
 // idempotencyKey is the request's, apart from other callers'.
-func (c *call) idempotencyKey() (string, error) {
+func idempotencyKey(c *call) (string, error) {
 	key := c.r.Header.Get(headerIdempotency)
 	if len(key) > maxKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return "", invalid("the %s is no key: want at most %d printable characters", headerIdempotency, maxKey)
+		return "", rest.Invalid("the %s is no key: want at most %d printable characters", headerIdempotency, maxKey)
 	}
 	if key != "" && c.token != nil {
 		key = c.token.Accessor + "/" + key
@@ -247,7 +249,7 @@ func parseJob(_ *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := decode(text, &req, c.api.cfg.Limits.Depth); err != nil {
+	if _, err := rest.Decode(text, &req, c.api.cfg.Limits.Depth); err != nil {
 		return nil, err
 	}
 	if req.Name == "" {
@@ -278,7 +280,7 @@ func validateJob(_ *API, c *call) (any, error) {
 		warnings = append(warnings, jobspec.Warnings(job)...)
 	} else {
 		var problems jobspec.Problems
-		if f := failureOf(err); f.code != codeInvalid || req.Job == nil {
+		if f := rest.FailureOf(err); f.Code != rest.CodeInvalid || req.Job == nil {
 			return nil, err
 		}
 		out.Error = err.Error()
@@ -311,7 +313,7 @@ func planJob(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	c.index(p.Index)
-	return proposal(a.cfg.Server.Snapshot(), p, append(warnings, jobspec.Warnings(job)...)), nil
+	return view.Plan(a.cfg.Server.Snapshot(), p, append(warnings, jobspec.Warnings(job)...)), nil
 }
 
 func stopJob(a *API, c *call) (any, error) {
@@ -320,10 +322,10 @@ func stopJob(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	var o endpoint.StopOptions
-	if o.Purge, err = c.flag("purge"); err != nil {
+	if o.Purge, err = queryFlag(c, "purge"); err != nil {
 		return nil, err
 	}
-	if o.Key, err = c.idempotencyKey(); err != nil {
+	if o.Key, err = idempotencyKey(c); err != nil {
 		return nil, err
 	}
 	ctx, cancel := c.within()
@@ -332,7 +334,7 @@ func stopJob(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.registered(r, nil), nil
+	return registerResponse(c, r, nil), nil
 }
 
 func evaluateJob(a *API, c *call) (any, error) {
@@ -346,17 +348,17 @@ func evaluateJob(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.registered(r, nil), nil
+	return registerResponse(c, r, nil), nil
 }
 
-// ofJob answers what is made of one job and what belongs to it.
-func (c *call) ofJob(made func(*state.Snapshot, *model.Job) (any, uint64)) (any, error) {
+// readJob answers what is made of one job and what belongs to it.
+func readJob(c *call, made func(*state.Snapshot, *model.Job) (any, uint64)) (any, error) {
 	key, err := c.key()
 	if err != nil {
 		return nil, err
 	}
-	return c.read(view{
-		keys: append(nodesUnder(c.api.cfg.Server.Snapshot(), key), state.TableJobs.OfJob(key), state.TableJobAllocs.OfJob(key), state.TableJobEvals.OfJob(key)),
+	return c.read(query{
+		keys: append(view.JobNodeKeys(c.api.cfg.Server.Snapshot(), key), state.TableJobs.OfJob(key), state.TableJobAllocs.OfJob(key), state.TableJobEvals.OfJob(key)),
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			j := s.Job(key)
 			if j == nil {
@@ -370,7 +372,7 @@ func (c *call) ofJob(made func(*state.Snapshot, *model.Job) (any, uint64)) (any,
 
 // noJob says that a job is not there, and which namespace has one of its name.
 func noJob(s *state.Snapshot, key model.JobKey) error {
-	f := notFound("there is no job %s in namespace %s", quote(key.ID), quote(key.Namespace))
+	f := rest.NotFound("there is no job %s in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace))
 	var like []string
 	for j := range s.JobsPrefix(key.Namespace, key.ID) {
 		if like = append(like, j.ID); len(like) == 5 {
@@ -378,30 +380,30 @@ func noJob(s *state.Snapshot, key model.JobKey) error {
 		}
 	}
 	if len(like) > 0 {
-		return f.hint("jobs whose id begins so: %s", strings.Join(like, ", "))
+		return f.WithHint("jobs whose id begins so: %s", strings.Join(like, ", "))
 	}
 	return f
 }
 
 func getJob(_ *API, c *call) (any, error) {
-	return c.ofJob(func(s *state.Snapshot, j *model.Job) (any, uint64) {
-		_, changed := summarise(s, j)
-		return jobOf(s, j), changed
+	return readJob(c, func(s *state.Snapshot, j *model.Job) (any, uint64) {
+		_, changed := view.JobSummary(s, j)
+		return view.Job(s, j), changed
 	})
 }
 
 func jobSummary(_ *API, c *call) (any, error) {
-	return c.ofJob(func(s *state.Snapshot, j *model.Job) (any, uint64) {
-		summary, changed := summarise(s, j)
+	return readJob(c, func(s *state.Snapshot, j *model.Job) (any, uint64) {
+		summary, changed := view.JobSummary(s, j)
 		return summary, changed
 	})
 }
 
 func jobVersions(_ *API, c *call) (any, error) {
-	return c.ofJob(func(s *state.Snapshot, j *model.Job) (any, uint64) {
+	return readJob(c, func(s *state.Snapshot, j *model.Job) (any, uint64) {
 		out := &client.JobVersionsResponse{Versions: []*client.Job{}}
 		for _, version := range s.JobVersions(j.Key()) {
-			out.Versions = append(out.Versions, jobOf(s, version))
+			out.Versions = append(out.Versions, view.Job(s, version))
 		}
 		return out, 0
 	})
@@ -415,10 +417,10 @@ func jobAllocations(_ *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.read(view{
-		keys: append(nodesUnder(c.api.cfg.Server.Snapshot(), key), state.TableJobAllocs.OfJob(key)),
+	return c.read(query{
+		keys: append(view.JobNodeKeys(c.api.cfg.Server.Snapshot(), key), state.TableJobAllocs.OfJob(key)),
 		made: func(s *state.Snapshot) (any, uint64, error) {
-			list, changed := stubsOf(s, s.AppendJobAllocs(nil, key))
+			list, changed := view.AllocStubs(s, s.AppendJobAllocs(nil, key))
 			return list, changed, nil
 		},
 	})
@@ -429,15 +431,15 @@ func jobEvaluations(_ *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.read(view{
+	return c.read(query{
 		keys: []state.Key{state.TableJobEvals.OfJob(key)},
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			list, changed := []*client.Evaluation{}, uint64(0)
 			for _, e := range s.EvalsOfJob(key) {
 				changed = max(changed, e.ModifyIndex)
-				list = append(list, evalOf(e))
+				list = append(list, view.Eval(e))
 			}
-			slices.SortStableFunc(list, func(a, b *client.Evaluation) int { return compareDown(a.CreateIndex, b.CreateIndex) })
+			slices.SortStableFunc(list, func(a, b *client.Evaluation) int { return view.CompareDescending(a.CreateIndex, b.CreateIndex) })
 			return list, changed, nil
 		},
 	})

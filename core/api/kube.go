@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/kube/extender"
 )
 
@@ -40,7 +41,7 @@ func kubeRoutes() []route {
 
 func kubeVerb(a *API, c *call, v extender.Verb) (any, error) {
 	if a.cfg.Kube == nil {
-		return nil, notFound("this server answers no kube-scheduler").hint("ask a server that was started with cede agent")
+		return nil, rest.NotFound("this server answers no kube-scheduler").WithHint("ask a server that was started with cede agent")
 	}
 	c.r.Body = io.NopCloser(c.bodyWithin(maxKube, a.cfg.Limits.Upload))
 	a.cfg.Kube.Serve(v, c.w, c.r)

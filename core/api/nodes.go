@@ -5,12 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
+	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
+	"github.com/cede-scheduler/cede/sdk/client"
+
+	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
-	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 const (
@@ -89,12 +92,12 @@ var nodeKind = kind[model.Node]{
 }
 
 func listNodes(_ *API, c *call) (any, error) {
-	attributes, err := c.flag("os")
+	attributes, err := queryFlag(c, "os")
 	if err != nil {
 		return nil, err
 	}
 	return listed(c, nodeKind, nil, func(_ *state.Snapshot, n *model.Node) *client.NodeStub {
-		stub := nodeStub(n)
+		stub := view.NodeStub(n)
 		if attributes {
 			stub.Attributes = n.Attributes
 		}
@@ -103,11 +106,11 @@ func listNodes(_ *API, c *call) (any, error) {
 }
 
 func getNode(_ *API, c *call) (any, error) {
-	return one(c, nodeKind, func(_ *state.Snapshot, n *model.Node) (any, uint64) { return nodeOf(n), n.ModifyIndex })
+	return one(c, nodeKind, func(_ *state.Snapshot, n *model.Node) (any, uint64) { return view.Node(n), n.ModifyIndex })
 }
 
-// nodeChanged answers a change of a node, with the evaluations that came of it.
-func (c *call) nodeChanged(index uint64, err error) (any, error) {
+// nodeResponse answers a change of a node, with the evaluations that came of it.
+func (c *call) nodeResponse(index uint64, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +118,8 @@ func (c *call) nodeChanged(index uint64, err error) (any, error) {
 	return &client.NodeUpdateResponse{NodeModifyIndex: index, EvalCreateIndex: index, Index: index}, nil
 }
 
-// named is the node that the path names, which a body may name as well.
-func (c *call) named(body string) (string, error) {
+// requestedNode is the node that the path names, which a body may name as well.
+func requestedNode(c *call, body string) (string, error) {
 	path := c.r.PathValue("id")
 	if err := samePath("node", path, body); err != nil {
 		return "", err
@@ -133,7 +136,7 @@ func drainNode(a *API, c *call) (any, error) {
 	if _, err := c.jobBody(&req); err != nil { // Meta and the like of Nomad's clients are let pass
 		return nil, err
 	}
-	id, err := c.named(req.NodeID)
+	id, err := requestedNode(c, req.NodeID)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +148,7 @@ func drainNode(a *API, c *call) (any, error) {
 		// unless whoever ends it says so.
 		index, err = a.cfg.Server.SetEligible(ctx, id, req.DrainSpec == nil)
 	}
-	return c.nodeChanged(index, err)
+	return c.nodeResponse(index, err)
 }
 
 func setEligibility(a *API, c *call) (any, error) {
@@ -153,26 +156,26 @@ func setEligibility(a *API, c *call) (any, error) {
 	if _, err := c.jobBody(&req); err != nil {
 		return nil, err
 	}
-	id, err := c.named(req.NodeID)
+	id, err := requestedNode(c, req.NodeID)
 	if err != nil {
 		return nil, err
 	}
 	if req.Eligibility != client.NodeEligible && req.Eligibility != client.NodeIneligible {
-		return nil, invalid("Eligibility is %s: want eligible or ineligible", quote(req.Eligibility)).with("Field", "Eligibility")
+		return nil, rest.Invalid("Eligibility is %s: want eligible or ineligible", rest.Quote(req.Eligibility)).With("Field", "Eligibility")
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.nodeChanged(a.cfg.Server.SetEligible(ctx, id, req.Eligibility == client.NodeEligible))
+	return c.nodeResponse(a.cfg.Server.SetEligible(ctx, id, req.Eligibility == client.NodeEligible))
 }
 
 func deleteNode(a *API, c *call) (any, error) {
-	id, err := c.named("")
+	id, err := requestedNode(c, "")
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.nodeChanged(a.cfg.Server.DeleteNode(ctx, id))
+	return c.nodeResponse(a.cfg.Server.DeleteNode(ctx, id))
 }
 
 func registerNode(a *API, c *call) (any, error) {
@@ -181,7 +184,7 @@ func registerNode(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	if req.Node == nil {
-		return nil, invalid("the body has no Node").hint(`want {"Node": {"ID": ..., "Capacity": {...}}, "Secret": ...}`)
+		return nil, rest.Invalid("the body has no Node").WithHint(`want {"Node": {"ID": ..., "Capacity": {...}}, "Secret": ...}`)
 	}
 	node, err := nodeFrom(req.Node)
 	if err != nil {
@@ -189,11 +192,11 @@ func registerNode(a *API, c *call) (any, error) {
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.leased(a.cfg.Server.RegisterNode(ctx, node, req.Secret))
+	return c.leaseResponse(a.cfg.Server.RegisterNode(ctx, node, req.Secret))
 }
 
-// leased answers an agent with how long it is believed to be there.
-func (c *call) leased(lease *endpoint.NodeLease, err error) (any, error) {
+// leaseResponse answers an agent with how long it is believed to be there.
+func (c *call) leaseResponse(lease *endpoint.NodeLease, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -201,8 +204,8 @@ func (c *call) leased(lease *endpoint.NodeLease, err error) (any, error) {
 	return &client.NodeLease{Index: lease.Index, HeartbeatTTL: lease.TTL}, nil
 }
 
-// secret is the one that an agent shows, of its node or member cluster.
-func (c *call) secret() string { return c.r.Header.Get(headerNodeSecret) }
+// nodeSecret is the one that an agent shows, of its node or member cluster.
+func nodeSecret(c *call) string { return c.r.Header.Get(headerNodeSecret) }
 
 // The most that is taken of a node, so that one cannot fill everybody's state.
 const (
@@ -227,7 +230,7 @@ func nodeFrom(n *client.Node) (*model.Node, error) {
 	amounts := func(field string, from map[string]int64, to model.Resources) {
 		for name, amount := range from {
 			if name == "" || amount < 0 || amount > model.MaxAmount {
-				add("%s[%q] is %d: want 0 to %d", field, join("", name), amount, int64(model.MaxAmount))
+				add("%s[%q] is %d: want 0 to %d", field, rest.JoinPath("", name), amount, int64(model.MaxAmount))
 				continue
 			}
 			to[name] = amount
@@ -244,16 +247,16 @@ func nodeFrom(n *client.Node) (*model.Node, error) {
 	}
 	for i, d := range n.Devices[:min(len(n.Devices), maxNodeDevices)] {
 		if strings.Count(d.ID, "/") != 2 || d.Count < 1 || d.Count > 1<<16 {
-			add("Devices[%d]: %s with %d instances: want VENDOR/TYPE/MODEL with 1 to 65536", i, quote(d.ID), d.Count)
+			add("Devices[%d]: %s with %d instances: want VENDOR/TYPE/MODEL with 1 to 65536", i, rest.Quote(d.ID), d.Count)
 		}
 		if slices.ContainsFunc(out.Devices, func(o model.Device) bool { return o.ID == d.ID }) {
-			add("Devices[%d]: %s is there already: want one group of each", i, quote(d.ID))
+			add("Devices[%d]: %s is there already: want one group of each", i, rest.Quote(d.ID))
 		}
 		out.Devices = append(out.Devices, model.Device{ID: d.ID, Count: int32(min(d.Count, 1<<16)), Attributes: d.Attributes})
 	}
 	if len(problems) > 0 {
 		slices.Sort(problems)
-		return nil, invalid("the node: %s", strings.Join(problems, "; ")).with("Problems", problems)
+		return nil, rest.Invalid("the node: %s", strings.Join(problems, "; ")).With("Problems", problems)
 	}
 	return out, nil
 }
@@ -261,47 +264,47 @@ func nodeFrom(n *client.Node) (*model.Node, error) {
 func heartbeat(a *API, c *call) (any, error) {
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.leased(a.cfg.Server.Heartbeat(ctx, c.r.PathValue("id"), c.secret()))
+	return c.leaseResponse(a.cfg.Server.Heartbeat(ctx, c.r.PathValue("id"), nodeSecret(c)))
 }
 
 func nodeAllocs(_ *API, c *call) (any, error) {
 	id := nodeKind.named(c)
-	if err := c.ownNode(id); err != nil {
+	if err := requireOwnNode(c, id); err != nil {
 		return nil, err
 	}
-	return c.read(view{
+	return c.read(query{
 		keys: []state.Key{state.TableNodeAllocs.Of(id), state.TableNodes.Of(id)},
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			if s.Node(id) == nil {
-				return nil, 0, notFound("there is no node %s", quote(id)).hint("an agent registers its node when it starts")
+				return nil, 0, rest.NotFound("there is no node %s", rest.Quote(id)).WithHint("an agent registers its node when it starts")
 			}
 			list, changed := []*client.Allocation{}, uint64(0)
 			jobs := map[*model.Job]*client.Job{}
 			for _, a := range s.AppendNodeAllocs(nil, id) {
-				changed = max(changed, changedAt(s, a))
-				list = append(list, allocOf(s, a, jobs))
+				changed = max(changed, view.AllocChanged(s, a))
+				list = append(list, view.Alloc(s, a, jobs))
 			}
 			return list, changed, nil
 		},
 	})
 }
 
-// ownNode is whether a token that is an agent's asks about its own node: it must
+// requireOwnNode is whether a token that is an agent's asks about its own node: it must
 // show the node's secret. Whoever may read everything need not.
-func (c *call) ownNode(id string) error {
+func requireOwnNode(c *call, id string) error {
 	n := c.api.cfg.Server.Snapshot().Node(id)
 	if n == nil {
 		return nil // there is nothing to see
 	}
-	return c.owns("node", id, n.SecretHash)
+	return requireSecret(c, "node", id, n.SecretHash)
 }
 
-// owns is ownNode for whatever has a secret.
-func (c *call) owns(what, id string, hash [32]byte) error {
-	if c.token == nil || acl.Allows(c.token.Roles, acl.Read) || acl.Matches(c.secret(), hash) {
+// requireSecret is ownNode for whatever has a secret.
+func requireSecret(c *call, what, id string, hash [32]byte) error {
+	if c.token == nil || acl.Allows(c.token.Roles, acl.Read) || acl.Matches(nodeSecret(c), hash) {
 		return nil
 	}
-	return forbidden(c, "the secret of %s %s", what, quote(id))
+	return forbidden(c, "the secret of %s %s", what, rest.Quote(id))
 }
 
 func updateAllocs(a *API, c *call) (any, error) {
@@ -312,7 +315,7 @@ func updateAllocs(a *API, c *call) (any, error) {
 	updates, err := reported(req.Updates, func(u *client.AllocUpdate) (apply.ClientUpdate, string) {
 		status, ok := clientStatuses[u.ClientStatus]
 		if u.AllocID == "" || !ok {
-			return apply.ClientUpdate{}, fmt.Sprintf("allocation %s is %s: want an id, and pending, running, complete or failed", quote(u.AllocID), quote(u.ClientStatus))
+			return apply.ClientUpdate{}, fmt.Sprintf("allocation %s is %s: want an id, and pending, running, complete or failed", rest.Quote(u.AllocID), rest.Quote(u.ClientStatus))
 		}
 		return apply.ClientUpdate{
 			AllocID: u.AllocID, Status: status, Started: u.StartTime != 0, StartTime: u.StartTime,
@@ -324,7 +327,7 @@ func updateAllocs(a *API, c *call) (any, error) {
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.written(a.cfg.Server.UpdateAllocs(ctx, c.r.PathValue("id"), c.secret(), updates))
+	return c.indexResponse(a.cfg.Server.UpdateAllocs(ctx, c.r.PathValue("id"), nodeSecret(c), updates))
 }
 
 // What one report of an agent may be about, and how many of its problems are told.
@@ -337,7 +340,7 @@ const (
 // with one update.
 func reported[T, R any](list []T, read func(*T) (R, string)) ([]R, error) {
 	if len(list) > maxUpdates {
-		return nil, invalid("Updates has %d entries: at most %d are taken at a time", len(list), maxUpdates)
+		return nil, rest.Invalid("Updates has %d entries: at most %d are taken at a time", len(list), maxUpdates)
 	}
 	updates := make([]R, 0, len(list))
 	var problems []string
@@ -351,7 +354,7 @@ func reported[T, R any](list []T, read func(*T) (R, string)) ([]R, error) {
 	}
 	if len(problems) > 0 {
 		problems = problems[:min(len(problems), maxProblems)]
-		return nil, invalid("%s", strings.Join(problems, "; ")).with("Problems", problems)
+		return nil, rest.Invalid("%s", strings.Join(problems, "; ")).With("Problems", problems)
 	}
 	return updates, nil
 }
@@ -372,4 +375,84 @@ func clip(text string) string {
 		text = text[:most]
 	}
 	return strings.ToValidUTF8(text, "?")
+}
+
+// The most that is taken of a node's taints.
+const (
+	maxTaints    = 64
+	maxTaintText = 256 // bytes of a key, and of a value
+)
+
+// taintsFrom is taints as somebody sends them; add is told what is wrong.
+func taintsFrom(list []client.Taint, add func(format string, args ...any)) []model.Taint {
+	if len(list) > maxTaints {
+		add("Taints has %d: at most %d are taken", len(list), maxTaints)
+		return nil
+	}
+	var all []model.Taint
+	for i, t := range list {
+		m := model.Taint{Key: t.Key, Value: t.Value, Effect: model.TaintEffect(t.Effect)}
+		switch {
+		case t.Key == "" || len(t.Key) > maxTaintText || len(t.Value) > maxTaintText || strings.ContainsAny(t.Key, " \t\n=:\x00"):
+			add("Taints[%d]: %s with %s: want a word, and a value of at most %d bytes", i, rest.Quote(t.Key), rest.Quote(t.Value), maxTaintText)
+		case !slices.Contains(model.TaintEffects, m.Effect):
+			add("Taints[%d]: the effect is %s: want NoSchedule, PreferNoSchedule or NoExecute", i, rest.Quote(t.Effect))
+		case slices.ContainsFunc(all, m.Matches):
+			add("Taints[%d]: %s:%s is there already: want one of each", i, t.Key, t.Effect)
+		}
+		all = append(all, m)
+	}
+	return model.MergeTaints(all, nil)
+}
+
+func setTaints(a *API, c *call) (any, error) {
+	var req client.NodeUpdateTaintsRequest
+	if err := c.body(&req); err != nil {
+		return nil, err
+	}
+	id, err := requestedNode(c, req.NodeID)
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	taint, untaint := taintsFrom(req.Taint, add), untaintFrom(req.Untaint, add)
+	if len(req.Taint)+len(req.Untaint) == 0 {
+		add("there is nothing to change: want Taint or Untaint")
+	}
+	if len(problems) > 0 {
+		return nil, rest.Invalid("%s", strings.Join(problems, "; ")).With("Problems", problems)
+	}
+	n, err := nodeKind.find(a.cfg.Server.Snapshot(), c, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range untaint {
+		if at := slices.IndexFunc(n.Taints, t.Matches); at >= 0 && !n.Taints[at].Set {
+			return nil, rest.Invalid("node %s declares %s itself", rest.Quote(n.ID), n.Taints[at]).
+				WithHint("take it out of client.taints of its configuration, and restart its agent")
+		}
+	}
+	ctx, cancel := c.within()
+	defer cancel()
+	return c.nodeResponse(a.cfg.Server.SetTaints(ctx, n.ID, untaint, taint))
+}
+
+// untaintFrom is what is to be taken away: without an effect, a key's taints of
+// every effect.
+func untaintFrom(list []client.Taint, add func(format string, args ...any)) (all []model.Taint) {
+	for i, t := range list {
+		effects := model.TaintEffects
+		if t.Effect != "" {
+			effects = []model.TaintEffect{model.TaintEffect(t.Effect)}
+		}
+		if t.Key == "" || !slices.Contains(model.TaintEffects, effects[0]) || i == maxTaints {
+			add("Untaint[%d]: %s of effect %s: want the key of a taint, and its effect or none", i, rest.Quote(t.Key), rest.Quote(t.Effect))
+			return nil
+		}
+		for _, e := range effects {
+			all = append(all, model.Taint{Key: t.Key, Effect: e})
+		}
+	}
+	return all
 }

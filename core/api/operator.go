@@ -1,6 +1,9 @@
 package api
 
 import (
+	"encoding/base64"
+	"strings"
+
 	"cmp"
 	"context"
 	"errors"
@@ -8,10 +11,13 @@ import (
 	"net/http"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
+	"github.com/cede-scheduler/cede/core/rpc"
+	"github.com/cede-scheduler/cede/sdk/client"
+
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
-	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 const tagOperator = "operator"
@@ -113,7 +119,7 @@ func countsOf(c broker.Counts) client.BrokerCounts {
 // replicated is the log, where there is one to ask.
 func (a *API) replicated() (Replication, error) {
 	if a.cfg.Replication == nil {
-		return nil, unavailable("this server keeps no log of its own")
+		return nil, rest.Unavailable("this server keeps no log of its own")
 	}
 	return a.cfg.Replication, nil
 }
@@ -150,7 +156,7 @@ func raftStatus(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	withHash, err := c.flag("hash")
+	withHash, err := queryFlag(c, "hash")
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +192,7 @@ func transferLeadership(a *API, c *call) (any, error) {
 	ctx, cancel := c.within()
 	defer cancel()
 	if err := r.Transfer(ctx); err != nil {
-		return nil, unavailable("the leadership stays where it is: %v", err).hint("another server must be up to date: GET /v1/operator/raft/status on each")
+		return nil, rest.Unavailable("the leadership stays where it is: %v", err).WithHint("another server must be up to date: GET /v1/operator/raft/status on each")
 	}
 	return nil, nil
 }
@@ -203,12 +209,12 @@ func saveSnapshot(a *API, c *call) (any, error) {
 	h.Set("Trailer", headerComplete)
 	c.meta(a.cfg.Server.Snapshot())
 	if err := r.SaveSnapshot(c.r.Context(), c.w); err != nil {
-		if c.w.status == 0 {
+		if c.w.Status == 0 {
 			h.Del("Trailer")
 		}
 		return nil, err
 	}
-	if c.w.status == 0 {
+	if c.w.Status == 0 {
 		c.w.WriteHeader(http.StatusOK)
 	}
 	h.Set(headerComplete, "true")
@@ -242,14 +248,14 @@ func restoreSnapshot(a *API, c *call) (any, error) {
 func restoreError(err error) error {
 	for _, servers := range []error{replication.ErrNotLeader, replication.ErrUnknownOutcome, replication.ErrClosed, context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, servers) {
-			return unavailable("the snapshot was not restored: %v", err).hint("ask the leader, and look at GET /v1/operator/raft/status")
+			return rest.Unavailable("the snapshot was not restored: %v", err).WithHint("ask the leader, and look at GET /v1/operator/raft/status")
 		}
 	}
-	return invalid("the snapshot was not restored: %v", err).hint("check the file: cede operator snapshot inspect FILE")
+	return rest.Invalid("the snapshot was not restored: %v", err).WithHint("check the file: cede operator snapshot inspect FILE")
 }
 
 func collectGarbage(a *API, c *call) (any, error) {
-	force, err := c.flag("force")
+	force, err := queryFlag(c, "force")
 	if err != nil {
 		return nil, err
 	}
@@ -265,14 +271,107 @@ func collectGarbage(a *API, c *call) (any, error) {
 
 func reload(a *API, c *call) (any, error) {
 	if a.cfg.Process.Reload == nil {
-		return nil, unavailable("this process has no configuration to read again")
+		return nil, rest.Unavailable("this process has no configuration to read again")
 	}
 	ctx, cancel := c.within()
 	defer cancel()
 	changed, err := a.cfg.Process.Reload(ctx)
 	if err != nil {
-		return nil, invalid("the configuration was not taken: %v", err).hint("what was in force before still is; cede config validate says the same")
+		return nil, rest.Invalid("the configuration was not taken: %v", err).WithHint("what was in force before still is; cede config validate says the same")
 	}
 	c.meta(a.cfg.Server.Snapshot())
 	return &client.ReloadResponse{Changed: changed}, nil
+}
+
+func poolRoutes() []route {
+	management := []acl.Role{acl.Management}
+	key := func(verb, doc string, do rpc.KeyVerb) route {
+		return route{
+			methods: put, pattern: "/v1/operator/keyring/" + verb, name: "keyring_" + verb, tag: tagOperator, roles: management,
+			doc: doc, request: client.KeyringRequest{}, response: client.KeyringResponse{},
+			handle: func(a *API, c *call) (any, error) { return changeKeys(a, c, do) },
+		}
+	}
+	return []route{
+		{
+			methods: put, pattern: "/v1/agent/join", name: "agent_join", tag: tagOperator, roles: management,
+			doc: "Has the server that answers join a pool.", params: []param{{"address", "string", "HOST:PORT of a member's gossip; may be given several times"}},
+			response: client.JoinResponse{}, handle: joinPool,
+		},
+		{
+			methods: put, pattern: "/v1/agent/leave", name: "agent_leave", tag: tagOperator, roles: management,
+			doc: "Has the server that answers leave its pool for good, and stop.", handle: leavePool,
+		},
+		{
+			methods: remove, pattern: "/v1/operator/raft/peer", name: "raft_remove_peer", tag: tagOperator, roles: management, leads: true,
+			doc: "Removes a server from replication that will not come back.", params: []param{{"id", "string", "of the server"}}, handle: removePeer,
+		},
+		{
+			methods: get, pattern: "/v1/operator/keyring", name: "keyring_list", tag: tagOperator, roles: management,
+			doc: "Lists digests of the keys that gossip is sealed with, of every server.", response: client.KeyringResponse{},
+			handle: func(a *API, c *call) (any, error) { return keyring(a, c, rpc.KeyList, nil) },
+		},
+		key("install", "Has every server open what a key seals.", rpc.KeyInstall),
+		key("use", "Has every server seal with a key that is installed.", rpc.KeyUse),
+		key("remove", "Has every server forget a key that seals no more.", rpc.KeyRemove),
+	}
+}
+
+func joinPool(a *API, c *call) (any, error) {
+	ctx, cancel := c.within()
+	defer cancel()
+	n, err := a.cfg.Server.JoinPool(ctx, c.r.URL.Query()["address"]...)
+	if err != nil {
+		return nil, err
+	}
+	return &client.JoinResponse{Joined: n}, nil
+}
+
+func leavePool(a *API, c *call) (any, error) {
+	ctx, cancel := c.within()
+	defer cancel()
+	if err := a.cfg.Server.LeavePool(ctx); err != nil {
+		return nil, err
+	}
+	if a.cfg.Process.Left != nil {
+		// The process stops its listeners after their answers.
+		a.cfg.Process.Left()
+	}
+	return nil, nil
+}
+
+func removePeer(a *API, c *call) (any, error) {
+	ctx, cancel := c.within()
+	defer cancel()
+	return nil, a.cfg.Server.RemovePeer(ctx, c.r.URL.Query().Get("id"))
+}
+
+func changeKeys(a *API, c *call, verb rpc.KeyVerb) (any, error) {
+	var r client.KeyringRequest
+	if err := c.body(&r); err != nil {
+		return nil, err
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(r.Key))
+	if err != nil {
+		return nil, rest.Invalid("Key is no base64").WithHint("`openssl rand -base64 32` makes one")
+	}
+	return keyring(a, c, verb, key)
+}
+
+func keyring(a *API, c *call, verb rpc.KeyVerb, key []byte) (any, error) {
+	ctx, cancel := c.within()
+	defer cancel()
+	answers, err := a.cfg.Server.Keyring(ctx, verb, key)
+	if err != nil {
+		return nil, err
+	}
+	out := &client.KeyringResponse{Servers: []*client.ServerKeys{}}
+	for _, s := range answers {
+		keys := &client.ServerKeys{Server: s.Server, Keys: s.Keys}
+		if s.Err != nil {
+			keys.Error = s.Err.Error()
+		}
+		out.Servers = append(out.Servers, keys)
+	}
+	return out, nil
 }

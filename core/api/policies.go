@@ -1,6 +1,9 @@
 package api
 
 import (
+	"net/http"
+	"strconv"
+
 	"cmp"
 	"context"
 	"errors"
@@ -8,13 +11,14 @@ import (
 	"io"
 	"maps"
 	"mime/multipart"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
+	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/policymgr"
@@ -91,7 +95,7 @@ var policyVerbs = map[string]policyVerb{
 		"Lets the version decide that decided before.",
 		func(ctx context.Context, s Policies, name string, req *client.PolicyVersionRequest) (uint64, error) {
 			if req.Version != "" {
-				return 0, invalid("a rollback takes no Version: it returns to the one before").hint("activate the version that you want")
+				return 0, rest.Invalid("a rollback takes no Version: it returns to the one before").WithHint("activate the version that you want")
 			}
 			return s.RollbackPolicy(ctx, name)
 		},
@@ -144,8 +148,8 @@ func listPolicies(a *API, c *call) (any, error) {
 	return list, nil
 }
 
-// policy is one with its status on this server.
-func (c *call) policy() (*client.PolicyStatus, error) {
+// requestedPolicy is one with its status on this server.
+func requestedPolicy(c *call) (*client.PolicyStatus, error) {
 	c.meta(c.api.cfg.Server.Snapshot())
 	s, err := c.api.cfg.Server.PolicyStatus(c.r.Context(), c.r.PathValue("name"))
 	if err != nil {
@@ -155,7 +159,7 @@ func (c *call) policy() (*client.PolicyStatus, error) {
 }
 
 func policyStatus(_ *API, c *call) (any, error) {
-	status, err := c.policy()
+	status, err := requestedPolicy(c)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +167,7 @@ func policyStatus(_ *API, c *call) (any, error) {
 }
 
 func policyVersions(_ *API, c *call) (any, error) {
-	status, err := c.policy()
+	status, err := requestedPolicy(c)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +178,7 @@ func policyVersions(_ *API, c *call) (any, error) {
 }
 
 func policyDifferences(_ *API, c *call) (any, error) {
-	status, err := c.policy()
+	status, err := requestedPolicy(c)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +205,7 @@ func loadPolicy(a *API, c *call) (any, error) {
 	wait := time.Duration(0) // as long as it takes
 	if c.r.URL.Query().Has("wait") {
 		var err error
-		if wait, err = c.wait(); err != nil {
+		if wait, err = queryWait(c); err != nil {
 			return nil, err
 		}
 		wait = max(wait, time.Nanosecond)
@@ -227,7 +231,7 @@ func loadPolicy(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	c.index(max(v.ModifyIndex, 1))
-	return versionOf(v, a.cfg.Server.AwaitedChecks(v)), nil
+	return view.PolicyVersion(v, a.cfg.Server.AwaitedChecks(v)), nil
 }
 
 func loadJSON(c *call, body io.Reader) (policy.LoadRequest, error) {
@@ -236,19 +240,19 @@ func loadJSON(c *call, body io.Reader) (policy.LoadRequest, error) {
 	case err != nil:
 		return policy.LoadRequest{}, bodyError(err)
 	case int64(len(text)) > c.api.cfg.Limits.Body:
-		return policy.LoadRequest{}, bodyTooLarge(c.api.cfg.Limits.Body)
+		return policy.LoadRequest{}, rest.BodyTooLarge(c.api.cfg.Limits.Body)
 	}
 	return loadRequest(c, text)
 }
 
 func loadRequest(c *call, text []byte) (req policy.LoadRequest, err error) {
 	var in client.PolicyLoad
-	unknown, err := decode(text, &in, c.api.cfg.Limits.Depth)
+	unknown, err := rest.Decode(text, &in, c.api.cfg.Limits.Depth)
 	if err != nil {
 		return req, err
 	}
 	if len(unknown) > 0 {
-		return req, invalid("the request has %s that nobody reads here: %s", fields(len(unknown)), strings.Join(unknown, ", ")).with("Unknown", unknown)
+		return req, rest.Invalid("the request has %s that nobody reads here: %s", fields(len(unknown)), strings.Join(unknown, ", ")).With("Unknown", unknown)
 	}
 	return policy.LoadRequest{
 		Name: in.Name, Builtin: in.Builtin, Executable: in.Executable, Config: in.Config, Grants: in.Grants, OnFault: in.OnFault,
@@ -259,7 +263,7 @@ func loadRequest(c *call, text []byte) (req policy.LoadRequest, err error) {
 func loadParts(c *call) (req policy.LoadRequest, err error) {
 	form, err := c.r.MultipartReader()
 	if err != nil {
-		return req, invalid("the body is no form: %v", err)
+		return req, rest.Invalid("the body is no form: %v", err)
 	}
 	parts := map[string][]byte{}
 	for {
@@ -273,7 +277,7 @@ func loadParts(c *call) (req policy.LoadRequest, err error) {
 		name := p.FormName()
 		limit, known := partLimits[name]
 		if _, twice := parts[name]; !known || twice {
-			return req, invalid("the form has a part %s, or has it twice: want request, module, manifest and signature, each once", quote(name))
+			return req, rest.Invalid("the form has a part %s, or has it twice: want request, module, manifest and signature, each once", rest.Quote(name))
 		}
 		if parts[name], err = readPart(p, limit); err != nil {
 			return req, err
@@ -298,8 +302,8 @@ func readPart(p *multipart.Part, limit int64) ([]byte, error) {
 		return nil, partError(err)
 	}
 	if int64(len(text)) > limit {
-		f := bodyTooLarge(limit)
-		f.message = fmt.Sprintf("the part %s is larger than the %d bytes that are taken", quote(p.FormName()), limit)
+		f := rest.BodyTooLarge(limit)
+		f.Message = fmt.Sprintf("the part %s is larger than the %d bytes that are taken", rest.Quote(p.FormName()), limit)
 		return nil, f
 	}
 	return text, nil
@@ -307,12 +311,12 @@ func readPart(p *multipart.Part, limit int64) ([]byte, error) {
 
 func partError(err error) error {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return bodyTooLarge(tooLarge.Limit)
+		return rest.BodyTooLarge(tooLarge.Limit)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return bodyError(err)
 	}
-	return invalid("the form broke off: %v", err)
+	return rest.Invalid("the form broke off: %v", err)
 }
 
 // policyOf is a policy as the API tells of it.
@@ -329,7 +333,7 @@ func policyOf(s *policymgr.Status) *client.PolicyStatus {
 		}
 	}
 	for _, v := range s.Versions {
-		out.Loaded = append(out.Loaded, versionOf(v, s.Awaited[v.ID]))
+		out.Loaded = append(out.Loaded, view.PolicyVersion(v, s.Awaited[v.ID]))
 		out.ModifyIndex = max(out.ModifyIndex, v.ModifyIndex)
 	}
 	if h := s.Here; h != nil {
@@ -369,4 +373,39 @@ func shadowOf(s *policymgr.ShadowStatus) *client.PolicyShadowRun {
 		})
 	}
 	return out
+}
+
+// The headers that say what a module is.
+const (
+	headerPolicyVersion = "X-Cede-Policy-Version"
+	headerPolicyDigest  = "X-Cede-Policy-Digest"
+)
+
+// policyModuleRoutes send the code of policies: to those who may read a cluster's
+// inside, or bring policies to it, and not to all who may read what is decided.
+func policyModuleRoutes() []route {
+	return []route{{
+		methods: get, pattern: "/v1/policy/{name}/module", name: "policy_module", tag: tagPolicies, roles: []acl.Role{acl.Operate, acl.Policy}, binary: true,
+		doc: "Sends the WebAssembly module of a version. The headers " + headerPolicyVersion + " and " + headerPolicyDigest +
+			" say which version it is, and what its bytes hash to.",
+		params: []param{{"version", "string", "id of the version, or a prefix of it that is unique; absent: the active one, or else the only one"}},
+		handle: policyModule,
+	}}
+}
+
+// policyModule sends a module as it is.
+func policyModule(a *API, c *call) (any, error) {
+	c.meta(a.cfg.Server.Snapshot())
+	v, module, err := a.cfg.Server.PolicyModule(c.r.Context(), c.r.PathValue("name"), c.r.URL.Query().Get("version"))
+	if err != nil {
+		return nil, err
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", "application/wasm")
+	h.Set("Content-Length", strconv.Itoa(len(module)))
+	h.Set(headerPolicyVersion, v.ID)
+	h.Set(headerPolicyDigest, v.Digest)
+	c.w.WriteHeader(http.StatusOK)
+	_, _ = c.w.Write(module) // a client that went away
+	return done, nil
 }

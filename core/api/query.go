@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 )
@@ -34,9 +35,9 @@ func (c *call) oneNamespace(what, body string) (string, error) {
 	ns := c.namespace()
 	switch {
 	case ns == allNamespaces:
-		return "", invalid("a %s is in one namespace: want namespace=NAME, not *", what)
+		return "", rest.Invalid("a %s is in one namespace: want namespace=NAME, not *", what)
 	case body != "" && body != ns:
-		return "", invalid("the request is for namespace %s, and the body of %s", quote(ns), quote(body)).hint("give namespace=%s", body)
+		return "", rest.Invalid("the request is for namespace %s, and the body of %s", rest.Quote(ns), rest.Quote(body)).WithHint("give namespace=%s", body)
 	}
 	return ns, nil
 }
@@ -47,8 +48,8 @@ func (c *call) key() (model.JobKey, error) {
 	return model.JobKey{Namespace: ns, ID: c.r.PathValue("id")}, err
 }
 
-// flag is whether a parameter is set: to true, 1, or nothing.
-func (c *call) flag(name string) (bool, error) {
+// queryFlag is whether a parameter is set: to true, 1, or nothing.
+func queryFlag(c *call, name string) (bool, error) {
 	q := c.r.URL.Query()
 	if !q.Has(name) {
 		return false, nil
@@ -59,26 +60,26 @@ func (c *call) flag(name string) (bool, error) {
 	}
 	on, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, invalid("%s=%s: want true or false", name, quote(text)).with("Parameter", name)
+		return false, rest.Invalid("%s=%s: want true or false", name, rest.Quote(text)).With("Parameter", name)
 	}
 	return on, nil
 }
 
-// number is a parameter; 0 where it is absent.
-func (c *call) number(name string) (uint64, error) {
+// queryNumber is a parameter; 0 where it is absent.
+func queryNumber(c *call, name string) (uint64, error) {
 	text := c.r.URL.Query().Get(name)
 	if text == "" {
 		return 0, nil
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, invalid("%s=%s: want a whole number", name, quote(text)).with("Parameter", name)
+		return 0, rest.Invalid("%s=%s: want a whole number", name, rest.Quote(text)).With("Parameter", name)
 	}
 	return n, nil
 }
 
-// wait is how long the request may block: a duration such as 30s, or seconds.
-func (c *call) wait() (time.Duration, error) {
+// queryWait is how long the request may block: a duration such as 30s, or seconds.
+func queryWait(c *call) (time.Duration, error) {
 	text := c.r.URL.Query().Get("wait")
 	if text == "" {
 		return min(defaultWait, c.api.cfg.Limits.Wait), nil
@@ -87,18 +88,18 @@ func (c *call) wait() (time.Duration, error) {
 	if err != nil {
 		seconds, numeric := strconv.Atoi(text)
 		if numeric != nil || seconds > 1<<30 {
-			return 0, invalid("wait=%s: want a duration such as 30s or 5m", quote(text)).with("Parameter", "wait")
+			return 0, rest.Invalid("wait=%s: want a duration such as 30s or 5m", rest.Quote(text)).With("Parameter", "wait")
 		}
 		d = time.Duration(seconds) * time.Second
 	}
 	if d < 0 {
-		return 0, invalid("wait=%s is negative", quote(text)).with("Parameter", "wait")
+		return 0, rest.Invalid("wait=%s is negative", rest.Quote(text)).With("Parameter", "wait")
 	}
 	return min(d, c.api.cfg.Limits.Wait), nil
 }
 
-// view is what a read is made from, and when that changed.
-type view struct {
+// query is what a read is made from, and when that changed.
+type query struct {
 	keys  []state.Key // what the answer is made of
 	table state.Table // of which things of the answer may disappear
 	whole bool        // the answer is made of the whole table
@@ -108,12 +109,12 @@ type view struct {
 
 // read answers a query: at once, or, with index, when the answer has changed
 // since that index, or when the wait is over.
-func (c *call) read(v view) (any, error) {
-	index, err := c.number("index")
+func (c *call) read(v query) (any, error) {
+	index, err := queryNumber(c, "index")
 	if err != nil {
 		return nil, err
 	}
-	wait, err := c.wait()
+	wait, err := queryWait(c)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func (c *call) read(v view) (any, error) {
 }
 
 // answered is the answer from a snapshot.
-func (c *call) answered(v view, snap *state.Snapshot) (any, error) {
+func (c *call) answered(v query, snap *state.Snapshot) (any, error) {
 	answer, _, err := v.made(snap)
 	c.meta(snap)
 	return answer, err
@@ -143,7 +144,7 @@ func (c *call) answered(v view, snap *state.Snapshot) (any, error) {
 // was changed before is told by the ModifyIndex of what is there; that something
 // disappeared, by the index of the last change of its whole table, as far as the
 // answer is made of that.
-func (c *call) changed(ctx context.Context, snap *state.Snapshot, index uint64, v view) (any, error) {
+func (c *call) changed(ctx context.Context, snap *state.Snapshot, index uint64, v query) (any, error) {
 	for {
 		watch := c.api.cfg.Server.Watch(v.keys...)
 		last := uint64(0)
@@ -180,14 +181,14 @@ func (c *call) changed(ctx context.Context, snap *state.Snapshot, index uint64, 
 // snapshot is the state to read: the newest of this server, or with consistent
 // one that a majority stands behind.
 func (c *call) snapshot() (*state.Snapshot, error) {
-	consistent, err := c.flag("consistent")
+	consistent, err := queryFlag(c, "consistent")
 	if err != nil {
 		return nil, err
 	}
-	stale, err := c.flag("stale")
+	stale, err := queryFlag(c, "stale")
 	if err != nil || stale && consistent {
 		if err == nil {
-			err = invalid("stale and consistent contradict each other: give one of them")
+			err = rest.Invalid("stale and consistent contradict each other: give one of them")
 		}
 		return nil, err
 	}
@@ -203,10 +204,10 @@ func (c *call) snapshot() (*state.Snapshot, error) {
 }
 
 // uninformed is the refusal to speak of a state that may be anything.
-func uninformed(of string) *failure {
-	return &failure{
-		code: codeNoLeader, message: of + "this server has heard no leader since it began, or lacks some of what the leader has",
-		help: "ask another server, or try again in a moment; stale=true reads what is here, however old",
+func uninformed(of string) *rest.Failure {
+	return &rest.Failure{
+		Code: rest.CodeNoLeader, Message: of + "this server has heard no leader since it began, or lacks some of what the leader has",
+		Hint: "ask another server, or try again in a moment; stale=true reads what is here, however old",
 	}
 }
 
@@ -251,13 +252,13 @@ func host(remote string) string {
 	return h
 }
 
-// prefix is that of the ids that are asked for.
-func (c *call) prefix() string { return c.r.URL.Query().Get("prefix") }
+// queryPrefix is that of the ids that are asked for.
+func queryPrefix(c *call) string { return c.r.URL.Query().Get("prefix") }
 
 // wants is whether something in a namespace ("": in none), with an id, is asked for
 // and may be seen.
 func (c *call) wants(namespace, id string) bool {
 	ns := c.namespace()
 	within := namespace == "" || (ns == allNamespaces || ns == namespace) && c.sees(namespace)
-	return within && strings.HasPrefix(id, c.prefix())
+	return within && strings.HasPrefix(id, queryPrefix(c))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
 )
 
 // route is one thing that can be asked for. The mux, the OpenAPI document and
@@ -102,7 +103,7 @@ var unknown = route{name: "unknown", pattern: "/", scope: public, handle: notThe
 var unclean = route{
 	name: "unknown", pattern: "/", scope: public,
 	handle: func(_ *API, c *call) (any, error) {
-		return nil, notFound("there is nothing at %s", quote(c.r.URL.Path)).hint("the path has empty parts or dots: write %%2F for a slash in an id")
+		return nil, rest.NotFound("there is nothing at %s", rest.Quote(c.r.URL.Path)).WithHint("the path has empty parts or dots: write %%2F for a slash in an id")
 	},
 }
 
@@ -110,12 +111,12 @@ var unclean = route{
 func notThere(a *API, c *call) (any, error) {
 	allowed := a.methodsFor(c.r)
 	if len(allowed) == 0 {
-		return nil, notFound("there is nothing at %s", quote(c.r.URL.Path)).hint("GET /v1/openapi.json lists everything there is")
+		return nil, rest.NotFound("there is nothing at %s", rest.Quote(c.r.URL.Path)).WithHint("GET /v1/openapi.json lists everything there is")
 	}
 	list := strings.Join(allowed, ", ")
 	c.w.Header().Set("Allow", list)
-	f := invalid("%s is not taken at %s: want %s", c.r.Method, quote(c.r.URL.Path), list)
-	f.status = http.StatusMethodNotAllowed
+	f := rest.Invalid("%s is not taken at %s: want %s", c.r.Method, rest.Quote(c.r.URL.Path), list)
+	f.Status = http.StatusMethodNotAllowed
 	return nil, f
 }
 

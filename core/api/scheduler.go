@@ -1,20 +1,24 @@
 package api
 
 import (
+	"maps"
+	"slices"
+
 	"cmp"
 	"encoding/json"
 	"errors"
-	"maps"
 	"math"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
+	"github.com/cede-scheduler/cede/core/api/view"
+	"github.com/cede-scheduler/cede/sdk/client"
+
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
-	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 const tagScheduler = "scheduler"
@@ -59,7 +63,7 @@ func schedulerRoutes() []route {
 }
 
 func getConfig(_ *API, c *call) (any, error) {
-	return c.read(view{
+	return c.read(query{
 		keys: []state.Key{state.TableConfig.All()}, table: state.TableConfig, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			conf := configOf(s.Config())
@@ -112,7 +116,7 @@ func setConfig(a *API, c *call) (any, error) {
 	}
 	current := a.cfg.Server.Snapshot().Config()
 	conf := configOf(current)
-	unknown, err := decode(text, conf, a.cfg.Limits.Depth)
+	unknown, err := rest.Decode(text, conf, a.cfg.Limits.Depth)
 	if err != nil {
 		return nil, err
 	}
@@ -120,11 +124,11 @@ func setConfig(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	if len(unknown) > 0 {
-		return nil, invalid("the configuration has fields that are not acted upon: %v", unknown).
-			hint("remove them; what is configured says GET /v1/scheduler/configuration").with("Unknown", unknown)
+		return nil, rest.Invalid("the configuration has fields that are not acted upon: %v", unknown).
+			WithHint("remove them; what is configured says GET /v1/scheduler/configuration").With("Unknown", unknown)
 	}
 	if conf.MemoryOversubscriptionEnabled || conf.RejectJobRegistration {
-		return nil, invalid("MemoryOversubscriptionEnabled and RejectJobRegistration are not acted upon: want false")
+		return nil, rest.Invalid("MemoryOversubscriptionEnabled and RejectJobRegistration are not acted upon: want false")
 	}
 	m, err := configFrom(conf)
 	if err != nil {
@@ -132,7 +136,7 @@ func setConfig(a *API, c *call) (any, error) {
 	}
 	var check *uint64
 	if c.r.URL.Query().Has("cas") {
-		n, err := c.number("cas")
+		n, err := queryNumber(c, "cas")
 		if err != nil {
 			return nil, err
 		}
@@ -161,24 +165,24 @@ func unknownGates(text []byte) error {
 	if err := json.Unmarshal(text, &body); err != nil {
 		return nil //nolint:nilerr // what is wrong with it, decode says
 	}
-	known := fieldsOf(reflect.TypeFor[client.FeatureGates]())
+	known := rest.Fields(reflect.TypeFor[client.FeatureGates]())
 	var unknown, paths []string
 	for _, name := range slices.Sorted(maps.Keys(body.FeatureGates)) {
-		if known[strings.ToLower(name)] == nil && len(unknown) < maxUnknown {
-			unknown, paths = append(unknown, quote(name)), append(paths, join("FeatureGates", name))
+		if known[strings.ToLower(name)] == nil && len(unknown) < rest.MaxUnknownFields {
+			unknown, paths = append(unknown, rest.Quote(name)), append(paths, rest.JoinPath("FeatureGates", name))
 		}
 	}
 	if len(unknown) == 0 {
 		return nil
 	}
-	return invalid("there is no feature gate %s", strings.Join(unknown, ", ")).
-		hint("the feature gates are %s", strings.Join(client.FeatureGateNames(), ", ")).with("Unknown", paths)
+	return rest.Invalid("there is no feature gate %s", strings.Join(unknown, ", ")).
+		WithHint("the feature gates are %s", strings.Join(client.FeatureGateNames(), ", ")).With("Unknown", paths)
 }
 
 func configFrom(conf *client.SchedulerConfiguration) (*model.SchedulerConfig, error) {
 	algorithm, err := model.ParseAlgorithm(conf.SchedulerAlgorithm)
 	if err != nil {
-		return nil, invalid("SchedulerAlgorithm: %v", err).with("Field", "SchedulerAlgorithm")
+		return nil, rest.Invalid("SchedulerAlgorithm: %v", err).With("Field", "SchedulerAlgorithm")
 	}
 	m := &model.SchedulerConfig{
 		Algorithm: algorithm, Policy: conf.Policy, OnFault: conf.OnFault, BrokerPaused: conf.PauseEvalBroker,
@@ -190,7 +194,7 @@ func configFrom(conf *client.SchedulerConfiguration) (*model.SchedulerConfig, er
 	m.Preemption[model.JobBinding] = p.BindingSchedulerEnabled
 	if conf.PriorityDelta != nil {
 		if *conf.PriorityDelta < 0 || *conf.PriorityDelta > math.MaxInt32 {
-			return nil, invalid("PriorityDelta is %d: want 0 to %d", *conf.PriorityDelta, math.MaxInt32).with("Field", "PriorityDelta")
+			return nil, rest.Invalid("PriorityDelta is %d: want 0 to %d", *conf.PriorityDelta, math.MaxInt32).With("Field", "PriorityDelta")
 		}
 		delta := int32(*conf.PriorityDelta)
 		m.PriorityDelta = &delta
@@ -199,12 +203,12 @@ func configFrom(conf *client.SchedulerConfiguration) (*model.SchedulerConfig, er
 }
 
 func listClasses(_ *API, c *call) (any, error) {
-	return c.read(view{
+	return c.read(query{
 		keys: []state.Key{state.TableClasses.All()}, table: state.TableClasses, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			list := []*client.PriorityClass{}
 			for _, p := range model.WithSystemClasses(s.PriorityClasses()) {
-				list = append(list, classOf(p))
+				list = append(list, view.PriorityClass(p))
 			}
 			return list, 0, nil
 		},
@@ -213,14 +217,14 @@ func listClasses(_ *API, c *call) (any, error) {
 
 func getClass(_ *API, c *call) (any, error) {
 	name := c.r.PathValue("name")
-	return c.read(view{
+	return c.read(query{
 		keys: []state.Key{state.TableClasses.Of(name)}, table: state.TableClasses, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			p := cmp.Or(s.PriorityClass(name), model.SystemClass(name))
 			if p == nil {
-				return nil, 0, notFound("there is no priority class %s", quote(name)).hint("GET /v1/priority-classes lists them")
+				return nil, 0, rest.NotFound("there is no priority class %s", rest.Quote(name)).WithHint("GET /v1/priority-classes lists them")
 			}
-			return classOf(p), 0, nil
+			return view.PriorityClass(p), 0, nil
 		},
 	})
 }
@@ -236,28 +240,28 @@ func putClass(a *API, c *call) (any, error) {
 	}
 	switch {
 	case req.Value < math.MinInt32 || req.Value > math.MaxInt32: // what is between, the server judges
-		return nil, invalid("Value is %d: want %d to %d", req.Value, math.MinInt32, model.HighestUserPriority).with("Field", "Value").
-			hint("a class with a greater value goes first; write one within these")
-	case req.PreemptionPolicy != "" && req.PreemptionPolicy != preemptLower && req.PreemptionPolicy != preemptNever:
-		return nil, invalid("PreemptionPolicy is %s: want %s or %s", quote(req.PreemptionPolicy), preemptLower, preemptNever).with("Field", "PreemptionPolicy").
-			hint("leave it out for %s", preemptLower)
+		return nil, rest.Invalid("Value is %d: want %d to %d", req.Value, math.MinInt32, model.HighestUserPriority).With("Field", "Value").
+			WithHint("a class with a greater value goes first; write one within these")
+	case req.PreemptionPolicy != "" && req.PreemptionPolicy != view.PreemptLower && req.PreemptionPolicy != view.PreemptNever:
+		return nil, rest.Invalid("PreemptionPolicy is %s: want %s or %s", rest.Quote(req.PreemptionPolicy), view.PreemptLower, view.PreemptNever).With("Field", "PreemptionPolicy").
+			WithHint("leave it out for %s", view.PreemptLower)
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.written(a.cfg.Server.PutPriorityClass(ctx, &model.PriorityClass{
+	return c.indexResponse(a.cfg.Server.PutPriorityClass(ctx, &model.PriorityClass{
 		Name: name, Value: int32(req.Value), GlobalDefault: req.GlobalDefault,
-		NeverPreempts: req.PreemptionPolicy == preemptNever, Description: req.Description,
+		NeverPreempts: req.PreemptionPolicy == view.PreemptNever, Description: req.Description,
 	}))
 }
 
 func deleteClass(a *API, c *call) (any, error) {
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.written(a.cfg.Server.DeletePriorityClass(ctx, c.r.PathValue("name")))
+	return c.indexResponse(a.cfg.Server.DeletePriorityClass(ctx, c.r.PathValue("name")))
 }
 
-// written answers a write of which there is nothing to say but its index.
-func (c *call) written(index uint64, err error) (any, error) {
+// indexResponse answers a write of which there is nothing to say but its index.
+func (c *call) indexResponse(index uint64, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -265,10 +269,40 @@ func (c *call) written(index uint64, err error) (any, error) {
 	return &client.IndexResponse{Index: index}, nil
 }
 
-// rawConfig is a policy's configuration, where it is JSON.
-func rawConfig(text []byte) json.RawMessage {
-	if len(text) == 0 || !json.Valid(text) {
-		return nil
+// namespaceRoutes tell of namespaces. Nobody makes one: it is there with the first
+// thing in it, and gone with the last.
+func namespaceRoutes() []route {
+	return []route{{
+		methods: get, pattern: "/v1/namespaces", name: "namespaces_list", tag: tagJobs, roles: []acl.Role{acl.Read}, scope: public,
+		doc:      "Lists the namespaces that have something in them, ascending by name: to a token that is bound to one, that one.",
+		response: []*client.Namespace{}, handle: listNamespaces,
+	}}
+}
+
+func listNamespaces(a *API, c *call) (any, error) {
+	snap := a.cfg.Server.Snapshot()
+	c.meta(snap)
+	found := map[string]*client.Namespace{}
+	in := func(name string) *client.Namespace {
+		if found[name] == nil {
+			found[name] = &client.Namespace{Name: name}
+		}
+		return found[name]
 	}
-	return text
+	for j := range snap.Jobs() {
+		in(j.Namespace).Jobs++
+	}
+	for b := range snap.Bindings() {
+		in(b.Namespace).Bindings++
+	}
+	for _, b := range snap.Budgets() {
+		in(b.Namespace).Budgets++
+	}
+	list := []*client.Namespace{}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if c.sees(name) {
+			list = append(list, found[name])
+		}
+	}
+	return list, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -15,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/model"
 )
 
@@ -38,7 +38,7 @@ const (
 type call struct {
 	api   *API
 	route *route
-	w     *recorder
+	w     *rest.Recorder
 	r     *http.Request
 	id    string
 	token *model.Token // who asks; nil: nobody that we know
@@ -50,7 +50,7 @@ func (a *API) serve(rt *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := a.cfg.Clock.Now()
 		r = a.traced(r)
-		c := &call{api: a, route: rt, w: newRecorder(w, a.cfg.Limits.Write), r: r, id: requestID(r)}
+		c := &call{api: a, route: rt, w: rest.NewRecorder(w, a.cfg.Limits.Write), r: r, id: requestID(r)}
 		c.w.Header().Set(headerRequestID, c.id)
 		c.w.Header().Set(headerNoSniff, "nosniff")
 		defer func() {
@@ -59,14 +59,14 @@ func (a *API) serve(rt *route) http.Handler {
 				a.panicked(c, thrown)
 			}
 			a.finish(c, began)
-			if thrown != nil && c.w.broken {
+			if thrown != nil && c.w.Broken {
 				// Half an answer is out: the client must not take it for a whole one.
 				panic(http.ErrAbortHandler)
 			}
 		}()
 		if r.ContentLength != 0 {
 			// Whoever announces a body must send it, whether or not it is read.
-			_ = c.w.control.SetReadDeadline(time.Now().Add(a.cfg.Limits.Read)) // what has no deadlines needs none
+			_ = c.w.Control.SetReadDeadline(time.Now().Add(a.cfg.Limits.Read)) // what has no deadlines needs none
 		}
 		a.answer(c)
 	})
@@ -97,28 +97,28 @@ func (a *API) answer(c *call) {
 	case out == nil:
 		c.w.WriteHeader(http.StatusNoContent)
 	default:
-		writeJSON(c.w, http.StatusOK, out)
+		rest.WriteJSON(c.w, http.StatusOK, out)
 	}
 }
 
 // fail answers an error, unless something else was answered already.
 func (a *API) fail(c *call, err error) {
-	f := failureOf(err)
-	if f.code == codeInternal {
+	f := rest.FailureOf(err)
+	if f.Code == rest.CodeInternal {
 		a.logger.LogAttrs(c.r.Context(), slog.LevelError, "request failed", c.attrs(slog.Any("err", err))...)
 	}
-	if c.w.status != 0 {
-		c.w.broken = true
+	if c.w.Status != 0 {
+		c.w.Broken = true
 		panic(http.ErrAbortHandler)
 	}
 	c.refuseBody()
-	f.write(c.w)
+	f.Write(c.w)
 }
 
 // refuseBody closes the connection where a body was announced that nobody read
 // to its end: a client that is refused may go on sending for ever.
 func (c *call) refuseBody() {
-	if c.r.ContentLength != 0 && !c.w.bodyRead {
+	if c.r.ContentLength != 0 && !c.w.BodyRead {
 		c.w.Header().Set("Connection", "close")
 	}
 }
@@ -126,24 +126,24 @@ func (c *call) refuseBody() {
 // panicked answers a request whose handler broke. The others go on.
 func (a *API) panicked(c *call, thrown any) {
 	if thrown == http.ErrAbortHandler { //nolint:errorlint // the very value that net/http means
-		c.w.broken = true
+		c.w.Broken = true
 		return
 	}
 	a.metrics.panics.Inc()
 	a.logger.LogAttrs(c.r.Context(), slog.LevelError, "request panicked",
 		c.attrs(slog.Any("panic", thrown), slog.String("stack", string(debug.Stack())))...)
-	if c.w.status != 0 {
-		c.w.broken = true
+	if c.w.Status != 0 {
+		c.w.Broken = true
 		return
 	}
-	f := failureOf(nil)
-	f.write(c.w)
+	f := rest.FailureOf(nil)
+	f.Write(c.w)
 }
 
 // finish tells the log and the metrics what became of a request.
 func (a *API) finish(c *call, began time.Time) {
 	took := a.cfg.Clock.Now().Sub(began)
-	status := c.w.status
+	status := c.w.Status
 	if status == 0 {
 		status = 499 // the client went away before there was an answer
 	}
@@ -156,7 +156,7 @@ func (a *API) finish(c *call, began time.Time) {
 		level = slog.LevelDebug
 	}
 	a.logger.LogAttrs(context.WithoutCancel(c.r.Context()), level, "request", c.attrs(
-		slog.Int("status", status), slog.Duration("duration", took), slog.Int64("bytes", c.w.bytes))...)
+		slog.Int("status", status), slog.Duration("duration", took), slog.Int64("bytes", c.w.Bytes))...)
 }
 
 // quiet is whether the route is asked all the time, by machines.
@@ -182,10 +182,10 @@ func (a *API) admit(c *call) error {
 	if a.passedOnBy(c, who) {
 		return a.authorize(c) // its own server has counted it
 	}
-	if wait := a.rates.take(who); wait > 0 {
-		return &failure{
-			code: codeRateLimited, message: "too many requests from " + who, wait: wait,
-			help: "ask less often, or use blocking queries (index and wait) and the event stream instead of polling",
+	if wait := a.rates.Acquire(who); wait > 0 {
+		return &rest.Failure{
+			Code: rest.CodeRateLimited, Message: "too many requests from " + who, RetryAfter: wait,
+			Hint: "ask less often, or use blocking queries (index and wait) and the event stream instead of polling",
 		}
 	}
 	return a.authorize(c)
@@ -203,7 +203,7 @@ func (a *API) authorize(c *call) error {
 			return uninformed("whether the token is known cannot be told: ")
 		}
 		if !ok {
-			return &failure{code: codeUnauthenticated, message: "the token is not known, or no longer valid", help: "check CEDE_TOKEN"}
+			return &rest.Failure{Code: rest.CodeUnauthenticated, Message: "the token is not known, or no longer valid", Hint: "check CEDE_TOKEN"}
 		}
 		c.token = token
 	}
@@ -211,7 +211,7 @@ func (a *API) authorize(c *call) error {
 		return nil
 	}
 	if c.token == nil {
-		return &failure{code: codeUnauthenticated, message: "a token is needed", help: "give it by CEDE_TOKEN, or in the header Authorization: Bearer"}
+		return &rest.Failure{Code: rest.CodeUnauthenticated, Message: "a token is needed", Hint: "give it by CEDE_TOKEN, or in the header Authorization: Bearer"}
 	}
 	if !acl.Allows(c.token.Roles, c.route.roles...) {
 		return forbidden(c, "the role %s", orWords(c.route.roles))
@@ -219,10 +219,10 @@ func (a *API) authorize(c *call) error {
 	return c.withinScope()
 }
 
-func forbidden(c *call, format string, args ...any) *failure {
-	f := invalid("token "+quote(c.token.Name)+" lacks "+format, args...)
-	f.code, f.help = codeForbidden, "ask whoever manages tokens"
-	return f.with("Roles", c.token.Roles)
+func forbidden(c *call, format string, args ...any) *rest.Failure {
+	f := rest.Invalid("token "+rest.Quote(c.token.Name)+" lacks "+format, args...)
+	f.Code, f.Hint = rest.CodeForbidden, "ask whoever manages tokens"
+	return f.With("Roles", c.token.Roles)
 }
 
 func orWords(roles []acl.Role) string {
@@ -239,10 +239,10 @@ func (c *call) withinScope() error {
 		return nil
 	}
 	if c.route.scope == cluster {
-		return forbidden(c, "what it needs for the whole cluster: it is bound to namespace %s", quote(c.token.Namespace))
+		return forbidden(c, "what it needs for the whole cluster: it is bound to namespace %s", rest.Quote(c.token.Namespace))
 	}
 	if ns := c.namespace(); ns != c.token.Namespace {
-		return forbidden(c, "access to namespace %s: it is bound to %s", quote(ns), quote(c.token.Namespace))
+		return forbidden(c, "access to namespace %s: it is bound to %s", rest.Quote(ns), rest.Quote(c.token.Namespace))
 	}
 	return nil
 }
@@ -278,15 +278,4 @@ func requestID(r *http.Request) string {
 	var raw [8]byte
 	_, _ = rand.Read(raw[:]) // never fails
 	return hex.EncodeToString(raw[:])
-}
-
-// writeJSON sends a value. One that cannot be encoded is a bug of ours.
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic("api: an answer that is no JSON: " + err.Error())
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // a client that went away
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/replication/snapshot"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -68,7 +69,7 @@ func readiness(pattern, name, doc string) route {
 func livez(*API, *call) (any, error) { return &client.Health{OK: true}, nil }
 
 func readyz(a *API, c *call) (any, error) {
-	verbose, err := c.flag("verbose")
+	verbose, err := queryFlag(c, "verbose")
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +90,9 @@ func readyz(a *API, c *call) (any, error) {
 		}
 		return out, nil
 	}
-	f := unavailable("the server is not ready: %s", strings.Join(lacking, "; ")).with("OK", false)
+	f := rest.Unavailable("the server is not ready: %s", strings.Join(lacking, "; ")).With("OK", false)
 	if verbose {
-		return nil, f.with("Checks", out.Checks)
+		return nil, f.With("Checks", out.Checks)
 	}
 	return nil, f
 }

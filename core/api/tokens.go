@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
+	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -43,20 +45,20 @@ func tokenRoutes() []route {
 
 func bootstrap(a *API, c *call) (any, error) {
 	if !a.cfg.Security {
-		return nil, invalid("security is off: nobody needs a token").hint("turn it on in the configuration first, or a token protects nothing")
+		return nil, rest.Invalid("security is off: nobody needs a token").WithHint("turn it on in the configuration first, or a token protects nothing")
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.madeToken(a.cfg.Server.BootstrapToken(ctx))
+	return c.tokenResponse(a.cfg.Server.BootstrapToken(ctx))
 }
 
-func (c *call) madeToken(secret string, t *model.Token, err error) (any, error) {
+func (c *call) tokenResponse(secret string, t *model.Token, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
 	c.w.Header().Set("Cache-Control", "no-store")
 	c.index(max(t.CreateIndex, 1))
-	out := tokenOf(t)
+	out := view.Token(t)
 	out.SecretID = secret
 	return out, nil
 }
@@ -67,11 +69,11 @@ func createToken(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	if req.Name == "" || len(req.Name) > 256 {
-		return nil, invalid("Name has %d bytes: want 1 to 256", len(req.Name)).with("Field", "Name")
+		return nil, rest.Invalid("Name has %d bytes: want 1 to 256", len(req.Name)).With("Field", "Name")
 	}
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.madeToken(a.cfg.Server.CreateToken(ctx, endpoint.NewToken{Name: req.Name, Roles: req.Roles, Namespace: req.Namespace, TTL: req.TTL}))
+	return c.tokenResponse(a.cfg.Server.CreateToken(ctx, endpoint.NewToken{Name: req.Name, Roles: req.Roles, Namespace: req.Namespace, TTL: req.TTL}))
 }
 
 func listTokens(a *API, c *call) (any, error) {
@@ -85,7 +87,7 @@ func listTokens(a *API, c *call) (any, error) {
 	}
 	p := pager[*client.Token]{page: part}
 	for _, t := range snap.Tokens() {
-		if !p.add(pageKey(t.Accessor), func() *client.Token { return tokenOf(t) }) {
+		if !p.add(pageKey(t.Accessor), func() *client.Token { return view.Token(t) }) {
 			break
 		}
 	}
@@ -95,10 +97,10 @@ func listTokens(a *API, c *call) (any, error) {
 
 func ownToken(a *API, c *call) (any, error) {
 	if c.token == nil {
-		return nil, notFound("security is off: nobody has a token")
+		return nil, rest.NotFound("security is off: nobody has a token")
 	}
 	c.meta(a.cfg.Server.Snapshot())
-	return tokenOf(c.token), nil
+	return view.Token(c.token), nil
 }
 
 func getToken(a *API, c *call) (any, error) {
@@ -112,11 +114,11 @@ func getToken(a *API, c *call) (any, error) {
 		}
 	}
 	c.meta(snap)
-	return tokenOf(t), nil
+	return view.Token(t), nil
 }
 
 func deleteToken(a *API, c *call) (any, error) {
 	ctx, cancel := c.within()
 	defer cancel()
-	return c.written(a.cfg.Server.DeleteToken(ctx, c.r.PathValue("accessor")))
+	return c.indexResponse(a.cfg.Server.DeleteToken(ctx, c.r.PathValue("accessor")))
 }

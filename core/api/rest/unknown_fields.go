@@ -1,4 +1,4 @@
-package api
+package rest
 
 import (
 	"encoding/json"
@@ -9,33 +9,33 @@ import (
 	"strings"
 )
 
-// maxUnknown bounds what one request makes us name.
-const maxUnknown = 50
+// MaxUnknownFields is the maximum number of unknown fields in one error.
+const MaxUnknownFields = 50
 
-// unknownFields appends the paths of what raw says and a value of type t cannot
-// hold. The names of fields are compared as encoding/json does: without case.
+// unknownFields appends the paths of fields of raw that a value of type t cannot
+// hold. Field names are compared without case, as encoding/json does.
 func unknownFields(list []string, path string, raw any, t reflect.Type) []string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if len(list) >= maxUnknown || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+	if len(list) >= MaxUnknownFields || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
 		return list
 	}
 	switch v := raw.(type) {
 	case map[string]any:
 		known := map[string]reflect.Type{}
 		if t.Kind() == reflect.Struct {
-			known = fieldsOf(t)
+			known = Fields(t)
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			at := join(path, name)
+			at := JoinPath(path, name)
 			switch {
 			case t.Kind() == reflect.Map:
 				list = unknownFields(list, at, v[name], t.Elem())
 			case t.Kind() != reflect.Struct:
 			case known[strings.ToLower(name)] != nil:
 				list = unknownFields(list, at, v[name], known[strings.ToLower(name)])
-			case says(v[name]) && len(list) < maxUnknown:
+			case IsMeaningful(v[name]) && len(list) < MaxUnknownFields:
 				list = append(list, at)
 			}
 		}
@@ -50,8 +50,8 @@ func unknownFields(list []string, path string, raw any, t reflect.Type) []string
 	return list
 }
 
-// join adds a name to a path; a name that came from a stranger is bounded.
-func join(path, name string) string {
+// JoinPath appends a name to a path. It truncates names, because clients choose them.
+func JoinPath(path, name string) string {
 	const most = 100
 	if len(name) > most {
 		name = name[:most] + "..."
@@ -63,15 +63,15 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// fieldsOf is the fields of a struct by their name in lower case.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
+// Fields returns the types of a struct's fields by JSON name in lower case.
+func Fields(t reflect.Type) map[string]reflect.Type {
 	known := map[string]reflect.Type{}
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case name == "-" || !f.IsExported():
 		case f.Anonymous && name == "":
-			maps.Copy(known, fieldsOf(f.Type))
+			maps.Copy(known, Fields(f.Type))
 		case name != "":
 			known[strings.ToLower(name)] = f.Type
 		default:
@@ -81,9 +81,9 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return known
 }
 
-// says is whether a value is more than the absence of one: Nomad's clients send
-// every field of a job, most of them null or empty.
-func says(v any) bool {
+// IsMeaningful reports whether a value differs from null, false, zero and empty.
+// Nomad's clients send every field of a job, most of them null or empty.
+func IsMeaningful(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return false
@@ -94,10 +94,10 @@ func says(v any) bool {
 	case string:
 		return v != ""
 	case []any:
-		return slices.ContainsFunc(v, says)
+		return slices.ContainsFunc(v, IsMeaningful)
 	case map[string]any:
 		for _, element := range v {
-			if says(element) {
+			if IsMeaningful(element) {
 				return true
 			}
 		}

@@ -1,4 +1,4 @@
-package api
+package rest
 
 import (
 	"sync"
@@ -9,10 +9,9 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 )
 
-// rates bounds how often each client asks. A client is an address: what a
-// request says of itself cannot be believed before somebody has paid for
-// looking at it.
-type rates struct {
+// RateLimiter limits the request rate of each client. A client is identified by its
+// address, because verifying any other identity costs as much as the request.
+type RateLimiter struct {
 	clock clock.Clock
 	most  int
 
@@ -22,19 +21,19 @@ type rates struct {
 	clients   map[string]*rate.Limiter
 }
 
-func newRates(l Limits, c clock.Clock) *rates {
-	return &rates{clock: c, most: l.Clients, perSecond: l.Rate, burst: l.Burst, clients: map[string]*rate.Limiter{}}
+func NewRateLimiter(perSecond float64, burst, clients int, c clock.Clock) *RateLimiter {
+	return &RateLimiter{clock: c, most: clients, perSecond: perSecond, burst: burst, clients: map[string]*rate.Limiter{}}
 }
 
-func (r *rates) set(perSecond float64, burst int) {
+func (r *RateLimiter) Set(perSecond float64, burst int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.perSecond, r.burst = perSecond, max(burst, 1)
 	clear(r.clients)
 }
 
-// take is how long the client must wait; 0: it need not.
-func (r *rates) take(client string) time.Duration {
+// Acquire returns how long the client must wait; 0 if the request is allowed.
+func (r *RateLimiter) Acquire(client string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.perSecond < 0 {
@@ -56,9 +55,9 @@ func (r *rates) take(client string) time.Duration {
 	return max(time.Duration(missing/r.perSecond*float64(time.Second)), time.Millisecond)
 }
 
-// forget drops clients that have all their burst again: they are as good as
-// new ones. Where all are busy, all start anew: memory stays bounded.
-func (r *rates) forget(now time.Time) {
+// forget drops clients whose burst is complete again: they are equivalent to new
+// ones. If all are active, all are dropped, so that memory stays bounded.
+func (r *RateLimiter) forget(now time.Time) {
 	for name, l := range r.clients {
 		if l.TokensAt(now) >= float64(r.burst) {
 			delete(r.clients, name)

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"encoding/base64"
 	"iter"
 	"strings"
 
+	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -41,7 +43,7 @@ func (k kind[T]) named(c *call) string {
 // it changed; what else that is made of, the keys watch.
 func one[T any](c *call, k kind[T], show func(*state.Snapshot, *T) (answer any, changed uint64), keys ...state.Key) (any, error) {
 	id := k.named(c)
-	return c.read(view{
+	return c.read(query{
 		keys: append(keys, k.table.Of(id)),
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			x, err := k.find(s, c, id)
@@ -61,7 +63,7 @@ func listed[T, R any](c *call, k kind[T], keep func(*T) bool, show func(*state.S
 	if err != nil {
 		return nil, err
 	}
-	return c.read(view{
+	return c.read(query{
 		keys: []state.Key{k.table.All()}, table: k.table, whole: true,
 		made: func(s *state.Snapshot) (any, uint64, error) {
 			p := pager[R]{page: part}
@@ -103,11 +105,89 @@ func only[T any](c *call, what, prefix string, all iter.Seq[*T], of func(*T) (id
 	case 1:
 		return found[0], nil
 	case 0:
-		return nil, notFound("there is no %s %s", what, quote(prefix)).hint("what is finished is forgotten after a while")
+		return nil, rest.NotFound("there is no %s %s", what, rest.Quote(prefix)).WithHint("what is finished is forgotten after a while")
 	}
 	ids := make([]string, len(found))
 	for i, x := range found {
 		ids[i], _ = of(x)
 	}
-	return nil, invalid("several %ss begin with %s", what, quote(prefix)).hint("give more of the id: %s", strings.Join(ids, ", ")).with("IDs", ids)
+	return nil, rest.Invalid("several %ss begin with %s", what, rest.Quote(prefix)).WithHint("give more of the id: %s", strings.Join(ids, ", ")).With("IDs", ids)
+}
+
+// page is which part of a list is asked for.
+type page struct {
+	from string // key of the first element; "": the first
+	most int    // 0: all
+}
+
+// maxPage is how much is listed at most where pages are asked for.
+const maxPage = 10_000
+
+func (c *call) page() (page, error) {
+	n, err := queryNumber(c, "per_page")
+	if err != nil {
+		return page{}, err
+	}
+	token := c.r.URL.Query().Get("next_token")
+	from, ok := keyOf(token)
+	if !ok {
+		return page{}, rest.Invalid("next_token=%s is not one that a list was answered with", rest.Quote(token)).With("Parameter", "next_token")
+	}
+	return page{from: from, most: int(min(n, maxPage))}, nil
+}
+
+// pageMark begins what tokens hold: other text is mostly no token of ours.
+const pageMark = "\x01"
+
+func pageToken(key string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(pageMark + key))
+}
+
+// keyOf is the key that a token was made of; false: it was not made here.
+func keyOf(token string) (key string, ok bool) {
+	if token == "" {
+		return "", true
+	}
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return "", false
+	}
+	return strings.CutPrefix(string(text), pageMark)
+}
+
+// pageKey is the key of something in a list, ordered by its parts one after
+// another: what is between them is below whatever an id may hold.
+func pageKey(parts ...string) string { return strings.Join(parts, "\x00") }
+
+// pager fills a page with what comes in ascending order of its keys.
+type pager[T any] struct {
+	page
+	list []T
+	next string
+}
+
+// add is whether there may be room for more.
+func (p *pager[T]) add(key string, make func() T) bool {
+	if key < p.from {
+		return true
+	}
+	if p.most > 0 && len(p.list) == p.most {
+		p.next = key
+		return false
+	}
+	p.list = append(p.list, make())
+	return true
+}
+
+// result is the list, which is never null, with the header for the next page.
+func (p *pager[T]) result(c *call) []T {
+	h := c.w.Header()
+	h.Del(headerNext)
+	if p.next != "" {
+		h.Set(headerNext, pageToken(p.next))
+	}
+	if p.list == nil {
+		p.list = []T{}
+	}
+	return p.list
 }

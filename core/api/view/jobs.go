@@ -1,0 +1,180 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/jobspec"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// JobSummary returns the counts of a job's allocations, and the greatest index among them
+// and the job's evaluations.
+func JobSummary(s *state.Snapshot, j *model.Job) (*client.JobSummary, uint64) {
+	out := &client.JobSummary{
+		JobID: j.ID, Namespace: j.Namespace, Summary: map[string]client.TaskGroupSummary{},
+		CreateIndex: j.CreateIndex, ModifyIndex: j.ModifyIndex,
+	}
+	for _, g := range j.Groups {
+		out.Summary[g.Name] = client.TaskGroupSummary{}
+	}
+	for _, a := range s.AppendJobAllocs(nil, j.Key()) {
+		out.ModifyIndex = max(out.ModifyIndex, AllocChanged(s, a))
+		t := out.Summary[a.Group.Name]
+		countAlloc(&t, s, a)
+		out.Summary[a.Group.Name] = t
+	}
+	evals := s.EvalsOfJob(j.Key())
+	for _, e := range evals {
+		out.ModifyIndex = max(out.ModifyIndex, e.ModifyIndex)
+	}
+	if e := NewestWaiting(evals); e != nil {
+		for group, n := range e.Queued {
+			t := out.Summary[group]
+			t.Queued = n
+			out.Summary[group] = t
+		}
+	}
+	return out, out.ModifyIndex
+}
+
+// NewestWaiting returns the blocked evaluation of a job or binding that is in effect, or
+// nil. It is the newest one: older ones remain blocked for a while until they are
+// cancelled.
+func NewestWaiting(evals []*model.Evaluation) (newest *model.Evaluation) {
+	for _, e := range evals {
+		if e.Status == model.EvalBlocked && (newest == nil || e.CreateIndex > newest.CreateIndex) {
+			newest = e
+		}
+	}
+	return newest
+}
+
+// countAlloc adds an allocation to the counts of its group.
+func countAlloc(t *client.TaskGroupSummary, s *state.Snapshot, a *model.Allocation) {
+	switch {
+	case a.Desired == model.DesiredEvict:
+		t.Evicted++
+	case IsDisconnected(s, a):
+		t.Unknown++
+	case a.Client == model.ClientRunning:
+		t.Running++
+	case a.Client == model.ClientPending && a.Live():
+		t.Starting++
+	case a.Client == model.ClientComplete:
+		t.Complete++
+	case a.Client == model.ClientFailed:
+		t.Failed++
+	case a.Client == model.ClientLost:
+		t.Lost++
+	}
+}
+
+// jobStatus returns Nomad's status of a job: running if any of its allocations is live,
+// dead if it was stopped or all of them have finished, and pending otherwise.
+func jobStatus(s *state.Snapshot, j *model.Job) (status, why string) {
+	live, ended := 0, 0
+	for _, a := range s.AppendJobAllocs(nil, j.Key()) {
+		switch {
+		case !a.Client.Terminal():
+			live++
+		case a.Desired == model.DesiredRun:
+			ended++
+		}
+	}
+	switch {
+	case j.Stopped && live > 0:
+		return "running", "stopping"
+	case j.Stopped:
+		return "dead", "stopped"
+	case live > 0:
+		return "running", ""
+	}
+	evals := s.EvalsOfJob(j.Key())
+	if e := NewestWaiting(evals); e != nil {
+		return "pending", "waits for room: evaluation " + e.ID
+	}
+	if slices.ContainsFunc(evals, func(e *model.Evaluation) bool { return e.Status == model.EvalPending }) {
+		return "pending", ""
+	}
+	if j.Type.Finite() && ended > 0 {
+		return "dead", "complete"
+	}
+	return "pending", ""
+}
+
+// Job returns a job with its status.
+func Job(s *state.Snapshot, j *model.Job) *client.Job {
+	out := jobspec.FromModel(j)
+	out.Status, out.StatusDescription = jobStatus(s, j)
+	return out
+}
+
+// JobStub returns a job as a list entry, and the index of its last change.
+func JobStub(s *state.Snapshot, j *model.Job) (*client.JobStub, uint64) {
+	summary, changed := JobSummary(s, j)
+	stub := &client.JobStub{
+		ID: j.ID, Name: cmp.Or(j.Name, j.ID), Namespace: j.Namespace, Datacenters: j.Datacenters, Type: j.Type.String(),
+		Priority: int(j.Priority), PriorityClass: j.PriorityClass, Stop: j.Stopped, JobSummary: summary,
+		Version: j.Version, SubmitTime: j.SubmitTime, Meta: j.Meta,
+		CreateIndex: j.CreateIndex, ModifyIndex: j.ModifyIndex, JobModifyIndex: j.ModifyIndex,
+	}
+	stub.Status, stub.StatusDescription = jobStatus(s, j)
+	return stub, changed
+}
+
+// sum returns the sum of the counts.
+func sum(counts map[string]int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// Plan returns a plan that was computed and not committed.
+func Plan(s *state.Snapshot, p *endpoint.Proposal, warnings []string) *client.JobPlanResponse {
+	out := &client.JobPlanResponse{
+		JobModifyIndex: p.JobModifyIndex, FailedTGAllocs: AllocMetrics(p.Failed), Warnings: strings.Join(slices.Concat(warnings, p.Warnings), "\n"),
+		PlanToken: p.Token, Expires: p.Expires, Index: p.Index, NewJob: p.Changes.NewJob, NewSpec: p.Changes.NewSpec,
+		Annotations: &client.PlanAnnotations{DesiredTGUpdates: map[string]*client.DesiredUpdates{}, PreemptedAllocs: []*client.AllocationStub{}},
+		Unplaced:    p.Queued,
+	}
+	for group, c := range p.Changes.Groups {
+		out.Annotations.DesiredTGUpdates[group] = &client.DesiredUpdates{
+			Place: count(c.Place), Stop: count(c.Stop), InPlaceUpdate: count(c.Update), Preemptions: count(c.Evict),
+		}
+	}
+	policies := map[string]bool{}
+	for _, a := range p.Place {
+		out.Place = append(out.Place, AllocStub(s, a))
+	}
+	for _, a := range p.Update {
+		out.Update = append(out.Update, AllocStub(s, a))
+	}
+	for _, stop := range p.Stop {
+		stub := AllocStub(s, stop.Alloc)
+		stub.DesiredStatus, stub.DesiredDescription = model.DesiredStop.String(), stop.Reason
+		out.Stop = append(out.Stop, stub)
+	}
+	for _, e := range p.Evict {
+		stub := AllocStub(s, e.Alloc)
+		stub.DesiredStatus, stub.PolicyVersion = model.DesiredEvict.String(), e.Policy
+		stub.PreemptedByAllocation, stub.PreemptedByAllocID = e.By, e.By
+		out.Annotations.PreemptedAllocs = append(out.Annotations.PreemptedAllocs, stub)
+		policies[e.Policy] = e.Policy != ""
+	}
+	for version, named := range policies {
+		if named {
+			out.Policies = append(out.Policies, version)
+		}
+	}
+	slices.Sort(out.Policies)
+	return out
+}
+
+// count returns n as an unsigned number, which is 0 if n is negative.
+func count(n int) uint64 { return uint64(max(n, 0)) }
