@@ -87,10 +87,10 @@ func saysNothing(body string) bool {
 func TestBodies_ErrorsNameTheField(t *testing.T) {
 	w := start(t)
 	for body, want := range map[string]string{
-		`{"Job":{"ID":"x","Priority":"high"}}`:                                  "Job.Priority is a string at line 1, column 35: want a whole number",
+		`{"Job":{"ID":"x","Priority":"high"}}`:                                  "Job.Priority is a string at line 1, column 35: it must be a whole number",
 		"{\"Job\":{\n \"ID\": 7}}":                                              "Job.ID is a number at line 2",
-		`{"Job":{"ID":"x","TaskGroups":[{"Tasks":[{"KillTimeout":"5s"}]}]}}`:    "want a whole number of nanoseconds",
-		`{"Job":{"ID":"x",}}`:                                                   "no JSON at line 1, column 19",
+		`{"Job":{"ID":"x","TaskGroups":[{"Tasks":[{"KillTimeout":"5s"}]}]}}`:    "it must be a whole number of nanoseconds",
+		`{"Job":{"ID":"x",}}`:                                                   "not valid JSON at line 1, column 19",
 		`{"Job":{"ID":"x"}}x`:                                                   "after top-level value",
 		`{"Job":{"ID":"x","TaskGroups":[{"Name":"g","Count":1.5,"Tasks":[]}]}}`: "Count is the number 1.5",
 	} {
