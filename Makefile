@@ -138,7 +138,8 @@ bench: $(BENCHSTAT) ## run the benchmarks into bench/ and summarise them
 
 .PHONY: generate
 generate: ## write generated files again
-	$(GO) generate ./...
+	$(GO) generate ./core/... ./sdk/... ./plugins/...
+	$(GO) generate ./cmd/... # docs/reference is generated from the above
 
 .PHONY: clean
 clean: ## remove what make built, benchmark results kept

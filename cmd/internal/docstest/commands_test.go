@@ -27,7 +27,7 @@ const root = "../../.."
 // block matches one fenced block. Groups: language, content.
 var block = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```\n")
 
-// pages lists the pages whose commands are executed. The generated reference
+// pages lists the pages with commands to execute. The generated reference
 // contains no commands to execute.
 func pages(t *testing.T) []string {
 	t.Helper()
@@ -299,7 +299,7 @@ func (p *page) startAgent(line string) {
 // agentAddress is the address in the first line that an agent prints.
 var agentAddress = regexp.MustCompile(`https?://127\.0\.0\.1:\d+`)
 
-// stop ends the processes whose ids the page stored in files named *.pid.
+// stop ends the processes with IDs that the page stored in files named *.pid.
 func (p *page) stop() {
 	files, _ := filepath.Glob(filepath.Join(p.home, "*.pid"))
 	for _, file := range files {

@@ -20,7 +20,7 @@
 //
 // Each page runs in an empty folder with bin/cede, bin/cede-bench and examples/.
 // Ports of 127.0.0.1 between 14600 and 14699 are replaced by free ones. A command
-// whose line names $CEDE_TRACES is skipped if there are no traces. The commands
+// that contains $CEDE_TRACES is skipped if there are no traces. The commands
 // kubectl and nomad are replaced by scripts that print the dumps in testdata.
 //
 // After an intended change, `go test ./cmd/internal/docstest -update` rewrites the
