@@ -6,93 +6,96 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// part is which replicas of an assignment a row is about.
+// part is the part of an assignment that a row represents. A policy that shrinks elastic
+// bindings sees an assignment as two rows, the surplus directly before the minimum, so
+// that it can pick the surplus alone.
 type part uint8
 
 const (
-	whole   part = iota // all of them
-	surplus             // those that its binding can do without
-	minimum             // those that are left then: they are the next row
+	whole   part = iota // all replicas
+	surplus             // those above the binding's minimum
+	minimum             // the remaining ones
 )
 
-// addCandidate adds the row of an assignment, or the two of one that may be
-// shrunk. There is one as well where its binding can do without all of it, because
-// of what it has elsewhere: then no more of it leaves than is needed either.
-func (b *bindingSearch) addCandidate(a *model.Assignment, victim *model.Binding) {
-	spare := 0
-	if b.elastic && victim.MinReplicas > 0 {
-		spare = min(b.spare(a, victim), a.Replicas)
+// addCandidate adds the row of an assignment, or the two of one that may be shrunk. If
+// the binding's minimum is met on other clusters, there is a surplus row alone: then no
+// more replicas leave than are needed, either.
+func (s *search) addCandidate(a *model.Assignment, victim *model.Binding) {
+	n := 0
+	if s.elastic && victim.MinReplicas > 0 {
+		n = min(s.surplusOf(a, victim), a.Replicas)
 	}
-	if spare <= 0 {
-		b.rows = append(b.rows, bindingRow{a, victim.Priority, whole, a.Replicas, a.Vec, victim.Checkpoint})
+	if n <= 0 {
+		s.rows = append(s.rows, row{a, victim.Priority, whole, a.Replicas, a.Vec, victim.Checkpoint})
 		return
 	}
-	above := bindingRow{a, victim.Priority, surplus, spare, replicasOf(a, spare), victim.Checkpoint}
-	b.rows = append(b.rows, above)
-	if spare < a.Replicas {
-		rest := bindingRow{a, victim.Priority, minimum, a.Replicas - spare, a.Vec, victim.Checkpoint}
+	above := row{a, victim.Priority, surplus, n, vectorOf(a, n), victim.Checkpoint}
+	s.rows = append(s.rows, above)
+	if n < a.Replicas {
+		rest := row{a, victim.Priority, minimum, a.Replicas - n, a.Vec, victim.Checkpoint}
 		rest.vec.Sub(&above.vec)
-		b.rows = append(b.rows, rest)
+		s.rows = append(s.rows, rest)
 	}
 }
 
-// spare is how many replicas of an assignment its binding can do without: what it
-// has on all clusters counts, unless it is duplicated.
-func (b *bindingSearch) spare(a *model.Assignment, victim *model.Binding) int {
+// surplusOf returns how many replicas a binding has above its minimum: on all clusters,
+// or on the assignment's alone if the binding is duplicated.
+func (s *search) surplusOf(a *model.Assignment, victim *model.Binding) int {
 	if victim.Duplicated {
 		return a.Replicas - victim.MinReplicas
 	}
-	have := 0
-	for _, x := range b.snap.BindingAssignments(a.Binding) {
+	total := 0
+	for _, x := range s.snap.BindingAssignments(a.Binding) {
 		if x.Live() {
-			have += x.Replicas
+			total += x.Replicas
 		}
 	}
-	return have - victim.MinReplicas
+	return total - victim.MinReplicas
 }
 
-// replicasOf is what some replicas of an assignment hold: all are alike.
-func replicasOf(a *model.Assignment, n int) (v model.Vector) {
+// vectorOf returns what n replicas of an assignment hold. All replicas are equal.
+func vectorOf(a *model.Assignment, n int) (v model.Vector) {
 	for d, all := range a.Vec {
 		v[d] = all / int64(a.Replicas) * int64(n)
 	}
 	return v
 }
 
-// goesWhole is whether the minimum of an assignment is among the picks.
-func goesWhole(picks []bindingRow, a *model.Assignment) bool {
-	return slices.ContainsFunc(picks, func(p bindingRow) bool { return p.part == minimum && p.assignment == a })
+// picksMinimum reports whether the minimum of an assignment is among the picks.
+func picksMinimum(picks []row, a *model.Assignment) bool {
+	return slices.ContainsFunc(picks, func(p row) bool { return p.part == minimum && p.assignment == a })
 }
 
-// keepSome gives back as many replicas of a surplus as are not needed.
-func (b *bindingSearch) keepSome(p *bindingRow, left *model.Vector) {
-	one := replicasOf(p.assignment, 1)
+// returnReplicas reprieves as many replicas of a surplus as are not needed. At least one
+// replica is: otherwise the whole pick would be redundant.
+func (s *search) returnReplicas(p *row, left *model.Vector) {
+	one := vectorOf(p.assignment, 1)
 	back := int64(p.replicas - 1)
-	for d := range b.dims {
+	for d := range s.dims {
 		if one[d] > 0 {
 			back = min(back, -left[d]/one[d])
 		}
 	}
-	given := replicasOf(p.assignment, int(back))
-	left.Add(&given)
+	returned := vectorOf(p.assignment, int(back))
+	left.Add(&returned)
 	p.replicas -= int(back)
-	p.vec.Sub(&given)
+	p.vec.Sub(&returned)
 }
 
-// united joins the two rows of what leaves whole: it is one victim.
-func united(picks []bindingRow) []bindingRow {
+// mergeParts joins the two rows of an assignment that leaves whole into one victim.
+func mergeParts(picks []row) []row {
 	for k := 0; k < len(picks); k++ {
 		if picks[k].part != minimum {
 			continue
 		}
-		at := slices.IndexFunc(picks, func(p bindingRow) bool { return p.part == surplus && p.assignment == picks[k].assignment })
+		at := slices.IndexFunc(picks, func(p row) bool { return p.part == surplus && p.assignment == picks[k].assignment })
 		all := &picks[at]
 		all.part, all.replicas, all.vec = whole, all.assignment.Replicas, all.assignment.Vec
 		picks = slices.Delete(picks, k, k+1)
 		k--
 	}
 	for k := range picks {
-		picks[k].part = whole // nothing of it is left to choose
+		picks[k].part = whole // the second call concerns these replicas as they are
 	}
 	return picks
 }

@@ -6,140 +6,142 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// What a binding can do without, it can do without on all clusters together. A
-// search over several does not know beforehand on which of them that is of use:
-// two replicas here are no help to who lacks one here and one there. So each
-// cluster may draw on all of it; and as long as more is drawn than there is, a pick
-// is looked at by whether it can be shared out so that there is enough room.
+// The surplus of a binding is shared by all of its clusters. A search over several of
+// them does not know in advance on which the surplus is useful: two replicas freed on one
+// cluster do not help a binding that lacks one on each of two. So every removal may draw
+// on the whole allowance, and as long as allowances are overdrawn, the search checks
+// whether they can be shared out so that enough is free.
 //
-// What is evicted whole is gone like what is drawn: of a binding that keeps fewer
-// than its minimum nothing is shrunk. So it may be better not to evict who may be,
-// and to shrink all the more.
+// Replicas that are evicted with their assignment reduce the allowance as well, and
+// nothing is shrunk of a binding that retains fewer than its minimum. So it may be better
+// not to evict an assignment and to shrink more of the others instead.
 
-// mostSteps bounds how often rooms are looked at to share out what is overdrawn.
-// Beyond it nothing can be, and bindings are evicted that might have been shrunk:
-// it is for a few clusters that a few elastic bindings have in common.
-const mostSteps = 10_000
+// maxSteps bounds how often capacity is checked to share out allowances. Beyond it no
+// overdrawn allowance can be shared out, and bindings are evicted that might have been
+// shrunk. It suffices for a few clusters that have a few elastic bindings in common.
+const maxSteps = 10_000
 
-// leave is what leaves one cluster of one binding.
-type leave struct {
+// removal is what leaves one cluster of one binding.
+type removal struct {
 	*model.Assignment
-	at      int  // in BindingRequest.Clusters
-	n       int  // replicas that may leave
-	evicted bool // all of them may leave, whatever the minimum
-	pot     *pot // that they are drawn from; nil: from none
-	share   int  // that leave, when the pot was last shared out
+	cluster   int        // position in Request.Clusters
+	replicas  int        // that may leave without eviction
+	evicted   bool       // all replicas may leave, whatever the minimum
+	allowance *allowance // that replicas draw on; nil: none
+	share     int        // of the allowance, when it was last shared out
 }
 
-// left is how many replicas leave.
-func (l *leave) left() int {
+// leaving returns how many replicas leave.
+func (r *removal) leaving() int {
 	switch {
-	case l.pot != nil && l.pot.owes() > 0:
-		return l.share
-	case l.evicted:
-		return l.Replicas
+	case r.allowance != nil && r.allowance.overdraft() > 0:
+		return r.share
+	case r.evicted:
+		return r.Replicas
 	}
-	return l.n
+	return r.replicas
 }
 
-// pot is the replicas that a binding can do without.
-type pot struct {
-	spare  int
-	leaves []*leave // that draw on it
+// allowance is the number of replicas by which a binding may be shrunk.
+type allowance struct {
+	replicas int
+	removals []*removal // that draw on it
 }
 
-// owes is how many replicas too many are drawn. There is nothing to draw where those
-// that are evicted leave fewer than the minimum.
-func (p *pot) owes() int {
-	spare, drawn := p.spare, 0
-	for _, l := range p.leaves {
-		if l.evicted {
-			spare -= l.Replicas
+// overdraft returns how many replicas are drawn in excess. The allowance is zero if
+// evictions leave fewer replicas than the minimum.
+func (p *allowance) overdraft() int {
+	available, drawn := p.replicas, 0
+	for _, r := range p.removals {
+		if r.evicted {
+			available -= r.Replicas
 		} else {
-			drawn += l.n
+			drawn += r.replicas
 		}
 	}
-	return max(0, drawn-max(0, spare))
+	return max(0, drawn-max(0, available))
 }
 
-// change makes n replicas leave, or as many fewer as the pot is overdrawn by.
-func (s *several) change(l *leave, n int) {
-	s.put(l, n-l.n)
-	l.n = n
+// setReplicas sets how many replicas may leave, less the overdraft.
+func (s *spreadSearch) setReplicas(r *removal, n int) {
+	s.release(r, n-r.replicas)
+	r.replicas = n
 }
 
-// evict has all replicas leave, or those alone that may.
-func (s *several) evict(l *leave, evicted bool) {
-	rest := l.Replicas - l.n
+// setEvicted sets whether all replicas may leave.
+func (s *spreadSearch) setEvicted(r *removal, evicted bool) {
+	rest := r.Replicas - r.replicas
 	if !evicted {
 		rest = -rest
 	}
-	s.put(l, rest)
-	l.evicted = evicted
+	s.release(r, rest)
+	r.evicted = evicted
 }
 
-// put makes room of so many replicas.
-func (s *several) put(l *leave, replicas int) {
-	room := replicasOf(l.Assignment, replicas)
-	s.room[l.at].Add(&room)
+// release adds what a number of replicas hold to the free capacity; negative: subtracts.
+func (s *spreadSearch) release(r *removal, replicas int) {
+	held := vectorOf(r.Assignment, replicas)
+	s.free[r.cluster].Add(&held)
 }
 
-// fits is whether there is enough room, with what is overdrawn shared out.
-func (s *several) fits() bool {
-	if !s.enough(s.room) {
+// fits reports whether enough is free, with overdrawn allowances shared out.
+func (s *spreadSearch) fits() bool {
+	if !s.enough(s.free) {
 		return false
 	}
-	var overdrawn []*pot
+	var overdrawn []*allowance
 	for _, p := range s.order {
-		if p.owes() > 0 {
+		if p.overdraft() > 0 {
 			overdrawn = append(overdrawn, p)
 		}
 	}
 	return s.shareOut(overdrawn)
 }
 
-// shareOut is whether pots can be shared out. If so it is written to their leaves.
-func (s *several) shareOut(pots []*pot) bool {
-	return len(pots) == 0 || s.settle(pots, pots[0].leaves)
+// shareOut reports whether allowances can be shared out. If so, it stores the shares in
+// their removals. The search is exponential in the number of removals, and bounded by
+// maxSteps.
+func (s *spreadSearch) shareOut(overdrawn []*allowance) bool {
+	return len(overdrawn) == 0 || s.shareOutAmong(overdrawn, overdrawn[0].removals)
 }
 
-// settle is whether pots can be shared out with some of leaves, which draw on the
-// first of them, evicted of those that may be: all if that is enough.
-func (s *several) settle(pots []*pot, leaves []*leave) bool {
-	if len(leaves) == 0 {
-		return s.giveBack(pots, len(pots[0].leaves), pots[0].owes())
+// shareOutAmong reports whether allowances can be shared out if some of removals, which
+// draw on the first allowance, are not evicted after all. It prefers to evict all of them.
+func (s *spreadSearch) shareOutAmong(overdrawn []*allowance, removals []*removal) bool {
+	if len(removals) == 0 {
+		return s.giveBack(overdrawn, len(overdrawn[0].removals), overdrawn[0].overdraft())
 	}
-	if s.settle(pots, leaves[1:]) {
+	if s.shareOutAmong(overdrawn, removals[1:]) {
 		return true
 	}
-	l := leaves[0]
-	if !l.evicted || s.steps < 0 {
+	r := removals[0]
+	if !r.evicted || s.steps < 0 {
 		return false
 	}
 	s.steps--
-	s.evict(l, false)
-	defer s.evict(l, true)
-	return s.enough(s.room) && s.settle(pots, leaves[1:])
+	s.setEvicted(r, false)
+	defer s.setEvicted(r, true)
+	return s.enough(s.free) && s.shareOutAmong(overdrawn, removals[1:])
 }
 
-// giveBack is whether so many replicas of the first of pots can be given back, by
-// the first so many of its leaves, and the others be shared out then. The last that
-// came gives back the most: it is spared first.
-func (s *several) giveBack(pots []*pot, leaves, owed int) bool {
-	if leaves == 0 {
-		return owed == 0 && s.shareOut(pots[1:])
+// giveBack reports whether the first n removals of the first allowance can give back its
+// overdraft, and the other allowances be shared out then. The removal that was added last
+// gives back the most, as it is reprieved first.
+func (s *spreadSearch) giveBack(overdrawn []*allowance, n, overdraft int) bool {
+	if n == 0 {
+		return overdraft == 0 && s.shareOut(overdrawn[1:])
 	}
-	l, others := pots[0].leaves[leaves-1], 0
-	for _, x := range pots[0].leaves[:leaves-1] {
-		others += s.back(x, owed)
+	r, others := overdrawn[0].removals[n-1], 0
+	for _, x := range overdrawn[0].removals[:n-1] {
+		others += s.maxReturn(x, overdraft)
 	}
-	for back := s.back(l, owed); back >= max(0, owed-others); back-- {
-		s.put(l, -back)
-		ok := s.giveBack(pots, leaves-1, owed-back)
-		s.put(l, back)
+	for back := s.maxReturn(r, overdraft); back >= max(0, overdraft-others); back-- {
+		s.release(r, -back)
+		ok := s.giveBack(overdrawn, n-1, overdraft-back)
+		s.release(r, back)
 		if ok {
-			if l.share = l.n - back; l.evicted {
-				l.share = l.Replicas
+			if r.share = r.replicas - back; r.evicted {
+				r.share = r.Replicas
 			}
 			return true
 		}
@@ -147,16 +149,16 @@ func (s *several) giveBack(pots []*pot, leaves, owed int) bool {
 	return false
 }
 
-// back is how many replicas, at most as many as are owed, could stay if no other
-// did.
-func (s *several) back(l *leave, owed int) int {
-	if l.evicted {
+// maxReturn returns how many replicas of a removal, at most the overdraft, could stay if
+// no other removal gave any back.
+func (s *spreadSearch) maxReturn(r *removal, overdraft int) int {
+	if r.evicted {
 		return 0
 	}
-	return sort.Search(min(l.n, owed), func(k int) bool {
+	return sort.Search(min(r.replicas, overdraft), func(k int) bool {
 		s.steps--
-		s.put(l, -k-1)
-		defer s.put(l, k+1)
-		return s.steps < 0 || !s.enough(s.room)
+		s.release(r, -k-1)
+		defer s.release(r, k+1)
+		return s.steps < 0 || !s.enough(s.free)
 	})
 }

@@ -9,68 +9,70 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// SpreadResult is what came of a search for room on several clusters together.
+// A SpreadResult is the result of a search over several clusters together.
 type SpreadResult struct {
-	Victims []Victim // in the order of picking; empty: eviction makes no room
+	Victims []Victim // in picking order; empty: eviction does not free enough
 	Result  Result   // without a cluster
 }
 
-// FindSpread looks for room on several clusters together, for a binding that may
-// be divided over them. enough says whether the room that there would be, by
-// position in BindingRequest.Clusters, holds it: replicas are whole on each
-// cluster, so that amounts cannot be added up. It must be monotone.
+// FindSpread searches several clusters together for a binding that may be divided over
+// them. enough reports whether the capacity that would be free, by position in
+// Request.Clusters, holds the binding: replicas are whole on each cluster, so that amounts
+// cannot be added up. It must be monotone.
 //
-// The victims are the lowest priorities over all clusters, and none of them could
-// be left out. Of equal priorities nobody is evicted from a cluster as long as it
-// is enough to shrink bindings. One that is shrunk anywhere keeps its minimum over
-// all clusters, with what is evicted of it gone; else what goes of it goes whole.
-func FindSpread(snap *state.Snapshot, req *Request, enough func(room []model.Vector) bool) (SpreadResult, error) {
-	s := newSeveral(snap, req, enough)
+// The victims have the lowest priorities over all clusters, and none of them is
+// redundant. Among equal priorities no assignment is evicted as long as it is enough to
+// shrink bindings. A binding that is shrunk anywhere retains its minimum over all
+// clusters, evicted assignments included; otherwise its assignments are evicted whole.
+func FindSpread(snap *state.Snapshot, req *Request, enough func(free []model.Vector) bool) (SpreadResult, error) {
+	s := newSpreadSearch(snap, req, enough)
 	found, err := s.find()
 	if err == nil && len(found.Victims) == 0 && s.elastic && !s.ascending {
-		// Who goes by another order may have listed too little of what several clusters
-		// share: it is asked whom it evicts whole.
-		s = newSeveral(snap, req, enough)
+		// A policy with another order may list too little if clusters share an allowance.
+		// It is called again to select assignments that are evicted whole.
+		s = newSpreadSearch(snap, req, enough)
 		s.elastic = false
 		return s.find()
 	}
 	return found, err
 }
 
-// several is a search over several clusters together.
-type several struct {
-	*bindingSearch
-	enough func(room []model.Vector) bool
-	room   []model.Vector // by position in BindingRequest.Clusters, as if no pot were overdrawn
+// spreadSearch is a search over several clusters together.
+type spreadSearch struct {
+	*search
+	enough func(free []model.Vector) bool
+	// free is by position in Request.Clusters, as if no allowance were overdrawn.
+	free []model.Vector
 
-	leaves map[*model.Assignment]*leave
-	pots   map[model.JobKey]*pot
-	order  []*pot // in which they came
-	steps  int    // that are left for sharing out
+	removals   map[*model.Assignment]*removal
+	allowances map[model.JobKey]*allowance
+	order      []*allowance // in order of creation
+	steps      int          // remaining checks for sharing out
 }
 
-func newSeveral(snap *state.Snapshot, req *Request, enough func(room []model.Vector) bool) *several {
-	return &several{
-		bindingSearch: newBindingSearch(snap, req), enough: enough, steps: mostSteps,
-		leaves: map[*model.Assignment]*leave{}, pots: map[model.JobKey]*pot{},
+func newSpreadSearch(snap *state.Snapshot, req *Request, enough func(free []model.Vector) bool) *spreadSearch {
+	return &spreadSearch{
+		search: newSearch(snap, req), enough: enough, steps: maxSteps,
+		removals: map[*model.Assignment]*removal{}, allowances: map[model.JobKey]*allowance{},
 	}
 }
 
-func (s *several) find() (SpreadResult, error) {
+// find calls the policy about all clusters, and merges its lists.
+func (s *spreadSearch) find() (SpreadResult, error) {
 	for at, c := range s.req.Clusters {
 		_, soon := s.snap.ClusterFreeCapacity(c.ID, s.req.Binding.Key(), s.req.Binding.Priority, s.req.Now)
-		s.room = append(s.room, soon)
-		s.offer(at, c.ID, soon)
+		s.free = append(s.free, soon)
+		s.addOption(at, c.ID, soon)
 	}
 	if len(s.options) == 0 {
-		return SpreadResult{Result: s.found}, nil
+		return SpreadResult{Result: s.result}, nil
 	}
 	in, answer, err := s.call()
 	if err != nil {
 		return SpreadResult{}, err
 	}
-	s.found.RecheckAt = answer.Recheck.Time()
-	var lists [][]bindingRow
+	s.result.RecheckAt = answer.Recheck.Time()
+	var lists [][]row
 	for i := range s.options {
 		picks, _, err := s.picks(&s.options[i], in, answer, i)
 		if err != nil {
@@ -78,142 +80,144 @@ func (s *several) find() (SpreadResult, error) {
 		}
 		lists = append(lists, withWhole(picks))
 	}
-	return SpreadResult{s.choose(lists), s.found}, nil
+	return SpreadResult{s.merge(lists), s.result}, nil
 }
 
-// offer makes an option of a cluster that holds more replicas with everybody gone
-// who may go.
-func (s *several) offer(at int, cluster string, soon model.Vector) {
-	held := s.candidates(cluster)
-	if s.found.Outcomes[at] = preempt.Insufficient; len(s.rows) == 0 {
-		s.found.Outcomes[at] = preempt.NoCandidates
+// addOption creates an option for a cluster if it holds more replicas once all of its
+// candidates have left. free is what will be free soon without evictions.
+func (s *spreadSearch) addOption(at int, cluster string, free model.Vector) {
+	held := s.collectCandidates(cluster)
+	if s.result.Outcomes[at] = preempt.Insufficient; len(s.rows) == 0 {
+		s.result.Outcomes[at] = preempt.NoCandidates
 		return
 	}
-	most := soon
+	most := free
 	most.Add(held)
 	b := s.req.Binding
 	replicas := b.FittingReplicas(&most, s.req.Replicas)
-	if replicas <= b.FittingReplicas(&soon, s.req.Replicas) {
+	if replicas <= b.FittingReplicas(&free, s.req.Replicas) {
 		return
 	}
-	o := bindingOption{at: at, rows: slices.Clone(s.rows)}
-	if s.elastic && s.ascending { // what clusters share may not be had here: whoever comes next has to be known
+	o := option{cluster: at, rows: slices.Clone(s.rows)}
+	if s.elastic && s.ascending {
+		// What clusters share may not be available here, so that the list must be complete.
 		o.need = *held
 	} else {
 		o.need = b.TotalAsk(replicas)
-		o.need.Sub(&soon)
+		o.need.Sub(&free)
 	}
 	s.sort(o.rows)
 	s.options = append(s.options, o)
 }
 
-// withWhole adds to the list of a cluster that those may be evicted whom their
-// binding can do without there, if it has as many elsewhere: behind what is shrunk
-// at the same priority.
-func withWhole(list []bindingRow) []bindingRow {
-	var out []bindingRow
-	owed := 0 // in list: the first row that has no such row yet
+// withWhole adds rows to the list of a cluster for assignments that a surplus row covers
+// completely: they may also be evicted whole. These rows follow the surplus rows of the
+// same priority, so that shrinking comes first.
+func withWhole(list []row) []row {
+	var out []row
+	from := 0 // in list: the first row of the priority at hand
 	for i := range list {
 		out = append(out, list[i])
 		if i+1 < len(list) && list[i+1].priority == list[i].priority {
 			continue
 		}
-		for _, row := range list[owed : i+1] {
-			if row.part == surplus && row.replicas == row.assignment.Replicas {
-				row.part, row.replicas, row.vec = minimum, 0, model.Vector{}
-				out = append(out, row)
+		for _, r := range list[from : i+1] {
+			if r.part == surplus && r.replicas == r.assignment.Replicas {
+				r.part, r.replicas, r.vec = minimum, 0, model.Vector{}
+				out = append(out, r)
 			}
 		}
-		owed = i + 1
+		from = i + 1
 	}
 	return out
 }
 
-// pick is a row that was taken.
+// pick is a row that was picked.
 type pick struct {
-	*leave
+	*removal
 	part part
 }
 
-// choose takes from the lists of clusters whoever has the lowest priority, until
-// there is enough room, and spares whom it can, the last first.
-func (s *several) choose(lists [][]bindingRow) (victims []Victim) {
-	var taken []pick
+// merge picks the row of the lowest priority from the lists of all clusters until enough
+// is free, then reprieves in reverse order. It returns nil if the lists do not suffice.
+func (s *spreadSearch) merge(lists [][]row) (victims []Victim) {
+	var picked []pick
 	for !s.fits() {
 		next := -1
 		for i, list := range lists {
-			if len(list) > 0 && (next < 0 || sooner(&list[0], &lists[next][0])) {
+			if len(list) > 0 && (next < 0 || comesFirst(&list[0], &lists[next][0])) {
 				next = i
 			}
 		}
 		if next < 0 {
 			return nil
 		}
-		taken = append(taken, s.take(&lists[next][0], s.options[next].at))
+		picked = append(picked, s.pick(&lists[next][0], s.options[next].cluster))
 		lists[next] = lists[next][1:]
 	}
-	for _, p := range slices.Backward(taken) {
-		s.spareSome(p)
+	for _, p := range slices.Backward(picked) {
+		s.reprieve(p)
 	}
-	for _, p := range taken {
-		if left := p.left(); left > 0 && p.part != minimum {
-			victims = append(victims, Victim{p.Assignment, p.Replicas - left})
+	for _, p := range picked {
+		if n := p.leaving(); n > 0 && p.part != minimum {
+			victims = append(victims, Victim{p.Assignment, p.Replicas - n})
 		}
 	}
 	return victims
 }
 
-// sooner is whether a row is taken before one of another cluster: the lower
-// priority, and of equals what others can do without.
-func sooner(x, y *bindingRow) bool {
+// comesFirst reports whether a row is picked before one of another cluster: the lower
+// priority, and among equals a surplus before a minimum.
+func comesFirst(x, y *row) bool {
 	return x.priority < y.priority || x.priority == y.priority && x.part != minimum && y.part == minimum
 }
 
-// take has a row leave cluster at.
-func (s *several) take(row *bindingRow, at int) pick {
-	a := row.assignment
-	l := s.leaves[a]
-	if l == nil {
-		l = &leave{Assignment: a, at: at}
-		s.leaves[a] = l
-		if b := s.snap.Binding(a.Binding); row.part == surplus && !b.Duplicated { // else each cluster has a minimum of its own
-			l.pot = s.potOf(l, b)
+// pick removes a row from a cluster.
+func (s *spreadSearch) pick(r *row, cluster int) pick {
+	a := r.assignment
+	x := s.removals[a]
+	if x == nil {
+		x = &removal{Assignment: a, cluster: cluster}
+		s.removals[a] = x
+		// A duplicated binding has a minimum on each cluster, and no shared allowance.
+		if b := s.snap.Binding(a.Binding); r.part == surplus && !b.Duplicated {
+			x.allowance = s.allowanceOf(x, b)
 		}
 	}
-	if row.part == minimum {
-		s.evict(l, true)
+	if r.part == minimum {
+		s.setEvicted(x, true)
 	} else {
-		s.change(l, row.replicas)
+		s.setReplicas(x, r.replicas)
 	}
-	return pick{l, row.part}
+	return pick{x, r.part}
 }
 
-// potOf is what a leave of a binding draws on.
-func (s *several) potOf(l *leave, b *model.Binding) *pot {
-	p := s.pots[l.Binding]
+// allowanceOf returns the allowance of a binding, and adds a removal to it.
+func (s *spreadSearch) allowanceOf(x *removal, b *model.Binding) *allowance {
+	p := s.allowances[x.Binding]
 	if p == nil {
-		p = &pot{spare: s.spare(l.Assignment, b)}
-		s.pots[l.Binding], s.order = p, append(s.order, p)
+		p = &allowance{replicas: s.surplusOf(x.Assignment, b)}
+		s.allowances[x.Binding], s.order = p, append(s.order, p)
 	}
-	p.leaves = append(p.leaves, l)
+	p.removals = append(p.removals, x)
 	return p
 }
 
-// spareSome takes back what is not needed of a pick.
-func (s *several) spareSome(p pick) {
+// reprieve undoes as much of a pick as is not needed.
+func (s *spreadSearch) reprieve(p pick) {
 	switch {
 	case p.part == minimum:
-		if s.evict(p.leave, false); !s.fits() {
-			s.evict(p.leave, true)
+		if s.setEvicted(p.removal, false); !s.fits() {
+			s.setEvicted(p.removal, true)
 		}
-	case p.evicted: // it goes with its minimum
+	case p.evicted: // it leaves with its minimum
 	case p.part == whole:
-		if s.change(p.leave, 0); !s.fits() {
-			s.change(p.leave, p.Replicas)
+		if s.setReplicas(p.removal, 0); !s.fits() {
+			s.setReplicas(p.removal, p.Replicas)
 		}
 	default:
-		s.change(p.leave, sort.Search(p.n, func(n int) bool {
-			s.change(p.leave, n)
+		s.setReplicas(p.removal, sort.Search(p.replicas, func(n int) bool {
+			s.setReplicas(p.removal, n)
 			return s.fits()
 		}))
 	}
