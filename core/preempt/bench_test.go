@@ -15,10 +15,10 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// constructionA is one node that n candidates fill to the last unit, and a
+// fullNode is one node that n candidates fill to the last unit, and a
 // group of priority 90 that asks for 500/1024/1000 (fixed) or for half of all
 // that they hold.
-func constructionA(n int, half bool) (*state.Snapshot, *model.Group) {
+func fullNode(n int, half bool) (*state.Snapshot, *model.Group) {
 	s := state.New()
 	txn := s.Begin(1)
 	var sum [3]int64
@@ -70,7 +70,7 @@ func BenchmarkA(b *testing.B) {
 		for _, ask := range []string{"fixed", "half"} {
 			for _, n := range []int{10, 50, 200} {
 				b.Run(fmt.Sprintf("policy=%s/ask=%s/n=%d", p.name, ask, n), func(b *testing.B) {
-					snap, group := constructionA(n, ask == "half")
+					snap, group := fullNode(n, ask == "half")
 					request := preempt.Request{Group: group, Policy: p.version, Default: rules, Nodes: []int32{0}}
 					var f preempt.Finder
 					b.ReportAllocs()

@@ -19,8 +19,8 @@ const everyColumn = sdk.UseColumns | sdk.StartColumn | sdk.LostWorkColumn | sdk.
 	sdk.MustLeaveColumn | sdk.DeviceColumns | sdk.CapacityColumns | sdk.PlaceColumn | sdk.LabelColumns |
 	sdk.AnnotationColumns | sdk.SharedTables | sdk.VictimColumns | sdk.FitColumns | sdk.TimeColumns
 
-// shown writes every row of a table down.
-func shown(strs []string, r *sdk.Rows) string {
+// formatRows writes every row of a table down.
+func formatRows(strs []string, r *sdk.Rows) string {
 	var b strings.Builder
 	name := func(id int32) string { return strings.ReplaceAll(strs[id], "\x00", "/") }
 	for i, p := range r.Priority {
@@ -40,7 +40,7 @@ func shown(strs []string, r *sdk.Rows) string {
 	return b.String()
 }
 
-func shownShared(strs []string, s *sdk.Shared) string {
+func formatShared(strs []string, s *sdk.Shared) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "totals cpu=%v mem=%v", s.Totals[0], s.Totals[1])
 	for i, id := range s.Namespaces.Name {
@@ -51,7 +51,7 @@ func shownShared(strs []string, s *sdk.Shared) string {
 
 // Every column says what it promises, in the question about victims and in that
 // about options.
-func TestFinder_ColumnsSayWhatTheyPromise(t *testing.T) {
+func TestFinder_FillsEveryColumn(t *testing.T) {
 	store := state.New()
 	txn := store.Begin(1)
 	n := coretest.Node("n1", 12, 10, 0)
@@ -108,7 +108,7 @@ func TestFinder_ColumnsSayWhatTheyPromise(t *testing.T) {
 					in.Strings[in.Place[i]], in.Need[0][i], in.Need[1][i], in.DeviceNeed[0][i], in.Freed[0][i], in.MustLeave[i],
 					in.Capacity[0][i], in.Reserved[0][i], in.Free[0][i], in.Own[0][i])
 			}
-			victims += shown(in.Strings, &in.Rows) + shownShared(in.Strings, in.Shared)
+			victims += formatRows(in.Strings, &in.Rows) + formatShared(in.Strings, in.Shared)
 			return nil
 		},
 		func(in *sdk.Options, _ *sdk.OptionScores) error {
@@ -117,11 +117,11 @@ func TestFinder_ColumnsSayWhatTheyPromise(t *testing.T) {
 					in.Strings[in.Place[i]], in.HighestPriority[i], in.VictimCount[i], in.PrioritySum[i], in.LostWork[i],
 					in.Need[0][i], in.Need[1][i], in.DeviceNeed[0][i], in.DeviceGroup[0][i], in.FitBefore[i], in.FitAfter[i])
 			}
-			options += shown(in.Strings, &in.Victims) + shownShared(in.Strings, in.Shared)
+			options += formatRows(in.Strings, &in.Victims) + formatShared(in.Strings, in.Shared)
 			return nil
 		},
 	})
-	f := search(t, snap, preempt.Request{
+	f := startSearch(t, snap, preempt.Request{
 		Group: ask.Groups[0], Now: 1000, Algorithm: model.Binpack, Policy: v, Default: coretest.Policies().Default(),
 		Nodes: snap.NodeOrder(), Evictions: evicted, Waiting: 42, Attempts: 3, Weights: map[string]float64{"team": 2},
 	})

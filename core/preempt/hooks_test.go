@@ -49,20 +49,20 @@ func stub(p sdk.Policy, grants ...string) *policy.Version {
 	return v
 }
 
-// yard is a handful of nodes of 10 cpu and 10 memory with what runs there, in
+// miniCluster is a handful of nodes of 10 cpu and 10 memory with what runs there, in
 // words: "n1: a(p20,4) b(p30,6,6)" is priority, cpu and memory.
-type yard struct {
+type miniCluster struct {
 	store *state.Store
 	snap  *state.Snapshot
-	asker *model.Job
+	job *model.Job
 }
 
-func newYard(asker *model.Job, lines ...string) *yard {
-	return newYardWith(asker, nil, lines...)
+func newMiniCluster(asker *model.Job, lines ...string) *miniCluster {
+	return newMiniClusterWith(asker, nil, lines...)
 }
 
-func newYardWith(asker *model.Job, change func(id string, g *model.Group), lines ...string) *yard {
-	y := &yard{store: state.New(), asker: asker}
+func newMiniClusterWith(asker *model.Job, change func(id string, g *model.Group), lines ...string) *miniCluster {
+	y := &miniCluster{store: state.New(), job: asker}
 	txn := y.store.Begin(1)
 	for _, line := range lines {
 		node, rest, _ := strings.Cut(line, ":")
@@ -88,20 +88,20 @@ func newYardWith(asker *model.Job, change func(id string, g *model.Group), lines
 }
 
 // request looks at every node for the asker's first group.
-func (y *yard) request(v *policy.Version) preempt.Request {
+func (y *miniCluster) request(v *policy.Version) preempt.Request {
 	return preempt.Request{
-		Group: y.asker.Groups[0], Now: 1000, Algorithm: model.Binpack, Policy: v,
+		Group: y.job.Groups[0], Now: 1000, Algorithm: model.Binpack, Policy: v,
 		Default: coretest.Policies().Default(), Nodes: y.snap.NodeOrder(), Evictions: &protect.EvictionCounts{},
 	}
 }
 
-// play searches with a policy and says what became of every node.
-func (y *yard) play(t *testing.T, v *policy.Version) ([]string, error) {
+// run searches with a policy and says what became of every node.
+func (y *miniCluster) run(t *testing.T, v *policy.Version) ([]string, error) {
 	t.Helper()
-	return y.playRequest(t, y.request(v))
+	return y.runRequest(t, y.request(v))
 }
 
-func (y *yard) playRequest(t *testing.T, r preempt.Request) ([]string, error) {
+func (y *miniCluster) runRequest(t *testing.T, r preempt.Request) ([]string, error) {
 	t.Helper()
 	f := &preempt.Finder{}
 	err := f.Start(y.snap, r)
@@ -111,15 +111,15 @@ func (y *yard) playRequest(t *testing.T, r preempt.Request) ([]string, error) {
 	}
 	var list []string
 	err = f.EachNode(func(c preempt.Choice) {
-		p := found(y.snap, c)
+		p := optionOf(y.snap, c)
 		list = append(list, p.node+": "+strings.Join(p.victims, " "))
 	})
 	return list, err
 }
 
-func asker(cpu int64) *model.Job { return coretest.Job("asker").Priority(50).Ask(cpu, 0, 0).Obj() }
+func preemptorJob(cpu int64) *model.Job { return coretest.Job("asker").Priority(50).Ask(cpu, 0, 0).Obj() }
 
-func TestFinder_AsksTheHooksAndKeepsTheHostsRules(t *testing.T) {
+func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
 	use := sdk.UseColumns
 	inOrder := selects(func(in *sdk.Candidates, out *sdk.Selection) error {
 		for i := range in.Len() {
@@ -318,8 +318,8 @@ func TestFinder_AsksTheHooksAndKeepsTheHostsRules(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			y := newYard(asker(c.asks), c.nodes...)
-			got, err := y.play(t, stub(c.policy, c.grants...))
+			y := newMiniCluster(preemptorJob(c.asks), c.nodes...)
+			got, err := y.run(t, stub(c.policy, c.grants...))
 			for i := range got { // order of picking is shown by its own test
 				node, victims, _ := strings.Cut(got[i], ": ")
 				got[i] = node + ": " + strings.Join(slices.Sorted(slices.Values(strings.Fields(victims))), " ")
@@ -331,9 +331,9 @@ func TestFinder_AsksTheHooksAndKeepsTheHostsRules(t *testing.T) {
 	}
 }
 
-func TestFinder_VictimsStandInOrderOfPicking(t *testing.T) {
-	y := newYard(asker(10), "n1: a(p10,3) b(p20,3) c(p30,4)")
-	got, err := y.play(t, stub(struct {
+func TestFinder_ReturnsVictimsInPickingOrder(t *testing.T) {
+	y := newMiniCluster(preemptorJob(10), "n1: a(p10,3) b(p20,3) c(p30,4)")
+	got, err := y.run(t, stub(struct {
 		info
 		scores
 	}{info{}, func(_ *sdk.Candidates, out *sdk.VictimScores) error {
@@ -345,7 +345,7 @@ func TestFinder_VictimsStandInOrderOfPicking(t *testing.T) {
 	}
 }
 
-func TestFinder_OptionsCompareByTiersThenScoreThenOrder(t *testing.T) {
+func TestFinder_RanksOptionsByTierScoreAndPosition(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		rates rates
@@ -369,8 +369,8 @@ func TestFinder_OptionsCompareByTiersThenScoreThenOrder(t *testing.T) {
 		}, "n2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			y := newYard(asker(4), "n1: a(p10,10)", "n2: b(p10,10)", "n3: c(p10,10)")
-			f := search(t, y.snap, y.request(stub(struct {
+			y := newMiniCluster(preemptorJob(4), "n1: a(p10,10)", "n2: b(p10,10)", "n3: c(p10,10)")
+			f := startSearch(t, y.snap, y.request(stub(struct {
 				info
 				rates
 			}{info{}, c.rates})))
@@ -384,7 +384,7 @@ func TestFinder_OptionsCompareByTiersThenScoreThenOrder(t *testing.T) {
 
 // An answer that breaks a rule is the policy's fault, by name and hook; nothing
 // is chosen.
-func TestFinder_DishonestAnswersAreFaults(t *testing.T) {
+func TestFinder_RejectsInvalidAnswers(t *testing.T) {
 	boom := errors.New("own words")
 	selecting := func(f selects) sdk.Policy {
 		return struct {
@@ -459,9 +459,9 @@ func TestFinder_DishonestAnswersAreFaults(t *testing.T) {
 		}}, "ScoreVictims", policy.FaultGuest},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			y := newYard(asker(6), "n1: a(p10,5) b(p20,5)", "n2: c(p10,10)")
+			y := newMiniCluster(preemptorJob(6), "n1: a(p10,5) b(p20,5)", "n2: c(p10,10)")
 			v := stub(c.policy, policy.Grants...)
-			got, err := y.play(t, v)
+			got, err := y.run(t, v)
 			var fault *policy.Error
 			if !errors.As(err, &fault) {
 				t.Fatalf("no fault but %v, %v", got, err)
@@ -484,13 +484,13 @@ func TestFinder_DishonestAnswersAreFaults(t *testing.T) {
 
 // What frees too little is dropped, and the outcome says so; a dropped option is
 // told from one that nothing could have saved.
-func TestFinder_OutcomesTellWhy(t *testing.T) {
-	y := newYard(asker(6),
+func TestFinder_ReportsOutcomes(t *testing.T) {
+	y := newMiniCluster(preemptorJob(6),
 		"n1: a(p10,3) b(p20,7)", // the policy's one victim frees too little
 		"n2: c(p10,3) d(p50,7)", // too little even with everybody gone
 		"n3: e(p41,10)",         // nobody may go
 		"n4: f(p10,10)")
-	f := search(t, y.snap, y.request(stub(struct {
+	f := startSearch(t, y.snap, y.request(stub(struct {
 		info
 		selects
 	}{info{sdk.Info{Delta: 10}}, func(in *sdk.Candidates, out *sdk.Selection) error {
@@ -511,17 +511,17 @@ func TestFinder_OutcomesTellWhy(t *testing.T) {
 // Own allocations and those of jobs that are not preemptible are never shown.
 func TestFinder_ShowsOnlyCandidates(t *testing.T) {
 	shown := 0
-	y := newYardWith(asker(4), nil, "n1: a(p10,3) b(p20,3) c(p30,3)")
+	y := newMiniClusterWith(preemptorJob(4), nil, "n1: a(p10,3) b(p20,3) c(p30,3)")
 	own := coretest.Job("asker").Priority(5).Ask(1, 0, 0).Obj() // an older version of the asker
 	stays := coretest.Job("stays").Priority(5).Ask(0, 1, 0).Change(func(j *model.Job) { j.NonPreemptible = true }).Obj()
 	txn := y.store.Begin(2)
 	must(txn.UpsertJob(own))
 	must(txn.UpsertJob(stays))
 	txn.UpsertAllocs(coretest.Running("own", own, 0, 1, "n1"), coretest.Running("stays", stays, 0, 0, "n1"))
-	must(txn.UpsertJob(asker(4)))
+	must(txn.UpsertJob(preemptorJob(4)))
 	y.snap = txn.Commit()
-	y.asker = y.snap.Job(y.asker.Key())
-	_, err := y.play(t, stub(struct {
+	y.job = y.snap.Job(y.job.Key())
+	_, err := y.run(t, stub(struct {
 		info
 		scores
 	}{info{}, func(in *sdk.Candidates, _ *sdk.VictimScores) error {
@@ -534,8 +534,8 @@ func TestFinder_ShowsOnlyCandidates(t *testing.T) {
 }
 
 // The earliest wish of any hook and any call counts.
-func TestFinder_RecheckIsTheEarliestWish(t *testing.T) {
-	y := newYard(asker(4), "n1: a(p10,10)")
+func TestFinder_ReportsEarliestRecheck(t *testing.T) {
+	y := newMiniCluster(preemptorJob(4), "n1: a(p10,10)")
 	v := stub(struct {
 		info
 		deltas
@@ -547,7 +547,7 @@ func TestFinder_RecheckIsTheEarliestWish(t *testing.T) {
 		func(_ *sdk.Candidates, out *sdk.VictimScores) error { out.Recheck.At(2000); return nil },
 		func(_ *sdk.Options, out *sdk.OptionScores) error { out.Recheck.At(2500); return nil },
 	})
-	f := search(t, y.snap, y.request(v))
+	f := startSearch(t, y.snap, y.request(v))
 	defer f.Release()
 	if f.RecheckAt() != 2000 {
 		t.Errorf("recheck at %d before options", f.RecheckAt())
@@ -559,14 +559,14 @@ func TestFinder_RecheckIsTheEarliestWish(t *testing.T) {
 }
 
 // A policy that goes by ascending priority is shown less and evicts the same.
-func TestFinder_AscendingChangesWhatIsShownAndNothingElse(t *testing.T) {
+func TestFinder_AscendingKeepsVictims(t *testing.T) {
 	nodes := []string{"n1: a(p10,2) b(p10,2) c(p20,3) d(p30,3)", "n2: e(p10,1) f(p20,9)"}
 	var shown [2]int
 	var got [2][]string
 	for i, ascending := range []bool{false, true} {
-		y := newYard(asker(3), nodes...)
+		y := newMiniCluster(preemptorJob(3), nodes...)
 		var err error
-		got[i], err = y.play(t, stub(struct {
+		got[i], err = y.run(t, stub(struct {
 			info
 			selects
 		}{info{sdk.Info{Ascending: ascending}}, func(in *sdk.Candidates, out *sdk.Selection) error {

@@ -110,7 +110,7 @@ func versions() map[string]*policy.Version {
 // summary is everything that a search tells, in words.
 func summary(t tb, snap *state.Snapshot, f *preempt.Finder) string {
 	lines := []string{bestOf(t, snap, f).String()}
-	lines = append(lines, eachOf(t, snap, f)...)
+	lines = append(lines, eachNodeOf(t, snap, f)...)
 	why, nodes := f.Outcomes()
 	for k, pos := range nodes {
 		lines = append(lines, snap.NodeAt(pos).ID+": "+why[k].String())
@@ -119,19 +119,19 @@ func summary(t tb, snap *state.Snapshot, f *preempt.Finder) string {
 }
 
 // The number of workers, and which other nodes share a call, change nothing.
-func TestFinder_WorkersAndCallsChangeNothing(t *testing.T) {
+func TestFinder_ResultIsIndependentOfWorkersAndCalls(t *testing.T) {
 	for name, v := range versions() {
 		t.Run(name, func(t *testing.T) {
-			d := dice{rand.New(rand.NewPCG(7, uint64(len(name))))}
-			w := rollWorld(d, shape{devices: true, ports: true}, 1300, 40, 13000)
-			for w.asker.Job.Priority < 50 || len(w.nodes) < 600 {
-				w = rollWorld(d, shape{devices: true, ports: true}, 1300, 40, 13000)
+			d := source{rand.New(rand.NewPCG(7, uint64(len(name))))}
+			w := randomFixture(d, features{devices: true, ports: true}, 1300, 40, 13000)
+			for w.group.Job.Priority < 50 || len(w.nodes) < 600 {
+				w = randomFixture(d, features{devices: true, ports: true}, 1300, 40, 13000)
 			}
 			var first string
 			for _, workers := range []int{0, 1, 2, 8} {
 				r := w.request(coretest.Policies(), v)
 				r.Workers = workers
-				f := search(t, w.snap, r)
+				f := startSearch(t, w.snap, r)
 				got := summary(t, w.snap, f)
 				f.Release()
 				if first == "" {
@@ -150,12 +150,12 @@ func TestFinder_WorkersAndCallsChangeNothing(t *testing.T) {
 				if err := f.Start(w.snap, r); err != nil {
 					t.Fatal(err)
 				}
-				alone = append(alone, eachOf(t, w.snap, f)...)
+				alone = append(alone, eachNodeOf(t, w.snap, f)...)
 				f.Release()
 			}
-			together := search(t, w.snap, all)
+			together := startSearch(t, w.snap, all)
 			defer together.Release()
-			if got := eachOf(t, w.snap, together); !slices.Equal(got, alone) {
+			if got := eachNodeOf(t, w.snap, together); !slices.Equal(got, alone) {
 				t.Fatal("nodes that share calls give another result")
 			}
 			t.Logf("%d nodes, %d options", len(w.nodes), len(alone))
@@ -172,7 +172,7 @@ func TestFinder_FaultIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	for i := range lines {
 		lines[i] = fmt.Sprintf("n%04d: a%04d(p%d,10)", i, i, i%30)
 	}
-	y := newYard(asker(4), lines...)
+	y := newMiniCluster(preemptorJob(4), lines...)
 	for _, workers := range []int{1, 2, 8} {
 		r := y.request(stub(struct {
 			info
@@ -184,7 +184,7 @@ func TestFinder_FaultIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 			return nil
 		}}))
 		r.Workers = workers
-		if _, err := y.playRequest(t, r); err == nil || !strings.Contains(err.Error(), "node n1024") {
+		if _, err := y.runRequest(t, r); err == nil || !strings.Contains(err.Error(), "node n1024") {
 			t.Errorf("%d workers: %v", workers, err)
 		}
 	}
@@ -195,7 +195,7 @@ func TestFinder_OrderOfRegistrationDecidesNothing(t *testing.T) {
 	for name, v := range versions() {
 		t.Run(name, func(t *testing.T) {
 			check(t, func(t *rapid.T) {
-				w := drawWorld(t, shape{devices: true, ports: true})
+				w := drawFixture(t, features{devices: true, ports: true})
 				twin := w.shuffled(t)
 				a, b := &preempt.Finder{}, &preempt.Finder{}
 				if err := a.Start(w.snap, w.request(coretest.Policies(), v)); err != nil {
@@ -215,7 +215,7 @@ func TestFinder_OrderOfRegistrationDecidesNothing(t *testing.T) {
 }
 
 // shuffled is the same world, written in another order.
-func (w *world) shuffled(t *rapid.T) *world {
+func (w *fixture) shuffled(t *rapid.T) *fixture {
 	store := state.New()
 	txn := store.Begin(1)
 	// Dimensions are numbered in order of appearance, which sums of distances
@@ -237,31 +237,31 @@ func (w *world) shuffled(t *rapid.T) *world {
 	}
 	twin := *w
 	twin.snap = txn.Commit()
-	twin.asker = twin.snap.Job(w.asker.Job.Key()).Groups[0]
+	twin.group = twin.snap.Job(w.group.Job.Key()).Groups[0]
 	return &twin
 }
 
 // A seed takes the place of the ids wherever they decide, and nowhere else.
 func TestFinder_SeedsChangeOnlyTies(t *testing.T) {
 	check(t, func(t *rapid.T) {
-		w := drawWorld(t, shape{ports: true, devices: true})
-		w.ties.Seed = rapid.Uint64Min(1).Draw(t, "seed")
-		slices.SortFunc(w.nodes, w.ties.Compare)
+		w := drawFixture(t, features{ports: true, devices: true})
+		w.order.Seed = rapid.Uint64Min(1).Draw(t, "seed")
+		slices.SortFunc(w.nodes, w.order.Compare)
 		r := w.request(coretest.Policies(), coretest.Policies().Default())
-		r.TieOrder = w.ties
+		r.TieOrder = w.order
 		f := &preempt.Finder{}
 		if err := f.Start(w.snap, r); err != nil {
 			t.Fatal(err)
 		}
 		defer f.Release()
-		var all []*place
+		var all []*refOption
 		for _, node := range w.nodes {
 			all = append(all, w.options(node)...)
 		}
 		if want, got := best(all), bestOf(t, w.snap, f); got.String() != want.String() {
 			t.Fatalf("got %v, want %v", got, want)
 		}
-		w.checkPromises(t, f)
+		w.checkInvariants(t, f)
 	})
 }
 
@@ -286,17 +286,17 @@ func TestTies_OrderByHashAndByID(t *testing.T) {
 
 // Changed gives what a search from the beginning gives, whatever was placed and
 // evicted before, on the chosen node or elsewhere.
-func TestFinder_ChangedIsAFreshSearch(t *testing.T) {
+func TestFinder_UpdateEqualsFreshSearch(t *testing.T) {
 	for name, v := range versions() {
-		t.Run(name, func(t *testing.T) { changedIsFresh(t, v, shape{devices: true, ports: true}) })
-		t.Run(name+"/guards", func(t *testing.T) { changedIsFresh(t, v, shape{guards: true}) })
+		t.Run(name, func(t *testing.T) { checkUpdateEqualsFreshSearch(t, v, features{devices: true, ports: true}) })
+		t.Run(name+"/guards", func(t *testing.T) { checkUpdateEqualsFreshSearch(t, v, features{protection: true}) })
 	}
 }
 
-func changedIsFresh(t *testing.T, v *policy.Version, s shape) {
+func checkUpdateEqualsFreshSearch(t *testing.T, v *policy.Version, s features) {
 	steps := 0
 	check(t, func(t *rapid.T) {
-		w := drawWorld(t, s)
+		w := drawFixture(t, s)
 		w.splitVersions(t)
 		r := w.request(coretest.Policies(), v)
 		f := &preempt.Finder{}
@@ -327,9 +327,9 @@ func changedIsFresh(t *testing.T, v *policy.Version, s shape) {
 				for _, victim := range c.Victims {
 					evict(victim)
 				}
-				a := coretest.Running(fmt.Sprintf("new%d", i), w.asker.Job, 0, 100+i, w.snap.NodeAt(c.Pos).ID)
+				a := coretest.Running(fmt.Sprintf("new%d", i), w.group.Job, 0, 100+i, w.snap.NodeAt(c.Pos).ID)
 				for k, at := range c.Device {
-					a.Devices = append(a.Devices, model.DeviceUse{ID: w.snap.NodeAt(c.Pos).Devices[at].ID, Count: w.asker.Devices[k].Count})
+					a.Devices = append(a.Devices, model.DeviceUse{ID: w.snap.NodeAt(c.Pos).Devices[at].ID, Count: w.group.Devices[k].Count})
 				}
 				txn.UpsertAllocs(a)
 			}
@@ -351,7 +351,7 @@ func changedIsFresh(t *testing.T, v *policy.Version, s shape) {
 			got, want := summary(t, w.snap, f), summary(t, w.snap, fresh)
 			fresh.Release()
 			if got != want {
-				t.Fatalf("after step %d (%v)\n%s\nwant\n%s", i, found(w.snap, c), got, want)
+				t.Fatalf("after step %d (%v)\n%s\nwant\n%s", i, optionOf(w.snap, c), got, want)
 			}
 			if ok {
 				steps++
@@ -366,7 +366,7 @@ func changedIsFresh(t *testing.T, v *policy.Version, s shape) {
 
 // splitVersions brings half of the allocations to a newer version of their job,
 // so that one group has two versions running.
-func (w *world) splitVersions(t *rapid.T) {
+func (w *fixture) splitVersions(t *rapid.T) {
 	txn := w.snap.Fork(w.snap.Index() + 1)
 	for j := range w.snap.Jobs() {
 		if j.ID == "asker" {

@@ -12,7 +12,7 @@ import (
 
 // A policy that spares young work must not take what has not begun for old,
 // and one that weighs shares must know the asker's weight before it has any.
-func TestFinder_TablesKnowWhatHasNotBegunAndWhoHasNothing(t *testing.T) {
+func TestFinder_TablesIncludePendingAllocsAndIdleNamespaces(t *testing.T) {
 	store := state.New()
 	txn := store.Begin(1)
 	must(txn.UpsertNode(coretest.Node("n1", 10, 0, 0)))
@@ -42,7 +42,7 @@ func TestFinder_TablesKnowWhatHasNotBegunAndWhoHasNothing(t *testing.T) {
 		}
 		return nil
 	}})
-	f := search(t, snap, preempt.Request{
+	f := startSearch(t, snap, preempt.Request{
 		Group: ask.Groups[0], Now: 1000, Policy: v, Default: coretest.Policies().Default(),
 		Nodes: snap.NodeOrder(), Weights: map[string]float64{"new": 3},
 	})

@@ -13,7 +13,7 @@ import (
 
 // Totals are had without the rest of the shared tables, in both questions, and
 // do not make a search ask again about nodes that have not changed.
-func TestFinder_TotalsComeAlone(t *testing.T) {
+func TestFinder_ComputesTotalsAlone(t *testing.T) {
 	store := state.New()
 	txn := store.Begin(1)
 	for _, id := range []string{"n1", "n2"} {
@@ -42,7 +42,7 @@ func TestFinder_TotalsComeAlone(t *testing.T) {
 			return nil
 		},
 	})
-	f := search(t, snap, preempt.Request{
+	f := startSearch(t, snap, preempt.Request{
 		Group: ask.Groups[0], Algorithm: model.Binpack, Policy: v, Default: coretest.Policies().Default(), Nodes: snap.NodeOrder(),
 	})
 	defer f.Release()

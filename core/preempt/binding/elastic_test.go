@@ -14,15 +14,15 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// rows is the rules of bindings, of a policy that says what the field says.
-type rows struct {
+// elasticPolicy is the rules of bindings, of a policy that says what the field says.
+type elasticPolicy struct {
 	info  sdk.Info
 	rules rules.Bindings
 }
 
-func (r *rows) Info() sdk.Info { return r.info }
+func (r *elasticPolicy) Info() sdk.Info { return r.info }
 
-func (r *rows) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
+func (r *elasticPolicy) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
 	return r.rules.PreemptBindings(in, out)
 }
 
@@ -33,9 +33,9 @@ func elasticRounds() int {
 	return 1000
 }
 
-// crowd is clusters of 12 units that are full of bindings, and a binding of
+// fullClustersAtRandom is clusters of 12 units that are full of bindings, and a binding of
 // priority 9 that has no place.
-func crowd(t *testing.T, r *rand.Rand, clusters int) (*state.Snapshot, *model.Binding) {
+func fullClustersAtRandom(t *testing.T, r *rand.Rand, clusters int) (*state.Snapshot, *model.Binding) {
 	t.Helper()
 	txn := state.New().Begin(1)
 	put := func(b *model.Binding) *model.Binding {
@@ -71,9 +71,9 @@ func crowd(t *testing.T, r *rand.Rand, clusters int) (*state.Snapshot, *model.Bi
 	return txn.Commit(), pending
 }
 
-func seek(t *testing.T, snap *state.Snapshot, pending *model.Binding, info sdk.Info) *binding.Request {
+func request(t *testing.T, snap *state.Snapshot, pending *model.Binding, info sdk.Info) *binding.Request {
 	t.Helper()
-	v := versionOf(t, info.Name, &rows{info: info})
+	v := versionOf(t, info.Name, &elasticPolicy{info: info})
 	req := &binding.Request{Binding: pending, Replicas: pending.Replicas, Policy: v, Default: v}
 	for c := range snap.Clusters() {
 		if _, soon := snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0); pending.FittingReplicas(&soon, pending.Replicas) < pending.Replicas {
@@ -86,12 +86,12 @@ func seek(t *testing.T, snap *state.Snapshot, pending *model.Binding, info sdk.I
 // What an elastic search takes is enough and no replica more; nobody keeps less
 // than its minimum unless it leaves whole, and there is room to be made wherever
 // evicting whole makes some.
-func TestFindBinding_ShrinksByNoReplicaMoreThanIsNeeded(t *testing.T) {
+func TestFind_ShrinksNoMoreThanNeeded(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 5))
 	shrunk := 0
 	for range elasticRounds() {
-		snap, pending := crowd(t, r, 1+r.IntN(3))
-		req := seek(t, snap, pending, sdk.Info{Name: "gentle", Delta: 1, Ascending: true, Elastic: true})
+		snap, pending := fullClustersAtRandom(t, r, 1+r.IntN(3))
+		req := request(t, snap, pending, sdk.Info{Name: "gentle", Delta: 1, Ascending: true, Elastic: true})
 		if len(req.Clusters) == 0 {
 			continue
 		}
@@ -99,7 +99,7 @@ func TestFindBinding_ShrinksByNoReplicaMoreThanIsNeeded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, err := binding.Find(snap, seek(t, snap, pending, sdk.Info{Name: "whole", Delta: 1, Ascending: true}))
+		whole, err := binding.Find(snap, request(t, snap, pending, sdk.Info{Name: "whole", Delta: 1, Ascending: true}))
 		if err != nil || (found.Cluster == nil) != (whole.Cluster == nil) {
 			t.Fatalf("%+v, evicting whole %+v, %v", found, whole, err)
 		}
@@ -135,8 +135,8 @@ func TestFindBinding_ShrinksByNoReplicaMoreThanIsNeeded(t *testing.T) {
 	}
 }
 
-// fits is how many whole replicas clusters hold together.
-func fits(b *model.Binding, rooms []model.Vector) (n int) {
+// totalFitting is how many whole replicas clusters hold together.
+func totalFitting(b *model.Binding, rooms []model.Vector) (n int) {
 	for i := range rooms {
 		n += b.FittingReplicas(&rooms[i], b.Replicas)
 	}
@@ -145,16 +145,16 @@ func fits(b *model.Binding, rooms []model.Vector) (n int) {
 
 // The search over several clusters takes the lowest that are enough together, and
 // nobody in vain; it finds room wherever everybody lower makes some.
-func TestFindSpread_EvictsTheLowestThatAreEnoughAndNobodyInVain(t *testing.T) {
+func TestFindSpread_EvictsLowestSufficientVictims(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 6))
 	some := 0
 	for range elasticRounds() {
-		snap, pending := crowd(t, r, 2+r.IntN(2))
-		req := seek(t, snap, pending, sdk.Info{Name: "wide", Delta: 1, Ascending: true, MultiCluster: true})
+		snap, pending := fullClustersAtRandom(t, r, 2+r.IntN(2))
+		req := request(t, snap, pending, sdk.Info{Name: "wide", Delta: 1, Ascending: true, MultiCluster: true})
 		if len(req.Clusters) < 2 {
 			continue
 		}
-		found, err := binding.FindSpread(snap, req, func(rooms []model.Vector) bool { return fits(pending, rooms) >= pending.Replicas })
+		found, err := binding.FindSpread(snap, req, func(rooms []model.Vector) bool { return totalFitting(pending, rooms) >= pending.Replicas })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,13 +170,13 @@ func TestFindSpread_EvictsTheLowestThatAreEnoughAndNobodyInVain(t *testing.T) {
 				}
 			}
 		}
-		if fits(pending, rooms) >= pending.Replicas {
+		if totalFitting(pending, rooms) >= pending.Replicas {
 			continue // it needs nobody to leave
 		}
 		for _, a := range lower {
 			rooms[at[a.ClusterID]].Add(&a.Vec)
 		}
-		if possible := fits(pending, rooms) >= pending.Replicas; possible != (len(found.Victims) > 0) {
+		if possible := totalFitting(pending, rooms) >= pending.Replicas; possible != (len(found.Victims) > 0) {
 			t.Fatalf("%d victims, possible %v", len(found.Victims), possible)
 		} else if !possible {
 			continue
@@ -203,7 +203,7 @@ func checkSpread(t *testing.T, snap *state.Snapshot, pending *model.Binding, req
 				}
 			}
 		}
-		return fits(pending, rooms) >= pending.Replicas
+		return totalFitting(pending, rooms) >= pending.Replicas
 	}
 	highest := int32(-1)
 	for _, spared := range append([]binding.Victim{{Assignment: &model.Assignment{}}}, found.Victims...) {

@@ -15,8 +15,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// scattered is small clusters, and bindings of which some are on several of them.
-func scattered(t *testing.T, r *rand.Rand) (*state.Snapshot, *model.Binding) {
+// bindingsOnSeveralClusters is small clusters, and bindings of which some are on several of them.
+func bindingsOnSeveralClusters(t *testing.T, r *rand.Rand) (*state.Snapshot, *model.Binding) {
 	t.Helper()
 	txn := state.New().Begin(1)
 	put := func(b *model.Binding) {
@@ -80,19 +80,19 @@ func scattered(t *testing.T, r *rand.Rand) (*state.Snapshot, *model.Binding) {
 	return txn.Commit(), pending
 }
 
-// unit is what leaves, or stays, as one: some replicas of an assignment of which
+// refUnit is what leaves, or stays, as one: some replicas of an assignment of which
 // any number may leave, or what it keeps, which leaves whole.
-type unit struct {
+type refUnit struct {
 	*model.Assignment
 	binding *model.Binding
-	at      int  // cluster
-	rest    bool // what an elastic one keeps; else what it can do without, or all
-	n       int  // replicas that may leave
+	cluster      int  // cluster
+	isMinimum    bool // what an elastic one keeps; else what it can do without, or all
+	replicas       int  // replicas that may leave
 	shared  bool // with other clusters
 }
 
-// spareOf is how many replicas a binding can do without on all clusters together.
-func spareOf(snap *state.Snapshot, b *model.Binding) int {
+// surplusOf is how many replicas a binding can do without on all clusters together.
+func surplusOf(snap *state.Snapshot, b *model.Binding) int {
 	have := 0
 	for _, x := range snap.BindingAssignments(b.Key()) {
 		have += x.Replicas
@@ -100,25 +100,25 @@ func spareOf(snap *state.Snapshot, b *model.Binding) int {
 	return have - b.MinReplicas
 }
 
-// unitsOf is all that may leave, in the order in which it does: by priority, what
+// refUnits is all that may leave, in the order in which it does: by priority, what
 // bindings can do without before what they keep, by cluster, the youngest first; and
 // last who keeps nothing there as long as it is enough to shrink.
-func unitsOf(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cluster) (units []*unit) {
+func refUnits(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cluster) (units []*refUnit) {
 	for at, c := range clusters {
 		for a, b := range snap.ClusterWorkload(c.ID) {
 			if b.Priority >= pending.Priority {
 				continue
 			}
-			u, rest := &unit{Assignment: a, binding: b, at: at, n: a.Replicas}, &unit{Assignment: a, binding: b, at: at, rest: true}
+			u, rest := &refUnit{Assignment: a, binding: b, cluster: at, replicas: a.Replicas}, &refUnit{Assignment: a, binding: b, cluster: at, isMinimum: true}
 			spare := a.Replicas - b.MinReplicas
 			if !b.Duplicated {
-				spare, u.shared = min(a.Replicas, spareOf(snap, b)), true
+				spare, u.shared = min(a.Replicas, surplusOf(snap, b)), true
 			}
 			if units = append(units, u); b.MinReplicas == 0 || spare <= 0 {
 				u.shared = false
 				continue
 			}
-			u.n, rest.n = spare, a.Replicas-spare
+			u.replicas, rest.replicas = spare, a.Replicas-spare
 			units = append(units, rest)
 		}
 	}
@@ -128,121 +128,121 @@ func unitsOf(snap *state.Snapshot, pending *model.Binding, clusters []*model.Clu
 		}
 		return 0
 	}
-	slices.SortFunc(units, func(x, y *unit) int {
+	slices.SortFunc(units, func(x, y *refUnit) int {
 		return cmp.Or(
-			cmp.Compare(x.binding.Priority, y.binding.Priority), cmp.Compare(is(x.rest), is(y.rest)), cmp.Compare(x.at, y.at),
-			cmp.Compare(is(x.n == 0), is(y.n == 0)), cmp.Compare(y.StartTime, x.StartTime), cmp.Compare(y.binding.ID, x.binding.ID),
+			cmp.Compare(x.binding.Priority, y.binding.Priority), cmp.Compare(is(x.isMinimum), is(y.isMinimum)), cmp.Compare(x.cluster, y.cluster),
+			cmp.Compare(is(x.replicas == 0), is(y.replicas == 0)), cmp.Compare(y.StartTime, x.StartTime), cmp.Compare(y.binding.ID, x.binding.ID),
 		)
 	})
 	return units
 }
 
-// trying is rooms as they would be with units gone.
-type trying struct {
+// reference is rooms as they would be with units gone.
+type reference struct {
 	snap   *state.Snapshot
-	rooms  []model.Vector
+	free  []model.Vector
 	enough func([]model.Vector) bool
 }
 
-// trier tries every way in which what may leave does.
-type trier struct {
-	*trying
-	rooms []model.Vector
-	open  []*unit         // what may leave, by assignment
-	whole map[string]bool // of those, what may leave whatever the minimum
+// exhaustiveSearch tries every way in which what may leave does.
+type exhaustiveSearch struct {
+	*reference
+	free []model.Vector
+	open  []*refUnit         // what may leave, by assignment
+	evicted map[string]bool // of those, what may leave whatever the minimum
 	left  map[model.JobKey]int
 	drawn map[model.JobKey]int // of left, by what is not evicted
 }
 
 // possible is whether what may be gone makes enough room, by trying every way in
 // which bindings may share what they can do without, and be evicted or not.
-func (x *trying) possible(gone []*unit) bool {
-	t := &trier{x, slices.Clone(x.rooms), nil, map[string]bool{}, map[model.JobKey]int{}, map[model.JobKey]int{}}
+func (x *reference) possible(gone []*refUnit) bool {
+	t := &exhaustiveSearch{x, slices.Clone(x.free), nil, map[string]bool{}, map[model.JobKey]int{}, map[model.JobKey]int{}}
 	for _, u := range gone {
-		if t.left[u.Binding] = spareOf(x.snap, u.binding); u.rest {
-			t.whole[u.ID] = true
+		if t.left[u.Binding] = surplusOf(x.snap, u.binding); u.isMinimum {
+			t.evicted[u.ID] = true
 		} else {
 			t.open = append(t.open, u)
 		}
 	}
 	for _, u := range gone { // the rest alone, which can do without nothing
-		if u.rest && !slices.ContainsFunc(t.open, func(o *unit) bool { return o.ID == u.ID }) {
-			t.open = append(t.open, &unit{Assignment: u.Assignment, binding: u.binding, at: u.at, shared: u.shared})
+		if u.isMinimum && !slices.ContainsFunc(t.open, func(o *refUnit) bool { return o.ID == u.ID }) {
+			t.open = append(t.open, &refUnit{Assignment: u.Assignment, binding: u.binding, cluster: u.cluster, shared: u.shared})
 		}
 	}
 	return t.try(t.open)
 }
 
 // try tries what open may do. No binding draws on what evictions have taken.
-func (t *trier) try(open []*unit) bool {
-	if !t.hopeful(open) {
+func (t *exhaustiveSearch) try(open []*refUnit) bool {
+	if !t.mayFit(open) {
 		return false
 	}
 	if len(open) == 0 {
 		return true
 	}
 	u := open[0]
-	if t.whole[u.ID] && t.with(open, u.Replicas, 0) {
+	if t.evicted[u.ID] && t.tryFirst(open, u.Replicas, 0) {
 		return true
 	}
-	for n := u.n; n >= 0; n-- {
+	for n := u.replicas; n >= 0; n-- {
 		drawn := 0
 		if u.shared {
 			drawn = n
 		}
-		if t.with(open, n, drawn) {
+		if t.tryFirst(open, n, drawn) {
 			return true
 		}
 	}
 	return false
 }
 
-// with tries to have n replicas of the first of open leave.
-func (t *trier) with(open []*unit, n, drawn int) bool {
+// tryFirst tries to have n replicas of the first of open leave.
+func (t *exhaustiveSearch) tryFirst(open []*refUnit, n, drawn int) bool {
 	u := open[0]
 	key, taken := u.Binding, 0
-	if u.shared || t.whole[u.ID] && !u.binding.Duplicated {
+	if u.shared || t.evicted[u.ID] && !u.binding.Duplicated {
 		taken = n
 	}
 	t.left[key] -= taken
 	t.drawn[key] += drawn
-	leave(t.rooms, u, n)
+	release(t.free, u, n)
 	ok := (t.drawn[key] == 0 || t.left[key] >= 0) && t.try(open[1:])
-	leave(t.rooms, u, -n)
+	release(t.free, u, -n)
 	t.drawn[key] -= drawn
 	t.left[key] += taken
 	return ok
 }
 
-// hopeful is whether there is enough room if as much of open leaves as can.
-func (t *trier) hopeful(open []*unit) bool {
-	rooms := slices.Clone(t.rooms)
+// mayFit is whether there is enough room if as much of open leaves as can.
+func (t *exhaustiveSearch) mayFit(open []*refUnit) bool {
+	rooms := slices.Clone(t.free)
 	for _, u := range open {
-		n := u.n
-		if t.whole[u.ID] {
+		n := u.replicas
+		if t.evicted[u.ID] {
 			n = u.Replicas
 		}
-		leave(rooms, u, n)
+		release(rooms, u, n)
 	}
 	return t.enough(rooms)
 }
 
-func leave(rooms []model.Vector, u *unit, n int) {
+func release(rooms []model.Vector, u *refUnit, n int) {
 	for d, all := range u.Vec {
-		rooms[u.at][d] += all / int64(u.Replicas) * int64(n)
+		rooms[u.cluster][d] += all / int64(u.Replicas) * int64(n)
 	}
 }
 
 // reprieved is what stays gone when all that may leave is, and then as much as
 // possible comes back, the last first; by assignment, how many replicas leave. nil:
 // all of it is not enough.
-func (x *trying) reprieved(units []*unit) map[string]int {
+func (x *reference) reprieved(units []*refUnit) map[string]int {
 	if !x.possible(units) {
 		return nil
 	}
 	gone := slices.Clone(units)
 	for k, u := range slices.Backward(gone) {
-		if !u.rest && slices.ContainsFunc(gone, func(o *unit) bool { return o.rest && o.ID == u.ID }) {
+		if !u.isMinimum && slices.ContainsFunc(gone, func(o *refUnit) bool { return o.isMinimum && o.ID == u.ID }) {
 			continue // it is evicted
 		}
 		without := slices.Delete(slices.Clone(gone), k, k+1)
@@ -250,17 +250,17 @@ func (x *trying) reprieved(units []*unit) map[string]int {
 			gone = without
 			continue
 		}
-		for !u.rest && u.binding.MinReplicas > 0 && (u.shared || u.binding.Duplicated && u.n < u.Replicas) && u.n > 1 {
-			if u.n--; !x.possible(gone) {
-				u.n++
+		for !u.isMinimum && u.binding.MinReplicas > 0 && (u.shared || u.binding.Duplicated && u.replicas < u.Replicas) && u.replicas > 1 {
+			if u.replicas--; !x.possible(gone) {
+				u.replicas++
 				break
 			}
 		}
 	}
 	leaves := map[string]int{}
 	for _, u := range gone {
-		leaves[u.ID] += u.n
-		if u.rest {
+		leaves[u.ID] += u.replicas
+		if u.isMinimum {
 			leaves[u.ID] = u.Replicas
 		}
 	}
@@ -268,15 +268,15 @@ func (x *trying) reprieved(units []*unit) map[string]int {
 }
 
 // elasticRules is the rules of karmada with elastic.
-func elasticRules(t *testing.T, several bool) *rows {
+func elasticRules(t *testing.T, several bool) *elasticPolicy {
 	t.Helper()
-	return &rows{
+	return &elasticPolicy{
 		info:  sdk.Info{Name: "gentle", Delta: 1, Ascending: true, Elastic: true, MultiCluster: several},
 		rules: rules.Bindings{Elastic: true},
 	}
 }
 
-func told(victims []binding.Victim) map[string]int {
+func leavingOf(victims []binding.Victim) map[string]int {
 	leaves := map[string]int{}
 	for _, v := range victims {
 		leaves[v.ID] = v.Replicas - v.Keep
@@ -285,9 +285,9 @@ func told(victims []binding.Victim) map[string]int {
 }
 
 // checkAgainst compares victims with those of a reprieve of all.
-func checkAgainst(t *testing.T, snap *state.Snapshot, pending *model.Binding, victims []binding.Victim, x *trying, units []*unit) {
+func checkAgainst(t *testing.T, snap *state.Snapshot, pending *model.Binding, victims []binding.Victim, x *reference, units []*refUnit) {
 	t.Helper()
-	got, want := told(victims), x.reprieved(units)
+	got, want := leavingOf(victims), x.reprieved(units)
 	if fmt.Sprint(got) != fmt.Sprint(want) && (len(got) > 0 || want != nil) {
 		for c := range snap.Clusters() {
 			t.Logf("%s of %v", c.ID, c.Capacity)
@@ -306,7 +306,7 @@ func checkAgainst(t *testing.T, snap *state.Snapshot, pending *model.Binding, vi
 // with its minimum, on all clusters together, once all of them have left.
 func checkMinimums(t *testing.T, snap *state.Snapshot, victims []binding.Victim) {
 	t.Helper()
-	leaves := told(victims)
+	leaves := leavingOf(victims)
 	for _, v := range victims {
 		b, stay := snap.Binding(v.Binding), v.Keep
 		if !b.Duplicated {
@@ -324,16 +324,16 @@ func checkMinimums(t *testing.T, snap *state.Snapshot, victims []binding.Victim)
 // What leaves one cluster is what a reprieve of all does not spare, replica by
 // replica: nobody is evicted where it is enough to shrink at that priority, nor
 // keeps less than its minimum.
-func TestFindBinding_ElasticIsAReprieveOfAll(t *testing.T) {
+func TestFind_ElasticMatchesReference(t *testing.T) {
 	r, some := rand.New(rand.NewPCG(7, 9)), 0
 	for range elasticRounds() {
-		snap, pending := scattered(t, r)
+		snap, pending := bindingsOnSeveralClusters(t, r)
 		v := versionOf(t, "gentle", elasticRules(t, false))
 		for c := range snap.Clusters() {
 			_, soon := snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
-			enough := func(rooms []model.Vector) bool { return fits(pending, rooms) >= pending.Replicas }
-			x := &trying{snap, []model.Vector{soon}, enough}
-			if enough(x.rooms) {
+			enough := func(rooms []model.Vector) bool { return totalFitting(pending, rooms) >= pending.Replicas }
+			x := &reference{snap, []model.Vector{soon}, enough}
+			if enough(x.free) {
 				continue
 			}
 			req := &binding.Request{Binding: pending, Replicas: pending.Replicas, Policy: v, Default: v, Clusters: []*model.Cluster{c}}
@@ -342,7 +342,7 @@ func TestFindBinding_ElasticIsAReprieveOfAll(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkMinimums(t, snap, found.Victims)
-			checkAgainst(t, snap, pending, found.Victims, x, unitsOf(snap, pending, req.Clusters))
+			checkAgainst(t, snap, pending, found.Victims, x, refUnits(snap, pending, req.Clusters))
 			some += len(found.Victims)
 		}
 	}
@@ -353,10 +353,10 @@ func TestFindBinding_ElasticIsAReprieveOfAll(t *testing.T) {
 
 // The same over several clusters, some of which must have a replica: what a binding
 // can do without is shared out between them in whatever way is enough.
-func TestFindSpread_ElasticIsAReprieveOfAll(t *testing.T) {
+func TestFindSpread_ElasticMatchesReference(t *testing.T) {
 	r, some := rand.New(rand.NewPCG(7, 10)), 0
 	for range elasticRounds() {
-		snap, pending := scattered(t, r)
+		snap, pending := bindingsOnSeveralClusters(t, r)
 		v := versionOf(t, "gentle", elasticRules(t, true))
 		req := &binding.Request{Binding: pending, Replicas: pending.Replicas, Policy: v, Default: v, Clusters: slices.Collect(snap.Clusters())}
 		least := min(1+r.IntN(len(req.Clusters)), pending.Replicas)
@@ -365,14 +365,14 @@ func TestFindSpread_ElasticIsAReprieveOfAll(t *testing.T) {
 			for i := range rooms {
 				on += pending.FittingReplicas(&rooms[i], 1)
 			}
-			return on >= least && fits(pending, rooms) >= pending.Replicas
+			return on >= least && totalFitting(pending, rooms) >= pending.Replicas
 		}
-		x := &trying{snap: snap, enough: enough}
+		x := &reference{snap: snap, enough: enough}
 		for _, c := range req.Clusters {
 			_, soon := snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
-			x.rooms = append(x.rooms, soon)
+			x.free = append(x.free, soon)
 		}
-		if enough(x.rooms) {
+		if enough(x.free) {
 			continue
 		}
 		found, err := binding.FindSpread(snap, req, enough)
@@ -380,7 +380,7 @@ func TestFindSpread_ElasticIsAReprieveOfAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkMinimums(t, snap, found.Victims)
-		units := unitsOf(snap, pending, req.Clusters)
+		units := refUnits(snap, pending, req.Clusters)
 		checkAgainst(t, snap, pending, found.Victims, x, units)
 		some += len(found.Victims)
 	}

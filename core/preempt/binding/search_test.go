@@ -15,14 +15,14 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// leaves is a policy that answers about bindings as a test wants it to.
-type leaves struct {
+// stub is a policy that answers about bindings as a test wants it to.
+type stub struct {
 	answer func(in *sdk.Candidates, out *sdk.BindingVictims) error
 }
 
-func (leaves) Info() sdk.Info { return sdk.Info{Name: "leaves", Delta: 1} }
+func (stub) Info() sdk.Info { return sdk.Info{Name: "leaves", Delta: 1} }
 
-func (l leaves) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
+func (l stub) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
 	return l.answer(in, out)
 }
 
@@ -35,9 +35,9 @@ func versionOf(t *testing.T, name string, p sdk.Policy) *policy.Version {
 	return v
 }
 
-// fullClusters is two clusters of 10 units: on m1 are p0 to p3 of the proposal, a
+// twoFullClusters is two clusters of 10 units: on m1 are p0 to p3 of the proposal, a
 // binding that is cluster-scoped and one that asks for nothing, on m2 is one of 10.
-func fullClusters(t *testing.T) *state.Snapshot {
+func twoFullClusters(t *testing.T) *state.Snapshot {
 	t.Helper()
 	txn := state.New().Begin(1)
 	must := func(err error) {
@@ -77,10 +77,10 @@ func fullClusters(t *testing.T) *state.Snapshot {
 
 func find(t *testing.T, answer func(in *sdk.Candidates, out *sdk.BindingVictims) error) (binding.Result, error) {
 	t.Helper()
-	snap := fullClusters(t)
+	snap := twoFullClusters(t)
 	return binding.Find(snap, &binding.Request{
 		Binding: snap.Binding(model.JobKey{Namespace: "default", ID: "pending"}), Replicas: 1,
-		Policy: versionOf(t, "leaves", leaves{answer}), Default: versionOf(t, "default", rules.New()),
+		Policy: versionOf(t, "leaves", stub{answer}), Default: versionOf(t, "default", rules.New()),
 		Clusters: slices.Collect(snap.Clusters()),
 	})
 }
@@ -92,7 +92,7 @@ func ids(victims []binding.Victim) (list []string) {
 	return list
 }
 
-func TestFindBinding_ShowsCandidatesAloneAndKeepsWhatItMust(t *testing.T) {
+func TestFind_PassesCandidatesAndReprieves(t *testing.T) {
 	asked := 0
 	found, err := find(t, func(in *sdk.Candidates, out *sdk.BindingVictims) error {
 		asked++
@@ -122,7 +122,7 @@ func TestFindBinding_ShowsCandidatesAloneAndKeepsWhatItMust(t *testing.T) {
 	}
 }
 
-func TestFindBinding_DropsAClusterOnWhichTooLittleIsFreed(t *testing.T) {
+func TestFind_DropsClusterWhereTooLittleIsFreed(t *testing.T) {
 	found, err := find(t, func(in *sdk.Candidates, out *sdk.BindingVictims) error {
 		for i := range in.Len() {
 			if in.FirstRow[i+1]-in.FirstRow[i] == 1 {
@@ -137,7 +137,7 @@ func TestFindBinding_DropsAClusterOnWhichTooLittleIsFreed(t *testing.T) {
 	}
 }
 
-func TestFindBinding_WhatBreaksTheRulesIsAFault(t *testing.T) {
+func TestFind_RejectsInvalidAnswers(t *testing.T) {
 	for words, answer := range map[string]func(in *sdk.Candidates, out *sdk.BindingVictims) error{
 		"is not one of its rows": func(in *sdk.Candidates, out *sdk.BindingVictims) error {
 			for range in.Len() {
@@ -166,18 +166,18 @@ func TestFindBinding_WhatBreaksTheRulesIsAFault(t *testing.T) {
 	}
 }
 
-func TestFindBinding_DefaultDecidesForWhoeverLacksTheHook(t *testing.T) {
-	snap := fullClusters(t)
+func TestFind_DefaultServesMissingHook(t *testing.T) {
+	snap := twoFullClusters(t)
 	fallback := versionOf(t, "default", rules.New())
 	found, err := binding.Find(snap, &binding.Request{
 		Binding: snap.Binding(model.JobKey{Namespace: "default", ID: "pending"}), Replicas: 1, Delta: new(int32(1)),
-		Policy: versionOf(t, "quiet", quiet{}), Default: fallback, Clusters: slices.Collect(snap.Clusters()),
+		Policy: versionOf(t, "quiet", withoutHook{}), Default: fallback, Clusters: slices.Collect(snap.Clusters()),
 	})
 	if err != nil || found.Version != fallback || found.Cluster.ID != "m2" || !slices.Equal(ids(found.Victims), []string{"large"}) {
 		t.Errorf("%+v, %v: want large to leave m2, which has the lower priority", found, err)
 	}
 }
 
-type quiet struct{}
+type withoutHook struct{}
 
-func (quiet) Info() sdk.Info { return sdk.Info{Name: "quiet"} }
+func (withoutHook) Info() sdk.Info { return sdk.Info{Name: "quiet"} }

@@ -11,21 +11,21 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// spread looks for room on several clusters, of elastic bindings no more than
+// findSpread looks for room on several clusters, of elastic bindings no more than
 // needed.
-func spread(t *testing.T, snap *state.Snapshot, pending *model.Binding, elastic bool) ([]*model.Cluster, []binding.Victim) {
+func findSpread(t *testing.T, snap *state.Snapshot, pending *model.Binding, elastic bool) ([]*model.Cluster, []binding.Victim) {
 	t.Helper()
-	req := seek(t, snap, pending, sdk.Info{Name: "wide", Delta: 1, Ascending: true, MultiCluster: true, Elastic: elastic})
-	found, err := binding.FindSpread(snap, req, func(rooms []model.Vector) bool { return fits(pending, rooms) >= pending.Replicas })
+	req := request(t, snap, pending, sdk.Info{Name: "wide", Delta: 1, Ascending: true, MultiCluster: true, Elastic: elastic})
+	found, err := binding.FindSpread(snap, req, func(rooms []model.Vector) bool { return totalFitting(pending, rooms) >= pending.Replicas })
 	if err != nil {
 		t.Fatal(err)
 	}
 	return req.Clusters, found.Victims
 }
 
-// roomWith is what clusters offer once victims have left, of which one keeps some
+// fittingAfter is what clusters offer once victims have left, of which one keeps some
 // replicas more.
-func roomWith(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cluster, victims []binding.Victim, keeps string, more int) int {
+func fittingAfter(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cluster, victims []binding.Victim, keeps string, more int) int {
 	rooms := make([]model.Vector, len(clusters))
 	for i, c := range clusters {
 		_, rooms[i] = snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
@@ -40,26 +40,26 @@ func roomWith(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cl
 			rooms[i].Add(&freed)
 		}
 	}
-	return fits(pending, rooms)
+	return totalFitting(pending, rooms)
 }
 
 // What an elastic search over several clusters takes is enough and no replica
 // more; nobody keeps less than its minimum unless it leaves whole, and there is
 // room to be made wherever evicting whole makes some.
-func TestFindSpread_ShrinksByNoReplicaMoreThanIsNeeded(t *testing.T) {
+func TestFindSpread_ShrinksNoMoreThanNeeded(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	shrunk := 0
 	for range elasticRounds() {
-		snap, pending := crowd(t, r, 2+r.IntN(2))
-		clusters, victims := spread(t, snap, pending, true)
-		_, whole := spread(t, snap, pending, false)
+		snap, pending := fullClustersAtRandom(t, r, 2+r.IntN(2))
+		clusters, victims := findSpread(t, snap, pending, true)
+		_, whole := findSpread(t, snap, pending, false)
 		if (len(victims) > 0) != (len(whole) > 0) {
 			t.Fatalf("%v leave, and evicting whole %v", ids(victims), ids(whole))
 		}
 		if len(victims) == 0 {
 			continue
 		}
-		if got := roomWith(snap, pending, clusters, victims, "", 0); got < pending.Replicas {
+		if got := fittingAfter(snap, pending, clusters, victims, "", 0); got < pending.Replicas {
 			t.Fatalf("with %v gone %d of %d replicas fit", ids(victims), got, pending.Replicas)
 		}
 		for _, v := range victims {
@@ -75,7 +75,7 @@ func TestFindSpread_ShrinksByNoReplicaMoreThanIsNeeded(t *testing.T) {
 			if b.Priority >= pending.Priority || v.Keep != 0 && v.Keep < b.MinReplicas {
 				t.Fatalf("%+v is left %d replicas", b, v.Keep)
 			}
-			if roomWith(snap, pending, clusters, victims, v.ID, more) >= pending.Replicas {
+			if fittingAfter(snap, pending, clusters, victims, v.ID, more) >= pending.Replicas {
 				t.Fatalf("%+v could keep %d replicas more than %d", b, more, v.Keep)
 			}
 		}
@@ -87,7 +87,7 @@ func TestFindSpread_ShrinksByNoReplicaMoreThanIsNeeded(t *testing.T) {
 
 // A binding that is on several clusters can do without some of its replicas, but
 // not of so many on each of them.
-func TestFindSpread_AMinimumIsOfAllClustersTogether(t *testing.T) {
+func TestFindSpread_MinimumSpansClusters(t *testing.T) {
 	for _, duplicated := range []bool{false, true} {
 		txn := state.New().Begin(1)
 		elastic := &model.Binding{
@@ -112,7 +112,7 @@ func TestFindSpread_AMinimumIsOfAllClustersTogether(t *testing.T) {
 			txn.UpsertAssignment(&model.Assignment{ID: "elastic/" + id, Binding: elastic.Key(), ClusterID: id, Replicas: each, Vec: elastic.TotalAsk(each)})
 		}
 		txn.UpsertAssignment(&model.Assignment{ID: "other", Binding: other.Key(), ClusterID: "m1", Replicas: 1, Vec: other.TotalAsk(1)})
-		_, victims := spread(t, txn.Commit(), pending, true)
+		_, victims := findSpread(t, txn.Commit(), pending, true)
 		got := ""
 		for _, v := range victims {
 			got += fmt.Sprintf("%s keeps %d, ", v.ID, v.Keep)
@@ -128,7 +128,7 @@ func TestFindSpread_AMinimumIsOfAllClustersTogether(t *testing.T) {
 }
 
 // What an eviction loses is the work since the last checkpoint.
-func TestFindBinding_TellsWhatWorkIsLost(t *testing.T) {
+func TestFind_ReportsLostWork(t *testing.T) {
 	txn := state.New().Begin(1)
 	if err := txn.UpsertCluster(&model.Cluster{ID: "m", Capacity: model.Resources{"cpu": 2}}); err != nil {
 		t.Fatal(err)
@@ -147,8 +147,8 @@ func TestFindBinding_TellsWhatWorkIsLost(t *testing.T) {
 		}
 	}
 	snap := txn.Commit()
-	told := &telling{}
-	req := seek(t, snap, pending, sdk.Info{})
+	told := &recorder{}
+	req := request(t, snap, pending, sdk.Info{})
 	req.Now, req.Policy = 120, versionOf(t, "telling", told)
 	if _, err := binding.Find(snap, req); err != nil {
 		t.Fatal(err)
@@ -158,26 +158,26 @@ func TestFindBinding_TellsWhatWorkIsLost(t *testing.T) {
 	}
 }
 
-// telling notes the lost work that it is told.
-type telling struct {
-	rows
+// recorder notes the lost work that it is told.
+type recorder struct {
+	elasticPolicy
 	lost []int64
 }
 
-func (p *telling) Info() sdk.Info {
+func (p *recorder) Info() sdk.Info {
 	return sdk.Info{Name: "telling", Delta: 1, Columns: sdk.BindingColumns | sdk.LostWorkColumn}
 }
 
-func (p *telling) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
+func (p *recorder) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
 	if p.lost == nil {
 		p.lost = append(p.lost, in.Rows.LostWork...)
 	}
-	return p.rows.PreemptBindings(in, out)
+	return p.elasticPolicy.PreemptBindings(in, out)
 }
 
 // What is evicted whole is gone as well: where it goes below the minimum, nothing of
 // the binding is shrunk besides.
-func TestFindSpread_ShrinksNothingOfABindingThatGoesBelowItsMinimum(t *testing.T) {
+func TestFindSpread_ShrinksNothingBelowMinimum(t *testing.T) {
 	for replicas, want := range map[int]string{
 		5: "a keeps 0, b keeps 3, ",
 		6: "a keeps 0, b keeps 0, ",
@@ -201,7 +201,7 @@ func TestFindSpread_ShrinksNothingOfABindingThatGoesBelowItsMinimum(t *testing.T
 			}
 			txn.UpsertAssignment(&model.Assignment{ID: id, Binding: elastic.Key(), ClusterID: id, Replicas: 4, Vec: elastic.TotalAsk(4)})
 		}
-		_, victims := spread(t, txn.Commit(), pending, true)
+		_, victims := findSpread(t, txn.Commit(), pending, true)
 		got := ""
 		for _, v := range victims {
 			got += fmt.Sprintf("%s keeps %d, ", v.ID, v.Keep)

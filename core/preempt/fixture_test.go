@@ -45,40 +45,40 @@ func check(t *testing.T, property func(*rapid.T)) {
 	}
 }
 
-// world is a small cluster and a group that wants in.
-type world struct {
+// fixture is a small cluster and a group that wants in.
+type fixture struct {
 	snap  *state.Snapshot
-	asker *model.Group
+	group *model.Group
 	delta *int32
 	nodes []string // without room for the group, ascending
 	base  int32    // gap that delta stands for
-	ties  tiebreak.Order
+	order  tiebreak.Order
 }
 
-// shape bounds a random world. guards adds disruption budgets, preemption
+// features bounds a random world. guards adds disruption budgets, preemption
 // tolerations and jobs that are evicted whole.
-type shape struct{ devices, ports, guards bool }
+type features struct{ devices, ports, protection bool }
 
 var resourceNames = []string{"cpu", "memory", "disk", "network", "licence", "tape", "fpga"}
 
-// dice draws details evenly, which rapid does not: it prefers small values, and
+// source draws details evenly, which rapid does not: it prefers small values, and
 // an almost empty cluster shows nothing.
-type dice struct{ *rand.Rand }
+type source struct{ *rand.Rand }
 
-func drawDice(t *rapid.T) dice {
-	return dice{rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "details"), rapid.Uint64().Draw(t, "more details")))}
+func drawSource(t *rapid.T) source {
+	return source{rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "details"), rapid.Uint64().Draw(t, "more details")))}
 }
 
 // in is a number from least to most.
-func (d dice) in(least, most int) int { return least + d.IntN(most-least+1) }
+func (d source) in(least, most int) int { return least + d.IntN(most-least+1) }
 
 // oneIn is true once in n times.
-func (d dice) oneIn(n int) bool { return d.IntN(n) == 0 }
+func (d source) oneIn(n int) bool { return d.IntN(n) == 0 }
 
-func pick[T any](d dice, of ...T) T { return of[d.IntN(len(of))] }
+func oneOf[T any](d source, of ...T) T { return of[d.IntN(len(of))] }
 
 // resources leaves a name out once in rarely times.
-func (d dice) resources(names []string, least, most, rarely int) model.Resources {
+func (d source) resources(names []string, least, most, rarely int) model.Resources {
 	r := model.Resources{}
 	for _, n := range names {
 		if v := d.in(least, most); v > 0 && !d.oneIn(rarely) {
@@ -88,7 +88,7 @@ func (d dice) resources(names []string, least, most, rarely int) model.Resources
 	return r
 }
 
-func (d dice) group(g *model.Group, names []string, s shape, most int) {
+func (d source) group(g *model.Group, names []string, s features, most int) {
 	g.Resources = d.resources(names, 0, most, 3)
 	g.MaxParallelEvictions = d.in(0, 2)
 	if s.ports && d.oneIn(2) {
@@ -99,13 +99,13 @@ func (d dice) group(g *model.Group, names []string, s shape, most int) {
 	if s.devices && d.oneIn(2) {
 		for range d.in(1, 2) {
 			g.Devices = append(g.Devices, model.DeviceRequest{
-				ID: pick(d, "gpu", "gpu", "acme/gpu", "acme/gpu/b"), Count: int32(d.in(1, 3)),
+				ID: oneOf(d, "gpu", "gpu", "acme/gpu", "acme/gpu/b"), Count: int32(d.in(1, 3)),
 			})
 		}
 	}
 }
 
-func (d dice) node(id string, names []string, s shape) *model.Node {
+func (d source) node(id string, names []string, s features) *model.Node {
 	n := &model.Node{ID: id, Datacenter: "dc1", Capacity: d.resources(names, 8, 24, 30)}
 	if v := n.Capacity[names[0]]; d.oneIn(4) && v > 2 {
 		n.Reserved = model.Resources{names[0]: 2}
@@ -123,13 +123,13 @@ func (d dice) node(id string, names []string, s shape) *model.Node {
 	return n
 }
 
-func drawWorld(t *rapid.T, s shape) *world {
-	d := drawDice(t)
+func drawFixture(t *rapid.T, s features) *fixture {
+	d := drawSource(t)
 	nodes := d.in(1, 5)
-	return rollWorld(d, s, nodes, d.in(1, 8), d.in(0, 12*nodes))
+	return randomFixture(d, s, nodes, d.in(1, 8), d.in(0, 12*nodes))
 }
 
-func rollWorld(d dice, s shape, nodes, jobCount, attempts int) *world {
+func randomFixture(d source, s features, nodes, jobCount, attempts int) *fixture {
 	names := resourceNames[:d.in(1, len(resourceNames))]
 	store := state.New()
 	txn := store.Begin(1)
@@ -140,38 +140,38 @@ func rollWorld(d dice, s shape, nodes, jobCount, attempts int) *world {
 	}
 	jobs := make([]*model.Job, jobCount+1)
 	for i := range jobCount {
-		j := coretest.Job(fmt.Sprintf("j%d", i)).Priority(pick[int32](d, -30, -5, 0, 10, 10, 20, 40)).Obj()
+		j := coretest.Job(fmt.Sprintf("j%d", i)).Priority(oneOf[int32](d, -30, -5, 0, 10, 10, 20, 40)).Obj()
 		j.NonPreemptible = d.oneIn(10)
 		d.group(j.Groups[0], names, s, 7)
-		if s.guards {
-			d.guard(j)
+		if s.protection {
+			d.protect(j)
 		}
 		jobs[i] = j
 		must(txn.UpsertJob(j))
 	}
-	asker := coretest.Job("asker").Priority(pick[int32](d, -20, 20, 21, 50, 50, 50, 50, 50)).Obj()
+	asker := coretest.Job("asker").Priority(oneOf[int32](d, -20, 20, 21, 50, 50, 50, 50, 50)).Obj()
 	d.group(asker.Groups[0], names, s, 14)
 	jobs[jobCount] = asker
 	must(txn.UpsertJob(asker))
 
-	w := &world{asker: asker.Groups[0], base: rules.Delta}
+	w := &fixture{group: asker.Groups[0], base: rules.Delta}
 	if d.oneIn(2) {
-		w.base = pick[int32](d, 0, 1, 5, 20, -3)
+		w.base = oneOf[int32](d, 0, 1, 5, 20, -3)
 		w.delta = &w.base
 	}
 	// What runs is placed one by one where it fits; now and then where it does
 	// not, as on a node whose capacity was lowered.
 	proposed := txn
 	for i := range attempts {
-		j := pick(d, jobs...)
-		a := coretest.Running(fmt.Sprintf("a%05d", d.IntN(100000)), j, 0, i, pick(d, ids...))
-		if s.guards {
+		j := oneOf(d, jobs...)
+		a := coretest.Running(fmt.Sprintf("a%05d", d.IntN(100000)), j, 0, i, oneOf(d, ids...))
+		if s.protection {
 			a.Started, a.StartTime = !d.oneIn(6), int64(d.in(0, 999))
 		}
 		if proposed.Alloc(a.ID) != nil {
 			continue
 		}
-		choice, ok := oracleRoom(proposed.Node(a.NodeID), oracleOn(proposed, a.NodeID), a.Group, d.oneIn(12))
+		choice, ok := refFittingChoice(proposed.Node(a.NodeID), refAllocs(proposed, a.NodeID), a.Group, d.oneIn(12))
 		if !ok {
 			continue
 		}
@@ -180,14 +180,14 @@ func rollWorld(d dice, s shape, nodes, jobCount, attempts int) *world {
 		}
 		proposed.UpsertAllocs(a)
 	}
-	if s.guards {
+	if s.protection {
 		for i := range d.in(0, 4) {
 			txn.UpsertBudget(d.budget(i))
 		}
 	}
 	w.snap = txn.Commit()
 	for _, id := range slices.Sorted(slices.Values(ids)) {
-		if _, ok := oracleRoom(w.snap.Node(id), oracleOn(w.snap, id), w.asker, false); !ok {
+		if _, ok := refFittingChoice(w.snap.Node(id), refAllocs(w.snap, id), w.group, false); !ok {
 			w.nodes = append(w.nodes, id)
 		}
 	}
@@ -195,9 +195,9 @@ func rollWorld(d dice, s shape, nodes, jobCount, attempts int) *world {
 }
 
 // request is the search that the world asks for.
-func (w *world) request(policies *policy.Set, v *policy.Version) preempt.Request {
+func (w *fixture) request(policies *policy.Set, v *policy.Version) preempt.Request {
 	r := preempt.Request{
-		Group: w.asker, Now: 1000, Algorithm: model.Binpack, Delta: w.delta,
+		Group: w.group, Now: 1000, Algorithm: model.Binpack, Delta: w.delta,
 		Policy: v, Default: policies.Default(), Evictions: &protect.EvictionCounts{},
 	}
 	for _, id := range w.nodes {
@@ -216,8 +216,8 @@ func must(err error) {
 // What follows is the oracle: written from design.md, slow, in names, and with
 // nothing in common with the code under test.
 
-// oracleChoices lists the ways in which the devices of a node may serve a group.
-func oracleChoices(n *model.Node, g *model.Group) [][]string {
+// refDeviceChoices lists the ways in which the devices of a node may serve a group.
+func refDeviceChoices(n *model.Node, g *model.Group) [][]string {
 	ways := [][]string{{}}
 	for _, r := range g.Devices {
 		var longer [][]string
@@ -235,8 +235,8 @@ func oracleChoices(n *model.Node, g *model.Group) [][]string {
 	return ways
 }
 
-// oracleOn is what counts on a node.
-func oracleOn(snap view, node string) []*model.Allocation {
+// refAllocs is what counts on a node.
+func refAllocs(snap view, node string) []*model.Allocation {
 	list := slices.DeleteFunc(snap.AppendNodeAllocs(nil, node), func(a *model.Allocation) bool { return !a.Live() })
 	slices.SortFunc(list, func(a, b *model.Allocation) int {
 		return cmp.Or(cmp.Compare(a.Job.Priority, b.Job.Priority), strings.Compare(a.ID, b.ID))
@@ -244,7 +244,7 @@ func oracleOn(snap view, node string) []*model.Allocation {
 	return list
 }
 
-func oracleFits(n *model.Node, here []*model.Allocation, gone map[string]bool, g *model.Group, devices []string, overfull bool) bool {
+func refFits(n *model.Node, here []*model.Allocation, gone map[string]bool, g *model.Group, devices []string, overfull bool) bool {
 	for name, ask := range g.Resources {
 		left := n.Capacity[name] - n.Reserved[name]
 		for _, a := range here {
@@ -295,17 +295,17 @@ type view interface {
 	AppendNodeAllocs(dst []*model.Allocation, node string) []*model.Allocation
 }
 
-func oracleRoom(n *model.Node, here []*model.Allocation, g *model.Group, overfull bool) ([]string, bool) {
-	for _, way := range oracleChoices(n, g) {
-		if oracleFits(n, here, nil, g, way, overfull) {
+func refFittingChoice(n *model.Node, here []*model.Allocation, g *model.Group, overfull bool) ([]string, bool) {
+	for _, way := range refDeviceChoices(n, g) {
+		if refFits(n, here, nil, g, way, overfull) {
 			return way, true
 		}
 	}
 	return nil, false
 }
 
-// place is an option as people would write it.
-type place struct {
+// refOption is an option as people would write it.
+type refOption struct {
 	node    string
 	devices string
 	victims []string // in picking order
@@ -314,7 +314,7 @@ type place struct {
 	fit          float64
 }
 
-func (p *place) String() string {
+func (p *refOption) String() string {
 	if p == nil {
 		return "nowhere"
 	}
@@ -322,19 +322,19 @@ func (p *place) String() string {
 }
 
 // candidates are those who may be evicted at all.
-func (w *world) candidates(node string) []*model.Allocation {
-	list := slices.DeleteFunc(oracleOn(w.snap, node), func(a *model.Allocation) bool {
-		gap := int64(w.asker.Job.Priority) - int64(a.Job.Priority)
-		return a.Job.ID == w.asker.Job.ID || a.Job.NonPreemptible || gap < 1 || gap < int64(w.base)
+func (w *fixture) candidates(node string) []*model.Allocation {
+	list := slices.DeleteFunc(refAllocs(w.snap, node), func(a *model.Allocation) bool {
+		gap := int64(w.group.Job.Priority) - int64(a.Job.Priority)
+		return a.Job.ID == w.group.Job.ID || a.Job.NonPreemptible || gap < 1 || gap < int64(w.base)
 	})
 	slices.SortFunc(list, func(a, b *model.Allocation) int {
-		return cmp.Or(cmp.Compare(a.Job.Priority, b.Job.Priority), w.ties.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Job.Priority, b.Job.Priority), w.order.Compare(a.ID, b.ID))
 	})
 	return list
 }
 
 // pickDefault is whom default picks next among those left.
-func (w *world) pickDefault(left []*model.Allocation, need map[string]float64) *model.Allocation {
+func (w *fixture) pickDefault(left []*model.Allocation, need map[string]float64) *model.Allocation {
 	var best *model.Allocation
 	var bestDistance float64
 	for _, a := range left {
@@ -357,12 +357,12 @@ func (w *world) pickDefault(left []*model.Allocation, need map[string]float64) *
 
 // option is what default and the host's rules make of one node and one way of
 // serving its devices; nil when it is none.
-func (w *world) option(node string, devices []string) *place {
-	n, here := w.snap.Node(node), oracleOn(w.snap, node)
+func (w *fixture) option(node string, devices []string) *refOption {
+	n, here := w.snap.Node(node), refAllocs(w.snap, node)
 	gone := map[string]bool{}
-	fits := func() bool { return oracleFits(n, here, gone, w.asker, devices, false) }
+	fits := func() bool { return refFits(n, here, gone, w.group, devices, false) }
 	need := map[string]float64{}
-	for name, v := range w.asker.Resources {
+	for name, v := range w.group.Resources {
 		need[name] = float64(v)
 	}
 	var picks []*model.Allocation
@@ -386,7 +386,7 @@ func (w *world) option(node string, devices []string) *place {
 			gone[pick.ID] = true
 		}
 	}
-	p := &place{node: node, devices: strings.Join(devices, " "), highest: math.MinInt64}
+	p := &refOption{node: node, devices: strings.Join(devices, " "), highest: math.MinInt64}
 	for _, a := range picks {
 		if gone[a.ID] {
 			p.victims = append(p.victims, a.ID)
@@ -398,11 +398,11 @@ func (w *world) option(node string, devices []string) *place {
 	return p
 }
 
-func (w *world) fit(n *model.Node, here []*model.Allocation, gone map[string]bool) float64 {
+func (w *fixture) fit(n *model.Node, here []*model.Allocation, gone map[string]bool) float64 {
 	powers := 0.0
 	for _, name := range []string{"cpu", "memory"} {
 		avail := n.Capacity[name] - n.Reserved[name]
-		free := avail - w.asker.Resources[name]
+		free := avail - w.group.Resources[name]
 		for _, a := range here {
 			if !gone[a.ID] {
 				free -= a.Group.Resources[name]
@@ -418,8 +418,8 @@ func (w *world) fit(n *model.Node, here []*model.Allocation, gone map[string]boo
 }
 
 // options lists the options of a node in order of device groups.
-func (w *world) options(node string) (list []*place) {
-	for _, way := range oracleChoices(w.snap.Node(node), w.asker) {
+func (w *fixture) options(node string) (list []*refOption) {
+	for _, way := range refDeviceChoices(w.snap.Node(node), w.group) {
 		if p := w.option(node, way); p != nil {
 			list = append(list, p)
 		}
@@ -428,8 +428,8 @@ func (w *world) options(node string) (list []*place) {
 }
 
 // best is the best of a list that is in tie order.
-func best(list []*place) *place {
-	var b *place
+func best(list []*refOption) *refOption {
+	var b *refOption
 	for _, p := range list {
 		if b == nil || cmp.Or(
 			cmp.Compare(p.highest, b.highest), cmp.Compare(len(p.victims), len(b.victims)),
@@ -441,22 +441,22 @@ func best(list []*place) *place {
 	return b
 }
 
-// found makes a choice of the code under test comparable.
-func found(snap *state.Snapshot, c preempt.Choice) *place {
+// optionOf makes a choice of the code under test comparable.
+func optionOf(snap *state.Snapshot, c preempt.Choice) *refOption {
 	n := snap.NodeAt(c.Pos)
 	var devices []string
 	for _, at := range c.Device {
 		devices = append(devices, n.Devices[at].ID)
 	}
-	p := &place{node: n.ID, devices: strings.Join(devices, " ")}
+	p := &refOption{node: n.ID, devices: strings.Join(devices, " ")}
 	for _, v := range c.Victims {
 		p.victims = append(p.victims, v.ID)
 	}
 	return p
 }
 
-// search begins a search and is not done before the test is.
-func search(t testing.TB, snap *state.Snapshot, r preempt.Request) *preempt.Finder {
+// startSearch begins a search and is not done before the test is.
+func startSearch(t testing.TB, snap *state.Snapshot, r preempt.Request) *preempt.Finder {
 	t.Helper()
 	f := &preempt.Finder{}
 	if err := f.Start(snap, r); err != nil {
@@ -465,7 +465,7 @@ func search(t testing.TB, snap *state.Snapshot, r preempt.Request) *preempt.Find
 	return f
 }
 
-func bestOf(t tb, snap *state.Snapshot, f *preempt.Finder) *place {
+func bestOf(t tb, snap *state.Snapshot, f *preempt.Finder) *refOption {
 	c, ok, err := f.Best()
 	if err != nil {
 		t.Fatal(err)
@@ -473,12 +473,12 @@ func bestOf(t tb, snap *state.Snapshot, f *preempt.Finder) *place {
 	if !ok {
 		return nil
 	}
-	return found(snap, c)
+	return optionOf(snap, c)
 }
 
-func eachOf(t tb, snap *state.Snapshot, f *preempt.Finder) []string {
+func eachNodeOf(t tb, snap *state.Snapshot, f *preempt.Finder) []string {
 	list := []string{}
-	if err := f.EachNode(func(c preempt.Choice) { list = append(list, found(snap, c).String()) }); err != nil {
+	if err := f.EachNode(func(c preempt.Choice) { list = append(list, optionOf(snap, c).String()) }); err != nil {
 		t.Fatal(err)
 	}
 	return list

@@ -19,22 +19,22 @@ import (
 // What a search of many nodes passes over at a glance is what searches of few, which
 // look at every node, find too small; also after the cluster has changed, for other
 // asks and other priorities.
-func TestFinder_PassesOverWhatCouldNeverFit(t *testing.T) {
-	for name, make := range map[string]func() policyOfVictims{
-		"default": func() policyOfVictims { return rules.New() },
-		"nomad":   func() policyOfVictims { return nomad.New() },
+func TestFinder_ReclaimableEqualsFullEvaluation(t *testing.T) {
+	for name, make := range map[string]func() victimPolicy{
+		"default": func() victimPolicy { return rules.New() },
+		"nomad":   func() victimPolicy { return nomad.New() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows := 0
 			version := coretest.Version(func() sdk.Policy { return reader{make(), sdk.StartColumn, &rows} })
 			var many, few preempt.Finder
 			rapid.Check(t, func(t *rapid.T) {
-				d := drawDice(t)
-				snap, group := rollTwins(d, 600)
+				d := drawSource(t)
+				snap, group := uniformCluster(d, 600)
 				for range 3 {
 					asker := *group.Job
 					asker.Groups = []*model.Group{{Name: "g", Count: 1, Resources: d.resources(resourceNames[:2], 1, 9, 9)}}
-					asker.Priority = pick[int32](d, 25, 50, 50)
+					asker.Priority = oneOf[int32](d, 25, 50, 50)
 					asker.Compile(snap.Dims())
 					all := outcomesOf(t, &many, snap, asker.Groups[0], version, snap.NodeOrder())
 					for from := 0; from < len(all); from += 100 {
@@ -43,7 +43,7 @@ func TestFinder_PassesOverWhatCouldNeverFit(t *testing.T) {
 							t.Fatalf("of all\n%s\nof a few\n%s", told, want)
 						}
 					}
-					snap = shaken(d, snap)
+					snap = perturbed(d, snap)
 				}
 			})
 		})
@@ -74,8 +74,8 @@ func outcomesOf(t tb, f *preempt.Finder, snap *state.Snapshot, g *model.Group, v
 	return told
 }
 
-// shaken is a snapshot without some allocations, and with some nodes of another size.
-func shaken(d dice, snap *state.Snapshot) *state.Snapshot {
+// perturbed is a snapshot without some allocations, and with some nodes of another size.
+func perturbed(d source, snap *state.Snapshot) *state.Snapshot {
 	txn := snap.Fork(snap.Index() + 1)
 	for range 40 {
 		chunk := snap.Chunk(d.IntN(snap.ChunkCount()))

@@ -18,38 +18,38 @@ import (
 
 // reader is a policy that also reads other columns, and counts the rows it sees.
 type reader struct {
-	policyOfVictims
+	victimPolicy
 	also sdk.Columns
 	rows *int
 }
 
-type policyOfVictims interface {
+type victimPolicy interface {
 	sdk.Policy
 	sdk.VictimSelector
 	sdk.OptionScorer
 }
 
 func (r reader) Info() sdk.Info {
-	info := r.policyOfVictims.Info()
+	info := r.victimPolicy.Info()
 	info.Columns |= r.also
 	return info
 }
 
 func (r reader) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
 	*r.rows += in.Rows.Len()
-	return r.policyOfVictims.SelectVictims(in, out)
+	return r.victimPolicy.SelectVictims(in, out)
 }
 
-// rollTwins is a cluster of few kinds of nodes, of which many are full of the same.
-func rollTwins(d dice, nodes int) (*state.Snapshot, *model.Group) {
+// uniformCluster is a cluster of few kinds of nodes, of which many are full of the same.
+func uniformCluster(d source, nodes int) (*state.Snapshot, *model.Group) {
 	store := state.New()
 	txn := store.Begin(1)
 	var jobs []*model.Job
 	for i := range 4 {
-		jobs = append(jobs, coretest.Job(fmt.Sprintf("j%d", i)).Priority(int32(pick(d, 10, 10, 20))).
+		jobs = append(jobs, coretest.Job(fmt.Sprintf("j%d", i)).Priority(int32(oneOf(d, 10, 10, 20))).
 			Change(func(j *model.Job) {
 				j.NonPreemptible = d.IntN(8) == 0
-				j.Groups[0].Labels = map[string]string{"app": pick(d, "x", "y", "z")}
+				j.Groups[0].Labels = map[string]string{"app": oneOf(d, "x", "y", "z")}
 			}).
 			Ask(int64(d.in(1, 3)), int64(d.in(1, 2)), 0).With(func(g *model.Group) { g.MaxParallelEvictions = d.in(0, 2) }).Obj())
 		must(txn.UpsertJob(jobs[i]))
@@ -60,8 +60,8 @@ func rollTwins(d dice, nodes int) (*state.Snapshot, *model.Group) {
 	for i := range nodes {
 		id := fmt.Sprintf("n%03d", i)
 		held := [2]int64{}
-		for k := range pick(d, 2, 3) {
-			j := pick(d, jobs...)
+		for k := range oneOf(d, 2, 3) {
+			j := oneOf(d, jobs...)
 			if d.IntN(16) == 0 {
 				j = earlier // the asker's own: never evicted for it
 			}
@@ -70,7 +70,7 @@ func rollTwins(d dice, nodes int) (*state.Snapshot, *model.Group) {
 			txn.UpsertAllocs(a)
 			held[0], held[1] = held[0]+j.Groups[0].Resources["cpu"], held[1]+j.Groups[0].Resources["memory"]
 		}
-		spare := pick[int64](d, 0, 0, 1)
+		spare := oneOf[int64](d, 0, 0, 1)
 		must(txn.UpsertNode(coretest.Node(id, held[0]+spare, held[1]+spare, 0)))
 	}
 	for _, app := range []string{"x", "y"} {
@@ -87,10 +87,10 @@ func rollTwins(d dice, nodes int) (*state.Snapshot, *model.Group) {
 
 // Nodes that a policy cannot tell apart are shown to it once, and get what they
 // get from a policy that reads something which tells them apart.
-func TestFinder_TwinsGetTheAnswerOfTheirLike(t *testing.T) {
-	for name, make := range map[string]func() policyOfVictims{
-		"default": func() policyOfVictims { return rules.New() },
-		"nomad":   func() policyOfVictims { return nomad.New() },
+func TestFinder_DuplicatesShareAnswers(t *testing.T) {
+	for name, make := range map[string]func() victimPolicy{
+		"default": func() victimPolicy { return rules.New() },
+		"nomad":   func() victimPolicy { return nomad.New() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var rows [2]int
@@ -100,7 +100,7 @@ func TestFinder_TwinsGetTheAnswerOfTheirLike(t *testing.T) {
 			}
 			var finders [2]preempt.Finder // what they remember of other clusters changes nothing
 			rapid.Check(t, func(t *rapid.T) {
-				snap, group := rollTwins(drawDice(t), 60)
+				snap, group := uniformCluster(drawSource(t), 60)
 				var told [2]string
 				for i, v := range versions {
 					f := &finders[i]
@@ -115,7 +115,7 @@ func TestFinder_TwinsGetTheAnswerOfTheirLike(t *testing.T) {
 							told[i] += fmt.Sprintf("\n%d: %s", k, b.Name)
 						}
 					}
-					told[i] += again(t, snap, f, group)
+					told[i] += updateSummary(t, snap, f, group)
 					f.Release()
 				}
 				if told[0] != told[1] {
@@ -129,8 +129,8 @@ func TestFinder_TwinsGetTheAnswerOfTheirLike(t *testing.T) {
 	}
 }
 
-// again is what a search tells once the group has been placed on the best node.
-func again(t tb, snap *state.Snapshot, f *preempt.Finder, group *model.Group) string {
+// updateSummary is what a search tells once the group has been placed on the best node.
+func updateSummary(t tb, snap *state.Snapshot, f *preempt.Finder, group *model.Group) string {
 	c, ok, err := f.Best()
 	if err != nil || !ok {
 		return ""

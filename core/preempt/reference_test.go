@@ -17,19 +17,19 @@ import (
 // On every node and way of serving its devices default evicts whom its
 // description says, spares whom the host's rules spare, and takes the option
 // that they put first.
-func TestFinder_DefaultIsWhatItsDescriptionSays(t *testing.T) {
-	for _, s := range []shape{{}, {ports: true}, {devices: true}, {devices: true, ports: true}} {
+func TestFinder_DefaultMatchesReference(t *testing.T) {
+	for _, s := range []features{{}, {ports: true}, {devices: true}, {devices: true, ports: true}} {
 		t.Run(fmt.Sprintf("%+v", s), func(t *testing.T) {
 			policies := coretest.Policies()
 			options, ways := 0, 0
 			check(t, func(t *rapid.T) {
-				w := drawWorld(t, s)
+				w := drawFixture(t, s)
 				f := &preempt.Finder{}
 				if err := f.Start(w.snap, w.request(policies, policies.Default())); err != nil {
 					t.Fatal(err)
 				}
 				defer f.Release()
-				var all []*place
+				var all []*refOption
 				each := []string{}
 				for _, node := range w.nodes {
 					list := w.options(node)
@@ -47,10 +47,10 @@ func TestFinder_DefaultIsWhatItsDescriptionSays(t *testing.T) {
 				if got.String() != want.String() {
 					t.Fatalf("best is %v, want %v", got, want)
 				}
-				if got := eachOf(t, w.snap, f); !slices.Equal(got, each) {
+				if got := eachNodeOf(t, w.snap, f); !slices.Equal(got, each) {
 					t.Fatalf("node by node\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(each, "\n"))
 				}
-				w.checkPromises(t, f)
+				w.checkInvariants(t, f)
 				w.checkOutcomes(t, f)
 			})
 			t.Logf("%d options, %d nodes with several", options, ways)
@@ -61,18 +61,18 @@ func TestFinder_DefaultIsWhatItsDescriptionSays(t *testing.T) {
 	}
 }
 
-// checkPromises asserts what holds whatever a policy answers.
-func (w *world) checkPromises(t *rapid.T, f *preempt.Finder) {
+// checkInvariants asserts what holds whatever a policy answers.
+func (w *fixture) checkInvariants(t *rapid.T, f *preempt.Finder) {
 	err := f.EachNode(func(c preempt.Choice) {
 		n := w.snap.NodeAt(c.Pos)
-		here := oracleOn(w.snap, n.ID)
+		here := refAllocs(w.snap, n.ID)
 		devices := []string{}
 		for _, at := range c.Device {
 			devices = append(devices, n.Devices[at].ID)
 		}
 		gone := map[string]bool{}
 		for _, v := range c.Victims {
-			switch gap := int64(w.asker.Job.Priority) - int64(v.Job.Priority); {
+			switch gap := int64(w.group.Job.Priority) - int64(v.Job.Priority); {
 			case v.NodeID != n.ID || gone[v.ID]:
 				t.Fatalf("victim %s is elsewhere, or listed twice", v.ID)
 			case gap <= 0 || gap < int64(w.base) || v.Job.ID == "asker" || v.Job.NonPreemptible:
@@ -80,12 +80,12 @@ func (w *world) checkPromises(t *rapid.T, f *preempt.Finder) {
 			}
 			gone[v.ID] = true
 		}
-		if !oracleFits(n, here, gone, w.asker, devices, false) {
+		if !refFits(n, here, gone, w.group, devices, false) {
 			t.Fatalf("the group does not fit after %v", sortedNames(gone))
 		}
 		for _, v := range c.Victims {
 			gone[v.ID] = false
-			if oracleFits(n, here, gone, w.asker, devices, false) {
+			if refFits(n, here, gone, w.group, devices, false) {
 				t.Fatalf("%s is evicted for nothing", v.ID)
 			}
 			gone[v.ID] = true
@@ -97,7 +97,7 @@ func (w *world) checkPromises(t *rapid.T, f *preempt.Finder) {
 }
 
 // checkOutcomes asserts that a node without option says why.
-func (w *world) checkOutcomes(t *rapid.T, f *preempt.Finder) {
+func (w *fixture) checkOutcomes(t *rapid.T, f *preempt.Finder) {
 	why, nodes := f.Outcomes()
 	for k, pos := range nodes {
 		id := w.snap.NodeAt(pos).ID
@@ -115,7 +115,7 @@ func (w *world) checkOutcomes(t *rapid.T, f *preempt.Finder) {
 }
 
 // Binpack and spread rank by the published formula.
-func TestFit_IsThePublishedFormula(t *testing.T) {
+func TestScore_MatchesPublishedFormula(t *testing.T) {
 	for _, c := range []struct {
 		algorithm                            model.Algorithm
 		availCPU, availMem, freeCPU, freeMem int64
