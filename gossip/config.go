@@ -12,48 +12,49 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Config says how a member takes part.
+// Config configures a pool member.
 type Config struct {
-	// ID names the member for life: a random id that it keeps on its disk.
+	// ID identifies the member permanently: a random ID that it stores on its disk.
 	ID string
-	// Cluster is the pool's name. Members of pools with other names cannot even
-	// open a conversation.
+	// Cluster is the name of the pool. Connections between pools with different names are
+	// rejected.
 	Cluster string
-	// Bind is the host:port to listen at, TCP and UDP; port 0 takes any.
+	// Bind is the host:port to listen on, TCP and UDP; port 0 selects any free port.
 	Bind string
-	// Advertise is the host:port that others reach it at; an empty one, or one
-	// without a host or port, is filled in from what it is bound to.
+	// Advertise is the host:port under which other members reach it. If host or port is
+	// empty, the bound one is used.
 	Advertise string
 	Tags      Tags
-	// Keys seal the pool's messages, AES-GCM of 16, 24 or 32 bytes; the first
-	// seals, all of them open. None: anybody who reaches the port may join.
+	// Keys encrypt the pool's messages with AES-GCM; a key has 16, 24 or 32 bytes. The
+	// first encrypts, all of them decrypt. If it is empty, any client that reaches the port
+	// may join.
 	Keys [][]byte
-	// Seeds are members to join, and to join again whenever they are missing.
+	// Seeds are addresses of members to join, and to join again whenever they are missing.
 	Seeds []string
 
-	// OnDuplicateID is told, each time that a join fails for it before anybody let this member
-	// in, of the member that has its id; nil: nobody is told. The member may be this one,
-	// before it moved.
+	// OnDuplicateID is called with the member that holds this member's ID, each time a join
+	// fails for that reason before any member has admitted this one. The holder may be this
+	// server itself before it moved. default: none
 	OnDuplicateID func(context.Context, Member)
 
 	Timing Timing
 	Logger *slog.Logger // default: nothing is logged
 
-	// Transport replaces the network, in tests.
+	// Transport replaces the network in tests.
 	Transport memberlist.Transport
 }
 
-// Timing is how eagerly a pool watches its members. The zero value is for a
-// handful of servers.
+// Timing configures how often members are checked. The zero value suits a few servers.
 type Timing struct {
-	Probe        time.Duration // between two looks at a member; default: 1s
-	ProbeTimeout time.Duration // for its answer; default: 500ms
-	Gossip       time.Duration // between two rounds of rumours; default: 200ms
-	PushPull     time.Duration // between two exchanges of everything; default: 10s
-	Rejoin       time.Duration // between two tries at missing seeds; default: 30s
-	Forget       time.Duration // after which who left or failed is not listed any more; default: 24h
+	Probe        time.Duration // interval between probes of a member; default: 1s
+	ProbeTimeout time.Duration // timeout of a probe; default: 500ms
+	Gossip       time.Duration // interval between gossip rounds; default: 200ms
+	PushPull     time.Duration // interval between full state exchanges; default: 10s
+	Rejoin       time.Duration // interval between attempts to join missing seeds; default: 30s
+	Forget       time.Duration // time after which a failed or departed member is no longer listed; default: 24h
 }
 
+// withDefaults returns t with defaults for zero values.
 func (t Timing) withDefaults() Timing {
 	for _, d := range []struct {
 		field *time.Duration
@@ -73,37 +74,37 @@ func (t Timing) withDefaults() Timing {
 	return t
 }
 
-// Validate reports everything that is wrong.
+// Validate returns an error that lists every invalid value.
 func (c *Config) Validate() error {
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if c.ID == "" {
-		fault("the member's id is missing")
+		fault("member ID is required")
 	}
 	if c.Cluster == "" {
-		fault("the pool's name is missing")
+		fault("pool name is required")
 	}
 	if len(c.Cluster) > 200 {
-		fault("the pool's name %.20q… has %d bytes: at most 200", c.Cluster, len(c.Cluster))
+		fault("pool name %.20q… has %d bytes: must be at most 200", c.Cluster, len(c.Cluster))
 	}
 	if c.Transport == nil {
 		if _, _, err := net.SplitHostPort(c.Bind); err != nil {
-			fault("the address to bind, %q, is not host:port: %v", c.Bind, err)
+			fault("invalid bind address %q: %v", c.Bind, err)
 		}
 	}
 	if c.Advertise != "" {
 		if _, _, err := net.SplitHostPort(c.Advertise); err != nil {
-			fault("the address to advertise, %q, is not host:port: %v", c.Advertise, err)
+			fault("invalid advertise address %q: %v", c.Advertise, err)
 		}
 	}
 	for i, k := range c.Keys {
 		if err := memberlist.ValidateKey(k); err != nil {
-			fault("key %d has %d bytes: a key has 16, 24 or 32", i+1, len(k))
+			fault("key %d has %d bytes: must have 16, 24 or 32", i+1, len(k))
 		}
 	}
 	for _, s := range c.Seeds {
 		if strings.TrimSpace(s) == "" {
-			fault("a seed is empty")
+			fault("seed must not be empty")
 		}
 	}
 	if _, err := c.Tags.encode(); err != nil {
@@ -121,7 +122,7 @@ func (c *Config) Validate() error {
 		{"forget time", c.Timing.Forget},
 	} {
 		if t.value < 0 {
-			fault("the %s %v is negative", t.name, t.value)
+			fault("%s is %v: must not be negative", t.name, t.value)
 		}
 	}
 	return errors.Join(errs...)

@@ -1,14 +1,13 @@
-// Package gossip owns how servers find one another: a pool of members over
-// hashicorp/memberlist, what each says of itself, who may come in, and the keys
-// that the pool's messages are sealed with.
+// Package gossip owns how servers discover each other: a pool of members over
+// hashicorp/memberlist, the tags that each member publishes, the rules for admission, and
+// the keys that encrypt the pool's messages.
 //
-// It knows nothing of what the servers do: it elects nobody, and that a member
-// does not answer any more is a hint, not a verdict (on a small pool the second
-// failure in a row is found late; DESIGN.md). Identity does not come from here
-// either: the keys tell that somebody belongs to the pool, not who it is.
+// It does not elect a leader, and a failed member is a hint rather than a fact: in a small
+// pool the second failure in a row is detected late (DESIGN.md). It does not authenticate
+// servers either: a key proves membership of the pool, not identity.
 //
-// cmd makes a Pool and adapts it to the server's membership interface.
+// cmd creates a Pool and adapts it to the server's membership interface.
 //
-// Pool is safe for concurrent use. Events may be dropped where nobody reads
-// them; whoever acts on them also compares with Members now and then.
+// Pool is safe for concurrent use. Events are dropped if the channel is full, so consumers
+// also compare with Members from time to time.
 package gossip

@@ -2,33 +2,35 @@ package gossip
 
 import "time"
 
-// foreignMember is a member that says that it belongs to another cluster. It may have come in
-// before it knew, as where its address is one that a member had.
+// A foreignMember belongs to another cluster. It may have been admitted before it had a
+// cluster ID, if its address is that of a former member.
 type foreignMember struct {
 	cluster  string
 	since    time.Time
 	unlisted bool // not listed any more
 }
 
-// foreignGrace is for how long a member may name another cluster and be listed: where a
-// snapshot of another cluster is restored, its servers take the new name one after
+// foreignGrace is how long a member may announce another cluster ID and stay listed. After
+// the snapshot of another cluster was restored, the servers adopt the new ID one after
 // another.
 const foreignGrace = 30 * time.Second
 
-// isForeign is whether a cluster is another one than this server's; r.mu is held.
+// isForeign reports whether cluster differs from this server's cluster. The caller holds
+// r.mu.
 func (r *membership) isForeign(cluster string) bool {
 	return r.tags.ClusterID != "" && cluster != "" && cluster != r.tags.ClusterID
 }
 
-// recordForeign notes that a member names another cluster; r.mu is held.
+// recordForeign records since when a member announces another cluster. The caller holds
+// r.mu.
 func (r *membership) recordForeign(id, cluster string) {
 	if s, known := r.foreign[id]; !known || s.cluster != cluster {
 		r.foreign[id] = foreignMember{cluster: cluster, since: time.Now()}
 	}
 }
 
-// unlistForeign takes members off the list that have named another cluster for a while, and
-// puts those back that do not any more.
+// unlistForeign removes members from the list that have announced another cluster for
+// foreignGrace, and restores those that no longer do.
 func (r *membership) unlistForeign() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,8 +49,8 @@ func (r *membership) unlistForeign() {
 		}
 		s.unlisted = true
 		r.foreign[id] = s
-		r.log.Warn("a member is not listed any more: it belongs to another cluster", "id", id, "address", m.Addr, "cluster", s.cluster,
-			"hint", "give one of the clusters another gossip.name, or that server other seeds")
+		r.log.Warn("removed a member of another cluster from the list", "id", id, "address", m.Addr, "cluster", s.cluster,
+			"hint", "change gossip.name of one cluster, or the seeds of that server")
 		r.emit(Event{Member: m, Before: m.Status})
 	}
 }

@@ -2,10 +2,10 @@ package gossip
 
 import "fmt"
 
-// Rotate keys in three steps, each on every member before the next begins:
-// InstallKey, so that all can open what the new key seals; UseKey; RemoveKey.
+// Keys are rotated in three steps, each on every member before the next: InstallKey, so
+// that all members can decrypt; UseKey; RemoveKey.
 
-// Keys lists the keys, the one that seals first; nil where nothing is sealed.
+// Keys returns the keys, the encrypting one first, or nil if the pool is not encrypted.
 func (p *Pool) Keys() [][]byte {
 	if p.keys == nil {
 		return nil
@@ -13,7 +13,7 @@ func (p *Pool) Keys() [][]byte {
 	return p.keys.GetKeys()
 }
 
-// InstallKey adds a key that opens. A key that is there already changes nothing.
+// InstallKey adds a key for decryption. It does nothing if the key is installed.
 func (p *Pool) InstallKey(key []byte) error {
 	if p.keys == nil {
 		return errNoKeys
@@ -24,24 +24,24 @@ func (p *Pool) InstallKey(key []byte) error {
 	return nil
 }
 
-// UseKey seals with an installed key from now on.
+// UseKey encrypts with an installed key from now on.
 func (p *Pool) UseKey(key []byte) error {
 	if p.keys == nil {
 		return errNoKeys
 	}
 	if err := p.keys.UseKey(key); err != nil {
-		return fmt.Errorf("gossip key: %w: install it on every member first", err)
+		return fmt.Errorf("gossip key: %w: install the key on every member first", err)
 	}
 	return nil
 }
 
-// RemoveKey forgets a key that seals no more.
+// RemoveKey removes a key that no longer encrypts.
 func (p *Pool) RemoveKey(key []byte) error {
 	if p.keys == nil {
 		return errNoKeys
 	}
 	if err := p.keys.RemoveKey(key); err != nil {
-		return fmt.Errorf("gossip key: %w: use another one first", err)
+		return fmt.Errorf("gossip key: %w: switch to another key first", err)
 	}
 	return nil
 }

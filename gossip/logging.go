@@ -7,6 +7,7 @@ import (
 	"log/slog"
 )
 
+// log returns the configured logger, or one that discards.
 func (c *Config) log() *slog.Logger {
 	if c.Logger == nil {
 		return slog.New(slog.DiscardHandler)
@@ -14,16 +15,17 @@ func (c *Config) log() *slog.Logger {
 	return c.Logger
 }
 
-// newLogWriter writes memberlist's lines to a logger.
+// newLogWriter returns a writer that forwards memberlist's log lines to a logger.
 func newLogWriter(to *slog.Logger) io.Writer { return &logWriter{to} }
 
-// maxTimestampLen is how many bytes the time takes that memberlist begins lines with.
+// maxTimestampLen is the length of the timestamp at the start of memberlist's lines.
 const maxTimestampLen = len("2006/01/02 15:04:05 ")
 
-// logWriter turns "[WARN] memberlist: text" into a record of that level.
+// logWriter converts lines such as "[WARN] memberlist: text" to records of that level.
 type logWriter struct{ to *slog.Logger }
 
-// levels has memberlist's chatter about every exchange one lower than it says.
+// levels maps memberlist's levels. Its information about every exchange becomes debug
+// output.
 var levels = []struct {
 	prefix string
 	level  slog.Level
@@ -34,14 +36,14 @@ var levels = []struct {
 	{"[ERR]", slog.LevelError},
 }
 
-// repeatedPrefixes is how lines begin that memberlist repeats with every exchange, of what the roster
-// has said once.
+// repeatedPrefixes start lines that memberlist repeats with every exchange. membership has
+// already logged them once.
 var repeatedPrefixes = []string{"ignoring alive message for", "Failed push/pull merge", "Conflicting address for"}
 
 func (l *logWriter) Write(line []byte) (int, error) {
 	text, level := bytes.TrimSpace(line), slog.LevelInfo
 	if at := bytes.IndexByte(text, '['); at > 0 && at <= maxTimestampLen {
-		text = text[at:] // the record has its own time
+		text = text[at:] // the record has its own timestamp
 	}
 	for _, known := range levels {
 		if rest, ok := bytes.CutPrefix(text, []byte(known.prefix)); ok {

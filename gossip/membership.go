@@ -13,17 +13,17 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Conflict is a member that claimed the id of another.
+// A Conflict is an attempt of a member to use the ID of another.
 type Conflict struct {
-	ID, Holder, Claimant string // the latter two are host:port
+	ID, Holder, Claimant string // Holder and Claimant are host:port
 	Time                 time.Time
 }
 
-// maxConflicts bounds what is remembered of claimants.
+// maxConflicts bounds the number of stored conflicts.
 const maxConflicts = 16
 
-// membership is who is in the pool, and the doorkeeper. memberlist calls it with its
-// own locks held, so it never calls back.
+// membership holds the members of the pool and decides about admission. memberlist calls it
+// while it holds its own locks, so it must not call memberlist.
 type membership struct {
 	id      string
 	cluster string
@@ -37,9 +37,9 @@ type membership struct {
 	tags      Tags
 	encoded   []byte
 	members   map[string]Member
-	foreign   map[string]foreignMember // members that name another cluster, by id
+	foreign   map[string]foreignMember // members of another cluster, by ID
 	conflicts []Conflict
-	refusal   error // why the last conversation was broken off
+	refusal   error // reason why the last join was rejected
 
 	logLimit logLimiter
 }
@@ -53,13 +53,14 @@ var (
 )
 
 func newMembership(cfg *Config) *membership {
-	encoded, _ := cfg.Tags.encode() // Validate has seen it
+	encoded, _ := cfg.Tags.encode() // Validate has checked the encoding
 	return &membership{
 		id: cfg.ID, cluster: cfg.Cluster, log: cfg.log(), tags: cfg.Tags, encoded: encoded,
 		members: map[string]Member{}, foreign: map[string]foreignMember{}, events: make(chan Event, 256),
 	}
 }
 
+// setTags replaces the published tags.
 func (r *membership) setTags(t Tags) error {
 	encoded, err := t.encode()
 	if err != nil {
@@ -71,7 +72,7 @@ func (r *membership) setTags(t Tags) error {
 	return nil
 }
 
-// markLeaving adds to the tags that this member is leaving.
+// markLeaving sets the Leaving tag.
 func (r *membership) markLeaving() error {
 	r.mu.Lock()
 	t := r.tags
@@ -80,6 +81,7 @@ func (r *membership) markLeaving() error {
 	return r.setTags(t)
 }
 
+// list returns the listed members, ascending by ID.
 func (r *membership) list() []Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,6 +95,7 @@ func (r *membership) list() []Member {
 	return members
 }
 
+// listConflicts returns the stored conflicts, newest first.
 func (r *membership) listConflicts() []Conflict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +104,7 @@ func (r *membership) listConflicts() []Conflict {
 	return list
 }
 
-// expire drops members that have been gone for longer than after.
+// expire removes members that left or failed longer than after ago.
 func (r *membership) expire(after time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,6 +116,7 @@ func (r *membership) expire(after time.Duration) {
 	}
 }
 
+// remove removes a member that is not alive.
 func (r *membership) remove(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +126,7 @@ func (r *membership) remove(id string) {
 	}
 }
 
-// popRefusal is why the last conversation was broken off, once.
+// popRefusal returns and clears the reason why the last join was rejected.
 func (r *membership) popRefusal() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,28 +135,29 @@ func (r *membership) popRefusal() error {
 	return err
 }
 
-// NotifyJoin is told of a member that is there.
+// NotifyJoin records a member that is alive.
 func (r *membership) NotifyJoin(n *memberlist.Node) { r.update(n, Alive) }
 
-// NotifyUpdate is told of a member that moved or says something else of itself.
+// NotifyUpdate records a changed address or changed tags.
 func (r *membership) NotifyUpdate(n *memberlist.Node) { r.update(n, Alive) }
 
-// NotifyLeave is told of a member that left, stopped or failed.
+// NotifyLeave records a member that left, stopped or failed.
 func (r *membership) NotifyLeave(n *memberlist.Node) {
 	m, err := memberOf(n)
 	if err == nil && m.Tags.Leaving {
 		r.update(n, Left)
 		return
 	}
-	if n.Name != r.id { // else it stops, and nobody asks it any more
+	if n.Name != r.id { // otherwise this member itself stops
 		r.update(n, Failed)
 	}
 }
 
+// update stores the state of a member and emits an event if the member is listed.
 func (r *membership) update(n *memberlist.Node, status Status) {
 	m, err := memberOf(n)
-	if err != nil { // NotifyAlive lets nobody in whose tags cannot be read
-		r.log.Warn("a member is ignored", "member", n.Name, "err", err)
+	if err != nil { // NotifyAlive admits no member with invalid tags
+		r.log.Warn("ignored a member", "member", n.Name, "err", err)
 		return
 	}
 	m.Status, m.Since = status, time.Now()
@@ -163,7 +168,7 @@ func (r *membership) update(n *memberlist.Node, status Status) {
 	}
 	r.members[m.ID] = m
 	if status == Alive {
-		delete(r.foreign, m.ID) // what it says now was looked at
+		delete(r.foreign, m.ID) // NotifyAlive has checked its tags
 	}
 	out := r.foreign[m.ID].unlisted
 	r.mu.Unlock()
@@ -176,6 +181,7 @@ func (r *membership) update(n *memberlist.Node, status Status) {
 	r.emit(Event{Member: m, Before: before.Status, New: !known})
 }
 
+// emit sends an event, or drops it if the channel is full.
 func (r *membership) emit(e Event) {
 	select {
 	case r.events <- e:
@@ -183,8 +189,8 @@ func (r *membership) emit(e Event) {
 	}
 }
 
-// NotifyMerge looks at everybody whom the other side of a join knows. One
-// stranger among them means that two pools are about to become one.
+// NotifyMerge checks all members known to the other side of a join. If one of them is not
+// admissible, two pools would merge, so the join is rejected.
 func (r *membership) NotifyMerge(peers []*memberlist.Node) error {
 	var errs []error
 	for _, n := range peers {
@@ -200,14 +206,14 @@ func (r *membership) NotifyMerge(peers []*memberlist.Node) error {
 	return err
 }
 
-// logRefusal says why somebody is not let in.
+// logRefusal logs a rejected member, each reason at most once per logInterval.
 func (r *membership) logRefusal(err error) {
 	if err != nil && r.logLimit.allow(err.Error()) {
-		r.log.Warn("a member is not let in", "err", err)
+		r.log.Warn("rejected a member", "err", err)
 	}
 }
 
-// NotifyAlive looks at one member that somebody tells of.
+// NotifyAlive checks one member reported by gossip.
 func (r *membership) NotifyAlive(n *memberlist.Node) error {
 	if n.Name == r.id {
 		return nil
@@ -217,7 +223,7 @@ func (r *membership) NotifyAlive(n *memberlist.Node) error {
 	return err
 }
 
-// admit says why a member may not be in the pool.
+// admit returns an error if a member must not be in the pool.
 func (r *membership) admit(n *memberlist.Node) error {
 	m, err := memberOf(n)
 	if err != nil {
@@ -229,10 +235,10 @@ func (r *membership) admit(n *memberlist.Node) error {
 		if held, known := r.members[m.ID]; known && held.Addr == m.Addr {
 			r.recordForeign(m.ID, theirs)
 		}
-		return fmt.Errorf("member %s at %s belongs to cluster %s, this server to %s: give one of them another name or other seeds", m.ID, m.Addr, theirs, r.tags.ClusterID)
+		return fmt.Errorf("member %s at %s belongs to cluster %s, this server to %s: change the pool name or the seeds of one of them", m.ID, m.Addr, theirs, r.tags.ClusterID)
 	}
 	if r.tags.Newest != 0 && m.Tags.Newest != 0 && (m.Tags.Oldest > r.tags.Newest || m.Tags.Newest < r.tags.Oldest) {
-		return fmt.Errorf("member %s at %s (build %s) understands log versions %d to %d, this server %d to %d: upgrade one release at a time",
+		return fmt.Errorf("member %s at %s (build %s) supports log versions %d to %d, this server %d to %d: upgrade one release at a time",
 			m.ID, m.Addr, m.Tags.Build, m.Tags.Oldest, m.Tags.Newest, r.tags.Oldest, r.tags.Newest)
 	}
 	here := n.State == memberlist.StateAlive || n.State == memberlist.StateSuspect
@@ -242,14 +248,14 @@ func (r *membership) admit(n *memberlist.Node) error {
 	return nil
 }
 
-// duplicateIDError is of a pool that knows this server's id at another address.
+// A duplicateIDError means that the pool knows this server's ID at another address.
 type duplicateIDError struct{ Holder Member }
 
 func (e *duplicateIDError) Error() string {
-	return fmt.Sprintf("the id %s is used by a server at %s as well: it was killed there a moment ago and is let in soon, or its data directory was copied", e.Holder.ID, e.Holder.Addr)
+	return fmt.Sprintf("ID %s is also used by a server at %s: either this server was killed there and is admitted once that is detected, or its data directory was copied", e.Holder.ID, e.Holder.Addr)
 }
 
-// NotifyConflict is told of a member that claims the id of one that is there.
+// NotifyConflict records a member that claims the ID of another.
 func (r *membership) NotifyConflict(holder, claimant *memberlist.Node) {
 	at := func(n *memberlist.Node) string { return net.JoinHostPort(n.Addr.String(), strconv.Itoa(int(n.Port))) }
 	c := Conflict{ID: holder.Name, Holder: at(holder), Claimant: at(claimant), Time: time.Now()}
@@ -262,24 +268,24 @@ func (r *membership) NotifyConflict(holder, claimant *memberlist.Node) {
 	if !r.logLimit.allow(c.ID + c.Holder + c.Claimant) {
 		return
 	}
-	r.log.Warn("two servers have one id: one was killed a moment ago and came back elsewhere, or its data directory was copied", "id", c.ID, "holder", c.Holder, "claimant", c.Claimant)
+	r.log.Warn("two servers use the same ID: one was killed and restarted at another address, or its data directory was copied", "id", c.ID, "holder", c.Holder, "claimant", c.Claimant)
 }
 
-// NodeMeta is what this member says of itself.
+// NodeMeta returns the encoded tags.
 func (r *membership) NodeMeta(int) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.encoded
 }
 
-// NotifyMsg takes messages of members; there are none.
+// NotifyMsg does nothing: the pool sends no user messages.
 func (r *membership) NotifyMsg([]byte) {}
 
-// GetBroadcasts is what to spread beside rumours of members: nothing.
+// GetBroadcasts returns nil: the pool sends no user messages.
 func (r *membership) GetBroadcasts(int, int) [][]byte { return nil }
 
-// LocalState is what to exchange in full beside members: nothing.
+// LocalState returns nil: members exchange no further state.
 func (r *membership) LocalState(bool) []byte { return nil }
 
-// MergeRemoteState takes what others exchange in full.
+// MergeRemoteState does nothing: members exchange no further state.
 func (r *membership) MergeRemoteState([]byte, bool) {}

@@ -9,17 +9,17 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// network joins transports in memory, so that time may be virtual, and can be
-// cut in two.
+// network connects in-memory transports, so that tests run in virtual time, and can be
+// partitioned.
 type network struct {
 	mu    sync.Mutex
 	hosts map[string]*transport
-	apart map[string]bool // hosts that reach only one another
+	apart map[string]bool // hosts that only reach each other
 }
 
 func newNetwork() *network { return &network{hosts: map[string]*transport{}, apart: map[string]bool{}} }
 
-// cut keeps the hosts from all the others; none: everybody reaches everybody.
+// cut separates the given hosts from all others. Without arguments it ends the partition.
 func (n *network) cut(addrs ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -29,6 +29,7 @@ func (n *network) cut(addrs ...string) {
 	}
 }
 
+// reach returns the transport at to, or nil if it is not reachable from from.
 func (n *network) reach(from, to string) *transport {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,7 +72,7 @@ func (t *transport) WriteTo(b []byte, to string) (time.Time, error) {
 	if peer := t.net.reach(t.addr, to); peer != nil {
 		select {
 		case peer.packets <- &memberlist.Packet{Buf: append([]byte{}, b...), From: address(t.addr), Timestamp: now}:
-		default: // as UDP would
+		default: // dropped, as by UDP
 		}
 	}
 	return now, nil

@@ -14,30 +14,30 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// reclaimTime is how long after a member was found to have failed its id may come from
-// another address: long enough for one that failed in error to say that it did not. Who
-// left or stopped is not waited for.
+// reclaimTime is how long after the detection of its failure the ID of a member may not be
+// claimed by another address. A member that was suspected in error can refute that in the
+// meantime. IDs of members that left or stopped are free at once.
 const reclaimTime = time.Second
 
-// Pool is this server's membership of the pool.
+// A Pool is this server's membership in a gossip pool.
 type Pool struct {
 	cfg     Config
 	list    *memberlist.Memberlist
 	members *membership
-	keys    *memberlist.Keyring // nil: not sealed
+	keys    *memberlist.Keyring // nil if the pool is not encrypted
 	cancel  context.CancelFunc
 	loops   sync.WaitGroup
 	once    sync.Once
 	closed  error
 
-	// tagMu is held while tags go on their way. The last word of a member that leaves is
-	// that it does, since a newer word takes the place of one that is on its way.
+	// tagMu is held while tags are broadcast. A newer broadcast replaces a pending one, so
+	// the tags with Leaving must be the last.
 	tagMu   sync.Mutex
 	leaving bool
 }
 
-// Start takes part in the pool. It joins the seeds in the background and goes
-// on trying; Join tells at once what is wrong.
+// Start joins the pool. It joins the seeds in the background and retries; Join returns
+// errors immediately.
 func Start(cfg Config) (*Pool, error) {
 	cfg.Timing = cfg.Timing.withDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -57,8 +57,8 @@ func Start(cfg Config) (*Pool, error) {
 	return p, nil
 }
 
-// memberlistConfig is tuned for pools of three to seven: a suspicion can hardly
-// be confirmed there by others, so it must not wait for them for long.
+// memberlistConfig is tuned for pools of three to seven members: few members can confirm a
+// suspicion, so the timeout must not depend on confirmations.
 func (p *Pool) memberlistConfig() (*memberlist.Config, error) {
 	c := memberlist.DefaultLANConfig()
 	c.Name, c.Label, c.RequireNodeNames = p.cfg.ID, p.cfg.Cluster, false
@@ -82,16 +82,17 @@ func (p *Pool) memberlistConfig() (*memberlist.Config, error) {
 	return c, nil
 }
 
+// addresses sets the bind and advertise addresses of c.
 func (p *Pool) addresses(c *memberlist.Config) (err error) {
 	if p.cfg.Transport == nil {
 		if c.BindAddr, c.BindPort, err = splitAddr(p.cfg.Bind); err != nil {
-			return fmt.Errorf("the address to bind: %w", err)
+			return fmt.Errorf("bind address: %w", err)
 		}
 		c.AdvertisePort = c.BindPort
 		if !net.ParseIP(c.BindAddr).IsUnspecified() {
 			c.AdvertiseAddr = c.BindAddr
 		} else if p.cfg.Advertise == "" {
-			return fmt.Errorf("it is bound to %s, every address of the machine: say in advertise which one others shall use", p.cfg.Bind)
+			return fmt.Errorf("bound to %s, which is every address of the machine: set advertise to the one that other members use", p.cfg.Bind)
 		}
 	}
 	if p.cfg.Advertise == "" {
@@ -99,7 +100,7 @@ func (p *Pool) addresses(c *memberlist.Config) (err error) {
 	}
 	host, port, err := splitAddr(p.cfg.Advertise)
 	if err != nil {
-		return fmt.Errorf("the address to advertise: %w", err)
+		return fmt.Errorf("advertise address: %w", err)
 	}
 	if host != "" {
 		c.AdvertiseAddr = host
@@ -110,7 +111,8 @@ func (p *Pool) addresses(c *memberlist.Config) (err error) {
 	return nil
 }
 
-// splitAddr reads host:port and looks the host up: memberlist wants an address.
+// splitAddr splits host:port and resolves the host, because memberlist requires an IP
+// address.
 func splitAddr(s string) (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(s)
 	if err != nil {
@@ -118,7 +120,7 @@ func splitAddr(s string) (host string, port int, err error) {
 	}
 	if text != "" {
 		if port, err = strconv.Atoi(text); err != nil || port < 0 || port > 65535 {
-			return "", 0, fmt.Errorf("port %q is not between 0 and 65535", text)
+			return "", 0, fmt.Errorf("invalid port %q: must be between 0 and 65535", text)
 		}
 	}
 	if host == "" || net.ParseIP(host) != nil {
@@ -131,53 +133,53 @@ func splitAddr(s string) (host string, port int, err error) {
 	return found[0], port, nil
 }
 
-// Addr is the host:port that others reach this member at.
+// Addr returns the advertised host:port of this member.
 func (p *Pool) Addr() string {
 	n := p.list.LocalNode()
 	return net.JoinHostPort(n.Addr.String(), strconv.Itoa(int(n.Port)))
 }
 
-// Members lists the pool as this member sees it, itself and who left or failed
-// of late included, ascending by id.
+// Members returns the members as seen by this one, ascending by ID. It includes itself and
+// members that left or failed recently.
 func (p *Pool) Members() []Member { return p.members.list() }
 
-// Forget drops a member that left or failed from the list.
+// Forget removes a member that left or failed from the list.
 func (p *Pool) Forget(id string) { p.members.remove(id) }
 
-// Events tells of changes. There is one channel, and what nobody takes in time is
-// dropped.
+// Events returns the channel of changes. All calls return the same channel; events are
+// dropped if it is full.
 func (p *Pool) Events() <-chan Event { return p.members.events }
 
-// Join asks members to let this one in, and returns how many did. The error
-// says why each of the others did not.
+// Join contacts members and returns how many have admitted this one. If some did not, the
+// error contains the reasons.
 func (p *Pool) Join(addrs ...string) (int, error) {
 	n, err := p.list.Join(addrs)
 	if err != nil {
-		if refused := p.members.popRefusal(); refused != nil {
-			err = refused
+		if refusal := p.members.popRefusal(); refusal != nil {
+			err = refusal
 		}
 		err = fmt.Errorf("join %s: %w%s", addrs, err, joinHint(err))
 	}
 	return n, err
 }
 
-// joinHint is what to do about a join that failed, where memberlist's words do not say:
-// members of a pool with another name hang up without any.
+// joinHint returns what to do about a failed join if memberlist's error does not show it.
+// Members of a pool with another name close the connection without an error.
 func joinHint(err error) string {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "decrypt"), strings.Contains(text, "encryption"):
-		return "; the pool's members need a key in common"
+		return "; the pool's members need a common key"
 	case strings.HasSuffix(strings.TrimSpace(text), "EOF"), strings.Contains(text, "connection reset"):
-		return "; who hangs up without a word may belong to a pool of another name"
+		return "; a member that closes the connection may belong to a pool with another name"
 	}
 	return ""
 }
 
-// tagTimeout is how long SetTags waits for the rumour to be on its way.
+// tagTimeout bounds how long SetTags waits for the broadcast.
 const tagTimeout = 100 * time.Millisecond
 
-// SetTags changes what this member says of itself. Once it leaves, nothing does.
+// SetTags changes the published tags. It does nothing after Leave.
 func (p *Pool) SetTags(t Tags) error {
 	p.tagMu.Lock()
 	defer p.tagMu.Unlock()
@@ -187,45 +189,45 @@ func (p *Pool) SetTags(t Tags) error {
 	if err := p.members.setTags(t); err != nil {
 		return err
 	}
-	// Everybody hears of it in the end, by the next exchange of everything at the
-	// latest; how soon is no matter.
+	// The next full state exchange delivers the tags even if the broadcast is lost.
 	_ = p.list.UpdateNode(tagTimeout)
 	return nil
 }
 
-// Conflicts lists members that claimed an id which another one holds, newest
-// first. They are not in the pool, and may not know it.
+// Conflicts returns members that claimed the ID of another member, newest first. They are
+// not in the pool and may not have noticed it.
 func (p *Pool) Conflicts() []Conflict { return p.members.listConflicts() }
 
-// Leave tells the pool that this member goes for good, and waits until somebody
-// heard it. Close must still be called.
+// Leave announces that this member leaves permanently, and waits until another member has
+// received it. The caller must still call Close.
 func (p *Pool) Leave(timeout time.Duration) error {
 	p.stop()
-	// memberlist's word for leaving and for failing is the same, so this is said first.
-	told := p.markLeaving()
-	if told == nil && !p.isAlone() {
-		told = p.list.UpdateNode(timeout)
+	// memberlist announces leaving and failing alike, so the Leaving tag is broadcast
+	// first.
+	err := p.markLeaving()
+	if err == nil && !p.isAlone() {
+		err = p.list.UpdateNode(timeout)
 	}
-	if err := errors.Join(told, p.list.Leave(timeout)); err != nil {
-		return fmt.Errorf("gossip: the others may not have heard that this member leaves: %w", err)
+	if err := errors.Join(err, p.list.Leave(timeout)); err != nil {
+		return fmt.Errorf("gossip: the announcement of leaving may be lost: %w", err)
 	}
 	return nil
 }
 
-// Stop ends without leaving: to the others it looks like a failure, but one that they
-// hear of at once, and after which the id may come back from any address at once. It
-// waits until somebody heard it.
+// Stop stops without leaving: other members treat it as a failure that they learn of
+// immediately, and accept the ID from any address at once. It waits until another member
+// has received it.
 func (p *Pool) Stop(timeout time.Duration) error {
 	p.stop()
-	// Whether a member left or stopped is told by its tags.
-	told := p.list.Leave(timeout)
-	if told != nil {
-		p.cfg.log().Warn("the others may not have heard that this member stops: they find out by themselves", "err", told)
+	// The missing Leaving tag distinguishes this from Leave.
+	err := p.list.Leave(timeout)
+	if err != nil {
+		p.cfg.log().Warn("other members may detect the stop only by probing", "err", err)
 	}
 	return p.Close()
 }
 
-// markLeaving has this member say that it leaves, and nothing else from there on.
+// markLeaving sets the Leaving tag and disables later SetTags.
 func (p *Pool) markLeaving() error {
 	p.tagMu.Lock()
 	defer p.tagMu.Unlock()
@@ -233,7 +235,8 @@ func (p *Pool) markLeaving() error {
 	return p.members.markLeaving()
 }
 
-// Close ends without a word, as a power cut would. After it nothing may be called.
+// Close ends without any announcement, like a power failure. No other method may be called
+// afterwards. It may be called again.
 func (p *Pool) Close() error {
 	p.once.Do(func() {
 		p.stop()
@@ -242,18 +245,19 @@ func (p *Pool) Close() error {
 	return p.closed
 }
 
+// stop ends the background join and waits for it.
 func (p *Pool) stop() {
 	p.cancel()
 	p.loops.Wait()
 }
 
-// rejoin joins the seeds, and again whenever one of them is missing: members that
-// were apart for longer than gossip remembers the dead would stay apart for ever.
+// rejoin joins the seeds, and repeats it while any of them is missing. Partitions that last
+// longer than memberlist remembers dead members would never heal otherwise.
 func (p *Pool) rejoin(ctx context.Context) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
-	var moved time.Time // when others last knew this member elsewhere
-	var complaints logLimiter
+	var moved time.Time // last time another member had this ID at another address
+	var limiter logLimiter
 	for {
 		select {
 		case <-ctx.Done():
@@ -273,8 +277,8 @@ func (p *Pool) rejoin(ctx context.Context) {
 				}
 			}
 			if n == 0 {
-				if complaints.allow(fmt.Sprint(missing, err)) {
-					p.cfg.log().WarnContext(ctx, "nobody to join was reached", "seeds", missing, "err", err)
+				if limiter.allow(fmt.Sprint(missing, err)) {
+					p.cfg.log().WarnContext(ctx, "failed to join any seed", "seeds", missing, "err", err)
 				}
 				if p.isAlone() {
 					next = min(next, time.Second)
@@ -282,7 +286,7 @@ func (p *Pool) rejoin(ctx context.Context) {
 			}
 		}
 		if len(missing) == 0 {
-			complaints.reset()
+			limiter.reset()
 		}
 		p.members.unlistForeign()
 		p.members.expire(p.cfg.Timing.Forget)
@@ -290,11 +294,12 @@ func (p *Pool) rejoin(ctx context.Context) {
 	}
 }
 
-// moveGrace is for how long a member that came back elsewhere goes on saying so: it may have
-// been let in before all the others were ready to believe it.
+// moveGrace is how long a member at a new address keeps joining the seeds. It may have been
+// admitted before all members were ready to accept the new address.
 const moveGrace = 5 * time.Second
 
-// missingAddrs is the seeds and the failed members that are not in the pool now.
+// missingAddrs returns the addresses of seeds and failed members that are not alive in the
+// pool.
 func (p *Pool) missingAddrs() []string {
 	here := map[string]bool{p.Addr(): true}
 	var missing []string
@@ -315,8 +320,8 @@ func (p *Pool) missingAddrs() []string {
 	return slices.Compact(missing)
 }
 
-// resolveSeed is a seed's address as members are listed with; the seed itself where
-// that cannot be told.
+// resolveSeed returns the address of a seed in the form of Member.Addr, or the seed itself
+// if it cannot be resolved.
 func resolveSeed(seed string) string {
 	host, port, err := splitAddr(seed)
 	if err != nil {
@@ -325,8 +330,9 @@ func resolveSeed(seed string) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
+// isAlone reports whether no other member is alive.
 func (p *Pool) isAlone() bool {
 	return !slices.ContainsFunc(p.Members(), func(m Member) bool { return m.Status == Alive && m.ID != p.cfg.ID })
 }
 
-var errNoKeys = errors.New("the pool has no key: start its members with one to turn encryption on")
+var errNoKeys = errors.New("pool is not encrypted: start its members with a key to enable encryption")

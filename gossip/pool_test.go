@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/gossip"
 )
 
-// member takes part in a pool of the network.
+// member starts a member on the network.
 func member(t *testing.T, n *network, i int, change ...func(*gossip.Config)) *gossip.Pool {
 	t.Helper()
 	ip := fmt.Sprintf("10.0.0.%d", i)
@@ -29,7 +29,7 @@ func member(t *testing.T, n *network, i int, change ...func(*gossip.Config)) *go
 	}
 	t.Cleanup(func() {
 		_ = p.Close()
-		time.Sleep(30 * time.Second) // probes under way end by their timers
+		time.Sleep(30 * time.Second) // probes in flight end by their timers
 	})
 	return p
 }
@@ -38,7 +38,7 @@ func seeds(addrs ...string) func(*gossip.Config) {
 	return func(c *gossip.Config) { c.Seeds = addrs }
 }
 
-// seen is the statuses that a member sees, by id.
+// seen returns the status of all members as seen by p, by ID.
 func seen(p *gossip.Pool) string {
 	var b strings.Builder
 	for _, m := range p.Members() {
@@ -56,7 +56,7 @@ func expect(t *testing.T, p *gossip.Pool, want string) {
 
 const first = "10.0.0.1:7946"
 
-func TestPool_FindsEverybodyThroughOneSeed(t *testing.T) {
+func TestPool_DiscoversAllMembersThroughOneSeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		a := member(t, n, 1)
@@ -66,12 +66,12 @@ func TestPool_FindsEverybodyThroughOneSeed(t *testing.T) {
 			expect(t, p, "server-1:alive server-2:alive server-3:alive")
 		}
 		if got := a.Members()[2].Tags.Raft; got != "10.0.0.3:4647" {
-			t.Errorf("the third says Raft is at %q", got)
+			t.Errorf("Raft address of the third member is %q", got)
 		}
 	})
 }
 
-func TestPool_TellsLeavingFromFailing(t *testing.T) {
+func TestPool_DistinguishesLeavingFromFailing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		a := member(t, n, 1)
@@ -91,9 +91,9 @@ func TestPool_TellsLeavingFromFailing(t *testing.T) {
 	})
 }
 
-// The cluster gets its id, say, at the moment at which a server leaves. Which word is
-// on its way then is a matter of chance, so it is tried several times.
-func TestPool_WhoLeavesMaySayAnythingMeanwhile(t *testing.T) {
+// The cluster may receive its ID while a server leaves. The order of broadcasts is random,
+// so the test repeats.
+func TestPool_IgnoresTagsWhileLeaving(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			n := newNetwork()
@@ -101,7 +101,7 @@ func TestPool_WhoLeavesMaySayAnythingMeanwhile(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			left := make(chan error)
 			go func() { left <- b.Leave(5 * time.Second) }()
-			synctest.Wait() // it waits for the others to hear
+			synctest.Wait() // Leave waits for the others
 			if err := b.SetTags(gossip.Tags{Raft: "10.0.0.2:4647", ClusterID: "c1", Oldest: 1, Newest: 2}); err != nil {
 				t.Fatal(err)
 			}
@@ -115,14 +115,14 @@ func TestPool_WhoLeavesMaySayAnythingMeanwhile(t *testing.T) {
 	}
 }
 
-func TestPool_FindsTogetherAfterALongSplit(t *testing.T) {
+func TestPool_HealsAfterLongPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		a := member(t, n, 1)
 		b, c := member(t, n, 2, seeds(first)), member(t, n, 3, seeds(first))
 		time.Sleep(5 * time.Second)
 		n.cut("10.0.0.3:7946")
-		time.Sleep(time.Hour) // far longer than gossip remembers the dead
+		time.Sleep(time.Hour) // far longer than memberlist remembers dead members
 		expect(t, a, "server-1:alive server-2:alive server-3:failed")
 		expect(t, c, "server-1:failed server-2:failed server-3:alive")
 		n.cut()
@@ -133,7 +133,7 @@ func TestPool_FindsTogetherAfterALongSplit(t *testing.T) {
 	})
 }
 
-func TestPool_HearsWhatMembersSayAnew(t *testing.T) {
+func TestPool_PropagatesChangedTags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		a, b := member(t, n, 1), member(t, n, 2, seeds(first))
@@ -143,7 +143,7 @@ func TestPool_HearsWhatMembersSayAnew(t *testing.T) {
 		}
 		time.Sleep(15 * time.Second)
 		if got := a.Members()[1].Tags.ClusterID; got != "c1" {
-			t.Errorf("the other's cluster is %q, want c1", got)
+			t.Errorf("cluster of the other member is %q, want c1", got)
 		}
 		var updated bool
 		for len(a.Events()) > 0 {
@@ -151,25 +151,25 @@ func TestPool_HearsWhatMembersSayAnew(t *testing.T) {
 			updated = updated || e.Member.Tags.ClusterID == "c1" && e.Before == gossip.Alive && !e.New
 		}
 		if !updated {
-			t.Error("no event tells of the new tags")
+			t.Error("no event for the new tags")
 		}
 	})
 }
 
-func TestPool_RefusesStrangers(t *testing.T) {
+func TestPool_RejectsForeignMembers(t *testing.T) {
 	cluster := func(id string) func(*gossip.Config) {
 		return func(c *gossip.Config) { c.Tags.ClusterID = id }
 	}
 	tests := map[string]struct {
 		ours, theirs func(*gossip.Config)
-		says         string
+		want         string
 	}{
 		"another cluster": {cluster("c1"), cluster("c2"), "belongs to cluster c1, this server to c2"},
 		"another pool": {
 			func(*gossip.Config) {},
 			func(c *gossip.Config) { c.Cluster = "test" }, "10.0.0.1",
 		},
-		"a version too new": {
+		"a later version": {
 			func(*gossip.Config) {},
 			func(c *gossip.Config) { c.Tags.Oldest, c.Tags.Newest = 3, 4 }, "upgrade one release at a time",
 		},
@@ -181,7 +181,7 @@ func TestPool_RefusesStrangers(t *testing.T) {
 			func(c *gossip.Config) { c.Keys = [][]byte{bytes.Repeat([]byte{1}, 32)} },
 			func(*gossip.Config) {}, "10.0.0.1",
 		},
-		"the same id": {
+		"the same ID": {
 			func(*gossip.Config) {},
 			func(c *gossip.Config) { c.ID = "server-1" }, "its data directory was copied",
 		},
@@ -193,8 +193,8 @@ func TestPool_RefusesStrangers(t *testing.T) {
 				a := member(t, n, 1, tc.ours)
 				b := member(t, n, 2, tc.theirs)
 				_, err := b.Join(first)
-				if err == nil || !strings.Contains(err.Error(), tc.says) {
-					t.Errorf("joining says %v, want %q in it", err, tc.says)
+				if err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("join returned %v, want %q in it", err, tc.want)
 				}
 				time.Sleep(time.Minute)
 				expect(t, a, "server-1:alive")
@@ -203,9 +203,9 @@ func TestPool_RefusesStrangers(t *testing.T) {
 	}
 }
 
-// A server that stopped is taken at another address at once; one that was killed, once
-// the others know that it was, and a moment later.
-func TestPool_AServerMayMove(t *testing.T) {
+// A stopped server is accepted at another address at once, a killed one shortly after its
+// failure is detected.
+func TestPool_AcceptsServerAtNewAddress(t *testing.T) {
 	tests := map[string]struct {
 		end    func(*gossip.Pool) error
 		within time.Duration
@@ -215,7 +215,7 @@ func TestPool_AServerMayMove(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			for range 8 { // who is probed when is a matter of chance
+			for range 8 { // the order of probes is random
 				synctest.Test(t, func(t *testing.T) { move(t, tc.end, tc.within) })
 			}
 		})
@@ -236,18 +236,18 @@ func move(t *testing.T, end func(*gossip.Pool) error, within time.Duration) {
 	there := func(p *gossip.Pool) bool { return seen(p) == all && p.Members()[1].Addr == "10.0.0.4:7946" }
 	for !there(a) || !there(c) || !there(moved) {
 		if time.Since(began) > 3*time.Minute {
-			t.Fatalf("they see %q, %q and %q", seen(a), seen(c), seen(moved))
+			t.Fatalf("members see %q, %q and %q", seen(a), seen(c), seen(moved))
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	if took := time.Since(began); took > within {
-		t.Errorf("it is known after %v, want within %v", took, within)
+		t.Errorf("accepted after %v, want within %v", took, within)
 	}
 }
 
-// Who stops keeps its place: it failed, and did not leave; the others hear it at once,
-// and take it back at once.
-func TestPool_StoppingIsNotLeaving(t *testing.T) {
+// A stopped server remains a member: it counts as failed rather than left, the others learn
+// of it at once, and accept it back at once.
+func TestPool_KeepsStoppedMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		a := member(t, n, 1)
@@ -266,7 +266,7 @@ func TestPool_StoppingIsNotLeaving(t *testing.T) {
 	})
 }
 
-func TestPool_KeysRotate(t *testing.T) {
+func TestPool_RotatesKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old, fresh := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
 		sealed := func(c *gossip.Config) { c.Keys = [][]byte{old} }
@@ -275,7 +275,7 @@ func TestPool_KeysRotate(t *testing.T) {
 		pools := []*gossip.Pool{a, b}
 		time.Sleep(5 * time.Second)
 		if err := a.UseKey(fresh); err == nil {
-			t.Error("a key that is not installed seals")
+			t.Error("a key that is not installed was used")
 		}
 		for _, step := range []func(*gossip.Pool) error{
 			func(p *gossip.Pool) error { return p.InstallKey(fresh) },
@@ -292,22 +292,22 @@ func TestPool_KeysRotate(t *testing.T) {
 		}
 		stale := member(t, n, 3, sealed)
 		if _, err := stale.Join(first); err == nil {
-			t.Error("the old key still opens")
+			t.Error("the removed key still decrypts")
 		}
 	})
 }
 
-func TestStart_TellsEveryProblem(t *testing.T) {
+func TestStart_ReportsEveryProblem(t *testing.T) {
 	_, err := gossip.Start(gossip.Config{
 		Bind: "nowhere", Advertise: "x", Keys: [][]byte{{1}}, Seeds: []string{" "},
 		Tags: gossip.Tags{Region: strings.Repeat("r", 600)}, Timing: gossip.Timing{Probe: -1},
 	})
 	if err == nil {
-		t.Fatal("it starts")
+		t.Fatal("Start accepted an invalid configuration")
 	}
-	for _, want := range []string{"id is missing", "name is missing", `"nowhere"`, `"x"`, "key 1 has 1 bytes", "a seed is empty", "shorten", "probe interval"} {
+	for _, want := range []string{"member ID is required", "pool name is required", `"nowhere"`, `"x"`, "key 1 has 1 bytes", "seed must not be empty", "shorten", "probe interval"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error does not speak of %s:\n%v", want, err)
+			t.Errorf("error does not mention %s:\n%v", want, err)
 		}
 	}
 }
@@ -331,7 +331,7 @@ func TestPool_OverLoopback(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("they see %q and %q", seen(a), seen(b))
+			t.Fatalf("members see %q and %q", seen(a), seen(b))
 		}
 		select {
 		case <-a.Events():
@@ -341,9 +341,9 @@ func TestPool_OverLoopback(t *testing.T) {
 	}
 }
 
-// A server that comes where a member was, before it knows of which cluster it is, is let
-// in; once it says that it is of another one, neither side lists the other for long.
-func TestPool_AStrangerThatCameInBeforeItKnewIsTakenOffTheList(t *testing.T) {
+// A server without a cluster ID is admitted. If it later announces another cluster, both
+// sides remove each other from their lists.
+func TestPool_UnlistsMemberOfAnotherCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		tags := func(cluster string) gossip.Tags {
@@ -369,18 +369,18 @@ func TestPool_AStrangerThatCameInBeforeItKnewIsTakenOffTheList(t *testing.T) {
 		expect(t, a, "server-1:alive server-2:alive")
 		expect(t, b, "server-1:alive server-2:alive")
 		expect(t, late, "server-3:alive")
-		if n := strings.Count(log.String(), "belongs to another cluster"); n != 1 {
-			t.Errorf("it is said %d times:\n%s", n, log.String())
+		if n := strings.Count(log.String(), "of another cluster"); n != 1 {
+			t.Errorf("logged %d times:\n%s", n, log.String())
 		}
-		_ = late.Close() // and who is not listed does not fail either
+		_ = late.Close() // an unlisted member does not count as failed either
 		time.Sleep(2 * time.Minute)
 		expect(t, a, "server-1:alive server-2:alive")
 	})
 }
 
-// Where a snapshot of another cluster is restored, servers take its name one after
+// After a snapshot of another cluster was restored, servers adopt the new ID one after
 // another.
-func TestPool_ACompanionMayTakeItsTimeToRename(t *testing.T) {
+func TestPool_KeepsMembersDuringClusterIDChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		tags := func(cluster string) gossip.Tags { return gossip.Tags{ClusterID: cluster, Oldest: 1, Newest: 2} }
@@ -406,7 +406,7 @@ func TestPool_ACompanionMayTakeItsTimeToRename(t *testing.T) {
 	})
 }
 
-func TestPool_SaysOnceWhatItTriesInVain(t *testing.T) {
+func TestPool_LogsRepeatedFailureOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		n := newNetwork()
@@ -415,8 +415,8 @@ func TestPool_SaysOnceWhatItTriesInVain(t *testing.T) {
 			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		})
 		time.Sleep(25 * time.Minute)
-		if n := strings.Count(log.String(), "nobody to join was reached"); n != 3 {
-			t.Errorf("it is said %d times in 25 minutes, want once each 10", n)
+		if n := strings.Count(log.String(), "failed to join any seed"); n != 3 {
+			t.Errorf("logged %d times in 25 minutes, want once per 10", n)
 		}
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// logLimiter lets the same words through once in a while: what is tried every second, or
-// told with every exchange, would fill the log with what it says already.
+// logLimiter admits the same message once per logInterval. Attempts repeat every second and
+// exchanges repeat their errors, which would flood the log.
 type logLimiter struct {
 	mu         sync.Mutex
 	lastLogged map[string]time.Time
@@ -18,26 +18,26 @@ const (
 	maxLogKeys  = 256
 )
 
-// sourcePort is the sender's end of a connection, another one each time.
+// sourcePort is the local end of a connection, which differs on each attempt.
 var sourcePort = regexp.MustCompile(`[0-9a-f.:\[\]]+:[0-9]+->`)
 
-// allow is whether to say it now.
-func (s *logLimiter) allow(words string) bool {
-	words = sourcePort.ReplaceAllString(words, "")
+// allow reports whether to log the message now.
+func (s *logLimiter) allow(msg string) bool {
+	msg = sourcePort.ReplaceAllString(msg, "")
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at, known := s.lastLogged[words]; known && now.Sub(at) < logInterval {
+	if at, known := s.lastLogged[msg]; known && now.Sub(at) < logInterval {
 		return false
 	}
 	if s.lastLogged == nil || len(s.lastLogged) >= maxLogKeys {
 		s.lastLogged = map[string]time.Time{}
 	}
-	s.lastLogged[words] = now
+	s.lastLogged[msg] = now
 	return true
 }
 
-// reset has everything said again.
+// reset makes every message admissible again.
 func (s *logLimiter) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -365,7 +365,7 @@ func TestFaults_DirectoryOfSomebodyElse(t *testing.T) {
 	do(t, err)
 	b, err := os.ReadFile(self)
 	do(t, err, os.WriteFile(d.program, b, 0o755), os.Chmod(d.file, 0o644), os.Chmod(public, 0o777), os.Chmod(d.dataDir, 0o711))
-	says(t, d.refuses(), "permission denied", "which is number 65534 (chown -R)")
+	says(t, d.refuses(), "permission denied", "ID 65534 (chown -R)")
 	do(t, filepath.WalkDir(d.dataDir, func(path string, _ os.DirEntry, err error) error {
 		return errors.Join(err, os.Chown(path, nobody, nobody))
 	}))
