@@ -36,7 +36,7 @@ settings:
 limits: {fuel: 1000, memory: 16MiB, time: 2s}
 `
 
-// folder writes a bundle and returns its folder.
+// folder writes a bundle and returns its directory.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -61,7 +61,7 @@ func open(t *testing.T, path string) *bundle.Bundle {
 	return b
 }
 
-func TestOpen_ReadsAFolder(t *testing.T) {
+func TestOpen_ReadsDirectory(t *testing.T) {
 	b := open(t, folder(t))
 	if b.Manifest.Name != "gentle" || string(b.Code) != module || b.Signed() {
 		t.Errorf("read %+v", b.Manifest)
@@ -73,11 +73,11 @@ func TestOpen_ReadsAFolder(t *testing.T) {
 	}
 }
 
-func TestOpen_RefusesAModuleThatIsNotTheManifests(t *testing.T) {
+func TestOpen_RejectsModuleWithOtherDigest(t *testing.T) {
 	dir := folder(t)
 	write(t, filepath.Join(dir, "build", "gentle.wasm"), module+"\x00")
 	_, err := bundle.Open(dir)
-	if err == nil || !strings.Contains(err.Error(), "is not the module of its manifest") {
+	if err == nil || !strings.Contains(err.Error(), "does not match its manifest") {
 		t.Error(err)
 	}
 	if err := os.Remove(filepath.Join(dir, "build", "gentle.wasm")); err != nil {
@@ -91,7 +91,7 @@ func TestOpen_RefusesAModuleThatIsNotTheManifests(t *testing.T) {
 	}
 }
 
-func TestOpen_TakesAModuleAlone(t *testing.T) {
+func TestOpen_ReadsSingleModule(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "My Policy_2.wasm")
 	write(t, path, module)
@@ -101,8 +101,8 @@ func TestOpen_TakesAModuleAlone(t *testing.T) {
 	}
 	program := filepath.Join(dir, "greedy")
 	write(t, program, "#!/bin/sh\n")
-	if _, err := bundle.Open(program); err == nil || !strings.Contains(err.Error(), "is no policy") {
-		t.Error("a file that cannot be run was taken:", err)
+	if _, err := bundle.Open(program); err == nil || !strings.Contains(err.Error(), "is not a policy") {
+		t.Error("file without execute permission was accepted:", err)
 	}
 	if err := os.Chmod(program, 0o755); err != nil {
 		t.Fatal(err)
@@ -112,13 +112,13 @@ func TestOpen_TakesAModuleAlone(t *testing.T) {
 	}
 }
 
-func TestOpen_RefusesAHugeModuleWithoutReadingIt(t *testing.T) {
+func TestOpen_RejectsLargeModuleWithoutReadingIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "huge.wasm")
 	write(t, path, module)
 	if err := os.Truncate(path, 200<<20); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bundle.Open(path); err == nil || !strings.Contains(err.Error(), "larger than the 8 MiB") {
+	if _, err := bundle.Open(path); err == nil || !strings.Contains(err.Error(), "exceeds the maximum of 8 MiB") {
 		t.Error(err)
 	}
 }
@@ -126,17 +126,17 @@ func TestOpen_RefusesAHugeModuleWithoutReadingIt(t *testing.T) {
 func TestParseManifest_ListsEveryProblem(t *testing.T) {
 	for text, wants := range map[string][]string{
 		"version: 2\nname: Big\nkind: dll\nmodule: ../x\ndigest: abc\nabi: {min: 1.0x}\nhooks: [all]\nlimits: {memory: 3, time: soon}\nbuild: {lang: cobol, source: /etc}\nsettings: [{name: A, kind: bool}]\n": {
-			"m.yaml: version: 2 is not known", `m.yaml: name: "Big" does not fit`, `m.yaml: kind: "dll"`, `m.yaml: module: "../x"`,
-			`m.yaml: digest: "abc"`, `m.yaml: abi.min: "1.0x"`, `m.yaml: hooks: "all"`, `m.yaml: limits.memory: "3"`,
-			`m.yaml: limits.time: "soon"`, `m.yaml: build.lang: "cobol"`, `m.yaml: build.source: "/etc"`, `m.yaml: invalid setting name "A"`,
+			"m.yaml: version: unsupported value 2", `m.yaml: name: invalid value "Big"`, `m.yaml: kind: invalid value "dll"`, `m.yaml: module: invalid value "../x"`,
+			`m.yaml: digest: invalid value "abc"`, `m.yaml: abi.min: invalid value "1.0x"`, `m.yaml: hooks: unknown hook "all"`, `m.yaml: limits.memory: invalid value "3"`,
+			`m.yaml: limits.time: invalid value "soon"`, `m.yaml: build.lang: unknown language "cobol"`, `m.yaml: build.source: invalid value "/etc"`, `m.yaml: invalid setting name "A"`,
 		},
 		"version: 1\nnaem: x\nkind: 3\nmodul: y\n": {"m.yaml: line 2: field naem not found", "m.yaml: line 4: field modul not found"},
 		"":                                  {"m.yaml is empty"},
 		"\x00":                              {"m.yaml: "},
 		"version: [\n":                      {"m.yaml: line 1: did not find"},
-		withABI(`{min: "1.7"}`):             {fmt.Sprintf("needs 1.7, and this cede speaks %d.%d", abi.Major, abi.Minor)},
-		withABI(`{min: "2.0"}`):             {"needs 2.0"},
-		withABI(`{min: "0.1", max: "0.9"}`): {"works up to 0.9"},
+		withABI(`{min: "1.7"}`):             {fmt.Sprintf("requires 1.7, but this version of cede supports %d.%d", abi.Major, abi.Minor)},
+		withABI(`{min: "2.0"}`):             {"requires 2.0"},
+		withABI(`{min: "0.1", max: "0.9"}`): {"supports versions up to 0.9"},
 	} {
 		_, err := bundle.ParseManifest("m.yaml", []byte(text))
 		if err == nil {
@@ -168,12 +168,12 @@ func FuzzParseManifest(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := bundle.ParseManifest("m.yaml", again); err != nil {
-			t.Fatalf("what was read does not read again: %v\n%s", err, again)
+			t.Fatalf("encoded manifest does not parse: %v\n%s", err, again)
 		}
 	})
 }
 
-func TestAgrees_ComparesWithTheModule(t *testing.T) {
+func TestCheckModule_ComparesManifestWithModule(t *testing.T) {
 	m, err := bundle.ParseManifest("m.yaml", []byte(manifest))
 	if err != nil {
 		t.Fatal(err)
@@ -183,12 +183,12 @@ func TestAgrees_ComparesWithTheModule(t *testing.T) {
 		t.Error(err)
 	}
 	if err := m.CheckModule(policy.HookScoreVictims|policy.HookDelta, nil); err == nil ||
-		!strings.Contains(err.Error(), "hooks: the manifest lists scoreVictims, the module has priorityDelta, scoreVictims") ||
+		!strings.Contains(err.Error(), "hooks: manifest lists scoreVictims, module has priorityDelta, scoreVictims") ||
 		!strings.Contains(err.Error(), "settings:") {
 		t.Error(err)
 	}
 	if err := m.Describe(policy.HookDelta, list); err != nil || m.CheckModule(policy.HookDelta, list) != nil {
-		t.Error("a description does not agree with itself", err)
+		t.Error("description contradicts itself", err)
 	}
 }
 
@@ -208,7 +208,7 @@ func keys(t *testing.T) (ed25519.PrivateKey, string) {
 	return key, filepath.Join(dir, "key.pub")
 }
 
-func TestVerify_HoldsUntilAnythingChanges(t *testing.T) {
+func TestVerify_FailsAfterAnyChange(t *testing.T) {
 	key, public := keys(t)
 	_, stranger := keys(t)
 	dir := folder(t)
@@ -229,16 +229,16 @@ func TestVerify_HoldsUntilAnythingChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := others.Verify(open(t, dir)); err == nil || !strings.Contains(err.Error(), "not among the 1 trusted keys") {
+	if _, err := others.Verify(open(t, dir)); err == nil || !strings.Contains(err.Error(), "not one of the 1 trusted keys") {
 		t.Error(err)
 	}
 	write(t, filepath.Join(dir, "policy.yaml"), strings.Replace(manifest, "fuel: 1000", "fuel: 9000", 1))
-	if _, err := roots.Verify(open(t, dir)); err == nil || !strings.Contains(err.Error(), "does not hold") {
+	if _, err := roots.Verify(open(t, dir)); err == nil || !strings.Contains(err.Error(), "is not valid") {
 		t.Error(err)
 	}
 }
 
-func TestWrite_DropsASignatureThatNoLongerHolds(t *testing.T) {
+func TestWrite_RemovesInvalidSignature(t *testing.T) {
 	key, _ := keys(t)
 	dir := folder(t)
 	if err := open(t, dir).Sign(key); err != nil {
@@ -253,20 +253,20 @@ func TestWrite_DropsASignatureThatNoLongerHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b := open(t, dir); b.Signed() {
-		t.Error("the signature is still there")
+		t.Error("signature still exists")
 	}
 }
 
-func TestReadKeys_SayWhatIsWrong(t *testing.T) {
+func TestReadKeys_ReportInvalidFiles(t *testing.T) {
 	_, public := keys(t)
 	if _, err := bundle.ReadPrivateKey(public); err == nil || !strings.Contains(err.Error(), "BEGIN PRIVATE KEY") {
 		t.Error(err)
 	}
 	if _, err := bundle.ReadRoots(public, filepath.Join(t.TempDir(), "none")); err == nil {
-		t.Error("a root that is not there was accepted")
+		t.Error("missing root was accepted")
 	}
 	b := &bundle.Bundle{Path: "x.wasm"}
-	if err := b.Sign(nil); err == nil || !strings.Contains(err.Error(), "module alone") {
+	if err := b.Sign(nil); err == nil || !strings.Contains(err.Error(), "is a single module") {
 		t.Error(err)
 	}
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
 
-// settingsJSON is the manifest's declaration of settings as sdk/settings reads it.
+// settingsJSON returns the settings of the manifest in the form that sdk/settings decodes.
 func (m *Manifest) settingsJSON() []byte {
 	if len(m.Settings) == 0 {
 		return nil
 	}
 	text, err := json.Marshal(m.Settings)
 	if err != nil {
-		panic(err) // nothing in it that JSON cannot hold
+		panic(err) // it contains only types that JSON supports
 	}
 	return text
 }
 
-// Describe writes into the manifest what the module says of itself.
+// Describe sets hooks and settings of the manifest to those of the module.
 func (m *Manifest) Describe(hooks policy.Hooks, list []sdk.Setting) error {
 	m.Hooks, m.Settings = HookNames(hooks), nil
 	if len(list) == 0 {
@@ -33,7 +33,7 @@ func (m *Manifest) Describe(hooks policy.Hooks, list []sdk.Setting) error {
 	return json.Unmarshal(settings.Encode(list), &m.Settings)
 }
 
-// HookNames lists hooks by their names in manifests.
+// HookNames returns the names that manifests use for hooks.
 func HookNames(hooks policy.Hooks) []string {
 	var names []string
 	for i, name := range hookNames {
@@ -44,22 +44,23 @@ func HookNames(hooks policy.Hooks) []string {
 	return names
 }
 
-// CheckModule compares the manifest with what the module says of itself. What the
-// manifest leaves open agrees with anything.
+// CheckModule returns an error if the manifest contradicts the module. Fields that the
+// manifest omits match any module.
 func (m *Manifest) CheckModule(hooks policy.Hooks, list []sdk.Setting) error {
 	var errs []error
 	if want := HookNames(hooks); len(m.Hooks) > 0 && !sameElements(m.Hooks, want) {
-		errs = append(errs, fmt.Errorf("hooks: the manifest lists %s, the module has %s", joinNames(m.Hooks), joinNames(want)))
+		errs = append(errs, fmt.Errorf("hooks: manifest lists %s, module has %s", joinNames(m.Hooks), joinNames(want)))
 	}
 	if declared := m.settingsJSON(); declared != nil && string(declared) != string(settings.Encode(list)) {
-		errs = append(errs, errors.New("settings: the manifest declares others than the module"))
+		errs = append(errs, errors.New("settings: manifest and module differ"))
 	}
 	if len(errs) > 0 {
-		errs = append(errs, errors.New("write it again with `cede policy build`"))
+		errs = append(errs, errors.New("run `cede policy build` to update the manifest"))
 	}
 	return errors.Join(errs...)
 }
 
+// sameElements reports whether a and b are equal apart from their order.
 func sameElements(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// encodeOver writes the manifest as a change of an earlier text of it: what is
-// the same stays as it is written there, in its order and with its comments.
+// encodeOver returns the manifest as an edit of its previous text: unchanged parts keep
+// their order and comments.
 func (m *Manifest) encodeOver(old []byte) ([]byte, error) {
 	fresh, err := m.Encode()
 	if err != nil {
@@ -40,7 +40,7 @@ func (m *Manifest) encodeOver(old []byte) ([]byte, error) {
 	return b.Bytes(), e.Close()
 }
 
-// merge gives a mapping the keys and values of another.
+// merge replaces the keys and values of to by those of from.
 func merge(to, from *yaml.Node) {
 	var kept []*yaml.Node
 	for i := 0; i+1 < len(to.Content); i += 2 {
@@ -57,8 +57,8 @@ func merge(to, from *yaml.Node) {
 	to.Content = kept
 }
 
-// replaceNode is a fresh value in the place of another: the old one where they mean
-// the same, else the fresh one with what was remarked.
+// replaceNode returns old if both values are equal, otherwise fresh with the comments of
+// old.
 func replaceNode(old, fresh *yaml.Node) *yaml.Node {
 	if same, err := equivalent(old, fresh); err == nil && same {
 		return old
@@ -67,6 +67,7 @@ func replaceNode(old, fresh *yaml.Node) *yaml.Node {
 	return fresh
 }
 
+// valueOf returns the value of a key in a mapping, or nil.
 func valueOf(mapping *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
@@ -76,7 +77,7 @@ func valueOf(mapping *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// equivalent is whether two nodes mean the same.
+// equivalent reports whether two nodes have the same value.
 func equivalent(a, b *yaml.Node) (bool, error) {
 	var texts [2][]byte
 	for i, n := range []*yaml.Node{a, b} {
@@ -85,7 +86,7 @@ func equivalent(a, b *yaml.Node) (bool, error) {
 			return false, err
 		}
 		var err error
-		if texts[i], err = yaml.Marshal(value); err != nil { // maps come out sorted
+		if texts[i], err = yaml.Marshal(value); err != nil { // maps are sorted
 			return false, err
 		}
 	}

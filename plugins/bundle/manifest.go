@@ -19,50 +19,48 @@ import (
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
 
-// Names of the files of a bundle.
+// Names of the files in a bundle.
 const (
 	ManifestFile  = "policy.yaml"
 	SignatureFile = "policy.yaml.sig"
 )
 
-// Kind is what a module is.
+// Kind is the form of a module.
 type Kind string
 
-// The kinds.
+// Kinds of modules.
 const (
 	Wasm    Kind = "wasm"
 	Process Kind = "process"
 )
 
-// Manifest is what a bundle says of its module.
+// A Manifest describes a module.
 type Manifest struct {
 	Version     int    `yaml:"version"` // of the format: 1
 	Name        string `yaml:"name"`
 	Description string `yaml:"description,omitempty"`
 	Kind        Kind   `yaml:"kind"`
 	Module      string `yaml:"module"` // file, relative to the bundle
-	// Digest is sha256:HEX of the module. It may be missing only where nothing
-	// is built yet.
+	// Digest is sha256:HEX of the module. It may be missing until the module is built.
 	Digest string `yaml:"digest,omitempty"`
 	ABI    Range  `yaml:"abi"`
-	// Hooks are those that the module has, by name.
+	// Hooks lists the names of the module's hooks.
 	Hooks    []string       `yaml:"hooks,omitempty"`
 	Settings []Setting      `yaml:"settings,omitempty"`
-	Config   map[string]any `yaml:"config,omitempty"` // what operators get who configure nothing
+	Config   map[string]any `yaml:"config,omitempty"` // default configuration
 	Limits   Limits         `yaml:"limits,omitempty"`
-	// Build is how the module is made of its sources.
+	// Build describes how to build the module from its sources.
 	Build *Build `yaml:"build,omitempty"`
 }
 
-// Range is the versions of the ABI that a module works with, MAJOR.MINOR, both
-// ends included. No upper end: all of the same major version.
+// A Range is an inclusive range of ABI versions, MAJOR.MINOR. Without Max it includes all
+// of the same major version.
 type Range struct {
 	Min string `yaml:"min"`
 	Max string `yaml:"max,omitempty"`
 }
 
-// Setting is a setting of the policy as a manifest declares it: the fields are
-// those of sdk/settings.
+// A Setting is a configuration setting of the policy, with the fields of sdk/settings.
 type Setting struct {
 	Name     string   `yaml:"name" json:"name"`
 	Kind     string   `yaml:"kind" json:"kind"`
@@ -74,32 +72,32 @@ type Setting struct {
 	OneOf    []string `yaml:"oneOf,omitempty,flow" json:"oneOf,omitempty"`
 }
 
-// Limits are those of a call, for operators who set none.
+// Limits bound a call if the operator sets no limits.
 type Limits struct {
 	Fuel       uint64 `yaml:"fuel,omitempty"`
 	FuelPerRow uint64 `yaml:"fuelPerRow,omitempty"`
-	Memory     string `yaml:"memory,omitempty"` // 16MiB
-	Time       string `yaml:"time,omitempty"`   // 2s
+	Memory     string `yaml:"memory,omitempty"` // such as 16MiB
+	Time       string `yaml:"time,omitempty"`   // such as 2s
 }
 
-// Build says in which language the sources are, and where.
+// Build names the language and the location of the sources.
 type Build struct {
 	Lang   string `yaml:"lang"`
-	Source string `yaml:"source"` // folder or file, relative to the bundle
+	Source string `yaml:"source"` // directory or file, relative to the bundle
 }
 
-// Langs are the languages that cede can build.
+// Langs are the languages that `cede policy build` supports.
 var Langs = []string{"go", "rust", "assemblyscript", "c"}
 
-// ParseManifest reads a manifest; name is what errors call it. They list every
-// problem, one a line.
+// ParseManifest parses a manifest. Errors refer to it as name and list every problem, one
+// per line.
 func ParseManifest(name string, text []byte) (*Manifest, error) {
 	var m Manifest
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(&m); err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("%s is empty; `cede policy init` writes one to start from", name)
+			return nil, fmt.Errorf("%s is empty; run `cede policy init` to create a manifest", name)
 		}
 		return nil, decodeError(name, err)
 	}
@@ -109,7 +107,7 @@ func ParseManifest(name string, text []byte) (*Manifest, error) {
 	return &m, nil
 }
 
-// decodeError puts the file's name before each of YAML's complaints.
+// decodeError prefixes each YAML error with the name of the file.
 func decodeError(name string, err error) error {
 	var errs []error
 	if types, ok := errors.AsType[*yaml.TypeError](err); ok {
@@ -122,7 +120,7 @@ func decodeError(name string, err error) error {
 	return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 }
 
-// prefixErrors puts the file's name before each of several problems.
+// prefixErrors prefixes each of several problems with the name of the file.
 func prefixErrors(name string, err error) error {
 	var errs []error
 	for line := range strings.SplitSeq(err.Error(), "\n") {
@@ -137,36 +135,36 @@ var (
 	hookNames     = []string{"priorityDelta", "scoreVictims", "selectVictims", "scoreOptions"}
 )
 
-// check finds everything that is wrong with a manifest.
+// check returns an error that lists every invalid field.
 func (m *Manifest) check() error {
 	var errs []error
-	complain := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	report := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if m.Version != 1 {
-		complain("version: %d is not known; want 1", m.Version)
+		report("version: unsupported value %d: must be 1", m.Version)
 	}
 	if err := CheckName(m.Name); err != nil {
 		errs = append(errs, err)
 	}
 	if m.Kind != Wasm && m.Kind != Process {
-		complain("kind: %q does not fit; want wasm or process", m.Kind)
+		report("kind: invalid value %q: must be wasm or process", m.Kind)
 	}
 	if !filepath.IsLocal(filepath.FromSlash(m.Module)) {
-		complain("module: %q does not fit; want a file in the folder of the manifest", m.Module)
+		report("module: invalid value %q: must be a file in the directory of the manifest", m.Module)
 	}
 	if m.Digest != "" && !digestPattern.MatchString(m.Digest) {
-		complain("digest: %q does not fit; want sha256: and 64 hexadecimal digits", m.Digest)
+		report("digest: invalid value %q: must be sha256: and 64 hexadecimal digits", m.Digest)
 	}
 	for _, h := range m.Hooks {
 		if !slices.Contains(hookNames, h) {
-			complain("hooks: %q is not known; want some of %s", h, strings.Join(hookNames, ", "))
+			report("hooks: unknown hook %q: must be one of %s", h, strings.Join(hookNames, ", "))
 		}
 	}
 	if b := m.Build; b != nil {
 		if !slices.Contains(Langs, b.Lang) {
-			complain("build.lang: %q is not known; want one of %s", b.Lang, strings.Join(Langs, ", "))
+			report("build.lang: unknown language %q: must be one of %s", b.Lang, strings.Join(Langs, ", "))
 		}
 		if !filepath.IsLocal(filepath.FromSlash(b.Source)) {
-			complain("build.source: %q does not fit; want a path in the folder of the manifest", b.Source)
+			report("build.source: invalid value %q: must be a path in the directory of the manifest", b.Source)
 		}
 	}
 	errs = append(errs, m.ABI.check()...)
@@ -179,7 +177,7 @@ func (m *Manifest) check() error {
 	return errors.Join(errs...)
 }
 
-// check compares the range with what this host speaks.
+// check returns errors if the range does not include the ABI version of this host.
 func (r Range) check() []error {
 	var errs []error
 	low, err := parseVersion(r.Min)
@@ -198,9 +196,9 @@ func (r Range) check() []error {
 	ours := [2]int{abi.Major, abi.Minor}
 	switch {
 	case slices.Compare(low[:], ours[:]) > 0:
-		return []error{fmt.Errorf("abi: it needs %s, and this cede speaks %d.%d; use a newer cede", r.Min, ours[0], ours[1])}
+		return []error{fmt.Errorf("abi: requires %s, but this version of cede supports %d.%d; use a newer version of cede", r.Min, ours[0], ours[1])}
 	case slices.Compare(high[:], []int{abi.Major, 0}) < 0:
-		return []error{fmt.Errorf("abi: it works up to %s, and this cede speaks %d.%d; build the policy against a newer SDK", r.Max, ours[0], ours[1])}
+		return []error{fmt.Errorf("abi: supports versions up to %s, but this version of cede requires %d.%d; build the policy with a newer SDK", r.Max, ours[0], ours[1])}
 	}
 	return nil
 }
@@ -211,7 +209,7 @@ func parseVersion(text string) (v [2]int, err error) {
 	v[0], err1 = strconv.Atoi(major)
 	v[1], err2 = strconv.Atoi(minor)
 	if !ok || err1 != nil || err2 != nil || v[0] < 0 || v[1] < 0 {
-		return v, fmt.Errorf(`%q does not fit; want MAJOR.MINOR in quotes, such as "1.0"`, text)
+		return v, fmt.Errorf(`invalid value %q: must be MAJOR.MINOR in quotes, such as "1.0"`, text)
 	}
 	return v, nil
 }
@@ -221,7 +219,7 @@ var memoryUnits = []struct {
 	bytes  int64
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}
 
-// Parse makes limits of what is written.
+// Parse converts the limits to their internal form.
 func (l Limits) Parse() (policy.Limits, error) {
 	limits := policy.Limits{Fuel: l.Fuel, FuelPerRow: l.FuelPerRow}
 	var errs []error
@@ -234,20 +232,20 @@ func (l Limits) Parse() (policy.Limits, error) {
 			}
 		}
 		if limits.Memory == 0 {
-			errs = append(errs, fmt.Errorf("limits.memory: %q does not fit; want a number of KiB, MiB or GiB, such as 16MiB", l.Memory))
+			errs = append(errs, fmt.Errorf("limits.memory: invalid value %q: must be a number of KiB, MiB or GiB, such as 16MiB", l.Memory))
 		}
 	}
 	if l.Time != "" {
 		d, err := time.ParseDuration(l.Time)
 		if err != nil || d <= 0 {
-			errs = append(errs, fmt.Errorf("limits.time: %q does not fit; want a duration such as 2s", l.Time))
+			errs = append(errs, fmt.Errorf("limits.time: invalid value %q: must be a duration such as 2s", l.Time))
 		}
 		limits.Time = d
 	}
 	return limits, errors.Join(errs...)
 }
 
-// Encode writes the manifest.
+// Encode returns the manifest as YAML.
 func (m *Manifest) Encode() ([]byte, error) {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)

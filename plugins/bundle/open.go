@@ -14,27 +14,27 @@ import (
 	"strings"
 )
 
-// MaxWasmSize is the size of the largest WebAssembly module that is read, in bytes.
+// MaxWasmSize is the maximum size of a WebAssembly module in bytes.
 const MaxWasmSize = 8 << 20
 
-// maxManifest bounds policy.yaml and its signature.
+// maxManifest is the maximum size of a manifest or a signature in bytes.
 const maxManifest = 1 << 20
 
-// Bundle is a policy on disk that was read and whose digest holds.
+// A Bundle is a policy that was read from disk and matches its digest.
 type Bundle struct {
 	Manifest Manifest
-	Dir      string // of the bundle; empty where there is a module alone
+	Dir      string // of the bundle; "" for a single module
 	Path     string // of the module
-	Code     []byte // of a WebAssembly module; nil of an executable
+	Code     []byte // content of a WebAssembly module; nil for an executable
 
-	text      []byte // of the manifest, which the signature is over
+	text      []byte // of the manifest, which the signature covers
 	signature *signature
 }
 
-// ErrNotBuilt is a manifest whose module is not there yet.
-var ErrNotBuilt = errors.New("the module is not built yet; run `cede policy build`")
+// ErrNotBuilt means that the module of a manifest does not exist yet.
+var ErrNotBuilt = errors.New("module is not built; run `cede policy build`")
 
-// Open reads a bundle's folder, or a module alone.
+// Open reads the bundle in a directory, or a single module.
 func Open(path string) (*Bundle, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -46,12 +46,12 @@ func Open(path string) (*Bundle, error) {
 	return openModule(path, info)
 }
 
-// ReadManifest reads the manifest of a bundle's folder alone.
+// ReadManifest reads only the manifest of the bundle in a directory.
 func ReadManifest(dir string) (*Manifest, []byte, error) {
 	path := filepath.Join(dir, ManifestFile)
 	text, err := readLimited(path, maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%s is no policy: it has no %s; `cede policy init` makes one", dir, ManifestFile)
+		return nil, nil, fmt.Errorf("%s is not a policy: it has no %s; run `cede policy init` to create one", dir, ManifestFile)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -78,17 +78,17 @@ func openDir(dir string) (*Bundle, error) {
 	return b, nil
 }
 
-// read reads the module and compares its digest with the manifest's.
+// read reads the module. It returns an error if its digest differs from the manifest.
 func (b *Bundle) read() error {
 	digest, err := b.load()
 	if err != nil {
 		return err
 	}
 	if b.Manifest.Digest == "" {
-		return fmt.Errorf("%s has no digest; run `cede policy build`, which writes it", filepath.Join(b.Dir, ManifestFile))
+		return fmt.Errorf("%s: digest is missing; run `cede policy build`, which writes it", filepath.Join(b.Dir, ManifestFile))
 	}
 	if digest != b.Manifest.Digest {
-		return fmt.Errorf("%s is not the module of its manifest: it has %s, the manifest says %s; build it again, or get the bundle again",
+		return fmt.Errorf("%s does not match its manifest: digest is %s, manifest expects %s; build or download the bundle again",
 			b.Path, digest, b.Manifest.Digest)
 	}
 	return nil
@@ -105,8 +105,8 @@ func (b *Bundle) load() (digest string, err error) {
 	return Digest(b.Code), nil
 }
 
-// Rebuild reads the module afresh and writes its digest into the manifest, not
-// yet to disk. Changes to the manifest are made before.
+// Rebuild applies changes to the manifest, reads the module again and updates the digest.
+// It does not write to disk.
 func Rebuild(dir string, changes ...func(*Manifest)) (*Bundle, error) {
 	m, text, err := ReadManifest(dir)
 	if err != nil {
@@ -120,8 +120,8 @@ func Rebuild(dir string, changes ...func(*Manifest)) (*Bundle, error) {
 	return b, err
 }
 
-// Write writes the manifest to the bundle's folder, with the comments that the
-// author made there. A signature that no longer holds is removed.
+// Write writes the manifest and keeps the author's comments. If the manifest has changed,
+// it removes the signature, which is no longer valid.
 func (b *Bundle) Write() error {
 	text, err := b.Manifest.encodeOver(b.text)
 	if err != nil {
@@ -148,7 +148,7 @@ func openModule(path string, info fs.FileInfo) (*Bundle, error) {
 	}
 	defer file.Close()
 	if _, err := io.ReadFull(file, head); err != nil {
-		return nil, fmt.Errorf("%s is no policy: it is too short for a module", path)
+		return nil, fmt.Errorf("%s is not a policy: file is too short", path)
 	}
 	b := &Bundle{Path: path, Manifest: Manifest{
 		Version: 1, Name: nameOf(path), Kind: Process, Module: filepath.Base(path),
@@ -157,7 +157,7 @@ func openModule(path string, info fs.FileInfo) (*Bundle, error) {
 	case bytes.Equal(head, wasmMagic) || filepath.Ext(path) == ".wasm":
 		b.Manifest.Kind = Wasm
 	case info.Mode()&0o111 == 0:
-		return nil, fmt.Errorf("%s is no policy: neither a WebAssembly module, nor an executable, nor a folder with %s", path, ManifestFile)
+		return nil, fmt.Errorf("%s is not a policy: neither a WebAssembly module, nor an executable, nor a directory with %s", path, ManifestFile)
 	}
 	b.Manifest.Digest, err = b.load()
 	return b, err
@@ -165,7 +165,7 @@ func openModule(path string, info fs.FileInfo) (*Bundle, error) {
 
 var nonNameChars = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// nameOf makes a policy's name of a file's.
+// nameOf derives a policy name from a file name.
 func nameOf(path string) string {
 	base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	name := strings.Trim(nonNameChars.ReplaceAllString(strings.ToLower(base), "-"), "-")
@@ -175,7 +175,7 @@ func nameOf(path string) string {
 	return name[:min(len(name), 64)]
 }
 
-// Digest is how a module is named.
+// Digest returns the digest of a module, sha256:HEX.
 func Digest(code []byte) string {
 	sum := sha256.Sum256(code)
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -194,7 +194,7 @@ func fileDigest(path string) (string, error) {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// readLimited reads a file that is no larger than it may be.
+// readLimited reads a file. It returns an error if the file is larger than most bytes.
 func readLimited(path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -206,7 +206,7 @@ func readLimited(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(text)) > most {
-		return nil, fmt.Errorf("%s is larger than the %d MiB that are allowed", path, most>>20)
+		return nil, fmt.Errorf("%s exceeds the maximum of %d MiB", path, most>>20)
 	}
 	return text, nil
 }

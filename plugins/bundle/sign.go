@@ -15,8 +15,8 @@ import (
 	"path/filepath"
 )
 
-// signature is the file beside the manifest. The manifest holds the module's
-// digest, so a signature over it is one over the module too.
+// signature is the content of the signature file. It signs the manifest, which contains the
+// digest of the module, and thus the module too.
 type signature struct {
 	Version   int    `json:"version"` // 1
 	Algorithm string `json:"algorithm"`
@@ -24,7 +24,7 @@ type signature struct {
 	Signature []byte `json:"signature"`
 }
 
-// signatureContext keeps a signature over a manifest from being one over anything else.
+// signatureContext prevents the signature of a manifest from being valid for anything else.
 const signatureContext = "cede policy manifest v1\n"
 
 func readSignature(path string) (*signature, error) {
@@ -38,22 +38,22 @@ func readSignature(path string) (*signature, error) {
 	return parseSignature(path, text)
 }
 
-// parseSignature reads a signature; path is what errors call it.
+// parseSignature parses a signature. Errors refer to it as path.
 func parseSignature(path string, text []byte) (*signature, error) {
 	var s signature
 	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, fmt.Errorf("%s: %w; sign the policy again", path, err)
 	}
 	if s.Version != 1 || s.Algorithm != "ed25519" {
-		return nil, fmt.Errorf("%s: version %d, algorithm %q: want version 1 and ed25519; sign the policy again", path, s.Version, s.Algorithm)
+		return nil, fmt.Errorf("%s: version %d, algorithm %q: must be version 1 and ed25519; sign the policy again", path, s.Version, s.Algorithm)
 	}
 	return &s, nil
 }
 
-// Sign signs a bundle's folder as it is on disk.
+// Sign signs the bundle as it is on disk and writes the signature.
 func (b *Bundle) Sign(key ed25519.PrivateKey) error {
 	if b.Dir == "" {
-		return fmt.Errorf("%s is a module alone, and a signature needs a manifest: `cede policy init` makes a folder with one", b.Path)
+		return fmt.Errorf("%s is a single module, and a signature requires a manifest; run `cede policy init` to create a directory with one", b.Path)
 	}
 	public := key.Public().(ed25519.PublicKey)
 	b.signature = &signature{Version: 1, Algorithm: "ed25519", Key: KeyID(public), Signature: ed25519.Sign(key, b.signedBytes())}
@@ -64,53 +64,53 @@ func (b *Bundle) Sign(key ed25519.PrivateKey) error {
 	return os.WriteFile(filepath.Join(b.Dir, SignatureFile), text, 0o644)
 }
 
-// encode writes a signature as it is on disk.
+// encode returns the content of the signature file.
 func (s *signature) encode() ([]byte, error) {
 	text, err := json.MarshalIndent(s, "", "  ")
 	return append(text, '\n'), err
 }
 
-// signedBytes is what the signature is over.
+// signedBytes returns the bytes that the signature covers.
 func (b *Bundle) signedBytes() []byte { return append([]byte(signatureContext), b.text...) }
 
-// Roots are the keys whose signatures an operator trusts.
+// Roots are the public keys of trusted signers.
 type Roots []ed25519.PublicKey
 
-// Verify checks that one of the roots has signed the bundle, and returns which.
+// Verify returns the ID of the root that has signed the bundle, or an error if none has.
 func (r Roots) Verify(b *Bundle) (keyID string, err error) {
 	where := b.Path
 	if b.Dir != "" {
 		where = b.Dir
 	}
 	if b.signature == nil {
-		return "", fmt.Errorf("%s is not signed; `cede policy sign` signs it", where)
+		return "", fmt.Errorf("%s is not signed; run `cede policy sign`", where)
 	}
 	for _, key := range r {
 		if KeyID(key) != b.signature.Key {
 			continue
 		}
 		if !ed25519.Verify(key, b.signedBytes(), b.signature.Signature) {
-			return "", fmt.Errorf("%s: the signature of %s does not hold: the manifest was changed since; sign it again, or get the bundle again", where, b.signature.Key)
+			return "", fmt.Errorf("%s: signature of %s is not valid: the manifest has changed since; sign or download the bundle again", where, b.signature.Key)
 		}
 		return b.signature.Key, nil
 	}
-	return "", fmt.Errorf("%s is signed by %s, which is not among the %d trusted keys", where, b.signature.Key, len(r))
+	return "", fmt.Errorf("%s is signed by %s, which is not one of the %d trusted keys", where, b.signature.Key, len(r))
 }
 
-// KeyID is a short name of a public key.
+// KeyID returns a short identifier of a public key.
 func KeyID(key ed25519.PublicKey) string {
 	sum := sha256.Sum256(key)
 	return "ed25519:" + hex.EncodeToString(sum[:8])
 }
 
-// The types of PEM blocks.
+// Types of PEM blocks.
 const (
 	privateBlock = "PRIVATE KEY"
 	publicBlock  = "PUBLIC KEY"
 )
 
-// NewKey makes a key pair, as PEM. openssl genpkey -algorithm ed25519 makes the
-// same.
+// NewKey generates a key pair and returns it as PEM, in the format of openssl genpkey
+// -algorithm ed25519.
 func NewKey() (private, public []byte, err error) {
 	pub, priv, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -140,12 +140,12 @@ func ReadPrivateKey(path string) (ed25519.PrivateKey, error) {
 	}
 	private, ok := key.(ed25519.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("%s: want an ed25519 key; `openssl genpkey -algorithm ed25519` makes one", path)
+		return nil, fmt.Errorf("%s: not an ed25519 key; run `openssl genpkey -algorithm ed25519` to create one", path)
 	}
 	return private, nil
 }
 
-// ReadRoots reads public keys in PEM, one a file.
+// ReadRoots reads public keys in PEM, one per file.
 func ReadRoots(paths ...string) (Roots, error) {
 	var roots Roots
 	var errs []error
@@ -171,7 +171,7 @@ func readPublicKey(path string) (ed25519.PublicKey, error) {
 	}
 	public, ok := key.(ed25519.PublicKey)
 	if !ok {
-		return nil, fmt.Errorf("%s: want an ed25519 key", path)
+		return nil, fmt.Errorf("%s: not an ed25519 key", path)
 	}
 	return public, nil
 }
@@ -183,15 +183,15 @@ func readPEM(path, kind string) (*pem.Block, error) {
 	}
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != kind {
-		return nil, fmt.Errorf("%s: want a PEM file with -----BEGIN %s-----", path, kind)
+		return nil, fmt.Errorf("%s: not a PEM file with -----BEGIN %s-----", path, kind)
 	}
 	return block, nil
 }
 
-// Signed is whether the bundle has a signature, good or bad.
+// Signed reports whether the bundle has a signature, valid or not.
 func (b *Bundle) Signed() bool { return b.signature != nil }
 
-// SignedBy names the key of the signature, good or bad; empty without one.
+// SignedBy returns the key ID of the signature, valid or not, or "" if there is none.
 func (b *Bundle) SignedBy() string {
 	if b.signature == nil {
 		return ""

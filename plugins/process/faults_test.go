@@ -158,7 +158,7 @@ func TestCall_WhatGuestsPrintIsLoggedAndHarmless(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`level=WARN msg="the policy says" digest=`, `text="careful rows=3"`, `level=DEBUG`, `no level`, `no time`,
+		`level=WARN msg="policy output" digest=`, `text="careful rows=3"`, `level=DEBUG`, `no level`, `no time`,
 		`text="plain ?[31mred"`, `long long`, "printed by the policy", `policy=default`,
 	} {
 		eventually(t, "the log says "+want, func() bool { return strings.Contains(out.String(), want) })

@@ -102,8 +102,8 @@ func TestServe_WhatItLogsKeepsItsLevel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`level=DEBUG msg="the policy says" digest=`, `text="line of level 0"`, `level=INFO msg="the policy says"`,
-		`level=WARN msg="the policy says"`, `level=ERROR msg="the policy says"`, `policy=moody text="line of level 3"`,
+		`level=DEBUG msg="policy output" digest=`, `text="line of level 0"`, `level=INFO msg="policy output"`,
+		`level=WARN msg="policy output"`, `level=ERROR msg="policy output"`, `policy=moody text="line of level 3"`,
 		`text="to standard output"`, `text="to standard error"`,
 	} {
 		eventually(t, "the log says "+want, func() bool { return strings.Contains(out.String(), want) })

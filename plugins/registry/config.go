@@ -8,8 +8,8 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// mergeConfig is the configuration that the manifest gives, with the
-// operator's settings in place of its own.
+// mergeConfig returns the configuration of the manifest, overridden by the operator's
+// settings.
 func mergeConfig(b *bundle.Bundle, config []byte) ([]byte, error) {
 	if len(b.Manifest.Config) == 0 {
 		return config, nil
@@ -19,7 +19,7 @@ func mergeConfig(b *bundle.Bundle, config []byte) ([]byte, error) {
 	if len(config) > 0 {
 		var given map[string]json.RawMessage
 		if err := json.Unmarshal(config, &given); err != nil {
-			return nil, fmt.Errorf("policy %s: configuration: want an object of settings: %w", b.Manifest.Name, err)
+			return nil, fmt.Errorf("policy %s: configuration: must be an object of settings: %w", b.Manifest.Name, err)
 		}
 		for name, value := range given {
 			merged[name] = value

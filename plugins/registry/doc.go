@@ -1,11 +1,11 @@
-// Package registry owns the policies that one server or one command has loaded:
-// it opens bundles, checks who signed them, has a host load them, tests each
-// version before it may decide anything, and puts versions in force and takes
-// them out of it without disturbing evaluations that run.
+// Package registry owns the policies that a server or a command has loaded: it opens
+// bundles, verifies their signatures, has a host load them, tests each version before its
+// first decision, and activates and deactivates versions without disturbing running
+// evaluations.
 //
-// It knows hosts and built-in policies through interfaces that cmd fills in, and
-// no policy by name but default. Reading configuration and the log of a cluster
-// are others' business.
+// It uses hosts and built-in policies through interfaces that cmd implements, and refers to
+// no policy by name except default. It does not read configuration files or the log of a
+// cluster.
 //
 // A Registry is safe for concurrent use.
 package registry

@@ -16,44 +16,44 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// shelf is a host whose modules are words in a file: what follows the magic
-// number of a module says how the policy behaves.
-type shelf struct {
+// fakeHost loads modules whose content after the magic number names the behavior of the
+// policy.
+type fakeHost struct {
 	mu     sync.Mutex
 	limits policy.Limits
 	open   atomic.Int64
 }
 
-func (s *shelf) Load(_ context.Context, b *bundle.Bundle, limits policy.Limits) (registry.Module, error) {
+func (s *fakeHost) Load(_ context.Context, b *bundle.Bundle, limits policy.Limits) (registry.Module, error) {
 	s.mu.Lock()
 	s.limits = limits
 	s.mu.Unlock()
-	words := string(b.Code[8:])
-	if words == "broken" {
+	behavior := string(b.Code[8:])
+	if behavior == "broken" {
 		return nil, errors.New("cannot be compiled")
 	}
 	s.open.Add(1)
-	m := &moody{shelf: s, mood: words}
-	m.Module = policy.Native(b.Manifest.Digest, func() sdk.Policy { return &guest{mood: words} })
+	m := &fakeModule{fakeHost: s, behavior: behavior}
+	m.Module = policy.Native(b.Manifest.Digest, func() sdk.Policy { return &guest{behavior: behavior} })
 	return m, nil
 }
 
-type moody struct {
+type fakeModule struct {
 	policy.Module
-	shelf *shelf
-	mood  string
-	once  sync.Once
+	fakeHost *fakeHost
+	behavior string
+	once     sync.Once
 }
 
-func (m *moody) Close() { m.once.Do(func() { m.shelf.open.Add(-1) }) }
+func (m *fakeModule) Close() { m.once.Do(func() { m.fakeHost.open.Add(-1) }) }
 
-// guest scores victims in a mood.
+// guest scores victims with the given behavior.
 type guest struct {
-	mood  string
-	calls float64
+	behavior string
+	calls    float64
 }
 
-func (g *guest) Info() sdk.Info { return sdk.Info{Name: g.mood, Delta: 10} }
+func (g *guest) Info() sdk.Info { return sdk.Info{Name: g.behavior, Delta: 10} }
 
 func (g *guest) Settings() []sdk.Setting {
 	return []sdk.Setting{{Name: "knob", Kind: sdk.Integer, Default: "1", Limits: sdk.Between(0, 9)}}
@@ -64,22 +64,22 @@ func (g *guest) Configure(*sdk.Config) error { return nil }
 func (g *guest) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
 	g.calls++
 	for i := range out.Score {
-		switch g.mood {
+		switch g.behavior {
 		case "nan":
 			out.Score[i] = float64(0) / (out.Score[i] - out.Score[i])
 		case "forgetful":
 			out.Score[i] = g.calls
 		}
 	}
-	if g.mood == "traps" {
+	if g.behavior == "traps" {
 		panic("on purpose")
 	}
 	return nil
 }
 
-func newRegistry(t testing.TB, change ...func(*registry.Options)) (*registry.Registry, *shelf) {
+func newRegistry(t testing.TB, change ...func(*registry.Options)) (*registry.Registry, *fakeHost) {
 	t.Helper()
-	s := &shelf{}
+	s := &fakeHost{}
 	o := registry.Options{
 		Hosts: map[bundle.Kind]registry.Host{bundle.Wasm: s},
 		Builtin: func(name string) (policy.Module, []string, bool) {
@@ -97,11 +97,11 @@ func newRegistry(t testing.TB, change ...func(*registry.Options)) (*registry.Reg
 	return r, s
 }
 
-// module writes a module of the given mood and returns its path.
-func module(t testing.TB, name, mood string) string {
+// module writes a module with the given behavior and returns its path.
+func module(t testing.TB, name, behavior string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name+".wasm")
-	write(t, path, "\x00asm\x01\x00\x00\x00"+mood)
+	write(t, path, "\x00asm\x01\x00\x00\x00"+behavior)
 	return path
 }
 
@@ -121,7 +121,8 @@ func load(t testing.TB, r *registry.Registry, spec registry.Spec) *policy.Versio
 	return v
 }
 
-func inForce(r *registry.Registry, name string) string {
+// activeID returns the ID of the active version of a policy.
+func activeID(r *registry.Registry, name string) string {
 	set := r.Active().Pin()
 	defer set.Unpin()
 	v, err := set.Select(name, "")

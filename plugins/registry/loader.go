@@ -14,54 +14,55 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// Module is a module that a host has loaded. Close lets go of it; instances
-// that are out stay usable.
+// A Module is a module loaded by a host. Close releases it; existing instances remain
+// usable.
 type Module interface {
 	policy.Module
 	Close()
 }
 
-// Host loads modules of one kind.
+// A Host loads modules of one kind.
 type Host interface {
 	Load(ctx context.Context, b *bundle.Bundle, limits policy.Limits) (Module, error)
 }
 
-// Builtin finds a policy that is linked in, and what it is granted.
+// Builtin returns a built-in policy and its grants.
 type Builtin func(name string) (m policy.Module, grants []string, ok bool)
 
-// Options are what a Registry is made of.
+// Options configure a Registry.
 type Options struct {
 	Hosts   map[bundle.Kind]Host
 	Builtin Builtin
 	Roots   bundle.Roots
-	// RequireSignature refuses bundles that no root has signed. Built-ins need none.
+	// RequireSignature rejects bundles that no root has signed. Built-in policies are
+	// exempt.
 	RequireSignature bool
-	// Limits are those of calls where a bundle sets none; the bundle's own count
-	// only up to Most.
+	// Limits bound calls if the bundle sets no limits. Limits of a bundle are capped at
+	// MaxLimits.
 	Limits, MaxLimits policy.Limits
 	Log               *slog.Logger
 }
 
-// Spec says which policy to load, and how the operator wants it run.
+// A Spec selects a policy and how to run it.
 type Spec struct {
-	Name    string         // empty: the policy's own
-	Use     string         // a built-in's name, a module, or a bundle's folder
-	Bundle  *bundle.Bundle // what Use names, where it was read already; nil: it is read
+	Name    string         // default: the name in the bundle
+	Use     string         // name of a built-in policy, path of a module, or directory of a bundle
+	Bundle  *bundle.Bundle // content of Use if it has been read; default: read it
 	Config  []byte         // JSON object
 	Grants  []string
 	OnFault policy.OnFault
 	Observe func(policy.Call)
 }
 
-// Loader makes versions of what operators name. It keeps none.
+// A Loader creates policy versions. It does not retain them.
 type Loader struct{ o Options }
 
-// NewLoader makes a loader.
+// NewLoader returns a loader.
 func NewLoader(o Options) *Loader { return &Loader{o} }
 
-// Load makes a version of what the spec names. Whoever asks holds it in a set or
-// with Hold; when everybody has dropped it, its module is closed. It is not
-// tested yet: a simulation shows what a policy does wrong, and harms nobody.
+// Load creates a version of the selected policy. The caller adds a reference, directly or
+// by a set; once all references are released, the module is closed. Load does not test the
+// version: a simulation shows faults of a policy without harm.
 func (l *Loader) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
 	src := policy.Source{
 		Name: spec.Name, Config: spec.Config, Grants: spec.Grants, OnFault: spec.OnFault, Observe: spec.Observe,
@@ -102,7 +103,7 @@ func (l *Loader) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
 	return v, nil
 }
 
-// checkManifest compares a version with its manifest.
+// checkManifest returns an error if the version contradicts its manifest.
 func checkManifest(b *bundle.Bundle, v *policy.Version, m Module) error {
 	if !b.HasManifest() {
 		return nil
@@ -113,29 +114,31 @@ func checkManifest(b *bundle.Bundle, v *policy.Version, m Module) error {
 	return nil
 }
 
-// bundle is what the spec names, on disk.
+// bundle reads the selected bundle.
 func (s *Spec) bundle() (*bundle.Bundle, error) {
 	if s.Bundle != nil {
 		return s.Bundle, nil
 	}
 	b, err := bundle.Open(s.Use)
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(s.Use, `/\`) && filepath.Ext(s.Use) == "" {
-		return nil, &UnknownError{s.Use} // it looks like a name
+		return nil, &UnknownError{s.Use} // it is not a path
 	}
 	return b, err
 }
 
-// UnknownError is a policy of which there is neither a built-in nor a file.
+// An UnknownError means that a policy is neither built in nor a file.
 type UnknownError struct{ Policy string }
 
-func (e *UnknownError) Error() string { return fmt.Sprintf("there is no policy named %q", e.Policy) }
+func (e *UnknownError) Error() string { return fmt.Sprintf("unknown policy %q", e.Policy) }
 
+// union returns the elements of a and b, sorted, each once.
 func union(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
+// module verifies the signature of a bundle and has the host of its kind load it.
 func (l *Loader) module(ctx context.Context, b *bundle.Bundle) (Module, error) {
 	if l.o.RequireSignature || b.Signed() && len(l.o.Roots) > 0 {
 		if _, err := l.o.Roots.Verify(b); err != nil {
@@ -148,7 +151,7 @@ func (l *Loader) module(ctx context.Context, b *bundle.Bundle) (Module, error) {
 	}
 	host := l.o.Hosts[b.Manifest.Kind]
 	if host == nil {
-		return nil, fmt.Errorf("%s is a policy of kind %s, which is not run here", b.Path, b.Manifest.Kind)
+		return nil, fmt.Errorf("%s is a policy of kind %s, which this process does not run", b.Path, b.Manifest.Kind)
 	}
 	m, err := host.Load(ctx, b, limits.WithDefaults(l.o.Limits).CappedAt(l.o.MaxLimits))
 	if err != nil {

@@ -14,30 +14,30 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// Executable is a program that an operator allows as a policy: it is run where
-// its checksum is this one, and nowhere else.
+// An Executable is a program that the operator permits as a policy. It runs only if its
+// checksum matches.
 type Executable struct {
-	Name   string // that operators load it by; empty: by the checksum alone
+	Name   string // name for operators; "": only the checksum identifies it
 	Path   string
 	SHA256 string // sha256:HEX
 }
 
-// PolicyOptions are what a PolicyHost is made of.
+// PolicyOptions configure a PolicyHost.
 type PolicyOptions struct {
 	Options
-	Names       []string // of the policies that are linked in; Options.Builtin finds them
+	Names       []string // of the built-in policies; Options.Builtin returns them
 	Executables []Executable
 }
 
-// PolicyHost is how a server gets its policies: it says what a request to load
-// one comes to, and makes versions of what the state lists. It is safe for
-// concurrent use, and keeps no version.
+// A PolicyHost provides the policies of a server: it validates requests to load one, and
+// creates versions from the replicated state. It is safe for concurrent use, and retains no
+// version.
 type PolicyHost struct {
 	o      PolicyOptions
 	loader *Loader
 }
 
-// NewPolicyHost makes a host. Its error lists everything that makes no sense.
+// NewPolicyHost returns a host. The error lists every invalid option.
 func NewPolicyHost(o PolicyOptions) (*PolicyHost, error) {
 	h := &PolicyHost{o: o, loader: NewLoader(o.Options)}
 	var errs []error
@@ -51,11 +51,11 @@ func NewPolicyHost(o PolicyOptions) (*PolicyHost, error) {
 			errs = append(errs, fmt.Errorf("executable %s: %w", e.Path, err))
 		}
 		if slices.ContainsFunc(o.Executables[:i], func(other Executable) bool { return e.Name != "" && other.Name == e.Name }) {
-			errs = append(errs, fmt.Errorf("two executables are named %s", e.Name))
+			errs = append(errs, fmt.Errorf("executable name %s is not unique", e.Name))
 		}
 	}
 	if o.RequireSignature && len(o.Roots) == 0 {
-		errs = append(errs, errors.New("signatures are required and no key is trusted; name the public keys of those who may sign"))
+		errs = append(errs, errors.New("signatures are required but no key is trusted; configure the public keys of trusted signers"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -63,22 +63,22 @@ func NewPolicyHost(o PolicyOptions) (*PolicyHost, error) {
 	return h, nil
 }
 
-// Builtins makes the policies that are linked in.
+// Builtins returns versions of the built-in policies.
 func (h *PolicyHost) Builtins() []*policy.Version {
 	var list []*policy.Version
 	for _, name := range h.o.Names {
 		v, err := h.loader.Load(context.Background(), Spec{Use: name, OnFault: policy.AsConfigured})
 		if err != nil {
-			panic("registry: built-in policy " + name + ": " + err.Error()) // a slip of ours
+			panic("registry: built-in policy " + name + ": " + err.Error()) // a defect of the built-in policy
 		}
 		list = append(list, v)
 	}
 	return list
 }
 
-// Describe checks a request to load a policy and says what version it comes to.
-// It starts the policy, to learn what it is, and does not test it yet. Its error
-// names every problem, one a line.
+// Describe validates a request to load a policy and returns the resulting version. It
+// starts the policy to read its description, but does not test it. The error lists every
+// problem, one per line.
 func (h *PolicyHost) Describe(ctx context.Context, r policy.LoadRequest) (*model.PolicyVersion, error) {
 	if err := validateRequest(r); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (h *PolicyHost) Describe(ctx context.Context, r policy.LoadRequest) (*model
 	if r.Builtin != "" {
 		spec.Use = r.Builtin
 		if _, _, ok := h.o.Builtin(r.Builtin); !ok {
-			return nil, fmt.Errorf("there is no built-in policy named %q: there are %s", r.Builtin, strings.Join(h.o.Names, ", "))
+			return nil, fmt.Errorf("unknown built-in policy %q: must be one of %s", r.Builtin, strings.Join(h.o.Names, ", "))
 		}
 	} else if err := h.describeBundle(r, &spec, d); err != nil {
 		return nil, err
@@ -105,20 +105,19 @@ func (h *PolicyHost) Describe(ctx context.Context, r policy.LoadRequest) (*model
 	defer v.ReleaseRef()
 	d.ID, d.Name, d.Digest, d.Config, d.Grants = v.ID, v.Name, v.Digest, v.Config(), v.Grants
 	if r.Name == "" && spec.Bundle != nil && !spec.Bundle.HasManifest() {
-		d.Name = v.Info().Name // a module alone goes by what it calls itself
+		d.Name = v.Info().Name // a module without a manifest uses its own name
 	}
 	return d, bundle.CheckName(d.Name)
 }
 
-// describeBundle makes the bundle of a request, and says what a version of it is
-// held to.
+// describeBundle reads the bundle of a request and sets limits and signer of the version.
 func (h *PolicyHost) describeBundle(r policy.LoadRequest, spec *Spec, d *model.PolicyVersion) error {
 	b, err := h.bundle(r)
 	if err != nil {
 		return err
 	}
 	if r.Name == "" && !b.HasManifest() {
-		spec.Name = "the policy" // until it has said its name
+		spec.Name = "the policy" // until its description is read
 	}
 	own, err := b.Manifest.Limits.Parse()
 	if err != nil {
@@ -137,20 +136,20 @@ func (h *PolicyHost) describeBundle(r policy.LoadRequest, spec *Spec, d *model.P
 	return nil
 }
 
-// validateRequest finds what is wrong with a request before anything is read.
+// validateRequest checks a request without reading anything.
 func validateRequest(r policy.LoadRequest) error {
 	var errs []error
 	given := 0
-	for _, is := range []bool{len(r.Module) > 0, r.Builtin != "", r.Executable != ""} {
-		if is {
+	for _, isSet := range []bool{len(r.Module) > 0, r.Builtin != "", r.Executable != ""} {
+		if isSet {
 			given++
 		}
 	}
 	if given != 1 {
-		errs = append(errs, fmt.Errorf("%d of a module, a built-in policy and an executable are given; want exactly one", given))
+		errs = append(errs, fmt.Errorf("got %d of module, built-in policy and executable; exactly one is required", given))
 	}
 	if len(r.Module) > policy.MaxModuleSize {
-		errs = append(errs, fmt.Errorf("the module has %d bytes, and a policy may have %d MiB", len(r.Module), policy.MaxModuleSize>>20))
+		errs = append(errs, fmt.Errorf("module has %d bytes: must be at most %d MiB", len(r.Module), policy.MaxModuleSize>>20))
 	}
 	if r.Name != "" {
 		if err := bundle.CheckName(r.Name); err != nil {
@@ -159,7 +158,7 @@ func validateRequest(r policy.LoadRequest) error {
 	}
 	for _, g := range r.Grants {
 		if !slices.Contains(policy.Grants, g) {
-			errs = append(errs, fmt.Errorf("grants: there is nothing called %q to grant; want some of %s", g, strings.Join(policy.Grants, ", ")))
+			errs = append(errs, fmt.Errorf("grants: unknown grant %q: must be one of %s", g, strings.Join(policy.Grants, ", ")))
 		}
 	}
 	if _, err := parseOnFault(r.OnFault); err != nil {
@@ -168,12 +167,13 @@ func validateRequest(r policy.LoadRequest) error {
 	var settings map[string]json.RawMessage
 	if len(r.Config) > 0 {
 		if err := json.Unmarshal(r.Config, &settings); err != nil {
-			errs = append(errs, fmt.Errorf("configuration: want an object of settings: %w", err))
+			errs = append(errs, fmt.Errorf("configuration: must be an object of settings: %w", err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// parseOnFault parses the reaction to faults; "" selects the configured default.
 func parseOnFault(text string) (policy.OnFault, error) {
 	if text == "" {
 		return policy.AsConfigured, nil
@@ -181,7 +181,7 @@ func parseOnFault(text string) (policy.OnFault, error) {
 	return policy.ParseOnFault(text)
 }
 
-// bundle is what a request is about.
+// bundle assembles the bundle of a request.
 func (h *PolicyHost) bundle(r policy.LoadRequest) (*bundle.Bundle, error) {
 	if r.Executable == "" {
 		name := r.Name
@@ -201,7 +201,7 @@ func (h *PolicyHost) bundle(r policy.LoadRequest) (*bundle.Bundle, error) {
 	return b, err
 }
 
-// executable finds one on the operator's list, by its name or checksum.
+// executable returns the permitted executable with the given name or checksum.
 func (h *PolicyHost) executable(named string) (*Executable, error) {
 	var names []string
 	for i := range h.o.Executables {
@@ -214,14 +214,14 @@ func (h *PolicyHost) executable(named string) (*Executable, error) {
 		}
 	}
 	if len(h.o.Executables) == 0 {
-		return nil, fmt.Errorf("executable %s is not allowed here: this server allows none; list it with its checksum in the servers' configuration", named)
+		return nil, fmt.Errorf("executable %s is not permitted: this server permits none; add it with its checksum to the configuration of the servers", named)
 	}
-	return nil, fmt.Errorf("executable %s is not among the %d that are allowed on this server (%s); list it with its checksum in the servers' configuration",
+	return nil, fmt.Errorf("executable %s is not one of the %d that this server permits (%s); add it with its checksum to the configuration of the servers",
 		named, len(h.o.Executables), strings.Join(names, ", "))
 }
 
-// Open makes a version of what the state lists, and tests it. Whoever asks holds
-// it; when everybody has dropped it, its module is closed.
+// Open creates a version from the replicated state and tests it. The caller adds a
+// reference; once all references are released, its module is closed.
 func (h *PolicyHost) Open(ctx context.Context, v *model.PolicyVersion, module []byte) (*policy.Version, error) {
 	opened, err := h.open(ctx, v, module)
 	if err != nil {
@@ -230,7 +230,7 @@ func (h *PolicyHost) Open(ctx context.Context, v *model.PolicyVersion, module []
 	if err := SelfTest(opened); err != nil {
 		opened.AddRef()
 		opened.ReleaseRef()
-		return nil, fmt.Errorf("it failed its test before it may decide anything: %w", err)
+		return nil, fmt.Errorf("self-test failed: %w", err)
 	}
 	return opened, nil
 }
@@ -243,7 +243,7 @@ func (h *PolicyHost) open(ctx context.Context, v *model.PolicyVersion, module []
 	src := policy.Source{Name: v.Name, Config: v.Config, Grants: v.Grants, OnFault: onFault}
 	if v.Kind == model.PolicyBuiltin {
 		if src.Module = h.builtin(v.Digest); src.Module == nil {
-			return nil, fmt.Errorf("this release of cede has no built-in policy with digest %s", v.Digest)
+			return nil, fmt.Errorf("this version of cede has no built-in policy with digest %s", v.Digest)
 		}
 		return policy.NewVersion(src)
 	}
@@ -259,7 +259,7 @@ func (h *PolicyHost) open(ctx context.Context, v *model.PolicyVersion, module []
 	return opened, err
 }
 
-// builtin is the policy with this digest that is linked in; nil: there is none.
+// builtin returns the built-in policy with the given digest, or nil.
 func (h *PolicyHost) builtin(digest string) policy.Module {
 	for _, name := range h.o.Names {
 		if m, _, _ := h.o.Builtin(name); m.Digest() == digest {
@@ -269,20 +269,19 @@ func (h *PolicyHost) builtin(digest string) policy.Module {
 	return nil
 }
 
-// load has a host load the module of a version, as far as this server's operator
-// lets it.
+// load has a host load the module of a version if this server's operator permits it.
 func (h *PolicyHost) load(ctx context.Context, v *model.PolicyVersion, module []byte) (Module, error) {
 	if h.o.RequireSignature && !slices.Contains(h.signers(), v.Signer) {
 		if v.Signer == "" {
-			return nil, errors.New("it is not signed, and this server requires that")
+			return nil, errors.New("not signed, but this server requires signatures")
 		}
-		return nil, fmt.Errorf("it is signed by %s, which is not among the %d keys that this server trusts", v.Signer, len(h.o.Roots))
+		return nil, fmt.Errorf("signed by %s, which is not one of the %d keys that this server trusts", v.Signer, len(h.o.Roots))
 	}
 	b := &bundle.Bundle{Code: module, Path: v.Name, Manifest: bundle.Manifest{Name: v.Name, Kind: bundle.Kind(v.Kind), Digest: v.Digest}}
 	switch b.Manifest.Kind {
 	case bundle.Wasm:
 		if digest := bundle.Digest(module); digest != v.Digest {
-			return nil, fmt.Errorf("the module has %s, and the version is of %s", digest, v.Digest)
+			return nil, fmt.Errorf("module has digest %s, but the version expects %s", digest, v.Digest)
 		}
 	case bundle.Process:
 		e, err := h.executable(v.Digest)
@@ -293,14 +292,14 @@ func (h *PolicyHost) load(ctx context.Context, v *model.PolicyVersion, module []
 	}
 	host := h.o.Hosts[b.Manifest.Kind]
 	if host == nil {
-		return nil, fmt.Errorf("policies of kind %s are not run here", v.Kind)
+		return nil, fmt.Errorf("policies of kind %s are not run by this process", v.Kind)
 	}
 	l := v.Limits
 	limits := policy.Limits{Fuel: l.Fuel, FuelPerRow: l.FuelPerRow, Memory: l.Memory, Time: time.Duration(l.Time)}
 	return host.Load(ctx, b, limits.WithDefaults(h.o.Limits).CappedAt(h.o.MaxLimits))
 }
 
-// signers names the trusted keys.
+// signers returns the IDs of the trusted keys.
 func (h *PolicyHost) signers() []string {
 	var ids []string
 	for _, key := range h.o.Roots {

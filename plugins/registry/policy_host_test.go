@@ -16,9 +16,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-func policyHost(t *testing.T, change ...func(*registry.PolicyOptions)) (*registry.PolicyHost, *shelf) {
+func policyHost(t *testing.T, change ...func(*registry.PolicyOptions)) (*registry.PolicyHost, *fakeHost) {
 	t.Helper()
-	s := &shelf{}
+	s := &fakeHost{}
 	o := registry.PolicyOptions{
 		Options: registry.Options{
 			Hosts: map[bundle.Kind]registry.Host{bundle.Wasm: s},
@@ -38,10 +38,10 @@ func policyHost(t *testing.T, change ...func(*registry.PolicyOptions)) (*registr
 	return h, s
 }
 
-// moduleOf is a module of the given mood.
-func moduleOf(mood string) []byte { return []byte("\x00asm\x01\x00\x00\x00" + mood) }
+// moduleOf returns a module with the given behavior.
+func moduleOf(behavior string) []byte { return []byte("\x00asm\x01\x00\x00\x00" + behavior) }
 
-// contents reads the files of a signed bundle as a client would send them.
+// contents returns the files of a signed bundle in the form of a client's request.
 func contents(t *testing.T, dir string) policy.LoadRequest {
 	t.Helper()
 	b, err := bundle.Open(dir)
@@ -64,7 +64,7 @@ func describe(t *testing.T, h *registry.PolicyHost, r policy.LoadRequest) *model
 	return v
 }
 
-func TestDescribe_SaysWhatAVersionComesTo(t *testing.T) {
+func TestDescribe_ReturnsResultingVersion(t *testing.T) {
 	h, s := policyHost(t)
 	module := moduleOf("calm")
 	v := describe(t, h, policy.LoadRequest{Name: "p", Module: module, Config: []byte(` {"knob": 7}`), OnFault: "default"})
@@ -74,7 +74,7 @@ func TestDescribe_SaysWhatAVersionComesTo(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	if own := describe(t, h, policy.LoadRequest{Module: module}); own.Name != "calm" || string(own.Config) != `{"knob":1}` || own.ID == v.ID {
-		t.Errorf("a module alone: %+v", own)
+		t.Errorf("module without manifest: %+v", own)
 	}
 	if b := describe(t, h, policy.LoadRequest{Builtin: "default", Name: "mine"}); b.Kind != model.PolicyBuiltin || b.Size != 0 || b.Name != "mine" {
 		t.Errorf("built in: %+v", b)
@@ -84,26 +84,26 @@ func TestDescribe_SaysWhatAVersionComesTo(t *testing.T) {
 	}
 }
 
-func TestDescribe_NamesEveryProblemAtOnce(t *testing.T) {
+func TestDescribe_ReportsEveryProblem(t *testing.T) {
 	h, s := policyHost(t)
 	for _, c := range []struct {
 		request policy.LoadRequest
 		want    []string
 	}{
-		{policy.LoadRequest{}, []string{"0 of a module"}},
+		{policy.LoadRequest{}, []string{"got 0 of module"}},
 		{
 			policy.LoadRequest{
 				Name: "No Good", Module: moduleOf("calm"), Builtin: "default", Grants: []string{"all"}, OnFault: "shrug", Config: []byte("3"),
 			},
-			[]string{"2 of a module", `"No Good"`, `"all"`, `"shrug"`, "want an object"},
+			[]string{"got 2 of module", `"No Good"`, `"all"`, `"shrug"`, "must be an object"},
 		},
 		{policy.LoadRequest{Module: moduleOf("calm"), Config: []byte(`{"knob":10,"nob":1}`)}, []string{"knob: invalid value 10", "nob: unknown setting"}},
-		{policy.LoadRequest{Module: []byte("#!/bin/sh")}, []string{"no WebAssembly module"}},
+		{policy.LoadRequest{Module: []byte("#!/bin/sh")}, []string{"not a WebAssembly module"}},
 		{policy.LoadRequest{Module: moduleOf("broken")}, []string{"cannot be compiled"}},
 		{policy.LoadRequest{Module: append(moduleOf("calm"), make([]byte, policy.MaxModuleSize)...)}, []string{"8 MiB"}},
-		{policy.LoadRequest{Builtin: "gone"}, []string{"no built-in policy", "default"}},
-		{policy.LoadRequest{Executable: "gone"}, []string{"allows none"}},
-		{policy.LoadRequest{Module: moduleOf("calm"), Signature: []byte("{}")}, []string{"without the policy.yaml"}},
+		{policy.LoadRequest{Builtin: "gone"}, []string{"unknown built-in policy", "default"}},
+		{policy.LoadRequest{Executable: "gone"}, []string{"permits none"}},
+		{policy.LoadRequest{Module: moduleOf("calm"), Signature: []byte("{}")}, []string{"but not the policy.yaml"}},
 		{policy.LoadRequest{Module: moduleOf("calm"), Manifest: []byte("name: [")}, []string{"policy.yaml"}},
 	} {
 		_, err := h.Describe(t.Context(), c.request)
@@ -118,7 +118,7 @@ func TestDescribe_NamesEveryProblemAtOnce(t *testing.T) {
 	}
 }
 
-func TestDescribe_ReadsTheManifestThatCameAlong(t *testing.T) {
+func TestDescribe_UsesManifestOfRequest(t *testing.T) {
 	dir, roots := signed(t)
 	h, _ := policyHost(t, func(o *registry.PolicyOptions) { o.RequireSignature, o.Roots = true, roots })
 	r := contents(t, dir)
@@ -127,10 +127,10 @@ func TestDescribe_ReadsTheManifestThatCameAlong(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	for want, change := range map[string]func(*policy.LoadRequest){
-		"is not signed":                     func(r *policy.LoadRequest) { r.Signature = nil },
-		"not signed":                        func(r *policy.LoadRequest) { r.Manifest, r.Signature = nil, nil },
-		"is not the module of its manifest": func(r *policy.LoadRequest) { r.Module = moduleOf("calmer") },
-		"does not hold":                     func(r *policy.LoadRequest) { r.Manifest = append([]byte("# changed\n"), r.Manifest...) },
+		"is not signed":               func(r *policy.LoadRequest) { r.Signature = nil },
+		"not signed":                  func(r *policy.LoadRequest) { r.Manifest, r.Signature = nil, nil },
+		"does not match its manifest": func(r *policy.LoadRequest) { r.Module = moduleOf("calmer") },
+		"is not valid":                func(r *policy.LoadRequest) { r.Manifest = append([]byte("# changed\n"), r.Manifest...) },
 	} {
 		altered := r
 		change(&altered)
@@ -140,7 +140,7 @@ func TestDescribe_ReadsTheManifestThatCameAlong(t *testing.T) {
 	}
 }
 
-func TestOpen_TestsTheVersionAndKeepsToWhatTheOperatorAllows(t *testing.T) {
+func TestOpen_TestsVersionAndEnforcesOptions(t *testing.T) {
 	h, s := policyHost(t)
 	v := describe(t, h, policy.LoadRequest{Module: moduleOf("calm")})
 	opened, err := h.Open(t.Context(), v, moduleOf("calm"))
@@ -149,13 +149,13 @@ func TestOpen_TestsTheVersionAndKeepsToWhatTheOperatorAllows(t *testing.T) {
 	}
 	opened.AddRef()
 	opened.ReleaseRef()
-	if _, err := h.Open(t.Context(), v, moduleOf("calmer")); err == nil || !strings.Contains(err.Error(), "the version is of") {
-		t.Error("another module was opened:", err)
+	if _, err := h.Open(t.Context(), v, moduleOf("calmer")); err == nil || !strings.Contains(err.Error(), "the version expects") {
+		t.Error("module with another digest was opened:", err)
 	}
-	for mood, want := range map[string]string{"nan": "NaN", "traps": "on purpose", "forgetful": "two answers"} {
-		bad := describe(t, h, policy.LoadRequest{Module: moduleOf(mood)})
-		if _, err := h.Open(t.Context(), bad, moduleOf(mood)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", mood, err)
+	for behavior, want := range map[string]string{"nan": "NaN", "traps": "on purpose", "forgetful": "different answers"} {
+		bad := describe(t, h, policy.LoadRequest{Module: moduleOf(behavior)})
+		if _, err := h.Open(t.Context(), bad, moduleOf(behavior)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", behavior, err)
 		}
 	}
 	strict, _ := policyHost(t, func(o *registry.PolicyOptions) {
@@ -163,12 +163,12 @@ func TestOpen_TestsTheVersionAndKeepsToWhatTheOperatorAllows(t *testing.T) {
 		o.RequireSignature = true
 	})
 	if _, err := strict.Open(t.Context(), v, moduleOf("calm")); err == nil || !strings.Contains(err.Error(), "not signed") {
-		t.Error("an unsigned version was opened:", err)
+		t.Error("unsigned version was opened:", err)
 	}
-	stranger := *v
-	stranger.Signer = "ed25519:0011223344556677"
-	if _, err := strict.Open(t.Context(), &stranger, moduleOf("calm")); err == nil || !strings.Contains(err.Error(), "not among") {
-		t.Error("a stranger's version was opened:", err)
+	untrusted := *v
+	untrusted.Signer = "ed25519:0011223344556677"
+	if _, err := strict.Open(t.Context(), &untrusted, moduleOf("calm")); err == nil || !strings.Contains(err.Error(), "not one of") {
+		t.Error("version of an untrusted signer was opened:", err)
 	}
 	builtin := describe(t, strict, policy.LoadRequest{Builtin: "default", Name: "mine"})
 	if b, err := strict.Open(t.Context(), builtin, nil); err != nil || b.Name != "mine" || b.ID != builtin.ID {
@@ -183,7 +183,7 @@ func TestOpen_TestsTheVersionAndKeepsToWhatTheOperatorAllows(t *testing.T) {
 	}
 }
 
-func TestPolicyHost_RunsNoExecutableThatIsNotOnTheList(t *testing.T) {
+func TestPolicyHost_RejectsUnlistedExecutable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tool")
 	if err := os.WriteFile(path, []byte("tool"), 0o755); err != nil {
 		t.Fatal(err)
@@ -210,16 +210,16 @@ func TestPolicyHost_RunsNoExecutableThatIsNotOnTheList(t *testing.T) {
 	_, err1 := h.Open(t.Context(), v, nil)
 	_, err2 := h.Describe(t.Context(), policy.LoadRequest{Executable: path})
 	for _, err := range []error{err1, err2} {
-		if err == nil || !strings.Contains(err.Error(), "not among the 1 that are allowed") {
+		if err == nil || !strings.Contains(err.Error(), "not one of the 1 that this server permits") {
 			t.Error(err)
 		}
 	}
 	if s.open.Load() != 0 {
-		t.Error("the module host was asked")
+		t.Error("the host of modules was called")
 	}
 }
 
-func TestNewPolicyHost_ListsWhatMakesNoSense(t *testing.T) {
+func TestNewPolicyHost_ReportsInvalidOptions(t *testing.T) {
 	_, err := registry.NewPolicyHost(registry.PolicyOptions{
 		Options: registry.Options{
 			RequireSignature: true,
@@ -228,21 +228,21 @@ func TestNewPolicyHost_ListsWhatMakesNoSense(t *testing.T) {
 		Names:       []string{"gone"},
 		Executables: []registry.Executable{{Name: "a", Path: "/a", SHA256: "1"}, {Name: "a", Path: "/b", SHA256: "sha256:2"}},
 	})
-	for _, want := range []string{`"gone"`, "/a", "/b", "two executables are named a", "no key is trusted"} {
+	for _, want := range []string{`"gone"`, "/a", "/b", "executable name a is not unique", "no key is trusted"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}
 	if errors.Unwrap(err) != nil {
-		t.Error("one of several problems hides the others")
+		t.Error("errors.Unwrap hides problems")
 	}
 }
 
-// processes stands for the host of executables: it runs whatever it is given.
+// processes is a host of executables that accepts everything.
 type processes struct{}
 
 func (processes) Load(_ context.Context, b *bundle.Bundle, _ policy.Limits) (registry.Module, error) {
-	return &quiet{policy.Native(b.Manifest.Digest, func() sdk.Policy { return &guest{mood: "tool"} })}, nil
+	return &quiet{policy.Native(b.Manifest.Digest, func() sdk.Policy { return &guest{behavior: "tool"} })}, nil
 }
 
 type quiet struct{ policy.Module }

@@ -16,24 +16,24 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// Registry holds loaded policies and the set that is in force.
+// A Registry holds loaded policies and the active set.
 type Registry struct {
 	loader *Loader
 	log    *slog.Logger
 
 	mu     sync.Mutex
-	loaded []*policy.Version // each held by the registry
-	slots  map[string]*slot  // by name
+	loaded []*policy.Version // each referenced by the registry
+	slots  map[string]*slot  // by policy name
 	active *policy.ActiveSet
 	closed bool
 }
 
-// slot is a name under which a policy is in force.
+// slot is the active version of one policy name.
 type slot struct {
-	current, last *policy.Version // last: what a rollback returns to; nil: nothing
+	current, last *policy.Version // target of a rollback; nil: none
 }
 
-// New makes a registry in which the built-in default is in force.
+// New returns a registry in which the built-in default policy is active.
 func New(o Options) (*Registry, error) {
 	r := &Registry{loader: NewLoader(o), log: o.Log, slots: map[string]*slot{}}
 	if r.log == nil {
@@ -52,11 +52,11 @@ func New(o Options) (*Registry, error) {
 	return r, nil
 }
 
-// Active is the set in force.
+// Active returns the active set.
 func (r *Registry) Active() *policy.ActiveSet { return r.active }
 
-// Load loads a policy and tests it. It decides nothing until it is activated.
-// Who loads the same version twice gets the same one.
+// Load loads a policy and tests it. It makes no decisions until it is activated. Loading an
+// equal version again returns the first one.
 func (r *Registry) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
 	v, err := r.loader.Load(ctx, spec)
 	if err != nil {
@@ -65,13 +65,13 @@ func (r *Registry) Load(ctx context.Context, spec Spec) (*policy.Version, error)
 	v.AddRef()
 	if err := SelfTest(v); err != nil {
 		v.ReleaseRef()
-		return nil, fmt.Errorf("%s failed its test before it may decide anything: %w", spec.Use, err)
+		return nil, fmt.Errorf("%s failed its self-test: %w", spec.Use, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		v.ReleaseRef()
-		return nil, errors.New("the policies of this server are closed")
+		return nil, errors.New("registry is closed")
 	}
 	if i := slices.IndexFunc(r.loaded, func(l *policy.Version) bool { return interchangeable(l, v) }); i >= 0 && spec.Observe == nil {
 		v.ReleaseRef()
@@ -81,13 +81,13 @@ func (r *Registry) Load(ctx context.Context, spec Spec) (*policy.Version, error)
 	return v, nil
 }
 
-// interchangeable is whether nobody could tell two versions apart.
+// interchangeable reports whether two versions behave identically.
 func interchangeable(a, b *policy.Version) bool {
 	return a.Name == b.Name && a.ID == b.ID && a.OnFault == b.OnFault && slices.Equal(a.Grants, b.Grants)
 }
 
-// Activate puts a loaded version in force under its name, in one step with the
-// others given. What was in force is what Rollback returns to.
+// Activate makes loaded versions active under their names, in one step. Rollback returns to
+// the previously active ones.
 func (r *Registry) Activate(versions ...*policy.Version) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,20 +112,20 @@ func (r *Registry) Activate(versions ...*policy.Version) error {
 	return r.swap(next)
 }
 
-// Rollback puts what was in force under a name before back in force.
+// Rollback reactivates the previously active version of a policy, and returns it.
 func (r *Registry) Rollback(name string) (*policy.Version, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.slots[name]
 	if s == nil || s.last == nil {
-		return nil, fmt.Errorf("there is nothing to roll policy %s back to", name)
+		return nil, fmt.Errorf("policy %s has no previous version to roll back to", name)
 	}
 	next := maps.Clone(r.slots)
 	next[name] = &slot{current: s.last, last: s.current}
 	return s.last, r.swap(next)
 }
 
-// swap puts slots in force.
+// swap activates a set of slots.
 func (r *Registry) swap(next map[string]*slot) error {
 	versions := make([]*policy.Version, 0, len(next))
 	for _, s := range next {
@@ -138,13 +138,12 @@ func (r *Registry) swap(next map[string]*slot) error {
 	r.slots = next
 	r.active.Swap(set)
 	for _, v := range versions {
-		r.log.Debug("policy in force", "policy", v.Name, "version", v.ID, "digest", v.Digest)
+		r.log.Debug("policy activated", "policy", v.Name, "version", v.ID, "digest", v.Digest)
 	}
 	return nil
 }
 
-// Unload lets go of a version that is not in force. Evaluations that still use
-// it end on it.
+// Unload releases a version that is not active. Evaluations that use it continue with it.
 func (r *Registry) Unload(v *policy.Version) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,7 +152,7 @@ func (r *Registry) Unload(v *policy.Version) error {
 		return fmt.Errorf("policy %s %s is not loaded", v.Name, v.ID)
 	}
 	if s := r.slots[v.Name]; s != nil && s.current == v {
-		return fmt.Errorf("policy %s %s is in force; activate another version first, or roll it back", v.Name, v.ID)
+		return fmt.Errorf("policy %s %s is active; activate another version first, or roll it back", v.Name, v.ID)
 	} else if s != nil && s.last == v {
 		s.last = nil
 	}
@@ -162,15 +161,15 @@ func (r *Registry) Unload(v *policy.Version) error {
 	return nil
 }
 
-// Loaded lists the versions that are loaded, in the order of loading.
+// Loaded returns the loaded versions in the order of loading.
 func (r *Registry) Loaded() []*policy.Version {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.loaded)
 }
 
-// LoadDir loads every bundle and module in a folder: all of them or, with every
-// problem listed, none.
+// LoadDir loads every bundle and module in a directory. If any fails, it loads none and
+// returns all errors.
 func (r *Registry) LoadDir(ctx context.Context, dir string) ([]*policy.Version, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -195,15 +194,15 @@ func (r *Registry) LoadDir(ctx context.Context, dir string) ([]*policy.Version, 
 	}
 	for _, v := range versions {
 		if err := r.Unload(v); err != nil {
-			r.log.DebugContext(ctx, "policy kept", "reason", err) // it was in force before
+			r.log.DebugContext(ctx, "policy remains loaded", "reason", err) // it was active before
 		}
 	}
 	return nil, errors.Join(errs...)
 }
 
-// isPolicy is whether an entry of a folder of policies is one: a folder with a
-// manifest or a WebAssembly module. Executables need a manifest here, so that
-// nothing is run because it lies about.
+// isPolicy reports whether a directory entry is a policy: a directory with a manifest or a
+// WebAssembly module. Executables require a manifest, so that no file runs merely because
+// it is in the directory.
 func isPolicy(path string, e fs.DirEntry) bool {
 	if e.IsDir() {
 		_, err := os.Stat(filepath.Join(path, bundle.ManifestFile))
@@ -212,7 +211,7 @@ func isPolicy(path string, e fs.DirEntry) bool {
 	return filepath.Ext(path) == ".wasm"
 }
 
-// Close lets go of everything. Nothing is in force afterwards.
+// Close releases all versions. No policy is active afterwards.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

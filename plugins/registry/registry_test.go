@@ -13,39 +13,39 @@ import (
 	"github.com/cede-scheduler/cede/plugins/registry"
 )
 
-func TestLoad_DecidesNothingUntilItIsActivated(t *testing.T) {
+func TestLoad_DoesNotActivate(t *testing.T) {
 	r, _ := newRegistry(t)
 	v := load(t, r, registry.Spec{Use: module(t, "calm", "calm")})
-	if inForce(r, "calm") != "" {
-		t.Error("in force before it was activated")
+	if activeID(r, "calm") != "" {
+		t.Error("active before Activate")
 	}
-	if err := r.Activate(v); err != nil || inForce(r, "calm") != v.ID {
-		t.Error("not in force", err)
+	if err := r.Activate(v); err != nil || activeID(r, "calm") != v.ID {
+		t.Error("not active", err)
 	}
 	if again := load(t, r, registry.Spec{Use: module(t, "calm", "calm")}); again != v {
-		t.Error("the same version was loaded twice")
+		t.Error("equal version was loaded twice")
 	}
 }
 
-func TestLoad_RefusesWhatFailsItsTest(t *testing.T) {
+func TestLoad_RejectsFailedSelfTest(t *testing.T) {
 	r, s := newRegistry(t)
-	for mood, want := range map[string]string{
+	for behavior, want := range map[string]string{
 		"broken":    "cannot be compiled",
 		"nan":       "NaN",
 		"traps":     "on purpose",
-		"forgetful": "two answers",
+		"forgetful": "different answers",
 	} {
-		_, err := r.Load(t.Context(), registry.Spec{Use: module(t, mood, mood)})
+		_, err := r.Load(t.Context(), registry.Spec{Use: module(t, behavior, behavior)})
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", mood, err)
+			t.Errorf("%s: %v", behavior, err)
 		}
 	}
 	if n := s.open.Load(); n != 0 {
-		t.Errorf("%d refused modules are still open", n)
+		t.Errorf("%d rejected modules are still open", n)
 	}
 }
 
-func TestLoad_NamesWhatItDoesNotFind(t *testing.T) {
+func TestLoad_ReportsUnknownPolicy(t *testing.T) {
 	r, _ := newRegistry(t)
 	_, err := r.Load(t.Context(), registry.Spec{Use: "gone"})
 	if unknown, ok := errors.AsType[*registry.UnknownError](err); !ok || unknown.Policy != "gone" {
@@ -60,34 +60,34 @@ func TestLoad_NamesWhatItDoesNotFind(t *testing.T) {
 	}
 }
 
-func TestRollback_PutsTheLastGoodVersionBack(t *testing.T) {
+func TestRollback_ReactivatesPreviousVersion(t *testing.T) {
 	r, _ := newRegistry(t)
 	one := load(t, r, registry.Spec{Name: "p", Use: module(t, "a", "calm")})
 	two := load(t, r, registry.Spec{Name: "p", Use: module(t, "b", "calmer")})
 	if _, err := r.Rollback("p"); err == nil {
-		t.Error("rolled back to nothing")
+		t.Error("rolled back without a previous version")
 	}
 	for _, v := range []*policy.Version{one, two} {
 		if err := r.Activate(v); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if v, err := r.Rollback("p"); err != nil || v != one || inForce(r, "p") != one.ID {
+	if v, err := r.Rollback("p"); err != nil || v != one || activeID(r, "p") != one.ID {
 		t.Error("not rolled back", err)
 	}
 	if v, err := r.Rollback("p"); err != nil || v != two {
-		t.Error("a rollback cannot be taken back", err)
+		t.Error("rollback cannot be reverted", err)
 	}
 }
 
-func TestUnload_ClosesTheModuleOnceNobodyUsesIt(t *testing.T) {
+func TestUnload_ClosesModuleAfterLastUse(t *testing.T) {
 	r, s := newRegistry(t)
 	v := load(t, r, registry.Spec{Name: "p", Use: module(t, "a", "calm")})
 	if err := r.Activate(v); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Unload(v); err == nil || !strings.Contains(err.Error(), "in force") {
-		t.Error("unloaded in force:", err)
+	if err := r.Unload(v); err == nil || !strings.Contains(err.Error(), "is active") {
+		t.Error("active version was unloaded:", err)
 	}
 	pinned := r.Active().Pin()
 	next := load(t, r, registry.Spec{Name: "p", Use: module(t, "b", "calmer")})
@@ -95,25 +95,25 @@ func TestUnload_ClosesTheModuleOnceNobodyUsesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.open.Load() != 2 {
-		t.Error("closed under an evaluation")
+		t.Error("closed during an evaluation")
 	}
 	pinned.Unpin()
 	if s.open.Load() != 1 {
-		t.Errorf("%d modules open, want the one in force", s.open.Load())
+		t.Errorf("%d modules are open, want the active one", s.open.Load())
 	}
 	if _, err := r.Rollback("p"); err == nil {
-		t.Error("rolled back to what was unloaded")
+		t.Error("rolled back to an unloaded version")
 	}
 	r.Close()
 	if s.open.Load() != 0 {
-		t.Error("a module outlives the registry")
+		t.Error("module is open after Close")
 	}
 }
 
-func TestLoadDir_TakesAllOrNothing(t *testing.T) {
+func TestLoadDir_LoadsAllOrNone(t *testing.T) {
 	r, s := newRegistry(t)
 	dir := t.TempDir()
-	put := func(name, mood string) { write(t, filepath.Join(dir, name), "\x00asm\x01\x00\x00\x00"+mood) }
+	put := func(name, behavior string) { write(t, filepath.Join(dir, name), "\x00asm\x01\x00\x00\x00"+behavior) }
 	put("a.wasm", "calm")
 	put("b.wasm", "calmer")
 	put("readme.txt", "no policy")
@@ -137,7 +137,7 @@ func TestLoadDir_TakesAllOrNothing(t *testing.T) {
 	}
 }
 
-// signed writes a signed bundle and returns its folder and its root.
+// signed writes a signed bundle and returns its directory and its root.
 func signed(t *testing.T) (dir string, roots bundle.Roots) {
 	t.Helper()
 	dir = t.TempDir()
@@ -161,7 +161,7 @@ func signed(t *testing.T) (dir string, roots bundle.Roots) {
 	return dir, roots
 }
 
-func TestLoad_AsksForASignatureWhereTheOperatorDoes(t *testing.T) {
+func TestLoad_RequiresSignatureIfConfigured(t *testing.T) {
 	dir, roots := signed(t)
 	strict := func(o *registry.Options) { o.RequireSignature, o.Roots = true, roots }
 	r, _ := newRegistry(t, strict)
@@ -171,12 +171,12 @@ func TestLoad_AsksForASignatureWhereTheOperatorDoes(t *testing.T) {
 	}
 	_, others := signed(t)
 	r, _ = newRegistry(t, func(o *registry.Options) { o.Roots = others })
-	if _, err := r.Load(t.Context(), registry.Spec{Use: dir}); err == nil || !strings.Contains(err.Error(), "not among") {
-		t.Error("a signature of a stranger was passed over:", err)
+	if _, err := r.Load(t.Context(), registry.Spec{Use: dir}); err == nil || !strings.Contains(err.Error(), "not one of") {
+		t.Error("untrusted signature was accepted:", err)
 	}
 }
 
-func TestLoad_TakesConfigurationAndLimitsFromTheManifest(t *testing.T) {
+func TestLoad_UsesConfigAndLimitsOfManifest(t *testing.T) {
 	dir, _ := signed(t)
 	r, s := newRegistry(t, func(o *registry.Options) {
 		o.Limits = policy.DefaultLimits
@@ -186,7 +186,7 @@ func TestLoad_TakesConfigurationAndLimitsFromTheManifest(t *testing.T) {
 		t.Errorf("configured with %s", v.Config())
 	}
 	if v := load(t, r, registry.Spec{Use: dir, Config: []byte(`{"knob":2}`)}); string(v.Config()) != `{"knob":2}` {
-		t.Errorf("the operator's setting was passed over: %s", v.Config())
+		t.Errorf("operator's setting was ignored: %s", v.Config())
 	}
 	want := policy.DefaultLimits
 	want.Fuel, want.Time = 5000, time.Second
@@ -195,7 +195,7 @@ func TestLoad_TakesConfigurationAndLimitsFromTheManifest(t *testing.T) {
 	}
 }
 
-func TestActivate_UnderLoadNobodySeesAFaultOrAMixture(t *testing.T) {
+func TestActivate_IsAtomicUnderLoad(t *testing.T) {
 	r, s := newRegistry(t)
 	a := load(t, r, registry.Spec{Name: "p", Use: module(t, "a", "calm")})
 	b := load(t, r, registry.Spec{Name: "p", Use: module(t, "b", "calmer")})
@@ -233,6 +233,6 @@ func TestActivate_UnderLoadNobodySeesAFaultOrAMixture(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	if s.open.Load() != 2 {
-		t.Errorf("%d modules open", s.open.Load())
+		t.Errorf("%d modules are open", s.open.Load())
 	}
 }

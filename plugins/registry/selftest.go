@@ -10,9 +10,9 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// SelfTest asks a version small questions, each twice and a second instance
-// once, before it may decide anything: it must answer, within its limits, by
-// the rules, and the same every time.
+// SelfTest calls every hook of a version with small cases: twice on one instance and once
+// on another. A version passes if its answers are valid, within its limits, and the same
+// each time.
 func SelfTest(v *policy.Version) error {
 	first, err := v.Acquire()
 	if err != nil {
@@ -35,20 +35,20 @@ func SelfTest(v *policy.Version) error {
 				return err
 			}
 			if again != answer {
-				return errors.New("the same question had two answers: a policy must not remember, draw lots or look at a clock")
+				return errors.New("equal inputs had different answers: a policy must not use stored state, randomness or a clock")
 			}
 		}
 	}
 	return nil
 }
 
-// selfTestCase is a case, small enough to be written down.
+// selfTestCase is the input of all hooks.
 type selfTestCase struct {
 	candidates *sdk.Candidates
 	options    *sdk.Options
 }
 
-// run asks every hook and returns the answers as text.
+// run calls every hook and returns the answers as text.
 func (q *selfTestCase) run(v *policy.Version, in policy.Instance) (string, error) {
 	var all []any
 	if v.Hooks().Has(policy.HookDelta) {
@@ -67,7 +67,7 @@ func (q *selfTestCase) run(v *policy.Version, in policy.Instance) (string, error
 		}
 		for row, s := range out.Score {
 			if math.IsNaN(s) || math.IsInf(s, -1) {
-				return "", v.RecordBadAnswer("ScoreVictims", "row %d has the score %v; only finite scores and +Inf (never) mean something", row, s)
+				return "", v.RecordBadAnswer("ScoreVictims", "score of row %d is %v; must be finite, or +Inf for never", row, s)
 			}
 		}
 		all = append(all, out)
@@ -89,7 +89,7 @@ func (q *selfTestCase) run(v *policy.Version, in policy.Instance) (string, error
 		}
 		for i, s := range out.Score {
 			if math.IsNaN(s) || math.IsInf(s, 0) {
-				return "", v.RecordBadAnswer("ScoreOptions", "option %d has the score %v; scores must be finite", i, s)
+				return "", v.RecordBadAnswer("ScoreOptions", "score of option %d is %v; must be finite", i, s)
 			}
 		}
 		all = append(all, out)
@@ -127,20 +127,20 @@ func (q *selfTestCase) selection(v *policy.Version, in policy.Instance) (sdk.Sel
 	return out, q.checkRows(v, hook, &out)
 }
 
-// checkRows is whether a list names rows of its options, each once.
+// checkRows returns an error if a selection contains rows of other options, or a row twice.
 func (q *selfTestCase) checkRows(v *policy.Version, hook string, out *sdk.Selection) error {
 	c := q.candidates
 	if out.Len() != c.Len() {
-		return v.RecordBadAnswer(hook, "answered %d options of %d", out.Len(), c.Len())
+		return v.RecordBadAnswer(hook, "answer has %d options, want %d", out.Len(), c.Len())
 	}
 	for i := range c.Len() {
 		rows := slices.Sorted(slices.Values(out.Rows(i)))
 		for k, row := range rows {
 			if row < c.FirstRow[i] || row >= c.FirstRow[i+1] {
-				return v.RecordBadAnswer(hook, "option %d lists row %d, which is not one of its rows %d to %d", i, row, c.FirstRow[i], c.FirstRow[i+1]-1)
+				return v.RecordBadAnswer(hook, "option %d contains row %d, which is not one of its rows %d to %d", i, row, c.FirstRow[i], c.FirstRow[i+1]-1)
 			}
 			if k > 0 && rows[k-1] == row {
-				return v.RecordBadAnswer(hook, "option %d lists row %d twice", i, row)
+				return v.RecordBadAnswer(hook, "option %d contains row %d twice", i, row)
 			}
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// The test's world: two dimensions, a device request, and options of none, one,
-// two and three candidates. Every optional column is there, whatever the policy
-// asks for: hosts leave out what it does not.
+// The self-test uses two dimensions, a device request, and options with zero to three
+// candidates. Every optional column is set; hosts omit the ones that a policy does not
+// request.
 var (
 	testDims    = []string{"cpu", "memory"}
 	testStrings = []string{"", "default", "default\x00a", "default\x00a\x00g", "tier", "batch", "n1", "n2", "n3", "n4"}
@@ -24,11 +24,11 @@ func selfTestCases(info sdk.Info) []selfTestCase {
 	const now = 1_700_000_000_000_000_000
 	return []selfTestCase{
 		{testCandidates(preemptor, now, 0, 1, 2, 3), testOptions(preemptor, now, 0, 1, 2)},
-		{testCandidates(preemptor, now), testOptions(preemptor, now)}, // nothing at all
+		{testCandidates(preemptor, now), testOptions(preemptor, now)}, // no candidates
 	}
 }
 
-// testCandidates is a question about options with the given numbers of rows.
+// testCandidates returns candidates with the given numbers of rows per option.
 func testCandidates(p *sdk.Preemptor, now int64, rows ...int) *sdk.Candidates {
 	c := &sdk.Candidates{Now: now, Preemptor: p, Dims: testDims, Strings: testStrings, FirstRow: []int32{0}, Shared: testShared()}
 	total := 0
@@ -52,7 +52,7 @@ func testCandidates(p *sdk.Preemptor, now int64, rows ...int) *sdk.Candidates {
 	return c
 }
 
-// testOptions is a question about options with the given numbers of victims.
+// testOptions returns options with the given numbers of victims.
 func testOptions(p *sdk.Preemptor, now int64, victims ...int) *sdk.Options {
 	n := len(victims)
 	o := &sdk.Options{

@@ -24,7 +24,7 @@ import (
 
 const guests = "../../sdk/abi/testdata/guests"
 
-// wasmRegistry runs modules by the real host.
+// wasmRegistry returns a registry with the real Wasm host.
 func wasmRegistry(t *testing.T) *registry.Registry {
 	t.Helper()
 	host, err := wasm.NewHost(wasm.Options{})
@@ -52,7 +52,7 @@ func (h wasmHost) Load(ctx context.Context, b *bundle.Bundle, limits policy.Limi
 	return m, nil
 }
 
-// goGuest builds the module of a policy of this repository.
+// goGuest builds the module of a shipped policy.
 func goGuest(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name+".wasm")
@@ -64,7 +64,7 @@ func goGuest(t *testing.T, name string) string {
 	return path
 }
 
-// contended is a cluster on which policies disagree whom to evict.
+// contended returns a cluster on which policies choose different victims.
 func contended() (*state.Snapshot, *model.Evaluation) {
 	store := state.New()
 	txn := store.Begin(1)
@@ -92,8 +92,8 @@ func contended() (*state.Snapshot, *model.Evaluation) {
 	return store.Snapshot(), &model.Evaluation{ID: "e", Namespace: "default", JobID: "asker", Type: asker.Type, Priority: 90}
 }
 
-// told is a plan in words: whom it places where, over whom, by which version.
-func told(out *scheduler.Outcome) string {
+// planText describes a plan: placements, evictions and version.
+func planText(out *scheduler.Outcome) string {
 	var words []string
 	for _, g := range out.Plan.Groups {
 		for _, a := range g.Placements {
@@ -109,9 +109,9 @@ func told(out *scheduler.Outcome) string {
 	return strings.Join(words, ", ")
 }
 
-// Guests in several languages take turns as one policy while schedulers decide:
-// every plan is what one of the versions decides alone.
-func TestActivate_GuestsOfManyLanguagesUnderLoad(t *testing.T) {
+// Guests in several languages alternate as one policy while schedulers decide. Every plan
+// must equal that of a single version.
+func TestActivate_AlternatesGuestsUnderLoad(t *testing.T) {
 	decisions := 3_000
 	if os.Getenv("CEDE_SOAK") != "" {
 		decisions = 400_000
@@ -123,7 +123,7 @@ func TestActivate_GuestsOfManyLanguagesUnderLoad(t *testing.T) {
 	if err != nil || len(modules) < 4 {
 		t.Fatal("no modules", err)
 	}
-	want := map[string]*atomic.Int64{} // how often each plan was made
+	want := map[string]*atomic.Int64{} // number of times that each plan was made
 	var versions []*policy.Version
 	var plans []string // by version
 	for _, path := range append(modules, goGuest(t, "nomad")) {
@@ -133,11 +133,11 @@ func TestActivate_GuestsOfManyLanguagesUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := scheduler.New(scheduler.Config{Policies: r.Active()}).Process(eval, snap, now)
-		if err != nil || out.Fault != nil || !strings.Contains(told(out), v.ID) {
-			t.Fatal(path, err, told(out))
+		if err != nil || out.Fault != nil || !strings.Contains(planText(out), v.ID) {
+			t.Fatal(path, err, planText(out))
 		}
-		want[told(out)] = new(atomic.Int64)
-		plans = append(plans, told(out))
+		want[planText(out)] = new(atomic.Int64)
+		plans = append(plans, planText(out))
 	}
 	var done atomic.Int64
 	var over atomic.Bool
@@ -151,9 +151,9 @@ func TestActivate_GuestsOfManyLanguagesUnderLoad(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				made := want[told(out)]
+				made := want[planText(out)]
 				if made == nil {
-					t.Errorf("no version decides this: %s", told(out))
+					t.Errorf("no version makes this plan: %s", planText(out))
 					return
 				}
 				made.Add(1)

@@ -160,9 +160,9 @@ func TestGoGuest_SpeaksToTheLog(t *testing.T) {
 		mode string
 		want []string
 	}{
-		{"prints", []string{`level=INFO msg="the policy says" policy=crash text="to standard error"`}},
-		{"logs", []string{`level=WARN msg="the policy says" policy=crash text="to the log ?[2J"`}},
-		{"floods", []string{`level=INFO msg="the policy says" policy=crash text=again`}},
+		{"prints", []string{`level=INFO msg="policy output" policy=crash text="to standard error"`}},
+		{"logs", []string{`level=WARN msg="policy output" policy=crash text="to the log ?[2J"`}},
+		{"floods", []string{`level=INFO msg="policy output" policy=crash text=again`}},
 	} {
 		var b bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

@@ -108,7 +108,7 @@ func (l *Loader) OpenBundle(ctx context.Context, b *bundle.Bundle) (*Policy, err
 		return nil, err
 	}
 	if err := registry.SelfTest(p.Version); err != nil {
-		return nil, fmt.Errorf("%s failed its test before it may decide anything: %w", b.Path, err)
+		return nil, fmt.Errorf("%s failed its self-test: %w", b.Path, err)
 	}
 	return p, nil
 }

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes a guest's text fit to be shown: one line of printable characters,
-// at most n bytes and a mark where it was cut. A terminal obeys what is not.
+// Clean returns text as one line of printable characters, at most n bytes and a mark if it
+// was cut. Control characters are replaced because a terminal would execute them.
 func Clean(text string, n int) string {
 	cut := len(text) > n
 	if cut {

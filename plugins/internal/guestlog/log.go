@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Log is what the guests of one module write to. It lets a burst pass and then
-// so many lines a second: a guest must not fill a disk.
+// A Log receives the output of all guests of one module. It admits a burst and then a fixed
+// rate of lines per second, so that a guest cannot fill a disk.
 type Log struct {
 	maxLine int
 
 	mu      sync.Mutex
 	log     *slog.Logger
-	tokens  float64 // lines that may pass now
+	tokens  float64 // lines admitted now, a token bucket
 	last    time.Time
 	dropped int
 }
@@ -24,11 +24,11 @@ const (
 	perSecond = 10
 )
 
-// New returns a log that writes to l lines of at most cut bytes.
+// New returns a log that writes lines of at most maxLine bytes to l.
 func New(l *slog.Logger, cut int) *Log { return &Log{log: l, maxLine: cut, tokens: burst} }
 
-// Rename has the lines that follow go to another logger: one that names the
-// policy, which is known only after it was started.
+// Rename writes the following lines to another logger, such as one with the name of the
+// policy, which is known only after its start.
 func (l *Log) Rename(to *slog.Logger) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,8 +46,8 @@ func (l *Log) Enabled(level slog.Level) bool {
 	return l.logger().Enabled(context.Background(), level)
 }
 
-// Add writes a line, or drops it. What the guest calls an error is its own
-// business: a line never reads as if the host had written it.
+// Add writes or drops a line. The text is an attribute, so a line never looks like a
+// message of the host.
 func (l *Log) Add(level slog.Level, text string) {
 	ctx := context.Background()
 	log := l.logger()
@@ -56,14 +56,14 @@ func (l *Log) Add(level slog.Level, text string) {
 	}
 	pass, dropped := l.allow(time.Now())
 	if dropped > 0 {
-		log.WarnContext(ctx, "the policy logs too much", "dropped", dropped)
+		log.WarnContext(ctx, "policy output exceeds the rate limit", "dropped", dropped)
 	}
 	if pass {
-		log.Log(ctx, level, "the policy says", "text", Clean(text, l.maxLine))
+		log.Log(ctx, level, "policy output", "text", Clean(text, l.maxLine))
 	}
 }
 
-// allow is whether a line may pass, and how many before it did not.
+// allow reports whether a line is admitted, and how many lines were dropped before it.
 func (l *Log) allow(now time.Time) (pass bool, dropped int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestLog_LetsABurstPassAndCountsWhatItDrops(t *testing.T) {
+func TestLog_LimitsRateAndCountsDroppedLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		l := New(slog.New(slog.NewTextHandler(&out, nil)), 64)
@@ -18,7 +18,7 @@ func TestLog_LetsABurstPassAndCountsWhatItDrops(t *testing.T) {
 			l.Add(slog.LevelInfo, "again")
 		}
 		if n := strings.Count(out.String(), "text=again"); n != burst {
-			t.Errorf("%d lines passed, want %d", n, burst)
+			t.Errorf("%d lines were written, want %d", n, burst)
 		}
 		time.Sleep(time.Second)
 		l.Add(slog.LevelInfo, "later")
@@ -28,7 +28,7 @@ func TestLog_LetsABurstPassAndCountsWhatItDrops(t *testing.T) {
 	})
 }
 
-func TestClean_LeavesOnePrintableLine(t *testing.T) {
+func TestClean_ReturnsOnePrintableLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain":                "plain",
 		"two\nlines\tand":      "two lines and",

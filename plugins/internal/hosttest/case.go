@@ -8,13 +8,13 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// Case is what hooks are asked about one case.
+// A Case is the input of all hooks.
 type Case struct {
 	Candidates *sdk.Candidates
 	Options    *sdk.Options
 }
 
-// RandomCase is a random case with every column that there is.
+// RandomCase returns a random case in which every column can occur.
 func RandomCase(r *rand.Rand) Case {
 	c := policytest.Random(r, policytest.Shape{
 		Options: 1 + r.IntN(6), Rows: 1 + r.IntN(12), Devices: r.IntN(2) == 0, MustLeave: r.IntN(2) == 0,
@@ -33,7 +33,7 @@ func RandomCase(r *rand.Rand) Case {
 		for k := range c.Options[i].Rows {
 			row := &c.Options[i].Rows[k]
 			randomRow(r, row)
-			if i > 0 && c.Options[i-1].Node == c.Options[i].Node { // the same rows, by other device groups
+			if i > 0 && c.Options[i-1].Node == c.Options[i].Node { // the same rows with other device groups
 				devices := row.Devices
 				*row = c.Options[i-1].Rows[k]
 				row.Devices = devices
@@ -74,7 +74,7 @@ func randomRow(r *rand.Rand, row *policytest.Row) {
 	}
 }
 
-// fillCapacity makes columns of options that follow from nothing else.
+// fillCapacity fills the columns of options that do not follow from other columns.
 func fillCapacity(r *rand.Rand, c *sdk.Candidates) {
 	for _, table := range []*[][]float64{&c.Capacity, &c.Reserved, &c.Own, &c.Freed} {
 		*table = make([][]float64, len(c.Dims))

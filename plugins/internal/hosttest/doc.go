@@ -1,6 +1,5 @@
-// Package hosttest owns what the tests of every host of policies ask: random
-// questions with every column that there is, and the answers of an instance in
-// a form that can be compared to the bit.
+// Package hosttest owns the test cases of policy hosts: random inputs with every existing
+// column, and the answers of an instance in a form that can be compared bit by bit.
 //
-// Tests use it and nothing else does. Nothing here is safe for concurrent use.
+// It is only used by tests. It is not safe for concurrent use.
 package hosttest

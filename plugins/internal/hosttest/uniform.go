@@ -7,7 +7,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// UniformCandidates is a question of so many options with so many rows each.
+// UniformCandidates returns candidates with the given number of options and of rows per
+// option.
 func UniformCandidates(options, rows int) *sdk.Candidates {
 	r := rand.New(rand.NewPCG(1, 2))
 	c := &policytest.Case{

@@ -16,8 +16,8 @@ import (
 	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 )
 
-// rewrite begins the advice that the last line of an error about a manifest is.
-const rewrite = "write it again with "
+// rewrite is the prefix of the hint in the last line of an error about a manifest.
+const rewrite = "run `cede policy build` to update"
 
 // WrapError gives an error about policy p its exit code: 7 where the policy is
 // at fault, 2 where what is on disk or on the command line is.
