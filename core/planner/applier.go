@@ -11,20 +11,21 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// Config says what an applier works with.
+// Config configures an Applier.
 type Config struct {
 	Store             *state.Store
 	Committer         Committer
-	Queue             *Queue            // default: one of its own, disabled
-	Clock             clock.Clock       // default: time is what the plans say it is
+	Queue             *Queue            // default: a new, disabled queue
+	Clock             clock.Clock       // default: the time of each plan is used
 	PlacementVerifier PlacementVerifier // feasible.Verifier; default: none are checked
 	RejectionTracker  RejectionTrackerConfig
 
 	MaxPlans   int           // plans in one batch; default: 128
 	MaxChanges int           // allocations and claims in a batch of several plans; default: 4096
-	WaitState  time.Duration // how long a plan's snapshot index is waited for; default: 5s
+	WaitState  time.Duration // how long to wait for a plan's snapshot index; default: 5s
 
-	// OnVerified is told how long each check of a plan took, by Clock; nil: nobody is.
+	// OnVerified is called with the duration of each verification, measured by
+	// Clock; nil disables it.
 	OnVerified func(time.Duration)
 }
 
@@ -44,7 +45,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Applier takes plans from a queue, checks them, and has committed what holds.
+// An Applier takes plans from a queue, verifies them, and commits the groups that
+// hold.
 type Applier struct {
 	cfg     Config
 	queue   *Queue
@@ -52,61 +54,60 @@ type Applier struct {
 	tracker *tracker
 	stats   counters
 
-	// aside is a plan that was taken and has to wait for the next batch.
-	aside *PendingPlan
+	// deferred is a plan that was taken from the queue and waits for the next
+	// batch.
+	deferred *PendingPlan
 }
 
-// NewApplier returns an applier that does nothing yet. Config.Store and
-// Config.Committer must be set.
+// NewApplier returns an applier that is not running. Config.Store and
+// Config.Committer are required.
 func NewApplier(cfg Config) *Applier {
 	cfg = cfg.withDefaults()
 	return &Applier{cfg: cfg, queue: cfg.Queue, tracker: newTracker(cfg.RejectionTracker)}
 }
 
-// Queue is where Run and Step take plans from.
+// Queue returns the queue from which Run and Step take plans.
 func (a *Applier) Queue() *Queue { return a.queue }
 
-// Stats is what has been done so far.
+// Stats returns the counters of the applier.
 func (a *Applier) Stats() Stats {
 	s := a.stats.read()
 	s.Depth = a.queue.Depth()
 	return s
 }
 
-// Run applies plans until ctx ends, whose error it returns.
+// Run applies plans until ctx is done, and returns its error.
 //
-// The naive way is one plan at a time: check it on the newest state, write it
-// to the log, wait, take the next. A write takes milliseconds (a majority must
-// have it on disk), a check microseconds, so the applier would do nothing but
-// wait, and plans that a thousand workers made side by side would queue up
-// behind one disk.
+// The naive way is one plan at a time: check it on the newest state, write it to
+// the log, wait, take the next. A write takes milliseconds (a majority must have it
+// on disk), a check microseconds. The applier would spend its time waiting, and
+// plans that a thousand workers made concurrently would queue up behind one disk.
 //
-// Instead, while one batch is being written the next is checked: on a branch
-// of the state on which the batch in flight is applied already, plan by plan,
-// each seeing those before it. When the write returns, everything checked
-// meanwhile goes out as one entry. So the batch grows with the latency of the
-// log, and a plan waits for two writes at worst, whatever the load. Each branch
-// starts from the newest committed state, so what a check has not seen is at
-// most what was committed during one write; a node that went away in that time
-// is found when the entry is applied.
+// Instead, while one batch is being written, the next is checked: on a branch of
+// the state to which the batch in flight is already applied, plan by plan, each on
+// top of those before it. When the write returns, everything that was checked
+// meanwhile is written as one entry. So the batch grows with the latency of the
+// log, and a plan waits for two writes at most, whatever the load. Each branch
+// starts from the newest committed state, so a check misses at most what was
+// committed during one write. If a node was lost in that time, applying the entry
+// drops its groups.
 //
-// It goes wrong when a write fails, or when apply drops a group. Then the
-// branch shows a state that never was: it is thrown away, and every plan
-// checked on it is checked again on the newest state before anything is
-// written or anybody answered. Nobody is told a rejection either that rests on
-// a write that may still fail.
+// If a write fails, or applying it drops a group, the branch shows a state that
+// never existed. It is discarded, and every plan checked on it is checked again on
+// the newest state before anything is written or answered. Rejections are held back
+// as well, since they may depend on a write that can still fail.
 func (a *Applier) Run(ctx context.Context) error {
-	var flying *flight
-	var next round
+	var flying *inflightCommit
+	var next batchBuilder
 	defer func() {
 		if flying != nil {
 			<-flying.done
 		}
 		a.abandon(&next)
 	}()
-	next = a.newRound(nil)
+	next = a.newBatch(nil)
 	for {
-		if err := a.gather(ctx, &next, flying); err != nil {
+		if err := a.fillBatch(ctx, &next, flying); err != nil {
 			return err
 		}
 		if flying != nil {
@@ -121,47 +122,47 @@ func (a *Applier) Run(ctx context.Context) error {
 		}
 		batch := a.seal(&next)
 		if batch == nil {
-			a.settle(&next, CommitResult{}, nil)
-			next = a.newRound(nil)
+			a.respond(&next, CommitResult{}, nil)
+			next = a.newBatch(nil)
 			continue
 		}
 		flown := next
-		next = a.newRound(batch) // before the write, so that it cannot be in it
-		flying = a.fly(ctx, flown, batch)
+		next = a.newBatch(batch) // before the write, so that the base cannot include it
+		flying = a.commitAsync(ctx, flown, batch)
 	}
 }
 
-// flight is a batch that is being written.
-type flight struct {
+// An inflightCommit is a batch that is being written.
+type inflightCommit struct {
 	done chan struct{}
-	// diverged, read after done, is whether the state is not what the branch
-	// made of it.
+	// diverged is valid after done is closed. It reports whether the state differs
+	// from the branch.
 	diverged bool
 }
 
-// gather checks plans until there is reason to write: something was checked
-// and nothing is in flight any more, or the round is full. It returns without
-// error and without a plan only when a flight ended.
-func (a *Applier) gather(ctx context.Context, r *round, flying *flight) error {
+// fillBatch verifies plans until there is a reason to write: at least one was
+// verified and nothing is in flight any more, or the batch is full. It returns
+// without error and without a plan only if a commit in flight ended.
+func (a *Applier) fillBatch(ctx context.Context, r *batchBuilder, flying *inflightCommit) error {
 	var landed chan struct{}
 	if flying != nil {
 		landed = flying.done
 	}
 	for {
 		for !a.full(r) {
-			p := a.take()
+			p := a.next()
 			if p == nil {
 				break
 			}
-			if flying == nil && len(r.works) == 0 {
-				*r = a.newRound(nil) // nothing depends on the old base
+			if flying == nil && len(r.items) == 0 {
+				*r = a.newBatch(nil) // no verified plan depends on the old base
 			}
 			if !a.admit(ctx, r, p, flying == nil) {
-				a.aside = p
+				a.deferred = p
 				break
 			}
 		}
-		if len(r.works) > 0 && flying == nil || a.full(r) || a.aside != nil {
+		if len(r.items) > 0 && flying == nil || a.full(r) || a.deferred != nil {
 			return nil
 		}
 		select {
@@ -174,39 +175,39 @@ func (a *Applier) gather(ctx context.Context, r *round, flying *flight) error {
 	}
 }
 
-func (a *Applier) take() *PendingPlan {
-	if p := a.aside; p != nil {
-		a.aside = nil
+func (a *Applier) next() *PendingPlan {
+	if p := a.deferred; p != nil {
+		a.deferred = nil
 		return p
 	}
-	return a.queue.take()
+	return a.queue.pop()
 }
 
-func (a *Applier) full(r *round) bool {
-	return len(r.works) >= a.cfg.MaxPlans || r.changes >= a.cfg.MaxChanges
+func (a *Applier) full(r *batchBuilder) bool {
+	return len(r.items) >= a.cfg.MaxPlans || r.changes >= a.cfg.MaxChanges
 }
 
-// admit checks a plan in this round. It returns false when the plan was made
-// on a state that the round does not know, and so is for the next round; a
-// round that is still free to do so moves on to that state.
-func (a *Applier) admit(ctx context.Context, r *round, p *PendingPlan, free bool) bool {
+// admit verifies a plan in this batch. It returns false if the plan was made on a
+// state that the batch does not include, so that it must wait for the next batch. A
+// batch that is still empty moves on to that state.
+func (a *Applier) admit(ctx context.Context, r *batchBuilder, p *PendingPlan, free bool) bool {
 	if p.plan.SnapshotIndex > r.base.Index() {
-		if !free || len(r.works) > 0 {
+		if !free || len(r.items) > 0 {
 			return false
 		}
 		snap, err := a.waitState(ctx, p.plan.SnapshotIndex)
 		if err != nil {
-			a.queue.answer(p, nil, err)
+			a.queue.respond(p, nil, err)
 			return true
 		}
-		*r = round{base: snap}
+		*r = batchBuilder{base: snap}
 	}
 	a.verify(r, p)
 	return true
 }
 
-// waitState is the back-pressure on a leader that applies its log more slowly
-// than followers plan on it.
+// waitState applies back-pressure if the leader applies its log more slowly than
+// followers plan on it.
 func (a *Applier) waitState(ctx context.Context, index uint64) (*state.Snapshot, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.cfg.WaitState, ErrStateBehind)
 	defer cancel()
@@ -221,19 +222,19 @@ func (a *Applier) waitState(ctx context.Context, index uint64) (*state.Snapshot,
 	}
 }
 
-// reverify checks a round again, on the newest state.
-func (a *Applier) reverify(r *round) {
-	works := r.works
-	*r = a.newRound(nil)
+// reverify verifies the plans of a batch again on the newest state.
+func (a *Applier) reverify(r *batchBuilder) {
+	works := r.items
+	*r = a.newBatch(nil)
 	a.stats.add(func(s *Stats) { s.Reverified += uint64(len(works)) })
 	for _, w := range works {
 		a.verify(r, w.pending)
 	}
 }
 
-// fly writes a batch without waiting for it.
-func (a *Applier) fly(ctx context.Context, r round, batch *apply.Batch) *flight {
-	f := &flight{done: make(chan struct{})}
+// commitAsync writes a batch without waiting for it.
+func (a *Applier) commitAsync(ctx context.Context, r batchBuilder, batch *apply.Batch) *inflightCommit {
+	f := &inflightCommit{done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
 		outcome, err := a.commit(ctx, &r, batch)
@@ -242,13 +243,13 @@ func (a *Applier) fly(ctx context.Context, r round, batch *apply.Batch) *flight 
 	return f
 }
 
-// abandon answers what was taken and will not be written.
-func (a *Applier) abandon(r *round) {
-	for i := range r.works {
-		a.queue.answer(r.works[i].pending, nil, ErrStopped)
+// abandon answers the plans that were taken and will not be written.
+func (a *Applier) abandon(r *batchBuilder) {
+	for i := range r.items {
+		a.queue.respond(r.items[i].pending, nil, ErrStopped)
 	}
-	if a.aside != nil {
-		a.queue.answer(a.aside, nil, ErrStopped)
-		a.aside = nil
+	if a.deferred != nil {
+		a.queue.respond(a.deferred, nil, ErrStopped)
+		a.deferred = nil
 	}
 }

@@ -1,27 +1,28 @@
-// Package planner serialises plans. Many schedulers propose against snapshots
-// of their own; one applier on the leader checks each commit group of a plan
-// against the newest state, as it will be once the plans in flight are in, and
-// commits what still holds. What no longer holds goes back with the reason and
-// the index to plan on next.
+// Package planner serializes plans. Many schedulers propose plans against snapshots
+// of their own. One applier on the leader checks each commit group of a plan
+// against the newest state, including the plans in flight, and commits the groups
+// that still hold. A group that does not hold is returned with the reason and the
+// index to plan against next.
 //
-// A group that says that it is divisible is committed in part where only a part of
-// its placements holds (divide.go), a placement with its evictions at a time.
+// If a divisible group holds in part, the placements that hold are committed, each
+// with its evictions (partial_commit.go).
 //
-// Plans of bindings have one commit group, which is checked by itself
-// (bindings.go): whatever was told to stop holds its room on a member cluster
-// until it is gone, so an assignment needs room that is free and a claim room that
-// will be.
+// The plan of a binding has one commit group, which is checked separately
+// (binding_check.go): a stopping assignment holds its capacity until it has ended,
+// so an assignment requires capacity that is free and a claim capacity that will
+// become free.
 //
-// It never chooses: it places nothing, picks no victims, and repairs no plan
-// beyond leaving out evictions and stops of what has ended already. It never
-// writes: a Committer does (Raft in the server, the state itself in the
-// simulator). It reads no clock but the one it is given.
+// The planner makes no decisions: it places nothing, selects no victims, and
+// repairs no plan beyond leaving out removals of allocations that have ended. It
+// does not write the state: a Committer does (Raft in the server, the state itself
+// in the simulator). It reads no clock but the one it is given.
 //
-// Workers call Queue.Submit, the leader runs Applier.Run, the simulator calls
-// Applier.ApplyOne: the same verification and the same commit, without
-// goroutines.
+// Workers call Queue.Submit, the leader runs Applier.Run, and the simulator calls
+// Applier.ApplyOne: the same verification and commit, without goroutines.
 //
 // Queue is safe for concurrent use. Run, Step and ApplyOne own the applier's
-// scratch and must be called by one goroutine at a time; Stats may be called
-// by anyone.
+// scratch and must be called by one goroutine at a time. Stats may be called
+// concurrently.
+//
+// DESIGN.md describes the pipeline, the invariants and the cost of each path.
 package planner

@@ -5,21 +5,20 @@ import (
 	"fmt"
 )
 
-// ErrDisabled means that this server applies no plans: it is not the leader,
-// or stopped being it while the plan waited. Nothing of the plan was applied.
+// ErrDisabled means that this server applies no plans: it is not the leader, or
+// lost leadership while the plan was queued. Nothing of the plan was applied.
 var ErrDisabled = errors.New("plan queue is disabled")
 
 // ErrStopped means that the applier stopped before the plan was committed.
 // Nothing of the plan was applied.
 var ErrStopped = errors.New("plan applier stopped")
 
-// ErrStateBehind means that the state did not reach the index that the plan
-// was made on within the time the applier waits.
+// ErrStateBehind means that the state did not reach the plan's snapshot index
+// within the time that the applier waits.
 var ErrStateBehind = errors.New("state is behind the plan's snapshot")
 
-// PlanError says what is malformed about a plan. Such a plan is the fault of
-// whoever made it: planning again on newer state would not help, so it is
-// refused whole instead of being rejected group by group.
+// A PlanError describes a malformed plan. Planning again on newer state would not
+// help, so the plan is refused as a whole instead of being rejected group by group.
 type PlanError struct {
 	EvalID string
 	Group  int // position in Plan.Groups; -1 for the plan itself
@@ -33,10 +32,10 @@ func (e *PlanError) Error() string {
 	return fmt.Sprintf("malformed plan of evaluation %q: group %d: %s", e.EvalID, e.Group, e.Fault)
 }
 
-// CommitError says that a plan was fine and writing it down failed.
+// A CommitError means that the plan was valid and the commit failed.
 type CommitError struct{ Err error }
 
 func (e *CommitError) Error() string { return "commit of the plan: " + e.Err.Error() }
 
-// Unwrap is what the committer said.
+// Unwrap returns the error of the committer.
 func (e *CommitError) Unwrap() error { return e.Err }

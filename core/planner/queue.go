@@ -11,24 +11,23 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Queue holds plans until the applier takes them: higher priority first, and
-// within a priority the one that came first. It is disabled until
-// SetEnabled(true), and safe for concurrent use.
+// A Queue holds plans until the applier takes them: by priority, then in order of
+// arrival. It is disabled until SetEnabled(true), and safe for concurrent use.
 type Queue struct {
 	mu      sync.Mutex
 	enabled bool
 	heap    heapq.Heap[*PendingPlan]
-	seq     uint64 // orders plans of one priority
+	seq     uint64 // order of arrival
 
-	// waiting counts the plans in heap that nobody withdrew.
+	// waiting counts the plans in heap that were not withdrawn.
 	waiting int
 
-	// more holds a token when plans may be waiting. One slot is enough: there
-	// is one applier, and it drains the queue before it looks here again.
+	// more holds a token if plans may be queued. One slot suffices: there is one
+	// applier, and it drains the queue before it waits here again.
 	more chan struct{}
 }
 
-// PendingPlan is a plan that was handed in and is answered once.
+// A PendingPlan is a submitted plan. It is answered once.
 type PendingPlan struct {
 	plan *model.Plan
 	done chan struct{}
@@ -37,24 +36,24 @@ type PendingPlan struct {
 	result *model.PlanResult
 	err    error
 
-	// place is guarded by Queue.mu.
-	place place
+	// state is guarded by Queue.mu.
+	state planState
 }
 
-// place is where a pending plan is.
-type place uint8
+// planState is the state of a pending plan.
+type planState uint8
 
 const (
-	placeQueue place = iota
-	placeApplier
-	placeAnswered
+	planQueued planState = iota
+	planTaken
+	planAnswered
 )
 
 // NewQueue returns a disabled queue.
 func NewQueue() *Queue { return &Queue{more: make(chan struct{}, 1)} }
 
-// SetEnabled turns the queue on or off. Turning it off answers every plan that
-// waits with ErrDisabled; plans that the applier has taken are its business.
+// SetEnabled enables or disables the queue. Disabling it answers every queued plan
+// with ErrDisabled; the applier answers the plans that it has taken.
 func (q *Queue) SetEnabled(on bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,27 +62,28 @@ func (q *Queue) SetEnabled(on bool) {
 		return
 	}
 	for q.heap.Len() > 0 {
-		q.answerLocked(q.heap.Pop().Value, nil, ErrDisabled)
+		q.respondLocked(q.heap.Pop().Value, nil, ErrDisabled)
 	}
 	q.waiting = 0
 }
 
-// Enabled is whether plans are accepted.
+// Enabled reports whether the queue accepts plans.
 func (q *Queue) Enabled() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.enabled
 }
 
-// Depth is how many plans wait.
+// Depth returns the number of queued plans.
 func (q *Queue) Depth() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.waiting
 }
 
-// Enqueue hands a plan in and returns at once. The plan must not be changed
-// afterwards. It fails with a PlanError or with ErrDisabled.
+// Enqueue submits a plan and returns at once. The plan must not be changed
+// afterwards. It returns a *PlanError if the plan is malformed, and ErrDisabled if
+// the queue is disabled.
 func (q *Queue) Enqueue(plan *model.Plan) (*PendingPlan, error) {
 	if err := Validate(plan); err != nil {
 		return nil, err
@@ -104,9 +104,9 @@ func (q *Queue) Enqueue(plan *model.Plan) (*PendingPlan, error) {
 	return p, nil
 }
 
-// Submit hands a plan in and waits for its result. When ctx ends first, a plan
-// that still waits is withdrawn; one that the applier has taken may yet be
-// applied, and the error says so.
+// Submit submits a plan and waits for its result. If ctx is done first, a queued
+// plan is withdrawn. A plan that the applier has taken may still be applied, and
+// the error reports that.
 func (q *Queue) Submit(ctx context.Context, plan *model.Plan) (*model.PlanResult, error) {
 	p, err := q.Enqueue(plan)
 	if err != nil {
@@ -121,17 +121,17 @@ func (q *Queue) Submit(ctx context.Context, plan *model.Plan) (*model.PlanResult
 		return nil, ctx.Err()
 	}
 	select {
-	case <-p.done: // answered meanwhile: better than "maybe"
+	case <-p.done: // answered meanwhile, so the outcome is certain
 		return p.result, p.err
 	default:
-		return nil, fmt.Errorf("plan may be applied yet: %w", ctx.Err())
+		return nil, fmt.Errorf("plan may still be applied: %w", ctx.Err())
 	}
 }
 
 // Done is closed once the plan is answered.
 func (p *PendingPlan) Done() <-chan struct{} { return p.done }
 
-// Result is the answer. It may be called only after Done is closed.
+// Result returns the result. It returns an error if Done is not closed yet.
 func (p *PendingPlan) Result() (*model.PlanResult, error) {
 	select {
 	case <-p.done:
@@ -141,31 +141,33 @@ func (p *PendingPlan) Result() (*model.PlanResult, error) {
 	}
 }
 
-// withdraw takes a plan back that the applier has not taken.
+// withdraw removes a plan that is still queued. It returns false if the applier has
+// taken it.
 func (q *Queue) withdraw(p *PendingPlan, why error) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if p.place != placeQueue {
+	if p.state != planQueued {
 		return false
 	}
-	q.answerLocked(p, nil, why)
+	q.respondLocked(p, nil, why)
 	q.waiting--
-	// Withdrawn plans stay in the heap until they come up. When most of it is
-	// such plans they go at once, so that impatient submitters cost no memory.
+	// Withdrawn plans remain in the heap until they reach its top. If they are the
+	// majority, they are removed at once, so that short timeouts of submitters cost
+	// no memory.
 	if dead := q.heap.Len() - q.waiting; dead > 64 && dead > q.waiting {
-		q.heap.Filter(func(it *heapq.Item[*PendingPlan]) bool { return it.Value.place == placeQueue })
+		q.heap.Filter(func(it *heapq.Item[*PendingPlan]) bool { return it.Value.state == planQueued })
 	}
 	return true
 }
 
-// take hands the first plan to the applier; nil when none waits.
-func (q *Queue) take() *PendingPlan {
+// pop returns the first plan, or nil if there is none.
+func (q *Queue) pop() *PendingPlan {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.heap.Len() > 0 {
 		p := q.heap.Pop().Value
-		if p.place == placeQueue {
-			p.place = placeApplier
+		if p.state == planQueued {
+			p.state = planTaken
 			q.waiting--
 			return p
 		}
@@ -173,18 +175,18 @@ func (q *Queue) take() *PendingPlan {
 	return nil
 }
 
-// answer gives the submitter of a taken plan its result.
-func (q *Queue) answer(p *PendingPlan, result *model.PlanResult, err error) {
+// respond sends the result to the submitter of a plan that was taken.
+func (q *Queue) respond(p *PendingPlan, result *model.PlanResult, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.answerLocked(p, result, err)
+	q.respondLocked(p, result, err)
 }
 
-func (q *Queue) answerLocked(p *PendingPlan, result *model.PlanResult, err error) {
-	if p.place == placeAnswered {
+func (q *Queue) respondLocked(p *PendingPlan, result *model.PlanResult, err error) {
+	if p.state == planAnswered {
 		return
 	}
-	p.place = placeAnswered
+	p.state = planAnswered
 	p.result, p.err = result, err
 	close(p.done)
 }

@@ -2,9 +2,9 @@ package planner
 
 import "sync"
 
-// Stats is what an applier has done since it was made.
+// Stats holds the counters of an applier since it was created.
 type Stats struct {
-	Depth        int // plans that wait now
+	Depth        int // queued plans
 	Plans        uint64
 	Malformed    uint64
 	Nodes        uint64 // checked
@@ -18,7 +18,7 @@ type Stats struct {
 	Marked       uint64 // nodes reported to be ineligible
 }
 
-// ByCause lists the rejections of each cause under its name.
+// ByCause returns the rejections of each cause by its name.
 func (s *Stats) ByCause() map[string]uint64 {
 	m := make(map[string]uint64, causes)
 	for c := range RejectionCause(causes) {
@@ -27,7 +27,7 @@ func (s *Stats) ByCause() map[string]uint64 {
 	return m
 }
 
-// counters is Stats under a lock: the applier writes, anybody reads.
+// counters guards Stats: the applier writes it, and any goroutine may read it.
 type counters struct {
 	mu sync.Mutex
 	s  Stats

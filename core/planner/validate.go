@@ -7,29 +7,29 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Validate checks what can be said of a plan without any state: that nothing
-// is missing, negative or of another job. Whatever passes cannot make the
-// verification panic. A plan that fails is refused with a *PlanError.
+// Validate checks a plan without any state: nothing may be missing, negative or of
+// another job. Verification of a valid plan cannot panic. It returns a *PlanError
+// if the plan is malformed.
 func Validate(plan *model.Plan) error {
 	if plan == nil {
-		return &PlanError{Group: -1, Fault: "there is no plan"}
+		return &PlanError{Group: -1, Fault: "the plan is missing"}
 	}
 	if plan.Job.ID == "" || plan.Job.Namespace == "" {
-		return &PlanError{EvalID: plan.EvalID, Group: -1, Fault: "it names no job"}
+		return &PlanError{EvalID: plan.EvalID, Group: -1, Fault: "the job is missing"}
 	}
 	for i := range plan.Groups {
-		if fault := faultOf(plan, &plan.Groups[i]); fault != "" {
+		if fault := validateGroup(plan, &plan.Groups[i]); fault != "" {
 			return &PlanError{EvalID: plan.EvalID, Group: i, Fault: fault}
 		}
 	}
 	return nil
 }
 
-// faultOf names the first fault of a group, or "".
-func faultOf(plan *model.Plan, g *model.CommitGroup) string {
+// validateGroup returns the first fault of a group, or "".
+func validateGroup(plan *model.Plan, g *model.CommitGroup) string {
 	for _, list := range [2][]*model.Allocation{g.Placements, g.Updates} {
 		for _, a := range list {
-			if fault := allocationFault(plan, a); fault != "" {
+			if fault := validateAllocation(plan, a); fault != "" {
 				return fault
 			}
 		}
@@ -45,17 +45,17 @@ func faultOf(plan *model.Plan, g *model.CommitGroup) string {
 		}
 	}
 	for _, c := range g.Claims {
-		if fault := claimFault(plan, c); fault != "" {
+		if fault := validateClaim(plan, c); fault != "" {
 			return fault
 		}
 	}
-	if aboutBindings(g) {
-		return bindingFault(plan, g)
+	if changesBindings(g) {
+		return validateBindings(plan, g)
 	}
 	return ""
 }
 
-func allocationFault(plan *model.Plan, a *model.Allocation) string {
+func validateAllocation(plan *model.Plan, a *model.Allocation) string {
 	switch {
 	case a == nil:
 		return "an allocation is missing"
@@ -80,10 +80,10 @@ func allocationFault(plan *model.Plan, a *model.Allocation) string {
 	case a.Client.Terminal():
 		return fmt.Sprintf("allocation %q is to be placed although it is %s", a.ID, a.Client)
 	}
-	return devicesFault("allocation", a.ID, a.Devices)
+	return validateDevices("allocation", a.ID, a.Devices)
 }
 
-func claimFault(plan *model.Plan, c *model.Claim) string {
+func validateClaim(plan *model.Plan, c *model.Claim) string {
 	switch {
 	case c == nil:
 		return "a claim is missing"
@@ -99,13 +99,13 @@ func claimFault(plan *model.Plan, c *model.Claim) string {
 			return fmt.Sprintf("claim %q reserves the negative amount %d", c.ID, c.Vec[d])
 		}
 	}
-	return devicesFault("claim", c.ID, c.Devices)
+	return validateDevices("claim", c.ID, c.Devices)
 }
 
-func devicesFault(what, id string, uses []model.DeviceUse) string {
+func validateDevices(owner, id string, uses []model.DeviceUse) string {
 	for i := range uses {
 		if uses[i].Count < 0 {
-			return fmt.Sprintf("%s %q holds the negative count %d of device %q", what, id, uses[i].Count, uses[i].ID)
+			return fmt.Sprintf("%s %q holds the negative count %d of device %q", owner, id, uses[i].Count, uses[i].ID)
 		}
 	}
 	return ""

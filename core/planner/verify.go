@@ -8,19 +8,19 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Verification is what becomes of a plan on one state.
+// A Verification is the result of checking a plan against one state.
 type Verification struct {
-	// Plan is the plan that was asked about, or a copy without the stops and
-	// evictions of what has ended meanwhile and without the placements that do not
-	// hold of groups of which a part does.
+	// Plan is the given plan, or a copy without the removals of allocations that
+	// have ended and without the placements that do not hold of partially accepted
+	// groups.
 	Plan      *model.Plan
-	Committed []int             // positions of groups that hold, or of which a part does, ascending
+	Committed []int             // positions of accepted groups, also partially accepted ones, ascending
 	Rejected  []model.Rejection // in the order of Plan.Groups
 	Causes    []RejectionCause  // of Rejected, by position in it
-	Nodes     int               // nodes looked at
+	Nodes     int               // nodes checked
 }
 
-// Empty is whether committing the plan would change nothing.
+// Empty reports whether committing the plan would change nothing.
 func (v *Verification) Empty() bool {
 	for _, i := range v.Committed {
 		g := &v.Plan.Groups[i]
@@ -31,101 +31,95 @@ func (v *Verification) Empty() bool {
 	return true
 }
 
-// retries bounds how often rejected groups get another chance because a group
-// behind them made room.
+// retries bounds how often rejected groups are checked again because a later group
+// freed capacity.
 const retries = 3
 
-// Scratch is the memory of Verify, for use again. It may serve one call at a
-// time.
+// A Scratch is the reusable memory of Verify. It serves one call at a time. Each
+// embedded value is one part of the check and can be rolled back by itself.
 type Scratch struct {
-	rooms
-	rules    PlacementVerifier
-	check    PlacementCheck // of rules; nil: not begun, or nothing to check
-	asked    bool           // rules were asked for check
-	job      *model.Job     // as it is now; nil when it is gone
-	priority int32          // nobody at or above it may be a victim
+	nodeCapacity
+	ruleCheck
+	instanceTable
+	budgetCharges
+	planTrim
 
-	// written has the ids that the plan places or updates.
+	job      *model.Job // current version; nil if it was deleted
+	priority int32      // allocations at or above it may not be victims
+
+	// written holds the IDs that the plan places or updates.
 	written map[string]struct{}
-	updates bool
+	updates bool // some group updates in place
 
-	// held has, for every instance that the plan places, the live allocation
-	// that is that instance; nil where there is none.
-	held     map[instance]*model.Allocation
-	taken    []holding // what groups changed in held, for undo
-	existing []*model.Allocation
+	evictsCohort bool // the current group evicts from an all-or-none job
 
-	// charges counts what is taken from strict budgets, by position in the state's
-	// list; charged is by whom, for undo.
-	charges []int
-	charged []int32
-	whole   bool // the group at hand evicts of a job that goes whole
-
-	// omitted lists what is left out because it has ended, by group.
-	omitted []omission
-	// parted lists the placements that are left out of groups of which a part holds,
-	// ascending.
-	parted []omission
-
-	accepted []int
-	refused  []refusal // by group
-	choice   []int16
-	by       int // where in CommitGroup.Place the last beneficiary was found
+	accepted    []int
+	rejected    []rejection // by group
+	choice      []int16
+	beneficiary int // position in CommitGroup.Placements at which hasBeneficiary last stopped
 }
 
-// instance is what may run once: an index of a group, or for jobs that run on
-// every node the node's position.
+// instanceTable maps every instance that the plan places to the live allocation that
+// is that instance, or nil if there is none.
+type instanceTable struct {
+	instances   map[instance]*model.Allocation
+	instanceLog []holding // earlier values, for rollback
+	existing    []*model.Allocation
+}
+
+// An instance is what may run once: an index of a group, or the node position for
+// per-node jobs.
 type instance struct{ group, which int32 }
 
-// holding is what an instance was held by before.
+// A holding is an earlier value of an instance.
 type holding struct {
 	instance
 	before *model.Allocation
 }
 
-// omission is one stop (from 0) or eviction (from -1 down) of a group, or in parted a
-// placement.
+// An omission is one stop (from 0) or eviction (from -1 down) of a group or, in
+// dropped, a placement.
 type omission struct{ group, which int }
 
 func omittedStop(group, i int) omission     { return omission{group, i} }
 func omittedEviction(group, i int) omission { return omission{group, -1 - i} }
 
-// refusal is why a group does not hold.
-type refusal struct {
+// A rejection is the reason why a group does not hold.
+type rejection struct {
 	cause     RejectionCause
 	nodeID    string
-	reason    string // "": it holds
-	malformed bool   // reason is a fault of the plan instead
+	reason    string // "" if the group holds
+	malformed bool   // reason describes a malformed plan
 }
 
-func malformed(format string, args ...any) refusal {
-	return refusal{malformed: true, reason: fmt.Sprintf(format, args...)}
+func malformed(format string, args ...any) rejection {
+	return rejection{malformed: true, reason: fmt.Sprintf(format, args...)}
 }
 
-// Verify checks a plan against a state. It changes nothing, and the same
-// arguments give the same verdict. A nil rules checks no rules; now is when
-// claims are looked at. The plan's fault is a *PlanError.
+// Verify checks a plan against a state. It changes nothing, and the same arguments
+// result in the same verification. If rules is nil, no rules are checked. now, in
+// Unix nanoseconds, is the time at which claims are read. It returns a *PlanError
+// if the plan is malformed.
 //
-// Whoever checks one group after the other, in their order, rejects plans that
-// hold: a scheduler moves an instance off a node that an earlier group of the
-// same plan fills. So the groups are first checked together, everything that
-// ends before anything that begins: a plan made on this very state passes
-// here. Only when something does not hold are they checked one by one, with
-// another round for those that were refused before room was made; and what still
-// does not hold, but may be divided, placement by placement.
+// Checking the groups one after the other would reject plans that hold: a scheduler
+// may move an instance off a node that an earlier group of the same plan fills. So
+// all groups are checked together first, removals before placements: a plan made on
+// this very state passes here. Only if that fails are they checked one by one, with
+// further rounds for groups that were rejected before capacity was freed. Divisible
+// groups that still do not hold are checked placement by placement.
 func Verify(snap *state.Snapshot, plan *model.Plan, now int64, rules PlacementVerifier, s *Scratch) (Verification, error) {
 	if err := Validate(plan); err != nil {
 		return Verification{}, err
 	}
 	defer s.release()
-	if err := s.begin(snap, plan, now, rules); err != nil {
+	if err := s.start(snap, plan, now, rules); err != nil {
 		return Verification{}, err
 	}
-	group, r := s.together()
+	group, r := s.checkTogether()
 	if r.reason != "" && !r.malformed {
-		s.forget()
-		if group, r = s.oneByOne(); !r.malformed {
-			group, r = s.divide()
+		s.rollbackAll()
+		if group, r = s.checkOneByOne(); !r.malformed {
+			group, r = s.checkDivisible()
 		}
 	}
 	if r.malformed {
@@ -134,51 +128,52 @@ func Verify(snap *state.Snapshot, plan *model.Plan, now int64, rules PlacementVe
 	return s.verdict(), nil
 }
 
-func (s *Scratch) begin(snap *state.Snapshot, plan *model.Plan, now int64, rules PlacementVerifier) error {
+func (s *Scratch) start(snap *state.Snapshot, plan *model.Plan, now int64, rules PlacementVerifier) error {
 	s.reset(snap, plan, now)
-	s.rules, s.asked, s.job, s.priority = rules, false, snap.Job(plan.Job), plan.Priority
+	s.ruleCheck, s.job, s.priority = ruleCheck{verifier: rules}, snap.Job(plan.Job), plan.Priority
 	if s.job != nil {
 		s.priority = min(s.priority, s.job.Priority)
 	}
-	s.omitted, s.parted, s.accepted, s.by = s.omitted[:0], s.parted[:0], s.accepted[:0], 0
-	s.refused = append(s.refused[:0], make([]refusal, len(plan.Groups))...)
-	if err := s.listWritten(); err != nil {
+	s.omitted, s.dropped, s.accepted, s.beneficiary = s.omitted[:0], s.dropped[:0], s.accepted[:0], 0
+	s.rejected = append(s.rejected[:0], make([]rejection, len(plan.Groups))...)
+	if err := s.collectWritten(); err != nil {
 		return err
 	}
-	s.listHeld()
+	s.collectInstances()
 	return nil
 }
 
-// forget takes back what together did.
-func (s *Scratch) forget() {
-	s.undo(0)
-	s.untake(0)
-	s.uncharge(0)
+// rollbackAll reverts checkTogether.
+func (s *Scratch) rollbackAll() {
+	s.rollback(0)
+	s.rollbackInstances(0)
+	s.rollbackCharges(0)
 	s.omitted, s.accepted = s.omitted[:0], s.accepted[:0]
 }
 
-// release drops what the call referred to, so that an idle applier keeps no
-// old snapshot alive.
+// release drops references to the call's arguments, so that an idle applier retains
+// no old snapshot.
 func (s *Scratch) release() {
-	s.rooms.release()
-	s.uncharge(0)
-	s.rules, s.check, s.job = nil, nil, nil
-	// Emptying a map costs what it once held, so a large one is not kept.
-	if len(s.written)+len(s.held) > 1<<14 {
-		s.written, s.held = nil, nil
+	s.nodeCapacity.release()
+	s.rollbackCharges(0)
+	s.ruleCheck, s.job = ruleCheck{}, nil
+	// Clearing a map costs its capacity, so a large one is dropped.
+	if len(s.written)+len(s.instances) > 1<<14 {
+		s.written, s.instances = nil, nil
 	}
 	clear(s.written)
-	clear(s.held)
+	clear(s.instances)
 	clear(s.existing)
-	clear(s.taken)
-	clear(s.refused)
-	s.existing, s.taken = s.existing[:0], s.taken[:0]
+	clear(s.instanceLog)
+	clear(s.rejected)
+	s.existing, s.instanceLog = s.existing[:0], s.instanceLog[:0]
 }
 
-// listWritten notes every id that the plan writes. No id may be written twice.
-func (s *Scratch) listWritten() error {
+// collectWritten records every ID that the plan writes. It returns a *PlanError if
+// an ID is written twice.
+func (s *Scratch) collectWritten() error {
 	if s.written == nil {
-		s.written, s.held = map[string]struct{}{}, map[instance]*model.Allocation{}
+		s.written, s.instances = map[string]struct{}{}, map[instance]*model.Allocation{}
 	}
 	s.updates = false
 	total := 0
@@ -198,22 +193,22 @@ func (s *Scratch) listWritten() error {
 	return nil
 }
 
-// listHeld finds out which of the instances to be placed are running. Jobs may
-// have many more instances than a plan places, so those are what is looked up.
-func (s *Scratch) listHeld() {
+// collectInstances finds which of the instances to be placed are running. Jobs may
+// have many more instances than a plan places, so only those are looked up.
+func (s *Scratch) collectInstances() {
 	if s.job == nil {
 		return
 	}
-	few := uint64(0) // what is wanted, by the last bits of which: most others are known by it
+	few := uint64(0) // bit set of requested indexes modulo 64: it excludes most others without a map access
 	for i := range s.plan.Groups {
 		for _, a := range s.plan.Groups[i].Placements {
 			if key, ok := s.instance(a); ok {
-				s.held[key] = nil
+				s.instances[key] = nil
 				few |= 1 << (key.which & 63)
 			}
 		}
 	}
-	if len(s.held) == 0 {
+	if len(s.instances) == 0 {
 		return
 	}
 	s.existing = s.snap.AppendJobAllocs(s.existing[:0], s.plan.Job)
@@ -222,14 +217,15 @@ func (s *Scratch) listHeld() {
 		if !ok || few>>(key.which&63)&1 == 0 {
 			continue
 		}
-		if _, wanted := s.held[key]; wanted && a.Live() && !s.isAway(a) {
-			s.held[key] = a
+		if _, wanted := s.instances[key]; wanted && a.Live() && !s.isReplaceable(a) {
+			s.instances[key] = a
 		}
 	}
 }
 
-// isAway is whether another may run in an allocation's place because its node is silent.
-func (s *Scratch) isAway(a *model.Allocation) bool {
+// isReplaceable reports whether another allocation may run in place of a
+// disconnected one.
+func (s *Scratch) isReplaceable(a *model.Allocation) bool {
 	g := s.job.Group(a.Group.Name)
 	if g == nil || !g.ReplacesOnDisconnect() {
 		return false
@@ -242,7 +238,7 @@ func (s *Scratch) isAway(a *model.Allocation) bool {
 	return kept
 }
 
-// instance is what an allocation is an instance of, in the job as it is now.
+// instance returns the instance of an allocation in the current version of the job.
 func (s *Scratch) instance(a *model.Allocation) (instance, bool) {
 	g := a.Group
 	if a.Job != s.job {
@@ -257,77 +253,77 @@ func (s *Scratch) instance(a *model.Allocation) (instance, bool) {
 	return instance{int32(g.Position), pos}, ok
 }
 
-// together checks all groups as one. It stops at the first that fails.
-func (s *Scratch) together() (int, refusal) {
+// checkTogether checks all groups as one. It stops at the first that fails.
+func (s *Scratch) checkTogether() (int, rejection) {
 	for i := range s.plan.Groups {
 		s.accepted = append(s.accepted, i)
-		if r := s.ends(i); r.reason != "" {
+		if r := s.checkRemovals(i); r.reason != "" {
 			return i, r
 		}
 	}
 	for i := range s.plan.Groups {
-		if r := s.begins(i); r.reason != "" {
+		if r := s.checkPlacements(i); r.reason != "" {
 			return i, r
 		}
 	}
-	return 0, s.ruled(s.accepted)
+	return 0, s.checkRules(s.snap, s.plan, s.accepted)
 }
 
-// oneByOne checks each group behind those accepted before it; first of all
-// those that only end something, as they always hold.
-func (s *Scratch) oneByOne() (int, refusal) {
+// checkOneByOne checks each group on top of those accepted before it, beginning
+// with those that only remove, which always hold.
+func (s *Scratch) checkOneByOne() (int, rejection) {
 	for round := -1; round <= retries; round++ {
 		again := round < 0
 		for i := range s.plan.Groups {
-			if endsOnly(&s.plan.Groups[i]) != (round < 0) || round > 0 && s.refused[i].reason == "" {
+			if onlyRemoves(&s.plan.Groups[i]) != (round < 0) || round > 0 && s.rejected[i].reason == "" {
 				continue
 			}
-			s.refused[i] = s.one(i)
-			if s.refused[i].malformed {
-				return i, s.refused[i]
+			s.rejected[i] = s.checkGroup(i)
+			if s.rejected[i].malformed {
+				return i, s.rejected[i]
 			}
-			// An eviction makes room for its own group; a stop may do so for
-			// others.
-			again = again || s.refused[i].reason == "" && len(s.plan.Groups[i].Stops) > 0
+			// An eviction frees capacity for its own group only; a stop may do so
+			// for others.
+			again = again || s.rejected[i].reason == "" && len(s.plan.Groups[i].Stops) > 0
 		}
 		if !again || len(s.accepted) == len(s.plan.Groups) {
 			break
 		}
 	}
-	return 0, refusal{}
+	return 0, rejection{}
 }
 
-func endsOnly(g *model.CommitGroup) bool {
+func onlyRemoves(g *model.CommitGroup) bool {
 	return len(g.Placements)+len(g.Updates)+len(g.Evictions)+len(g.Claims) == 0 && !g.HasBindingChanges()
 }
 
-// one checks a group; one that does not hold leaves no trace.
-func (s *Scratch) one(i int) refusal {
-	journal, taken, omitted, charged := len(s.journal), len(s.taken), len(s.omitted), len(s.charged)
+// checkGroup checks a group. If it does not hold, its changes are rolled back.
+func (s *Scratch) checkGroup(i int) rejection {
+	journal, taken, omitted, charged := len(s.journal), len(s.instanceLog), len(s.omitted), len(s.charged)
 	s.accepted = append(s.accepted, i)
-	r := s.ends(i)
+	r := s.checkRemovals(i)
 	if r.reason == "" {
-		r = s.begins(i)
+		r = s.checkPlacements(i)
 	}
 	if r.reason == "" {
-		r = s.ruled(s.accepted[len(s.accepted)-1:])
+		r = s.checkRules(s.snap, s.plan, s.accepted[len(s.accepted)-1:])
 	}
 	if r.reason != "" {
-		s.undo(journal)
-		s.untake(taken)
-		s.uncharge(charged)
+		s.rollback(journal)
+		s.rollbackInstances(taken)
+		s.rollbackCharges(charged)
 		s.omitted, s.accepted = s.omitted[:omitted], s.accepted[:len(s.accepted)-1]
 	}
 	return r
 }
 
-// verdict is what the caller may keep.
+// verdict returns the result, which does not refer to the scratch.
 func (s *Scratch) verdict() Verification {
 	slices.Sort(s.accepted)
-	v := Verification{Plan: s.effective(), Committed: slices.Clone(s.accepted), Nodes: len(s.open)}
-	for i := range s.refused {
-		if r := &s.refused[i]; r.reason != "" {
-			v.Rejected = append(v.Rejected, model.Rejection{Group: i, Places: s.leftOut(i), NodeID: r.nodeID, Reason: r.reason})
+	v := Verification{Plan: s.trimmed(s.plan, s.rejected), Committed: slices.Clone(s.accepted), Nodes: len(s.nodes)}
+	for i := range s.rejected {
+		if r := &s.rejected[i]; r.reason != "" {
+			v.Rejected = append(v.Rejected, model.Rejection{Group: i, Places: s.droppedPlacements(i), NodeID: r.nodeID, Reason: r.reason})
 			v.Causes = append(v.Causes, r.cause)
 		}
 	}

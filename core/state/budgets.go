@@ -91,20 +91,20 @@ func (b *budgets) find(key model.BudgetKey) (int, bool) {
 	return slices.BinarySearchFunc(b.list, key, func(b *model.Budget, key model.BudgetKey) int { return b.Key().Compare(key) })
 }
 
-// budgetCount is what a budget is measured by.
+// budgetCount holds the counts of one budget.
 type budgetCount struct {
-	available int32 // allocations that work
-	desired   int32 // instances of counted jobs that are wanted
-	done      int32 // of them those that ran to their end
-	perNode   int32 // groups under it that run on every node
+	available int32 // available allocations
+	desired   int32 // desired instances of jobs with a count
+	done      int32 // completed ones of them
+	perNode   int32 // matching groups of per-node jobs
 	recent    *evictionWindow
 }
 
-// Budgets is the disruption budgets, ascending by namespace and name. It is
-// shared and read-only.
+// Budgets returns the disruption budgets, ascending by namespace and name. The
+// slice is shared and read-only.
 func (v *budgetTable) Budgets() []*model.Budget { return v.budgets.list }
 
-// Budget is the budget under a key; nil when there is none.
+// Budget returns the budget with the key, or nil if there is none.
 func (v *budgetTable) Budget(key model.BudgetKey) *model.Budget {
 	if at, ok := v.budgets.find(key); ok {
 		return v.budgets.list[at]
@@ -112,16 +112,17 @@ func (v *budgetTable) Budget(key model.BudgetKey) *model.Budget {
 	return nil
 }
 
-// GroupBudgets is the positions in Budgets of those that a group is under,
-// ascending. It is shared and read-only.
+// GroupBudgets returns the positions in Budgets of those that apply to a group,
+// ascending. The slice is shared and read-only.
 func (v *budgetTable) GroupBudgets(g *model.Group) []int32 { return v.budgets.of(g) }
 
-// StrictBudgetCount is how many budgets are strict.
+// StrictBudgetCount returns the number of strict budgets.
 func (v *budgetTable) StrictBudgetCount() int { return v.budgets.strict }
 
-// DisruptionsAllowed is how many more available allocations may be evicted under the
-// budget at a position in Budgets, at a time in Unix nanoseconds. It is below zero
-// when fewer are available than it keeps, or more were evicted than it allows.
+// DisruptionsAllowed returns how many more available allocations may be evicted
+// under the budget at a position in Budgets, at a time in Unix nanoseconds. It is
+// negative if fewer are available than the budget requires, or more were evicted
+// than it allows.
 func (v *View) DisruptionsAllowed(at int32, now int64) int {
 	if rate := v.budgets.list[at].MaxEvictions; rate != nil {
 		return int(rate.Number) - v.budgetCounts.At(int(at)).recent.in(now, rate)
@@ -130,8 +131,8 @@ func (v *View) DisruptionsAllowed(at int32, now int64) int {
 	return available - keeps
 }
 
-// BudgetAvailability is how many allocations under the budget at a position in
-// Budgets are available, and how many of them it keeps.
+// BudgetAvailability returns how many allocations under the budget at a position in
+// Budgets are available, and how many it requires to be.
 func (v *View) BudgetAvailability(at int32) (available, keeps int) {
 	b, c := v.budgets.list[at], v.budgetCounts.At(int(at))
 	desired := 0
@@ -144,14 +145,14 @@ func (v *View) BudgetAvailability(at int32) (available, keeps int) {
 	return int(c.available), b.RequiredAvailable(desired)
 }
 
-// BudgetPosition is where in Budgets the one under a key is; false when there is
-// none.
+// BudgetPosition returns the position in Budgets of the budget with the key; it
+// returns false if there is none.
 func (v *budgetTable) BudgetPosition(key model.BudgetKey) (int32, bool) {
 	at, ok := v.budgets.find(key)
 	return int32(at), ok
 }
 
-// BudgetAllocs yields the allocations under a budget that are live.
+// BudgetAllocs yields the live allocations under a budget.
 func (v *View) BudgetAllocs(b *model.Budget) iter.Seq[*model.Allocation] {
 	return func(yield func(*model.Allocation) bool) {
 		var allocs []*model.Allocation
@@ -166,8 +167,8 @@ func (v *View) BudgetAllocs(b *model.Budget) iter.Seq[*model.Allocation] {
 	}
 }
 
-// BudgetJobs yields the jobs that may have an allocation under a budget, in no order
-// that means anything.
+// BudgetJobs yields the jobs that may have an allocation under a budget, in no
+// defined order.
 func (v *View) BudgetJobs(b *model.Budget) iter.Seq[model.JobKey] {
 	return func(yield func(model.JobKey) bool) {
 		if len(b.Labels) > 0 {
@@ -186,8 +187,8 @@ func (v *View) BudgetJobs(b *model.Budget) iter.Seq[model.JobKey] {
 	}
 }
 
-// desiredPerNode is how many instances the jobs under a budget want that run on
-// every node that may take them, whatever state the nodes are in.
+// desiredPerNode returns how many instances the per-node jobs under a budget
+// desire: one for each feasible node, whatever its status.
 func (v *View) desiredPerNode(b *model.Budget) (n int) {
 	for slot := range v.perNode.All {
 		j := v.jobs.At(slot).job
@@ -204,7 +205,7 @@ func (v *View) desiredPerNode(b *model.Budget) (n int) {
 }
 
 func (v *View) countFeasibleNodes(g *model.Group) (n int) {
-	feasible := make([]int8, v.ClassCount()) // 0: not asked yet
+	feasible := make([]int8, v.ClassCount()) // by class; 0 if not computed
 	for c := range v.ChunkCount() {
 		chunk := v.Chunk(c)
 		for i := range chunk.Len() {
@@ -243,7 +244,7 @@ func (t *Txn) UpsertBudget(b *model.Budget) {
 	t.touch(budgetKey(b.Key()))
 }
 
-// DeleteBudget forgets a disruption budget.
+// DeleteBudget deletes a disruption budget, if it exists.
 func (t *Txn) DeleteBudget(key model.BudgetKey) {
 	at, found := t.budgets.find(key)
 	if !found {
@@ -253,8 +254,8 @@ func (t *Txn) DeleteBudget(key model.BudgetKey) {
 	t.touch(budgetKey(key))
 }
 
-// setBudgets puts another list in force, of which the budget at position changed
-// is new; -1: none is.
+// replaceBudgets replaces the list of budgets. changed is the position of a budget
+// that is new or has another version, or -1 if there is none.
 func (t *Txn) replaceBudgets(list []*model.Budget, changed int) {
 	before, counts := t.budgets, t.budgetCounts
 	t.budgets, t.budgetCounts = newBudgets(list), cow.Vec[budgetCount]{}
@@ -266,13 +267,13 @@ func (t *Txn) replaceBudgets(list []*model.Budget, changed int) {
 		if at, was := before.find(b.Key()); was && i != changed {
 			count = counts.At(at)
 		} else if was && b.MaxEvictions != nil {
-			count.recent = counts.At(at).recent // of another version, as far as that knew
+			count.recent = counts.At(at).recent // recorded for the earlier version
 		}
 		t.budgetCounts.Append(t.owner, count)
 	}
 }
 
-// countBudget counts everything that is under a budget.
+// countBudget counts everything under a budget.
 func (v *View) countBudget(b *model.Budget) (c budgetCount) {
 	for key := range v.BudgetJobs(b) {
 		r := v.jobRow(key)
@@ -290,7 +291,7 @@ func (v *View) countBudget(b *model.Budget) (c budgetCount) {
 	return c
 }
 
-// countedGroups is the groups of which instances are wanted.
+// countedGroups returns the groups of which instances are desired.
 func (r *jobRow) countedGroups() []*model.Group {
 	if r.job == nil || r.job.Stopped {
 		return nil
@@ -306,13 +307,14 @@ func (c *budgetCount) addGroup(g *model.Group, by int32) {
 	}
 }
 
-// available is whether an allocation works. Of one whose node is silent nobody
-// knows.
+// isAvailable reports whether an allocation is available. It is not if its node is
+// disconnected, since its status is unknown then.
 func (v *nodeTable) isAvailable(a *model.Allocation) bool {
 	return a.Available() && (a.Group.Disconnect == nil || !a.Unknown(v.Node(a.NodeID)))
 }
 
-// add counts an allocation of a job's row that comes (1) or goes (-1).
+// add counts an allocation of a job's row that is added (by = 1) or removed (by =
+// -1).
 func (c *budgetCount) add(r *jobRow, a *model.Allocation, available bool, by int32) {
 	if available {
 		c.available += by
@@ -322,15 +324,15 @@ func (c *budgetCount) add(r *jobRow, a *model.Allocation, available bool, by int
 	}
 }
 
-// done is whether an allocation was one of the job's wanted instances and ran
-// to its end, so that nothing is missing without it.
+// done reports whether an allocation was a desired instance of the job and
+// completed, so that nothing is missing without it.
 func (r *jobRow) done(a *model.Allocation) bool {
 	return a.Client == model.ClientComplete && a.Desired == model.DesiredRun && r.job != nil && !r.job.Stopped &&
 		r.job.Type == model.JobBatch
 }
 
-// countForBudgets lets the counts follow an allocation: old and next are two
-// versions of it, nil where there is none.
+// countForBudgets updates the counts for a change of an allocation: old and next
+// are two versions of it, nil if there is none.
 func (t *Txn) countForBudgets(old, next *model.Allocation) {
 	if old != nil {
 		t.addToBudgets(old, -1)
@@ -356,8 +358,8 @@ func (t *Txn) addToBudgets(a *model.Allocation, by int32) {
 	}
 }
 
-// countOn counts all on a node again around a change of the node: what waits for it
-// while it is silent is not available meanwhile.
+// recountAround calls change, which changes a node, and updates the counts of its
+// allocations: they are not available while the node is disconnected.
 func (t *Txn) recountAround(pos int32, old, next *model.Node, change func()) {
 	var kept []*model.Allocation
 	down := func(n *model.Node) bool { return n != nil && n.Status == model.NodeDown }
@@ -377,8 +379,8 @@ func (t *Txn) recountAround(pos int32, old, next *model.Node, change func()) {
 	}
 }
 
-// countJob counts what a job wants that comes (1) or goes (-1). What it has is
-// counted with the allocations.
+// countJob counts the desired instances of a job that is added (by = 1) or removed
+// (by = -1). Its existing instances are counted with the allocations.
 func (t *Txn) countJob(r *jobRow, by int32) {
 	if len(t.budgets.list) == 0 {
 		return
@@ -406,7 +408,7 @@ func (t *Txn) countJob(r *jobRow, by int32) {
 	}
 }
 
-// ofBudget watches a disruption budget.
+// budgetKey returns the watch key of a disruption budget.
 func budgetKey(key model.BudgetKey) Key {
 	return Key{Table: TableBudgets, Namespace: key.Namespace, ID: key.Name}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Check works out everything that is derived from the allocations, claims and
-// nodes again and says where the state differs. It costs a walk over all of
-// it: for tests and simulations.
+// Check recomputes everything that is derived from nodes, allocations and claims,
+// and returns an error that describes the first difference. It costs a walk over
+// the whole state and is meant for tests and simulations.
 func (sn *Snapshot) Check() error {
 	byNode := map[string][]*model.Allocation{}
 	byJob := map[model.JobKey]int{}
@@ -33,7 +33,7 @@ func (sn *Snapshot) Check() error {
 	for _, slot := range sn.sortedJobs() {
 		r := sn.jobs.At(slot)
 		if r.isEmpty() {
-			return fmt.Errorf("job %s has a row and nothing in it", r.key)
+			return fmt.Errorf("job %s has an empty row", r.key)
 		}
 		if got := sn.JobAllocCount(r.key); got != byJob[r.key] {
 			return fmt.Errorf("job %s counts %d allocations, has %d", r.key, got, byJob[r.key])
@@ -77,7 +77,7 @@ func (sn *Snapshot) checkNodes(byNode map[string][]*model.Allocation, claims map
 			}
 		}
 		if free := id == ""; !free && n == nil && len(byNode[id]) == 0 && len(claims[id]) == 0 {
-			return fmt.Errorf("position %d is kept for %s, which nothing refers to", pos, id)
+			return fmt.Errorf("position %d is used by %s, which nothing refers to", pos, id)
 		}
 		if err := sn.checkNode(pos, n, byNode[id], claims[id]); err != nil {
 			return fmt.Errorf("node %q at %d: %w", id, pos, err)
@@ -102,7 +102,7 @@ func (sn *Snapshot) checkNodes(byNode map[string][]*model.Allocation, claims map
 	return nil
 }
 
-// checkClasses compares the classes with how many nodes each should have.
+// checkClasses compares the classes with the expected number of nodes of each.
 func (sn *Snapshot) checkClasses(members map[uint64]int32) error {
 	if sn.classes.Len() != len(members) {
 		return fmt.Errorf("%d classes, nodes are of %d", sn.classes.Len(), len(members))
@@ -115,7 +115,8 @@ func (sn *Snapshot) checkClasses(members map[uint64]int32) error {
 	return nil
 }
 
-// expected is what a position must hold, from its node and allocations alone.
+// expected is the content of a position, computed from its node and allocations
+// alone.
 type expected struct {
 	free, avail model.Vector
 	ports       []uint16
@@ -157,8 +158,7 @@ func expect(n *model.Node, allocs []*model.Allocation) expected {
 	return e
 }
 
-// checkNode compares one position with what its allocations and claims make
-// of it.
+// checkNode compares one position with what its allocations and claims result in.
 func (sn *Snapshot) checkNode(pos int32, n *model.Node, allocs []*model.Allocation, claims []*model.Claim) error {
 	c, i := sn.chunks[pos/ChunkSize], int(pos%ChunkSize)
 	want := expect(n, allocs)
@@ -169,7 +169,7 @@ func (sn *Snapshot) checkNode(pos int32, n *model.Node, allocs []*model.Allocati
 	case n != nil && sn.ClassKey(c.Class(i)) != n.ClassKey:
 		return fmt.Errorf("class %d is of another key", c.Class(i))
 	case (c.Eligible()>>i&1 == 1) != (n != nil && n.IsEligible()):
-		return fmt.Errorf("schedulable bit is wrong")
+		return fmt.Errorf("eligible bit is wrong")
 	case !slices.Equal(c.Rows(i), want.rows):
 		return fmt.Errorf("has %d rows, want %d, or others", len(c.Rows(i)), len(want.rows))
 	case !slices.Equal(x.stopping, want.stopping):
@@ -183,9 +183,9 @@ func (sn *Snapshot) checkNode(pos int32, n *model.Node, allocs []*model.Allocati
 	case c.MinPriority(i) != want.lowest:
 		return fmt.Errorf("has minimum priority %d, want %d", c.MinPriority(i), want.lowest)
 	case (c.LowestNonPreemptible()>>i&1 == 1) != (len(want.rows) > 0 && want.rows[0].Alloc.Job.NonPreemptible):
-		return fmt.Errorf("pinned bit is wrong")
+		return fmt.Errorf("lowest-non-preemptible bit is wrong")
 	case (c.HasEvictionRules()>>i&1 == 1) != want.guarded:
-		return fmt.Errorf("guarded bit is wrong")
+		return fmt.Errorf("eviction-rules bit is wrong")
 	case (c.HasClaims()>>i&1 == 1) != (len(claims) > 0):
 		return fmt.Errorf("claimed bit is wrong")
 	case c.ModifyIndex(i) > c.MaxModifyIndex():
@@ -235,8 +235,8 @@ func (sn *Snapshot) checkPerNodeJobs() error {
 	return nil
 }
 
-// checkLabels looks for the labels of every version that is left, and for
-// listings that lead nowhere.
+// checkLabels verifies that every retained version is listed under its labels, and
+// that the number of listings agrees.
 func (sn *Snapshot) checkLabels() error {
 	listings := 0
 	for _, slot := range sn.sortedJobs() {
@@ -261,7 +261,7 @@ func (sn *Snapshot) checkLabels() error {
 		}
 	}
 	if listings != 0 {
-		return fmt.Errorf("jobs know of %d listings more than labels do", listings)
+		return fmt.Errorf("jobs have %d more listings than labels", listings)
 	}
 	return nil
 }
@@ -282,7 +282,7 @@ func (sn *Snapshot) checkListed(j *model.Job) error {
 	return nil
 }
 
-// checkBudgets counts everything that is under a budget again.
+// checkBudgets recounts everything under each budget.
 func (sn *Snapshot) checkBudgets() error {
 	if sn.budgetCounts.Len() != len(sn.budgets.list) {
 		return fmt.Errorf("%d budgets, %d counts", len(sn.budgets.list), sn.budgetCounts.Len())
@@ -302,7 +302,7 @@ func (sn *Snapshot) checkBudgets() error {
 			}
 		}
 		got := sn.budgetCounts.At(i)
-		want.recent = got.recent // the allocations may be gone
+		want.recent = got.recent // not derivable: the allocations may be deleted
 		if got != want {
 			return fmt.Errorf("budget %s counts %+v, has %+v", b.Key(), got, want)
 		}

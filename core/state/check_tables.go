@@ -8,11 +8,11 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// checkSmallTables looks at the order of the small tables, at the versions of jobs
-// and at the ring of idempotency keys.
+// checkSmallTables verifies the order of the small tables, the versions of jobs and
+// the ring of idempotency keys.
 func (sn *Snapshot) checkSmallTables() error {
 	a := sn.small
-	for what, sorted := range map[string]bool{
+	for table, sorted := range map[string]bool{
 		"policy versions":  a.policies.Ascending(versionID),
 		"policy states":    a.states.Ascending(stateName),
 		"uploads":          a.uploads.Ascending(uploadDigest),
@@ -20,7 +20,7 @@ func (sn *Snapshot) checkSmallTables() error {
 		"priority classes": sn.priorities.Ascending(className),
 	} {
 		if !sorted {
-			return fmt.Errorf("%s are not ascending, or not unique", what)
+			return fmt.Errorf("%s are not ascending, or not unique", table)
 		}
 	}
 	for _, u := range a.uploads {
@@ -35,11 +35,11 @@ func (sn *Snapshot) checkSmallTables() error {
 	for _, slot := range sn.sortedJobs() {
 		r := sn.jobs.At(slot)
 		if len(r.older) >= MaxJobVersions || r.job == nil && len(r.older) > 0 {
-			return fmt.Errorf("job %s remembers %d versions before its own", r.key, len(r.older))
+			return fmt.Errorf("job %s retains %d older versions", r.key, len(r.older))
 		}
 		for _, j := range r.older {
 			if j.Key() != r.key || j == r.job {
-				return fmt.Errorf("job %s remembers a version of %s", r.key, j.Key())
+				return fmt.Errorf("job %s retains a version of %s", r.key, j.Key())
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func (sn *Snapshot) checkIdempotency() error {
 	return nil
 }
 
-// checkBindings works out what clusters hold from assignments and claims alone.
+// checkBindings recomputes the usage of clusters from assignments and claims alone.
 func (sn *Snapshot) checkBindings() error {
 	assigned, n, bindings := map[string][]*model.Assignment{}, 0, 0
 	for _, slot := range sn.sortedJobs() {
@@ -144,7 +144,7 @@ func (r *clusterRow) check(assigned []*model.Assignment, claims []*model.Claim) 
 	case r.held != held || r.stopping != stopping:
 		return fmt.Errorf("holds %v of which %v stop, want %v and %v", r.held, r.stopping, held, stopping)
 	case r.cluster == nil && len(assigned)+len(claims) == 0:
-		return fmt.Errorf("has a row, which nothing refers to")
+		return fmt.Errorf("has an unreferenced row")
 	}
 	return nil
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-// ChunkSize is how many node positions a chunk holds.
+// ChunkSize is the number of node positions in a chunk.
 const ChunkSize = 64
 
-// Chunk is 64 node positions by columns: the scan over all nodes reads one
-// resource of 64 nodes in a row of memory. Slices that it returns are shared
+// A Chunk holds 64 node positions by columns: the scan over all nodes reads one
+// resource of 64 nodes from consecutive memory. Slices that it returns are shared
 // and read-only.
 type Chunk struct {
 	owner  cow.Owner
@@ -20,19 +20,21 @@ type Chunk struct {
 	static *static
 	uses   [ChunkSize]*use
 
-	// Invariant: free is avail less what the live allocations in uses ask for,
-	// by dimension, then position; minPriority follows from them, too.
+	// Invariant: free is avail less the requests of the live allocations in uses,
+	// by dimension, then position. minPriority and the bit sets are derived from
+	// uses, too.
 	free                 []int64
 	minPriority          [ChunkSize]int32
-	lowestNonPreemptible uint64 // see Pinned
-	withRules            uint64 // see Guarded
-	withClaims           uint64 // see Claimed
+	lowestNonPreemptible uint64
+	withRules            uint64
+	withClaims           uint64
 
 	modifyIndex    [ChunkSize]uint64
 	maxModifyIndex uint64
 }
 
-// still is what only registrations and node status change.
+// static is the part of a chunk that only registrations and status changes of nodes
+// write.
 type static struct {
 	owner    cow.Owner
 	avail    []int64
@@ -41,31 +43,31 @@ type static struct {
 	eligible uint64
 }
 
-// use is what is on one node. Nil stands for nothing.
+// use is the workload of one node. A nil pointer means that there is none.
 type use struct {
 	owner     cow.Owner
 	rowsOwner cow.Owner // of the array behind rows
 	rows      []Row     // live, ascending by priority, then id
-	withRules int32     // of rows
+	withRules int32     // number of rows with eviction rules
 	extra     *extra
 }
 
-// extra is what few nodes have, or few transactions change.
+// extra is the data that few nodes have or few transactions change.
 type extra struct {
 	owner    cow.Owner
-	ports    []uint16            // taken, ascending; a port that two hold is there twice
-	devices  []int32             // free, by position in Node.Devices
+	ports    []uint16            // taken, ascending; a port with two holders is listed twice
+	devices  []int32             // free instances, by position in Node.Devices
 	stopping []*model.Allocation // ascending by id
 	claims   []*model.Claim      // ascending by id
 }
 
-// Row is a live allocation as the search for victims wants to read it.
+// A Row is a live allocation in the form that the victim search reads.
 type Row struct {
 	Alloc    *model.Allocation
 	Group    *model.Group
 	Priority int32 // of Alloc.Job
-	Started  bool  // Alloc's: it works, so that evicting it costs its budgets
-	Start    int64 // when it began to, Unix ns; the greatest number while it does not
+	Started  bool  // Alloc.Started: evicting it counts against its budgets
+	Start    int64 // Unix nanoseconds at which it started; MaxInt64 until then
 }
 
 var (
@@ -82,8 +84,8 @@ func newChunk(o cow.Owner, dims int) *Chunk {
 	return c
 }
 
-// widen adds columns of zeros for new dimensions. The chunk must be owned; the
-// columns are replaced, so whoever shares them does not notice.
+// widen adds columns of zeros for new dimensions. The chunk must be owned. Columns
+// are replaced, so snapshots that share them are not affected.
 func (c *Chunk) widen(dims int) {
 	c.free = append(make([]int64, 0, dims*ChunkSize), c.free...)[:dims*ChunkSize]
 	s := *c.static
@@ -92,7 +94,7 @@ func (c *Chunk) widen(dims int) {
 	c.static = &s
 }
 
-// use is what is on node i, for reading.
+// use returns the workload of node i for reading.
 func (c *Chunk) use(i int) *use {
 	if u := c.uses[i]; u != nil {
 		return u
@@ -107,72 +109,73 @@ func (c *Chunk) extra(i int) *extra {
 	return noExtra
 }
 
-// Len is how many positions are in use, holes of deleted nodes among them.
+// Len returns the number of positions in use, including those of deleted nodes.
 func (c *Chunk) Len() int { return c.n }
 
-// Node is the node at i; nil where there is none.
+// Node returns the node at i, or nil if there is none.
 func (c *Chunk) Node(i int) *model.Node { return c.static.nodes[i] }
 
-// Eligible has a bit for every node that takes new work.
+// Eligible returns a bit for every node that accepts new allocations.
 func (c *Chunk) Eligible() uint64 { return c.static.eligible }
 
-// Class is the class of node i: a dense number that holds within a snapshot.
-// ClassKey tells what it stands for.
+// Class returns the class of node i: a dense number that is valid within a
+// snapshot. ClassKey returns the key that it stands for.
 func (c *Chunk) Class(i int) int32 { return c.static.class[i] }
 
-// Free is the column of what the nodes have left of a dimension.
+// Free returns the column of free amounts of a dimension.
 func (c *Chunk) Free(d int) []int64 { return c.free[d*ChunkSize:][:ChunkSize:ChunkSize] }
 
-// Avail is the column of what the nodes offer of a dimension when they are
+// Avail returns the column of what the nodes offer of a dimension if they are
 // empty.
 func (c *Chunk) Avail(d int) []int64 { return c.static.avail[d*ChunkSize:][:ChunkSize:ChunkSize] }
 
-// FreeCapacity is what node i has left beside its live allocations; claims are not
-// taken off. A port that two hold is listed twice.
+// FreeCapacity returns the capacity of node i that its live allocations do not use;
+// claims are not subtracted. A port with two holders is listed twice.
 func (c *Chunk) FreeCapacity(i int) model.FreeCapacity {
 	x := c.extra(i)
 	return model.FreeCapacity{Free: c.free[i:], Stride: ChunkSize, Ports: x.ports, Devices: x.devices}
 }
 
-// Rows is the live allocations of node i, ascending by priority, then id.
+// Rows returns the live allocations of node i, ascending by priority, then ID.
 func (c *Chunk) Rows(i int) []Row { return slices.Clip(c.use(i).rows) }
 
 // Stopping returns the allocations of node i that are no longer desired and may
 // still run, ascending by ID.
 func (c *Chunk) Stopping(i int) []*model.Allocation { return slices.Clip(c.extra(i).stopping) }
 
-// MinPriority is the lowest priority of a live allocation of node i that may
-// be a victim; MaxInt32 without any.
+// MinPriority returns the lowest priority of a preemptible live allocation of node
+// i, or MaxInt32 if there is none.
 func (c *Chunk) MinPriority(i int) int32 { return c.minPriority[i] }
 
-// LowestNonPreemptible has a bit for every node whose live allocation of the lowest priority is
-// none that may be a victim. On the others MinPriority is the lowest of all.
+// LowestNonPreemptible returns a bit for every node whose live allocation of the
+// lowest priority is not preemptible. On other nodes, MinPriority is the lowest
+// priority of all.
 func (c *Chunk) LowestNonPreemptible() uint64 { return c.lowestNonPreemptible }
 
-// HasEvictionRules has a bit for every node with a live allocation of whose job more than
-// priority says who may be a victim, or who goes with one.
+// HasEvictionRules returns a bit for every node with a live allocation whose job
+// restricts its eviction beyond priority; see model.Job.HasEvictionRules.
 func (c *Chunk) HasEvictionRules() uint64 { return c.withRules }
 
-// HasClaims has a bit for every node with claims.
+// HasClaims returns a bit for every node with claims.
 func (c *Chunk) HasClaims() uint64 { return c.withClaims }
 
-// Claims is the claims on node i, ascending by id, expired ones included.
+// Claims returns the claims on node i, ascending by ID, including expired ones.
 func (c *Chunk) Claims(i int) []*model.Claim { return slices.Clip(c.extra(i).claims) }
 
-// ModifyIndex is the index at which the room of node i last changed: the node
-// itself, a live allocation, or a claim.
+// ModifyIndex returns the index at which the capacity of node i last changed: by
+// the node itself, a live allocation, or a claim.
 func (c *Chunk) ModifyIndex(i int) uint64 { return c.modifyIndex[i] }
 
-// MaxModifyIndex is the greatest ModifyIndex of the chunk.
+// MaxModifyIndex returns the greatest ModifyIndex of the chunk.
 func (c *Chunk) MaxModifyIndex() uint64 { return c.maxModifyIndex }
 
-// column is Free as an array, which spares the scan its bounds checks.
+// column returns Free as an array, which removes the bounds checks from the scan.
 func (c *Chunk) column(d uint8) *[ChunkSize]int64 {
 	return (*[ChunkSize]int64)(c.free[int(d)*ChunkSize:])
 }
 
-// Fitting has a bit for every eligible node whose every resource covers the
-// ask. Ports, devices and claims are not looked at.
+// Fitting returns a bit for every eligible node whose free resources cover the ask.
+// Ports, devices and claims are not checked.
 func (c *Chunk) Fitting(ask *model.Ask) uint64 {
 	fit := c.static.eligible
 	dims := ask.Dims
@@ -187,14 +190,14 @@ func (c *Chunk) Fitting(ask *model.Ask) uint64 {
 	case len(dims) == 1:
 		return fit &^ BelowMask(c.column(dims[0]), ask.Vec[dims[0]])
 	}
-	// Reading the second column twice costs less than a pass of its own.
+	// Reading the second column twice costs less than a separate pass.
 	second, need := c.column(dims[1]), ask.Vec[dims[1]]
 	return fit &^ belowMask3(c.column(dims[0]), second, second, ask.Vec[dims[0]], need, need)
 }
 
-// BelowMask has a bit for every value of a column below need. Amounts are far below 2^62, so
-// the sign of the difference is the answer, and shifting it in from the top
-// needs no branch.
+// BelowMask returns a bit for every value of a column that is below need. Amounts
+// are far below 2^62, so the sign of the difference is the answer, and shifting it
+// in from the top needs no branch.
 func BelowMask(a *[ChunkSize]int64, need int64) uint64 {
 	var m uint64
 	for i := range a {

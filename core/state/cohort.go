@@ -6,21 +6,22 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Whether an allocation of a job that goes whole may be evicted depends on those
-// that would go with it, its mates, wherever they are: one with a higher priority,
-// of an earlier version, keeps the others. So what happens to one of them may make
-// room on the nodes of all, and nothing on those nodes tells.
+// An allocation of an all-or-none job may be evicted only if its cohort may,
+// wherever the other members are: one of an earlier version with a higher priority
+// protects them all. So a change of one member may make the others evictable,
+// although nothing changed on their nodes.
 
-// regroup notes the job of an allocation of which the live version is new or gone.
+// recordCohortChange records the job of an allocation whose live version is new or
+// gone, if its cohort may become evictable by that.
 func (t *Txn) recordCohortChange(old, next *model.Allocation, was, is accountState) {
 	if t.restores {
 		return // the whole state is new
 	}
 	switch {
 	case was == live && is == live && old.Job == next.Job:
-		return // it began to work, or told how it is: that frees nobody
+		return // only its status changed
 	case was != live && (next.Group.MinCount == 0 || !next.Job.AllOrNone):
-		return // one more only helps where so many stay and the others go alone
+		return // an added member makes others evictable only if MinCount is set, by raising the surplus
 	}
 	some := old
 	if was != live {
@@ -35,9 +36,9 @@ func (t *Txn) recordCohortChange(old, next *model.Allocation, was, is accountSta
 	}
 }
 
-// ChangedCohortNodes is the nodes of those who go with what the entry at this index ended, placed
-// or brought to another version, ascending. They may be evicted now, though nothing
-// changed on their nodes.
+// ChangedCohortNodes returns the nodes, ascending, of the cohorts of which the
+// entry at this index ended, placed or changed a member. Members there may be
+// evictable now, although nothing changed on those nodes.
 func (sn *Snapshot) ChangedCohortNodes() (nodes []string) {
 	keys := slices.Clone(sn.changedCohorts)
 	slices.SortFunc(keys, model.JobKey.Compare)
@@ -48,8 +49,9 @@ func (sn *Snapshot) ChangedCohortNodes() (nodes []string) {
 	return slices.Compact(nodes)
 }
 
-// CohortChangeIndexes is, by node, the last index at which a job that goes whole and has
-// something there changed anywhere, as far as its allocations that are known tell.
+// CohortChangeIndexes returns, by node, the last index at which an all-or-none job
+// with an allocation there changed on any node, as far as its retained allocations
+// show.
 func (sn *Snapshot) CohortChangeIndexes() map[string]uint64 {
 	changed := map[string]uint64{}
 	for job := range sn.Jobs() {
@@ -65,7 +67,8 @@ func (sn *Snapshot) CohortChangeIndexes() map[string]uint64 {
 	return changed
 }
 
-// hasCohort is whether allocations of earlier versions of a job go whole.
+// hasCohort reports whether allocations of earlier versions of a job are
+// all-or-none.
 func (sn *Snapshot) hasCohort(job *model.Job) (some bool) {
 	if job.Version > 0 {
 		sn.eachLive(job.Key(), func(a *model.Allocation) { some = some || a.Job.AllOrNone })
@@ -73,7 +76,7 @@ func (sn *Snapshot) hasCohort(job *model.Job) (some bool) {
 	return some
 }
 
-// eachLive visits the live allocations of a job.
+// eachLive calls visit for the live allocations of a job.
 func (sn *Snapshot) eachLive(key model.JobKey, visit func(*model.Allocation)) {
 	r := sn.jobRow(key)
 	if r == nil {

@@ -54,8 +54,8 @@ func (t *Txn) ownSmall() *smallTables {
 // Config returns the scheduler configuration; never nil.
 func (v *configTable) Config() *model.SchedulerConfig { return v.config }
 
-// PriorityClasses is the priority classes, ascending by name. It is shared and
-// read-only.
+// PriorityClasses returns the priority classes, ascending by name. The slice is
+// shared and read-only.
 func (v *configTable) PriorityClasses() []*model.PriorityClass { return v.priorities }
 
 // PriorityClass returns the priority class with the name, or nil if there is none.
@@ -63,7 +63,7 @@ func (v *configTable) PriorityClass(name string) *model.PriorityClass {
 	return v.priorities.Get(name, className)
 }
 
-// SetConfig replaces what operators set.
+// SetConfig replaces the scheduler configuration and sets its index.
 func (t *Txn) SetConfig(c *model.SchedulerConfig) {
 	if !t.restores {
 		c.ModifyIndex = t.index

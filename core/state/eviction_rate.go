@@ -6,14 +6,16 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Budgets that bound how many are evicted in a window remember when that was. Times
-// are those of the entries that evicted, so every server remembers the same; what
-// was evicted before a budget was there it does not know.
+// Budgets with MaxEvictions record when allocations were evicted. Times are those
+// of the log entries, so every server records the same. Evictions before the budget
+// existed are unknown.
 
-// recent is evictions under a budget, the oldest first. It is immutable.
+// An evictionWindow lists the evictions under a budget, the oldest first. It is
+// immutable.
 type evictionWindow struct{ list []model.EvictionCount }
 
-// add is the evictions with one more, without those that no window reaches any more.
+// add returns the window with one more eviction, without those that have left the
+// window at now.
 func (r *evictionWindow) add(now int64, rate *model.Rate) *evictionWindow {
 	var list []model.EvictionCount
 	if r != nil {
@@ -32,7 +34,7 @@ func (r *evictionWindow) add(now int64, rate *model.Rate) *evictionWindow {
 	return &evictionWindow{list}
 }
 
-// in is how many fall into the window that ends at now.
+// in returns how many evictions fall into the window that ends at now.
 func (r *evictionWindow) in(now int64, rate *model.Rate) (n int) {
 	if r == nil {
 		return 0
@@ -46,8 +48,8 @@ func (r *evictionWindow) in(now int64, rate *model.Rate) (n int) {
 	return n
 }
 
-// countEviction remembers an allocation that is evicted: old and next are two
-// versions of it.
+// recordEviction records an eviction under the budgets of the allocation: old and
+// next are two versions of it.
 func (t *Txn) recordEviction(old, next *model.Allocation) {
 	if t.restores || old == nil || next == nil || next.Desired != model.DesiredEvict || old.Desired == model.DesiredEvict || !old.Available() {
 		return
@@ -61,8 +63,9 @@ func (t *Txn) recordEviction(old, next *model.Allocation) {
 	}
 }
 
-// RecentEvictions is when allocations under the budget at a position in Budgets were
-// evicted lately, the oldest first, where it bounds that. It is shared and read-only.
+// RecentEvictions returns the recorded evictions under the budget at a position in
+// Budgets, the oldest first; nil if it has no MaxEvictions. The slice is shared and
+// read-only.
 func (v *budgetTable) RecentEvictions(at int32) []model.EvictionCount {
 	if r := v.budgetCounts.At(int(at)).recent; r != nil {
 		return r.list
@@ -70,7 +73,7 @@ func (v *budgetTable) RecentEvictions(at int32) []model.EvictionCount {
 	return nil
 }
 
-// RestoreEvictions gives a budget the evictions that a snapshot remembers.
+// RestoreEvictions sets the evictions of a budget that a snapshot recorded.
 func (t *Txn) RestoreEvictions(key model.BudgetKey, list []model.EvictionCount) {
 	at, found := t.budgets.find(key)
 	if !found || len(list) == 0 {
@@ -81,8 +84,9 @@ func (t *Txn) RestoreEvictions(key model.BudgetKey, list []model.EvictionCount) 
 	t.budgetCounts.Set(t.owner, at, c)
 }
 
-// NextEvictionAt is when the budget at a position in Budgets allows more evictions
-// than it does now by the passing of time alone, in Unix nanoseconds; 0: never.
+// NextEvictionAt returns when the budget at a position in Budgets allows more
+// evictions than at now if only time passes, in Unix nanoseconds, or 0 if it never
+// does.
 func (v *budgetTable) NextEvictionAt(at int32, now int64) int64 {
 	rate := v.budgets.list[at].MaxEvictions
 	if rate == nil {

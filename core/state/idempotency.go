@@ -6,17 +6,17 @@ import (
 	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-// AppliedMax is how many idempotency keys are remembered, and AppliedFor for
-// how many nanoseconds of the entries' time.
+// MaxIdempotencyRecords is the number of records that the state retains, and
+// IdempotencyWindow how long, in nanoseconds of the time of log entries.
 const (
 	MaxIdempotencyRecords = 1 << 16
 	IdempotencyWindow     = int64(24 * 60 * 60 * 1e9)
 )
 
-// IdempotencyRecord is what became of the request with an idempotency key.
+// An IdempotencyRecord is the result of the request with an idempotency key.
 type IdempotencyRecord struct {
 	Hash   [32]byte // of the request
-	Index  uint64   // of the entry that answered it
+	Index  uint64   // of the log entry that the request led to
 	Time   int64    // of that entry, Unix nanoseconds
 	Result []byte
 }
@@ -26,8 +26,9 @@ type idempotencyRow struct {
 	IdempotencyRecord
 }
 
-// idempotencyRing is a ring: the oldest key goes first, so nothing is searched to
-// make room. Invariant: places first to first+n, modulo AppliedMax, have rows.
+// An idempotencyRing drops the oldest record first, so that nothing is searched
+// when it is full. Invariant: positions first to first+n, modulo
+// MaxIdempotencyRecords, have rows.
 type idempotencyRing struct {
 	ring  cow.Vec[*idempotencyRow]
 	index cow.Index
@@ -69,7 +70,8 @@ func (a *idempotencyRing) add(o cow.Owner, row *idempotencyRow) {
 	a.n++
 }
 
-// IdempotencyRecord is what became of the request with this idempotency key.
+// IdempotencyRecord returns the result of the request with the idempotency key; it
+// returns false if there is none.
 func (v *View) IdempotencyRecord(key string) (IdempotencyRecord, bool) {
 	if row := v.small.idempotency.find(key); row != nil {
 		return row.IdempotencyRecord, true
@@ -77,8 +79,8 @@ func (v *View) IdempotencyRecord(key string) (IdempotencyRecord, bool) {
 	return IdempotencyRecord{}, false
 }
 
-// IdempotencyRecords yields the idempotency keys that are remembered, the oldest
-// first. Adding them in this order gives the same.
+// IdempotencyRecords yields the retained keys, the oldest first. Adding them in
+// this order results in the same state.
 func (v *View) IdempotencyRecords() iter.Seq2[string, IdempotencyRecord] {
 	return func(yield func(string, IdempotencyRecord) bool) {
 		a := &v.small.idempotency
@@ -90,19 +92,19 @@ func (v *View) IdempotencyRecords() iter.Seq2[string, IdempotencyRecord] {
 	}
 }
 
-// AddIdempotencyRecord remembers an idempotency key; the oldest is forgotten where there
-// are too many. A key that is remembered already panics.
+// AddIdempotencyRecord adds a record and drops the oldest if there are too many. It
+// panics if the key is retained already.
 func (t *Txn) AddIdempotencyRecord(key string, a IdempotencyRecord) {
 	own := &t.ownSmall().idempotency
 	if own.find(key) != nil {
-		panic("state: idempotency key " + key + " is remembered already")
+		panic("state: idempotency key " + key + " has a record already")
 	}
 	own.add(t.owner, &idempotencyRow{key, a})
 	t.touch(TableConfig.All())
 }
 
-// ExpireIdempotencyRecords forgets the keys whose entries are older than AppliedFor at
-// now, up to the first that is not.
+// ExpireIdempotencyRecords drops the records that are older than IdempotencyWindow
+// at now, up to the first that is not.
 func (t *Txn) ExpireIdempotencyRecords(now int64) {
 	for a := &t.small.idempotency; a.n > 0 && now-a.at(0).Time > IdempotencyWindow; a = &t.small.idempotency {
 		t.ownSmall().idempotency.drop(t.owner)

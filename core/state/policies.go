@@ -9,27 +9,27 @@ import (
 func versionID(v *model.PolicyVersion) string { return v.ID }
 func stateName(s *model.PolicyState) string   { return s.Name }
 
-// PolicyVersions is the policy versions, ascending by id. It is shared and
-// read-only.
+// PolicyVersions returns the policy versions, ascending by ID. The slice is shared
+// and read-only.
 func (v *View) PolicyVersions() []*model.PolicyVersion { return v.small.policies }
 
-// PolicyVersion is the policy version with this id; nil when there is none.
+// PolicyVersion returns the policy version with the ID, or nil if there is none.
 func (v *View) PolicyVersion(id string) *model.PolicyVersion {
 	return v.small.policies.Get(id, versionID)
 }
 
-// PolicyStates is what role versions play, ascending by the policy's name. It
-// is shared and read-only.
+// PolicyStates returns the states of policies, ascending by name. The slice is
+// shared and read-only.
 func (v *View) PolicyStates() []*model.PolicyState { return v.small.states }
 
-// PolicyState is what role the versions of a policy play; nil when none plays
-// any.
+// PolicyState returns the roles of the versions of a policy, or nil if none has a
+// role.
 func (v *View) PolicyState(name string) *model.PolicyState {
 	return v.small.states.Get(name, stateName)
 }
 
-// RulesChangeIndex is the index of the newest change of what decides who may be evicted: the
-// roles of policies, and the scheduler's configuration.
+// RulesChangeIndex returns the index of the newest change of the rules of eviction:
+// the roles of policies, and the scheduler configuration.
 func (v *View) RulesChangeIndex() uint64 {
 	index := v.Config().ModifyIndex
 	for _, p := range v.PolicyStates() {
@@ -38,8 +38,8 @@ func (v *View) RulesChangeIndex() uint64 {
 	return index
 }
 
-// UpsertPolicyVersion stores a policy version, or the same with other checks,
-// and sets its indexes.
+// UpsertPolicyVersion stores a policy version, or the same version with other
+// checks, and sets its indexes.
 func (t *Txn) UpsertPolicyVersion(p *model.PolicyVersion) {
 	created := uint64(0)
 	if old := t.PolicyVersion(p.ID); old != nil {
@@ -54,7 +54,7 @@ func (t *Txn) UpsertPolicyVersion(p *model.PolicyVersion) {
 	t.touch(TablePolicies.Of(p.ID))
 }
 
-// DeletePolicyVersion forgets a policy version, if it is there.
+// DeletePolicyVersion deletes a policy version, if it exists.
 func (t *Txn) DeletePolicyVersion(id string) {
 	if next, found := t.small.policies.Without(id, versionID); found {
 		t.ownSmall().policies = next
@@ -62,8 +62,8 @@ func (t *Txn) DeletePolicyVersion(id string) {
 	}
 }
 
-// UpsertPolicyState stores what role the versions of a policy play, and sets
-// its index.
+// UpsertPolicyState stores the roles of the versions of a policy, and sets its
+// index.
 func (t *Txn) UpsertPolicyState(s *model.PolicyState) {
 	if !t.restores {
 		s.ModifyIndex = t.index
@@ -73,7 +73,7 @@ func (t *Txn) UpsertPolicyState(s *model.PolicyState) {
 	t.touch(TablePolicies.Of(s.Name))
 }
 
-// DeletePolicyState forgets what role the versions of a policy play.
+// DeletePolicyState deletes the roles of the versions of a policy.
 func (t *Txn) DeletePolicyState(name string) {
 	if next, found := t.small.states.Without(name, stateName); found {
 		t.ownSmall().states = next
@@ -81,17 +81,17 @@ func (t *Txn) DeletePolicyState(name string) {
 	}
 }
 
-// Upload is a policy module that is on its way. It is immutable.
+// An Upload is a policy module of which a part has been received. It is immutable.
 type Upload struct {
 	Digest string
 	Time   int64    // Unix nanoseconds of the last chunk
-	Size   int64    // bytes that have come
+	Size   int64    // bytes received so far
 	Chunks [][]byte // in order; none is empty
 }
 
 func uploadDigest(u *Upload) string { return u.Digest }
 
-// With is the upload with one more chunk, which belongs to it from here on.
+// With returns the upload with one more chunk, of which it takes ownership.
 func (u *Upload) With(now int64, chunk []byte) *Upload {
 	return &Upload{
 		Digest: u.Digest, Time: now, Size: u.Size + int64(len(chunk)),
@@ -99,21 +99,21 @@ func (u *Upload) With(now int64, chunk []byte) *Upload {
 	}
 }
 
-// Uploads is the modules that are on their way, ascending by digest. It is
-// shared and read-only.
+// Uploads returns the incomplete uploads, ascending by digest. The slice is shared
+// and read-only.
 func (v *View) Uploads() []*Upload { return v.small.uploads }
 
-// Upload is the module that is on its way under a digest; nil when none is.
+// Upload returns the upload with the digest, or nil if there is none.
 func (v *View) Upload(digest string) *Upload { return v.small.uploads.Get(digest, uploadDigest) }
 
-// PutUpload stores a module that is on its way, under its digest.
+// PutUpload stores an upload under its digest.
 func (t *Txn) PutUpload(u *Upload) {
 	a := t.ownSmall()
 	a.uploads = a.uploads.With(u, uploadDigest)
 	t.touch(TablePolicies.Of(u.Digest))
 }
 
-// DeleteUpload forgets a module that is on its way.
+// DeleteUpload deletes an upload, if it exists.
 func (t *Txn) DeleteUpload(digest string) {
 	if next, found := t.small.uploads.Without(digest, uploadDigest); found {
 		t.ownSmall().uploads = next

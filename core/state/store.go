@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-// Store publishes one snapshot after the other.
+// A Store publishes one snapshot after the other.
 type Store struct {
 	writer  sync.Mutex // held from Begin to Commit or Abort
 	current atomic.Pointer[Snapshot]
@@ -23,12 +23,11 @@ func New() *Store {
 	return s
 }
 
-// Snapshot is the newest committed state.
+// Snapshot returns the newest committed state.
 func (s *Store) Snapshot() *Snapshot { return s.current.Load() }
 
-// Begin starts the transaction that makes the state of the given index, which
-// must be greater than the last. It waits for the transaction before it to
-// end.
+// Begin starts the transaction that creates the state of the given index, which
+// must be greater than the last. It blocks until the previous transaction ends.
 func (s *Store) Begin(index uint64) *Txn {
 	s.writer.Lock()
 	base := s.current.Load()
@@ -39,9 +38,9 @@ func (s *Store) Begin(index uint64) *Txn {
 	return &Txn{View: base.at(index), owner: cow.NewOwner(), store: s, records: s.hub.watchesKeys()}
 }
 
-// BeginRestore starts a transaction on an empty state. Its commit replaces all
-// there is and wakes every watch. Indexes of what is written in it are kept as
-// they are.
+// BeginRestore starts a transaction on an empty state. Its commit replaces the
+// whole state and closes every watch. Values retain the indexes they are written
+// with.
 func (s *Store) BeginRestore(index uint64) *Txn {
 	s.writer.Lock()
 	empty := emptyView()
@@ -68,6 +67,6 @@ func (s *Store) WaitIndex(ctx context.Context, index uint64) (*Snapshot, error) 
 	}
 }
 
-// Watch registers interest in keys. Register first, then read a snapshot, then
-// wait: whatever that snapshot does not show closes the channel.
+// Watch registers a watch of keys. To miss no change, register first, then read a
+// snapshot, then wait: a change that the snapshot does not show closes the channel.
 func (s *Store) Watch(keys ...Key) *Watch { return s.hub.watch(keys) }

@@ -4,16 +4,17 @@ import "github.com/cede-scheduler/cede/core/model"
 
 func tokenAccessor(t *model.Token) string { return t.Accessor }
 
-// Tokens is the tokens, ascending by accessor. It is shared and read-only.
+// Tokens returns the tokens, ascending by accessor. The slice is shared and
+// read-only.
 func (v *View) Tokens() []*model.Token { return v.small.tokens }
 
-// Token is the token of this accessor; nil when there is none.
+// Token returns the token with the accessor, or nil if there is none.
 func (v *View) Token(accessor string) *model.Token {
 	return v.small.tokens.Get(accessor, tokenAccessor)
 }
 
-// TokenByHash is the token whose secret has this hash; nil when there is none.
-// Operators have few tokens, so all are looked at.
+// TokenByHash returns the token whose secret has this hash, or nil if there is
+// none. It scans all tokens, since clusters have few.
 func (v *View) TokenByHash(hash [32]byte) *model.Token {
 	for _, t := range v.small.tokens {
 		if t.Hash == hash {
@@ -36,7 +37,7 @@ func (t *Txn) UpsertToken(k *model.Token) {
 	t.touch(TableTokens.Of(k.Accessor))
 }
 
-// DeleteToken forgets a token, if it is there.
+// DeleteToken deletes a token, if it exists.
 func (t *Txn) DeleteToken(accessor string) {
 	if next, found := t.small.tokens.Without(accessor, tokenAccessor); found {
 		t.ownSmall().tokens = next

@@ -7,20 +7,23 @@ import (
 	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-// Txn is a branch of the state that is being written.
+// A Txn is a branch of the state that is being written. It is the facade of all
+// tables: it has more than 30 methods because each of the 15 tables has an upsert
+// and a delete, which also maintain the lists of other tables. Bookkeeping within
+// one table is in the methods of that table.
 type Txn struct {
 	View
 	owner    cow.Owner
-	store    *Store // nil on a fork
-	records  bool   // whether touched is kept
-	restores bool   // whether values keep the indexes they come with
+	store    *Store // nil if it is a fork
+	records  bool   // touched is recorded, since a watch of a single key exists
+	restores bool   // values retain the indexes they are written with
 	ended    bool
-	tables   uint32 // by Table: what was written
+	tables   uint32 // bit set of the written Tables
 	touched  []Key
 }
 
-// Fork branches the snapshot. The branch reads and writes like a transaction
-// at the given index and is never published.
+// Fork branches the snapshot. The branch reads and writes like a transaction at the
+// given index and is never published.
 func (sn *Snapshot) Fork(index uint64) *Txn {
 	if index < sn.index {
 		panic(fmt.Sprintf("state: fork at index %d of %d", index, sn.index))
@@ -28,18 +31,20 @@ func (sn *Snapshot) Fork(index uint64) *Txn {
 	return &Txn{View: sn.at(index), owner: cow.NewOwner()}
 }
 
-// Snapshot is the branch as it is now; more writes may follow.
+// Snapshot returns the current state of the branch; more writes may follow.
 func (t *Txn) Snapshot() *Snapshot {
-	// What was owned so far is shared from here on.
+	// From here on, the snapshot shares the blocks that the branch owned.
 	t.owner = cow.NewOwner()
 	return &Snapshot{View: t.View}
 }
 
-// Draft is the branch as it is now, for whoever writes on and reads between writes:
-// it costs no copies later, but it is no longer good after the next write.
+// Draft returns the current state of the branch for callers that alternate between
+// writes and reads. It costs no later copies, but it is invalid after the next
+// write.
 func (t *Txn) Draft() *Snapshot { return &Snapshot{View: t.View} }
 
-// Commit publishes the transaction and wakes whoever watches what it wrote.
+// Commit publishes the transaction and closes the watches of what it wrote. It
+// panics if the transaction is a fork or has ended.
 func (t *Txn) Commit() *Snapshot {
 	if t.store == nil {
 		panic("state: a fork cannot be committed")
@@ -70,7 +75,7 @@ func (t *Txn) end() {
 	t.owner = 0
 }
 
-// touch remembers for the watches what is being written.
+// touch records a written key for the watches.
 func (t *Txn) touch(k Key) {
 	if t.ended {
 		panic("state: write to a transaction that has ended")
@@ -81,8 +86,8 @@ func (t *Txn) touch(k Key) {
 	}
 }
 
-// GrowDimensions adds resource names in the order given. A restore calls it
-// before anything else, as vectors mean nothing without that order.
+// GrowDimensions adds resource names in the given order. A restore calls it first,
+// because vectors have no meaning without that order.
 func (t *Txn) GrowDimensions(names ...string) error {
 	for _, name := range names {
 		if err := t.RequireDimensions(model.Resources{name: 0}); err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Table is what a watch may be about.
+// A Table identifies what a watch covers.
 type Table uint8
 
-// The tables. TableConfig is what operators set, priority classes included;
-// TablePolicies is versions by id and states by name. TableJobAllocs and the
-// two after it are views of allocations and evaluations by what they belong to.
-// TableClusters is touched by what is assigned or claimed there too, TableBindings
-// by assignments of the binding.
+// The tables. TableConfig covers the settings of operators, including priority
+// classes. TablePolicies covers versions by ID and states by name. TableJobAllocs
+// and the next two are views of allocations and evaluations by owner. TableClusters
+// is also touched by assignments and claims on the cluster, TableBindings by
+// assignments of the binding.
 const (
 	TableNodes Table = iota
 	TableJobs
@@ -37,27 +37,27 @@ const (
 	tables = iota
 )
 
-// Key is a table, or one thing in it. Namespace is set for jobs, bindings and
-// budgets alone; with an empty ID the whole table is meant.
+// A Key identifies a table, or one row of it. Namespace is set for jobs, bindings
+// and budgets only. If ID is empty, the key stands for the whole table.
 type Key struct {
 	Table     Table
 	Namespace string
 	ID        string
 }
 
-// All watches a whole table.
+// All returns the key of the whole table.
 func (t Table) All() Key { return Key{Table: t} }
 
-// Of watches what a table holds under a plain id.
+// Of returns the key of the row with an ID.
 func (t Table) Of(id string) Key { return Key{Table: t, ID: id} }
 
-// OfJob watches what a table holds of a job.
+// OfJob returns the key of the row of a job or binding.
 func (t Table) OfJob(key model.JobKey) Key {
 	return Key{Table: t, Namespace: key.Namespace, ID: key.ID}
 }
 
-// Watch is closed once, by the first commit that touches one of its keys. It
-// may be closed without reason, but never stays open with one.
+// A Watch is closed once, by the first commit that touches one of its keys. It may
+// be closed spuriously, but it never stays open after such a commit.
 type Watch struct {
 	C    <-chan struct{}
 	ch   chan struct{}
@@ -65,16 +65,16 @@ type Watch struct {
 	keys []Key
 }
 
-// Stop ends the watch. It may be called more than once, and after C was
-// closed.
+// Stop ends the watch. It may be called more than once, and after C was closed.
 func (w *Watch) Stop() { w.hub.stop(w) }
 
-// hub knows who waits. A commit finds out with two atomic loads that nobody
-// does: a watch counts itself before its owner reads a snapshot, a commit
-// publishes before it looks at the counts, so one of the two sees the other.
+// A hub is the registry of watches. A commit needs two atomic loads to find that
+// there are none: a watch is counted before its owner reads a snapshot, and a
+// commit publishes before it reads the counts, so one of the two observes the
+// other.
 type hub struct {
 	waiters atomic.Int64 // watches and index waits
-	keyed   atomic.Int64 // watches with a key that is no whole table
+	keyed   atomic.Int64 // watches with a key of a single row
 
 	mu      sync.Mutex
 	watches map[Key]map[*Watch]struct{}
@@ -119,7 +119,8 @@ func (h *hub) stop(w *Watch) {
 	h.remove(w)
 }
 
-// remove takes a watch out of every set; w.hub tells whether it was there.
+// remove removes a watch from every set. It returns false if the watch was closed
+// or stopped before.
 func (h *hub) remove(w *Watch) bool {
 	if w.ch == nil {
 		return false
@@ -154,7 +155,7 @@ func (h *hub) waitIndex(index uint64) (reached <-chan struct{}, cancel func()) {
 	}
 }
 
-// notify wakes whoever waits for what t wrote.
+// notify closes the watches of the keys that t wrote.
 func (h *hub) notify(t *Txn) {
 	if h.waiters.Load() == 0 {
 		return
@@ -182,7 +183,7 @@ func (h *hub) notify(t *Txn) {
 			h.wake(k)
 		}
 	case len(h.watches) > 0:
-		// Nobody watched single keys when t began, so it kept no list.
+		// No watch of a single row existed when t began, so it recorded no keys.
 		h.wakeWhere(func(k Key) bool { return t.tables&(1<<k.Table) != 0 })
 	}
 }

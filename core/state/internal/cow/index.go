@@ -8,21 +8,21 @@ const (
 	pageSparse  = 1  // mean entries a page at which it shrinks
 )
 
-// Index finds slots by the hash of their key. It stores no keys: whoever asks
-// compares, so an entry costs about 27 bytes that the garbage collector need
-// not look into. The zero value is empty.
+// An Index finds slots by the hash of their key. It stores no keys: the caller
+// compares them, so an entry costs about 27 bytes that the garbage collector need
+// not scan. The zero value is empty.
 //
-// It is a linear hash table over a Vec: it grows and shrinks by one page at a
-// time, so no insertion ever pays for a rehash of everything.
+// It is a linear hash table over a Vec: it grows and shrinks by one page at a time,
+// so no insertion pays for a rehash of all entries.
 type Index struct {
 	pages Vec[*page]
 	n     int
 }
 
-// page holds the entries of one bucket; ref 0 is an empty place.
+// A page holds the entries of one bucket; ref 0 marks an unused entry.
 type page struct {
 	owner   Owner
-	more    *page // what did not fit
+	more    *page // overflow page
 	entries [pageEntries]entry
 }
 
@@ -31,7 +31,7 @@ type entry struct {
 	ref  uint32 // slot + 1
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (x *Index) Len() int { return x.n }
 
 // Find returns the slot with this hash that match accepts.
@@ -80,8 +80,8 @@ func (x *Index) Delete(o Owner, hash uint32, slot int32) {
 	panic("cow: deleted slot is not in the index")
 }
 
-// bucket maps a hash to one of n pages: those below the split point of the
-// current round use one bit of the hash more than the others.
+// bucket maps a hash to one of n pages: those below the split point of the current
+// round use one more bit of the hash than the others.
 func bucket(hash uint32, n int) int {
 	round := bits.Len(uint(n)) - 1
 	b := int(hash & (2<<round - 1))
@@ -91,7 +91,7 @@ func bucket(hash uint32, n int) int {
 	return b
 }
 
-// split adds a page and moves to it what belongs there.
+// split adds a page and moves to it the entries that belong there.
 func (x *Index) split(o Owner) {
 	n := x.pages.Len()
 	from := n - 1<<(bits.Len(uint(n))-1)
@@ -101,8 +101,7 @@ func (x *Index) split(o Owner) {
 	x.putAll(o, old)
 }
 
-// merge takes the last page away and returns its entries to where they came
-// from.
+// merge removes the last page and returns its entries to the pages they came from.
 func (x *Index) merge(o Owner) {
 	x.putAll(o, x.pages.Pop(o))
 }
@@ -131,8 +130,8 @@ func (x *Index) put(o Owner, b int, e entry) {
 	x.pages.Set(o, b, p)
 }
 
-// ownChain makes every page of a bucket writable. Chains are rare, so owning
-// all of one costs less than finding out which page will be written.
+// ownChain makes every page of a bucket writable. Chains are rare, so copying all
+// of one costs less than searching for the page that will be written.
 func (x *Index) ownChain(o Owner, b int) *page {
 	first := x.pages.At(b)
 	if first != nil && first.owner != o {

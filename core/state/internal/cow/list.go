@@ -1,15 +1,14 @@
 package cow
 
-// hole is where a slot was removed.
+// hole marks the position of a removed slot.
 const hole = -1
 
-// List keeps slots in the order in which they were added. Adding returns a
-// position, by which the slot can be removed at once; positions change only
-// when the list closes its holes, and then the caller is told. The zero value
-// is empty.
+// A List holds slots in the order in which they were added. Add returns a position,
+// by which the slot can be removed without a search. Positions change only if the
+// list closes its holes, which it reports to the caller. The zero value is empty.
 //
-// Adding copies the last block at most, so a job with 50,000 allocations costs
-// no more for each that is added than a small one.
+// Add copies the last block at most, so adding to a job with 50,000 allocations
+// costs no more than adding to a small one.
 type List struct {
 	full      []*leaf[int32]
 	fullOwner Owner // of the array behind full
@@ -18,10 +17,10 @@ type List struct {
 	holes     int32
 }
 
-// Len is the number of slots.
+// Len returns the number of slots.
 func (l *List) Len() int { return l.positions() - int(l.holes) }
 
-// positions is how many positions are given out, holes among them.
+// positions returns the number of assigned positions, including holes.
 func (l *List) positions() int { return len(l.full)*width + len(l.tail) }
 
 // Add appends a slot and returns its position.
@@ -38,8 +37,8 @@ func (l *List) Add(o Owner, slot int32) int32 {
 	return int32(l.positions() - 1)
 }
 
-// Remove takes out the slot at a position. When that makes the list close its
-// holes, moved gets the new position of every slot that stays.
+// Remove removes the slot at a position. If that makes the list close its holes,
+// moved is called with the new position of every remaining slot.
 func (l *List) Remove(o Owner, at int32, moved func(slot, at int32)) {
 	if block := int(at) / width; block < len(l.full) {
 		l.ownBlock(o, block).vals[at%width] = hole

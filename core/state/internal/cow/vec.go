@@ -7,11 +7,11 @@ const (
 	mask     = width - 1
 )
 
-// Vec is a persistent vector. The zero value is empty.
+// A Vec is a persistent vector. The zero value is empty.
 //
-// Three levels are enough: two of 64, and a top that is copied once a
-// transaction (4 kB for two million values). A deeper tree would copy less
-// there and cost every read another cache miss.
+// Three levels suffice: two of 64 entries, and a top that is copied once a
+// transaction (4 kB for two million values). A deeper tree would copy less there
+// and cost every read another cache miss.
 type Vec[T any] struct {
 	dirs  []*dir[T]
 	owner Owner // of the array behind dirs
@@ -28,15 +28,15 @@ type leaf[T any] struct {
 	vals  [width]T
 }
 
-// Len is the number of values.
+// Len returns the number of values.
 func (v *Vec[T]) Len() int { return v.n }
 
-// At is the value at position i, which must be less than Len.
+// At returns the value at position i, which must be less than Len.
 func (v *Vec[T]) At(i int) T {
 	return v.dirs[i>>dirBits].leaves[i>>leafBits&mask].vals[i&mask]
 }
 
-// Set changes the value at position i.
+// Set replaces the value at position i.
 func (v *Vec[T]) Set(o Owner, i int, x T) { v.leaf(o, i).vals[i&mask] = x }
 
 // Append adds a value at the end and returns its position.
@@ -51,7 +51,7 @@ func (v *Vec[T]) Append(o Owner, x T) int {
 	return i
 }
 
-// Pop takes the last value off.
+// Pop removes and returns the last value.
 func (v *Vec[T]) Pop(o Owner) T {
 	i := v.n - 1
 	x := v.At(i)
@@ -86,7 +86,8 @@ func (v *Vec[T]) dir(o Owner, i int) *dir[T] {
 	return d
 }
 
-// leaf is the leaf of position i, made or copied for o where needed.
+// leaf returns the leaf of position i for writing. It creates or copies it if
+// necessary.
 func (v *Vec[T]) leaf(o Owner, i int) *leaf[T] {
 	l := v.dirs[i>>dirBits].leaves[i>>leafBits&mask]
 	if l == nil {

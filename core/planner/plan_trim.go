@@ -6,14 +6,20 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// effective is the plan without what was omitted or left out. The plan itself belongs to
-// its submitter, so what differs is copied.
-func (s *Scratch) effective() *model.Plan {
-	if len(s.omitted)+len(s.parted) == 0 {
-		return s.plan
+// planTrim lists what is left out of the plan.
+type planTrim struct {
+	omitted []omission // removals of allocations that have ended, by group
+	dropped []omission // placements that do not hold, of groups of which a part does; ascending
+}
+
+// trimmed returns the plan without the omitted removals and the dropped placements.
+// The plan belongs to its submitter, so changed parts are copied.
+func (s *planTrim) trimmed(plan *model.Plan, rejected []rejection) *model.Plan {
+	if len(s.omitted)+len(s.dropped) == 0 {
+		return plan
 	}
-	plan := *s.plan
-	plan.Groups = slices.Clone(plan.Groups)
+	own := *plan
+	own.Groups = slices.Clone(plan.Groups)
 	slices.SortStableFunc(s.omitted, func(a, b omission) int { return a.group - b.group })
 	for rest := s.omitted; len(rest) > 0; {
 		group := rest[0].group
@@ -21,19 +27,19 @@ func (s *Scratch) effective() *model.Plan {
 		if n < 0 {
 			n = len(rest)
 		}
-		omit(&plan.Groups[group], group, rest[:n])
+		omit(&own.Groups[group], group, rest[:n])
 		rest = rest[n:]
 	}
-	for i := range s.refused {
-		if places := s.leftOut(i); places != nil {
-			leaveOut(&plan.Groups[i], places)
+	for i := range rejected {
+		if places := s.droppedPlacements(i); places != nil {
+			dropPlacements(&own.Groups[i], places)
 		}
 	}
-	return &plan
+	return &own
 }
 
-// omit takes stops and evictions out of a group. A placement must not claim
-// victims that it does not have.
+// omit removes stops and evictions from a group. A placement must not list victims
+// that it does not evict.
 func omit(g *model.CommitGroup, group int, omitted []omission) {
 	var stops []model.Stop
 	for i := range g.Stops {

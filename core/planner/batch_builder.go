@@ -9,64 +9,64 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// round is the plans that are checked for one batch.
-type round struct {
-	// base is the newest committed state when the round began; branch is base
-	// with the batch in flight and the first so many plans of this round
-	// (applied), or nil as long as base itself will do.
-	base    *state.Snapshot
-	flying  *apply.Batch
-	branch  *state.Txn
-	view    *state.Snapshot // branch, as plans are checked on it; nil: out of date
-	applied int
+// A batchBuilder collects the plans that are verified for one batch.
+type batchBuilder struct {
+	// base is the newest committed state when the batch was started. branch is base
+	// with the batch in flight and the first applied plans of this batch, or nil
+	// while base itself suffices.
+	base     *state.Snapshot
+	inflight *apply.Batch
+	branch   *state.Txn
+	view     *state.Snapshot // snapshot of branch; nil if out of date
+	applied  int
 
-	works   []work
+	items   []item
 	changes int
 	now     int64
 }
 
-// work is one plan of a round.
-type work struct {
-	pending *PendingPlan
-	verdict Verification
+// An item is one plan of a batch.
+type item struct {
+	pending      *PendingPlan
+	verification Verification
 }
 
-// newRound begins a round behind a batch that is about to be written; nil:
-// there is none.
-func (a *Applier) newRound(flying *apply.Batch) round {
-	return round{base: a.cfg.Store.Snapshot(), flying: flying}
+// newBatch starts a batch behind one that is about to be written, or nil if there
+// is none.
+func (a *Applier) newBatch(flying *apply.Batch) batchBuilder {
+	return batchBuilder{base: a.cfg.Store.Snapshot(), inflight: flying}
 }
 
-// verify checks one plan behind those of the round.
-func (a *Applier) verify(r *round, p *PendingPlan) {
+// verify verifies one plan on top of those of the batch.
+func (a *Applier) verify(r *batchBuilder, p *PendingPlan) {
 	r.now = max(r.now, a.now(p.plan))
-	from := a.began()
+	from := a.verifyStart()
 	verdict, err := Verify(r.current(), p.plan, r.now, a.cfg.PlacementVerifier, &a.scratch)
-	a.verified(from)
+	a.observeVerify(from)
 	a.stats.add(func(s *Stats) { s.Nodes += uint64(verdict.Nodes) })
 	if err != nil {
 		a.stats.add(func(s *Stats) { s.Malformed++ })
-		a.queue.answer(p, nil, err)
+		a.queue.respond(p, nil, err)
 		return
 	}
-	r.works = append(r.works, work{p, verdict})
+	r.items = append(r.items, item{p, verdict})
 	r.changes += changesOf(&verdict)
 }
 
-func (a *Applier) began() (from time.Time) {
+func (a *Applier) verifyStart() (from time.Time) {
 	if a.cfg.OnVerified != nil && a.cfg.Clock != nil {
 		from = a.cfg.Clock.Now()
 	}
 	return from
 }
 
-func (a *Applier) verified(from time.Time) {
+func (a *Applier) observeVerify(from time.Time) {
 	if !from.IsZero() {
 		a.cfg.OnVerified(a.cfg.Clock.Now().Sub(from))
 	}
 }
 
-// now is the clock's time, or the plan's where there is no clock.
+// now returns the time of the clock, or of the plan if there is no clock.
 func (a *Applier) now(plan *model.Plan) int64 {
 	if a.cfg.Clock == nil {
 		return plan.Now
@@ -84,20 +84,20 @@ func changesOf(v *Verification) int {
 	return n
 }
 
-// current is the state with the batch in flight and the round so far. Nothing
-// is branched for a round of one plan with nothing in flight.
-func (r *round) current() *state.Snapshot {
-	if r.flying == nil && len(r.works) == 0 {
+// current returns the state with the batch in flight and this batch so far. It
+// creates no branch for the first plan of a batch if nothing is in flight.
+func (r *batchBuilder) current() *state.Snapshot {
+	if r.inflight == nil && len(r.items) == 0 {
 		return r.base
 	}
 	if r.branch == nil {
 		r.branch = r.base.Fork(r.base.Index() + 1)
-		if r.flying != nil {
-			r.flying.Apply(r.branch)
+		if r.inflight != nil {
+			r.inflight.Apply(r.branch)
 		}
 	}
-	for ; r.applied < len(r.works); r.applied++ {
-		v := &r.works[r.applied].verdict
+	for ; r.applied < len(r.items); r.applied++ {
+		v := &r.items[r.applied].verification
 		if len(v.Committed) > 0 {
 			apply.Plan(r.branch, r.now, v.Plan, v.Committed)
 			r.view = nil
@@ -109,19 +109,19 @@ func (r *round) current() *state.Snapshot {
 	return r.view
 }
 
-// seal makes a batch of what holds; nil when there is nothing to write.
-// Nothing is in flight, so the verdicts are final.
-func (a *Applier) seal(r *round) *apply.Batch {
+// seal returns the batch of the groups that hold, or nil if there is nothing to
+// write. Nothing is in flight, so the verifications are final.
+func (a *Applier) seal(r *batchBuilder) *apply.Batch {
 	batch := &apply.Batch{Now: r.now}
-	for i := range r.works {
-		v := &r.works[i].verdict
+	for i := range r.items {
+		v := &r.items[i].verification
 		if !v.Empty() {
 			batch.Plans = append(batch.Plans, apply.BatchPlan{Plan: v.Plan, Groups: v.Committed})
 		}
 		for k, cause := range v.Causes {
 			node := v.Rejected[k].NodeID
 			if _, cluster := model.ParseClusterLocation(node); cluster {
-				continue // what rejects there is its own scheduler
+				continue // a cluster is never marked: its own scheduler decides
 			}
 			if cause.ofNode() && v.Rejected[k].Places == nil && a.tracker.reject(node, r.now) {
 				batch.Ineligible = append(batch.Ineligible, node)

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// RejectionTrackerConfig says when a node that keeps turning plans down is taken out of
-// scheduling. A healthy cluster rejects now and then, when two plans meet on a
-// node; a node that rejects on and on means that schedulers and applier
-// disagree about it, and every further plan for it is lost work.
+// RejectionTrackerConfig configures when a node that keeps rejecting plans is
+// marked ineligible. A healthy cluster rejects occasionally, when two plans compete
+// for a node. A node that rejects continuously means that schedulers and applier
+// disagree about it, and every further plan for it is wasted.
 type RejectionTrackerConfig struct {
-	Threshold int           // rejections within Window that mark a node; default 0: off
+	Threshold int           // rejections within Window that mark a node; default: 0, disabled
 	Window    time.Duration // default: 5m
-	Nodes     int           // nodes remembered, the least recently rejected are forgotten; default: 50
-	Burst     int           // nodes that may be marked in a row; default: 10
-	Refill    time.Duration // time after which one more may be marked; default: 6m
+	Nodes     int           // nodes tracked; the least recently rejected is dropped; default: 50
+	Burst     int           // nodes that may be marked at once; default: 10
+	Refill    time.Duration // time until one more may be marked; default: 6m
 }
 
 func (c RejectionTrackerConfig) withDefaults() RejectionTrackerConfig {
@@ -33,20 +33,20 @@ func (c RejectionTrackerConfig) withDefaults() RejectionTrackerConfig {
 	return c
 }
 
-// tracker counts rejections by node. It belongs to the applier's goroutine.
+// A tracker counts rejections by node. It belongs to the applier's goroutine.
 type tracker struct {
 	cfg    RejectionTrackerConfig
-	recent []rejecting // most recently rejected first; at most cfg.Nodes
+	recent []rejectedNode // most recently rejected first; at most cfg.Nodes
 
-	// tokens is how many nodes may be marked now; it grows by one every
+	// tokens is the number of nodes that may be marked now. It grows by one every
 	// cfg.Refill up to cfg.Burst, counted from refilled.
 	tokens   int
 	refilled int64
 }
 
-// rejecting is one node with the times of its last rejections, oldest first;
-// never more than the threshold, so a busy node needs no more memory.
-type rejecting struct {
+// A rejectedNode holds the times of the last rejections of a node, oldest first, at
+// most as many as the threshold.
+type rejectedNode struct {
 	nodeID string
 	at     []int64
 }
@@ -56,9 +56,9 @@ func newTracker(cfg RejectionTrackerConfig) *tracker {
 	return &tracker{cfg: cfg, tokens: cfg.Burst}
 }
 
-// reject counts one rejection and says whether the node shall be marked
-// ineligible. A node whose mark the rate limit holds back stays counted, so
-// its next rejection asks again.
+// reject counts a rejection and reports whether the node is to be marked
+// ineligible. A node whose mark is rate-limited remains counted, so its next
+// rejection tries again.
 func (t *tracker) reject(nodeID string, now int64) bool {
 	if t.cfg.Threshold <= 0 || nodeID == "" {
 		return false
@@ -77,11 +77,10 @@ func (t *tracker) reject(nodeID string, now int64) bool {
 	return true
 }
 
-// touch moves the node to the front, forgetting another when it is new and
-// there is no room.
-func (t *tracker) touch(nodeID string) *rejecting {
-	i := slices.IndexFunc(t.recent, func(r rejecting) bool { return r.nodeID == nodeID })
-	r := rejecting{nodeID: nodeID}
+// touch moves the node to the front. It drops the last node if the list is full.
+func (t *tracker) touch(nodeID string) *rejectedNode {
+	i := slices.IndexFunc(t.recent, func(r rejectedNode) bool { return r.nodeID == nodeID })
+	r := rejectedNode{nodeID: nodeID}
 	switch {
 	case i >= 0:
 		r = t.recent[i]
@@ -93,10 +92,10 @@ func (t *tracker) touch(nodeID string) *rejecting {
 	return &t.recent[0]
 }
 
-// spend takes one token if there is one at now.
+// spend takes one token; it returns false if there is none at now.
 func (t *tracker) spend(now int64) bool {
 	if t.tokens >= t.cfg.Burst {
-		t.refilled = now // a full bucket earns nothing
+		t.refilled = now // a full bucket is not refilled
 	}
 	if earned := (now - t.refilled) / int64(t.cfg.Refill); earned > 0 {
 		t.tokens = int(min(int64(t.tokens)+earned, int64(t.cfg.Burst)))

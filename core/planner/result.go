@@ -8,8 +8,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// commit writes a batch and answers everybody in its round.
-func (a *Applier) commit(ctx context.Context, r *round, batch *apply.Batch) (CommitResult, error) {
+// commit writes a batch and answers all plans of it.
+func (a *Applier) commit(ctx context.Context, r *batchBuilder, batch *apply.Batch) (CommitResult, error) {
 	outcome, err := a.cfg.Committer.Commit(ctx, batch)
 	if err == nil {
 		_, err = a.cfg.Store.WaitIndex(ctx, outcome.Index)
@@ -24,23 +24,23 @@ func (a *Applier) commit(ctx context.Context, r *round, batch *apply.Batch) (Com
 		s.LargestBatch = max(s.LargestBatch, len(batch.Plans))
 		s.Marked += uint64(len(batch.Ineligible))
 	})
-	a.settle(r, outcome, err)
+	a.respond(r, outcome, err)
 	return outcome, err
 }
 
-// settle answers everybody in a round.
-func (a *Applier) settle(r *round, outcome CommitResult, err error) {
+// respond answers all plans of a batch.
+func (a *Applier) respond(r *batchBuilder, outcome CommitResult, err error) {
 	at := max(outcome.Index, a.cfg.Store.Snapshot().Index())
 	written := 0
-	for i := range r.works {
-		w := &r.works[i]
-		if err != nil { // what was rejected may have met a plan that is not written now
-			a.queue.answer(w.pending, nil, &CommitError{err})
+	for i := range r.items {
+		w := &r.items[i]
+		if err != nil { // a rejection may depend on a plan that was not written
+			a.queue.respond(w.pending, nil, &CommitError{err})
 			continue
 		}
-		index := at // nothing to write: it is visible already
+		index := at // nothing was written: the state is visible already
 		var dropped []int
-		if !w.verdict.Empty() {
+		if !w.verification.Empty() {
 			index = outcome.Index
 			for _, d := range outcome.Dropped {
 				if d.Plan == written {
@@ -49,16 +49,16 @@ func (a *Applier) settle(r *round, outcome CommitResult, err error) {
 			}
 			written++
 		}
-		a.queue.answer(w.pending, a.result(&w.verdict, index, at, dropped), nil)
+		a.queue.respond(w.pending, a.result(&w.verification, index, at, dropped), nil)
 	}
 }
 
-// result turns a verdict into what the submitter gets.
+// result returns the result for the submitter of a plan.
 func (a *Applier) result(v *Verification, index, refresh uint64, dropped []int) *model.PlanResult {
 	result := &model.PlanResult{Committed: v.Committed, Rejected: v.Rejected}
 	if len(dropped) > 0 {
 		result.Committed = slices.DeleteFunc(slices.Clone(v.Committed), func(i int) bool { return slices.Contains(dropped, i) })
-		// Of a group of which a part was to be committed, nothing is.
+		// A partial group is dropped as a whole.
 		result.Rejected = slices.DeleteFunc(slices.Clone(v.Rejected), func(r model.Rejection) bool { return slices.Contains(dropped, r.Group) })
 		for _, i := range dropped {
 			result.Rejected = append(result.Rejected, model.Rejection{

@@ -2,22 +2,22 @@ package planner
 
 import "github.com/cede-scheduler/cede/core/model"
 
-// RejectionCause is the kind of a rejection, for counting; Rejection.Reason is the
-// same in words.
+// A RejectionCause classifies a rejection for counting. Rejection.Reason holds the
+// text.
 type RejectionCause uint8
 
 // The causes.
 const (
-	CauseNode     RejectionCause = iota // the node is gone, down, draining or ineligible
+	CauseNode     RejectionCause = iota // the node is missing, down, draining or ineligible
 	CauseResource                       // the node lacks a resource
 	CausePort                           // a host port is taken
 	CauseDevice                         // the node lacks device instances
 	CauseVictim                         // a victim may not be evicted
-	CauseEviction                       // an eviction makes room for nobody in its group
-	CauseJob                            // the job is gone, stopped, or another version
-	CausePlaced                         // the instance is placed already, or what is to be updated has ended
+	CauseEviction                       // an eviction serves no placement or claim of its group
+	CauseJob                            // the job is missing, stopped, or at another version
+	CausePlaced                         // the instance is placed already, or the allocation to update has ended
 	CauseRules                          // a topology rule no longer holds
-	CauseDropped                        // the node went away between verification and commit
+	CauseDropped                        // the node was lost between verification and commit
 	CauseBudget                         // a strict disruption budget allows no more evictions
 	causes        = iota
 )
@@ -28,13 +28,13 @@ var causeNames = [causes]string{
 
 func (c RejectionCause) String() string { return causeNames[c] }
 
-// ofNode is whether the rejection says that the node has less than a scheduler
-// thought.
+// ofNode reports whether the node has less free capacity than the scheduler
+// assumed.
 func (c RejectionCause) ofNode() bool {
 	return c == CauseResource || c == CausePort || c == CauseDevice
 }
 
-func causeOfLack(kind model.ShortageKind) RejectionCause {
+func causeOfShortage(kind model.ShortageKind) RejectionCause {
 	switch kind {
 	case model.ShortagePort:
 		return CausePort

@@ -1,0 +1,106 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// The protection of victims beyond priority, checked on the newest state: other
+// plans may have used up a budget, or placed more instances of an all-or-none job.
+
+// budgetCharges counts the evictions that the plan charges to strict budgets.
+type budgetCharges struct {
+	charges []int   // by position in Snapshot.Budgets
+	charged []int32 // positions in the order of charges, for rollback
+}
+
+// charge charges a victim to the strict budgets that apply to it. Plans in flight
+// are part of snap, and accepted groups of this plan are counted here, so they
+// cannot overrun a budget together.
+func (s *budgetCharges) charge(snap *state.Snapshot, now int64, victim *model.Allocation) rejection {
+	if snap.StrictBudgetCount() == 0 || !victim.Available() {
+		return rejection{}
+	}
+	for _, at := range snap.GroupBudgets(victim.Group) {
+		b := snap.Budgets()[at]
+		if !b.Strict {
+			continue
+		}
+		for len(s.charges) <= int(at) {
+			s.charges = append(s.charges, 0)
+		}
+		s.charges[at]++
+		s.charged = append(s.charged, at)
+		if slack := snap.DisruptionsAllowed(at, now); s.charges[at] > slack {
+			return rejection{
+				cause: CauseBudget, nodeID: victim.NodeID,
+				reason: fmt.Sprintf("allocation %q may not be evicted: the strict disruption budget %q allows %d more evictions%s", victim.ID, b.Key(), max(0, slack), inWindow(b)),
+			}
+		}
+	}
+	return rejection{}
+}
+
+// inWindow returns the text for the window of a budget, or "" if it has none.
+func inWindow(b *model.Budget) string {
+	if b.MaxEvictions == nil {
+		return ""
+	}
+	return fmt.Sprintf(" now, of %s", b.MaxEvictions)
+}
+
+// rollbackCharges reverts the charges since charged had this length.
+func (s *budgetCharges) rollbackCharges(length int) {
+	for _, at := range s.charged[length:] {
+		s.charges[at]--
+	}
+	s.charged = s.charged[:length]
+}
+
+// checkCohorts checks that the group evicts all-or-none jobs entirely, or no more
+// than their surplus instances.
+func (s *Scratch) checkCohorts(g *model.CommitGroup) rejection {
+	var checked []*model.Group
+	for i := range g.Evictions {
+		victim := s.snap.Alloc(g.Evictions[i].AllocID)
+		if victim == nil || !victim.Job.AllOrNone || !victim.Live() || slices.Contains(checked, victim.Group) {
+			continue
+		}
+		checked = append(checked, victim.Group)
+		if stays := s.remainingMember(victim); stays != nil {
+			return rejection{
+				cause: CauseVictim, nodeID: victim.NodeID,
+				reason: fmt.Sprintf("allocation %q may not be evicted: its job is evicted all-or-none, and %q remains", victim.ID, stays.ID),
+			}
+		}
+	}
+	return rejection{}
+}
+
+// remainingMember returns a cohort member of the victim that would remain, or nil
+// if the eviction is complete.
+func (s *Scratch) remainingMember(victim *model.Allocation) (stays *model.Allocation) {
+	live, left := 0, 0
+	for _, a := range s.snap.AppendJobAllocs(nil, victim.Job.Key()) {
+		if !a.InCohort() {
+			continue
+		}
+		ended := s.hasEnded(a)
+		if !ended {
+			stays = a
+		}
+		if a.Group.Name == victim.Group.Name {
+			live++
+			if ended {
+				left++
+			}
+		}
+	}
+	if job := s.snap.Job(victim.Job.Key()); stays != nil && job != nil && left <= job.SurplusInstances(victim.Group.Name, live) {
+		return nil
+	}
+	return stays
+}
