@@ -17,7 +17,7 @@ type Config struct {
 	Committer         Committer
 	Queue             *Queue            // default: a new, disabled queue
 	Clock             clock.Clock       // default: the time of each plan is used
-	PlacementVerifier PlacementVerifier // feasible.Verifier; default: none are checked
+	PlacementVerifier PlacementVerifier // default: no rules are checked
 	RejectionTracker  RejectionTrackerConfig
 
 	MaxPlans   int           // plans in one batch; default: 128
